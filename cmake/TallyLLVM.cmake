@@ -1,0 +1,25 @@
+# The newest LLVM of 22 to 19. Without it the rewriter is left out; runtime, emulator and what uses
+# ready-made bundles still build.
+set(TALLY_HAVE_LLVM OFF)
+foreach(version 22.1 22 21.1 21 20.1 20 19.1 19)
+  find_package(LLVM ${version} CONFIG QUIET)
+  if(LLVM_FOUND)
+    set(TALLY_HAVE_LLVM ON)
+    break()
+  endif()
+endforeach()
+
+if(TALLY_HAVE_LLVM)
+  message(STATUS "LLVM ${LLVM_PACKAGE_VERSION} in ${LLVM_DIR}")
+  add_library(tally_llvm INTERFACE)
+  target_include_directories(tally_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+  separate_arguments(tally_llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+  target_compile_definitions(tally_llvm INTERFACE ${tally_llvm_definitions})
+  # The shared library: a tool starts in 10 ms and links in a second.
+  target_link_libraries(tally_llvm INTERFACE LLVM)
+  if(NOT LLVM_ENABLE_RTTI)
+    set(TALLY_LLVM_FLAGS -fno-rtti)
+  endif()
+else()
+  message(STATUS "No LLVM 19 to 22: building without tally-ptxopt")
+endif()

@@ -1,0 +1,30 @@
+# How every target here is compiled: C++20, assertions kept in Release, warnings on.
+option(TALLY_WERROR "Treat warnings as errors" OFF)
+set(TALLY_SANITIZE "" CACHE STRING "Value for -fsanitize=, e.g. address,undefined")
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+# A broken invariant must stop a run, never compute on: assertions stay in every build type.
+foreach(config RELEASE RELWITHDEBINFO MINSIZEREL)
+  string(REPLACE "-DNDEBUG" "" CMAKE_CXX_FLAGS_${config} "${CMAKE_CXX_FLAGS_${config}}")
+endforeach()
+
+find_program(TALLY_CCACHE ccache)
+if(TALLY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${TALLY_CCACHE}")
+endif()
+
+add_library(tally_options INTERFACE)
+target_compile_features(tally_options INTERFACE cxx_std_20)
+target_include_directories(tally_options INTERFACE "${PROJECT_SOURCE_DIR}/include")
+target_compile_options(tally_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers
+  $<$<BOOL:${TALLY_WERROR}>:-Werror>)
+if(TALLY_SANITIZE)
+  target_compile_options(tally_options INTERFACE -fsanitize=${TALLY_SANITIZE}
+    -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(tally_options INTERFACE -fsanitize=${TALLY_SANITIZE})
+endif()
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)

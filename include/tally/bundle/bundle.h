@@ -1,0 +1,86 @@
+// A bundle: a module with its variants, assembled, and what the runtime has to know of its kernels.
+#ifndef TALLY_BUNDLE_BUNDLE_H
+#define TALLY_BUNDLE_BUNDLE_H
+
+#include "tally/bundle/verdict.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tally::bundle {
+
+/// One parameter of the user's kernel: bytes at an offset in its parameter space.
+struct Parameter {
+  std::uint32_t offset = 0, size = 0;
+};
+
+/// One kernel of the module and its verdicts.
+struct Kernel {
+  std::string name;
+  std::vector<Parameter> parameters; ///< the user's, by offset
+  std::uint32_t parameterBytes = 0;  ///< bytes of the user's parameters
+  std::uint32_t staticSharedBytes = 0;
+  bool bitwiseStable = false;    ///< result does not depend on the order of blocks, bit for bit
+  std::vector<Verdict> verdicts; ///< one per kind, in the order of allKinds
+
+  /// Offset of tally_launch_params in a variant's parameters.
+  std::uint32_t tallyParameterOffset() const { return (parameterBytes + 7) / 8 * 8; }
+  const Verdict *verdict(Kind kind) const {
+    for (const Verdict &each : verdicts)
+      if (each.kind == kind)
+        return &each;
+    return nullptr;
+  }
+  bool emitted(Kind kind) const {
+    const Verdict *each = verdict(kind);
+    return each && each->status == Status::Emitted;
+  }
+};
+
+/// The entry that holds `kernel`'s variant of `kind`; `resume` for the guard's second entry.
+inline std::string entryName(std::string_view kernel, Kind kind, bool resume = false) {
+  std::string entry(kernel);
+  entry += "$tally_";
+  entry += name(kind);
+  if (resume)
+    entry += "_resume";
+  return entry;
+}
+
+enum class ImageFormat : std::uint8_t { Ptx, Cubin };
+
+/// The whole module, user's kernels and variants together, in a form the driver loads.
+struct Image {
+  ImageFormat format = ImageFormat::Ptx;
+  std::uint32_t arch = 0; ///< 90 for sm_90; of PTX, its target's
+  std::string bytes;      ///< PTX without a final NUL, or a cubin
+};
+
+/// What a bundle file holds. Plain data; write() and read() are exact inverses.
+struct Bundle {
+  std::uint64_t moduleHash = 0; ///< hashOf() the user's PTX as it came
+  std::vector<Kernel> kernels;
+  std::vector<Image> images; ///< PTX first, then cubins by arch
+
+  const Kernel *kernel(std::string_view kernelName) const {
+    for (const Kernel &each : kernels)
+      if (each.name == kernelName)
+        return &each;
+    return nullptr;
+  }
+};
+
+/// FNV-1a over the bytes: ties a bundle to its module and guards it against damage. Not a defence
+/// against forgery: whoever can write a bundle can run code on the GPU anyway.
+constexpr std::uint64_t hashOf(std::string_view bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (char c : bytes)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+} // namespace tally::bundle
+
+#endif

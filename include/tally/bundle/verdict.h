@@ -1,0 +1,52 @@
+// Verdicts: what became of one (kernel, kind).
+#ifndef TALLY_BUNDLE_VERDICT_H
+#define TALLY_BUNDLE_VERDICT_H
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tally {
+
+/// How a rewritten kernel yields. One name everywhere: flag, class, file, entry suffix, test
+/// folder.
+enum class Kind : std::uint8_t { Slice, Guard, Persistent };
+
+inline constexpr std::array<Kind, 3> allKinds = {Kind::Slice, Kind::Guard, Kind::Persistent};
+
+/// The kind's name in flags, reports and entry names.
+constexpr std::string_view name(Kind kind) {
+  constexpr std::array<std::string_view, 3> names = {"slice", "guard", "persistent"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+constexpr std::optional<Kind> kindFromName(std::string_view text) {
+  for (Kind kind : allKinds)
+    if (name(kind) == text)
+      return kind;
+  return std::nullopt;
+}
+
+/// Emitted: there is a variant and it is sound. Refused: Tally cannot rewrite this kernel soundly,
+/// and says why; normal, never an error. Failed: ptxas rejected the variant.
+enum class Status : std::uint8_t { Emitted, Refused, Failed };
+
+constexpr std::string_view name(Status status) {
+  constexpr std::array<std::string_view, 3> names = {"emitted", "refused", "failed"};
+  return names[static_cast<std::size_t>(status)];
+}
+
+/// What became of one kernel under one kind.
+struct Verdict {
+  Kind kind = Kind::Slice;
+  Status status = Status::Refused;
+  std::string reason;     ///< reason code, e.g. "divergent-barrier"; empty when emitted
+  std::string message;    ///< one sentence; ptxas's own message when failed
+  std::uint32_t line = 0; ///< 1-based line in the input PTX that decided it; 0 when emitted
+};
+
+} // namespace tally
+
+#endif

@@ -1,0 +1,217 @@
+// The IR of a PTX module: lossless and opcode-agnostic.
+//
+// A Module owns its source text; everything else is a view into it. Each item and each statement
+// holds `leading` (the white space and comments before it) and `text` (itself, its final `;`
+// included), and these, in order, are the whole source: print(parse(x)) == x by construction. The
+// IR is immutable: a pass describes its variant as edits over the source (transforms/editor.h), and
+// the result is parsed again, so what is emitted always parses and what is untouched stays
+// verbatim.
+//
+// An instruction is guard + opcode + modifiers + operands; nothing here knows what an opcode means.
+// Names are resolved while parsing (PTX declares before use), so shadowed registers differ by id.
+#ifndef TALLY_PTX_IR_MODULE_H
+#define TALLY_PTX_IR_MODULE_H
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <memory_resource>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tally::ptx {
+
+/// Index of a register in its function; shadowing declarations have ids of their own.
+using RegisterId = std::uint32_t;
+inline constexpr RegisterId noRegister = ~RegisterId{0};
+
+enum class OperandKind : std::uint8_t {
+  Register,        ///< declared register; `reg` is set. `component` for a vector register's `.x`
+  SpecialRegister, ///< `%tid.x`, `%laneid`, …: a `%` name that nothing declares; text with
+                   ///< component
+  Symbol,          ///< variable, parameter, function or label name; `symbolOffset` for `name+4`
+  Integer,         ///< `bits` is the value, two's complement
+  Float32,         ///< `0f…`: `bits` is the 32-bit pattern
+  Float64,         ///< `0d…` or a decimal fraction: `bits` is the 64-bit pattern
+  Address,         ///< `[base+offset]`: children[0] is the base, `bits` the signed byte offset;
+           ///< further children for `[base, {coordinates}]`; a bare `[4]` has an Integer base
+  Vector, ///< `{a, b, …}`: children
+  Pair,   ///< `a|b`: two children
+  List,   ///< `(a, b)` of a call: children
+  Sink,   ///< `_`
+  Opaque  ///< a constant expression or a string that nothing here interprets
+};
+
+/// One operand. `text` is verbatim, a leading `!` or `-` included.
+struct Operand {
+  OperandKind kind = OperandKind::Opaque;
+  bool negated = false; ///< written with `!` (predicate) or `-` (register)
+  std::string_view text;
+  std::string_view symbol;     ///< name of Register, SpecialRegister (without component), Symbol
+  std::string_view component;  ///< "x", "y", "z", "w", … of `%tid.x`; empty without one
+  RegisterId reg = noRegister; ///< of a Register
+  std::uint64_t bits = 0;      ///< see OperandKind; byte offset of a Symbol written `name+4`
+  std::span<const Operand> children;
+};
+
+/// `@%p`, `@!%p`.
+struct Guard {
+  Operand predicate; ///< a Register; `negated` for `@!`
+};
+
+/// One instruction: `@%p ld.global.v4.u32 {…}, [%rd1+16];`
+struct Instruction {
+  std::optional<Guard> guard;
+  std::string_view opcode;                     ///< "ld"
+  std::span<const std::string_view> modifiers; ///< "global", "v4", "u32": without their dots
+  std::span<const Operand> operands;
+
+  /// Whether one of the modifiers is `modifier`.
+  bool has(std::string_view modifier) const {
+    for (std::string_view each : modifiers)
+      if (each == modifier)
+        return true;
+    return false;
+  }
+};
+
+enum class StateSpace : std::uint8_t { Register, Param, Global, Const, Shared, Local, Texture };
+
+/// One initialiser element: a number, or a symbol (address of a variable or function) plus an
+/// offset, perhaps through `generic(…)` or a byte mask `0xff(…)`.
+struct Initializer {
+  Operand value;        ///< Integer, Float32, Float64, Symbol, or Opaque for the rarer forms
+  bool generic = false; ///< `generic(symbol)`
+};
+
+/// A variable or parameter declaration; registers have their own (RegisterDeclaration).
+struct Variable {
+  StateSpace space = StateSpace::Global;
+  std::string_view name;
+  std::string_view type;          ///< "b8", "u32", "f32", "texref", …; without its dot
+  std::uint32_t vectorWidth = 1;  ///< 2 or 4 for `.v2`/`.v4`
+  std::uint32_t alignment = 0;    ///< bytes: as written, or the natural one of the element
+  std::uint64_t sizeInBytes = 0;  ///< 0 for an unsized array (`extern .shared x[]`)
+  std::uint64_t elementCount = 1; ///< product of the array's extents; 0 when unsized
+  bool isArray = false;
+  bool isExtern = false;
+  bool isPointer = false;        ///< `.ptr` on a kernel parameter
+  std::uint32_t paramOffset = 0; ///< byte offset in the kernel's parameter space, of an entry's
+                                 ///< parameters
+  std::span<const Initializer> initializers;
+};
+
+/// `.reg .b32 %r<8>;` declares %r0 … %r7 with ids first … first+7; `.reg .pred %p, %q;` is two.
+struct RegisterDeclaration {
+  std::string_view type;         ///< "b32", "pred", "f64", …
+  std::uint32_t vectorWidth = 1; ///< 2 or 4 for `.v2`/`.v4`
+  std::string_view name;         ///< without the number when `count` came from `<n>`
+  bool isRange = false;          ///< written `name<count>`
+  RegisterId first = 0;
+  std::uint32_t count = 1;
+};
+
+enum class StatementKind : std::uint8_t {
+  ScopeBegin,    ///< `{`
+  ScopeEnd,      ///< `}`
+  Label,         ///< `name:`; `label` is set
+  Instruction,   ///< `instruction` is set
+  Register,      ///< `.reg …;`: `registers`
+  Variable,      ///< `.shared`, `.local`, `.param`, `.global`, `.const …;`: `variables`
+  BranchTargets, ///< `label: .branchtargets a, b;` or `.calltargets`: `label`, `names`
+  Prototype,     ///< `label: .callprototype …;`: `label`
+  Pragma,        ///< `.pragma "…";` belongs to the statement after it
+  Location,      ///< `.loc …`: no semicolon
+  Directive      ///< anything else that starts with a dot
+};
+
+/// One statement of a body. Only the members that its kind names are set.
+struct Statement {
+  StatementKind kind = StatementKind::Directive;
+  std::string_view leading, text;
+  std::string_view label;
+  Instruction instruction;
+  std::span<const RegisterDeclaration> registers;
+  std::span<const Variable> variables;
+  std::span<const std::string_view> names;
+};
+
+/// A performance or shape directive between a function's header and its body: `.maxntid 256, 1, 1`.
+struct HeaderDirective {
+  std::string_view name; ///< "maxntid", without its dot
+  std::string_view text; ///< whole, e.g. ".maxntid 256, 1, 1"
+  std::span<const std::uint64_t> values;
+};
+
+/// An `.entry` or `.func`, with a body or without.
+struct Function {
+  std::string_view header; ///< from the first linkage directive up to the body's `{`, which it does
+                           ///< not hold; with its `;` when there is no body
+  bool isEntry = false;
+  bool hasBody = false;
+  std::string_view linkage;       ///< "visible", "weak", "extern" or empty
+  std::string_view name;          ///< points into `header`
+  std::string_view parameterList; ///< `(…)` after the name, parentheses included; empty when
+                                  ///< absent; points into `header`
+  std::vector<Variable> results; ///< `.func (.param .b32 r) f`
+  std::vector<Variable> parameters;
+  std::vector<HeaderDirective> directives;
+  std::vector<Statement> body;                ///< the first is the body's `{`, the last its `}`
+  std::vector<RegisterDeclaration> registers; ///< all of the body's, by `first`
+  std::uint32_t registerCount = 0;            ///< ids are below this
+
+  /// Bytes of the user's parameters of an entry, each at its natural or written alignment.
+  std::uint32_t parameterBytes() const;
+  /// The declaration that `reg` came from. O(log n).
+  const RegisterDeclaration &declarationOf(RegisterId reg) const;
+  const HeaderDirective *directive(std::string_view directiveName) const;
+};
+
+enum class ItemKind : std::uint8_t { Version, Target, AddressSize, Variable, Function, Directive };
+
+/// A top-level item. Only the members that its kind names are set.
+struct Item {
+  ItemKind kind = ItemKind::Directive;
+  std::string_view leading, text; ///< text of a Function is header and body together
+  std::span<const Variable> variables;
+  std::unique_ptr<Function> function;
+};
+
+/// A whole module. Movable; views stay valid as the source and the arena live on the heap.
+class Module {
+public:
+  Module() = default;
+  Module(Module &&) = default;
+  Module &operator=(Module &&) = default;
+
+  std::string_view source() const { return sourceText ? std::string_view(*sourceText) : ""; }
+  const std::vector<Item> &items() const { return itemList; }
+  std::string_view trailing() const { return trailingText; } ///< after the last item
+
+  std::uint32_t versionMajor() const { return major; }
+  std::uint32_t versionMinor() const { return minor; }
+  std::uint32_t targetArch() const { return arch; }         ///< 90 for `sm_90a`
+  std::string_view target() const { return targetName; }    ///< "sm_90a"
+  std::uint32_t addressSize() const { return addressBits; } ///< 64 or 32
+
+  /// Functions with this name: the definition where there is one, else a declaration, else null.
+  const Function *function(std::string_view functionName) const;
+  /// 1-based line of a view into source(). O(log lines).
+  std::uint32_t lineOf(std::string_view view) const;
+
+private:
+  friend class Parser;
+  std::unique_ptr<std::string> sourceText;
+  std::unique_ptr<std::pmr::monotonic_buffer_resource> arena;
+  std::vector<Item> itemList;
+  std::string_view trailingText, targetName;
+  std::uint32_t major = 0, minor = 0, arch = 0, addressBits = 64;
+  std::vector<std::uint32_t> lineStarts;
+};
+
+} // namespace tally::ptx
+
+#endif

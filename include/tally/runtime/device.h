@@ -1,0 +1,110 @@
+// What the runtime needs of a device: the CUDA driver or the emulator.
+//
+// Streams are in-order queues; two streams are unordered. Every call that takes a stream returns
+// before the work is done unless it says otherwise. All calls are thread-safe. Errors name the call
+// and what the device said; after an execution fault every later call on the device fails likewise.
+#ifndef TALLY_RUNTIME_DEVICE_H
+#define TALLY_RUNTIME_DEVICE_H
+
+#include "tally/bundle/bundle.h"
+#include "tally/support/dim3.h"
+#include "tally/support/result.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tally::runtime {
+
+using DevicePtr = std::uint64_t;
+enum class ModuleId : std::uint64_t {};
+enum class FunctionId : std::uint64_t {};
+enum class StreamId : std::uint64_t {};
+
+/// Three levels that every device offers: tally's own control stream is above all applications'.
+enum class StreamPriority : std::uint8_t { Control, High, Low };
+
+struct DeviceInfo {
+  std::string name;
+  std::uint32_t arch = 0; ///< 90 for sm_90
+  std::uint32_t smCount = 0;
+  std::uint32_t maxSharedBytesPerBlock = 0; ///< with opt-in, static and dynamic together
+};
+
+/// Host memory that the device reads and writes in place.
+struct MappedMemory {
+  std::byte *host = nullptr;
+  DevicePtr device = 0;
+};
+
+struct FunctionAttributes {
+  std::uint32_t registers = 0; ///< per thread; 0 where the device cannot say (emulator)
+  std::uint32_t staticSharedBytes = 0;
+  std::uint32_t maxThreadsPerBlock = 0;
+};
+
+class Device {
+public:
+  virtual ~Device() = default;
+  Device(const Device &) = delete;
+  Device &operator=(const Device &) = delete;
+
+  virtual const DeviceInfo &info() const = 0;
+
+  /// Loads the best image for this device: a cubin of its arch, else PTX. Eager.
+  virtual Result<ModuleId> loadModule(const bundle::Bundle &bundle) = 0;
+  virtual Result<FunctionId> function(ModuleId module, std::string_view entry) = 0;
+  virtual Result<FunctionAttributes> attributes(FunctionId function) = 0;
+  /// Thread blocks of this shape that fit one SM at a time; 0 when the shape can never run.
+  virtual Result<std::uint32_t> residentBlocksPerSm(FunctionId function, Dim3 block,
+                                                    std::uint32_t dynamicSharedBytes) = 0;
+
+  virtual Result<DevicePtr> allocate(std::size_t bytes) = 0;
+  /// Waits for nothing: the caller has synchronised what uses the memory.
+  virtual Result<void> free(DevicePtr pointer) = 0;
+  /// Zeroed host memory, visible to both sides, that lives as long as the device.
+  virtual Result<MappedMemory> allocateMapped(std::size_t bytes) = 0;
+
+  virtual Result<StreamId> createStream(StreamPriority priority) = 0;
+  virtual Result<void> destroyStream(StreamId stream) = 0;
+
+  /// Host memory given to the two copies stays untouched by the caller until the copy is done;
+  /// from mapped memory they do not block, from other memory they may.
+  virtual Result<void> copyToDevice(StreamId stream, DevicePtr to,
+                                    std::span<const std::byte> from) = 0;
+  virtual Result<void> copyToHost(StreamId stream, std::span<std::byte> to, DevicePtr from) = 0;
+  virtual Result<void> fill(StreamId stream, DevicePtr to, std::byte value, std::size_t bytes) = 0;
+  /// One 8-byte store by the device, in stream order; `to` may be mapped memory.
+  virtual Result<void> writeValue(StreamId stream, DevicePtr to, std::uint64_t value) = 0;
+  /// `parameters` is the entry's whole parameter space, laid out as PTX says; copied at the call.
+  virtual Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
+                              std::span<const std::byte> parameters) = 0;
+
+  /// Whether all work put on the stream so far is done.
+  virtual Result<bool> isIdle(StreamId stream) = 0;
+  /// Blocks until all work put on the stream so far is done.
+  virtual Result<void> synchronize(StreamId stream) = 0;
+  /// `later` starts only when what is on `earlier` now is done. Blocks nobody.
+  virtual Result<void> waitFor(StreamId later, StreamId earlier) = 0;
+
+protected:
+  Device() = default;
+};
+
+/// The first CUDA device (CUDA_VISIBLE_DEVICES applies). Fails with the driver's words where there
+/// is no driver or no GPU.
+Result<std::unique_ptr<Device>> openCudaDevice();
+
+/// The emulator as a device: `smCount` virtual SMs on as many host threads.
+struct EmulatorOptions {
+  std::uint32_t smCount = 2;
+  std::uint32_t residentBlocksPerSm = 2;
+};
+Result<std::unique_ptr<Device>> openEmulatorDevice(const EmulatorOptions &options = {});
+
+} // namespace tally::runtime
+
+#endif

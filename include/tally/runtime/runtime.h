@@ -1,0 +1,134 @@
+// The runtime's C++ interface: open a device, load bundles, make clients and streams, launch.
+//
+//   auto runtime = tally::runtime::Runtime::open({.device = "cuda"});
+//   auto module = (*runtime)->load("kernels.tally");
+//   auto kernel = (*runtime)->kernel(*module, "gemm");
+//   auto stream = (*runtime)->createStream(Class::BestEffort);
+//   (*runtime)->launch(*stream, *kernel, shape, Arguments(a, b, n));
+//
+// All calls are thread-safe; calls on one stream keep the order in which they are made. Errors are
+// values that name what failed; nothing aborts, nothing prints.
+#ifndef TALLY_RUNTIME_RUNTIME_H
+#define TALLY_RUNTIME_RUNTIME_H
+
+#include "tally/runtime/device.h"
+#include "tally/runtime/policy.h"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace tally::runtime {
+
+/// High-priority work passes through; best-effort work yields to it. Unspecified means high.
+enum class Class : std::uint8_t { High, BestEffort };
+
+/// A kernel's arguments, packed as PTX lays out parameters: each at its natural alignment.
+class Arguments {
+public:
+  template <class... T> explicit Arguments(const T &...values) { (append(values), ...); }
+  std::span<const std::byte> bytes() const { return packed; }
+
+private:
+  template <class T> void append(const T &value) {
+    static_assert(std::is_trivially_copyable_v<T>, "a kernel argument is copied byte for byte");
+    packed.resize((packed.size() + alignof(T) - 1) / alignof(T) * alignof(T));
+    packed.resize(packed.size() + sizeof(T));
+    std::memcpy(packed.data() + packed.size() - sizeof(T), &value, sizeof(T));
+  }
+  std::vector<std::byte> packed;
+};
+
+/// How best-effort work is made to share the GPU. `Tally` is the product; the others are what it is
+/// measured against, through the same calls.
+enum class Sharing : std::uint8_t {
+  Tally,       ///< variants under the policy
+  LowPriority, ///< the user's kernels on a low-priority stream, nothing held back
+  SamePriority ///< the user's kernels on a stream of the same priority
+};
+
+struct RuntimeOptions {
+  std::string device = "cuda"; ///< "cuda" or "emulator"
+  Sharing sharing = Sharing::Tally;
+  PriorityPolicy policy;
+  EmulatorOptions emulator;
+  /// Kinds that may be used, in the order of preference; a kernel takes the first that was emitted
+  /// for it. Without any the user's kernel is launched whole while no high-priority work is active.
+  std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice};
+};
+
+struct Statistics {
+  std::uint64_t highPriorityLaunches = 0;
+  std::uint64_t bestEffortLaunches = 0; ///< launches of user's kernels that were finished
+  std::uint64_t physicalLaunches = 0;   ///< launches given to the device for them
+  std::uint64_t requestsToYield = 0;    ///< times the epoch was advanced
+  std::uint64_t yields = 0;             ///< physical launches that left blocks to run
+  /// From a request to yield, issued while best-effort work was on the device, until the host saw
+  /// the last of it gone; an upper bound of the turnaround. Nanoseconds, newest last, at most the
+  /// last 65,536.
+  std::vector<std::uint64_t> turnaroundNanoseconds;
+};
+
+enum class LoadedModule : std::uint64_t {};
+enum class Kernel : std::uint64_t {};
+enum class Stream : std::uint64_t {};
+
+class Runtime {
+public:
+  static Result<std::unique_ptr<Runtime>> open(const RuntimeOptions &options);
+  /// Waits for all work.
+  ~Runtime();
+  Runtime(const Runtime &) = delete;
+  Runtime &operator=(const Runtime &) = delete;
+
+  const DeviceInfo &deviceInfo() const;
+
+  /// Reads and loads a bundle file; fails on a damaged one, naming the offset.
+  Result<LoadedModule> load(const std::string &path);
+  Result<LoadedModule> load(const bundle::Bundle &bundle);
+  Result<Kernel> kernel(LoadedModule module, std::string_view kernelName);
+
+  Result<DevicePtr> allocate(std::size_t bytes);
+  /// Waits for all streams first.
+  Result<void> free(DevicePtr pointer);
+
+  Result<Stream> createStream(Class streamClass);
+
+  /// Copies are ordered on their stream; the host memory is used until the stream is synchronised.
+  Result<void> copyToDevice(Stream stream, DevicePtr to, std::span<const std::byte> from);
+  Result<void> copyToHost(Stream stream, std::span<std::byte> to, DevicePtr from);
+  Result<void> fill(Stream stream, DevicePtr to, std::byte value, std::size_t bytes);
+
+  /// Launch errors that can be seen at once (shape, parameters) are returned here; a fault on the
+  /// device by the next synchronize().
+  Result<void> launch(Stream stream, Kernel kernel, const LaunchShape &shape,
+                      const Arguments &arguments);
+  /// Blocks until everything put on the stream so far is done. Best-effort work that a caller waits
+  /// for still yields to high-priority requests that are open.
+  Result<void> synchronize(Stream stream);
+
+  /// A high-priority request: between begin and end best-effort work stands aside. Scopes nest and
+  /// overlap. Launches on a high-priority stream outside of any scope open one by themselves, which
+  /// closes once the stream is seen idle.
+  Result<void> beginRequest();
+  Result<void> endRequest();
+
+  Statistics statistics() const;
+
+  class State; ///< internal
+
+private:
+  explicit Runtime(std::unique_ptr<State> state);
+  std::unique_ptr<State> state;
+};
+
+} // namespace tally::runtime
+
+#endif

@@ -1,0 +1,68 @@
+// One launch of a user's kernel through one kind, from its first block to its last, whatever yields
+// in between: the part of the ABI that stands on the host's side. Pure: it decides what to launch
+// next and reads what came of it; somebody else launches (the runtime's dispatcher, tally-verify).
+#ifndef TALLY_RUNTIME_VARIANT_LAUNCH_H
+#define TALLY_RUNTIME_VARIANT_LAUNCH_H
+
+#include "tally/bundle/abi.h"
+#include "tally/bundle/bundle.h"
+#include "tally/support/dim3.h"
+
+#include <cstdint>
+
+namespace tally::runtime {
+
+/// The divisor for numbers below 2^31. `d` >= 1.
+constexpr tally_divisor divisorOf(std::uint32_t d) {
+  std::uint32_t log2 = 0;
+  while ((std::uint64_t{1} << log2) < d)
+    ++log2;
+  std::uint32_t shift = 31 + log2;
+  auto multiplier = static_cast<std::uint32_t>(((std::uint64_t{1} << shift) + d - 1) / d);
+  return {multiplier, shift};
+}
+
+/// What to hand to the device for one physical launch.
+struct PhysicalLaunch {
+  bool resumeEntry = false; ///< the guard's `_resume` entry
+  LaunchShape shape;
+  tally_launch_params params{}; ///< control, epoch, state and the lists' addresses are the caller's
+                                ///< to fill
+  tally_launch_state state{};   ///< to be in device memory when the launch starts
+  bool readsList = false;       ///< params.list_in must be the list that the last launch wrote
+  std::uint32_t listCapacity = 0; ///< ids that params.list_out must have room for; 0: none
+};
+
+/// Progress of one launch of the user's kernel. For slice, guard and persistent alike: while
+/// !finished(), launch next(), wait for it, give its state to absorb(). Value type, not
+/// thread-safe.
+class VariantLaunch {
+public:
+  /// `sliceBlocks`: about how many blocks a slice may hold. `workers`: blocks to launch for
+  /// persistent, at most as many as are resident at a time. Both >= 1.
+  VariantLaunch(Kind kind, const LaunchShape &user, std::uint32_t sliceBlocks,
+                std::uint32_t workers);
+
+  Kind kind() const { return variantKind; }
+  bool finished() const { return done; }
+  /// The next physical launch. Only while !finished(). The same until absorb() is called.
+  PhysicalLaunch next() const;
+  /// Takes the state that the launch from next() left. Returns whether it yielded (blocks are left
+  /// that it was asked to run).
+  bool absorb(const tally_launch_state &state);
+
+private:
+  Kind variantKind;
+  LaunchShape user;
+  Dim3 sliceExtent; // of one slice's box
+  Dim3 sliceOrigin{0, 0, 0};
+  std::uint32_t workers;
+  std::uint32_t nextBlock = 0;  // persistent: first block not yet taken
+  std::uint32_t listLength = 0; // guard: ids left by the last launch
+  bool resuming = false;        // guard: whether the list is what is left
+  bool done = false;
+};
+
+} // namespace tally::runtime
+
+#endif
