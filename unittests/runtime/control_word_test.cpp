@@ -74,6 +74,21 @@ TEST_CASE("one write per wake, epochs grow, permits follow the policy") {
   CHECK(word.raisedAfter(0) == Nanoseconds(now - 63 * 10));
 }
 
+TEST_CASE("a wake between the two reads of a permit leaves it under the old epoch") {
+  auto write = [](std::uint64_t) -> Result<void> { return {}; };
+  ControlWord word(write);
+  struct Interrupted {
+    ControlWord<decltype(write)> &word;
+    Decision decide(const Snapshot &now) const {
+      Decision decision = PriorityPolicy{}.decide(now);
+      CHECK(word.raise());
+      return decision;
+    }
+  };
+  CHECK(word.permit(Interrupted{word}) == 0);
+  CHECK(word.currentEpoch() == 1);
+}
+
 TEST_CASE("a wake whose write fails is not counted") {
   bool broken = true;
   auto write = [&](std::uint64_t) -> Result<void> {
