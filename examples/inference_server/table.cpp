@@ -1,5 +1,7 @@
 #include "table.h"
 
+#include "statistics.h"
+
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -7,16 +9,6 @@
 namespace inference_server {
 
 namespace {
-
-/// The smallest value that at least `fraction` of the values do not exceed; NaN without any.
-double percentile(std::vector<double> values, double fraction) {
-  if (values.empty())
-    return NAN;
-  auto rank = static_cast<std::size_t>(std::ceil(fraction * static_cast<double>(values.size())));
-  auto at = values.begin() + static_cast<std::ptrdiff_t>(std::max<std::size_t>(rank, 1) - 1);
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
 
 std::vector<double> latencies(const Cell &cell) {
   std::vector<double> values;
