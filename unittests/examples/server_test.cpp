@@ -59,6 +59,8 @@ TEST_CASE("percentiles are values that were seen") {
   CHECK(percentile(values, 0.5) == 100);
   CHECK(percentile(values, 0.99) == 198);
   CHECK(percentile(values, 1.0) == 200);
+  values.resize(150);                     // 200 to 51
+  CHECK(percentile(values, 0.99) == 199); // 148.5 of them: the 149th
   CHECK(percentile({7}, 0.99) == 7);
   CHECK(std::isnan(percentile({}, 0.5)));
 }
