@@ -104,7 +104,6 @@ void MlpTrainer::inputGradient(DevicePtr gradient, const MlpLayout::Layer &layer
 }
 
 void MlpTrainer::backward() {
-  must(session.runtime().fill(stream, lossSum, std::byte{0}, sizeof(float)), "clearing the loss");
   session.launch(stream, "softmax_cross_entropy", {{blocksFor(shape.batch, 4)}, {128}},
                  activations[2], labels, activationGradients[2], losses, shape.batch,
                  shape.classes);
@@ -119,6 +118,9 @@ void MlpTrainer::backward() {
 }
 
 void MlpTrainer::step() {
+  // First, while the stream is empty: a fill cannot yield, so tally sends it only once all kernels
+  // before it are done.
+  must(session.runtime().fill(stream, lossSum, std::byte{0}, sizeof(float)), "clearing the loss");
   forward();
   backward();
   int count = static_cast<int>(layout.total);
