@@ -6,7 +6,7 @@ namespace tally::ptx {
 namespace {
 
 /// Scopes deeper than this are not a program.
-constexpr unsigned maxOpenScopes = 1024;
+constexpr unsigned maxOpenScopes = 256;
 
 } // namespace
 

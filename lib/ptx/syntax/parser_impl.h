@@ -30,6 +30,13 @@ struct DeclarationHead {
   bool isPointer = false;
 };
 
+/// Where in a variable the next initialiser goes, counted in scalars.
+struct InitializerPosition {
+  const std::vector<std::uint64_t> &strides; ///< of one index step, by nesting level
+  std::uint64_t element;                     ///< the next one
+  std::uint64_t limit;                       ///< of the whole variable
+};
+
 class Parser {
 public:
   explicit Parser(std::string source);
@@ -73,13 +80,16 @@ private:
   bool layOut(const DeclarationHead &head, Variable &variable,
               const std::vector<std::uint64_t> &extents);
   bool parseDeclarators(const DeclarationHead &head, std::span<const Variable> &variables);
-  bool parseInitializer(Variable &variable, const std::vector<std::uint64_t> &extents);
-  bool parseInitializerLevel(std::uint64_t &element, const std::vector<std::uint64_t> &strides,
-                             std::size_t level);
-  bool parseInitializerValue(Initializer &initializer);
+  bool sizeFromInitializer(Variable &variable, std::uint64_t outer, std::uint64_t inner);
   bool declareName(std::string_view name);
   bool parseRegisters(std::span<const RegisterDeclaration> &registers);
   bool addRegister(RegisterDeclaration &declaration);
+
+  // parse_initializer.cpp
+  bool parseInitializer(Variable &variable, const std::vector<std::uint64_t> &extents);
+  bool parseInitializerLevel(InitializerPosition &position, std::size_t level);
+  bool parseInitializerValue(Initializer &initializer);
+  bool parsePlainInitializer(Initializer &initializer);
 
   // parse_function.cpp
   bool parseFunction(Item &item, const DeclarationHead &head, const char *begin);
