@@ -77,9 +77,10 @@ install_missing() {
   version=$(llvm_version)
   if [ -z "$version" ] || [ -n "$(missing_packages "llvm-$version-dev" "llvm-$version-tools")" ]; then
     # A fresh machine has no list of packages, so which LLVM there is shows only after an update.
-    local line="apt-get update && apt-get install -y $(missing_packages)"
-    [ -n "$version" ] && line+="llvm-$version-dev llvm-$version-tools" ||
-      line+="llvm-19-dev llvm-19-tools   # or the newest of 22 to 19 that apt offers"
+    missing=$(missing_packages ${version:+"llvm-$version-dev" "llvm-$version-tools"})
+    [ -n "$version" ] || missing+="llvm-19-dev llvm-19-tools"
+    local line="apt-get update && apt-get install -y --no-install-recommends $missing"
+    [ -n "$version" ] || line+="  # instead of 19, the newest of 22 to 19 that apt then offers"
     need_root_for "$line"
     log=$(mktemp)
     say "looking up packages"
