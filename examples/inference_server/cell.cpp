@@ -49,22 +49,6 @@ void warmUp(Server &server, const Workload &workload) {
 
 } // namespace
 
-std::string name(Mode mode) {
-  switch (mode) {
-  case Mode::Alone:
-    return "alone";
-  case Mode::AloneFlushed:
-    return "alone, L2 flushed";
-  case Mode::SamePriority:
-    return "same priority";
-  case Mode::LowPriority:
-    return "low priority";
-  case Mode::Tally:
-    return "tally";
-  }
-  return "";
-}
-
 Workload::Workload(const Options &options)
     : options(options), weights(randomEncoderWeights(options.encoder, options.seed)),
       problem(options.training, options.seed + 1) {

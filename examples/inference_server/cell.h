@@ -12,13 +12,6 @@
 
 namespace inference_server {
 
-/// What the server shares the device with, and how. Alone is the plain program: no best-effort
-/// work, the user's kernels, nothing written to the device on top.
-enum class Mode { Alone, AloneFlushed, SamePriority, LowPriority, Tally };
-
-std::string name(Mode mode);
-constexpr bool hasTraining(Mode mode) { return mode >= Mode::SamePriority; }
-
 /// What all cells of a run have in common.
 struct Workload {
   explicit Workload(const Options &options);

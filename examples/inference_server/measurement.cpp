@@ -9,16 +9,16 @@ namespace inference_server {
 
 namespace {
 
-std::vector<Mode> modesOn(const Options &options) {
-  if (options.onGpu())
-    return {Mode::Alone, Mode::AloneFlushed, Mode::SamePriority, Mode::LowPriority, Mode::Tally};
-  return {Mode::Alone, Mode::LowPriority, Mode::Tally};
-}
-
 /// Requests of this repetition: as even a share of all as there is.
 int requestsIn(const Options &options, int repetition) {
   return options.requests * (repetition + 1) / options.repetitions -
          options.requests * repetition / options.repetitions;
+}
+
+/// At the same priority a request waits for whole kernels of training and the queue grows without
+/// end, so there a tenth of the requests has to do.
+std::size_t requestsOf(Mode mode, std::size_t requests) {
+  return mode == Mode::SamePriority ? (requests + 9) / 10 : requests;
 }
 
 /// The small training that the CPU can follow, with sizes that are no multiples of any tile.
@@ -49,7 +49,7 @@ Measurement measure(const Workload &workload,
                     const std::function<void(std::string_view)> &progress) {
   const Options &options = workload.options;
   Measurement result;
-  for (Mode mode : modesOn(options))
+  for (Mode mode : options.modes)
     result.modes.push_back({mode, {}});
 
   progress("computing the answers on the CPU");
@@ -68,10 +68,11 @@ Measurement measure(const Workload &workload,
     for (ModeCells &each : result.modes) {
       progress(fmt::format("repetition {} of {}: {}", repetition + 1, options.repetitions,
                            name(each.mode)));
-      Cell cell = runCell(workload, each.mode, arrivals);
+      Cell cell = runCell(workload, each.mode,
+                          std::span(arrivals).first(requestsOf(each.mode, arrivals.size())));
       encoderCheck.add(each.mode, cell.served);
       if (cell.trained)
-        runs.push_back({name(each.mode), std::move(*cell.trained)});
+        runs.push_back({std::string(name(each.mode)), std::move(*cell.trained)});
       cell.trained.reset();
       each.cells.push_back(std::move(cell));
     }

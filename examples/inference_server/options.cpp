@@ -9,6 +9,17 @@ namespace inference_server {
 
 namespace {
 
+/// How each mode is called on the command line and in the table.
+struct ModeName {
+  Mode mode;
+  std::string_view option, shown;
+};
+constexpr ModeName modeNames[] = {{Mode::Alone, "alone", "alone"},
+                                  {Mode::AloneFlushed, "flushed", "alone, L2 flushed"},
+                                  {Mode::SamePriority, "same", "same priority"},
+                                  {Mode::LowPriority, "low", "low priority"},
+                                  {Mode::Tally, "tally", "tally"}};
+
 using tally::Error;
 using tally::Result;
 
@@ -17,12 +28,15 @@ using tally::Result;
 void setDefaults(Options &options) {
   if (options.onGpu()) {
     options.requests = 2000;
+    options.modes = {Mode::Alone, Mode::AloneFlushed, Mode::SamePriority, Mode::LowPriority,
+                     Mode::Tally};
     options.repetitions = 5;
     options.encoder = {.layers = 4, .width = 512, .heads = 8, .sequence = 256, .batch = 4};
     options.training = {
         .batch = 131072, .inputs = 256, .hidden = 256, .classes = 64, .chunk = 256, .rate = 0.1f};
   } else {
     options.requests = 40;
+    options.modes = {Mode::Alone, Mode::LowPriority, Mode::Tally};
     options.repetitions = 2;
     options.encoder = {.layers = 1, .width = 32, .heads = 2, .sequence = 16, .batch = 1};
     options.training = {
@@ -47,19 +61,42 @@ template <class Member> auto integer(Member member, int lowest, int highest = 1 
   };
 }
 
+/// The words of a comma-separated list.
+std::vector<std::string_view> split(std::string_view text) {
+  std::vector<std::string_view> words;
+  for (std::size_t comma = text.find(','); comma != text.npos; comma = text.find(',')) {
+    words.push_back(text.substr(0, comma));
+    text.remove_prefix(comma + 1);
+  }
+  words.push_back(text);
+  return words;
+}
+
 bool readKinds(Options &options, std::string_view text) {
   options.kinds.clear();
-  while (!text.empty()) {
-    std::string_view word = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), word.size() + 1));
-    if (word == "none" && options.kinds.empty() && text.empty())
-      return true;
+  if (text == "none")
+    return true;
+  for (std::string_view word : split(text)) {
     auto kind = tally::kindFromName(word);
     if (!kind)
       return false;
     options.kinds.push_back(*kind);
   }
-  return !options.kinds.empty();
+  return true;
+}
+
+bool readModes(Options &options, std::string_view text) {
+  std::vector<std::string_view> words = split(text);
+  options.modes = {Mode::Alone}; // what all others are held against
+  std::size_t known = 0;
+  for (const ModeName &each : modeNames)
+    for (std::string_view word : words)
+      if (word == each.option) {
+        ++known;
+        if (each.mode != Mode::Alone)
+          options.modes.push_back(each.mode);
+      }
+  return known == words.size();
 }
 
 const std::vector<Row> &rows() {
@@ -88,6 +125,9 @@ const std::vector<Row> &rows() {
        integer([](Options &o) -> int & { return o.inputs; }, 1, 1000)},
       {"kinds", "LIST", "kinds of variants, best first, or none (persistent,guard,slice)",
        readKinds},
+      {"modes", "LIST",
+       "of alone,flushed,same,low,tally; alone is always there (alone,low,tally; cuda all)",
+       readModes},
       {"seed", "N", "of arrivals, inputs and weights (1)",
        [](Options &options, std::string_view text) {
          return readNumber<std::uint64_t>(text, options.seed, 0, ~std::uint64_t{0});
@@ -148,6 +188,13 @@ std::string conflict(const Options &options) {
 }
 
 } // namespace
+
+std::string_view name(Mode mode) {
+  for (const ModeName &each : modeNames)
+    if (each.mode == mode)
+      return each.shown;
+  return "";
+}
 
 Result<std::optional<Options>> parseOptions(int count, const char *const *arguments) {
   Options options;

@@ -11,9 +11,17 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace inference_server {
+
+/// What the server shares the device with, and how. Alone is the plain program: no best-effort
+/// work, the user's kernels, nothing written to the device on top.
+enum class Mode { Alone, AloneFlushed, SamePriority, LowPriority, Tally };
+
+std::string_view name(Mode mode);
+constexpr bool hasTraining(Mode mode) { return mode >= Mode::SamePriority; }
 
 struct Options {
   std::string device = "emulator";
@@ -25,6 +33,7 @@ struct Options {
   int inputs = 2;    ///< distinct inputs that requests choose from
   std::vector<tally::Kind> kinds = {tally::Kind::Persistent, tally::Kind::Guard,
                                     tally::Kind::Slice};
+  std::vector<Mode> modes; ///< Alone first
   std::uint64_t seed = 1;
   std::string csv; ///< a line per cell and repetition; none when empty
   EncoderShape encoder;

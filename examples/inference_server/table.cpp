@@ -92,8 +92,10 @@ std::string line(const ModeCells &mode, const Summary &summary, double aloneRate
                      turnaround);
 }
 
-/// Why or why not the figures say something: best-effort work must have hurt without tally.
+/// Whether the figures say something: best-effort work must have hurt without tally. NaN: not run.
 std::string whetherItCounts(double lowPriorityRatio) {
+  if (std::isnan(lowPriorityRatio))
+    return "Whether the cell counts is not known: there was no plain low-priority stream.\n";
   return fmt::format("{}: with a plain low-priority stream P99 is {:.2f}x alone (at least 2x is "
                      "asked for).\n",
                      lowPriorityRatio >= 2 ? "The cell counts" : "The cell does NOT count",
@@ -104,7 +106,7 @@ std::string whetherItCounts(double lowPriorityRatio) {
 
 std::string report(const Options &options, const Measurement &measurement) {
   const ModeCells &alone = measurement.modes.front();
-  double aloneRate = aloneStepsPerSecond(measurement), lowPriorityRatio = 0;
+  double aloneRate = aloneStepsPerSecond(measurement), lowPriorityRatio = NAN;
   std::string text =
       fmt::format("\nServing an encoder while training a perceptron, on the {}: {} requests a cell "
                   "over {} repetitions, Poisson at {:.0f} % of the capacity "

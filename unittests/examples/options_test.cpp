@@ -45,6 +45,14 @@ TEST_CASE("kinds are read in order; none means none") {
   CHECK(mentions(errorOf({"--kinds="}), "--kinds"));
 }
 
+TEST_CASE("modes are read in any order; alone is always the first") {
+  auto options = parse({"--modes=tally,low"});
+  REQUIRE(options);
+  CHECK((*options)->modes == std::vector{Mode::Alone, Mode::LowPriority, Mode::Tally});
+  CHECK(mentions(errorOf({"--modes=tally,lwo"}), "'tally,lwo'"));
+  CHECK(mentions(errorOf({"--modes="}), "--modes"));
+}
+
 TEST_CASE("one size option sets the training's widths and the work of a block") {
   auto options = parse({"--be-size=96"});
   REQUIRE(options);

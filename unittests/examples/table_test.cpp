@@ -70,6 +70,9 @@ TEST_CASE("a row holds ratios to alone of the same run") {
 TEST_CASE("figures count only where best-effort work hurts without tally") {
   CHECK(mentions(report({}, measurementWith(0.2)), "The cell counts"));
   CHECK(mentions(report({}, measurementWith(0.19)), "The cell does NOT count"));
+  Measurement without = measurementWith(0.5);
+  without.modes.erase(without.modes.begin() + 1);
+  CHECK(mentions(report({}, without), "not known"));
 }
 
 TEST_CASE("a wrong result is said and fails the run") {
