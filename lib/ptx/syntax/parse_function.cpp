@@ -139,12 +139,11 @@ bool Parser::parseStatement() {
   bool good = false;
   if (start.kind == TokenKind::Identifier) {
     advance();
-    good = tok.is(':') ? parseLabelled(start, statement)
-                       : (restartAt(start), parseInstruction(statement));
+    good = tok.is(':') ? parseLabelled(start, statement) : parseInstruction(start, statement);
   } else if (start.kind == TokenKind::DotWord) {
     good = parseDirectiveStatement(statement);
   } else if (start.is('@')) {
-    good = parseGuard(statement) && parseInstruction(statement);
+    good = parseGuard(statement) && parseGuarded(statement);
   } else if (start.is('{')) {
     statement.kind = StatementKind::ScopeBegin;
     if (scopes.openScopes() >= maxOpenScopes)

@@ -81,6 +81,12 @@ bool Parser::parseInitializerValue(Initializer &initializer) {
   if (mask.kind != Literal::Kind::Integer)
     return parsePlainInitializer(initializer);
   advance();
+  if (tok.is(',') || tok.is('}')) { // tables are long: the common case is short
+    initializer.value.kind = OperandKind::Integer;
+    initializer.value.bits = mask.bits;
+    initializer.value.text = start.text();
+    return true;
+  }
   if (!accept('(')) {
     restartAt(start);
     return parsePlainInitializer(initializer);

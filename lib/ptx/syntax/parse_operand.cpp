@@ -38,13 +38,21 @@ bool Parser::parseGuard(Statement &statement) {
   return true;
 }
 
-bool Parser::parseInstruction(Statement &statement) {
+bool Parser::parseGuarded(Statement &statement) {
+  const Token opcode = tok;
+  if (opcode.kind != TokenKind::Identifier)
+    return failAtToken("an instruction");
+  advance();
+  return parseInstruction(opcode, statement);
+}
+
+// After the opcode has been consumed.
+bool Parser::parseInstruction(const Token &opcode, Statement &statement) {
   statement.kind = StatementKind::Instruction;
   Instruction &instruction = statement.instruction;
-  if (tok.kind != TokenKind::Identifier || *tok.begin == '%' || *tok.begin == '$')
-    return failAtToken("an instruction");
-  instruction.opcode = tok.text();
-  advance();
+  if (*opcode.begin == '%' || *opcode.begin == '$')
+    return fail("expected an instruction", opcode.text());
+  instruction.opcode = opcode.text();
   const std::size_t words = wordStack.size();
   while (tok.kind == TokenKind::DotWord) {
     wordStack.push_back(tok.text().substr(1));
@@ -263,11 +271,16 @@ bool Parser::parseConstant(Operand &operand) {
     const Literal literal = evaluateLiteral(tok.text());
     if (literal.kind == Literal::Kind::Malformed)
       return fail("this is not a number, or one of more than 64 bits", tok.text());
+    advance();
     if (literal.kind != Literal::Kind::Integer) {
       const bool single = literal.kind == Literal::Kind::Float32;
       operand.kind = single ? OperandKind::Float32 : OperandKind::Float64;
       operand.bits = literal.bits ^ (minus ? std::uint64_t{1} << (single ? 31 : 63) : 0);
-      advance();
+      return true;
+    }
+    if (atOperandEnd()) {
+      operand.kind = OperandKind::Integer;
+      operand.bits = minus ? std::uint64_t{0} - literal.bits : literal.bits;
       return true;
     }
   }

@@ -63,13 +63,6 @@ void Parser::restartAt(const Token &token) {
   tok = lexer.next();
 }
 
-bool Parser::accept(char punctuator) {
-  if (!tok.is(punctuator))
-    return false;
-  advance();
-  return true;
-}
-
 bool Parser::expect(char punctuator, std::string_view what) {
   return accept(punctuator) || failAtToken(what);
 }

@@ -49,7 +49,12 @@ private:
     tok = lexer.next();
   }
   void restartAt(const Token &token);
-  bool accept(char punctuator);
+  bool accept(char punctuator) {
+    if (!tok.is(punctuator))
+      return false;
+    advance();
+    return true;
+  }
   bool expect(char punctuator, std::string_view what);
   bool fail(std::string message, std::string_view where);
   bool failAtToken(std::string_view expected);
@@ -106,7 +111,8 @@ private:
 
   // parse_operand.cpp
   bool parseGuard(Statement &statement);
-  bool parseInstruction(Statement &statement);
+  bool parseGuarded(Statement &statement);
+  bool parseInstruction(const Token &opcode, Statement &statement);
   bool parseOperandList(char close, std::span<const Operand> &operands, unsigned depth);
   bool parseOperand(Operand &operand, unsigned depth);
   bool parsePrimary(Operand &operand, unsigned depth);
