@@ -20,6 +20,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace tally::ptx {
@@ -42,7 +43,8 @@ enum class OperandKind : std::uint8_t {
   Pair,   ///< `a|b`: two children
   List,   ///< `(a, b)` of a call: children
   Sink,   ///< `_`
-  Opaque  ///< a constant expression or a string that nothing here interprets
+  Opaque  ///< a constant expression or a string that nothing here interprets; children are the
+          ///< names in it
 };
 
 /// One operand. `text` is verbatim, a leading `!` or `-` included.
@@ -83,8 +85,11 @@ enum class StateSpace : std::uint8_t { Register, Param, Global, Const, Shared, L
 /// One initialiser element: a number, or a symbol (address of a variable or function) plus an
 /// offset, perhaps through `generic(…)` or a byte mask `0xff(…)`.
 struct Initializer {
-  Operand value;        ///< Integer, Float32, Float64, Symbol, or Opaque for the rarer forms
-  bool generic = false; ///< `generic(symbol)`
+  Operand value; ///< Integer, Float32, Float64, Symbol, or Opaque for the rarer forms; a mask
+                 ///< is Opaque with the mask in `bits` and the symbol in `children`
+  bool generic = false;      ///< `generic(symbol)`
+  std::uint64_t element = 0; ///< which scalar of the variable it fills, counted from 0; not
+                             ///< consecutive where an inner brace stops early
 };
 
 /// A variable or parameter declaration; registers have their own (RegisterDeclaration).
@@ -156,7 +161,7 @@ struct Function {
   std::string_view name;          ///< points into `header`
   std::string_view parameterList; ///< `(…)` after the name, parentheses included; empty when
                                   ///< absent; points into `header`
-  std::vector<Variable> results; ///< `.func (.param .b32 r) f`
+  std::vector<Variable> results;  ///< `.func (.param .b32 r) f`
   std::vector<Variable> parameters;
   std::vector<HeaderDirective> directives;
   std::vector<Statement> body;                ///< the first is the body's `{`, the last its `}`
@@ -209,7 +214,8 @@ private:
   std::vector<Item> itemList;
   std::string_view trailingText, targetName;
   std::uint32_t major = 0, minor = 0, arch = 0, addressBits = 64;
-  std::vector<std::uint32_t> lineStarts;
+  std::vector<std::uint32_t> lineStarts; ///< offset of each line
+  std::unordered_map<std::string_view, const Function *> functionsByName;
 };
 
 } // namespace tally::ptx

@@ -1,0 +1,70 @@
+// Source text → tokens. Internal to the parser.
+//
+// Tokens are views into the text; white space and comments are skipped, and whoever needs them
+// takes the bytes between two tokens. Nothing is allocated per token.
+#ifndef TALLY_LIB_PTX_SYNTAX_LEXER_H
+#define TALLY_LIB_PTX_SYNTAX_LEXER_H
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace tally::ptx {
+
+enum class TokenKind : std::uint8_t {
+  End,        ///< end of the text
+  Identifier, ///< `mov`, `%r1`, `$L__BB0_1`, `_`
+  DotWord,    ///< `.global`, `.2d`, `.shared::cta`
+  Number,     ///< every numeric literal, not yet checked
+  String,     ///< `"…"`, quotes included
+  Punctuator, ///< one character
+  Invalid     ///< a byte that starts no token, or a comment or string without its end
+};
+
+struct Token {
+  TokenKind kind = TokenKind::End;
+  const char *begin = nullptr;
+  const char *end = nullptr;
+
+  std::string_view text() const {
+    return std::string_view(begin, static_cast<std::size_t>(end - begin));
+  }
+  bool is(char punctuator) const { return kind == TokenKind::Punctuator && *begin == punctuator; }
+  bool isDotWord(std::string_view word) const {
+    return kind == TokenKind::DotWord && text().substr(1) == word;
+  }
+};
+
+class Lexer {
+public:
+  Lexer() = default;
+  explicit Lexer(std::string_view text) : cursor(text.data()), limit(text.data() + text.size()) {}
+
+  Token next();
+  /// Goes on at `position`, which lies in the text.
+  void restartAt(const char *position) { cursor = position; }
+
+private:
+  /// Skips white space and comments; false at a comment without its end, where the cursor stays.
+  bool skipTrivia();
+  const char *endOfNumber(const char *position) const;
+  const char *endOfDotWord(const char *position) const;
+
+  const char *cursor = nullptr;
+  const char *limit = nullptr;
+};
+
+/// Value of a numeric literal.
+struct Literal {
+  enum class Kind : std::uint8_t { Integer, Float32, Float64, Malformed };
+  Kind kind = Kind::Malformed;
+  std::uint64_t bits = 0;
+};
+
+/// PTX ISA 4.5: decimal, `0x`, `0b` and octal integers with an optional `U`, `0f`/`0d` bit
+/// patterns, decimal fractions (64-bit). Malformed also where an integer needs more than 64 bits.
+Literal evaluateLiteral(std::string_view text);
+
+} // namespace tally::ptx
+
+#endif

@@ -1,0 +1,267 @@
+#include "tally/ptx/syntax/parser.h"
+
+#include "parser_impl.h"
+
+#include <charconv>
+#include <cstring>
+
+namespace tally::ptx {
+
+namespace {
+
+/// Offsets of lines are kept in 32 bits.
+constexpr std::size_t maxSourceBytes = ~std::uint32_t{0};
+
+} // namespace
+
+Parser::Parser(std::string source) {
+  module.sourceText = std::make_unique<std::string>(std::move(source));
+  const std::string_view all = *module.sourceText;
+  module.arena = std::make_unique<std::pmr::monotonic_buffer_resource>(all.size() * 4 + 1024);
+  // Text taken from a fatbin ends in NUL bytes; they are white space after the last item.
+  const std::size_t last = all.find_last_not_of('\0');
+  const std::string_view text = all.substr(0, last == std::string_view::npos ? 0 : last + 1);
+  lexer = Lexer(text);
+  itemEnd = previousEnd = text.data();
+  tok = lexer.next();
+}
+
+std::variant<Module, Diagnostic> Parser::run() {
+  if (module.source().size() > maxSourceBytes)
+    return Diagnostic{"a module of more than 4 GiB", 0, 0};
+  indexLines();
+  while (tok.kind != TokenKind::End)
+    if (!parseItem())
+      return std::move(*diagnostic);
+  const std::string_view all = module.source();
+  if (module.itemList.empty())
+    return Diagnostic{"a PTX module begins with .version", 0, 0};
+  module.trailingText = all.substr(static_cast<std::size_t>(itemEnd - all.data()));
+  for (const Item &item : module.itemList) {
+    if (!item.function)
+      continue;
+    const Function *&known = module.functionsByName[item.function->name];
+    if (known && known->hasBody && item.function->hasBody) {
+      fail("a second body for the function of this name", item.function->name);
+      return std::move(*diagnostic);
+    }
+    if (!known || item.function->hasBody)
+      known = item.function.get();
+  }
+  return std::move(module);
+}
+
+void Parser::indexLines() {
+  const std::string_view all = module.source();
+  module.lineStarts.push_back(0);
+  for (std::size_t at = all.find('\n'); at != std::string_view::npos; at = all.find('\n', at + 1))
+    module.lineStarts.push_back(static_cast<std::uint32_t>(at + 1));
+}
+
+void Parser::restartAt(const Token &token) {
+  lexer.restartAt(token.begin);
+  tok = lexer.next();
+}
+
+bool Parser::expect(char punctuator, std::string_view what) {
+  return accept(punctuator) || failAtToken(what);
+}
+
+bool Parser::fail(std::string message, std::string_view where) {
+  if (!diagnostic)
+    diagnostic =
+        Diagnostic{std::move(message),
+                   static_cast<std::size_t>(where.data() - module.source().data()), where.size()};
+  return false;
+}
+
+bool Parser::failAtToken(std::string_view expected) {
+  std::string message = "expected " + std::string(expected);
+  const std::string_view text = tok.text();
+  if (tok.kind == TokenKind::End) {
+    message += ", but the text ends here";
+  } else if (tok.kind == TokenKind::Invalid) {
+    if (text.starts_with("/*"))
+      return fail("this comment has no end", text.substr(0, 2));
+    if (text.starts_with("\""))
+      return fail("this string has no closing quote on its line", text.substr(0, 1));
+    return fail("no token starts with this character", text.substr(0, 1));
+  }
+  return fail(std::move(message), text);
+}
+
+bool Parser::parseUnsigned(std::uint64_t &value, std::uint64_t limit, std::string_view what) {
+  const Literal literal = tok.kind == TokenKind::Number ? evaluateLiteral(tok.text()) : Literal{};
+  if (literal.kind != Literal::Kind::Integer)
+    return failAtToken(what);
+  if (literal.bits > limit)
+    return fail(std::string(what) + " of at most " + std::to_string(limit) + " is expected here",
+                tok.text());
+  value = literal.bits;
+  advance();
+  return true;
+}
+
+bool Parser::skipToSemicolon() {
+  while (!tok.is(';')) {
+    if (tok.kind == TokenKind::End || tok.kind == TokenKind::Invalid || tok.is('{') || tok.is('}'))
+      return failAtToken("';' after the directive");
+    advance();
+  }
+  advance();
+  return true;
+}
+
+bool Parser::skipParentheses() {
+  if (!expect('(', "'('"))
+    return false;
+  for (std::size_t open = 1; open != 0; advance()) {
+    if (tok.is('('))
+      ++open;
+    else if (tok.is(')'))
+      --open;
+    else if (tok.kind == TokenKind::End || tok.kind == TokenKind::Invalid)
+      return failAtToken("')'");
+  }
+  return true;
+}
+
+bool Parser::skipBlock() {
+  const std::string_view brace = tok.text();
+  if (!expect('{', "'{'"))
+    return false;
+  for (std::size_t open = 1; open != 0; advance()) {
+    if (tok.is('{'))
+      ++open;
+    else if (tok.is('}'))
+      --open;
+    else if (tok.kind == TokenKind::End)
+      return fail("this '{' is never closed", brace);
+    else if (tok.kind == TokenKind::Invalid && tok.text() != ".")
+      return failAtToken("'}'");
+  }
+  return true;
+}
+
+bool Parser::parseItem() {
+  Item item;
+  const char *begin = tok.begin;
+  item.leading = std::string_view(itemEnd, static_cast<std::size_t>(begin - itemEnd));
+  if (tok.kind != TokenKind::DotWord)
+    return failAtToken("a directive at module level");
+  if (module.itemList.empty() && !tok.isDotWord("version"))
+    return fail("a PTX module begins with .version", tok.text());
+
+  bool good = true;
+  if (tok.isDotWord("version")) {
+    item.kind = ItemKind::Version;
+    good = parseVersion();
+  } else if (tok.isDotWord("target")) {
+    item.kind = ItemKind::Target;
+    good = parseTarget();
+  } else if (tok.isDotWord("address_size")) {
+    item.kind = ItemKind::AddressSize;
+    good = parseAddressSize();
+  } else if (tok.isDotWord("file")) {
+    good = parseFile();
+  } else if (tok.isDotWord("section")) {
+    good = parseSection();
+  } else if (tok.isDotWord("pragma") || tok.isDotWord("alias")) {
+    good = skipToSemicolon();
+  } else {
+    DeclarationHead head;
+    good = parseHead(head);
+    if (good && (tok.isDotWord("entry") || tok.isDotWord("func")))
+      good = parseFunction(item, head, begin);
+    else if (good && head.space)
+      good = [&] {
+        item.kind = ItemKind::Variable;
+        return parseDeclarators(head, item.variables);
+      }();
+    else if (good)
+      good = skipToSemicolon(); // a directive that this parser does not know
+  }
+  if (!good)
+    return false;
+  item.text = textFrom(begin);
+  itemEnd = previousEnd;
+  module.itemList.push_back(std::move(item));
+  return true;
+}
+
+bool Parser::parseVersion() {
+  advance();
+  const std::string_view text = tok.text();
+  const char *end = text.data() + text.size();
+  if (tok.kind != TokenKind::Number)
+    return failAtToken("a version such as 9.0");
+  const auto first = std::from_chars(text.data(), end, module.major);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.')
+    return failAtToken("a version such as 9.0");
+  const auto second = std::from_chars(first.ptr + 1, end, module.minor);
+  if (second.ec != std::errc() || second.ptr != end)
+    return failAtToken("a version such as 9.0");
+  advance();
+  return true;
+}
+
+bool Parser::parseTarget() {
+  do {
+    advance();
+    if (tok.kind != TokenKind::Identifier)
+      return failAtToken("a target such as sm_90");
+    const std::string_view name = tok.text();
+    if (name.starts_with("sm_")) {
+      const std::string_view digits = name.substr(3);
+      const auto parsed =
+          std::from_chars(digits.data(), digits.data() + digits.size(), module.arch);
+      if (parsed.ec != std::errc())
+        return failAtToken("a target such as sm_90");
+      module.targetName = name;
+    }
+    advance();
+  } while (tok.is(','));
+  return true;
+}
+
+bool Parser::parseAddressSize() {
+  advance();
+  std::uint64_t bits = 0;
+  const std::string_view text = tok.text();
+  if (!parseUnsigned(bits, 64, "an address size"))
+    return false;
+  if (bits != 32 && bits != 64)
+    return fail("an address has 32 or 64 bits", text);
+  module.addressBits = static_cast<std::uint32_t>(bits);
+  return true;
+}
+
+// `.file 1 "name"`, with a time stamp and a size after commas (PTX ISA 11.5.3).
+bool Parser::parseFile() {
+  advance();
+  std::uint64_t ignored = 0;
+  if (!parseUnsigned(ignored, ~std::uint64_t{0}, "a file number"))
+    return false;
+  if (tok.kind != TokenKind::String)
+    return failAtToken("a file name in quotes");
+  while (tok.kind == TokenKind::String)
+    advance();
+  while (accept(','))
+    if (!parseUnsigned(ignored, ~std::uint64_t{0}, "a number"))
+      return false;
+  return true;
+}
+
+bool Parser::parseSection() {
+  advance();
+  if (tok.kind != TokenKind::DotWord)
+    return failAtToken("a section name such as .debug_info");
+  advance();
+  return skipBlock();
+}
+
+std::variant<Module, Diagnostic> parse(std::string source) {
+  return Parser(std::move(source)).run();
+}
+
+} // namespace tally::ptx
