@@ -51,6 +51,7 @@ private:
              DispatcherOptions options);
 
   std::optional<std::uint64_t> permit() const override;
+  std::uint64_t currentEpoch() const override { return control.currentEpoch(); }
   std::optional<std::uint64_t> oldestUnderWay() const;
   void measureTurnaround(std::optional<std::uint64_t> oldestBefore);
   bool monitor();

@@ -100,7 +100,9 @@ Result<void> Runtime::State::initialise() {
   highPriority = std::make_unique<HighPriority>(*device, *control);
   DispatcherOptions dispatching;
   dispatching.policy = options.policy;
-  dispatching.lane = {options.kinds, *word, steadyNow};
+  dispatching.lane.kinds = options.kinds;
+  dispatching.lane.control = *word;
+  dispatching.lane.clock = steadyNow;
   auto made = Dispatcher::create(*device, *control, *highPriority, std::move(dispatching));
   if (!made)
     return made.error();
