@@ -35,8 +35,13 @@ public:
 
   /// From here on a thread of its own calls step().
   void start();
-  /// Something may have become possible: work was put on a lane, or the last scope was closed.
+  /// Work was put on a lane.
   void wake();
+  /// The last scope was closed: wakes the thread if anything waits for that.
+  void resume() {
+    if (hasWork())
+      wake();
+  }
 
   /// The lane for the next best-effort stream.
   Lane &assignLane();

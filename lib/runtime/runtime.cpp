@@ -56,7 +56,7 @@ public:
     if (highPriority)
       while (Result<bool> ended = highPriority->endRequest()) {
         if (*ended)
-          dispatcher->wake();
+          dispatcher->resume();
       }
     // Their errors were given to whoever synchronised, or nobody wanted them.
     static_cast<void>(waitForAll());
@@ -375,7 +375,7 @@ Result<void> Runtime::endRequest() {
   if (!last)
     return last.error();
   if (*last)
-    state->dispatcher->wake();
+    state->dispatcher->resume();
   return {};
 }
 
