@@ -35,7 +35,7 @@ void setDefaults(Options &options) {
     options.training = {
         .batch = 131072, .inputs = 256, .hidden = 256, .classes = 64, .chunk = 256, .rate = 0.1f};
   } else {
-    options.requests = 40;
+    options.requests = 100;
     options.modes = {Mode::Alone, Mode::LowPriority, Mode::Tally};
     options.repetitions = 2;
     options.encoder = {.layers = 2, .width = 64, .heads = 4, .sequence = 32, .batch = 2};
@@ -111,7 +111,7 @@ const std::vector<Row> &rows() {
          options.bundle = text;
          return !text.empty();
        }},
-      {"requests", "N", "requests in a cell, over all repetitions (40; cuda 2000)",
+      {"requests", "N", "requests in a cell, over all repetitions (100; cuda 2000)",
        integer([](Options &o) -> int & { return o.requests; }, 1)},
       {"repetitions", "N", "rounds in which the cells take turns (2; cuda 5)",
        integer([](Options &o) -> int & { return o.repetitions; }, 1)},
