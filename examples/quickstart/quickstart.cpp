@@ -53,7 +53,8 @@ int main(int count, char **arguments) {
   for (int i = 0; i < rounds; ++i)
     must(runtime->launch(background, scaleAdd, shape, Arguments(x, one, 1.0f, size)));
 
-  // A little later comes a request, y = 3 y + 1: what of the best-effort work is running makes way for it.
+  // A little later comes a request, y = 3 y + 1: what of the best-effort work is running makes way
+  // for it.
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   must(runtime->beginRequest());
   must(runtime->launch(requests, scaleAdd, shape, Arguments(y, one, 3.0f, size)));
