@@ -38,8 +38,24 @@ struct PhysicalLaunch {
 /// thread-safe.
 class VariantLaunch {
 public:
-  /// `sliceBlocks`: about how many blocks a slice may hold. `workers`: blocks to launch for
-  /// persistent, at most as many as are resident at a time. Both >= 1.
+  /// The most virtual blocks that a launch of this kind may have; a larger grid takes another kind.
+  /// For persistent the counter overshoots by one per worker and must not wrap (the variants count
+  /// with atom.inc, which wraps to 0 behind TALLY_MAX_VIRTUAL_BLOCKS).
+  static constexpr std::uint64_t maxBlocks(Kind kind, std::uint32_t workers) {
+    switch (kind) {
+    case Kind::Slice:
+      return ~std::uint64_t{0};
+    case Kind::Guard:
+      return TALLY_MAX_VIRTUAL_BLOCKS;
+    case Kind::Persistent:
+      return workers < TALLY_MAX_VIRTUAL_BLOCKS ? TALLY_MAX_VIRTUAL_BLOCKS - workers : 0;
+    }
+    return 0;
+  }
+
+  /// `user`: every extent >= 1, at most maxBlocks() blocks. `sliceBlocks`: about how many blocks a
+  /// slice may hold. `workers`: blocks to launch for persistent, at most as many as are resident at
+  /// a time. Both >= 1.
   VariantLaunch(Kind kind, const LaunchShape &user, std::uint32_t sliceBlocks,
                 std::uint32_t workers);
 
@@ -47,14 +63,20 @@ public:
   bool finished() const { return done; }
   /// The next physical launch. Only while !finished(). The same until absorb() is called.
   PhysicalLaunch next() const;
-  /// Takes the state that the launch from next() left. Returns whether it yielded (blocks are left
-  /// that it was asked to run).
+  /// Whether the launch from next() can have left this state. A state that fails this was written
+  /// by somebody else (a stray store of a kernel): it must not be absorbed.
+  bool plausible(const tally_launch_state &state) const;
+  /// Whether the launch from next() ran no block at all.
+  bool ranNothing(const tally_launch_state &state) const;
+  /// Takes the state that the launch from next() left; it must be plausible(). Returns whether it
+  /// yielded (blocks are left that it was asked to run). A guard's first launch that ran nothing is
+  /// simply to be made again. A slice never yields, so its state is not read.
   bool absorb(const tally_launch_state &state);
 
 private:
   Kind variantKind;
   LaunchShape user;
-  Dim3 sliceExtent; // of one slice's box
+  Dim3 sliceExtent; // of one slice's box; boxes are runs of consecutive linear block ids
   Dim3 sliceOrigin{0, 0, 0};
   std::uint32_t workers;
   std::uint32_t nextBlock = 0;  // persistent: first block not yet taken

@@ -1,0 +1,137 @@
+// The control word from the host's side: who asks best-effort work to yield, and under which epoch
+// it may be issued.
+//
+// raise() counts a high-priority scope in; the one that wakes from idle advances the epoch and
+// issues one write, with no lock and no allocation. withdraw() counts it out and touches nothing
+// else: what was asked to yield stays asked for ever, and what is issued afterwards carries the new
+// epoch.
+//
+// Races. The count stays above 0 from before a wake's epoch is advanced until after its write was
+// issued, since the waking scope itself is in it; so two wakes never overlap and their writes are
+// issued in the order of epochs. permit() reads the epoch before the count: if a wake comes between
+// the two it sees the count; if it comes later the permit carries the old epoch and the launch
+// yields when the write lands. A permit under the new epoch while its wake is still in the count
+// cannot happen. A launch may reach the device before the write of its own epoch does: blocks yield
+// only to a greater one.
+#ifndef TALLY_RUNTIME_CONTROL_WORD_H
+#define TALLY_RUNTIME_CONTROL_WORD_H
+
+#include "tally/bundle/abi.h"
+#include "tally/runtime/policy.h"
+#include "tally/support/result.h"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace tally::runtime {
+
+struct ControlFields {
+  std::uint64_t epoch = 0; ///< at most TALLY_CONTROL_EPOCH_MAX
+  std::uint16_t workers = TALLY_CONTROL_WORKERS_UNLIMITED;
+  tally_control_mode mode = TALLY_CONTROL_RUN;
+  friend constexpr bool operator==(const ControlFields &, const ControlFields &) = default;
+};
+
+constexpr std::uint64_t encodeControl(const ControlFields &fields) {
+  return fields.epoch << TALLY_CONTROL_EPOCH_SHIFT |
+         std::uint64_t{fields.workers} << TALLY_CONTROL_WORKERS_SHIFT |
+         static_cast<std::uint64_t>(fields.mode);
+}
+constexpr ControlFields decodeControl(std::uint64_t word) {
+  return {word >> TALLY_CONTROL_EPOCH_SHIFT,
+          static_cast<std::uint16_t>(word >> TALLY_CONTROL_WORKERS_SHIFT),
+          static_cast<tally_control_mode>(word & 0xff)};
+}
+
+using Nanoseconds = std::chrono::nanoseconds;
+
+/// The time that the runtime measures with.
+struct SteadyClock {
+  Nanoseconds operator()() const { return std::chrono::steady_clock::now().time_since_epoch(); }
+};
+
+/// The one owner of a context's control word. `Write` is called as `Result<void>(std::uint64_t)` to
+/// store the word in device memory; calls are ordered as they are made. `Clock` gives nanoseconds
+/// that never go back. Thread-safe.
+template <class Write, class Clock = SteadyClock> class ControlWord {
+public:
+  explicit ControlWord(Write write, Clock clock = {})
+      : write(std::move(write)), clock(std::move(clock)) {}
+
+  /// The word that device memory holds before the first raise().
+  static constexpr std::uint64_t initialWord() { return encodeControl({}); }
+
+  /// Counts a high-priority scope in. Where it wakes from idle, best-effort work is asked to yield.
+  /// When that write fails, the scope is not counted.
+  Result<void> raise() {
+    if (active.fetch_add(1) != 0)
+      return {};
+#ifdef TALLY_PLANT_CLEARED_CONTROL_WORD
+    // Planted bug, for a test that must fail with it: a request that is set and cleared.
+    Result<void> written = write(encodeControl({.epoch = 1}));
+#else
+    std::uint64_t next = epoch.load(std::memory_order_relaxed) + 1;
+    raisedAt[next % raisedAt.size()].store(clock().count());
+    epoch.store(next);
+    Result<void> written = write(encodeControl({.epoch = next}));
+#endif
+    if (!written)
+      active.fetch_sub(1);
+    return written;
+  }
+
+  /// Counts a scope out. Returns whether it was the last one.
+  Result<bool> withdraw() {
+    endedAt.store(clock().count());
+#ifdef TALLY_PLANT_CLEARED_CONTROL_WORD
+    if (active.load() == 1)
+      if (Result<void> written = write(encodeControl({.epoch = 0})); !written)
+        return written.error();
+#endif
+    return active.fetch_sub(1) == 1;
+  }
+
+  /// The epoch under which best-effort work may be issued now, if the policy lets it run.
+  template <class Policy> std::optional<std::uint64_t> permit(const Policy &policy) const {
+    std::uint64_t now = epoch.load(); // before the count: see above
+    return policy.decide(snapshot()).runBestEffort ? std::optional(now) : std::nullopt;
+  }
+
+  Snapshot snapshot() const {
+    Snapshot now;
+    now.highPriorityActive = active.load();
+    std::int64_t ended = endedAt.load();
+    now.sinceHighPriorityEnded =
+        ended == never ? Nanoseconds::max() : Nanoseconds(clock().count() - ended);
+    return now;
+  }
+
+  std::uint64_t currentEpoch() const { return epoch.load(); }
+  /// When the first request came that launches of `launchEpoch` yield to; only while currentEpoch()
+  /// is greater. Of the last 64 requests only: further back, the oldest of these.
+  Nanoseconds raisedAfter(std::uint64_t launchEpoch) const {
+    std::uint64_t now = currentEpoch();
+    std::uint64_t first = launchEpoch + 1;
+    if (now - first >= raisedAt.size())
+      first = now - raisedAt.size() + 1;
+    return Nanoseconds(raisedAt[first % raisedAt.size()].load());
+  }
+
+private:
+  static constexpr std::int64_t never = INT64_MIN;
+
+  Write write;
+  Clock clock;
+  std::atomic<std::uint32_t> active{0};
+  std::atomic<std::uint64_t> epoch{0};
+  std::atomic<std::int64_t> endedAt{never};
+  std::array<std::atomic<std::int64_t>, 64> raisedAt{};
+};
+
+} // namespace tally::runtime
+
+#endif

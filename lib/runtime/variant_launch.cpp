@@ -1,0 +1,125 @@
+#include "tally/runtime/variant_launch.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace tally::runtime {
+
+namespace {
+
+/// The largest box of at most `blocks` blocks that is a run of consecutive linear ids: part of a
+/// row, whole rows of a plane, or whole planes. Slices in the order of ids are what lets a kernel
+/// wait for lower blocks.
+Dim3 boxOf(const Dim3 &grid, std::uint32_t blocks) {
+  if (blocks < grid.x)
+    return {blocks, 1, 1};
+  std::uint32_t rows = blocks / grid.x;
+  if (rows < grid.y)
+    return {grid.x, rows, 1};
+  return {grid.x, grid.y, std::min(rows / grid.y, grid.z)};
+}
+
+} // namespace
+
+VariantLaunch::VariantLaunch(Kind kind, const LaunchShape &user, std::uint32_t sliceBlocks,
+                             std::uint32_t workers)
+    : variantKind(kind), user(user), sliceExtent(boxOf(user.grid, sliceBlocks)), workers(workers) {
+  assert(sliceBlocks >= 1 && workers >= 1);
+  assert(user.grid.count() >= 1 && user.grid.count() <= maxBlocks(kind, workers));
+}
+
+PhysicalLaunch VariantLaunch::next() const {
+  assert(!done);
+  PhysicalLaunch launch;
+  launch.shape = user;
+  tally_launch_params &params = launch.params;
+  params.grid[0] = user.grid.x;
+  params.grid[1] = user.grid.y;
+  params.grid[2] = user.grid.z;
+  params.by_grid_x = divisorOf(user.grid.x);
+  params.by_grid_y = divisorOf(user.grid.y);
+  std::uint64_t total = user.grid.count();
+  switch (variantKind) {
+  case Kind::Slice:
+    params.offset[0] = sliceOrigin.x;
+    params.offset[1] = sliceOrigin.y;
+    params.offset[2] = sliceOrigin.z;
+    launch.shape.grid = {std::min(sliceExtent.x, user.grid.x - sliceOrigin.x),
+                         std::min(sliceExtent.y, user.grid.y - sliceOrigin.y),
+                         std::min(sliceExtent.z, user.grid.z - sliceOrigin.z)};
+    break;
+  case Kind::Guard:
+    params.blocks = static_cast<std::uint32_t>(total);
+    launch.resumeEntry = launch.readsList = resuming;
+    if (resuming)
+      launch.shape.grid = {listLength, 1, 1};
+    launch.listCapacity = static_cast<std::uint32_t>(launch.shape.grid.count());
+    break;
+  case Kind::Persistent:
+    params.blocks = static_cast<std::uint32_t>(total);
+    launch.shape.grid = {std::min(workers, params.blocks - nextBlock), 1, 1};
+    launch.state.next_block = nextBlock;
+    break;
+  }
+  return launch;
+}
+
+bool VariantLaunch::plausible(const tally_launch_state &state) const {
+  std::uint64_t total = user.grid.count();
+  switch (variantKind) {
+  case Kind::Slice:
+    return true;
+  case Kind::Guard:
+    return state.yielded <= (resuming ? listLength : total);
+  case Kind::Persistent:
+    return state.next_block >= nextBlock && state.next_block <= total + workers;
+  }
+  return false;
+}
+
+bool VariantLaunch::ranNothing(const tally_launch_state &state) const {
+  switch (variantKind) {
+  case Kind::Slice:
+    return false;
+  case Kind::Guard:
+    return state.yielded == (resuming ? listLength : user.grid.count());
+  case Kind::Persistent:
+    return state.next_block == nextBlock;
+  }
+  return false;
+}
+
+bool VariantLaunch::absorb(const tally_launch_state &state) {
+  assert(!done && plausible(state));
+  switch (variantKind) {
+  case Kind::Slice: {
+    Dim3 box = next().shape.grid;
+    sliceOrigin.x += box.x;
+    if (sliceOrigin.x == user.grid.x) {
+      sliceOrigin.x = 0;
+      sliceOrigin.y += box.y;
+    }
+    if (sliceOrigin.y == user.grid.y) {
+      sliceOrigin.y = 0;
+      sliceOrigin.z += box.z;
+    }
+    done = sliceOrigin.z == user.grid.z;
+    return false;
+  }
+  case Kind::Guard:
+    // Not even one block ran: the whole grid again needs no list.
+    if (!resuming && ranNothing(state))
+      return true;
+    listLength = state.yielded;
+    resuming = listLength != 0;
+    done = listLength == 0;
+    return !done;
+  case Kind::Persistent:
+    nextBlock = state.next_block;
+    done = nextBlock >= user.grid.count();
+    return !done;
+  }
+  return false;
+}
+
+} // namespace tally::runtime

@@ -1,0 +1,210 @@
+// Bundles: write and read are inverses, damage is found and named, no bytes make the reader crash.
+#include "tally/bundle/bundle_reader.h"
+#include "tally/bundle/bundle_writer.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <unistd.h>
+
+using namespace tally;
+using namespace tally::bundle;
+
+namespace {
+
+Bundle sample() {
+  Bundle bundle;
+  bundle.moduleHash = 0xfedcba9876543210u;
+  Kernel gemm{"gemm", {{0, 8}, {8, 8}, {16, 4}}, 20, 4096, true, {}};
+  gemm.verdicts.push_back({Kind::Slice, Status::Emitted, "", "", 0});
+  gemm.verdicts.push_back({Kind::Guard, Status::Refused, "cluster", "It has clusters.", 17});
+  gemm.verdicts.push_back({Kind::Persistent, Status::Failed, "ptxas", "out of registers", 3});
+  Kernel empty{"", {}, 0, 0, false, {}};
+  bundle.kernels = {gemm, empty};
+  bundle.images.push_back({ImageFormat::Ptx, 90, ".version 9.0\n.target sm_90\n"});
+  bundle.images.push_back({ImageFormat::Cubin, 90,
+                           std::string("\x7f"
+                                       "ELF\0\1\2\3",
+                                       8)});
+  bundle.images.push_back({ImageFormat::Cubin, 80, ""});
+  return bundle;
+}
+
+bool same(const Bundle &a, const Bundle &b) {
+  if (a.moduleHash != b.moduleHash || a.kernels.size() != b.kernels.size() ||
+      a.images.size() != b.images.size())
+    return false;
+  for (std::size_t i = 0; i < a.images.size(); ++i)
+    if (a.images[i].format != b.images[i].format || a.images[i].arch != b.images[i].arch ||
+        a.images[i].bytes != b.images[i].bytes)
+      return false;
+  for (std::size_t i = 0; i < a.kernels.size(); ++i) {
+    const Kernel &x = a.kernels[i], &y = b.kernels[i];
+    if (x.name != y.name || x.parameterBytes != y.parameterBytes ||
+        x.staticSharedBytes != y.staticSharedBytes || x.bitwiseStable != y.bitwiseStable ||
+        x.parameters.size() != y.parameters.size() || x.verdicts.size() != y.verdicts.size())
+      return false;
+    for (std::size_t j = 0; j < x.parameters.size(); ++j)
+      if (x.parameters[j].offset != y.parameters[j].offset ||
+          x.parameters[j].size != y.parameters[j].size)
+        return false;
+    for (std::size_t j = 0; j < x.verdicts.size(); ++j)
+      if (x.verdicts[j].kind != y.verdicts[j].kind ||
+          x.verdicts[j].status != y.verdicts[j].status ||
+          x.verdicts[j].reason != y.verdicts[j].reason ||
+          x.verdicts[j].message != y.verdicts[j].message ||
+          x.verdicts[j].line != y.verdicts[j].line)
+        return false;
+  }
+  return true;
+}
+
+void patch(std::string &bytes, std::size_t offset, std::uint64_t value, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i)
+    bytes[offset + i] = static_cast<char>(value >> (8 * i) & 0xff);
+}
+
+/// Makes size and checksum of damaged bytes right again, so that the checks behind them are
+/// reached.
+void reseal(std::string &bytes) {
+  if (bytes.size() < headerBytes)
+    return;
+  patch(bytes, 16, bytes.size(), 8);
+  patch(bytes, 24, hashOf(std::string_view(bytes).substr(headerBytes)), 8);
+}
+
+std::string errorOf(const std::string &bytes) {
+  Result<Bundle> result = read(bytes);
+  return result ? std::string("read without an error") : result.error().message;
+}
+
+} // namespace
+
+TEST_CASE("what was written is read back") {
+  Bundle before = sample();
+  std::string bytes = write(before);
+  Result<Bundle> after = read(bytes);
+  REQUIRE(after);
+  CHECK(same(before, *after));
+  CHECK(write(*after) == bytes);
+
+  Bundle nothing;
+  Result<Bundle> still = read(write(nothing));
+  REQUIRE(still);
+  CHECK(same(nothing, *still));
+}
+
+TEST_CASE("damage is named with its place") {
+  std::string good = write(sample());
+  CHECK(errorOf("") == "damaged bundle: at byte 0: the magic number reaches beyond the end of the "
+                       "file");
+  std::string bytes = good;
+  bytes[3] = 'x';
+  CHECK(errorOf(bytes).find("at byte 0: this is not a Tally bundle") != std::string::npos);
+  bytes = good;
+  patch(bytes, 8, 77, 4);
+  CHECK(errorOf(bytes).find("at byte 8: format version 77") != std::string::npos);
+  bytes = good;
+  patch(bytes, 12, 78, 4);
+  CHECK(errorOf(bytes).find("at byte 12: variants of ABI version 78") != std::string::npos);
+  CHECK(errorOf(good + "x").find("at byte 16: the header says") != std::string::npos);
+  bytes = good;
+  bytes.back() ^= 1;
+  bytes[40] ^= 1;
+  CHECK(errorOf(bytes).find("at byte 24: the checksum") != std::string::npos);
+  bytes = good + "x";
+  reseal(bytes);
+  CHECK(errorOf(bytes).find("1 bytes too many") != std::string::npos);
+}
+
+TEST_CASE("sizes that lie are found before anything is allocated") {
+  std::string good = write(sample());
+  struct Lie {
+    std::size_t offset;
+    std::uint64_t value;
+    std::size_t size;
+    const char *says;
+  };
+  std::size_t kernel = headerBytes + 16;
+  std::size_t parameters = kernel + 4 + 4 + 4 + 4 + 1;
+  const Lie lies[] = {
+      {headerBytes + 8, 0xffffffff, 4, "at byte 40: the number of kernels is 4294967295"},
+      {headerBytes + 12, 0xffffffff, 4, "at byte 44: the number of images is 4294967295"},
+      {kernel, 0xffffffff, 4, "at byte 52: the name of a kernel reaches beyond"},
+      {kernel + 8, 0xffffffff, 4, "at byte 56: a kernel's parameters are larger"},
+      {kernel + 16, 2, 1, "at byte 64: the bitwise-stable flag is 2"},
+      {parameters, 0xffffffff, 4, "at byte 65: the number of parameters is 4294967295"},
+      {parameters + 4, 13, 4, "at byte 69: a parameter lies outside"},
+      {parameters + 8, 0xffffffff, 4, "at byte 69: a parameter lies outside"},
+      {parameters + 28, 0x10000000, 4, "at byte 93: the number of verdicts is 268435456"},
+      {parameters + 32, 3, 1, "at byte 97: the kind of a verdict is 3"},
+      {parameters + 33, 3, 1, "at byte 98: the status of a verdict is 3"},
+      {good.size() - 8, 0xffffffffffffffff, 8, "the image reaches beyond the end"},
+      {good.size() - 13, 2, 1, "the format of an image is 2"},
+  };
+  for (const Lie &lie : lies) {
+    std::string bytes = good;
+    patch(bytes, lie.offset, lie.value, lie.size);
+    reseal(bytes);
+    std::string message = errorOf(bytes);
+    CAPTURE(message);
+    CAPTURE(lie.says);
+    CHECK(message.find(lie.says) != std::string::npos);
+  }
+}
+
+TEST_CASE("1,000 cuts and flips give errors or bundles") {
+  std::string good = write(sample());
+  std::mt19937_64 random(1);
+  int errors = 0, bundles = 0;
+  for (int i = 0; i < 1000; ++i) {
+    std::string bytes = good;
+    if (random() % 3 == 0)
+      bytes.resize(random() % bytes.size());
+    for (std::uint64_t flips = bytes.empty() ? 0 : random() % 4 + (bytes.size() == good.size());
+         flips > 0; --flips)
+      bytes[random() % bytes.size()] ^= static_cast<char>(1u << random() % 8);
+    bool resealed = i % 2 == 0;
+    if (resealed)
+      reseal(bytes);
+    Result<Bundle> result = read(bytes);
+    if (!result) {
+      ++errors;
+      CHECK(result.error().message.find("at byte ") != std::string::npos);
+      continue;
+    }
+    // What is read without an error means exactly these bytes.
+    ++bundles;
+    CHECK(write(*result) == bytes);
+    CHECK((resealed || bytes == good));
+  }
+  // Both outcomes occur, so neither half of the check is empty.
+  CHECK(errors > 300);
+  CHECK(bundles > 50);
+}
+
+TEST_CASE("files are written whole and read back") {
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("tally_bundle_test." + std::to_string(getpid())))
+          .string();
+  REQUIRE(writeFile(path, sample()));
+  Result<Bundle> back = readFile(path);
+  REQUIRE(back);
+  CHECK(same(sample(), *back));
+  CHECK_FALSE(std::filesystem::exists(path + ".tmp." + std::to_string(getpid())));
+  std::filesystem::resize_file(path, 60);
+  Result<Bundle> cut = readFile(path);
+  REQUIRE_FALSE(cut);
+  CHECK(cut.error().message.find(path + ": damaged bundle: at byte 16") == 0);
+  std::remove(path.c_str());
+
+  Result<Bundle> missing = readFile(path);
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().message == path + ": cannot open: No such file or directory");
+  Result<void> nowhere = writeFile(path + "/no/such/directory", sample());
+  REQUIRE_FALSE(nowhere);
+  CHECK(nowhere.error().message.find("cannot create: No such file") != std::string::npos);
+}
