@@ -83,7 +83,11 @@ enum class Stream : std::uint64_t {};
 class Runtime {
 public:
   static Result<std::unique_ptr<Runtime>> open(const RuntimeOptions &options);
-  /// Waits for all work.
+  /// The same on a device that the caller opened; `options.device` and `options.emulator` are not
+  /// read.
+  static Result<std::unique_ptr<Runtime>> openOn(std::unique_ptr<Device> device,
+                                                 const RuntimeOptions &options);
+  /// Waits for all work; requests that are still open are ended first.
   ~Runtime();
   Runtime(const Runtime &) = delete;
   Runtime &operator=(const Runtime &) = delete;
@@ -125,7 +129,7 @@ public:
   class State; ///< internal
 
 private:
-  explicit Runtime(std::unique_ptr<State> state);
+  explicit Runtime(std::unique_ptr<State> made);
   std::unique_ptr<State> state;
 };
 

@@ -1,15 +1,25 @@
-// What a pass is: it looks at one entry and either describes its variant or says why there is none.
+// What a pass is: it looks at one entry and describes its variant.
 #ifndef TALLY_PTX_TRANSFORMS_PASS_H
 #define TALLY_PTX_TRANSFORMS_PASS_H
 
 #include "tally/bundle/verdict.h"
 #include "tally/ptx/ir/module.h"
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace tally::ptx {
+
+struct KernelAnalysis;
+
+/// What a pass sees of one kernel. Borrows all of it.
+struct PassInput {
+  const Module &module;
+  const Function &function;       ///< an entry with a body
+  const KernelAnalysis &analysis; ///< that found nothing against the pass's kind
+};
 
 /// The entries of one variant as PTX text (one, or two where the kind has a resume entry), or the
 /// refusal. A refusal is a value, never an error.
@@ -17,6 +27,26 @@ struct PassResult {
   Verdict verdict;
   std::vector<std::string> entries; ///< whole `.entry` texts, to be appended to the module
 };
+
+/// Writes the variant of one kind. Passes have no state: one object serves all kernels and threads.
+class Pass {
+public:
+  virtual ~Pass() = default;
+  virtual Kind kind() const = 0;
+  /// The variant's entries. Called only for a kernel that the analyses let this kind have, so it
+  /// cannot refuse: what is unsound is a finding (analysis/reasons.def).
+  virtual std::vector<std::string> run(const PassInput &input) const = 0;
+};
+
+/// One row of passes.def.
+struct PassFacts {
+  Kind kind;
+  std::string_view help; ///< one line
+  std::unique_ptr<Pass> (*create)();
+};
+
+/// All passes, in the order of allKinds.
+const std::vector<PassFacts> &allPasses();
 
 } // namespace tally::ptx
 

@@ -1,0 +1,39 @@
+// Dominators, post-dominators and control dependence over our CFG.
+#ifndef TALLY_PTX_ANALYSIS_CONTROL_DEPENDENCE_H
+#define TALLY_PTX_ANALYSIS_CONTROL_DEPENDENCE_H
+
+#include "tally/ptx/analysis/cfg.h"
+
+#include "llvm/Support/GenericDomTree.h"
+
+#include <vector>
+
+namespace tally::ptx {
+
+using DominatorTree = llvm::DominatorTreeBase<CfgBlock, false>;
+using PostDominatorTree = llvm::DominatorTreeBase<CfgBlock, true>;
+
+/// Which branches decide whether a block runs (Ferrante, Ottenstein, Warren 1987): block X depends
+/// on block B when one way out of B always leads to X and another may miss it. Blocks that cannot
+/// be reached from the entry, or from which the exit cannot be reached, are said by endless().
+class ControlDependence {
+public:
+  explicit ControlDependence(Cfg &cfg);
+
+  /// Blocks whose terminator decides whether `block` runs; not iterated.
+  const std::vector<const CfgBlock *> &controllers(const CfgBlock &block) const {
+    return controllersOf[block.number];
+  }
+  /// Whether some reachable block cannot reach the exit; then post-dominance says little.
+  bool endless() const { return hasEndlessLoop; }
+  bool reachable(const CfgBlock &block) const { return isReachable[block.number]; }
+
+private:
+  std::vector<std::vector<const CfgBlock *>> controllersOf;
+  std::vector<bool> isReachable;
+  bool hasEndlessLoop = false;
+};
+
+} // namespace tally::ptx
+
+#endif

@@ -1,0 +1,48 @@
+// Reason codes of refusals, and findings: what an analysis saw that refuses some kinds.
+#ifndef TALLY_PTX_ANALYSIS_REASONS_H
+#define TALLY_PTX_ANALYSIS_REASONS_H
+
+#include "tally/bundle/verdict.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tally::ptx {
+
+/// A set of kinds as bits.
+using KindSet = std::uint8_t;
+constexpr KindSet setOf(Kind kind) {
+  return static_cast<KindSet>(1u << static_cast<unsigned>(kind));
+}
+inline constexpr KindSet onSlice = setOf(Kind::Slice), onGuard = setOf(Kind::Guard),
+                         onPersistent = setOf(Kind::Persistent),
+                         everyKind = onSlice | onGuard | onPersistent;
+
+enum class Reason : std::uint8_t {
+#define TALLY_REASON(enumerator, code, kinds, sentence) enumerator,
+#include "tally/ptx/analysis/reasons.def"
+#undef TALLY_REASON
+};
+
+/// One row of reasons.def.
+struct ReasonFacts {
+  std::string_view code;
+  KindSet kinds;
+  std::string_view sentence;
+};
+
+const ReasonFacts &factsOf(Reason reason);
+std::span<const ReasonFacts> allReasons();
+
+/// Something in a kernel's text that refuses some kinds.
+struct Finding {
+  Reason reason;
+  std::string_view place; ///< the text that shows it, a view into the module's source
+  std::string detail;     ///< a name that completes the sentence; may be empty
+};
+
+} // namespace tally::ptx
+
+#endif

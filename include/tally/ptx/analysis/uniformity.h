@@ -1,0 +1,77 @@
+// Which registers and which branches are the same for all threads of a block, or of a warp.
+#ifndef TALLY_PTX_ANALYSIS_UNIFORMITY_H
+#define TALLY_PTX_ANALYSIS_UNIFORMITY_H
+
+#include "tally/ptx/analysis/control_dependence.h"
+
+#include <vector>
+
+namespace tally::ptx {
+
+/// How far a value may differ; each includes the ones before it.
+enum class Variation : std::uint8_t {
+  None,    ///< one value for all threads of a thread block
+  Warps,   ///< one value for all threads of a warp, provided that %ntid.x is a multiple of 32
+  Threads, ///< anything
+};
+
+/// A forward data-flow over registers and control, flow-insensitive per register (PTX as compilers
+/// write it assigns most registers once), to a fixed point from "everything uniform":
+///
+/// * A result varies as its sources and its guard do, and as its opcode says: thread ids, lane ids,
+///   clocks, atomics, shuffles, calls, textures and unknown opcodes vary by thread. Loads vary by
+///   thread but those of kernel parameters, constants and ld.global.nc (which the ISA lets assume
+///   read-only memory) from a uniform address.
+/// * A value assigned under a branch varies as the branch does, and as the branches that decide on
+///   that one do (sync dependence). A loop's blocks depend on the loop's exits, so a value that
+///   leaves a loop with a divergent exit is divergent too (temporal divergence).
+///
+/// * A value is followed as `b + lane` with b a multiple of 32 that the warp shares (%tid.x, or
+///   %ctaid.x * %ntid.x + %tid.x, given rows of whole warps): shifting out or masking the lane, or
+///   comparing with a multiple of 32, leaves a value of the warp.
+///
+/// A wrong "uniform" would be unsound; a wrong "varies" only refuses a kernel.
+class Uniformity {
+public:
+  Uniformity(const Cfg &cfg, const ControlDependence &dependence);
+
+  Variation ofRegister(RegisterId reg) const { return registers[reg]; }
+  /// How the decision whether `block` runs varies: the iterated control dependence.
+  Variation ofControl(const CfgBlock &block) const { return control[block.number]; }
+  /// The same of one instruction: its block and its guard.
+  Variation ofExecution(std::uint32_t statement) const;
+  /// How the way that `block` takes at its end varies, not counting whether it runs.
+  Variation ofBranch(const CfgBlock &block) const;
+
+private:
+  Variation ofOperand(const Operand &operand) const;
+  Variation ofResult(const Instruction &instruction) const;
+  Variation ofLoad(const Instruction &instruction) const;
+  Variation ofPure(const Instruction &instruction) const;
+  bool update();
+
+  /// Of integers, modulo 32; meets downwards: Unset, then Aligned or Lane, then Other.
+  enum class Shape : std::uint8_t {
+    Unset,   ///< no assignment seen yet
+    Aligned, ///< a multiple of 32, the warp's
+    Lane,    ///< such a multiple plus the thread's lane
+    Other
+  };
+  static Shape meet(Shape a, Shape b);
+  static Shape sum(Shape a, Shape b);
+  Shape shapeOfOperand(const Operand &operand) const;
+  Shape shapeOfProduct(const Operand &a, const Operand &b) const;
+  Shape shapeOfResult(const Instruction &instruction) const;
+  bool dropsLane(const Instruction &instruction) const;
+
+  const Cfg &cfg;
+  const ControlDependence &dependence;
+  std::vector<Variation> registers, control;
+  std::vector<Shape> shapes;         ///< of registers
+  Variation carry = Variation::None; ///< of the condition code that add.cc and its kin leave
+  bool hasLocalParameters = false;
+};
+
+} // namespace tally::ptx
+
+#endif

@@ -1,0 +1,45 @@
+// guard: the grid is launched as it is; each block polls once on entry and, told to yield, puts its
+// id on a list and leaves. The resume entry runs the blocks of such a list.
+//
+// What it does. First entry: thread 0 polls, tells the block through a shared word, and appends the
+// block's linear id when it yields; then the user's body, unchanged.
+//
+//   before   <body>
+//   after    if (thread 0) { shared = control.epoch > launch.epoch;
+//                            if (shared) list_out[atomicAdd(&state.yielded, 1)] = linear id; }
+//            bar.sync 0; if (shared) return;
+//            <body>
+//
+// Resume entry: a row of physical blocks, the i-th of which stands for virtual block list_in[i].
+// Thread 0 polls and decodes the linear id into shared memory; each read of %ctaid becomes a load
+// from there, each read of %nctaid the user's extent.
+//
+// Invariants. The decision is taken before the body and once for the whole block, so a block runs
+// whole or not at all; its id then is in list_out exactly once. Nothing loops, so what a body does
+// with barriers, mbarriers, register reallocation or copies in flight is as in the user's kernel.
+// All threads stand at the variant's barrier 0 before any thread is in the body, so the body may
+// use that barrier too. The shared variable has 16 bytes at an alignment of 16 so that the user's
+// variables behind it, dynamic ones included, keep the alignment that 16-byte accesses need even
+// where they declare less.
+//
+// Refuses, beside what every kind refuses: unknown opcodes, kernels that read the size of their
+// shared memory, static shared memory at the limit, and tensor operations on shared variables that
+// do not declare the alignment they need.
+//
+//   tally-ptxopt kernels.ptx --variants=guard -S -o -
+#ifndef TALLY_PTX_TRANSFORMS_GUARD_PASS_H
+#define TALLY_PTX_TRANSFORMS_GUARD_PASS_H
+
+#include "tally/ptx/transforms/pass.h"
+
+namespace tally::ptx {
+
+class GuardPass final : public Pass {
+public:
+  Kind kind() const override { return Kind::Guard; }
+  std::vector<std::string> run(const PassInput &input) const override;
+};
+
+} // namespace tally::ptx
+
+#endif

@@ -1,0 +1,44 @@
+// Module in, variants and verdicts out: the whole pipeline.
+#ifndef TALLY_PTX_TRANSFORMS_REWRITER_H
+#define TALLY_PTX_TRANSFORMS_REWRITER_H
+
+#include "tally/bundle/bundle.h"
+#include "tally/ptx/analysis/reasons.h"
+#include "tally/ptx/ir/module.h"
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tally::ptx {
+
+/// One kind of one kernel.
+struct Variant {
+  Verdict verdict;
+  std::vector<std::string> entries; ///< whole `.entry` texts; empty unless emitted
+};
+
+/// What became of one kernel.
+struct RewrittenKernel {
+  const Function *function = nullptr;
+  bundle::Kernel description; ///< verdicts of every kind; "not-requested" for those not asked for
+  std::vector<Variant> variants; ///< of the kinds asked for, in the order of allKinds
+};
+
+struct RewriteOptions {
+  KindSet kinds = everyKind;
+  /// Which kernels; all when empty. The others are left out of the result.
+  std::function<bool(std::string_view)> selects;
+};
+
+/// Analyses and rewrites the module's entries that have bodies, in source order. `module` must
+/// outlive the result. Thread-safe for distinct modules.
+std::vector<RewrittenKernel> rewrite(const Module &module, const RewriteOptions &options);
+
+/// The module's own text, byte for byte, and after it the entries of all emitted variants.
+std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels);
+
+} // namespace tally::ptx
+
+#endif

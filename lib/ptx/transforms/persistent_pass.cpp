@@ -1,0 +1,80 @@
+#include "tally/ptx/transforms/persistent_pass.h"
+
+#include "emit.h"
+#include "tally/bundle/abi.h"
+
+#include <fmt/format.h>
+
+namespace tally::ptx {
+namespace {
+
+/// Above any count of blocks and workers, so the counter never wraps to 0.
+constexpr std::uint32_t counterLimit = 0xfffffffe;
+
+std::string takeIndex() {
+  return fmt::format("ld.param.u64 %tally_d2, [$tally_launch+{}];\n"
+                     "\tcvta.to.global.u64 %tally_d2, %tally_d2;\n"
+                     "\tatom.global.inc.u32 %tally_id, [%tally_d2+{}], {};\n"
+                     "\tld.param.u32 %tally_r3, [$tally_launch+{}];\n"
+                     "\tsetp.ge.u32 %tally_yield, %tally_id, %tally_r3;\n"
+                     "\t@%tally_yield bra $tally_publish;\n"
+                     "\tmov.u32 %tally_flag, 0;\n\t",
+                     offsetof(tally_launch_params, state), offsetof(tally_launch_state, next_block),
+                     counterLimit, offsetof(tally_launch_params, blocks));
+}
+
+std::string loopHead(const PassInput &input) {
+  std::string text = "bra.uni $tally_take;\n\n$tally_next:\n\t";
+  if (input.analysis.needsWholeWarpRows)
+    text += "mov.u32 %tally_r0, %ntid.x;\n"
+            "\tand.b32 %tally_r0, %tally_r0, 31;\n"
+            "\tsetp.ne.u32 %tally_leave, %tally_r0, 0;\n"
+            "\t@%tally_leave ret;\n\t";
+  if (input.analysis.copiesAsync)
+    text += "cp.async.wait_all;\n\t";
+  text += "bar.sync 0;\n\n$tally_take:\n\t";
+  return text + emit::unlessLeader("$tally_agree") + emit::poll(input.module) +
+         "mov.u32 %tally_flag, 1;\n\t@%tally_yield bra $tally_publish;\n\t" + takeIndex() +
+         (input.analysis.facts->gridUses.empty() ? "" : emit::decodeToShared()) +
+         "\n$tally_publish:\n\tst.shared.u32 [$tally_block], %tally_flag;\n\n$tally_agree:\n\t" +
+         emit::agreeOrLeave();
+}
+
+/// Whether control can run off the end of the body: the last instruction lets it through, or a
+/// label after it can be branched to.
+bool mayReachEnd(const Function &function) {
+  for (auto each = function.body.rbegin(); each != function.body.rend(); ++each) {
+    if (each->kind == StatementKind::Label)
+      return true;
+    if (each->kind != StatementKind::Instruction)
+      continue;
+    std::string_view opcode = each->instruction.opcode;
+    return each->instruction.guard || (opcode != "ret" && opcode != "exit" && opcode != "bra" &&
+                                       opcode != "brx" && opcode != "trap");
+  }
+  return true;
+}
+
+} // namespace
+
+std::vector<std::string> PersistentPass::run(const PassInput &input) const {
+  FunctionEditor editor(input.function);
+  emit::beginVariant(editor, input, kind());
+  editor.insertAtBodyStart(emit::declarations(true) + loopHead(input));
+  const FunctionFacts &facts = *input.analysis.facts;
+  emit::replaceGridUses(editor, facts, emit::loadIndexFromShared);
+  for (std::uint32_t statement : facts.leaves) {
+    const Statement &leave = input.function.body[statement];
+    std::string text =
+        leave.instruction.guard
+            ? fmt::format("@{}{} ", leave.instruction.guard->predicate.negated ? "!" : "",
+                          leave.instruction.guard->predicate.symbol)
+            : "";
+    editor.replace(leave.text, text + "bra $tally_next;");
+  }
+  if (mayReachEnd(input.function))
+    editor.insertAtBodyEnd("\tbra $tally_next;\n");
+  return {editor.apply()};
+}
+
+} // namespace tally::ptx

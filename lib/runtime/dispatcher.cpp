@@ -1,0 +1,170 @@
+#include "dispatcher.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tally::runtime {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Asking the device whether a stream is idle is a driver call (1.3 us), which contends with the
+/// application's own.
+constexpr Nanoseconds monitorInterval = 20us;
+constexpr std::size_t maxTurnarounds = 65536;
+
+/// How long the thread polls without progress before it naps between polls. Polling is what makes
+/// best-effort work resume within microseconds; where cores are scarce they belong to others.
+Nanoseconds pollingTime() {
+  static const Nanoseconds time = std::thread::hardware_concurrency() >= 8 ? 20ms : 200us;
+  return time;
+}
+constexpr Nanoseconds nap = 20us;
+/// Within this time of progress the thread does not even yield its core.
+constexpr Nanoseconds tightPolling = 50us;
+
+void pauseProcessor() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+} // namespace
+
+Result<std::unique_ptr<Dispatcher>> Dispatcher::create(Device &device, DeviceControl &control,
+                                                       HighPriority &highPriority,
+                                                       DispatcherOptions options) {
+  std::unique_ptr<Dispatcher> made(
+      new Dispatcher(device, control, highPriority, std::move(options)));
+  for (std::size_t i = 0; i < made->options.lanes; ++i) {
+    Result<std::unique_ptr<Lane>> lane = Lane::create(device, made->options.lane);
+    if (!lane)
+      return lane.error();
+    made->lanes.push_back(std::move(*lane));
+  }
+  return made;
+}
+
+Dispatcher::Dispatcher(Device &device, DeviceControl &control, HighPriority &highPriority,
+                       DispatcherOptions options)
+    : device(device), control(control), highPriority(highPriority), options(std::move(options)) {}
+
+Dispatcher::~Dispatcher() {
+  if (!thread.joinable())
+    return;
+  stopping = true;
+  wake();
+  thread.join();
+}
+
+void Dispatcher::start() {
+  thread = std::thread([this] { run(); });
+}
+
+void Dispatcher::wake() {
+  // The counter first, then the flag; the sleeper sets the flag, then reads the counter. So one of
+  // the two sees the other.
+  wakes.fetch_add(1);
+  if (!asleep.load())
+    return;
+  std::unique_lock lock(sleepMutex);
+  woken.notify_one();
+}
+
+Lane &Dispatcher::assignLane() { return *lanes[nextLane.fetch_add(1) % lanes.size()]; }
+
+std::optional<std::uint64_t> Dispatcher::permit() const { return control.permit(options.policy); }
+
+std::optional<std::uint64_t> Dispatcher::oldestUnderWay() const {
+  std::optional<std::uint64_t> oldest;
+  for (const std::unique_ptr<Lane> &lane : lanes)
+    if (lane->underWay())
+      oldest = std::min(oldest.value_or(lane->epochUnderWay()), lane->epochUnderWay());
+  return oldest;
+}
+
+bool Dispatcher::step() {
+  std::optional<std::uint64_t> oldestBefore = oldestUnderWay();
+  bool progress = false;
+  for (const std::unique_ptr<Lane> &lane : lanes)
+    progress = lane->step(*this) || progress;
+  measureTurnaround(oldestBefore);
+  return monitor() || progress;
+}
+
+void Dispatcher::measureTurnaround(std::optional<std::uint64_t> oldestBefore) {
+  if (!yieldingEpoch && oldestBefore && control.currentEpoch() > *oldestBefore) {
+    yieldingEpoch = oldestBefore;
+    requestedAt = control.raisedAfter(*oldestBefore);
+  }
+  if (!yieldingEpoch)
+    return;
+  std::optional<std::uint64_t> oldest = oldestUnderWay();
+  if (oldest && *oldest <= *yieldingEpoch)
+    return;
+  yieldingEpoch.reset();
+  auto took = static_cast<std::uint64_t>((options.lane.clock() - requestedAt).count());
+  std::unique_lock lock(statisticsMutex);
+  if (turnarounds.size() < maxTurnarounds)
+    turnarounds.push_back(took);
+  else
+    turnarounds[nextTurnaround++ % maxTurnarounds] = took;
+}
+
+bool Dispatcher::monitor() {
+  Nanoseconds now = options.lane.clock();
+  if (now - lastMonitored < monitorInterval)
+    return false;
+  lastMonitored = now;
+  Result<bool> closed = highPriority.monitor();
+  // A failed device fails the streams' own calls, which report it.
+  return closed && *closed;
+}
+
+void Dispatcher::addTo(Statistics &statistics) const {
+  for (const std::unique_ptr<Lane> &lane : lanes) {
+    statistics.bestEffortLaunches += lane->counters().finishedLaunches.load();
+    statistics.physicalLaunches += lane->counters().physicalLaunches.load();
+    statistics.yields += lane->counters().yields.load();
+  }
+  std::unique_lock lock(statisticsMutex);
+  auto oldest = turnarounds.begin() + static_cast<std::ptrdiff_t>(nextTurnaround % maxTurnarounds);
+  statistics.turnaroundNanoseconds.assign(oldest, turnarounds.end());
+  statistics.turnaroundNanoseconds.insert(statistics.turnaroundNanoseconds.end(),
+                                          turnarounds.begin(), oldest);
+}
+
+bool Dispatcher::hasWork() const {
+  return std::any_of(lanes.begin(), lanes.end(), [](const auto &lane) { return lane->hasWork(); });
+}
+
+void Dispatcher::run() {
+  Nanoseconds lastProgress = options.lane.clock();
+  while (!stopping) {
+    if (step())
+      lastProgress = options.lane.clock();
+    else
+      rest(options.lane.clock() - lastProgress);
+  }
+}
+
+void Dispatcher::rest(Nanoseconds idleFor) {
+  if (idleFor < tightPolling)
+    return pauseProcessor();
+  if (hasWork() && idleFor < pollingTime())
+    return std::this_thread::yield();
+  std::unique_lock lock(sleepMutex);
+  std::uint64_t before = wakes.load();
+  asleep = true;
+  auto awake = [&] { return wakes.load() != before || stopping; };
+  // With nothing to do there is nothing to see until somebody calls wake(). Otherwise what is
+  // waited for may be the device, which does not.
+  if (hasWork())
+    woken.wait_for(lock, nap, awake);
+  else
+    woken.wait(lock, awake);
+  asleep = false;
+}
+
+} // namespace tally::runtime

@@ -1,0 +1,119 @@
+#include "high_priority.h"
+
+namespace tally::runtime {
+
+namespace {
+
+constexpr std::uint64_t openBit = 1, oneCall = 2, oneMade = 1u << 16;
+constexpr std::uint64_t callsMask = oneMade - oneCall;
+
+bool isOpen(std::uint64_t word) { return (word & openBit) != 0; }
+bool inCall(std::uint64_t word) { return (word & callsMask) != 0; }
+std::uint64_t callsMade(std::uint64_t word) { return word / oneMade; }
+
+} // namespace
+
+Result<void> HighPriority::beginRequest() {
+  if (Result<void> raised = control.raise(); !raised)
+    return raised;
+  explicitScopes.fetch_add(1);
+  return {};
+}
+
+Result<bool> HighPriority::endRequest() {
+  std::uint32_t open = explicitScopes.load();
+  do
+    if (open == 0)
+      return Error{"endRequest: no request is open"};
+  while (!explicitScopes.compare_exchange_weak(open, open - 1));
+  if (open == 1)
+    // A call that begins from here on sees that no explicit scope is open and opens its own; one
+    // that began before shows in its stream's word.
+    for (std::uint64_t number = 1; number <= streams.size(); ++number) {
+      HighStream &stream = *streams.find(number);
+      std::uint64_t word = stream.word.load();
+      if (inCall(word) || callsMade(word) != stream.synchronised.load())
+        // The count is above 0 until the withdraw() below, so this writes nothing and cannot fail.
+        if (Result<void> kept = openImplicit(stream); !kept)
+          return kept.error();
+    }
+  return control.withdraw();
+}
+
+Result<HighStream *> HighPriority::createStream() {
+  Result<StreamId> created = device.createStream(StreamPriority::High);
+  if (!created)
+    return created.error();
+  auto stream = std::make_unique<HighStream>();
+  stream->id = *created;
+  HighStream *raw = stream.get();
+  if (!streams.add(std::move(stream)))
+    return Error{"too many high-priority streams"};
+  return raw;
+}
+
+Result<void> HighPriority::openImplicit(HighStream &stream) {
+  // Counted before the bit shows, so that the monitor never counts out what is not counted in.
+  if (Result<void> raised = control.raise(); !raised)
+    return raised;
+  if (isOpen(stream.word.fetch_or(openBit)))
+    if (Result<bool> twice = control.withdraw(); !twice)
+      return twice.error();
+  return {};
+}
+
+Result<void> HighPriority::beginCall(HighStream &stream) {
+  std::uint64_t before = stream.word.fetch_add(oneCall);
+  if (isOpen(before) || explicitScopes.load() != 0)
+    return {};
+  Result<void> opened = openImplicit(stream);
+  if (!opened)
+    stream.word.fetch_sub(oneCall);
+  return opened;
+}
+
+void HighPriority::endCall(HighStream &stream) { stream.word.fetch_add(oneMade - oneCall); }
+
+Result<void> HighPriority::synchronize(HighStream &stream) {
+  std::uint64_t made = callsMade(stream.word.load());
+  Result<void> done = device.synchronize(stream.id);
+  if (!done)
+    return done;
+  std::uint64_t known = stream.synchronised.load();
+  while (known < made && !stream.synchronised.compare_exchange_weak(known, made)) {
+  }
+  return {};
+}
+
+Result<bool> HighPriority::monitor() {
+  bool closed = false;
+  for (std::uint64_t number = 1; number <= streams.size(); ++number) {
+    HighStream &stream = *streams.find(number);
+    std::uint64_t word = stream.word.load();
+    if (!isOpen(word))
+      continue;
+    // While calls keep coming the device is not asked.
+    bool still = !inCall(word) && word == stream.lastSeen;
+    stream.lastSeen = word;
+    if (!still)
+      continue;
+    std::uint64_t made = callsMade(word);
+    if (stream.synchronised.load() != made) {
+      Result<bool> idle = device.isIdle(stream.id);
+      if (!idle)
+        return idle.error();
+      if (!*idle)
+        continue;
+    }
+    // Fails when a call began meanwhile: its work was not covered by what the device said.
+    if (!stream.word.compare_exchange_strong(word, word & ~openBit))
+      continue;
+    Result<bool> withdrawn = control.withdraw();
+    if (!withdrawn)
+      return withdrawn.error();
+    closed = true;
+  }
+  return closed;
+}
+
+} // namespace tally::runtime

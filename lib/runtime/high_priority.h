@@ -1,0 +1,76 @@
+// High-priority streams and request scopes: who is counted in the control word, and until when.
+//
+// Explicit scopes are counted one by one. A call on a stream while no explicit scope is open opens
+// the stream's implicit scope, which a monitor (the dispatcher's thread) closes once it has seen
+// the stream idle; so the launch path costs two atomic additions. When the last explicit scope
+// ends, streams that nobody has synchronised since their last call get an implicit scope too: work
+// that a request leaves behind stays protected, and where the request was synchronised, its end is
+// exact.
+#ifndef TALLY_LIB_RUNTIME_HIGH_PRIORITY_H
+#define TALLY_LIB_RUNTIME_HIGH_PRIORITY_H
+
+#include "lane.h"
+#include "stable_table.h"
+
+#include "tally/runtime/control_word.h"
+
+#include <atomic>
+#include <cstdint>
+
+namespace tally::runtime {
+
+/// Stores the control word by the control stream. Copyable.
+struct ControlWriter {
+  Device *device = nullptr;
+  StreamId stream{};
+  DevicePtr address = 0;
+  Result<void> operator()(std::uint64_t word) const {
+    return device->writeValue(stream, address, word);
+  }
+};
+using DeviceControl = ControlWord<ControlWriter, ClockFunction>;
+
+/// A stream whose calls pass through. `word` holds, from bit 0: whether its implicit scope is open;
+/// 15 bits of calls being made; 48 bits of calls made.
+struct HighStream {
+  StreamId id{};
+  std::atomic<std::uint64_t> word{0};
+  std::atomic<std::uint64_t> synchronised{0}; ///< calls made before a synchronisation that is over
+
+  // The monitor's own.
+  std::uint64_t lastSeen = 0;
+};
+
+class HighPriority {
+public:
+  HighPriority(Device &device, DeviceControl &control) : device(device), control(control) {}
+
+  Result<void> beginRequest();
+  /// Returns whether best-effort work may run again. Fails when no request is open.
+  Result<bool> endRequest();
+
+  Result<HighStream *> createStream();
+  HighStream *find(std::uint64_t number) const { return streams.find(number); }
+  std::size_t streamCount() const { return streams.size(); }
+
+  /// Around every call that puts work on the stream: begin, the call, end whatever came of it.
+  Result<void> beginCall(HighStream &stream);
+  void endCall(HighStream &stream);
+  Result<void> synchronize(HighStream &stream);
+
+  /// Closes the implicit scopes of streams that have come to rest. Returns whether any was closed.
+  /// For one thread at a time. Fails when the device does.
+  Result<bool> monitor();
+
+private:
+  Result<void> openImplicit(HighStream &stream);
+
+  Device &device;
+  DeviceControl &control;
+  std::atomic<std::uint32_t> explicitScopes{0};
+  StableTable<HighStream> streams;
+};
+
+} // namespace tally::runtime
+
+#endif

@@ -1,0 +1,297 @@
+#include "lane.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+namespace tally::runtime {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Operations that may wait in one lane before submit() blocks, as CUDA's own launch queue does.
+constexpr std::uint64_t maxUnfinished = 4096;
+/// Without progress for so long, the device is asked whether it failed.
+constexpr Nanoseconds healthInterval = 1ms;
+/// How long a waiting application polls before it sleeps; a wake-up from sleep costs about 50 us.
+constexpr Nanoseconds spinBeforeSleep = 50us;
+
+std::uint64_t loadMarker(const MappedMemory &word) {
+  auto &value = *reinterpret_cast<std::uint64_t *>(word.host);
+  return std::atomic_ref(value).load(std::memory_order_acquire);
+}
+
+} // namespace
+
+bool Lane::Batch::canYield() const {
+  return std::any_of(items.begin(), items.end(), [](const Item &each) { return each.canYield; });
+}
+bool Lane::Batch::heavy() const {
+  return std::any_of(items.begin(), items.end(), [](const Item &each) { return each.heavy; });
+}
+
+Result<std::unique_ptr<Lane>> Lane::create(Device &device, LaneOptions options) {
+  std::unique_ptr<Lane> lane(new Lane(device, std::move(options)));
+  if (Result<void> ready = lane->initialise(); !ready)
+    return ready.error();
+  return lane;
+}
+
+Result<void> Lane::initialise() {
+  Result<StreamId> created = device.createStream(StreamPriority::Low);
+  if (!created)
+    return created.error();
+  stream = *created;
+  constexpr std::size_t slotBytes = maxItems * sizeof(tally_launch_state);
+  Result<DevicePtr> states = device.allocate(maxBatches * slotBytes);
+  if (!states)
+    return states.error();
+  memory.push_back(*states);
+  Result<MappedMemory> mirrors = device.allocateMapped(2 * maxBatches * slotBytes);
+  if (!mirrors)
+    return mirrors.error();
+  for (std::size_t i = 0; i < maxBatches; ++i) {
+    slots[i].states = *states + i * slotBytes;
+    auto at = [&](std::size_t mirror) {
+      std::byte *start = mirrors->host + (2 * i + mirror) * slotBytes;
+      return std::span(reinterpret_cast<tally_launch_state *>(start), maxItems);
+    };
+    slots[i].up = at(0);
+    slots[i].down = at(1);
+  }
+  Result<MappedMemory> word = device.allocateMapped(sizeof(std::uint64_t));
+  if (!word)
+    return word.error();
+  markerWord = *word;
+  return {};
+}
+
+Lane::~Lane() {
+  // Errors here would be repeats: the device is going away with everything on it.
+  static_cast<void>(device.synchronize(stream));
+  for (DevicePtr each : memory)
+    static_cast<void>(device.free(each));
+  static_cast<void>(device.destroyStream(stream));
+}
+
+Result<void> Lane::submit(Operation operation) {
+  LaneStream &target = *operation.stream;
+  std::unique_lock lock(mutex);
+  changed.wait(lock,
+               [&] { return unfinished.load() < maxUnfinished || target.failed || isBroken; });
+  if (broken)
+    return *broken;
+  if (target.failed)
+    return target.failure;
+  inbox.push_back(std::move(operation));
+  ++target.submitted;
+  unfinished.fetch_add(1);
+  inboxFilled.store(true);
+  return {};
+}
+
+Result<void> Lane::wait(LaneStream &target) {
+  std::unique_lock lock(mutex);
+  std::uint64_t until = target.submitted;
+  // A failed stream is waited for as well: what it has on the device still uses its memory.
+  auto over = [&] { return target.finished.load() >= until || isBroken; };
+  if (!over()) {
+    lock.unlock();
+    Nanoseconds deadline = options.clock() + spinBeforeSleep;
+    while (!over() && options.clock() < deadline)
+      std::this_thread::yield();
+    lock.lock();
+    changed.wait(lock, over);
+  }
+  if (target.failed)
+    return target.failure;
+  // A stream that was done before its lane broke was done.
+  if (broken && target.finished.load() < until)
+    return *broken;
+  return {};
+}
+
+bool Lane::step(const Gate &gate) {
+  if (isBroken)
+    return false;
+  takeInbox();
+  bool progress = collect();
+  dropFailed();
+  // One batch a step: no lane keeps the dispatcher from the others.
+  progress = (!isBroken && issue(gate)) || progress;
+  if (progress)
+    lastProgress = options.clock();
+  else
+    checkHealth();
+  publish();
+  return progress;
+}
+
+void Lane::takeInbox() {
+  if (!inboxFilled.load() || !inboxFilled.exchange(false))
+    return;
+  std::unique_lock lock(mutex);
+  std::move(inbox.begin(), inbox.end(), std::back_inserter(pending));
+  inbox.clear();
+}
+
+bool Lane::collect() {
+  if (batches.empty() || loadMarker(markerWord) < batches.front().marker)
+    return false;
+  Batch batch = std::move(batches.front());
+  batches.pop_front();
+  take(batch);
+  lastCollected = options.clock();
+  if (!isBroken && batches.empty() && draining) {
+    draining = false;
+    sent = 0;
+    lists.keepOnly(retained);
+  }
+  return true;
+}
+
+void Lane::take(const Batch &batch) {
+  for (std::size_t i = 0; i < batch.items.size() && !isBroken; ++i) {
+    const Item &item = batch.items[i];
+    if (item.canYield) {
+      // Written by the device; the marker that was seen is behind it.
+      absorb(item, slots[batch.slot].down[i]);
+      continue;
+    }
+    // Behind a launch that yielded only what was dropped can be; it is dropped again later.
+    assert(!draining || item.dropped);
+    if (draining || !item.completes)
+      continue;
+    finishFront(item.operation);
+    if (item.list)
+      lists.releaseOldest(*item.list);
+  }
+  if (!draining && !isBroken)
+    learnDurations(batch);
+}
+
+void Lane::absorb(const Item &item, const tally_launch_state &state) {
+  VariantLaunch &progress = *item.operation->progress;
+  const std::string &name = item.operation->kernel->facts().name;
+  if (!progress.plausible(state))
+    return failAll({name + ": the launch's state in device memory was overwritten (a store of some "
+                           "kernel outside of its buffers?)"});
+  if (draining) {
+    counts.yields.fetch_add(1);
+    if (!progress.ranNothing(state))
+      failAll({name +
+               ": ran although a launch before it had yielded; the device broke the order of "
+               "the control word"});
+    return;
+  }
+  if (!progress.absorb(state)) {
+    finishFront(item.operation);
+    if (item.list)
+      lists.releaseOldest(*item.list);
+    return;
+  }
+  counts.yields.fetch_add(1);
+  draining = true;
+  if (retained)
+    lists.releaseOldest(*retained);
+  retained.reset();
+  if (progress.next().readsList)
+    retained = item.list;
+  else if (item.list)
+    lists.releaseOldest(*item.list);
+}
+
+void Lane::finishFront(const Operation *operation) {
+  assert(!pending.empty() && &pending.front() == operation && sent > 0);
+  static_cast<void>(operation);
+  if (retained)
+    lists.releaseOldest(*retained);
+  retained.reset();
+  Operation &front = pending.front();
+  if (front.type == Operation::Type::Launch && !front.stream->failed)
+    counts.finishedLaunches.fetch_add(1);
+  front.stream->finished.fetch_add(1);
+  pending.pop_front();
+  --sent;
+  unfinished.fetch_sub(1);
+  somethingFinished = true;
+}
+
+/// Operations of failed streams need no permit: they are only counted out.
+void Lane::dropFailed() {
+  while (!isBroken && batches.empty() && !pending.empty() && pending.front().stream->failed) {
+    sent = 1;
+    finishFront(&pending.front());
+  }
+}
+
+void Lane::learnDurations(const Batch &batch) {
+  Nanoseconds predicted{0};
+  for (const Item &item : batch.items) {
+    if (!item.canYield)
+      return;
+    // The operations themselves are finished and gone.
+    predicted += item.plan->duration;
+  }
+  Nanoseconds measured = options.clock() - std::max(batch.sentAt, lastCollected);
+  auto count = static_cast<std::int64_t>(batch.items.size());
+  // Only the sum is known: each member's share moves half way towards what explains it.
+  double ratio = predicted.count() == 0 ? 1.0
+                                        : static_cast<double>(measured.count()) /
+                                              static_cast<double>(predicted.count());
+  double factor = (1 + std::clamp(ratio, 0.5, 2.0)) / 2;
+  for (const Item &item : batch.items) {
+    Nanoseconds &duration = item.plan->duration;
+    duration = duration.count() == 0
+                   ? std::max<Nanoseconds>(measured / count, 1ns)
+                   : Nanoseconds(static_cast<std::int64_t>(duration.count() * factor) + 1);
+  }
+}
+
+void Lane::failStream(LaneStream &target, const Error &error) {
+  std::unique_lock lock(mutex);
+  if (!target.failed) {
+    target.failure = error;
+    target.failed = true;
+  }
+  somethingFinished = true;
+}
+
+void Lane::failAll(const Error &error) {
+  std::unique_lock lock(mutex);
+  broken = error;
+  isBroken = true;
+  std::move(inbox.begin(), inbox.end(), std::back_inserter(pending));
+  for (Operation &operation : pending)
+    if (!operation.stream->failed) {
+      operation.stream->failure = error;
+      operation.stream->failed = true;
+    }
+  pending.clear();
+  inbox.clear();
+  batches.clear();
+  sent = 0;
+  unfinished.store(0);
+  somethingFinished = true;
+}
+
+void Lane::publish() {
+  if (!std::exchange(somethingFinished, false))
+    return;
+  // Under the mutex, so that a waiter between its check and its sleep is not missed.
+  std::unique_lock lock(mutex);
+  changed.notify_all();
+}
+
+void Lane::checkHealth() {
+  if (batches.empty() || options.clock() - lastProgress < healthInterval)
+    return;
+  lastProgress = options.clock();
+  if (Result<bool> idle = device.isIdle(stream); !idle)
+    failAll(idle.error());
+}
+
+} // namespace tally::runtime

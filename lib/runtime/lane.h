@@ -1,0 +1,209 @@
+// A lane: one ordered queue of best-effort work on one physical stream. Application streams are
+// mapped to lanes; what they put there keeps its order.
+//
+// Work goes out in batches, each under one epoch: initial states up by one copy, the launches, the
+// states back by one copy, then a marker that is polled in mapped memory. Two batches may be under
+// way, so that the device has work while the host reads states. What makes that sound:
+//
+//  - Batches under way at a time carry the same epoch. Once one launch has yielded, every launch
+//    behind it yields wholly, since it starts later on the same stream and the epoch only grows.
+//    Under a newer epoch it would run, on half a result; so a new epoch is used only once nothing
+//    of an older one is under way.
+//  - What cannot yield (copies, fills, slices, kernels without a variant) is sent only when nothing
+//    that can yield is under way ahead of it.
+//  - After a yield the lane sends nothing until all that was under way is back; then the launch
+//  that
+//    yielded first is resumed, and the rest is sent again behind it.
+#ifndef TALLY_LIB_RUNTIME_LANE_H
+#define TALLY_LIB_RUNTIME_LANE_H
+
+#include "list_ring.h"
+#include "loaded_kernel.h"
+
+#include "tally/runtime/variant_launch.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace tally::runtime {
+
+using ClockFunction = std::function<Nanoseconds()>;
+
+/// Says whether best-effort work may go out now, and under which epoch.
+class Gate {
+public:
+  virtual ~Gate() = default;
+  virtual std::optional<std::uint64_t> permit() const = 0;
+};
+
+class Lane;
+
+/// A best-effort stream of the application. Fields but `lane` are guarded by the lane's mutex; the
+/// atomics may be read without it.
+struct LaneStream {
+  explicit LaneStream(Lane &lane) : lane(lane) {}
+  Lane &lane;
+  std::uint64_t submitted = 0;
+  std::atomic<std::uint64_t> finished{0};
+  std::atomic<bool> failed{false};
+  Error failure; ///< set before `failed`, never changed after
+};
+
+/// One thing that an application put on a best-effort stream.
+struct Operation {
+  enum class Type : std::uint8_t { Launch, CopyToDevice, CopyToHost, Fill };
+  Type type = Type::Launch;
+  LaneStream *stream = nullptr;
+
+  LoadedKernel *kernel = nullptr; ///< of launches
+  LaunchShape shape;
+  std::vector<std::byte> parameters; ///< the user's
+
+  DevicePtr device = 0; ///< of copies and fills
+  std::span<const std::byte> from;
+  std::span<std::byte> to;
+  std::byte value{};
+  std::size_t bytes = 0;
+
+  // The lane's own: chosen when the operation is first planned.
+  std::shared_ptr<LaunchPlan> plan;
+  std::optional<VariantLaunch> progress; ///< of launches through a variant
+};
+
+struct LaneOptions {
+  std::vector<Kind> kinds;
+  DevicePtr control = 0; ///< the control word
+  ClockFunction clock;
+};
+
+/// What a lane has done. Written by the dispatcher's thread, read by any.
+struct LaneCounters {
+  std::atomic<std::uint64_t> finishedLaunches{0}, physicalLaunches{0}, yields{0};
+};
+
+class Lane {
+public:
+  static Result<std::unique_ptr<Lane>> create(Device &device, LaneOptions options);
+  /// Waits for what is on the device; what was not sent is forgotten.
+  ~Lane();
+
+  // For any thread.
+
+  /// Puts one operation on its stream. Blocks while the lane's queue is full; fails when the stream
+  /// has failed.
+  Result<void> submit(Operation operation);
+  /// Blocks until all that was put on the stream so far is done; the stream's failure, if any.
+  Result<void> wait(LaneStream &stream);
+  const LaneCounters &counters() const { return counts; }
+  bool hasWork() const { return unfinished.load() != 0; }
+
+  // For the dispatcher's thread.
+
+  /// Takes back what came back and sends what may go. Returns whether anything happened.
+  bool step(const Gate &gate);
+  bool underWay() const { return !batches.empty(); }
+  /// The epoch of what is under way; only while something is.
+  std::uint64_t epochUnderWay() const { return batches.front().epoch; }
+
+private:
+  static constexpr std::size_t maxBatches = 2, maxItems = 32;
+
+  /// One thing of a batch on the device.
+  struct Item {
+    Operation *operation = nullptr;
+    bool dropped = false;   // nothing was sent: its stream had failed
+    bool canYield = false;  // guard, persistent
+    bool heavy = false;     // a slice, or a kernel without a variant
+    bool completes = false; // the operation ends with it, unless it yields
+    PhysicalLaunch launch;
+    std::optional<ListRing::Region> list;
+    std::shared_ptr<LaunchPlan> plan; // of launches
+  };
+  struct Batch {
+    std::uint64_t epoch = 0, marker = 0;
+    std::size_t slot = 0;
+    Nanoseconds sentAt{0};
+    std::vector<Item> items;
+    bool canYield() const;
+    bool heavy() const;
+  };
+  /// Where the states of a batch live: device memory and its two mapped mirrors.
+  struct Slot {
+    DevicePtr states = 0;
+    std::span<tally_launch_state> up, down;
+  };
+
+  Lane(Device &device, LaneOptions options) : device(device), options(std::move(options)) {}
+  Result<void> initialise();
+
+  // lane.cpp: the queue, and batches coming back.
+  void takeInbox();
+  bool collect();
+  void take(const Batch &batch);
+  void absorb(const Item &item, const tally_launch_state &state);
+  void finishFront(const Operation *operation);
+  void dropFailed();
+  void learnDurations(const Batch &batch);
+  void failStream(LaneStream &stream, const Error &error);
+  void failAll(const Error &error);
+  void publish();
+  void checkHealth();
+
+  // lane_issue.cpp: batches going out.
+  struct Budget {
+    Nanoseconds time{0};
+    std::uint64_t guardBlocks = 0;
+  };
+  bool issue(const Gate &gate);
+  void planBatch(Batch &batch);
+  bool planItem(Operation &operation, Batch &batch, Budget &used);
+  bool planWhole(Item &item, const Batch &batch);
+  bool planYielding(Item &item, const Batch &batch, Budget &used);
+  bool reserveList(Item &item, const Batch &batch);
+  bool preparePlan(Operation &operation);
+  Result<void> send(Batch &batch, const Gate &gate);
+  Result<void> sendItem(const Batch &batch, std::size_t index);
+  Result<void> sendLaunch(const Batch &batch, std::size_t index);
+  std::size_t freeSlot() const;
+
+  Device &device;
+  LaneOptions options;
+  StreamId stream{};
+  LaneCounters counts;
+
+  // The applications' side.
+  std::mutex mutex;
+  std::condition_variable changed; // something finished or failed
+  std::vector<Operation> inbox;
+  std::atomic<bool> inboxFilled{false};
+  std::atomic<std::uint64_t> unfinished{0}; // operations submitted and not finished
+  std::optional<Error> broken; // the physical stream is of no use any more; set under the mutex
+  std::atomic<bool> isBroken{false};
+
+  // The dispatcher's side.
+  std::deque<Operation> pending; // not finished, in order; the first `sent` are under way
+  std::size_t sent = 0;
+  std::deque<Batch> batches;
+  bool draining = false; // a launch yielded, and not all that was under way is back yet
+  bool somethingFinished = false;
+  Slot slots[maxBatches];
+  MappedMemory markerWord;
+  std::uint64_t lastMarker = 0;
+  ListRing lists;
+  std::optional<ListRing::Region> retained; // the list that the front operation is resumed from
+  std::vector<DevicePtr> memory;            // to be freed at the end
+  std::vector<std::byte> parameterBuffer;
+  Nanoseconds lastCollected{0}, lastProgress{0};
+};
+
+} // namespace tally::runtime
+
+#endif

@@ -1,0 +1,249 @@
+// The half of a lane that sends work: plans a batch, then issues it under one epoch.
+#include "lane.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace tally::runtime {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// About how long a batch should run: long enough to hide the copies and the marker around it
+/// (about 8 us), short enough that little is left to drain when a request comes.
+constexpr Nanoseconds batchTime = 400us;
+/// What a launch of unknown duration is taken for.
+constexpr Nanoseconds assumedDuration = 50us;
+/// Guards of one batch: an empty grid of this many blocks drains in about 25 us on an H200.
+constexpr std::uint64_t batchGuardBlocks = 32768;
+/// Copies and fills in one batch.
+constexpr std::size_t batchWholes = 4;
+/// A guard list of 64 MiB: grids of up to 16 Mi blocks.
+constexpr std::uint64_t maxListBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t firstRingBytes = std::uint64_t{1} << 20;
+
+} // namespace
+
+bool Lane::issue(const Gate &gate) {
+  if (draining || sent == pending.size() || batches.size() == maxBatches)
+    return false;
+  std::optional<std::uint64_t> epoch = gate.permit();
+  if (!epoch || (!batches.empty() && batches.front().epoch != *epoch))
+    return false;
+  Batch batch;
+  batch.epoch = *epoch;
+  batch.slot = freeSlot();
+  planBatch(batch);
+  if (batch.items.empty())
+    return false;
+  Result<void> done = send(batch, gate);
+  if (!done) {
+    failAll(done.error());
+    return true;
+  }
+  if (batch.items.empty())
+    return false;
+  batches.push_back(std::move(batch));
+  return true;
+}
+
+std::size_t Lane::freeSlot() const {
+  return batches.empty() ? 0 : (batches.back().slot + 1) % maxBatches;
+}
+
+void Lane::planBatch(Batch &batch) {
+  Budget used;
+  for (std::size_t i = sent; i < pending.size() && batch.items.size() < maxItems; ++i)
+    // What is heavy ends its batch; of a slice, more may have to come before the next operation.
+    if (!planItem(pending[i], batch, used) || batch.items.back().heavy)
+      return;
+}
+
+bool Lane::planItem(Operation &operation, Batch &batch, Budget &used) {
+  Item item;
+  item.operation = &operation;
+  bool planned = false;
+  if (operation.stream->failed || !preparePlan(operation)) {
+    item.dropped = item.completes = planned = true;
+  } else {
+    item.plan = operation.plan;
+    bool yielding = operation.progress && operation.progress->kind() != Kind::Slice;
+    planned = yielding ? planYielding(item, batch, used) : planWhole(item, batch);
+  }
+  if (planned)
+    batch.items.push_back(std::move(item));
+  return planned;
+}
+
+/// Picks the operation's kind when it is first looked at. On failure its stream has failed.
+bool Lane::preparePlan(Operation &operation) {
+  if (operation.type != Operation::Type::Launch || operation.plan)
+    return true;
+  auto plan = operation.kernel->plan(device, operation.shape, options.kinds, maxListBytes);
+  if (!plan) {
+    failStream(*operation.stream, plan.error());
+    return false;
+  }
+  operation.plan = *plan;
+  if (operation.plan->kind)
+    operation.progress.emplace(*operation.plan->kind, operation.shape, operation.plan->sliceBlocks,
+                               operation.plan->workers);
+  return true;
+}
+
+bool Lane::planWhole(Item &item, const Batch &batch) {
+  bool heavyAhead = batch.heavy();
+  for (const Batch &each : batches) {
+    if (each.canYield())
+      return false;
+    heavyAhead = heavyAhead || each.heavy();
+  }
+  if (batch.canYield() || batch.items.size() >= batchWholes)
+    return false;
+  Operation &operation = *item.operation;
+  item.heavy = operation.type == Operation::Type::Launch;
+  item.completes = true;
+  if (operation.progress) {
+    item.launch = operation.progress->next();
+    VariantLaunch after = *operation.progress;
+    after.absorb({});
+    item.completes = after.finished();
+    return true;
+  }
+  item.launch.shape = operation.shape;
+  // A request waits for the whole of it: never two at a time.
+  return !(item.heavy && heavyAhead);
+}
+
+bool Lane::planYielding(Item &item, const Batch &batch, Budget &used) {
+  item.canYield = item.completes = true;
+  item.launch = item.operation->progress->next();
+  if (!batch.items.empty() &&
+      (used.time >= batchTime || used.guardBlocks + item.launch.listCapacity > batchGuardBlocks))
+    return false;
+  if (item.launch.listCapacity != 0 && !reserveList(item, batch))
+    return false;
+  Nanoseconds duration = item.plan->duration;
+  used.time += duration.count() == 0 ? assumedDuration : duration;
+  used.guardBlocks += item.launch.listCapacity;
+  return true;
+}
+
+/// Room for the launch's list; false when there is none before something comes back. A launch whose
+/// list cannot be had at all is dropped, its stream failed.
+bool Lane::reserveList(Item &item, const Batch &batch) {
+  std::uint64_t bytes = std::uint64_t{item.launch.listCapacity} * sizeof(std::uint32_t);
+  item.list = lists.allocate(bytes);
+  if (item.list)
+    return true;
+  // A bigger ring only while the old one holds nothing. What is resumed always finds room.
+  if (!batches.empty() || !batch.items.empty() || !lists.empty())
+    return false;
+  std::uint64_t size = std::max({ListRing::bytesFor(bytes), 2 * lists.size(), firstRingBytes});
+  Result<DevicePtr> ring = device.allocate(size);
+  if (!ring) {
+    failStream(*item.operation->stream, ring.error());
+    item.dropped = true;
+    item.canYield = false;
+    item.launch.listCapacity = 0;
+    return true;
+  }
+  // The old one is freed at the end: freeing waits for the device.
+  memory.push_back(*ring);
+  lists.reset(*ring, size);
+  item.list = lists.allocate(bytes);
+  assert(item.list);
+  return true;
+}
+
+/// Issues the batch's items while the gate stays open under its epoch; those that did not go out
+/// are removed from the batch. An error is the lane's, not one operation's.
+Result<void> Lane::send(Batch &batch, const Gate &gate) {
+  Slot &slot = slots[batch.slot];
+  std::size_t stateBytes = batch.items.size() * sizeof(tally_launch_state);
+  if (batch.canYield()) {
+    for (std::size_t i = 0; i < batch.items.size(); ++i)
+      slot.up[i] = batch.items[i].launch.state;
+    Result<void> up =
+        device.copyToDevice(stream, slot.states, std::as_bytes(slot.up).first(stateBytes));
+    if (!up)
+      return up;
+  }
+  batch.sentAt = options.clock();
+  std::size_t gone = 0;
+  for (; gone < batch.items.size() && gate.permit() == batch.epoch; ++gone) {
+    Item &item = batch.items[gone];
+    if (!item.dropped)
+      if (Result<void> issued = sendItem(batch, gone); !issued) {
+        failStream(*item.operation->stream, issued.error());
+        item.dropped = item.completes = true;
+        item.canYield = false;
+      }
+    if (item.completes)
+      ++sent;
+  }
+  while (batch.items.size() > gone) {
+    if (batch.items.back().list)
+      lists.undo();
+    batch.items.pop_back();
+  }
+  if (gone == 0)
+    return {};
+  if (batch.canYield()) {
+    Result<void> down = device.copyToHost(
+        stream, std::as_writable_bytes(slot.down).first(gone * sizeof(tally_launch_state)),
+        slot.states);
+    if (!down)
+      return down;
+  }
+  batch.marker = ++lastMarker;
+  return device.writeValue(stream, markerWord.device, batch.marker);
+}
+
+Result<void> Lane::sendItem(const Batch &batch, std::size_t index) {
+  Operation &operation = *batch.items[index].operation;
+  switch (operation.type) {
+  case Operation::Type::Launch:
+    return sendLaunch(batch, index);
+  case Operation::Type::CopyToDevice:
+    return device.copyToDevice(stream, operation.device, operation.from);
+  case Operation::Type::CopyToHost:
+    return device.copyToHost(stream, operation.to, operation.device);
+  case Operation::Type::Fill:
+    return device.fill(stream, operation.device, operation.value, operation.bytes);
+  }
+  return {};
+}
+
+Result<void> Lane::sendLaunch(const Batch &batch, std::size_t index) {
+  const Item &item = batch.items[index];
+  Operation &operation = *item.operation;
+  const bundle::Kernel &facts = operation.kernel->facts();
+  FunctionId function = operation.kernel->userFunction();
+  parameterBuffer.assign(facts.parameterBytes, std::byte{0});
+  std::copy(operation.parameters.begin(), operation.parameters.end(), parameterBuffer.begin());
+  if (operation.progress) {
+    const LoadedKernel::Variant &variant = operation.kernel->variant(operation.progress->kind());
+    function = item.launch.resumeEntry ? variant.resume : variant.entry;
+    tally_launch_params params = item.launch.params;
+    params.control = options.control;
+    params.epoch = batch.epoch;
+    params.state = slots[batch.slot].states + index * sizeof(tally_launch_state);
+    params.list_out = item.list ? lists.address(*item.list) : 0;
+    assert(!item.launch.readsList || retained);
+    params.list_in = item.launch.readsList ? lists.address(*retained) : 0;
+    parameterBuffer.resize(facts.tallyParameterOffset() + sizeof params);
+    std::memcpy(parameterBuffer.data() + facts.tallyParameterOffset(), &params, sizeof params);
+  }
+  Result<void> launched = device.launch(stream, function, item.launch.shape, parameterBuffer);
+  if (!launched)
+    return Error{facts.name + ": " + launched.error().message};
+  counts.physicalLaunches.fetch_add(1);
+  if (operation.progress && operation.progress->kind() == Kind::Slice)
+    operation.progress->absorb({});
+  return {};
+}
+
+} // namespace tally::runtime

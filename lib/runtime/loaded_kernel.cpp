@@ -1,0 +1,160 @@
+#include "loaded_kernel.h"
+
+#include "tally/runtime/variant_launch.h"
+
+#include <algorithm>
+#include <string>
+
+namespace tally::runtime {
+
+namespace {
+
+/// Blocks of one slice, in waves: a request waits for what is left of two slices, and short slices
+/// cost throughput.
+constexpr std::uint32_t wavesPerSlice = 2;
+/// Plans kept per kernel; a kernel with ever new shapes must not grow without bound.
+constexpr std::size_t maxPlans = 4096;
+
+std::string text(const Dim3 &extent) {
+  return std::to_string(extent.x) + "x" + std::to_string(extent.y) + "x" + std::to_string(extent.z);
+}
+
+/// The smaller of two limits of which 0 means "not known".
+std::uint32_t tighter(std::uint32_t a, std::uint32_t b) {
+  return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
+}
+
+} // namespace
+
+Result<std::unique_ptr<LoadedKernel>> LoadedKernel::find(Device &device, ModuleId module,
+                                                         const bundle::Kernel &kernel) {
+  auto loaded = std::make_unique<LoadedKernel>();
+  loaded->kernel = kernel;
+  Result<FunctionId> user = device.function(module, kernel.name);
+  if (!user)
+    return user.error();
+  Result<FunctionAttributes> attributes = device.attributes(*user);
+  if (!attributes)
+    return attributes.error();
+  loaded->user = *user;
+  loaded->userAttributes = *attributes;
+  for (Kind kind : allKinds) {
+    if (!kernel.emitted(kind))
+      continue;
+    Variant variant;
+    for (bool resume : {false, true}) {
+      if (resume && kind != Kind::Guard)
+        continue;
+      Result<FunctionId> entry =
+          device.function(module, bundle::entryName(kernel.name, kind, resume));
+      if (!entry)
+        return entry.error();
+      Result<FunctionAttributes> facts = device.attributes(*entry);
+      if (!facts)
+        return facts.error();
+      (resume ? variant.resume : variant.entry) = *entry;
+      variant.maxThreadsPerBlock = tighter(variant.maxThreadsPerBlock, facts->maxThreadsPerBlock);
+      variant.staticSharedBytes = std::max(variant.staticSharedBytes, facts->staticSharedBytes);
+    }
+    loaded->variants[static_cast<std::size_t>(kind)] = variant;
+  }
+  return loaded;
+}
+
+Result<void> LoadedKernel::check(const Device &device, const LaunchShape &shape,
+                                 std::size_t argumentBytes) const {
+  auto wrong = [&](const std::string &what) { return Error{kernel.name + ": " + what}; };
+  // CUDA C++ Programming Guide, "Compute Capabilities": the limits of every architecture.
+  if (shape.grid.count() == 0 || shape.grid.x > 0x7fffffff || shape.grid.y > 65535 ||
+      shape.grid.z > 65535)
+    return wrong("a grid of " + text(shape.grid) + " blocks is outside of the device's limits");
+  std::uint32_t threads = userAttributes.maxThreadsPerBlock;
+  if (shape.block.count() == 0 || shape.block.count() > (threads == 0 ? 1024 : threads) ||
+      shape.block.z > 64)
+    return wrong("a block of " + text(shape.block) + " threads is outside of this kernel's limits");
+  if (std::uint64_t{userAttributes.staticSharedBytes} + shape.dynamicSharedBytes >
+      device.info().maxSharedBytesPerBlock)
+    return wrong(std::to_string(userAttributes.staticSharedBytes) + " static and " +
+                 std::to_string(shape.dynamicSharedBytes) +
+                 " dynamic bytes of shared memory are more than a block may have");
+  std::uint32_t expected = 0;
+  for (const bundle::Parameter &each : kernel.parameters)
+    expected = std::max(expected, each.offset + each.size);
+  if (argumentBytes != expected && argumentBytes != kernel.parameterBytes)
+    return wrong("takes " + std::to_string(expected) + " bytes of arguments, got " +
+                 std::to_string(argumentBytes));
+  return {};
+}
+
+bool LoadedKernel::fits(const Device &device, const Variant &variant,
+                        const LaunchShape &shape) const {
+  return (variant.maxThreadsPerBlock == 0 || shape.block.count() <= variant.maxThreadsPerBlock) &&
+         std::uint64_t{variant.staticSharedBytes} + shape.dynamicSharedBytes <=
+             device.info().maxSharedBytesPerBlock;
+}
+
+Result<LaunchPlan> LoadedKernel::choose(Device &device, const LaunchShape &shape,
+                                        std::span<const Kind> kinds,
+                                        std::uint64_t maxListBytes) const {
+  std::uint64_t blocks = shape.grid.count();
+  auto guardFits = [&] {
+    return std::find(kinds.begin(), kinds.end(), Kind::Guard) != kinds.end() &&
+           variants[static_cast<std::size_t>(Kind::Guard)] &&
+           fits(device, variant(Kind::Guard), shape) &&
+           blocks <= VariantLaunch::maxBlocks(Kind::Guard, 1) &&
+           blocks * sizeof(std::uint32_t) <= maxListBytes;
+  };
+  for (Kind kind : kinds) {
+    const std::optional<Variant> &candidate = variants[static_cast<std::size_t>(kind)];
+    if (!candidate || !fits(device, *candidate, shape))
+      continue;
+    if (kind == Kind::Guard) {
+      if (guardFits())
+        return LaunchPlan{.kind = kind};
+      continue;
+    }
+    Result<std::uint32_t> resident =
+        device.residentBlocksPerSm(candidate->entry, shape.block, shape.dynamicSharedBytes);
+    if (!resident)
+      return resident.error();
+    // Saturating: what is more than the counter takes is refused by maxBlocks() below.
+    auto wave = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(std::uint64_t{*resident} * device.info().smCount, 0x0fffffff));
+    if (wave == 0)
+      continue;
+    if (kind == Kind::Slice)
+      return LaunchPlan{.kind = kind, .sliceBlocks = wave * wavesPerSlice};
+    if (blocks > VariantLaunch::maxBlocks(kind, wave))
+      continue;
+    // All blocks are resident at once: the loop and its counter buy nothing over the guard.
+    if (blocks <= wave && guardFits())
+      return LaunchPlan{.kind = Kind::Guard};
+    return LaunchPlan{.kind = kind, .workers = wave};
+  }
+  return LaunchPlan{};
+}
+
+Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(Device &device, const LaunchShape &shape,
+                                                       std::span<const Kind> kinds,
+                                                       std::uint64_t maxListBytes) {
+  ShapeKey key = {shape.grid.x,
+                  shape.grid.y,
+                  shape.grid.z,
+                  shape.block.x,
+                  shape.block.y,
+                  shape.block.z,
+                  shape.dynamicSharedBytes};
+  auto known = plans.find(key);
+  if (known != plans.end())
+    return known->second;
+  Result<LaunchPlan> chosen = choose(device, shape, kinds, maxListBytes);
+  if (!chosen)
+    return chosen.error();
+  if (plans.size() >= maxPlans)
+    plans.clear();
+  auto plan = std::make_shared<LaunchPlan>(*chosen);
+  plans.emplace(key, plan);
+  return plan;
+}
+
+} // namespace tally::runtime

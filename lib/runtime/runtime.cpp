@@ -1,0 +1,395 @@
+#include "tally/runtime/runtime.h"
+
+#include "dispatcher.h"
+#include "high_priority.h"
+#include "loaded_kernel.h"
+#include "stable_table.h"
+
+#include "tally/bundle/bundle_reader.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace tally::runtime {
+
+namespace {
+
+struct ModuleRecord {
+  ModuleId id{};
+  std::vector<bundle::Kernel> kernels;
+  std::map<std::string, std::uint64_t, std::less<>> found; ///< kernels' numbers, by name
+};
+
+/// A stream of the application: exactly one of the three.
+struct StreamRecord {
+  HighStream *high = nullptr;             ///< high priority
+  std::unique_ptr<LaneStream> bestEffort; ///< through the dispatcher
+  struct Plain {                          ///< best effort without tally: a stream of the device
+    StreamId id{};
+    bool isHigh = false;
+    std::atomic<std::uint64_t> launched{0}, finished{0}; ///< of best-effort streams
+  };
+  std::unique_ptr<Plain> plain;
+};
+
+Nanoseconds steadyNow() { return SteadyClock{}(); }
+
+/// The parameter space of the user's kernel; `storage` is used where the arguments end before it.
+std::span<const std::byte> parameterSpace(const bundle::Kernel &kernel, const Arguments &arguments,
+                                          std::vector<std::byte> &storage) {
+  if (arguments.bytes().size() == kernel.parameterBytes)
+    return arguments.bytes();
+  storage.assign(arguments.bytes().begin(), arguments.bytes().end());
+  storage.resize(kernel.parameterBytes);
+  return storage;
+}
+
+} // namespace
+
+class Runtime::State {
+public:
+  State(std::unique_ptr<Device> opened, RuntimeOptions options)
+      : device(std::move(opened)), options(std::move(options)) {}
+  ~State() {
+    if (highPriority)
+      while (Result<bool> ended = highPriority->endRequest()) {
+        if (*ended)
+          dispatcher->wake();
+      }
+    // Their errors were given to whoever synchronised, or nobody wanted them.
+    static_cast<void>(waitForAll());
+    // Before the streams and kernels that it knows.
+    dispatcher.reset();
+  }
+
+  Result<void> initialise();
+  Result<void> checkControlStream(DevicePtr address, StreamId stream);
+  Result<void> waitForAll();
+  Result<void> synchronize(StreamRecord &stream);
+  Result<StreamRecord *> findStream(Stream stream) const;
+  template <class Call> Result<void> pass(StreamRecord &stream, const Call &call);
+  Result<void> enqueue(StreamRecord &stream, Operation operation);
+
+  std::unique_ptr<Device> device;
+  RuntimeOptions options;
+  std::optional<DeviceControl> control;
+  std::unique_ptr<HighPriority> highPriority;
+  std::unique_ptr<Dispatcher> dispatcher;
+
+  std::mutex modulesMutex;
+  std::vector<ModuleRecord> modules;
+  StableTable<LoadedKernel> kernels;
+  StableTable<StreamRecord> streams;
+  std::atomic<std::uint64_t> highPriorityLaunches{0};
+};
+
+Result<void> Runtime::State::initialise() {
+  if (options.sharing != Sharing::Tally)
+    return {};
+  Result<StreamId> controlStream = device->createStream(StreamPriority::Control);
+  if (!controlStream)
+    return controlStream.error();
+  Result<DevicePtr> word = device->allocate(64);
+  if (!word)
+    return word.error();
+  if (Result<void> checked = checkControlStream(*word, *controlStream); !checked)
+    return checked;
+  control.emplace(ControlWriter{device.get(), *controlStream, *word}, ClockFunction(steadyNow));
+  highPriority = std::make_unique<HighPriority>(*device, *control);
+  DispatcherOptions dispatching;
+  dispatching.policy = options.policy;
+  dispatching.lane = {options.kinds, *word, steadyNow};
+  auto made = Dispatcher::create(*device, *control, *highPriority, std::move(dispatching));
+  if (!made)
+    return made.error();
+  dispatcher = std::move(*made);
+  dispatcher->start();
+  return {};
+}
+
+/// Sets the control word and sees that a stream write arrives in device memory: all that is
+/// promised to high-priority work rests on it.
+Result<void> Runtime::State::checkControlStream(DevicePtr address, StreamId stream) {
+  Result<MappedMemory> mirror = device->allocateMapped(sizeof(std::uint64_t));
+  if (!mirror)
+    return mirror.error();
+  constexpr std::uint64_t expected = DeviceControl::initialWord();
+  Result<void> done = device->writeValue(stream, address, expected);
+  if (done)
+    done = device->copyToHost(stream, {mirror->host, sizeof expected}, address);
+  if (done)
+    done = device->synchronize(stream);
+  if (!done)
+    return done;
+  std::uint64_t seen = 0;
+  std::memcpy(&seen, mirror->host, sizeof seen);
+  if (seen != expected)
+    return Error{"the control word does not reach device memory by a stream write"};
+  return {};
+}
+
+Result<StreamRecord *> Runtime::State::findStream(Stream stream) const {
+  StreamRecord *record = streams.find(static_cast<std::uint64_t>(stream));
+  if (!record)
+    return Error{"no such stream: " + std::to_string(static_cast<std::uint64_t>(stream))};
+  return record;
+}
+
+/// Makes a call that puts work on a stream of the device. `call` takes the stream.
+template <class Call> Result<void> Runtime::State::pass(StreamRecord &stream, const Call &call) {
+  if (stream.plain)
+    return call(stream.plain->id);
+  if (!highPriority)
+    return call(stream.high->id);
+  if (Result<void> begun = highPriority->beginCall(*stream.high); !begun)
+    return begun;
+  Result<void> done = call(stream.high->id);
+  highPriority->endCall(*stream.high);
+  return done;
+}
+
+Result<void> Runtime::State::enqueue(StreamRecord &stream, Operation operation) {
+  operation.stream = stream.bestEffort.get();
+  Result<void> submitted = stream.bestEffort->lane.submit(std::move(operation));
+  dispatcher->wake();
+  return submitted;
+}
+
+Result<void> Runtime::State::synchronize(StreamRecord &stream) {
+  if (stream.bestEffort)
+    return stream.bestEffort->lane.wait(*stream.bestEffort);
+  if (stream.plain) {
+    std::uint64_t launched = stream.plain->launched.load();
+    Result<void> done = device->synchronize(stream.plain->id);
+    std::uint64_t known = stream.plain->finished.load();
+    while (done && known < launched &&
+           !stream.plain->finished.compare_exchange_weak(known, launched)) {
+    }
+    return done;
+  }
+  return highPriority ? highPriority->synchronize(*stream.high)
+                      : device->synchronize(stream.high->id);
+}
+
+Result<void> Runtime::State::waitForAll() {
+  Result<void> all;
+  for (std::uint64_t number = 1; number <= streams.size(); ++number)
+    if (Result<void> done = synchronize(*streams.find(number)); !done && all)
+      all = done;
+  return all;
+}
+
+Runtime::Runtime(std::unique_ptr<State> made) : state(std::move(made)) {}
+Runtime::~Runtime() = default;
+
+Result<std::unique_ptr<Runtime>> Runtime::open(const RuntimeOptions &options) {
+  if (options.device != "cuda" && options.device != "emulator")
+    return Error{"unknown device '" + options.device + "'; there are 'cuda' and 'emulator'"};
+  Result<std::unique_ptr<Device>> device =
+      options.device == "cuda" ? openCudaDevice() : openEmulatorDevice(options.emulator);
+  if (!device)
+    return device.error();
+  return openOn(std::move(*device), options);
+}
+
+Result<std::unique_ptr<Runtime>> Runtime::openOn(std::unique_ptr<Device> device,
+                                                 const RuntimeOptions &options) {
+  auto state = std::make_unique<State>(std::move(device), options);
+  if (Result<void> ready = state->initialise(); !ready)
+    return ready.error();
+  return std::unique_ptr<Runtime>(new Runtime(std::move(state)));
+}
+
+const DeviceInfo &Runtime::deviceInfo() const { return state->device->info(); }
+
+Result<LoadedModule> Runtime::load(const std::string &path) {
+  Result<bundle::Bundle> bundle = bundle::readFile(path);
+  if (!bundle)
+    return bundle.error();
+  Result<LoadedModule> loaded = load(*bundle);
+  if (!loaded)
+    return Error{path + ": " + loaded.error().message};
+  return loaded;
+}
+
+Result<LoadedModule> Runtime::load(const bundle::Bundle &bundle) {
+  Result<ModuleId> id = state->device->loadModule(bundle);
+  if (!id)
+    return id.error();
+  std::unique_lock lock(state->modulesMutex);
+  state->modules.push_back({*id, bundle.kernels, {}});
+  return static_cast<LoadedModule>(state->modules.size());
+}
+
+Result<Kernel> Runtime::kernel(LoadedModule module, std::string_view kernelName) {
+  std::unique_lock lock(state->modulesMutex);
+  auto number = static_cast<std::uint64_t>(module);
+  if (number - 1 >= state->modules.size())
+    return Error{"no such module: " + std::to_string(number)};
+  ModuleRecord &record = state->modules[number - 1];
+  if (auto known = record.found.find(kernelName); known != record.found.end())
+    return static_cast<Kernel>(known->second);
+  auto facts = std::find_if(record.kernels.begin(), record.kernels.end(),
+                            [&](const bundle::Kernel &each) { return each.name == kernelName; });
+  if (facts == record.kernels.end())
+    return Error{"no kernel '" + std::string(kernelName) + "' in the module"};
+  Result<std::unique_ptr<LoadedKernel>> found =
+      LoadedKernel::find(*state->device, record.id, *facts);
+  if (!found)
+    return found.error();
+  std::optional<std::uint64_t> added = state->kernels.add(std::move(*found));
+  if (!added)
+    return Error{"too many kernels"};
+  record.found.emplace(kernelName, *added);
+  return static_cast<Kernel>(*added);
+}
+
+Result<DevicePtr> Runtime::allocate(std::size_t bytes) { return state->device->allocate(bytes); }
+
+Result<void> Runtime::free(DevicePtr pointer) {
+  // A stream that failed has stopped too; its error is for those who synchronise it.
+  static_cast<void>(state->waitForAll());
+  return state->device->free(pointer);
+}
+
+Result<Stream> Runtime::createStream(Class streamClass) {
+  auto record = std::make_unique<StreamRecord>();
+  bool plain = state->options.sharing != Sharing::Tally;
+  if (streamClass == Class::BestEffort && !plain) {
+    record->bestEffort = std::make_unique<LaneStream>(state->dispatcher->assignLane());
+  } else if (!plain) {
+    Result<HighStream *> created = state->highPriority->createStream();
+    if (!created)
+      return created.error();
+    record->high = *created;
+  } else {
+    bool low = streamClass == Class::BestEffort && state->options.sharing == Sharing::LowPriority;
+    Result<StreamId> created =
+        state->device->createStream(low ? StreamPriority::Low : StreamPriority::High);
+    if (!created)
+      return created.error();
+    record->plain = std::make_unique<StreamRecord::Plain>();
+    record->plain->id = *created;
+    record->plain->isHigh = streamClass == Class::High;
+  }
+  std::optional<std::uint64_t> added = state->streams.add(std::move(record));
+  if (!added)
+    return Error{"too many streams"};
+  return static_cast<Stream>(*added);
+}
+
+Result<void> Runtime::copyToDevice(Stream stream, DevicePtr to, std::span<const std::byte> from) {
+  Result<StreamRecord *> record = state->findStream(stream);
+  if (!record)
+    return record.error();
+  if (!(*record)->bestEffort)
+    return state->pass(**record,
+                       [&](StreamId id) { return state->device->copyToDevice(id, to, from); });
+  Operation operation;
+  operation.type = Operation::Type::CopyToDevice;
+  operation.device = to;
+  operation.from = from;
+  return state->enqueue(**record, std::move(operation));
+}
+
+Result<void> Runtime::copyToHost(Stream stream, std::span<std::byte> to, DevicePtr from) {
+  Result<StreamRecord *> record = state->findStream(stream);
+  if (!record)
+    return record.error();
+  if (!(*record)->bestEffort)
+    return state->pass(**record,
+                       [&](StreamId id) { return state->device->copyToHost(id, to, from); });
+  Operation operation;
+  operation.type = Operation::Type::CopyToHost;
+  operation.device = from;
+  operation.to = to;
+  return state->enqueue(**record, std::move(operation));
+}
+
+Result<void> Runtime::fill(Stream stream, DevicePtr to, std::byte value, std::size_t bytes) {
+  Result<StreamRecord *> record = state->findStream(stream);
+  if (!record)
+    return record.error();
+  if (!(*record)->bestEffort)
+    return state->pass(**record,
+                       [&](StreamId id) { return state->device->fill(id, to, value, bytes); });
+  Operation operation;
+  operation.type = Operation::Type::Fill;
+  operation.device = to;
+  operation.value = value;
+  operation.bytes = bytes;
+  return state->enqueue(**record, std::move(operation));
+}
+
+Result<void> Runtime::launch(Stream stream, Kernel kernel, const LaunchShape &shape,
+                             const Arguments &arguments) {
+  Result<StreamRecord *> record = state->findStream(stream);
+  if (!record)
+    return record.error();
+  LoadedKernel *loaded = state->kernels.find(static_cast<std::uint64_t>(kernel));
+  if (!loaded)
+    return Error{"no such kernel: " + std::to_string(static_cast<std::uint64_t>(kernel))};
+  if (Result<void> fine = loaded->check(*state->device, shape, arguments.bytes().size()); !fine)
+    return fine;
+  if ((*record)->bestEffort) {
+    Operation operation;
+    operation.kernel = loaded;
+    operation.shape = shape;
+    operation.parameters.assign(arguments.bytes().begin(), arguments.bytes().end());
+    return state->enqueue(**record, std::move(operation));
+  }
+  std::vector<std::byte> storage;
+  std::span<const std::byte> parameters = parameterSpace(loaded->facts(), arguments, storage);
+  Result<void> launched = state->pass(**record, [&](StreamId id) {
+    return state->device->launch(id, loaded->userFunction(), shape, parameters);
+  });
+  if (!launched)
+    return Error{loaded->facts().name + ": " + launched.error().message};
+  StreamRecord::Plain *plain = (*record)->plain.get();
+  if (plain && !plain->isHigh)
+    plain->launched.fetch_add(1);
+  else
+    state->highPriorityLaunches.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+Result<void> Runtime::synchronize(Stream stream) {
+  Result<StreamRecord *> record = state->findStream(stream);
+  if (!record)
+    return record.error();
+  return state->synchronize(**record);
+}
+
+Result<void> Runtime::beginRequest() {
+  return state->highPriority ? state->highPriority->beginRequest() : Result<void>();
+}
+
+Result<void> Runtime::endRequest() {
+  if (!state->highPriority)
+    return {};
+  Result<bool> last = state->highPriority->endRequest();
+  if (!last)
+    return last.error();
+  if (*last)
+    state->dispatcher->wake();
+  return {};
+}
+
+Statistics Runtime::statistics() const {
+  Statistics now;
+  now.highPriorityLaunches = state->highPriorityLaunches.load();
+  if (state->control)
+    now.requestsToYield = state->control->currentEpoch();
+  if (state->dispatcher)
+    state->dispatcher->addTo(now);
+  for (std::uint64_t number = 1; number <= state->streams.size(); ++number)
+    if (const StreamRecord::Plain *plain = state->streams.find(number)->plain.get()) {
+      now.bestEffortLaunches += plain->finished.load();
+      now.physicalLaunches += plain->launched.load();
+    }
+  return now;
+}
+
+} // namespace tally::runtime

@@ -1,0 +1,27 @@
+// Reading inputs and writing outputs of tally-ptxopt.
+#ifndef TALLY_TOOLS_PTXOPT_FILES_H
+#define TALLY_TOOLS_PTXOPT_FILES_H
+
+#include "options.h"
+
+#include <string>
+#include <string_view>
+
+namespace tally::ptxopt {
+
+/// The whole file, or standard input for "-".
+Result<std::string> readInput(const std::string &path);
+
+/// Writes a file whole or not at all (a temporary file beside it is renamed), or to standard output
+/// for "-".
+Result<void> writeOutput(const std::string &path, std::string_view bytes);
+
+/// Where the output of `input` goes. With one input, --output names a file (or an existing
+/// directory); with several a directory, which is made when missing. Without it, the input's name
+/// with .tally or .tally.ptx in place of its extension, in the current directory; standard input
+/// goes to standard output.
+Result<std::string> outputPath(const Options &options, const std::string &input);
+
+} // namespace tally::ptxopt
+
+#endif

@@ -1,0 +1,175 @@
+#include "options.h"
+
+#include "tally/ptx/transforms/pass.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/Regex.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <fmt/format.h>
+
+namespace tally::ptxopt {
+namespace {
+
+namespace cl = llvm::cl;
+
+cl::OptionCategory category("tally-ptxopt options");
+
+cl::list<std::string> inputs(cl::Positional, cl::desc("INPUT..."), cl::cat(category));
+cl::opt<std::string> output("o", cl::value_desc("OUT"), cl::cat(category),
+                            cl::desc("output file, a directory for several inputs, - for standard "
+                                     "output; default: INPUT with .tally (bundle) or .tally.ptx in "
+                                     "place of its extension, in the current directory"));
+cl::opt<std::string> variants("variants", cl::value_desc("KIND,..."), cl::init("all"),
+                              cl::cat(category),
+                              cl::desc("kinds to write: slice, guard, persistent, or all, or none; "
+                                       "default all"));
+cl::opt<std::string> kernel("kernel", cl::value_desc("REGEX"), cl::cat(category),
+                            cl::desc("only kernels whose whole name matches this extended regular "
+                                     "expression"));
+cl::opt<std::string> emitKind("emit", cl::value_desc("ptx|bundle"), cl::init("bundle"),
+                              cl::cat(category), cl::desc("what to write; default bundle"));
+cl::opt<bool> emitPtx("S", cl::cat(category), cl::desc("short for --emit=ptx"));
+cl::opt<std::string> architectures("arch", cl::value_desc("sm_XX,..."), cl::cat(category),
+                                   cl::desc("architectures to assemble for; default: sm_90, or the "
+                                            "module's own target if that is higher"));
+cl::opt<bool> noAssemble("no-assemble", cl::cat(category),
+                         cl::desc("do not run ptxas; the bundle carries PTX alone"));
+cl::opt<std::string> cudaPath("cuda-path", cl::value_desc("DIR"), cl::cat(category),
+                              cl::desc("CUDA Toolkit whose ptxas to use; default: the one found "
+                                       "at build time, then PATH"));
+cl::opt<std::string> report("report", cl::value_desc("text|json"), cl::cat(category),
+                            cl::desc("say what became of each kernel and kind"));
+cl::opt<std::string> reportFile("report-file", cl::value_desc("F"), cl::cat(category),
+                                cl::desc("where the report goes; default standard output"));
+cl::opt<bool> strict("strict", cl::cat(category),
+                     cl::desc("exit 2 if any kind of any kernel was refused or failed"));
+cl::opt<bool> verifyEach("verify-each", cl::cat(category),
+                         cl::desc("parse every variant again and check its invariants"));
+cl::opt<bool> listPasses("list-passes", cl::cat(category), cl::desc("list the kinds and stop"));
+
+llvm::SmallVector<llvm::StringRef, 8> splitList(llvm::StringRef text) {
+  llvm::SmallVector<llvm::StringRef, 8> parts;
+  text.split(parts, ',', -1, false);
+  return parts;
+}
+
+Result<ptx::KindSet> parseKinds(llvm::StringRef text) {
+  if (text == "all")
+    return ptx::everyKind;
+  if (text == "none")
+    return ptx::KindSet{0};
+  ptx::KindSet kinds = 0;
+  for (llvm::StringRef part : splitList(text)) {
+    std::optional<Kind> kind = kindFromName(std::string_view(part));
+    if (!kind)
+      return Error{"--variants: there is no kind '" + part.str() + "'; see --list-passes"};
+    kinds |= ptx::setOf(*kind);
+  }
+  if (!kinds)
+    return Error{"--variants: no kind given; say none to write no variant"};
+  return kinds;
+}
+
+Result<std::vector<std::uint32_t>> parseArchitectures(llvm::StringRef text) {
+  std::vector<std::uint32_t> result;
+  for (llvm::StringRef part : splitList(text)) {
+    std::uint32_t number = 0;
+    llvm::StringRef digits = part;
+    if (!digits.consume_front("sm_") || digits.getAsInteger(10, number) || number < 50 ||
+        number > 199)
+      return Error{"--arch: '" + part.str() + "' is no architecture; an example is sm_90"};
+    if (!llvm::is_contained(result, number))
+      result.push_back(number);
+  }
+  return result;
+}
+
+/// ptxas of --cuda-path, else of the build, else of PATH; empty when there is none.
+Result<std::string> findPtxas() {
+  if (!cudaPath.empty()) {
+    llvm::SmallString<128> path(cudaPath);
+    llvm::sys::path::append(path, "bin", "ptxas");
+    if (!llvm::sys::fs::can_execute(path))
+      return Error{"--cuda-path: there is no " + std::string(path)};
+    return std::string(path);
+  }
+  std::string built = TALLY_PTXAS_PATH;
+  if (!built.empty() && llvm::sys::fs::can_execute(built))
+    return built;
+  if (auto found = llvm::sys::findProgramByName("ptxas"))
+    return *found;
+  return std::string();
+}
+
+Result<Options> collect() {
+  Options options;
+  options.inputs.assign(inputs.begin(), inputs.end());
+  options.output = output;
+  auto kinds = parseKinds(variants);
+  if (!kinds)
+    return kinds.error();
+  options.kinds = *kinds;
+  if (!kernel.empty()) {
+    auto regex = std::make_shared<llvm::Regex>("^(" + kernel + ")$");
+    std::string why;
+    if (!regex->isValid(why))
+      return Error{"--kernel: " + why};
+    options.selects = [regex](std::string_view name) {
+      return regex->match(llvm::StringRef(name));
+    };
+  }
+  if (emitKind != "ptx" && emitKind != "bundle")
+    return Error{"--emit: '" + emitKind + "' is neither ptx nor bundle"};
+  options.emit = emitPtx || emitKind == "ptx" ? Emit::Ptx : Emit::Bundle;
+  auto archs = parseArchitectures(architectures);
+  if (!archs)
+    return archs.error();
+  options.architectures = *archs;
+  options.assemble = !noAssemble;
+  auto ptxas = findPtxas();
+  if (!ptxas)
+    return ptxas.error();
+  options.ptxas = *ptxas;
+  if (!report.empty() && report != "text" && report != "json")
+    return Error{"--report: '" + report + "' is neither text nor json"};
+  options.report = report.empty()     ? ReportFormat::None
+                   : report == "json" ? ReportFormat::Json
+                                      : ReportFormat::Text;
+  options.reportFile = reportFile;
+  options.strict = strict;
+  options.verifyEach = verifyEach;
+  options.listPasses = listPasses;
+  if (options.inputs.empty() && !options.listPasses)
+    return Error{"no input; see --help"};
+  return options;
+}
+
+} // namespace
+
+Result<Options> parseCommandLine(int argc, const char *const *argv) {
+  cl::HideUnrelatedOptions(category);
+  cl::SetVersionPrinter(
+      [](llvm::raw_ostream &stream) { stream << "tally-ptxopt " << TALLY_VERSION << '\n'; });
+  std::string passes =
+      "Rewrites the kernels of PTX modules into variants that can be interrupted.\n\n"
+      "Kinds:\n";
+  for (const ptx::PassFacts &pass : ptx::allPasses())
+    passes += fmt::format("  {:<12}{}\n", name(pass.kind), pass.help);
+  passes +=
+      "\nExit: 0 done (a refusal is no failure), 1 wrong input, usage or I/O, 2 something was "
+      "refused\nor failed under --strict, 3 internal error.\n";
+  std::string errors;
+  llvm::raw_string_ostream stream(errors);
+  if (!cl::ParseCommandLineOptions(argc, argv, passes, &stream)) {
+    llvm::StringRef text = llvm::StringRef(errors).rtrim();
+    return Error{text.empty() ? "wrong command line" : text.str()};
+  }
+  return collect();
+}
+
+} // namespace tally::ptxopt

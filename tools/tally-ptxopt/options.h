@@ -1,0 +1,38 @@
+// The command line of tally-ptxopt.
+#ifndef TALLY_TOOLS_PTXOPT_OPTIONS_H
+#define TALLY_TOOLS_PTXOPT_OPTIONS_H
+
+#include "tally/ptx/analysis/reasons.h"
+#include "tally/support/result.h"
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tally::ptxopt {
+
+enum class Emit { Ptx, Bundle };
+enum class ReportFormat { None, Text, Json };
+
+struct Options {
+  std::vector<std::string> inputs; ///< "-" is standard input
+  std::string output;              ///< as given; empty when not
+  ptx::KindSet kinds = ptx::everyKind;
+  std::function<bool(std::string_view)> selects; ///< empty selects all kernels
+  Emit emit = Emit::Bundle;
+  std::vector<std::uint32_t> architectures; ///< 90 for sm_90; empty: see assemble.h
+  bool assemble = true;
+  std::string ptxas; ///< path; empty when there is none
+  ReportFormat report = ReportFormat::None;
+  std::string reportFile; ///< empty or "-": standard output
+  bool strict = false, verifyEach = false, listPasses = false;
+};
+
+/// Parses the command line. --help and --version print and end the program, as llvm::cl does; a
+/// wrong command line is an Error.
+Result<Options> parseCommandLine(int argc, const char *const *argv);
+
+} // namespace tally::ptxopt
+
+#endif

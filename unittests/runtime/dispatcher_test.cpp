@@ -1,0 +1,270 @@
+// The dispatcher on a device whose every step is chosen at random: whatever runs when and whatever
+// yields, the result is the sequential one.
+#include "harness.h"
+
+using namespace tally;
+using namespace tally::runtime;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Mood {
+  std::uint64_t submit, dispatch, device, wake, end; ///< relative frequencies
+};
+
+/// Runs a program under random interleavings of application, dispatcher, device and requests.
+void runRandomly(Harness &harness, const Program &program, const Mood &mood) {
+  std::mt19937_64 &random = harness.random;
+  std::size_t next = 0;
+  int open = 0;
+  std::uint64_t total = mood.submit + mood.dispatch + mood.device + mood.wake + mood.end;
+  for (std::uint64_t turn = 0; next < program.steps.size() || !harness.allFinished(); ++turn) {
+    REQUIRE(turn < 2000000);
+    harness.now += Nanoseconds(random() % 3000);
+    std::uint64_t pick = random() % total;
+    if (pick < mood.submit) {
+      if (next < program.steps.size())
+        REQUIRE(harness.submit(program, next++));
+    } else if ((pick -= mood.submit) < mood.dispatch) {
+      harness.dispatcher->step();
+    } else if ((pick -= mood.dispatch) < mood.device) {
+      harness.device.advance();
+    } else if ((pick -= mood.device) < mood.wake) {
+      REQUIRE(harness.high->beginRequest());
+      ++open;
+    } else if (open > 0) {
+      REQUIRE(harness.high->endRequest());
+      --open;
+    }
+  }
+  for (; open > 0; --open)
+    REQUIRE(harness.high->endRequest());
+}
+
+} // namespace
+
+TEST_CASE("random programs give the sequential result under random requests") {
+  const std::vector<std::vector<Kind>> preferences = {
+      {Kind::Persistent, Kind::Guard, Kind::Slice}, {Kind::Guard}, {Kind::Slice}, {}};
+  std::uint64_t yields = 0, turnarounds = 0;
+  for (std::uint64_t seed = 1; seed <= 120; ++seed) {
+    Harness harness(seed, preferences[seed % 8 < 5 ? 0 : seed % 4]);
+    // The first kernel alone has every kind; later seeds mix in those that lack some.
+    Program program = Program::make(harness.random, 1 + seed % 4, 60, seed % 3 == 0 ? 5 : 3);
+    harness.addStreams(program);
+    Mood mood = seed % 2 == 0 ? Mood{4, 20, 100, 2, 4} : Mood{20, 20, 200, 1, 1};
+    runRandomly(harness, program, mood);
+    CAPTURE(seed);
+    CHECK((harness.outcome() == runInOrder(program)));
+    Statistics statistics = harness.statistics();
+    std::uint64_t launches = 0;
+    for (const Step &step : program.steps)
+      launches += step.type == Step::Type::Launch;
+    CHECK(statistics.bestEffortLaunches == launches);
+    CHECK(statistics.physicalLaunches >= launches);
+    yields += statistics.yields;
+    turnarounds += statistics.turnaroundNanoseconds.size();
+  }
+  // Without yields the test would show nothing.
+  CHECK(yields > 1000);
+  CHECK(turnarounds > 500);
+}
+
+TEST_CASE("nothing best-effort is sent while a request is open") {
+  Harness harness(5);
+  Program program = Program::make(harness.random, 2, 40, 5);
+  harness.addStreams(program);
+  REQUIRE(harness.high->beginRequest());
+  for (std::size_t n = 0; n < program.steps.size(); ++n)
+    REQUIRE(harness.submit(program, n));
+  for (int i = 0; i < 1000; ++i) {
+    harness.dispatcher->step();
+    harness.device.advance();
+  }
+  CHECK(harness.device.blocksRun() == 0);
+  CHECK(harness.statistics().physicalLaunches == 0);
+  REQUIRE(harness.high->endRequest());
+  for (int i = 0; i < 100000 && !harness.allFinished(); ++i) {
+    harness.dispatcher->step();
+    harness.device.advance();
+  }
+  CHECK((harness.outcome() == runInOrder(program)));
+}
+
+TEST_CASE("the policy's hysteresis holds best effort back") {
+  Harness harness(6, {Kind::Guard}, PriorityPolicy{50us});
+  Program program = Program::make(harness.random, 1, 4, 1);
+  harness.addStreams(program);
+  REQUIRE(harness.high->beginRequest());
+  REQUIRE(harness.high->endRequest());
+  for (std::size_t n = 0; n < program.steps.size(); ++n)
+    REQUIRE(harness.submit(program, n));
+  harness.now += 49us;
+  harness.dispatcher->step();
+  CHECK(harness.statistics().physicalLaunches == 0);
+  harness.now += 1us;
+  harness.dispatcher->step();
+  CHECK(harness.statistics().physicalLaunches > 0);
+}
+
+TEST_CASE("after a request all that is under way leaves, and the first is resumed first") {
+  Harness harness(7, {Kind::Guard});
+  Program program;
+  program.streams = 1;
+  for (std::uint64_t key = 1; key <= 8; ++key)
+    program.steps.push_back({Step::Type::Launch, 0, 0, key % 2, (key + 1) % 2, {24, 1, 1}, key, 0});
+  program.hostIn.resize(8);
+  harness.addStreams(program);
+  for (std::size_t n = 0; n < 8; ++n)
+    REQUIRE(harness.submit(program, n));
+  harness.dispatcher->step();
+  harness.dispatcher->step();
+  CHECK(harness.statistics().physicalLaunches == 8);
+  while (harness.device.blocksRun() < 10)
+    harness.device.advance();
+  harness.now = 5ms;
+  REQUIRE(harness.high->beginRequest());
+  while (harness.device.advance()) {
+  }
+  std::uint64_t ran = harness.device.blocksRun();
+  CHECK(ran < 24);
+  harness.now = 7ms;
+  harness.dispatcher->step();
+  harness.dispatcher->step();
+  CHECK(harness.statistics().yields == 8);
+  CHECK(harness.statistics().turnaroundNanoseconds == std::vector<std::uint64_t>{2000000});
+  CHECK(harness.device.blocksRun() == ran);
+  REQUIRE(harness.high->endRequest());
+  while (!harness.allFinished()) {
+    harness.dispatcher->step();
+    harness.device.advance();
+  }
+  CHECK(harness.device.blocksRun() == 8 * 24);
+  CHECK((harness.outcome() == runInOrder(program)));
+}
+
+TEST_CASE("launches on a stream open a scope that closes when the stream is idle") {
+  Harness harness(8);
+  HighStream &stream = **harness.high->createStream();
+  MixArguments arguments{harness.wordAddress + 8, harness.wordAddress + 8, 1, 1};
+  auto launch = [&] {
+    REQUIRE(harness.high->beginCall(stream));
+    REQUIRE(harness.device.launch(stream.id, harness.kernels[0]->userFunction(),
+                                  {{1, 1, 1}, {1, 1, 1}, 0},
+                                  std::as_bytes(std::span(&arguments, 1))));
+    harness.high->endCall(stream);
+  };
+  auto step = [&] {
+    harness.now += 1ms;
+    harness.dispatcher->step();
+    return harness.word->snapshot().highPriorityActive;
+  };
+  launch();
+  launch();
+  CHECK(harness.word->snapshot().highPriorityActive == 1);
+  CHECK(harness.word->currentEpoch() == 1);
+  step();
+  step();
+  CHECK(step() == 1);
+  while (harness.device.advance()) {
+  }
+  CHECK(step() == 0);
+
+  // A call that is being made keeps the scope open, whatever the device says.
+  REQUIRE(harness.high->beginCall(stream));
+  step();
+  step();
+  CHECK(step() == 1);
+  harness.high->endCall(stream);
+  step();
+  CHECK(step() == 0);
+
+  // Inside a request no scope is opened; where its work is left behind, one follows.
+  REQUIRE(harness.high->beginRequest());
+  launch();
+  CHECK(harness.word->snapshot().highPriorityActive == 1);
+  CHECK_FALSE(*harness.high->endRequest());
+  CHECK(harness.word->snapshot().highPriorityActive == 1);
+  step();
+  CHECK(step() == 1);
+  while (harness.device.advance()) {
+  }
+  CHECK(step() == 0);
+
+  // A request whose work was synchronised ends at once.
+  REQUIRE(harness.high->beginRequest());
+  launch();
+  REQUIRE(harness.high->synchronize(stream));
+  CHECK(*harness.high->endRequest());
+  CHECK(harness.word->snapshot().highPriorityActive == 0);
+
+  Result<bool> unmatched = harness.high->endRequest();
+  REQUIRE_FALSE(unmatched);
+  CHECK(unmatched.error().message == "endRequest: no request is open");
+}
+
+TEST_CASE("one stream's failure is its own; the device's is everybody's") {
+  Harness harness(9);
+  Program program;
+  program.streams = 4; // 0 and 2 share a lane
+  for (std::uint64_t key = 1; key <= 40; ++key)
+    program.steps.push_back({Step::Type::Launch, key % 4, 0, 0, 1, {24, 1, 1}, key, 0});
+  program.hostIn.resize(program.steps.size());
+  harness.device.refusedEntry = "mix_whole";
+  harness.addStreams(program);
+  program.steps[11].kernel = 4; // on stream 0
+  REQUIRE(program.steps[11].stream == 0);
+  for (std::size_t n = 0; n < program.steps.size(); ++n)
+    REQUIRE(harness.submit(program, n));
+  for (int i = 0; i < 100000 && !harness.allFinished(); ++i) {
+    harness.dispatcher->step();
+    harness.device.advance();
+  }
+  REQUIRE(harness.allFinished());
+  Result<void> failed = harness.streams[0]->lane.wait(*harness.streams[0]);
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().message == "mix_whole: launch: invalid argument");
+  CHECK_FALSE(harness.submit(program, 3));
+  Outcome expected = runInOrder(program), got = harness.outcome();
+  for (std::size_t s = 1; s < 4; ++s) {
+    CHECK(harness.streams[s]->lane.wait(*harness.streams[s]));
+    CHECK((got.buffers[s] == expected.buffers[s]));
+  }
+  CHECK((got.buffers[0] != expected.buffers[0]));
+
+  for (std::size_t n = 0; n < 20; ++n)
+    if (program.steps[n].stream != 0)
+      REQUIRE(harness.submit(program, n));
+  harness.device.breakAfter(40, "an illegal memory access was encountered");
+  for (int i = 0; i < 1000; ++i) {
+    harness.now += 100us;
+    harness.dispatcher->step();
+    harness.device.advance();
+  }
+  for (std::size_t s = 1; s < 4; ++s) {
+    Result<void> fault = harness.streams[s]->lane.wait(*harness.streams[s]);
+    REQUIRE_FALSE(fault);
+    CHECK(fault.error().message.find("illegal memory access") != std::string::npos);
+  }
+  CHECK_FALSE(harness.submit(program, 2));
+}
+
+TEST_CASE("a state that was overwritten is found") {
+  Harness harness(10, {Kind::Guard});
+  Program program;
+  program.streams = 1;
+  program.steps.push_back({Step::Type::Launch, 0, 0, 0, 1, {24, 1, 1}, 1, 0});
+  program.hostIn.resize(1);
+  harness.addStreams(program);
+  REQUIRE(harness.submit(program, 0));
+  // A poll is a moment at which the launch's state is in device memory.
+  harness.device.onPoll = [&](std::uint64_t) { harness.device.corruptState(1000); };
+  for (int i = 0; i < 1000 && !harness.streams[0]->failed; ++i) {
+    harness.dispatcher->step();
+    harness.device.advance();
+  }
+  Result<void> failed = harness.streams[0]->lane.wait(*harness.streams[0]);
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().message.find("mix: the launch's state in device memory was overwritten") ==
+        0);
+}

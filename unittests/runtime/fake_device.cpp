@@ -1,0 +1,300 @@
+#include "fake_device.h"
+
+#include "tally/runtime/control_word.h"
+
+#include <memory>
+#include <numeric>
+
+namespace tally::runtime {
+
+FakeDevice::~FakeDevice() {
+  stop = true;
+  if (thread.joinable())
+    thread.join();
+}
+
+void FakeDevice::startThread() {
+  threaded = true;
+  thread = std::thread([this] {
+    while (!stop)
+      if (!advance())
+        std::this_thread::yield();
+  });
+}
+
+void FakeDevice::breakAfter(std::uint64_t steps, std::string message) {
+  std::unique_lock lock(mutex);
+  stepsToBreak = steps;
+  breakMessage = std::move(message);
+}
+
+Result<void> FakeDevice::healthy() const {
+  if (broken)
+    return Error{*broken};
+  return {};
+}
+
+bool FakeDevice::advance() {
+  std::unique_lock lock(mutex);
+  if (broken)
+    return false;
+  std::vector<FakeStream *> runnable;
+  for (auto &[number, stream] : streams)
+    if (!stream.queue.empty() && (!stream.queue.front().ready || stream.queue.front().ready()))
+      runnable.push_back(&stream);
+  if (runnable.empty())
+    return false;
+  if (stepsToBreak-- == 0) {
+    broken = breakMessage;
+    return false;
+  }
+  runOne(*runnable[random() % runnable.size()]);
+  return true;
+}
+
+bool FakeDevice::runOne(FakeStream &stream) {
+  if (!stream.queue.front().run())
+    return false;
+  stream.queue.pop_front();
+  ++stream.done;
+  return true;
+}
+
+Result<void> FakeDevice::put(StreamId stream, std::function<bool()> run) {
+  std::unique_lock lock(mutex);
+  if (Result<void> fine = healthy(); !fine)
+    return fine;
+  FakeStream &target = streams.at(static_cast<std::uint64_t>(stream));
+  target.queue.push_back({{}, std::move(run)});
+  ++target.put;
+  return {};
+}
+
+Result<ModuleId> FakeDevice::loadModule(const bundle::Bundle &bundle) {
+  std::unique_lock lock(mutex);
+  modules.push_back(bundle);
+  return static_cast<ModuleId>(modules.size() - 1);
+}
+
+Result<FunctionId> FakeDevice::function(ModuleId module, std::string_view entry) {
+  std::unique_lock lock(mutex);
+  for (const bundle::Kernel &kernel : modules.at(static_cast<std::size_t>(module)).kernels) {
+    auto body = bodies.find(kernel.name);
+    if (body == bodies.end())
+      continue;
+    auto add = [&](std::optional<Kind> kind, bool resume) {
+      functions.push_back(
+          {std::string(entry), body->second, kind, resume, kernel.tallyParameterOffset()});
+      return static_cast<FunctionId>(functions.size() - 1);
+    };
+    if (entry == kernel.name)
+      return add(std::nullopt, false);
+    for (Kind kind : allKinds)
+      for (bool resume : {false, true})
+        if (kernel.emitted(kind) && entry == bundle::entryName(kernel.name, kind, resume))
+          return add(kind, resume);
+  }
+  return Error{"function: no entry " + std::string(entry)};
+}
+
+Result<FunctionAttributes> FakeDevice::attributes(FunctionId) {
+  return FunctionAttributes{32, 16, 1024};
+}
+
+Result<std::uint32_t> FakeDevice::residentBlocksPerSm(FunctionId, Dim3 block,
+                                                      std::uint32_t dynamicSharedBytes) {
+  return block.count() > 512 || dynamicSharedBytes > (16u << 10) ? 1 : 2;
+}
+
+Result<DevicePtr> FakeDevice::allocate(std::size_t bytes) {
+  std::unique_lock lock(mutex);
+  if (Result<void> fine = healthy(); !fine)
+    return fine.error();
+  if (bytes > std::size_t{1} << 30)
+    return Error{"allocate: out of memory"};
+  // Of 8-byte words behind the bytes, as kernels and copies expect.
+  std::vector<std::byte> memory((bytes + 7) / 8 * 8, std::byte{0xa5});
+  auto pointer = reinterpret_cast<DevicePtr>(memory.data());
+  allocations.emplace(pointer, std::move(memory));
+  return pointer;
+}
+
+Result<void> FakeDevice::free(DevicePtr pointer) {
+  std::unique_lock lock(mutex);
+  if (allocations.erase(pointer) == 0)
+    return Error{"free: not an allocation"};
+  return {};
+}
+
+Result<MappedMemory> FakeDevice::allocateMapped(std::size_t bytes) {
+  std::unique_lock lock(mutex);
+  std::vector<std::byte> memory((bytes + 7) / 8 * 8);
+  auto pointer = reinterpret_cast<DevicePtr>(memory.data());
+  std::byte *host = memory.data();
+  mapped.emplace(pointer, std::move(memory));
+  return MappedMemory{host, pointer};
+}
+
+Result<StreamId> FakeDevice::createStream(StreamPriority priority) {
+  std::unique_lock lock(mutex);
+  std::uint64_t number = streams.size() + 1;
+  streams[number].priority = priority;
+  return static_cast<StreamId>(number);
+}
+
+Result<void> FakeDevice::destroyStream(StreamId) { return {}; }
+
+Result<void> FakeDevice::copyToDevice(StreamId stream, DevicePtr to,
+                                      std::span<const std::byte> from) {
+  return put(stream, [=] {
+    std::memcpy(reinterpret_cast<void *>(to), from.data(), from.size());
+    return true;
+  });
+}
+
+Result<void> FakeDevice::copyToHost(StreamId stream, std::span<std::byte> to, DevicePtr from) {
+  return put(stream, [=] {
+    std::memcpy(to.data(), reinterpret_cast<const void *>(from), to.size());
+    return true;
+  });
+}
+
+Result<void> FakeDevice::fill(StreamId stream, DevicePtr to, std::byte value, std::size_t bytes) {
+  return put(stream, [=] {
+    std::memset(reinterpret_cast<void *>(to), std::to_integer<int>(value), bytes);
+    return true;
+  });
+}
+
+Result<void> FakeDevice::writeValue(StreamId stream, DevicePtr to, std::uint64_t value) {
+  return put(stream, [=] {
+    std::atomic_ref(*reinterpret_cast<std::uint64_t *>(to)).store(value, std::memory_order_release);
+    return true;
+  });
+}
+
+Result<void> FakeDevice::launch(StreamId stream, FunctionId function, const LaunchShape &shape,
+                                std::span<const std::byte> parameters) {
+  std::unique_lock lock(mutex);
+  auto running = std::make_shared<Running>();
+  running->function = &functions.at(static_cast<std::size_t>(function));
+  if (running->function->entry == refusedEntry)
+    return Error{"launch: invalid argument"};
+  running->shape = shape;
+  running->parameters.assign(parameters.begin(), parameters.end());
+  return put(stream, [this, running] { return runBlock(*running); });
+}
+
+bool FakeDevice::toldToYield(const tally_launch_params &params) {
+  pollingState = reinterpret_cast<tally_launch_state *>(params.state);
+  if (onPoll) {
+    onPoll(pollCount);
+    for (auto &[number, stream] : streams)
+      while (stream.priority == StreamPriority::Control && !stream.queue.empty())
+        runOne(stream);
+  }
+  ++pollCount;
+  std::uint64_t word = *reinterpret_cast<const std::uint64_t *>(params.control);
+  return decodeControl(word).epoch > params.epoch;
+}
+
+void FakeDevice::runVirtual(const Running &launch, std::uint64_t linear,
+                            const tally_launch_params &params) {
+  ++blockCount;
+  Dim3 grid{params.grid[0], params.grid[1], params.grid[2]};
+  auto x = static_cast<std::uint32_t>(linear % grid.x);
+  auto y = static_cast<std::uint32_t>(linear / grid.x % grid.y);
+  auto z = static_cast<std::uint32_t>(linear / grid.x / grid.y);
+  launch.function->body({linear, {x, y, z}, grid, launch.parameters.data()});
+}
+
+/// Runs one block of the launch, or one turn of a persistent worker; whether the launch is done.
+bool FakeDevice::runBlock(Running &launch) {
+  if (!launch.started) {
+    launch.started = true;
+    launch.left.resize(launch.shape.grid.count());
+    std::iota(launch.left.begin(), launch.left.end(), 0);
+  }
+  std::size_t pick = random() % launch.left.size();
+  std::uint32_t physical = launch.left[pick];
+  bool leaves = true;
+  tally_launch_params params{};
+  const Dim3 &box = launch.shape.grid;
+  if (!launch.function->kind) {
+    params.grid[0] = box.x;
+    params.grid[1] = box.y;
+    params.grid[2] = box.z;
+    runVirtual(launch, physical, params);
+  } else {
+    std::memcpy(&params, launch.parameters.data() + launch.function->tallyOffset, sizeof params);
+    auto *state = reinterpret_cast<tally_launch_state *>(params.state);
+    switch (*launch.function->kind) {
+    case Kind::Slice: {
+      std::uint64_t x = params.offset[0] + physical % box.x;
+      std::uint64_t y = params.offset[1] + physical / box.x % box.y;
+      std::uint64_t z = params.offset[2] + physical / box.x / box.y;
+      runVirtual(launch, x + params.grid[0] * (y + params.grid[1] * z), params);
+      break;
+    }
+    case Kind::Guard: {
+      std::uint32_t id = physical;
+      if (launch.function->resume)
+        id = reinterpret_cast<const std::uint32_t *>(params.list_in)[physical];
+      if (toldToYield(params))
+        reinterpret_cast<std::uint32_t *>(params.list_out)[state->yielded++] = id;
+      else
+        runVirtual(launch, id, params);
+      break;
+    }
+    case Kind::Persistent:
+      leaves = toldToYield(params);
+      if (!leaves) {
+        std::uint32_t id = state->next_block++;
+        leaves = id >= params.blocks;
+        if (!leaves)
+          runVirtual(launch, id, params);
+      }
+      break;
+    }
+  }
+  if (leaves) {
+    launch.left[pick] = launch.left.back();
+    launch.left.pop_back();
+  }
+  return launch.left.empty();
+}
+
+Result<bool> FakeDevice::isIdle(StreamId stream) {
+  std::unique_lock lock(mutex);
+  if (Result<void> fine = healthy(); !fine)
+    return fine.error();
+  return streams.at(static_cast<std::uint64_t>(stream)).queue.empty();
+}
+
+Result<void> FakeDevice::synchronize(StreamId stream) {
+  for (;;) {
+    Result<bool> idle = isIdle(stream);
+    if (!idle)
+      return idle.error();
+    if (*idle)
+      return {};
+    if (threaded)
+      std::this_thread::yield();
+    else
+      advance();
+  }
+}
+
+Result<void> FakeDevice::waitFor(StreamId later, StreamId earlier) {
+  std::unique_lock lock(mutex);
+  if (Result<void> fine = healthy(); !fine)
+    return fine;
+  FakeStream &before = streams.at(static_cast<std::uint64_t>(earlier));
+  std::uint64_t until = before.put;
+  FakeStream &after = streams.at(static_cast<std::uint64_t>(later));
+  after.queue.push_back({[&before, until] { return before.done >= until; }, [] { return true; }});
+  ++after.put;
+  return {};
+}
+
+} // namespace tally::runtime

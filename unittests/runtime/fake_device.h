@@ -1,0 +1,132 @@
+// A device for tests of the runtime: kernels are functions on the host, run block by block, wrapped
+// as the variants wrap them; memory is host memory. What runs next is the caller's or chance's
+// choice, so that any order that real streams could show can be had, again and again.
+#ifndef TALLY_UNITTESTS_RUNTIME_FAKE_DEVICE_H
+#define TALLY_UNITTESTS_RUNTIME_FAKE_DEVICE_H
+
+#include "tally/bundle/abi.h"
+#include "tally/runtime/device.h"
+
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tally::runtime {
+
+/// One virtual block of a kernel.
+struct FakeBlock {
+  std::uint64_t linear;
+  Dim3 id, grid;
+  const std::byte *parameters;
+  template <class T> T argument(std::size_t offset) const {
+    T value;
+    std::memcpy(&value, parameters + offset, sizeof value);
+    return value;
+  }
+};
+using FakeKernel = std::function<void(const FakeBlock &)>;
+
+class FakeDevice final : public Device {
+public:
+  explicit FakeDevice(std::uint64_t seed) : random(seed) { facts = {"fake", 90, 2, 48 << 10}; }
+  ~FakeDevice() override;
+
+  /// Before loadModule.
+  void define(const std::string &kernel, FakeKernel body) { bodies[kernel] = std::move(body); }
+
+  /// Runs one block, copy or write of a stream picked at random; false when nothing can run.
+  bool advance();
+  /// From here on a thread calls advance().
+  void startThread();
+  /// Called before every poll, with its number. Stream writes that it causes take effect at once.
+  std::function<void(std::uint64_t)> onPoll;
+  /// After so many more steps every call fails with `message`.
+  void breakAfter(std::uint64_t steps, std::string message);
+  /// In onPoll: overwrites the state of the launch that polls.
+  void corruptState(std::uint32_t yielded) { pollingState->yielded = yielded; }
+  /// Launches of this entry fail.
+  std::string refusedEntry;
+  std::size_t liveAllocations() const { return allocations.size(); }
+  std::uint64_t polls() const { return pollCount; }
+  std::uint64_t blocksRun() const { return blockCount; }
+
+  const DeviceInfo &info() const override { return facts; }
+  Result<ModuleId> loadModule(const bundle::Bundle &bundle) override;
+  Result<FunctionId> function(ModuleId module, std::string_view entry) override;
+  Result<FunctionAttributes> attributes(FunctionId function) override;
+  Result<std::uint32_t> residentBlocksPerSm(FunctionId function, Dim3 block,
+                                            std::uint32_t dynamicSharedBytes) override;
+  Result<DevicePtr> allocate(std::size_t bytes) override;
+  Result<void> free(DevicePtr pointer) override;
+  Result<MappedMemory> allocateMapped(std::size_t bytes) override;
+  Result<StreamId> createStream(StreamPriority priority) override;
+  Result<void> destroyStream(StreamId stream) override;
+  Result<void> copyToDevice(StreamId stream, DevicePtr to,
+                            std::span<const std::byte> from) override;
+  Result<void> copyToHost(StreamId stream, std::span<std::byte> to, DevicePtr from) override;
+  Result<void> fill(StreamId stream, DevicePtr to, std::byte value, std::size_t bytes) override;
+  Result<void> writeValue(StreamId stream, DevicePtr to, std::uint64_t value) override;
+  Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
+                      std::span<const std::byte> parameters) override;
+  Result<bool> isIdle(StreamId stream) override;
+  Result<void> synchronize(StreamId stream) override;
+  Result<void> waitFor(StreamId later, StreamId earlier) override;
+
+private:
+  struct Function {
+    std::string entry;
+    FakeKernel body;
+    std::optional<Kind> kind;
+    bool resume = false;
+    std::uint32_t tallyOffset = 0;
+  };
+  struct Running { // a launch
+    const Function *function = nullptr;
+    LaunchShape shape;
+    std::vector<std::byte> parameters;
+    std::vector<std::uint32_t> left; // physical blocks that have not finished
+    bool started = false;
+  };
+  struct Work {
+    std::function<bool()> ready, run; // run: whether the work is done
+  };
+  struct FakeStream {
+    StreamPriority priority = StreamPriority::High;
+    std::deque<Work> queue;
+    std::uint64_t put = 0, done = 0;
+  };
+
+  Result<void> healthy() const;
+  Result<void> put(StreamId stream, std::function<bool()> run);
+  bool runOne(FakeStream &stream);
+  bool runBlock(Running &launch);
+  bool toldToYield(const tally_launch_params &params);
+  void runVirtual(const Running &launch, std::uint64_t linear, const tally_launch_params &params);
+
+  DeviceInfo facts;
+  mutable std::recursive_mutex mutex;
+  std::mt19937_64 random;
+  std::map<std::string, FakeKernel> bodies;
+  std::vector<bundle::Bundle> modules;
+  std::deque<Function> functions;
+  std::map<std::uint64_t, FakeStream> streams;
+  std::map<DevicePtr, std::vector<std::byte>> allocations, mapped;
+  tally_launch_state *pollingState = nullptr;
+  std::uint64_t pollCount = 0, blockCount = 0, stepsToBreak = ~std::uint64_t{0};
+  std::optional<std::string> broken;
+  std::string breakMessage;
+  std::atomic<bool> stop{false}, threaded{false};
+  std::thread thread;
+};
+
+} // namespace tally::runtime
+
+#endif

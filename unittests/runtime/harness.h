@@ -1,0 +1,124 @@
+// The dispatcher's parts on a FakeDevice, driven step by step by one thread under a clock that is
+// set by hand: the same seed gives the same run.
+#ifndef TALLY_UNITTESTS_RUNTIME_HARNESS_H
+#define TALLY_UNITTESTS_RUNTIME_HARNESS_H
+
+#include "dispatcher.h"
+#include "program.h"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+
+namespace tally::runtime {
+
+struct Harness {
+  explicit Harness(std::uint64_t seed,
+                   std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice},
+                   PriorityPolicy policy = {})
+      : device(seed), random(seed * 77 + 1) {
+    ModuleId module = *device.loadModule(mixBundle(device));
+    for (const bundle::Kernel &kernel : mixBundle(device).kernels)
+      kernels.push_back(std::move(*LoadedKernel::find(device, module, kernel)));
+    control = *device.createStream(StreamPriority::Control);
+    wordAddress = *device.allocate(64);
+    REQUIRE(device.writeValue(control, wordAddress, DeviceControl::initialWord()));
+    REQUIRE(device.synchronize(control));
+    ClockFunction clock = [this] { return now; };
+    word.emplace(ControlWriter{&device, control, wordAddress}, clock);
+    high = std::make_unique<HighPriority>(device, *word);
+    DispatcherOptions options;
+    options.policy = policy;
+    options.lane = {std::move(kinds), wordAddress, clock};
+    dispatcher = std::move(*Dispatcher::create(device, *word, *high, std::move(options)));
+  }
+  ~Harness() { dispatcher.reset(); }
+
+  void addStreams(const Program &program) {
+    Outcome initial = initialOutcome(program);
+    for (std::size_t s = 0; s < program.streams; ++s) {
+      streams.push_back(std::make_unique<LaneStream>(dispatcher->assignLane()));
+      memory.emplace_back();
+      for (std::size_t b = 0; b < Program::buffers; ++b) {
+        memory[s][b] = *device.allocate(Program::words * 8);
+        std::memcpy(reinterpret_cast<void *>(memory[s][b]), initial.buffers[s][b].data(),
+                    Program::words * 8);
+      }
+    }
+    hostOut = initial.hostOut;
+  }
+
+  Result<void> submit(const Program &program, std::size_t n) {
+    const Step &step = program.steps[n];
+    auto &buffers = memory[step.stream];
+    Operation operation;
+    operation.stream = streams[step.stream].get();
+    operation.device = buffers[step.to];
+    switch (step.type) {
+    case Step::Type::Launch: {
+      operation.kernel = kernels[step.kernel].get();
+      operation.shape = {step.grid, {64, 1, 1}, 0};
+      MixArguments arguments{buffers[step.to], buffers[step.from], Program::words, step.key};
+      auto bytes = std::as_bytes(std::span(&arguments, 1));
+      operation.parameters.assign(bytes.begin(), bytes.end());
+      break;
+    }
+    case Step::Type::CopyIn:
+      operation.type = Operation::Type::CopyToDevice;
+      operation.from = std::as_bytes(std::span(program.hostIn[n]));
+      break;
+    case Step::Type::CopyOut:
+      operation.type = Operation::Type::CopyToHost;
+      operation.to = std::as_writable_bytes(std::span(hostOut[n]));
+      break;
+    case Step::Type::Fill:
+      operation.type = Operation::Type::Fill;
+      operation.value = static_cast<std::byte>(step.key & 0xff);
+      operation.bytes = Program::words * 8;
+      break;
+    }
+    return streams[step.stream]->lane.submit(std::move(operation));
+  }
+
+  bool allFinished() const {
+    for (const auto &stream : streams)
+      if (stream->finished != stream->submitted)
+        return false;
+    return true;
+  }
+
+  Outcome outcome() const {
+    Outcome result;
+    result.buffers.resize(streams.size());
+    for (std::size_t s = 0; s < streams.size(); ++s)
+      for (std::size_t b = 0; b < Program::buffers; ++b) {
+        auto *words = reinterpret_cast<const std::uint64_t *>(memory[s][b]);
+        result.buffers[s][b].assign(words, words + Program::words);
+      }
+    result.hostOut = hostOut;
+    return result;
+  }
+
+  Statistics statistics() const {
+    Statistics statistics;
+    dispatcher->addTo(statistics);
+    return statistics;
+  }
+
+  FakeDevice device;
+  std::mt19937_64 random;
+  Nanoseconds now{1000000};
+  std::vector<std::unique_ptr<LoadedKernel>> kernels; ///< in the order of mixNames
+  StreamId control{};
+  DevicePtr wordAddress = 0;
+  std::optional<DeviceControl> word;
+  std::unique_ptr<HighPriority> high;
+  std::unique_ptr<Dispatcher> dispatcher;
+  std::vector<std::unique_ptr<LaneStream>> streams;
+  std::vector<std::array<DevicePtr, Program::buffers>> memory;
+  std::vector<Words> hostOut;
+};
+
+} // namespace tally::runtime
+
+#endif
