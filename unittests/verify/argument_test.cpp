@@ -4,10 +4,9 @@
 
 #include <bit>
 #include <cmath>
-#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <initializer_list>
 
 using namespace tally::verify;
 
