@@ -143,6 +143,31 @@ TEST_CASE("after a request all that is under way leaves, and the first is resume
   CHECK((harness.outcome() == runInOrder(program)));
 }
 
+TEST_CASE("a request in the middle of a batch ends it") {
+  Harness harness(11);
+  Program program = Program::make(harness.random, 1, 0, 1);
+  for (std::uint64_t key = 1; key <= 8; ++key)
+    program.steps.push_back({Step::Type::Launch, 0, 0, key % 2, (key + 1) % 2, {24, 1, 1}, key, 0});
+  program.hostIn.resize(8);
+  harness.addStreams(program);
+  for (std::size_t n = 0; n < 8; ++n)
+    REQUIRE(harness.submit(program, n));
+  int launches = 0;
+  harness.device.onLaunch = [&] {
+    if (++launches == 3)
+      REQUIRE(harness.high->beginRequest());
+  };
+  harness.dispatcher->step();
+  harness.dispatcher->step();
+  CHECK(launches == 3);
+  REQUIRE(harness.high->endRequest());
+  while (!harness.allFinished()) {
+    harness.dispatcher->step();
+    harness.device.advance();
+  }
+  CHECK((harness.outcome() == runInOrder(program)));
+}
+
 TEST_CASE("launches on a stream open a scope that closes when the stream is idle") {
   Harness harness(8);
   HighStream &stream = **harness.high->createStream();

@@ -11,6 +11,8 @@ FakeDevice::~FakeDevice() {
   stop = true;
   if (thread.joinable())
     thread.join();
+  if (blocksRunAtEnd)
+    *blocksRunAtEnd = blockCount;
 }
 
 void FakeDevice::startThread() {
@@ -176,6 +178,8 @@ Result<void> FakeDevice::writeValue(StreamId stream, DevicePtr to, std::uint64_t
 Result<void> FakeDevice::launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                                 std::span<const std::byte> parameters) {
   std::unique_lock lock(mutex);
+  if (onLaunch)
+    onLaunch();
   auto running = std::make_shared<Running>();
   running->function = &functions.at(static_cast<std::size_t>(function));
   if (running->function->entry == refusedEntry)

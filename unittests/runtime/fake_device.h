@@ -48,6 +48,8 @@ public:
   void startThread();
   /// Called before every poll, with its number. Stream writes that it causes take effect at once.
   std::function<void(std::uint64_t)> onPoll;
+  /// Called at the start of every launch call.
+  std::function<void()> onLaunch;
   /// After so many more steps every call fails with `message`.
   void breakAfter(std::uint64_t steps, std::string message);
   /// In onPoll: overwrites the state of the launch that polls.
@@ -56,7 +58,12 @@ public:
   std::string refusedEntry;
   std::size_t liveAllocations() const { return allocations.size(); }
   std::uint64_t polls() const { return pollCount; }
-  std::uint64_t blocksRun() const { return blockCount; }
+  std::uint64_t blocksRun() const {
+    std::unique_lock lock(mutex);
+    return blockCount;
+  }
+  /// Takes blocksRun() when the device goes away.
+  std::uint64_t *blocksRunAtEnd = nullptr;
 
   const DeviceInfo &info() const override { return facts; }
   Result<ModuleId> loadModule(const bundle::Bundle &bundle) override;

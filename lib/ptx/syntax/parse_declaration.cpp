@@ -1,6 +1,7 @@
 // Declarations of variables, parameters and registers, and initialisers (PTX ISA 5).
 #include "parser_impl.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -13,7 +14,6 @@ constexpr std::uint64_t maxRegisters = std::uint64_t{1} << 22;
 constexpr std::uint64_t maxAlignment = std::uint64_t{1} << 31;
 constexpr std::uint64_t maxVariableBytes = std::uint64_t{1} << 62;
 constexpr std::uint64_t maxParameterBytes = std::uint64_t{1} << 31;
-constexpr std::size_t maxInitializerNesting = 32;
 
 struct TypeSize {
   std::string_view name;
@@ -124,8 +124,10 @@ bool Parser::parseHeadWord(DeclarationHead &head) {
     head.linkage = word;
   else if (word == "v2" || word == "v4")
     head.vectorWidth = word == "v2" ? 2 : 4;
-  else if (findType(word))
+  else if (findType(word) && head.type.empty())
     head.type = word;
+  else if (findType(word))
+    return fail("a second type in one declaration", tok.text());
   else if (head.space)
     return fail("no type, vector size or attribute has this name", tok.text());
   else
@@ -154,7 +156,7 @@ bool Parser::parseExtents(const DeclarationHead &head, Variable &variable,
       return false;
     extents.push_back(extent);
   }
-  if (variable.isArray && extents[0] == 0 && head.space == StateSpace::Register)
+  if (variable.isArray && head.space == StateSpace::Register)
     return fail("a register is no array", variable.name);
   return true;
 }
@@ -164,17 +166,16 @@ bool Parser::layOut(const DeclarationHead &head, Variable &variable,
   const TypeSize *type = findType(head.type);
   const std::uint64_t scalar = type ? type->bytes : 0;
   const std::uint64_t element = scalar * head.vectorWidth;
+  // An extent of zero is an unsized array; the others still have to be sane.
+  std::optional<std::uint64_t> bytes = std::max<std::uint64_t>(element, 1);
   variable.elementCount = 1;
   for (std::uint64_t extent : extents) {
-    const auto product = multiply(variable.elementCount, extent, maxVariableBytes);
-    if (!product)
+    variable.elementCount *= extent;
+    bytes = multiply(*bytes, std::max<std::uint64_t>(extent, 1), maxVariableBytes);
+    if (!bytes)
       return fail("this array is larger than any memory", variable.name);
-    variable.elementCount = *product;
   }
-  const auto bytes = multiply(variable.elementCount, element, maxVariableBytes);
-  if (!bytes)
-    return fail("this array is larger than any memory", variable.name);
-  variable.sizeInBytes = *bytes;
+  variable.sizeInBytes = variable.elementCount * element;
   variable.alignment = head.alignment != 0 ? head.alignment : static_cast<std::uint32_t>(element);
   if (variable.alignment == 0)
     variable.alignment = 1; // predicates
@@ -199,6 +200,18 @@ bool Parser::parseDeclarator(const DeclarationHead &head, Variable &variable) {
   return !tok.is('=') || parseInitializer(variable, extents);
 }
 
+bool Parser::sizeFromInitializer(Variable &variable, std::uint64_t outer, std::uint64_t inner) {
+  const TypeSize *type = findType(variable.type);
+  const std::uint64_t element = std::uint64_t{type ? type->bytes : 0} * variable.vectorWidth;
+  const auto count = multiply(outer, inner, maxVariableBytes);
+  const auto bytes = count ? multiply(*count, element, maxVariableBytes) : std::nullopt;
+  if (!bytes)
+    return fail("this array is larger than any memory", variable.name);
+  variable.elementCount = *count;
+  variable.sizeInBytes = *bytes;
+  return true;
+}
+
 bool Parser::declareName(std::string_view name) {
   return !function || scopes.declareOther(name) ||
          fail("this name is already declared in this scope", name);
@@ -214,115 +227,6 @@ bool Parser::parseDeclarators(const DeclarationHead &head, std::span<const Varia
   } while (accept(','));
   variables = keep(variableStack, from);
   return expect(';', "';' after the declaration");
-}
-
-bool Parser::parseInitializer(Variable &variable, const std::vector<std::uint64_t> &extents) {
-  advance(); // =
-  const std::size_t from = initializerStack.size();
-  // Scalars that one index step of each level spans: the array's extents, then the vector's width.
-  std::vector<std::uint64_t> strides;
-  std::uint64_t span = variable.vectorWidth;
-  if (variable.vectorWidth > 1)
-    strides.push_back(1);
-  for (std::size_t i = extents.size(); i-- > 0; span *= extents[i])
-    strides.insert(strides.begin(), span);
-  std::uint64_t element = 0;
-  if (tok.is('{')) {
-    if (!parseInitializerLevel(element, strides, 0))
-      return false;
-  } else {
-    Initializer initializer;
-    if (!parseInitializerValue(initializer))
-      return false;
-    initializerStack.push_back(initializer);
-    element = 1;
-  }
-  variable.initializers = keep(initializerStack, from);
-  if (variable.isArray && variable.elementCount == 0 && !extents.empty() && extents[0] == 0) {
-    // `x[] = {…}` takes its first extent from the initialiser.
-    const std::uint64_t outer = strides[0] ? (element + strides[0] - 1) / strides[0] : 0;
-    const auto scalars = multiply(outer, strides[0], maxVariableBytes);
-    const TypeSize *type = findType(variable.type);
-    variable.elementCount = scalars.value_or(0) / variable.vectorWidth;
-    variable.sizeInBytes = scalars.value_or(0) * (type ? type->bytes : 0);
-  }
-  return true;
-}
-
-// One `{…}`. `element` is the scalar to fill next; an inner brace starts at a multiple of its span.
-bool Parser::parseInitializerLevel(std::uint64_t &element,
-                                   const std::vector<std::uint64_t> &strides, std::size_t level) {
-  if (level > maxInitializerNesting)
-    return fail("initialisers are nested too deeply", tok.text());
-  advance(); // {
-  const std::uint64_t base = element;
-  const std::uint64_t stride = level < strides.size() ? strides[level] : 1;
-  std::uint64_t index = 0;
-  while (!tok.is('}')) {
-    if (tok.is('{')) {
-      // Samplers: `{ addr_mode_0 = wrap, … }` has no nesting; here it is the next row.
-      element = base + index * stride;
-      if (!parseInitializerLevel(element, strides, level + 1))
-        return false;
-      element = base + ++index * stride;
-    } else {
-      Initializer initializer;
-      if (!parseInitializerValue(initializer))
-        return false;
-      initializer.element = element++;
-      index = stride ? (element - base + stride - 1) / stride : index + 1;
-      initializerStack.push_back(initializer);
-    }
-    if (!accept(','))
-      break;
-  }
-  return expect('}', "'}' after the initialiser");
-}
-
-bool Parser::parseInitializerValue(Initializer &initializer) {
-  const Token start = tok;
-  if (tok.kind == TokenKind::Identifier && tok.text() == "generic") {
-    advance();
-    if (!expect('(', "'(' after generic") || !parseOperand(initializer.value, 1) ||
-        !expect(')', "')'"))
-      return false;
-    initializer.generic = true;
-    std::uint64_t offset = 0;
-    if ((tok.is('+') || tok.is('-')) && !parseOffset(offset))
-      return diagnostic ? false : failAtToken("an offset");
-    initializer.value.bits += offset;
-    initializer.value.text = textFrom(start.begin);
-    return true;
-  }
-  Literal mask = tok.kind == TokenKind::Number ? evaluateLiteral(tok.text()) : Literal{};
-  if (mask.kind == Literal::Kind::Integer) {
-    advance();
-    if (accept('(')) {
-      const std::size_t from = operandStack.size();
-      Initializer inner;
-      if (!parseInitializerValue(inner) || !expect(')', "')' after the masked address"))
-        return false;
-      operandStack.push_back(inner.value);
-      initializer.generic = inner.generic;
-      initializer.value.kind = OperandKind::Opaque;
-      initializer.value.bits = mask.bits;
-      initializer.value.children = keep(operandStack, from);
-      initializer.value.text = textFrom(start.begin);
-      return true;
-    }
-    restartAt(start);
-  }
-  if (!parseOperand(initializer.value, 1))
-    return false;
-  // `addr_mode_0 = clamp_to_border` of a sampler.
-  if (accept('=')) {
-    Operand ignored;
-    if (!parseOperand(ignored, 1))
-      return false;
-    initializer.value = Operand{};
-    initializer.value.text = textFrom(start.begin);
-  }
-  return true;
 }
 
 bool Parser::addRegister(RegisterDeclaration &declaration) {

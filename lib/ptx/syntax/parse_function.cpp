@@ -6,7 +6,7 @@ namespace tally::ptx {
 namespace {
 
 /// Scopes deeper than this are not a program.
-constexpr unsigned maxOpenScopes = 1024;
+constexpr unsigned maxOpenScopes = 256;
 
 } // namespace
 
@@ -139,12 +139,11 @@ bool Parser::parseStatement() {
   bool good = false;
   if (start.kind == TokenKind::Identifier) {
     advance();
-    good = tok.is(':') ? parseLabelled(start, statement)
-                       : (restartAt(start), parseInstruction(statement));
+    good = tok.is(':') ? parseLabelled(start, statement) : parseInstruction(start, statement);
   } else if (start.kind == TokenKind::DotWord) {
     good = parseDirectiveStatement(statement);
   } else if (start.is('@')) {
-    good = parseGuard(statement) && parseInstruction(statement);
+    good = parseGuard(statement) && parseGuarded(statement);
   } else if (start.is('{')) {
     statement.kind = StatementKind::ScopeBegin;
     if (scopes.openScopes() >= maxOpenScopes)

@@ -1,12 +1,22 @@
 // Instructions and their operands (PTX ISA 4.3.2, 4.5, 6).
 #include "parser_impl.h"
 
+#include <utility>
+
 namespace tally::ptx {
 
 namespace {
 
 /// `{`, `[` and `(` inside each other, and parentheses of a constant expression.
 constexpr unsigned maxNesting = 64;
+
+bool isOperandWord(const Token &token) {
+  return token.kind == TokenKind::Identifier || token.kind == TokenKind::Number ||
+         token.kind == TokenKind::String;
+}
+
+/// The one name that is a number (PTX ISA 4.4).
+constexpr std::string_view warpSizeName = "WARP_SZ";
 
 } // namespace
 
@@ -28,13 +38,21 @@ bool Parser::parseGuard(Statement &statement) {
   return true;
 }
 
-bool Parser::parseInstruction(Statement &statement) {
+bool Parser::parseGuarded(Statement &statement) {
+  const Token opcode = tok;
+  if (opcode.kind != TokenKind::Identifier)
+    return failAtToken("an instruction");
+  advance();
+  return parseInstruction(opcode, statement);
+}
+
+// After the opcode has been consumed.
+bool Parser::parseInstruction(const Token &opcode, Statement &statement) {
   statement.kind = StatementKind::Instruction;
   Instruction &instruction = statement.instruction;
-  if (tok.kind != TokenKind::Identifier)
-    return failAtToken("an instruction");
-  instruction.opcode = tok.text();
-  advance();
+  if (*opcode.begin == '%' || *opcode.begin == '$')
+    return fail("expected an instruction", opcode.text());
+  instruction.opcode = opcode.text();
   const std::size_t words = wordStack.size();
   while (tok.kind == TokenKind::DotWord) {
     wordStack.push_back(tok.text().substr(1));
@@ -70,8 +88,6 @@ bool Parser::atOperandEnd() const {
 }
 
 bool Parser::parseOperand(Operand &operand, unsigned depth) {
-  if (depth > maxNesting)
-    return fail("operands are nested too deeply", tok.text());
   const Token start = tok;
   const std::size_t from = operandStack.size();
   bool good = parsePrimary(operand, depth);
@@ -102,9 +118,11 @@ bool Parser::parseOperand(Operand &operand, unsigned depth) {
 
 // False without a diagnostic: not one of the forms known here.
 bool Parser::parsePrimary(Operand &operand, unsigned depth) {
+  if (depth > maxNesting)
+    return fail("operands are nested too deeply", tok.text());
   switch (tok.kind) {
   case TokenKind::Identifier:
-    return parseName(operand);
+    return tok.text() == warpSizeName ? parseConstant(operand) : parseName(operand);
   case TokenKind::Number:
     return parseConstant(operand);
   case TokenKind::Punctuator:
@@ -154,11 +172,6 @@ bool Parser::parseName(Operand &operand) {
     operand.kind = OperandKind::Sink;
     return true;
   }
-  if (name == "WARP_SZ") {
-    operand.kind = OperandKind::Integer;
-    operand.bits = 32;
-    return true;
-  }
   operand.symbol = name;
   operand.reg = scopes.lookup(name);
   operand.kind = operand.reg != noRegister ? OperandKind::Register
@@ -180,17 +193,14 @@ bool Parser::parseAddress(Operand &operand, unsigned depth) {
   advance(); // [
   Operand base;
   const Token start = tok;
-  if (tok.kind == TokenKind::Identifier) {
+  if (tok.kind == TokenKind::Identifier && tok.text() != warpSizeName) {
     if (!parseName(base))
       return false;
-    operand.bits = base.bits; // of `[name+4]`: the offset belongs to the address
-    base.bits = base.kind == OperandKind::Symbol ? 0 : base.bits;
+    operand.bits = std::exchange(base.bits, 0); // of `[name+4]`: it belongs to the address
     base.text = base.component.empty()
                     ? std::string_view(start.begin, start.text().size())
                     : std::string_view(start.begin, static_cast<std::size_t>(base.component.end() -
                                                                              start.begin));
-    if (base.kind == OperandKind::Integer)
-      operand.bits = 0;
     if ((tok.is('+') || tok.is('-')) && !parseOffset(operand.bits))
       return false;
   } else {
@@ -219,10 +229,16 @@ bool Parser::parseOpaque(Operand &operand, const Token &start) {
   restartAt(start);
   operand = Operand{};
   const std::size_t from = operandStack.size();
-  unsigned open = 0;
+  std::size_t open = 0;
+  Token previous;
   while (open != 0 || !atOperandEnd()) {
     if (tok.kind == TokenKind::End || tok.kind == TokenKind::Invalid || tok.is(';'))
       return failAtToken("an operand");
+    // No operator in between: a ',' or ';' was forgotten.
+    const bool previousEnds = isOperandWord(previous) || previous.is(']') || previous.is('}');
+    if (previousEnds && (isOperandWord(tok) || tok.is('{') || tok.is('[') || tok.is('@')))
+      return fail("expected ',' or ';' after this", previous.text());
+    previous = tok;
     if (tok.kind == TokenKind::Identifier) {
       Operand name;
       const Token nameStart = tok;
@@ -255,11 +271,16 @@ bool Parser::parseConstant(Operand &operand) {
     const Literal literal = evaluateLiteral(tok.text());
     if (literal.kind == Literal::Kind::Malformed)
       return fail("this is not a number, or one of more than 64 bits", tok.text());
+    advance();
     if (literal.kind != Literal::Kind::Integer) {
       const bool single = literal.kind == Literal::Kind::Float32;
       operand.kind = single ? OperandKind::Float32 : OperandKind::Float64;
       operand.bits = literal.bits ^ (minus ? std::uint64_t{1} << (single ? 31 : 63) : 0);
-      advance();
+      return true;
+    }
+    if (atOperandEnd()) {
+      operand.kind = OperandKind::Integer;
+      operand.bits = minus ? std::uint64_t{0} - literal.bits : literal.bits;
       return true;
     }
   }
@@ -316,6 +337,11 @@ bool Parser::evaluateFactor(std::uint64_t &value, unsigned depth) {
   }
   if (accept('('))
     return evaluateSum(value, depth + 1) && accept(')');
+  if (tok.kind == TokenKind::Identifier && tok.text() == warpSizeName) {
+    value = 32;
+    advance();
+    return true;
+  }
   if (tok.kind != TokenKind::Number)
     return false;
   const Literal literal = evaluateLiteral(tok.text());

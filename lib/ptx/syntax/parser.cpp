@@ -7,6 +7,13 @@
 
 namespace tally::ptx {
 
+namespace {
+
+/// Offsets of lines are kept in 32 bits.
+constexpr std::size_t maxSourceBytes = ~std::uint32_t{0};
+
+} // namespace
+
 Parser::Parser(std::string source) {
   module.sourceText = std::make_unique<std::string>(std::move(source));
   const std::string_view all = *module.sourceText;
@@ -20,17 +27,25 @@ Parser::Parser(std::string source) {
 }
 
 std::variant<Module, Diagnostic> Parser::run() {
+  if (module.source().size() > maxSourceBytes)
+    return Diagnostic{"a module of more than 4 GiB", 0, 0};
   indexLines();
   while (tok.kind != TokenKind::End)
     if (!parseItem())
       return std::move(*diagnostic);
   const std::string_view all = module.source();
+  if (module.itemList.empty())
+    return Diagnostic{"a PTX module begins with .version", 0, 0};
   module.trailingText = all.substr(static_cast<std::size_t>(itemEnd - all.data()));
   for (const Item &item : module.itemList) {
     if (!item.function)
       continue;
     const Function *&known = module.functionsByName[item.function->name];
-    if (!known || (!known->hasBody && item.function->hasBody))
+    if (known && known->hasBody && item.function->hasBody) {
+      fail("a second body for the function of this name", item.function->name);
+      return std::move(*diagnostic);
+    }
+    if (!known || item.function->hasBody)
       known = item.function.get();
   }
   return std::move(module);
@@ -40,19 +55,12 @@ void Parser::indexLines() {
   const std::string_view all = module.source();
   module.lineStarts.push_back(0);
   for (std::size_t at = all.find('\n'); at != std::string_view::npos; at = all.find('\n', at + 1))
-    module.lineStarts.push_back(at + 1);
+    module.lineStarts.push_back(static_cast<std::uint32_t>(at + 1));
 }
 
 void Parser::restartAt(const Token &token) {
   lexer.restartAt(token.begin);
   tok = lexer.next();
-}
-
-bool Parser::accept(char punctuator) {
-  if (!tok.is(punctuator))
-    return false;
-  advance();
-  return true;
 }
 
 bool Parser::expect(char punctuator, std::string_view what) {
@@ -141,6 +149,8 @@ bool Parser::parseItem() {
   item.leading = std::string_view(itemEnd, static_cast<std::size_t>(begin - itemEnd));
   if (tok.kind != TokenKind::DotWord)
     return failAtToken("a directive at module level");
+  if (module.itemList.empty() && !tok.isDotWord("version"))
+    return fail("a PTX module begins with .version", tok.text());
 
   bool good = true;
   if (tok.isDotWord("version")) {

@@ -30,6 +30,13 @@ struct DeclarationHead {
   bool isPointer = false;
 };
 
+/// Where in a variable the next initialiser goes, counted in scalars.
+struct InitializerPosition {
+  const std::vector<std::uint64_t> &strides; ///< of one index step, by nesting level
+  std::uint64_t element;                     ///< the next one
+  std::uint64_t limit;                       ///< of the whole variable
+};
+
 class Parser {
 public:
   explicit Parser(std::string source);
@@ -42,7 +49,12 @@ private:
     tok = lexer.next();
   }
   void restartAt(const Token &token);
-  bool accept(char punctuator);
+  bool accept(char punctuator) {
+    if (!tok.is(punctuator))
+      return false;
+    advance();
+    return true;
+  }
   bool expect(char punctuator, std::string_view what);
   bool fail(std::string message, std::string_view where);
   bool failAtToken(std::string_view expected);
@@ -73,13 +85,16 @@ private:
   bool layOut(const DeclarationHead &head, Variable &variable,
               const std::vector<std::uint64_t> &extents);
   bool parseDeclarators(const DeclarationHead &head, std::span<const Variable> &variables);
-  bool parseInitializer(Variable &variable, const std::vector<std::uint64_t> &extents);
-  bool parseInitializerLevel(std::uint64_t &element, const std::vector<std::uint64_t> &strides,
-                             std::size_t level);
-  bool parseInitializerValue(Initializer &initializer);
+  bool sizeFromInitializer(Variable &variable, std::uint64_t outer, std::uint64_t inner);
   bool declareName(std::string_view name);
   bool parseRegisters(std::span<const RegisterDeclaration> &registers);
   bool addRegister(RegisterDeclaration &declaration);
+
+  // parse_initializer.cpp
+  bool parseInitializer(Variable &variable, const std::vector<std::uint64_t> &extents);
+  bool parseInitializerLevel(InitializerPosition &position, std::size_t level);
+  bool parseInitializerValue(Initializer &initializer);
+  bool parsePlainInitializer(Initializer &initializer);
 
   // parse_function.cpp
   bool parseFunction(Item &item, const DeclarationHead &head, const char *begin);
@@ -96,7 +111,8 @@ private:
 
   // parse_operand.cpp
   bool parseGuard(Statement &statement);
-  bool parseInstruction(Statement &statement);
+  bool parseGuarded(Statement &statement);
+  bool parseInstruction(const Token &opcode, Statement &statement);
   bool parseOperandList(char close, std::span<const Operand> &operands, unsigned depth);
   bool parseOperand(Operand &operand, unsigned depth);
   bool parsePrimary(Operand &operand, unsigned depth);

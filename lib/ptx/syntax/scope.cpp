@@ -67,7 +67,6 @@ bool ScopeTable::declareRegister(std::string_view name, RegisterId id) {
 }
 
 bool ScopeTable::declareRange(std::string_view prefix, RegisterId first, std::uint32_t count) {
-  rangesEndInDigit |= isDigit(prefix.back());
   return declare(prefix, true, first, count);
 }
 
@@ -86,28 +85,23 @@ const ScopeTable::Binding *ScopeTable::find(std::string_view name, bool isRange)
   return slot.binding >= 0 ? &bindings[slot.binding] : nullptr;
 }
 
+// As ptxas reads a name: all of its final digits are the index, leading zeros included.
 const ScopeTable::Binding *ScopeTable::findInRanges(std::string_view name,
                                                     std::uint32_t &index) const {
-  const Binding *best = nullptr;
   std::size_t firstDigit = name.size();
-  while (firstDigit > 1 && isDigit(name[firstDigit - 1]) &&
-         name.size() - firstDigit < maxIndexDigits)
+  while (firstDigit > 1 && isDigit(name[firstDigit - 1]))
     --firstDigit;
+  if (name.size() - firstDigit > maxIndexDigits)
+    return nullptr;
   std::uint64_t value = 0;
-  std::uint64_t weight = 1;
-  // Each way to split the name into prefix and index, the shortest index first.
-  for (std::size_t split = name.size(); split-- > firstDigit; weight *= 10) {
-    value += weight * static_cast<std::uint64_t>(name[split] - '0');
-    const bool leadingZero = name[split] == '0' && split + 1 != name.size();
-    if (leadingZero || (split != firstDigit && !rangesEndInDigit))
-      continue;
-    const Binding *binding = find(name.substr(0, split), true);
-    if (binding && value < binding->count && (!best || binding->depth > best->depth)) {
-      best = binding;
-      index = static_cast<std::uint32_t>(value);
-    }
-  }
-  return best;
+  for (char digit : name.substr(firstDigit))
+    value = value * 10 + static_cast<std::uint64_t>(digit - '0');
+  index = static_cast<std::uint32_t>(value);
+  // `%r<2>` in an inner scope hides only two of an outer `%r<8>`.
+  const Binding *range = find(name.substr(0, firstDigit), true);
+  while (range && value >= range->count)
+    range = range->hidden >= 0 ? &bindings[range->hidden] : nullptr;
+  return range;
 }
 
 RegisterId ScopeTable::lookup(std::string_view name) const {

@@ -55,7 +55,6 @@ private:
   std::size_t usedSlots = 0;
   std::vector<Binding> bindings; ///< a stack
   unsigned depth = 0;
-  bool rangesEndInDigit = false; ///< some `%r1<8>` was declared: a name has several readings
 };
 
 } // namespace tally::ptx

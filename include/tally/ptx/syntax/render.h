@@ -1,0 +1,27 @@
+// Diagnostic → text, for programs that do not link LLVM (those that do have SourceMgr).
+#ifndef TALLY_PTX_SYNTAX_RENDER_H
+#define TALLY_PTX_SYNTAX_RENDER_H
+
+#include "tally/ptx/syntax/diagnostic.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tally::ptx {
+
+/// A place in a text; both from 1, the column in bytes.
+struct LineAndColumn {
+  std::uint32_t line = 1, column = 1;
+};
+
+/// Place of the byte at `offset`, which is at most the text's size. O(offset).
+LineAndColumn placeOf(std::string_view source, std::size_t offset);
+
+/// `FILE:LINE:COLUMN: error: MESSAGE`, the line, and a caret under it; ends in a newline.
+std::string render(const Diagnostic &diagnostic, std::string_view fileName,
+                   std::string_view source);
+
+} // namespace tally::ptx
+
+#endif

@@ -1,0 +1,442 @@
+// The first CUDA device as a Device, by the driver API.
+#include "cuda_driver.h"
+
+#include "tally/runtime/device.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace tally::runtime {
+
+namespace {
+
+/// Without opting in a block has at most this much shared memory (CUDA C++ Programming Guide,
+/// "Compute Capabilities").
+constexpr std::uint32_t sharedWithoutOptIn = 48u << 10;
+
+struct CudaFunction {
+  CUfunction handle = nullptr;
+  std::string name;
+  std::uint32_t staticShared = 0;
+  std::atomic<std::uint32_t> dynamicAllowed{0}; ///< what the function was opted in for
+};
+
+class CudaDevice final : public Device {
+public:
+  explicit CudaDevice(const CudaDriver &driver) : driver(driver) {}
+  ~CudaDevice() override;
+  Result<void> open();
+
+  const DeviceInfo &info() const override { return facts; }
+  Result<ModuleId> loadModule(const bundle::Bundle &bundle) override;
+  Result<FunctionId> function(ModuleId module, std::string_view entry) override;
+  Result<FunctionAttributes> attributes(FunctionId function) override;
+  Result<std::uint32_t> residentBlocksPerSm(FunctionId function, Dim3 block,
+                                            std::uint32_t dynamicSharedBytes) override;
+  Result<DevicePtr> allocate(std::size_t bytes) override;
+  Result<void> free(DevicePtr pointer) override;
+  Result<MappedMemory> allocateMapped(std::size_t bytes) override;
+  Result<StreamId> createStream(StreamPriority priority) override;
+  Result<void> destroyStream(StreamId stream) override;
+  Result<void> copyToDevice(StreamId stream, DevicePtr to,
+                            std::span<const std::byte> from) override;
+  Result<void> copyToHost(StreamId stream, std::span<std::byte> to, DevicePtr from) override;
+  Result<void> fill(StreamId stream, DevicePtr to, std::byte value, std::size_t bytes) override;
+  Result<void> writeValue(StreamId stream, DevicePtr to, std::uint64_t value) override;
+  Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
+                      std::span<const std::byte> parameters) override;
+  Result<bool> isIdle(StreamId stream) override;
+  Result<void> synchronize(StreamId stream) override;
+  Result<void> waitFor(StreamId later, StreamId earlier) override;
+
+private:
+  Result<void> makeCurrent();
+  Result<int> attribute(CUdevice_attribute which);
+  Result<void> describe();
+  Result<CUmodule> loadImage(const bundle::Image &image);
+  Result<void> allowShared(CudaFunction &function, std::uint32_t dynamicSharedBytes);
+
+  static CUstream streamOf(StreamId id) {
+    return reinterpret_cast<CUstream>(static_cast<std::uint64_t>(id));
+  }
+  static CudaFunction &functionOf(FunctionId id) {
+    return *reinterpret_cast<CudaFunction *>(static_cast<std::uint64_t>(id));
+  }
+
+  const CudaDriver &driver;
+  const std::uint64_t serial = nextSerial.fetch_add(1);
+  DeviceInfo facts;
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  int lowest = 0, highest = 0; // stream priorities; the numerically lowest is the highest
+
+  std::mutex mutex; // what follows
+  std::vector<CUmodule> modules;
+  std::deque<CudaFunction> functions;
+  std::set<CUstream> streams;
+  std::vector<void *> hostMemory;
+
+  static inline std::atomic<std::uint64_t> nextSerial{1};
+};
+
+/// The context is current in a thread once the thread has called any device function; the serial
+/// tells a device from one that had the same address.
+thread_local std::uint64_t currentSerial = 0;
+
+Result<void> CudaDevice::makeCurrent() {
+  if (currentSerial == serial)
+    return {};
+  TALLY_CUDA_TRY(driver, cuCtxSetCurrent, context);
+  currentSerial = serial;
+  return {};
+}
+
+Result<int> CudaDevice::attribute(CUdevice_attribute which) {
+  int value = 0;
+  TALLY_CUDA_TRY(driver, cuDeviceGetAttribute, &value, which, device);
+  return value;
+}
+
+Result<void> CudaDevice::open() {
+  // Read by the driver when it initialises; what the user has set stays. With the default of 8
+  // hardware connections the control stream was seen stuck behind best-effort streams for 12 ms.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  // A module loaded lazily would be loaded by its first launch, which waits for running kernels.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  TALLY_CUDA_TRY(driver, cuInit, 0);
+  TALLY_CUDA_TRY(driver, cuDeviceGet, &device, 0);
+  // A synchronising thread spins: waking it from a blocking wait costs more than a short request
+  // may lose. Where cores are scarce it gives its core away between looks.
+  unsigned wait = std::thread::hardware_concurrency() >= 8 ? CU_CTX_SCHED_SPIN : CU_CTX_SCHED_YIELD;
+  TALLY_CUDA_TRY(driver, cuDevicePrimaryCtxSetFlags, device, wait);
+  TALLY_CUDA_TRY(driver, cuDevicePrimaryCtxRetain, &context, device);
+  if (Result<void> current = makeCurrent(); !current)
+    return current;
+  TALLY_CUDA_TRY(driver, cuCtxGetStreamPriorityRange, &lowest, &highest);
+  return describe();
+}
+
+Result<void> CudaDevice::describe() {
+  std::array<char, 256> name{};
+  TALLY_CUDA_TRY(driver, cuDeviceGetName, name.data(), static_cast<int>(name.size()), device);
+  facts.name = name.data();
+  std::array<int, 5> values{};
+  constexpr std::array<CUdevice_attribute, 5> wanted = {
+      CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+      CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+      CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+      CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS};
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    Result<int> value = attribute(wanted[i]);
+    if (!value)
+      return value.error();
+    values[i] = *value;
+  }
+  facts.arch = static_cast<std::uint32_t>(values[0] * 10 + values[1]);
+  facts.smCount = static_cast<std::uint32_t>(values[2]);
+  facts.maxSharedBytesPerBlock = static_cast<std::uint32_t>(values[3]);
+  if (values[4] == 0)
+    return Error{facts.name + ": the device has no 64-bit stream writes, by which best-effort work "
+                              "is told to yield"};
+  return {};
+}
+
+CudaDevice::~CudaDevice() {
+  if (!context)
+    return;
+  // Nobody is left to be told of a failure here; the driver frees what a failed context held.
+  if (makeCurrent()) {
+    for (CUstream stream : streams) {
+      driver.TALLY_CUDA_ENTRY(cuStreamSynchronize)(stream);
+      driver.TALLY_CUDA_ENTRY(cuStreamDestroy)(stream);
+    }
+    for (CUmodule module : modules)
+      driver.TALLY_CUDA_ENTRY(cuModuleUnload)(module);
+    for (void *memory : hostMemory)
+      driver.TALLY_CUDA_ENTRY(cuMemFreeHost)(memory);
+    driver.TALLY_CUDA_ENTRY(cuCtxSetCurrent)(nullptr);
+  }
+  driver.TALLY_CUDA_ENTRY(cuDevicePrimaryCtxRelease)(device);
+}
+
+/// A cubin of exactly this architecture, else PTX of one that is not newer.
+Result<ModuleId> CudaDevice::loadModule(const bundle::Bundle &bundle) {
+  if (Result<void> current = makeCurrent(); !current)
+    return current.error();
+  const bundle::Image *best = nullptr;
+  for (const bundle::Image &image : bundle.images) {
+    bool cubin = image.format == bundle::ImageFormat::Cubin;
+    if (cubin ? image.arch != facts.arch : image.arch > facts.arch)
+      continue;
+    bool bestIsCubin = best && best->format == bundle::ImageFormat::Cubin;
+    if (!best || (cubin && !bestIsCubin) || (!cubin && !bestIsCubin && image.arch > best->arch))
+      best = &image;
+  }
+  if (!best)
+    return Error{"the bundle holds neither machine code for sm_" + std::to_string(facts.arch) +
+                 " nor PTX that it can be made from"};
+  Result<CUmodule> loaded = loadImage(*best);
+  if (!loaded)
+    return loaded.error();
+  std::unique_lock lock(mutex);
+  modules.push_back(*loaded);
+  return static_cast<ModuleId>(reinterpret_cast<std::uint64_t>(*loaded));
+}
+
+Result<CUmodule> CudaDevice::loadImage(const bundle::Image &image) {
+  std::array<char, 4096> log{};
+  std::array<CUjit_option, 2> options = {CU_JIT_ERROR_LOG_BUFFER,
+                                         CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  std::array<void *, 2> values = {log.data(), reinterpret_cast<void *>(log.size() - 1)};
+  CUmodule module = nullptr;
+  // std::string ends its bytes with the NUL that PTX needs.
+  CUresult code = driver.TALLY_CUDA_ENTRY(cuModuleLoadDataEx)(
+      &module, image.bytes.c_str(), options.size(), options.data(), values.data());
+  if (code == CUDA_SUCCESS)
+    return module;
+  Error error = driver.failure("cuModuleLoadDataEx", code);
+  if (log[0] != '\0')
+    error.message += std::string(": ") + log.data();
+  return error;
+}
+
+Result<FunctionId> CudaDevice::function(ModuleId module, std::string_view entry) {
+  if (Result<void> current = makeCurrent(); !current)
+    return current.error();
+  std::string name(entry);
+  CUfunction handle = nullptr;
+  CUresult code = driver.TALLY_CUDA_ENTRY(cuModuleGetFunction)(
+      &handle, reinterpret_cast<CUmodule>(static_cast<std::uint64_t>(module)), name.c_str());
+  if (code != CUDA_SUCCESS)
+    return Error{name + ": " + driver.failure("cuModuleGetFunction", code).message};
+  int staticShared = 0;
+  TALLY_CUDA_TRY(driver, cuFuncGetAttribute, &staticShared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+                 handle);
+  std::unique_lock lock(mutex);
+  CudaFunction &record = functions.emplace_back();
+  record.handle = handle;
+  record.name = std::move(name);
+  record.staticShared = static_cast<std::uint32_t>(staticShared);
+  return static_cast<FunctionId>(reinterpret_cast<std::uint64_t>(&record));
+}
+
+Result<FunctionAttributes> CudaDevice::attributes(FunctionId function) {
+  if (Result<void> current = makeCurrent(); !current)
+    return current.error();
+  CudaFunction &record = functionOf(function);
+  int registers = 0, threads = 0;
+  TALLY_CUDA_TRY(driver, cuFuncGetAttribute, &registers, CU_FUNC_ATTRIBUTE_NUM_REGS, record.handle);
+  TALLY_CUDA_TRY(driver, cuFuncGetAttribute, &threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+                 record.handle);
+  return FunctionAttributes{static_cast<std::uint32_t>(registers), record.staticShared,
+                            static_cast<std::uint32_t>(threads)};
+}
+
+/// Opts the function in for more shared memory than blocks have by default. It only grows, so that
+/// launches of several sizes from several threads do not take it from each other.
+Result<void> CudaDevice::allowShared(CudaFunction &function, std::uint32_t dynamicSharedBytes) {
+  if (function.staticShared + dynamicSharedBytes <= sharedWithoutOptIn ||
+      dynamicSharedBytes <= function.dynamicAllowed.load(std::memory_order_acquire))
+    return {};
+  std::unique_lock lock(mutex);
+  if (dynamicSharedBytes <= function.dynamicAllowed.load())
+    return {};
+  TALLY_CUDA_TRY(driver, cuFuncSetAttribute, function.handle,
+                 CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                 static_cast<int>(dynamicSharedBytes));
+  function.dynamicAllowed.store(dynamicSharedBytes, std::memory_order_release);
+  return {};
+}
+
+Result<std::uint32_t> CudaDevice::residentBlocksPerSm(FunctionId function, Dim3 block,
+                                                      std::uint32_t dynamicSharedBytes) {
+  if (Result<void> current = makeCurrent(); !current)
+    return current.error();
+  CudaFunction &record = functionOf(function);
+  if (std::uint64_t{record.staticShared} + dynamicSharedBytes > facts.maxSharedBytesPerBlock ||
+      block.count() > 1024)
+    return 0u;
+  if (Result<void> allowed = allowShared(record, dynamicSharedBytes); !allowed)
+    return allowed.error();
+  int blocks = 0;
+  TALLY_CUDA_TRY(driver, cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, record.handle,
+                 static_cast<int>(block.count()), dynamicSharedBytes);
+  return static_cast<std::uint32_t>(blocks);
+}
+
+Result<DevicePtr> CudaDevice::allocate(std::size_t bytes) {
+  if (Result<void> current = makeCurrent(); !current)
+    return current.error();
+  CUdeviceptr pointer = 0;
+  CUresult code = driver.TALLY_CUDA_ENTRY(cuMemAlloc)(&pointer, bytes);
+  if (code != CUDA_SUCCESS)
+    return Error{std::to_string(bytes) + " bytes: " + driver.failure("cuMemAlloc", code).message};
+  return DevicePtr{pointer};
+}
+
+Result<void> CudaDevice::free(DevicePtr pointer) {
+  if (Result<void> current = makeCurrent(); !current)
+    return current;
+  TALLY_CUDA_TRY(driver, cuMemFree, static_cast<CUdeviceptr>(pointer));
+  return {};
+}
+
+Result<MappedMemory> CudaDevice::allocateMapped(std::size_t bytes) {
+  if (Result<void> current = makeCurrent(); !current)
+    return current.error();
+  void *host = nullptr;
+  TALLY_CUDA_TRY(driver, cuMemHostAlloc, &host, bytes,
+                 CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE);
+  {
+    std::unique_lock lock(mutex);
+    hostMemory.push_back(host);
+  }
+  std::memset(host, 0, bytes);
+  CUdeviceptr pointer = 0;
+  TALLY_CUDA_TRY(driver, cuMemHostGetDevicePointer, &pointer, host, 0);
+  return MappedMemory{static_cast<std::byte *>(host), DevicePtr{pointer}};
+}
+
+Result<StreamId> CudaDevice::createStream(StreamPriority priority) {
+  if (Result<void> current = makeCurrent(); !current)
+    return current.error();
+  // The range is 0 to -5 on an H200. Where there are two levels only, the control stream shares
+  // the upper one.
+  int level = lowest;
+  if (priority == StreamPriority::Control)
+    level = highest;
+  else if (priority == StreamPriority::High)
+    level = lowest - highest >= 2 ? highest + 1 : highest;
+  CUstream stream = nullptr;
+  TALLY_CUDA_TRY(driver, cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, level);
+  std::unique_lock lock(mutex);
+  streams.insert(stream);
+  return static_cast<StreamId>(reinterpret_cast<std::uint64_t>(stream));
+}
+
+Result<void> CudaDevice::destroyStream(StreamId stream) {
+  if (Result<void> current = makeCurrent(); !current)
+    return current;
+  {
+    std::unique_lock lock(mutex);
+    streams.erase(streamOf(stream));
+  }
+  TALLY_CUDA_TRY(driver, cuStreamDestroy, streamOf(stream));
+  return {};
+}
+
+Result<void> CudaDevice::copyToDevice(StreamId stream, DevicePtr to,
+                                      std::span<const std::byte> from) {
+  if (from.empty())
+    return {};
+  if (Result<void> current = makeCurrent(); !current)
+    return current;
+  TALLY_CUDA_TRY(driver, cuMemcpyHtoDAsync, static_cast<CUdeviceptr>(to), from.data(), from.size(),
+                 streamOf(stream));
+  return {};
+}
+
+Result<void> CudaDevice::copyToHost(StreamId stream, std::span<std::byte> to, DevicePtr from) {
+  if (to.empty())
+    return {};
+  if (Result<void> current = makeCurrent(); !current)
+    return current;
+  TALLY_CUDA_TRY(driver, cuMemcpyDtoHAsync, to.data(), static_cast<CUdeviceptr>(from), to.size(),
+                 streamOf(stream));
+  return {};
+}
+
+Result<void> CudaDevice::fill(StreamId stream, DevicePtr to, std::byte value, std::size_t bytes) {
+  if (bytes == 0)
+    return {};
+  if (Result<void> current = makeCurrent(); !current)
+    return current;
+  TALLY_CUDA_TRY(driver, cuMemsetD8Async, static_cast<CUdeviceptr>(to),
+                 std::to_integer<unsigned char>(value), bytes, streamOf(stream));
+  return {};
+}
+
+Result<void> CudaDevice::writeValue(StreamId stream, DevicePtr to, std::uint64_t value) {
+  if (Result<void> current = makeCurrent(); !current)
+    return current;
+  TALLY_CUDA_TRY(driver, cuStreamWriteValue64, streamOf(stream), static_cast<CUdeviceptr>(to),
+                 value, CU_STREAM_WRITE_VALUE_DEFAULT);
+  return {};
+}
+
+Result<void> CudaDevice::launch(StreamId stream, FunctionId function, const LaunchShape &shape,
+                                std::span<const std::byte> parameters) {
+  if (Result<void> current = makeCurrent(); !current)
+    return current;
+  CudaFunction &record = functionOf(function);
+  if (Result<void> allowed = allowShared(record, shape.dynamicSharedBytes); !allowed)
+    return allowed;
+  std::size_t size = parameters.size();
+  // The driver copies the buffer during the call and does not write to it.
+  std::array<void *, 5> packed = {CU_LAUNCH_PARAM_BUFFER_POINTER,
+                                  const_cast<std::byte *>(parameters.data()),
+                                  CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+  TALLY_CUDA_TRY(driver, cuLaunchKernel, record.handle, shape.grid.x, shape.grid.y, shape.grid.z,
+                 shape.block.x, shape.block.y, shape.block.z, shape.dynamicSharedBytes,
+                 streamOf(stream), nullptr, size == 0 ? nullptr : packed.data());
+  return {};
+}
+
+Result<bool> CudaDevice::isIdle(StreamId stream) {
+  if (Result<void> current = makeCurrent(); !current)
+    return current.error();
+  CUresult code = driver.TALLY_CUDA_ENTRY(cuStreamQuery)(streamOf(stream));
+  if (code == CUDA_SUCCESS || code == CUDA_ERROR_NOT_READY)
+    return code == CUDA_SUCCESS;
+  return driver.failure("cuStreamQuery", code);
+}
+
+Result<void> CudaDevice::synchronize(StreamId stream) {
+  if (Result<void> current = makeCurrent(); !current)
+    return current;
+  TALLY_CUDA_TRY(driver, cuStreamSynchronize, streamOf(stream));
+  return {};
+}
+
+Result<void> CudaDevice::waitFor(StreamId later, StreamId earlier) {
+  if (Result<void> current = makeCurrent(); !current)
+    return current;
+  CUevent event = nullptr;
+  TALLY_CUDA_TRY(driver, cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+  CUresult code = driver.TALLY_CUDA_ENTRY(cuEventRecord)(event, streamOf(earlier));
+  const char *call = "cuEventRecord";
+  if (code == CUDA_SUCCESS) {
+    call = "cuStreamWaitEvent";
+    code = driver.TALLY_CUDA_ENTRY(cuStreamWaitEvent)(streamOf(later), event, 0);
+  }
+  // Waits that were issued keep the event alive.
+  driver.TALLY_CUDA_ENTRY(cuEventDestroy)(event);
+  if (code != CUDA_SUCCESS)
+    return driver.failure(call, code);
+  return {};
+}
+
+} // namespace
+
+Result<std::unique_ptr<Device>> openCudaDevice() {
+  Result<const CudaDriver *> driver = CudaDriver::load();
+  if (!driver)
+    return driver.error();
+  auto device = std::make_unique<CudaDevice>(**driver);
+  if (Result<void> opened = device->open(); !opened)
+    return opened.error();
+  return std::unique_ptr<Device>(std::move(device));
+}
+
+} // namespace tally::runtime

@@ -1,0 +1,50 @@
+#include "cuda_driver.h"
+
+#include <dlfcn.h>
+
+namespace tally::runtime {
+
+#define TALLY_CUDA_TEXT_(name) #name
+#define TALLY_CUDA_TEXT(name) TALLY_CUDA_TEXT_(name)
+
+namespace {
+
+Result<CudaDriver> lookUp() {
+  void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return Error{std::string("no CUDA driver: ") + dlerror()};
+  CudaDriver driver;
+  std::string missing;
+#define TALLY_CUDA_LOOK_UP(name)                                                                   \
+  driver.TALLY_CUDA_MEMBER_(name) =                                                                \
+      reinterpret_cast<decltype(&name)>(dlsym(library, TALLY_CUDA_TEXT(name)));                    \
+  if (!driver.TALLY_CUDA_MEMBER_(name))                                                            \
+    missing = TALLY_CUDA_TEXT(name);
+  TALLY_CUDA_ENTRY_POINTS(TALLY_CUDA_LOOK_UP)
+#undef TALLY_CUDA_LOOK_UP
+  if (!missing.empty())
+    return Error{"the CUDA driver is too old: it has no " + missing};
+  return driver;
+}
+
+} // namespace
+
+Result<const CudaDriver *> CudaDriver::load() {
+  static const Result<CudaDriver> driver = lookUp();
+  if (!driver)
+    return driver.error();
+  return &*driver;
+}
+
+Error CudaDriver::failure(const char *call, CUresult code) const {
+  const char *name = nullptr, *text = nullptr;
+  std::string message = std::string(call) + ": ";
+  if (TALLY_CUDA_ENTRY(cuGetErrorName)(code, &name) != CUDA_SUCCESS || !name)
+    return {message + "error " + std::to_string(static_cast<int>(code))};
+  message += name;
+  if (TALLY_CUDA_ENTRY(cuGetErrorString)(code, &text) == CUDA_SUCCESS && text)
+    message += std::string(" (") + text + ")";
+  return {message};
+}
+
+} // namespace tally::runtime

@@ -1,0 +1,258 @@
+// The runtime's interface, with all its threads, on the fake device.
+#include "program.h"
+
+#include "tally/runtime/runtime.h"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <thread>
+
+using namespace tally;
+using namespace tally::runtime;
+
+namespace {
+
+struct Opened {
+  FakeDevice *device = nullptr;
+  std::unique_ptr<Runtime> runtime;
+  std::vector<Kernel> kernels; ///< in the order of mixNames
+};
+
+Opened openFake(const RuntimeOptions &options = {}) {
+  auto device = std::make_unique<FakeDevice>(3);
+  Opened opened;
+  opened.device = device.get();
+  bundle::Bundle bundle = mixBundle(*device);
+  device->startThread();
+  opened.runtime = std::move(*Runtime::openOn(std::move(device), options));
+  LoadedModule module = *opened.runtime->load(bundle);
+  for (const std::string &name : mixNames)
+    opened.kernels.push_back(*opened.runtime->kernel(module, name));
+  return opened;
+}
+
+/// Runs the whole of a one-stream program through the interface; what memory holds afterwards.
+Outcome runThrough(Opened &opened, const Program &program, Class streamClass) {
+  Runtime &runtime = *opened.runtime;
+  Outcome outcome = initialOutcome(program);
+  Stream stream = *runtime.createStream(streamClass);
+  std::array<DevicePtr, Program::buffers> memory{};
+  std::size_t bytes = Program::words * 8;
+  bool fine = true;
+  for (std::size_t b = 0; b < Program::buffers; ++b) {
+    memory[b] = *runtime.allocate(bytes);
+    fine = fine &&
+           runtime.copyToDevice(stream, memory[b], std::as_bytes(std::span(outcome.buffers[0][b])));
+  }
+  for (std::size_t n = 0; n < program.steps.size(); ++n) {
+    const Step &step = program.steps[n];
+    Result<void> done;
+    switch (step.type) {
+    case Step::Type::Launch:
+      done = runtime.launch(
+          stream, opened.kernels[step.kernel], {step.grid, {64, 1, 1}, 0},
+          Arguments(memory[step.to], memory[step.from], std::uint64_t{Program::words}, step.key));
+      break;
+    case Step::Type::CopyIn:
+      done = runtime.copyToDevice(stream, memory[step.to],
+                                  std::as_bytes(std::span(program.hostIn[n])));
+      break;
+    case Step::Type::CopyOut:
+      done = runtime.copyToHost(stream, std::as_writable_bytes(std::span(outcome.hostOut[n])),
+                                memory[step.to]);
+      break;
+    case Step::Type::Fill:
+      done = runtime.fill(stream, memory[step.to], static_cast<std::byte>(step.key & 0xff), bytes);
+      break;
+    }
+    fine = fine && done;
+    if (n % 25 == 24)
+      fine = fine && runtime.synchronize(stream);
+  }
+  for (std::size_t b = 0; b < Program::buffers; ++b)
+    fine = fine && runtime.copyToHost(
+                       stream, std::as_writable_bytes(std::span(outcome.buffers[0][b])), memory[b]);
+  fine = fine && runtime.synchronize(stream);
+  if (!fine)
+    outcome.buffers.clear();
+  return outcome;
+}
+
+/// Requests from another thread until `stop`: some in scopes, some that only launch.
+void serve(Opened &opened, const std::atomic<bool> &stop, std::atomic<int> &served) {
+  Runtime &runtime = *opened.runtime;
+  Stream stream = *runtime.createStream(Class::High);
+  DevicePtr memory = *runtime.allocate(Program::words * 8);
+  std::mt19937_64 random(9);
+  while (!stop) {
+    bool scope = random() % 2 == 0, fine = true;
+    if (scope)
+      fine = static_cast<bool>(runtime.beginRequest());
+    for (std::uint64_t i = random() % 3; i > 0; --i)
+      fine = fine && runtime.launch(stream, opened.kernels[0], {{6, 1, 1}, {64, 1, 1}, 0},
+                                    Arguments(memory, memory, std::uint64_t{6}, i));
+    if (random() % 2 == 0)
+      fine = fine && runtime.synchronize(stream);
+    if (scope)
+      fine = fine && runtime.endRequest();
+    if (!fine)
+      return;
+    ++served;
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 400));
+  }
+}
+
+std::string errorOf(const Result<void> &result) {
+  return result ? std::string("no error") : result.error().message;
+}
+
+} // namespace
+
+TEST_CASE("several threads of best-effort work and one of requests") {
+  Opened opened = openFake();
+  std::atomic<bool> stop{false};
+  std::atomic<int> served{0};
+  std::thread server([&] { serve(opened, stop, served); });
+  std::array<bool, 3> right{};
+  std::uint64_t launches = 0;
+  std::vector<Program> programs;
+  for (std::size_t i = 0; i < right.size(); ++i) {
+    std::mt19937_64 random(100 + i);
+    programs.push_back(Program::make(random, 1, 150, mixNames.size()));
+    for (const Step &step : programs.back().steps)
+      launches += step.type == Step::Type::Launch;
+  }
+  std::vector<std::thread> trainers;
+  for (std::size_t i = 0; i < right.size(); ++i)
+    trainers.emplace_back([&, i] {
+      right[i] = runThrough(opened, programs[i], Class::BestEffort) == runInOrder(programs[i]);
+    });
+  for (std::thread &trainer : trainers)
+    trainer.join();
+  stop = true;
+  server.join();
+  CHECK(right == std::array<bool, 3>{true, true, true});
+  CHECK(served > 0);
+  Statistics statistics = opened.runtime->statistics();
+  CHECK(statistics.bestEffortLaunches == launches);
+  CHECK(statistics.physicalLaunches >= launches);
+  CHECK(statistics.requestsToYield > 0);
+  CHECK(statistics.requestsToYield >= statistics.turnaroundNanoseconds.size());
+}
+
+TEST_CASE("the same calls give the same result under every way of sharing and class") {
+  std::mt19937_64 random(4);
+  Program program = Program::make(random, 1, 100, mixNames.size());
+  std::uint64_t launches = 0;
+  for (const Step &step : program.steps)
+    launches += step.type == Step::Type::Launch;
+  for (Sharing sharing : {Sharing::Tally, Sharing::LowPriority, Sharing::SamePriority})
+    for (Class streamClass : {Class::High, Class::BestEffort}) {
+      RuntimeOptions options;
+      options.sharing = sharing;
+      Opened opened = openFake(options);
+      CHECK((runThrough(opened, program, streamClass) == runInOrder(program)));
+      Statistics statistics = opened.runtime->statistics();
+      CHECK(statistics.highPriorityLaunches == (streamClass == Class::High ? launches : 0));
+      CHECK(statistics.bestEffortLaunches == (streamClass == Class::High ? 0 : launches));
+      CHECK(opened.runtime->beginRequest());
+      CHECK(opened.runtime->endRequest());
+      if (sharing != Sharing::Tally)
+        CHECK(opened.runtime->statistics().requestsToYield == 0);
+    }
+}
+
+TEST_CASE("what is wrong with a launch is said at the call") {
+  Opened opened = openFake();
+  Runtime &runtime = *opened.runtime;
+  for (Class streamClass : {Class::High, Class::BestEffort}) {
+    Stream stream = *runtime.createStream(streamClass);
+    auto launch = [&](Dim3 grid, Dim3 block, std::uint32_t shared, const Arguments &arguments) {
+      return errorOf(runtime.launch(stream, opened.kernels[0], {grid, block, shared}, arguments));
+    };
+    Arguments good(DevicePtr{0}, DevicePtr{0}, std::uint64_t{1}, std::uint64_t{1});
+    CHECK(launch({0, 1, 1}, {1, 1, 1}, 0, good) ==
+          "mix: a grid of 0x1x1 blocks is outside of the device's limits");
+    CHECK(launch({1, 65536, 1}, {1, 1, 1}, 0, good).find("1x65536x1 blocks") != std::string::npos);
+    CHECK(launch({1, 1, 1}, {1025, 1, 1}, 0, good) ==
+          "mix: a block of 1025x1x1 threads is outside of this kernel's limits");
+    CHECK(launch({1, 1, 1}, {1, 1, 1}, 49152, good).find("shared memory") != std::string::npos);
+    CHECK(launch({1, 1, 1}, {1, 1, 1}, 0, Arguments(1)) ==
+          "mix: takes 32 bytes of arguments, got 4");
+  }
+  Stream none{77};
+  CHECK(errorOf(runtime.synchronize(none)) == "no such stream: 77");
+  CHECK(errorOf(runtime.launch(*runtime.createStream(Class::High), Kernel{0}, {}, Arguments())) ==
+        "no such kernel: 0");
+  CHECK(errorOf(runtime.endRequest()) == "endRequest: no request is open");
+  Result<Kernel> missing = runtime.kernel(LoadedModule{1}, "nothing");
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().message == "no kernel 'nothing' in the module");
+  CHECK_FALSE(runtime.kernel(LoadedModule{2}, "mix"));
+  Result<LoadedModule> absent = runtime.load("/nonexistent/x.tally");
+  REQUIRE_FALSE(absent);
+  CHECK(absent.error().message.find("cannot open") != std::string::npos);
+  RuntimeOptions options;
+  options.device = "abacus";
+  Result<std::unique_ptr<Runtime>> unknown = Runtime::open(options);
+  REQUIRE_FALSE(unknown);
+  CHECK(unknown.error().message == "unknown device 'abacus'; there are 'cuda' and 'emulator'");
+}
+
+TEST_CASE("a fault on the device ends all calls with its message, and nothing hangs") {
+  Opened opened = openFake();
+  Runtime &runtime = *opened.runtime;
+  Stream training = *runtime.createStream(Class::BestEffort);
+  Stream serving = *runtime.createStream(Class::High);
+  DevicePtr memory = *runtime.allocate(Program::words * 8);
+  opened.device->breakAfter(200, "launch: an illegal memory access was encountered");
+  std::string trainingError, servingError;
+  for (int i = 0; i < 10000 && trainingError.empty(); ++i) {
+    Result<void> launched =
+        runtime.launch(training, opened.kernels[i % 4], {{24, 1, 1}, {64, 1, 1}, 0},
+                       Arguments(memory, memory, std::uint64_t{24}, std::uint64_t{1}));
+    if (!launched)
+      trainingError = launched.error().message;
+  }
+  CHECK(trainingError.find("illegal memory access") != std::string::npos);
+  CHECK(errorOf(runtime.synchronize(serving)).find("illegal memory access") != std::string::npos);
+  CHECK(errorOf(runtime.beginRequest()).find("illegal memory access") != std::string::npos);
+}
+
+TEST_CASE("the runtime ends with work and requests still open") {
+  std::mt19937_64 random(6);
+  Program program = Program::make(random, 1, 0, 1);
+  auto device = std::make_unique<FakeDevice>(5);
+  FakeDevice *raw = device.get();
+  bundle::Bundle bundle = mixBundle(*device);
+  device->startThread();
+  std::uint64_t blocks = 0;
+  {
+    std::unique_ptr<Runtime> runtime = std::move(*Runtime::openOn(std::move(device), {}));
+    Kernel kernel = *runtime->kernel(*runtime->load(bundle), "mix");
+    Stream stream = *runtime->createStream(Class::BestEffort);
+    DevicePtr memory = *runtime->allocate(Program::words * 8);
+    REQUIRE(runtime->beginRequest());
+    REQUIRE(runtime->beginRequest());
+    for (int i = 0; i < 5; ++i)
+      REQUIRE(runtime->launch(stream, kernel, {{24, 1, 1}, {64, 1, 1}, 0},
+                              Arguments(memory, memory, std::uint64_t{24}, std::uint64_t{1})));
+    raw->blocksRunAtEnd = &blocks;
+  }
+  CHECK(blocks == 5 * 24);
+}
+
+TEST_CASE("free waits for the work that may use the memory") {
+  Opened opened = openFake();
+  Runtime &runtime = *opened.runtime;
+  Stream stream = *runtime.createStream(Class::BestEffort);
+  DevicePtr memory = *runtime.allocate(Program::words * 8);
+  std::uint64_t before = opened.device->blocksRun();
+  for (int i = 0; i < 20; ++i)
+    REQUIRE(runtime.launch(stream, opened.kernels[0], {{24, 1, 1}, {64, 1, 1}, 0},
+                           Arguments(memory, memory, std::uint64_t{24}, std::uint64_t{1})));
+  CHECK(runtime.free(memory));
+  CHECK(opened.device->blocksRun() - before == 20 * 24);
+  CHECK(errorOf(runtime.free(memory)) == "free: not an allocation");
+}
