@@ -37,8 +37,7 @@ std::vector<std::vector<std::string>> readTable(const fs::path &path) {
 std::vector<std::string> ownPtxFiles() {
   std::vector<std::string> files;
   for (const char *folder : {"test/kernels", "examples"})
-    for (const fs::directory_entry &entry :
-         fs::recursive_directory_iterator(sourceRoot() / folder))
+    for (const fs::directory_entry &entry : fs::recursive_directory_iterator(sourceRoot() / folder))
       if (entry.path().extension() == ".ptx")
         files.push_back(fs::relative(entry.path(), sourceRoot()).generic_string());
   std::ranges::sort(files);
