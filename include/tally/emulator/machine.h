@@ -29,7 +29,8 @@ enum class FaultKind : std::uint8_t {
   Deadlock,
   Trap,
   Unimplemented,
-  StepLimit
+  StepLimit,
+  BadLaunch ///< no such kernel, or a shape or parameters that do not fit it
 };
 struct Fault {
   FaultKind kind;
@@ -83,6 +84,11 @@ public:
 
   /// Thread-instructions executed by all runs so far.
   std::uint64_t executedThreadInstructions() const;
+
+  /// How many warp-instructions one run(), or one block of a GridExecution, may take before it ends
+  /// with FaultKind::StepLimit.
+  void setStepLimit(std::uint64_t warpInstructions);
+  static constexpr std::uint64_t defaultStepLimit = std::uint64_t{1} << 33;
 
 private:
   friend class GridExecution;

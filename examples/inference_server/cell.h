@@ -1,0 +1,52 @@
+// One cell of the measurement: one way of sharing, one repetition, one fresh runtime.
+#ifndef INFERENCE_SERVER_CELL_H
+#define INFERENCE_SERVER_CELL_H
+
+#include "mlp.h"
+#include "options.h"
+#include "server.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace inference_server {
+
+/// What all cells of a run have in common.
+struct Workload {
+  explicit Workload(const Options &options);
+
+  Options options;
+  std::vector<float> weights;
+  std::vector<std::vector<std::int32_t>> inputs;
+  MlpProblem problem;
+};
+
+struct Cell {
+  std::vector<Served> served;
+  double seconds = 0;               ///< from the start until the last request and step were done
+  double active = 0;                ///< of them, with a request being served
+  std::uint64_t steps = 0;          ///< of training, in `seconds`
+  std::optional<MlpResult> trained; ///< where there was training
+  tally::runtime::Statistics statistics;
+};
+
+/// Serves the arrivals, with training back to back beside them where the mode has it.
+Cell runCell(const Workload &workload, Mode mode, std::span<const Arrival> arrivals);
+
+/// Training with the device to itself, for at least `minimumSeconds` and until the last of
+/// `checkpoints` (ascending counts of steps), at each of which its result is kept.
+struct TrainingAlone {
+  double seconds = 0;
+  std::uint64_t steps = 0;
+  std::vector<MlpResult> results; ///< one per checkpoint, then the last
+};
+TrainingAlone runTrainingAlone(const Workload &workload, const MlpProblem &problem,
+                               double minimumSeconds, std::span<const std::uint64_t> checkpoints);
+
+/// Mean time of a request with one worker and nothing else on the device.
+Seconds measureService(const Workload &workload);
+
+} // namespace inference_server
+
+#endif

@@ -1,0 +1,106 @@
+// Sums within a warp and a thread block, and the kernels that are little else.
+#ifndef INFERENCE_SERVER_KERNELS_REDUCTION_CUH
+#define INFERENCE_SERVER_KERNELS_REDUCTION_CUH
+
+namespace reduction {
+
+__device__ __forceinline__ float warpSum(float value) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2)
+    value += __shfl_xor_sync(0xffffffffu, value, distance);
+  return value;
+}
+
+__device__ __forceinline__ float warpMaximum(float value) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2)
+    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, distance));
+  return value;
+}
+
+// The sum over a block of `warps` whole warps, given to every thread. `scratch` may be used again
+// at once: the second barrier is after its last read.
+template <int warps> __device__ __forceinline__ float blockSum(float value, float *scratch) {
+  value = warpSum(value);
+  if (threadIdx.x % 32 == 0)
+    scratch[threadIdx.x / 32] = value;
+  __syncthreads();
+  float total = 0.0f;
+#pragma unroll
+  for (int warp = 0; warp < warps; ++warp)
+    total += scratch[warp];
+  __syncthreads();
+  return total;
+}
+
+// The sum over the 8 rows of a 32x8 block, column by column; row 0 gets it.
+__device__ __forceinline__ float sumOverRows(float value) {
+  __shared__ float sums[8][32];
+  sums[threadIdx.y][threadIdx.x] = value;
+  __syncthreads();
+#pragma unroll
+  for (int half = 4; half > 0; half /= 2) {
+    if (threadIdx.y < half)
+      sums[threadIdx.y][threadIdx.x] += sums[threadIdx.y + half][threadIdx.x];
+    __syncthreads();
+  }
+  return sums[0][threadIdx.x];
+}
+
+} // namespace reduction
+
+// out[i] = sum over s of partials[s][i]. Grid: ceil(count / 32). Block: 32x8.
+extern "C" __global__ void sum_splits(const float *partials, float *out, int count, int splits) {
+  int i = blockIdx.x * 32 + threadIdx.x;
+  float sum = 0.0f;
+  if (i < count)
+    for (int s = threadIdx.y; s < splits; s += 8)
+      sum += partials[static_cast<long long>(s) * count + i];
+  sum = reduction::sumOverRows(sum);
+  if (threadIdx.y == 0 && i < count)
+    out[i] = sum;
+}
+
+// partials[y][column] = sum of the y-th run of `rowsPerBlock` rows. Grid: ceil(columns / 32),
+// ceil(rows / rowsPerBlock). Block: 32x8.
+extern "C" __global__ void column_sum(const float *in, float *partials, int rows, int columns,
+                                      int rowsPerBlock) {
+  int column = blockIdx.x * 32 + threadIdx.x;
+  int begin = blockIdx.y * rowsPerBlock;
+  int end = min(rows, begin + rowsPerBlock);
+  float sum = 0.0f;
+  if (column < columns)
+    for (int row = begin + threadIdx.y; row < end; row += 8)
+      sum += in[row * columns + column];
+  sum = reduction::sumOverRows(sum);
+  if (threadIdx.y == 0 && column < columns)
+    partials[blockIdx.y * columns + column] = sum;
+}
+
+// out[b][column] = mean over the sequence. Grid: ceil(columns / 32), batch. Block: 32x8.
+extern "C" __global__ void mean_pool(const float *in, float *out, int sequence, int columns) {
+  int column = blockIdx.x * 32 + threadIdx.x;
+  float sum = 0.0f;
+  if (column < columns)
+    for (int position = threadIdx.y; position < sequence; position += 8)
+      sum += in[(blockIdx.y * sequence + position) * columns + column];
+  sum = reduction::sumOverRows(sum);
+  if (threadIdx.y == 0 && column < columns)
+    out[blockIdx.y * columns + column] = sum / static_cast<float>(sequence);
+}
+
+// *out += the sum of `in`. The order of the additions is that of the atomics, so the last bits
+// differ from run to run: fit for a figure to look at, not for what training depends on.
+// Grid: any. Block: 256.
+extern "C" __global__ void __launch_bounds__(256)
+    accumulate_sum(const float *in, float *out, int count) {
+  __shared__ float scratch[8];
+  float sum = 0.0f;
+  for (int i = blockIdx.x * 256 + threadIdx.x; i < count; i += gridDim.x * 256)
+    sum += in[i];
+  sum = reduction::blockSum<8>(sum, scratch);
+  if (threadIdx.x == 0)
+    atomicAdd(out, sum);
+}
+
+#endif

@@ -1,0 +1,99 @@
+#include "measurement.h"
+
+#include "checks.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace inference_server {
+
+namespace {
+
+/// Requests of this repetition: as even a share of all as there is.
+int requestsIn(const Options &options, int repetition) {
+  return options.requests * (repetition + 1) / options.repetitions -
+         options.requests * repetition / options.repetitions;
+}
+
+/// At the same priority a request waits for whole kernels of training and the queue grows without
+/// end, so there a tenth of the requests has to do.
+std::size_t requestsOf(Mode mode, std::size_t requests) {
+  return mode == Mode::SamePriority ? (requests + 9) / 10 : requests;
+}
+
+/// The small training that the CPU can follow, with sizes that are no multiples of any tile.
+Check checkSmallTraining(const Workload &workload) {
+  MlpShape shape{.batch = 1300, .inputs = 50, .hidden = 100, .classes = 10, .chunk = 100};
+  MlpProblem problem(shape, workload.options.seed);
+  std::vector<std::uint64_t> checkpoints = {5};
+  TrainingAlone alone = runTrainingAlone(workload, problem, 0, checkpoints);
+  return checkTrainingOnCpu(problem, {{"small", alone.results.front()}});
+}
+
+/// Training alone, once a repetition. On a GPU, where the CPU could not follow, it goes on until it
+/// has taken as many steps as each of the runs.
+TrainingAlone trainAlone(const Workload &workload, std::span<const TrainingRun> runs,
+                         double minimumSeconds) {
+  std::vector<std::uint64_t> checkpoints;
+  if (workload.options.onGpu())
+    for (const TrainingRun &run : runs)
+      checkpoints.push_back(run.result.steps);
+  std::sort(checkpoints.begin(), checkpoints.end());
+  checkpoints.erase(std::unique(checkpoints.begin(), checkpoints.end()), checkpoints.end());
+  return runTrainingAlone(workload, workload.problem, minimumSeconds, checkpoints);
+}
+
+} // namespace
+
+Measurement measure(const Workload &workload,
+                    const std::function<void(std::string_view)> &progress) {
+  const Options &options = workload.options;
+  Measurement result;
+  for (Mode mode : options.modes)
+    result.modes.push_back({mode, {}});
+
+  progress("computing the answers on the CPU");
+  EncoderCheck encoderCheck(workload);
+  progress("measuring the capacity");
+  result.service = measureService(workload);
+  Seconds meanGap = result.service / options.load;
+
+  std::vector<TrainingRun> onCpu;
+  for (int repetition = 0; repetition < options.repetitions; ++repetition) {
+    // The same arrivals in all modes, so that a difference is not the arrivals'.
+    std::vector<Arrival> arrivals =
+        poissonArrivals(requestsIn(options, repetition), meanGap, options.inputs,
+                        options.seed + 1000 + static_cast<std::uint64_t>(repetition));
+    std::vector<TrainingRun> runs;
+    for (ModeCells &each : result.modes) {
+      progress(fmt::format("repetition {} of {}: {}", repetition + 1, options.repetitions,
+                           name(each.mode)));
+      Cell cell = runCell(workload, each.mode,
+                          std::span(arrivals).first(requestsOf(each.mode, arrivals.size())));
+      encoderCheck.add(each.mode, cell.served);
+      if (cell.trained)
+        runs.push_back({std::string(name(each.mode)), std::move(*cell.trained)});
+      cell.trained.reset();
+      each.cells.push_back(std::move(cell));
+    }
+    progress(
+        fmt::format("repetition {} of {}: training alone", repetition + 1, options.repetitions));
+    TrainingAlone alone = trainAlone(workload, runs, arrivals.back().at.count() / 4);
+    if (options.onGpu()) {
+      result.checks.push_back(checkTrainingAgainstAlone(runs, alone.results));
+    } else {
+      std::move(runs.begin(), runs.end(), std::back_inserter(onCpu));
+      onCpu.push_back({"training alone", std::move(alone.results.back())});
+    }
+    alone.results.clear();
+    result.trainingAlone.push_back(std::move(alone));
+  }
+
+  progress("checking the results");
+  result.checks.insert(result.checks.begin(), encoderCheck.verdict());
+  result.checks.push_back(options.onGpu() ? checkSmallTraining(workload)
+                                          : checkTrainingOnCpu(workload.problem, onCpu));
+  return result;
+}
+
+} // namespace inference_server

@@ -1,0 +1,87 @@
+// The best-effort work: training of a perceptron with two hidden layers, softmax cross-entropy,
+// plain gradient descent on one batch. No float atomics on its way, so the weights after n steps
+// are the same bits whatever yields.
+#ifndef INFERENCE_SERVER_MLP_H
+#define INFERENCE_SERVER_MLP_H
+
+#include "device.h"
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace inference_server {
+
+struct MlpShape {
+  int batch = 0, inputs = 0, hidden = 0, classes = 0;
+  /// Rows of the batch that one thread block of a weight gradient adds up.
+  int chunk = 64;
+  float rate = 0.1f;
+
+  int splits() const { return (batch + chunk - 1) / chunk; }
+};
+
+/// Where each layer's weights (inputs x outputs) and biases stand in the one array of parameters,
+/// counted in floats; gradients have the same layout.
+struct MlpLayout {
+  struct Layer {
+    std::size_t weight, bias;
+    int inputs, outputs;
+  };
+  explicit MlpLayout(const MlpShape &shape);
+
+  std::array<Layer, 3> layers;
+  std::size_t total = 0;
+};
+
+/// What training starts from. The label of a row is the largest of its first `classes` inputs, so
+/// there is something to learn.
+struct MlpProblem {
+  MlpProblem(const MlpShape &shape, std::uint64_t seed);
+
+  MlpShape shape;
+  std::vector<float> inputs;
+  std::vector<std::int32_t> labels;
+  std::vector<float> parameters;
+};
+
+/// What training has come to.
+struct MlpResult {
+  std::uint64_t steps = 0;
+  std::vector<float> parameters;
+  double meanLoss = 0; ///< in the last step, before its update
+};
+
+/// Training on one stream of the device. Not thread-safe.
+class MlpTrainer {
+public:
+  /// Uploads the problem and waits for that.
+  MlpTrainer(const Session &session, Stream stream, const MlpProblem &problem);
+
+  /// One step, from forward to update. Returns when it is done.
+  void step();
+  std::uint64_t steps() const { return stepsDone; }
+  MlpResult result() const;
+
+private:
+  void forward();
+  void backward();
+  void product(DevicePtr in, const MlpLayout::Layer &layer, DevicePtr out);
+  void weightGradient(DevicePtr in, DevicePtr gradient, const MlpLayout::Layer &layer);
+  void inputGradient(DevicePtr gradient, const MlpLayout::Layer &layer, DevicePtr activation,
+                     DevicePtr out);
+
+  const Session &session;
+  Stream stream;
+  MlpShape shape;
+  MlpLayout layout;
+  DevicePtr inputs, labels, parameters, gradients;
+  std::array<DevicePtr, 3> activations;
+  std::array<DevicePtr, 3> activationGradients;
+  DevicePtr partials, losses, lossSum;
+  std::uint64_t stepsDone = 0;
+};
+
+} // namespace inference_server
+
+#endif

@@ -1,0 +1,53 @@
+// The command line of inference_server.
+#ifndef INFERENCE_SERVER_OPTIONS_H
+#define INFERENCE_SERVER_OPTIONS_H
+
+#include "encoder.h"
+#include "mlp.h"
+
+#include "tally/bundle/verdict.h"
+#include "tally/support/result.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace inference_server {
+
+/// What the server shares the device with, and how. Alone is the plain program: no best-effort
+/// work, the user's kernels, nothing written to the device on top.
+enum class Mode { Alone, AloneFlushed, SamePriority, LowPriority, Tally };
+
+std::string_view name(Mode mode);
+constexpr bool hasTraining(Mode mode) { return mode >= Mode::SamePriority; }
+
+struct Options {
+  std::string device = "emulator";
+  std::string bundle; ///< the program's own when empty
+  int requests = 0;   ///< a cell, over all repetitions
+  int repetitions = 0;
+  int workers = 2;
+  double load = 0.3; ///< fraction of one worker's capacity
+  int inputs = 2;    ///< distinct inputs that requests choose from
+  std::vector<tally::Kind> kinds = {tally::Kind::Persistent, tally::Kind::Guard,
+                                    tally::Kind::Slice};
+  std::vector<Mode> modes; ///< Alone first
+  std::uint64_t seed = 1;
+  std::string csv; ///< a line per cell and repetition; none when empty
+  EncoderShape encoder;
+  MlpShape training;
+
+  bool onGpu() const { return device == "cuda"; }
+};
+
+/// The options, or nothing when --help was asked for; an error names the argument.
+tally::Result<std::optional<Options>> parseOptions(int count, const char *const *arguments);
+
+/// What --help prints.
+std::string helpText();
+
+} // namespace inference_server
+
+#endif

@@ -1,0 +1,71 @@
+// The server: a pool of threads that serves requests arriving as a Poisson process.
+#ifndef INFERENCE_SERVER_SERVER_H
+#define INFERENCE_SERVER_SERVER_H
+
+#include "encoder.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace inference_server {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+/// When a request is meant to arrive, counted from the start of the cell, and what it asks.
+struct Arrival {
+  Seconds at{0};
+  int input = 0;
+};
+
+/// Exponential gaps of the given mean: open loop, arrivals do not wait for answers.
+std::vector<Arrival> poissonArrivals(int count, Seconds meanGap, int inputs, std::uint64_t seed);
+
+/// One served request, in seconds from the start of the cell.
+struct Served {
+  int input = 0;
+  double intended = 0, begin = 0, end = 0;
+  std::vector<float> logits;
+
+  /// From the intended arrival, so time spent waiting for a free worker counts.
+  double latency() const { return end - intended; }
+};
+
+/// Seconds in which at least one request was being served.
+double activeSeconds(std::vector<Served> served);
+
+/// The pool. Workers keep their encoders and streams from one serve() to the next.
+class Server {
+public:
+  /// `spin`: wait for the last moments before an arrival without sleeping (where cores are free).
+  Server(const Session &session, const EncoderShape &shape, std::span<const float> weights,
+         int workers, bool spin);
+
+  /// Serves all arrivals and returns when the last one is answered; in the order of arrival.
+  /// `afterRequest`, if any, runs on the worker's stream outside of what is timed.
+  std::vector<Served> serve(std::span<const Arrival> arrivals,
+                            std::span<const std::vector<std::int32_t>> inputs,
+                            Clock::time_point start,
+                            const std::function<void(Stream)> &afterRequest = {});
+
+private:
+  struct Worker {
+    Stream stream;
+    Encoder encoder;
+  };
+  Served serveOne(Worker &worker, const Arrival &arrival, std::span<const std::int32_t> tokens,
+                  Clock::time_point start);
+  void waitUntil(Clock::time_point time) const;
+
+  const Session &session;
+  EncoderShape shape;
+  bool spin;
+  std::vector<Worker> workers;
+};
+
+} // namespace inference_server
+
+#endif

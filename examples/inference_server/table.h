@@ -1,0 +1,22 @@
+// What is printed of a measurement.
+#ifndef INFERENCE_SERVER_TABLE_H
+#define INFERENCE_SERVER_TABLE_H
+
+#include "measurement.h"
+
+#include <string>
+
+namespace inference_server {
+
+/// The table, whether it counts, and the verdict on the numbers.
+std::string report(const Options &options, const Measurement &measurement);
+
+/// A line for each mode and repetition, with a heading.
+std::string csv(const Measurement &measurement);
+
+/// Whether everything computed was right.
+bool allRight(const Measurement &measurement);
+
+} // namespace inference_server
+
+#endif

@@ -1,0 +1,146 @@
+# What scripts/demo and scripts/test share: installing what is missing, configuring, building.
+# To be sourced by them; not a program of its own.
+set -euo pipefail
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build="$top/build"
+jobs=$(nproc)
+
+say() { printf '== %s\n' "$*" >&2; }
+
+# Runs a command whose output matters only when it fails: quietly "$log" "$@".
+quietly() {
+  local log=$1
+  shift
+  if ! "$@" >"$log" 2>&1 </dev/null; then
+    tail -n 40 "$log" >&2
+    say "failed: $* (all of it in $log)"
+    return 1
+  fi
+}
+
+installed() { [ "$(dpkg-query -W -f='${db:Status-Abbrev}' "$1" 2>/dev/null)" = "ii " ]; }
+
+# The newest LLVM of 22 to 19 that is installed whole, else the newest that apt offers.
+llvm_version() {
+  local version
+  for version in 22 21 20 19; do
+    if installed "llvm-$version-dev" && installed "llvm-$version-tools"; then
+      echo "$version"
+      return
+    fi
+  done
+  for version in 22 21 20 19; do
+    if apt-cache show "llvm-$version-dev" >/dev/null 2>&1; then
+      echo "$version"
+      return
+    fi
+  done
+}
+
+missing_packages() {
+  local package
+  for package in cmake ninja-build g++ python3 libfmt-dev doctest-dev libbenchmark-dev zlib1g-dev \
+    libzstd-dev "$@"; do
+    installed "$package" || printf '%s ' "$package"
+  done
+}
+
+# Runs its arguments as root: directly, by sudo, or not at all, and then says what to run.
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  else
+    sudo "$@"
+  fi
+}
+
+need_root_for() {
+  if [ "$(id -u)" = 0 ]; then
+    return
+  fi
+  # Without a terminal sudo cannot ask for a password.
+  if command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+    return
+  fi
+  say "some packages are missing and this is neither root nor able to use sudo; run this, then try again:"
+  printf '%s\n' "$1" >&2
+  exit 1
+}
+
+install_missing() {
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    say "no apt here: taking what is installed (needed: cmake, ninja, g++, python3, fmt, doctest, benchmark, LLVM 19 to 22)"
+    return
+  fi
+  local version missing log
+  version=$(llvm_version)
+  if [ -z "$version" ] || [ -n "$(missing_packages "llvm-$version-dev" "llvm-$version-tools")" ]; then
+    # A fresh machine has no list of packages, so which LLVM there is shows only after an update.
+    missing=$(missing_packages ${version:+"llvm-$version-dev" "llvm-$version-tools"})
+    [ -n "$version" ] || missing+="llvm-19-dev llvm-19-tools"
+    local line="apt-get update && apt-get install -y --no-install-recommends $missing"
+    [ -n "$version" ] || line+="  # instead of 19, the newest of 22 to 19 that apt then offers"
+    need_root_for "$line"
+    log=$(mktemp)
+    say "looking up packages"
+    quietly "$log" as_root apt-get update
+    version=$(llvm_version)
+    if [ -z "$version" ]; then
+      say "apt offers no LLVM of 22 to 19, which tally-ptxopt is built on"
+      exit 1
+    fi
+    missing=$(missing_packages "llvm-$version-dev" "llvm-$version-tools")
+    say "installing $missing"
+    # shellcheck disable=SC2086
+    quietly "$log" as_root env DEBIAN_FRONTEND=noninteractive \
+      apt-get install -y --no-install-recommends $missing
+    rm -f "$log"
+  fi
+}
+
+# nvcc is optional; where it is not on the PATH it is usually here.
+find_cuda() {
+  if ! command -v nvcc >/dev/null && [ -x /usr/local/cuda/bin/nvcc ]; then
+    PATH="/usr/local/cuda/bin:$PATH"
+    export PATH
+  fi
+}
+
+configure() {
+  mkdir -p "$build"
+  say "configuring"
+  (cd "$top" && quietly "$build/configure.log" cmake --preset release)
+  grep -E '^-- (LLVM|No LLVM|CUDA Toolkit|No CUDA)' "$build/configure.log" >&2 || true
+}
+
+# Ninja's lines as they are on a terminal, where it keeps to one; else one in ten.
+show_progress() {
+  awk '
+    /^\[[0-9]+\/[0-9]+\]/ {
+      split(substr($1, 2), part, /[\/\]]/)
+      tenth = int(part[1] * 10 / part[2])
+      if (tenth != shown || part[1] == part[2]) { printf "   %s of %s\n", part[1], part[2]; fflush() }
+      shown = tenth
+    }' >&2
+}
+
+# build_targets TARGET...: all of them when none is named.
+build_targets() {
+  local log="$build/build.log" arguments=()
+  [ $# -gt 0 ] && arguments=(--target "$@")
+  say "building"
+  if ! NINJA_STATUS='[%f/%t] ' cmake --build "$build" -j "$jobs" "${arguments[@]}" 2>&1 </dev/null |
+    tee "$log" | show_progress; then
+    grep -vE '^\[[0-9]+/[0-9]+\]' "$log" | tail -n 60 >&2
+    say "the build failed (all of it in $log)"
+    exit 1
+  fi
+}
+
+prepare() {
+  install_missing
+  find_cuda
+  configure
+  build_targets "$@"
+}
