@@ -69,7 +69,7 @@ std::vector<YieldPlan> slicePlans(const YieldMode &mode, const PlanShape &shape)
   return plans;
 }
 
-void appendEvery(std::vector<YieldPlan> &plans, const PlanShape &shape) {
+void appendEvery(std::vector<YieldPlan> &plans, Kind kind, const PlanShape &shape) {
   YieldPlan plain = quietPlan(shape);
   for (std::uint64_t k = 0; k < shape.polls; ++k) {
     plans.push_back(plain);
@@ -83,6 +83,10 @@ void appendEvery(std::vector<YieldPlan> &plans, const PlanShape &shape) {
     plans.back().request = RequestKind::RaisedAndWithdrawn;
     plans.back().poll = k;
     plans.back().schedule.seed = k + 1;
+    if (kind == Kind::Persistent && plain.workers > 1) {
+      plans.push_back(plans.back());
+      plans.back().workers = 1;
+    }
   }
   for (std::uint64_t k : {std::uint64_t{0}, shape.polls / 2, neverPolled}) {
     plans.push_back(plain);
@@ -140,7 +144,7 @@ std::vector<YieldPlan> plansFor(Kind kind, const YieldMode &mode, const PlanShap
     plans.back().request = RequestKind::At;
     plans.back().poll = mode.value;
   } else if (mode.choice == Choice::Every && shape.isMicroscope)
-    appendEvery(plans, shape);
+    appendEvery(plans, kind, shape);
   else if (!shape.isMicroscope) {
     plans.push_back(quietPlan(shape));
     plans.back().request = RequestKind::Early;

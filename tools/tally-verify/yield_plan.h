@@ -10,7 +10,8 @@
 //    is denied every poll (and must lose nothing) and one that is let pass its first poll and
 //    denied all others. So each second launch runs one block and the run ends.
 //  - RaisedAndWithdrawn(k), for each k: raised at poll k, withdrawn at poll k + 1, while the launch
-//    is still running. A random schedule, another for each k.
+//    is still running. A random schedule, another for each k. For persistent once more with a
+//    single worker: of several, those that do not see so short a request finish the grid.
 //  - Random(seed), 20 times: at each poll the request is raised or withdrawn with a probability
 //    drawn from the seed, under a random schedule of warps and blocks. Every third launch is let
 //    pass its first poll, so that the run ends.

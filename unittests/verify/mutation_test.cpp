@@ -38,7 +38,7 @@ const Subject flat{
 
 /// A bug: `from` becomes `to` in the entries of `kind`, at every place, at least once.
 struct Mutation {
-  const char *name;
+  std::string name;
   Kind kind;
   const Subject &subject;
   std::string from, to;
@@ -137,7 +137,7 @@ TEST_CASE("every planted bug is found") {
     REQUIRE(variants != std::string::npos);
     REQUIRE(replaceAll(text, variants, mutation.from, mutation.to) > 0);
     KindReport report = verifyKind(bundle, mutation.subject, mutation.kind);
+    CAPTURE(report.message);
     CHECK(report.outcome == Outcome::Wrong);
-    MESSAGE(mutation.name, ": ", report.message);
   }
 }
