@@ -21,6 +21,7 @@ public:
 
 private:
   void runUserKernels();
+  std::optional<KindReport> refusal(Kind kind) const;
   KindReport verifyKind(Kind kind);
   bool runPlan(KindReport &report, const YieldPlan &plan);
   Comparison comparisonFor(ElementType type) const;
@@ -100,13 +101,14 @@ bool Verifier::runPlan(KindReport &kindReport, const YieldPlan &plan) {
   return true;
 }
 
-KindReport Verifier::verifyKind(Kind kind) {
-  KindReport kindReport;
-  kindReport.kind = kind;
+/// The report of a kind that some kernel of the workload does not have.
+std::optional<KindReport> Verifier::refusal(Kind kind) const {
   for (const KernelLaunch &launch : workload.launches) {
     const Verdict *verdict = launch.kernel->verdict(kind);
     if (verdict && verdict->status == Status::Emitted)
       continue;
+    KindReport kindReport;
+    kindReport.kind = kind;
     kindReport.outcome =
         verdict && verdict->status == Status::Failed ? Outcome::Failed : Outcome::Refused;
     kindReport.message =
@@ -114,6 +116,14 @@ KindReport Verifier::verifyKind(Kind kind) {
                 : "the bundle holds no verdict";
     return kindReport;
   }
+  return std::nullopt;
+}
+
+KindReport Verifier::verifyKind(Kind kind) {
+  if (auto refused = refusal(kind))
+    return *refused;
+  KindReport kindReport;
+  kindReport.kind = kind;
   if (!runPlan(kindReport, quietPlan(shape)))
     return kindReport;
   PlanShape planShape = shape;
@@ -133,7 +143,11 @@ VerifyReport Verifier::run() {
   }
   shape.wave = waveOf(workload.launches.front().shape.grid.count());
   shape.isMicroscope = target.isMicroscope();
-  runUserKernels();
+  // Without a variant there is nothing to compare with, and the kernel may be one that this target
+  // cannot run at all, such as one that waits for its whole grid.
+  bool hasVariant = std::ranges::any_of(options.kinds, [&](Kind kind) { return !refusal(kind); });
+  if (hasVariant)
+    runUserKernels();
   if (report.userTrouble)
     return report;
   for (Kind kind : options.kinds)
@@ -189,7 +203,9 @@ std::string toText(const VerifyReport &report, const Workload &workload,
     fmt::format_to(out, "{} user's kernel: WRONG: {}\n", names, *report.userTrouble);
     return text;
   }
-  if (report.bitwiseStable)
+  if (report.userRuns == 0)
+    fmt::format_to(out, "{} user's kernel: not run, as there is no variant of it\n", names);
+  else if (report.bitwiseStable)
     fmt::format_to(out, "{} user's kernel: {} runs, bitwise stable, compared exactly\n", names,
                    report.userRuns);
   else

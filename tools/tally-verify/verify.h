@@ -36,7 +36,7 @@ struct KindReport {
 
 struct VerifyReport {
   bool bitwiseStable = false; ///< every kernel of the workload is
-  std::uint64_t userRuns = 0;
+  std::uint64_t userRuns = 0; ///< 0 where no kind asked for has a variant
   /// A user's kernel that faulted, or that is called stable and gave other bits under another
   /// schedule. Nothing is known of its variants then, and `kinds` is empty.
   std::optional<std::string> userTrouble;
