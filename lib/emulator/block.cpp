@@ -44,7 +44,7 @@ void fillLaunchRows(Warp &warp, const Launch &launch, std::uint32_t warps,
   fillRow(warp, WarpId, warp.index);
   fillRow(warp, NwarpId, warps);
   fillRow(warp, SmId, 0u);
-  fillRow(warp, NsmId, 1u);
+  fillRow(warp, NsmId, launch.environment.virtualSmCount);
   fillRow(warp, DynamicSharedSize, shape.dynamicSharedBytes);
   fillRow(warp, TotalSharedSize, sharedBytes);
   fillRow(warp, DynamicSharedBase, dynamicBase);

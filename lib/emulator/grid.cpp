@@ -59,13 +59,14 @@ bool GridExecution::hasBlock() const {
          state->next.load(std::memory_order_relaxed) < state->total;
 }
 
-bool GridExecution::runBlock() {
+bool GridExecution::runBlock(std::uint32_t virtualSm) {
   if (!hasBlock())
     return false;
   std::uint64_t id = state->next.fetch_add(1, std::memory_order_relaxed);
   if (id >= state->total)
     return false;
   std::unique_ptr<Block> block = state->takeBlock();
+  block->virtualSm = virtualSm;
   block->reset(id);
   Chooser plain(0);
   std::uint64_t limit = state->machine->stepLimit.load(std::memory_order_relaxed);

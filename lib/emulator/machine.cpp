@@ -16,6 +16,7 @@ Environment Machine::State::environment() {
   result.watchedWord = &watchedWord;
   result.watchedRead = [](void *context) { static_cast<State *>(context)->watchedRead(); };
   result.watchContext = this;
+  result.virtualSmCount = virtualSmCount.load(std::memory_order_relaxed);
   return result;
 }
 
@@ -100,6 +101,10 @@ std::uint64_t Machine::executedThreadInstructions() const {
 
 void Machine::setStepLimit(std::uint64_t warpInstructions) {
   state->stepLimit.store(warpInstructions, std::memory_order_relaxed);
+}
+
+void Machine::setVirtualSmCount(std::uint32_t count) {
+  state->virtualSmCount.store(count, std::memory_order_relaxed);
 }
 
 namespace {

@@ -19,6 +19,7 @@ struct Machine::State {
   std::uint64_t reads = 0;
   std::atomic<std::uint64_t> executed{0};
   std::atomic<std::uint64_t> stepLimit{defaultStepLimit};
+  std::atomic<std::uint32_t> virtualSmCount{1};
 
   Environment environment();
   void watchedRead();

@@ -130,6 +130,7 @@ struct Environment {
   std::atomic<std::uint64_t> *watchedWord = nullptr; ///< device address; 0: none
   void (*watchedRead)(void *context) = nullptr;
   void *watchContext = nullptr;
+  std::uint32_t virtualSmCount = 1;
 };
 
 /// One launch: what all its blocks share.
