@@ -143,7 +143,7 @@ const std::vector<Row> &rows() {
        integer([](Options &o) -> int & { return o.encoder.width; }, 1, 8192)},
       {"heads", "N", "encoder: attention heads, of at most 64 columns each (4; cuda 8)",
        integer([](Options &o) -> int & { return o.encoder.heads; }, 1, 128)},
-      {"sequence", "N", "encoder: positions (256)",
+      {"sequence", "N", "encoder: positions (32; cuda 256)",
        integer([](Options &o) -> int & { return o.encoder.sequence; }, 1, 512)},
       {"batch", "N", "encoder: sequences in a request (2; cuda 4)",
        integer([](Options &o) -> int & { return o.encoder.batch; }, 1, 1024)},
