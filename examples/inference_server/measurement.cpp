@@ -55,8 +55,8 @@ Measurement measure(const Workload &workload,
   progress("computing the answers on the CPU");
   EncoderCheck encoderCheck(workload);
   progress("measuring the capacity");
-  result.service = measureService(workload);
-  Seconds meanGap = result.service / options.load;
+  result.capacity = measureCapacity(workload);
+  Seconds meanGap = result.capacity.service / options.load;
 
   std::vector<TrainingRun> onCpu;
   for (int repetition = 0; repetition < options.repetitions; ++repetition) {
