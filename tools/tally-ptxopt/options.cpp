@@ -130,11 +130,18 @@ Result<Options> collect() {
   if (!archs)
     return archs.error();
   options.architectures = *archs;
-  options.assemble = !noAssemble;
   auto ptxas = findPtxas();
   if (!ptxas)
     return ptxas.error();
   options.ptxas = *ptxas;
+  // PTX is assembled only to fill the report, and only when asked for.
+  options.assemble = !noAssemble && (options.emit == Emit::Bundle || !archs->empty());
+  if (options.assemble && options.ptxas.empty()) {
+    if (!archs->empty() || !cudaPath.empty())
+      return Error{"there is no ptxas in --cuda-path or PATH; see --no-assemble"};
+    llvm::errs() << "tally-ptxopt: no ptxas found: bundles carry PTX alone\n";
+    options.assemble = false;
+  }
   if (!report.empty() && report != "text" && report != "json")
     return Error{"--report: '" + report + "' is neither text nor json"};
   options.report = report.empty()     ? ReportFormat::None
@@ -146,6 +153,13 @@ Result<Options> collect() {
   options.listPasses = listPasses;
   if (options.inputs.empty() && !options.listPasses)
     return Error{"no input; see --help"};
+  bool reportToOutput = options.report != ReportFormat::None &&
+                        (options.reportFile.empty() || options.reportFile == "-");
+  bool writesToOutput =
+      options.output == "-" ||
+      (options.output.empty() && options.inputs.size() == 1 && options.inputs.front() == "-");
+  if (reportToOutput && writesToOutput)
+    return Error{"report and output would both go to standard output; see --report-file"};
   return options;
 }
 

@@ -21,9 +21,9 @@ struct Options {
   ptx::KindSet kinds = ptx::everyKind;
   std::function<bool(std::string_view)> selects; ///< empty selects all kernels
   Emit emit = Emit::Bundle;
-  std::vector<std::uint32_t> architectures; ///< 90 for sm_90; empty: see assemble.h
-  bool assemble = true;
-  std::string ptxas; ///< path; empty when there is none
+  std::vector<std::uint32_t> architectures; ///< 90 for sm_90; empty: sm_90 or the target
+  bool assemble = true;                     ///< for --arch or the bundle; only with a ptxas
+  std::string ptxas;                        ///< path; empty when there is none
   ReportFormat report = ReportFormat::None;
   std::string reportFile; ///< empty or "-": standard output
   bool strict = false, verifyEach = false, listPasses = false;

@@ -54,6 +54,8 @@ TEST_CASE("wrong statements") {
             "a function with more than 4194304 registers", "%b");
   checkBody(".reg .b33 %q;", "no type, vector size or attribute has this name", ".b33");
   checkBody(".reg .b32 %q[3];", "expected ';' after the declaration", "[");
+  checkBody(std::string(255, '{'), "scopes are nested too deeply", "{");
+  checkBody("op " + std::string(66, '[') + ";", "operands are nested too deeply", "[");
   checkBody(".loc 1 2;", "expected file, line and column", ";");
 }
 
@@ -69,6 +71,8 @@ TEST_CASE("wrong modules") {
   checkModule(".global .b32 x[4611686018427387904][16];", "this array is larger than any memory",
               "x");
   checkModule(".global .b32 x[0][4611686018427387904][16];", "this array is larger than any memory",
+              "x");
+  checkModule(".global .b8 x[3][2305843009213693952];", "this array is larger than any memory",
               "x");
   checkModule(".global .shared .b32 x;", "a second state space in one declaration", ".shared");
   checkModule(".global .b32 .f32 x;", "a second type in one declaration", ".f32");

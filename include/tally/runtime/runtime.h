@@ -34,6 +34,12 @@ enum class Class : std::uint8_t { High, BestEffort };
 class Arguments {
 public:
   template <class... T> explicit Arguments(const T &...values) { (append(values), ...); }
+  /// Arguments that are packed already.
+  static Arguments fromBytes(std::span<const std::byte> bytes) {
+    Arguments arguments;
+    arguments.packed.assign(bytes.begin(), bytes.end());
+    return arguments;
+  }
   std::span<const std::byte> bytes() const { return packed; }
 
 private:

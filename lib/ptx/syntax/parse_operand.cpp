@@ -27,10 +27,8 @@ bool Parser::parseGuard(Statement &statement) {
   predicate.negated = accept('!');
   if (tok.kind != TokenKind::Identifier)
     return failAtToken("a predicate register");
-  const bool negated = predicate.negated;
   if (!parseName(predicate))
     return false;
-  predicate.negated = negated;
   predicate.text = textFrom(begin);
   if (predicate.kind != OperandKind::Register)
     return fail("no register of this name is declared here", predicate.symbol);

@@ -1,6 +1,7 @@
 #include "tally/ptx/transforms/rewriter.h"
 
 #include "tally/ptx/analysis/kernel_analysis.h"
+#include "tally/ptx/syntax/printer.h"
 #include "tally/ptx/transforms/pass.h"
 
 #include <fmt/format.h>
@@ -27,7 +28,7 @@ const Finding *clash(const Module &module, std::string_view kernel, Kind kind, F
   return nullptr;
 }
 
-bundle::Kernel describe(const Function &function, const KernelAnalysis &analysis) {
+bundle::Kernel layoutOf(const Function &function, const KernelAnalysis &analysis) {
   bundle::Kernel kernel;
   kernel.name = function.name;
   for (const Variable &parameter : function.parameters)
@@ -44,13 +45,10 @@ RewrittenKernel rewriteKernel(ModuleFacts &facts, const Function &function, Kind
   KernelAnalysis analysis = analyzeKernel(facts, function, kinds);
   RewrittenKernel result;
   result.function = &function;
-  result.description = describe(function, analysis);
+  result.layout = layoutOf(function, analysis);
   for (const PassFacts &pass : allPasses()) {
-    if (!(kinds & setOf(pass.kind))) {
-      result.description.verdicts.push_back(
-          {pass.kind, Status::Refused, "not-requested", "this kind was not asked for", 0});
+    if (!(kinds & setOf(pass.kind)))
       continue;
-    }
     Variant variant;
     Finding storage;
     const Finding *finding = analysis.refusal(pass.kind);
@@ -62,7 +60,6 @@ RewrittenKernel rewriteKernel(ModuleFacts &facts, const Function &function, Kind
       variant.verdict = {pass.kind, Status::Emitted, {}, {}, 0};
       variant.entries = pass.create()->run({module, function, analysis});
     }
-    result.description.verdicts.push_back(variant.verdict);
     result.variants.push_back(std::move(variant));
   }
   return result;
@@ -77,15 +74,25 @@ std::vector<RewrittenKernel> rewrite(const Module &module, const RewriteOptions 
     const Function *function = item.function.get();
     if (!function || !function->isEntry || !function->hasBody)
       continue;
-    if (options.selects && !options.selects(function->name))
-      continue;
-    kernels.push_back(rewriteKernel(facts, *function, options.kinds));
+    bool selected = !options.selects || options.selects(function->name);
+    kernels.push_back(rewriteKernel(facts, *function, selected ? options.kinds : KindSet{0}));
+    kernels.back().selected = selected;
   }
   return kernels;
 }
 
+bundle::Kernel describe(const RewrittenKernel &kernel) {
+  bundle::Kernel result = kernel.layout;
+  for (Kind kind : allKinds)
+    result.verdicts.push_back(
+        {kind, Status::Refused, "not-requested", "this kind was not asked for", 0});
+  for (const Variant &variant : kernel.variants)
+    result.verdicts[static_cast<std::size_t>(variant.verdict.kind)] = variant.verdict;
+  return result;
+}
+
 std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels) {
-  std::string text(module.source());
+  std::string text = print(module);
   for (const RewrittenKernel &kernel : kernels)
     for (const Variant &variant : kernel.variants)
       for (const std::string &entry : variant.entries) {

@@ -22,19 +22,24 @@ struct Variant {
 /// What became of one kernel.
 struct RewrittenKernel {
   const Function *function = nullptr;
-  bundle::Kernel description; ///< verdicts of every kind; "not-requested" for those not asked for
+  bool selected = true;          ///< by RewriteOptions::selects
+  bundle::Kernel layout;         ///< without verdicts: see describe()
   std::vector<Variant> variants; ///< of the kinds asked for, in the order of allKinds
 };
 
 struct RewriteOptions {
   KindSet kinds = everyKind;
-  /// Which kernels; all when empty. The others are left out of the result.
+  /// Which kernels; all when empty. The others get no variants.
   std::function<bool(std::string_view)> selects;
 };
 
 /// Analyses and rewrites the module's entries that have bodies, in source order. `module` must
 /// outlive the result. Thread-safe for distinct modules.
 std::vector<RewrittenKernel> rewrite(const Module &module, const RewriteOptions &options);
+
+/// The kernel as a bundle holds it: a verdict of every kind, "not-requested" for those not asked
+/// for.
+bundle::Kernel describe(const RewrittenKernel &kernel);
 
 /// The module's own text, byte for byte, and after it the entries of all emitted variants.
 std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels);

@@ -1,0 +1,212 @@
+// The C interface over the C++ one.
+#include "tally/runtime/tally.h"
+
+#include "tally/runtime/runtime.h"
+
+#include <algorithm>
+#include <new>
+
+using namespace tally;
+using namespace tally::runtime;
+
+struct tally_runtime {
+  std::unique_ptr<Runtime> runtime;
+};
+
+namespace {
+
+thread_local std::string lastError;
+
+tally_status fail(tally_status status, const char *message) {
+  try {
+    lastError = message;
+  } catch (const std::bad_alloc &) {
+    lastError.clear();
+  }
+  return status;
+}
+
+/// Runs `call`, which gives a Result, and stores its value by `store`.
+template <class Call, class Store> tally_status give(const Call &call, const Store &store) {
+  try {
+    auto result = call();
+    if (!result)
+      return fail(TALLY_ERROR, result.error().message.c_str());
+    store(std::move(*result));
+    return TALLY_OK;
+  } catch (const std::bad_alloc &) {
+    return fail(TALLY_OUT_OF_MEMORY, "out of memory");
+  }
+}
+
+template <class Call> tally_status perform(const Call &call) {
+  try {
+    Result<void> result = call();
+    return result ? TALLY_OK : fail(TALLY_ERROR, result.error().message.c_str());
+  } catch (const std::bad_alloc &) {
+    return fail(TALLY_OUT_OF_MEMORY, "out of memory");
+  }
+}
+
+tally_status invalid(const char *call) {
+  try {
+    return fail(TALLY_INVALID,
+                (std::string(call) + ": a null pointer or a value out of range").c_str());
+  } catch (const std::bad_alloc &) {
+    return fail(TALLY_INVALID, "");
+  }
+}
+
+RuntimeOptions optionsFrom(const tally_options *given) {
+  RuntimeOptions options;
+  if (!given)
+    return options;
+  if (given->device)
+    options.device = given->device;
+  options.sharing = static_cast<Sharing>(given->sharing);
+  options.policy.hysteresis = std::chrono::nanoseconds(given->hysteresis_nanoseconds);
+  if (given->emulator_sms != 0)
+    options.emulator.smCount = given->emulator_sms;
+  if (given->emulator_resident_per_sm != 0)
+    options.emulator.residentBlocksPerSm = given->emulator_resident_per_sm;
+  return options;
+}
+
+Dim3 extent(tally_dim3 given) { return {given.x, given.y, given.z}; }
+
+} // namespace
+
+const char *tally_last_error(void) { return lastError.c_str(); }
+
+tally_status tally_open(const tally_options *options, tally_runtime **runtime) {
+  if (!runtime || (options && (options->sharing < TALLY_SHARING_TALLY ||
+                               options->sharing > TALLY_SHARING_SAME_PRIORITY)))
+    return invalid("tally_open");
+  return give(
+      [&] { return Runtime::open(optionsFrom(options)); },
+      [&](std::unique_ptr<Runtime> opened) { *runtime = new tally_runtime{std::move(opened)}; });
+}
+
+void tally_close(tally_runtime *runtime) { delete runtime; }
+
+tally_status tally_load(tally_runtime *runtime, const char *path, tally_module *module) {
+  if (!runtime || !path || !module)
+    return invalid("tally_load");
+  return give([&] { return runtime->runtime->load(std::string(path)); },
+              [&](LoadedModule loaded) { *module = static_cast<tally_module>(loaded); });
+}
+
+tally_status tally_find_kernel(tally_runtime *runtime, tally_module module, const char *name,
+                               tally_kernel *kernel) {
+  if (!runtime || !name || !kernel)
+    return invalid("tally_find_kernel");
+  return give([&] { return runtime->runtime->kernel(LoadedModule{module}, name); },
+              [&](Kernel found) { *kernel = static_cast<tally_kernel>(found); });
+}
+
+tally_status tally_allocate(tally_runtime *runtime, size_t bytes, tally_device_pointer *pointer) {
+  if (!runtime || !pointer)
+    return invalid("tally_allocate");
+  return give([&] { return runtime->runtime->allocate(bytes); },
+              [&](DevicePtr allocated) { *pointer = allocated; });
+}
+
+tally_status tally_free(tally_runtime *runtime, tally_device_pointer pointer) {
+  if (!runtime)
+    return invalid("tally_free");
+  return perform([&] { return runtime->runtime->free(pointer); });
+}
+
+tally_status tally_create_stream(tally_runtime *runtime, tally_class stream_class,
+                                 tally_stream *stream) {
+  if (!runtime || !stream || stream_class < TALLY_CLASS_HIGH ||
+      stream_class > TALLY_CLASS_BEST_EFFORT)
+    return invalid("tally_create_stream");
+  Class wanted = stream_class == TALLY_CLASS_HIGH ? Class::High : Class::BestEffort;
+  return give([&] { return runtime->runtime->createStream(wanted); },
+              [&](Stream created) { *stream = static_cast<tally_stream>(created); });
+}
+
+tally_status tally_copy_to_device(tally_runtime *runtime, tally_stream stream,
+                                  tally_device_pointer to, const void *from, size_t bytes) {
+  if (!runtime || (!from && bytes != 0))
+    return invalid("tally_copy_to_device");
+  return perform([&] {
+    return runtime->runtime->copyToDevice(Stream{stream}, to,
+                                          {static_cast<const std::byte *>(from), bytes});
+  });
+}
+
+tally_status tally_copy_to_host(tally_runtime *runtime, tally_stream stream, void *to,
+                                tally_device_pointer from, size_t bytes) {
+  if (!runtime || (!to && bytes != 0))
+    return invalid("tally_copy_to_host");
+  return perform([&] {
+    return runtime->runtime->copyToHost(Stream{stream}, {static_cast<std::byte *>(to), bytes},
+                                        from);
+  });
+}
+
+tally_status tally_fill(tally_runtime *runtime, tally_stream stream, tally_device_pointer to,
+                        uint8_t value, size_t bytes) {
+  if (!runtime)
+    return invalid("tally_fill");
+  return perform(
+      [&] { return runtime->runtime->fill(Stream{stream}, to, std::byte{value}, bytes); });
+}
+
+tally_status tally_launch(tally_runtime *runtime, tally_stream stream, tally_kernel kernel,
+                          tally_dim3 grid, tally_dim3 block, uint32_t dynamic_shared_bytes,
+                          const void *arguments, size_t argument_bytes) {
+  if (!runtime || (!arguments && argument_bytes != 0))
+    return invalid("tally_launch");
+  return perform([&] {
+    return runtime->runtime->launch(
+        Stream{stream}, Kernel{kernel}, {extent(grid), extent(block), dynamic_shared_bytes},
+        Arguments::fromBytes({static_cast<const std::byte *>(arguments), argument_bytes}));
+  });
+}
+
+tally_status tally_synchronize(tally_runtime *runtime, tally_stream stream) {
+  if (!runtime)
+    return invalid("tally_synchronize");
+  return perform([&] { return runtime->runtime->synchronize(Stream{stream}); });
+}
+
+tally_status tally_begin_request(tally_runtime *runtime) {
+  if (!runtime)
+    return invalid("tally_begin_request");
+  return perform([&] { return runtime->runtime->beginRequest(); });
+}
+
+tally_status tally_end_request(tally_runtime *runtime) {
+  if (!runtime)
+    return invalid("tally_end_request");
+  return perform([&] { return runtime->runtime->endRequest(); });
+}
+
+tally_status tally_get_statistics(tally_runtime *runtime, tally_statistics *statistics) {
+  if (!runtime || !statistics)
+    return invalid("tally_get_statistics");
+  return give([&] { return Result<Statistics>(runtime->runtime->statistics()); },
+              [&](const Statistics &now) {
+                *statistics = {now.highPriorityLaunches,
+                               now.bestEffortLaunches,
+                               now.physicalLaunches,
+                               now.requestsToYield,
+                               now.yields,
+                               now.turnaroundNanoseconds.size()};
+              });
+}
+
+tally_status tally_turnarounds(tally_runtime *runtime, uint64_t *nanoseconds, size_t capacity,
+                               size_t *count) {
+  if (!runtime || !count || (!nanoseconds && capacity != 0))
+    return invalid("tally_turnarounds");
+  return give([&] { return Result<Statistics>(runtime->runtime->statistics()); },
+              [&](const Statistics &now) {
+                const auto &all = now.turnaroundNanoseconds;
+                *count = std::min(capacity, all.size());
+                std::copy(all.end() - static_cast<std::ptrdiff_t>(*count), all.end(), nanoseconds);
+              });
+}

@@ -1,0 +1,121 @@
+#include "assemble.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <array>
+
+namespace tally::ptxopt {
+namespace {
+
+/// A file of its own in the system's directory for them, removed at the end.
+class ScratchFile {
+public:
+  explicit ScratchFile(const char *extension) : remover() {
+    error = llvm::sys::fs::createTemporaryFile("tally", extension, path);
+    if (!error)
+      remover.setFile(path);
+  }
+  llvm::SmallString<128> path;
+  std::error_code error;
+
+private:
+  llvm::FileRemover remover;
+};
+
+std::string readAll(llvm::StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNull=*/false);
+  return buffer ? (*buffer)->getBuffer().str() : std::string();
+}
+
+/// The first line of ptxas's output that says error or fatal, without the scratch file's name.
+std::string firstComplaint(llvm::StringRef output) {
+  while (!output.empty()) {
+    auto [line, rest] = output.split('\n');
+    output = rest;
+    if (line.contains("error") || line.contains("fatal"))
+      return line.contains("; ") ? line.split("; ").second.trim().str() : line.trim().str();
+  }
+  return "ptxas failed without a message";
+}
+
+/// The unsigned number that stands before `word` in `line`, or 0.
+std::uint32_t numberBefore(llvm::StringRef line, llvm::StringRef word) {
+  std::size_t at = line.find(word);
+  if (at == llvm::StringRef::npos)
+    return 0;
+  llvm::StringRef head = line.take_front(at).rtrim();
+  llvm::StringRef digits = head.take_back(head.size() - (head.find_last_not_of("0123456789") + 1));
+  std::uint32_t number = 0;
+  return digits.getAsInteger(10, number) ? 0 : number;
+}
+
+} // namespace
+
+std::map<std::string, EntryUsage, std::less<>> parseUsage(std::string_view output) {
+  std::map<std::string, EntryUsage, std::less<>> entries;
+  EntryUsage *current = nullptr;
+  llvm::StringRef rest(output);
+  while (!rest.empty()) {
+    auto [line, after] = rest.split('\n');
+    rest = after;
+    if (line.contains("Compiling entry function '")) {
+      current = &entries[line.split('\'').second.split('\'').first.str()];
+    } else if (line.contains("Function properties for ")) {
+      // Callees follow with their own spills; only the entry's are its own.
+      llvm::StringRef name = line.split("Function properties for ").second.trim();
+      auto found = entries.find(name);
+      if (found != entries.end())
+        current = &found->second;
+    } else if (current && line.contains("bytes spill stores")) {
+      current->spillBytes +=
+          numberBefore(line, " bytes spill stores") + numberBefore(line, " bytes spill loads");
+    } else if (current && line.contains("Used ") && line.contains(" registers")) {
+      current->registers = numberBefore(line, " registers");
+      current->sharedBytes = numberBefore(line, " bytes smem");
+    }
+  }
+  return entries;
+}
+
+Result<Assembled> assemble(const std::string &ptxas, std::string_view ptx, const std::string &arch,
+                           bool debug) {
+  ScratchFile input("ptx"), output("cubin"), messages("txt");
+  for (const ScratchFile *file : {&input, &output, &messages})
+    if (file->error)
+      return Error{"no temporary file: " + file->error.message()};
+  {
+    std::error_code error;
+    llvm::raw_fd_ostream stream(input.path, error);
+    if (!error)
+      stream << llvm::StringRef(ptx);
+    stream.flush();
+    if (error || stream.has_error()) {
+      Error failure{std::string(input.path) + ": cannot be written"};
+      stream.clear_error();
+      return failure;
+    }
+  }
+  std::string archOption = "-arch=" + arch;
+  llvm::SmallVector<llvm::StringRef, 8> arguments = {ptxas,      "-v", archOption,
+                                                     input.path, "-o", output.path};
+  if (debug)
+    arguments.push_back("-g");
+  std::array<std::optional<llvm::StringRef>, 3> redirects = {
+      llvm::StringRef(""), messages.path.str(), messages.path.str()};
+  std::string why;
+  int status = llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt, redirects, 0, 0, &why);
+  if (status < 0)
+    return Error{ptxas + ": " + why};
+  std::string text = readAll(messages.path);
+  if (status != 0)
+    return Error{firstComplaint(text)};
+  return Assembled{readAll(output.path), parseUsage(text)};
+}
+
+} // namespace tally::ptxopt

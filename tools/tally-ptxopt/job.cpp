@@ -1,0 +1,213 @@
+#include "job.h"
+
+#include "files.h"
+
+#include "tally/bundle/bundle_writer.h"
+#include "tally/ptx/syntax/parser.h"
+
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ThreadPool.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace tally::ptxopt {
+namespace {
+
+/// `file:line:col: error: sentence`, the line and a caret.
+std::string render(const std::string &input, const std::string &source,
+                   const ptx::Diagnostic &diagnostic) {
+  llvm::SourceMgr manager;
+  std::string name = input == "-" ? "<stdin>" : input;
+  unsigned id =
+      manager.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(source, name), llvm::SMLoc());
+  const char *start = manager.getMemoryBuffer(id)->getBufferStart();
+  std::size_t offset = std::min(diagnostic.offset, source.size());
+  std::size_t end = std::min(offset + diagnostic.length, source.size());
+  auto at = [&](std::size_t position) { return llvm::SMLoc::getFromPointer(start + position); };
+  llvm::SmallVector<llvm::SMRange, 1> ranges;
+  if (end > offset)
+    ranges.push_back({at(offset), at(end)});
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  manager.PrintMessage(stream, at(offset), llvm::SourceMgr::DK_Error, diagnostic.message, ranges,
+                       {}, /*ShowColors=*/false);
+  return text;
+}
+
+/// One emitted variant.
+struct Unit {
+  ptx::RewrittenKernel *kernel;
+  ptx::Variant *variant;
+};
+
+std::vector<Unit> emittedUnits(Job &job) {
+  std::vector<Unit> units;
+  for (ptx::RewrittenKernel &kernel : job.kernels)
+    for (ptx::Variant &variant : kernel.variants)
+      if (variant.verdict.status == Status::Emitted)
+        units.push_back({&kernel, &variant});
+  return units;
+}
+
+/// One job for one architecture. Only reads the job.
+class Assembly {
+public:
+  Assembly(const Options &options, Job &job, std::uint32_t arch)
+      : job(job), arch(arch), ptxas(options.ptxas), name("sm_" + std::to_string(arch)) {
+    std::string_view target = job.module.target();
+    // Code for sm_90a runs on nothing else, and must be assembled as such.
+    if (arch == job.module.targetArch() && !target.empty() && target.back() >= 'a')
+      name = target;
+    for (const ptx::Item &item : job.module.items())
+      debug |=
+          item.kind == ptx::ItemKind::Target && item.text.find("debug") != std::string_view::npos;
+  }
+
+  void run() {
+    std::vector<Unit> units = emittedUnits(job);
+    auto whole = assemble(ptxas, textOf(units), name, debug);
+    if (whole) {
+      result = std::move(*whole);
+      return;
+    }
+    auto alone = assemble(ptxas, job.module.source(), name, debug);
+    if (!alone)
+      error = Error{job.input + ": ptxas for " + name + ": " + alone.error().message};
+    else
+      bisect(units, whole.error().message);
+  }
+
+  Job &job;
+  std::uint32_t arch;
+  std::optional<Assembled> result;
+  std::optional<Error> error;                         ///< the module itself
+  std::vector<std::pair<Unit, std::string>> failures; ///< variants that ptxas rejects, and why
+
+private:
+  std::string textOf(const std::vector<Unit> &units) const {
+    std::string text(job.module.source());
+    for (const Unit &unit : units)
+      for (const std::string &entry : unit.variant->entries)
+        text += "\n" + entry + "\n";
+    return text;
+  }
+
+  /// `units` together are rejected with `message`: finds which of them are.
+  void bisect(const std::vector<Unit> &units, const std::string &message) {
+    if (units.size() == 1) {
+      failures.emplace_back(units.front(), message);
+      return;
+    }
+    auto middle = units.begin() + static_cast<std::ptrdiff_t>(units.size() / 2);
+    for (const std::vector<Unit> &half :
+         {std::vector<Unit>(units.begin(), middle), std::vector<Unit>(middle, units.end())})
+      if (auto part = assemble(ptxas, textOf(half), name, debug); !part)
+        bisect(half, part.error().message);
+  }
+
+  const std::string &ptxas;
+  std::string name;
+  bool debug = false;
+};
+
+std::vector<std::uint32_t> architecturesOf(const Options &options, const Job &job) {
+  if (!options.architectures.empty())
+    return options.architectures;
+  return {std::max<std::uint32_t>(90, job.module.targetArch())};
+}
+
+/// Assembles `assemblies` at once; variants that fail are marked. Returns whether any did.
+Result<bool> runAll(std::vector<std::unique_ptr<Assembly>> &assemblies) {
+  llvm::DefaultThreadPool pool(llvm::hardware_concurrency());
+  for (auto &assembly : assemblies)
+    pool.async([each = assembly.get()] { each->run(); });
+  pool.wait();
+  bool anyFailed = false;
+  for (auto &assembly : assemblies) {
+    if (assembly->error)
+      return *assembly->error;
+    for (auto &[unit, message] : assembly->failures) {
+      anyFailed = true;
+      unit.variant->verdict = {unit.variant->verdict.kind, Status::Failed, "ptxas", message,
+                               assembly->job.module.lineOf(unit.kernel->function->name)};
+      unit.variant->entries.clear();
+    }
+    if (assembly->result)
+      assembly->job.assembled[assembly->arch] = std::move(*assembly->result);
+  }
+  return anyFailed;
+}
+
+} // namespace
+
+Result<std::unique_ptr<Job>> startJob(const Options &options, const std::string &input) {
+  auto text = readInput(input);
+  if (!text)
+    return text.error();
+  auto parsed = ptx::parse(*text);
+  if (auto *diagnostic = std::get_if<ptx::Diagnostic>(&parsed))
+    return Error{render(input, *text, *diagnostic)};
+  auto job = std::make_unique<Job>(input, std::move(std::get<ptx::Module>(parsed)));
+  auto output = outputPath(options, input);
+  if (!output)
+    return output.error();
+  job->output = *output;
+  job->kernels = ptx::rewrite(job->module, {options.kinds, options.selects});
+  return job;
+}
+
+Result<void> checkOutputs(const std::vector<std::unique_ptr<Job>> &jobs) {
+  std::map<std::string, const Job *> byOutput;
+  for (const auto &job : jobs)
+    if (auto [place, isNew] = byOutput.emplace(job->output, job.get());
+        !isNew && job->output != "-")
+      return Error{place->second->input + " and " + job->input + " would both be written to " +
+                   job->output};
+  return {};
+}
+
+Result<void> assembleJobs(const Options &options, std::vector<std::unique_ptr<Job>> &jobs) {
+  std::vector<Job *> pending;
+  for (auto &job : jobs)
+    pending.push_back(job.get());
+  // A variant that one architecture rejects is taken out for all, so those are assembled again.
+  while (!pending.empty()) {
+    std::vector<std::unique_ptr<Assembly>> assemblies;
+    for (Job *job : pending) {
+      job->assembled.clear();
+      for (std::uint32_t arch : architecturesOf(options, *job)) {
+        if (arch < job->module.targetArch())
+          return Error{job->input + ": its target " + std::string(job->module.target()) +
+                       " is above the architecture sm_" + std::to_string(arch)};
+        assemblies.push_back(std::make_unique<Assembly>(options, *job, arch));
+      }
+    }
+    auto failed = runAll(assemblies);
+    if (!failed)
+      return failed.error();
+    pending.clear();
+    for (auto &assembly : assemblies)
+      if (!assembly->failures.empty() && (pending.empty() || pending.back() != &assembly->job))
+        pending.push_back(&assembly->job);
+  }
+  return {};
+}
+
+std::string outputOf(const Options &options, const Job &job) {
+  std::string text = ptx::textWithVariants(job.module, job.kernels);
+  if (options.emit == Emit::Ptx)
+    return text;
+  bundle::Bundle bundle;
+  bundle.moduleHash = bundle::hashOf(job.module.source());
+  for (const ptx::RewrittenKernel &kernel : job.kernels)
+    bundle.kernels.push_back(ptx::describe(kernel));
+  bundle.images.push_back({bundle::ImageFormat::Ptx, job.module.targetArch(), std::move(text)});
+  for (const auto &[arch, assembled] : job.assembled)
+    bundle.images.push_back({bundle::ImageFormat::Cubin, arch, assembled.cubin});
+  return bundle::write(bundle);
+}
+
+} // namespace tally::ptxopt

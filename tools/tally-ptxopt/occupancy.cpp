@@ -1,0 +1,45 @@
+#include "occupancy.h"
+
+#include <algorithm>
+
+namespace tally::ptxopt {
+namespace {
+
+struct Limits {
+  std::uint32_t arch, warps, blocks, sharedKiB;
+};
+
+// The last row whose arch is not above the one asked for counts.
+constexpr Limits table[] = {
+    {50, 64, 32, 64},   {53, 64, 32, 64},   {60, 64, 32, 64},   {61, 64, 32, 96},
+    {62, 64, 32, 64},   {70, 64, 32, 96},   {75, 32, 16, 64},   {80, 64, 32, 164},
+    {86, 48, 16, 100},  {87, 48, 16, 164},  {89, 48, 24, 100},  {90, 64, 32, 228},
+    {100, 64, 32, 228}, {103, 64, 32, 228}, {110, 48, 24, 228}, {120, 48, 24, 100},
+};
+constexpr std::uint32_t registersPerPartition = 16384, partitions = 4, registerUnit = 256;
+
+constexpr std::uint32_t roundUp(std::uint32_t value, std::uint32_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+} // namespace
+
+std::uint32_t blocksPerSm(std::uint32_t arch, std::uint32_t threads, std::uint32_t registers,
+                          std::uint32_t sharedBytes) {
+  Limits limits = table[0];
+  for (const Limits &row : table)
+    if (row.arch <= arch)
+      limits = row;
+  std::uint32_t warps = (std::max(threads, 1u) + 31) / 32;
+  std::uint32_t blocks = std::min(limits.blocks, limits.warps / warps);
+  // Registers come to a warp in units, and a warp lives in one partition of the SM.
+  std::uint32_t perWarp = roundUp(std::max(registers, 1u) * 32, registerUnit);
+  blocks = std::min(blocks, registersPerPartition / perWarp * partitions / warps);
+  // From sm_80 on each block costs 1 KiB of the system's own.
+  std::uint32_t shared = arch >= 80 ? roundUp(sharedBytes + 1024, 128) : roundUp(sharedBytes, 256);
+  if (shared > 0)
+    blocks = std::min(blocks, limits.sharedKiB * 1024 / shared);
+  return blocks;
+}
+
+} // namespace tally::ptxopt

@@ -1,0 +1,17 @@
+// How many thread blocks of a kernel an SM holds.
+#ifndef TALLY_TOOLS_PTXOPT_OCCUPANCY_H
+#define TALLY_TOOLS_PTXOPT_OCCUPANCY_H
+
+#include <cstdint>
+
+namespace tally::ptxopt {
+
+/// Blocks of `threads` threads with `registers` registers a thread and `sharedBytes` of static
+/// shared memory that fit an SM of `arch` (90 for sm_90) at once, by the limits of the CUDA C++
+/// Programming Guide, table "Technical Specifications per Compute Capability"; 0 if none fits.
+std::uint32_t blocksPerSm(std::uint32_t arch, std::uint32_t threads, std::uint32_t registers,
+                          std::uint32_t sharedBytes);
+
+} // namespace tally::ptxopt
+
+#endif

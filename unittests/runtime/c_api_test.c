@@ -1,0 +1,81 @@
+/* The C header compiled as C, and its calls made from C. */
+#include "tally/runtime/tally.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int failures = 0;
+
+static void check(int condition, const char *what) {
+  if (!condition) {
+    printf("failed: %s (last error: %s)\n", what, tally_last_error());
+    ++failures;
+  }
+}
+#define CHECK(condition) check(condition, #condition)
+
+static void checkErrors(void) {
+  tally_runtime *runtime = NULL;
+  tally_options options;
+  tally_stream stream = 5;
+  memset(&options, 0, sizeof options);
+  options.device = "abacus";
+  CHECK(strcmp(tally_last_error(), "") == 0);
+  CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
+  CHECK(strcmp(tally_last_error(), "unknown device 'abacus'; there are 'cuda' and 'emulator'") ==
+        0);
+  CHECK(runtime == NULL);
+  CHECK(tally_open(&options, NULL) == TALLY_INVALID);
+  CHECK(strncmp(tally_last_error(), "tally_open: ", 12) == 0);
+  CHECK(tally_create_stream(NULL, TALLY_CLASS_HIGH, &stream) == TALLY_INVALID);
+  CHECK(stream == 5);
+  tally_close(NULL);
+}
+
+static void checkStream(tally_runtime *runtime, tally_class stream_class) {
+  tally_stream stream = 0;
+  tally_device_pointer memory = 0;
+  uint32_t in[64], out[64];
+  int i;
+  for (i = 0; i < 64; ++i)
+    in[i] = (uint32_t)i * 3;
+  memset(out, 0, sizeof out);
+  CHECK(tally_create_stream(runtime, stream_class, &stream) == TALLY_OK);
+  CHECK(tally_allocate(runtime, sizeof in, &memory) == TALLY_OK);
+  CHECK(tally_copy_to_device(runtime, stream, memory, in, sizeof in) == TALLY_OK);
+  CHECK(tally_fill(runtime, stream, memory, 0xff, sizeof(uint32_t)) == TALLY_OK);
+  CHECK(tally_copy_to_host(runtime, stream, out, memory, sizeof out) == TALLY_OK);
+  CHECK(tally_synchronize(runtime, stream) == TALLY_OK);
+  CHECK(out[0] == 0xffffffffu);
+  CHECK(memcmp(in + 1, out + 1, sizeof in - sizeof in[0]) == 0);
+  CHECK(tally_free(runtime, memory) == TALLY_OK);
+  CHECK(tally_free(runtime, memory) == TALLY_ERROR);
+}
+
+int main(void) {
+  tally_runtime *runtime = NULL;
+  tally_options options;
+  tally_statistics statistics;
+  tally_module module = 0;
+  size_t count = 7;
+  checkErrors();
+  memset(&options, 0, sizeof options);
+  options.device = "emulator";
+  CHECK(tally_open(&options, &runtime) == TALLY_OK);
+  if (runtime) {
+    checkStream(runtime, TALLY_CLASS_HIGH);
+    checkStream(runtime, TALLY_CLASS_BEST_EFFORT);
+    CHECK(tally_load(runtime, "/nonexistent/x.tally", &module) == TALLY_ERROR);
+    CHECK(tally_begin_request(runtime) == TALLY_OK);
+    CHECK(tally_end_request(runtime) == TALLY_OK);
+    CHECK(tally_end_request(runtime) == TALLY_ERROR);
+    CHECK(tally_get_statistics(runtime, &statistics) == TALLY_OK);
+    CHECK(statistics.requests_to_yield >= 1);
+    CHECK(tally_turnarounds(runtime, NULL, 0, &count) == TALLY_OK);
+    CHECK(count == 0);
+    tally_close(runtime);
+  }
+  if (failures == 0)
+    puts("all checks passed");
+  return failures != 0;
+}
