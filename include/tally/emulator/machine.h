@@ -29,7 +29,8 @@ enum class FaultKind : std::uint8_t {
   Deadlock,
   Trap,
   Unimplemented,
-  StepLimit
+  StepLimit,
+  BadLaunch ///< no such kernel, or a shape or parameters that do not fit it
 };
 struct Fault {
   FaultKind kind;
@@ -84,6 +85,13 @@ public:
   /// Thread-instructions executed by all runs so far.
   std::uint64_t executedThreadInstructions() const;
 
+  /// How many warp-instructions one run(), or one block of a GridExecution, may take before it ends
+  /// with FaultKind::StepLimit.
+  void setStepLimit(std::uint64_t warpInstructions);
+  /// What kernels launched from now on read in %nsmid; 1 unless set.
+  void setVirtualSmCount(std::uint32_t count);
+  static constexpr std::uint64_t defaultStepLimit = std::uint64_t{1} << 33;
+
 private:
   friend class GridExecution;
   struct State;
@@ -106,8 +114,8 @@ public:
   /// Whether a block is left that nobody has taken.
   bool hasBlock() const;
   /// Takes the next block and runs it to its end; false when none is left. A fault is kept for
-  /// fault() and ends the grid.
-  bool runBlock();
+  /// fault() and ends the grid. `virtualSm` is what the block reads in %smid.
+  bool runBlock(std::uint32_t virtualSm = 0);
   /// Whether every block has been run to its end, or a fault ended the grid.
   bool finished() const;
   std::optional<Fault> fault() const;

@@ -1,0 +1,327 @@
+// Branches, calls, returns, exits and traps. PTX ISA 9.7.12.
+#include "scheduling.h"
+
+#include "decoder.h"
+#include "handlers.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+namespace tally::emulator {
+
+namespace {
+
+using ptx::Instruction;
+using ptx::OperandKind;
+
+Status branch(Warp &warp, const Op &op, std::uint32_t mask) {
+  return moveLanes(warp, mask, static_cast<std::uint32_t>(op.immediate));
+}
+
+Status branchIndexed(Warp &warp, const Op &op, std::uint32_t mask) {
+  const auto *index = warp.row<std::uint32_t>(op.slot[0]);
+  const auto &table = warp.block->program->branchTables[op.extra];
+  std::uint32_t rest = mask;
+  while (rest) {
+    auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+    if (index[lane] >= table.size())
+      return raise(warp, op, lane, FaultKind::OutOfBounds,
+                   fmt::format("brx.idx with index {} of {} targets", index[lane], table.size()));
+    std::uint32_t same = 0;
+    for (std::uint32_t i = 0; i < warpSize; ++i)
+      if ((rest >> i & 1u) && index[i] == index[lane])
+        same |= 1u << i;
+    rest &= ~same;
+    // Only a group that was never split still is the one that the caller runs.
+    if (moveLanes(warp, same, table[index[lane]]) == Status::Jump && same == mask)
+      return Status::Jump;
+  }
+  return Status::Reschedule;
+}
+
+Status trap(Warp &warp, const Op &op, std::uint32_t mask) {
+  return raise(warp, op, static_cast<std::uint32_t>(std::countr_zero(mask)), FaultKind::Trap,
+               op.flags ? "a call of __assertfail" : "trap");
+}
+
+// Calls -----------------------------------------------------------------------------------------
+
+/// The saved return of a lane: three 32-bit rows behind the callee's registers.
+struct SavedRow {
+  std::uint32_t pc[warpSize], site[warpSize], function[warpSize];
+};
+
+constexpr std::uint32_t maximumDepth = 1024;
+constexpr std::uint32_t maximumLocalBytes = 512 * 1024;
+
+std::byte *localOf(Warp &warp, std::uint32_t lane, std::uint64_t offset) {
+  return warp.local.data() + std::size_t{lane} * warp.localStride + offset;
+}
+
+void growLocal(Warp &warp, std::uint32_t needed) {
+  if (needed <= warp.localStride)
+    return;
+  std::uint32_t stride = std::max(needed, warp.localStride * 2);
+  stride = (stride + 63) / 64 * 64;
+  std::vector<std::byte> larger(std::size_t{stride} * warpSize, unwrittenByte);
+  for (std::uint32_t lane = 0; lane < warpSize; ++lane)
+    if (warp.localStride)
+      std::memcpy(larger.data() + std::size_t{lane} * stride, localOf(warp, lane, 0),
+                  warp.localStride);
+  warp.local = std::move(larger);
+  warp.localStride = stride;
+}
+
+/// One argument or result between the frames; each side in local memory or in a register row.
+void copyValue(Warp &warp, std::uint32_t mask, std::uint32_t bytes, bool toRegister,
+               std::uint32_t toFrame, std::uint64_t toOffset, bool fromRegister,
+               std::uint32_t fromFrame, std::uint64_t fromOffset) {
+  for (; mask; mask &= mask - 1) {
+    auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
+    auto place = [&](bool inRegister, std::uint32_t frame, std::uint64_t offset) {
+      if (!inRegister)
+        return localOf(warp, lane, frame + offset);
+      auto slot = static_cast<Slot>(offset);
+      std::byte *base = (slot & 3u) == FrameBase ? warp.rows.data() + frame : warp.base[slot & 3u];
+      return base + (slot & ~3u) + std::size_t{lane} * bytes;
+    };
+    std::memmove(place(toRegister, toFrame, toOffset), place(fromRegister, fromFrame, fromOffset),
+                 bytes);
+  }
+}
+
+Status enter(Warp &warp, const Op &op, std::uint32_t mask, const CallSite &site,
+             std::uint32_t calleeIndex) {
+  const Program &program = *warp.block->program;
+  const FunctionCode &callee = program.functions[calleeIndex];
+  auto firstLane = static_cast<std::uint32_t>(std::countr_zero(mask));
+  if (!callee.hasBody)
+    return raise(warp, op, firstLane, FaultKind::Unimplemented,
+                 fmt::format("the function {} has no body", callee.name));
+  if (callee.isEntry || callee.parameters.size() != site.arguments.size())
+    return raise(warp, op, firstLane, FaultKind::Trap,
+                 fmt::format("{} does not take these arguments", callee.name));
+  Group caller = warp.group();
+  Group inside = caller;
+  const FunctionCode &outer = program.functions[caller.function];
+  inside.mask = mask;
+  inside.pc = callee.entryPc;
+  inside.function = calleeIndex;
+  inside.frame = caller.frame + outer.frameBytes + static_cast<std::uint32_t>(sizeof(SavedRow));
+  inside.local = caller.local + outer.localBytes;
+  inside.depth = caller.depth + 1;
+  if (inside.depth > maximumDepth || inside.local + callee.localBytes > maximumLocalBytes)
+    return raise(warp, op, firstLane, FaultKind::Trap,
+                 fmt::format("stack overflow: {} calls deep in {}", inside.depth, callee.name));
+  warp.rows.grow(inside.frame + callee.frameBytes + sizeof(SavedRow));
+  growLocal(warp, inside.local + callee.localBytes);
+  auto *saved = reinterpret_cast<SavedRow *>(warp.rows.data() + inside.frame - sizeof(SavedRow));
+  for (std::uint32_t rest = mask; rest; rest &= rest - 1) {
+    int lane = std::countr_zero(rest);
+    saved->pc[lane] = caller.pc + 1;
+    saved->site[lane] = op.extra;
+    saved->function[lane] = caller.function;
+  }
+  for (std::size_t i = 0; i < site.arguments.size(); ++i) {
+    const FormalParameter &to = callee.parameters[i];
+    const CallArgument &from = site.arguments[i];
+    copyValue(warp, mask, std::min(to.bytes, from.bytes), to.inRegister,
+              to.inRegister ? inside.frame : inside.local, to.offset, from.inRegister,
+              from.inRegister ? caller.frame : caller.local, from.offset);
+  }
+  return replaceLanes(warp, mask, inside);
+}
+
+Status call(Warp &warp, const Op &op, std::uint32_t mask) {
+  const CallSite &site = warp.block->program->calls[op.extra];
+  return enter(warp, op, mask, site, site.function);
+}
+
+Status callIndirect(Warp &warp, const Op &op, std::uint32_t mask) {
+  const auto *target = warp.row<std::uint64_t>(op.slot[0]);
+  const Program &program = *warp.block->program;
+  auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
+  std::uint64_t address = target[lane];
+  std::uint64_t index = (address - codeAddress(0)) / 16;
+  if (address < codeAddress(0) || address % 16 || index >= program.functions.size())
+    return raise(warp, op, lane, FaultKind::OutOfBounds,
+                 fmt::format("an indirect call of {:#x}, which is no function", address));
+  std::uint32_t same = 0;
+  for (std::uint32_t i = 0; i < warpSize; ++i)
+    if ((mask >> i & 1u) && target[i] == address)
+      same |= 1u << i;
+  // Lanes with other targets stay at this op and take it again by themselves.
+  if (same != mask)
+    splitLanes(warp, mask & ~same, warp.group().pc);
+  return enter(warp, op, same, program.calls[op.extra], static_cast<std::uint32_t>(index));
+}
+
+/// A callee without a body that the emulator stands in for: its results are zeros.
+Status callKnown(Warp &warp, const Op &op, std::uint32_t mask) {
+  const CallSite &site = warp.block->program->calls[op.extra];
+  for (const CallArgument &each : site.results)
+    for (std::uint32_t rest = mask; rest; rest &= rest - 1) {
+      auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+      std::byte *to = each.inRegister
+                          ? warp.row<std::byte>(each.offset) + std::size_t{lane} * each.bytes
+                          : localOf(warp, lane, warp.group().local + each.offset);
+      std::memset(to, 0, each.bytes);
+    }
+  return Status::Next;
+}
+
+bool callOperand(FunctionDecoder &decoder, const ptx::Operand &operand, CallArgument &argument) {
+  if (operand.kind == OperandKind::Symbol) {
+    std::optional<SymbolInfo> info = decoder.symbol(operand.symbol);
+    if (!info || info->kind != SymbolInfo::Local)
+      return false;
+    argument.offset = static_cast<std::uint32_t>(info->value);
+    argument.bytes = ~0u; // the callee's formal says how many
+    return true;
+  }
+  if (const RegisterInfo *info = decoder.registerOf(operand); info && info->bytes) {
+    argument = {true, info->slot, info->bytes};
+    return true;
+  }
+  return false;
+}
+
+bool callOperands(FunctionDecoder &decoder, const ptx::Operand &list,
+                  std::vector<CallArgument> &arguments) {
+  for (const ptx::Operand &each : list.children) {
+    CallArgument argument;
+    bool isImmediate = each.kind == OperandKind::Integer || each.kind == OperandKind::Float32;
+    if (isImmediate)
+      argument = {true, decoder.constant(each.bits, 4), 4};
+    else if (!callOperand(decoder, each, argument))
+      return false;
+    arguments.push_back(argument);
+  }
+  return true;
+}
+
+bool decodeCall(FunctionDecoder &decoder, const Instruction &instruction) {
+  CallSite site;
+  std::span<const ptx::Operand> operands = instruction.operands;
+  if (!operands.empty() && operands[0].kind == OperandKind::List) {
+    if (!callOperands(decoder, operands[0], site.results))
+      return false;
+    operands = operands.subspan(1);
+  }
+  if (operands.empty())
+    return false;
+  const ptx::Operand &callee = operands[0];
+  if (operands.size() > 1 && operands[1].kind == OperandKind::List &&
+      !callOperands(decoder, operands[1], site.arguments))
+    return false;
+  Program &program = decoder.program();
+  Op op;
+  op.extra = static_cast<std::uint32_t>(program.calls.size());
+  if (callee.kind == OperandKind::Register) {
+    op.handler = callIndirect;
+    op.slot[0] = decoder.source(callee, Type::U64);
+  } else {
+    auto found = program.functionIndex.find(callee.symbol);
+    if (found == program.functionIndex.end())
+      return decoder.fail(fmt::format("no function {}", callee.symbol));
+    site.function = found->second;
+    const FunctionCode &function = program.functions[site.function];
+    op.handler = call;
+    if (!function.hasBody && function.name == "__assertfail") {
+      op.handler = trap;
+      op.flags = 1;
+    } else if (!function.hasBody && function.name == "vprintf") {
+      op.handler = callKnown;
+      for (std::size_t i = 0; i < site.results.size() && i < function.results.size(); ++i)
+        site.results[i].bytes = function.results[i].bytes;
+    }
+  }
+  if (decoder.failed())
+    return true;
+  program.calls.push_back(std::move(site));
+  decoder.emit(op);
+  return true;
+}
+
+bool decodeBranch(FunctionDecoder &decoder, const Instruction &instruction) {
+  if (instruction.opcode == "brx") {
+    if (instruction.operands.size() != 2)
+      return false;
+    Slot index = decoder.source(instruction.operands[0], Type::U32);
+    if (!decoder.failed())
+      decoder.emit(branchIndexed, {index}).extra =
+          decoder.branchTable(instruction.operands[1].symbol);
+    return true;
+  }
+  if (instruction.operands.size() != 1 || instruction.operands[0].symbol.empty())
+    return false;
+  decoder.emit(branch, {});
+  decoder.branchTo(instruction.operands[0].symbol,
+                   static_cast<std::uint32_t>(decoder.program().code.size() - 1));
+  return true;
+}
+
+} // namespace
+
+Status exitThread(Warp &warp, const Op &, std::uint32_t mask) { return retireLanes(warp, mask); }
+
+Status returnFromFunction(Warp &warp, const Op &, std::uint32_t mask) {
+  Group inside = warp.group();
+  if (inside.depth == 0)
+    return retireLanes(warp, mask);
+  const Program &program = *warp.block->program;
+  const FunctionCode &callee = program.functions[inside.function];
+  const auto *saved =
+      reinterpret_cast<const SavedRow *>(warp.rows.data() + inside.frame - sizeof(SavedRow));
+  // Lanes that were called from different places go back to different places.
+  std::uint32_t rest = mask;
+  while (rest) {
+    auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+    std::uint32_t same = 0;
+    for (std::uint32_t i = 0; i < warpSize; ++i)
+      if ((rest >> i & 1u) && saved->pc[i] == saved->pc[lane] &&
+          saved->site[i] == saved->site[lane] && saved->function[i] == saved->function[lane])
+        same |= 1u << i;
+    rest &= ~same;
+    const CallSite &site = program.calls[saved->site[lane]];
+    const FunctionCode &outer = program.functions[saved->function[lane]];
+    Group back = inside;
+    back.mask = same;
+    back.pc = saved->pc[lane];
+    back.function = saved->function[lane];
+    back.frame = inside.frame - static_cast<std::uint32_t>(sizeof(SavedRow)) - outer.frameBytes;
+    back.local = inside.local - outer.localBytes;
+    back.depth = inside.depth - 1;
+    for (std::size_t i = 0; i < site.results.size() && i < callee.results.size(); ++i) {
+      const FormalParameter &from = callee.results[i];
+      const CallArgument &to = site.results[i];
+      copyValue(warp, same, std::min(from.bytes, to.bytes), to.inRegister,
+                to.inRegister ? back.frame : back.local, to.offset, from.inRegister,
+                from.inRegister ? inside.frame : inside.local, from.offset);
+    }
+    replaceLanes(warp, same, back);
+  }
+  return Status::Reschedule;
+}
+
+bool decodeControl(FunctionDecoder &decoder, const Instruction &instruction) {
+  std::string_view opcode = instruction.opcode;
+  if (opcode == "bra" || opcode == "brx")
+    return decodeBranch(decoder, instruction);
+  if (opcode == "call")
+    return decodeCall(decoder, instruction);
+  Handler handler = opcode == "ret"    ? returnFromFunction
+                    : opcode == "exit" ? exitThread
+                    : opcode == "trap" ? trap
+                                       : nullptr;
+  if (opcode == "nanosleep" || opcode == "griddepcontrol" || opcode == "brkpt" ||
+      opcode == "pmevent" || opcode == "setmaxnreg")
+    handler = nothing;
+  if (!handler)
+    return false;
+  decoder.emit(handler, {});
+  return true;
+}
+
+} // namespace tally::emulator

@@ -1,0 +1,140 @@
+// f32 and f64 arithmetic: which handler, by opcode, rounding and flags. PTX ISA 9.7.3.
+#include "decoder.h"
+
+#include "handlers.h"
+#include "rounding.h"
+
+#include <bit>
+#include <string_view>
+
+namespace tally::emulator {
+
+namespace {
+
+using ptx::Instruction;
+
+struct Known {
+  std::string_view opcode;
+  FloatOp operation;
+  std::size_t sources;
+};
+constexpr Known known[] = {
+    {"add", FloatOp::Add, 2},          {"sub", FloatOp::Sub, 2},   {"mul", FloatOp::Mul, 2},
+    {"fma", FloatOp::Fma, 3},          {"mad", FloatOp::Fma, 3},   {"div", FloatOp::Div, 2},
+    {"rcp", FloatOp::Rcp, 1},          {"sqrt", FloatOp::Sqrt, 1}, {"rsqrt", FloatOp::Rsqrt, 1},
+    {"sin", FloatOp::Sin, 1},          {"cos", FloatOp::Cos, 1},   {"lg2", FloatOp::Lg2, 1},
+    {"ex2", FloatOp::Ex2, 1},          {"tanh", FloatOp::Tanh, 1}, {"min", FloatOp::Min, 2},
+    {"max", FloatOp::Max, 2},          {"abs", FloatOp::Abs, 1},   {"neg", FloatOp::Neg, 1},
+    {"copysign", FloatOp::CopySign, 2}};
+
+Rounding roundingOf(const Instruction &instruction) {
+  if (instruction.has("rz"))
+    return Rounding::Zero;
+  if (instruction.has("rm"))
+    return Rounding::Down;
+  if (instruction.has("rp"))
+    return Rounding::Up;
+  return Rounding::Nearest;
+}
+
+// testp: what a value is. Op::extra counts the names below.
+constexpr std::string_view tests[] = {"finite",     "infinite", "number",
+                                      "notanumber", "normal",   "subnormal"};
+template <class T> Status testProperty(Warp &warp, const Op &op, std::uint32_t mask) {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  constexpr Bits exponentMask =
+      sizeof(T) == 4 ? Bits{0x7f800000u} : static_cast<Bits>(0x7ff0000000000000u);
+  constexpr Bits signMask = Bits{1} << (sizeof(T) * 8 - 1);
+  const Bits *a = warp.row<Bits>(op.slot[1]);
+  std::uint32_t &d = warp.predicate(op.slot[0]);
+  for (std::uint32_t rest = mask; rest; rest &= rest - 1) {
+    auto i = static_cast<std::uint32_t>(std::countr_zero(rest));
+    Bits exponent = a[i] & exponentMask, fraction = a[i] & ~exponentMask & ~signMask;
+    bool special = exponent == exponentMask;
+    const bool outcome[] = {!special,
+                            special && fraction == 0,
+                            !(special && fraction),
+                            special && fraction != 0,
+                            !special && exponent != 0,
+                            exponent == 0 && fraction != 0};
+    d = (d & ~(1u << i)) | static_cast<std::uint32_t>(outcome[op.extra]) << i;
+  }
+  return Status::Next;
+}
+
+bool decodeTestp(FunctionDecoder &decoder, const Instruction &instruction, Type type) {
+  if (instruction.operands.size() != 2)
+    return false;
+  Op op;
+  op.handler = type == Type::F32 ? testProperty<float> : testProperty<double>;
+  for (std::uint32_t i = 0; i < std::size(tests); ++i)
+    if (instruction.has(tests[i]))
+      op.extra = i;
+  op.slot[1] = decoder.source(instruction.operands[1], type);
+  op.slot[0] = decoder.predicateDestination(instruction.operands[0]);
+  if (!decoder.failed() && op.slot[0] != noSlot)
+    decoder.emit(op);
+  return true;
+}
+
+FloatOp withNan(FloatOp operation, const Instruction &instruction) {
+  if (!instruction.has("NaN"))
+    return operation;
+  return operation == FloatOp::Min   ? FloatOp::MinNan
+         : operation == FloatOp::Max ? FloatOp::MaxNan
+                                     : operation;
+}
+
+/// min and max of three operands are two steps; the first's result needs a row of its own.
+bool decodeThreeWay(FunctionDecoder &decoder, const Instruction &instruction, Handler handler,
+                    Type type) {
+  Slot a = decoder.source(instruction.operands[1], type);
+  Slot b = decoder.source(instruction.operands[2], type);
+  Slot c = decoder.source(instruction.operands[3], type);
+  Slot d = decoder.destination(instruction.operands[0], type);
+  if (decoder.failed())
+    return true;
+  Slot first = decoder.temporary(sizeOf(type));
+  decoder.emit(handler, {first, a, b});
+  decoder.emit(handler, {d, first, c});
+  return true;
+}
+
+} // namespace
+
+bool decodeFloat(FunctionDecoder &decoder, const Instruction &instruction) {
+  Type type = lastType(instruction);
+  if (type != Type::F32 && type != Type::F64)
+    return false;
+  if (instruction.opcode == "testp")
+    return decodeTestp(decoder, instruction, type);
+  const Known *found = nullptr;
+  for (const Known &each : known)
+    if (each.opcode == instruction.opcode)
+      found = &each;
+  if (!found || instruction.has("xorsign"))
+    return false;
+  auto flags = static_cast<std::uint8_t>((instruction.has("ftz") ? FlushSubnormal : 0) |
+                                         (instruction.has("sat") ? Saturate : 0));
+  Rounding rounding = roundingOf(instruction);
+  FloatOp operation = withNan(found->operation, instruction);
+  Handler handler = rounding == Rounding::Nearest
+                        ? vectorHandlers().floating(operation, type, flags)
+                        : roundedHandler(operation, type, rounding, flags);
+  if (!handler)
+    return false;
+  if (found->sources == 2 && instruction.operands.size() == 4)
+    return decodeThreeWay(decoder, instruction, handler, type);
+  if (instruction.operands.size() != found->sources + 1)
+    return false;
+  Op op;
+  op.handler = handler;
+  for (std::size_t i = 1; i <= found->sources; ++i)
+    op.slot[i] = decoder.source(instruction.operands[i], type);
+  op.slot[0] = decoder.destination(instruction.operands[0], type);
+  if (!decoder.failed())
+    decoder.emit(op);
+  return true;
+}
+
+} // namespace tally::emulator

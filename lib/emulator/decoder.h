@@ -1,0 +1,198 @@
+// Module → Program: names resolved to rows and addresses, instructions to handlers.
+#ifndef TALLY_LIB_EMULATOR_DECODER_H
+#define TALLY_LIB_EMULATOR_DECODER_H
+
+#include "memory.h"
+#include "program.h"
+#include "vector/select.h"
+#include "warp.h"
+
+#include "tally/ptx/ir/module.h"
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace tally::emulator {
+
+/// What a name other than a register's stands for.
+struct SymbolInfo {
+  enum Kind : std::uint8_t {
+    Global,          ///< value: device address (.global and .const)
+    Shared,          ///< value: offset in the block's shared memory
+    DynamicShared,   ///< starts behind the kernel's static shared memory
+    Local,           ///< value: offset in the frame; .local, and .param of device functions
+    KernelParameter, ///< value: offset in the kernel's parameters
+    ModuleShared,    ///< value: index into ModuleDecoder::sharedVariables
+    Code             ///< value: index of the function
+  };
+  Kind kind = Global;
+  std::uint64_t value = 0;
+};
+
+struct SharedVariable {
+  std::uint64_t bytes = 0;
+  std::uint32_t alignment = 1;
+  std::uint64_t fixedOffset = 0; ///< for functions that others call
+};
+
+/// The device address of a function, for tables of them and indirect calls.
+constexpr std::uint64_t codeAddress(std::uint64_t functionIndex) {
+  return codeWindow + (functionIndex + 1) * 16;
+}
+
+/// Decodes a whole module into a program, and allocates its variables in the arena.
+class ModuleDecoder {
+public:
+  ModuleDecoder(const ptx::Module &module, Arena &arena) : module(module), arena(arena) {}
+  Result<std::shared_ptr<const Program>> decode();
+
+  const ptx::Module &module;
+  Arena &arena;
+  std::shared_ptr<Program> program = std::make_shared<Program>();
+  std::unordered_map<std::string_view, SymbolInfo> symbols;
+  std::vector<SharedVariable> sharedVariables;
+  std::uint64_t moduleSharedEnd = 0;
+
+  /// The slot of a row with this value in every lane; `bytes` 2, 4, 8 or 16 of each element.
+  Slot constant(std::uint64_t bits, std::uint32_t bytes);
+  Slot predicateConstant(bool value);
+
+private:
+  void declareFunctions();
+  void layOutFunction(const ptx::Function &function, FunctionCode &code);
+  Result<void> declareVariables();
+  Result<void> initialiseVariables();
+  Result<void> initialise(const ptx::Variable &variable);
+
+  std::map<std::pair<std::uint64_t, std::uint32_t>, Slot> constantSlots;
+  std::vector<std::byte> constantBytes;
+};
+
+/// A register's row.
+struct RegisterInfo {
+  Slot slot = noSlot;
+  std::uint32_t bytes = 0; ///< of an element; 0 for a predicate
+  std::uint32_t width = 1; ///< components of a vector register
+};
+
+/// Decodes one function's body. The themes (decode_*.cpp) call the operand methods and emit(); a
+/// method that cannot do what is asked records why and returns noSlot.
+class FunctionDecoder {
+public:
+  FunctionDecoder(ModuleDecoder &owner, const ptx::Function &function, std::uint32_t index);
+  Result<void> decode();
+
+  // Operands. `type` gives the size that the op reads or writes; a register of another size goes
+  // through a converted copy.
+  Slot source(const ptx::Operand &operand, Type type);
+  Slot destination(const ptx::Operand &operand, Type type);
+  Slot predicateSource(const ptx::Operand &operand, bool &negated);
+  /// noSlot for a sink, and for a failure (then failed()).
+  Slot predicateDestination(const ptx::Operand &operand);
+  /// Sets slot 4, addressSize and immediate of the op to come.
+  void address(const ptx::Operand &operand, Op &op);
+  /// The address that a symbol stands for; a runtime one is emitted into a temporary.
+  Slot symbolAddress(const ptx::Operand &operand, std::uint32_t bytes);
+
+  Slot temporary(std::uint32_t bytes);
+  Slot temporaryPredicate();
+  /// The predicate that stands for the carry flag CC.CF.
+  Slot carryFlag();
+  Slot constant(std::uint64_t bits, std::uint32_t bytes) { return owner.constant(bits, bytes); }
+  const RegisterInfo *registerOf(const ptx::Operand &operand) const;
+  std::optional<SymbolInfo> symbol(std::string_view name) const;
+
+  /// Appends the op, with the current instruction's guard and place.
+  Op &emit(const Op &op);
+  Op &emit(Handler handler, std::initializer_list<Slot> slots);
+  /// Records that the current instruction cannot be decoded; it will fault when reached.
+  bool fail(std::string why);
+  bool failed() const { return !failure.empty(); }
+
+  /// Labels of the current scope.
+  void branchTo(std::string_view label, std::uint32_t opIndex);
+  std::uint32_t branchTable(std::string_view label);
+
+  ModuleDecoder &owner;
+  const ptx::Function &function;
+  std::uint32_t functionNumber;
+  const ptx::Instruction *instruction = nullptr;
+
+  Program &program() { return *owner.program; }
+  FunctionCode &code() { return owner.program->functions[functionNumber]; }
+
+private:
+  struct Scope {
+    std::uint32_t parent = 0;
+    std::unordered_map<std::string_view, std::uint32_t> labels;
+    std::unordered_map<std::string_view, std::vector<std::string_view>> targets;
+    std::unordered_map<std::string_view, SymbolInfo> symbols;
+  };
+  struct Fixup {
+    std::uint32_t op = 0, scope = 0;
+    std::string_view label;
+  };
+  struct TableFixup {
+    std::uint32_t table = 0, scope = 0;
+    std::string_view label;
+  };
+
+  void layOutRegisters();
+  Slot rowOf(std::uint32_t bytes, std::uint32_t count = 1);
+  void declareFormals();
+  void declare(const ptx::Variable &variable);
+  void decodeStatement(const ptx::Statement &statement);
+  void decodeInstruction(const ptx::Statement &statement);
+  Result<void> resolveLabels();
+  const std::uint32_t *findLabel(std::uint32_t scope, std::string_view label) const;
+  std::uint32_t sharedOffset(std::uint64_t variable);
+  Slot converted(Slot from, std::uint32_t fromBytes, std::uint32_t toBytes, bool isSignedValue);
+  Slot immediate(const ptx::Operand &operand, Type type);
+  Slot specialRegister(const ptx::Operand &operand, Type type);
+
+  std::vector<RegisterInfo> registers;
+  std::uint32_t frameBytes = 0;
+  Slot carry = noSlot;
+  std::uint64_t localBytes = 0, sharedBytes = 0;
+  bool callsOthers = false;
+  std::vector<Scope> scopes;
+  std::uint32_t scope = 0;
+  std::vector<Fixup> fixups;
+  std::vector<TableFixup> tableFixups;
+  std::uint32_t sourceIndex = 0;
+  Slot guard = noSlot;
+  bool guardNegated = false;
+  std::string failure;
+  std::vector<Op> after; ///< to be emitted behind the current instruction's op
+  std::unordered_map<std::uint64_t, std::uint64_t> ownShared;
+};
+
+// The themes. Each returns whether it knows the instruction; what it knows but cannot decode it
+// fails. In decode_<theme>.cpp.
+bool decodeInteger(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+bool decodeFloat(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+bool decodeHalf(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+bool decodeCompare(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+bool decodeMove(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+bool decodeConvert(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+bool decodeMemory(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+bool decodeAtomic(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+bool decodeWarpOp(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+bool decodeBarrier(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+bool decodeControl(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+bool decodeMbarrier(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+
+/// The last modifier that names a type, and the one before it (of cvt, set, …).
+Type lastType(const ptx::Instruction &instruction);
+Type typeBeforeLast(const ptx::Instruction &instruction);
+/// The space that the modifiers name; Generic without one. `.shared::cta` is shared.
+Space spaceOf(const ptx::Instruction &instruction);
+
+} // namespace tally::emulator
+
+#endif

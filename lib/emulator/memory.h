@@ -1,0 +1,62 @@
+// Global memory: one arena of reserved address space, handed out in pieces with exact bounds.
+#ifndef TALLY_LIB_EMULATOR_MEMORY_H
+#define TALLY_LIB_EMULATOR_MEMORY_H
+
+#include "tally/support/result.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+
+namespace tally::emulator {
+
+/// Where the windows of the generic address space lie. PTX ISA 5.1 leaves that open; kernels may
+/// rely on nothing but cvta and isspacep.
+inline constexpr std::uint64_t globalWindow = 0x100000000000u;
+inline constexpr std::uint64_t sharedWindow = 0x7e0000000000u;
+inline constexpr std::uint64_t localWindow = 0x7d0000000000u;
+inline constexpr std::uint64_t parameterWindow = 0x7c0000000000u;
+inline constexpr std::uint64_t codeWindow = 0x7b0000000000u;
+inline constexpr std::uint64_t windowBytes = 0x010000000000u;
+
+/// An allocation: device addresses [begin, end).
+struct Segment {
+  std::uint64_t begin = 0, end = 0;
+};
+
+/// Allocates device memory, 256-byte aligned with a gap behind each piece. Thread-safe. Memory
+/// stays readable by the host until the arena goes, so that a kernel's use of freed memory is a
+/// fault and never a crash.
+class Arena {
+public:
+  Arena();
+  ~Arena();
+  Arena(const Arena &) = delete;
+  Arena &operator=(const Arena &) = delete;
+
+  /// Fails when the address space is used up. Zero bytes are rounded up to one.
+  Result<std::uint64_t> allocate(std::size_t bytes, std::byte fill);
+  Result<void> free(std::uint64_t address);
+  /// The allocation that holds `address`; empty when none does.
+  Segment find(std::uint64_t address) const;
+  /// Grows with each free(): what find() told before is then stale.
+  std::uint64_t generation() const { return freeCount.load(std::memory_order_relaxed); }
+  /// Host address of device address 0; add a device address inside an allocation.
+  std::byte *bias() const { return hostBias; }
+  std::byte *host(std::uint64_t address) const { return hostBias + address; }
+
+private:
+  std::byte *base = nullptr, *hostBias = nullptr;
+  std::size_t capacity = 0;
+  mutable std::shared_mutex mutex;
+  std::map<std::uint64_t, std::uint64_t> live;  ///< begin → end
+  std::map<std::uint64_t, std::uint64_t> holes; ///< begin → end, multiples of the granule
+  std::atomic<std::uint64_t> freeCount{0};
+};
+
+} // namespace tally::emulator
+
+#endif

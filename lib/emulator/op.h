@@ -1,0 +1,55 @@
+// The internal form that instructions are decoded into: one Op per step of a warp, with operands
+// resolved to rows and a handler specialised by type.
+//
+// A row holds one value of each of the warp's 32 lanes; a predicate is one 32-bit mask. A Slot says
+// where a row is: a byte offset, and in its two low bits relative to what.
+#ifndef TALLY_LIB_EMULATOR_OP_H
+#define TALLY_LIB_EMULATOR_OP_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tally::emulator {
+
+inline constexpr std::uint32_t warpSize = 32;
+inline constexpr std::uint32_t fullMask = 0xffffffffu;
+
+using Slot = std::uint32_t;
+enum SlotBase : std::uint32_t {
+  FrameBase = 0,    ///< registers of the running function's frame
+  ConstantBase = 1, ///< immediates, splatted, shared by all warps
+  SpecialBase = 2   ///< special registers of the warp
+};
+inline constexpr Slot noSlot = ~Slot{0};
+
+/// What the interpreter loop does after a handler.
+enum class Status : std::uint8_t {
+  Next,       ///< go on with the next op
+  Jump,       ///< the whole group goes on at its pc, which the handler has set
+  Reschedule, ///< the handler has placed its lanes itself: pick a group anew
+  Fault       ///< the warp's fault is set
+};
+
+struct Warp;
+struct Op;
+using Handler = Status (*)(Warp &warp, const Op &op, std::uint32_t mask);
+
+enum class Space : std::uint8_t { Generic, Global, Shared, Local, Parameter };
+
+struct alignas(64) Op {
+  Handler handler = nullptr;
+  Slot slot[8] = {noSlot, noSlot, noSlot, noSlot, noSlot, noSlot, noSlot, noSlot};
+  std::int64_t immediate = 0; ///< byte offset of an address, target of a branch, …
+  Slot guard = noSlot;
+  std::uint32_t extra = 0;       ///< what a handler's decoder put there
+  std::uint32_t sourceIndex = 0; ///< into Program::sources
+  bool guardNegated = false;
+  Space space = Space::Generic;
+  std::uint8_t flags = 0;       ///< what a handler's decoder put there
+  std::uint8_t addressSize = 8; ///< bytes of the address register's row: 4 or 8
+};
+static_assert(sizeof(Op) == 64);
+
+} // namespace tally::emulator
+
+#endif

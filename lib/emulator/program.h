@@ -1,0 +1,110 @@
+// A decoded module.
+#ifndef TALLY_LIB_EMULATOR_PROGRAM_H
+#define TALLY_LIB_EMULATOR_PROGRAM_H
+
+#include "memory.h"
+#include "op.h"
+#include "types.h"
+
+#include "tally/emulator/machine.h"
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tally::emulator {
+
+/// Where the instruction that an op came from stands in the module's text.
+struct SourceReference {
+  std::uint32_t offset = 0, length = 0, line = 0;
+};
+
+/// A parameter or result of a device function: in the callee's local frame, or, for the old
+/// `.reg` form, in a register row.
+struct FormalParameter {
+  bool inRegister = false;
+  std::uint32_t offset = 0; ///< in the local frame, or the row's slot
+  std::uint32_t bytes = 0;  ///< in memory; of a register its row's element size
+  bool isPredicate = false;
+};
+
+/// What is known of a function beside its code.
+struct FunctionCode {
+  std::string name;
+  bool isEntry = false, hasBody = false;
+  std::uint32_t entryPc = 0;
+  std::uint32_t frameBytes = 0; ///< of the register rows, a multiple of 64
+  std::uint32_t localBytes = 0; ///< of .local and .param variables per thread
+  std::uint32_t parameterBytes = 0;
+  std::uint32_t staticSharedBytes = 0;
+  std::uint32_t maxThreads = 1024;
+  Dim3 requiredBlock{0, 0, 0}; ///< .reqntid; zeros when absent
+  std::vector<FormalParameter> parameters, results;
+};
+
+/// A buffer of rows, aligned for vector instructions.
+class RowBuffer {
+public:
+  std::byte *data() { return bytes.get(); }
+  const std::byte *data() const { return bytes.get(); }
+  std::size_t size() const { return length; }
+  /// Keeps the contents; what is new is zero.
+  void grow(std::size_t newLength) {
+    if (newLength <= length)
+      return;
+    Owner larger(static_cast<std::byte *>(::operator new (newLength, std::align_val_t{64})));
+    if (length)
+      std::memcpy(larger.get(), bytes.get(), length);
+    std::memset(larger.get() + length, 0, newLength - length);
+    bytes = std::move(larger);
+    length = newLength;
+  }
+
+private:
+  struct Release {
+    void operator()(std::byte *memory) const { ::operator delete (memory, std::align_val_t{64}); }
+  };
+  using Owner = std::unique_ptr<std::byte, Release>;
+  Owner bytes;
+  std::size_t length = 0;
+};
+
+/// What a call needs beside its op: the callee and where its arguments are.
+struct CallArgument {
+  bool inRegister = false;
+  std::uint32_t offset = 0; ///< local frame offset of the caller's .param, or a slot
+  std::uint32_t bytes = 0;
+};
+struct CallSite {
+  std::uint32_t function = ~0u; ///< index of the callee; ~0 for an indirect call
+  std::vector<CallArgument> arguments, results;
+};
+
+class Program {
+public:
+  std::vector<Op> code;
+  std::vector<SourceReference> sources;
+  std::string text; ///< the module's, for messages
+  RowBuffer constants;
+  std::vector<FunctionCode> functions;
+  std::map<std::string, std::uint32_t, std::less<>> functionIndex;
+  std::vector<CallSite> calls;
+  std::vector<std::vector<std::uint32_t>> branchTables; ///< targets of brx.idx
+  std::vector<std::string> unimplemented; ///< why, by Op::extra; empty: the opcode is unknown
+  std::vector<std::uint64_t> ownedMemory; ///< module-scope variables, in the loading machine
+  std::vector<Segment> constSegments;     ///< where .const variables lie
+
+  std::string_view textOf(const Op &op) const {
+    const SourceReference &source = sources[op.sourceIndex];
+    return std::string_view(text).substr(source.offset, source.length);
+  }
+  std::uint32_t lineOf(const Op &op) const { return sources[op.sourceIndex].line; }
+};
+
+} // namespace tally::emulator
+
+#endif

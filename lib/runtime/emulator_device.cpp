@@ -1,0 +1,239 @@
+// The emulator as a device. A machine holds memory and programs, a queue runs streams on virtual
+// SMs; this file is what lies between them and the interface.
+#include "emulator_queue.h"
+
+#include "tally/ptx/syntax/parser.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tally::runtime {
+
+namespace {
+
+constexpr std::uint32_t maximumSharedBytes = 227 * 1024;
+
+class EmulatorDevice final : public Device {
+public:
+  explicit EmulatorDevice(const EmulatorOptions &options)
+      : options(options), queue(options.smCount) {
+    facts.name = "emulator";
+    facts.arch = 90;
+    facts.smCount = options.smCount;
+    facts.maxSharedBytesPerBlock = maximumSharedBytes;
+    machine.setVirtualSmCount(options.smCount);
+  }
+
+  const DeviceInfo &info() const override { return facts; }
+
+  Result<ModuleId> loadModule(const bundle::Bundle &bundle) override;
+  Result<FunctionId> function(ModuleId module, std::string_view entry) override;
+  Result<FunctionAttributes> attributes(FunctionId function) override;
+  Result<std::uint32_t> residentBlocksPerSm(FunctionId function, Dim3 block,
+                                            std::uint32_t dynamicSharedBytes) override;
+
+  Result<DevicePtr> allocate(std::size_t bytes) override;
+  Result<void> free(DevicePtr pointer) override;
+  Result<MappedMemory> allocateMapped(std::size_t bytes) override;
+
+  Result<StreamId> createStream(StreamPriority priority) override;
+  Result<void> destroyStream(StreamId stream) override { return queue.destroyStream(stream); }
+
+  Result<void> copyToDevice(StreamId stream, DevicePtr to,
+                            std::span<const std::byte> from) override;
+  Result<void> copyToHost(StreamId stream, std::span<std::byte> to, DevicePtr from) override;
+  Result<void> fill(StreamId stream, DevicePtr to, std::byte value, std::size_t bytes) override;
+  Result<void> writeValue(StreamId stream, DevicePtr to, std::uint64_t value) override;
+  Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
+                      std::span<const std::byte> parameters) override;
+
+  Result<bool> isIdle(StreamId stream) override { return queue.isIdle(stream); }
+  Result<void> synchronize(StreamId stream) override { return queue.synchronize(stream); }
+  Result<void> waitFor(StreamId later, StreamId earlier) override {
+    return queue.waitFor(later, earlier);
+  }
+
+private:
+  struct Entry {
+    std::shared_ptr<const emulator::Program> program;
+    std::string name;
+    emulator::KernelInfo info;
+  };
+  Result<Entry> entry(FunctionId function);
+  Result<std::span<std::byte>> memory(std::string_view call, DevicePtr pointer, std::size_t bytes);
+
+  EmulatorOptions options;
+  DeviceInfo facts;
+  emulator::Machine machine;
+  std::mutex mutex; ///< guards modules and functions
+  std::vector<std::shared_ptr<const emulator::Program>> modules;
+  std::vector<Entry> functions;
+  EmulatorQueue queue; ///< last: its threads use the machine
+};
+
+/// Names the call that failed in front of what went wrong.
+Error failed(std::string_view call, const std::string &message) {
+  return Error{"emulator: " + std::string(call) + ": " + message};
+}
+
+Result<ModuleId> EmulatorDevice::loadModule(const bundle::Bundle &bundle) {
+  if (Result<void> healthy = queue.health(); !healthy)
+    return healthy.error();
+  for (const bundle::Image &image : bundle.images) {
+    if (image.format != bundle::ImageFormat::Ptx)
+      continue;
+    auto parsed = ptx::parse(image.bytes);
+    if (const auto *wrong = std::get_if<ptx::Diagnostic>(&parsed))
+      return failed("loadModule", "the bundle's PTX at byte " + std::to_string(wrong->offset) +
+                                      ": " + wrong->message);
+    auto program = machine.load(std::get<ptx::Module>(parsed));
+    if (!program)
+      return failed("loadModule", program.error().message);
+    std::scoped_lock lock(mutex);
+    modules.push_back(*program);
+    return static_cast<ModuleId>(modules.size());
+  }
+  return failed("loadModule", "the bundle holds no PTX");
+}
+
+Result<FunctionId> EmulatorDevice::function(ModuleId module, std::string_view name) {
+  std::scoped_lock lock(mutex);
+  auto index = static_cast<std::size_t>(module);
+  if (index == 0 || index > modules.size())
+    return failed("function", "no such module");
+  auto info = emulator::kernelInfo(*modules[index - 1], name);
+  if (!info)
+    return failed("function", info.error().message);
+  functions.push_back({modules[index - 1], std::string(name), *info});
+  return static_cast<FunctionId>(functions.size());
+}
+
+Result<EmulatorDevice::Entry> EmulatorDevice::entry(FunctionId function) {
+  std::scoped_lock lock(mutex);
+  auto index = static_cast<std::size_t>(function);
+  if (index == 0 || index > functions.size())
+    return Error{"emulator: no such function"};
+  return functions[index - 1];
+}
+
+Result<FunctionAttributes> EmulatorDevice::attributes(FunctionId function) {
+  auto found = entry(function);
+  if (!found)
+    return found.error();
+  return FunctionAttributes{0, found->info.staticSharedBytes, found->info.maxThreadsPerBlock};
+}
+
+Result<std::uint32_t> EmulatorDevice::residentBlocksPerSm(FunctionId function, Dim3 block,
+                                                          std::uint32_t dynamicSharedBytes) {
+  auto found = entry(function);
+  if (!found)
+    return found.error();
+  std::uint64_t shared = std::uint64_t{found->info.staticSharedBytes} + dynamicSharedBytes;
+  if (block.count() == 0 || block.count() > found->info.maxThreadsPerBlock ||
+      shared > maximumSharedBytes)
+    return std::uint32_t{0};
+  return options.residentBlocksPerSm;
+}
+
+Result<DevicePtr> EmulatorDevice::allocate(std::size_t bytes) {
+  if (Result<void> healthy = queue.health(); !healthy)
+    return healthy.error();
+  return machine.allocate(bytes);
+}
+
+Result<void> EmulatorDevice::free(DevicePtr pointer) { return machine.free(pointer); }
+
+Result<MappedMemory> EmulatorDevice::allocateMapped(std::size_t bytes) {
+  auto pointer = machine.allocate(bytes);
+  if (!pointer)
+    return pointer.error();
+  auto view = machine.view(*pointer, bytes);
+  if (!view)
+    return view.error();
+  std::ranges::fill(*view, std::byte{0});
+  return MappedMemory{view->data(), *pointer};
+}
+
+Result<StreamId> EmulatorDevice::createStream(StreamPriority priority) {
+  if (Result<void> healthy = queue.health(); !healthy)
+    return healthy.error();
+  return queue.createStream(priority);
+}
+
+Result<std::span<std::byte>> EmulatorDevice::memory(std::string_view call, DevicePtr pointer,
+                                                    std::size_t bytes) {
+  if (bytes == 0)
+    return std::span<std::byte>{};
+  auto view = machine.view(pointer, bytes);
+  if (!view)
+    return failed(call, view.error().message);
+  return view;
+}
+
+Result<void> EmulatorDevice::copyToDevice(StreamId stream, DevicePtr to,
+                                          std::span<const std::byte> from) {
+  auto target = memory("copyToDevice", to, from.size());
+  if (!target)
+    return target.error();
+  return queue.enqueue(stream, [target = *target, from]() -> Result<void> {
+    std::ranges::copy(from, target.begin());
+    return {};
+  });
+}
+
+Result<void> EmulatorDevice::copyToHost(StreamId stream, std::span<std::byte> to, DevicePtr from) {
+  auto source = memory("copyToHost", from, to.size());
+  if (!source)
+    return source.error();
+  return queue.enqueue(stream, [source = *source, to]() -> Result<void> {
+    std::ranges::copy(source, to.begin());
+    return {};
+  });
+}
+
+Result<void> EmulatorDevice::fill(StreamId stream, DevicePtr to, std::byte value,
+                                  std::size_t bytes) {
+  auto target = memory("fill", to, bytes);
+  if (!target)
+    return target.error();
+  return queue.enqueue(stream, [target = *target, value]() -> Result<void> {
+    std::ranges::fill(target, value);
+    return {};
+  });
+}
+
+Result<void> EmulatorDevice::writeValue(StreamId stream, DevicePtr to, std::uint64_t value) {
+  if (to % sizeof(value))
+    return failed("writeValue", "the address is not 8-byte aligned");
+  auto target = memory("writeValue", to, sizeof(value));
+  if (!target)
+    return target.error();
+  auto *word = reinterpret_cast<std::uint64_t *>(target->data());
+  return queue.enqueue(stream, [word, value]() -> Result<void> {
+    // Kernels and the host poll such words meanwhile.
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    return {};
+  });
+}
+
+Result<void> EmulatorDevice::launch(StreamId stream, FunctionId function, const LaunchShape &shape,
+                                    std::span<const std::byte> parameters) {
+  auto found = entry(function);
+  if (!found)
+    return found.error();
+  auto grid = std::make_unique<emulator::GridExecution>(machine, found->program, found->name, shape,
+                                                        parameters);
+  if (auto fault = grid->fault())
+    return failed("launch", fault->message);
+  return queue.launch(stream, std::move(grid));
+}
+
+} // namespace
+
+Result<std::unique_ptr<Device>> openEmulatorDevice(const EmulatorOptions &options) {
+  if (options.smCount == 0 || options.residentBlocksPerSm == 0 || options.smCount > 1024)
+    return Error{"emulator: 1 to 1024 virtual SMs with at least one resident block each"};
+  return std::unique_ptr<Device>(new EmulatorDevice(options));
+}
+
+} // namespace tally::runtime

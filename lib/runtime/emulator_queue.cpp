@@ -1,0 +1,205 @@
+#include "emulator_queue.h"
+
+namespace tally::runtime {
+
+EmulatorQueue::EmulatorQueue(std::uint32_t virtualSms) {
+  for (std::uint32_t i = 0; i < virtualSms; ++i)
+    threads.emplace_back([this, i] { runBlocks(i); });
+  threads.emplace_back([this] { runActions(); });
+}
+
+EmulatorQueue::~EmulatorQueue() {
+  {
+    Lock lock(mutex);
+    stopping = true;
+    changed.notify_all();
+  }
+  for (std::thread &each : threads)
+    each.join();
+}
+
+Result<std::shared_ptr<EmulatorQueue::Stream>> EmulatorQueue::find(StreamId id) {
+  if (!failure.empty())
+    return Error{failure};
+  auto found = streams.find(id);
+  if (found == streams.end())
+    return Error{"no stream " + std::to_string(static_cast<std::uint64_t>(id))};
+  return found->second;
+}
+
+StreamId EmulatorQueue::createStream(StreamPriority priority) {
+  Lock lock(mutex);
+  auto id = static_cast<StreamId>(++lastStream);
+  auto stream = std::make_shared<Stream>();
+  stream->priority = priority;
+  streams.emplace(id, std::move(stream));
+  return id;
+}
+
+Result<void> EmulatorQueue::destroyStream(StreamId id) {
+  if (Result<void> done = synchronize(id); !done)
+    return done;
+  Lock lock(mutex);
+  streams.erase(id);
+  return {};
+}
+
+bool EmulatorQueue::headIsReady(const Stream &stream) {
+  if (stream.busy || stream.operations.empty())
+    return false;
+  const Operation &head = stream.operations.front();
+  return !head.grid && (!head.awaited || head.awaited->done >= head.count);
+}
+
+void EmulatorQueue::finishHead(Stream &stream) {
+  stream.operations.pop_front();
+  ++stream.done;
+  changed.notify_all();
+}
+
+/// Does what stands at the head of the stream, up to the next grid or unmet wait.
+void EmulatorQueue::drain(Lock &lock, const std::shared_ptr<Stream> &stream) {
+  while (failure.empty() && headIsReady(*stream)) {
+    std::function<Result<void>()> action = std::move(stream->operations.front().action);
+    if (action) {
+      stream->busy = true;
+      lock.unlock();
+      Result<void> done = action();
+      lock.lock();
+      stream->busy = false;
+      if (!done)
+        fail(done.error().message);
+      if (stream->operations.empty())
+        return; // a fault emptied the queue meanwhile
+    }
+    finishHead(*stream);
+  }
+}
+
+Result<void> EmulatorQueue::add(StreamId id, Operation operation) {
+  Lock lock(mutex);
+  auto stream = find(id);
+  if (!stream)
+    return stream.error();
+  (*stream)->operations.push_back(std::move(operation));
+  ++(*stream)->enqueued;
+  drain(lock, *stream);
+  changed.notify_all();
+  return {};
+}
+
+Result<void> EmulatorQueue::launch(StreamId id, std::unique_ptr<emulator::GridExecution> grid) {
+  Operation operation;
+  operation.grid = std::move(grid);
+  return add(id, std::move(operation));
+}
+
+Result<void> EmulatorQueue::enqueue(StreamId id, std::function<Result<void>()> action) {
+  Operation operation;
+  operation.action = std::move(action);
+  return add(id, std::move(operation));
+}
+
+Result<void> EmulatorQueue::waitFor(StreamId later, StreamId earlier) {
+  Operation operation;
+  {
+    Lock lock(mutex);
+    auto stream = find(earlier);
+    if (!stream)
+      return stream.error();
+    operation.awaited = *stream;
+    operation.count = (*stream)->enqueued;
+  }
+  return add(later, std::move(operation));
+}
+
+Result<bool> EmulatorQueue::isIdle(StreamId id) {
+  Lock lock(mutex);
+  auto stream = find(id);
+  if (!stream)
+    return stream.error();
+  return (*stream)->done == (*stream)->enqueued;
+}
+
+Result<void> EmulatorQueue::synchronize(StreamId id) {
+  Lock lock(mutex);
+  auto stream = find(id);
+  if (!stream)
+    return stream.error();
+  std::uint64_t target = (*stream)->enqueued;
+  changed.wait(lock, [&] { return !failure.empty() || (*stream)->done >= target; });
+  if (!failure.empty())
+    return Error{failure};
+  return {};
+}
+
+Result<void> EmulatorQueue::health() {
+  Lock lock(mutex);
+  if (!failure.empty())
+    return Error{failure};
+  return {};
+}
+
+void EmulatorQueue::fail(std::string message) {
+  if (failure.empty())
+    failure = std::move(message);
+  // Nothing runs after a fault; a head that a thread is still at goes when that thread is done.
+  for (auto &[id, stream] : streams)
+    stream->operations.clear();
+  changed.notify_all();
+}
+
+std::shared_ptr<EmulatorQueue::Stream> EmulatorQueue::nextGrid() {
+  std::shared_ptr<Stream> best;
+  for (auto &[id, stream] : streams) {
+    if (stream->operations.empty() || !stream->operations.front().grid ||
+        !stream->operations.front().grid->hasBlock())
+      continue;
+    if (!best || stream->priority < best->priority)
+      best = stream;
+  }
+  return best;
+}
+
+std::shared_ptr<EmulatorQueue::Stream> EmulatorQueue::nextAction() {
+  std::shared_ptr<Stream> best;
+  for (auto &[id, stream] : streams)
+    if (headIsReady(*stream) && (!best || stream->priority < best->priority))
+      best = stream;
+  return best;
+}
+
+void EmulatorQueue::runBlocks(std::uint32_t virtualSm) {
+  Lock lock(mutex);
+  while (true) {
+    std::shared_ptr<Stream> stream;
+    changed.wait(lock, [&] { return stopping || (stream = nextGrid()); });
+    if (stopping)
+      return;
+    std::shared_ptr<emulator::GridExecution> grid = stream->operations.front().grid;
+    lock.unlock();
+    grid->runBlock(virtualSm);
+    lock.lock();
+    if (!grid->finished())
+      continue;
+    if (auto fault = grid->fault()) {
+      fail(fault->message);
+    } else if (!stream->operations.empty() && stream->operations.front().grid == grid) {
+      finishHead(*stream);
+      drain(lock, stream);
+    }
+  }
+}
+
+void EmulatorQueue::runActions() {
+  Lock lock(mutex);
+  while (true) {
+    std::shared_ptr<Stream> stream;
+    changed.wait(lock, [&] { return stopping || (stream = nextAction()); });
+    if (stopping)
+      return;
+    drain(lock, stream);
+  }
+}
+
+} // namespace tally::runtime
