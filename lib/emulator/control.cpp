@@ -33,7 +33,8 @@ Status branchIndexed(Warp &warp, const Op &op, std::uint32_t mask) {
       if ((rest >> i & 1u) && index[i] == index[lane])
         same |= 1u << i;
     rest &= ~same;
-    if (moveLanes(warp, same, table[index[lane]]) == Status::Jump && rest == 0)
+    // Only a group that was never split still is the one that the caller runs.
+    if (moveLanes(warp, same, table[index[lane]]) == Status::Jump && same == mask)
       return Status::Jump;
   }
   return Status::Reschedule;

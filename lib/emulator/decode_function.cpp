@@ -14,7 +14,7 @@ constexpr std::uint64_t alignUp(std::uint64_t value, std::uint64_t alignment) {
 using Theme = bool (*)(FunctionDecoder &, const ptx::Instruction &);
 constexpr Theme themes[] = {decodeMemory,  decodeInteger, decodeHalf,    decodeFloat,
                             decodeCompare, decodeMove,    decodeConvert, decodeControl,
-                            decodeBarrier, decodeWarpOp,  decodeAtomic};
+                            decodeBarrier, decodeWarpOp,  decodeAtomic,  decodeMbarrier};
 } // namespace
 
 FunctionDecoder::FunctionDecoder(ModuleDecoder &owner, const ptx::Function &function,

@@ -185,6 +185,7 @@ bool decodeAtomic(FunctionDecoder &decoder, const ptx::Instruction &instruction)
 bool decodeWarpOp(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 bool decodeBarrier(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 bool decodeControl(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+bool decodeMbarrier(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 
 /// The last modifier that names a type, and the one before it (of cvt, set, …).
 Type lastType(const ptx::Instruction &instruction);

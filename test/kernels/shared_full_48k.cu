@@ -1,0 +1,10 @@
+// Static shared memory exactly at the limit of 48 KiB: there is no room for a word of tally's own.
+extern "C" __global__ void shared_full_48k(unsigned *out, unsigned seed) {
+  __shared__ unsigned big[12288];
+  unsigned last = 12288 - 1;
+  big[threadIdx.x] = seed + blockIdx.x;
+  big[last - threadIdx.x] = seed * 3 + threadIdx.x;
+  __syncthreads();
+  out[blockIdx.x * blockDim.x + threadIdx.x] =
+      big[(threadIdx.x + 5) % blockDim.x] + big[last - (threadIdx.x + 7) % blockDim.x];
+}

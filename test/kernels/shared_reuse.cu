@@ -1,0 +1,15 @@
+// Shared memory without any block barrier. Each warp has a row of its own, but which one depends on
+// the block: a worker that goes on to its next block while another warp is in the last one tramples
+// that warp's row.
+extern "C" __global__ void shared_reuse(unsigned *out, const unsigned *in) {
+  __shared__ volatile unsigned rows[4][32];
+  unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  unsigned row = (warp + blockIdx.x) % 4;
+  unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  rows[row][lane] = in[i];
+  __syncwarp();
+  unsigned sum = 0;
+  for (unsigned j = 0; j <= 8 * warp; ++j)
+    sum = sum * 17 + rows[row][(lane + j) % 32];
+  out[i] = sum;
+}

@@ -1,0 +1,23 @@
+// FILE of the command line: PTX or a bundle, told apart by its first bytes.
+#ifndef TALLY_VERIFY_INPUT_H
+#define TALLY_VERIFY_INPUT_H
+
+#include "tally/bundle/bundle.h"
+#include "tally/support/result.h"
+
+#include <string>
+#include <string_view>
+
+namespace tally::verify {
+
+/// Reads a bundle as it is, or rewrites PTX into one that holds PTX only. Fails where the file
+/// cannot be read, is damaged, does not parse, or is PTX and this build cannot rewrite.
+Result<bundle::Bundle> readInput(const std::string &path);
+
+/// Rewrites PTX text, all kernels and kinds. `where` names it in errors. Without LLVM it always
+/// fails and says so.
+Result<bundle::Bundle> rewriteToBundle(std::string text, std::string_view where);
+
+} // namespace tally::verify
+
+#endif

@@ -1,0 +1,79 @@
+// tally-verify: does every variant of a kernel still compute what the kernel does, whatever yields
+// and whenever?
+#include "input.h"
+#include "options.h"
+#include "ptx_text.h"
+#include "verify.h"
+
+#include "tally/runtime/device.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+namespace {
+
+using namespace tally;
+
+constexpr int exitOk = 0, exitInput = 1, exitWrong = 2;
+
+int fail(std::string_view message) {
+  fmt::print(stderr, "tally-verify: error: {}\n", message);
+  return exitInput;
+}
+
+int verifyOn(verify::Target &target, const bundle::Bundle &bundle, const verify::Workload &workload,
+             const verify::Options &options) {
+  auto text = verify::ptxOf(bundle);
+  std::vector<verify::ModuleVariable> variables;
+  if (text) {
+    auto module = verify::parsePtx(std::string(*text), options.file);
+    if (!module)
+      return fail(module.error().message);
+    variables = verify::moduleVariables(*module);
+  }
+  verify::VerifyReport report = verify::verify(target, workload, variables, options.verify);
+  fmt::print("{}", verify::toText(report, workload, options.verify));
+  return report.good() ? exitOk : exitWrong;
+}
+
+int run(const verify::Options &options) {
+  auto bundle = verify::readInput(options.file);
+  if (!bundle)
+    return fail(bundle.error().message);
+  const bundle::Kernel *kernel = bundle->kernel(options.kernel);
+  if (!kernel)
+    return fail(fmt::format("{} has no kernel '{}'", options.file, options.kernel));
+  auto workload = verify::workloadOf(*kernel, options.shape, options.arguments);
+  if (!workload)
+    return fail(workload.error().message);
+
+  if (options.device == verify::DeviceChoice::Emulator) {
+    auto target = verify::openMicroscope(*bundle);
+    return target ? verifyOn(**target, *bundle, *workload, options) : fail(target.error().message);
+  }
+  auto device = runtime::openCudaDevice();
+  if (!device)
+    return fail(device.error().message);
+  return verifyOn(*verify::targetOf(**device, *bundle), *bundle, *workload, options);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  std::vector<std::string_view> arguments(argv + 1, argv + argc);
+  auto options = verify::parseOptions(arguments);
+  if (!options)
+    return fail(options.error().message);
+  if (options->help) {
+    fmt::print("{}", verify::helpText);
+    return exitOk;
+  }
+  if (options->version) {
+    fmt::print("tally-verify {}\n", TALLY_VERSION);
+    return exitOk;
+  }
+  return run(*options);
+}

@@ -1,0 +1,104 @@
+// The emulator as a target: a fresh machine for each run.
+#include "ptx_text.h"
+#include "target.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <optional>
+
+namespace tally::verify {
+
+namespace {
+
+class Microscope final : public Target {
+public:
+  explicit Microscope(ptx::Module module) : module(std::move(module)) {}
+
+  bool isMicroscope() const override { return true; }
+
+  Result<void> reset() override {
+    program.reset();
+    machine.emplace();
+    control = {};
+    hook = {};
+    auto loaded = machine->load(module);
+    if (!loaded)
+      return loaded.error();
+    program = std::move(*loaded);
+    return {};
+  }
+
+  Result<DeviceAddress> allocate(std::size_t bytes) override { return machine->allocate(bytes); }
+
+  Result<void> write(DeviceAddress to, std::span<const std::byte> from) override {
+    auto view = machine->view(to, from.size());
+    if (!view)
+      return view.error();
+    std::memcpy(view->data(), from.data(), from.size());
+    return {};
+  }
+
+  Result<void> read(std::span<std::byte> to, DeviceAddress from) override {
+    auto view = machine->view(from, to.size());
+    if (!view)
+      return view.error();
+    std::memcpy(to.data(), view->data(), to.size());
+    return {};
+  }
+
+  Result<void> launch(std::string_view entry, const LaunchShape &shape,
+                      std::span<const std::byte> parameters) override {
+    auto fault = machine->run(*program, entry, shape, parameters, schedule);
+    if (fault)
+      return Error{fmt::format("{}: {}", entry, fault->message)};
+    return {};
+  }
+
+  Result<DeviceAddress> allocateControl(std::uint64_t word) override {
+    auto address = machine->allocate(sizeof word);
+    if (!address)
+      return address;
+    auto view = machine->view(*address, sizeof word);
+    if (!view)
+      return view.error();
+    // Kept, so that a poll hook needs no call into the machine that is running.
+    control = *view;
+    std::memcpy(control.data(), &word, sizeof word);
+    machine->watchReads(*address, [this](std::uint64_t index) {
+      if (hook)
+        hook(index);
+    });
+    return address;
+  }
+
+  Result<void> writeControl(std::uint64_t word) override {
+    std::memcpy(control.data(), &word, sizeof word);
+    return {};
+  }
+
+  void setPollHook(PollHook newHook) override { hook = std::move(newHook); }
+  void setSchedule(const emulator::Schedule &newSchedule) override { schedule = newSchedule; }
+
+private:
+  ptx::Module module;
+  std::optional<emulator::Machine> machine;
+  std::shared_ptr<const emulator::Program> program;
+  std::span<std::byte> control;
+  PollHook hook;
+  emulator::Schedule schedule;
+};
+
+} // namespace
+
+Result<std::unique_ptr<Target>> openMicroscope(const bundle::Bundle &bundle) {
+  auto text = ptxOf(bundle);
+  if (!text)
+    return text.error();
+  auto module = parsePtx(withVariableReader(*text), "the bundle's PTX");
+  if (!module)
+    return module.error();
+  return std::unique_ptr<Target>(std::make_unique<Microscope>(std::move(*module)));
+}
+
+} // namespace tally::verify

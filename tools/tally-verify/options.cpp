@@ -1,0 +1,162 @@
+#include "options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace tally::verify {
+
+namespace {
+
+Result<std::vector<Kind>> parseKinds(std::string_view text) {
+  if (text == "all")
+    return std::vector<Kind>(allKinds.begin(), allKinds.end());
+  std::vector<Kind> kinds;
+  for (;;) {
+    std::size_t comma = text.find(',');
+    auto kind = kindFromName(text.substr(0, comma));
+    if (!kind)
+      return Error{
+          fmt::format("'{}' is no kind: slice, guard, persistent, or all", text.substr(0, comma))};
+    if (std::ranges::find(kinds, *kind) == kinds.end())
+      kinds.push_back(*kind);
+    if (comma == std::string_view::npos)
+      return kinds;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+/// Stores what a parser gave, or says which option was wrong.
+template <class T, class Target>
+Result<void> store(std::string_view option, Result<T> parsed, Target &target) {
+  if (!parsed)
+    return Error{fmt::format("{}: {}", option, parsed.error().message)};
+  target = std::move(*parsed);
+  return {};
+}
+
+Result<std::uint32_t> parseCount(std::string_view text) {
+  std::uint32_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    return Error{fmt::format("'{}' is no number of bytes", text)};
+  return value;
+}
+
+Result<DeviceChoice> parseDevice(std::string_view text) {
+  if (text == "emulator")
+    return DeviceChoice::Emulator;
+  if (text == "cuda")
+    return DeviceChoice::Cuda;
+  return Error{fmt::format("'{}' is neither emulator nor cuda", text)};
+}
+
+Result<void> parseOption(std::string_view name, std::string_view value, Options &options) {
+  if (name == "--kernel") {
+    options.kernel = value;
+    return {};
+  }
+  if (name == "--grid")
+    return store(name, parseDim3(value), options.shape.grid);
+  if (name == "--block")
+    return store(name, parseDim3(value), options.shape.block);
+  if (name == "--shared")
+    return store(name, parseCount(value), options.shape.dynamicSharedBytes);
+  if (name == "--arg") {
+    ArgumentSpec argument;
+    auto stored = store(name, parseArgument(value), argument);
+    if (stored)
+      options.arguments.push_back(std::move(argument));
+    return stored;
+  }
+  if (name == "--variants")
+    return store(name, parseKinds(value), options.verify.kinds);
+  if (name == "--yield")
+    return store(name, parseYieldMode(value), options.verify.yield);
+  if (name == "--compare")
+    return store(name, parseComparison(value), options.verify.compare);
+  if (name == "--device")
+    return store(name, parseDevice(value), options.device);
+  return Error{fmt::format("unknown option '{}'; --help lists them", name)};
+}
+
+} // namespace
+
+const char *const helpText =
+    R"(usage: tally-verify FILE --kernel=K --grid=X[,Y[,Z]] --block=X[,Y[,Z]] [options]
+
+Runs a kernel of FILE as it is, then each of its variants while they are asked to yield, and compares
+all buffers and module variables. FILE is PTX, which is rewritten first, or a bundle of tally-ptxopt.
+
+  --kernel=K             the kernel's name
+  --grid=X[,Y[,Z]]       thread blocks
+  --block=X[,Y[,Z]]      threads of a block
+  --shared=BYTES         dynamic shared memory of a block (default 0)
+  --arg=SPEC             an argument, in order: TYPE:VALUE with TYPE one of
+                         i8 u8 i16 u16 i32 u32 i64 u64 f32 f64,
+                         bytes:HEX for one passed by value, or
+                         ptr:TYPE:COUNT:INIT with INIT zero, iota, random:SEED (integers
+                         over the whole range, floats in [-1, 1]) or @FILE (raw elements)
+  --variants=LIST        slice, guard, persistent (comma-separated), or all (default)
+  --yield=every          a request to yield at each poll, at all polls, raised at one poll and
+                         withdrawn at the next, and 20 random ones (default)
+  --yield=N              one request, at poll N
+  --yield=random:SEED    random requests under a random schedule
+  --compare=MODE         exact, ulp:N or sorted; only where the result depends on the order of
+                         blocks: others are compared exactly
+  --device=DEVICE        emulator (default) or cuda: a GPU under a storm of requests
+  --help, --version
+
+Exit status: 0 all variants agree (refused ones are reported, and are no failure); 1 usage, input or
+I/O; 2 a variant differs, faults or failed to assemble.
+)";
+
+Result<Dim3> parseDim3(std::string_view text) {
+  std::uint32_t extents[3] = {1, 1, 1};
+  std::string_view rest = text;
+  for (std::uint32_t &extent : extents) {
+    std::string_view field = rest.substr(0, rest.find(','));
+    auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), extent);
+    if (error != std::errc() || end != field.data() + field.size() || extent == 0)
+      break;
+    if (field.size() == rest.size())
+      return Dim3{extents[0], extents[1], extents[2]};
+    rest.remove_prefix(field.size() + 1);
+  }
+  return Error{fmt::format("'{}' is not X, X,Y or X,Y,Z with each at least 1", text)};
+}
+
+Result<Options> parseOptions(std::span<const std::string_view> arguments) {
+  Options options;
+  bool hasGrid = false, hasBlock = false;
+  for (std::string_view argument : arguments) {
+    if (argument == "--help" || argument == "--version") {
+      (argument == "--help" ? options.help : options.version) = true;
+      return options;
+    }
+    if (!argument.starts_with("--")) {
+      if (!options.file.empty())
+        return Error{fmt::format("a second file '{}'; one at a time", argument)};
+      options.file = argument;
+      continue;
+    }
+    std::size_t equals = argument.find('=');
+    if (equals == std::string_view::npos)
+      return Error{
+          fmt::format("option '{}' is unknown or lacks its '='; --help lists them", argument)};
+    std::string_view name = argument.substr(0, equals);
+    if (auto parsed = parseOption(name, argument.substr(equals + 1), options); !parsed)
+      return parsed.error();
+    hasGrid |= name == "--grid";
+    hasBlock |= name == "--block";
+  }
+  if (options.file.empty())
+    return Error{"no FILE; --help shows the usage"};
+  if (options.kernel.empty() || !hasGrid || !hasBlock)
+    return Error{"--kernel, --grid and --block are needed"};
+  return options;
+}
+
+} // namespace tally::verify

@@ -1,0 +1,142 @@
+#include "requests.h"
+
+#include <cassert>
+#include <chrono>
+
+namespace tally::verify {
+
+namespace {
+
+constexpr std::uint64_t maxStormRounds = 256;
+
+} // namespace
+
+Requests::Requests(Target &target, const YieldPlan &plan)
+    : target(target), plan(plan), control(Write{this}), random(plan.seed) {
+  if (plan.request == RequestKind::Random)
+    oneIn = std::uint64_t{2} << random.below(4);
+}
+
+Result<void> Requests::write(std::uint64_t word) {
+  if (withhold) {
+    withheld = word;
+    return {};
+  }
+  return target.writeControl(word);
+}
+
+void Requests::raise() {
+  assert(!raised);
+  if (auto done = control.raise(); !done && !writeFailure)
+    writeFailure = done.error();
+  raised = true;
+}
+
+void Requests::withdraw() {
+  assert(raised);
+  if (auto done = control.withdraw(); !done && !writeFailure)
+    writeFailure = done.error();
+  raised = false;
+}
+
+Result<std::uint64_t> Requests::beginRound() {
+  ++rounds;
+  if (plan.request == RequestKind::Storm)
+    return beginStormRound();
+  if (raised)
+    withdraw();
+  if (plan.request == RequestKind::LateWrite && rounds == 1) {
+    withhold = true;
+    raise();
+    withdraw();
+    withhold = false;
+  }
+  auto epoch = control.permit(runtime::PriorityPolicy{});
+  assert(epoch && "nothing is raised, so the policy lets best-effort work run");
+  if (plan.request == RequestKind::Early && rounds == 1)
+    raise();
+  if (writeFailure)
+    return *writeFailure;
+  return *epoch;
+}
+
+Result<std::uint64_t> Requests::beginStormRound() {
+  if (rounds == 1)
+    stormThread = std::jthread([this](const std::stop_token &stop) { storm(stop); });
+  // Enough has been seen: a run under requests without end would not end either.
+  if (rounds == maxStormRounds)
+    if (auto failure = finish())
+      return *failure;
+  for (;;) {
+    if (auto epoch = control.permit(runtime::PriorityPolicy{}))
+      return *epoch;
+    std::this_thread::yield();
+  }
+}
+
+void Requests::storm(const std::stop_token &stop) {
+  using std::chrono::microseconds;
+  while (!stop.stop_requested() && !writeFailure) {
+    std::this_thread::sleep_for(microseconds(random.below(60)));
+    raise();
+    std::this_thread::sleep_for(microseconds(random.below(30)));
+    withdraw();
+  }
+}
+
+std::optional<Error> Requests::finish() {
+  if (stormThread.joinable()) {
+    stormThread.request_stop();
+    stormThread.join();
+  }
+  return writeFailure;
+}
+
+void Requests::atRandom() {
+  if (rounds % 3 == 0 && pollsOfLaunch == 0)
+    return;
+  if (random.below(oneIn) != 0)
+    return;
+  if (raised)
+    withdraw();
+  else
+    raise();
+}
+
+void Requests::poll(std::uint64_t index) {
+  switch (plan.request) {
+  case RequestKind::At:
+    if (index == plan.poll)
+      raise();
+    break;
+  case RequestKind::RaisedAndWithdrawn:
+    if (index == plan.poll)
+      raise();
+    else if (index == plan.poll + 1 && raised)
+      withdraw();
+    break;
+  case RequestKind::Always:
+    if (rounds % 2 == 0 && pollsOfLaunch == 0)
+      break;
+    if (raised)
+      withdraw();
+    raise();
+    break;
+  case RequestKind::Random:
+    atRandom();
+    break;
+  case RequestKind::LateWrite:
+    if (index == plan.poll && withheld)
+      if (auto done = target.writeControl(*withheld); !done && !writeFailure)
+        writeFailure = done.error();
+    break;
+  case RequestKind::Quiet:
+  case RequestKind::Storm:
+  case RequestKind::Early:
+    break;
+  }
+  ++pollsOfLaunch;
+  ++pollCount;
+}
+
+} // namespace tally::verify

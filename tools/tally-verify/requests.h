@@ -1,0 +1,63 @@
+// Carries out a plan's requests: raises and withdraws through the runtime's control word.
+#ifndef TALLY_VERIFY_REQUESTS_H
+#define TALLY_VERIFY_REQUESTS_H
+
+#include "random.h"
+#include "target.h"
+#include "yield_plan.h"
+
+#include "tally/runtime/control_word.h"
+#include "tally/runtime/policy.h"
+
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <thread>
+
+namespace tally::verify {
+
+/// For one run of one variant. Not thread-safe: polls arrive on the thread that launches. A storm
+/// runs on a thread of its own, from the first round on, which ends with this.
+class Requests {
+public:
+  Requests(Target &target, const YieldPlan &plan);
+
+  /// The epoch that the next round of launches carries. Withdraws what is still raised: high-
+  /// priority work ends at last, and only then is best-effort work issued again.
+  Result<std::uint64_t> beginRound();
+  /// A physical launch is about to start.
+  void beginLaunch() { pollsOfLaunch = 0; }
+  /// A poll is about to read the control word.
+  void poll(std::uint64_t index);
+
+  std::uint64_t polls() const { return pollCount; }
+  /// Ends the storm; the first write of the control word that failed.
+  std::optional<Error> finish();
+
+private:
+  struct Write {
+    Requests *requests;
+    Result<void> operator()(std::uint64_t word) const { return requests->write(word); }
+  };
+  Result<void> write(std::uint64_t word);
+  void raise();
+  void withdraw();
+  void atRandom();
+  Result<std::uint64_t> beginStormRound();
+  void storm(const std::stop_token &stop);
+
+  Target &target;
+  const YieldPlan &plan;
+  runtime::ControlWord<Write> control;
+  Random random;
+  std::uint64_t oneIn = 2; ///< Random: polls between changes, on average
+  std::uint64_t rounds = 0, pollsOfLaunch = 0, pollCount = 0;
+  std::optional<std::uint64_t> withheld; ///< LateWrite: the word that has not landed
+  bool withhold = false, raised = false;
+  std::optional<Error> writeFailure;
+  std::jthread stormThread; ///< last: joined before what it uses goes
+};
+
+} // namespace tally::verify
+
+#endif

@@ -1,0 +1,25 @@
+// PTX → bundle with the transforms library, which needs LLVM.
+#include "input.h"
+#include "ptx_text.h"
+
+#include "tally/ptx/transforms/rewriter.h"
+
+#include <utility>
+
+namespace tally::verify {
+
+Result<bundle::Bundle> rewriteToBundle(std::string text, std::string_view where) {
+  auto module = parsePtx(std::move(text), where);
+  if (!module)
+    return module.error();
+  auto kernels = ptx::rewrite(*module, {});
+  bundle::Bundle bundle;
+  bundle.moduleHash = bundle::hashOf(module->source());
+  for (const ptx::RewrittenKernel &kernel : kernels)
+    bundle.kernels.push_back(kernel.description);
+  bundle.images.push_back(
+      {bundle::ImageFormat::Ptx, module->targetArch(), ptx::textWithVariants(*module, kernels)});
+  return bundle;
+}
+
+} // namespace tally::verify

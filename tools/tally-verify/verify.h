@@ -1,0 +1,57 @@
+// Verifies one workload: the user's kernels once, then every kind under every plan.
+#ifndef TALLY_VERIFY_VERIFY_H
+#define TALLY_VERIFY_VERIFY_H
+
+#include "comparison.h"
+#include "run.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tally::verify {
+
+struct VerifyOptions {
+  std::vector<Kind> kinds{allKinds.begin(), allKinds.end()};
+  YieldMode yield;
+  std::optional<Comparison> compare; ///< none: exact, or defaultComparison() where order matters
+};
+
+/// Of a kernel whose result depends on the order of blocks, where nobody said how to compare:
+/// integers as a multiset (slots come in any order), floats within 256 ulp (sums in any order).
+Comparison defaultComparison(ElementType type);
+
+enum class Outcome : std::uint8_t { Ok, Refused, Failed, Wrong };
+
+/// What became of one kind.
+struct KindReport {
+  Kind kind = Kind::Slice;
+  Outcome outcome = Outcome::Ok;
+  std::string message; ///< why refused; what differs, and the plan that showed it
+  std::uint64_t runs = 0, physicalLaunches = 0, yields = 0;
+  std::uint64_t polls = 0; ///< of the quiet run
+};
+
+struct VerifyReport {
+  bool bitwiseStable = false; ///< every kernel of the workload is
+  std::uint64_t userRuns = 0; ///< 0 where no kind asked for has a variant
+  /// A user's kernel that faulted, or that is called stable and gave other bits under another
+  /// schedule. Nothing is known of its variants then, and `kinds` is empty.
+  std::optional<std::string> userTrouble;
+  std::vector<KindReport> kinds;
+  bool good() const;
+};
+
+/// Runs it all. Never fails as such: trouble is part of the report. A difference ends its kind.
+VerifyReport verify(Target &target, const Workload &workload,
+                    std::span<const ModuleVariable> variables, const VerifyOptions &options);
+
+/// The report as lines, one for the user's kernel and one per kind; each ends with a newline.
+std::string toText(const VerifyReport &report, const Workload &workload,
+                   const VerifyOptions &options);
+
+} // namespace tally::verify
+
+#endif

@@ -1,0 +1,93 @@
+// When a run is asked to yield, under which schedule, and how its launches are shaped: everything
+// that one run of a variant depends on, so that a failing one can be named and repeated.
+//
+// The requests that `--yield=every` makes:
+//  - At(k), for each k below the number of polls of a quiet run: raised at the k-th poll of the
+//  whole
+//    grid, withdrawn only when the launch has left.
+//  - Always: every launch is asked at every poll. A launch that is denied its first poll runs
+//    nothing, and all that follow would run nothing either; so launches alternate between one that
+//    is denied every poll (and must lose nothing) and one that is let pass its first poll and
+//    denied all others. So each second launch runs one block and the run ends.
+//  - RaisedAndWithdrawn(k), for each k: raised at poll k, withdrawn at poll k + 1, while the launch
+//    is still running. A random schedule, another for each k. For persistent once more with a
+//    single worker: of several, those that do not see so short a request finish the grid.
+//  - Random(seed), 20 times: at each poll the request is raised or withdrawn with a probability
+//    drawn from the seed, under a random schedule of warps and blocks. Every third launch is let
+//    pass its first poll, so that the run ends.
+//  - LateWrite(k), for k = 0, the middle, and never: the control word is behind the launch's epoch
+//    until poll k. Nobody may yield: the request that wrote it is over.
+// `slice` has no polls and yields between slices: a run for each size of slice, and 20 of random
+// sizes and schedules.
+//
+// A device that cannot be watched poll by poll gets Storm(seed): another host thread raises and
+// withdraws at random times; and Early: raised after the launch got its epoch and before it starts,
+// so that it must leave at once.
+#ifndef TALLY_VERIFY_YIELD_PLAN_H
+#define TALLY_VERIFY_YIELD_PLAN_H
+
+#include "tally/bundle/verdict.h"
+#include "tally/emulator/machine.h"
+#include "tally/support/result.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tally::verify {
+
+enum class RequestKind : std::uint8_t {
+  Quiet,
+  At,
+  Always,
+  RaisedAndWithdrawn,
+  Random,
+  LateWrite,
+  Storm,
+  Early
+};
+
+struct YieldPlan {
+  RequestKind request = RequestKind::Quiet;
+  std::uint64_t poll = 0; ///< of At, RaisedAndWithdrawn, LateWrite
+  std::uint64_t seed = 0; ///< of Random, Storm
+  emulator::Schedule schedule;
+  std::uint32_t sliceBlocks = 1; ///< about how many blocks a slice holds
+  std::uint32_t workers = 1;     ///< blocks that a persistent launch has
+};
+
+inline constexpr std::uint64_t neverPolled = ~std::uint64_t{0};
+inline constexpr std::uint32_t randomRuns = 20;
+
+/// "a request at poll 3, schedule seed 0, 2 resident blocks, 2 workers".
+std::string toText(const YieldPlan &plan, Kind kind);
+
+/// What `--yield` asks for.
+struct YieldMode {
+  enum class Choice : std::uint8_t { Every, AtPoll, Random } choice = Choice::Every;
+  std::uint64_t value = 0; ///< the poll or the seed
+};
+
+/// `every`, `N`, `random:SEED`.
+Result<YieldMode> parseYieldMode(std::string_view text);
+
+/// The grid that plans are made for.
+struct PlanShape {
+  std::uint64_t blocks = 1; ///< of all launches together
+  std::uint32_t wave = 1;   ///< blocks in flight at a time: fewer than the grid where it has two
+  std::uint64_t polls = 0;  ///< counted in a quiet run of this kind
+  bool isMicroscope = true;
+};
+
+/// Blocks in flight for a grid of `blocks`: at most 4, and more than one wave wherever possible.
+std::uint32_t waveOf(std::uint64_t blocks);
+
+/// The quiet run that polls are counted in.
+YieldPlan quietPlan(const PlanShape &shape);
+/// All other runs of `kind` that `mode` asks for.
+std::vector<YieldPlan> plansFor(Kind kind, const YieldMode &mode, const PlanShape &shape);
+
+} // namespace tally::verify
+
+#endif

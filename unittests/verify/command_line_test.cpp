@@ -1,0 +1,151 @@
+// tally-verify from outside: exit codes and what it prints.
+#include "input.h"
+#include "table.h"
+
+#include "tally/bundle/bundle_writer.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <sys/wait.h>
+
+using namespace tally;
+using namespace tally::verify;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Ran {
+  int status = -1;
+  std::string output; ///< both streams
+};
+
+Ran run(const std::string &arguments) {
+  Ran ran;
+  std::FILE *pipe =
+      popen((std::string(TALLY_VERIFY_PROGRAM " ") + arguments + " 2>&1").c_str(), "r");
+  REQUIRE(pipe);
+  char buffer[4096];
+  while (std::size_t got = std::fread(buffer, 1, sizeof buffer, pipe))
+    ran.output.append(buffer, got);
+  int status = pclose(pipe);
+  REQUIRE(WIFEXITED(status));
+  ran.status = WEXITSTATUS(status);
+  return ran;
+}
+
+std::string kernelFile(const char *name) {
+  std::string quoted = "'";
+  quoted += (sourceRoot() / "test/kernels" / name).string();
+  quoted += "'";
+  return quoted;
+}
+
+/// A file of this test's own that goes with it.
+struct TemporaryFile {
+  fs::path path;
+  TemporaryFile(const char *name, const std::string &content)
+      : path(fs::temp_directory_path() / name) {
+    std::ofstream(path, std::ios::binary) << content;
+  }
+  ~TemporaryFile() { fs::remove(path); }
+};
+
+const std::string flatLaunch =
+    " --kernel=grid_2d --grid=3,2 --block=32 --arg=ptr:u32:192:zero --arg=ptr:u32:6:zero ";
+
+void checkOutput(const Ran &ran, int status, std::initializer_list<std::string_view> parts) {
+  CAPTURE(ran.output);
+  CHECK(ran.status == status);
+  for (std::string_view part : parts) {
+    CAPTURE(part);
+    CHECK(ran.output.find(part) != std::string::npos);
+  }
+}
+
+} // namespace
+
+TEST_CASE("a kernel whose variants are right") {
+  Ran ran = run(kernelFile("grid_2d.ptx") + flatLaunch);
+  checkOutput(ran, 0,
+              {"grid_2d user's kernel: 6 runs, bitwise stable, compared exactly\n",
+               "grid_2d slice: ok, 27 runs", "grid_2d guard: ok, 37 runs",
+               "grid_2d persistent: ok, "});
+  checkOutput(run(kernelFile("grid_2d.ptx") + flatLaunch + "--variants=guard --yield=2"), 0,
+              {"grid_2d guard: ok, 2 runs, 3 launches, 1 of them yielded"});
+  checkOutput(run(kernelFile("grid_2d.ptx") + flatLaunch + "--yield=random:4"), 0,
+              {"slice: ok, 2 runs", "persistent: ok, 2 runs"});
+}
+
+TEST_CASE("refusals are reported and are no failure") {
+  checkOutput(run(kernelFile("grid_sync.ptx") + " --kernel=grid_sync --grid=1 --block=1 "
+                                                "--arg=ptr:u32:4:zero --arg=ptr:u32:4:zero"),
+              0,
+              {"user's kernel: not run", "slice: refused: grid-barrier at line ",
+               "guard: refused: ", "persistent: refused: "});
+  checkOutput(run(kernelFile("named_barrier.ptx") +
+                  " --kernel=named_barrier --grid=2 --block=128 --arg=ptr:u32:256:zero "
+                  "--arg=ptr:u32:256:iota --yield=0"),
+              0, {"persistent: refused: barrier-form at line "});
+}
+
+TEST_CASE("order-dependent results are said to be") {
+  std::string slots = kernelFile("atomic_slot.ptx") +
+                      " --kernel=atomic_slot --grid=4 --block=32 --arg=ptr:u32:128:zero "
+                      "--arg=ptr:u32:1:zero --arg=ptr:u32:128:random:3 ";
+  checkOutput(run(slots), 0, {"order-dependent, compared by default"});
+  checkOutput(run(slots + "--compare=sorted"), 0, {"order-dependent, compared sorted"});
+  // Which proves that the order does differ, and that a difference is found.
+  checkOutput(run(slots + "--compare=exact"), 2, {"WRONG in run ", "argument 0 element "});
+}
+
+TEST_CASE("a fault names the line of the PTX") {
+  checkOutput(run(kernelFile("grid_2d.ptx") + " --kernel=grid_2d --grid=3,2 --block=32 "
+                                              "--arg=ptr:u32:100:zero --arg=ptr:u32:6:zero"),
+              2, {"grid_2d user's kernel: WRONG: grid_2d: out-of-bounds", "at line "});
+}
+
+TEST_CASE("a bundle is taken as it is, planted bugs and all") {
+  auto bundle = rewriteToBundle(readText(sourceRoot() / "test/kernels/grid_2d.ptx"), "grid_2d.ptx");
+  REQUIRE(bundle);
+  TemporaryFile good("tally_verify_good.tally", bundle::write(*bundle));
+  checkOutput(run(good.path.string() + flatLaunch), 0, {"persistent: ok"});
+
+  std::string &text = bundle->images.front().bytes;
+  std::string offset = "add.u32 %tally_ctaid_y, %tally_ctaid_y, %tally_offset_y;";
+  for (std::size_t at = text.find(offset); at != std::string::npos; at = text.find(offset))
+    text.erase(at, offset.size());
+  TemporaryFile wrong("tally_verify_wrong.tally", bundle::write(*bundle));
+  checkOutput(run(wrong.path.string() + flatLaunch), 2,
+              {"grid_2d slice: WRONG in run ", "argument 0 element ", ": expected ", ", got ",
+               "slices of about ", "grid_2d guard: ok"});
+
+  std::string damaged = bundle::write(*bundle);
+  damaged[damaged.size() / 2] ^= 1;
+  TemporaryFile broken("tally_verify_broken.tally", damaged);
+  checkOutput(run(broken.path.string() + flatLaunch), 1, {"error: ", "damaged bundle"});
+}
+
+TEST_CASE("wrong input and usage") {
+  checkOutput(run("--help"), 0, {"usage: tally-verify FILE --kernel=K", "Exit status:"});
+  checkOutput(run("--version"), 0, {"tally-verify "});
+  checkOutput(run(""), 1, {"error: no FILE"});
+  checkOutput(run("/nonexistent.ptx --kernel=k --grid=1 --block=1"), 1,
+              {"error: cannot read '/nonexistent.ptx'"});
+  checkOutput(run(kernelFile("grid_2d.ptx") + " --kernel=nobody --grid=1 --block=1"), 1,
+              {"has no kernel 'nobody'"});
+  checkOutput(run(kernelFile("grid_2d.ptx") + " --kernel=grid_2d --grid=1 --block=1"), 1,
+              {"takes 2 arguments, not 0"});
+  checkOutput(run(kernelFile("grid_2d.ptx") + " --kernel=grid_2d --grid=1 --block=1 --arg=u32:1 "
+                                              "--arg=u32:1"),
+              1, {"argument 0 of kernel 'grid_2d' is 8 bytes, not 4"});
+  checkOutput(run(kernelFile("grid_2d.ptx") + flatLaunch + "--block=2000"), 1,
+              {"a block of 2000 threads"});
+  TemporaryFile text("tally_verify_wrong.ptx", ".version 7.0\n.target sm_80\n.entry k( {\n");
+  checkOutput(run(text.path.string() + " --kernel=k --grid=1 --block=1"), 1,
+              {"tally_verify_wrong.ptx:3:"});
+}
