@@ -38,9 +38,9 @@ void setDefaults(Options &options) {
     options.requests = 40;
     options.modes = {Mode::Alone, Mode::LowPriority, Mode::Tally};
     options.repetitions = 2;
-    options.encoder = {.layers = 1, .width = 32, .heads = 2, .sequence = 16, .batch = 1};
+    options.encoder = {.layers = 2, .width = 64, .heads = 4, .sequence = 32, .batch = 2};
     options.training = {
-        .batch = 640, .inputs = 32, .hidden = 32, .classes = 16, .chunk = 64, .rate = 0.1f};
+        .batch = 2560, .inputs = 32, .hidden = 32, .classes = 16, .chunk = 64, .rate = 0.1f};
   }
 }
 
@@ -137,17 +137,17 @@ const std::vector<Row> &rows() {
          options.csv = text;
          return !text.empty();
        }},
-      {"layers", "N", "encoder: layers (1; cuda 4)",
+      {"layers", "N", "encoder: layers (2; cuda 4)",
        integer([](Options &o) -> int & { return o.encoder.layers; }, 1, 100)},
-      {"width", "N", "encoder: model width (32; cuda 512)",
+      {"width", "N", "encoder: model width (64; cuda 512)",
        integer([](Options &o) -> int & { return o.encoder.width; }, 1, 8192)},
-      {"heads", "N", "encoder: attention heads, of at most 64 columns each (2; cuda 8)",
+      {"heads", "N", "encoder: attention heads, of at most 64 columns each (4; cuda 8)",
        integer([](Options &o) -> int & { return o.encoder.heads; }, 1, 128)},
-      {"sequence", "N", "encoder: positions (16; cuda 256)",
+      {"sequence", "N", "encoder: positions (32; cuda 256)",
        integer([](Options &o) -> int & { return o.encoder.sequence; }, 1, 512)},
-      {"batch", "N", "encoder: sequences in a request (1; cuda 4)",
+      {"batch", "N", "encoder: sequences in a request (2; cuda 4)",
        integer([](Options &o) -> int & { return o.encoder.batch; }, 1, 1024)},
-      {"be-batch", "N", "training: rows of the batch (640; cuda 131072)",
+      {"be-batch", "N", "training: rows of the batch (2560; cuda 131072)",
        integer([](Options &o) -> int & { return o.training.batch; }, 1)},
       {"be-size", "N",
        "training: inputs and hidden width, and with them the time of a block"

@@ -35,8 +35,13 @@ public:
 
   /// From here on a thread of its own calls step().
   void start();
-  /// Something may have become possible: work was put on a lane, or the last scope was closed.
+  /// Work was put on a lane.
   void wake();
+  /// The last scope was closed: wakes the thread if anything waits for that.
+  void resume() {
+    if (hasWork())
+      wake();
+  }
 
   /// The lane for the next best-effort stream.
   Lane &assignLane();
@@ -51,6 +56,7 @@ private:
              DispatcherOptions options);
 
   std::optional<std::uint64_t> permit() const override;
+  std::uint64_t currentEpoch() const override { return control.currentEpoch(); }
   std::optional<std::uint64_t> oldestUnderWay() const;
   void measureTurnaround(std::optional<std::uint64_t> oldestBefore);
   bool monitor();

@@ -14,10 +14,15 @@ namespace {
 
 /// Operations that may wait in one lane before submit() blocks, as CUDA's own launch queue does.
 constexpr std::uint64_t maxUnfinished = 4096;
-/// Without progress for so long, the device is asked whether it failed.
-constexpr Nanoseconds healthInterval = 1ms;
-/// How long a waiting application polls before it sleeps; a wake-up from sleep costs about 50 us.
-constexpr Nanoseconds spinBeforeSleep = 50us;
+/// Without progress for so long, the device is asked whether it failed: while work is under way,
+/// and while it is held back (a fault of high-priority work may be what holds it back for ever).
+constexpr Nanoseconds healthInterval = 1ms, heldBackInterval = 20ms;
+/// How long a waiting application polls before it sleeps. A wake-up from sleep costs about 50 us,
+/// which a training loop would pay in each step; where cores are scarce they belong to others.
+Nanoseconds spinBeforeSleep() {
+  static const Nanoseconds time = std::thread::hardware_concurrency() >= 8 ? 20ms : 50us;
+  return time;
+}
 
 std::uint64_t loadMarker(const MappedMemory &word) {
   auto &value = *reinterpret_cast<std::uint64_t *>(word.host);
@@ -41,27 +46,22 @@ Result<std::unique_ptr<Lane>> Lane::create(Device &device, LaneOptions options) 
 }
 
 Result<void> Lane::initialise() {
+  assert(options.halfRing >= maxItems);
   Result<StreamId> created = device.createStream(StreamPriority::Low);
   if (!created)
     return created.error();
   stream = *created;
-  constexpr std::size_t slotBytes = maxItems * sizeof(tally_launch_state);
-  Result<DevicePtr> states = device.allocate(maxBatches * slotBytes);
-  if (!states)
-    return states.error();
-  memory.push_back(*states);
-  Result<MappedMemory> mirrors = device.allocateMapped(2 * maxBatches * slotBytes);
-  if (!mirrors)
-    return mirrors.error();
-  for (std::size_t i = 0; i < maxBatches; ++i) {
-    slots[i].states = *states + i * slotBytes;
-    auto at = [&](std::size_t mirror) {
-      std::byte *start = mirrors->host + (2 * i + mirror) * slotBytes;
-      return std::span(reinterpret_cast<tally_launch_state *>(start), maxItems);
-    };
-    slots[i].up = at(0);
-    slots[i].down = at(1);
-  }
+  Result<DevicePtr> ring = device.allocate(2 * options.halfRing * sizeof(tally_launch_state));
+  if (!ring)
+    return ring.error();
+  states = *ring;
+  memory.push_back(*ring);
+  constexpr std::size_t mirrorBytes = maxItems * sizeof(tally_launch_state);
+  Result<MappedMemory> mirror = device.allocateMapped(maxBatches * mirrorBytes);
+  if (!mirror)
+    return mirror.error();
+  for (std::size_t i = 0; i < maxBatches; ++i)
+    mirrors[i] = {reinterpret_cast<tally_launch_state *>(mirror->host + i * mirrorBytes), maxItems};
   Result<MappedMemory> word = device.allocateMapped(sizeof(std::uint64_t));
   if (!word)
     return word.error();
@@ -100,7 +100,7 @@ Result<void> Lane::wait(LaneStream &target) {
   auto over = [&] { return target.finished.load() >= until || isBroken; };
   if (!over()) {
     lock.unlock();
-    Nanoseconds deadline = options.clock() + spinBeforeSleep;
+    Nanoseconds deadline = options.clock() + spinBeforeSleep();
     while (!over() && options.clock() < deadline)
       std::this_thread::yield();
     lock.lock();
@@ -118,7 +118,7 @@ bool Lane::step(const Gate &gate) {
   if (isBroken)
     return false;
   takeInbox();
-  bool progress = collect();
+  bool progress = collect(gate);
   dropFailed();
   // One batch a step: no lane keeps the dispatcher from the others.
   progress = (!isBroken && issue(gate)) || progress;
@@ -138,8 +138,18 @@ void Lane::takeInbox() {
   inbox.clear();
 }
 
-bool Lane::collect() {
-  if (batches.empty() || loadMarker(markerWord) < batches.front().marker)
+bool Lane::collect(const Gate &gate) {
+  if (batches.empty())
+    return false;
+  // The marker first, then the epoch: where no request came before the marker was seen, nothing in
+  // front of it can have yielded.
+  bool reached = loadMarker(markerWord) >= batches.front().marker;
+  if (!batches.front().statesComing && gate.currentEpoch() > batches.front().epoch) {
+    if (Result<void> asked = readStates(); !asked)
+      failAll(asked.error());
+    return true;
+  }
+  if (!reached)
     return false;
   Batch batch = std::move(batches.front());
   batches.pop_front();
@@ -153,12 +163,29 @@ bool Lane::collect() {
   return true;
 }
 
+/// A request came: has the states of all that is under way copied behind it. Nothing more is sent
+/// until these batches are back, since the epoch is another.
+Result<void> Lane::readStates() {
+  for (Batch &batch : batches) {
+    batch.statesComing = true;
+    if (!batch.canYield())
+      continue;
+    auto mirror = std::as_writable_bytes(mirrors[batch.slot].first(batch.items.size()));
+    if (Result<void> down = device.copyToHost(stream, mirror, stateAddress(batch, 0)); !down)
+      return down;
+  }
+  ++lastMarker;
+  for (Batch &batch : batches)
+    batch.marker = lastMarker;
+  return device.writeValue(stream, markerWord.device, lastMarker);
+}
+
 void Lane::take(const Batch &batch) {
   for (std::size_t i = 0; i < batch.items.size() && !isBroken; ++i) {
     const Item &item = batch.items[i];
-    if (item.canYield) {
+    if (item.canYield && batch.statesComing) {
       // Written by the device; the marker that was seen is behind it.
-      absorb(item, slots[batch.slot].down[i]);
+      absorb(item, mirrors[batch.slot][i]);
       continue;
     }
     // Behind a launch that yielded only what was dropped can be; it is dropped again later.
@@ -169,7 +196,7 @@ void Lane::take(const Batch &batch) {
     if (item.list)
       lists.releaseOldest(*item.list);
   }
-  if (!draining && !isBroken)
+  if (!batch.statesComing && !isBroken)
     learnDurations(batch);
 }
 
@@ -287,7 +314,9 @@ void Lane::publish() {
 }
 
 void Lane::checkHealth() {
-  if (batches.empty() || options.clock() - lastProgress < healthInterval)
+  if (batches.empty() && pending.empty())
+    return;
+  if (options.clock() - lastProgress < (batches.empty() ? heldBackInterval : healthInterval))
     return;
   lastProgress = options.clock();
   if (Result<bool> idle = device.isIdle(stream); !idle)

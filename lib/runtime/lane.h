@@ -1,9 +1,11 @@
 // A lane: one ordered queue of best-effort work on one physical stream. Application streams are
 // mapped to lanes; what they put there keeps its order.
 //
-// Work goes out in batches, each under one epoch: initial states up by one copy, the launches, the
-// states back by one copy, then a marker that is polled in mapped memory. Two batches may be under
-// way, so that the device has work while the host reads states. What makes that sound:
+// Work goes out in batches, each under one epoch: the launches, then a marker that is polled in
+// mapped memory. Two batches may be under way, so that the device has work while the host looks. A
+// launch can have yielded only if the epoch has advanced; so the states that launches leave are
+// read back only then, and a batch that was not disturbed costs one stream write. Launches take
+// fresh states from a ring that is cleared half by half. What makes sending ahead sound:
 //
 //  - Batches under way at a time carry the same epoch. Once one launch has yielded, every launch
 //    behind it yields wholly, since it starts later on the same stream and the epoch only grows.
@@ -42,6 +44,8 @@ class Gate {
 public:
   virtual ~Gate() = default;
   virtual std::optional<std::uint64_t> permit() const = 0;
+  /// The newest epoch that anything was asked to yield by.
+  virtual std::uint64_t currentEpoch() const = 0;
 };
 
 class Lane;
@@ -82,6 +86,9 @@ struct LaneOptions {
   std::vector<Kind> kinds;
   DevicePtr control = 0; ///< the control word
   ClockFunction clock;
+  /// States in one half of the ring: at least a batch, so that the half that is entered holds none
+  /// of what is under way. It is cleared then, so more makes that rarer.
+  std::size_t halfRing = 1024;
 };
 
 /// What a lane has done. Written by the dispatcher's thread, read by any.
@@ -129,16 +136,13 @@ private:
   };
   struct Batch {
     std::uint64_t epoch = 0, marker = 0;
-    std::size_t slot = 0;
+    std::size_t slot = 0;       // of the mirrors
+    std::size_t firstState = 0; // in the ring; item i has the i-th from there
+    bool statesComing = false;  // the marker stands behind a copy of the states
     Nanoseconds sentAt{0};
     std::vector<Item> items;
     bool canYield() const;
     bool heavy() const;
-  };
-  /// Where the states of a batch live: device memory and its two mapped mirrors.
-  struct Slot {
-    DevicePtr states = 0;
-    std::span<tally_launch_state> up, down;
   };
 
   Lane(Device &device, LaneOptions options) : device(device), options(std::move(options)) {}
@@ -146,7 +150,8 @@ private:
 
   // lane.cpp: the queue, and batches coming back.
   void takeInbox();
-  bool collect();
+  bool collect(const Gate &gate);
+  Result<void> readStates();
   void take(const Batch &batch);
   void absorb(const Item &item, const tally_launch_state &state);
   void finishFront(const Operation *operation);
@@ -170,9 +175,14 @@ private:
   bool reserveList(Item &item, const Batch &batch);
   bool preparePlan(Operation &operation);
   Result<void> send(Batch &batch, const Gate &gate);
+  Result<void> claimStates(Batch &batch);
   Result<void> sendItem(const Batch &batch, std::size_t index);
+  Result<void> setState(DevicePtr address, const tally_launch_state &state);
   Result<void> sendLaunch(const Batch &batch, std::size_t index);
   std::size_t freeSlot() const;
+  DevicePtr stateAddress(const Batch &batch, std::size_t index) const {
+    return states + (batch.firstState + index) * sizeof(tally_launch_state);
+  }
 
   Device &device;
   LaneOptions options;
@@ -194,7 +204,9 @@ private:
   std::deque<Batch> batches;
   bool draining = false; // a launch yielded, and not all that was under way is back yet
   bool somethingFinished = false;
-  Slot slots[maxBatches];
+  DevicePtr states = 0;      // the ring
+  std::size_t nextState = 0; // in the ring
+  std::span<tally_launch_state> mirrors[maxBatches];
   MappedMemory markerWord;
   std::uint64_t lastMarker = 0;
   ListRing lists;

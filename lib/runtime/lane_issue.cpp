@@ -11,9 +11,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// About how long a batch should run: long enough to hide the copies and the marker around it
-/// (about 8 us), short enough that little is left to drain when a request comes.
-constexpr Nanoseconds batchTime = 400us;
+/// About how long a batch should run: long enough to hide the marker behind it and the host's turn,
+/// short enough that little is left to drain when a request comes.
+constexpr Nanoseconds batchTime = 250us;
 /// What a launch of unknown duration is taken for.
 constexpr Nanoseconds assumedDuration = 50us;
 /// Guards of one batch: an empty grid of this many blocks drains in about 25 us on an H200.
@@ -161,16 +161,9 @@ bool Lane::reserveList(Item &item, const Batch &batch) {
 /// Issues the batch's items while the gate stays open under its epoch; those that did not go out
 /// are removed from the batch. An error is the lane's, not one operation's.
 Result<void> Lane::send(Batch &batch, const Gate &gate) {
-  Slot &slot = slots[batch.slot];
-  std::size_t stateBytes = batch.items.size() * sizeof(tally_launch_state);
-  if (batch.canYield()) {
-    for (std::size_t i = 0; i < batch.items.size(); ++i)
-      slot.up[i] = batch.items[i].launch.state;
-    Result<void> up =
-        device.copyToDevice(stream, slot.states, std::as_bytes(slot.up).first(stateBytes));
-    if (!up)
-      return up;
-  }
+  if (batch.canYield())
+    if (Result<void> claimed = claimStates(batch); !claimed)
+      return claimed;
   batch.sentAt = options.clock();
   std::size_t gone = 0;
   for (; gone < batch.items.size() && gate.permit() == batch.epoch; ++gone) {
@@ -191,15 +184,26 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
   }
   if (gone == 0)
     return {};
-  if (batch.canYield()) {
-    Result<void> down = device.copyToHost(
-        stream, std::as_writable_bytes(slot.down).first(gone * sizeof(tally_launch_state)),
-        slot.states);
-    if (!down)
-      return down;
-  }
+  if (batch.canYield())
+    nextState = (batch.firstState + gone) % (2 * options.halfRing);
   batch.marker = ++lastMarker;
   return device.writeValue(stream, markerWord.device, batch.marker);
+}
+
+/// Gives the batch as many consecutive cleared states as it has items. A half of the ring is
+/// cleared when it is entered, in the order of the stream.
+Result<void> Lane::claimStates(Batch &batch) {
+  std::size_t half = nextState / options.halfRing;
+  bool entered = nextState % options.halfRing == 0;
+  if (nextState % options.halfRing + batch.items.size() > options.halfRing) {
+    half = 1 - half;
+    entered = true;
+  }
+  batch.firstState = entered ? half * options.halfRing : nextState;
+  if (!entered)
+    return {};
+  return device.fill(stream, stateAddress(batch, 0), std::byte{0},
+                     options.halfRing * sizeof(tally_launch_state));
 }
 
 Result<void> Lane::sendItem(const Batch &batch, std::size_t index) {
@@ -217,6 +221,14 @@ Result<void> Lane::sendItem(const Batch &batch, std::size_t index) {
   return {};
 }
 
+/// The states of the ring are zero; only a persistent launch that is resumed starts from another.
+Result<void> Lane::setState(DevicePtr address, const tally_launch_state &state) {
+  static_assert(offsetof(tally_launch_state, next_block) == 0);
+  assert(state.live_workers == 0 && state.yielded == 0);
+  return state.next_block == 0 ? Result<void>()
+                               : device.writeValue(stream, address, state.next_block);
+}
+
 Result<void> Lane::sendLaunch(const Batch &batch, std::size_t index) {
   const Item &item = batch.items[index];
   Operation &operation = *item.operation;
@@ -230,7 +242,9 @@ Result<void> Lane::sendLaunch(const Batch &batch, std::size_t index) {
     tally_launch_params params = item.launch.params;
     params.control = options.control;
     params.epoch = batch.epoch;
-    params.state = slots[batch.slot].states + index * sizeof(tally_launch_state);
+    params.state = stateAddress(batch, index);
+    if (Result<void> set = setState(params.state, item.launch.state); !set)
+      return set;
     params.list_out = item.list ? lists.address(*item.list) : 0;
     assert(!item.launch.readsList || retained);
     params.list_in = item.launch.readsList ? lists.address(*retained) : 0;

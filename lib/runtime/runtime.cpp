@@ -56,7 +56,7 @@ public:
     if (highPriority)
       while (Result<bool> ended = highPriority->endRequest()) {
         if (*ended)
-          dispatcher->wake();
+          dispatcher->resume();
       }
     // Their errors were given to whoever synchronised, or nobody wanted them.
     static_cast<void>(waitForAll());
@@ -100,7 +100,9 @@ Result<void> Runtime::State::initialise() {
   highPriority = std::make_unique<HighPriority>(*device, *control);
   DispatcherOptions dispatching;
   dispatching.policy = options.policy;
-  dispatching.lane = {options.kinds, *word, steadyNow};
+  dispatching.lane.kinds = options.kinds;
+  dispatching.lane.control = *word;
+  dispatching.lane.clock = steadyNow;
   auto made = Dispatcher::create(*device, *control, *highPriority, std::move(dispatching));
   if (!made)
     return made.error();
@@ -373,7 +375,7 @@ Result<void> Runtime::endRequest() {
   if (!last)
     return last.error();
   if (*last)
-    state->dispatcher->wake();
+    state->dispatcher->resume();
   return {};
 }
 

@@ -15,33 +15,49 @@ Result<std::string> readInput(const std::string &path) {
   return (*buffer)->getBuffer().str();
 }
 
-Result<void> writeOutput(const std::string &path, std::string_view bytes) {
-  if (path == "-") {
-    llvm::outs() << llvm::StringRef(bytes);
-    llvm::outs().flush();
-    if (llvm::outs().has_error()) {
-      Error error{"standard output: " + llvm::outs().error().message()};
-      llvm::outs().clear_error();
-      return error;
-    }
-    return {};
-  }
-  auto fail = [&](const std::string &why) { return Error{path + ": " + why}; };
-  auto temporary = llvm::sys::fs::TempFile::create(path + ".%%%%%%.tmp");
-  if (!temporary)
-    return fail(llvm::toString(temporary.takeError()));
-  llvm::raw_fd_ostream stream(temporary->FD, /*shouldClose=*/false);
+namespace {
+
+Result<void> writeTo(llvm::raw_fd_ostream &stream, const std::string &path,
+                     std::string_view bytes) {
   stream << llvm::StringRef(bytes);
   stream.flush();
-  if (stream.has_error()) {
-    std::string why = stream.error().message();
-    stream.clear_error();
+  if (!stream.has_error())
+    return {};
+  Error error{path + ": " + stream.error().message()};
+  stream.clear_error();
+  return error;
+}
+
+/// Whether something that is no ordinary file bears this name: a device, a pipe. It must be written
+/// to, never replaced.
+bool isSpecial(const std::string &path) {
+  llvm::sys::fs::file_status status;
+  return !llvm::sys::fs::status(path, status) && !llvm::sys::fs::is_regular_file(status);
+}
+
+} // namespace
+
+Result<void> writeOutput(const std::string &path, std::string_view bytes) {
+  if (path == "-")
+    return writeTo(llvm::outs(), "standard output", bytes);
+  if (isSpecial(path)) {
+    std::error_code error;
+    llvm::raw_fd_ostream stream(path, error, llvm::sys::fs::CD_OpenExisting);
+    return error ? Result<void>(Error{path + ": " + error.message()})
+                 : writeTo(stream, path, bytes);
+  }
+  auto temporary = llvm::sys::fs::TempFile::create(path + ".%%%%%%.tmp");
+  if (!temporary)
+    return Error{path + ": " + llvm::toString(temporary.takeError())};
+  llvm::raw_fd_ostream stream(temporary->FD, /*shouldClose=*/false);
+  if (auto written = writeTo(stream, path, bytes); !written) {
+    Error error = written.error();
     if (llvm::Error discarded = temporary->discard())
-      why += "; " + llvm::toString(std::move(discarded));
-    return fail(why);
+      error.message += "; " + llvm::toString(std::move(discarded));
+    return error;
   }
   if (llvm::Error error = temporary->keep(path))
-    return fail(llvm::toString(std::move(error)));
+    return Error{path + ": " + llvm::toString(std::move(error))};
   return {};
 }
 

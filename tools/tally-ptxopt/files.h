@@ -13,7 +13,7 @@ namespace tally::ptxopt {
 Result<std::string> readInput(const std::string &path);
 
 /// Writes a file whole or not at all (a temporary file beside it is renamed), or to standard output
-/// for "-".
+/// for "-". A device or a pipe is written to as it is.
 Result<void> writeOutput(const std::string &path, std::string_view bytes);
 
 /// Where the output of `input` goes. With one input, --output names a file (or an existing

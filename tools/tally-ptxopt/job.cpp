@@ -159,6 +159,16 @@ Result<std::unique_ptr<Job>> startJob(const Options &options, const std::string 
   return job;
 }
 
+Result<void> checkOutputs(const std::vector<std::unique_ptr<Job>> &jobs) {
+  std::map<std::string, const Job *> byOutput;
+  for (const auto &job : jobs)
+    if (auto [place, isNew] = byOutput.emplace(job->output, job.get());
+        !isNew && job->output != "-")
+      return Error{place->second->input + " and " + job->input + " would both be written to " +
+                   job->output};
+  return {};
+}
+
 Result<void> assembleJobs(const Options &options, std::vector<std::unique_ptr<Job>> &jobs) {
   std::vector<Job *> pending;
   for (auto &job : jobs)

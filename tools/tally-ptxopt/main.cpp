@@ -78,6 +78,8 @@ int main(int argc, char **argv) {
   }
   if (inputFailed)
     return exitInput;
+  if (auto distinct = ptxopt::checkOutputs(jobs); !distinct)
+    return fail(distinct.error());
   if (options->verifyEach)
     for (const auto &job : jobs)
       if (auto broken = ptx::verifyVariants(job->module, job->kernels)) {

@@ -124,6 +124,7 @@ TEST_CASE("after a request all that is under way leaves, and the first is resume
     harness.device.advance();
   harness.now = 5ms;
   REQUIRE(harness.high->beginRequest());
+  harness.dispatcher->step();
   while (harness.device.advance()) {
   }
   std::uint64_t ran = harness.device.blocksRun();
@@ -283,7 +284,11 @@ TEST_CASE("a state that was overwritten is found") {
   harness.addStreams(program);
   REQUIRE(harness.submit(program, 0));
   // A poll is a moment at which the launch's state is in device memory.
-  harness.device.onPoll = [&](std::uint64_t) { harness.device.corruptState(1000); };
+  harness.device.onPoll = [&](std::uint64_t poll) {
+    if (poll == 0)
+      REQUIRE(harness.high->beginRequest());
+    harness.device.corruptState(1000);
+  };
   for (int i = 0; i < 1000 && !harness.streams[0]->failed; ++i) {
     harness.dispatcher->step();
     harness.device.advance();

@@ -52,6 +52,10 @@ public:
   std::function<void()> onLaunch;
   /// After so many more steps every call fails with `message`.
   void breakAfter(std::uint64_t steps, std::string message);
+  void breakNow(std::string message) {
+    std::unique_lock lock(mutex);
+    broken = std::move(message);
+  }
   /// In onPoll: overwrites the state of the launch that polls.
   void corruptState(std::uint32_t yielded) { pollingState->yielded = yielded; }
   /// Launches of this entry fail.

@@ -29,7 +29,8 @@ struct Harness {
     high = std::make_unique<HighPriority>(device, *word);
     DispatcherOptions options;
     options.policy = policy;
-    options.lane = {std::move(kinds), wordAddress, clock};
+    // The smallest ring, so that it goes round often.
+    options.lane = {std::move(kinds), wordAddress, clock, 32};
     dispatcher = std::move(*Dispatcher::create(device, *word, *high, std::move(options)));
   }
   ~Harness() { dispatcher.reset(); }

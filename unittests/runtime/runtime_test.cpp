@@ -220,6 +220,18 @@ TEST_CASE("a fault on the device ends all calls with its message, and nothing ha
   CHECK(errorOf(runtime.beginRequest()).find("illegal memory access") != std::string::npos);
 }
 
+TEST_CASE("best-effort work that is held back for ever by a fault is told of it") {
+  Opened opened = openFake();
+  Runtime &runtime = *opened.runtime;
+  Stream training = *runtime.createStream(Class::BestEffort);
+  DevicePtr memory = *runtime.allocate(Program::words * 8);
+  REQUIRE(runtime.beginRequest());
+  REQUIRE(runtime.launch(training, opened.kernels[0], {{24, 1, 1}, {64, 1, 1}, 0},
+                         Arguments(memory, memory, std::uint64_t{24}, std::uint64_t{1})));
+  opened.device->breakNow("an illegal memory access was encountered");
+  CHECK(errorOf(runtime.synchronize(training)).find("illegal memory access") != std::string::npos);
+}
+
 TEST_CASE("the runtime ends with work and requests still open") {
   std::mt19937_64 random(6);
   Program program = Program::make(random, 1, 0, 1);

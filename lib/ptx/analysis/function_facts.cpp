@@ -81,6 +81,8 @@ private:
       forEachOperand(operand, [&](const Operand &each) {
         if (each.kind == OperandKind::SpecialRegister)
           seeSpecialRegister(each);
+        else if (each.kind == OperandKind::Symbol)
+          facts.symbols.push_back(each.symbol);
         else if (each.kind == OperandKind::Opaque && ref(each.text).contains("ctaid"))
           find(Reason::GridRegisterForm, each.text);
       });

@@ -138,22 +138,16 @@ private:
       for (const Statement &statement : body->body)
         for (const Variable &variable : statement.variables)
           see(variable);
-    for (const Item &item : module.items())
-      for (const Variable &variable : item.variables)
-        if (variable.space == StateSpace::Shared && names(bodies, variable.name))
-          see(variable);
+    llvm::SetVector<const Variable *> named;
+    for (const Function *body : bodies)
+      for (std::string_view symbol : modules.of(*body).symbols)
+        if (const Variable *variable = modules.sharedVariable(symbol))
+          named.insert(variable);
+    for (const Variable *variable : named)
+      see(*variable);
     result.staticSharedBytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, ~0u));
     if ((bytes + 15) / 16 * 16 + tallySharedBytes > staticSharedLimit)
       find(Reason::SharedMemoryLimit, function.name);
-  }
-
-  static bool names(const llvm::SetVector<const Function *> &bodies, std::string_view variable) {
-    for (const Function *body : bodies)
-      for (const Statement &statement : body->body)
-        if (statement.kind == StatementKind::Instruction &&
-            ref(statement.text).contains(ref(variable)))
-          return true;
-    return false;
   }
 
   void checkFlow(const Function &body, bool isEntry) {
@@ -227,6 +221,18 @@ private:
 };
 
 } // namespace
+
+ModuleFacts::ModuleFacts(const Module &module) : module(module) {
+  for (const Item &item : module.items())
+    for (const Variable &variable : item.variables)
+      if (variable.space == StateSpace::Shared)
+        shared.emplace(variable.name, &variable);
+}
+
+const Variable *ModuleFacts::sharedVariable(std::string_view name) const {
+  auto found = shared.find(name);
+  return found == shared.end() ? nullptr : found->second;
+}
 
 const FunctionFacts &ModuleFacts::of(const Function &function) {
   auto [place, isNew] = cache.try_emplace(&function);

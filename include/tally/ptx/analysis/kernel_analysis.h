@@ -4,22 +4,26 @@
 
 #include "tally/ptx/analysis/function_facts.h"
 
-#include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <unordered_map>
 
 namespace tally::ptx {
 
 /// Facts of the functions of a module, collected once each. Not thread-safe.
 class ModuleFacts {
 public:
-  explicit ModuleFacts(const Module &module) : module(module) {}
+  explicit ModuleFacts(const Module &module);
   const FunctionFacts &of(const Function &function);
+  /// The module-level shared variable of this name, or null.
+  const Variable *sharedVariable(std::string_view name) const;
   const Module &moduleOf() const { return module; }
 
 private:
   const Module &module;
-  std::map<const Function *, FunctionFacts> cache;
+  std::unordered_map<const Function *, FunctionFacts> cache;
+  std::unordered_map<std::string_view, const Variable *> shared;
 };
 
 /// The verdict of the analyses on one kernel.
