@@ -164,12 +164,12 @@ private:
     }
     if (!converges && !mayWait)
       return;
-    ControlDependence dependence(cfg);
     if (mayWait) {
-      llvm::append_range(result.findings, findWaits(cfg, dependence, facts));
+      llvm::append_range(result.findings, findWaits(cfg, facts));
       findWaitingCalls(cfg, body);
     }
     if (converges) {
+      ControlDependence dependence(cfg);
       Uniformity uniformity(cfg, dependence);
       Convergence convergence = checkConvergence(cfg, dependence, uniformity, facts);
       llvm::append_range(result.findings, convergence.findings);
