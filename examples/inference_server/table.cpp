@@ -112,7 +112,7 @@ std::string report(const Options &options, const Measurement &measurement) {
                   "over {} repetitions, Poisson at {:.0f} % of the capacity "
                   "(a request takes {:.3f} ms alone)\n\n",
                   options.onGpu() ? "GPU" : "emulator", options.requests, options.repetitions,
-                  options.load * 100, measurement.service.count() * 1e3);
+                  options.load * 100, measurement.capacity.service.count() * 1e3);
   text += heading();
   double aloneP99 = summarize(alone, alone).p99();
   for (const ModeCells &mode : measurement.modes) {
