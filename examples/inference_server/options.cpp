@@ -137,7 +137,7 @@ const std::vector<Row> &rows() {
          options.csv = text;
          return !text.empty();
        }},
-      {"layers", "N", "encoder: layers (3; cuda 4)",
+      {"layers", "N", "encoder: layers (3; cuda 6)",
        integer([](Options &o) -> int & { return o.encoder.layers; }, 1, 100)},
       {"width", "N", "encoder: model width (64; cuda 512)",
        integer([](Options &o) -> int & { return o.encoder.width; }, 1, 8192)},
