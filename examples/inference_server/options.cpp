@@ -143,7 +143,7 @@ const std::vector<Row> &rows() {
        integer([](Options &o) -> int & { return o.encoder.width; }, 1, 8192)},
       {"heads", "N", "encoder: attention heads, of at most 64 columns each (4; cuda 8)",
        integer([](Options &o) -> int & { return o.encoder.heads; }, 1, 128)},
-      {"sequence", "N", "encoder: positions (32; cuda 512)",
+      {"sequence", "N", "encoder: positions (32; cuda 256)",
        integer([](Options &o) -> int & { return o.encoder.sequence; }, 1, 512)},
       {"batch", "N", "encoder: sequences in a request (2)",
        integer([](Options &o) -> int & { return o.encoder.batch; }, 1, 1024)},
@@ -151,7 +151,7 @@ const std::vector<Row> &rows() {
        integer([](Options &o) -> int & { return o.training.batch; }, 1)},
       {"be-size", "N",
        "training: inputs and hidden width, and with them the time of a block"
-       " (256)",
+       " (256; cuda 512)",
        [](Options &options, std::string_view text) {
          bool good = readNumber(text, options.training.hidden, 1, 8192);
          options.training.inputs = options.training.hidden;
