@@ -27,6 +27,12 @@ TEST_CASE("a barrier under a block-uniform decision is reached by all or none") 
                   "@%p1 bra L; bar.sync 0; L: ret;") == none);
 }
 
+TEST_CASE("a uniform decision inside a divergent one is taken by some threads only") {
+  CHECK(reasonsOf("mov.u32 %r1,%tid.x; setp.eq.u32 %p1,%r1,0; mov.u32 %r2,%ctaid.x;\n"
+                  "setp.eq.u32 %p2,%r2,0; @%p1 bra E; @%p2 bra E; bar.sync 0; E: ret;") ==
+        divergent);
+}
+
 TEST_CASE("an early return as a branch to the common end skips the barrier") {
   CHECK(reasonsOf("ld.param.u32 %r1,[n]; mov.u32 %r2,%tid.x; setp.ge.u32 %p1,%r2,%r1;\n"
                   "@%p1 bra L; bar.sync 0; L: ret;") == divergent);
@@ -138,6 +144,7 @@ TEST_CASE("a path that ends in trap binds nobody") {
 }
 
 TEST_CASE("an endless loop proves nothing about barriers") {
+  CHECK(reasonsOf("bar.sync 0; L: bra L;") == divergent);
   CHECK(reasonsOf("bar.sync 0; mov.u32 %r1,%tid.x; setp.gt.u32 %p1,%r1,5; @%p1 bra E;\n"
                   "L: bar.sync 0; bra L; E: ret;") == divergent);
 }

@@ -59,6 +59,9 @@ TEST_CASE("parameters are appended, whatever the list was") {
   CHECK(withList("( /* none */ )") == 1);
   CHECK(withList("(.param .u32 a)") == 2);
   CHECK(withList("(.param .u32 a // the first\n)") == 2);
+  // A comma without a parameter would make two in the variant.
+  CHECK(std::holds_alternative<Diagnostic>(
+      parse(".version 8.0\n.target sm_90\n.entry k(.param .u32 a,) {}")));
 }
 
 TEST_CASE("nothing comes between a pragma and the load that it speaks of") {

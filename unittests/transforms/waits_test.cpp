@@ -145,4 +145,11 @@ TEST_CASE("a loop with two entries is judged by all its branches") {
   CHECK(reasonsOf(pointer + "mov.u32 %r3,%tid.x; setp.eq.u32 %p3,%r3,0; @%p3 bra B;\n"
                             "A: ld.volatile.global.u32 %r1,[%rd1];\n"
                             "B: setp.eq.u32 %p1,%r1,0; @%p1 bra A; ret;") == waits);
+  // The spin at A leads to B, which is inside; only the count leads out.
+  CHECK(reasonsOf(pointer + "mov.u32 %r2,0; mov.u32 %r3,%tid.x; setp.eq.u32 %p3,%r3,0;\n"
+                            "@%p3 bra B;\n"
+                            "A: ld.volatile.global.u32 %r1,[%rd1]; setp.eq.u32 %p1,%r1,0;\n"
+                            "@%p1 bra A;\n"
+                            "B: add.u32 %r2,%r2,1; setp.lt.u32 %p2,%r2,4; @%p2 bra A; ret;") ==
+        waits);
 }
