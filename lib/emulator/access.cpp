@@ -104,14 +104,14 @@ Place placeInParameters(Block &block, std::uint64_t offset, std::uint32_t bytes,
 }
 
 Place placeInGlobal(Block &block, std::uint64_t address, std::uint32_t bytes) {
-  Segment segment = block.environment.arena->find(address);
+  Segment segment = block.environment.arena->before(address);
+  if (address < segment.end && bytes <= segment.end - address)
+    return {true, reinterpret_cast<std::uint64_t>(block.environment.arena->host(address)), {}};
   if (segment.end == 0)
     return {false, 0, "nothing is allocated there"};
-  if (bytes > segment.end - address)
-    return {false, 0,
-            fmt::format("the allocation at {:#x} is {} bytes", segment.begin,
-                        segment.end - segment.begin)};
-  return {true, reinterpret_cast<std::uint64_t>(block.environment.arena->host(address)), {}};
+  return {false, 0,
+          fmt::format("byte {} of the allocation at {:#x}, which is {} bytes",
+                      address - segment.begin, segment.begin, segment.end - segment.begin)};
 }
 
 Place place(Warp &warp, const Op &op, std::uint32_t lane, std::uint64_t address,
@@ -182,7 +182,7 @@ bool checkAccess(Warp &warp, const Op &op, std::uint32_t mask, std::uint32_t byt
     if (watched && kind != AccessKind::Write && accessed.least < watched + 8 && end > watched)
       tellWatch(block, watched, mask, bytes, host);
     if (findSegment(block, op, accessed.least, end)) {
-      bias = reinterpret_cast<std::uint64_t>(block.environment.arena->bias());
+      bias = block.environment.arena->bias();
       return true;
     }
   } else if (op.space == Space::Shared && end <= block.sharedBytes && end > accessed.most &&

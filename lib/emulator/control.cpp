@@ -33,9 +33,9 @@ Status branchIndexed(Warp &warp, const Op &op, std::uint32_t mask) {
       if ((rest >> i & 1u) && index[i] == index[lane])
         same |= 1u << i;
     rest &= ~same;
-    // Only a group that was never split still is the one that the caller runs.
-    if (moveLanes(warp, same, table[index[lane]]) == Status::Jump && same == mask)
-      return Status::Jump;
+    Status moved = moveLanes(warp, same, table[index[lane]]);
+    if (same == mask)
+      return moved; // else the running group has lost lanes, whatever became of the last ones
   }
   return Status::Reschedule;
 }

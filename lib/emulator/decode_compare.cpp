@@ -126,7 +126,7 @@ bool decodeSelp(FunctionDecoder &decoder, const Instruction &instruction, Type t
   return true;
 }
 
-/// selp.pred does not exist, but nvcc writes logic for it; slct selects a where c >= 0.
+/// slct selects a where c >= 0, else b; of a NaN, b.
 bool decodeSlct(FunctionDecoder &decoder, const Instruction &instruction) {
   Type type = typeBeforeLast(instruction), by = lastType(instruction);
   if (instruction.operands.size() != 4 || (by != Type::S32 && by != Type::F32))

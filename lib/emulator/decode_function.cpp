@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tally::emulator {
 
 namespace {
@@ -242,7 +244,11 @@ void FunctionDecoder::decodeInstruction(const ptx::Statement &statement) {
   if (known && !failed()) {
     for (const Op &each : after)
       emit(each);
-    return;
+    // A form that a theme took but has no handler for is lacking like any other.
+    const std::vector<Op> &code = program().code;
+    if (std::all_of(code.begin() + static_cast<std::ptrdiff_t>(start), code.end(),
+                    [](const Op &each) { return each.handler != nullptr; }))
+      return;
   }
   program().code.resize(start);
   fixups.resize(firstFixup);

@@ -147,8 +147,14 @@ bool decodeAccess(FunctionDecoder &decoder, const Instruction &instruction, bool
       op.slot[n] = loads ? decoder.destination(values[n], typeOfBytes(registerBytes))
                          : decoder.source(values[n], typeOfBytes(registerBytes));
   }
-  if (!decoder.failed())
-    decoder.emit(op);
+  if (decoder.failed())
+    return true;
+  // Relaxed accesses with fences are acquire and release; on x86-64 the fences cost nothing much.
+  if (!loads && instruction.has("release"))
+    decoder.emit(fence, {});
+  decoder.emit(op);
+  if (loads && instruction.has("acquire"))
+    decoder.emit(fence, {});
   return true;
 }
 
@@ -235,6 +241,13 @@ bool decodeMemory(FunctionDecoder &decoder, const Instruction &instruction) {
   if (opcode == "prefetch" || opcode == "prefetchu" || opcode == "applypriority" ||
       opcode == "discard") {
     decoder.emit(nothing, {});
+    return true;
+  }
+  if (opcode == "createpolicy" && !instruction.operands.empty()) {
+    // A hint for the cache, which is not modelled: any value serves.
+    Slot d = decoder.destination(instruction.operands[0], Type::B64);
+    if (!decoder.failed())
+      decoder.emit(vectorHandlers().move(8), {d, decoder.constant(0, 8)});
     return true;
   }
   if (opcode == "cp" && instruction.has("async"))

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 namespace tally::emulator {
@@ -71,8 +72,10 @@ bool GridExecution::runBlock(std::uint32_t virtualSm) {
   Chooser plain(0);
   std::uint64_t limit = state->machine->stepLimit.load(std::memory_order_relaxed);
   BlockState after = BlockState::Running;
-  while (after == BlockState::Running) {
+  for (std::uint32_t slice = 1; after == BlockState::Running; ++slice) {
     after = advance(*block, plain);
+    if (slice % 16 == 0)
+      std::this_thread::yield(); // it may be polling for what another thread is to do
     // A block may wait for one that another thread runs, but not for ever, and not past a fault.
     if (after == BlockState::Running &&
         (block->steps > limit || state->faulted.load(std::memory_order_relaxed))) {

@@ -28,7 +28,7 @@ Arena::Arena() {
   }
   if (!base)
     capacity = 0;
-  hostBias = reinterpret_cast<std::byte *>(reinterpret_cast<std::uintptr_t>(base) - globalWindow);
+  hostBias = reinterpret_cast<std::uintptr_t>(base) - globalWindow;
   if (capacity)
     holes[globalWindow] = globalWindow + capacity;
 }
@@ -83,13 +83,18 @@ Result<void> Arena::free(std::uint64_t address) {
   return {};
 }
 
-Segment Arena::find(std::uint64_t address) const {
+Segment Arena::before(std::uint64_t address) const {
   std::shared_lock lock(mutex);
   auto next = live.upper_bound(address);
   if (next == live.begin())
     return {};
   auto found = std::prev(next);
-  return address < found->second ? Segment{found->first, found->second} : Segment{};
+  return {found->first, found->second};
+}
+
+Segment Arena::find(std::uint64_t address) const {
+  Segment segment = before(address);
+  return address < segment.end ? segment : Segment{};
 }
 
 } // namespace tally::emulator

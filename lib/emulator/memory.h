@@ -42,14 +42,19 @@ public:
   Result<void> free(std::uint64_t address);
   /// The allocation that holds `address`; empty when none does.
   Segment find(std::uint64_t address) const;
+  /// The last allocation that begins at or below `address`, for messages; empty without one.
+  Segment before(std::uint64_t address) const;
   /// Grows with each free(): what find() told before is then stale.
   std::uint64_t generation() const { return freeCount.load(std::memory_order_relaxed); }
-  /// Host address of device address 0; add a device address inside an allocation.
-  std::byte *bias() const { return hostBias; }
-  std::byte *host(std::uint64_t address) const { return hostBias + address; }
+  /// What to add (modulo 2^64) to a device address inside an allocation for the host's.
+  std::uint64_t bias() const { return hostBias; }
+  std::byte *host(std::uint64_t address) const {
+    return reinterpret_cast<std::byte *>(address + hostBias);
+  }
 
 private:
-  std::byte *base = nullptr, *hostBias = nullptr;
+  std::byte *base = nullptr;
+  std::uint64_t hostBias = 0;
   std::size_t capacity = 0;
   mutable std::shared_mutex mutex;
   std::map<std::uint64_t, std::uint64_t> live;  ///< begin → end

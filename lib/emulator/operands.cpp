@@ -282,7 +282,6 @@ void FunctionDecoder::address(const ptx::Operand &operand, Op &op) {
   if (isConstant) {
     std::uint64_t value =
         info->kind == SymbolInfo::ModuleShared ? sharedOffset(info->value) : info->value;
-    // The address is a constant row, so that all accesses go one way.
     op.immediate += static_cast<std::int64_t>(base.bits + value);
     return;
   }

@@ -301,10 +301,10 @@ void recheckSync(Warp &warp) {
 
 namespace {
 
-/// Without `.sync`, the old forms act on the lanes that happen to be there.
-std::uint32_t isSync(const Instruction &instruction) { return instruction.has("sync") ? 1 : 0; }
+/// Only the `.sync` forms are here: since sm_70 there are no others.
+bool isSync(const Instruction &instruction) { return instruction.has("sync"); }
 
-bool splitDestination(FunctionDecoder &decoder, const ptx::Operand &to, Op &op) {
+void splitDestination(FunctionDecoder &decoder, const ptx::Operand &to, Op &op) {
   const ptx::Operand *value = &to, *predicate = nullptr;
   if (to.kind == OperandKind::Pair && to.children.size() == 2) {
     value = &to.children[0];
@@ -313,7 +313,6 @@ bool splitDestination(FunctionDecoder &decoder, const ptx::Operand &to, Op &op) 
   op.slot[0] = decoder.destination(*value, Type::B32);
   if (predicate)
     op.slot[1] = decoder.predicateDestination(*predicate);
-  return true;
 }
 
 bool decodeShuffle(FunctionDecoder &decoder, const Instruction &instruction) {

@@ -1,6 +1,11 @@
 // Executes PTX on the CPU. Used in two ways: as a microscope (Machine::run: one grid, one host
 // thread, a seeded schedule, a callback at every poll) and, by runtime's emulator device, as a GPU
 // (GridExecution: blocks of several grids on several host threads).
+//
+// What it does not model: clusters of more than one block, caches and timing (%clock counts the
+// block's warp-instructions), weak memory order, printing (a call of vprintf does nothing and
+// returns 0). Approximate instructions are computed to well within the errors that the PTX ISA
+// states. What it lacks it names when a thread reaches it.
 #ifndef TALLY_EMULATOR_MACHINE_H
 #define TALLY_EMULATOR_MACHINE_H
 

@@ -122,7 +122,7 @@ template <class T> struct MinNanOf {
 template <class T> struct MaxNanOf {
   static T apply(T a, T b) { return a != a ? a : b != b ? b : MaxOf<T>::apply(a, b); }
 };
-// abs, neg and copysign touch the sign alone, of a NaN too.
+// These touch the sign alone.
 template <class T> struct AbsOf {
   static T apply(T a) { return fromBits<T>(bitsOf(a) & ~signBit<T>); }
 };

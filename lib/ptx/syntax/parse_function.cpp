@@ -71,6 +71,8 @@ bool Parser::parseParameterList(std::vector<Variable> &variables) {
     variables.push_back(variable);
     if (!accept(','))
       break;
+    if (tok.is(')'))
+      return failAtToken("a parameter after the comma");
   }
   return expect(')', "')' after the parameters");
 }

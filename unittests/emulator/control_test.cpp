@@ -1,0 +1,228 @@
+// Branches, calls, returns, exits, traps and runaway loops.
+#include "harness.h"
+
+using namespace tally;
+using namespace tally::emulator;
+using U32 = std::uint32_t;
+
+namespace {
+
+const std::string declarations =
+    "\n.reg .pred %p<4>; .reg .b32 %r<12>; .reg .b64 %d<8>; .reg .b64 %out;\n"
+    ".reg .b32 %lane; ld.param.u64 %out, [out]; mov.u32 %lane, %tid.x;\n"
+    "mad.wide.u32 %out, %lane, 4, %out;\n";
+
+std::string kernel(const std::string &body, const std::string &before = "") {
+  return header + before + ".visible .entry k(.param .u64 out)\n{" + declarations + body +
+         "\nret;\n}\n";
+}
+
+std::vector<U32> run(const std::string &text, U32 threads, std::uint64_t seed = 0) {
+  Harness h(text);
+  DevicePtr out = h.upload(std::vector<U32>(threads, 99));
+  auto fault = h.run("k", shapeOf(1, threads), {seed, 1}, out);
+  REQUIRE_MESSAGE(!fault, fault->message);
+  return h.download<U32>(out, threads);
+}
+
+std::optional<Fault> faultOf(const std::string &text, U32 threads) {
+  Harness h(text);
+  h.machine.setStepLimit(1u << 20);
+  return h.run("k", shapeOf(1, threads), {}, h.upload(std::vector<U32>(threads)));
+}
+
+} // namespace
+
+TEST_CASE("labels belong to their scope, registers may be shadowed") {
+  auto out = run(kernel(R"(
+    mov.u32 %r1, 5;
+    { .reg .b32 %r<2>; mov.u32 %r1, 6; bra again; mov.u32 %r1, 7; again: }
+    { bra again; add.u32 %r1, %r1, 100; again: add.u32 %r1, %r1, 1; }
+    st.global.u32 [%out], %r1;)"),
+                 1);
+  CHECK(out[0] == 6);
+}
+
+TEST_CASE("brx.idx sends every lane to its own target") {
+  const std::string text = kernel(R"(
+    targets: .branchtargets zero, one, two;
+    rem.u32 %r1, %lane, 3;
+    brx.idx %r1, targets;
+    zero: mov.u32 %r2, 10; bra.uni join;
+    one: mov.u32 %r2, 11; bra.uni join;
+    two: mov.u32 %r2, 12;
+    join: st.global.u32 [%out], %r2;)");
+  for (std::uint64_t seed : {0, 7}) {
+    auto out = run(text, 32, seed);
+    for (U32 i = 0; i < 32; ++i)
+      CHECK(out[i] == 10 + i % 3);
+  }
+}
+
+TEST_CASE("predicated ret and exit end only their lanes") {
+  auto out = run(kernel(R"(
+    setp.lt.u32 %p1, %lane, 4; setp.gt.u32 %p2, %lane, 8;
+    @%p1 ret;
+    st.global.u32 [%out], 1;
+    @%p2 exit;
+    st.global.u32 [%out], 2;)"),
+                 12);
+  CHECK(out == std::vector<U32>{99, 99, 99, 99, 2, 2, 2, 2, 2, 1, 1, 1});
+}
+
+TEST_CASE("a recursive function whose depth differs by lane") {
+  const std::string factorial = R"(
+.func (.param .b32 result) factorial(.param .b32 n)
+{
+  .reg .pred %p<2>; .reg .b32 %r<5>;
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, 1;
+  setp.lt.u32 %p1, %r1, 2;
+  @%p1 bra done;
+  sub.u32 %r3, %r1, 1;
+  {
+    .param .b32 argument; .param .b32 value;
+    st.param.b32 [argument], %r3;
+    call.uni (value), factorial, (argument);
+    ld.param.b32 %r4, [value];
+  }
+  mul.lo.u32 %r2, %r1, %r4;
+done:
+  st.param.b32 [result], %r2;
+  ret;
+}
+)";
+  const std::string text = kernel(R"(
+    and.b32 %r1, %lane, 7;
+    { .param .b32 a; .param .b32 v; st.param.b32 [a], %r1; call (v), factorial, (a);
+      ld.param.b32 %r2, [v]; }
+    st.global.u32 [%out], %r2;)",
+                                  factorial);
+  const U32 expected[] = {1, 1, 2, 6, 24, 120, 720, 5040};
+  for (std::uint64_t seed : {0, 1, 2}) {
+    auto out = run(text, 64, seed);
+    for (U32 i = 0; i < 64; ++i)
+      CHECK(out[i] == expected[i % 8]);
+  }
+}
+
+TEST_CASE("endless recursion is a fault") {
+  auto fault = faultOf(kernel("call f;", ".func f() { call f; ret; }\n"), 1);
+  REQUIRE(fault);
+  CHECK(fault->kind == FaultKind::Trap);
+  CHECK(fault->message.find("stack overflow") == 0);
+}
+
+TEST_CASE("indirect calls go through tables, each lane to its own callee") {
+  const std::string functions = R"(
+.func (.param .b32 r) twice(.param .b32 x) { .reg .b32 %r<2>; ld.param.u32 %r1, [x];
+  add.u32 %r1, %r1, %r1; st.param.u32 [r], %r1; ret; }
+.func (.param .b32 r) square(.param .b32 x) { .reg .b32 %r<2>; ld.param.u32 %r1, [x];
+  mul.lo.u32 %r1, %r1, %r1; st.param.u32 [r], %r1; ret; }
+.global .align 8 .u64 table[2] = {twice, square};
+)";
+  const std::string text = kernel(R"(
+    and.b32 %r1, %lane, 1;
+    mov.u64 %d1, table; mad.wide.u32 %d1, %r1, 8, %d1; ld.global.u64 %d2, [%d1];
+    { .param .b32 a; .param .b32 v; st.param.b32 [a], %lane;
+      prototype: .callprototype (.param .b32 _) _ (.param .b32 _);
+      call (v), %d2, (a), prototype;
+      ld.param.b32 %r2, [v]; }
+    st.global.u32 [%out], %r2;)",
+                                  functions);
+  for (std::uint64_t seed : {0, 3}) {
+    auto out = run(text, 32, seed);
+    for (U32 i = 0; i < 32; ++i)
+      CHECK(out[i] == (i % 2 ? i * i : 2 * i));
+  }
+  auto fault = faultOf(kernel(R"(
+    mov.u64 %d2, 4096;
+    { prototype: .callprototype _ (); call %d2, (), prototype; })"),
+                       1);
+  REQUIRE(fault);
+  CHECK(fault->kind == FaultKind::OutOfBounds);
+}
+
+TEST_CASE("functions take and give registers, and several parameters of several sizes") {
+  const std::string functions = R"(
+.func (.reg .b32 sum) plus(.reg .b32 a, .reg .b32 b) { add.u32 sum, a, b; ret; }
+.func (.param .align 8 .b8 r[16]) pair(.param .b64 x, .param .b32 y)
+{ .reg .b64 %d<2>; .reg .b32 %r<2>; ld.param.u64 %d1, [x]; ld.param.u32 %r1, [y];
+  st.param.b64 [r], %d1; st.param.b32 [r+8], %r1; ret; }
+)";
+  auto out = run(kernel(R"(
+    call (%r1), plus, (%lane, 5);
+    mov.u64 %d1, 300;
+    { .param .b64 x; .param .b32 y; .param .align 8 .b8 v[16];
+      st.param.b64 [x], %d1; st.param.b32 [y], %r1;
+      call (v), pair, (x, y);
+      ld.param.b64 %d2, [v]; ld.param.b32 %r2, [v+8]; }
+    cvt.u32.u64 %r3, %d2; add.u32 %r2, %r2, %r3;
+    st.global.u32 [%out], %r2;)",
+                        functions),
+                 4);
+  CHECK(out == std::vector<U32>{305, 306, 307, 308});
+}
+
+TEST_CASE("vprintf prints nothing and returns 0; trap and __assertfail are faults") {
+  const std::string externals = ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 "
+                                "a);\n.extern .func __assertfail(.param .b64 m, .param .b64 f, "
+                                ".param .b32 l, .param .b64 n, .param .b64 s);\n"
+                                ".extern .func (.param .b64 p) malloc(.param .b64 n);\n";
+  auto out = run(kernel(R"(
+    { .param .b64 f; .param .b64 a; .param .b32 v; mov.u64 %d1, 0;
+      st.param.b64 [f], %d1; st.param.b64 [a], %d1; call.uni (v), vprintf, (f, a);
+      ld.param.b32 %r1, [v]; }
+    st.global.u32 [%out], %r1;)",
+                        externals),
+                 2);
+  CHECK(out == std::vector<U32>{0, 0});
+  auto fault = faultOf(kernel("setp.eq.u32 %p1, %lane, 3; @%p1 trap;"), 8);
+  REQUIRE(fault);
+  CHECK(fault->kind == FaultKind::Trap);
+  CHECK(fault->thread == Dim3{3, 0, 0});
+  fault = faultOf(kernel(R"({ .param .b64 m; .param .b32 l;
+    call.uni __assertfail, (m, m, l, m, m); })",
+                         externals),
+                  1);
+  REQUIRE(fault);
+  CHECK(fault->kind == FaultKind::Trap);
+  CHECK(fault->message.find("__assertfail") != std::string::npos);
+  fault = faultOf(kernel("{ .param .b64 n; .param .b64 p; call (p), malloc, (n); }", externals), 1);
+  REQUIRE(fault);
+  CHECK(fault->kind == FaultKind::Unimplemented);
+  CHECK(fault->message.find("malloc has no body") != std::string::npos);
+}
+
+TEST_CASE("an endless loop ends at the step limit") {
+  auto fault = faultOf(kernel("forever: bra.uni forever;"), 32);
+  REQUIRE(fault);
+  CHECK(fault->kind == FaultKind::StepLimit);
+  CHECK(fault->message.find("bra.uni forever;") != std::string::npos);
+}
+
+TEST_CASE("an unknown label is an error of loading") {
+  auto parsed = ptx::parse(header + ".entry k() { bra nowhere; }");
+  if (auto *module = std::get_if<ptx::Module>(&parsed)) {
+    Machine machine;
+    auto loaded = machine.load(*module);
+    REQUIRE_FALSE(bool(loaded));
+    CHECK(loaded.error().message.find("nowhere") != std::string::npos);
+  }
+}
+
+TEST_CASE("a lane that spins for another of its warp does not starve it") {
+  // Lane 1 stores the flag on the path that has the higher program counter.
+  const std::string text = kernel(R"(
+    .shared .u32 flag;
+    setp.eq.u32 %p1, %lane, 0; @%p1 st.shared.u32 [flag], 0;
+    bar.warp.sync 0xffffffff;
+    setp.eq.u32 %p1, %lane, 1;
+    @%p1 bra set;
+    wait: ld.volatile.shared.u32 %r1, [flag]; setp.eq.u32 %p2, %r1, 0; @%p2 bra wait;
+    bra.uni join;
+    set: st.volatile.shared.u32 [flag], 1;
+    join: st.global.u32 [%out], 7;)");
+  for (std::uint64_t seed : {0, 1, 2})
+    CHECK(run(text, 32, seed) == std::vector<U32>(32, 7));
+}
