@@ -97,7 +97,7 @@ TEST_CASE("a body that ends in its ret gets nothing after it") {
 
 TEST_CASE("copies in flight are waited for before the next block") {
   Module with = parsed(moduleWith("cp.async.ca.shared.global [%r1],[%rd1],4; ret;"));
-  CHECK(contains(variantOf(with, Kind::Persistent), "cp.async.wait_all;\n\tbar.sync 0;"));
+  CHECK(contains(variantOf(with, Kind::Persistent), "cp.async.wait_all;\n\tbarrier.sync 0;"));
   Module without = parsed(moduleWith("ret;"));
   CHECK_FALSE(contains(variantOf(without, Kind::Persistent), "cp.async"));
 }

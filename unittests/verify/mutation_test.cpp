@@ -47,7 +47,7 @@ struct Mutation {
 std::vector<Mutation> allMutations() {
   return {
       {"persistent without the barrier at the loop's head", Kind::Persistent, rows,
-       "$tally_next:\n\tbar.sync 0;", "$tally_next:"},
+       "$tally_next:\n\tbarrier.sync 0;", "$tally_next:"},
       {"persistent without the barrier behind the index", Kind::Persistent, tiles,
        "$tally_agree:\n\tbar.sync 0;", "$tally_agree:"},
       {"guard without the barrier behind the flag", Kind::Guard, flat,

@@ -6,8 +6,7 @@
 // memory, and the block meets again.
 //
 //   before   <body>
-//   after    loop: bar.sync 0;                         // all threads are done with the shared
-//   words
+//   after    loop: barrier.sync 0;                     // all threads are done with the last block
 //            if (thread 0) { leave = control.epoch > launch.epoch;
 //                            if (!leave) { i = atomicInc(&state.next_block);
 //                                          leave = i >= launch.blocks; decode i; } }
