@@ -114,15 +114,17 @@ configure() {
   grep -E '^-- (LLVM|No LLVM|CUDA Toolkit|No CUDA)' "$build/configure.log" >&2 || true
 }
 
-# Ninja's lines as they are on a terminal, where it keeps to one; else one in ten.
+# One in ten of ninja's lines.
 show_progress() {
-  awk '
-    /^\[[0-9]+\/[0-9]+\]/ {
-      split(substr($1, 2), part, /[\/\]]/)
-      tenth = int(part[1] * 10 / part[2])
-      if (tenth != shown || part[1] == part[2]) { printf "   %s of %s\n", part[1], part[2]; fflush() }
-      shown = tenth
-    }' >&2
+  local line tenth shown=-1
+  while IFS= read -r line; do
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+    tenth=$((BASH_REMATCH[1] * 10 / BASH_REMATCH[2]))
+    if [ "$tenth" != "$shown" ]; then
+      printf '   %s of %s\n' "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}" >&2
+      shown=$tenth
+    fi
+  done
 }
 
 # build_targets TARGET...: all of them when none is named.

@@ -127,7 +127,7 @@ TrainingAlone runTrainingAlone(const Workload &workload, const MlpProblem &probl
   return alone;
 }
 
-Seconds measureService(const Workload &workload) {
+Capacity measureCapacity(const Workload &workload) {
   const Options &options = workload.options;
   Session session(runtimeOptions(options, Mode::Alone), options.bundle);
   Server server(session, options.encoder, workload.weights, 1, options.onGpu());
@@ -136,7 +136,8 @@ Seconds measureService(const Workload &workload) {
   double total = 0;
   for (const Served &served : server.serve(arrivals, workload.inputs, Clock::now()))
     total += served.end - served.begin;
-  return Seconds(total / static_cast<double>(arrivals.size()));
+  return {session.runtime().deviceInfo().name,
+          Seconds(total / static_cast<double>(arrivals.size()))};
 }
 
 } // namespace inference_server

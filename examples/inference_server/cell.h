@@ -44,8 +44,12 @@ struct TrainingAlone {
 TrainingAlone runTrainingAlone(const Workload &workload, const MlpProblem &problem,
                                double minimumSeconds, std::span<const std::uint64_t> checkpoints);
 
-/// Mean time of a request with one worker and nothing else on the device.
-Seconds measureService(const Workload &workload);
+/// What the device is, and the mean time of a request with one worker and nothing else on it.
+struct Capacity {
+  std::string device;
+  Seconds service{0};
+};
+Capacity measureCapacity(const Workload &workload);
 
 } // namespace inference_server
 

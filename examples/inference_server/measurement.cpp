@@ -30,14 +30,12 @@ Check checkSmallTraining(const Workload &workload) {
   return checkTrainingOnCpu(problem, {{"small", alone.results.front()}});
 }
 
-/// Training alone, once a repetition. On a GPU, where the CPU could not follow, it goes on until it
-/// has taken as many steps as each of the runs.
+/// Training alone, once a repetition, until it has taken as many steps as each of the runs.
 TrainingAlone trainAlone(const Workload &workload, std::span<const TrainingRun> runs,
                          double minimumSeconds) {
   std::vector<std::uint64_t> checkpoints;
-  if (workload.options.onGpu())
-    for (const TrainingRun &run : runs)
-      checkpoints.push_back(run.result.steps);
+  for (const TrainingRun &run : runs)
+    checkpoints.push_back(run.result.steps);
   std::sort(checkpoints.begin(), checkpoints.end());
   checkpoints.erase(std::unique(checkpoints.begin(), checkpoints.end()), checkpoints.end());
   return runTrainingAlone(workload, workload.problem, minimumSeconds, checkpoints);
@@ -55,8 +53,8 @@ Measurement measure(const Workload &workload,
   progress("computing the answers on the CPU");
   EncoderCheck encoderCheck(workload);
   progress("measuring the capacity");
-  result.service = measureService(workload);
-  Seconds meanGap = result.service / options.load;
+  result.capacity = measureCapacity(workload);
+  Seconds meanGap = result.capacity.service / options.load;
 
   std::vector<TrainingRun> onCpu;
   for (int repetition = 0; repetition < options.repetitions; ++repetition) {
@@ -79,18 +77,15 @@ Measurement measure(const Workload &workload,
     progress(
         fmt::format("repetition {} of {}: training alone", repetition + 1, options.repetitions));
     TrainingAlone alone = trainAlone(workload, runs, arrivals.back().at.count() / 4);
-    if (options.onGpu()) {
-      result.checks.push_back(checkTrainingAgainstAlone(runs, alone.results));
-    } else {
-      std::move(runs.begin(), runs.end(), std::back_inserter(onCpu));
-      onCpu.push_back({"training alone", std::move(alone.results.back())});
-    }
+    result.checks.push_back(checkTrainingAgainstAlone(runs, alone.results));
+    onCpu.push_back({"training alone", std::move(alone.results.back())});
     alone.results.clear();
     result.trainingAlone.push_back(std::move(alone));
   }
 
   progress("checking the results");
   result.checks.insert(result.checks.begin(), encoderCheck.verdict());
+  // The CPU cannot follow what a GPU trains.
   result.checks.push_back(options.onGpu() ? checkSmallTraining(workload)
                                           : checkTrainingOnCpu(workload.problem, onCpu));
   return result;

@@ -24,7 +24,7 @@ struct Check {
 };
 
 struct Measurement {
-  Seconds service{0};
+  Capacity capacity;
   std::vector<ModeCells> modes; ///< Alone is the first
   std::vector<TrainingAlone> trainingAlone;
   std::vector<Check> checks;

@@ -24,23 +24,23 @@ using tally::Error;
 using tally::Result;
 
 /// Sizes that suit the device: a request of a second's fraction on the emulator, of 1 to 2 ms on a
-/// large GPU; training kernels whose grids are many waves of blocks shorter than 50 us there.
+/// large GPU; training kernels whose grids are many waves of blocks of about 0.1 ms there.
 void setDefaults(Options &options) {
   if (options.onGpu()) {
     options.requests = 2000;
     options.modes = {Mode::Alone, Mode::AloneFlushed, Mode::SamePriority, Mode::LowPriority,
                      Mode::Tally};
     options.repetitions = 5;
-    options.encoder = {.layers = 4, .width = 512, .heads = 8, .sequence = 256, .batch = 4};
+    options.encoder = {.layers = 6, .width = 512, .heads = 8, .sequence = 256, .batch = 2};
     options.training = {
-        .batch = 131072, .inputs = 256, .hidden = 256, .classes = 64, .chunk = 256, .rate = 0.1f};
+        .batch = 65536, .inputs = 512, .hidden = 512, .classes = 64, .chunk = 512, .rate = 0.1f};
   } else {
-    options.requests = 40;
+    options.requests = 100;
     options.modes = {Mode::Alone, Mode::LowPriority, Mode::Tally};
     options.repetitions = 2;
-    options.encoder = {.layers = 2, .width = 64, .heads = 4, .sequence = 32, .batch = 2};
+    options.encoder = {.layers = 3, .width = 64, .heads = 4, .sequence = 32, .batch = 2};
     options.training = {
-        .batch = 2560, .inputs = 32, .hidden = 32, .classes = 16, .chunk = 64, .rate = 0.1f};
+        .batch = 640, .inputs = 256, .hidden = 256, .classes = 16, .chunk = 256, .rate = 0.1f};
   }
 }
 
@@ -111,7 +111,7 @@ const std::vector<Row> &rows() {
          options.bundle = text;
          return !text.empty();
        }},
-      {"requests", "N", "requests in a cell, over all repetitions (40; cuda 2000)",
+      {"requests", "N", "requests in a cell, over all repetitions (100; cuda 2000)",
        integer([](Options &o) -> int & { return o.requests; }, 1)},
       {"repetitions", "N", "rounds in which the cells take turns (2; cuda 5)",
        integer([](Options &o) -> int & { return o.repetitions; }, 1)},
@@ -137,7 +137,7 @@ const std::vector<Row> &rows() {
          options.csv = text;
          return !text.empty();
        }},
-      {"layers", "N", "encoder: layers (2; cuda 4)",
+      {"layers", "N", "encoder: layers (3; cuda 6)",
        integer([](Options &o) -> int & { return o.encoder.layers; }, 1, 100)},
       {"width", "N", "encoder: model width (64; cuda 512)",
        integer([](Options &o) -> int & { return o.encoder.width; }, 1, 8192)},
@@ -145,13 +145,13 @@ const std::vector<Row> &rows() {
        integer([](Options &o) -> int & { return o.encoder.heads; }, 1, 128)},
       {"sequence", "N", "encoder: positions (32; cuda 256)",
        integer([](Options &o) -> int & { return o.encoder.sequence; }, 1, 512)},
-      {"batch", "N", "encoder: sequences in a request (2; cuda 4)",
+      {"batch", "N", "encoder: sequences in a request (2)",
        integer([](Options &o) -> int & { return o.encoder.batch; }, 1, 1024)},
-      {"be-batch", "N", "training: rows of the batch (2560; cuda 131072)",
+      {"be-batch", "N", "training: rows of the batch (640; cuda 65536)",
        integer([](Options &o) -> int & { return o.training.batch; }, 1)},
       {"be-size", "N",
        "training: inputs and hidden width, and with them the time of a block"
-       " (32; cuda 256)",
+       " (256; cuda 512)",
        [](Options &options, std::string_view text) {
          bool good = readNumber(text, options.training.hidden, 1, 8192);
          options.training.inputs = options.training.hidden;

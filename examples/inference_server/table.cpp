@@ -92,6 +92,21 @@ std::string line(const ModeCells &mode, const Summary &summary, double aloneRate
                      turnaround);
 }
 
+/// What ran, where, and how much of it.
+std::string introduction(const Options &options, const Measurement &measurement) {
+  const EncoderShape &encoder = options.encoder;
+  const MlpShape &training = options.training;
+  return fmt::format(
+      "\nOn {}: serving an encoder ({} layers, width {}, {} heads, {} x {} positions a request)\n"
+      "while training a perceptron (batch {}, {} inputs, 2 x {} hidden, {} classes).\n"
+      "{} requests a cell over {} repetitions, {} workers, Poisson at {:.0f} % of the capacity of "
+      "one: alone a request takes {:.3f} ms.\n\n",
+      measurement.capacity.device, encoder.layers, encoder.width, encoder.heads, encoder.batch,
+      encoder.sequence, training.batch, training.inputs, training.hidden, training.classes,
+      options.requests, options.repetitions, options.workers, options.load * 100,
+      measurement.capacity.service.count() * 1e3);
+}
+
 /// Whether the figures say something: best-effort work must have hurt without tally. NaN: not run.
 std::string whetherItCounts(double lowPriorityRatio) {
   if (std::isnan(lowPriorityRatio))
@@ -107,12 +122,7 @@ std::string whetherItCounts(double lowPriorityRatio) {
 std::string report(const Options &options, const Measurement &measurement) {
   const ModeCells &alone = measurement.modes.front();
   double aloneRate = aloneStepsPerSecond(measurement), lowPriorityRatio = NAN;
-  std::string text =
-      fmt::format("\nServing an encoder while training a perceptron, on the {}: {} requests a cell "
-                  "over {} repetitions, Poisson at {:.0f} % of the capacity "
-                  "(a request takes {:.3f} ms alone)\n\n",
-                  options.onGpu() ? "GPU" : "emulator", options.requests, options.repetitions,
-                  options.load * 100, measurement.service.count() * 1e3);
+  std::string text = introduction(options, measurement);
   text += heading();
   double aloneP99 = summarize(alone, alone).p99();
   for (const ModeCells &mode : measurement.modes) {

@@ -5,8 +5,10 @@
 //   quickstart cuda        on the first GPU
 #include "tally/runtime/runtime.h"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
 using namespace tally::runtime;
@@ -51,7 +53,9 @@ int main(int count, char **arguments) {
   for (int i = 0; i < rounds; ++i)
     must(runtime->launch(background, scaleAdd, shape, Arguments(x, one, 1.0f, size)));
 
-  // Meanwhile a request, y = 3 y + 1: what of the best-effort work is running makes way for it.
+  // A little later comes a request, y = 3 y + 1: what of the best-effort work is running makes way
+  // for it.
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
   must(runtime->beginRequest());
   must(runtime->launch(requests, scaleAdd, shape, Arguments(y, one, 3.0f, size)));
   must(runtime->copyToHost(requests, std::as_writable_bytes(std::span(answer)), y));

@@ -35,8 +35,7 @@ void pauseProcessor() {
 Result<std::unique_ptr<Dispatcher>> Dispatcher::create(Device &device, DeviceControl &control,
                                                        HighPriority &highPriority,
                                                        DispatcherOptions options) {
-  std::unique_ptr<Dispatcher> made(
-      new Dispatcher(device, control, highPriority, std::move(options)));
+  std::unique_ptr<Dispatcher> made(new Dispatcher(control, highPriority, std::move(options)));
   for (std::size_t i = 0; i < made->options.lanes; ++i) {
     Result<std::unique_ptr<Lane>> lane = Lane::create(device, made->options.lane);
     if (!lane)
@@ -46,9 +45,9 @@ Result<std::unique_ptr<Dispatcher>> Dispatcher::create(Device &device, DeviceCon
   return made;
 }
 
-Dispatcher::Dispatcher(Device &device, DeviceControl &control, HighPriority &highPriority,
+Dispatcher::Dispatcher(DeviceControl &control, HighPriority &highPriority,
                        DispatcherOptions options)
-    : device(device), control(control), highPriority(highPriority), options(std::move(options)) {}
+    : control(control), highPriority(highPriority), options(std::move(options)) {}
 
 Dispatcher::~Dispatcher() {
   if (!thread.joinable())

@@ -52,8 +52,7 @@ public:
   bool step();
 
 private:
-  Dispatcher(Device &device, DeviceControl &control, HighPriority &highPriority,
-             DispatcherOptions options);
+  Dispatcher(DeviceControl &control, HighPriority &highPriority, DispatcherOptions options);
 
   std::optional<std::uint64_t> permit() const override;
   std::uint64_t currentEpoch() const override { return control.currentEpoch(); }
@@ -64,7 +63,6 @@ private:
   void rest(Nanoseconds idleFor);
   bool hasWork() const;
 
-  Device &device;
   DeviceControl &control;
   HighPriority &highPriority;
   DispatcherOptions options;

@@ -272,9 +272,11 @@ void Lane::learnDurations(const Batch &batch) {
   double factor = (1 + std::clamp(ratio, 0.5, 2.0)) / 2;
   for (const Item &item : batch.items) {
     Nanoseconds &duration = item.plan->duration;
-    duration = duration.count() == 0
-                   ? std::max<Nanoseconds>(measured / count, 1ns)
-                   : Nanoseconds(static_cast<std::int64_t>(duration.count() * factor) + 1);
+    duration =
+        duration.count() == 0
+            ? std::max<Nanoseconds>(measured / count, 1ns)
+            : Nanoseconds(
+                  static_cast<std::int64_t>(static_cast<double>(duration.count()) * factor) + 1);
   }
 }
 

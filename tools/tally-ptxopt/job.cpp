@@ -75,7 +75,8 @@ public:
     }
     auto alone = assemble(ptxas, job.module.source(), name, debug);
     if (!alone)
-      error = Error{job.input + ": ptxas for " + name + ": " + alone.error().message};
+      error = Error{job.input + ": ptxas for " + name + ": " + alone.error().message +
+                    " (--no-assemble leaves it as PTX)"};
     else
       bisect(units, whole.error().message);
   }

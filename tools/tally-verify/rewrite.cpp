@@ -16,7 +16,7 @@ Result<bundle::Bundle> rewriteToBundle(std::string text, std::string_view where)
   bundle::Bundle bundle;
   bundle.moduleHash = bundle::hashOf(module->source());
   for (const ptx::RewrittenKernel &kernel : kernels)
-    bundle.kernels.push_back(kernel.description);
+    bundle.kernels.push_back(ptx::describe(kernel));
   bundle.images.push_back(
       {bundle::ImageFormat::Ptx, module->targetArch(), ptx::textWithVariants(*module, kernels)});
   return bundle;

@@ -23,7 +23,7 @@ Cell cellWith(double latency, std::uint64_t steps) {
 
 Measurement measurementWith(double lowPriorityLatency) {
   Measurement measurement;
-  measurement.service = Seconds(0.1);
+  measurement.capacity = {"a device", Seconds(0.1)};
   measurement.modes = {
       {Mode::Alone, {cellWith(0.1, 0), cellWith(0.1, 0)}},
       {Mode::LowPriority, {cellWith(lowPriorityLatency, 90), cellWith(lowPriorityLatency, 90)}},

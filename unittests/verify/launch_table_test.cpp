@@ -33,10 +33,6 @@ Result<Options> optionsOf(const std::vector<std::string> &row) {
 
 void checkRow(const std::vector<std::string> &row, const bundle::Kernel &kernel) {
   CHECK_MESSAGE(hasVariant(kernel), row[1]);
-  if (row[2] == "not-run") {
-    CHECK_MESSAGE(row.size() > 3, "not-run without a reason: ", row[1]);
-    return;
-  }
   auto options = optionsOf(row);
   REQUIRE_MESSAGE(options, row[1], ": ", options.error().message);
   CHECK_MESSAGE(options->verify.kinds.size() == allKinds.size(), row[1], " leaves out kinds");

@@ -10,7 +10,8 @@ namespace gemm {
 constexpr int tile = 64, slab = 16, threads = 256;
 constexpr int padded = tile + 4; // keeps rows 16-byte aligned and spreads the banks
 
-struct Slabs {
+// Rows are read as float4.
+struct __align__(16) Slabs {
   float a[2][slab][padded], b[2][slab][padded];
 };
 

@@ -85,28 +85,51 @@ void Cfg::addEdge(CfgBlock &from, CfgBlock &to) {
   to.predecessors.push_back(&from);
 }
 
+CfgBlock *Cfg::startBlock() {
+  blockList.push_back(std::make_unique<CfgBlock>());
+  CfgBlock *block = blockList.back().get();
+  block->parent = this;
+  block->number = static_cast<unsigned>(blockList.size() - 1);
+  return block;
+}
+
+Cfg::Cfg(const Cfg &whole, const std::vector<CfgBlock *> &part, const CfgBlock &entry)
+    : source(whole.source), blockOfStatement(source->body.size()) {
+  llvm::DenseMap<const CfgBlock *, CfgBlock *> copies;
+  auto copy = [&](const CfgBlock &block) {
+    CfgBlock *mine = startBlock();
+    mine->instructions = block.instructions;
+    for (std::uint32_t statement : block.instructions)
+      blockOfStatement[statement] = mine;
+    copies[&block] = mine;
+  };
+  copy(entry);
+  for (const CfgBlock *block : part)
+    if (block != &entry)
+      copy(*block);
+  startBlock(); // the exit
+  for (const CfgBlock *block : part)
+    for (const CfgBlock *next : block->successors) {
+      auto target = next == &entry ? copies.end() : copies.find(next);
+      addEdge(*copies[block], target == copies.end() ? exit() : *target->second);
+    }
+}
+
 Cfg::Cfg(const Function &function) : source(&function), blockOfStatement(function.body.size()) {
   LabelScopes scopes(function);
   llvm::DenseMap<std::uint32_t, CfgBlock *> blockAtLabel;
-  CfgBlock *current = nullptr;
-  auto startBlock = [&] {
-    blockList.push_back(std::make_unique<CfgBlock>());
-    current = blockList.back().get();
-    current->parent = this;
-    current->number = static_cast<unsigned>(blockList.size() - 1);
-  };
-  startBlock();
+  CfgBlock *current = startBlock();
   bool mustStart = false;
   for (std::uint32_t i = 0; i != function.body.size(); ++i) {
     const Statement &statement = function.body[i];
     if (statement.kind == StatementKind::Label) {
       if (mustStart || !current->instructions.empty() || blockList.size() == 1)
-        startBlock();
+        current = startBlock();
       mustStart = false;
       blockAtLabel[i] = current;
     } else if (statement.kind == StatementKind::Instruction) {
       if (mustStart)
-        startBlock();
+        current = startBlock();
       current->instructions.push_back(i);
       blockOfStatement[i] = current;
       mustStart = isTerminator(statement.instruction) ||

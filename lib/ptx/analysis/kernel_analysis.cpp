@@ -164,12 +164,12 @@ private:
     }
     if (!converges && !mayWait)
       return;
-    ControlDependence dependence(cfg);
     if (mayWait) {
-      llvm::append_range(result.findings, findWaits(cfg, dependence, facts));
+      llvm::append_range(result.findings, findWaits(cfg, facts));
       findWaitingCalls(cfg, body);
     }
     if (converges) {
+      ControlDependence dependence(cfg);
       Uniformity uniformity(cfg, dependence);
       Convergence convergence = checkConvergence(cfg, dependence, uniformity, facts);
       llvm::append_range(result.findings, convergence.findings);
@@ -184,28 +184,32 @@ private:
         callees, [&](const Function *callee) { return !modules.of(*callee).strongReads.empty(); });
   }
 
-  /// A call in a loop to a function that reads what other blocks write may be a wait: its result is
-  /// not followed.
+  /// A call in a loop, or in a recursion, to a function that reads what other blocks write may be a
+  /// wait: its result is not followed.
   void findWaitingCalls(const Cfg &cfg, const Function &body) {
     for (const CallSite &call : modules.of(body).calls) {
       const Function *callee = module.function(call.callee);
-      if (callee && callee->hasBody && readsOthers(*callee) && isInLoop(cfg, call.statement))
+      if (callee && callee->hasBody && readsOthers(*callee) &&
+          (isInLoop(cfg, call.statement) || reachableFrom(*callee).contains(&body)))
         find(Reason::WaitsOnBlocks, body.body[call.statement].text, std::string(call.callee));
     }
   }
 
   bool readsOthers(const Function &from) {
-    llvm::SetVector<const Function *> worklist;
-    worklist.insert(&from);
-    for (std::size_t i = 0; i != worklist.size(); ++i) {
-      const FunctionFacts &facts = modules.of(*worklist[i]);
-      if (!facts.strongReads.empty())
-        return true;
-      for (const CallSite &call : facts.calls)
+    return llvm::any_of(reachableFrom(from), [&](const Function *each) {
+      return !modules.of(*each).strongReads.empty();
+    });
+  }
+
+  /// `from` and what it calls, directly or not.
+  llvm::SetVector<const Function *> reachableFrom(const Function &from) {
+    llvm::SetVector<const Function *> reached;
+    reached.insert(&from);
+    for (std::size_t i = 0; i != reached.size(); ++i)
+      for (const CallSite &call : modules.of(*reached[i]).calls)
         if (const Function *callee = module.function(call.callee))
-          worklist.insert(callee);
-    }
-    return false;
+          reached.insert(callee);
+    return reached;
   }
 
   ModuleFacts &modules;

@@ -94,11 +94,11 @@ void forEachLoop(const Cfg &cfg, llvm::function_ref<void(const Loop &)> visit) {
       if (block == entry ||
           llvm::any_of(block->predecessors, [&](CfgBlock *before) { return !loop.has(*before); }))
         entries.push_back(block);
-    loop.irreducible = entries.size() != 1;
+    loop.header = entries.size() == 1 ? entries.front() : nullptr;
     visit(loop);
-    if (loop.irreducible)
+    if (!loop.header)
       continue;
-    for (auto &inner : cycles(loop.blocks, Region{loop.contains, entries.front()}))
+    for (auto &inner : cycles(loop.blocks, Region{loop.contains, loop.header}))
       worklist.push_back(std::move(inner));
   }
 }

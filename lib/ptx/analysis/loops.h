@@ -13,14 +13,15 @@ namespace tally::ptx {
 /// A strongly connected part of the CFG.
 struct Loop {
   std::vector<CfgBlock *> blocks;
-  std::vector<bool> contains; ///< by block number
-  bool irreducible = false;   ///< entered at several blocks: its inner loops are not told apart
+  std::vector<bool> contains;       ///< by block number
+  const CfgBlock *header = nullptr; ///< where it is entered; null when at several blocks
 
   bool has(const CfgBlock &block) const { return contains[block.number]; }
 };
 
 /// Calls `visit` for each loop: the strongly connected components, then those left inside each when
-/// the edges back to its entry are taken away, and so on.
+/// the edges back to its header are taken away, and so on. The inner loops of one without a single
+/// header are not told apart; loops that share a header are one.
 void forEachLoop(const Cfg &cfg, llvm::function_ref<void(const Loop &)> visit);
 
 /// Whether the blocks of `loop` without `without` still hold a cycle.

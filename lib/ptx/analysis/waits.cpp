@@ -123,9 +123,13 @@ private:
 /// Follows what other blocks wrote through one loop.
 class Taint {
 public:
-  Taint(const Cfg &cfg, const ControlDependence &dependence, const Loop &loop,
-        const llvm::DenseSet<std::uint32_t> &sources)
-      : cfg(cfg), dependence(dependence), loop(loop), sources(sources) {}
+  Taint(const Cfg &cfg, const Loop &loop, const llvm::DenseSet<std::uint32_t> &sources)
+      : cfg(cfg), loop(loop), sources(sources) {
+    if (!loop.header)
+      return;
+    turn.emplace(cfg, loop.blocks, *loop.header);
+    dependence.emplace(*turn);
+  }
 
   bool reachesExit() {
     do {
@@ -136,9 +140,9 @@ public:
     return llvm::any_of(loop.blocks, [&](const CfgBlock *block) {
       if (block->successors.size() < 2 || !(decides(*block) || control.contains(block)))
         return false;
-      return loop.irreducible || llvm::any_of(block->successors, [&](const CfgBlock *next) {
-               return !loop.has(*next);
-             });
+      // Without a header every decision may be a way out of some turn.
+      return !loop.header || llvm::any_of(block->successors,
+                                          [&](const CfgBlock *next) { return !loop.has(*next); });
     });
   }
 
@@ -159,10 +163,17 @@ private:
                      })));
   }
 
+  const CfgBlock *copyOf(const CfgBlock &block) const {
+    return turn->blockOf(block.instructions.front());
+  }
+
   void visit(const CfgBlock &block) {
-    for (const CfgBlock *branch : dependence.controllers(block))
-      if (loop.has(*branch) && (decides(*branch) || control.contains(branch)))
-        changed |= control.insert(&block).second;
+    if (dependence && !block.instructions.empty())
+      for (const CfgBlock *branch : dependence->controllers(*copyOf(block))) {
+        const CfgBlock *original = cfg.blockOf(branch->instructions.front());
+        if (decides(*original) || control.contains(original))
+          changed |= control.insert(&block).second;
+      }
     for (std::uint32_t statement : block.instructions) {
       const Instruction &instruction = cfg.instruction(statement);
       bool tainted = control.contains(&block) || sources.contains(statement) ||
@@ -211,9 +222,10 @@ private:
   }
 
   const Cfg &cfg;
-  const ControlDependence &dependence;
   const Loop &loop;
   const llvm::DenseSet<std::uint32_t> &sources;
+  std::optional<Cfg> turn; ///< one turn of the loop
+  std::optional<ControlDependence> dependence;
   llvm::DenseSet<RegisterId> registers;
   llvm::DenseSet<const CfgBlock *> control;
   bool memory = false, changed = false;
@@ -229,8 +241,7 @@ bool isPollingAid(const Instruction &instruction) {
 
 } // namespace
 
-std::vector<Finding> findWaits(const Cfg &cfg, const ControlDependence &dependence,
-                               const FunctionFacts &facts) {
+std::vector<Finding> findWaits(const Cfg &cfg, const FunctionFacts &facts) {
   std::vector<Finding> findings;
   forEachLoop(cfg, [&](const Loop &loop) {
     auto inLoop = [&](std::uint32_t statement) { return loop.has(*cfg.blockOf(statement)); };
@@ -253,7 +264,7 @@ std::vector<Finding> findWaits(const Cfg &cfg, const ControlDependence &dependen
       addReads(facts.plainReads);
     if (places.empty() || (places.size() == 1 && CasRetry(cfg, loop, places.front()).recognised()))
       return;
-    if (Taint(cfg, dependence, loop, sources).reachesExit())
+    if (Taint(cfg, loop, sources).reachesExit())
       findings.push_back({Reason::WaitsOnBlocks, cfg.function().body[places.front()].text, {}});
   });
   return findings;

@@ -37,15 +37,11 @@ bool Parser::parseFunction(Item &item, const DeclarationHead &head, const char *
     return false;
   if (!parseHeaderDirectives())
     return false;
-  if (accept(';')) {
-    function->header = textFrom(begin);
-  } else {
-    function->header = textFrom(begin);
-    function->hasBody = true;
-    itemEnd = previousEnd;
-    if (!parseBody())
-      return false;
-  }
+  function->hasBody = !accept(';');
+  function->header = textFrom(begin);
+  itemEnd = previousEnd;
+  if (function->hasBody && !parseBody())
+    return false;
   scopes.close();
   function = nullptr;
   return true;
@@ -75,6 +71,8 @@ bool Parser::parseParameterList(std::vector<Variable> &variables) {
     variables.push_back(variable);
     if (!accept(','))
       break;
+    if (tok.is(')'))
+      return failAtToken("a parameter after the comma");
   }
   return expect(')', "')' after the parameters");
 }

@@ -151,42 +151,43 @@ bool Parser::parseItem() {
     return failAtToken("a directive at module level");
   if (module.itemList.empty() && !tok.isDotWord("version"))
     return fail("a PTX module begins with .version", tok.text());
-
-  bool good = true;
-  if (tok.isDotWord("version")) {
-    item.kind = ItemKind::Version;
-    good = parseVersion();
-  } else if (tok.isDotWord("target")) {
-    item.kind = ItemKind::Target;
-    good = parseTarget();
-  } else if (tok.isDotWord("address_size")) {
-    item.kind = ItemKind::AddressSize;
-    good = parseAddressSize();
-  } else if (tok.isDotWord("file")) {
-    good = parseFile();
-  } else if (tok.isDotWord("section")) {
-    good = parseSection();
-  } else if (tok.isDotWord("pragma") || tok.isDotWord("alias")) {
-    good = skipToSemicolon();
-  } else {
-    DeclarationHead head;
-    good = parseHead(head);
-    if (good && (tok.isDotWord("entry") || tok.isDotWord("func")))
-      good = parseFunction(item, head, begin);
-    else if (good && head.space)
-      good = [&] {
-        item.kind = ItemKind::Variable;
-        return parseDeclarators(head, item.variables);
-      }();
-    else if (good)
-      good = skipToSemicolon(); // a directive that this parser does not know
-  }
-  if (!good)
+  if (!parseItemText(item))
     return false;
   item.text = textFrom(begin);
   itemEnd = previousEnd;
   module.itemList.push_back(std::move(item));
   return true;
+}
+
+bool Parser::parseItemText(Item &item) {
+  const char *begin = tok.begin;
+  if (tok.isDotWord("version")) {
+    item.kind = ItemKind::Version;
+    return parseVersion();
+  }
+  if (tok.isDotWord("target")) {
+    item.kind = ItemKind::Target;
+    return parseTarget();
+  }
+  if (tok.isDotWord("address_size")) {
+    item.kind = ItemKind::AddressSize;
+    return parseAddressSize();
+  }
+  if (tok.isDotWord("file"))
+    return parseFile();
+  if (tok.isDotWord("section"))
+    return parseSection();
+  if (tok.isDotWord("pragma") || tok.isDotWord("alias"))
+    return skipToSemicolon();
+  DeclarationHead head;
+  if (!parseHead(head))
+    return false;
+  if (tok.isDotWord("entry") || tok.isDotWord("func"))
+    return parseFunction(item, head, begin);
+  if (!head.space)
+    return skipToSemicolon(); // a directive that this parser does not know
+  item.kind = ItemKind::Variable;
+  return parseDeclarators(head, item.variables);
 }
 
 bool Parser::parseVersion() {

@@ -68,6 +68,7 @@ private:
   bool skipParentheses();
   void indexLines();
   bool parseItem();
+  bool parseItemText(Item &item);
   bool parseVersion();
   bool parseTarget();
   bool parseAddressSize();

@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <set>
-
 namespace tally::ptx {
 namespace {
 
@@ -59,11 +57,6 @@ std::optional<std::string> verifyVariants(const Module &module,
     return fmt::format("the variants do not parse: {}, near: {}", diagnostic->message,
                        text.substr(diagnostic->offset, 60));
   const Module &again = std::get<Module>(parsed);
-  std::set<std::string_view> names;
-  for (const Item &item : again.items())
-    if (item.function && item.function->isEntry && item.function->hasBody &&
-        !names.insert(item.function->name).second)
-      return fmt::format("two entries are called {}", item.function->name);
   for (const RewrittenKernel &kernel : kernels)
     for (const Variant &variant : kernel.variants) {
       if (variant.verdict.status != Status::Emitted)

@@ -43,6 +43,10 @@ private:
 class Cfg {
 public:
   explicit Cfg(const Function &function);
+  /// One turn of a loop: copies of `part`, blocks of `whole`, beginning with `entry`; edges to
+  /// `entry` and out of `part` lead to the exit block. Block `i` is a copy of `part`'s `i`-th, but
+  /// `entry` comes first.
+  Cfg(const Cfg &whole, const std::vector<CfgBlock *> &part, const CfgBlock &entry);
   Cfg(const Cfg &) = delete;
   Cfg &operator=(const Cfg &) = delete;
 
@@ -65,6 +69,7 @@ public:
   std::optional<std::string_view> unresolvedLabel() const { return unresolved; }
 
 private:
+  CfgBlock *startBlock();
   void addEdge(CfgBlock &from, CfgBlock &to);
   void removeTraps();
 

@@ -18,13 +18,18 @@ namespace tally::ptx {
 /// registers, through memory that the loop writes, and through control; a loop that has a way out
 /// depending on it is a wait.
 ///
+/// Control is that of one turn of the loop: a block depends on a branch that decides whether this
+/// turn comes by it, even if some later turn must. (With plain post-dominance a loop that counts
+/// only the turns that found a flag set would pass: the count's block is on every way out.) If no
+/// way out depends on what others write, the number of turns does not, and the loop ends if it ends
+/// when alone.
+///
 /// Except the retry loop around an atom.cas that emulates another atomic: it is the loop's only
 /// strong read, on an address that the loop does not change; its comparand is the value seen last
 /// (its own earlier result or a load from before the loop), and when it succeeds the loop is left.
 /// Such a loop goes round again only because somebody else's operation succeeded in between, never
 /// because one is missing. A lock's comparand is a constant, so it is not taken for one.
-std::vector<Finding> findWaits(const Cfg &cfg, const ControlDependence &dependence,
-                               const FunctionFacts &facts);
+std::vector<Finding> findWaits(const Cfg &cfg, const FunctionFacts &facts);
 
 /// Whether `statement` lies on a cycle.
 bool isInLoop(const Cfg &cfg, std::uint32_t statement);

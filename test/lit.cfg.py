@@ -1,0 +1,24 @@
+# Text tests: each .ptx or .test file under ptxopt/ holds its own RUN and CHECK lines.
+import os
+
+import lit.formats
+
+config.name = "tally"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".ptx", ".test"]
+config.test_source_root = os.path.dirname(__file__)
+config.excludes = ["execution", "kernels", "Inputs"]
+config.test_exec_root = lit_config.params["build_dir"]
+
+tools = lit_config.params["llvm_tools"]
+config.substitutions += [
+    ("%tally-ptxopt", lit_config.params["ptxopt"]),
+    ("FileCheck", os.path.join(tools, "FileCheck")),
+    (r"\bnot\b", os.path.join(tools, "not")),
+    ("%python", lit_config.params["python"]),
+    ("%source", lit_config.params["source_dir"]),
+]
+if lit_config.params.get("ptxas"):
+    config.available_features.add("ptxas")
+    config.substitutions.append(("%ptxas", lit_config.params["ptxas"]))
+config.environment["TMPDIR"] = os.environ.get("TMPDIR", "/tmp")

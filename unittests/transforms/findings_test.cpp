@@ -1,0 +1,126 @@
+// What one look at a kernel refuses, and whom.
+#include "kernels.h"
+
+#include "tally/bundle/bundle.h"
+
+using namespace tally;
+using namespace tally::ptx;
+
+namespace {
+
+bool stable(std::string_view body) {
+  Module module = parsed(moduleWith(body));
+  ModuleFacts facts(module);
+  return analyzeKernel(facts, *module.function("k"), everyKind).bitwiseStable;
+}
+
+const std::string pointer = "ld.param.u64 %rd1,[p]; ";
+
+} // namespace
+
+TEST_CASE("every reason has a code of its own and refuses somebody") {
+  std::set<std::string_view> codes;
+  for (const ReasonFacts &facts : allReasons()) {
+    CHECK(codes.insert(facts.code).second);
+    CHECK(facts.kinds != 0);
+    CHECK_FALSE(facts.sentence.empty());
+  }
+}
+
+TEST_CASE("forms of grid registers") {
+  const Codes form = {"grid-register-form"}, none;
+  CHECK(reasonsOf("mov.u32 %r1,%ctaid.x; ret;") == none);
+  CHECK(reasonsOf("cvt.u64.u32 %rd1,%ctaid.y; ret;") == none);
+  CHECK(reasonsOf("mad.lo.s32 %r1,%ctaid.x,%nctaid.x,%tid.x; ret;") == none);
+  CHECK(reasonsOf("cvt.rn.f32.u32 %f1,%nctaid.z; ret;") == none);
+  CHECK(reasonsOf(".reg .v4 .u32 %v; mov.v4.u32 %v,%ctaid; ret;") == form);
+  CHECK(reasonsOf("mov.b64 %rd1,{%ctaid.x,%ctaid.y}; ret;") == form);
+  CHECK(reasonsOf("cvt.u32.u16 %r1,%ctaid.x; ret;") == form);
+  CHECK(reasonsOf(".reg .u16 %h; mov.u16 %h,%ctaid.x; ret;") == form);
+}
+
+TEST_CASE("an unknown opcode leaves slicing, unless it names a grid register") {
+  Module module = parsed(moduleWith("frob.u32 %r1,%r2; ret;"));
+  ModuleFacts facts(module);
+  KernelAnalysis analysis = analyzeKernel(facts, *module.function("k"), everyKind);
+  CHECK_FALSE(analysis.refusal(Kind::Slice));
+  CHECK(analysis.refusal(Kind::Guard));
+  CHECK(analysis.refusal(Kind::Persistent));
+  CHECK(reasonsOf("frob.u32 %r1,%ctaid.x; ret;").contains("grid-register-form"));
+}
+
+TEST_CASE("what the whole grid or other blocks are part of") {
+  CHECK(reasonsOf("mov.u32 %r1,%cluster_ctarank; ret;") == Codes{"cluster"});
+  CHECK(reasonsOf("barrier.cluster.arrive; ret;") == Codes{"cluster"});
+  CHECK(reasonsOf("mov.u64 %rd1,%gridid; ret;") == Codes{"grid-id"});
+  CHECK(reasonsOf("mov.u32 %r1,%envreg2; ret;") == Codes{"grid-barrier"});
+  CHECK(reasonsOf("ld.shared::cluster.u32 %r1,[%r2]; ret;") == Codes{"cluster"});
+}
+
+TEST_CASE("what outlives a block refuses persistent alone") {
+  auto persistentOnly = [](std::string_view body) {
+    Module module = parsed(moduleWith(body));
+    ModuleFacts facts(module);
+    KernelAnalysis analysis = analyzeKernel(facts, *module.function("k"), everyKind);
+    CHECK_FALSE(analysis.refusal(Kind::Slice));
+    CHECK_FALSE(analysis.refusal(Kind::Guard));
+    const Finding *finding = analysis.refusal(Kind::Persistent);
+    return finding ? std::string(factsOf(finding->reason).code) : "";
+  };
+  CHECK(persistentOnly(".shared .b64 s; mbarrier.init.shared.b64 [s],1; ret;") == "mbarrier");
+  CHECK(persistentOnly("cp.async.mbarrier.arrive.shared.b64 [%r1]; ret;") == "mbarrier");
+  CHECK(persistentOnly("cp.async.bulk.commit_group; ret;") == "async-copy");
+  CHECK(persistentOnly("setmaxnreg.inc.sync.aligned.u32 64; ret;") == "setmaxnreg");
+  CHECK(persistentOnly("wgmma.fence.sync.aligned; ret;") == "async-mma");
+  CHECK(persistentOnly("alloca.u64 %rd1,8; ret;") == "stack-allocation");
+}
+
+TEST_CASE("callees") {
+  auto calling = [](std::string_view callee) { return reasonsOf("call.uni f; ret;", callee); };
+  CHECK(calling(".func f() { ret; }") == Codes{});
+  CHECK(calling(".func g() { bar.sync 0; ret; } .func f() { call.uni g; ret; }") ==
+        Codes{"barrier-in-callee"});
+  CHECK(calling(".func f() { exit; }") == Codes{"exit-in-callee"});
+  CHECK(calling(".func f() { bar.warp.sync -1; ret; }") == Codes{"warp-sync-in-callee"});
+  CHECK(calling(".func f() { .reg .b32 %x; mov.u32 %x,%ctaid.x; ret; }") ==
+        Codes{"grid-register-in-callee"});
+  CHECK(calling(".extern .func f;") == Codes{"unknown-callee"});
+  CHECK(reasonsOf("call.uni vprintf; ret;", ".extern .func vprintf;") == Codes{});
+  CHECK(reasonsOf("call.uni cudaLaunchDevice; ret;", ".extern .func cudaLaunchDevice;") ==
+        Codes{"dynamic-parallelism"});
+  CHECK(reasonsOf("call.uni cudaCGSynchronize; ret;", ".extern .func cudaCGSynchronize;") ==
+        Codes{"grid-barrier"});
+  CHECK(reasonsOf("mov.u64 %rd1,f; proto: .callprototype _ (); call %rd1,(),proto; ret;",
+                  ".func f() { ret; }") == Codes{"indirect-call"});
+}
+
+TEST_CASE("shared memory at the limit, module-level variables included") {
+  CHECK(reasonsOf(".shared .b8 s[49136]; ret;") == Codes{});
+  CHECK(reasonsOf(".shared .b8 s[49137]; ret;") == Codes{"shared-memory-limit"});
+  CHECK(reasonsOf("mov.u32 %r1,s; ret;", ".shared .b8 s[49152];") == Codes{"shared-memory-limit"});
+  CHECK(reasonsOf("ret;", ".shared .b8 s[49152];") == Codes{});
+}
+
+TEST_CASE("parameters at the limit") {
+  auto kernelWith = [](const char *version, unsigned bytes) {
+    return reasonsIn(parsed(std::string(".version ") + version +
+                            "\n.target sm_90\n.address_size 64\n.visible .entry k(.param .b8 b[" +
+                            std::to_string(bytes) + "]) { ret; }"));
+  };
+  CHECK(kernelWith("8.0", 4256) == Codes{});
+  CHECK(kernelWith("8.0", 4257) == Codes{"parameter-limit"});
+  CHECK(kernelWith("8.1", 4257) == Codes{});
+  CHECK(kernelWith("8.1", 32669) == Codes{"parameter-limit"});
+}
+
+TEST_CASE("the result is bitwise stable unless order shows") {
+  CHECK(stable(pointer + "red.global.add.u32 [%rd1],1; ret;"));
+  CHECK(stable(pointer + "atom.global.add.u32 %r1,[%rd1],1; ret;"));
+  CHECK_FALSE(
+      stable(pointer + "atom.global.add.u32 %r1,[%rd1],1; st.global.u32 [%rd1+4],%r1; ret;"));
+  CHECK_FALSE(stable(pointer + "red.global.add.f32 [%rd1],%f1; ret;"));
+  CHECK_FALSE(stable(pointer + "atom.global.exch.b32 %r1,[%rd1],1; ret;"));
+  CHECK_FALSE(stable(pointer + "red.global.add.u32 [%rd1],1; red.global.max.u32 [%rd1],1; ret;"));
+  CHECK_FALSE(stable("mov.u64 %rd1,%clock64; ret;"));
+  CHECK_FALSE(stable("mov.u32 %r1,%smid; ret;"));
+}

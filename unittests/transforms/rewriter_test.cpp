@@ -1,0 +1,163 @@
+// Edits and the texts that passes write.
+#include "kernels.h"
+
+#include "tally/ptx/transforms/editor.h"
+#include "tally/ptx/transforms/pass.h"
+#include "tally/ptx/transforms/rewriter.h"
+#include "tally/ptx/transforms/verify.h"
+
+using namespace tally;
+using namespace tally::ptx;
+
+namespace {
+
+std::string variantOf(const Module &module, Kind kind, std::size_t entry = 0) {
+  auto kernels = rewrite(module, {});
+  REQUIRE(kernels.size() == 1);
+  for (const Variant &variant : kernels[0].variants)
+    if (variant.verdict.kind == kind) {
+      REQUIRE(variant.verdict.status == Status::Emitted);
+      return variant.entries.at(entry);
+    }
+  FAIL("no such kind");
+  return {};
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+} // namespace
+
+TEST_CASE("the table of passes is in the order of the kinds") {
+  REQUIRE(allPasses().size() == allKinds.size());
+  for (std::size_t i = 0; i != allKinds.size(); ++i) {
+    CHECK(allPasses()[i].kind == allKinds[i]);
+    CHECK(allPasses()[i].create()->kind() == allKinds[i]);
+  }
+}
+
+TEST_CASE("an editor without edits gives the text back") {
+  Module module = parsed(moduleWith("mov.u32 %r1,%tid.x; // why\n ret;"));
+  const Function &kernel = *module.function("k");
+  FunctionEditor editor(kernel);
+  CHECK(contains(module.source(), editor.apply()));
+}
+
+TEST_CASE("parameters are appended, whatever the list was") {
+  auto withList = [](const char *list) {
+    Module module = parsed(std::string(".version 8.0\n.target sm_90\n.address_size 64\n.entry k") +
+                           list + " { ret; }");
+    FunctionEditor editor(*module.function("k"));
+    editor.appendParameter(".param .u32 x");
+    std::string edited = editor.apply();
+    Module again = parsed(".version 8.0\n.target sm_90\n.address_size 64\n" + edited);
+    return again.function("k")->parameters.size();
+  };
+  CHECK(withList("") == 1);
+  CHECK(withList("()") == 1);
+  CHECK(withList("( /* none */ )") == 1);
+  CHECK(withList("(.param .u32 a)") == 2);
+  CHECK(withList("(.param .u32 a // the first\n)") == 2);
+  // A comma without a parameter would make two in the variant.
+  CHECK(std::holds_alternative<Diagnostic>(
+      parse(".version 8.0\n.target sm_90\n.entry k(.param .u32 a,) {}")));
+}
+
+TEST_CASE("nothing comes between a pragma and the load that it speaks of") {
+  Module module = parsed(moduleWith(".pragma \"used_bytes_mask 3\";\n"
+                                    "st.global.u32 [%rd1],%ctaid.x; ret;"));
+  std::string text = variantOf(module, Kind::Slice);
+  CHECK(contains(text, ".pragma \"used_bytes_mask 3\";\nst.global.u32 [%rd1],%tally_ctaid_x;"));
+}
+
+TEST_CASE("a pragma of the label before it stays with the label") {
+  Module module = parsed(moduleWith("L: .pragma \"nounroll\";\nmov.u32 %r1,%ctaid.x; ret;"));
+  std::string text = variantOf(module, Kind::Slice);
+  CHECK(contains(text, "L: .pragma \"nounroll\";\nld.param.u32 %tally_offset_x"));
+}
+
+TEST_CASE("every way out of a persistent body leads to the loop's head") {
+  Module module = parsed(moduleWith("@%p1 ret; @!%p2 exit; { ret; } bra E; ret; E:"));
+  std::string text = variantOf(module, Kind::Persistent);
+  CHECK(contains(text, "@%p1 bra $tally_next;"));
+  CHECK(contains(text, "@!%p2 bra $tally_next;"));
+  CHECK(contains(text, "{ bra $tally_next; }"));
+  CHECK(contains(text, "E:\n\tbra $tally_next;\n}"));
+  // The one ret left is the worker's own.
+  CHECK(text.find("ret;") == text.rfind("ret;"));
+  CHECK_FALSE(contains(text, "exit;"));
+}
+
+TEST_CASE("a body that ends in its ret gets nothing after it") {
+  Module module = parsed(moduleWith("ret;"));
+  std::string text = variantOf(module, Kind::Persistent);
+  CHECK(text.find("bra $tally_next;") == text.rfind("bra $tally_next;"));
+}
+
+TEST_CASE("copies in flight are waited for before the next block") {
+  Module with = parsed(moduleWith("cp.async.ca.shared.global [%r1],[%rd1],4; ret;"));
+  CHECK(contains(variantOf(with, Kind::Persistent), "cp.async.wait_all;\n\tbar.sync 0;"));
+  Module without = parsed(moduleWith("ret;"));
+  CHECK_FALSE(contains(variantOf(without, Kind::Persistent), "cp.async"));
+}
+
+TEST_CASE("an old target polls with a volatile load") {
+  std::string text = moduleWith("ret;");
+  text.replace(text.find("sm_90"), 5, "sm_60");
+  CHECK(contains(variantOf(parsed(text), Kind::Guard), "ld.volatile.global.u64"));
+  CHECK(contains(variantOf(parsed(moduleWith("ret;")), Kind::Guard), "ld.relaxed.gpu.global.u64"));
+}
+
+TEST_CASE(
+    "the guard's first entry reads the physical grid in its body, the resume entry does not") {
+  Module module = parsed(moduleWith("mov.u32 %r1,%ctaid.x; mov.u32 %r2,%nctaid.y; ret;"));
+  CHECK(contains(variantOf(module, Kind::Guard), "mov.u32 %r1,%ctaid.x; mov.u32 %r2,%nctaid.y;"));
+  std::string resume = variantOf(module, Kind::Guard, 1);
+  CHECK(contains(resume, "mov.u32 %r1,%tally_ctaid_x;"));
+  CHECK(contains(resume, "mov.u32 %r2,%tally_nctaid_y;"));
+}
+
+TEST_CASE("names of tally's own in the input") {
+  CHECK(reasonsOf(".reg .b32 %tally_r; ret;") == Codes{"reserved-name"});
+  Module module = parsed(moduleWith("ret;"));
+  std::string once = textWithVariants(module, rewrite(module, {}));
+  Module again = parsed(once);
+  for (const RewrittenKernel &kernel : rewrite(again, {}))
+    for (const Variant &variant : kernel.variants) {
+      CHECK(variant.verdict.reason == "reserved-name");
+      CHECK(variant.verdict.line > 0);
+    }
+}
+
+TEST_CASE("variants hold what verifyVariants asks, and it notices what does not") {
+  Module module = parsed(moduleWith("mov.u32 %r1,%ctaid.x; bar.sync 0; ret;"));
+  auto kernels = rewrite(module, {});
+  CHECK_FALSE(verifyVariants(module, kernels));
+  auto damage = [&](std::string_view from, std::string_view to) {
+    auto damaged = rewrite(module, {});
+    std::string &entry = damaged[0].variants[0].entries[0];
+    std::size_t at = entry.find(from);
+    REQUIRE(at != std::string::npos);
+    entry.replace(at, from.size(), to);
+    return verifyVariants(module, damaged).value_or("");
+  };
+  CHECK(contains(damage("mov.u32 %r1,%tally_ctaid_x", "mov.u32 %r1,%ctaid.x"), "physical"));
+  CHECK(contains(damage(".param .u32 n", ".param .u64 n"), "parameter 1"));
+  CHECK(contains(damage("k$tally_slice", "k$tally_guard"), "do not parse: a second body"));
+  CHECK(contains(damage("ret;", "ret"), "do not parse"));
+}
+
+TEST_CASE("kernels that are not asked for get no variant but are described") {
+  Module module = parsed(moduleWith("ret;"));
+  auto kernels = rewrite(module, {everyKind, [](std::string_view) { return false; }});
+  REQUIRE(kernels.size() == 1);
+  CHECK_FALSE(kernels[0].selected);
+  CHECK(kernels[0].variants.empty());
+  bundle::Kernel described = describe(kernels[0]);
+  REQUIRE(described.verdicts.size() == allKinds.size());
+  CHECK(described.verdicts[0].reason == "not-requested");
+  CHECK(described.parameterBytes == 12);
+  CHECK(described.tallyParameterOffset() == 16);
+  CHECK(textWithVariants(module, kernels) == module.source());
+}
