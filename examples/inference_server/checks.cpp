@@ -3,8 +3,8 @@
 #include "reference.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <fmt/format.h>
 
 namespace inference_server {
@@ -63,22 +63,43 @@ Check checkTrainingOnCpu(const MlpProblem &problem, std::vector<TrainingRun> run
                       lastLoss, worst, worstOrigin, tolerance)};
 }
 
+namespace {
+
+/// What is wrong with a run, held against the same number of steps alone; nothing if all is right.
+std::string differenceFrom(const MlpResult *alone, const MlpResult &run) {
+  if (!alone)
+    return "nothing to compare with";
+  std::size_t different = 0, first = 0;
+  for (std::size_t i = run.parameters.size(); i-- > 0;)
+    if (std::bit_cast<std::uint32_t>(run.parameters[i]) !=
+        std::bit_cast<std::uint32_t>(alone->parameters[i])) {
+      ++different;
+      first = i;
+    }
+  if (different > 0)
+    return fmt::format("{} of {} parameters differ, the first is number {}", different,
+                       run.parameters.size(), first);
+  // The loss is summed up by atomics, in any order.
+  if (!(std::abs(alone->meanLoss - run.meanLoss) <= tolerance * alone->meanLoss))
+    return fmt::format("loss {} instead of {}", run.meanLoss, alone->meanLoss);
+  return "";
+}
+
+} // namespace
+
 Check checkTrainingAgainstAlone(std::span<const TrainingRun> runs,
                                 std::span<const MlpResult> alone) {
   std::string wrong;
   for (const TrainingRun &run : runs) {
     auto same = std::find_if(alone.begin(), alone.end(),
                              [&](const MlpResult &each) { return each.steps == run.result.steps; });
-    bool right = same != alone.end() &&
-                 std::memcmp(same->parameters.data(), run.result.parameters.data(),
-                             same->parameters.size() * sizeof(float)) == 0 &&
-                 std::abs(same->meanLoss - run.result.meanLoss) <= tolerance * same->meanLoss;
-    if (!right)
-      wrong += fmt::format("{}'{}' after {} steps", wrong.empty() ? "" : ", ", run.origin,
-                           run.result.steps);
+    std::string difference = differenceFrom(same == alone.end() ? nullptr : &*same, run.result);
+    if (!difference.empty())
+      wrong += fmt::format("{}'{}' after {} steps: {}", wrong.empty() ? "" : "; ", run.origin,
+                           run.result.steps, difference);
   }
   if (!wrong.empty())
-    return {false, "training: differs from training alone in " + wrong};
+    return {false, "training is not what it is alone: " + wrong};
   return {!runs.empty(),
           fmt::format("training: {} runs, parameters the same bits as those of training alone "
                       "after as many steps",

@@ -2,6 +2,7 @@
 
 #include "handlers.h"
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstring>
@@ -71,7 +72,7 @@ Block::Block(const Launch &launch)
     Warp &warp = warps[i];
     warp.block = this;
     warp.index = i;
-    warp.rows.grow(function.frameBytes);
+    warp.rows.grow(std::max(function.frameBytes, 64u)); // a kernel may have no registers
     warp.specials.grow(std::size_t{SpecialRowsEnd} * rowBytes32);
     warp.localStride = (function.localBytes + 63) / 64 * 64;
     warp.local.resize(std::size_t{warp.localStride} * warpSize);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -195,7 +196,7 @@ Result<std::shared_ptr<const Program>> ModuleDecoder::decode() {
         return done.error();
     }
   program->constants.grow(alignUp(constantBytes.size() + 64, 64));
-  std::memcpy(program->constants.data(), constantBytes.data(), constantBytes.size());
+  std::ranges::copy(constantBytes, program->constants.data());
   return std::shared_ptr<const Program>(program);
 }
 

@@ -116,7 +116,7 @@ TEST_CASE("one bit is found against training alone") {
   runs[1].result.parameters[4] = std::nextafter(runs[1].result.parameters[4], 9.0f);
   Check check = checkTrainingAgainstAlone(runs, alone);
   CHECK_FALSE(check.right);
-  CHECK(check.text.find("'b' after 5 steps") != std::string::npos);
+  CHECK(check.text.find("'b' after 5 steps: 1 of") != std::string::npos);
   CHECK(check.text.find("'c'") == std::string::npos);
   // A run that nothing can be compared with is not right either.
   runs = {{"a", trainOnCpu(problem, 4)}};

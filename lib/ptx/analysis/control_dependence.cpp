@@ -3,11 +3,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/GenericDomTreeConstruction.h"
 
-namespace llvm {
-template class DominatorTreeBase<tally::ptx::CfgBlock, false>;
-template class DominatorTreeBase<tally::ptx::CfgBlock, true>;
-} // namespace llvm
-
 namespace tally::ptx {
 namespace {
 

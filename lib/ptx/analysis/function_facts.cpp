@@ -22,7 +22,12 @@ bool isPrivateSpace(const Instruction &instruction) {
 
 bool isFloat(std::string_view type) {
   return llvm::StringSwitch<bool>(ref(type))
-      .Cases({"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"}, true)
+      .Case("f16", true)
+      .Case("f16x2", true)
+      .Case("bf16", true)
+      .Case("bf16x2", true)
+      .Case("f32", true)
+      .Case("f64", true)
       .Default(false);
 }
 
@@ -235,7 +240,14 @@ private:
     llvm::StringRef operation;
     for (std::string_view each : instruction.modifiers)
       if (llvm::StringSwitch<bool>(ref(each))
-              .Cases({"add", "and", "or", "xor", "min", "max", "inc", "dec"}, true)
+              .Case("add", true)
+              .Case("and", true)
+              .Case("or", true)
+              .Case("xor", true)
+              .Case("min", true)
+              .Case("max", true)
+              .Case("inc", true)
+              .Case("dec", true)
               .Default(false))
         operation = ref(each);
     if (reduction.empty())

@@ -23,7 +23,11 @@ llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(),
 /// barrier and wait for no block.
 bool isHarmlessWithoutBody(std::string_view name) {
   return llvm::StringSwitch<bool>(ref(name))
-      .Cases({"vprintf", "malloc", "free", "__assertfail", "__assert_fail"}, true)
+      .Case("vprintf", true)
+      .Case("malloc", true)
+      .Case("free", true)
+      .Case("__assertfail", true)
+      .Case("__assert_fail", true)
       .Default(false);
 }
 

@@ -12,7 +12,12 @@ llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(),
 
 bool isInteger(std::string_view type) {
   return llvm::StringSwitch<bool>(ref(type))
-      .Cases({"u32", "s32", "b32", "u64", "s64", "b64"}, true)
+      .Case("u32", true)
+      .Case("s32", true)
+      .Case("b32", true)
+      .Case("u64", true)
+      .Case("s64", true)
+      .Case("b64", true)
       .Default(false);
 }
 

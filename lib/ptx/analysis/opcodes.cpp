@@ -172,14 +172,21 @@ bool isMaskedWarpSync(const Instruction &instruction) {
   if (!instruction.has("sync"))
     return false;
   return llvm::StringSwitch<bool>(ref(instruction.opcode))
-      .Cases({"shfl", "vote", "match", "redux", "elect"}, true)
+      .Case("shfl", true)
+      .Case("vote", true)
+      .Case("match", true)
+      .Case("redux", true)
+      .Case("elect", true)
       .Case("bar", instruction.has("warp"))
       .Default(false);
 }
 
 bool isTerminator(const Instruction &instruction) {
   return llvm::StringSwitch<bool>(ref(instruction.opcode))
-      .Cases({"bra", "brx", "ret", "exit"}, true)
+      .Case("bra", true)
+      .Case("brx", true)
+      .Case("ret", true)
+      .Case("exit", true)
       .Default(false);
 }
 

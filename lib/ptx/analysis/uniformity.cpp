@@ -16,8 +16,16 @@ namespace {
 Variation ofSpecialRegister(const Operand &operand) {
   std::string_view name = specialRegisterName(operand);
   return llvm::StringSwitch<Variation>(llvm::StringRef(name.data(), name.size()))
-      .Cases({"ntid", "ctaid", "nctaid", "nwarpid", "smid", "nsmid", "gridid"}, Variation::None)
-      .Cases({"total_smem_size", "dynamic_smem_size", "aggr_smem_size"}, Variation::None)
+      .Case("ntid", Variation::None)
+      .Case("ctaid", Variation::None)
+      .Case("nctaid", Variation::None)
+      .Case("nwarpid", Variation::None)
+      .Case("smid", Variation::None)
+      .Case("nsmid", Variation::None)
+      .Case("gridid", Variation::None)
+      .Case("total_smem_size", Variation::None)
+      .Case("dynamic_smem_size", Variation::None)
+      .Case("aggr_smem_size", Variation::None)
       .Case("warpid", Variation::Warps)
       .Case("tid", operand.component == "y" || operand.component == "z" ? Variation::Warps
                                                                         : Variation::Threads)

@@ -1,4 +1,4 @@
-// Dominators, post-dominators and control dependence over our CFG.
+// Post-dominators and control dependence over our CFG.
 #ifndef TALLY_PTX_ANALYSIS_CONTROL_DEPENDENCE_H
 #define TALLY_PTX_ANALYSIS_CONTROL_DEPENDENCE_H
 
@@ -10,7 +10,6 @@
 
 namespace tally::ptx {
 
-using DominatorTree = llvm::DominatorTreeBase<CfgBlock, false>;
 using PostDominatorTree = llvm::DominatorTreeBase<CfgBlock, true>;
 
 /// Which branches decide whether a block runs (Ferrante, Ottenstein, Warren 1987): block X depends
