@@ -32,8 +32,8 @@ std::string loopHead(const PassInput &input) {
             "\t@%tally_leave ret;\n\t";
   if (input.analysis.copiesAsync)
     text += "cp.async.wait_all;\n\t";
-  // Threads arrive from every way out of the body, perhaps not as one warp any more: the aligned form
-  // is undefined then (PTX ISA, barrier).
+  // Threads arrive from every way out of the body, perhaps not as one warp any more: the aligned
+  // form is undefined then (PTX ISA, barrier).
   text += input.module.versionMajor() >= 6 ? "barrier.sync 0;" : "bar.sync 0;";
   text += "\n\n$tally_take:\n\t";
   return text + emit::unlessLeader("$tally_agree") + emit::poll(input.module) +
