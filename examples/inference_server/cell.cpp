@@ -35,9 +35,11 @@ RuntimeOptions runtimeOptions(const Options &options, Mode mode) {
   return runtime;
 }
 
-Stream bestEffortStream(const Session &session) {
-  return must(session.runtime().createStream(tally::runtime::Class::BestEffort),
-              "creating a best-effort stream");
+Stream trainerStream(const Session &session) {
+  Client trainer =
+      must(session.runtime().createClient(tally::runtime::Class::BestEffort, "trainer"),
+           "creating the trainer's client");
+  return must(session.runtime().createStream(trainer), "creating a best-effort stream");
 }
 
 double secondsSince(Clock::time_point start) { return Seconds(Clock::now() - start).count(); }
@@ -62,7 +64,7 @@ Cell runCell(const Workload &workload, Mode mode, std::span<const Arrival> arriv
   Server server(session, options.encoder, workload.weights, options.workers, options.onGpu());
   std::optional<MlpTrainer> trainer;
   if (hasTraining(mode))
-    trainer.emplace(session, bestEffortStream(session), workload.problem);
+    trainer.emplace(session, trainerStream(session), workload.problem);
   warmUp(server, workload);
   if (trainer)
     trainer->step();
@@ -105,7 +107,7 @@ Cell runCell(const Workload &workload, Mode mode, std::span<const Arrival> arriv
 TrainingAlone runTrainingAlone(const Workload &workload, const MlpProblem &problem,
                                double minimumSeconds, std::span<const std::uint64_t> checkpoints) {
   Session session(runtimeOptions(workload.options, Mode::Alone), workload.options.bundle);
-  MlpTrainer trainer(session, bestEffortStream(session), problem);
+  MlpTrainer trainer(session, trainerStream(session), problem);
   trainer.step();
 
   TrainingAlone alone;

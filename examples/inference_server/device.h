@@ -14,6 +14,7 @@
 namespace inference_server {
 
 using tally::Dim3;
+using tally::runtime::Client;
 using tally::runtime::DevicePtr;
 using tally::runtime::Runtime;
 using tally::runtime::Stream;

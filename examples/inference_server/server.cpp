@@ -14,18 +14,19 @@ namespace {
 /// Best-effort work stands aside while it lives, and no longer, whatever happens inside.
 class RequestScope {
 public:
-  explicit RequestScope(Runtime &runtime) : runtime(runtime) {
-    must(runtime.beginRequest(), "beginning a request");
+  RequestScope(Runtime &runtime, Client client) : runtime(runtime), client(client) {
+    must(runtime.beginRequest(client), "beginning a request");
   }
   RequestScope(const RequestScope &) = delete;
   RequestScope &operator=(const RequestScope &) = delete;
   ~RequestScope() {
     // It fails only after a fault of the device, which the calls inside have met already.
-    (void)static_cast<bool>(runtime.endRequest());
+    (void)static_cast<bool>(runtime.endRequest(client));
   }
 
 private:
   Runtime &runtime;
+  Client client;
 };
 
 } // namespace
@@ -54,11 +55,12 @@ double activeSeconds(std::vector<Served> served) {
 
 Server::Server(const Session &session, const EncoderShape &shape, std::span<const float> weights,
                int workerCount, bool spin)
-    : session(session), shape(shape), spin(spin) {
+    : session(session), shape(shape), spin(spin),
+      client(must(session.runtime().createClient(tally::runtime::Class::High, "server"),
+                  "creating the server's client")) {
   DevicePtr deviceWeights = session.allocateFloats(weights.size());
   for (int i = 0; i < workerCount; ++i) {
-    Stream stream = must(session.runtime().createStream(tally::runtime::Class::High),
-                         "creating a high-priority stream");
+    Stream stream = must(session.runtime().createStream(client), "creating a high-priority stream");
     workers.push_back({stream, Encoder(session, shape, deviceWeights)});
   }
   session.upload(workers.front().stream, deviceWeights, weights);
@@ -83,7 +85,7 @@ Served Server::serveOne(Worker &worker, const Arrival &arrival,
 
   served.begin = sinceStart();
   {
-    RequestScope scope(session.runtime());
+    RequestScope scope(session.runtime(), client);
     worker.encoder.enqueue(worker.stream, tokens, served.logits);
     session.synchronize(worker.stream);
   }

@@ -63,6 +63,7 @@ private:
   const Session &session;
   EncoderShape shape;
   bool spin;
+  Client client; ///< the owner of the workers' streams
   std::vector<Worker> workers;
 };
 

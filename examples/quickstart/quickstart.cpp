@@ -1,5 +1,5 @@
-// The least that a program does to share a device with Tally: open it, load a bundle, put
-// best-effort work on one stream and a high-priority request on another.
+// The least that a program does to share a device with Tally: open it, load a bundle, put the
+// best-effort work of one client on a stream and a high-priority request of another on another.
 //
 //   quickstart             on the emulator
 //   quickstart cuda        on the first GPU
@@ -34,8 +34,10 @@ void must(const tally::Result<void> &result) {
 int main(int count, char **arguments) {
   auto runtime = must(Runtime::open({.device = count > 1 ? arguments[1] : "emulator"}));
   Kernel scaleAdd = must(runtime->kernel(must(runtime->load(QUICKSTART_BUNDLE)), "scale_add"));
-  Stream background = must(runtime->createStream(Class::BestEffort));
-  Stream requests = must(runtime->createStream(Class::High));
+  Client trainer = must(runtime->createClient(Class::BestEffort, "trainer"));
+  Client server = must(runtime->createClient(Class::High, "server"));
+  Stream background = must(runtime->createStream(trainer));
+  Stream requests = must(runtime->createStream(server));
 
   constexpr int size = 100'000, rounds = 20;
   const tally::LaunchShape shape{{(size + 255) / 256}, {256}};
@@ -56,11 +58,11 @@ int main(int count, char **arguments) {
   // A little later comes a request, y = 3 y + 1: what of the best-effort work is running makes way
   // for it.
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  must(runtime->beginRequest());
+  must(runtime->beginRequest(server));
   must(runtime->launch(requests, scaleAdd, shape, Arguments(y, one, 3.0f, size)));
   must(runtime->copyToHost(requests, std::as_writable_bytes(std::span(answer)), y));
   must(runtime->synchronize(requests));
-  must(runtime->endRequest());
+  must(runtime->endRequest(server));
 
   must(runtime->copyToHost(background, std::as_writable_bytes(std::span(batch)), x));
   must(runtime->synchronize(background));

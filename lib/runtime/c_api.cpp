@@ -117,13 +117,21 @@ tally_status tally_free(tally_runtime *runtime, tally_device_pointer pointer) {
   return perform([&] { return runtime->runtime->free(pointer); });
 }
 
-tally_status tally_create_stream(tally_runtime *runtime, tally_class stream_class,
+tally_status tally_create_client(tally_runtime *runtime, tally_class client_class, const char *name,
+                                 tally_client *client) {
+  if (!runtime || !client || client_class < TALLY_CLASS_HIGH ||
+      client_class > TALLY_CLASS_BEST_EFFORT)
+    return invalid("tally_create_client");
+  Class wanted = client_class == TALLY_CLASS_HIGH ? Class::High : Class::BestEffort;
+  return give([&] { return runtime->runtime->createClient(wanted, name ? name : ""); },
+              [&](Client created) { *client = static_cast<tally_client>(created); });
+}
+
+tally_status tally_create_stream(tally_runtime *runtime, tally_client client,
                                  tally_stream *stream) {
-  if (!runtime || !stream || stream_class < TALLY_CLASS_HIGH ||
-      stream_class > TALLY_CLASS_BEST_EFFORT)
+  if (!runtime || !stream)
     return invalid("tally_create_stream");
-  Class wanted = stream_class == TALLY_CLASS_HIGH ? Class::High : Class::BestEffort;
-  return give([&] { return runtime->runtime->createStream(wanted); },
+  return give([&] { return runtime->runtime->createStream(Client{client}); },
               [&](Stream created) { *stream = static_cast<tally_stream>(created); });
 }
 
@@ -173,16 +181,16 @@ tally_status tally_synchronize(tally_runtime *runtime, tally_stream stream) {
   return perform([&] { return runtime->runtime->synchronize(Stream{stream}); });
 }
 
-tally_status tally_begin_request(tally_runtime *runtime) {
+tally_status tally_begin_request(tally_runtime *runtime, tally_client client) {
   if (!runtime)
     return invalid("tally_begin_request");
-  return perform([&] { return runtime->runtime->beginRequest(); });
+  return perform([&] { return runtime->runtime->beginRequest(Client{client}); });
 }
 
-tally_status tally_end_request(tally_runtime *runtime) {
+tally_status tally_end_request(tally_runtime *runtime, tally_client client) {
   if (!runtime)
     return invalid("tally_end_request");
-  return perform([&] { return runtime->runtime->endRequest(); });
+  return perform([&] { return runtime->runtime->endRequest(Client{client}); });
 }
 
 tally_status tally_get_statistics(tally_runtime *runtime, tally_statistics *statistics) {

@@ -22,6 +22,12 @@ struct ModuleRecord {
   std::map<std::string, std::uint64_t, std::less<>> found; ///< kernels' numbers, by name
 };
 
+struct ClientRecord {
+  Class clientClass = Class::High;
+  std::string name;
+  std::atomic<std::uint32_t> openRequests{0};
+};
+
 /// A stream of the application: exactly one of the three.
 struct StreamRecord {
   HighStream *high = nullptr;             ///< high priority
@@ -33,6 +39,12 @@ struct StreamRecord {
   };
   std::unique_ptr<Plain> plain;
 };
+
+/// The client as errors call it.
+std::string describe(Client client, const ClientRecord &record) {
+  return "client " + (record.name.empty() ? std::to_string(static_cast<std::uint64_t>(client))
+                                          : "'" + record.name + "'");
+}
 
 Nanoseconds steadyNow() { return SteadyClock{}(); }
 
@@ -69,6 +81,9 @@ public:
   Result<void> waitForAll();
   Result<void> synchronize(StreamRecord &stream);
   Result<StreamRecord *> findStream(Stream stream) const;
+  Result<ClientRecord *> findClient(Client client) const;
+  Result<ClientRecord *> findHighClient(Client client, const char *call) const;
+  Result<std::unique_ptr<StreamRecord>> makeStream(Class streamClass);
   template <class Call> Result<void> pass(StreamRecord &stream, const Call &call);
   Result<void> enqueue(StreamRecord &stream, Operation operation);
 
@@ -81,6 +96,7 @@ public:
   std::mutex modulesMutex;
   std::vector<ModuleRecord> modules;
   StableTable<LoadedKernel> kernels;
+  StableTable<ClientRecord> clients;
   StableTable<StreamRecord> streams;
   std::atomic<std::uint64_t> highPriorityLaunches{0};
 };
@@ -136,6 +152,22 @@ Result<StreamRecord *> Runtime::State::findStream(Stream stream) const {
   StreamRecord *record = streams.find(static_cast<std::uint64_t>(stream));
   if (!record)
     return Error{"no such stream: " + std::to_string(static_cast<std::uint64_t>(stream))};
+  return record;
+}
+
+Result<ClientRecord *> Runtime::State::findClient(Client client) const {
+  ClientRecord *record = clients.find(static_cast<std::uint64_t>(client));
+  if (!record)
+    return Error{"no such client: " + std::to_string(static_cast<std::uint64_t>(client))};
+  return record;
+}
+
+/// The client for `call`, which only a high-priority one may make.
+Result<ClientRecord *> Runtime::State::findHighClient(Client client, const char *call) const {
+  Result<ClientRecord *> record = findClient(client);
+  if (record && (*record)->clientClass != Class::High)
+    return Error{std::string(call) + ": " + describe(client, **record) +
+                 " is best effort; requests are for high-priority clients"};
   return record;
 }
 
@@ -256,29 +288,49 @@ Result<void> Runtime::free(DevicePtr pointer) {
   return state->device->free(pointer);
 }
 
-Result<Stream> Runtime::createStream(Class streamClass) {
+Result<Client> Runtime::createClient(Class clientClass, std::string name) {
+  auto record = std::make_unique<ClientRecord>();
+  record->clientClass = clientClass;
+  record->name = std::move(name);
+  std::optional<std::uint64_t> added = state->clients.add(std::move(record));
+  if (!added)
+    return Error{"too many clients"};
+  return static_cast<Client>(*added);
+}
+
+Result<std::unique_ptr<StreamRecord>> Runtime::State::makeStream(Class streamClass) {
   auto record = std::make_unique<StreamRecord>();
-  bool plain = state->options.sharing != Sharing::Tally;
+  bool plain = options.sharing != Sharing::Tally;
   if (streamClass == Class::BestEffort && !plain) {
-    record->bestEffort = std::make_unique<LaneStream>(state->dispatcher->assignLane());
+    record->bestEffort = std::make_unique<LaneStream>(dispatcher->assignLane());
   } else if (!plain) {
-    Result<HighStream *> created = state->highPriority->createStream();
+    Result<HighStream *> created = highPriority->createStream();
     if (!created)
       return created.error();
     record->high = *created;
   } else {
-    bool low = streamClass == Class::BestEffort && state->options.sharing == Sharing::LowPriority;
+    bool low = streamClass == Class::BestEffort && options.sharing == Sharing::LowPriority;
     Result<StreamId> created =
-        state->device->createStream(low ? StreamPriority::Low : StreamPriority::High);
+        device->createStream(low ? StreamPriority::Low : StreamPriority::High);
     if (!created)
       return created.error();
     record->plain = std::make_unique<StreamRecord::Plain>();
     record->plain->id = *created;
     record->plain->isHigh = streamClass == Class::High;
   }
-  std::optional<std::uint64_t> added = state->streams.add(std::move(record));
+  return record;
+}
+
+Result<Stream> Runtime::createStream(Client client) {
+  Result<ClientRecord *> owner = state->findClient(client);
+  if (!owner)
+    return owner.error();
+  Result<std::unique_ptr<StreamRecord>> record = state->makeStream((*owner)->clientClass);
+  if (!record)
+    return Error{describe(client, **owner) + ": " + record.error().message};
+  std::optional<std::uint64_t> added = state->streams.add(std::move(*record));
   if (!added)
-    return Error{"too many streams"};
+    return Error{describe(client, **owner) + ": too many streams"};
   return static_cast<Stream>(*added);
 }
 
@@ -364,11 +416,28 @@ Result<void> Runtime::synchronize(Stream stream) {
   return state->synchronize(**record);
 }
 
-Result<void> Runtime::beginRequest() {
-  return state->highPriority ? state->highPriority->beginRequest() : Result<void>();
+Result<void> Runtime::beginRequest(Client client) {
+  Result<ClientRecord *> record = state->findHighClient(client, "beginRequest");
+  if (!record)
+    return record.error();
+  if (state->highPriority)
+    if (Result<void> begun = state->highPriority->beginRequest(); !begun)
+      return begun;
+  // Last here and first in endRequest(): what clients count is never more than what is open.
+  (*record)->openRequests.fetch_add(1);
+  return {};
 }
 
-Result<void> Runtime::endRequest() {
+Result<void> Runtime::endRequest(Client client) {
+  Result<ClientRecord *> record = state->findHighClient(client, "endRequest");
+  if (!record)
+    return record.error();
+  std::atomic<std::uint32_t> &openRequests = (*record)->openRequests;
+  std::uint32_t open = openRequests.load();
+  do
+    if (open == 0)
+      return Error{"endRequest: " + describe(client, **record) + " has no open request"};
+  while (!openRequests.compare_exchange_weak(open, open - 1));
   if (!state->highPriority)
     return {};
   Result<bool> last = state->highPriority->endRequest();

@@ -17,6 +17,7 @@ static void check(int condition, const char *what) {
 static void checkErrors(void) {
   tally_runtime *runtime = NULL;
   tally_options options;
+  tally_client client = 6;
   tally_stream stream = 5;
   memset(&options, 0, sizeof options);
   options.device = "abacus";
@@ -27,12 +28,15 @@ static void checkErrors(void) {
   CHECK(runtime == NULL);
   CHECK(tally_open(&options, NULL) == TALLY_INVALID);
   CHECK(strncmp(tally_last_error(), "tally_open: ", 12) == 0);
-  CHECK(tally_create_stream(NULL, TALLY_CLASS_HIGH, &stream) == TALLY_INVALID);
+  CHECK(tally_create_client(NULL, TALLY_CLASS_HIGH, "server", &client) == TALLY_INVALID);
+  CHECK(client == 6);
+  CHECK(tally_create_stream(NULL, client, &stream) == TALLY_INVALID);
   CHECK(stream == 5);
   tally_close(NULL);
 }
 
-static void checkStream(tally_runtime *runtime, tally_class stream_class) {
+static void checkStream(tally_runtime *runtime, tally_class client_class) {
+  tally_client client = 0;
   tally_stream stream = 0;
   tally_device_pointer memory = 0;
   uint32_t in[64], out[64];
@@ -40,7 +44,8 @@ static void checkStream(tally_runtime *runtime, tally_class stream_class) {
   for (i = 0; i < 64; ++i)
     in[i] = (uint32_t)i * 3;
   memset(out, 0, sizeof out);
-  CHECK(tally_create_stream(runtime, stream_class, &stream) == TALLY_OK);
+  CHECK(tally_create_client(runtime, client_class, NULL, &client) == TALLY_OK);
+  CHECK(tally_create_stream(runtime, client, &stream) == TALLY_OK);
   CHECK(tally_allocate(runtime, sizeof in, &memory) == TALLY_OK);
   CHECK(tally_copy_to_device(runtime, stream, memory, in, sizeof in) == TALLY_OK);
   CHECK(tally_fill(runtime, stream, memory, 0xff, sizeof(uint32_t)) == TALLY_OK);
@@ -50,6 +55,25 @@ static void checkStream(tally_runtime *runtime, tally_class stream_class) {
   CHECK(memcmp(in + 1, out + 1, sizeof in - sizeof in[0]) == 0);
   CHECK(tally_free(runtime, memory) == TALLY_OK);
   CHECK(tally_free(runtime, memory) == TALLY_ERROR);
+}
+
+static void checkRequests(tally_runtime *runtime) {
+  tally_client server = 0, trainer = 0, none = 9;
+  tally_stream stream = 5;
+  CHECK(tally_create_client(runtime, TALLY_CLASS_HIGH, "server", &server) == TALLY_OK);
+  CHECK(tally_create_client(runtime, TALLY_CLASS_BEST_EFFORT, "trainer", &trainer) == TALLY_OK);
+  CHECK(tally_create_client(runtime, (tally_class)2, "none", &none) == TALLY_INVALID);
+  CHECK(none == 9);
+  CHECK(tally_begin_request(runtime, server) == TALLY_OK);
+  CHECK(tally_end_request(runtime, server) == TALLY_OK);
+  CHECK(tally_end_request(runtime, server) == TALLY_ERROR);
+  CHECK(strcmp(tally_last_error(), "endRequest: client 'server' has no open request") == 0);
+  CHECK(tally_begin_request(runtime, trainer) == TALLY_ERROR);
+  CHECK(strstr(tally_last_error(), "client 'trainer' is best effort") != NULL);
+  CHECK(tally_begin_request(runtime, 77) == TALLY_ERROR);
+  CHECK(tally_create_stream(runtime, 77, &stream) == TALLY_ERROR);
+  CHECK(strcmp(tally_last_error(), "no such client: 77") == 0);
+  CHECK(stream == 5);
 }
 
 int main(void) {
@@ -66,9 +90,7 @@ int main(void) {
     checkStream(runtime, TALLY_CLASS_HIGH);
     checkStream(runtime, TALLY_CLASS_BEST_EFFORT);
     CHECK(tally_load(runtime, "/nonexistent/x.tally", &module) == TALLY_ERROR);
-    CHECK(tally_begin_request(runtime) == TALLY_OK);
-    CHECK(tally_end_request(runtime) == TALLY_OK);
-    CHECK(tally_end_request(runtime) == TALLY_ERROR);
+    checkRequests(runtime);
     CHECK(tally_get_statistics(runtime, &statistics) == TALLY_OK);
     CHECK(statistics.requests_to_yield >= 1);
     CHECK(tally_turnarounds(runtime, NULL, 0, &count) == TALLY_OK);

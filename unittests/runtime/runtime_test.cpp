@@ -17,6 +17,10 @@ struct Opened {
   FakeDevice *device = nullptr;
   std::unique_ptr<Runtime> runtime;
   std::vector<Kernel> kernels; ///< in the order of mixNames
+
+  Client client(Class clientClass) const { return *runtime->createClient(clientClass); }
+  /// A stream of a client of its own.
+  Stream stream(Class clientClass) const { return *runtime->createStream(client(clientClass)); }
 };
 
 Opened openFake(const RuntimeOptions &options = {}) {
@@ -33,10 +37,10 @@ Opened openFake(const RuntimeOptions &options = {}) {
 }
 
 /// Runs the whole of a one-stream program through the interface; what memory holds afterwards.
-Outcome runThrough(Opened &opened, const Program &program, Class streamClass) {
+Outcome runThrough(Opened &opened, const Program &program, Class clientClass) {
   Runtime &runtime = *opened.runtime;
   Outcome outcome = initialOutcome(program);
-  Stream stream = *runtime.createStream(streamClass);
+  Stream stream = opened.stream(clientClass);
   std::array<DevicePtr, Program::buffers> memory{};
   std::size_t bytes = Program::words * 8;
   bool fine = true;
@@ -82,20 +86,21 @@ Outcome runThrough(Opened &opened, const Program &program, Class streamClass) {
 /// Requests from another thread until `stop`: some in scopes, some that only launch.
 void serve(Opened &opened, const std::atomic<bool> &stop, std::atomic<int> &served) {
   Runtime &runtime = *opened.runtime;
-  Stream stream = *runtime.createStream(Class::High);
+  Client client = opened.client(Class::High);
+  Stream stream = *runtime.createStream(client);
   DevicePtr memory = *runtime.allocate(Program::words * 8);
   std::mt19937_64 random(9);
   while (!stop) {
     bool scope = random() % 2 == 0, fine = true;
     if (scope)
-      fine = static_cast<bool>(runtime.beginRequest());
+      fine = static_cast<bool>(runtime.beginRequest(client));
     for (std::uint64_t i = random() % 3; i > 0; --i)
       fine = fine && runtime.launch(stream, opened.kernels[0], {{6, 1, 1}, {64, 1, 1}, 0},
                                     Arguments(memory, memory, std::uint64_t{6}, i));
     if (random() % 2 == 0)
       fine = fine && runtime.synchronize(stream);
     if (scope)
-      fine = fine && runtime.endRequest();
+      fine = fine && runtime.endRequest(client);
     if (!fine)
       return;
     ++served;
@@ -148,16 +153,18 @@ TEST_CASE("the same calls give the same result under every way of sharing and cl
   for (const Step &step : program.steps)
     launches += step.type == Step::Type::Launch;
   for (Sharing sharing : {Sharing::Tally, Sharing::LowPriority, Sharing::SamePriority})
-    for (Class streamClass : {Class::High, Class::BestEffort}) {
+    for (Class clientClass : {Class::High, Class::BestEffort}) {
       RuntimeOptions options;
       options.sharing = sharing;
       Opened opened = openFake(options);
-      CHECK((runThrough(opened, program, streamClass) == runInOrder(program)));
+      CHECK((runThrough(opened, program, clientClass) == runInOrder(program)));
       Statistics statistics = opened.runtime->statistics();
-      CHECK(statistics.highPriorityLaunches == (streamClass == Class::High ? launches : 0));
-      CHECK(statistics.bestEffortLaunches == (streamClass == Class::High ? 0 : launches));
-      CHECK(opened.runtime->beginRequest());
-      CHECK(opened.runtime->endRequest());
+      CHECK(statistics.highPriorityLaunches == (clientClass == Class::High ? launches : 0));
+      CHECK(statistics.bestEffortLaunches == (clientClass == Class::High ? 0 : launches));
+      Client client = opened.client(Class::High);
+      CHECK(opened.runtime->beginRequest(client));
+      CHECK(opened.runtime->endRequest(client));
+      CHECK_FALSE(opened.runtime->endRequest(client));
       if (sharing != Sharing::Tally)
         CHECK(opened.runtime->statistics().requestsToYield == 0);
     }
@@ -166,8 +173,8 @@ TEST_CASE("the same calls give the same result under every way of sharing and cl
 TEST_CASE("what is wrong with a launch is said at the call") {
   Opened opened = openFake();
   Runtime &runtime = *opened.runtime;
-  for (Class streamClass : {Class::High, Class::BestEffort}) {
-    Stream stream = *runtime.createStream(streamClass);
+  for (Class clientClass : {Class::High, Class::BestEffort}) {
+    Stream stream = opened.stream(clientClass);
     auto launch = [&](Dim3 grid, Dim3 block, std::uint32_t shared, const Arguments &arguments) {
       return errorOf(runtime.launch(stream, opened.kernels[0], {grid, block, shared}, arguments));
     };
@@ -183,9 +190,8 @@ TEST_CASE("what is wrong with a launch is said at the call") {
   }
   Stream none{77};
   CHECK(errorOf(runtime.synchronize(none)) == "no such stream: 77");
-  CHECK(errorOf(runtime.launch(*runtime.createStream(Class::High), Kernel{0}, {}, Arguments())) ==
+  CHECK(errorOf(runtime.launch(opened.stream(Class::High), Kernel{0}, {}, Arguments())) ==
         "no such kernel: 0");
-  CHECK(errorOf(runtime.endRequest()) == "endRequest: no request is open");
   Result<Kernel> missing = runtime.kernel(LoadedModule{1}, "nothing");
   REQUIRE_FALSE(missing);
   CHECK(missing.error().message == "no kernel 'nothing' in the module");
@@ -200,11 +206,87 @@ TEST_CASE("what is wrong with a launch is said at the call") {
   CHECK(unknown.error().message == "unknown device 'abacus'; there are 'cuda' and 'emulator'");
 }
 
+TEST_CASE("a client's class decides for all its streams") {
+  Opened opened = openFake();
+  Runtime &runtime = *opened.runtime;
+  DevicePtr memory = *runtime.allocate(Program::words * 8);
+  Client trainer = *runtime.createClient(Class::BestEffort, "trainer");
+  Client server = *runtime.createClient(Class::High, "server");
+  auto launchOnNewStream = [&](Client client) {
+    Stream stream = *runtime.createStream(client);
+    return runtime.launch(stream, opened.kernels[0], {{24, 1, 1}, {64, 1, 1}, 0},
+                          Arguments(memory, memory, std::uint64_t{24}, std::uint64_t{1})) &&
+           runtime.synchronize(stream);
+  };
+  for (Client client : {trainer, server, trainer})
+    CHECK(launchOnNewStream(client));
+  Statistics statistics = runtime.statistics();
+  CHECK(statistics.bestEffortLaunches == 2);
+  CHECK(statistics.highPriorityLaunches == 1);
+}
+
+TEST_CASE("requests are for high-priority clients, each of which ends its own") {
+  for (Sharing sharing : {Sharing::Tally, Sharing::LowPriority, Sharing::SamePriority}) {
+    RuntimeOptions options;
+    options.sharing = sharing;
+    Opened opened = openFake(options);
+    Runtime &runtime = *opened.runtime;
+    Client trainer = *runtime.createClient(Class::BestEffort, "trainer");
+    Client unnamed = *runtime.createClient(Class::BestEffort);
+    Client server = *runtime.createClient(Class::High, "server");
+    Client other = *runtime.createClient(Class::High, "other");
+    CHECK(errorOf(runtime.beginRequest(trainer)) ==
+          "beginRequest: client 'trainer' is best effort; requests are for high-priority clients");
+    CHECK(errorOf(runtime.endRequest(unnamed)) ==
+          "endRequest: client 2 is best effort; requests are for high-priority clients");
+    CHECK(errorOf(runtime.endRequest(server)) == "endRequest: client 'server' has no open request");
+    REQUIRE(runtime.beginRequest(server));
+    CHECK(errorOf(runtime.endRequest(other)) == "endRequest: client 'other' has no open request");
+    CHECK(runtime.endRequest(server));
+    CHECK_FALSE(runtime.endRequest(server));
+    for (Client unknown : {Client{0}, Client{5}, Client{~std::uint64_t{0}}}) {
+      std::string expected =
+          "no such client: " + std::to_string(static_cast<std::uint64_t>(unknown));
+      CHECK(errorOf(runtime.beginRequest(unknown)) == expected);
+      CHECK(errorOf(runtime.endRequest(unknown)) == expected);
+      Result<Stream> stream = runtime.createStream(unknown);
+      REQUIRE_FALSE(stream);
+      CHECK(stream.error().message == expected);
+    }
+  }
+}
+
+TEST_CASE("best-effort work goes on only when the requests of all clients have ended") {
+  Opened opened = openFake();
+  Runtime &runtime = *opened.runtime;
+  Stream training = opened.stream(Class::BestEffort);
+  Client first = opened.client(Class::High), second = opened.client(Class::High);
+  DevicePtr memory = *runtime.allocate(Program::words * 8);
+  REQUIRE(runtime.beginRequest(first));
+  REQUIRE(runtime.beginRequest(second));
+  REQUIRE(runtime.launch(training, opened.kernels[0], {{24, 1, 1}, {64, 1, 1}, 0},
+                         Arguments(memory, memory, std::uint64_t{24}, std::uint64_t{1})));
+  // Nothing tells of work that does not start, so it is given time in which it could.
+  auto hasStarted = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    return opened.device->blocksRun() != 0;
+  };
+  CHECK_FALSE(hasStarted());
+  REQUIRE(runtime.endRequest(first));
+  CHECK_FALSE(hasStarted());
+  CHECK_FALSE(runtime.endRequest(first));
+  CHECK_FALSE(hasStarted());
+  REQUIRE(runtime.endRequest(second));
+  CHECK(runtime.synchronize(training));
+  CHECK(opened.device->blocksRun() == 24);
+}
+
 TEST_CASE("a fault on the device ends all calls with its message, and nothing hangs") {
   Opened opened = openFake();
   Runtime &runtime = *opened.runtime;
-  Stream training = *runtime.createStream(Class::BestEffort);
-  Stream serving = *runtime.createStream(Class::High);
+  Client server = opened.client(Class::High);
+  Stream training = opened.stream(Class::BestEffort);
+  Stream serving = *runtime.createStream(server);
   DevicePtr memory = *runtime.allocate(Program::words * 8);
   opened.device->breakAfter(200, "launch: an illegal memory access was encountered");
   std::string trainingError, servingError;
@@ -217,15 +299,15 @@ TEST_CASE("a fault on the device ends all calls with its message, and nothing ha
   }
   CHECK(trainingError.find("illegal memory access") != std::string::npos);
   CHECK(errorOf(runtime.synchronize(serving)).find("illegal memory access") != std::string::npos);
-  CHECK(errorOf(runtime.beginRequest()).find("illegal memory access") != std::string::npos);
+  CHECK(errorOf(runtime.beginRequest(server)).find("illegal memory access") != std::string::npos);
 }
 
 TEST_CASE("best-effort work that is held back for ever by a fault is told of it") {
   Opened opened = openFake();
   Runtime &runtime = *opened.runtime;
-  Stream training = *runtime.createStream(Class::BestEffort);
+  Stream training = opened.stream(Class::BestEffort);
   DevicePtr memory = *runtime.allocate(Program::words * 8);
-  REQUIRE(runtime.beginRequest());
+  REQUIRE(runtime.beginRequest(opened.client(Class::High)));
   REQUIRE(runtime.launch(training, opened.kernels[0], {{24, 1, 1}, {64, 1, 1}, 0},
                          Arguments(memory, memory, std::uint64_t{24}, std::uint64_t{1})));
   opened.device->breakNow("an illegal memory access was encountered");
@@ -243,10 +325,11 @@ TEST_CASE("the runtime ends with work and requests still open") {
   {
     std::unique_ptr<Runtime> runtime = std::move(*Runtime::openOn(std::move(device), {}));
     Kernel kernel = *runtime->kernel(*runtime->load(bundle), "mix");
-    Stream stream = *runtime->createStream(Class::BestEffort);
+    Stream stream = *runtime->createStream(*runtime->createClient(Class::BestEffort));
+    Client server = *runtime->createClient(Class::High);
     DevicePtr memory = *runtime->allocate(Program::words * 8);
-    REQUIRE(runtime->beginRequest());
-    REQUIRE(runtime->beginRequest());
+    REQUIRE(runtime->beginRequest(server));
+    REQUIRE(runtime->beginRequest(server));
     for (int i = 0; i < 5; ++i)
       REQUIRE(runtime->launch(stream, kernel, {{24, 1, 1}, {64, 1, 1}, 0},
                               Arguments(memory, memory, std::uint64_t{24}, std::uint64_t{1})));
@@ -258,7 +341,7 @@ TEST_CASE("the runtime ends with work and requests still open") {
 TEST_CASE("free waits for the work that may use the memory") {
   Opened opened = openFake();
   Runtime &runtime = *opened.runtime;
-  Stream stream = *runtime.createStream(Class::BestEffort);
+  Stream stream = opened.stream(Class::BestEffort);
   DevicePtr memory = *runtime.allocate(Program::words * 8);
   std::uint64_t before = opened.device->blocksRun();
   for (int i = 0; i < 20; ++i)

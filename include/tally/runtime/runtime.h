@@ -3,7 +3,8 @@
 //   auto runtime = tally::runtime::Runtime::open({.device = "cuda"});
 //   auto module = (*runtime)->load("kernels.tally");
 //   auto kernel = (*runtime)->kernel(*module, "gemm");
-//   auto stream = (*runtime)->createStream(Class::BestEffort);
+//   auto trainer = (*runtime)->createClient(Class::BestEffort, "trainer");
+//   auto stream = (*runtime)->createStream(*trainer);
 //   (*runtime)->launch(*stream, *kernel, shape, Arguments(a, b, n));
 //
 // All calls are thread-safe; calls on one stream keep the order in which they are made. Errors are
@@ -84,6 +85,7 @@ struct Statistics {
 
 enum class LoadedModule : std::uint64_t {};
 enum class Kernel : std::uint64_t {};
+enum class Client : std::uint64_t {};
 enum class Stream : std::uint64_t {};
 
 class Runtime {
@@ -109,7 +111,10 @@ public:
   /// Waits for all streams first.
   Result<void> free(DevicePtr pointer);
 
-  Result<Stream> createStream(Class streamClass);
+  /// A tenant of the device. Its class holds for all its streams; errors call it by its name, which
+  /// need not be unique, or by its number when it has none.
+  Result<Client> createClient(Class clientClass, std::string name = {});
+  Result<Stream> createStream(Client client);
 
   /// Copies are ordered on their stream; the host memory is used until the stream is synchronised.
   Result<void> copyToDevice(Stream stream, DevicePtr to, std::span<const std::byte> from);
@@ -124,11 +129,14 @@ public:
   /// for still yields to high-priority requests that are open.
   Result<void> synchronize(Stream stream);
 
-  /// A high-priority request: between begin and end best-effort work stands aside. Scopes nest and
-  /// overlap. Launches on a high-priority stream outside of any scope open one by themselves, which
-  /// closes once the stream is seen idle.
-  Result<void> beginRequest();
-  Result<void> endRequest();
+  /// A request of a high-priority client: between begin and end best-effort work stands aside.
+  /// Scopes nest and overlap, within a client and between clients; best-effort work goes on when
+  /// all have ended. Launches on a high-priority stream outside of any scope open one by
+  /// themselves, which closes once the stream is seen idle. Both fail for a best-effort client, and
+  /// the end where that client has no open request, in whatever way the device is shared. Neither
+  /// takes a lock of the runtime nor searches for the client.
+  Result<void> beginRequest(Client client);
+  Result<void> endRequest(Client client);
 
   Statistics statistics() const;
 

@@ -61,6 +61,7 @@ typedef struct tally_statistics {
 typedef struct tally_runtime tally_runtime;
 typedef uint64_t tally_module;
 typedef uint64_t tally_kernel;
+typedef uint64_t tally_client;
 typedef uint64_t tally_stream;
 typedef uint64_t tally_device_pointer;
 
@@ -81,8 +82,11 @@ tally_status tally_allocate(tally_runtime *runtime, size_t bytes, tally_device_p
 /* Waits for all streams first. */
 tally_status tally_free(tally_runtime *runtime, tally_device_pointer pointer);
 
-tally_status tally_create_stream(tally_runtime *runtime, tally_class stream_class,
-                                 tally_stream *stream);
+/* A tenant of the device. Its class holds for all its streams; errors call it by its name, which is
+ * copied, need not be unique and may be NULL. */
+tally_status tally_create_client(tally_runtime *runtime, tally_class client_class, const char *name,
+                                 tally_client *client);
+tally_status tally_create_stream(tally_runtime *runtime, tally_client client, tally_stream *stream);
 /* Ordered on their stream; the host memory is used until the stream is synchronised. */
 tally_status tally_copy_to_device(tally_runtime *runtime, tally_stream stream,
                                   tally_device_pointer to, const void *from, size_t bytes);
@@ -97,10 +101,11 @@ tally_status tally_launch(tally_runtime *runtime, tally_stream stream, tally_ker
                           const void *arguments, size_t argument_bytes);
 tally_status tally_synchronize(tally_runtime *runtime, tally_stream stream);
 
-/* A high-priority request: between the two, best-effort work stands aside. They nest and overlap.
- */
-tally_status tally_begin_request(tally_runtime *runtime);
-tally_status tally_end_request(tally_runtime *runtime);
+/* A request of a high-priority client: between the two, best-effort work stands aside. They nest
+ * and overlap, within a client and between clients. TALLY_ERROR for a best-effort client, and for
+ * an end where that client has no open request. */
+tally_status tally_begin_request(tally_runtime *runtime, tally_client client);
+tally_status tally_end_request(tally_runtime *runtime, tally_client client);
 
 tally_status tally_get_statistics(tally_runtime *runtime, tally_statistics *statistics);
 /* The newest turnarounds in nanoseconds, oldest first: at most `capacity` of them; `count` is how
