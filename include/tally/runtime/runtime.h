@@ -133,8 +133,9 @@ public:
   /// Scopes nest and overlap, within a client and between clients; best-effort work goes on when
   /// all have ended. Launches on a high-priority stream outside of any scope open one by
   /// themselves, which closes once the stream is seen idle. Both fail for a best-effort client, and
-  /// the end where that client has no open request, in whatever way the device is shared. Neither
-  /// takes a lock of the runtime nor searches for the client.
+  /// the end where that client has no open request, in whatever way the device is shared. The
+  /// runtime takes no lock and allocates nothing for them, but that the last end locks to wake the
+  /// dispatcher where that sleeps.
   Result<void> beginRequest(Client client);
   Result<void> endRequest(Client client);
 
