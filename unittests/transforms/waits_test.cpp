@@ -153,3 +153,19 @@ TEST_CASE("a loop with two entries is judged by all its branches") {
                             "B: add.u32 %r2,%r2,1; setp.lt.u32 %p2,%r2,4; @%p2 bra A; ret;") ==
         waits);
 }
+
+TEST_CASE("a poll by a plain load, its fence or nap on the other side of a call") {
+  const std::string poll = "L: ld.global.u32 %r1,[%rd1]; setp.eq.u32 %p1,%r1,0; @!%p1 ret;";
+  const std::string read = ".func (.reg .u32 %o) f(.reg .u64 %a) {"
+                           "ld.global.u32 %o,[%a]; ret; }";
+  const std::string call = "L: call.uni (%r1), f, (%rd1); setp.eq.u32 %p1,%r1,0; @!%p1 ret;";
+  // The loop loads, the callee naps or fences.
+  CHECK(reasonsOf(pointer + poll + "call.uni f; bra L;", ".func f() { nanosleep.u32 20; ret; }") ==
+        waits);
+  CHECK(reasonsOf(pointer + poll + "call.uni f; bra L;", ".func f() { membar.gl; ret; }") == waits);
+  // The callee loads, the loop fences.
+  CHECK(reasonsOf(pointer + call + "membar.gl; bra L;", read) == waits);
+  // Nobody fences: a plain load alone is no poll.
+  CHECK(reasonsOf(pointer + poll + "call.uni f; bra L;", ".func f() { ret; }") == none);
+  CHECK(reasonsOf(pointer + call + "bra L;", read) == none);
+}

@@ -217,6 +217,7 @@ private:
 
   void seeMemory(const Instruction &instruction) {
     llvm::StringRef opcode = ref(instruction.opcode);
+    facts.aidsPolling |= isPollingAid(instruction);
     if (isStrongRead(instruction))
       facts.strongReads.push_back(current);
     else if (opcode == "ld" && !instruction.has("nc") && !isPrivateSpace(instruction))
@@ -264,6 +265,13 @@ private:
 };
 
 } // namespace
+
+bool isPollingAid(const Instruction &instruction) {
+  if (instruction.opcode == "nanosleep")
+    return true;
+  return (instruction.opcode == "fence" || instruction.opcode == "membar") &&
+         !instruction.has("cta") && !instruction.has("proxy");
+}
 
 bool isStrongRead(const Instruction &instruction) {
   if (isPrivateSpace(instruction))

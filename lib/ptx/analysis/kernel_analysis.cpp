@@ -169,7 +169,7 @@ private:
     if (!converges && !mayWait)
       return;
     if (mayWait) {
-      llvm::append_range(result.findings, findWaits(cfg, facts));
+      llvm::append_range(result.findings, findWaits(cfg, facts, calleesAidPolling()));
       findWaitingCalls(cfg, body);
     }
     if (converges) {
@@ -182,10 +182,12 @@ private:
   }
 
   bool mayWaitIn(const FunctionFacts &facts) const {
-    if (!facts.strongReads.empty() || !facts.plainReads.empty())
-      return true;
-    return llvm::any_of(
-        callees, [&](const Function *callee) { return !modules.of(*callee).strongReads.empty(); });
+    auto reads = [](const FunctionFacts &each) {
+      return !each.strongReads.empty() || !each.plainReads.empty();
+    };
+    return reads(facts) || llvm::any_of(callees, [&](const Function *callee) {
+             return reads(modules.of(*callee));
+           });
   }
 
   /// A call in a loop, or in a recursion, to a function that reads what other blocks write may be a
@@ -200,9 +202,17 @@ private:
   }
 
   bool readsOthers(const Function &from) {
+    // Where the loop is the caller's, so may be the fence that makes a plain load a poll.
+    bool polls = modules.of(function).aidsPolling || calleesAidPolling();
     return llvm::any_of(reachableFrom(from), [&](const Function *each) {
-      return !modules.of(*each).strongReads.empty();
+      const FunctionFacts &facts = modules.of(*each);
+      return !facts.strongReads.empty() || (polls && !facts.plainReads.empty());
     });
+  }
+
+  bool calleesAidPolling() {
+    return llvm::any_of(callees,
+                        [&](const Function *callee) { return modules.of(*callee).aidsPolling; });
   }
 
   /// `from` and what it calls, directly or not.

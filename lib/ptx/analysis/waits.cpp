@@ -231,17 +231,9 @@ private:
   bool memory = false, changed = false;
 };
 
-/// A fence that orders against other blocks, or a nap: a plain load beside it may be a poll.
-bool isPollingAid(const Instruction &instruction) {
-  if (instruction.opcode == "nanosleep")
-    return true;
-  return (instruction.opcode == "fence" || instruction.opcode == "membar") &&
-         !instruction.has("cta") && !instruction.has("proxy");
-}
-
 } // namespace
 
-std::vector<Finding> findWaits(const Cfg &cfg, const FunctionFacts &facts) {
+std::vector<Finding> findWaits(const Cfg &cfg, const FunctionFacts &facts, bool calleesAidPolling) {
   std::vector<Finding> findings;
   forEachLoop(cfg, [&](const Loop &loop) {
     auto inLoop = [&](std::uint32_t statement) { return loop.has(*cfg.blockOf(statement)); };
@@ -255,11 +247,11 @@ std::vector<Finding> findWaits(const Cfg &cfg, const FunctionFacts &facts) {
         }
     };
     addReads(facts.strongReads);
-    bool polls = llvm::any_of(loop.blocks, [&](const CfgBlock *block) {
-      return llvm::any_of(block->instructions, [&](std::uint32_t statement) {
-        return isPollingAid(cfg.instruction(statement));
-      });
-    });
+    bool polls = calleesAidPolling || llvm::any_of(loop.blocks, [&](const CfgBlock *block) {
+                   return llvm::any_of(block->instructions, [&](std::uint32_t statement) {
+                     return isPollingAid(cfg.instruction(statement));
+                   });
+                 });
     if (polls)
       addReads(facts.plainReads);
     if (places.empty() || (places.size() == 1 && CasRetry(cfg, loop, places.front()).recognised()))

@@ -39,6 +39,7 @@ struct FunctionFacts {
   bool copiesAsync = false;     ///< cp.async, not the bulk forms: waited for by cp.async.wait_all
   bool usesTensorAsync = false; ///< wgmma, tcgen05, tensor copies: they need alignment above 16
   bool orderDependent = false;  ///< see KernelAnalysis::bitwiseStable
+  bool aidsPolling = false;     ///< see isPollingAid
 };
 
 FunctionFacts collectFacts(const Module &module, const Function &function);
@@ -47,6 +48,9 @@ FunctionFacts collectFacts(const Module &module, const Function &function);
 /// relaxed, acquire, mmio, .cv or .cg load or an atomic with a result, unless its space is shared,
 /// local, param or const. A generic address counts.
 bool isStrongRead(const Instruction &instruction);
+
+/// A fence that orders against other blocks, or a nap: a plain load beside it may be a poll.
+bool isPollingAid(const Instruction &instruction);
 
 } // namespace tally::ptx
 

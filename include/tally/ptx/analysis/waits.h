@@ -29,7 +29,10 @@ namespace tally::ptx {
 /// (its own earlier result or a load from before the loop), and when it succeeds the loop is left.
 /// Such a loop goes round again only because somebody else's operation succeeded in between, never
 /// because one is missing. A lock's comparand is a constant, so it is not taken for one.
-std::vector<Finding> findWaits(const Cfg &cfg, const FunctionFacts &facts);
+///
+/// `calleesAidPolling`: a function that the kernel calls holds a fence or a nap, which then counts
+/// as every loop's.
+std::vector<Finding> findWaits(const Cfg &cfg, const FunctionFacts &facts, bool calleesAidPolling);
 
 /// Whether `statement` lies on a cycle.
 bool isInLoop(const Cfg &cfg, std::uint32_t statement);
