@@ -13,9 +13,8 @@
 //    of an older one is under way.
 //  - What cannot yield (copies, fills, slices, kernels without a variant) is sent only when nothing
 //    that can yield is under way ahead of it.
-//  - After a yield the lane sends nothing until all that was under way is back; then the launch
-//  that
-//    yielded first is resumed, and the rest is sent again behind it.
+//  - After a yield the lane sends nothing until all that was under way is back; then the first
+//    launch that yielded is resumed, and the rest is sent again behind it.
 #ifndef TALLY_LIB_RUNTIME_LANE_H
 #define TALLY_LIB_RUNTIME_LANE_H
 

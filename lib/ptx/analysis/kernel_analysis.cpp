@@ -62,6 +62,7 @@ public:
     for (const Function *callee : callees) {
       addCallee(*callee);
       orderDependent |= modules.of(*callee).orderDependent;
+      calleesAidPolling |= modules.of(*callee).aidsPolling;
     }
     checkLimits();
     checkFlow(function, true);
@@ -169,7 +170,7 @@ private:
     if (!converges && !mayWait)
       return;
     if (mayWait) {
-      llvm::append_range(result.findings, findWaits(cfg, facts, calleesAidPolling()));
+      llvm::append_range(result.findings, findWaits(cfg, facts, calleesAidPolling));
       findWaitingCalls(cfg, body);
     }
     if (converges) {
@@ -203,16 +204,11 @@ private:
 
   bool readsOthers(const Function &from) {
     // Where the loop is the caller's, so may be the fence that makes a plain load a poll.
-    bool polls = modules.of(function).aidsPolling || calleesAidPolling();
+    bool polls = modules.of(function).aidsPolling || calleesAidPolling;
     return llvm::any_of(reachableFrom(from), [&](const Function *each) {
       const FunctionFacts &facts = modules.of(*each);
       return !facts.strongReads.empty() || (polls && !facts.plainReads.empty());
     });
-  }
-
-  bool calleesAidPolling() {
-    return llvm::any_of(callees,
-                        [&](const Function *callee) { return modules.of(*callee).aidsPolling; });
   }
 
   /// `from` and what it calls, directly or not.
@@ -232,6 +228,7 @@ private:
   KindSet kinds;
   KernelAnalysis result;
   llvm::SetVector<const Function *> callees; ///< with bodies, transitively
+  bool calleesAidPolling = false;            ///< one of them fences or naps
 };
 
 } // namespace
