@@ -132,8 +132,9 @@ Result<void> ModuleDecoder::initialise(const ptx::Variable &variable) {
   std::uint32_t elementBytes = sizeOf(typeNamed(variable.type));
   std::uint64_t address = symbols[variable.name].value;
   for (const ptx::Initializer &each : variable.initializers) {
-    std::uint64_t bits = each.value.bits;
-    const ptx::Operand *value = &each.value;
+    const ptx::Operand whole = each.value();
+    const ptx::Operand *value = &whole;
+    std::uint64_t bits = value->bits;
     std::uint32_t shift = 0;
     if (value->kind == ptx::OperandKind::Opaque && value->children.size() == 1 && value->bits) {
       // A byte mask: `0xFF00(symbol)` is byte 1 of the address.

@@ -35,7 +35,8 @@ bool isFloat(std::string_view type) {
 class Collector {
 public:
   Collector(const Module &module, const Function &function)
-      : module(module), function(function), readers(function.registerCount) {}
+      : module(module), function(function), readers(function.registerCount),
+        assignedOtherwise(function.registerCount) {}
 
   FunctionFacts run() {
     countReaders();
@@ -69,10 +70,15 @@ private:
     for (const Statement &statement : function.body) {
       if (statement.kind != StatementKind::Instruction)
         continue;
-      forEachReadRegister(statement.instruction,
+      const Instruction &instruction = statement.instruction;
+      ResultKind result = resultKindOf(instruction);
+      forEachReadRegister(instruction, result,
                           [&](const Operand &each) { readers[each.reg] = true; });
-      if (statement.instruction.guard)
-        readers[statement.instruction.guard->predicate.reg] = true;
+      if (instruction.guard)
+        readers[instruction.guard->predicate.reg] = true;
+      if (instruction.opcode != "activemask")
+        forEachWrittenRegister(instruction, result,
+                               [&](const Operand &each) { assignedOtherwise[each.reg] = true; });
     }
   }
 
@@ -158,15 +164,7 @@ private:
   /// A mask that only activemask assigns cannot name a thread that has exited.
   bool maskIsOfActiveThreads(const Instruction &instruction) const {
     const Operand &mask = instruction.operands.back();
-    if (mask.kind != OperandKind::Register)
-      return false;
-    bool all = true;
-    for (const Statement &statement : function.body)
-      if (statement.kind == StatementKind::Instruction)
-        forEachWrittenRegister(statement.instruction, [&](const Operand &each) {
-          all &= each.reg != mask.reg || statement.instruction.opcode == "activemask";
-        });
-    return all;
+    return mask.kind == OperandKind::Register && !assignedOtherwise[mask.reg];
   }
 
   void seeCall(const Instruction &instruction) {
@@ -259,7 +257,8 @@ private:
   const Module &module;
   const Function &function;
   FunctionFacts facts;
-  std::vector<bool> readers; ///< whether a register is read anywhere
+  /// Whether a register is read anywhere; whether anything but activemask assigns it.
+  std::vector<bool> readers, assignedOtherwise;
   llvm::StringRef reduction; ///< the first one seen
   std::uint32_t current = 0;
 };
