@@ -10,6 +10,7 @@
 #include "llvm/ADT/StringSwitch.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace tally::ptx {
 namespace {
@@ -114,9 +115,8 @@ private:
     llvm::StringRef text(function.header.data(), function.body.back().text.data() +
                                                      function.body.back().text.size() -
                                                      function.header.data());
-    for (const char *reserved : {"%tally_", "$tally_"})
-      if (std::size_t at = text.find(reserved); at != llvm::StringRef::npos)
-        find(Reason::ReservedName, std::string_view(text.data() + at, 7));
+    if (std::string_view reserved = modules.reservedName(text); !reserved.empty())
+      find(Reason::ReservedName, reserved);
     if (module.addressSize() != 64)
       find(Reason::AddressSize, function.name);
     if ((function.parameterBytes() + 7) / 8 * 8 + tallyParameterBytes > parameterLimit(module))
@@ -238,6 +238,23 @@ ModuleFacts::ModuleFacts(const Module &module) : module(module) {
     for (const Variable &variable : item.variables)
       if (variable.space == StateSpace::Shared)
         shared.emplace(variable.name, &variable);
+  // Once for the module: these bytes are of all that the analyses look at.
+  constexpr std::string_view stem = "tally_";
+  std::string_view rest = module.source();
+  while (const void *found = memmem(rest.data(), rest.size(), stem.data(), stem.size())) {
+    const char *at = static_cast<const char *>(found);
+    if (at != module.source().data() && (at[-1] == '%' || at[-1] == '$'))
+      reservedNames.emplace_back(at - 1, stem.size() + 1);
+    rest.remove_prefix(static_cast<std::size_t>(at - rest.data()) + 1);
+  }
+}
+
+std::string_view ModuleFacts::reservedName(std::string_view text) const {
+  auto after = llvm::lower_bound(reservedNames, text.data(), [](std::string_view name, const char *begin) {
+    return name.data() < begin;
+  });
+  bool inside = after != reservedNames.end() && after->data() < text.data() + text.size();
+  return inside ? *after : std::string_view();
 }
 
 const Variable *ModuleFacts::sharedVariable(std::string_view name) const {
