@@ -139,7 +139,8 @@ private:
       line("add.f32 \t%f{}, %f{}, %f{};", newFloat(), first + i, sum);
     }
     if (below(4) == 0)
-      line("st.global.v2.f32 \t[%rd{}+{}], {{%f{}, %f{}}};", address, 8 * below(256), first, floats);
+      line("st.global.v2.f32 \t[%rd{}+{}], {{%f{}, %f{}}};", address, 8 * below(256), first,
+           floats);
   }
 
   void condition() {
@@ -228,8 +229,7 @@ std::string generateModule(std::size_t bytes) {
     // Log-normal: the median and the 90th percentile of public kernels.
     double uniform = static_cast<double>(random() >> 11) / 9007199254740992.0;
     double other = static_cast<double>(random() >> 11) / 9007199254740992.0;
-    double normal =
-        std::sqrt(-2 * std::log(1 - uniform)) * std::cos(6.283185307179586 * other);
+    double normal = std::sqrt(-2 * std::log(1 - uniform)) * std::cos(6.283185307179586 * other);
     auto instructions = static_cast<std::size_t>(235 * std::exp(1.58 * normal));
     text += KernelWriter(random, number, chooseTraits(random))
                 .write(std::min<std::size_t>(instructions, 30000));

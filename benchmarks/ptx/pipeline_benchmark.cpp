@@ -5,8 +5,9 @@
 //   rewrite    analyses and variants of every kind
 //   whole      all of it, the module with its variants written through a buffer of 1 MiB
 //
-// over a generated module of 1, 10 and 100 MB, and over the .ptx files that are named on the command
-// line (or stand under a directory named there), one after the other. Counts processor time.
+// over a generated module of 1, 10 and 100 MB, and over the .ptx files that are named on the
+// command line (or stand under a directory named there), one after the other. Counts processor
+// time.
 //
 //   ptx_benchmark [google-benchmark's options] [FILE|DIRECTORY...]
 //   ptx_benchmark --memory[=BYTES]   peak memory of `whole` over the input's size, once, and stop

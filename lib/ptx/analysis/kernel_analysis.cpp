@@ -250,9 +250,10 @@ ModuleFacts::ModuleFacts(const Module &module) : module(module) {
 }
 
 std::string_view ModuleFacts::reservedName(std::string_view text) const {
-  auto after = llvm::lower_bound(reservedNames, text.data(), [](std::string_view name, const char *begin) {
-    return name.data() < begin;
-  });
+  auto after =
+      llvm::lower_bound(reservedNames, text.data(), [](std::string_view name, const char *begin) {
+        return name.data() < begin;
+      });
   bool inside = after != reservedNames.end() && after->data() < text.data() + text.size();
   return inside ? *after : std::string_view();
 }

@@ -12,8 +12,8 @@ namespace tally::ptx {
 
 namespace {
 
-/// Small modules take little; from here on each chunk is this large: a huge page, as the first touch
-/// of 4 KiB pages would cost a tenth of the time that parsing does.
+/// Small modules take little; from here on each chunk is this large: a huge page, as the first
+/// touch of 4 KiB pages would cost a tenth of the time that parsing does.
 constexpr std::size_t firstChunk = 16 << 10, hugePage = 2 << 20;
 
 } // namespace
@@ -24,7 +24,8 @@ Arena::~Arena() {
 }
 
 void *Arena::allocateInNewChunk(std::size_t bytes) {
-  const std::size_t size = std::min(firstChunk << std::min<std::size_t>(chunks.size(), 8), hugePage);
+  const std::size_t size =
+      std::min(firstChunk << std::min<std::size_t>(chunks.size(), 8), hugePage);
   chunks.reserve(chunks.size() + 1);
   if (bytes > size / 4) { // a chunk of its own; the current one goes on
     void *own = std::malloc(bytes);

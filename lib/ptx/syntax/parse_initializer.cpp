@@ -110,8 +110,7 @@ bool Parser::parsePlainInitializer(Initializer &initializer) {
   Operand value;
   if (tok.kind == TokenKind::Identifier && tok.text() == "generic") {
     advance();
-    if (!expect('(', "'(' after generic") || !parseOperand(value, 1) ||
-        !expect(')', "')'"))
+    if (!expect('(', "'(' after generic") || !parseOperand(value, 1) || !expect(')', "')'"))
       return false;
     initializer.generic = true;
     std::uint64_t offset = 0;

@@ -87,9 +87,9 @@ struct Initializer {
   std::uint64_t element = 0; ///< which scalar of the variable it fills, counted from 0; not
                              ///< consecutive where an inner brace stops early
   std::uint64_t bits = 0;    ///< of a plain integer: its value
-  /// Everything else: Float32, Float64, Symbol, or Opaque for the rarer forms; a mask is Opaque with
-  /// the mask in `bits` and the symbol in `children`. Null for a plain integer, of which tables
-  /// hold a great many.
+  /// Everything else: Float32, Float64, Symbol, or Opaque for the rarer forms; a mask is Opaque
+  /// with the mask in `bits` and the symbol in `children`. Null for a plain integer, of which
+  /// tables hold a great many.
   const Operand *operand = nullptr;
   bool generic = false; ///< `generic(symbol)`
 
