@@ -203,6 +203,11 @@ Result<std::shared_ptr<const Program>> ModuleDecoder::decode() {
       if (Result<void> done = FunctionDecoder(*this, *item.function, index).decode(); !done)
         return done.error();
     }
+  for (FunctionCode &function : program->functions)
+    if (!function.isEntry) {
+      function.frameStart = program->levelBytes + static_cast<std::uint32_t>(sizeof(SavedRow));
+      program->levelBytes = function.frameStart + function.frameBytes;
+    }
   program->constants.grow(alignUp(constantBytes.size() + 64, 64));
   std::ranges::copy(constantBytes, program->constants.data());
   return std::shared_ptr<const Program>(program);
