@@ -44,6 +44,7 @@ public:
         find(Reason::Cluster, directive.text);
     for (current = 0; current != function.body.size(); ++current) {
       const Statement &statement = function.body[current];
+      seeVariables(statement);
       if (statement.kind != StatementKind::Instruction)
         continue;
       const Instruction &instruction = statement.instruction;
@@ -76,7 +77,15 @@ private:
     }
   }
 
+  void seeVariables(const Statement &statement) {
+    for (const Variable &variable : statement.variables)
+      if (!facts.ownVariable &&
+          (variable.space == StateSpace::Global || variable.space == StateSpace::Const))
+        facts.ownVariable = &variable;
+  }
+
   void seeOperands(const Instruction &instruction) {
+    const Operand *callee = calleeOf(instruction);
     for (std::size_t i = 0; i != instruction.operands.size(); ++i) {
       const Operand &operand = instruction.operands[i];
       if (operand.kind == OperandKind::SpecialRegister && isGridRegister(operand)) {
@@ -86,7 +95,7 @@ private:
       forEachOperand(operand, [&](const Operand &each) {
         if (each.kind == OperandKind::SpecialRegister)
           seeSpecialRegister(each);
-        else if (each.kind == OperandKind::Symbol)
+        else if (each.kind == OperandKind::Symbol && &each != callee)
           facts.symbols.push_back(each.symbol);
         else if (each.kind == OperandKind::Opaque && ref(each.text).contains("ctaid"))
           find(Reason::GridRegisterForm, each.text);
@@ -169,22 +178,25 @@ private:
     return all;
   }
 
-  void seeCall(const Instruction &instruction) {
-    for (const Operand &operand : instruction.operands) {
-      if (operand.kind == OperandKind::List)
-        continue;
-      const Function *callee =
-          operand.kind == OperandKind::Symbol ? module.function(operand.symbol) : nullptr;
-      if (callee || (operand.kind == OperandKind::Symbol && isSystemCall(operand.symbol)))
-        facts.calls.push_back({current, operand.symbol});
-      else
-        find(Reason::IndirectCall, here(), std::string(operand.text));
-      return;
-    }
-    find(Reason::IndirectCall, here());
+  /// `call (results), callee, (arguments), prototype`: all but the callee optional.
+  static const Operand *calleeOf(const Instruction &instruction) {
+    if (instruction.opcode != "call")
+      return nullptr;
+    for (const Operand &operand : instruction.operands)
+      if (operand.kind != OperandKind::List)
+        return &operand;
+    return nullptr;
   }
 
-  static bool isSystemCall(std::string_view name) { return name == "vprintf"; }
+  void seeCall(const Instruction &instruction) {
+    const Operand *callee = calleeOf(instruction);
+    if (callee && callee->kind == OperandKind::Symbol)
+      facts.calls.push_back({current, callee->symbol, nullptr});
+    else if (callee && callee->kind == OperandKind::Register)
+      facts.calls.push_back({current, {}, callee});
+    else
+      find(Reason::IndirectCall, here());
+  }
 
   void seeAsync(const Instruction &instruction) {
     llvm::StringRef opcode = ref(instruction.opcode);

@@ -70,6 +70,15 @@ std::string appendToList(std::string_view id) {
                      TALLY_PARAMETER(list_out), id);
 }
 
+std::string storeExtents() {
+  std::string text;
+  for (unsigned dimension = 0; dimension != 3; ++dimension)
+    text += fmt::format("ld.param.u32 %tally_r0, [$tally_launch+{}];\n"
+                        "\tst.shared.u32 [$tally_block+{}], %tally_r0;\n\t",
+                        TALLY_PARAMETER(grid) + 4 * dimension, 16 + 4 * dimension);
+  return text;
+}
+
 namespace {
 
 /// quotient = (number * multiplier) >> shift.
@@ -110,20 +119,27 @@ std::string agreeOrLeave() {
 }
 
 void replaceGridUses(FunctionEditor &editor, const FunctionFacts &facts,
-                     llvm::function_ref<std::string(unsigned, const std::string &)> loadIndex) {
+                     const GridSources &sources) {
   for (const GridUse &use : facts.gridUses) {
     std::string into =
         fmt::format("%tally_{}_{}", use.isExtent ? "nctaid" : "ctaid", axis(use.dimension));
-    std::string load = use.isExtent ? fmt::format("ld.param.u32 {}, [$tally_launch+{}];\n\t", into,
-                                                  TALLY_PARAMETER(grid) + 4 * use.dimension)
-                                    : loadIndex(use.dimension, into);
-    editor.insertBefore(use.statement, load);
+    editor.insertBefore(use.statement,
+                        (use.isExtent ? sources.extent : sources.index)(use.dimension, into));
     editor.replace(use.operand->text, into);
   }
 }
 
+std::string loadExtentFromParameters(unsigned dimension, const std::string &into) {
+  return fmt::format("ld.param.u32 {}, [$tally_launch+{}];\n\t", into,
+                     TALLY_PARAMETER(grid) + 4 * dimension);
+}
+
 std::string loadIndexFromShared(unsigned dimension, const std::string &into) {
   return fmt::format("ld.shared.u32 {}, [$tally_block+{}];\n\t", into, 4 + 4 * dimension);
+}
+
+std::string loadExtentFromShared(unsigned dimension, const std::string &into) {
+  return fmt::format("ld.shared.u32 {}, [$tally_block+{}];\n\t", into, 16 + 4 * dimension);
 }
 
 } // namespace tally::ptx::emit

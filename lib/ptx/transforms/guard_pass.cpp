@@ -1,5 +1,6 @@
 #include "tally/ptx/transforms/guard_pass.h"
 
+#include "clones.h"
 #include "emit.h"
 #include "tally/bundle/abi.h"
 
@@ -43,11 +44,14 @@ std::string resumeEntry(const PassInput &input) {
                                       "\tld.global.u32 %tally_id, [%tally_d2];\n\t",
                                       offsetof(tally_launch_params, list_in));
   editor.insertAtBodyStart(
-      emit::declarations(true) + emit::unlessLeader("$tally_agree") + emit::poll(input.module) +
-      publishYield + virtualId + "@%tally_yield bra $tally_list;\n\t" + emit::decodeToShared() +
+      emit::declarations(input.analysis.cloned.empty()) + emit::unlessLeader("$tally_agree") +
+      emit::poll(input.module) + publishYield + virtualId + "@%tally_yield bra $tally_list;\n\t" +
+      emit::decodeToShared() + (input.analysis.cloned.empty() ? "" : emit::storeExtents()) +
       "bra.uni $tally_agree;\n\n$tally_list:\n\t" + emit::appendToList("%tally_id") +
       "\n$tally_agree:\n\t" + emit::agreeOrLeave());
-  emit::replaceGridUses(editor, *input.analysis.facts, emit::loadIndexFromShared);
+  emit::replaceGridUses(editor, *input.analysis.facts,
+                        {emit::loadIndexFromShared, emit::loadExtentFromParameters});
+  redirectCalls(editor, input.function, input.analysis);
   return editor.apply();
 }
 

@@ -18,10 +18,11 @@ struct GridUse {
   unsigned dimension = 0;           ///< 0 x, 1 y, 2 z
 };
 
-/// A direct call.
+/// A call; analysis/call_graph.h says what it may reach.
 struct CallSite {
   std::uint32_t statement = 0;
-  std::string_view callee;
+  std::string_view callee;          ///< name of a direct call's
+  const Operand *pointer = nullptr; ///< the register that holds the callee of any other
 };
 
 /// Facts of one function; statements are indices into its body, in source order.
@@ -29,12 +30,14 @@ struct FunctionFacts {
   std::vector<GridUse> gridUses;
   std::vector<Finding> findings;
   std::vector<CallSite> calls;
-  std::vector<std::string_view> symbols;    ///< named by operands, in order; may repeat
+  std::vector<std::string_view> symbols;    ///< named by operands, a call's callee
+                                            ///< aside, in order; may repeat
   std::vector<std::uint32_t> blockBarriers; ///< bar.*, barrier.* of the thread block
   std::vector<std::uint32_t> warpSyncs;     ///< isMaskedWarpSync, but with a mask from activemask
   std::vector<std::uint32_t> strongReads;   ///< see isStrongRead
   std::vector<std::uint32_t> plainReads;    ///< other loads of memory that blocks share
   std::vector<std::uint32_t> leaves;        ///< ret and exit
+  const Variable *ownVariable = nullptr;    ///< a .global or .const one declared in the body
   std::optional<std::uint32_t> exit;        ///< the first `exit`
   bool copiesAsync = false;     ///< cp.async, not the bulk forms: waited for by cp.async.wait_all
   bool usesTensorAsync = false; ///< wgmma, tcgen05, tensor copies: they need alignment above 16
