@@ -33,10 +33,18 @@ TEST_CASE("forms of grid registers") {
   CHECK(reasonsOf("cvt.u64.u32 %rd1,%ctaid.y; ret;") == none);
   CHECK(reasonsOf("mad.lo.s32 %r1,%ctaid.x,%nctaid.x,%tid.x; ret;") == none);
   CHECK(reasonsOf("cvt.rn.f32.u32 %f1,%nctaid.z; ret;") == none);
-  CHECK(reasonsOf(".reg .v4 .u32 %v; mov.v4.u32 %v,%ctaid; ret;") == form);
-  CHECK(reasonsOf("mov.b64 %rd1,{%ctaid.x,%ctaid.y}; ret;") == form);
-  CHECK(reasonsOf("cvt.u32.u16 %r1,%ctaid.x; ret;") == form);
-  CHECK(reasonsOf(".reg .u16 %h; mov.u16 %h,%ctaid.x; ret;") == form);
+  CHECK(reasonsOf(".reg .v4 .u32 %v; mov.v4.u32 %v,%ctaid; ret;") == none);
+  CHECK(reasonsOf("mov.b64 %rd1,{%ctaid.x,%ctaid.y}; ret;") == none);
+  CHECK(reasonsOf("cvt.u32.u16 %r1,%ctaid.x; ret;") == none);
+  CHECK(reasonsOf(".reg .u16 %h; mov.u16 %h,%ctaid.x; ret;") == none);
+  CHECK(reasonsOf("tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4},[t,{%ctaid.x}]; ret;",
+                  ".global .texref t;") == none);
+  // What ptxas takes nowhere is not made sense of.
+  CHECK(reasonsOf("mov.u32 %r1,%ctaid; ret;") == form);
+  CHECK(reasonsOf("mov.u64 %rd1,%ctaid.x; ret;") == form);
+  CHECK(reasonsOf("mov.b128 %rd1,{%ctaid.x,%ctaid.y}; ret;") == form);
+  CHECK(reasonsOf("ld.global.u32 %r1,[%ctaid.x]; ret;") == form);
+  CHECK(reasonsOf("mov.u32 %r1,%ctaid.q; ret;") == form);
 }
 
 TEST_CASE("an unknown opcode leaves slicing, unless it names a grid register") {

@@ -4,6 +4,8 @@
 #include "tally/bundle/bundle.h"
 #include "tally/ptx/transforms/pass.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <fmt/format.h>
 
 namespace tally::ptx::emit {
@@ -118,14 +120,46 @@ std::string agreeOrLeave() {
          "\t@%tally_leave ret;\n\t";
 }
 
+namespace {
+
+/// The register in which a component of `use` is given, and the text that sets it.
+std::string virtualId(const GridUse &use, unsigned dimension, const GridSources &sources,
+                      std::string &text) {
+  if (dimension == 3) {
+    text += "mov.u32 %tally_zero, 0;\n\t";
+    return "%tally_zero";
+  }
+  std::string into =
+      fmt::format("%tally_{}_{}", use.isExtent ? "nctaid" : "ctaid", axis(dimension));
+  text += (use.isExtent ? sources.extent : sources.index)(dimension, into);
+  return into;
+}
+
+/// The same in 16 bits, where the user's instruction asks for no more.
+std::string lowHalf(const std::string &id, unsigned dimension, std::string &text) {
+  std::string half = fmt::format("%tally_half{}", dimension);
+  text += fmt::format("cvt.u16.u32 {}, {};\n\t", half, id);
+  return half;
+}
+
+} // namespace
+
 void replaceGridUses(FunctionEditor &editor, const FunctionFacts &facts,
                      const GridSources &sources) {
+  if (llvm::any_of(facts.gridUses, [](const GridUse &use) {
+        return use.isHalf || use.isVector || use.dimension == 3;
+      }))
+    editor.insertAtBodyStart(".reg .b32 %tally_zero;\n\t.reg .b16 %tally_half<4>;\n\t");
   for (const GridUse &use : facts.gridUses) {
-    std::string into =
-        fmt::format("%tally_{}_{}", use.isExtent ? "nctaid" : "ctaid", axis(use.dimension));
-    editor.insertBefore(use.statement,
-                        (use.isExtent ? sources.extent : sources.index)(use.dimension, into));
-    editor.replace(use.operand->text, into);
+    std::string text, ids;
+    for (unsigned dimension = use.isVector ? 0 : use.dimension,
+                  last = use.isVector ? 3 : use.dimension;
+         dimension <= last; ++dimension) {
+      std::string id = virtualId(use, dimension, sources, text);
+      ids += (ids.empty() ? "" : ", ") + (use.isHalf ? lowHalf(id, dimension, text) : id);
+    }
+    editor.insertBefore(use.statement, text);
+    editor.replace(use.operand->text, use.isVector ? "{" + ids + "}" : ids);
   }
 }
 

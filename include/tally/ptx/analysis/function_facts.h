@@ -10,12 +10,15 @@
 
 namespace tally::ptx {
 
-/// A read of %ctaid or %nctaid as a scalar 32-bit source operand.
+/// A read of %ctaid or %nctaid: in a source operand, by itself or inside `{…}`, a component or,
+/// of mov.v4, the whole vector.
 struct GridUse {
   std::uint32_t statement = 0;      ///< index in the function's body
   const Operand *operand = nullptr; ///< what to replace
   bool isExtent = false;            ///< %nctaid, not %ctaid
-  unsigned dimension = 0;           ///< 0 x, 1 y, 2 z
+  unsigned dimension = 0;           ///< 0 x, 1 y, 2 z; 3 for `.w`, which is 0
+  bool isHalf = false;              ///< the old 16-bit form, which reads the low half
+  bool isVector = false;            ///< `mov.v4` of the whole; no dimension then
 };
 
 /// A call; analysis/call_graph.h says what it may reach.
