@@ -156,7 +156,8 @@ Result<std::unique_ptr<Job>> startJob(const Options &options, const std::string 
   if (!output)
     return output.error();
   job->output = *output;
-  job->kernels = ptx::rewrite(job->module, {options.kinds, options.selects});
+  job->kernels =
+      ptx::rewrite(job->module, {options.kinds, options.selects, options.assumesInOrder});
   return job;
 }
 

@@ -29,6 +29,9 @@ std::string poll(const Module &module);
 /// Appends the 32-bit `id` to list_out.
 std::string appendToList(std::string_view id);
 
+/// %tally_id = the next virtual block that nobody has taken.
+std::string takeIndex();
+
 /// Divides the linear id in `%tally_id` by the user's extents and stores x, y, z in $tally_block.
 std::string decodeToShared();
 

@@ -51,9 +51,22 @@ std::string resumeEntry(const PassInput &input) {
   return editor.apply();
 }
 
+std::string ticketedEntry(const PassInput &input) {
+  FunctionEditor editor(input.function);
+  emit::beginVariant(editor, input, Kind::Guard);
+  editor.insertAtBodyStart(emit::declarations(true) + emit::unlessLeader("$tally_agree") +
+                           emit::poll(input.module) + publishYield +
+                           "@%tally_yield bra $tally_agree;\n\t" + emit::takeIndex() +
+                           emit::decodeToShared() + "\n$tally_agree:\n\t" + emit::agreeOrLeave());
+  emit::replaceGridUses(editor, *input.analysis.facts, emit::loadIndexFromShared);
+  return editor.apply();
+}
+
 } // namespace
 
 std::vector<std::string> GuardPass::run(const PassInput &input) const {
+  if (input.analysis.waits == bundle::Waits::LowerBlocks)
+    return {ticketedEntry(input)};
   return {firstEntry(input), resumeEntry(input)};
 }
 

@@ -2,6 +2,7 @@
 #ifndef TALLY_PTX_ANALYSIS_KERNEL_ANALYSIS_H
 #define TALLY_PTX_ANALYSIS_KERNEL_ANALYSIS_H
 
+#include "tally/bundle/bundle.h"
 #include "tally/ptx/analysis/function_facts.h"
 
 #include <memory>
@@ -36,6 +37,9 @@ struct KernelAnalysis {
   bool bitwiseStable = false;
   /// persistent: loop only where %ntid.x is a multiple of 32 (barriers.h).
   bool needsWholeWarpRows = false;
+  bundle::Waits waits = bundle::Waits::None; ///< of the entry and its callees; see WaitFacts
+  std::uint8_t gridRank = 3;
+  bool waitsAreAssumed = false;        ///< see assumesInOrder
   bool copiesAsync = false;            ///< cp.async in the entry or a callee
   std::uint32_t staticSharedBytes = 0; ///< of the entry and what it and its callees name
 
@@ -44,8 +48,10 @@ struct KernelAnalysis {
 };
 
 /// Analyses `function`, an entry with a body. `kinds` says which kinds are asked for: what only
-/// others need is not computed.
-KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds);
+/// others need is not computed. `assumesInOrder`: the user says that the kernel's blocks wait only
+/// for blocks of lower linear id.
+KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds,
+                             bool assumesInOrder = false);
 
 } // namespace tally::ptx
 
