@@ -61,13 +61,31 @@ Result<void> writeOutput(const std::string &path, std::string_view bytes) {
   return {};
 }
 
+namespace {
+
+const char *extensionOf(const Options &options) {
+  if (options.printAnalysis)
+    return "txt";
+  switch (options.emit) {
+  case Emit::Ptx:
+    return "tally.ptx";
+  case Emit::CfgDot:
+    return "dot";
+  case Emit::Bundle:
+    break;
+  }
+  return "tally";
+}
+
+} // namespace
+
 Result<std::string> outputPath(const Options &options, const std::string &input) {
   bool severalInputs = options.inputs.size() > 1;
   llvm::SmallString<128> name(input == "-" ? llvm::StringRef("stdin")
                                            : llvm::sys::path::filename(input));
-  llvm::sys::path::replace_extension(name, options.emit == Emit::Ptx ? "tally.ptx" : "tally");
+  llvm::sys::path::replace_extension(name, extensionOf(options));
   if (options.output.empty())
-    return input == "-" ? std::string("-") : std::string(name);
+    return input == "-" || options.describes() ? std::string("-") : std::string(name);
   bool directory = llvm::sys::fs::is_directory(options.output);
   if (!severalInputs && !directory)
     return options.output;

@@ -19,7 +19,7 @@ Result<void> writeOutput(const std::string &path, std::string_view bytes);
 /// Where the output of `input` goes. With one input, --output names a file (or an existing
 /// directory); with several a directory, which is made when missing. Without it, the input's name
 /// with .tally or .tally.ptx in place of its extension, in the current directory; standard input
-/// goes to standard output.
+/// goes to standard output, and so does what only describes the kernels.
 Result<std::string> outputPath(const Options &options, const std::string &input);
 
 } // namespace tally::ptxopt

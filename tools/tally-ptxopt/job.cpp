@@ -156,8 +156,9 @@ Result<std::unique_ptr<Job>> startJob(const Options &options, const std::string 
   if (!output)
     return output.error();
   job->output = *output;
-  job->kernels =
-      ptx::rewrite(job->module, {options.kinds, options.selects, options.assumesInOrder});
+  if (!options.describes())
+    job->kernels =
+        ptx::rewrite(job->module, {options.kinds, options.selects, options.assumesInOrder});
   return job;
 }
 
@@ -198,7 +199,32 @@ Result<void> assembleJobs(const Options &options, std::vector<std::unique_ptr<Jo
   return {};
 }
 
+namespace {
+
+/// What is said of the kernels selected, each under its name.
+std::string description(const Options &options, const Job &job) {
+  ptx::ModuleFacts facts(job.module);
+  std::string text;
+  for (const ptx::Item &item : job.module.items()) {
+    const ptx::Function *function = item.function.get();
+    if (!function || !function->isEntry || !function->hasBody ||
+        (options.selects && !options.selects(function->name)))
+      continue;
+    if (!options.printAnalysis) {
+      text += ptx::cfgAsDot(*function);
+      continue;
+    }
+    text += std::string(options.printAnalysis->name) + " of " + std::string(function->name) + '\n';
+    text += options.printAnalysis->print(facts, *function) + '\n';
+  }
+  return text;
+}
+
+} // namespace
+
 std::string outputOf(const Options &options, const Job &job) {
+  if (options.describes())
+    return description(options, job);
   std::string text = ptx::textWithVariants(job.module, job.kernels);
   if (options.emit == Emit::Ptx)
     return text;

@@ -23,7 +23,8 @@ cl::list<std::string> inputs(cl::Positional, cl::desc("INPUT..."), cl::cat(categ
 cl::opt<std::string> output("o", cl::value_desc("OUT"), cl::cat(category),
                             cl::desc("output file, a directory for several inputs, - for standard "
                                      "output; default: INPUT with .tally (bundle) or .tally.ptx in "
-                                     "place of its extension, in the current directory"));
+                                     "place of its extension, in the current directory; for "
+                                     "--print-analysis and --emit=cfg-dot standard output"));
 cl::opt<std::string> variants("variants", cl::value_desc("KIND,..."), cl::init("all"),
                               cl::cat(category),
                               cl::desc("kinds to write: slice, guard, persistent, or all, or none; "
@@ -35,8 +36,13 @@ cl::opt<std::string> assumeInOrder(
     "assume-in-order", cl::value_desc("REGEX"), cl::cat(category),
     cl::desc("kernels whose whole name matches wait only for blocks of lower linear id: where the "
              "analyses cannot show it, take your word for it and record that"));
-cl::opt<std::string> emitKind("emit", cl::value_desc("ptx|bundle"), cl::init("bundle"),
-                              cl::cat(category), cl::desc("what to write; default bundle"));
+cl::opt<std::string> emitKind("emit", cl::value_desc("ptx|bundle|cfg-dot"), cl::init("bundle"),
+                              cl::cat(category),
+                              cl::desc("what to write; default bundle; cfg-dot is the kernels' "
+                                       "control-flow graphs for Graphviz, and no variant"));
+cl::opt<std::string> printAnalysis("print-analysis", cl::value_desc("NAME"), cl::cat(category),
+                                   cl::desc("write what an analysis says of the kernels, and no "
+                                            "variant; a wrong NAME lists all"));
 cl::opt<bool> emitPtx("S", cl::cat(category), cl::desc("short for --emit=ptx"));
 cl::opt<std::string> architectures("arch", cl::value_desc("sm_XX,..."), cl::cat(category),
                                    cl::desc("architectures to assemble for; default: sm_90, or the "
@@ -123,6 +129,23 @@ Result<std::function<bool(std::string_view)>> matcher(const char *option,
       [regex](std::string_view name) { return regex->match(llvm::StringRef(name)); });
 }
 
+Result<Emit> parseEmit() {
+  if (emitPtx || emitKind == "ptx")
+    return Emit::Ptx;
+  if (emitKind == "bundle")
+    return Emit::Bundle;
+  if (emitKind == "cfg-dot")
+    return Emit::CfgDot;
+  return Error{"--emit: '" + emitKind + "' is not ptx, bundle or cfg-dot"};
+}
+
+std::string namesOfAnalyses() {
+  std::string names;
+  for (const ptx::AnalysisPrinter &each : ptx::allAnalyses())
+    names += (names.empty() ? "" : ", ") + std::string(each.name);
+  return names;
+}
+
 Result<Options> collect() {
   Options options;
   options.inputs.assign(inputs.begin(), inputs.end());
@@ -139,9 +162,16 @@ Result<Options> collect() {
   if (!assumes)
     return assumes.error();
   options.assumesInOrder = *assumes;
-  if (emitKind != "ptx" && emitKind != "bundle")
-    return Error{"--emit: '" + emitKind + "' is neither ptx nor bundle"};
-  options.emit = emitPtx || emitKind == "ptx" ? Emit::Ptx : Emit::Bundle;
+  auto emit = parseEmit();
+  if (!emit)
+    return emit.error();
+  options.emit = *emit;
+  if (!printAnalysis.empty()) {
+    options.printAnalysis = ptx::analysisNamed(std::string_view(printAnalysis.getValue()));
+    if (!options.printAnalysis)
+      return Error{"--print-analysis: there is no '" + printAnalysis + "'; there are " +
+                   namesOfAnalyses()};
+  }
   auto archs = parseArchitectures(architectures);
   if (!archs)
     return archs.error();
@@ -151,7 +181,8 @@ Result<Options> collect() {
     return ptxas.error();
   options.ptxas = *ptxas;
   // PTX is assembled only to fill the report, and only when asked for.
-  options.assemble = !noAssemble && (options.emit == Emit::Bundle || !archs->empty());
+  options.assemble =
+      !noAssemble && !options.describes() && (options.emit == Emit::Bundle || !archs->empty());
   if (options.assemble && options.ptxas.empty()) {
     if (!archs->empty() || !cudaPath.empty())
       return Error{"there is no ptxas in --cuda-path or PATH; see --no-assemble"};
@@ -173,7 +204,8 @@ Result<Options> collect() {
                         (options.reportFile.empty() || options.reportFile == "-");
   bool writesToOutput =
       options.output == "-" ||
-      (options.output.empty() && options.inputs.size() == 1 && options.inputs.front() == "-");
+      (options.output.empty() &&
+       (options.describes() || (options.inputs.size() == 1 && options.inputs.front() == "-")));
   if (reportToOutput && writesToOutput)
     return Error{"report and output would both go to standard output; see --report-file"};
   return options;
