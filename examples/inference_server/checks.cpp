@@ -1,11 +1,14 @@
 #include "checks.h"
 
+#include "random.h"
 #include "reference.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <fmt/format.h>
+#include <limits>
+#include <numeric>
 
 namespace inference_server {
 
@@ -63,10 +66,59 @@ Check checkTrainingOnCpu(const MlpProblem &problem, std::vector<TrainingRun> run
                       lastLoss, worst, worstOrigin, tolerance)};
 }
 
+double gradientError(const TransformerProblem &problem, std::span<const float> gradients) {
+  std::vector<double> parameters(problem.parameters.begin(), problem.parameters.end());
+  TransformerLayout layout(problem.shape);
+  Random random(7);
+  double worst = 0;
+  for (std::size_t tensor = 0; tensor + 1 < layout.tensors.size(); ++tensor) {
+    std::size_t begin = layout.tensors[tensor], count = layout.tensors[tensor + 1] - begin;
+    std::vector<double> gradient(gradients.begin() + static_cast<std::ptrdiff_t>(begin),
+                                 gradients.begin() + static_cast<std::ptrdiff_t>(begin + count));
+    auto length = [](const std::vector<double> &v) {
+      return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
+    };
+    std::vector<double> anywhere(count);
+    for (double &each : anywhere)
+      each = random.uniform() - 0.5;
+    for (const std::vector<double> &direction : {gradient, anywhere}) {
+      constexpr double distance = 1e-3;
+      auto lossAt = [&](double step) {
+        std::vector<double> moved = parameters;
+        for (std::size_t i = 0; i < count; ++i)
+          moved[begin + i] += step * direction[i] / length(direction);
+        return transformerLoss(problem, moved);
+      };
+      double slope = (lossAt(distance) - lossAt(-distance)) / (2 * distance);
+      double told = std::inner_product(gradient.begin(), gradient.end(), direction.begin(), 0.0) /
+                    length(direction);
+      double error = std::abs(slope - told) / length(gradient);
+      if (!std::isfinite(error))
+        return std::numeric_limits<double>::infinity();
+      worst = std::max(worst, error);
+    }
+  }
+  return worst;
+}
+
+Check checkTransformer(const TransformerProblem &problem, const TransformerTraining &training) {
+  std::vector<double> parameters(problem.parameters.begin(), problem.parameters.end());
+  double expected = transformerLoss(problem, parameters) / problem.shape.rows();
+  double loss = std::abs(training.first.meanLoss - expected) / expected;
+  double gradients = gradientError(problem, training.gradients);
+  bool learns = training.last.meanLoss < training.first.meanLoss / 2;
+  return {loss <= halfTolerance && gradients <= halfTolerance && learns,
+          fmt::format("training: a small transformer's loss differs by {:.1e} from the CPU's, its "
+                      "gradients by {:.1e} (allowed {:.0e}); {} steps take the loss from {:.3f} to "
+                      "{:.3f}",
+                      loss, gradients, halfTolerance, training.last.steps, training.first.meanLoss,
+                      training.last.meanLoss)};
+}
+
 namespace {
 
 /// What is wrong with a run, held against the same number of steps alone; nothing if all is right.
-std::string differenceFrom(const MlpResult *alone, const MlpResult &run) {
+std::string differenceFrom(const TrainingResult *alone, const TrainingResult &run) {
   if (!alone)
     return "nothing to compare with";
   std::size_t different = 0, first = 0;
@@ -88,11 +140,12 @@ std::string differenceFrom(const MlpResult *alone, const MlpResult &run) {
 } // namespace
 
 Check checkTrainingAgainstAlone(std::span<const TrainingRun> runs,
-                                std::span<const MlpResult> alone) {
+                                std::span<const TrainingResult> alone) {
   std::string wrong;
   for (const TrainingRun &run : runs) {
-    auto same = std::find_if(alone.begin(), alone.end(),
-                             [&](const MlpResult &each) { return each.steps == run.result.steps; });
+    auto same = std::find_if(alone.begin(), alone.end(), [&](const TrainingResult &each) {
+      return each.steps == run.result.steps;
+    });
     std::string difference = differenceFrom(same == alone.end() ? nullptr : &*same, run.result);
     if (!difference.empty())
       wrong += fmt::format("{}'{}' after {} steps: {}", wrong.empty() ? "" : "; ", run.origin,

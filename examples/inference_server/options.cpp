@@ -147,6 +147,13 @@ const std::vector<Row> &rows() {
        integer([](Options &o) -> int & { return o.encoder.sequence; }, 1, 512)},
       {"batch", "N", "encoder: sequences in a request (2)",
        integer([](Options &o) -> int & { return o.encoder.batch; }, 1, 1024)},
+      {"training", "transformer|perceptron", "what is trained (transformer)",
+       [](Options &options, std::string_view text) {
+         options.job = text == "perceptron" ? Job::Perceptron : Job::Transformer;
+         return text == "perceptron" || text == "transformer";
+       }},
+      {"be-layers", "N", "training: layers of the transformer (1)",
+       integer([](Options &o) -> int & { return o.transformerLayers; }, 1, 100)},
       {"be-batch", "N", "training: rows of the batch (640; cuda 65536)",
        integer([](Options &o) -> int & { return o.training.batch; }, 1)},
       {"be-size", "N",
@@ -182,6 +189,11 @@ std::string conflict(const Options &options) {
     return "--requests must be at least --repetitions";
   // Kernels index with 32 bits.
   std::int64_t widest = std::max({training.inputs, training.hidden, training.classes});
+  if (options.job == Job::Transformer &&
+      (training.hidden % 8 != 0 || training.classes % 8 != 0 || training.chunk % 8 != 0))
+    return "a transformer needs multiples of 8 for --be-size, --be-chunk and --be-classes";
+  if (options.job == Job::Transformer)
+    widest = std::max<std::int64_t>(widest, 4 * training.hidden);
   if (training.batch * widest >= std::int64_t{1} << 31 || training.splits() > 65535)
     return "--be-batch is too large for this --be-size and --be-chunk";
   return "";
@@ -194,6 +206,24 @@ std::string_view name(Mode mode) {
     if (each.mode == mode)
       return each.shown;
   return "";
+}
+
+TransformerShape transformerShape(const Options &options) {
+  const MlpShape &training = options.training;
+  TransformerShape shape;
+  shape.layers = options.transformerLayers;
+  shape.width = training.hidden;
+  shape.inputs = training.inputs;
+  shape.classes = training.classes;
+  shape.chunk = training.chunk;
+  // The largest heads that the kernels take, and at least two of them where there is room.
+  int headSize = 64;
+  while (headSize > 8 && (shape.width % headSize != 0 || shape.width < 2 * headSize))
+    headSize /= 2;
+  shape.heads = shape.width / headSize;
+  shape.sequence = std::min(32, training.batch);
+  shape.batch = training.batch / shape.sequence;
+  return shape;
 }
 
 Result<std::optional<Options>> parseOptions(int count, const char *const *arguments) {

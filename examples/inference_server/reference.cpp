@@ -192,6 +192,40 @@ void MlpReference::step() {
   ++stepsDone;
 }
 
+double transformerLoss(const TransformerProblem &problem, std::span<const double> parameters) {
+  const TransformerShape &shape = problem.shape;
+  TransformerLayout layout(shape);
+  const double *w = parameters.data();
+  int rows = shape.rows(), width = shape.width;
+  auto affine = [&](const Matrix &in, const TransformerLayout::Affine &layer) {
+    return product(in, w + layer.weight, w + layer.bias, rows, layer.outputs, layer.inputs);
+  };
+  auto norm = [&](const Matrix &in, std::size_t at) {
+    return normalized(in, w + at, w + at + width, rows, width);
+  };
+  EncoderShape heads{.layers = shape.layers,
+                     .width = width,
+                     .heads = shape.heads,
+                     .sequence = shape.sequence,
+                     .batch = shape.batch};
+  Matrix x = affine({problem.inputs.begin(), problem.inputs.end()}, layout.project);
+  for (const TransformerLayout::Layer &layer : layout.layers) {
+    add(x, affine(attention(affine(norm(x, layer.norm1), layer.qkv), heads), layer.out));
+    Matrix up = affine(norm(x, layer.norm2), layer.up);
+    for (double &value : up)
+      value *= 0.5 * (1 + std::erf(value / std::numbers::sqrt2));
+    add(x, affine(up, layer.down));
+  }
+  Matrix logits = affine(norm(x, layout.finalNorm), layout.head);
+  double loss = 0;
+  for (int row = 0; row < rows; ++row) {
+    std::span line(&logits[static_cast<std::size_t>(row) * shape.classes], shape.classes);
+    double chosen = line[problem.labels[row]];
+    loss += softmax(line) - chosen;
+  }
+  return loss;
+}
+
 double relativeDifference(std::span<const float> a, std::span<const double> b) {
   double difference = 0, magnitude = 0;
   for (std::size_t i = 0; i < b.size(); ++i) {
