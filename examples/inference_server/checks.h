@@ -36,9 +36,12 @@ struct TrainingRun {
 /// Against the CPU; `runs` in any order.
 Check checkTrainingOnCpu(const MlpProblem &problem, std::vector<TrainingRun> runs);
 
-/// The largest error of a transformer's gradients: those along each tensor's gradient and along a
-/// random direction in it are held against differences of the CPU's loss. Relative to the length of
-/// the tensor's gradient.
+/// The error of a transformer's gradient in one tensor, against differences of the CPU's loss:
+/// along the gradient itself, relative to its length, and of a dozen single parameters, relative to
+/// the largest of its elements. The larger of the two.
+double gradientError(const TransformerProblem &problem, std::span<const float> gradients,
+                     std::size_t tensor);
+/// The largest of all tensors.
 double gradientError(const TransformerProblem &problem, std::span<const float> gradients);
 
 /// Gradients and loss against the CPU, and whether the loss falls by half.

@@ -1,5 +1,6 @@
 #include "options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
 #include <functional>
@@ -39,8 +40,9 @@ void setDefaults(Options &options) {
     options.modes = {Mode::Alone, Mode::LowPriority, Mode::Tally};
     options.repetitions = 2;
     options.encoder = {.layers = 3, .width = 64, .heads = 4, .sequence = 32, .batch = 2};
+    int size = options.job == Job::Transformer ? 64 : 256;
     options.training = {
-        .batch = 640, .inputs = 256, .hidden = 256, .classes = 16, .chunk = 256, .rate = 0.1f};
+        .batch = 640, .inputs = size, .hidden = size, .classes = 16, .chunk = size, .rate = 0.1f};
   }
 }
 
@@ -158,7 +160,7 @@ const std::vector<Row> &rows() {
        integer([](Options &o) -> int & { return o.training.batch; }, 1)},
       {"be-size", "N",
        "training: inputs and hidden width, and with them the time of a block"
-       " (256; cuda 512)",
+       " (transformer 64, perceptron 256; cuda 512)",
        [](Options &options, std::string_view text) {
          bool good = readNumber(text, options.training.hidden, 1, 8192);
          options.training.inputs = options.training.hidden;
@@ -221,7 +223,7 @@ TransformerShape transformerShape(const Options &options) {
   while (headSize > 8 && (shape.width % headSize != 0 || shape.width < 2 * headSize))
     headSize /= 2;
   shape.heads = shape.width / headSize;
-  shape.sequence = std::min(32, training.batch);
+  shape.sequence = std::clamp(training.batch, 1, 32);
   shape.batch = training.batch / shape.sequence;
   return shape;
 }
@@ -229,10 +231,12 @@ TransformerShape transformerShape(const Options &options) {
 Result<std::optional<Options>> parseOptions(int count, const char *const *arguments) {
   Options options;
   std::vector<std::string_view> words(arguments + 1, arguments + count);
-  // The device decides the defaults, so it is read first.
+  // The device and the training decide the defaults, so they are read first.
   for (std::string_view word : words)
     if (word.starts_with("--device="))
       options.device = word.substr(word.find('=') + 1);
+    else if (word == "--training=perceptron")
+      options.job = Job::Perceptron;
   setDefaults(options);
 
   for (std::string_view word : words) {

@@ -13,8 +13,14 @@ namespace {
 
 using Matrix = std::vector<double>;
 
-/// Calls body(i) for i in [0, count) on all cores; the bodies are independent.
-void parallelFor(int count, const std::function<void(int)> &body) {
+/// Calls body(i) for i in [0, count), on all cores where there is enough to do; the bodies are
+/// independent. `operations`: of one body, about.
+void parallelFor(int count, double operations, const std::function<void(int)> &body) {
+  if (count * operations < 1e6) {
+    for (int i = 0; i < count; ++i)
+      body(i);
+    return;
+  }
   int workers = std::min<int>(count, std::max(1u, std::thread::hardware_concurrency()));
   std::vector<std::thread> threads;
   for (int worker = 0; worker < workers; ++worker)
@@ -38,7 +44,7 @@ Matrix transposed(const Matrix &in, int rows, int columns) {
 /// A (m x k) times B (k x n), plus bias (n) where there is one.
 Matrix product(const Matrix &a, const double *b, const double *bias, int m, int n, int k) {
   Matrix result(static_cast<std::size_t>(m) * n);
-  parallelFor(m, [&](int row) {
+  parallelFor(m, 1.0 * n * k, [&](int row) {
     double *out = &result[static_cast<std::size_t>(row) * n];
     if (bias)
       std::copy(bias, bias + n, out);
@@ -82,7 +88,7 @@ double softmax(std::span<double> line) {
 Matrix attention(const Matrix &qkv, const EncoderShape &shape) {
   int width = shape.width, headSize = shape.headSize(), sequence = shape.sequence;
   Matrix out(static_cast<std::size_t>(shape.rows()) * width);
-  parallelFor(shape.batch * shape.heads, [&](int pair) {
+  parallelFor(shape.batch * shape.heads, 2.0 * sequence * sequence * headSize, [&](int pair) {
     int base = pair / shape.heads * sequence, offset = pair % shape.heads * headSize;
     auto line = [&](int position, int part) {
       return &qkv[static_cast<std::size_t>(base + position) * 3 * width + part * width + offset];
