@@ -139,8 +139,9 @@ Result<void> ModuleDecoder::initialise(const ptx::Variable &variable) {
   std::uint32_t elementBytes = sizeOf(typeNamed(variable.type));
   std::uint64_t address = symbols[variable.name].value;
   for (const ptx::Initializer &each : variable.initializers) {
-    std::uint64_t bits = each.value.bits;
-    const ptx::Operand *value = &each.value;
+    const ptx::Operand whole = each.value();
+    const ptx::Operand *value = &whole;
+    std::uint64_t bits = value->bits;
     std::uint32_t shift = 0;
     if (value->kind == ptx::OperandKind::Opaque && value->children.size() == 1 && value->bits) {
       // A byte mask: `0xFF00(symbol)` is byte 1 of the address.
@@ -201,6 +202,11 @@ Result<std::shared_ptr<const Program>> ModuleDecoder::decode() {
       std::uint32_t index = program->functionIndex.find(item.function->name)->second;
       if (Result<void> done = FunctionDecoder(*this, *item.function, index).decode(); !done)
         return done.error();
+    }
+  for (FunctionCode &function : program->functions)
+    if (!function.isEntry) {
+      function.frameStart = program->levelBytes + static_cast<std::uint32_t>(sizeof(SavedRow));
+      program->levelBytes = function.frameStart + function.frameBytes;
     }
   program->constants.grow(alignUp(constantBytes.size() + 64, 64));
   std::ranges::copy(constantBytes, program->constants.data());
