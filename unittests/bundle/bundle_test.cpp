@@ -156,7 +156,7 @@ TEST_CASE("sizes that lie are found before anything is allocated") {
       {kernel, 0xffffffff, 4, "at byte 52: the name of a kernel reaches beyond"},
       {kernel + 8, 0xffffffff, 4, "at byte 56: a kernel's parameters are larger"},
       {kernel + 16, 2, 1, "at byte 64: the bitwise-stable flag is 2"},
-      {kernel + 17, 4, 1, "at byte 65: the class of a kernel's waits is 4"},
+      {kernel + 17, 5, 1, "at byte 65: the class of a kernel's waits is 5"},
       {kernel + 18, 4, 1, "at byte 66: the grid rank of a kernel is 4"},
       {kernel + 18, 0, 1, "at byte 66: the grid rank of a kernel is 0"},
       {kernel + 19, 2, 1, "at byte 67: the assumed-waits flag is 2"},
