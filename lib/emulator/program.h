@@ -2,6 +2,7 @@
 #ifndef TALLY_LIB_EMULATOR_PROGRAM_H
 #define TALLY_LIB_EMULATOR_PROGRAM_H
 
+#include "matrix.h"
 #include "memory.h"
 #include "op.h"
 #include "types.h"
@@ -103,6 +104,8 @@ public:
   std::map<std::string, std::uint32_t, std::less<>> functionIndex;
   std::vector<CallSite> calls;
   std::vector<std::vector<std::uint32_t>> branchTables; ///< targets of brx.idx
+  std::vector<MatrixProduct> products;                  ///< of mma and wmma.mma
+  std::vector<MatrixAccess> matrixAccesses;             ///< of wmma.load and wmma.store
   std::vector<std::string> unimplemented; ///< why, by Op::extra; empty: the opcode is unknown
   std::vector<std::uint64_t> ownedMemory; ///< module-scope variables, in the loading machine
   std::vector<Segment> constSegments;     ///< where .const variables lie

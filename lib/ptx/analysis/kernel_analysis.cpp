@@ -10,12 +10,16 @@
 #include "llvm/ADT/StringSwitch.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace tally::ptx {
 namespace {
 
-constexpr std::uint32_t tallyParameterBytes = 96, tallySharedBytes = 16;
+constexpr std::uint32_t tallyParameterBytes = 96;
 constexpr std::uint32_t staticSharedLimit = 48 * 1024;
+/// The strictest alignment that a tensor operation asks of shared memory: the repeat of the
+/// 128-byte swizzle, 8 rows of 128 bytes (PTX ISA, "Shared memory matrix layout", tensor copies).
+constexpr std::uint32_t tensorAlignment = 1024;
 
 llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
 
@@ -71,6 +75,8 @@ public:
     llvm::stable_sort(result.findings, [](const Finding &a, const Finding &b) {
       return a.reason != b.reason ? a.reason < b.reason : a.place.data() < b.place.data();
     });
+    result.usesClusters = llvm::any_of(
+        result.findings, [](const Finding &each) { return each.reason == Reason::Cluster; });
     result.bitwiseStable = !orderDependent && llvm::none_of(result.findings, [](const auto &each) {
       return each.reason == Reason::WaitsOnBlocks;
     });
@@ -114,9 +120,8 @@ private:
     llvm::StringRef text(function.header.data(), function.body.back().text.data() +
                                                      function.body.back().text.size() -
                                                      function.header.data());
-    for (const char *reserved : {"%tally_", "$tally_"})
-      if (std::size_t at = text.find(reserved); at != llvm::StringRef::npos)
-        find(Reason::ReservedName, std::string_view(text.data() + at, 7));
+    if (std::string_view reserved = modules.reservedName(text); !reserved.empty())
+      find(Reason::ReservedName, reserved);
     if (module.addressSize() != 64)
       find(Reason::AddressSize, function.name);
     if ((function.parameterBytes() + 7) / 8 * 8 + tallyParameterBytes > parameterLimit(module))
@@ -125,7 +130,7 @@ private:
   }
 
   void checkShared() {
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0, leastAlignment = tensorAlignment, mostAlignment = 0;
     bool tensor = modules.of(function).usesTensorAsync;
     for (const Function *callee : callees)
       tensor |= modules.of(*callee).usesTensorAsync;
@@ -134,8 +139,8 @@ private:
         return;
       std::uint64_t alignment = std::max<std::uint64_t>(variable.alignment, 1);
       bytes = (bytes + alignment - 1) / alignment * alignment + variable.sizeInBytes;
-      if (tensor && variable.alignment < 1024)
-        find(Reason::SharedAlignment, variable.name, std::string(variable.name));
+      leastAlignment = std::min(leastAlignment, alignment);
+      mostAlignment = std::max(mostAlignment, alignment);
     };
     llvm::SetVector<const Function *> bodies = callees;
     bodies.insert(&function);
@@ -151,7 +156,13 @@ private:
     for (const Variable *variable : named)
       see(*variable);
     result.staticSharedBytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, ~0u));
-    if ((bytes + 15) / 16 * 16 + tallySharedBytes > staticSharedLimit)
+    if (tensor && leastAlignment < tensorAlignment)
+      result.tallySharedBytes = tensorAlignment;
+    // What stands before all others moves them by its size, or by a larger alignment of theirs.
+    std::uint64_t more = result.tallySharedBytes;
+    if (more == tensorAlignment)
+      more = std::max(more, mostAlignment);
+    if ((bytes + 15) / 16 * 16 + more > staticSharedLimit)
       find(Reason::SharedMemoryLimit, function.name);
   }
 
@@ -238,6 +249,24 @@ ModuleFacts::ModuleFacts(const Module &module) : module(module) {
     for (const Variable &variable : item.variables)
       if (variable.space == StateSpace::Shared)
         shared.emplace(variable.name, &variable);
+  // Once for the module: these bytes are of all that the analyses look at.
+  constexpr std::string_view stem = "tally_";
+  std::string_view rest = module.source();
+  while (const void *found = memmem(rest.data(), rest.size(), stem.data(), stem.size())) {
+    const char *at = static_cast<const char *>(found);
+    if (at != module.source().data() && (at[-1] == '%' || at[-1] == '$'))
+      reservedNames.emplace_back(at - 1, stem.size() + 1);
+    rest.remove_prefix(static_cast<std::size_t>(at - rest.data()) + 1);
+  }
+}
+
+std::string_view ModuleFacts::reservedName(std::string_view text) const {
+  auto after =
+      llvm::lower_bound(reservedNames, text.data(), [](std::string_view name, const char *begin) {
+        return name.data() < begin;
+      });
+  bool inside = after != reservedNames.end() && after->data() < text.data() + text.size();
+  return inside ? *after : std::string_view();
 }
 
 const Variable *ModuleFacts::sharedVariable(std::string_view name) const {

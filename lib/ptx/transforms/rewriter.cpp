@@ -92,17 +92,27 @@ bundle::Kernel describe(const RewrittenKernel &kernel) {
 }
 
 std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels) {
-  std::string text = print(module);
+  std::size_t size = 0;
+  auto count = [&](std::string_view piece) { size += piece.size(); };
+  writeWithVariants(module, kernels, count);
+  std::string text;
+  text.reserve(size);
+  writeWithVariants(module, kernels, [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
+void writeWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels,
+                       const std::function<void(std::string_view)> &sink) {
+  print(module, sink);
+  bool endsLine = module.source().ends_with('\n');
   for (const RewrittenKernel &kernel : kernels)
     for (const Variant &variant : kernel.variants)
       for (const std::string &entry : variant.entries) {
-        if (!text.ends_with('\n'))
-          text += '\n';
-        text += '\n';
-        text += entry;
-        text += '\n';
+        sink(endsLine ? "\n" : "\n\n");
+        sink(entry);
+        sink("\n");
+        endsLine = true;
       }
-  return text;
 }
 
 } // namespace tally::ptx

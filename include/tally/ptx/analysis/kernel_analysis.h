@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace tally::ptx {
 
@@ -18,12 +19,16 @@ public:
   const FunctionFacts &of(const Function &function);
   /// The module-level shared variable of this name, or null.
   const Variable *sharedVariable(std::string_view name) const;
+  /// The first name in `text`, a part of the module's source, that begins as tally's own do; empty
+  /// when there is none.
+  std::string_view reservedName(std::string_view text) const;
   const Module &moduleOf() const { return module; }
 
 private:
   const Module &module;
   std::unordered_map<const Function *, FunctionFacts> cache;
   std::unordered_map<std::string_view, const Variable *> shared;
+  std::vector<std::string_view> reservedNames; ///< by place
 };
 
 /// The verdict of the analyses on one kernel.
@@ -36,6 +41,10 @@ struct KernelAnalysis {
   bool bitwiseStable = false;
   /// persistent: loop only where %ntid.x is a multiple of 32 (barriers.h).
   bool needsWholeWarpRows = false;
+  bool usesClusters = false; ///< the kernel or a callee names a cluster feature
+  /// guard: bytes and alignment of tally's shared variable: 16, or 1,024 where tensor operations
+  /// rely on where the user's variables lie (docs/transforms.md, guard).
+  std::uint32_t tallySharedBytes = 16;
   bool copiesAsync = false;            ///< cp.async in the entry or a callee
   std::uint32_t staticSharedBytes = 0; ///< of the entry and what it and its callees name
 

@@ -44,6 +44,10 @@ bundle::Kernel describe(const RewrittenKernel &kernel);
 /// The module's own text, byte for byte, and after it the entries of all emitted variants.
 std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels);
 
+/// The same, handed to `sink` in pieces: nothing holds the whole text.
+void writeWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels,
+                       const std::function<void(std::string_view)> &sink);
+
 } // namespace tally::ptx
 
 #endif
