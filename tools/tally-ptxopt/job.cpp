@@ -90,11 +90,10 @@ public:
 
 private:
   std::string textOf(const std::vector<Unit> &units) const {
-    std::string text(job.module.source());
+    std::vector<const ptx::Variant *> variants;
     for (const Unit &unit : units)
-      for (const std::string &entry : unit.variant->entries)
-        text += "\n" + entry + "\n";
-    return text;
+      variants.push_back(unit.variant);
+    return ptx::textWith(job.module, variants);
   }
 
   Result<Assembled> assemble(std::string text) const {
@@ -140,6 +139,7 @@ Result<bool> runAll(std::vector<std::unique_ptr<Assembly>> &assemblies) {
       unit.variant->verdict = {unit.variant->verdict.kind, Status::Failed, "ptxas", message,
                                assembly->job.module.lineOf(unit.kernel->function->name)};
       unit.variant->entries.clear();
+      unit.variant->clones.clear();
     }
     if (assembly->result)
       assembly->job.assembled[assembly->arch] = std::move(*assembly->result);
