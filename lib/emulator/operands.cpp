@@ -117,11 +117,12 @@ Slot FunctionDecoder::specialRegister(const ptx::Operand &operand, Type type) {
       {"aggr_smem_size", TotalSharedSize, 4},
       {"reserved_smem_offset_begin", Zero, 4},
       {"reserved_smem_offset_end", Zero, 4},
-      // Without cluster launches every block is a cluster of its own.
-      {"clusterid", CtaidX, 4},
-      {"nclusterid", NctaidX, 4},
-      {"cluster_ctarank", Zero, 4},
-      {"cluster_nctarank", One, 4},
+      {"clusterid", ClusterIdX, 4},
+      {"nclusterid", NclusterIdX, 4},
+      {"cluster_ctaid", ClusterCtaidX, 4},
+      {"cluster_nctaid", ClusterNctaidX, 4},
+      {"cluster_ctarank", ClusterCtaRank, 4},
+      {"cluster_nctarank", ClusterNctaRank, 4},
   };
   std::uint32_t component = operand.component == "y" ? 1 : operand.component == "z" ? 2 : 0;
   std::uint32_t bytes = registerSizeOf(type);
@@ -133,10 +134,8 @@ Slot FunctionDecoder::specialRegister(const ptx::Operand &operand, Type type) {
   for (const Row &each : rows)
     if (each.name == name)
       return sized(specialSlot(each.row + component), each.bytes);
-  if (name == "cluster_ctaid" || name.starts_with("envreg") || name.starts_with("pm"))
+  if (name.starts_with("envreg") || name.starts_with("pm"))
     return constant(0, bytes);
-  if (name == "cluster_nctaid")
-    return constant(1, bytes);
   static constexpr std::pair<std::string_view, std::uint32_t> clocks[] = {
       {"clock", 4},       {"clock_hi", 4},       {"clock64", 8},
       {"globaltimer", 8}, {"globaltimer_lo", 4}, {"globaltimer_hi", 4}};
@@ -192,7 +191,7 @@ Slot FunctionDecoder::predicateSource(const ptx::Operand &operand, bool &negated
     return owner.predicateConstant(operand.bits != 0);
   if (operand.kind == OperandKind::SpecialRegister &&
       operand.symbol.ends_with("is_explicit_cluster"))
-    return owner.predicateConstant(false);
+    return specialSlot(IsExplicitCluster);
   const RegisterInfo *info = registerOf(operand);
   if (!info || info->bytes != 0) {
     fail(fmt::format("operand '{}' is no predicate", operand.text));

@@ -118,7 +118,8 @@ Result<void> VariantRun::prepare() {
   for (const KernelLaunch &kernel : workload.launches) {
     assert(kernel.kernel->emitted(kind));
     Progress progress{&kernel,
-                      {kind, kernel.shape, plan.sliceBlocks, plan.workers},
+                      {kind, runtime::shapeForVariants(*kernel.kernel, kernel.shape),
+                       plan.sliceBlocks, plan.workers},
                       userParameters(kernel, buffers.addresses)};
     progress.parameters.resize(kernel.kernel->tallyParameterOffset() + sizeof(tally_launch_params));
     auto state = target.allocate(sizeof(tally_launch_state));

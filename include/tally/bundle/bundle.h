@@ -3,6 +3,7 @@
 #define TALLY_BUNDLE_BUNDLE_H
 
 #include "tally/bundle/verdict.h"
+#include "tally/support/dim3.h"
 
 #include <cstdint>
 #include <string>
@@ -22,6 +23,10 @@ struct Kernel {
   std::vector<Parameter> parameters; ///< the user's, by offset
   std::uint32_t parameterBytes = 0;  ///< bytes of the user's parameters
   std::uint32_t staticSharedBytes = 0;
+  /// The launch's cluster extents are kept for the variants: the kernel names a cluster feature, or
+  /// something unknown.
+  bool usesClusters = false;
+  Dim3 requiredCluster{0, 0, 0}; ///< .reqnctapercluster, in blocks; zeros without it
   bool bitwiseStable = false;    ///< result does not depend on the order of blocks, bit for bit
   std::vector<Verdict> verdicts; ///< one per kind, in the order of allKinds
 

@@ -7,7 +7,8 @@
 //   header   magic "TALLYBDL", u32 format version, u32 TALLY_ABI_VERSION, u64 size of the file,
 //            u64 hashOf() everything after the header
 //   payload  u64 module hash, u32 kernels, u32 images, the kernels, the images
-//   kernel   string name, u32 parameter bytes, u32 static shared bytes, u8 bitwise stable (0, 1),
+//   kernel   string name, u32 parameter bytes, u32 static shared bytes, u8 uses clusters (0, 1),
+//            3 x u32 required cluster (zeros: none), u8 bitwise stable (0, 1),
 //            u32 parameters, each {u32 offset, u32 size}, u32 verdicts, each {u8 kind, u8 status,
 //            string reason, string message, u32 line}
 //   image    u8 format, u32 arch, u64 size, bytes
@@ -33,7 +34,7 @@
 namespace tally::bundle {
 
 inline constexpr std::string_view magic = "TALLYBDL";
-inline constexpr std::uint32_t formatVersion = 1;
+inline constexpr std::uint32_t formatVersion = 2;
 inline constexpr std::size_t headerBytes = 32;
 /// The largest parameter space of a kernel (PTX ISA, "Kernel Function Parameters": 32,764 bytes
 /// from sm_70 on).
@@ -150,6 +151,13 @@ inline Kernel readKernel(Cursor &in) {
   if (kernel.parameterBytes > maxParameterBytes)
     in.failAt(start, "a kernel's parameters are larger than any device takes");
   kernel.staticSharedBytes = in.u32("size of a kernel's static shared memory");
+  kernel.usesClusters = in.choice(1, "cluster flag") != 0;
+  start = in.offset();
+  Dim3 &cluster = kernel.requiredCluster;
+  for (std::uint32_t *extent : {&cluster.x, &cluster.y, &cluster.z})
+    *extent = in.u32("required cluster");
+  if ((cluster.x == 0 || cluster.y == 0 || cluster.z == 0) && !(cluster == Dim3{0, 0, 0}))
+    in.failAt(start, "a kernel's required cluster has an extent of 0");
   kernel.bitwiseStable = in.choice(1, "bitwise-stable flag") != 0;
   readParameters(in, kernel);
   std::uint32_t verdicts = in.count(14, "number of verdicts");
@@ -202,7 +210,7 @@ inline Result<Bundle> read(std::span<const std::byte> bytes) {
   Bundle bundle;
   bundle.moduleHash = in.u64("module hash");
   // The least sizes of the records: their fixed fields with empty strings.
-  std::uint32_t kernels = in.count(21, "number of kernels");
+  std::uint32_t kernels = in.count(34, "number of kernels");
   std::uint32_t images = in.count(13, "number of images");
   for (std::uint32_t i = 0; i < kernels && !in.failed(); ++i)
     bundle.kernels.push_back(detail::readKernel(in));
