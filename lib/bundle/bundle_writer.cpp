@@ -34,10 +34,6 @@ void putKernel(std::string &out, const Kernel &kernel) {
   putString(out, kernel.name);
   put(out, kernel.parameterBytes, 4);
   put(out, kernel.staticSharedBytes, 4);
-  put(out, kernel.usesClusters ? 1 : 0, 1);
-  for (std::uint32_t extent :
-       {kernel.requiredCluster.x, kernel.requiredCluster.y, kernel.requiredCluster.z})
-    put(out, extent, 4);
   put(out, kernel.bitwiseStable ? 1 : 0, 1);
   putCount(out, kernel.parameters.size());
   for (const Parameter &parameter : kernel.parameters) {
@@ -53,6 +49,10 @@ void putKernel(std::string &out, const Kernel &kernel) {
     putString(out, verdict.message);
     put(out, verdict.line, 4);
   }
+  put(out, kernel.usesClusters ? 1 : 0, 1);
+  for (std::uint32_t extent :
+       {kernel.requiredCluster.x, kernel.requiredCluster.y, kernel.requiredCluster.z})
+    put(out, extent, 4);
 }
 
 } // namespace

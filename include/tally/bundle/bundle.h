@@ -23,12 +23,12 @@ struct Kernel {
   std::vector<Parameter> parameters; ///< the user's, by offset
   std::uint32_t parameterBytes = 0;  ///< bytes of the user's parameters
   std::uint32_t staticSharedBytes = 0;
+  bool bitwiseStable = false;    ///< result does not depend on the order of blocks, bit for bit
+  std::vector<Verdict> verdicts; ///< one per kind, in the order of allKinds
   /// The launch's cluster extents are kept for the variants: the kernel names a cluster feature, or
   /// something unknown.
   bool usesClusters = false;
   Dim3 requiredCluster{0, 0, 0}; ///< .reqnctapercluster, in blocks; zeros without it
-  bool bitwiseStable = false;    ///< result does not depend on the order of blocks, bit for bit
-  std::vector<Verdict> verdicts; ///< one per kind, in the order of allKinds
 
   /// Offset of tally_launch_params in a variant's parameters.
   std::uint32_t tallyParameterOffset() const { return (parameterBytes + 7) / 8 * 8; }

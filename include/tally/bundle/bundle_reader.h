@@ -7,10 +7,10 @@
 //   header   magic "TALLYBDL", u32 format version, u32 TALLY_ABI_VERSION, u64 size of the file,
 //            u64 hashOf() everything after the header
 //   payload  u64 module hash, u32 kernels, u32 images, the kernels, the images
-//   kernel   string name, u32 parameter bytes, u32 static shared bytes, u8 uses clusters (0, 1),
-//            3 x u32 required cluster (zeros: none), u8 bitwise stable (0, 1),
+//   kernel   string name, u32 parameter bytes, u32 static shared bytes, u8 bitwise stable (0, 1),
 //            u32 parameters, each {u32 offset, u32 size}, u32 verdicts, each {u8 kind, u8 status,
-//            string reason, string message, u32 line}
+//            string reason, string message, u32 line}, u8 uses clusters (0, 1), 3 x u32 required
+//            cluster (zeros: none)
 //   image    u8 format, u32 arch, u64 size, bytes
 //   string   u32 size, bytes
 #ifndef TALLY_BUNDLE_BUNDLE_READER_H
@@ -151,6 +151,12 @@ inline Kernel readKernel(Cursor &in) {
   if (kernel.parameterBytes > maxParameterBytes)
     in.failAt(start, "a kernel's parameters are larger than any device takes");
   kernel.staticSharedBytes = in.u32("size of a kernel's static shared memory");
+  kernel.bitwiseStable = in.choice(1, "bitwise-stable flag") != 0;
+  readParameters(in, kernel);
+  std::uint32_t verdicts = in.count(14, "number of verdicts");
+  kernel.verdicts.reserve(verdicts);
+  for (std::uint32_t i = 0; i < verdicts && !in.failed(); ++i)
+    kernel.verdicts.push_back(readVerdict(in));
   kernel.usesClusters = in.choice(1, "cluster flag") != 0;
   start = in.offset();
   Dim3 &cluster = kernel.requiredCluster;
@@ -158,12 +164,6 @@ inline Kernel readKernel(Cursor &in) {
     *extent = in.u32("required cluster");
   if ((cluster.x == 0 || cluster.y == 0 || cluster.z == 0) && !(cluster == Dim3{0, 0, 0}))
     in.failAt(start, "a kernel's required cluster has an extent of 0");
-  kernel.bitwiseStable = in.choice(1, "bitwise-stable flag") != 0;
-  readParameters(in, kernel);
-  std::uint32_t verdicts = in.count(14, "number of verdicts");
-  kernel.verdicts.reserve(verdicts);
-  for (std::uint32_t i = 0; i < verdicts && !in.failed(); ++i)
-    kernel.verdicts.push_back(readVerdict(in));
   return kernel;
 }
 
