@@ -14,7 +14,8 @@ using runtime::DevicePtr;
 
 namespace {
 
-constexpr std::size_t bufferBytes = std::size_t{64} << 20; ///< every kernel masks its indices to it
+/// Every kernel masks its indices to them.
+constexpr std::size_t outBytes = std::size_t{16} << 20, inBytes = std::size_t{512} << 20;
 constexpr std::uint32_t maxBlocks = 1u << 20;
 
 Ratio quartiles(std::vector<double> values) {
@@ -37,11 +38,11 @@ struct Bench::Prepared {
 Bench::Bench(runtime::Device &device, const bundle::Bundle &bundle, const Options &options)
     : device(device), bundle(bundle), options(options), module(must(device.loadModule(bundle))),
       stream(must(device.createStream(runtime::StreamPriority::High))),
-      out(must(device.allocate(bufferBytes))), in(must(device.allocate(bufferBytes))),
+      out(must(device.allocate(outBytes))), in(must(device.allocate(inBytes))),
       control(must(device.allocate(sizeof(std::uint64_t)))),
       state(must(device.allocate(sizeof(tally_launch_state)))),
       list(must(device.allocate(maxBlocks * sizeof(std::uint32_t)))) {
-  must(device.fill(stream, in, std::byte{0}, bufferBytes));
+  must(device.fill(stream, in, std::byte{0}, inBytes));
   must(device.writeValue(stream, control, runtime::encodeControl({})));
   must(device.synchronize(stream));
 }

@@ -16,12 +16,12 @@ __global__ void __launch_bounds__(256) arithmetic(float *out, const float *, int
   out[(blockIdx.x & 1023) * blockDim.x + threadIdx.x] = a + b + c + d;
 }
 
-/// Bound by memory: a block streams `rounds` times 16 bytes a thread.
+/// Bound by memory: a block streams `rounds` times 16 bytes a thread from far more than the caches.
 __global__ void __launch_bounds__(256) stream(float4 *out, const float4 *in, int rounds) {
   float4 sum{};
   for (int i = 0; i < rounds; ++i) {
     unsigned at = (blockIdx.x * (unsigned)rounds + i) * blockDim.x + threadIdx.x;
-    float4 value = in[at & ((1u << 22) - 1)];
+    float4 value = in[at & ((1u << 25) - 1)];
     sum.x += value.x;
     sum.y += value.y;
     sum.z += value.z;
