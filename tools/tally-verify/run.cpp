@@ -121,10 +121,10 @@ Result<void> VariantRun::prepare() {
       return Error{fmt::format("{}: its variants take grids of up to {} dimensions only, since its "
                                "blocks wait for lower ones",
                                kernel.kernel->name, kernel.kernel->gridRank)};
-    Progress progress{
-        &kernel,
-        {kind, kernel.shape, plan.sliceBlocks, plan.workers, kernel.kernel->guardTakesTickets()},
-        userParameters(kernel, buffers.addresses)};
+    Progress progress{&kernel,
+                      {kind, runtime::shapeForVariants(*kernel.kernel, kernel.shape),
+                       plan.sliceBlocks, plan.workers, kernel.kernel->guardTakesTickets()},
+                      userParameters(kernel, buffers.addresses)};
     progress.parameters.resize(kernel.kernel->tallyParameterOffset() + sizeof(tally_launch_params));
     auto state = target.allocate(sizeof(tally_launch_state));
     if (!state)

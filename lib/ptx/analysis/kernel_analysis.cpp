@@ -42,6 +42,10 @@ std::uint32_t parameterLimit(const Module &module) {
   return large ? 32764 : 4352;
 }
 
+bool isOpaque(std::string_view type) {
+  return type == "texref" || type == "samplerref" || type == "surfref";
+}
+
 class Analyzer {
 public:
   Analyzer(ModuleFacts &modules, const Function &function, KindSet kinds, bool assumesInOrder)
@@ -179,6 +183,9 @@ private:
       find(Reason::AddressSize, function.name);
     if ((function.parameterBytes() + 7) / 8 * 8 + tallyParameterBytes > parameterLimit(module))
       find(Reason::ParameterLimit, function.name);
+    for (const Variable &parameter : function.parameters)
+      if (isOpaque(parameter.type))
+        find(Reason::OpaqueParameter, parameter.name, std::string(parameter.name));
     checkShared();
   }
 

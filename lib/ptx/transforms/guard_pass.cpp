@@ -26,15 +26,15 @@ constexpr const char *publishYield = "selp.u32 %tally_flag, 1, 0, %tally_yield;\
 /// All threads of the cluster read the flag of its first block, which lives until all have: a block
 /// that has exited has no shared memory. Barriers by the whole cluster, aligned as bar.sync 0 is.
 constexpr const char *agreeInClusterOrLeave =
-    "barrier.cluster.arrive.release.aligned;\n"
-    "\tbarrier.cluster.wait.acquire.aligned;\n"
+    "barrier.cluster.arrive.aligned;\n"
+    "\tbarrier.cluster.wait.aligned;\n"
     "\tmov.u32 %tally_r0, $tally_block;\n"
     "\tmov.u32 %tally_r1, 0;\n"
     "\tmapa.shared::cluster.u32 %tally_r0, %tally_r0, %tally_r1;\n"
     "\tld.shared::cluster.u32 %tally_flag, [%tally_r0];\n"
     "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
-    "\tbarrier.cluster.arrive.release.aligned;\n"
-    "\tbarrier.cluster.wait.acquire.aligned;\n"
+    "\tbarrier.cluster.arrive.aligned;\n"
+    "\tbarrier.cluster.wait.aligned;\n"
     "\t@%tally_leave ret;\n\t";
 
 /// Skips to `label` in all blocks of the cluster but the first.
