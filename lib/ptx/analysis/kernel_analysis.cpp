@@ -1,6 +1,7 @@
 #include "tally/ptx/analysis/kernel_analysis.h"
 
 #include "tally/ptx/analysis/barriers.h"
+#include "tally/ptx/analysis/call_sequence.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/analysis/waits.h"
 
@@ -17,6 +18,8 @@ namespace {
 constexpr std::uint32_t tallyParameterBytes = 96;
 /// $tally_block: where clones read it, it holds the grid's extents too.
 constexpr std::uint32_t tallySharedBytes = 16, tallySharedBytesWithClones = 32;
+/// Clones that a variant chooses among at one call through a pointer: each costs a copy of it.
+constexpr std::ptrdiff_t maxDispatched = 64;
 constexpr std::uint32_t staticSharedLimit = 48 * 1024;
 
 llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
@@ -92,7 +95,7 @@ private:
       std::string_view place = from.body[call.statement].text;
       const std::vector<const Function *> &targets = graph.targets(from, call);
       if (call.pointer)
-        checkPointer(place, targets, graph);
+        checkPointer(from, call, graph);
       else if (targets.empty() && !isHarmlessWithoutBody(call.callee))
         find(reasonOfMissingBody(call.callee), place, std::string(call.callee));
       for (const Function *target : targets)
@@ -101,16 +104,20 @@ private:
     }
   }
 
-  void checkPointer(std::string_view place, const std::vector<const Function *> &targets,
-                    const CallGraph &graph) {
+  void checkPointer(const Function &from, const CallSite &call, const CallGraph &graph) {
+    std::string_view place = from.body[call.statement].text;
+    const std::vector<const Function *> &targets = graph.targets(from, call);
     if (auto foreign = graph.foreignName())
       find(Reason::IndirectCall, place,
-           "the module is linked with another that defines " + std::string(*foreign));
+           "the module is linked with another, which defines " + std::string(*foreign));
     else if (targets.empty())
-      find(Reason::IndirectCall, place, "the module takes no function's address");
-    for (const Function *target : targets)
-      if (graph.needsClone(*target))
-        find(Reason::IndirectCall, place, std::string(target->name));
+      find(Reason::IndirectCall, place, "the module takes the address of no function that fits");
+    auto clones =
+        llvm::count_if(targets, [&](const Function *each) { return graph.needsClone(*each); });
+    if (clones > maxDispatched)
+      find(Reason::IndirectCall, place, "too many functions that it may reach read grid registers");
+    else if (clones > 0 && !callSequenceOf(from, modules.of(from), call))
+      find(Reason::IndirectCall, place, "it does not stand in a scope with its arguments alone");
   }
 
   void addCallee(const Function &callee) {
