@@ -4,6 +4,7 @@
 
 #include "options.h"
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,10 @@ Result<std::string> readInput(const std::string &path);
 /// Writes a file whole or not at all (a temporary file beside it is renamed), or to standard output
 /// for "-". A device or a pipe is written to as it is.
 Result<void> writeOutput(const std::string &path, std::string_view bytes);
+
+/// The same of what `produce` hands to its sink, piece by piece.
+using Producer = std::function<void(const std::function<void(std::string_view)> &)>;
+Result<void> writeOutput(const std::string &path, const Producer &produce);
 
 /// Where the output of `input` goes. With one input, --output names a file (or an existing
 /// directory); with several a directory, which is made when missing. Without it, the input's name

@@ -1,5 +1,6 @@
 #include "job.h"
 
+#include "cache.h"
 #include "files.h"
 
 #include "tally/bundle/bundle_writer.h"
@@ -55,8 +56,8 @@ std::vector<Unit> emittedUnits(Job &job) {
 /// One job for one architecture. Only reads the job.
 class Assembly {
 public:
-  Assembly(const Options &options, Job &job, std::uint32_t arch)
-      : job(job), arch(arch), ptxas(options.ptxas), name("sm_" + std::to_string(arch)) {
+  Assembly(const Assembler &assembler, Job &job, std::uint32_t arch)
+      : job(job), arch(arch), assembler(assembler), name("sm_" + std::to_string(arch)) {
     std::string_view target = job.module.target();
     // Code for sm_90a runs on nothing else, and must be assembled as such.
     if (arch == job.module.targetArch() && !target.empty() && target.back() >= 'a')
@@ -68,12 +69,12 @@ public:
 
   void run() {
     std::vector<Unit> units = emittedUnits(job);
-    auto whole = assemble(ptxas, textOf(units), name, debug);
+    auto whole = assemble(textOf(units));
     if (whole) {
       result = std::move(*whole);
       return;
     }
-    auto alone = assemble(ptxas, job.module.source(), name, debug);
+    auto alone = assemble(std::string(job.module.source()));
     if (!alone)
       error = Error{job.input + ": ptxas for " + name + ": " + alone.error().message +
                     " (--no-assemble leaves it as PTX)"};
@@ -92,7 +93,13 @@ private:
     std::vector<const ptx::Variant *> variants;
     for (const Unit &unit : units)
       variants.push_back(unit.variant);
-    return ptx::textWith(job.module, variants);
+    std::string text;
+    ptx::writeWith(job.module, variants, [&](std::string_view piece) { text += piece; });
+    return text;
+  }
+
+  Result<Assembled> assemble(std::string text) const {
+    return assembler.assemble({std::move(text), name, debug});
   }
 
   /// `units` together are rejected with `message`: finds which of them are.
@@ -104,11 +111,11 @@ private:
     auto middle = units.begin() + static_cast<std::ptrdiff_t>(units.size() / 2);
     for (const std::vector<Unit> &half :
          {std::vector<Unit>(units.begin(), middle), std::vector<Unit>(middle, units.end())})
-      if (auto part = assemble(ptxas, textOf(half), name, debug); !part)
+      if (auto part = assemble(textOf(half)); !part)
         bisect(half, part.error().message);
   }
 
-  const std::string &ptxas;
+  const Assembler &assembler;
   std::string name;
   bool debug = false;
 };
@@ -142,6 +149,17 @@ Result<bool> runAll(std::vector<std::unique_ptr<Assembly>> &assemblies) {
   return anyFailed;
 }
 
+/// Null without a cache, or where none can be kept; then each run assembles anew.
+std::shared_ptr<AssemblyCache> openCache(const Options &options) {
+  if (options.cacheDirectory.empty())
+    return nullptr;
+  auto cache = AssemblyCache::open(options.cacheDirectory, options.cacheBytes);
+  if (cache)
+    return *cache;
+  llvm::errs() << "tally-ptxopt: warning: no cache: " << cache.error().message << '\n';
+  return nullptr;
+}
+
 } // namespace
 
 Result<std::unique_ptr<Job>> startJob(const Options &options, const std::string &input) {
@@ -173,8 +191,16 @@ Result<void> checkOutputs(const std::vector<std::unique_ptr<Job>> &jobs) {
 
 Result<void> assembleJobs(const Options &options, std::vector<std::unique_ptr<Job>> &jobs) {
   std::vector<Job *> pending;
-  for (auto &job : jobs)
+  std::size_t runs = 0;
+  for (auto &job : jobs) {
     pending.push_back(job.get());
+    runs += architecturesOf(options, *job).size();
+  }
+  // One run of ptxas has threads of its own where there are fewer runs than cores.
+  unsigned cores = llvm::hardware_concurrency().compute_thread_count();
+  auto threads = static_cast<unsigned>(cores / std::clamp<std::size_t>(runs, 1, cores));
+  auto cache = openCache(options);
+  Assembler assembler(options.ptxas, cache, threads);
   // A variant that one architecture rejects is taken out for all, so those are assembled again.
   while (!pending.empty()) {
     std::vector<std::unique_ptr<Assembly>> assemblies;
@@ -184,7 +210,7 @@ Result<void> assembleJobs(const Options &options, std::vector<std::unique_ptr<Jo
         if (arch < job->module.targetArch())
           return Error{job->input + ": its target " + std::string(job->module.target()) +
                        " is above the architecture sm_" + std::to_string(arch)};
-        assemblies.push_back(std::make_unique<Assembly>(options, *job, arch));
+        assemblies.push_back(std::make_unique<Assembly>(assembler, *job, arch));
       }
     }
     auto failed = runAll(assemblies);
@@ -195,6 +221,8 @@ Result<void> assembleJobs(const Options &options, std::vector<std::unique_ptr<Jo
       if (!assembly->failures.empty() && (pending.empty() || pending.back() != &assembly->job))
         pending.push_back(&assembly->job);
   }
+  if (cache)
+    cache->prune();
   return {};
 }
 
@@ -221,12 +249,14 @@ std::string description(const Options &options, const Job &job) {
 
 } // namespace
 
-std::string outputOf(const Options &options, const Job &job) {
+Result<void> writeJob(const Options &options, const Job &job) {
   if (options.describes())
-    return description(options, job);
-  std::string text = ptx::textWithVariants(job.module, job.kernels);
+    return writeOutput(job.output, description(options, job));
   if (options.emit == Emit::Ptx)
-    return text;
+    return writeOutput(job.output, [&](const std::function<void(std::string_view)> &sink) {
+      ptx::writeWithVariants(job.module, job.kernels, sink);
+    });
+  std::string text = ptx::textWithVariants(job.module, job.kernels);
   bundle::Bundle bundle;
   bundle.moduleHash = bundle::hashOf(job.module.source());
   for (const ptx::RewrittenKernel &kernel : job.kernels)
@@ -234,7 +264,7 @@ std::string outputOf(const Options &options, const Job &job) {
   bundle.images.push_back({bundle::ImageFormat::Ptx, job.module.targetArch(), std::move(text)});
   for (const auto &[arch, assembled] : job.assembled)
     bundle.images.push_back({bundle::ImageFormat::Cubin, arch, assembled.cubin});
-  return bundle::write(bundle);
+  return writeOutput(job.output, bundle::write(bundle));
 }
 
 } // namespace tally::ptxopt

@@ -1,5 +1,7 @@
 #include "options.h"
 
+#include "cache.h"
+
 #include "tally/ptx/transforms/pass.h"
 
 #include "llvm/ADT/SmallVector.h"
@@ -48,6 +50,12 @@ cl::opt<bool> noAssemble("no-assemble", cl::cat(category),
 cl::opt<std::string> cudaPath("cuda-path", cl::value_desc("DIR"), cl::cat(category),
                               cl::desc("CUDA Toolkit whose ptxas to use; default: the one found "
                                        "at build time, then PATH"));
+cl::opt<std::string> cacheDirectory("cache-dir", cl::value_desc("DIR"), cl::cat(category),
+                                    cl::desc("where machine code is kept for the next run; default "
+                                             "$XDG_CACHE_HOME/tally or ~/.cache/tally"));
+cl::opt<unsigned> cacheSize("cache-size", cl::value_desc("MIB"), cl::init(1024), cl::cat(category),
+                            cl::desc("limit of the cache, 0 for none; default 1024"));
+cl::opt<bool> noCache("no-cache", cl::cat(category), cl::desc("assemble everything anew"));
 cl::opt<std::string> report("report", cl::value_desc("text|json"), cl::cat(category),
                             cl::desc("say what became of each kernel and kind"));
 cl::opt<std::string> reportFile("report-file", cl::value_desc("F"), cl::cat(category),
@@ -172,6 +180,10 @@ Result<Options> collect() {
       return Error{"there is no ptxas in --cuda-path or PATH; see --no-assemble"};
     llvm::errs() << "tally-ptxopt: no ptxas found: bundles carry PTX alone\n";
     options.assemble = false;
+  }
+  if (!noCache) {
+    options.cacheDirectory = cacheDirectory.empty() ? defaultCacheDirectory() : cacheDirectory;
+    options.cacheBytes = std::uint64_t{cacheSize} << 20;
   }
   if (!report.empty() && report != "text" && report != "json")
     return Error{"--report: '" + report + "' is neither text nor json"};

@@ -24,6 +24,8 @@ struct Options {
   std::vector<std::uint32_t> architectures; ///< 90 for sm_90; empty: sm_90 or the target
   bool assemble = true;                     ///< for --arch or the bundle; only with a ptxas
   std::string ptxas;                        ///< path; empty when there is none
+  std::string cacheDirectory;               ///< of machine code; empty for none
+  std::uint64_t cacheBytes = 0;             ///< its limit; 0 is none
   ReportFormat report = ReportFormat::None;
   std::string reportFile;                              ///< empty or "-": standard output
   const ptx::AnalysisPrinter *printAnalysis = nullptr; ///< print this and write no variant

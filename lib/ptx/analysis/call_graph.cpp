@@ -15,10 +15,11 @@ namespace {
 /// Calls `visit` with each name in an initialiser.
 void forEachName(const Variable &variable, const std::function<void(std::string_view)> &visit) {
   for (const Initializer &each : variable.initializers)
-    forEachOperand(each.value, [&](const Operand &operand) {
-      if (operand.kind == OperandKind::Symbol)
-        visit(operand.symbol);
-    });
+    if (each.operand)
+      forEachOperand(*each.operand, [&](const Operand &operand) {
+        if (operand.kind == OperandKind::Symbol)
+          visit(operand.symbol);
+      });
 }
 
 /// Of a call by pointer: the names of its .calltargets, or nothing when it gives a prototype. A

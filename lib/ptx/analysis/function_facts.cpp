@@ -53,13 +53,15 @@ bool isFloat(std::string_view type) {
 class Collector {
 public:
   Collector(const Module &module, const Function &function)
-      : module(module), function(function), readers(function.registerCount) {}
+      : module(module), function(function), readers(function.registerCount),
+        assignedOtherwise(function.registerCount) {}
 
   FunctionFacts run() {
     countReaders();
     for (const HeaderDirective &directive : function.directives)
       if (ref(directive.name).contains("cluster"))
-        find(Reason::Cluster, directive.text);
+        find(directive.name == "blocksareclusters" ? Reason::ClusterGrid : Reason::Cluster,
+             directive.text);
     for (current = 0; current != function.body.size(); ++current) {
       const Statement &statement = function.body[current];
       seeVariables(statement);
@@ -88,10 +90,15 @@ private:
     for (const Statement &statement : function.body) {
       if (statement.kind != StatementKind::Instruction)
         continue;
-      forEachReadRegister(statement.instruction,
+      const Instruction &instruction = statement.instruction;
+      ResultKind result = resultKindOf(instruction);
+      forEachReadRegister(instruction, result,
                           [&](const Operand &each) { readers[each.reg] = true; });
-      if (statement.instruction.guard)
-        readers[statement.instruction.guard->predicate.reg] = true;
+      if (instruction.guard)
+        readers[instruction.guard->predicate.reg] = true;
+      if (instruction.opcode != "activemask")
+        forEachWrittenRegister(instruction, result,
+                               [&](const Operand &each) { assignedOtherwise[each.reg] = true; });
     }
   }
 
@@ -114,7 +121,7 @@ private:
           seeSpecialRegister(each);
         else if (each.kind == OperandKind::Symbol && &each != callee)
           facts.symbols.push_back(each.symbol);
-        else if (each.kind == OperandKind::Opaque && ref(each.text).contains("ctaid"))
+        else if (each.kind == OperandKind::Opaque && namesGridRegister(ref(each.text)))
           find(Reason::GridRegisterForm, each.text);
       });
     }
@@ -124,14 +131,26 @@ private:
 
   static bool isGridRegister(const Operand &operand) {
     std::string_view name = specialRegisterName(operand);
-    return name == "ctaid" || name == "nctaid";
+    return name == "ctaid" || name == "nctaid" || isClusterIndex(name);
+  }
+  static bool isClusterIndex(std::string_view name) {
+    return name == "clusterid" || name == "nclusterid";
+  }
+  static bool namesGridRegister(llvm::StringRef text) {
+    return text.contains("ctaid") || text.contains("clusterid");
   }
 
   /// `each` is `operand` or stands inside it. The last type of an instruction is that of its
   /// sources; cvt and set name the result's first.
   void seeGridRegister(const Instruction &instruction, const Operand &operand, const Operand &each,
                        bool isSource) {
-    GridUse use{current, &each, specialRegisterName(each) == "nctaid"};
+    GridUse use{current, &each};
+    use.isExtent = specialRegisterName(each).starts_with('n');
+    use.isCluster = isClusterIndex(specialRegisterName(each));
+    if (use.isCluster) {
+      find(Reason::Cluster, each.text, std::string(each.text));
+      use.clusterExtents = requiredCluster(function);
+    }
     use.dimension = componentNumber(each.component);
     use.isVector = each.component.empty() && &each == &operand && instruction.opcode == "mov" &&
                    instruction.has("v4");
@@ -200,15 +219,7 @@ private:
   /// A mask that only activemask assigns cannot name a thread that has exited.
   bool maskIsOfActiveThreads(const Instruction &instruction) const {
     const Operand &mask = instruction.operands.back();
-    if (mask.kind != OperandKind::Register)
-      return false;
-    bool all = true;
-    for (const Statement &statement : function.body)
-      if (statement.kind == StatementKind::Instruction)
-        forEachWrittenRegister(statement.instruction, [&](const Operand &each) {
-          all &= each.reg != mask.reg || statement.instruction.opcode == "activemask";
-        });
-    return all;
+    return mask.kind == OperandKind::Register && !assignedOtherwise[mask.reg];
   }
 
   /// `call (results), callee, (arguments), prototype`: all but the callee optional.
@@ -304,12 +315,22 @@ private:
   const Module &module;
   const Function &function;
   FunctionFacts facts;
-  std::vector<bool> readers; ///< whether a register is read anywhere
+  /// Whether a register is read anywhere; whether anything but activemask assigns it.
+  std::vector<bool> readers, assignedOtherwise;
   llvm::StringRef reduction; ///< the first one seen
   std::uint32_t current = 0;
 };
 
 } // namespace
+
+std::array<std::uint32_t, 3> requiredCluster(const Function &function) {
+  std::array<std::uint32_t, 3> extents = {0, 0, 0};
+  if (const HeaderDirective *directive = function.directive("reqnctapercluster"))
+    for (std::size_t i = 0; i != extents.size(); ++i)
+      extents[i] =
+          i < directive->values.size() ? static_cast<std::uint32_t>(directive->values[i]) : 1;
+  return extents;
+}
 
 bool isPollingAid(const Instruction &instruction) {
   if (instruction.opcode == "nanosleep")

@@ -16,11 +16,14 @@ namespace tally::ptx {
 namespace {
 
 constexpr std::uint32_t tallyParameterBytes = 96;
-/// $tally_block: where clones read it, it holds the grid's extents too.
-constexpr std::uint32_t tallySharedBytes = 16, tallySharedBytesWithClones = 32;
+/// Words 4 to 7 of $tally_block, where clones read the grid's extents.
+constexpr std::uint32_t extentBytes = 16;
 /// Clones that a variant chooses among at one call through a pointer: each costs a copy of it.
 constexpr std::ptrdiff_t maxDispatched = 64;
 constexpr std::uint32_t staticSharedLimit = 48 * 1024;
+/// The strictest alignment that a tensor operation asks of shared memory: the repeat of the
+/// 128-byte swizzle, 8 rows of 128 bytes (PTX ISA, "Shared memory matrix layout", tensor copies).
+constexpr std::uint32_t tensorAlignment = 1024;
 
 llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
 
@@ -65,6 +68,8 @@ public:
     llvm::stable_sort(result.findings, [](const Finding &a, const Finding &b) {
       return a.reason != b.reason ? a.reason < b.reason : a.place.data() < b.place.data();
     });
+    result.usesClusters = llvm::any_of(
+        result.findings, [](const Finding &each) { return each.reason == Reason::Cluster; });
     result.bitwiseStable = !orderDependent && llvm::none_of(result.findings, [](const auto &each) {
       return each.reason == Reason::WaitsOnBlocks;
     });
@@ -151,9 +156,8 @@ private:
     llvm::StringRef text(copied.header.data(), copied.body.back().text.data() +
                                                    copied.body.back().text.size() -
                                                    copied.header.data());
-    for (const char *reserved : {"%tally_", "$tally_"})
-      if (std::size_t at = text.find(reserved); at != llvm::StringRef::npos)
-        find(Reason::ReservedName, std::string_view(text.data() + at, 7));
+    if (std::string_view reserved = modules.reservedName(text); !reserved.empty())
+      find(Reason::ReservedName, reserved);
     if (const Variable *own = modules.of(copied).ownVariable)
       find(Reason::VariableInBody, own->name, std::string(own->name));
   }
@@ -168,7 +172,7 @@ private:
   }
 
   void checkShared() {
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0, leastAlignment = tensorAlignment, mostAlignment = 0;
     bool tensor = modules.of(function).usesTensorAsync;
     for (const Function *callee : callees)
       tensor |= modules.of(*callee).usesTensorAsync;
@@ -177,8 +181,8 @@ private:
         return;
       std::uint64_t alignment = std::max<std::uint64_t>(variable.alignment, 1);
       bytes = (bytes + alignment - 1) / alignment * alignment + variable.sizeInBytes;
-      if (tensor && variable.alignment < 1024)
-        find(Reason::SharedAlignment, variable.name, std::string(variable.name));
+      leastAlignment = std::min(leastAlignment, alignment);
+      mostAlignment = std::max(mostAlignment, alignment);
     };
     llvm::SetVector<const Function *> bodies = callees;
     bodies.insert(&function);
@@ -194,8 +198,19 @@ private:
     for (const Variable *variable : named)
       see(*variable);
     result.staticSharedBytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, ~0u));
-    std::uint32_t own = result.cloned.empty() ? tallySharedBytes : tallySharedBytesWithClones;
-    if ((bytes + 15) / 16 * 16 + own > staticSharedLimit)
+    if (tensor && leastAlignment < tensorAlignment)
+      result.tallySharedBytes = tensorAlignment;
+    // The clones' variable is the module's and stands behind the entry's own.
+    if (!result.cloned.empty() && result.tallySharedBytes == tensorAlignment)
+      find(Reason::GridRegisterInCallee, result.cloned.front()->name,
+           "tally's shared words would move what tensor operations read");
+    else if (!result.cloned.empty())
+      result.tallySharedBytes += extentBytes;
+    // What stands before all others moves them by its size, or by a larger alignment of theirs.
+    std::uint64_t more = result.tallySharedBytes;
+    if (more == tensorAlignment)
+      more = std::max(more, mostAlignment);
+    if ((bytes + 15) / 16 * 16 + more > staticSharedLimit)
       find(Reason::SharedMemoryLimit, function.name);
   }
 
@@ -203,8 +218,7 @@ private:
   void narrowToKinds() {
     if (result.cloned.empty())
       for (Finding &each : result.findings)
-        if (each.reason == Reason::SharedSize || each.reason == Reason::SharedMemoryLimit ||
-            each.reason == Reason::SharedAlignment)
+        if (each.reason == Reason::SharedSize || each.reason == Reason::SharedMemoryLimit)
           each.kinds = onGuard | onPersistent;
   }
 

@@ -1,11 +1,33 @@
 #include "tally/ptx/analysis/module_facts.h"
 
+#include "llvm/ADT/STLExtras.h"
+
+#include <cstring>
+
 namespace tally::ptx {
 
 ModuleFacts::ModuleFacts(const Module &module) : module(module) {
   for (const Item &item : module.items())
     for (const Variable &variable : item.variables)
       variables.emplace(variable.name, &variable);
+  // Once for the module: these bytes are of all that the analyses look at.
+  constexpr std::string_view stem = "tally_";
+  std::string_view rest = module.source();
+  while (const void *found = memmem(rest.data(), rest.size(), stem.data(), stem.size())) {
+    const char *at = static_cast<const char *>(found);
+    if (at != module.source().data() && (at[-1] == '%' || at[-1] == '$'))
+      reservedNames.emplace_back(at - 1, stem.size() + 1);
+    rest.remove_prefix(static_cast<std::size_t>(at - rest.data()) + 1);
+  }
+}
+
+std::string_view ModuleFacts::reservedName(std::string_view text) const {
+  auto after =
+      llvm::lower_bound(reservedNames, text.data(), [](std::string_view name, const char *begin) {
+        return name.data() < begin;
+      });
+  bool inside = after != reservedNames.end() && after->data() < text.data() + text.size();
+  return inside ? *after : std::string_view();
 }
 
 const Variable *ModuleFacts::variable(std::string_view name) const {

@@ -1,6 +1,7 @@
 #include "tally/ptx/analysis/print.h"
 
 #include "tally/ptx/analysis/barriers.h"
+#include "tally/ptx/analysis/liveness.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/analysis/waits.h"
 
@@ -90,6 +91,25 @@ std::string printUniformity(ModuleFacts &modules, const Function &entry) {
   return text;
 }
 
+std::string nameOf(const Function &function, RegisterId reg) {
+  const RegisterDeclaration &declaration = function.declarationOf(reg);
+  std::string name(declaration.name);
+  return declaration.isRange ? name + std::to_string(reg - declaration.first) : name;
+}
+
+std::string printLiveness(ModuleFacts &, const Function &entry) {
+  Cfg cfg(entry);
+  Liveness liveness(cfg);
+  std::string text;
+  for (const auto &block : cfg.blocks()) {
+    text += fmt::format("block {}:", block->number);
+    for (RegisterId reg : liveness.liveIn(*block))
+      text += ' ' + nameOf(entry, reg);
+    text += '\n';
+  }
+  return text;
+}
+
 std::string printConvergence(ModuleFacts &modules, const Function &entry) {
   const FunctionFacts &facts = modules.of(entry);
   Cfg cfg(entry);
@@ -173,8 +193,7 @@ std::string printSharedMemory(ModuleFacts &modules, const Function &entry) {
   KernelAnalysis analysis = analyzeKernel(modules, entry, everyKind);
   return fmt::format("{} bytes of static shared memory\n", analysis.staticSharedBytes) +
          printFindings(modules, entry, "nothing in the way of tally's own", [](Reason reason) {
-           return reason == Reason::SharedMemoryLimit || reason == Reason::SharedSize ||
-                  reason == Reason::SharedAlignment;
+           return reason == Reason::SharedMemoryLimit || reason == Reason::SharedSize;
          });
 }
 

@@ -117,12 +117,35 @@ bundle::Kernel describe(const RewrittenKernel &kernel) {
   return result;
 }
 
-std::string textWith(const Module &module, const std::vector<const Variant *> &variants) {
-  std::string text = print(module);
+std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels) {
+  std::size_t size = 0;
+  auto count = [&](std::string_view piece) { size += piece.size(); };
+  writeWithVariants(module, kernels, count);
+  std::string text;
+  text.reserve(size);
+  writeWithVariants(module, kernels, [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
+void writeWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels,
+                       const std::function<void(std::string_view)> &sink) {
+  std::vector<const Variant *> variants;
+  for (const RewrittenKernel &kernel : kernels)
+    for (const Variant &variant : kernel.variants)
+      if (!variant.entries.empty())
+        variants.push_back(&variant);
+  writeWith(module, variants, sink);
+}
+
+void writeWith(const Module &module, const std::vector<const Variant *> &variants,
+               const std::function<void(std::string_view)> &sink) {
+  print(module, sink);
+  bool endsLine = module.source().ends_with('\n');
   auto append = [&](std::string_view part) {
-    text += text.ends_with('\n') ? "\n" : "\n\n";
-    text += part;
-    text += '\n';
+    sink(endsLine ? "\n" : "\n\n");
+    sink(part);
+    sink("\n");
+    endsLine = true;
   };
   std::set<std::string_view> names;
   std::vector<const Clone *> clones;
@@ -139,16 +162,6 @@ std::string textWith(const Module &module, const std::vector<const Variant *> &v
   for (const Variant *variant : variants)
     for (const std::string &entry : variant->entries)
       append(entry);
-  return text;
-}
-
-std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels) {
-  std::vector<const Variant *> variants;
-  for (const RewrittenKernel &kernel : kernels)
-    for (const Variant &variant : kernel.variants)
-      if (!variant.entries.empty())
-        variants.push_back(&variant);
-  return textWith(module, variants);
 }
 
 } // namespace tally::ptx

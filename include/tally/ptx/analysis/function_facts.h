@@ -5,20 +5,24 @@
 #include "tally/ptx/analysis/reasons.h"
 #include "tally/ptx/ir/module.h"
 
+#include <array>
 #include <optional>
 #include <vector>
 
 namespace tally::ptx {
 
-/// A read of %ctaid or %nctaid: in a source operand, by itself or inside `{…}`, a component or,
-/// of mov.v4, the whole vector.
+/// A read of %ctaid, %nctaid, %clusterid or %nclusterid: in a source operand, by itself or inside
+/// `{…}`, a component or, of mov.v4, the whole vector.
 struct GridUse {
   std::uint32_t statement = 0;      ///< index in the function's body
   const Operand *operand = nullptr; ///< what to replace
-  bool isExtent = false;            ///< %nctaid, not %ctaid
+  bool isExtent = false;            ///< %nctaid or %nclusterid
+  bool isCluster = false;           ///< counted in clusters: %clusterid or %nclusterid
   unsigned dimension = 0;           ///< 0 x, 1 y, 2 z; 3 for `.w`, which is 0
   bool isHalf = false;              ///< the old 16-bit form, which reads the low half
   bool isVector = false;            ///< `mov.v4` of the whole; no dimension then
+  /// Of a cluster use: the cluster's extents by .reqnctapercluster, or 0 where only the launch says
+  std::array<std::uint32_t, 3> clusterExtents = {0, 0, 0};
 };
 
 /// A call; analysis/call_graph.h says what it may reach.
@@ -49,6 +53,9 @@ struct FunctionFacts {
 };
 
 FunctionFacts collectFacts(const Module &module, const Function &function);
+
+/// The extents that .reqnctapercluster demands; zeros without it.
+std::array<std::uint32_t, 3> requiredCluster(const Function &function);
 
 /// Whether `instruction` may see what another thread block writes while it runs: a volatile,
 /// relaxed, acquire, mmio, .cv or .cg load or an atomic with a result, unless its space is shared,

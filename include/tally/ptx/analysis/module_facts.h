@@ -8,6 +8,7 @@
 #include <memory>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace tally::ptx {
 
@@ -21,6 +22,9 @@ public:
   const Variable *variable(std::string_view name) const;
   /// The same, if it is in shared memory.
   const Variable *sharedVariable(std::string_view name) const;
+  /// The first name in `text`, a part of the module's source, that begins as tally's own do; empty
+  /// when there is none.
+  std::string_view reservedName(std::string_view text) const;
   const CallGraph &callGraph();
   const Module &moduleOf() const { return module; }
 
@@ -28,6 +32,7 @@ private:
   const Module &module;
   std::unordered_map<const Function *, FunctionFacts> cache;
   std::unordered_map<std::string_view, const Variable *> variables;
+  std::vector<std::string_view> reservedNames; ///< by place
   std::unique_ptr<CallGraph> graph;
 };
 

@@ -48,11 +48,16 @@ std::vector<RewrittenKernel> rewrite(const Module &module, const RewriteOptions 
 /// for.
 bundle::Kernel describe(const RewrittenKernel &kernel);
 
-/// The module's own text, byte for byte, and after it `variants`: the clones that they call, once
-/// each, and their entries.
-std::string textWith(const Module &module, const std::vector<const Variant *> &variants);
+/// Hands `sink`, in pieces, the module's own text, byte for byte, and after it `variants`: the
+/// clones that they call, once each, and their entries.
+void writeWith(const Module &module, const std::vector<const Variant *> &variants,
+               const std::function<void(std::string_view)> &sink);
 
 /// The same with all emitted variants.
+void writeWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels,
+                       const std::function<void(std::string_view)> &sink);
+
+/// The same as one text.
 std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels);
 
 } // namespace tally::ptx
