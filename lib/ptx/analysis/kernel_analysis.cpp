@@ -2,6 +2,7 @@
 
 #include "tally/ptx/analysis/barriers.h"
 #include "tally/ptx/analysis/call_sequence.h"
+#include "tally/ptx/analysis/callee_barriers.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/analysis/waits.h"
 
@@ -62,6 +63,8 @@ public:
     }
     checkLimits();
     checkFlow(function, true);
+    if (result.calls && (kinds & onPersistent))
+      llvm::append_range(result.findings, findCalleeBarriers(*result.calls, function, callees));
     for (const Function *callee : callees)
       checkFlow(*callee, false);
     narrowToKinds();
@@ -130,8 +133,6 @@ private:
     std::string name(callee.name);
     result.findings.insert(result.findings.end(), facts.findings.begin(), facts.findings.end());
     result.copiesAsync |= facts.copiesAsync;
-    if (!facts.blockBarriers.empty())
-      find(Reason::BarrierInCallee, callee.body[facts.blockBarriers.front()].text, name);
     if (!facts.warpSyncs.empty())
       find(Reason::WarpSyncInCallee, callee.body[facts.warpSyncs.front()].text, name);
     if (facts.exit)
@@ -210,8 +211,25 @@ private:
     std::uint64_t more = result.tallySharedBytes;
     if (more == tensorAlignment)
       more = std::max(more, mostAlignment);
-    if ((bytes + 15) / 16 * 16 + more > staticSharedLimit)
+    if ((bytes + 15) / 16 * 16 + more + copiedSharedBytes() > staticSharedLimit)
       find(Reason::SharedMemoryLimit, function.name);
+  }
+
+  /// Shared variables that clones declare, where a call through a pointer may still reach the
+  /// user's function, as ptxas sees it, so that both count.
+  std::uint64_t copiedSharedBytes() {
+    auto callsPointer = [&](const Function *body) {
+      return llvm::any_of(modules.of(*body).calls,
+                          [](const CallSite &call) { return call.pointer != nullptr; });
+    };
+    std::uint64_t bytes = 0;
+    if (callsPointer(&function) || llvm::any_of(callees, callsPointer))
+      for (const Function *callee : result.cloned)
+        for (const Statement &statement : callee->body)
+          for (const Variable &variable : statement.variables)
+            if (variable.space == StateSpace::Shared)
+              bytes += variable.sizeInBytes + variable.alignment;
+    return bytes;
   }
 
   /// A slice adds shared memory only for clones.

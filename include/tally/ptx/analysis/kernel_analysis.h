@@ -22,8 +22,8 @@ struct KernelAnalysis {
   /// persistent: loop only where %ntid.x is a multiple of 32 (barriers.h).
   bool needsWholeWarpRows = false;
   bool usesClusters = false; ///< the kernel or a callee names a cluster feature
-  /// guard: bytes of tally's shared variable: 16, or 32 where clones read the ids from it, or 1,024,
-  /// and aligned so, where tensor operations rely on where the user's variables lie
+  /// guard: bytes of tally's shared variable: 16, or 32 where clones read the ids from it, or
+  /// 1,024, and aligned so, where tensor operations rely on where the user's variables lie
   /// (docs/transforms.md, guard).
   std::uint32_t tallySharedBytes = 16;
   bool copiesAsync = false;            ///< cp.async in the entry or a callee
