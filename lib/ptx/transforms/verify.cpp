@@ -120,6 +120,8 @@ private:
   /// still names, to ptxas, the user's functions behind it.)
   std::optional<std::string> checkCalls(const Function &caller) {
     for (const CallSite &call : graph.factsOf(caller).calls) {
+      if (!call.pointer && call.callee.ends_with("$tally_virtual") && !clones.contains(call.callee))
+        return fmt::format("it calls a clone that is not there: {}", call.callee);
       std::set<std::string_view> compared;
       if (auto sequence = callSequenceOf(caller, graph.factsOf(caller), call))
         compared = comparedBefore(caller, sequence->begin);

@@ -61,14 +61,17 @@ public:
   std::optional<std::string> run() {
     std::uint32_t at = 1;
     for (std::uint32_t i = 1; i + 1 < user.body.size(); ++i) {
-      std::set<std::string_view> written; // of tally's, since the user's statement before
-      while (at + 1 < rewritten.body.size() && !stands(user.body[i], rewritten.body[at])) {
-        if (auto broken = checkOwn(rewritten.body[at], at))
-          return broken;
-        noteWritten(rewritten.body[at++], written);
-      }
+      std::uint32_t own = at; // what is tally's stands from here
+      while (at + 1 < rewritten.body.size() && !stands(user.body[i], rewritten.body[at]))
+        ++at;
       if (at + 1 >= rewritten.body.size())
         return fmt::format("it has lost a statement of the user's: {}", user.body[i].text);
+      std::set<std::string_view> written; // of tally's, since the user's statement before
+      for (; own != at; ++own) {
+        if (auto broken = checkOwn(rewritten.body[own], own))
+          return broken;
+        noteWritten(rewritten.body[own], written);
+      }
       if (auto broken = checkSet(user.body[i], rewritten.body[at], written))
         return broken;
       ++at;
@@ -92,7 +95,7 @@ private:
       return b.opcode == "bra" && guardText(a) == guardText(b) && b.operands.size() == 1 &&
              b.operands[0].symbol == "$tally_next";
     if (ours.text == theirs.text)
-      return !(allowed.gridReads && readsAnyGrid(a));
+      return true;
     if (allowed.calls && a.opcode == "call")
       return sameOpcode(a, b) && withoutClones(theirs.text) == ours.text;
     if (allowed.barriers && isBlockBarrier(a))
@@ -125,9 +128,11 @@ private:
   /// A virtual id is set right before it is used.
   std::optional<std::string> checkSet(const Statement &ours, const Statement &theirs,
                                       const std::set<std::string_view> &written) const {
-    if (ours.text == theirs.text || ours.kind != StatementKind::Instruction ||
+    if (!allowed.gridReads || ours.kind != StatementKind::Instruction ||
         !readsAnyGrid(ours.instruction))
       return std::nullopt;
+    if (ours.text == theirs.text)
+      return fmt::format("it still reads a physical grid register: {}", theirs.text);
     for (const Operand &operand : theirs.instruction.operands)
       for (std::string_view name : ownRegisters(operand))
         if (!written.contains(name))
