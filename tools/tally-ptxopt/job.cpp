@@ -93,9 +93,7 @@ private:
     std::vector<const ptx::Variant *> variants;
     for (const Unit &unit : units)
       variants.push_back(unit.variant);
-    std::string text;
-    ptx::writeWith(job.module, variants, [&](std::string_view piece) { text += piece; });
-    return text;
+    return ptx::textWith(job.module, variants);
   }
 
   Result<Assembled> assemble(std::string text) const {
@@ -175,7 +173,8 @@ Result<std::unique_ptr<Job>> startJob(const Options &options, const std::string 
     return output.error();
   job->output = *output;
   if (!options.describes())
-    job->kernels = ptx::rewrite(job->module, {options.kinds, options.selects});
+    job->kernels =
+        ptx::rewrite(job->module, {options.kinds, options.selects, options.assumesInOrder});
   return job;
 }
 

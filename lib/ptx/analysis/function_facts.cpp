@@ -144,9 +144,8 @@ private:
   /// sources; cvt and set name the result's first.
   void seeGridRegister(const Instruction &instruction, const Operand &operand, const Operand &each,
                        bool isSource) {
-    GridUse use{current, &each};
-    use.isExtent = specialRegisterName(each).starts_with('n');
-    use.isCluster = isClusterIndex(specialRegisterName(each));
+    std::string_view name = specialRegisterName(each);
+    GridUse use{current, &each, name.starts_with('n'), isClusterIndex(name)};
     if (use.isCluster) {
       find(Reason::Cluster, each.text, std::string(each.text));
       use.clusterExtents = requiredCluster(function);
@@ -282,9 +281,10 @@ private:
     facts.aidsPolling |= isPollingAid(instruction);
     if (isStrongRead(instruction))
       facts.strongReads.push_back(current);
-    else if (opcode == "ld" && !instruction.has("nc") && !isPrivateSpace(instruction))
+    else if ((opcode == "ld" && !instruction.has("nc") && !isPrivateSpace(instruction)) ||
+             isOwnBlockRead(instruction))
       facts.plainReads.push_back(current);
-    if (opcode == "ld" && isStrongRead(instruction))
+    if (opcode == "ld" && (isStrongRead(instruction) || isOwnBlockRead(instruction)))
       facts.orderDependent = true;
     if (opcode != "atom" && opcode != "red" && opcode != "multimem" &&
         !(opcode == "cp" && instruction.has("reduce")))
@@ -345,9 +345,10 @@ bool isPollingAid(const Instruction &instruction) {
          !instruction.has("cta") && !instruction.has("proxy");
 }
 
-bool isStrongRead(const Instruction &instruction) {
-  if (isPrivateSpace(instruction))
-    return false;
+namespace {
+
+/// A load or an atomic that says it is more than a plain access.
+bool saysItIsStrong(const Instruction &instruction) {
   if (instruction.opcode == "atom")
     return true;
   if (instruction.opcode != "ld" && instruction.opcode != "multimem")
@@ -356,6 +357,16 @@ bool isStrongRead(const Instruction &instruction) {
     if (instruction.has(strength))
       return true;
   return false;
+}
+
+} // namespace
+
+bool isStrongRead(const Instruction &instruction) {
+  return !isPrivateSpace(instruction) && saysItIsStrong(instruction) && !instruction.has("cta");
+}
+
+bool isOwnBlockRead(const Instruction &instruction) {
+  return !isPrivateSpace(instruction) && saysItIsStrong(instruction) && instruction.has("cta");
 }
 
 FunctionFacts collectFacts(const Module &module, const Function &function) {

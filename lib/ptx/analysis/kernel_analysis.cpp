@@ -1,5 +1,6 @@
 #include "tally/ptx/analysis/kernel_analysis.h"
 
+#include "shared_writes.h"
 #include "tally/ptx/analysis/barriers.h"
 #include "tally/ptx/analysis/call_sequence.h"
 #include "tally/ptx/analysis/callee_barriers.h"
@@ -17,8 +18,8 @@ namespace tally::ptx {
 namespace {
 
 constexpr std::uint32_t tallyParameterBytes = 96;
-/// Words 4 to 7 of $tally_block, where clones read the grid's extents.
-constexpr std::uint32_t extentBytes = 16;
+/// $tally_block where clones read it: it holds the grid's extents too.
+constexpr std::uint32_t tallySharedBytesWithClones = 32;
 /// Clones that a variant chooses among at one call through a pointer: each costs a copy of it.
 constexpr std::ptrdiff_t maxDispatched = 64;
 constexpr std::uint32_t staticSharedLimit = 48 * 1024;
@@ -46,8 +47,9 @@ std::uint32_t parameterLimit(const Module &module) {
 
 class Analyzer {
 public:
-  Analyzer(ModuleFacts &modules, const Function &function, KindSet kinds)
-      : modules(modules), module(modules.moduleOf()), function(function), kinds(kinds) {}
+  Analyzer(ModuleFacts &modules, const Function &function, KindSet kinds, bool assumesInOrder)
+      : modules(modules), module(modules.moduleOf()), function(function), kinds(kinds),
+        assumesInOrder(assumesInOrder) {}
 
   KernelAnalysis run() {
     const FunctionFacts &facts = modules.of(function);
@@ -68,20 +70,35 @@ public:
     for (const Function *callee : callees)
       checkFlow(*callee, false);
     narrowToKinds();
+    result.usesClusters = llvm::any_of(
+        result.findings, [](const Finding &each) { return each.reason == Reason::Cluster; });
+    orderDependent |= result.waits > bundle::Waits::OwnBlock;
+    if (assumesInOrder && result.waits == bundle::Waits::Unknown)
+      assumeLowerBlocks();
+    // Blocks of a cluster start together: what is lower than a cluster, and a ticket for all of
+    // them, is not worked out.
+    if (result.usesClusters && result.waits == bundle::Waits::LowerBlocks) {
+      find(Reason::WaitsOnBlocks, function.name, std::string(function.name));
+      result.waits = bundle::Waits::Unknown;
+    }
     llvm::stable_sort(result.findings, [](const Finding &a, const Finding &b) {
       return a.reason != b.reason ? a.reason < b.reason : a.place.data() < b.place.data();
     });
-    result.usesClusters = llvm::any_of(
-        result.findings, [](const Finding &each) { return each.reason == Reason::Cluster; });
-    result.bitwiseStable = !orderDependent && llvm::none_of(result.findings, [](const auto &each) {
-      return each.reason == Reason::WaitsOnBlocks;
-    });
+    result.bitwiseStable = !orderDependent;
     return std::move(result);
   }
 
 private:
   void find(Reason reason, std::string_view place, std::string detail = {}) {
     result.findings.push_back({reason, place, std::move(detail)});
+  }
+
+  void assumeLowerBlocks() {
+    llvm::erase_if(result.findings,
+                   [](const Finding &each) { return each.reason == Reason::WaitsOnBlocks; });
+    result.waits = bundle::Waits::LowerBlocks;
+    result.gridRank = 3;
+    result.waitsAreAssumed = true;
   }
 
   void collectCallees() {
@@ -199,14 +216,14 @@ private:
     for (const Variable *variable : named)
       see(*variable);
     result.staticSharedBytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, ~0u));
-    if (tensor && leastAlignment < tensorAlignment)
+    bool misaligned = tensor && leastAlignment < tensorAlignment;
+    if (!result.cloned.empty()) {
+      result.tallySharedBytes = tallySharedBytesWithClones;
+      if (misaligned)
+        find(Reason::SharedAlignment, function.name);
+    } else if (misaligned) {
       result.tallySharedBytes = tensorAlignment;
-    // The clones' variable is the module's and stands behind the entry's own.
-    if (!result.cloned.empty() && result.tallySharedBytes == tensorAlignment)
-      find(Reason::GridRegisterInCallee, result.cloned.front()->name,
-           "tally's shared words would move what tensor operations read");
-    else if (!result.cloned.empty())
-      result.tallySharedBytes += extentBytes;
+    }
     // What stands before all others moves them by its size, or by a larger alignment of theirs.
     std::uint64_t more = result.tallySharedBytes;
     if (more == tensorAlignment)
@@ -254,10 +271,8 @@ private:
     }
     if (!converges && !mayWait)
       return;
-    if (mayWait) {
-      llvm::append_range(result.findings, findWaits(cfg, facts, calleesAidPolling));
-      findWaitingCalls(cfg, body);
-    }
+    if (mayWait)
+      findWaitsIn(cfg, body, isEntry);
     if (converges) {
       ControlDependence dependence(cfg);
       Uniformity uniformity(cfg, dependence);
@@ -276,17 +291,34 @@ private:
            });
   }
 
-  /// A call in a loop, or in a recursion, to a function that reads what other blocks write may be a
-  /// wait: its result is not followed.
-  void findWaitingCalls(const Cfg &cfg, const Function &body) {
-    for (const CallSite &call : modules.of(body).calls)
-      for (const Function *callee : result.calls->targets(body, call))
-        if (callee->hasBody && readsOthers(*callee) &&
-            (isInLoop(cfg, call.statement) || callee == &body ||
-             result.calls->reachable(*callee).contains(&body))) {
-          find(Reason::WaitsOnBlocks, body.body[call.statement].text, std::string(callee->name));
-          break;
+  void findWaitsIn(const Cfg &cfg, const Function &body, bool isEntry) {
+    const FunctionFacts &facts = modules.of(body);
+    WaitContext context;
+    context.isEntry = isEntry;
+    context.calleesAidPolling = calleesAidPolling;
+    for (const Function *callee : callees)
+      for (const Statement &statement : callee->body)
+        if (statement.kind == StatementKind::Instruction &&
+            statement.instruction.opcode != "call") {
+          context.calleesWrite |= mayWriteShared(statement.instruction);
+          context.calleesWriteStrongly |= isStrongWrite(statement.instruction);
         }
+    for (const CallSite &call : facts.calls)
+      for (const Function *callee : result.calls->targets(body, call)) {
+        if (!callee->hasBody || !readsOthers(*callee))
+          continue;
+        context.readingCalls.push_back(call);
+        // A recursion is a loop whose ends are not followed.
+        if (callee == &body || result.calls->reachable(*callee).contains(&body)) {
+          find(Reason::WaitsOnBlocks, body.body[call.statement].text, std::string(callee->name));
+          result.waits = bundle::Waits::Unknown;
+        }
+        break;
+      }
+    WaitFacts waits = findWaits(cfg, facts, context);
+    llvm::append_range(result.findings, waits.findings);
+    result.waits = std::max(result.waits, waits.waits);
+    result.gridRank = std::min(result.gridRank, waits.gridRank);
   }
 
   bool readsOthers(const Function &from) {
@@ -304,6 +336,7 @@ private:
   const Module &module;
   const Function &function;
   KindSet kinds;
+  bool assumesInOrder;
   KernelAnalysis result;
   llvm::SetVector<const Function *> callees; ///< with bodies, transitively
   bool calleesAidPolling = false;            ///< one of them fences or naps
@@ -318,8 +351,9 @@ const Finding *KernelAnalysis::refusal(Kind kind) const {
   return nullptr;
 }
 
-KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds) {
-  return Analyzer(modules, function, kinds).run();
+KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds,
+                             bool assumesInOrder) {
+  return Analyzer(modules, function, kinds, assumesInOrder).run();
 }
 
 } // namespace tally::ptx

@@ -8,8 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 namespace tally::ptx::emit {
 namespace {
 
@@ -74,6 +72,16 @@ std::string appendToList(std::string_view id) {
                      "\tst.global.u32 [%tally_d3], {};\n\t",
                      TALLY_PARAMETER(state), offsetof(tally_launch_state, yielded),
                      TALLY_PARAMETER(list_out), id);
+}
+
+std::string takeIndex() {
+  // Above any count of blocks and workers, so the counter never wraps to 0.
+  constexpr std::uint32_t counterLimit = 0xfffffffe;
+  return fmt::format("ld.param.u64 %tally_d2, [$tally_launch+{}];\n"
+                     "\tcvta.to.global.u64 %tally_d2, %tally_d2;\n"
+                     "\tatom.global.inc.u32 %tally_id, [%tally_d2+{}], {};\n\t",
+                     TALLY_PARAMETER(state), offsetof(tally_launch_state, next_block),
+                     counterLimit);
 }
 
 std::string storeExtents() {
@@ -144,10 +152,10 @@ namespace {
 /// clusters in each dimension, so both quotients are exact.
 std::string inClusters(const GridUse &use, unsigned dimension, const std::string &into,
                        const std::string &blocks) {
-  std::string extent = use.clusterExtents[dimension] != 0
-                           ? std::to_string(use.clusterExtents[dimension])
-                           : fmt::format("%cluster_nctaid.{}", axis(dimension));
-  return fmt::format("mov.u32 {0}, {2};\n\tdiv.u32 {0}, {1}, {0};\n\t", into, blocks, extent);
+  std::uint32_t extent = use.clusterExtents[dimension];
+  return fmt::format("mov.u32 {0}, {2};\n\tdiv.u32 {0}, {1}, {0};\n\t", into, blocks,
+                     extent != 0 ? std::to_string(extent)
+                                 : fmt::format("%cluster_nctaid.{}", axis(dimension)));
 }
 
 /// The register in which a component of `use` is given, and the text that sets it.
@@ -162,11 +170,10 @@ std::string virtualId(const GridUse &use, unsigned dimension, const GridSources 
   };
   std::string into = name("ctaid");
   text += (use.isExtent ? sources.extent : sources.index)(dimension, into);
-  if (use.isCluster) {
-    std::string blocks = std::exchange(into, name("clusterid"));
-    text += inClusters(use, dimension, into, blocks);
-  }
-  return into;
+  if (!use.isCluster)
+    return into;
+  text += inClusters(use, dimension, name("clusterid"), into);
+  return name("clusterid");
 }
 
 /// The same in 16 bits, where the user's instruction asks for no more.

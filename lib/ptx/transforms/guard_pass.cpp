@@ -53,20 +53,25 @@ std::string agreement(const PassInput &input) {
 /// Registers, and tally's shared variable. ptxas lays out the entry's shared variables as they are
 /// declared, then the module's, then the dynamic ones: the large variable before all others moves
 /// them by its size.
-/// Where clones read it, it is the module's (clones.h).
-void declare(FunctionEditor &editor, const PassInput &input, bool usesClones) {
+/// Where clones share it, it is the module's.
+void declare(FunctionEditor &editor, const PassInput &input, bool ofModule = false) {
   std::uint32_t bytes = input.analysis.tallySharedBytes;
-  bool large = bytes > 32;
+  bool large = bytes > 32 && !ofModule;
   if (large)
     editor.insertBefore(
         1, fmt::format(".shared .align {} .b32 $tally_block[{}];\n\t", bytes, bytes / 4));
-  editor.insertAtBodyStart(emit::declarations(!large && !usesClones));
+  editor.insertAtBodyStart(emit::declarations(!large && !ofModule));
+}
+
+/// For clones, what they read beside the ids.
+std::string extentsForClones(const PassInput &input) {
+  return input.analysis.cloned.empty() ? "" : emit::storeExtents();
 }
 
 std::string firstEntry(const PassInput &input) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard);
-  declare(editor, input, false);
+  declare(editor, input);
   editor.insertAtBodyStart(
       emit::unlessLeader("$tally_agree") +
       (input.analysis.usesClusters ? unlessFirstOfCluster("$tally_agree") : "") +
@@ -87,21 +92,16 @@ std::string virtualId(bool inCluster) {
                      inCluster ? "%clusterid.x" : "%ctaid.x");
 }
 
-std::string decode(const PassInput &input) {
-  return emit::decodeToShared(input.analysis.usesClusters) +
-         (input.analysis.cloned.empty() ? "" : emit::storeExtents());
-}
-
 /// Every block decodes its own id; whether the cluster yields is its first block's matter.
 std::string resumeInCluster(const PassInput &input) {
-  return virtualId(true) + decode(input) + unlessFirstOfCluster("$tally_agree") +
-         emit::poll(input.module) + publishYield + "@!%tally_yield bra $tally_agree;\n\t" +
-         emit::appendToList("%tally_id");
+  return virtualId(true) + emit::decodeToShared(true) + extentsForClones(input) +
+         unlessFirstOfCluster("$tally_agree") + emit::poll(input.module) + publishYield +
+         "@!%tally_yield bra $tally_agree;\n\t" + emit::appendToList("%tally_id");
 }
 
 std::string resumeAlone(const PassInput &input) {
   return emit::poll(input.module) + publishYield + virtualId(false) +
-         "@%tally_yield bra $tally_list;\n\t" + decode(input) +
+         "@%tally_yield bra $tally_list;\n\t" + emit::decodeToShared() + extentsForClones(input) +
          "bra.uni $tally_agree;\n\n$tally_list:\n\t" + emit::appendToList("%tally_id");
 }
 
@@ -119,9 +119,25 @@ std::string resumeEntry(const PassInput &input) {
   return editor.apply();
 }
 
+std::string ticketedEntry(const PassInput &input) {
+  FunctionEditor editor(input.function);
+  emit::beginVariant(editor, input, Kind::Guard);
+  declare(editor, input, !input.analysis.cloned.empty());
+  editor.insertAtBodyStart(emit::unlessLeader("$tally_agree") + emit::poll(input.module) +
+                           publishYield + "@%tally_yield bra $tally_agree;\n\t" +
+                           emit::takeIndex() + emit::decodeToShared() + extentsForClones(input) +
+                           "\n$tally_agree:\n\t" + emit::agreeOrLeave());
+  emit::replaceGridUses(editor, *input.analysis.facts,
+                        {emit::loadIndexFromShared, emit::loadExtentFromParameters});
+  redirectCalls(editor, input.function, input.analysis);
+  return editor.apply();
+}
+
 } // namespace
 
 std::vector<std::string> GuardPass::run(const PassInput &input) const {
+  if (input.analysis.waits == bundle::Waits::LowerBlocks)
+    return {ticketedEntry(input)};
   return {firstEntry(input), resumeEntry(input)};
 }
 

@@ -41,6 +41,9 @@ bundle::Kernel layoutOf(const Function &function, const KernelAnalysis &analysis
   kernel.parameterBytes = function.parameterBytes();
   kernel.staticSharedBytes = analysis.staticSharedBytes;
   kernel.bitwiseStable = analysis.bitwiseStable;
+  kernel.waits = analysis.waits;
+  kernel.gridRank = analysis.gridRank;
+  kernel.waitsAreAssumed = analysis.waitsAreAssumed;
   return kernel;
 }
 
@@ -63,9 +66,9 @@ private:
 };
 
 RewrittenKernel rewriteKernel(ModuleFacts &facts, Clones &clones, const Function &function,
-                              KindSet kinds) {
+                              KindSet kinds, bool assumesInOrder) {
   const Module &module = facts.moduleOf();
-  KernelAnalysis analysis = analyzeKernel(facts, function, kinds);
+  KernelAnalysis analysis = analyzeKernel(facts, function, kinds, assumesInOrder);
   RewrittenKernel result;
   result.function = &function;
   result.layout = layoutOf(function, analysis);
@@ -100,8 +103,9 @@ std::vector<RewrittenKernel> rewrite(const Module &module, const RewriteOptions 
     if (!function || !function->isEntry || !function->hasBody)
       continue;
     bool selected = !options.selects || options.selects(function->name);
+    bool assumed = options.assumesInOrder && options.assumesInOrder(function->name);
     kernels.push_back(
-        rewriteKernel(facts, clones, *function, selected ? options.kinds : KindSet{0}));
+        rewriteKernel(facts, clones, *function, selected ? options.kinds : KindSet{0}, assumed));
     kernels.back().selected = selected;
   }
   return kernels;
@@ -115,26 +119,6 @@ bundle::Kernel describe(const RewrittenKernel &kernel) {
   for (const Variant &variant : kernel.variants)
     result.verdicts[static_cast<std::size_t>(variant.verdict.kind)] = variant.verdict;
   return result;
-}
-
-std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels) {
-  std::size_t size = 0;
-  auto count = [&](std::string_view piece) { size += piece.size(); };
-  writeWithVariants(module, kernels, count);
-  std::string text;
-  text.reserve(size);
-  writeWithVariants(module, kernels, [&](std::string_view piece) { text += piece; });
-  return text;
-}
-
-void writeWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels,
-                       const std::function<void(std::string_view)> &sink) {
-  std::vector<const Variant *> variants;
-  for (const RewrittenKernel &kernel : kernels)
-    for (const Variant &variant : kernel.variants)
-      if (!variant.entries.empty())
-        variants.push_back(&variant);
-  writeWith(module, variants, sink);
 }
 
 void writeWith(const Module &module, const std::vector<const Variant *> &variants,
@@ -162,6 +146,37 @@ void writeWith(const Module &module, const std::vector<const Variant *> &variant
   for (const Variant *variant : variants)
     for (const std::string &entry : variant->entries)
       append(entry);
+}
+
+namespace {
+
+std::vector<const Variant *> emittedOf(const std::vector<RewrittenKernel> &kernels) {
+  std::vector<const Variant *> variants;
+  for (const RewrittenKernel &kernel : kernels)
+    for (const Variant &variant : kernel.variants)
+      if (!variant.entries.empty())
+        variants.push_back(&variant);
+  return variants;
+}
+
+} // namespace
+
+void writeWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels,
+                       const std::function<void(std::string_view)> &sink) {
+  writeWith(module, emittedOf(kernels), sink);
+}
+
+std::string textWith(const Module &module, const std::vector<const Variant *> &variants) {
+  std::size_t size = 0;
+  writeWith(module, variants, [&](std::string_view piece) { size += piece.size(); });
+  std::string text;
+  text.reserve(size);
+  writeWith(module, variants, [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
+std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels) {
+  return textWith(module, emittedOf(kernels));
 }
 
 } // namespace tally::ptx

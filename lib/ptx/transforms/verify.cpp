@@ -75,17 +75,18 @@ private:
       const Function *entry = again.function(name);
       if (!entry)
         return fmt::format("there is no entry {}", name);
-      if (auto broken = checkEntry(*kernel.function, *entry, variant.verdict.kind, i == 1))
+      bool keepsGrid =
+          variant.verdict.kind == Kind::Guard && i == 0 && !kernel.layout.guardTakesTickets();
+      if (auto broken = checkEntry(*kernel.function, *entry, variant.verdict.kind, keepsGrid))
         return fmt::format("{}: {}", name, *broken);
     }
     return std::nullopt;
   }
 
   std::optional<std::string> checkEntry(const Function &user, const Function &entry, Kind kind,
-                                        bool resume) {
+                                        bool keepsGrid) {
     if (auto broken = checkParameters(user, entry))
       return broken;
-    bool keepsGrid = kind == Kind::Guard && !resume;
     AllowedChanges allowed{.gridReads = !keepsGrid, .calls = !keepsGrid};
     allowed.leaves = allowed.barriers = kind == Kind::Persistent;
     if (auto broken = checkBody(user, entry, allowed))

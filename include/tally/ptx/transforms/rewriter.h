@@ -38,6 +38,9 @@ struct RewriteOptions {
   KindSet kinds = everyKind;
   /// Which kernels; all when empty. The others get no variants.
   std::function<bool(std::string_view)> selects;
+  /// Kernels whose blocks, as the user says, wait only for blocks of lower linear id; none when
+  /// empty.
+  std::function<bool(std::string_view)> assumesInOrder;
 };
 
 /// Analyses and rewrites the module's entries that have bodies, in source order. `module` must
@@ -48,17 +51,18 @@ std::vector<RewrittenKernel> rewrite(const Module &module, const RewriteOptions 
 /// for.
 bundle::Kernel describe(const RewrittenKernel &kernel);
 
-/// Hands `sink`, in pieces, the module's own text, byte for byte, and after it `variants`: the
-/// clones that they call, once each, and their entries.
-void writeWith(const Module &module, const std::vector<const Variant *> &variants,
-               const std::function<void(std::string_view)> &sink);
+/// The module's own text, byte for byte, and after it `variants`: the clones that they call, once
+/// each, and their entries.
+std::string textWith(const Module &module, const std::vector<const Variant *> &variants);
 
 /// The same with all emitted variants.
+std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels);
+
+/// The same two, handed to `sink` in pieces: nothing holds the whole text.
+void writeWith(const Module &module, const std::vector<const Variant *> &variants,
+               const std::function<void(std::string_view)> &sink);
 void writeWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels,
                        const std::function<void(std::string_view)> &sink);
-
-/// The same as one text.
-std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels);
 
 } // namespace tally::ptx
 
