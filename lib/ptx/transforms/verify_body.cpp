@@ -60,13 +60,13 @@ public:
 
   std::optional<std::string> run() {
     std::uint32_t at = 1;
+    std::set<std::string_view> written; // by tally's, since the user's instruction before
     for (std::uint32_t i = 1; i + 1 < user.body.size(); ++i) {
       std::uint32_t own = at; // what is tally's stands from here
       while (at + 1 < rewritten.body.size() && !stands(user.body[i], rewritten.body[at]))
         ++at;
       if (at + 1 >= rewritten.body.size())
         return fmt::format("it has lost a statement of the user's: {}", user.body[i].text);
-      std::set<std::string_view> written; // of tally's, since the user's statement before
       for (; own != at; ++own) {
         if (auto broken = checkOwn(rewritten.body[own], own))
           return broken;
@@ -74,6 +74,10 @@ public:
       }
       if (auto broken = checkSet(user.body[i], rewritten.body[at], written))
         return broken;
+      // A pragma or a line between a value and its use is the use's.
+      if (user.body[i].kind != StatementKind::Pragma &&
+          user.body[i].kind != StatementKind::Location)
+        written.clear();
       ++at;
     }
     for (; at + 1 < rewritten.body.size(); ++at)
