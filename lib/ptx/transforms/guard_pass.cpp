@@ -56,7 +56,7 @@ std::string agreement(const PassInput &input) {
 /// Where clones share it, it is the module's.
 void declare(FunctionEditor &editor, const PassInput &input, bool ofModule = false) {
   std::uint32_t bytes = input.analysis.tallySharedBytes;
-  bool large = bytes > 16 && !ofModule;
+  bool large = bytes > 32 && !ofModule;
   if (large)
     editor.insertBefore(
         1, fmt::format(".shared .align {} .b32 $tally_block[{}];\n\t", bytes, bytes / 4));
