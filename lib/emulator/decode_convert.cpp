@@ -102,15 +102,15 @@ bool isPlain(const Conversion &c) {
 bool decodeConvert(FunctionDecoder &decoder, const Instruction &instruction) {
   if (instruction.opcode != "cvt")
     return false;
+  for (std::string_view each : instruction.modifiers)
+    if (each.starts_with("e4m3") || each.starts_with("e5m2") || each == "tf32" || each == "pack")
+      return decodePackedConvert(decoder, instruction);
   Conversion conversion;
   conversion.to = typeBeforeLast(instruction);
   conversion.from = lastType(instruction);
   if (conversion.to == Type::None || sizeOf(conversion.from) > 8 || conversion.from == Type::Pred ||
       !readRounding(instruction, conversion))
     return false;
-  for (std::string_view each : instruction.modifiers)
-    if (each.starts_with("e4m3") || each.starts_with("e5m2") || each == "tf32" || each == "pack")
-      return false;
   conversion.flush = instruction.has("ftz");
   conversion.saturate = instruction.has("sat");
   conversion.relu = instruction.has("relu");

@@ -96,7 +96,18 @@ void ModuleDecoder::declareFunctions() {
   }
 }
 
+void ModuleDecoder::declareShared(std::string_view name, std::uint64_t bytes,
+                                  std::uint32_t alignment) {
+  SharedVariable shared{bytes, alignment, 0};
+  shared.fixedOffset = alignUp(moduleSharedEnd, alignment);
+  moduleSharedEnd = shared.fixedOffset + shared.bytes;
+  symbols[name] = {SymbolInfo::ModuleShared, sharedVariables.size()};
+  sharedVariables.push_back(shared);
+}
+
 Result<void> ModuleDecoder::declareVariables() {
+  if (module.source().find(reservedSharedName) != std::string_view::npos)
+    declareShared(reservedSharedName, reservedSharedBytes, 128);
   for (const ptx::Item &item : module.items()) {
     for (const ptx::Variable &variable : item.variables) {
       if (variable.space == ptx::StateSpace::Shared) {
@@ -104,11 +115,7 @@ Result<void> ModuleDecoder::declareVariables() {
           symbols[variable.name] = {SymbolInfo::DynamicShared, 0};
           continue;
         }
-        SharedVariable shared{variable.sizeInBytes, variable.alignment, 0};
-        shared.fixedOffset = alignUp(moduleSharedEnd, variable.alignment);
-        moduleSharedEnd = shared.fixedOffset + shared.bytes;
-        symbols[variable.name] = {SymbolInfo::ModuleShared, sharedVariables.size()};
-        sharedVariables.push_back(shared);
+        declareShared(variable.name, variable.sizeInBytes, variable.alignment);
         continue;
       }
       if (variable.space != ptx::StateSpace::Global && variable.space != ptx::StateSpace::Const)
@@ -195,6 +202,11 @@ Result<std::shared_ptr<const Program>> ModuleDecoder::decode() {
       std::uint32_t index = program->functionIndex.find(item.function->name)->second;
       if (Result<void> done = FunctionDecoder(*this, *item.function, index).decode(); !done)
         return done.error();
+    }
+  for (FunctionCode &function : program->functions)
+    if (!function.isEntry) {
+      function.frameStart = program->levelBytes + static_cast<std::uint32_t>(sizeof(SavedRow));
+      program->levelBytes = function.frameStart + function.frameBytes;
     }
   program->constants.grow(alignUp(constantBytes.size() + 64, 64));
   std::ranges::copy(constantBytes, program->constants.data());

@@ -115,8 +115,6 @@ Slot FunctionDecoder::specialRegister(const ptx::Operand &operand, Type type) {
       {"dynamic_smem_size", DynamicSharedSize, 4},
       {"total_smem_size", TotalSharedSize, 4},
       {"aggr_smem_size", TotalSharedSize, 4},
-      {"reserved_smem_offset_begin", Zero, 4},
-      {"reserved_smem_offset_end", Zero, 4},
       // Without cluster launches every block is a cluster of its own.
       {"clusterid", CtaidX, 4},
       {"nclusterid", NctaidX, 4},
@@ -133,6 +131,13 @@ Slot FunctionDecoder::specialRegister(const ptx::Operand &operand, Type type) {
   for (const Row &each : rows)
     if (each.name == name)
       return sized(specialSlot(each.row + component), each.bytes);
+  if (name.starts_with("reserved_smem_offset_")) {
+    std::optional<SymbolInfo> reserved = symbol(reservedSharedName);
+    std::uint64_t begin = sharedOffset(reserved->value);
+    bool isEnd = name.ends_with("end");
+    return name.ends_with("cap") ? constant(reservedSharedBytes, bytes)
+                                 : constant(begin + (isEnd ? reservedSharedBytes : 0), bytes);
+  }
   if (name == "cluster_ctaid" || name.starts_with("envreg") || name.starts_with("pm"))
     return constant(0, bytes);
   if (name == "cluster_nctaid")

@@ -42,7 +42,8 @@ public:
     countReaders();
     for (const HeaderDirective &directive : function.directives)
       if (ref(directive.name).contains("cluster"))
-        find(Reason::Cluster, directive.text);
+        find(directive.name == "blocksareclusters" ? Reason::ClusterGrid : Reason::Cluster,
+             directive.text);
     for (current = 0; current != function.body.size(); ++current) {
       const Statement &statement = function.body[current];
       if (statement.kind != StatementKind::Instruction)
@@ -94,7 +95,7 @@ private:
           seeSpecialRegister(each);
         else if (each.kind == OperandKind::Symbol)
           facts.symbols.push_back(each.symbol);
-        else if (each.kind == OperandKind::Opaque && ref(each.text).contains("ctaid"))
+        else if (each.kind == OperandKind::Opaque && namesGridRegister(ref(each.text)))
           find(Reason::GridRegisterForm, each.text);
       });
     }
@@ -104,7 +105,13 @@ private:
 
   static bool isGridRegister(const Operand &operand) {
     std::string_view name = specialRegisterName(operand);
-    return name == "ctaid" || name == "nctaid";
+    return name == "ctaid" || name == "nctaid" || isClusterIndex(name);
+  }
+  static bool isClusterIndex(std::string_view name) {
+    return name == "clusterid" || name == "nclusterid";
+  }
+  static bool namesGridRegister(llvm::StringRef text) {
+    return text.contains("ctaid") || text.contains("clusterid");
   }
 
   void seeScalarGridRegister(const Instruction &instruction, const Operand &operand,
@@ -113,6 +120,9 @@ private:
                          : operand.component == "y" ? 1
                          : operand.component == "z" ? 2
                                                     : 3;
+    bool isCluster = isClusterIndex(specialRegisterName(operand));
+    if (isCluster)
+      find(Reason::Cluster, operand.text, std::string(operand.text));
     bool isSource = position > 0 || resultKindOf(instruction) == ResultKind::None;
     // The last type of an instruction is that of its sources; cvt and set name the result's first.
     bool isWord = !instruction.modifiers.empty() && isWord32(instruction.modifiers.back());
@@ -120,8 +130,9 @@ private:
         !isKnownOpcode(instruction.opcode) || instruction.opcode == "call")
       find(Reason::GridRegisterForm, operand.text, std::string(operand.text));
     else
-      facts.gridUses.push_back(
-          {current, &operand, specialRegisterName(operand) == "nctaid", dimension});
+      facts.gridUses.push_back({current, &operand, specialRegisterName(operand).starts_with('n'),
+                                isCluster, dimension,
+                                isCluster ? requiredCluster(function)[dimension] : 0});
   }
 
   void seeSpecialRegister(const Operand &operand) {
@@ -264,6 +275,15 @@ private:
 };
 
 } // namespace
+
+std::array<std::uint32_t, 3> requiredCluster(const Function &function) {
+  std::array<std::uint32_t, 3> extents = {0, 0, 0};
+  if (const HeaderDirective *directive = function.directive("reqnctapercluster"))
+    for (std::size_t i = 0; i != extents.size(); ++i)
+      extents[i] =
+          i < directive->values.size() ? static_cast<std::uint32_t>(directive->values[i]) : 1;
+  return extents;
+}
 
 bool isPollingAid(const Instruction &instruction) {
   if (instruction.opcode == "nanosleep")

@@ -15,8 +15,11 @@
 namespace tally::ptx {
 namespace {
 
-constexpr std::uint32_t tallyParameterBytes = 96, tallySharedBytes = 16;
+constexpr std::uint32_t tallyParameterBytes = 96;
 constexpr std::uint32_t staticSharedLimit = 48 * 1024;
+/// The strictest alignment that a tensor operation asks of shared memory: the repeat of the
+/// 128-byte swizzle, 8 rows of 128 bytes (PTX ISA, "Shared memory matrix layout", tensor copies).
+constexpr std::uint32_t tensorAlignment = 1024;
 
 llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
 
@@ -72,6 +75,8 @@ public:
     llvm::stable_sort(result.findings, [](const Finding &a, const Finding &b) {
       return a.reason != b.reason ? a.reason < b.reason : a.place.data() < b.place.data();
     });
+    result.usesClusters = llvm::any_of(
+        result.findings, [](const Finding &each) { return each.reason == Reason::Cluster; });
     result.bitwiseStable = !orderDependent && llvm::none_of(result.findings, [](const auto &each) {
       return each.reason == Reason::WaitsOnBlocks;
     });
@@ -125,7 +130,7 @@ private:
   }
 
   void checkShared() {
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0, leastAlignment = tensorAlignment, mostAlignment = 0;
     bool tensor = modules.of(function).usesTensorAsync;
     for (const Function *callee : callees)
       tensor |= modules.of(*callee).usesTensorAsync;
@@ -134,8 +139,8 @@ private:
         return;
       std::uint64_t alignment = std::max<std::uint64_t>(variable.alignment, 1);
       bytes = (bytes + alignment - 1) / alignment * alignment + variable.sizeInBytes;
-      if (tensor && variable.alignment < 1024)
-        find(Reason::SharedAlignment, variable.name, std::string(variable.name));
+      leastAlignment = std::min(leastAlignment, alignment);
+      mostAlignment = std::max(mostAlignment, alignment);
     };
     llvm::SetVector<const Function *> bodies = callees;
     bodies.insert(&function);
@@ -151,7 +156,13 @@ private:
     for (const Variable *variable : named)
       see(*variable);
     result.staticSharedBytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, ~0u));
-    if ((bytes + 15) / 16 * 16 + tallySharedBytes > staticSharedLimit)
+    if (tensor && leastAlignment < tensorAlignment)
+      result.tallySharedBytes = tensorAlignment;
+    // What stands before all others moves them by its size, or by a larger alignment of theirs.
+    std::uint64_t more = result.tallySharedBytes;
+    if (more == tensorAlignment)
+      more = std::max(more, mostAlignment);
+    if ((bytes + 15) / 16 * 16 + more > staticSharedLimit)
       find(Reason::SharedMemoryLimit, function.name);
   }
 

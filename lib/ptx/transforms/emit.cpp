@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace tally::ptx::emit {
 namespace {
 
@@ -27,6 +29,8 @@ std::string declarations(bool shared) {
                      "\t.reg .b32 %tally_r<6>, %tally_id, %tally_flag;\n"
                      "\t.reg .b32 %tally_ctaid_x, %tally_ctaid_y, %tally_ctaid_z;\n"
                      "\t.reg .b32 %tally_nctaid_x, %tally_nctaid_y, %tally_nctaid_z;\n"
+                     "\t.reg .b32 %tally_clusterid_x, %tally_clusterid_y, %tally_clusterid_z;\n"
+                     "\t.reg .b32 %tally_nclusterid_x, %tally_nclusterid_y, %tally_nclusterid_z;\n"
                      "\t.reg .b32 %tally_offset_x, %tally_offset_y, %tally_offset_z;\n"
                      "\t.reg .b64 %tally_d<6>;\n\t";
   if (shared)
@@ -83,23 +87,37 @@ std::string divide(std::string_view quotient, std::string_view number, std::size
                      divisor + offsetof(tally_divisor, shift), quotient);
 }
 
-/// remainder = number - quotient * extent, into word `word` of $tally_block.
-std::string storeRemainder(std::string_view number, std::string_view quotient, unsigned dimension) {
+/// %tally_r0 += the block's position in its cluster.
+std::string addClusterPosition(unsigned dimension) {
+  return fmt::format("mov.u32 %tally_r3, %cluster_ctaid.{};\n"
+                     "\tadd.u32 %tally_r0, %tally_r0, %tally_r3;\n\t",
+                     axis(dimension));
+}
+
+std::string storeToBlock(unsigned dimension, bool inCluster) {
+  return (inCluster ? addClusterPosition(dimension) : "") +
+         fmt::format("st.shared.u32 [$tally_block+{}], %tally_r0;\n\t", 4 + 4 * dimension);
+}
+
+/// remainder = number - quotient * extent, into $tally_block.
+std::string storeRemainder(std::string_view number, std::string_view quotient, unsigned dimension,
+                           bool inCluster) {
   return fmt::format("ld.param.u32 %tally_r0, [$tally_launch+{}];\n"
                      "\tmul.lo.u32 %tally_r0, {}, %tally_r0;\n"
-                     "\tsub.u32 %tally_r0, {}, %tally_r0;\n"
-                     "\tst.shared.u32 [$tally_block+{}], %tally_r0;\n\t",
-                     TALLY_PARAMETER(grid) + 4 * dimension, quotient, number, 4 + 4 * dimension);
+                     "\tsub.u32 %tally_r0, {}, %tally_r0;\n\t",
+                     TALLY_PARAMETER(grid) + 4 * dimension, quotient, number) +
+         storeToBlock(dimension, inCluster);
 }
 
 } // namespace
 
-std::string decodeToShared() {
+std::string decodeToShared(bool inCluster) {
   return divide("%tally_r1", "%tally_id", TALLY_PARAMETER(by_grid_x)) +
-         storeRemainder("%tally_id", "%tally_r1", 0) +
+         storeRemainder("%tally_id", "%tally_r1", 0, inCluster) +
          divide("%tally_r2", "%tally_r1", TALLY_PARAMETER(by_grid_y)) +
-         storeRemainder("%tally_r1", "%tally_r2", 1) +
-         "st.shared.u32 [$tally_block+12], %tally_r2;\n\t";
+         storeRemainder("%tally_r1", "%tally_r2", 1, inCluster) +
+         (inCluster ? "mov.u32 %tally_r0, %tally_r2;\n\t" + storeToBlock(2, true)
+                    : std::string("st.shared.u32 [$tally_block+12], %tally_r2;\n\t"));
 }
 
 std::string agreeOrLeave() {
@@ -109,14 +127,33 @@ std::string agreeOrLeave() {
          "\t@%tally_leave ret;\n\t";
 }
 
+namespace {
+
+/// Divides what is counted in blocks by the cluster's extent. The grid is a whole number of
+/// clusters in each dimension, so both quotients are exact.
+std::string inClusters(const GridUse &use, const std::string &into, const std::string &blocks) {
+  std::string extent = use.clusterExtent != 0
+                           ? std::to_string(use.clusterExtent)
+                           : fmt::format("%cluster_nctaid.{}", axis(use.dimension));
+  return fmt::format("mov.u32 {0}, {2};\n\tdiv.u32 {0}, {1}, {0};\n\t", into, blocks, extent);
+}
+
+} // namespace
+
 void replaceGridUses(FunctionEditor &editor, const FunctionFacts &facts,
                      llvm::function_ref<std::string(unsigned, const std::string &)> loadIndex) {
   for (const GridUse &use : facts.gridUses) {
-    std::string into =
-        fmt::format("%tally_{}_{}", use.isExtent ? "nctaid" : "ctaid", axis(use.dimension));
+    auto name = [&](const char *counted) {
+      return fmt::format("%tally_{}{}_{}", use.isExtent ? "n" : "", counted, axis(use.dimension));
+    };
+    std::string into = name("ctaid");
     std::string load = use.isExtent ? fmt::format("ld.param.u32 {}, [$tally_launch+{}];\n\t", into,
                                                   TALLY_PARAMETER(grid) + 4 * use.dimension)
                                     : loadIndex(use.dimension, into);
+    if (use.isCluster) {
+      std::string blocks = std::exchange(into, name("clusterid"));
+      load += inClusters(use, into, blocks);
+    }
     editor.insertBefore(use.statement, load);
     editor.replace(use.operand->text, into);
   }

@@ -29,14 +29,17 @@ std::string poll(const Module &module);
 /// Appends the 32-bit `id` to list_out.
 std::string appendToList(std::string_view id);
 
-/// Divides the linear id in `%tally_id` by the user's extents and stores x, y, z in $tally_block.
-std::string decodeToShared();
+/// Divides the linear id in `%tally_id` by the user's extents and stores x, y, z in $tally_block;
+/// `inCluster` adds the block's position in its cluster, where the id is the cluster's first
+/// block's.
+std::string decodeToShared(bool inCluster = false);
 
 /// Meets at barrier 0, then leaves if the first word of $tally_block says so.
 std::string agreeOrLeave();
 
 /// Replaces each read of a grid register: %nctaid by the user's extent, %ctaid by what
-/// `loadIndex(dimension, register)` loads into that register.
+/// `loadIndex(dimension, register)` loads into that register; %clusterid and %nclusterid by those
+/// divided by the cluster's extent.
 void replaceGridUses(FunctionEditor &editor, const FunctionFacts &facts,
                      llvm::function_ref<std::string(unsigned, const std::string &)> loadIndex);
 

@@ -22,7 +22,7 @@ std::optional<std::string> strayGridRegister(const Function &function) {
       forEachOperand(operand, [&](const Operand &each) {
         std::string_view name = specialRegisterName(each);
         if (each.kind == OperandKind::SpecialRegister && !isTallys &&
-            (name == "ctaid" || name == "nctaid"))
+            (name == "ctaid" || name == "nctaid" || name == "clusterid" || name == "nclusterid"))
           stray = std::string(statement.text);
       });
     if (stray)

@@ -5,17 +5,21 @@
 #include "tally/ptx/analysis/reasons.h"
 #include "tally/ptx/ir/module.h"
 
+#include <array>
 #include <optional>
 #include <vector>
 
 namespace tally::ptx {
 
-/// A read of %ctaid or %nctaid as a scalar 32-bit source operand.
+/// A read of %ctaid, %nctaid, %clusterid or %nclusterid as a scalar 32-bit source operand.
 struct GridUse {
   std::uint32_t statement = 0;      ///< index in the function's body
   const Operand *operand = nullptr; ///< what to replace
-  bool isExtent = false;            ///< %nctaid, not %ctaid
+  bool isExtent = false;            ///< %nctaid or %nclusterid
+  bool isCluster = false;           ///< counted in clusters: %clusterid or %nclusterid
   unsigned dimension = 0;           ///< 0 x, 1 y, 2 z
+  /// Of a cluster use: the cluster's extent by .reqnctapercluster, or 0 where only the launch says
+  std::uint32_t clusterExtent = 0;
 };
 
 /// A direct call.
@@ -43,6 +47,9 @@ struct FunctionFacts {
 };
 
 FunctionFacts collectFacts(const Module &module, const Function &function);
+
+/// The extents that .reqnctapercluster demands; zeros without it.
+std::array<std::uint32_t, 3> requiredCluster(const Function &function);
 
 /// Whether `instruction` may see what another thread block writes while it runs: a volatile,
 /// relaxed, acquire, mmio, .cv or .cg load or an atomic with a result, unless its space is shared,

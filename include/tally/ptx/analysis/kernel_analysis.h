@@ -41,6 +41,10 @@ struct KernelAnalysis {
   bool bitwiseStable = false;
   /// persistent: loop only where %ntid.x is a multiple of 32 (barriers.h).
   bool needsWholeWarpRows = false;
+  bool usesClusters = false; ///< the kernel or a callee names a cluster feature
+  /// guard: bytes and alignment of tally's shared variable: 16, or 1,024 where tensor operations
+  /// rely on where the user's variables lie (docs/transforms.md, guard).
+  std::uint32_t tallySharedBytes = 16;
   bool copiesAsync = false;            ///< cp.async in the entry or a callee
   std::uint32_t staticSharedBytes = 0; ///< of the entry and what it and its callees name
 
