@@ -28,18 +28,6 @@ struct Cost {
   std::vector<std::pair<std::string, EntryCost>> entries; ///< of the variant, by name
 };
 
-/// Threads of a block as the kernel declares them, or 256.
-std::uint32_t threadsOf(const ptx::Function &function) {
-  for (const char *name : {"reqntid", "maxntid"})
-    if (const ptx::HeaderDirective *directive = function.directive(name)) {
-      std::uint64_t product = 1;
-      for (std::uint64_t extent : directive->values)
-        product *= std::clamp<std::uint64_t>(extent, 1, 1024);
-      return static_cast<std::uint32_t>(std::min<std::uint64_t>(product, 1024));
-    }
-  return 256;
-}
-
 std::optional<Cost> costOf(const ptx::RewrittenKernel &kernel, Kind kind, std::uint32_t arch,
                            const Assembled &assembled) {
   auto user = assembled.entries.find(kernel.layout.name);

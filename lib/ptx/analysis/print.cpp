@@ -187,8 +187,7 @@ std::string printSharedMemory(ModuleFacts &modules, const Function &entry) {
   KernelAnalysis analysis = analyzeKernel(modules, entry, everyKind);
   return fmt::format("{} bytes of static shared memory\n", analysis.staticSharedBytes) +
          printFindings(modules, entry, "nothing in the way of tally's own", [](Reason reason) {
-           return reason == Reason::SharedMemoryLimit || reason == Reason::SharedSize ||
-                  reason == Reason::SharedAlignment;
+           return reason == Reason::SharedMemoryLimit || reason == Reason::SharedSize;
          });
 }
 

@@ -1,10 +1,13 @@
 #include "tally/ptx/transforms/rewriter.h"
 
 #include "tally/ptx/analysis/kernel_analysis.h"
+#include "tally/ptx/syntax/parser.h"
 #include "tally/ptx/syntax/printer.h"
 #include "tally/ptx/transforms/pass.h"
 
 #include <fmt/format.h>
+
+#include <cassert>
 
 namespace tally::ptx {
 namespace {
@@ -40,7 +43,29 @@ bundle::Kernel layoutOf(const Function &function, const KernelAnalysis &analysis
   return kernel;
 }
 
-RewrittenKernel rewriteKernel(ModuleFacts &facts, const Function &function, KindSet kinds) {
+/// Writes the entries in the coding that the options ask for, and the alternatives.
+void write(Variant &variant, const Pass &pass, PassInput input, const RewriteOptions &options) {
+  std::vector<Coding> codings;
+  if (options.withAlternatives || !options.coding.empty())
+    codings = pass.codings(input);
+  std::size_t first = 0;
+  for (std::size_t i = 0; i != codings.size(); ++i)
+    if (codings[i].name == options.coding)
+      first = i;
+  if (!codings.empty())
+    input.coding = codings[first].name;
+  variant.entries = pass.run(input);
+  variant.codings.assign(variant.entries.size(), std::string(input.coding));
+  if (options.withAlternatives)
+    for (std::size_t i = 0; i != codings.size(); ++i)
+      if (i != first) {
+        input.coding = codings[i].name;
+        variant.alternatives.push_back({codings[i], pass.run(input)});
+      }
+}
+
+RewrittenKernel rewriteKernel(ModuleFacts &facts, const Function &function, KindSet kinds,
+                              const RewriteOptions &options) {
   const Module &module = facts.moduleOf();
   KernelAnalysis analysis = analyzeKernel(facts, function, kinds);
   RewrittenKernel result;
@@ -58,7 +83,7 @@ RewrittenKernel rewriteKernel(ModuleFacts &facts, const Function &function, Kind
       variant.verdict = refused(pass.kind, *finding, module);
     } else {
       variant.verdict = {pass.kind, Status::Emitted, {}, {}, 0};
-      variant.entries = pass.create()->run({module, function, analysis});
+      write(variant, *pass.create(), {module, function, analysis}, options);
     }
     result.variants.push_back(std::move(variant));
   }
@@ -75,7 +100,8 @@ std::vector<RewrittenKernel> rewrite(const Module &module, const RewriteOptions 
     if (!function || !function->isEntry || !function->hasBody)
       continue;
     bool selected = !options.selects || options.selects(function->name);
-    kernels.push_back(rewriteKernel(facts, *function, selected ? options.kinds : KindSet{0}));
+    kernels.push_back(
+        rewriteKernel(facts, *function, selected ? options.kinds : KindSet{0}, options));
     kernels.back().selected = selected;
   }
   return kernels;
@@ -91,28 +117,69 @@ bundle::Kernel describe(const RewrittenKernel &kernel) {
   return result;
 }
 
-std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels) {
+namespace {
+
+using Sink = std::function<void(std::string_view)>;
+
+void writeWith(const Module &module, const std::vector<const Variant *> &variants,
+               bool usersKernels, const Sink &sink) {
+  if (usersKernels)
+    print(module, sink);
+  else
+    for (const Item &item : module.items())
+      if (!item.function || !item.function->isEntry || !item.function->hasBody) {
+        sink(item.leading);
+        sink(item.text);
+      }
+  bool endsLine = usersKernels && module.source().ends_with('\n');
+  for (const Variant *variant : variants)
+    for (const std::string &entry : variant->entries) {
+      sink(endsLine ? "\n" : "\n\n");
+      sink(entry);
+      sink("\n");
+      endsLine = true;
+    }
+}
+
+std::vector<const Variant *> emitted(const std::vector<RewrittenKernel> &kernels) {
+  std::vector<const Variant *> variants;
+  for (const RewrittenKernel &kernel : kernels)
+    for (const Variant &variant : kernel.variants)
+      if (!variant.entries.empty())
+        variants.push_back(&variant);
+  return variants;
+}
+
+} // namespace
+
+std::string textWith(const Module &module, const std::vector<const Variant *> &variants,
+                     bool usersKernels) {
   std::size_t size = 0;
-  auto count = [&](std::string_view piece) { size += piece.size(); };
-  writeWithVariants(module, kernels, count);
+  writeWith(module, variants, usersKernels, [&](std::string_view piece) { size += piece.size(); });
   std::string text;
   text.reserve(size);
-  writeWithVariants(module, kernels, [&](std::string_view piece) { text += piece; });
+  writeWith(module, variants, usersKernels, [&](std::string_view piece) { text += piece; });
   return text;
 }
 
+std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels) {
+  return textWith(module, emitted(kernels));
+}
+
 void writeWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels,
-                       const std::function<void(std::string_view)> &sink) {
-  print(module, sink);
-  bool endsLine = module.source().ends_with('\n');
-  for (const RewrittenKernel &kernel : kernels)
-    for (const Variant &variant : kernel.variants)
-      for (const std::string &entry : variant.entries) {
-        sink(endsLine ? "\n" : "\n\n");
-        sink(entry);
-        sink("\n");
-        endsLine = true;
-      }
+                       const Sink &sink) {
+  writeWith(module, emitted(kernels), true, sink);
+}
+
+std::string withRegisterCap(const std::string &entry, std::uint32_t registers) {
+  constexpr std::string_view prelude = ".version 9.0\n.target sm_90\n.address_size 64\n";
+  auto parsed = parse(std::string(prelude) + entry);
+  assert(std::holds_alternative<Module>(parsed) && "an entry that tally wrote parses");
+  const Module &module = std::get<Module>(parsed);
+  std::string_view header = module.items().back().function->header;
+  std::size_t end = static_cast<std::size_t>(header.data() - module.source().data()) +
+                    header.size() - prelude.size();
+  return std::string(entry).insert(end, fmt::format("\n.maxnreg {}\n", registers));
 }
 
 } // namespace tally::ptx

@@ -5,6 +5,7 @@
 #include "tally/bundle/bundle.h"
 #include "tally/ptx/analysis/reasons.h"
 #include "tally/ptx/ir/module.h"
+#include "tally/ptx/transforms/pass.h"
 
 #include <functional>
 #include <string>
@@ -13,10 +14,18 @@
 
 namespace tally::ptx {
 
+/// A variant's entries in another coding.
+struct Alternative {
+  Coding coding;
+  std::vector<std::string> entries;
+};
+
 /// One kind of one kernel.
 struct Variant {
   Verdict verdict;
   std::vector<std::string> entries; ///< whole `.entry` texts; empty unless emitted
+  std::vector<std::string> codings; ///< of each entry; empty where it was not asked for
+  std::vector<Alternative> alternatives; ///< see RewriteOptions::withAlternatives
 };
 
 /// What became of one kernel.
@@ -31,6 +40,10 @@ struct RewriteOptions {
   KindSet kinds = everyKind;
   /// Which kernels; all when empty. The others get no variants.
   std::function<bool(std::string_view)> selects;
+  /// Also writes the variants in their other codings, for somebody who can tell which is cheaper.
+  bool withAlternatives = false;
+  /// The coding to write where a kernel's variant has it; the default one where it has not.
+  std::string coding;
 };
 
 /// Analyses and rewrites the module's entries that have bodies, in source order. `module` must
@@ -44,7 +57,15 @@ bundle::Kernel describe(const RewrittenKernel &kernel);
 /// The module's own text, byte for byte, and after it the entries of all emitted variants.
 std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels);
 
-/// The same, handed to `sink` in pieces: nothing holds the whole text.
+/// The module's own text and after it the entries of `variants`. Without `usersKernels`, entries
+/// with bodies are left out of the former: what is left declares all that the variants name.
+std::string textWith(const Module &module, const std::vector<const Variant *> &variants,
+                     bool usersKernels = true);
+
+/// `entry`, the text of an `.entry` without such a directive, with `.maxnreg registers`.
+std::string withRegisterCap(const std::string &entry, std::uint32_t registers);
+
+/// The same as textWithVariants(), handed to `sink` in pieces: nothing holds the whole text.
 void writeWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels,
                        const std::function<void(std::string_view)> &sink);
 
