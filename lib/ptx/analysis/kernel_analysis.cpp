@@ -43,6 +43,11 @@ Reason reasonOfMissingBody(std::string_view name) {
                                                                    : Reason::UnknownCallee;
 }
 
+/// Whether a kernel is refused for tally's shared variable alone.
+bool isOfSharedMemory(Reason reason) {
+  return reason == Reason::SharedSize || reason == Reason::SharedMemoryLimit;
+}
+
 /// PTX ISA 9.0, 5.1.6: 4,352 bytes, and 32,764 from sm_70 and PTX 8.1 on.
 std::uint32_t parameterLimit(const Module &module) {
   bool large =
@@ -77,6 +82,11 @@ public:
     });
     result.usesClusters = llvm::any_of(
         result.findings, [](const Finding &each) { return each.reason == Reason::Cluster; });
+    result.mayAvoidShared = !result.usesClusters;
+    result.mustAvoidShared =
+        result.mayAvoidShared && llvm::any_of(result.findings, [](const Finding &each) {
+          return isOfSharedMemory(each.reason);
+        });
     result.bitwiseStable = !orderDependent && llvm::none_of(result.findings, [](const auto &each) {
       return each.reason == Reason::WaitsOnBlocks;
     });
@@ -283,7 +293,8 @@ const FunctionFacts &ModuleFacts::of(const Function &function) {
 
 const Finding *KernelAnalysis::refusal(Kind kind) const {
   for (const Finding &finding : findings)
-    if (factsOf(finding.reason).kinds & setOf(kind))
+    if (factsOf(finding.reason).kinds & setOf(kind) &&
+        !(kind == Kind::Guard && mustAvoidShared && isOfSharedMemory(finding.reason)))
       return &finding;
   return nullptr;
 }

@@ -29,6 +29,15 @@ std::string poll(const Module &module);
 /// Appends the 32-bit `id` to list_out.
 std::string appendToList(std::string_view id);
 
+/// %tally_id = the block's linear id in the grid that was launched.
+std::string physicalLinearId();
+
+/// %tally_id = list_in[`index`], a physical index.
+std::string idFromList(std::string_view index);
+
+/// `into` = the virtual %ctaid of the linear id in %tally_id.
+std::string decode(unsigned dimension, const std::string &into);
+
 /// Divides the linear id in `%tally_id` by the user's extents and stores x, y, z in $tally_block;
 /// `inCluster` adds the block's position in its cluster, where the id is the cluster's first
 /// block's.

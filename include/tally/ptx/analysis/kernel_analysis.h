@@ -45,6 +45,9 @@ struct KernelAnalysis {
   /// guard: bytes and alignment of tally's shared variable: 16, or 1,024 where tensor operations
   /// rely on where the user's variables lie (docs/transforms.md, guard).
   std::uint32_t tallySharedBytes = 16;
+  /// guard: can do without tally's shared variable (no clusters: they agree through it); must, as
+  /// the kernel reads the size of its shared memory or leaves no room.
+  bool mayAvoidShared = false, mustAvoidShared = false;
   bool copiesAsync = false;            ///< cp.async in the entry or a callee
   std::uint32_t staticSharedBytes = 0; ///< of the entry and what it and its callees name
 
