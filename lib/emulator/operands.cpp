@@ -121,12 +121,15 @@ Slot FunctionDecoder::specialRegister(const ptx::Operand &operand, Type type) {
       {"cluster_ctarank", Zero, 4},
       {"cluster_nctarank", One, 4},
   };
-  std::uint32_t component = operand.component == "y" ? 1 : operand.component == "z" ? 2 : 0;
+  auto isComponent = [&](std::string_view one, std::string_view other) {
+    return operand.component == one || operand.component == other;
+  };
+  std::uint32_t component = isComponent("y", "g") ? 1 : isComponent("z", "b") ? 2 : 0;
   std::uint32_t bytes = registerSizeOf(type);
   auto sized = [&](Slot slot, std::uint32_t rowBytes) {
     return rowBytes == bytes ? slot : converted(slot, rowBytes, bytes, false);
   };
-  if (operand.component == "w")
+  if (isComponent("w", "a"))
     return constant(0, bytes);
   for (const Row &each : rows)
     if (each.name == name)

@@ -115,6 +115,7 @@ Result<std::set<Job *>> runAll(std::vector<std::unique_ptr<Assembly>> &assemblie
       unit.variant->verdict = {unit.variant->verdict.kind, Status::Failed, "ptxas", message,
                                assembly->job.module.lineOf(unit.kernel->function->name)};
       unit.variant->entries.clear();
+      unit.variant->clones.clear();
     }
     if (assembly->result)
       assembly->job.assembled[assembly->arch] = std::move(*assembly->result);

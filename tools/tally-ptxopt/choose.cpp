@@ -100,12 +100,10 @@ private:
         continue;
       std::string name = fmt::format("{}_{}", place.name, candidates.size());
       const std::string &coding = place.variant->codings[place.index];
-      candidates.push_back({&place, fmt::format("{}{}maxnreg {}", coding, coding.empty() ? "" : ", ",
-                                                cap),
-                            name,
-                            ptx::withRegisterCap(renamed(place.variant->entries[place.index],
-                                                         place.name, name),
-                                                 cap)});
+      candidates.push_back(
+          {&place, fmt::format("{}{}maxnreg {}", coding, coding.empty() ? "" : ", ", cap), name,
+           ptx::withRegisterCap(renamed(place.variant->entries[place.index], place.name, name),
+                                cap)});
     }
     return candidates;
   }
@@ -130,6 +128,7 @@ private:
     std::vector<const ptx::Variant *> pointers;
     for (std::size_t i = 0; i != candidates.size(); ++i) {
       variants[i].entries = {candidates[i].text};
+      variants[i].clones = candidates[i].place->variant->clones;
       pointers.push_back(&variants[i]);
     }
     auto assembled = assembler.assemble(ptx::textWith(job.module, pointers, false));
@@ -158,8 +157,8 @@ private:
 
   void take(Candidate &candidate, const EntryUsage &usage) {
     Place &place = *candidate.place;
-    place.variant->entries[place.index] = renamed(std::move(candidate.text), candidate.name,
-                                                  place.name);
+    place.variant->entries[place.index] =
+        renamed(std::move(candidate.text), candidate.name, place.name);
     place.variant->codings[place.index] = std::move(candidate.coding);
     place.best = usage;
     changed = true;

@@ -27,6 +27,10 @@ public:
   Result<std::uint64_t> beginRound();
   /// A physical launch is about to start.
   void beginLaunch() { pollsOfLaunch = 0; }
+  /// It has left; whether any block ran in it. After several in a row in which none did, requests
+  /// that come at every poll or at random stop until one does: where each thread polls, a block is
+  /// not let pass by letting the first poll pass.
+  void endLaunch(bool ranABlock) { launchesInVain = ranABlock ? 0 : launchesInVain + 1; }
   /// A poll is about to read the control word.
   void poll(std::uint64_t index);
 
@@ -52,6 +56,7 @@ private:
   Random random;
   std::uint64_t oneIn = 2; ///< Random: polls between changes, on average
   std::uint64_t rounds = 0, pollsOfLaunch = 0, pollCount = 0;
+  std::uint64_t launchesInVain = 0;
   std::optional<std::uint64_t> withheld; ///< LateWrite: the word that has not landed
   bool withhold = false, raised = false;
   std::optional<Error> writeFailure;

@@ -164,6 +164,7 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
   if (!progress.launch.plausible(state))
     return Error{fmt::format("{} left an impossible state: next_block {}, yielded {}", entry,
                              state.next_block, state.yielded)};
+  requests.endLaunch(kind != Kind::Guard || state.yielded < physical.shape.grid.count());
   progress.written = 1 - progress.written;
   if (progress.launch.absorb(state))
     ++yields;

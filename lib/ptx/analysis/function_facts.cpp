@@ -11,7 +11,25 @@ namespace {
 
 llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
 
-bool isWord32(std::string_view type) { return type == "u32" || type == "s32" || type == "b32"; }
+/// Bits of an integer type, or 0.
+unsigned integerBits(std::string_view type) {
+  return llvm::StringSwitch<unsigned>(ref(type))
+      .Cases({"u8", "s8", "b8"}, 8)
+      .Cases({"u16", "s16", "b16"}, 16)
+      .Cases({"u32", "s32", "b32"}, 32)
+      .Case("b64", 64)
+      .Default(0);
+}
+
+/// 0 to 3 for x to w or their other names; 4 for anything else.
+unsigned componentNumber(std::string_view component) {
+  return llvm::StringSwitch<unsigned>(ref(component))
+      .Cases({"x", "r"}, 0)
+      .Cases({"y", "g"}, 1)
+      .Cases({"z", "b"}, 2)
+      .Cases({"w", "a"}, 3)
+      .Default(4);
+}
 
 bool isPrivateSpace(const Instruction &instruction) {
   return llvm::any_of(instruction.modifiers, [](std::string_view each) {
@@ -46,6 +64,7 @@ public:
              directive.text);
     for (current = 0; current != function.body.size(); ++current) {
       const Statement &statement = function.body[current];
+      seeVariables(statement);
       if (statement.kind != StatementKind::Instruction)
         continue;
       const Instruction &instruction = statement.instruction;
@@ -83,17 +102,24 @@ private:
     }
   }
 
+  void seeVariables(const Statement &statement) {
+    for (const Variable &variable : statement.variables)
+      if (!facts.ownVariable &&
+          (variable.space == StateSpace::Global || variable.space == StateSpace::Const))
+        facts.ownVariable = &variable;
+  }
+
   void seeOperands(const Instruction &instruction) {
+    const Operand *callee = calleeOf(instruction);
     for (std::size_t i = 0; i != instruction.operands.size(); ++i) {
       const Operand &operand = instruction.operands[i];
-      if (operand.kind == OperandKind::SpecialRegister && isGridRegister(operand)) {
-        seeScalarGridRegister(instruction, operand, i);
-        continue;
-      }
+      bool isSource = i > 0 || resultKindOf(instruction) == ResultKind::None;
       forEachOperand(operand, [&](const Operand &each) {
-        if (each.kind == OperandKind::SpecialRegister)
+        if (each.kind == OperandKind::SpecialRegister && isGridRegister(each))
+          seeGridRegister(instruction, operand, each, isSource);
+        else if (each.kind == OperandKind::SpecialRegister)
           seeSpecialRegister(each);
-        else if (each.kind == OperandKind::Symbol)
+        else if (each.kind == OperandKind::Symbol && &each != callee)
           facts.symbols.push_back(each.symbol);
         else if (each.kind == OperandKind::Opaque && namesGridRegister(ref(each.text)))
           find(Reason::GridRegisterForm, each.text);
@@ -114,33 +140,50 @@ private:
     return text.contains("ctaid") || text.contains("clusterid");
   }
 
-  void seeScalarGridRegister(const Instruction &instruction, const Operand &operand,
-                             std::size_t position) {
-    unsigned dimension = operand.component == "x"   ? 0
-                         : operand.component == "y" ? 1
-                         : operand.component == "z" ? 2
-                                                    : 3;
-    bool isCluster = isClusterIndex(specialRegisterName(operand));
-    if (isCluster)
-      find(Reason::Cluster, operand.text, std::string(operand.text));
-    bool isSource = position > 0 || resultKindOf(instruction) == ResultKind::None;
-    // The last type of an instruction is that of its sources; cvt and set name the result's first.
-    bool isWord = !instruction.modifiers.empty() && isWord32(instruction.modifiers.back());
-    if (dimension == 3 || operand.negated || !isSource || !isWord ||
-        !isKnownOpcode(instruction.opcode) || instruction.opcode == "call")
-      find(Reason::GridRegisterForm, operand.text, std::string(operand.text));
+  /// `each` is `operand` or stands inside it. The last type of an instruction is that of its
+  /// sources; cvt and set name the result's first.
+  void seeGridRegister(const Instruction &instruction, const Operand &operand, const Operand &each,
+                       bool isSource) {
+    std::string_view name = specialRegisterName(each);
+    GridUse use{current, &each, name.starts_with('n'), isClusterIndex(name)};
+    if (use.isCluster) {
+      find(Reason::Cluster, each.text, std::string(each.text));
+      use.clusterExtents = requiredCluster(function);
+    }
+    use.dimension = componentNumber(each.component);
+    use.isVector = each.component.empty() && &each == &operand && instruction.opcode == "mov" &&
+                   instruction.has("v4");
+    unsigned bits = instruction.modifiers.empty() ? 0 : integerBits(instruction.modifiers.back());
+    bool fits = isKnownOpcode(instruction.opcode) && instruction.opcode != "call" && isSource &&
+                !each.negated && (use.isVector || use.dimension < 4);
+    if (&each == &operand)
+      // A wider register may stand for a narrow source of cvt, not of others.
+      fits &= bits == 32 || bits == 16 || (bits == 8 && instruction.opcode == "cvt");
     else
-      facts.gridUses.push_back({current, &operand, specialRegisterName(operand).starts_with('n'),
-                                isCluster, dimension,
-                                isCluster ? requiredCluster(function)[dimension] : 0});
+      fits &= isElement(operand, each) &&
+              (bits == 32 ||
+               (bits == 64 && instruction.opcode == "mov" && operand.children.size() == 2));
+    use.isHalf = bits == 16 && instruction.opcode != "cvt";
+    if (fits)
+      facts.gridUses.push_back(use);
+    else
+      find(Reason::GridRegisterForm, each.text, std::string(each.text));
+  }
+
+  /// Whether `each` is an element of a `{…}` that is `operand` or, of a texture's coordinates,
+  /// stands in it.
+  static bool isElement(const Operand &operand, const Operand &each) {
+    if (operand.kind != OperandKind::Vector && operand.kind != OperandKind::Address)
+      return false;
+    return llvm::any_of(operand.children, [&](const Operand &child) {
+      return (operand.kind == OperandKind::Vector && &child == &each) || isElement(child, each);
+    });
   }
 
   void seeSpecialRegister(const Operand &operand) {
     llvm::StringRef name = ref(specialRegisterName(operand));
     std::string text(operand.text);
-    if (isGridRegister(operand))
-      find(Reason::GridRegisterForm, operand.text, text);
-    else if (name.contains("cluster"))
+    if (name.contains("cluster"))
       find(Reason::Cluster, operand.text, text);
     else if (name == "gridid")
       find(Reason::GridId, operand.text);
@@ -178,22 +221,25 @@ private:
     return mask.kind == OperandKind::Register && !assignedOtherwise[mask.reg];
   }
 
-  void seeCall(const Instruction &instruction) {
-    for (const Operand &operand : instruction.operands) {
-      if (operand.kind == OperandKind::List)
-        continue;
-      const Function *callee =
-          operand.kind == OperandKind::Symbol ? module.function(operand.symbol) : nullptr;
-      if (callee || (operand.kind == OperandKind::Symbol && isSystemCall(operand.symbol)))
-        facts.calls.push_back({current, operand.symbol});
-      else
-        find(Reason::IndirectCall, here(), std::string(operand.text));
-      return;
-    }
-    find(Reason::IndirectCall, here());
+  /// `call (results), callee, (arguments), prototype`: all but the callee optional.
+  static const Operand *calleeOf(const Instruction &instruction) {
+    if (instruction.opcode != "call")
+      return nullptr;
+    for (const Operand &operand : instruction.operands)
+      if (operand.kind != OperandKind::List)
+        return &operand;
+    return nullptr;
   }
 
-  static bool isSystemCall(std::string_view name) { return name == "vprintf"; }
+  void seeCall(const Instruction &instruction) {
+    const Operand *callee = calleeOf(instruction);
+    if (callee && callee->kind == OperandKind::Symbol)
+      facts.calls.push_back({current, callee->symbol, nullptr});
+    else if (callee && callee->kind == OperandKind::Register)
+      facts.calls.push_back({current, {}, callee});
+    else
+      find(Reason::IndirectCall, here());
+  }
 
   void seeAsync(const Instruction &instruction) {
     llvm::StringRef opcode = ref(instruction.opcode);

@@ -16,24 +16,14 @@ namespace tally::ptx {
 namespace {
 
 constexpr std::uint32_t tallyParameterBytes = 96;
+/// $tally_block where clones read it: it holds the grid's extents too.
+constexpr std::uint32_t tallySharedBytesWithClones = 32;
 constexpr std::uint32_t staticSharedLimit = 48 * 1024;
 /// The strictest alignment that a tensor operation asks of shared memory: the repeat of the
 /// 128-byte swizzle, 8 rows of 128 bytes (PTX ISA, "Shared memory matrix layout", tensor copies).
 constexpr std::uint32_t tensorAlignment = 1024;
 
 llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
-
-/// Functions that the driver or the toolchain supplies: they read no grid register, hold no block
-/// barrier and wait for no block.
-bool isHarmlessWithoutBody(std::string_view name) {
-  return llvm::StringSwitch<bool>(ref(name))
-      .Case("vprintf", true)
-      .Case("malloc", true)
-      .Case("free", true)
-      .Case("__assertfail", true)
-      .Case("__assert_fail", true)
-      .Default(false);
-}
 
 Reason reasonOfMissingBody(std::string_view name) {
   llvm::StringRef text = ref(name);
@@ -67,7 +57,7 @@ public:
     result.findings = facts.findings;
     result.copiesAsync = facts.copiesAsync;
     bool orderDependent = facts.orderDependent;
-    collectCallees(function);
+    collectCallees();
     for (const Function *callee : callees) {
       addCallee(*callee);
       orderDependent |= modules.of(*callee).orderDependent;
@@ -77,16 +67,19 @@ public:
     checkFlow(function, true);
     for (const Function *callee : callees)
       checkFlow(*callee, false);
+    narrowToKinds();
     llvm::stable_sort(result.findings, [](const Finding &a, const Finding &b) {
       return a.reason != b.reason ? a.reason < b.reason : a.place.data() < b.place.data();
     });
     result.usesClusters = llvm::any_of(
         result.findings, [](const Finding &each) { return each.reason == Reason::Cluster; });
-    result.mayAvoidShared = !result.usesClusters;
-    result.mustAvoidShared =
-        result.mayAvoidShared && llvm::any_of(result.findings, [](const Finding &each) {
-          return isOfSharedMemory(each.reason);
-        });
+    result.mayAvoidShared = !result.usesClusters && result.cloned.empty();
+    if (result.mayAvoidShared)
+      for (Finding &each : result.findings)
+        if (isOfSharedMemory(each.reason)) {
+          each.kinds &= static_cast<KindSet>(~onGuard);
+          result.mustAvoidShared = true;
+        }
     result.bitwiseStable = !orderDependent && llvm::none_of(result.findings, [](const auto &each) {
       return each.reason == Reason::WaitsOnBlocks;
     });
@@ -98,17 +91,44 @@ private:
     result.findings.push_back({reason, place, std::move(detail)});
   }
 
-  void collectCallees(const Function &from) {
-    for (const CallSite &call : modules.of(from).calls) {
-      const Function *callee = module.function(call.callee);
-      std::string_view place = from.body[call.statement].text;
-      if (callee && callee->hasBody) {
-        if (callees.insert(callee))
-          collectCallees(*callee);
-      } else if (!isHarmlessWithoutBody(call.callee)) {
-        find(reasonOfMissingBody(call.callee), place, std::string(call.callee));
-      }
+  void collectCallees() {
+    if (modules.of(function).calls.empty())
+      return;
+    const CallGraph &graph = modules.callGraph();
+    result.calls = &graph;
+    callees = graph.reachable(function);
+    checkCalls(function, graph);
+    for (const Function *callee : callees) {
+      checkCalls(*callee, graph);
+      if (graph.needsClone(*callee))
+        result.cloned.push_back(callee);
     }
+  }
+
+  void checkCalls(const Function &from, const CallGraph &graph) {
+    for (const CallSite &call : modules.of(from).calls) {
+      std::string_view place = from.body[call.statement].text;
+      const std::vector<const Function *> &targets = graph.targets(from, call);
+      if (call.pointer)
+        checkPointer(place, targets, graph);
+      else if (targets.empty() && !isHarmlessWithoutBody(call.callee))
+        find(reasonOfMissingBody(call.callee), place, std::string(call.callee));
+      for (const Function *target : targets)
+        if (!target->hasBody && !isHarmlessWithoutBody(target->name))
+          find(reasonOfMissingBody(target->name), place, std::string(target->name));
+    }
+  }
+
+  void checkPointer(std::string_view place, const std::vector<const Function *> &targets,
+                    const CallGraph &graph) {
+    if (auto foreign = graph.foreignName())
+      find(Reason::IndirectCall, place,
+           "the module is linked with another that defines " + std::string(*foreign));
+    else if (targets.empty())
+      find(Reason::IndirectCall, place, "the module takes no function's address");
+    for (const Function *target : targets)
+      if (graph.needsClone(*target))
+        find(Reason::IndirectCall, place, std::string(target->name));
   }
 
   void addCallee(const Function &callee) {
@@ -116,8 +136,6 @@ private:
     std::string name(callee.name);
     result.findings.insert(result.findings.end(), facts.findings.begin(), facts.findings.end());
     result.copiesAsync |= facts.copiesAsync;
-    if (!facts.gridUses.empty())
-      find(Reason::GridRegisterInCallee, facts.gridUses.front().operand->text, name);
     if (!facts.blockBarriers.empty())
       find(Reason::BarrierInCallee, callee.body[facts.blockBarriers.front()].text, name);
     if (!facts.warpSyncs.empty())
@@ -126,12 +144,32 @@ private:
       find(Reason::ExitInCallee, callee.body[*facts.exit].text, name);
   }
 
-  void checkLimits() {
-    llvm::StringRef text(function.header.data(), function.body.back().text.data() +
-                                                     function.body.back().text.size() -
-                                                     function.header.data());
+  /// What the variants copy: the entry, and the callees that they call clones of.
+  void checkCopied() {
+    checkCopied(function);
+    for (const Function *callee : result.cloned) {
+      checkCopied(*callee);
+      if (const Function *taken = module.function(cloneName(*callee)))
+        find(Reason::ReservedName, taken->name, std::string(taken->name));
+      if (callee->header.find(".attribute") != std::string_view::npos)
+        find(Reason::GridRegisterInCallee, callee->name, std::string(callee->name));
+    }
+    if (const Variable *taken = modules.variable("$tally_block"); taken && !result.cloned.empty())
+      find(Reason::ReservedName, taken->name, std::string(taken->name));
+  }
+
+  void checkCopied(const Function &copied) {
+    llvm::StringRef text(copied.header.data(), copied.body.back().text.data() +
+                                                   copied.body.back().text.size() -
+                                                   copied.header.data());
     if (std::string_view reserved = modules.reservedName(text); !reserved.empty())
       find(Reason::ReservedName, reserved);
+    if (const Variable *own = modules.of(copied).ownVariable)
+      find(Reason::VariableInBody, own->name, std::string(own->name));
+  }
+
+  void checkLimits() {
+    checkCopied();
     if (module.addressSize() != 64)
       find(Reason::AddressSize, function.name);
     if ((function.parameterBytes() + 7) / 8 * 8 + tallyParameterBytes > parameterLimit(module))
@@ -166,14 +204,28 @@ private:
     for (const Variable *variable : named)
       see(*variable);
     result.staticSharedBytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, ~0u));
-    if (tensor && leastAlignment < tensorAlignment)
+    bool misaligned = tensor && leastAlignment < tensorAlignment;
+    if (!result.cloned.empty()) {
+      result.tallySharedBytes = tallySharedBytesWithClones;
+      if (misaligned)
+        find(Reason::SharedAlignment, function.name);
+    } else if (misaligned) {
       result.tallySharedBytes = tensorAlignment;
+    }
     // What stands before all others moves them by its size, or by a larger alignment of theirs.
     std::uint64_t more = result.tallySharedBytes;
     if (more == tensorAlignment)
       more = std::max(more, mostAlignment);
     if ((bytes + 15) / 16 * 16 + more > staticSharedLimit)
       find(Reason::SharedMemoryLimit, function.name);
+  }
+
+  /// A slice adds shared memory only for clones.
+  void narrowToKinds() {
+    if (result.cloned.empty())
+      for (Finding &each : result.findings)
+        if (each.reason == Reason::SharedSize || each.reason == Reason::SharedMemoryLimit)
+          each.kinds = onGuard | onPersistent;
   }
 
   void checkFlow(const Function &body, bool isEntry) {
@@ -215,32 +267,25 @@ private:
   /// A call in a loop, or in a recursion, to a function that reads what other blocks write may be a
   /// wait: its result is not followed.
   void findWaitingCalls(const Cfg &cfg, const Function &body) {
-    for (const CallSite &call : modules.of(body).calls) {
-      const Function *callee = module.function(call.callee);
-      if (callee && callee->hasBody && readsOthers(*callee) &&
-          (isInLoop(cfg, call.statement) || reachableFrom(*callee).contains(&body)))
-        find(Reason::WaitsOnBlocks, body.body[call.statement].text, std::string(call.callee));
-    }
+    for (const CallSite &call : modules.of(body).calls)
+      for (const Function *callee : result.calls->targets(body, call))
+        if (callee->hasBody && readsOthers(*callee) &&
+            (isInLoop(cfg, call.statement) || callee == &body ||
+             result.calls->reachable(*callee).contains(&body))) {
+          find(Reason::WaitsOnBlocks, body.body[call.statement].text, std::string(callee->name));
+          break;
+        }
   }
 
   bool readsOthers(const Function &from) {
     // Where the loop is the caller's, so may be the fence that makes a plain load a poll.
     bool polls = modules.of(function).aidsPolling || calleesAidPolling;
-    return llvm::any_of(reachableFrom(from), [&](const Function *each) {
+    llvm::SetVector<const Function *> reached = result.calls->reachable(from);
+    reached.insert(&from);
+    return llvm::any_of(reached, [&](const Function *each) {
       const FunctionFacts &facts = modules.of(*each);
       return !facts.strongReads.empty() || (polls && !facts.plainReads.empty());
     });
-  }
-
-  /// `from` and what it calls, directly or not.
-  llvm::SetVector<const Function *> reachableFrom(const Function &from) {
-    llvm::SetVector<const Function *> reached;
-    reached.insert(&from);
-    for (std::size_t i = 0; i != reached.size(); ++i)
-      for (const CallSite &call : modules.of(*reached[i]).calls)
-        if (const Function *callee = module.function(call.callee))
-          reached.insert(callee);
-    return reached;
   }
 
   ModuleFacts &modules;
@@ -254,47 +299,9 @@ private:
 
 } // namespace
 
-ModuleFacts::ModuleFacts(const Module &module) : module(module) {
-  for (const Item &item : module.items())
-    for (const Variable &variable : item.variables)
-      if (variable.space == StateSpace::Shared)
-        shared.emplace(variable.name, &variable);
-  // Once for the module: these bytes are of all that the analyses look at.
-  constexpr std::string_view stem = "tally_";
-  std::string_view rest = module.source();
-  while (const void *found = memmem(rest.data(), rest.size(), stem.data(), stem.size())) {
-    const char *at = static_cast<const char *>(found);
-    if (at != module.source().data() && (at[-1] == '%' || at[-1] == '$'))
-      reservedNames.emplace_back(at - 1, stem.size() + 1);
-    rest.remove_prefix(static_cast<std::size_t>(at - rest.data()) + 1);
-  }
-}
-
-std::string_view ModuleFacts::reservedName(std::string_view text) const {
-  auto after =
-      llvm::lower_bound(reservedNames, text.data(), [](std::string_view name, const char *begin) {
-        return name.data() < begin;
-      });
-  bool inside = after != reservedNames.end() && after->data() < text.data() + text.size();
-  return inside ? *after : std::string_view();
-}
-
-const Variable *ModuleFacts::sharedVariable(std::string_view name) const {
-  auto found = shared.find(name);
-  return found == shared.end() ? nullptr : found->second;
-}
-
-const FunctionFacts &ModuleFacts::of(const Function &function) {
-  auto [place, isNew] = cache.try_emplace(&function);
-  if (isNew && function.hasBody)
-    place->second = collectFacts(module, function);
-  return place->second;
-}
-
 const Finding *KernelAnalysis::refusal(Kind kind) const {
   for (const Finding &finding : findings)
-    if (factsOf(finding.reason).kinds & setOf(kind) &&
-        !(kind == Kind::Guard && mustAvoidShared && isOfSharedMemory(finding.reason)))
+    if (factsOf(finding.reason).kinds & finding.kinds & setOf(kind))
       return &finding;
   return nullptr;
 }

@@ -53,11 +53,7 @@ std::string_view nameOf(Variation variation) {
 llvm::SetVector<const Function *> withCallees(ModuleFacts &modules, const Function &entry) {
   llvm::SetVector<const Function *> functions;
   functions.insert(&entry);
-  for (std::size_t i = 0; i != functions.size(); ++i)
-    for (const CallSite &call : modules.of(*functions[i]).calls)
-      if (const Function *callee = modules.moduleOf().function(call.callee);
-          callee && callee->hasBody)
-        functions.insert(callee);
+  functions.insert_range(modules.callGraph().reachable(entry));
   return functions;
 }
 
@@ -146,15 +142,25 @@ std::string printWaits(ModuleFacts &modules, const Function &entry) {
   });
 }
 
+/// Names of what `call` may reach, and what becomes of them in a variant.
+std::string targetsText(const CallGraph &graph, const Function &caller, const CallSite &call) {
+  std::string text;
+  for (const Function *callee : graph.targets(caller, call))
+    text += fmt::format("{}{}{}", text.empty() ? "" : "; ", callee->name,
+                        !callee->hasBody            ? ", no body here"
+                        : graph.needsClone(*callee) ? ", cloned in variants"
+                                                    : "");
+  return text.empty() ? fmt::format("{}, not declared here", call.callee) : text;
+}
+
 std::string printCalls(ModuleFacts &modules, const Function &entry) {
   std::string text;
   for (const Function *function : withCallees(modules, entry)) {
     text += fmt::format("{}\n", function->name);
     for (const CallSite &call : modules.of(*function).calls) {
-      const Function *callee = modules.moduleOf().function(call.callee);
-      text += fmt::format("{}  // {}{}\n",
+      text += fmt::format("{}  // {}\n",
                           lineOfText(modules.moduleOf(), function->body[call.statement].text),
-                          call.callee, callee && callee->hasBody ? "" : ", no body here");
+                          targetsText(modules.callGraph(), *function, call));
     }
   }
   return text + printFindings(modules, entry, "no call that stands in the way", [](Reason reason) {

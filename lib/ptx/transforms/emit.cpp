@@ -4,9 +4,9 @@
 #include "tally/bundle/bundle.h"
 #include "tally/ptx/transforms/pass.h"
 
-#include <fmt/format.h>
+#include "llvm/ADT/STLExtras.h"
 
-#include <utility>
+#include <fmt/format.h>
 
 namespace tally::ptx::emit {
 namespace {
@@ -94,6 +94,15 @@ std::string appendToList(std::string_view id) {
                      TALLY_PARAMETER(list_out), id);
 }
 
+std::string storeExtents() {
+  std::string text;
+  for (unsigned dimension = 0; dimension != 3; ++dimension)
+    text += fmt::format("ld.param.u32 %tally_r0, [$tally_launch+{}];\n"
+                        "\tst.shared.u32 [$tally_block+{}], %tally_r0;\n\t",
+                        TALLY_PARAMETER(grid) + 4 * dimension, 16 + 4 * dimension);
+  return text;
+}
+
 namespace {
 
 /// quotient = (number * multiplier) >> shift.
@@ -167,36 +176,71 @@ namespace {
 
 /// Divides what is counted in blocks by the cluster's extent. The grid is a whole number of
 /// clusters in each dimension, so both quotients are exact.
-std::string inClusters(const GridUse &use, const std::string &into, const std::string &blocks) {
-  std::string extent = use.clusterExtent != 0
-                           ? std::to_string(use.clusterExtent)
-                           : fmt::format("%cluster_nctaid.{}", axis(use.dimension));
-  return fmt::format("mov.u32 {0}, {2};\n\tdiv.u32 {0}, {1}, {0};\n\t", into, blocks, extent);
+std::string inClusters(const GridUse &use, unsigned dimension, const std::string &into,
+                       const std::string &blocks) {
+  std::uint32_t extent = use.clusterExtents[dimension];
+  return fmt::format("mov.u32 {0}, {2};\n\tdiv.u32 {0}, {1}, {0};\n\t", into, blocks,
+                     extent != 0 ? std::to_string(extent)
+                                 : fmt::format("%cluster_nctaid.{}", axis(dimension)));
+}
+
+/// The register in which a component of `use` is given, and the text that sets it.
+std::string virtualId(const GridUse &use, unsigned dimension, const GridSources &sources,
+                      std::string &text) {
+  if (dimension == 3) {
+    text += "mov.u32 %tally_zero, 0;\n\t";
+    return "%tally_zero";
+  }
+  auto name = [&](const char *counted) {
+    return fmt::format("%tally_{}{}_{}", use.isExtent ? "n" : "", counted, axis(dimension));
+  };
+  std::string into = name("ctaid");
+  text += (use.isExtent ? sources.extent : sources.index)(dimension, into);
+  if (!use.isCluster)
+    return into;
+  text += inClusters(use, dimension, name("clusterid"), into);
+  return name("clusterid");
+}
+
+/// The same in 16 bits, where the user's instruction asks for no more.
+std::string lowHalf(const std::string &id, unsigned dimension, std::string &text) {
+  std::string half = fmt::format("%tally_half{}", dimension);
+  text += fmt::format("cvt.u16.u32 {}, {};\n\t", half, id);
+  return half;
 }
 
 } // namespace
 
 void replaceGridUses(FunctionEditor &editor, const FunctionFacts &facts,
-                     llvm::function_ref<std::string(unsigned, const std::string &)> loadIndex) {
+                     const GridSources &sources) {
+  if (llvm::any_of(facts.gridUses, [](const GridUse &use) {
+        return use.isHalf || use.isVector || use.dimension == 3;
+      }))
+    editor.insertAtBodyStart(".reg .b32 %tally_zero;\n\t.reg .b16 %tally_half<4>;\n\t");
   for (const GridUse &use : facts.gridUses) {
-    auto name = [&](const char *counted) {
-      return fmt::format("%tally_{}{}_{}", use.isExtent ? "n" : "", counted, axis(use.dimension));
-    };
-    std::string into = name("ctaid");
-    std::string load = use.isExtent ? fmt::format("ld.param.u32 {}, [$tally_launch+{}];\n\t", into,
-                                                  TALLY_PARAMETER(grid) + 4 * use.dimension)
-                                    : loadIndex(use.dimension, into);
-    if (use.isCluster) {
-      std::string blocks = std::exchange(into, name("clusterid"));
-      load += inClusters(use, into, blocks);
+    std::string text, ids;
+    for (unsigned dimension = use.isVector ? 0 : use.dimension,
+                  last = use.isVector ? 3 : use.dimension;
+         dimension <= last; ++dimension) {
+      std::string id = virtualId(use, dimension, sources, text);
+      ids += (ids.empty() ? "" : ", ") + (use.isHalf ? lowHalf(id, dimension, text) : id);
     }
-    editor.insertBefore(use.statement, load);
-    editor.replace(use.operand->text, into);
+    editor.insertBefore(use.statement, text);
+    editor.replace(use.operand->text, use.isVector ? "{" + ids + "}" : ids);
   }
+}
+
+std::string loadExtentFromParameters(unsigned dimension, const std::string &into) {
+  return fmt::format("ld.param.u32 {}, [$tally_launch+{}];\n\t", into,
+                     TALLY_PARAMETER(grid) + 4 * dimension);
 }
 
 std::string loadIndexFromShared(unsigned dimension, const std::string &into) {
   return fmt::format("ld.shared.u32 {}, [$tally_block+{}];\n\t", into, 4 + 4 * dimension);
+}
+
+std::string loadExtentFromShared(unsigned dimension, const std::string &into) {
+  return fmt::format("ld.shared.u32 {}, [$tally_block+{}];\n\t", into, 16 + 4 * dimension);
 }
 
 } // namespace tally::ptx::emit

@@ -1,5 +1,6 @@
 #include "tally/ptx/transforms/guard_pass.h"
 
+#include "clones.h"
 #include "emit.h"
 #include "guard_without_shared.h"
 
@@ -44,13 +45,19 @@ std::string agreement(const PassInput &input) {
 /// Registers, and tally's shared variable. ptxas lays out the entry's shared variables as they are
 /// declared, then the module's, then the dynamic ones: the large variable before all others moves
 /// them by its size.
-void declare(FunctionEditor &editor, const PassInput &input) {
+/// Where clones share it, it is the module's.
+void declare(FunctionEditor &editor, const PassInput &input, bool ofModule = false) {
   std::uint32_t bytes = input.analysis.tallySharedBytes;
-  bool large = bytes > 16;
+  bool large = bytes > 16 && !ofModule;
   if (large)
     editor.insertBefore(
         1, fmt::format(".shared .align {} .b32 $tally_block[{}];\n\t", bytes, bytes / 4));
-  editor.insertAtBodyStart(emit::declarations(!large));
+  editor.insertAtBodyStart(emit::declarations(!large && !ofModule));
+}
+
+/// For clones, what they read beside the ids.
+std::string extentsForClones(const PassInput &input) {
+  return input.analysis.cloned.empty() ? "" : emit::storeExtents();
 }
 
 std::string firstEntry(const PassInput &input) {
@@ -67,26 +74,28 @@ std::string firstEntry(const PassInput &input) {
 
 /// Every block decodes its own id; whether the cluster yields is its first block's matter.
 std::string resumeInCluster(const PassInput &input) {
-  return emit::idFromList("%clusterid.x") + emit::decodeToShared(true) + unlessFirstOfCluster("$tally_agree") +
-         emit::poll(input.module) + publishYield + "@!%tally_yield bra $tally_agree;\n\t" +
-         emit::appendToList("%tally_id");
+  return emit::idFromList("%clusterid.x") + emit::decodeToShared(true) + extentsForClones(input) +
+         unlessFirstOfCluster("$tally_agree") + emit::poll(input.module) + publishYield +
+         "@!%tally_yield bra $tally_agree;\n\t" + emit::appendToList("%tally_id");
 }
 
 std::string resumeAlone(const PassInput &input) {
   return emit::poll(input.module) + publishYield + emit::idFromList("%ctaid.x") +
-         "@%tally_yield bra $tally_list;\n\t" + emit::decodeToShared() +
+         "@%tally_yield bra $tally_list;\n\t" + emit::decodeToShared() + extentsForClones(input) +
          "bra.uni $tally_agree;\n\n$tally_list:\n\t" + emit::appendToList("%tally_id");
 }
 
 std::string resumeEntry(const PassInput &input) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard, true);
-  declare(editor, input);
+  declare(editor, input, !input.analysis.cloned.empty());
   editor.insertAtBodyStart(
       emit::unlessLeader("$tally_agree") +
       (input.analysis.usesClusters ? resumeInCluster(input) : resumeAlone(input)) +
       agreement(input));
-  emit::replaceGridUses(editor, *input.analysis.facts, emit::loadIndexFromShared);
+  emit::replaceGridUses(editor, *input.analysis.facts,
+                        {emit::loadIndexFromShared, emit::loadExtentFromParameters});
+  redirectCalls(editor, input.function, input.analysis);
   return editor.apply();
 }
 

@@ -24,10 +24,10 @@ std::vector<std::string> guardWithoutShared(const PassInput &input) {
   first.insertAtBodyStart(pollOrLeave(input, emit::physicalLinearId()));
   emit::beginVariant(resume, input, Kind::Guard, true);
   resume.insertAtBodyStart(pollOrLeave(input, emit::idFromList("%ctaid.x")));
-  emit::replaceGridUses(resume, *input.analysis.facts,
-                        [](unsigned dimension, const std::string &into) {
-                          return emit::idFromList("%ctaid.x") + emit::decode(dimension, into);
-                        });
+  auto index = [](unsigned dimension, const std::string &into) {
+    return emit::idFromList("%ctaid.x") + emit::decode(dimension, into);
+  };
+  emit::replaceGridUses(resume, *input.analysis.facts, {index, emit::loadExtentFromParameters});
   return {first.apply(), resume.apply()};
 }
 

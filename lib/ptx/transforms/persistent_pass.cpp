@@ -1,5 +1,6 @@
 #include "tally/ptx/transforms/persistent_pass.h"
 
+#include "clones.h"
 #include "codings.h"
 #include "emit.h"
 #include "tally/bundle/abi.h"
@@ -41,9 +42,11 @@ std::string loopHead(const PassInput &input) {
   // form is undefined then (PTX ISA, barrier).
   text += input.module.versionMajor() >= 6 ? "barrier.sync 0;" : "bar.sync 0;";
   text += "\n\n$tally_take:\n\t";
+  bool clones = !input.analysis.cloned.empty();
+  bool needsIds = clones || !input.analysis.facts->gridUses.empty();
   return text + emit::unlessLeader("$tally_agree") + emit::poll(input.module) +
          "mov.u32 %tally_flag, 1;\n\t@%tally_yield bra $tally_publish;\n\t" + takeIndex() +
-         (input.analysis.facts->gridUses.empty() ? "" : emit::decodeToShared()) +
+         (needsIds ? emit::decodeToShared() : "") + (clones ? emit::storeExtents() : "") +
          "\n$tally_publish:\n\tst.shared.u32 [$tally_block], %tally_flag;\n\n$tally_agree:\n\t" +
          emit::agreeOrLeave();
 }
@@ -77,14 +80,15 @@ std::vector<Coding> PersistentPass::codings(const PassInput &input) const {
 std::vector<std::string> PersistentPass::run(const PassInput &input) const {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, kind());
-  editor.insertAtBodyStart(emit::declarations(true) + loopHead(input));
+  editor.insertAtBodyStart(emit::declarations(input.analysis.cloned.empty()) + loopHead(input));
   if (input.coding != plain)
     editor.insertAtBodyStart(zero(input.function, undefinedAtBodyStart(input.function)));
   if (input.coding == opaque)
     makeOpaque(editor, input.function, pointerLoads(input.function),
                emit::loadIndexFromShared(0, "%tally_r0"));
   const FunctionFacts &facts = *input.analysis.facts;
-  emit::replaceGridUses(editor, facts, emit::loadIndexFromShared);
+  emit::replaceGridUses(editor, facts, {emit::loadIndexFromShared, emit::loadExtentFromParameters});
+  redirectCalls(editor, input.function, input.analysis);
   for (std::uint32_t statement : facts.leaves) {
     const Statement &leave = input.function.body[statement];
     std::string text =

@@ -1,5 +1,6 @@
 #include "tally/ptx/transforms/rewriter.h"
 
+#include "clones.h"
 #include "tally/ptx/analysis/kernel_analysis.h"
 #include "tally/ptx/syntax/parser.h"
 #include "tally/ptx/syntax/printer.h"
@@ -8,6 +9,8 @@
 #include <fmt/format.h>
 
 #include <cassert>
+#include <set>
+#include <unordered_map>
 
 namespace tally::ptx {
 namespace {
@@ -64,8 +67,26 @@ void write(Variant &variant, const Pass &pass, PassInput input, const RewriteOpt
       }
 }
 
-RewrittenKernel rewriteKernel(ModuleFacts &facts, const Function &function, KindSet kinds,
-                              const RewriteOptions &options) {
+/// The module's clones, each made once.
+class Clones {
+public:
+  std::vector<std::shared_ptr<const Clone>> of(const KernelAnalysis &analysis) {
+    std::vector<std::shared_ptr<const Clone>> result;
+    for (const Function *callee : analysis.cloned) {
+      auto &clone = made[callee];
+      if (!clone)
+        clone = std::make_shared<const Clone>(cloneOf(*callee, *analysis.calls));
+      result.push_back(clone);
+    }
+    return result;
+  }
+
+private:
+  std::unordered_map<const Function *, std::shared_ptr<const Clone>> made;
+};
+
+RewrittenKernel rewriteKernel(ModuleFacts &facts, Clones &clones, const Function &function,
+                              KindSet kinds, const RewriteOptions &options) {
   const Module &module = facts.moduleOf();
   KernelAnalysis analysis = analyzeKernel(facts, function, kinds);
   RewrittenKernel result;
@@ -84,6 +105,7 @@ RewrittenKernel rewriteKernel(ModuleFacts &facts, const Function &function, Kind
     } else {
       variant.verdict = {pass.kind, Status::Emitted, {}, {}, 0};
       write(variant, *pass.create(), {module, function, analysis}, options);
+      variant.clones = clones.of(analysis);
     }
     result.variants.push_back(std::move(variant));
   }
@@ -95,13 +117,14 @@ RewrittenKernel rewriteKernel(ModuleFacts &facts, const Function &function, Kind
 std::vector<RewrittenKernel> rewrite(const Module &module, const RewriteOptions &options) {
   std::vector<RewrittenKernel> kernels;
   ModuleFacts facts(module);
+  Clones clones;
   for (const Item &item : module.items()) {
     const Function *function = item.function.get();
     if (!function || !function->isEntry || !function->hasBody)
       continue;
     bool selected = !options.selects || options.selects(function->name);
     kernels.push_back(
-        rewriteKernel(facts, *function, selected ? options.kinds : KindSet{0}, options));
+        rewriteKernel(facts, clones, *function, selected ? options.kinds : KindSet{0}, options));
     kernels.back().selected = selected;
   }
   return kernels;
@@ -117,12 +140,8 @@ bundle::Kernel describe(const RewrittenKernel &kernel) {
   return result;
 }
 
-namespace {
-
-using Sink = std::function<void(std::string_view)>;
-
 void writeWith(const Module &module, const std::vector<const Variant *> &variants,
-               bool usersKernels, const Sink &sink) {
+               const std::function<void(std::string_view)> &sink, bool usersKernels) {
   if (usersKernels)
     print(module, sink);
   else
@@ -132,16 +151,32 @@ void writeWith(const Module &module, const std::vector<const Variant *> &variant
         sink(item.text);
       }
   bool endsLine = usersKernels && module.source().ends_with('\n');
+  auto append = [&](std::string_view part) {
+    sink(endsLine ? "\n" : "\n\n");
+    sink(part);
+    sink("\n");
+    endsLine = true;
+  };
+  std::set<std::string_view> names;
+  std::vector<const Clone *> clones;
   for (const Variant *variant : variants)
-    for (const std::string &entry : variant->entries) {
-      sink(endsLine ? "\n" : "\n\n");
-      sink(entry);
-      sink("\n");
-      endsLine = true;
-    }
+    for (const auto &clone : variant->clones)
+      if (names.insert(clone->name).second)
+        clones.push_back(clone.get());
+  if (!clones.empty())
+    append(blockVariable);
+  for (const Clone *clone : clones)
+    append(clone->declaration);
+  for (const Clone *clone : clones)
+    append(clone->definition);
+  for (const Variant *variant : variants)
+    for (const std::string &entry : variant->entries)
+      append(entry);
 }
 
-std::vector<const Variant *> emitted(const std::vector<RewrittenKernel> &kernels) {
+namespace {
+
+std::vector<const Variant *> emittedOf(const std::vector<RewrittenKernel> &kernels) {
   std::vector<const Variant *> variants;
   for (const RewrittenKernel &kernel : kernels)
     for (const Variant &variant : kernel.variants)
@@ -152,23 +187,25 @@ std::vector<const Variant *> emitted(const std::vector<RewrittenKernel> &kernels
 
 } // namespace
 
+void writeWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels,
+                       const std::function<void(std::string_view)> &sink) {
+  writeWith(module, emittedOf(kernels), sink);
+}
+
 std::string textWith(const Module &module, const std::vector<const Variant *> &variants,
                      bool usersKernels) {
   std::size_t size = 0;
-  writeWith(module, variants, usersKernels, [&](std::string_view piece) { size += piece.size(); });
+  writeWith(
+      module, variants, [&](std::string_view piece) { size += piece.size(); }, usersKernels);
   std::string text;
   text.reserve(size);
-  writeWith(module, variants, usersKernels, [&](std::string_view piece) { text += piece; });
+  writeWith(
+      module, variants, [&](std::string_view piece) { text += piece; }, usersKernels);
   return text;
 }
 
 std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels) {
-  return textWith(module, emitted(kernels));
-}
-
-void writeWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels,
-                       const Sink &sink) {
-  writeWith(module, emitted(kernels), true, sink);
+  return textWith(module, emittedOf(kernels));
 }
 
 std::string withRegisterCap(const std::string &entry, std::uint32_t registers) {

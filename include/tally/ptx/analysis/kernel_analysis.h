@@ -2,39 +2,19 @@
 #ifndef TALLY_PTX_ANALYSIS_KERNEL_ANALYSIS_H
 #define TALLY_PTX_ANALYSIS_KERNEL_ANALYSIS_H
 
-#include "tally/ptx/analysis/function_facts.h"
+#include "tally/ptx/analysis/module_facts.h"
 
-#include <memory>
-#include <optional>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace tally::ptx {
-
-/// Facts of the functions of a module, collected once each. Not thread-safe.
-class ModuleFacts {
-public:
-  explicit ModuleFacts(const Module &module);
-  const FunctionFacts &of(const Function &function);
-  /// The module-level shared variable of this name, or null.
-  const Variable *sharedVariable(std::string_view name) const;
-  /// The first name in `text`, a part of the module's source, that begins as tally's own do; empty
-  /// when there is none.
-  std::string_view reservedName(std::string_view text) const;
-  const Module &moduleOf() const { return module; }
-
-private:
-  const Module &module;
-  std::unordered_map<const Function *, FunctionFacts> cache;
-  std::unordered_map<std::string_view, const Variable *> shared;
-  std::vector<std::string_view> reservedNames; ///< by place
-};
 
 /// The verdict of the analyses on one kernel.
 struct KernelAnalysis {
   const FunctionFacts *facts = nullptr; ///< of the entry itself
   std::vector<Finding> findings;        ///< the entry's and its callees', by weight and place
+  const CallGraph *calls = nullptr;     ///< of the module; null when the entry calls nothing
+  /// Callees that read grid registers, or call who does: variants call clones of them.
+  std::vector<const Function *> cloned;
   /// The result does not depend on the order in which blocks and threads run, bit for bit, if the
   /// kernel has no data race: no floating-point atomics, no atomics whose result is used, no mix of
   /// reductions, no reads of other blocks' progress, clocks or places.
@@ -45,8 +25,8 @@ struct KernelAnalysis {
   /// guard: bytes and alignment of tally's shared variable: 16, or 1,024 where tensor operations
   /// rely on where the user's variables lie (docs/transforms.md, guard).
   std::uint32_t tallySharedBytes = 16;
-  /// guard: can do without tally's shared variable (no clusters: they agree through it); must, as
-  /// the kernel reads the size of its shared memory or leaves no room.
+  /// guard: can do without tally's shared variable (clusters agree through it, clones read it);
+  /// must, as the kernel reads the size of its shared memory or leaves no room.
   bool mayAvoidShared = false, mustAvoidShared = false;
   bool copiesAsync = false;            ///< cp.async in the entry or a callee
   std::uint32_t staticSharedBytes = 0; ///< of the entry and what it and its callees name

@@ -68,8 +68,7 @@ void forEachReadRegister(const Instruction &instruction, ResultKind kind, Visit 
 }
 
 /// The same, looking up what the opcode writes.
-template <class Visit>
-void forEachWrittenRegister(const Instruction &instruction, Visit &&visit) {
+template <class Visit> void forEachWrittenRegister(const Instruction &instruction, Visit &&visit) {
   forEachWrittenRegister(instruction, resultKindOf(instruction), visit);
 }
 template <class Visit> void forEachReadRegister(const Instruction &instruction, Visit &&visit) {

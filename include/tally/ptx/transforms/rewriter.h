@@ -8,13 +8,19 @@
 #include "tally/ptx/transforms/pass.h"
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace tally::ptx {
 
-/// A variant's entries in another coding.
+/// A copy of a callee that variants call (lib/ptx/transforms/clones.h).
+struct Clone {
+  std::string name, declaration, definition;
+};
+
+/// A variant's entries in another coding; it may reach the same clones.
 struct Alternative {
   Coding coding;
   std::vector<std::string> entries;
@@ -23,9 +29,10 @@ struct Alternative {
 /// One kind of one kernel.
 struct Variant {
   Verdict verdict;
-  std::vector<std::string> entries; ///< whole `.entry` texts; empty unless emitted
-  std::vector<std::string> codings; ///< of each entry; empty where it was not asked for
-  std::vector<Alternative> alternatives; ///< see RewriteOptions::withAlternatives
+  std::vector<std::string> entries;                 ///< whole `.entry` texts; empty unless emitted
+  std::vector<std::shared_ptr<const Clone>> clones; ///< that the entries may reach
+  std::vector<std::string> codings;                 ///< of each entry; empty where not asked for
+  std::vector<Alternative> alternatives;            ///< see RewriteOptions::withAlternatives
 };
 
 /// What became of one kernel.
@@ -54,18 +61,21 @@ std::vector<RewrittenKernel> rewrite(const Module &module, const RewriteOptions 
 /// for.
 bundle::Kernel describe(const RewrittenKernel &kernel);
 
-/// The module's own text, byte for byte, and after it the entries of all emitted variants.
-std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels);
-
-/// The module's own text and after it the entries of `variants`. Without `usersKernels`, entries
-/// with bodies are left out of the former: what is left declares all that the variants name.
+/// The module's own text, byte for byte, and after it `variants`: the clones that they call, once
+/// each, and their entries. Without `usersKernels`, entries with bodies are left out of the former:
+/// what is left declares all that the variants name.
 std::string textWith(const Module &module, const std::vector<const Variant *> &variants,
                      bool usersKernels = true);
+
+/// The same with all emitted variants.
+std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels);
 
 /// `entry`, the text of an `.entry` without such a directive, with `.maxnreg registers`.
 std::string withRegisterCap(const std::string &entry, std::uint32_t registers);
 
-/// The same as textWithVariants(), handed to `sink` in pieces: nothing holds the whole text.
+/// textWith() and textWithVariants(), handed to `sink` in pieces: nothing holds the whole text.
+void writeWith(const Module &module, const std::vector<const Variant *> &variants,
+               const std::function<void(std::string_view)> &sink, bool usersKernels = true);
 void writeWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels,
                        const std::function<void(std::string_view)> &sink);
 
