@@ -40,7 +40,8 @@ struct Fragment {
   std::uint32_t rows = 0, columns = 0;
   std::uint32_t perRegister = 0; ///< elements in a register
   std::vector<Slot> slots;       ///< the registers' rows
-  /// Index in the matrix of each lane's elements, lane after lane, in the order of the registers.
+  /// Index in the matrix of each element of the lanes: of their first, lane after lane, then of
+  /// their second, …, in the order of the registers.
   std::vector<std::uint16_t> place;
 
   std::uint32_t elements() const { return static_cast<std::uint32_t>(place.size()) / warpSize; }

@@ -51,8 +51,9 @@ Result<std::unique_ptr<Job>> startJob(const Options &options, const std::string 
     return output.error();
   job->output = *output;
   if (!options.describes())
-    job->kernels = ptx::rewrite(
-        job->module, {options.kinds, options.selects, options.choosesCodings(), options.coding});
+    job->kernels =
+        ptx::rewrite(job->module, {options.kinds, options.selects, options.assumesInOrder,
+                                   options.choosesCodings(), options.coding});
   return job;
 }
 

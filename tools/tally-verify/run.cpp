@@ -117,9 +117,14 @@ Result<void> VariantRun::prepare() {
   control = *word;
   for (const KernelLaunch &kernel : workload.launches) {
     assert(kernel.kernel->emitted(kind));
-    Progress progress{&kernel,
-                      {kind, kernel.shape, plan.sliceBlocks, plan.workers},
-                      userParameters(kernel, buffers.addresses)};
+    if (!kernel.kernel->variantsTake(kernel.shape.grid))
+      return Error{fmt::format("{}: its variants take grids of up to {} dimensions only, since its "
+                               "blocks wait for lower ones",
+                               kernel.kernel->name, kernel.kernel->gridRank)};
+    Progress progress{
+        &kernel,
+        {kind, kernel.shape, plan.sliceBlocks, plan.workers, kernel.kernel->guardTakesTickets()},
+        userParameters(kernel, buffers.addresses)};
     progress.parameters.resize(kernel.kernel->tallyParameterOffset() + sizeof(tally_launch_params));
     auto state = target.allocate(sizeof(tally_launch_state));
     if (!state)

@@ -39,6 +39,9 @@ std::string idFromList(std::string_view index);
 /// `into` = the virtual %ctaid of the linear id in %tally_id.
 std::string decode(unsigned dimension, const std::string &into);
 
+/// %tally_id = the next virtual block that nobody has taken.
+std::string takeIndex();
+
 /// Divides the linear id in `%tally_id` by the user's extents and stores x, y, z in $tally_block;
 /// `inCluster` adds the block's position in its cluster, where the id is the cluster's first
 /// block's.

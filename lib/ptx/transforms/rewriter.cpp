@@ -43,6 +43,9 @@ bundle::Kernel layoutOf(const Function &function, const KernelAnalysis &analysis
   kernel.parameterBytes = function.parameterBytes();
   kernel.staticSharedBytes = analysis.staticSharedBytes;
   kernel.bitwiseStable = analysis.bitwiseStable;
+  kernel.waits = analysis.waits;
+  kernel.gridRank = analysis.gridRank;
+  kernel.waitsAreAssumed = analysis.waitsAreAssumed;
   return kernel;
 }
 
@@ -86,9 +89,9 @@ private:
 };
 
 RewrittenKernel rewriteKernel(ModuleFacts &facts, Clones &clones, const Function &function,
-                              KindSet kinds, const RewriteOptions &options) {
+                              KindSet kinds, const RewriteOptions &options, bool assumesInOrder) {
   const Module &module = facts.moduleOf();
-  KernelAnalysis analysis = analyzeKernel(facts, function, kinds);
+  KernelAnalysis analysis = analyzeKernel(facts, function, kinds, assumesInOrder);
   RewrittenKernel result;
   result.function = &function;
   result.layout = layoutOf(function, analysis);
@@ -123,8 +126,9 @@ std::vector<RewrittenKernel> rewrite(const Module &module, const RewriteOptions 
     if (!function || !function->isEntry || !function->hasBody)
       continue;
     bool selected = !options.selects || options.selects(function->name);
-    kernels.push_back(
-        rewriteKernel(facts, clones, *function, selected ? options.kinds : KindSet{0}, options));
+    bool assumed = options.assumesInOrder && options.assumesInOrder(function->name);
+    kernels.push_back(rewriteKernel(facts, clones, *function, selected ? options.kinds : KindSet{0},
+                                    options, assumed));
     kernels.back().selected = selected;
   }
   return kernels;

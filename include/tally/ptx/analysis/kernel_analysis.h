@@ -2,6 +2,7 @@
 #ifndef TALLY_PTX_ANALYSIS_KERNEL_ANALYSIS_H
 #define TALLY_PTX_ANALYSIS_KERNEL_ANALYSIS_H
 
+#include "tally/bundle/bundle.h"
 #include "tally/ptx/analysis/module_facts.h"
 
 #include <vector>
@@ -25,9 +26,12 @@ struct KernelAnalysis {
   /// guard: bytes and alignment of tally's shared variable: 16, or 1,024 where tensor operations
   /// rely on where the user's variables lie (docs/transforms.md, guard).
   std::uint32_t tallySharedBytes = 16;
-  /// guard: can do without tally's shared variable (clusters agree through it, clones read it);
-  /// must, as the kernel reads the size of its shared memory or leaves no room.
+  /// guard: can do without tally's shared variable (docs/transforms.md, guard); must, as
+  /// the kernel reads the size of its shared memory or leaves no room.
   bool mayAvoidShared = false, mustAvoidShared = false;
+  bundle::Waits waits = bundle::Waits::None; ///< of the entry and its callees; see WaitFacts
+  std::uint8_t gridRank = 3;
+  bool waitsAreAssumed = false;        ///< see assumesInOrder
   bool copiesAsync = false;            ///< cp.async in the entry or a callee
   std::uint32_t staticSharedBytes = 0; ///< of the entry and what it and its callees name
 
@@ -36,8 +40,10 @@ struct KernelAnalysis {
 };
 
 /// Analyses `function`, an entry with a body. `kinds` says which kinds are asked for: what only
-/// others need is not computed.
-KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds);
+/// others need is not computed. `assumesInOrder`: the user says that the kernel's blocks wait only
+/// for blocks of lower linear id.
+KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds,
+                             bool assumesInOrder = false);
 
 } // namespace tally::ptx
 

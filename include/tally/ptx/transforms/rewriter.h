@@ -47,6 +47,9 @@ struct RewriteOptions {
   KindSet kinds = everyKind;
   /// Which kernels; all when empty. The others get no variants.
   std::function<bool(std::string_view)> selects;
+  /// Kernels whose blocks, as the user says, wait only for blocks of lower linear id; none when
+  /// empty.
+  std::function<bool(std::string_view)> assumesInOrder;
   /// Also writes the variants in their other codings, for somebody who can tell which is cheaper.
   bool withAlternatives = false;
   /// The coding to write where a kernel's variant has it; the default one where it has not.
