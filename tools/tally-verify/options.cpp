@@ -85,6 +85,10 @@ Result<void> parseOption(std::string_view name, std::string_view value, Options 
     options.kernel = value;
     return {};
   }
+  if (name == "--coding") {
+    options.coding = options.campaign.check.coding = value;
+    return {};
+  }
   if (name == "--grid")
     return store(name, parseDim3(value), options.shape.grid);
   if (name == "--block")
@@ -131,6 +135,7 @@ all buffers and module variables. FILE is PTX, which is rewritten first, or a bu
                          ptr:TYPE:COUNT:INIT with INIT zero, iota, random:SEED (integers
                          over the whole range, floats in [-1, 1]) or @FILE (raw elements)
   --variants=LIST        slice, guard, persistent (comma-separated), or all (default)
+  --coding=NAME          writes the variants in this coding where they have it (tally-ptxopt)
   --yield=every          a request to yield at each poll, at all polls, raised at one poll and
                          withdrawn at the next, and 20 random ones (default)
   --yield=N              one request, at poll N

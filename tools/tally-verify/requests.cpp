@@ -7,7 +7,7 @@ namespace tally::verify {
 
 namespace {
 
-constexpr std::uint64_t maxStormRounds = 256;
+constexpr std::uint64_t maxStormRounds = 256, maxLaunchesInVain = 6;
 
 } // namespace
 
@@ -94,7 +94,7 @@ std::optional<Error> Requests::finish() {
 }
 
 void Requests::atRandom() {
-  if (rounds % 3 == 0 && pollsOfLaunch == 0)
+  if ((rounds % 3 == 0 && pollsOfLaunch == 0) || launchesInVain > maxLaunchesInVain)
     return;
   if (random.below(oneIn) != 0)
     return;
@@ -117,7 +117,7 @@ void Requests::poll(std::uint64_t index) {
       withdraw();
     break;
   case RequestKind::Always:
-    if (rounds % 2 == 0 && pollsOfLaunch == 0)
+    if ((rounds % 2 == 0 && pollsOfLaunch == 0) || launchesInVain > maxLaunchesInVain)
       break;
     if (raised)
       withdraw();

@@ -30,6 +30,10 @@ public:
     pollsOfLaunch = 0;
     denied = false;
   }
+  /// It has left; whether any block ran in it. After several in a row in which none did, requests
+  /// that come at every poll or at random stop until one does: where each thread polls, a block is
+  /// not let pass by letting the first poll pass.
+  void endLaunch(bool ranABlock) { launchesInVain = ranABlock ? 0 : launchesInVain + 1; }
   /// Whether the launch under way, or the last one, found at its first poll that it must yield. It
   /// may run nothing then. Known of a microscope only.
   bool deniedFirstPoll() const { return denied; }
@@ -58,6 +62,7 @@ private:
   Random random;
   std::uint64_t oneIn = 2; ///< Random: polls between changes, on average
   std::uint64_t rounds = 0, pollsOfLaunch = 0, pollCount = 0;
+  std::uint64_t launchesInVain = 0;
   std::optional<std::uint64_t> withheld; ///< LateWrite: the word that has not landed
   bool withhold = false, raised = false;
   bool newer = false;  ///< the word that landed last is newer than the round's epoch

@@ -172,6 +172,7 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
   if (kind != Kind::Slice && requests.deniedFirstPoll() && !progress.launch.ranNothing(state))
     return Error{
         fmt::format("{} ran blocks though it was asked to yield at its first poll", entry)};
+  requests.endLaunch(kind != Kind::Guard || !progress.launch.ranNothing(state));
   progress.written = 1 - progress.written;
   if (progress.launch.absorb(state))
     ++yields;

@@ -50,6 +50,7 @@ class GuardPass final : public Pass {
 public:
   Kind kind() const override { return Kind::Guard; }
   std::vector<std::string> run(const PassInput &input) const override;
+  std::vector<Coding> codings(const PassInput &input) const override;
 };
 
 } // namespace tally::ptx
