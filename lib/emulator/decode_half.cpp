@@ -131,11 +131,12 @@ template <class T> Status halves(Warp &warp, const Op &op, std::uint32_t mask) {
 }
 
 template <bool Bfloat> Status toFloat(Warp &warp, const Op &op, std::uint32_t mask) {
-  auto *d = warp.row<float>(op.slot[0]);
+  float *d = warp.row<float>(op.slot[0]);
   const auto *a = warp.row<std::uint16_t>(op.slot[1]);
   for (; mask; mask &= mask - 1) {
     int i = std::countr_zero(mask);
-    d[i] = static_cast<float>(fromHalf(a[i], Bfloat ? bfloatFormat : halfFormat));
+    float value = Bfloat ? bfloatToFloat(a[i]) : halfToFloat(a[i]);
+    d[i] = value == value ? value : std::bit_cast<float>(0x7fffffffu);
   }
   return Status::Next;
 }

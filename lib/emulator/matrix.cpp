@@ -20,62 +20,67 @@ namespace tally::emulator {
 
 namespace {
 
-constexpr std::uint32_t mostElements = 1024; ///< of one matrix: m16n8k64
+/// value(bits of lane's element) for every lane.
+template <class T, class F>
+void eachLane(const std::uint32_t *row, std::uint32_t shift, std::uint32_t wanted, T *values,
+              F value) {
+#pragma GCC ivdep
+  for (std::uint32_t lane = 0; lane < warpSize; ++lane)
+    values[lane] = value(row[lane] >> shift & wanted);
+}
 
-float toFloat(Element element, std::uint32_t bits) {
+void decode(Element element, const std::uint32_t *row, std::uint32_t shift, float *values) {
+  auto half = [](std::uint32_t bits) { return halfToFloat(static_cast<std::uint16_t>(bits)); };
+  auto bfloat = [](std::uint32_t bits) { return std::bit_cast<float>(bits << 16); };
+  // The low bits of a tf32 take no part.
+  auto tensor = [](std::uint32_t bits) { return std::bit_cast<float>(bits & 0xffffe000u); };
+  auto single = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
+  auto byte = [&](std::uint32_t bits) {
+    return fromByteFloat(static_cast<std::uint8_t>(bits),
+                         element == Element::E4M3 ? ByteFormat::E4M3 : ByteFormat::E5M2);
+  };
   switch (element) {
   case Element::F16:
-    return halfToFloat(static_cast<std::uint16_t>(bits));
+    return eachLane(row, shift, 0xffffu, values, half);
   case Element::BF16:
-    return bfloatToFloat(static_cast<std::uint16_t>(bits));
-  case Element::TF32: // the low bits take no part
-    return std::bit_cast<float>(bits & 0xffffe000u);
+    return eachLane(row, shift, 0xffffu, values, bfloat);
+  case Element::TF32:
+    return eachLane(row, shift, ~0u, values, tensor);
   case Element::E4M3:
-    return fromByteFloat(static_cast<std::uint8_t>(bits), ByteFormat::E4M3);
   case Element::E5M2:
-    return fromByteFloat(static_cast<std::uint8_t>(bits), ByteFormat::E5M2);
+    return eachLane(row, shift, 0xffu, values, byte);
   default:
-    return std::bit_cast<float>(bits);
+    return eachLane(row, shift, ~0u, values, single);
   }
 }
 
-std::int32_t toInteger(Element element, std::uint32_t bits) {
-  switch (element) {
-  case Element::S4:
-    return static_cast<std::int32_t>(bits << 28) >> 28;
-  case Element::S8:
-    return static_cast<std::int8_t>(bits);
-  default:
-    return static_cast<std::int32_t>(bits);
-  }
-}
-
-template <class T> T decoded(Element element, std::uint32_t bits) {
-  if constexpr (std::is_same_v<T, float>)
-    return toFloat(element, bits);
-  else
-    return toInteger(element, bits);
+void decode(Element element, const std::uint32_t *row, std::uint32_t shift, std::int32_t *values) {
+  std::uint32_t unused = 32 - bitsOf(element);
+  if (element == Element::S4 || element == Element::S8)
+    return eachLane(row, shift, ~0u, values, [=](std::uint32_t bits) {
+      return static_cast<std::int32_t>(bits << unused) >> unused;
+    });
+  eachLane(row, shift, ~0u >> unused, values,
+           [](std::uint32_t bits) { return static_cast<std::int32_t>(bits); });
 }
 
 /// The matrix that the fragment's registers hold.
 template <class T> void gather(Warp &warp, const Fragment &fragment, T *matrix) {
   std::uint32_t count = fragment.elements(), per = fragment.perRegister;
-  std::uint32_t bits = bitsOf(fragment.element);
   for (std::uint32_t i = 0; i < count; ++i) {
     Slot slot = fragment.slots[i / per];
-    const std::uint16_t *place = fragment.place.data() + i;
+    const std::uint16_t *place = fragment.place.data() + std::size_t{i} * warpSize;
+    const T *values;
+    alignas(64) T decoded[warpSize];
     if constexpr (std::is_same_v<T, double>) {
-      const auto *row = warp.row<double>(slot);
-      for (std::uint32_t lane = 0; lane < warpSize; ++lane)
-        matrix[place[std::size_t{lane} * count]] = row[lane];
+      values = warp.row<double>(slot);
     } else {
-      const auto *row = warp.row<std::uint32_t>(slot);
-      std::uint32_t shift = i % per * bits;
-      std::uint32_t wanted = bits == 32 ? ~0u : (1u << bits) - 1;
-      for (std::uint32_t lane = 0; lane < warpSize; ++lane)
-        matrix[place[std::size_t{lane} * count]] =
-            decoded<T>(fragment.element, row[lane] >> shift & wanted);
+      decode(fragment.element, warp.row<std::uint32_t>(slot), i % per * bitsOf(fragment.element),
+             decoded);
+      values = decoded;
     }
+    for (std::uint32_t lane = 0; lane < warpSize; ++lane)
+      matrix[place[lane]] = values[lane];
   }
 }
 
@@ -90,17 +95,16 @@ template <class T> void scatter(Warp &warp, const Fragment &fragment, const T *m
   std::uint32_t count = fragment.elements(), per = fragment.perRegister;
   for (std::uint32_t i = 0; i < count; ++i) {
     Slot slot = fragment.slots[i / per];
-    const std::uint16_t *place = fragment.place.data() + i;
+    const std::uint16_t *place = fragment.place.data() + std::size_t{i} * warpSize;
     if constexpr (std::is_same_v<T, double>) {
       auto *row = warp.row<double>(slot);
       for (std::uint32_t lane = 0; lane < warpSize; ++lane)
-        row[lane] = matrix[place[std::size_t{lane} * count]];
+        row[lane] = matrix[place[lane]];
     } else {
       auto *row = warp.row<std::uint32_t>(slot);
       std::uint32_t shift = i % per * bitsOf(fragment.element);
       for (std::uint32_t lane = 0; lane < warpSize; ++lane) {
-        std::uint32_t bits = encoded(fragment.element, matrix[place[std::size_t{lane} * count]])
-                             << shift;
+        std::uint32_t bits = encoded(fragment.element, matrix[place[lane]]) << shift;
         row[lane] = shift ? row[lane] | bits : bits;
       }
     }
@@ -139,7 +143,7 @@ void accumulateExactly(const MatrixProduct &product, const std::int32_t *a, cons
 }
 
 template <class T> void multiply(Warp &warp, const MatrixProduct &product) {
-  alignas(64) T a[mostElements], b[mostElements], sum[mostElements];
+  alignas(64) T a[mostMatrixElements], b[mostMatrixElements], sum[mostMatrixElements];
   gather(warp, product.a, a);
   gather(warp, product.b, b);
   gather(warp, product.c, sum);

@@ -40,11 +40,15 @@ struct Fragment {
   std::uint32_t rows = 0, columns = 0;
   std::uint32_t perRegister = 0; ///< elements in a register
   std::vector<Slot> slots;       ///< the registers' rows
-  /// Index in the matrix of each lane's elements, lane after lane, in the order of the registers.
+  /// Index in the matrix of each element of the lanes: of their first, lane after lane, then of
+  /// their second, …, in the order of the registers.
   std::vector<std::uint16_t> place;
 
   std::uint32_t elements() const { return static_cast<std::uint32_t>(place.size()) / warpSize; }
 };
+
+/// Of one matrix, all batches together: as many as m16n8k64 has in A.
+inline constexpr std::uint32_t mostMatrixElements = 1024;
 
 /// d = a × b + c on one warp, `batches` times: the m8n8k4 of f16 is four products at once, whose
 /// matrices stand one below the other.

@@ -53,8 +53,8 @@ void shape(Fragment &fragment, Element element, std::uint32_t rows, std::uint32_
 
 /// Calls at(lane, i) for every element that `count` a lane makes, and keeps what it tells.
 template <class F> void fill(Fragment &fragment, std::uint32_t count, F at) {
-  for (std::uint32_t lane = 0; lane < warpSize; ++lane)
-    for (std::uint32_t i = 0; i < count; ++i) {
+  for (std::uint32_t i = 0; i < count; ++i)
+    for (std::uint32_t lane = 0; lane < warpSize; ++lane) {
       auto [row, column] = at(lane, i);
       fragment.place.push_back(static_cast<std::uint16_t>(row * fragment.columns + column));
     }

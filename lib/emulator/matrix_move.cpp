@@ -45,7 +45,7 @@ template <class F> bool forElements(Warp &warp, const Op &op, AccessKind kind, F
                                                  : warp.row<std::uint32_t>(op.slot[4])[lane];
       std::uint32_t stride =
           op.slot[6] == noSlot ? leading : warp.row<std::uint32_t>(op.slot[6])[lane];
-      std::uint32_t place = fragment.place[std::size_t{lane} * count + i];
+      std::uint32_t place = fragment.place[std::size_t{i} * warpSize + lane];
       std::uint64_t row = place / fragment.columns, column = place % fragment.columns;
       std::uint64_t index = what.columnMajor ? column * stride + row : row * stride + column;
       address[lane] = base + index * bytes;

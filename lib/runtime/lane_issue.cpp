@@ -90,7 +90,8 @@ bool Lane::preparePlan(Operation &operation) {
   if (operation.plan->kind)
     operation.progress.emplace(*operation.plan->kind,
                                shapeForVariants(operation.kernel->facts(), operation.shape),
-                               operation.plan->sliceBlocks, operation.plan->workers);
+                               operation.plan->sliceBlocks, operation.plan->workers,
+                               operation.kernel->facts().guardTakesTickets());
   return true;
 }
 
@@ -121,14 +122,16 @@ bool Lane::planWhole(Item &item, const Batch &batch) {
 bool Lane::planYielding(Item &item, const Batch &batch, Budget &used) {
   item.canYield = item.completes = true;
   item.launch = item.operation->progress->next();
+  std::uint64_t guardBlocks =
+      item.operation->progress->kind() == Kind::Guard ? item.launch.shape.grid.count() : 0;
   if (!batch.items.empty() &&
-      (used.time >= batchTime || used.guardBlocks + item.launch.listCapacity > batchGuardBlocks))
+      (used.time >= batchTime || used.guardBlocks + guardBlocks > batchGuardBlocks))
     return false;
   if (item.launch.listCapacity != 0 && !reserveList(item, batch))
     return false;
   Nanoseconds duration = item.plan->duration;
   used.time += duration.count() == 0 ? assumedDuration : duration;
-  used.guardBlocks += item.launch.listCapacity;
+  used.guardBlocks += guardBlocks;
   return true;
 }
 

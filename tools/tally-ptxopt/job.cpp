@@ -173,7 +173,8 @@ Result<std::unique_ptr<Job>> startJob(const Options &options, const std::string 
     return output.error();
   job->output = *output;
   if (!options.describes())
-    job->kernels = ptx::rewrite(job->module, {options.kinds, options.selects});
+    job->kernels =
+        ptx::rewrite(job->module, {options.kinds, options.selects, options.assumesInOrder});
   return job;
 }
 

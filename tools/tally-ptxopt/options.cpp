@@ -34,6 +34,10 @@ cl::opt<std::string> variants("variants", cl::value_desc("KIND,..."), cl::init("
 cl::opt<std::string> kernel("kernel", cl::value_desc("REGEX"), cl::cat(category),
                             cl::desc("only kernels whose whole name matches this extended regular "
                                      "expression"));
+cl::opt<std::string> assumeInOrder(
+    "assume-in-order", cl::value_desc("REGEX"), cl::cat(category),
+    cl::desc("kernels whose whole name matches wait only for blocks of lower linear id: where the "
+             "analyses cannot show it, take your word for it and record that"));
 cl::opt<std::string> emitKind("emit", cl::value_desc("ptx|bundle|cfg-dot"), cl::init("bundle"),
                               cl::cat(category),
                               cl::desc("what to write; default bundle; cfg-dot is the kernels' "
@@ -120,6 +124,19 @@ Result<std::string> findPtxas() {
   return std::string();
 }
 
+/// Whether a kernel's whole name matches; empty for an empty `pattern`.
+Result<std::function<bool(std::string_view)>> matcher(const char *option,
+                                                      const std::string &pattern) {
+  if (pattern.empty())
+    return std::function<bool(std::string_view)>();
+  auto regex = std::make_shared<llvm::Regex>("^(" + pattern + ")$");
+  std::string why;
+  if (!regex->isValid(why))
+    return Error{fmt::format("{}: {}", option, why)};
+  return std::function<bool(std::string_view)>(
+      [regex](std::string_view name) { return regex->match(llvm::StringRef(name)); });
+}
+
 Result<Emit> parseEmit() {
   if (emitPtx || emitKind == "ptx")
     return Emit::Ptx;
@@ -145,15 +162,14 @@ Result<Options> collect() {
   if (!kinds)
     return kinds.error();
   options.kinds = *kinds;
-  if (!kernel.empty()) {
-    auto regex = std::make_shared<llvm::Regex>("^(" + kernel + ")$");
-    std::string why;
-    if (!regex->isValid(why))
-      return Error{"--kernel: " + why};
-    options.selects = [regex](std::string_view name) {
-      return regex->match(llvm::StringRef(name));
-    };
-  }
+  auto selects = matcher("--kernel", kernel);
+  if (!selects)
+    return selects.error();
+  options.selects = *selects;
+  auto assumes = matcher("--assume-in-order", assumeInOrder);
+  if (!assumes)
+    return assumes.error();
+  options.assumesInOrder = *assumes;
   auto emit = parseEmit();
   if (!emit)
     return emit.error();

@@ -19,7 +19,8 @@ struct Options {
   std::vector<std::string> inputs; ///< "-" is standard input
   std::string output;              ///< as given; empty when not
   ptx::KindSet kinds = ptx::everyKind;
-  std::function<bool(std::string_view)> selects; ///< empty selects all kernels
+  std::function<bool(std::string_view)> selects;        ///< empty selects all kernels
+  std::function<bool(std::string_view)> assumesInOrder; ///< empty assumes it of none
   Emit emit = Emit::Bundle;
   std::vector<std::uint32_t> architectures; ///< 90 for sm_90; empty: sm_90 or the target
   bool assemble = true;                     ///< for --arch or the bundle; only with a ptxas

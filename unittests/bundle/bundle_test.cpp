@@ -23,6 +23,9 @@ Bundle sample() {
   gemm.verdicts.push_back({Kind::Slice, Status::Emitted, "", "", 0});
   gemm.verdicts.push_back({Kind::Guard, Status::Refused, "cluster", "It has clusters.", 17});
   gemm.verdicts.push_back({Kind::Persistent, Status::Failed, "ptxas", "out of registers", 3});
+  gemm.waits = Waits::LowerBlocks;
+  gemm.gridRank = 2;
+  gemm.waitsAreAssumed = true;
   gemm.usesClusters = true;
   gemm.requiredCluster = {2, 3, 1};
   Kernel empty{"", {}, 0, 0, false, {}};
@@ -48,6 +51,7 @@ bool same(const Bundle &a, const Bundle &b) {
     const Kernel &x = a.kernels[i], &y = b.kernels[i];
     if (x.name != y.name || x.parameterBytes != y.parameterBytes ||
         x.staticSharedBytes != y.staticSharedBytes || x.bitwiseStable != y.bitwiseStable ||
+        x.waits != y.waits || x.gridRank != y.gridRank || x.waitsAreAssumed != y.waitsAreAssumed ||
         x.usesClusters != y.usesClusters || !(x.requiredCluster == y.requiredCluster) ||
         x.parameters.size() != y.parameters.size() || x.verdicts.size() != y.verdicts.size())
       return false;
@@ -101,6 +105,21 @@ TEST_CASE("what was written is read back") {
   CHECK(same(nothing, *still));
 }
 
+TEST_CASE("the grids that variants of a waiting kernel take") {
+  Kernel kernel;
+  CHECK(kernel.variantsTake({5, 6, 7}));
+  CHECK_FALSE(kernel.guardTakesTickets());
+  kernel.waits = Waits::LowerBlocks;
+  CHECK(kernel.guardTakesTickets());
+  kernel.gridRank = 2;
+  CHECK(kernel.variantsTake({5, 6, 1}));
+  CHECK_FALSE(kernel.variantsTake({5, 1, 2}));
+  kernel.gridRank = 1;
+  CHECK(kernel.variantsTake({5, 1, 1}));
+  CHECK_FALSE(kernel.variantsTake({5, 2, 1}));
+  CHECK_FALSE(kernel.variantsTake({5, 1, 2}));
+}
+
 TEST_CASE("damage is named with its place") {
   std::string good = write(sample());
   CHECK(errorOf("") == "damaged bundle: at byte 0: the magic number reaches beyond the end of the "
@@ -133,7 +152,7 @@ TEST_CASE("sizes that lie are found before anything is allocated") {
     const char *says;
   };
   std::size_t kernel = headerBytes + 16;
-  std::size_t parameters = kernel + 4 + 4 + 4 + 4 + 1;
+  std::size_t parameters = kernel + 4 + 4 + 4 + 4 + 1 + 3;
   // In front of the kernel without a name: what the first one says of clusters.
   Bundle one = sample();
   one.kernels.pop_back();
@@ -145,12 +164,16 @@ TEST_CASE("sizes that lie are found before anything is allocated") {
       {kernel, 0xffffffff, 4, "at byte 52: the name of a kernel reaches beyond"},
       {kernel + 8, 0xffffffff, 4, "at byte 56: a kernel's parameters are larger"},
       {kernel + 16, 2, 1, "at byte 64: the bitwise-stable flag is 2"},
-      {parameters, 0xffffffff, 4, "at byte 65: the number of parameters is 4294967295"},
-      {parameters + 4, 13, 4, "at byte 69: a parameter lies outside"},
-      {parameters + 8, 0xffffffff, 4, "at byte 69: a parameter lies outside"},
-      {parameters + 28, 0x10000000, 4, "at byte 93: the number of verdicts is 268435456"},
-      {parameters + 32, 3, 1, "at byte 97: the kind of a verdict is 3"},
-      {parameters + 33, 3, 1, "at byte 98: the status of a verdict is 3"},
+      {kernel + 17, 5, 1, "at byte 65: the class of a kernel's waits is 5"},
+      {kernel + 18, 4, 1, "at byte 66: the grid rank of a kernel is 4"},
+      {kernel + 18, 0, 1, "at byte 66: the grid rank of a kernel is 0"},
+      {kernel + 19, 2, 1, "at byte 67: the assumed-waits flag is 2"},
+      {parameters, 0xffffffff, 4, "at byte 68: the number of parameters is 4294967295"},
+      {parameters + 4, 13, 4, "at byte 72: a parameter lies outside"},
+      {parameters + 8, 0xffffffff, 4, "at byte 72: a parameter lies outside"},
+      {parameters + 28, 0x10000000, 4, "at byte 96: the number of verdicts is 268435456"},
+      {parameters + 32, 3, 1, "at byte 100: the kind of a verdict is 3"},
+      {parameters + 33, 3, 1, "at byte 101: the status of a verdict is 3"},
       {cluster, 2, 1, "the cluster flag is 2"},
       {cluster + 9, 0, 4, "a kernel's required cluster has an extent of 0"},
       {good.size() - 8, 0xffffffffffffffff, 8, "the image reaches beyond the end"},

@@ -11,6 +11,12 @@
  * cleared. (Greater, not merely different: a launch may be issued under an epoch whose write has
  * not landed yet. With "different" it would yield until the write lands and then run on, so that a
  * dependent launch behind it could run on half a result.)
+ *
+ * Guard with tickets: the guard of a kernel whose blocks wait for blocks of lower linear id
+ * (bundle::Kernel::guardTakesTickets). It is one entry without a list: a block polls, leaves if
+ * told to, and else takes its virtual id from state.next_block. Launched, at first and again, as a
+ * row of blocks - next_block blocks, with next_block as the last launch left it; all are done when
+ * it reaches blocks. New in version 2.
  */
 #ifndef TALLY_BUNDLE_ABI_H
 #define TALLY_BUNDLE_ABI_H
@@ -18,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TALLY_ABI_VERSION 1u
+#define TALLY_ABI_VERSION 2u
 
 /* The control word, 64 bits in device memory, written whole by a stream write and polled with
  * ld.relaxed.gpu: bits 63..24 epoch, 23..8 workers wanted (0xffff: no limit), 7..0 mode. */
@@ -39,10 +45,11 @@ enum tally_control_mode {
 /* What one launch writes: 64 bytes in device memory, set by the host before the launch and read
  * back after it. */
 struct tally_launch_state {
-  uint32_t next_block;   /* persistent: the next virtual block that no worker has taken; may
-                            overshoot params.blocks by the number of workers */
+  uint32_t next_block;   /* persistent, guard with tickets: the next virtual block that nobody has
+                            taken; for persistent it may overshoot params.blocks by the number of
+                            workers */
   uint32_t live_workers; /* persistent: reserved for the elastic width */
-  uint32_t yielded;      /* guard: ids appended to params.list_out by this launch */
+  uint32_t yielded; /* guard without tickets: ids appended to params.list_out by this launch */
   uint32_t reserved[13];
 };
 
@@ -63,9 +70,10 @@ struct tally_launch_params {
   uint64_t list_out;  /* guard: room for one uint32_t per block, or cluster, launched */
   uint32_t grid[3];   /* the user's grid: the virtual %nctaid */
   uint32_t offset[3]; /* slice: added to the physical %ctaid */
-  uint32_t blocks;    /* persistent: number of virtual blocks, < 2^31 */
+  uint32_t blocks;    /* guard, persistent: number of virtual blocks, < 2^31 */
   uint32_t reserved0;
-  struct tally_divisor by_grid_x; /* guard resume, persistent: linear id -> x and the rest */
+  struct tally_divisor
+      by_grid_x; /* guard resume, guard with tickets, persistent: linear id -> x and the rest */
   struct tally_divisor by_grid_y; /* the rest -> y and z */
   uint64_t save_area;             /* reserved for checkpoints */
 };

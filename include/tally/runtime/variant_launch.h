@@ -68,11 +68,12 @@ public:
   }
 
   /// `user`: as shapeForVariants() gives it; every extent of the grid >= 1 and a multiple of the
-  /// cluster's, at most maxBlocks() blocks. `sliceBlocks`: about how many blocks a
-  /// slice may hold, one cluster at least. `workers`: blocks to launch for persistent, at most as
-  /// many as are resident at a time. Both >= 1.
+  /// cluster's, at most maxBlocks() blocks. `sliceBlocks`: about how many blocks a slice may hold,
+  /// one cluster at least. `workers`: blocks to launch for persistent, at most as many as are
+  /// resident at a time. Both >= 1. `tickets`: the guard takes tickets
+  /// (bundle::Kernel::guardTakesTickets).
   VariantLaunch(Kind kind, const LaunchShape &user, std::uint32_t sliceBlocks,
-                std::uint32_t workers);
+                std::uint32_t workers, bool tickets = false);
 
   Kind kind() const { return variantKind; }
   bool finished() const { return done; }
@@ -89,17 +90,20 @@ public:
   bool absorb(const tally_launch_state &state);
 
 private:
+  /// The ways in which progress is kept.
+  enum class Progress : std::uint8_t { Boxes, List, Counter };
   std::uint64_t clusters() const { return user.grid.count() / cluster.count(); }
 
   Kind variantKind;
+  Progress progress;
   LaunchShape user;
   Dim3 cluster;     // extents, 1 each without clusters
   Dim3 sliceExtent; // of one slice's box; boxes are runs of consecutive linear ids of clusters
   Dim3 sliceOrigin{0, 0, 0};
-  std::uint32_t workers;
-  std::uint32_t nextBlock = 0;  // persistent: first block not yet taken
-  std::uint32_t listLength = 0; // guard: ids left by the last launch, one per cluster
-  bool resuming = false;        // guard: whether the list is what is left
+  std::uint32_t workers;        // counter: the most blocks of one launch
+  std::uint32_t nextBlock = 0;  // counter: first block not yet taken
+  std::uint32_t listLength = 0; // list: ids left by the last launch, one per cluster
+  bool resuming = false;        // list: whether it is what is left
   bool done = false;
 };
 

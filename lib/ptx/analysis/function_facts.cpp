@@ -217,6 +217,8 @@ private:
 
   /// A mask that only activemask assigns cannot name a thread that has exited.
   bool maskIsOfActiveThreads(const Instruction &instruction) const {
+    if (instruction.operands.empty()) // not PTX, but it parses
+      return false;
     const Operand &mask = instruction.operands.back();
     return mask.kind == OperandKind::Register && !assignedOtherwise[mask.reg];
   }
@@ -275,9 +277,10 @@ private:
     facts.aidsPolling |= isPollingAid(instruction);
     if (isStrongRead(instruction))
       facts.strongReads.push_back(current);
-    else if (opcode == "ld" && !instruction.has("nc") && !isPrivateSpace(instruction))
+    else if ((opcode == "ld" && !instruction.has("nc") && !isPrivateSpace(instruction)) ||
+             isOwnBlockRead(instruction))
       facts.plainReads.push_back(current);
-    if (opcode == "ld" && isStrongRead(instruction))
+    if (opcode == "ld" && (isStrongRead(instruction) || isOwnBlockRead(instruction)))
       facts.orderDependent = true;
     if (opcode != "atom" && opcode != "red" && opcode != "multimem" &&
         !(opcode == "cp" && instruction.has("reduce")))
@@ -338,9 +341,10 @@ bool isPollingAid(const Instruction &instruction) {
          !instruction.has("cta") && !instruction.has("proxy");
 }
 
-bool isStrongRead(const Instruction &instruction) {
-  if (isPrivateSpace(instruction))
-    return false;
+namespace {
+
+/// A load or an atomic that says it is more than a plain access.
+bool saysItIsStrong(const Instruction &instruction) {
   if (instruction.opcode == "atom")
     return true;
   if (instruction.opcode != "ld" && instruction.opcode != "multimem")
@@ -349,6 +353,16 @@ bool isStrongRead(const Instruction &instruction) {
     if (instruction.has(strength))
       return true;
   return false;
+}
+
+} // namespace
+
+bool isStrongRead(const Instruction &instruction) {
+  return !isPrivateSpace(instruction) && saysItIsStrong(instruction) && !instruction.has("cta");
+}
+
+bool isOwnBlockRead(const Instruction &instruction) {
+  return !isPrivateSpace(instruction) && saysItIsStrong(instruction) && instruction.has("cta");
 }
 
 FunctionFacts collectFacts(const Module &module, const Function &function) {

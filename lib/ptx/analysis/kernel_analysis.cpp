@@ -1,5 +1,6 @@
 #include "tally/ptx/analysis/kernel_analysis.h"
 
+#include "shared_writes.h"
 #include "tally/ptx/analysis/barriers.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/analysis/waits.h"
@@ -47,8 +48,9 @@ bool isOpaque(std::string_view type) {
 
 class Analyzer {
 public:
-  Analyzer(ModuleFacts &modules, const Function &function, KindSet kinds)
-      : modules(modules), module(modules.moduleOf()), function(function), kinds(kinds) {}
+  Analyzer(ModuleFacts &modules, const Function &function, KindSet kinds, bool assumesInOrder)
+      : modules(modules), module(modules.moduleOf()), function(function), kinds(kinds),
+        assumesInOrder(assumesInOrder) {}
 
   KernelAnalysis run() {
     const FunctionFacts &facts = modules.of(function);
@@ -67,20 +69,35 @@ public:
     for (const Function *callee : callees)
       checkFlow(*callee, false);
     narrowToKinds();
+    result.usesClusters = llvm::any_of(
+        result.findings, [](const Finding &each) { return each.reason == Reason::Cluster; });
+    orderDependent |= result.waits > bundle::Waits::OwnBlock;
+    if (assumesInOrder && result.waits == bundle::Waits::Unknown)
+      assumeLowerBlocks();
+    // Blocks of a cluster start together: what is lower than a cluster, and a ticket for all of
+    // them, is not worked out.
+    if (result.usesClusters && result.waits == bundle::Waits::LowerBlocks) {
+      find(Reason::WaitsOnBlocks, function.name, std::string(function.name));
+      result.waits = bundle::Waits::Unknown;
+    }
     llvm::stable_sort(result.findings, [](const Finding &a, const Finding &b) {
       return a.reason != b.reason ? a.reason < b.reason : a.place.data() < b.place.data();
     });
-    result.usesClusters = llvm::any_of(
-        result.findings, [](const Finding &each) { return each.reason == Reason::Cluster; });
-    result.bitwiseStable = !orderDependent && llvm::none_of(result.findings, [](const auto &each) {
-      return each.reason == Reason::WaitsOnBlocks;
-    });
+    result.bitwiseStable = !orderDependent;
     return std::move(result);
   }
 
 private:
   void find(Reason reason, std::string_view place, std::string detail = {}) {
     result.findings.push_back({reason, place, std::move(detail)});
+  }
+
+  void assumeLowerBlocks() {
+    llvm::erase_if(result.findings,
+                   [](const Finding &each) { return each.reason == Reason::WaitsOnBlocks; });
+    result.waits = bundle::Waits::LowerBlocks;
+    result.gridRank = 3;
+    result.waitsAreAssumed = true;
   }
 
   void collectCallees() {
@@ -237,10 +254,8 @@ private:
     }
     if (!converges && !mayWait)
       return;
-    if (mayWait) {
-      llvm::append_range(result.findings, findWaits(cfg, facts, calleesAidPolling));
-      findWaitingCalls(cfg, body);
-    }
+    if (mayWait)
+      findWaitsIn(cfg, body, isEntry);
     if (converges) {
       ControlDependence dependence(cfg);
       Uniformity uniformity(cfg, dependence);
@@ -259,17 +274,34 @@ private:
            });
   }
 
-  /// A call in a loop, or in a recursion, to a function that reads what other blocks write may be a
-  /// wait: its result is not followed.
-  void findWaitingCalls(const Cfg &cfg, const Function &body) {
-    for (const CallSite &call : modules.of(body).calls)
-      for (const Function *callee : result.calls->targets(body, call))
-        if (callee->hasBody && readsOthers(*callee) &&
-            (isInLoop(cfg, call.statement) || callee == &body ||
-             result.calls->reachable(*callee).contains(&body))) {
-          find(Reason::WaitsOnBlocks, body.body[call.statement].text, std::string(callee->name));
-          break;
+  void findWaitsIn(const Cfg &cfg, const Function &body, bool isEntry) {
+    const FunctionFacts &facts = modules.of(body);
+    WaitContext context;
+    context.isEntry = isEntry;
+    context.calleesAidPolling = calleesAidPolling;
+    for (const Function *callee : callees)
+      for (const Statement &statement : callee->body)
+        if (statement.kind == StatementKind::Instruction &&
+            statement.instruction.opcode != "call") {
+          context.calleesWrite |= mayWriteShared(statement.instruction);
+          context.calleesWriteStrongly |= isStrongWrite(statement.instruction);
         }
+    for (const CallSite &call : facts.calls)
+      for (const Function *callee : result.calls->targets(body, call)) {
+        if (!callee->hasBody || !readsOthers(*callee))
+          continue;
+        context.readingCalls.push_back(call);
+        // A recursion is a loop whose ends are not followed.
+        if (callee == &body || result.calls->reachable(*callee).contains(&body)) {
+          find(Reason::WaitsOnBlocks, body.body[call.statement].text, std::string(callee->name));
+          result.waits = bundle::Waits::Unknown;
+        }
+        break;
+      }
+    WaitFacts waits = findWaits(cfg, facts, context);
+    llvm::append_range(result.findings, waits.findings);
+    result.waits = std::max(result.waits, waits.waits);
+    result.gridRank = std::min(result.gridRank, waits.gridRank);
   }
 
   bool readsOthers(const Function &from) {
@@ -287,6 +319,7 @@ private:
   const Module &module;
   const Function &function;
   KindSet kinds;
+  bool assumesInOrder;
   KernelAnalysis result;
   llvm::SetVector<const Function *> callees; ///< with bodies, transitively
   bool calleesAidPolling = false;            ///< one of them fences or naps
@@ -301,8 +334,9 @@ const Finding *KernelAnalysis::refusal(Kind kind) const {
   return nullptr;
 }
 
-KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds) {
-  return Analyzer(modules, function, kinds).run();
+KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds,
+                             bool assumesInOrder) {
+  return Analyzer(modules, function, kinds, assumesInOrder).run();
 }
 
 } // namespace tally::ptx

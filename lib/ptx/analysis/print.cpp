@@ -137,6 +137,13 @@ std::string printFindings(ModuleFacts &modules, const Function &entry, std::stri
 }
 
 std::string printWaits(ModuleFacts &modules, const Function &entry) {
+  KernelAnalysis analysis = analyzeKernel(modules, entry, everyKind);
+  if (analysis.waits == bundle::Waits::OwnBlock)
+    return "some loop waits for threads of the own block\n";
+  if (analysis.waits == bundle::Waits::LowerBlocks)
+    return fmt::format(
+        "some loop waits for blocks of lower linear id, in grids of {} dimension{}\n",
+        analysis.gridRank, analysis.gridRank == 1 ? "" : "s or fewer");
   return printFindings(modules, entry, "no loop waits for another block", [](Reason reason) {
     return reason == Reason::WaitsOnBlocks || reason == Reason::GridBarrier;
   });

@@ -74,6 +74,16 @@ std::string appendToList(std::string_view id) {
                      TALLY_PARAMETER(list_out), id);
 }
 
+std::string takeIndex() {
+  // Above any count of blocks and workers, so the counter never wraps to 0.
+  constexpr std::uint32_t counterLimit = 0xfffffffe;
+  return fmt::format("ld.param.u64 %tally_d2, [$tally_launch+{}];\n"
+                     "\tcvta.to.global.u64 %tally_d2, %tally_d2;\n"
+                     "\tatom.global.inc.u32 %tally_id, [%tally_d2+{}], {};\n\t",
+                     TALLY_PARAMETER(state), offsetof(tally_launch_state, next_block),
+                     counterLimit);
+}
+
 std::string storeExtents() {
   std::string text;
   for (unsigned dimension = 0; dimension != 3; ++dimension)

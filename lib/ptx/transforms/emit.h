@@ -30,6 +30,9 @@ std::string poll(const Module &module);
 /// Appends the 32-bit `id` to list_out.
 std::string appendToList(std::string_view id);
 
+/// %tally_id = the next virtual block that nobody has taken.
+std::string takeIndex();
+
 /// Divides the linear id in `%tally_id` by the user's extents and stores x, y, z in $tally_block;
 /// `inCluster` adds the block's position in its cluster, where the id is the cluster's first
 /// block's.

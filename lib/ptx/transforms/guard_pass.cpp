@@ -119,9 +119,25 @@ std::string resumeEntry(const PassInput &input) {
   return editor.apply();
 }
 
+std::string ticketedEntry(const PassInput &input) {
+  FunctionEditor editor(input.function);
+  emit::beginVariant(editor, input, Kind::Guard);
+  declare(editor, input, !input.analysis.cloned.empty());
+  editor.insertAtBodyStart(emit::unlessLeader("$tally_agree") + emit::poll(input.module) +
+                           publishYield + "@%tally_yield bra $tally_agree;\n\t" +
+                           emit::takeIndex() + emit::decodeToShared() + extentsForClones(input) +
+                           "\n$tally_agree:\n\t" + emit::agreeOrLeave());
+  emit::replaceGridUses(editor, *input.analysis.facts,
+                        {emit::loadIndexFromShared, emit::loadExtentFromParameters});
+  redirectCalls(editor, input.function, input.analysis);
+  return editor.apply();
+}
+
 } // namespace
 
 std::vector<std::string> GuardPass::run(const PassInput &input) const {
+  if (input.analysis.waits == bundle::Waits::LowerBlocks)
+    return {ticketedEntry(input)};
   return {firstEntry(input), resumeEntry(input)};
 }
 

@@ -9,19 +9,12 @@
 namespace tally::ptx {
 namespace {
 
-/// Above any count of blocks and workers, so the counter never wraps to 0.
-constexpr std::uint32_t counterLimit = 0xfffffffe;
-
 std::string takeIndex() {
-  return fmt::format("ld.param.u64 %tally_d2, [$tally_launch+{}];\n"
-                     "\tcvta.to.global.u64 %tally_d2, %tally_d2;\n"
-                     "\tatom.global.inc.u32 %tally_id, [%tally_d2+{}], {};\n"
-                     "\tld.param.u32 %tally_r3, [$tally_launch+{}];\n"
-                     "\tsetp.ge.u32 %tally_yield, %tally_id, %tally_r3;\n"
-                     "\t@%tally_yield bra $tally_publish;\n"
-                     "\tmov.u32 %tally_flag, 0;\n\t",
-                     offsetof(tally_launch_params, state), offsetof(tally_launch_state, next_block),
-                     counterLimit, offsetof(tally_launch_params, blocks));
+  return emit::takeIndex() + fmt::format("ld.param.u32 %tally_r3, [$tally_launch+{}];\n"
+                                         "\tsetp.ge.u32 %tally_yield, %tally_id, %tally_r3;\n"
+                                         "\t@%tally_yield bra $tally_publish;\n"
+                                         "\tmov.u32 %tally_flag, 0;\n\t",
+                                         offsetof(tally_launch_params, blocks));
 }
 
 std::string loopHead(const PassInput &input) {

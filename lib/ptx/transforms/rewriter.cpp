@@ -50,6 +50,9 @@ bundle::Kernel layoutOf(const Function &function, const KernelAnalysis &analysis
   if (auto [x, y, z] = requiredCluster(function); x != 0 && y != 0 && z != 0)
     kernel.requiredCluster = {x, y, z};
   kernel.bitwiseStable = analysis.bitwiseStable;
+  kernel.waits = analysis.waits;
+  kernel.gridRank = analysis.gridRank;
+  kernel.waitsAreAssumed = analysis.waitsAreAssumed;
   return kernel;
 }
 
@@ -72,9 +75,9 @@ private:
 };
 
 RewrittenKernel rewriteKernel(ModuleFacts &facts, Clones &clones, const Function &function,
-                              KindSet kinds) {
+                              KindSet kinds, bool assumesInOrder) {
   const Module &module = facts.moduleOf();
-  KernelAnalysis analysis = analyzeKernel(facts, function, kinds);
+  KernelAnalysis analysis = analyzeKernel(facts, function, kinds, assumesInOrder);
   RewrittenKernel result;
   result.function = &function;
   result.layout = layoutOf(function, analysis);
@@ -109,8 +112,9 @@ std::vector<RewrittenKernel> rewrite(const Module &module, const RewriteOptions 
     if (!function || !function->isEntry || !function->hasBody)
       continue;
     bool selected = !options.selects || options.selects(function->name);
+    bool assumed = options.assumesInOrder && options.assumesInOrder(function->name);
     kernels.push_back(
-        rewriteKernel(facts, clones, *function, selected ? options.kinds : KindSet{0}));
+        rewriteKernel(facts, clones, *function, selected ? options.kinds : KindSet{0}, assumed));
     kernels.back().selected = selected;
   }
   return kernels;

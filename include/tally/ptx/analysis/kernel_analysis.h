@@ -2,6 +2,7 @@
 #ifndef TALLY_PTX_ANALYSIS_KERNEL_ANALYSIS_H
 #define TALLY_PTX_ANALYSIS_KERNEL_ANALYSIS_H
 
+#include "tally/bundle/bundle.h"
 #include "tally/ptx/analysis/module_facts.h"
 
 #include <vector>
@@ -25,6 +26,9 @@ struct KernelAnalysis {
   /// guard: bytes and alignment of tally's shared variable: 16, or 1,024 where tensor operations
   /// rely on where the user's variables lie (docs/transforms.md, guard).
   std::uint32_t tallySharedBytes = 16;
+  bundle::Waits waits = bundle::Waits::None; ///< of the entry and its callees; see WaitFacts
+  std::uint8_t gridRank = 3;
+  bool waitsAreAssumed = false;        ///< see assumesInOrder
   bool copiesAsync = false;            ///< cp.async in the entry or a callee
   std::uint32_t staticSharedBytes = 0; ///< of the entry and what it and its callees name
 
@@ -33,8 +37,10 @@ struct KernelAnalysis {
 };
 
 /// Analyses `function`, an entry with a body. `kinds` says which kinds are asked for: what only
-/// others need is not computed.
-KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds);
+/// others need is not computed. `assumesInOrder`: the user says that the kernel's blocks wait only
+/// for blocks of lower linear id.
+KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds,
+                             bool assumesInOrder = false);
 
 } // namespace tally::ptx
 

@@ -38,6 +38,9 @@ struct RewriteOptions {
   KindSet kinds = everyKind;
   /// Which kernels; all when empty. The others get no variants.
   std::function<bool(std::string_view)> selects;
+  /// Kernels whose blocks, as the user says, wait only for blocks of lower linear id; none when
+  /// empty.
+  std::function<bool(std::string_view)> assumesInOrder;
 };
 
 /// Analyses and rewrites the module's entries that have bodies, in source order. `module` must
