@@ -1,6 +1,5 @@
 #include "job.h"
 
-#include "cache.h"
 #include "files.h"
 
 #include "tally/bundle/bundle_writer.h"
@@ -8,7 +7,6 @@
 
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/ThreadPool.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
@@ -38,126 +36,6 @@ std::string render(const std::string &input, const std::string &source,
   return text;
 }
 
-/// One emitted variant.
-struct Unit {
-  ptx::RewrittenKernel *kernel;
-  ptx::Variant *variant;
-};
-
-std::vector<Unit> emittedUnits(Job &job) {
-  std::vector<Unit> units;
-  for (ptx::RewrittenKernel &kernel : job.kernels)
-    for (ptx::Variant &variant : kernel.variants)
-      if (variant.verdict.status == Status::Emitted)
-        units.push_back({&kernel, &variant});
-  return units;
-}
-
-/// One job for one architecture. Only reads the job.
-class Assembly {
-public:
-  Assembly(const Assembler &assembler, Job &job, std::uint32_t arch)
-      : job(job), arch(arch), assembler(assembler), name("sm_" + std::to_string(arch)) {
-    std::string_view target = job.module.target();
-    // Code for sm_90a runs on nothing else, and must be assembled as such.
-    if (arch == job.module.targetArch() && !target.empty() && target.back() >= 'a')
-      name = target;
-    for (const ptx::Item &item : job.module.items())
-      debug |=
-          item.kind == ptx::ItemKind::Target && item.text.find("debug") != std::string_view::npos;
-  }
-
-  void run() {
-    std::vector<Unit> units = emittedUnits(job);
-    auto whole = assemble(textOf(units));
-    if (whole) {
-      result = std::move(*whole);
-      return;
-    }
-    auto alone = assemble(std::string(job.module.source()));
-    if (!alone)
-      error = Error{job.input + ": ptxas for " + name + ": " + alone.error().message +
-                    " (--no-assemble leaves it as PTX)"};
-    else
-      bisect(units, whole.error().message);
-  }
-
-  Job &job;
-  std::uint32_t arch;
-  std::optional<Assembled> result;
-  std::optional<Error> error;                         ///< the module itself
-  std::vector<std::pair<Unit, std::string>> failures; ///< variants that ptxas rejects, and why
-
-private:
-  std::string textOf(const std::vector<Unit> &units) const {
-    std::vector<const ptx::Variant *> variants;
-    for (const Unit &unit : units)
-      variants.push_back(unit.variant);
-    return ptx::textWith(job.module, variants);
-  }
-
-  Result<Assembled> assemble(std::string text) const {
-    return assembler.assemble({std::move(text), name, debug});
-  }
-
-  /// `units` together are rejected with `message`: finds which of them are.
-  void bisect(const std::vector<Unit> &units, const std::string &message) {
-    if (units.size() == 1) {
-      failures.emplace_back(units.front(), message);
-      return;
-    }
-    auto middle = units.begin() + static_cast<std::ptrdiff_t>(units.size() / 2);
-    for (const std::vector<Unit> &half :
-         {std::vector<Unit>(units.begin(), middle), std::vector<Unit>(middle, units.end())})
-      if (auto part = assemble(textOf(half)); !part)
-        bisect(half, part.error().message);
-  }
-
-  const Assembler &assembler;
-  std::string name;
-  bool debug = false;
-};
-
-std::vector<std::uint32_t> architecturesOf(const Options &options, const Job &job) {
-  if (!options.architectures.empty())
-    return options.architectures;
-  return {std::max<std::uint32_t>(90, job.module.targetArch())};
-}
-
-/// Assembles `assemblies` at once; variants that fail are marked. Returns whether any did.
-Result<bool> runAll(std::vector<std::unique_ptr<Assembly>> &assemblies) {
-  llvm::DefaultThreadPool pool(llvm::hardware_concurrency());
-  for (auto &assembly : assemblies)
-    pool.async([each = assembly.get()] { each->run(); });
-  pool.wait();
-  bool anyFailed = false;
-  for (auto &assembly : assemblies) {
-    if (assembly->error)
-      return *assembly->error;
-    for (auto &[unit, message] : assembly->failures) {
-      anyFailed = true;
-      unit.variant->verdict = {unit.variant->verdict.kind, Status::Failed, "ptxas", message,
-                               assembly->job.module.lineOf(unit.kernel->function->name)};
-      unit.variant->entries.clear();
-      unit.variant->clones.clear();
-    }
-    if (assembly->result)
-      assembly->job.assembled[assembly->arch] = std::move(*assembly->result);
-  }
-  return anyFailed;
-}
-
-/// Null without a cache, or where none can be kept; then each run assembles anew.
-std::shared_ptr<AssemblyCache> openCache(const Options &options) {
-  if (options.cacheDirectory.empty())
-    return nullptr;
-  auto cache = AssemblyCache::open(options.cacheDirectory, options.cacheBytes);
-  if (cache)
-    return *cache;
-  llvm::errs() << "tally-ptxopt: warning: no cache: " << cache.error().message << '\n';
-  return nullptr;
-}
-
 } // namespace
 
 Result<std::unique_ptr<Job>> startJob(const Options &options, const std::string &input) {
@@ -174,7 +52,8 @@ Result<std::unique_ptr<Job>> startJob(const Options &options, const std::string 
   job->output = *output;
   if (!options.describes())
     job->kernels =
-        ptx::rewrite(job->module, {options.kinds, options.selects, options.assumesInOrder});
+        ptx::rewrite(job->module, {options.kinds, options.selects, options.assumesInOrder,
+                                   options.choosesCodings(), options.coding});
   return job;
 }
 
@@ -185,43 +64,6 @@ Result<void> checkOutputs(const std::vector<std::unique_ptr<Job>> &jobs) {
         !isNew && job->output != "-")
       return Error{place->second->input + " and " + job->input + " would both be written to " +
                    job->output};
-  return {};
-}
-
-Result<void> assembleJobs(const Options &options, std::vector<std::unique_ptr<Job>> &jobs) {
-  std::vector<Job *> pending;
-  std::size_t runs = 0;
-  for (auto &job : jobs) {
-    pending.push_back(job.get());
-    runs += architecturesOf(options, *job).size();
-  }
-  // One run of ptxas has threads of its own where there are fewer runs than cores.
-  unsigned cores = llvm::hardware_concurrency().compute_thread_count();
-  auto threads = static_cast<unsigned>(cores / std::clamp<std::size_t>(runs, 1, cores));
-  auto cache = openCache(options);
-  Assembler assembler(options.ptxas, cache, threads);
-  // A variant that one architecture rejects is taken out for all, so those are assembled again.
-  while (!pending.empty()) {
-    std::vector<std::unique_ptr<Assembly>> assemblies;
-    for (Job *job : pending) {
-      job->assembled.clear();
-      for (std::uint32_t arch : architecturesOf(options, *job)) {
-        if (arch < job->module.targetArch())
-          return Error{job->input + ": its target " + std::string(job->module.target()) +
-                       " is above the architecture sm_" + std::to_string(arch)};
-        assemblies.push_back(std::make_unique<Assembly>(assembler, *job, arch));
-      }
-    }
-    auto failed = runAll(assemblies);
-    if (!failed)
-      return failed.error();
-    pending.clear();
-    for (auto &assembly : assemblies)
-      if (!assembly->failures.empty() && (pending.empty() || pending.back() != &assembly->job))
-        pending.push_back(&assembly->job);
-  }
-  if (cache)
-    cache->prune();
   return {};
 }
 

@@ -31,10 +31,6 @@ Result<std::unique_ptr<Job>> startJob(const Options &options, const std::string 
 /// An Error if two jobs would write one file.
 Result<void> checkOutputs(const std::vector<std::unique_ptr<Job>> &jobs);
 
-/// Assembles all jobs for their architectures, several at a time. Variants that ptxas rejects
-/// become failed and are taken out; what it says of the module itself is an Error.
-Result<void> assembleJobs(const Options &options, std::vector<std::unique_ptr<Job>> &jobs);
-
 /// Writes the job's output: PTX, a bundle, or what is said of the kernels.
 Result<void> writeJob(const Options &options, const Job &job);
 

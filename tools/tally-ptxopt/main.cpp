@@ -1,4 +1,5 @@
 // tally-ptxopt: rewrites the kernels of PTX modules into variants that can be interrupted.
+#include "assembly.h"
 #include "files.h"
 #include "job.h"
 #include "options.h"

@@ -42,4 +42,15 @@ std::uint32_t blocksPerSm(std::uint32_t arch, std::uint32_t threads, std::uint32
   return blocks;
 }
 
+std::uint32_t threadsOf(const ptx::Function &function) {
+  for (const char *name : {"reqntid", "maxntid"})
+    if (const ptx::HeaderDirective *directive = function.directive(name)) {
+      std::uint64_t product = 1;
+      for (std::uint64_t extent : directive->values)
+        product *= std::clamp<std::uint64_t>(extent, 1, 1024);
+      return static_cast<std::uint32_t>(std::min<std::uint64_t>(product, 1024));
+    }
+  return 256;
+}
+
 } // namespace tally::ptxopt

@@ -2,6 +2,8 @@
 #ifndef TALLY_TOOLS_PTXOPT_OCCUPANCY_H
 #define TALLY_TOOLS_PTXOPT_OCCUPANCY_H
 
+#include "tally/ptx/ir/module.h"
+
 #include <cstdint>
 
 namespace tally::ptxopt {
@@ -11,6 +13,9 @@ namespace tally::ptxopt {
 /// Programming Guide, table "Technical Specifications per Compute Capability"; 0 if none fits.
 std::uint32_t blocksPerSm(std::uint32_t arch, std::uint32_t threads, std::uint32_t registers,
                           std::uint32_t sharedBytes);
+
+/// Threads of a block as the kernel declares them (.reqntid, .maxntid), or 256.
+std::uint32_t threadsOf(const ptx::Function &function);
 
 } // namespace tally::ptxopt
 

@@ -54,6 +54,11 @@ cl::opt<bool> noAssemble("no-assemble", cl::cat(category),
 cl::opt<std::string> cudaPath("cuda-path", cl::value_desc("DIR"), cl::cat(category),
                               cl::desc("CUDA Toolkit whose ptxas to use; default: the one found "
                                        "at build time, then PATH"));
+cl::opt<std::string>
+    coding("coding", cl::value_desc("NAME"), cl::cat(category),
+           cl::desc("write variants in this coding where they have it; default, or "
+                    "wherever they have not: the default one. Without it, what is "
+                    "assembled is in the coding that takes the fewest registers"));
 cl::opt<std::string> cacheDirectory("cache-dir", cl::value_desc("DIR"), cl::cat(category),
                                     cl::desc("where machine code is kept for the next run; default "
                                              "$XDG_CACHE_HOME/tally or ~/.cache/tally"));
@@ -197,6 +202,7 @@ Result<Options> collect() {
     llvm::errs() << "tally-ptxopt: no ptxas found: bundles carry PTX alone\n";
     options.assemble = false;
   }
+  options.coding = coding;
   if (!noCache) {
     options.cacheDirectory = cacheDirectory.empty() ? defaultCacheDirectory() : cacheDirectory;
     options.cacheBytes = std::uint64_t{cacheSize} << 20;

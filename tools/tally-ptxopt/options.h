@@ -24,6 +24,7 @@ struct Options {
   Emit emit = Emit::Bundle;
   std::vector<std::uint32_t> architectures; ///< 90 for sm_90; empty: sm_90 or the target
   bool assemble = true;                     ///< for --arch or the bundle; only with a ptxas
+  std::string coding;                       ///< forced; empty: ptxas decides where it runs
   std::string ptxas;                        ///< path; empty when there is none
   std::string cacheDirectory;               ///< of machine code; empty for none
   std::uint64_t cacheBytes = 0;             ///< its limit; 0 is none
@@ -34,6 +35,8 @@ struct Options {
 
   /// Whether something is said of the kernels instead of variants being written.
   bool describes() const { return printAnalysis || emit == Emit::CfgDot; }
+  /// Whether ptxas is asked which coding of a variant is the cheapest.
+  bool choosesCodings() const { return assemble && coding.empty(); }
 };
 
 /// Parses the command line. --help and --version print and end the program, as llvm::cl does; a

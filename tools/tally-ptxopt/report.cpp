@@ -2,6 +2,7 @@
 
 #include "occupancy.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -14,47 +15,61 @@
 namespace tally::ptxopt {
 namespace {
 
-/// Figures of one variant on one architecture.
-struct Cost {
-  std::uint32_t userRegisters = 0, registers = 0, spills = 0;
-  std::uint32_t userBlocks = 0, blocks = 0; ///< per SM
+/// What one entry takes on one architecture.
+struct EntryCost {
+  std::uint32_t registers = 0, spills = 0, shared = 0;
+  std::uint32_t blocks = 0; ///< per SM; dynamic shared memory counts as 0
 };
 
-/// Threads of a block as the kernel declares them, or 256.
-std::uint32_t threadsOf(const ptx::Function &function) {
-  for (const char *name : {"reqntid", "maxntid"})
-    if (const ptx::HeaderDirective *directive = function.directive(name)) {
-      std::uint64_t product = 1;
-      for (std::uint64_t extent : directive->values)
-        product *= std::clamp<std::uint64_t>(extent, 1, 1024);
-      return static_cast<std::uint32_t>(std::min<std::uint64_t>(product, 1024));
-    }
-  return 256;
-}
+/// The user's kernel and one variant of it.
+struct Cost {
+  std::uint32_t threads = 0; ///< of a block, for the blocks per SM
+  EntryCost user, worst;     ///< of the variant's entries the worst in each respect
+  std::vector<std::pair<std::string, EntryCost>> entries; ///< of the variant, by name
+};
 
 std::optional<Cost> costOf(const ptx::RewrittenKernel &kernel, Kind kind, std::uint32_t arch,
                            const Assembled &assembled) {
   auto user = assembled.entries.find(kernel.layout.name);
   if (user == assembled.entries.end())
     return std::nullopt;
-  std::uint32_t threads = threadsOf(*kernel.function);
-  auto fit = [&](const EntryUsage &usage) {
-    return blocksPerSm(arch, threads, usage.registers, usage.sharedBytes);
-  };
   Cost cost;
-  cost.userRegisters = user->second.registers;
-  cost.userBlocks = cost.blocks = fit(user->second);
-  bool found = false;
+  cost.threads = threadsOf(*kernel.function);
+  auto of = [&](const EntryUsage &usage) {
+    return EntryCost{usage.registers, usage.spillBytes, usage.sharedBytes,
+                     blocksPerSm(arch, cost.threads, usage.registers, usage.sharedBytes)};
+  };
+  cost.user = of(user->second);
   for (bool resume : {false, true}) {
-    auto entry = assembled.entries.find(bundle::entryName(kernel.layout.name, kind, resume));
+    std::string name = bundle::entryName(kernel.layout.name, kind, resume);
+    auto entry = assembled.entries.find(name);
     if (entry == assembled.entries.end())
       continue;
-    cost.registers = std::max(cost.registers, entry->second.registers);
-    cost.spills = std::max(cost.spills, entry->second.spillBytes);
-    cost.blocks = found ? std::min(cost.blocks, fit(entry->second)) : fit(entry->second);
-    found = true;
+    EntryCost each = of(entry->second);
+    if (cost.entries.empty())
+      cost.worst = each;
+    cost.worst = {
+        std::max(cost.worst.registers, each.registers), std::max(cost.worst.spills, each.spills),
+        std::max(cost.worst.shared, each.shared), std::min(cost.worst.blocks, each.blocks)};
+    cost.entries.emplace_back(std::move(name), each);
   }
-  return found ? std::optional(cost) : std::nullopt;
+  return cost.entries.empty() ? std::nullopt : std::optional(std::move(cost));
+}
+
+void writeCost(llvm::json::OStream &json, const Cost &cost) {
+  auto write = [&](const EntryCost &each) {
+    json.attribute("registers", each.registers);
+    json.attribute("spills", each.spills);
+    json.attribute("shared", each.shared);
+    json.attribute("blocks_per_sm", each.blocks);
+  };
+  json.attribute("threads", cost.threads);
+  json.attributeObject("user", [&] { write(cost.user); });
+  json.attributeObject("variant", [&] { write(cost.worst); });
+  json.attributeObject("entries", [&] {
+    for (const auto &[name, each] : cost.entries)
+      json.attributeObject(name, [&, &entry = each] { write(entry); });
+  });
 }
 
 void writeVariant(llvm::json::OStream &json, const Job &job, const ptx::RewrittenKernel &kernel,
@@ -69,13 +84,7 @@ void writeVariant(llvm::json::OStream &json, const Job &job, const ptx::Rewritte
     json.attributeObject("arch", [&] {
       for (const auto &[arch, assembled] : job.assembled)
         if (auto cost = costOf(kernel, verdict.kind, arch, assembled))
-          json.attributeObject("sm_" + std::to_string(arch), [&] {
-            json.attribute("registers_user", cost->userRegisters);
-            json.attribute("registers", cost->registers);
-            json.attribute("spills", cost->spills);
-            json.attribute("blocks_per_sm_user", cost->userBlocks);
-            json.attribute("blocks_per_sm", cost->blocks);
-          });
+          json.attributeObject("sm_" + std::to_string(arch), [&] { writeCost(json, *cost); });
     });
   });
 }
@@ -88,9 +97,9 @@ std::string verdictLine(const Job &job, const ptx::RewrittenKernel &kernel,
     return line + fmt::format(" {}, line {}: {}\n", verdict.reason, verdict.line, verdict.message);
   for (const auto &[arch, assembled] : job.assembled)
     if (auto cost = costOf(kernel, verdict.kind, arch, assembled))
-      line += fmt::format("  sm_{}: registers {} -> {}, spills {}, blocks per SM {} -> {}", arch,
-                          cost->userRegisters, cost->registers, cost->spills, cost->userBlocks,
-                          cost->blocks);
+      line += fmt::format("  sm_{}: registers {} -> {}, spills {} -> {}, blocks per SM {} -> {}",
+                          arch, cost->user.registers, cost->worst.registers, cost->user.spills,
+                          cost->worst.spills, cost->user.blocks, cost->worst.blocks);
   return line + "\n";
 }
 
@@ -161,6 +170,9 @@ std::string textReport(const std::vector<std::unique_ptr<Job>> &jobs) {
       }
     }
   }
+  if (llvm::any_of(jobs, [](const auto &job) { return !job->assembled.empty(); }))
+    text += "Blocks per SM are those of the kernel's own block size where it declares one, else of "
+            "256 threads,\nwithout dynamic shared memory.\n";
   for (const auto &[what, count] : counts)
     text += fmt::format("{:6} {}\n", count, what);
   return text;

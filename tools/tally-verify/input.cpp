@@ -11,7 +11,7 @@
 
 namespace tally::verify {
 
-Result<bundle::Bundle> readInput(const std::string &path) {
+Result<bundle::Bundle> readInput(const std::string &path, const std::string &coding) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream)
     return Error{fmt::format("cannot read '{}': {}", path, std::strerror(errno))};
@@ -21,7 +21,7 @@ Result<bundle::Bundle> readInput(const std::string &path) {
     return Error{fmt::format("cannot read '{}': {}", path, std::strerror(errno))};
   std::string bytes = std::move(content).str();
   if (!bytes.starts_with(bundle::magic))
-    return rewriteToBundle(std::move(bytes), path);
+    return rewriteToBundle(std::move(bytes), path, coding);
   auto bundle = bundle::read(bytes);
   if (!bundle)
     return Error{fmt::format("{}: {}", path, bundle.error().message)};

@@ -12,11 +12,14 @@ namespace tally::verify {
 
 /// Reads a bundle as it is, or rewrites PTX into one that holds PTX only. Fails where the file
 /// cannot be read, is damaged, does not parse, or is PTX and this build cannot rewrite.
-Result<bundle::Bundle> readInput(const std::string &path);
+/// `coding`: how variants of PTX are written where there are several ways, see tally-ptxopt's
+/// --coding; the default one when empty.
+Result<bundle::Bundle> readInput(const std::string &path, const std::string &coding = {});
 
 /// Rewrites PTX text, all kernels and kinds, and checks the structure of what came out. `where`
 /// names it in errors. Without LLVM it always fails and says so.
-Result<bundle::Bundle> rewriteToBundle(std::string text, std::string_view where);
+Result<bundle::Bundle> rewriteToBundle(std::string text, std::string_view where,
+                                       const std::string &coding = {});
 
 } // namespace tally::verify
 

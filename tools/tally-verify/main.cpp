@@ -42,7 +42,7 @@ int verifyOn(verify::Target &target, const bundle::Bundle &bundle, const verify:
 }
 
 int run(const verify::Options &options) {
-  auto bundle = verify::readInput(options.file);
+  auto bundle = verify::readInput(options.file, options.coding);
   if (!bundle)
     return fail(bundle.error().message);
   const bundle::Kernel *kernel = bundle->kernel(options.kernel);

@@ -85,10 +85,16 @@ Result<void> parseOption(std::string_view name, std::string_view value, Options 
     options.kernel = value;
     return {};
   }
+  if (name == "--coding") {
+    options.coding = options.campaign.check.coding = value;
+    return {};
+  }
   if (name == "--grid")
     return store(name, parseDim3(value), options.shape.grid);
   if (name == "--block")
     return store(name, parseDim3(value), options.shape.block);
+  if (name == "--cluster")
+    return store(name, parseDim3(value), options.shape.cluster);
   if (name == "--shared")
     return store(name, parseCount(value), options.shape.dynamicSharedBytes);
   if (name == "--arg") {
@@ -121,6 +127,7 @@ all buffers and module variables. FILE is PTX, which is rewritten first, or a bu
   --kernel=K             the kernel's name
   --grid=X[,Y[,Z]]       thread blocks
   --block=X[,Y[,Z]]      threads of a block
+  --cluster=X[,Y[,Z]]    thread blocks of a cluster, where the launch asks for them
   --shared=BYTES         dynamic shared memory of a block (default 0)
   --arg=SPEC             an argument, in order: TYPE:VALUE with TYPE one of
                          i8 u8 i16 u16 i32 u32 i64 u64 f32 f64,
@@ -128,6 +135,7 @@ all buffers and module variables. FILE is PTX, which is rewritten first, or a bu
                          ptr:TYPE:COUNT:INIT with INIT zero, iota, random:SEED (integers
                          over the whole range, floats in [-1, 1]) or @FILE (raw elements)
   --variants=LIST        slice, guard, persistent (comma-separated), or all (default)
+  --coding=NAME          writes the variants in this coding where they have it (tally-ptxopt)
   --yield=every          a request to yield at each poll, at all polls, raised at one poll and
                          withdrawn at the next, and 20 random ones (default)
   --yield=N              one request, at poll N

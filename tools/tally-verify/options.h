@@ -22,6 +22,7 @@ enum class DeviceChoice : std::uint8_t { Emulator, Cuda };
 struct Options {
   bool help = false, version = false; ///< nothing else is set then
   std::string file, kernel;
+  std::string coding; ///< of variants, where FILE is PTX; empty: the default one
   LaunchShape shape;
   std::vector<ArgumentSpec> arguments;
   VerifyOptions verify;

@@ -7,7 +7,7 @@ namespace tally::verify {
 
 namespace {
 
-constexpr std::uint64_t maxStormRounds = 256;
+constexpr std::uint64_t maxStormRounds = 256, maxLaunchesInVain = 6;
 
 } // namespace
 
@@ -29,7 +29,7 @@ void Requests::raise() {
   assert(!raised);
   if (auto done = control.raise(); !done && !writeFailure)
     writeFailure = done.error();
-  raised = true;
+  raised = newer = true;
 }
 
 void Requests::withdraw() {
@@ -53,6 +53,7 @@ Result<std::uint64_t> Requests::beginRound() {
   }
   auto epoch = control.permit(runtime::PriorityPolicy{});
   assert(epoch && "nothing is raised, so the policy lets best-effort work run");
+  newer = false;
   if (plan.request == RequestKind::Early && rounds == 1)
     raise();
   if (writeFailure)
@@ -93,7 +94,7 @@ std::optional<Error> Requests::finish() {
 }
 
 void Requests::atRandom() {
-  if (rounds % 3 == 0 && pollsOfLaunch == 0)
+  if ((rounds % 3 == 0 && pollsOfLaunch == 0) || launchesInVain > maxLaunchesInVain)
     return;
   if (random.below(oneIn) != 0)
     return;
@@ -116,7 +117,7 @@ void Requests::poll(std::uint64_t index) {
       withdraw();
     break;
   case RequestKind::Always:
-    if (rounds % 2 == 0 && pollsOfLaunch == 0)
+    if ((rounds % 2 == 0 && pollsOfLaunch == 0) || launchesInVain > maxLaunchesInVain)
       break;
     if (raised)
       withdraw();
@@ -135,6 +136,7 @@ void Requests::poll(std::uint64_t index) {
   case RequestKind::Early:
     break;
   }
+  denied |= newer && pollsOfLaunch == 0;
   ++pollsOfLaunch;
   ++pollCount;
 }

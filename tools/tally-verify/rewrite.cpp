@@ -11,11 +11,14 @@
 
 namespace tally::verify {
 
-Result<bundle::Bundle> rewriteToBundle(std::string text, std::string_view where) {
+Result<bundle::Bundle> rewriteToBundle(std::string text, std::string_view where,
+                                       const std::string &coding) {
   auto module = parsePtx(std::move(text), where);
   if (!module)
     return module.error();
-  auto kernels = ptx::rewrite(*module, {});
+  ptx::RewriteOptions options;
+  options.coding = coding;
+  auto kernels = ptx::rewrite(*module, options);
   if (auto broken = ptx::verifyVariants(*module, kernels))
     return Error{fmt::format("{}: a bug of the rewriter: {}", where, *broken)};
   bundle::Bundle bundle;

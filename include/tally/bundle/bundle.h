@@ -22,13 +22,14 @@ struct Parameter {
 enum class Waits : std::uint8_t {
   None,        ///< for nothing that another thread writes
   OwnBlock,    ///< for threads of the own block
+  Tickets,     ///< for blocks that took a lower number from a counter of the kernel's own
   LowerBlocks, ///< for blocks of lower linear id
   Unknown      ///< for any block; such a kernel has no variants
 };
 
 constexpr std::string_view name(Waits waits) {
-  constexpr std::array<std::string_view, 4> names = {"none", "own-block", "lower-blocks",
-                                                     "unknown"};
+  constexpr std::array<std::string_view, 5> names = {"none", "own-block", "tickets",
+                                                     "lower-blocks", "unknown"};
   return names[static_cast<std::size_t>(waits)];
 }
 
@@ -45,6 +46,10 @@ struct Kernel {
   /// x on. The variants must not be launched with others.
   std::uint8_t gridRank = 3;
   bool waitsAreAssumed = false;  ///< by whoever made the bundle, not shown
+  /// The launch's cluster extents are kept for the variants: the kernel names a cluster feature, or
+  /// something unknown.
+  bool usesClusters = false;
+  Dim3 requiredCluster{0, 0, 0}; ///< .reqnctapercluster, in blocks; zeros without it
 
   /// Offset of tally_launch_params in a variant's parameters.
   std::uint32_t tallyParameterOffset() const { return (parameterBytes + 7) / 8 * 8; }

@@ -223,6 +223,8 @@ private:
 
   /// A mask that only activemask assigns cannot name a thread that has exited.
   bool maskIsOfActiveThreads(const Instruction &instruction) const {
+    if (instruction.operands.empty()) // not PTX, but it parses
+      return false;
     const Operand &mask = instruction.operands.back();
     return mask.kind == OperandKind::Register && !assignedOtherwise[mask.reg];
   }

@@ -37,12 +37,21 @@ Reason reasonOfMissingBody(std::string_view name) {
                                                                    : Reason::UnknownCallee;
 }
 
+/// Whether a kernel is refused for tally's shared variable alone.
+bool isOfSharedMemory(Reason reason) {
+  return reason == Reason::SharedSize || reason == Reason::SharedMemoryLimit;
+}
+
 /// PTX ISA 9.0, 5.1.6: 4,352 bytes, and 32,764 from sm_70 and PTX 8.1 on.
 std::uint32_t parameterLimit(const Module &module) {
   bool large =
       module.targetArch() >= 70 &&
       (module.versionMajor() > 8 || (module.versionMajor() == 8 && module.versionMinor() >= 1));
   return large ? 32764 : 4352;
+}
+
+bool isOpaque(std::string_view type) {
+  return type == "texref" || type == "samplerref" || type == "surfref";
 }
 
 class Analyzer {
@@ -84,6 +93,7 @@ public:
     llvm::stable_sort(result.findings, [](const Finding &a, const Finding &b) {
       return a.reason != b.reason ? a.reason < b.reason : a.place.data() < b.place.data();
     });
+    avoidShared();
     result.bitwiseStable = !orderDependent;
     return std::move(result);
   }
@@ -91,6 +101,20 @@ public:
 private:
   void find(Reason reason, std::string_view place, std::string detail = {}) {
     result.findings.push_back({reason, place, std::move(detail)});
+  }
+
+  /// Where guard can do without tally's shared variable, what speaks against that one does not
+  /// speak against guard. Clusters agree through it; clones and bodies with a ticket read it.
+  void avoidShared() {
+    result.mayAvoidShared =
+        !result.usesClusters && result.cloned.empty() && result.waits != bundle::Waits::LowerBlocks;
+    if (!result.mayAvoidShared)
+      return;
+    for (Finding &each : result.findings)
+      if (isOfSharedMemory(each.reason)) {
+        each.kinds &= static_cast<KindSet>(~onGuard);
+        result.mustAvoidShared = true;
+      }
   }
 
   void assumeLowerBlocks() {
@@ -186,6 +210,9 @@ private:
       find(Reason::AddressSize, function.name);
     if ((function.parameterBytes() + 7) / 8 * 8 + tallyParameterBytes > parameterLimit(module))
       find(Reason::ParameterLimit, function.name);
+    for (const Variable &parameter : function.parameters)
+      if (isOpaque(parameter.type))
+        find(Reason::OpaqueParameter, parameter.name, std::string(parameter.name));
     checkShared();
   }
 

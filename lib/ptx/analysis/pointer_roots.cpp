@@ -14,6 +14,27 @@ namespace {
 
 using Place = std::pair<std::string_view, std::int64_t>;
 
+/// The place that `operand`, the address of a parameter plus constants, names.
+std::optional<Place> placeOf(const Cfg &cfg, const Definitions &whole, const Operand &operand,
+                             unsigned depth) {
+  if (operand.kind == OperandKind::Symbol)
+    return Place(operand.symbol, static_cast<std::int64_t>(operand.bits));
+  if (operand.kind != OperandKind::Register || depth == 0 || whole.of(operand.reg).size() != 1)
+    return std::nullopt;
+  const Instruction &made = cfg.instruction(whole.of(operand.reg).front());
+  if (made.guard)
+    return std::nullopt;
+  if (made.opcode == "mov" && made.operands.size() == 2)
+    return placeOf(cfg, whole, made.operands[1], depth - 1);
+  if (made.opcode != "add" || made.operands.size() != 3 ||
+      made.operands[2].kind != OperandKind::Integer)
+    return std::nullopt;
+  auto place = placeOf(cfg, whole, made.operands[1], depth - 1);
+  if (place)
+    place->second += static_cast<std::int64_t>(made.operands[2].bits);
+  return place;
+}
+
 class Finder {
 public:
   Finder(const Cfg &cfg, const Definitions &whole) : cfg(cfg), whole(whole) {}
@@ -65,47 +86,12 @@ private:
       follow(operands.back());
     } else if (kind == 3 && !is64) {
       return;
-    } else if (auto place = kind == 3 ? parameterOf(instruction, reg) : std::nullopt) {
+    } else if (auto place =
+                   kind == 3 ? loadedParameter(cfg, whole, instruction, reg) : std::nullopt) {
       roots.known.insert(*place);
     } else {
       roots.unknown = true;
     }
-  }
-
-  /// The entry's parameter, and the byte in it, that `reg` is loaded from.
-  std::optional<Place> parameterOf(const Instruction &load, RegisterId reg) const {
-    if (!load.has("param") || load.operands.size() != 2 || load.operands[1].children.size() != 1)
-      return std::nullopt;
-    auto place = placeOf(load.operands[1].children[0], 4);
-    if (!place || llvm::none_of(cfg.function().parameters,
-                                [&](const Variable &each) { return each.name == place->first; }))
-      return std::nullopt;
-    place->second += static_cast<std::int64_t>(load.operands[1].bits);
-    for (const Operand &child : load.operands[0].children) {
-      if (child.reg == reg)
-        break;
-      place->second += 8;
-    }
-    return place;
-  }
-
-  std::optional<Place> placeOf(const Operand &operand, unsigned depth) const {
-    if (operand.kind == OperandKind::Symbol)
-      return Place(operand.symbol, static_cast<std::int64_t>(operand.bits));
-    if (operand.kind != OperandKind::Register || depth == 0 || whole.of(operand.reg).size() != 1)
-      return std::nullopt;
-    const Instruction &made = cfg.instruction(whole.of(operand.reg).front());
-    if (made.guard)
-      return std::nullopt;
-    if (made.opcode == "mov" && made.operands.size() == 2)
-      return placeOf(made.operands[1], depth - 1);
-    if (made.opcode != "add" || made.operands.size() != 3 ||
-        made.operands[2].kind != OperandKind::Integer)
-      return std::nullopt;
-    auto place = placeOf(made.operands[1], depth - 1);
-    if (place)
-      place->second += static_cast<std::int64_t>(made.operands[2].bits);
-    return place;
   }
 
   const Cfg &cfg;
@@ -116,9 +102,32 @@ private:
 
 } // namespace
 
+std::optional<Place> loadedParameter(const Cfg &cfg, const Definitions &whole,
+                                     const Instruction &load, RegisterId reg) {
+  if (load.opcode != "ld" || !load.has("param") || load.operands.size() != 2 ||
+      load.operands[1].children.size() != 1 || load.modifiers.back().size() != 3)
+    return std::nullopt;
+  auto place = placeOf(cfg, whole, load.operands[1].children[0], 4);
+  if (!place || llvm::none_of(cfg.function().parameters,
+                              [&](const Variable &each) { return each.name == place->first; }))
+    return std::nullopt;
+  place->second += static_cast<std::int64_t>(load.operands[1].bits);
+  for (const Operand &child : load.operands[0].children) {
+    if (child.reg == reg)
+      break;
+    place->second += load.modifiers.back().ends_with("64") ? 8 : 4;
+  }
+  return place;
+}
+
 bool PointerRoots::meets(const PointerRoots &other) const {
   return (unknown && other.unknown) ||
          llvm::any_of(known, [&](const Place &each) { return other.known.contains(each); });
+}
+
+void PointerRoots::add(const PointerRoots &other) {
+  known.insert(other.known.begin(), other.known.end());
+  unknown |= other.unknown;
 }
 
 PointerRoots rootsOfAddress(const Cfg &cfg, const Definitions &whole,

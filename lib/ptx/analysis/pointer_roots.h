@@ -4,6 +4,7 @@
 
 #include "definitions.h"
 
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -17,7 +18,12 @@ struct PointerRoots {
   bool unknown = false; ///< also from memory or by an operation that is not followed
 
   bool meets(const PointerRoots &other) const;
+  void add(const PointerRoots &other);
 };
+
+/// The entry's parameter, and the byte in it, that `load` loads `reg` from; none when it does not.
+std::optional<std::pair<std::string_view, std::int64_t>>
+loadedParameter(const Cfg &cfg, const Definitions &whole, const Instruction &load, RegisterId reg);
 
 /// The roots of the address that `instruction` accesses (its first Address operand). They err on
 /// the side of more: a stride that is a 64-bit parameter counts as one.

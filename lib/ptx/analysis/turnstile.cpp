@@ -47,7 +47,7 @@ public:
   }
 
 private:
-  /// Nothing but loads of one word, arithmetic, barriers, fences and naps.
+  /// Nothing but loads (of what others write, one word each), arithmetic, barriers, fences, naps.
   bool onlyReads() const {
     for (const CfgBlock *block : loop.blocks)
       for (std::uint32_t statement : block->instructions) {
@@ -58,9 +58,9 @@ private:
              each.operands.size() != 2 || each.operands[0].kind != OperandKind::Register))
           return false;
         ResultKind kind = resultKindOf(each);
-        bool harmless = isRead || kind == ResultKind::Pure || isBlockBarrier(each) ||
-                        each.opcode == "nanosleep" || each.opcode == "fence" ||
-                        each.opcode == "membar" || isTerminator(each);
+        bool harmless = kind == ResultKind::Memory || kind == ResultKind::Pure ||
+                        isBlockBarrier(each) || each.opcode == "nanosleep" ||
+                        each.opcode == "fence" || each.opcode == "membar" || isTerminator(each);
         if (!harmless || mayWriteShared(each))
           return false;
       }

@@ -1,6 +1,7 @@
 #include "tally/ptx/analysis/waits.h"
 
 #include "cas_retry.h"
+#include "look_back.h"
 #include "loops.h"
 #include "pointer_roots.h"
 #include "shared_writes.h"
@@ -146,12 +147,10 @@ public:
     forEachLoop(cfg, [&](const Loop &loop) { see(loop); });
     if (waiting.empty())
       return std::move(result);
-    if (auto dimension = context.isEntry ? commonTurnstile() : std::nullopt) {
-      result.waits = bundle::Waits::LowerBlocks;
-      result.gridRank = static_cast<std::uint8_t>(*dimension + 1);
+    result.waits =
+        context.isEntry && !context.calleesWriteStrongly ? classify() : bundle::Waits::Unknown;
+    if (result.waits != bundle::Waits::Unknown)
       return std::move(result);
-    }
-    result.waits = bundle::Waits::Unknown;
     for (const WaitingLoop &each : waiting)
       result.findings.push_back(
           {Reason::WaitsOnBlocks, cfg.function().body[each.reads.front()].text, each.callee});
@@ -207,11 +206,55 @@ private:
     return !reads.empty() && decide(loop, reads);
   }
 
-  /// The dimension in which all waiting loops are turnstiles that every store passes.
-  std::optional<unsigned> commonTurnstile() const {
-    if (context.calleesWriteStrongly)
-      return std::nullopt;
+  /// Shows for which blocks the waiting loops wait, and sets the rank.
+  bundle::Waits classify() {
     Definitions whole(cfg);
+    llvm::SmallVector<std::uint32_t, 4> reads;
+    PointerRoots awaited;
+    for (const WaitingLoop &each : waiting)
+      for (std::uint32_t read : each.reads)
+        if (!llvm::is_contained(reads, read)) {
+          reads.push_back(read);
+          awaited.add(rootsOfAddress(cfg, whole, cfg.instruction(read)));
+        }
+    if (awaited.unknown && context.calleesWrite)
+      return bundle::Waits::Unknown;
+    llvm::SmallVector<std::uint32_t, 8> writes = writesThatMatter(whole, awaited);
+    if (auto dimension = commonTurnstile(whole, writes)) {
+      result.gridRank = static_cast<std::uint8_t>(*dimension + 1);
+      return bundle::Waits::LowerBlocks;
+    }
+    switch (lookBackOrder(cfg, whole, reads, writes)) {
+    case BlockOrder::Blocks:
+      result.gridRank = 1;
+      return bundle::Waits::LowerBlocks;
+    case BlockOrder::Tickets:
+      return bundle::Waits::Tickets;
+    case BlockOrder::None:
+      break;
+    }
+    return bundle::Waits::Unknown;
+  }
+
+  /// Writes for which another block may wait: strong ones, and plain ones by a pointer that the
+  /// awaited words are read by. (By another pointer a plain one would race, or is no flag.) Calls
+  /// stand in the context.
+  llvm::SmallVector<std::uint32_t, 8> writesThatMatter(const Definitions &whole,
+                                                       const PointerRoots &awaited) const {
+    llvm::SmallVector<std::uint32_t, 8> writes;
+    for (const auto &block : cfg.blocks())
+      for (std::uint32_t statement : block->instructions) {
+        const Instruction &each = cfg.instruction(statement);
+        if (each.opcode != "call" && mayWriteShared(each) &&
+            (isStrongWrite(each) || awaited.meets(rootsOfAddress(cfg, whole, each))))
+          writes.push_back(statement);
+      }
+    return writes;
+  }
+
+  /// The dimension in which all waiting loops are turnstiles that every write passes.
+  std::optional<unsigned> commonTurnstile(const Definitions &whole,
+                                          llvm::ArrayRef<std::uint32_t> writes) const {
     std::optional<unsigned> common;
     for (const WaitingLoop &each : waiting) {
       auto dimension = turnstileDimension(cfg, whole, each.loop, each.reads);
@@ -219,28 +262,10 @@ private:
         return std::nullopt;
       common = dimension;
     }
-    return allWritesPass(whole, *common) ? common : std::nullopt;
-  }
-
-  bool allWritesPass(const Definitions &whole, unsigned dimension) const {
-    PointerRoots awaited;
-    for (const WaitingLoop &each : waiting)
-      for (std::uint32_t read : each.reads) {
-        PointerRoots roots = rootsOfAddress(cfg, whole, cfg.instruction(read));
-        awaited.known.insert(roots.known.begin(), roots.known.end());
-        awaited.unknown |= roots.unknown;
-      }
-    if (awaited.unknown && context.calleesWrite)
-      return false;
-    return llvm::all_of(cfg.blocks(), [&](const auto &block) {
-      return llvm::all_of(block->instructions, [&](std::uint32_t statement) {
-        const Instruction &each = cfg.instruction(statement);
-        if (each.opcode == "call" || !mayWriteShared(each))
-          return true; // calls stand in the context
-        bool matters = isStrongWrite(each) || awaited.meets(rootsOfAddress(cfg, whole, each));
-        return !matters || passesTurnstile(cfg, whole, each, dimension);
-      });
+    bool allPass = llvm::all_of(writes, [&](std::uint32_t write) {
+      return passesTurnstile(cfg, whole, cfg.instruction(write), *common);
     });
+    return allPass ? common : std::nullopt;
   }
 
   const Cfg &cfg;

@@ -61,6 +61,26 @@ std::string poll(const Module &module) {
                      TALLY_CONTROL_EPOCH_SHIFT, TALLY_PARAMETER(epoch));
 }
 
+std::string physicalLinearId() {
+  return "mov.u32 %tally_r1, %ctaid.z;\n"
+         "\tmov.u32 %tally_r2, %nctaid.y;\n"
+         "\tmov.u32 %tally_r3, %ctaid.y;\n"
+         "\tmad.lo.u32 %tally_r1, %tally_r1, %tally_r2, %tally_r3;\n"
+         "\tmov.u32 %tally_r2, %nctaid.x;\n"
+         "\tmov.u32 %tally_r3, %ctaid.x;\n"
+         "\tmad.lo.u32 %tally_id, %tally_r1, %tally_r2, %tally_r3;\n\t";
+}
+
+std::string idFromList(std::string_view index) {
+  return fmt::format("ld.param.u64 %tally_d2, [$tally_launch+{}];\n"
+                     "\tcvta.to.global.u64 %tally_d2, %tally_d2;\n"
+                     "\tmov.u32 %tally_r1, {};\n"
+                     "\tmul.wide.u32 %tally_d3, %tally_r1, 4;\n"
+                     "\tadd.s64 %tally_d2, %tally_d2, %tally_d3;\n"
+                     "\tld.global.u32 %tally_id, [%tally_d2];\n\t",
+                     TALLY_PARAMETER(list_in), index);
+}
+
 std::string appendToList(std::string_view id) {
   return fmt::format("ld.param.u64 %tally_d2, [$tally_launch+{}];\n"
                      "\tcvta.to.global.u64 %tally_d2, %tally_d2;\n"
@@ -137,6 +157,22 @@ std::string decodeToShared(bool inCluster) {
          storeRemainder("%tally_r1", "%tally_r2", 1, inCluster) +
          (inCluster ? "mov.u32 %tally_r0, %tally_r2;\n\t" + storeToBlock(2, true)
                     : std::string("st.shared.u32 [$tally_block+12], %tally_r2;\n\t"));
+}
+
+std::string decode(unsigned dimension, const std::string &into) {
+  auto remainder = [&](const char *number, const char *quotient) {
+    return fmt::format("ld.param.u32 %tally_r0, [$tally_launch+{}];\n"
+                       "\tmul.lo.u32 %tally_r0, {}, %tally_r0;\n"
+                       "\tsub.u32 {}, {}, %tally_r0;\n\t",
+                       TALLY_PARAMETER(grid) + 4 * dimension, quotient, into, number);
+  };
+  std::string text = divide("%tally_r1", "%tally_id", TALLY_PARAMETER(by_grid_x));
+  if (dimension == 0)
+    return text + remainder("%tally_id", "%tally_r1");
+  if (dimension == 2)
+    return text + divide(into, "%tally_r1", TALLY_PARAMETER(by_grid_y));
+  return text + divide("%tally_r2", "%tally_r1", TALLY_PARAMETER(by_grid_y)) +
+         remainder("%tally_r1", "%tally_r2");
 }
 
 std::string agreeOrLeave() {

@@ -30,6 +30,15 @@ std::string poll(const Module &module);
 /// Appends the 32-bit `id` to list_out.
 std::string appendToList(std::string_view id);
 
+/// %tally_id = the block's linear id in the grid that was launched.
+std::string physicalLinearId();
+
+/// %tally_id = list_in[`index`], a physical index.
+std::string idFromList(std::string_view index);
+
+/// `into` = the virtual %ctaid of the linear id in %tally_id.
+std::string decode(unsigned dimension, const std::string &into);
+
 /// %tally_id = the next virtual block that nobody has taken.
 std::string takeIndex();
 

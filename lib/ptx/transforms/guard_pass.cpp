@@ -2,22 +2,14 @@
 
 #include "clones.h"
 #include "emit.h"
-#include "tally/bundle/abi.h"
+#include "guard_without_shared.h"
 
 #include <fmt/format.h>
 
 namespace tally::ptx {
 namespace {
 
-/// %tally_id = x + nx * (y + ny * z), all physical.
-constexpr const char *physicalLinearId =
-    "mov.u32 %tally_r1, %ctaid.z;\n"
-    "\tmov.u32 %tally_r2, %nctaid.y;\n"
-    "\tmov.u32 %tally_r3, %ctaid.y;\n"
-    "\tmad.lo.u32 %tally_r1, %tally_r1, %tally_r2, %tally_r3;\n"
-    "\tmov.u32 %tally_r2, %nctaid.x;\n"
-    "\tmov.u32 %tally_r3, %ctaid.x;\n"
-    "\tmad.lo.u32 %tally_id, %tally_r1, %tally_r2, %tally_r3;\n\t";
+constexpr std::string_view everyThread = "every-thread";
 
 /// The flag of the block: 1 when it leaves.
 constexpr const char *publishYield = "selp.u32 %tally_flag, 1, 0, %tally_yield;\n"
@@ -26,15 +18,15 @@ constexpr const char *publishYield = "selp.u32 %tally_flag, 1, 0, %tally_yield;\
 /// All threads of the cluster read the flag of its first block, which lives until all have: a block
 /// that has exited has no shared memory. Barriers by the whole cluster, aligned as bar.sync 0 is.
 constexpr const char *agreeInClusterOrLeave =
-    "barrier.cluster.arrive.release.aligned;\n"
-    "\tbarrier.cluster.wait.acquire.aligned;\n"
+    "barrier.cluster.arrive.aligned;\n"
+    "\tbarrier.cluster.wait.aligned;\n"
     "\tmov.u32 %tally_r0, $tally_block;\n"
     "\tmov.u32 %tally_r1, 0;\n"
     "\tmapa.shared::cluster.u32 %tally_r0, %tally_r0, %tally_r1;\n"
     "\tld.shared::cluster.u32 %tally_flag, [%tally_r0];\n"
     "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
-    "\tbarrier.cluster.arrive.release.aligned;\n"
-    "\tbarrier.cluster.wait.acquire.aligned;\n"
+    "\tbarrier.cluster.arrive.aligned;\n"
+    "\tbarrier.cluster.wait.aligned;\n"
     "\t@%tally_leave ret;\n\t";
 
 /// Skips to `label` in all blocks of the cluster but the first.
@@ -76,31 +68,19 @@ std::string firstEntry(const PassInput &input) {
       emit::unlessLeader("$tally_agree") +
       (input.analysis.usesClusters ? unlessFirstOfCluster("$tally_agree") : "") +
       emit::poll(input.module) + publishYield + "@!%tally_yield bra $tally_agree;\n\t" +
-      physicalLinearId + emit::appendToList("%tally_id") + agreement(input));
+      emit::physicalLinearId() + emit::appendToList("%tally_id") + agreement(input));
   return editor.apply();
-}
-
-/// %tally_id = list_in[the physical index of the block, or of its cluster].
-std::string virtualId(bool inCluster) {
-  return fmt::format("ld.param.u64 %tally_d2, [$tally_launch+{}];\n"
-                     "\tcvta.to.global.u64 %tally_d2, %tally_d2;\n"
-                     "\tmov.u32 %tally_r1, {};\n"
-                     "\tmul.wide.u32 %tally_d3, %tally_r1, 4;\n"
-                     "\tadd.s64 %tally_d2, %tally_d2, %tally_d3;\n"
-                     "\tld.global.u32 %tally_id, [%tally_d2];\n\t",
-                     offsetof(tally_launch_params, list_in),
-                     inCluster ? "%clusterid.x" : "%ctaid.x");
 }
 
 /// Every block decodes its own id; whether the cluster yields is its first block's matter.
 std::string resumeInCluster(const PassInput &input) {
-  return virtualId(true) + emit::decodeToShared(true) + extentsForClones(input) +
+  return emit::idFromList("%clusterid.x") + emit::decodeToShared(true) + extentsForClones(input) +
          unlessFirstOfCluster("$tally_agree") + emit::poll(input.module) + publishYield +
          "@!%tally_yield bra $tally_agree;\n\t" + emit::appendToList("%tally_id");
 }
 
 std::string resumeAlone(const PassInput &input) {
-  return emit::poll(input.module) + publishYield + virtualId(false) +
+  return emit::poll(input.module) + publishYield + emit::idFromList("%ctaid.x") +
          "@%tally_yield bra $tally_list;\n\t" + emit::decodeToShared() + extentsForClones(input) +
          "bra.uni $tally_agree;\n\n$tally_list:\n\t" + emit::appendToList("%tally_id");
 }
@@ -135,7 +115,15 @@ std::string ticketedEntry(const PassInput &input) {
 
 } // namespace
 
+std::vector<Coding> GuardPass::codings(const PassInput &input) const {
+  if (!input.analysis.mayAvoidShared || input.analysis.mustAvoidShared)
+    return {};
+  return {{"shared-word"}, {everyThread, /*onlyForOccupancy=*/true}};
+}
+
 std::vector<std::string> GuardPass::run(const PassInput &input) const {
+  if (input.analysis.mustAvoidShared || input.coding == everyThread)
+    return guardWithoutShared(input);
   if (input.analysis.waits == bundle::Waits::LowerBlocks)
     return {ticketedEntry(input)};
   return {firstEntry(input), resumeEntry(input)};

@@ -1,6 +1,7 @@
 #include "tally/ptx/transforms/persistent_pass.h"
 
 #include "clones.h"
+#include "codings.h"
 #include "emit.h"
 #include "tally/bundle/abi.h"
 
@@ -8,6 +9,10 @@
 
 namespace tally::ptx {
 namespace {
+
+/// Codings: registers that the body may read before it writes them are set to 0 in each round, or
+/// are not; besides, pointers are made to depend on the round.
+constexpr std::string_view zeroed = "zeroed", plain = "plain", opaque = "opaque-pointers";
 
 std::string takeIndex() {
   return emit::takeIndex() + fmt::format("ld.param.u32 %tally_r3, [$tally_launch+{}];\n"
@@ -56,10 +61,24 @@ bool mayReachEnd(const Function &function) {
 
 } // namespace
 
+std::vector<Coding> PersistentPass::codings(const PassInput &input) const {
+  std::vector<Coding> codings = {{zeroed}, {plain}};
+  if (undefinedAtBodyStart(input.function).empty())
+    codings.erase(codings.begin());
+  if (!pointerLoads(input.function).empty() && !input.analysis.facts->gridUses.empty())
+    codings.push_back({opaque});
+  return codings;
+}
+
 std::vector<std::string> PersistentPass::run(const PassInput &input) const {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, kind());
   editor.insertAtBodyStart(emit::declarations(input.analysis.cloned.empty()) + loopHead(input));
+  if (input.coding != plain)
+    editor.insertAtBodyStart(zero(input.function, undefinedAtBodyStart(input.function)));
+  if (input.coding == opaque)
+    makeOpaque(editor, input.function, pointerLoads(input.function),
+               emit::loadIndexFromShared(0, "%tally_r0"));
   const FunctionFacts &facts = *input.analysis.facts;
   emit::replaceGridUses(editor, facts, {emit::loadIndexFromShared, emit::loadExtentFromParameters});
   redirectCalls(editor, input.function, input.analysis);

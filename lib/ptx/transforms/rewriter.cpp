@@ -2,11 +2,15 @@
 
 #include "clones.h"
 #include "tally/ptx/analysis/kernel_analysis.h"
+#include "tally/ptx/syntax/parser.h"
 #include "tally/ptx/syntax/printer.h"
 #include "tally/ptx/transforms/pass.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <fmt/format.h>
 
+#include <cassert>
 #include <set>
 #include <unordered_map>
 
@@ -40,11 +44,39 @@ bundle::Kernel layoutOf(const Function &function, const KernelAnalysis &analysis
         {parameter.paramOffset, static_cast<std::uint32_t>(parameter.sizeInBytes)});
   kernel.parameterBytes = function.parameterBytes();
   kernel.staticSharedBytes = analysis.staticSharedBytes;
+  // Slice runs kernels with opcodes that nobody knows: they may be a cluster's.
+  kernel.usesClusters =
+      analysis.usesClusters || llvm::any_of(analysis.findings, [](const Finding &each) {
+        return each.reason == Reason::UnknownOpcode;
+      });
+  if (auto [x, y, z] = requiredCluster(function); x != 0 && y != 0 && z != 0)
+    kernel.requiredCluster = {x, y, z};
   kernel.bitwiseStable = analysis.bitwiseStable;
   kernel.waits = analysis.waits;
   kernel.gridRank = analysis.gridRank;
   kernel.waitsAreAssumed = analysis.waitsAreAssumed;
   return kernel;
+}
+
+/// Writes the entries in the coding that the options ask for, and the alternatives.
+void write(Variant &variant, const Pass &pass, PassInput input, const RewriteOptions &options) {
+  std::vector<Coding> codings;
+  if (options.withAlternatives || !options.coding.empty())
+    codings = pass.codings(input);
+  std::size_t first = 0;
+  for (std::size_t i = 0; i != codings.size(); ++i)
+    if (codings[i].name == options.coding)
+      first = i;
+  if (!codings.empty())
+    input.coding = codings[first].name;
+  variant.entries = pass.run(input);
+  variant.codings.assign(variant.entries.size(), std::string(input.coding));
+  if (options.withAlternatives)
+    for (std::size_t i = 0; i != codings.size(); ++i)
+      if (i != first) {
+        input.coding = codings[i].name;
+        variant.alternatives.push_back({codings[i], pass.run(input)});
+      }
 }
 
 /// The module's clones, each made once.
@@ -66,7 +98,7 @@ private:
 };
 
 RewrittenKernel rewriteKernel(ModuleFacts &facts, Clones &clones, const Function &function,
-                              KindSet kinds, bool assumesInOrder) {
+                              KindSet kinds, const RewriteOptions &options, bool assumesInOrder) {
   const Module &module = facts.moduleOf();
   KernelAnalysis analysis = analyzeKernel(facts, function, kinds, assumesInOrder);
   RewrittenKernel result;
@@ -84,7 +116,7 @@ RewrittenKernel rewriteKernel(ModuleFacts &facts, Clones &clones, const Function
       variant.verdict = refused(pass.kind, *finding, module);
     } else {
       variant.verdict = {pass.kind, Status::Emitted, {}, {}, 0};
-      variant.entries = pass.create()->run({module, function, analysis});
+      write(variant, *pass.create(), {module, function, analysis}, options);
       variant.clones = clones.of(analysis);
     }
     result.variants.push_back(std::move(variant));
@@ -104,8 +136,8 @@ std::vector<RewrittenKernel> rewrite(const Module &module, const RewriteOptions 
       continue;
     bool selected = !options.selects || options.selects(function->name);
     bool assumed = options.assumesInOrder && options.assumesInOrder(function->name);
-    kernels.push_back(
-        rewriteKernel(facts, clones, *function, selected ? options.kinds : KindSet{0}, assumed));
+    kernels.push_back(rewriteKernel(facts, clones, *function, selected ? options.kinds : KindSet{0},
+                                    options, assumed));
     kernels.back().selected = selected;
   }
   return kernels;
@@ -122,9 +154,16 @@ bundle::Kernel describe(const RewrittenKernel &kernel) {
 }
 
 void writeWith(const Module &module, const std::vector<const Variant *> &variants,
-               const std::function<void(std::string_view)> &sink) {
-  print(module, sink);
-  bool endsLine = module.source().ends_with('\n');
+               const std::function<void(std::string_view)> &sink, bool usersKernels) {
+  if (usersKernels)
+    print(module, sink);
+  else
+    for (const Item &item : module.items())
+      if (!item.function || !item.function->isEntry || !item.function->hasBody) {
+        sink(item.leading);
+        sink(item.text);
+      }
+  bool endsLine = usersKernels && module.source().ends_with('\n');
   auto append = [&](std::string_view part) {
     sink(endsLine ? "\n" : "\n\n");
     sink(part);
@@ -166,17 +205,31 @@ void writeWithVariants(const Module &module, const std::vector<RewrittenKernel> 
   writeWith(module, emittedOf(kernels), sink);
 }
 
-std::string textWith(const Module &module, const std::vector<const Variant *> &variants) {
+std::string textWith(const Module &module, const std::vector<const Variant *> &variants,
+                     bool usersKernels) {
   std::size_t size = 0;
-  writeWith(module, variants, [&](std::string_view piece) { size += piece.size(); });
+  writeWith(
+      module, variants, [&](std::string_view piece) { size += piece.size(); }, usersKernels);
   std::string text;
   text.reserve(size);
-  writeWith(module, variants, [&](std::string_view piece) { text += piece; });
+  writeWith(
+      module, variants, [&](std::string_view piece) { text += piece; }, usersKernels);
   return text;
 }
 
 std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels) {
   return textWith(module, emittedOf(kernels));
+}
+
+std::string withRegisterCap(const std::string &entry, std::uint32_t registers) {
+  constexpr std::string_view prelude = ".version 9.0\n.target sm_90\n.address_size 64\n";
+  auto parsed = parse(std::string(prelude) + entry);
+  assert(std::holds_alternative<Module>(parsed) && "an entry that tally wrote parses");
+  const Module &module = std::get<Module>(parsed);
+  std::string_view header = module.items().back().function->header;
+  std::size_t end = static_cast<std::size_t>(header.data() - module.source().data()) +
+                    header.size() - prelude.size();
+  return std::string(entry).insert(end, fmt::format("\n.maxnreg {}\n", registers));
 }
 
 } // namespace tally::ptx

@@ -6,6 +6,7 @@
 #include "tally/ptx/analysis/module_facts.h"
 #include "tally/ptx/syntax/parser.h"
 #include "verify_body.h"
+#include "verify_protocol.h"
 
 #include <fmt/format.h>
 
@@ -90,6 +91,8 @@ private:
     AllowedChanges allowed{.gridReads = !keepsGrid, .calls = !keepsGrid};
     allowed.leaves = allowed.barriers = kind == Kind::Persistent;
     if (auto broken = checkBody(user, entry, allowed))
+      return broken;
+    if (auto broken = checkProtocol(again, user, kind, entry))
       return broken;
     return keepsGrid ? checkCallsNoClone(entry) : checkCalls(entry);
   }

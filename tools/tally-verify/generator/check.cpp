@@ -47,7 +47,7 @@ Result<Workload> workloadOf(const GeneratedKernel &kernel, const bundle::Bundle 
 } // namespace
 
 KernelCheck check(const GeneratedKernel &kernel, std::uint64_t seed, const CheckOptions &options) {
-  auto bundle = rewriteToBundle(kernel.text, kernel.name);
+  auto bundle = rewriteToBundle(kernel.text, kernel.name, options.coding);
   if (!bundle)
     return failedAt(Stage::Input, bundle.error().message);
   if (options.plant)

@@ -47,6 +47,7 @@ struct CheckOptions {
   std::uint32_t userSchedules = 2;
   /// Changes the module after it was rewritten; for tests that plant a bug.
   std::function<void(std::string &text)> plant;
+  std::string coding; ///< see readInput()
 };
 
 KernelCheck check(const GeneratedKernel &kernel, std::uint64_t seed, const CheckOptions &options);

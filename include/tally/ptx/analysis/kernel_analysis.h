@@ -27,6 +27,9 @@ struct KernelAnalysis {
   /// 1,024, and aligned so, where tensor operations rely on where the user's variables lie
   /// (docs/transforms.md, guard).
   std::uint32_t tallySharedBytes = 16;
+  /// guard: can do without tally's shared variable (docs/transforms.md, guard); must, as
+  /// the kernel reads the size of its shared memory or leaves no room.
+  bool mayAvoidShared = false, mustAvoidShared = false;
   bundle::Waits waits = bundle::Waits::None; ///< of the entry and its callees; see WaitFacts
   std::uint8_t gridRank = 3;
   bool waitsAreAssumed = false;        ///< see assumesInOrder

@@ -19,6 +19,15 @@ struct PassInput {
   const Module &module;
   const Function &function;       ///< an entry with a body
   const KernelAnalysis &analysis; ///< that found nothing against the pass's kind
+  std::string_view coding = {};   ///< one of Pass::codings(); empty for the default one
+};
+
+/// One of several ways to write a variant, all sound: which is the cheapest only ptxas knows.
+struct Coding {
+  std::string_view name; ///< "zeroed": in reports and --coding
+  /// It costs time, so it is taken only where those before it leave room for fewer blocks on an SM
+  /// than the user's kernel.
+  bool onlyForOccupancy = false;
 };
 
 /// The entries of one variant as PTX text (one, or two where the kind has a resume entry), or the
@@ -36,6 +45,9 @@ public:
   /// The variant's entries. Called only for a kernel that the analyses let this kind have, so it
   /// cannot refuse: what is unsound is a finding (analysis/reasons.def).
   virtual std::vector<std::string> run(const PassInput &input) const = 0;
+  /// The ways to write this kernel's variant, the default one first; empty where there is but one.
+  /// All have the same entries.
+  virtual std::vector<Coding> codings(const PassInput &) const { return {}; }
 };
 
 /// One row of passes.def.

@@ -44,6 +44,7 @@ class PersistentPass final : public Pass {
 public:
   Kind kind() const override { return Kind::Persistent; }
   std::vector<std::string> run(const PassInput &input) const override;
+  std::vector<Coding> codings(const PassInput &input) const override;
 };
 
 } // namespace tally::ptx

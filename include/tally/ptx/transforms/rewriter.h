@@ -5,6 +5,7 @@
 #include "tally/bundle/bundle.h"
 #include "tally/ptx/analysis/reasons.h"
 #include "tally/ptx/ir/module.h"
+#include "tally/ptx/transforms/pass.h"
 
 #include <functional>
 #include <memory>
@@ -19,11 +20,19 @@ struct Clone {
   std::string name, declaration, definition;
 };
 
+/// A variant's entries in another coding; it may reach the same clones.
+struct Alternative {
+  Coding coding;
+  std::vector<std::string> entries;
+};
+
 /// One kind of one kernel.
 struct Variant {
   Verdict verdict;
   std::vector<std::string> entries;                 ///< whole `.entry` texts; empty unless emitted
   std::vector<std::shared_ptr<const Clone>> clones; ///< that the entries may reach
+  std::vector<std::string> codings;                 ///< of each entry; empty where not asked for
+  std::vector<Alternative> alternatives;            ///< see RewriteOptions::withAlternatives
 };
 
 /// What became of one kernel.
@@ -41,6 +50,10 @@ struct RewriteOptions {
   /// Kernels whose blocks, as the user says, wait only for blocks of lower linear id; none when
   /// empty.
   std::function<bool(std::string_view)> assumesInOrder;
+  /// Also writes the variants in their other codings, for somebody who can tell which is cheaper.
+  bool withAlternatives = false;
+  /// The coding to write where a kernel's variant has it; the default one where it has not.
+  std::string coding;
 };
 
 /// Analyses and rewrites the module's entries that have bodies, in source order. `module` must
@@ -52,15 +65,20 @@ std::vector<RewrittenKernel> rewrite(const Module &module, const RewriteOptions 
 bundle::Kernel describe(const RewrittenKernel &kernel);
 
 /// The module's own text, byte for byte, and after it `variants`: the clones that they call, once
-/// each, and their entries.
-std::string textWith(const Module &module, const std::vector<const Variant *> &variants);
+/// each, and their entries. Without `usersKernels`, entries with bodies are left out of the former:
+/// what is left declares all that the variants name.
+std::string textWith(const Module &module, const std::vector<const Variant *> &variants,
+                     bool usersKernels = true);
 
 /// The same with all emitted variants.
 std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels);
 
-/// The same two, handed to `sink` in pieces: nothing holds the whole text.
+/// `entry`, the text of an `.entry` without such a directive, with `.maxnreg registers`.
+std::string withRegisterCap(const std::string &entry, std::uint32_t registers);
+
+/// textWith() and textWithVariants(), handed to `sink` in pieces: nothing holds the whole text.
 void writeWith(const Module &module, const std::vector<const Variant *> &variants,
-               const std::function<void(std::string_view)> &sink);
+               const std::function<void(std::string_view)> &sink, bool usersKernels = true);
 void writeWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels,
                        const std::function<void(std::string_view)> &sink);
 

@@ -19,7 +19,9 @@ namespace tally::ptx {
 ///   have left take part in;
 /// * nothing that a variant can reach by calls reads a physical grid register, through pointers
 ///   neither, and the guard's first entry calls no clone;
-/// * a persistent body has no way out that leads elsewhere than to the loop's head.
+/// * a persistent body has no way out that leads elsewhere than to the loop's head;
+/// * the control word is read by a strong load, and the persistent loop meets in a form of barrier
+///   that may be reached in parts, with no copy in flight.
 ///
 /// Returns what is broken, a bug of ours, or nothing.
 std::optional<std::string> verifyVariants(const Module &module,

@@ -1,0 +1,181 @@
+#include "choose.h"
+
+#include "occupancy.h"
+
+#include "tally/ptx/syntax/parser.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tally::ptxopt {
+namespace {
+
+/// A block of more than a few spilled words pays more for them than for an SM that holds one block
+/// less.
+constexpr std::uint32_t maxSpillBytes = 128;
+constexpr std::uint32_t registerStep = 8, fewestRegisters = 24;
+
+/// One entry of a variant, and the best way to write it that is known.
+struct Place {
+  ptx::RewrittenKernel *kernel;
+  ptx::Variant *variant;
+  std::size_t index; ///< of the entry
+  std::string name;
+  std::uint32_t threads = 0;
+  EntryUsage user, best;
+};
+
+/// Another way to write it.
+struct Candidate {
+  Place *place;
+  std::string coding, name, text; ///< the entry under a name of its own
+  bool onlyForOccupancy = false;
+};
+
+std::string renamed(std::string text, std::string_view from, std::string_view to) {
+  std::size_t at = text.find(from);
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+std::vector<Place> placesOf(Job &job, const Assembled &assembled) {
+  std::vector<Place> places;
+  for (ptx::RewrittenKernel &kernel : job.kernels) {
+    auto user = assembled.entries.find(kernel.layout.name);
+    if (user == assembled.entries.end())
+      continue;
+    for (ptx::Variant &variant : kernel.variants)
+      for (std::size_t i = 0; i != variant.entries.size(); ++i) {
+        std::string name = bundle::entryName(kernel.layout.name, variant.verdict.kind, i == 1);
+        if (auto entry = assembled.entries.find(name); entry != assembled.entries.end())
+          places.push_back({&kernel, &variant, i, name, threadsOf(*kernel.function), user->second,
+                            entry->second});
+      }
+  }
+  return places;
+}
+
+class Chooser {
+public:
+  Chooser(const ModuleAssembler &assembler, Job &job, std::uint32_t arch,
+          const Assembled &assembled)
+      : assembler(assembler), job(job), arch(arch), places(placesOf(job, assembled)) {}
+
+  bool run() {
+    tryAll(alternatives());
+    tryAll(caps());
+    return changed;
+  }
+
+private:
+  std::uint32_t blocks(const Place &place, const EntryUsage &usage) const {
+    return blocksPerSm(arch, place.threads, usage.registers, usage.sharedBytes);
+  }
+  bool losesOccupancy(const Place &place) const {
+    return blocks(place, place.best) < blocks(place, place.user);
+  }
+
+  std::vector<Candidate> alternatives() {
+    std::vector<Candidate> candidates;
+    for (Place &place : places)
+      for (const ptx::Alternative &alternative : place.variant->alternatives)
+        if (!alternative.coding.onlyForOccupancy || losesOccupancy(place)) {
+          std::string name = fmt::format("{}_{}", place.name, candidates.size());
+          candidates.push_back({&place, std::string(alternative.coding.name), name,
+                                renamed(alternative.entries[place.index], place.name, name),
+                                alternative.coding.onlyForOccupancy});
+        }
+    return candidates;
+  }
+
+  std::vector<Candidate> caps() {
+    std::vector<Candidate> candidates;
+    for (Place &place : places) {
+      if (!losesOccupancy(place) || place.kernel->function->directive("maxnreg"))
+        continue;
+      std::uint32_t cap = capFor(place);
+      if (cap == 0)
+        continue;
+      std::string name = fmt::format("{}_{}", place.name, candidates.size());
+      const std::string &coding = place.variant->codings[place.index];
+      candidates.push_back(
+          {&place, fmt::format("{}{}maxnreg {}", coding, coding.empty() ? "" : ", ", cap), name,
+           ptx::withRegisterCap(renamed(place.variant->entries[place.index], place.name, name),
+                                cap)});
+    }
+    return candidates;
+  }
+
+  /// The most registers with which the user's number of blocks fits; 0 if they are not what keeps
+  /// it from fitting.
+  std::uint32_t capFor(const Place &place) const {
+    std::uint32_t wanted = blocks(place, place.user);
+    for (std::uint32_t cap = place.best.registers / registerStep * registerStep;
+         cap >= fewestRegisters; cap -= registerStep)
+      if (blocksPerSm(arch, place.threads, cap, place.best.sharedBytes) >= wanted)
+        return cap;
+    return 0;
+  }
+
+  /// Assembles the candidates, all in one module without the user's kernels, and takes those that
+  /// are better.
+  void tryAll(std::vector<Candidate> candidates) {
+    if (candidates.empty())
+      return;
+    std::vector<ptx::Variant> variants(candidates.size());
+    std::vector<const ptx::Variant *> pointers;
+    for (std::size_t i = 0; i != candidates.size(); ++i) {
+      variants[i].entries = {candidates[i].text};
+      variants[i].clones = candidates[i].place->variant->clones;
+      pointers.push_back(&variants[i]);
+    }
+    auto assembled = assembler.assemble(ptx::textWith(job.module, pointers, false));
+    if (!assembled)
+      return; // the codings that are there assemble
+    for (Candidate &candidate : candidates)
+      if (auto usage = assembled->entries.find(candidate.name); usage != assembled->entries.end())
+        if (isBetter(candidate, usage->second))
+          take(candidate, usage->second);
+  }
+
+  bool isBetter(const Candidate &candidate, const EntryUsage &usage) const {
+    const Place &place = *candidate.place;
+    std::uint32_t wanted = blocks(place, place.user);
+    std::uint32_t now = std::min(wanted, blocks(place, place.best));
+    std::uint32_t then = std::min(wanted, blocks(place, usage));
+    if (usage.spillBytes > std::max(place.best.spillBytes, place.user.spillBytes + maxSpillBytes))
+      return false;
+    if (now != then)
+      return then > now;
+    if (candidate.onlyForOccupancy)
+      return false;
+    return std::pair(usage.registers, usage.spillBytes) <
+           std::pair(place.best.registers, place.best.spillBytes);
+  }
+
+  void take(Candidate &candidate, const EntryUsage &usage) {
+    Place &place = *candidate.place;
+    place.variant->entries[place.index] =
+        renamed(std::move(candidate.text), candidate.name, place.name);
+    place.variant->codings[place.index] = std::move(candidate.coding);
+    place.best = usage;
+    changed = true;
+  }
+
+  const ModuleAssembler &assembler;
+  Job &job;
+  std::uint32_t arch;
+  std::vector<Place> places;
+  bool changed = false;
+};
+
+} // namespace
+
+bool chooseCodings(const ModuleAssembler &assembler, Job &job, std::uint32_t arch,
+                   const Assembled &assembled) {
+  return Chooser(assembler, job, arch, assembled).run();
+}
+
+} // namespace tally::ptxopt
