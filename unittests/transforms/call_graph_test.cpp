@@ -91,3 +91,79 @@ TEST_CASE("names that clones need") {
                                                 "%tally_r0,%ctaid.x; ret; }")) ==
         Codes{"reserved-name"});
 }
+
+namespace {
+
+const std::string reader = func("f", readsIds);
+const std::string proto = "proto: .callprototype _ (); ";
+
+} // namespace
+
+TEST_CASE("a call through a pointer reaches what has its address taken") {
+  const std::string call = "{ " + proto + "call %rd1,(),proto; } ret;";
+  CHECK(clonedIn("mov.u64 %rd1,f; " + call, reader) == Codes{"f"});
+  CHECK(clonedIn(call, reader + ".global .u64 table[2] = {0, f};\n") == Codes{"f"});
+  CHECK(clonedIn(call, reader + ".global .u64 table[2] = {0, generic(f)};\n") == Codes{"f"});
+  CHECK(clonedIn(call, reader + func("g", "{ .reg .b64 %x; mov.u64 %x,f; ret; }")) == Codes{"f"});
+  // Called by name is not taken.
+  CHECK(clonedIn(call, reader + func("g", "{ call.uni f; ret; }") + func("h", "{ ret; }") +
+                           ".global .u64 table[1] = {h};\n")
+            .empty());
+  CHECK(clonedIn("{ list: .calltargets h; call %rd1,(),list; } ret;",
+                 reader + func("h", "{ ret; }") + ".global .u64 table[1] = {f};\n")
+            .empty());
+}
+
+TEST_CASE("a call through a pointer reaches nothing that takes other arguments") {
+  const std::string before = ".func f(.param .b32 a) " + std::string(readsIds) +
+                             "\n.func g(.param .b64 a) { ret; }\n.global .u64 table[2] = {f, g};\n";
+  auto passing = [](const char *type) {
+    return std::string("{ .param .") + type + " x; st.param." + type +
+           " [x],0; P: .callprototype _ (.param ." + type + " _); call %rd1,(x),P; } ret;";
+  };
+  CHECK(clonedIn(passing("b32"), before) == Codes{"f"});
+  CHECK(clonedIn(passing("b64"), before).empty());
+  CHECK(clonedIn("{ " + proto + "call %rd1,(),proto; } ret;",
+                 before + func("h", "{ ret; }") + ".global .u64 more[1] = {h};\n")
+            .empty());
+}
+
+TEST_CASE("calls through pointers that are refused") {
+  const Codes refused = {"indirect-call"};
+  const std::string taken = reader + ".global .u64 table[1] = {f};\n";
+  const std::string call = proto + "call %rd1,(),proto; ";
+  CHECK(reasonsOf("{ " + call + "} ret;", taken) == Codes{});
+  CHECK(reasonsOf("{ " + call + "} ret;", "") == refused);
+  CHECK(reasonsOf("{ " + call + "} ret;", taken + ".extern .func elsewhere();\n") == refused);
+  CHECK(reasonsOf("{ " + call + "} ret;", taken + ".extern .global .u32 elsewhere;\n") == refused);
+  CHECK(reasonsOf("{ " + call + "} ret;", taken + ".extern .func free(.param .b64 p);\n"
+                                                  ".extern .shared .b32 dynamic[];\n") == Codes{});
+  // No scope of its own, more than the call in it, or another pointer than the one outside.
+  CHECK(reasonsOf(call + "ret;", taken) == refused);
+  CHECK(reasonsOf("{ " + call + "L: } ret;", taken) == refused);
+  CHECK(reasonsOf("{ @%p1 bra E; " + call + "} E: ret;", taken) == refused);
+  CHECK(reasonsOf("{ mov.u32 %r1,%ctaid.x; " + call + "} ret;", taken) == refused);
+  CHECK(reasonsOf("{ mov.u64 %rd1,%rd2; " + call + "} ret;", taken) == refused);
+  CHECK(reasonsOf("{ .reg .b64 %rd<2>; " + call + "} ret;", taken) == refused);
+}
+
+TEST_CASE("a call through a pointer is copied for each function with a clone") {
+  std::string text = rewritten("{ " + proto + "@!%p1 call %rd1,(),proto; } ret;",
+                               reader + func("h", "{ ret; }") + ".global .u64 t[2] = {f, h};\n");
+  // Slice, the resume entry, persistent; the guard's first entry is as it was.
+  CHECK(count(text, "mov.u64 %tally_callee, f;") == 3);
+  CHECK(count(text, "setp.eq.u64 %tally_same, %rd1, %tally_callee;") == 3);
+  CHECK(count(text, "@!%p1 call f$tally_virtual,();") == 3);
+  CHECK(count(text, "@!%p1 call %rd1,(),proto;") == 4);
+  CHECK(count(text, "mov.u64 %tally_callee, h;") == 0);
+}
+
+TEST_CASE("variables that a copy of the body would have for itself") {
+  CHECK(reasonsOf(".global .u32 counter; ret;", "") == Codes{"variable-in-body"});
+  CHECK(reasonsOf("ret;", func("f", "{ .global .u32 counter; ret; }")) == Codes{});
+  CHECK(reasonsOf("call.uni f; ret;", func("f", "{ .const .u32 one = 1; ret; }")) == Codes{});
+  CHECK(reasonsOf("call.uni f; ret;",
+                  func("f", "{ .global .u32 counter; .reg .b32 %x; mov.u32 %x,%ctaid.x; ret; }")) ==
+        Codes{"variable-in-body"});
+  CHECK(reasonsOf(".shared .u32 word; ret;", "") == Codes{});
+}
