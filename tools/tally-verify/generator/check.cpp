@@ -20,6 +20,19 @@ KernelCheck failedAt(Stage stage, std::string message) {
   return result;
 }
 
+/// What the runtime does with a grid that the variants do not take: it runs the user's kernel.
+KernelCheck refusedFor(std::string_view reason, const CheckOptions &options) {
+  KernelCheck result;
+  for (Kind kind : options.kinds) {
+    KindReport report;
+    report.kind = kind;
+    report.outcome = Outcome::Refused;
+    result.kinds.push_back(report);
+    result.reasons.emplace_back(reason);
+  }
+  return result;
+}
+
 VerifyOptions verifyOptions(std::uint64_t seed, const CheckOptions &options) {
   VerifyOptions result;
   result.kinds = options.kinds;
@@ -62,13 +75,15 @@ KernelCheck check(const GeneratedKernel &kernel, std::uint64_t seed, const Check
   if (!module)
     return failedAt(Stage::Input, module.error().message);
 
+  const bundle::Kernel &described = *workload->launches.front().kernel;
+  if (!described.variantsTake(kernel.shape.grid))
+    return refusedFor("grid-rank", options);
   VerifyReport report =
       verify::verify(**target, *workload, moduleVariables(*module), verifyOptions(seed, options));
   if (report.userTrouble)
     return failedAt(Stage::UsersKernel, *report.userTrouble);
   KernelCheck result;
   result.kinds = std::move(report.kinds);
-  const bundle::Kernel &described = *workload->launches.front().kernel;
   for (const KindReport &each : result.kinds) {
     const Verdict *verdict = described.verdict(each.kind);
     bool refused = each.outcome == Outcome::Refused && verdict;

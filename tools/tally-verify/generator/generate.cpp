@@ -115,6 +115,9 @@ private:
                                      {2, 2, 2}, {1, 2, 3}, {2, 1, 3}, {1, 1, 4}, {1, 3, 2}};
     program.shape.block = blocks[random.below(std::size(blocks))];
     program.shape.grid = grids[random.below(std::size(grids))];
+    // Look-back over more than one dimension is rarely accepted.
+    if (features.lookBack && !oneIn(4))
+      program.shape.grid = {static_cast<std::uint32_t>(program.shape.grid.count()), 1, 1};
     if (options.large) {
       // A GPU has some thousand blocks of this size in flight at a time.
       Dim3 &grid = program.shape.grid;
