@@ -1,5 +1,7 @@
 #include "tally/ptx/transforms/verify.h"
 
+#include "verify_protocol.h"
+
 #include "tally/bundle/abi.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/syntax/parser.h"
@@ -68,6 +70,8 @@ std::optional<std::string> verifyVariants(const Module &module,
         if (!entry)
           return fmt::format("there is no entry {}", name);
         if (auto broken = checkParameters(*kernel.function, *entry))
+          return fmt::format("{}: {}", name, *broken);
+        if (auto broken = checkProtocol(again, *kernel.function, kind, *entry))
           return fmt::format("{}: {}", name, *broken);
         bool keepsGrid = kind == Kind::Guard && i == 0 && !kernel.layout.guardTakesTickets();
         if (auto stray = keepsGrid ? std::nullopt : strayGridRegister(*entry))
