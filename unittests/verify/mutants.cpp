@@ -14,6 +14,13 @@ constexpr const char *funcCtaid = "test/kernels/func_ctaid.ptx func_ctaid --grid
                                   "--arg=ptr:u32:128:zero";
 constexpr const char *lookBack = "test/kernels/look_back.ptx look_back --grid=6 --block=32 "
                                  "--arg=ptr:u32:6:zero --arg=ptr:u32:6:zero";
+// Codings that are not the default ones.
+constexpr const char *everyThread =
+    "test/kernels/barrier_reduce.ptx barrier_reduce --grid=5 --block=64 --arg=ptr:u32:5:zero "
+    "--arg=ptr:u32:300:random:6 --arg=u32:300 --coding=every-thread";
+constexpr const char *opaquePointers =
+    "test/kernels/grid_1d.ptx grid_1d --grid=5 --block=32 --arg=ptr:u32:150:zero "
+    "--arg=ptr:u32:150:random:1 --arg=u32:150 --coding=opaque-pointers";
 
 } // namespace
 
@@ -45,6 +52,15 @@ const std::vector<TextMutant> &textMutants() {
        R"(sub\.u32 %tally_r0, %tally_r1, %tally_r0;)", "mov.u32 %tally_r0, %tally_r1;"},
       {"virtual ids", "x and y change places", Kind::Guard, "grid_2d",
        R"(\[\$tally_block\+4\], %tally_r0)", "[$tally_block+8], %tally_r0"},
+
+      // Codings
+      {"guard: agreement", "every thread decides for itself", Kind::Guard, everyThread,
+       R"(bar\.red\.or\.pred %tally_leave, 0, %tally_yield;)",
+       "setp.eq.u32 %tally_leave, 0, 0;\n\tand.pred %tally_leave, %tally_leave, %tally_yield;"},
+      {"guard: list", "every thread puts the block on the list", Kind::Guard, everyThread,
+       R"(@%tally_other bra \$tally_left;)", ""},
+      {"persistent: pointers", "what is added to a pointer is not 0", Kind::Persistent,
+       opaquePointers, R"(shr\.u32 %tally_r0, %tally_r0, 31;)", "shl.b32 %tally_r0, %tally_r0, 2;"},
 
       // Barriers of the variants' own
       {"defect 3", "no second barrier in the loop", Kind::Persistent, "barrier_tiles",

@@ -73,11 +73,13 @@ struct Rewritten {
   std::optional<std::string> broken;
 };
 
-Rewritten rewritten(std::string text, Kind kind,
+Rewritten rewritten(std::string text, const std::string &coding, Kind kind,
                     const std::function<void(std::string &entry)> &change = {}) {
   auto module = parsePtx(std::move(text), "subject");
   REQUIRE_MESSAGE(module, module.error().message);
-  auto kernels = ptx::rewrite(*module, {});
+  ptx::RewriteOptions options;
+  options.coding = coding;
+  auto kernels = ptx::rewrite(*module, options);
   for (ptx::RewrittenKernel &kernel : kernels)
     for (ptx::Variant &variant : kernel.variants)
       for (std::string &entry : variant.entries)
@@ -166,7 +168,7 @@ TEST_CASE("the subjects are right as long as nothing is planted") {
     subjects.emplace(mutant.subject, mutant.kind);
   for (const auto &[kernel, kind] : subjects) {
     Subject subject = subjectOf(kernel);
-    Rewritten plain = rewritten(sourceOf(subject), kind);
+    Rewritten plain = rewritten(sourceOf(subject), subject.options.coding, kind);
     CHECK_MESSAGE(!plain.broken, *plain.broken);
     auto wrong = wrongWith(plain.bundle, subject, kind);
     CHECK_MESSAGE(!wrong, kernel, " ", name(kind), ": ", *wrong);
@@ -186,11 +188,12 @@ TEST_CASE("changes of the emitted text are caught") {
     Subject subject = subjectOf(mutant.subject);
     std::regex pattern(mutant.from);
     std::size_t changes = 0;
-    Rewritten planted = rewritten(sourceOf(subject), mutant.kind, [&](std::string &entry) {
-      std::string changed = std::regex_replace(entry, pattern, mutant.to);
-      changes += changed != entry;
-      entry = changed;
-    });
+    Rewritten planted =
+        rewritten(sourceOf(subject), subject.options.coding, mutant.kind, [&](std::string &entry) {
+          std::string changed = std::regex_replace(entry, pattern, mutant.to);
+          changes += changed != entry;
+          entry = changed;
+        });
     CHECK_MESSAGE(changes > 0, "the mutant applies nowhere");
     std::optional<std::string> caught;
     if (planted.broken)
@@ -211,7 +214,7 @@ TEST_CASE("statements that the rewriter overlooks are caught") {
     std::string hidden =
         std::regex_replace(source, std::regex(mutant.hidden), "/*overlooked $&overlooked*/");
     CHECK_MESSAGE(hidden != source, "the mutant applies nowhere");
-    Rewritten planted = rewritten(hidden, mutant.kind);
+    Rewritten planted = rewritten(hidden, subject.options.coding, mutant.kind);
     std::string &text = planted.bundle.images.front().bytes;
     text = std::regex_replace(text, std::regex(R"(/\*overlooked |overlooked\*/)"), "");
     auto caught = wrongWith(planted.bundle, subject, mutant.kind);
@@ -226,8 +229,9 @@ TEST_CASE("launches that break the ABI are caught") {
     CAPTURE(mutant.subject);
     Subject subject = subjectOf(mutant.subject);
     Sabotage sabotage = mutant.sabotage();
-    auto caught = wrongWith(rewritten(sourceOf(subject), mutant.kind).bundle, subject, mutant.kind,
-                            &sabotage);
+    auto caught =
+        wrongWith(rewritten(sourceOf(subject), subject.options.coding, mutant.kind).bundle, subject,
+                  mutant.kind, &sabotage);
     say(mutant.rule, mutant.name, placeOf(mutant), caught);
     CHECK(caught);
   }
@@ -237,7 +241,8 @@ TEST_CASE("verdicts that are not the rewriter's are caught") {
   for (const VerdictMutant &mutant : verdictMutants()) {
     CAPTURE(mutant.name);
     Subject subject = subjectOf(mutant.subject);
-    bundle::Bundle bundle = rewritten(sourceOf(subject), Kind::Slice).bundle;
+    bundle::Bundle bundle =
+        rewritten(sourceOf(subject), subject.options.coding, Kind::Slice).bundle;
     CHECK(differencesOfVerdicts(subject.file, bundle).empty());
     mutant.change(bundle);
     auto differences = differencesOfVerdicts(subject.file, bundle);
