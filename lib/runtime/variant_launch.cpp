@@ -72,7 +72,8 @@ bool VariantLaunch::plausible(const tally_launch_state &state) const {
   case Kind::Guard:
     return state.yielded <= (resuming ? listLength : total);
   case Kind::Persistent:
-    return state.next_block >= nextBlock && state.next_block <= total + workers;
+    return state.next_block >= nextBlock && state.next_block <= total + workers &&
+           state.live_workers == 0;
   }
   return false;
 }

@@ -43,6 +43,7 @@ private:
   void raise();
   void withdraw();
   void atRandom();
+  void changeWidth(std::uint16_t workers);
   Result<std::uint64_t> beginStormRound();
   void storm(const std::stop_token &stop);
 
@@ -52,6 +53,7 @@ private:
   Random random;
   std::uint64_t oneIn = 2; ///< Random: polls between changes, on average
   std::uint64_t rounds = 0, pollsOfLaunch = 0, pollCount = 0;
+  std::uint16_t width = TALLY_CONTROL_WORKERS_UNLIMITED; ///< workers wanted, in each word written
   std::optional<std::uint64_t> withheld; ///< LateWrite: the word that has not landed
   bool withhold = false, raised = false;
   std::optional<Error> writeFailure;

@@ -118,7 +118,8 @@ Result<void> VariantRun::prepare() {
   for (const KernelLaunch &kernel : workload.launches) {
     assert(kernel.kernel->emitted(kind));
     Progress progress{&kernel,
-                      {kind, kernel.shape, plan.sliceBlocks, plan.workers},
+                      {kind, kernel.shape, plan.sliceBlocks,
+                       runtime::workersFor(*kernel.kernel, kernel.shape, plan.workers)},
                       userParameters(kernel, buffers.addresses)};
     progress.parameters.resize(kernel.kernel->tallyParameterOffset() + sizeof(tally_launch_params));
     auto state = target.allocate(sizeof(tally_launch_state));
@@ -190,13 +191,7 @@ Result<void> VariantRun::checkRequests() const {
     return {};
   if (target.isMicroscope() && requests.polls() == 0)
     return Error{"the variant never polls the control word"};
-  // A persistent worker of a kernel whose warps leave as wholes only in rows of whole warps takes
-  // one block and leaves, where rows are not; that looks as a yield does (persistent_pass.h).
-  bool oneBlockEach = false;
-  for (const KernelLaunch &launch : workload.launches)
-    oneBlockEach |= kind == Kind::Persistent && launch.shape.block.x % 32 != 0;
-  bool mayYield = oneBlockEach ||
-                  (plan.request != RequestKind::Quiet && plan.request != RequestKind::LateWrite);
+  bool mayYield = plan.request != RequestKind::Quiet && plan.request != RequestKind::LateWrite;
   if (yields != 0 && !mayYield)
     return Error{"a block yielded though no request is newer than the launch's epoch"};
   // The first poll of all is before any block is taken; and under guard each poll stands for a

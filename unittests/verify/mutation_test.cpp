@@ -66,10 +66,9 @@ std::vector<Mutation> allMutations() {
       {"guard's list begins one block later", Kind::Guard, flat,
        "st.global.u32 [%tally_d3], %tally_id;", "st.global.u32 [%tally_d3+4], %tally_id;"},
       {"persistent loses the block whose index it holds when it yields", Kind::Persistent, tiles,
-       "@%tally_yield bra $tally_publish;\n\tld.param.u64 %tally_d2",
-       "ld.param.u64 %tally_d2, [$tally_launch+16];\n\tcvta.to.global.u64 %tally_d2, %tally_d2;\n\t"
+       "@%tally_yield bra $tally_last;\n\tand.b32",
        "@%tally_yield atom.global.inc.u32 %tally_id, [%tally_d2+0], 4294967294;\n\t"
-       "@%tally_yield bra $tally_publish;\n\tld.param.u64 %tally_d2"},
+       "@%tally_yield bra $tally_last;\n\tand.b32"},
       {"guard yields whenever the epochs differ", Kind::Guard, flat, "setp.gt.u64 %tally_yield",
        "setp.ne.u64 %tally_yield"},
       {"persistent yields whenever the epochs differ", Kind::Persistent, flat,

@@ -16,6 +16,14 @@ struct Parameter {
   std::uint32_t offset = 0, size = 0;
 };
 
+/// Whether a worker of the persistent variant may have to exit after a virtual block though others
+/// are left, because part of one of its warps left that block alone (docs/transforms.md).
+enum class Spending : std::uint8_t {
+  Never,
+  InPartialRows, ///< in blocks whose x extent is no multiple of 32, always
+  Possible
+};
+
 /// One kernel of the module and its verdicts.
 struct Kernel {
   std::string name;
@@ -23,10 +31,17 @@ struct Kernel {
   std::uint32_t parameterBytes = 0;  ///< bytes of the user's parameters
   std::uint32_t staticSharedBytes = 0;
   bool bitwiseStable = false;    ///< result does not depend on the order of blocks, bit for bit
+  Spending spending = Spending::Never;
   std::vector<Verdict> verdicts; ///< one per kind, in the order of allKinds
 
   /// Offset of tally_launch_params in a variant's parameters.
   std::uint32_t tallyParameterOffset() const { return (parameterBytes + 7) / 8 * 8; }
+  /// Whether workers may spend themselves in blocks of this x extent. A launch then has a worker for
+  /// each virtual block (abi.h).
+  bool maySpend(std::uint32_t blockX) const {
+    return spending == Spending::Possible ||
+           (spending == Spending::InPartialRows && blockX % 32 != 0);
+  }
   const Verdict *verdict(Kind kind) const {
     for (const Verdict &each : verdicts)
       if (each.kind == kind)

@@ -8,6 +8,7 @@
 #include "tally/bundle/bundle.h"
 #include "tally/support/dim3.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace tally::runtime {
@@ -20,6 +21,16 @@ constexpr tally_divisor divisorOf(std::uint32_t d) {
   std::uint32_t shift = 31 + log2;
   auto multiplier = static_cast<std::uint32_t>(((std::uint64_t{1} << shift) + d - 1) / d);
   return {multiplier, shift};
+}
+
+/// How many workers a persistent launch has where `workers` would do: a worker for each block where
+/// they may spend themselves.
+inline std::uint32_t workersFor(const bundle::Kernel &kernel, const LaunchShape &shape,
+                                   std::uint32_t workers) {
+  if (!kernel.maySpend(shape.block.x))
+    return workers;
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(shape.grid.count(), TALLY_MAX_VIRTUAL_BLOCKS));
 }
 
 /// What to hand to the device for one physical launch.
@@ -54,8 +65,7 @@ public:
   }
 
   /// `user`: every extent >= 1, at most maxBlocks() blocks. `sliceBlocks`: about how many blocks a
-  /// slice may hold. `workers`: blocks to launch for persistent, at most as many as are resident at
-  /// a time. Both >= 1.
+  /// slice may hold. `workers`: blocks to launch for persistent, see workersFor(). Both >= 1.
   VariantLaunch(Kind kind, const LaunchShape &user, std::uint32_t sliceBlocks,
                 std::uint32_t workers);
 

@@ -111,7 +111,8 @@ private:
     // The last type of an instruction is that of its sources; cvt and set name the result's first.
     bool isWord = !instruction.modifiers.empty() && isWord32(instruction.modifiers.back());
     if (dimension == 3 || operand.negated || !isSource || !isWord ||
-        !isKnownOpcode(instruction.opcode) || instruction.opcode == "call")
+        !isKnownOpcode(instruction.opcode) || instruction.opcode == "call" ||
+        isBlockBarrier(instruction))
       find(Reason::GridRegisterForm, operand.text, std::string(operand.text));
     else
       facts.gridUses.push_back(
@@ -150,23 +151,8 @@ private:
     } else if (isBlockBarrier(instruction)) {
       facts.blockBarriers.push_back(current);
     } else if (isMaskedWarpSync(instruction)) {
-      if (!maskIsOfActiveThreads(instruction))
-        facts.warpSyncs.push_back(current);
+      facts.warpSyncs.push_back(current);
     }
-  }
-
-  /// A mask that only activemask assigns cannot name a thread that has exited.
-  bool maskIsOfActiveThreads(const Instruction &instruction) const {
-    const Operand &mask = instruction.operands.back();
-    if (mask.kind != OperandKind::Register)
-      return false;
-    bool all = true;
-    for (const Statement &statement : function.body)
-      if (statement.kind == StatementKind::Instruction)
-        forEachWrittenRegister(statement.instruction, [&](const Operand &each) {
-          all &= each.reg != mask.reg || statement.instruction.opcode == "activemask";
-        });
-    return all;
   }
 
   void seeCall(const Instruction &instruction) {

@@ -66,6 +66,10 @@ public:
     }
     checkLimits();
     checkFlow(function, true);
+    if (calleesMeetInWarps) {
+      result.loop.spends = true;
+      result.loop.needsWholeWarpRows = false;
+    }
     for (const Function *callee : callees)
       checkFlow(*callee, false);
     llvm::stable_sort(result.findings, [](const Finding &a, const Finding &b) {
@@ -104,8 +108,11 @@ private:
       find(Reason::GridRegisterInCallee, facts.gridUses.front().operand->text, name);
     if (!facts.blockBarriers.empty())
       find(Reason::BarrierInCallee, callee.body[facts.blockBarriers.front()].text, name);
-    if (!facts.warpSyncs.empty())
-      find(Reason::WarpSyncInCallee, callee.body[facts.warpSyncs.front()].text, name);
+    if (!facts.warpSyncs.empty()) {
+      calleesMeetInWarps = true;
+      if (!canSpend(module))
+        find(Reason::WarpSyncInCallee, callee.body[facts.warpSyncs.front()].text, name);
+    }
     if (facts.exit)
       find(Reason::ExitInCallee, callee.body[*facts.exit].text, name);
   }
@@ -176,9 +183,9 @@ private:
     if (converges) {
       ControlDependence dependence(cfg);
       Uniformity uniformity(cfg, dependence);
-      Convergence convergence = checkConvergence(cfg, dependence, uniformity, facts);
+      Convergence convergence = checkConvergence(module, cfg, dependence, uniformity, facts);
       llvm::append_range(result.findings, convergence.findings);
-      result.needsWholeWarpRows = convergence.needsWholeWarpRows;
+      result.loop = convergence.plan;
     }
   }
 
@@ -229,6 +236,7 @@ private:
   KernelAnalysis result;
   llvm::SetVector<const Function *> callees; ///< with bodies, transitively
   bool calleesAidPolling = false;            ///< one of them fences or naps
+  bool calleesMeetInWarps = false;           ///< one of them holds a masked warp operation
 };
 
 } // namespace

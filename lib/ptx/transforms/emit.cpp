@@ -24,7 +24,8 @@ void beginVariant(FunctionEditor &editor, const PassInput &input, Kind kind, boo
 
 std::string declarations(bool shared) {
   std::string text = ".reg .pred %tally_yield, %tally_other, %tally_leave;\n"
-                     "\t.reg .b32 %tally_r<6>, %tally_id, %tally_flag;\n"
+                     "\t.reg .pred %tally_joins, %tally_here, %tally_any;\n"
+                     "\t.reg .b32 %tally_r<6>, %tally_id, %tally_flag, %tally_word, %tally_count;\n"
                      "\t.reg .b32 %tally_ctaid_x, %tally_ctaid_y, %tally_ctaid_z;\n"
                      "\t.reg .b32 %tally_nctaid_x, %tally_nctaid_y, %tally_nctaid_z;\n"
                      "\t.reg .b32 %tally_offset_x, %tally_offset_y, %tally_offset_z;\n"
@@ -45,15 +46,21 @@ std::string unlessLeader(std::string_view label) {
                      label);
 }
 
-std::string poll(const Module &module) {
+std::string_view strongGlobal(const Module &module) {
   bool relaxed = module.versionMajor() >= 6 && module.targetArch() >= 70;
+  return relaxed ? "relaxed.gpu.global" : "volatile.global";
+}
+
+std::string poll(const Module &module, std::string_view low) {
   return fmt::format("ld.param.u64 %tally_d0, [$tally_launch+{}];\n"
                      "\tcvta.to.global.u64 %tally_d0, %tally_d0;\n"
                      "\tld.{}.u64 %tally_d0, [%tally_d0];\n"
+                     "{}"
                      "\tshr.u64 %tally_d0, %tally_d0, {};\n"
                      "\tld.param.u64 %tally_d1, [$tally_launch+{}];\n"
                      "\tsetp.gt.u64 %tally_yield, %tally_d0, %tally_d1;\n\t",
-                     TALLY_PARAMETER(control), relaxed ? "relaxed.gpu.global" : "volatile.global",
+                     TALLY_PARAMETER(control), strongGlobal(module),
+                     low.empty() ? "" : fmt::format("\tcvt.u32.u64 {}, %tally_d0;\n", low),
                      TALLY_CONTROL_EPOCH_SHIFT, TALLY_PARAMETER(epoch));
 }
 
@@ -102,11 +109,12 @@ std::string decodeToShared() {
          "st.shared.u32 [$tally_block+12], %tally_r2;\n\t";
 }
 
-std::string agreeOrLeave() {
-  return "bar.sync 0;\n"
-         "\tld.shared.u32 %tally_flag, [$tally_block];\n"
-         "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
-         "\t@%tally_leave ret;\n\t";
+std::string agreeOrLeave(unsigned barrier, std::uint32_t leave) {
+  return fmt::format("bar.sync {};\n"
+                     "\tld.shared.u32 %tally_flag, [$tally_block];\n"
+                     "\tsetp.eq.u32 %tally_leave, %tally_flag, {};\n"
+                     "\t@%tally_leave ret;\n\t",
+                     barrier, leave);
 }
 
 void replaceGridUses(FunctionEditor &editor, const FunctionFacts &facts,

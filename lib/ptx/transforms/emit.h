@@ -8,6 +8,7 @@
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
+#include <cstdint>
 #include <string>
 
 namespace tally::ptx::emit {
@@ -22,9 +23,13 @@ std::string declarations(bool shared);
 /// Skips to `label` in all threads but the block's first.
 std::string unlessLeader(std::string_view label);
 
+/// Modifiers of a global load that sees what others write meanwhile: "relaxed.gpu.global", or
+/// "volatile.global" before sm_70 and PTX 6.0. A plain load may hit a stale line for ever.
+std::string_view strongGlobal(const Module &module);
+
 /// %tally_yield = the control word's epoch is greater than the launch's. One load, strong enough
-/// to see the host's write.
-std::string poll(const Module &module);
+/// to see the host's write. The word's low half goes to register `low`, if one is named.
+std::string poll(const Module &module, std::string_view low = {});
 
 /// Appends the 32-bit `id` to list_out.
 std::string appendToList(std::string_view id);
@@ -32,8 +37,8 @@ std::string appendToList(std::string_view id);
 /// Divides the linear id in `%tally_id` by the user's extents and stores x, y, z in $tally_block.
 std::string decodeToShared();
 
-/// Meets at barrier 0, then leaves if the first word of $tally_block says so.
-std::string agreeOrLeave();
+/// Meets at barrier `barrier`, then leaves if the first word of $tally_block is `leave`.
+std::string agreeOrLeave(unsigned barrier, std::uint32_t leave);
 
 /// Replaces each read of a grid register: %nctaid by the user's extent, %ctaid by what
 /// `loadIndex(dimension, register)` loads into that register.

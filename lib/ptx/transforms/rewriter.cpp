@@ -37,6 +37,9 @@ bundle::Kernel layoutOf(const Function &function, const KernelAnalysis &analysis
   kernel.parameterBytes = function.parameterBytes();
   kernel.staticSharedBytes = analysis.staticSharedBytes;
   kernel.bitwiseStable = analysis.bitwiseStable;
+  kernel.spending = analysis.loop.spends               ? bundle::Spending::Possible
+                    : analysis.loop.needsWholeWarpRows ? bundle::Spending::InPartialRows
+                                                       : bundle::Spending::Never;
   return kernel;
 }
 

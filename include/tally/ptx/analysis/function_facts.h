@@ -31,7 +31,7 @@ struct FunctionFacts {
   std::vector<CallSite> calls;
   std::vector<std::string_view> symbols;    ///< named by operands, in order; may repeat
   std::vector<std::uint32_t> blockBarriers; ///< bar.*, barrier.* of the thread block
-  std::vector<std::uint32_t> warpSyncs;     ///< isMaskedWarpSync, but with a mask from activemask
+  std::vector<std::uint32_t> warpSyncs;     ///< isMaskedWarpSync
   std::vector<std::uint32_t> strongReads;   ///< see isStrongRead
   std::vector<std::uint32_t> plainReads;    ///< other loads of memory that blocks share
   std::vector<std::uint32_t> leaves;        ///< ret and exit

@@ -3,6 +3,7 @@
 #define TALLY_PTX_ANALYSIS_KERNEL_ANALYSIS_H
 
 #include "tally/ptx/analysis/function_facts.h"
+#include "tally/ptx/analysis/loop_plan.h"
 
 #include <memory>
 #include <optional>
@@ -34,8 +35,7 @@ struct KernelAnalysis {
   /// kernel has no data race: no floating-point atomics, no atomics whose result is used, no mix of
   /// reductions, no reads of other blocks' progress, clocks or places.
   bool bitwiseStable = false;
-  /// persistent: loop only where %ntid.x is a multiple of 32 (barriers.h).
-  bool needsWholeWarpRows = false;
+  LoopPlan loop;                       ///< for persistent
   bool copiesAsync = false;            ///< cp.async in the entry or a callee
   std::uint32_t staticSharedBytes = 0; ///< of the entry and what it and its callees name
 
