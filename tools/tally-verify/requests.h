@@ -30,6 +30,8 @@ public:
   /// A poll is about to read the control word.
   void poll(std::uint64_t index);
 
+  /// The greatest epoch that anything may yield to by now.
+  std::uint64_t currentEpoch() const { return control.currentEpoch(); }
   std::uint64_t polls() const { return pollCount; }
   /// Ends the storm; the first write of the control word that failed.
   std::optional<Error> finish();

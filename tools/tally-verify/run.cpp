@@ -166,8 +166,15 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
     return Error{fmt::format("{} left an impossible state: next_block {}, yielded {}", entry,
                              state.next_block, state.yielded)};
   progress.written = 1 - progress.written;
-  if (progress.launch.absorb(state))
-    ++yields;
+  if (!progress.launch.absorb(state))
+    return {};
+  ++yields;
+  // What is behind it on the stream was sent under the same epoch, and would run on half a result.
+  bool isAsked = plan.request != RequestKind::Quiet && plan.request != RequestKind::LateWrite &&
+                 plan.request != RequestKind::Widths;
+  if (!isAsked && requests.currentEpoch() <= epoch)
+    return Error{
+        fmt::format("{} left blocks to run though no request is newer than its epoch", entry)};
   return {};
 }
 
@@ -191,9 +198,6 @@ Result<void> VariantRun::checkRequests() const {
     return {};
   if (target.isMicroscope() && requests.polls() == 0)
     return Error{"the variant never polls the control word"};
-  bool mayYield = plan.request != RequestKind::Quiet && plan.request != RequestKind::LateWrite;
-  if (yields != 0 && !mayYield)
-    return Error{"a block yielded though no request is newer than the launch's epoch"};
   // The first poll of all is before any block is taken; and under guard each poll stands for a
   // block that has not run. (A persistent worker also polls when nothing is left to take.)
   bool asked = plan.poll == 0 || (kind == Kind::Guard && plan.poll < requests.polls());

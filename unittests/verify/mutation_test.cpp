@@ -36,6 +36,25 @@ const Subject rows{"shared_reuse.ptx",
 const Subject flat{
     "grid_2d.ptx", "grid_2d", {{3, 2}, {64}}, {"ptr:u32:384:zero", "ptr:u32:6:zero"}};
 
+const Subject leaving{"park.ptx",
+                      "leave_in_rounds",
+                      {{4}, {72}},
+                      {"ptr:u32:288:zero", "ptr:u32:288:random:91", "u32:9"}};
+const Subject reducing{"park.ptx",
+                       "reduce_and_leave",
+                       {{5}, {96}},
+                       {"ptr:u32:480:zero", "ptr:u32:480:random:97", "u32:5"}};
+const Subject counting{"park.ptx",
+                       "counted_after_leaving",
+                       {{5}, {96}},
+                       {"ptr:u32:480:zero", "ptr:u32:480:random:99"}};
+const Subject dividing{"spend.ptx",
+                       "part_leaves",
+                       {{6}, {96}},
+                       {"ptr:u32:576:zero", "ptr:u32:576:random:100", "u32:20"}};
+const Subject leading{
+    "spend.ptx", "leader_spends", {{6}, {128}}, {"ptr:u32:768:zero", "ptr:u32:768:random:103"}};
+
 /// A bug: `from` becomes `to` in the entries of `kind`, at every place, at least once.
 struct Mutation {
   std::string name;
@@ -75,6 +94,47 @@ std::vector<Mutation> allMutations() {
        "setp.gt.u64 %tally_yield", "setp.ne.u64 %tally_yield"},
       {"guard never yields", Kind::Guard, flat, "setp.gt.u64 %tally_yield",
        "setp.lt.u64 %tally_yield"},
+      {"persistent parks in the aligned form", Kind::Persistent, leaving, "barrier.red.or.pred",
+       "barrier.red.or.aligned.pred"},
+      {"persistent parks but in one of the barriers", Kind::Persistent, leaving,
+       "mov.pred %tally_here, 1;\n\tbarrier.red.or.pred %tally_any, 0, %tally_here;",
+       "barrier.sync 0;"},
+      {"persistent does not park those who leave", Kind::Persistent, leaving,
+       "@%tally_any bra $tally_park;", ""},
+      {"persistent's threads in the body say that nobody is", Kind::Persistent, leaving,
+       "mov.pred %tally_here, 1;", "mov.pred %tally_here, 0;"},
+      {"persistent has a barrier of its own behind the parked ones", Kind::Persistent, leaving,
+       "@%tally_any bra $tally_park;", "barrier.sync 0;\n\t@%tally_any bra $tally_park;"},
+      {"persistent counts threads that left in a reduction", Kind::Persistent, reducing,
+       "%tally_count, 0, %tally_here;\n\tbra.uni $tally_park;",
+       "%tally_count, 0, !%tally_here;\n\tbra.uni $tally_park;"},
+      {"persistent takes all for any", Kind::Persistent, reducing,
+       "setp.eq.u32 %p2, %tally_count, 0", "setp.ne.u32 %p2, %tally_count, 0"},
+      {"persistent shares a barrier with one that has a thread count", Kind::Persistent, counting,
+       "barrier.sync 2;", "barrier.sync 0;"},
+      {"persistent takes part of a warp for all of it", Kind::Persistent, dividing,
+       "@%tally_leave bra $tally_spend;", ""},
+      {"persistent takes what is not the last warp for it", Kind::Persistent, leading,
+       "and.b32 %tally_r1, %tally_r1, -32;\n\tmov.u32 %tally_r3, %ntid.z;",
+       "mov.u32 %tally_r1, 123;\n\tmov.u32 %tally_r3, %ntid.z;"},
+      {"persistent's worker goes on though part of it has exited", Kind::Persistent, dividing,
+       "setp.eq.u32 %tally_leave, %tally_flag, 2;", "setp.eq.u32 %tally_leave, %tally_flag, 3;"},
+      {"persistent does not say that part of it has exited", Kind::Persistent, dividing,
+       "st.shared.u32 [$tally_block], %tally_flag;\n\tmembar.cta;", "membar.cta;"},
+      {"persistent leaves a block that it took, as part of it has exited", Kind::Persistent,
+       dividing, "setp.eq.u32 %tally_leave, %tally_flag, 1;",
+       "setp.ne.u32 %tally_leave, %tally_flag, 0;"},
+      {"persistent is not taken off the count when it leaves", Kind::Persistent, flat,
+       "red.global.dec.u32 [%tally_d2+4]", "red.global.and.b32 [%tally_d2+4]"},
+      {"persistent is not counted in", Kind::Persistent, flat, "red.global.inc.u32 [%tally_d2+4]",
+       "red.global.or.b32 [%tally_d2+4]"},
+      {"persistent is counted in before each block", Kind::Persistent, flat,
+       "@!%tally_joins bra $tally_poll;", ""},
+      {"persistent's last worker leaves by the width", Kind::Persistent, flat,
+       "max.u32 %tally_word, %tally_word, 1;", ""},
+      {"persistent leaves when as many are live as wanted", Kind::Persistent, flat,
+       "setp.le.u32 %tally_yield, %tally_r0, %tally_word;",
+       "setp.lt.u32 %tally_yield, %tally_r0, %tally_word;"},
       {"persistent never polls", Kind::Persistent, flat, "ld.relaxed.gpu.global.u64 %tally_d0",
        "mov.u64 %tally_d0, 0; //"},
   };
@@ -118,7 +178,8 @@ KindReport verifyKind(const bundle::Bundle &bundle, const Subject &subject, Kind
 } // namespace
 
 TEST_CASE("the subjects are right as long as nothing is planted") {
-  for (const Subject *subject : {&tiles, &rows, &flat})
+  for (const Subject *subject :
+       {&tiles, &rows, &flat, &leaving, &reducing, &counting, &dividing, &leading})
     for (Kind kind : allKinds) {
       KindReport report = verifyKind(rewritten(*subject), *subject, kind);
       CHECK_MESSAGE(report.outcome == Outcome::Ok, subject->kernel, " ", name(kind), ": ",
