@@ -262,6 +262,39 @@ TEST_CASE("a mask of active threads, as long as they come to the operation") {
   CHECK(convergenceOf(early + branch + "J; " + ask + "J: " + vote + "E: ret;") == spends);
 }
 
+TEST_CASE("a mask that a ballot gave of the condition that the operation stands under") {
+  std::string ask = "mov.u32 %r1,%tid.x; setp.lt.u32 %p1,%r1,7; setp.ge.u32 %p2,%r1,7; ";
+  std::string vote = "vote.sync.ballot.b32 %r7,%p1,-1; ";
+  std::string sync = "bar.warp.sync %r7; ";
+  CHECK(convergenceOf(ask + vote + "@%p2 bra E; " + sync + "E: ret;") == none);
+  CHECK(convergenceOf(ask + vote + "@!%p1 bra E; " + sync + "E: ret;") == none);
+  CHECK(convergenceOf(ask + vote + "@%p1 bra Y; ret; Y: " + sync + "ret;") == none);
+  CHECK(convergenceOf("mov.u32 %r1,%tid.x; setp.lt.u32 %p1,%r1,32; setp.gt.u32 %p2,%r1,31; " +
+                      vote + "@%p2 bra E; " + sync + "E: ret;") == none);
+  // The wrong way, another condition, another vote, another value by then.
+  CHECK(convergenceOf(ask + vote + "@%p1 bra E; " + sync + "E: ret;") == spends);
+  CHECK(convergenceOf(ask + vote + "@!%p2 bra E; " + sync + "E: ret;") == spends);
+  CHECK(convergenceOf("mov.u32 %r1,%tid.x; setp.lt.u32 %p1,%r1,7; setp.ge.u32 %p2,%r1,6; " + vote +
+                      "@%p2 bra E; " + sync + "E: ret;") == spends);
+  CHECK(convergenceOf("mov.u32 %r1,%tid.x; setp.lt.u32 %p1,%r1,7; setp.ge.s32 %p2,%r1,7; " + vote +
+                      "@%p2 bra E; " + sync + "E: ret;") == spends);
+  CHECK(convergenceOf("mov.u32 %r1,%tid.x; setp.lt.u32 %p1,%r1,7; add.u32 %r1,%r1,1;"
+                      "setp.ge.u32 %p2,%r1,7; " +
+                      vote + "@%p2 bra E; " + sync + "E: ret;") == spends);
+  CHECK(convergenceOf(ask + vote + "setp.eq.u32 %p1,%r1,0; @!%p1 bra E; " + sync + "E: ret;") ==
+        spends);
+  CHECK(convergenceOf(ask + vote + "@%p2 bra E; not.b32 %r7,%r7; " + sync + "E: ret;") == spends);
+  // Some of those that voted so leave before, or come more than once.
+  CHECK(convergenceOf(ask + vote + "@%p2 bra E; setp.eq.u32 %p3,%r1,3; @%p3 bra E; " + sync +
+                      "E: ret;") == spends);
+  CHECK(convergenceOf(ask + vote + "@%p2 bra E; L: " + sync +
+                      "add.u32 %r1,%r1,1; setp.lt.u32 %p3,%r1,9; @%p3 bra L; E: ret;") == spends);
+  // A comparison of floats has no complement: neither holds of what is no number.
+  CHECK(convergenceOf("mov.u32 %r1,%tid.x; cvt.rn.f32.u32 %f1,%r1; setp.lt.f32 %p1,%f1,%f2;"
+                      "setp.ge.f32 %p2,%f1,%f2; " +
+                      vote + "@%p2 bra E; " + sync + "E: ret;") == spends);
+}
+
 TEST_CASE("decisions that are the warp's own, in rows of whole warps") {
   std::string shuffle = "shfl.sync.bfly.b32 %r5|%p5, %r6, 16, 31, -1; E: ret;";
   auto isWarps = [&](const std::string &decision) {
@@ -277,6 +310,19 @@ TEST_CASE("decisions that are the warp's own, in rows of whole warps") {
                 "mad.lo.s32 %r4,%r1,%r2,%r3; shr.u32 %r8,%r4,5; ld.param.u32 %r7,[n];"
                 "setp.ge.u32 %p1,%r8,%r7;"));
   CHECK(isWarps("mov.u32 %r1,%tid.y; ld.param.u32 %r2,[n]; setp.ge.u32 %p1,%r1,%r2;"));
+  // A signed division by 32, and one by the warp size.
+  const char *division = "shr.u32 %r3,%r2,27; add.s32 %r4,%r1,%r3; shr.s32 %r8,%r4,5;"
+                         "ld.param.u32 %r7,[n]; setp.ge.s32 %p1,%r8,%r7;";
+  CHECK(isWarps(std::string("mov.u32 %r1,%tid.x; shr.s32 %r2,%r1,31;") + division));
+  CHECK_FALSE(isWarps(std::string("mov.u32 %r1,%tid.x; add.s32 %r1,%r1,-64; shr.s32 %r2,%r1,31;") +
+                      division));
+  CHECK_FALSE(isWarps(std::string("mov.u32 %r1,%tid.x; shr.s32 %r2,%r1,9;") + division));
+  CHECK(isWarps("mov.u32 %r1,%tid.x; mov.u32 %r2,WARP_SZ; div.u32 %r3,%r1,%r2;"
+                "setp.ne.s32 %p1,%r3,0;"));
+  CHECK_FALSE(isWarps("mov.u32 %r1,%tid.x; mov.u32 %r2,WARP_SZ; div.s32 %r3,%r1,%r2;"
+                      "setp.ne.s32 %p1,%r3,0;"));
+  CHECK_FALSE(isWarps("mov.u32 %r1,%tid.x; mov.u32 %r2,96; div.u32 %r3,%r1,%r2;"
+                      "setp.ne.s32 %p1,%r3,0;"));
   CHECK_FALSE(isWarps("mov.u32 %r1,%tid.x; setp.gt.u32 %p1,%r1,30;"));
   CHECK_FALSE(isWarps("mov.u32 %r1,%tid.x; setp.eq.u32 %p1,%r1,0;"));
   CHECK_FALSE(isWarps("mov.u32 %r1,%tid.x; shr.u32 %r2,%r1,4; setp.ne.s32 %p1,%r2,0;"));

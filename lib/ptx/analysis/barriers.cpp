@@ -1,10 +1,8 @@
 #include "tally/ptx/analysis/barriers.h"
 
+#include "member_mask.h"
 #include "tally/ptx/analysis/opcodes.h"
 
-#include "llvm/ADT/STLExtras.h"
-
-#include <algorithm>
 #include <bit>
 
 namespace tally::ptx {
@@ -51,7 +49,7 @@ public:
     for (std::uint32_t barrier : facts.blockBarriers)
       seeBarrier(barrier);
     for (std::uint32_t sync : facts.warpSyncs)
-      if (isReachable(sync) && !comesFromActiveMask(sync))
+      if (isReachable(sync) && !namesOnlyComers(cfg, sync))
         needWholeWarp(sync);
     if (result.plan.spends)
       result.plan.needsWholeWarpRows = false;
@@ -117,75 +115,6 @@ private:
     result.plan.barrier = static_cast<unsigned>(std::countr_one(countedIds));
     if (result.plan.barrier >= barrierCount)
       find(Reason::BarrierForm, facts.blockBarriers.front());
-  }
-
-  /// See checkConvergence: the mask of `sync` names only threads that come to it.
-  bool comesFromActiveMask(std::uint32_t sync) const {
-    const Operand &mask = cfg.instruction(sync).operands.back();
-    if (mask.kind != OperandKind::Register || cfg.instruction(sync).guard)
-      return false;
-    std::vector<std::uint32_t> masks;
-    bool onlyActive = true;
-    for (const auto &block : cfg.blocks())
-      for (std::uint32_t statement : block->instructions)
-        forEachWrittenRegister(cfg.instruction(statement), [&](const Operand &written) {
-          if (written.reg != mask.reg)
-            return;
-          masks.push_back(statement);
-          onlyActive &= cfg.instruction(statement).opcode == "activemask" &&
-                        !cfg.instruction(statement).guard;
-        });
-    if (!onlyActive || masks.empty())
-      return false;
-    return walkEndsAt({sync}, masks, sync, false) && llvm::all_of(masks, [&](std::uint32_t from) {
-             return walkEndsAt(masks, {sync}, from, true);
-           });
-  }
-
-  /// Whether every walk from behind (in front of) `from` comes to one of `goals` before it comes to
-  /// one of `others`, to `from` again, or to the end (beginning) of the body.
-  bool walkEndsAt(const std::vector<std::uint32_t> &others, const std::vector<std::uint32_t> &goals,
-                  std::uint32_t from, bool forward) const {
-    enum class Met { Nothing, Goal, Other };
-    auto scan = [&](const CfgBlock &block, std::optional<std::uint32_t> start) {
-      auto look = [&](auto begin, auto end) {
-        if (start)
-          begin = std::next(std::find(begin, end, *start));
-        for (; begin != end; ++begin) {
-          if (llvm::is_contained(goals, *begin))
-            return Met::Goal;
-          if (llvm::is_contained(others, *begin))
-            return Met::Other;
-        }
-        return Met::Nothing;
-      };
-      return forward ? look(block.instructions.begin(), block.instructions.end())
-                     : look(block.instructions.rbegin(), block.instructions.rend());
-    };
-    std::vector<bool> visited(cfg.size());
-    llvm::SmallVector<const CfgBlock *, 16> worklist;
-    auto goOn = [&](const CfgBlock &block) {
-      if (&block == (forward ? &cfg.exit() : &cfg.front()))
-        return false;
-      for (const CfgBlock *next : forward ? block.successors : block.predecessors)
-        if (!visited[next->number]) {
-          visited[next->number] = true;
-          worklist.push_back(next);
-        }
-      return true;
-    };
-    Met first = scan(*cfg.blockOf(from), from);
-    if (first != Met::Nothing)
-      return first == Met::Goal;
-    if (!goOn(*cfg.blockOf(from)))
-      return false;
-    while (!worklist.empty()) {
-      const CfgBlock *block = worklist.pop_back_val();
-      Met met = scan(*block, std::nullopt);
-      if (met == Met::Other || (met == Met::Nothing && !goOn(*block)))
-        return false;
-    }
-    return true;
   }
 
   const Module &module;

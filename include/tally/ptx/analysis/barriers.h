@@ -29,13 +29,10 @@ struct Convergence {
 ///   whole. It needs an id that the loop does not use, and no part of its warp at the loop's head.
 /// * A warp operation with a member mask needs the same of its warp (CUDA C++ Programming Guide,
 ///   warp functions: "all non-exited threads named in mask"). Nothing to do where the decisions on
-///   it are the same for the warp, or its mask names only threads that come to it (below).
-///   Otherwise: LoopPlan::spends.
+///   it are the same for the warp, or its mask names only threads that come to it: those that
+///   activemask found, or that a ballot found to hold the condition it stands under. Otherwise:
+///   LoopPlan::spends.
 /// * `arrive` may leave an arrival pending, which the end of a block drops and a loop would not.
-///
-/// A mask comes from threads that come to the operation where only activemask assigns it, all ways
-/// on from each such activemask pass the operation before they leave or come to an activemask
-/// again, and all ways to the operation pass such an activemask after the operation's last turn.
 ///
 /// Parking needs threads of a warp that progress independently (sm_70, PTX 6.0), spending needs
 /// activemask besides (PTX 6.2): older modules are refused.
