@@ -173,7 +173,8 @@ BarrierForm barrierFormOf(const Instruction &barrier) {
   std::size_t least = reduces ? 3 : 1, count = barrier.operands.size();
   if (barrier.has("arrive"))
     return count == 2 ? BarrierForm::Arrive : BarrierForm::Other;
-  if ((!reduces && !barrier.has("sync")) || (count != least && count != least + 1))
+  if ((!reduces && !barrier.has("sync")) || (count != least && count != least + 1) ||
+      (reduces && barrier.operands.back().kind != OperandKind::Register))
     return BarrierForm::Other;
   return count == least ? BarrierForm::Full : BarrierForm::Counted;
 }

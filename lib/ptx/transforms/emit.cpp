@@ -109,12 +109,11 @@ std::string decodeToShared() {
          "st.shared.u32 [$tally_block+12], %tally_r2;\n\t";
 }
 
-std::string agreeOrLeave(unsigned barrier, std::uint32_t leave) {
-  return fmt::format("bar.sync {};\n"
-                     "\tld.shared.u32 %tally_flag, [$tally_block];\n"
-                     "\tsetp.eq.u32 %tally_leave, %tally_flag, {};\n"
-                     "\t@%tally_leave ret;\n\t",
-                     barrier, leave);
+std::string agreeOrLeave() {
+  return "bar.sync 0;\n"
+         "\tld.shared.u32 %tally_flag, [$tally_block];\n"
+         "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
+         "\t@%tally_leave ret;\n\t";
 }
 
 void replaceGridUses(FunctionEditor &editor, const FunctionFacts &facts,

@@ -8,7 +8,6 @@
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
-#include <cstdint>
 #include <string>
 
 namespace tally::ptx::emit {
@@ -37,8 +36,8 @@ std::string appendToList(std::string_view id);
 /// Divides the linear id in `%tally_id` by the user's extents and stores x, y, z in $tally_block.
 std::string decodeToShared();
 
-/// Meets at barrier `barrier`, then leaves if the first word of $tally_block is `leave`.
-std::string agreeOrLeave(unsigned barrier, std::uint32_t leave);
+/// Meets at barrier 0, then leaves if the first word of $tally_block says so.
+std::string agreeOrLeave();
 
 /// Replaces each read of a grid register: %nctaid by the user's extent, %ctaid by what
 /// `loadIndex(dimension, register)` loads into that register.

@@ -28,7 +28,7 @@ std::string firstEntry(const PassInput &input) {
   editor.insertAtBodyStart(
       emit::declarations(true) + emit::unlessLeader("$tally_agree") + emit::poll(input.module) +
       publishYield + "@!%tally_yield bra $tally_agree;\n\t" + physicalLinearId +
-      emit::appendToList("%tally_id") + "\n$tally_agree:\n\t" + emit::agreeOrLeave(0, 1));
+      emit::appendToList("%tally_id") + "\n$tally_agree:\n\t" + emit::agreeOrLeave());
   return editor.apply();
 }
 
@@ -46,7 +46,7 @@ std::string resumeEntry(const PassInput &input) {
       emit::declarations(true) + emit::unlessLeader("$tally_agree") + emit::poll(input.module) +
       publishYield + virtualId + "@%tally_yield bra $tally_list;\n\t" + emit::decodeToShared() +
       "bra.uni $tally_agree;\n\n$tally_list:\n\t" + emit::appendToList("%tally_id") +
-      "\n$tally_agree:\n\t" + emit::agreeOrLeave(0, 1));
+      "\n$tally_agree:\n\t" + emit::agreeOrLeave());
   emit::replaceGridUses(editor, *input.analysis.facts, emit::loadIndexFromShared);
   return editor.apply();
 }

@@ -12,12 +12,9 @@ namespace {
 /// Above any count of blocks and workers, so a counter never wraps.
 constexpr std::uint32_t counterLimit = 0xfffffffe;
 
-/// What the first word of $tally_block says.
-enum Outcome : std::uint32_t {
-  Run = 0,   ///< a virtual block was taken
-  Leave = 1, ///< the worker leaves now
-  Spent = 2  ///< part of a warp has exited: the worker leaves when this virtual block has ended
-};
+// The first word of $tally_block. Its low half is 1 when the worker leaves now: thread 0 writes it
+// for each block. Its high half is 1 when part of a warp has exited, so that the worker leaves when
+// this virtual block has ended: set once, by any thread, and read only behind the next meeting.
 
 constexpr std::size_t live = offsetof(tally_launch_state, live_workers);
 
@@ -66,10 +63,9 @@ std::string leaveIfSurplus(const PassInput &input) {
                       "\tatom.global.cas.b32 %tally_r0, [%tally_d2+{3}], %tally_r1, %tally_r2;\n"
                       "\tsetp.ne.u32 %tally_yield, %tally_r0, %tally_r1;\n"
                       "\t@%tally_yield bra $tally_width;\n"
-                      "\tmov.u32 %tally_flag, {4};\n"
+                      "\tmov.u32 %tally_flag, 1;\n"
                       "\tbra.uni $tally_publish;\n",
-                      mask, TALLY_CONTROL_WORKERS_SHIFT, emit::strongGlobal(input.module), live,
-                      static_cast<std::uint32_t>(Leave));
+                      mask, TALLY_CONTROL_WORKERS_SHIFT, emit::strongGlobal(input.module), live);
   return text;
 }
 
@@ -79,20 +75,23 @@ std::string takeIndex() {
                      "\tld.param.u32 %tally_r3, [$tally_launch+{}];\n"
                      "\tsetp.ge.u32 %tally_yield, %tally_id, %tally_r3;\n"
                      "\t@%tally_yield bra $tally_last;\n"
-                     "\tmov.u32 %tally_flag, {};\n\t",
+                     "\tmov.u32 %tally_flag, 0;\n\t",
                      offsetof(tally_launch_state, next_block), counterLimit,
-                     offsetof(tally_launch_params, blocks), static_cast<std::uint32_t>(Run));
+                     offsetof(tally_launch_params, blocks));
 }
 
 /// What thread 0 does: counts the worker in, polls, takes an index or counts the worker out.
 std::string leaderTakes(const PassInput &input) {
+  const char *notSpent =
+      "mov.u32 %tally_flag, 0;\n\tst.shared.u32 [$tally_block], %tally_flag;\n\t";
   return emit::unlessLeader("$tally_agree") + loadState() + "@!%tally_joins bra $tally_poll;\n\t" +
-         countIn() + "\n$tally_poll:\n\t" + emit::poll(input.module, "%tally_word") +
-         "@%tally_yield bra $tally_last;\n\t" + leaveIfSurplus(input) + takeIndex() +
+         countIn() + (input.analysis.loop.spends ? notSpent : "") + "\n$tally_poll:\n\t" +
+         emit::poll(input.module, "%tally_word") + "@%tally_yield bra $tally_last;\n\t" +
+         leaveIfSurplus(input) + takeIndex() +
          (input.analysis.facts->gridUses.empty() ? "" : emit::decodeToShared()) +
          "bra.uni $tally_publish;\n\n$tally_last:\n\t" + countOut() +
-         fmt::format("mov.u32 %tally_flag, {};\n", static_cast<std::uint32_t>(Leave)) +
-         "\n$tally_publish:\n\tst.shared.u32 [$tally_block], %tally_flag;\n";
+         "mov.u32 %tally_flag, 1;\n\n$tally_publish:\n"
+         "\tst.shared.u16 [$tally_block], %tally_flag;\n";
 }
 
 /// Goes on where all threads that the warp has are here together; else to $tally_spend. The last
@@ -149,24 +148,26 @@ std::string loopHead(const PassInput &input) {
     text += std::string(hasPartialRows) + "@%tally_leave bra $tally_spend;\n\t";
   text += meet(input);
   if (analysis.loop.spends)
-    text += fmt::format("ld.shared.u32 %tally_flag, [$tally_block];\n"
-                        "\tsetp.eq.u32 %tally_leave, %tally_flag, {};\n"
-                        "\t@%tally_leave bra $tally_leave;\n\t",
-                        static_cast<std::uint32_t>(Spent));
+    text += "ld.shared.u16 %tally_flag, [$tally_block+2];\n"
+            "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
+            "\t@%tally_leave bra $tally_leave;\n\t";
   return text + "mov.pred %tally_joins, 0;\n\n$tally_take:\n\t" + leaderTakes(input) +
-         "\n$tally_agree:\n\t" +
-         emit::agreeOrLeave(analysis.loop.barrier, static_cast<std::uint32_t>(Leave));
+         fmt::format("\n$tally_agree:\n"
+                     "\tbar.sync {};\n"
+                     "\tld.shared.u16 %tally_flag, [$tally_block];\n"
+                     "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
+                     "\t@%tally_leave ret;\n\t",
+                     analysis.loop.barrier);
 }
 
 /// Behind the body: how a thread exits that cannot go to the loop's head. The fence makes the word
 /// seen by those who meet after it.
 std::string spend() {
-  return fmt::format("\n$tally_spend:\n"
-                     "\tmov.u32 %tally_flag, {};\n"
-                     "\tst.shared.u32 [$tally_block], %tally_flag;\n"
-                     "\tmembar.cta;\n"
-                     "\n$tally_leave:\n\t",
-                     static_cast<std::uint32_t>(Spent)) +
+  return "\n$tally_spend:\n"
+         "\tmov.u32 %tally_flag, 1;\n"
+         "\tst.shared.u16 [$tally_block+2], %tally_flag;\n"
+         "\tmembar.cta;\n"
+         "\n$tally_leave:\n\t" +
          emit::unlessLeader("$tally_gone") + loadState() + countOut() + "\n$tally_gone:\n\tret;\n";
 }
 

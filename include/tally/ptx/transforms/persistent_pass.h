@@ -24,9 +24,9 @@
 //   parks    full-block barriers become barrier.red.or(true), and before the loop's head stands
 //            park: barrier.red.or(false), again while it says true. With barrier reductions in the
 //            body each of these gets a second phase, barrier.red.popc, for the user's value.
-//   spends   before that: if (activemask is not the whole warp) { block's word = 2; exit; }, and
-//            behind it: if (block's word == 2) leave.
-//   needsWholeWarpRows  before that: if (%ntid.x % 32) { block's word = 2; exit; }
+//   spends   before that: if (activemask is not the whole warp) { spent = 1; exit; }, and
+//            behind it: if (spent) leave.
+//   needsWholeWarpRows  before that: if (%ntid.x % 32) exit;
 //
 // Invariants. Poll before taking: an index once taken is run, so each virtual block runs exactly
 // once, whole. The body's threads all come to the head or really exit; no barrier of the body pairs
