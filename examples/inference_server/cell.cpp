@@ -49,11 +49,17 @@ void warmUp(Server &server, const Workload &workload) {
   server.serve(arrivals, workload.inputs, Clock::now());
 }
 
+TrainingProblem problemOf(const Options &options) {
+  if (options.job == Job::Transformer)
+    return TransformerProblem(transformerShape(options), options.seed + 1);
+  return MlpProblem(options.training, options.seed + 1);
+}
+
 } // namespace
 
 Workload::Workload(const Options &options)
     : options(options), weights(randomEncoderWeights(options.encoder, options.seed)),
-      problem(options.training, options.seed + 1) {
+      problem(problemOf(options)) {
   for (int i = 0; i < options.inputs; ++i)
     inputs.push_back(randomTokens(options.encoder, options.seed + 2 + i));
 }
@@ -62,9 +68,9 @@ Cell runCell(const Workload &workload, Mode mode, std::span<const Arrival> arriv
   const Options &options = workload.options;
   Session session(runtimeOptions(options, mode), options.bundle);
   Server server(session, options.encoder, workload.weights, options.workers, options.onGpu());
-  std::optional<MlpTrainer> trainer;
+  std::unique_ptr<Trainer> trainer;
   if (hasTraining(mode))
-    trainer.emplace(session, trainerStream(session), workload.problem);
+    trainer = makeTrainer(session, trainerStream(session), workload.problem);
   warmUp(server, workload);
   if (trainer)
     trainer->step();
@@ -104,29 +110,41 @@ Cell runCell(const Workload &workload, Mode mode, std::span<const Arrival> arriv
   return cell;
 }
 
-TrainingAlone runTrainingAlone(const Workload &workload, const MlpProblem &problem,
+TrainingAlone runTrainingAlone(const Workload &workload, const TrainingProblem &problem,
                                double minimumSeconds, std::span<const std::uint64_t> checkpoints) {
   Session session(runtimeOptions(workload.options, Mode::Alone), workload.options.bundle);
-  MlpTrainer trainer(session, trainerStream(session), problem);
-  trainer.step();
+  std::unique_ptr<Trainer> trainer = makeTrainer(session, trainerStream(session), problem);
+  trainer->step();
 
   TrainingAlone alone;
   std::size_t next = 0;
   Clock::time_point start = Clock::now();
   while (next < checkpoints.size() || alone.seconds < minimumSeconds) {
-    if (next < checkpoints.size() && checkpoints[next] == trainer.steps()) {
-      alone.results.push_back(trainer.result());
+    if (next < checkpoints.size() && checkpoints[next] == trainer->steps()) {
+      alone.results.push_back(trainer->result());
       ++next;
       start = Clock::now(); // reading back is not training
       continue;
     }
-    trainer.step();
+    trainer->step();
     alone.seconds += secondsSince(start);
     start = Clock::now();
     ++alone.steps;
   }
-  alone.results.push_back(trainer.result());
+  alone.results.push_back(trainer->result());
   return alone;
+}
+
+TransformerTraining trainTransformer(const Workload &workload, const TransformerProblem &problem,
+                                     int steps) {
+  Session session(runtimeOptions(workload.options, Mode::Alone), workload.options.bundle);
+  TransformerTrainer trainer(session, trainerStream(session), problem);
+  trainer.step();
+  TransformerTraining training{trainer.gradients(), trainer.result(), {}};
+  for (int i = 1; i < steps; ++i)
+    trainer.step();
+  training.last = trainer.result();
+  return training;
 }
 
 Capacity measureCapacity(const Workload &workload) {

@@ -2,9 +2,9 @@
 #ifndef INFERENCE_SERVER_CELL_H
 #define INFERENCE_SERVER_CELL_H
 
-#include "mlp.h"
 #include "options.h"
 #include "server.h"
+#include "training.h"
 
 #include <optional>
 #include <string>
@@ -19,15 +19,15 @@ struct Workload {
   Options options;
   std::vector<float> weights;
   std::vector<std::vector<std::int32_t>> inputs;
-  MlpProblem problem;
+  TrainingProblem problem;
 };
 
 struct Cell {
   std::vector<Served> served;
-  double seconds = 0;               ///< from the start until the last request and step were done
-  double active = 0;                ///< of them, with a request being served
-  std::uint64_t steps = 0;          ///< of training, in `seconds`
-  std::optional<MlpResult> trained; ///< where there was training
+  double seconds = 0;      ///< from the start until the last request and step were done
+  double active = 0;       ///< of them, with a request being served
+  std::uint64_t steps = 0; ///< of training, in `seconds`
+  std::optional<TrainingResult> trained; ///< where there was training
   tally::runtime::Statistics statistics;
 };
 
@@ -39,10 +39,18 @@ Cell runCell(const Workload &workload, Mode mode, std::span<const Arrival> arriv
 struct TrainingAlone {
   double seconds = 0;
   std::uint64_t steps = 0;
-  std::vector<MlpResult> results; ///< one per checkpoint, then the last
+  std::vector<TrainingResult> results; ///< one per checkpoint, then the last
 };
-TrainingAlone runTrainingAlone(const Workload &workload, const MlpProblem &problem,
+TrainingAlone runTrainingAlone(const Workload &workload, const TrainingProblem &problem,
                                double minimumSeconds, std::span<const std::uint64_t> checkpoints);
+
+/// `steps` steps of a transformer's training alone on the device.
+struct TransformerTraining {
+  std::vector<float> gradients; ///< of the first step
+  TrainingResult first, last;
+};
+TransformerTraining trainTransformer(const Workload &workload, const TransformerProblem &problem,
+                                     int steps);
 
 /// What the device is, and the mean time of a request with one worker and nothing else on it.
 struct Capacity {

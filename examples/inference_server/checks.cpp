@@ -1,11 +1,14 @@
 #include "checks.h"
 
+#include "random.h"
 #include "reference.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <fmt/format.h>
+#include <limits>
+#include <numeric>
 
 namespace inference_server {
 
@@ -63,10 +66,64 @@ Check checkTrainingOnCpu(const MlpProblem &problem, std::vector<TrainingRun> run
                       lastLoss, worst, worstOrigin, tolerance)};
 }
 
+double gradientError(const TransformerProblem &problem, std::span<const float> gradients,
+                     std::size_t tensor) {
+  std::vector<std::size_t> tensors = TransformerLayout(problem.shape).tensors;
+  std::size_t begin = tensors[tensor], count = tensors[tensor + 1] - begin;
+  std::span<const float> told = gradients.subspan(begin, count);
+  double length = std::sqrt(std::inner_product(told.begin(), told.end(), told.begin(), 0.0));
+  std::vector<double> parameters(problem.parameters.begin(), problem.parameters.end());
+  // The slope of the CPU's loss when each parameter of the tensor goes by step(i).
+  auto slope = [&](auto step) {
+    constexpr double distance = 1e-3;
+    auto lossAt = [&](double factor) {
+      std::vector<double> moved = parameters;
+      for (std::size_t i = 0; i < count; ++i)
+        moved[begin + i] += factor * step(i);
+      return transformerLoss(problem, moved);
+    };
+    return (lossAt(distance) - lossAt(-distance)) / (2 * distance);
+  };
+  double worst =
+      std::abs(slope([&](std::size_t i) { return double{told[i]} / length; }) - length) / length;
+  double largest = 0;
+  for (float each : told)
+    largest = std::max(largest, std::abs(double{each}));
+  Random random(tensor);
+  for (int sample = 0; sample < 12; ++sample) {
+    auto chosen = static_cast<std::size_t>(random.below(static_cast<int>(count)));
+    double alone = slope([&](std::size_t i) { return i == chosen ? 1.0 : 0.0; });
+    worst = std::max(worst, std::abs(alone - double{told[chosen]}) / largest);
+  }
+  return std::isfinite(worst) && std::isfinite(length) ? worst
+                                                       : std::numeric_limits<double>::infinity();
+}
+
+double gradientError(const TransformerProblem &problem, std::span<const float> gradients) {
+  double worst = 0;
+  for (std::size_t i = 0; i + 1 < TransformerLayout(problem.shape).tensors.size(); ++i)
+    worst = std::max(worst, gradientError(problem, gradients, i));
+  return worst;
+}
+
+Check checkTransformer(const TransformerProblem &problem, const TransformerTraining &training) {
+  std::vector<double> parameters(problem.parameters.begin(), problem.parameters.end());
+  double expected = transformerLoss(problem, parameters) / problem.shape.rows();
+  double loss = std::abs(training.first.meanLoss - expected) / expected;
+  double gradients = gradientError(problem, training.gradients);
+  bool learns = training.last.meanLoss < training.first.meanLoss / 2;
+  return {loss <= halfTolerance && gradients <= halfTolerance && learns,
+          fmt::format("training: a small transformer's loss differs by {:.1e} from the CPU's, its "
+                      "gradients by {:.1e} (allowed {:.0e}); {} steps take the loss from {:.3f} to "
+                      "{:.3f}",
+                      loss, gradients, halfTolerance, training.last.steps, training.first.meanLoss,
+                      training.last.meanLoss)};
+}
+
 namespace {
 
 /// What is wrong with a run, held against the same number of steps alone; nothing if all is right.
-std::string differenceFrom(const MlpResult *alone, const MlpResult &run) {
+std::string differenceFrom(const TrainingResult *alone, const TrainingResult &run) {
   if (!alone)
     return "nothing to compare with";
   std::size_t different = 0, first = 0;
@@ -88,11 +145,12 @@ std::string differenceFrom(const MlpResult *alone, const MlpResult &run) {
 } // namespace
 
 Check checkTrainingAgainstAlone(std::span<const TrainingRun> runs,
-                                std::span<const MlpResult> alone) {
+                                std::span<const TrainingResult> alone) {
   std::string wrong;
   for (const TrainingRun &run : runs) {
-    auto same = std::find_if(alone.begin(), alone.end(),
-                             [&](const MlpResult &each) { return each.steps == run.result.steps; });
+    auto same = std::find_if(alone.begin(), alone.end(), [&](const TrainingResult &each) {
+      return each.steps == run.result.steps;
+    });
     std::string difference = differenceFrom(same == alone.end() ? nullptr : &*same, run.result);
     if (!difference.empty())
       wrong += fmt::format("{}'{}' after {} steps: {}", wrong.empty() ? "" : "; ", run.origin,

@@ -10,6 +10,9 @@ namespace inference_server {
 /// largest value: a few hundred roundings of 2^-24.
 constexpr double tolerance = 1e-4;
 
+/// The same for the transformer, whose values are rounded to f16: 2^-11 each time.
+constexpr double halfTolerance = 2e-2;
+
 /// Every answer to every request, against the CPU.
 class EncoderCheck {
 public:
@@ -27,15 +30,26 @@ private:
 /// A result of training and where it is from.
 struct TrainingRun {
   std::string origin;
-  MlpResult result;
+  TrainingResult result;
 };
 
 /// Against the CPU; `runs` in any order.
 Check checkTrainingOnCpu(const MlpProblem &problem, std::vector<TrainingRun> runs);
 
+/// The error of a transformer's gradient in one tensor, against differences of the CPU's loss:
+/// along the gradient itself, relative to its length, and of a dozen single parameters, relative to
+/// the largest of its elements. The larger of the two.
+double gradientError(const TransformerProblem &problem, std::span<const float> gradients,
+                     std::size_t tensor);
+/// The largest of all tensors.
+double gradientError(const TransformerProblem &problem, std::span<const float> gradients);
+
+/// Gradients and loss against the CPU, and whether the loss falls by half.
+Check checkTransformer(const TransformerProblem &problem, const TransformerTraining &training);
+
 /// Against training alone on the device after as many steps, bit for bit.
 Check checkTrainingAgainstAlone(std::span<const TrainingRun> runs,
-                                std::span<const MlpResult> alone);
+                                std::span<const TrainingResult> alone);
 
 } // namespace inference_server
 

@@ -35,10 +35,35 @@ public:
   Session(const tally::runtime::RuntimeOptions &options, const std::string &bundle)
       : runtimeOwner(must(Runtime::open(options), "opening the device")) {
     auto module = must(runtimeOwner->load(bundle), "loading " + bundle);
-    for (const char *name :
-         {"gemm_nn", "gemm_nt", "gemm_tn_split", "attention_forward", "layer_norm", "gelu",
-          "add_residual", "embed", "mean_pool", "relu", "relu_backward", "softmax_cross_entropy",
-          "column_sum", "sum_splits", "accumulate_sum", "sgd_update"})
+    for (const char *name : {"gemm_nn",
+                             "gemm_nt",
+                             "gemm_tn_split",
+                             "attention_forward",
+                             "layer_norm",
+                             "gelu",
+                             "add_residual",
+                             "embed",
+                             "mean_pool",
+                             "relu",
+                             "relu_backward",
+                             "softmax_cross_entropy",
+                             "column_sum",
+                             "sum_splits",
+                             "accumulate_sum",
+                             "sgd_update",
+                             "tensor_nn",
+                             "tensor_nt",
+                             "tensor_tn_split",
+                             "training_attention_forward",
+                             "training_attention_backward",
+                             "norm_forward",
+                             "norm_backward",
+                             "norm_weights",
+                             "bias_sum",
+                             "gelu_forward",
+                             "gelu_backward",
+                             "cross_entropy",
+                             "adam_update"})
       kernels[name] = must(runtimeOwner->kernel(module, name), name);
   }
 

@@ -31,6 +31,22 @@ Check checkSmallTraining(const Workload &workload) {
   return checkTrainingOnCpu(problem, {{"small", alone.results.front()}});
 }
 
+/// A small transformer against the CPU, with sizes that are no multiples of any tile.
+Check checkSmallTransformer(const Workload &workload) {
+  TransformerShape shape{.layers = 2,
+                         .width = 24,
+                         .heads = 3,
+                         .sequence = 20,
+                         .batch = 7,
+                         .inputs = 16,
+                         .classes = 8,
+                         .chunk = 56,
+                         .rate = 3e-3f};
+  TransformerProblem problem(shape, workload.options.seed);
+  TransformerTraining training = trainTransformer(workload, problem, 40);
+  return checkTransformer(problem, training);
+}
+
 /// Training alone, once a repetition, until it has taken as many steps as each of the runs.
 TrainingAlone trainAlone(const Workload &workload, std::span<const TrainingRun> runs,
                          double minimumSeconds) {
@@ -85,7 +101,8 @@ Measurement measure(const Workload &workload,
 
   progress("checking the results");
   result.checks.insert(result.checks.begin(), encoderCheck.verdict());
-  result.checks.push_back(checkSmallTraining(workload));
+  result.checks.push_back(options.job == Job::Transformer ? checkSmallTransformer(workload)
+                                                          : checkSmallTraining(workload));
   return result;
 }
 

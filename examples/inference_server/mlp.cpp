@@ -130,8 +130,8 @@ void MlpTrainer::step() {
   ++stepsDone;
 }
 
-MlpResult MlpTrainer::result() const {
-  MlpResult result;
+TrainingResult MlpTrainer::result() const {
+  TrainingResult result;
   result.steps = stepsDone;
   result.parameters.resize(layout.total);
   float loss = 0;

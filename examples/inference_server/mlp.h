@@ -1,10 +1,11 @@
-// The best-effort work: training of a perceptron with two hidden layers, softmax cross-entropy,
-// plain gradient descent on one batch. No float atomics on its way, so the weights after n steps
-// are the same bits whatever yields.
+// The other best-effort work: training of a perceptron with two hidden layers, softmax
+// cross-entropy, plain gradient descent on one batch. No float atomics on its way, so the weights
+// after n steps are the same bits whatever yields.
 #ifndef INFERENCE_SERVER_MLP_H
 #define INFERENCE_SERVER_MLP_H
 
 #include "device.h"
+#include "trainer.h"
 
 #include <array>
 #include <cstdint>
@@ -45,23 +46,14 @@ struct MlpProblem {
   std::vector<float> parameters;
 };
 
-/// What training has come to.
-struct MlpResult {
-  std::uint64_t steps = 0;
-  std::vector<float> parameters;
-  double meanLoss = 0; ///< in the last step, before its update
-};
-
-/// Training on one stream of the device. Not thread-safe.
-class MlpTrainer {
+/// Training on one stream of the device.
+class MlpTrainer : public Trainer {
 public:
   /// Uploads the problem and waits for that.
   MlpTrainer(const Session &session, Stream stream, const MlpProblem &problem);
 
-  /// One step, from forward to update. Returns when it is done.
-  void step();
-  std::uint64_t steps() const { return stepsDone; }
-  MlpResult result() const;
+  void step() override;
+  TrainingResult result() const override;
 
 private:
   void forward();
@@ -79,7 +71,6 @@ private:
   std::array<DevicePtr, 3> activations;
   std::array<DevicePtr, 3> activationGradients;
   DevicePtr partials, losses, lossSum;
-  std::uint64_t stepsDone = 0;
 };
 
 } // namespace inference_server

@@ -1,5 +1,6 @@
 #include "options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
 #include <functional>
@@ -39,8 +40,9 @@ void setDefaults(Options &options) {
     options.modes = {Mode::Alone, Mode::LowPriority, Mode::Tally};
     options.repetitions = 2;
     options.encoder = {.layers = 3, .width = 64, .heads = 4, .sequence = 32, .batch = 2};
+    int size = options.job == Job::Transformer ? 64 : 256;
     options.training = {
-        .batch = 640, .inputs = 256, .hidden = 256, .classes = 16, .chunk = 256, .rate = 0.1f};
+        .batch = 640, .inputs = size, .hidden = size, .classes = 16, .chunk = size, .rate = 0.1f};
   }
 }
 
@@ -147,11 +149,18 @@ const std::vector<Row> &rows() {
        integer([](Options &o) -> int & { return o.encoder.sequence; }, 1, 512)},
       {"batch", "N", "encoder: sequences in a request (2)",
        integer([](Options &o) -> int & { return o.encoder.batch; }, 1, 1024)},
+      {"training", "transformer|perceptron", "what is trained (transformer)",
+       [](Options &options, std::string_view text) {
+         options.job = text == "perceptron" ? Job::Perceptron : Job::Transformer;
+         return text == "perceptron" || text == "transformer";
+       }},
+      {"be-layers", "N", "training: layers of the transformer (1)",
+       integer([](Options &o) -> int & { return o.transformerLayers; }, 1, 100)},
       {"be-batch", "N", "training: rows of the batch (640; cuda 65536)",
        integer([](Options &o) -> int & { return o.training.batch; }, 1)},
       {"be-size", "N",
        "training: inputs and hidden width, and with them the time of a block"
-       " (256; cuda 512)",
+       " (transformer 64, perceptron 256; cuda 512)",
        [](Options &options, std::string_view text) {
          bool good = readNumber(text, options.training.hidden, 1, 8192);
          options.training.inputs = options.training.hidden;
@@ -182,6 +191,11 @@ std::string conflict(const Options &options) {
     return "--requests must be at least --repetitions";
   // Kernels index with 32 bits.
   std::int64_t widest = std::max({training.inputs, training.hidden, training.classes});
+  if (options.job == Job::Transformer &&
+      (training.hidden % 8 != 0 || training.classes % 8 != 0 || training.chunk % 8 != 0))
+    return "a transformer needs multiples of 8 for --be-size, --be-chunk and --be-classes";
+  if (options.job == Job::Transformer)
+    widest = std::max<std::int64_t>(widest, 4 * training.hidden);
   if (training.batch * widest >= std::int64_t{1} << 31 || training.splits() > 65535)
     return "--be-batch is too large for this --be-size and --be-chunk";
   return "";
@@ -196,13 +210,33 @@ std::string_view name(Mode mode) {
   return "";
 }
 
+TransformerShape transformerShape(const Options &options) {
+  const MlpShape &training = options.training;
+  TransformerShape shape;
+  shape.layers = options.transformerLayers;
+  shape.width = training.hidden;
+  shape.inputs = training.inputs;
+  shape.classes = training.classes;
+  shape.chunk = training.chunk;
+  // The largest heads that the kernels take, and at least two of them where there is room.
+  int headSize = 64;
+  while (headSize > 8 && (shape.width % headSize != 0 || shape.width < 2 * headSize))
+    headSize /= 2;
+  shape.heads = shape.width / headSize;
+  shape.sequence = std::clamp(training.batch, 1, 32);
+  shape.batch = training.batch / shape.sequence;
+  return shape;
+}
+
 Result<std::optional<Options>> parseOptions(int count, const char *const *arguments) {
   Options options;
   std::vector<std::string_view> words(arguments + 1, arguments + count);
-  // The device decides the defaults, so it is read first.
+  // The device and the training decide the defaults, so they are read first.
   for (std::string_view word : words)
     if (word.starts_with("--device="))
       options.device = word.substr(word.find('=') + 1);
+    else if (word == "--training=perceptron")
+      options.job = Job::Perceptron;
   setDefaults(options);
 
   for (std::string_view word : words) {

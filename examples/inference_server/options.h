@@ -4,6 +4,7 @@
 
 #include "encoder.h"
 #include "mlp.h"
+#include "transformer.h"
 
 #include "tally/bundle/verdict.h"
 #include "tally/support/result.h"
@@ -23,6 +24,9 @@ enum class Mode { Alone, AloneFlushed, SamePriority, LowPriority, Tally };
 std::string_view name(Mode mode);
 constexpr bool hasTraining(Mode mode) { return mode >= Mode::SamePriority; }
 
+/// What is trained.
+enum class Job { Transformer, Perceptron };
+
 struct Options {
   std::string device = "emulator";
   std::string bundle; ///< the program's own when empty
@@ -37,10 +41,15 @@ struct Options {
   std::uint64_t seed = 1;
   std::string csv; ///< a line per cell and repetition; none when empty
   EncoderShape encoder;
-  MlpShape training;
+  Job job = Job::Transformer;
+  MlpShape training; ///< the transformer's sizes come from these too
+  int transformerLayers = 1;
 
   bool onGpu() const { return device == "cuda"; }
 };
+
+/// The transformer of about the same size: `training.hidden` wide, on as many rows.
+TransformerShape transformerShape(const Options &options);
 
 /// The options, or nothing when --help was asked for; an error names the argument.
 tally::Result<std::optional<Options>> parseOptions(int count, const char *const *arguments);

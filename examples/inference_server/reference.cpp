@@ -13,8 +13,14 @@ namespace {
 
 using Matrix = std::vector<double>;
 
-/// Calls body(i) for i in [0, count) on all cores; the bodies are independent.
-void parallelFor(int count, const std::function<void(int)> &body) {
+/// Calls body(i) for i in [0, count), on all cores where there is enough to do; the bodies are
+/// independent. `operations`: of one body, about.
+void parallelFor(int count, double operations, const std::function<void(int)> &body) {
+  if (count * operations < 1e6) {
+    for (int i = 0; i < count; ++i)
+      body(i);
+    return;
+  }
   int workers = std::min<int>(count, std::max(1u, std::thread::hardware_concurrency()));
   std::vector<std::thread> threads;
   for (int worker = 0; worker < workers; ++worker)
@@ -38,7 +44,7 @@ Matrix transposed(const Matrix &in, int rows, int columns) {
 /// A (m x k) times B (k x n), plus bias (n) where there is one.
 Matrix product(const Matrix &a, const double *b, const double *bias, int m, int n, int k) {
   Matrix result(static_cast<std::size_t>(m) * n);
-  parallelFor(m, [&](int row) {
+  parallelFor(m, 1.0 * n * k, [&](int row) {
     double *out = &result[static_cast<std::size_t>(row) * n];
     if (bias)
       std::copy(bias, bias + n, out);
@@ -82,7 +88,7 @@ double softmax(std::span<double> line) {
 Matrix attention(const Matrix &qkv, const EncoderShape &shape) {
   int width = shape.width, headSize = shape.headSize(), sequence = shape.sequence;
   Matrix out(static_cast<std::size_t>(shape.rows()) * width);
-  parallelFor(shape.batch * shape.heads, [&](int pair) {
+  parallelFor(shape.batch * shape.heads, 2.0 * sequence * sequence * headSize, [&](int pair) {
     int base = pair / shape.heads * sequence, offset = pair % shape.heads * headSize;
     auto line = [&](int position, int part) {
       return &qkv[static_cast<std::size_t>(base + position) * 3 * width + part * width + offset];
@@ -190,6 +196,40 @@ void MlpReference::step() {
   for (std::size_t j = 0; j < layout.total; ++j)
     parameterValues[j] -= static_cast<double>(shape.rate) * gradients[j];
   ++stepsDone;
+}
+
+double transformerLoss(const TransformerProblem &problem, std::span<const double> parameters) {
+  const TransformerShape &shape = problem.shape;
+  TransformerLayout layout(shape);
+  const double *w = parameters.data();
+  int rows = shape.rows(), width = shape.width;
+  auto affine = [&](const Matrix &in, const TransformerLayout::Affine &layer) {
+    return product(in, w + layer.weight, w + layer.bias, rows, layer.outputs, layer.inputs);
+  };
+  auto norm = [&](const Matrix &in, std::size_t at) {
+    return normalized(in, w + at, w + at + width, rows, width);
+  };
+  EncoderShape heads{.layers = shape.layers,
+                     .width = width,
+                     .heads = shape.heads,
+                     .sequence = shape.sequence,
+                     .batch = shape.batch};
+  Matrix x = affine({problem.inputs.begin(), problem.inputs.end()}, layout.project);
+  for (const TransformerLayout::Layer &layer : layout.layers) {
+    add(x, affine(attention(affine(norm(x, layer.norm1), layer.qkv), heads), layer.out));
+    Matrix up = affine(norm(x, layer.norm2), layer.up);
+    for (double &value : up)
+      value *= 0.5 * (1 + std::erf(value / std::numbers::sqrt2));
+    add(x, affine(up, layer.down));
+  }
+  Matrix logits = affine(norm(x, layout.finalNorm), layout.head);
+  double loss = 0;
+  for (int row = 0; row < rows; ++row) {
+    std::span line(&logits[static_cast<std::size_t>(row) * shape.classes], shape.classes);
+    double chosen = line[problem.labels[row]];
+    loss += softmax(line) - chosen;
+  }
+  return loss;
 }
 
 double relativeDifference(std::span<const float> a, std::span<const double> b) {

@@ -5,6 +5,7 @@
 
 #include "encoder.h"
 #include "mlp.h"
+#include "transformer.h"
 
 #include <span>
 #include <vector>
@@ -33,6 +34,9 @@ private:
   std::uint64_t stepsDone = 0;
   double lastMeanLoss = 0;
 };
+
+/// The sum of the rows' losses.
+double transformerLoss(const TransformerProblem &problem, std::span<const double> parameters);
 
 /// The largest |a - b| over the largest |b|; infinite where a value is not finite.
 double relativeDifference(std::span<const float> a, std::span<const double> b);

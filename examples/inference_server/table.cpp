@@ -92,19 +92,30 @@ std::string line(const ModeCells &mode, const Summary &summary, double aloneRate
                      turnaround);
 }
 
+std::string trainingText(const Options &options) {
+  if (options.job == Job::Perceptron) {
+    const MlpShape &shape = options.training;
+    return fmt::format("a perceptron (batch {}, {} inputs, 2 x {} hidden, {} classes)", shape.batch,
+                       shape.inputs, shape.hidden, shape.classes);
+  }
+  TransformerShape shape = transformerShape(options);
+  return fmt::format("a transformer in f16 ({} layer{}, width {}, {} heads, {} x {} positions, {} "
+                     "classes)",
+                     shape.layers, shape.layers == 1 ? "" : "s", shape.width, shape.heads,
+                     shape.batch, shape.sequence, shape.classes);
+}
+
 /// What ran, where, and how much of it.
 std::string introduction(const Options &options, const Measurement &measurement) {
   const EncoderShape &encoder = options.encoder;
-  const MlpShape &training = options.training;
   return fmt::format(
       "\nOn {}: serving an encoder ({} layers, width {}, {} heads, {} x {} positions a request)\n"
-      "while training a perceptron (batch {}, {} inputs, 2 x {} hidden, {} classes).\n"
+      "while training {}.\n"
       "{} requests a cell over {} repetitions, {} workers, Poisson at {:.0f} % of the capacity of "
       "one: alone a request takes {:.3f} ms.\n\n",
       measurement.capacity.device, encoder.layers, encoder.width, encoder.heads, encoder.batch,
-      encoder.sequence, training.batch, training.inputs, training.hidden, training.classes,
-      options.requests, options.repetitions, options.workers, options.load * 100,
-      measurement.capacity.service.count() * 1e3);
+      encoder.sequence, trainingText(options), options.requests, options.repetitions,
+      options.workers, options.load * 100, measurement.capacity.service.count() * 1e3);
 }
 
 /// Whether the figures say something: best-effort work must have hurt without tally. NaN: not run.

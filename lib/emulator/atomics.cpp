@@ -173,8 +173,6 @@ Handler floatUpdate(const Instruction &instruction, Type type, Space space) {
 }
 
 Handler handlerOf(const Instruction &instruction, Type type, Space space) {
-  if (instruction.has("v2") || instruction.has("v4") || instruction.has("v8"))
-    return nullptr;
   if (isFloat(type) || type == Type::F16x2 || type == Type::BF16x2)
     return floatUpdate(instruction, type, space);
   switch (sizeOf(type)) {
@@ -189,6 +187,36 @@ Handler handlerOf(const Instruction &instruction, Type type, Space space) {
   }
 }
 
+/// A vector's elements are updated one by one: the ISA promises no more than that each is atomic.
+bool decodeVectorAtomic(FunctionDecoder &decoder, const Instruction &instruction, Type type,
+                        bool returns) {
+  std::span<const ptx::Operand> operands = instruction.operands;
+  std::size_t next = returns ? 1 : 0;
+  if (operands.size() != next + 2 || operands[next + 1].kind != ptx::OperandKind::Vector ||
+      (returns && operands[0].kind != ptx::OperandKind::Vector))
+    return false;
+  std::span<const ptx::Operand> values = operands[next + 1].children;
+  if (returns && operands[0].children.size() != values.size())
+    return false;
+  Op op;
+  op.space = spaceOf(instruction);
+  op.handler = handlerOf(instruction, type, op.space);
+  decoder.address(operands[next], op);
+  std::vector<Op> each;
+  for (std::size_t n = 0; n < values.size(); ++n) {
+    op.slot[1] = decoder.source(values[n], type);
+    if (returns && operands[0].children[n].kind != ptx::OperandKind::Sink)
+      op.slot[0] = decoder.destination(operands[0].children[n], type);
+    each.push_back(op);
+    op.immediate += sizeOf(type);
+    op.slot[0] = noSlot;
+  }
+  if (!decoder.failed())
+    for (const Op &one : each)
+      decoder.emit(one);
+  return true;
+}
+
 } // namespace
 
 bool decodeAtomic(FunctionDecoder &decoder, const Instruction &instruction) {
@@ -199,6 +227,8 @@ bool decodeAtomic(FunctionDecoder &decoder, const Instruction &instruction) {
     return false;
   Type type = lastType(instruction);
   std::span<const ptx::Operand> operands = instruction.operands;
+  if (instruction.has("v2") || instruction.has("v4") || instruction.has("v8"))
+    return decodeVectorAtomic(decoder, instruction, type, returns);
   bool isCas = instruction.has("cas");
   std::size_t wanted = (returns ? 1 : 0) + 2 + (isCas ? 1 : 0);
   if (operands.size() != wanted)

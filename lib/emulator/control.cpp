@@ -47,10 +47,16 @@ Status trap(Warp &warp, const Op &op, std::uint32_t mask) {
 
 // Calls -----------------------------------------------------------------------------------------
 
-/// The saved return of a lane: three 32-bit rows behind the callee's registers.
-struct SavedRow {
-  std::uint32_t pc[warpSize], site[warpSize], function[warpSize];
-};
+static_assert(warpSize == 32, "SavedRow has a column for each lane");
+
+/// Where the registers of a function lie that is `depth` calls deep; 0: the kernel's own.
+std::uint32_t frameOf(const Block &block, std::uint32_t depth, std::uint32_t function) {
+  if (depth == 0)
+    return 0;
+  const Program &program = *block.program;
+  return block.launch->function->frameBytes + (depth - 1) * program.levelBytes +
+         program.functions[function].frameStart;
+}
 
 constexpr std::uint32_t maximumDepth = 1024;
 constexpr std::uint32_t maximumLocalBytes = 512 * 1024;
@@ -108,13 +114,13 @@ Status enter(Warp &warp, const Op &op, std::uint32_t mask, const CallSite &site,
   inside.mask = mask;
   inside.pc = callee.entryPc;
   inside.function = calleeIndex;
-  inside.frame = caller.frame + outer.frameBytes + static_cast<std::uint32_t>(sizeof(SavedRow));
   inside.local = caller.local + outer.localBytes;
   inside.depth = caller.depth + 1;
   if (inside.depth > maximumDepth || inside.local + callee.localBytes > maximumLocalBytes)
     return raise(warp, op, firstLane, FaultKind::Trap,
                  fmt::format("stack overflow: {} calls deep in {}", inside.depth, callee.name));
-  warp.rows.grow(inside.frame + callee.frameBytes + sizeof(SavedRow));
+  inside.frame = frameOf(*warp.block, inside.depth, calleeIndex);
+  warp.rows.grow(inside.frame + callee.frameBytes);
   growLocal(warp, inside.local + callee.localBytes);
   auto *saved = reinterpret_cast<SavedRow *>(warp.rows.data() + inside.frame - sizeof(SavedRow));
   for (std::uint32_t rest = mask; rest; rest &= rest - 1) {
@@ -290,9 +296,9 @@ Status returnFromFunction(Warp &warp, const Op &, std::uint32_t mask) {
     back.mask = same;
     back.pc = saved->pc[lane];
     back.function = saved->function[lane];
-    back.frame = inside.frame - static_cast<std::uint32_t>(sizeof(SavedRow)) - outer.frameBytes;
     back.local = inside.local - outer.localBytes;
     back.depth = inside.depth - 1;
+    back.frame = frameOf(*warp.block, back.depth, back.function);
     for (std::size_t i = 0; i < site.results.size() && i < callee.results.size(); ++i) {
       const FormalParameter &from = callee.results[i];
       const CallArgument &to = site.results[i];

@@ -9,38 +9,6 @@
 
 namespace tally::emulator {
 
-std::uint16_t toHalf(double value, HalfFormat format, Rounding rounding) {
-  std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
-  if (std::isnan(value))
-    return halfNan;
-  int bias = (1 << (format.exponentBits - 1)) - 1;
-  auto infinity =
-      static_cast<std::uint16_t>(((1 << format.exponentBits) - 1) << format.fractionBits);
-  double magnitude = std::fabs(value);
-  if (std::isinf(value))
-    return sign | infinity;
-  int exponent = 0;
-  std::frexp(magnitude, &exponent);
-  exponent = exponent - 1 > 1 - bias ? exponent - 1 : 1 - bias;
-  double steps = std::ldexp(magnitude, format.fractionBits - exponent); // exact
-  bool up = rounding == Rounding::Up, down = rounding == Rounding::Down;
-  double whole = std::floor(steps), rest = steps - whole;
-  bool odd = std::fmod(whole, 2.0) == 1.0;
-  bool away = rounding == Rounding::Nearest ? rest > 0.5 || (rest == 0.5 && odd)
-                                            : rest > 0 && ((up && !sign) || (down && sign));
-  whole += away ? 1 : 0;
-  // Fraction and exponent fields are one number: a carry out of the fraction goes up by itself.
-  auto code = static_cast<std::uint32_t>(whole);
-  std::uint32_t implicitOne = 1u << format.fractionBits;
-  if (code >= implicitOne)
-    code += static_cast<std::uint32_t>(exponent + bias - 1) << format.fractionBits;
-  if (code >= infinity) {
-    bool finite = rounding == Rounding::Zero || (up && sign) || (down && !sign);
-    code = finite ? infinity - 1u : infinity;
-  }
-  return static_cast<std::uint16_t>(sign | code);
-}
-
 namespace {
 
 double toIntegral(double value, Rounding rounding) {

@@ -4,6 +4,7 @@
 #include "handlers.h"
 
 #include <bit>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -41,20 +42,83 @@ Slot widenedHalf(FunctionDecoder &decoder, const ptx::Operand &operand, Type typ
   return wide;
 }
 
+bool isHalfPair(Type type) { return type == Type::F16x2 || type == Type::BF16x2; }
+
+/// The halves of a pair, low one first, as f32.
+std::pair<Slot, Slot> widenedPair(FunctionDecoder &decoder, const ptx::Operand &operand,
+                                  Type type) {
+  Slot both = decoder.source(operand, Type::B32);
+  if (decoder.failed())
+    return {noSlot, noSlot};
+  const VectorHandlers &vector = vectorHandlers();
+  Handler widen = halfToFloatHandler(type == Type::F16x2 ? Type::F16 : Type::BF16);
+  Handler narrow = vector.convert(Type::U16, Type::U32);
+  Slot half = decoder.temporary(2), shifted = decoder.temporary(4);
+  Slot low = decoder.temporary(4), high = decoder.temporary(4);
+  decoder.emit(narrow, {half, both});
+  decoder.emit(widen, {low, half});
+  decoder.emit(vector.integer(IntegerOp::Shr, Type::U32), {shifted, both, decoder.constant(16, 4)});
+  decoder.emit(narrow, {half, shifted});
+  decoder.emit(widen, {high, half});
+  return {low, high};
+}
+
+std::optional<Comparison> comparisonOf(const Instruction &instruction) {
+  for (const auto &[name, each] : comparisons)
+    if (instruction.has(name))
+      return each;
+  return std::nullopt;
+}
+
+/// Emits the comparisons of a pair's low and high halves into predicates.
+bool comparePairs(FunctionDecoder &decoder, const Instruction &instruction, Type type, Slot low,
+                  Slot high) {
+  auto comparison = comparisonOf(instruction);
+  std::size_t count = instruction.operands.size();
+  Combine combine = combineOf(instruction);
+  if (!comparison || count != (combine == Combine::None ? 3u : 4u))
+    return false;
+  auto a = widenedPair(decoder, instruction.operands[1], type);
+  auto b = widenedPair(decoder, instruction.operands[2], type);
+  Op op;
+  op.handler = vectorHandlers().compare(*comparison, Type::F32, false);
+  if (combine != Combine::None) {
+    bool negated = false;
+    op.slot[4] = decoder.predicateSource(instruction.operands[3], negated);
+    op.extra = static_cast<std::uint32_t>(combine) | (negated ? 4u : 0u);
+  }
+  if (decoder.failed())
+    return true;
+  op.slot[0] = low, op.slot[1] = a.first, op.slot[2] = b.first;
+  decoder.emit(op);
+  op.slot[0] = high, op.slot[1] = a.second, op.slot[2] = b.second;
+  decoder.emit(op);
+  return true;
+}
+
+/// setp.f16x2 p|q: p of the low halves, q of the high ones.
+bool decodeSetpPair(FunctionDecoder &decoder, const Instruction &instruction, Type type) {
+  const ptx::Operand &to = instruction.operands[0];
+  if (to.kind != OperandKind::Pair || to.children.size() != 2)
+    return false;
+  Slot outcome[2];
+  for (std::size_t n = 0; n < 2; ++n) {
+    outcome[n] = decoder.predicateDestination(to.children[n]);
+    if (outcome[n] == noSlot)
+      outcome[n] = decoder.temporaryPredicate();
+  }
+  return comparePairs(decoder, instruction, type, outcome[0], outcome[1]);
+}
+
 /// Fills sources and handler of a comparison of `type`; the destination is the caller's.
 bool comparisonOp(FunctionDecoder &decoder, const Instruction &instruction, Type type, Op &op) {
-  bool found = false;
-  Comparison comparison = Comparison::Eq;
-  for (const auto &[name, each] : comparisons)
-    if (instruction.has(name)) {
-      comparison = each;
-      found = true;
-      break;
-    }
+  auto comparison = comparisonOf(instruction);
   bool half = isHalf(type);
-  op.handler = vectorHandlers().compare(comparison, half ? Type::F32 : type,
+  if (!comparison || instruction.operands.size() < 3)
+    return false;
+  op.handler = vectorHandlers().compare(*comparison, half ? Type::F32 : type,
                                         instruction.has("ftz") && !half);
-  if (!found || !op.handler || instruction.operands.size() < 3)
+  if (!op.handler)
     return false;
   op.slot[1] = half ? widenedHalf(decoder, instruction.operands[1], type)
                     : decoder.source(instruction.operands[1], type);
@@ -72,6 +136,8 @@ bool comparisonOp(FunctionDecoder &decoder, const Instruction &instruction, Type
 }
 
 bool decodeSetp(FunctionDecoder &decoder, const Instruction &instruction, Type type) {
+  if (isHalfPair(type))
+    return decodeSetpPair(decoder, instruction, type);
   Op op;
   if (!comparisonOp(decoder, instruction, type, op))
     return decoder.failed();
@@ -89,13 +155,57 @@ bool decodeSetp(FunctionDecoder &decoder, const Instruction &instruction, Type t
   return true;
 }
 
-// set d is all ones, or 1.0f, where the comparison holds.
+/// What set writes where the comparison holds: all ones, or 1.0 in the type.
+std::optional<std::uint32_t> setValue(Type to) {
+  switch (to) {
+  case Type::U16:
+  case Type::S16:
+    return 0xffffu;
+  case Type::U32:
+  case Type::S32:
+    return fullMask;
+  case Type::F16:
+  case Type::F16x2:
+    return 0x3c00u;
+  case Type::BF16:
+  case Type::BF16x2:
+    return 0x3f80u;
+  case Type::F32:
+    return 0x3f800000u;
+  default:
+    return std::nullopt;
+  }
+}
+
+bool decodeSetPair(FunctionDecoder &decoder, const Instruction &instruction, Type to, Type from) {
+  // An integer's halves are all ones, each on its own.
+  bool isInteger = !isHalfPair(to);
+  if (isInteger && sizeOf(to) != 4)
+    return false;
+  std::uint32_t one = isInteger ? 0xffffu : *setValue(to);
+  Slot low = decoder.temporaryPredicate(), high = decoder.temporaryPredicate();
+  if (!comparePairs(decoder, instruction, from, low, high))
+    return false;
+  Slot d = decoder.destination(instruction.operands[0], Type::B32);
+  if (decoder.failed())
+    return true;
+  Slot upper = decoder.temporary(4), lower = decoder.temporary(4), zero = decoder.constant(0, 4);
+  Handler select = vectorHandlers().select(4);
+  decoder.emit(select, {upper, decoder.constant(one << 16, 4), zero, high});
+  decoder.emit(select, {lower, decoder.constant(one, 4), zero, low});
+  decoder.emit(vectorHandlers().integer(IntegerOp::Or, Type::B32), {d, upper, lower});
+  return true;
+}
+
 bool decodeSet(FunctionDecoder &decoder, const Instruction &instruction) {
   Type to = typeBeforeLast(instruction), from = lastType(instruction);
-  if (to != Type::U32 && to != Type::S32 && to != Type::F32)
+  auto one = setValue(to);
+  if (!one)
     return false;
+  if (isHalfPair(from))
+    return decodeSetPair(decoder, instruction, to, from);
   Op op;
-  if (!comparisonOp(decoder, instruction, from, op))
+  if (isHalfPair(to) || !comparisonOp(decoder, instruction, from, op))
     return decoder.failed();
   op.slot[0] = decoder.temporaryPredicate();
   Slot d = decoder.destination(instruction.operands[0], to);
@@ -103,8 +213,9 @@ bool decodeSet(FunctionDecoder &decoder, const Instruction &instruction) {
     return true;
   Slot outcome = op.slot[0];
   decoder.emit(op);
-  Slot yes = decoder.constant(to == Type::F32 ? 0x3f800000u : fullMask, 4);
-  decoder.emit(vectorHandlers().select(4), {d, yes, decoder.constant(0, 4), outcome});
+  std::uint32_t bytes = sizeOf(to);
+  decoder.emit(vectorHandlers().select(bytes),
+               {d, decoder.constant(*one, bytes), decoder.constant(0, bytes), outcome});
   return true;
 }
 

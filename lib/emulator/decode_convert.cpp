@@ -1,6 +1,7 @@
 // cvt: the vectorised conversions where they serve, else convert() lane by lane.
 #include "convert.h"
 #include "decoder.h"
+#include "half.h"
 
 #include "handlers.h"
 
@@ -58,6 +59,44 @@ Handler convertBetween(std::uint32_t to, std::uint32_t from) {
                    : convertFrom<std::uint64_t>(from);
 }
 
+/// f32 to f16 or bf16 without what the general way allows for.
+template <bool Bfloat> Status narrowLanes(Warp &warp, const Op &op, std::uint32_t mask) {
+  auto *d = warp.row<std::uint16_t>(op.slot[0]);
+  const float *a = warp.row<float>(op.slot[1]);
+  auto rounding = static_cast<Rounding>(op.extra >> 16 & 3);
+  for (; mask; mask &= mask - 1) {
+    int i = std::countr_zero(mask);
+    d[i] = toHalf(double{a[i]}, Bfloat ? bfloatFormat : halfFormat, rounding);
+  }
+  return Status::Next;
+}
+template <bool Bfloat> Status narrowPair(Warp &warp, const Op &op, std::uint32_t mask) {
+  auto *d = warp.row<std::uint32_t>(op.slot[0]);
+  const float *a = warp.row<float>(op.slot[1]), *b = warp.row<float>(op.slot[2]);
+  auto rounding = static_cast<Rounding>(op.extra >> 16 & 3);
+  constexpr HalfFormat format = Bfloat ? bfloatFormat : halfFormat;
+  for (; mask; mask &= mask - 1) {
+    int i = std::countr_zero(mask);
+    d[i] = static_cast<std::uint32_t>(toHalf(double{a[i]}, format, rounding)) << 16 |
+           toHalf(double{b[i]}, format, rounding);
+  }
+  return Status::Next;
+}
+
+/// Between f32 and a 16-bit format with nothing but rounding; null for other conversions.
+Handler shortWay(const Conversion &c, bool isPair) {
+  if (c.flush || c.saturate || c.relu || c.satFinite || c.toIntegral)
+    return nullptr;
+  bool toShort = c.to == Type::F16 || c.to == Type::BF16;
+  if (c.from == Type::F32 && toShort && isPair)
+    return c.to == Type::BF16 ? narrowPair<true> : narrowPair<false>;
+  if (c.from == Type::F32 && toShort)
+    return c.to == Type::BF16 ? narrowLanes<true> : narrowLanes<false>;
+  if (c.to == Type::F32 && (c.from == Type::F16 || c.from == Type::BF16))
+    return halfToFloatHandler(c.from);
+  return nullptr;
+}
+
 /// cvt.rn.f16x2.f32 d, a, b: a goes to the upper half.
 Status convertPair(Warp &warp, const Op &op, std::uint32_t mask) {
   Conversion conversion = unpack(op);
@@ -102,15 +141,15 @@ bool isPlain(const Conversion &c) {
 bool decodeConvert(FunctionDecoder &decoder, const Instruction &instruction) {
   if (instruction.opcode != "cvt")
     return false;
+  for (std::string_view each : instruction.modifiers)
+    if (each.starts_with("e4m3") || each.starts_with("e5m2") || each == "tf32" || each == "pack")
+      return decodePackedConvert(decoder, instruction);
   Conversion conversion;
   conversion.to = typeBeforeLast(instruction);
   conversion.from = lastType(instruction);
   if (conversion.to == Type::None || sizeOf(conversion.from) > 8 || conversion.from == Type::Pred ||
       !readRounding(instruction, conversion))
     return false;
-  for (std::string_view each : instruction.modifiers)
-    if (each.starts_with("e4m3") || each.starts_with("e5m2") || each == "tf32" || each == "pack")
-      return false;
   conversion.flush = instruction.has("ftz");
   conversion.saturate = instruction.has("sat");
   conversion.relu = instruction.has("relu");
@@ -133,6 +172,8 @@ bool decodeConvert(FunctionDecoder &decoder, const Instruction &instruction) {
                                                       registerSizeOf(conversion.from));
   }
   pack(conversion, op);
+  if (Handler handler = shortWay(conversion, isPair))
+    op.handler = handler;
   if (!decoder.failed())
     decoder.emit(op);
   return true;

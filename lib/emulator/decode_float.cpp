@@ -100,6 +100,28 @@ bool decodeThreeWay(FunctionDecoder &decoder, const Instruction &instruction, Ha
   return true;
 }
 
+/// min.xorsign.abs: of the magnitudes, with the sign of the product.
+bool decodeXorSign(FunctionDecoder &decoder, const Instruction &instruction, Handler handler) {
+  if (instruction.operands.size() != 3 || !instruction.has("abs"))
+    return false;
+  Slot a = decoder.source(instruction.operands[1], Type::F32);
+  Slot b = decoder.source(instruction.operands[2], Type::F32);
+  Slot d = decoder.destination(instruction.operands[0], Type::F32);
+  if (decoder.failed())
+    return true;
+  const VectorHandlers &vector = vectorHandlers();
+  Handler absolute = vector.floating(FloatOp::Abs, Type::F32, 0);
+  Handler both = vector.integer(IntegerOp::And, Type::B32);
+  Slot first = decoder.temporary(4), second = decoder.temporary(4), sign = decoder.temporary(4);
+  decoder.emit(absolute, {first, a});
+  decoder.emit(absolute, {second, b});
+  decoder.emit(vector.integer(IntegerOp::Xor, Type::B32), {sign, a, b});
+  decoder.emit(both, {sign, sign, decoder.constant(0x80000000u, 4)});
+  decoder.emit(handler, {first, first, second});
+  decoder.emit(vector.integer(IntegerOp::Or, Type::B32), {d, first, sign});
+  return true;
+}
+
 } // namespace
 
 bool decodeFloat(FunctionDecoder &decoder, const Instruction &instruction) {
@@ -112,7 +134,7 @@ bool decodeFloat(FunctionDecoder &decoder, const Instruction &instruction) {
   for (const Known &each : known)
     if (each.opcode == instruction.opcode)
       found = &each;
-  if (!found || instruction.has("xorsign"))
+  if (!found)
     return false;
   auto flags = static_cast<std::uint8_t>((instruction.has("ftz") ? FlushSubnormal : 0) |
                                          (instruction.has("sat") ? Saturate : 0));
@@ -123,6 +145,8 @@ bool decodeFloat(FunctionDecoder &decoder, const Instruction &instruction) {
                         : roundedHandler(operation, type, rounding, flags);
   if (!handler)
     return false;
+  if (instruction.has("xorsign"))
+    return type == Type::F32 && decodeXorSign(decoder, instruction, handler);
   if (found->sources == 2 && instruction.operands.size() == 4)
     return decodeThreeWay(decoder, instruction, handler, type);
   if (instruction.operands.size() != found->sources + 1)

@@ -19,8 +19,22 @@ enum HalfFlags : std::uint8_t {
   FlushHalf = 2,
   SaturateHalf = 4,
   ReluHalf = 8,
-  PropagateNan = 16
+  PropagateNan = 16,
+  XorSign = 32 ///< min and max of magnitudes, with the product's sign
 };
+
+/// a × b + c, so that rounding it once more is as good as rounding the exact value: where the sum
+/// is not exact its last bit is set ("round to odd"). The product is exact.
+double fusedForRounding(double a, double b, double c) {
+  double product = a * b, sum = product + c;
+  double back = sum - product, error = (product - (sum - back)) + (c - back);
+  if (error == 0 || !std::isfinite(sum))
+    return sum;
+  auto bits = std::bit_cast<std::uint64_t>(sum);
+  if ((bits & 1) == 0) // to the neighbour on the side of what was lost
+    bits += (error > 0) == (sum > 0) ? 1 : -1;
+  return std::bit_cast<double>(bits);
+}
 
 double flushHalf(double value, const HalfFormat &format) {
   double least = std::ldexp(1.0, 2 - (1 << (format.exponentBits - 1)));
@@ -59,10 +73,17 @@ std::uint16_t compute(HalfOp operation, std::uint8_t flags, const std::uint16_t 
     result = v[0] * v[1];
     break;
   case HalfOp::Fma:
-    result = std::fma(v[0], v[1], v[2]);
+    result = fusedForRounding(v[0], v[1], v[2]);
     break;
   case HalfOp::Min:
   case HalfOp::Max:
+    if (flags & XorSign) {
+      bool negative = std::signbit(v[0]) != std::signbit(v[1]);
+      result =
+          choose(std::fabs(v[0]), std::fabs(v[1]), operation == HalfOp::Min, flags & PropagateNan);
+      result = negative ? -result : result;
+      break;
+    }
     result = choose(v[0], v[1], operation == HalfOp::Min, flags & PropagateNan);
     break;
   case HalfOp::Neg:
@@ -110,11 +131,12 @@ template <class T> Status halves(Warp &warp, const Op &op, std::uint32_t mask) {
 }
 
 template <bool Bfloat> Status toFloat(Warp &warp, const Op &op, std::uint32_t mask) {
-  auto *d = warp.row<float>(op.slot[0]);
+  float *d = warp.row<float>(op.slot[0]);
   const auto *a = warp.row<std::uint16_t>(op.slot[1]);
   for (; mask; mask &= mask - 1) {
     int i = std::countr_zero(mask);
-    d[i] = static_cast<float>(fromHalf(a[i], Bfloat ? bfloatFormat : halfFormat));
+    float value = Bfloat ? bfloatToFloat(a[i]) : halfToFloat(a[i]);
+    d[i] = value == value ? value : std::bit_cast<float>(0x7fffffffu);
   }
   return Status::Next;
 }
@@ -145,8 +167,7 @@ bool decodeHalf(FunctionDecoder &decoder, const Instruction &instruction) {
   for (const Known &each : known)
     if (each.opcode == instruction.opcode)
       found = &each;
-  if (!found || instruction.operands.size() != found->sources + 1 || instruction.has("xorsign") ||
-      instruction.has("oob"))
+  if (!found || instruction.operands.size() != found->sources + 1 || instruction.has("oob"))
     return false;
   Op op;
   op.handler = pair ? halves<std::uint32_t> : halves<std::uint16_t>;
@@ -155,7 +176,7 @@ bool decodeHalf(FunctionDecoder &decoder, const Instruction &instruction) {
   op.flags = static_cast<std::uint8_t>(
       (bfloat ? IsBfloat : 0) | (instruction.has("ftz") ? FlushHalf : 0) |
       (instruction.has("sat") ? SaturateHalf : 0) | (instruction.has("relu") ? ReluHalf : 0) |
-      (instruction.has("NaN") ? PropagateNan : 0));
+      (instruction.has("NaN") ? PropagateNan : 0) | (instruction.has("xorsign") ? XorSign : 0));
   Type row = pair ? Type::B32 : Type::B16;
   for (std::size_t i = 1; i <= found->sources; ++i)
     op.slot[i] = decoder.source(instruction.operands[i], row);

@@ -221,16 +221,34 @@ bool decodeCarry(FunctionDecoder &decoder, const Instruction &instruction, Type 
 // Bits ------------------------------------------------------------------------------------------
 
 bool decodeLop3(FunctionDecoder &decoder, const Instruction &instruction) {
-  if (instruction.operands.size() != 5 || instruction.operands[4].kind != ptx::OperandKind::Integer)
-    return false; // the form with a predicate result is not implemented
+  const auto &operands = instruction.operands;
+  bool joins = operands.size() == 6; // lop3.and d|p, a, b, c, table, q: p is (d != 0) and q
+  if ((operands.size() != 5 && !joins) || operands[4].kind != ptx::OperandKind::Integer)
+    return false;
+  if (joins && (operands[0].kind != ptx::OperandKind::Pair || operands[0].children.size() != 2))
+    return false;
   Op op;
   op.handler = vectorHandlers().integer(IntegerOp::Lop3, Type::B32);
   for (std::size_t i = 1; i <= 3; ++i)
     op.slot[i] = decoder.source(instruction.operands[i], Type::B32);
-  op.slot[0] = decoder.destination(instruction.operands[0], Type::B32);
-  op.extra = static_cast<std::uint32_t>(instruction.operands[4].bits);
-  if (!decoder.failed())
-    decoder.emit(op);
+  op.slot[0] = decoder.destination(joins ? operands[0].children[0] : operands[0], Type::B32);
+  op.extra = static_cast<std::uint32_t>(operands[4].bits);
+  Op test;
+  if (joins) {
+    bool negated = false;
+    test.handler = vectorHandlers().compare(Comparison::Ne, Type::B32, false);
+    test.slot[0] = decoder.predicateDestination(operands[0].children[1]);
+    test.slot[1] = op.slot[0];
+    test.slot[2] = decoder.constant(0, 4);
+    test.slot[4] = decoder.predicateSource(operands[5], negated);
+    test.extra = static_cast<std::uint32_t>(instruction.has("or") ? Combine::Or : Combine::And) |
+                 (negated ? 4u : 0u);
+  }
+  if (decoder.failed())
+    return true;
+  decoder.emit(op);
+  if (joins && test.slot[0] != noSlot)
+    decoder.emit(test);
   return true;
 }
 

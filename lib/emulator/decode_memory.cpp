@@ -117,6 +117,33 @@ Type typeOfBytes(std::uint32_t bytes) {
   return bytes == 2 ? Type::B16 : bytes == 4 ? Type::B32 : bytes == 8 ? Type::B64 : Type::B128;
 }
 
+/// v8 of 32 bits (sm_100) is two accesses of four elements each, from an address
+/// of their own, which the first half's registers may hold.
+bool emitHalves(FunctionDecoder &decoder, Op op, std::span<const ptx::Operand> values, Type type,
+                std::uint32_t registerBytes, bool loads) {
+  std::uint32_t count = static_cast<std::uint32_t>(values.size()) / 2;
+  op.handler = loads ? vectorHandlers().load(type, registerBytes, count)
+                     : vectorHandlers().store(type, registerBytes, count);
+  if (!op.handler)
+    return false;
+  if (op.slot[4] != noSlot && loads && !decoder.failed()) {
+    Slot kept = decoder.temporary(op.addressSize);
+    decoder.emit(vectorHandlers().move(op.addressSize), {kept, op.slot[4]});
+    op.slot[4] = kept;
+  }
+  Op halves[2] = {op, op};
+  halves[1].immediate += std::int64_t{count} * sizeOf(type);
+  Type row = typeOfBytes(registerBytes);
+  for (std::uint32_t n = 0; n < values.size(); ++n)
+    if (values[n].kind != OperandKind::Sink)
+      halves[n / count].slot[n % count] =
+          loads ? decoder.destination(values[n], row) : decoder.source(values[n], row);
+  if (!decoder.failed())
+    for (const Op &each : halves)
+      decoder.emit(each);
+  return true;
+}
+
 bool decodeAccess(FunctionDecoder &decoder, const Instruction &instruction, bool loads) {
   if (instruction.operands.size() < 2)
     return false;
@@ -135,6 +162,10 @@ bool decodeAccess(FunctionDecoder &decoder, const Instruction &instruction, bool
     op.space = parameterSpace(decoder, where);
   }
   std::uint32_t registerBytes = commonRegisterBytes(decoder, values, type);
+  if (count == 8) {
+    decoder.address(where, op);
+    return emitHalves(decoder, op, values, type, registerBytes, loads);
+  }
   op.handler = loads ? vectorHandlers().load(type, registerBytes, count)
                      : vectorHandlers().store(type, registerBytes, count);
   if (!op.handler)

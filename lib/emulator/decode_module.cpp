@@ -96,7 +96,18 @@ void ModuleDecoder::declareFunctions() {
   }
 }
 
+void ModuleDecoder::declareShared(std::string_view name, std::uint64_t bytes,
+                                  std::uint32_t alignment) {
+  SharedVariable shared{bytes, alignment, 0};
+  shared.fixedOffset = alignUp(moduleSharedEnd, alignment);
+  moduleSharedEnd = shared.fixedOffset + shared.bytes;
+  symbols[name] = {SymbolInfo::ModuleShared, sharedVariables.size()};
+  sharedVariables.push_back(shared);
+}
+
 Result<void> ModuleDecoder::declareVariables() {
+  if (module.source().find(reservedSharedName) != std::string_view::npos)
+    declareShared(reservedSharedName, reservedSharedBytes, 128);
   for (const ptx::Item &item : module.items()) {
     for (const ptx::Variable &variable : item.variables) {
       if (variable.space == ptx::StateSpace::Shared) {
@@ -104,11 +115,7 @@ Result<void> ModuleDecoder::declareVariables() {
           symbols[variable.name] = {SymbolInfo::DynamicShared, 0};
           continue;
         }
-        SharedVariable shared{variable.sizeInBytes, variable.alignment, 0};
-        shared.fixedOffset = alignUp(moduleSharedEnd, variable.alignment);
-        moduleSharedEnd = shared.fixedOffset + shared.bytes;
-        symbols[variable.name] = {SymbolInfo::ModuleShared, sharedVariables.size()};
-        sharedVariables.push_back(shared);
+        declareShared(variable.name, variable.sizeInBytes, variable.alignment);
         continue;
       }
       if (variable.space != ptx::StateSpace::Global && variable.space != ptx::StateSpace::Const)
@@ -132,8 +139,9 @@ Result<void> ModuleDecoder::initialise(const ptx::Variable &variable) {
   std::uint32_t elementBytes = sizeOf(typeNamed(variable.type));
   std::uint64_t address = symbols[variable.name].value;
   for (const ptx::Initializer &each : variable.initializers) {
-    std::uint64_t bits = each.value.bits;
-    const ptx::Operand *value = &each.value;
+    const ptx::Operand whole = each.value();
+    const ptx::Operand *value = &whole;
+    std::uint64_t bits = value->bits;
     std::uint32_t shift = 0;
     if (value->kind == ptx::OperandKind::Opaque && value->children.size() == 1 && value->bits) {
       // A byte mask: `0xFF00(symbol)` is byte 1 of the address.
@@ -194,6 +202,11 @@ Result<std::shared_ptr<const Program>> ModuleDecoder::decode() {
       std::uint32_t index = program->functionIndex.find(item.function->name)->second;
       if (Result<void> done = FunctionDecoder(*this, *item.function, index).decode(); !done)
         return done.error();
+    }
+  for (FunctionCode &function : program->functions)
+    if (!function.isEntry) {
+      function.frameStart = program->levelBytes + static_cast<std::uint32_t>(sizeof(SavedRow));
+      program->levelBytes = function.frameStart + function.frameBytes;
     }
   program->constants.grow(alignUp(constantBytes.size() + 64, 64));
   std::ranges::copy(constantBytes, program->constants.data());

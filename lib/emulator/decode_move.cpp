@@ -4,6 +4,8 @@
 #include "handlers.h"
 
 #include <bit>
+#include <string_view>
+#include <vector>
 
 namespace tally::emulator {
 
@@ -96,6 +98,47 @@ bool decodePack(FunctionDecoder &decoder, const Instruction &instruction, Type t
   return true;
 }
 
+/// The elements of a vector operand: `{a, b}`, a vector register or a special one, each written
+/// `%v.x`, `%v.y`, …
+bool vectorElements(FunctionDecoder &decoder, const ptx::Operand &operand, std::size_t count,
+                    std::vector<ptx::Operand> &elements) {
+  static constexpr std::string_view components[] = {"x", "y", "z", "w"};
+  if (operand.kind == OperandKind::Vector) {
+    elements.assign(operand.children.begin(), operand.children.end());
+  } else {
+    const RegisterInfo *info = decoder.registerOf(operand);
+    if (!operand.component.empty() ||
+        (info ? info->width != count : operand.kind != OperandKind::SpecialRegister))
+      return false;
+    elements.assign(count, operand);
+    for (std::size_t i = 0; i < count; ++i)
+      elements[i].component = components[i];
+  }
+  return elements.size() == count;
+}
+
+/// mov.v2, mov.v4: all elements are read before any is written.
+bool decodeMoveVector(FunctionDecoder &decoder, const Instruction &instruction, Type type,
+                      std::size_t count) {
+  std::vector<ptx::Operand> to, from;
+  Handler handler = vectorHandlers().move(registerSizeOf(type));
+  if (!handler || !vectorElements(decoder, instruction.operands[0], count, to) ||
+      !vectorElements(decoder, instruction.operands[1], count, from))
+    return false;
+  std::vector<Slot> values;
+  for (const ptx::Operand &each : from) {
+    values.push_back(decoder.temporary(registerSizeOf(type)));
+    Slot source = decoder.source(each, type);
+    if (decoder.failed())
+      return true;
+    decoder.emit(handler, {values.back(), source});
+  }
+  for (std::size_t i = 0; i < count && !decoder.failed(); ++i)
+    if (Slot slot = decoder.destination(to[i], type); !decoder.failed())
+      decoder.emit(handler, {slot, values[i]});
+  return true;
+}
+
 bool decodeMov(FunctionDecoder &decoder, const Instruction &instruction) {
   if (instruction.operands.size() != 2)
     return false;
@@ -112,6 +155,9 @@ bool decodeMov(FunctionDecoder &decoder, const Instruction &instruction) {
       decoder.emit(op);
     return true;
   }
+  for (std::size_t count : {2, 4})
+    if (instruction.has(count == 2 ? "v2" : "v4"))
+      return decodeMoveVector(decoder, instruction, type, count);
   bool packs = from.kind == OperandKind::Vector, unpacks = to.kind == OperandKind::Vector;
   if (packs && unpacks)
     return false;

@@ -40,6 +40,12 @@ struct SharedVariable {
   std::uint64_t fixedOffset = 0; ///< for functions that others call
 };
 
+/// The shared memory that the system reserves and cooperative groups use, PTX ISA 10.40. It is a
+/// variable of modules that name its registers; of its parts `%reserved_smem_offset_<n>` the ISA
+/// says nothing, so each is all of it.
+inline constexpr std::string_view reservedSharedName = "%reserved_smem";
+inline constexpr std::uint32_t reservedSharedBytes = 1024;
+
 /// The device address of a function, for tables of them and indirect calls.
 constexpr std::uint64_t codeAddress(std::uint64_t functionIndex) {
   return codeWindow + (functionIndex + 1) * 16;
@@ -66,6 +72,7 @@ private:
   void declareFunctions();
   void layOutFunction(const ptx::Function &function, FunctionCode &code);
   Result<void> declareVariables();
+  void declareShared(std::string_view name, std::uint64_t bytes, std::uint32_t alignment);
   Result<void> initialiseVariables();
   Result<void> initialise(const ptx::Variable &variable);
 
@@ -186,6 +193,14 @@ bool decodeWarpOp(FunctionDecoder &decoder, const ptx::Instruction &instruction)
 bool decodeBarrier(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 bool decodeControl(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 bool decodeMbarrier(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+bool decodeMatrix(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+/// The forms of cvt that decodeConvert leaves.
+bool decodePackedConvert(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+bool decodeVideo(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+
+/// Emits a wait for all live lanes of the warp, which go on together: what comes before an
+/// `.aligned` operation on a whole warp.
+void emitWholeWarp(FunctionDecoder &decoder);
 
 /// The last modifier that names a type, and the one before it (of cvt, set, …).
 Type lastType(const ptx::Instruction &instruction);

@@ -115,24 +115,32 @@ Slot FunctionDecoder::specialRegister(const ptx::Operand &operand, Type type) {
       {"dynamic_smem_size", DynamicSharedSize, 4},
       {"total_smem_size", TotalSharedSize, 4},
       {"aggr_smem_size", TotalSharedSize, 4},
-      {"reserved_smem_offset_begin", Zero, 4},
-      {"reserved_smem_offset_end", Zero, 4},
       // Without cluster launches every block is a cluster of its own.
       {"clusterid", CtaidX, 4},
       {"nclusterid", NctaidX, 4},
       {"cluster_ctarank", Zero, 4},
       {"cluster_nctarank", One, 4},
   };
-  std::uint32_t component = operand.component == "y" ? 1 : operand.component == "z" ? 2 : 0;
+  auto isComponent = [&](std::string_view one, std::string_view other) {
+    return operand.component == one || operand.component == other;
+  };
+  std::uint32_t component = isComponent("y", "g") ? 1 : isComponent("z", "b") ? 2 : 0;
   std::uint32_t bytes = registerSizeOf(type);
   auto sized = [&](Slot slot, std::uint32_t rowBytes) {
     return rowBytes == bytes ? slot : converted(slot, rowBytes, bytes, false);
   };
-  if (operand.component == "w")
+  if (isComponent("w", "a"))
     return constant(0, bytes);
   for (const Row &each : rows)
     if (each.name == name)
       return sized(specialSlot(each.row + component), each.bytes);
+  if (name.starts_with("reserved_smem_offset_")) {
+    std::optional<SymbolInfo> reserved = symbol(reservedSharedName);
+    std::uint64_t begin = sharedOffset(reserved->value);
+    bool isEnd = name.ends_with("end");
+    return name.ends_with("cap") ? constant(reservedSharedBytes, bytes)
+                                 : constant(begin + (isEnd ? reservedSharedBytes : 0), bytes);
+  }
   if (name == "cluster_ctaid" || name.starts_with("envreg") || name.starts_with("pm"))
     return constant(0, bytes);
   if (name == "cluster_nctaid")

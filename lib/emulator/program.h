@@ -2,6 +2,7 @@
 #ifndef TALLY_LIB_EMULATOR_PROGRAM_H
 #define TALLY_LIB_EMULATOR_PROGRAM_H
 
+#include "matrix.h"
 #include "memory.h"
 #include "op.h"
 #include "types.h"
@@ -38,6 +39,7 @@ struct FunctionCode {
   bool isEntry = false, hasBody = false;
   std::uint32_t entryPc = 0;
   std::uint32_t frameBytes = 0; ///< of the register rows, a multiple of 64
+  std::uint32_t frameStart = 0; ///< of a device function: where its frame is in a level of calls
   std::uint32_t localBytes = 0; ///< of .local and .param variables per thread
   std::uint32_t parameterBytes = 0;
   std::uint32_t staticSharedBytes = 0;
@@ -73,6 +75,11 @@ private:
   std::size_t length = 0;
 };
 
+/// Where a lane returns to: three 32-bit rows before the callee's registers.
+struct SavedRow {
+  std::uint32_t pc[32], site[32], function[32];
+};
+
 /// What a call needs beside its op: the callee and where its arguments are.
 struct CallArgument {
   bool inRegister = false;
@@ -91,9 +98,14 @@ public:
   std::string text; ///< the module's, for messages
   RowBuffer constants;
   std::vector<FunctionCode> functions;
+  /// Register rows of one level of calls. Each device function has its own place in it: lanes of a
+  /// warp may be in different functions at a time, whose rows lie differently.
+  std::uint32_t levelBytes = 0;
   std::map<std::string, std::uint32_t, std::less<>> functionIndex;
   std::vector<CallSite> calls;
   std::vector<std::vector<std::uint32_t>> branchTables; ///< targets of brx.idx
+  std::vector<MatrixProduct> products;                  ///< of mma and wmma.mma
+  std::vector<MatrixAccess> matrixAccesses;             ///< of wmma.load and wmma.store
   std::vector<std::string> unimplemented; ///< why, by Op::extra; empty: the opcode is unknown
   std::vector<std::uint64_t> ownedMemory; ///< module-scope variables, in the loading machine
   std::vector<Segment> constSegments;     ///< where .const variables lie

@@ -41,13 +41,17 @@ enum class WarpOp : std::uint8_t {
   ReduceAnd,
   ReduceOr,
   ReduceXor,
+  ReduceMinF32,
+  ReduceMaxF32,
   Elect,
-  BarrierWarp
+  BarrierWarp,
+  WholeWarp ///< the lanes go on as one group; the bits above tell one place from another
 };
+constexpr std::uint32_t placeShift = 8;
 
 // Op::slot: 0 destination, 1 second (predicate) destination, 2 value, 3 b, 4 c, 5 the member mask.
 // Op::extra is the WarpOp; flags bit 0 negates a predicate value.
-WarpOp kindOf(const Op &op) { return static_cast<WarpOp>(op.extra); }
+WarpOp kindOf(const Op &op) { return static_cast<WarpOp>(op.extra & 0xffu); }
 
 bool takesPredicate(WarpOp kind) { return kind >= WarpOp::VoteAll && kind <= WarpOp::VoteBallot; }
 bool takesWide(WarpOp kind) { return kind == WarpOp::MatchAny64 || kind == WarpOp::MatchAll64; }
@@ -182,11 +186,29 @@ std::uint32_t reduce(WarpOp kind, std::uint32_t a, std::uint32_t b) {
   }
 }
 
+enum ReduceFlags : std::uint8_t { ReduceMagnitude = 2, ReduceNan = 4 };
+
+/// Like min and max of f32: a NaN gives way to a number, or with .NaN wins.
+std::uint32_t reduceFloat(WarpOp kind, std::uint8_t flags, std::uint32_t a, std::uint32_t b) {
+  auto isNan = [](std::uint32_t bits) { return (bits & 0x7fffffffu) > 0x7f800000u; };
+  if (isNan(a) || isNan(b))
+    return (flags & ReduceNan) || (isNan(a) && isNan(b)) ? 0x7fffffffu : isNan(a) ? b : a;
+  // As integers that order like the floats, zeros too.
+  auto ordered = [](std::uint32_t bits) { return bits >> 31 ? ~bits : bits | 0x80000000u; };
+  return (ordered(a) < ordered(b)) == (kind == WarpOp::ReduceMinF32) ? a : b;
+}
+
 void finishReduce(Warp &warp, const Op &op, std::uint32_t mask, std::uint32_t members) {
-  auto result = static_cast<std::uint32_t>(warp.sync.value[std::countr_zero(members)]);
+  WarpOp kind = kindOf(op);
+  bool isFloating = kind == WarpOp::ReduceMinF32 || kind == WarpOp::ReduceMaxF32;
+  auto valueOf = [&](std::uint32_t lanes) {
+    auto value = static_cast<std::uint32_t>(warp.sync.value[std::countr_zero(lanes)]);
+    return isFloating && (op.flags & ReduceMagnitude) ? value & 0x7fffffffu : value;
+  };
+  std::uint32_t result = valueOf(members);
   for (std::uint32_t rest = members & (members - 1); rest; rest &= rest - 1)
-    result = reduce(kindOf(op), result,
-                    static_cast<std::uint32_t>(warp.sync.value[std::countr_zero(rest)]));
+    result = isFloating ? reduceFloat(kind, op.flags, result, valueOf(rest))
+                        : reduce(kind, result, valueOf(rest));
   auto *d = warp.row<std::uint32_t>(op.slot[0]);
   for (; mask; mask &= mask - 1)
     d[std::countr_zero(mask)] = result;
@@ -211,7 +233,7 @@ void finish(Warp &warp, const Op &op, std::uint32_t mask, std::uint32_t members)
     finishVote(warp, op, mask, members);
   else if (kind <= WarpOp::MatchAll64)
     finishMatch(warp, op, mask, members);
-  else if (kind <= WarpOp::ReduceXor)
+  else if (kind <= WarpOp::ReduceMaxF32)
     finishReduce(warp, op, mask, members);
   else if (kind == WarpOp::Elect)
     finishElect(warp, op, mask, members);
@@ -260,6 +282,27 @@ Status syncOp(Warp &warp, const Op &op, std::uint32_t mask) {
   return Status::Reschedule;
 }
 
+/// Before an operation of a whole warp. Lanes that have exited are for that operation to miss.
+Status wholeWarp(Warp &warp, const Op &op, std::uint32_t mask) {
+  if (mask == warp.live)
+    return Status::Next;
+  wait(warp, op, mask, fullMask);
+  recheckSync(warp);
+  return Status::Reschedule;
+}
+
+/// All lanes that wait at the first's place go on as one group.
+void joinWholeWarp(Warp &warp, Group &first) {
+  for (Group &each : warp.groups)
+    if (&each != &first && each.mask && each.joins(first)) {
+      first.mask |= each.mask;
+      each.mask = 0;
+    }
+  first.state = GroupState::Ready;
+  first.memberMask = first.syncClass = 0;
+  ++first.pc;
+}
+
 Status activeMask(Warp &warp, const Op &op, std::uint32_t mask) {
   auto *d = warp.row<std::uint32_t>(op.slot[0]);
   for (std::uint32_t rest = mask; rest; rest &= rest - 1)
@@ -271,7 +314,7 @@ Status activeMask(Warp &warp, const Op &op, std::uint32_t mask) {
 
 void recheckSync(Warp &warp) {
   for (std::size_t i = 0; i < warp.groups.size(); ++i) {
-    const Group &first = warp.groups[i];
+    Group &first = warp.groups[i];
     if (first.state != GroupState::SyncWait || !first.mask)
       continue;
     auto isWith = [&](const Group &each) {
@@ -284,6 +327,10 @@ void recheckSync(Warp &warp) {
         here |= each.mask;
     if ((first.memberMask & warp.live) & ~here)
       continue;
+    if (first.syncClass >> placeShift) {
+      joinWholeWarp(warp, first);
+      continue;
+    }
     std::uint32_t members = first.memberMask, kind = first.syncClass;
     std::byte *frame = warp.base[FrameBase];
     for (Group &each : warp.groups)
@@ -382,7 +429,10 @@ bool decodeMatch(FunctionDecoder &decoder, const Instruction &instruction) {
 bool decodeRedux(FunctionDecoder &decoder, const Instruction &instruction) {
   const auto &operands = instruction.operands;
   Type type = lastType(instruction);
-  if (operands.size() != 3 || type == Type::F32)
+  if (operands.size() != 3)
+    return false;
+  bool isFloating = type == Type::F32, least = instruction.has("min");
+  if (isFloating && !least && !instruction.has("max"))
     return false;
   bool isSignedType = type == Type::S32;
   WarpOp kind =
@@ -392,9 +442,13 @@ bool decodeRedux(FunctionDecoder &decoder, const Instruction &instruction) {
       : instruction.has("and") ? WarpOp::ReduceAnd
       : instruction.has("or")  ? WarpOp::ReduceOr
                                : WarpOp::ReduceXor;
+  if (isFloating)
+    kind = least ? WarpOp::ReduceMinF32 : WarpOp::ReduceMaxF32;
   Op op;
   op.handler = syncOp;
   op.extra = static_cast<std::uint32_t>(kind);
+  op.flags = static_cast<std::uint8_t>((instruction.has("abs") ? ReduceMagnitude : 0) |
+                                       (instruction.has("NaN") ? ReduceNan : 0));
   op.slot[0] = decoder.destination(operands[0], Type::B32);
   op.slot[2] = decoder.source(operands[1], Type::B32);
   op.slot[5] = decoder.source(operands[2], Type::B32);
@@ -417,6 +471,12 @@ bool decodeElect(FunctionDecoder &decoder, const Instruction &instruction) {
 }
 
 } // namespace
+
+void emitWholeWarp(FunctionDecoder &decoder) {
+  auto place = static_cast<std::uint32_t>(decoder.program().code.size());
+  decoder.emit(wholeWarp, {}).extra =
+      static_cast<std::uint32_t>(WarpOp::WholeWarp) | place << placeShift;
+}
 
 bool decodeWarpOp(FunctionDecoder &decoder, const Instruction &instruction) {
   std::string_view opcode = instruction.opcode;

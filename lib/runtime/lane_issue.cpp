@@ -89,7 +89,8 @@ bool Lane::preparePlan(Operation &operation) {
   operation.plan = *plan;
   if (operation.plan->kind)
     operation.progress.emplace(*operation.plan->kind, operation.shape, operation.plan->sliceBlocks,
-                               operation.plan->workers);
+                               operation.plan->workers,
+                               operation.kernel->facts().guardTakesTickets());
   return true;
 }
 
@@ -120,14 +121,16 @@ bool Lane::planWhole(Item &item, const Batch &batch) {
 bool Lane::planYielding(Item &item, const Batch &batch, Budget &used) {
   item.canYield = item.completes = true;
   item.launch = item.operation->progress->next();
+  std::uint64_t guardBlocks =
+      item.operation->progress->kind() == Kind::Guard ? item.launch.shape.grid.count() : 0;
   if (!batch.items.empty() &&
-      (used.time >= batchTime || used.guardBlocks + item.launch.listCapacity > batchGuardBlocks))
+      (used.time >= batchTime || used.guardBlocks + guardBlocks > batchGuardBlocks))
     return false;
   if (item.launch.listCapacity != 0 && !reserveList(item, batch))
     return false;
   Nanoseconds duration = item.plan->duration;
   used.time += duration.count() == 0 ? assumedDuration : duration;
-  used.guardBlocks += item.launch.listCapacity;
+  used.guardBlocks += guardBlocks;
   return true;
 }
 

@@ -43,7 +43,7 @@ Result<std::unique_ptr<LoadedKernel>> LoadedKernel::find(Device &device, ModuleI
       continue;
     Variant variant;
     for (bool resume : {false, true}) {
-      if (resume && kind != Kind::Guard)
+      if (resume && (kind != Kind::Guard || kernel.guardTakesTickets()))
         continue;
       Result<FunctionId> entry =
           device.function(module, bundle::entryName(kernel.name, kind, resume));
@@ -102,8 +102,10 @@ Result<LaunchPlan> LoadedKernel::choose(Device &device, const LaunchShape &shape
            variants[static_cast<std::size_t>(Kind::Guard)] &&
            fits(device, variant(Kind::Guard), shape) &&
            blocks <= VariantLaunch::maxBlocks(Kind::Guard, 1) &&
-           blocks * sizeof(std::uint32_t) <= maxListBytes;
+           (kernel.guardTakesTickets() || blocks * sizeof(std::uint32_t) <= maxListBytes);
   };
+  if (!kernel.variantsTake(shape.grid))
+    return LaunchPlan{};
   for (Kind kind : kinds) {
     const std::optional<Variant> &candidate = variants[static_cast<std::size_t>(kind)];
     if (!candidate || !fits(device, *candidate, shape))

@@ -29,7 +29,7 @@ struct LaunchPlan {
 class LoadedKernel {
 public:
   struct Variant {
-    FunctionId entry{}, resume{}; ///< resume: the guard's; otherwise the entry
+    FunctionId entry{}, resume{}; ///< resume: the guard's where it has one
     std::uint32_t maxThreadsPerBlock = 0, staticSharedBytes = 0; ///< of the tighter entry
   };
 

@@ -22,10 +22,18 @@ Dim3 boxOf(const Dim3 &grid, std::uint32_t blocks) {
 } // namespace
 
 VariantLaunch::VariantLaunch(Kind kind, const LaunchShape &user, std::uint32_t sliceBlocks,
-                             std::uint32_t workers)
-    : variantKind(kind), user(user), sliceExtent(boxOf(user.grid, sliceBlocks)), workers(workers) {
+                             std::uint32_t workers, bool tickets)
+    : variantKind(kind), progress(kind == Kind::Slice   ? Progress::Boxes
+                                  : kind == Kind::Guard ? Progress::List
+                                                        : Progress::Counter),
+      user(user), sliceExtent(boxOf(user.grid, sliceBlocks)), workers(workers) {
   assert(sliceBlocks >= 1 && workers >= 1);
   assert(user.grid.count() >= 1 && user.grid.count() <= maxBlocks(kind, workers));
+  if (kind == Kind::Guard && tickets) {
+    // Each block takes one ticket at most, so there are as many as blocks left.
+    progress = Progress::Counter;
+    this->workers = static_cast<std::uint32_t>(user.grid.count());
+  }
 }
 
 PhysicalLaunch VariantLaunch::next() const {
@@ -39,8 +47,8 @@ PhysicalLaunch VariantLaunch::next() const {
   params.by_grid_x = divisorOf(user.grid.x);
   params.by_grid_y = divisorOf(user.grid.y);
   std::uint64_t total = user.grid.count();
-  switch (variantKind) {
-  case Kind::Slice:
+  switch (progress) {
+  case Progress::Boxes:
     params.offset[0] = sliceOrigin.x;
     params.offset[1] = sliceOrigin.y;
     params.offset[2] = sliceOrigin.z;
@@ -48,14 +56,14 @@ PhysicalLaunch VariantLaunch::next() const {
                          std::min(sliceExtent.y, user.grid.y - sliceOrigin.y),
                          std::min(sliceExtent.z, user.grid.z - sliceOrigin.z)};
     break;
-  case Kind::Guard:
+  case Progress::List:
     params.blocks = static_cast<std::uint32_t>(total);
     launch.resumeEntry = launch.readsList = resuming;
     if (resuming)
       launch.shape.grid = {listLength, 1, 1};
     launch.listCapacity = static_cast<std::uint32_t>(launch.shape.grid.count());
     break;
-  case Kind::Persistent:
+  case Progress::Counter:
     params.blocks = static_cast<std::uint32_t>(total);
     launch.shape.grid = {std::min(workers, params.blocks - nextBlock), 1, 1};
     launch.state.next_block = nextBlock;
@@ -66,25 +74,25 @@ PhysicalLaunch VariantLaunch::next() const {
 
 bool VariantLaunch::plausible(const tally_launch_state &state) const {
   std::uint64_t total = user.grid.count();
-  switch (variantKind) {
-  case Kind::Slice:
+  switch (progress) {
+  case Progress::Boxes:
     return true;
-  case Kind::Guard:
+  case Progress::List:
     return state.yielded <= (resuming ? listLength : total);
-  case Kind::Persistent:
-    return state.next_block >= nextBlock && state.next_block <= total + workers &&
-           state.live_workers == 0;
+  case Progress::Counter:
+    return state.next_block >= nextBlock && state.live_workers == 0 &&
+           state.next_block <= total + (variantKind == Kind::Guard ? 0 : workers);
   }
   return false;
 }
 
 bool VariantLaunch::ranNothing(const tally_launch_state &state) const {
-  switch (variantKind) {
-  case Kind::Slice:
+  switch (progress) {
+  case Progress::Boxes:
     return false;
-  case Kind::Guard:
+  case Progress::List:
     return state.yielded == (resuming ? listLength : user.grid.count());
-  case Kind::Persistent:
+  case Progress::Counter:
     return state.next_block == nextBlock;
   }
   return false;
@@ -92,8 +100,8 @@ bool VariantLaunch::ranNothing(const tally_launch_state &state) const {
 
 bool VariantLaunch::absorb(const tally_launch_state &state) {
   assert(!done && plausible(state));
-  switch (variantKind) {
-  case Kind::Slice: {
+  switch (progress) {
+  case Progress::Boxes: {
     Dim3 box = next().shape.grid;
     sliceOrigin.x += box.x;
     if (sliceOrigin.x == user.grid.x) {
@@ -107,7 +115,7 @@ bool VariantLaunch::absorb(const tally_launch_state &state) {
     done = sliceOrigin.z == user.grid.z;
     return false;
   }
-  case Kind::Guard:
+  case Progress::List:
     // Not even one block ran: the whole grid again needs no list.
     if (!resuming && ranNothing(state))
       return true;
@@ -115,7 +123,7 @@ bool VariantLaunch::absorb(const tally_launch_state &state) {
     resuming = listLength != 0;
     done = listLength == 0;
     return !done;
-  case Kind::Persistent:
+  case Progress::Counter:
     nextBlock = state.next_block;
     done = nextBlock >= user.grid.count();
     return !done;

@@ -1,5 +1,7 @@
 #include "assemble.h"
 
+#include "cache.h"
+
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/FileSystem.h"
@@ -83,8 +85,19 @@ std::map<std::string, EntryUsage, std::less<>> parseUsage(std::string_view outpu
   return entries;
 }
 
-Result<Assembled> assemble(const std::string &ptxas, std::string_view ptx, const std::string &arch,
-                           bool debug) {
+Result<Assembled> Assembler::assemble(const AssembleRequest &request) const {
+  if (!cache)
+    return run(request);
+  std::string key = AssemblyCache::keyOf(ptxas, request);
+  if (auto known = cache->find(key))
+    return std::move(*known);
+  auto assembled = run(request);
+  if (assembled)
+    cache->store(key, *assembled);
+  return assembled;
+}
+
+Result<Assembled> Assembler::run(const AssembleRequest &request) const {
   ScratchFile input("ptx"), output("cubin"), messages("txt");
   for (const ScratchFile *file : {&input, &output, &messages})
     if (file->error)
@@ -93,7 +106,7 @@ Result<Assembled> assemble(const std::string &ptxas, std::string_view ptx, const
     std::error_code error;
     llvm::raw_fd_ostream stream(input.path, error);
     if (!error)
-      stream << llvm::StringRef(ptx);
+      stream << request.ptx;
     stream.flush();
     if (error || stream.has_error()) {
       Error failure{std::string(input.path) + ": cannot be written"};
@@ -101,11 +114,14 @@ Result<Assembled> assemble(const std::string &ptxas, std::string_view ptx, const
       return failure;
     }
   }
-  std::string archOption = "-arch=" + arch;
+  std::string archOption = "-arch=" + request.arch;
+  std::string threadsOption = "--split-compile=" + std::to_string(threads);
   llvm::SmallVector<llvm::StringRef, 8> arguments = {ptxas,      "-v", archOption,
                                                      input.path, "-o", output.path};
-  if (debug)
+  if (request.debug)
     arguments.push_back("-g");
+  if (threads > 1)
+    arguments.push_back(threadsOption);
   std::array<std::optional<llvm::StringRef>, 3> redirects = {
       llvm::StringRef(""), messages.path.str(), messages.path.str()};
   std::string why;

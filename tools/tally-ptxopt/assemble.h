@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -23,9 +24,32 @@ struct Assembled {
   std::map<std::string, EntryUsage, std::less<>> entries;
 };
 
-/// Assembles `ptx` for `arch` ("sm_90", "sm_90a"). An Error holds ptxas's own message. Thread-safe.
-Result<Assembled> assemble(const std::string &ptxas, std::string_view ptx, const std::string &arch,
-                           bool debug);
+/// One run of ptxas.
+struct AssembleRequest {
+  std::string ptx;
+  std::string arch;   ///< "sm_90", "sm_90a"
+  bool debug = false; ///< with -g: the module's target says so
+};
+
+class AssemblyCache;
+
+/// ptxas, and what it gave before. Thread-safe.
+class Assembler {
+public:
+  /// `threads`: of one run of ptxas; it makes the same code with any number.
+  Assembler(std::string ptxas, std::shared_ptr<AssemblyCache> cache, unsigned threads)
+      : ptxas(std::move(ptxas)), cache(std::move(cache)), threads(threads) {}
+
+  /// An Error holds ptxas's own message.
+  Result<Assembled> assemble(const AssembleRequest &request) const;
+
+private:
+  Result<Assembled> run(const AssembleRequest &request) const;
+
+  std::string ptxas;
+  std::shared_ptr<AssemblyCache> cache; ///< null without one
+  unsigned threads;
+};
 
 /// The usage lines of `ptxas -v`.
 std::map<std::string, EntryUsage, std::less<>> parseUsage(std::string_view output);

@@ -17,9 +17,12 @@ Result<std::string> readInput(const std::string &path) {
 
 namespace {
 
+constexpr std::size_t bufferBytes = 1 << 20;
+
 Result<void> writeTo(llvm::raw_fd_ostream &stream, const std::string &path,
-                     std::string_view bytes) {
-  stream << llvm::StringRef(bytes);
+                     const Producer &produce) {
+  stream.SetBufferSize(bufferBytes);
+  produce([&](std::string_view bytes) { stream << llvm::StringRef(bytes); });
   stream.flush();
   if (!stream.has_error())
     return {};
@@ -38,19 +41,23 @@ bool isSpecial(const std::string &path) {
 } // namespace
 
 Result<void> writeOutput(const std::string &path, std::string_view bytes) {
+  return writeOutput(path, [&](const auto &sink) { sink(bytes); });
+}
+
+Result<void> writeOutput(const std::string &path, const Producer &produce) {
   if (path == "-")
-    return writeTo(llvm::outs(), "standard output", bytes);
+    return writeTo(llvm::outs(), "standard output", produce);
   if (isSpecial(path)) {
     std::error_code error;
     llvm::raw_fd_ostream stream(path, error, llvm::sys::fs::CD_OpenExisting);
     return error ? Result<void>(Error{path + ": " + error.message()})
-                 : writeTo(stream, path, bytes);
+                 : writeTo(stream, path, produce);
   }
   auto temporary = llvm::sys::fs::TempFile::create(path + ".%%%%%%.tmp");
   if (!temporary)
     return Error{path + ": " + llvm::toString(temporary.takeError())};
   llvm::raw_fd_ostream stream(temporary->FD, /*shouldClose=*/false);
-  if (auto written = writeTo(stream, path, bytes); !written) {
+  if (auto written = writeTo(stream, path, produce); !written) {
     Error error = written.error();
     if (llvm::Error discarded = temporary->discard())
       error.message += "; " + llvm::toString(std::move(discarded));
@@ -61,13 +68,31 @@ Result<void> writeOutput(const std::string &path, std::string_view bytes) {
   return {};
 }
 
+namespace {
+
+const char *extensionOf(const Options &options) {
+  if (options.printAnalysis)
+    return "txt";
+  switch (options.emit) {
+  case Emit::Ptx:
+    return "tally.ptx";
+  case Emit::CfgDot:
+    return "dot";
+  case Emit::Bundle:
+    break;
+  }
+  return "tally";
+}
+
+} // namespace
+
 Result<std::string> outputPath(const Options &options, const std::string &input) {
   bool severalInputs = options.inputs.size() > 1;
   llvm::SmallString<128> name(input == "-" ? llvm::StringRef("stdin")
                                            : llvm::sys::path::filename(input));
-  llvm::sys::path::replace_extension(name, options.emit == Emit::Ptx ? "tally.ptx" : "tally");
+  llvm::sys::path::replace_extension(name, extensionOf(options));
   if (options.output.empty())
-    return input == "-" ? std::string("-") : std::string(name);
+    return input == "-" || options.describes() ? std::string("-") : std::string(name);
   bool directory = llvm::sys::fs::is_directory(options.output);
   if (!severalInputs && !directory)
     return options.output;

@@ -4,6 +4,7 @@
 
 #include "options.h"
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -16,10 +17,14 @@ Result<std::string> readInput(const std::string &path);
 /// for "-". A device or a pipe is written to as it is.
 Result<void> writeOutput(const std::string &path, std::string_view bytes);
 
+/// The same of what `produce` hands to its sink, piece by piece.
+using Producer = std::function<void(const std::function<void(std::string_view)> &)>;
+Result<void> writeOutput(const std::string &path, const Producer &produce);
+
 /// Where the output of `input` goes. With one input, --output names a file (or an existing
 /// directory); with several a directory, which is made when missing. Without it, the input's name
 /// with .tally or .tally.ptx in place of its extension, in the current directory; standard input
-/// goes to standard output.
+/// goes to standard output, and so does what only describes the kernels.
 Result<std::string> outputPath(const Options &options, const std::string &input);
 
 } // namespace tally::ptxopt

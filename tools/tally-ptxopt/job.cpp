@@ -1,5 +1,6 @@
 #include "job.h"
 
+#include "cache.h"
 #include "files.h"
 
 #include "tally/bundle/bundle_writer.h"
@@ -55,8 +56,8 @@ std::vector<Unit> emittedUnits(Job &job) {
 /// One job for one architecture. Only reads the job.
 class Assembly {
 public:
-  Assembly(const Options &options, Job &job, std::uint32_t arch)
-      : job(job), arch(arch), ptxas(options.ptxas), name("sm_" + std::to_string(arch)) {
+  Assembly(const Assembler &assembler, Job &job, std::uint32_t arch)
+      : job(job), arch(arch), assembler(assembler), name("sm_" + std::to_string(arch)) {
     std::string_view target = job.module.target();
     // Code for sm_90a runs on nothing else, and must be assembled as such.
     if (arch == job.module.targetArch() && !target.empty() && target.back() >= 'a')
@@ -68,12 +69,12 @@ public:
 
   void run() {
     std::vector<Unit> units = emittedUnits(job);
-    auto whole = assemble(ptxas, textOf(units), name, debug);
+    auto whole = assemble(textOf(units));
     if (whole) {
       result = std::move(*whole);
       return;
     }
-    auto alone = assemble(ptxas, job.module.source(), name, debug);
+    auto alone = assemble(std::string(job.module.source()));
     if (!alone)
       error = Error{job.input + ": ptxas for " + name + ": " + alone.error().message +
                     " (--no-assemble leaves it as PTX)"};
@@ -89,11 +90,14 @@ public:
 
 private:
   std::string textOf(const std::vector<Unit> &units) const {
-    std::string text(job.module.source());
+    std::vector<const ptx::Variant *> variants;
     for (const Unit &unit : units)
-      for (const std::string &entry : unit.variant->entries)
-        text += "\n" + entry + "\n";
-    return text;
+      variants.push_back(unit.variant);
+    return ptx::textWith(job.module, variants);
+  }
+
+  Result<Assembled> assemble(std::string text) const {
+    return assembler.assemble({std::move(text), name, debug});
   }
 
   /// `units` together are rejected with `message`: finds which of them are.
@@ -105,11 +109,11 @@ private:
     auto middle = units.begin() + static_cast<std::ptrdiff_t>(units.size() / 2);
     for (const std::vector<Unit> &half :
          {std::vector<Unit>(units.begin(), middle), std::vector<Unit>(middle, units.end())})
-      if (auto part = assemble(ptxas, textOf(half), name, debug); !part)
+      if (auto part = assemble(textOf(half)); !part)
         bisect(half, part.error().message);
   }
 
-  const std::string &ptxas;
+  const Assembler &assembler;
   std::string name;
   bool debug = false;
 };
@@ -135,11 +139,23 @@ Result<bool> runAll(std::vector<std::unique_ptr<Assembly>> &assemblies) {
       unit.variant->verdict = {unit.variant->verdict.kind, Status::Failed, "ptxas", message,
                                assembly->job.module.lineOf(unit.kernel->function->name)};
       unit.variant->entries.clear();
+      unit.variant->clones.clear();
     }
     if (assembly->result)
       assembly->job.assembled[assembly->arch] = std::move(*assembly->result);
   }
   return anyFailed;
+}
+
+/// Null without a cache, or where none can be kept; then each run assembles anew.
+std::shared_ptr<AssemblyCache> openCache(const Options &options) {
+  if (options.cacheDirectory.empty())
+    return nullptr;
+  auto cache = AssemblyCache::open(options.cacheDirectory, options.cacheBytes);
+  if (cache)
+    return *cache;
+  llvm::errs() << "tally-ptxopt: warning: no cache: " << cache.error().message << '\n';
+  return nullptr;
 }
 
 } // namespace
@@ -156,7 +172,9 @@ Result<std::unique_ptr<Job>> startJob(const Options &options, const std::string 
   if (!output)
     return output.error();
   job->output = *output;
-  job->kernels = ptx::rewrite(job->module, {options.kinds, options.selects});
+  if (!options.describes())
+    job->kernels =
+        ptx::rewrite(job->module, {options.kinds, options.selects, options.assumesInOrder});
   return job;
 }
 
@@ -172,8 +190,16 @@ Result<void> checkOutputs(const std::vector<std::unique_ptr<Job>> &jobs) {
 
 Result<void> assembleJobs(const Options &options, std::vector<std::unique_ptr<Job>> &jobs) {
   std::vector<Job *> pending;
-  for (auto &job : jobs)
+  std::size_t runs = 0;
+  for (auto &job : jobs) {
     pending.push_back(job.get());
+    runs += architecturesOf(options, *job).size();
+  }
+  // One run of ptxas has threads of its own where there are fewer runs than cores.
+  unsigned cores = llvm::hardware_concurrency().compute_thread_count();
+  auto threads = static_cast<unsigned>(cores / std::clamp<std::size_t>(runs, 1, cores));
+  auto cache = openCache(options);
+  Assembler assembler(options.ptxas, cache, threads);
   // A variant that one architecture rejects is taken out for all, so those are assembled again.
   while (!pending.empty()) {
     std::vector<std::unique_ptr<Assembly>> assemblies;
@@ -183,7 +209,7 @@ Result<void> assembleJobs(const Options &options, std::vector<std::unique_ptr<Jo
         if (arch < job->module.targetArch())
           return Error{job->input + ": its target " + std::string(job->module.target()) +
                        " is above the architecture sm_" + std::to_string(arch)};
-        assemblies.push_back(std::make_unique<Assembly>(options, *job, arch));
+        assemblies.push_back(std::make_unique<Assembly>(assembler, *job, arch));
       }
     }
     auto failed = runAll(assemblies);
@@ -194,13 +220,42 @@ Result<void> assembleJobs(const Options &options, std::vector<std::unique_ptr<Jo
       if (!assembly->failures.empty() && (pending.empty() || pending.back() != &assembly->job))
         pending.push_back(&assembly->job);
   }
+  if (cache)
+    cache->prune();
   return {};
 }
 
-std::string outputOf(const Options &options, const Job &job) {
-  std::string text = ptx::textWithVariants(job.module, job.kernels);
+namespace {
+
+/// What is said of the kernels selected, each under its name.
+std::string description(const Options &options, const Job &job) {
+  ptx::ModuleFacts facts(job.module);
+  std::string text;
+  for (const ptx::Item &item : job.module.items()) {
+    const ptx::Function *function = item.function.get();
+    if (!function || !function->isEntry || !function->hasBody ||
+        (options.selects && !options.selects(function->name)))
+      continue;
+    if (!options.printAnalysis) {
+      text += ptx::cfgAsDot(*function);
+      continue;
+    }
+    text += std::string(options.printAnalysis->name) + " of " + std::string(function->name) + '\n';
+    text += options.printAnalysis->print(facts, *function) + '\n';
+  }
+  return text;
+}
+
+} // namespace
+
+Result<void> writeJob(const Options &options, const Job &job) {
+  if (options.describes())
+    return writeOutput(job.output, description(options, job));
   if (options.emit == Emit::Ptx)
-    return text;
+    return writeOutput(job.output, [&](const std::function<void(std::string_view)> &sink) {
+      ptx::writeWithVariants(job.module, job.kernels, sink);
+    });
+  std::string text = ptx::textWithVariants(job.module, job.kernels);
   bundle::Bundle bundle;
   bundle.moduleHash = bundle::hashOf(job.module.source());
   for (const ptx::RewrittenKernel &kernel : job.kernels)
@@ -208,7 +263,7 @@ std::string outputOf(const Options &options, const Job &job) {
   bundle.images.push_back({bundle::ImageFormat::Ptx, job.module.targetArch(), std::move(text)});
   for (const auto &[arch, assembled] : job.assembled)
     bundle.images.push_back({bundle::ImageFormat::Cubin, arch, assembled.cubin});
-  return bundle::write(bundle);
+  return writeOutput(job.output, bundle::write(bundle));
 }
 
 } // namespace tally::ptxopt

@@ -35,8 +35,8 @@ Result<void> checkOutputs(const std::vector<std::unique_ptr<Job>> &jobs);
 /// become failed and are taken out; what it says of the module itself is an Error.
 Result<void> assembleJobs(const Options &options, std::vector<std::unique_ptr<Job>> &jobs);
 
-/// The bytes of the job's output: PTX, or a bundle.
-std::string outputOf(const Options &options, const Job &job);
+/// Writes the job's output: PTX, a bundle, or what is said of the kernels.
+Result<void> writeJob(const Options &options, const Job &job);
 
 } // namespace tally::ptxopt
 

@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
       return fail(done.error());
 
   for (const auto &job : jobs)
-    if (auto done = ptxopt::writeOutput(job->output, ptxopt::outputOf(*options, *job)); !done)
+    if (auto done = ptxopt::writeJob(*options, *job); !done)
       return fail(done.error());
   if (auto done = writeReport(*options, jobs); !done)
     return fail(done.error());

@@ -1,5 +1,7 @@
 #include "options.h"
 
+#include "cache.h"
+
 #include "tally/ptx/transforms/pass.h"
 
 #include "llvm/ADT/SmallVector.h"
@@ -23,7 +25,8 @@ cl::list<std::string> inputs(cl::Positional, cl::desc("INPUT..."), cl::cat(categ
 cl::opt<std::string> output("o", cl::value_desc("OUT"), cl::cat(category),
                             cl::desc("output file, a directory for several inputs, - for standard "
                                      "output; default: INPUT with .tally (bundle) or .tally.ptx in "
-                                     "place of its extension, in the current directory"));
+                                     "place of its extension, in the current directory; for "
+                                     "--print-analysis and --emit=cfg-dot standard output"));
 cl::opt<std::string> variants("variants", cl::value_desc("KIND,..."), cl::init("all"),
                               cl::cat(category),
                               cl::desc("kinds to write: slice, guard, persistent, or all, or none; "
@@ -31,8 +34,17 @@ cl::opt<std::string> variants("variants", cl::value_desc("KIND,..."), cl::init("
 cl::opt<std::string> kernel("kernel", cl::value_desc("REGEX"), cl::cat(category),
                             cl::desc("only kernels whose whole name matches this extended regular "
                                      "expression"));
-cl::opt<std::string> emitKind("emit", cl::value_desc("ptx|bundle"), cl::init("bundle"),
-                              cl::cat(category), cl::desc("what to write; default bundle"));
+cl::opt<std::string> assumeInOrder(
+    "assume-in-order", cl::value_desc("REGEX"), cl::cat(category),
+    cl::desc("kernels whose whole name matches wait only for blocks of lower linear id: where the "
+             "analyses cannot show it, take your word for it and record that"));
+cl::opt<std::string> emitKind("emit", cl::value_desc("ptx|bundle|cfg-dot"), cl::init("bundle"),
+                              cl::cat(category),
+                              cl::desc("what to write; default bundle; cfg-dot is the kernels' "
+                                       "control-flow graphs for Graphviz, and no variant"));
+cl::opt<std::string> printAnalysis("print-analysis", cl::value_desc("NAME"), cl::cat(category),
+                                   cl::desc("write what an analysis says of the kernels, and no "
+                                            "variant; a wrong NAME lists all"));
 cl::opt<bool> emitPtx("S", cl::cat(category), cl::desc("short for --emit=ptx"));
 cl::opt<std::string> architectures("arch", cl::value_desc("sm_XX,..."), cl::cat(category),
                                    cl::desc("architectures to assemble for; default: sm_90, or the "
@@ -42,6 +54,12 @@ cl::opt<bool> noAssemble("no-assemble", cl::cat(category),
 cl::opt<std::string> cudaPath("cuda-path", cl::value_desc("DIR"), cl::cat(category),
                               cl::desc("CUDA Toolkit whose ptxas to use; default: the one found "
                                        "at build time, then PATH"));
+cl::opt<std::string> cacheDirectory("cache-dir", cl::value_desc("DIR"), cl::cat(category),
+                                    cl::desc("where machine code is kept for the next run; default "
+                                             "$XDG_CACHE_HOME/tally or ~/.cache/tally"));
+cl::opt<unsigned> cacheSize("cache-size", cl::value_desc("MIB"), cl::init(1024), cl::cat(category),
+                            cl::desc("limit of the cache, 0 for none; default 1024"));
+cl::opt<bool> noCache("no-cache", cl::cat(category), cl::desc("assemble everything anew"));
 cl::opt<std::string> report("report", cl::value_desc("text|json"), cl::cat(category),
                             cl::desc("say what became of each kernel and kind"));
 cl::opt<std::string> reportFile("report-file", cl::value_desc("F"), cl::cat(category),
@@ -106,6 +124,36 @@ Result<std::string> findPtxas() {
   return std::string();
 }
 
+/// Whether a kernel's whole name matches; empty for an empty `pattern`.
+Result<std::function<bool(std::string_view)>> matcher(const char *option,
+                                                      const std::string &pattern) {
+  if (pattern.empty())
+    return std::function<bool(std::string_view)>();
+  auto regex = std::make_shared<llvm::Regex>("^(" + pattern + ")$");
+  std::string why;
+  if (!regex->isValid(why))
+    return Error{fmt::format("{}: {}", option, why)};
+  return std::function<bool(std::string_view)>(
+      [regex](std::string_view name) { return regex->match(llvm::StringRef(name)); });
+}
+
+Result<Emit> parseEmit() {
+  if (emitPtx || emitKind == "ptx")
+    return Emit::Ptx;
+  if (emitKind == "bundle")
+    return Emit::Bundle;
+  if (emitKind == "cfg-dot")
+    return Emit::CfgDot;
+  return Error{"--emit: '" + emitKind + "' is not ptx, bundle or cfg-dot"};
+}
+
+std::string namesOfAnalyses() {
+  std::string names;
+  for (const ptx::AnalysisPrinter &each : ptx::allAnalyses())
+    names += (names.empty() ? "" : ", ") + std::string(each.name);
+  return names;
+}
+
 Result<Options> collect() {
   Options options;
   options.inputs.assign(inputs.begin(), inputs.end());
@@ -114,18 +162,24 @@ Result<Options> collect() {
   if (!kinds)
     return kinds.error();
   options.kinds = *kinds;
-  if (!kernel.empty()) {
-    auto regex = std::make_shared<llvm::Regex>("^(" + kernel + ")$");
-    std::string why;
-    if (!regex->isValid(why))
-      return Error{"--kernel: " + why};
-    options.selects = [regex](std::string_view name) {
-      return regex->match(llvm::StringRef(name));
-    };
+  auto selects = matcher("--kernel", kernel);
+  if (!selects)
+    return selects.error();
+  options.selects = *selects;
+  auto assumes = matcher("--assume-in-order", assumeInOrder);
+  if (!assumes)
+    return assumes.error();
+  options.assumesInOrder = *assumes;
+  auto emit = parseEmit();
+  if (!emit)
+    return emit.error();
+  options.emit = *emit;
+  if (!printAnalysis.empty()) {
+    options.printAnalysis = ptx::analysisNamed(std::string_view(printAnalysis.getValue()));
+    if (!options.printAnalysis)
+      return Error{"--print-analysis: there is no '" + printAnalysis + "'; there are " +
+                   namesOfAnalyses()};
   }
-  if (emitKind != "ptx" && emitKind != "bundle")
-    return Error{"--emit: '" + emitKind + "' is neither ptx nor bundle"};
-  options.emit = emitPtx || emitKind == "ptx" ? Emit::Ptx : Emit::Bundle;
   auto archs = parseArchitectures(architectures);
   if (!archs)
     return archs.error();
@@ -135,12 +189,17 @@ Result<Options> collect() {
     return ptxas.error();
   options.ptxas = *ptxas;
   // PTX is assembled only to fill the report, and only when asked for.
-  options.assemble = !noAssemble && (options.emit == Emit::Bundle || !archs->empty());
+  options.assemble =
+      !noAssemble && !options.describes() && (options.emit == Emit::Bundle || !archs->empty());
   if (options.assemble && options.ptxas.empty()) {
     if (!archs->empty() || !cudaPath.empty())
       return Error{"there is no ptxas in --cuda-path or PATH; see --no-assemble"};
     llvm::errs() << "tally-ptxopt: no ptxas found: bundles carry PTX alone\n";
     options.assemble = false;
+  }
+  if (!noCache) {
+    options.cacheDirectory = cacheDirectory.empty() ? defaultCacheDirectory() : cacheDirectory;
+    options.cacheBytes = std::uint64_t{cacheSize} << 20;
   }
   if (!report.empty() && report != "text" && report != "json")
     return Error{"--report: '" + report + "' is neither text nor json"};
@@ -157,7 +216,8 @@ Result<Options> collect() {
                         (options.reportFile.empty() || options.reportFile == "-");
   bool writesToOutput =
       options.output == "-" ||
-      (options.output.empty() && options.inputs.size() == 1 && options.inputs.front() == "-");
+      (options.output.empty() &&
+       (options.describes() || (options.inputs.size() == 1 && options.inputs.front() == "-")));
   if (reportToOutput && writesToOutput)
     return Error{"report and output would both go to standard output; see --report-file"};
   return options;

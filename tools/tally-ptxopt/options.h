@@ -2,7 +2,7 @@
 #ifndef TALLY_TOOLS_PTXOPT_OPTIONS_H
 #define TALLY_TOOLS_PTXOPT_OPTIONS_H
 
-#include "tally/ptx/analysis/reasons.h"
+#include "tally/ptx/analysis/print.h"
 #include "tally/support/result.h"
 
 #include <functional>
@@ -12,21 +12,28 @@
 
 namespace tally::ptxopt {
 
-enum class Emit { Ptx, Bundle };
+enum class Emit { Ptx, Bundle, CfgDot };
 enum class ReportFormat { None, Text, Json };
 
 struct Options {
   std::vector<std::string> inputs; ///< "-" is standard input
   std::string output;              ///< as given; empty when not
   ptx::KindSet kinds = ptx::everyKind;
-  std::function<bool(std::string_view)> selects; ///< empty selects all kernels
+  std::function<bool(std::string_view)> selects;        ///< empty selects all kernels
+  std::function<bool(std::string_view)> assumesInOrder; ///< empty assumes it of none
   Emit emit = Emit::Bundle;
   std::vector<std::uint32_t> architectures; ///< 90 for sm_90; empty: sm_90 or the target
   bool assemble = true;                     ///< for --arch or the bundle; only with a ptxas
   std::string ptxas;                        ///< path; empty when there is none
+  std::string cacheDirectory;               ///< of machine code; empty for none
+  std::uint64_t cacheBytes = 0;             ///< its limit; 0 is none
   ReportFormat report = ReportFormat::None;
-  std::string reportFile; ///< empty or "-": standard output
+  std::string reportFile;                              ///< empty or "-": standard output
+  const ptx::AnalysisPrinter *printAnalysis = nullptr; ///< print this and write no variant
   bool strict = false, verifyEach = false, listPasses = false;
+
+  /// Whether something is said of the kernels instead of variants being written.
+  bool describes() const { return printAnalysis || emit == Emit::CfgDot; }
 };
 
 /// Parses the command line. --help and --version print and end the program, as llvm::cl does; a

@@ -94,6 +94,18 @@ std::string verdictLine(const Job &job, const ptx::RewrittenKernel &kernel,
   return line + "\n";
 }
 
+/// What the kernel's blocks wait for, where they do: " (waits: lower-blocks, assumed)".
+std::string waitsText(const bundle::Kernel &kernel) {
+  if (kernel.waits == bundle::Waits::None)
+    return {};
+  std::string text = fmt::format(" (waits: {}", name(kernel.waits));
+  if (kernel.gridRank == 1)
+    text += ", in grids of one dimension";
+  else if (kernel.gridRank == 2)
+    text += ", in grids of two dimensions";
+  return text + (kernel.waitsAreAssumed ? ", assumed)" : ")");
+}
+
 } // namespace
 
 std::string jsonReport(const std::vector<std::unique_ptr<Job>> &jobs) {
@@ -113,6 +125,9 @@ std::string jsonReport(const std::vector<std::unique_ptr<Job>> &jobs) {
               json.object([&] {
                 json.attribute("name", kernel.layout.name);
                 json.attribute("bitwise_stable", kernel.layout.bitwiseStable);
+                json.attribute("waits", llvm::StringRef(name(kernel.layout.waits)));
+                json.attribute("waits_assumed", kernel.layout.waitsAreAssumed);
+                json.attribute("grid_rank", kernel.layout.gridRank);
                 json.attributeArray("kinds", [&] {
                   for (const ptx::Variant &variant : kernel.variants)
                     writeVariant(json, *job, kernel, variant);
@@ -135,8 +150,9 @@ std::string textReport(const std::vector<std::unique_ptr<Job>> &jobs) {
     for (const ptx::RewrittenKernel &kernel : job->kernels) {
       if (!kernel.selected)
         continue;
-      text += fmt::format("  {}{}\n", kernel.layout.name,
-                          kernel.layout.bitwiseStable ? "" : " (result depends on order)");
+      text += fmt::format("  {}{}{}\n", kernel.layout.name,
+                          kernel.layout.bitwiseStable ? "" : " (result depends on order)",
+                          waitsText(kernel.layout));
       for (const ptx::Variant &variant : kernel.variants) {
         text += verdictLine(*job, kernel, variant);
         const Verdict &verdict = variant.verdict;

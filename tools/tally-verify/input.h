@@ -14,8 +14,8 @@ namespace tally::verify {
 /// cannot be read, is damaged, does not parse, or is PTX and this build cannot rewrite.
 Result<bundle::Bundle> readInput(const std::string &path);
 
-/// Rewrites PTX text, all kernels and kinds. `where` names it in errors. Without LLVM it always
-/// fails and says so.
+/// Rewrites PTX text, all kernels and kinds, and checks the structure of what came out. `where`
+/// names it in errors. Without LLVM it always fails and says so.
 Result<bundle::Bundle> rewriteToBundle(std::string text, std::string_view where);
 
 } // namespace tally::verify

@@ -9,7 +9,9 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -60,6 +62,30 @@ int run(const verify::Options &options) {
   return verifyOn(*verify::targetOf(**device, *bundle), *bundle, *workload, options);
 }
 
+/// An assertion that fails in the rewriter ends the process; this says which kernel did it.
+void nameSeeds(int signal) {
+  std::uint64_t seeds[64];
+  std::size_t count = verify::seedsUnderWay(seeds, std::size(seeds));
+  for (std::size_t i = 0; i < count; ++i)
+    fmt::print(stderr, "tally-verify: seed {} was under way\n", seeds[i]);
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+int generate(const verify::Options &options) {
+  if (!options.writeFolder.empty()) {
+    auto written = verify::writeKernels(options.campaign, options.writeFolder);
+    return written ? exitOk : fail(written.error().message);
+  }
+  std::signal(SIGABRT, nameSeeds);
+  std::signal(SIGSEGV, nameSeeds);
+  auto report = verify::runCampaign(options.campaign);
+  if (!report)
+    return fail(report.error().message);
+  fmt::print("{}", verify::toText(*report));
+  return report->failures.empty() ? exitOk : exitWrong;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -75,5 +101,5 @@ int main(int argc, char **argv) {
     fmt::print("tally-verify {}\n", TALLY_VERSION);
     return exitOk;
   }
-  return run(*options);
+  return options->campaign.count != 0 ? generate(*options) : run(*options);
 }

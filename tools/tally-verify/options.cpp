@@ -53,7 +53,34 @@ Result<DeviceChoice> parseDevice(std::string_view text) {
   return Error{fmt::format("'{}' is neither emulator nor cuda", text)};
 }
 
+template <class T> Result<T> parseAtLeast(std::string_view text, T least) {
+  T value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least)
+    return Error{fmt::format("'{}' is no number of at least {}", text, least)};
+  return value;
+}
+
+/// The options that generate kernels; none where `name` is another.
+std::optional<Result<void>> parseCampaignOption(std::string_view name, std::string_view value,
+                                                Options &options) {
+  CampaignOptions &campaign = options.campaign;
+  if (name == "--generate")
+    return store(name, parseAtLeast<std::uint64_t>(value, 1), campaign.count);
+  if (name == "--seed")
+    return store(name, parseAtLeast<std::uint64_t>(value, 0), campaign.seed);
+  if (name == "--threads")
+    return store(name, parseAtLeast<unsigned>(value, 1), campaign.threads);
+  if (name == "--keep")
+    return store(name, Result<std::filesystem::path>(std::filesystem::path(value)), campaign.keep);
+  if (name == "--write")
+    return store(name, Result<std::string>(std::string(value)), options.writeFolder);
+  return std::nullopt;
+}
+
 Result<void> parseOption(std::string_view name, std::string_view value, Options &options) {
+  if (auto parsed = parseCampaignOption(name, value, options))
+    return *parsed;
   if (name == "--kernel") {
     options.kernel = value;
     return {};
@@ -86,6 +113,7 @@ Result<void> parseOption(std::string_view name, std::string_view value, Options 
 
 const char *const helpText =
     R"(usage: tally-verify FILE --kernel=K --grid=X[,Y[,Z]] --block=X[,Y[,Z]] [options]
+       tally-verify --generate=COUNT [--seed=S] [--variants=LIST] [options]
 
 Runs a kernel of FILE as it is, then each of its variants while they are asked to yield, and compares
 all buffers and module variables. FILE is PTX, which is rewritten first, or a bundle of tally-ptxopt.
@@ -108,6 +136,16 @@ all buffers and module variables. FILE is PTX, which is rewritten first, or a bu
                          blocks: others are compared exactly
   --device=DEVICE        emulator (default) or cuda: a GPU under a storm of requests
   --help, --version
+
+With --generate random kernels are made and verified on the emulator, with a request to yield at
+each poll and random schedules. What fails is reduced, and written as generated_SEED.ptx.
+
+  --generate=COUNT       how many; the same ones from the same seed
+  --seed=S               the first kernel's seed, the others count up from it (default 1)
+  --threads=N            kernels at a time (default: as many as the machine has cores)
+  --keep=DIR             where reduced failures go (default: here)
+  --write=DIR            writes the kernels and launches.txt to DIR and runs nothing
+  --large                larger grids and longer blocks, for a device
 
 Exit status: 0 all variants agree (refused ones are reported, and are no failure); 1 usage, input or
 I/O; 2 a variant differs, faults or failed to assemble.
@@ -132,6 +170,10 @@ Result<Options> parseOptions(std::span<const std::string_view> arguments) {
   Options options;
   bool hasGrid = false, hasBlock = false;
   for (std::string_view argument : arguments) {
+    if (argument == "--large") {
+      options.campaign.generate.large = true;
+      continue;
+    }
     if (argument == "--help" || argument == "--version") {
       (argument == "--help" ? options.help : options.version) = true;
       return options;
@@ -151,6 +193,12 @@ Result<Options> parseOptions(std::span<const std::string_view> arguments) {
       return parsed.error();
     hasGrid |= name == "--grid";
     hasBlock |= name == "--block";
+  }
+  if (options.campaign.count != 0) {
+    options.campaign.check.kinds = options.verify.kinds;
+    if (!options.file.empty() || !options.kernel.empty() || hasGrid || hasBlock)
+      return Error{"--generate takes no FILE, --kernel, --grid or --block"};
+    return options;
   }
   if (options.file.empty())
     return Error{"no FILE; --help shows the usage"};

@@ -3,6 +3,7 @@
 #define TALLY_VERIFY_OPTIONS_H
 
 #include "argument.h"
+#include "generator/campaign.h"
 #include "verify.h"
 
 #include "tally/support/dim3.h"
@@ -25,6 +26,8 @@ struct Options {
   std::vector<ArgumentSpec> arguments;
   VerifyOptions verify;
   DeviceChoice device = DeviceChoice::Emulator;
+  CampaignOptions campaign; ///< where `campaign.count` is not 0: no file and no kernel
+  std::string writeFolder;  ///< generated kernels are only written, there
 };
 
 /// `arguments` without the program's name. The error names the option and says what it takes.

@@ -32,7 +32,7 @@ void Requests::raise() {
   assert(!raised);
   if (auto done = control.raise(); !done && !writeFailure)
     writeFailure = done.error();
-  raised = true;
+  raised = newer = true;
 }
 
 void Requests::withdraw() {
@@ -58,6 +58,7 @@ Result<std::uint64_t> Requests::beginRound() {
   }
   auto epoch = control.permit(runtime::PriorityPolicy{});
   assert(epoch && "nothing is raised, so the policy lets best-effort work run");
+  newer = false;
   if (plan.request == RequestKind::Early && rounds == 1)
     raise();
   if (writeFailure)
@@ -154,6 +155,7 @@ void Requests::poll(std::uint64_t index) {
   case RequestKind::Early:
     break;
   }
+  denied |= newer && pollsOfLaunch == 0;
   ++pollsOfLaunch;
   ++pollCount;
 }

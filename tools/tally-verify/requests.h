@@ -26,7 +26,13 @@ public:
   /// priority work ends at last, and only then is best-effort work issued again.
   Result<std::uint64_t> beginRound();
   /// A physical launch is about to start.
-  void beginLaunch() { pollsOfLaunch = 0; }
+  void beginLaunch() {
+    pollsOfLaunch = 0;
+    denied = false;
+  }
+  /// Whether the launch under way, or the last one, found at its first poll that it must yield. It
+  /// may run nothing then. Known of a microscope only.
+  bool deniedFirstPoll() const { return denied; }
   /// A poll is about to read the control word.
   void poll(std::uint64_t index);
 
@@ -58,6 +64,8 @@ private:
   std::uint16_t width = TALLY_CONTROL_WORKERS_UNLIMITED; ///< workers wanted, in each word written
   std::optional<std::uint64_t> withheld; ///< LateWrite: the word that has not landed
   bool withhold = false, raised = false;
+  bool newer = false;  ///< the word that landed last is newer than the round's epoch
+  bool denied = false; ///< deniedFirstPoll()
   std::optional<Error> writeFailure;
   std::jthread stormThread; ///< last: joined before what it uses goes
 };

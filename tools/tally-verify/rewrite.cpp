@@ -3,6 +3,9 @@
 #include "ptx_text.h"
 
 #include "tally/ptx/transforms/rewriter.h"
+#include "tally/ptx/transforms/verify.h"
+
+#include <fmt/format.h>
 
 #include <utility>
 
@@ -13,6 +16,8 @@ Result<bundle::Bundle> rewriteToBundle(std::string text, std::string_view where)
   if (!module)
     return module.error();
   auto kernels = ptx::rewrite(*module, {});
+  if (auto broken = ptx::verifyVariants(*module, kernels))
+    return Error{fmt::format("{}: a bug of the rewriter: {}", where, *broken)};
   bundle::Bundle bundle;
   bundle.moduleHash = bundle::hashOf(module->source());
   for (const ptx::RewrittenKernel &kernel : kernels)

@@ -117,9 +117,14 @@ Result<void> VariantRun::prepare() {
   control = *word;
   for (const KernelLaunch &kernel : workload.launches) {
     assert(kernel.kernel->emitted(kind));
+    if (!kernel.kernel->variantsTake(kernel.shape.grid))
+      return Error{fmt::format("{}: its variants take grids of up to {} dimensions only, since its "
+                               "blocks wait for lower ones",
+                               kernel.kernel->name, kernel.kernel->gridRank)};
     Progress progress{&kernel,
                       {kind, kernel.shape, plan.sliceBlocks,
-                       runtime::workersFor(*kernel.kernel, kernel.shape, plan.workers)},
+                       runtime::workersFor(*kernel.kernel, kernel.shape, plan.workers),
+                       kernel.kernel->guardTakesTickets()},
                       userParameters(kernel, buffers.addresses)};
     progress.parameters.resize(kernel.kernel->tallyParameterOffset() + sizeof(tally_launch_params));
     auto state = target.allocate(sizeof(tally_launch_state));
@@ -165,6 +170,9 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
   if (!progress.launch.plausible(state))
     return Error{fmt::format("{} left an impossible state: next_block {}, yielded {}", entry,
                              state.next_block, state.yielded)};
+  if (kind != Kind::Slice && requests.deniedFirstPoll() && !progress.launch.ranNothing(state))
+    return Error{
+        fmt::format("{} ran blocks though it was asked to yield at its first poll", entry)};
   progress.written = 1 - progress.written;
   if (!progress.launch.absorb(state))
     return {};

@@ -54,8 +54,11 @@ public:
   virtual void setSchedule(const emulator::Schedule &schedule) = 0;
 };
 
-/// The emulator, one host thread, every poll seen. The module is the bundle's PTX image.
-Result<std::unique_ptr<Target>> openMicroscope(const bundle::Bundle &bundle);
+/// The emulator, one host thread, every poll seen. The module is the bundle's PTX image. A launch
+/// of more than `stepLimit` warp-instructions is taken for endless.
+Result<std::unique_ptr<Target>>
+openMicroscope(const bundle::Bundle &bundle,
+               std::uint64_t stepLimit = emulator::Machine::defaultStepLimit);
 
 /// A device of the runtime, which outlives the target.
 std::unique_ptr<Target> targetOf(runtime::Device &device, const bundle::Bundle &bundle);

@@ -9,8 +9,6 @@ namespace tally::verify {
 
 namespace {
 
-constexpr std::uint64_t userSchedules = 5;
-
 class Verifier {
 public:
   Verifier(Target &target, const Workload &workload, std::span<const ModuleVariable> variables,
@@ -24,6 +22,7 @@ private:
   std::optional<KindReport> refusal(Kind kind) const;
   KindReport verifyKind(Kind kind);
   bool runPlan(KindReport &report, const YieldPlan &plan);
+  bool isExact() const { return options.orderFree || report.bitwiseStable; }
   Comparison comparisonFor(ElementType type) const;
   std::optional<std::string> difference(const RunResult &got) const;
 
@@ -37,7 +36,7 @@ private:
 };
 
 Comparison Verifier::comparisonFor(ElementType type) const {
-  if (report.bitwiseStable)
+  if (isExact())
     return {CompareMode::Exact};
   return options.compare ? *options.compare : defaultComparison(type);
 }
@@ -66,15 +65,15 @@ void Verifier::runUserKernels() {
   }
   expected = std::move(*first);
   // The verdict's word that order does not matter is itself put to the test.
-  for (std::uint64_t seed = 1; seed <= userSchedules && report.bitwiseStable; ++seed) {
-    schedule.seed = seed;
+  for (std::uint64_t seed = 1; seed <= options.userSchedules && isExact(); ++seed) {
+    schedule.seed = options.scheduleSeed + seed;
     auto again = runUser(target, workload, variables, schedule);
     ++report.userRuns;
     if (!again)
       report.userTrouble = again.error().message;
     else if (auto differs = difference(*again))
-      report.userTrouble =
-          fmt::format("called bitwise stable, but with schedule seed {} {}", seed, *differs);
+      report.userTrouble = fmt::format("called bitwise stable, but with schedule seed {} {}",
+                                       schedule.seed, *differs);
     if (report.userTrouble)
       return;
   }
@@ -143,6 +142,8 @@ VerifyReport Verifier::run() {
   }
   shape.wave = waveOf(workload.launches.front().shape.grid.count());
   shape.isMicroscope = target.isMicroscope();
+  shape.randomPlans = options.randomPlans;
+  shape.scheduleSeed = options.scheduleSeed;
   // Without a variant there is nothing to compare with, and the kernel may be one that this target
   // cannot run at all, such as one that waits for its whole grid.
   bool hasVariant = std::ranges::any_of(options.kinds, [&](Kind kind) { return !refusal(kind); });

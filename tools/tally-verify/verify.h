@@ -17,6 +17,12 @@ struct VerifyOptions {
   std::vector<Kind> kinds{allKinds.begin(), allKinds.end()};
   YieldMode yield;
   std::optional<Comparison> compare; ///< none: exact, or defaultComparison() where order matters
+  /// The caller knows that the order of blocks does not show, whatever the verdict says: the user's
+  /// kernel is held to it, and all is compared exactly.
+  bool orderFree = false;
+  std::uint32_t userSchedules = 5; ///< more runs of a user's kernel whose order does not show
+  std::uint32_t randomPlans = randomRuns; ///< PlanShape::randomPlans
+  std::uint64_t scheduleSeed = 0;         ///< PlanShape::scheduleSeed
 };
 
 /// Of a kernel whose result depends on the order of blocks, where nobody said how to compare:

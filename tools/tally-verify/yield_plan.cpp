@@ -155,11 +155,14 @@ std::vector<YieldPlan> plansFor(Kind kind, const YieldMode &mode, const PlanShap
   if (mode.choice == Choice::Random)
     plans.push_back(randomPlan(request, mode.value, shape));
   if (mode.choice == Choice::Every)
-    for (std::uint64_t seed = 1; seed <= randomRuns; ++seed) {
-      plans.push_back(randomPlan(request, seed, shape));
+    for (std::uint64_t seed = 1; seed <= shape.randomPlans; ++seed) {
+      plans.push_back(randomPlan(request, shape.scheduleSeed + seed, shape));
       if (kind == Kind::Persistent && shape.isMicroscope)
-        plans.push_back(randomPlan(RequestKind::Widths, seed, shape));
+        plans.push_back(randomPlan(RequestKind::Widths, shape.scheduleSeed + seed, shape));
     }
+  if (shape.scheduleSeed != 0)
+    for (std::size_t i = 0; i < plans.size(); ++i)
+      plans[i].schedule.seed = Random(shape.scheduleSeed + i).next() | 1;
   return plans;
 }
 

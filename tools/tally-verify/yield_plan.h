@@ -82,6 +82,8 @@ struct PlanShape {
   std::uint32_t wave = 1;   ///< blocks in flight at a time: fewer than the grid where it has two
   std::uint64_t polls = 0;  ///< counted in a quiet run of this kind
   bool isMicroscope = true;
+  std::uint32_t randomPlans = randomRuns; ///< random requests of `--yield=every`
+  std::uint64_t scheduleSeed = 0;         ///< not 0: every plan gets a random schedule of its own
 };
 
 /// Blocks in flight for a grid of `blocks`: at most 4, and more than one wave wherever possible.

@@ -19,11 +19,15 @@ namespace {
 Bundle sample() {
   Bundle bundle;
   bundle.moduleHash = 0xfedcba9876543210u;
-  Kernel gemm{"gemm", {{0, 8}, {8, 8}, {16, 4}}, 20, 4096, true, Spending::InPartialRows, {}};
+  Kernel gemm{"gemm", {{0, 8}, {8, 8}, {16, 4}}, 20, 4096, true, {}};
   gemm.verdicts.push_back({Kind::Slice, Status::Emitted, "", "", 0});
   gemm.verdicts.push_back({Kind::Guard, Status::Refused, "cluster", "It has clusters.", 17});
   gemm.verdicts.push_back({Kind::Persistent, Status::Failed, "ptxas", "out of registers", 3});
-  Kernel empty{"", {}, 0, 0, false, Spending::Possible, {}};
+  gemm.waits = Waits::LowerBlocks;
+  gemm.gridRank = 2;
+  gemm.waitsAreAssumed = true;
+  gemm.spending = Spending::InPartialRows;
+  Kernel empty{"", {}, 0, 0, false, {}};
   bundle.kernels = {gemm, empty};
   bundle.images.push_back({ImageFormat::Ptx, 90, ".version 9.0\n.target sm_90\n"});
   bundle.images.push_back({ImageFormat::Cubin, 90,
@@ -46,6 +50,7 @@ bool same(const Bundle &a, const Bundle &b) {
     const Kernel &x = a.kernels[i], &y = b.kernels[i];
     if (x.name != y.name || x.parameterBytes != y.parameterBytes ||
         x.staticSharedBytes != y.staticSharedBytes || x.bitwiseStable != y.bitwiseStable ||
+        x.waits != y.waits || x.gridRank != y.gridRank || x.waitsAreAssumed != y.waitsAreAssumed ||
         x.spending != y.spending || x.parameters.size() != y.parameters.size() ||
         x.verdicts.size() != y.verdicts.size())
       return false;
@@ -99,6 +104,21 @@ TEST_CASE("what was written is read back") {
   CHECK(same(nothing, *still));
 }
 
+TEST_CASE("the grids that variants of a waiting kernel take") {
+  Kernel kernel;
+  CHECK(kernel.variantsTake({5, 6, 7}));
+  CHECK_FALSE(kernel.guardTakesTickets());
+  kernel.waits = Waits::LowerBlocks;
+  CHECK(kernel.guardTakesTickets());
+  kernel.gridRank = 2;
+  CHECK(kernel.variantsTake({5, 6, 1}));
+  CHECK_FALSE(kernel.variantsTake({5, 1, 2}));
+  kernel.gridRank = 1;
+  CHECK(kernel.variantsTake({5, 1, 1}));
+  CHECK_FALSE(kernel.variantsTake({5, 2, 1}));
+  CHECK_FALSE(kernel.variantsTake({5, 1, 2}));
+}
+
 TEST_CASE("damage is named with its place") {
   std::string good = write(sample());
   CHECK(errorOf("") == "damaged bundle: at byte 0: the magic number reaches beyond the end of the "
@@ -131,20 +151,24 @@ TEST_CASE("sizes that lie are found before anything is allocated") {
     const char *says;
   };
   std::size_t kernel = headerBytes + 16;
-  std::size_t parameters = kernel + 4 + 4 + 4 + 4 + 1 + 1;
+  std::size_t parameters = kernel + 4 + 4 + 4 + 4 + 1 + 4;
   const Lie lies[] = {
       {headerBytes + 8, 0xffffffff, 4, "at byte 40: the number of kernels is 4294967295"},
       {headerBytes + 12, 0xffffffff, 4, "at byte 44: the number of images is 4294967295"},
       {kernel, 0xffffffff, 4, "at byte 52: the name of a kernel reaches beyond"},
       {kernel + 8, 0xffffffff, 4, "at byte 56: a kernel's parameters are larger"},
       {kernel + 16, 2, 1, "at byte 64: the bitwise-stable flag is 2"},
-      {kernel + 17, 3, 1, "at byte 65: the spending of a kernel's workers is 3"},
-      {parameters, 0xffffffff, 4, "at byte 66: the number of parameters is 4294967295"},
-      {parameters + 4, 13, 4, "at byte 70: a parameter lies outside"},
-      {parameters + 8, 0xffffffff, 4, "at byte 70: a parameter lies outside"},
-      {parameters + 28, 0x10000000, 4, "at byte 94: the number of verdicts is 268435456"},
-      {parameters + 32, 3, 1, "at byte 98: the kind of a verdict is 3"},
-      {parameters + 33, 3, 1, "at byte 99: the status of a verdict is 3"},
+      {kernel + 17, 5, 1, "at byte 65: the class of a kernel's waits is 5"},
+      {kernel + 18, 4, 1, "at byte 66: the grid rank of a kernel is 4"},
+      {kernel + 18, 0, 1, "at byte 66: the grid rank of a kernel is 0"},
+      {kernel + 19, 2, 1, "at byte 67: the assumed-waits flag is 2"},
+      {kernel + 20, 3, 1, "at byte 68: the spending of a kernel's workers is 3"},
+      {parameters, 0xffffffff, 4, "at byte 69: the number of parameters is 4294967295"},
+      {parameters + 4, 13, 4, "at byte 73: a parameter lies outside"},
+      {parameters + 8, 0xffffffff, 4, "at byte 73: a parameter lies outside"},
+      {parameters + 28, 0x10000000, 4, "at byte 97: the number of verdicts is 268435456"},
+      {parameters + 32, 3, 1, "at byte 101: the kind of a verdict is 3"},
+      {parameters + 33, 3, 1, "at byte 102: the status of a verdict is 3"},
       {good.size() - 8, 0xffffffffffffffff, 8, "the image reaches beyond the end"},
       {good.size() - 13, 2, 1, "the format of an image is 2"},
   };

@@ -43,6 +43,42 @@ TEST_CASE("labels belong to their scope, registers may be shadowed") {
   CHECK(out[0] == 6);
 }
 
+TEST_CASE("lanes of a warp in different functions keep their own registers") {
+  // Registers of 64 bits in one lie where those of 32 bits lie in the other.
+  const std::string functions = R"(
+.func (.param .b32 r) wide(.param .b32 a)
+{ .reg .b32 %x; .reg .b64 %w<4>; .reg .b32 %n; .reg .pred %p;
+  ld.param.b32 %x, [a]; mul.wide.u32 %w0, %x, 1000; mul.wide.u32 %w1, %x, 77;
+  mov.u32 %n, 0;
+again: add.u64 %w0, %w0, %w1; add.u32 %n, %n, 1; setp.lt.u32 %p, %n, 9; @%p bra again;
+  cvt.u32.u64 %x, %w0; st.param.b32 [r], %x; ret; }
+.func (.param .b32 r) narrow(.param .b32 a)
+{ .reg .b32 %x<8>; .reg .pred %p;
+  ld.param.b32 %x0, [a]; mov.u32 %x1, 1; mov.u32 %x2, 2; mov.u32 %x3, 3; mov.u32 %x4, 4;
+  mov.u32 %x5, 0;
+again: add.u32 %x0, %x0, %x1; add.u32 %x0, %x0, %x2; add.u32 %x0, %x0, %x3;
+  add.u32 %x0, %x0, %x4; add.u32 %x5, %x5, 1; setp.lt.u32 %p, %x5, 9; @%p bra again;
+  st.param.b32 [r], %x0; ret; }
+)";
+  const std::string text = kernel(R"(
+    and.b32 %r1, %lane, 1; setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra even;
+    { .param .b32 a; .param .b32 b; st.param.b32 [a], %lane; call (b), wide, (a);
+      ld.param.b32 %r2, [b]; }
+    bra done;
+even:
+    { .param .b32 a; .param .b32 b; st.param.b32 [a], %lane; call (b), narrow, (a);
+      ld.param.b32 %r2, [b]; }
+done:
+    st.global.u32 [%out], %r2;)",
+                                  functions);
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    auto out = run(text, 32, seed);
+    for (U32 lane = 0; lane < 32; ++lane)
+      CHECK(out[lane] == (lane % 2 ? lane * 1000 + 9 * 77 * lane : lane + 90));
+  }
+}
+
 TEST_CASE("brx.idx sends every lane to its own target") {
   const std::string text = kernel(R"(
     targets: .branchtargets zero, one, two;

@@ -19,7 +19,7 @@ double lossAt(MlpProblem problem, std::size_t parameter, float delta) {
   return reference.meanLoss();
 }
 
-MlpResult trainOnCpu(const MlpProblem &problem, std::uint64_t steps) {
+TrainingResult trainOnCpu(const MlpProblem &problem, std::uint64_t steps) {
   MlpReference reference(problem);
   while (reference.steps() < steps)
     reference.step();
@@ -91,16 +91,16 @@ TEST_CASE("a wrong answer is found") {
 
 TEST_CASE("wrong training is found against the CPU") {
   MlpProblem problem(smallShape, 3);
-  MlpResult three = trainOnCpu(problem, 3), five = trainOnCpu(problem, 5);
+  TrainingResult three = trainOnCpu(problem, 3), five = trainOnCpu(problem, 5);
   CHECK(checkTrainingOnCpu(problem, {{"b", five}, {"a", three}}).right);
   CHECK_FALSE(checkTrainingOnCpu(problem, {}).right);
 
-  MlpResult wrongWeight = five, notANumber = five, wrongLoss = five, oneTooMany = five;
+  TrainingResult wrongWeight = five, notANumber = five, wrongLoss = five, oneTooMany = five;
   wrongWeight.parameters[20] += 0.01f;
   notANumber.parameters.back() = NAN;
   wrongLoss.meanLoss = NAN;
   oneTooMany.steps = 4;
-  for (const MlpResult &wrong : {wrongWeight, notANumber, wrongLoss, oneTooMany}) {
+  for (const TrainingResult &wrong : {wrongWeight, notANumber, wrongLoss, oneTooMany}) {
     Check check = checkTrainingOnCpu(problem, {{"a", three}, {"guilty", wrong}});
     CHECK_FALSE(check.right);
     CHECK(check.text.find("'guilty'") != std::string::npos);
@@ -109,7 +109,7 @@ TEST_CASE("wrong training is found against the CPU") {
 
 TEST_CASE("one bit is found against training alone") {
   MlpProblem problem(smallShape, 3);
-  std::vector<MlpResult> alone = {trainOnCpu(problem, 3), trainOnCpu(problem, 5)};
+  std::vector<TrainingResult> alone = {trainOnCpu(problem, 3), trainOnCpu(problem, 5)};
   std::vector<TrainingRun> runs = {{"a", alone[0]}, {"b", alone[1]}, {"c", alone[1]}};
   CHECK(checkTrainingAgainstAlone(runs, alone).right);
   CHECK_FALSE(checkTrainingAgainstAlone({}, alone).right);

@@ -61,6 +61,25 @@ TEST_CASE("one size option sets the training's widths and the work of a block") 
   CHECK((*options)->training.chunk == 96);
 }
 
+TEST_CASE("the transformer takes its sizes from the training's options") {
+  auto options = parse({"--device=cuda", "--be-batch=1000", "--be-layers=2"});
+  REQUIRE(options);
+  TransformerShape shape = transformerShape(**options);
+  CHECK(shape.layers == 2);
+  CHECK(shape.width == 512);
+  CHECK(shape.headSize() == 64);
+  CHECK(shape.sequence == 32);
+  CHECK(shape.rows() == 992); // whole sequences
+  auto small = parse({"--be-size=24"});
+  REQUIRE(small);
+  CHECK(transformerShape(**small).headSize() == 8);
+  CHECK(mentions(errorOf({"--be-size=20"}), "multiples of 8"));
+  CHECK(parse({"--training=perceptron", "--be-size=20"}));
+  CHECK(mentions(errorOf({"--training=lstm"}), "'lstm'"));
+  // Each training has a size that suits the emulator.
+  CHECK((*parse({}))->training.hidden < (*parse({"--training=perceptron"}))->training.hidden);
+}
+
 TEST_CASE("help is no error") {
   auto options = parse({"--requests=3", "--help"});
   REQUIRE(options);

@@ -75,6 +75,17 @@ TEST_CASE("figures count only where best-effort work hurts without tally") {
   CHECK(mentions(report({}, without), "not known"));
 }
 
+TEST_CASE("the introduction says what was trained") {
+  Options options;
+  options.training = {.batch = 640, .inputs = 64, .hidden = 64, .classes = 16};
+  CHECK(
+      mentions(report(options, measurementWith(0.5)),
+               "a transformer in f16 (1 layer, width 64, 2 heads, 20 x 32 positions, 16 classes)"));
+  options.job = Job::Perceptron;
+  CHECK(mentions(report(options, measurementWith(0.5)),
+                 "a perceptron (batch 640, 64 inputs, 2 x 64 hidden, 16 classes)"));
+}
+
 TEST_CASE("a wrong result is said and fails the run") {
   Measurement measurement = measurementWith(0.5);
   CHECK(allRight(measurement));

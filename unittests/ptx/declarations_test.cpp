@@ -82,12 +82,12 @@ TEST_CASE("a definition is preferred to its declaration") {
 TEST_CASE("variables of a module") {
   const Module module = parseText(readInput("declarations.ptx"));
   const auto variables = moduleVariables(module);
-  CHECK(variables.at("counter")->initializers[0].value.bits == 5);
+  CHECK(variables.at("counter")->initializers[0].value().bits == 5);
   CHECK(variables.at("shared_with_host")->alignment == 8);
   CHECK(variables.at("elsewhere")->isExtern);
   CHECK(variables.at("halves")->space == StateSpace::Const);
   CHECK(variables.at("halves")->sizeInBytes == 16);
-  CHECK(variables.at("halves")->initializers[0].value.kind == OperandKind::Float64);
+  CHECK(variables.at("halves")->initializers[0].value().kind == OperandKind::Float64);
   CHECK(variables.at("corner")->sizeInBytes == 16);
   CHECK(variables.at("corner")->alignment == 16);
   CHECK(variables.at("counted")->elementCount == 3);
@@ -123,28 +123,28 @@ TEST_CASE("an initialiser knows which element it fills") {
   CHECK(elementsOf("rows") == std::vector<std::uint64_t>{0, 2});
   CHECK(variables.at("rows")->elementCount == 4);
   CHECK(variables.at("rows")->sizeInBytes == 16);
-  CHECK(variables.at("full")->initializers[1].value.bits == ~std::uint64_t{1});
+  CHECK(variables.at("full")->initializers[1].value().bits == ~std::uint64_t{1});
 }
 
 TEST_CASE("addresses in initialisers") {
   const Module module = parseText(readInput("calls.ptx"));
   const auto variables = moduleVariables(module);
   const auto table = variables.at("table")->initializers;
-  CHECK(table[2].value.kind == OperandKind::Symbol);
-  CHECK(table[2].value.symbol == "triple");
+  CHECK(table[2].value().kind == OperandKind::Symbol);
+  CHECK(table[2].value().symbol == "triple");
   CHECK(!table[2].generic);
   const auto texts = variables.at("texts")->initializers;
   CHECK(texts[1].generic);
-  CHECK(texts[1].value.symbol == "message");
-  CHECK(texts[1].value.bits == 8);
-  CHECK(texts[1].value.text == "generic(message)+8");
-  CHECK(variables.at("one")->initializers[0].value.symbol == "triple");
+  CHECK(texts[1].value().symbol == "message");
+  CHECK(texts[1].value().bits == 8);
+  CHECK(texts[1].value().text == "generic(message)+8");
+  CHECK(variables.at("one")->initializers[0].value().symbol == "triple");
   const auto pieces = variables.at("pieces")->initializers;
-  CHECK(pieces[1].value.kind == OperandKind::Opaque);
-  CHECK(pieces[1].value.bits == 0xff00);
-  CHECK(pieces[1].value.children[0].symbol == "message");
+  CHECK(pieces[1].value().kind == OperandKind::Opaque);
+  CHECK(pieces[1].value().bits == 0xff00);
+  CHECK(pieces[1].value().children[0].symbol == "message");
   CHECK(pieces[2].generic);
-  CHECK(pieces[3].value.children[0].bits == 4);
+  CHECK(pieces[3].value().children[0].bits == 4);
 }
 
 TEST_CASE("a shadowing declaration has an id of its own until its scope closes") {

@@ -77,7 +77,14 @@ struct Model {
       }
   }
 
-  void execute(VariantLaunch progress) {
+  void guardWithTickets(const PhysicalLaunch &launch, std::uint64_t epoch,
+                        tally_launch_state &state) {
+    for (std::uint32_t block = 0; block < launch.shape.grid.count(); ++block)
+      if (!toldToYield(epoch))
+        runLinear(state.next_block++, launch.params);
+  }
+
+  void execute(VariantLaunch progress, bool tickets = false) {
     std::vector<std::uint32_t> list;
     while (!progress.finished()) {
       PhysicalLaunch launch = progress.next();
@@ -91,6 +98,8 @@ struct Model {
       std::size_t before = ran.size();
       if (progress.kind() == Kind::Slice)
         slice(launch);
+      else if (tickets)
+        guardWithTickets(launch, epoch, state);
       else if (progress.kind() == Kind::Guard)
         guard(launch, epoch, state, list, out);
       else
@@ -198,6 +207,42 @@ TEST_CASE("random requests on larger grids") {
         CHECK(std::is_sorted(model.ran.begin(), model.ran.end()));
     }
   }
+}
+
+TEST_CASE("a guard with tickets runs the blocks in order") {
+  std::mt19937 random(9);
+  std::uint32_t partial = 0;
+  for (int i = 0; i < 300; ++i) {
+    auto upTo = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n + 1); };
+    Dim3 grid{upTo(20), upTo(5), upTo(4)};
+    std::uint32_t rarity = 1 + upTo(30);
+    Model model{grid};
+    model.request = [&](std::uint32_t) { return random() % rarity == 0; };
+    model.execute(VariantLaunch(Kind::Guard, shapeOf(grid), 1, 1, true), true);
+    model.checkEachBlockOnce();
+    CHECK(std::is_sorted(model.ran.begin(), model.ran.end()));
+    partial += model.partialYields;
+  }
+  CHECK(partial > 100);
+}
+
+TEST_CASE("launches of a guard with tickets") {
+  VariantLaunch guard(Kind::Guard, shapeOf({6, 2, 1}), 1, 1, true);
+  CHECK(guard.next().shape.grid == Dim3{12, 1, 1});
+  CHECK(guard.next().params.blocks == 12);
+  CHECK(guard.next().listCapacity == 0);
+  CHECK(guard.plausible({.next_block = 12}));
+  CHECK_FALSE(guard.plausible({.next_block = 13}));
+  CHECK(guard.ranNothing({.next_block = 0}));
+  CHECK(guard.absorb({.next_block = 0}));
+  CHECK(guard.absorb({.next_block = 9}));
+  CHECK(guard.next().shape.grid == Dim3{3, 1, 1});
+  CHECK(guard.next().state.next_block == 9);
+  CHECK_FALSE(guard.next().resumeEntry);
+  CHECK_FALSE(guard.next().readsList);
+  CHECK_FALSE(guard.plausible({.next_block = 8}));
+  CHECK_FALSE(guard.absorb({.next_block = 12}));
+  CHECK(guard.finished());
 }
 
 TEST_CASE("shape and parameters of a launch") {

@@ -1,9 +1,16 @@
 // Loops that wait for other blocks, and loops that only look like it.
 #include "kernels.h"
 
+using namespace tally;
 using namespace tally::ptx;
 
 namespace {
+
+bundle::Waits waitsOf(std::string_view body, std::string_view before = "") {
+  Module module = parsed(moduleWith(body, before));
+  ModuleFacts facts(module);
+  return analyzeKernel(facts, *module.function("k"), everyKind).waits;
+}
 
 const Codes none;
 const Codes waits = {"waits-on-blocks"};
@@ -16,6 +23,20 @@ TEST_CASE("a spin on a strong load waits") {
                            "ld.volatile", "ld.global.cv", "ld.global.cg", "ld.mmio.relaxed.sys"})
     CHECK(reasonsOf(pointer + "L: " + load +
                     ".u32 %r1,[%rd1]; setp.eq.u32 %p1,%r1,0; @%p1 bra L; ret;") == waits);
+}
+
+TEST_CASE("a spin of scope .cta waits for the own block alone") {
+  for (const char *load :
+       {"ld.acquire.cta", "ld.relaxed.cta.global", "atom.or.acq_rel.cta.global"}) {
+    bool isAtom = load[0] == 'a';
+    std::string loop = pointer + "L: " + load + ".b32 %r1,[%rd1]" + (isAtom ? ",0" : "") +
+                       "; setp.eq.u32 %p1,%r1,0; @%p1 bra L; ret;";
+    CHECK(reasonsOf(loop) == none);
+    CHECK(waitsOf(loop) == bundle::Waits::OwnBlock);
+  }
+  // Beside a fence of the whole GPU it may be meant for more.
+  CHECK(reasonsOf(pointer + "L: membar.gl; ld.relaxed.cta.global.u32 %r1,[%rd1];"
+                            "setp.eq.u32 %p1,%r1,0; @%p1 bra L; ret;") == waits);
 }
 
 TEST_CASE("a strong load of shared memory waits for nobody outside") {
@@ -168,4 +189,39 @@ TEST_CASE("a poll by a plain load, its fence or nap on the other side of a call"
   // Nobody fences: a plain load alone is no poll.
   CHECK(reasonsOf(pointer + poll + "call.uni f; bra L;", ".func f() { ret; }") == none);
   CHECK(reasonsOf(pointer + call + "bra L;", read) == none);
+}
+
+TEST_CASE("calls in a loop are followed like loads") {
+  const char *add = ".func (.reg .u32 %o) f(.reg .u64 %a) { atom.add.u32 %o,[%a],1; ret; }";
+  // The loop counts by itself, whatever the call gives.
+  CHECK(reasonsOf(pointer + "mov.u32 %r2,0; L: call.uni (%r1), f, (%rd1); add.u32 %r2,%r2,1;"
+                            "setp.lt.u32 %p1,%r2,10; @%p1 bra L; ret;",
+                  add) == none);
+  // What it gives decides, through a register or through memory.
+  CHECK(reasonsOf(pointer + "L: call.uni (%r1), f, (%rd1); setp.lt.u32 %p1,%r1,10; @%p1 bra L;"
+                            "ret;",
+                  add) == waits);
+  CHECK(reasonsOf(pointer + ".local .b32 v; L: call.uni (%r1), f, (%rd1); ld.local.u32 %r2,[v];"
+                            "setp.lt.u32 %p1,%r2,10; @%p1 bra L; ret;",
+                  add) == waits);
+}
+
+TEST_CASE("retries in other codings") {
+  std::string reload = pointer + "L: ld.volatile.global.u32 %r1,[%rd1]; add.u32 %r2,%r1,7;"
+                                 "atom.global.cas.b32 %r3,[%rd1],%r1,%r2;";
+  CHECK(reasonsOf(reload + "setp.ne.s32 %p1,%r3,%r1; @%p1 bra L; ret;") == none);
+  // Copied and inverted on the way to the branch, as without optimisation.
+  CHECK(reasonsOf(reload + "mov.u32 %r5,%r3; bra.uni M; M: setp.eq.s32 %p1,%r1,%r5;"
+                           "not.pred %p2,%p1; @%p2 bra L; ret;") == none);
+  CHECK(reasonsOf(reload + "mov.u32 %r5,%r3; bra.uni M; M: setp.eq.s32 %p1,%r1,%r5;"
+                           "not.pred %p2,%p1; @!%p2 bra L; ret;") == waits);
+  // The value comes from another word, or is waited for.
+  CHECK(reasonsOf(pointer + "L: ld.volatile.global.u32 %r1,[%rd1+4]; add.u32 %r2,%r1,7;"
+                            "atom.global.cas.b32 %r3,[%rd1],%r1,%r2;"
+                            "setp.ne.s32 %p1,%r3,%r1; @%p1 bra L; ret;") == waits);
+  CHECK(reasonsOf(reload + "setp.ne.s32 %p1,%r3,%r1; @%p1 bra L; setp.ne.s32 %p2,%r1,5;"
+                           "@%p2 bra L; ret;") == waits);
+  // Something else of the loop keeps it from succeeding.
+  CHECK(reasonsOf(reload + "st.global.u32 [%rd1],%r2; setp.ne.s32 %p1,%r3,%r1; @%p1 bra L; ret;") ==
+        waits);
 }

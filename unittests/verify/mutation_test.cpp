@@ -1,203 +1,250 @@
-// Plants bugs into emitted variants, one at a time, and requires tally-verify to see each: what a
-// checker does not find when it is there, it says nothing about when it is not.
+// The test of the tests: every mutant of mutants.cpp is planted, one at a time, and must be seen by
+// the test that its row names. What a checker does not find when it is there, it says nothing about
+// when it is not. A mutant that changes nothing is an error, so that the table cannot rot.
+#include "generator/check.h"
+#include "generator/generate.h"
 #include "input.h"
+#include "mutants.h"
+#include "options.h"
 #include "ptx_text.h"
 #include "table.h"
 #include "verify.h"
 #include "workload.h"
 
-#include <doctest/doctest.h>
+#include "tally/ptx/transforms/rewriter.h"
+#include "tally/ptx/transforms/verify.h"
 
-#include <functional>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <iterator>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
 #include <string>
-#include <string_view>
-#include <vector>
 
 using namespace tally;
 using namespace tally::verify;
 
 namespace {
 
-/// A kernel with its launch.
+/// Launches end by this if a mutant makes them endless.
+constexpr std::uint64_t stepLimit = std::uint64_t{1} << 22;
+
+/// A line of launches.txt.
 struct Subject {
-  std::string file, kernel;
-  LaunchShape shape;
-  std::vector<std::string> arguments;
+  std::string file;
+  Options options;
 };
 
-const Subject tiles{"barrier_tiles.ptx",
-                    "barrier_tiles",
-                    {{5}, {64}},
-                    {"ptr:u32:320:zero", "ptr:u32:640:random:5", "i32:2"}};
-const Subject rows{"shared_reuse.ptx",
-                   "shared_reuse",
-                   {{8}, {128}},
-                   {"ptr:u32:1024:zero", "ptr:u32:1024:random:17"}};
-const Subject flat{
-    "grid_2d.ptx", "grid_2d", {{3, 2}, {64}}, {"ptr:u32:384:zero", "ptr:u32:6:zero"}};
-
-const Subject leaving{"park.ptx",
-                      "leave_in_rounds",
-                      {{4}, {72}},
-                      {"ptr:u32:288:zero", "ptr:u32:288:random:91", "u32:9"}};
-const Subject reducing{"park.ptx",
-                       "reduce_and_leave",
-                       {{5}, {96}},
-                       {"ptr:u32:480:zero", "ptr:u32:480:random:97", "u32:5"}};
-const Subject counting{"park.ptx",
-                       "counted_after_leaving",
-                       {{5}, {96}},
-                       {"ptr:u32:480:zero", "ptr:u32:480:random:99"}};
-const Subject dividing{"spend.ptx",
-                       "part_leaves",
-                       {{6}, {96}},
-                       {"ptr:u32:576:zero", "ptr:u32:576:random:100", "u32:20"}};
-const Subject leading{
-    "spend.ptx", "leader_spends", {{6}, {128}}, {"ptr:u32:768:zero", "ptr:u32:768:random:103"}};
-
-/// A bug: `from` becomes `to` in the entries of `kind`, at every place, at least once.
-struct Mutation {
-  std::string name;
-  Kind kind;
-  const Subject &subject;
-  std::string from, to;
-};
-
-std::vector<Mutation> allMutations() {
-  return {
-      {"persistent without the barrier at the loop's head", Kind::Persistent, rows,
-       "$tally_next:\n\tbarrier.sync 0;", "$tally_next:"},
-      {"persistent without the barrier behind the index", Kind::Persistent, tiles,
-       "$tally_agree:\n\tbar.sync 0;", "$tally_agree:"},
-      {"guard without the barrier behind the flag", Kind::Guard, flat,
-       "$tally_agree:\n\tbar.sync 0;", "$tally_agree:"},
-      {"slice forgets the offset in y", Kind::Slice, flat,
-       "add.u32 %tally_ctaid_y, %tally_ctaid_y, %tally_offset_y;", ""},
-      {"slice keeps the physical extent", Kind::Slice, flat,
-       "ld.param.u32 %tally_nctaid_x, [$tally_launch+40];", "mov.u32 %tally_nctaid_x, %nctaid.x;"},
-      {"persistent keeps the physical extent", Kind::Persistent, flat,
-       "ld.param.u32 %tally_nctaid_y, [$tally_launch+44];", "mov.u32 %tally_nctaid_y, %nctaid.y;"},
-      {"guard's resume entry swaps x and y", Kind::Guard, flat, "[$tally_block+4], %tally_r0",
-       "[$tally_block+8], %tally_r0"},
-      {"guard appends a block that yields twice", Kind::Guard, flat,
-       "atom.global.add.u32 %tally_r0, [%tally_d2+8], 1;",
-       "atom.global.add.u32 %tally_r0, [%tally_d2+8], 2;"},
-      {"guard's list begins one block later", Kind::Guard, flat,
-       "st.global.u32 [%tally_d3], %tally_id;", "st.global.u32 [%tally_d3+4], %tally_id;"},
-      {"persistent loses the block whose index it holds when it yields", Kind::Persistent, tiles,
-       "@%tally_yield bra $tally_last;\n\tand.b32",
-       "@%tally_yield atom.global.inc.u32 %tally_id, [%tally_d2+0], 4294967294;\n\t"
-       "@%tally_yield bra $tally_last;\n\tand.b32"},
-      {"guard yields whenever the epochs differ", Kind::Guard, flat, "setp.gt.u64 %tally_yield",
-       "setp.ne.u64 %tally_yield"},
-      {"persistent yields whenever the epochs differ", Kind::Persistent, flat,
-       "setp.gt.u64 %tally_yield", "setp.ne.u64 %tally_yield"},
-      {"guard never yields", Kind::Guard, flat, "setp.gt.u64 %tally_yield",
-       "setp.lt.u64 %tally_yield"},
-      {"persistent parks in the aligned form", Kind::Persistent, leaving, "barrier.red.or.pred",
-       "barrier.red.or.aligned.pred"},
-      {"persistent parks but in one of the barriers", Kind::Persistent, leaving,
-       "mov.pred %tally_here, 1;\n\tbarrier.red.or.pred %tally_any, 0, %tally_here;",
-       "barrier.sync 0;"},
-      {"persistent does not park those who leave", Kind::Persistent, leaving,
-       "@%tally_any bra $tally_park;", ""},
-      {"persistent's threads in the body say that nobody is", Kind::Persistent, leaving,
-       "mov.pred %tally_here, 1;", "mov.pred %tally_here, 0;"},
-      {"persistent has a barrier of its own behind the parked ones", Kind::Persistent, leaving,
-       "@%tally_any bra $tally_park;", "barrier.sync 0;\n\t@%tally_any bra $tally_park;"},
-      {"persistent counts threads that left in a reduction", Kind::Persistent, reducing,
-       "%tally_count, 0, %tally_here;\n\tbra.uni $tally_park;",
-       "%tally_count, 0, !%tally_here;\n\tbra.uni $tally_park;"},
-      {"persistent takes all for any", Kind::Persistent, reducing,
-       "setp.eq.u32 %p2, %tally_count, 0", "setp.ne.u32 %p2, %tally_count, 0"},
-      {"persistent shares a barrier with one that has a thread count", Kind::Persistent, counting,
-       "barrier.sync 2;", "barrier.sync 0;"},
-      {"persistent takes part of a warp for all of it", Kind::Persistent, dividing,
-       "@%tally_leave bra $tally_spend;", ""},
-      {"persistent takes what is not the last warp for it", Kind::Persistent, leading,
-       "and.b32 %tally_r1, %tally_r1, -32;\n\tmov.u32 %tally_r3, %ntid.z;",
-       "mov.u32 %tally_r1, 123;\n\tmov.u32 %tally_r3, %ntid.z;"},
-      {"persistent's worker goes on though part of it has exited", Kind::Persistent, dividing,
-       "@%tally_leave bra $tally_leave;", ""},
-      {"persistent does not say that part of it has exited", Kind::Persistent, dividing,
-       "st.shared.u16 [$tally_block+2], %tally_flag;\n\tmembar.cta;", "membar.cta;"},
-      {"persistent leaves a block that it took, as part of it has exited", Kind::Persistent,
-       dividing, "ld.shared.u16 %tally_flag, [$tally_block];",
-       "ld.shared.u32 %tally_flag, [$tally_block];"},
-      {"persistent is not taken off the count when it leaves", Kind::Persistent, flat,
-       "red.global.dec.u32 [%tally_d2+4]", "red.global.and.b32 [%tally_d2+4]"},
-      {"persistent is not counted in", Kind::Persistent, flat, "red.global.inc.u32 [%tally_d2+4]",
-       "red.global.or.b32 [%tally_d2+4]"},
-      {"persistent is counted in before each block", Kind::Persistent, flat,
-       "@!%tally_joins bra $tally_poll;", ""},
-      {"persistent's last worker leaves by the width", Kind::Persistent, flat,
-       "max.u32 %tally_word, %tally_word, 1;", ""},
-      {"persistent leaves when as many are live as wanted", Kind::Persistent, flat,
-       "setp.le.u32 %tally_yield, %tally_r0, %tally_word;",
-       "setp.lt.u32 %tally_yield, %tally_r0, %tally_word;"},
-      {"persistent never polls", Kind::Persistent, flat, "ld.relaxed.gpu.global.u64 %tally_d0",
-       "mov.u64 %tally_d0, 0; //"},
-  };
+Subject subjectOfRow(const std::vector<std::string> &row) {
+  std::string option = "--kernel=" + row[1];
+  std::vector<std::string_view> arguments = {row[0], option};
+  arguments.insert(arguments.end(), row.begin() + 2, row.end());
+  auto options = parseOptions(arguments);
+  REQUIRE_MESSAGE(options, options.error().message);
+  return {row[0], *options};
 }
 
-/// Replaces at every place from `start` on; how often.
-std::size_t replaceAll(std::string &text, std::size_t start, std::string_view from,
-                       std::string_view to) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(from, start); at != std::string::npos;
-       at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-    ++count;
+/// By the name of a kernel, or by a line as launches.txt has them.
+Subject subjectOf(const std::string &kernel) {
+  static const std::map<std::string, Subject> subjects = [] {
+    std::map<std::string, Subject> result;
+    for (const auto &row : readTable(sourceRoot() / "test/execution/launches.txt"))
+      result.emplace(row[1], subjectOfRow(row));
+    return result;
+  }();
+  if (kernel.find(' ') != std::string::npos) {
+    std::istringstream fields(kernel);
+    return subjectOfRow({std::istream_iterator<std::string>(fields), {}});
   }
-  return count;
+  auto found = subjects.find(kernel);
+  REQUIRE_MESSAGE(found != subjects.end(), "launches.txt has no kernel ", kernel);
+  return found->second;
 }
 
-bundle::Bundle rewritten(const Subject &subject) {
-  auto bundle =
-      rewriteToBundle(readText(sourceRoot() / "test/kernels" / subject.file), subject.file);
-  REQUIRE_MESSAGE(bundle, bundle.error().message);
-  return *bundle;
+std::string sourceOf(const Subject &subject) { return readText(sourceRoot() / subject.file); }
+
+/// The bundle of `text`, with every entry of `kind` changed by `change`; what the structural check
+/// says of it.
+struct Rewritten {
+  bundle::Bundle bundle;
+  std::optional<std::string> broken;
+};
+
+Rewritten rewritten(std::string text, Kind kind,
+                    const std::function<void(std::string &entry)> &change = {}) {
+  auto module = parsePtx(std::move(text), "subject");
+  REQUIRE_MESSAGE(module, module.error().message);
+  auto kernels = ptx::rewrite(*module, {});
+  for (ptx::RewrittenKernel &kernel : kernels)
+    for (ptx::Variant &variant : kernel.variants)
+      for (std::string &entry : variant.entries)
+        if (change && variant.verdict.kind == kind)
+          change(entry);
+  Rewritten result;
+  result.broken = ptx::verifyVariants(*module, kernels);
+  for (const ptx::RewrittenKernel &kernel : kernels)
+    result.bundle.kernels.push_back(ptx::describe(kernel));
+  result.bundle.images.push_back(
+      {bundle::ImageFormat::Ptx, module->targetArch(), ptx::textWithVariants(*module, kernels)});
+  return result;
 }
 
-KindReport verifyKind(const bundle::Bundle &bundle, const Subject &subject, Kind kind) {
-  std::vector<ArgumentSpec> arguments;
-  for (const std::string &spec : subject.arguments)
-    arguments.push_back(*parseArgument(spec));
-  auto workload = workloadOf(*bundle.kernel(subject.kernel), subject.shape, arguments);
+/// What verifying says is wrong with `kind`; nothing where it agrees. Of a bundle whose PTX cannot
+/// be run at all, that.
+std::optional<std::string> wrongWith(const bundle::Bundle &bundle, const Subject &subject,
+                                     Kind kind, const Sabotage *sabotage = nullptr) {
+  const bundle::Kernel *kernel = bundle.kernel(subject.options.kernel);
+  REQUIRE(kernel);
+  auto workload = workloadOf(*kernel, subject.options.shape, subject.options.arguments);
   REQUIRE_MESSAGE(workload, workload.error().message);
-  auto target = openMicroscope(bundle);
-  REQUIRE_MESSAGE(target, target.error().message);
-  VerifyOptions options;
+  auto target = openMicroscope(bundle, stepLimit);
+  if (!target)
+    return target.error().message;
+  Saboteur saboteur(std::move(*target), sabotage ? *sabotage : Sabotage{},
+                    kernel->tallyParameterOffset());
+  VerifyOptions options = subject.options.verify;
   options.kinds = {kind};
-  VerifyReport report = verify::verify(**target, *workload, {}, options);
+  auto text = ptxOf(bundle);
+  REQUIRE(text);
+  auto module = parsePtx(std::string(*text), subject.file);
+  REQUIRE_MESSAGE(module, module.error().message);
+  VerifyReport report = verify::verify(saboteur, *workload, moduleVariables(*module), options);
   REQUIRE_MESSAGE(!report.userTrouble, *report.userTrouble);
   REQUIRE(report.kinds.size() == 1);
-  return report.kinds[0];
+  REQUIRE_MESSAGE(report.kinds[0].outcome != Outcome::Refused, report.kinds[0].message);
+  CHECK_MESSAGE((!sabotage || saboteur.changes > 0), "nothing was changed");
+  if (report.kinds[0].outcome == Outcome::Ok)
+    return std::nullopt;
+  return report.kinds[0].message;
+}
+
+/// What verifying says is wrong with the first generated kernel that shows it, of those that CI
+/// runs.
+std::optional<std::string> wrongWithGenerated(const TextMutant &mutant) {
+  std::regex pattern(mutant.from);
+  CheckOptions options;
+  options.kinds = {mutant.kind};
+  options.plant = [&](std::string &text) {
+    std::size_t variants = text.find(bundle::entryName("generated", Kind::Slice));
+    if (variants != std::string::npos)
+      text =
+          text.substr(0, variants) + std::regex_replace(text.substr(variants), pattern, mutant.to);
+  };
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    KernelCheck result = check(emit(generate(seed)), seed, options);
+    if (result.failure)
+      return fmt::format("seed {}: {}", seed, result.failure->message);
+  }
+  return std::nullopt;
+}
+
+/// One line a mutant, for people: what was planted, and what saw it.
+void say(const char *rule, const char *name, std::string_view where,
+         const std::optional<std::string> &caught) {
+  std::string text = caught ? caught->substr(0, caught->find('\n')) : "NOT CAUGHT";
+  fmt::print("{}: {} ({}) -> {}\n", rule, name, where, text.substr(0, 130));
+}
+
+template <class Mutant> std::string placeOf(const Mutant &mutant) {
+  if (mutant.subject == std::string_view("generated"))
+    return fmt::format("{}, generated", name(mutant.kind));
+  Subject subject = subjectOf(mutant.subject);
+  return fmt::format("{}, {}", name(mutant.kind), subject.options.kernel);
 }
 
 } // namespace
 
 TEST_CASE("the subjects are right as long as nothing is planted") {
-  for (const Subject *subject :
-       {&tiles, &rows, &flat, &leaving, &reducing, &counting, &dividing, &leading})
-    for (Kind kind : allKinds) {
-      KindReport report = verifyKind(rewritten(*subject), *subject, kind);
-      CHECK_MESSAGE(report.outcome == Outcome::Ok, subject->kernel, " ", name(kind), ": ",
-                    report.message);
-    }
+  std::set<std::pair<std::string, Kind>> subjects;
+  for (const TextMutant &mutant : textMutants())
+    if (mutant.subject != std::string_view("generated"))
+      subjects.emplace(mutant.subject, mutant.kind);
+  for (const HostMutant &mutant : hostMutants())
+    subjects.emplace(mutant.subject, mutant.kind);
+  for (const auto &[kernel, kind] : subjects) {
+    Subject subject = subjectOf(kernel);
+    Rewritten plain = rewritten(sourceOf(subject), kind);
+    CHECK_MESSAGE(!plain.broken, *plain.broken);
+    auto wrong = wrongWith(plain.bundle, subject, kind);
+    CHECK_MESSAGE(!wrong, kernel, " ", name(kind), ": ", *wrong);
+  }
 }
 
-TEST_CASE("every planted bug is found") {
-  for (const Mutation &mutation : allMutations()) {
-    CAPTURE(mutation.name);
-    bundle::Bundle bundle = rewritten(mutation.subject);
-    std::string &text = bundle.images.front().bytes;
-    // Only in the variants: they stand behind the user's own text.
-    std::size_t variants = text.find(bundle::entryName(mutation.subject.kernel, Kind::Slice));
-    REQUIRE(variants != std::string::npos);
-    REQUIRE(replaceAll(text, variants, mutation.from, mutation.to) > 0);
-    KindReport report = verifyKind(bundle, mutation.subject, mutation.kind);
-    CAPTURE(report.message);
-    CHECK(report.outcome == Outcome::Wrong);
+TEST_CASE("changes of the emitted text are caught") {
+  for (const TextMutant &mutant : textMutants()) {
+    CAPTURE(mutant.name);
+    CAPTURE(mutant.subject);
+    if (mutant.subject == std::string_view("generated")) {
+      auto caught = wrongWithGenerated(mutant);
+      say(mutant.rule, mutant.name, placeOf(mutant), caught);
+      CHECK(caught);
+      continue;
+    }
+    Subject subject = subjectOf(mutant.subject);
+    std::regex pattern(mutant.from);
+    std::size_t changes = 0;
+    Rewritten planted = rewritten(sourceOf(subject), mutant.kind, [&](std::string &entry) {
+      std::string changed = std::regex_replace(entry, pattern, mutant.to);
+      changes += changed != entry;
+      entry = changed;
+    });
+    CHECK_MESSAGE(changes > 0, "the mutant applies nowhere");
+    std::optional<std::string> caught;
+    if (planted.broken)
+      caught = "--verify-each: " + *planted.broken;
+    else
+      caught = wrongWith(planted.bundle, subject, mutant.kind);
+    say(mutant.rule, mutant.name, placeOf(mutant), caught);
+    CHECK(caught);
+  }
+}
+
+TEST_CASE("statements that the rewriter overlooks are caught") {
+  for (const BlindMutant &mutant : blindMutants()) {
+    CAPTURE(mutant.name);
+    CAPTURE(mutant.subject);
+    Subject subject = subjectOf(mutant.subject);
+    std::string source = sourceOf(subject);
+    std::string hidden =
+        std::regex_replace(source, std::regex(mutant.hidden), "/*overlooked $&overlooked*/");
+    CHECK_MESSAGE(hidden != source, "the mutant applies nowhere");
+    Rewritten planted = rewritten(hidden, mutant.kind);
+    std::string &text = planted.bundle.images.front().bytes;
+    text = std::regex_replace(text, std::regex(R"(/\*overlooked |overlooked\*/)"), "");
+    auto caught = wrongWith(planted.bundle, subject, mutant.kind);
+    say(mutant.rule, mutant.name, placeOf(mutant), caught);
+    CHECK(caught);
+  }
+}
+
+TEST_CASE("launches that break the ABI are caught") {
+  for (const HostMutant &mutant : hostMutants()) {
+    CAPTURE(mutant.name);
+    CAPTURE(mutant.subject);
+    Subject subject = subjectOf(mutant.subject);
+    Sabotage sabotage = mutant.sabotage();
+    auto caught = wrongWith(rewritten(sourceOf(subject), mutant.kind).bundle, subject, mutant.kind,
+                            &sabotage);
+    say(mutant.rule, mutant.name, placeOf(mutant), caught);
+    CHECK(caught);
+  }
+}
+
+TEST_CASE("verdicts that are not the rewriter's are caught") {
+  for (const VerdictMutant &mutant : verdictMutants()) {
+    CAPTURE(mutant.name);
+    Subject subject = subjectOf(mutant.subject);
+    bundle::Bundle bundle = rewritten(sourceOf(subject), Kind::Slice).bundle;
+    CHECK(differencesOfVerdicts(subject.file, bundle).empty());
+    mutant.change(bundle);
+    auto differences = differencesOfVerdicts(subject.file, bundle);
+    std::optional<std::string> caught;
+    if (!differences.empty())
+      caught = "verdicts.txt: " + differences.front();
+    say(mutant.rule, mutant.name, mutant.subject, caught);
+    CHECK(caught);
   }
 }

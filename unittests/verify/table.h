@@ -2,6 +2,8 @@
 #ifndef TALLY_UNITTESTS_VERIFY_TABLE_H
 #define TALLY_UNITTESTS_VERIFY_TABLE_H
 
+#include "tally/bundle/bundle.h"
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -17,6 +19,11 @@ std::filesystem::path sourceRoot();
 
 /// All .ptx files of test/kernels and examples, relative to the root, sorted.
 std::vector<std::string> ownPtxFiles();
+
+/// What the bundle of `file` says otherwise than the rows of test/execution/verdicts.txt for that
+/// file, and rows that one of them lacks; each as a sentence.
+std::vector<std::string> differencesOfVerdicts(const std::string &file,
+                                               const bundle::Bundle &bundle);
 
 std::string readText(const std::filesystem::path &path);
 

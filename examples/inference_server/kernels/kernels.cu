@@ -6,3 +6,6 @@
 #include "gemm.cuh"
 #include "reduction.cuh"
 #include "rowwise.cuh"
+#include "tensor_gemm.cuh"
+#include "training.cuh"
+#include "training_attention.cuh"

@@ -11,6 +11,12 @@
  * cleared. (Greater, not merely different: a launch may be issued under an epoch whose write has
  * not landed yet. With "different" it would yield until the write lands and then run on, so that a
  * dependent launch behind it could run on half a result.)
+ *
+ * Guard with tickets: the guard of a kernel whose blocks wait for blocks of lower linear id
+ * (bundle::Kernel::guardTakesTickets). It is one entry without a list: a block polls, leaves if
+ * told to, and else takes its virtual id from state.next_block. Launched, at first and again, as a
+ * row of blocks - next_block blocks, with next_block as the last launch left it; all are done when
+ * it reaches blocks. New in version 2.
  */
 #ifndef TALLY_BUNDLE_ABI_H
 #define TALLY_BUNDLE_ABI_H
@@ -39,11 +45,13 @@ enum tally_control_mode {
 /* What one launch writes: 64 bytes in device memory, set by the host before the launch and read
  * back after it. */
 struct tally_launch_state {
-  uint32_t next_block;   /* persistent: the next virtual block that no worker has taken; may
-                            overshoot params.blocks by the number of workers */
+  uint32_t next_block;   /* persistent, guard with tickets: the next virtual block that nobody has
+                            taken; for persistent it may overshoot params.blocks by the number of
+                            workers */
   uint32_t live_workers; /* persistent: workers that may take another block, of all launches on
                             this state: see below */
-  uint32_t yielded;      /* guard: block ids appended to params.list_out by this launch */
+  uint32_t
+      yielded; /* guard without tickets: block ids appended to params.list_out by this launch */
   uint32_t reserved[13];
 };
 
@@ -55,15 +63,15 @@ struct tally_launch_state {
  *    take 1 off by compare-and-swap, and leaves if that succeeds; else it takes a block, or leaves
  *    where none is left;
  *  - takes 1 off live_workers when it leaves in any other way.
- * So of a surplus exactly as many leave as there are too many, and never more than the wanted number
- * (one, if none is wanted) go on after they have read it. One always goes on: only a greater epoch
- * makes a launch leave blocks over, so that what is sent behind it under its epoch never runs on
- * half a result. To give a launch nothing, advance the epoch.
+ * So of a surplus exactly as many leave as there are too many, and never more than the wanted
+ * number (one, if none is wanted) go on after they have read it. One always goes on: only a greater
+ * epoch makes a launch leave blocks over, so that what is sent behind it under its epoch never runs
+ * on half a result. To give a launch nothing, advance the epoch.
  *
  * Nothing brings a worker back: to widen, the host launches more workers with the same parameters,
  * epoch and state, which it does not write while one is running; they take what blocks are left.
- * When all launches on a state have ended live_workers is 0, and next_block has not overshot by more
- * than the number of workers that were launched on it.
+ * When all launches on a state have ended live_workers is 0, and next_block has not overshot by
+ * more than the number of workers that were launched on it.
  *
  * Workers that may spend themselves (bundle::Kernel::maySpend) exit after a virtual block in which
  * part of a warp left alone. A launch of such a kernel has as many workers as blocks are left, so
@@ -85,9 +93,10 @@ struct tally_launch_params {
   uint64_t list_out;  /* guard: room for one uint32_t per block launched */
   uint32_t grid[3];   /* the user's grid: the virtual %nctaid */
   uint32_t offset[3]; /* slice: added to the physical %ctaid */
-  uint32_t blocks;    /* persistent: number of virtual blocks, < 2^31 */
+  uint32_t blocks;    /* guard, persistent: number of virtual blocks, < 2^31 */
   uint32_t reserved0;
-  struct tally_divisor by_grid_x; /* guard resume, persistent: linear id -> x and the rest */
+  struct tally_divisor
+      by_grid_x; /* guard resume, guard with tickets, persistent: linear id -> x and the rest */
   struct tally_divisor by_grid_y; /* the rest -> y and z */
   uint64_t save_area;             /* reserved for checkpoints */
 };

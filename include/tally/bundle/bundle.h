@@ -3,7 +3,9 @@
 #define TALLY_BUNDLE_BUNDLE_H
 
 #include "tally/bundle/verdict.h"
+#include "tally/support/dim3.h"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,6 +26,21 @@ enum class Spending : std::uint8_t {
   Possible
 };
 
+/// For what the blocks of a kernel may wait (docs/transforms.md, "Waits between blocks").
+enum class Waits : std::uint8_t {
+  None,        ///< for nothing that another thread writes
+  OwnBlock,    ///< for threads of the own block
+  Tickets,     ///< for blocks that took a lower number from a counter of the kernel's own
+  LowerBlocks, ///< for blocks of lower linear id
+  Unknown      ///< for any block; such a kernel has no variants
+};
+
+constexpr std::string_view name(Waits waits) {
+  constexpr std::array<std::string_view, 5> names = {"none", "own-block", "tickets", "lower-blocks",
+                                                     "unknown"};
+  return names[static_cast<std::size_t>(waits)];
+}
+
 /// One kernel of the module and its verdicts.
 struct Kernel {
   std::string name;
@@ -31,13 +48,18 @@ struct Kernel {
   std::uint32_t parameterBytes = 0;  ///< bytes of the user's parameters
   std::uint32_t staticSharedBytes = 0;
   bool bitwiseStable = false;    ///< result does not depend on the order of blocks, bit for bit
-  Spending spending = Spending::Never;
   std::vector<Verdict> verdicts; ///< one per kind, in the order of allKinds
+  Waits waits = Waits::None;
+  /// Where Waits::LowerBlocks holds: in grids with no more than this many dimensions above 1, from
+  /// x on. The variants must not be launched with others.
+  std::uint8_t gridRank = 3;
+  bool waitsAreAssumed = false; ///< by whoever made the bundle, not shown
+  Spending spending = Spending::Never;
 
   /// Offset of tally_launch_params in a variant's parameters.
   std::uint32_t tallyParameterOffset() const { return (parameterBytes + 7) / 8 * 8; }
-  /// Whether workers may spend themselves in blocks of this x extent. A launch then has a worker for
-  /// each virtual block (abi.h).
+  /// Whether workers may spend themselves in blocks of this x extent. A launch then has a worker
+  /// for each virtual block (abi.h).
   bool maySpend(std::uint32_t blockX) const {
     return spending == Spending::Possible ||
            (spending == Spending::InPartialRows && blockX % 32 != 0);
@@ -47,6 +69,13 @@ struct Kernel {
       if (each.kind == kind)
         return &each;
     return nullptr;
+  }
+  /// Whether the guard variant takes its virtual ids from a counter, as persistent does, so that
+  /// all lower blocks of a running one are running or done. It has no resume entry and no list.
+  bool guardTakesTickets() const { return waits == Waits::LowerBlocks; }
+  /// Whether the variants may be launched with this grid: see gridRank.
+  bool variantsTake(const Dim3 &grid) const {
+    return (gridRank > 2 || grid.z == 1) && (gridRank > 1 || grid.y == 1);
   }
   bool emitted(Kind kind) const {
     const Verdict *each = verdict(kind);

@@ -8,7 +8,8 @@
 //            u64 hashOf() everything after the header
 //   payload  u64 module hash, u32 kernels, u32 images, the kernels, the images
 //   kernel   string name, u32 parameter bytes, u32 static shared bytes, u8 bitwise stable (0, 1),
-//            u8 spending, u32 parameters, each {u32 offset, u32 size}, u32 verdicts, each {u8 kind, u8 status,
+//            u8 waits, u8 grid rank (1 to 3), u8 waits are assumed (0, 1), u8 spending,
+//            u32 parameters, each {u32 offset, u32 size}, u32 verdicts, each {u8 kind, u8 status,
 //            string reason, string message, u32 line}
 //   image    u8 format, u32 arch, u64 size, bytes
 //   string   u32 size, bytes
@@ -151,6 +152,13 @@ inline Kernel readKernel(Cursor &in) {
     in.failAt(start, "a kernel's parameters are larger than any device takes");
   kernel.staticSharedBytes = in.u32("size of a kernel's static shared memory");
   kernel.bitwiseStable = in.choice(1, "bitwise-stable flag") != 0;
+  kernel.waits = static_cast<Waits>(
+      in.choice(static_cast<std::uint8_t>(Waits::Unknown), "class of a kernel's waits"));
+  start = in.offset();
+  kernel.gridRank = in.choice(3, "grid rank of a kernel");
+  if (kernel.gridRank == 0)
+    in.failAt(start, "the grid rank of a kernel is 0");
+  kernel.waitsAreAssumed = in.choice(1, "assumed-waits flag") != 0;
   kernel.spending = static_cast<Spending>(in.choice(2, "spending of a kernel's workers"));
   readParameters(in, kernel);
   std::uint32_t verdicts = in.count(14, "number of verdicts");
@@ -203,7 +211,7 @@ inline Result<Bundle> read(std::span<const std::byte> bytes) {
   Bundle bundle;
   bundle.moduleHash = in.u64("module hash");
   // The least sizes of the records: their fixed fields with empty strings.
-  std::uint32_t kernels = in.count(22, "number of kernels");
+  std::uint32_t kernels = in.count(25, "number of kernels");
   std::uint32_t images = in.count(13, "number of images");
   for (std::uint32_t i = 0; i < kernels && !in.failed(); ++i)
     bundle.kernels.push_back(detail::readKernel(in));

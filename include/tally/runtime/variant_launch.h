@@ -66,8 +66,9 @@ public:
 
   /// `user`: every extent >= 1, at most maxBlocks() blocks. `sliceBlocks`: about how many blocks a
   /// slice may hold. `workers`: blocks to launch for persistent, see workersFor(). Both >= 1.
+  /// `tickets`: the guard takes tickets (bundle::Kernel::guardTakesTickets).
   VariantLaunch(Kind kind, const LaunchShape &user, std::uint32_t sliceBlocks,
-                std::uint32_t workers);
+                std::uint32_t workers, bool tickets = false);
 
   Kind kind() const { return variantKind; }
   bool finished() const { return done; }
@@ -84,14 +85,18 @@ public:
   bool absorb(const tally_launch_state &state);
 
 private:
+  /// The ways in which progress is kept.
+  enum class Progress : std::uint8_t { Boxes, List, Counter };
+
   Kind variantKind;
+  Progress progress;
   LaunchShape user;
   Dim3 sliceExtent; // of one slice's box; boxes are runs of consecutive linear block ids
   Dim3 sliceOrigin{0, 0, 0};
-  std::uint32_t workers;
-  std::uint32_t nextBlock = 0;  // persistent: first block not yet taken
-  std::uint32_t listLength = 0; // guard: ids left by the last launch
-  bool resuming = false;        // guard: whether the list is what is left
+  std::uint32_t workers;        // counter: the most blocks of one launch
+  std::uint32_t nextBlock = 0;  // counter: first block not yet taken
+  std::uint32_t listLength = 0; // list: ids left by the last launch
+  bool resuming = false;        // list: whether it is what is left
   bool done = false;
 };
 

@@ -11,7 +11,25 @@ namespace {
 
 llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
 
-bool isWord32(std::string_view type) { return type == "u32" || type == "s32" || type == "b32"; }
+/// Bits of an integer type, or 0.
+unsigned integerBits(std::string_view type) {
+  return llvm::StringSwitch<unsigned>(ref(type))
+      .Cases({"u8", "s8", "b8"}, 8)
+      .Cases({"u16", "s16", "b16"}, 16)
+      .Cases({"u32", "s32", "b32"}, 32)
+      .Case("b64", 64)
+      .Default(0);
+}
+
+/// 0 to 3 for x to w or their other names; 4 for anything else.
+unsigned componentNumber(std::string_view component) {
+  return llvm::StringSwitch<unsigned>(ref(component))
+      .Cases({"x", "r"}, 0)
+      .Cases({"y", "g"}, 1)
+      .Cases({"z", "b"}, 2)
+      .Cases({"w", "a"}, 3)
+      .Default(4);
+}
 
 bool isPrivateSpace(const Instruction &instruction) {
   return llvm::any_of(instruction.modifiers, [](std::string_view each) {
@@ -41,9 +59,11 @@ public:
     countReaders();
     for (const HeaderDirective &directive : function.directives)
       if (ref(directive.name).contains("cluster"))
-        find(Reason::Cluster, directive.text);
+        find(directive.name == "blocksareclusters" ? Reason::ClusterGrid : Reason::Cluster,
+             directive.text);
     for (current = 0; current != function.body.size(); ++current) {
       const Statement &statement = function.body[current];
+      seeVariables(statement);
       if (statement.kind != StatementKind::Instruction)
         continue;
       const Instruction &instruction = statement.instruction;
@@ -69,26 +89,35 @@ private:
     for (const Statement &statement : function.body) {
       if (statement.kind != StatementKind::Instruction)
         continue;
-      forEachReadRegister(statement.instruction,
+      const Instruction &instruction = statement.instruction;
+      ResultKind result = resultKindOf(instruction);
+      forEachReadRegister(instruction, result,
                           [&](const Operand &each) { readers[each.reg] = true; });
-      if (statement.instruction.guard)
-        readers[statement.instruction.guard->predicate.reg] = true;
+      if (instruction.guard)
+        readers[instruction.guard->predicate.reg] = true;
     }
   }
 
+  void seeVariables(const Statement &statement) {
+    for (const Variable &variable : statement.variables)
+      if (!facts.ownVariable &&
+          (variable.space == StateSpace::Global || variable.space == StateSpace::Const))
+        facts.ownVariable = &variable;
+  }
+
   void seeOperands(const Instruction &instruction) {
+    const Operand *callee = calleeOf(instruction);
     for (std::size_t i = 0; i != instruction.operands.size(); ++i) {
       const Operand &operand = instruction.operands[i];
-      if (operand.kind == OperandKind::SpecialRegister && isGridRegister(operand)) {
-        seeScalarGridRegister(instruction, operand, i);
-        continue;
-      }
+      bool isSource = i > 0 || resultKindOf(instruction) == ResultKind::None;
       forEachOperand(operand, [&](const Operand &each) {
-        if (each.kind == OperandKind::SpecialRegister)
+        if (each.kind == OperandKind::SpecialRegister && isGridRegister(each))
+          seeGridRegister(instruction, operand, each, isSource);
+        else if (each.kind == OperandKind::SpecialRegister)
           seeSpecialRegister(each);
-        else if (each.kind == OperandKind::Symbol)
+        else if (each.kind == OperandKind::Symbol && &each != callee)
           facts.symbols.push_back(each.symbol);
-        else if (each.kind == OperandKind::Opaque && ref(each.text).contains("ctaid"))
+        else if (each.kind == OperandKind::Opaque && namesGridRegister(ref(each.text)))
           find(Reason::GridRegisterForm, each.text);
       });
     }
@@ -98,33 +127,60 @@ private:
 
   static bool isGridRegister(const Operand &operand) {
     std::string_view name = specialRegisterName(operand);
-    return name == "ctaid" || name == "nctaid";
+    return name == "ctaid" || name == "nctaid" || isClusterIndex(name);
+  }
+  static bool isClusterIndex(std::string_view name) {
+    return name == "clusterid" || name == "nclusterid";
+  }
+  static bool namesGridRegister(llvm::StringRef text) {
+    return text.contains("ctaid") || text.contains("clusterid");
   }
 
-  void seeScalarGridRegister(const Instruction &instruction, const Operand &operand,
-                             std::size_t position) {
-    unsigned dimension = operand.component == "x"   ? 0
-                         : operand.component == "y" ? 1
-                         : operand.component == "z" ? 2
-                                                    : 3;
-    bool isSource = position > 0 || resultKindOf(instruction) == ResultKind::None;
-    // The last type of an instruction is that of its sources; cvt and set name the result's first.
-    bool isWord = !instruction.modifiers.empty() && isWord32(instruction.modifiers.back());
-    if (dimension == 3 || operand.negated || !isSource || !isWord ||
-        !isKnownOpcode(instruction.opcode) || instruction.opcode == "call" ||
-        isBlockBarrier(instruction))
-      find(Reason::GridRegisterForm, operand.text, std::string(operand.text));
+  /// `each` is `operand` or stands inside it. The last type of an instruction is that of its
+  /// sources; cvt and set name the result's first.
+  void seeGridRegister(const Instruction &instruction, const Operand &operand, const Operand &each,
+                       bool isSource) {
+    std::string_view name = specialRegisterName(each);
+    GridUse use{current, &each, name.starts_with('n'), isClusterIndex(name)};
+    if (use.isCluster) {
+      find(Reason::Cluster, each.text, std::string(each.text));
+      use.clusterExtents = requiredCluster(function);
+    }
+    use.dimension = componentNumber(each.component);
+    use.isVector = each.component.empty() && &each == &operand && instruction.opcode == "mov" &&
+                   instruction.has("v4");
+    unsigned bits = instruction.modifiers.empty() ? 0 : integerBits(instruction.modifiers.back());
+    bool fits = isKnownOpcode(instruction.opcode) && instruction.opcode != "call" &&
+                !isBlockBarrier(instruction) && isSource && !each.negated &&
+                (use.isVector || use.dimension < 4);
+    if (&each == &operand)
+      // A wider register may stand for a narrow source of cvt, not of others.
+      fits &= bits == 32 || bits == 16 || (bits == 8 && instruction.opcode == "cvt");
     else
-      facts.gridUses.push_back(
-          {current, &operand, specialRegisterName(operand) == "nctaid", dimension});
+      fits &= isElement(operand, each) &&
+              (bits == 32 ||
+               (bits == 64 && instruction.opcode == "mov" && operand.children.size() == 2));
+    use.isHalf = bits == 16 && instruction.opcode != "cvt";
+    if (fits)
+      facts.gridUses.push_back(use);
+    else
+      find(Reason::GridRegisterForm, each.text, std::string(each.text));
+  }
+
+  /// Whether `each` is an element of a `{…}` that is `operand` or, of a texture's coordinates,
+  /// stands in it.
+  static bool isElement(const Operand &operand, const Operand &each) {
+    if (operand.kind != OperandKind::Vector && operand.kind != OperandKind::Address)
+      return false;
+    return llvm::any_of(operand.children, [&](const Operand &child) {
+      return (operand.kind == OperandKind::Vector && &child == &each) || isElement(child, each);
+    });
   }
 
   void seeSpecialRegister(const Operand &operand) {
     llvm::StringRef name = ref(specialRegisterName(operand));
     std::string text(operand.text);
-    if (isGridRegister(operand))
-      find(Reason::GridRegisterForm, operand.text, text);
-    else if (name.contains("cluster"))
+    if (name.contains("cluster"))
       find(Reason::Cluster, operand.text, text);
     else if (name == "gridid")
       find(Reason::GridId, operand.text);
@@ -155,22 +211,25 @@ private:
     }
   }
 
-  void seeCall(const Instruction &instruction) {
-    for (const Operand &operand : instruction.operands) {
-      if (operand.kind == OperandKind::List)
-        continue;
-      const Function *callee =
-          operand.kind == OperandKind::Symbol ? module.function(operand.symbol) : nullptr;
-      if (callee || (operand.kind == OperandKind::Symbol && isSystemCall(operand.symbol)))
-        facts.calls.push_back({current, operand.symbol});
-      else
-        find(Reason::IndirectCall, here(), std::string(operand.text));
-      return;
-    }
-    find(Reason::IndirectCall, here());
+  /// `call (results), callee, (arguments), prototype`: all but the callee optional.
+  static const Operand *calleeOf(const Instruction &instruction) {
+    if (instruction.opcode != "call")
+      return nullptr;
+    for (const Operand &operand : instruction.operands)
+      if (operand.kind != OperandKind::List)
+        return &operand;
+    return nullptr;
   }
 
-  static bool isSystemCall(std::string_view name) { return name == "vprintf"; }
+  void seeCall(const Instruction &instruction) {
+    const Operand *callee = calleeOf(instruction);
+    if (callee && callee->kind == OperandKind::Symbol)
+      facts.calls.push_back({current, callee->symbol, nullptr});
+    else if (callee && callee->kind == OperandKind::Register)
+      facts.calls.push_back({current, {}, callee});
+    else
+      find(Reason::IndirectCall, here());
+  }
 
   void seeAsync(const Instruction &instruction) {
     llvm::StringRef opcode = ref(instruction.opcode);
@@ -206,9 +265,10 @@ private:
     facts.aidsPolling |= isPollingAid(instruction);
     if (isStrongRead(instruction))
       facts.strongReads.push_back(current);
-    else if (opcode == "ld" && !instruction.has("nc") && !isPrivateSpace(instruction))
+    else if ((opcode == "ld" && !instruction.has("nc") && !isPrivateSpace(instruction)) ||
+             isOwnBlockRead(instruction))
       facts.plainReads.push_back(current);
-    if (opcode == "ld" && isStrongRead(instruction))
+    if (opcode == "ld" && (isStrongRead(instruction) || isOwnBlockRead(instruction)))
       facts.orderDependent = true;
     if (opcode != "atom" && opcode != "red" && opcode != "multimem" &&
         !(opcode == "cp" && instruction.has("reduce")))
@@ -252,6 +312,15 @@ private:
 
 } // namespace
 
+std::array<std::uint32_t, 3> requiredCluster(const Function &function) {
+  std::array<std::uint32_t, 3> extents = {0, 0, 0};
+  if (const HeaderDirective *directive = function.directive("reqnctapercluster"))
+    for (std::size_t i = 0; i != extents.size(); ++i)
+      extents[i] =
+          i < directive->values.size() ? static_cast<std::uint32_t>(directive->values[i]) : 1;
+  return extents;
+}
+
 bool isPollingAid(const Instruction &instruction) {
   if (instruction.opcode == "nanosleep")
     return true;
@@ -259,9 +328,10 @@ bool isPollingAid(const Instruction &instruction) {
          !instruction.has("cta") && !instruction.has("proxy");
 }
 
-bool isStrongRead(const Instruction &instruction) {
-  if (isPrivateSpace(instruction))
-    return false;
+namespace {
+
+/// A load or an atomic that says it is more than a plain access.
+bool saysItIsStrong(const Instruction &instruction) {
   if (instruction.opcode == "atom")
     return true;
   if (instruction.opcode != "ld" && instruction.opcode != "multimem")
@@ -270,6 +340,16 @@ bool isStrongRead(const Instruction &instruction) {
     if (instruction.has(strength))
       return true;
   return false;
+}
+
+} // namespace
+
+bool isStrongRead(const Instruction &instruction) {
+  return !isPrivateSpace(instruction) && saysItIsStrong(instruction) && !instruction.has("cta");
+}
+
+bool isOwnBlockRead(const Instruction &instruction) {
+  return !isPrivateSpace(instruction) && saysItIsStrong(instruction) && instruction.has("cta");
 }
 
 FunctionFacts collectFacts(const Module &module, const Function &function) {

@@ -1,5 +1,6 @@
 #include "tally/ptx/analysis/kernel_analysis.h"
 
+#include "shared_writes.h"
 #include "tally/ptx/analysis/barriers.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/analysis/waits.h"
@@ -10,26 +11,20 @@
 #include "llvm/ADT/StringSwitch.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace tally::ptx {
 namespace {
 
-constexpr std::uint32_t tallyParameterBytes = 96, tallySharedBytes = 16;
+constexpr std::uint32_t tallyParameterBytes = 96;
+/// $tally_block where clones read it: it holds the grid's extents too.
+constexpr std::uint32_t tallySharedBytesWithClones = 32;
 constexpr std::uint32_t staticSharedLimit = 48 * 1024;
+/// The strictest alignment that a tensor operation asks of shared memory: the repeat of the
+/// 128-byte swizzle, 8 rows of 128 bytes (PTX ISA, "Shared memory matrix layout", tensor copies).
+constexpr std::uint32_t tensorAlignment = 1024;
 
 llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
-
-/// Functions that the driver or the toolchain supplies: they read no grid register, hold no block
-/// barrier and wait for no block.
-bool isHarmlessWithoutBody(std::string_view name) {
-  return llvm::StringSwitch<bool>(ref(name))
-      .Case("vprintf", true)
-      .Case("malloc", true)
-      .Case("free", true)
-      .Case("__assertfail", true)
-      .Case("__assert_fail", true)
-      .Default(false);
-}
 
 Reason reasonOfMissingBody(std::string_view name) {
   llvm::StringRef text = ref(name);
@@ -49,8 +44,9 @@ std::uint32_t parameterLimit(const Module &module) {
 
 class Analyzer {
 public:
-  Analyzer(ModuleFacts &modules, const Function &function, KindSet kinds)
-      : modules(modules), module(modules.moduleOf()), function(function), kinds(kinds) {}
+  Analyzer(ModuleFacts &modules, const Function &function, KindSet kinds, bool assumesInOrder)
+      : modules(modules), module(modules.moduleOf()), function(function), kinds(kinds),
+        assumesInOrder(assumesInOrder) {}
 
   KernelAnalysis run() {
     const FunctionFacts &facts = modules.of(function);
@@ -58,7 +54,7 @@ public:
     result.findings = facts.findings;
     result.copiesAsync = facts.copiesAsync;
     bool orderDependent = facts.orderDependent;
-    collectCallees(function);
+    collectCallees();
     for (const Function *callee : callees) {
       addCallee(*callee);
       orderDependent |= modules.of(*callee).orderDependent;
@@ -72,12 +68,22 @@ public:
     }
     for (const Function *callee : callees)
       checkFlow(*callee, false);
+    narrowToKinds();
+    result.usesClusters = llvm::any_of(
+        result.findings, [](const Finding &each) { return each.reason == Reason::Cluster; });
+    orderDependent |= result.waits > bundle::Waits::OwnBlock;
+    if (assumesInOrder && result.waits == bundle::Waits::Unknown)
+      assumeLowerBlocks();
+    // Blocks of a cluster start together: what is lower than a cluster, and a ticket for all of
+    // them, is not worked out.
+    if (result.usesClusters && result.waits == bundle::Waits::LowerBlocks) {
+      find(Reason::WaitsOnBlocks, function.name, std::string(function.name));
+      result.waits = bundle::Waits::Unknown;
+    }
     llvm::stable_sort(result.findings, [](const Finding &a, const Finding &b) {
       return a.reason != b.reason ? a.reason < b.reason : a.place.data() < b.place.data();
     });
-    result.bitwiseStable = !orderDependent && llvm::none_of(result.findings, [](const auto &each) {
-      return each.reason == Reason::WaitsOnBlocks;
-    });
+    result.bitwiseStable = !orderDependent;
     return std::move(result);
   }
 
@@ -86,17 +92,52 @@ private:
     result.findings.push_back({reason, place, std::move(detail)});
   }
 
-  void collectCallees(const Function &from) {
-    for (const CallSite &call : modules.of(from).calls) {
-      const Function *callee = module.function(call.callee);
-      std::string_view place = from.body[call.statement].text;
-      if (callee && callee->hasBody) {
-        if (callees.insert(callee))
-          collectCallees(*callee);
-      } else if (!isHarmlessWithoutBody(call.callee)) {
-        find(reasonOfMissingBody(call.callee), place, std::string(call.callee));
-      }
+  void assumeLowerBlocks() {
+    llvm::erase_if(result.findings,
+                   [](const Finding &each) { return each.reason == Reason::WaitsOnBlocks; });
+    result.waits = bundle::Waits::LowerBlocks;
+    result.gridRank = 3;
+    result.waitsAreAssumed = true;
+  }
+
+  void collectCallees() {
+    if (modules.of(function).calls.empty())
+      return;
+    const CallGraph &graph = modules.callGraph();
+    result.calls = &graph;
+    callees = graph.reachable(function);
+    checkCalls(function, graph);
+    for (const Function *callee : callees) {
+      checkCalls(*callee, graph);
+      if (graph.needsClone(*callee))
+        result.cloned.push_back(callee);
     }
+  }
+
+  void checkCalls(const Function &from, const CallGraph &graph) {
+    for (const CallSite &call : modules.of(from).calls) {
+      std::string_view place = from.body[call.statement].text;
+      const std::vector<const Function *> &targets = graph.targets(from, call);
+      if (call.pointer)
+        checkPointer(place, targets, graph);
+      else if (targets.empty() && !isHarmlessWithoutBody(call.callee))
+        find(reasonOfMissingBody(call.callee), place, std::string(call.callee));
+      for (const Function *target : targets)
+        if (!target->hasBody && !isHarmlessWithoutBody(target->name))
+          find(reasonOfMissingBody(target->name), place, std::string(target->name));
+    }
+  }
+
+  void checkPointer(std::string_view place, const std::vector<const Function *> &targets,
+                    const CallGraph &graph) {
+    if (auto foreign = graph.foreignName())
+      find(Reason::IndirectCall, place,
+           "the module is linked with another that defines " + std::string(*foreign));
+    else if (targets.empty())
+      find(Reason::IndirectCall, place, "the module takes no function's address");
+    for (const Function *target : targets)
+      if (graph.needsClone(*target))
+        find(Reason::IndirectCall, place, std::string(target->name));
   }
 
   void addCallee(const Function &callee) {
@@ -104,8 +145,6 @@ private:
     std::string name(callee.name);
     result.findings.insert(result.findings.end(), facts.findings.begin(), facts.findings.end());
     result.copiesAsync |= facts.copiesAsync;
-    if (!facts.gridUses.empty())
-      find(Reason::GridRegisterInCallee, facts.gridUses.front().operand->text, name);
     if (!facts.blockBarriers.empty())
       find(Reason::BarrierInCallee, callee.body[facts.blockBarriers.front()].text, name);
     if (!facts.warpSyncs.empty()) {
@@ -117,13 +156,32 @@ private:
       find(Reason::ExitInCallee, callee.body[*facts.exit].text, name);
   }
 
+  /// What the variants copy: the entry, and the callees that they call clones of.
+  void checkCopied() {
+    checkCopied(function);
+    for (const Function *callee : result.cloned) {
+      checkCopied(*callee);
+      if (const Function *taken = module.function(cloneName(*callee)))
+        find(Reason::ReservedName, taken->name, std::string(taken->name));
+      if (callee->header.find(".attribute") != std::string_view::npos)
+        find(Reason::GridRegisterInCallee, callee->name, std::string(callee->name));
+    }
+    if (const Variable *taken = modules.variable("$tally_block"); taken && !result.cloned.empty())
+      find(Reason::ReservedName, taken->name, std::string(taken->name));
+  }
+
+  void checkCopied(const Function &copied) {
+    llvm::StringRef text(copied.header.data(), copied.body.back().text.data() +
+                                                   copied.body.back().text.size() -
+                                                   copied.header.data());
+    if (std::string_view reserved = modules.reservedName(text); !reserved.empty())
+      find(Reason::ReservedName, reserved);
+    if (const Variable *own = modules.of(copied).ownVariable)
+      find(Reason::VariableInBody, own->name, std::string(own->name));
+  }
+
   void checkLimits() {
-    llvm::StringRef text(function.header.data(), function.body.back().text.data() +
-                                                     function.body.back().text.size() -
-                                                     function.header.data());
-    for (const char *reserved : {"%tally_", "$tally_"})
-      if (std::size_t at = text.find(reserved); at != llvm::StringRef::npos)
-        find(Reason::ReservedName, std::string_view(text.data() + at, 7));
+    checkCopied();
     if (module.addressSize() != 64)
       find(Reason::AddressSize, function.name);
     if ((function.parameterBytes() + 7) / 8 * 8 + tallyParameterBytes > parameterLimit(module))
@@ -132,7 +190,7 @@ private:
   }
 
   void checkShared() {
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0, leastAlignment = tensorAlignment, mostAlignment = 0;
     bool tensor = modules.of(function).usesTensorAsync;
     for (const Function *callee : callees)
       tensor |= modules.of(*callee).usesTensorAsync;
@@ -141,8 +199,8 @@ private:
         return;
       std::uint64_t alignment = std::max<std::uint64_t>(variable.alignment, 1);
       bytes = (bytes + alignment - 1) / alignment * alignment + variable.sizeInBytes;
-      if (tensor && variable.alignment < 1024)
-        find(Reason::SharedAlignment, variable.name, std::string(variable.name));
+      leastAlignment = std::min(leastAlignment, alignment);
+      mostAlignment = std::max(mostAlignment, alignment);
     };
     llvm::SetVector<const Function *> bodies = callees;
     bodies.insert(&function);
@@ -158,8 +216,28 @@ private:
     for (const Variable *variable : named)
       see(*variable);
     result.staticSharedBytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, ~0u));
-    if ((bytes + 15) / 16 * 16 + tallySharedBytes > staticSharedLimit)
+    bool misaligned = tensor && leastAlignment < tensorAlignment;
+    if (!result.cloned.empty()) {
+      result.tallySharedBytes = tallySharedBytesWithClones;
+      if (misaligned)
+        find(Reason::SharedAlignment, function.name);
+    } else if (misaligned) {
+      result.tallySharedBytes = tensorAlignment;
+    }
+    // What stands before all others moves them by its size, or by a larger alignment of theirs.
+    std::uint64_t more = result.tallySharedBytes;
+    if (more == tensorAlignment)
+      more = std::max(more, mostAlignment);
+    if ((bytes + 15) / 16 * 16 + more > staticSharedLimit)
       find(Reason::SharedMemoryLimit, function.name);
+  }
+
+  /// A slice adds shared memory only for clones.
+  void narrowToKinds() {
+    if (result.cloned.empty())
+      for (Finding &each : result.findings)
+        if (each.reason == Reason::SharedSize || each.reason == Reason::SharedMemoryLimit)
+          each.kinds = onGuard | onPersistent;
   }
 
   void checkFlow(const Function &body, bool isEntry) {
@@ -176,10 +254,8 @@ private:
     }
     if (!converges && !mayWait)
       return;
-    if (mayWait) {
-      llvm::append_range(result.findings, findWaits(cfg, facts, calleesAidPolling));
-      findWaitingCalls(cfg, body);
-    }
+    if (mayWait)
+      findWaitsIn(cfg, body, isEntry);
     if (converges) {
       ControlDependence dependence(cfg);
       Uniformity uniformity(cfg, dependence);
@@ -198,41 +274,52 @@ private:
            });
   }
 
-  /// A call in a loop, or in a recursion, to a function that reads what other blocks write may be a
-  /// wait: its result is not followed.
-  void findWaitingCalls(const Cfg &cfg, const Function &body) {
-    for (const CallSite &call : modules.of(body).calls) {
-      const Function *callee = module.function(call.callee);
-      if (callee && callee->hasBody && readsOthers(*callee) &&
-          (isInLoop(cfg, call.statement) || reachableFrom(*callee).contains(&body)))
-        find(Reason::WaitsOnBlocks, body.body[call.statement].text, std::string(call.callee));
-    }
+  void findWaitsIn(const Cfg &cfg, const Function &body, bool isEntry) {
+    const FunctionFacts &facts = modules.of(body);
+    WaitContext context;
+    context.isEntry = isEntry;
+    context.calleesAidPolling = calleesAidPolling;
+    for (const Function *callee : callees)
+      for (const Statement &statement : callee->body)
+        if (statement.kind == StatementKind::Instruction &&
+            statement.instruction.opcode != "call") {
+          context.calleesWrite |= mayWriteShared(statement.instruction);
+          context.calleesWriteStrongly |= isStrongWrite(statement.instruction);
+        }
+    for (const CallSite &call : facts.calls)
+      for (const Function *callee : result.calls->targets(body, call)) {
+        if (!callee->hasBody || !readsOthers(*callee))
+          continue;
+        context.readingCalls.push_back(call);
+        // A recursion is a loop whose ends are not followed.
+        if (callee == &body || result.calls->reachable(*callee).contains(&body)) {
+          find(Reason::WaitsOnBlocks, body.body[call.statement].text, std::string(callee->name));
+          result.waits = bundle::Waits::Unknown;
+        }
+        break;
+      }
+    WaitFacts waits = findWaits(cfg, facts, context);
+    llvm::append_range(result.findings, waits.findings);
+    result.waits = std::max(result.waits, waits.waits);
+    result.gridRank = std::min(result.gridRank, waits.gridRank);
   }
 
   bool readsOthers(const Function &from) {
     // Where the loop is the caller's, so may be the fence that makes a plain load a poll.
     bool polls = modules.of(function).aidsPolling || calleesAidPolling;
-    return llvm::any_of(reachableFrom(from), [&](const Function *each) {
+    llvm::SetVector<const Function *> reached = result.calls->reachable(from);
+    reached.insert(&from);
+    return llvm::any_of(reached, [&](const Function *each) {
       const FunctionFacts &facts = modules.of(*each);
       return !facts.strongReads.empty() || (polls && !facts.plainReads.empty());
     });
-  }
-
-  /// `from` and what it calls, directly or not.
-  llvm::SetVector<const Function *> reachableFrom(const Function &from) {
-    llvm::SetVector<const Function *> reached;
-    reached.insert(&from);
-    for (std::size_t i = 0; i != reached.size(); ++i)
-      for (const CallSite &call : modules.of(*reached[i]).calls)
-        if (const Function *callee = module.function(call.callee))
-          reached.insert(callee);
-    return reached;
   }
 
   ModuleFacts &modules;
   const Module &module;
   const Function &function;
   KindSet kinds;
+  bool assumesInOrder;
   KernelAnalysis result;
   llvm::SetVector<const Function *> callees; ///< with bodies, transitively
   bool calleesAidPolling = false;            ///< one of them fences or naps
@@ -241,34 +328,16 @@ private:
 
 } // namespace
 
-ModuleFacts::ModuleFacts(const Module &module) : module(module) {
-  for (const Item &item : module.items())
-    for (const Variable &variable : item.variables)
-      if (variable.space == StateSpace::Shared)
-        shared.emplace(variable.name, &variable);
-}
-
-const Variable *ModuleFacts::sharedVariable(std::string_view name) const {
-  auto found = shared.find(name);
-  return found == shared.end() ? nullptr : found->second;
-}
-
-const FunctionFacts &ModuleFacts::of(const Function &function) {
-  auto [place, isNew] = cache.try_emplace(&function);
-  if (isNew && function.hasBody)
-    place->second = collectFacts(module, function);
-  return place->second;
-}
-
 const Finding *KernelAnalysis::refusal(Kind kind) const {
   for (const Finding &finding : findings)
-    if (factsOf(finding.reason).kinds & setOf(kind))
+    if (factsOf(finding.reason).kinds & finding.kinds & setOf(kind))
       return &finding;
   return nullptr;
 }
 
-KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds) {
-  return Analyzer(modules, function, kinds).run();
+KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds,
+                             bool assumesInOrder) {
+  return Analyzer(modules, function, kinds, assumesInOrder).run();
 }
 
 } // namespace tally::ptx

@@ -213,7 +213,7 @@ bool namesOnlyComers(const Cfg &cfg, std::uint32_t sync) {
       if (writes(cfg.instruction(statement), mask.reg))
         assignments.push_back(statement);
   bool unguarded = llvm::none_of(
-      assignments, [&](std::uint32_t each) { return cfg.instruction(each).guard.has_value(); });
+      assignments, [&](std::uint32_t each) { return cfg.instruction(each).guard != nullptr; });
   bool areActive = llvm::all_of(assignments, [&](std::uint32_t each) {
     return cfg.instruction(each).opcode == "activemask";
   });

@@ -1,8 +1,9 @@
 #include "tally/ptx/analysis/opcodes.h"
 
-#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSwitch.h"
+
+#include <array>
 
 namespace tally::ptx {
 namespace {
@@ -60,24 +61,65 @@ constexpr const char *silentOpcodes[] = {"st",
                                          "tensormap",
                                          "stackrestore"};
 
-const llvm::StringMap<ResultKind> &opcodeTable() {
-  static const llvm::StringMap<ResultKind> table = [] {
-    llvm::StringMap<ResultKind> map;
+/// What the table says of one name.
+struct OpcodeFacts {
+  std::string_view name;
+  ResultKind result = ResultKind::Unknown;
+  bool dependsOnForm = false; ///< bar, wmma and others: the result is one of the form's
+  bool isTerminator = false;
+};
+
+/// A hash table that is filled once and read by every analysis for every instruction, so a look-up
+/// must cost no more than a few comparisons.
+class OpcodeTable {
+public:
+  constexpr OpcodeTable() {
     for (const char *name : pureOpcodes)
-      map[name] = ResultKind::Pure;
+      add(name, ResultKind::Pure);
     for (const char *name : varyingOpcodes)
-      map[name] = ResultKind::Varying;
+      add(name, ResultKind::Varying);
     for (const char *name : silentOpcodes)
-      map[name] = ResultKind::None;
+      add(name, ResultKind::None);
     for (const char *name : {"ld", "ldu"})
-      map[name] = ResultKind::Memory;
+      add(name, ResultKind::Memory);
     // bar.red gives all threads of the block one value; the other forms have none.
     for (const char *name : {"bar", "barrier"})
-      map[name] = ResultKind::None;
-    return map;
-  }();
-  return table;
-}
+      add(name, ResultKind::None);
+    for (const char *name :
+         {"bar", "barrier", "call", "wmma", "multimem", "wgmma", "tcgen05", "mbarrier"})
+      slots[place(name)].dependsOnForm = true;
+    for (const char *name : {"bra", "brx", "ret", "exit"})
+      slots[place(name)].isTerminator = true;
+  }
+
+  /// Facts of an opcode; those of Unknown where the table has no such name.
+  constexpr const OpcodeFacts &of(std::string_view name) const { return slots[place(name)]; }
+
+private:
+  constexpr void add(const char *name, ResultKind result) {
+    OpcodeFacts &slot = slots[place(name)];
+    slot.name = name;
+    slot.result = result;
+  }
+
+  /// Where `name` is, or the free slot where it would be.
+  constexpr std::size_t place(std::string_view name) const {
+    std::uint32_t key = static_cast<std::uint32_t>(name.size());
+    if (!name.empty())
+      key |= static_cast<std::uint32_t>(static_cast<unsigned char>(name.front())) << 24 |
+             static_cast<std::uint32_t>(static_cast<unsigned char>(name[name.size() / 2])) << 16 |
+             static_cast<std::uint32_t>(static_cast<unsigned char>(name.back())) << 8;
+    std::size_t at = (key * 0x9e3779b1u) >> (32 - logSlots);
+    while (!slots[at].name.empty() && slots[at].name != name)
+      at = (at + 1) % slots.size();
+    return at;
+  }
+
+  static constexpr unsigned logSlots = 10; ///< sparse: most look-ups meet one slot
+  std::array<OpcodeFacts, std::size_t{1} << logSlots> slots;
+};
+
+constexpr OpcodeTable opcodeTable;
 
 /// Opcodes of the varying group whose named forms have no result.
 bool hasNoResultInThisForm(const Instruction &instruction) {
@@ -102,58 +144,21 @@ bool callHasResults(const Instruction &instruction) {
          instruction.operands.size() > 1;
 }
 
-void visitRegisters(const Operand &operand, const std::function<void(const Operand &)> &visit) {
-  forEachOperand(operand, [&](const Operand &each) {
-    if (each.kind == OperandKind::Register)
-      visit(each);
-  });
-}
-
 } // namespace
 
-bool isKnownOpcode(std::string_view opcode) { return opcodeTable().contains(ref(opcode)); }
+bool isKnownOpcode(std::string_view opcode) {
+  return opcodeTable.of(opcode).result != ResultKind::Unknown;
+}
 
 ResultKind resultKindOf(const Instruction &instruction) {
-  auto found = opcodeTable().find(ref(instruction.opcode));
-  if (found == opcodeTable().end())
-    return ResultKind::Unknown;
+  const OpcodeFacts &facts = opcodeTable.of(instruction.opcode);
+  if (!facts.dependsOnForm)
+    return facts.result;
   if (isBlockBarrier(instruction) && instruction.has("red"))
     return ResultKind::Pure;
   if (instruction.opcode == "call")
     return callHasResults(instruction) ? ResultKind::Varying : ResultKind::None;
-  return hasNoResultInThisForm(instruction) ? ResultKind::None : found->second;
-}
-
-void forEachOperand(const Operand &operand, const std::function<void(const Operand &)> &visit) {
-  visit(operand);
-  for (const Operand &child : operand.children)
-    forEachOperand(child, visit);
-}
-
-void forEachWrittenRegister(const Instruction &instruction,
-                            const std::function<void(const Operand &)> &visit) {
-  ResultKind kind = resultKindOf(instruction);
-  if (kind == ResultKind::None || instruction.operands.empty())
-    return;
-  if (kind == ResultKind::Unknown) {
-    for (const Operand &operand : instruction.operands)
-      visitRegisters(operand, visit);
-    return;
-  }
-  if (instruction.operands[0].kind != OperandKind::Address)
-    visitRegisters(instruction.operands[0], visit);
-}
-
-void forEachReadRegister(const Instruction &instruction,
-                         const std::function<void(const Operand &)> &visit) {
-  ResultKind kind = resultKindOf(instruction);
-  bool firstIsWritten = kind != ResultKind::None && kind != ResultKind::Unknown &&
-                        !instruction.operands.empty() &&
-                        instruction.operands[0].kind != OperandKind::Address;
-  // wgmma adds to its accumulators, and a matrix operand written in place reads itself: nothing is
-  // lost by reading the first operand of those too, as their results vary anyway.
-  for (const Operand &operand : instruction.operands.subspan(firstIsWritten ? 1 : 0))
-    visitRegisters(operand, visit);
+  return hasNoResultInThisForm(instruction) ? ResultKind::None : facts.result;
 }
 
 std::string_view specialRegisterName(const Operand &operand) {
@@ -197,12 +202,7 @@ bool isMaskedWarpSync(const Instruction &instruction) {
 }
 
 bool isTerminator(const Instruction &instruction) {
-  return llvm::StringSwitch<bool>(ref(instruction.opcode))
-      .Case("bra", true)
-      .Case("brx", true)
-      .Case("ret", true)
-      .Case("exit", true)
-      .Default(false);
+  return opcodeTable.of(instruction.opcode).isTerminator;
 }
 
 } // namespace tally::ptx

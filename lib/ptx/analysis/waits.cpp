@@ -1,124 +1,20 @@
 #include "tally/ptx/analysis/waits.h"
 
+#include "cas_retry.h"
+#include "look_back.h"
 #include "loops.h"
+#include "pointer_roots.h"
+#include "shared_writes.h"
 #include "tally/ptx/analysis/opcodes.h"
+#include "turnstile.h"
 
-#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringRef.h"
 
 #include <optional>
 
 namespace tally::ptx {
 namespace {
-
-/// Where each register is assigned inside one loop.
-using Definitions = llvm::DenseMap<RegisterId, llvm::SmallVector<std::uint32_t, 2>>;
-
-Definitions definitionsIn(const Cfg &cfg, const Loop &loop) {
-  Definitions definitions;
-  for (const CfgBlock *block : loop.blocks)
-    for (std::uint32_t statement : block->instructions)
-      forEachWrittenRegister(cfg.instruction(statement), [&](const Operand &each) {
-        definitions[each.reg].push_back(statement);
-      });
-  return definitions;
-}
-
-/// Recognises the retry loop around an atom.cas: see waits.h.
-class CasRetry {
-public:
-  CasRetry(const Cfg &cfg, const Loop &loop, std::uint32_t statement)
-      : cfg(cfg), loop(loop), definitions(definitionsIn(cfg, loop)), statement(statement),
-        cas(cfg.instruction(statement)) {}
-
-  bool recognised() const {
-    if (cas.opcode != "atom" || !cas.has("cas") || cas.guard || cas.operands.size() != 4 ||
-        cas.operands[0].kind != OperandKind::Register ||
-        cas.operands[1].kind != OperandKind::Address ||
-        cas.operands[2].kind != OperandKind::Register)
-      return false;
-    bool fixedAddress = true;
-    forEachOperand(cas.operands[1], [&](const Operand &each) {
-      fixedAddress &= each.kind != OperandKind::Register || !definitions.contains(each.reg);
-    });
-    return fixedAddress && isLastSeen(cas.operands[2].reg) && leavesOnSuccess() &&
-           !hasCycleWithout(loop, *cfg.blockOf(statement));
-  }
-
-private:
-  /// Whether every assignment of `reg` in the loop copies what the cas returned.
-  bool isLastSeen(RegisterId reg, unsigned depth = 0) const {
-    if (reg == cas.operands[0].reg)
-      return true;
-    auto found = definitions.find(reg);
-    if (depth > 4 || found == definitions.end())
-      return false;
-    return llvm::all_of(found->second, [&](std::uint32_t each) {
-      const Instruction &copy = cfg.instruction(each);
-      return copy.opcode == "mov" && !copy.guard && copy.operands.size() == 2 &&
-             copy.operands[0].kind == OperandKind::Register &&
-             copy.operands[1].kind == OperandKind::Register &&
-             isLastSeen(copy.operands[1].reg, depth + 1);
-    });
-  }
-
-  /// After the cas its block compares what it returned with the comparand and leaves when equal.
-  bool leavesOnSuccess() const {
-    const CfgBlock &block = *cfg.blockOf(statement);
-    const Instruction *last = cfg.terminator(block);
-    if (!last || !last->guard || block.successors.size() != 2)
-      return false;
-    RegisterId seen = cas.operands[0].reg, expected = cas.operands[2].reg;
-    std::optional<bool> testsEqual; // of the branch's predicate
-    for (std::uint32_t each : block.instructions) {
-      if (each <= statement)
-        continue;
-      const Instruction &instruction = cfg.instruction(each);
-      bool overwrites = false;
-      forEachWrittenRegister(instruction, [&](const Operand &written) {
-        overwrites |= written.reg == last->guard->predicate.reg;
-      });
-      if (overwrites)
-        testsEqual = equalityTest(instruction, seen, expected);
-      forEachWrittenRegister(instruction, [&](const Operand &written) {
-        if (written.reg == seen)
-          seen = noRegister;
-        if (written.reg == expected)
-          expected = noRegister;
-      });
-    }
-    if (!testsEqual)
-      return false;
-    bool takenWhenEqual = *testsEqual != last->guard->predicate.negated;
-    return !loop.has(*block.successors[takenWhenEqual ? 0 : 1]);
-  }
-
-  /// True for `setp.eq p, a, b`, false for `setp.ne`, none for anything else.
-  static std::optional<bool> equalityTest(const Instruction &instruction, RegisterId a,
-                                          RegisterId b) {
-    const auto &operands = instruction.operands;
-    if (instruction.opcode != "setp" || instruction.guard || instruction.modifiers.size() != 2 ||
-        operands.size() != 3 || operands[0].kind != OperandKind::Register ||
-        operands[1].kind != OperandKind::Register || operands[2].kind != OperandKind::Register)
-      return std::nullopt;
-    bool same = (operands[1].reg == a && operands[2].reg == b) ||
-                (operands[1].reg == b && operands[2].reg == a);
-    // Equal bits, not equal floats: -0.0 == 0.0 says nothing of the exchange.
-    if (!same || a == noRegister || b == noRegister || instruction.modifiers[1].starts_with("f"))
-      return std::nullopt;
-    if (instruction.modifiers[0] == "eq")
-      return true;
-    return instruction.modifiers[0] == "ne" ? std::optional(false) : std::nullopt;
-  }
-
-  const Cfg &cfg;
-  const Loop &loop;
-  Definitions definitions;
-  std::uint32_t statement;
-  const Instruction &cas;
-};
 
 /// Follows what other blocks wrote through one loop.
 class Taint {
@@ -233,39 +129,156 @@ private:
 
 } // namespace
 
-std::vector<Finding> findWaits(const Cfg &cfg, const FunctionFacts &facts, bool calleesAidPolling) {
-  std::vector<Finding> findings;
-  forEachLoop(cfg, [&](const Loop &loop) {
-    auto inLoop = [&](std::uint32_t statement) { return loop.has(*cfg.blockOf(statement)); };
-    llvm::DenseSet<std::uint32_t> sources;
-    llvm::SmallVector<std::uint32_t, 4> places;
-    auto addReads = [&](const std::vector<std::uint32_t> &reads) {
-      for (std::uint32_t statement : reads)
-        if (inLoop(statement)) {
-          sources.insert(statement);
-          places.push_back(statement);
-        }
-    };
-    addReads(facts.strongReads);
-    bool polls = calleesAidPolling || llvm::any_of(loop.blocks, [&](const CfgBlock *block) {
-                   return llvm::any_of(block->instructions, [&](std::uint32_t statement) {
-                     return isPollingAid(cfg.instruction(statement));
-                   });
-                 });
-    if (polls)
-      addReads(facts.plainReads);
-    if (places.empty() || (places.size() == 1 && CasRetry(cfg, loop, places.front()).recognised()))
-      return;
-    if (Taint(cfg, loop, sources).reachesExit())
-      findings.push_back({Reason::WaitsOnBlocks, cfg.function().body[places.front()].text, {}});
-  });
-  return findings;
-}
+namespace {
 
-bool isInLoop(const Cfg &cfg, std::uint32_t statement) {
-  bool found = false;
-  forEachLoop(cfg, [&](const Loop &loop) { found |= loop.has(*cfg.blockOf(statement)); });
-  return found;
+/// A loop whose end depends on what other blocks write.
+struct WaitingLoop {
+  Loop loop;
+  std::vector<std::uint32_t> reads; ///< of what others write, in source order
+  std::string callee;               ///< called for the first of them; may be empty
+};
+
+class Finder {
+public:
+  Finder(const Cfg &cfg, const FunctionFacts &facts, const WaitContext &context)
+      : cfg(cfg), facts(facts), context(context) {}
+
+  WaitFacts run() {
+    forEachLoop(cfg, [&](const Loop &loop) { see(loop); });
+    if (waiting.empty())
+      return std::move(result);
+    result.waits =
+        context.isEntry && !context.calleesWriteStrongly ? classify() : bundle::Waits::Unknown;
+    if (result.waits != bundle::Waits::Unknown)
+      return std::move(result);
+    for (const WaitingLoop &each : waiting)
+      result.findings.push_back(
+          {Reason::WaitsOnBlocks, cfg.function().body[each.reads.front()].text, each.callee});
+    return std::move(result);
+  }
+
+private:
+  void see(const Loop &loop) {
+    WaitingLoop candidate{loop, {}, {}};
+    auto add = [&](std::uint32_t statement) {
+      if (loop.has(*cfg.blockOf(statement)))
+        candidate.reads.push_back(statement);
+    };
+    llvm::for_each(facts.strongReads, add);
+    if (mayPollPlainly(loop))
+      llvm::for_each(facts.plainReads, add);
+    bool onlyCalls = candidate.reads.empty();
+    for (const CallSite &call : context.readingCalls) {
+      add(call.statement);
+      if (onlyCalls && candidate.callee.empty() && !candidate.reads.empty())
+        candidate.callee = call.callee;
+    }
+    bool waits = !candidate.reads.empty() && !isCasRetry(cfg, loop, candidate.reads) &&
+                 decide(loop, candidate.reads);
+    if (waits)
+      waiting.push_back(std::move(candidate));
+    else if (result.waits == bundle::Waits::None && waitsForOwnBlock(loop))
+      result.waits = bundle::Waits::OwnBlock;
+  }
+
+  /// Whether a plain load in this loop may be a poll.
+  bool mayPollPlainly(const Loop &loop) const {
+    return context.calleesAidPolling || llvm::any_of(loop.blocks, [&](const CfgBlock *block) {
+             return llvm::any_of(block->instructions, [&](std::uint32_t statement) {
+               return isPollingAid(cfg.instruction(statement));
+             });
+           });
+  }
+
+  /// Whether `reads` decide when the loop ends.
+  bool decide(const Loop &loop, llvm::ArrayRef<std::uint32_t> reads) const {
+    llvm::DenseSet<std::uint32_t> sources;
+    sources.insert(reads.begin(), reads.end());
+    return Taint(cfg, loop, sources).reachesExit();
+  }
+
+  bool waitsForOwnBlock(const Loop &loop) const {
+    llvm::SmallVector<std::uint32_t, 4> reads;
+    for (const CfgBlock *block : loop.blocks)
+      for (std::uint32_t statement : block->instructions)
+        if (isOwnBlockRead(cfg.instruction(statement)))
+          reads.push_back(statement);
+    return !reads.empty() && decide(loop, reads);
+  }
+
+  /// Shows for which blocks the waiting loops wait, and sets the rank.
+  bundle::Waits classify() {
+    Definitions whole(cfg);
+    llvm::SmallVector<std::uint32_t, 4> reads;
+    PointerRoots awaited;
+    for (const WaitingLoop &each : waiting)
+      for (std::uint32_t read : each.reads)
+        if (!llvm::is_contained(reads, read)) {
+          reads.push_back(read);
+          awaited.add(rootsOfAddress(cfg, whole, cfg.instruction(read)));
+        }
+    if (awaited.unknown && context.calleesWrite)
+      return bundle::Waits::Unknown;
+    llvm::SmallVector<std::uint32_t, 8> writes = writesThatMatter(whole, awaited);
+    if (auto dimension = commonTurnstile(whole, writes)) {
+      result.gridRank = static_cast<std::uint8_t>(*dimension + 1);
+      return bundle::Waits::LowerBlocks;
+    }
+    switch (lookBackOrder(cfg, whole, reads, writes)) {
+    case BlockOrder::Blocks:
+      result.gridRank = 1;
+      return bundle::Waits::LowerBlocks;
+    case BlockOrder::Tickets:
+      return bundle::Waits::Tickets;
+    case BlockOrder::None:
+      break;
+    }
+    return bundle::Waits::Unknown;
+  }
+
+  /// Writes for which another block may wait: strong ones, and plain ones by a pointer that the
+  /// awaited words are read by. (By another pointer a plain one would race, or is no flag.) Calls
+  /// stand in the context.
+  llvm::SmallVector<std::uint32_t, 8> writesThatMatter(const Definitions &whole,
+                                                       const PointerRoots &awaited) const {
+    llvm::SmallVector<std::uint32_t, 8> writes;
+    for (const auto &block : cfg.blocks())
+      for (std::uint32_t statement : block->instructions) {
+        const Instruction &each = cfg.instruction(statement);
+        if (each.opcode != "call" && mayWriteShared(each) &&
+            (isStrongWrite(each) || awaited.meets(rootsOfAddress(cfg, whole, each))))
+          writes.push_back(statement);
+      }
+    return writes;
+  }
+
+  /// The dimension in which all waiting loops are turnstiles that every write passes.
+  std::optional<unsigned> commonTurnstile(const Definitions &whole,
+                                          llvm::ArrayRef<std::uint32_t> writes) const {
+    std::optional<unsigned> common;
+    for (const WaitingLoop &each : waiting) {
+      auto dimension = turnstileDimension(cfg, whole, each.loop, each.reads);
+      if (!dimension || (common && common != dimension))
+        return std::nullopt;
+      common = dimension;
+    }
+    bool allPass = llvm::all_of(writes, [&](std::uint32_t write) {
+      return passesTurnstile(cfg, whole, cfg.instruction(write), *common);
+    });
+    return allPass ? common : std::nullopt;
+  }
+
+  const Cfg &cfg;
+  const FunctionFacts &facts;
+  const WaitContext &context;
+  WaitFacts result;
+  std::vector<WaitingLoop> waiting;
+};
+
+} // namespace
+
+WaitFacts findWaits(const Cfg &cfg, const FunctionFacts &facts, const WaitContext &context) {
+  return Finder(cfg, facts, context).run();
 }
 
 } // namespace tally::ptx

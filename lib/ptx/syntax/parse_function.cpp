@@ -125,7 +125,7 @@ bool Parser::parseBody() {
     if (!parseStatement())
       return false;
   } while (scopes.openScopes() != outside);
-  function->body = statementStack;
+  function->body = keep(statementStack, 0);
   return true;
 }
 

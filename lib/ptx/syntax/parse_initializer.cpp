@@ -82,9 +82,7 @@ bool Parser::parseInitializerValue(Initializer &initializer) {
     return parsePlainInitializer(initializer);
   advance();
   if (tok.is(',') || tok.is('}')) { // tables are long: the common case is short
-    initializer.value.kind = OperandKind::Integer;
-    initializer.value.bits = mask.bits;
-    initializer.value.text = start.text();
+    initializer.bits = mask.bits;
     return true;
   }
   if (!accept('(')) {
@@ -95,41 +93,52 @@ bool Parser::parseInitializerValue(Initializer &initializer) {
   Initializer inner;
   if (!parsePlainInitializer(inner) || !expect(')', "')' after the masked address"))
     return false;
-  operandStack.push_back(inner.value);
+  operandStack.push_back(inner.value());
   initializer.generic = inner.generic;
-  initializer.value.kind = OperandKind::Opaque;
-  initializer.value.bits = mask.bits;
-  initializer.value.children = keep(operandStack, from);
-  initializer.value.text = textFrom(start.begin);
+  Operand masked;
+  masked.kind = OperandKind::Opaque;
+  masked.bits = mask.bits;
+  masked.children = keep(operandStack, from);
+  masked.text = textFrom(start.begin);
+  setOperand(initializer, masked);
   return true;
 }
 
 // A number, `name+4`, `generic(name)+4`, or `addr_mode_0 = wrap` of a sampler.
 bool Parser::parsePlainInitializer(Initializer &initializer) {
   const Token start = tok;
+  Operand value;
   if (tok.kind == TokenKind::Identifier && tok.text() == "generic") {
     advance();
-    if (!expect('(', "'(' after generic") || !parseOperand(initializer.value, 1) ||
-        !expect(')', "')'"))
+    if (!expect('(', "'(' after generic") || !parseOperand(value, 1) || !expect(')', "')'"))
       return false;
     initializer.generic = true;
     std::uint64_t offset = 0;
     if ((tok.is('+') || tok.is('-')) && !parseOffset(offset))
       return diagnostic ? false : failAtToken("an offset");
-    initializer.value.bits += offset;
-    initializer.value.text = textFrom(start.begin);
+    value.bits += offset;
+    value.text = textFrom(start.begin);
+    setOperand(initializer, value);
     return true;
   }
-  if (!parseOperand(initializer.value, 1))
+  if (!parseOperand(value, 1))
     return false;
   if (accept('=')) {
     Operand ignored;
     if (!parseOperand(ignored, 1))
       return false;
-    initializer.value = Operand{};
-    initializer.value.text = textFrom(start.begin);
+    value = Operand{};
+    value.text = textFrom(start.begin);
   }
+  setOperand(initializer, value);
   return true;
+}
+
+void Parser::setOperand(Initializer &initializer, const Operand &value) {
+  if (value.kind == OperandKind::Integer)
+    initializer.bits = value.bits;
+  else
+    initializer.operand = module.arena->copy(&value, 1);
 }
 
 } // namespace tally::ptx

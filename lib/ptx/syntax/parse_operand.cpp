@@ -32,7 +32,8 @@ bool Parser::parseGuard(Statement &statement) {
   predicate.text = textFrom(begin);
   if (predicate.kind != OperandKind::Register)
     return fail("no register of this name is declared here", predicate.symbol);
-  statement.instruction.guard = Guard{predicate};
+  const Guard guard{predicate};
+  statement.instruction.guard = module.arena->copy(&guard, 1);
   return true;
 }
 

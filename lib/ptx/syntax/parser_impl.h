@@ -96,6 +96,7 @@ private:
   bool parseInitializerLevel(InitializerPosition &position, std::size_t level);
   bool parseInitializerValue(Initializer &initializer);
   bool parsePlainInitializer(Initializer &initializer);
+  void setOperand(Initializer &initializer, const Operand &value);
 
   // parse_function.cpp
   bool parseFunction(Item &item, const DeclarationHead &head, const char *begin);
@@ -149,14 +150,12 @@ private:
 };
 
 template <class T> std::span<const T> Parser::keep(std::vector<T> &stack, std::size_t from) {
-  static_assert(std::is_trivially_destructible_v<T>, "the arena destroys nothing");
   const std::size_t count = stack.size() - from;
   if (count == 0)
     return {};
-  T *memory = static_cast<T *>(module.arena->allocate(count * sizeof(T), alignof(T)));
-  std::uninitialized_copy(stack.begin() + static_cast<std::ptrdiff_t>(from), stack.end(), memory);
+  const T *kept = module.arena->copy(stack.data() + from, count);
   stack.resize(from);
-  return std::span<const T>(memory, count);
+  return std::span<const T>(kept, count);
 }
 
 } // namespace tally::ptx

@@ -2,23 +2,35 @@
 
 namespace tally::ptx {
 
+namespace {
+
+template <class Sink> void printTo(const Module &module, Sink &&sink) {
+  for (const Item &item : module.items()) {
+    sink(item.leading);
+    if (!item.function) {
+      sink(item.text);
+      continue;
+    }
+    sink(item.function->header);
+    for (const Statement &statement : item.function->body) {
+      sink(statement.leading);
+      sink(statement.text);
+    }
+  }
+  sink(module.trailing());
+}
+
+} // namespace
+
 std::string print(const Module &module) {
   std::string text;
   text.reserve(module.source().size());
-  for (const Item &item : module.items()) {
-    text += item.leading;
-    if (!item.function) {
-      text += item.text;
-      continue;
-    }
-    text += item.function->header;
-    for (const Statement &statement : item.function->body) {
-      text += statement.leading;
-      text += statement.text;
-    }
-  }
-  text += module.trailing();
+  printTo(module, [&](std::string_view piece) { text += piece; });
   return text;
+}
+
+void print(const Module &module, const std::function<void(std::string_view)> &sink) {
+  printTo(module, sink);
 }
 
 } // namespace tally::ptx

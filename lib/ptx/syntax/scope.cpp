@@ -11,6 +11,9 @@ constexpr std::size_t maxIndexDigits = 10;
 
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 
+/// Looks like a name of a range, `%r7`, though it may be declared by itself.
+bool looksNumbered(std::string_view name) { return name.front() == '%' && isDigit(name.back()); }
+
 std::uint32_t hashOf(std::string_view name, bool isRange) {
   std::uint32_t hash = isRange ? 0x9e3779b9u : 2166136261u; // FNV-1a
   for (char c : name)
@@ -58,6 +61,7 @@ bool ScopeTable::declare(std::string_view name, bool isRange, RegisterId first,
   if (slot.binding >= 0 && bindings[slot.binding].depth == depth)
     return false;
   bindings.push_back({static_cast<std::uint32_t>(index), slot.binding, depth, first, count});
+  numberedNames += !isRange && looksNumbered(name);
   slot.binding = static_cast<std::int32_t>(bindings.size() - 1);
   return true;
 }
@@ -74,7 +78,9 @@ bool ScopeTable::declareOther(std::string_view name) { return declare(name, fals
 
 void ScopeTable::close() {
   while (!bindings.empty() && bindings.back().depth == depth) {
-    slots[bindings.back().slot].binding = bindings.back().hidden;
+    Slot &slot = slots[bindings.back().slot];
+    slot.binding = bindings.back().hidden;
+    numberedNames -= !slot.isRange && looksNumbered(slot.name);
     bindings.pop_back();
   }
   --depth;
@@ -105,7 +111,8 @@ const ScopeTable::Binding *ScopeTable::findInRanges(std::string_view name,
 }
 
 RegisterId ScopeTable::lookup(std::string_view name) const {
-  const Binding *exact = find(name, false);
+  const bool inRangesOnly = numberedNames == 0 && looksNumbered(name);
+  const Binding *exact = inRangesOnly ? nullptr : find(name, false);
   if (isDigit(name.back())) {
     std::uint32_t index = 0;
     const Binding *range = findInRanges(name, index);

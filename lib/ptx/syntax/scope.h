@@ -55,6 +55,9 @@ private:
   std::size_t usedSlots = 0;
   std::vector<Binding> bindings; ///< a stack
   unsigned depth = 0;
+  /// Single names in force that read like a range's: nearly always none, and then they need not be
+  /// looked for.
+  std::size_t numberedNames = 0;
 };
 
 } // namespace tally::ptx

@@ -83,7 +83,11 @@ std::string FunctionEditor::apply() const {
     order.push_back(&edit);
   std::stable_sort(order.begin(), order.end(),
                    [](const Edit *a, const Edit *b) { return a->begin < b->begin; });
+  std::size_t size = source.size();
+  for (const Edit &edit : edits)
+    size += edit.text.size() - (edit.end - edit.begin);
   std::string result;
+  result.reserve(size);
   std::size_t at = 0;
   for (const Edit *edit : order) {
     assert(edit->begin >= at && "edits overlap");

@@ -4,6 +4,8 @@
 #include "tally/bundle/bundle.h"
 #include "tally/ptx/transforms/pass.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <fmt/format.h>
 
 namespace tally::ptx::emit {
@@ -28,6 +30,8 @@ std::string declarations(bool shared) {
                      "\t.reg .b32 %tally_r<6>, %tally_id, %tally_flag, %tally_word, %tally_count;\n"
                      "\t.reg .b32 %tally_ctaid_x, %tally_ctaid_y, %tally_ctaid_z;\n"
                      "\t.reg .b32 %tally_nctaid_x, %tally_nctaid_y, %tally_nctaid_z;\n"
+                     "\t.reg .b32 %tally_clusterid_x, %tally_clusterid_y, %tally_clusterid_z;\n"
+                     "\t.reg .b32 %tally_nclusterid_x, %tally_nclusterid_y, %tally_nclusterid_z;\n"
                      "\t.reg .b32 %tally_offset_x, %tally_offset_y, %tally_offset_z;\n"
                      "\t.reg .b64 %tally_d<6>;\n\t";
   if (shared)
@@ -77,6 +81,26 @@ std::string appendToList(std::string_view id) {
                      TALLY_PARAMETER(list_out), id);
 }
 
+std::string loadState() {
+  return fmt::format("ld.param.u64 %tally_d2, [$tally_launch+{}];\n"
+                     "\tcvta.to.global.u64 %tally_d2, %tally_d2;\n\t",
+                     TALLY_PARAMETER(state));
+}
+
+std::string takeIndex() {
+  return fmt::format("atom.global.inc.u32 %tally_id, [%tally_d2+{}], {};\n\t",
+                     offsetof(tally_launch_state, next_block), counterLimit);
+}
+
+std::string storeExtents() {
+  std::string text;
+  for (unsigned dimension = 0; dimension != 3; ++dimension)
+    text += fmt::format("ld.param.u32 %tally_r0, [$tally_launch+{}];\n"
+                        "\tst.shared.u32 [$tally_block+{}], %tally_r0;\n\t",
+                        TALLY_PARAMETER(grid) + 4 * dimension, 16 + 4 * dimension);
+  return text;
+}
+
 namespace {
 
 /// quotient = (number * multiplier) >> shift.
@@ -90,23 +114,37 @@ std::string divide(std::string_view quotient, std::string_view number, std::size
                      divisor + offsetof(tally_divisor, shift), quotient);
 }
 
-/// remainder = number - quotient * extent, into word `word` of $tally_block.
-std::string storeRemainder(std::string_view number, std::string_view quotient, unsigned dimension) {
+/// %tally_r0 += the block's position in its cluster.
+std::string addClusterPosition(unsigned dimension) {
+  return fmt::format("mov.u32 %tally_r3, %cluster_ctaid.{};\n"
+                     "\tadd.u32 %tally_r0, %tally_r0, %tally_r3;\n\t",
+                     axis(dimension));
+}
+
+std::string storeToBlock(unsigned dimension, bool inCluster) {
+  return (inCluster ? addClusterPosition(dimension) : "") +
+         fmt::format("st.shared.u32 [$tally_block+{}], %tally_r0;\n\t", 4 + 4 * dimension);
+}
+
+/// remainder = number - quotient * extent, into $tally_block.
+std::string storeRemainder(std::string_view number, std::string_view quotient, unsigned dimension,
+                           bool inCluster) {
   return fmt::format("ld.param.u32 %tally_r0, [$tally_launch+{}];\n"
                      "\tmul.lo.u32 %tally_r0, {}, %tally_r0;\n"
-                     "\tsub.u32 %tally_r0, {}, %tally_r0;\n"
-                     "\tst.shared.u32 [$tally_block+{}], %tally_r0;\n\t",
-                     TALLY_PARAMETER(grid) + 4 * dimension, quotient, number, 4 + 4 * dimension);
+                     "\tsub.u32 %tally_r0, {}, %tally_r0;\n\t",
+                     TALLY_PARAMETER(grid) + 4 * dimension, quotient, number) +
+         storeToBlock(dimension, inCluster);
 }
 
 } // namespace
 
-std::string decodeToShared() {
+std::string decodeToShared(bool inCluster) {
   return divide("%tally_r1", "%tally_id", TALLY_PARAMETER(by_grid_x)) +
-         storeRemainder("%tally_id", "%tally_r1", 0) +
+         storeRemainder("%tally_id", "%tally_r1", 0, inCluster) +
          divide("%tally_r2", "%tally_r1", TALLY_PARAMETER(by_grid_y)) +
-         storeRemainder("%tally_r1", "%tally_r2", 1) +
-         "st.shared.u32 [$tally_block+12], %tally_r2;\n\t";
+         storeRemainder("%tally_r1", "%tally_r2", 1, inCluster) +
+         (inCluster ? "mov.u32 %tally_r0, %tally_r2;\n\t" + storeToBlock(2, true)
+                    : std::string("st.shared.u32 [$tally_block+12], %tally_r2;\n\t"));
 }
 
 std::string agreeOrLeave() {
@@ -116,21 +154,75 @@ std::string agreeOrLeave() {
          "\t@%tally_leave ret;\n\t";
 }
 
-void replaceGridUses(FunctionEditor &editor, const FunctionFacts &facts,
-                     llvm::function_ref<std::string(unsigned, const std::string &)> loadIndex) {
-  for (const GridUse &use : facts.gridUses) {
-    std::string into =
-        fmt::format("%tally_{}_{}", use.isExtent ? "nctaid" : "ctaid", axis(use.dimension));
-    std::string load = use.isExtent ? fmt::format("ld.param.u32 {}, [$tally_launch+{}];\n\t", into,
-                                                  TALLY_PARAMETER(grid) + 4 * use.dimension)
-                                    : loadIndex(use.dimension, into);
-    editor.insertBefore(use.statement, load);
-    editor.replace(use.operand->text, into);
+namespace {
+
+/// Divides what is counted in blocks by the cluster's extent. The grid is a whole number of
+/// clusters in each dimension, so both quotients are exact.
+std::string inClusters(const GridUse &use, unsigned dimension, const std::string &into,
+                       const std::string &blocks) {
+  std::uint32_t extent = use.clusterExtents[dimension];
+  return fmt::format("mov.u32 {0}, {2};\n\tdiv.u32 {0}, {1}, {0};\n\t", into, blocks,
+                     extent != 0 ? std::to_string(extent)
+                                 : fmt::format("%cluster_nctaid.{}", axis(dimension)));
+}
+
+/// The register in which a component of `use` is given, and the text that sets it.
+std::string virtualId(const GridUse &use, unsigned dimension, const GridSources &sources,
+                      std::string &text) {
+  if (dimension == 3) {
+    text += "mov.u32 %tally_zero, 0;\n\t";
+    return "%tally_zero";
   }
+  auto name = [&](const char *counted) {
+    return fmt::format("%tally_{}{}_{}", use.isExtent ? "n" : "", counted, axis(dimension));
+  };
+  std::string into = name("ctaid");
+  text += (use.isExtent ? sources.extent : sources.index)(dimension, into);
+  if (!use.isCluster)
+    return into;
+  text += inClusters(use, dimension, name("clusterid"), into);
+  return name("clusterid");
+}
+
+/// The same in 16 bits, where the user's instruction asks for no more.
+std::string lowHalf(const std::string &id, unsigned dimension, std::string &text) {
+  std::string half = fmt::format("%tally_half{}", dimension);
+  text += fmt::format("cvt.u16.u32 {}, {};\n\t", half, id);
+  return half;
+}
+
+} // namespace
+
+void replaceGridUses(FunctionEditor &editor, const FunctionFacts &facts,
+                     const GridSources &sources) {
+  if (llvm::any_of(facts.gridUses, [](const GridUse &use) {
+        return use.isHalf || use.isVector || use.dimension == 3;
+      }))
+    editor.insertAtBodyStart(".reg .b32 %tally_zero;\n\t.reg .b16 %tally_half<4>;\n\t");
+  for (const GridUse &use : facts.gridUses) {
+    std::string text, ids;
+    for (unsigned dimension = use.isVector ? 0 : use.dimension,
+                  last = use.isVector ? 3 : use.dimension;
+         dimension <= last; ++dimension) {
+      std::string id = virtualId(use, dimension, sources, text);
+      ids += (ids.empty() ? "" : ", ") + (use.isHalf ? lowHalf(id, dimension, text) : id);
+    }
+    editor.insertBefore(use.statement, text);
+    editor.replace(use.operand->text, use.isVector ? "{" + ids + "}" : ids);
+  }
+}
+
+std::string loadExtentFromParameters(unsigned dimension, const std::string &into) {
+  return fmt::format("ld.param.u32 {}, [$tally_launch+{}];\n\t", into,
+                     TALLY_PARAMETER(grid) + 4 * dimension);
 }
 
 std::string loadIndexFromShared(unsigned dimension, const std::string &into) {
   return fmt::format("ld.shared.u32 {}, [$tally_block+{}];\n\t", into, 4 + 4 * dimension);
+}
+
+std::string loadExtentFromShared(unsigned dimension, const std::string &into) {
+  return fmt::format("ld.shared.u32 {}, [$tally_block+{}];\n\t", into, 16 + 4 * dimension);
 }
 
 } // namespace tally::ptx::emit

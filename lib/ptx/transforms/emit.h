@@ -8,6 +8,7 @@
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
+#include <cstdint>
 #include <string>
 
 namespace tally::ptx::emit {
@@ -16,7 +17,8 @@ namespace tally::ptx::emit {
 void beginVariant(FunctionEditor &editor, const PassInput &input, Kind kind, bool resume = false);
 
 /// `.reg` declarations of everything that the texts below use; with `shared`, `$tally_block` too:
-/// four words, the first nonzero when the block leaves, then the virtual %ctaid.
+/// four words, the first nonzero when the block leaves, then the virtual %ctaid. A variant that
+/// calls clones uses the module's instead (clones.h), with the extents behind.
 std::string declarations(bool shared);
 
 /// Skips to `label` in all threads but the block's first.
@@ -33,19 +35,42 @@ std::string poll(const Module &module, std::string_view low = {});
 /// Appends the 32-bit `id` to list_out.
 std::string appendToList(std::string_view id);
 
-/// Divides the linear id in `%tally_id` by the user's extents and stores x, y, z in $tally_block.
-std::string decodeToShared();
+/// Above any count of blocks and workers: the limit of counters that must never wrap.
+inline constexpr std::uint32_t counterLimit = 0xfffffffe;
+
+/// %tally_d2 = the launch's state.
+std::string loadState();
+
+/// %tally_id = the next virtual block that nobody has taken, after loadState().
+std::string takeIndex();
+
+/// Divides the linear id in `%tally_id` by the user's extents and stores x, y, z in $tally_block;
+/// `inCluster` adds the block's position in its cluster, where the id is the cluster's first
+/// block's.
+std::string decodeToShared(bool inCluster = false);
 
 /// Meets at barrier 0, then leaves if the first word of $tally_block says so.
 std::string agreeOrLeave();
 
-/// Replaces each read of a grid register: %nctaid by the user's extent, %ctaid by what
-/// `loadIndex(dimension, register)` loads into that register.
-void replaceGridUses(FunctionEditor &editor, const FunctionFacts &facts,
-                     llvm::function_ref<std::string(unsigned, const std::string &)> loadIndex);
+/// Stores the user's extents in words 4 to 6 of $tally_block, for clones.
+std::string storeExtents();
 
-/// Loads the virtual %ctaid from $tally_block.
+/// Text that loads a virtual id: (dimension, register) -> instructions.
+using GridLoad = llvm::function_ref<std::string(unsigned, const std::string &)>;
+
+/// Where a function reads its virtual %ctaid and %nctaid.
+struct GridSources {
+  GridLoad index, extent;
+};
+
+/// Replaces each read of a grid register by one of a fresh register, loaded just before; %clusterid
+/// and %nclusterid by %ctaid and %nctaid divided by the cluster's extent.
+void replaceGridUses(FunctionEditor &editor, const FunctionFacts &facts,
+                     const GridSources &sources);
+
 std::string loadIndexFromShared(unsigned dimension, const std::string &into);
+std::string loadExtentFromShared(unsigned dimension, const std::string &into);
+std::string loadExtentFromParameters(unsigned dimension, const std::string &into);
 
 } // namespace tally::ptx::emit
 

@@ -1,5 +1,6 @@
 #include "tally/ptx/transforms/guard_pass.h"
 
+#include "clones.h"
 #include "emit.h"
 #include "tally/bundle/abi.h"
 
@@ -22,38 +23,121 @@ constexpr const char *physicalLinearId =
 constexpr const char *publishYield = "selp.u32 %tally_flag, 1, 0, %tally_yield;\n"
                                      "\tst.shared.u32 [$tally_block], %tally_flag;\n\t";
 
+/// All threads of the cluster read the flag of its first block, which lives until all have: a block
+/// that has exited has no shared memory. Barriers by the whole cluster, aligned as bar.sync 0 is.
+constexpr const char *agreeInClusterOrLeave =
+    "barrier.cluster.arrive.release.aligned;\n"
+    "\tbarrier.cluster.wait.acquire.aligned;\n"
+    "\tmov.u32 %tally_r0, $tally_block;\n"
+    "\tmov.u32 %tally_r1, 0;\n"
+    "\tmapa.shared::cluster.u32 %tally_r0, %tally_r0, %tally_r1;\n"
+    "\tld.shared::cluster.u32 %tally_flag, [%tally_r0];\n"
+    "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
+    "\tbarrier.cluster.arrive.release.aligned;\n"
+    "\tbarrier.cluster.wait.acquire.aligned;\n"
+    "\t@%tally_leave ret;\n\t";
+
+/// Skips to `label` in all blocks of the cluster but the first.
+std::string unlessFirstOfCluster(std::string_view label) {
+  return fmt::format("mov.u32 %tally_r0, %cluster_ctarank;\n"
+                     "\tsetp.ne.u32 %tally_other, %tally_r0, 0;\n"
+                     "\t@%tally_other bra {};\n\t",
+                     label);
+}
+
+std::string agreement(const PassInput &input) {
+  return "\n$tally_agree:\n\t" +
+         (input.analysis.usesClusters ? agreeInClusterOrLeave : emit::agreeOrLeave());
+}
+
+/// Registers, and tally's shared variable. ptxas lays out the entry's shared variables as they are
+/// declared, then the module's, then the dynamic ones: the large variable before all others moves
+/// them by its size.
+/// Where clones share it, it is the module's.
+void declare(FunctionEditor &editor, const PassInput &input, bool ofModule = false) {
+  std::uint32_t bytes = input.analysis.tallySharedBytes;
+  bool large = bytes > 16 && !ofModule;
+  if (large)
+    editor.insertBefore(
+        1, fmt::format(".shared .align {} .b32 $tally_block[{}];\n\t", bytes, bytes / 4));
+  editor.insertAtBodyStart(emit::declarations(!large && !ofModule));
+}
+
+/// For clones, what they read beside the ids.
+std::string extentsForClones(const PassInput &input) {
+  return input.analysis.cloned.empty() ? "" : emit::storeExtents();
+}
+
 std::string firstEntry(const PassInput &input) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard);
+  declare(editor, input);
   editor.insertAtBodyStart(
-      emit::declarations(true) + emit::unlessLeader("$tally_agree") + emit::poll(input.module) +
-      publishYield + "@!%tally_yield bra $tally_agree;\n\t" + physicalLinearId +
-      emit::appendToList("%tally_id") + "\n$tally_agree:\n\t" + emit::agreeOrLeave());
+      emit::unlessLeader("$tally_agree") +
+      (input.analysis.usesClusters ? unlessFirstOfCluster("$tally_agree") : "") +
+      emit::poll(input.module) + publishYield + "@!%tally_yield bra $tally_agree;\n\t" +
+      physicalLinearId + emit::appendToList("%tally_id") + agreement(input));
   return editor.apply();
+}
+
+/// %tally_id = list_in[the physical index of the block, or of its cluster].
+std::string virtualId(bool inCluster) {
+  return fmt::format("ld.param.u64 %tally_d2, [$tally_launch+{}];\n"
+                     "\tcvta.to.global.u64 %tally_d2, %tally_d2;\n"
+                     "\tmov.u32 %tally_r1, {};\n"
+                     "\tmul.wide.u32 %tally_d3, %tally_r1, 4;\n"
+                     "\tadd.s64 %tally_d2, %tally_d2, %tally_d3;\n"
+                     "\tld.global.u32 %tally_id, [%tally_d2];\n\t",
+                     offsetof(tally_launch_params, list_in),
+                     inCluster ? "%clusterid.x" : "%ctaid.x");
+}
+
+/// Every block decodes its own id; whether the cluster yields is its first block's matter.
+std::string resumeInCluster(const PassInput &input) {
+  return virtualId(true) + emit::decodeToShared(true) + extentsForClones(input) +
+         unlessFirstOfCluster("$tally_agree") + emit::poll(input.module) + publishYield +
+         "@!%tally_yield bra $tally_agree;\n\t" + emit::appendToList("%tally_id");
+}
+
+std::string resumeAlone(const PassInput &input) {
+  return emit::poll(input.module) + publishYield + virtualId(false) +
+         "@%tally_yield bra $tally_list;\n\t" + emit::decodeToShared() + extentsForClones(input) +
+         "bra.uni $tally_agree;\n\n$tally_list:\n\t" + emit::appendToList("%tally_id");
 }
 
 std::string resumeEntry(const PassInput &input) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard, true);
-  std::string virtualId = fmt::format("ld.param.u64 %tally_d2, [$tally_launch+{}];\n"
-                                      "\tcvta.to.global.u64 %tally_d2, %tally_d2;\n"
-                                      "\tmov.u32 %tally_r1, %ctaid.x;\n"
-                                      "\tmul.wide.u32 %tally_d3, %tally_r1, 4;\n"
-                                      "\tadd.s64 %tally_d2, %tally_d2, %tally_d3;\n"
-                                      "\tld.global.u32 %tally_id, [%tally_d2];\n\t",
-                                      offsetof(tally_launch_params, list_in));
+  declare(editor, input, !input.analysis.cloned.empty());
   editor.insertAtBodyStart(
-      emit::declarations(true) + emit::unlessLeader("$tally_agree") + emit::poll(input.module) +
-      publishYield + virtualId + "@%tally_yield bra $tally_list;\n\t" + emit::decodeToShared() +
-      "bra.uni $tally_agree;\n\n$tally_list:\n\t" + emit::appendToList("%tally_id") +
-      "\n$tally_agree:\n\t" + emit::agreeOrLeave());
-  emit::replaceGridUses(editor, *input.analysis.facts, emit::loadIndexFromShared);
+      emit::unlessLeader("$tally_agree") +
+      (input.analysis.usesClusters ? resumeInCluster(input) : resumeAlone(input)) +
+      agreement(input));
+  emit::replaceGridUses(editor, *input.analysis.facts,
+                        {emit::loadIndexFromShared, emit::loadExtentFromParameters});
+  redirectCalls(editor, input.function, input.analysis);
+  return editor.apply();
+}
+
+std::string ticketedEntry(const PassInput &input) {
+  FunctionEditor editor(input.function);
+  emit::beginVariant(editor, input, Kind::Guard);
+  declare(editor, input, !input.analysis.cloned.empty());
+  editor.insertAtBodyStart(emit::unlessLeader("$tally_agree") + emit::poll(input.module) +
+                           publishYield + "@%tally_yield bra $tally_agree;\n\t" +
+                           emit::loadState() + emit::takeIndex() + emit::decodeToShared() +
+                           extentsForClones(input) + "\n$tally_agree:\n\t" + emit::agreeOrLeave());
+  emit::replaceGridUses(editor, *input.analysis.facts,
+                        {emit::loadIndexFromShared, emit::loadExtentFromParameters});
+  redirectCalls(editor, input.function, input.analysis);
   return editor.apply();
 }
 
 } // namespace
 
 std::vector<std::string> GuardPass::run(const PassInput &input) const {
+  if (input.analysis.waits == bundle::Waits::LowerBlocks)
+    return {ticketedEntry(input)};
   return {firstEntry(input), resumeEntry(input)};
 }
 

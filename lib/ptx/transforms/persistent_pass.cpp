@@ -1,5 +1,6 @@
 #include "tally/ptx/transforms/persistent_pass.h"
 
+#include "clones.h"
 #include "emit.h"
 #include "tally/bundle/abi.h"
 #include "tally/ptx/analysis/opcodes.h"
@@ -9,28 +10,19 @@
 namespace tally::ptx {
 namespace {
 
-/// Above any count of blocks and workers, so a counter never wraps.
-constexpr std::uint32_t counterLimit = 0xfffffffe;
-
 // The first word of $tally_block. Its low half is 1 when the worker leaves now: thread 0 writes it
 // for each block. Its high half is 1 when part of a warp has exited, so that the worker leaves when
 // this virtual block has ended: set once, by any thread, and read only behind the next meeting.
 
 constexpr std::size_t live = offsetof(tally_launch_state, live_workers);
 
-std::string loadState() {
-  return fmt::format("ld.param.u64 %tally_d2, [$tally_launch+{}];\n"
-                     "\tcvta.to.global.u64 %tally_d2, %tally_d2;\n\t",
-                     offsetof(tally_launch_params, state));
-}
-
 // inc and dec with limits that are never reached, where add would do: of an add by a constant ptxas
 // makes a longer, warp-wide form.
 std::string countIn() {
-  return fmt::format("red.global.inc.u32 [%tally_d2+{}], {};\n\t", live, counterLimit);
+  return fmt::format("red.global.inc.u32 [%tally_d2+{}], {};\n\t", live, emit::counterLimit);
 }
 std::string countOut() {
-  return fmt::format("red.global.dec.u32 [%tally_d2+{}], {};\n\t", live, counterLimit);
+  return fmt::format("red.global.dec.u32 [%tally_d2+{}], {};\n\t", live, emit::counterLimit);
 }
 
 /// %tally_leave = this block has rows that are not whole warps.
@@ -70,13 +62,11 @@ std::string leaveIfSurplus(const PassInput &input) {
 }
 
 std::string takeIndex() {
-  return fmt::format("\n$tally_index:\n"
-                     "\tatom.global.inc.u32 %tally_id, [%tally_d2+{}], {};\n"
-                     "\tld.param.u32 %tally_r3, [$tally_launch+{}];\n"
+  return "\n$tally_index:\n\t" + emit::takeIndex() +
+         fmt::format("ld.param.u32 %tally_r3, [$tally_launch+{}];\n"
                      "\tsetp.ge.u32 %tally_yield, %tally_id, %tally_r3;\n"
                      "\t@%tally_yield bra $tally_last;\n"
                      "\tmov.u32 %tally_flag, 0;\n\t",
-                     offsetof(tally_launch_state, next_block), counterLimit,
                      offsetof(tally_launch_params, blocks));
 }
 
@@ -84,12 +74,15 @@ std::string takeIndex() {
 std::string leaderTakes(const PassInput &input) {
   const char *notSpent =
       "mov.u32 %tally_flag, 0;\n\tst.shared.u32 [$tally_block], %tally_flag;\n\t";
-  return emit::unlessLeader("$tally_agree") + loadState() + "@!%tally_joins bra $tally_poll;\n\t" +
-         countIn() + (input.analysis.loop.spends ? notSpent : "") + "\n$tally_poll:\n\t" +
+  bool clones = !input.analysis.cloned.empty();
+  bool needsIds = clones || !input.analysis.facts->gridUses.empty();
+  return emit::unlessLeader("$tally_agree") + emit::loadState() +
+         "@!%tally_joins bra $tally_poll;\n\t" + countIn() +
+         (input.analysis.loop.spends ? notSpent : "") + "\n$tally_poll:\n\t" +
          emit::poll(input.module, "%tally_word") + "@%tally_yield bra $tally_last;\n\t" +
-         leaveIfSurplus(input) + takeIndex() +
-         (input.analysis.facts->gridUses.empty() ? "" : emit::decodeToShared()) +
-         "bra.uni $tally_publish;\n\n$tally_last:\n\t" + countOut() +
+         leaveIfSurplus(input) + takeIndex() + (needsIds ? emit::decodeToShared() : "") +
+         (clones ? emit::storeExtents() : "") + "bra.uni $tally_publish;\n\n$tally_last:\n\t" +
+         countOut() +
          "mov.u32 %tally_flag, 1;\n\n$tally_publish:\n"
          "\tst.shared.u16 [$tally_block], %tally_flag;\n";
 }
@@ -168,7 +161,8 @@ std::string spend() {
          "\tst.shared.u16 [$tally_block+2], %tally_flag;\n"
          "\tmembar.cta;\n"
          "\n$tally_leave:\n\t" +
-         emit::unlessLeader("$tally_gone") + loadState() + countOut() + "\n$tally_gone:\n\tret;\n";
+         emit::unlessLeader("$tally_gone") + emit::loadState() + countOut() +
+         "\n$tally_gone:\n\tret;\n";
 }
 
 std::string guardOf(const Instruction &instruction) {
@@ -227,10 +221,11 @@ bool mayReachEnd(const Function &function) {
 std::vector<std::string> PersistentPass::run(const PassInput &input) const {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, kind());
-  editor.insertAtBodyStart(emit::declarations(true) + loopHead(input));
+  editor.insertAtBodyStart(emit::declarations(input.analysis.cloned.empty()) + loopHead(input));
   const FunctionFacts &facts = *input.analysis.facts;
   const LoopPlan &plan = input.analysis.loop;
-  emit::replaceGridUses(editor, facts, emit::loadIndexFromShared);
+  emit::replaceGridUses(editor, facts, {emit::loadIndexFromShared, emit::loadExtentFromParameters});
+  redirectCalls(editor, input.function, input.analysis);
   for (std::uint32_t statement : facts.leaves) {
     const Statement &leave = input.function.body[statement];
     editor.replace(leave.text, guardOf(leave.instruction) + "bra $tally_next;");

@@ -1,10 +1,14 @@
 #include "tally/ptx/transforms/rewriter.h"
 
+#include "clones.h"
 #include "tally/ptx/analysis/kernel_analysis.h"
 #include "tally/ptx/syntax/printer.h"
 #include "tally/ptx/transforms/pass.h"
 
 #include <fmt/format.h>
+
+#include <set>
+#include <unordered_map>
 
 namespace tally::ptx {
 namespace {
@@ -40,12 +44,34 @@ bundle::Kernel layoutOf(const Function &function, const KernelAnalysis &analysis
   kernel.spending = analysis.loop.spends               ? bundle::Spending::Possible
                     : analysis.loop.needsWholeWarpRows ? bundle::Spending::InPartialRows
                                                        : bundle::Spending::Never;
+  kernel.waits = analysis.waits;
+  kernel.gridRank = analysis.gridRank;
+  kernel.waitsAreAssumed = analysis.waitsAreAssumed;
   return kernel;
 }
 
-RewrittenKernel rewriteKernel(ModuleFacts &facts, const Function &function, KindSet kinds) {
+/// The module's clones, each made once.
+class Clones {
+public:
+  std::vector<std::shared_ptr<const Clone>> of(const KernelAnalysis &analysis) {
+    std::vector<std::shared_ptr<const Clone>> result;
+    for (const Function *callee : analysis.cloned) {
+      auto &clone = made[callee];
+      if (!clone)
+        clone = std::make_shared<const Clone>(cloneOf(*callee, *analysis.calls));
+      result.push_back(clone);
+    }
+    return result;
+  }
+
+private:
+  std::unordered_map<const Function *, std::shared_ptr<const Clone>> made;
+};
+
+RewrittenKernel rewriteKernel(ModuleFacts &facts, Clones &clones, const Function &function,
+                              KindSet kinds, bool assumesInOrder) {
   const Module &module = facts.moduleOf();
-  KernelAnalysis analysis = analyzeKernel(facts, function, kinds);
+  KernelAnalysis analysis = analyzeKernel(facts, function, kinds, assumesInOrder);
   RewrittenKernel result;
   result.function = &function;
   result.layout = layoutOf(function, analysis);
@@ -62,6 +88,7 @@ RewrittenKernel rewriteKernel(ModuleFacts &facts, const Function &function, Kind
     } else {
       variant.verdict = {pass.kind, Status::Emitted, {}, {}, 0};
       variant.entries = pass.create()->run({module, function, analysis});
+      variant.clones = clones.of(analysis);
     }
     result.variants.push_back(std::move(variant));
   }
@@ -73,12 +100,15 @@ RewrittenKernel rewriteKernel(ModuleFacts &facts, const Function &function, Kind
 std::vector<RewrittenKernel> rewrite(const Module &module, const RewriteOptions &options) {
   std::vector<RewrittenKernel> kernels;
   ModuleFacts facts(module);
+  Clones clones;
   for (const Item &item : module.items()) {
     const Function *function = item.function.get();
     if (!function || !function->isEntry || !function->hasBody)
       continue;
     bool selected = !options.selects || options.selects(function->name);
-    kernels.push_back(rewriteKernel(facts, *function, selected ? options.kinds : KindSet{0}));
+    bool assumed = options.assumesInOrder && options.assumesInOrder(function->name);
+    kernels.push_back(
+        rewriteKernel(facts, clones, *function, selected ? options.kinds : KindSet{0}, assumed));
     kernels.back().selected = selected;
   }
   return kernels;
@@ -94,18 +124,62 @@ bundle::Kernel describe(const RewrittenKernel &kernel) {
   return result;
 }
 
-std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels) {
-  std::string text = print(module);
+void writeWith(const Module &module, const std::vector<const Variant *> &variants,
+               const std::function<void(std::string_view)> &sink) {
+  print(module, sink);
+  bool endsLine = module.source().ends_with('\n');
+  auto append = [&](std::string_view part) {
+    sink(endsLine ? "\n" : "\n\n");
+    sink(part);
+    sink("\n");
+    endsLine = true;
+  };
+  std::set<std::string_view> names;
+  std::vector<const Clone *> clones;
+  for (const Variant *variant : variants)
+    for (const auto &clone : variant->clones)
+      if (names.insert(clone->name).second)
+        clones.push_back(clone.get());
+  if (!clones.empty())
+    append(blockVariable);
+  for (const Clone *clone : clones)
+    append(clone->declaration);
+  for (const Clone *clone : clones)
+    append(clone->definition);
+  for (const Variant *variant : variants)
+    for (const std::string &entry : variant->entries)
+      append(entry);
+}
+
+namespace {
+
+std::vector<const Variant *> emittedOf(const std::vector<RewrittenKernel> &kernels) {
+  std::vector<const Variant *> variants;
   for (const RewrittenKernel &kernel : kernels)
     for (const Variant &variant : kernel.variants)
-      for (const std::string &entry : variant.entries) {
-        if (!text.ends_with('\n'))
-          text += '\n';
-        text += '\n';
-        text += entry;
-        text += '\n';
-      }
+      if (!variant.entries.empty())
+        variants.push_back(&variant);
+  return variants;
+}
+
+} // namespace
+
+void writeWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels,
+                       const std::function<void(std::string_view)> &sink) {
+  writeWith(module, emittedOf(kernels), sink);
+}
+
+std::string textWith(const Module &module, const std::vector<const Variant *> &variants) {
+  std::size_t size = 0;
+  writeWith(module, variants, [&](std::string_view piece) { size += piece.size(); });
+  std::string text;
+  text.reserve(size);
+  writeWith(module, variants, [&](std::string_view piece) { text += piece; });
   return text;
+}
+
+std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels) {
+  return textWith(module, emittedOf(kernels));
 }
 
 } // namespace tally::ptx

@@ -1,5 +1,7 @@
 #include "tally/ptx/transforms/verify.h"
 
+#include "verify_protocol.h"
+
 #include "tally/bundle/abi.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/syntax/parser.h"
@@ -22,7 +24,7 @@ std::optional<std::string> strayGridRegister(const Function &function) {
       forEachOperand(operand, [&](const Operand &each) {
         std::string_view name = specialRegisterName(each);
         if (each.kind == OperandKind::SpecialRegister && !isTallys &&
-            (name == "ctaid" || name == "nctaid"))
+            (name == "ctaid" || name == "nctaid" || name == "clusterid" || name == "nclusterid"))
           stray = std::string(statement.text);
       });
     if (stray)
@@ -69,7 +71,9 @@ std::optional<std::string> verifyVariants(const Module &module,
           return fmt::format("there is no entry {}", name);
         if (auto broken = checkParameters(*kernel.function, *entry))
           return fmt::format("{}: {}", name, *broken);
-        bool keepsGrid = kind == Kind::Guard && i == 0;
+        if (auto broken = checkProtocol(again, *kernel.function, kind, *entry))
+          return fmt::format("{}: {}", name, *broken);
+        bool keepsGrid = kind == Kind::Guard && i == 0 && !kernel.layout.guardTakesTickets();
         if (auto stray = keepsGrid ? std::nullopt : strayGridRegister(*entry))
           return fmt::format("{}: it still reads a physical grid register: {}", name, *stray);
       }

@@ -5,23 +5,31 @@
 #include "tally/ptx/analysis/reasons.h"
 #include "tally/ptx/ir/module.h"
 
+#include <array>
 #include <optional>
 #include <vector>
 
 namespace tally::ptx {
 
-/// A read of %ctaid or %nctaid as a scalar 32-bit source operand.
+/// A read of %ctaid, %nctaid, %clusterid or %nclusterid: in a source operand, by itself or inside
+/// `{…}`, a component or, of mov.v4, the whole vector.
 struct GridUse {
   std::uint32_t statement = 0;      ///< index in the function's body
   const Operand *operand = nullptr; ///< what to replace
-  bool isExtent = false;            ///< %nctaid, not %ctaid
-  unsigned dimension = 0;           ///< 0 x, 1 y, 2 z
+  bool isExtent = false;            ///< %nctaid or %nclusterid
+  bool isCluster = false;           ///< counted in clusters: %clusterid or %nclusterid
+  unsigned dimension = 0;           ///< 0 x, 1 y, 2 z; 3 for `.w`, which is 0
+  bool isHalf = false;              ///< the old 16-bit form, which reads the low half
+  bool isVector = false;            ///< `mov.v4` of the whole; no dimension then
+  /// Of a cluster use: the cluster's extents by .reqnctapercluster; 0 where only the launch says
+  std::array<std::uint32_t, 3> clusterExtents{};
 };
 
-/// A direct call.
+/// A call; analysis/call_graph.h says what it may reach.
 struct CallSite {
   std::uint32_t statement = 0;
-  std::string_view callee;
+  std::string_view callee;          ///< name of a direct call's
+  const Operand *pointer = nullptr; ///< the register that holds the callee of any other
 };
 
 /// Facts of one function; statements are indices into its body, in source order.
@@ -29,12 +37,15 @@ struct FunctionFacts {
   std::vector<GridUse> gridUses;
   std::vector<Finding> findings;
   std::vector<CallSite> calls;
-  std::vector<std::string_view> symbols;    ///< named by operands, in order; may repeat
+  std::vector<std::string_view> symbols;    ///< named by operands, a call's callee
+                                            ///< aside, in order; may repeat
   std::vector<std::uint32_t> blockBarriers; ///< bar.*, barrier.* of the thread block
   std::vector<std::uint32_t> warpSyncs;     ///< isMaskedWarpSync
   std::vector<std::uint32_t> strongReads;   ///< see isStrongRead
-  std::vector<std::uint32_t> plainReads;    ///< other loads of memory that blocks share
+  std::vector<std::uint32_t> plainReads;    ///< other loads of memory that blocks share,
+                                            ///< and isOwnBlockRead
   std::vector<std::uint32_t> leaves;        ///< ret and exit
+  const Variable *ownVariable = nullptr;    ///< a .global or .const one declared in the body
   std::optional<std::uint32_t> exit;        ///< the first `exit`
   bool copiesAsync = false;     ///< cp.async, not the bulk forms: waited for by cp.async.wait_all
   bool usesTensorAsync = false; ///< wgmma, tcgen05, tensor copies: they need alignment above 16
@@ -44,10 +55,17 @@ struct FunctionFacts {
 
 FunctionFacts collectFacts(const Module &module, const Function &function);
 
+/// The extents that .reqnctapercluster demands; zeros without it.
+std::array<std::uint32_t, 3> requiredCluster(const Function &function);
+
 /// Whether `instruction` may see what another thread block writes while it runs: a volatile,
 /// relaxed, acquire, mmio, .cv or .cg load or an atomic with a result, unless its space is shared,
-/// local, param or const. A generic address counts.
+/// local, param or const. A generic address counts. One of scope .cta is none: with what another
+/// block writes it would race (PTX ISA, memory consistency model: morally strong operations).
 bool isStrongRead(const Instruction &instruction);
+
+/// The same of scope .cta: it may see what other threads of the own block write.
+bool isOwnBlockRead(const Instruction &instruction);
 
 /// A fence that orders against other blocks, or a nap: a plain load beside it may be a poll.
 bool isPollingAid(const Instruction &instruction);

@@ -2,40 +2,33 @@
 #ifndef TALLY_PTX_ANALYSIS_KERNEL_ANALYSIS_H
 #define TALLY_PTX_ANALYSIS_KERNEL_ANALYSIS_H
 
-#include "tally/ptx/analysis/function_facts.h"
+#include "tally/bundle/bundle.h"
 #include "tally/ptx/analysis/loop_plan.h"
+#include "tally/ptx/analysis/module_facts.h"
 
-#include <memory>
-#include <optional>
-#include <string_view>
-#include <unordered_map>
+#include <vector>
 
 namespace tally::ptx {
-
-/// Facts of the functions of a module, collected once each. Not thread-safe.
-class ModuleFacts {
-public:
-  explicit ModuleFacts(const Module &module);
-  const FunctionFacts &of(const Function &function);
-  /// The module-level shared variable of this name, or null.
-  const Variable *sharedVariable(std::string_view name) const;
-  const Module &moduleOf() const { return module; }
-
-private:
-  const Module &module;
-  std::unordered_map<const Function *, FunctionFacts> cache;
-  std::unordered_map<std::string_view, const Variable *> shared;
-};
 
 /// The verdict of the analyses on one kernel.
 struct KernelAnalysis {
   const FunctionFacts *facts = nullptr; ///< of the entry itself
   std::vector<Finding> findings;        ///< the entry's and its callees', by weight and place
+  const CallGraph *calls = nullptr;     ///< of the module; null when the entry calls nothing
+  /// Callees that read grid registers, or call who does: variants call clones of them.
+  std::vector<const Function *> cloned;
   /// The result does not depend on the order in which blocks and threads run, bit for bit, if the
   /// kernel has no data race: no floating-point atomics, no atomics whose result is used, no mix of
   /// reductions, no reads of other blocks' progress, clocks or places.
   bool bitwiseStable = false;
-  LoopPlan loop;                       ///< for persistent
+  LoopPlan loop;             ///< for persistent
+  bool usesClusters = false; ///< the kernel or a callee names a cluster feature
+  /// guard: bytes and alignment of tally's shared variable: 16, or 1,024 where tensor operations
+  /// rely on where the user's variables lie (docs/transforms.md, guard).
+  std::uint32_t tallySharedBytes = 16;
+  bundle::Waits waits = bundle::Waits::None; ///< of the entry and its callees; see WaitFacts
+  std::uint8_t gridRank = 3;
+  bool waitsAreAssumed = false;        ///< see assumesInOrder
   bool copiesAsync = false;            ///< cp.async in the entry or a callee
   std::uint32_t staticSharedBytes = 0; ///< of the entry and what it and its callees name
 
@@ -44,8 +37,10 @@ struct KernelAnalysis {
 };
 
 /// Analyses `function`, an entry with a body. `kinds` says which kinds are asked for: what only
-/// others need is not computed.
-KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds);
+/// others need is not computed. `assumesInOrder`: the user says that the kernel's blocks wait only
+/// for blocks of lower linear id.
+KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds,
+                             bool assumesInOrder = false);
 
 } // namespace tally::ptx
 

@@ -5,7 +5,6 @@
 
 #include "tally/ptx/ir/module.h"
 
-#include <functional>
 #include <string_view>
 
 namespace tally::ptx {
@@ -25,15 +24,56 @@ ResultKind resultKindOf(const Instruction &instruction);
 /// Whether the base opcode is in the table.
 bool isKnownOpcode(std::string_view opcode);
 
+/// Calls `visit` with `operand` and everything inside it.
+template <class Visit> void forEachOperand(const Operand &operand, Visit &&visit) {
+  visit(operand);
+  for (const Operand &child : operand.children)
+    forEachOperand(child, visit);
+}
+
+namespace detail {
+
+template <class Visit> void forEachRegister(const Operand &operand, Visit &&visit) {
+  if (operand.kind == OperandKind::Register)
+    visit(operand);
+  for (const Operand &child : operand.children)
+    forEachRegister(child, visit);
+}
+
+} // namespace detail
+
 /// Calls `visit` with each register operand that `instruction` writes / reads, at any nesting. A
 /// guard is not visited. An address's base is read, never written.
-void forEachWrittenRegister(const Instruction &instruction,
-                            const std::function<void(const Operand &)> &visit);
-void forEachReadRegister(const Instruction &instruction,
-                         const std::function<void(const Operand &)> &visit);
+template <class Visit>
+void forEachWrittenRegister(const Instruction &instruction, ResultKind kind, Visit &&visit) {
+  if (kind == ResultKind::None || instruction.operands.empty())
+    return;
+  if (kind == ResultKind::Unknown) {
+    for (const Operand &operand : instruction.operands)
+      detail::forEachRegister(operand, visit);
+    return;
+  }
+  if (instruction.operands[0].kind != OperandKind::Address)
+    detail::forEachRegister(instruction.operands[0], visit);
+}
+template <class Visit>
+void forEachReadRegister(const Instruction &instruction, ResultKind kind, Visit &&visit) {
+  bool firstIsWritten = kind != ResultKind::None && kind != ResultKind::Unknown &&
+                        !instruction.operands.empty() &&
+                        instruction.operands[0].kind != OperandKind::Address;
+  // wgmma adds to its accumulators, and a matrix operand written in place reads itself: nothing is
+  // lost by reading the first operand of those too, as their results vary anyway.
+  for (const Operand &operand : instruction.operands.subspan(firstIsWritten ? 1 : 0))
+    detail::forEachRegister(operand, visit);
+}
 
-/// Calls `visit` with `operand` and everything inside it.
-void forEachOperand(const Operand &operand, const std::function<void(const Operand &)> &visit);
+/// The same, looking up what the opcode writes.
+template <class Visit> void forEachWrittenRegister(const Instruction &instruction, Visit &&visit) {
+  forEachWrittenRegister(instruction, resultKindOf(instruction), visit);
+}
+template <class Visit> void forEachReadRegister(const Instruction &instruction, Visit &&visit) {
+  forEachReadRegister(instruction, resultKindOf(instruction), visit);
+}
 
 /// Name of a special register without `%` and component: "ctaid" of `%ctaid.x`.
 std::string_view specialRegisterName(const Operand &operand);

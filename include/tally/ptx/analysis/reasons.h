@@ -39,8 +39,9 @@ std::span<const ReasonFacts> allReasons();
 /// Something in a kernel's text that refuses some kinds.
 struct Finding {
   Reason reason;
-  std::string_view place; ///< the text that shows it, a view into the module's source
-  std::string detail;     ///< a name that completes the sentence; may be empty
+  std::string_view place;    ///< the text that shows it, a view into the module's source
+  std::string detail;        ///< a name that completes the sentence; may be empty
+  KindSet kinds = everyKind; ///< of the reason's kinds, those that this finding refuses
 };
 
 } // namespace tally::ptx

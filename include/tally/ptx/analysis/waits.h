@@ -2,6 +2,7 @@
 #ifndef TALLY_PTX_ANALYSIS_WAITS_H
 #define TALLY_PTX_ANALYSIS_WAITS_H
 
+#include "tally/bundle/bundle.h"
 #include "tally/ptx/analysis/control_dependence.h"
 #include "tally/ptx/analysis/function_facts.h"
 
@@ -24,18 +25,27 @@ namespace tally::ptx {
 /// way out depends on what others write, the number of turns does not, and the loop ends if it ends
 /// when alone.
 ///
-/// Except the retry loop around an atom.cas that emulates another atomic: it is the loop's only
-/// strong read, on an address that the loop does not change; its comparand is the value seen last
-/// (its own earlier result or a load from before the loop), and when it succeeds the loop is left.
-/// Such a loop goes round again only because somebody else's operation succeeded in between, never
-/// because one is missing. A lock's comparand is a constant, so it is not taken for one.
+/// Not a wait: the retry loop around an atom.cas that emulates another atomic (cas_retry.h). Reads
+/// of scope .cta wait for the own block alone, whose threads run together in every variant.
 ///
-/// `calleesAidPolling`: a function that the kernel calls holds a fence or a nap, which then counts
-/// as every loop's.
-std::vector<Finding> findWaits(const Cfg &cfg, const FunctionFacts &facts, bool calleesAidPolling);
+/// Waits for lower blocks: every waiting loop of the kernel is a turnstile (turnstile.h) over one
+/// dimension of the block id, and every store that it may wait for passes the turnstile on.
+struct WaitFacts {
+  bundle::Waits waits = bundle::Waits::None;
+  std::uint8_t gridRank = 3;     ///< see bundle::Kernel
+  std::vector<Finding> findings; ///< one per loop that may wait for any block
+};
 
-/// Whether `statement` lies on a cycle.
-bool isInLoop(const Cfg &cfg, std::uint32_t statement);
+/// What the functions called, directly or not, do about waiting.
+struct WaitContext {
+  bool isEntry = true;
+  bool calleesAidPolling = false;     ///< one fences or naps, which counts as every loop's
+  bool calleesWrite = false;          ///< one may write memory that blocks share
+  bool calleesWriteStrongly = false;  ///< by what another block may wait for
+  std::vector<CallSite> readingCalls; ///< calls whose results may come from what others write
+};
+
+WaitFacts findWaits(const Cfg &cfg, const FunctionFacts &facts, const WaitContext &context);
 
 } // namespace tally::ptx
 

@@ -12,11 +12,10 @@
 #ifndef TALLY_PTX_IR_MODULE_H
 #define TALLY_PTX_IR_MODULE_H
 
+#include "tally/ptx/ir/arena.h"
+
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <memory_resource>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,7 +65,7 @@ struct Guard {
 
 /// One instruction: `@%p ld.global.v4.u32 {…}, [%rd1+16];`
 struct Instruction {
-  std::optional<Guard> guard;
+  const Guard *guard = nullptr;                ///< null without one
   std::string_view opcode;                     ///< "ld"
   std::span<const std::string_view> modifiers; ///< "global", "v4", "u32": without their dots
   std::span<const Operand> operands;
@@ -85,11 +84,24 @@ enum class StateSpace : std::uint8_t { Register, Param, Global, Const, Shared, L
 /// One initialiser element: a number, or a symbol (address of a variable or function) plus an
 /// offset, perhaps through `generic(…)` or a byte mask `0xff(…)`.
 struct Initializer {
-  Operand value; ///< Integer, Float32, Float64, Symbol, or Opaque for the rarer forms; a mask
-                 ///< is Opaque with the mask in `bits` and the symbol in `children`
-  bool generic = false;      ///< `generic(symbol)`
   std::uint64_t element = 0; ///< which scalar of the variable it fills, counted from 0; not
                              ///< consecutive where an inner brace stops early
+  std::uint64_t bits = 0;    ///< of a plain integer: its value
+  /// Everything else: Float32, Float64, Symbol, or Opaque for the rarer forms; a mask is Opaque
+  /// with the mask in `bits` and the symbol in `children`. Null for a plain integer, of which
+  /// tables hold a great many.
+  const Operand *operand = nullptr;
+  bool generic = false; ///< `generic(symbol)`
+
+  /// Either as an operand; a plain integer has no text.
+  Operand value() const {
+    if (operand)
+      return *operand;
+    Operand integer;
+    integer.kind = OperandKind::Integer;
+    integer.bits = bits;
+    return integer;
+  }
 };
 
 /// A variable or parameter declaration; registers have their own (RegisterDeclaration).
@@ -164,7 +176,7 @@ struct Function {
   std::vector<Variable> results;  ///< `.func (.param .b32 r) f`
   std::vector<Variable> parameters;
   std::vector<HeaderDirective> directives;
-  std::vector<Statement> body;                ///< the first is the body's `{`, the last its `}`
+  std::span<const Statement> body;            ///< the first is the body's `{`, the last its `}`
   std::vector<RegisterDeclaration> registers; ///< all of the body's, by `first`
   std::uint32_t registerCount = 0;            ///< ids are below this
 
@@ -210,7 +222,7 @@ public:
 private:
   friend class Parser;
   std::unique_ptr<std::string> sourceText;
-  std::unique_ptr<std::pmr::monotonic_buffer_resource> arena;
+  std::unique_ptr<Arena> arena;
   std::vector<Item> itemList;
   std::string_view trailingText, targetName;
   std::uint32_t major = 0, minor = 0, arch = 0, addressBits = 64;

@@ -4,13 +4,18 @@
 
 #include "tally/ptx/ir/module.h"
 
+#include <functional>
 #include <string>
+#include <string_view>
 
 namespace tally::ptx {
 
 /// The module's text, put together from its items and statements (not copied from source()), so
 /// that print(parse(x)) == x proves that the IR covers every byte.
 std::string print(const Module &module);
+
+/// The same, handed to `sink` in pieces.
+void print(const Module &module, const std::function<void(std::string_view)> &sink);
 
 } // namespace tally::ptx
 

@@ -14,6 +14,15 @@
 // Thread 0 polls and decodes the linear id into shared memory; each read of %ctaid becomes a load
 // from there, each read of %nctaid the user's extent.
 //
+// Of a kernel whose blocks wait for lower ones (analysis/waits.h) there is one entry, launched as a
+// row, at first and to resume: thread 0 polls and, if the block stays, takes its virtual id from a
+// counter. So whatever yields, the blocks that run are the lowest that have not run.
+//
+//   after    if (thread 0) { shared = control.epoch > launch.epoch;
+//                            if (!shared) decode atomicInc(&state.next_block); }
+//            bar.sync 0; if (shared) return;
+//            <body>
+//
 // Invariants. The decision is taken before the body and once for the whole block, so a block runs
 // whole or not at all; its id then is in list_out exactly once. Nothing loops, so what a body does
 // with barriers, mbarriers, register reallocation or copies in flight is as in the user's kernel.

@@ -7,16 +7,23 @@
 #include "tally/ptx/ir/module.h"
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace tally::ptx {
 
+/// A copy of a callee that variants call (lib/ptx/transforms/clones.h).
+struct Clone {
+  std::string name, declaration, definition;
+};
+
 /// One kind of one kernel.
 struct Variant {
   Verdict verdict;
-  std::vector<std::string> entries; ///< whole `.entry` texts; empty unless emitted
+  std::vector<std::string> entries;                 ///< whole `.entry` texts; empty unless emitted
+  std::vector<std::shared_ptr<const Clone>> clones; ///< that the entries may reach
 };
 
 /// What became of one kernel.
@@ -31,6 +38,9 @@ struct RewriteOptions {
   KindSet kinds = everyKind;
   /// Which kernels; all when empty. The others get no variants.
   std::function<bool(std::string_view)> selects;
+  /// Kernels whose blocks, as the user says, wait only for blocks of lower linear id; none when
+  /// empty.
+  std::function<bool(std::string_view)> assumesInOrder;
 };
 
 /// Analyses and rewrites the module's entries that have bodies, in source order. `module` must
@@ -41,8 +51,18 @@ std::vector<RewrittenKernel> rewrite(const Module &module, const RewriteOptions 
 /// for.
 bundle::Kernel describe(const RewrittenKernel &kernel);
 
-/// The module's own text, byte for byte, and after it the entries of all emitted variants.
+/// The module's own text, byte for byte, and after it `variants`: the clones that they call, once
+/// each, and their entries.
+std::string textWith(const Module &module, const std::vector<const Variant *> &variants);
+
+/// The same with all emitted variants.
 std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels);
+
+/// The same two, handed to `sink` in pieces: nothing holds the whole text.
+void writeWith(const Module &module, const std::vector<const Variant *> &variants,
+               const std::function<void(std::string_view)> &sink);
+void writeWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels,
+                       const std::function<void(std::string_view)> &sink);
 
 } // namespace tally::ptx
 

@@ -1,0 +1,195 @@
+// Bytes of PTX a second on one core through the rewriter, stage by stage, without ptxas:
+//
+//   parse      text -> module
+//   print      module -> text
+//   rewrite    analyses and variants of every kind
+//   whole      all of it, the module with its variants written through a buffer of 1 MiB
+//
+// over a generated module of 1, 10 and 100 MB, and over the .ptx files that are named on the
+// command line (or stand under a directory named there), one after the other. Counts processor
+// time.
+//
+//   ptx_benchmark [google-benchmark's options] [FILE|DIRECTORY...]
+//   ptx_benchmark --memory[=BYTES]   peak memory of `whole` over the input's size, once, and stop
+#include "generated_module.h"
+
+#include "tally/ptx/syntax/parser.h"
+#include "tally/ptx/syntax/printer.h"
+#include "tally/ptx/transforms/rewriter.h"
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace tally::ptx;
+using Texts = std::vector<std::string>;
+
+const Texts &generated(std::int64_t bytes) {
+  static std::map<std::int64_t, Texts> made;
+  Texts &texts = made[bytes];
+  if (texts.empty())
+    texts.push_back(tally::benchmarks::generateModule(static_cast<std::size_t>(bytes)));
+  return texts;
+}
+
+std::size_t sizeOf(const Texts &texts) {
+  std::size_t bytes = 0;
+  for (const std::string &text : texts)
+    bytes += text.size();
+  return bytes;
+}
+
+Module parsed(std::string text) {
+  auto result = parse(std::move(text));
+  if (auto *diagnostic = std::get_if<Diagnostic>(&result)) {
+    fmt::print(stderr, "ptx_benchmark: does not parse: {}\n", diagnostic->message);
+    std::exit(1);
+  }
+  return std::move(std::get<Module>(result));
+}
+
+void countBytes(benchmark::State &state, const Texts &texts) {
+  state.SetBytesProcessed(static_cast<std::int64_t>(sizeOf(texts)) * state.iterations());
+}
+
+void parseStage(benchmark::State &state, const Texts &texts) {
+  for (auto _ : state)
+    for (const std::string &text : texts) {
+      Module module = parsed(text);
+      benchmark::DoNotOptimize(module);
+    }
+  countBytes(state, texts);
+}
+
+/// Stages that need a module: parsed before, outside of the time that counts.
+template <class Stage> void withModules(benchmark::State &state, const Texts &texts, Stage stage) {
+  std::vector<Module> modules;
+  for (const std::string &text : texts)
+    modules.push_back(parsed(text));
+  for (auto _ : state)
+    for (const Module &module : modules)
+      stage(module);
+  countBytes(state, texts);
+}
+
+void printStage(benchmark::State &state, const Texts &texts) {
+  withModules(state, texts, [&](const Module &module) {
+    if (print(module) != module.source())
+      state.SkipWithError("the module does not print back");
+  });
+}
+
+void rewriteStage(benchmark::State &state, const Texts &texts) {
+  withModules(state, texts, [&](const Module &module) {
+    auto kernels = rewrite(module, {});
+    benchmark::DoNotOptimize(kernels);
+  });
+}
+
+std::size_t runWhole(std::string text) {
+  Module module = parsed(std::move(text));
+  std::vector<char> buffer(1 << 20);
+  std::size_t bytes = 0, used = 0;
+  writeWithVariants(module, rewrite(module, {}), [&](std::string_view piece) {
+    bytes += piece.size();
+    while (!piece.empty()) {
+      if (used == buffer.size())
+        used = 0; // where a file would be written to
+      std::size_t part = std::min(piece.size(), buffer.size() - used);
+      std::copy_n(piece.data(), part, buffer.data() + used);
+      used += part;
+      piece.remove_prefix(part);
+    }
+  });
+  benchmark::DoNotOptimize(buffer.data());
+  return bytes;
+}
+
+void wholeStage(benchmark::State &state, const Texts &texts) {
+  std::size_t out = 0;
+  for (auto _ : state) {
+    out = 0;
+    for (const std::string &text : texts)
+      out += runWhole(text);
+  }
+  countBytes(state, texts);
+  state.counters["out/in"] = static_cast<double>(out) / static_cast<double>(sizeOf(texts));
+}
+
+struct Stage {
+  const char *name;
+  void (*run)(benchmark::State &, const Texts &);
+};
+constexpr Stage stages[] = {
+    {"parse", parseStage}, {"print", printStage}, {"rewrite", rewriteStage}, {"whole", wholeStage}};
+
+Texts readAll(const std::vector<std::string> &paths) {
+  Texts texts;
+  auto read = [&](const std::filesystem::path &path) {
+    std::ifstream stream(path, std::ios::binary);
+    texts.emplace_back(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
+    if (!stream) {
+      fmt::print(stderr, "ptx_benchmark: cannot read {}\n", path.string());
+      std::exit(1);
+    }
+  };
+  for (const std::string &path : paths)
+    if (std::filesystem::is_directory(path)) {
+      for (const auto &entry : std::filesystem::recursive_directory_iterator(path))
+        if (entry.path().extension() == ".ptx")
+          read(entry.path());
+    } else {
+      read(path);
+    }
+  return texts;
+}
+
+/// Peak of this process. The input as it was read counts once, as in the tool.
+int reportMemory(std::size_t bytes) {
+  std::string text = tally::benchmarks::generateModule(bytes);
+  std::size_t in = text.size(), out = runWhole(std::move(text));
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  double peak = static_cast<double>(usage.ru_maxrss) * 1024;
+  fmt::print("input {:.1f} MB, output {:.1f} MB, peak memory {:.1f} MB: {:.1f}x the input\n",
+             static_cast<double>(in) / 1e6, static_cast<double>(out) / 1e6, peak / 1e6,
+             peak / static_cast<double>(in));
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  benchmark::Initialize(&argc, argv);
+  std::vector<std::string> paths(argv + 1, argv + argc);
+  if (!paths.empty() && paths[0].starts_with("--memory"))
+    return reportMemory(paths[0].size() > 9 ? std::strtoull(paths[0].c_str() + 9, nullptr, 10)
+                                            : 100'000'000);
+  for (std::int64_t bytes : {1'000'000, 10'000'000, 100'000'000})
+    for (const Stage &stage : stages)
+      benchmark::RegisterBenchmark(
+          fmt::format("generated/{}MB/{}", bytes / 1'000'000, stage.name).c_str(),
+          [bytes, stage](benchmark::State &state) { stage.run(state, generated(bytes)); })
+          ->Unit(benchmark::kMillisecond);
+  const Texts files = readAll(paths);
+  if (!files.empty())
+    for (const Stage &stage : stages)
+      benchmark::RegisterBenchmark(
+          fmt::format("files/{}", stage.name).c_str(),
+          [&files, stage](benchmark::State &state) { stage.run(state, files); })
+          ->Unit(benchmark::kMillisecond);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

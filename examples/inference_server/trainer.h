@@ -1,0 +1,32 @@
+// What the ways to train have in common: steps on one stream of the device, and what they come to.
+#ifndef INFERENCE_SERVER_TRAINER_H
+#define INFERENCE_SERVER_TRAINER_H
+
+#include <cstdint>
+#include <vector>
+
+namespace inference_server {
+
+/// What training has come to.
+struct TrainingResult {
+  std::uint64_t steps = 0;
+  std::vector<float> parameters;
+  double meanLoss = 0; ///< in the last step, before its update
+};
+
+/// Not thread-safe.
+class Trainer {
+public:
+  virtual ~Trainer() = default;
+  /// One step, from forward to update. Returns when it is done.
+  virtual void step() = 0;
+  virtual TrainingResult result() const = 0;
+  std::uint64_t steps() const { return stepsDone; }
+
+protected:
+  std::uint64_t stepsDone = 0;
+};
+
+} // namespace inference_server
+
+#endif

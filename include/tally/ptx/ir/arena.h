@@ -1,0 +1,52 @@
+// Where a module keeps its operands, statements and lists: memory that only grows and goes at once.
+#ifndef TALLY_PTX_IR_ARENA_H
+#define TALLY_PTX_IR_ARENA_H
+
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+namespace tally::ptx {
+
+/// Bump allocation from chunks. What is copied here stays where it is until the arena goes; nothing
+/// is destroyed, so only trivially destructible things go in. Not thread-safe.
+class Arena {
+public:
+  Arena() = default;
+  Arena(const Arena &) = delete;
+  Arena &operator=(const Arena &) = delete;
+  ~Arena();
+
+  /// `count` elements, uninitialised; count is above 0. Throws std::bad_alloc.
+  template <class T> T *allocate(std::size_t count) {
+    static_assert(std::is_trivially_destructible_v<T>, "the arena destroys nothing");
+    static_assert(alignof(T) <= alignof(std::max_align_t));
+    return static_cast<T *>(allocateBytes(count * sizeof(T), alignof(T)));
+  }
+  template <class T> const T *copy(const T *from, std::size_t count) {
+    T *memory = allocate<T>(count);
+    std::uninitialized_copy_n(from, count, memory);
+    return memory;
+  }
+
+private:
+  void *allocateBytes(std::size_t bytes, std::size_t alignment) {
+    std::size_t padding = (alignment - reinterpret_cast<std::size_t>(next) % alignment) % alignment;
+    if (bytes + padding > left)
+      return allocateInNewChunk(bytes);
+    std::byte *place = next + padding;
+    next = place + bytes;
+    left -= bytes + padding;
+    return place;
+  }
+  void *allocateInNewChunk(std::size_t bytes);
+
+  std::vector<void *> chunks;
+  std::byte *next = nullptr;
+  std::size_t left = 0;
+};
+
+} // namespace tally::ptx
+
+#endif

@@ -1,0 +1,40 @@
+// Where registers are assigned, in a whole function or in one loop of it.
+#ifndef TALLY_LIB_PTX_ANALYSIS_DEFINITIONS_H
+#define TALLY_LIB_PTX_ANALYSIS_DEFINITIONS_H
+
+#include "loops.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace tally::ptx {
+
+/// All assignments of each register. PTX as compilers write it assigns most registers once; nothing
+/// here knows which of several assignments reaches a use, so whoever asks has to allow for all.
+class Definitions {
+public:
+  explicit Definitions(const Cfg &cfg);
+  Definitions(const Cfg &cfg, const Loop &loop);
+
+  /// Statements that assign `reg`, in source order.
+  llvm::ArrayRef<std::uint32_t> of(RegisterId reg) const;
+  bool contains(RegisterId reg) const { return !of(reg).empty(); }
+
+private:
+  void add(const Cfg &cfg, const CfgBlock &block);
+
+  llvm::DenseMap<RegisterId, llvm::SmallVector<std::uint32_t, 2>> statements;
+};
+
+/// The register copied by an unguarded `mov` or `cvta` of one register, else noRegister.
+RegisterId copiedRegister(const Instruction &instruction);
+
+/// Whether `operand` is %ctaid of `dimension` (0 x, 1 y, 2 z), or a register that nothing but a
+/// copy of it is assigned to.
+bool isBlockIndex(const Cfg &cfg, const Definitions &definitions, const Operand &operand,
+                  unsigned dimension);
+
+} // namespace tally::ptx
+
+#endif

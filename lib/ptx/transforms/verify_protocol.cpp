@@ -1,0 +1,80 @@
+#include "verify_protocol.h"
+
+#include "tally/ptx/analysis/opcodes.h"
+
+#include <algorithm>
+#include <ranges>
+#include <span>
+
+namespace tally::ptx {
+namespace {
+
+bool isTallys(const Instruction &instruction) {
+  return !instruction.operands.empty() && instruction.operands[0].symbol.starts_with("%tally_");
+}
+
+/// A 64-bit load from global memory into a register of tally's that another SM's write reaches.
+bool isStrongPoll(const Instruction &instruction) {
+  return instruction.opcode == "ld" && isTallys(instruction) && instruction.has("u64") &&
+         (instruction.has("volatile") || (instruction.has("relaxed") && instruction.has("gpu")));
+}
+
+std::optional<std::size_t> labelOf(const Function &function, std::string_view name) {
+  for (std::size_t i = 0; i != function.body.size(); ++i)
+    if (function.body[i].kind == StatementKind::Label && function.body[i].label == name)
+      return i;
+  return std::nullopt;
+}
+
+/// The statements from the loop's head to where the next virtual block is taken.
+std::span<const Statement> loopHead(const Function &function) {
+  auto begin = labelOf(function, "$tally_next"), end = labelOf(function, "$tally_take");
+  if (!begin || !end || *begin > *end)
+    return {};
+  return std::span(function.body.data() + *begin, *end - *begin);
+}
+
+bool copiesAsync(const Function &function) {
+  return std::ranges::any_of(function.body, [](const Statement &each) {
+    return each.kind == StatementKind::Instruction && each.instruction.opcode == "cp" &&
+           each.instruction.has("async") && !each.instruction.has("bulk");
+  });
+}
+
+std::optional<std::string> checkLoopHead(const Module &module, const Function &user,
+                                         const Function &variant) {
+  bool meets = false, waits = false;
+  for (const Statement &statement : loopHead(variant)) {
+    if (statement.kind != StatementKind::Instruction)
+      continue;
+    const Instruction &instruction = statement.instruction;
+    waits |= instruction.opcode == "cp" && instruction.has("wait_all");
+    if (!isBlockBarrier(instruction))
+      continue;
+    meets = true;
+    if (module.versionMajor() >= 6 && (instruction.opcode == "bar" || instruction.has("aligned")))
+      return "the block meets at the loop's head in the aligned form: " +
+             std::string(statement.text);
+  }
+  if (!meets)
+    return "the block does not meet at the loop's head";
+  if (copiesAsync(user) && !waits)
+    return "copies may be in flight when the next virtual block starts";
+  return std::nullopt;
+}
+
+} // namespace
+
+std::optional<std::string> checkProtocol(const Module &module, const Function &user, Kind kind,
+                                         const Function &variant) {
+  if (kind == Kind::Slice)
+    return std::nullopt;
+  bool polls = std::ranges::any_of(variant.body, [](const Statement &each) {
+    return each.kind == StatementKind::Instruction && isStrongPoll(each.instruction);
+  });
+  if (!polls)
+    return "the control word is not read by a strong load";
+  return kind == Kind::Persistent ? checkLoopHead(module, user, variant) : std::nullopt;
+}
+
+} // namespace tally::ptx

@@ -1,0 +1,56 @@
+// One generated kernel through everything: parse, rewrite, check the structure, run the kernel and
+// each variant under requests to yield at every poll and random schedules, compare.
+#ifndef TALLY_VERIFY_GENERATOR_CHECK_H
+#define TALLY_VERIFY_GENERATOR_CHECK_H
+
+#include "emitter.h"
+
+#include "../verify.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tally::verify {
+
+enum class Stage : std::uint8_t {
+  Input,       ///< the kernel does not parse, or its structure is broken once rewritten
+  UsersKernel, ///< it faults, or gives another result under another schedule: the generator's bug
+  Variant
+};
+
+struct CheckFailure {
+  Stage stage = Stage::Input;
+  Kind kind = Kind::Slice; ///< of Variant
+  std::string message;
+  /// Whether the other one went wrong in the same place and way: by another result, or otherwise.
+  bool like(const CheckFailure &other) const {
+    auto differs = [](const CheckFailure &each) {
+      return each.message.find("expected") != std::string::npos;
+    };
+    return stage == other.stage && (stage != Stage::Variant || kind == other.kind) &&
+           differs(*this) == differs(other);
+  }
+};
+
+struct KernelCheck {
+  std::vector<KindReport> kinds;    ///< of those that were run or refused
+  std::vector<std::string> reasons; ///< per kind: the reason of a refusal, or empty
+  std::optional<CheckFailure> failure;
+};
+
+struct CheckOptions {
+  std::vector<Kind> kinds{allKinds.begin(), allKinds.end()};
+  std::uint32_t randomPlans = 4;
+  std::uint32_t userSchedules = 2;
+  /// Changes the module after it was rewritten; for tests that plant a bug.
+  std::function<void(std::string &text)> plant;
+};
+
+KernelCheck check(const GeneratedKernel &kernel, std::uint64_t seed, const CheckOptions &options);
+
+} // namespace tally::verify
+
+#endif

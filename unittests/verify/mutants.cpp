@@ -1,0 +1,321 @@
+// Rules are the rewriter's defects of docs/testing.md by number ("defect 3") or sentences of
+// include/tally/bundle/abi.h.
+#include "mutants.h"
+
+namespace tally::verify {
+
+namespace {
+
+/// Not one kernel but the first generated ones: tally-verify --generate=400 --seed=1.
+constexpr const char *generated = "generated";
+
+// Kernels that launches.txt need not know, as they may be refused as a whole.
+constexpr const char *funcCtaid = "test/kernels/func_ctaid.ptx func_ctaid --grid=4 --block=32 "
+                                  "--arg=ptr:u32:128:zero";
+constexpr const char *lookBack = "test/kernels/look_back.ptx look_back --grid=6 --block=32 "
+                                 "--arg=ptr:u32:6:zero --arg=ptr:u32:6:zero";
+
+} // namespace
+
+const std::vector<TextMutant> &textMutants() {
+  static const std::vector<TextMutant> mutants = {
+      // Grids
+      {"virtual ids", "a physical %ctaid.x is left", Kind::Slice, "grid_1d",
+       R"(mov\.u32 (\s*%\w+), %tally_ctaid_x;)", "mov.u32 $1, %ctaid.x;"},
+      {"virtual ids", "a physical %ctaid.y is left", Kind::Persistent, "grid_2d",
+       R"(mov\.u32 (\s*%\w+), %tally_ctaid_y;)", "mov.u32 $1, %ctaid.y;"},
+      {"virtual ids", "a physical %nctaid.x is left", Kind::Slice, "grid_2d",
+       R"(ld\.param\.u32 %tally_nctaid_x, \[\$tally_launch\+40\];)",
+       "mov.u32 %tally_nctaid_x, %nctaid.x;"},
+      {"virtual ids", "a physical %nctaid.y is left", Kind::Persistent, "grid_2d",
+       R"(ld\.param\.u32 %tally_nctaid_y, \[\$tally_launch\+44\];)",
+       "mov.u32 %tally_nctaid_y, %nctaid.y;"},
+      {"virtual ids", "%nctaid is the last block's ticket limit, and physical", Kind::Slice,
+       "last_block", R"(ld\.param\.u32 %tally_nctaid_x, \[\$tally_launch\+40\];)",
+       "mov.u32 %tally_nctaid_x, %nctaid.x;"},
+      {"slice: offset", "the offset in y is forgotten", Kind::Slice, "grid_2d",
+       R"(add\.u32 %tally_ctaid_y, %tally_ctaid_y, %tally_offset_y;)", ""},
+      {"slice: offset", "the offset in z is forgotten", Kind::Slice, "grid_z_only",
+       R"(add\.u32 %tally_ctaid_z, %tally_ctaid_z, %tally_offset_z;)", ""},
+      {"defect 5", "the linear index is not reduced to x", Kind::Persistent, "grid_x_only",
+       R"(sub\.u32 %tally_r0, %tally_id, %tally_r0;)", "mov.u32 %tally_r0, %tally_id;"},
+      {"defect 5", "the linear index is not reduced to x", Kind::Guard, "grid_x_only",
+       R"(sub\.u32 %tally_r0, %tally_id, %tally_r0;)", "mov.u32 %tally_r0, %tally_id;"},
+      {"defect 5", "y is not reduced", Kind::Persistent, "grid_3d",
+       R"(sub\.u32 %tally_r0, %tally_r1, %tally_r0;)", "mov.u32 %tally_r0, %tally_r1;"},
+      {"virtual ids", "x and y change places", Kind::Guard, "grid_2d",
+       R"(\[\$tally_block\+4\], %tally_r0)", "[$tally_block+8], %tally_r0"},
+
+      // Barriers of the variants' own
+      {"defect 3", "no second barrier in the loop", Kind::Persistent, "barrier_tiles",
+       R"(\$tally_agree:\n\tbar\.sync 0;)", "$$tally_agree:"},
+      {"defect 3", "no second barrier in the loop of a kernel without barriers", Kind::Persistent,
+       "grid_2d", R"(\$tally_agree:\n\tbar\.sync 0;)", "$$tally_agree:"},
+      {"guard: agreement", "no barrier behind the flag", Kind::Guard, "grid_2d",
+       R"(\$tally_agree:\n\tbar\.sync 0;)", "$$tally_agree:"},
+      {"guard: agreement", "one warp meets, not the block", Kind::Guard, "barrier_tiles",
+       R"(\$tally_agree:\n\tbar\.sync 0;)", "$$tally_agree:\n\tbar.sync 0, 32;"},
+      {"persistent: reuse of shared memory", "no barrier at the loop's head", Kind::Persistent,
+       "shared_reuse", R"(barrier\.sync \d+;\n)", "\n"},
+      {"persistent: convergence", "the aligned form at the loop's head", Kind::Persistent,
+       "early_return", R"(\tbarrier\.sync (\d+);)", "\tbar.sync $1;"},
+      {"persistent: barrier ids", "the loop's barrier is that of other threads", Kind::Persistent,
+       "barrier_tiles", R"(\$tally_agree:\n\tbar\.sync 0;)",
+       "$$tally_agree:\n\t@%tally_other bar.sync 1;\n\t@!%tally_other bar.sync 0;"},
+      {"persistent: copies in flight", "cp.async is not waited for", Kind::Persistent, "cp_async",
+       R"(cp\.async\.wait_all;)", ""},
+
+      // Threads that leave while others still meet
+      {"persistent: parking", "in the aligned form", Kind::Persistent, "leave_in_rounds",
+       R"(barrier\.red\.or\.pred)", "barrier.red.or.aligned.pred"},
+      {"persistent: parking", "the user's barriers stay", Kind::Persistent, "leave_in_rounds",
+       R"(mov\.pred %tally_here, 1;\n\tbarrier\.red\.or\.pred %tally_any, 0, %tally_here;)",
+       "barrier.sync 0;"},
+      {"persistent: parking", "those who leave do not wait", Kind::Persistent, "leave_in_rounds",
+       R"(@%tally_any bra \$tally_park;)", ""},
+      {"persistent: parking", "those in the body say that nobody is", Kind::Persistent,
+       "leave_in_rounds", R"(mov\.pred %tally_here, 1;)", "mov.pred %tally_here, 0;"},
+      {"persistent: parking", "a second barrier at the head", Kind::Persistent, "leave_in_rounds",
+       R"(@%tally_any bra \$tally_park;)", "barrier.sync 0;\n\t@%tally_any bra $$tally_park;"},
+      {"persistent: parking", "those who left count in a reduction", Kind::Persistent,
+       "reduce_and_leave", R"(%tally_count, 0, %tally_here;\n\tbra\.uni \$tally_park;)",
+       "%tally_count, 0, !%tally_here;\n\tbra.uni $$tally_park;"},
+      {"persistent: parking", "all is taken for any", Kind::Persistent, "reduce_and_leave",
+       R"(setp\.eq\.u32 %p2, %tally_count, 0)", "setp.ne.u32 %p2, %tally_count, 0"},
+      {"persistent: barrier ids", "the loop's barrier is one with a thread count", Kind::Persistent,
+       "counted_after_leaving", R"(barrier\.sync 2;)", "barrier.sync 0;"},
+      {"persistent: spending", "part of a warp goes to the head", Kind::Persistent, "part_leaves",
+       R"(@%tally_leave bra \$tally_spend;)", ""},
+      {"persistent: spending", "another warp is taken for the last", Kind::Persistent,
+       "leader_spends", R"(and\.b32 %tally_r1, %tally_r1, -32;\n\tmov\.u32 %tally_r3, %ntid\.z;)",
+       "mov.u32 %tally_r1, 123;\n\tmov.u32 %tally_r3, %ntid.z;"},
+      {"persistent: spending", "a worker goes on without those who exited", Kind::Persistent,
+       "part_leaves", R"(@%tally_leave bra \$tally_leave;)", ""},
+      {"persistent: spending", "those who exit do not say so", Kind::Persistent, "part_leaves",
+       R"(st\.shared\.u16 \[\$tally_block\+2\], %tally_flag;)", ""},
+      {"persistent: spending", "a block that was taken is left for it", Kind::Persistent,
+       "part_leaves", R"(ld\.shared\.u16 %tally_flag, \[\$tally_block\];)",
+       "ld.shared.u32 %tally_flag, [$$tally_block];"},
+
+      // The width
+      {"width: live workers", "not taken off on leaving", Kind::Persistent, "grid_2d",
+       R"(red\.global\.dec\.u32 \[%tally_d2\+4\])", "red.global.and.b32 [%tally_d2+4]"},
+      {"width: live workers", "not counted in", Kind::Persistent, "grid_2d",
+       R"(red\.global\.inc\.u32 \[%tally_d2\+4\])", "red.global.or.b32 [%tally_d2+4]"},
+      {"width: live workers", "counted in before each block", Kind::Persistent, "grid_2d",
+       R"(@!%tally_joins bra \$tally_poll;)", ""},
+      {"width: one goes on", "the last worker leaves", Kind::Persistent, "grid_2d",
+       R"(max\.u32 %tally_word, %tally_word, 1;)", ""},
+      {"width: one goes on", "leaves when as many are live as wanted", Kind::Persistent, "grid_2d",
+       R"(setp\.le\.u32 %tally_yield, %tally_r0, %tally_word;)",
+       "setp.lt.u32 %tally_yield, %tally_r0, %tally_word;"},
+
+      // Ways out of the body
+      {"defect 7", "ret stays ret", Kind::Persistent, "early_return", R"(bra \$tally_next;)",
+       "ret;"},
+      {"defect 7", "a predicated ret stays", Kind::Persistent, "predicated_ret",
+       R"((@!?%p\d+) bra \$tally_next;)", "$1 ret;"},
+      {"defect 7", "exit in the middle stays", Kind::Persistent, "exit_mid",
+       R"((// begin inline asm\n\s*)bra \$tally_next;)", "$1exit;"},
+
+      // The protocol
+      {"poll before taking", "the block whose index is held is lost on a yield", Kind::Persistent,
+       "barrier_tiles", R"((setp\.gt\.u64 %tally_yield, [^;]*;\n))",
+       "$1\t{ .reg .b64 %s; ld.param.u64 %s, [$$tally_launch+16]; cvta.to.global.u64 %s, %s;\n"
+       "\t@%tally_yield red.global.inc.u32 [%s], 4294967294; }\n"},
+      {"polled strongly", "a plain load of the control word", Kind::Guard, "grid_1d",
+       R"(ld\.relaxed\.gpu\.global\.u64)", "ld.global.u64"},
+      {"polled strongly", "a plain load of the control word", Kind::Persistent, "grid_1d",
+       R"(ld\.relaxed\.gpu\.global\.u64)", "ld.global.u64"},
+      {"greater, not different", "yields whenever the epochs differ", Kind::Guard, "grid_2d",
+       R"(setp\.gt\.u64 %tally_yield)", "setp.ne.u64 %tally_yield"},
+      {"greater, not different", "yields whenever the epochs differ", Kind::Persistent, "grid_2d",
+       R"(setp\.gt\.u64 %tally_yield)", "setp.ne.u64 %tally_yield"},
+      {"yields when asked", "never yields", Kind::Guard, "grid_2d", R"(setp\.gt\.u64 %tally_yield)",
+       "setp.lt.u64 %tally_yield"},
+      {"yields when asked", "never yields", Kind::Persistent, "grid_2d",
+       R"(setp\.gt\.u64 %tally_yield)", "setp.lt.u64 %tally_yield"},
+      {"yields when asked", "the epoch is compared unshifted", Kind::Persistent, "grid_2d",
+       R"(shr\.u64 %tally_d0, %tally_d0, 24;)", ""},
+      {"guard: agreement", "each thread polls by itself", Kind::Guard, "grid_1d",
+       R"(@%tally_other bra \$tally_agree;)", ""},
+      {"guard: whole or not at all", "a block that yielded runs all the same", Kind::Guard,
+       "grid_2d", R"(@%tally_leave ret;)", ""},
+      {"guard: resume polls", "the resume entry does not yield", Kind::Guard, "grid_2d",
+       R"(@%tally_yield bra \$tally_list;)",
+       "mov.u32 %tally_flag, 0;\n\tst.shared.u32 [$$tally_block], %tally_flag;"},
+      {"guard: list", "a block is appended twice", Kind::Guard, "grid_2d",
+       R"(atom\.global\.add\.u32 %tally_r0, \[%tally_d2\+8\], 1;)",
+       "atom.global.add.u32 %tally_r0, [%tally_d2+8], 2;"},
+      {"guard: list", "the index is not written", Kind::Guard, "grid_2d",
+       R"(st\.global\.u32 \[%tally_d3\], %tally_id;)", ""},
+      {"guard: list", "the list begins one block later", Kind::Guard, "grid_2d",
+       R"(st\.global\.u32 \[%tally_d3\], %tally_id;)", "st.global.u32 [%tally_d3+4], %tally_id;"},
+      {"persistent: counter", "the counter wraps", Kind::Persistent, "grid_2d",
+       R"(atom\.global\.inc\.u32 %tally_id, (\[[^\]]*\]), 4294967294;)",
+       "atom.global.inc.u32 %tally_id, $1, 3;"},
+      {"persistent: counter", "one block too many is run", Kind::Persistent, "grid_1d",
+       R"(setp\.ge\.u32 %tally_yield, %tally_id)", "setp.gt.u32 %tally_yield, %tally_id"},
+      {"persistent: counter", "an index is taken without an atomic", Kind::Persistent, generated,
+       R"(atom\.global\.inc\.u32 %tally_id, (\[[^\]]*\]), 4294967294;)",
+       "ld.volatile.global.u32 %tally_id, $1;\n\tadd.u32 %tally_r0, %tally_id, 1;\n\t"
+       "st.volatile.global.u32 $1, %tally_r0;"},
+
+      // Parameters and shared memory
+      {"parameters", "tally's parameters 8 bytes further", Kind::Guard, "grid_1d",
+       R"(\.param \.align 8 \.b8 \$tally_launch)",
+       ".param .u64 $$tally_gap,\n\t.param .align 8 .b8 $$tally_launch"},
+      {"parameters", "the user's parameters are shifted", Kind::Slice, "grid_1d",
+       R"(\(\n(\s*\.param \.u64 \w+))", "(\n\t.param .u64 $$tally_first,\n$1"},
+      {"shared memory", "the words overlap the user's", Kind::Persistent, "barrier_tiles",
+       R"(\.b32 \$tally_block\[4\];)", ".b32 $$tally_block[1];"},
+      {"shared memory", "the words overlap the user's", Kind::Guard, generated,
+       R"(\.b32 \$tally_block\[4\];)", ".b32 $$tally_block[1];"},
+  };
+  return mutants;
+}
+
+const std::vector<BlindMutant> &blindMutants() {
+  static const std::vector<BlindMutant> mutants = {
+      {"defect 2", "barrier.sync is not known for a barrier", Kind::Persistent,
+       "early_exit_barrier_sync", R"(barrier\.sync\s[^;]*;)"},
+      {"defect 7", "bar.sync behind a divergent exit is not known for a barrier", Kind::Persistent,
+       "barrier_divergent_exit", R"(bar\.sync\s[^;]*;)"},
+      {"defect 4", "a .func that reads grid registers is left as it is", Kind::Slice, funcCtaid,
+       R"(mov\.u32 \s*%r[23], %n?ctaid\.x;)"},
+      {"defect 4", "a .func that reads grid registers is left as it is", Kind::Guard, funcCtaid,
+       R"(mov\.u32 \s*%r[23], %n?ctaid\.x;)"},
+      {"defect 4", "a .func that reads grid registers is left as it is", Kind::Persistent,
+       funcCtaid, R"(mov\.u32 \s*%r[23], %n?ctaid\.x;)"},
+      {"defect 7", "a barrier with a thread count is overlooked", Kind::Persistent,
+       "early_exit_barrier_forms", R"(\tbar\.(sync|red)[^;\n]*;)"},
+      {"defect 7", "exit is overlooked", Kind::Persistent, "exit_mid", R"(\bexit;)"},
+      {"waits", "a wait for lower blocks is overlooked", Kind::Guard, lookBack,
+       R"(@%p3 bra \s*\$L__BB0_3;)"},
+  };
+  return mutants;
+}
+
+namespace {
+
+bool isResume(std::string_view entry) { return entry.ends_with("_resume"); }
+
+Sabotage
+onLaunch(std::function<bool(std::string_view, LaunchShape &, tally_launch_params &)> change) {
+  Sabotage sabotage;
+  sabotage.launch = std::move(change);
+  return sabotage;
+}
+
+/// Changes the parameters alone.
+Sabotage onParameters(std::function<void(tally_launch_params &)> change) {
+  return onLaunch([change](std::string_view, LaunchShape &, tally_launch_params &params) {
+    change(params);
+    return true;
+  });
+}
+
+} // namespace
+
+const std::vector<HostMutant> &hostMutants() {
+  static const std::vector<HostMutant> mutants = {
+      {"slice: offset", "the host forgets the offset in y", Kind::Slice, "grid_2d",
+       [] { return onParameters([](auto &params) { params.offset[1] = 0; }); }},
+      {"slice: boxes", "boxes overlap", Kind::Slice, "grid_2d",
+       [] {
+         return onLaunch([](std::string_view, LaunchShape &shape, tally_launch_params &params) {
+           if (params.offset[0] + shape.grid.x < params.grid[0])
+             ++shape.grid.x;
+           return true;
+         });
+       }},
+      {"slice: boxes", "a box is left out", Kind::Slice, "grid_2d",
+       [] {
+         return onLaunch([](std::string_view, LaunchShape &, tally_launch_params &params) {
+           return params.offset[0] == 0;
+         });
+       }},
+      {"virtual ids", "the extents of the launch instead of the grid's", Kind::Slice, "grid_2d",
+       [] {
+         return onLaunch([](std::string_view, LaunchShape &shape, tally_launch_params &params) {
+           params.grid[0] = shape.grid.x;
+           return true;
+         });
+       }},
+      {"virtual ids", "the divisor of x for y too", Kind::Persistent, "grid_3d",
+       [] { return onParameters([](auto &params) { params.by_grid_y = params.by_grid_x; }); }},
+      {"guard: two lists", "the resume entry reads the list that it writes", Kind::Guard, "grid_2d",
+       [] {
+         return onLaunch([](std::string_view entry, LaunchShape &, tally_launch_params &params) {
+           if (isResume(entry))
+             params.list_in = params.list_out;
+           return true;
+         });
+       }},
+      {"guard: list", "an entry more of the list is run", Kind::Guard, "grid_2d",
+       [] {
+         return onLaunch([](std::string_view entry, LaunchShape &shape, tally_launch_params &) {
+           shape.grid.x += isResume(entry);
+           return true;
+         });
+       }},
+      {"guard: list", "the last entry of the list is forgotten", Kind::Guard, "grid_2d",
+       [] {
+         Sabotage sabotage;
+         sabotage.after = [](tally_launch_state &state) { state.yielded -= state.yielded > 0; };
+         return sabotage;
+       }},
+      {"persistent: counter", "each launch counts from 0 again", Kind::Persistent, "grid_2d",
+       [] {
+         Sabotage sabotage;
+         sabotage.before = [](tally_launch_state &state) { state.next_block = 0; };
+         return sabotage;
+       }},
+      {"persistent: counter", "the last block is not asked for", Kind::Persistent, "grid_2d",
+       [] { return onParameters([](auto &params) { --params.blocks; }); }},
+      {"persistent: counter", "a block behind the last is asked for", Kind::Persistent, "grid_1d",
+       [] { return onParameters([](auto &params) { ++params.blocks; }); }},
+      {"epochs", "a launch of no epoch", Kind::Guard, "grid_2d",
+       [] { return onParameters([](auto &params) { params.epoch = TALLY_CONTROL_EPOCH_MAX; }); }},
+      {"epochs", "a resuming launch of its first launch's epoch", Kind::Guard, "grid_2d",
+       [] { return onParameters([](auto &params) { params.epoch = 0; }); }},
+      {"polled strongly", "polls that hit a stale line", Kind::Guard, "grid_2d",
+       [] {
+         Sabotage sabotage;
+         sabotage.stalePolls = true;
+         return sabotage;
+       }},
+      {"polled strongly", "polls that hit a stale line", Kind::Persistent, "grid_2d",
+       [] {
+         Sabotage sabotage;
+         sabotage.stalePolls = true;
+         return sabotage;
+       }},
+  };
+  return mutants;
+}
+
+const std::vector<VerdictMutant> &verdictMutants() {
+  static const std::vector<VerdictMutant> mutants = {
+      {"defect 1", "nothing of nvcc's text is transformed", "grid_1d",
+       [](bundle::Bundle &bundle) { bundle.kernels.clear(); }},
+      {"defect 11", "a kernel without parameters is skipped in silence", "no_params",
+       [](bundle::Bundle &bundle) {
+         std::erase_if(bundle.kernels, [](const auto &each) { return each.parameters.empty(); });
+       }},
+      {"defect 11", "one refused kernel loses the others of its file", "divergent_barrier",
+       [](bundle::Bundle &bundle) {
+         for (bundle::Kernel &kernel : bundle.kernels)
+           for (Verdict &verdict : kernel.verdicts)
+             verdict.status = Status::Refused;
+       }},
+      {"defect 6", "an mbarrier's kernel is taken for any other", "mbarrier",
+       [](bundle::Bundle &bundle) {
+         for (Verdict &verdict : bundle.kernels.front().verdicts)
+           verdict.status = Status::Emitted;
+       }},
+  };
+  return mutants;
+}
+
+} // namespace tally::verify
