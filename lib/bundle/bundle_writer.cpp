@@ -38,6 +38,7 @@ void putKernel(std::string &out, const Kernel &kernel) {
   put(out, static_cast<std::uint8_t>(kernel.waits), 1);
   put(out, kernel.gridRank, 1);
   put(out, kernel.waitsAreAssumed ? 1 : 0, 1);
+  put(out, static_cast<std::uint8_t>(kernel.spending), 1);
   putCount(out, kernel.parameters.size());
   for (const Parameter &parameter : kernel.parameters) {
     assert(std::uint64_t{parameter.offset} + parameter.size <= kernel.parameterBytes);

@@ -112,6 +112,9 @@ std::optional<std::string> complaint(const Block &block, const Op &op, const Req
   if (barrier.active && barrier.expected != request.count)
     return fmt::format("barrier {} expects {} threads here and {} where others arrived", request.id,
                        request.count, barrier.expected);
+  if (barrier.active && barrier.reduction != (op.flags & Reduces))
+    return fmt::format("barrier {} reduces in another way where others arrived, or not at all",
+                       request.id);
   return std::nullopt;
 }
 
@@ -124,6 +127,7 @@ Status arrive(Warp &warp, const Op &op, Group &group, const Request &request) {
   Barrier &barrier = block.barriers[request.id];
   barrier.active = true;
   barrier.expected = request.count;
+  barrier.reduction = op.flags & Reduces;
   std::uint32_t &arrived = barrier.arrived[warp.index];
   if (std::uint32_t again = arrived & group.mask)
     barrier.extra +=

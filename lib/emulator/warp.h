@@ -138,6 +138,7 @@ struct Barrier {
   std::uint32_t expected = 0;         ///< threads; 0: all of the block that have not exited
   std::uint32_t extra = 0;            ///< arrivals of lanes that had arrived before
   std::vector<std::uint32_t> arrived; ///< lanes, by warp
+  std::uint8_t reduction = 0;         ///< which, of those that arrived (barriers.cpp); 0: none
   std::uint32_t count = 0,
                 trueCount = 0; ///< of a reduction: lanes, and those with a true predicate
 };

@@ -152,12 +152,13 @@ Result<LaunchPlan> LoadedKernel::choose(Device &device, const LaunchShape &shape
       continue;
     if (kind == Kind::Slice)
       return LaunchPlan{.kind = kind, .sliceBlocks = wave * wavesPerSlice};
-    if (blocks > VariantLaunch::maxBlocks(kind, wave))
+    std::uint32_t workers = workersFor(kernel, shape, wave);
+    if (blocks > VariantLaunch::maxBlocks(kind, workers))
       continue;
-    // All blocks are resident at once: the loop and its counter buy nothing over the guard.
-    if (blocks <= wave && guardFits())
+    // A worker for each block: the loop and its counter buy nothing over the guard.
+    if (blocks <= workers && guardFits())
       return LaunchPlan{.kind = Kind::Guard};
-    return LaunchPlan{.kind = kind, .workers = wave};
+    return LaunchPlan{.kind = kind, .workers = workers};
   }
   return LaunchPlan{};
 }

@@ -93,7 +93,7 @@ bool VariantLaunch::plausible(const tally_launch_state &state) const {
   case Progress::List:
     return state.yielded <= (resuming ? listLength : clusters());
   case Progress::Counter:
-    return state.next_block >= nextBlock &&
+    return state.next_block >= nextBlock && state.live_workers == 0 &&
            state.next_block <= total + (variantKind == Kind::Guard ? 0 : workers);
   }
   return false;

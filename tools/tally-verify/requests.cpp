@@ -13,11 +13,14 @@ constexpr std::uint64_t maxStormRounds = 256, maxLaunchesInVain = 6;
 
 Requests::Requests(Target &target, const YieldPlan &plan)
     : target(target), plan(plan), control(Write{this}), random(plan.seed) {
-  if (plan.request == RequestKind::Random)
+  if (plan.request == RequestKind::Random || plan.request == RequestKind::Widths)
     oneIn = std::uint64_t{2} << random.below(4);
 }
 
 Result<void> Requests::write(std::uint64_t word) {
+  runtime::ControlFields fields = runtime::decodeControl(word);
+  fields.workers = width;
+  word = runtime::encodeControl(fields);
   if (withhold) {
     withheld = word;
     return {};
@@ -45,6 +48,8 @@ Result<std::uint64_t> Requests::beginRound() {
     return beginStormRound();
   if (raised)
     withdraw();
+  if (plan.request == RequestKind::Widths && rounds % 3 == 0)
+    changeWidth(TALLY_CONTROL_WORKERS_UNLIMITED);
   if (plan.request == RequestKind::LateWrite && rounds == 1) {
     withhold = true;
     raise();
@@ -93,10 +98,23 @@ std::optional<Error> Requests::finish() {
   return writeFailure;
 }
 
+void Requests::changeWidth(std::uint16_t workers) {
+  width = workers;
+  if (auto done = write(runtime::encodeControl({.epoch = control.currentEpoch()}));
+      !done && !writeFailure)
+    writeFailure = done.error();
+}
+
 void Requests::atRandom() {
   if ((rounds % 3 == 0 && pollsOfLaunch == 0) || launchesInVain > maxLaunchesInVain)
     return;
-  if (random.below(oneIn) != 0)
+  bool changes = random.below(oneIn) == 0;
+  if (plan.request == RequestKind::Widths && random.below(2) == 0) {
+    std::uint64_t wanted = random.below(plan.workers + 3);
+    changeWidth(wanted == plan.workers + 2 ? std::uint16_t{TALLY_CONTROL_WORKERS_UNLIMITED}
+                                           : static_cast<std::uint16_t>(wanted));
+  }
+  if (!changes)
     return;
   if (raised)
     withdraw();
@@ -124,6 +142,7 @@ void Requests::poll(std::uint64_t index) {
     raise();
     break;
   case RequestKind::Random:
+  case RequestKind::Widths:
     atRandom();
     break;
   case RequestKind::LateWrite:

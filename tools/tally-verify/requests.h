@@ -40,6 +40,8 @@ public:
   /// A poll is about to read the control word.
   void poll(std::uint64_t index);
 
+  /// The greatest epoch that anything may yield to by now.
+  std::uint64_t currentEpoch() const { return control.currentEpoch(); }
   std::uint64_t polls() const { return pollCount; }
   /// Ends the storm; the first write of the control word that failed.
   std::optional<Error> finish();
@@ -53,6 +55,7 @@ private:
   void raise();
   void withdraw();
   void atRandom();
+  void changeWidth(std::uint16_t workers);
   Result<std::uint64_t> beginStormRound();
   void storm(const std::stop_token &stop);
 
@@ -63,6 +66,7 @@ private:
   std::uint64_t oneIn = 2; ///< Random: polls between changes, on average
   std::uint64_t rounds = 0, pollsOfLaunch = 0, pollCount = 0;
   std::uint64_t launchesInVain = 0;
+  std::uint16_t width = TALLY_CONTROL_WORKERS_UNLIMITED; ///< workers wanted, in each word written
   std::optional<std::uint64_t> withheld; ///< LateWrite: the word that has not landed
   bool withhold = false, raised = false;
   bool newer = false;  ///< the word that landed last is newer than the round's epoch

@@ -123,7 +123,9 @@ Result<void> VariantRun::prepare() {
                                kernel.kernel->name, kernel.kernel->gridRank)};
     Progress progress{&kernel,
                       {kind, runtime::shapeForVariants(*kernel.kernel, kernel.shape),
-                       plan.sliceBlocks, plan.workers, kernel.kernel->guardTakesTickets()},
+                       plan.sliceBlocks,
+                       runtime::workersFor(*kernel.kernel, kernel.shape, plan.workers),
+                       kernel.kernel->guardTakesTickets()},
                       userParameters(kernel, buffers.addresses)};
     progress.parameters.resize(kernel.kernel->tallyParameterOffset() + sizeof(tally_launch_params));
     auto state = target.allocate(sizeof(tally_launch_state));
@@ -174,8 +176,15 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
     return Error{
         fmt::format("{} ran blocks though it was asked to yield at its first poll", entry)};
   progress.written = 1 - progress.written;
-  if (progress.launch.absorb(state))
-    ++yields;
+  if (!progress.launch.absorb(state))
+    return {};
+  ++yields;
+  // What is behind it on the stream was sent under the same epoch, and would run on half a result.
+  bool isAsked = plan.request != RequestKind::Quiet && plan.request != RequestKind::LateWrite &&
+                 plan.request != RequestKind::Widths;
+  if (!isAsked && requests.currentEpoch() <= epoch)
+    return Error{
+        fmt::format("{} left blocks to run though no request is newer than its epoch", entry)};
   return {};
 }
 
@@ -199,15 +208,6 @@ Result<void> VariantRun::checkRequests() const {
     return {};
   if (target.isMicroscope() && requests.polls() == 0)
     return Error{"the variant never polls the control word"};
-  // A persistent worker of a kernel whose warps leave as wholes only in rows of whole warps takes
-  // one block and leaves, where rows are not; that looks as a yield does (persistent_pass.h).
-  bool oneBlockEach = false;
-  for (const KernelLaunch &launch : workload.launches)
-    oneBlockEach |= kind == Kind::Persistent && launch.shape.block.x % 32 != 0;
-  bool mayYield = oneBlockEach ||
-                  (plan.request != RequestKind::Quiet && plan.request != RequestKind::LateWrite);
-  if (yields != 0 && !mayYield)
-    return Error{"a block yielded though no request is newer than the launch's epoch"};
   // The first poll of all is before any block is taken; and under guard each poll stands for a
   // block that has not run. (A persistent worker also polls when nothing is left to take.)
   bool asked = plan.poll == 0 || (kind == Kind::Guard && plan.poll < requests.polls());

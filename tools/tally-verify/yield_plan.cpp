@@ -27,6 +27,8 @@ std::string requestText(const YieldPlan &plan, Kind kind) {
                        plan.poll + 1);
   case RequestKind::Random:
     return fmt::format("random requests of seed {}", plan.seed);
+  case RequestKind::Widths:
+    return fmt::format("random widths and requests of seed {}", plan.seed);
   case RequestKind::LateWrite:
     return plan.poll == neverPolled
                ? "the control word behind the launch's epoch"
@@ -153,8 +155,11 @@ std::vector<YieldPlan> plansFor(Kind kind, const YieldMode &mode, const PlanShap
   if (mode.choice == Choice::Random)
     plans.push_back(randomPlan(request, mode.value, shape));
   if (mode.choice == Choice::Every)
-    for (std::uint64_t seed = 1; seed <= shape.randomPlans; ++seed)
+    for (std::uint64_t seed = 1; seed <= shape.randomPlans; ++seed) {
       plans.push_back(randomPlan(request, shape.scheduleSeed + seed, shape));
+      if (kind == Kind::Persistent && shape.isMicroscope)
+        plans.push_back(randomPlan(RequestKind::Widths, shape.scheduleSeed + seed, shape));
+    }
   if (shape.scheduleSeed != 0)
     for (std::size_t i = 0; i < plans.size(); ++i)
       plans[i].schedule.seed = Random(shape.scheduleSeed + i).next() | 1;

@@ -15,6 +15,9 @@
 //  - Random(seed), 20 times: at each poll the request is raised or withdrawn with a probability
 //    drawn from the seed, under a random schedule of warps and blocks. Every third launch is let
 //    pass its first poll, so that the run ends.
+//  - Widths(seed), 20 times, for persistent: as Random, and the workers wanted change at random too,
+//    from none to more than there are, or without limit. Every third launch is let pass its first
+//    poll without a limit, so that the run ends.
 //  - LateWrite(k), for k = 0, the middle, and never: the control word is behind the launch's epoch
 //    until poll k. Nobody may yield: the request that wrote it is over.
 // `slice` has no polls and yields between slices: a run for each size of slice, and 20 of random
@@ -43,6 +46,7 @@ enum class RequestKind : std::uint8_t {
   Always,
   RaisedAndWithdrawn,
   Random,
+  Widths,
   LateWrite,
   Storm,
   Early
@@ -51,7 +55,7 @@ enum class RequestKind : std::uint8_t {
 struct YieldPlan {
   RequestKind request = RequestKind::Quiet;
   std::uint64_t poll = 0; ///< of At, RaisedAndWithdrawn, LateWrite
-  std::uint64_t seed = 0; ///< of Random, Storm
+  std::uint64_t seed = 0; ///< of Random, Widths, Storm
   emulator::Schedule schedule;
   std::uint32_t sliceBlocks = 1; ///< about how many blocks a slice holds
   std::uint32_t workers = 1;     ///< blocks that a persistent launch has

@@ -28,6 +28,7 @@ Bundle sample() {
   gemm.waitsAreAssumed = true;
   gemm.usesClusters = true;
   gemm.requiredCluster = {2, 3, 1};
+  gemm.spending = Spending::InPartialRows;
   Kernel empty{"", {}, 0, 0, false, {}};
   bundle.kernels = {gemm, empty};
   bundle.images.push_back({ImageFormat::Ptx, 90, ".version 9.0\n.target sm_90\n"});
@@ -53,7 +54,8 @@ bool same(const Bundle &a, const Bundle &b) {
         x.staticSharedBytes != y.staticSharedBytes || x.bitwiseStable != y.bitwiseStable ||
         x.waits != y.waits || x.gridRank != y.gridRank || x.waitsAreAssumed != y.waitsAreAssumed ||
         x.usesClusters != y.usesClusters || !(x.requiredCluster == y.requiredCluster) ||
-        x.parameters.size() != y.parameters.size() || x.verdicts.size() != y.verdicts.size())
+        x.spending != y.spending || x.parameters.size() != y.parameters.size() ||
+        x.verdicts.size() != y.verdicts.size())
       return false;
     for (std::size_t j = 0; j < x.parameters.size(); ++j)
       if (x.parameters[j].offset != y.parameters[j].offset ||
@@ -152,7 +154,7 @@ TEST_CASE("sizes that lie are found before anything is allocated") {
     const char *says;
   };
   std::size_t kernel = headerBytes + 16;
-  std::size_t parameters = kernel + 4 + 4 + 4 + 4 + 1 + 3;
+  std::size_t parameters = kernel + 4 + 4 + 4 + 4 + 1 + 4;
   // In front of the kernel without a name: what the first one says of clusters.
   Bundle one = sample();
   one.kernels.pop_back();
@@ -168,12 +170,13 @@ TEST_CASE("sizes that lie are found before anything is allocated") {
       {kernel + 18, 4, 1, "at byte 66: the grid rank of a kernel is 4"},
       {kernel + 18, 0, 1, "at byte 66: the grid rank of a kernel is 0"},
       {kernel + 19, 2, 1, "at byte 67: the assumed-waits flag is 2"},
-      {parameters, 0xffffffff, 4, "at byte 68: the number of parameters is 4294967295"},
-      {parameters + 4, 13, 4, "at byte 72: a parameter lies outside"},
-      {parameters + 8, 0xffffffff, 4, "at byte 72: a parameter lies outside"},
-      {parameters + 28, 0x10000000, 4, "at byte 96: the number of verdicts is 268435456"},
-      {parameters + 32, 3, 1, "at byte 100: the kind of a verdict is 3"},
-      {parameters + 33, 3, 1, "at byte 101: the status of a verdict is 3"},
+      {kernel + 20, 3, 1, "at byte 68: the spending of a kernel's workers is 3"},
+      {parameters, 0xffffffff, 4, "at byte 69: the number of parameters is 4294967295"},
+      {parameters + 4, 13, 4, "at byte 73: a parameter lies outside"},
+      {parameters + 8, 0xffffffff, 4, "at byte 73: a parameter lies outside"},
+      {parameters + 28, 0x10000000, 4, "at byte 97: the number of verdicts is 268435456"},
+      {parameters + 32, 3, 1, "at byte 101: the kind of a verdict is 3"},
+      {parameters + 33, 3, 1, "at byte 102: the status of a verdict is 3"},
       {cluster, 2, 1, "the cluster flag is 2"},
       {cluster + 9, 0, 4, "a kernel's required cluster has an extent of 0"},
       {good.size() - 8, 0xffffffffffffffff, 8, "the image reaches beyond the end"},

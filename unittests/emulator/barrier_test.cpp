@@ -121,6 +121,34 @@ TEST_CASE("an aligned barrier met by part of a warp is misuse that names both pl
         FaultKind::BarrierMisuse);
 }
 
+TEST_CASE("lanes of a warp arrive at a reduction by different instructions") {
+  const std::string body = R"(
+    mov.pred %p2, 1; mov.pred %p3, 0;
+    and.b32 %r1, %lane, 3; setp.eq.u32 %p1, %r1, 0; @%p1 bra fourth;
+    barrier.red.popc.u32 %r5, 4, %p2; bra.uni join;
+    fourth: barrier.red.popc.u32 %r5, 4, %p3;
+    join: setp.eq.u32 %p1, %lane, 50; @%p1 ret; @!%p1 barrier.red.or.pred %p1, 4, %p3;
+    selp.u32 %r6, 100, 0, %p1; add.u32 %r5, %r5, %r6; st.global.u32 [%out], %r5;)";
+  for (std::uint64_t seed : seeds) {
+    auto out = run(body, 64, seed);
+    CHECK(out[0] == 48);
+    CHECK(out[63] == 48);
+    CHECK(out[50] == 99);
+  }
+}
+
+TEST_CASE("a barrier that some reduce at, in one way, and others in another or not, is misuse") {
+  for (const char *other : {"barrier.sync 0;", "barrier.red.and.pred %p2, 0, %p1;",
+                            "barrier.red.popc.u32 %r5, 0, %p1;"})
+    for (std::uint64_t seed : seeds) {
+      Fault fault = faultOf(std::string("setp.lt.u32 %p1, %lane, 32; @%p1 bra first;\n") + other +
+                                "\nbra.uni end;\nfirst: barrier.red.or.pred %p2, 0, %p1;\nend:",
+                            64, seed);
+      CHECK(fault.kind == FaultKind::BarrierMisuse);
+      CHECK(fault.message.find("reduces in another way") != std::string::npos);
+    }
+}
+
 TEST_CASE("warps at different barriers are a deadlock") {
   const std::string body = R"(
     setp.lt.u32 %p1, %lane, 32; @%p1 bra first;

@@ -26,6 +26,7 @@ TEST_CASE("every: each poll once in each way, all polls, and twenty random runs"
     CHECK(count(plans, RequestKind::RaisedAndWithdrawn) == (kind == Kind::Persistent ? 18 : 9));
     CHECK(count(plans, RequestKind::Always) == 1);
     CHECK(count(plans, RequestKind::Random) == randomRuns);
+    CHECK(count(plans, RequestKind::Widths) == (kind == Kind::Persistent ? randomRuns : 0));
     CHECK(count(plans, RequestKind::LateWrite) == 3);
     std::set<std::uint64_t> polls, seeds;
     for (const YieldPlan &plan : plans) {

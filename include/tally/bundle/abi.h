@@ -33,8 +33,8 @@
 #define TALLY_CONTROL_WORKERS_UNLIMITED 0xffffu
 #define TALLY_CONTROL_EPOCH_MAX ((1ull << 40) - 1)
 
-/* Modes of the control word. Version 1 of the variants acts on the epoch alone; the modes and the
- * workers wanted are written for those that will read them. */
+/* Modes of the control word. Variants act on the epoch, and persistent ones on the workers wanted;
+ * the modes are written for those that will read them. */
 enum tally_control_mode {
   TALLY_CONTROL_RUN = 0,
   TALLY_CONTROL_LEAVE_AT_BLOCK_END = 1,
@@ -48,10 +48,33 @@ struct tally_launch_state {
   uint32_t next_block;   /* persistent, guard with tickets: the next virtual block that nobody has
                             taken; for persistent it may overshoot params.blocks by the number of
                             workers */
-  uint32_t live_workers; /* persistent: reserved for the elastic width */
+  uint32_t live_workers; /* persistent: workers that may take another block, of all launches on
+                            this state: see below */
   uint32_t yielded; /* guard without tickets: ids appended to params.list_out by this launch */
   uint32_t reserved[13];
 };
+
+/* The elastic width of persistent launches. A worker
+ *  - adds 1 to live_workers when it starts;
+ *  - before it takes a block reads the control word, once. If the word's epoch is greater than the
+ *    launch's it leaves. Otherwise, if the word's workers wanted are not 0xffff, it reads
+ *    live_workers; while that is greater than the workers wanted, and greater than 1, it tries to
+ *    take 1 off by compare-and-swap, and leaves if that succeeds; else it takes a block, or leaves
+ *    where none is left;
+ *  - takes 1 off live_workers when it leaves in any other way.
+ * So of a surplus exactly as many leave as there are too many, and never more than the wanted
+ * number (one, if none is wanted) go on after they have read it. One always goes on: only a greater
+ * epoch makes a launch leave blocks over, so that what is sent behind it under its epoch never runs
+ * on half a result. To give a launch nothing, advance the epoch.
+ *
+ * Nothing brings a worker back: to widen, the host launches more workers with the same parameters,
+ * epoch and state, which it does not write while one is running; they take what blocks are left.
+ * When all launches on a state have ended live_workers is 0, and next_block has not overshot by
+ * more than the number of workers that were launched on it.
+ *
+ * Workers that may spend themselves (bundle::Kernel::maySpend) exit after a virtual block in which
+ * part of a warp left alone. A launch of such a kernel has as many workers as blocks are left, so
+ * that one is left for each block; they do not look at the workers wanted. */
 
 /* Unsigned division by a constant d of a number n < 2^31: (n * multiplier) >> shift in 64 bits. */
 struct tally_divisor {

@@ -18,6 +18,14 @@ struct Parameter {
   std::uint32_t offset = 0, size = 0;
 };
 
+/// Whether a worker of the persistent variant may have to exit after a virtual block though others
+/// are left, because part of one of its warps left that block alone (docs/transforms.md).
+enum class Spending : std::uint8_t {
+  Never,
+  InPartialRows, ///< in blocks whose x extent is no multiple of 32, always
+  Possible
+};
+
 /// For what the blocks of a kernel may wait (docs/transforms.md, "Waits between blocks").
 enum class Waits : std::uint8_t {
   None,        ///< for nothing that another thread writes
@@ -28,8 +36,8 @@ enum class Waits : std::uint8_t {
 };
 
 constexpr std::string_view name(Waits waits) {
-  constexpr std::array<std::string_view, 5> names = {"none", "own-block", "tickets",
-                                                     "lower-blocks", "unknown"};
+  constexpr std::array<std::string_view, 5> names = {"none", "own-block", "tickets", "lower-blocks",
+                                                     "unknown"};
   return names[static_cast<std::size_t>(waits)];
 }
 
@@ -39,13 +47,14 @@ struct Kernel {
   std::vector<Parameter> parameters; ///< the user's, by offset
   std::uint32_t parameterBytes = 0;  ///< bytes of the user's parameters
   std::uint32_t staticSharedBytes = 0;
-  bool bitwiseStable = false; ///< result does not depend on the order of blocks, bit for bit
+  bool bitwiseStable = false;    ///< result does not depend on the order of blocks, bit for bit
   std::vector<Verdict> verdicts; ///< one per kind, in the order of allKinds
   Waits waits = Waits::None;
   /// Where Waits::LowerBlocks holds: in grids with no more than this many dimensions above 1, from
   /// x on. The variants must not be launched with others.
   std::uint8_t gridRank = 3;
-  bool waitsAreAssumed = false;  ///< by whoever made the bundle, not shown
+  bool waitsAreAssumed = false; ///< by whoever made the bundle, not shown
+  Spending spending = Spending::Never;
   /// The launch's cluster extents are kept for the variants: the kernel names a cluster feature, or
   /// something unknown.
   bool usesClusters = false;
@@ -53,6 +62,12 @@ struct Kernel {
 
   /// Offset of tally_launch_params in a variant's parameters.
   std::uint32_t tallyParameterOffset() const { return (parameterBytes + 7) / 8 * 8; }
+  /// Whether workers may spend themselves in blocks of this x extent. A launch then has a worker
+  /// for each virtual block (abi.h).
+  bool maySpend(std::uint32_t blockX) const {
+    return spending == Spending::Possible ||
+           (spending == Spending::InPartialRows && blockX % 32 != 0);
+  }
   const Verdict *verdict(Kind kind) const {
     for (const Verdict &each : verdicts)
       if (each.kind == kind)

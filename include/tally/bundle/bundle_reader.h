@@ -8,9 +8,10 @@
 //            u64 hashOf() everything after the header
 //   payload  u64 module hash, u32 kernels, u32 images, the kernels, the images
 //   kernel   string name, u32 parameter bytes, u32 static shared bytes, u8 bitwise stable (0, 1),
-//            u8 waits, u8 grid rank (1 to 3), u8 waits are assumed (0, 1), u32 parameters, each
-//            {u32 offset, u32 size}, u32 verdicts, each {u8 kind, u8 status, string reason, string
-//            message, u32 line}, u8 uses clusters (0, 1), 3 x u32 required cluster (zeros: none)
+//            u8 waits, u8 grid rank (1 to 3), u8 waits are assumed (0, 1), u8 spending,
+//            u32 parameters, each {u32 offset, u32 size}, u32 verdicts, each {u8 kind, u8 status,
+//            string reason, string message, u32 line}, u8 uses clusters (0, 1), 3 x u32 required
+//            cluster (zeros: none)
 //   image    u8 format, u32 arch, u64 size, bytes
 //   string   u32 size, bytes
 #ifndef TALLY_BUNDLE_BUNDLE_READER_H
@@ -159,6 +160,7 @@ inline Kernel readKernel(Cursor &in) {
   if (kernel.gridRank == 0)
     in.failAt(start, "the grid rank of a kernel is 0");
   kernel.waitsAreAssumed = in.choice(1, "assumed-waits flag") != 0;
+  kernel.spending = static_cast<Spending>(in.choice(2, "spending of a kernel's workers"));
   readParameters(in, kernel);
   std::uint32_t verdicts = in.count(14, "number of verdicts");
   kernel.verdicts.reserve(verdicts);
@@ -217,7 +219,7 @@ inline Result<Bundle> read(std::span<const std::byte> bytes) {
   Bundle bundle;
   bundle.moduleHash = in.u64("module hash");
   // The least sizes of the records: their fixed fields with empty strings.
-  std::uint32_t kernels = in.count(37, "number of kernels");
+  std::uint32_t kernels = in.count(38, "number of kernels");
   std::uint32_t images = in.count(13, "number of images");
   for (std::uint32_t i = 0; i < kernels && !in.failed(); ++i)
     bundle.kernels.push_back(detail::readKernel(in));

@@ -8,6 +8,7 @@
 #include "tally/bundle/bundle.h"
 #include "tally/support/dim3.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace tally::runtime {
@@ -30,6 +31,16 @@ constexpr LaunchShape shapeForVariants(const bundle::Kernel &kernel, LaunchShape
   else if (shape.cluster == Dim3{0, 0, 0})
     shape.cluster = kernel.requiredCluster;
   return shape;
+}
+
+/// How many workers a persistent launch has where `workers` would do: a worker for each block where
+/// they may spend themselves.
+inline std::uint32_t workersFor(const bundle::Kernel &kernel, const LaunchShape &shape,
+                                std::uint32_t workers) {
+  if (!kernel.maySpend(shape.block.x))
+    return workers;
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(shape.grid.count(), TALLY_MAX_VIRTUAL_BLOCKS));
 }
 
 /// What to hand to the device for one physical launch.
@@ -69,9 +80,8 @@ public:
 
   /// `user`: as shapeForVariants() gives it; every extent of the grid >= 1 and a multiple of the
   /// cluster's, at most maxBlocks() blocks. `sliceBlocks`: about how many blocks a slice may hold,
-  /// one cluster at least. `workers`: blocks to launch for persistent, at most as many as are
-  /// resident at a time. Both >= 1. `tickets`: the guard takes tickets
-  /// (bundle::Kernel::guardTakesTickets).
+  /// one cluster at least. `workers`: blocks to launch for persistent, see workersFor(). Both >= 1.
+  /// `tickets`: the guard takes tickets (bundle::Kernel::guardTakesTickets).
   VariantLaunch(Kind kind, const LaunchShape &user, std::uint32_t sliceBlocks,
                 std::uint32_t workers, bool tickets = false);
 

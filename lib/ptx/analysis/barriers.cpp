@@ -1,51 +1,145 @@
 #include "tally/ptx/analysis/barriers.h"
 
+#include "member_mask.h"
 #include "tally/ptx/analysis/opcodes.h"
+
+#include <bit>
 
 namespace tally::ptx {
 namespace {
 
-/// bar.sync a; barrier.sync{.aligned} a; bar.red.op d, a, p: all threads of the block, id constant.
-bool isFullBlockForm(const Instruction &instruction) {
-  bool reduces = instruction.has("red");
-  if (!reduces && !instruction.has("sync") && !instruction.operands.empty() &&
-      instruction.has("arrive"))
-    return false;
-  std::size_t expected = reduces ? 3 : 1;
-  if (instruction.operands.size() != expected)
-    return false;
-  return (reduces || instruction.has("sync")) &&
-         instruction.operands[reduces ? 1 : 0].kind == OperandKind::Integer;
+constexpr unsigned barrierCount = 16;
+
+/// Bits of the values that `operand` may have as a barrier's id: a constant, or a register that
+/// only moves of constants assign. Nothing where that is not known, or is no barrier's id.
+std::optional<std::uint32_t> possibleIds(const Function &function, const Operand &operand) {
+  auto bitOf = [](const Operand &value) -> std::optional<std::uint32_t> {
+    if (value.kind != OperandKind::Integer || value.bits >= barrierCount)
+      return std::nullopt;
+    return std::uint32_t{1} << value.bits;
+  };
+  if (operand.kind != OperandKind::Register || !operand.component.empty())
+    return bitOf(operand);
+  std::uint32_t ids = 0;
+  bool known = true;
+  for (const Statement &statement : function.body) {
+    if (statement.kind != StatementKind::Instruction)
+      continue;
+    const Instruction &instruction = statement.instruction;
+    forEachWrittenRegister(instruction, [&](const Operand &written) {
+      if (written.reg != operand.reg)
+        return;
+      auto id = instruction.opcode == "mov" && instruction.operands.size() == 2
+                    ? bitOf(instruction.operands[1])
+                    : std::nullopt;
+      known &= id.has_value();
+      ids |= id.value_or(0);
+    });
+  }
+  return known && ids ? std::optional(ids) : std::nullopt;
 }
+
+class Checker {
+public:
+  Checker(const Module &module, const Cfg &cfg, const ControlDependence &dependence,
+          const Uniformity &uniformity, const FunctionFacts &facts)
+      : module(module), cfg(cfg), dependence(dependence), uniformity(uniformity), facts(facts) {}
+
+  Convergence run() {
+    for (std::uint32_t barrier : facts.blockBarriers)
+      seeBarrier(barrier);
+    for (std::uint32_t sync : facts.warpSyncs)
+      if (isReachable(sync) && !namesOnlyComers(cfg, sync))
+        needWholeWarp(sync);
+    if (result.plan.spends)
+      result.plan.needsWholeWarpRows = false;
+    result.plan.reduces &= result.plan.parks;
+    chooseBarrier();
+    return std::move(result);
+  }
+
+private:
+  void find(Reason reason, std::uint32_t statement) {
+    result.findings.push_back({reason, cfg.function().body[statement].text, {}});
+  }
+  bool isReachable(std::uint32_t statement) const {
+    return dependence.reachable(*cfg.blockOf(statement));
+  }
+  Variation executionOf(std::uint32_t statement) const {
+    return dependence.endless() ? Variation::Threads : uniformity.ofExecution(statement);
+  }
+
+  // Barriers that no thread reaches count too: their text is in the variant.
+  void seeBarrier(std::uint32_t barrier) {
+    const Instruction &instruction = cfg.instruction(barrier);
+    switch (barrierFormOf(instruction)) {
+    case BarrierForm::Full:
+      result.plan.reduces |= instruction.has("red");
+      if (!isReachable(barrier) || executionOf(barrier) == Variation::None)
+        return;
+      result.plan.parks = true;
+      if (!hasIndependentThreads(module))
+        find(Reason::DivergentBarrier, barrier);
+      return;
+    case BarrierForm::Counted:
+      if (auto ids = possibleIds(cfg.function(), barrierIdOf(instruction)))
+        countedIds |= *ids;
+      else
+        find(Reason::BarrierForm, barrier);
+      if (isReachable(barrier))
+        needWholeWarp(barrier);
+      return;
+    case BarrierForm::Arrive:
+    case BarrierForm::Other:
+      find(Reason::BarrierForm, barrier);
+      return;
+    }
+  }
+
+  /// No part of the warp may be at the loop's head when another comes to `statement`.
+  void needWholeWarp(std::uint32_t statement) {
+    Variation execution = executionOf(statement);
+    result.plan.needsWholeWarpRows |= execution == Variation::Warps;
+    if (execution != Variation::Threads)
+      return;
+    result.plan.spends = true;
+    if (!canSpend(module))
+      find(isBlockBarrier(cfg.instruction(statement)) ? Reason::DivergentBarrier
+                                                      : Reason::DivergentWarpSync,
+           statement);
+  }
+
+  /// The lowest id that the body names with no count. Of those it names without one each is as
+  /// good: where the block parks they all become the loop's, and elsewhere all threads reach them.
+  void chooseBarrier() {
+    result.plan.barrier = static_cast<unsigned>(std::countr_one(countedIds));
+    if (result.plan.barrier >= barrierCount)
+      find(Reason::BarrierForm, facts.blockBarriers.front());
+  }
+
+  const Module &module;
+  const Cfg &cfg;
+  const ControlDependence &dependence;
+  const Uniformity &uniformity;
+  const FunctionFacts &facts;
+  Convergence result;
+  std::uint32_t countedIds = 0; ///< bits of ids that barriers with a count may have
+};
 
 } // namespace
 
-Convergence checkConvergence(const Cfg &cfg, const ControlDependence &dependence,
-                             const Uniformity &uniformity, const FunctionFacts &facts) {
-  Convergence result;
-  auto find = [&](Reason reason, std::uint32_t statement) {
-    result.findings.push_back({reason, cfg.function().body[statement].text, {}});
-  };
-  auto isReachable = [&](std::uint32_t statement) {
-    return dependence.reachable(*cfg.blockOf(statement));
-  };
-  for (std::uint32_t barrier : facts.blockBarriers) {
-    if (!isReachable(barrier))
-      continue;
-    if (!isFullBlockForm(cfg.instruction(barrier)))
-      find(Reason::BarrierForm, barrier);
-    else if (dependence.endless() || uniformity.ofExecution(barrier) != Variation::None)
-      find(Reason::DivergentBarrier, barrier);
-  }
-  for (std::uint32_t sync : facts.warpSyncs) {
-    if (!isReachable(sync))
-      continue;
-    Variation execution = uniformity.ofExecution(sync);
-    if (dependence.endless() || execution == Variation::Threads)
-      find(Reason::DivergentWarpSync, sync);
-    result.needsWholeWarpRows |= execution == Variation::Warps;
-  }
-  return result;
+bool hasIndependentThreads(const Module &module) {
+  return module.versionMajor() >= 6 && module.targetArch() >= 70;
+}
+
+bool canSpend(const Module &module) {
+  return hasIndependentThreads(module) && (module.versionMajor() > 6 || module.versionMinor() >= 2);
+}
+
+Convergence checkConvergence(const Module &module, const Cfg &cfg,
+                             const ControlDependence &dependence, const Uniformity &uniformity,
+                             const FunctionFacts &facts) {
+  return Checker(module, cfg, dependence, uniformity, facts).run();
 }
 
 } // namespace tally::ptx

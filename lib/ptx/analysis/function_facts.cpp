@@ -53,8 +53,7 @@ bool isFloat(std::string_view type) {
 class Collector {
 public:
   Collector(const Module &module, const Function &function)
-      : module(module), function(function), readers(function.registerCount),
-        assignedOtherwise(function.registerCount) {}
+      : module(module), function(function), readers(function.registerCount) {}
 
   FunctionFacts run() {
     countReaders();
@@ -96,9 +95,6 @@ private:
                           [&](const Operand &each) { readers[each.reg] = true; });
       if (instruction.guard)
         readers[instruction.guard->predicate.reg] = true;
-      if (instruction.opcode != "activemask")
-        forEachWrittenRegister(instruction, result,
-                               [&](const Operand &each) { assignedOtherwise[each.reg] = true; });
     }
   }
 
@@ -154,8 +150,9 @@ private:
     use.isVector = each.component.empty() && &each == &operand && instruction.opcode == "mov" &&
                    instruction.has("v4");
     unsigned bits = instruction.modifiers.empty() ? 0 : integerBits(instruction.modifiers.back());
-    bool fits = isKnownOpcode(instruction.opcode) && instruction.opcode != "call" && isSource &&
-                !each.negated && (use.isVector || use.dimension < 4);
+    bool fits = isKnownOpcode(instruction.opcode) && instruction.opcode != "call" &&
+                !isBlockBarrier(instruction) && isSource && !each.negated &&
+                (use.isVector || use.dimension < 4);
     if (&each == &operand)
       // A wider register may stand for a narrow source of cvt, not of others.
       fits &= bits == 32 || bits == 16 || (bits == 8 && instruction.opcode == "cvt");
@@ -216,17 +213,8 @@ private:
     } else if (isBlockBarrier(instruction)) {
       facts.blockBarriers.push_back(current);
     } else if (isMaskedWarpSync(instruction)) {
-      if (!maskIsOfActiveThreads(instruction))
-        facts.warpSyncs.push_back(current);
+      facts.warpSyncs.push_back(current);
     }
-  }
-
-  /// A mask that only activemask assigns cannot name a thread that has exited.
-  bool maskIsOfActiveThreads(const Instruction &instruction) const {
-    if (instruction.operands.empty()) // not PTX, but it parses
-      return false;
-    const Operand &mask = instruction.operands.back();
-    return mask.kind == OperandKind::Register && !assignedOtherwise[mask.reg];
   }
 
   /// `call (results), callee, (arguments), prototype`: all but the callee optional.
@@ -323,8 +311,7 @@ private:
   const Module &module;
   const Function &function;
   FunctionFacts facts;
-  /// Whether a register is read anywhere; whether anything but activemask assigns it.
-  std::vector<bool> readers, assignedOtherwise;
+  std::vector<bool> readers; ///< whether a register is read anywhere
   llvm::StringRef reduction; ///< the first one seen
   std::uint32_t current = 0;
 };

@@ -76,6 +76,12 @@ public:
     checkFlow(function, true);
     if (result.calls && (kinds & onPersistent))
       llvm::append_range(result.findings, findCalleeBarriers(*result.calls, function, callees));
+    if (result.loop.parks)
+      refuseBarriersInCallees();
+    if (calleesMeetInWarps) {
+      result.loop.spends = true;
+      result.loop.needsWholeWarpRows = false;
+    }
     for (const Function *callee : callees)
       checkFlow(*callee, false);
     narrowToKinds();
@@ -115,6 +121,15 @@ private:
         each.kinds &= static_cast<KindSet>(~onGuard);
         result.mustAvoidShared = true;
       }
+  }
+
+  /// Threads that have left take part in the entry's own barriers, which are rewritten for them; a
+  /// callee's are not, and one could be taken for the other.
+  void refuseBarriersInCallees() {
+    for (const Function *callee : callees)
+      if (const FunctionFacts &facts = modules.of(*callee); !facts.blockBarriers.empty())
+        find(Reason::BarrierInCallee, callee->body[facts.blockBarriers.front()].text,
+             std::string(callee->name));
   }
 
   void assumeLowerBlocks() {
@@ -174,8 +189,11 @@ private:
     std::string name(callee.name);
     result.findings.insert(result.findings.end(), facts.findings.begin(), facts.findings.end());
     result.copiesAsync |= facts.copiesAsync;
-    if (!facts.warpSyncs.empty())
-      find(Reason::WarpSyncInCallee, callee.body[facts.warpSyncs.front()].text, name);
+    if (!facts.warpSyncs.empty()) {
+      calleesMeetInWarps = true;
+      if (!canSpend(module))
+        find(Reason::WarpSyncInCallee, callee.body[facts.warpSyncs.front()].text, name);
+    }
     if (facts.exit)
       find(Reason::ExitInCallee, callee.body[*facts.exit].text, name);
   }
@@ -303,9 +321,9 @@ private:
     if (converges) {
       ControlDependence dependence(cfg);
       Uniformity uniformity(cfg, dependence);
-      Convergence convergence = checkConvergence(cfg, dependence, uniformity, facts);
+      Convergence convergence = checkConvergence(module, cfg, dependence, uniformity, facts);
       llvm::append_range(result.findings, convergence.findings);
-      result.needsWholeWarpRows = convergence.needsWholeWarpRows;
+      result.loop = convergence.plan;
     }
   }
 
@@ -367,6 +385,7 @@ private:
   KernelAnalysis result;
   llvm::SetVector<const Function *> callees; ///< with bodies, transitively
   bool calleesAidPolling = false;            ///< one of them fences or naps
+  bool calleesMeetInWarps = false;           ///< one of them holds a masked warp operation
 };
 
 } // namespace

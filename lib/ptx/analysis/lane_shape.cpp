@@ -36,34 +36,40 @@ bool hasIntegerTypes(const Instruction &instruction) {
 } // namespace
 
 Uniformity::Shape Uniformity::meet(Shape a, Shape b) {
-  if (a == Shape::Unset)
-    return b;
-  if (b == Shape::Unset)
+  if (a == Shape::Unset || b == Shape::Unset)
+    return a == Shape::Unset ? b : a;
+  if (a == b)
     return a;
-  return a == b ? a : Shape::Other;
+  if (isAligned(a) && isAligned(b))
+    return Shape::Aligned;
+  return isLane(a) && isLane(b) ? Shape::Lane : Shape::Other;
 }
 
 Uniformity::Shape Uniformity::sum(Shape a, Shape b) {
-  if (a == Shape::Other || b == Shape::Other || (a == Shape::Lane && b == Shape::Lane))
+  if (a == Shape::Other || b == Shape::Other || (isLane(a) && isLane(b)))
     return Shape::Other;
   if (a == Shape::Unset || b == Shape::Unset)
     return Shape::Unset;
-  return a == Shape::Lane || b == Shape::Lane ? Shape::Lane : Shape::Aligned;
+  if (a == Shape::Zero || b == Shape::Zero)
+    return a == Shape::Zero ? b : a;
+  return isLane(a) || isLane(b) ? Shape::Lane : Shape::Aligned;
 }
 
 Uniformity::Shape Uniformity::shapeOfOperand(const Operand &operand) const {
   switch (operand.kind) {
   case OperandKind::Integer:
+    if (operand.bits == 0 || operand.bits == 32)
+      return operand.bits == 0 ? Shape::Zero : Shape::WarpSize;
     return operand.bits % 32 == 0 ? Shape::Aligned : Shape::Other;
   case OperandKind::SpecialRegister:
     if (operand.component != "x")
       return Shape::Other;
     if (specialRegisterName(operand) == "tid")
-      return Shape::Lane;
+      return Shape::Thread;
     return specialRegisterName(operand) == "ntid" ? Shape::Aligned : Shape::Other;
   case OperandKind::Register:
     if (operand.negated || !operand.component.empty() ||
-        (shapes[operand.reg] == Shape::Aligned && registers[operand.reg] == Variation::Threads))
+        (isAligned(shapes[operand.reg]) && registers[operand.reg] == Variation::Threads))
       return Shape::Other;
     return shapes[operand.reg];
   default:
@@ -75,7 +81,7 @@ Uniformity::Shape Uniformity::shapeOfProduct(const Operand &a, const Operand &b)
   if (ofOperand(a) == Variation::Threads || ofOperand(b) == Variation::Threads)
     return Shape::Other;
   Shape left = shapeOfOperand(a), right = shapeOfOperand(b);
-  if (left == Shape::Aligned || right == Shape::Aligned)
+  if (isAligned(left) || isAligned(right))
     return Shape::Aligned;
   return left == Shape::Unset || right == Shape::Unset ? Shape::Unset : Shape::Other;
 }
@@ -91,7 +97,7 @@ Uniformity::Shape Uniformity::shapeOfResult(const Instruction &instruction) cons
   if (opcode == "add" && operands.size() == 3)
     return sum(shapeOfOperand(operands[1]), shapeOfOperand(operands[2]));
   if (opcode == "sub" && operands.size() == 3)
-    return shapeOfOperand(operands[2]) == Shape::Lane
+    return isLane(shapeOfOperand(operands[2]))
                ? Shape::Other
                : sum(shapeOfOperand(operands[1]), shapeOfOperand(operands[2]));
   if (opcode == "mul" && operands.size() == 3)
@@ -103,9 +109,18 @@ Uniformity::Shape Uniformity::shapeOfResult(const Instruction &instruction) cons
     return Shape::Aligned;
   if (opcode == "and" && operands.size() == 3 && operands[2].kind == OperandKind::Integer &&
       operands[2].bits % 32 == 0)
-    return shapeOfOperand(operands[1]) == Shape::Lane ? Shape::Aligned
-                                                      : shapeOfOperand(operands[1]);
+    return isLane(shapeOfOperand(operands[1])) ? Shape::Aligned : shapeOfOperand(operands[1]);
+  if (opcode == "shr" && operands.size() == 3)
+    return shapeOfShift(shapeOfOperand(operands[1]), operands[2]);
   return Shape::Other;
+}
+
+/// Of a signed division by 32 (%tid.x >> 31 is 0): a thread's index is below 1,024.
+Uniformity::Shape Uniformity::shapeOfShift(Shape left, const Operand &by) {
+  bool clears = by.kind == OperandKind::Integer && by.bits >= 10;
+  if (left == Shape::Zero || (left == Shape::Thread && clears))
+    return Shape::Zero;
+  return left == Shape::Unset ? Shape::Unset : Shape::Other;
 }
 
 bool Uniformity::dropsLane(const Instruction &instruction) const {
@@ -113,7 +128,7 @@ bool Uniformity::dropsLane(const Instruction &instruction) const {
   if (operands.size() != 3 || !hasIntegerTypes(instruction))
     return false;
   Shape left = shapeOfOperand(operands[1]);
-  if (left != Shape::Lane && left != Shape::Unset)
+  if (!isLane(left) && left != Shape::Unset)
     return false;
   const Operand &right = operands[2];
   bool constant = right.kind == OperandKind::Integer;
@@ -121,6 +136,11 @@ bool Uniformity::dropsLane(const Instruction &instruction) const {
     return constant && right.bits >= 5 && right.bits < 64;
   if (instruction.opcode == "and")
     return constant && right.bits % 32 == 0;
+  if (instruction.opcode == "div") {
+    Shape by = shapeOfOperand(right);
+    return (by == Shape::WarpSize || by == Shape::Unset) && !instruction.has("s32") &&
+           !instruction.has("s64");
+  }
   if (instruction.opcode != "setp" || ofOperand(right) == Variation::Threads)
     return false;
   // Lanes lie in [b, b + 31], b a multiple of 32, so they fall on one side of these bounds.
@@ -129,7 +149,7 @@ bool Uniformity::dropsLane(const Instruction &instruction) const {
   bool upTo = instruction.has("le") || instruction.has("gt") || instruction.has("ls") ||
               instruction.has("hi");
   Shape bound = shapeOfOperand(right);
-  return (below && (bound == Shape::Aligned || bound == Shape::Unset)) ||
+  return (below && (isAligned(bound) || bound == Shape::Unset)) ||
          (upTo && constant && right.bits % 32 == 31);
 }
 

@@ -173,6 +173,21 @@ bool isBlockBarrier(const Instruction &instruction) {
          (instruction.opcode == "barrier" && !instruction.has("cluster"));
 }
 
+BarrierForm barrierFormOf(const Instruction &barrier) {
+  bool reduces = barrier.has("red");
+  std::size_t least = reduces ? 3 : 1, count = barrier.operands.size();
+  if (barrier.has("arrive"))
+    return count == 2 ? BarrierForm::Arrive : BarrierForm::Other;
+  if ((!reduces && !barrier.has("sync")) || (count != least && count != least + 1) ||
+      (reduces && barrier.operands.back().kind != OperandKind::Register))
+    return BarrierForm::Other;
+  return count == least ? BarrierForm::Full : BarrierForm::Counted;
+}
+
+const Operand &barrierIdOf(const Instruction &barrier) {
+  return barrier.operands[barrier.has("red")];
+}
+
 bool isMaskedWarpSync(const Instruction &instruction) {
   if (!instruction.has("sync"))
     return false;

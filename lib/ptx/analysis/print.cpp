@@ -121,8 +121,15 @@ std::string printConvergence(ModuleFacts &modules, const Function &entry) {
       text += fmt::format("{}  // decided by {}\n",
                           lineOfText(modules.moduleOf(), entry.body[statement].text),
                           nameOf(uniformity.ofExecution(statement)));
-  for (const Finding &finding : checkConvergence(cfg, dependence, uniformity, facts).findings)
+  Convergence convergence =
+      checkConvergence(modules.moduleOf(), cfg, dependence, uniformity, facts);
+  for (const Finding &finding : convergence.findings)
     text += findingText(modules.moduleOf(), finding);
+  const LoopPlan &plan = convergence.plan;
+  if (plan.parks)
+    text += plan.reduces ? "the loop parks, with reductions\n" : "the loop parks\n";
+  if (plan.spends || plan.needsWholeWarpRows)
+    text += plan.spends ? "the loop spends\n" : "the loop needs rows of whole warps\n";
   return text.empty() ? "no barriers and no warp operations with a mask\n" : text;
 }
 

@@ -97,8 +97,9 @@ Variation Uniformity::ofLoad(const Instruction &instruction) const {
 }
 
 Variation Uniformity::ofPure(const Instruction &instruction) const {
-  if (isBlockBarrier(instruction)) // bar.red: every thread gets the block's one value
-    return Variation::None;
+  // Every thread gets the block's one value; with a thread count, that of those who met.
+  if (isBlockBarrier(instruction))
+    return barrierFormOf(instruction) == BarrierForm::Full ? Variation::None : Variation::Threads;
   Variation most = Variation::None;
   if (instruction.opcode == "addc" || instruction.opcode == "subc" || instruction.opcode == "madc")
     most = carry;

@@ -26,7 +26,8 @@ void beginVariant(FunctionEditor &editor, const PassInput &input, Kind kind, boo
 
 std::string declarations(bool shared) {
   std::string text = ".reg .pred %tally_yield, %tally_other, %tally_leave;\n"
-                     "\t.reg .b32 %tally_r<6>, %tally_id, %tally_flag;\n"
+                     "\t.reg .pred %tally_joins, %tally_here, %tally_any;\n"
+                     "\t.reg .b32 %tally_r<6>, %tally_id, %tally_flag, %tally_word, %tally_count;\n"
                      "\t.reg .b32 %tally_ctaid_x, %tally_ctaid_y, %tally_ctaid_z;\n"
                      "\t.reg .b32 %tally_nctaid_x, %tally_nctaid_y, %tally_nctaid_z;\n"
                      "\t.reg .b32 %tally_clusterid_x, %tally_clusterid_y, %tally_clusterid_z;\n"
@@ -49,15 +50,21 @@ std::string unlessLeader(std::string_view label) {
                      label);
 }
 
-std::string poll(const Module &module) {
+std::string_view strongGlobal(const Module &module) {
   bool relaxed = module.versionMajor() >= 6 && module.targetArch() >= 70;
+  return relaxed ? "relaxed.gpu.global" : "volatile.global";
+}
+
+std::string poll(const Module &module, std::string_view low) {
   return fmt::format("ld.param.u64 %tally_d0, [$tally_launch+{}];\n"
                      "\tcvta.to.global.u64 %tally_d0, %tally_d0;\n"
                      "\tld.{}.u64 %tally_d0, [%tally_d0];\n"
+                     "{}"
                      "\tshr.u64 %tally_d0, %tally_d0, {};\n"
                      "\tld.param.u64 %tally_d1, [$tally_launch+{}];\n"
                      "\tsetp.gt.u64 %tally_yield, %tally_d0, %tally_d1;\n\t",
-                     TALLY_PARAMETER(control), relaxed ? "relaxed.gpu.global" : "volatile.global",
+                     TALLY_PARAMETER(control), strongGlobal(module),
+                     low.empty() ? "" : fmt::format("\tcvt.u32.u64 {}, %tally_d0;\n", low),
                      TALLY_CONTROL_EPOCH_SHIFT, TALLY_PARAMETER(epoch));
 }
 
@@ -94,14 +101,15 @@ std::string appendToList(std::string_view id) {
                      TALLY_PARAMETER(list_out), id);
 }
 
-std::string takeIndex() {
-  // Above any count of blocks and workers, so the counter never wraps to 0.
-  constexpr std::uint32_t counterLimit = 0xfffffffe;
+std::string loadState() {
   return fmt::format("ld.param.u64 %tally_d2, [$tally_launch+{}];\n"
-                     "\tcvta.to.global.u64 %tally_d2, %tally_d2;\n"
-                     "\tatom.global.inc.u32 %tally_id, [%tally_d2+{}], {};\n\t",
-                     TALLY_PARAMETER(state), offsetof(tally_launch_state, next_block),
-                     counterLimit);
+                     "\tcvta.to.global.u64 %tally_d2, %tally_d2;\n\t",
+                     TALLY_PARAMETER(state));
+}
+
+std::string takeIndex() {
+  return fmt::format("atom.global.inc.u32 %tally_id, [%tally_d2+{}], {};\n\t",
+                     offsetof(tally_launch_state, next_block), counterLimit);
 }
 
 std::string storeExtents() {

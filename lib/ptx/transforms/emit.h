@@ -8,6 +8,7 @@
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
+#include <cstdint>
 #include <string>
 
 namespace tally::ptx::emit {
@@ -23,9 +24,13 @@ std::string declarations(bool shared);
 /// Skips to `label` in all threads but the block's first.
 std::string unlessLeader(std::string_view label);
 
+/// Modifiers of a global load that sees what others write meanwhile: "relaxed.gpu.global", or
+/// "volatile.global" before sm_70 and PTX 6.0. A plain load may hit a stale line for ever.
+std::string_view strongGlobal(const Module &module);
+
 /// %tally_yield = the control word's epoch is greater than the launch's. One load, strong enough
-/// to see the host's write.
-std::string poll(const Module &module);
+/// to see the host's write. The word's low half goes to register `low`, if one is named.
+std::string poll(const Module &module, std::string_view low = {});
 
 /// Appends the 32-bit `id` to list_out.
 std::string appendToList(std::string_view id);
@@ -39,7 +44,13 @@ std::string idFromList(std::string_view index);
 /// `into` = the virtual %ctaid of the linear id in %tally_id.
 std::string decode(unsigned dimension, const std::string &into);
 
-/// %tally_id = the next virtual block that nobody has taken.
+/// Above any count of blocks and workers: the limit of counters that must never wrap.
+inline constexpr std::uint32_t counterLimit = 0xfffffffe;
+
+/// %tally_d2 = the launch's state.
+std::string loadState();
+
+/// %tally_id = the next virtual block that nobody has taken, after loadState().
 std::string takeIndex();
 
 /// Divides the linear id in `%tally_id` by the user's extents and stores x, y, z in $tally_block;

@@ -105,8 +105,8 @@ std::string ticketedEntry(const PassInput &input) {
   declare(editor, input, !input.analysis.cloned.empty());
   editor.insertAtBodyStart(emit::unlessLeader("$tally_agree") + emit::poll(input.module) +
                            publishYield + "@%tally_yield bra $tally_agree;\n\t" +
-                           emit::takeIndex() + emit::decodeToShared() + extentsForClones(input) +
-                           "\n$tally_agree:\n\t" + emit::agreeOrLeave());
+                           emit::loadState() + emit::takeIndex() + emit::decodeToShared() +
+                           extentsForClones(input) + "\n$tally_agree:\n\t" + emit::agreeOrLeave());
   emit::replaceGridUses(editor, *input.analysis.facts,
                         {emit::loadIndexFromShared, emit::loadExtentFromParameters});
   redirectCalls(editor, input.function, input.analysis);

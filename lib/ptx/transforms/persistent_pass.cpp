@@ -4,6 +4,7 @@
 #include "codings.h"
 #include "emit.h"
 #include "tally/bundle/abi.h"
+#include "tally/ptx/analysis/opcodes.h"
 
 #include <fmt/format.h>
 
@@ -14,34 +15,195 @@ namespace {
 /// are not; besides, pointers are made to depend on the round.
 constexpr std::string_view zeroed = "zeroed", plain = "plain", opaque = "opaque-pointers";
 
+// The first word of $tally_block. Its low half is 1 when the worker leaves now: thread 0 writes it
+// for each block. Its high half is 1 when part of a warp has exited, so that the worker leaves when
+// this virtual block has ended: set once, by any thread, and read only behind the next meeting.
+
+constexpr std::size_t live = offsetof(tally_launch_state, live_workers);
+
+// inc and dec with limits that are never reached, where add would do: of an add by a constant ptxas
+// makes a longer, warp-wide form.
+std::string countIn() {
+  return fmt::format("red.global.inc.u32 [%tally_d2+{}], {};\n\t", live, emit::counterLimit);
+}
+std::string countOut() {
+  return fmt::format("red.global.dec.u32 [%tally_d2+{}], {};\n\t", live, emit::counterLimit);
+}
+
+/// %tally_leave = this block has rows that are not whole warps.
+constexpr const char *hasPartialRows = "mov.u32 %tally_r0, %ntid.x;\n"
+                                       "\tand.b32 %tally_r0, %tally_r0, 31;\n"
+                                       "\tsetp.ne.u32 %tally_leave, %tally_r0, 0;\n\t";
+
+/// Where fewer workers are wanted than live, leaves if it is still so when this worker is taken off
+/// the count. `%tally_word` is the control word's low half. Workers that may spend themselves are
+/// needed for the blocks that are left, each of them.
+std::string leaveIfSurplus(const PassInput &input) {
+  constexpr std::uint32_t mask = TALLY_CONTROL_WORKERS_UNLIMITED << TALLY_CONTROL_WORKERS_SHIFT;
+  const LoopPlan &plan = input.analysis.loop;
+  if (plan.spends)
+    return "\n";
+  std::string text;
+  if (plan.needsWholeWarpRows)
+    text = std::string(hasPartialRows) + "@%tally_leave bra $tally_index;\n\t";
+  text += fmt::format("and.b32 %tally_word, %tally_word, {0};\n"
+                      "\tsetp.eq.u32 %tally_yield, %tally_word, {0};\n"
+                      "\t@%tally_yield bra $tally_index;\n"
+                      "\tshr.u32 %tally_word, %tally_word, {1};\n"
+                      "\tmax.u32 %tally_word, %tally_word, 1;\n"
+                      "\tld.{2}.u32 %tally_r0, [%tally_d2+{3}];\n"
+                      "\n$tally_width:\n"
+                      "\tsetp.le.u32 %tally_yield, %tally_r0, %tally_word;\n"
+                      "\t@%tally_yield bra $tally_index;\n"
+                      "\tmov.u32 %tally_r1, %tally_r0;\n"
+                      "\tadd.s32 %tally_r2, %tally_r1, -1;\n"
+                      "\tatom.global.cas.b32 %tally_r0, [%tally_d2+{3}], %tally_r1, %tally_r2;\n"
+                      "\tsetp.ne.u32 %tally_yield, %tally_r0, %tally_r1;\n"
+                      "\t@%tally_yield bra $tally_width;\n"
+                      "\tmov.u32 %tally_flag, 1;\n"
+                      "\tbra.uni $tally_publish;\n",
+                      mask, TALLY_CONTROL_WORKERS_SHIFT, emit::strongGlobal(input.module), live);
+  return text;
+}
+
 std::string takeIndex() {
-  return emit::takeIndex() + fmt::format("ld.param.u32 %tally_r3, [$tally_launch+{}];\n"
-                                         "\tsetp.ge.u32 %tally_yield, %tally_id, %tally_r3;\n"
-                                         "\t@%tally_yield bra $tally_publish;\n"
-                                         "\tmov.u32 %tally_flag, 0;\n\t",
-                                         offsetof(tally_launch_params, blocks));
+  return "\n$tally_index:\n\t" + emit::takeIndex() +
+         fmt::format("ld.param.u32 %tally_r3, [$tally_launch+{}];\n"
+                     "\tsetp.ge.u32 %tally_yield, %tally_id, %tally_r3;\n"
+                     "\t@%tally_yield bra $tally_last;\n"
+                     "\tmov.u32 %tally_flag, 0;\n\t",
+                     offsetof(tally_launch_params, blocks));
+}
+
+/// What thread 0 does: counts the worker in, polls, takes an index or counts the worker out.
+std::string leaderTakes(const PassInput &input) {
+  const char *notSpent =
+      "mov.u32 %tally_flag, 0;\n\tst.shared.u32 [$tally_block], %tally_flag;\n\t";
+  bool clones = !input.analysis.cloned.empty();
+  bool needsIds = clones || !input.analysis.facts->gridUses.empty();
+  return emit::unlessLeader("$tally_agree") + emit::loadState() +
+         "@!%tally_joins bra $tally_poll;\n\t" + countIn() +
+         (input.analysis.loop.spends ? notSpent : "") + "\n$tally_poll:\n\t" +
+         emit::poll(input.module, "%tally_word") + "@%tally_yield bra $tally_last;\n\t" +
+         leaveIfSurplus(input) + takeIndex() + (needsIds ? emit::decodeToShared() : "") +
+         (clones ? emit::storeExtents() : "") + "bra.uni $tally_publish;\n\n$tally_last:\n\t" +
+         countOut() +
+         "mov.u32 %tally_flag, 1;\n\n$tally_publish:\n"
+         "\tst.shared.u16 [$tally_block], %tally_flag;\n";
+}
+
+/// Goes on where all threads that the warp has are here together; else to $tally_spend. The last
+/// warp of a block has `threads - first` of them, and a shift by 32 or more leaves 0.
+std::string spendUnlessWholeWarp() {
+  return "activemask.b32 %tally_r0;\n"
+         "\tsetp.eq.b32 %tally_leave, %tally_r0, -1;\n"
+         "\t@%tally_leave bra $tally_whole;\n"
+         "\tmov.u32 %tally_r1, %tid.z;\n"
+         "\tmov.u32 %tally_r2, %ntid.y;\n"
+         "\tmov.u32 %tally_r3, %tid.y;\n"
+         "\tmad.lo.u32 %tally_r1, %tally_r1, %tally_r2, %tally_r3;\n"
+         "\tmov.u32 %tally_r4, %ntid.x;\n"
+         "\tmov.u32 %tally_r3, %tid.x;\n"
+         "\tmad.lo.u32 %tally_r1, %tally_r1, %tally_r4, %tally_r3;\n"
+         "\tand.b32 %tally_r1, %tally_r1, -32;\n"
+         "\tmov.u32 %tally_r3, %ntid.z;\n"
+         "\tmul.lo.u32 %tally_r2, %tally_r2, %tally_r3;\n"
+         "\tmul.lo.u32 %tally_r2, %tally_r2, %tally_r4;\n"
+         "\tsub.u32 %tally_r2, %tally_r2, %tally_r1;\n"
+         "\tmov.u32 %tally_r3, 1;\n"
+         "\tshl.b32 %tally_r3, %tally_r3, %tally_r2;\n"
+         "\tsub.u32 %tally_r3, %tally_r3, 1;\n"
+         "\tsetp.ne.b32 %tally_leave, %tally_r0, %tally_r3;\n"
+         "\t@%tally_leave bra $tally_spend;\n"
+         "\n$tally_whole:\n\t";
+}
+
+/// All threads of the block meet. Threads arrive from every way out of the body, perhaps not as one
+/// warp any more: the aligned form is undefined then (PTX ISA, barrier).
+std::string meet(const PassInput &input) {
+  const LoopPlan &plan = input.analysis.loop;
+  if (!plan.parks)
+    return fmt::format("{} {};\n\t", input.module.versionMajor() >= 6 ? "barrier.sync" : "bar.sync",
+                       plan.barrier);
+  std::string text = "mov.pred %tally_here, 0;\n\n$tally_park:\n\t";
+  text += fmt::format("barrier.red.or.pred %tally_any, {}, %tally_here;\n\t", plan.barrier);
+  if (!plan.reduces)
+    return text + "@%tally_any bra $tally_park;\n\t";
+  return text + fmt::format("@!%tally_any bra $tally_met;\n"
+                            "\tbarrier.red.popc.u32 %tally_count, {}, %tally_here;\n"
+                            "\tbra.uni $tally_park;\n\n$tally_met:\n\t",
+                            plan.barrier);
 }
 
 std::string loopHead(const PassInput &input) {
-  std::string text = "bra.uni $tally_take;\n\n$tally_next:\n\t";
-  if (input.analysis.needsWholeWarpRows)
-    text += "mov.u32 %tally_r0, %ntid.x;\n"
-            "\tand.b32 %tally_r0, %tally_r0, 31;\n"
-            "\tsetp.ne.u32 %tally_leave, %tally_r0, 0;\n"
-            "\t@%tally_leave ret;\n\t";
-  if (input.analysis.copiesAsync)
+  const KernelAnalysis &analysis = input.analysis;
+  std::string text = "mov.pred %tally_joins, 1;\n\tbra.uni $tally_take;\n\n$tally_next:\n\t";
+  if (analysis.copiesAsync)
     text += "cp.async.wait_all;\n\t";
-  // Threads arrive from every way out of the body, perhaps not as one warp any more: the aligned
-  // form is undefined then (PTX ISA, barrier).
-  text += input.module.versionMajor() >= 6 ? "barrier.sync 0;" : "bar.sync 0;";
-  text += "\n\n$tally_take:\n\t";
-  bool clones = !input.analysis.cloned.empty();
-  bool needsIds = clones || !input.analysis.facts->gridUses.empty();
-  return text + emit::unlessLeader("$tally_agree") + emit::poll(input.module) +
-         "mov.u32 %tally_flag, 1;\n\t@%tally_yield bra $tally_publish;\n\t" + takeIndex() +
-         (needsIds ? emit::decodeToShared() : "") + (clones ? emit::storeExtents() : "") +
-         "\n$tally_publish:\n\tst.shared.u32 [$tally_block], %tally_flag;\n\n$tally_agree:\n\t" +
-         emit::agreeOrLeave();
+  if (analysis.loop.spends)
+    text += spendUnlessWholeWarp();
+  if (analysis.loop.needsWholeWarpRows)
+    text += std::string(hasPartialRows) + "@%tally_leave bra $tally_spend;\n\t";
+  text += meet(input);
+  if (analysis.loop.spends)
+    text += "ld.shared.u16 %tally_flag, [$tally_block+2];\n"
+            "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
+            "\t@%tally_leave bra $tally_leave;\n\t";
+  return text + "mov.pred %tally_joins, 0;\n\n$tally_take:\n\t" + leaderTakes(input) +
+         fmt::format("\n$tally_agree:\n"
+                     "\tbar.sync {};\n"
+                     "\tld.shared.u16 %tally_flag, [$tally_block];\n"
+                     "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
+                     "\t@%tally_leave ret;\n\t",
+                     analysis.loop.barrier);
+}
+
+/// Behind the body: how a thread exits that cannot go to the loop's head. The fence makes the word
+/// seen by those who meet after it.
+std::string spend() {
+  return "\n$tally_spend:\n"
+         "\tmov.u32 %tally_flag, 1;\n"
+         "\tst.shared.u16 [$tally_block+2], %tally_flag;\n"
+         "\tmembar.cta;\n"
+         "\n$tally_leave:\n\t" +
+         emit::unlessLeader("$tally_gone") + emit::loadState() + countOut() +
+         "\n$tally_gone:\n\tret;\n";
+}
+
+std::string guardOf(const Instruction &instruction) {
+  if (!instruction.guard)
+    return {};
+  const Operand &predicate = instruction.guard->predicate;
+  return fmt::format("@{}{} ", predicate.negated ? "!" : "", predicate.symbol);
+}
+
+/// A full-block barrier that threads which left the body take part in (persistent_pass.h).
+std::string parkedBarrier(const Instruction &barrier, const LoopPlan &plan) {
+  std::string guard = guardOf(barrier);
+  std::string text = fmt::format("mov.pred %tally_here, 1;\n"
+                                 "\t{}barrier.red.or.pred %tally_any, {}, %tally_here;",
+                                 guard, plan.barrier);
+  if (!plan.reduces)
+    return text;
+  auto count = [&](std::string_view into, std::string_view predicate, bool negated) {
+    text += fmt::format("\n\t{}barrier.red.popc.u32 {}, {}, {}{};", guard, into, plan.barrier,
+                        negated ? "!" : "", predicate);
+  };
+  if (!barrier.has("red")) {
+    count("%tally_count", "%tally_here", false);
+    return text;
+  }
+  const Operand &result = barrier.operands[0], &predicate = barrier.operands[2];
+  if (barrier.has("popc")) {
+    count(result.text, predicate.symbol, predicate.negated);
+    return text;
+  }
+  // A thread that has left must not count: all true is nobody who is here and false.
+  bool all = barrier.has("and");
+  count("%tally_count", predicate.symbol, predicate.negated != all);
+  text +=
+      fmt::format("\n\t{}setp.{}.u32 {}, %tally_count, 0;", guard, all ? "eq" : "ne", result.text);
+  return text;
 }
 
 /// Whether control can run off the end of the body: the last instruction lets it through, or a
@@ -80,19 +242,22 @@ std::vector<std::string> PersistentPass::run(const PassInput &input) const {
     makeOpaque(editor, input.function, pointerLoads(input.function),
                emit::loadIndexFromShared(0, "%tally_r0"));
   const FunctionFacts &facts = *input.analysis.facts;
+  const LoopPlan &plan = input.analysis.loop;
   emit::replaceGridUses(editor, facts, {emit::loadIndexFromShared, emit::loadExtentFromParameters});
   redirectCalls(editor, input.function, input.analysis);
   for (std::uint32_t statement : facts.leaves) {
     const Statement &leave = input.function.body[statement];
-    std::string text =
-        leave.instruction.guard
-            ? fmt::format("@{}{} ", leave.instruction.guard->predicate.negated ? "!" : "",
-                          leave.instruction.guard->predicate.symbol)
-            : "";
-    editor.replace(leave.text, text + "bra $tally_next;");
+    editor.replace(leave.text, guardOf(leave.instruction) + "bra $tally_next;");
+  }
+  for (std::uint32_t statement : facts.blockBarriers) {
+    const Statement &barrier = input.function.body[statement];
+    if (plan.parks && barrierFormOf(barrier.instruction) == BarrierForm::Full)
+      editor.replace(barrier.text, parkedBarrier(barrier.instruction, plan));
   }
   if (mayReachEnd(input.function))
     editor.insertAtBodyEnd("\tbra $tally_next;\n");
+  if (plan.spends || plan.needsWholeWarpRows)
+    editor.insertAtBodyEnd(spend());
   return {editor.apply()};
 }
 

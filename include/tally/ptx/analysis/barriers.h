@@ -1,9 +1,10 @@
-// Whether a body can be looped over: do all threads of a block, or of a warp, meet where the
-// user's barriers and the loop's own need them to?
+// Whether a body can be looped over, and at what price: do all threads of a block, or of a warp,
+// meet where the user's barriers and the loop's own need them to?
 #ifndef TALLY_PTX_ANALYSIS_BARRIERS_H
 #define TALLY_PTX_ANALYSIS_BARRIERS_H
 
 #include "tally/ptx/analysis/function_facts.h"
+#include "tally/ptx/analysis/loop_plan.h"
 #include "tally/ptx/analysis/uniformity.h"
 
 #include <vector>
@@ -13,26 +14,36 @@ namespace tally::ptx {
 /// What the convergence of a kernel's body allows.
 struct Convergence {
   std::vector<Finding> findings;
-  /// The body may be looped over only where %ntid.x is a multiple of 32: a warp operation stands
-  /// under a decision that is the warp's own only then.
-  bool needsWholeWarpRows = false;
+  LoopPlan plan;
 };
 
-/// Checks the barriers of a kernel whose threads, in the variant, do not exit but wait at a loop's
-/// head for the rest of the block.
+/// Checks the barriers and warp operations of a kernel whose threads, in the variant, do not exit
+/// but wait at a loop's head for the rest of the block. In the user's kernel a thread that has
+/// exited no longer counts at a barrier or in a member mask. In the variant it still does. So:
 ///
-/// In the user's kernel a thread that has exited no longer counts at a barrier. In the variant it
-/// waits in one, and the hardware would pair that with a barrier of the body. So:
+/// * A full-block barrier costs nothing where all threads reach it equally often: all decisions on
+///   whether it runs (its iterated control dependence, which early exits and loop exits are part
+///   of, and its guard) are uniform over the block. Otherwise, or with an endless loop, where
+///   post-dominance proves nothing: LoopPlan::parks.
+/// * A barrier with a thread count never counted threads that had exited, but counts their warp
+///   whole. It needs an id that the loop does not use, and no part of its warp at the loop's head.
+/// * A warp operation with a member mask needs the same of its warp (CUDA C++ Programming Guide,
+///   warp functions: "all non-exited threads named in mask"). Nothing to do where the decisions on
+///   it are the same for the warp, or its mask names only threads that come to it: those that
+///   activemask found, or that a ballot found to hold the condition it stands under. Otherwise:
+///   LoopPlan::spends.
+/// * `arrive` may leave an arrival pending, which the end of a block drops and a loop would not.
 ///
-/// * Every thread must reach every block barrier of the body equally often. Sufficient: no block
-///   barrier, or all decisions on whether it runs (its iterated control dependence, which early
-///   exits and loop exits are part of, and its guard) are uniform over the block. Full-block forms
-///   with a constant id only. With an endless loop post-dominance proves nothing: refused.
-/// * A warp operation with a member mask may name threads that have exited (CUDA C++ Programming
-///   Guide, warp functions: "all non-exited threads named in mask"). Sufficient: the decisions on
-///   whether it runs are the same for the warp.
-Convergence checkConvergence(const Cfg &cfg, const ControlDependence &dependence,
-                             const Uniformity &uniformity, const FunctionFacts &facts);
+/// Parking needs threads of a warp that progress independently (sm_70, PTX 6.0), spending needs
+/// activemask besides (PTX 6.2): older modules are refused.
+Convergence checkConvergence(const Module &module, const Cfg &cfg,
+                             const ControlDependence &dependence, const Uniformity &uniformity,
+                             const FunctionFacts &facts);
+
+/// Whether threads of a warp progress independently of each other in code of this module.
+bool hasIndependentThreads(const Module &module);
+/// Whether `module` may use activemask, and its threads progress independently.
+bool canSpend(const Module &module);
 
 } // namespace tally::ptx
 

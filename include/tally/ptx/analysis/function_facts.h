@@ -40,7 +40,7 @@ struct FunctionFacts {
   std::vector<std::string_view> symbols;    ///< named by operands, a call's callee
                                             ///< aside, in order; may repeat
   std::vector<std::uint32_t> blockBarriers; ///< bar.*, barrier.* of the thread block
-  std::vector<std::uint32_t> warpSyncs;     ///< isMaskedWarpSync, but with a mask from activemask
+  std::vector<std::uint32_t> warpSyncs;     ///< isMaskedWarpSync
   std::vector<std::uint32_t> strongReads;   ///< see isStrongRead
   std::vector<std::uint32_t> plainReads;    ///< other loads of memory that blocks share,
                                             ///< and isOwnBlockRead

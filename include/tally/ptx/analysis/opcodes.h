@@ -82,6 +82,17 @@ std::string_view specialRegisterName(const Operand &operand);
 /// barrier.cluster.
 bool isBlockBarrier(const Instruction &instruction);
 
+/// Who meets at a block barrier (PTX ISA 9.0, 9.7.13.1).
+enum class BarrierForm : std::uint8_t {
+  Full,    ///< sync or red without a thread count: all threads that have not exited
+  Counted, ///< sync or red with a thread count
+  Arrive,  ///< arrive: nobody waits
+  Other    ///< not understood
+};
+BarrierForm barrierFormOf(const Instruction &barrier);
+/// The barrier's id; not of BarrierForm::Other.
+const Operand &barrierIdOf(const Instruction &barrier);
+
 /// Whether `instruction` makes the threads of its member mask meet, with a mask that may name
 /// threads that have exited: shfl, vote, match, redux, bar.warp with .sync. The .aligned matrix
 /// operations are not: they need the whole warp in the user's kernel too.

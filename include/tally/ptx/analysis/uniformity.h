@@ -53,16 +53,25 @@ private:
   Variation ofPure(const Instruction &instruction) const;
   bool update();
 
-  /// Of integers, modulo 32; meets downwards: Unset, then Aligned or Lane, then Other.
+  /// Of integers, modulo 32; meets downwards: Unset; Zero or WarpSize, then Aligned; Thread, then
+  /// Lane; Other.
   enum class Shape : std::uint8_t {
-    Unset,   ///< no assignment seen yet
-    Aligned, ///< a multiple of 32, the warp's
-    Lane,    ///< such a multiple plus the thread's lane
+    Unset, ///< no assignment seen yet
+    Zero,
+    WarpSize, ///< 32
+    Aligned,  ///< a multiple of 32, the warp's
+    Thread,   ///< %tid.x
+    Lane,     ///< such a multiple plus the thread's lane
     Other
   };
+  static bool isAligned(Shape shape) {
+    return shape == Shape::Zero || shape == Shape::WarpSize || shape == Shape::Aligned;
+  }
+  static bool isLane(Shape shape) { return shape == Shape::Thread || shape == Shape::Lane; }
   static Shape meet(Shape a, Shape b);
   static Shape sum(Shape a, Shape b);
   Shape shapeOfOperand(const Operand &operand) const;
+  static Shape shapeOfShift(Shape left, const Operand &by);
   Shape shapeOfProduct(const Operand &a, const Operand &b) const;
   Shape shapeOfResult(const Instruction &instruction) const;
   bool dropsLane(const Instruction &instruction) const;

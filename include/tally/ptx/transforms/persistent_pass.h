@@ -6,31 +6,38 @@
 // memory, and the block meets again.
 //
 //   before   <body>
-//   after    loop: barrier.sync 0;                     // all threads are done with the last block
-//            if (thread 0) { leave = control.epoch > launch.epoch;
+//   after    loop: barrier.sync;                       // all threads are done with the last block
+//            if (thread 0) { first time: ++state.live_workers;
+//                            leave = control.epoch > launch.epoch || surplus;
 //                            if (!leave) { i = atomicInc(&state.next_block);
-//                                          leave = i >= launch.blocks; decode i; } }
-//            bar.sync 0; if (leave) return;
+//                                          leave = i >= launch.blocks; decode i; }
+//                            if (leave) --state.live_workers; }
+//            bar.sync; if (leave) return;
 //            <body, ret and exit as branches to loop>
 //
 // %ctaid is read from shared memory at each use and %nctaid from the parameters: that costs fewer
-// registers than keeping them. The counter is advanced by atom.inc with a limit that is never
+// registers than keeping them. Counters are advanced by inc and dec with a limit that is never
 // reached, as ptxas turns an add into a longer, warp-wide form.
 //
+// Where threads may leave the body while others still meet in it (analysis/loop_plan.h):
+//
+//   parks    full-block barriers become barrier.red.or(true), and before the loop's head stands
+//            park: barrier.red.or(false), again while it says true. With barrier reductions in the
+//            body each of these gets a second phase, barrier.red.popc, for the user's value.
+//   spends   before that: if (activemask is not the whole warp) { spent = 1; exit; }, and
+//            behind it: if (spent) leave.
+//   needsWholeWarpRows  before that: if (%ntid.x % 32) exit;
+//
 // Invariants. Poll before taking: an index once taken is run, so each virtual block runs exactly
-// once, whole. The body's threads all arrive at the head, since nothing else lets them leave; that
-// no barrier of the body pairs with the loop's is shown by analysis/barriers.h. Shared memory of
-// one virtual block is not touched by the next before all threads have arrived; non-bulk cp.async
-// is waited for before that. A worker waits for nobody.
+// once, whole. The body's threads all come to the head or really exit; no barrier of the body pairs
+// with the loop's but as parking means it. Shared memory of one virtual block is not touched by the
+// next before all threads have arrived; non-bulk cp.async is waited for before that. A worker waits
+// for nobody. Only a greater epoch makes a launch leave blocks over: workers that may spend
+// themselves are as many as blocks, and the last worker never leaves by the width.
 //
-// Where a warp operation stands under a decision that is the warp's own only in rows of whole warps
-// (analysis/barriers.h), a launch with another shape runs one virtual block per worker and then
-// really exits. The host sees blocks left over and launches again, as after a yield.
-//
-// Refuses, beside what guard refuses: barriers not shown to be reached by all threads, forms of
-// barriers with a count or a run-time id, masked warp operations that exited threads may be named
-// in, barriers, exit or masked warp operations in callees, mbarriers, bulk copies, asynchronous
-// matrix operations, setmaxnreg, stack allocation.
+// Refuses, beside what guard refuses: arrivals at barriers, barriers with a thread count and an
+// unknown id, barriers or exit in callees, mbarriers, bulk copies, asynchronous matrix operations,
+// setmaxnreg, stack allocation; parking and spending in modules before sm_70.
 //
 //   tally-ptxopt kernels.ptx --variants=persistent -S -o -
 #ifndef TALLY_PTX_TRANSFORMS_PERSISTENT_PASS_H
