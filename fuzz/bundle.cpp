@@ -1,5 +1,5 @@
-// Any bytes are a bundle that is written back as it was read, or an error; also behind a header that
-// vouches for them, since else the checksum would stop nearly all.
+// Any bytes are a bundle that is written back as it was read, or an error; also behind a header
+// that vouches for them, since else the checksum would stop nearly all.
 #include "fuzzer.h"
 
 #include "tally/bundle/bundle_reader.h"

@@ -1,5 +1,5 @@
-// The bytes are a tree of the generator's: kernels that are well-formed and strange, through the whole
-// pipeline. Every one must parse, and its variants pass the structural check.
+// The bytes are a tree of the generator's: kernels that are well-formed and strange, through the
+// whole pipeline. Every one must parse, and its variants pass the structural check.
 #include "fuzzer.h"
 
 #include "generator/emitter.h"

@@ -1,5 +1,5 @@
-// Whatever parses goes through analyses and passes: no assertion, no crash, and every variant passes
-// the structural check.
+// Whatever parses goes through analyses and passes: no assertion, no crash, and every variant
+// passes the structural check.
 #include "fuzzer.h"
 
 #include "tally/ptx/syntax/parser.h"
