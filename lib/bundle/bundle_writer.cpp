@@ -52,6 +52,10 @@ void putKernel(std::string &out, const Kernel &kernel) {
     putString(out, verdict.message);
     put(out, verdict.line, 4);
   }
+  put(out, kernel.usesClusters ? 1 : 0, 1);
+  for (std::uint32_t extent :
+       {kernel.requiredCluster.x, kernel.requiredCluster.y, kernel.requiredCluster.z})
+    put(out, extent, 4);
 }
 
 } // namespace

@@ -1,5 +1,7 @@
 #include "access.h"
 
+#include "cluster.h"
+
 #include "vector/resolve.h"
 
 #include <fmt/format.h>
@@ -20,6 +22,8 @@ const char *name(Space space) {
     return "global";
   case Space::Shared:
     return "shared";
+  case Space::SharedCluster:
+    return "shared::cluster";
   case Space::Local:
     return "local";
   case Space::Parameter:
@@ -83,6 +87,22 @@ Place placeInShared(Block &block, std::uint64_t offset, std::uint32_t bytes) {
   return {false, 0, fmt::format("the block's shared memory is {} bytes", block.sharedBytes)};
 }
 
+/// Another block's shared memory is there from its first instruction to its end; a cluster's
+/// barrier makes sure of both (PTX ISA, "Shared State Space").
+Place placeInCluster(Block &block, std::uint64_t offset, std::uint32_t bytes) {
+  std::uint64_t named = offset >> clusterRankShift;
+  if (named == 0)
+    return placeInShared(block, offset, bytes);
+  if (named > block.cluster->blocks.size())
+    return {false, 0, fmt::format("the cluster has {} blocks", block.cluster->blocks.size())};
+  Block &target = *block.cluster->blocks[named - 1];
+  if (&target != &block && target.liveWarps == 0)
+    return {false, 0, fmt::format("the cluster's block of rank {} has exited", target.rank)};
+  if (&target != &block && target.steps == 0)
+    return {false, 0, fmt::format("the cluster's block of rank {} has not started", target.rank)};
+  return placeInShared(target, offset & sharedOffsetMask, bytes);
+}
+
 Place placeInLocal(Warp &warp, std::uint32_t lane, std::uint64_t offset, std::uint32_t bytes) {
   const Group &group = warp.group();
   std::uint64_t end = group.local + warp.block->program->functions[group.function].localBytes;
@@ -114,13 +134,15 @@ Place placeInGlobal(Block &block, std::uint64_t address, std::uint32_t bytes) {
                       address - segment.begin, segment.begin, segment.end - segment.begin)};
 }
 
-Place place(Warp &warp, const Op &op, std::uint32_t lane, std::uint64_t address,
-            std::uint32_t bytes, AccessKind kind) {
+Place place(Warp &warp, Space space, std::uint32_t lane, std::uint64_t address, std::uint32_t bytes,
+            AccessKind kind) {
   Block &block = *warp.block;
-  switch (op.space) {
+  switch (space) {
   case Space::Shared:
     // nvcc and cvta give shared addresses as offsets; a generic one is accepted as on hardware.
     return placeInShared(block, address, bytes);
+  case Space::SharedCluster:
+    return placeInCluster(block, address, bytes);
   case Space::Local:
     return placeInLocal(warp, lane, address, bytes);
   case Space::Global:
@@ -130,7 +152,7 @@ Place place(Warp &warp, const Op &op, std::uint32_t lane, std::uint64_t address,
     break;
   }
   if (liesInWindow(address, sharedWindow))
-    return placeInShared(block, address - sharedWindow, bytes);
+    return placeInCluster(block, address - sharedWindow, bytes);
   if (liesInWindow(address, localWindow))
     return placeInLocal(warp, lane, address - localWindow, bytes);
   if (liesInWindow(address, parameterWindow))
@@ -142,7 +164,7 @@ bool fillLaneByLane(Warp &warp, const Op &op, std::uint32_t mask, std::uint32_t 
                     AccessKind kind, std::uint64_t *host) {
   for (; mask; mask &= mask - 1) {
     auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
-    Place found = place(warp, op, lane, host[lane], bytes, kind);
+    Place found = place(warp, op.space, lane, host[lane], bytes, kind);
     if (!found.good) {
       raise(warp, op, lane, FaultKind::OutOfBounds,
             fmt::format("out-of-bounds {} {} of {} bytes at {:#x} ({})", name(op.space), name(kind),
@@ -192,6 +214,17 @@ bool checkAccess(Warp &warp, const Op &op, std::uint32_t mask, std::uint32_t byt
   }
   bias = perLane;
   return fillLaneByLane(warp, op, mask, bytes, kind, host);
+}
+
+std::uint64_t hostRange(Warp &warp, const Op &op, std::uint32_t lane, Space space,
+                        std::uint64_t address, std::uint32_t bytes, AccessKind kind) {
+  Place found = place(warp, space, lane, address, bytes, kind);
+  if (found.good)
+    return found.host;
+  raise(warp, op, lane, FaultKind::OutOfBounds,
+        fmt::format("out-of-bounds {} {} of {} bytes at {:#x} ({})", name(space), name(kind), bytes,
+                    address, found.where));
+  return 0;
 }
 
 bool resolveAddresses(Warp &warp, const Op &op, std::uint32_t mask, std::uint32_t bytes,

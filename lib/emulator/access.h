@@ -26,6 +26,11 @@ bool checkAccess(Warp &warp, const Op &op, std::uint32_t mask, std::uint32_t byt
 bool resolveAddresses(Warp &warp, const Op &op, std::uint32_t mask, std::uint32_t bytes,
                       AccessKind kind, std::uint64_t *host);
 
+/// Where `bytes` from `address` on lie, checked as an access by one lane; for what copies more than
+/// a register holds. No alignment is asked. 0 after a fault.
+std::uint64_t hostRange(Warp &warp, const Op &op, std::uint32_t lane, Space space,
+                        std::uint64_t address, std::uint32_t bytes, AccessKind kind);
+
 /// Whether `space` holds the generic address, for isspacep.
 bool liesInWindow(std::uint64_t address, std::uint64_t window);
 

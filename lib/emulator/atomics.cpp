@@ -6,6 +6,7 @@
 #include "decoder.h"
 #include "half.h"
 #include "handlers.h"
+#include "mbarrier.h"
 
 #include <bit>
 #include <type_traits>
@@ -156,7 +157,8 @@ Handler floatUpdate(const Instruction &instruction, Type type, Space space) {
     return nullptr;
   switch (type) {
   case Type::F32:
-    return space == Space::Shared ? update<float, AddOf<float>> : update<float, FlushingAdd>;
+    return space == Space::Shared || space == Space::SharedCluster ? update<float, AddOf<float>>
+                                                                   : update<float, FlushingAdd>;
   case Type::F64:
     return update<double, AddOf<double>>;
   case Type::F16:
@@ -223,14 +225,13 @@ bool decodeAtomic(FunctionDecoder &decoder, const Instruction &instruction) {
   bool returns = instruction.opcode == "atom";
   if (!returns && instruction.opcode != "red")
     return false;
-  if (instruction.has("async"))
-    return false;
+  bool isAsync = instruction.has("async"); // done at once; then a complete_tx of its bytes
   Type type = lastType(instruction);
   std::span<const ptx::Operand> operands = instruction.operands;
   if (instruction.has("v2") || instruction.has("v4") || instruction.has("v8"))
     return decodeVectorAtomic(decoder, instruction, type, returns);
   bool isCas = instruction.has("cas");
-  std::size_t wanted = (returns ? 1 : 0) + 2 + (isCas ? 1 : 0);
+  std::size_t wanted = (returns ? 1 : 0) + 2 + (isCas || isAsync ? 1 : 0);
   if (operands.size() != wanted)
     return false;
   Op op;
@@ -247,6 +248,8 @@ bool decodeAtomic(FunctionDecoder &decoder, const Instruction &instruction) {
     op.slot[0] = decoder.destination(operands[0], type);
   if (!decoder.failed())
     decoder.emit(op);
+  if (isAsync)
+    emitCompleteTransaction(decoder, operands[2], sizeOf(type));
   return true;
 }
 

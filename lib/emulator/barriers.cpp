@@ -2,7 +2,7 @@
 //
 // A barrier without a thread count waits for all threads of the block that have not exited. With a
 // count it counts warps, as the ISA says: one whose live lanes have all arrived counts for 32.
-#include "scheduling.h"
+#include "cluster.h"
 
 #include "decoder.h"
 #include "handlers.h"
@@ -221,7 +221,9 @@ bool recheckAligned(Warp &warp) {
     std::byte *frame = warp.base[FrameBase];
     warp.current = i;
     warp.base[FrameBase] = warp.rows.data() + warp.groups[i].frame;
-    Status status = arriveByRequest(warp, warp.block->program->code[warp.groups[i].pc], i);
+    const Op &op = warp.block->program->code[warp.groups[i].pc];
+    Status status = op.handler == clusterBarrier ? clusterBarrierGroup(warp, op, i)
+                                                 : arriveByRequest(warp, op, i);
     warp.current = running;
     warp.base[FrameBase] = frame;
     return status != Status::Fault;

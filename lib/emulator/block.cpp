@@ -49,8 +49,16 @@ void fillLaunchRows(Warp &warp, const Launch &launch, std::uint32_t warps,
   fillRow(warp, DynamicSharedSize, shape.dynamicSharedBytes);
   fillRow(warp, TotalSharedSize, sharedBytes);
   fillRow(warp, DynamicSharedBase, dynamicBase);
+  const Dim3 &cluster = launch.cluster;
+  fillRow(warp, NclusterIdX, shape.grid.x / cluster.x);
+  fillRow(warp, NclusterIdY, shape.grid.y / cluster.y);
+  fillRow(warp, NclusterIdZ, shape.grid.z / cluster.z);
+  fillRow(warp, ClusterNctaidX, cluster.x);
+  fillRow(warp, ClusterNctaidY, cluster.y);
+  fillRow(warp, ClusterNctaidZ, cluster.z);
+  fillRow(warp, ClusterNctaRank, static_cast<std::uint32_t>(cluster.count()));
+  fillRow(warp, IsExplicitCluster, launch.explicitCluster ? fullMask : 0u);
   fillRow(warp, Zero, 0u);
-  fillRow(warp, One, 1u);
   fillRow(warp, GridId64, std::uint64_t{0});
   fillRow(warp, Zero64, std::uint64_t{0});
   fillRow(warp, DynamicSharedBase64, std::uint64_t{dynamicBase});
@@ -86,11 +94,9 @@ Block::Block(const Launch &launch)
     each.arrived.resize(count);
 }
 
-void Block::reset(std::uint64_t linearId) {
-  const Dim3 &grid = launch->shape.grid;
-  id = {static_cast<std::uint32_t>(linearId % grid.x),
-        static_cast<std::uint32_t>(linearId / grid.x % grid.y),
-        static_cast<std::uint32_t>(linearId / grid.x / grid.y)};
+void Block::reset(const Dim3 &newId) {
+  id = newId;
+  const Dim3 &extents = launch->cluster;
   std::fill(shared.begin(), shared.end(), unwrittenByte);
   const FunctionCode &function = *launch->function;
   for (Warp &warp : warps) {
@@ -109,6 +115,14 @@ void Block::reset(std::uint64_t linearId) {
     fillRow(warp, CtaidY, id.y);
     fillRow(warp, CtaidZ, id.z);
     fillRow(warp, SmId, virtualSm);
+    fillRow(warp, ClusterIdX, id.x / extents.x);
+    fillRow(warp, ClusterIdY, id.y / extents.y);
+    fillRow(warp, ClusterIdZ, id.z / extents.z);
+    fillRow(warp, ClusterCtaidX, id.x % extents.x);
+    fillRow(warp, ClusterCtaidY, id.y % extents.y);
+    fillRow(warp, ClusterCtaidZ, id.z % extents.z);
+    fillRow(warp, ClusterCtaRank, rank);
+    warp.clusterArrived = warp.clusterPassed = 0;
   }
   for (Barrier &each : barriers) {
     each.active = false;

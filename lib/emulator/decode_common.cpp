@@ -24,8 +24,10 @@ Space spaceOf(const ptx::Instruction &instruction) {
   for (std::string_view each : instruction.modifiers) {
     if (each == "global" || each == "const")
       return Space::Global;
-    if (each == "shared" || each.starts_with("shared::"))
+    if (each == "shared" || each == "shared::cta")
       return Space::Shared;
+    if (each == "shared::cluster")
+      return Space::SharedCluster;
     if (each == "local")
       return Space::Local;
     if (each == "param" || each.starts_with("param::"))

@@ -3,6 +3,7 @@
 #include "handlers.h"
 #include "matrix.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -89,33 +90,43 @@ bool isMultiplied(const MatrixProduct &product) {
          isOneOf(c, {Element::F16, Element::F32}) && isOneOf(d, {Element::F16, Element::F32});
 }
 
-bool decodeProduct(FunctionDecoder &decoder, const Instruction &instruction, const Form &form) {
+bool isTooLarge(const MatrixProduct &product) {
+  std::uint32_t m = product.m, n = product.n, k = product.k;
+  return std::max({m * k, k * n, m * n}) * product.batches > mostMatrixElements;
+}
+
+/// Shapes, and of each fragment its element and layout, but no registers yet.
+bool layOutProduct(const Instruction &instruction, const Form &form, MatrixProduct &product) {
   bool isWmma = instruction.opcode == "wmma";
-  std::span<const ptx::Operand> operands = instruction.operands;
-  if (operands.size() != 4 || form.columnMajor.size() != 2)
-    return false;
   std::vector<Element> types = form.elements; // of d, a, b, c
   if (isWmma && types.size() == 2)            // wmma leaves out those of f16 factors
     types = {types[0], Element::F16, Element::F16, types[1]};
-  if (types.size() != 4)
+  if (types.size() != 4 || form.columnMajor.size() != 2)
     return false;
-  MatrixProduct product{form.shape->m, form.shape->n, form.shape->k};
+  const auto &[m, n, k] = *form.shape;
+  product.m = m, product.n = n, product.k = k;
   product.clamps = instruction.has("satfinite");
-  bool isQuads = !isWmma && product.m == 8 && product.k == 4 && types[1] == Element::F16;
-  product.batches = isQuads ? 4 : 1;
-  // Elsewhere the layouts of mma are always row and col; those of wmma matter to its loads alone.
-  bool transposedA = form.columnMajor[0], transposedB = !form.columnMajor[1];
-  auto layOut = [&](MatrixRole role, Element element, bool transposed, Fragment &fragment) {
-    const auto &[m, n, k] = *form.shape;
+  product.batches = !isWmma && m == 8 && k == 4 && types[1] == Element::F16 ? 4 : 1;
+  product.d.element = types[0], product.a.element = types[1];
+  product.b.element = types[2], product.c.element = types[3];
+  if (!isMultiplied(product) || isTooLarge(product))
+    return false;
+  auto layOut = [&](MatrixRole role, bool transposed, Fragment &fragment) {
+    Element element = fragment.element;
     return isWmma ? layOutWmma(role, element, m, n, k, fragment)
                   : layOutMma(role, element, m, n, k, transposed, fragment);
   };
-  product.a.element = types[1], product.b.element = types[2];
-  product.c.element = types[3], product.d.element = types[0];
-  if (!isMultiplied(product) || !layOut(MatrixRole::A, types[1], transposedA, product.a) ||
-      !layOut(MatrixRole::B, types[2], transposedB, product.b) ||
-      !layOut(MatrixRole::Accumulator, types[3], false, product.c) ||
-      !layOut(MatrixRole::Accumulator, types[0], false, product.d) ||
+  // Elsewhere the layouts of mma are always row and col; those of wmma matter to its loads alone.
+  return layOut(MatrixRole::A, form.columnMajor[0], product.a) &&
+         layOut(MatrixRole::B, !form.columnMajor[1], product.b) &&
+         layOut(MatrixRole::Accumulator, false, product.c) &&
+         layOut(MatrixRole::Accumulator, false, product.d);
+}
+
+bool decodeProduct(FunctionDecoder &decoder, const Instruction &instruction, const Form &form) {
+  std::span<const ptx::Operand> operands = instruction.operands;
+  MatrixProduct product;
+  if (operands.size() != 4 || !layOutProduct(instruction, form, product) ||
       !registersOf(decoder, operands[1], false, product.a) ||
       !registersOf(decoder, operands[2], false, product.b) ||
       !registersOf(decoder, operands[3], false, product.c) ||
@@ -137,6 +148,9 @@ bool decodeMatrixAccess(FunctionDecoder &decoder, const Instruction &instruction
   std::span<const ptx::Operand> operands = instruction.operands;
   if (operands.size() < 2 || operands.size() > 3 || form.elements.size() != 1 ||
       form.columnMajor.size() != 1 || bitsOf(form.elements[0]) < 8)
+    return false;
+  if (std::max({form.shape->m * form.shape->k, form.shape->k * form.shape->n,
+                form.shape->m * form.shape->n}) > mostMatrixElements)
     return false;
   MatrixRole role = loads && instruction.has("a")   ? MatrixRole::A
                     : loads && instruction.has("b") ? MatrixRole::B

@@ -2,6 +2,7 @@
 #include "access.h"
 #include "decoder.h"
 #include "handlers.h"
+#include "mbarrier.h"
 
 #include <atomic>
 #include <bit>
@@ -153,6 +154,8 @@ bool decodeAccess(FunctionDecoder &decoder, const Instruction &instruction, bool
   std::uint32_t count = vectorWidth(instruction);
   if (type == Type::None || values.size() != count)
     return false;
+  if (!loads && instruction.has("async") && instruction.operands.size() != 3)
+    return false;
   Op op;
   op.space = spaceOf(instruction);
   if (op.space == Space::Parameter) {
@@ -184,6 +187,8 @@ bool decodeAccess(FunctionDecoder &decoder, const Instruction &instruction, bool
   if (!loads && instruction.has("release"))
     decoder.emit(fence, {});
   decoder.emit(op);
+  if (!loads && instruction.has("async")) // done at once
+    emitCompleteTransaction(decoder, instruction.operands[2], sizeOf(type) * count);
   if (loads && instruction.has("acquire"))
     decoder.emit(fence, {});
   return true;

@@ -14,11 +14,17 @@ constexpr std::uint64_t alignUp(std::uint64_t value, std::uint64_t alignment) {
   return alignment > 1 ? (value + alignment - 1) / alignment * alignment : value;
 }
 
-std::uint32_t launchLimit(const ptx::HeaderDirective &directive, Dim3 *extents) {
+/// The extents that a directive names; 1 each for those it leaves out.
+Dim3 extentsOf(const ptx::HeaderDirective &directive) {
   Dim3 all{1, 1, 1};
   std::uint32_t *each[] = {&all.x, &all.y, &all.z};
   for (std::size_t i = 0; i < directive.values.size() && i < 3; ++i)
     *each[i] = static_cast<std::uint32_t>(directive.values[i]);
+  return all;
+}
+
+std::uint32_t launchLimit(const ptx::HeaderDirective &directive, Dim3 *extents) {
+  Dim3 all = extentsOf(directive);
   if (extents)
     *extents = all;
   return static_cast<std::uint32_t>(all.count() < 1024 ? all.count() : 1024);
@@ -53,6 +59,12 @@ void ModuleDecoder::layOutFunction(const ptx::Function &function, FunctionCode &
     code.maxThreads = launchLimit(*limit, nullptr);
   if (const auto *required = function.directive("reqntid"))
     code.maxThreads = launchLimit(*required, &code.requiredBlock);
+  if (const auto *cluster = function.directive("reqnctapercluster"))
+    code.requiredCluster = extentsOf(*cluster);
+  if (const auto *limit = function.directive("maxclusterrank"); limit && !limit->values.empty())
+    code.maxClusterRank =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(limit->values[0], code.maxClusterRank));
+  code.demandsExplicitCluster = function.directive("explicitcluster") != nullptr;
   if (function.isEntry) {
     code.parameterBytes = function.parameterBytes();
     return;

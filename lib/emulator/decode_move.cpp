@@ -176,6 +176,7 @@ bool decodeMov(FunctionDecoder &decoder, const Instruction &instruction) {
 std::uint64_t windowOf(Space space) {
   switch (space) {
   case Space::Shared:
+  case Space::SharedCluster:
     return sharedWindow;
   case Space::Local:
     return localWindow;
@@ -203,6 +204,11 @@ bool decodeCvta(FunctionDecoder &decoder, const Instruction &instruction) {
   return true;
 }
 
+bool isOwnShared(const Block &block, std::uint64_t offset) {
+  std::uint64_t named = offset >> clusterRankShift;
+  return named == 0 || named == block.rank + 1;
+}
+
 Status isSpace(Warp &warp, const Op &op, std::uint32_t mask) {
   const auto *a = warp.row<std::uint64_t>(op.slot[1]);
   std::uint32_t &d = warp.predicate(op.slot[0]);
@@ -211,6 +217,8 @@ Status isSpace(Warp &warp, const Op &op, std::uint32_t mask) {
     bool inside = false;
     if (op.immediate) {
       inside = liesInWindow(a[i], static_cast<std::uint64_t>(op.immediate));
+      if (op.space == Space::Shared)
+        inside = inside && isOwnShared(*warp.block, a[i] - sharedWindow);
     } else {
       bool isConst = false;
       for (const Segment &each : warp.block->program->constSegments)
@@ -229,6 +237,7 @@ bool decodeIsspacep(FunctionDecoder &decoder, const Instruction &instruction) {
   Space space = spaceOf(instruction);
   Op op;
   op.handler = isSpace;
+  op.space = space;
   op.flags = instruction.has("const") ? 1 : 0;
   op.immediate =
       static_cast<std::int64_t>(space == Space::Parameter ? parameterWindow : windowOf(space));
@@ -255,15 +264,6 @@ bool decodeMove(FunctionDecoder &decoder, const Instruction &instruction) {
     return decodeCvta(decoder, instruction);
   if (instruction.opcode == "isspacep")
     return decodeIsspacep(decoder, instruction);
-  if (instruction.opcode == "mapa" && instruction.operands.size() == 3) {
-    // Every block is a cluster of its own, so its shared memory maps to itself.
-    Type type = lastType(instruction);
-    Slot a = decoder.source(instruction.operands[1], type);
-    Slot d = decoder.destination(instruction.operands[0], type);
-    if (!decoder.failed())
-      decoder.emit(vectorHandlers().move(sizeOf(type)), {d, a});
-    return true;
-  }
   return false;
 }
 

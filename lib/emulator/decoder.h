@@ -193,6 +193,8 @@ bool decodeWarpOp(FunctionDecoder &decoder, const ptx::Instruction &instruction)
 bool decodeBarrier(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 bool decodeControl(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 bool decodeMbarrier(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+bool decodeCluster(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+bool decodeBulkCopy(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 bool decodeMatrix(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 /// The forms of cvt that decodeConvert leaves.
 bool decodePackedConvert(FunctionDecoder &decoder, const ptx::Instruction &instruction);
@@ -205,7 +207,7 @@ void emitWholeWarp(FunctionDecoder &decoder);
 /// The last modifier that names a type, and the one before it (of cvt, set, …).
 Type lastType(const ptx::Instruction &instruction);
 Type typeBeforeLast(const ptx::Instruction &instruction);
-/// The space that the modifiers name; Generic without one. `.shared::cta` is shared.
+/// The space that the modifiers name; Generic without one. `.shared` is `.shared::cta`.
 Space spaceOf(const ptx::Instruction &instruction);
 
 } // namespace tally::emulator

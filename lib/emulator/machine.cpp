@@ -1,7 +1,7 @@
 #include "machine_state.h"
 
+#include "cluster.h"
 #include "decoder.h"
-#include "scheduling.h"
 
 #include <fmt/format.h>
 
@@ -29,6 +29,32 @@ void Machine::State::watchedRead() {
 namespace {
 constexpr std::uint32_t maximumSharedBytes = 227 * 1024;
 
+/// The extents that the launch or the kernel asks for, else 1 each.
+Dim3 clusterOf(const FunctionCode &function, const LaunchShape &shape) {
+  if (shape.cluster.x != 0)
+    return shape.cluster;
+  return function.requiredCluster.x != 0 ? function.requiredCluster : Dim3{1, 1, 1};
+}
+
+std::optional<std::string> clusterComplaint(const FunctionCode &function,
+                                            const LaunchShape &shape) {
+  constexpr Dim3 none{0, 0, 0};
+  if (!(shape.cluster == none) && !(function.requiredCluster == none) &&
+      !(shape.cluster == function.requiredCluster))
+    return "the cluster is not the one that .reqnctapercluster demands";
+  if (!(shape.cluster == none) && shape.cluster.count() == 0)
+    return "an extent of the cluster is 0";
+  Dim3 cluster = clusterOf(function, shape);
+  if (cluster.count() > function.maxClusterRank)
+    return fmt::format("clusters of {} blocks where {} are allowed", cluster.count(),
+                       function.maxClusterRank);
+  if (shape.grid.x % cluster.x || shape.grid.y % cluster.y || shape.grid.z % cluster.z)
+    return "the grid is no whole number of clusters";
+  if (function.demandsExplicitCluster && shape.cluster == none && function.requiredCluster == none)
+    return "the kernel has .explicitcluster and the launch names no cluster";
+  return std::nullopt;
+}
+
 std::optional<std::string> launchComplaint(const FunctionCode &function, const LaunchShape &shape,
                                            std::size_t parameterBytes) {
   std::uint64_t threads = shape.block.count();
@@ -38,6 +64,8 @@ std::optional<std::string> launchComplaint(const FunctionCode &function, const L
     return fmt::format("{} threads in a block where {} are allowed", threads, function.maxThreads);
   if (function.requiredBlock.x && !(function.requiredBlock == shape.block))
     return "the block is not the one that .reqntid demands";
+  if (auto wrong = clusterComplaint(function, shape))
+    return wrong;
   std::uint64_t shared = std::uint64_t{function.staticSharedBytes} + shape.dynamicSharedBytes;
   if (shared > maximumSharedBytes)
     return fmt::format("{} bytes of shared memory where {} are allowed", shared,
@@ -63,6 +91,8 @@ std::optional<Fault> Machine::State::prepare(Launch &launch, const Program &prog
   launch.function = &function;
   launch.shape = shape;
   launch.parameters.assign(parameters.begin(), parameters.end());
+  launch.cluster = clusterOf(function, shape);
+  launch.explicitCluster = launch.cluster.count() > 1 || shape.cluster.x != 0;
   launch.environment = environment();
   return std::nullopt;
 }
@@ -109,14 +139,14 @@ void Machine::setVirtualSmCount(std::uint32_t count) {
 
 namespace {
 
-Fault stepLimitFault(const Block &block) {
-  Fault fault{FaultKind::StepLimit, {}, 0, block.id, {}};
+/// Where a warp of the block still runs.
+std::optional<Fault> spinningIn(const Block &block) {
   for (const Warp &warp : block.warps)
     for (const Group &group : warp.groups) {
       if (!group.mask || group.state != GroupState::Ready)
         continue;
       const Op &op = block.program->code[group.pc];
-      fault.line = block.program->lineOf(op);
+      Fault fault{FaultKind::StepLimit, {}, block.program->lineOf(op), block.id, {}};
       fault.message = fmt::format(
           "the step limit is reached (an endless loop?), at line {} of {} by block ({}, {}, {}), "
           "warp {}: {}",
@@ -124,16 +154,27 @@ Fault stepLimitFault(const Block &block) {
           block.id.z, warp.index, block.program->textOf(op));
       return fault;
     }
+  return std::nullopt;
+}
+
+Fault stepLimitFault(const Cluster &cluster) {
+  const Block &block = *cluster.blocks[0];
+  Fault fault{FaultKind::StepLimit, {}, 0, block.id, {}};
+  for (const auto &each : cluster.blocks)
+    if (auto named = spinningIn(*each))
+      return *named;
   fault.message = "the step limit is reached";
   return fault;
 }
 
-/// The blocks in flight of a run, and the order in which they come.
+/// The clusters in flight of a run, and the order in which they come.
 class Wave {
 public:
   Wave(const Launch &launch, const Schedule &schedule)
-      : launch(launch), chooser(schedule.seed), total(launch.shape.grid.count()) {
-    resident = std::max<std::uint32_t>(schedule.residentBlocks, 1);
+      : launch(launch), chooser(schedule.seed),
+        total(launch.shape.grid.count() / launch.cluster.count()) {
+    resident = static_cast<std::uint32_t>(
+        std::max<std::uint64_t>(schedule.residentBlocks / launch.cluster.count(), 1));
   }
 
   std::optional<Fault> run(std::uint64_t stepLimit, std::uint64_t &executed) {
@@ -142,56 +183,57 @@ public:
       std::size_t index = chooser.random()
                               ? chooser.below(static_cast<std::uint32_t>(running.size()))
                               : turn++ % running.size();
-      Block &block = *running[index];
-      std::uint64_t stepsBefore = block.steps, executedBefore = block.executed;
-      BlockState after = advanceFor(block);
-      steps += block.steps - stepsBefore;
-      executed += block.executed - executedBefore;
+      Cluster &cluster = *running[index];
+      std::uint64_t stepsBefore = cluster.steps(), executedBefore = cluster.executed();
+      BlockState after = advanceFor(cluster);
+      steps += cluster.steps() - stepsBefore;
+      executed += cluster.executed() - executedBefore;
       if (after == BlockState::Faulted)
-        return block.fault;
+        return cluster.fault();
       if (after == BlockState::Finished) {
         idle.push_back(std::move(running[index]));
         running.erase(running.begin() + static_cast<std::ptrdiff_t>(index));
         turn = 0;
       } else if (steps > stepLimit) {
-        return stepLimitFault(block);
+        return stepLimitFault(cluster);
       }
     }
     return std::nullopt;
   }
 
 private:
-  /// In the plain order a block runs to its end unless it goes on for long; then others get a turn.
-  BlockState advanceFor(Block &block) {
+  /// In the plain order a cluster runs to its end unless it goes on for long; then others get a
+  /// turn.
+  BlockState advanceFor(Cluster &cluster) {
     if (chooser.random())
-      return advance(block, chooser);
+      return advance(cluster, chooser);
     BlockState after = BlockState::Running;
     for (int slice = 0; slice < 256 && after == BlockState::Running; ++slice)
-      after = advance(block, chooser);
+      after = advance(cluster, chooser);
     return after;
   }
 
   bool admit() {
     while (running.size() < resident && next < total) {
-      std::unique_ptr<Block> block;
+      std::unique_ptr<Cluster> cluster;
       if (idle.empty()) {
-        block = std::make_unique<Block>(launch);
+        cluster = std::make_unique<Cluster>(launch);
       } else {
-        block = std::move(idle.back());
+        cluster = std::move(idle.back());
         idle.pop_back();
       }
-      block->reset(next++);
-      running.push_back(std::move(block));
+      cluster->reset(next++);
+      running.push_back(std::move(cluster));
     }
     return !running.empty();
   }
 
   const Launch &launch;
   Chooser chooser;
-  std::uint64_t total, next = 0;
+  std::uint64_t total, next = 0; ///< clusters
   std::uint32_t resident;
   std::size_t turn = 0;
-  std::vector<std::unique_ptr<Block>> running, idle;
+  std::vector<std::unique_ptr<Cluster>> running, idle;
 };
 
 } // namespace

@@ -20,8 +20,6 @@ namespace tally::emulator {
 
 namespace {
 
-constexpr std::uint32_t mostElements = 1024; ///< of one matrix: m16n8k64
-
 /// value(bits of lane's element) for every lane.
 template <class T, class F>
 void eachLane(const std::uint32_t *row, std::uint32_t shift, std::uint32_t wanted, T *values,
@@ -145,7 +143,7 @@ void accumulateExactly(const MatrixProduct &product, const std::int32_t *a, cons
 }
 
 template <class T> void multiply(Warp &warp, const MatrixProduct &product) {
-  alignas(64) T a[mostElements], b[mostElements], sum[mostElements];
+  alignas(64) T a[mostMatrixElements], b[mostMatrixElements], sum[mostMatrixElements];
   gather(warp, product.a, a);
   gather(warp, product.b, b);
   gather(warp, product.c, sum);

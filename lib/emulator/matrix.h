@@ -47,6 +47,9 @@ struct Fragment {
   std::uint32_t elements() const { return static_cast<std::uint32_t>(place.size()) / warpSize; }
 };
 
+/// Of one matrix, all batches together: as many as m16n8k64 has in A.
+inline constexpr std::uint32_t mostMatrixElements = 1024;
+
 /// d = a × b + c on one warp, `batches` times: the m8n8k4 of f16 is four products at once, whose
 /// matrices stand one below the other.
 struct MatrixProduct {

@@ -22,6 +22,11 @@ inline constexpr std::uint64_t parameterWindow = 0x7c0000000000u;
 inline constexpr std::uint64_t codeWindow = 0x7b0000000000u;
 inline constexpr std::uint64_t windowBytes = 0x010000000000u;
 
+/// In the shared window bits 24 and up name a block of the cluster, its rank plus one; zero is the
+/// block's own. No block has so much shared memory that the two could meet.
+inline constexpr unsigned clusterRankShift = 24;
+inline constexpr std::uint64_t sharedOffsetMask = (std::uint64_t{1} << clusterRankShift) - 1;
+
 /// An allocation: device addresses [begin, end).
 struct Segment {
   std::uint64_t begin = 0, end = 0;

@@ -34,7 +34,7 @@ struct Warp;
 struct Op;
 using Handler = Status (*)(Warp &warp, const Op &op, std::uint32_t mask);
 
-enum class Space : std::uint8_t { Generic, Global, Shared, Local, Parameter };
+enum class Space : std::uint8_t { Generic, Global, Shared, SharedCluster, Local, Parameter };
 
 struct alignas(64) Op {
   Handler handler = nullptr;

@@ -115,11 +115,12 @@ Slot FunctionDecoder::specialRegister(const ptx::Operand &operand, Type type) {
       {"dynamic_smem_size", DynamicSharedSize, 4},
       {"total_smem_size", TotalSharedSize, 4},
       {"aggr_smem_size", TotalSharedSize, 4},
-      // Without cluster launches every block is a cluster of its own.
-      {"clusterid", CtaidX, 4},
-      {"nclusterid", NctaidX, 4},
-      {"cluster_ctarank", Zero, 4},
-      {"cluster_nctarank", One, 4},
+      {"clusterid", ClusterIdX, 4},
+      {"nclusterid", NclusterIdX, 4},
+      {"cluster_ctaid", ClusterCtaidX, 4},
+      {"cluster_nctaid", ClusterNctaidX, 4},
+      {"cluster_ctarank", ClusterCtaRank, 4},
+      {"cluster_nctarank", ClusterNctaRank, 4},
   };
   auto isComponent = [&](std::string_view one, std::string_view other) {
     return operand.component == one || operand.component == other;
@@ -141,10 +142,8 @@ Slot FunctionDecoder::specialRegister(const ptx::Operand &operand, Type type) {
     return name.ends_with("cap") ? constant(reservedSharedBytes, bytes)
                                  : constant(begin + (isEnd ? reservedSharedBytes : 0), bytes);
   }
-  if (name == "cluster_ctaid" || name.starts_with("envreg") || name.starts_with("pm"))
+  if (name.starts_with("envreg") || name.starts_with("pm"))
     return constant(0, bytes);
-  if (name == "cluster_nctaid")
-    return constant(1, bytes);
   static constexpr std::pair<std::string_view, std::uint32_t> clocks[] = {
       {"clock", 4},       {"clock_hi", 4},       {"clock64", 8},
       {"globaltimer", 8}, {"globaltimer_lo", 4}, {"globaltimer_hi", 4}};
@@ -200,7 +199,7 @@ Slot FunctionDecoder::predicateSource(const ptx::Operand &operand, bool &negated
     return owner.predicateConstant(operand.bits != 0);
   if (operand.kind == OperandKind::SpecialRegister &&
       operand.symbol.ends_with("is_explicit_cluster"))
-    return owner.predicateConstant(false);
+    return specialSlot(IsExplicitCluster);
   const RegisterInfo *info = registerOf(operand);
   if (!info || info->bytes != 0) {
     fail(fmt::format("operand '{}' is no predicate", operand.text));

@@ -44,7 +44,12 @@ struct FunctionCode {
   std::uint32_t parameterBytes = 0;
   std::uint32_t staticSharedBytes = 0;
   std::uint32_t maxThreads = 1024;
-  Dim3 requiredBlock{0, 0, 0}; ///< .reqntid; zeros when absent
+  Dim3 requiredBlock{0, 0, 0};   ///< .reqntid; zeros when absent
+  Dim3 requiredCluster{0, 0, 0}; ///< .reqnctapercluster; zeros when absent
+  /// Blocks of a cluster: .maxclusterrank, else what the largest device takes (CUDA C++ Programming
+  /// Guide, "Thread Block Clusters").
+  std::uint32_t maxClusterRank = 16;
+  bool demandsExplicitCluster = false; ///< .explicitcluster
   std::vector<FormalParameter> parameters, results;
 };
 

@@ -1,4 +1,4 @@
-#include "scheduling.h"
+#include "cluster.h"
 
 #include "handlers.h"
 
@@ -46,6 +46,7 @@ Status retireLanes(Warp &warp, std::uint32_t mask) {
   if (!recheckAligned(warp))
     return Status::Fault;
   recheckBarriers(*warp.block);
+  recheckClusterBarrier(*warp.block->cluster);
   return warp.block->fault ? Status::Fault : Status::Reschedule;
 }
 
@@ -206,6 +207,8 @@ const char *describe(GroupState state) {
     return "waiting at a barrier";
   case GroupState::SyncWait:
     return "waiting for the other lanes of a warp operation";
+  case GroupState::ClusterWait:
+    return "waiting at the barrier of the cluster";
   }
   return "";
 }
@@ -274,18 +277,56 @@ Status raise(Warp &warp, const Op &op, std::uint32_t lane, FaultKind kind, std::
   return Status::Fault;
 }
 
-BlockState advance(Block &block, Chooser &chooser) {
-  if (block.liveWarps == 0)
+namespace {
+
+/// Some lanes wait for other blocks of the cluster, so the block is not stuck by itself.
+bool waitsForCluster(const Block &block) {
+  for (const Warp &warp : block.warps)
+    for (const Group &group : warp.groups)
+      if (group.mask && group.state == GroupState::ClusterWait)
+        return true;
+  return false;
+}
+
+bool isFinished(const Cluster &cluster) {
+  return std::ranges::all_of(cluster.blocks,
+                             [](const auto &block) { return block->liveWarps == 0; });
+}
+
+/// Nobody in the cluster can run.
+void raiseStuck(Cluster &cluster) {
+  for (auto &block : cluster.blocks)
+    if (block->liveWarps != 0)
+      return raiseStuck(*block);
+}
+
+} // namespace
+
+BlockState advance(Cluster &cluster, Chooser &chooser) {
+  if (isFinished(cluster))
     return BlockState::Finished;
-  Warp *warp = pickWarp(block, chooser);
-  if (!warp) {
-    raiseStuck(block);
-    return BlockState::Faulted;
+  auto count = static_cast<std::uint32_t>(cluster.blocks.size());
+  std::uint32_t start = chooser.random() && count > 1 ? chooser.below(count) : cluster.next;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::uint32_t index = (start + i) % count;
+    Block &block = *cluster.blocks[index];
+    if (block.liveWarps == 0)
+      continue;
+    Warp *warp = pickWarp(block, chooser);
+    if (!warp && waitsForCluster(block))
+      continue;
+    if (!warp) {
+      raiseStuck(block);
+      return BlockState::Faulted;
+    }
+    cluster.next = (index + 1) % count;
+    RunEnd end = chooser.random() ? runRandom(*warp, chooser) : runPlain(*warp);
+    if (end == RunEnd::Faulted || block.fault)
+      return BlockState::Faulted;
+    return isFinished(cluster) ? BlockState::Finished : BlockState::Running;
   }
-  RunEnd end = chooser.random() ? runRandom(*warp, chooser) : runPlain(*warp);
-  if (end == RunEnd::Faulted || block.fault)
-    return BlockState::Faulted;
-  return block.liveWarps == 0 ? BlockState::Finished : BlockState::Running;
+  raiseStuck(cluster);
+  return BlockState::Faulted;
 }
 
 Status unimplemented(Warp &warp, const Op &op, std::uint32_t mask) {

@@ -49,9 +49,7 @@ void recheckSync(Warp &warp);
 /// False after a fault.
 bool recheckAligned(Warp &warp);
 
-/// Runs one warp of the block for a while.
 enum class BlockState : std::uint8_t { Running, Finished, Faulted };
-BlockState advance(Block &block, Chooser &chooser);
 
 } // namespace tally::emulator
 

@@ -20,7 +20,8 @@ enum class GroupState : std::uint8_t {
   Ready,
   AlignedWait, ///< at an aligned barrier, for the warp's other live lanes
   BarrierWait, ///< arrived at a barrier of the block
-  SyncWait     ///< at a `.sync` warp operation, for the lanes of its member mask
+  SyncWait,    ///< at a `.sync` warp operation, for the lanes of its member mask
+  ClusterWait  ///< at the barrier of the cluster
 };
 
 /// Lanes of a warp that run together: they share the program counter and the frame.
@@ -69,9 +70,23 @@ enum SpecialRow : std::uint32_t {
   NsmId,
   DynamicSharedSize,
   TotalSharedSize,
+  ClusterIdX,
+  ClusterIdY,
+  ClusterIdZ,
+  NclusterIdX,
+  NclusterIdY,
+  NclusterIdZ,
+  ClusterCtaidX,
+  ClusterCtaidY,
+  ClusterCtaidZ,
+  ClusterNctaidX,
+  ClusterNctaidY,
+  ClusterNctaidZ,
+  ClusterCtaRank,
+  ClusterNctaRank,
+  IsExplicitCluster, ///< a predicate: a mask of lanes
   DynamicSharedBase,
   Zero,
-  One,
   SpecialRows32,
   GridId64 = SpecialRows32,
   Zero64 = SpecialRows32 + 2,
@@ -98,7 +113,10 @@ struct Warp {
   std::byte *base[4] = {}; ///< by SlotBase
   Block *block = nullptr;
   std::uint32_t index = 0;
-  std::uint32_t live = 0;    ///< lanes that have not exited
+  std::uint32_t live = 0; ///< lanes that have not exited
+  /// Lanes that arrived at the cluster's barrier: in the phase under way, and in one that is
+  /// complete and that they have not waited for yet.
+  std::uint32_t clusterArrived = 0, clusterPassed = 0;
   std::uint32_t current = 0; ///< index of the running group
   std::vector<Group> groups;
   RowBuffer rows;
@@ -138,17 +156,23 @@ struct Launch {
   const Program *program = nullptr;
   const FunctionCode *function = nullptr;
   LaunchShape shape;
+  Dim3 cluster;                 ///< extents, 1 each where nothing asks for clusters
+  bool explicitCluster = false; ///< the launch or the kernel does
   std::vector<std::byte> parameters;
   Environment environment;
 };
 
+struct Cluster;
+
 struct Block {
   explicit Block(const Launch &launch);
-  /// Makes ready to run the block with this linear id from its start.
-  void reset(std::uint64_t linearId);
+  /// Makes ready to run the block with this id from its start.
+  void reset(const Dim3 &newId);
 
   const Launch *launch = nullptr;
   const Program *program = nullptr;
+  Cluster *cluster = nullptr; ///< that it is part of
+  std::uint32_t rank = 0;     ///< in it
   Environment environment;
   Dim3 id{0, 0, 0};
   std::uint32_t threads = 0, sharedBytes = 0, virtualSm = 0;

@@ -4,10 +4,9 @@
 // A `.sync` operation waits for all live lanes that its member mask names. Lanes may come by
 // different instructions of the same kind and mask, so each brings its operands in the warp's
 // SyncBuffers, and takes its result when the last has come.
-#include "scheduling.h"
+#include "warp_ops.h"
 
-#include "decoder.h"
-#include "handlers.h"
+#include "scheduling.h"
 
 #include <fmt/format.h>
 
@@ -17,40 +16,6 @@ namespace tally::emulator {
 
 namespace {
 
-using ptx::Instruction;
-using ptx::OperandKind;
-
-enum class WarpOp : std::uint8_t {
-  ShuffleUp,
-  ShuffleDown,
-  ShuffleButterfly,
-  ShuffleIndex,
-  VoteAll,
-  VoteAny,
-  VoteUniform,
-  VoteBallot,
-  MatchAny32,
-  MatchAny64,
-  MatchAll32,
-  MatchAll64,
-  ReduceAddU32,
-  ReduceMinU32,
-  ReduceMaxU32,
-  ReduceMinS32,
-  ReduceMaxS32,
-  ReduceAnd,
-  ReduceOr,
-  ReduceXor,
-  ReduceMinF32,
-  ReduceMaxF32,
-  Elect,
-  BarrierWarp,
-  WholeWarp ///< the lanes go on as one group; the bits above tell one place from another
-};
-constexpr std::uint32_t placeShift = 8;
-
-// Op::slot: 0 destination, 1 second (predicate) destination, 2 value, 3 b, 4 c, 5 the member mask.
-// Op::extra is the WarpOp; flags bit 0 negates a predicate value.
 WarpOp kindOf(const Op &op) { return static_cast<WarpOp>(op.extra & 0xffu); }
 
 bool takesPredicate(WarpOp kind) { return kind >= WarpOp::VoteAll && kind <= WarpOp::VoteBallot; }
@@ -186,8 +151,6 @@ std::uint32_t reduce(WarpOp kind, std::uint32_t a, std::uint32_t b) {
   }
 }
 
-enum ReduceFlags : std::uint8_t { ReduceMagnitude = 2, ReduceNan = 4 };
-
 /// Like min and max of f32: a NaN gives way to a number, or with .NaN wins.
 std::uint32_t reduceFloat(WarpOp kind, std::uint8_t flags, std::uint32_t a, std::uint32_t b) {
   auto isNan = [](std::uint32_t bits) { return (bits & 0x7fffffffu) > 0x7f800000u; };
@@ -260,6 +223,20 @@ Status wait(Warp &warp, const Op &op, std::uint32_t mask, std::uint32_t members)
   return replaceLanes(warp, mask, waiting);
 }
 
+/// All lanes that wait at the first's place go on as one group.
+void joinWholeWarp(Warp &warp, Group &first) {
+  for (Group &each : warp.groups)
+    if (&each != &first && each.mask && each.joins(first)) {
+      first.mask |= each.mask;
+      each.mask = 0;
+    }
+  first.state = GroupState::Ready;
+  first.memberMask = first.syncClass = 0;
+  ++first.pc;
+}
+
+} // namespace
+
 Status syncOp(Warp &warp, const Op &op, std::uint32_t mask) {
   std::uint32_t members = 0;
   std::uint32_t same = sameMembers(warp, op, mask, members);
@@ -282,7 +259,6 @@ Status syncOp(Warp &warp, const Op &op, std::uint32_t mask) {
   return Status::Reschedule;
 }
 
-/// Before an operation of a whole warp. Lanes that have exited are for that operation to miss.
 Status wholeWarp(Warp &warp, const Op &op, std::uint32_t mask) {
   if (mask == warp.live)
     return Status::Next;
@@ -291,26 +267,12 @@ Status wholeWarp(Warp &warp, const Op &op, std::uint32_t mask) {
   return Status::Reschedule;
 }
 
-/// All lanes that wait at the first's place go on as one group.
-void joinWholeWarp(Warp &warp, Group &first) {
-  for (Group &each : warp.groups)
-    if (&each != &first && each.mask && each.joins(first)) {
-      first.mask |= each.mask;
-      each.mask = 0;
-    }
-  first.state = GroupState::Ready;
-  first.memberMask = first.syncClass = 0;
-  ++first.pc;
-}
-
 Status activeMask(Warp &warp, const Op &op, std::uint32_t mask) {
   auto *d = warp.row<std::uint32_t>(op.slot[0]);
   for (std::uint32_t rest = mask; rest; rest &= rest - 1)
     d[std::countr_zero(rest)] = mask;
   return Status::Next;
 }
-
-} // namespace
 
 void recheckSync(Warp &warp) {
   for (std::size_t i = 0; i < warp.groups.size(); ++i) {
@@ -344,170 +306,6 @@ void recheckSync(Warp &warp) {
       }
     warp.base[FrameBase] = frame;
   }
-}
-
-namespace {
-
-/// Only the `.sync` forms are here: since sm_70 there are no others.
-bool isSync(const Instruction &instruction) { return instruction.has("sync"); }
-
-void splitDestination(FunctionDecoder &decoder, const ptx::Operand &to, Op &op) {
-  const ptx::Operand *value = &to, *predicate = nullptr;
-  if (to.kind == OperandKind::Pair && to.children.size() == 2) {
-    value = &to.children[0];
-    predicate = &to.children[1];
-  }
-  op.slot[0] = decoder.destination(*value, Type::B32);
-  if (predicate)
-    op.slot[1] = decoder.predicateDestination(*predicate);
-}
-
-bool decodeShuffle(FunctionDecoder &decoder, const Instruction &instruction) {
-  const auto &operands = instruction.operands;
-  if (!isSync(instruction) || operands.size() != 5)
-    return false;
-  Op op;
-  op.handler = syncOp;
-  WarpOp kind = instruction.has("up")     ? WarpOp::ShuffleUp
-                : instruction.has("down") ? WarpOp::ShuffleDown
-                : instruction.has("bfly") ? WarpOp::ShuffleButterfly
-                                          : WarpOp::ShuffleIndex;
-  op.extra = static_cast<std::uint32_t>(kind);
-  splitDestination(decoder, operands[0], op);
-  op.slot[2] = decoder.source(operands[1], Type::B32);
-  op.slot[3] = decoder.source(operands[2], Type::B32);
-  op.slot[4] = decoder.source(operands[3], Type::B32);
-  op.slot[5] = decoder.source(operands[4], Type::B32);
-  if (!decoder.failed())
-    decoder.emit(op);
-  return true;
-}
-
-bool decodeVote(FunctionDecoder &decoder, const Instruction &instruction) {
-  const auto &operands = instruction.operands;
-  if (!isSync(instruction) || operands.size() != 3)
-    return false;
-  Op op;
-  op.handler = syncOp;
-  WarpOp kind = instruction.has("all")   ? WarpOp::VoteAll
-                : instruction.has("any") ? WarpOp::VoteAny
-                : instruction.has("uni") ? WarpOp::VoteUniform
-                                         : WarpOp::VoteBallot;
-  op.extra = static_cast<std::uint32_t>(kind);
-  bool negated = false;
-  op.slot[2] = decoder.predicateSource(operands[1], negated);
-  op.flags = negated ? 1 : 0;
-  op.slot[5] = decoder.source(operands[2], Type::B32);
-  if (kind == WarpOp::VoteBallot)
-    op.slot[0] = decoder.destination(operands[0], Type::B32);
-  else
-    op.slot[1] = decoder.predicateDestination(operands[0]);
-  if (!decoder.failed())
-    decoder.emit(op);
-  return true;
-}
-
-bool decodeMatch(FunctionDecoder &decoder, const Instruction &instruction) {
-  const auto &operands = instruction.operands;
-  Type type = lastType(instruction);
-  if (!isSync(instruction) || operands.size() != 3 || sizeOf(type) < 4)
-    return false;
-  bool wide = sizeOf(type) == 8;
-  Op op;
-  op.handler = syncOp;
-  op.extra = static_cast<std::uint32_t>(instruction.has("all")
-                                            ? (wide ? WarpOp::MatchAll64 : WarpOp::MatchAll32)
-                                            : (wide ? WarpOp::MatchAny64 : WarpOp::MatchAny32));
-  splitDestination(decoder, operands[0], op);
-  op.slot[2] = decoder.source(operands[1], type);
-  op.slot[5] = decoder.source(operands[2], Type::B32);
-  if (!decoder.failed())
-    decoder.emit(op);
-  return true;
-}
-
-bool decodeRedux(FunctionDecoder &decoder, const Instruction &instruction) {
-  const auto &operands = instruction.operands;
-  Type type = lastType(instruction);
-  if (operands.size() != 3)
-    return false;
-  bool isFloating = type == Type::F32, least = instruction.has("min");
-  if (isFloating && !least && !instruction.has("max"))
-    return false;
-  bool isSignedType = type == Type::S32;
-  WarpOp kind =
-      instruction.has("add")   ? WarpOp::ReduceAddU32
-      : instruction.has("min") ? (isSignedType ? WarpOp::ReduceMinS32 : WarpOp::ReduceMinU32)
-      : instruction.has("max") ? (isSignedType ? WarpOp::ReduceMaxS32 : WarpOp::ReduceMaxU32)
-      : instruction.has("and") ? WarpOp::ReduceAnd
-      : instruction.has("or")  ? WarpOp::ReduceOr
-                               : WarpOp::ReduceXor;
-  if (isFloating)
-    kind = least ? WarpOp::ReduceMinF32 : WarpOp::ReduceMaxF32;
-  Op op;
-  op.handler = syncOp;
-  op.extra = static_cast<std::uint32_t>(kind);
-  op.flags = static_cast<std::uint8_t>((instruction.has("abs") ? ReduceMagnitude : 0) |
-                                       (instruction.has("NaN") ? ReduceNan : 0));
-  op.slot[0] = decoder.destination(operands[0], Type::B32);
-  op.slot[2] = decoder.source(operands[1], Type::B32);
-  op.slot[5] = decoder.source(operands[2], Type::B32);
-  if (!decoder.failed())
-    decoder.emit(op);
-  return true;
-}
-
-bool decodeElect(FunctionDecoder &decoder, const Instruction &instruction) {
-  if (instruction.operands.size() != 2)
-    return false;
-  Op op;
-  op.handler = syncOp;
-  op.extra = static_cast<std::uint32_t>(WarpOp::Elect);
-  splitDestination(decoder, instruction.operands[0], op);
-  op.slot[5] = decoder.source(instruction.operands[1], Type::B32);
-  if (!decoder.failed())
-    decoder.emit(op);
-  return true;
-}
-
-} // namespace
-
-void emitWholeWarp(FunctionDecoder &decoder) {
-  auto place = static_cast<std::uint32_t>(decoder.program().code.size());
-  decoder.emit(wholeWarp, {}).extra =
-      static_cast<std::uint32_t>(WarpOp::WholeWarp) | place << placeShift;
-}
-
-bool decodeWarpOp(FunctionDecoder &decoder, const Instruction &instruction) {
-  std::string_view opcode = instruction.opcode;
-  if (opcode == "shfl")
-    return decodeShuffle(decoder, instruction);
-  if (opcode == "vote")
-    return decodeVote(decoder, instruction);
-  if (opcode == "match")
-    return decodeMatch(decoder, instruction);
-  if (opcode == "redux")
-    return decodeRedux(decoder, instruction);
-  if (opcode == "elect")
-    return decodeElect(decoder, instruction);
-  if (instruction.operands.size() != 1)
-    return false;
-  if (opcode == "activemask") {
-    Slot d = decoder.destination(instruction.operands[0], Type::B32);
-    if (!decoder.failed())
-      decoder.emit(activeMask, {d});
-    return true;
-  }
-  if (opcode == "bar" && instruction.has("warp")) {
-    Op op;
-    op.handler = syncOp;
-    op.extra = static_cast<std::uint32_t>(WarpOp::BarrierWarp);
-    op.slot[5] = decoder.source(instruction.operands[0], Type::B32);
-    if (!decoder.failed())
-      decoder.emit(op);
-    return true;
-  }
-  return false;
 }
 
 } // namespace tally::emulator

@@ -74,6 +74,18 @@ RuntimeOptions optionsFrom(const tally_options *given) {
 
 Dim3 extent(tally_dim3 given) { return {given.x, given.y, given.z}; }
 
+tally_status launchAs(const char *call, tally_runtime *runtime, tally_stream stream,
+                      tally_kernel kernel, const LaunchShape &shape, const void *arguments,
+                      size_t argument_bytes) {
+  if (!runtime || (!arguments && argument_bytes != 0))
+    return invalid(call);
+  return perform([&] {
+    return runtime->runtime->launch(
+        Stream{stream}, Kernel{kernel}, shape,
+        Arguments::fromBytes({static_cast<const std::byte *>(arguments), argument_bytes}));
+  });
+}
+
 } // namespace
 
 const char *tally_last_error(void) { return lastError.c_str(); }
@@ -166,13 +178,19 @@ tally_status tally_fill(tally_runtime *runtime, tally_stream stream, tally_devic
 tally_status tally_launch(tally_runtime *runtime, tally_stream stream, tally_kernel kernel,
                           tally_dim3 grid, tally_dim3 block, uint32_t dynamic_shared_bytes,
                           const void *arguments, size_t argument_bytes) {
-  if (!runtime || (!arguments && argument_bytes != 0))
-    return invalid("tally_launch");
-  return perform([&] {
-    return runtime->runtime->launch(
-        Stream{stream}, Kernel{kernel}, {extent(grid), extent(block), dynamic_shared_bytes},
-        Arguments::fromBytes({static_cast<const std::byte *>(arguments), argument_bytes}));
-  });
+  return launchAs("tally_launch", runtime, stream, kernel,
+                  {extent(grid), extent(block), dynamic_shared_bytes}, arguments, argument_bytes);
+}
+
+tally_status tally_launch_in_clusters(tally_runtime *runtime, tally_stream stream,
+                                      tally_kernel kernel, tally_dim3 grid, tally_dim3 block,
+                                      tally_dim3 cluster, uint32_t dynamic_shared_bytes,
+                                      const void *arguments, size_t argument_bytes) {
+  if (cluster.x == 0 || cluster.y == 0 || cluster.z == 0)
+    return invalid("tally_launch_in_clusters");
+  return launchAs("tally_launch_in_clusters", runtime, stream, kernel,
+                  {extent(grid), extent(block), dynamic_shared_bytes, extent(cluster)}, arguments,
+                  argument_bytes);
 }
 
 tally_status tally_synchronize(tally_runtime *runtime, tally_stream stream) {

@@ -24,12 +24,16 @@ namespace {
 /// Without opting in a block has at most this much shared memory (CUDA C++ Programming Guide,
 /// "Compute Capabilities").
 constexpr std::uint32_t sharedWithoutOptIn = 48u << 10;
+/// Blocks of a cluster that every device with clusters can launch.
+constexpr std::uint32_t portableClusterBlocks = 8;
 
 struct CudaFunction {
   CUfunction handle = nullptr;
   std::string name;
   std::uint32_t staticShared = 0;
   std::atomic<std::uint32_t> dynamicAllowed{0}; ///< what the function was opted in for
+  Dim3 demanded{0, 0, 0};                       ///< cluster, by its own .reqnctapercluster
+  std::atomic<bool> largeClusters{false};       ///< opted in for clusters above the portable size
 };
 
 class CudaDevice final : public Device {
@@ -66,6 +70,7 @@ private:
   Result<void> describe();
   Result<CUmodule> loadImage(const bundle::Image &image);
   Result<void> allowShared(CudaFunction &function, std::uint32_t dynamicSharedBytes);
+  Result<void> allowCluster(CudaFunction &function, const Dim3 &cluster);
 
   static CUstream streamOf(StreamId id) {
     return reinterpret_cast<CUstream>(static_cast<std::uint64_t>(id));
@@ -223,11 +228,19 @@ Result<FunctionId> CudaDevice::function(ModuleId module, std::string_view entry)
   int staticShared = 0;
   TALLY_CUDA_TRY(driver, cuFuncGetAttribute, &staticShared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
                  handle);
+  int cluster[3] = {0, 0, 0};
+  constexpr CUfunction_attribute required[3] = {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+                                                CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+                                                CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH};
+  for (int i = 0; i < 3; ++i)
+    TALLY_CUDA_TRY(driver, cuFuncGetAttribute, &cluster[i], required[i], handle);
   std::unique_lock lock(mutex);
   CudaFunction &record = functions.emplace_back();
   record.handle = handle;
   record.name = std::move(name);
   record.staticShared = static_cast<std::uint32_t>(staticShared);
+  record.demanded = {static_cast<std::uint32_t>(cluster[0]), static_cast<std::uint32_t>(cluster[1]),
+                     static_cast<std::uint32_t>(cluster[2])};
   return static_cast<FunctionId>(reinterpret_cast<std::uint64_t>(&record));
 }
 
@@ -256,6 +269,17 @@ Result<void> CudaDevice::allowShared(CudaFunction &function, std::uint32_t dynam
                  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                  static_cast<int>(dynamicSharedBytes));
   function.dynamicAllowed.store(dynamicSharedBytes, std::memory_order_release);
+  return {};
+}
+
+/// Opts the function in for clusters that not every device can launch.
+Result<void> CudaDevice::allowCluster(CudaFunction &function, const Dim3 &cluster) {
+  if (cluster.count() <= portableClusterBlocks ||
+      function.largeClusters.load(std::memory_order_acquire))
+    return {};
+  TALLY_CUDA_TRY(driver, cuFuncSetAttribute, function.handle,
+                 CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+  function.largeClusters.store(true, std::memory_order_release);
   return {};
 }
 
@@ -387,9 +411,27 @@ Result<void> CudaDevice::launch(StreamId stream, FunctionId function, const Laun
   std::array<void *, 5> packed = {CU_LAUNCH_PARAM_BUFFER_POINTER,
                                   const_cast<std::byte *>(parameters.data()),
                                   CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
-  TALLY_CUDA_TRY(driver, cuLaunchKernel, record.handle, shape.grid.x, shape.grid.y, shape.grid.z,
-                 shape.block.x, shape.block.y, shape.block.z, shape.dynamicSharedBytes,
-                 streamOf(stream), nullptr, size == 0 ? nullptr : packed.data());
+  CUlaunchConfig config{};
+  config.gridDimX = shape.grid.x, config.gridDimY = shape.grid.y, config.gridDimZ = shape.grid.z;
+  config.blockDimX = shape.block.x, config.blockDimY = shape.block.y;
+  config.blockDimZ = shape.block.z;
+  config.sharedMemBytes = shape.dynamicSharedBytes;
+  config.hStream = streamOf(stream);
+  CUlaunchAttribute cluster{};
+  Dim3 extents = shape.cluster.x != 0 ? shape.cluster : record.demanded;
+  if (Result<void> allowed = allowCluster(record, extents); !allowed)
+    return allowed;
+  // What a kernel demands at compile time is not to be said again.
+  if (shape.cluster.x != 0 && record.demanded.x == 0) {
+    cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    cluster.value.clusterDim.x = shape.cluster.x;
+    cluster.value.clusterDim.y = shape.cluster.y;
+    cluster.value.clusterDim.z = shape.cluster.z;
+    config.attrs = &cluster;
+    config.numAttrs = 1;
+  }
+  TALLY_CUDA_TRY(driver, cuLaunchKernelEx, &config, record.handle, nullptr,
+                 size == 0 ? nullptr : packed.data());
   return {};
 }
 

@@ -46,7 +46,7 @@
   X(cuEventCreate)                                                                                 \
   X(cuEventRecord)                                                                                 \
   X(cuEventDestroy)                                                                                \
-  X(cuLaunchKernel)
+  X(cuLaunchKernelEx)
 
 // The members take suffixed names because the plain ones are macros. TALLY_CUDA_ENTRY(cuMemAlloc)
 // names the member, whatever version the macro stands for.

@@ -88,8 +88,9 @@ bool Lane::preparePlan(Operation &operation) {
   }
   operation.plan = *plan;
   if (operation.plan->kind)
-    operation.progress.emplace(*operation.plan->kind, operation.shape, operation.plan->sliceBlocks,
-                               operation.plan->workers,
+    operation.progress.emplace(*operation.plan->kind,
+                               shapeForVariants(operation.kernel->facts(), operation.shape),
+                               operation.plan->sliceBlocks, operation.plan->workers,
                                operation.kernel->facts().guardTakesTickets());
   return true;
 }

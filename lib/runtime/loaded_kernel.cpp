@@ -14,6 +14,9 @@ namespace {
 constexpr std::uint32_t wavesPerSlice = 2;
 /// Plans kept per kernel; a kernel with ever new shapes must not grow without bound.
 constexpr std::size_t maxPlans = 4096;
+/// Blocks of a cluster, where the device allows more than the 8 that every one has (CUDA C++
+/// Programming Guide, "Thread Block Clusters").
+constexpr std::uint32_t maxClusterBlocks = 16;
 
 std::string text(const Dim3 &extent) {
   return std::to_string(extent.x) + "x" + std::to_string(extent.y) + "x" + std::to_string(extent.z);
@@ -77,12 +80,35 @@ Result<void> LoadedKernel::check(const Device &device, const LaunchShape &shape,
     return wrong(std::to_string(userAttributes.staticSharedBytes) + " static and " +
                  std::to_string(shape.dynamicSharedBytes) +
                  " dynamic bytes of shared memory are more than a block may have");
+  if (Result<void> fine = checkCluster(shape); !fine)
+    return fine;
   std::uint32_t expected = 0;
   for (const bundle::Parameter &each : kernel.parameters)
     expected = std::max(expected, each.offset + each.size);
   if (argumentBytes != expected && argumentBytes != kernel.parameterBytes)
     return wrong("takes " + std::to_string(expected) + " bytes of arguments, got " +
                  std::to_string(argumentBytes));
+  return {};
+}
+
+Result<void> LoadedKernel::checkCluster(const LaunchShape &shape) const {
+  auto wrong = [&](const std::string &what) { return Error{kernel.name + ": " + what}; };
+  constexpr Dim3 none{0, 0, 0};
+  const Dim3 &required = kernel.requiredCluster;
+  Dim3 cluster = shape.cluster == none ? required : shape.cluster;
+  if (cluster == none)
+    return {};
+  if (!(required == none || cluster == required))
+    return wrong("clusters of " + text(cluster) + " blocks where the kernel demands " +
+                 text(required));
+  // Each extent first: their product may not fit.
+  if (cluster.count() == 0 || cluster.x > maxClusterBlocks || cluster.y > maxClusterBlocks ||
+      cluster.z > maxClusterBlocks || cluster.count() > maxClusterBlocks)
+    return wrong("clusters of " + text(cluster) + " blocks are none that a device takes");
+  if (shape.grid.x % cluster.x != 0 || shape.grid.y % cluster.y != 0 ||
+      shape.grid.z % cluster.z != 0)
+    return wrong("a grid of " + text(shape.grid) + " blocks is no whole number of clusters of " +
+                 text(cluster));
   return {};
 }
 
@@ -139,13 +165,9 @@ Result<LaunchPlan> LoadedKernel::choose(Device &device, const LaunchShape &shape
 Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(Device &device, const LaunchShape &shape,
                                                        std::span<const Kind> kinds,
                                                        std::uint64_t maxListBytes) {
-  ShapeKey key = {shape.grid.x,
-                  shape.grid.y,
-                  shape.grid.z,
-                  shape.block.x,
-                  shape.block.y,
-                  shape.block.z,
-                  shape.dynamicSharedBytes};
+  ShapeKey key = {
+      shape.grid.x,  shape.grid.y,    shape.grid.z,    shape.block.x,   shape.block.y,
+      shape.block.z, shape.cluster.x, shape.cluster.y, shape.cluster.z, shape.dynamicSharedBytes};
   auto known = plans.find(key);
   if (known != plans.end())
     return known->second;

@@ -52,8 +52,9 @@ public:
                                            std::span<const Kind> kinds, std::uint64_t maxListBytes);
 
 private:
-  using ShapeKey = std::array<std::uint32_t, 7>;
+  using ShapeKey = std::array<std::uint32_t, 10>;
 
+  Result<void> checkCluster(const LaunchShape &shape) const;
   bool fits(const Device &device, const Variant &variant, const LaunchShape &shape) const;
   Result<LaunchPlan> choose(Device &device, const LaunchShape &shape, std::span<const Kind> kinds,
                             std::uint64_t maxListBytes) const;

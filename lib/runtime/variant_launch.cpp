@@ -7,6 +7,8 @@ namespace tally::runtime {
 
 namespace {
 
+Dim3 extentsOf(const Dim3 &cluster) { return cluster.x == 0 ? Dim3{1, 1, 1} : cluster; }
+
 /// The largest box of at most `blocks` blocks that is a run of consecutive linear ids: part of a
 /// row, whole rows of a plane, or whole planes. Slices in the order of ids are what lets a kernel
 /// wait for lower blocks.
@@ -19,6 +21,14 @@ Dim3 boxOf(const Dim3 &grid, std::uint32_t blocks) {
   return {grid.x, grid.y, std::min(rows / grid.y, grid.z)};
 }
 
+/// The same in whole clusters; consecutive are the clusters' ids.
+Dim3 boxOf(const Dim3 &grid, const Dim3 &cluster, std::uint32_t blocks) {
+  auto count = static_cast<std::uint32_t>(cluster.count());
+  Dim3 box = boxOf({grid.x / cluster.x, grid.y / cluster.y, grid.z / cluster.z},
+                   std::max(blocks / count, 1u));
+  return {box.x * cluster.x, box.y * cluster.y, box.z * cluster.z};
+}
+
 } // namespace
 
 VariantLaunch::VariantLaunch(Kind kind, const LaunchShape &user, std::uint32_t sliceBlocks,
@@ -26,8 +36,11 @@ VariantLaunch::VariantLaunch(Kind kind, const LaunchShape &user, std::uint32_t s
     : variantKind(kind), progress(kind == Kind::Slice   ? Progress::Boxes
                                   : kind == Kind::Guard ? Progress::List
                                                         : Progress::Counter),
-      user(user), sliceExtent(boxOf(user.grid, sliceBlocks)), workers(workers) {
+      user(user), cluster(extentsOf(user.cluster)),
+      sliceExtent(boxOf(user.grid, cluster, sliceBlocks)), workers(workers) {
   assert(sliceBlocks >= 1 && workers >= 1);
+  assert(user.grid.x % cluster.x == 0 && user.grid.y % cluster.y == 0 &&
+         user.grid.z % cluster.z == 0);
   assert(user.grid.count() >= 1 && user.grid.count() <= maxBlocks(kind, workers));
   if (kind == Kind::Guard && tickets) {
     // Each block takes one ticket at most, so there are as many as blocks left.
@@ -60,8 +73,8 @@ PhysicalLaunch VariantLaunch::next() const {
     params.blocks = static_cast<std::uint32_t>(total);
     launch.resumeEntry = launch.readsList = resuming;
     if (resuming)
-      launch.shape.grid = {listLength, 1, 1};
-    launch.listCapacity = static_cast<std::uint32_t>(launch.shape.grid.count());
+      launch.shape.grid = {listLength * cluster.x, cluster.y, cluster.z};
+    launch.listCapacity = resuming ? listLength : static_cast<std::uint32_t>(clusters());
     break;
   case Progress::Counter:
     params.blocks = static_cast<std::uint32_t>(total);
@@ -78,7 +91,7 @@ bool VariantLaunch::plausible(const tally_launch_state &state) const {
   case Progress::Boxes:
     return true;
   case Progress::List:
-    return state.yielded <= (resuming ? listLength : total);
+    return state.yielded <= (resuming ? listLength : clusters());
   case Progress::Counter:
     return state.next_block >= nextBlock &&
            state.next_block <= total + (variantKind == Kind::Guard ? 0 : workers);
@@ -91,7 +104,7 @@ bool VariantLaunch::ranNothing(const tally_launch_state &state) const {
   case Progress::Boxes:
     return false;
   case Progress::List:
-    return state.yielded == (resuming ? listLength : user.grid.count());
+    return state.yielded == (resuming ? listLength : clusters());
   case Progress::Counter:
     return state.next_block == nextBlock;
   }

@@ -93,6 +93,8 @@ Result<void> parseOption(std::string_view name, std::string_view value, Options 
     return store(name, parseDim3(value), options.shape.grid);
   if (name == "--block")
     return store(name, parseDim3(value), options.shape.block);
+  if (name == "--cluster")
+    return store(name, parseDim3(value), options.shape.cluster);
   if (name == "--shared")
     return store(name, parseCount(value), options.shape.dynamicSharedBytes);
   if (name == "--arg") {
@@ -125,6 +127,7 @@ all buffers and module variables. FILE is PTX, which is rewritten first, or a bu
   --kernel=K             the kernel's name
   --grid=X[,Y[,Z]]       thread blocks
   --block=X[,Y[,Z]]      threads of a block
+  --cluster=X[,Y[,Z]]    thread blocks of a cluster, where the launch asks for them
   --shared=BYTES         dynamic shared memory of a block (default 0)
   --arg=SPEC             an argument, in order: TYPE:VALUE with TYPE one of
                          i8 u8 i16 u16 i32 u32 i64 u64 f32 f64,

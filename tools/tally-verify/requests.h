@@ -30,13 +30,13 @@ public:
     pollsOfLaunch = 0;
     denied = false;
   }
-  /// Whether the launch under way, or the last one, found at its first poll that it must yield. It
-  /// may run nothing then. Known of a microscope only.
-  bool deniedFirstPoll() const { return denied; }
   /// It has left; whether any block ran in it. After several in a row in which none did, requests
   /// that come at every poll or at random stop until one does: where each thread polls, a block is
   /// not let pass by letting the first poll pass.
   void endLaunch(bool ranABlock) { launchesInVain = ranABlock ? 0 : launchesInVain + 1; }
+  /// Whether the launch under way, or the last one, found at its first poll that it must yield. It
+  /// may run nothing then. Known of a microscope only.
+  bool deniedFirstPoll() const { return denied; }
   /// A poll is about to read the control word.
   void poll(std::uint64_t index);
 

@@ -121,10 +121,10 @@ Result<void> VariantRun::prepare() {
       return Error{fmt::format("{}: its variants take grids of up to {} dimensions only, since its "
                                "blocks wait for lower ones",
                                kernel.kernel->name, kernel.kernel->gridRank)};
-    Progress progress{
-        &kernel,
-        {kind, kernel.shape, plan.sliceBlocks, plan.workers, kernel.kernel->guardTakesTickets()},
-        userParameters(kernel, buffers.addresses)};
+    Progress progress{&kernel,
+                      {kind, runtime::shapeForVariants(*kernel.kernel, kernel.shape),
+                       plan.sliceBlocks, plan.workers, kernel.kernel->guardTakesTickets()},
+                      userParameters(kernel, buffers.addresses)};
     progress.parameters.resize(kernel.kernel->tallyParameterOffset() + sizeof(tally_launch_params));
     auto state = target.allocate(sizeof(tally_launch_state));
     if (!state)
@@ -169,10 +169,10 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
   if (!progress.launch.plausible(state))
     return Error{fmt::format("{} left an impossible state: next_block {}, yielded {}", entry,
                              state.next_block, state.yielded)};
-  requests.endLaunch(!progress.launch.ranNothing(state));
   if (kind != Kind::Slice && requests.deniedFirstPoll() && !progress.launch.ranNothing(state))
     return Error{
         fmt::format("{} ran blocks though it was asked to yield at its first poll", entry)};
+  requests.endLaunch(kind != Kind::Guard || !progress.launch.ranNothing(state));
   progress.written = 1 - progress.written;
   if (progress.launch.absorb(state))
     ++yields;

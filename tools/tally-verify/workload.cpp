@@ -1,6 +1,7 @@
 #include "workload.h"
 
 #include "tally/bundle/abi.h"
+#include "tally/runtime/variant_launch.h"
 
 #include <fmt/format.h>
 
@@ -16,6 +17,12 @@ Result<void> checkShape(const LaunchShape &shape) {
     return Error{fmt::format("a grid of {} blocks cannot be run", shape.grid.count())};
   if (shape.block.count() == 0 || shape.block.count() > 1024)
     return Error{fmt::format("a block of {} threads cannot be run", shape.block.count())};
+  const Dim3 &cluster = shape.cluster;
+  if (cluster == Dim3{0, 0, 0})
+    return {};
+  if (cluster.count() == 0 || shape.grid.x % cluster.x != 0 || shape.grid.y % cluster.y != 0 ||
+      shape.grid.z % cluster.z != 0)
+    return Error{"the grid is no whole number of clusters"};
   return {};
 }
 
@@ -23,7 +30,7 @@ Result<void> checkShape(const LaunchShape &shape) {
 
 Result<Workload> workloadOf(const bundle::Kernel &kernel, const LaunchShape &shape,
                             std::span<const ArgumentSpec> arguments) {
-  if (auto checked = checkShape(shape); !checked)
+  if (auto checked = checkShape(runtime::shapeForVariants(kernel, shape)); !checked)
     return checked.error();
   if (arguments.size() != kernel.parameters.size())
     return Error{fmt::format("kernel '{}' takes {} arguments, not {}", kernel.name,

@@ -26,6 +26,8 @@ Bundle sample() {
   gemm.waits = Waits::LowerBlocks;
   gemm.gridRank = 2;
   gemm.waitsAreAssumed = true;
+  gemm.usesClusters = true;
+  gemm.requiredCluster = {2, 3, 1};
   Kernel empty{"", {}, 0, 0, false, {}};
   bundle.kernels = {gemm, empty};
   bundle.images.push_back({ImageFormat::Ptx, 90, ".version 9.0\n.target sm_90\n"});
@@ -50,6 +52,7 @@ bool same(const Bundle &a, const Bundle &b) {
     if (x.name != y.name || x.parameterBytes != y.parameterBytes ||
         x.staticSharedBytes != y.staticSharedBytes || x.bitwiseStable != y.bitwiseStable ||
         x.waits != y.waits || x.gridRank != y.gridRank || x.waitsAreAssumed != y.waitsAreAssumed ||
+        x.usesClusters != y.usesClusters || !(x.requiredCluster == y.requiredCluster) ||
         x.parameters.size() != y.parameters.size() || x.verdicts.size() != y.verdicts.size())
       return false;
     for (std::size_t j = 0; j < x.parameters.size(); ++j)
@@ -150,6 +153,11 @@ TEST_CASE("sizes that lie are found before anything is allocated") {
   };
   std::size_t kernel = headerBytes + 16;
   std::size_t parameters = kernel + 4 + 4 + 4 + 4 + 1 + 3;
+  // In front of the kernel without a name: what the first one says of clusters.
+  Bundle one = sample();
+  one.kernels.pop_back();
+  one.images.clear();
+  std::size_t cluster = write(one).size() - 13;
   const Lie lies[] = {
       {headerBytes + 8, 0xffffffff, 4, "at byte 40: the number of kernels is 4294967295"},
       {headerBytes + 12, 0xffffffff, 4, "at byte 44: the number of images is 4294967295"},
@@ -166,6 +174,8 @@ TEST_CASE("sizes that lie are found before anything is allocated") {
       {parameters + 28, 0x10000000, 4, "at byte 96: the number of verdicts is 268435456"},
       {parameters + 32, 3, 1, "at byte 100: the kind of a verdict is 3"},
       {parameters + 33, 3, 1, "at byte 101: the status of a verdict is 3"},
+      {cluster, 2, 1, "the cluster flag is 2"},
+      {cluster + 9, 0, 4, "a kernel's required cluster has an extent of 0"},
       {good.size() - 8, 0xffffffffffffffff, 8, "the image reaches beyond the end"},
       {good.size() - 13, 2, 1, "the format of an image is 2"},
   };

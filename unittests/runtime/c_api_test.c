@@ -19,6 +19,7 @@ static void checkErrors(void) {
   tally_options options;
   tally_client client = 6;
   tally_stream stream = 5;
+  const tally_dim3 one = {1, 1, 1};
   memset(&options, 0, sizeof options);
   options.device = "abacus";
   CHECK(strcmp(tally_last_error(), "") == 0);
@@ -32,6 +33,8 @@ static void checkErrors(void) {
   CHECK(client == 6);
   CHECK(tally_create_stream(NULL, client, &stream) == TALLY_INVALID);
   CHECK(stream == 5);
+  CHECK(tally_launch_in_clusters(NULL, stream, 0, one, one, one, 0, NULL, 0) == TALLY_INVALID);
+  CHECK(strncmp(tally_last_error(), "tally_launch_in_clusters: ", 26) == 0);
   tally_close(NULL);
 }
 

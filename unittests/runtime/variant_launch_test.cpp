@@ -289,6 +289,67 @@ TEST_CASE("states that no launch can have left") {
   CHECK_FALSE(persistent.plausible({.next_block = 5}));
 }
 
+TEST_CASE("clusters are launched, yield and are resumed as wholes") {
+  LaunchShape user = shapeOf({6, 4, 2});
+  user.cluster = {3, 2, 1};
+  VariantLaunch guard(Kind::Guard, user, 1, 1);
+  CHECK(guard.next().shape.grid == user.grid);
+  CHECK(guard.next().shape.cluster == user.cluster);
+  CHECK(guard.next().listCapacity == 8);
+  CHECK(guard.plausible({.yielded = 8}));
+  CHECK_FALSE(guard.plausible({.yielded = 9}));
+  CHECK(guard.ranNothing({.yielded = 8}));
+  CHECK(guard.absorb({.yielded = 5}));
+  CHECK(guard.next().resumeEntry);
+  CHECK(guard.next().shape.grid == Dim3{15, 2, 1});
+  CHECK(guard.next().shape.cluster == user.cluster);
+  CHECK(guard.next().listCapacity == 5);
+  CHECK_FALSE(guard.plausible({.yielded = 6}));
+  CHECK(guard.ranNothing({.yielded = 5}));
+  CHECK_FALSE(guard.absorb({.yielded = 0}));
+  CHECK(guard.finished());
+}
+
+TEST_CASE("slices of whole clusters cover the grid once") {
+  std::uint32_t several = 0;
+  for (Dim3 cluster : {Dim3{1, 1, 1}, Dim3{2, 1, 1}, Dim3{2, 2, 1}, Dim3{1, 2, 2}, Dim3{3, 2, 2}})
+    for (std::uint32_t sliceBlocks = 1; sliceBlocks <= 150; ++sliceBlocks) {
+      LaunchShape user = shapeOf({6, 4, 6});
+      user.cluster = cluster;
+      VariantLaunch slices(Kind::Slice, user, sliceBlocks, 1);
+      Model model{user.grid};
+      while (!slices.finished()) {
+        PhysicalLaunch launch = slices.next();
+        const Dim3 &box = launch.shape.grid;
+        const std::uint32_t *offset = launch.params.offset;
+        CHECK((box.x % cluster.x == 0 && box.y % cluster.y == 0 && box.z % cluster.z == 0));
+        CHECK((offset[0] % cluster.x == 0 && offset[1] % cluster.y == 0 &&
+               offset[2] % cluster.z == 0));
+        CHECK(box.count() <= std::max<std::uint64_t>(sliceBlocks, cluster.count()));
+        model.slice(launch);
+        slices.absorb({});
+        ++model.launches;
+      }
+      model.checkEachBlockOnce();
+      several += model.launches > 1;
+    }
+  CHECK(several > 300);
+}
+
+TEST_CASE("the cluster of the variants' launches") {
+  bundle::Kernel kernel;
+  LaunchShape shape = shapeOf({8, 1, 1});
+  shape.cluster = {2, 1, 1};
+  // A kernel that cannot tell is launched without one.
+  CHECK(shapeForVariants(kernel, shape).cluster == Dim3{0, 0, 0});
+  kernel.usesClusters = true;
+  CHECK(shapeForVariants(kernel, shape).cluster == Dim3{2, 1, 1});
+  shape.cluster = {0, 0, 0};
+  CHECK(shapeForVariants(kernel, shape).cluster == Dim3{0, 0, 0});
+  kernel.requiredCluster = {4, 1, 1};
+  CHECK(shapeForVariants(kernel, shape).cluster == Dim3{4, 1, 1});
+}
+
 TEST_CASE("the counter cannot wrap at the largest grids") {
   CHECK(VariantLaunch::maxBlocks(Kind::Guard, 1000) == 0x7fffffff);
   CHECK(VariantLaunch::maxBlocks(Kind::Persistent, 1000) + 1000 == 0x7fffffff);

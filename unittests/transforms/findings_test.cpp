@@ -86,8 +86,6 @@ TEST_CASE("what outlives a block refuses persistent alone") {
 TEST_CASE("callees") {
   auto calling = [](std::string_view callee) { return reasonsOf("call.uni f; ret;", callee); };
   CHECK(calling(".func f() { ret; }") == Codes{});
-  CHECK(calling(".func g() { bar.sync 0; ret; } .func f() { call.uni g; ret; }") ==
-        Codes{"barrier-in-callee"});
   CHECK(calling(".func f() { exit; }") == Codes{"exit-in-callee"});
   CHECK(calling(".func f() { bar.warp.sync -1; ret; }") == Codes{"warp-sync-in-callee"});
   CHECK(calling(".func f() { .reg .b32 %x; mov.u32 %x,%ctaid.x; ret; }") == Codes{});
@@ -107,6 +105,15 @@ TEST_CASE("shared memory at the limit, module-level variables included") {
   CHECK(reasonsOf(".shared .b8 s[49137]; ret;") == Codes{"shared-memory-limit"});
   CHECK(reasonsOf("mov.u32 %r1,s; ret;", ".shared .b8 s[49152];") == Codes{"shared-memory-limit"});
   CHECK(reasonsOf("ret;", ".shared .b8 s[49152];") == Codes{});
+}
+
+TEST_CASE("what says how much shared memory the kernel has, and what does not") {
+  for (const char *size : {"total_smem_size", "aggr_smem_size", "reserved_smem_offset_begin",
+                           "reserved_smem_offset_end", "reserved_smem_offset_cap"})
+    CHECK(reasonsOf(std::string("mov.u32 %r1,%") + size + "; ret;") == Codes{"shared-size"});
+  for (const char *other :
+       {"dynamic_smem_size", "reserved_smem_offset_0", "reserved_smem_offset_1"})
+    CHECK(reasonsOf(std::string("mov.u32 %r1,%") + other + "; ret;") == Codes{});
 }
 
 TEST_CASE("clones take twice the shared memory, in a slice too") {

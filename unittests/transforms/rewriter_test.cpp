@@ -4,7 +4,6 @@
 #include "tally/ptx/transforms/editor.h"
 #include "tally/ptx/transforms/pass.h"
 #include "tally/ptx/transforms/rewriter.h"
-#include "tally/ptx/transforms/verify.h"
 
 using namespace tally;
 using namespace tally::ptx;
@@ -128,24 +127,6 @@ TEST_CASE("names of tally's own in the input") {
       CHECK(variant.verdict.reason == "reserved-name");
       CHECK(variant.verdict.line > 0);
     }
-}
-
-TEST_CASE("variants hold what verifyVariants asks, and it notices what does not") {
-  Module module = parsed(moduleWith("mov.u32 %r1,%ctaid.x; bar.sync 0; ret;"));
-  auto kernels = rewrite(module, {});
-  CHECK_FALSE(verifyVariants(module, kernels));
-  auto damage = [&](std::string_view from, std::string_view to) {
-    auto damaged = rewrite(module, {});
-    std::string &entry = damaged[0].variants[0].entries[0];
-    std::size_t at = entry.find(from);
-    REQUIRE(at != std::string::npos);
-    entry.replace(at, from.size(), to);
-    return verifyVariants(module, damaged).value_or("");
-  };
-  CHECK(contains(damage("mov.u32 %r1,%tally_ctaid_x", "mov.u32 %r1,%ctaid.x"), "physical"));
-  CHECK(contains(damage(".param .u32 n", ".param .u64 n"), "parameter 1"));
-  CHECK(contains(damage("k$tally_slice", "k$tally_guard"), "do not parse: a second body"));
-  CHECK(contains(damage("ret;", "ret"), "do not parse"));
 }
 
 TEST_CASE("kernels that are not asked for get no variant but are described") {

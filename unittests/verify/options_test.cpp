@@ -16,14 +16,16 @@ Result<Options> parse(std::vector<std::string_view> arguments) { return parseOpt
 } // namespace
 
 TEST_CASE("a whole command line") {
-  auto options = parse({"k.ptx", "--kernel=gemm", "--grid=4,2", "--block=32,2,2", "--shared=64",
-                        "--arg=u32:7", "--arg=ptr:f32:8:iota", "--variants=guard,slice",
-                        "--yield=random:9", "--compare=ulp:3", "--device=cuda"});
+  auto options =
+      parse({"k.ptx", "--kernel=gemm", "--grid=4,2", "--block=32,2,2", "--cluster=2,1",
+             "--shared=64", "--arg=u32:7", "--arg=ptr:f32:8:iota", "--variants=guard,slice",
+             "--yield=random:9", "--compare=ulp:3", "--device=cuda"});
   REQUIRE(options);
   CHECK(options->file == "k.ptx");
   CHECK(options->kernel == "gemm");
   CHECK(options->shape.grid == Dim3{4, 2, 1});
   CHECK(options->shape.block == Dim3{32, 2, 2});
+  CHECK(options->shape.cluster == Dim3{2, 1, 1});
   CHECK(options->shape.dynamicSharedBytes == 64);
   REQUIRE(options->arguments.size() == 2);
   CHECK(options->arguments[0].scalar.size() == 4);

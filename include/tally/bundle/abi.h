@@ -49,8 +49,7 @@ struct tally_launch_state {
                             taken; for persistent it may overshoot params.blocks by the number of
                             workers */
   uint32_t live_workers; /* persistent: reserved for the elastic width */
-  uint32_t
-      yielded; /* guard without tickets: block ids appended to params.list_out by this launch */
+  uint32_t yielded; /* guard without tickets: ids appended to params.list_out by this launch */
   uint32_t reserved[13];
 };
 
@@ -66,8 +65,9 @@ struct tally_launch_params {
   uint64_t control;   /* the control word */
   uint64_t epoch;     /* epoch of this launch, unshifted */
   uint64_t state;     /* struct tally_launch_state of this launch */
-  uint64_t list_in;   /* guard resume: uint32_t linear virtual block ids, one per block launched */
-  uint64_t list_out;  /* guard: room for one uint32_t per block launched */
+  uint64_t list_in;   /* guard resume: uint32_t linear virtual block ids, one per block launched;
+                         in clusters one per cluster, its first block's (cluster i along x) */
+  uint64_t list_out;  /* guard: room for one uint32_t per block, or cluster, launched */
   uint32_t grid[3];   /* the user's grid: the virtual %nctaid */
   uint32_t offset[3]; /* slice: added to the physical %ctaid */
   uint32_t blocks;    /* guard, persistent: number of virtual blocks, < 2^31 */

@@ -46,6 +46,10 @@ struct Kernel {
   /// x on. The variants must not be launched with others.
   std::uint8_t gridRank = 3;
   bool waitsAreAssumed = false;  ///< by whoever made the bundle, not shown
+  /// The launch's cluster extents are kept for the variants: the kernel names a cluster feature, or
+  /// something unknown.
+  bool usesClusters = false;
+  Dim3 requiredCluster{0, 0, 0}; ///< .reqnctapercluster, in blocks; zeros without it
 
   /// Offset of tally_launch_params in a variant's parameters.
   std::uint32_t tallyParameterOffset() const { return (parameterBytes + 7) / 8 * 8; }

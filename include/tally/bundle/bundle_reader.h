@@ -10,7 +10,7 @@
 //   kernel   string name, u32 parameter bytes, u32 static shared bytes, u8 bitwise stable (0, 1),
 //            u8 waits, u8 grid rank (1 to 3), u8 waits are assumed (0, 1), u32 parameters, each
 //            {u32 offset, u32 size}, u32 verdicts, each {u8 kind, u8 status, string reason, string
-//            message, u32 line}
+//            message, u32 line}, u8 uses clusters (0, 1), 3 x u32 required cluster (zeros: none)
 //   image    u8 format, u32 arch, u64 size, bytes
 //   string   u32 size, bytes
 #ifndef TALLY_BUNDLE_BUNDLE_READER_H
@@ -164,6 +164,13 @@ inline Kernel readKernel(Cursor &in) {
   kernel.verdicts.reserve(verdicts);
   for (std::uint32_t i = 0; i < verdicts && !in.failed(); ++i)
     kernel.verdicts.push_back(readVerdict(in));
+  kernel.usesClusters = in.choice(1, "cluster flag") != 0;
+  start = in.offset();
+  Dim3 &cluster = kernel.requiredCluster;
+  for (std::uint32_t *extent : {&cluster.x, &cluster.y, &cluster.z})
+    *extent = in.u32("required cluster");
+  if ((cluster.x == 0 || cluster.y == 0 || cluster.z == 0) && !(cluster == Dim3{0, 0, 0}))
+    in.failAt(start, "a kernel's required cluster has an extent of 0");
   return kernel;
 }
 
@@ -210,7 +217,7 @@ inline Result<Bundle> read(std::span<const std::byte> bytes) {
   Bundle bundle;
   bundle.moduleHash = in.u64("module hash");
   // The least sizes of the records: their fixed fields with empty strings.
-  std::uint32_t kernels = in.count(24, "number of kernels");
+  std::uint32_t kernels = in.count(37, "number of kernels");
   std::uint32_t images = in.count(13, "number of images");
   for (std::uint32_t i = 0; i < kernels && !in.failed(); ++i)
     bundle.kernels.push_back(detail::readKernel(in));

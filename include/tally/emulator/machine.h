@@ -2,7 +2,7 @@
 // thread, a seeded schedule, a callback at every poll) and, by runtime's emulator device, as a GPU
 // (GridExecution: blocks of several grids on several host threads).
 //
-// What it does not model: clusters of more than one block, caches and timing (%clock counts the
+// What it does not model: caches and timing (%clock counts the
 // block's warp-instructions), weak memory order, printing (a call of vprintf does nothing and
 // returns 0). Approximate instructions are computed to well within the errors that the PTX ISA
 // states. What it lacks it names when a thread reaches it.
@@ -49,7 +49,9 @@ struct Fault {
 /// path and how long it runs at random.
 struct Schedule {
   std::uint64_t seed = 0;
-  std::uint32_t residentBlocks = 4; ///< blocks in flight at a time: the wave of the microscope
+  /// Blocks in flight at a time: the wave of the microscope. Of clusters as many as fit, one at
+  /// least.
+  std::uint32_t residentBlocks = 4;
 };
 
 /// Called before the thread's read of the watched address takes effect, so what it stores there is
@@ -110,7 +112,8 @@ struct KernelInfo {
 Result<KernelInfo> kernelInfo(const Program &program, std::string_view kernel);
 
 /// One launched grid whose blocks are run one at a time by whoever calls runBlock, on any number of
-/// host threads. Blocks are handed out in order of id.
+/// host threads. Blocks are handed out in order of id; where the launch has clusters, whole
+/// clusters are, and "block" below means one of those.
 class GridExecution {
 public:
   GridExecution(Machine &machine, std::shared_ptr<const Program> program, std::string_view kernel,

@@ -121,8 +121,9 @@ public:
   Result<void> copyToHost(Stream stream, std::span<std::byte> to, DevicePtr from);
   Result<void> fill(Stream stream, DevicePtr to, std::byte value, std::size_t bytes);
 
-  /// Launch errors that can be seen at once (shape, parameters) are returned here; a fault on the
-  /// device by the next synchronize().
+  /// Launch errors that can be seen at once (shape, clusters, parameters) are returned here; a
+  /// fault on the device by the next synchronize(). `shape.cluster` is the launch's cluster
+  /// attribute, needed where the kernel does not demand its cluster itself.
   Result<void> launch(Stream stream, Kernel kernel, const LaunchShape &shape,
                       const Arguments &arguments);
   /// Blocks until everything put on the stream so far is done. Best-effort work that a caller waits

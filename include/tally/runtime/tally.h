@@ -99,6 +99,12 @@ tally_status tally_fill(tally_runtime *runtime, tally_stream stream, tally_devic
 tally_status tally_launch(tally_runtime *runtime, tally_stream stream, tally_kernel kernel,
                           tally_dim3 grid, tally_dim3 block, uint32_t dynamic_shared_bytes,
                           const void *arguments, size_t argument_bytes);
+/* The same in thread block clusters of these extents, of which the grid's are multiples. A kernel
+ * that demands a cluster itself needs only tally_launch(). */
+tally_status tally_launch_in_clusters(tally_runtime *runtime, tally_stream stream,
+                                      tally_kernel kernel, tally_dim3 grid, tally_dim3 block,
+                                      tally_dim3 cluster, uint32_t dynamic_shared_bytes,
+                                      const void *arguments, size_t argument_bytes);
 tally_status tally_synchronize(tally_runtime *runtime, tally_stream stream);
 
 /* A request of a high-priority client: between the two, best-effort work stands aside. They nest

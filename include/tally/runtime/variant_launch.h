@@ -22,6 +22,16 @@ constexpr tally_divisor divisorOf(std::uint32_t d) {
   return {multiplier, shift};
 }
 
+/// The shape that a kernel's variants are launched for when the user's kernel is launched with
+/// `shape`: with the cluster that the kernel demands, and without one where the kernel cannot tell.
+constexpr LaunchShape shapeForVariants(const bundle::Kernel &kernel, LaunchShape shape) {
+  if (!kernel.usesClusters)
+    shape.cluster = {0, 0, 0};
+  else if (shape.cluster == Dim3{0, 0, 0})
+    shape.cluster = kernel.requiredCluster;
+  return shape;
+}
+
 /// What to hand to the device for one physical launch.
 struct PhysicalLaunch {
   bool resumeEntry = false; ///< the guard's `_resume` entry
@@ -36,6 +46,10 @@ struct PhysicalLaunch {
 /// Progress of one launch of the user's kernel. For slice, guard and persistent alike: while
 /// !finished(), launch next(), wait for it, give its state to absorb(). Value type, not
 /// thread-safe.
+///
+/// Where the shape has clusters, whatever is launched is whole clusters: a slice's box, and the
+/// grid of a guard's resume entry, in which the i-th cluster along x, of the user's extents, stands
+/// for the cluster whose first block's id is the list's i-th.
 class VariantLaunch {
 public:
   /// The most virtual blocks that a launch of this kind may have; a larger grid takes another kind.
@@ -53,9 +67,11 @@ public:
     return 0;
   }
 
-  /// `user`: every extent >= 1, at most maxBlocks() blocks. `sliceBlocks`: about how many blocks a
-  /// slice may hold. `workers`: blocks to launch for persistent, at most as many as are resident at
-  /// a time. Both >= 1. `tickets`: the guard takes tickets (bundle::Kernel::guardTakesTickets).
+  /// `user`: as shapeForVariants() gives it; every extent of the grid >= 1 and a multiple of the
+  /// cluster's, at most maxBlocks() blocks. `sliceBlocks`: about how many blocks a slice may hold,
+  /// one cluster at least. `workers`: blocks to launch for persistent, at most as many as are
+  /// resident at a time. Both >= 1. `tickets`: the guard takes tickets
+  /// (bundle::Kernel::guardTakesTickets).
   VariantLaunch(Kind kind, const LaunchShape &user, std::uint32_t sliceBlocks,
                 std::uint32_t workers, bool tickets = false);
 
@@ -76,15 +92,17 @@ public:
 private:
   /// The ways in which progress is kept.
   enum class Progress : std::uint8_t { Boxes, List, Counter };
+  std::uint64_t clusters() const { return user.grid.count() / cluster.count(); }
 
   Kind variantKind;
   Progress progress;
   LaunchShape user;
-  Dim3 sliceExtent; // of one slice's box; boxes are runs of consecutive linear block ids
+  Dim3 cluster;     // extents, 1 each without clusters
+  Dim3 sliceExtent; // of one slice's box; boxes are runs of consecutive linear ids of clusters
   Dim3 sliceOrigin{0, 0, 0};
   std::uint32_t workers;        // counter: the most blocks of one launch
   std::uint32_t nextBlock = 0;  // counter: first block not yet taken
-  std::uint32_t listLength = 0; // list: ids left by the last launch
+  std::uint32_t listLength = 0; // list: ids left by the last launch, one per cluster
   bool resuming = false;        // list: whether it is what is left
   bool done = false;
 };

@@ -16,10 +16,12 @@ struct Dim3 {
 };
 
 /// The launch shape of a kernel: grid in thread blocks, block in threads, dynamic shared memory in
-/// bytes.
+/// bytes, and, where the launch asks for thread block clusters, their extents in blocks, of which
+/// the grid's are multiples. Zeros: what the kernel itself demands, if anything.
 struct LaunchShape {
   Dim3 grid, block;
   std::uint32_t dynamicSharedBytes = 0;
+  Dim3 cluster{0, 0, 0};
 };
 
 } // namespace tally

@@ -1,5 +1,6 @@
 #include "tally/ptx/analysis/call_graph.h"
 
+#include "tally/ptx/analysis/call_sequence.h"
 #include "tally/ptx/analysis/module_facts.h"
 #include "tally/ptx/analysis/opcodes.h"
 
@@ -113,7 +114,9 @@ void CallGraph::resolve(const Module &module, const Function &caller) {
         if (const Function *callee = module.function(name))
           targets.push_back(callee);
     } else {
-      targets.assign(addressTaken.begin(), addressTaken.end());
+      for (const Function *each : addressTaken)
+        if (mayTakeArguments(*each, caller, call))
+          targets.push_back(each);
     }
   }
   callees[&caller] = std::move(lists);

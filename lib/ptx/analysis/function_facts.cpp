@@ -180,6 +180,12 @@ private:
     });
   }
 
+  /// An address in the region that the system keeps for itself in every block: one to go to, not a
+  /// measure of the kernel's memory.
+  static bool isSystemAddress(llvm::StringRef name) {
+    return name == "reserved_smem_offset_0" || name == "reserved_smem_offset_1";
+  }
+
   void seeSpecialRegister(const Operand &operand) {
     llvm::StringRef name = ref(specialRegisterName(operand));
     std::string text(operand.text);
@@ -190,7 +196,7 @@ private:
     else if (name.starts_with("envreg"))
       find(Reason::GridBarrier, operand.text, text);
     else if (name == "total_smem_size" || name == "aggr_smem_size" ||
-             name.starts_with("reserved_smem"))
+             (name.starts_with("reserved_smem") && !isSystemAddress(name)))
       find(Reason::SharedSize, operand.text, text);
     if (name.starts_with("clock") || name.starts_with("globaltimer") || name == "smid" ||
         name == "warpid" || name.starts_with("pm"))
@@ -217,6 +223,8 @@ private:
 
   /// A mask that only activemask assigns cannot name a thread that has exited.
   bool maskIsOfActiveThreads(const Instruction &instruction) const {
+    if (instruction.operands.empty()) // not PTX, but it parses
+      return false;
     const Operand &mask = instruction.operands.back();
     return mask.kind == OperandKind::Register && !assignedOtherwise[mask.reg];
   }

@@ -2,6 +2,8 @@
 
 #include "shared_writes.h"
 #include "tally/ptx/analysis/barriers.h"
+#include "tally/ptx/analysis/call_sequence.h"
+#include "tally/ptx/analysis/callee_barriers.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/analysis/waits.h"
 
@@ -11,7 +13,6 @@
 #include "llvm/ADT/StringSwitch.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace tally::ptx {
 namespace {
@@ -19,6 +20,8 @@ namespace {
 constexpr std::uint32_t tallyParameterBytes = 96;
 /// $tally_block where clones read it: it holds the grid's extents too.
 constexpr std::uint32_t tallySharedBytesWithClones = 32;
+/// Clones that a variant chooses among at one call through a pointer: each costs a copy of it.
+constexpr std::ptrdiff_t maxDispatched = 64;
 constexpr std::uint32_t staticSharedLimit = 48 * 1024;
 /// The strictest alignment that a tensor operation asks of shared memory: the repeat of the
 /// 128-byte swizzle, 8 rows of 128 bytes (PTX ISA, "Shared memory matrix layout", tensor copies).
@@ -47,6 +50,10 @@ std::uint32_t parameterLimit(const Module &module) {
   return large ? 32764 : 4352;
 }
 
+bool isOpaque(std::string_view type) {
+  return type == "texref" || type == "samplerref" || type == "surfref";
+}
+
 class Analyzer {
 public:
   Analyzer(ModuleFacts &modules, const Function &function, KindSet kinds, bool assumesInOrder)
@@ -67,6 +74,8 @@ public:
     }
     checkLimits();
     checkFlow(function, true);
+    if (result.calls && (kinds & onPersistent))
+      llvm::append_range(result.findings, findCalleeBarriers(*result.calls, function, callees));
     for (const Function *callee : callees)
       checkFlow(*callee, false);
     narrowToKinds();
@@ -135,7 +144,7 @@ private:
       std::string_view place = from.body[call.statement].text;
       const std::vector<const Function *> &targets = graph.targets(from, call);
       if (call.pointer)
-        checkPointer(place, targets, graph);
+        checkPointer(from, call, graph);
       else if (targets.empty() && !isHarmlessWithoutBody(call.callee))
         find(reasonOfMissingBody(call.callee), place, std::string(call.callee));
       for (const Function *target : targets)
@@ -144,16 +153,20 @@ private:
     }
   }
 
-  void checkPointer(std::string_view place, const std::vector<const Function *> &targets,
-                    const CallGraph &graph) {
+  void checkPointer(const Function &from, const CallSite &call, const CallGraph &graph) {
+    std::string_view place = from.body[call.statement].text;
+    const std::vector<const Function *> &targets = graph.targets(from, call);
     if (auto foreign = graph.foreignName())
       find(Reason::IndirectCall, place,
-           "the module is linked with another that defines " + std::string(*foreign));
+           "the module is linked with another, which defines " + std::string(*foreign));
     else if (targets.empty())
-      find(Reason::IndirectCall, place, "the module takes no function's address");
-    for (const Function *target : targets)
-      if (graph.needsClone(*target))
-        find(Reason::IndirectCall, place, std::string(target->name));
+      find(Reason::IndirectCall, place, "the module takes the address of no function that fits");
+    auto clones =
+        llvm::count_if(targets, [&](const Function *each) { return graph.needsClone(*each); });
+    if (clones > maxDispatched)
+      find(Reason::IndirectCall, place, "too many functions that it may reach read grid registers");
+    else if (clones > 0 && !callSequenceOf(from, modules.of(from), call))
+      find(Reason::IndirectCall, place, "it does not stand in a scope with its arguments alone");
   }
 
   void addCallee(const Function &callee) {
@@ -161,8 +174,6 @@ private:
     std::string name(callee.name);
     result.findings.insert(result.findings.end(), facts.findings.begin(), facts.findings.end());
     result.copiesAsync |= facts.copiesAsync;
-    if (!facts.blockBarriers.empty())
-      find(Reason::BarrierInCallee, callee.body[facts.blockBarriers.front()].text, name);
     if (!facts.warpSyncs.empty())
       find(Reason::WarpSyncInCallee, callee.body[facts.warpSyncs.front()].text, name);
     if (facts.exit)
@@ -199,6 +210,9 @@ private:
       find(Reason::AddressSize, function.name);
     if ((function.parameterBytes() + 7) / 8 * 8 + tallyParameterBytes > parameterLimit(module))
       find(Reason::ParameterLimit, function.name);
+    for (const Variable &parameter : function.parameters)
+      if (isOpaque(parameter.type))
+        find(Reason::OpaqueParameter, parameter.name, std::string(parameter.name));
     checkShared();
   }
 
@@ -241,8 +255,25 @@ private:
     std::uint64_t more = result.tallySharedBytes;
     if (more == tensorAlignment)
       more = std::max(more, mostAlignment);
-    if ((bytes + 15) / 16 * 16 + more > staticSharedLimit)
+    if ((bytes + 15) / 16 * 16 + more + copiedSharedBytes() > staticSharedLimit)
       find(Reason::SharedMemoryLimit, function.name);
+  }
+
+  /// Shared variables that clones declare, where a call through a pointer may still reach the
+  /// user's function, as ptxas sees it, so that both count.
+  std::uint64_t copiedSharedBytes() {
+    auto callsPointer = [&](const Function *body) {
+      return llvm::any_of(modules.of(*body).calls,
+                          [](const CallSite &call) { return call.pointer != nullptr; });
+    };
+    std::uint64_t bytes = 0;
+    if (callsPointer(&function) || llvm::any_of(callees, callsPointer))
+      for (const Function *callee : result.cloned)
+        for (const Statement &statement : callee->body)
+          for (const Variable &variable : statement.variables)
+            if (variable.space == StateSpace::Shared)
+              bytes += variable.sizeInBytes + variable.alignment;
+    return bytes;
   }
 
   /// A slice adds shared memory only for clones.

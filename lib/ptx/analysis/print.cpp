@@ -198,7 +198,8 @@ std::string printAsynchronous(ModuleFacts &modules, const Function &entry) {
 
 std::string printSharedMemory(ModuleFacts &modules, const Function &entry) {
   KernelAnalysis analysis = analyzeKernel(modules, entry, everyKind);
-  return fmt::format("{} bytes of static shared memory\n", analysis.staticSharedBytes) +
+  return fmt::format("{} bytes of static shared memory; guard adds {} at that alignment\n",
+                     analysis.staticSharedBytes, analysis.tallySharedBytes) +
          printFindings(modules, entry, "nothing in the way of tally's own", [](Reason reason) {
            return reason == Reason::SharedMemoryLimit || reason == Reason::SharedSize;
          });

@@ -33,8 +33,9 @@ Variation ofSpecialRegister(const Operand &operand) {
 }
 
 bool isEntryParameter(const Function &function, std::string_view symbol) {
-  return llvm::any_of(function.parameters,
-                      [&](const Variable &each) { return each.name == symbol; });
+  return function.isEntry && llvm::any_of(function.parameters, [&](const Variable &each) {
+           return each.name == symbol;
+         });
 }
 
 /// vote.sync and redux.sync give all threads of their mask one value.
@@ -54,8 +55,22 @@ Uniformity::Uniformity(const Cfg &cfg, const ControlDependence &dependence)
   for (const Statement &statement : cfg.function().body)
     for (const Variable &variable : statement.variables)
       hasLocalParameters |= variable.space == StateSpace::Param;
+  if (!cfg.function().isEntry)
+    assumeArgumentsVary();
   while (update())
     ;
+}
+
+void Uniformity::assumeArgumentsVary() {
+  hasLocalParameters = true;
+  for (const std::vector<Variable> *list : {&cfg.function().parameters, &cfg.function().results})
+    for (const Variable &each : *list)
+      for (const RegisterDeclaration &declaration : cfg.function().registers)
+        if (each.space == StateSpace::Register && declaration.name == each.name)
+          for (std::uint32_t i = 0; i != declaration.count; ++i) {
+            registers[declaration.first + i] = Variation::Threads;
+            shapes[declaration.first + i] = Shape::Other;
+          }
 }
 
 Variation Uniformity::ofOperand(const Operand &operand) const {

@@ -2,7 +2,13 @@
 
 #include "emit.h"
 
+#include "tally/ptx/analysis/call_sequence.h"
+
 #include "llvm/ADT/StringRef.h"
+
+#include <fmt/format.h>
+
+#include <utility>
 
 namespace tally::ptx {
 namespace {
@@ -13,12 +19,54 @@ void dropLinkage(FunctionEditor &editor, const Function &function) {
     editor.replace({function.linkage.data() - 1, function.linkage.size() + 1}, "");
 }
 
+/// The sequence of a call through a pointer as a call of `clone`.
+std::string directSequence(const Function &caller, const CallSequence &sequence,
+                           const CallSite &call, const std::string &clone) {
+  const char *begin = caller.body[sequence.begin].text.data();
+  const char *end = caller.body[sequence.end].text.end();
+  std::span<const Operand> operands = caller.body[call.statement].instruction.operands;
+  std::string text(begin, call.pointer->text.data());
+  text += clone;
+  // The last operand names the prototype, which a direct call has not.
+  text.append(call.pointer->text.end(), operands[operands.size() - 2].text.end());
+  return text.append(operands.back().text.end(), end);
+}
+
+/// Before the sequence of a call through a pointer: a branch for each function that has a clone to
+/// a copy of the sequence, behind it, that calls the clone.
+void dispatch(FunctionEditor &editor, const Function &caller, const CallSite &call,
+              const std::vector<const Function *> &clones, const CallGraph &graph) {
+  CallSequence sequence = *callSequenceOf(caller, graph.factsOf(caller), call);
+  std::string chain, copies, done = fmt::format("$tally_called_{}", call.statement);
+  for (std::size_t i = 0; i != clones.size(); ++i) {
+    std::string label = fmt::format("$tally_call_{}_{}", call.statement, i);
+    chain += fmt::format("mov.u64 %tally_callee, {};\n"
+                         "\tsetp.eq.u64 %tally_same, {}, %tally_callee;\n"
+                         "\t@%tally_same bra {};\n\t",
+                         clones[i]->name, call.pointer->text, label);
+    copies += fmt::format("\n\tbra {};\n{}:\n\t{}", done, label,
+                          directSequence(caller, sequence, call, cloneName(*clones[i])));
+  }
+  editor.insertBefore(sequence.begin, chain);
+  editor.insertAfter(sequence.end, fmt::format("{}\n{}:", copies, done));
+}
+
 void redirectCalls(FunctionEditor &editor, const Function &function, const CallGraph &graph) {
+  bool dispatches = false;
   for (const CallSite &call : graph.factsOf(function).calls) {
-    const std::vector<const Function *> &targets = graph.targets(function, call);
-    if (call.pointer || targets.empty() || !graph.needsClone(*targets[0]))
+    std::vector<const Function *> clones;
+    for (const Function *target : graph.targets(function, call))
+      if (graph.needsClone(*target))
+        clones.push_back(target);
+    if (clones.empty())
       continue;
-    editor.replace(call.callee, cloneName(*targets[0]));
+    if (!call.pointer) {
+      editor.replace(call.callee, cloneName(*clones[0]));
+      continue;
+    }
+    if (!std::exchange(dispatches, true))
+      editor.insertAtBodyStart(".reg .b64 %tally_callee;\n\t.reg .pred %tally_same;\n\t");
+    dispatch(editor, function, call, clones, graph);
   }
 }
 

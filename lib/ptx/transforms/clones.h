@@ -6,6 +6,10 @@
 // and the guard's first entry, which runs on the physical grid, call those. A clone has no linkage:
 // were the module linked with another that holds the same inline function, its clone would clash.
 //
+// A call through a pointer is preceded by comparisons of the pointer with the functions that have
+// clones. Equal: control goes to a copy of the call, its arguments included, that calls the clone.
+// A pointer to any other function is called as it is.
+//
 // A clone reads the ids from `$tally_block`, a shared variable of the module: 8 words, the flag,
 // the virtual %ctaid and %nctaid, and one unused. The variant fills it before its block goes on.
 // Shared memory, as that is the one place that a block's functions share without a parameter. ptxas

@@ -68,6 +68,11 @@ void FunctionEditor::insertBefore(std::uint32_t statement, std::string_view text
   insertAt(offsetOf(function.body[at].text), text);
 }
 
+void FunctionEditor::insertAfter(std::uint32_t statement, std::string_view text) {
+  std::string_view view = function.body[statement].text;
+  insertAt(offsetOf(view) + view.size(), text);
+}
+
 void FunctionEditor::insertAtBodyEnd(std::string_view text) {
   insertAt(offsetOf(function.body.back().text), text);
 }

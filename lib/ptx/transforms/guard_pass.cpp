@@ -18,15 +18,15 @@ constexpr const char *publishYield = "selp.u32 %tally_flag, 1, 0, %tally_yield;\
 /// All threads of the cluster read the flag of its first block, which lives until all have: a block
 /// that has exited has no shared memory. Barriers by the whole cluster, aligned as bar.sync 0 is.
 constexpr const char *agreeInClusterOrLeave =
-    "barrier.cluster.arrive.release.aligned;\n"
-    "\tbarrier.cluster.wait.acquire.aligned;\n"
+    "barrier.cluster.arrive.aligned;\n"
+    "\tbarrier.cluster.wait.aligned;\n"
     "\tmov.u32 %tally_r0, $tally_block;\n"
     "\tmov.u32 %tally_r1, 0;\n"
     "\tmapa.shared::cluster.u32 %tally_r0, %tally_r0, %tally_r1;\n"
     "\tld.shared::cluster.u32 %tally_flag, [%tally_r0];\n"
     "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
-    "\tbarrier.cluster.arrive.release.aligned;\n"
-    "\tbarrier.cluster.wait.acquire.aligned;\n"
+    "\tbarrier.cluster.arrive.aligned;\n"
+    "\tbarrier.cluster.wait.aligned;\n"
     "\t@%tally_leave ret;\n\t";
 
 /// Skips to `label` in all blocks of the cluster but the first.
@@ -48,7 +48,7 @@ std::string agreement(const PassInput &input) {
 /// Where clones share it, it is the module's.
 void declare(FunctionEditor &editor, const PassInput &input, bool ofModule = false) {
   std::uint32_t bytes = input.analysis.tallySharedBytes;
-  bool large = bytes > 16 && !ofModule;
+  bool large = bytes > 32 && !ofModule;
   if (large)
     editor.insertBefore(
         1, fmt::format(".shared .align {} .b32 $tally_block[{}];\n\t", bytes, bytes / 4));

@@ -6,6 +6,8 @@
 #include "tally/ptx/syntax/printer.h"
 #include "tally/ptx/transforms/pass.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <fmt/format.h>
 
 #include <cassert>
@@ -42,6 +44,13 @@ bundle::Kernel layoutOf(const Function &function, const KernelAnalysis &analysis
         {parameter.paramOffset, static_cast<std::uint32_t>(parameter.sizeInBytes)});
   kernel.parameterBytes = function.parameterBytes();
   kernel.staticSharedBytes = analysis.staticSharedBytes;
+  // Slice runs kernels with opcodes that nobody knows: they may be a cluster's.
+  kernel.usesClusters =
+      analysis.usesClusters || llvm::any_of(analysis.findings, [](const Finding &each) {
+        return each.reason == Reason::UnknownOpcode;
+      });
+  if (auto [x, y, z] = requiredCluster(function); x != 0 && y != 0 && z != 0)
+    kernel.requiredCluster = {x, y, z};
   kernel.bitwiseStable = analysis.bitwiseStable;
   kernel.waits = analysis.waits;
   kernel.gridRank = analysis.gridRank;

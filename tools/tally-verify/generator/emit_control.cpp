@@ -314,7 +314,9 @@ void Emitter::returnEarly(const Node &node, Context context) {
     return;
   Reach reach = current->hasBarrier ? Reach::Block : reachOf(node);
   std::string taking = condition(reach, node.n[2]);
-  line("vote.sync.ballot.b32 %mask, !{}, %mask", taking);
+  // Who calls indirectly gives no mask, to functions that need none.
+  if (wantsMask(current->body))
+    line("vote.sync.ballot.b32 %mask, !{}, %mask", taking);
   line("@{} {}", taking, node.n[1] & 1 ? "ret" : "bra $return");
 }
 

@@ -116,8 +116,10 @@ private:
     program.shape.block = blocks[random.below(std::size(blocks))];
     program.shape.grid = grids[random.below(std::size(grids))];
     if (options.large) {
-      program.shape.grid.x *= 20 + static_cast<std::uint32_t>(random.below(60));
-      program.shape.grid.y *= 1 + static_cast<std::uint32_t>(random.below(4));
+      // A GPU has some thousand blocks of this size in flight at a time.
+      Dim3 &grid = program.shape.grid;
+      auto blocks = static_cast<std::uint32_t>(1000 + random.below(9000));
+      grid.x *= 1 + blocks / static_cast<std::uint32_t>(grid.count());
     }
   }
 

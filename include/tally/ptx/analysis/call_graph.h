@@ -19,10 +19,10 @@ class ModuleFacts;
 /// through pointers, which cost the number of their targets each.
 ///
 /// A call through a pointer reaches the functions whose address the module takes (in an
-/// initialiser, or as an operand), or, with .calltargets, those listed (PTX ISA 9.0, 11.4.2: "a
-/// complete list"). That rests on the module being whole: a pointer to a function of another module
-/// cannot come in. So it is not assumed of a module that declares functions or variables of others
-/// (isWhole).
+/// initialiser, or as an operand) and that take its arguments, or, with .calltargets, those listed
+/// (PTX ISA 9.0, 11.4.2: "a complete list"). That rests on the module being whole: a pointer to a
+/// function of another module cannot come in. So it is not assumed of a module that declares
+/// functions or variables of others (isWhole).
 class CallGraph {
 public:
   explicit CallGraph(ModuleFacts &facts);

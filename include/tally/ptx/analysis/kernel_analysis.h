@@ -23,8 +23,9 @@ struct KernelAnalysis {
   /// persistent: loop only where %ntid.x is a multiple of 32 (barriers.h).
   bool needsWholeWarpRows = false;
   bool usesClusters = false; ///< the kernel or a callee names a cluster feature
-  /// guard: bytes and alignment of tally's shared variable: 16, or 1,024 where tensor operations
-  /// rely on where the user's variables lie (docs/transforms.md, guard).
+  /// guard: bytes of tally's shared variable: 16, or 32 where clones read the ids from it, or
+  /// 1,024, and aligned so, where tensor operations rely on where the user's variables lie
+  /// (docs/transforms.md, guard).
   std::uint32_t tallySharedBytes = 16;
   /// guard: can do without tally's shared variable (docs/transforms.md, guard); must, as
   /// the kernel reads the size of its shared memory or leaves no room.

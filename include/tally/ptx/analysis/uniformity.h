@@ -30,6 +30,8 @@ enum class Variation : std::uint8_t {
 ///   %ctaid.x * %ntid.x + %tid.x, given rows of whole warps): shifting out or masking the lane, or
 ///   comparing with a multiple of 32, leaves a value of the warp.
 ///
+/// Of a function that is no entry all arguments are taken to vary by thread.
+///
 /// A wrong "uniform" would be unsound; a wrong "varies" only refuses a kernel.
 class Uniformity {
 public:
@@ -44,6 +46,7 @@ public:
   Variation ofBranch(const CfgBlock &block) const;
 
 private:
+  void assumeArgumentsVary();
   Variation ofOperand(const Operand &operand) const;
   Variation ofResult(const Instruction &instruction) const;
   Variation ofLoad(const Instruction &instruction) const;

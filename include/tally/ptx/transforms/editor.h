@@ -29,6 +29,8 @@ public:
   /// alone ("used_bytes_mask" must stay with its load). A pragma that belongs to the label before
   /// it stays with that.
   void insertBefore(std::uint32_t statement, std::string_view text);
+  /// Inserts right after statement `statement` of the body.
+  void insertAfter(std::uint32_t statement, std::string_view text);
   /// Inserts before the body's closing brace.
   void insertAtBodyEnd(std::string_view text);
   /// Replaces `view`, a view into the function's text.

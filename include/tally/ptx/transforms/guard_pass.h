@@ -31,9 +31,12 @@
 // variables behind it, dynamic ones included, keep the alignment that 16-byte accesses need even
 // where they declare less.
 //
+// In clusters the first block polls for all, and all threads read its flag between two barriers of
+// the cluster; a list's id is a cluster's. Beside tensor operations the shared variable takes 1,024
+// bytes, before all others (docs/transforms.md).
+//
 // Refuses, beside what every kind refuses: unknown opcodes, kernels that read the size of their
-// shared memory, static shared memory at the limit, and tensor operations on shared variables that
-// do not declare the alignment they need.
+// shared memory, and static shared memory at the limit.
 //
 //   tally-ptxopt kernels.ptx --variants=guard -S -o -
 #ifndef TALLY_PTX_TRANSFORMS_GUARD_PASS_H

@@ -17,8 +17,10 @@
 // each virtual block runs exactly once with its own %ctaid. A block runs whole: slice never yields
 // inside a launch.
 //
-// Refuses what every kind refuses (docs/transforms.md): waits on other blocks, clusters, grid
-// registers out of sight.
+// In clusters boxes are whole clusters; %clusterid is the virtual %ctaid over the cluster's extent.
+//
+// Refuses what every kind refuses (docs/transforms.md): waits on other blocks, grid registers out
+// of sight.
 //
 //   tally-ptxopt kernels.ptx --variants=slice -S -o -
 #ifndef TALLY_PTX_TRANSFORMS_SLICE_PASS_H

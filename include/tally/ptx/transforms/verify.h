@@ -9,11 +9,21 @@
 
 namespace tally::ptx {
 
-/// Parses the module with its variants again and checks that the user's text is unchanged; that
-/// each variant has the user's parameters at the user's offsets and then tally's; that no grid
-/// register is read where a virtual one must be; that the control word is read by a strong load; and
-/// that the persistent loop meets, in a form that may be reached in parts, with no copy in flight. Returns what is broken, a bug of ours, or
-/// nothing.
+/// Parses the module with its variants again and checks that
+///
+/// * the user's text is unchanged, and each variant has the user's parameters at the user's offsets
+///   and then tally's;
+/// * each statement of the user's stands in each variant and each clone, in order and verbatim but
+///   for what must differ: reads of grid registers, given a value that was set right before; calls
+///   of functions with clones; in a persistent body ret and exit, and barriers that threads which
+///   have left take part in;
+/// * nothing that a variant can reach by calls reads a physical grid register, through pointers
+///   neither, and the guard's first entry calls no clone;
+/// * a persistent body has no way out that leads elsewhere than to the loop's head;
+/// * the control word is read by a strong load, and the persistent loop meets in a form of barrier
+///   that may be reached in parts, with no copy in flight.
+///
+/// Returns what is broken, a bug of ours, or nothing.
 std::optional<std::string> verifyVariants(const Module &module,
                                           const std::vector<RewrittenKernel> &kernels);
 

@@ -1,0 +1,176 @@
+#include "verify_body.h"
+
+#include "tally/ptx/analysis/opcodes.h"
+
+#include "llvm/ADT/StringRef.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+namespace tally::ptx {
+namespace {
+
+bool isOwn(std::string_view name) {
+  return name.starts_with("%tally_") || name.starts_with("$tally_");
+}
+
+bool readsGrid(const Operand &operand) {
+  bool found = false;
+  forEachOperand(operand, [&](const Operand &each) {
+    std::string_view name = specialRegisterName(each);
+    found |= each.kind == OperandKind::SpecialRegister &&
+             (name == "ctaid" || name == "nctaid" || name == "clusterid" || name == "nclusterid");
+  });
+  return found;
+}
+
+/// Names of tally's registers in `operand`.
+std::set<std::string_view> ownRegisters(const Operand &operand) {
+  std::set<std::string_view> names;
+  forEachOperand(operand, [&](const Operand &each) {
+    if (each.kind == OperandKind::Register && isOwn(each.symbol))
+      names.insert(each.symbol);
+  });
+  return names;
+}
+
+std::string_view guardText(const Instruction &instruction) {
+  return instruction.guard ? instruction.guard->predicate.text : std::string_view();
+}
+
+bool sameOpcode(const Instruction &a, const Instruction &b) {
+  return a.opcode == b.opcode && guardText(a) == guardText(b) &&
+         std::equal(a.modifiers.begin(), a.modifiers.end(), b.modifiers.begin(), b.modifiers.end());
+}
+
+/// A copy of `text` without the suffix of clones' names.
+std::string withoutClones(std::string_view text) {
+  constexpr std::string_view suffix = "$tally_virtual";
+  std::string result(text);
+  for (std::size_t at = result.find(suffix); at != std::string::npos; at = result.find(suffix, at))
+    result.erase(at, suffix.size());
+  return result;
+}
+
+class BodyCheck {
+public:
+  BodyCheck(const Function &user, const Function &rewritten, const AllowedChanges &allowed)
+      : user(user), rewritten(rewritten), allowed(allowed) {}
+
+  std::optional<std::string> run() {
+    std::uint32_t at = 1;
+    std::set<std::string_view> written; // by tally's, since the user's instruction before
+    for (std::uint32_t i = 1; i + 1 < user.body.size(); ++i) {
+      std::uint32_t own = at; // what is tally's stands from here
+      while (at + 1 < rewritten.body.size() && !stands(user.body[i], rewritten.body[at]))
+        ++at;
+      if (at + 1 >= rewritten.body.size())
+        return fmt::format("it has lost a statement of the user's: {}", user.body[i].text);
+      for (; own != at; ++own) {
+        if (auto broken = checkOwn(rewritten.body[own], own))
+          return broken;
+        noteWritten(rewritten.body[own], written);
+      }
+      if (auto broken = checkSet(user.body[i], rewritten.body[at], written))
+        return broken;
+      // A pragma or a line between a value and its use is the use's.
+      if (user.body[i].kind != StatementKind::Pragma &&
+          user.body[i].kind != StatementKind::Location)
+        written.clear();
+      ++at;
+    }
+    for (; at + 1 < rewritten.body.size(); ++at)
+      if (auto broken = checkOwn(rewritten.body[at], at))
+        return broken;
+    return std::nullopt;
+  }
+
+private:
+  /// Whether `theirs` is `ours`, or what it must become.
+  bool stands(const Statement &ours, const Statement &theirs) const {
+    if (ours.kind != theirs.kind)
+      return false;
+    if (ours.kind != StatementKind::Instruction)
+      return ours.text == theirs.text;
+    const Instruction &a = ours.instruction, &b = theirs.instruction;
+    bool leaves = a.opcode == "ret" || a.opcode == "exit";
+    if (allowed.leaves && leaves)
+      return b.opcode == "bra" && guardText(a) == guardText(b) && b.operands.size() == 1 &&
+             b.operands[0].symbol == "$tally_next";
+    if (ours.text == theirs.text)
+      return true;
+    if (allowed.calls && a.opcode == "call")
+      return sameOpcode(a, b) && withoutClones(theirs.text) == ours.text;
+    if (allowed.barriers && isBlockBarrier(a))
+      return isBlockBarrier(b) && guardText(a) == guardText(b) &&
+             theirs.text.find("%tally_") != std::string_view::npos;
+    return allowed.gridReads && sameOpcode(a, b) && sameButForGrid(a, b);
+  }
+
+  static bool readsAnyGrid(const Instruction &instruction) {
+    return std::any_of(instruction.operands.begin(), instruction.operands.end(), readsGrid);
+  }
+
+  static bool sameButForGrid(const Instruction &a, const Instruction &b) {
+    return a.operands.size() == b.operands.size() &&
+           std::equal(a.operands.begin(), a.operands.end(), b.operands.begin(),
+                      [](const Operand &x, const Operand &y) {
+                        return x.text == y.text ? !readsGrid(x)
+                                                : readsGrid(x) && !ownRegisters(y).empty();
+                      });
+  }
+
+  static void noteWritten(const Statement &statement, std::set<std::string_view> &written) {
+    if (statement.kind == StatementKind::Label)
+      written.clear(); // from elsewhere nothing is set
+    if (statement.kind == StatementKind::Instruction)
+      forEachWrittenRegister(statement.instruction,
+                             [&](const Operand &each) { written.insert(each.symbol); });
+  }
+
+  /// A virtual id is set right before it is used.
+  std::optional<std::string> checkSet(const Statement &ours, const Statement &theirs,
+                                      const std::set<std::string_view> &written) const {
+    if (!allowed.gridReads || ours.kind != StatementKind::Instruction ||
+        !readsAnyGrid(ours.instruction))
+      return std::nullopt;
+    if (ours.text == theirs.text)
+      return fmt::format("it still reads a physical grid register: {}", theirs.text);
+    for (const Operand &operand : theirs.instruction.operands)
+      for (std::string_view name : ownRegisters(operand))
+        if (!written.contains(name))
+          return fmt::format("{} is not set before: {}", name, theirs.text);
+    return std::nullopt;
+  }
+
+  /// What a statement that is tally's must not do.
+  std::optional<std::string> checkOwn(const Statement &statement, std::uint32_t at) const {
+    if (statement.kind != StatementKind::Instruction)
+      return std::nullopt;
+    const Instruction &instruction = statement.instruction;
+    bool setsOwn = !instruction.operands.empty() && isOwn(instruction.operands[0].symbol);
+    if (readsAnyGrid(instruction) && !setsOwn)
+      return fmt::format("it still reads a physical grid register: {}", statement.text);
+    bool leaves = instruction.opcode == "ret" || instruction.opcode == "exit";
+    bool guardedByOwn = instruction.guard && isOwn(instruction.guard->predicate.symbol);
+    bool behindOwnLabel =
+        rewritten.body[at - 1].kind == StatementKind::Label && isOwn(rewritten.body[at - 1].label);
+    if (leaves && !guardedByOwn && !behindOwnLabel)
+      return fmt::format("a way out does not lead to the loop's head: {}", statement.text);
+    return std::nullopt;
+  }
+
+  const Function &user;
+  const Function &rewritten;
+  const AllowedChanges &allowed;
+};
+
+} // namespace
+
+std::optional<std::string> checkBody(const Function &user, const Function &rewritten,
+                                     const AllowedChanges &allowed) {
+  return BodyCheck(user, rewritten, allowed).run();
+}
+
+} // namespace tally::ptx

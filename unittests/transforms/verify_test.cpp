@@ -1,0 +1,130 @@
+// The verifier: each defect planted in a variant is reported, and what has none passes.
+#include "kernels.h"
+
+#include "tally/ptx/transforms/rewriter.h"
+#include "tally/ptx/transforms/verify.h"
+
+using namespace tally;
+using namespace tally::ptx;
+
+namespace {
+
+const std::string callees =
+    ".func g() { .reg .b32 %x; mov.u32 %x,%nctaid.y; ret; }\n"
+    ".func f() { .reg .b32 %x; mov.u32 %x,%ctaid.x; call.uni g; add.u32 %x,%x,1; ret; }\n"
+    ".func h() { ret; }\n"
+    ".global .u64 table[2] = {f, h};\n";
+
+const std::string body = "mov.u32 %r1,%ctaid.x; st.shared.u32 [%r2],%r1; bar.sync 0; "
+                         "ld.shared.u32 %r3,[%r2]; call.uni f; @%p1 ret; "
+                         "{ proto: .callprototype _ (); call %rd1,(),proto; } exit;";
+
+/// One text of the variants: an entry, or, with `clone`, a clone.
+struct Place {
+  Kind kind;
+  std::size_t entry = 0;
+  const char *clone = nullptr;
+};
+
+/// What the verifier says when `from` stands as `to` at one place.
+std::string damaged(const Place &place, std::string_view from, std::string_view to) {
+  Module module = parsed(moduleWith(body, callees));
+  auto kernels = rewrite(module, {});
+  Variant &variant = kernels[0].variants[static_cast<std::size_t>(place.kind)];
+  REQUIRE(variant.verdict.status == Status::Emitted);
+  auto replace = [&](std::string text) {
+    std::size_t at = text.find(from);
+    REQUIRE_MESSAGE(at != std::string::npos, from << " in " << text);
+    return text.replace(at, from.size(), to);
+  };
+  if (!place.clone) {
+    variant.entries[place.entry] = replace(variant.entries[place.entry]);
+    return verifyVariants(module, kernels).value_or("");
+  }
+  for (Variant &each : kernels[0].variants)
+    for (auto &clone : each.clones)
+      if (clone->name == place.clone)
+        clone = std::make_shared<const Clone>(
+            Clone{clone->name, clone->declaration, replace(clone->definition)});
+  return verifyVariants(module, kernels).value_or("");
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+constexpr Place slice{Kind::Slice}, guard{Kind::Guard}, resume{Kind::Guard, 1},
+    persistent{Kind::Persistent};
+
+} // namespace
+
+TEST_CASE("what has no defect passes") {
+  // exit in the entry alone, so every kind is emitted.
+  Module module = parsed(moduleWith(body, callees));
+  CHECK(verifyVariants(module, rewrite(module, {})).value_or("") == "");
+}
+
+TEST_CASE("grid registers") {
+  for (const Place &place : {slice, resume, persistent}) {
+    CHECK(contains(damaged(place, "mov.u32 %r1,%tally_ctaid_x", "mov.u32 %r1,%ctaid.x"),
+                   "physical grid register"));
+    // The wrong one is read: it is not set there.
+    CHECK(contains(damaged(place, "mov.u32 %r1,%tally_ctaid_x", "mov.u32 %r1,%tally_ctaid_y"),
+                   "is not set before"));
+  }
+  CHECK(contains(damaged(guard, "mov.u32 %r1,%ctaid.x", "mov.u32 %r1,%tally_ctaid_x"),
+                 "lost a statement"));
+}
+
+TEST_CASE("statements of the user's") {
+  for (const Place &place : {slice, guard, resume, persistent}) {
+    CHECK(contains(damaged(place, "[%r2],%r1; bar.sync 0;", "[%r2],%r1;"),
+                   "lost a statement of the user's: bar.sync 0;"));
+    CHECK(
+        contains(damaged(place, "st.shared.u32 [%r2]", "st.shared.u32 [%r3]"), "lost a statement"));
+    CHECK(contains(damaged(place, ".reg .f32 %f<8>;", ""), "lost a statement"));
+  }
+}
+
+TEST_CASE("ways out of a persistent body") {
+  CHECK(contains(damaged(persistent, "@%p1 bra $tally_next;", "@%p1 ret;"), "lost a statement"));
+  CHECK(contains(damaged(persistent, "@%p1 bra $tally_next;", "@!%p1 bra $tally_next;"),
+                 "lost a statement"));
+  CHECK(contains(damaged(persistent, "@%p1 bra $tally_next;", "@%p2 exit; @%p1 bra $tally_next;"),
+                 "a way out does not lead to the loop's head"));
+}
+
+TEST_CASE("calls and clones") {
+  for (const Place &place : {slice, resume, persistent})
+    CHECK(contains(damaged(place, "call.uni f$tally_virtual", "call.uni f"),
+                   "still calls the user's f"));
+  CHECK(contains(damaged(guard, "call.uni f;", "call.uni f$tally_virtual;"), "lost a statement"));
+  CHECK(contains(damaged(slice, "call.uni f$tally_virtual", "call.uni nobody$tally_virtual"),
+                 "lost a statement"));
+  Place f{Kind::Slice, 0, "f$tally_virtual"}, g{Kind::Slice, 0, "g$tally_virtual"};
+  CHECK(contains(damaged(f, "call.uni g$tally_virtual", "call.uni g"), "still calls the user's g"));
+  CHECK(contains(damaged(g, "%tally_nctaid_y;", "%nctaid.y;"), "physical grid register"));
+  CHECK(contains(damaged(g, "mov.u32 %x,%tally_nctaid_y; ", ""), "lost a statement"));
+  CHECK(contains(damaged(f, "add.u32 %x,%x,1;", "add.u32 %x,%x,2;"), "lost a statement"));
+  CHECK(contains(damaged(g, "g$tally_virtual()", "g$tally_virtual(.param .b32 more)"),
+                 "does not take the user's arguments"));
+}
+
+TEST_CASE("calls through pointers") {
+  CHECK(contains(damaged(slice, "mov.u64 %tally_callee, f;", "mov.u64 %tally_callee, h;"),
+                 "still calls the user's f"));
+}
+
+TEST_CASE("a clone that is called is there") {
+  Module module = parsed(moduleWith(body, callees));
+  auto kernels = rewrite(module, {});
+  for (Variant &variant : kernels[0].variants)
+    variant.clones.clear();
+  CHECK(contains(verifyVariants(module, kernels).value_or(""), "a clone that is not there"));
+}
+
+TEST_CASE("parameters, names and text") {
+  CHECK(contains(damaged(slice, ".param .u32 n", ".param .u64 n"), "parameter 1"));
+  CHECK(contains(damaged(slice, "k$tally_slice", "k$tally_guard"), "do not parse: a second body"));
+  CHECK(contains(damaged(slice, "bar.sync 0;", "bar.sync 0"), "do not parse"));
+}
