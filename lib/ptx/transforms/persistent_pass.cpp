@@ -227,7 +227,9 @@ std::vector<Coding> PersistentPass::codings(const PassInput &input) const {
   std::vector<Coding> codings = {{zeroed}, {plain}};
   if (undefinedAtBodyStart(input.function).empty())
     codings.erase(codings.begin());
-  if (!pointerLoads(input.function).empty() && !input.analysis.facts->gridUses.empty())
+  // Where calls are redirected (clones.h), whole call sequences are replaced.
+  const FunctionFacts &facts = *input.analysis.facts;
+  if (facts.calls.empty() && !facts.gridUses.empty() && !pointerLoads(input.function).empty())
     codings.push_back({opaque});
   return codings;
 }
