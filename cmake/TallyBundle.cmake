@@ -47,7 +47,7 @@ function(tally_kernels name source)
 
   set(architectures --no-assemble)
   if(TALLY_PTXAS)
-    set(architectures --arch=sm_80,sm_90)
+    set(architectures --arch=sm_90,sm_80) # the first decides on codings
   endif()
   add_custom_command(OUTPUT "${bundle}"
     COMMAND tally-ptxopt "${ptx}" --variants=all --emit=bundle ${architectures}

@@ -98,7 +98,7 @@ double Bench::timeVariant(const Prepared &prepared, Kind kind) {
       std::max(1u, must(device.residentBlocksPerSm(function, prepared.shape.block, 0))) *
       device.info().smCount;
   runtime::VariantLaunch launch(kind, prepared.shape, prepared.resident * options.wavesPerSlice,
-                                workers);
+                                runtime::workersFor(*prepared.kernel, prepared.shape, workers));
   must(device.fill(stream, state, std::byte{0}, sizeof(tally_launch_state)));
   must(device.synchronize(stream));
   auto start = std::chrono::steady_clock::now();

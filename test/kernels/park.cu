@@ -127,3 +127,30 @@ extern "C" __global__ void counted_after_leaving(unsigned *out, const unsigned *
   asm volatile("bar.sync 1, 32;" ::: "memory");
   out[i] = tile[95 - t] + value;
 }
+
+// Warps leave as wholes, each in a round of its own, and wait for those that are still at work: of
+// all full-block barriers, with a reduction and without.
+extern "C" __global__ void warps_leave(unsigned *out, const unsigned *in) {
+  __shared__ unsigned tile[256];
+  unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t, sum = 0;
+  tile[t] = in[i];
+  __syncthreads();
+  for (unsigned round = 0; round < 4; ++round) {
+    if ((t / 32 * 5 + in[blockIdx.x] + round) % 4 == 1)
+      break;
+    sum += tile[(t + round * 32) % blockDim.x];
+    __syncthreads();
+    tile[t] = sum + round;
+    __syncthreads();
+  }
+  out[i] = sum;
+}
+extern "C" __global__ void warps_leave_counted(unsigned *out, const unsigned *in) {
+  unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t, sum = 0;
+  for (unsigned round = 0; round < 4; ++round) {
+    if ((t / 32 * 5 + in[blockIdx.x] + round) % 4 == 1)
+      break;
+    sum = sum * 3 + __syncthreads_count(in[i] >> round & 1);
+  }
+  out[i] = sum;
+}

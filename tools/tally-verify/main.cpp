@@ -1,6 +1,7 @@
 // tally-verify: does every variant of a kernel still compute what the kernel does, whatever yields
 // and whenever?
 #include "input.h"
+#include "launches.h"
 #include "options.h"
 #include "ptx_text.h"
 #include "verify.h"
@@ -41,6 +42,14 @@ int verifyOn(verify::Target &target, const bundle::Bundle &bundle, const verify:
   return report.good() ? exitOk : exitWrong;
 }
 
+/// The CUDA device of this process, opened once.
+Result<runtime::Device *> cudaDevice() {
+  static Result<std::unique_ptr<runtime::Device>> device = runtime::openCudaDevice();
+  if (!device)
+    return device.error();
+  return device->get();
+}
+
 int run(const verify::Options &options) {
   auto bundle = verify::readInput(options.file, options.coding);
   if (!bundle)
@@ -56,10 +65,31 @@ int run(const verify::Options &options) {
     auto target = verify::openMicroscope(*bundle);
     return target ? verifyOn(**target, *bundle, *workload, options) : fail(target.error().message);
   }
-  auto device = runtime::openCudaDevice();
+  auto device = cudaDevice();
   if (!device)
     return fail(device.error().message);
   return verifyOn(*verify::targetOf(**device, *bundle), *bundle, *workload, options);
+}
+
+/// Runs a table of launches; `common` are the options for all of them.
+int runTable(const std::string &table, const std::vector<std::string_view> &common) {
+  auto lines = verify::readLaunches(table);
+  if (!lines)
+    return fail(lines.error().message);
+  std::size_t failed = 0;
+  for (const verify::LaunchLine &line : *lines) {
+    std::vector<std::string_view> arguments(line.arguments.begin(), line.arguments.end());
+    arguments.insert(arguments.end(), common.begin(), common.end());
+    auto options = verify::parseOptions(arguments);
+    int status = options ? run(*options) : fail(options.error().message);
+    if (status != exitOk) {
+      ++failed;
+      fmt::print("FAILED: {}\n", line.text);
+    }
+    std::fflush(stdout); // a launch that hangs is the one behind the last one said
+  }
+  fmt::print("{} launches, {} failed\n", lines->size(), failed);
+  return lines->empty() || failed != 0 ? exitWrong : exitOk;
 }
 
 /// An assertion that fails in the rewriter ends the process; this says which kernel did it.
@@ -100,6 +130,10 @@ int main(int argc, char **argv) {
   if (options->version) {
     fmt::print("tally-verify {}\n", TALLY_VERSION);
     return exitOk;
+  }
+  if (!options->launches.empty()) {
+    std::erase_if(arguments, [](std::string_view each) { return each.starts_with("--launches="); });
+    return runTable(options->launches, arguments);
   }
   return options->campaign.count != 0 ? generate(*options) : run(*options);
 }

@@ -81,6 +81,10 @@ std::optional<Result<void>> parseCampaignOption(std::string_view name, std::stri
 Result<void> parseOption(std::string_view name, std::string_view value, Options &options) {
   if (auto parsed = parseCampaignOption(name, value, options))
     return *parsed;
+  if (name == "--launches") {
+    options.launches = value;
+    return {};
+  }
   if (name == "--kernel") {
     options.kernel = value;
     return {};
@@ -119,6 +123,7 @@ Result<void> parseOption(std::string_view name, std::string_view value, Options 
 
 const char *const helpText =
     R"(usage: tally-verify FILE --kernel=K --grid=X[,Y[,Z]] --block=X[,Y[,Z]] [options]
+       tally-verify --launches=TABLE [options]
        tally-verify --generate=COUNT [--seed=S] [--variants=LIST] [options]
 
 Runs a kernel of FILE as it is, then each of its variants while they are asked to yield, and compares
@@ -144,6 +149,9 @@ all buffers and module variables. FILE is PTX, which is rewritten first, or a bu
                          blocks: others are compared exactly
   --device=DEVICE        emulator (default) or cuda: a GPU under a storm of requests
   --help, --version
+
+With --launches each line of TABLE is run in turn, with the options given here behind its own: FILE,
+beside TABLE, the kernel's name, and options, separated by blanks; # begins a comment.
 
 With --generate random kernels are made and verified on the emulator, with a request to yield at
 each poll and random schedules. What fails is reduced, and written as generated_SEED.ptx.
@@ -206,6 +214,11 @@ Result<Options> parseOptions(std::span<const std::string_view> arguments) {
     options.campaign.check.kinds = options.verify.kinds;
     if (!options.file.empty() || !options.kernel.empty() || hasGrid || hasBlock)
       return Error{"--generate takes no FILE, --kernel, --grid or --block"};
+    return options;
+  }
+  if (!options.launches.empty()) {
+    if (!options.file.empty() || !options.kernel.empty() || hasGrid || hasBlock)
+      return Error{"--launches takes no FILE, --kernel, --grid or --block"};
     return options;
   }
   if (options.file.empty())

@@ -29,6 +29,7 @@ struct Options {
   DeviceChoice device = DeviceChoice::Emulator;
   CampaignOptions campaign; ///< where `campaign.count` is not 0: no file and no kernel
   std::string writeFolder;  ///< generated kernels are only written, there
+  std::string launches;     ///< a table of launches, all to be run (launches.h)
 };
 
 /// `arguments` without the program's name. The error names the option and says what it takes.

@@ -87,9 +87,9 @@ TEST_CASE("refusals are reported and are no failure") {
               0,
               {"user's kernel: not run", "slice: refused: grid-barrier at line ",
                "guard: refused: ", "persistent: refused: "});
-  checkOutput(run(kernelFile("named_barrier.ptx") +
-                  " --kernel=named_barrier --grid=2 --block=128 --arg=ptr:u32:256:zero "
-                  "--arg=ptr:u32:256:iota --yield=0"),
+  checkOutput(run(kernelFile("bar_arrive.ptx") +
+                  " --kernel=bar_arrive --grid=4 --block=64 --arg=ptr:u32:128:zero "
+                  "--arg=ptr:u32:128:random:12 --yield=0"),
               0, {"persistent: refused: barrier-form at line "});
 }
 

@@ -77,8 +77,10 @@ private:
       result.plan.reduces |= instruction.has("red");
       if (!isReachable(barrier) || executionOf(barrier) == Variation::None)
         return;
-      result.plan.parks = true;
-      if (!hasIndependentThreads(module))
+      // Hardware has a warp take part in a barrier as a whole: lanes that stand at different ones
+      // hang. So a warp parks as a whole too.
+      result.plan.parks = result.plan.spends = true;
+      if (!canSpend(module))
         find(Reason::DivergentBarrier, barrier);
       return;
     case BarrierForm::Counted:
@@ -128,12 +130,9 @@ private:
 
 } // namespace
 
-bool hasIndependentThreads(const Module &module) {
-  return module.versionMajor() >= 6 && module.targetArch() >= 70;
-}
-
 bool canSpend(const Module &module) {
-  return hasIndependentThreads(module) && (module.versionMajor() > 6 || module.versionMinor() >= 2);
+  return module.targetArch() >= 70 &&
+         (module.versionMajor() > 6 || (module.versionMajor() == 6 && module.versionMinor() >= 2));
 }
 
 Convergence checkConvergence(const Module &module, const Cfg &cfg,

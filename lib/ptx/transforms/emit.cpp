@@ -39,15 +39,17 @@ std::string declarations(bool shared) {
   return text;
 }
 
+std::string testLeader() {
+  return "mov.u32 %tally_r0, %tid.x;\n"
+         "\tmov.u32 %tally_r1, %tid.y;\n"
+         "\tmov.u32 %tally_r2, %tid.z;\n"
+         "\tor.b32 %tally_r0, %tally_r0, %tally_r1;\n"
+         "\tor.b32 %tally_r0, %tally_r0, %tally_r2;\n"
+         "\tsetp.ne.u32 %tally_other, %tally_r0, 0;\n\t";
+}
+
 std::string unlessLeader(std::string_view label) {
-  return fmt::format("mov.u32 %tally_r0, %tid.x;\n"
-                     "\tmov.u32 %tally_r1, %tid.y;\n"
-                     "\tmov.u32 %tally_r2, %tid.z;\n"
-                     "\tor.b32 %tally_r0, %tally_r0, %tally_r1;\n"
-                     "\tor.b32 %tally_r0, %tally_r0, %tally_r2;\n"
-                     "\tsetp.ne.u32 %tally_other, %tally_r0, 0;\n"
-                     "\t@%tally_other bra {};\n\t",
-                     label);
+  return testLeader() + fmt::format("@%tally_other bra {};\n\t", label);
 }
 
 std::string_view strongGlobal(const Module &module) {

@@ -21,6 +21,9 @@ void beginVariant(FunctionEditor &editor, const PassInput &input, Kind kind, boo
 /// calls clones uses the module's instead (clones.h), with the extents behind.
 std::string declarations(bool shared);
 
+/// %tally_other = this is not thread 0.
+std::string testLeader();
+
 /// Skips to `label` in all threads but the block's first.
 std::string unlessLeader(std::string_view label);
 

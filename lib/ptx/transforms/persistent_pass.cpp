@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 namespace tally::ptx {
 namespace {
 
@@ -81,7 +83,7 @@ std::string leaderTakes(const PassInput &input) {
       "mov.u32 %tally_flag, 0;\n\tst.shared.u32 [$tally_block], %tally_flag;\n\t";
   bool clones = !input.analysis.cloned.empty();
   bool needsIds = clones || !input.analysis.facts->gridUses.empty();
-  return emit::unlessLeader("$tally_agree") + emit::loadState() +
+  return "@%tally_other bra $tally_agree;\n\t" + emit::loadState() +
          "@!%tally_joins bra $tally_poll;\n\t" + countIn() +
          (input.analysis.loop.spends ? notSpent : "") + "\n$tally_poll:\n\t" +
          emit::poll(input.module, "%tally_word") + "@%tally_yield bra $tally_last;\n\t" +
@@ -94,10 +96,13 @@ std::string leaderTakes(const PassInput &input) {
 
 /// Goes on where all threads that the warp has are here together; else to $tally_spend. The last
 /// warp of a block has `threads - first` of them, and a shift by 32 or more leaves 0.
-std::string spendUnlessWholeWarp() {
+std::string spendUnlessWholeWarp(unsigned way) {
+  std::string whole = fmt::format("$tally_whole_{}", way);
   return "activemask.b32 %tally_r0;\n"
          "\tsetp.eq.b32 %tally_leave, %tally_r0, -1;\n"
-         "\t@%tally_leave bra $tally_whole;\n"
+         "\t@%tally_leave bra " +
+         whole +
+         ";\n"
          "\tmov.u32 %tally_r1, %tid.z;\n"
          "\tmov.u32 %tally_r2, %ntid.y;\n"
          "\tmov.u32 %tally_r3, %tid.y;\n"
@@ -115,36 +120,72 @@ std::string spendUnlessWholeWarp() {
          "\tsub.u32 %tally_r3, %tally_r3, 1;\n"
          "\tsetp.ne.b32 %tally_leave, %tally_r0, %tally_r3;\n"
          "\t@%tally_leave bra $tally_spend;\n"
-         "\n$tally_whole:\n\t";
+         "\n" +
+         whole + ":\n\t";
 }
+
+/// Whether each way out of the body has code of its own, see ways().
+bool hasWays(const LoopPlan &plan) { return plan.parks || plan.spends; }
 
 /// All threads of the block meet. Threads arrive from every way out of the body, perhaps not as one
 /// warp any more: the aligned form is undefined then (PTX ISA, barrier).
 std::string meet(const PassInput &input) {
-  const LoopPlan &plan = input.analysis.loop;
-  if (!plan.parks)
-    return fmt::format("{} {};\n\t", input.module.versionMajor() >= 6 ? "barrier.sync" : "bar.sync",
-                       plan.barrier);
-  std::string text = "mov.pred %tally_here, 0;\n\n$tally_park:\n\t";
-  text += fmt::format("barrier.red.or.pred %tally_any, {}, %tally_here;\n\t", plan.barrier);
+  return fmt::format("{} {};\n\t", input.module.versionMajor() >= 6 ? "barrier.sync" : "bar.sync",
+                     input.analysis.loop.barrier);
+}
+
+/// The same where threads may still be in the body: takes part in their barriers, until nobody is.
+std::string park(const LoopPlan &plan, unsigned way) {
+  std::string text = fmt::format("mov.pred %tally_here, 0;\n"
+                                 "\n$tally_park_{0}:\n"
+                                 "\tbarrier.red.or.pred %tally_any, {1}, %tally_here;\n\t",
+                                 way, plan.barrier);
   if (!plan.reduces)
-    return text + "@%tally_any bra $tally_park;\n\t";
-  return text + fmt::format("@!%tally_any bra $tally_met;\n"
-                            "\tbarrier.red.popc.u32 %tally_count, {}, %tally_here;\n"
-                            "\tbra.uni $tally_park;\n\n$tally_met:\n\t",
-                            plan.barrier);
+    return text + fmt::format("@%tally_any bra $tally_park_{};\n\t", way);
+  return text + fmt::format("@!%tally_any bra $tally_next;\n"
+                            "\tbarrier.red.popc.u32 %tally_count, {1}, %tally_here;\n"
+                            "\tbra.uni $tally_park_{0};\n",
+                            way, plan.barrier);
+}
+
+/// What a thread does that leaves the body, before the block has met.
+std::string leaving(const PassInput &input, unsigned way) {
+  const LoopPlan &plan = input.analysis.loop;
+  std::string text;
+  if (input.analysis.copiesAsync)
+    text += "cp.async.wait_all;\n\t";
+  if (plan.spends)
+    text += spendUnlessWholeWarp(way);
+  if (plan.needsWholeWarpRows)
+    text += std::string(hasPartialRows) + "@%tally_leave bra $tally_spend;\n\t";
+  return text;
+}
+
+/// Behind the body, the code of `count` ways out. ptxas lets the lanes of a warp that take
+/// different ways wait for each other where the ways join. With one place for all, those that have
+/// left would wait there for those that wait for them at a barrier; so nothing joins before the
+/// block has met.
+std::string ways(const PassInput &input, unsigned count) {
+  std::string text;
+  for (unsigned way = 0; way != count; ++way) {
+    text += fmt::format("\n$tally_way_{}:\n\t", way) + leaving(input, way);
+    if (input.analysis.loop.parks)
+      text += park(input.analysis.loop, way);
+    text += "bra $tally_next;\n";
+  }
+  return text;
 }
 
 std::string loopHead(const PassInput &input) {
   const KernelAnalysis &analysis = input.analysis;
-  std::string text = "mov.pred %tally_joins, 1;\n\tbra.uni $tally_take;\n\n$tally_next:\n\t";
-  if (analysis.copiesAsync)
-    text += "cp.async.wait_all;\n\t";
-  if (analysis.loop.spends)
-    text += spendUnlessWholeWarp();
-  if (analysis.loop.needsWholeWarpRows)
-    text += std::string(hasPartialRows) + "@%tally_leave bra $tally_spend;\n\t";
-  text += meet(input);
+  // Who thread 0 is stays known in a predicate: to ask for three thread ids in each round costs
+  // more.
+  std::string text =
+      emit::testLeader() + "mov.pred %tally_joins, 1;\n\tbra.uni $tally_take;\n\n$tally_next:\n\t";
+  if (!hasWays(analysis.loop))
+    text += leaving(input, 0);
+  if (!analysis.loop.parks)
+    text += meet(input);
   if (analysis.loop.spends)
     text += "ld.shared.u16 %tally_flag, [$tally_block+2];\n"
             "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
@@ -165,9 +206,9 @@ std::string spend() {
          "\tmov.u32 %tally_flag, 1;\n"
          "\tst.shared.u16 [$tally_block+2], %tally_flag;\n"
          "\tmembar.cta;\n"
-         "\n$tally_leave:\n\t" +
-         emit::unlessLeader("$tally_gone") + emit::loadState() + countOut() +
-         "\n$tally_gone:\n\tret;\n";
+         "\n$tally_leave:\n"
+         "\t@%tally_other bra $tally_gone;\n\t" +
+         emit::loadState() + countOut() + "\n$tally_gone:\n\tret;\n";
 }
 
 std::string guardOf(const Instruction &instruction) {
@@ -204,6 +245,32 @@ std::string parkedBarrier(const Instruction &barrier, const LoopPlan &plan) {
   text +=
       fmt::format("\n\t{}setp.{}.u32 {}, %tally_count, 0;", guard, all ? "eq" : "ne", result.text);
   return text;
+}
+
+/// Targets of branches to where nothing but an unguarded ret or exit stands.
+std::vector<const Operand *> branchesToLeaves(const Function &function) {
+  std::map<std::string_view, bool> leads; // by label, whether it leads there; a label may repeat
+  for (std::size_t i = 0; i != function.body.size(); ++i) {
+    if (function.body[i].kind != StatementKind::Label)
+      continue;
+    std::size_t next = i + 1;
+    while (function.body[next].kind == StatementKind::Label ||
+           function.body[next].kind == StatementKind::Location)
+      ++next;
+    const Instruction &instruction = function.body[next].instruction;
+    bool leaves = function.body[next].kind == StatementKind::Instruction && !instruction.guard &&
+                  (instruction.opcode == "ret" || instruction.opcode == "exit");
+    auto [place, isNew] = leads.emplace(function.body[i].label, leaves);
+    place->second &= isNew && leaves;
+  }
+  std::vector<const Operand *> targets;
+  for (const Statement &statement : function.body)
+    if (statement.kind == StatementKind::Instruction && statement.instruction.opcode == "bra" &&
+        statement.instruction.operands.size() == 1)
+      if (auto found = leads.find(statement.instruction.operands[0].symbol);
+          found != leads.end() && found->second)
+        targets.push_back(&statement.instruction.operands[0]);
+  return targets;
 }
 
 /// Whether control can run off the end of the body: the last instruction lets it through, or a
@@ -247,17 +314,25 @@ std::vector<std::string> PersistentPass::run(const PassInput &input) const {
   const LoopPlan &plan = input.analysis.loop;
   emit::replaceGridUses(editor, facts, {emit::loadIndexFromShared, emit::loadExtentFromParameters});
   redirectCalls(editor, input.function, input.analysis);
+  unsigned count = 0;
+  auto wayOut = [&] {
+    return hasWays(plan) ? fmt::format("$tally_way_{}", count++) : std::string("$tally_next");
+  };
   for (std::uint32_t statement : facts.leaves) {
     const Statement &leave = input.function.body[statement];
-    editor.replace(leave.text, guardOf(leave.instruction) + "bra $tally_next;");
+    editor.replace(leave.text, guardOf(leave.instruction) + "bra " + wayOut() + ";");
   }
+  if (hasWays(plan))
+    for (const Operand *target : branchesToLeaves(input.function))
+      editor.replace(target->text, wayOut());
   for (std::uint32_t statement : facts.blockBarriers) {
     const Statement &barrier = input.function.body[statement];
     if (plan.parks && barrierFormOf(barrier.instruction) == BarrierForm::Full)
       editor.replace(barrier.text, parkedBarrier(barrier.instruction, plan));
   }
   if (mayReachEnd(input.function))
-    editor.insertAtBodyEnd("\tbra $tally_next;\n");
+    editor.insertAtBodyEnd("\tbra " + wayOut() + ";\n");
+  editor.insertAtBodyEnd(ways(input, count));
   if (plan.spends || plan.needsWholeWarpRows)
     editor.insertAtBodyEnd(spend());
   return {editor.apply()};

@@ -97,7 +97,10 @@ private:
     bool leaves = a.opcode == "ret" || a.opcode == "exit";
     if (allowed.leaves && leaves)
       return b.opcode == "bra" && guardText(a) == guardText(b) && b.operands.size() == 1 &&
-             b.operands[0].symbol == "$tally_next";
+             isWayOut(b.operands[0].symbol);
+    if (allowed.leaves && a.opcode == "bra" && b.operands.size() == 1 &&
+        b.operands[0].symbol.starts_with("$tally_way_"))
+      return sameOpcode(a, b) && guardText(a) == guardText(b) && leadsToLeave(a);
     if (ours.text == theirs.text)
       return true;
     if (allowed.calls && a.opcode == "call")
@@ -106,6 +109,23 @@ private:
       return isBlockBarrier(b) && guardText(a) == guardText(b) &&
              theirs.text.find("%tally_") != std::string_view::npos;
     return allowed.gridReads && sameOpcode(a, b) && sameButForGrid(a, b);
+  }
+
+  static bool isWayOut(std::string_view label) {
+    return label == "$tally_next" || label.starts_with("$tally_way_");
+  }
+
+  /// Whether the user's branch goes to where an unguarded ret or exit stands.
+  bool leadsToLeave(const Instruction &branch) const {
+    auto at = std::find_if(user.body.begin(), user.body.end(), [&](const Statement &each) {
+      return each.kind == StatementKind::Label && each.label == branch.operands[0].symbol;
+    });
+    while (at != user.body.end() &&
+           (at->kind == StatementKind::Label || at->kind == StatementKind::Location))
+      ++at;
+    return at != user.body.end() && at->kind == StatementKind::Instruction &&
+           !at->instruction.guard &&
+           (at->instruction.opcode == "ret" || at->instruction.opcode == "exit");
   }
 
   static bool readsAnyGrid(const Instruction &instruction) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <ranges>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace tally::ptx {
 namespace {
@@ -41,25 +43,61 @@ bool copiesAsync(const Function &function) {
   });
 }
 
-std::optional<std::string> checkLoopHead(const Module &module, const Function &user,
-                                         const Function &variant) {
+/// What a piece of code between the body and the next virtual block does.
+struct Meeting {
   bool meets = false, waits = false;
-  for (const Statement &statement : loopHead(variant)) {
+  std::optional<std::string_view> aligned; ///< a barrier of that form
+};
+
+Meeting meetingIn(std::span<const Statement> statements) {
+  Meeting result;
+  for (const Statement &statement : statements) {
     if (statement.kind != StatementKind::Instruction)
       continue;
     const Instruction &instruction = statement.instruction;
-    waits |= instruction.opcode == "cp" && instruction.has("wait_all");
+    result.waits |= instruction.opcode == "cp" && instruction.has("wait_all");
     if (!isBlockBarrier(instruction))
       continue;
-    meets = true;
-    if (module.versionMajor() >= 6 && (instruction.opcode == "bar" || instruction.has("aligned")))
-      return "the block meets at the loop's head in the aligned form: " +
-             std::string(statement.text);
+    result.meets = true;
+    if (instruction.opcode == "bar" || instruction.has("aligned"))
+      result.aligned = statement.text;
   }
-  if (!meets)
-    return "the block does not meet at the loop's head";
-  if (copiesAsync(user) && !waits)
-    return "copies may be in flight when the next virtual block starts";
+  return result;
+}
+
+/// The ways out of the body that have code of their own, each up to the next.
+std::vector<std::span<const Statement>> waysOut(const Function &function) {
+  std::vector<std::span<const Statement>> result;
+  for (unsigned way = 0;; ++way) {
+    auto begin = labelOf(function, "$tally_way_" + std::to_string(way));
+    if (!begin)
+      return result;
+    std::size_t end =
+        labelOf(function, "$tally_way_" + std::to_string(way + 1)).value_or(function.body.size());
+    result.emplace_back(function.body.data() + *begin, end - *begin);
+  }
+}
+
+std::optional<std::string> checkLoopHead(const Module &module, const Function &user,
+                                         const Function &variant) {
+  Meeting head = meetingIn(loopHead(variant));
+  std::vector<Meeting> all = {head};
+  for (std::span<const Statement> way : waysOut(variant)) {
+    all.push_back(meetingIn(way));
+    all.back().meets |= head.meets;
+    all.back().waits |= head.waits;
+  }
+  if (all.size() > 1)
+    all.erase(all.begin()); // nothing goes to the head but by a way
+  for (const Meeting &meeting : all) {
+    if (module.versionMajor() >= 6 && (meeting.aligned || head.aligned))
+      return "the block meets at the loop's head in the aligned form: " +
+             std::string(meeting.aligned ? *meeting.aligned : *head.aligned);
+    if (!meeting.meets)
+      return "the block does not meet at the loop's head";
+    if (copiesAsync(user) && !meeting.waits)
+      return "copies may be in flight when the next virtual block starts";
+  }
   return std::nullopt;
 }
 

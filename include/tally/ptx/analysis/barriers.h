@@ -24,7 +24,7 @@ struct Convergence {
 /// * A full-block barrier costs nothing where all threads reach it equally often: all decisions on
 ///   whether it runs (its iterated control dependence, which early exits and loop exits are part
 ///   of, and its guard) are uniform over the block. Otherwise, or with an endless loop, where
-///   post-dominance proves nothing: LoopPlan::parks.
+///   post-dominance proves nothing: LoopPlan::parks, and spends with it.
 /// * A barrier with a thread count never counted threads that had exited, but counts their warp
 ///   whole. It needs an id that the loop does not use, and no part of its warp at the loop's head.
 /// * A warp operation with a member mask needs the same of its warp (CUDA C++ Programming Guide,
@@ -34,15 +34,13 @@ struct Convergence {
 ///   LoopPlan::spends.
 /// * `arrive` may leave an arrival pending, which the end of a block drops and a loop would not.
 ///
-/// Parking needs threads of a warp that progress independently (sm_70, PTX 6.0), spending needs
-/// activemask besides (PTX 6.2): older modules are refused.
+/// Both need threads of a warp that progress independently (sm_70) and activemask (PTX 6.2): older
+/// modules are refused.
 Convergence checkConvergence(const Module &module, const Cfg &cfg,
                              const ControlDependence &dependence, const Uniformity &uniformity,
                              const FunctionFacts &facts);
 
-/// Whether threads of a warp progress independently of each other in code of this module.
-bool hasIndependentThreads(const Module &module);
-/// Whether `module` may use activemask, and its threads progress independently.
+/// Whether `module` may use activemask, and threads of a warp progress independently in its code.
 bool canSpend(const Module &module);
 
 } // namespace tally::ptx

@@ -8,8 +8,8 @@ namespace tally::ptx {
 /// Found by checkConvergence (barriers.h), carried out by PersistentPass. Nothing set: the threads
 /// meet at the loop's head as they come.
 struct LoopPlan {
-  /// Threads that left the body keep taking part in its full-block barriers: each becomes a
-  /// reduction that says whether anybody is still in the body.
+  /// Warps that left the body keep taking part in its full-block barriers: each becomes a reduction
+  /// that says whether anybody is still in the body. Only with `spends`.
   bool parks = false;
   /// With `parks`: the body also holds barrier reductions of its own, so each barrier has a second
   /// phase for the user's value.
