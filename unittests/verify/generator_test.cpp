@@ -17,9 +17,9 @@ std::string textOf(std::uint64_t seed) { return emit(generate(seed)).text; }
 
 /// Takes the barrier at the head of the persistent loop away.
 void dropHeadBarrier(std::string &text) {
-  const std::string barrier = "\tbarrier.sync 0;\n\n$tally_take:";
+  const std::string barrier = "\tbarrier.sync 0;\n\tmov.pred %tally_joins, 0;";
   for (std::size_t at = text.find(barrier); at != std::string::npos; at = text.find(barrier, at))
-    text.replace(at, barrier.size(), "\n$tally_take:");
+    text.replace(at, barrier.size(), "\tmov.pred %tally_joins, 0;");
 }
 
 } // namespace

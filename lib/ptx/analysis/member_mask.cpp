@@ -204,6 +204,8 @@ bool isBallot(const Instruction &instruction) {
 
 bool namesOnlyComers(const Cfg &cfg, std::uint32_t sync) {
   const Instruction &instruction = cfg.instruction(sync);
+  if (instruction.operands.empty()) // not PTX, but it parses
+    return false;
   const Operand &mask = instruction.operands.back();
   if (mask.kind != OperandKind::Register || instruction.guard)
     return false;

@@ -141,7 +141,7 @@ std::string park(const LoopPlan &plan, unsigned way) {
                                  "\tbarrier.red.or.pred %tally_any, {1}, %tally_here;\n\t",
                                  way, plan.barrier);
   if (!plan.reduces)
-    return text + fmt::format("@%tally_any bra $tally_park_{};\n\t", way);
+    return text + fmt::format("@%tally_any bra $tally_park_{};\n\tbra $tally_next;\n", way);
   return text + fmt::format("@!%tally_any bra $tally_next;\n"
                             "\tbarrier.red.popc.u32 %tally_count, {1}, %tally_here;\n"
                             "\tbra.uni $tally_park_{0};\n",
@@ -169,9 +169,7 @@ std::string ways(const PassInput &input, unsigned count) {
   std::string text;
   for (unsigned way = 0; way != count; ++way) {
     text += fmt::format("\n$tally_way_{}:\n\t", way) + leaving(input, way);
-    if (input.analysis.loop.parks)
-      text += park(input.analysis.loop, way);
-    text += "bra $tally_next;\n";
+    text += input.analysis.loop.parks ? park(input.analysis.loop, way) : "bra $tally_next;\n";
   }
   return text;
 }
