@@ -7,7 +7,8 @@ __device__ void initialise(unsigned barrier, unsigned count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
 }
 __device__ void expect(unsigned barrier, unsigned bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
 }
 __device__ void arrive(unsigned barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
@@ -20,12 +21,15 @@ __device__ void await(unsigned barrier, unsigned parity) {
                : "memory");
 }
 __device__ void copyIn(unsigned to, const void *from, unsigned bytes, unsigned barrier) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-               "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(barrier)
-               : "memory");
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(to),
+      "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(barrier)
+      : "memory");
 }
 __device__ void clusterSync() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::
+                   : "memory");
 }
 __device__ unsigned clusterRank() {
   unsigned rank;
@@ -85,7 +89,8 @@ extern "C" __global__ void bulk_store(unsigned *out, const unsigned *in) {
 }
 
 // The first block of a pair copies one tile to both.
-extern "C" __global__ void __cluster_dims__(2, 1, 1) bulk_multicast(unsigned *out, const unsigned *in) {
+extern "C" __global__ void __cluster_dims__(2, 1, 1)
+    bulk_multicast(unsigned *out, const unsigned *in) {
   __shared__ alignas(128) unsigned tile[64];
   __shared__ unsigned long long full;
   if (threadIdx.x == 0) {
@@ -95,11 +100,12 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) bulk_multicast(unsigned *ou
   }
   clusterSync();
   if (threadIdx.x == 0 && clusterRank() == 0)
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-                 "[%0], [%1], %2, [%3], %4;" ::"r"(sharedAddress(tile)),
-                 "l"(__cvta_generic_to_global(in + blockIdx.x / 2 * 64)), "r"(256), "r"(sharedAddress(&full)),
-                 "h"(static_cast<unsigned short>(3))
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+        "[%0], [%1], %2, [%3], %4;" ::"r"(sharedAddress(tile)),
+        "l"(__cvta_generic_to_global(in + blockIdx.x / 2 * 64)), "r"(256),
+        "r"(sharedAddress(&full)), "h"(static_cast<unsigned short>(3))
+        : "memory");
   await(sharedAddress(&full), 0);
   out[blockIdx.x * 64 + threadIdx.x] = tile[threadIdx.x] + blockIdx.x;
   clusterSync();
@@ -115,15 +121,17 @@ extern "C" __global__ void __cluster_dims__(4, 1, 1) remote_arrive(unsigned *out
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   clusterSync();
-  asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(inRank(sharedAddress(&slots[rank][threadIdx.x]), 0)),
-               "r"(blockIdx.x * 1000 + threadIdx.x)
-               : "memory");
+  asm volatile(
+      "st.shared::cluster.u32 [%0], %1;" ::"r"(inRank(sharedAddress(&slots[rank][threadIdx.x]), 0)),
+      "r"(blockIdx.x * 1000 + threadIdx.x)
+      : "memory");
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(
                    inRank(sharedAddress(&everyone), 0))
                : "memory");
   if (rank == 0) {
     asm volatile("{\n\t.reg .pred %%done;\n"
-                 "$again_%=:\n\tmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %%done, [%0], 0;\n\t"
+                 "$again_%=:\n\tmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %%done, "
+                 "[%0], 0;\n\t"
                  "@!%%done bra $again_%=;\n\t}" ::"r"(sharedAddress(&everyone))
                  : "memory");
     unsigned sum = 0;
@@ -147,12 +155,13 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) store_async(unsigned *out) 
   }
   clusterSync();
   unsigned barrier = inRank(sharedAddress(&ready), other);
-  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [%0], {%1, %2}, [%3];" ::"r"(
-                   inRank(sharedAddress(&inbox[2 * threadIdx.x]), other)),
-               "r"(blockIdx.x * 100 + threadIdx.x), "r"(threadIdx.x * 7), "r"(barrier)
-               : "memory");
-  asm volatile("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%0], %1, [%2];" ::"r"(
-                   inRank(sharedAddress(&total), other)),
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [%0], {%1, %2}, [%3];" ::
+          "r"(inRank(sharedAddress(&inbox[2 * threadIdx.x]), other)),
+      "r"(blockIdx.x * 100 + threadIdx.x), "r"(threadIdx.x * 7), "r"(barrier)
+      : "memory");
+  asm volatile("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 "
+               "[%0], %1, [%2];" ::"r"(inRank(sharedAddress(&total), other)),
                "r"(blockIdx.x + threadIdx.x), "r"(barrier)
                : "memory");
   await(sharedAddress(&ready), 0);
@@ -168,8 +177,10 @@ extern "C" __global__ void copy_arrive(unsigned *out, const unsigned *in) {
     initialise(sharedAddress(&full), 32);
   __syncthreads();
   asm volatile("cp.async.ca.shared.global [%0], [%1], 16;\n\t"
-               "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%2];" ::"r"(sharedAddress(tile + 4 * threadIdx.x)),
-               "l"(__cvta_generic_to_global(in + blockIdx.x * 128 + 4 * threadIdx.x)), "r"(sharedAddress(&full))
+               "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%2];" ::"r"(
+                   sharedAddress(tile + 4 * threadIdx.x)),
+               "l"(__cvta_generic_to_global(in + blockIdx.x * 128 + 4 * threadIdx.x)),
+               "r"(sharedAddress(&full))
                : "memory");
   await(sharedAddress(&full), 0);
   unsigned sum = 0;
@@ -179,7 +190,8 @@ extern "C" __global__ void copy_arrive(unsigned *out, const unsigned *in) {
 }
 
 // Two warpgroups compute with registers that a third, which copies, gives up.
-extern "C" __global__ void __launch_bounds__(384, 1) warp_specialised(unsigned *out, const unsigned *in) {
+extern "C" __global__ void __launch_bounds__(384, 1)
+    warp_specialised(unsigned *out, const unsigned *in) {
   __shared__ alignas(128) unsigned tile[256];
   __shared__ unsigned long long full;
   if (threadIdx.x == 0)

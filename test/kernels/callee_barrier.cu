@@ -1,5 +1,6 @@
-// Barriers in functions that are called: by all threads equally often, through a pointer that all share,
-// in a copy that reads the block's ids; and where not all threads call, or an argument decides.
+// Barriers in functions that are called: by all threads equally often, through a pointer that all
+// share, in a copy that reads the block's ids; and where not all threads call, or an argument
+// decides.
 __device__ unsigned where() { return blockIdx.x * blockDim.x + threadIdx.x; }
 
 __device__ __noinline__ unsigned turn(unsigned value) {

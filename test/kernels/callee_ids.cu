@@ -2,11 +2,11 @@
 // through another function, recursively, and in a function that calls back.
 __device__ __noinline__ unsigned linear1() { return blockIdx.x; }
 __device__ __noinline__ unsigned linear2() { return blockIdx.y * gridDim.x + linear1(); }
-__device__ __noinline__ unsigned linear3() { return blockIdx.z * gridDim.y * gridDim.x + linear2(); }
-
-__device__ __noinline__ unsigned place(unsigned block) {
-  return block * blockDim.x + threadIdx.x;
+__device__ __noinline__ unsigned linear3() {
+  return blockIdx.z * gridDim.y * gridDim.x + linear2();
 }
+
+__device__ __noinline__ unsigned place(unsigned block) { return block * blockDim.x + threadIdx.x; }
 
 extern "C" __global__ void callee_1d(unsigned *out) { out[place(linear1())] = gridDim.x; }
 extern "C" __global__ void callee_2d(unsigned *out) { out[place(linear2())] = threadIdx.x + 1; }

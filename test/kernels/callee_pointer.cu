@@ -1,5 +1,5 @@
-// Calls through pointers to functions that read the block's ids and to others that do not: a table, a
-// virtual function, a pointer that differs within a warp, one that is called under a condition.
+// Calls through pointers to functions that read the block's ids and to others that do not: a table,
+// a virtual function, a pointer that differs within a warp, one that is called under a condition.
 typedef unsigned (*Operation)(unsigned);
 __device__ __noinline__ unsigned plain(unsigned a) { return a * 3 + 1; }
 __device__ __noinline__ unsigned column(unsigned a) { return a + 1000 * blockIdx.x; }

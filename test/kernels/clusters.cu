@@ -1,21 +1,21 @@
-// Clusters of several shapes, by the kernel's own demand and by the launch's: their registers, barrier
-// and distributed shared memory.
+// Clusters of several shapes, by the kernel's own demand and by the launch's: their registers,
+// barrier and distributed shared memory.
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;
 
-#define CLUSTER_REGISTER(name)                                                                      \
-  __device__ unsigned name() {                                                                      \
-    unsigned value;                                                                                 \
-    asm volatile("mov.u32 %0, %%" #name ";" : "=r"(value));                                         \
-    return value;                                                                                   \
+#define CLUSTER_REGISTER(name)                                                                     \
+  __device__ unsigned name() {                                                                     \
+    unsigned value;                                                                                \
+    asm volatile("mov.u32 %0, %%" #name ";" : "=r"(value));                                        \
+    return value;                                                                                  \
   }
-#define CLUSTER_REGISTERS(name)                                                                     \
-  __device__ uint3 name() {                                                                         \
-    uint3 value;                                                                                    \
-    asm volatile("mov.u32 %0, %%" #name ".x;" : "=r"(value.x));                                     \
-    asm volatile("mov.u32 %0, %%" #name ".y;" : "=r"(value.y));                                     \
-    asm volatile("mov.u32 %0, %%" #name ".z;" : "=r"(value.z));                                     \
-    return value;                                                                                   \
+#define CLUSTER_REGISTERS(name)                                                                    \
+  __device__ uint3 name() {                                                                        \
+    uint3 value;                                                                                   \
+    asm volatile("mov.u32 %0, %%" #name ".x;" : "=r"(value.x));                                    \
+    asm volatile("mov.u32 %0, %%" #name ".y;" : "=r"(value.y));                                    \
+    asm volatile("mov.u32 %0, %%" #name ".z;" : "=r"(value.z));                                    \
+    return value;                                                                                  \
   }
 CLUSTER_REGISTER(cluster_ctarank)
 CLUSTER_REGISTER(cluster_nctarank)
@@ -49,8 +49,12 @@ __device__ void describe(unsigned *out) {
   *out++ = isExplicit;
 }
 
-extern "C" __global__ void __cluster_dims__(2, 2, 1) cluster_places_2d(unsigned *out) { describe(out); }
-extern "C" __global__ void __cluster_dims__(1, 2, 2) cluster_places_3d(unsigned *out) { describe(out); }
+extern "C" __global__ void __cluster_dims__(2, 2, 1) cluster_places_2d(unsigned *out) {
+  describe(out);
+}
+extern "C" __global__ void __cluster_dims__(1, 2, 2) cluster_places_3d(unsigned *out) {
+  describe(out);
+}
 extern "C" __global__ void cluster_places_at_launch(unsigned *out) { describe(out); }
 
 // Every block adds what the others of its cluster summed.
@@ -68,10 +72,12 @@ __device__ void reduce(unsigned *out, const unsigned *in) {
   cluster.sync();
   out[blockIndex() * blockDim.x + threadIdx.x] = sum + threadIdx.x;
 }
-extern "C" __global__ void __cluster_dims__(4, 1, 1) cluster_reduce_4(unsigned *out, const unsigned *in) {
+extern "C" __global__ void __cluster_dims__(4, 1, 1)
+    cluster_reduce_4(unsigned *out, const unsigned *in) {
   reduce(out, in);
 }
-extern "C" __global__ void __cluster_dims__(2, 2, 1) cluster_reduce_2x2(unsigned *out, const unsigned *in) {
+extern "C" __global__ void __cluster_dims__(2, 2, 1)
+    cluster_reduce_2x2(unsigned *out, const unsigned *in) {
   reduce(out, in);
 }
 extern "C" __global__ void cluster_reduce_at_launch(unsigned *out, const unsigned *in) {
@@ -79,12 +85,14 @@ extern "C" __global__ void cluster_reduce_at_launch(unsigned *out, const unsigne
 }
 
 // Sums into the first block's shared memory from all others.
-extern "C" __global__ void __cluster_dims__(4, 1, 1) cluster_remote_atomics(unsigned *out, const unsigned *in) {
+extern "C" __global__ void __cluster_dims__(4, 1, 1)
+    cluster_remote_atomics(unsigned *out, const unsigned *in) {
   __shared__ unsigned total[32];
   cg::cluster_group cluster = cg::this_cluster();
   total[threadIdx.x] = 0;
   cluster.sync();
-  atomicAdd(cluster.map_shared_rank(&total[threadIdx.x], 0), in[blockIdx.x * blockDim.x + threadIdx.x]);
+  atomicAdd(cluster.map_shared_rank(&total[threadIdx.x], 0),
+            in[blockIdx.x * blockDim.x + threadIdx.x]);
   cluster.sync();
   if (cluster.block_rank() == 0)
     out[clusterid().x * blockDim.x + threadIdx.x] = total[threadIdx.x];

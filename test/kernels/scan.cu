@@ -107,7 +107,8 @@ extern "C" __global__ void scan_elsewhere(unsigned *out, volatile unsigned *word
   out[blockIdx.x] = seen;
 }
 // Back from the number that memory holds.
-extern "C" __global__ void scan_mapped(unsigned *out, volatile unsigned *words, const unsigned *map) {
+extern "C" __global__ void scan_mapped(unsigned *out, volatile unsigned *words,
+                                       const unsigned *map) {
   unsigned tile = map[blockIdx.x], seen = 0;
   words[tile] = tile + 1;
   if (tile > 0)

@@ -1,5 +1,5 @@
-// Turnstiles: blocks that add to one tile take turns by a word that says whose turn it is, as split-K
-// matrix products do. The sums do not commute, so a turn out of order shows.
+// Turnstiles: blocks that add to one tile take turns by a word that says whose turn it is, as
+// split-K matrix products do. The sums do not commute, so a turn out of order shows.
 __device__ int acquired(const int *word) {
   int value;
   asm volatile("ld.global.acquire.gpu.b32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");

@@ -15,7 +15,8 @@
 //  - Random(seed), 20 times: at each poll the request is raised or withdrawn with a probability
 //    drawn from the seed, under a random schedule of warps and blocks. Every third launch is let
 //    pass its first poll, so that the run ends.
-//  - Widths(seed), 20 times, for persistent: as Random, and the workers wanted change at random too,
+//  - Widths(seed), 20 times, for persistent: as Random, and the workers wanted change at random
+//  too,
 //    from none to more than there are, or without limit. Every third launch is let pass its first
 //    poll without a limit, so that the run ends.
 //  - LateWrite(k), for k = 0, the middle, and never: the control word is behind the launch's epoch

@@ -8,7 +8,9 @@
 
 namespace tally::emulator {
 
-template <class T> std::string bitsType() { return std::string("b").append(std::to_string(sizeof(T) * 8)); }
+template <class T> std::string bitsType() {
+  return std::string("b").append(std::to_string(sizeof(T) * 8));
+}
 
 /// `code` reads %a, %b, %c and writes %d, whose sizes are those of the types; %p, %q are predicates
 /// and %t, %u 32-bit temporaries. Missing operands may be left empty.

@@ -50,7 +50,7 @@ struct tally_launch_state {
                             workers */
   uint32_t live_workers; /* persistent: workers that may take another block, of all launches on
                             this state: see below */
-  uint32_t yielded; /* guard without tickets: ids appended to params.list_out by this launch */
+  uint32_t yielded;      /* guard without tickets: ids appended to params.list_out by this launch */
   uint32_t reserved[13];
 };
 
