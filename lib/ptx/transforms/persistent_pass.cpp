@@ -124,9 +124,6 @@ std::string spendUnlessWholeWarp(unsigned way) {
          whole + ":\n\t";
 }
 
-/// Whether each way out of the body has code of its own, see ways().
-bool hasWays(const LoopPlan &plan) { return plan.parks || plan.spends; }
-
 /// All threads of the block meet. Threads arrive from every way out of the body, perhaps not as one
 /// warp any more: the aligned form is undefined then (PTX ISA, barrier).
 std::string meet(const PassInput &input) {
@@ -161,10 +158,10 @@ std::string leaving(const PassInput &input, unsigned way) {
   return text;
 }
 
-/// Behind the body, the code of `count` ways out. ptxas lets the lanes of a warp that take
-/// different ways wait for each other where the ways join. With one place for all, those that have
-/// left would wait there for those that wait for them at a barrier; so nothing joins before the
-/// block has met.
+/// Behind the body, the code of `count` ways out of a kernel that spends. ptxas lets the lanes of a
+/// warp that take different ways wait for each other where the ways join. With one place for all,
+/// those that have left would wait there for those that wait for them at a barrier; so nothing
+/// joins before the block has met.
 std::string ways(const PassInput &input, unsigned count) {
   std::string text;
   for (unsigned way = 0; way != count; ++way) {
@@ -180,7 +177,7 @@ std::string loopHead(const PassInput &input) {
   // more.
   std::string text =
       emit::testLeader() + "mov.pred %tally_joins, 1;\n\tbra.uni $tally_take;\n\n$tally_next:\n\t";
-  if (!hasWays(analysis.loop))
+  if (!analysis.loop.spends)
     text += leaving(input, 0);
   if (!analysis.loop.parks)
     text += meet(input);
@@ -314,13 +311,13 @@ std::vector<std::string> PersistentPass::run(const PassInput &input) const {
   redirectCalls(editor, input.function, input.analysis);
   unsigned count = 0;
   auto wayOut = [&] {
-    return hasWays(plan) ? fmt::format("$tally_way_{}", count++) : std::string("$tally_next");
+    return plan.spends ? fmt::format("$tally_way_{}", count++) : std::string("$tally_next");
   };
   for (std::uint32_t statement : facts.leaves) {
     const Statement &leave = input.function.body[statement];
     editor.replace(leave.text, guardOf(leave.instruction) + "bra " + wayOut() + ";");
   }
-  if (hasWays(plan))
+  if (plan.spends)
     for (const Operand *target : branchesToLeaves(input.function))
       editor.replace(target->text, wayOut());
   for (std::uint32_t statement : facts.blockBarriers) {

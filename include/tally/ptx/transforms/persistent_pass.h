@@ -21,12 +21,13 @@
 //
 // Where threads may leave the body while others still meet in it (analysis/loop_plan.h):
 //
-//   parks    full-block barriers become barrier.red.or(true), and before the loop's head stands
-//            park: barrier.red.or(false), again while it says true. With barrier reductions in the
-//            body each of these gets a second phase, barrier.red.popc, for the user's value.
-//   spends   before that: if (activemask is not the whole warp) { spent = 1; exit; }, and
-//            behind it: if (spent) leave.
-//   needsWholeWarpRows  before that: if (%ntid.x % 32) exit;
+//   spends   each way out of the body has code of its own: if (activemask is not the whole warp)
+//            { spent = 1; exit; }; the loop's head, when all have met: if (spent) leave.
+//   parks    (only with spends) full-block barriers become barrier.red.or(true), and each way out
+//            goes on with park: barrier.red.or(false), again while it says true, which then is the
+//            meeting. With barrier reductions in the body each of these gets a second phase,
+//            barrier.red.popc, for the user's value.
+//   needsWholeWarpRows  before the meeting: if (%ntid.x % 32) exit;
 //
 // Invariants. Poll before taking: an index once taken is run, so each virtual block runs exactly
 // once, whole. The body's threads all come to the head or really exit; no barrier of the body pairs
