@@ -206,8 +206,8 @@ private:
       takeInput(word);
       return 0;
     }
-    if (name == "--cuda-include-ptx" || name == "--no-cuda-include-ptx")
-      command.includesPtx = true;
+    command.includesPtx |= name == "--cuda-include-ptx" || name == "--no-cuda-include-ptx";
+    command.relocatable |= word == "-fgpu-rdc";
     bool known = optionsWithValue().contains(name);
     bool separate = known && word.find('=') == llvm::StringRef::npos;
     if (separate && i + 1 >= words.size())
@@ -231,6 +231,10 @@ private:
       language = value.str();
     else if (name == "-gencode" || name == "--generate-code")
       command.codeOptions.push_back(value.str());
+    else if (name == "-arch" || name == "--gpu-architecture")
+      arch = value.str();
+    else if (name == "-code" || name == "--gpu-code")
+      codes += (codes.empty() ? "" : ",") + value.str();
     else if (llvm::is_contained({"-c", "--compile", "-dc", "--device-c", "-dw", "--device-w"},
                                 name))
       compiles = true;
@@ -267,6 +271,10 @@ private:
   }
 
   void finish() {
+    // "-arch=sm_80" stands for compute_80 here; alone it comes with PTX.
+    if (llvm::StringRef number = arch;
+        !codes.empty() && (number.consume_front("sm_") || number.consume_front("compute_")))
+      command.codeOptions.push_back(("arch=compute_" + number + ",code=" + codes).str());
     if (ends)
       return;
     if (compiles) {
@@ -284,7 +292,7 @@ private:
 
   std::vector<std::string> words;
   CompilerCommand command;
-  std::string output, directory, language;
+  std::string output, directory, language, arch, codes;
   std::vector<std::string> objects;
   bool compiles = false, makesLibrary = false, ends = false;
 };
@@ -307,7 +315,7 @@ CompilerCommand readCommand(const std::vector<std::string> &command) {
 
 std::vector<std::string> optionsForPtx(const CompilerCommand &command) {
   std::vector<std::string> options;
-  if (command.isClang && command.compilesCuda && !command.includesPtx)
+  if (command.isClang && command.compilesCuda && !command.includesPtx && !command.relocatable)
     options.push_back("--cuda-include-ptx=all");
   if (!command.isNvcc)
     return options;
