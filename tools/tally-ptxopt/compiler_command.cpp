@@ -234,7 +234,7 @@ private:
     else if (name == "-arch" || name == "--gpu-architecture")
       arch = value.str();
     else if (name == "-code" || name == "--gpu-code")
-      codes += (codes.empty() ? "" : ",") + value.str();
+      codes.append(codes.empty() ? 0 : 1, ',').append(value.begin(), value.end());
     else if (llvm::is_contained({"-c", "--compile", "-dc", "--device-c", "-dw", "--device-w"},
                                 name))
       compiles = true;
@@ -250,9 +250,7 @@ private:
     command.hasSources = true;
     command.compilesCuda |= language.empty() ? llvm::sys::path::extension(word) == ".cu"
                                              : llvm::is_contained({"cu", "cuda"}, language);
-    llvm::SmallString<128> object(directory);
-    llvm::sys::path::append(object, llvm::sys::path::stem(word) + ".o");
-    objects.push_back(std::string(object));
+    objects.push_back((llvm::sys::path::stem(word) + ".o").str());
   }
 
   void takeFile(const std::string &path) {
@@ -279,15 +277,23 @@ private:
       return;
     if (compiles) {
       command.makes = CompilerCommand::Makes::Objects;
-      command.outputs = output.empty() ? objects : std::vector{output};
+      if (output.empty())
+        for (const std::string &object : objects)
+          command.outputs.push_back(inDirectory(object));
+      else
+        command.outputs = {output};
       return;
     }
     if (words.size() < 2)
       return;
     command.makes = CompilerCommand::Makes::Program;
-    llvm::SmallString<128> program(directory);
-    llvm::sys::path::append(program, makesLibrary ? "a.a" : "a.out");
-    command.outputs = {output.empty() ? std::string(program) : output};
+    command.outputs = {output.empty() ? inDirectory(makesLibrary ? "a.a" : "a.out") : output};
+  }
+
+  std::string inDirectory(const std::string &name) const {
+    llvm::SmallString<128> path(directory);
+    llvm::sys::path::append(path, name);
+    return std::string(path);
   }
 
   std::vector<std::string> words;

@@ -30,11 +30,31 @@ bool anyNotEmitted(const Work &work) {
   return false;
 }
 
+/// The PTX in a container as if it were the input: it must be one.
+Result<void> addPtxInside(const Options &options, const std::string &input,
+                          const std::string &bytes, FileKind kind, Work &work) {
+  std::size_t before = work.jobs.size();
+  auto file = planContainerFile(options, input, bytes, kind, work.jobs);
+  if (!file)
+    return file.error();
+  if (work.jobs.size() != before + 1) {
+    std::string names;
+    for (std::size_t i = before; i < work.jobs.size(); ++i)
+      names += (names.empty() ? ": " : ", ") + work.jobs[i]->input;
+    return Error{input + ": there are " + std::to_string(work.jobs.size() - before) +
+                 " PTX modules in it, where one is asked for" + names};
+  }
+  auto output = outputPath(options, input);
+  if (!output)
+    return output.error();
+  work.jobs.back()->output = *output;
+  return {};
+}
+
 Result<void> addContainer(const Options &options, const std::string &input, std::string bytes,
                           FileKind kind, Work &work) {
   if (options.describes() || options.emit == Emit::Ptx)
-    return Error{input + ": " + std::string(describe(kind)) +
-                 "; --emit=ptx and what describes kernels take PTX"};
+    return addPtxInside(options, input, bytes, kind, work);
   auto output = containerOutputPath(options, input);
   if (!output)
     return output.error();
