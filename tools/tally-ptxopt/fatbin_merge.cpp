@@ -71,14 +71,15 @@ private:
     auto text = bundle::decompress(plan.entry);
     if (!text)
       return Error{this->plan.name + ": " + text.error().message};
-    std::string name = fmt::format("{}: compute_{}", this->plan.name, plan.entry.archName());
-    auto job = makeJob(options, name, *text);
+    std::string part = "compute_" + plan.entry.archName();
+    auto job = makeJob(options, this->plan.name + ": " + part, *text);
     if (!job) {
       // The compiler wrote it, not the user: the program is built without variants, and told so.
       keep(plan, Kept::Rejected, job.error().message);
       return {};
     }
     plan.job = job->get();
+    plan.job->part = std::move(part);
     plan.job->keepsMachineCode = true;
     this->plan.jobs.push_back(plan.job);
     jobs.push_back(std::move(*job));

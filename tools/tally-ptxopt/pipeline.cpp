@@ -30,24 +30,25 @@ bool anyNotEmitted(const Work &work) {
   return false;
 }
 
-/// The PTX in a container as if it were the input: it must be one.
+/// The PTX in a container as if each were an input. Several go to a directory.
 Result<void> addPtxInside(const Options &options, const std::string &input,
                           const std::string &bytes, FileKind kind, Work &work) {
   std::size_t before = work.jobs.size();
   auto file = planContainerFile(options, input, bytes, kind, work.jobs);
   if (!file)
     return file.error();
-  if (work.jobs.size() != before + 1) {
-    std::string names;
-    for (std::size_t i = before; i < work.jobs.size(); ++i)
-      names += (names.empty() ? ": " : ", ") + work.jobs[i]->input;
-    return Error{input + ": there are " + std::to_string(work.jobs.size() - before) +
-                 " PTX modules in it, where one is asked for" + names};
+  std::size_t count = work.jobs.size() - before;
+  if (count == 0)
+    return Error{input + ": there is no PTX in here"};
+  if (count > 1 && !writesToDirectory(options))
+    return Error{input + ": there are " + std::to_string(count) +
+                 " PTX modules in it: say -o DIRECTORY/"};
+  for (std::size_t i = before; i < work.jobs.size(); ++i) {
+    auto output = outputPath(options, input, work.jobs[i]->part);
+    if (!output)
+      return output.error();
+    work.jobs[i]->output = *output;
   }
-  auto output = outputPath(options, input);
-  if (!output)
-    return output.error();
-  work.jobs.back()->output = *output;
   return {};
 }
 
