@@ -17,6 +17,7 @@ config.substitutions += [
     ("%llvm-as", os.path.join(tools, "llvm-as")),
     ("%full", "full" if os.environ.get("TALLY_TEST_FULL") else ""),
     ("FileCheck", os.path.join(tools, "FileCheck")),
+    (r"\| count\b", "| " + os.path.join(tools, "count")),
     (r"\bnot\b", os.path.join(tools, "not")),
     ("%python", lit_config.params["python"]),
     ("%source", lit_config.params["source_dir"]),
