@@ -44,8 +44,12 @@ Result<HighStream *> HighPriority::createStream() {
   Result<StreamId> created = device.createStream(StreamPriority::High);
   if (!created)
     return created.error();
+  return adopt(*created);
+}
+
+Result<HighStream *> HighPriority::adopt(StreamId id) {
   auto stream = std::make_unique<HighStream>();
-  stream->id = *created;
+  stream->id = id;
   HighStream *raw = stream.get();
   if (!streams.add(std::move(stream)))
     return Error{"too many high-priority streams"};

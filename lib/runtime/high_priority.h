@@ -37,6 +37,9 @@ struct HighStream {
   std::atomic<std::uint64_t> word{0};
   std::atomic<std::uint64_t> synchronised{0}; ///< calls made before a synchronisation that is over
 
+  /// Whether nothing of it is counted, as far as the monitor has seen.
+  bool isClosed() const { return (word.load() & 0xffff) == 0; }
+
   // The monitor's own.
   std::uint64_t lastSeen = 0;
 };
@@ -50,6 +53,8 @@ public:
   Result<bool> endRequest();
 
   Result<HighStream *> createStream();
+  /// The same for a stream that the device knows already. It is never given back.
+  Result<HighStream *> adopt(StreamId id);
   HighStream *find(std::uint64_t number) const { return streams.find(number); }
   std::size_t streamCount() const { return streams.size(); }
 
