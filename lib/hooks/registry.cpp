@@ -115,8 +115,7 @@ void Registry::registerFunction(const CudaApi &api, void **handle, const char *h
 
 void Registry::addVariant(Registration &registration, void **handle, KernelRecord &kernel,
                           Kind kind, bool resume) {
-  std::string &name =
-      registration.names.emplace_back(bundle::entryName(kernel.name, kind, resume));
+  std::string &name = registration.names.emplace_back(bundle::entryName(kernel.name, kind, resume));
   char *address = &addresses.emplace_back('\0');
   kernel.variants[static_cast<std::size_t>(kind)][resume] = address;
   registration.api->__cudaRegisterFunction(handle, address, name.data(), name.c_str(), -1, nullptr,
@@ -145,6 +144,17 @@ KernelRecord &Registry::find(const CudaApi &api, const void *function) {
     record->function = function;
   }
   return *record;
+}
+
+void Registry::forgetDevice() {
+  std::unique_lock lock(mutex);
+  for (KernelRecord &kernel : kernels) {
+    std::unique_lock kernelLock(kernel.mutex);
+    kernel.described = kernel.looked = false;
+    kernel.set.clear();
+    kernel.appliedVersion = kernel.attributeVersion.load();
+    kernel.loaded.reset();
+  }
 }
 
 std::string Registry::whyNothing() const {

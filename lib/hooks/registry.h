@@ -67,6 +67,9 @@ public:
   /// The kernel that `function` launches; makes a record of one that was never seen.
   KernelRecord &find(const CudaApi &api, const void *function);
 
+  /// The device is reset: what was set on kernels is gone.
+  void forgetDevice();
+
   std::size_t registrations() const { return registrationCount.load(); }
   std::size_t kernelsWithVariants() const { return withVariants.load(); }
   /// Why there are no kernels with variants, as far as registering has shown.

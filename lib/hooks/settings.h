@@ -9,10 +9,10 @@ namespace tally::hooks {
 
 /// docs/hooks.md says what each variable means.
 struct Settings {
-  bool disabled = false;   ///< TALLY_DISABLE=1
-  bool emulator = false;   ///< TALLY_DEVICE=emulator
-  bool bestEffort = false; ///< TALLY_CLASS=best-effort
-  bool statistics = false; ///< TALLY_STATS=1
+  bool disabled = false;                    ///< TALLY_DISABLE=1
+  bool emulator = false;                    ///< TALLY_DEVICE=emulator
+  bool bestEffort = false;                  ///< TALLY_CLASS=best-effort
+  bool statistics = false;                  ///< TALLY_STATS=1
   std::uint32_t yieldEveryMicroseconds = 0; ///< TALLY_YIELD_EVERY_US; 0: never
 
   /// Thread-safe. A value that is not understood is warned about and taken for unset.

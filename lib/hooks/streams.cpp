@@ -89,10 +89,10 @@ StreamState &StreamTable::add(const CudaApi &api, cudaStream_t handle, StreamKin
 
 bool StreamTable::created(const CudaApi &api, cudaStream_t handle, unsigned flags, int priority) {
   std::unique_lock lock(mutex);
-  StreamState &added = add(api, handle,
-                           (flags & cudaStreamNonBlocking) != 0 ? StreamKind::NonBlocking
-                                                                : StreamKind::Blocking,
-                           priority);
+  StreamState &added =
+      add(api, handle,
+          (flags & cudaStreamNonBlocking) != 0 ? StreamKind::NonBlocking : StreamKind::Blocking,
+          priority);
   // Below another one in use means best effort, whichever of the two came first.
   for (const auto &[other, state] : byHandle) {
     if (state->priority > priority)

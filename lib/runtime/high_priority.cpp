@@ -40,13 +40,6 @@ Result<bool> HighPriority::endRequest() {
   return control.withdraw();
 }
 
-Result<HighStream *> HighPriority::createStream() {
-  Result<StreamId> created = device.createStream(StreamPriority::High);
-  if (!created)
-    return created.error();
-  return adopt(*created);
-}
-
 Result<HighStream *> HighPriority::adopt(StreamId id) {
   auto stream = std::make_unique<HighStream>();
   stream->id = id;
