@@ -1,5 +1,5 @@
-// Heat spreading over a plate: a stencil whose weights are in constant memory, stepped back and forth
-// between two buffers, timed by events.
+// Heat spreading over a plate: a stencil whose weights are in constant memory, stepped back and
+// forth between two buffers, timed by events.
 #include "parts.h"
 
 #include <algorithm>

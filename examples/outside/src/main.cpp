@@ -24,7 +24,8 @@ const Part parts[] = {
 };
 
 int usage() {
-  std::fprintf(stderr, "usage: outside [--size=N] [--only=PART]\nN: at least 32 (default 2048)\nPART:");
+  std::fprintf(stderr,
+               "usage: outside [--size=N] [--only=PART]\nN: at least 32 (default 2048)\nPART:");
   for (const Part &part : parts)
     std::fprintf(stderr, " %s", part.name);
   std::fprintf(stderr, "\n");
