@@ -127,6 +127,7 @@ KindReport Verifier::verifyKind(Kind kind) {
     return kindReport;
   PlanShape planShape = shape;
   planShape.polls = kindReport.polls;
+  planShape.stormLaunches = options.stormLaunches;
   for (const YieldPlan &plan : plansFor(kind, options.yield, planShape))
     if (!runPlan(kindReport, plan))
       break;

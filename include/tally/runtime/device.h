@@ -102,6 +102,8 @@ Result<std::unique_ptr<Device>> openCudaDevice();
 struct EmulatorOptions {
   std::uint32_t smCount = 2;
   std::uint32_t residentBlocksPerSm = 2;
+  /// Device addresses are those of host memory, where the process has room for that.
+  bool hostAddressed = false;
 };
 Result<std::unique_ptr<Device>> openEmulatorDevice(const EmulatorOptions &options = {});
 
