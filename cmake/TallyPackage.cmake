@@ -63,8 +63,10 @@ install(TARGETS tally_runtime_archive EXPORT tallyRuntime COMPONENT runtime
   INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT tallyRuntime NAMESPACE tally:: DESTINATION "${TALLY_PACKAGE_DIR}" COMPONENT runtime)
 install(DIRECTORY include/tally DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT runtime)
-install(FILES "${PROJECT_BINARY_DIR}/tally-link-options" "${PROJECT_BINARY_DIR}/tally-link-options.nvcc"
-  DESTINATION "${CMAKE_INSTALL_LIBDIR}/tally" COMPONENT runtime)
+if(TARGET tally_hooks)
+  install(FILES "${PROJECT_BINARY_DIR}/tally-link-options" "${PROJECT_BINARY_DIR}/tally-link-options.nvcc"
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}/tally" COMPONENT runtime)
+endif()
 configure_package_config_file(cmake/package/tallyConfig.cmake.in
   "${CMAKE_CURRENT_BINARY_DIR}/package/tallyConfig.cmake"
   INSTALL_DESTINATION "${TALLY_PACKAGE_DIR}" PATH_VARS CMAKE_INSTALL_LIBDIR)

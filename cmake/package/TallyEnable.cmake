@@ -18,6 +18,10 @@ function(tally_enable)
   if(arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "tally_enable: no value after ${arg_KEYWORDS_MISSING_VALUES}")
   endif()
+  if(NOT EXISTS "${TALLY_LINK_OPTIONS}")
+    message(FATAL_ERROR "tally_enable: this Tally has no hooks for the CUDA runtime, since it was built "
+      "without a CUDA Toolkit")
+  endif()
   if(NOT TARGET tally::tally-ptxopt)
     message(FATAL_ERROR "tally_enable: only Tally's runtime is installed in "
       "${CMAKE_CURRENT_FUNCTION_LIST_DIR}; rewriting kernels takes tally-ptxopt, which is in Tally's "
