@@ -128,14 +128,14 @@ Result<std::optional<std::string>> rewriteArchive(const ContainerFile &file) {
     if (!member)
       return Error{file.input + ": " + llvm::toString(member.takeError())};
     const MemberPlan &plan = std::get<ArchivePlan>(file.plan).members[members.size()];
+    member->MemberName = plan.name; // which outlives `archive`
     if (plan.elf) {
       auto bytes = rewriteElf(*plan.elf);
       if (!bytes)
         return bytes.error();
       if (*bytes) {
         contents[members.size()] = std::move(**bytes);
-        member->Buf =
-            llvm::MemoryBuffer::getMemBuffer(contents[members.size()], member->MemberName, false);
+        member->Buf = llvm::MemoryBuffer::getMemBuffer(contents[members.size()], plan.name, false);
         changed = true;
       }
     }

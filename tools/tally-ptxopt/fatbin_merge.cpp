@@ -106,6 +106,10 @@ private:
       return Error{fmt::format("{}: machine code for sm_{} (the fatbin's entry at byte {}): {}",
                                this->plan.name, plan.entry.archName(), plan.entry.offset,
                                code.error().message)};
+    if (!code->hasCode) {
+      keep(plan, Kept::NoKernels);
+      return {};
+    }
     const EntryPlan *ptx = ptxFor(code->virtualArch, plan.entry.flags);
     if (!ptx) {
       keep(plan, Kept::NoMatchingPtx,

@@ -61,6 +61,12 @@ Result<MachineCode> readMachineCode(std::string_view cubin) {
   if (view->machine() != emCuda)
     return Error{"this is no machine code of a GPU"};
   MachineCode code;
+  for (std::uint64_t i = 1; i < view->sectionCount(); ++i) {
+    auto section = view->section(i);
+    if (!section)
+      return section.error();
+    code.hasCode |= section->name.starts_with(".text.");
+  }
   if (static_cast<unsigned char>(cubin[abiVersionAt]) < firstAbiWithNotes) {
     code.virtualArch = view->flags() >> 16 & 0xff;
     return code;

@@ -16,6 +16,7 @@ namespace tally::ptxopt {
 /// header's flags.
 struct MachineCode {
   std::uint32_t virtualArch = 0; ///< 90 if it was made from PTX for compute_90
+  bool hasCode = false;          ///< any function at all; what nvcc links last often has none
   /// ptxas's options, ready for its command line: without the architecture, names of files, and
   /// what makes no difference. Nullopt where the cubin does not say.
   std::optional<std::vector<std::string>> options;
