@@ -13,7 +13,7 @@ set(TALLY_PACKAGE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/tally")
 # matters to nobody. The decompressors come in with their names made local, so that a program may
 # link its own.
 set(parts tally_bundle tally_ptx tally_emulator tally_emulator_plain tally_emulator_haswell
-  tally_runtime tally_hooks tally_emulated)
+  tally_runtime tally_hooks_logic tally_hooks tally_emulated_cuda)
 set(objects "")
 foreach(part IN LISTS parts)
   if(TARGET ${part})

@@ -1,5 +1,9 @@
+#include "settings.h"
+
 #include "cuda_api.h"
 #include "real_calls.h"
+
+#include <atomic>
 
 namespace tally::hooks {
 
@@ -22,9 +26,31 @@ CudaApi makeRealApi() {
 
 } // namespace
 
+/// One emulator for all modules of the process (see tallySharedHooks1).
+__attribute__((visibility("default"))) inline std::atomic<const CudaApi *> tallySharedEmulator1{
+    nullptr};
+
 const CudaApi &realApi() {
   static const CudaApi table = makeRealApi();
   return table;
+}
+
+namespace {
+
+const CudaApi &choose() {
+  const Settings &settings = Settings::get();
+  if (!settings.emulator || settings.disabled)
+    return realApi();
+  const CudaApi *known = nullptr;
+  const CudaApi *own = &emulatedApi();
+  return tallySharedEmulator1.compare_exchange_strong(known, own) ? *own : *known;
+}
+
+} // namespace
+
+const CudaApi &api() {
+  static const CudaApi &chosen = choose();
+  return chosen;
 }
 
 } // namespace tally::hooks
