@@ -78,7 +78,10 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/package/tallyConfig.cmake"
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT runtime)
 
 if(TALLY_HAVE_LLVM)
-  set_target_properties(tally-ptxopt tally-verify PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  if(NOT LLVM_LIBRARY_DIR MATCHES "^/usr/lib")
+    # Where a distribution puts it, it is found without.
+    set_target_properties(tally-ptxopt tally-verify PROPERTIES INSTALL_RPATH "${LLVM_LIBRARY_DIR}")
+  endif()
   install(TARGETS tally-ptxopt tally-verify EXPORT tallyTools COMPONENT tools
     RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   install(EXPORT tallyTools NAMESPACE tally:: DESTINATION "${TALLY_PACKAGE_DIR}" COMPONENT tools)
