@@ -22,9 +22,14 @@ function(tally_write_link_options directory output)
       list(APPEND names "${CMAKE_MATCH_1}_ptds")
     endif()
   endforeach()
-  # Libraries that are loaded later find the driver through this dlsym.
-  set(driver "-Wl,--export-dynamic-symbol=dlsym\n")
-  set(nvcc "-Xlinker --export-dynamic-symbol=dlsym\n")
+  # Libraries that are loaded later find the driver through this dlsym; the other two are what the
+  # hooks of several modules meet by (hooks.cpp, real_api.cpp).
+  set(driver "")
+  set(nvcc "")
+  foreach(name dlsym _ZN5tally5hooks17tallySharedHooks1E _ZN5tally5hooks20tallySharedEmulator1E)
+    string(APPEND driver "-Wl,--export-dynamic-symbol=${name}\n")
+    string(APPEND nvcc "-Xlinker --export-dynamic-symbol=${name}\n")
+  endforeach()
   foreach(name IN LISTS names)
     string(APPEND driver "-Wl,--wrap=${name}\n")
     string(APPEND nvcc "-Xlinker --wrap=${name}\n")

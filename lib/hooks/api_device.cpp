@@ -1,5 +1,7 @@
 #include "api_device.h"
 
+#include "settings.h"
+
 #include <array>
 #include <string>
 
@@ -58,16 +60,23 @@ Result<void> ApiDevice::createControl(std::uint64_t controlWord) {
   words = static_cast<std::uint64_t *>(memory);
   TALLY_API_TRY(api, cudaMalloc, &memory, sizeof(std::uint64_t));
   control = reinterpret_cast<runtime::DevicePtr>(memory);
+  findStreamWrite();
+  if (Result<void> written = writeValue({}, control, controlWord); !written)
+    return written;
+  TALLY_API_TRY(api, cudaStreamSynchronize, controlStream);
+  return {};
+}
+
+/// The driver's own store in stream order. The emulator has no driver; there copies do.
+void ApiDevice::findStreamWrite() {
+  if (Settings::get().emulator)
+    return;
   void *entry = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
   if (api.cudaGetDriverEntryPoint("cuStreamWriteValue64", &entry, cudaEnableDefault, &found) ==
           cudaSuccess &&
       found == cudaDriverEntryPointSuccess)
     streamWriteValue = reinterpret_cast<StreamWriteValue>(entry);
-  if (Result<void> written = writeValue({}, control, controlWord); !written)
-    return written;
-  TALLY_API_TRY(api, cudaStreamSynchronize, controlStream);
-  return {};
 }
 
 Result<runtime::FunctionId> ApiDevice::function(runtime::ModuleId module, std::string_view entry) {

@@ -63,6 +63,7 @@ private:
 
   Result<void> describe();
   Result<void> createControl(std::uint64_t controlWord);
+  void findStreamWrite();
 
   const CudaApi &api;
   Captures &captures;

@@ -61,6 +61,13 @@ std::string pathOf(const void *address) {
   return map->l_name;
 }
 
+/// The path as a user knows it.
+std::string shown(const std::string &path) {
+  char target[4096];
+  ssize_t length = path == "/proc/self/exe" ? ::readlink(path.c_str(), target, sizeof target) : -1;
+  return length > 0 ? std::string(target, static_cast<std::size_t>(length)) : path;
+}
+
 } // namespace
 
 const BundleFiles::File &BundleFiles::fileOf(const void *address) {
@@ -70,7 +77,7 @@ const BundleFiles::File &BundleFiles::fileOf(const void *address) {
   if (file)
     return *file;
   file = std::make_unique<File>();
-  file->path = path;
+  file->path = shown(path);
   MappedFile mapped(path);
   if (!mapped.error().empty()) {
     file->error = mapped.error();
