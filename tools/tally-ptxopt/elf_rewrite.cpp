@@ -75,7 +75,11 @@ public:
     auto known = bundledHashes(plan);
     if (!known)
       return known.error();
-    bundled = *known;
+    // What is only looked at may have been rewritten before.
+    if (options.emit != Emit::Ptx && !options.describes())
+      bundled = *known;
+    else
+      plan.hasOldBundles = false;
     // The code of a linked file of parts (nvcc -rdc) is machine code that was linked.
     if (parts && !plan.relocatable)
       return readLinkedParts(*parts);
