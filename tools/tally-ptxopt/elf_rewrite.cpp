@@ -1,5 +1,7 @@
 #include "elf_rewrite.h"
 
+#include "combine.h"
+
 #include "tally/bundle/bundle_reader.h"
 #include "tally/bundle/bundle_writer.h"
 #include "tally/bundle/elf.h"
@@ -182,9 +184,16 @@ Result<std::optional<std::string>> rewriteElf(const ElfPlan &plan) {
       auto merged = mergeFatbin(fatbin);
       if (!merged)
         return merged.error();
-      if (!*merged)
-        continue;
       bundle::Bundle description;
+      if (!*merged) {
+        // Nothing to run instead, but known: the hooks must not take it for code that was changed.
+        description.kernels = combinedKernels({fatbin.jobs.begin(), fatbin.jobs.end()});
+        if (!plan.relocatable && description.kernels.empty())
+          continue;
+        description.moduleHash = bundle::hashOf(fatbin.container.bytes);
+        bundles += bundle::write(description);
+        continue;
+      }
       description.kernels = std::move((*merged)->kernels);
       if (plan.relocatable) {
         description.moduleHash = bundle::hashOf((*merged)->container);
