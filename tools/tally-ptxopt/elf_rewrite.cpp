@@ -120,12 +120,21 @@ private:
     auto containers = bundle::readFatbins(bytes);
     if (!containers)
       return inSection(plan, name, containers.error());
+    bool several = containers->size() > 1;
+    std::erase_if(*containers, [&](const bundle::FatbinContainer &each) {
+      return rewritten.contains(bundle::hashOf(each.bytes));
+    });
+    if (plan.relocatable && several && !containers->empty()) {
+      // Relocations point between them; they would have to be moved along.
+      plan.keptBundles = plan.bundles;
+      plan.remarks.push_back(plan.name + ": it was joined of several objects (ld -r), so it is not "
+                                         "rewritten; rewrite the objects before that");
+      return {};
+    }
     SectionPlan section{name, bytes, {}};
     for (bundle::FatbinContainer &container : *containers) {
-      std::uint64_t hash = bundle::hashOf(container.bytes);
-      if (rewritten.contains(hash))
-        continue;
-      if (plan.relocatable && plan.hasOldBundles && !described.contains(hash))
+      if (plan.relocatable && plan.hasOldBundles &&
+          !described.contains(bundle::hashOf(container.bytes)))
         return Error{fmt::format("{}: its {} section is not of the fatbin in {} (stale): compile "
                                  "the file again",
                                  plan.name, bundleSection, name)};
@@ -133,12 +142,6 @@ private:
       if (!fatbin)
         return inSection(plan, name, fatbin.error());
       section.fatbins.push_back(std::move(*fatbin));
-    }
-    if (plan.relocatable && containers->size() > 1 && !section.fatbins.empty()) {
-      // Relocations point between them; they would have to be moved along.
-      section.fatbins.clear();
-      plan.remarks.push_back(plan.name + ": it was joined of several objects (ld -r), so it is not "
-                                         "rewritten; rewrite the objects before that");
     }
     plan.sections.push_back(std::move(section));
     return {};
