@@ -1,7 +1,5 @@
 #include "elf_rewrite.h"
 
-#include "combine.h"
-
 #include "tally/bundle/bundle_reader.h"
 #include "tally/bundle/bundle_writer.h"
 #include "tally/bundle/elf.h"
@@ -16,7 +14,6 @@
 #include <fmt/format.h>
 
 #include <elf.h>
-#include <set>
 
 namespace tally::ptxopt {
 namespace {
@@ -24,15 +21,12 @@ namespace {
 constexpr const char *wholeProgramSection = ".nv_fatbin", *relocatableSection = "__nv_relfatbin",
                      *bundleSection = ".tally", *clangSection = ".llvm.offloading";
 
-/// Hashes of the containers that the file's bundles are of.
-Result<std::set<std::uint64_t>> bundledHashes(const ElfPlan &plan) {
-  std::set<std::uint64_t> hashes;
-  auto bundles = bundle::readBundles(plan.oldBundles);
-  if (!bundles)
-    return Error{plan.name + ": section " + bundleSection + ": " + bundles.error().message};
-  for (const bundle::Bundle &each : *bundles)
-    hashes.insert(each.moduleHash);
-  return hashes;
+bool hasVariants(const bundle::Bundle &bundle) {
+  for (const bundle::Kernel &kernel : bundle.kernels)
+    for (Kind kind : allKinds)
+      if (kernel.emitted(kind))
+        return true;
+  return false;
 }
 
 /// Offsets inside the section, as the reader gives them, said to be such.
@@ -74,14 +68,8 @@ public:
       plan.remarks.push_back(plan.name + ": clang's -fgpu-rdc keeps device code in " +
                              clangSection +
                              ", which is not rewritten; compile without it, or with nvcc");
-    auto known = bundledHashes(plan);
-    if (!known)
-      return known.error();
-    // What is only looked at may have been rewritten before.
-    if (options.emit != Emit::Ptx && !options.describes())
-      bundled = *known;
-    else
-      plan.hasOldBundles = false;
+    if (auto done = readBundles(); !done)
+      return done;
     // The code of a linked file of parts (nvcc -rdc) is machine code that was linked.
     if (parts && !plan.relocatable)
       return readLinkedParts(*parts);
@@ -93,14 +81,36 @@ public:
   }
 
 private:
+  /// What is only looked at may have been rewritten before.
+  Result<void> readBundles() {
+    if (options.emit == Emit::Ptx || options.describes()) {
+      plan.hasOldBundles = false;
+      return {};
+    }
+    auto bundles = bundle::readBundles(plan.oldBundles);
+    if (!bundles)
+      return inSection(plan, bundleSection, bundles.error());
+    for (const bundle::Bundle &each : *bundles) {
+      described.insert(each.moduleHash);
+      plan.bundles.insert(bundle::write(each));
+      // A container without variants may get some now, say with other options.
+      if (!hasVariants(each))
+        continue;
+      rewritten.insert(each.moduleHash);
+      plan.keptBundles.insert(bundle::write(each));
+    }
+    return {};
+  }
+
   Result<void> readLinkedParts(std::string_view bytes) {
     auto containers = bundle::readFatbins(bytes);
     if (!containers)
       return inSection(plan, relocatableSection, containers.error());
-    auto rewritten = llvm::count_if(*containers, [&](const bundle::FatbinContainer &each) {
-      return bundled.contains(bundle::hashOf(each.bytes));
+    auto known = llvm::count_if(*containers, [&](const bundle::FatbinContainer &each) {
+      return described.contains(bundle::hashOf(each.bytes));
     });
-    if (rewritten == 0)
+    plan.keptBundles = plan.bundles;
+    if (known == 0)
       plan.remarks.push_back(plan.name + ": its device code was linked (nvcc -rdc=true), so it is "
                                          "not rewritten; rewrite the objects before linking");
     return {};
@@ -112,9 +122,10 @@ private:
       return inSection(plan, name, containers.error());
     SectionPlan section{name, bytes, {}};
     for (bundle::FatbinContainer &container : *containers) {
-      if (bundled.contains(bundle::hashOf(container.bytes)))
+      std::uint64_t hash = bundle::hashOf(container.bytes);
+      if (rewritten.contains(hash))
         continue;
-      if (plan.relocatable && plan.hasOldBundles)
+      if (plan.relocatable && plan.hasOldBundles && !described.contains(hash))
         return Error{fmt::format("{}: its {} section is not of the fatbin in {} (stale): compile "
                                  "the file again",
                                  plan.name, bundleSection, name)};
@@ -136,7 +147,7 @@ private:
   const Options &options;
   ElfPlan &plan;
   std::vector<std::unique_ptr<Job>> &jobs;
-  std::set<std::uint64_t> bundled;
+  std::set<std::uint64_t> described, rewritten; ///< hashes of containers, by the file's bundles
 };
 
 struct SectionContents {
@@ -178,36 +189,29 @@ Result<ElfPlan> planElf(const Options &options, const std::string &name, std::st
 
 Result<std::optional<std::string>> rewriteElf(const ElfPlan &plan) {
   std::vector<SectionContents> updated, added;
-  std::string bundles(plan.oldBundles);
+  std::multiset<std::string> bundles = plan.keptBundles;
   for (const SectionPlan &section : plan.sections)
     for (const FatbinPlan &fatbin : section.fatbins) {
       auto merged = mergeFatbin(fatbin);
       if (!merged)
         return merged.error();
       bundle::Bundle description;
-      if (!*merged) {
-        // Nothing to run instead, but known: the hooks must not take it for code that was changed.
-        description.kernels = combinedKernels({fatbin.jobs.begin(), fatbin.jobs.end()});
-        if (!plan.relocatable && description.kernels.empty())
-          continue;
-        description.moduleHash = bundle::hashOf(fatbin.container.bytes);
-        bundles += bundle::write(description);
-        continue;
-      }
-      description.kernels = std::move((*merged)->kernels);
-      if (plan.relocatable) {
-        description.moduleHash = bundle::hashOf((*merged)->container);
-        updated.push_back({section.section, std::move((*merged)->container)});
-      } else {
-        description.moduleHash = bundle::hashOf(fatbin.container.bytes);
+      description.kernels = std::move(merged->kernels);
+      description.moduleHash =
+          bundle::hashOf(plan.relocatable ? merged->container : fatbin.container.bytes);
+      if (merged->changed && plan.relocatable)
+        updated.push_back({section.section, std::move(merged->container)});
+      else if (merged->changed)
         description.images.push_back(
-            {bundle::ImageFormat::Fatbin, 0, std::move((*merged)->container)});
-      }
-      bundles += bundle::write(description);
+            {bundle::ImageFormat::Fatbin, 0, std::move(merged->container)});
+      bundles.insert(bundle::write(description));
     }
-  if (bundles.size() == plan.oldBundles.size())
+  if (updated.empty() && bundles == plan.bundles)
     return std::optional<std::string>();
-  (plan.hasOldBundles ? updated : added).push_back({bundleSection, std::move(bundles)});
+  std::string contents;
+  for (const std::string &each : bundles)
+    contents += each;
+  (plan.hasOldBundles ? updated : added).push_back({bundleSection, std::move(contents)});
   auto bytes = copyElf(plan, updated, added);
   if (!bytes)
     return bytes.error();
