@@ -144,6 +144,11 @@ public:
 
   /// A launch by a library, on a stream of the driver's: its class is the stream's.
   template <class Call> auto foreignLaunch(cudaStream_t handle, Call call) {
+    // Without best-effort work no question is asked: the runtime may be about to start.
+    if (!running() && !settings.bestEffort) {
+      foreignHigh.fetch_add(1, std::memory_order_relaxed);
+      return call();
+    }
     StreamState &state = streams.find(*foreignApi(), handle);
     if (!state.bestEffort.load(std::memory_order_relaxed)) {
       foreignHigh.fetch_add(1, std::memory_order_relaxed);
@@ -156,14 +161,19 @@ public:
   }
   /// Before another call of a library's that is ordered on a stream: what is queued there is over.
   void beforeForeign(cudaStream_t handle) {
-    StreamState &state = streams.find(*foreignApi(), handle);
     Engine *now = running();
-    if (!now || captures.takesPart(*foreignApi(), handle))
+    if (!now)
+      return;
+    StreamState &state = streams.find(*foreignApi(), handle);
+    if (captures.takesPart(*foreignApi(), handle))
       return;
     now->wait(state.bestEffort ? now->queue().last() : now->orderedAhead(state));
   }
   /// A library destroys a stream.
-  void foreignDestroy(cudaStream_t handle) { forgetStream(streams.find(*foreignApi(), handle)); }
+  void foreignDestroy(cudaStream_t handle) {
+    if (running())
+      forgetStream(streams.find(*foreignApi(), handle));
+  }
   /// Whether a library may be told that a stream or an event is done.
   bool isQueueIdle() const {
     Engine *now = running();
@@ -204,6 +214,7 @@ private:
       selfCheck();
   }
   void selfCheck();
+  void prepareDriver();
   void writeStatistics();
 
   const Settings settings;
