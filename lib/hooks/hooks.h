@@ -114,12 +114,12 @@ public:
   cudaError_t synchronizeEvent(const CudaApi &api, cudaEvent_t event);
   cudaError_t destroyEvent(const CudaApi &api, cudaEvent_t event);
   cudaError_t elapsedTime(const CudaApi &api, float *ms, cudaEvent_t start, cudaEvent_t end);
-  template <class Call> cudaError_t beginCapture(Call call) {
+  template <class Call> auto beginCapture(Call call) {
     drain();
     InHook inside;
     return captures.begin(call);
   }
-  template <class Call> cudaError_t endCapture(Call call) {
+  template <class Call> auto endCapture(Call call) {
     InHook inside;
     return captures.end(call);
   }
@@ -162,6 +162,8 @@ public:
       return;
     now->wait(state.bestEffort ? now->queue().last() : now->orderedAhead(state));
   }
+  /// A library destroys a stream.
+  void foreignDestroy(cudaStream_t handle) { forgetStream(streams.find(*foreignApi(), handle)); }
   /// Whether a library may be told that a stream or an event is done.
   bool isQueueIdle() const {
     Engine *now = running();
@@ -188,6 +190,7 @@ private:
   }
   /// Made when it is first needed. nullptr where it cannot be had: then nothing is held back.
   Engine *start(const CudaApi &api);
+  void forgetStream(StreamState &state);
   Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle, Run call);
   cudaError_t launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                const LaunchRequest &request, const Run &call);
