@@ -141,6 +141,7 @@ TALLY_HOOK(cudaGetKernel, (cudaKernel_t * kernelPtr, const void *entryFuncAddr),
            })
 TALLY_HOOK(cudaFuncSetAttribute, (const void *func, cudaFuncAttribute attr, int value),
            (func, attr, value), {
+             hooks().drain(); // what is queued was launched with the old value
              InHook inside;
              cudaError_t status = table.cudaFuncSetAttribute(func, attr, value);
              if (status == cudaSuccess)
@@ -150,6 +151,7 @@ TALLY_HOOK(cudaFuncSetAttribute, (const void *func, cudaFuncAttribute attr, int 
 TALLY_HOOK(cudaKernelSetAttributeForDevice,
            (cudaKernel_t kernel, cudaFuncAttribute attr, int value, int device),
            (kernel, attr, value, device), {
+             hooks().drain(); // what is queued was launched with the old value
              InHook inside;
              cudaError_t status =
                  table.cudaKernelSetAttributeForDevice(kernel, attr, value, device);
