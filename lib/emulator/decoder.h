@@ -223,6 +223,7 @@ bool decodeMatrix(FunctionDecoder &decoder, const ptx::Instruction &instruction)
 /// The forms of cvt that decodeConvert leaves.
 bool decodePackedConvert(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 bool decodeVideo(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+bool decodeTexture(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 
 /// Emits a wait for all live lanes of the warp, which go on together: what comes before an
 /// `.aligned` operation on a whole warp.
