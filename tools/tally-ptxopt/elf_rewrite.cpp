@@ -8,11 +8,14 @@
 #include "llvm/ObjCopy/ConfigManager.h"
 #include "llvm/ObjCopy/ObjCopy.h"
 #include "llvm/Object/Binary.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
 #include <elf.h>
 
 namespace tally::ptxopt {
@@ -120,12 +123,21 @@ private:
     auto containers = bundle::readFatbins(bytes);
     if (!containers)
       return inSection(plan, name, containers.error());
+    bool several = containers->size() > 1;
+    std::erase_if(*containers, [&](const bundle::FatbinContainer &each) {
+      return rewritten.contains(bundle::hashOf(each.bytes));
+    });
+    if (plan.relocatable && several && !containers->empty()) {
+      // Relocations point between them; they would have to be moved along.
+      plan.keptBundles = plan.bundles;
+      plan.remarks.push_back(plan.name + ": it was joined of several objects (ld -r), so it is not "
+                                         "rewritten; rewrite the objects before that");
+      return {};
+    }
     SectionPlan section{name, bytes, {}};
     for (bundle::FatbinContainer &container : *containers) {
-      std::uint64_t hash = bundle::hashOf(container.bytes);
-      if (rewritten.contains(hash))
-        continue;
-      if (plan.relocatable && plan.hasOldBundles && !described.contains(hash))
+      if (plan.relocatable && plan.hasOldBundles &&
+          !described.contains(bundle::hashOf(container.bytes)))
         return Error{fmt::format("{}: its {} section is not of the fatbin in {} (stale): compile "
                                  "the file again",
                                  plan.name, bundleSection, name)};
@@ -133,12 +145,6 @@ private:
       if (!fatbin)
         return inSection(plan, name, fatbin.error());
       section.fatbins.push_back(std::move(*fatbin));
-    }
-    if (plan.relocatable && containers->size() > 1 && !section.fatbins.empty()) {
-      // Relocations point between them; they would have to be moved along.
-      section.fatbins.clear();
-      plan.remarks.push_back(plan.name + ": it was joined of several objects (ld -r), so it is not "
-                                         "rewritten; rewrite the objects before that");
     }
     plan.sections.push_back(std::move(section));
     return {};
@@ -154,20 +160,53 @@ struct SectionContents {
   std::string name, bytes;
 };
 
+/// The file with other contents of sections, which stand at its end. LLVM's ObjCopy has this too
+/// (UpdateSection), but when the contents grow it leaves the section's symbols with a pointer to
+/// freed memory (seen in 22.1): at times they come out with an index that no linker takes.
+Result<std::string> replaceContents(const ElfPlan &plan,
+                                    const std::vector<SectionContents> &updated) {
+  std::string file(plan.bytes);
+  auto view = bundle::ElfView::open(plan.bytes);
+  if (!view)
+    return Error{plan.name + ": " + view.error().message};
+  Elf64_Ehdr header;
+  std::memcpy(&header, file.data(), sizeof(header));
+  std::set<std::string_view> done; // the first of a name, as readers take it
+  for (std::uint64_t i = 0; i < view->sectionCount(); ++i) {
+    auto section = view->section(i);
+    if (!section)
+      return Error{plan.name + ": " + section.error().message};
+    auto contents = llvm::find_if(
+        updated, [&](const SectionContents &each) { return each.name == section->name; });
+    if (contents == updated.end() || !done.insert(contents->name).second)
+      continue;
+    std::size_t at = header.e_shoff + i * header.e_shentsize;
+    Elf64_Shdr entry;
+    std::memcpy(&entry, file.data() + at, sizeof(entry));
+    file.resize(llvm::alignTo(file.size(), std::max<std::uint64_t>(entry.sh_addralign, 1)));
+    entry.sh_offset = file.size();
+    entry.sh_size = contents->bytes.size();
+    std::memcpy(file.data() + at, &entry, sizeof(entry));
+    file += contents->bytes;
+  }
+  return file;
+}
+
 /// The file with `updated` sections in place of its own and with `added` ones.
 Result<std::string> copyElf(const ElfPlan &plan, const std::vector<SectionContents> &updated,
                             const std::vector<SectionContents> &added) {
-  auto binary = llvm::object::createBinary(llvm::MemoryBufferRef(plan.bytes, plan.name));
+  auto file = replaceContents(plan, updated);
+  if (!file)
+    return file.error();
+  auto binary = llvm::object::createBinary(llvm::MemoryBufferRef(*file, plan.name));
   if (!binary)
     return Error{plan.name + ": " + llvm::toString(binary.takeError())};
   llvm::objcopy::ConfigManager config;
   config.Common.InputFilename = config.Common.OutputFilename = plan.name;
-  auto put = [](auto &list, const std::vector<SectionContents> &sections) {
-    for (const SectionContents &each : sections)
-      list.emplace_back(each.name, llvm::MemoryBuffer::getMemBuffer(each.bytes, each.name, false));
-  };
-  put(config.Common.UpdateSection, updated);
-  put(config.Common.AddSection, added);
+  for (const SectionContents &each : added)
+    config.Common.AddSection.emplace_back(
+        each.name, llvm::MemoryBuffer::getMemBuffer(each.bytes, each.name, false));
+  // Also where nothing is added: it closes the gap that the old contents leave.
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   if (llvm::Error error = llvm::objcopy::executeObjcopyOnBinary(config, **binary, stream))
