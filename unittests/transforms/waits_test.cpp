@@ -295,12 +295,60 @@ TEST_CASE("members of the elements that are claimed") {
 TEST_CASE("what is written to one state space is not read from another") {
   std::string count =
       pointer + ".shared .b32 v; .local .b32 w; L: atom.global.add.u32 %r1,[%rd1],1;";
-  CHECK(reasonsOf(count + "st.local.u32 [w],%r1; ld.shared.u32 %r2,[v]; setp.lt.u32 %p1,%r2,10;"
+  CHECK(reasonsOf(count + "st.local.u32 [w],%r1; ld.shared.u32 %r2,[v]; setp.ne.u32 %p1,%r2,10;"
                           "@%p1 bra L; ret;") == none);
-  CHECK(reasonsOf(count + "st.shared.u32 [v],%r1; ld.shared.u32 %r2,[v]; setp.lt.u32 %p1,%r2,10;"
+  CHECK(reasonsOf(count + "st.shared.u32 [v],%r1; ld.shared.u32 %r2,[v]; setp.ne.u32 %p1,%r2,10;"
                           "@%p1 bra L; ret;") == waits);
-  CHECK(reasonsOf(count + "st.shared.u32 [v],%r1; ld.u32 %r2,[%rd2]; setp.lt.u32 %p1,%r2,10;"
+  CHECK(reasonsOf(count + "st.shared.u32 [v],%r1; ld.u32 %r2,[%rd2]; setp.ne.u32 %p1,%r2,10;"
                           "@%p1 bra L; ret;") == waits);
-  CHECK(reasonsOf(count + "st.u32 [%rd2],%r1; ld.local.u32 %r2,[w]; setp.lt.u32 %p1,%r2,10;"
+  CHECK(reasonsOf(count + "st.u32 [%rd2],%r1; ld.local.u32 %r2,[w]; setp.ne.u32 %p1,%r2,10;"
                           "@%p1 bra L; ret;") == waits);
+}
+
+TEST_CASE("counters in other codings") {
+  // `step` comes between the atomic and the branch that stays on %p1.
+  auto taking = [](const std::string &step, const char *rest = "ret;") {
+    return pointer + ".shared .b32 v; .shared .b32 w[4]; L: atom.global.add.u32 %r1,[%rd1],1;" +
+           step + "@%p1 bra L;" + rest;
+  };
+  CHECK(reasonsOf(taking("setp.lt.u32 %p1,%r1,%r9;")) == none);
+  CHECK(waitsOf(taking("setp.lt.u32 %p1,%r1,%r9;")) == bundle::Waits::None);
+  CHECK(reasonsOf(taking("setp.gt.u32 %p1,%r9,%r1;")) == none);
+  CHECK(reasonsOf(taking("setp.ge.u32 %p2,%r1,%r9; not.pred %p1,%p2;")) == none);
+  CHECK(reasonsOf(taking(
+            "mad.lo.u32 %r2,%r1,4,%r8; sub.u32 %r3,%r2,7; setp.le.s32 %p1,%r3,%r9;")) == none);
+  CHECK(reasonsOf(taking("setp.lt.u32 %p1,%r1,%r9; and.pred %p1,%p1,%p2;")) == waits);
+  CHECK(reasonsOf(taking("setp.lt.u32 %p3,%r1,%r9; and.pred %p1,%p3,%p2;")) == none);
+  CHECK(reasonsOf(taking("setp.lt.u32 %p3,%r1,%r9; or.pred %p1,%p3,%p2;")) == waits);
+  CHECK(reasonsOf(taking("mov.u32 %r2,2; shfl.sync.idx.b32 %r2,%r1,0,31,-1;"
+                         "setp.lt.u32 %p1,%r2,%r9;")) == waits);
+  CHECK(reasonsOf(taking("shfl.sync.idx.b32 %r2,%r1,0,31,-1; setp.lt.u32 %p1,%r2,%r9;")) == none);
+  // The other sense, another number, a bound that moves, a ticket that may be an old one.
+  CHECK(reasonsOf(taking("setp.ge.u32 %p1,%r1,%r9;")) == waits);
+  CHECK(reasonsOf(taking("setp.ne.u32 %p1,%r1,%r9;")) == waits);
+  CHECK(reasonsOf(taking("sub.u32 %r2,%r8,%r1; setp.lt.u32 %p1,%r2,%r9;")) == waits);
+  CHECK(reasonsOf(taking("and.b32 %r2,%r1,7; setp.lt.u32 %p1,%r2,%r9;")) == waits);
+  CHECK(reasonsOf(taking("add.u32 %r9,%r9,1; setp.lt.u32 %p1,%r1,%r9;")) == waits);
+  CHECK(reasonsOf(taking("@%p2 mov.u32 %r2,%r1; setp.lt.u32 %p1,%r2,%r9;")) == waits);
+  CHECK(reasonsOf(taking("add.u32 %r2,%r2,%r1; sub.u32 %r2,%r2,%r1; setp.lt.u32 %p1,%r2,%r9;")) ==
+        waits);
+  // A turn that does not come by the branch.
+  CHECK(reasonsOf(taking("@%p4 bra L; setp.lt.u32 %p1,%r1,%r9;")) == waits);
+  // Other writes to the word.
+  for (const char *write :
+       {"st.global.u32 [%rd1],0; ret;", "atom.global.exch.b32 %r3,[%rd1],0; ret;",
+        "atom.global.add.u32 %r3,[%rd1],2; ret;", "red.global.add.s32 [%rd1],-1; ret;",
+        "atom.global.add.u32 %r3,[%rd1],%r4; ret;"})
+    CHECK(reasonsOf(taking("setp.lt.u32 %p1,%r1,%r9;", write)) == waits);
+  CHECK(reasonsOf(taking("setp.lt.u32 %p1,%r1,%r9;", "red.global.add.u32 [%rd1],1; ret;")) == none);
+  // Through shared memory.
+  std::string shared = "st.shared.u32 [v],%r1; bar.sync 0; ld.shared.u32 %r2,[v];"
+                       "setp.lt.u32 %p1,%r2,%r9;";
+  CHECK(reasonsOf(taking(shared)) == none);
+  CHECK(reasonsOf(taking("st.shared.u32 [w+12],%r3;" + shared)) == none);
+  CHECK(reasonsOf(taking("st.shared.u32 [w+16],%r3;" + shared)) == waits);
+  CHECK(reasonsOf(taking("st.shared.u32 [v],%r3;" + shared)) == waits);
+  CHECK(reasonsOf(taking("st.shared.u32 [%r3],%r3;" + shared)) == waits);
+  CHECK(reasonsOf(taking("st.u32 [%rd3],%r3;" + shared)) == waits);
+  CHECK(reasonsOf(taking("atom.shared.exch.b32 %r3,[v],0;" + shared)) == waits);
 }

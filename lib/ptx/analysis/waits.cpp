@@ -2,6 +2,7 @@
 
 #include "cas_retry.h"
 #include "claims.h"
+#include "counters.h"
 #include "look_back.h"
 #include "loops.h"
 #include "pointer_roots.h"
@@ -256,7 +257,7 @@ private:
       return bundle::Waits::Unknown;
     llvm::SmallVector<std::uint32_t, 8> writes = writesThatMatter(whole, awaited);
     llvm::SmallVector<LoopReads, 2> loops(waiting.begin(), waiting.end());
-    if (areClaims(cfg, whole, loops, writes))
+    if (areClaims(cfg, whole, loops, writes) || areCounters(cfg, whole, loops, writes))
       return bundle::Waits::None;
     if (auto dimension = commonTurnstile(whole, writes)) {
       result.gridRank = static_cast<std::uint8_t>(*dimension + 1);

@@ -26,8 +26,9 @@ namespace tally::ptx {
 /// when alone.
 ///
 /// Not a wait: the retry loop around an atom.cas that emulates another atomic (cas_retry.h), and
-/// loops that look for a place to claim, where a place once claimed stays so (claims.h). Reads of
-/// scope .cta wait for the own block alone, whose threads run together in every variant.
+/// loops that look for a place to claim, where a place once claimed stays so (claims.h), or that
+/// take work from a counter up to a bound (counters.h). Reads of scope .cta wait for the own block
+/// alone, whose threads run together in every variant.
 ///
 /// Waits for lower blocks: every waiting loop of the kernel is a turnstile (turnstile.h) over one
 /// dimension of the block id, and every store that it may wait for passes the turnstile on.
