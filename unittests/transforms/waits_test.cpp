@@ -290,6 +290,9 @@ TEST_CASE("members of the elements that are claimed") {
   CHECK(reasonsOf(table("8", "mul.wide.u32 %rd5,%r4,4; add.s64 %rd4,%rd5,%rd1;"
                              "st.global.u32 [%rd4+4],0;")) == waits);
   CHECK(reasonsOf(table("8", "st.global.u32 [%rd3+2],0;")) == waits);
+  // Another pointer may be this one and 4.
+  CHECK(reasonsOf(table("8", "mov.u64 %rd4,g; st.volatile.global.u32 [%rd4+4],0;"),
+                  ".global .b32 g[4];") == waits);
 }
 
 TEST_CASE("what is written to one state space is not read from another") {
@@ -332,7 +335,11 @@ TEST_CASE("counters in other codings") {
   CHECK(reasonsOf(taking("@%p2 mov.u32 %r2,%r1; setp.lt.u32 %p1,%r2,%r9;")) == waits);
   CHECK(reasonsOf(taking("add.u32 %r2,%r2,%r1; sub.u32 %r2,%r2,%r1; setp.lt.u32 %p1,%r2,%r9;")) ==
         waits);
-  // A turn that does not come by the branch.
+  // It polls, and counts nothing.
+  CHECK(reasonsOf(pointer + "L: atom.global.add.u32 %r1,[%rd1],0; setp.lt.u32 %p1,%r1,%r9;"
+                            "@%p1 bra L; ret;") == waits);
+  // A turn that does not come by the branch, or by the test.
+  CHECK(reasonsOf(taking("setp.lt.u32 %p1,%r1,%r9; @%p4 bra L;")) == waits);
   CHECK(reasonsOf(taking("@%p4 bra L; setp.lt.u32 %p1,%r1,%r9;")) == waits);
   // Other writes to the word.
   for (const char *write :
