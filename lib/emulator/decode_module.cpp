@@ -106,6 +106,12 @@ void ModuleDecoder::declareFunctions() {
     layOutFunction(function, program->functions[index]);
     symbols[function.name] = {SymbolInfo::Code, index};
   }
+  for (const ptx::Alias &alias : module.aliases())
+    if (const ptx::Function *function = module.function(alias.name)) {
+      std::uint32_t index = program->functionIndex.find(function->name)->second;
+      program->functionIndex.insert_or_assign(std::string(alias.name), index);
+      symbols[alias.name] = {SymbolInfo::Code, index};
+    }
 }
 
 void ModuleDecoder::declareShared(std::string_view name, std::uint64_t bytes,
