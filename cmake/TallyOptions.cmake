@@ -10,6 +10,9 @@ foreach(config RELEASE RELWITHDEBINFO MINSIZEREL)
   string(REPLACE "-DNDEBUG" "" CMAKE_CXX_FLAGS_${config} "${CMAKE_CXX_FLAGS_${config}}")
 endforeach()
 
+# The runtime is linked into shared libraries too.
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
 find_program(TALLY_CCACHE ccache)
 if(TALLY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${TALLY_CCACHE}")

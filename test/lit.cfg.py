@@ -21,6 +21,9 @@ config.substitutions += [
 if lit_config.params.get("ptxas"):
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", lit_config.params["ptxas"]))
+if lit_config.params.get("nvcc"):
+    config.available_features.add("nvcc")
+    config.substitutions.append(("%nvcc", lit_config.params["nvcc"]))
 config.environment["TMPDIR"] = os.environ.get("TMPDIR", "/tmp")
 # Each build has a cache of its own; tests of the cache name theirs.
 config.environment["XDG_CACHE_HOME"] = os.path.join(lit_config.params["build_dir"], "cache")

@@ -58,6 +58,8 @@ void fillLaunchRows(Warp &warp, const Launch &launch, std::uint32_t warps,
   fillRow(warp, ClusterNctaidZ, cluster.z);
   fillRow(warp, ClusterNctaRank, static_cast<std::uint32_t>(cluster.count()));
   fillRow(warp, IsExplicitCluster, launch.explicitCluster ? fullMask : 0u);
+  fillRow(warp, Envreg1, static_cast<std::uint32_t>(launch.environment.gridWorkspace >> 32));
+  fillRow(warp, Envreg2, static_cast<std::uint32_t>(launch.environment.gridWorkspace));
   fillRow(warp, Zero, 0u);
   fillRow(warp, GridId64, std::uint64_t{0});
   fillRow(warp, Zero64, std::uint64_t{0});

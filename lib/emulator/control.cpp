@@ -3,6 +3,7 @@
 
 #include "decoder.h"
 #include "handlers.h"
+#include "library_calls.h"
 
 #include <fmt/format.h>
 
@@ -42,7 +43,7 @@ Status branchIndexed(Warp &warp, const Op &op, std::uint32_t mask) {
 
 Status trap(Warp &warp, const Op &op, std::uint32_t mask) {
   return raise(warp, op, static_cast<std::uint32_t>(std::countr_zero(mask)), FaultKind::Trap,
-               op.flags ? "a call of __assertfail" : "trap");
+               "trap");
 }
 
 // Calls -----------------------------------------------------------------------------------------
@@ -163,20 +164,6 @@ Status callIndirect(Warp &warp, const Op &op, std::uint32_t mask) {
   return enter(warp, op, same, program.calls[op.extra], static_cast<std::uint32_t>(index));
 }
 
-/// A callee without a body that the emulator stands in for: its results are zeros.
-Status callKnown(Warp &warp, const Op &op, std::uint32_t mask) {
-  const CallSite &site = warp.block->program->calls[op.extra];
-  for (const CallArgument &each : site.results)
-    for (std::uint32_t rest = mask; rest; rest &= rest - 1) {
-      auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
-      std::byte *to = each.inRegister
-                          ? warp.row<std::byte>(each.offset) + std::size_t{lane} * each.bytes
-                          : localOf(warp, lane, warp.group().local + each.offset);
-      std::memset(to, 0, each.bytes);
-    }
-  return Status::Next;
-}
-
 bool callOperand(FunctionDecoder &decoder, const ptx::Operand &operand, CallArgument &argument) {
   if (operand.kind == OperandKind::Symbol) {
     std::optional<SymbolInfo> info = decoder.symbol(operand.symbol);
@@ -228,20 +215,15 @@ bool decodeCall(FunctionDecoder &decoder, const Instruction &instruction) {
     op.handler = callIndirect;
     op.slot[0] = decoder.source(callee, Type::U64);
   } else {
-    auto found = program.functionIndex.find(callee.symbol);
-    if (found == program.functionIndex.end())
+    std::optional<SymbolInfo> found = decoder.symbol(callee.symbol);
+    if (!found || found->kind != SymbolInfo::Code)
       return decoder.fail(fmt::format("no function {}", callee.symbol));
-    site.function = found->second;
+    site.function = static_cast<std::uint32_t>(found->value);
     const FunctionCode &function = program.functions[site.function];
     op.handler = call;
-    if (!function.hasBody && function.name == "__assertfail") {
-      op.handler = trap;
-      op.flags = 1;
-    } else if (!function.hasBody && function.name == "vprintf") {
-      op.handler = callKnown;
-      for (std::size_t i = 0; i < site.results.size() && i < function.results.size(); ++i)
-        site.results[i].bytes = function.results[i].bytes;
-    }
+    if (!function.hasBody)
+      if (Handler known = libraryCall(function.name, site.arguments.size()))
+        op.handler = known;
   }
   if (decoder.failed())
     return true;

@@ -20,9 +20,9 @@ constexpr Theme themes[] = {decodeBulkCopy, decodeCluster,  decodeMemory,  decod
                             decodeAtomic,   decodeMbarrier, decodeMatrix,  decodeVideo};
 } // namespace
 
-FunctionDecoder::FunctionDecoder(ModuleDecoder &owner, const ptx::Function &function,
-                                 std::uint32_t index)
-    : owner(owner), function(function), functionNumber(index) {
+FunctionDecoder::FunctionDecoder(ModuleDecoder &owner, const ModuleUnit &unit,
+                                 const ptx::Function &function, std::uint32_t index)
+    : owner(owner), unit(unit), function(function), functionNumber(index) {
   localBytes = owner.program->functions[index].localBytes;
   scopes.emplace_back();
   for (const ptx::Statement &each : function.body)
@@ -131,10 +131,7 @@ std::optional<SymbolInfo> FunctionDecoder::symbol(std::string_view name) const {
     if (each == 0)
       break;
   }
-  auto found = owner.symbols.find(name);
-  if (found == owner.symbols.end())
-    return std::nullopt;
-  return found->second;
+  return owner.symbol(unit, name);
 }
 
 std::uint32_t FunctionDecoder::sharedOffset(std::uint64_t variable) {
@@ -195,7 +192,7 @@ const std::uint32_t *FunctionDecoder::findLabel(std::uint32_t from, std::string_
 
 Result<void> FunctionDecoder::resolveLabels() {
   auto unknown = [&](std::string_view label) {
-    return Error{fmt::format("line {}: no label {} in {}", owner.module.lineOf(label), label,
+    return Error{fmt::format("line {}: no label {} in {}", unit.module->lineOf(label), label,
                              function.name)};
   };
   for (const Fixup &each : fixups) {
@@ -227,8 +224,9 @@ void FunctionDecoder::decodeInstruction(const ptx::Statement &statement) {
   instruction = &statement.instruction;
   sourceIndex = static_cast<std::uint32_t>(program().sources.size());
   program().sources.push_back(
-      {static_cast<std::uint32_t>(statement.text.data() - owner.module.source().data()),
-       static_cast<std::uint32_t>(statement.text.size()), owner.module.lineOf(statement.text)});
+      {unit.textBegin +
+           static_cast<std::uint32_t>(statement.text.data() - unit.module->source().data()),
+       static_cast<std::uint32_t>(statement.text.size()), unit.module->lineOf(statement.text)});
   failure.clear();
   after.clear();
   guard = noSlot;

@@ -67,6 +67,9 @@ void ModuleDecoder::layOutFunction(const ptx::Function &function, FunctionCode &
   code.demandsExplicitCluster = function.directive("explicitcluster") != nullptr;
   if (function.isEntry) {
     code.parameterBytes = function.parameterBytes();
+    for (const ptx::Variable &each : function.parameters)
+      code.entryParameters.push_back(
+          {each.paramOffset, static_cast<std::uint32_t>(each.sizeInBytes)});
     return;
   }
   auto layOut = [&](const ptx::Variable &variable) {
@@ -86,76 +89,166 @@ void ModuleDecoder::layOutFunction(const ptx::Function &function, FunctionCode &
     code.results.push_back(layOut(each));
 }
 
-void ModuleDecoder::declareFunctions() {
-  for (const ptx::Item &item : module.items()) {
+ModuleDecoder::ModuleDecoder(std::span<const ptx::Module *const> modules, Arena &arena)
+    : arena(arena) {
+  for (const ptx::Module *each : modules) {
+    units.push_back({each, static_cast<std::uint32_t>(program->text.size()), {}});
+    program->text += each->source();
+  }
+}
+
+std::optional<SymbolInfo> ModuleDecoder::symbol(const ModuleUnit &unit,
+                                                std::string_view name) const {
+  for (const auto *table : {&unit.symbols, &symbols})
+    if (auto found = table->find(name); found != table->end())
+      return found->second;
+  return std::nullopt;
+}
+
+SymbolInfo &ModuleDecoder::declared(ModuleUnit &unit, std::string_view linkage,
+                                    std::string_view name) {
+  return linkage.empty() ? unit.symbols[name] : symbols[name];
+}
+
+Result<void> ModuleDecoder::declareFunctions(ModuleUnit &unit) {
+  for (const ptx::Item &item : unit.module->items()) {
     if (item.kind != ptx::ItemKind::Function)
       continue;
     const ptx::Function &function = *item.function;
-    auto found = program->functionIndex.find(function.name);
+    // A declaration may leave out the linkage that the definition has.
+    auto known = symbol(unit, function.name);
     std::uint32_t index;
-    if (found != program->functionIndex.end()) {
-      index = found->second;
+    if (known && known->kind == SymbolInfo::Code) {
+      index = static_cast<std::uint32_t>(known->value);
       if (!function.hasBody)
+        continue;
+      const ptx::Function *other = definitions[index];
+      if (other && function.linkage != "weak" && other->linkage != "weak")
+        return Error{fmt::format("line {}: {} is defined twice", unit.module->lineOf(function.name),
+                                 function.name)};
+      if (other)
         continue;
       program->functions[index] = {};
     } else {
       index = static_cast<std::uint32_t>(program->functions.size());
       program->functions.emplace_back();
-      program->functionIndex.emplace(function.name, index);
+      definitions.push_back(nullptr);
     }
+    if (function.hasBody)
+      definitions[index] = &function;
     layOutFunction(function, program->functions[index]);
-    symbols[function.name] = {SymbolInfo::Code, index};
+    // An entry is launched by its name, whatever its linkage.
+    if (function.isEntry)
+      program->functionIndex.emplace(function.name, index);
+    if (!known || known->kind != SymbolInfo::Code)
+      declared(unit, function.linkage, function.name) = {SymbolInfo::Code, index};
   }
-  for (const ptx::Alias &alias : module.aliases())
-    if (const ptx::Function *function = module.function(alias.name)) {
-      std::uint32_t index = program->functionIndex.find(function->name)->second;
-      program->functionIndex.insert_or_assign(std::string(alias.name), index);
-      symbols[alias.name] = {SymbolInfo::Code, index};
-    }
-}
-
-void ModuleDecoder::declareShared(std::string_view name, std::uint64_t bytes,
-                                  std::uint32_t alignment) {
-  SharedVariable shared{bytes, alignment, 0};
-  shared.fixedOffset = alignUp(moduleSharedEnd, alignment);
-  moduleSharedEnd = shared.fixedOffset + shared.bytes;
-  symbols[name] = {SymbolInfo::ModuleShared, sharedVariables.size()};
-  sharedVariables.push_back(shared);
-}
-
-Result<void> ModuleDecoder::declareVariables() {
-  if (module.source().find(reservedSharedName) != std::string_view::npos)
-    declareShared(reservedSharedName, reservedSharedBytes, 128);
-  for (const ptx::Item &item : module.items()) {
-    for (const ptx::Variable &variable : item.variables) {
-      if (variable.space == ptx::StateSpace::Shared) {
-        if (variable.isExtern || variable.sizeInBytes == 0) {
-          symbols[variable.name] = {SymbolInfo::DynamicShared, 0};
-          continue;
-        }
-        declareShared(variable.name, variable.sizeInBytes, variable.alignment);
-        continue;
-      }
-      if (variable.space != ptx::StateSpace::Global && variable.space != ptx::StateSpace::Const)
-        continue; // textures and the like: an instruction that names one says so
-      if (variable.isExtern && symbols.contains(variable.name))
-        continue;
-      std::uint64_t bytes = variable.sizeInBytes;
-      Result<std::uint64_t> address = arena.allocate(bytes, std::byte{0});
-      if (!address)
-        return address.error();
-      symbols[variable.name] = {SymbolInfo::Global, *address};
-      if (variable.space == ptx::StateSpace::Const)
-        program->constSegments.push_back({*address, *address + bytes});
-      program->ownedMemory.push_back(*address);
-    }
+  for (const ptx::Alias &alias : unit.module->aliases()) {
+    const ptx::Function *function = unit.module->function(alias.name);
+    auto known = function ? symbol(unit, function->name) : std::nullopt;
+    for (auto *table : {&unit.symbols, &symbols})
+      if (auto found = table->find(alias.name); known && found != table->end())
+        found->second = *known;
   }
   return {};
 }
 
-Result<void> ModuleDecoder::initialise(const ptx::Variable &variable) {
+SymbolInfo ModuleDecoder::declareShared(std::uint64_t bytes, std::uint32_t alignment) {
+  SharedVariable shared{bytes, alignment, 0};
+  shared.fixedOffset = alignUp(moduleSharedEnd, alignment);
+  moduleSharedEnd = shared.fixedOffset + shared.bytes;
+  sharedVariables.push_back(shared);
+  return {SymbolInfo::ModuleShared, sharedVariables.size() - 1};
+}
+
+Result<void> ModuleDecoder::declareVariable(ModuleUnit &unit, const ptx::Variable &variable,
+                                            std::string_view linkage, bool isManaged) {
+  bool isShared = variable.space == ptx::StateSpace::Shared;
+  if (isShared && (variable.isExtern || variable.sizeInBytes == 0)) {
+    unit.symbols[variable.name] = {SymbolInfo::DynamicShared, 0};
+    return {};
+  }
+  if (!isShared && variable.space != ptx::StateSpace::Global &&
+      variable.space != ptx::StateSpace::Const)
+    return {}; // textures and the like: an instruction that names one says so
+  if (variable.isExtern) {
+    externals.push_back(&variable);
+    return {};
+  }
+  if (!linkage.empty()) {
+    auto [found, isNew] = defined.try_emplace(variable.name, &variable);
+    if (!isNew && linkage == "visible" && symbols.contains(variable.name))
+      return Error{fmt::format("line {}: {} is defined twice", unit.module->lineOf(variable.name),
+                               variable.name)};
+    if (!isNew)
+      return {};
+  }
+  if (isShared) {
+    declared(unit, linkage, variable.name) =
+        declareShared(variable.sizeInBytes, variable.alignment);
+    return {};
+  }
+  std::uint64_t bytes = variable.sizeInBytes;
+  Result<std::uint64_t> address = arena.allocate(bytes, std::byte{0});
+  if (!address)
+    return address.error();
+  declared(unit, linkage, variable.name) = {SymbolInfo::Global, *address};
+  bool isConstant = variable.space == ptx::StateSpace::Const;
+  if (isConstant)
+    program->constSegments.push_back({*address, *address + bytes});
+  program->ownedMemory.push_back(*address);
+  program->variables.try_emplace(std::string(variable.name),
+                                 VariableInfo{*address, bytes, isConstant, isManaged});
+  return {};
+}
+
+namespace {
+/// The linkage directive that the declaration starts with, without its dot.
+std::string_view linkageOf(const ptx::Item &item) {
+  for (std::string_view each : {"visible", "weak", "common", "extern"})
+    if (item.text.starts_with(".") && item.text.substr(1).starts_with(each))
+      return each;
+  return {};
+}
+} // namespace
+
+Result<void> ModuleDecoder::declareVariables(ModuleUnit &unit) {
+  if (unit.module->source().find(reservedSharedName) != std::string_view::npos &&
+      !symbols.contains(reservedSharedName))
+    symbols[reservedSharedName] = declareShared(reservedSharedBytes, 128);
+  for (const ptx::Item &item : unit.module->items()) {
+    bool isManaged = false;
+    if (!item.variables.empty()) {
+      std::string_view head = item.text.substr(0, item.text.find('='));
+      std::size_t attribute = head.find(".attribute");
+      isManaged = attribute != std::string_view::npos &&
+                  head.substr(attribute, head.find(')', attribute) - attribute).find(".managed") !=
+                      std::string_view::npos;
+    }
+    for (const ptx::Variable &variable : item.variables)
+      if (Result<void> done = declareVariable(unit, variable, linkageOf(item), isManaged); !done)
+        return done;
+  }
+  return {};
+}
+
+/// What is defined nowhere has memory of its own, as a module that is run by itself needs it.
+Result<void> ModuleDecoder::resolveExternals() {
+  for (const ptx::Variable *each : externals) {
+    if (symbols.contains(each->name))
+      continue;
+    Result<std::uint64_t> address = arena.allocate(each->sizeInBytes, std::byte{0});
+    if (!address)
+      return address.error();
+    symbols[each->name] = {SymbolInfo::Global, *address};
+    program->ownedMemory.push_back(*address);
+  }
+  return {};
+}
+
+Result<void> ModuleDecoder::initialise(const ModuleUnit &unit, const ptx::Variable &variable) {
   std::uint32_t elementBytes = sizeOf(typeNamed(variable.type));
-  std::uint64_t address = symbols[variable.name].value;
+  std::uint64_t address = symbol(unit, variable.name)->value;
   for (const ptx::Initializer &each : variable.initializers) {
     const ptx::Operand whole = each.value();
     const ptx::Operand *value = &whole;
@@ -167,11 +260,11 @@ Result<void> ModuleDecoder::initialise(const ptx::Variable &variable) {
       value = &value->children[0];
     }
     if (value->kind == ptx::OperandKind::Symbol) {
-      auto found = symbols.find(value->symbol);
-      if (found == symbols.end())
+      auto found = symbol(unit, value->symbol);
+      if (!found)
         return Error{fmt::format("line {}: the initialiser of {} names {}, which is not declared",
-                                 module.lineOf(variable.name), variable.name, value->symbol)};
-      const SymbolInfo &info = found->second;
+                                 unit.module->lineOf(variable.name), variable.name, value->symbol)};
+      const SymbolInfo &info = *found;
       bits = info.kind == SymbolInfo::Code ? codeAddress(info.value) : info.value + value->bits;
       bits >>= shift;
     } else if (value->kind == ptx::OperandKind::Float64 && elementBytes == 4) {
@@ -181,46 +274,66 @@ Result<void> ModuleDecoder::initialise(const ptx::Variable &variable) {
           double{std::bit_cast<float>(static_cast<std::uint32_t>(bits))});
     } else if (value->kind == ptx::OperandKind::Opaque) {
       return Error{fmt::format("line {}: the emulator lacks the initialiser '{}' of {}",
-                               module.lineOf(variable.name), value->text, variable.name)};
+                               unit.module->lineOf(variable.name), value->text, variable.name)};
     }
     std::uint64_t offset = each.element * elementBytes;
     if (offset + elementBytes > variable.sizeInBytes || elementBytes > 8)
       return Error{fmt::format("line {}: {} has more initialisers than elements",
-                               module.lineOf(variable.name), variable.name)};
+                               unit.module->lineOf(variable.name), variable.name)};
     std::memcpy(arena.host(address + offset), &bits, elementBytes);
   }
   return {};
 }
 
 Result<void> ModuleDecoder::initialiseVariables() {
-  for (const ptx::Item &item : module.items())
-    for (const ptx::Variable &variable : item.variables)
-      if (!variable.initializers.empty() &&
-          (variable.space == ptx::StateSpace::Global || variable.space == ptx::StateSpace::Const))
-        if (Result<void> done = initialise(variable); !done)
+  for (const ModuleUnit &unit : units)
+    for (const ptx::Item &item : unit.module->items())
+      for (const ptx::Variable &variable : item.variables) {
+        if (variable.initializers.empty() ||
+            (variable.space != ptx::StateSpace::Global && variable.space != ptx::StateSpace::Const))
+          continue;
+        auto other = linkageOf(item).empty() ? defined.end() : defined.find(variable.name);
+        if (other != defined.end() && other->second != &variable)
+          continue; // another module's definition counts
+        if (Result<void> done = initialise(unit, variable); !done)
           return done;
+      }
+  return {};
+}
+
+Result<void> ModuleDecoder::decodeBodies(bool entries) {
+  for (const ModuleUnit &unit : units)
+    for (const ptx::Item &item : unit.module->items()) {
+      if (item.kind != ptx::ItemKind::Function || !item.function->hasBody ||
+          item.function->isEntry != entries)
+        continue;
+      const ptx::Function &function = *item.function;
+      auto index = static_cast<std::uint32_t>(symbol(unit, function.name)->value);
+      if (definitions[index] != &function)
+        continue;
+      if (Result<void> done = FunctionDecoder(*this, unit, function, index).decode(); !done)
+        return done.error();
+    }
   return {};
 }
 
 Result<std::shared_ptr<const Program>> ModuleDecoder::decode() {
-  program->text = std::string(module.source());
   program->code.emplace_back(); // so that 0 is nobody's program counter
   program->sources.emplace_back();
-  declareFunctions();
-  if (Result<void> done = declareVariables(); !done)
+  for (ModuleUnit &unit : units)
+    if (Result<void> done = declareFunctions(unit); !done)
+      return done.error();
+  for (ModuleUnit &unit : units)
+    if (Result<void> done = declareVariables(unit); !done)
+      return done.error();
+  if (Result<void> done = resolveExternals(); !done)
     return done.error();
   if (Result<void> done = initialiseVariables(); !done)
     return done.error();
   // Device functions first: shared memory of their own extends what every entry must hold.
   for (bool entries : {false, true})
-    for (const ptx::Item &item : module.items()) {
-      if (item.kind != ptx::ItemKind::Function || !item.function->hasBody ||
-          item.function->isEntry != entries)
-        continue;
-      std::uint32_t index = program->functionIndex.find(item.function->name)->second;
-      if (Result<void> done = FunctionDecoder(*this, *item.function, index).decode(); !done)
-        return done.error();
-    }
+    if (Result<void> done = decodeBodies(entries); !done)
+      return done.error();
   for (FunctionCode &function : program->functions)
     if (!function.isEntry) {
       function.frameStart = program->levelBytes + static_cast<std::uint32_t>(sizeof(SavedRow));

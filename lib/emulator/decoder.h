@@ -12,6 +12,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -51,16 +52,26 @@ constexpr std::uint64_t codeAddress(std::uint64_t functionIndex) {
   return codeWindow + (functionIndex + 1) * 16;
 }
 
-/// Decodes a whole module into a program, and allocates its variables in the arena.
+/// One of the modules that are linked, and what its names stand for: those without linkage are its
+/// own, the rest are the same in all modules.
+struct ModuleUnit {
+  const ptx::Module *module = nullptr;
+  std::uint32_t textBegin = 0; ///< of its text in the program's
+  std::unordered_map<std::string_view, SymbolInfo> symbols;
+};
+
+/// Decodes modules into one program, and allocates their variables in the arena. Of functions and
+/// variables with `.weak` linkage the first definition counts.
 class ModuleDecoder {
 public:
-  ModuleDecoder(const ptx::Module &module, Arena &arena) : module(module), arena(arena) {}
+  ModuleDecoder(std::span<const ptx::Module *const> modules, Arena &arena);
   Result<std::shared_ptr<const Program>> decode();
 
-  const ptx::Module &module;
   Arena &arena;
   std::shared_ptr<Program> program = std::make_shared<Program>();
-  std::unordered_map<std::string_view, SymbolInfo> symbols;
+  std::vector<ModuleUnit> units;
+  std::unordered_map<std::string_view, SymbolInfo> symbols; ///< those with linkage
+  std::optional<SymbolInfo> symbol(const ModuleUnit &unit, std::string_view name) const;
   std::vector<SharedVariable> sharedVariables;
   std::uint64_t moduleSharedEnd = 0;
 
@@ -69,12 +80,23 @@ public:
   Slot predicateConstant(bool value);
 
 private:
-  void declareFunctions();
+  Result<void> declareFunctions(ModuleUnit &unit);
   void layOutFunction(const ptx::Function &function, FunctionCode &code);
-  Result<void> declareVariables();
-  void declareShared(std::string_view name, std::uint64_t bytes, std::uint32_t alignment);
+  Result<void> declareVariables(ModuleUnit &unit);
+  Result<void> declareVariable(ModuleUnit &unit, const ptx::Variable &variable,
+                               std::string_view linkage, bool isManaged);
+  SymbolInfo declareShared(std::uint64_t bytes, std::uint32_t alignment);
+  Result<void> resolveExternals();
   Result<void> initialiseVariables();
-  Result<void> initialise(const ptx::Variable &variable);
+  Result<void> initialise(const ModuleUnit &unit, const ptx::Variable &variable);
+  Result<void> decodeBodies(bool entries);
+  SymbolInfo &declared(ModuleUnit &unit, std::string_view linkage, std::string_view name);
+
+  /// By index of the function: what defines it, null while nothing does.
+  std::vector<const ptx::Function *> definitions;
+  /// Variables that give their memory and have linkage, and those that only name some.
+  std::unordered_map<std::string_view, const ptx::Variable *> defined;
+  std::vector<const ptx::Variable *> externals;
 
   std::map<std::pair<std::uint64_t, std::uint32_t>, Slot> constantSlots;
   std::vector<std::byte> constantBytes;
@@ -91,7 +113,8 @@ struct RegisterInfo {
 /// method that cannot do what is asked records why and returns noSlot.
 class FunctionDecoder {
 public:
-  FunctionDecoder(ModuleDecoder &owner, const ptx::Function &function, std::uint32_t index);
+  FunctionDecoder(ModuleDecoder &owner, const ModuleUnit &unit, const ptx::Function &function,
+                  std::uint32_t index);
   Result<void> decode();
 
   // Operands. `type` gives the size that the op reads or writes; a register of another size goes
@@ -126,6 +149,7 @@ public:
   std::uint32_t branchTable(std::string_view label);
 
   ModuleDecoder &owner;
+  const ModuleUnit &unit;
   const ptx::Function &function;
   std::uint32_t functionNumber;
   const ptx::Instruction *instruction = nullptr;

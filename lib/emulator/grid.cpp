@@ -5,6 +5,7 @@
 #include <atomic>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace tally::emulator {
@@ -32,6 +33,35 @@ struct GridExecution::State {
     return std::make_unique<Cluster>(launch);
   }
 
+  std::uint64_t clusters = 0; ///< of a cooperative grid, which is one piece of work; else 0
+
+  void makeCooperative() {
+    constexpr std::size_t workspaceBytes = 256;
+    constexpr std::uint32_t shortSlice = 1u << 10; // those that wait for others spin
+    auto workspace = machine->arena.allocate(workspaceBytes, std::byte{0});
+    if (!workspace)
+      return keepFault({FaultKind::BadLaunch, workspace.error().message});
+    launch.environment.gridWorkspace = *workspace;
+    launch.environment.warpSlice = shortSlice;
+    clusters = std::exchange(total, 1);
+  }
+
+  /// Runs the cluster to its end or to the grid's.
+  void runOne(std::uint64_t id, std::uint32_t virtualSm);
+  /// Runs all of a cooperative grid.
+  void runTogether(std::uint32_t virtualSm);
+  /// Whether the cluster has used up its steps or another has faulted; the first is a fault.
+  bool mustStop(const Cluster &cluster) {
+    bool isSpent = cluster.steps() > machine->stepLimit.load(std::memory_order_relaxed);
+    if (isSpent)
+      keepFault({FaultKind::StepLimit,
+                 "the step limit is reached (an endless loop?)",
+                 0,
+                 cluster.blocks[0]->id,
+                 {}});
+    return isSpent || faulted.load(std::memory_order_relaxed);
+  }
+
   void keepFault(const Fault &each) {
     std::scoped_lock lock(mutex);
     if (!fault)
@@ -40,20 +70,66 @@ struct GridExecution::State {
   }
 };
 
+void GridExecution::State::runOne(std::uint64_t id, std::uint32_t virtualSm) {
+  std::unique_ptr<Cluster> cluster = takeCluster();
+  cluster->reset(id, virtualSm);
+  Chooser plain(0);
+  BlockState after = BlockState::Running;
+  for (std::uint32_t slice = 1; after == BlockState::Running; ++slice) {
+    after = advance(*cluster, plain);
+    if (slice % 16 == 0)
+      std::this_thread::yield(); // it may be polling for what another thread is to do
+    // A block may wait for one that another thread runs, but not for ever, and not past a fault.
+    if (after == BlockState::Running && mustStop(*cluster))
+      break;
+  }
+  if (after == BlockState::Faulted)
+    keepFault(*cluster->fault());
+  machine->executed.fetch_add(cluster->executed(), std::memory_order_relaxed);
+  std::scoped_lock lock(mutex);
+  idle.push_back(std::move(cluster));
+}
+
+void GridExecution::State::runTogether(std::uint32_t virtualSm) {
+  std::vector<std::unique_ptr<Cluster>> running;
+  for (std::uint64_t id = 0; id < clusters; ++id) {
+    running.push_back(std::make_unique<Cluster>(launch));
+    running.back()->reset(id, virtualSm);
+  }
+  Chooser plain(0);
+  while (!running.empty()) {
+    std::erase_if(running, [&](const std::unique_ptr<Cluster> &cluster) {
+      BlockState after = advance(*cluster, plain);
+      if (after == BlockState::Faulted)
+        keepFault(*cluster->fault());
+      if (after != BlockState::Finished && !mustStop(*cluster))
+        return false;
+      machine->executed.fetch_add(cluster->executed(), std::memory_order_relaxed);
+      return true;
+    });
+  }
+}
+
 GridExecution::GridExecution(Machine &machine, std::shared_ptr<const Program> program,
                              std::string_view kernel, const LaunchShape &shape,
-                             std::span<const std::byte> parameters)
+                             std::span<const std::byte> parameters, Residency residency)
     : state(std::make_unique<State>()) {
   state->machine = machine.state.get();
   state->program = std::move(program);
   if (auto fault =
-          state->machine->prepare(state->launch, *state->program, kernel, shape, parameters))
+          state->machine->prepare(state->launch, *state->program, kernel, shape, parameters)) {
     state->keepFault(*fault);
-  else
-    state->total = shape.grid.count() / state->launch.cluster.count();
+    return;
+  }
+  state->total = shape.grid.count() / state->launch.cluster.count();
+  if (residency == Residency::Cooperative)
+    state->makeCooperative();
 }
 
-GridExecution::~GridExecution() = default;
+GridExecution::~GridExecution() {
+  if (std::uint64_t workspace = state->launch.environment.gridWorkspace)
+    (void)state->machine->arena.free(workspace); // live: only this frees it
+}
 
 bool GridExecution::hasBlock() const {
   return !state->faulted.load(std::memory_order_acquire) &&
@@ -66,34 +142,10 @@ bool GridExecution::runBlock(std::uint32_t virtualSm) {
   std::uint64_t id = state->next.fetch_add(1, std::memory_order_relaxed);
   if (id >= state->total)
     return false;
-  std::unique_ptr<Cluster> cluster = state->takeCluster();
-  cluster->reset(id, virtualSm);
-  Chooser plain(0);
-  std::uint64_t limit = state->machine->stepLimit.load(std::memory_order_relaxed);
-  BlockState after = BlockState::Running;
-  for (std::uint32_t slice = 1; after == BlockState::Running; ++slice) {
-    after = advance(*cluster, plain);
-    if (slice % 16 == 0)
-      std::this_thread::yield(); // it may be polling for what another thread is to do
-    // A block may wait for one that another thread runs, but not for ever, and not past a fault.
-    if (after == BlockState::Running &&
-        (cluster->steps() > limit || state->faulted.load(std::memory_order_relaxed))) {
-      if (cluster->steps() > limit)
-        state->keepFault({FaultKind::StepLimit,
-                          "the step limit is reached (an endless loop?)",
-                          0,
-                          cluster->blocks[0]->id,
-                          {}});
-      break;
-    }
-  }
-  if (after == BlockState::Faulted)
-    state->keepFault(*cluster->fault());
-  state->machine->executed.fetch_add(cluster->executed(), std::memory_order_relaxed);
-  {
-    std::scoped_lock lock(state->mutex);
-    state->idle.push_back(std::move(cluster));
-  }
+  if (state->clusters)
+    state->runTogether(virtualSm);
+  else
+    state->runOne(id, virtualSm);
   state->done.fetch_add(1, std::memory_order_release);
   return true;
 }

@@ -16,6 +16,12 @@ Environment Machine::State::environment() {
   result.watchedWord = &watchedWord;
   result.watchedRead = [](void *context) { static_cast<State *>(context)->watchedRead(); };
   result.watchContext = this;
+  if (printer) {
+    result.print = [](void *context, std::string_view text) {
+      static_cast<State *>(context)->printer(text);
+    };
+    result.printContext = this;
+  }
   result.virtualSmCount = virtualSmCount.load(std::memory_order_relaxed);
   return result;
 }
@@ -97,12 +103,41 @@ std::optional<Fault> Machine::State::prepare(Launch &launch, const Program &prog
   return std::nullopt;
 }
 
-Machine::Machine() : state(std::make_unique<State>()) {}
+Machine::Machine(bool hostAddressed) : state(std::make_unique<State>(hostAddressed)) {}
 Machine::~Machine() = default;
 
+bool Machine::isHostAddressed() const { return state->arena.isHostAddressed(); }
+
 Result<std::shared_ptr<const Program>> Machine::load(const ptx::Module &module) {
-  return ModuleDecoder(module, state->arena).decode();
+  const ptx::Module *one = &module;
+  return load(std::span(&one, 1));
 }
+
+Result<std::shared_ptr<const Program>> Machine::load(std::span<const ptx::Module *const> modules) {
+  return ModuleDecoder(modules, state->arena).decode();
+}
+
+void Machine::unload(const Program &program) {
+  for (DevicePtr each : program.ownedMemory)
+    (void)state->arena.free(each); // each is live: only this frees them
+}
+
+Result<DevicePtr> Machine::allocateZeroed(std::size_t bytes) {
+  return state->arena.allocate(bytes, std::byte{0});
+}
+
+Result<void> Machine::adopt(std::span<std::byte> memory) {
+  return state->arena.adopt(reinterpret_cast<std::uintptr_t>(memory.data()), memory.size());
+}
+
+Result<std::span<std::byte>> Machine::allocationAt(DevicePtr pointer) {
+  Segment segment = state->arena.find(pointer);
+  if (segment.end == 0)
+    return Error{fmt::format("nothing is allocated at {:#x}", pointer)};
+  return std::span(state->arena.host(segment.begin), segment.end - segment.begin);
+}
+
+void Machine::setPrinter(Printer printer) { state->printer = std::move(printer); }
 
 Result<DevicePtr> Machine::allocate(std::size_t bytes) {
   return state->arena.allocate(bytes, unwrittenByte);
@@ -256,7 +291,26 @@ Result<KernelInfo> kernelInfo(const Program &program, std::string_view kernel) {
   if (found == program.functionIndex.end() || !program.functions[found->second].isEntry)
     return Error{fmt::format("no kernel {} in the module", kernel)};
   const FunctionCode &function = program.functions[found->second];
-  return KernelInfo{function.parameterBytes, function.staticSharedBytes, function.maxThreads};
+  KernelInfo info{function.parameterBytes,
+                  function.staticSharedBytes,
+                  function.maxThreads,
+                  function.localBytes,
+                  0,
+                  function.requiredCluster,
+                  {}};
+  for (const Segment &each : program.constSegments)
+    info.constantBytes += static_cast<std::uint32_t>(each.end - each.begin);
+  for (const ParameterPlace &each : function.entryParameters)
+    info.parameters.push_back({each.offset, each.bytes});
+  return info;
+}
+
+Result<ProgramVariable> programVariable(const Program &program, std::string_view name) {
+  auto found = program.variables.find(name);
+  if (found == program.variables.end())
+    return Error{fmt::format("no variable {} in the module", name)};
+  const VariableInfo &info = found->second;
+  return ProgramVariable{info.address, info.bytes, info.isConstant, info.isManaged};
 }
 
 } // namespace tally::emulator

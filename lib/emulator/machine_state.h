@@ -12,7 +12,9 @@
 namespace tally::emulator {
 
 struct Machine::State {
+  explicit State(bool hostAddressed) : arena(hostAddressed) {}
   Arena arena;
+  Printer printer;
   std::atomic<std::uint64_t> watchedWord{0};
   std::mutex watchMutex; ///< guards the observer and its count
   ReadObserver observer;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <sys/mman.h>
 
@@ -14,13 +15,31 @@ std::size_t reservedBytes(std::size_t bytes) {
   // One granule more than the piece needs: what runs over its end meets no neighbour.
   return ((bytes + granule - 1) / granule + 1) * granule;
 }
+
+/// Zeros of whole pages cost nothing until they are used.
+void fillFresh(std::byte *begin, std::size_t bytes, std::byte fill) {
+  constexpr std::size_t page = 4096;
+  auto address = reinterpret_cast<std::uintptr_t>(begin);
+  std::size_t head = std::min((page - address % page) % page, bytes);
+  std::size_t whole = (bytes - head) / page * page;
+  if (fill != std::byte{0} || whole < 16 * page ||
+      madvise(begin + head, whole, MADV_DONTNEED) != 0) {
+    std::memset(begin, static_cast<int>(fill), bytes);
+    return;
+  }
+  std::memset(begin, 0, head);
+  std::memset(begin + head + whole, 0, bytes - head - whole);
+}
 } // namespace
 
-Arena::Arena() {
+Arena::Arena(bool hostAddressed) {
+  void *wanted = hostAddressed ? reinterpret_cast<void *>(globalWindow) : nullptr;
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  if (hostAddressed)
+    flags |= MAP_FIXED_NOREPLACE;
   // Address space only; pages come with their first use. Smaller where a limit forbids the large.
   for (capacity = std::size_t{1} << 38; capacity >= (std::size_t{1} << 26); capacity >>= 1) {
-    void *memory = mmap(nullptr, capacity, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = mmap(wanted, capacity, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (memory != MAP_FAILED) {
       base = static_cast<std::byte *>(memory);
       break;
@@ -53,7 +72,7 @@ Result<std::uint64_t> Arena::allocate(std::size_t bytes, std::byte fill) {
     if (begin + reserved < end)
       holes[begin + reserved] = end;
     live[begin] = begin + bytes;
-    std::memset(host(begin), static_cast<int>(fill), bytes);
+    fillFresh(host(begin), bytes, fill);
     return begin;
   }
   return Error{fmt::format("allocating {} bytes: the emulator's memory is used up", bytes)};
@@ -67,6 +86,8 @@ Result<void> Arena::free(std::uint64_t address) {
   std::uint64_t begin = address, end = address + reservedBytes(found->second - found->first);
   live.erase(found);
   freeCount.fetch_add(1, std::memory_order_relaxed);
+  if (isAdopted(address))
+    return {};
   auto next = holes.lower_bound(begin);
   if (next != holes.end() && next->first == end) {
     end = next->second;
@@ -80,6 +101,20 @@ Result<void> Arena::free(std::uint64_t address) {
     }
   }
   holes[begin] = end;
+  return {};
+}
+
+Result<void> Arena::adopt(std::uint64_t address, std::size_t bytes) {
+  if (!isHostAddressed())
+    return Error{"the emulator's addresses are not the host's"};
+  std::unique_lock lock(mutex);
+  auto next = live.lower_bound(address);
+  bool overlaps = next != live.end() && next->first < address + bytes;
+  if (next != live.begin())
+    overlaps |= std::prev(next)->second > address;
+  if (bytes == 0 || overlaps || !isAdopted(address))
+    return Error{fmt::format("[{:#x}, {:#x}) overlaps an allocation", address, address + bytes)};
+  live[address] = address + bytes;
   return {};
 }
 

@@ -15,7 +15,8 @@ namespace tally::emulator {
 
 /// Where the windows of the generic address space lie. PTX ISA 5.1 leaves that open; kernels may
 /// rely on nothing but cvta and isspacep.
-inline constexpr std::uint64_t globalWindow = 0x100000000000u;
+/// The global window is free address space of a Linux process, under AddressSanitizer too.
+inline constexpr std::uint64_t globalWindow = 0x200000000000u;
 inline constexpr std::uint64_t sharedWindow = 0x7e0000000000u;
 inline constexpr std::uint64_t localWindow = 0x7d0000000000u;
 inline constexpr std::uint64_t parameterWindow = 0x7c0000000000u;
@@ -37,7 +38,9 @@ struct Segment {
 /// fault and never a crash.
 class Arena {
 public:
-  Arena();
+  /// `hostAddressed`: device addresses are the host's, where the process has that address space
+  /// free.
+  explicit Arena(bool hostAddressed = false);
   ~Arena();
   Arena(const Arena &) = delete;
   Arena &operator=(const Arena &) = delete;
@@ -45,6 +48,10 @@ public:
   /// Fails when the address space is used up. Zero bytes are rounded up to one.
   Result<std::uint64_t> allocate(std::size_t bytes, std::byte fill);
   Result<void> free(std::uint64_t address);
+  /// Makes host memory an allocation at its own address, until free(). Fails unless isHostAddressed
+  /// or where it overlaps another.
+  Result<void> adopt(std::uint64_t address, std::size_t bytes);
+  bool isHostAddressed() const { return base && hostBias == 0; }
   /// The allocation that holds `address`; empty when none does.
   Segment find(std::uint64_t address) const;
   /// The last allocation that begins at or below `address`, for messages; empty without one.
@@ -58,6 +65,10 @@ public:
   }
 
 private:
+  bool isAdopted(std::uint64_t address) const {
+    return address < globalWindow || address - globalWindow >= capacity;
+  }
+
   std::byte *base = nullptr;
   std::uint64_t hostBias = 0;
   std::size_t capacity = 0;

@@ -121,6 +121,8 @@ Slot FunctionDecoder::specialRegister(const ptx::Operand &operand, Type type) {
       {"cluster_nctaid", ClusterNctaidX, 4},
       {"cluster_ctarank", ClusterCtaRank, 4},
       {"cluster_nctarank", ClusterNctaRank, 4},
+      {"envreg1", Envreg1, 4},
+      {"envreg2", Envreg2, 4},
   };
   auto isComponent = [&](std::string_view one, std::string_view other) {
     return operand.component == one || operand.component == other;

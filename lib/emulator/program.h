@@ -33,6 +33,11 @@ struct FormalParameter {
   bool isPredicate = false;
 };
 
+/// Where a parameter of an entry lies in its parameter space.
+struct ParameterPlace {
+  std::uint32_t offset = 0, bytes = 0;
+};
+
 /// What is known of a function beside its code.
 struct FunctionCode {
   std::string name;
@@ -42,6 +47,7 @@ struct FunctionCode {
   std::uint32_t frameStart = 0; ///< of a device function: where its frame is in a level of calls
   std::uint32_t localBytes = 0; ///< of .local and .param variables per thread
   std::uint32_t parameterBytes = 0;
+  std::vector<ParameterPlace> entryParameters; ///< of an entry
   std::uint32_t staticSharedBytes = 0;
   std::uint32_t maxThreads = 1024;
   Dim3 requiredBlock{0, 0, 0};   ///< .reqntid; zeros when absent
@@ -51,6 +57,12 @@ struct FunctionCode {
   std::uint32_t maxClusterRank = 16;
   bool demandsExplicitCluster = false; ///< .explicitcluster
   std::vector<FormalParameter> parameters, results;
+};
+
+/// A variable of the module, for the host.
+struct VariableInfo {
+  std::uint64_t address = 0, bytes = 0;
+  bool isConstant = false, isManaged = false;
 };
 
 /// A buffer of rows, aligned for vector instructions.
@@ -114,6 +126,7 @@ public:
   std::vector<std::string> unimplemented; ///< why, by Op::extra; empty: the opcode is unknown
   std::vector<std::uint64_t> ownedMemory; ///< module-scope variables, in the loading machine
   std::vector<Segment> constSegments;     ///< where .const variables lie
+  std::map<std::string, VariableInfo, std::less<>> variables;
 
   std::string_view textOf(const Op &op) const {
     const SourceReference &source = sources[op.sourceIndex];

@@ -52,8 +52,7 @@ Status retireLanes(Warp &warp, std::uint32_t mask) {
 
 namespace {
 
-// A spinning path or warp gives way after this many steps, so that what it waits for can happen.
-constexpr std::uint32_t warpSlice = 1u << 15;
+// A spinning path gives way after this many steps, so that what it waits for can happen.
 constexpr std::uint32_t starvedAfter = 1u << 12;
 constexpr std::uint32_t starvedSlice = 1u << 9;
 
@@ -163,7 +162,7 @@ std::uint32_t nthReady(const Warp &warp, std::uint32_t n) {
 
 /// One warp in the plain order, as far as it goes or for a slice.
 RunEnd runPlain(Warp &warp) {
-  std::uint32_t budget = warpSlice, sinceRotation = 0, rotation = 0;
+  std::uint32_t budget = warp.block->environment.warpSlice, sinceRotation = 0, rotation = 0;
   while (budget) {
     mergeGroups(warp);
     Pick pick = lowest(warp);

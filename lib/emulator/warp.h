@@ -86,6 +86,8 @@ enum SpecialRow : std::uint32_t {
   ClusterNctaRank,
   IsExplicitCluster, ///< a predicate: a mask of lanes
   DynamicSharedBase,
+  Envreg1, ///< high and low half of Environment::gridWorkspace, where cooperative groups look
+  Envreg2,
   Zero,
   SpecialRows32,
   GridId64 = SpecialRows32,
@@ -149,7 +151,15 @@ struct Environment {
   std::atomic<std::uint64_t> *watchedWord = nullptr; ///< device address; 0: none
   void (*watchedRead)(void *context) = nullptr;
   void *watchContext = nullptr;
+  /// Takes what vprintf prints; null: nobody does.
+  void (*print)(void *context, std::string_view text) = nullptr;
+  void *printContext = nullptr;
   std::uint32_t virtualSmCount = 1;
+  /// How many steps a spinning warp takes before it gives way, so that what it waits for can
+  /// happen.
+  std::uint32_t warpSlice = 1u << 15;
+  /// Device address of the two words by which the blocks of a cooperative launch meet; else 0.
+  std::uint64_t gridWorkspace = 0;
 };
 
 /// One launch: what all its blocks share.

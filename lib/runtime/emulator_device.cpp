@@ -1,6 +1,4 @@
-// The emulator as a device. A machine holds memory and programs, a queue runs streams on virtual
-// SMs; this file is what lies between them and the interface.
-#include "emulator_queue.h"
+#include "emulator_device.h"
 
 #include "tally/ptx/syntax/parser.h"
 
@@ -9,72 +7,23 @@
 
 namespace tally::runtime {
 
+EmulatorDevice::EmulatorDevice(const EmulatorOptions &options)
+    : options(options), emulated(options.hostAddressed), queue(options.smCount) {
+  facts.name = "emulator";
+  facts.arch = 90;
+  facts.smCount = options.smCount;
+  facts.maxSharedBytesPerBlock = maximumSharedBytes;
+  emulated.setVirtualSmCount(options.smCount);
+}
+
 namespace {
-
-constexpr std::uint32_t maximumSharedBytes = 227 * 1024;
-
-class EmulatorDevice final : public Device {
-public:
-  explicit EmulatorDevice(const EmulatorOptions &options)
-      : options(options), queue(options.smCount) {
-    facts.name = "emulator";
-    facts.arch = 90;
-    facts.smCount = options.smCount;
-    facts.maxSharedBytesPerBlock = maximumSharedBytes;
-    machine.setVirtualSmCount(options.smCount);
-  }
-
-  const DeviceInfo &info() const override { return facts; }
-
-  Result<ModuleId> loadModule(const bundle::Bundle &bundle) override;
-  Result<FunctionId> function(ModuleId module, std::string_view entry) override;
-  Result<FunctionAttributes> attributes(FunctionId function) override;
-  Result<std::uint32_t> residentBlocksPerSm(FunctionId function, Dim3 block,
-                                            std::uint32_t dynamicSharedBytes) override;
-
-  Result<DevicePtr> allocate(std::size_t bytes) override;
-  Result<void> free(DevicePtr pointer) override;
-  Result<MappedMemory> allocateMapped(std::size_t bytes) override;
-
-  Result<StreamId> createStream(StreamPriority priority) override;
-  Result<void> destroyStream(StreamId stream) override { return queue.destroyStream(stream); }
-
-  Result<void> copyToDevice(StreamId stream, DevicePtr to,
-                            std::span<const std::byte> from) override;
-  Result<void> copyToHost(StreamId stream, std::span<std::byte> to, DevicePtr from) override;
-  Result<void> fill(StreamId stream, DevicePtr to, std::byte value, std::size_t bytes) override;
-  Result<void> writeValue(StreamId stream, DevicePtr to, std::uint64_t value) override;
-  Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
-                      std::span<const std::byte> parameters) override;
-
-  Result<bool> isIdle(StreamId stream) override { return queue.isIdle(stream); }
-  Result<void> synchronize(StreamId stream) override { return queue.synchronize(stream); }
-  Result<void> waitFor(StreamId later, StreamId earlier) override {
-    return queue.waitFor(later, earlier);
-  }
-
-private:
-  struct Entry {
-    std::shared_ptr<const emulator::Program> program;
-    std::string name;
-    emulator::KernelInfo info;
-  };
-  Result<Entry> entry(FunctionId function);
-  Result<std::span<std::byte>> memory(std::string_view call, DevicePtr pointer, std::size_t bytes);
-
-  EmulatorOptions options;
-  DeviceInfo facts;
-  emulator::Machine machine;
-  std::mutex mutex; ///< guards modules and functions
-  std::vector<std::shared_ptr<const emulator::Program>> modules;
-  std::vector<Entry> functions;
-  EmulatorQueue queue; ///< last: its threads use the machine
-};
 
 /// Names the call that failed in front of what went wrong.
 Error failed(std::string_view call, const std::string &message) {
   return Error{"emulator: " + std::string(call) + ": " + message};
 }
+
+} // namespace
 
 Result<ModuleId> EmulatorDevice::loadModule(const bundle::Bundle &bundle) {
   if (Result<void> healthy = queue.health(); !healthy)
@@ -86,14 +35,34 @@ Result<ModuleId> EmulatorDevice::loadModule(const bundle::Bundle &bundle) {
     if (const auto *wrong = std::get_if<ptx::Diagnostic>(&parsed))
       return failed("loadModule", "the bundle's PTX at byte " + std::to_string(wrong->offset) +
                                       ": " + wrong->message);
-    auto program = machine.load(std::get<ptx::Module>(parsed));
-    if (!program)
-      return failed("loadModule", program.error().message);
-    std::scoped_lock lock(mutex);
-    modules.push_back(*program);
-    return static_cast<ModuleId>(modules.size());
+    const ptx::Module *module = &std::get<ptx::Module>(parsed);
+    return loadModules(std::span(&module, 1));
   }
   return failed("loadModule", "the bundle holds no PTX");
+}
+
+Result<ModuleId> EmulatorDevice::loadModules(std::span<const ptx::Module *const> linked) {
+  auto program = emulated.load(linked);
+  if (!program)
+    return failed("loadModule", program.error().message);
+  std::scoped_lock lock(mutex);
+  modules.push_back(*program);
+  return static_cast<ModuleId>(modules.size());
+}
+
+Result<emulator::ProgramVariable> EmulatorDevice::variable(ModuleId module, std::string_view name) {
+  std::scoped_lock lock(mutex);
+  auto index = static_cast<std::size_t>(module);
+  if (index == 0 || index > modules.size())
+    return failed("variable", "no such module");
+  return emulator::programVariable(*modules[index - 1], name);
+}
+
+Result<emulator::KernelInfo> EmulatorDevice::kernelInfo(FunctionId function) {
+  auto found = entry(function);
+  if (!found)
+    return found.error();
+  return found->info;
 }
 
 Result<FunctionId> EmulatorDevice::function(ModuleId module, std::string_view name) {
@@ -138,19 +107,18 @@ Result<std::uint32_t> EmulatorDevice::residentBlocksPerSm(FunctionId function, D
 Result<DevicePtr> EmulatorDevice::allocate(std::size_t bytes) {
   if (Result<void> healthy = queue.health(); !healthy)
     return healthy.error();
-  return machine.allocate(bytes);
+  return emulated.allocate(bytes);
 }
 
-Result<void> EmulatorDevice::free(DevicePtr pointer) { return machine.free(pointer); }
+Result<void> EmulatorDevice::free(DevicePtr pointer) { return emulated.free(pointer); }
 
 Result<MappedMemory> EmulatorDevice::allocateMapped(std::size_t bytes) {
-  auto pointer = machine.allocate(bytes);
+  auto pointer = emulated.allocateZeroed(bytes);
   if (!pointer)
     return pointer.error();
-  auto view = machine.view(*pointer, bytes);
+  auto view = emulated.view(*pointer, bytes);
   if (!view)
     return view.error();
-  std::ranges::fill(*view, std::byte{0});
   return MappedMemory{view->data(), *pointer};
 }
 
@@ -164,7 +132,7 @@ Result<std::span<std::byte>> EmulatorDevice::memory(std::string_view call, Devic
                                                     std::size_t bytes) {
   if (bytes == 0)
     return std::span<std::byte>{};
-  auto view = machine.view(pointer, bytes);
+  auto view = emulated.view(pointer, bytes);
   if (!view)
     return failed(call, view.error().message);
   return view;
@@ -218,17 +186,21 @@ Result<void> EmulatorDevice::writeValue(StreamId stream, DevicePtr to, std::uint
 
 Result<void> EmulatorDevice::launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                                     std::span<const std::byte> parameters) {
+  return launch(stream, function, shape, parameters, emulator::Residency::AsTheyCome);
+}
+
+Result<void> EmulatorDevice::launch(StreamId stream, FunctionId function, const LaunchShape &shape,
+                                    std::span<const std::byte> parameters,
+                                    emulator::Residency residency) {
   auto found = entry(function);
   if (!found)
     return found.error();
-  auto grid = std::make_unique<emulator::GridExecution>(machine, found->program, found->name, shape,
-                                                        parameters);
+  auto grid = std::make_unique<emulator::GridExecution>(emulated, found->program, found->name,
+                                                        shape, parameters, residency);
   if (auto fault = grid->fault())
     return failed("launch", fault->message);
   return queue.launch(stream, std::move(grid));
 }
-
-} // namespace
 
 Result<std::unique_ptr<Device>> openEmulatorDevice(const EmulatorOptions &options) {
   if (options.smCount == 0 || options.residentBlocksPerSm == 0 || options.smCount > 1024)

@@ -44,10 +44,12 @@ Result<void> EmulatorQueue::destroyStream(StreamId id) {
   return {};
 }
 
-bool EmulatorQueue::headIsReady(const Stream &stream) {
+bool EmulatorQueue::headIsReady(const Stream &stream, Runner runner) {
   if (stream.busy || stream.operations.empty())
     return false;
   const Operation &head = stream.operations.front();
+  if (head.isForHost && runner != Runner::ActionThread)
+    return false;
   return !head.grid && (!head.awaited || head.awaited->done >= head.count);
 }
 
@@ -58,8 +60,8 @@ void EmulatorQueue::finishHead(Stream &stream) {
 }
 
 /// Does what stands at the head of the stream, up to the next grid or unmet wait.
-void EmulatorQueue::drain(Lock &lock, const std::shared_ptr<Stream> &stream) {
-  while (failure.empty() && headIsReady(*stream)) {
+void EmulatorQueue::drain(Lock &lock, const std::shared_ptr<Stream> &stream, Runner runner) {
+  while (failure.empty() && headIsReady(*stream, runner)) {
     std::function<Result<void>()> action = std::move(stream->operations.front().action);
     if (action) {
       stream->busy = true;
@@ -100,17 +102,56 @@ Result<void> EmulatorQueue::enqueue(StreamId id, std::function<Result<void>()> a
   return add(id, std::move(operation));
 }
 
-Result<void> EmulatorQueue::waitFor(StreamId later, StreamId earlier) {
+Result<void> EmulatorQueue::enqueueForHost(StreamId id, std::function<void()> action) {
   Operation operation;
-  {
-    Lock lock(mutex);
-    auto stream = find(earlier);
-    if (!stream)
-      return stream.error();
-    operation.awaited = *stream;
-    operation.count = (*stream)->enqueued;
-  }
+  operation.action = [action = std::move(action)]() -> Result<void> {
+    action();
+    return {};
+  };
+  operation.isForHost = true;
+  return add(id, std::move(operation));
+}
+
+Result<EmulatorQueue::Marker> EmulatorQueue::mark(StreamId id) {
+  Lock lock(mutex);
+  auto stream = find(id);
+  if (!stream)
+    return stream.error();
+  Marker marker;
+  marker.stream = *stream;
+  marker.count = (*stream)->enqueued;
+  return marker;
+}
+
+Result<void> EmulatorQueue::waitFor(StreamId later, StreamId earlier) {
+  Result<Marker> marker = mark(earlier);
+  if (!marker)
+    return marker.error();
+  return waitFor(later, *marker);
+}
+
+Result<void> EmulatorQueue::waitFor(StreamId later, const Marker &marker) {
+  Operation operation;
+  operation.awaited = marker.stream;
+  operation.count = marker.count;
   return add(later, std::move(operation));
+}
+
+Result<bool> EmulatorQueue::isReached(const Marker &marker) {
+  Lock lock(mutex);
+  if (!failure.empty())
+    return Error{failure};
+  return !marker.stream || marker.stream->done >= marker.count;
+}
+
+Result<void> EmulatorQueue::synchronize(const Marker &marker) {
+  Lock lock(mutex);
+  changed.wait(lock, [&] {
+    return !failure.empty() || !marker.stream || marker.stream->done >= marker.count;
+  });
+  if (!failure.empty())
+    return Error{failure};
+  return {};
 }
 
 Result<bool> EmulatorQueue::isIdle(StreamId id) {
@@ -122,15 +163,10 @@ Result<bool> EmulatorQueue::isIdle(StreamId id) {
 }
 
 Result<void> EmulatorQueue::synchronize(StreamId id) {
-  Lock lock(mutex);
-  auto stream = find(id);
-  if (!stream)
-    return stream.error();
-  std::uint64_t target = (*stream)->enqueued;
-  changed.wait(lock, [&] { return !failure.empty() || (*stream)->done >= target; });
-  if (!failure.empty())
-    return Error{failure};
-  return {};
+  Result<Marker> marker = mark(id);
+  if (!marker)
+    return marker.error();
+  return synchronize(*marker);
 }
 
 Result<void> EmulatorQueue::health() {
@@ -138,6 +174,11 @@ Result<void> EmulatorQueue::health() {
   if (!failure.empty())
     return Error{failure};
   return {};
+}
+
+std::optional<emulator::Fault> EmulatorQueue::fault() {
+  Lock lock(mutex);
+  return kernelFault;
 }
 
 void EmulatorQueue::fail(std::string message) {
@@ -164,7 +205,7 @@ std::shared_ptr<EmulatorQueue::Stream> EmulatorQueue::nextGrid() {
 std::shared_ptr<EmulatorQueue::Stream> EmulatorQueue::nextAction() {
   std::shared_ptr<Stream> best;
   for (auto &[id, stream] : streams)
-    if (headIsReady(*stream) && (!best || stream->priority < best->priority))
+    if (headIsReady(*stream, Runner::ActionThread) && (!best || stream->priority < best->priority))
       best = stream;
   return best;
 }
@@ -183,6 +224,8 @@ void EmulatorQueue::runBlocks(std::uint32_t virtualSm) {
     if (!grid->finished())
       continue;
     if (auto fault = grid->fault()) {
+      if (failure.empty())
+        kernelFault = fault;
       fail(fault->message);
     } else if (!stream->operations.empty() && stream->operations.front().grid == grid) {
       finishHead(*stream);
@@ -198,7 +241,7 @@ void EmulatorQueue::runActions() {
     changed.wait(lock, [&] { return stopping || (stream = nextAction()); });
     if (stopping)
       return;
-    drain(lock, stream);
+    drain(lock, stream, Runner::ActionThread);
   }
 }
 

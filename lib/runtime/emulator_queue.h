@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,7 +26,16 @@
 namespace tally::runtime {
 
 class EmulatorQueue {
+  struct Stream;
+
 public:
+  /// A place in a stream: behind everything that was put on it before mark().
+  class Marker {
+    friend class EmulatorQueue;
+    std::shared_ptr<Stream> stream;
+    std::uint64_t count = 0;
+  };
+
   explicit EmulatorQueue(std::uint32_t virtualSms);
   /// Drops what has not started and waits for the blocks that have.
   ~EmulatorQueue();
@@ -39,21 +49,30 @@ public:
   Result<void> launch(StreamId id, std::unique_ptr<emulator::GridExecution> grid);
   /// `action` does the work; what it returns fails the device.
   Result<void> enqueue(StreamId id, std::function<Result<void>()> action);
+  /// The same, always by the thread that runs no blocks and that nobody waits for in a call.
+  Result<void> enqueueForHost(StreamId id, std::function<void()> action);
   Result<void> waitFor(StreamId later, StreamId earlier);
+  Result<Marker> mark(StreamId id);
+  /// What is put on `later` from now on starts when the marker is reached.
+  Result<void> waitFor(StreamId later, const Marker &marker);
+  Result<bool> isReached(const Marker &marker);
+  Result<void> synchronize(const Marker &marker);
   Result<bool> isIdle(StreamId id);
   Result<void> synchronize(StreamId id);
 
   /// The fault that ended the device, if one did.
   Result<void> health();
+  /// The kernel's fault that did, if one did.
+  std::optional<emulator::Fault> fault();
 
 private:
-  struct Stream;
   /// One of: a grid, an action, a wait for `awaited` to have done `count` operations.
   struct Operation {
     std::shared_ptr<emulator::GridExecution> grid;
     std::function<Result<void>()> action;
     std::shared_ptr<Stream> awaited;
     std::uint64_t count = 0;
+    bool isForHost = false;
   };
   struct Stream {
     StreamPriority priority = StreamPriority::Low;
@@ -65,9 +84,10 @@ private:
 
   Result<std::shared_ptr<Stream>> find(StreamId id);
   Result<void> add(StreamId id, Operation operation);
-  static bool headIsReady(const Stream &stream);
+  enum class Runner : std::uint8_t { Anyone, ActionThread };
+  static bool headIsReady(const Stream &stream, Runner runner);
   void finishHead(Stream &stream);
-  void drain(Lock &lock, const std::shared_ptr<Stream> &stream);
+  void drain(Lock &lock, const std::shared_ptr<Stream> &stream, Runner runner = Runner::Anyone);
   std::shared_ptr<Stream> nextGrid();
   std::shared_ptr<Stream> nextAction();
   void fail(std::string message);
@@ -79,6 +99,7 @@ private:
   std::map<StreamId, std::shared_ptr<Stream>> streams;
   std::uint64_t lastStream = 0;
   std::string failure;
+  std::optional<emulator::Fault> kernelFault;
   bool stopping = false;
   std::vector<std::thread> threads;
 };

@@ -40,12 +40,9 @@ Result<bool> HighPriority::endRequest() {
   return control.withdraw();
 }
 
-Result<HighStream *> HighPriority::createStream() {
-  Result<StreamId> created = device.createStream(StreamPriority::High);
-  if (!created)
-    return created.error();
+Result<HighStream *> HighPriority::adopt(StreamId id) {
   auto stream = std::make_unique<HighStream>();
-  stream->id = *created;
+  stream->id = id;
   HighStream *raw = stream.get();
   if (!streams.add(std::move(stream)))
     return Error{"too many high-priority streams"};

@@ -21,7 +21,7 @@ namespace tally::runtime {
 
 /// Stores the control word by the control stream. Copyable.
 struct ControlWriter {
-  Device *device = nullptr;
+  SignalDevice *device = nullptr;
   StreamId stream{};
   DevicePtr address = 0;
   Result<void> operator()(std::uint64_t word) const {
@@ -37,19 +37,23 @@ struct HighStream {
   std::atomic<std::uint64_t> word{0};
   std::atomic<std::uint64_t> synchronised{0}; ///< calls made before a synchronisation that is over
 
+  /// Whether nothing of it is counted, as far as the monitor has seen.
+  bool isClosed() const { return (word.load() & 0xffff) == 0; }
+
   // The monitor's own.
   std::uint64_t lastSeen = 0;
 };
 
 class HighPriority {
 public:
-  HighPriority(Device &device, DeviceControl &control) : device(device), control(control) {}
+  HighPriority(SignalDevice &device, DeviceControl &control) : device(device), control(control) {}
 
   Result<void> beginRequest();
   /// Returns whether best-effort work may run again. Fails when no request is open.
   Result<bool> endRequest();
 
-  Result<HighStream *> createStream();
+  /// A stream of the device's that calls pass through to from now on. It is never given back.
+  Result<HighStream *> adopt(StreamId id);
   HighStream *find(std::uint64_t number) const { return streams.find(number); }
   std::size_t streamCount() const { return streams.size(); }
 
@@ -65,7 +69,7 @@ public:
 private:
   Result<void> openImplicit(HighStream &stream);
 
-  Device &device;
+  SignalDevice &device;
   DeviceControl &control;
   std::atomic<std::uint32_t> explicitScopes{0};
   StableTable<HighStream> streams;

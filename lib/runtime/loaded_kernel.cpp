@@ -29,7 +29,7 @@ std::uint32_t tighter(std::uint32_t a, std::uint32_t b) {
 
 } // namespace
 
-Result<std::unique_ptr<LoadedKernel>> LoadedKernel::find(Device &device, ModuleId module,
+Result<std::unique_ptr<LoadedKernel>> LoadedKernel::find(FunctionDevice &device, ModuleId module,
                                                          const bundle::Kernel &kernel) {
   auto loaded = std::make_unique<LoadedKernel>();
   loaded->kernel = kernel;
@@ -64,7 +64,7 @@ Result<std::unique_ptr<LoadedKernel>> LoadedKernel::find(Device &device, ModuleI
   return loaded;
 }
 
-Result<void> LoadedKernel::check(const Device &device, const LaunchShape &shape,
+Result<void> LoadedKernel::check(const FunctionDevice &device, const LaunchShape &shape,
                                  std::size_t argumentBytes) const {
   auto wrong = [&](const std::string &what) { return Error{kernel.name + ": " + what}; };
   // CUDA C++ Programming Guide, "Compute Capabilities": the limits of every architecture.
@@ -112,14 +112,14 @@ Result<void> LoadedKernel::checkCluster(const LaunchShape &shape) const {
   return {};
 }
 
-bool LoadedKernel::fits(const Device &device, const Variant &variant,
+bool LoadedKernel::fits(const FunctionDevice &device, const Variant &variant,
                         const LaunchShape &shape) const {
   return (variant.maxThreadsPerBlock == 0 || shape.block.count() <= variant.maxThreadsPerBlock) &&
          std::uint64_t{variant.staticSharedBytes} + shape.dynamicSharedBytes <=
              device.info().maxSharedBytesPerBlock;
 }
 
-Result<LaunchPlan> LoadedKernel::choose(Device &device, const LaunchShape &shape,
+Result<LaunchPlan> LoadedKernel::choose(FunctionDevice &device, const LaunchShape &shape,
                                         std::span<const Kind> kinds,
                                         std::uint64_t maxListBytes) const {
   std::uint64_t blocks = shape.grid.count();
@@ -163,7 +163,7 @@ Result<LaunchPlan> LoadedKernel::choose(Device &device, const LaunchShape &shape
   return LaunchPlan{};
 }
 
-Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(Device &device, const LaunchShape &shape,
+Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device, const LaunchShape &shape,
                                                        std::span<const Kind> kinds,
                                                        std::uint64_t maxListBytes) {
   ShapeKey key = {

@@ -34,7 +34,7 @@ public:
   };
 
   /// Looks up the user's kernel and every emitted variant.
-  static Result<std::unique_ptr<LoadedKernel>> find(Device &device, ModuleId module,
+  static Result<std::unique_ptr<LoadedKernel>> find(FunctionDevice &device, ModuleId module,
                                                     const bundle::Kernel &kernel);
 
   const bundle::Kernel &facts() const { return kernel; }
@@ -43,20 +43,20 @@ public:
 
   /// Whether the device can take a launch of the user's kernel with this shape and these
   /// parameters; the error says what is wrong with them.
-  Result<void> check(const Device &device, const LaunchShape &shape,
+  Result<void> check(const FunctionDevice &device, const LaunchShape &shape,
                      std::size_t argumentBytes) const;
 
   /// The plan for this shape, kept from its first use. `kinds` in the order of preference; a guard
   /// list may have `maxListBytes`.
-  Result<std::shared_ptr<LaunchPlan>> plan(Device &device, const LaunchShape &shape,
+  Result<std::shared_ptr<LaunchPlan>> plan(FunctionDevice &device, const LaunchShape &shape,
                                            std::span<const Kind> kinds, std::uint64_t maxListBytes);
 
 private:
   using ShapeKey = std::array<std::uint32_t, 10>;
 
   Result<void> checkCluster(const LaunchShape &shape) const;
-  bool fits(const Device &device, const Variant &variant, const LaunchShape &shape) const;
-  Result<LaunchPlan> choose(Device &device, const LaunchShape &shape, std::span<const Kind> kinds,
+  bool fits(const FunctionDevice &device, const Variant &variant, const LaunchShape &shape) const;
+  Result<LaunchPlan> choose(FunctionDevice &device, const LaunchShape &shape, std::span<const Kind> kinds,
                             std::uint64_t maxListBytes) const;
 
   bundle::Kernel kernel;

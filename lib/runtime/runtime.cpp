@@ -304,10 +304,13 @@ Result<std::unique_ptr<StreamRecord>> Runtime::State::makeStream(Class streamCla
   if (streamClass == Class::BestEffort && !plain) {
     record->bestEffort = std::make_unique<LaneStream>(dispatcher->assignLane());
   } else if (!plain) {
-    Result<HighStream *> created = highPriority->createStream();
+    Result<StreamId> created = device->createStream(StreamPriority::High);
     if (!created)
       return created.error();
-    record->high = *created;
+    Result<HighStream *> adopted = highPriority->adopt(*created);
+    if (!adopted)
+      return adopted.error();
+    record->high = *adopted;
   } else {
     bool low = streamClass == Class::BestEffort && options.sharing == Sharing::LowPriority;
     Result<StreamId> created =

@@ -114,13 +114,16 @@ Result<Assembled> Assembler::run(const AssembleRequest &request) const {
       return failure;
     }
   }
-  std::string archOption = "-arch=" + request.arch;
+  std::string archOption = "-arch=" + request.target.arch.name();
   std::string threadsOption = "--split-compile=" + std::to_string(threads);
   llvm::SmallVector<llvm::StringRef, 8> arguments = {ptxas,      "-v", archOption,
                                                      input.path, "-o", output.path};
-  if (request.debug)
-    arguments.push_back("-g");
-  if (threads > 1)
+  bool splits = false;
+  for (llvm::StringRef option : request.target.options) {
+    arguments.push_back(option);
+    splits |= option.contains("split-compile");
+  }
+  if (threads > 1 && !splits)
     arguments.push_back(threadsOption);
   std::array<std::optional<llvm::StringRef>, 3> redirects = {
       llvm::StringRef(""), messages.path.str(), messages.path.str()};

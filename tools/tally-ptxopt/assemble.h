@@ -4,11 +4,13 @@
 
 #include "tally/support/result.h"
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tally::ptxopt {
 
@@ -24,11 +26,25 @@ struct Assembled {
   std::map<std::string, EntryUsage, std::less<>> entries;
 };
 
+/// What machine code runs on: sm_90, or sm_90a, code for which runs on nothing else.
+struct Architecture {
+  std::uint32_t number = 0; ///< 90
+  std::string suffix;       ///< "", "a" or "f"
+
+  std::string name() const { return "sm_" + std::to_string(number) + suffix; }
+  friend auto operator<=>(const Architecture &, const Architecture &) = default;
+};
+
+/// What a module is assembled for.
+struct AssemblyTarget {
+  Architecture arch;
+  std::vector<std::string> options; ///< ptxas's, but for -arch
+};
+
 /// One run of ptxas.
 struct AssembleRequest {
   std::string ptx;
-  std::string arch;   ///< "sm_90", "sm_90a"
-  bool debug = false; ///< with -g: the module's target says so
+  AssemblyTarget target;
 };
 
 class AssemblyCache;

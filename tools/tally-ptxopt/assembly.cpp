@@ -2,6 +2,7 @@
 
 #include "cache.h"
 #include "choose.h"
+#include "progress.h"
 
 #include "llvm/Support/ThreadPool.h"
 #include "llvm/Support/raw_ostream.h"
@@ -12,15 +13,26 @@
 
 namespace tally::ptxopt {
 
-ModuleAssembler::ModuleAssembler(const Assembler &assembler, const Job &job, std::uint32_t arch)
-    : assembler(assembler), name("sm_" + std::to_string(arch)) {
-  std::string_view target = job.module.target();
+Result<std::vector<AssemblyTarget>> targetsOf(const Options &options, const Job &job) {
+  std::vector<std::uint32_t> numbers = options.architectures;
+  std::uint32_t own = job.module.targetArch();
+  if (numbers.empty())
+    numbers = {std::max<std::uint32_t>(90, own)};
+  std::string_view name = job.module.target();
   // Code for sm_90a runs on nothing else, and must be assembled as such.
-  if (arch == job.module.targetArch() && !target.empty() && target.back() >= 'a')
-    name = target;
+  std::string suffix(name.substr(name.find_last_not_of("af") + 1));
+  std::vector<std::string> arguments;
   for (const ptx::Item &item : job.module.items())
-    debug |=
-        item.kind == ptx::ItemKind::Target && item.text.find("debug") != std::string_view::npos;
+    if (item.kind == ptx::ItemKind::Target && item.text.find("debug") != std::string_view::npos)
+      arguments = {"-g"};
+  std::vector<AssemblyTarget> targets;
+  for (std::uint32_t number : numbers) {
+    if (number < own)
+      return Error{job.input + ": its target " + std::string(name) +
+                   " is above the architecture sm_" + std::to_string(number)};
+    targets.push_back({{number, number == own ? suffix : ""}, arguments});
+  }
+  return targets;
 }
 
 namespace {
@@ -40,16 +52,16 @@ std::vector<Unit> emittedUnits(Job &job) {
   return units;
 }
 
-/// One job for one architecture.
+/// One job for one target.
 class Assembly {
 public:
-  Assembly(const Assembler &assembler, Job &job, std::uint32_t arch, bool chooses)
-      : job(job), arch(arch), assembler(assembler, job, arch), chooses(chooses) {}
+  Assembly(const Assembler &assembler, Job &job, const AssemblyTarget &target, bool chooses)
+      : job(job), arch(target.arch), assembler(assembler, target), chooses(chooses) {}
 
   /// Changes the job only where it chooses.
   void run() {
     auto whole = assembleUnits(emittedUnits(job));
-    if (whole && chooses && chooseCodings(assembler, job, arch, *whole))
+    if (whole && chooses && chooseCodings(assembler, job, *whole))
       whole = assembleUnits(emittedUnits(job));
     if (whole) {
       result = std::move(*whole);
@@ -57,16 +69,15 @@ public:
     }
     auto alone = assembler.assemble(std::string(job.module.source()));
     if (!alone)
-      error = Error{job.input + ": ptxas for " + assembler.architecture() + ": " +
-                    alone.error().message + " (--no-assemble leaves it as PTX)"};
+      rejection = alone.error().message;
     else
       bisect(emittedUnits(job), whole.error().message);
   }
 
   Job &job;
-  std::uint32_t arch;
+  Architecture arch;
   std::optional<Assembled> result;
-  std::optional<Error> error;                         ///< the module itself
+  std::optional<std::string> rejection;               ///< of the module itself
   std::vector<std::pair<Unit, std::string>> failures; ///< variants that ptxas rejects, and why
 
 private:
@@ -94,31 +105,57 @@ private:
   bool chooses;
 };
 
-std::vector<std::uint32_t> architecturesOf(const Options &options, const Job &job) {
-  if (!options.architectures.empty())
-    return options.architectures;
-  return {std::max<std::uint32_t>(90, job.module.targetArch())};
+void markFailed(ptx::RewrittenKernel &kernel, ptx::Variant &variant, const std::string &message,
+                const Job &job) {
+  variant.verdict = {variant.verdict.kind, Status::Failed, "ptxas", message,
+                     job.module.lineOf(kernel.function->name)};
+  variant.entries.clear();
+  variant.clones.clear();
+}
+
+/// Takes what failed in one entry of a fatbin out of another one.
+void markFailedIn(Job &sibling, const Unit &unit, const std::string &message) {
+  for (ptx::RewrittenKernel &kernel : sibling.kernels)
+    if (kernel.layout.name == unit.kernel->layout.name)
+      for (ptx::Variant &variant : kernel.variants)
+        if (variant.verdict.kind == unit.variant->verdict.kind)
+          markFailed(kernel, variant, message, sibling);
 }
 
 /// Assembles `assemblies` at once; variants that fail are marked. Returns the jobs of those.
 Result<std::set<Job *>> runAll(std::vector<std::unique_ptr<Assembly>> &assemblies) {
-  llvm::DefaultThreadPool pool(llvm::hardware_concurrency());
+  std::size_t kernels = 0;
   for (auto &assembly : assemblies)
-    pool.async([each = assembly.get()] { each->run(); });
-  pool.wait();
+    kernels += assembly->job.kernels.size();
+  {
+    Progress progress(kernels);
+    llvm::DefaultThreadPool pool(llvm::hardware_concurrency());
+    for (auto &assembly : assemblies)
+      pool.async([&progress, each = assembly.get()] {
+        each->run();
+        progress.done(each->job.kernels.size());
+      });
+    pool.wait();
+  }
   std::set<Job *> failed;
   for (auto &assembly : assemblies) {
-    if (assembly->error)
-      return *assembly->error;
+    Job &job = assembly->job;
+    if (assembly->rejection) {
+      if (!job.keepsMachineCode)
+        return Error{job.input + ": ptxas for " + assembly->arch.name() + ": " +
+                     *assembly->rejection + " (--no-assemble leaves it as PTX)"};
+      job.rejected[assembly->arch] = *assembly->rejection;
+    }
     for (auto &[unit, message] : assembly->failures) {
-      failed.insert(&assembly->job);
-      unit.variant->verdict = {unit.variant->verdict.kind, Status::Failed, "ptxas", message,
-                               assembly->job.module.lineOf(unit.kernel->function->name)};
-      unit.variant->entries.clear();
-      unit.variant->clones.clear();
+      failed.insert(&job);
+      markFailed(*unit.kernel, *unit.variant, message, job);
+      for (Job *sibling : job.siblings) {
+        markFailedIn(*sibling, unit, message);
+        failed.insert(sibling);
+      }
     }
     if (assembly->result)
-      assembly->job.assembled[assembly->arch] = std::move(*assembly->result);
+      job.assembled[assembly->arch] = std::move(*assembly->result);
   }
   return failed;
 }
@@ -139,43 +176,42 @@ std::shared_ptr<AssemblyCache> openCache(const Options &options) {
 Result<void> assembleJobs(const Options &options, std::vector<std::unique_ptr<Job>> &jobs) {
   std::vector<Job *> pending;
   std::size_t runs = 0;
-  for (auto &job : jobs) {
-    pending.push_back(job.get());
-    for (std::uint32_t arch : architecturesOf(options, *job)) {
-      ++runs;
-      if (arch < job->module.targetArch())
-        return Error{job->input + ": its target " + std::string(job->module.target()) +
-                     " is above the architecture sm_" + std::to_string(arch)};
+  for (auto &job : jobs)
+    if (!job->targets.empty()) {
+      pending.push_back(job.get());
+      runs += job->targets.size();
     }
-  }
   // One run of ptxas has threads of its own where there are fewer runs than cores.
   unsigned cores = llvm::hardware_concurrency().compute_thread_count();
   auto threads = static_cast<unsigned>(cores / std::clamp<std::size_t>(runs, 1, cores));
   auto cache = openCache(options);
   Assembler assembler(options.ptxas, cache, threads);
 
-  // The first architecture of each job, which chooses codings, and then the others. A variant that
-  // one architecture rejects is taken out for all, so those are assembled again.
+  // The first target of each job, which chooses codings, and then the others. A variant that one of
+  // them rejects is taken out for all, so those are assembled again.
   while (!pending.empty()) {
     std::vector<std::unique_ptr<Assembly>> first, others;
     for (Job *job : pending)
       job->assembled.clear();
     for (Job *job : pending)
-      first.push_back(std::make_unique<Assembly>(
-          assembler, *job, architecturesOf(options, *job).front(), options.choosesCodings()));
+      first.push_back(std::make_unique<Assembly>(assembler, *job, job->targets.front(),
+                                                 options.choosesCodings()));
     auto failed = runAll(first);
     if (!failed)
       return failed.error();
     for (Job *job : pending)
       if (!failed->contains(job))
-        for (std::uint32_t arch : architecturesOf(options, *job))
-          if (!job->assembled.contains(arch))
-            others.push_back(std::make_unique<Assembly>(assembler, *job, arch, false));
+        for (const AssemblyTarget &target : job->targets)
+          if (!job->assembled.contains(target.arch) && !job->rejected.contains(target.arch))
+            others.push_back(std::make_unique<Assembly>(assembler, *job, target, false));
     auto failedLater = runAll(others);
     if (!failedLater)
       return failedLater.error();
     failed->insert(failedLater->begin(), failedLater->end());
-    std::erase_if(pending, [&](Job *job) { return !failed->contains(job); });
+    pending.clear();
+    for (auto &job : jobs)
+      if (failed->contains(job.get()) && !job->targets.empty())
+        pending.push_back(job.get());
   }
   if (cache)
     cache->prune();

@@ -15,23 +15,27 @@ namespace tally::ptxopt {
 /// ptxas for one job's module and one architecture. Thread-safe.
 class ModuleAssembler {
 public:
-  ModuleAssembler(const Assembler &assembler, const Job &job, std::uint32_t arch);
+  ModuleAssembler(const Assembler &assembler, const AssemblyTarget &target)
+      : assembler(assembler), target(target) {}
 
   /// `ptx` is the module's text with other entries, or a part of it.
   Result<Assembled> assemble(std::string ptx) const {
-    return assembler.assemble({std::move(ptx), name, debug});
+    return assembler.assemble({std::move(ptx), target});
   }
-  const std::string &architecture() const { return name; }
+  const Architecture &architecture() const { return target.arch; }
 
 private:
   const Assembler &assembler;
-  std::string name; ///< "sm_90a"
-  bool debug = false;
+  const AssemblyTarget &target;
 };
 
-/// Assembles all jobs for their architectures. Variants that ptxas rejects become failed and are
-/// taken out; what it says of the module itself is an Error. Where the options let it, the first
-/// architecture decides on the codings (choose.h).
+/// The targets of a module that came as PTX: those of --arch, else sm_90 or the module's own.
+Result<std::vector<AssemblyTarget>> targetsOf(const Options &options, const Job &job);
+
+/// Assembles all jobs for their targets. Variants that ptxas rejects become failed and are
+/// taken out; what it says of the module itself is an Error, or
+/// (Job::keepsMachineCode) kept in the job. Where the options let it, the first target decides on
+/// the codings (choose.h).
 Result<void> assembleJobs(const Options &options, std::vector<std::unique_ptr<Job>> &jobs);
 
 } // namespace tally::ptxopt

@@ -84,8 +84,9 @@ std::string AssemblyCache::keyOf(const std::string &ptxas, const AssembleRequest
   };
   add(magic);
   add(program);
-  add(request.arch);
-  add(request.debug ? "-g" : "");
+  add(request.target.arch.name());
+  for (const std::string &option : request.target.options)
+    add(option);
   add(request.ptx);
   return llvm::toHex(hash.final(), /*LowerCase=*/true);
 }

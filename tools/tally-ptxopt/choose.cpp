@@ -59,9 +59,9 @@ std::vector<Place> placesOf(Job &job, const Assembled &assembled) {
 
 class Chooser {
 public:
-  Chooser(const ModuleAssembler &assembler, Job &job, std::uint32_t arch,
-          const Assembled &assembled)
-      : assembler(assembler), job(job), arch(arch), places(placesOf(job, assembled)) {}
+  Chooser(const ModuleAssembler &assembler, Job &job, const Assembled &assembled)
+      : assembler(assembler), job(job), arch(assembler.architecture().number),
+        places(placesOf(job, assembled)) {}
 
   bool run() {
     tryAll(alternatives());
@@ -173,9 +173,8 @@ private:
 
 } // namespace
 
-bool chooseCodings(const ModuleAssembler &assembler, Job &job, std::uint32_t arch,
-                   const Assembled &assembled) {
-  return Chooser(assembler, job, arch, assembled).run();
+bool chooseCodings(const ModuleAssembler &assembler, Job &job, const Assembled &assembled) {
+  return Chooser(assembler, job, assembled).run();
 }
 
 } // namespace tally::ptxopt

@@ -40,11 +40,12 @@ bool isSpecial(const std::string &path) {
 
 } // namespace
 
-Result<void> writeOutput(const std::string &path, std::string_view bytes) {
-  return writeOutput(path, [&](const auto &sink) { sink(bytes); });
+Result<void> writeOutput(const std::string &path, std::string_view bytes, const std::string &like) {
+  return writeOutput(path, Producer([&](const auto &sink) { sink(bytes); }), like);
 }
 
-Result<void> writeOutput(const std::string &path, const Producer &produce) {
+Result<void> writeOutput(const std::string &path, const Producer &produce,
+                         const std::string &like) {
   if (path == "-")
     return writeTo(llvm::outs(), "standard output", produce);
   if (isSpecial(path)) {
@@ -53,17 +54,25 @@ Result<void> writeOutput(const std::string &path, const Producer &produce) {
     return error ? Result<void>(Error{path + ": " + error.message()})
                  : writeTo(stream, path, produce);
   }
-  auto temporary = llvm::sys::fs::TempFile::create(path + ".%%%%%%.tmp");
+  llvm::SmallString<128> real;
+  if (llvm::sys::fs::real_path(path, real))
+    real = path; // a new file
+  auto temporary = llvm::sys::fs::TempFile::create(real + ".%%%%%%.tmp");
   if (!temporary)
     return Error{path + ": " + llvm::toString(temporary.takeError())};
   llvm::raw_fd_ostream stream(temporary->FD, /*shouldClose=*/false);
-  if (auto written = writeTo(stream, path, produce); !written) {
+  Result<void> written = writeTo(stream, path, produce);
+  if (auto permissions = llvm::sys::fs::getPermissions(like);
+      written && !like.empty() && permissions)
+    if (std::error_code error = llvm::sys::fs::setPermissions(temporary->FD, *permissions))
+      written = Error{path + ": " + error.message()};
+  if (!written) {
     Error error = written.error();
     if (llvm::Error discarded = temporary->discard())
       error.message += "; " + llvm::toString(std::move(discarded));
     return error;
   }
-  if (llvm::Error error = temporary->keep(path))
+  if (llvm::Error error = temporary->keep(real))
     return Error{path + ": " + llvm::toString(std::move(error))};
   return {};
 }
@@ -101,6 +110,20 @@ Result<std::string> outputPath(const Options &options, const std::string &input)
       return Error{options.output + ": " + error.message()};
   llvm::SmallString<128> path(options.output);
   llvm::sys::path::append(path, name);
+  return std::string(path);
+}
+
+Result<std::string> containerOutputPath(const Options &options, const std::string &input) {
+  if (options.inPlace)
+    return input;
+  if (options.output.empty())
+    return Error{input + ": say --in-place or -o: the output is a file of the same kind"};
+  if (options.inputs.size() == 1 && !llvm::sys::fs::is_directory(options.output))
+    return options.output;
+  if (std::error_code error = llvm::sys::fs::create_directories(options.output))
+    return Error{options.output + ": " + error.message()};
+  llvm::SmallString<128> path(options.output);
+  llvm::sys::path::append(path, llvm::sys::path::filename(input));
   return std::string(path);
 }
 

@@ -1,5 +1,7 @@
 #include "job.h"
 
+#include "assembly.h"
+#include "combine.h"
 #include "files.h"
 
 #include "tally/bundle/bundle_writer.h"
@@ -38,18 +40,12 @@ std::string render(const std::string &input, const std::string &source,
 
 } // namespace
 
-Result<std::unique_ptr<Job>> startJob(const Options &options, const std::string &input) {
-  auto text = readInput(input);
-  if (!text)
-    return text.error();
-  auto parsed = ptx::parse(*text);
+Result<std::unique_ptr<Job>> makeJob(const Options &options, const std::string &input,
+                                     const std::string &text) {
+  auto parsed = ptx::parse(text);
   if (auto *diagnostic = std::get_if<ptx::Diagnostic>(&parsed))
-    return Error{render(input, *text, *diagnostic)};
+    return Error{render(input, text, *diagnostic)};
   auto job = std::make_unique<Job>(input, std::move(std::get<ptx::Module>(parsed)));
-  auto output = outputPath(options, input);
-  if (!output)
-    return output.error();
-  job->output = *output;
   if (!options.describes())
     job->kernels =
         ptx::rewrite(job->module, {options.kinds, options.selects, options.assumesInOrder,
@@ -57,14 +53,23 @@ Result<std::unique_ptr<Job>> startJob(const Options &options, const std::string 
   return job;
 }
 
-Result<void> checkOutputs(const std::vector<std::unique_ptr<Job>> &jobs) {
-  std::map<std::string, const Job *> byOutput;
-  for (const auto &job : jobs)
-    if (auto [place, isNew] = byOutput.emplace(job->output, job.get());
-        !isNew && job->output != "-")
-      return Error{place->second->input + " and " + job->input + " would both be written to " +
-                   job->output};
-  return {};
+Result<std::unique_ptr<Job>> startJob(const Options &options, const std::string &input,
+                                      const std::string &text) {
+  auto job = makeJob(options, input, text);
+  if (!job)
+    return job.error();
+  auto output = outputPath(options, input);
+  if (!output)
+    return output.error();
+  (*job)->output = *output;
+  (*job)->sourceHash = bundle::hashOf(text);
+  if (options.assemble) {
+    auto targets = targetsOf(options, **job);
+    if (!targets)
+      return targets.error();
+    (*job)->targets = std::move(*targets);
+  }
+  return job;
 }
 
 namespace {
@@ -97,14 +102,17 @@ Result<void> writeJob(const Options &options, const Job &job) {
     return writeOutput(job.output, [&](const std::function<void(std::string_view)> &sink) {
       ptx::writeWithVariants(job.module, job.kernels, sink);
     });
-  std::string text = ptx::textWithVariants(job.module, job.kernels);
+  std::vector<const Job *> jobs = {&job};
+  jobs.insert(jobs.end(), job.siblings.begin(), job.siblings.end());
   bundle::Bundle bundle;
-  bundle.moduleHash = bundle::hashOf(job.module.source());
-  for (const ptx::RewrittenKernel &kernel : job.kernels)
-    bundle.kernels.push_back(ptx::describe(kernel));
-  bundle.images.push_back({bundle::ImageFormat::Ptx, job.module.targetArch(), std::move(text)});
-  for (const auto &[arch, assembled] : job.assembled)
-    bundle.images.push_back({bundle::ImageFormat::Cubin, arch, assembled.cubin});
+  bundle.moduleHash = job.sourceHash;
+  bundle.kernels = combinedKernels(jobs);
+  for (const Job *each : jobs)
+    bundle.images.push_back({bundle::ImageFormat::Ptx, each->module.targetArch(),
+                             ptx::textWithVariants(each->module, each->kernels)});
+  for (const Job *each : jobs)
+    for (const auto &[arch, assembled] : each->assembled)
+      bundle.images.push_back({bundle::ImageFormat::Cubin, arch.number, assembled.cubin});
   return writeOutput(job.output, bundle::write(bundle));
 }
 

@@ -17,21 +17,34 @@ namespace tally::ptxopt {
 /// An input, its kernels, and what ptxas made of them.
 struct Job {
   std::string input;  ///< as given
-  std::string output; ///< path, "-" for standard output
+  std::string output; ///< path, "-" for standard output; empty: written with something else
   ptx::Module module;
   std::vector<ptx::RewrittenKernel> kernels;
-  std::map<std::uint32_t, Assembled> assembled; ///< by architecture
+  std::uint64_t sourceHash = 0; ///< bundle::hashOf() the input
+  std::vector<AssemblyTarget> targets;
+  std::map<Architecture, Assembled> assembled;
+
+  /// Of a fatbin's entry: there is machine code to fall back on, so that a module that ptxas
+  /// rejects is no Error.
+  bool keepsMachineCode = false;
+  std::map<Architecture, std::string> rejected; ///< then: what ptxas said of the module itself
+  /// The other PTX of the same fatbin, or of the same LLVM module. A kernel's variants are in all
+  /// or in none, since the driver chooses which is loaded.
+  std::vector<Job *> siblings;
 
   Job(std::string input, ptx::Module module) : input(std::move(input)), module(std::move(module)) {}
 };
 
-/// Reads, parses and rewrites one input. Errors are rendered: ready to print.
-Result<std::unique_ptr<Job>> startJob(const Options &options, const std::string &input);
+/// Parses and rewrites `text`, PTX that is called `input` in messages. Errors are rendered: ready
+/// to print.
+Result<std::unique_ptr<Job>> makeJob(const Options &options, const std::string &input,
+                                     const std::string &text);
 
-/// An Error if two jobs would write one file.
-Result<void> checkOutputs(const std::vector<std::unique_ptr<Job>> &jobs);
+/// The same of one input of the command line, of which `text` was read; sets output and targets.
+Result<std::unique_ptr<Job>> startJob(const Options &options, const std::string &input,
+                                      const std::string &text);
 
-/// Writes the job's output: PTX, a bundle, or what is said of the kernels.
+/// Writes the job's output: PTX, a bundle (of its siblings too), or what is said of the kernels.
 Result<void> writeJob(const Options &options, const Job &job);
 
 } // namespace tally::ptxopt

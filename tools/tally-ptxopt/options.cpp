@@ -73,6 +73,17 @@ cl::opt<bool> strict("strict", cl::cat(category),
                      cl::desc("exit 2 if any kind of any kernel was refused or failed"));
 cl::opt<bool> verifyEach("verify-each", cl::cat(category),
                          cl::desc("parse every variant again and check its invariants"));
+cl::opt<bool> inPlace("in-place", cl::cat(category),
+                      cl::desc("of a container (fatbin, object, archive, executable, shared "
+                               "library): write over the input"));
+cl::opt<bool> list("list", cl::cat(category),
+                   cl::desc("show what is inside of the inputs and stop"));
+cl::opt<bool> compileCommand("compile", cl::cat(category),
+                             cl::desc("the words behind -- are a compiler's command: run it, and "
+                                      "rewrite in place what it has made"));
+cl::opt<std::string> linkWith("link-with", cl::value_desc("FILE"), cl::cat(category),
+                              cl::desc("with --compile: add the options in FILE to a command that "
+                                       "links"));
 cl::opt<bool> listPasses("list-passes", cl::cat(category), cl::desc("list the kinds and stop"));
 
 llvm::SmallVector<llvm::StringRef, 8> splitList(llvm::StringRef text) {
@@ -179,6 +190,18 @@ Result<Options> collect() {
   if (!emit)
     return emit.error();
   options.emit = *emit;
+  options.emitsBundle = emitKind.getNumOccurrences() != 0 && *emit == Emit::Bundle;
+  options.inPlace = inPlace;
+  options.list = list;
+  options.compile = compileCommand;
+  options.linkOptions = linkWith;
+  options.ptxasIsChosen = !cudaPath.empty();
+  if (options.inPlace && !options.output.empty())
+    return Error{"--in-place and -o exclude each other"};
+  if (options.compile && (options.inPlace || options.list || !options.output.empty()))
+    return Error{"--compile takes none of --in-place, --list and -o"};
+  if (!options.linkOptions.empty() && !options.compile)
+    return Error{"--link-with goes with --compile"};
   if (!printAnalysis.empty()) {
     options.printAnalysis = ptx::analysisNamed(std::string_view(printAnalysis.getValue()));
     if (!options.printAnalysis)
@@ -199,7 +222,8 @@ Result<Options> collect() {
   if (options.assemble && options.ptxas.empty()) {
     if (!archs->empty() || !cudaPath.empty())
       return Error{"there is no ptxas in --cuda-path or PATH; see --no-assemble"};
-    llvm::errs() << "tally-ptxopt: no ptxas found: bundles carry PTX alone\n";
+    if (!options.compile && !options.list)
+      llvm::errs() << "tally-ptxopt: no ptxas found: bundles carry PTX alone\n";
     options.assemble = false;
   }
   options.coding = coding;
@@ -223,7 +247,8 @@ Result<Options> collect() {
   bool writesToOutput =
       options.output == "-" ||
       (options.output.empty() &&
-       (options.describes() || (options.inputs.size() == 1 && options.inputs.front() == "-")));
+       (options.describes() ||
+        (options.inputs.size() == 1 && options.inputs.front() == "-" && !options.inPlace)));
   if (reportToOutput && writesToOutput)
     return Error{"report and output would both go to standard output; see --report-file"};
   return options;
@@ -236,7 +261,10 @@ Result<Options> parseCommandLine(int argc, const char *const *argv) {
   cl::SetVersionPrinter(
       [](llvm::raw_ostream &stream) { stream << "tally-ptxopt " << TALLY_VERSION << '\n'; });
   std::string passes =
-      "Rewrites the kernels of PTX modules into variants that can be interrupted.\n\n"
+      "Rewrites the kernels of PTX modules into variants that can be interrupted: of PTX, of LLVM\n"
+      "bitcode for NVPTX, and of the PTX inside fatbins, objects, archives, executables and "
+      "shared\n"
+      "libraries.\n\n"
       "Kinds:\n";
   for (const ptx::PassFacts &pass : ptx::allPasses())
     passes += fmt::format("  {:<12}{}\n", name(pass.kind), pass.help);

@@ -16,12 +16,13 @@ enum class Emit { Ptx, Bundle, CfgDot };
 enum class ReportFormat { None, Text, Json };
 
 struct Options {
-  std::vector<std::string> inputs; ///< "-" is standard input
+  std::vector<std::string> inputs; ///< "-" is standard input; with `compile` the compiler's command
   std::string output;              ///< as given; empty when not
   ptx::KindSet kinds = ptx::everyKind;
   std::function<bool(std::string_view)> selects;        ///< empty selects all kernels
   std::function<bool(std::string_view)> assumesInOrder; ///< empty assumes it of none
   Emit emit = Emit::Bundle;
+  bool emitsBundle = false;                 ///< --emit=bundle was said: also of a fatbin
   std::vector<std::uint32_t> architectures; ///< 90 for sm_90; empty: sm_90 or the target
   bool assemble = true;                     ///< for --arch or the bundle; only with a ptxas
   std::string coding;                       ///< forced; empty: ptxas decides where it runs
@@ -32,6 +33,9 @@ struct Options {
   std::string reportFile;                              ///< empty or "-": standard output
   const ptx::AnalysisPrinter *printAnalysis = nullptr; ///< print this and write no variant
   bool strict = false, verifyEach = false, listPasses = false;
+  bool inPlace = false, list = false, compile = false;
+  bool ptxasIsChosen = false; ///< by --cuda-path
+  std::string linkOptions;    ///< file of --link-with; empty when not given
 
   /// Whether something is said of the kernels instead of variants being written.
   bool describes() const { return printAnalysis || emit == Emit::CfgDot; }

@@ -83,8 +83,8 @@ void writeVariant(llvm::json::OStream &json, const Job &job, const ptx::Rewritte
     json.attribute("line", verdict.line);
     json.attributeObject("arch", [&] {
       for (const auto &[arch, assembled] : job.assembled)
-        if (auto cost = costOf(kernel, verdict.kind, arch, assembled))
-          json.attributeObject("sm_" + std::to_string(arch), [&] { writeCost(json, *cost); });
+        if (auto cost = costOf(kernel, verdict.kind, arch.number, assembled))
+          json.attributeObject(arch.name(), [&] { writeCost(json, *cost); });
     });
   });
 }
@@ -96,10 +96,11 @@ std::string verdictLine(const Job &job, const ptx::RewrittenKernel &kernel,
   if (verdict.status != Status::Emitted)
     return line + fmt::format(" {}, line {}: {}\n", verdict.reason, verdict.line, verdict.message);
   for (const auto &[arch, assembled] : job.assembled)
-    if (auto cost = costOf(kernel, verdict.kind, arch, assembled))
-      line += fmt::format("  sm_{}: registers {} -> {}, spills {} -> {}, blocks per SM {} -> {}",
-                          arch, cost->user.registers, cost->worst.registers, cost->user.spills,
-                          cost->worst.spills, cost->user.blocks, cost->worst.blocks);
+    if (auto cost = costOf(kernel, verdict.kind, arch.number, assembled))
+      line +=
+          fmt::format("  {}: registers {} -> {}, spills {} -> {}, blocks per SM {} -> {}",
+                      arch.name(), cost->user.registers, cost->worst.registers, cost->user.spills,
+                      cost->worst.spills, cost->user.blocks, cost->worst.blocks);
   return line + "\n";
 }
 

@@ -112,6 +112,8 @@ Result<void> parseOption(std::string_view name, std::string_view value, Options 
     return store(name, parseKinds(value), options.verify.kinds);
   if (name == "--yield")
     return store(name, parseYieldMode(value), options.verify.yield);
+  if (name == "--storm")
+    return store(name, parseAtLeast<std::uint64_t>(value, 1), options.verify.stormLaunches);
   if (name == "--compare")
     return store(name, parseComparison(value), options.verify.compare);
   if (name == "--device")
@@ -145,6 +147,7 @@ all buffers and module variables. FILE is PTX, which is rewritten first, or a bu
                          withdrawn at the next, and 20 random ones (default)
   --yield=N              one request, at poll N
   --yield=random:SEED    random requests under a random schedule
+  --storm=N              launches after which a storm of requests ends (default 256)
   --compare=MODE         exact, ulp:N or sorted; only where the result depends on the order of
                          blocks: others are compared exactly
   --device=DEVICE        emulator (default) or cuda: a GPU under a storm of requests

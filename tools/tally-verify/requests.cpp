@@ -7,7 +7,7 @@ namespace tally::verify {
 
 namespace {
 
-constexpr std::uint64_t maxStormRounds = 256, maxLaunchesInVain = 6;
+constexpr std::uint64_t maxLaunchesInVain = 6;
 
 } // namespace
 
@@ -69,8 +69,7 @@ Result<std::uint64_t> Requests::beginRound() {
 Result<std::uint64_t> Requests::beginStormRound() {
   if (rounds == 1)
     stormThread = std::jthread([this](const std::stop_token &stop) { storm(stop); });
-  // Enough has been seen: a run under requests without end would not end either.
-  if (rounds == maxStormRounds)
+  if (rounds == plan.stormLaunches)
     if (auto failure = finish())
       return *failure;
   for (;;) {

@@ -117,10 +117,7 @@ Result<void> VariantRun::prepare() {
   control = *word;
   for (const KernelLaunch &kernel : workload.launches) {
     assert(kernel.kernel->emitted(kind));
-    if (!kernel.kernel->variantsTake(kernel.shape.grid))
-      return Error{fmt::format("{}: its variants take grids of up to {} dimensions only, since its "
-                               "blocks wait for lower ones",
-                               kernel.kernel->name, kernel.kernel->gridRank)};
+    assert(kernel.kernel->variantsTake(kernel.shape.grid));
     Progress progress{&kernel,
                       {kind, runtime::shapeForVariants(*kernel.kernel, kernel.shape),
                        plan.sliceBlocks,

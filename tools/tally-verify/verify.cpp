@@ -104,10 +104,18 @@ bool Verifier::runPlan(KindReport &kindReport, const YieldPlan &plan) {
 std::optional<KindReport> Verifier::refusal(Kind kind) const {
   for (const KernelLaunch &launch : workload.launches) {
     const Verdict *verdict = launch.kernel->verdict(kind);
-    if (verdict && verdict->status == Status::Emitted)
+    bool emitted = verdict && verdict->status == Status::Emitted;
+    if (emitted && launch.kernel->variantsTake(launch.shape.grid))
       continue;
     KindReport kindReport;
     kindReport.kind = kind;
+    if (emitted) {
+      kindReport.outcome = Outcome::Refused;
+      kindReport.message = fmt::format("for this grid: the blocks wait for lower ones, which is "
+                                       "shown for grids of up to {} dimensions",
+                                       launch.kernel->gridRank);
+      return kindReport;
+    }
     kindReport.outcome =
         verdict && verdict->status == Status::Failed ? Outcome::Failed : Outcome::Refused;
     kindReport.message =
@@ -127,6 +135,7 @@ KindReport Verifier::verifyKind(Kind kind) {
     return kindReport;
   PlanShape planShape = shape;
   planShape.polls = kindReport.polls;
+  planShape.stormLaunches = options.stormLaunches;
   for (const YieldPlan &plan : plansFor(kind, options.yield, planShape))
     if (!runPlan(kindReport, plan))
       break;

@@ -16,6 +16,7 @@ namespace tally::verify {
 struct VerifyOptions {
   std::vector<Kind> kinds{allKinds.begin(), allKinds.end()};
   YieldMode yield;
+  std::uint64_t stormLaunches = defaultStormLaunches;
   std::optional<Comparison> compare; ///< none: exact, or defaultComparison() where order matters
   /// The caller knows that the order of blocks does not show, whatever the verdict says: the user's
   /// kernel is held to it, and all is compared exactly.

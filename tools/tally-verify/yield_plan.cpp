@@ -53,6 +53,7 @@ YieldPlan randomPlan(RequestKind request, std::uint64_t seed, const PlanShape &s
   plan.schedule.residentBlocks = static_cast<std::uint32_t>(1 + random.below(blocks));
   plan.workers = static_cast<std::uint32_t>(1 + random.below(2 * shape.wave));
   plan.sliceBlocks = static_cast<std::uint32_t>(1 + random.below(blocks));
+  plan.stormLaunches = shape.stormLaunches;
   return plan;
 }
 

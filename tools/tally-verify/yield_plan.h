@@ -55,8 +55,9 @@ enum class RequestKind : std::uint8_t {
 
 struct YieldPlan {
   RequestKind request = RequestKind::Quiet;
-  std::uint64_t poll = 0; ///< of At, RaisedAndWithdrawn, LateWrite
-  std::uint64_t seed = 0; ///< of Random, Widths, Storm
+  std::uint64_t poll = 0;          ///< of At, RaisedAndWithdrawn, LateWrite
+  std::uint64_t seed = 0;          ///< of Random, Widths, Storm
+  std::uint64_t stormLaunches = 0; ///< of Storm: the last ones are not disturbed any more
   emulator::Schedule schedule;
   std::uint32_t sliceBlocks = 1; ///< about how many blocks a slice holds
   std::uint32_t workers = 1;     ///< blocks that a persistent launch has
@@ -64,6 +65,8 @@ struct YieldPlan {
 
 inline constexpr std::uint64_t neverPolled = ~std::uint64_t{0};
 inline constexpr std::uint32_t randomRuns = 20;
+/// Enough has been seen then, and a run under requests without end would not end either.
+inline constexpr std::uint64_t defaultStormLaunches = 256;
 
 /// "a request at poll 3, schedule seed 0, 2 resident blocks, 2 workers".
 std::string toText(const YieldPlan &plan, Kind kind);
@@ -84,6 +87,7 @@ struct PlanShape {
   std::uint64_t polls = 0;  ///< counted in a quiet run of this kind
   bool isMicroscope = true;
   std::uint32_t randomPlans = randomRuns; ///< random requests of `--yield=every`
+  std::uint64_t stormLaunches = 0;        ///< launches after which a storm ends
   std::uint64_t scheduleSeed = 0;         ///< not 0: every plan gets a random schedule of its own
 };
 

@@ -180,7 +180,7 @@ TEST_CASE("sizes that lie are found before anything is allocated") {
       {cluster, 2, 1, "the cluster flag is 2"},
       {cluster + 9, 0, 4, "a kernel's required cluster has an extent of 0"},
       {good.size() - 8, 0xffffffffffffffff, 8, "the image reaches beyond the end"},
-      {good.size() - 13, 2, 1, "the format of an image is 2"},
+      {good.size() - 13, 3, 1, "the format of an image is 3"},
   };
   for (const Lie &lie : lies) {
     std::string bytes = good;
@@ -238,4 +238,40 @@ TEST_CASE("files are written whole and read back") {
   Result<void> nowhere = writeFile(path + "/no/such/directory", sample());
   REQUIRE_FALSE(nowhere);
   CHECK(nowhere.error().message.find("cannot create: No such file") != std::string::npos);
+}
+
+TEST_CASE(
+    "bundles one behind the other are read, and damage is named with its offset of the whole") {
+  std::string one = write(sample());
+  Bundle merged{42, {}, {{ImageFormat::Fatbin, 0, "container"}}};
+  std::string two = write(merged), all = one + two + one;
+  auto bundles = readBundles(all);
+  REQUIRE(bundles);
+  REQUIRE(bundles->size() == 3);
+  CHECK(same((*bundles)[0], sample()));
+  CHECK(same((*bundles)[1], merged));
+  CHECK(same((*bundles)[2], sample()));
+  CHECK(readBundles("")->empty());
+
+  auto errorWith = [&](std::size_t offset, std::uint64_t value, std::size_t size) {
+    std::string damaged = all;
+    patch(damaged, offset, value, size);
+    auto read = readBundles(damaged);
+    REQUIRE_FALSE(read);
+    return read.error().message;
+  };
+  auto at = [&](std::size_t offset) {
+    return "damaged bundle: at byte " + std::to_string(one.size() + offset) + ": ";
+  };
+  CHECK(errorWith(one.size(), 0, 1).starts_with(at(0)));
+  CHECK(errorWith(one.size() + 8, 1, 4).starts_with(at(8)));
+  CHECK(errorWith(one.size() + 16, ~0ull, 8).starts_with(at(16)));
+  CHECK(errorWith(one.size() + 16, 3, 8).starts_with(at(16)));
+  CHECK(errorWith(one.size() + 16, two.size() + 1, 8).starts_with(at(24)));
+  CHECK(errorWith(one.size() + 40, 1, 1).starts_with(at(24)));
+  auto cut = readBundles(all.substr(0, all.size() - 1));
+  REQUIRE_FALSE(cut);
+  CHECK(cut.error().message.starts_with("damaged bundle: at byte " +
+                                        std::to_string(one.size() + two.size() + 16) + ": "));
+  CHECK_FALSE(readBundles(all + "x"));
 }

@@ -200,11 +200,12 @@ TEST_CASE("functions take and give registers, and several parameters of several 
   CHECK(out == std::vector<U32>{305, 306, 307, 308});
 }
 
-TEST_CASE("vprintf prints nothing and returns 0; trap and __assertfail are faults") {
+TEST_CASE(
+    "without a printer vprintf returns 0; trap, __assertfail and unknown callees are faults") {
   const std::string externals = ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 "
                                 "a);\n.extern .func __assertfail(.param .b64 m, .param .b64 f, "
                                 ".param .b32 l, .param .b64 n, .param .b64 s);\n"
-                                ".extern .func (.param .b64 p) malloc(.param .b64 n);\n";
+                                ".extern .func (.param .b64 p) unknown(.param .b64 n);\n";
   auto out = run(kernel(R"(
     { .param .b64 f; .param .b64 a; .param .b32 v; mov.u64 %d1, 0;
       st.param.b64 [f], %d1; st.param.b64 [a], %d1; call.uni (v), vprintf, (f, a);
@@ -222,12 +223,13 @@ TEST_CASE("vprintf prints nothing and returns 0; trap and __assertfail are fault
                          externals),
                   1);
   REQUIRE(fault);
-  CHECK(fault->kind == FaultKind::Trap);
+  CHECK(fault->kind == FaultKind::Assertion);
   CHECK(fault->message.find("__assertfail") != std::string::npos);
-  fault = faultOf(kernel("{ .param .b64 n; .param .b64 p; call (p), malloc, (n); }", externals), 1);
+  fault =
+      faultOf(kernel("{ .param .b64 n; .param .b64 p; call (p), unknown, (n); }", externals), 1);
   REQUIRE(fault);
   CHECK(fault->kind == FaultKind::Unimplemented);
-  CHECK(fault->message.find("malloc has no body") != std::string::npos);
+  CHECK(fault->message.find("unknown has no body") != std::string::npos);
 }
 
 TEST_CASE("an endless loop ends at the step limit") {

@@ -80,8 +80,8 @@ TEST_CASE("a definition is preferred to its declaration") {
 }
 
 TEST_CASE("an alias is the function that it is of") {
-  const Module module = parseText(header + ".func f() { ret; } .func g(); .alias g, f;"
-                                           ".func h(); .alias h, nothing;");
+  const Module module = parseText(std::string(header) + ".func f() { ret; } .func g(); .alias g, f;"
+                                                        ".func h(); .alias h, nothing;");
   REQUIRE(module.aliases().size() == 2);
   CHECK(module.aliases()[0].name == "g");
   CHECK(module.aliases()[0].of == "f");

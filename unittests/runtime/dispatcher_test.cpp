@@ -171,7 +171,8 @@ TEST_CASE("a request in the middle of a batch ends it") {
 
 TEST_CASE("launches on a stream open a scope that closes when the stream is idle") {
   Harness harness(8);
-  HighStream &stream = **harness.high->createStream();
+  StreamId id = *harness.device.createStream(StreamPriority::High);
+  HighStream &stream = **harness.high->adopt(id);
   MixArguments arguments{harness.wordAddress + 8, harness.wordAddress + 8, 1, 1};
   auto launch = [&] {
     REQUIRE(harness.high->beginCall(stream));

@@ -91,6 +91,13 @@ TEST_CASE("refusals are reported and are no failure") {
                   " --kernel=bar_arrive --grid=4 --block=64 --arg=ptr:u32:128:zero "
                   "--arg=ptr:u32:128:random:12 --yield=0"),
               0, {"persistent: refused: barrier-form at line "});
+  // Its order of blocks is shown for one dimension.
+  checkOutput(run(kernelFile("look_back.ptx") +
+                  " --kernel=look_back --grid=3,2 --block=4 --arg=ptr:u32:7:zero "
+                  "--arg=ptr:u32:7:zero"),
+              0,
+              {"guard: refused: for this grid: ", "persistent: refused: for this grid: ",
+               "grids of up to 1 dimensions"});
 }
 
 TEST_CASE("order-dependent results are said to be") {

@@ -97,20 +97,22 @@ inline std::string entryName(std::string_view kernel, Kind kind, bool resume = f
   return entry;
 }
 
-enum class ImageFormat : std::uint8_t { Ptx, Cubin };
+enum class ImageFormat : std::uint8_t { Ptx, Cubin, Fatbin };
 
 /// The whole module, user's kernels and variants together, in a form the driver loads.
 struct Image {
   ImageFormat format = ImageFormat::Ptx;
-  std::uint32_t arch = 0; ///< 90 for sm_90; of PTX, its target's
-  std::string bytes;      ///< PTX without a final NUL, or a cubin
+  std::uint32_t arch = 0; ///< 90 for sm_90; of PTX, its target's; of a fatbin 0
+  std::string bytes;      ///< PTX without a final NUL, a cubin, or a fatbin's container (fatbin.h)
 };
 
-/// What a bundle file holds. Plain data; write() and read() are exact inverses.
+/// What a bundle holds. Plain data; write() and read() are exact inverses.
 struct Bundle {
-  std::uint64_t moduleHash = 0; ///< hashOf() the user's PTX as it came
+  /// hashOf() what was rewritten. Of a file of its own (.tally): the user's PTX as it came. In a
+  /// `.tally` section: the container (header and entries) as it lies in memory at registration.
+  std::uint64_t moduleHash = 0;
   std::vector<Kernel> kernels;
-  std::vector<Image> images; ///< PTX first, then cubins by arch
+  std::vector<Image> images; ///< PTX first, then cubins by arch; or one fatbin
 
   const Kernel *kernel(std::string_view kernelName) const {
     for (const Kernel &each : kernels)

@@ -14,6 +14,9 @@
 //            cluster (zeros: none)
 //   image    u8 format, u32 arch, u64 size, bytes
 //   string   u32 size, bytes
+//
+// A `.tally` section, and a file, may hold several bundles one directly behind the other: linkers
+// put the sections of objects together like that. "Size of the file" is that of one bundle.
 #ifndef TALLY_BUNDLE_BUNDLE_READER_H
 #define TALLY_BUNDLE_BUNDLE_READER_H
 
@@ -35,7 +38,7 @@
 namespace tally::bundle {
 
 inline constexpr std::string_view magic = "TALLYBDL";
-inline constexpr std::uint32_t formatVersion = 2;
+inline constexpr std::uint32_t formatVersion = 3;
 inline constexpr std::size_t headerBytes = 32;
 /// The largest parameter space of a kernel (PTX ISA, "Kernel Function Parameters": 32,764 bytes
 /// from sm_70 on).
@@ -46,7 +49,9 @@ namespace detail {
 /// Walks the bytes; after the first failure every read gives zeros and the failure stays.
 class Cursor {
 public:
-  explicit Cursor(std::span<const std::byte> bytes) : bytes(bytes) {}
+  /// Errors name offsets from `base` bytes before `bytes`.
+  explicit Cursor(std::span<const std::byte> bytes, std::size_t base = 0)
+      : bytes(bytes), base(base) {}
 
   bool failed() const { return !message.empty(); }
   Error error() const { return {message}; }
@@ -55,7 +60,8 @@ public:
 
   void failAt(std::size_t where, std::string_view what) {
     if (!failed())
-      message = "damaged bundle: at byte " + std::to_string(where) + ": " + std::string(what);
+      message =
+          "damaged bundle: at byte " + std::to_string(base + where) + ": " + std::string(what);
   }
 
   std::uint64_t number(std::size_t size, std::string_view what) {
@@ -115,6 +121,7 @@ public:
 
 private:
   std::span<const std::byte> bytes;
+  std::size_t base;
   std::size_t position = 0;
   std::string message;
 };
@@ -179,7 +186,7 @@ inline Kernel readKernel(Cursor &in) {
 inline Image readImage(Cursor &in) {
   Image image;
   image.format = static_cast<ImageFormat>(
-      in.choice(static_cast<std::uint8_t>(ImageFormat::Cubin), "format of an image"));
+      in.choice(static_cast<std::uint8_t>(ImageFormat::Fatbin), "format of an image"));
   image.arch = in.u32("architecture of an image");
   std::uint64_t size = in.u64("size of an image");
   image.bytes = in.bytesOf(size, "image");
@@ -212,9 +219,9 @@ inline void readHeader(Cursor &in, std::span<const std::byte> bytes) {
 } // namespace detail
 
 /// Reads a bundle; exact inverse of write(). Fails on damaged bytes and on versions that this build
-/// does not know.
-inline Result<Bundle> read(std::span<const std::byte> bytes) {
-  detail::Cursor in(bytes);
+/// does not know. Errors name offsets from `base` bytes before `bytes`.
+inline Result<Bundle> read(std::span<const std::byte> bytes, std::size_t base = 0) {
+  detail::Cursor in(bytes, base);
   detail::readHeader(in, bytes);
   Bundle bundle;
   bundle.moduleHash = in.u64("module hash");
@@ -234,6 +241,29 @@ inline Result<Bundle> read(std::span<const std::byte> bytes) {
 
 inline Result<Bundle> read(std::string_view bytes) {
   return read(std::as_bytes(std::span(bytes.data(), bytes.size())));
+}
+
+/// Reads bundles that lie one behind the other, as in a `.tally` section; none of no bytes. Fails
+/// as read() does, and then gives none: after damage there is no telling where the next one starts.
+inline Result<std::vector<Bundle>> readBundles(std::string_view bytes) {
+  constexpr std::size_t sizeAt = 16;
+  std::vector<Bundle> bundles;
+  for (std::size_t at = 0; at < bytes.size();) {
+    auto rest = std::as_bytes(std::span(bytes.data() + at, bytes.size() - at));
+    std::uint64_t size = rest.size();
+    if (rest.size() >= headerBytes) {
+      detail::Cursor in(rest.subspan(sizeAt));
+      // A size that lies stays with read(), which says so.
+      if (std::uint64_t said = in.u64("size"); said >= headerBytes && said <= rest.size())
+        size = said;
+    }
+    auto bundle = read(rest.first(size), at);
+    if (!bundle)
+      return bundle.error();
+    bundles.push_back(std::move(*bundle));
+    at += size;
+  }
+  return bundles;
 }
 
 /// Reads a bundle file. Errors name the path, and the system's reason or the offset.

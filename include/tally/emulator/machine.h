@@ -3,9 +3,8 @@
 // (GridExecution: blocks of several grids on several host threads).
 //
 // What it does not model: caches and timing (%clock counts the
-// block's warp-instructions), weak memory order, printing (a call of vprintf does nothing and
-// returns 0). Approximate instructions are computed to well within the errors that the PTX ISA
-// states. What it lacks it names when a thread reaches it.
+// block's warp-instructions), weak memory order. Approximate instructions are computed to well
+// within the errors that the PTX ISA states. What it lacks it names when a thread reaches it.
 #ifndef TALLY_EMULATOR_MACHINE_H
 #define TALLY_EMULATOR_MACHINE_H
 
@@ -21,6 +20,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tally::emulator {
 
@@ -33,6 +33,7 @@ enum class FaultKind : std::uint8_t {
   BarrierMisuse,
   Deadlock,
   Trap,
+  Assertion, ///< a call of __assertfail
   Unimplemented,
   StepLimit,
   BadLaunch ///< no such kernel, or a shape or parameters that do not fit it
@@ -63,23 +64,47 @@ using ReadObserver = std::function<void(std::uint64_t index)>;
 /// allocated and initialised in the machine that loads it.
 class Program;
 
+/// Takes the text of one vprintf by one thread. Called by whichever thread runs the block.
+using Printer = std::function<void(std::string_view)>;
+
 /// Global memory and loaded programs. Memory calls are thread-safe; run() calls of one machine may
 /// overlap in time only through GridExecution.
 class Machine {
 public:
-  Machine();
+  /// `hostAddressed`: device addresses are those of host memory, so that host and kernels can share
+  /// pointers. Where the process has no room for that, isHostAddressed() says so.
+  explicit Machine(bool hostAddressed = false);
   ~Machine();
+  bool isHostAddressed() const;
 
   /// Fails where an operand cannot be decoded; an instruction that the emulator lacks is named when
   /// it is reached (FaultKind::Unimplemented), not here.
   Result<std::shared_ptr<const Program>> load(const ptx::Module &module);
+  /// Links the modules, in this order: what one declares `.extern` another may define, of `.weak`
+  /// definitions the first counts, names without linkage are each module's own. Fails where a name
+  /// is defined twice.
+  Result<std::shared_ptr<const Program>> load(std::span<const ptx::Module *const> modules);
+  /// Gives back the memory of the program's variables. No kernel of it runs or is launched again.
+  void unload(const Program &program);
 
   /// 256-byte aligned, filled with a byte pattern (0xA5) so that unwritten output shows. Reads and
   /// writes by kernels outside allocations fault.
   Result<DevicePtr> allocate(std::size_t bytes);
+  /// The same, filled with zeros; large pieces take host memory only where they are used.
+  Result<DevicePtr> allocateZeroed(std::size_t bytes);
   Result<void> free(DevicePtr pointer);
+  /// Lets kernels use this host memory at its own address until free(); the machine is
+  /// isHostAddressed().
+  Result<void> adopt(std::span<std::byte> memory);
   /// Host view of [pointer, pointer+bytes); fails unless inside one allocation.
   Result<std::span<std::byte>> view(DevicePtr pointer, std::size_t bytes);
+
+  /// The memory that kernels may use around `pointer`: its first address and its size. Fails where
+  /// there is none.
+  Result<std::span<std::byte>> allocationAt(DevicePtr pointer);
+
+  /// Without a printer vprintf prints nothing and returns 0. Set it before kernels run.
+  void setPrinter(Printer printer);
 
   /// One observer at a time; an empty one ends the watch. `pointer` is 8-byte aligned.
   void watchReads(DevicePtr pointer, ReadObserver observer);
@@ -106,18 +131,38 @@ private:
 };
 
 /// Facts of a loaded kernel; fails when there is no such entry.
+struct KernelParameter {
+  std::uint32_t offset = 0, bytes = 0; ///< in the parameter space
+};
 struct KernelInfo {
   std::uint32_t parameterBytes = 0, staticSharedBytes = 0, maxThreadsPerBlock = 1024;
+  std::uint32_t localBytes = 0;    ///< per thread, of the kernel itself
+  std::uint32_t constantBytes = 0; ///< of the program's `.const` variables
+  Dim3 requiredCluster{0, 0, 0};   ///< zeros: none
+  std::vector<KernelParameter> parameters;
 };
 Result<KernelInfo> kernelInfo(const Program &program, std::string_view kernel);
 
+/// A module-scope variable of a loaded program; fails when there is none of that name.
+struct ProgramVariable {
+  DevicePtr address = 0;
+  std::size_t bytes = 0;
+  bool isConstant = false, isManaged = false;
+};
+Result<ProgramVariable> programVariable(const Program &program, std::string_view name);
+
+/// A cooperative launch: all its blocks are in flight at a time, taking turns on one host thread,
+/// so that they can wait for each other; cooperative groups find the grid's barrier.
+enum class Residency : std::uint8_t { AsTheyCome, Cooperative };
+
 /// One launched grid whose blocks are run one at a time by whoever calls runBlock, on any number of
 /// host threads. Blocks are handed out in order of id; where the launch has clusters, whole
-/// clusters are, and "block" below means one of those.
+/// clusters are, and "block" below means one of those; of a cooperative launch it is the grid.
 class GridExecution {
 public:
   GridExecution(Machine &machine, std::shared_ptr<const Program> program, std::string_view kernel,
-                const LaunchShape &shape, std::span<const std::byte> parameters);
+                const LaunchShape &shape, std::span<const std::byte> parameters,
+                Residency residency = Residency::AsTheyCome);
   ~GridExecution();
   /// Whether a block is left that nobody has taken.
   bool hasBlock() const;

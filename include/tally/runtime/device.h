@@ -46,21 +46,46 @@ struct FunctionAttributes {
   std::uint32_t maxThreadsPerBlock = 0;
 };
 
-class Device {
+/// The part of a device that answers for the functions of loaded modules.
+class FunctionDevice {
 public:
-  virtual ~Device() = default;
-  Device(const Device &) = delete;
-  Device &operator=(const Device &) = delete;
+  virtual ~FunctionDevice() = default;
+  FunctionDevice(const FunctionDevice &) = delete;
+  FunctionDevice &operator=(const FunctionDevice &) = delete;
 
   virtual const DeviceInfo &info() const = 0;
-
-  /// Loads the best image for this device: a cubin of its arch, else PTX. Eager.
-  virtual Result<ModuleId> loadModule(const bundle::Bundle &bundle) = 0;
   virtual Result<FunctionId> function(ModuleId module, std::string_view entry) = 0;
   virtual Result<FunctionAttributes> attributes(FunctionId function) = 0;
   /// Thread blocks of this shape that fit one SM at a time; 0 when the shape can never run.
   virtual Result<std::uint32_t> residentBlocksPerSm(FunctionId function, Dim3 block,
                                                     std::uint32_t dynamicSharedBytes) = 0;
+
+protected:
+  FunctionDevice() = default;
+};
+
+/// The part that tells running work to yield, and says which streams have work.
+class SignalDevice {
+public:
+  virtual ~SignalDevice() = default;
+  SignalDevice(const SignalDevice &) = delete;
+  SignalDevice &operator=(const SignalDevice &) = delete;
+
+  /// One 8-byte store by the device, in stream order; `to` may be mapped memory.
+  virtual Result<void> writeValue(StreamId stream, DevicePtr to, std::uint64_t value) = 0;
+  /// Whether all work put on the stream so far is done.
+  virtual Result<bool> isIdle(StreamId stream) = 0;
+  /// Blocks until all work put on the stream so far is done.
+  virtual Result<void> synchronize(StreamId stream) = 0;
+
+protected:
+  SignalDevice() = default;
+};
+
+class Device : public FunctionDevice, public SignalDevice {
+public:
+  /// Loads the best image for this device: a cubin of its arch, else PTX. Eager.
+  virtual Result<ModuleId> loadModule(const bundle::Bundle &bundle) = 0;
 
   virtual Result<DevicePtr> allocate(std::size_t bytes) = 0;
   /// Waits for nothing: the caller has synchronised what uses the memory.
@@ -77,16 +102,10 @@ public:
                                     std::span<const std::byte> from) = 0;
   virtual Result<void> copyToHost(StreamId stream, std::span<std::byte> to, DevicePtr from) = 0;
   virtual Result<void> fill(StreamId stream, DevicePtr to, std::byte value, std::size_t bytes) = 0;
-  /// One 8-byte store by the device, in stream order; `to` may be mapped memory.
-  virtual Result<void> writeValue(StreamId stream, DevicePtr to, std::uint64_t value) = 0;
   /// `parameters` is the entry's whole parameter space, laid out as PTX says; copied at the call.
   virtual Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                               std::span<const std::byte> parameters) = 0;
 
-  /// Whether all work put on the stream so far is done.
-  virtual Result<bool> isIdle(StreamId stream) = 0;
-  /// Blocks until all work put on the stream so far is done.
-  virtual Result<void> synchronize(StreamId stream) = 0;
   /// `later` starts only when what is on `earlier` now is done. Blocks nobody.
   virtual Result<void> waitFor(StreamId later, StreamId earlier) = 0;
 
@@ -102,6 +121,8 @@ Result<std::unique_ptr<Device>> openCudaDevice();
 struct EmulatorOptions {
   std::uint32_t smCount = 2;
   std::uint32_t residentBlocksPerSm = 2;
+  /// Device addresses are those of host memory, where the process has room for that.
+  bool hostAddressed = false;
 };
 Result<std::unique_ptr<Device>> openEmulatorDevice(const EmulatorOptions &options = {});
 

@@ -1,0 +1,26 @@
+/* What a program that is linked with the hooks may say to them; C, for programs that use the CUDA
+ * runtime. Without a call of these, TALLY_CLASS and the priorities of the streams decide
+ * (docs/hooks.md). */
+#ifndef TALLY_RUNTIME_HOOKS_H
+#define TALLY_RUNTIME_HOOKS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum tally_stream_class {
+  TALLY_STREAM_HIGH = 0,       /* calls pass through; best-effort work yields to them */
+  TALLY_STREAM_BEST_EFFORT = 1 /* calls are queued, and run while no high-priority work is active */
+} tally_stream_class;
+
+/* Sets the class of a stream (a cudaStream_t, default streams too) for calls made from now on;
+ * waits for best-effort work that is queued. In a process of TALLY_CLASS=best-effort every stream
+ * stays best effort. Returns a cudaError_t: 0, or cudaErrorNotSupported where the device lacks what
+ * best-effort work needs. Thread-safe. */
+int tally_stream_set_class(void *stream, tally_stream_class stream_class);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,160 @@
+#include "api_device.h"
+
+#include "settings.h"
+
+#include <array>
+#include <string>
+
+namespace tally::hooks {
+
+namespace {
+
+constexpr std::size_t wordCount = 1024;
+
+Error failed(const CudaApi &api, const char *call, cudaError_t status) {
+  return ApiDevice::failure(api, call, status);
+}
+
+} // namespace
+
+#define TALLY_API_TRY(api, name, ...)                                                              \
+  do {                                                                                             \
+    cudaError_t tallyStatus = (api).name(__VA_ARGS__);                                             \
+    if (tallyStatus != cudaSuccess)                                                                \
+      return failed(api, #name, tallyStatus);                                                      \
+  } while (false)
+
+Error ApiDevice::failure(const CudaApi &api, const char *call, cudaError_t status) {
+  return {std::string(call) + ": " + api.cudaGetErrorName(status) + " (" +
+          api.cudaGetErrorString(status) + ")"};
+}
+
+Result<void> ApiDevice::open(std::uint64_t controlWord) {
+  TALLY_API_TRY(api, cudaGetDevice, &device);
+  if (Result<void> known = describe(); !known)
+    return known;
+  return createControl(controlWord);
+}
+
+Result<void> ApiDevice::describe() {
+  constexpr std::array<cudaDeviceAttr, 4> wanted = {
+      cudaDevAttrComputeCapabilityMajor, cudaDevAttrComputeCapabilityMinor,
+      cudaDevAttrMultiProcessorCount, cudaDevAttrMaxSharedMemoryPerBlockOptin};
+  std::array<int, wanted.size()> values{};
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    TALLY_API_TRY(api, cudaDeviceGetAttribute, &values[i], wanted[i], device);
+  facts.arch = static_cast<std::uint32_t>(values[0] * 10 + values[1]);
+  facts.smCount = static_cast<std::uint32_t>(values[2]);
+  facts.maxSharedBytesPerBlock = static_cast<std::uint32_t>(values[3]);
+  return {};
+}
+
+/// The control stream has the device's highest priority, which applications do not get.
+Result<void> ApiDevice::createControl(std::uint64_t controlWord) {
+  int lowest = 0, highest = 0;
+  TALLY_API_TRY(api, cudaDeviceGetStreamPriorityRange, &lowest, &highest);
+  TALLY_API_TRY(api, cudaStreamCreateWithPriority, &controlStream, cudaStreamNonBlocking, highest);
+  void *memory = nullptr;
+  TALLY_API_TRY(api, cudaHostAlloc, &memory, wordCount * sizeof(std::uint64_t),
+                cudaHostAllocDefault);
+  words = static_cast<std::uint64_t *>(memory);
+  TALLY_API_TRY(api, cudaMalloc, &memory, sizeof(std::uint64_t));
+  control = reinterpret_cast<runtime::DevicePtr>(memory);
+  findStreamWrite();
+  if (Result<void> written = writeValue({}, control, controlWord); !written)
+    return written;
+  TALLY_API_TRY(api, cudaStreamSynchronize, controlStream);
+  return {};
+}
+
+/// The driver's own store in stream order. The emulator has no driver; there copies do.
+void ApiDevice::findStreamWrite() {
+  if (Settings::get().emulator)
+    return;
+  void *entry = nullptr;
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+  if (api.cudaGetDriverEntryPoint("cuStreamWriteValue64", &entry, cudaEnableDefault, &found) ==
+          cudaSuccess &&
+      found == cudaDriverEntryPointSuccess)
+    streamWriteValue = reinterpret_cast<StreamWriteValue>(entry);
+}
+
+Result<runtime::FunctionId> ApiDevice::function(runtime::ModuleId module, std::string_view entry) {
+  auto &record = *reinterpret_cast<KernelRecord *>(static_cast<std::uint64_t>(module));
+  const void *address = entry == record.name ? record.function : nullptr;
+  for (Kind kind : allKinds)
+    for (bool resume : {false, true})
+      if (!address && entry == bundle::entryName(record.name, kind, resume))
+        address = record.variants[static_cast<std::size_t>(kind)][resume];
+  if (!address)
+    return Error{std::string(entry) + ": no such entry was registered"};
+  FunctionEntry &added = functions.emplace_back(FunctionEntry{record.api, address});
+  return static_cast<runtime::FunctionId>(reinterpret_cast<std::uint64_t>(&added));
+}
+
+Result<runtime::FunctionAttributes> ApiDevice::attributes(runtime::FunctionId function) {
+  const FunctionEntry &entry = entryOf(function);
+  cudaFuncAttributes found{};
+  TALLY_API_TRY(*entry.api, cudaFuncGetAttributes, &found, entry.address);
+  return runtime::FunctionAttributes{static_cast<std::uint32_t>(found.numRegs),
+                                     static_cast<std::uint32_t>(found.sharedSizeBytes),
+                                     static_cast<std::uint32_t>(found.maxThreadsPerBlock)};
+}
+
+/// A shape that the runtime refuses to answer for can never run.
+Result<std::uint32_t> ApiDevice::residentBlocksPerSm(runtime::FunctionId function, Dim3 block,
+                                                     std::uint32_t dynamicSharedBytes) {
+  const FunctionEntry &entry = entryOf(function);
+  int blocks = 0;
+  cudaError_t status = entry.api->cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+      &blocks, entry.address, static_cast<int>(block.count()), dynamicSharedBytes);
+  return status == cudaSuccess ? static_cast<std::uint32_t>(blocks) : 0u;
+}
+
+Result<void> ApiDevice::writeValue(runtime::StreamId, runtime::DevicePtr to, std::uint64_t value) {
+  std::unique_lock lock(mutex);
+  if (streamWriteValue) {
+    int status = streamWriteValue(controlStream, to, value, 0);
+    if (status != 0)
+      return Error{"cuStreamWriteValue64: error " + std::to_string(status)};
+    return {};
+  }
+  if (nextWord == wordCount) {
+    // A copy of the ring's first words may still be under way.
+    TALLY_API_TRY(api, cudaStreamSynchronize, controlStream);
+    nextWord = 0;
+  }
+  std::uint64_t *word = &words[nextWord++];
+  *word = value;
+  TALLY_API_TRY(api, cudaMemcpyAsync, reinterpret_cast<void *>(to), word, sizeof *word,
+                cudaMemcpyHostToDevice, controlStream);
+  return {};
+}
+
+Result<bool> ApiDevice::isIdle(runtime::StreamId stream) {
+  StreamState &state = *reinterpret_cast<StreamState *>(static_cast<std::uint64_t>(stream));
+  cudaError_t status = cudaErrorNotReady;
+  captures.ask([&] {
+    // The legacy stream's handle means that of the thread's device.
+    int current = state.device;
+    bool elsewhere = state.kind == StreamKind::Legacy &&
+                     state.api->cudaGetDevice(&current) == cudaSuccess && current != state.device;
+    if (elsewhere)
+      state.api->cudaSetDevice(state.device);
+    if (cudaEvent_t marker = state.marker.load())
+      status = state.api->cudaEventQuery(marker);
+    else if (state.kind != StreamKind::PerThread)
+      status = state.api->cudaStreamQuery(state.handle);
+    if (elsewhere)
+      state.api->cudaSetDevice(current);
+  });
+  return status != cudaErrorNotReady;
+}
+
+Result<void> ApiDevice::synchronize(runtime::StreamId stream) {
+  StreamState &state = *reinterpret_cast<StreamState *>(static_cast<std::uint64_t>(stream));
+  TALLY_API_TRY(*state.api, cudaStreamSynchronize, state.handle);
+  return {};
+}
+
+} // namespace tally::hooks

@@ -1,0 +1,84 @@
+// The device that best-effort work runs on, as the runtime's parts see it: over the table of CUDA
+// runtime calls, in the application's own context.
+#ifndef TALLY_LIB_HOOKS_API_DEVICE_H
+#define TALLY_LIB_HOOKS_API_DEVICE_H
+
+#include "captures.h"
+#include "cuda_api.h"
+#include "registry.h"
+#include "streams.h"
+
+#include "tally/runtime/device.h"
+
+#include <deque>
+#include <mutex>
+
+namespace tally::hooks {
+
+/// One entry of a module, the user's or a variant's.
+struct FunctionEntry {
+  const CudaApi *api = nullptr;
+  const void *address = nullptr;
+};
+
+/// Function ids are FunctionEntry*, module ids KernelRecord*, stream ids StreamState*.
+class ApiDevice final : public runtime::FunctionDevice, public runtime::SignalDevice {
+public:
+  ApiDevice(const CudaApi &api, Captures &captures) : api(api), captures(captures) {}
+
+  /// Takes the calling thread's device: its facts, memory for the control word, which then holds
+  /// `controlWord`, and the stream that writes it.
+  Result<void> open(std::uint64_t controlWord);
+  int number() const { return device; }
+  runtime::DevicePtr controlAddress() const { return control; }
+
+  const runtime::DeviceInfo &info() const override { return facts; }
+  /// The record's own entry or one of its variants. For one thread at a time.
+  Result<runtime::FunctionId> function(runtime::ModuleId record, std::string_view entry) override;
+  Result<runtime::FunctionAttributes> attributes(runtime::FunctionId function) override;
+  Result<std::uint32_t> residentBlocksPerSm(runtime::FunctionId function, Dim3 block,
+                                            std::uint32_t dynamicSharedBytes) override;
+  /// On the control stream, whatever `stream` is. Does not wait.
+  Result<void> writeValue(runtime::StreamId stream, runtime::DevicePtr to,
+                          std::uint64_t value) override;
+  /// While a capture is open: no. A stream that cannot be asked (its context has failed) is idle,
+  /// so that work that waits for it gets to hear of the failure itself.
+  Result<bool> isIdle(runtime::StreamId stream) override;
+  Result<void> synchronize(runtime::StreamId stream) override;
+
+  /// What `call` returned, in CUDA's words.
+  static Error failure(const CudaApi &api, const char *call, cudaError_t status);
+  static runtime::StreamId idOf(StreamState &state) {
+    return static_cast<runtime::StreamId>(reinterpret_cast<std::uint64_t>(&state));
+  }
+  static runtime::ModuleId idOf(KernelRecord &record) {
+    return static_cast<runtime::ModuleId>(reinterpret_cast<std::uint64_t>(&record));
+  }
+  static const FunctionEntry &entryOf(runtime::FunctionId id) {
+    return *reinterpret_cast<const FunctionEntry *>(static_cast<std::uint64_t>(id));
+  }
+
+private:
+  using StreamWriteValue = int (*)(cudaStream_t, std::uint64_t, std::uint64_t, unsigned);
+
+  Result<void> describe();
+  Result<void> createControl(std::uint64_t controlWord);
+  void findStreamWrite();
+
+  const CudaApi &api;
+  Captures &captures;
+  runtime::DeviceInfo facts;
+  int device = 0;
+  runtime::DevicePtr control = 0;
+  cudaStream_t controlStream = nullptr;
+  /// The driver's cuStreamWriteValue64; without it the word is copied from `words`.
+  StreamWriteValue streamWriteValue = nullptr;
+  std::uint64_t *words = nullptr; ///< pinned; a ring, so that a word stays until it was copied
+  std::size_t nextWord = 0;
+  std::mutex mutex; ///< of writes, so that they stay in order
+  std::deque<FunctionEntry> functions;
+};
+
+} // namespace tally::hooks
+
+#endif

@@ -1,0 +1,60 @@
+// Stream captures: what must not be asked of a device while one is made.
+#ifndef TALLY_LIB_HOOKS_CAPTURES_H
+#define TALLY_LIB_HOOKS_CAPTURES_H
+
+#include "cuda_api.h"
+
+#include <atomic>
+#include <mutex>
+
+namespace tally::hooks {
+
+/// Captures that the application has open. Thread-safe.
+class Captures {
+public:
+  bool any() const { return open.load() != 0; }
+
+  /// cudaStreamBeginCapture, whose `call` begins the capture if it succeeds.
+  template <class Call> cudaError_t begin(Call call) {
+    std::unique_lock lock(mutex);
+    cudaError_t status = call();
+    if (status == cudaSuccess)
+      open.fetch_add(1);
+    return status;
+  }
+  /// cudaStreamEndCapture.
+  template <class Call> cudaError_t end(Call call) {
+    cudaError_t status = call();
+    // An end that fails ends nothing, or a capture that had been made invalid.
+    if (status == cudaSuccess || status == cudaErrorStreamCaptureInvalidated ||
+        status == cudaErrorStreamCaptureUnjoined)
+      open.fetch_sub(1);
+    return status;
+  }
+  /// Runs `question` where no capture is open, and none begins meanwhile. A question about a stream
+  /// would make a capture that it takes part in invalid. Returns whether it ran.
+  template <class Question> bool ask(Question question) {
+    std::unique_lock lock(mutex);
+    if (any())
+      return false;
+    question();
+    return true;
+  }
+
+  bool takesPart(const CudaApi &api, cudaStream_t stream) const {
+    if (!any())
+      return false;
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    // The legacy stream cannot be asked while another one captures: then the call itself says so.
+    return api.cudaStreamIsCapturing(stream, &status) != cudaSuccess ||
+           status != cudaStreamCaptureStatusNone;
+  }
+
+private:
+  std::mutex mutex;
+  std::atomic<int> open{0};
+};
+
+} // namespace tally::hooks
+
+#endif

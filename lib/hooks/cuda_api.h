@@ -1,0 +1,37 @@
+// The CUDA runtime as a table of function pointers: the real one, or the emulator in its place. The
+// hooks call either the same way.
+#ifndef TALLY_LIB_HOOKS_CUDA_API_H
+#define TALLY_LIB_HOOKS_CUDA_API_H
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+namespace tally::hooks {
+
+/// One member per row of cuda_api.def, named as the function; NAME_ptds is a member of its own.
+struct CudaApi {
+#define TALLY_CUDA_MEMBER_Plain(result, name, parameters)
+#define TALLY_CUDA_MEMBER_Ptsz(result, name, parameters)
+#define TALLY_CUDA_MEMBER_Ptds(result, name, parameters) result(*name##_ptds) parameters = nullptr;
+#define TALLY_CUDA_CALL(result, name, parameters, arguments, rule, forms)                          \
+  result(*name) parameters = nullptr;                                                              \
+  TALLY_CUDA_MEMBER_##forms(result, name, parameters)
+#include "cuda_api.def"
+#undef TALLY_CUDA_MEMBER_Plain
+#undef TALLY_CUDA_MEMBER_Ptsz
+#undef TALLY_CUDA_MEMBER_Ptds
+};
+
+/// The CUDA runtime that the program is linked with. Every member is set.
+const CudaApi &realApi();
+/// The same calls served by the emulator. Every member is set; what is not served gives
+/// cudaErrorNotSupported and is named once on standard error.
+const CudaApi &emulatedApi();
+/// The one in use: emulatedApi() under TALLY_DEVICE=emulator, else realApi(). Decided at the first
+/// call. Thread-safe.
+const CudaApi &api();
+
+} // namespace tally::hooks
+
+#endif

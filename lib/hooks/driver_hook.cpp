@@ -1,0 +1,242 @@
+#include "driver_hook.h"
+
+#include "wrappers.h"
+
+#include <cuda.h>
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <utility>
+
+using namespace tally::hooks;
+
+namespace {
+
+using GetProcAddress1 = CUresult (*)(const char *, void **, int, cuuint64_t);
+using GetProcAddress2 = CUresult (*)(const char *, void **, int, cuuint64_t,
+                                     CUdriverProcAddressQueryResult *);
+using Dlsym = void *(*)(void *, const char *);
+
+std::atomic<void *> realGetProcAddress1{nullptr}, realGetProcAddress2{nullptr};
+
+/// Whether a call comes from outside of the hooks, and there are hooks to tell.
+bool isForeign() { return !InHook::any() && Hooks::shared().foreignApi(); }
+
+template <class Call> CUresult byRule_Launch(CUstream stream, Call call) {
+  return isForeign() ? Hooks::shared().foreignLaunch(stream, call) : call();
+}
+template <class Call> CUresult byRule_Stream(CUstream stream, Call call) {
+  if (isForeign())
+    Hooks::shared().beforeForeign(stream);
+  return call();
+}
+template <class Call> CUresult byRule_Legacy(CUstream stream, Call call) {
+  return byRule_Stream(stream, call);
+}
+template <class Call> CUresult byRule_Drain(CUstream, Call call) {
+  if (isForeign())
+    Hooks::shared().drain();
+  return call();
+}
+template <class Call> CUresult byRule_Query(CUstream, Call call) {
+  return isForeign() && !Hooks::shared().isQueueIdle() ? CUDA_ERROR_NOT_READY : call();
+}
+
+CUstream ownOf(CUstream stream) { return stream ? stream : CU_STREAM_PER_THREAD; }
+
+// The stream that a call is ordered on.
+#define TALLY_STREAM_Launch stream
+#define TALLY_STREAM_Stream stream
+#define TALLY_STREAM_Legacy nullptr
+#define TALLY_STREAM_Drain nullptr
+#define TALLY_STREAM_Query nullptr
+
+// [0]: the plain form, [1]: the one whose stream 0 is the thread's own.
+#define TALLY_DRIVER_CALL(name, parameters, arguments, rule)                                       \
+  struct Entry_##name {                                                                            \
+    using Function = CUresult(*) parameters;                                                       \
+    static inline std::atomic<void *> real[2] = {nullptr, nullptr};                                \
+    template <bool perThread> static CUresult wrapper parameters {                                 \
+      auto call = [&] { return reinterpret_cast<Function>(real[perThread].load()) arguments; };    \
+      CUstream ordered = TALLY_STREAM_##rule;                                                      \
+      return byRule_##rule(perThread ? ownOf(ordered) : ordered, call);                            \
+    }                                                                                              \
+  };
+#include "driver_api.def"
+
+/// cuLaunchKernelEx has its stream inside of the configuration.
+struct Entry_cuLaunchKernelEx {
+  using Function = CUresult (*)(const CUlaunchConfig *, CUfunction, void **, void **);
+  static inline std::atomic<void *> real[2] = {nullptr, nullptr};
+  template <bool perThread>
+  static CUresult wrapper(const CUlaunchConfig *config, CUfunction f, void **parameters,
+                          void **extra) {
+    auto call = [&] {
+      return reinterpret_cast<Function>(real[perThread].load())(config, f, parameters, extra);
+    };
+    if (!config)
+      return call();
+    return byRule_Launch(perThread ? ownOf(config->hStream) : config->hStream, call);
+  }
+};
+
+template <class Entry> void *keep(bool perThread, void *real) {
+  Entry::real[perThread].store(real);
+  return perThread ? reinterpret_cast<void *>(&Entry::template wrapper<true>)
+                   : reinterpret_cast<void *>(&Entry::template wrapper<false>);
+}
+
+CUresult getProcAddress1(const char *symbol, void **entry, int version, cuuint64_t flags);
+CUresult getProcAddress2(const char *symbol, void **entry, int version, cuuint64_t flags,
+                         CUdriverProcAddressQueryResult *result);
+
+void wrapResult(const char *symbol, void **entry, int version, cuuint64_t flags) {
+  if (!symbol || !entry || !*entry)
+    return;
+  if (std::string_view(symbol) == "cuGetProcAddress") {
+    bool second = version >= 12000;
+    (second ? realGetProcAddress2 : realGetProcAddress1).store(*entry);
+    *entry = second ? reinterpret_cast<void *>(&getProcAddress2)
+                    : reinterpret_cast<void *>(&getProcAddress1);
+    return;
+  }
+  // Before CUDA 4.0 some of the calls had other parameters.
+  if (version >= 4000)
+    *entry =
+        wrappedEntry(symbol, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0, *entry);
+}
+
+CUresult getProcAddress1(const char *symbol, void **entry, int version, cuuint64_t flags) {
+  CUresult status =
+      reinterpret_cast<GetProcAddress1>(realGetProcAddress1.load())(symbol, entry, version, flags);
+  if (status == CUDA_SUCCESS)
+    wrapResult(symbol, entry, version, flags);
+  return status;
+}
+
+CUresult getProcAddress2(const char *symbol, void **entry, int version, cuuint64_t flags,
+                         CUdriverProcAddressQueryResult *result) {
+  CUresult status = reinterpret_cast<GetProcAddress2>(realGetProcAddress2.load())(
+      symbol, entry, version, flags, result);
+  if (status == CUDA_SUCCESS)
+    wrapResult(symbol, entry, version, flags);
+  return status;
+}
+
+bool takeSuffix(std::string_view &name, std::string_view suffix) {
+  if (!name.ends_with(suffix))
+    return false;
+  name.remove_suffix(suffix.size());
+  return true;
+}
+
+/// An entry point by its name in the library: cuMemcpyHtoDAsync_v2_ptsz.
+void *wrappedByFullName(std::string_view name, void *real) {
+  if (name == "cuGetProcAddress") {
+    realGetProcAddress1.store(real);
+    return reinterpret_cast<void *>(&getProcAddress1);
+  }
+  if (name == "cuGetProcAddress_v2") {
+    realGetProcAddress2.store(real);
+    return reinterpret_cast<void *>(&getProcAddress2);
+  }
+  bool perThread = takeSuffix(name, "_ptsz") || takeSuffix(name, "_ptds");
+  // Without _v2 these have other parameters, from before CUDA 4.0.
+  bool second = takeSuffix(name, "_v2");
+  constexpr std::string_view versioned[] = {
+      "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync", "cuMemcpy2DAsync",
+      "cuMemcpy3DAsync",   "cuMemcpyHtoD",      "cuMemcpyDtoH",      "cuMemcpyDtoD",
+      "cuMemcpy2D",        "cuMemcpy3D",        "cuMemsetD8",        "cuMemsetD16",
+      "cuMemsetD32",       "cuMemFree"};
+  for (std::string_view each : versioned)
+    if (name == each && !second)
+      return real;
+  return wrappedEntry(name, perThread, real);
+}
+
+} // namespace
+
+namespace tally::hooks {
+
+void *wrappedEntry(std::string_view symbol, bool perThread, void *real) {
+#define TALLY_DRIVER_CALL(name, parameters, arguments, rule)                                       \
+  if (symbol == #name)                                                                             \
+    return keep<Entry_##name>(perThread, real);
+#include "driver_api.def"
+  if (symbol == "cuLaunchKernelEx")
+    return keep<Entry_cuLaunchKernelEx>(perThread, real);
+  return real;
+}
+
+} // namespace tally::hooks
+
+extern "C" {
+
+/// The C library's own, which `dlsym` below jumps to.
+__attribute__((visibility("hidden"))) Dlsym tallyRealDlsym = nullptr;
+
+/// What `dlsym` gives instead of the library's entry; nullptr: what the C library's dlsym gives.
+__attribute__((visibility("hidden"))) void *tallyFindSymbol(void *handle, const char *name) {
+  if (!tallyRealDlsym) {
+    // Its version differs between C libraries; both names mean the same function.
+    for (const char *version : {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"})
+      if (!tallyRealDlsym)
+        tallyRealDlsym = reinterpret_cast<Dlsym>(dlvsym(RTLD_NEXT, "dlsym", version));
+  }
+  if (!name || name[0] != 'c' || name[1] != 'u' || handle == RTLD_NEXT || isOff())
+    return nullptr;
+  void *real = tallyRealDlsym(handle, name);
+  void *wrapped = real ? wrappedByFullName(name, real) : nullptr;
+  return wrapped == real ? nullptr : wrapped;
+}
+
+} // extern "C"
+
+// The C library's dlsym looks at its return address to know what RTLD_NEXT means. So it is jumped
+// to, with the caller's own.
+#if defined(__x86_64__)
+asm(R"(
+    .text
+    .globl dlsym
+    .type dlsym, @function
+dlsym:
+    endbr64
+    pushq %rdi
+    pushq %rsi
+    subq $8, %rsp
+    call tallyFindSymbol
+    addq $8, %rsp
+    popq %rsi
+    popq %rdi
+    testq %rax, %rax
+    jne 1f
+    jmp *tallyRealDlsym(%rip)
+1:
+    ret
+    .size dlsym, . - dlsym
+)");
+#elif defined(__aarch64__)
+asm(R"(
+    .text
+    .globl dlsym
+    .type dlsym, %function
+dlsym:
+    stp x29, x30, [sp, #-32]!
+    stp x0, x1, [sp, #16]
+    bl tallyFindSymbol
+    mov x2, x0
+    ldp x0, x1, [sp, #16]
+    ldp x29, x30, [sp], #32
+    cbnz x2, 1f
+    adrp x2, tallyRealDlsym
+    ldr x2, [x2, :lo12:tallyRealDlsym]
+    br x2
+1:
+    mov x0, x2
+    ret
+    .size dlsym, . - dlsym
+)");
+#else
+#error "the driver-level hook knows x86-64 and AArch64"
+#endif

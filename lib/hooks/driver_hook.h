@@ -1,0 +1,17 @@
+// The hook at the driver's level: an exported `dlsym` that gives out wrapped entry points of the
+// CUDA driver, so that launches of libraries that were not linked with the hooks (cuBLAS, cuDNN)
+// are seen. The CUDA runtime looks up cuGetProcAddress by dlsym and asks that for all else.
+#ifndef TALLY_LIB_HOOKS_DRIVER_HOOK_H
+#define TALLY_LIB_HOOKS_DRIVER_HOOK_H
+
+#include <string_view>
+
+namespace tally::hooks {
+
+/// The wrapper of the driver's entry point `real`, named as cuGetProcAddress names it, or `real`
+/// itself. `perThread`: the form whose stream 0 is the thread's own. Thread-safe.
+void *wrappedEntry(std::string_view symbol, bool perThread, void *real);
+
+} // namespace tally::hooks
+
+#endif

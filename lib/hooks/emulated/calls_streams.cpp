@@ -1,0 +1,329 @@
+// Streams, events and functions of the host.
+#include "calls.h"
+#include "streams.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace tally::hooks::emulated {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A record of an event: its place in a stream, and when the stream came there.
+struct Record {
+  runtime::EmulatorDevice::Marker marker;
+  Clock::time_point time; ///< written before the marker is reached
+};
+
+struct Event {
+  unsigned flags = 0;
+  std::shared_ptr<Record> record;   ///< the last; null before the first
+  std::shared_ptr<Capture> capture; ///< where the last record was captured
+  std::vector<GraphNode *> tips;
+};
+
+Event *eventOf(cudaEvent_t handle) { return reinterpret_cast<Event *>(handle); }
+
+/// Runs `call(device, stream)` on the stream of a handle.
+template <class Call> cudaError_t onStream(cudaStream_t handle, Call call) {
+  return served([&](runtime::EmulatorDevice &device) {
+    Stream *stream = Streams::get().find(handle);
+    return stream ? call(device, *stream) : cudaErrorInvalidResourceHandle;
+  });
+}
+
+cudaError_t created(unsigned flags, int priority, cudaStream_t *result) {
+  return served([&](runtime::EmulatorDevice &) {
+    return Streams::get().create(flags, std::clamp(priority, -5, 0), result);
+  });
+}
+
+} // namespace
+
+cudaError_t Calls::cudaStreamCreate(cudaStream_t *result) {
+  return created(cudaStreamDefault, 0, result);
+}
+cudaError_t Calls::cudaStreamCreateWithFlags(cudaStream_t *result, unsigned flags) {
+  return created(flags, 0, result);
+}
+cudaError_t Calls::cudaStreamCreateWithPriority(cudaStream_t *result, unsigned flags,
+                                                int priority) {
+  return created(flags, priority, result);
+}
+
+cudaError_t Calls::cudaStreamDestroy(cudaStream_t stream) {
+  return served([&](runtime::EmulatorDevice &) { return Streams::get().destroy(stream); });
+}
+
+cudaError_t Calls::cudaStreamSynchronize(cudaStream_t handle) {
+  return onStream(handle, [&](runtime::EmulatorDevice &device, Stream &stream) {
+    if (stream.capture)
+      return cudaErrorStreamCaptureUnsupported;
+    return Context::get().meaning(Streams::get().synchronize(device, stream));
+  });
+}
+
+cudaError_t Calls::cudaStreamQuery(cudaStream_t handle) {
+  return onStream(handle, [&](runtime::EmulatorDevice &device, Stream &stream) {
+    if (stream.capture)
+      return cudaErrorStreamCaptureUnsupported;
+    auto idle = Streams::get().isIdle(device, stream);
+    if (!idle)
+      return Context::get().meaning(idle.error());
+    return *idle ? cudaSuccess : cudaErrorNotReady;
+  });
+}
+
+cudaError_t Calls::cudaStreamGetPriority(cudaStream_t handle, int *priority) {
+  return onStream(handle, [&](runtime::EmulatorDevice &, Stream &stream) {
+    *priority = stream.priority;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t Calls::cudaStreamGetFlags(cudaStream_t handle, unsigned *flags) {
+  return onStream(handle, [&](runtime::EmulatorDevice &, Stream &stream) {
+    *flags = stream.flags;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t Calls::cudaStreamGetId(cudaStream_t handle, unsigned long long *id) {
+  return onStream(handle, [&](runtime::EmulatorDevice &, Stream &stream) {
+    *id = stream.number;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t Calls::cudaStreamGetDevice(cudaStream_t handle, int *device) {
+  return onStream(handle, [&](runtime::EmulatorDevice &, Stream &) {
+    *device = 0;
+    return cudaSuccess;
+  });
+}
+
+// Attributes are hints, but for the priority, which a stream keeps from its creation.
+cudaError_t Calls::cudaStreamSetAttribute(cudaStream_t handle, cudaLaunchAttributeID,
+                                          const cudaLaunchAttributeValue *) {
+  return onStream(handle, [](runtime::EmulatorDevice &, Stream &) { return cudaSuccess; });
+}
+
+// Functions of the host ---------------------------------------------------------------------------
+
+cudaError_t Calls::cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void *data) {
+  return onStream(handle, [&](runtime::EmulatorDevice &device, Stream &stream) {
+    if (!function)
+      return cudaErrorInvalidValue;
+    return submit(device, stream, cudaGraphNodeTypeHost,
+                  [function, data](runtime::EmulatorDevice &to, runtime::StreamId id) {
+                    return to.enqueueForHost(id, [function, data] { function(data); });
+                  });
+  });
+}
+
+cudaError_t Calls::cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallback_t callback,
+                                         void *data, unsigned flags) {
+  return onStream(handle, [&](runtime::EmulatorDevice &device, Stream &stream) {
+    if (!callback || flags != 0)
+      return cudaErrorInvalidValue;
+    if (stream.capture)
+      return cudaErrorStreamCaptureUnsupported;
+    return submit(device, stream, cudaGraphNodeTypeHost,
+                  [=](runtime::EmulatorDevice &to, runtime::StreamId id) {
+                    return to.enqueueForHost(id, [=] { callback(handle, cudaSuccess, data); });
+                  });
+  });
+}
+
+// Events ------------------------------------------------------------------------------------------
+
+cudaError_t Calls::cudaEventCreateWithFlags(cudaEvent_t *result, unsigned flags) {
+  return served([&](runtime::EmulatorDevice &) {
+    if (!result)
+      return cudaErrorInvalidValue;
+    auto event = std::make_unique<Event>();
+    event->flags = flags;
+    *result = reinterpret_cast<cudaEvent_t>(event.release()); // until cudaEventDestroy
+    return cudaSuccess;
+  });
+}
+
+cudaError_t Calls::cudaEventCreate(cudaEvent_t *result) {
+  return cudaEventCreateWithFlags(result, cudaEventDefault);
+}
+
+cudaError_t Calls::cudaEventDestroy(cudaEvent_t handle) {
+  if (!handle)
+    return remember(cudaErrorInvalidResourceHandle);
+  delete eventOf(handle);
+  return cudaSuccess;
+}
+
+cudaError_t Calls::cudaEventRecord(cudaEvent_t handle, cudaStream_t streamHandle) {
+  return onStream(streamHandle, [&](runtime::EmulatorDevice &device, Stream &stream) {
+    Event *event = eventOf(handle);
+    if (!event)
+      return cudaErrorInvalidResourceHandle;
+    event->capture = stream.capture;
+    event->tips = stream.tips;
+    if (stream.capture)
+      return cudaSuccess;
+    auto record = std::make_shared<Record>();
+    cudaError_t error = submit(device, stream, cudaGraphNodeTypeEventRecord,
+                               [record](runtime::EmulatorDevice &to, runtime::StreamId id) {
+                                 return to.enqueue(id, [record]() -> Result<void> {
+                                   record->time = Clock::now();
+                                   return {};
+                                 });
+                               });
+    if (error != cudaSuccess)
+      return error;
+    auto marker = device.mark(stream.id);
+    if (!marker)
+      return Context::get().meaning(marker.error());
+    record->marker = std::move(*marker);
+    event->record = std::move(record);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t Calls::cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
+  return cudaEventRecord(event, stream);
+}
+
+cudaError_t Calls::cudaEventQuery(cudaEvent_t handle) {
+  return served([&](runtime::EmulatorDevice &device) {
+    Event *event = eventOf(handle);
+    if (!event)
+      return cudaErrorInvalidResourceHandle;
+    if (!event->record)
+      return cudaSuccess;
+    auto reached = device.isReached(event->record->marker);
+    if (!reached)
+      return Context::get().meaning(reached.error());
+    return *reached ? cudaSuccess : cudaErrorNotReady;
+  });
+}
+
+cudaError_t Calls::cudaEventSynchronize(cudaEvent_t handle) {
+  return served([&](runtime::EmulatorDevice &device) {
+    Event *event = eventOf(handle);
+    if (!event)
+      return cudaErrorInvalidResourceHandle;
+    if (!event->record)
+      return cudaSuccess;
+    auto done = device.synchronize(event->record->marker);
+    Context::get().flushPrints();
+    return Context::get().meaning(done);
+  });
+}
+
+cudaError_t Calls::cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  return served([&](runtime::EmulatorDevice &device) {
+    Event *events[] = {eventOf(start), eventOf(end)};
+    for (Event *each : events) {
+      if (!each || !each->record || each->flags & cudaEventDisableTiming)
+        return cudaErrorInvalidResourceHandle;
+      auto reached = device.isReached(each->record->marker);
+      if (!reached)
+        return Context::get().meaning(reached.error());
+      if (!*reached)
+        return cudaErrorNotReady;
+    }
+    *milliseconds =
+        std::chrono::duration<float, std::milli>(events[1]->record->time - events[0]->record->time)
+            .count();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t Calls::cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t eventHandle, unsigned) {
+  return onStream(handle, [&](runtime::EmulatorDevice &device, Stream &stream) {
+    Event *event = eventOf(eventHandle);
+    if (!event)
+      return cudaErrorInvalidResourceHandle;
+    if (event->capture) { // the stream joins the capture
+      if (stream.capture && stream.capture != event->capture)
+        return cudaErrorStreamCaptureMerge;
+      stream.capture = event->capture;
+      stream.tips.insert(stream.tips.end(), event->tips.begin(), event->tips.end());
+      return cudaSuccess;
+    }
+    if (!event->record)
+      return cudaSuccess;
+    return submit(device, stream, cudaGraphNodeTypeWaitEvent,
+                  [record = event->record](runtime::EmulatorDevice &to, runtime::StreamId id) {
+                    return to.waitFor(id, record->marker);
+                  });
+  });
+}
+
+// Capture -----------------------------------------------------------------------------------------
+
+cudaError_t Calls::cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode) {
+  return onStream(handle, [&](runtime::EmulatorDevice &, Stream &stream) {
+    if (stream.isLegacy)
+      return cudaErrorStreamCaptureUnsupported;
+    if (stream.capture)
+      return cudaErrorIllegalState;
+    static std::atomic<unsigned long long> captures{0};
+    stream.capture = std::make_shared<Capture>();
+    stream.capture->number = ++captures;
+    stream.tips.clear();
+    stream.capture->origin = &stream;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t Calls::cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *result) {
+  return onStream(handle, [&](runtime::EmulatorDevice &, Stream &stream) {
+    if (!stream.capture || stream.capture->origin != &stream)
+      return cudaErrorIllegalState;
+    std::shared_ptr<Capture> capture = stream.capture;
+    bool isJoined = Streams::get().leaveCapture(*capture, stream.tips);
+    *result = nullptr;
+    if (!isJoined)
+      return cudaErrorStreamCaptureUnjoined;
+    *result = reinterpret_cast<cudaGraph_t>(capture->graph.release()); // until cudaGraphDestroy
+    return cudaSuccess;
+  });
+}
+
+cudaError_t Calls::cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus *status) {
+  return onStream(handle, [&](runtime::EmulatorDevice &, Stream &stream) {
+    *status = stream.capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t Calls::cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus *status,
+                                            unsigned long long *id, cudaGraph_t *graph,
+                                            const cudaGraphNode_t **dependencies,
+                                            const cudaGraphEdgeData **edges, size_t *count) {
+  return onStream(handle, [&](runtime::EmulatorDevice &, Stream &stream) {
+    *status = stream.capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    if (!stream.capture)
+      return cudaSuccess;
+    if (id)
+      *id = stream.capture->number;
+    if (graph)
+      *graph = reinterpret_cast<cudaGraph_t>(stream.capture->graph.get());
+    if (dependencies)
+      *dependencies = reinterpret_cast<const cudaGraphNode_t *>(stream.tips.data());
+    if (edges)
+      *edges = nullptr;
+    if (count)
+      *count = stream.tips.size();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t Calls::cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode) {
+  thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
+  std::swap(current, *mode);
+  return cudaSuccess;
+}
+
+} // namespace tally::hooks::emulated

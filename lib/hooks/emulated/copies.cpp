@@ -1,0 +1,188 @@
+#include "copies.h"
+
+#include "memory.h"
+#include "streams.h"
+
+#include <cstring>
+#include <vector>
+
+namespace tally::hooks::emulated {
+
+namespace {
+
+std::size_t spanOf(const Side &side, std::size_t width, std::size_t height, std::size_t depth) {
+  return (depth - 1) * side.slice + (height - 1) * side.pitch + width;
+}
+
+enum class Place : std::uint8_t { Pageable, Usable, Beyond };
+
+/// Whether kernels can use all of the range; Beyond where they can use its start only.
+Place placeOf(runtime::EmulatorDevice &device, const void *pointer, std::size_t bytes) {
+  auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  auto allocation = device.machine().allocationAt(address);
+  if (!allocation)
+    return Place::Pageable;
+  std::uintptr_t end = reinterpret_cast<std::uintptr_t>(allocation->data()) + allocation->size();
+  return bytes <= end - address ? Place::Usable : Place::Beyond;
+}
+
+void run(const Box &box) {
+  for (std::size_t z = 0; z < box.depth; ++z)
+    for (std::size_t y = 0; y < box.height; ++y)
+      std::memmove(box.to.begin + z * box.to.slice + y * box.to.pitch,
+                   box.from.begin + z * box.from.slice + y * box.from.pitch, box.width);
+}
+
+void run(const Fill &fill) {
+  for (std::size_t z = 0; z < fill.depth; ++z)
+    for (std::size_t y = 0; y < fill.height; ++y) {
+      std::byte *row = fill.to.begin + z * fill.to.slice + y * fill.to.pitch;
+      if (fill.valueBytes == 1)
+        std::memset(row, fill.value, fill.width);
+      else
+        for (std::size_t x = 0; x < fill.width; x += fill.valueBytes)
+          std::memcpy(row + x, &fill.value, fill.valueBytes);
+    }
+}
+
+/// Takes the source's bytes now.
+std::shared_ptr<std::vector<std::byte>> stage(Box &box) {
+  auto staged = std::make_shared<std::vector<std::byte>>(box.width * box.height * box.depth);
+  Box taking = box;
+  taking.to = {staged->data(), box.width, box.width * box.height};
+  run(taking);
+  box.from = taking.to;
+  return staged;
+}
+
+} // namespace
+
+cudaError_t complaint(runtime::EmulatorDevice &device, const Box &box, cudaMemcpyKind kind) {
+  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
+    return cudaErrorInvalidMemcpyDirection;
+  if (box.isEmpty())
+    return cudaSuccess;
+  if (box.height > 1 && (box.width > box.to.pitch || box.width > box.from.pitch))
+    return cudaErrorInvalidPitchValue;
+  if (!box.to.begin || !box.from.begin)
+    return cudaErrorInvalidValue;
+  Place to = placeOf(device, box.to.begin, spanOf(box.to, box.width, box.height, box.depth));
+  Place from = placeOf(device, box.from.begin, spanOf(box.from, box.width, box.height, box.depth));
+  bool wantsTo = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  bool wantsFrom = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  if (to == Place::Beyond || from == Place::Beyond || (wantsTo && to != Place::Usable) ||
+      (wantsFrom && from != Place::Usable))
+    return cudaErrorInvalidValue;
+  return cudaSuccess;
+}
+
+GraphWork workOf(const Box &box) {
+  return [box](runtime::EmulatorDevice &device, runtime::StreamId stream) {
+    return device.enqueue(stream, [box]() -> Result<void> {
+      run(box);
+      return {};
+    });
+  };
+}
+
+GraphWork workOf(const Fill &fill) {
+  return [fill](runtime::EmulatorDevice &device, runtime::StreamId stream) {
+    return device.enqueue(stream, [fill]() -> Result<void> {
+      run(fill);
+      return {};
+    });
+  };
+}
+
+cudaError_t copy(runtime::EmulatorDevice &device, cudaStream_t handle, Box box, cudaMemcpyKind kind,
+                 Wait wait) {
+  Stream *stream = Streams::get().find(handle);
+  if (!stream)
+    return cudaErrorInvalidResourceHandle;
+  if (cudaError_t bad = complaint(device, box, kind); bad != cudaSuccess)
+    return bad;
+  if (box.isEmpty())
+    return cudaSuccess;
+  if (stream->capture)
+    return wait == Wait::Yes ? cudaErrorStreamCaptureUnsupported
+                             : submit(device, *stream, cudaGraphNodeTypeMemcpy, workOf(box));
+  bool readsPageable = placeOf(device, box.from.begin, 1) == Place::Pageable;
+  bool writesPageable = placeOf(device, box.to.begin, 1) == Place::Pageable;
+  bool waits = wait == Wait::Yes || writesPageable;
+  std::shared_ptr<std::vector<std::byte>> staged;
+  if (readsPageable && !waits)
+    staged = stage(box);
+  GraphWork work = [box, staged](runtime::EmulatorDevice &to, runtime::StreamId id) {
+    return to.enqueue(id, [box, staged]() -> Result<void> {
+      run(box);
+      return {};
+    });
+  };
+  cudaError_t error = submit(device, *stream, cudaGraphNodeTypeMemcpy, std::move(work));
+  if (error != cudaSuccess || !waits)
+    return error;
+  return Context::get().meaning(Streams::get().synchronize(device, *stream));
+}
+
+cudaError_t complaint(runtime::EmulatorDevice &device, const Fill &fill) {
+  if (fill.width == 0 || fill.height == 0 || fill.depth == 0)
+    return cudaSuccess;
+  if (fill.height > 1 && fill.width > fill.to.pitch)
+    return cudaErrorInvalidPitchValue;
+  std::size_t bytes = spanOf(fill.to, fill.width, fill.height, fill.depth);
+  return placeOf(device, fill.to.begin, bytes) == Place::Usable ? cudaSuccess
+                                                                : cudaErrorInvalidValue;
+}
+
+cudaError_t fill(runtime::EmulatorDevice &device, cudaStream_t stream, const Fill &fill) {
+  if (cudaError_t bad = complaint(device, fill); bad != cudaSuccess)
+    return bad;
+  if (fill.width == 0 || fill.height == 0 || fill.depth == 0)
+    return cudaSuccess;
+  return submit(device, stream, cudaGraphNodeTypeMemset, workOf(fill));
+}
+
+namespace {
+
+/// A side of a 3D copy. A position in an array counts elements, another one bytes.
+cudaError_t sideOf(cudaArray_t handle, const cudaPos &position, const cudaPitchedPtr &pointer,
+                   Side &side) {
+  if ((handle != nullptr) == (pointer.ptr != nullptr))
+    return cudaErrorInvalidValue;
+  if (handle) {
+    const auto &array = *reinterpret_cast<const Array *>(handle);
+    side.pitch = array.pitch();
+    side.slice = array.pitch() * array.rows();
+    side.begin = hostPointer(array.memory) + position.z * side.slice + position.y * side.pitch +
+                 position.x * array.elementBytes;
+    return cudaSuccess;
+  }
+  side.pitch = pointer.pitch;
+  side.slice = pointer.pitch * pointer.ysize;
+  side.begin = static_cast<std::byte *>(pointer.ptr) + position.z * side.slice +
+               position.y * side.pitch + position.x;
+  return cudaSuccess;
+}
+
+} // namespace
+
+cudaError_t boxOf(const cudaMemcpy3DParms &parameters, Box &box) {
+  const auto *source = reinterpret_cast<const Array *>(parameters.srcArray);
+  const auto *target = reinterpret_cast<const Array *>(parameters.dstArray);
+  std::size_t elementBytes = source ? source->elementBytes : target ? target->elementBytes : 1;
+  if (cudaError_t bad = sideOf(parameters.srcArray, parameters.srcPos, parameters.srcPtr, box.from);
+      bad != cudaSuccess)
+    return bad;
+  if (cudaError_t bad = sideOf(parameters.dstArray, parameters.dstPos, parameters.dstPtr, box.to);
+      bad != cudaSuccess)
+    return bad;
+  box.width = parameters.extent.width * elementBytes;
+  box.height = parameters.extent.height;
+  box.depth = parameters.extent.depth;
+  // One slice needs no distance between slices, and a side may leave its height out.
+  if (box.depth > 1 && (box.from.slice == 0 || box.to.slice == 0))
+    return cudaErrorInvalidValue;
+  return cudaSuccess;
+}
+
+} // namespace tally::hooks::emulated

@@ -1,0 +1,39 @@
+#include "graph.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace tally::hooks::emulated {
+
+GraphNode *Graph::add(cudaGraphNodeType type, GraphWork work, std::vector<GraphNode *> after) {
+  auto node = std::make_unique<GraphNode>();
+  node->graph = this;
+  node->type = type;
+  node->work = std::move(work);
+  node->after = std::move(after);
+  return nodes.emplace_back(std::move(node)).get();
+}
+
+bool Graph::holds(const GraphNode *node) const {
+  return std::ranges::any_of(nodes, [&](const auto &each) { return each.get() == node; });
+}
+
+std::vector<GraphNode *> Graph::ordered() const {
+  std::unordered_map<const GraphNode *, std::size_t> missing;
+  std::unordered_map<const GraphNode *, std::vector<GraphNode *>> followers;
+  std::vector<GraphNode *> order;
+  for (const auto &each : nodes) {
+    missing[each.get()] = each->after.size();
+    for (GraphNode *before : each->after)
+      followers[before].push_back(each.get());
+    if (each->after.empty())
+      order.push_back(each.get());
+  }
+  for (std::size_t i = 0; i < order.size(); ++i)
+    for (GraphNode *next : followers[order[i]])
+      if (--missing[next] == 0)
+        order.push_back(next);
+  return order.size() == nodes.size() ? order : std::vector<GraphNode *>{};
+}
+
+} // namespace tally::hooks::emulated

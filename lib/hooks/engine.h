@@ -1,0 +1,115 @@
+// What the process has once there is best-effort work in it: the control word, the queue, and the
+// counting of high-priority work that asks the former to yield.
+#ifndef TALLY_LIB_HOOKS_ENGINE_H
+#define TALLY_LIB_HOOKS_ENGINE_H
+
+#include "api_device.h"
+#include "best_effort_queue.h"
+#include "captures.h"
+#include "high_priority.h"
+#include "in_hook.h"
+#include "kernel_runner.h"
+#include "streams.h"
+
+#include "tally/runtime/policy.h"
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <thread>
+
+namespace tally::hooks {
+
+/// Thread-safe. Never destroyed: threads may be in it as long as the process lives.
+class Engine {
+public:
+  /// For the calling thread's device. `streams`: those that may have work of high priority already.
+  static Result<std::unique_ptr<Engine>> create(const CudaApi &api, Captures &captures,
+                                                const std::vector<StreamState *> &streams,
+                                                std::uint32_t yieldEveryMicroseconds);
+
+  BestEffortQueue &queue() { return *work; }
+  KernelRunner &kernels() { return *runner; }
+
+  /// A call that puts work of high priority on a stream. It waits only for best-effort work that
+  /// the stream is ordered behind.
+  template <class Call> auto passHigh(StreamState &stream, Call call) {
+    std::uint64_t ahead = orderedAhead(stream);
+    if (!work->isOver(ahead))
+      work->wait(ahead, true);
+    threadIsHigh() = true;
+    runtime::HighStream *high = highOf(stream);
+    // A wake that could not be told to the device must not keep the call from being made.
+    bool counted = high && static_cast<bool>(highPriority->beginCall(*high));
+    InHook inside;
+    auto result = call();
+    if (counted)
+      highPriority->endCall(*high);
+    if (stream.kind == StreamKind::PerThread)
+      mark(stream);
+    return result;
+  }
+
+  /// The ticket of what is queued and ordered before a call on this stream that is no best effort.
+  std::uint64_t orderedAhead(const StreamState &stream) const {
+    if (stream.kind == StreamKind::NonBlocking)
+      return 0;
+    return stream.kind == StreamKind::Legacy ? work->lastBlocking() : work->lastLegacy();
+  }
+
+  /// Queues work that is ordered by a best-effort stream.
+  std::uint64_t submit(StreamState &stream, Run run);
+  /// The same at once, on the calling thread, when all that is queued is over.
+  cudaError_t inTurn(StreamState &stream, const Run &run) {
+    InHook inside;
+    return work->inTurn(stream, run);
+  }
+  /// Waits for all that is queued; what a thread of high priority waits for is urgent.
+  void drain() { work->drain(threadIsHigh()); }
+  void wait(std::uint64_t ticket) { work->wait(ticket, threadIsHigh()); }
+
+  /// Waits until best-effort work may be issued; the epoch to issue it under. For whoever runs an
+  /// operation of the queue.
+  std::uint64_t permit();
+
+  /// The stream is about to be destroyed, or belongs to the calling thread: from here on an event
+  /// says when its work is done.
+  void mark(StreamState &stream);
+
+  std::uint64_t requests() const { return control->currentEpoch(); }
+
+  /// Stops all threads, before the device is reset. Nothing is put on it any more.
+  void retire();
+
+private:
+  Engine(const CudaApi &api, Captures &captures)
+      : api(api), captures(captures), device(api, captures) {}
+  Result<void> open(const std::vector<StreamState *> &streams);
+  runtime::HighStream *highOf(StreamState &stream) {
+    runtime::HighStream *high = stream.high.load(std::memory_order_acquire);
+    return high ? high : adopt(stream);
+  }
+  runtime::HighStream *adopt(StreamState &stream);
+  void storm(std::uint32_t everyMicroseconds);
+  /// Whether the calling thread last put work of high priority on a stream.
+  static bool &threadIsHigh() {
+    static thread_local bool high = false;
+    return high;
+  }
+
+  const CudaApi &api;
+  Captures &captures;
+  ApiDevice device;
+  std::optional<runtime::DeviceControl> control;
+  std::optional<runtime::HighPriority> highPriority;
+  std::mutex adopting;
+  std::optional<KernelRunner> runner;
+  std::optional<BestEffortQueue> work;
+  int executorDevice = 0; ///< of whoever runs an operation on the queue's own thread
+  std::thread yields;
+  std::atomic<bool> retired{false};
+};
+
+} // namespace tally::hooks
+
+#endif

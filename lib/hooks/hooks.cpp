@@ -1,0 +1,113 @@
+// The life of the hooks: the one object of the process, its engine, and what is said at the end.
+#include "hooks.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+namespace tally::hooks {
+
+/// The process's hooks. Modules that were linked with this library each have the variable; being
+/// inline it is one symbol (STB_GNU_UNIQUE) to the loader, which takes one of them for all. Its
+/// name changes with the layout of Hooks, so that modules of different versions do not meet.
+__attribute__((visibility("default"))) inline std::atomic<Hooks *> tallySharedHooks1{nullptr};
+
+Hooks::Hooks(const Settings &settings) : settings(settings), streams(settings.bestEffort) {}
+
+Hooks &Hooks::shared() {
+  Hooks *known = tallySharedHooks1.load(std::memory_order_acquire);
+  if (known)
+    return *known;
+  auto made = std::make_unique<Hooks>(Settings::get());
+  if (!tallySharedHooks1.compare_exchange_strong(known, made.get()))
+    return *known;
+  if (made->settings.statistics)
+    std::atexit([] { tallySharedHooks1.load()->writeStatistics(); });
+  return *made.release();
+}
+
+Engine *Hooks::start(const CudaApi &api) {
+  if (Engine *known = running())
+    return known;
+  std::unique_lock lock(starting);
+  if (Engine *known = running(); known || cannotStart)
+    return known;
+  InHook inside;
+  auto made = Engine::create(api, captures, streams.all(), settings.yieldEveryMicroseconds);
+  if (!made) {
+    cannotStart = true;
+    warn(Warning::NoDevice, made.error().message + "; best-effort work runs as if it were not");
+    return nullptr;
+  }
+  static const int atEnd = std::atexit([] {
+    // Before the CUDA runtime's own end, which was registered earlier.
+    if (Engine *last = tallySharedHooks1.load()->running())
+      last->queue().drain(true);
+  });
+  static_cast<void>(atEnd);
+  engine.store(made->release(), std::memory_order_release);
+  return running();
+}
+
+cudaError_t Hooks::resetDevice(const CudaApi &api) {
+  drain();
+  std::unique_lock lock(starting);
+  if (Engine *old = engine.exchange(nullptr)) {
+    old->retire();
+    const RunnerCounters &counts = old->kernels().counters();
+    earlier.throughVariants += counts.throughVariants.load();
+    earlier.whole += counts.whole.load();
+    earlier.physical += counts.physical.load();
+    earlier.yields += counts.yields.load();
+    earlier.requests += old->requests();
+  }
+  streams.clear();
+  registry.forgetDevice();
+  InHook inside;
+  return api.cudaDeviceReset();
+}
+
+cudaError_t Hooks::withDeferred(cudaError_t status, bool clear) {
+  Engine *now = running();
+  if (status != cudaSuccess || !now)
+    return status;
+  return now->queue().takeError(clear);
+}
+
+void Hooks::selfCheck() {
+  if (checked.exchange(true) || registry.kernelsWithVariants() != 0)
+    return;
+  warn(Warning::NothingHooked,
+       registry.whyNothing() + "; no best-effort kernel of this program can be interrupted");
+}
+
+Totals Hooks::totals() {
+  Totals sum = earlier;
+  sum.highLaunches = streams.launches();
+  sum.foreignHigh = foreignHigh.load();
+  sum.foreignBestEffort = foreignBestEffort.load();
+  if (Engine *now = running()) {
+    const RunnerCounters &counts = now->kernels().counters();
+    sum.throughVariants += counts.throughVariants.load();
+    sum.whole += counts.whole.load();
+    sum.physical += counts.physical.load();
+    sum.yields += counts.yields.load();
+    sum.requests += now->requests();
+  }
+  return sum;
+}
+
+void Hooks::writeStatistics() {
+  Totals sum = totals();
+  auto text = [](std::uint64_t number) { return std::to_string(number); };
+  std::string line =
+      "tally: launches: " + text(sum.highLaunches) + " high priority, " +
+      text(sum.throughVariants + sum.whole) + " best effort (" + text(sum.throughVariants) +
+      " through variants, " + text(sum.whole) + " whole), " + text(sum.foreignHigh) + " high and " +
+      text(sum.foreignBestEffort) + " best effort by libraries; " + text(sum.physical) +
+      " physical launches, " + text(sum.yields) + " yields, " + text(sum.requests) + " requests\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+} // namespace tally::hooks

@@ -1,0 +1,222 @@
+// The hooks' logic, the same over the real CUDA runtime and the emulated one: what each call means
+// for the queue of best-effort work, and for the counting of high-priority work.
+//
+// One object per process, whichever of its modules (the program, shared libraries) were linked with
+// the hooks; each module passes the CUDA runtime that it was linked with.
+#ifndef TALLY_LIB_HOOKS_HOOKS_H
+#define TALLY_LIB_HOOKS_HOOKS_H
+
+#include "captures.h"
+#include "cuda_api.h"
+#include "engine.h"
+#include "events.h"
+#include "in_hook.h"
+#include "registry.h"
+#include "settings.h"
+#include "streams.h"
+
+#include <atomic>
+#include <mutex>
+#include <span>
+
+namespace tally::hooks {
+
+/// What a launch asks for, whichever call made it.
+struct LaunchRequest {
+  const void *function = nullptr;
+  dim3 grid, block;
+  std::size_t sharedBytes = 0;
+  std::span<const cudaLaunchAttribute> attributes;
+  void **arguments = nullptr;
+  bool cooperative = false;
+};
+
+/// What was launched. `whole` and `throughVariants` are best effort; `foreign...`: by libraries
+/// that are not linked with the hooks.
+struct Totals {
+  std::uint64_t highLaunches = 0, throughVariants = 0, whole = 0, foreignHigh = 0,
+                foreignBestEffort = 0, physical = 0, yields = 0, requests = 0;
+};
+
+class Hooks {
+public:
+  explicit Hooks(const Settings &settings);
+  /// The process's. Never destroyed.
+  static Hooks &shared();
+
+  const Settings &configuration() const { return settings; }
+
+  // What the rules of cuda_api.def name. `call` is the call itself. (hooks.h, hooks_calls.cpp)
+
+  template <class Call> auto legacy(const CudaApi &api, cudaStream_t which, Call call) {
+    Engine *running = engine.load(std::memory_order_acquire);
+    StreamState &stream = streams.find(api, which);
+    if (stream.bestEffort.load(std::memory_order_relaxed)) {
+      drain();
+      InHook inside;
+      return call();
+    }
+    if (running)
+      return running->passHigh(stream, call);
+    InHook inside;
+    return call();
+  }
+  template <class Call> auto drained(Call call) {
+    drain();
+    InHook inside;
+    return call();
+  }
+  template <class Call> auto stream(const CudaApi &api, cudaStream_t handle, Call call) {
+    StreamState &state = streams.find(api, handle);
+    if (!state.bestEffort.load(std::memory_order_relaxed))
+      return pass(state, call);
+    if (!captures.takesPart(api, handle))
+      drain();
+    InHook inside;
+    return call();
+  }
+  template <class Call> cudaError_t queue(const CudaApi &api, cudaStream_t handle, Call call) {
+    StreamState &state = streams.find(api, handle);
+    if (!state.bestEffort.load(std::memory_order_relaxed))
+      return pass(state, call);
+    return queueBestEffort(api, state, handle, Run(call)).status;
+  }
+
+  // Launches. (hooks_launch.cpp)
+
+  /// `request` gives the LaunchRequest; it is asked for on best-effort streams only.
+  template <class Request, class Call>
+  cudaError_t launch(const CudaApi &api, cudaStream_t handle, Request request, Call call) {
+    StreamState &state = streams.find(api, handle);
+    checkOnce();
+    if (!state.bestEffort.load(std::memory_order_relaxed)) {
+      state.launches.fetch_add(1, std::memory_order_relaxed);
+      return pass(state, call);
+    }
+    return launchBestEffort(api, state, handle, request(), Run(call));
+  }
+  cudaError_t graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaStream_t handle);
+  void functionAttribute(const CudaApi &api, const void *function, cudaFuncAttribute attribute,
+                         int value);
+
+  // Copies, streams, events, captures, the device. (hooks_calls.cpp)
+
+  cudaError_t copyAsync(const CudaApi &api, void *to, const void *from, std::size_t bytes,
+                        cudaMemcpyKind kind, cudaStream_t handle);
+  cudaError_t createStream(const CudaApi &api, cudaStream_t *made, unsigned flags, int priority);
+  cudaError_t destroyStream(const CudaApi &api, cudaStream_t handle);
+  cudaError_t synchronizeStream(const CudaApi &api, cudaStream_t handle);
+  cudaError_t queryStream(const CudaApi &api, cudaStream_t handle);
+  cudaError_t waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_t event, unsigned flags);
+  cudaError_t recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream_t handle,
+                          unsigned flags);
+  cudaError_t queryEvent(const CudaApi &api, cudaEvent_t event);
+  cudaError_t synchronizeEvent(const CudaApi &api, cudaEvent_t event);
+  cudaError_t destroyEvent(const CudaApi &api, cudaEvent_t event);
+  cudaError_t elapsedTime(const CudaApi &api, float *ms, cudaEvent_t start, cudaEvent_t end);
+  template <class Call> cudaError_t beginCapture(Call call) {
+    drain();
+    InHook inside;
+    return captures.begin(call);
+  }
+  template <class Call> cudaError_t endCapture(Call call) {
+    InHook inside;
+    return captures.end(call);
+  }
+  cudaError_t priorityRange(const CudaApi &api, int *lowest, int *highest);
+  cudaError_t synchronizeDevice(const CudaApi &api);
+  cudaError_t resetDevice(const CudaApi &api);
+  cudaError_t setDevice(const CudaApi &api, int device);
+  cudaError_t lastError(const CudaApi &api, bool clear);
+  /// A stream's class by the API (tally/runtime/hooks.h).
+  cudaError_t setClass(const CudaApi &api, cudaStream_t handle, bool bestEffort);
+
+  Registry &registered() { return registry; }
+  Totals totals();
+  /// Waits for all best-effort work that is queued.
+  void drain() {
+    if (Engine *running = engine.load(std::memory_order_acquire))
+      running->drain();
+  }
+  Engine *running() const { return engine.load(std::memory_order_acquire); }
+
+  // For the driver-level hook: calls that do not come through the runtime that was hooked.
+
+  /// A launch by a library, on a stream of the driver's: its class is the stream's.
+  template <class Call> auto foreignLaunch(cudaStream_t handle, Call call) {
+    StreamState &state = streams.find(*foreignApi(), handle);
+    if (!state.bestEffort.load(std::memory_order_relaxed)) {
+      foreignHigh.fetch_add(1, std::memory_order_relaxed);
+      return pass(state, call);
+    }
+    foreignBestEffort.fetch_add(1, std::memory_order_relaxed);
+    decltype(call()) status{};
+    inTurn(state, [&] { status = call(); });
+    return status;
+  }
+  /// Before another call of a library's that is ordered on a stream: what is queued there is over.
+  void beforeForeign(cudaStream_t handle) {
+    StreamState &state = streams.find(*foreignApi(), handle);
+    Engine *now = running();
+    if (!now || captures.takesPart(*foreignApi(), handle))
+      return;
+    now->wait(state.bestEffort ? now->queue().last() : now->orderedAhead(state));
+  }
+  /// Whether a library may be told that a stream or an event is done.
+  bool isQueueIdle() const {
+    Engine *now = running();
+    return !now || now->queue().isIdle();
+  }
+  /// Set by the first module that hooks; nullptr before.
+  const CudaApi *foreignApi() const { return anyApi.load(std::memory_order_acquire); }
+  void hooked(const CudaApi &api) {
+    const CudaApi *none = nullptr;
+    anyApi.compare_exchange_strong(none, &api);
+  }
+
+private:
+  struct Queued {
+    cudaError_t status;
+    std::uint64_t ticket; ///< 0: it was called at once
+  };
+
+  template <class Call> auto pass(StreamState &state, Call call) {
+    if (Engine *running = engine.load(std::memory_order_acquire))
+      return running->passHigh(state, call);
+    InHook inside;
+    return call();
+  }
+  /// Made when it is first needed. nullptr where it cannot be had: then nothing is held back.
+  Engine *start(const CudaApi &api);
+  Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle, Run call);
+  cudaError_t launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
+                               const LaunchRequest &request, const Run &call);
+  /// The call at once, on the calling thread, when all that is queued is over and a permit is
+  /// there.
+  void inTurn(StreamState &state, const std::function<void()> &call);
+  /// The error that an operation left whose call had returned, else `status`.
+  cudaError_t withDeferred(cudaError_t status, bool clear = true);
+  void checkOnce() {
+    if (!checked.load(std::memory_order_relaxed))
+      selfCheck();
+  }
+  void selfCheck();
+  void writeStatistics();
+
+  const Settings settings;
+  StreamTable streams;
+  Registry registry;
+  Captures captures;
+  Events events;
+  std::atomic<Engine *> engine{nullptr};
+  std::mutex starting;
+  bool cannotStart = false;
+  std::atomic<bool> checked{false};
+  std::atomic<const CudaApi *> anyApi{nullptr};
+  std::atomic<std::uint64_t> foreignHigh{0}, foreignBestEffort{0};
+  Totals earlier; ///< of engines before a reset of the device
+};
+
+} // namespace tally::hooks
+
+#endif

@@ -1,0 +1,208 @@
+// Everything but launches: the queue's rules for copies, streams, events and the device.
+#include "hooks.h"
+
+namespace tally::hooks {
+
+namespace {
+
+/// Memory that the runtime copies from and to during the call, not in the order of the stream.
+bool isPageable(const CudaApi &api, const void *pointer) {
+  cudaPointerAttributes attributes{};
+  return api.cudaPointerGetAttributes(&attributes, pointer) != cudaSuccess ||
+         attributes.type == cudaMemoryTypeUnregistered;
+}
+
+} // namespace
+
+Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
+                                     Run call) {
+  Engine *running = start(api);
+  InHook inside;
+  if (!running || running->queue().isIdle() || captures.takesPart(api, handle))
+    return {call(), 0};
+  if (state.kind == StreamKind::PerThread) {
+    running->drain();
+    return {call(), 0};
+  }
+  return {cudaSuccess, running->submit(state, std::move(call))};
+}
+
+cudaError_t Hooks::copyAsync(const CudaApi &api, void *to, const void *from, std::size_t bytes,
+                             cudaMemcpyKind kind, cudaStream_t handle) {
+  auto call = [&api, to, from, bytes, kind, handle] {
+    return api.cudaMemcpyAsync(to, from, bytes, kind, handle);
+  };
+  StreamState &state = streams.find(api, handle);
+  if (!state.bestEffort)
+    return pass(state, call);
+  Engine *now = running();
+  bool mayWait = now && !now->queue().isIdle() && !captures.takesPart(api, handle);
+  if (mayWait && kind != cudaMemcpyDeviceToDevice) {
+    InHook inside;
+    if (isPageable(api, to) || isPageable(api, from))
+      now->drain();
+  }
+  return queueBestEffort(api, state, handle, call).status;
+}
+
+cudaError_t Hooks::priorityRange(const CudaApi &api, int *lowest, int *highest) {
+  int low = 0, high = 0;
+  cudaError_t status = api.cudaDeviceGetStreamPriorityRange(&low, &high);
+  if (status != cudaSuccess)
+    return status;
+  // The device's highest is the control stream's own, where there are more than two.
+  if (low - high >= 2)
+    ++high;
+  if (lowest)
+    *lowest = low;
+  if (highest)
+    *highest = high;
+  return status;
+}
+
+cudaError_t Hooks::createStream(const CudaApi &api, cudaStream_t *made, unsigned flags,
+                                int priority) {
+  InHook inside;
+  int low = 0, high = 0;
+  if (priorityRange(api, &low, &high) == cudaSuccess && priority < high)
+    priority = high;
+  cudaError_t status = api.cudaStreamCreateWithPriority(made, flags, priority);
+  if (status == cudaSuccess && streams.created(api, *made, flags, priority < low ? priority : low))
+    start(api);
+  return status;
+}
+
+cudaError_t Hooks::destroyStream(const CudaApi &api, cudaStream_t handle) {
+  StreamState &state = streams.find(api, handle);
+  InHook inside;
+  if (Engine *now = running()) {
+    if (state.bestEffort)
+      now->wait(state.lastTicket.load());
+    else if (const runtime::HighStream *high = state.high.load(); high && !high->isClosed())
+      now->mark(state);
+  }
+  // First here: the handle may be another stream's as soon as this one is gone.
+  streams.destroyed(state);
+  return api.cudaStreamDestroy(handle);
+}
+
+cudaError_t Hooks::synchronizeStream(const CudaApi &api, cudaStream_t handle) {
+  StreamState &state = streams.find(api, handle);
+  InHook inside;
+  if (Engine *now = running(); now && !captures.takesPart(api, handle)) {
+    now->wait(now->orderedAhead(state));
+    if (state.bestEffort)
+      now->wait(state.lastTicket.load());
+  }
+  return withDeferred(api.cudaStreamSynchronize(handle));
+}
+
+cudaError_t Hooks::queryStream(const CudaApi &api, cudaStream_t handle) {
+  StreamState &state = streams.find(api, handle);
+  InHook inside;
+  if (Engine *now = running(); now && !captures.takesPart(api, handle)) {
+    bool over = now->queue().isOver(now->orderedAhead(state)) &&
+                (!state.bestEffort || now->queue().isOver(state.lastTicket.load()));
+    if (!over)
+      return cudaErrorNotReady;
+  }
+  return withDeferred(api.cudaStreamQuery(handle));
+}
+
+cudaError_t Hooks::waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_t event,
+                             unsigned flags) {
+  auto call = [&api, handle, event, flags] {
+    return api.cudaStreamWaitEvent(handle, event, flags);
+  };
+  StreamState &state = streams.find(api, handle);
+  Engine *now = running();
+  if (state.bestEffort) {
+    // The event may bring the stream into a capture.
+    if (now && captures.any())
+      now->drain();
+    return captures.any() ? call() : queueBestEffort(api, state, handle, call).status;
+  }
+  // Until the record is issued there is nothing that the stream could wait for.
+  if (now)
+    now->queue().wait(events.ticketOf(event), true);
+  return pass(state, call);
+}
+
+cudaError_t Hooks::recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream_t handle,
+                               unsigned flags) {
+  auto call = [&api, event, handle, flags] {
+    return flags == 0 ? api.cudaEventRecord(event, handle)
+                      : api.cudaEventRecordWithFlags(event, handle, flags);
+  };
+  StreamState &state = streams.find(api, handle);
+  if (state.bestEffort) {
+    Queued queued = queueBestEffort(api, state, handle, call);
+    if (queued.ticket != 0)
+      events.queued(event, queued.ticket);
+    else
+      events.forget(event);
+    return queued.status;
+  }
+  // An earlier record that is still queued must not come after this one.
+  if (Engine *now = running())
+    now->queue().wait(events.ticketOf(event), true);
+  events.forget(event);
+  return pass(state, call);
+}
+
+cudaError_t Hooks::queryEvent(const CudaApi &api, cudaEvent_t event) {
+  if (Engine *now = running(); now && !now->queue().isOver(events.ticketOf(event)))
+    return cudaErrorNotReady;
+  InHook inside;
+  return api.cudaEventQuery(event);
+}
+
+cudaError_t Hooks::synchronizeEvent(const CudaApi &api, cudaEvent_t event) {
+  if (Engine *now = running())
+    now->wait(events.ticketOf(event));
+  InHook inside;
+  return withDeferred(api.cudaEventSynchronize(event));
+}
+
+cudaError_t Hooks::destroyEvent(const CudaApi &api, cudaEvent_t event) {
+  if (Engine *now = running())
+    now->wait(events.ticketOf(event));
+  events.forget(event);
+  InHook inside;
+  return api.cudaEventDestroy(event);
+}
+
+cudaError_t Hooks::elapsedTime(const CudaApi &api, float *ms, cudaEvent_t start, cudaEvent_t end) {
+  for (cudaEvent_t each : {start, end})
+    if (Engine *now = running(); now && !now->queue().isOver(events.ticketOf(each)))
+      return cudaErrorNotReady;
+  InHook inside;
+  return api.cudaEventElapsedTime(ms, start, end);
+}
+
+cudaError_t Hooks::synchronizeDevice(const CudaApi &api) {
+  drain();
+  InHook inside;
+  return withDeferred(api.cudaDeviceSynchronize());
+}
+
+cudaError_t Hooks::setDevice(const CudaApi &api, int device) {
+  InHook inside;
+  cudaError_t status = api.cudaSetDevice(device);
+  streams.deviceChanged();
+  return status;
+}
+
+cudaError_t Hooks::lastError(const CudaApi &api, bool clear) {
+  InHook inside;
+  return withDeferred(clear ? api.cudaGetLastError() : api.cudaPeekAtLastError(), clear);
+}
+
+cudaError_t Hooks::setClass(const CudaApi &api, cudaStream_t handle, bool bestEffort) {
+  StreamState &state = streams.find(api, handle);
+  drain();
+  streams.setClass(state, bestEffort);
+  return !bestEffort || start(api) ? cudaSuccess : cudaErrorNotSupported;
+}
+
+} // namespace tally::hooks

@@ -1,0 +1,198 @@
+// Launches on best-effort streams.
+#include "hooks.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+namespace tally::hooks {
+
+namespace {
+
+/// The parameters of a kernel that no bundle speaks of, asked of the runtime. On a thread of its
+/// own: asking beyond the last one is an error, which the application would find.
+std::optional<std::vector<bundle::Parameter>> askParameters(const KernelRecord &kernel) {
+  std::vector<bundle::Parameter> found;
+  int device = 0;
+  if (kernel.api->cudaGetDevice(&device) != cudaSuccess)
+    return std::nullopt;
+  cudaError_t last = cudaSuccess;
+  std::thread([&] {
+    InHook inside;
+    kernel.api->cudaSetDevice(device);
+    std::size_t offset = 0, size = 0;
+    while ((last = kernel.api->cudaFuncGetParamInfo(kernel.function, found.size(), &offset,
+                                                    &size)) == cudaSuccess)
+      found.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
+  }).join();
+  if (last != cudaErrorInvalidValue)
+    return std::nullopt;
+  return found;
+}
+
+/// Asks once for what has to be known of a kernel before a launch of it can be queued.
+void describe(KernelRecord &kernel) {
+  std::unique_lock lock(kernel.mutex);
+  if (kernel.described)
+    return;
+  kernel.described = true;
+  kernel.status = kernel.api->cudaFuncGetAttributes(&kernel.attributes, kernel.function);
+  if (kernel.facts)
+    kernel.parameters = kernel.facts->parameters;
+  else if (kernel.status == cudaSuccess)
+    kernel.parameters = askParameters(kernel);
+}
+
+/// Takes the attributes that a queued launch can keep. False: it has to be made as it is.
+bool takeAttributes(std::span<const cudaLaunchAttribute> attributes, KernelLaunch &launch) {
+  for (const cudaLaunchAttribute &each : attributes)
+    switch (each.id) {
+    case cudaLaunchAttributeIgnore:
+    // A kernel that yields "completes" early, so nothing may start on that.
+    case cudaLaunchAttributeProgrammaticStreamSerialization:
+      break;
+    case cudaLaunchAttributeClusterDimension:
+      launch.shape.cluster = {each.val.clusterDim.x, each.val.clusterDim.y, each.val.clusterDim.z};
+      break;
+    case cudaLaunchAttributeCooperative:
+      launch.whole = launch.whole || each.val.cooperative != 0;
+      launch.attributes.push_back(each);
+      break;
+    case cudaLaunchAttributeAccessPolicyWindow:
+    case cudaLaunchAttributeSynchronizationPolicy:
+    case cudaLaunchAttributeClusterSchedulingPolicyPreference:
+    case cudaLaunchAttributePriority:
+    case cudaLaunchAttributeMemSyncDomainMap:
+    case cudaLaunchAttributeMemSyncDomain:
+    case cudaLaunchAttributePreferredSharedMemoryCarveout:
+      launch.attributes.push_back(each);
+      break;
+    default:
+      return false;
+    }
+  return true;
+}
+
+/// Whether the device takes this shape, as far as that can be known before. (CUDA C++ Programming
+/// Guide, "Compute Capabilities": the limits of every architecture.) Otherwise the call is made at
+/// once, and says what is wrong.
+bool isLaunchable(const KernelRecord &kernel, const LaunchShape &shape) {
+  const cudaFuncAttributes &limits = kernel.attributes;
+  if (shape.grid.count() == 0 || shape.grid.x > 0x7fffffff || shape.grid.y > 65535 ||
+      shape.grid.z > 65535)
+    return false;
+  if (shape.block.count() == 0 || shape.block.x > 1024 || shape.block.y > 1024 ||
+      shape.block.z > 64 ||
+      shape.block.count() > static_cast<std::uint64_t>(limits.maxThreadsPerBlock))
+    return false;
+  if (shape.dynamicSharedBytes > static_cast<std::uint64_t>(limits.maxDynamicSharedSizeBytes))
+    return false;
+  Dim3 cluster = shape.cluster;
+  if (cluster == Dim3{0, 0, 0} && kernel.facts)
+    cluster = kernel.facts->requiredCluster;
+  if (cluster == Dim3{0, 0, 0})
+    return true;
+  return cluster.count() != 0 && cluster.count() <= 16 && shape.grid.x % cluster.x == 0 &&
+         shape.grid.y % cluster.y == 0 && shape.grid.z % cluster.z == 0;
+}
+
+/// The launch with its arguments; nullptr where it cannot be queued.
+std::shared_ptr<KernelLaunch> makeLaunch(const CudaApi &api, KernelRecord &kernel,
+                                         cudaStream_t stream, int device,
+                                         const LaunchRequest &request) {
+  describe(kernel);
+  std::unique_lock lock(kernel.mutex);
+  if (kernel.status != cudaSuccess || !kernel.parameters || request.sharedBytes > UINT32_MAX)
+    return nullptr;
+  auto launch = std::make_shared<KernelLaunch>();
+  launch->api = &api;
+  launch->kernel = &kernel;
+  launch->stream = stream;
+  launch->device = device;
+  launch->shape.grid = {request.grid.x, request.grid.y, request.grid.z};
+  launch->shape.block = {request.block.x, request.block.y, request.block.z};
+  launch->shape.dynamicSharedBytes = static_cast<std::uint32_t>(request.sharedBytes);
+  if (!takeAttributes(request.attributes, *launch) || !isLaunchable(kernel, launch->shape))
+    return nullptr;
+  if (request.cooperative) {
+    launch->whole = true;
+    cudaLaunchAttribute &cooperative = launch->attributes.emplace_back();
+    cooperative.id = cudaLaunchAttributeCooperative;
+    cooperative.val.cooperative = 1;
+  }
+  launch->parameters = *kernel.parameters;
+  for (std::size_t i = 0; i < launch->parameters.size(); ++i) {
+    const bundle::Parameter &each = launch->parameters[i];
+    if (!request.arguments || !request.arguments[i])
+      return nullptr;
+    if (launch->arguments.size() < each.offset + each.size)
+      launch->arguments.resize(each.offset + each.size);
+    std::memcpy(launch->arguments.data() + each.offset, request.arguments[i], each.size);
+  }
+  return launch;
+}
+
+} // namespace
+
+cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
+                                    const LaunchRequest &request, const Run &call) {
+  Engine *running = start(api);
+  InHook inside;
+  if (!running || captures.takesPart(api, handle))
+    return call();
+  KernelRecord &kernel = registry.find(api, request.function);
+  std::shared_ptr<KernelLaunch> launch = makeLaunch(api, kernel, handle, state.device, request);
+  if (!launch)
+    return running->inTurn(state, [&] {
+      running->permit();
+      return call();
+    });
+  // The default stream of a thread means another stream on the queue's own thread.
+  if (state.kind == StreamKind::PerThread)
+    return running->inTurn(state, [&] { return running->kernels().run(*launch); });
+  running->submit(state, [running, launch] { return running->kernels().run(*launch); });
+  return cudaSuccess;
+}
+
+cudaError_t Hooks::graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaStream_t handle) {
+  StreamState &state = streams.find(api, handle);
+  auto call = [&api, graph, handle] { return api.cudaGraphLaunch(graph, handle); };
+  if (!state.bestEffort)
+    return pass(state, call);
+  Engine *running = start(api);
+  InHook inside;
+  if (!running || captures.takesPart(api, handle))
+    return call();
+  return running->inTurn(state, [&] {
+    running->permit();
+    return call();
+  });
+}
+
+void Hooks::functionAttribute(const CudaApi &api, const void *function, cudaFuncAttribute attribute,
+                              int value) {
+  KernelRecord &kernel = registry.find(api, function);
+  std::unique_lock lock(kernel.mutex);
+  kernel.described = false; // what it allows has changed
+  auto known = std::find_if(kernel.set.begin(), kernel.set.end(),
+                            [&](const auto &each) { return each.first == attribute; });
+  if (known != kernel.set.end())
+    known->second = value;
+  else
+    kernel.set.emplace_back(attribute, value);
+  kernel.attributeVersion.fetch_add(1);
+}
+
+void Hooks::inTurn(StreamState &state, const std::function<void()> &call) {
+  Engine *now = start(*foreignApi());
+  if (!now || captures.takesPart(*foreignApi(), state.handle))
+    return call();
+  now->inTurn(state, [&] {
+    now->permit();
+    call();
+    return cudaSuccess;
+  });
+}
+
+} // namespace tally::hooks

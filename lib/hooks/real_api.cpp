@@ -1,0 +1,56 @@
+#include "settings.h"
+
+#include "cuda_api.h"
+#include "real_calls.h"
+
+#include <atomic>
+
+namespace tally::hooks {
+
+namespace {
+
+CudaApi makeRealApi() {
+  CudaApi table;
+#define TALLY_CUDA_SET_Plain(name)
+#define TALLY_CUDA_SET_Ptsz(name)
+#define TALLY_CUDA_SET_Ptds(name) table.name##_ptds = &__real_##name##_ptds;
+#define TALLY_CUDA_CALL(result, name, parameters, arguments, rule, forms)                          \
+  table.name = &__real_##name;                                                                     \
+  TALLY_CUDA_SET_##forms(name)
+#include "cuda_api.def"
+#undef TALLY_CUDA_SET_Plain
+#undef TALLY_CUDA_SET_Ptsz
+#undef TALLY_CUDA_SET_Ptds
+  return table;
+}
+
+} // namespace
+
+/// One emulator for all modules of the process (see tallySharedHooks1).
+__attribute__((visibility("default"))) inline std::atomic<const CudaApi *> tallySharedEmulator1{
+    nullptr};
+
+const CudaApi &realApi() {
+  static const CudaApi table = makeRealApi();
+  return table;
+}
+
+namespace {
+
+const CudaApi &choose() {
+  const Settings &settings = Settings::get();
+  if (!settings.emulator || settings.disabled)
+    return realApi();
+  const CudaApi *known = nullptr;
+  const CudaApi *own = &emulatedApi();
+  return tallySharedEmulator1.compare_exchange_strong(known, own) ? *own : *known;
+}
+
+} // namespace
+
+const CudaApi &api() {
+  static const CudaApi &chosen = choose();
+  return chosen;
+}
+
+} // namespace tally::hooks

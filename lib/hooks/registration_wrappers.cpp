@@ -1,0 +1,52 @@
+// The wrappers of what the host code of nvcc and clang calls at start-up and at the end, and the
+// C interface.
+#include "wrappers.h"
+
+#include "tally/runtime/hooks.h"
+
+using namespace tally::hooks;
+
+extern "C" {
+
+void **__wrap___cudaRegisterFatBinary(void *fatCubin) {
+  if (isOff())
+    return __real___cudaRegisterFatBinary(fatCubin);
+  Hooks &hooks = Hooks::shared();
+  hooks.hooked(api());
+  return hooks.registered().registerFatBinary(api(), fatCubin);
+}
+
+void __wrap___cudaRegisterFatBinaryEnd(void **handle) {
+  if (isOff())
+    return __real___cudaRegisterFatBinaryEnd(handle);
+  api().__cudaRegisterFatBinaryEnd(handle);
+}
+
+void __wrap___cudaUnregisterFatBinary(void **handle) {
+  if (isOff())
+    return __real___cudaUnregisterFatBinary(handle);
+  Hooks &hooks = Hooks::shared();
+  hooks.drain();
+  hooks.registered().unregisterFatBinary(handle);
+  api().__cudaUnregisterFatBinary(handle);
+}
+
+void __wrap___cudaRegisterFunction(void **handle, const char *hostFun, char *deviceFun,
+                                   const char *deviceName, int threadLimit, uint3 *tid, uint3 *bid,
+                                   dim3 *bDim, dim3 *gDim, int *wSize) {
+  if (isOff())
+    return __real___cudaRegisterFunction(handle, hostFun, deviceFun, deviceName, threadLimit, tid,
+                                         bid, bDim, gDim, wSize);
+  api().__cudaRegisterFunction(handle, hostFun, deviceFun, deviceName, threadLimit, tid, bid, bDim,
+                               gDim, wSize);
+  Hooks::shared().registered().registerFunction(api(), handle, hostFun, deviceName);
+}
+
+int tally_stream_set_class(void *stream, tally_stream_class streamClass) {
+  if (isOff())
+    return cudaSuccess;
+  return Hooks::shared().setClass(api(), static_cast<cudaStream_t>(stream),
+                                  streamClass == TALLY_STREAM_BEST_EFFORT);
+}
+
+} // extern "C"

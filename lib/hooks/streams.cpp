@@ -1,0 +1,149 @@
+#include "streams.h"
+
+#include <algorithm>
+
+namespace tally::hooks {
+
+namespace {
+
+int currentDevice(const CudaApi &api) {
+  int device = 0;
+  return api.cudaGetDevice(&device) == cudaSuccess ? device : 0;
+}
+
+/// Whether nothing of high priority is known to be on a stream that is gone.
+bool isReusable(const StreamState &state) {
+  const runtime::HighStream *high = state.high.load();
+  return state.destroyed && (!high || high->isClosed());
+}
+
+} // namespace
+
+thread_local StreamTable::Last StreamTable::last;
+thread_local std::vector<StreamTable::OfThread> StreamTable::ofThread;
+
+StreamState &StreamTable::findSlowly(const CudaApi &api, cudaStream_t handle) {
+  std::uint64_t now = generation.load();
+  StreamState *found = nullptr;
+  if (handle == nullptr || handle == cudaStreamLegacy) {
+    found = &defaultStream(api, StreamKind::Legacy, handle);
+  } else if (handle == cudaStreamPerThread) {
+    found = &defaultStream(api, StreamKind::PerThread, handle);
+  } else {
+    std::unique_lock lock(mutex);
+    auto known = byHandle.find(handle);
+    if (known != byHandle.end())
+      found = known->second;
+  }
+  if (!found) {
+    // Made by something that was not linked with the hooks.
+    unsigned flags = 0;
+    int priority = 0;
+    api.cudaStreamGetFlags(handle, &flags);
+    api.cudaStreamGetPriority(handle, &priority);
+    std::unique_lock lock(mutex);
+    bool nonBlocking = (flags & cudaStreamNonBlocking) != 0;
+    found =
+        &add(api, handle, nonBlocking ? StreamKind::NonBlocking : StreamKind::Blocking, priority);
+    byHandle[handle] = found;
+  }
+  last = {handle, found, now};
+  return *found;
+}
+
+StreamState &StreamTable::defaultStream(const CudaApi &api, StreamKind kind, cudaStream_t handle) {
+  int device = currentDevice(api);
+  std::uint64_t now = generation.load();
+  if (kind == StreamKind::PerThread) {
+    for (const OfThread &each : ofThread)
+      if (each.device == device && each.generation == now)
+        return *each.state;
+    std::unique_lock lock(mutex);
+    StreamState &state = add(api, handle, kind, 0);
+    ofThread.push_back({device, &state, now});
+    return state;
+  }
+  std::unique_lock lock(mutex);
+  StreamState *&state = legacy[device];
+  if (!state)
+    state = &add(api, nullptr, kind, 0);
+  return *state;
+}
+
+StreamState &StreamTable::add(const CudaApi &api, cudaStream_t handle, StreamKind kind,
+                              int priority) {
+  auto free = std::find_if(states.begin(), states.end(), isReusable);
+  StreamState &state = free != states.end() ? *free : states.emplace_back();
+  state.handle = handle;
+  state.api = &api;
+  state.kind = kind;
+  state.device = currentDevice(api);
+  state.priority = priority;
+  state.bestEffort = processIsBestEffort;
+  state.lastTicket = 0;
+  state.destroyed = false;
+  if (cudaEvent_t marker = state.marker.exchange(nullptr))
+    api.cudaEventDestroy(marker);
+  return state;
+}
+
+bool StreamTable::created(const CudaApi &api, cudaStream_t handle, unsigned flags, int priority) {
+  std::unique_lock lock(mutex);
+  StreamState &added =
+      add(api, handle,
+          (flags & cudaStreamNonBlocking) != 0 ? StreamKind::NonBlocking : StreamKind::Blocking,
+          priority);
+  // Below another one in use means best effort, whichever of the two came first.
+  for (const auto &[other, state] : byHandle) {
+    if (state->priority > priority)
+      state->bestEffort = true;
+    else if (state->priority < priority)
+      added.bestEffort = true;
+  }
+  byHandle[handle] = &added;
+  generation.fetch_add(1);
+  return std::any_of(byHandle.begin(), byHandle.end(),
+                     [](const auto &each) { return each.second->bestEffort.load(); });
+}
+
+void StreamTable::destroyed(StreamState &state) {
+  std::unique_lock lock(mutex);
+  byHandle.erase(state.handle);
+  state.destroyed = true;
+  generation.fetch_add(1);
+}
+
+void StreamTable::clear() {
+  std::unique_lock lock(mutex);
+  for (StreamState &state : states) {
+    state.destroyed = true;
+    state.high = nullptr;
+    state.marker = nullptr;
+  }
+  byHandle.clear();
+  legacy.clear();
+  generation.fetch_add(1);
+}
+
+void StreamTable::setClass(StreamState &state, bool bestEffort) {
+  state.bestEffort = bestEffort || processIsBestEffort;
+}
+
+std::vector<StreamState *> StreamTable::all() {
+  std::unique_lock lock(mutex);
+  std::vector<StreamState *> found;
+  for (StreamState &state : states)
+    if (!state.destroyed)
+      found.push_back(&state);
+  return found;
+}
+
+std::uint64_t StreamTable::launches() {
+  std::unique_lock lock(mutex);
+  std::uint64_t sum = 0;
+  for (const StreamState &state : states)
+    sum += state.launches.load();
+  return sum;
+}
+
+} // namespace tally::hooks

@@ -1,0 +1,98 @@
+// The application's streams: what the hooks know of each, and its class.
+#ifndef TALLY_LIB_HOOKS_STREAMS_H
+#define TALLY_LIB_HOOKS_STREAMS_H
+
+#include "cuda_api.h"
+#include "high_priority.h"
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace tally::hooks {
+
+/// How a stream stands to the legacy default stream.
+enum class StreamKind : std::uint8_t {
+  Legacy,     ///< the legacy default stream of a device
+  PerThread,  ///< the default stream of one thread
+  Blocking,   ///< ordered with the legacy stream
+  NonBlocking ///< not
+};
+
+/// One stream of the application. Lives as long as the process; after cudaStreamDestroy it is used
+/// again for another one.
+struct StreamState {
+  cudaStream_t handle = nullptr;
+  const CudaApi *api = nullptr; ///< by which it may be queried
+  StreamKind kind = StreamKind::Blocking;
+  int device = 0;
+  int priority = 0; ///< CUDA's: the lower number is the higher priority
+  std::atomic<bool> bestEffort{false};
+  std::atomic<std::uint64_t> launches{0};   ///< of kernels, passed through
+  std::atomic<std::uint64_t> lastTicket{0}; ///< of what was last queued on it
+  std::atomic<runtime::HighStream *> high{nullptr};
+  /// Where the stream itself cannot be asked whether it is idle (it belongs to a thread, or is
+  /// destroyed): an event behind all that was put on it.
+  std::atomic<cudaEvent_t> marker{nullptr};
+  bool destroyed = false; ///< guarded by the table's mutex
+};
+
+/// Finds streams by handle. Thread-safe; what a thread used last is found without a lock.
+class StreamTable {
+public:
+  /// `processIsBestEffort`: all streams are, whatever their priorities.
+  explicit StreamTable(bool processIsBestEffort) : processIsBestEffort(processIsBestEffort) {}
+
+  StreamState &find(const CudaApi &api, cudaStream_t handle) {
+    if (last.handle == handle && last.state && last.generation == generation.load())
+      return *last.state;
+    return findSlowly(api, handle);
+  }
+
+  /// A stream was created by the application. Returns whether there are best-effort streams now.
+  bool created(const CudaApi &api, cudaStream_t handle, unsigned flags, int priority);
+  /// The stream is about to be destroyed; `state` stays until it is idle.
+  void destroyed(StreamState &state);
+  /// All streams are gone (cudaDeviceReset).
+  void clear();
+  /// The calling thread uses another device.
+  void deviceChanged() { last = {}; }
+
+  /// Every stream that may have work of high priority.
+  std::vector<StreamState *> all();
+  /// Sets a stream's class; streams of a best-effort process stay so.
+  void setClass(StreamState &state, bool bestEffort);
+  std::uint64_t launches();
+
+private:
+  struct Last {
+    cudaStream_t handle = nullptr;
+    StreamState *state = nullptr;
+    std::uint64_t generation = 0;
+  };
+  struct OfThread {
+    int device = 0;
+    StreamState *state = nullptr;
+    std::uint64_t generation = 0;
+  };
+  static thread_local Last last;
+  static thread_local std::vector<OfThread> ofThread; // its default streams
+
+  StreamState &findSlowly(const CudaApi &api, cudaStream_t handle);
+  StreamState &defaultStream(const CudaApi &api, StreamKind kind, cudaStream_t handle);
+  StreamState &add(const CudaApi &api, cudaStream_t handle, StreamKind kind, int priority);
+
+  const bool processIsBestEffort;
+  std::atomic<std::uint64_t> generation{1}; ///< counts what makes a remembered stream invalid
+  std::mutex mutex;                         // what follows
+  std::deque<StreamState> states;
+  std::unordered_map<cudaStream_t, StreamState *> byHandle;
+  std::unordered_map<int, StreamState *> legacy; // by device
+};
+
+} // namespace tally::hooks
+
+#endif

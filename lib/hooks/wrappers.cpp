@@ -1,0 +1,50 @@
+// The wrappers of all calls whose rule in cuda_api.def is not Hook.
+#include "wrappers.h"
+
+using namespace tally::hooks;
+
+#define TALLY_RULE_Pass(call, stream) call()
+#define TALLY_RULE_Legacy(call, stream) Hooks::shared().legacy(api(), nullptr, call)
+#define TALLY_RULE_Drain(call, stream) Hooks::shared().drained(call)
+#define TALLY_RULE_Stream(call, stream) Hooks::shared().stream(api(), stream, call)
+#define TALLY_RULE_Queue(call, stream) Hooks::shared().queue(api(), stream, call)
+
+// Captured by value: a queued call is made after the caller has returned.
+#define TALLY_WRAP(result, name, parameters, arguments, rule)                                      \
+  extern "C" result __wrap_##name parameters {                                                     \
+    if (isOff())                                                                                   \
+      return __real_##name arguments;                                                              \
+    const CudaApi &table = api();                                                                  \
+    auto call = [=, &table]() -> result { return table.name arguments; };                          \
+    return TALLY_RULE_##rule(call, stream);                                                        \
+  }
+
+#define TALLY_WRAP_Plain(result, name, parameters, arguments)
+#define TALLY_WRAP_Ptsz(result, name, parameters, arguments)                                       \
+  extern "C" result __wrap_##name##_ptsz parameters {                                              \
+    if (isOff())                                                                                   \
+      return __real_##name##_ptsz arguments;                                                       \
+    stream = ownStream(stream);                                                                    \
+    return __wrap_##name arguments;                                                                \
+  }
+#define TALLY_WRAP_Ptds(result, name, parameters, arguments)                                       \
+  extern "C" result __wrap_##name##_ptds parameters {                                              \
+    if (isOff())                                                                                   \
+      return __real_##name##_ptds arguments;                                                       \
+    const CudaApi &table = api();                                                                  \
+    auto call = [=, &table]() -> result { return table.name##_ptds arguments; };                   \
+    return Hooks::shared().legacy(table, cudaStreamPerThread, call);                               \
+  }
+
+#define TALLY_ROW_Pass(result, name, parameters, arguments, rule, forms)                           \
+  TALLY_WRAP(result, name, parameters, arguments, rule)                                            \
+  TALLY_WRAP_##forms(result, name, parameters, arguments)
+#define TALLY_ROW_Legacy TALLY_ROW_Pass
+#define TALLY_ROW_Drain TALLY_ROW_Pass
+#define TALLY_ROW_Stream TALLY_ROW_Pass
+#define TALLY_ROW_Queue TALLY_ROW_Pass
+#define TALLY_ROW_Hook(result, name, parameters, arguments, rule, forms)
+
+#define TALLY_CUDA_CALL(result, name, parameters, arguments, rule, forms)                          \
+  TALLY_ROW_##rule(result, name, parameters, arguments, rule, forms)
+#include "cuda_api.def"

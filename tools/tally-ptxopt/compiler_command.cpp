@@ -1,0 +1,328 @@
+#include "compiler_command.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Allocator.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/StringSaver.h"
+
+namespace tally::ptxopt {
+namespace {
+
+/// Options whose value is the next word: it must not be taken for a source.
+const llvm::StringSet<> &optionsWithValue() {
+  static const llvm::StringSet<> options = {"-o",
+                                            "--output-file",
+                                            "-x",
+                                            "--x",
+                                            "-I",
+                                            "--include-path",
+                                            "-D",
+                                            "--define-macro",
+                                            "-U",
+                                            "--undefine-macro",
+                                            "-L",
+                                            "--library-path",
+                                            "-l",
+                                            "--library",
+                                            "-isystem",
+                                            "--system-include",
+                                            "-iquote",
+                                            "-idirafter",
+                                            "-isysroot",
+                                            "-include",
+                                            "--pre-include",
+                                            "-imacros",
+                                            "-std",
+                                            "--std",
+                                            "-arch",
+                                            "--gpu-architecture",
+                                            "-code",
+                                            "--gpu-code",
+                                            "-gencode",
+                                            "--generate-code",
+                                            "-ccbin",
+                                            "--compiler-bindir",
+                                            "-odir",
+                                            "--output-directory",
+                                            "-MF",
+                                            "--dependency-output",
+                                            "-MT",
+                                            "-MQ",
+                                            "--dependency-target-name",
+                                            "-Xcompiler",
+                                            "--compiler-options",
+                                            "-Xlinker",
+                                            "--linker-options",
+                                            "-Xptxas",
+                                            "--ptxas-options",
+                                            "-Xnvlink",
+                                            "--nvlink-options",
+                                            "-Xarchive",
+                                            "--archive-options",
+                                            "-Xcudafe",
+                                            "-Xfatbin",
+                                            "-Xclang",
+                                            "-Xcuda-ptxas",
+                                            "-Xcuda-fatbinary",
+                                            "-Xassembler",
+                                            "-Xpreprocessor",
+                                            "-Xopenmp-target",
+                                            "-mllvm",
+                                            "-target",
+                                            "-m",
+                                            "--machine",
+                                            "-t",
+                                            "--threads",
+                                            "-split-compile",
+                                            "--split-compile",
+                                            "-maxrregcount",
+                                            "--maxrregcount",
+                                            "-cudart",
+                                            "--cudart",
+                                            "-cudadevrt",
+                                            "--cudadevrt",
+                                            "-default-stream",
+                                            "--default-stream",
+                                            "-compress-mode",
+                                            "--compress-mode",
+                                            "-fmad",
+                                            "--fmad",
+                                            "-ftz",
+                                            "--ftz",
+                                            "-prec-div",
+                                            "--prec-div",
+                                            "-prec-sqrt",
+                                            "--prec-sqrt",
+                                            "-optf",
+                                            "--options-file",
+                                            "-diag-suppress",
+                                            "--diag-suppress",
+                                            "-diag-error",
+                                            "--diag-error",
+                                            "-diag-warn",
+                                            "--diag-warn",
+                                            "-Werror",
+                                            "--Werror",
+                                            "-dryrun-dir",
+                                            "-keep-dir",
+                                            "--keep-dir",
+                                            "-ldir",
+                                            "--library-dir",
+                                            "-u",
+                                            "-T",
+                                            "-z",
+                                            "-G0",
+                                            "-arch-list",
+                                            "-host-linker-script",
+                                            "--host-linker-script",
+                                            "-aux-triple"};
+  return options;
+}
+
+/// Phases that make nothing that Tally rewrites.
+bool endsBefore(llvm::StringRef word) {
+  return llvm::is_contained({"-E",
+                             "--preprocess",
+                             "-M",
+                             "-MM",
+                             "--generate-dependencies",
+                             "--generate-nonsystem-dependencies",
+                             "-S",
+                             "-ptx",
+                             "--ptx",
+                             "-cubin",
+                             "--cubin",
+                             "-fatbin",
+                             "--fatbin",
+                             "-cuda",
+                             "--cuda",
+                             "-dlink",
+                             "--device-link",
+                             "--version",
+                             "-V",
+                             "--help",
+                             "-h",
+                             "-fsyntax-only",
+                             "-dryrun",
+                             "--dryrun",
+                             "-###",
+                             "-optix-ir",
+                             "--optix-ir",
+                             "-ltoir",
+                             "--ltoir",
+                             "--list-gpu-code",
+                             "--list-gpu-arch",
+                             "-code-ls",
+                             "-arch-ls",
+                             "-dumpversion",
+                             "-dumpmachine"},
+                            word);
+}
+
+bool isSource(llvm::StringRef word) {
+  return llvm::is_contained({".cu", ".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".CPP", ".cup",
+                             ".ptx", ".ii", ".i", ".gpu"},
+                            llvm::sys::path::extension(word));
+}
+
+class Reader {
+public:
+  explicit Reader(const std::vector<std::string> &words) : words(words) {}
+
+  CompilerCommand run() {
+    std::size_t first = compilerAt();
+    for (std::size_t i = first + 1; i < words.size(); ++i)
+      i += take(i);
+    finish();
+    return std::move(command);
+  }
+
+private:
+  /// Behind ccache and the like the compiler is the second word or a later one.
+  std::size_t compilerAt() {
+    for (std::size_t i = 0; i < words.size() && !llvm::StringRef(words[i]).starts_with("-"); ++i) {
+      llvm::StringRef name = llvm::sys::path::filename(words[i]);
+      command.isNvcc = name.starts_with("nvcc");
+      command.isClang = name.contains("clang");
+      if (command.isNvcc || command.isClang)
+        return i;
+    }
+    return 0;
+  }
+
+  /// Takes the word at `i`; returns how many words behind it belong to it.
+  std::size_t take(std::size_t i) {
+    auto [name, inlineValue] = llvm::StringRef(words[i]).split('=');
+    llvm::StringRef word = words[i];
+    if (word.starts_with("@"))
+      return takeFile(word.drop_front().str()), 0;
+    if (!word.starts_with("-") || word == "-") {
+      takeInput(word);
+      return 0;
+    }
+    if (name == "--cuda-include-ptx" || name == "--no-cuda-include-ptx")
+      command.includesPtx = true;
+    bool known = optionsWithValue().contains(name);
+    bool separate = known && word.find('=') == llvm::StringRef::npos;
+    if (separate && i + 1 >= words.size())
+      return 0;
+    llvm::StringRef value = separate ? llvm::StringRef(words[i + 1]) : inlineValue;
+    takeOption(known ? name : word, value);
+    return separate ? 1 : 0;
+  }
+
+  void takeOption(llvm::StringRef name, llvm::StringRef value) {
+    if (name == "-o" || name == "--output-file")
+      output = value.str();
+    else if (name.starts_with("-o") && !name.starts_with("-odir") && !name.starts_with("-opt") &&
+             !command.isNvcc)
+      output = name.drop_front(2).str();
+    else if (name == "-odir" || name == "--output-directory")
+      directory = value.str();
+    else if (name == "-optf" || name == "--options-file")
+      takeFile(value.str());
+    else if (name == "-x" || name == "--x")
+      language = value.str();
+    else if (name == "-gencode" || name == "--generate-code")
+      command.codeOptions.push_back(value.str());
+    else if (llvm::is_contained({"-c", "--compile", "-dc", "--device-c", "-dw", "--device-w"},
+                                name))
+      compiles = true;
+    else if (name == "-lib" || name == "--lib")
+      makesLibrary = true;
+    else if (endsBefore(name))
+      ends = true;
+  }
+
+  void takeInput(llvm::StringRef word) {
+    if (!isSource(word) && language.empty())
+      return;
+    command.hasSources = true;
+    command.compilesCuda |= language.empty() ? llvm::sys::path::extension(word) == ".cu"
+                                             : llvm::is_contained({"cu", "cuda"}, language);
+    llvm::SmallString<128> object(directory);
+    llvm::sys::path::append(object, llvm::sys::path::stem(word) + ".o");
+    objects.push_back(std::string(object));
+  }
+
+  void takeFile(const std::string &path) {
+    auto buffer = llvm::MemoryBuffer::getFile(path);
+    if (!buffer)
+      return; // the compiler says so
+    llvm::BumpPtrAllocator allocator;
+    llvm::StringSaver saver(allocator);
+    llvm::SmallVector<const char *, 64> parts;
+    llvm::cl::TokenizeGNUCommandLine((*buffer)->getBuffer(), saver, parts);
+    std::vector<std::string> own = std::move(words);
+    words.assign(parts.begin(), parts.end());
+    for (std::size_t i = 0; i < words.size(); ++i)
+      i += take(i);
+    words = std::move(own);
+  }
+
+  void finish() {
+    if (ends)
+      return;
+    if (compiles) {
+      command.makes = CompilerCommand::Makes::Objects;
+      command.outputs = output.empty() ? objects : std::vector{output};
+      return;
+    }
+    if (words.size() < 2)
+      return;
+    command.makes = CompilerCommand::Makes::Program;
+    llvm::SmallString<128> program(directory);
+    llvm::sys::path::append(program, makesLibrary ? "a.a" : "a.out");
+    command.outputs = {output.empty() ? std::string(program) : output};
+  }
+
+  std::vector<std::string> words;
+  CompilerCommand command;
+  std::string output, directory, language;
+  std::vector<std::string> objects;
+  bool compiles = false, makesLibrary = false, ends = false;
+};
+
+/// "compute_80" and the codes of "arch=compute_80,code=[sm_80,compute_80]".
+std::pair<llvm::StringRef, llvm::SmallVector<llvm::StringRef, 4>> partsOf(llvm::StringRef value) {
+  value = value.trim("\"'");
+  value.consume_front("arch=");
+  auto [arch, codes] = value.split(",code=");
+  llvm::SmallVector<llvm::StringRef, 4> parts;
+  codes.trim("\"'[]").split(parts, ',', -1, false);
+  return {arch, parts};
+}
+
+} // namespace
+
+CompilerCommand readCommand(const std::vector<std::string> &command) {
+  return Reader(command).run();
+}
+
+std::vector<std::string> optionsForPtx(const CompilerCommand &command) {
+  std::vector<std::string> options;
+  if (command.isClang && command.compilesCuda && !command.includesPtx)
+    options.push_back("--cuda-include-ptx=all");
+  if (!command.isNvcc)
+    return options;
+  llvm::StringSet<> wanted, there;
+  for (llvm::StringRef value : command.codeOptions) {
+    auto [arch, codes] = partsOf(value);
+    for (llvm::StringRef code : codes)
+      (code.starts_with("sm_") ? wanted : there).insert(code.starts_with("sm_") ? arch : code);
+  }
+  for (llvm::StringRef value : command.codeOptions) {
+    llvm::StringRef arch = partsOf(value).first;
+    if (wanted.contains(arch) && there.insert(arch).second)
+      options.push_back(("-gencode=arch=" + arch + ",code=" + arch).str());
+  }
+  return options;
+}
+
+} // namespace tally::ptxopt

@@ -1,0 +1,248 @@
+#include "container_file.h"
+
+#include "tally/bundle/bundle_reader.h"
+#include "tally/bundle/bundle_writer.h"
+#include "tally/bundle/elf.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/BinaryFormat/Magic.h"
+#include "llvm/Object/Archive.h"
+#include "llvm/Object/ArchiveWriter.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <fmt/format.h>
+
+#include <elf.h>
+#include <set>
+
+namespace tally::ptxopt {
+namespace {
+
+constexpr std::uint16_t emCuda = 190;
+
+FileKind elfKindOf(std::string_view bytes) {
+  auto view = bundle::ElfView::open(bytes);
+  if (!view)
+    return FileKind::Object; // whose reader says what is wrong
+  if (view->machine() == emCuda)
+    return FileKind::Cubin;
+  return view->type() == ET_REL ? FileKind::Object : FileKind::Linked;
+}
+
+Result<FatbinFilePlan> planFatbinFile(const Options &options, const std::string &name,
+                                      std::string_view bytes,
+                                      std::vector<std::unique_ptr<Job>> &jobs) {
+  auto containers = bundle::readFatbins(bytes);
+  if (!containers)
+    return Error{name + ": " + containers.error().message};
+  FatbinFilePlan plan;
+  for (bundle::FatbinContainer &container : *containers) {
+    auto fatbin = planFatbin(options, name, std::move(container), jobs);
+    if (!fatbin)
+      return fatbin.error();
+    plan.fatbins.push_back(std::move(*fatbin));
+  }
+  return plan;
+}
+
+/// Calls `visit` with each member of an archive.
+template <class Visitor>
+Result<void> forEachMember(const std::string &name, std::string_view bytes, Visitor visit) {
+  auto archive = llvm::object::Archive::create(llvm::MemoryBufferRef(bytes, name));
+  if (!archive)
+    return Error{name + ": " + llvm::toString(archive.takeError())};
+  llvm::Error error = llvm::Error::success();
+  Result<void> result;
+  for (const llvm::object::Archive::Child &child : (*archive)->children(error))
+    if (result)
+      result = visit(**archive, child);
+  if (error)
+    return Error{name + ": " + llvm::toString(std::move(error))};
+  return result;
+}
+
+Result<ArchivePlan> planArchive(const Options &options, const std::string &name,
+                                std::string_view bytes, std::vector<std::unique_ptr<Job>> &jobs) {
+  ArchivePlan plan;
+  auto visit = [&](const llvm::object::Archive &,
+                   const llvm::object::Archive::Child &child) -> Result<void> {
+    auto memberName = child.getName();
+    auto contents = child.getBuffer();
+    for (auto *each : {&memberName, &contents})
+      if (!*each) {
+        Error error{name + ": " + llvm::toString(each->takeError())};
+        for (auto *other : {&memberName, &contents})
+          if (other != each && !*other)
+            llvm::consumeError(other->takeError());
+        return error;
+      }
+    MemberPlan member{memberName->str(), std::nullopt};
+    if (fileKindOf(*contents, member.name) == FileKind::Object) {
+      auto elf = planElf(options, fmt::format("{}({})", name, member.name), *contents, jobs);
+      if (!elf)
+        return elf.error();
+      member.elf = std::move(*elf);
+    }
+    plan.members.push_back(std::move(member));
+    return {};
+  };
+  if (auto done = forEachMember(name, bytes, visit); !done)
+    return done.error();
+  return plan;
+}
+
+Result<std::optional<std::string>> rewriteFatbinFile(const Options &options,
+                                                     const ContainerFile &file) {
+  std::string containers, bundles;
+  bool changed = false;
+  for (const FatbinPlan &fatbin : std::get<FatbinFilePlan>(file.plan).fatbins) {
+    auto merged = mergeFatbin(fatbin);
+    if (!merged)
+      return merged.error();
+    changed |= merged->has_value();
+    if (!options.emitsBundle || !*merged) {
+      containers += *merged ? (*merged)->container : fatbin.container.bytes;
+      continue;
+    }
+    bundle::Bundle description;
+    description.moduleHash = bundle::hashOf(fatbin.container.bytes);
+    description.kernels = std::move((*merged)->kernels);
+    description.images.push_back({bundle::ImageFormat::Fatbin, 0, std::move((*merged)->container)});
+    bundles += bundle::write(description);
+  }
+  if (!changed)
+    return std::optional<std::string>();
+  return std::optional(options.emitsBundle ? bundles : containers);
+}
+
+Result<std::optional<std::string>> rewriteArchive(const ContainerFile &file) {
+  std::vector<llvm::NewArchiveMember> members;
+  std::vector<std::string> contents(std::get<ArchivePlan>(file.plan).members.size());
+  bool changed = false, hasSymbols = false;
+  llvm::object::Archive::Kind kind = llvm::object::Archive::K_GNU;
+  auto visit = [&](const llvm::object::Archive &archive,
+                   const llvm::object::Archive::Child &child) -> Result<void> {
+    kind = archive.kind();
+    hasSymbols = archive.hasSymbolTable();
+    auto member = llvm::NewArchiveMember::getOldMember(child, /*Deterministic=*/true);
+    if (!member)
+      return Error{file.input + ": " + llvm::toString(member.takeError())};
+    const MemberPlan &plan = std::get<ArchivePlan>(file.plan).members[members.size()];
+    member->MemberName = plan.name; // which outlives `archive`
+    if (plan.elf) {
+      auto bytes = rewriteElf(*plan.elf);
+      if (!bytes)
+        return bytes.error();
+      if (*bytes) {
+        contents[members.size()] = std::move(**bytes);
+        member->Buf = llvm::MemoryBuffer::getMemBuffer(contents[members.size()], plan.name, false);
+        changed = true;
+      }
+    }
+    members.push_back(std::move(*member));
+    return {};
+  };
+  if (auto done = forEachMember(file.input, file.bytes, visit); !done)
+    return done.error();
+  if (!changed)
+    return std::optional<std::string>();
+  auto buffer = llvm::writeArchiveToBuffer(
+      members,
+      hasSymbols ? llvm::SymtabWritingMode::NormalSymtab : llvm::SymtabWritingMode::NoSymtab, kind,
+      /*Deterministic=*/true, /*Thin=*/false);
+  if (!buffer)
+    return Error{file.input + ": " + llvm::toString(buffer.takeError())};
+  return std::optional((*buffer)->getBuffer().str());
+}
+
+} // namespace
+
+FileKind fileKindOf(std::string_view bytes, std::string_view path) {
+  llvm::StringRef text(bytes);
+  if (text.starts_with(bundle::magic))
+    return FileKind::Bundle;
+  if (text.starts_with("\x50\xed\x55\xba"))
+    return FileKind::Fatbin;
+  if (text.starts_with("!<thin>\n"))
+    return FileKind::ThinArchive;
+  switch (llvm::identify_magic(text)) {
+  case llvm::file_magic::archive:
+    return FileKind::Archive;
+  case llvm::file_magic::bitcode:
+    return FileKind::Bitcode;
+  case llvm::file_magic::elf:
+  case llvm::file_magic::elf_relocatable:
+  case llvm::file_magic::elf_executable:
+  case llvm::file_magic::elf_shared_object:
+  case llvm::file_magic::elf_core:
+    return elfKindOf(bytes);
+  case llvm::file_magic::unknown:
+    break;
+  default:
+    return FileKind::Other;
+  }
+  return llvm::StringRef(path).ends_with(".ll") ? FileKind::LlvmText : FileKind::Ptx;
+}
+
+std::string_view describe(FileKind kind) {
+  constexpr std::string_view words[] = {"PTX",
+                                        "a fatbin",
+                                        "a relocatable object",
+                                        "a linked file",
+                                        "an archive",
+                                        "a thin archive",
+                                        "a cubin",
+                                        "LLVM bitcode",
+                                        "LLVM assembly",
+                                        "a bundle",
+                                        "a file of another kind"};
+  return words[static_cast<std::size_t>(kind)];
+}
+
+Result<std::unique_ptr<ContainerFile>> planContainerFile(const Options &options,
+                                                         const std::string &input,
+                                                         std::string bytes, FileKind kind,
+                                                         std::vector<std::unique_ptr<Job>> &jobs) {
+  auto file = std::make_unique<ContainerFile>();
+  file->input = input;
+  file->kind = kind;
+  file->bytes = std::move(bytes);
+  auto put = [&](auto plan) -> Result<std::unique_ptr<ContainerFile>> {
+    if (!plan)
+      return plan.error();
+    file->plan = std::move(*plan);
+    return std::move(file);
+  };
+  if (kind == FileKind::Fatbin)
+    return put(planFatbinFile(options, input, file->bytes, jobs));
+  if (kind == FileKind::Archive)
+    return put(planArchive(options, input, file->bytes, jobs));
+  return put(planElf(options, input, file->bytes, jobs));
+}
+
+Result<std::optional<std::string>> rewriteContainerFile(const Options &options,
+                                                        const ContainerFile &file) {
+  if (file.kind == FileKind::Fatbin)
+    return rewriteFatbinFile(options, file);
+  if (file.kind == FileKind::Archive)
+    return rewriteArchive(file);
+  return rewriteElf(std::get<ElfPlan>(file.plan));
+}
+
+std::vector<std::string> remarksOn(const ContainerFile &file) {
+  std::vector<std::string> remarks;
+  if (const auto *elf = std::get_if<ElfPlan>(&file.plan))
+    remarks = remarksOn(*elf);
+  if (const auto *archive = std::get_if<ArchivePlan>(&file.plan))
+    for (const MemberPlan &member : archive->members)
+      if (member.elf)
+        llvm::append_range(remarks, remarksOn(*member.elf));
+  if (const auto *fatbins = std::get_if<FatbinFilePlan>(&file.plan))
+    for (const FatbinPlan &fatbin : fatbins->fatbins)
+      llvm::append_range(remarks, remarksOn(fatbin));
+  std::set<std::string> seen;
+  std::erase_if(remarks, [&](const std::string &each) { return !seen.insert(each).second; });
+  return remarks;
+}
+
+} // namespace tally::ptxopt

@@ -1,0 +1,112 @@
+#include "machine_code.h"
+
+#include "tally/bundle/elf.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Allocator.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Endian.h"
+#include "llvm/Support/StringSaver.h"
+
+namespace tally::ptxopt {
+namespace {
+
+constexpr std::uint16_t emCuda = 190;
+constexpr unsigned abiVersionAt = 8, firstAbiWithNotes = 8;
+/// Type, in the notes of the owner "NVIDIA Corp".
+constexpr std::uint32_t cuinfoNote = 1000, tkinfoNote = 2000;
+
+std::uint32_t word(llvm::StringRef bytes, std::size_t offset, unsigned size = 4) {
+  if (offset + size > bytes.size())
+    return 0;
+  return size == 2 ? llvm::support::endian::read16le(bytes.data() + offset)
+                   : llvm::support::endian::read32le(bytes.data() + offset);
+}
+
+/// The description of the note of `type` that a section starts with; empty if there is another.
+llvm::StringRef noteOf(llvm::StringRef section, std::uint32_t type) {
+  std::size_t nameSize = (std::size_t{word(section, 0)} + 3) / 4 * 4;
+  if (word(section, 8) != type || nameSize > section.size())
+    return {};
+  return section.drop_front(std::min<std::size_t>(section.size(), 12 + nameSize))
+      .take_front(word(section, 4));
+}
+
+/// ptxas's own form of a command line: "-v  -maxrregcount 32 -O 1 -arch sm_90 -m 64".
+std::optional<std::vector<std::string>> optionsOfNote(llvm::StringRef note) {
+  // u32 version, u32 of no matter here, then offsets of texts in what follows them.
+  constexpr std::size_t textsAt = 24;
+  std::uint32_t offset = word(note, 20);
+  if (word(note, 0) != 2 || note.size() < textsAt || offset > note.size() - textsAt)
+    return std::nullopt;
+  llvm::StringRef text = note.drop_front(textsAt + offset).split('\0').first;
+  return assemblerOptions(text);
+}
+
+Result<llvm::StringRef> sectionOf(std::string_view cubin, std::string_view name) {
+  auto section = bundle::findSection(cubin, name);
+  if (!section)
+    return section.error();
+  return llvm::StringRef(section->value_or(std::string_view()));
+}
+
+} // namespace
+
+Result<MachineCode> readMachineCode(std::string_view cubin) {
+  auto view = bundle::ElfView::open(cubin);
+  if (!view)
+    return view.error();
+  if (view->machine() != emCuda)
+    return Error{"this is no machine code of a GPU"};
+  MachineCode code;
+  for (std::uint64_t i = 1; i < view->sectionCount(); ++i) {
+    auto section = view->section(i);
+    if (!section)
+      return section.error();
+    code.hasCode |= section->name.starts_with(".text.");
+  }
+  if (static_cast<unsigned char>(cubin[abiVersionAt]) < firstAbiWithNotes) {
+    code.virtualArch = view->flags() >> 16 & 0xff;
+    return code;
+  }
+  auto cuinfo = sectionOf(cubin, ".note.nv.cuinfo");
+  if (!cuinfo)
+    return cuinfo.error();
+  code.virtualArch = word(noteOf(*cuinfo, cuinfoNote), 2, 2);
+  auto tkinfo = sectionOf(cubin, ".note.nv.tkinfo");
+  if (!tkinfo)
+    return tkinfo.error();
+  code.options = optionsOfNote(noteOf(*tkinfo, tkinfoNote));
+  return code;
+}
+
+std::vector<std::string> assemblerOptions(std::string_view text) {
+  llvm::BumpPtrAllocator allocator;
+  llvm::StringSaver saver(allocator);
+  llvm::SmallVector<const char *, 16> words;
+  llvm::cl::TokenizeGNUCommandLine(llvm::StringRef(text).take_until([](char c) { return !c; }),
+                                   saver, words);
+  std::vector<std::string> options;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    llvm::StringRef word = words[i];
+    bool hasValue = i + 1 < words.size() && words[i + 1][0] != '-';
+    if (llvm::is_contained({"-arch", "-m", "-o"}, word)) {
+      i += hasValue;
+      continue;
+    }
+    if (llvm::is_contained({"-v", "--verbose", "-m64"}, word) || !word.starts_with("-"))
+      continue;
+    // "-O 1" is one option and a file for ptxas, "-maxrregcount 32" is not.
+    if (word == "-O" && hasValue)
+      options.push_back((word + words[++i]).str());
+    else if (hasValue)
+      options.push_back((word + "=" + words[++i]).str());
+    else
+      options.push_back(word.str());
+  }
+  return options;
+}
+
+} // namespace tally::ptxopt

@@ -1,0 +1,175 @@
+#include "pipeline.h"
+
+#include "assembly.h"
+#include "files.h"
+#include "list.h"
+#include "lower.h"
+#include "report.h"
+
+#include "tally/ptx/transforms/verify.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+#include <map>
+
+namespace tally::ptxopt {
+namespace {
+
+/// What the inputs of one run became.
+struct Work {
+  std::vector<std::unique_ptr<Job>> jobs; ///< of PTX inputs, and of the PTX in containers
+  std::vector<std::unique_ptr<ContainerFile>> containers;
+};
+
+bool anyNotEmitted(const Work &work) {
+  for (const auto &job : work.jobs)
+    for (const ptx::RewrittenKernel &kernel : job->kernels)
+      for (const ptx::Variant &variant : kernel.variants)
+        if (variant.verdict.status != Status::Emitted)
+          return true;
+  return false;
+}
+
+Result<void> addContainer(const Options &options, const std::string &input, std::string bytes,
+                          FileKind kind, Work &work) {
+  if (options.describes() || options.emit == Emit::Ptx)
+    return Error{input + ": " + std::string(describe(kind)) +
+                 "; --emit=ptx and what describes kernels take PTX"};
+  auto output = containerOutputPath(options, input);
+  if (!output)
+    return output.error();
+  auto file = planContainerFile(options, input, std::move(bytes), kind, work.jobs);
+  if (!file)
+    return file.error();
+  (*file)->output = *output;
+  work.containers.push_back(std::move(*file));
+  return {};
+}
+
+Result<void> addInput(const Options &options, const std::string &input, Work &work) {
+  auto bytes = readInput(input);
+  if (!bytes)
+    return bytes.error();
+  FileKind kind = fileKindOf(*bytes, input);
+  switch (kind) {
+  case FileKind::Ptx: {
+    auto job = startJob(options, input, *bytes);
+    if (!job)
+      return job.error();
+    work.jobs.push_back(std::move(*job));
+    return {};
+  }
+  case FileKind::Bitcode:
+  case FileKind::LlvmText:
+    return startLoweredJobs(options, input, *bytes, work.jobs);
+  case FileKind::Fatbin:
+  case FileKind::Object:
+  case FileKind::Linked:
+  case FileKind::Archive:
+    return addContainer(options, input, std::move(*bytes), kind, work);
+  case FileKind::Cubin:
+    return Error{input + ": a cubin: there is no PTX in here"};
+  case FileKind::ThinArchive:
+    return Error{input + ": a thin archive: rewrite the objects that it names"};
+  case FileKind::Bundle:
+    return Error{input + ": a bundle: it has been rewritten already (--list shows it)"};
+  case FileKind::Other:
+    break;
+  }
+  return Error{input + ": this is no PTX, no LLVM module, and nothing that holds CUDA's fatbins"};
+}
+
+/// An Error if two inputs would be written to one file.
+Result<void> checkOutputs(const Work &work) {
+  std::map<std::string, std::string> byOutput;
+  std::vector<std::pair<std::string, std::string>> outputs;
+  for (const auto &job : work.jobs)
+    outputs.emplace_back(job->output, job->input);
+  for (const auto &file : work.containers)
+    outputs.emplace_back(file->output, file->input);
+  for (const auto &[output, input] : outputs)
+    if (auto [place, isNew] = byOutput.emplace(output, input);
+        !isNew && output != "-" && !output.empty())
+      return Error{place->second + " and " + input + " would both be written to " + output};
+  return {};
+}
+
+Result<void> writeContainer(const Options &options, const ContainerFile &file) {
+  for (const std::string &remark : remarksOn(file))
+    llvm::errs() << "tally-ptxopt: " << llvm::StringRef(remark).rtrim() << '\n';
+  auto bytes = rewriteContainerFile(options, file);
+  if (!bytes)
+    return bytes.error();
+  // In place there is nothing to write then, and the file's time stays as it is.
+  if (!*bytes && file.output == file.input)
+    return {};
+  return writeOutput(file.output, *bytes ? **bytes : file.bytes, file.input);
+}
+
+Result<void> writeReport(const Options &options, const std::vector<std::unique_ptr<Job>> &jobs) {
+  if (options.report == ReportFormat::None)
+    return {};
+  return writeOutput(options.reportFile.empty() ? "-" : options.reportFile,
+                     options.report == ReportFormat::Json ? jsonReport(jobs) : textReport(jobs));
+}
+
+Result<void> writeAll(const Options &options, const Work &work) {
+  for (const auto &job : work.jobs)
+    if (!job->output.empty())
+      if (auto done = writeJob(options, *job); !done)
+        return done;
+  for (const auto &file : work.containers)
+    if (auto done = writeContainer(options, *file); !done)
+      return done;
+  return writeReport(options, work.jobs);
+}
+
+} // namespace
+
+int fail(const Error &error) {
+  // Errors that are already rendered as file:line:col end in a newline.
+  if (llvm::StringRef(error.message).ends_with("\n"))
+    llvm::errs() << error.message;
+  else
+    llvm::errs() << "tally-ptxopt: error: " << error.message << '\n';
+  return exitInput;
+}
+
+int rewriteInputs(const Options &options) {
+  Work work;
+  bool inputFailed = false;
+  for (const std::string &input : options.inputs)
+    if (auto done = addInput(options, input, work); !done)
+      inputFailed = fail(done.error());
+  if (inputFailed)
+    return exitInput;
+  if (auto distinct = checkOutputs(work); !distinct)
+    return fail(distinct.error());
+  if (options.verifyEach)
+    for (const auto &job : work.jobs)
+      if (auto broken = ptx::verifyVariants(job->module, job->kernels)) {
+        llvm::errs() << "tally-ptxopt: internal error: " << job->input << ": " << *broken << '\n';
+        return exitInternal;
+      }
+  if (options.assemble)
+    if (auto done = assembleJobs(options, work.jobs); !done)
+      return fail(done.error());
+  if (auto done = writeAll(options, work); !done)
+    return fail(done.error());
+  return options.strict && anyNotEmitted(work) ? exitStrict : 0;
+}
+
+int listInputs(const Options &options) {
+  int status = 0;
+  for (const std::string &input : options.inputs) {
+    auto bytes = readInput(input);
+    auto text = bytes ? listFile(input, *bytes) : Result<std::string>(bytes.error());
+    if (text)
+      llvm::outs() << *text;
+    else
+      status = fail(text.error());
+  }
+  return status;
+}
+
+} // namespace tally::ptxopt

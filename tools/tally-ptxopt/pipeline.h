@@ -1,0 +1,29 @@
+// All inputs of one run: read, rewritten, assembled together, written.
+#ifndef TALLY_TOOLS_PTXOPT_PIPELINE_H
+#define TALLY_TOOLS_PTXOPT_PIPELINE_H
+
+#include "container_file.h"
+#include "job.h"
+#include "options.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tally::ptxopt {
+
+constexpr int exitInput = 1, exitStrict = 2, exitInternal = 3;
+
+/// Prints an Error as the tool does; returns exitInput.
+int fail(const Error &error);
+
+/// Rewrites options.inputs; returns the tool's exit status. All inputs are read and rewritten
+/// before the first output is written.
+int rewriteInputs(const Options &options);
+
+/// Prints what is inside of options.inputs.
+int listInputs(const Options &options);
+
+} // namespace tally::ptxopt
+
+#endif
