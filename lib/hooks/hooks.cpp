@@ -41,8 +41,10 @@ Engine *Hooks::start(const CudaApi &api) {
     return nullptr;
   }
   static const int atEnd = std::atexit([] {
-    // Before the CUDA runtime's own end, which was registered earlier.
-    if (Engine *last = tallySharedHooks1.load()->running())
+    // Before the CUDA runtime's own end, which was registered earlier. A test's hooks are not the
+    // process's.
+    Hooks *process = tallySharedHooks1.load();
+    if (Engine *last = process ? process->running() : nullptr)
       last->queue().drain(true);
   });
   static_cast<void>(atEnd);

@@ -100,8 +100,12 @@ bool StreamTable::created(const CudaApi &api, cudaStream_t handle, unsigned flag
     else if (state->priority < priority)
       added.bestEffort = true;
   }
-  byHandle[handle] = &added;
-  generation.fetch_add(1);
+  StreamState *&known = byHandle[handle];
+  // Destroyed by something that was not linked with the hooks, and its handle used again.
+  if (known)
+    known->destroyed = true;
+  known = &added;
+  generation.store(nextGeneration.fetch_add(1));
   return std::any_of(byHandle.begin(), byHandle.end(),
                      [](const auto &each) { return each.second->bestEffort.load(); });
 }
@@ -110,7 +114,7 @@ void StreamTable::destroyed(StreamState &state) {
   std::unique_lock lock(mutex);
   byHandle.erase(state.handle);
   state.destroyed = true;
-  generation.fetch_add(1);
+  generation.store(nextGeneration.fetch_add(1));
 }
 
 void StreamTable::clear() {
@@ -122,7 +126,7 @@ void StreamTable::clear() {
   }
   byHandle.clear();
   legacy.clear();
-  generation.fetch_add(1);
+  generation.store(nextGeneration.fetch_add(1));
 }
 
 void StreamTable::setClass(StreamState &state, bool bestEffort) {

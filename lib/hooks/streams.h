@@ -78,6 +78,7 @@ private:
     StreamState *state = nullptr;
     std::uint64_t generation = 0;
   };
+  static inline std::atomic<std::uint64_t> nextGeneration{1};
   static thread_local Last last;
   static thread_local std::vector<OfThread> ofThread; // its default streams
 
@@ -86,8 +87,9 @@ private:
   StreamState &add(const CudaApi &api, cudaStream_t handle, StreamKind kind, int priority);
 
   const bool processIsBestEffort;
-  std::atomic<std::uint64_t> generation{1}; ///< counts what makes a remembered stream invalid
-  std::mutex mutex;                         // what follows
+  /// Changes with whatever makes a remembered stream invalid; no two tables ever have the same.
+  std::atomic<std::uint64_t> generation{nextGeneration.fetch_add(1)};
+  std::mutex mutex; // what follows
   std::deque<StreamState> states;
   std::unordered_map<cudaStream_t, StreamState *> byHandle;
   std::unordered_map<int, StreamState *> legacy; // by device

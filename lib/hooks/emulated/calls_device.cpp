@@ -13,7 +13,7 @@ namespace tally::hooks::emulated {
 namespace {
 
 constexpr int threadsPerBlock = 1024, registers = 65536, gridX = 0x7fffffff, gridYZ = 65535;
-constexpr int kilohertz = 1000000; // a nominal clock; %clock counts instructions
+constexpr int kilohertz = 20000; // about what the host does; %clock counts warp-instructions
 constexpr int cudaVersion = CUDART_VERSION;
 
 struct AttributeValue {

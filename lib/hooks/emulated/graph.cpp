@@ -14,6 +14,20 @@ GraphNode *Graph::add(cudaGraphNodeType type, GraphWork work, std::vector<GraphN
   return nodes.emplace_back(std::move(node)).get();
 }
 
+std::unique_ptr<Graph> Graph::clone() const {
+  auto result = std::make_unique<Graph>();
+  std::unordered_map<const GraphNode *, GraphNode *> copies;
+  for (const auto &each : nodes) {
+    GraphNode *copy = result->add(each->type, each->work, {});
+    copy->original = each.get();
+    copies[each.get()] = copy;
+  }
+  for (const auto &each : nodes)
+    for (const GraphNode *before : each->after)
+      copies[each.get()]->after.push_back(copies[before]);
+  return result;
+}
+
 bool Graph::holds(const GraphNode *node) const {
   return std::ranges::any_of(nodes, [&](const auto &each) { return each.get() == node; });
 }

@@ -29,6 +29,7 @@ struct Graph {
   std::vector<std::unique_ptr<GraphNode>> nodes;
 
   GraphNode *add(cudaGraphNodeType type, GraphWork work, std::vector<GraphNode *> after);
+  std::unique_ptr<Graph> clone() const;
   bool holds(const GraphNode *node) const;
   /// The nodes in an order that keeps the dependencies; empty where they have a cycle.
   std::vector<GraphNode *> ordered() const;

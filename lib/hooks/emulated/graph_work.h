@@ -1,0 +1,26 @@
+// What the nodes of a graph do, from the parameters that describe them. An error leaves the work as
+// it was.
+#ifndef TALLY_LIB_HOOKS_EMULATED_GRAPH_WORK_H
+#define TALLY_LIB_HOOKS_EMULATED_GRAPH_WORK_H
+
+#include "copies.h"
+
+#include <cuda_runtime_api.h>
+
+namespace tally::hooks::emulated {
+
+cudaError_t workOf(runtime::EmulatorDevice &device, const cudaKernelNodeParams *parameters,
+                   GraphWork &work);
+cudaError_t workOf(runtime::EmulatorDevice &device, const Box &box, cudaMemcpyKind kind,
+                   GraphWork &work);
+cudaError_t workOf(runtime::EmulatorDevice &device, const cudaMemcpy3DParms *parameters,
+                   GraphWork &work);
+cudaError_t workOf(runtime::EmulatorDevice &device, const cudaMemsetParams *parameters,
+                   GraphWork &work);
+cudaError_t workOf(const cudaHostNodeParams *parameters, GraphWork &work);
+/// A child graph, as it is now.
+cudaError_t workOf(const Graph &graph, GraphWork &work);
+
+} // namespace tally::hooks::emulated
+
+#endif

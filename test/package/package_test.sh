@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# package_test.sh NAME: one test of the installed package; CMakeLists.txt beside this sets the
+# environment. Exit status 77: skipped, with the reason.
+set -euo pipefail
+prefix=$SCRATCH/prefix runtime=$SCRATCH/prefix-runtime
+size=128
+
+say() { printf '== %s\n' "$*"; }
+fail() { say "WRONG: $*" && exit 1; }
+skip() { say "skipped: $*" && exit 77; }
+need_nvcc() { [ -n "$NVCC" ] && [ -x "$NVCC" ] || skip "no nvcc here"; }
+
+# run_enabled BINARY: on the emulator, plainly and yielding; it needs no libLLVM.
+run_enabled() {
+  ! ldd "$1" | grep LLVM || fail "$1 needs libLLVM"
+  TALLY_DEVICE=emulator SIZE=$size STORM_US=50 "$SOURCE/examples/outside/check" "$1"
+}
+
+# configure DIRECTORY OPTION...: of examples/outside, enabled, against the installed package.
+configure() {
+  local directory=$1
+  shift
+  "$CMAKE" -S "$SOURCE/examples/outside" -B "$directory" -DOUTSIDE_TALLY=ON \
+    "-DCMAKE_PREFIX_PATH=$prefix" "$@" >"$directory.log" 2>&1 ||
+    { tail -n 30 "$directory.log"; fail "cannot configure"; }
+}
+
+test_install() {
+  rm -rf "$prefix" "$runtime"
+  "$CMAKE" --install "$BUILD" --prefix "$prefix" --component runtime >"$SCRATCH/install.log"
+  "$CMAKE" --install "$BUILD" --prefix "$prefix" --component tools >>"$SCRATCH/install.log"
+  "$CMAKE" --install "$BUILD" --prefix "$runtime" --component runtime >>"$SCRATCH/install.log"
+  ! find "$runtime" -name '*ptxopt*' | grep . || fail "the runtime brings tools"
+  ! grep -rlE 'find_(package|dependency)\(LLVM' "$runtime" | grep . ||
+    fail "the runtime's CMake package wants LLVM"
+  ! grep -rl "$BUILD" "$prefix" --include='*.cmake' | grep . || fail "the build's paths are installed"
+  local members
+  members=$(ar t "$runtime/lib/libtally_runtime.a")
+  [ "$members" = tally_runtime.o ] || fail "more than one object in the archive: $members"
+}
+
+test_cmake_ninja() {
+  need_nvcc
+  rm -rf "$SCRATCH/ninja"
+  configure "$SCRATCH/ninja" -G Ninja "-DCMAKE_CUDA_COMPILER=$NVCC"
+  "$CMAKE" --build "$SCRATCH/ninja"
+  run_enabled "$SCRATCH/ninja/outside"
+}
+
+# With a compiler launcher of the project's own, and options.
+test_cmake_make() {
+  need_nvcc
+  rm -rf "$SCRATCH/make" "$SCRATCH/launched"
+  printf '#!/bin/sh\necho "$@" >>"%s"\nexec "$@"\n' "$SCRATCH/launched" >"$SCRATCH/launcher"
+  chmod +x "$SCRATCH/launcher"
+  configure "$SCRATCH/make" -G "Unix Makefiles" "-DCMAKE_CUDA_COMPILER=$NVCC" \
+    "-DCMAKE_CUDA_COMPILER_LAUNCHER=$SCRATCH/launcher"
+  "$CMAKE" --build "$SCRATCH/make"
+  [ "$(grep -c -- '-c .*\.cu' "$SCRATCH/launched")" -ge 6 ] || fail "the launcher was not kept"
+  run_enabled "$SCRATCH/make/outside"
+}
+
+test_makefile() {
+  need_nvcc
+  mkdir -p "$SCRATCH/makefile" && cd "$SCRATCH/makefile"
+  rm -f ./*
+  PATH="$(dirname "$NVCC"):$PATH" make -f "$SOURCE/examples/outside/Makefile" "TALLY=$prefix"
+  run_enabled ./outside
+}
+
+# CMake up to 4.0 tries clang with sm_52, which CUDA 13 no longer knows, and links by a tool that
+# Debian packs elsewhere; a compiler that is older than the toolkit's headers is of no use here.
+test_clang() {
+  need_nvcc
+  [ -n "$CLANG" ] && [ -x "$CLANG" ] || skip "no clang here"
+  local toolkit
+  toolkit=$(dirname "$(dirname "$NVCC")")
+  printf '#!/bin/bash\nexec "%s" --no-offload-new-driver "${@/sm_52/sm_90}"\n' "$CLANG" >"$SCRATCH/clang-cuda"
+  chmod +x "$SCRATCH/clang-cuda"
+  local options=(--cuda-gpu-arch=sm_90 "--cuda-path=$toolkit" "-I$toolkit/include/cccl" -Wno-unknown-cuda-version)
+  "$SCRATCH/clang-cuda" -x cuda "${options[@]}" -c "$SOURCE/examples/outside/src/filters.cu" \
+    -o "$SCRATCH/probe.o" 2>"$SCRATCH/probe.log" || skip "this clang does not take this CUDA Toolkit: $(head -n 1 "$SCRATCH/probe.log")"
+  rm -rf "$SCRATCH/clang"
+  configure "$SCRATCH/clang" -G Ninja "-DCMAKE_CUDA_COMPILER=$SCRATCH/clang-cuda" \
+    "-DCMAKE_CUDA_FLAGS=-I$toolkit/include/cccl -Wno-unknown-cuda-version"
+  "$CMAKE" --build "$SCRATCH/clang"
+  run_enabled "$SCRATCH/clang/outside"
+}
+
+# A touched source makes its own object anew and no other; a new tally-ptxopt makes all.
+test_incremental() {
+  need_nvcc
+  local project=$SCRATCH/incremental changed
+  rm -rf "$project" && mkdir "$project" && cp -r "$SOURCE/examples/outside" "$project/source"
+  "$CMAKE" -S "$project/source" -B "$project/build" -G Ninja -DOUTSIDE_TALLY=ON \
+    "-DCMAKE_PREFIX_PATH=$prefix" "-DCMAKE_CUDA_COMPILER=$NVCC" >"$project/log"
+  build() { "$CMAKE" --build "$project/build" --target bodies | tee "$project/last"; }
+  made_anew() { find "$project/build" -name '*.cu.o' -newer "$project/stamp" -printf '%f ' | sort; }
+  build
+  build
+  grep -q 'no work to do' "$project/last" || fail "it builds again"
+  touch "$project/stamp" && sleep 1
+  touch "$project/source/src/force.cu"
+  build
+  [ "$(made_anew)" = "force.cu.o " ] || fail "made anew: $(made_anew)"
+  touch "$project/stamp" && sleep 1
+  touch "$prefix/bin/tally-ptxopt"
+  build
+  [ "$(made_anew | wc -w)" = 2 ] || fail "by a new tally-ptxopt made anew: $(made_anew)"
+}
+
+# What was rewritten elsewhere is linked and run where only the runtime is installed.
+test_relink() {
+  need_nvcc
+  local toolkit
+  toolkit=$(dirname "$(dirname "$NVCC")")
+  rm -rf "$SCRATCH/relink"
+  "$CMAKE" -S "$SOURCE/test/package/relink" -B "$SCRATCH/relink" -G Ninja "-DCMAKE_PREFIX_PATH=$runtime" \
+    "-DOBJECTS=$SCRATCH/ninja/CMakeFiles" "-DCUDA_LIBRARIES=$toolkit/lib64" >"$SCRATCH/relink.log" ||
+    { tail -n 20 "$SCRATCH/relink.log"; fail "cannot configure"; }
+  "$CMAKE" --build "$SCRATCH/relink"
+  run_enabled "$SCRATCH/relink/filtered"
+}
+
+test_runtime_only() {
+  need_nvcc
+  rm -rf "$SCRATCH/only"
+  if "$CMAKE" -S "$SOURCE/examples/outside" -B "$SCRATCH/only" -G Ninja -DOUTSIDE_TALLY=ON \
+    "-DCMAKE_PREFIX_PATH=$runtime" "-DCMAKE_CUDA_COMPILER=$NVCC" >"$SCRATCH/only.log" 2>&1; then
+    fail "tally_enable() without the tools went through"
+  fi
+  tr -s ' \n' ' ' <"$SCRATCH/only.log" | grep -q "rewriting kernels takes tally-ptxopt" ||
+    { cat "$SCRATCH/only.log"; fail "it does not say what is missing"; }
+}
+
+test_debs() {
+  command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null || skip "no dpkg-deb or dpkg-shlibdeps"
+  rm -rf "$SCRATCH/debs"
+  (cd "$BUILD" && "$CPACK" -G DEB -B "$SCRATCH/debs") >"$SCRATCH/debs.log" 2>&1 || { tail -n 20 "$SCRATCH/debs.log"; fail "cpack"; }
+  local runtime tools
+  runtime=$(dpkg-deb -c "$SCRATCH"/debs/tally-runtime_*.deb)
+  tools=$(dpkg-deb -c "$SCRATCH"/debs/tally-tools_*.deb)
+  grep -q lib/libtally_runtime.a <<<"$runtime" || fail "no archive in tally-runtime"
+  grep -q bin/tally-ptxopt <<<"$tools" || fail "no tool in tally-tools"
+  ! dpkg-deb -f "$SCRATCH"/debs/tally-runtime_*.deb Depends | grep -i llvm || fail "tally-runtime wants LLVM"
+  dpkg-deb -f "$SCRATCH"/debs/tally-tools_*.deb Depends | grep -i llvm || fail "tally-tools does not want LLVM"
+}
+
+"test_$1"

@@ -1,0 +1,399 @@
+#include "fake_cuda.h"
+
+#include <cassert>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace tally::test {
+
+using hooks::CudaApi;
+
+namespace {
+
+FakeCuda *current = nullptr;
+thread_local cudaError_t lastError = cudaSuccess;
+
+cudaError_t failed(cudaError_t status) { return lastError = status; }
+
+std::function<void()> copier(void *to, const void *from, std::size_t bytes) {
+  return [=] { std::memcpy(to, from, bytes); };
+}
+
+void setMemory(CudaApi &table) {
+  table.cudaMalloc = [](void **memory, std::size_t bytes) {
+    *memory = std::calloc(1, bytes);
+    return cudaSuccess;
+  };
+  table.cudaFree = [](void *) { return cudaSuccess; };
+  table.cudaHostAlloc = [](void **memory, std::size_t bytes, unsigned) {
+    *memory = std::calloc(1, bytes);
+    return cudaSuccess;
+  };
+  table.cudaMemset = [](void *memory, int value, std::size_t bytes) {
+    std::memset(memory, value, bytes);
+    return cudaSuccess;
+  };
+  table.cudaMemsetAsync = [](void *memory, int value, std::size_t bytes, cudaStream_t stream) {
+    current->put(stream, [=] { std::memset(memory, value, bytes); });
+    return cudaSuccess;
+  };
+  // Pageable memory is read at the call, as the staging copy of the real one does.
+  table.cudaMemcpyAsync = [](void *to, const void *from, std::size_t bytes, cudaMemcpyKind,
+                             cudaStream_t stream) {
+    bool pageable;
+    {
+      std::unique_lock lock(current->mutex);
+      pageable = !current->pinned.contains(from);
+    }
+    if (!pageable) {
+      current->put(stream, copier(to, from, bytes));
+      return cudaSuccess;
+    }
+    auto staged = std::make_shared<std::vector<std::byte>>(bytes);
+    std::memcpy(staged->data(), from, bytes);
+    current->put(stream, [=] { std::memcpy(to, staged->data(), bytes); });
+    return cudaSuccess;
+  };
+  table.cudaPointerGetAttributes = [](cudaPointerAttributes *attributes, const void *pointer) {
+    ++current->pageableQueries;
+    std::unique_lock lock(current->mutex);
+    attributes->type =
+        current->pinned.contains(pointer) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+    return cudaSuccess;
+  };
+}
+
+void setStreams(CudaApi &table) {
+  table.cudaStreamCreateWithPriority = [](cudaStream_t *made, unsigned flags, int priority) {
+    std::unique_lock lock(current->mutex);
+    *made = reinterpret_cast<cudaStream_t>(current->nextHandle += 0x10);
+    current->add(*made, (flags & cudaStreamNonBlocking) == 0, priority);
+    return cudaSuccess;
+  };
+  table.cudaStreamDestroy = [](cudaStream_t) { return cudaSuccess; };
+  table.cudaStreamGetFlags = [](cudaStream_t stream, unsigned *flags) {
+    std::unique_lock lock(current->mutex);
+    *flags = current->find(stream).blocking ? cudaStreamDefault : cudaStreamNonBlocking;
+    return cudaSuccess;
+  };
+  table.cudaStreamGetPriority = [](cudaStream_t stream, int *priority) {
+    std::unique_lock lock(current->mutex);
+    *priority = current->find(stream).priority;
+    return cudaSuccess;
+  };
+  table.cudaStreamSynchronize = [](cudaStream_t stream) {
+    std::unique_lock lock(current->mutex);
+    current->waitFor(lock, current->find(stream));
+    return cudaSuccess;
+  };
+  table.cudaStreamQuery = [](cudaStream_t stream) {
+    std::unique_lock lock(current->mutex);
+    assert(!current->find(stream).capturing && "a query made a capture invalid");
+    return current->find(stream).operations.empty() ? cudaSuccess : cudaErrorNotReady;
+  };
+  table.cudaStreamWaitEvent = [](cudaStream_t stream, cudaEvent_t event, unsigned) {
+    FakeCuda::Event recorded;
+    {
+      std::unique_lock lock(current->mutex);
+      recorded = current->events[event];
+    }
+    current->put(
+        stream, [] {},
+        [recorded] {
+          return !recorded.stream || current->isDone(*recorded.stream, recorded.sequence);
+        });
+    return cudaSuccess;
+  };
+  table.cudaStreamBeginCapture = [](cudaStream_t stream, cudaStreamCaptureMode) {
+    std::unique_lock lock(current->mutex);
+    current->find(stream).capturing = true;
+    return cudaSuccess;
+  };
+  table.cudaStreamEndCapture = [](cudaStream_t stream, cudaGraph_t *) {
+    std::unique_lock lock(current->mutex);
+    current->find(stream).capturing = false;
+    return cudaSuccess;
+  };
+  table.cudaStreamIsCapturing = [](cudaStream_t stream, cudaStreamCaptureStatus *status) {
+    std::unique_lock lock(current->mutex);
+    *status = current->find(stream).capturing ? cudaStreamCaptureStatusActive
+                                              : cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+  };
+  table.cudaThreadExchangeStreamCaptureMode = [](cudaStreamCaptureMode *) { return cudaSuccess; };
+  table.cudaLaunchHostFunc = [](cudaStream_t stream, cudaHostFn_t function, void *data) {
+    current->put(stream, [=] { function(data); });
+    return cudaSuccess;
+  };
+}
+
+void setEvents(CudaApi &table) {
+  table.cudaEventCreateWithFlags = [](cudaEvent_t *event, unsigned) {
+    std::unique_lock lock(current->mutex);
+    *event = reinterpret_cast<cudaEvent_t>(current->nextHandle += 0x10);
+    current->events[*event] = {};
+    return cudaSuccess;
+  };
+  table.cudaEventDestroy = [](cudaEvent_t) { return cudaSuccess; };
+  table.cudaEventRecord = [](cudaEvent_t event, cudaStream_t stream) {
+    current->put(stream, [] {});
+    std::unique_lock lock(current->mutex);
+    current->events[event] = {&current->find(stream), current->lastSequence};
+    return cudaSuccess;
+  };
+  table.cudaEventQuery = [](cudaEvent_t event) {
+    std::unique_lock lock(current->mutex);
+    const FakeCuda::Event &recorded = current->events[event];
+    bool over = !recorded.stream || current->isDone(*recorded.stream, recorded.sequence);
+    return over ? cudaSuccess : cudaErrorNotReady;
+  };
+  table.cudaEventSynchronize = [](cudaEvent_t event) {
+    std::unique_lock lock(current->mutex);
+    FakeCuda::Event recorded = current->events[event];
+    current->changed.wait(lock, [&] {
+      return !recorded.stream || current->isDone(*recorded.stream, recorded.sequence);
+    });
+    return cudaSuccess;
+  };
+}
+
+void setDevice(CudaApi &table) {
+  table.cudaGetDevice = [](int *device) {
+    *device = 0;
+    return cudaSuccess;
+  };
+  table.cudaSetDevice = [](int) { return cudaSuccess; };
+  table.cudaDeviceGetAttribute = [](int *value, cudaDeviceAttr attribute, int) {
+    *value = attribute == cudaDevAttrMultiProcessorCount            ? 2
+             : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 232448
+                                                                    : 9;
+    return cudaSuccess;
+  };
+  table.cudaDeviceGetStreamPriorityRange = [](int *lowest, int *highest) {
+    *lowest = 0;
+    *highest = -5;
+    return cudaSuccess;
+  };
+  table.cudaDeviceSynchronize = [] {
+    current->settle();
+    return cudaSuccess;
+  };
+  table.cudaGetDriverEntryPoint = [](const char *, void **, unsigned long long,
+                                     cudaDriverEntryPointQueryResult *) {
+    return cudaErrorNotSupported;
+  };
+  table.cudaGetLastError = [] { return std::exchange(lastError, cudaSuccess); };
+  table.cudaPeekAtLastError = [] { return lastError; };
+  table.cudaGetErrorName = [](cudaError_t) { return "an error"; };
+  table.cudaGetErrorString = [](cudaError_t) { return "of the fake"; };
+}
+
+void setKernels(CudaApi &table) {
+  table.__cudaRegisterFatBinary = [](void *) {
+    static void *handles[64];
+    static int next = 0;
+    return &handles[next++];
+  };
+  table.__cudaUnregisterFatBinary = [](void **) {};
+  table.__cudaRegisterFunction = [](void **, const char *hostFunction, char *, const char *name,
+                                    int, uint3 *, uint3 *, dim3 *, dim3 *, int *) {
+    std::unique_lock lock(current->mutex);
+    current->functions[hostFunction] = name;
+  };
+  table.cudaFuncGetAttributes = [](cudaFuncAttributes *attributes, const void *function) {
+    std::unique_lock lock(current->mutex);
+    auto found = current->functions.find(function);
+    if (found == current->functions.end() || !current->kernels.contains(found->second))
+      return failed(cudaErrorInvalidDeviceFunction);
+    *attributes = {};
+    attributes->maxThreadsPerBlock = current->kernels[found->second].maxThreads;
+    attributes->maxDynamicSharedSizeBytes = 49152;
+    return cudaSuccess;
+  };
+  table.cudaFuncSetAttribute = [](const void *function, cudaFuncAttribute attribute, int value) {
+    std::unique_lock lock(current->mutex);
+    current->set[current->functions.at(function)][attribute] = value;
+    return cudaSuccess;
+  };
+  table.cudaFuncGetParamInfo = [](const void *function, std::size_t index, std::size_t *offset,
+                                  std::size_t *size) {
+    std::unique_lock lock(current->mutex);
+    const auto &sizes = current->kernels.at(current->functions.at(function)).parameterSizes;
+    if (index >= sizes.size())
+      return failed(cudaErrorInvalidValue);
+    *offset = 8 * index;
+    *size = sizes[index];
+    return cudaSuccess;
+  };
+  table.cudaOccupancyMaxActiveBlocksPerMultiprocessor = [](int *blocks, const void *, int,
+                                                           std::size_t) {
+    *blocks = 1;
+    return cudaSuccess;
+  };
+  table.cudaLaunchKernel = [](const void *function, dim3 grid, dim3 block, void **arguments,
+                              std::size_t, cudaStream_t stream) {
+    return current->launch(function, grid, block, arguments, stream, false);
+  };
+  table.cudaLaunchKernelExC = [](const cudaLaunchConfig_t *config, const void *function,
+                                 void **arguments) {
+    bool cooperative = false;
+    for (unsigned i = 0; i < config->numAttrs; ++i)
+      if (config->attrs[i].id == cudaLaunchAttributeCooperative)
+        cooperative = config->attrs[i].val.cooperative != 0;
+    return current->launch(function, config->gridDim, config->blockDim, arguments, config->stream,
+                           cooperative);
+  };
+}
+
+} // namespace
+
+FakeCuda::FakeCuda() {
+  current = this;
+  setMemory(table);
+  setStreams(table);
+  setEvents(table);
+  setDevice(table);
+  setKernels(table);
+  std::unique_lock lock(mutex);
+  add(nullptr, true, 0);
+}
+
+FakeCuda::~FakeCuda() {
+  {
+    std::unique_lock lock(mutex);
+    stopping = true;
+    changed.notify_all();
+  }
+  for (auto &[handle, stream] : streams)
+    stream->thread.join();
+}
+
+FakeCuda::Stream &FakeCuda::add(cudaStream_t handle, bool blocking, int priority) {
+  auto made = std::make_unique<Stream>();
+  Stream &stream = *made;
+  stream.handle = handle;
+  stream.blocking = blocking;
+  stream.priority = priority;
+  streams[handle] = std::move(made);
+  stream.thread = std::thread([this, &stream] { serve(stream); });
+  return stream;
+}
+
+FakeCuda::Stream &FakeCuda::find(cudaStream_t handle) {
+  if (handle == cudaStreamLegacy)
+    handle = nullptr;
+  auto found = streams.find(handle);
+  if (found != streams.end())
+    return *found->second;
+  assert(handle == cudaStreamPerThread);
+  return add(handle, true, 0);
+}
+
+bool FakeCuda::isDone(const Stream &stream, std::uint64_t sequence) const {
+  return stream.operations.empty() || stream.operations.front().sequence > sequence;
+}
+
+/// The rule of the legacy stream: what was put on it waits for all earlier work of blocking
+/// streams, and theirs for its earlier work.
+bool FakeCuda::mayStart(const Stream &stream, const Operation &operation) const {
+  bool legacy = stream.handle == nullptr;
+  for (const auto &[handle, other] : streams)
+    if (other.get() != &stream && stream.blocking && other->blocking &&
+        (legacy || handle == nullptr) && !isDone(*other, operation.sequence))
+      return false;
+  return !operation.ready || operation.ready();
+}
+
+void FakeCuda::serve(Stream &stream) {
+  std::unique_lock lock(mutex);
+  while (true) {
+    changed.wait(lock, [&] {
+      return stopping ||
+             (!stream.operations.empty() && mayStart(stream, stream.operations.front()));
+    });
+    if (stopping)
+      return;
+    auto run = stream.operations.front().run;
+    lock.unlock();
+    run();
+    lock.lock();
+    stream.operations.pop_front();
+    changed.notify_all();
+  }
+}
+
+void FakeCuda::put(cudaStream_t stream, std::function<void()> run, std::function<bool()> ready) {
+  std::unique_lock lock(mutex);
+  find(stream).operations.push_back({++lastSequence, std::move(ready), std::move(run)});
+  changed.notify_all();
+}
+
+void FakeCuda::waitFor(std::unique_lock<std::mutex> &lock, Stream &stream) {
+  std::uint64_t until = lastSequence;
+  bool legacy = stream.handle == nullptr;
+  changed.wait(lock, [&] {
+    for (const auto &[handle, other] : streams)
+      if ((other.get() == &stream || (legacy && other->blocking)) && !isDone(*other, until))
+        return false;
+    return true;
+  });
+}
+
+void FakeCuda::settle() {
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] {
+    for (const auto &[handle, stream] : streams)
+      if (!stream->operations.empty())
+        return false;
+    return true;
+  });
+}
+
+cudaError_t FakeCuda::launch(const void *function, dim3 grid, dim3 block, void **arguments,
+                             cudaStream_t stream, bool cooperative) {
+  FakeLaunch made;
+  std::function<void(const FakeLaunch &)> run;
+  {
+    std::unique_lock lock(mutex);
+    auto found = functions.find(function);
+    if (found == functions.end())
+      return failed(cudaErrorInvalidDeviceFunction);
+    if (grid.x == 0 || block.x == 0 || block.x > 1024)
+      return failed(cudaErrorInvalidConfiguration);
+    const Kernel &kernel = kernels.at(found->second);
+    made = {found->second, grid, block, {}, cooperative};
+    for (std::size_t i = 0; i < kernel.parameterSizes.size(); ++i) {
+      auto bytes = static_cast<const std::byte *>(arguments[i]);
+      made.arguments.emplace_back(bytes, bytes + kernel.parameterSizes[i]);
+    }
+    run = kernel.run;
+  }
+  put(stream, [this, made, run] {
+    run(made);
+    note(made.name);
+  });
+  return cudaSuccess;
+}
+
+void FakeCuda::addKernel(const std::string &name, Kernel kernel) {
+  std::unique_lock lock(mutex);
+  kernels[name] = std::move(kernel);
+}
+
+void FakeCuda::note(const std::string &what) {
+  std::unique_lock lock(mutex);
+  done.push_back(what);
+}
+
+std::vector<std::string> FakeCuda::log() {
+  std::unique_lock lock(mutex);
+  return done;
+}
+
+std::map<std::string, std::map<int, int>> FakeCuda::attributes() {
+  std::unique_lock lock(mutex);
+  return set;
+}
+
+} // namespace tally::test

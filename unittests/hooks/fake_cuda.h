@@ -1,0 +1,106 @@
+// A CUDA runtime without a GPU: each stream is a thread that runs what was put on it, device memory
+// is the host's, kernels are functions of the test. It keeps CUDA's rules of order, no others, so
+// that what a test sees out of order is the hooks' doing.
+#ifndef TALLY_UNITTESTS_HOOKS_FAKE_CUDA_H
+#define TALLY_UNITTESTS_HOOKS_FAKE_CUDA_H
+
+#include "cuda_api.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tally::test {
+
+/// What a launch handed over.
+struct FakeLaunch {
+  std::string name;
+  dim3 grid, block;
+  std::vector<std::vector<std::byte>> arguments;
+  bool cooperative = false;
+  template <class T> T argument(std::size_t index) const {
+    return *reinterpret_cast<const T *>(arguments[index].data());
+  }
+};
+
+class FakeCuda {
+public:
+  FakeCuda();
+  ~FakeCuda();
+  /// The table; calls go to the object that was made last.
+  const hooks::CudaApi &api() const { return table; }
+
+  struct Kernel {
+    std::vector<std::size_t> parameterSizes;
+    std::function<void(const FakeLaunch &)> run;
+    int maxThreads = 1024;
+  };
+  void addKernel(const std::string &name, Kernel kernel);
+
+  /// What ran, in the order in which it ended.
+  std::vector<std::string> log();
+  void note(const std::string &what);
+  /// Waits until all streams are empty.
+  void settle();
+  /// The names under which entries are launched.
+  std::string nameOf(const void *function);
+  std::map<std::string, std::map<int, int>> attributes(); ///< set, by entry
+  std::atomic<int> pageableQueries{0};
+  std::set<const void *> pinned; ///< what cudaPointerGetAttributes calls host memory
+
+  // For the table's functions.
+  struct Operation {
+    std::uint64_t sequence = 0;
+    std::function<bool()> ready; ///< under the mutex
+    std::function<void()> run;
+  };
+  struct Stream {
+    cudaStream_t handle = nullptr;
+    bool blocking = true;
+    int priority = 0;
+    bool capturing = false;
+    std::deque<Operation> operations; ///< the front one runs, or waits
+    std::thread thread;
+  };
+  struct Event {
+    Stream *stream = nullptr;
+    std::uint64_t sequence = 0; ///< of the newest record; 0: none
+  };
+
+  void put(cudaStream_t stream, std::function<void()> run, std::function<bool()> ready = {});
+  bool isDone(const Stream &stream, std::uint64_t sequence) const;
+  bool mayStart(const Stream &stream, const Operation &operation) const;
+  void serve(Stream &stream);
+  Stream &find(cudaStream_t handle);
+  Stream &add(cudaStream_t handle, bool blocking, int priority);
+  void waitFor(std::unique_lock<std::mutex> &lock, Stream &stream);
+  cudaError_t launch(const void *function, dim3 grid, dim3 block, void **arguments,
+                     cudaStream_t stream, bool cooperative);
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::uint64_t lastSequence = 0, nextHandle = 0x1000;
+  bool stopping = false;
+  std::map<cudaStream_t, std::unique_ptr<Stream>> streams;
+  std::map<cudaEvent_t, Event> events;
+  std::map<const void *, std::string> functions;
+  std::map<std::string, Kernel> kernels;
+  std::map<std::string, std::map<int, int>> set;
+  std::vector<std::string> done;
+
+private:
+  hooks::CudaApi table;
+};
+
+} // namespace tally::test
+
+#endif

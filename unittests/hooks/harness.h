@@ -1,0 +1,197 @@
+// A process with hooks over the fake CUDA runtime, and its one module with the kernels `mix` (all
+// kinds) and `plain` (none).
+#ifndef TALLY_UNITTESTS_HOOKS_HARNESS_H
+#define TALLY_UNITTESTS_HOOKS_HARNESS_H
+
+#include "fake_cuda.h"
+#include "hooks.h"
+
+#include "tally/bundle/abi.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+
+extern "C" char testWrapper[];
+
+namespace tally::test {
+
+/// Holds kernels back until the test lets them go.
+class Gate {
+public:
+  void open(std::int64_t count = 1 << 30) {
+    std::unique_lock lock(mutex);
+    allowed += count;
+    changed.notify_all();
+  }
+  void pass() {
+    std::unique_lock lock(mutex);
+    ++waiting;
+    changed.notify_all();
+    changed.wait(lock, [&] { return allowed > 0; });
+    --allowed;
+    --waiting;
+  }
+  /// Until a kernel waits at the gate.
+  void arrived() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return waiting > 0; });
+  }
+
+private:
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::int64_t allowed = 0, waiting = 0;
+};
+
+/// The body of `mix`: of each block, `*cell = *cell * 31 + value + block`. Behind a gate if there
+/// is one.
+struct Mix {
+  std::uint64_t *cell;
+  std::uint32_t value;
+};
+inline void mixBlock(const Mix &mix, std::uint32_t block) {
+  *mix.cell = *mix.cell * 31 + mix.value + block;
+}
+
+/// A persistent variant as abi.h says, one worker after the other.
+inline void runPersistent(const FakeLaunch &launch,
+                          const std::function<void(std::uint32_t)> &block) {
+  auto params = launch.argument<tally_launch_params>(2);
+  auto &state = *reinterpret_cast<tally_launch_state *>(params.state);
+  auto &word = *reinterpret_cast<std::uint64_t *>(params.control);
+  while (state.next_block < params.blocks) {
+    if (std::atomic_ref(word).load() >> TALLY_CONTROL_EPOCH_SHIFT > params.epoch)
+      return;
+    block(state.next_block++);
+  }
+}
+
+/// A guard variant, or its resume entry.
+inline void runGuard(const FakeLaunch &launch, bool resume,
+                     const std::function<void(std::uint32_t)> &block) {
+  auto params = launch.argument<tally_launch_params>(2);
+  auto &state = *reinterpret_cast<tally_launch_state *>(params.state);
+  auto &word = *reinterpret_cast<std::uint64_t *>(params.control);
+  for (std::uint32_t i = 0; i < launch.grid.x; ++i) {
+    std::uint32_t id = resume ? reinterpret_cast<std::uint32_t *>(params.list_in)[i] : i;
+    if (std::atomic_ref(word).load() >> TALLY_CONTROL_EPOCH_SHIFT > params.epoch)
+      reinterpret_cast<std::uint32_t *>(params.list_out)[state.yielded++] = id;
+    else
+      block(id);
+  }
+}
+
+class Harness {
+public:
+  explicit Harness(bool processIsBestEffort = false, std::uint32_t yieldEvery = 0)
+      : hooks(settings(processIsBestEffort, yieldEvery)) {
+    addKernels();
+    void **handle = hooks.registered().registerFatBinary(cuda.api(), testWrapper);
+    for (const auto &[symbol, name] :
+         {std::pair(&mixSymbol, "mix"), std::pair(&plainSymbol, "plain")}) {
+      cuda.api().__cudaRegisterFunction(handle, symbol, nullptr, name, -1, nullptr, nullptr,
+                                        nullptr, nullptr, nullptr);
+      hooks.registered().registerFunction(cuda.api(), handle, symbol, name);
+    }
+  }
+  ~Harness() {
+    gate.open();
+    highGate.open();
+    if (hooks::Engine *engine = hooks.running()) {
+      engine->queue().drain(true);
+      engine->retire();
+    }
+    cuda.settle();
+  }
+
+  cudaStream_t stream(int priority, unsigned flags = cudaStreamNonBlocking) {
+    cudaStream_t made = nullptr;
+    REQUIRE(hooks.createStream(cuda.api(), &made, flags, priority) == cudaSuccess);
+    return made;
+  }
+  cudaEvent_t event() {
+    cudaEvent_t made = nullptr;
+    cuda.api().cudaEventCreateWithFlags(&made, 0);
+    return made;
+  }
+  /// A launch of `mix` or `plain`.
+  cudaError_t launch(cudaStream_t stream, std::uint64_t *cell, std::uint32_t value,
+                     std::uint32_t blocks = 1, const char *symbol = &mixSymbol) {
+    void *arguments[] = {&cell, &value};
+    dim3 grid(blocks), block(32);
+    return hooks.launch(
+        cuda.api(), stream,
+        [&] { return hooks::LaunchRequest{symbol, grid, block, 0, {}, arguments}; },
+        [&] { return cuda.api().cudaLaunchKernel(symbol, grid, block, arguments, 0, stream); });
+  }
+  cudaError_t hostFunction(cudaStream_t stream, std::function<void()> function) {
+    auto *kept = new std::function<void()>(std::move(function));
+    auto call = [this, stream, kept] {
+      return cuda.api().cudaLaunchHostFunc(
+          stream,
+          [](void *data) {
+            auto *body = static_cast<std::function<void()> *>(data);
+            (*body)();
+            delete body;
+          },
+          kept);
+    };
+    return hooks.queue(cuda.api(), stream, call);
+  }
+  cudaError_t synchronize(cudaStream_t stream) {
+    return hooks.synchronizeStream(cuda.api(), stream);
+  }
+
+  static std::uint64_t mixed(std::uint64_t start, std::uint32_t value, std::uint32_t blocks = 1) {
+    for (std::uint32_t block = 0; block < blocks; ++block)
+      mixBlock({&start, value}, block);
+    return start;
+  }
+
+  FakeCuda cuda;
+  hooks::Hooks hooks;
+  bool gated = false; ///< blocks of `mix` and its variants stop at the gate
+  Gate gate, highGate;
+  static inline char mixSymbol, plainSymbol;
+
+private:
+  static hooks::Settings settings(bool bestEffort, std::uint32_t yieldEvery) {
+    hooks::Settings made;
+    made.bestEffort = bestEffort;
+    made.yieldEveryMicroseconds = yieldEvery;
+    made.emulator = true; // no driver to ask for stream writes
+    return made;
+  }
+  void addKernels() {
+    auto body = [this](const FakeLaunch &launch) {
+      return [this, mix = Mix{launch.argument<std::uint64_t *>(0),
+                              launch.argument<std::uint32_t>(1)}](std::uint32_t block) {
+        if (gated)
+          gate.pass();
+        mixBlock(mix, block);
+      };
+    };
+    auto whole = [body](const FakeLaunch &launch) {
+      for (std::uint32_t block = 0; block < launch.grid.x; ++block)
+        body(launch)(block);
+    };
+    cuda.addKernel("mix", {{8, 4}, whole});
+    cuda.addKernel("plain", {{8, 4}, whole});
+    cuda.addKernel("mix$tally_persistent",
+                   {{8, 4, sizeof(tally_launch_params)},
+                    [body](const FakeLaunch &launch) { runPersistent(launch, body(launch)); }});
+    for (bool resume : {false, true})
+      cuda.addKernel(
+          resume ? "mix$tally_guard_resume" : "mix$tally_guard",
+          {{8, 4, sizeof(tally_launch_params)},
+           [body, resume](const FakeLaunch &launch) { runGuard(launch, resume, body(launch)); }});
+    cuda.addKernel("mix$tally_slice", {{8, 4, sizeof(tally_launch_params)}, [](const FakeLaunch &) {
+                                         FAIL("persistent and guard both take every grid here");
+                                       }});
+  }
+};
+
+} // namespace tally::test
+
+#endif

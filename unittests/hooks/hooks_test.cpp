@@ -1,0 +1,319 @@
+// Classes, order and errors: what a program sees of the hooks, over the fake CUDA runtime.
+#include "harness.h"
+
+using namespace tally;
+using namespace tally::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+bool eventually(const std::function<bool()> &condition) {
+  for (int i = 0; i < 5000; ++i) {
+    if (condition())
+      return true;
+    std::this_thread::sleep_for(1ms);
+  }
+  return false;
+}
+
+std::size_t place(const std::vector<std::string> &log, const std::string &what) {
+  return static_cast<std::size_t>(std::find(log.begin(), log.end(), what) - log.begin());
+}
+
+} // namespace
+
+TEST_CASE("without best-effort streams calls pass through and nothing is started") {
+  Harness h;
+  std::uint64_t cell = 0;
+  CHECK(h.launch(nullptr, &cell, 5) == cudaSuccess);
+  CHECK(h.synchronize(nullptr) == cudaSuccess);
+  CHECK(cell == Harness::mixed(0, 5));
+  CHECK(h.hooks.running() == nullptr);
+  CHECK(h.hooks.totals().highLaunches == 1);
+}
+
+TEST_CASE("a stream below another in use is best effort, whichever was made first") {
+  Harness h;
+  cudaStream_t low = h.stream(0);
+  std::uint64_t cell = 0;
+  h.launch(low, &cell, 1);
+  CHECK(h.hooks.totals().highLaunches == 1);
+  cudaStream_t high = h.stream(-1);
+  h.launch(low, &cell, 1);
+  h.launch(high, &cell, 1, 1, &Harness::plainSymbol);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(h.hooks.totals().highLaunches == 2);
+  CHECK(h.hooks.totals().throughVariants == 1);
+}
+
+TEST_CASE("the highest priority is kept for the control stream") {
+  Harness h;
+  int lowest = 1, highest = 1, got = 0;
+  CHECK(h.hooks.priorityRange(h.cuda.api(), &lowest, &highest) == cudaSuccess);
+  CHECK(lowest == 0);
+  CHECK(highest == -4);
+  cudaStream_t stream = h.stream(-5);
+  h.cuda.api().cudaStreamGetPriority(stream, &got);
+  CHECK(got == -4);
+}
+
+TEST_CASE("a best-effort kernel yields to a high-priority launch and runs each block once") {
+  Harness h;
+  cudaStream_t low = h.stream(0), high = h.stream(-1);
+  std::uint64_t cell = 0, other = 0;
+  h.gated = true;
+  CHECK(h.launch(low, &cell, 7, 8) == cudaSuccess);
+  h.gate.arrived(); // one block has started
+  h.cuda.addKernel("plain", {{8, 4}, [&](const FakeLaunch &) { h.highGate.pass(); }});
+  CHECK(h.launch(high, &other, 1, 1, &Harness::plainSymbol) == cudaSuccess);
+  h.highGate.arrived();
+  h.gate.open();
+  // The block that had started ends; nothing else starts while the other stream has work.
+  CHECK(eventually([&] { return h.hooks.totals().yields == 1; }));
+  std::this_thread::sleep_for(5ms);
+  CHECK(cell == Harness::mixed(0, 7, 1));
+  CHECK(h.hooks.queryStream(h.cuda.api(), low) == cudaErrorNotReady);
+  h.highGate.open();
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == Harness::mixed(0, 7, 8));
+  CHECK(h.hooks.totals().throughVariants == 1);
+  CHECK(h.hooks.totals().physical == 2);
+}
+
+TEST_CASE("a kernel without variants waits until no high-priority work is active") {
+  Harness h;
+  cudaStream_t low = h.stream(0), high = h.stream(-1);
+  std::uint64_t cell = 0, other = 0;
+  h.gated = true; // holds the launch of high priority
+  CHECK(h.launch(high, &other, 1) == cudaSuccess);
+  h.gate.arrived();
+  CHECK(h.launch(low, &cell, 1, 1, &Harness::plainSymbol) == cudaSuccess);
+  std::this_thread::sleep_for(5ms);
+  CHECK(h.hooks.totals().whole == 0);
+  h.gate.open();
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(h.hooks.totals().whole == 1);
+  CHECK(cell == Harness::mixed(0, 1));
+}
+
+TEST_CASE("arguments and pageable copies are taken at the call, pinned ones in their order") {
+  Harness h;
+  cudaStream_t low = h.stream(0);
+  h.stream(-1);
+  std::uint64_t cell = 0, pinned = 3, device = 0;
+  h.cuda.pinned.insert(&pinned);
+  h.cuda.pinned.insert(&device);
+  h.gated = true;
+  {
+    std::uint32_t value = 4;
+    h.launch(low, &cell, value, 2);
+    value = 9; // too late
+  }
+  CHECK(h.hooks.copyAsync(h.cuda.api(), &device, &pinned, 8, cudaMemcpyHostToDevice, low) ==
+        cudaSuccess);
+  pinned = 5; // in time: a pinned copy reads when it is its turn
+  std::uint64_t pageable = 6, target = 0;
+  h.cuda.pinned.insert(&target);
+  std::thread opener([&] {
+    std::this_thread::sleep_for(5ms);
+    CHECK(device == 0);
+    h.gate.open();
+  });
+  CHECK(h.hooks.copyAsync(h.cuda.api(), &target, &pageable, 8, cudaMemcpyHostToDevice, low) ==
+        cudaSuccess);
+  pageable = 0; // too late
+  opener.join();
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == Harness::mixed(0, 4, 2));
+  CHECK(device == 5);
+  CHECK(target == 6);
+}
+
+TEST_CASE("launch errors are returned by the call, and nothing of them is queued") {
+  Harness h;
+  cudaStream_t low = h.stream(0);
+  h.stream(-1);
+  std::uint64_t cell = 0;
+  std::uint32_t value = 1;
+  auto *pointer = &cell;
+  void *arguments[] = {&pointer, &value};
+  auto launch = [&](const char *symbol, dim3 grid, dim3 block) {
+    return h.hooks.launch(
+        h.cuda.api(), low,
+        [&] { return hooks::LaunchRequest{symbol, grid, block, 0, {}, arguments}; },
+        [&] { return h.cuda.api().cudaLaunchKernel(symbol, grid, block, arguments, 0, low); });
+  };
+  CHECK(launch(&Harness::mixSymbol, dim3(0), dim3(32)) == cudaErrorInvalidConfiguration);
+  CHECK(launch(&Harness::mixSymbol, dim3(1), dim3(2048)) == cudaErrorInvalidConfiguration);
+  static char unknown;
+  CHECK(launch(&unknown, dim3(1), dim3(32)) == cudaErrorInvalidDeviceFunction);
+  CHECK(h.hooks.lastError(h.cuda.api(), true) == cudaErrorInvalidDeviceFunction);
+  CHECK(h.hooks.lastError(h.cuda.api(), true) == cudaSuccess);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == 0);
+}
+
+TEST_CASE("an error after the call has returned is given by the next synchronisation, once") {
+  Harness h;
+  cudaStream_t low = h.stream(0);
+  h.stream(-1);
+  std::uint64_t cell = 0;
+  h.gated = true;
+  h.launch(low, &cell, 1, 3);
+  auto call = [] { return cudaErrorInvalidValue; };
+  CHECK(h.hooks.queue(h.cuda.api(), low, call) == cudaSuccess);
+  h.gate.open();
+  CHECK(h.synchronize(low) == cudaErrorInvalidValue);
+  CHECK(h.synchronize(low) == cudaSuccess);
+}
+
+TEST_CASE("a high-priority stream waits for a best-effort event until its record is issued") {
+  Harness h;
+  cudaStream_t low = h.stream(0), high = h.stream(-1);
+  std::uint64_t cell = 0;
+  cudaEvent_t event = h.event();
+  h.gated = true;
+  h.launch(low, &cell, 2, 4);
+  h.hooks.recordEvent(h.cuda.api(), event, low, 0);
+  CHECK(h.hooks.queryEvent(h.cuda.api(), event) == cudaErrorNotReady);
+  float ms = 0;
+  CHECK(h.hooks.elapsedTime(h.cuda.api(), &ms, event, event) == cudaErrorNotReady);
+  std::uint64_t seen = 0;
+  std::thread waiter([&] {
+    h.hooks.waitEvent(h.cuda.api(), high, event, 0);
+    h.hostFunction(high, [&] { seen = cell; });
+    h.synchronize(high);
+  });
+  std::this_thread::sleep_for(5ms);
+  h.gate.open();
+  waiter.join();
+  CHECK(seen == Harness::mixed(0, 2, 4));
+}
+
+TEST_CASE("best-effort work that high-priority work waits for does not wait for other such work") {
+  Harness h;
+  cudaStream_t low = h.stream(0), high = h.stream(-1), busy = h.stream(-1);
+  std::uint64_t cell = 0, other = 0;
+  h.cuda.addKernel("plain", {{8, 4}, [&](const FakeLaunch &) { h.highGate.pass(); }});
+  h.launch(busy, &other, 1, 1, &Harness::plainSymbol);
+  h.highGate.arrived();
+  h.launch(low, &cell, 2, 4);
+  cudaEvent_t event = h.event();
+  h.hooks.recordEvent(h.cuda.api(), event, low, 0);
+  std::this_thread::sleep_for(5ms);
+  CHECK(cell == 0); // held back
+  h.hooks.waitEvent(h.cuda.api(), high, event, 0);
+  CHECK(h.synchronize(high) == cudaSuccess); // while `busy` is
+  CHECK(cell == Harness::mixed(0, 2, 4));
+  h.highGate.open();
+}
+
+TEST_CASE("the legacy stream comes after what blocking best-effort streams have queued") {
+  Harness h;
+  cudaStream_t blocking = h.stream(0, cudaStreamDefault), apart = h.stream(0);
+  h.stream(-1);
+  std::uint64_t cell = 0, far = 0, seen = 0;
+  h.gated = true;
+  h.launch(blocking, &cell, 3, 4);
+  std::thread opener([&] {
+    std::this_thread::sleep_for(5ms);
+    h.gate.open();
+  });
+  h.hostFunction(nullptr, [&] { seen = cell; });
+  CHECK(h.synchronize(nullptr) == cudaSuccess);
+  opener.join();
+  CHECK(seen == Harness::mixed(0, 3, 4));
+  // A non-blocking stream's work is not waited for.
+  Gate closed;
+  h.hostFunction(apart, [&] { closed.pass(); });
+  h.launch(apart, &far, 3, 4);
+  CHECK(h.hostFunction(nullptr, [] {}) == cudaSuccess);
+  CHECK(h.synchronize(nullptr) == cudaSuccess);
+  CHECK(far == 0);
+  closed.open();
+  CHECK(h.synchronize(apart) == cudaSuccess);
+}
+
+TEST_CASE("synchronising the device drains the queue") {
+  Harness h(true);
+  std::uint64_t cell = 0;
+  for (std::uint32_t i = 0; i < 20; ++i)
+    h.launch(nullptr, &cell, i, 3);
+  CHECK(h.hooks.synchronizeDevice(h.cuda.api()) == cudaSuccess);
+  std::uint64_t expected = 0;
+  for (std::uint32_t i = 0; i < 20; ++i)
+    expected = Harness::mixed(expected, i, 3);
+  CHECK(cell == expected);
+  CHECK(h.hooks.totals().throughVariants == 20);
+}
+
+TEST_CASE("what is captured passes through, and captured streams are not asked") {
+  Harness h;
+  cudaStream_t low = h.stream(0), high = h.stream(-1);
+  std::uint64_t cell = 0, other = 0;
+  h.launch(high, &other, 1);
+  auto begin = [&](cudaStream_t stream) {
+    return h.hooks.beginCapture(
+        [&] { return h.cuda.api().cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal); });
+  };
+  CHECK(begin(low) == cudaSuccess);
+  CHECK(begin(high) == cudaSuccess);
+  h.launch(low, &cell, 1); // the fake runs what it is given
+  h.launch(high, &cell, 1);
+  CHECK(h.hooks.totals().throughVariants == 0);
+  for (cudaStream_t stream : {low, high})
+    h.hooks.endCapture([&] { return h.cuda.api().cudaStreamEndCapture(stream, nullptr); });
+  h.cuda.settle();
+  h.launch(low, &cell, 1);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(h.hooks.totals().throughVariants == 1);
+}
+
+TEST_CASE("the default stream of a thread keeps its thread") {
+  Harness h(true);
+  std::uint64_t cell = 0;
+  h.launch(cudaStreamPerThread, &cell, 1, 3); // returns when it is done
+  CHECK(cell == Harness::mixed(0, 1, 3));
+  CHECK(h.hooks.totals().throughVariants == 1);
+  CHECK(h.synchronize(cudaStreamPerThread) == cudaSuccess);
+}
+
+TEST_CASE("attributes of a kernel go to its variants") {
+  Harness h(true);
+  std::uint64_t cell = 0;
+  h.cuda.api().cudaFuncSetAttribute(&Harness::mixSymbol,
+                                    cudaFuncAttributeMaxDynamicSharedMemorySize, 70000);
+  h.hooks.functionAttribute(h.cuda.api(), &Harness::mixSymbol,
+                            cudaFuncAttributeMaxDynamicSharedMemorySize, 70000);
+  h.launch(nullptr, &cell, 1, 3);
+  h.hooks.synchronizeDevice(h.cuda.api());
+  auto set = h.cuda.attributes();
+  for (const char *entry :
+       {"mix$tally_slice", "mix$tally_guard", "mix$tally_guard_resume", "mix$tally_persistent"})
+    CHECK(set[entry][cudaFuncAttributeMaxDynamicSharedMemorySize] == 70000);
+}
+
+TEST_CASE("a stream's class can be set") {
+  Harness h;
+  std::uint64_t cell = 0;
+  CHECK(h.hooks.setClass(h.cuda.api(), nullptr, true) == cudaSuccess);
+  h.launch(nullptr, &cell, 1);
+  CHECK(h.hooks.setClass(h.cuda.api(), nullptr, false) == cudaSuccess);
+  h.launch(nullptr, &cell, 1);
+  CHECK(h.synchronize(nullptr) == cudaSuccess);
+  CHECK(h.hooks.totals().throughVariants == 1);
+  CHECK(h.hooks.totals().highLaunches == 1);
+}
+
+TEST_CASE("copies and events are made at once while nothing is queued") {
+  Harness h(true);
+  std::uint64_t from = 1, to = 0;
+  CHECK(h.hooks.copyAsync(h.cuda.api(), &to, &from, 8, cudaMemcpyHostToDevice, nullptr) ==
+        cudaSuccess);
+  CHECK(h.cuda.pageableQueries == 0);
+  cudaEvent_t event = h.event();
+  CHECK(h.hooks.recordEvent(h.cuda.api(), event, nullptr, 0) == cudaSuccess);
+  CHECK(h.hooks.synchronizeEvent(h.cuda.api(), event) == cudaSuccess);
+  CHECK(to == 1);
+  CHECK(place(h.cuda.log(), "mix") == h.cuda.log().size());
+}

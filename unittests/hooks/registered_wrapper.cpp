@@ -1,0 +1,15 @@
+// The wrapper of the container, as nvcc's host code has it.
+#include <cstdint>
+
+extern "C" const char testContainer[];
+
+struct Wrapper {
+  std::uint32_t magic, version;
+  const void *container;
+  const void *prelinked;
+};
+
+extern "C" {
+extern Wrapper testWrapper;
+Wrapper testWrapper = {0x466243b1, 1, testContainer, nullptr};
+}
