@@ -48,8 +48,9 @@ Result<std::string> decompressLz4(const FatbinEntry &entry, std::string_view byt
 #ifdef TALLY_HAVE_ZSTD
 Result<std::string> decompressZstd(const FatbinEntry &entry, std::string_view bytes) {
   constexpr std::size_t piece = std::size_t{1} << 18;
-  // A frame that wants a larger window than this is refused: the decoder allocates its window.
-  constexpr int windowLog = 27;
+  // The decoder allocates the window that a frame asks for. nvcc's ask for 8 MiB at most
+  // (--compress-mode=size).
+  constexpr int windowLog = 23;
   std::unique_ptr<ZSTD_DStream, std::size_t (*)(ZSTD_DStream *)> stream(ZSTD_createDStream(),
                                                                         &ZSTD_freeDStream);
   if (!stream)

@@ -20,13 +20,15 @@ Result<void> readExtras(FatbinEntry &entry) {
       return damagedFatbin(entry.offset + identAt, "an entry's ident lies outside of its header");
     entry.ident = entry.header.substr(ident, identSize);
   }
-  // Of machine code the same place holds a list of what it needs, in no known form.
   std::uint64_t options = numberAt(entry.header, optionsAt, 4);
-  if (options == 0 || entry.kind == FatbinKind::Elf)
+  if (options == 0)
     return {};
   if (!inside(entry.header, options, 8))
     return damagedFatbin(entry.offset + optionsAt, "an entry's options lie outside of its header");
   std::uint64_t text = numberAt(entry.header, options, 4);
+  // Of machine code an empty text stands in front of what is meant.
+  if (entry.kind == FatbinKind::Elf)
+    ++text;
   std::uint64_t size = numberAt(entry.header, options + 4, 4);
   if (!inside(entry.header, text, size))
     return damagedFatbin(entry.offset + options, "an entry's options lie outside of its header");

@@ -37,12 +37,14 @@ std::string headerOf(const NewFatbinEntry &entry) {
     patch(header, identAt, putText(header, entry.ident), 4);
     patch(header, identSizeAt, entry.ident.size(), 4);
   }
-  if (entry.kind != FatbinKind::Elf) {
+  if (entry.kind != FatbinKind::Elf || !entry.options.empty()) {
     std::size_t options = header.size();
     patch(header, optionsAt, options, 4);
     header.resize(options + 8, '\0');
     patch(header, options, header.size(), 4);
     patch(header, options + 4, entry.options.size(), 4);
+    if (entry.kind == FatbinKind::Elf)
+      header += '\0';
     putText(header, entry.options);
   }
   patch(header, entryHeaderAt, header.size(), 4);
@@ -58,6 +60,14 @@ void FatbinWriter::keep(const FatbinEntry &entry) {
 
 Result<void> FatbinWriter::replace(const FatbinEntry &entry, std::string_view payload) {
   return put(std::string(entry.header), entry.compression(), entry.kind, payload);
+}
+
+Result<void> FatbinWriter::replace(const FatbinEntry &entry, std::string_view payload,
+                                   std::string_view options) {
+  if (options == entry.options)
+    return replace(entry, payload);
+  return add({entry.kind, entry.major, entry.minor, entry.arch, entry.flags, entry.compression(),
+              std::string(entry.ident), std::string(options), std::string(payload)});
 }
 
 Result<void> FatbinWriter::add(const NewFatbinEntry &entry) {

@@ -1,5 +1,7 @@
 // Two classes in one process: a stream of low and one of high priority, from two threads, with
 // events across. It does not know of tally; the priorities make the low one best effort.
+//
+//   classes [STEPS [ROUNDS [WEIGHTS]]]   rounds of work in a thread; weights, a multiple of 64
 #include "check.h"
 
 #include <thread>
@@ -32,7 +34,8 @@ unsigned trained(unsigned w, long rounds) {
 int main(int argc, char **argv) {
   int steps = argc > 1 ? std::atoi(argv[1]) : 30;
   int rounds = argc > 2 ? std::atoi(argv[2]) : 4;
-  const int n = 1 << 14, width = 256;
+  int n = argc > 3 ? std::atoi(argv[3]) : 1 << 14;
+  const int width = 256;
   int lowest = 0, highest = 0;
   MUST(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
   cudaStream_t low, high;
@@ -77,10 +80,10 @@ int main(int argc, char **argv) {
   serve<<<width / 64, 64, 0, high>>>(answers, weights, 0);
   MUST(cudaMemcpyAsync(got.data(), answers, width * sizeof(unsigned), cudaMemcpyDeviceToHost, high));
   MUST(cudaStreamSynchronize(high));
-  for (int i = 0; i < width; i += 17)
+  for (int i = 0; i < width; i += 64)
     EXPECT(got[i] == trained(static_cast<unsigned>(i), static_cast<long>(rounds) * (steps + 1)));
   MUST(cudaMemcpy(host.data(), weights, n * sizeof(unsigned), cudaMemcpyDeviceToHost));
-  for (int i = 0; i < n; i += 511)
+  for (int i = n / 64; i < n; i += n / 16)
     EXPECT(host[i] == trained(static_cast<unsigned>(i), static_cast<long>(rounds) * (steps + 1)));
   return verdict();
 }

@@ -206,8 +206,8 @@ private:
       takeInput(word);
       return 0;
     }
-    if (name == "--cuda-include-ptx" || name == "--no-cuda-include-ptx")
-      command.includesPtx = true;
+    command.includesPtx |= name == "--cuda-include-ptx" || name == "--no-cuda-include-ptx";
+    command.relocatable |= word == "-fgpu-rdc";
     bool known = optionsWithValue().contains(name);
     bool separate = known && word.find('=') == llvm::StringRef::npos;
     if (separate && i + 1 >= words.size())
@@ -231,6 +231,10 @@ private:
       language = value.str();
     else if (name == "-gencode" || name == "--generate-code")
       command.codeOptions.push_back(value.str());
+    else if (name == "-arch" || name == "--gpu-architecture")
+      arch = value.str();
+    else if (name == "-code" || name == "--gpu-code")
+      codes.append(codes.empty() ? 0 : 1, ',').append(value.begin(), value.end());
     else if (llvm::is_contained({"-c", "--compile", "-dc", "--device-c", "-dw", "--device-w"},
                                 name))
       compiles = true;
@@ -246,9 +250,7 @@ private:
     command.hasSources = true;
     command.compilesCuda |= language.empty() ? llvm::sys::path::extension(word) == ".cu"
                                              : llvm::is_contained({"cu", "cuda"}, language);
-    llvm::SmallString<128> object(directory);
-    llvm::sys::path::append(object, llvm::sys::path::stem(word) + ".o");
-    objects.push_back(std::string(object));
+    objects.push_back((llvm::sys::path::stem(word) + ".o").str());
   }
 
   void takeFile(const std::string &path) {
@@ -267,24 +269,36 @@ private:
   }
 
   void finish() {
+    // "-arch=sm_80" stands for compute_80 here; alone it comes with PTX.
+    if (llvm::StringRef number = arch;
+        !codes.empty() && (number.consume_front("sm_") || number.consume_front("compute_")))
+      command.codeOptions.push_back(("arch=compute_" + number + ",code=" + codes).str());
     if (ends)
       return;
     if (compiles) {
       command.makes = CompilerCommand::Makes::Objects;
-      command.outputs = output.empty() ? objects : std::vector{output};
+      if (output.empty())
+        for (const std::string &object : objects)
+          command.outputs.push_back(inDirectory(object));
+      else
+        command.outputs = {output};
       return;
     }
     if (words.size() < 2)
       return;
     command.makes = CompilerCommand::Makes::Program;
-    llvm::SmallString<128> program(directory);
-    llvm::sys::path::append(program, makesLibrary ? "a.a" : "a.out");
-    command.outputs = {output.empty() ? std::string(program) : output};
+    command.outputs = {output.empty() ? inDirectory(makesLibrary ? "a.a" : "a.out") : output};
+  }
+
+  std::string inDirectory(const std::string &name) const {
+    llvm::SmallString<128> path(directory);
+    llvm::sys::path::append(path, name);
+    return std::string(path);
   }
 
   std::vector<std::string> words;
   CompilerCommand command;
-  std::string output, directory, language;
+  std::string output, directory, language, arch, codes;
   std::vector<std::string> objects;
   bool compiles = false, makesLibrary = false, ends = false;
 };
@@ -307,7 +321,7 @@ CompilerCommand readCommand(const std::vector<std::string> &command) {
 
 std::vector<std::string> optionsForPtx(const CompilerCommand &command) {
   std::vector<std::string> options;
-  if (command.isClang && command.compilesCuda && !command.includesPtx)
+  if (command.isClang && command.compilesCuda && !command.includesPtx && !command.relocatable)
     options.push_back("--cuda-include-ptx=all");
   if (!command.isNvcc)
     return options;

@@ -21,7 +21,8 @@ struct CompilerCommand {
   bool isNvcc = false, isClang = false;
   bool compilesCuda = false; ///< a source that is CUDA by its name or by -x
   bool includesPtx = false;  ///< clang's --cuda-include-ptx is given
-  /// nvcc's -gencode, each value; and whether it is told by -arch and -code.
+  bool relocatable = false;  ///< clang's -fgpu-rdc
+  /// Each value of nvcc's -gencode, and what -arch and -code say in that form.
   std::vector<std::string> codeOptions;
 };
 

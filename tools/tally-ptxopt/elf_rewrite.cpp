@@ -1,5 +1,7 @@
 #include "elf_rewrite.h"
 
+#include "combine.h"
+
 #include "tally/bundle/bundle_reader.h"
 #include "tally/bundle/bundle_writer.h"
 #include "tally/bundle/elf.h"
@@ -75,7 +77,11 @@ public:
     auto known = bundledHashes(plan);
     if (!known)
       return known.error();
-    bundled = *known;
+    // What is only looked at may have been rewritten before.
+    if (options.emit != Emit::Ptx && !options.describes())
+      bundled = *known;
+    else
+      plan.hasOldBundles = false;
     // The code of a linked file of parts (nvcc -rdc) is machine code that was linked.
     if (parts && !plan.relocatable)
       return readLinkedParts(*parts);
@@ -178,9 +184,16 @@ Result<std::optional<std::string>> rewriteElf(const ElfPlan &plan) {
       auto merged = mergeFatbin(fatbin);
       if (!merged)
         return merged.error();
-      if (!*merged)
-        continue;
       bundle::Bundle description;
+      if (!*merged) {
+        // Nothing to run instead, but known: the hooks must not take it for code that was changed.
+        description.kernels = combinedKernels({fatbin.jobs.begin(), fatbin.jobs.end()});
+        if (!plan.relocatable && description.kernels.empty())
+          continue;
+        description.moduleHash = bundle::hashOf(fatbin.container.bytes);
+        bundles += bundle::write(description);
+        continue;
+      }
       description.kernels = std::move((*merged)->kernels);
       if (plan.relocatable) {
         description.moduleHash = bundle::hashOf((*merged)->container);

@@ -3,6 +3,7 @@
 #include "combine.h"
 #include "machine_code.h"
 
+#include "tally/bundle/elf.h"
 #include "tally/bundle/fatbin_writer.h"
 
 #include <fmt/format.h>
@@ -70,14 +71,15 @@ private:
     auto text = bundle::decompress(plan.entry);
     if (!text)
       return Error{this->plan.name + ": " + text.error().message};
-    std::string name = fmt::format("{}: compute_{}", this->plan.name, plan.entry.archName());
-    auto job = makeJob(options, name, *text);
+    std::string part = "compute_" + plan.entry.archName();
+    auto job = makeJob(options, this->plan.name + ": " + part, *text);
     if (!job) {
       // The compiler wrote it, not the user: the program is built without variants, and told so.
       keep(plan, Kept::Rejected, job.error().message);
       return {};
     }
     plan.job = job->get();
+    plan.job->part = std::move(part);
     plan.job->keepsMachineCode = true;
     this->plan.jobs.push_back(plan.job);
     jobs.push_back(std::move(*job));
@@ -176,6 +178,12 @@ private:
   std::vector<std::unique_ptr<Job>> &jobs;
 };
 
+/// What the header of an entry repeats of machine code for sm_100 and above.
+std::string_view compatibilityOf(std::string_view cubin) {
+  auto section = bundle::findSection(cubin, ".nv.compat");
+  return section && *section ? **section : std::string_view();
+}
+
 /// An entry of machine code for which there was none.
 Result<void> addMachineCode(bundle::FatbinWriter &writer, const Job &job,
                             const Architecture &arch) {
@@ -188,8 +196,10 @@ Result<void> addMachineCode(bundle::FatbinWriter &writer, const Job &job,
   entry.major = 1;
   entry.minor = static_cast<unsigned char>(cubin[8]); // the ELF file's ABI version
   entry.arch = arch.number;
-  if (arch.number >= 100)
-    entry.flags |= 0x1000000;
+  if (arch.number >= 100) {
+    entry.flags |= bundle::fatbinCompatibility;
+    entry.options = compatibilityOf(cubin);
+  }
   entry.payload = cubin;
   return writer.add(entry);
 }
@@ -226,7 +236,10 @@ Result<std::optional<MergedFatbin>> mergeFatbin(const FatbinPlan &plan) {
       changed = true;
     } else if (auto code = each.job->assembled.find(*each.arch);
                code != each.job->assembled.end()) {
-      done = writer.replace(each.entry, code->second.cubin);
+      const std::string &cubin = code->second.cubin;
+      done = each.entry.flags & bundle::fatbinCompatibility
+                 ? writer.replace(each.entry, cubin, compatibilityOf(cubin))
+                 : writer.replace(each.entry, cubin);
     } else {
       writer.keep(each.entry);
     }

@@ -95,22 +95,38 @@ const char *extensionOf(const Options &options) {
 
 } // namespace
 
-Result<std::string> outputPath(const Options &options, const std::string &input) {
-  bool severalInputs = options.inputs.size() > 1;
-  llvm::SmallString<128> name(input == "-" ? llvm::StringRef("stdin")
-                                           : llvm::sys::path::filename(input));
-  llvm::sys::path::replace_extension(name, extensionOf(options));
-  if (options.output.empty())
-    return input == "-" || options.describes() ? std::string("-") : std::string(name);
-  bool directory = llvm::sys::fs::is_directory(options.output);
-  if (!severalInputs && !directory)
-    return options.output;
-  if (!directory)
-    if (std::error_code error = llvm::sys::fs::create_directories(options.output))
-      return Error{options.output + ": " + error.message()};
+bool writesToDirectory(const Options &options) {
+  return !options.output.empty() &&
+         (options.inputs.size() > 1 || llvm::StringRef(options.output).ends_with("/") ||
+          llvm::sys::fs::is_directory(options.output));
+}
+
+namespace {
+
+/// `name` in the directory that --output names, which is made when missing.
+Result<std::string> inOutputDirectory(const Options &options, llvm::StringRef name) {
+  if (std::error_code error = llvm::sys::fs::create_directories(options.output))
+    return Error{options.output + ": " + error.message()};
   llvm::SmallString<128> path(options.output);
   llvm::sys::path::append(path, name);
   return std::string(path);
+}
+
+} // namespace
+
+Result<std::string> outputPath(const Options &options, const std::string &input,
+                               const std::string &part) {
+  llvm::SmallString<128> name(input == "-" ? llvm::StringRef("stdin")
+                                           : llvm::sys::path::filename(input));
+  bool directory = writesToDirectory(options);
+  std::string extension = extensionOf(options);
+  llvm::sys::path::replace_extension(name, directory && !part.empty() ? part + "." + extension
+                                                                      : extension);
+  if (directory)
+    return inOutputDirectory(options, name);
+  if (options.output.empty())
+    return input == "-" || options.describes() ? std::string("-") : std::string(name);
+  return options.output;
 }
 
 Result<std::string> containerOutputPath(const Options &options, const std::string &input) {
@@ -118,13 +134,9 @@ Result<std::string> containerOutputPath(const Options &options, const std::strin
     return input;
   if (options.output.empty())
     return Error{input + ": say --in-place or -o: the output is a file of the same kind"};
-  if (options.inputs.size() == 1 && !llvm::sys::fs::is_directory(options.output))
-    return options.output;
-  if (std::error_code error = llvm::sys::fs::create_directories(options.output))
-    return Error{options.output + ": " + error.message()};
-  llvm::SmallString<128> path(options.output);
-  llvm::sys::path::append(path, llvm::sys::path::filename(input));
-  return std::string(path);
+  if (writesToDirectory(options))
+    return inOutputDirectory(options, llvm::sys::path::filename(input));
+  return options.output;
 }
 
 } // namespace tally::ptxopt

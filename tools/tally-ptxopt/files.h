@@ -27,8 +27,13 @@ Result<void> writeOutput(const std::string &path, const Producer &produce,
 /// Where the output of `input` goes. With one input, --output names a file (or an existing
 /// directory); with several a directory, which is made when missing. Without it, the input's name
 /// with .tally or .tally.ptx in place of its extension, in the current directory; standard input
-/// goes to standard output, and so does what only describes the kernels.
-Result<std::string> outputPath(const Options &options, const std::string &input);
+/// goes to standard output, and so does what only describes the kernels. In a directory, `part` of
+/// the input stands between name and extension.
+Result<std::string> outputPath(const Options &options, const std::string &input,
+                               const std::string &part = {});
+
+/// Whether --output is a directory: it exists as one, ends in a slash, or is for several inputs.
+bool writesToDirectory(const Options &options);
 
 /// The same of a container: the input itself with --in-place; else --output, under the input's own
 /// name in a directory. An Error if neither is given.

@@ -17,6 +17,7 @@ namespace tally::ptxopt {
 /// An input, its kernels, and what ptxas made of them.
 struct Job {
   std::string input;  ///< as given
+  std::string part;   ///< of a container: which of its PTX, "compute_90"
   std::string output; ///< path, "-" for standard output; empty: written with something else
   ptx::Module module;
   std::vector<ptx::RewrittenKernel> kernels;

@@ -155,7 +155,7 @@ private:
     if (!entry.ident.empty())
       what += fmt::format(", of {}", llvm::StringRef(entry.ident).split('\0').first);
     if (llvm::StringRef options = llvm::StringRef(entry.options).trim(llvm::StringRef(" \0", 2));
-        !options.empty())
+        !options.empty() && entry.kind != bundle::FatbinKind::Elf)
       what += fmt::format(", options {}", std::string_view(options));
     line(depth, what);
     return {};

@@ -30,11 +30,32 @@ bool anyNotEmitted(const Work &work) {
   return false;
 }
 
+/// The PTX in a container as if each were an input. Several go to a directory.
+Result<void> addPtxInside(const Options &options, const std::string &input,
+                          const std::string &bytes, FileKind kind, Work &work) {
+  std::size_t before = work.jobs.size();
+  auto file = planContainerFile(options, input, bytes, kind, work.jobs);
+  if (!file)
+    return file.error();
+  std::size_t count = work.jobs.size() - before;
+  if (count == 0)
+    return Error{input + ": there is no PTX in here"};
+  if (count > 1 && !writesToDirectory(options))
+    return Error{input + ": there are " + std::to_string(count) +
+                 " PTX modules in it: say -o DIRECTORY/"};
+  for (std::size_t i = before; i < work.jobs.size(); ++i) {
+    auto output = outputPath(options, input, work.jobs[i]->part);
+    if (!output)
+      return output.error();
+    work.jobs[i]->output = *output;
+  }
+  return {};
+}
+
 Result<void> addContainer(const Options &options, const std::string &input, std::string bytes,
                           FileKind kind, Work &work) {
   if (options.describes() || options.emit == Emit::Ptx)
-    return Error{input + ": " + std::string(describe(kind)) +
-                 "; --emit=ptx and what describes kernels take PTX"};
+    return addPtxInside(options, input, bytes, kind, work);
   auto output = containerOutputPath(options, input);
   if (!output)
     return output.error();

@@ -96,6 +96,26 @@ TEST_CASE("a replaced payload keeps the rest of its entry, and a kept entry all 
   }
 }
 
+TEST_CASE("other options go into the header of a replaced entry, which keeps the rest") {
+  FatbinWriter before;
+  REQUIRE(before.add({FatbinKind::Elf, 1, 8, 100, 0x11 | fatbinCompatibility, Compression::Zstd,
+                      "a.cu", std::string("\2\0\5", 3), "code"}));
+  std::string bytes = before.container();
+  FatbinEntry entry = readFatbin(bytes)->entries[0];
+  FatbinWriter writer;
+  REQUIRE(writer.replace(entry, "other code", std::string("\2\0\5\7\0\0\1\2\3", 9)));
+  std::string changed = writer.container();
+  FatbinEntry after = readFatbin(changed)->entries[0];
+  CHECK(after.options == std::string("\2\0\5\7\0\0\1\2\3", 9));
+  CHECK(after.ident == "a.cu");
+  CHECK(after.flags == entry.flags);
+  CHECK(after.archName() == "100");
+  CHECK(decompress(after)->starts_with("other code"));
+  FatbinWriter same;
+  REQUIRE(same.replace(entry, "code", entry.options));
+  CHECK(same.container() == bytes);
+}
+
 TEST_CASE("a section's containers are found between zeros, and nothing else may be there") {
   std::string one = sample(), two = sample(Compression::Zstd);
   std::string section = one + std::string(16, '\0') + two + std::string(5, '\0');

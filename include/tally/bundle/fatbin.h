@@ -33,7 +33,7 @@ enum class FatbinKind : std::uint16_t { Ptx = 1, Elf = 2, Nvvm = 8 };
 /// Bits of an entry's flags.
 inline constexpr std::uint64_t fatbinDebug = 0x2, fatbinLz4 = 0x2000, fatbinZstd = 0x8000,
                                fatbinScrambled = 0x10000, fatbinArchSpecific = 0x100000,
-                               fatbinFamily = 0x200000;
+                               fatbinFamily = 0x200000, fatbinCompatibility = 0x1000000;
 
 enum class Compression : std::uint8_t { None, Lz4, Zstd };
 
@@ -54,7 +54,9 @@ struct FatbinEntry {
   std::uint32_t compressedBytes = 0;   ///< without padding; 0 if stored raw
   std::uint64_t uncompressedBytes = 0; ///< 0 if stored raw
   std::string_view ident;              ///< the source's name; often empty
-  std::string_view options;            ///< ptxas's, of PTX and NVVM: " -maxrregcount=32"
+  /// Of PTX and NVVM ptxas's options, " -maxrregcount=32"; of machine code for sm_100 and above a
+  /// copy of its section .nv.compat.
+  std::string_view options;
 
   Compression compression() const {
     return flags & fatbinZstd  ? Compression::Zstd

@@ -16,8 +16,8 @@ struct NewFatbinEntry {
   std::uint32_t arch = 0;
   std::uint64_t flags = 0x11; ///< 64-bit code for Linux; compression goes by `compression`
   Compression compression = Compression::None;
-  std::string ident, options;
-  std::string payload; ///< PTX without a final NUL, or machine code
+  std::string ident, options; ///< see FatbinEntry
+  std::string payload;        ///< PTX without a final NUL, or machine code
 };
 
 /// Makes one container. Not thread-safe; after an Error the container is as it was before the call.
@@ -28,6 +28,9 @@ public:
   /// An entry as it came but for what it holds, compressed in the same way. `payload` is as
   /// decompress() gives it. An Error says that this build cannot compress so.
   Result<void> replace(const FatbinEntry &entry, std::string_view payload);
+  /// The same with other options.
+  Result<void> replace(const FatbinEntry &entry, std::string_view payload,
+                       std::string_view options);
   Result<void> add(const NewFatbinEntry &entry);
 
   /// The container: header and entries, a multiple of 8 bytes.

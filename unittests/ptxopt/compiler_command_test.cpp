@@ -1,0 +1,96 @@
+// What a compiler's command makes, as the tool in front of it sees it.
+#include "compiler_command.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+using namespace tally::ptxopt;
+using Makes = CompilerCommand::Makes;
+using Words = std::vector<std::string>;
+
+TEST_CASE("commands that compile make objects") {
+  CompilerCommand command = readCommand({"nvcc", "-c", "a.cu", "-o", "x/a.o", "-I", "b.cu"});
+  CHECK(command.makes == Makes::Objects);
+  CHECK(command.outputs == Words{"x/a.o"});
+  CHECK(command.isNvcc);
+  CHECK(command.compilesCuda);
+  CHECK(readCommand({"nvcc", "-dc", "s/a.cu", "b.cpp"}).outputs == Words{"a.o", "b.o"});
+  CHECK(readCommand({"nvcc", "--compile", "a.cu", "-odir", "d"}).outputs == Words{"d/a.o"});
+  CHECK(readCommand({"nvcc", "--device-c", "a.cu", "--output-file=b.o"}).outputs == Words{"b.o"});
+  CHECK(readCommand({"ccache", "/opt/bin/nvcc", "-c", "a.cu"}).outputs == Words{"a.o"});
+  CHECK(readCommand({"/usr/bin/clang++-22", "-x", "cuda", "-c", "a.hip", "-oa.o"}).outputs ==
+        Words{"a.o"});
+  CHECK(readCommand(
+            {"nvcc", "-MD", "-MT", "a.o", "-MF", "a.d", "-x", "cu", "-c", "a.txt", "-o", "a.o"})
+            .makes == Makes::Objects);
+}
+
+TEST_CASE("commands that link make a program, with or without sources") {
+  CompilerCommand command = readCommand({"nvcc", "a.cu", "-o", "a", "-lfoo"});
+  CHECK(command.makes == Makes::Program);
+  CHECK(command.outputs == Words{"a"});
+  CHECK(command.hasSources);
+  CHECK(readCommand({"nvcc", "a.cu"}).outputs == Words{"a.out"});
+  CHECK(readCommand({"nvcc", "-lib", "a.cu", "-o", "l.a"}).outputs == Words{"l.a"});
+  CHECK(readCommand({"nvcc", "-shared", "-Xcompiler", "-fPIC", "a.cu", "-o", "l.so"}).hasSources);
+  CompilerCommand objects = readCommand({"nvcc", "a.o", "b.a", "-o", "a"});
+  CHECK(objects.makes == Makes::Program);
+  CHECK_FALSE(objects.hasSources);
+}
+
+TEST_CASE("other commands make nothing to rewrite") {
+  for (const char *word : {"-E", "-M", "-ptx", "--ptx", "-cubin", "-fatbin", "--version", "-dlink",
+                           "--dryrun", "-S", "--help"}) {
+    CAPTURE(word);
+    CHECK(readCommand({"nvcc", word, "a.cu", "-o", "x"}).makes == Makes::Nothing);
+  }
+  CHECK(readCommand({"nvcc"}).makes == Makes::Nothing);
+  CHECK(readCommand({"nvcc", "-o"}).outputs == Words{"a.out"});
+}
+
+TEST_CASE("files of options count as if their words were there") {
+  std::string path = std::filesystem::temp_directory_path() /
+                     ("compiler_command_test." + std::to_string(getpid()));
+  std::ofstream(path) << "-c -o 'with space.o'\n-gencode arch=compute_80,code=sm_80";
+  for (const Words &words :
+       {Words{"nvcc", "--options-file", path, "a.cu"}, Words{"nvcc", "-optf", path, "a.cu"},
+        Words{"nvcc", "@" + path, "a.cu"}}) {
+    CompilerCommand command = readCommand(words);
+    CHECK(command.makes == Makes::Objects);
+    CHECK(command.outputs == Words{"with space.o"});
+    CHECK(optionsForPtx(command) == Words{"-gencode=arch=compute_80,code=compute_80"});
+  }
+  std::filesystem::remove(path);
+  CHECK(readCommand({"nvcc", "@" + path, "-c", "a.cu"}).outputs == Words{"a.o"});
+}
+
+TEST_CASE("PTX is asked for where a command leaves it out, and only there") {
+  auto added = [](Words words) {
+    words.insert(words.end(), {"-c", "a.cu"});
+    return optionsForPtx(readCommand(words));
+  };
+  CHECK(added({"nvcc"}).empty());
+  CHECK(added({"nvcc", "-arch=sm_90"}).empty());
+  CHECK(added({"nvcc", "-gencode", "arch=compute_90,code=[compute_90,sm_90]"}).empty());
+  CHECK(added({"nvcc", "--generate-code=arch=compute_90,code=[sm_90]"}) ==
+        Words{"-gencode=arch=compute_90,code=compute_90"});
+  CHECK(added({"nvcc", "-gencode", "arch=compute_80,code=sm_80", "-gencode",
+               "arch=compute_80,code=sm_86", "-gencode", "arch=compute_90a,code=sm_90a", "-gencode",
+               "arch=compute_75,code=compute_75"}) ==
+        Words{"-gencode=arch=compute_80,code=compute_80",
+              "-gencode=arch=compute_90a,code=compute_90a"});
+  CHECK(added({"nvcc", "-gencode=arch=compute_90,code=sm_90",
+               "-gencode=arch=compute_90,code=compute_90"})
+            .empty());
+  CHECK(added({"nvcc", "-arch=compute_80", "-code=sm_80"}) ==
+        Words{"-gencode=arch=compute_80,code=compute_80"});
+  CHECK(added({"nvcc", "-arch", "sm_80", "-code", "sm_80,compute_80"}).empty());
+  CHECK(added({"nvcc", "-gencode=arch=compute_90,code=lto_90"}).empty());
+  CHECK(added({"clang++", "-x", "cuda"}) == Words{"--cuda-include-ptx=all"});
+  CHECK(added({"clang++", "-x", "cuda", "--no-cuda-include-ptx=all"}).empty());
+  CHECK(added({"clang++", "-x", "cuda", "-fgpu-rdc"}).empty());
+  CHECK(optionsForPtx(readCommand({"clang++", "-c", "a.cpp"})).empty());
+}
