@@ -118,28 +118,12 @@ std::optional<std::string> complaint(const Block &block, const Op &op, const Req
   return std::nullopt;
 }
 
-/// Another place where lanes of this warp wait for a reduction, or 0. The PTX ISA lets each thread
-/// wait at a barrier instruction of its own; but a warp has one result of a reduction, and an H200
-/// hangs (docs/transforms.md, Barriers).
-std::uint32_t otherReduction(const Warp &warp, const Group &group) {
-  for (const Group &each : warp.groups)
-    if (each.mask && each.state == GroupState::BarrierWait && each.pc != group.pc &&
-        (warp.block->program->code[each.pc].flags & Reduces))
-      return each.pc;
-  return 0;
-}
-
 /// The lanes arrive, as a group of the running warp that is placed already: waiting, or past it.
 Status arrive(Warp &warp, const Op &op, Group &group, const Request &request) {
   Block &block = *warp.block;
   auto lane = static_cast<std::uint32_t>(std::countr_zero(group.mask));
   if (auto wrong = complaint(block, op, request))
     return misuse(warp, op, lane, *wrong);
-  if (std::uint32_t other = op.flags & Reduces ? otherReduction(warp, group) : 0)
-    return misuse(warp, op, lane,
-                  fmt::format("lanes of this warp wait at another barrier.red, at line {}: an H200 "
-                              "hangs",
-                              block.program->lineOf(block.program->code[other])));
   Barrier &barrier = block.barriers[request.id];
   barrier.active = true;
   barrier.expected = request.count;
