@@ -11,26 +11,31 @@ Error damagedFatbin(std::uint64_t offset, std::string_view why) {
   return damaged("fatbin", offset, why);
 }
 
+/// Whether `size` bytes at `offset` lie behind the fixed part of an entry's header.
+bool amongExtras(const FatbinEntry &entry, std::uint64_t offset, std::uint64_t size) {
+  return offset >= fatbinEntryHeaderBytes && inside(entry.header, offset, size);
+}
+
 /// The texts behind the fixed part of an entry's header.
 Result<void> readExtras(FatbinEntry &entry) {
   std::uint64_t ident = numberAt(entry.header, identAt, 4);
   std::uint64_t identSize = numberAt(entry.header, identSizeAt, 4);
   if (ident != 0 && identSize != 0) {
-    if (!inside(entry.header, ident, identSize))
+    if (!amongExtras(entry, ident, identSize))
       return damagedFatbin(entry.offset + identAt, "an entry's ident lies outside of its header");
     entry.ident = entry.header.substr(ident, identSize);
   }
   std::uint64_t options = numberAt(entry.header, optionsAt, 4);
   if (options == 0)
     return {};
-  if (!inside(entry.header, options, 8))
+  if (!amongExtras(entry, options, 8))
     return damagedFatbin(entry.offset + optionsAt, "an entry's options lie outside of its header");
   std::uint64_t text = numberAt(entry.header, options, 4);
   // Of machine code an empty text stands in front of what is meant.
   if (entry.kind == FatbinKind::Elf)
     ++text;
   std::uint64_t size = numberAt(entry.header, options + 4, 4);
-  if (!inside(entry.header, text, size))
+  if (!amongExtras(entry, text, size))
     return damagedFatbin(entry.offset + options, "an entry's options lie outside of its header");
   entry.options = entry.header.substr(text, size);
   return {};

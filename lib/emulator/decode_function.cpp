@@ -14,10 +14,10 @@ constexpr std::uint64_t alignUp(std::uint64_t value, std::uint64_t alignment) {
 }
 
 using Theme = bool (*)(FunctionDecoder &, const ptx::Instruction &);
-constexpr Theme themes[] = {decodeBulkCopy, decodeCluster,  decodeMemory,  decodeInteger,
-                            decodeHalf,     decodeFloat,    decodeCompare, decodeMove,
-                            decodeConvert,  decodeControl,  decodeBarrier, decodeWarpOp,
-                            decodeAtomic,   decodeMbarrier, decodeMatrix,  decodeVideo};
+constexpr Theme themes[] = {
+    decodeBulkCopy, decodeCluster,  decodeMemory,  decodeInteger, decodeHalf,    decodeFloat,
+    decodeCompare,  decodeMove,     decodeConvert, decodeControl, decodeBarrier, decodeWarpOp,
+    decodeAtomic,   decodeMbarrier, decodeMatrix,  decodeVideo,   decodeTexture};
 } // namespace
 
 FunctionDecoder::FunctionDecoder(ModuleDecoder &owner, const ModuleUnit &unit,

@@ -315,6 +315,8 @@ bool decodeInteger(FunctionDecoder &decoder, const Instruction &instruction) {
   if (type == Type::None || type == Type::Pred || isFloat(type) || type == Type::F16x2 ||
       type == Type::BF16x2)
     return false;
+  if (type == Type::U16x2 || type == Type::S16x2)
+    return decodePairs(decoder, instruction, type);
   if (opcode == "addc" || opcode == "subc" || opcode == "madc" || instruction.has("cc"))
     return decodeCarry(decoder, instruction, type);
   if (opcode == "mul" || opcode == "mad" || opcode == "mul24" || opcode == "mad24")

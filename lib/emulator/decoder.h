@@ -220,9 +220,12 @@ bool decodeMbarrier(FunctionDecoder &decoder, const ptx::Instruction &instructio
 bool decodeCluster(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 bool decodeBulkCopy(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 bool decodeMatrix(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+/// Integer arithmetic on u16x2 and s16x2, which is `type`.
+bool decodePairs(FunctionDecoder &decoder, const ptx::Instruction &instruction, Type type);
 /// The forms of cvt that decodeConvert leaves.
 bool decodePackedConvert(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 bool decodeVideo(FunctionDecoder &decoder, const ptx::Instruction &instruction);
+bool decodeTexture(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 
 /// Emits a wait for all live lanes of the warp, which go on together: what comes before an
 /// `.aligned` operation on a whole warp.

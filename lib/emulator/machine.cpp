@@ -13,6 +13,7 @@ namespace tally::emulator {
 Environment Machine::State::environment() {
   Environment result;
   result.arena = &arena;
+  result.textures = &textures;
   result.watchedWord = &watchedWord;
   result.watchedRead = [](void *context) { static_cast<State *>(context)->watchedRead(); };
   result.watchContext = this;
@@ -135,6 +136,16 @@ Result<std::span<std::byte>> Machine::allocationAt(DevicePtr pointer) {
   if (segment.end == 0)
     return Error{fmt::format("nothing is allocated at {:#x}", pointer)};
   return std::span(state->arena.host(segment.begin), segment.end - segment.begin);
+}
+
+std::uint64_t Machine::createTexture(const Texture &texture) {
+  return state->textures.add(texture);
+}
+
+Result<void> Machine::destroyTexture(std::uint64_t handle) {
+  if (state->textures.remove(handle))
+    return {};
+  return Error{fmt::format("{:#x} is no texture or surface object", handle)};
 }
 
 void Machine::setPrinter(Printer printer) { state->printer = std::move(printer); }

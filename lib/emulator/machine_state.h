@@ -2,6 +2,7 @@
 #define TALLY_LIB_EMULATOR_MACHINE_STATE_H
 
 #include "memory.h"
+#include "textures.h"
 #include "warp.h"
 
 #include "tally/emulator/machine.h"
@@ -14,6 +15,7 @@ namespace tally::emulator {
 struct Machine::State {
   explicit State(bool hostAddressed) : arena(hostAddressed) {}
   Arena arena;
+  TextureTable textures;
   Printer printer;
   std::atomic<std::uint64_t> watchedWord{0};
   std::mutex watchMutex; ///< guards the observer and its count

@@ -15,6 +15,7 @@
 namespace tally::emulator {
 
 struct Block;
+class TextureTable;
 
 enum class GroupState : std::uint8_t {
   Ready,
@@ -148,6 +149,7 @@ struct Barrier {
 /// What of the machine a running block needs.
 struct Environment {
   Arena *arena = nullptr;
+  const TextureTable *textures = nullptr;
   std::atomic<std::uint64_t> *watchedWord = nullptr; ///< device address; 0: none
   void (*watchedRead)(void *context) = nullptr;
   void *watchContext = nullptr;

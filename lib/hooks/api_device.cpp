@@ -115,6 +115,16 @@ Result<void> ApiDevice::writeValue(runtime::StreamId, runtime::DevicePtr to, std
   std::unique_lock lock(mutex);
   if (streamWriteValue) {
     int status = streamWriteValue(controlStream, to, value, 0);
+    if (status != 0) {
+      // The thread has made no call of the runtime yet, or uses another device: to the driver it
+      // has no context, or another one.
+      int current = device;
+      api.cudaGetDevice(&current);
+      api.cudaSetDevice(device);
+      status = streamWriteValue(controlStream, to, value, 0);
+      if (current != device)
+        api.cudaSetDevice(current);
+    }
     if (status != 0)
       return Error{"cuStreamWriteValue64: error " + std::to_string(status)};
     return {};

@@ -1,6 +1,8 @@
 #include "best_effort_queue.h"
 
 #include <chrono>
+#include <future>
+#include <memory>
 
 namespace tally::hooks {
 
@@ -67,13 +69,30 @@ std::uint64_t BestEffortQueue::submit(StreamState &stream, Run run) {
 
 cudaError_t BestEffortQueue::inTurn(StreamState &stream, const Run &run) {
   std::unique_lock lock(mutex);
-  changed.wait(lock, [&] { return operations.empty() && !busy; });
-  busy = true;
-  std::uint64_t ticket = assign(stream);
+  if (operations.empty() && !busy) {
+    busy = true;
+    std::uint64_t ticket = assign(stream);
+    lock.unlock();
+    cudaError_t status = run();
+    lock.lock();
+    finish(ticket, cudaSuccess);
+    return status;
+  }
   lock.unlock();
+  // The queue's thread comes to it, and waits while the calling thread has its turn. Either may be
+  // still in a call on what they share when the other has gone on.
+  struct Turn {
+    std::promise<void> reached, done;
+  };
+  auto turn = std::make_shared<Turn>();
+  submit(stream, [turn] {
+    turn->reached.set_value();
+    turn->done.get_future().wait();
+    return cudaSuccess;
+  });
+  turn->reached.get_future().wait();
   cudaError_t status = run();
-  lock.lock();
-  finish(ticket, cudaSuccess);
+  turn->done.set_value();
   return status;
 }
 

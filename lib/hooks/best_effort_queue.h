@@ -33,7 +33,7 @@ public:
   /// Puts an operation behind all others and returns its ticket. Waits while the queue is full.
   /// What `run` returns, if it is no success, is kept for takeError().
   std::uint64_t submit(StreamState &stream, Run run);
-  /// Runs on the calling thread once nothing is queued, and before what is queued meanwhile.
+  /// Runs on the calling thread when its turn comes, and returns then.
   cudaError_t inTurn(StreamState &stream, const Run &run);
 
   /// Waits until that operation, and so all before it, is over. `urgent`: work of high priority

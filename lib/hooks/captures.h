@@ -9,25 +9,27 @@
 
 namespace tally::hooks {
 
-/// Captures that the application has open. Thread-safe.
+/// Captures that the application has open. Calls are the runtime's or the driver's, whose codes are
+/// the same. Thread-safe.
 class Captures {
 public:
   bool any() const { return open.load() != 0; }
 
   /// cudaStreamBeginCapture, whose `call` begins the capture if it succeeds.
-  template <class Call> cudaError_t begin(Call call) {
+  template <class Call> auto begin(Call call) {
     std::unique_lock lock(mutex);
-    cudaError_t status = call();
-    if (status == cudaSuccess)
+    auto status = call();
+    if (static_cast<int>(status) == cudaSuccess)
       open.fetch_add(1);
     return status;
   }
   /// cudaStreamEndCapture.
-  template <class Call> cudaError_t end(Call call) {
-    cudaError_t status = call();
+  template <class Call> auto end(Call call) {
+    auto status = call();
     // An end that fails ends nothing, or a capture that had been made invalid.
-    if (status == cudaSuccess || status == cudaErrorStreamCaptureInvalidated ||
-        status == cudaErrorStreamCaptureUnjoined)
+    int code = static_cast<int>(status);
+    if (code == cudaSuccess || code == cudaErrorStreamCaptureInvalidated ||
+        code == cudaErrorStreamCaptureUnjoined)
       open.fetch_sub(1);
     return status;
   }

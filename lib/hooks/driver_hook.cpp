@@ -43,6 +43,18 @@ template <class Call> CUresult byRule_Query(CUstream, Call call) {
   return isForeign() && !Hooks::shared().isQueueIdle() ? CUDA_ERROR_NOT_READY : call();
 }
 
+template <class Call> CUresult byRule_Begin(CUstream, Call call) {
+  return isForeign() ? Hooks::shared().beginCapture(call) : call();
+}
+template <class Call> CUresult byRule_End(CUstream, Call call) {
+  return isForeign() ? Hooks::shared().endCapture(call) : call();
+}
+template <class Call> CUresult byRule_Destroy(CUstream stream, Call call) {
+  if (isForeign())
+    Hooks::shared().foreignDestroy(stream);
+  return call();
+}
+
 CUstream ownOf(CUstream stream) { return stream ? stream : CU_STREAM_PER_THREAD; }
 
 // The stream that a call is ordered on.
@@ -51,6 +63,9 @@ CUstream ownOf(CUstream stream) { return stream ? stream : CU_STREAM_PER_THREAD;
 #define TALLY_STREAM_Legacy nullptr
 #define TALLY_STREAM_Drain nullptr
 #define TALLY_STREAM_Query nullptr
+#define TALLY_STREAM_Begin nullptr
+#define TALLY_STREAM_End nullptr
+#define TALLY_STREAM_Destroy stream
 
 // [0]: the plain form, [1]: the one whose stream 0 is the thread's own.
 #define TALLY_DRIVER_CALL(name, parameters, arguments, rule)                                       \
@@ -101,8 +116,8 @@ void wrapResult(const char *symbol, void **entry, int version, cuuint64_t flags)
                     : reinterpret_cast<void *>(&getProcAddress1);
     return;
   }
-  // Before CUDA 4.0 some of the calls had other parameters.
-  if (version >= 4000)
+  // Before CUDA 10.1 some of the calls had other parameters.
+  if (version >= 10010)
     *entry =
         wrappedEntry(symbol, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0, *entry);
 }
@@ -142,13 +157,13 @@ void *wrappedByFullName(std::string_view name, void *real) {
     return reinterpret_cast<void *>(&getProcAddress2);
   }
   bool perThread = takeSuffix(name, "_ptsz") || takeSuffix(name, "_ptds");
-  // Without _v2 these have other parameters, from before CUDA 4.0.
+  // Without _v2 these have other parameters, or do less, from before CUDA 10.1.
   bool second = takeSuffix(name, "_v2");
   constexpr std::string_view versioned[] = {
-      "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync", "cuMemcpy2DAsync",
-      "cuMemcpy3DAsync",   "cuMemcpyHtoD",      "cuMemcpyDtoH",      "cuMemcpyDtoD",
-      "cuMemcpy2D",        "cuMemcpy3D",        "cuMemsetD8",        "cuMemsetD16",
-      "cuMemsetD32",       "cuMemFree"};
+      "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync",    "cuMemcpy2DAsync",
+      "cuMemcpy3DAsync",   "cuMemcpyHtoD",      "cuMemcpyDtoH",         "cuMemcpyDtoD",
+      "cuMemcpy2D",        "cuMemcpy3D",        "cuMemsetD8",           "cuMemsetD16",
+      "cuMemsetD32",       "cuMemFree",         "cuStreamBeginCapture", "cuStreamDestroy"};
   for (std::string_view each : versioned)
     if (name == each && !second)
       return real;

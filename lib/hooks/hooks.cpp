@@ -22,9 +22,20 @@ Hooks &Hooks::shared() {
   auto made = std::make_unique<Hooks>(Settings::get());
   if (!tallySharedHooks1.compare_exchange_strong(known, made.get()))
     return *known;
+  made->prepareDriver();
   if (made->settings.statistics)
     std::atexit([] { tallySharedHooks1.load()->writeStatistics(); });
   return *made.release();
+}
+
+/// Read by the driver when it starts, which is later; what the user has set stays. With the default
+/// of 8 hardware connections the control stream was seen stuck behind other streams for 12 ms; and
+/// a module that is loaded by its first launch waits for running kernels.
+void Hooks::prepareDriver() {
+  if (settings.emulator)
+    return;
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 }
 
 Engine *Hooks::start(const CudaApi &api) {

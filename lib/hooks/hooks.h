@@ -114,12 +114,12 @@ public:
   cudaError_t synchronizeEvent(const CudaApi &api, cudaEvent_t event);
   cudaError_t destroyEvent(const CudaApi &api, cudaEvent_t event);
   cudaError_t elapsedTime(const CudaApi &api, float *ms, cudaEvent_t start, cudaEvent_t end);
-  template <class Call> cudaError_t beginCapture(Call call) {
+  template <class Call> auto beginCapture(Call call) {
     drain();
     InHook inside;
     return captures.begin(call);
   }
-  template <class Call> cudaError_t endCapture(Call call) {
+  template <class Call> auto endCapture(Call call) {
     InHook inside;
     return captures.end(call);
   }
@@ -144,6 +144,11 @@ public:
 
   /// A launch by a library, on a stream of the driver's: its class is the stream's.
   template <class Call> auto foreignLaunch(cudaStream_t handle, Call call) {
+    // Without best-effort work no question is asked: the runtime may be about to start.
+    if (!running() && !settings.bestEffort) {
+      foreignHigh.fetch_add(1, std::memory_order_relaxed);
+      return call();
+    }
     StreamState &state = streams.find(*foreignApi(), handle);
     if (!state.bestEffort.load(std::memory_order_relaxed)) {
       foreignHigh.fetch_add(1, std::memory_order_relaxed);
@@ -156,11 +161,18 @@ public:
   }
   /// Before another call of a library's that is ordered on a stream: what is queued there is over.
   void beforeForeign(cudaStream_t handle) {
-    StreamState &state = streams.find(*foreignApi(), handle);
     Engine *now = running();
-    if (!now || captures.takesPart(*foreignApi(), handle))
+    if (!now)
+      return;
+    StreamState &state = streams.find(*foreignApi(), handle);
+    if (captures.takesPart(*foreignApi(), handle))
       return;
     now->wait(state.bestEffort ? now->queue().last() : now->orderedAhead(state));
+  }
+  /// A library destroys a stream.
+  void foreignDestroy(cudaStream_t handle) {
+    if (running())
+      forgetStream(streams.find(*foreignApi(), handle));
   }
   /// Whether a library may be told that a stream or an event is done.
   bool isQueueIdle() const {
@@ -188,6 +200,7 @@ private:
   }
   /// Made when it is first needed. nullptr where it cannot be had: then nothing is held back.
   Engine *start(const CudaApi &api);
+  void forgetStream(StreamState &state);
   Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle, Run call);
   cudaError_t launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                const LaunchRequest &request, const Run &call);
@@ -201,6 +214,7 @@ private:
       selfCheck();
   }
   void selfCheck();
+  void prepareDriver();
   void writeStatistics();
 
   const Settings settings;

@@ -73,7 +73,13 @@ cudaError_t Hooks::createStream(const CudaApi &api, cudaStream_t *made, unsigned
 }
 
 cudaError_t Hooks::destroyStream(const CudaApi &api, cudaStream_t handle) {
-  StreamState &state = streams.find(api, handle);
+  forgetStream(streams.find(api, handle));
+  InHook inside;
+  return api.cudaStreamDestroy(handle);
+}
+
+/// Before the stream is destroyed: its handle may be another stream's as soon as it is gone.
+void Hooks::forgetStream(StreamState &state) {
   InHook inside;
   if (Engine *now = running()) {
     if (state.bestEffort)
@@ -81,9 +87,7 @@ cudaError_t Hooks::destroyStream(const CudaApi &api, cudaStream_t handle) {
     else if (const runtime::HighStream *high = state.high.load(); high && !high->isClosed())
       now->mark(state);
   }
-  // First here: the handle may be another stream's as soon as this one is gone.
   streams.destroyed(state);
-  return api.cudaStreamDestroy(handle);
 }
 
 cudaError_t Hooks::synchronizeStream(const CudaApi &api, cudaStream_t handle) {

@@ -12,6 +12,7 @@ void **__wrap___cudaRegisterFatBinary(void *fatCubin) {
   if (isOff())
     return __real___cudaRegisterFatBinary(fatCubin);
   Hooks &hooks = Hooks::shared();
+  InHook inside;
   hooks.hooked(api());
   return hooks.registered().registerFatBinary(api(), fatCubin);
 }
@@ -19,6 +20,7 @@ void **__wrap___cudaRegisterFatBinary(void *fatCubin) {
 void __wrap___cudaRegisterFatBinaryEnd(void **handle) {
   if (isOff())
     return __real___cudaRegisterFatBinaryEnd(handle);
+  InHook inside;
   api().__cudaRegisterFatBinaryEnd(handle);
 }
 
@@ -27,6 +29,7 @@ void __wrap___cudaUnregisterFatBinary(void **handle) {
     return __real___cudaUnregisterFatBinary(handle);
   Hooks &hooks = Hooks::shared();
   hooks.drain();
+  InHook inside;
   hooks.registered().unregisterFatBinary(handle);
   api().__cudaUnregisterFatBinary(handle);
 }
@@ -37,6 +40,7 @@ void __wrap___cudaRegisterFunction(void **handle, const char *hostFun, char *dev
   if (isOff())
     return __real___cudaRegisterFunction(handle, hostFun, deviceFun, deviceName, threadLimit, tid,
                                          bid, bDim, gDim, wSize);
+  InHook inside;
   api().__cudaRegisterFunction(handle, hostFun, deviceFun, deviceName, threadLimit, tid, bid, bDim,
                                gDim, wSize);
   Hooks::shared().registered().registerFunction(api(), handle, hostFun, deviceName);

@@ -125,6 +125,7 @@ __wrap_cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t *pGraphExec, cudaGrap
 // Kernels.
 
 TALLY_HOOK(__cudaGetKernel, (cudaKernel_t * kernel, const void *func), (kernel, func), {
+  InHook inside;
   cudaError_t status = table.__cudaGetKernel(kernel, func);
   if (status == cudaSuccess)
     hooks().registered().alias(*kernel, func);
@@ -132,6 +133,7 @@ TALLY_HOOK(__cudaGetKernel, (cudaKernel_t * kernel, const void *func), (kernel, 
 })
 TALLY_HOOK(cudaGetKernel, (cudaKernel_t * kernelPtr, const void *entryFuncAddr),
            (kernelPtr, entryFuncAddr), {
+             InHook inside;
              cudaError_t status = table.cudaGetKernel(kernelPtr, entryFuncAddr);
              if (status == cudaSuccess)
                hooks().registered().alias(*kernelPtr, entryFuncAddr);
@@ -139,6 +141,8 @@ TALLY_HOOK(cudaGetKernel, (cudaKernel_t * kernelPtr, const void *entryFuncAddr),
            })
 TALLY_HOOK(cudaFuncSetAttribute, (const void *func, cudaFuncAttribute attr, int value),
            (func, attr, value), {
+             hooks().drain(); // what is queued was launched with the old value
+             InHook inside;
              cudaError_t status = table.cudaFuncSetAttribute(func, attr, value);
              if (status == cudaSuccess)
                hooks().functionAttribute(table, func, attr, value);
@@ -147,6 +151,8 @@ TALLY_HOOK(cudaFuncSetAttribute, (const void *func, cudaFuncAttribute attr, int 
 TALLY_HOOK(cudaKernelSetAttributeForDevice,
            (cudaKernel_t kernel, cudaFuncAttribute attr, int value, int device),
            (kernel, attr, value, device), {
+             hooks().drain(); // what is queued was launched with the old value
+             InHook inside;
              cudaError_t status =
                  table.cudaKernelSetAttributeForDevice(kernel, attr, value, device);
              if (status == cudaSuccess)

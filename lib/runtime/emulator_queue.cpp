@@ -5,7 +5,8 @@ namespace tally::runtime {
 EmulatorQueue::EmulatorQueue(std::uint32_t virtualSms) {
   for (std::uint32_t i = 0; i < virtualSms; ++i)
     threads.emplace_back([this, i] { runBlocks(i); });
-  threads.emplace_back([this] { runActions(); });
+  for (Runner each : {Runner::Anyone, Runner::HostThread})
+    threads.emplace_back([this, each] { runActions(each); });
 }
 
 EmulatorQueue::~EmulatorQueue() {
@@ -48,7 +49,7 @@ bool EmulatorQueue::headIsReady(const Stream &stream, Runner runner) {
   if (stream.busy || stream.operations.empty())
     return false;
   const Operation &head = stream.operations.front();
-  if (head.isForHost && runner != Runner::ActionThread)
+  if (head.isForHost != (runner == Runner::HostThread))
     return false;
   return !head.grid && (!head.awaited || head.awaited->done >= head.count);
 }
@@ -202,10 +203,10 @@ std::shared_ptr<EmulatorQueue::Stream> EmulatorQueue::nextGrid() {
   return best;
 }
 
-std::shared_ptr<EmulatorQueue::Stream> EmulatorQueue::nextAction() {
+std::shared_ptr<EmulatorQueue::Stream> EmulatorQueue::nextAction(Runner runner) {
   std::shared_ptr<Stream> best;
   for (auto &[id, stream] : streams)
-    if (headIsReady(*stream, Runner::ActionThread) && (!best || stream->priority < best->priority))
+    if (headIsReady(*stream, runner) && (!best || stream->priority < best->priority))
       best = stream;
   return best;
 }
@@ -234,14 +235,14 @@ void EmulatorQueue::runBlocks(std::uint32_t virtualSm) {
   }
 }
 
-void EmulatorQueue::runActions() {
+void EmulatorQueue::runActions(Runner runner) {
   Lock lock(mutex);
   while (true) {
     std::shared_ptr<Stream> stream;
-    changed.wait(lock, [&] { return stopping || (stream = nextAction()); });
+    changed.wait(lock, [&] { return stopping || (stream = nextAction(runner)); });
     if (stopping)
       return;
-    drain(lock, stream, Runner::ActionThread);
+    drain(lock, stream, runner);
   }
 }
 

@@ -49,7 +49,8 @@ public:
   Result<void> launch(StreamId id, std::unique_ptr<emulator::GridExecution> grid);
   /// `action` does the work; what it returns fails the device.
   Result<void> enqueue(StreamId id, std::function<Result<void>()> action);
-  /// The same, always by the thread that runs no blocks and that nobody waits for in a call.
+  /// The same, always by a thread that does nothing else: it may wait for what the caller does
+  /// next.
   Result<void> enqueueForHost(StreamId id, std::function<void()> action);
   Result<void> waitFor(StreamId later, StreamId earlier);
   Result<Marker> mark(StreamId id);
@@ -84,15 +85,15 @@ private:
 
   Result<std::shared_ptr<Stream>> find(StreamId id);
   Result<void> add(StreamId id, Operation operation);
-  enum class Runner : std::uint8_t { Anyone, ActionThread };
+  enum class Runner : std::uint8_t { Anyone, HostThread };
   static bool headIsReady(const Stream &stream, Runner runner);
   void finishHead(Stream &stream);
   void drain(Lock &lock, const std::shared_ptr<Stream> &stream, Runner runner = Runner::Anyone);
   std::shared_ptr<Stream> nextGrid();
-  std::shared_ptr<Stream> nextAction();
+  std::shared_ptr<Stream> nextAction(Runner runner);
   void fail(std::string message);
   void runBlocks(std::uint32_t virtualSm);
-  void runActions();
+  void runActions(Runner runner);
 
   std::mutex mutex; ///< guards everything below
   std::condition_variable changed;

@@ -207,8 +207,8 @@ void errors() {
   int *data = deviceArray(1);
   EXPECT_STATUS(cudaGetLastError(), cudaSuccess);
   step<<<1, 4096>>>(data, count, 1);
-  EXPECT_STATUS(cudaPeekAtLastError(), cudaErrorInvalidConfiguration);
-  EXPECT_STATUS(cudaGetLastError(), cudaErrorInvalidConfiguration);
+  EXPECT_STATUS(cudaPeekAtLastError(), cudaErrorInvalidValue);
+  EXPECT_STATUS(cudaGetLastError(), cudaErrorInvalidValue);
   EXPECT_STATUS(cudaGetLastError(), cudaSuccess);
   // Within limits again it runs.
   launchStep(data, 1);

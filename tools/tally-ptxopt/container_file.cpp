@@ -99,15 +99,12 @@ Result<std::optional<std::string>> rewriteFatbinFile(const Options &options,
     auto merged = mergeFatbin(fatbin);
     if (!merged)
       return merged.error();
-    changed |= merged->has_value();
-    if (!options.emitsBundle || !*merged) {
-      containers += *merged ? (*merged)->container : fatbin.container.bytes;
-      continue;
-    }
+    changed |= merged->changed || options.emitsBundle;
+    containers += merged->container;
     bundle::Bundle description;
     description.moduleHash = bundle::hashOf(fatbin.container.bytes);
-    description.kernels = std::move((*merged)->kernels);
-    description.images.push_back({bundle::ImageFormat::Fatbin, 0, std::move((*merged)->container)});
+    description.kernels = std::move(merged->kernels);
+    description.images.push_back({bundle::ImageFormat::Fatbin, 0, std::move(merged->container)});
     bundles += bundle::write(description);
   }
   if (!changed)

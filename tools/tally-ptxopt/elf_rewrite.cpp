@@ -1,7 +1,5 @@
 #include "elf_rewrite.h"
 
-#include "combine.h"
-
 #include "tally/bundle/bundle_reader.h"
 #include "tally/bundle/bundle_writer.h"
 #include "tally/bundle/elf.h"
@@ -10,13 +8,15 @@
 #include "llvm/ObjCopy/ConfigManager.h"
 #include "llvm/ObjCopy/ObjCopy.h"
 #include "llvm/Object/Binary.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
 #include <elf.h>
-#include <set>
 
 namespace tally::ptxopt {
 namespace {
@@ -24,15 +24,12 @@ namespace {
 constexpr const char *wholeProgramSection = ".nv_fatbin", *relocatableSection = "__nv_relfatbin",
                      *bundleSection = ".tally", *clangSection = ".llvm.offloading";
 
-/// Hashes of the containers that the file's bundles are of.
-Result<std::set<std::uint64_t>> bundledHashes(const ElfPlan &plan) {
-  std::set<std::uint64_t> hashes;
-  auto bundles = bundle::readBundles(plan.oldBundles);
-  if (!bundles)
-    return Error{plan.name + ": section " + bundleSection + ": " + bundles.error().message};
-  for (const bundle::Bundle &each : *bundles)
-    hashes.insert(each.moduleHash);
-  return hashes;
+bool hasVariants(const bundle::Bundle &bundle) {
+  for (const bundle::Kernel &kernel : bundle.kernels)
+    for (Kind kind : allKinds)
+      if (kernel.emitted(kind))
+        return true;
+  return false;
 }
 
 /// Offsets inside the section, as the reader gives them, said to be such.
@@ -74,14 +71,8 @@ public:
       plan.remarks.push_back(plan.name + ": clang's -fgpu-rdc keeps device code in " +
                              clangSection +
                              ", which is not rewritten; compile without it, or with nvcc");
-    auto known = bundledHashes(plan);
-    if (!known)
-      return known.error();
-    // What is only looked at may have been rewritten before.
-    if (options.emit != Emit::Ptx && !options.describes())
-      bundled = *known;
-    else
-      plan.hasOldBundles = false;
+    if (auto done = readBundles(); !done)
+      return done;
     // The code of a linked file of parts (nvcc -rdc) is machine code that was linked.
     if (parts && !plan.relocatable)
       return readLinkedParts(*parts);
@@ -93,14 +84,36 @@ public:
   }
 
 private:
+  /// What is only looked at may have been rewritten before.
+  Result<void> readBundles() {
+    if (options.emit == Emit::Ptx || options.describes()) {
+      plan.hasOldBundles = false;
+      return {};
+    }
+    auto bundles = bundle::readBundles(plan.oldBundles);
+    if (!bundles)
+      return inSection(plan, bundleSection, bundles.error());
+    for (const bundle::Bundle &each : *bundles) {
+      described.insert(each.moduleHash);
+      plan.bundles.insert(bundle::write(each));
+      // A container without variants may get some now, say with other options.
+      if (!hasVariants(each))
+        continue;
+      rewritten.insert(each.moduleHash);
+      plan.keptBundles.insert(bundle::write(each));
+    }
+    return {};
+  }
+
   Result<void> readLinkedParts(std::string_view bytes) {
     auto containers = bundle::readFatbins(bytes);
     if (!containers)
       return inSection(plan, relocatableSection, containers.error());
-    auto rewritten = llvm::count_if(*containers, [&](const bundle::FatbinContainer &each) {
-      return bundled.contains(bundle::hashOf(each.bytes));
+    auto known = llvm::count_if(*containers, [&](const bundle::FatbinContainer &each) {
+      return described.contains(bundle::hashOf(each.bytes));
     });
-    if (rewritten == 0)
+    plan.keptBundles = plan.bundles;
+    if (known == 0)
       plan.remarks.push_back(plan.name + ": its device code was linked (nvcc -rdc=true), so it is "
                                          "not rewritten; rewrite the objects before linking");
     return {};
@@ -110,11 +123,21 @@ private:
     auto containers = bundle::readFatbins(bytes);
     if (!containers)
       return inSection(plan, name, containers.error());
+    bool several = containers->size() > 1;
+    std::erase_if(*containers, [&](const bundle::FatbinContainer &each) {
+      return rewritten.contains(bundle::hashOf(each.bytes));
+    });
+    if (plan.relocatable && several && !containers->empty()) {
+      // Relocations point between them; they would have to be moved along.
+      plan.keptBundles = plan.bundles;
+      plan.remarks.push_back(plan.name + ": it was joined of several objects (ld -r), so it is not "
+                                         "rewritten; rewrite the objects before that");
+      return {};
+    }
     SectionPlan section{name, bytes, {}};
     for (bundle::FatbinContainer &container : *containers) {
-      if (bundled.contains(bundle::hashOf(container.bytes)))
-        continue;
-      if (plan.relocatable && plan.hasOldBundles)
+      if (plan.relocatable && plan.hasOldBundles &&
+          !described.contains(bundle::hashOf(container.bytes)))
         return Error{fmt::format("{}: its {} section is not of the fatbin in {} (stale): compile "
                                  "the file again",
                                  plan.name, bundleSection, name)};
@@ -123,12 +146,6 @@ private:
         return inSection(plan, name, fatbin.error());
       section.fatbins.push_back(std::move(*fatbin));
     }
-    if (plan.relocatable && containers->size() > 1 && !section.fatbins.empty()) {
-      // Relocations point between them; they would have to be moved along.
-      section.fatbins.clear();
-      plan.remarks.push_back(plan.name + ": it was joined of several objects (ld -r), so it is not "
-                                         "rewritten; rewrite the objects before that");
-    }
     plan.sections.push_back(std::move(section));
     return {};
   }
@@ -136,27 +153,60 @@ private:
   const Options &options;
   ElfPlan &plan;
   std::vector<std::unique_ptr<Job>> &jobs;
-  std::set<std::uint64_t> bundled;
+  std::set<std::uint64_t> described, rewritten; ///< hashes of containers, by the file's bundles
 };
 
 struct SectionContents {
   std::string name, bytes;
 };
 
+/// The file with other contents of sections, which stand at its end. LLVM's ObjCopy has this too
+/// (UpdateSection), but when the contents grow it leaves the section's symbols with a pointer to
+/// freed memory (seen in 22.1): at times they come out with an index that no linker takes.
+Result<std::string> replaceContents(const ElfPlan &plan,
+                                    const std::vector<SectionContents> &updated) {
+  std::string file(plan.bytes);
+  auto view = bundle::ElfView::open(plan.bytes);
+  if (!view)
+    return Error{plan.name + ": " + view.error().message};
+  Elf64_Ehdr header;
+  std::memcpy(&header, file.data(), sizeof(header));
+  std::set<std::string_view> done; // the first of a name, as readers take it
+  for (std::uint64_t i = 0; i < view->sectionCount(); ++i) {
+    auto section = view->section(i);
+    if (!section)
+      return Error{plan.name + ": " + section.error().message};
+    auto contents = llvm::find_if(
+        updated, [&](const SectionContents &each) { return each.name == section->name; });
+    if (contents == updated.end() || !done.insert(contents->name).second)
+      continue;
+    std::size_t at = header.e_shoff + i * header.e_shentsize;
+    Elf64_Shdr entry;
+    std::memcpy(&entry, file.data() + at, sizeof(entry));
+    file.resize(llvm::alignTo(file.size(), std::max<std::uint64_t>(entry.sh_addralign, 1)));
+    entry.sh_offset = file.size();
+    entry.sh_size = contents->bytes.size();
+    std::memcpy(file.data() + at, &entry, sizeof(entry));
+    file += contents->bytes;
+  }
+  return file;
+}
+
 /// The file with `updated` sections in place of its own and with `added` ones.
 Result<std::string> copyElf(const ElfPlan &plan, const std::vector<SectionContents> &updated,
                             const std::vector<SectionContents> &added) {
-  auto binary = llvm::object::createBinary(llvm::MemoryBufferRef(plan.bytes, plan.name));
+  auto file = replaceContents(plan, updated);
+  if (!file)
+    return file.error();
+  auto binary = llvm::object::createBinary(llvm::MemoryBufferRef(*file, plan.name));
   if (!binary)
     return Error{plan.name + ": " + llvm::toString(binary.takeError())};
   llvm::objcopy::ConfigManager config;
   config.Common.InputFilename = config.Common.OutputFilename = plan.name;
-  auto put = [](auto &list, const std::vector<SectionContents> &sections) {
-    for (const SectionContents &each : sections)
-      list.emplace_back(each.name, llvm::MemoryBuffer::getMemBuffer(each.bytes, each.name, false));
-  };
-  put(config.Common.UpdateSection, updated);
-  put(config.Common.AddSection, added);
+  for (const SectionContents &each : added)
+    config.Common.AddSection.emplace_back(
+        each.name, llvm::MemoryBuffer::getMemBuffer(each.bytes, each.name, false));
+  // Also where nothing is added: it closes the gap that the old contents leave.
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   if (llvm::Error error = llvm::objcopy::executeObjcopyOnBinary(config, **binary, stream))
@@ -178,36 +228,29 @@ Result<ElfPlan> planElf(const Options &options, const std::string &name, std::st
 
 Result<std::optional<std::string>> rewriteElf(const ElfPlan &plan) {
   std::vector<SectionContents> updated, added;
-  std::string bundles(plan.oldBundles);
+  std::multiset<std::string> bundles = plan.keptBundles;
   for (const SectionPlan &section : plan.sections)
     for (const FatbinPlan &fatbin : section.fatbins) {
       auto merged = mergeFatbin(fatbin);
       if (!merged)
         return merged.error();
       bundle::Bundle description;
-      if (!*merged) {
-        // Nothing to run instead, but known: the hooks must not take it for code that was changed.
-        description.kernels = combinedKernels({fatbin.jobs.begin(), fatbin.jobs.end()});
-        if (!plan.relocatable && description.kernels.empty())
-          continue;
-        description.moduleHash = bundle::hashOf(fatbin.container.bytes);
-        bundles += bundle::write(description);
-        continue;
-      }
-      description.kernels = std::move((*merged)->kernels);
-      if (plan.relocatable) {
-        description.moduleHash = bundle::hashOf((*merged)->container);
-        updated.push_back({section.section, std::move((*merged)->container)});
-      } else {
-        description.moduleHash = bundle::hashOf(fatbin.container.bytes);
+      description.kernels = std::move(merged->kernels);
+      description.moduleHash =
+          bundle::hashOf(plan.relocatable ? merged->container : fatbin.container.bytes);
+      if (merged->changed && plan.relocatable)
+        updated.push_back({section.section, std::move(merged->container)});
+      else if (merged->changed)
         description.images.push_back(
-            {bundle::ImageFormat::Fatbin, 0, std::move((*merged)->container)});
-      }
-      bundles += bundle::write(description);
+            {bundle::ImageFormat::Fatbin, 0, std::move(merged->container)});
+      bundles.insert(bundle::write(description));
     }
-  if (bundles.size() == plan.oldBundles.size())
+  if (updated.empty() && bundles == plan.bundles)
     return std::optional<std::string>();
-  (plan.hasOldBundles ? updated : added).push_back({bundleSection, std::move(bundles)});
+  std::string contents;
+  for (const std::string &each : bundles)
+    contents += each;
+  (plan.hasOldBundles ? updated : added).push_back({bundleSection, std::move(contents)});
   auto bytes = copyElf(plan, updated, added);
   if (!bytes)
     return bytes.error();

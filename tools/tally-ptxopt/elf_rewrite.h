@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,8 @@ struct ElfPlan {
   std::vector<SectionPlan> sections;
   std::string_view oldBundles; ///< the `.tally` section that is there
   bool hasOldBundles = false;
+  /// Its bundles, and those of them whose containers are left as they are.
+  std::multiset<std::string> bundles, keptBundles;
   std::vector<std::string> remarks;
 };
 
@@ -36,9 +39,10 @@ struct ElfPlan {
 Result<ElfPlan> planElf(const Options &options, const std::string &name, std::string_view bytes,
                         std::vector<std::unique_ptr<Job>> &jobs);
 
-/// The file with what was assembled. In an object the fatbins are replaced, and bundles without
-/// images describe them. A linked file's are left as they are, since nothing in it can be moved:
-/// bundles carry the merged ones. Nullopt when nothing changes.
+/// The file with what was assembled, and a bundle for each container, also where no kernel has a
+/// variant. In an object the fatbins are replaced, and bundles without images describe them. A
+/// linked file's are left as they are, since nothing in it can be moved: bundles carry the merged
+/// ones. Nullopt when nothing changes.
 Result<std::optional<std::string>> rewriteElf(const ElfPlan &plan);
 
 /// Of all that was planned.

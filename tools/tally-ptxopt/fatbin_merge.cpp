@@ -223,17 +223,16 @@ Result<FatbinPlan> planFatbin(const Options &options, const std::string &name,
   return plan;
 }
 
-Result<std::optional<MergedFatbin>> mergeFatbin(const FatbinPlan &plan) {
+Result<MergedFatbin> mergeFatbin(const FatbinPlan &plan) {
   MergedFatbin merged;
   bundle::FatbinWriter writer;
-  bool changed = false;
   for (const EntryPlan &each : plan.entries) {
     Result<void> done;
     if (!each.job || !hasVariants(*each.job)) {
       writer.keep(each.entry);
     } else if (each.entry.kind == FatbinKind::Ptx) {
       done = writer.replace(each.entry, ptx::textWithVariants(each.job->module, each.job->kernels));
-      changed = true;
+      merged.changed = true;
     } else if (auto code = each.job->assembled.find(*each.arch);
                code != each.job->assembled.end()) {
       const std::string &cubin = code->second.cubin;
@@ -249,11 +248,9 @@ Result<std::optional<MergedFatbin>> mergeFatbin(const FatbinPlan &plan) {
   for (std::size_t i = 0; i < plan.added.size(); ++i)
     if (auto done = addMachineCode(writer, *plan.addedFrom[i], plan.added[i].arch); !done)
       return Error{plan.name + ": " + done.error().message};
-  if (!changed)
-    return std::optional<MergedFatbin>();
   merged.container = writer.container();
   merged.kernels = combinedKernels({plan.jobs.begin(), plan.jobs.end()});
-  return std::optional(std::move(merged));
+  return merged;
 }
 
 std::vector<std::string> remarksOn(const FatbinPlan &plan) {

@@ -49,6 +49,7 @@ struct FatbinPlan {
 
 /// A merged container, and what a bundle says of it.
 struct MergedFatbin {
+  bool changed = false; ///< else no kernel has a variant, and the container is as it was
   std::string container;
   std::vector<bundle::Kernel> kernels;
 };
@@ -59,8 +60,8 @@ Result<FatbinPlan> planFatbin(const Options &options, const std::string &name,
                               bundle::FatbinContainer container,
                               std::vector<std::unique_ptr<Job>> &jobs);
 
-/// The container with what was assembled. Nullopt when nothing changes: no kernel has a variant.
-Result<std::optional<MergedFatbin>> mergeFatbin(const FatbinPlan &plan);
+/// The container with what was assembled.
+Result<MergedFatbin> mergeFatbin(const FatbinPlan &plan);
 
 /// Sentences about entries that were kept though there are kernels in them, for the user to read.
 std::vector<std::string> remarksOn(const FatbinPlan &plan);

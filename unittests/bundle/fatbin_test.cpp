@@ -166,6 +166,9 @@ TEST_CASE("damage is named with its offset") {
   };
   CHECK(with(second + 20, ~0u, 4).starts_with(at(20)));
   CHECK(with(second + 32, ~0u, 4).starts_with(at(32)));
+  // Texts lie behind the fixed part, never in it.
+  CHECK(with(second + 20, 56, 4).starts_with(at(20)));
+  CHECK(with(second + 32, 60, 4).starts_with(at(32)));
   CHECK(errorOf(bytes.substr(0, 10)) ==
         "damaged fatbin: at byte 0: the bytes end inside a container's header");
 }

@@ -123,15 +123,14 @@ TEST_CASE("a name that two linked modules define is refused") {
 
 TEST_CASE("what is not served is named once") {
   Outcome outcome = inChild([] {
-    cudaTextureObject_t texture = 0;
+    cudaIpcMemHandle_t handle{};
     for (int i = 0; i < 2; ++i)
-      demand(cuda().cudaCreateTextureObject(&texture, nullptr, nullptr, nullptr) ==
-                 cudaErrorNotSupported,
+      demand(cuda().cudaIpcGetMemHandle(&handle, nullptr) == cudaErrorNotSupported,
              "not supported");
     demand(cuda().cudaGetLastError() == cudaErrorNotSupported, "the last error");
     demand(cuda().cudaGetLastError() == cudaSuccess, "which does not stick");
   });
-  CHECK(countOf(outcome.errors, "cudaCreateTextureObject is not served") == 1);
+  CHECK(countOf(outcome.errors, "cudaIpcGetMemHandle is not served") == 1);
 }
 
 } // namespace tally::hooks

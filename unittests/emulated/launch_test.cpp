@@ -69,8 +69,8 @@ TEST_CASE("shapes that cannot run are errors of the call") {
   Program program({{mixed, 90}});
   const void *sized = program.kernel("sized"), *limited = program.kernel("limited");
   CHECK(launch(sized, dim3{0, 1, 1}, 1, 4, nullptr) == cudaErrorInvalidConfiguration);
-  CHECK(launch(sized, 1, 1025, 4, nullptr) == cudaErrorInvalidConfiguration);
-  CHECK(launch(sized, dim3{1, 65536, 1}, 1, 4, nullptr) == cudaErrorInvalidConfiguration);
+  CHECK(launch(sized, 1, 1025, 4, nullptr) == cudaErrorInvalidValue);
+  CHECK(launch(sized, dim3{1, 65536, 1}, 1, 4, nullptr) == cudaErrorInvalidValue);
   CHECK(launch(limited, 1, 65, 0, nullptr) == cudaErrorLaunchOutOfResources);
   CHECK(launch(sized, 1, 1, 48 * 1024, nullptr) == cudaErrorInvalidValue); // with the static ones
   CHECK(launch(sized, 1, 1, 47 * 1024, nullptr) == cudaSuccess);

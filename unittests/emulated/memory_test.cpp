@@ -86,6 +86,46 @@ TEST_CASE("arrays are copied by elements") {
   CHECK(cuda().cudaFreeArray(array) == cudaSuccess);
 }
 
+TEST_CASE("a texture object over an array") {
+  Program program({{ptxHeader + R"(
+.visible .entry k(.param .u64 object, .param .u64 out) {
+  .reg .b64 %t, %o; .reg .f32 %x, %f<5>; .reg .b32 %v;
+  ld.param.u64 %t, [object]; ld.param.u64 %o, [out];
+  mov.f32 %x, 0f40200000;
+  tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%t, {%x, %x}];
+  cvt.rzi.s32.f32 %v, %f1;
+  st.global.u32 [%o], %v;
+  ret;
+})",
+                    90}});
+  std::vector<float> values(16);
+  std::iota(values.begin(), values.end(), 0.0f);
+  cudaArray_t array = nullptr;
+  cudaChannelFormatDesc format =
+      cuda().cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindFloat);
+  REQUIRE(cuda().cudaMallocArray(&array, &format, 4, 4, 0) == cudaSuccess);
+  CHECK(cuda().cudaMemcpy2DToArray(array, 0, 0, values.data(), 16, 16, 4, cudaMemcpyHostToDevice) ==
+        cudaSuccess);
+  cudaResourceDesc resource{};
+  resource.resType = cudaResourceTypeArray;
+  resource.res.array.array = array;
+  cudaTextureDesc reading{};
+  reading.filterMode = cudaFilterModeLinear;
+  reading.addressMode[0] = reading.addressMode[1] = cudaAddressModeClamp;
+  cudaTextureObject_t object = 0;
+  REQUIRE(cuda().cudaCreateTextureObject(&object, &resource, &reading, nullptr) == cudaSuccess);
+  Ints out(1);
+  CHECK(launch(program.kernel("k"), 1, 1, 0, nullptr, object, out.device) == cudaSuccess);
+  CHECK(out.values()[0] == 10); // (2.5, 2.5) is the middle of element (2, 2)
+  cudaResourceDesc back{};
+  CHECK(cuda().cudaGetTextureObjectResourceDesc(&back, object) == cudaSuccess);
+  CHECK(back.res.array.array == array);
+  CHECK(cuda().cudaDestroyTextureObject(object) == cudaSuccess);
+  CHECK(cuda().cudaDestroyTextureObject(object) == cudaErrorInvalidValue);
+  CHECK(cuda().cudaFreeArray(array) == cudaSuccess);
+  (void)cuda().cudaGetLastError();
+}
+
 TEST_CASE("kinds of memory, and what frees them") {
   void *device = nullptr, *managed = nullptr, *pinned = nullptr, *none = nullptr;
   std::vector<int> host(1024);

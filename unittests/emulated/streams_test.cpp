@@ -117,6 +117,37 @@ TEST_CASE("events: order between streams, queries and times") {
   (void)cuda().cudaGetLastError();
 }
 
+TEST_CASE("a function of the host that waits holds up no other stream") {
+  Program program({{ptxHeader + R"(
+.visible .entry wait(.param .u64 flag) {
+  .reg .b64 %p; .reg .b32 %v; .reg .pred %q;
+  ld.param.u64 %p, [flag];
+again:
+  ld.relaxed.sys.global.u32 %v, [%p];
+  setp.eq.u32 %q, %v, 0;
+  @%q bra again;
+  ret;
+})",
+                    90}});
+  Streams streams;
+  int *flag = nullptr;
+  REQUIRE(cuda().cudaMallocHost(reinterpret_cast<void **>(&flag), 4) == cudaSuccess);
+  cudaEvent_t event = nullptr;
+  REQUIRE(cuda().cudaEventCreate(&event) == cudaSuccess);
+  Ints out(1);
+  Gate gate(streams.nonBlocking);
+  CHECK(launch(program.kernel("wait"), 1, 1, 0, streams.blocking, flag) == cudaSuccess);
+  CHECK(cuda().cudaEventRecord(event, streams.blocking) == cudaSuccess);
+  CHECK(cuda().cudaStreamWaitEvent(streams.other, event, 0) == cudaSuccess);
+  CHECK(cuda().cudaMemsetAsync(out.device, 1, 4, streams.other) == cudaSuccess);
+  CHECK(staysBusy(streams.other));
+  __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+  CHECK(cuda().cudaStreamSynchronize(streams.other) == cudaSuccess);
+  gate.open();
+  CHECK(cuda().cudaEventDestroy(event) == cudaSuccess);
+  CHECK(cuda().cudaFreeHost(flag) == cudaSuccess);
+}
+
 TEST_CASE("a later record of an event does not move those who wait already") {
   Streams streams;
   cudaEvent_t event = nullptr;

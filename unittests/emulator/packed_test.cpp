@@ -239,3 +239,13 @@ TEST_CASE("vectors of atomics and of eight words; reserved shared memory") {
         std::vector<U32>{77, 66, 55, 45, result[2], result[2], result[1], result[0]});
   CHECK(result[16] == 77);
 }
+
+TEST_CASE("pairs of 16-bit integers: neither half reaches into the other") {
+  CHECK(one<U32>("add.u16x2 %d, %a, %b;", 0x0001ffffu, 0x7fff0001u) == 0x80000000u);
+  CHECK(one<U32>("add.s16x2 %d, %a, %b;", 0xffff8000u, 0x00010001u) == 0x00008001u);
+  CHECK(one<U32>("min.u16x2 %d, %a, %b;", 0xffff0005u, 0x00010004u) == 0x00010004u);
+  CHECK(one<U32>("min.s16x2 %d, %a, %b;", 0xffff0005u, 0x0001fffcu) == 0xfffffffcu);
+  CHECK(one<U32>("max.s16x2 %d, %a, %b;", 0xffff0005u, 0x0001fffcu) == 0x00010005u);
+  CHECK(one<U32>("max.relu.s16x2 %d, %a, %b;", 0xffff8000u, 0xfffe0003u) == 0x00000003u);
+  CHECK(one<U32>("min.relu.s16x2 %d, %a, %b;", 0xffff0007u, 0x00050003u) == 0x00000003u);
+}

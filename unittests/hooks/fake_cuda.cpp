@@ -52,7 +52,14 @@ void setMemory(CudaApi &table) {
     }
     auto staged = std::make_shared<std::vector<std::byte>>(bytes);
     std::memcpy(staged->data(), from, bytes);
-    current->put(stream, [=] { std::memcpy(to, staged->data(), bytes); });
+    current->put(stream, [=] {
+      // The control word is read while it is written.
+      if (bytes == sizeof(std::uint64_t))
+        std::atomic_ref(*static_cast<std::uint64_t *>(to))
+            .store(*reinterpret_cast<const std::uint64_t *>(staged->data()));
+      else
+        std::memcpy(to, staged->data(), bytes);
+    });
     return cudaSuccess;
   };
   table.cudaPointerGetAttributes = [](cudaPointerAttributes *attributes, const void *pointer) {
@@ -213,7 +220,7 @@ void setKernels(CudaApi &table) {
   };
   table.cudaFuncSetAttribute = [](const void *function, cudaFuncAttribute attribute, int value) {
     std::unique_lock lock(current->mutex);
-    current->set[current->functions.at(function)][attribute] = value;
+    current->attributesSet[current->functions.at(function)][attribute] = value;
     return cudaSuccess;
   };
   table.cudaFuncGetParamInfo = [](const void *function, std::size_t index, std::size_t *offset,
@@ -340,11 +347,11 @@ void FakeCuda::waitFor(std::unique_lock<std::mutex> &lock, Stream &stream) {
   });
 }
 
-void FakeCuda::settle() {
+void FakeCuda::settleBut(const std::set<cudaStream_t> &left) {
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] {
     for (const auto &[handle, stream] : streams)
-      if (!stream->operations.empty())
+      if (!left.contains(handle) && !stream->operations.empty())
         return false;
     return true;
   });
@@ -393,7 +400,7 @@ std::vector<std::string> FakeCuda::log() {
 
 std::map<std::string, std::map<int, int>> FakeCuda::attributes() {
   std::unique_lock lock(mutex);
-  return set;
+  return attributesSet;
 }
 
 } // namespace tally::test

@@ -50,7 +50,9 @@ public:
   std::vector<std::string> log();
   void note(const std::string &what);
   /// Waits until all streams are empty.
-  void settle();
+  void settle() { settleBut({}); }
+  /// Waits until all others are.
+  void settleBut(const std::set<cudaStream_t> &left);
   /// The names under which entries are launched.
   std::string nameOf(const void *function);
   std::map<std::string, std::map<int, int>> attributes(); ///< set, by entry
@@ -94,7 +96,7 @@ public:
   std::map<cudaEvent_t, Event> events;
   std::map<const void *, std::string> functions;
   std::map<std::string, Kernel> kernels;
-  std::map<std::string, std::map<int, int>> set;
+  std::map<std::string, std::map<int, int>> attributesSet;
   std::vector<std::string> done;
 
 private:

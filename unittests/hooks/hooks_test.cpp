@@ -67,6 +67,7 @@ TEST_CASE("a best-effort kernel yields to a high-priority launch and runs each b
   h.cuda.addKernel("plain", {{8, 4}, [&](const FakeLaunch &) { h.highGate.pass(); }});
   CHECK(h.launch(high, &other, 1, 1, &Harness::plainSymbol) == cudaSuccess);
   h.highGate.arrived();
+  h.cuda.settleBut({low, high}); // the request to yield has arrived
   h.gate.open();
   // The block that had started ends; nothing else starts while the other stream has work.
   CHECK(eventually([&] { return h.hooks.totals().yields == 1; }));
@@ -276,6 +277,20 @@ TEST_CASE("the default stream of a thread keeps its thread") {
   CHECK(cell == Harness::mixed(0, 1, 3));
   CHECK(h.hooks.totals().throughVariants == 1);
   CHECK(h.synchronize(cudaStreamPerThread) == cudaSuccess);
+}
+
+TEST_CASE("a thread's own turn comes behind what others have queued") {
+  Harness h(true);
+  std::uint64_t cell = 0;
+  h.gated = true;
+  h.launch(nullptr, &cell, 1, 3);
+  std::thread other([&] { h.launch(cudaStreamPerThread, &cell, 2, 3); });
+  std::this_thread::sleep_for(5ms);
+  CHECK(h.hooks.totals().throughVariants == 0);
+  h.gate.open();
+  other.join();
+  CHECK(h.hooks.totals().throughVariants == 2);
+  CHECK(cell == Harness::mixed(Harness::mixed(0, 1, 3), 2, 3));
 }
 
 TEST_CASE("attributes of a kernel go to its variants") {

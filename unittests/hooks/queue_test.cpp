@@ -15,6 +15,8 @@ class Program {
 public:
   Program(Harness &harness, std::uint32_t seed) : h(harness), random(seed) {
     streams = {h.stream(0), h.stream(0, cudaStreamDefault), h.stream(0), h.stream(-1)};
+    if (h.hooks.configuration().bestEffort)
+      streams[2] = cudaStreamPerThread;
     for (std::size_t i = 0; i < streams.size(); ++i)
       for (std::size_t j = 0; j < streams.size(); ++j)
         between[i][j] = h.event();
@@ -59,7 +61,7 @@ private:
         CHECK(h.synchronize(streams[stream]) == cudaSuccess);
       break;
     case 7:
-      // The legacy stream is ordered with stream 1 alone, which blocks.
+      // The legacy stream is ordered with stream 1, which blocks.
       std::uint64_t *cell = &cells[1];
       CHECK(h.hostFunction(nullptr, [cell] { *cell += 3; }) == cudaSuccess);
       expected[1] += 3;

@@ -28,6 +28,13 @@ TEST_CASE("commands that compile make objects") {
             .makes == Makes::Objects);
 }
 
+TEST_CASE("an option takes a value where that compiler's does") {
+  CHECK(readCommand({"clang++", "-c", "-Werror", "a.cu"}).outputs == Words{"a.o"});
+  CHECK(readCommand({"nvcc", "-c", "-Werror", "all-warnings", "a.cu"}).outputs == Words{"a.o"});
+  CHECK(readCommand({"nvcc", "-std", "c++17", "-c", "-D", "X=a.cu", "a.cu", "-t=4"}).outputs ==
+        Words{"a.o"});
+}
+
 TEST_CASE("commands that link make a program, with or without sources") {
   CompilerCommand command = readCommand({"nvcc", "a.cu", "-o", "a", "-lfoo"});
   CHECK(command.makes == Makes::Program);

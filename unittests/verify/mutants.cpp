@@ -108,10 +108,10 @@ const std::vector<TextMutant> &textMutants() {
       {"persistent: spending", "a worker goes on without those who exited", Kind::Persistent,
        "part_leaves", R"(@%tally_leave bra \$tally_leave;)", ""},
       {"persistent: spending", "those who exit do not say so", Kind::Persistent, "part_leaves",
-       R"(st\.shared\.u16 \[\$tally_block\+2\], %tally_flag;)", ""},
+       R"(st\.shared\.u32 \[\$tally_spent\], %tally_flag;\n\tmembar)", "membar"},
       {"persistent: spending", "a block that was taken is left for it", Kind::Persistent,
-       "part_leaves", R"(ld\.shared\.u16 %tally_flag, \[\$tally_block\];)",
-       "ld.shared.u32 %tally_flag, [$$tally_block];"},
+       "part_leaves", R"(ld\.shared\.u32 %tally_flag, \[\$tally_block\];)",
+       "ld.shared.u32 %tally_flag, [$$tally_spent];"},
 
       // The width
       {"width: live workers", "not taken off on leaving", Kind::Persistent, "grid_2d",

@@ -8,6 +8,7 @@
 #ifndef TALLY_EMULATOR_MACHINE_H
 #define TALLY_EMULATOR_MACHINE_H
 
+#include "tally/emulator/texture.h"
 #include "tally/ptx/ir/module.h"
 #include "tally/support/dim3.h"
 #include "tally/support/result.h"
@@ -102,6 +103,10 @@ public:
   /// The memory that kernels may use around `pointer`: its first address and its size. Fails where
   /// there is none.
   Result<std::span<std::byte>> allocationAt(DevicePtr pointer);
+
+  /// A handle that kernels pass to tex, suld and sust. The memory is theirs while they use it.
+  std::uint64_t createTexture(const Texture &texture);
+  Result<void> destroyTexture(std::uint64_t handle);
 
   /// Without a printer vprintf prints nothing and returns 0. Set it before kernels run.
   void setPrinter(Printer printer);

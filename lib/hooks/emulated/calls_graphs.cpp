@@ -1,6 +1,7 @@
 // Graphs that the program builds node by node, and what it asks of them.
 #include "calls.h"
 #include "graph_work.h"
+#include "memory.h"
 
 #include <algorithm>
 #include <vector>
@@ -143,6 +144,25 @@ cudaError_t Calls::cudaGraphAddEmptyNode(cudaGraphNode_t *result, cudaGraph_t gr
                                          const cudaGraphNode_t *after, size_t count) {
   return addedNode(result, graph, after, count, cudaGraphNodeTypeEmpty,
                    [](runtime::EmulatorDevice &, GraphWork &) { return cudaSuccess; });
+}
+
+cudaError_t Calls::cudaGraphAddMemAllocNode(cudaGraphNode_t *result, cudaGraph_t graph,
+                                            const cudaGraphNode_t *after, size_t count,
+                                            cudaMemAllocNodeParams *parameters) {
+  return addedNode(result, graph, after, count, cudaGraphNodeTypeMemAlloc,
+                   [&](runtime::EmulatorDevice &, GraphWork &) {
+                     return Memory::get().allocateForGraph(parameters->bytesize, &parameters->dptr);
+                   });
+}
+
+cudaError_t Calls::cudaGraphAddMemFreeNode(cudaGraphNode_t *result, cudaGraph_t graph,
+                                           const cudaGraphNode_t *after, size_t count,
+                                           void *pointer) {
+  return addedNode(result, graph, after, count, cudaGraphNodeTypeMemFree,
+                   [&](runtime::EmulatorDevice &, GraphWork &) {
+                     return Memory::get().find(pointer).isOfGraph ? cudaSuccess
+                                                                  : cudaErrorInvalidValue;
+                   });
 }
 
 cudaError_t Calls::cudaGraphKernelNodeSetParams(cudaGraphNode_t node,

@@ -19,14 +19,17 @@ std::size_t largestDynamicShared(const Kernel &kernel) {
   return used < sharedWithoutOptIn ? sharedWithoutOptIn - used : 0;
 }
 
-/// What CUDA says at the call of a shape that cannot run.
+/// What CUDA says at the call of a shape that cannot run; beyond the limits of extents it is what
+/// the runtime of CUDA 13.0 was seen to say.
 cudaError_t complaint(runtime::EmulatorDevice &device, const Kernel &kernel,
                       const KernelLaunch &launch) {
   const LaunchShape &shape = launch.shape;
   std::uint64_t threads = shape.block.count();
-  if (shape.grid.count() == 0 || threads == 0 || threads > 1024 || shape.block.z > 64 ||
-      shape.grid.x > 0x7fffffffu || shape.grid.y > 65535 || shape.grid.z > 65535)
+  if (shape.grid.count() == 0 || threads == 0)
     return cudaErrorInvalidConfiguration;
+  if (threads > 1024 || shape.block.z > 64 || shape.grid.x > 0x7fffffffu || shape.grid.y > 65535 ||
+      shape.grid.z > 65535)
+    return cudaErrorInvalidValue;
   if (threads > kernel.info.maxThreadsPerBlock)
     return cudaErrorLaunchOutOfResources;
   if (shape.dynamicSharedBytes > largestDynamicShared(kernel))

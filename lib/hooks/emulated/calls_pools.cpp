@@ -24,12 +24,14 @@ cudaMemPool_t handleOf(Pool &pool) { return reinterpret_cast<cudaMemPool_t>(&poo
 } // namespace
 
 cudaError_t Calls::cudaMallocAsync(void **result, size_t bytes, cudaStream_t stream) {
-  return served([&](runtime::EmulatorDevice &) {
+  return served([&](runtime::EmulatorDevice &device) {
     Stream *found = Streams::get().find(stream);
     if (!found)
       return cudaErrorInvalidResourceHandle;
-    if (found->capture)
-      return cudaErrorStreamCaptureUnsupported;
+    if (found->capture) {
+      cudaError_t error = Memory::get().allocateForGraph(bytes, result);
+      return error == cudaSuccess ? submit(device, *found, cudaGraphNodeTypeMemAlloc, {}) : error;
+    }
     return Memory::get().allocate(bytes, MemoryKind::Device, 0, result);
   });
 }

@@ -1,7 +1,5 @@
 #include "context.h"
 
-#include "emulated.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -128,13 +126,3 @@ void Context::flushPrints() {
 }
 
 } // namespace tally::hooks::emulated
-
-namespace tally::hooks {
-
-Result<runtime::Device *> emulatedDevice() {
-  if (runtime::Device *device = emulated::Context::get().device())
-    return device;
-  return Error{"the emulated device cannot be opened"};
-}
-
-} // namespace tally::hooks

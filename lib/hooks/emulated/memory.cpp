@@ -35,6 +35,15 @@ cudaError_t Memory::allocate(std::size_t bytes, MemoryKind kind, unsigned flags,
   return cudaSuccess;
 }
 
+cudaError_t Memory::allocateForGraph(std::size_t bytes, void **result) {
+  cudaError_t error = allocate(bytes, MemoryKind::Device, 0, result);
+  if (error != cudaSuccess || !*result)
+    return error;
+  std::scoped_lock lock(mutex);
+  allocations[reinterpret_cast<std::uintptr_t>(*result)].isOfGraph = true;
+  return cudaSuccess;
+}
+
 cudaError_t Memory::release(const void *pointer, MemoryKind one, MemoryKind other) {
   if (!pointer)
     return cudaSuccess;
@@ -42,6 +51,8 @@ cudaError_t Memory::release(const void *pointer, MemoryKind one, MemoryKind othe
   auto found = allocations.find(reinterpret_cast<std::uintptr_t>(pointer));
   if (found == allocations.end() || (found->second.kind != one && found->second.kind != other))
     return cudaErrorInvalidValue;
+  if (found->second.isOfGraph)
+    return cudaSuccess;
   if (!Context::get().device()->machine().free(found->first))
     return cudaErrorInvalidValue;
   usedBytes -= found->second.bytes;

@@ -15,6 +15,8 @@ struct Allocation {
   std::uint64_t begin = 0, bytes = 0;
   MemoryKind kind = MemoryKind::Device;
   unsigned flags = 0; ///< of cudaHostAlloc and cudaHostRegister
+  /// Made by a node of a graph, each launch of which gives the same address: never freed.
+  bool isOfGraph = false;
 };
 
 /// An array: rows without gaps, `elementBytes` each element.
@@ -36,6 +38,7 @@ public:
   static Memory &get();
 
   cudaError_t allocate(std::size_t bytes, MemoryKind kind, unsigned flags, void **result);
+  cudaError_t allocateForGraph(std::size_t bytes, void **result);
   /// Frees what begins at `pointer` if it is of one of two kinds; what uses it has been waited for.
   cudaError_t release(const void *pointer, MemoryKind one, MemoryKind other);
   cudaError_t adopt(void *pointer, std::size_t bytes, unsigned flags);

@@ -1,7 +1,5 @@
 #include "modules.h"
 
-#include "emulated.h"
-
 #include "tally/bundle/fatbin.h"
 #include "tally/ptx/syntax/parser.h"
 
@@ -237,16 +235,3 @@ cudaError_t Modules::variable(const void *symbol, emulator::ProgramVariable &res
 }
 
 } // namespace tally::hooks::emulated
-
-namespace tally::hooks {
-
-Result<runtime::FunctionId> emulatedFunction(const void *function) {
-  emulated::Kernel *kernel = nullptr;
-  if (!emulated::Context::get().device())
-    return Error{"the emulated device cannot be opened"};
-  if (emulated::Modules::get().kernel(function, kernel) != cudaSuccess)
-    return Error{"no kernel is registered for this function"};
-  return kernel->function;
-}
-
-} // namespace tally::hooks

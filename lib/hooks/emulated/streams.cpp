@@ -1,7 +1,5 @@
 #include "streams.h"
 
-#include "emulated.h"
-
 #include <utility>
 #include <vector>
 
@@ -206,17 +204,3 @@ cudaError_t submit(runtime::EmulatorDevice &device, cudaStream_t handle, cudaGra
 }
 
 } // namespace tally::hooks::emulated
-
-namespace tally::hooks {
-
-Result<runtime::StreamId> emulatedStream(cudaStream_t handle) {
-  emulated::Streams &streams = emulated::Streams::get();
-  emulated::Stream *stream = streams.find(handle);
-  if (!stream)
-    return Error{"no such stream"};
-  if (auto ready = streams.prepare(*emulated::Context::get().device(), *stream); !ready)
-    return ready.error();
-  return stream->id;
-}
-
-} // namespace tally::hooks

@@ -20,6 +20,8 @@ namespace {
 constexpr std::uint32_t tallyParameterBytes = 96;
 /// $tally_block where clones read it: it holds the grid's extents too.
 constexpr std::uint32_t tallySharedBytesWithClones = 32;
+/// $tally_spent, with what its alignment may take.
+constexpr std::uint32_t spentSharedBytes = 32;
 /// Clones that a variant chooses among at one call through a pointer: each costs a copy of it.
 constexpr std::ptrdiff_t maxDispatched = 64;
 constexpr std::uint32_t staticSharedLimit = 48 * 1024;
@@ -82,6 +84,8 @@ public:
       result.loop.spends = true;
       result.loop.needsWholeWarpRows = false;
     }
+    if (result.loop.spends && sharedBytesWithTally + spentSharedBytes > staticSharedLimit)
+      result.findings.push_back({Reason::SharedMemoryLimit, function.name, {}, onPersistent});
     for (const Function *callee : callees)
       checkFlow(*callee, false);
     narrowToKinds();
@@ -117,7 +121,7 @@ private:
     if (!result.mayAvoidShared)
       return;
     for (Finding &each : result.findings)
-      if (isOfSharedMemory(each.reason)) {
+      if (isOfSharedMemory(each.reason) && (each.kinds & onGuard)) {
         each.kinds &= static_cast<KindSet>(~onGuard);
         result.mustAvoidShared = true;
       }
@@ -273,7 +277,8 @@ private:
     std::uint64_t more = result.tallySharedBytes;
     if (more == tensorAlignment)
       more = std::max(more, mostAlignment);
-    if ((bytes + 15) / 16 * 16 + more + copiedSharedBytes() > staticSharedLimit)
+    sharedBytesWithTally = (bytes + 15) / 16 * 16 + more + copiedSharedBytes();
+    if (sharedBytesWithTally > staticSharedLimit)
       find(Reason::SharedMemoryLimit, function.name);
   }
 
@@ -383,6 +388,7 @@ private:
   KindSet kinds;
   bool assumesInOrder;
   KernelAnalysis result;
+  std::uint64_t sharedBytesWithTally = 0;    ///< the user's and tally's, without $tally_spent
   llvm::SetVector<const Function *> callees; ///< with bodies, transitively
   bool calleesAidPolling = false;            ///< one of them fences or naps
   bool calleesMeetInWarps = false;           ///< one of them holds a masked warp operation

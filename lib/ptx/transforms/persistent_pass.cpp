@@ -17,9 +17,11 @@ namespace {
 /// are not; besides, pointers are made to depend on the round.
 constexpr std::string_view zeroed = "zeroed", plain = "plain", opaque = "opaque-pointers";
 
-// The first word of $tally_block. Its low half is 1 when the worker leaves now: thread 0 writes it
-// for each block. Its high half is 1 when part of a warp has exited, so that the worker leaves when
-// this virtual block has ended: set once, by any thread, and read only behind the next meeting.
+// The first word of $tally_block is 1 when the worker leaves now: thread 0 writes it for each
+// block. $tally_spent is 1 when part of a warp has exited, so that the worker leaves when this
+// virtual block has ended: set once, by any thread, and read only behind the next meeting. It
+// stands apart, since ptxas reads neighbouring words of $tally_block by one wide load.
+constexpr std::string_view spentVariable = ".shared .align 16 .b32 $tally_spent;\n\t";
 
 constexpr std::size_t live = offsetof(tally_launch_state, live_workers);
 
@@ -80,7 +82,7 @@ std::string takeIndex() {
 /// What thread 0 does: counts the worker in, polls, takes an index or counts the worker out.
 std::string leaderTakes(const PassInput &input) {
   const char *notSpent =
-      "mov.u32 %tally_flag, 0;\n\tst.shared.u32 [$tally_block], %tally_flag;\n\t";
+      "mov.u32 %tally_flag, 0;\n\tst.shared.u32 [$tally_spent], %tally_flag;\n\t";
   bool clones = !input.analysis.cloned.empty();
   bool needsIds = clones || !input.analysis.facts->gridUses.empty();
   return "@%tally_other bra $tally_agree;\n\t" + emit::loadState() +
@@ -91,7 +93,7 @@ std::string leaderTakes(const PassInput &input) {
          (clones ? emit::storeExtents() : "") + "bra.uni $tally_publish;\n\n$tally_last:\n\t" +
          countOut() +
          "mov.u32 %tally_flag, 1;\n\n$tally_publish:\n"
-         "\tst.shared.u16 [$tally_block], %tally_flag;\n";
+         "\tst.shared.u32 [$tally_block], %tally_flag;\n";
 }
 
 /// Goes on where all threads that the warp has are here together; else to $tally_spend. The last
@@ -182,13 +184,13 @@ std::string loopHead(const PassInput &input) {
   if (!analysis.loop.parks)
     text += meet(input);
   if (analysis.loop.spends)
-    text += "ld.shared.u16 %tally_flag, [$tally_block+2];\n"
+    text += "ld.shared.u32 %tally_flag, [$tally_spent];\n"
             "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
             "\t@%tally_leave bra $tally_leave;\n\t";
   return text + "mov.pred %tally_joins, 0;\n\n$tally_take:\n\t" + leaderTakes(input) +
          fmt::format("\n$tally_agree:\n"
                      "\tbar.sync {};\n"
-                     "\tld.shared.u16 %tally_flag, [$tally_block];\n"
+                     "\tld.shared.u32 %tally_flag, [$tally_block];\n"
                      "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
                      "\t@%tally_leave ret;\n\t",
                      analysis.loop.barrier);
@@ -196,14 +198,15 @@ std::string loopHead(const PassInput &input) {
 
 /// Behind the body: how a thread exits that cannot go to the loop's head. The fence makes the word
 /// seen by those who meet after it.
-std::string spend() {
-  return "\n$tally_spend:\n"
-         "\tmov.u32 %tally_flag, 1;\n"
-         "\tst.shared.u16 [$tally_block+2], %tally_flag;\n"
-         "\tmembar.cta;\n"
-         "\n$tally_leave:\n"
-         "\t@%tally_other bra $tally_gone;\n\t" +
-         emit::loadState() + countOut() + "\n$tally_gone:\n\tret;\n";
+std::string spend(const LoopPlan &plan) {
+  // Where rows are not whole warps all threads exit, and nobody is left to read it.
+  const char *sayso = "\tmov.u32 %tally_flag, 1;\n"
+                      "\tst.shared.u32 [$tally_spent], %tally_flag;\n"
+                      "\tmembar.cta;\n"
+                      "\n$tally_leave:\n";
+  return std::string("\n$tally_spend:\n") + (plan.spends ? sayso : "") +
+         "\t@%tally_other bra $tally_gone;\n\t" + emit::loadState() + countOut() +
+         "\n$tally_gone:\n\tret;\n";
 }
 
 std::string guardOf(const Instruction &instruction) {
@@ -299,7 +302,9 @@ std::vector<Coding> PersistentPass::codings(const PassInput &input) const {
 std::vector<std::string> PersistentPass::run(const PassInput &input) const {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, kind());
-  editor.insertAtBodyStart(emit::declarations(input.analysis.cloned.empty()) + loopHead(input));
+  editor.insertAtBodyStart(emit::declarations(input.analysis.cloned.empty()) +
+                           std::string(input.analysis.loop.spends ? spentVariable : "") +
+                           loopHead(input));
   if (input.coding != plain)
     editor.insertAtBodyStart(zero(input.function, undefinedAtBodyStart(input.function)));
   if (input.coding == opaque)
@@ -329,7 +334,7 @@ std::vector<std::string> PersistentPass::run(const PassInput &input) const {
     editor.insertAtBodyEnd("\tbra " + wayOut() + ";\n");
   editor.insertAtBodyEnd(ways(input, count));
   if (plan.spends || plan.needsWholeWarpRows)
-    editor.insertAtBodyEnd(spend());
+    editor.insertAtBodyEnd(spend(plan));
   return {editor.apply()};
 }
 

@@ -23,8 +23,8 @@ KINDS = {
     "relocatable": ["-arch=sm_90", "-rdc=true"],
     "debug": ["-arch=sm_90", "-G"],
     "several": ["-gencode=arch=compute_80,code=[compute_80,sm_80]",
-                "-gencode=arch=compute_90,code=[compute_90,sm_90]", "-maxrregcount=40", "-lineinfo"],
-    "specific": ["-gencode=arch=compute_90a,code=[compute_90a,sm_90a]"],
+                "-gencode=arch=compute_90,code=[compute_90,sm_90]", "-Xptxas=-O1", "-lineinfo"],
+    "specific": ["-arch=sm_90a"],  # which comes with PTX for compute_90 too
 }
 LINKERS = [[], ["-Xcompiler", "-fuse-ld=lld"]]
 
@@ -36,17 +36,22 @@ def run(*command):
     return done.stdout
 
 
-def section_of(object_file):
-    """The bytes of the object's fatbin, by the ELF section table."""
-    data = object_file.read_bytes()
+def sections(data):
+    """The contents of an ELF file's sections by name."""
     table, = struct.unpack_from("<Q", data, 40)
     count, names_at = struct.unpack_from("<HH", data, 60)
     headers = [struct.unpack_from("<IIQQQQ", data, table + 64 * i) for i in range(count)]
+    found = {}
     for name, _, _, _, offset, size in headers:
         start = headers[names_at][4] + name
-        if data[start:data.index(b"\0", start)] in (b".nv_fatbin", b"__nv_relfatbin"):
-            return data[offset:offset + size]
-    sys.exit(f"{object_file}: no fatbin")
+        found[data[start:data.index(b"\0", start)].decode()] = data[offset:offset + size]
+    return found
+
+
+def section_of(object_file):
+    """The bytes of the object's fatbin."""
+    found = sections(object_file.read_bytes())
+    return found.get(".nv_fatbin") or found["__nv_relfatbin"]
 
 
 def entries_of(fatbin):
@@ -92,6 +97,14 @@ def reference(kind):
             for e in entries if e[0] == 1}
 
 
+def check_code(before, after):
+    """The user's kernels are assembled as they were: with the same options, to the same bytes."""
+    old, new = (sections(entry[4]) for entry in (before, after))
+    kernels = [name for name in old if name.startswith(".text.")]
+    assert len(kernels) >= 2 and len(new) > len(old), "kernels are missing"
+    assert all(old[name] == new[name] for name in kernels), "the user's machine code changed"
+
+
 def check_linked(path, kind, linker):
     program = path.with_suffix(".lld" if linker else ".ld")
     run(nvcc, *KINDS[kind], *linker, path, "-o", program)
@@ -109,6 +122,9 @@ def check(mode, kind, expected, linkers):
     after = entries_of(section_of(path))
     assert [e[:4] for e in before] == [e[:4] for e in after], f"{path}: an entry's header changed"
     assert all(a[4] != b[4] for a, b in zip(before, after)), f"{path}: an entry was not rewritten"
+    for a, b in zip(before, after):
+        if a[0] == 2 and a[4].startswith(b"\x7fELF"):
+            check_code(a, b)
     for arch, text in extracted(path).items():
         assert text.startswith(original[arch]), f"{path}: the user's PTX changed"
         assert b"$tally_guard_resume" in text[len(original[arch]):], f"{path}: no variants"
