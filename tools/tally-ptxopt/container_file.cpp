@@ -5,10 +5,8 @@
 #include "tally/bundle/elf.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
 #include "llvm/BinaryFormat/Magic.h"
-#include "llvm/Object/Archive.h"
-#include "llvm/Object/ArchiveWriter.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <fmt/format.h>
 
@@ -45,49 +43,23 @@ Result<FatbinFilePlan> planFatbinFile(const Options &options, const std::string 
   return plan;
 }
 
-/// Calls `visit` with each member of an archive.
-template <class Visitor>
-Result<void> forEachMember(const std::string &name, std::string_view bytes, Visitor visit) {
-  auto archive = llvm::object::Archive::create(llvm::MemoryBufferRef(bytes, name));
-  if (!archive)
-    return Error{name + ": " + llvm::toString(archive.takeError())};
-  llvm::Error error = llvm::Error::success();
-  Result<void> result;
-  for (const llvm::object::Archive::Child &child : (*archive)->children(error))
-    if (result)
-      result = visit(**archive, child);
-  if (error)
-    return Error{name + ": " + llvm::toString(std::move(error))};
-  return result;
-}
-
 Result<ArchivePlan> planArchive(const Options &options, const std::string &name,
                                 std::string_view bytes, std::vector<std::unique_ptr<Job>> &jobs) {
+  auto members = readArchive(bytes);
+  if (!members)
+    return Error{name + ": " + members.error().message};
   ArchivePlan plan;
-  auto visit = [&](const llvm::object::Archive &,
-                   const llvm::object::Archive::Child &child) -> Result<void> {
-    auto memberName = child.getName();
-    auto contents = child.getBuffer();
-    for (auto *each : {&memberName, &contents})
-      if (!*each) {
-        Error error{name + ": " + llvm::toString(each->takeError())};
-        for (auto *other : {&memberName, &contents})
-          if (other != each && !*other)
-            llvm::consumeError(other->takeError());
-        return error;
-      }
-    MemberPlan member{memberName->str(), std::nullopt};
-    if (fileKindOf(*contents, member.name) == FileKind::Object) {
-      auto elf = planElf(options, fmt::format("{}({})", name, member.name), *contents, jobs);
-      if (!elf)
-        return elf.error();
-      member.elf = std::move(*elf);
-    }
-    plan.members.push_back(std::move(member));
-    return {};
-  };
-  if (auto done = forEachMember(name, bytes, visit); !done)
-    return done.error();
+  plan.members = std::move(*members);
+  plan.objects.resize(plan.members.size());
+  for (std::size_t i = 0; i < plan.members.size(); ++i) {
+    const ArchiveMember &member = plan.members[i];
+    if (member.isTable || fileKindOf(member.bytes, member.name) != FileKind::Object)
+      continue;
+    auto elf = planElf(options, fmt::format("{}({})", name, member.name), member.bytes, jobs);
+    if (!elf)
+      return elf.error();
+    plan.objects[i] = std::move(*elf);
+  }
   return plan;
 }
 
@@ -113,43 +85,24 @@ Result<std::optional<std::string>> rewriteFatbinFile(const Options &options,
 }
 
 Result<std::optional<std::string>> rewriteArchive(const ContainerFile &file) {
-  std::vector<llvm::NewArchiveMember> members;
-  std::vector<std::string> contents(std::get<ArchivePlan>(file.plan).members.size());
-  bool changed = false, hasSymbols = false;
-  llvm::object::Archive::Kind kind = llvm::object::Archive::K_GNU;
-  auto visit = [&](const llvm::object::Archive &archive,
-                   const llvm::object::Archive::Child &child) -> Result<void> {
-    kind = archive.kind();
-    hasSymbols = archive.hasSymbolTable();
-    auto member = llvm::NewArchiveMember::getOldMember(child, /*Deterministic=*/true);
-    if (!member)
-      return Error{file.input + ": " + llvm::toString(member.takeError())};
-    const MemberPlan &plan = std::get<ArchivePlan>(file.plan).members[members.size()];
-    member->MemberName = plan.name; // which outlives `archive`
-    if (plan.elf) {
-      auto bytes = rewriteElf(*plan.elf);
-      if (!bytes)
-        return bytes.error();
-      if (*bytes) {
-        contents[members.size()] = std::move(**bytes);
-        member->Buf = llvm::MemoryBuffer::getMemBuffer(contents[members.size()], plan.name, false);
-        changed = true;
-      }
-    }
-    members.push_back(std::move(*member));
-    return {};
-  };
-  if (auto done = forEachMember(file.input, file.bytes, visit); !done)
-    return done.error();
+  const ArchivePlan &plan = std::get<ArchivePlan>(file.plan);
+  std::vector<std::optional<std::string>> contents(plan.members.size());
+  bool changed = false;
+  for (std::size_t i = 0; i < plan.members.size(); ++i) {
+    if (!plan.objects[i])
+      continue;
+    auto bytes = rewriteElf(*plan.objects[i]);
+    if (!bytes)
+      return bytes.error();
+    contents[i] = std::move(*bytes);
+    changed |= contents[i].has_value();
+  }
   if (!changed)
     return std::optional<std::string>();
-  auto buffer = llvm::writeArchiveToBuffer(
-      members,
-      hasSymbols ? llvm::SymtabWritingMode::NormalSymtab : llvm::SymtabWritingMode::NoSymtab, kind,
-      /*Deterministic=*/true, /*Thin=*/false);
-  if (!buffer)
-    return Error{file.input + ": " + llvm::toString(buffer.takeError())};
-  return std::optional((*buffer)->getBuffer().str());
+  auto archive = replaceMembers(file.bytes, plan.members, contents);
+  if (!archive)
+    return Error{file.input + ": " + archive.error().message};
+  return std::optional(std::move(*archive));
 }
 
 } // namespace
@@ -231,9 +184,9 @@ std::vector<std::string> remarksOn(const ContainerFile &file) {
   if (const auto *elf = std::get_if<ElfPlan>(&file.plan))
     remarks = remarksOn(*elf);
   if (const auto *archive = std::get_if<ArchivePlan>(&file.plan))
-    for (const MemberPlan &member : archive->members)
-      if (member.elf)
-        llvm::append_range(remarks, remarksOn(*member.elf));
+    for (const std::optional<ElfPlan> &object : archive->objects)
+      if (object)
+        llvm::append_range(remarks, remarksOn(*object));
   if (const auto *fatbins = std::get_if<FatbinFilePlan>(&file.plan))
     for (const FatbinPlan &fatbin : fatbins->fatbins)
       llvm::append_range(remarks, remarksOn(fatbin));

@@ -2,6 +2,7 @@
 #ifndef TALLY_TOOLS_PTXOPT_CONTAINER_FILE_H
 #define TALLY_TOOLS_PTXOPT_CONTAINER_FILE_H
 
+#include "archive.h"
 #include "elf_rewrite.h"
 #include "fatbin_merge.h"
 
@@ -34,13 +35,9 @@ FileKind fileKindOf(std::string_view bytes, std::string_view path);
 /// "a relocatable object"
 std::string_view describe(FileKind kind);
 
-/// One member of an archive; members without fatbins, and other than ELF files, have no plan.
-struct MemberPlan {
-  std::string name;
-  std::optional<ElfPlan> elf;
-};
 struct ArchivePlan {
-  std::vector<MemberPlan> members; ///< all, in order
+  std::vector<ArchiveMember> members;
+  std::vector<std::optional<ElfPlan>> objects; ///< of each member that is one
 };
 /// A file that is nothing but containers.
 struct FatbinFilePlan {

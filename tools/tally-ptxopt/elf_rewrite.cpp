@@ -5,12 +5,7 @@
 #include "tally/bundle/elf.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ObjCopy/ConfigManager.h"
-#include "llvm/ObjCopy/ObjCopy.h"
-#include "llvm/Object/Binary.h"
 #include "llvm/Support/MathExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <fmt/format.h>
 
@@ -160,59 +155,91 @@ struct SectionContents {
   std::string name, bytes;
 };
 
-/// The file with other contents of sections, which stand at its end. LLVM's ObjCopy has this too
-/// (UpdateSection), but when the contents grow it leaves the section's symbols with a pointer to
-/// freed memory (seen in 22.1): at times they come out with an index that no linker takes.
-Result<std::string> replaceContents(const ElfPlan &plan,
-                                    const std::vector<SectionContents> &updated) {
-  std::string file(plan.bytes);
-  auto view = bundle::ElfView::open(plan.bytes);
-  if (!view)
-    return Error{plan.name + ": " + view.error().message};
-  Elf64_Ehdr header;
-  std::memcpy(&header, file.data(), sizeof(header));
-  std::set<std::string_view> done; // the first of a name, as readers take it
-  for (std::uint64_t i = 0; i < view->sectionCount(); ++i) {
-    auto section = view->section(i);
-    if (!section)
-      return Error{plan.name + ": " + section.error().message};
-    auto contents = llvm::find_if(
-        updated, [&](const SectionContents &each) { return each.name == section->name; });
-    if (contents == updated.end() || !done.insert(contents->name).second)
-      continue;
-    std::size_t at = header.e_shoff + i * header.e_shentsize;
-    Elf64_Shdr entry;
-    std::memcpy(&entry, file.data() + at, sizeof(entry));
-    file.resize(llvm::alignTo(file.size(), std::max<std::uint64_t>(entry.sh_addralign, 1)));
-    entry.sh_offset = file.size();
-    entry.sh_size = contents->bytes.size();
-    std::memcpy(file.data() + at, &entry, sizeof(entry));
-    file += contents->bytes;
-  }
-  return file;
-}
+/// Gives an ELF file other contents of sections, and more sections. What is there stays where it
+/// is: new contents, names and section table stand at the end. LLVM's ObjCopy has this too, but
+/// loses the symbols of a section that grows (22.1: a pointer to freed memory), and lays out by
+/// whatever alignments a file claims.
+class ElfEditor {
+public:
+  explicit ElfEditor(const ElfPlan &plan) : plan(plan), file(plan.bytes) {}
 
-/// The file with `updated` sections in place of its own and with `added` ones.
-Result<std::string> copyElf(const ElfPlan &plan, const std::vector<SectionContents> &updated,
-                            const std::vector<SectionContents> &added) {
-  auto file = replaceContents(plan, updated);
-  if (!file)
-    return file.error();
-  auto binary = llvm::object::createBinary(llvm::MemoryBufferRef(*file, plan.name));
-  if (!binary)
-    return Error{plan.name + ": " + llvm::toString(binary.takeError())};
-  llvm::objcopy::ConfigManager config;
-  config.Common.InputFilename = config.Common.OutputFilename = plan.name;
-  for (const SectionContents &each : added)
-    config.Common.AddSection.emplace_back(
-        each.name, llvm::MemoryBuffer::getMemBuffer(each.bytes, each.name, false));
-  // Also where nothing is added: it closes the gap that the old contents leave.
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  if (llvm::Error error = llvm::objcopy::executeObjcopyOnBinary(config, **binary, stream))
-    return Error{plan.name + ": " + llvm::toString(std::move(error))};
-  return std::string(bytes.begin(), bytes.end());
-}
+  Result<std::string> run(const std::vector<SectionContents> &updated,
+                          const std::vector<SectionContents> &added) {
+    if (auto done = readTable(added.size()); !done)
+      return done.error();
+    for (const SectionContents &each : updated)
+      if (auto done = replace(each); !done)
+        return done.error();
+    for (const SectionContents &each : added) {
+      Elf64_Shdr section{};
+      section.sh_name = static_cast<Elf64_Word>(names.size());
+      section.sh_type = SHT_PROGBITS;
+      section.sh_addralign = 1;
+      place(section, each.bytes, 1);
+      table.push_back(section);
+      names += each.name + '\0';
+    }
+    place(table[namesIndex], names, 1);
+    file.resize(llvm::alignTo(file.size(), alignof(Elf64_Shdr)));
+    header.e_shoff = file.size();
+    header.e_shnum = static_cast<Elf64_Half>(table.size());
+    file.append(reinterpret_cast<const char *>(table.data()), table.size() * sizeof(Elf64_Shdr));
+    std::memcpy(file.data(), &header, sizeof(header));
+    return std::move(file);
+  }
+
+private:
+  Error wrong(std::string_view what) const { return {fmt::format("{}: {}", plan.name, what)}; }
+
+  /// The sections were found by their names, so ElfView has seen all of what is read here.
+  Result<void> readTable(std::size_t added) {
+    std::memcpy(&header, file.data(), sizeof(header));
+    if (header.e_shnum == 0 || header.e_shnum + added >= SHN_LORESERVE ||
+        header.e_shstrndx >= header.e_shnum)
+      return wrong("an ELF file with more than 65,279 sections is not rewritten");
+    table.resize(header.e_shnum);
+    std::memcpy(table.data(), file.data() + header.e_shoff, table.size() * sizeof(Elf64_Shdr));
+    namesIndex = header.e_shstrndx;
+    if (table[namesIndex].sh_flags & SHF_ALLOC)
+      return wrong("an ELF file that loads the names of its sections is not rewritten");
+    names = file.substr(table[namesIndex].sh_offset, table[namesIndex].sh_size);
+    return {};
+  }
+
+  Result<void> replace(const SectionContents &contents) {
+    for (std::size_t i = 1; i < table.size(); ++i) {
+      Elf64_Shdr &section = table[i];
+      if (names.c_str() + section.sh_name != contents.name)
+        continue;
+      if (section.sh_addralign > maxAlignment)
+        return wrong(fmt::format("damaged ELF file: at byte {}: a section is aligned to {} bytes",
+                                 header.e_shoff + i * sizeof(Elf64_Shdr) +
+                                     offsetof(Elf64_Shdr, sh_addralign),
+                                 section.sh_addralign));
+      if (!plan.relocatable && section.sh_flags & SHF_ALLOC)
+        return wrong(fmt::format("the section {} of a linked file cannot be moved", contents.name));
+      place(section, contents.bytes, std::max<std::uint64_t>(section.sh_addralign, 1));
+      return {};
+    }
+    return wrong(fmt::format("there is no section {}", contents.name));
+  }
+
+  void place(Elf64_Shdr &section, const std::string &bytes, std::uint64_t alignment) {
+    file.resize(llvm::alignTo(file.size(), alignment));
+    section.sh_offset = file.size();
+    section.sh_size = bytes.size();
+    file += bytes;
+  }
+
+  /// Of a section whose contents are replaced; fatbins need 8.
+  static constexpr std::uint64_t maxAlignment = 4096;
+
+  const ElfPlan &plan;
+  std::string file, names;
+  Elf64_Ehdr header{};
+  std::vector<Elf64_Shdr> table;
+  std::size_t namesIndex = 0;
+};
 
 } // namespace
 
@@ -251,7 +278,7 @@ Result<std::optional<std::string>> rewriteElf(const ElfPlan &plan) {
   for (const std::string &each : bundles)
     contents += each;
   (plan.hasOldBundles ? updated : added).push_back({bundleSection, std::move(contents)});
-  auto bytes = copyElf(plan, updated, added);
+  auto bytes = ElfEditor(plan).run(updated, added);
   if (!bytes)
     return bytes.error();
   return std::optional(std::move(*bytes));

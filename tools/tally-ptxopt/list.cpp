@@ -6,8 +6,7 @@
 #include "tally/bundle/elf.h"
 #include "tally/bundle/fatbin.h"
 
-#include "llvm/Object/Archive.h"
-#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <fmt/format.h>
 
@@ -29,7 +28,7 @@ public:
     case FileKind::Linked:
       return elf(bytes, depth + 1);
     case FileKind::Archive:
-      return archive(name, bytes, depth + 1);
+      return archive(bytes, depth + 1);
     case FileKind::Bundle:
       return bundles(bytes, depth + 1);
     case FileKind::Cubin:
@@ -77,28 +76,15 @@ private:
     return {};
   }
 
-  Result<void> archive(const std::string &name, std::string_view bytes, unsigned depth) {
-    auto archive = llvm::object::Archive::create(llvm::MemoryBufferRef(bytes, name));
-    if (!archive)
-      return Error{llvm::toString(archive.takeError())};
-    llvm::Error error = llvm::Error::success();
-    Result<void> result;
-    for (const llvm::object::Archive::Child &child : (*archive)->children(error)) {
-      auto memberName = child.getName();
-      auto contents = child.getBuffer();
-      if (!memberName || !contents) {
-        result =
-            Error{"a member of the archive cannot be read: " +
-                  llvm::toString(llvm::joinErrors(memberName.takeError(), contents.takeError()))};
-        break;
-      }
-      result = file(memberName->str(), *contents, depth);
-      if (!result)
-        break;
-    }
-    if (error)
-      return Error{llvm::toString(std::move(error))};
-    return result;
+  Result<void> archive(std::string_view bytes, unsigned depth) {
+    auto members = readArchive(bytes);
+    if (!members)
+      return members.error();
+    for (const ArchiveMember &member : *members)
+      if (!member.isTable)
+        if (auto done = file(member.name, member.bytes, depth); !done)
+          return done;
+    return {};
   }
 
   Result<void> fatbins(std::string_view bytes, unsigned depth) {

@@ -1,4 +1,5 @@
-"""patch.py IN OUT SECTION OFFSET HEX: IN with bytes at OFFSET of a section (or of the "header")."""
+"""patch.py IN OUT PLACE OFFSET HEX: IN with bytes at OFFSET of PLACE: a section, "SECTION:header" for
+its entry in the section table, or "header" for the file's."""
 import struct
 import sys
 
@@ -7,10 +8,10 @@ def place_of(data, wanted):
     table, = struct.unpack_from("<Q", data, 40)
     count, names = struct.unpack_from("<HH", data, 60)
     headers = [struct.unpack_from("<IIQQQQ", data, table + 64 * i) for i in range(count)]
-    for name, _, _, _, offset, _ in headers:
+    for i, (name, _, _, _, offset, _) in enumerate(headers):
         start = headers[names][4] + name
-        if data[start:data.index(b"\0", start)] == wanted.encode():
-            return offset
+        if data[start:data.index(b"\0", start)] == wanted.split(":")[0].encode():
+            return table + 64 * i if wanted.endswith(":header") else offset
     sys.exit(f"no section {wanted}")
 
 
