@@ -143,6 +143,13 @@ Result<void> ModuleDecoder::declareFunctions(ModuleUnit &unit) {
     if (!known || known->kind != SymbolInfo::Code)
       declared(unit, function.linkage, function.name) = {SymbolInfo::Code, index};
   }
+  for (const ptx::Alias &alias : unit.module->aliases()) {
+    const ptx::Function *function = unit.module->function(alias.name);
+    auto known = function ? symbol(unit, function->name) : std::nullopt;
+    for (auto *table : {&unit.symbols, &symbols})
+      if (auto found = table->find(alias.name); known && found != table->end())
+        found->second = *known;
+  }
   return {};
 }
 

@@ -96,3 +96,11 @@ extern "C" __global__ void turnstile_stray(unsigned *out, int *words) {
   out[blockIdx.z * gridDim.x + blockIdx.x] = blockIdx.z;
   release(words + blockIdx.x, blockIdx.z + 1);
 }
+// The same in a function that is called: it opens the turn before.
+__device__ __noinline__ void openTurn(int *word, int turn) { *word = turn; }
+extern "C" __global__ void turnstile_called(unsigned *out, int *words) {
+  openTurn(words + blockIdx.x + gridDim.x, blockIdx.z - 1);
+  while (acquired(words + blockIdx.x) != blockIdx.z) {
+  }
+  out[blockIdx.z * gridDim.x + blockIdx.x] = blockIdx.z;
+}

@@ -79,6 +79,17 @@ TEST_CASE("a definition is preferred to its declaration") {
   CHECK(llvm.function("vprintf")->linkage == "extern");
 }
 
+TEST_CASE("an alias is the function that it is of") {
+  const Module module = parseText(std::string(header) + ".func f() { ret; } .func g(); .alias g, f;"
+                                                        ".func h(); .alias h, nothing;");
+  REQUIRE(module.aliases().size() == 2);
+  CHECK(module.aliases()[0].name == "g");
+  CHECK(module.aliases()[0].of == "f");
+  CHECK(module.function("g") == module.function("f"));
+  CHECK(module.function("g")->hasBody);
+  CHECK_FALSE(module.function("h")->hasBody);
+}
+
 TEST_CASE("variables of a module") {
   const Module module = parseText(readInput("declarations.ptx"));
   const auto variables = moduleVariables(module);

@@ -225,3 +225,137 @@ TEST_CASE("retries in other codings") {
   CHECK(reasonsOf(reload + "st.global.u32 [%rd1],%r2; setp.ne.s32 %p1,%r3,%r1; @%p1 bra L; ret;") ==
         waits);
 }
+
+TEST_CASE("claims in other codings") {
+  // `step` comes between the claim and the next turn.
+  auto probing = [](const std::string &step, const char *rest = "ret;") {
+    return pointer + "mov.u32 %r2,-1; L: atom.global.cas.b32 %r1,[%rd1],%r2,5;" + step + rest;
+  };
+  std::string on = "add.u64 %rd1,%rd1,8; @%p1 bra L;";
+  CHECK(reasonsOf(probing("setp.ne.s32 %p1,%r1,-1;" + on)) == none);
+  CHECK(waitsOf(probing("setp.ne.s32 %p1,%r1,-1;" + on)) == bundle::Waits::None);
+  CHECK(reasonsOf(probing("setp.ne.b32 %p1,%r2,%r1;" + on)) == none);
+  CHECK(reasonsOf(probing("setp.eq.s32 %p2,%r1,-1; not.pred %p1,%p2;" + on)) == none);
+  CHECK(reasonsOf(probing("setp.ne.s32 %p1,%r1,-1; setp.ne.s32 %p2,%r1,5; and.pred %p1,%p1,%p2;" +
+                          on)) == none);
+  CHECK(reasonsOf(probing("setp.eq.s32 %p1,%r1,-1; setp.eq.s32 %p2,%r1,5; or.pred %p1,%p1,%p2;"
+                          "@%p1 bra M; add.u64 %rd1,%rd1,8; bra L; M: ret;",
+                          "")) == none);
+  // Stays as well when it succeeded: either is enough to go on, or the test is another.
+  CHECK(reasonsOf(probing("setp.ne.s32 %p1,%r1,-1; setp.ne.s32 %p2,%r1,5; or.pred %p1,%p1,%p2;" +
+                          on)) == waits);
+  CHECK(reasonsOf(probing("setp.eq.s32 %p1,%r1,-1; setp.eq.s32 %p2,%r1,5; and.pred %p1,%p1,%p2;"
+                          "@%p1 bra M; add.u64 %rd1,%rd1,8; bra L; M: ret;",
+                          "")) == waits);
+  CHECK(reasonsOf(probing("setp.eq.s32 %p1,%r1,-1;" + on)) == waits);
+  CHECK(reasonsOf(probing("setp.ne.s32 %p1,%r1,-2;" + on)) == waits);
+  CHECK(reasonsOf(probing("setp.ne.s16 %p1,%r1,-1;" + on)) == waits);
+  CHECK(reasonsOf(probing("setp.ne.f32 %p1,%r1,%r2;" + on)) == waits);
+  CHECK(reasonsOf(probing("mov.u32 %r1,%r3; setp.ne.s32 %p1,%r1,-1;" + on)) == waits);
+  // A lock: nobody here opens it.
+  CHECK(reasonsOf(probing("setp.ne.s32 %p1,%r1,-1; @%p1 bra L;")) == waits);
+  // The comparand is no constant.
+  CHECK(reasonsOf(pointer +
+                  "mov.u32 %r2,-1; @%p2 mov.u32 %r2,7;"
+                  "L: atom.global.cas.b32 %r1,[%rd1],%r2,5;"
+                  "setp.ne.s32 %p1,%r2,%r1;" +
+                  on + "ret;") == waits);
+  // Other writes, and where they go.
+  std::string rest = "setp.ne.s32 %p1,%r1,-1;" + on;
+  CHECK(reasonsOf(probing(rest, "atom.global.exch.b32 %r3,[%rd1],7; ret;")) == waits);
+  CHECK(reasonsOf(probing(rest, "atom.global.cas.b32 %r3,[%rd1],6,7; ret;")) == waits);
+  CHECK(reasonsOf(probing(rest, "st.global.u32 [%rd1],-1; ret;")) == waits);
+}
+
+TEST_CASE("members of the elements that are claimed") {
+  // Elements are `stride` bytes; the key lies at 0; the value is stored by `store`.
+  auto table = [](const char *stride, const char *store) {
+    return pointer + "L: mul.wide.u32 %rd2,%r2," + stride +
+           "; add.s64 %rd3,%rd1,%rd2; add.u32 %r2,%r2,1;"
+           "atom.global.cas.b32 %r1,[%rd3],0,5; setp.ne.s32 %p1,%r1,0; @%p1 bra L;" +
+           store + " ret;";
+  };
+  CHECK(reasonsOf(table("8", "st.global.u32 [%rd3+4],0;")) == none);
+  CHECK(reasonsOf(table("8", "atom.global.exch.b32 %r3,[%rd3+4],0;")) == none);
+  CHECK(reasonsOf(table("24", "st.global.u32 [%rd3+4],0;")) == none);
+  CHECK(reasonsOf(table("8", "shl.b32 %r3,%r4,3; cvt.u64.u32 %rd5,%r3; add.s64 %rd4,%rd5,%rd1;"
+                             "st.global.u32 [%rd4+-4],0;")) == none);
+  CHECK(reasonsOf(table("16", "mad.wide.u32 %rd4,%r4,16,%rd1; st.global.v2.u32 [%rd4+8],"
+                              "{%r3,%r3};")) == none);
+  CHECK(reasonsOf(table("16", "mad.wide.u32 %rd4,%r4,16,%rd1; st.global.v4.u32 [%rd4+8],"
+                              "{%r3,%r3,%r3,%r3};")) == waits);
+  CHECK(reasonsOf(table("8", "st.global.u32 [%rd3+8],0;")) == waits);
+  CHECK(reasonsOf(table("8", "st.global.u64 [%rd3+4],%rd2;")) == waits);
+  CHECK(reasonsOf(table("12", "st.global.u32 [%rd3+4],0;")) == waits);
+  CHECK(reasonsOf(table("8", "mul.wide.u32 %rd5,%r4,4; add.s64 %rd4,%rd5,%rd1;"
+                             "st.global.u32 [%rd4+4],0;")) == waits);
+  CHECK(reasonsOf(table("8", "st.global.u32 [%rd3+2],0;")) == waits);
+  // Another pointer may be this one and 4.
+  CHECK(reasonsOf(table("8", "mov.u64 %rd4,g; st.volatile.global.u32 [%rd4+4],0;"),
+                  ".global .b32 g[4];") == waits);
+}
+
+TEST_CASE("what is written to one state space is not read from another") {
+  std::string count =
+      pointer + ".shared .b32 v; .local .b32 w; L: atom.global.add.u32 %r1,[%rd1],1;";
+  CHECK(reasonsOf(count + "st.local.u32 [w],%r1; ld.shared.u32 %r2,[v]; setp.ne.u32 %p1,%r2,10;"
+                          "@%p1 bra L; ret;") == none);
+  CHECK(reasonsOf(count + "st.shared.u32 [v],%r1; ld.shared.u32 %r2,[v]; setp.ne.u32 %p1,%r2,10;"
+                          "@%p1 bra L; ret;") == waits);
+  CHECK(reasonsOf(count + "st.shared.u32 [v],%r1; ld.u32 %r2,[%rd2]; setp.ne.u32 %p1,%r2,10;"
+                          "@%p1 bra L; ret;") == waits);
+  CHECK(reasonsOf(count + "st.u32 [%rd2],%r1; ld.local.u32 %r2,[w]; setp.ne.u32 %p1,%r2,10;"
+                          "@%p1 bra L; ret;") == waits);
+}
+
+TEST_CASE("counters in other codings") {
+  // `step` comes between the atomic and the branch that stays on %p1.
+  auto taking = [](const std::string &step, const char *rest = "ret;") {
+    return pointer + ".shared .b32 v; .shared .b32 w[4]; L: atom.global.add.u32 %r1,[%rd1],1;" +
+           step + "@%p1 bra L;" + rest;
+  };
+  CHECK(reasonsOf(taking("setp.lt.u32 %p1,%r1,%r9;")) == none);
+  CHECK(waitsOf(taking("setp.lt.u32 %p1,%r1,%r9;")) == bundle::Waits::None);
+  CHECK(reasonsOf(taking("setp.gt.u32 %p1,%r9,%r1;")) == none);
+  CHECK(reasonsOf(taking("setp.ge.u32 %p2,%r1,%r9; not.pred %p1,%p2;")) == none);
+  CHECK(reasonsOf(taking(
+            "mad.lo.u32 %r2,%r1,4,%r8; sub.u32 %r3,%r2,7; setp.le.s32 %p1,%r3,%r9;")) == none);
+  CHECK(reasonsOf(taking("setp.lt.u32 %p1,%r1,%r9; and.pred %p1,%p1,%p2;")) == waits);
+  CHECK(reasonsOf(taking("setp.lt.u32 %p3,%r1,%r9; and.pred %p1,%p3,%p2;")) == none);
+  CHECK(reasonsOf(taking("setp.lt.u32 %p3,%r1,%r9; or.pred %p1,%p3,%p2;")) == waits);
+  CHECK(reasonsOf(taking("mov.u32 %r2,2; shfl.sync.idx.b32 %r2,%r1,0,31,-1;"
+                         "setp.lt.u32 %p1,%r2,%r9;")) == waits);
+  CHECK(reasonsOf(taking("shfl.sync.idx.b32 %r2,%r1,0,31,-1; setp.lt.u32 %p1,%r2,%r9;")) == none);
+  // The other sense, another number, a bound that moves, a ticket that may be an old one.
+  CHECK(reasonsOf(taking("setp.ge.u32 %p1,%r1,%r9;")) == waits);
+  CHECK(reasonsOf(taking("setp.ne.u32 %p1,%r1,%r9;")) == waits);
+  CHECK(reasonsOf(taking("sub.u32 %r2,%r8,%r1; setp.lt.u32 %p1,%r2,%r9;")) == waits);
+  CHECK(reasonsOf(taking("and.b32 %r2,%r1,7; setp.lt.u32 %p1,%r2,%r9;")) == waits);
+  CHECK(reasonsOf(taking("add.u32 %r9,%r9,1; setp.lt.u32 %p1,%r1,%r9;")) == waits);
+  CHECK(reasonsOf(taking("@%p2 mov.u32 %r2,%r1; setp.lt.u32 %p1,%r2,%r9;")) == waits);
+  CHECK(reasonsOf(taking("add.u32 %r2,%r2,%r1; sub.u32 %r2,%r2,%r1; setp.lt.u32 %p1,%r2,%r9;")) ==
+        waits);
+  // It polls, and counts nothing.
+  CHECK(reasonsOf(pointer + "L: atom.global.add.u32 %r1,[%rd1],0; setp.lt.u32 %p1,%r1,%r9;"
+                            "@%p1 bra L; ret;") == waits);
+  // A turn that does not come by the branch, or by the test.
+  CHECK(reasonsOf(taking("setp.lt.u32 %p1,%r1,%r9; @%p4 bra L;")) == waits);
+  CHECK(reasonsOf(taking("@%p4 bra L; setp.lt.u32 %p1,%r1,%r9;")) == waits);
+  // Other writes to the word.
+  for (const char *write :
+       {"st.global.u32 [%rd1],0; ret;", "atom.global.exch.b32 %r3,[%rd1],0; ret;",
+        "atom.global.add.u32 %r3,[%rd1],2; ret;", "red.global.add.s32 [%rd1],-1; ret;",
+        "atom.global.add.u32 %r3,[%rd1],%r4; ret;"})
+    CHECK(reasonsOf(taking("setp.lt.u32 %p1,%r1,%r9;", write)) == waits);
+  CHECK(reasonsOf(taking("setp.lt.u32 %p1,%r1,%r9;", "red.global.add.u32 [%rd1],1; ret;")) == none);
+  // Through shared memory.
+  std::string shared = "st.shared.u32 [v],%r1; bar.sync 0; ld.shared.u32 %r2,[v];"
+                       "setp.lt.u32 %p1,%r2,%r9;";
+  CHECK(reasonsOf(taking(shared)) == none);
+  CHECK(reasonsOf(taking("st.shared.u32 [w+12],%r3;" + shared)) == none);
+  CHECK(reasonsOf(taking("st.shared.u32 [w+16],%r3;" + shared)) == waits);
+  CHECK(reasonsOf(taking("st.shared.u32 [v],%r3;" + shared)) == waits);
+  CHECK(reasonsOf(taking("st.shared.u32 [%r3],%r3;" + shared)) == waits);
+  CHECK(reasonsOf(taking("st.u32 [%rd3],%r3;" + shared)) == waits);
+  CHECK(reasonsOf(taking("atom.shared.exch.b32 %r3,[v],0;" + shared)) == waits);
+}

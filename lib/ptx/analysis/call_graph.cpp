@@ -71,6 +71,9 @@ CallGraph::CallGraph(ModuleFacts &moduleFacts) {
       if (variable.isExtern && variable.space != StateSpace::Shared && !foreign)
         foreign = variable.name;
   }
+  for (const Alias &alias : module.aliases())
+    if (const Function *function = module.function(alias.name))
+      aliases[function].push_back(alias.name);
   collectAddressTaken(module);
   for (const Item &item : module.items())
     if (item.function && item.function->hasBody)

@@ -32,6 +32,12 @@ bool isSmall(const LinearForm &form) {
   return small;
 }
 
+/// Whether it is a sum over variables of loops too.
+bool namesVariable(const LinearForm &form) {
+  return llvm::any_of(form.terms,
+                      [](const auto &each) { return each.first.kind == Unknown::Kind::Register; });
+}
+
 /// The most threads that a block may have.
 std::int64_t threadLimit(const Function &function) {
   for (const char *name : {"reqntid", "maxntid"})
@@ -163,12 +169,11 @@ std::optional<LinearForm> LinearBounds::ofRegister(RegisterId reg, std::uint32_t
                                          : ofAssignments(value, number, upper);
   --depth;
   open.erase(number);
-  if (result && !isSmall(*result))
+  bool isUsable = result && isSmall(*result);
+  if (!isUsable)
     result.reset();
   // What hangs on a variable whose own bound is still looked for is good for that alone.
-  bool isWhole = open.empty() || (result && llvm::none_of(result->terms, [](const auto &each) {
-                                    return each.first.kind == Unknown::Kind::Register;
-                                  }));
+  bool isWhole = open.empty() || (isUsable && !namesVariable(*result));
   if (isWhole)
     known[{number, upper}] = result;
   return result;

@@ -8,29 +8,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/GenericDomTreeConstruction.h"
 
-#include <charconv>
-
 namespace tally::ptx {
 namespace {
-
-const Operand *addressOf(const Instruction &instruction) {
-  for (const Operand &operand : instruction.operands)
-    if (operand.kind == OperandKind::Address)
-      return operand.children.size() == 1 ? &operand : nullptr;
-  return nullptr;
-}
-
-/// Bytes that an access by a scalar or vector type touches; 0 when it is not known.
-std::int64_t bytesOf(const Instruction &access) {
-  if (access.modifiers.empty())
-    return 0;
-  std::string_view type = access.modifiers.back();
-  std::int64_t bits = 0;
-  if (type.size() < 2 ||
-      std::from_chars(type.data() + 1, type.data() + type.size(), bits).ec != std::errc())
-    return 0;
-  return bits / 8 * (access.has("v2") ? 2 : access.has("v4") ? 4 : access.has("v8") ? 8 : 1);
-}
 
 class LookBack {
 public:
@@ -55,7 +34,7 @@ private:
       return false;
     LinearBounds bounds(cfg, whole, sources);
     auto bound = [&](std::uint32_t statement, bool upper) -> std::optional<LinearForm> {
-      const Operand *address = addressOf(cfg.instruction(statement));
+      const Operand *address = singleAddressOf(cfg.instruction(statement));
       auto form = address ? bounds.of(address->children[0], statement, upper) : std::nullopt;
       if (form)
         form->constant += static_cast<std::int64_t>(address->bits);
@@ -63,7 +42,7 @@ private:
     };
     for (std::uint32_t read : reads) {
       auto last = bound(read, true);
-      std::int64_t bytes = bytesOf(cfg.instruction(read));
+      std::int64_t bytes = accessedBytes(cfg.instruction(read));
       if (!last || bytes == 0)
         return false;
       std::int64_t stride = last->factorOf({});
@@ -180,7 +159,7 @@ private:
 
   /// Whether the address is the same for the whole launch.
   bool isOneWord(std::uint32_t atom) const {
-    const Operand *address = addressOf(cfg.instruction(atom));
+    const Operand *address = singleAddressOf(cfg.instruction(atom));
     LinearBounds bounds(cfg, whole, {atom});
     auto form = address ? exact(bounds, address->children[0], atom) : std::nullopt;
     return form && form->factorOf({}) == 0;
@@ -193,7 +172,7 @@ private:
     for (const auto &block : cfg.blocks())
       for (std::uint32_t statement : block->instructions)
         if (const Instruction &load = cfg.instruction(statement);
-            load.opcode == "ld" && load.has("shared") && !load.guard && bytesOf(load) == 4 &&
+            load.opcode == "ld" && load.has("shared") && !load.guard && accessedBytes(load) == 4 &&
             load.operands.size() == 2 && load.operands[0].kind == OperandKind::Register &&
             seesOnlyTickets(*block, statement, atom))
           copies.insert(statement);
@@ -201,7 +180,7 @@ private:
   }
 
   bool seesOnlyTickets(const CfgBlock &block, std::uint32_t load, std::uint32_t atom) const {
-    const Operand *place = addressOf(cfg.instruction(load));
+    const Operand *place = singleAddressOf(cfg.instruction(load));
     if (!place || place->children[0].kind != OperandKind::Symbol)
       return false;
     bool any = false;
@@ -209,9 +188,9 @@ private:
       const Instruction &each = cfg.instruction(statement);
       if (!mayWriteBlockMemory(each))
         return true;
-      const Operand *target = addressOf(each);
+      const Operand *target = singleAddressOf(each);
       bool isTicket =
-          each.opcode == "st" && each.has("shared") && bytesOf(each) == 4 && target &&
+          each.opcode == "st" && each.has("shared") && accessedBytes(each) == 4 && target &&
           target->children[0].kind == OperandKind::Symbol &&
           target->children[0].symbol == place->children[0].symbol &&
           target->bits + target->children[0].bits == place->bits + place->children[0].bits &&
@@ -250,17 +229,6 @@ private:
           worklist.push_back(next);
       }
     return false;
-  }
-
-  /// What may write shared memory: everything that writes memory but says it writes another.
-  static bool mayWriteBlockMemory(const Instruction &instruction) {
-    static constexpr std::string_view writers[] = {"st",   "atom",     "red",      "cp",
-                                                   "call", "stmatrix", "mbarrier", "wmma"};
-    bool writes =
-        llvm::is_contained(writers, instruction.opcode) || !isKnownOpcode(instruction.opcode);
-    return writes && !instruction.has("global") && !instruction.has("local") &&
-           !llvm::any_of(instruction.modifiers,
-                         [](std::string_view each) { return each.starts_with("param"); });
   }
 
   const Cfg &cfg;

@@ -6,6 +6,8 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include <charconv>
+
 namespace tally::ptx {
 namespace {
 
@@ -50,6 +52,34 @@ bool isStrongWrite(const Instruction &instruction) {
     if (instruction.has(strength))
       return true;
   return false;
+}
+
+bool mayWriteBlockMemory(const Instruction &instruction) {
+  static constexpr std::string_view writers[] = {"st",   "atom",     "red",      "cp",
+                                                 "call", "stmatrix", "mbarrier", "wmma"};
+  bool writes =
+      llvm::is_contained(writers, instruction.opcode) || !isKnownOpcode(instruction.opcode);
+  return writes && !instruction.has("global") && !instruction.has("local") &&
+         !llvm::any_of(instruction.modifiers,
+                       [](std::string_view each) { return each.starts_with("param"); });
+}
+
+const Operand *singleAddressOf(const Instruction &access) {
+  for (const Operand &operand : access.operands)
+    if (operand.kind == OperandKind::Address)
+      return operand.children.size() == 1 ? &operand : nullptr;
+  return nullptr;
+}
+
+std::int64_t accessedBytes(const Instruction &access) {
+  if (access.modifiers.empty())
+    return 0;
+  std::string_view type = access.modifiers.back();
+  std::int64_t bits = 0;
+  const char *end = type.data() + type.size();
+  if (type.size() < 2 || std::from_chars(type.data() + 1, end, bits).ptr != end)
+    return 0;
+  return bits / 8 * (access.has("v2") ? 2 : access.has("v4") ? 4 : access.has("v8") ? 8 : 1);
 }
 
 } // namespace tally::ptx

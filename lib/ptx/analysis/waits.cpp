@@ -1,6 +1,8 @@
 #include "tally/ptx/analysis/waits.h"
 
 #include "cas_retry.h"
+#include "claims.h"
+#include "counters.h"
 #include "look_back.h"
 #include "loops.h"
 #include "pointer_roots.h"
@@ -10,11 +12,52 @@
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSwitch.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace tally::ptx {
 namespace {
+
+/// What a taint may be kept in, other than registers: one cell for each state space (an access that
+/// names a space reaches no other), and one for what a warp's lanes tell each other.
+enum Cell : unsigned { Shared = 1, Local = 2, Global = 4, Param = 8, Warp = 16, All = 31 };
+
+/// The cells that an access to memory may reach. A generic address is of any of three.
+unsigned cellsOf(const Instruction &access) {
+  for (std::string_view each : access.modifiers) {
+    if (each.starts_with("shared"))
+      return Shared;
+    if (each == "local")
+      return Local;
+    if (each == "global")
+      return Global;
+    if (each.starts_with("param"))
+      return Param;
+    if (each == "const")
+      return 0;
+  }
+  return Shared | Local | Global;
+}
+
+/// The cells that `instruction` may write.
+unsigned cellsWrittenBy(const Instruction &instruction) {
+  llvm::StringRef opcode(instruction.opcode.data(), instruction.opcode.size());
+  if (opcode == "st" || opcode == "atom" || opcode == "red")
+    return instruction.has("async") ? All : cellsOf(instruction);
+  bool isSilent = llvm::StringSwitch<bool>(opcode)
+                      .Cases({"bar", "barrier", "membar", "fence", "nanosleep"}, true)
+                      .Cases({"shfl", "vote", "match", "activemask", "redux", "elect"}, true)
+                      .Default(false);
+  if (isSilent)
+    return Warp;
+  ResultKind kind = resultKindOf(instruction);
+  bool writes =
+      !isTerminator(instruction) && kind != ResultKind::Pure && kind != ResultKind::Memory;
+  return writes ? +All : 0;
+}
 
 /// Follows what other blocks wrote through one loop.
 class Taint {
@@ -74,7 +117,7 @@ private:
       const Instruction &instruction = cfg.instruction(statement);
       bool tainted = control.contains(&block) || sources.contains(statement) ||
                      (instruction.guard && isTainted(instruction.guard->predicate)) ||
-                     (memory && mayReadWritten(instruction));
+                     (cellsReadBy(instruction) & memory);
       if (!tainted)
         forEachReadRegister(instruction,
                             [&](const Operand &each) { tainted |= registers.contains(each.reg); });
@@ -82,24 +125,26 @@ private:
         continue;
       forEachWrittenRegister(
           instruction, [&](const Operand &each) { changed |= registers.insert(each.reg).second; });
-      if (!memory && mayWrite(instruction))
-        changed = memory = true;
+      unsigned written = cellsWrittenBy(instruction) & ~memory;
+      changed |= written != 0;
+      memory |= written;
     }
   }
 
-  /// All memory is one cell here, kernel parameters and constants aside.
-  bool mayReadWritten(const Instruction &instruction) const {
+  /// The cells that `instruction` may read. Kernel parameters are nobody's to write.
+  unsigned cellsReadBy(const Instruction &instruction) const {
     switch (resultKindOf(instruction)) {
     case ResultKind::Memory:
-      return !instruction.has("const") && !readsEntryParameter(instruction);
+      return readsEntryParameter(instruction) ? 0 : cellsOf(instruction);
     case ResultKind::Varying:
+      return instruction.opcode == "atom" ? cellsOf(instruction) : All;
     case ResultKind::Unknown:
-      return true;
+      return All;
     case ResultKind::None:
     case ResultKind::Pure:
       break;
     }
-    return false;
+    return 0;
   }
 
   bool readsEntryParameter(const Instruction &instruction) const {
@@ -112,11 +157,6 @@ private:
                         [&](const Variable &each) { return each.name == base.symbol; });
   }
 
-  static bool mayWrite(const Instruction &instruction) {
-    return !isTerminator(instruction) && resultKindOf(instruction) != ResultKind::Pure &&
-           resultKindOf(instruction) != ResultKind::Memory;
-  }
-
   const Cfg &cfg;
   const Loop &loop;
   const llvm::DenseSet<std::uint32_t> &sources;
@@ -124,18 +164,13 @@ private:
   std::optional<ControlDependence> dependence;
   llvm::DenseSet<RegisterId> registers;
   llvm::DenseSet<const CfgBlock *> control;
-  bool memory = false, changed = false;
+  unsigned memory = 0; ///< of Cell
+  bool changed = false;
 };
 
-} // namespace
-
-namespace {
-
 /// A loop whose end depends on what other blocks write.
-struct WaitingLoop {
-  Loop loop;
-  std::vector<std::uint32_t> reads; ///< of what others write, in source order
-  std::string callee;               ///< called for the first of them; may be empty
+struct WaitingLoop : LoopReads {
+  std::string callee; ///< called for the first of the reads; may be empty
 };
 
 class Finder {
@@ -147,8 +182,8 @@ public:
     forEachLoop(cfg, [&](const Loop &loop) { see(loop); });
     if (waiting.empty())
       return std::move(result);
-    result.waits =
-        context.isEntry && !context.calleesWriteStrongly ? classify() : bundle::Waits::Unknown;
+    bool followed = context.isEntry && !context.calleesWriteStrongly;
+    result.waits = std::max(result.waits, followed ? classify() : bundle::Waits::Unknown);
     if (result.waits != bundle::Waits::Unknown)
       return std::move(result);
     for (const WaitingLoop &each : waiting)
@@ -159,7 +194,7 @@ public:
 
 private:
   void see(const Loop &loop) {
-    WaitingLoop candidate{loop, {}, {}};
+    WaitingLoop candidate{{loop, {}}, {}};
     auto add = [&](std::uint32_t statement) {
       if (loop.has(*cfg.blockOf(statement)))
         candidate.reads.push_back(statement);
@@ -217,9 +252,13 @@ private:
           reads.push_back(read);
           awaited.add(rootsOfAddress(cfg, whole, cfg.instruction(read)));
         }
-    if (awaited.unknown && context.calleesWrite)
+    // What a callee writes by is not followed.
+    if (context.calleesWrite)
       return bundle::Waits::Unknown;
     llvm::SmallVector<std::uint32_t, 8> writes = writesThatMatter(whole, awaited);
+    llvm::SmallVector<LoopReads, 2> loops(waiting.begin(), waiting.end());
+    if (areClaims(cfg, whole, loops, writes) || areCounters(cfg, whole, loops, writes))
+      return bundle::Waits::None;
     if (auto dimension = commonTurnstile(whole, writes)) {
       result.gridRank = static_cast<std::uint8_t>(*dimension + 1);
       return bundle::Waits::LowerBlocks;

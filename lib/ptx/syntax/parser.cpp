@@ -48,6 +48,12 @@ std::variant<Module, Diagnostic> Parser::run() {
     if (!known || item.function->hasBody)
       known = item.function.get();
   }
+  for (const Alias &alias : module.aliasList)
+    if (const Function *of = module.function(alias.of); of && of->hasBody) {
+      const Function *&known = module.functionsByName[alias.name];
+      if (!known || !known->hasBody)
+        known = of;
+    }
   return std::move(module);
 }
 
@@ -177,7 +183,9 @@ bool Parser::parseItemText(Item &item) {
     return parseFile();
   if (tok.isDotWord("section"))
     return parseSection();
-  if (tok.isDotWord("pragma") || tok.isDotWord("alias"))
+  if (tok.isDotWord("alias"))
+    return parseAlias();
+  if (tok.isDotWord("pragma"))
     return skipToSemicolon();
   DeclarationHead head;
   if (!parseHead(head))
@@ -235,6 +243,22 @@ bool Parser::parseAddressSize() {
     return fail("an address has 32 or 64 bits", text);
   module.addressBits = static_cast<std::uint32_t>(bits);
   return true;
+}
+
+bool Parser::parseAlias() {
+  advance();
+  Alias alias{tok.text(), {}};
+  if (tok.kind != TokenKind::Identifier)
+    return failAtToken("a function's name");
+  advance();
+  if (!expect(',', "','"))
+    return false;
+  alias.of = tok.text();
+  if (tok.kind != TokenKind::Identifier)
+    return failAtToken("a function's name");
+  advance();
+  module.aliasList.push_back(alias);
+  return expect(';', "';'");
 }
 
 // `.file 1 "name"`, with a time stamp and a size after commas (PTX ISA 11.5.3).

@@ -72,6 +72,7 @@ private:
   bool parseVersion();
   bool parseTarget();
   bool parseAddressSize();
+  bool parseAlias();
   bool parseFile();
   bool parseSection();
 

@@ -40,10 +40,11 @@ void dispatch(FunctionEditor &editor, const Function &caller, const CallSite &ca
   std::string chain, copies, done = fmt::format("$tally_called_{}", call.statement);
   for (std::size_t i = 0; i != clones.size(); ++i) {
     std::string label = fmt::format("$tally_call_{}_{}", call.statement, i);
-    chain += fmt::format("mov.u64 %tally_callee, {};\n"
-                         "\tsetp.eq.u64 %tally_same, {}, %tally_callee;\n"
-                         "\t@%tally_same bra {};\n\t",
-                         clones[i]->name, call.pointer->text, label);
+    for (std::string_view name : graph.namesOf(*clones[i]))
+      chain += fmt::format("mov.u64 %tally_callee, {};\n"
+                           "\tsetp.eq.u64 %tally_same, {}, %tally_callee;\n"
+                           "\t@%tally_same bra {};\n\t",
+                           name, call.pointer->text, label);
     copies += fmt::format("\n\tbra {};\n{}:\n\t{}", done, label,
                           directSequence(caller, sequence, call, cloneName(*clones[i])));
   }

@@ -90,7 +90,7 @@ private:
       return broken;
     AllowedChanges allowed{.gridReads = !keepsGrid, .calls = !keepsGrid};
     allowed.leaves = allowed.barriers = kind == Kind::Persistent;
-    if (auto broken = checkBody(user, entry, allowed))
+    if (auto broken = checkBody(again, user, entry, allowed))
       return broken;
     if (auto broken = checkProtocol(again, user, kind, entry))
       return broken;
@@ -115,7 +115,7 @@ private:
     if (sizes(clone->parameters) != sizes(user->parameters) ||
         sizes(clone->results) != sizes(user->results))
       return "it does not take the user's arguments";
-    if (auto broken = checkBody(*user, *clone, {.gridReads = true, .calls = true}))
+    if (auto broken = checkBody(again, *user, *clone, {.gridReads = true, .calls = true}))
       return broken;
     return checkCalls(*clone);
   }

@@ -55,8 +55,9 @@ std::string withoutClones(std::string_view text) {
 
 class BodyCheck {
 public:
-  BodyCheck(const Function &user, const Function &rewritten, const AllowedChanges &allowed)
-      : user(user), rewritten(rewritten), allowed(allowed) {}
+  BodyCheck(const Module &module, const Function &user, const Function &rewritten,
+            const AllowedChanges &allowed)
+      : module(module), user(user), rewritten(rewritten), allowed(allowed) {}
 
   std::optional<std::string> run() {
     std::uint32_t at = 1;
@@ -104,11 +105,24 @@ private:
     if (ours.text == theirs.text)
       return true;
     if (allowed.calls && a.opcode == "call")
-      return sameOpcode(a, b) && withoutClones(theirs.text) == ours.text;
+      return sameOpcode(a, b) && withoutClones(theirs.text) == withoutAlias(ours);
     if (allowed.barriers && isBlockBarrier(a))
       return isBlockBarrier(b) && guardText(a) == guardText(b) &&
              theirs.text.find("%tally_") != std::string_view::npos;
     return allowed.gridReads && sameOpcode(a, b) && sameButForGrid(a, b);
+  }
+
+  /// The call's text, where an alias gives way to the function that it is of.
+  std::string withoutAlias(const Statement &call) const {
+    std::string text(call.text);
+    for (const Operand &operand : call.instruction.operands)
+      if (operand.kind == OperandKind::Symbol)
+        if (const Function *callee = module.function(operand.symbol)) {
+          text.replace(static_cast<std::size_t>(operand.text.data() - call.text.data()),
+                       operand.text.size(), callee->name);
+          break;
+        }
+    return text;
   }
 
   static bool isWayOut(std::string_view label) {
@@ -181,6 +195,7 @@ private:
     return std::nullopt;
   }
 
+  const Module &module;
   const Function &user;
   const Function &rewritten;
   const AllowedChanges &allowed;
@@ -188,9 +203,9 @@ private:
 
 } // namespace
 
-std::optional<std::string> checkBody(const Function &user, const Function &rewritten,
-                                     const AllowedChanges &allowed) {
-  return BodyCheck(user, rewritten, allowed).run();
+std::optional<std::string> checkBody(const Module &module, const Function &user,
+                                     const Function &rewritten, const AllowedChanges &allowed) {
+  return BodyCheck(module, user, rewritten, allowed).run();
 }
 
 } // namespace tally::ptx

@@ -12,16 +12,16 @@ namespace tally::ptx {
 /// What of the user's statements may stand changed in a rewritten body.
 struct AllowedChanges {
   bool gridReads = false; ///< operands that read grid registers, given in a register just set
-  bool calls = false;     ///< of functions with clones
+  bool calls = false;     ///< of functions with clones, which an alias gives its own name
   bool leaves = false; ///< ret and exit: they lead to the loop's head, and none is left but tally's
   bool barriers = false; ///< full-block ones, which threads that have left take part in
 };
 
 /// Checks that every statement of `user` stands in `rewritten`, in order and verbatim but for the
 /// changes allowed, and that no grid register is read but by tally's own. What `rewritten` holds
-/// besides is tally's. Returns what is broken.
-std::optional<std::string> checkBody(const Function &user, const Function &rewritten,
-                                     const AllowedChanges &allowed);
+/// besides is tally's. `module` says what is an alias. Returns what is broken.
+std::optional<std::string> checkBody(const Module &module, const Function &user,
+                                     const Function &rewritten, const AllowedChanges &allowed);
 
 } // namespace tally::ptx
 

@@ -9,6 +9,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tally::ptx {
@@ -38,6 +39,13 @@ public:
   /// clone of it that reads the virtual ones.
   bool needsClone(const Function &callee) const { return cloned.contains(&callee); }
 
+  /// The function's name and its aliases. The PTX ISA does not say whether all have one address.
+  std::vector<std::string_view> namesOf(const Function &function) const {
+    std::vector<std::string_view> names = aliases.lookup(&function);
+    names.insert(names.begin(), function.name);
+    return names;
+  }
+
   const FunctionFacts &factsOf(const Function &function) const { return *facts.lookup(&function); }
 
   /// False when a name of the module is defined elsewhere (functions that the driver supplies
@@ -52,6 +60,7 @@ private:
   void propagateClones();
 
   llvm::DenseMap<const Function *, const FunctionFacts *> facts;
+  llvm::DenseMap<const Function *, std::vector<std::string_view>> aliases;
   /// By caller, one list per CallSite of its facts.
   llvm::DenseMap<const Function *, std::vector<std::vector<const Function *>>> callees;
   llvm::SetVector<const Function *> addressTaken;

@@ -25,8 +25,10 @@ namespace tally::ptx {
 /// way out depends on what others write, the number of turns does not, and the loop ends if it ends
 /// when alone.
 ///
-/// Not a wait: the retry loop around an atom.cas that emulates another atomic (cas_retry.h). Reads
-/// of scope .cta wait for the own block alone, whose threads run together in every variant.
+/// Not a wait: the retry loop around an atom.cas that emulates another atomic (cas_retry.h), and
+/// loops that look for a place to claim, where a place once claimed stays so (claims.h), or that
+/// take work from a counter up to a bound (counters.h). Reads of scope .cta wait for the own block
+/// alone, whose threads run together in every variant.
 ///
 /// Waits for lower blocks: every waiting loop of the kernel is a turnstile (turnstile.h) over one
 /// dimension of the block id, and every store that it may wait for passes the turnstile on.

@@ -198,6 +198,11 @@ struct Item {
   std::unique_ptr<Function> function;
 };
 
+/// `.alias name, of;`: `name`, declared without a body, is the function `of`.
+struct Alias {
+  std::string_view name, of;
+};
+
 /// A whole module. Movable; views stay valid as the source and the arena live on the heap.
 class Module {
 public:
@@ -215,7 +220,9 @@ public:
   std::string_view target() const { return targetName; }    ///< "sm_90a"
   std::uint32_t addressSize() const { return addressBits; } ///< 64 or 32
 
-  /// Functions with this name: the definition where there is one, else a declaration, else null.
+  const std::vector<Alias> &aliases() const { return aliasList; }
+  /// Functions with this name: the definition where there is one (an alias's is the one that it is
+  /// of), else a declaration, else null.
   const Function *function(std::string_view functionName) const;
   /// 1-based line of a view into source(). O(log lines).
   std::uint32_t lineOf(std::string_view view) const;
@@ -225,6 +232,7 @@ private:
   std::unique_ptr<std::string> sourceText;
   std::unique_ptr<Arena> arena;
   std::vector<Item> itemList;
+  std::vector<Alias> aliasList;
   std::string_view trailingText, targetName;
   std::uint32_t major = 0, minor = 0, arch = 0, addressBits = 64;
   std::vector<std::uint32_t> lineStarts; ///< offset of each line
