@@ -22,8 +22,14 @@ using Dlsym = void *(*)(void *, const char *);
 
 std::atomic<void *> realGetProcAddress1{nullptr}, realGetProcAddress2{nullptr};
 
-/// Whether a call comes from outside of the hooks, and there are hooks to tell.
-bool isForeign() { return !InHook::any() && Hooks::shared().foreignApi(); }
+/// Whether a call comes from outside of the hooks. A program without kernels has registered none,
+/// and its libraries' launches count all the same.
+bool isForeign() {
+  if (InHook::any())
+    return false;
+  Hooks::shared().hooked(api());
+  return true;
+}
 
 template <class Call> CUresult byRule_Launch(CUstream stream, Call call) {
   return isForeign() ? Hooks::shared().foreignLaunch(stream, call) : call();
