@@ -1,8 +1,11 @@
 #include "api_device.h"
 
+#include "kernel_launch.h"
 #include "settings.h"
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 
 namespace tally::hooks {
@@ -54,6 +57,7 @@ Result<void> ApiDevice::createControl(std::uint64_t controlWord) {
   int lowest = 0, highest = 0;
   TALLY_API_TRY(api, cudaDeviceGetStreamPriorityRange, &lowest, &highest);
   TALLY_API_TRY(api, cudaStreamCreateWithPriority, &controlStream, cudaStreamNonBlocking, highest);
+  TALLY_API_TRY(api, cudaEventCreateWithFlags, &order, cudaEventDisableTiming);
   void *memory = nullptr;
   TALLY_API_TRY(api, cudaHostAlloc, &memory, wordCount * sizeof(std::uint64_t),
                 cudaHostAllocDefault);
@@ -88,7 +92,8 @@ Result<runtime::FunctionId> ApiDevice::function(runtime::ModuleId module, std::s
         address = record.variants[static_cast<std::size_t>(kind)][resume];
   if (!address)
     return Error{std::string(entry) + ": no such entry was registered"};
-  FunctionEntry &added = functions.emplace_back(FunctionEntry{record.api, address});
+  std::unique_lock lock(adding);
+  FunctionEntry &added = functions.emplace_back(FunctionEntry{record.api, address, &record});
   return static_cast<runtime::FunctionId>(reinterpret_cast<std::uint64_t>(&added));
 }
 
@@ -111,17 +116,19 @@ Result<std::uint32_t> ApiDevice::residentBlocksPerSm(runtime::FunctionId functio
   return status == cudaSuccess ? static_cast<std::uint32_t>(blocks) : 0u;
 }
 
-Result<void> ApiDevice::writeValue(runtime::StreamId, runtime::DevicePtr to, std::uint64_t value) {
+Result<void> ApiDevice::writeValue(runtime::StreamId stream, runtime::DevicePtr to,
+                                   std::uint64_t value) {
+  cudaStream_t on = stream == runtime::StreamId{} ? controlStream : stateOf(stream).handle;
   std::unique_lock lock(mutex);
   if (streamWriteValue) {
-    int status = streamWriteValue(controlStream, to, value, 0);
+    int status = streamWriteValue(on, to, value, 0);
     if (status != 0) {
       // The thread has made no call of the runtime yet, or uses another device: to the driver it
       // has no context, or another one.
       int current = device;
       api.cudaGetDevice(&current);
       api.cudaSetDevice(device);
-      status = streamWriteValue(controlStream, to, value, 0);
+      status = streamWriteValue(on, to, value, 0);
       if (current != device)
         api.cudaSetDevice(current);
     }
@@ -130,19 +137,21 @@ Result<void> ApiDevice::writeValue(runtime::StreamId, runtime::DevicePtr to, std
     return {};
   }
   if (nextWord == wordCount) {
-    // A copy of the ring's first words may still be under way.
+    // Copies of the ring's first words may still be under way.
     TALLY_API_TRY(api, cudaStreamSynchronize, controlStream);
+    for (const StreamState &own : ownStreams)
+      TALLY_API_TRY(api, cudaStreamSynchronize, own.handle);
     nextWord = 0;
   }
   std::uint64_t *word = &words[nextWord++];
   *word = value;
   TALLY_API_TRY(api, cudaMemcpyAsync, reinterpret_cast<void *>(to), word, sizeof *word,
-                cudaMemcpyHostToDevice, controlStream);
+                cudaMemcpyDefault, on);
   return {};
 }
 
 Result<bool> ApiDevice::isIdle(runtime::StreamId stream) {
-  StreamState &state = *reinterpret_cast<StreamState *>(static_cast<std::uint64_t>(stream));
+  StreamState &state = stateOf(stream);
   cudaError_t status = cudaErrorNotReady;
   captures.ask([&] {
     // The legacy stream's handle means that of the thread's device.
@@ -162,8 +171,102 @@ Result<bool> ApiDevice::isIdle(runtime::StreamId stream) {
 }
 
 Result<void> ApiDevice::synchronize(runtime::StreamId stream) {
-  StreamState &state = *reinterpret_cast<StreamState *>(static_cast<std::uint64_t>(stream));
+  StreamState &state = stateOf(stream);
   TALLY_API_TRY(*state.api, cudaStreamSynchronize, state.handle);
+  return {};
+}
+
+Result<runtime::DevicePtr> ApiDevice::allocate(std::size_t bytes) {
+  void *memory = nullptr;
+  TALLY_API_TRY(api, cudaMalloc, &memory, bytes);
+  return reinterpret_cast<runtime::DevicePtr>(memory);
+}
+
+Result<void> ApiDevice::free(runtime::DevicePtr pointer) {
+  TALLY_API_TRY(api, cudaFree, reinterpret_cast<void *>(pointer));
+  return {};
+}
+
+Result<runtime::MappedMemory> ApiDevice::allocateMapped(std::size_t bytes) {
+  void *host = nullptr, *mapped = nullptr;
+  TALLY_API_TRY(api, cudaHostAlloc, &host, bytes, cudaHostAllocMapped);
+  std::memset(host, 0, bytes);
+  TALLY_API_TRY(api, cudaHostGetDevicePointer, &mapped, host, 0);
+  return runtime::MappedMemory{static_cast<std::byte *>(host),
+                               reinterpret_cast<runtime::DevicePtr>(mapped)};
+}
+
+Result<runtime::StreamId> ApiDevice::createStream(runtime::StreamPriority priority) {
+  int lowest = 0, highest = 0;
+  TALLY_API_TRY(api, cudaDeviceGetStreamPriorityRange, &lowest, &highest);
+  int level = priority == runtime::StreamPriority::Low    ? lowest
+              : priority == runtime::StreamPriority::High ? std::min(highest + 1, lowest)
+                                                          : highest;
+  cudaStream_t handle = nullptr;
+  TALLY_API_TRY(api, cudaStreamCreateWithPriority, &handle, cudaStreamNonBlocking, level);
+  std::unique_lock lock(mutex);
+  StreamState &made = ownStreams.emplace_back();
+  made.handle = handle;
+  made.api = &api;
+  made.kind = StreamKind::NonBlocking;
+  made.device = device;
+  return idOf(made);
+}
+
+Result<void> ApiDevice::destroyStream(runtime::StreamId stream) {
+  cudaStream_t handle = stateOf(stream).handle;
+  {
+    std::unique_lock lock(mutex);
+    ownStreams.remove_if([&](const StreamState &own) { return &own == &stateOf(stream); });
+  }
+  TALLY_API_TRY(api, cudaStreamDestroy, handle);
+  return {};
+}
+
+Result<void> ApiDevice::copyToDevice(runtime::StreamId stream, runtime::DevicePtr to,
+                                     std::span<const std::byte> from) {
+  TALLY_API_TRY(api, cudaMemcpyAsync, reinterpret_cast<void *>(to), from.data(), from.size(),
+                cudaMemcpyDefault, stateOf(stream).handle);
+  return {};
+}
+
+Result<void> ApiDevice::copyToHost(runtime::StreamId stream, std::span<std::byte> to,
+                                   runtime::DevicePtr from) {
+  TALLY_API_TRY(api, cudaMemcpyAsync, to.data(), reinterpret_cast<const void *>(from), to.size(),
+                cudaMemcpyDefault, stateOf(stream).handle);
+  return {};
+}
+
+Result<void> ApiDevice::fill(runtime::StreamId stream, runtime::DevicePtr to, std::byte value,
+                             std::size_t bytes) {
+  TALLY_API_TRY(api, cudaMemsetAsync, reinterpret_cast<void *>(to), std::to_integer<int>(value),
+                bytes, stateOf(stream).handle);
+  return {};
+}
+
+Result<void> ApiDevice::launchWith(runtime::StreamId stream, runtime::FunctionId function,
+                                   const LaunchShape &shape, std::span<const std::byte> parameters,
+                                   std::span<const cudaLaunchAttribute> attributes) {
+  cudaError_t status =
+      launchVariant(entryOf(function), shape, parameters, attributes, stateOf(stream).handle);
+  if (status == cudaSuccess)
+    return {};
+  api.cudaGetLastError();
+  return failed(api, "cudaLaunchKernelExC", status);
+}
+
+Result<void> ApiDevice::waitFor(runtime::StreamId later, runtime::StreamId earlier) {
+  StreamState &before = stateOf(earlier);
+  std::uint64_t noted = calls.load();
+  if (before.callsSeen == noted)
+    return {};
+  // The default stream of a thread is that thread's to put an event on.
+  cudaEvent_t event = before.kind == StreamKind::PerThread ? before.marker.load() : order;
+  if (event == order)
+    TALLY_API_TRY(api, cudaEventRecord, order, before.handle);
+  if (event)
+    TALLY_API_TRY(api, cudaStreamWaitEvent, stateOf(later).handle, event, 0);
+  before.callsSeen = noted;
   return {};
 }
 

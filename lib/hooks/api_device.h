@@ -10,7 +10,9 @@
 
 #include "tally/runtime/device.h"
 
+#include <atomic>
 #include <deque>
+#include <list>
 #include <mutex>
 
 namespace tally::hooks {
@@ -19,10 +21,11 @@ namespace tally::hooks {
 struct FunctionEntry {
   const CudaApi *api = nullptr;
   const void *address = nullptr;
+  const KernelRecord *record = nullptr;
 };
 
 /// Function ids are FunctionEntry*, module ids KernelRecord*, stream ids StreamState*.
-class ApiDevice final : public runtime::FunctionDevice, public runtime::SignalDevice {
+class ApiDevice final : public runtime::StreamDevice {
 public:
   ApiDevice(const CudaApi &api, Captures &captures) : api(api), captures(captures) {}
 
@@ -33,18 +36,42 @@ public:
   runtime::DevicePtr controlAddress() const { return control; }
 
   const runtime::DeviceInfo &info() const override { return facts; }
-  /// The record's own entry or one of its variants. For one thread at a time.
+  /// The record's own entry or one of its variants.
   Result<runtime::FunctionId> function(runtime::ModuleId record, std::string_view entry) override;
   Result<runtime::FunctionAttributes> attributes(runtime::FunctionId function) override;
   Result<std::uint32_t> residentBlocksPerSm(runtime::FunctionId function, Dim3 block,
                                             std::uint32_t dynamicSharedBytes) override;
-  /// On the control stream, whatever `stream` is. Does not wait.
+  /// On stream 0: on the control stream. Does not wait.
   Result<void> writeValue(runtime::StreamId stream, runtime::DevicePtr to,
                           std::uint64_t value) override;
   /// While a capture is open: no. A stream that cannot be asked (its context has failed) is idle,
   /// so that work that waits for it gets to hear of the failure itself.
   Result<bool> isIdle(runtime::StreamId stream) override;
   Result<void> synchronize(runtime::StreamId stream) override;
+
+  Result<runtime::DevicePtr> allocate(std::size_t bytes) override;
+  Result<void> free(runtime::DevicePtr pointer) override;
+  Result<runtime::MappedMemory> allocateMapped(std::size_t bytes) override;
+  Result<runtime::StreamId> createStream(runtime::StreamPriority priority) override;
+  Result<void> destroyStream(runtime::StreamId stream) override;
+  Result<void> copyToDevice(runtime::StreamId stream, runtime::DevicePtr to,
+                            std::span<const std::byte> from) override;
+  Result<void> copyToHost(runtime::StreamId stream, std::span<std::byte> to,
+                          runtime::DevicePtr from) override;
+  Result<void> fill(runtime::StreamId stream, runtime::DevicePtr to, std::byte value,
+                    std::size_t bytes) override;
+  /// Of entries whose record has facts.
+  Result<void> launch(runtime::StreamId stream, runtime::FunctionId function,
+                      const LaunchShape &shape, std::span<const std::byte> parameters) override {
+    return launchWith(stream, function, shape, parameters, {});
+  }
+  Result<void> launchWith(runtime::StreamId stream, runtime::FunctionId function,
+                          const LaunchShape &shape, std::span<const std::byte> parameters,
+                          std::span<const cudaLaunchAttribute> attributes);
+  /// Does nothing where no call was noted since `later` last waited for `earlier`. For one thread.
+  Result<void> waitFor(runtime::StreamId later, runtime::StreamId earlier) override;
+  /// The application has put something on some stream of its own.
+  void noteCall() { calls.fetch_add(1); }
 
   /// What `call` returned, in CUDA's words.
   static Error failure(const CudaApi &api, const char *call, cudaError_t status);
@@ -53,6 +80,9 @@ public:
   }
   static runtime::ModuleId idOf(KernelRecord &record) {
     return static_cast<runtime::ModuleId>(reinterpret_cast<std::uint64_t>(&record));
+  }
+  static StreamState &stateOf(runtime::StreamId id) {
+    return *reinterpret_cast<StreamState *>(static_cast<std::uint64_t>(id));
   }
   static const FunctionEntry &entryOf(runtime::FunctionId id) {
     return *reinterpret_cast<const FunctionEntry *>(static_cast<std::uint64_t>(id));
@@ -76,7 +106,11 @@ private:
   std::uint64_t *words = nullptr; ///< pinned; a ring, so that a word stays until it was copied
   std::size_t nextWord = 0;
   std::mutex mutex; ///< of writes, so that they stay in order
+  std::mutex adding;
   std::deque<FunctionEntry> functions;
+  std::list<StreamState> ownStreams;
+  cudaEvent_t order = nullptr; ///< of waitFor()
+  std::atomic<std::uint64_t> calls{0};
 };
 
 } // namespace tally::hooks

@@ -35,9 +35,12 @@ template <class Call> CUresult byRule_Launch(CUstream stream, Call call) {
   return isForeign() ? Hooks::shared().foreignLaunch(stream, call) : call();
 }
 template <class Call> CUresult byRule_Stream(CUstream stream, Call call) {
-  if (isForeign())
-    Hooks::shared().beforeForeign(stream);
-  return call();
+  if (!isForeign())
+    return call();
+  Hooks::shared().beforeForeign(stream);
+  CUresult status = call();
+  Hooks::shared().afterForeign(stream);
+  return status;
 }
 template <class Call> CUresult byRule_Drain(CUstream, Call call) {
   if (isForeign())

@@ -2,8 +2,8 @@
 
 #include "settings.h"
 
+#include <array>
 #include <chrono>
-#include <future>
 
 namespace tally::hooks {
 
@@ -11,9 +11,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Asking the device whether a stream is idle is a driver call (1.3 us), which contends with the
-/// application's own.
-constexpr auto monitorInterval = 20us;
+/// In the order of preference, as RuntimeOptions has it.
+constexpr std::array<Kind, 3> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice};
 
 runtime::Nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
@@ -23,49 +22,66 @@ Result<std::unique_ptr<Engine>> Engine::create(const CudaApi &api, Captures &cap
                                                const std::vector<StreamState *> &streams,
                                                std::uint32_t yieldEveryMicroseconds) {
   std::unique_ptr<Engine> engine(new Engine(api, captures));
-  if (Result<void> opened = engine->open(streams); !opened)
+  if (Result<void> opened = engine->open(); !opened)
     return opened.error();
+  engine->countWhatWasThere(streams);
   if (yieldEveryMicroseconds != 0)
     engine->yields = std::thread(
         [raw = engine.get(), yieldEveryMicroseconds] { raw->storm(yieldEveryMicroseconds); });
   return engine;
 }
 
-/// The device is opened on the queue's own thread: what fails there leaves no error behind that the
-/// application's threads would find.
-Result<void> Engine::open(const std::vector<StreamState *> &streams) {
+/// On a thread of its own: what fails there leaves no error behind that the application's threads
+/// would find.
+Result<void> Engine::open() {
   int current = 0;
   if (cudaError_t status = api.cudaGetDevice(&current); status != cudaSuccess)
     return ApiDevice::failure(api, "cudaGetDevice", status);
-  std::promise<Result<void>> opened;
-  std::future<Result<void>> outcome = opened.get_future();
-  work.emplace([this, current, &opened] {
-    // For the whole life of the thread: its calls are no hooked ones, and a capture that another
-    // thread makes does not forbid them.
-    static thread_local InHook inside;
-    cudaStreamCaptureMode relaxed = cudaStreamCaptureModeRelaxed;
-    api.cudaThreadExchangeStreamCaptureMode(&relaxed);
-    api.cudaSetDevice(current);
-    executorDevice = current;
-    Result<void> done = device.open(runtime::DeviceControl::initialWord());
-    if (done) {
-      control.emplace(runtime::ControlWriter{&device, {}, device.controlAddress()},
-                      runtime::ClockFunction(now));
-      highPriority.emplace(device, *control);
-      runner.emplace(api, device, KernelRunner::Control{*control, [this] { return permit(); }});
-      done = runner->open();
-    }
-    opened.set_value(done);
-  });
-  Result<void> done = outcome.get();
-  if (!done)
+  Result<void> opened;
+  std::thread([&] { opened = openOnOwnThread(current); }).join();
+  if (!opened)
+    return opened;
+  dispatcher->start();
+  return {};
+}
+
+Result<void> Engine::openOnOwnThread(int number) {
+  beOnOwnThread(number);
+  if (Result<void> done = device.open(runtime::DeviceControl::initialWord()); !done)
     return done;
-  // What was put on these before was not counted: it counts until they are seen idle.
+  runtime::ClockFunction clock(now);
+  control.emplace(runtime::ControlWriter{&device, {}, device.controlAddress()}, clock);
+  highPriority.emplace(device, *control);
+  runtime::DispatcherOptions options;
+  options.lane.kinds = {kinds.begin(), kinds.end()};
+  options.lane.control = device.controlAddress();
+  options.lane.clock = clock;
+  options.lanes = 1;
+  options.prepare = [this, number] { beOnOwnThread(number); };
+  auto made = runtime::Dispatcher::create(device, *control, *highPriority, std::move(options));
+  if (!made)
+    return made.error();
+  dispatcher = std::move(*made);
+  work.emplace(*dispatcher);
+  return {};
+}
+
+/// For the whole life of the thread: its calls are no hooked ones, and a capture that another
+/// thread makes does not forbid them.
+void Engine::beOnOwnThread(int number) {
+  static thread_local InHook inside;
+  cudaStreamCaptureMode relaxed = cudaStreamCaptureModeRelaxed;
+  api.cudaThreadExchangeStreamCaptureMode(&relaxed);
+  api.cudaSetDevice(number);
+  executorDevice = number;
+}
+
+/// What was put on these before was not counted: it counts until they are seen idle.
+void Engine::countWhatWasThere(const std::vector<StreamState *> &streams) {
   for (StreamState *stream : streams)
     if (!stream->bestEffort && stream->launches.load() != 0)
       if (runtime::HighStream *high = highOf(*stream); high && highPriority->beginCall(*high))
         highPriority->endCall(*high);
-  return {};
 }
 
 runtime::HighStream *Engine::adopt(StreamState &stream) {
@@ -88,25 +104,58 @@ std::uint64_t Engine::submit(StreamState &stream, Run run) {
   return work->submit(stream, [this, target, run = std::move(run)] {
     if (target != executorDevice && api.cudaSetDevice(target) == cudaSuccess)
       executorDevice = target;
-    return run();
+    cudaError_t status = run();
+    device.noteCall();
+    return status;
   });
 }
 
-std::uint64_t Engine::permit() {
-  constexpr runtime::PriorityPolicy policy;
-  while (true) {
-    // Streams that cannot be asked count as idle (ApiDevice::isIdle), so this fails for nobody.
-    static_cast<void>(highPriority->monitor());
-    if (std::optional<std::uint64_t> epoch = control->permit(policy))
-      return *epoch;
-    if (work->isUrgent())
-      return control->currentEpoch();
-    std::this_thread::sleep_for(monitorInterval);
+void Engine::submit(StreamState &stream, std::shared_ptr<const KernelLaunch> launch) {
+  threadIsHigh() = false;
+  runtime::Operation operation;
+  bool mayYield = !launch->whole && launch->device == device.number();
+  operation.kernel = mayYield ? usableVariants(device, *launch->kernel) : nullptr;
+  operation.shape = launch->shape;
+  operation.parameters = launch->arguments;
+  if (!launch->attributes.empty())
+    operation.launchBy = [this, launch](runtime::StreamId on, runtime::FunctionId function,
+                                        const LaunchShape &shape,
+                                        std::span<const std::byte> parameters) -> Result<void> {
+      return device.launchWith(on, function, shape, parameters, launch->attributes);
+    };
+  operation.launchWhole = [this, launch](runtime::StreamId on) {
+    whole.fetch_add(1);
+    work->keepError(launchWhole(*launch, ApiDevice::stateOf(on).handle));
+  };
+  work->submit(stream, std::move(operation));
+}
+
+cudaError_t Engine::inTurn(StreamState &stream, bool launches, const Run &run) {
+  InHook inside;
+  threadIsHigh() = false;
+  return work->inTurn(stream, launches, [&] {
+    cudaError_t status = run();
+    noteCall(stream);
+    return status;
+  });
+}
+
+Totals Engine::totals() const {
+  Totals sum = atEnd;
+  sum.whole += whole.load();
+  sum.requests += control->currentEpoch();
+  if (dispatcher) {
+    runtime::Statistics statistics;
+    dispatcher->addTo(statistics);
+    sum.throughVariants += statistics.bestEffortLaunches;
+    sum.physical += statistics.physicalLaunches;
+    sum.yields += statistics.yields;
   }
+  return sum;
 }
 
 void Engine::mark(StreamState &stream) {
-  if (captures.any())
+  if (captures.takesPart(*stream.api, stream.handle))
     return;
   cudaEvent_t marker = stream.marker.load();
   if (!marker &&
@@ -133,7 +182,13 @@ void Engine::retire() {
   retired = true;
   if (yields.joinable())
     yields.join();
-  work->stop();
+  Totals sum = totals();
+  sum.whole = sum.requests = 0;
+  atEnd = sum;
+  std::thread([this] {
+    beOnOwnThread(device.number());
+    dispatcher.reset();
+  }).join();
 }
 
 } // namespace tally::hooks

@@ -8,7 +8,7 @@
 #include "captures.h"
 #include "high_priority.h"
 #include "in_hook.h"
-#include "kernel_runner.h"
+#include "kernel_launch.h"
 #include "streams.h"
 
 #include "tally/runtime/policy.h"
@@ -20,6 +20,13 @@
 
 namespace tally::hooks {
 
+/// What was launched. `whole` and `throughVariants` are best effort; `foreign...`: by libraries
+/// that are not linked with the hooks.
+struct Totals {
+  std::uint64_t highLaunches = 0, throughVariants = 0, whole = 0, foreignHigh = 0,
+                foreignBestEffort = 0, physical = 0, yields = 0, requests = 0;
+};
+
 /// Thread-safe. Never destroyed: threads may be in it as long as the process lives.
 class Engine {
 public:
@@ -29,7 +36,8 @@ public:
                                                 std::uint32_t yieldEveryMicroseconds);
 
   BestEffortQueue &queue() { return *work; }
-  KernelRunner &kernels() { return *runner; }
+  /// What best-effort work has come to so far. Also after retire().
+  Totals totals() const;
 
   /// A call that puts work of high priority on a stream. It waits only for best-effort work that
   /// the stream is ordered behind.
@@ -45,8 +53,8 @@ public:
     auto result = call();
     if (counted)
       highPriority->endCall(*high);
-    if (stream.kind == StreamKind::PerThread)
-      mark(stream);
+    if (stream.kind != StreamKind::NonBlocking)
+      noteCall(stream);
     return result;
   }
 
@@ -57,34 +65,39 @@ public:
     return stream.kind == StreamKind::Legacy ? work->lastBlocking() : work->lastLegacy();
   }
 
-  /// Queues work that is ordered by a best-effort stream.
+  /// Queues a call that is ordered by a best-effort stream.
   std::uint64_t submit(StreamState &stream, Run run);
-  /// The same at once, on the calling thread, when all that is queued is over.
-  cudaError_t inTurn(StreamState &stream, const Run &run) {
-    InHook inside;
-    return work->inTurn(stream, run);
+  /// Queues a launch on a best-effort stream.
+  void submit(StreamState &stream, std::shared_ptr<const KernelLaunch> launch);
+  /// Makes a call at once, on the calling thread, when all that is queued is over. `launches`: it
+  /// may launch a kernel.
+  cudaError_t inTurn(StreamState &stream, bool launches, const Run &run);
+  /// A call was made past the queue: launches behind it have to come behind what it put on the
+  /// stream, or on one that is ordered with it.
+  void noteCall(StreamState &stream) {
+    if (stream.kind == StreamKind::PerThread)
+      mark(stream);
+    device.noteCall();
   }
   /// Waits for all that is queued; what a thread of high priority waits for is urgent.
   void drain() { work->drain(threadIsHigh()); }
   void wait(std::uint64_t ticket) { work->wait(ticket, threadIsHigh()); }
 
-  /// Waits until best-effort work may be issued; the epoch to issue it under. For whoever runs an
-  /// operation of the queue.
-  std::uint64_t permit();
-
   /// The stream is about to be destroyed, or belongs to the calling thread: from here on an event
   /// says when its work is done.
   void mark(StreamState &stream);
 
-  std::uint64_t requests() const { return control->currentEpoch(); }
-
-  /// Stops all threads, before the device is reset. Nothing is put on it any more.
+  /// Stops all threads and gives the device's memory back, before the device is reset. Nothing is
+  /// put on it any more.
   void retire();
 
 private:
   Engine(const CudaApi &api, Captures &captures)
       : api(api), captures(captures), device(api, captures) {}
-  Result<void> open(const std::vector<StreamState *> &streams);
+  Result<void> open();
+  Result<void> openOnOwnThread(int number);
+  void beOnOwnThread(int number);
+  void countWhatWasThere(const std::vector<StreamState *> &streams);
   runtime::HighStream *highOf(StreamState &stream) {
     runtime::HighStream *high = stream.high.load(std::memory_order_acquire);
     return high ? high : adopt(stream);
@@ -103,9 +116,11 @@ private:
   std::optional<runtime::DeviceControl> control;
   std::optional<runtime::HighPriority> highPriority;
   std::mutex adopting;
-  std::optional<KernelRunner> runner;
+  std::unique_ptr<runtime::Dispatcher> dispatcher;
   std::optional<BestEffortQueue> work;
-  int executorDevice = 0; ///< of whoever runs an operation on the queue's own thread
+  int executorDevice = 0; ///< the dispatcher's thread's
+  std::atomic<std::uint64_t> whole{0};
+  Totals atEnd; ///< of the dispatcher, once it is gone
   std::thread yields;
   std::atomic<bool> retired{false};
 };

@@ -13,6 +13,18 @@ namespace tally::hooks {
 /// name changes with the layout of Hooks, so that modules of different versions do not meet.
 __attribute__((visibility("default"))) inline std::atomic<Hooks *> tallySharedHooks1{nullptr};
 
+namespace {
+
+void add(Totals &sum, const Totals &more) {
+  sum.throughVariants += more.throughVariants;
+  sum.whole += more.whole;
+  sum.physical += more.physical;
+  sum.yields += more.yields;
+  sum.requests += more.requests;
+}
+
+} // namespace
+
 Hooks::Hooks(const Settings &settings) : settings(settings), streams(settings.bestEffort) {}
 
 Hooks &Hooks::shared() {
@@ -68,12 +80,7 @@ cudaError_t Hooks::resetDevice(const CudaApi &api) {
   std::unique_lock lock(starting);
   if (Engine *old = engine.exchange(nullptr)) {
     old->retire();
-    const RunnerCounters &counts = old->kernels().counters();
-    earlier.throughVariants += counts.throughVariants.load();
-    earlier.whole += counts.whole.load();
-    earlier.physical += counts.physical.load();
-    earlier.yields += counts.yields.load();
-    earlier.requests += old->requests();
+    add(earlier, old->totals());
   }
   streams.clear();
   registry.forgetDevice();
@@ -100,14 +107,8 @@ Totals Hooks::totals() {
   sum.highLaunches = streams.launches();
   sum.foreignHigh = foreignHigh.load();
   sum.foreignBestEffort = foreignBestEffort.load();
-  if (Engine *now = running()) {
-    const RunnerCounters &counts = now->kernels().counters();
-    sum.throughVariants += counts.throughVariants.load();
-    sum.whole += counts.whole.load();
-    sum.physical += counts.physical.load();
-    sum.yields += counts.yields.load();
-    sum.requests += now->requests();
-  }
+  if (Engine *now = running())
+    add(sum, now->totals());
   return sum;
 }
 

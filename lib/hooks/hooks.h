@@ -31,13 +31,6 @@ struct LaunchRequest {
   bool cooperative = false;
 };
 
-/// What was launched. `whole` and `throughVariants` are best effort; `foreign...`: by libraries
-/// that are not linked with the hooks.
-struct Totals {
-  std::uint64_t highLaunches = 0, throughVariants = 0, whole = 0, foreignHigh = 0,
-                foreignBestEffort = 0, physical = 0, yields = 0, requests = 0;
-};
-
 class Hooks {
 public:
   explicit Hooks(const Settings &settings);
@@ -51,11 +44,8 @@ public:
   template <class Call> auto legacy(const CudaApi &api, cudaStream_t which, Call call) {
     Engine *running = engine.load(std::memory_order_acquire);
     StreamState &stream = streams.find(api, which);
-    if (stream.bestEffort.load(std::memory_order_relaxed)) {
-      drain();
-      InHook inside;
-      return call();
-    }
+    if (stream.bestEffort.load(std::memory_order_relaxed))
+      return afterDrain(stream, call);
     if (running)
       return running->passHigh(stream, call);
     InHook inside;
@@ -71,7 +61,7 @@ public:
     if (!state.bestEffort.load(std::memory_order_relaxed))
       return pass(state, call);
     if (!captures.takesPart(api, handle))
-      drain();
+      return afterDrain(state, call);
     InHook inside;
     return call();
   }
@@ -169,6 +159,11 @@ public:
       return;
     now->wait(state.bestEffort ? now->queue().last() : now->orderedAhead(state));
   }
+  /// Behind it.
+  void afterForeign(cudaStream_t handle) {
+    if (Engine *now = running())
+      now->noteCall(streams.find(foreignApi(), handle));
+  }
   /// A library destroys a stream.
   void foreignDestroy(cudaStream_t handle) {
     if (running())
@@ -193,6 +188,15 @@ private:
     std::uint64_t ticket; ///< 0: it was called at once
   };
 
+  /// On a best-effort stream: on the calling thread, when all that is queued is over.
+  template <class Call> auto afterDrain(StreamState &state, Call call) {
+    drain();
+    InHook inside;
+    auto result = call();
+    if (Engine *now = running())
+      now->noteCall(state);
+    return result;
+  }
   template <class Call> auto pass(StreamState &state, Call call) {
     if (Engine *running = engine.load(std::memory_order_acquire))
       return running->passHigh(state, call);

@@ -18,11 +18,15 @@ Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cud
                                      Run call) {
   Engine *running = start(api);
   InHook inside;
-  if (!running || running->queue().isIdle() || captures.takesPart(api, handle))
+  if (!running || captures.takesPart(api, handle))
     return {call(), 0};
-  if (state.kind == StreamKind::PerThread) {
+  // The default stream of a thread means another stream on the dispatcher's thread.
+  if (state.kind == StreamKind::PerThread)
     running->drain();
-    return {call(), 0};
+  if (running->queue().isIdle()) {
+    cudaError_t status = call();
+    running->noteCall(state);
+    return {status, 0};
   }
   return {cudaSuccess, running->submit(state, std::move(call))};
 }

@@ -98,17 +98,14 @@ bool isLaunchable(const KernelRecord &kernel, const LaunchShape &shape) {
 }
 
 /// The launch with its arguments; nullptr where it cannot be queued.
-std::shared_ptr<KernelLaunch> makeLaunch(const CudaApi &api, KernelRecord &kernel,
-                                         cudaStream_t stream, int device,
+std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
                                          const LaunchRequest &request) {
   describe(kernel);
   std::unique_lock lock(kernel.mutex);
   if (kernel.status != cudaSuccess || !kernel.parameters || request.sharedBytes > UINT32_MAX)
     return nullptr;
   auto launch = std::make_shared<KernelLaunch>();
-  launch->api = &api;
   launch->kernel = &kernel;
-  launch->stream = stream;
   launch->device = device;
   launch->shape.grid = {request.grid.x, request.grid.y, request.grid.z};
   launch->shape.block = {request.block.x, request.block.y, request.block.z};
@@ -142,16 +139,10 @@ cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cuda
   if (!running || captures.takesPart(api, handle))
     return call();
   KernelRecord &kernel = registry.find(api, request.function);
-  std::shared_ptr<KernelLaunch> launch = makeLaunch(api, kernel, handle, state.device, request);
+  std::shared_ptr<KernelLaunch> launch = makeLaunch(kernel, state.device, request);
   if (!launch)
-    return running->inTurn(state, [&] {
-      running->permit();
-      return call();
-    });
-  // The default stream of a thread means another stream on the queue's own thread.
-  if (state.kind == StreamKind::PerThread)
-    return running->inTurn(state, [&] { return running->kernels().run(*launch); });
-  running->submit(state, [running, launch] { return running->kernels().run(*launch); });
+    return running->inTurn(state, true, call);
+  running->submit(state, std::move(launch));
   return cudaSuccess;
 }
 
@@ -164,10 +155,7 @@ cudaError_t Hooks::graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaSt
   InHook inside;
   if (!running || captures.takesPart(api, handle))
     return call();
-  return running->inTurn(state, [&] {
-    running->permit();
-    return call();
-  });
+  return running->inTurn(state, true, call);
 }
 
 void Hooks::functionAttribute(const CudaApi &api, const void *function, cudaFuncAttribute attribute,
@@ -188,8 +176,7 @@ void Hooks::inTurn(StreamState &state, const std::function<void()> &call) {
   Engine *now = start(foreignApi());
   if (!now || captures.takesPart(foreignApi(), state.handle))
     return call();
-  now->inTurn(state, [&] {
-    now->permit();
+  now->inTurn(state, true, [&] {
     call();
     return cudaSuccess;
   });

@@ -37,7 +37,8 @@ struct StreamState {
   /// Where the stream itself cannot be asked whether it is idle (it belongs to a thread, or is
   /// destroyed): an event behind all that was put on it.
   std::atomic<cudaEvent_t> marker{nullptr};
-  bool destroyed = false; ///< guarded by the table's mutex
+  std::uint64_t callsSeen = 0; ///< the dispatcher's: calls that its launches here have come behind
+  bool destroyed = false;      ///< guarded by the table's mutex
 };
 
 /// Finds streams by handle. Thread-safe; what a thread used last is found without a lock.

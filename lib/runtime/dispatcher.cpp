@@ -32,7 +32,7 @@ void pauseProcessor() {
 
 } // namespace
 
-Result<std::unique_ptr<Dispatcher>> Dispatcher::create(Device &device, DeviceControl &control,
+Result<std::unique_ptr<Dispatcher>> Dispatcher::create(StreamDevice &device, DeviceControl &control,
                                                        HighPriority &highPriority,
                                                        DispatcherOptions options) {
   std::unique_ptr<Dispatcher> made(new Dispatcher(control, highPriority, std::move(options)));
@@ -49,7 +49,9 @@ Dispatcher::Dispatcher(DeviceControl &control, HighPriority &highPriority,
                        DispatcherOptions options)
     : control(control), highPriority(highPriority), options(std::move(options)) {}
 
-Dispatcher::~Dispatcher() {
+Dispatcher::~Dispatcher() { stop(); }
+
+void Dispatcher::stop() {
   if (!thread.joinable())
     return;
   stopping = true;
@@ -139,6 +141,7 @@ bool Dispatcher::hasWork() const {
 }
 
 void Dispatcher::run() {
+  options.prepare();
   Nanoseconds lastProgress = options.lane.clock();
   while (!stopping) {
     if (step())

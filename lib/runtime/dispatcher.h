@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,11 +24,12 @@ struct DispatcherOptions {
   PriorityPolicy policy;
   LaneOptions lane;
   std::size_t lanes = 2;
+  std::function<void()> prepare = [] {}; ///< called first by the thread that start() makes
 };
 
 class Dispatcher final : private Gate {
 public:
-  static Result<std::unique_ptr<Dispatcher>> create(Device &device, DeviceControl &control,
+  static Result<std::unique_ptr<Dispatcher>> create(StreamDevice &device, DeviceControl &control,
                                                     HighPriority &highPriority,
                                                     DispatcherOptions options);
   /// Stops the thread. What was not finished stays so.
@@ -42,6 +44,8 @@ public:
     if (hasWork())
       wake();
   }
+  /// Ends the thread.
+  void stop();
 
   /// The lane for the next best-effort stream.
   Lane &assignLane();

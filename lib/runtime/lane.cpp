@@ -38,7 +38,7 @@ bool Lane::Batch::heavy() const {
   return std::any_of(items.begin(), items.end(), [](const Item &each) { return each.heavy; });
 }
 
-Result<std::unique_ptr<Lane>> Lane::create(Device &device, LaneOptions options) {
+Result<std::unique_ptr<Lane>> Lane::create(StreamDevice &device, LaneOptions options) {
   std::unique_ptr<Lane> lane(new Lane(device, std::move(options)));
   if (Result<void> ready = lane->initialise(); !ready)
     return ready.error();
@@ -77,7 +77,7 @@ Lane::~Lane() {
   static_cast<void>(device.destroyStream(stream));
 }
 
-Result<void> Lane::submit(Operation operation) {
+Result<std::uint64_t> Lane::submit(Operation operation) {
   LaneStream &target = *operation.stream;
   std::unique_lock lock(mutex);
   changed.wait(lock,
@@ -90,22 +90,38 @@ Result<void> Lane::submit(Operation operation) {
   ++target.submitted;
   unfinished.fetch_add(1);
   inboxFilled.store(true);
-  return {};
+  return ++submitted;
+}
+
+template <class Over> void Lane::waitUntil(std::unique_lock<std::mutex> &lock, Over over) {
+  if (over())
+    return;
+  lock.unlock();
+  Nanoseconds deadline = options.clock() + spinBeforeSleep();
+  while (!over() && options.clock() < deadline)
+    std::this_thread::yield();
+  lock.lock();
+  changed.wait(lock, over);
+}
+
+void Lane::waitFor(std::uint64_t number) {
+  if (isOver(number))
+    return;
+  std::unique_lock lock(mutex);
+  waitUntil(lock, [&] { return isOver(number); });
+}
+
+void Lane::hurry(std::uint64_t number) {
+  std::uint64_t known = hurryUntil.load();
+  while (known < number && !hurryUntil.compare_exchange_weak(known, number)) {
+  }
 }
 
 Result<void> Lane::wait(LaneStream &target) {
   std::unique_lock lock(mutex);
   std::uint64_t until = target.submitted;
   // A failed stream is waited for as well: what it has on the device still uses its memory.
-  auto over = [&] { return target.finished.load() >= until || isBroken; };
-  if (!over()) {
-    lock.unlock();
-    Nanoseconds deadline = options.clock() + spinBeforeSleep();
-    while (!over() && options.clock() < deadline)
-      std::this_thread::yield();
-    lock.lock();
-    changed.wait(lock, over);
-  }
+  waitUntil(lock, [&] { return target.finished.load() >= until || isBroken; });
   if (target.failed)
     return target.failure;
   // A stream that was done before its lane broke was done.
@@ -141,6 +157,8 @@ void Lane::takeInbox() {
 bool Lane::collect(const Gate &gate) {
   if (batches.empty())
     return false;
+  if (batches.front().ended)
+    return endCall(batches.front());
   // The marker first, then the epoch: where no request came before the marker was seen, nothing in
   // front of it can have yielded.
   bool reached = loadMarker(markerWord) >= batches.front().marker;
@@ -160,6 +178,16 @@ bool Lane::collect(const Gate &gate) {
     sent = 0;
     lists.keepOnly(retained);
   }
+  return true;
+}
+
+/// Puts the marker behind what somebody else had to end, once that is done.
+bool Lane::endCall(Batch &batch) {
+  if (!batch.ended->load())
+    return false;
+  batch.ended.reset();
+  if (Result<void> sent = sendMarker(batch); !sent)
+    failAll(sent.error());
   return true;
 }
 
@@ -238,9 +266,11 @@ void Lane::finishFront(const Operation *operation) {
     lists.releaseOldest(*retained);
   retained.reset();
   Operation &front = pending.front();
-  if (front.type == Operation::Type::Launch && !front.stream->failed)
+  if (front.type == Operation::Type::Launch && !front.stream->failed &&
+      (front.begun || !front.launchWhole))
     counts.finishedLaunches.fetch_add(1);
   front.stream->finished.fetch_add(1);
+  finished.fetch_add(1);
   pending.pop_front();
   --sent;
   unfinished.fetch_sub(1);

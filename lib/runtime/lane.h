@@ -13,6 +13,8 @@
 //    of an older one is under way.
 //  - What cannot yield (copies, fills, slices, kernels without a variant) is sent only when nothing
 //    that can yield is under way ahead of it.
+//  - A call, which works on a stream of the application's own, is made only when nothing at all is
+//    under way; a launch behind it waits for that stream.
 //  - After a yield the lane sends nothing until all that was under way is back; then the first
 //    launch that yielded is resumed, and the rest is sent again behind it.
 #ifndef TALLY_LIB_RUNTIME_LANE_H
@@ -62,13 +64,25 @@ struct LaneStream {
 
 /// One thing that an application put on a best-effort stream.
 struct Operation {
-  enum class Type : std::uint8_t { Launch, CopyToDevice, CopyToHost, Fill };
+  enum class Type : std::uint8_t { Launch, CopyToDevice, CopyToHost, Fill, Call };
   Type type = Type::Launch;
   LaneStream *stream = nullptr;
 
-  LoadedKernel *kernel = nullptr; ///< of launches
+  LoadedKernel *kernel = nullptr; ///< of launches; nullptr: there is `launchWhole` only
   LaunchShape shape;
   std::vector<std::byte> parameters; ///< the user's
+  /// Of launches: makes a physical one where Device::launch() does not know enough. Empty: that.
+  std::function<Result<void>(StreamId, FunctionId, const LaunchShape &, std::span<const std::byte>)>
+      launchBy;
+  /// Of launches: launches the user's kernel, and reports its own errors. Empty: as the others.
+  std::function<void(StreamId)> launchWhole;
+  /// The application's stream that a launch comes behind, or that a call works on.
+  std::optional<StreamId> ordered;
+
+  std::function<void()> call; ///< of calls; made by the dispatcher's thread; reports its own errors
+  bool callsKernel = false;   ///< of calls: the lane waits for what is put on `ordered`
+  /// Of calls that `call` only begins: set by whoever ends it, who then wakes the dispatcher.
+  std::shared_ptr<std::atomic<bool>> ended;
 
   DevicePtr device = 0; ///< of copies and fills
   std::span<const std::byte> from;
@@ -79,6 +93,7 @@ struct Operation {
   // The lane's own: chosen when the operation is first planned.
   std::shared_ptr<LaunchPlan> plan;
   std::optional<VariantLaunch> progress; ///< of launches through a variant
+  bool begun = false;                    ///< something was launched through it
 };
 
 struct LaneOptions {
@@ -92,20 +107,28 @@ struct LaneOptions {
 
 /// What a lane has done. Written by the dispatcher's thread, read by any.
 struct LaneCounters {
-  std::atomic<std::uint64_t> finishedLaunches{0}, physicalLaunches{0}, yields{0};
+  std::atomic<std::uint64_t> finishedLaunches{0}, ///< but those of launchWhole
+      physicalLaunches{0}, yields{0};
 };
 
 class Lane {
 public:
-  static Result<std::unique_ptr<Lane>> create(Device &device, LaneOptions options);
+  static Result<std::unique_ptr<Lane>> create(StreamDevice &device, LaneOptions options);
   /// Waits for what is on the device; what was not sent is forgotten.
   ~Lane();
 
   // For any thread.
 
-  /// Puts one operation on its stream. Blocks while the lane's queue is full; fails when the stream
-  /// has failed.
-  Result<void> submit(Operation operation);
+  /// Puts one operation on its stream and returns its number in the lane, from 1. Blocks while the
+  /// lane's queue is full; fails when the stream has failed.
+  Result<std::uint64_t> submit(Operation operation);
+  /// Whether the operation of that number is over, and so all before it. True when the lane broke.
+  bool isOver(std::uint64_t number) const { return finished.load() >= number || isBroken; }
+  /// Blocks until it is.
+  void waitFor(std::uint64_t number);
+  /// What is up to that number goes out whether best-effort work may run or not: work of high
+  /// priority waits for it. Wake the dispatcher afterwards.
+  void hurry(std::uint64_t number);
   /// Blocks until all that was put on the stream so far is done; the stream's failure, if any.
   Result<void> wait(LaneStream &stream);
   const LaneCounters &counters() const { return counts; }
@@ -127,7 +150,7 @@ private:
     Operation *operation = nullptr;
     bool dropped = false;   // nothing was sent: its stream had failed
     bool canYield = false;  // guard, persistent
-    bool heavy = false;     // a slice, or a kernel without a variant
+    bool heavy = false;     // a slice, a kernel without a variant, or a call that ends later
     bool completes = false; // the operation ends with it, unless it yields
     PhysicalLaunch launch;
     std::optional<ListRing::Region> list;
@@ -140,16 +163,18 @@ private:
     bool statesComing = false;  // the marker stands behind a copy of the states
     Nanoseconds sentAt{0};
     std::vector<Item> items;
+    std::shared_ptr<std::atomic<bool>> ended; // of its call, which has to end before the marker
     bool canYield() const;
     bool heavy() const;
   };
 
-  Lane(Device &device, LaneOptions options) : device(device), options(std::move(options)) {}
+  Lane(StreamDevice &device, LaneOptions options) : device(device), options(std::move(options)) {}
   Result<void> initialise();
 
   // lane.cpp: the queue, and batches coming back.
   void takeInbox();
   bool collect(const Gate &gate);
+  bool endCall(Batch &batch);
   Result<void> readStates();
   void take(const Batch &batch);
   void absorb(const Item &item, const tally_launch_state &state);
@@ -160,6 +185,7 @@ private:
   void failAll(const Error &error);
   void publish();
   void checkHealth();
+  template <class Over> void waitUntil(std::unique_lock<std::mutex> &lock, Over over);
 
   // lane_issue.cpp: batches going out.
   struct Budget {
@@ -167,7 +193,9 @@ private:
     std::uint64_t guardBlocks = 0;
   };
   bool issue(const Gate &gate);
+  std::optional<std::uint64_t> permit(const Gate &gate) const;
   void planBatch(Batch &batch);
+  bool planCall(Item &item, const Batch &batch) const;
   bool planItem(Operation &operation, Batch &batch, Budget &used);
   bool planWhole(Item &item, const Batch &batch);
   bool planYielding(Item &item, const Batch &batch, Budget &used);
@@ -175,7 +203,9 @@ private:
   bool preparePlan(Operation &operation);
   Result<void> send(Batch &batch, const Gate &gate);
   Result<void> claimStates(Batch &batch);
-  Result<void> sendItem(const Batch &batch, std::size_t index);
+  Result<void> sendItem(Batch &batch, std::size_t index);
+  Result<void> sendMarker(Batch &batch);
+  static bool standIn(Operation &operation);
   Result<void> setState(DevicePtr address, const tally_launch_state &state);
   Result<void> sendLaunch(const Batch &batch, std::size_t index);
   std::size_t freeSlot() const;
@@ -183,7 +213,7 @@ private:
     return states + (batch.firstState + index) * sizeof(tally_launch_state);
   }
 
-  Device &device;
+  StreamDevice &device;
   LaneOptions options;
   StreamId stream{};
   LaneCounters counts;
@@ -194,6 +224,8 @@ private:
   std::vector<Operation> inbox;
   std::atomic<bool> inboxFilled{false};
   std::atomic<std::uint64_t> unfinished{0}; // operations submitted and not finished
+  std::uint64_t submitted = 0;              // guarded by the mutex
+  std::atomic<std::uint64_t> finished{0}, hurryUntil{0};
   std::optional<Error> broken; // the physical stream is of no use any more; set under the mutex
   std::atomic<bool> isBroken{false};
 

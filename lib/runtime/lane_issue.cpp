@@ -26,10 +26,18 @@ constexpr std::uint64_t firstRingBytes = std::uint64_t{1} << 20;
 
 } // namespace
 
+/// The epoch to send the next operation under, if it may go.
+std::optional<std::uint64_t> Lane::permit(const Gate &gate) const {
+  std::optional<std::uint64_t> epoch = gate.permit();
+  if (!epoch && finished.load() + sent < hurryUntil.load())
+    epoch = gate.currentEpoch();
+  return epoch;
+}
+
 bool Lane::issue(const Gate &gate) {
   if (draining || sent == pending.size() || batches.size() == maxBatches)
     return false;
-  std::optional<std::uint64_t> epoch = gate.permit();
+  std::optional<std::uint64_t> epoch = permit(gate);
   if (!epoch || (!batches.empty() && batches.front().epoch != *epoch))
     return false;
   Batch batch;
@@ -81,6 +89,10 @@ bool Lane::planItem(Operation &operation, Batch &batch, Budget &used) {
 bool Lane::preparePlan(Operation &operation) {
   if (operation.type != Operation::Type::Launch || operation.plan)
     return true;
+  if (!operation.kernel) {
+    operation.plan = std::make_shared<LaunchPlan>();
+    return true;
+  }
   auto plan = operation.kernel->plan(device, operation.shape, options.kinds, maxListBytes);
   if (!plan) {
     failStream(*operation.stream, plan.error());
@@ -95,7 +107,21 @@ bool Lane::preparePlan(Operation &operation) {
   return true;
 }
 
+bool Lane::planCall(Item &item, const Batch &batch) const {
+  // Two calls in a row are ordered by the application's own streams.
+  bool first = std::all_of(batch.items.begin(), batch.items.end(), [](const Item &each) {
+    return each.dropped || each.operation->type == Operation::Type::Call;
+  });
+  if (!batches.empty() || !first)
+    return false;
+  item.heavy = item.operation->callsKernel || item.operation->ended;
+  item.completes = true;
+  return true;
+}
+
 bool Lane::planWhole(Item &item, const Batch &batch) {
+  if (item.operation->type == Operation::Type::Call)
+    return planCall(item, batch);
   bool heavyAhead = batch.heavy();
   for (const Batch &each : batches) {
     if (each.canYield())
@@ -135,8 +161,9 @@ bool Lane::planYielding(Item &item, const Batch &batch, Budget &used) {
   return true;
 }
 
-/// Room for the launch's list; false when there is none before something comes back. A launch whose
-/// list cannot be had at all is dropped, its stream failed.
+/// Room for the launch's list; false when there is none before something comes back, or, where the
+/// list cannot be had at all, as the user's kernel has to stand in. A launch that has begun is
+/// dropped then, its stream failed.
 bool Lane::reserveList(Item &item, const Batch &batch) {
   std::uint64_t bytes = std::uint64_t{item.launch.listCapacity} * sizeof(std::uint32_t);
   item.list = lists.allocate(bytes);
@@ -147,6 +174,8 @@ bool Lane::reserveList(Item &item, const Batch &batch) {
     return false;
   std::uint64_t size = std::max({ListRing::bytesFor(bytes), 2 * lists.size(), firstRingBytes});
   Result<DevicePtr> ring = device.allocate(size);
+  if (!ring && standIn(*item.operation))
+    return false;
   if (!ring) {
     failStream(*item.operation->stream, ring.error());
     item.dropped = true;
@@ -170,10 +199,16 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
       return claimed;
   batch.sentAt = options.clock();
   std::size_t gone = 0;
-  for (; gone < batch.items.size() && gate.permit() == batch.epoch; ++gone) {
+  for (; gone < batch.items.size() && permit(gate) == batch.epoch; ++gone) {
     Item &item = batch.items[gone];
     if (!item.dropped)
       if (Result<void> issued = sendItem(batch, gone); !issued) {
+        // The device does not take the variant in this shape: not from now on either.
+        std::shared_ptr<LaunchPlan> plan = item.plan;
+        if (standIn(*item.operation)) {
+          plan->kind.reset();
+          break;
+        }
         failStream(*item.operation->stream, issued.error());
         item.dropped = item.completes = true;
         item.canYield = false;
@@ -191,7 +226,23 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
   if (batch.canYield())
     nextState = (batch.firstState + gone) % (2 * options.halfRing);
   batch.marker = ++lastMarker;
+  return batch.ended ? Result<void>() : sendMarker(batch);
+}
+
+Result<void> Lane::sendMarker(Batch &batch) {
+  if (const Operation &last = *batch.items.back().operation; last.callsKernel)
+    if (Result<void> behind = device.waitFor(stream, *last.ordered); !behind)
+      return behind;
   return device.writeValue(stream, markerWord.device, batch.marker);
+}
+
+/// Lets the user's kernel stand in for a launch of which nothing has run. Returns whether it can.
+bool Lane::standIn(Operation &operation) {
+  if (!operation.progress || operation.begun)
+    return false;
+  operation.progress.reset();
+  operation.plan = std::make_shared<LaunchPlan>();
+  return true;
 }
 
 /// Gives the batch as many consecutive cleared states as it has items. A half of the ring is
@@ -210,9 +261,13 @@ Result<void> Lane::claimStates(Batch &batch) {
                      options.halfRing * sizeof(tally_launch_state));
 }
 
-Result<void> Lane::sendItem(const Batch &batch, std::size_t index) {
+Result<void> Lane::sendItem(Batch &batch, std::size_t index) {
   Operation &operation = *batch.items[index].operation;
   switch (operation.type) {
+  case Operation::Type::Call:
+    operation.call();
+    batch.ended = operation.ended;
+    break;
   case Operation::Type::Launch:
     return sendLaunch(batch, index);
   case Operation::Type::CopyToDevice:
@@ -236,6 +291,14 @@ Result<void> Lane::setState(DevicePtr address, const tally_launch_state &state) 
 Result<void> Lane::sendLaunch(const Batch &batch, std::size_t index) {
   const Item &item = batch.items[index];
   Operation &operation = *item.operation;
+  if (operation.ordered)
+    if (Result<void> behind = device.waitFor(stream, *operation.ordered); !behind)
+      return behind;
+  if (!operation.progress && operation.launchWhole) {
+    operation.launchWhole(stream);
+    counts.physicalLaunches.fetch_add(1);
+    return {};
+  }
   const bundle::Kernel &facts = operation.kernel->facts();
   FunctionId function = operation.kernel->userFunction();
   parameterBuffer.assign(facts.parameterBytes, std::byte{0});
@@ -255,9 +318,12 @@ Result<void> Lane::sendLaunch(const Batch &batch, std::size_t index) {
     parameterBuffer.resize(facts.tallyParameterOffset() + sizeof params);
     std::memcpy(parameterBuffer.data() + facts.tallyParameterOffset(), &params, sizeof params);
   }
-  Result<void> launched = device.launch(stream, function, item.launch.shape, parameterBuffer);
+  Result<void> launched =
+      operation.launchBy ? operation.launchBy(stream, function, item.launch.shape, parameterBuffer)
+                         : device.launch(stream, function, item.launch.shape, parameterBuffer);
   if (!launched)
     return Error{facts.name + ": " + launched.error().message};
+  operation.begun = operation.progress.has_value();
   counts.physicalLaunches.fetch_add(1);
   if (operation.progress && operation.progress->kind() == Kind::Slice)
     operation.progress->absorb({});

@@ -186,9 +186,9 @@ template <class Call> Result<void> Runtime::State::pass(StreamRecord &stream, co
 
 Result<void> Runtime::State::enqueue(StreamRecord &stream, Operation operation) {
   operation.stream = stream.bestEffort.get();
-  Result<void> submitted = stream.bestEffort->lane.submit(std::move(operation));
+  Result<std::uint64_t> submitted = stream.bestEffort->lane.submit(std::move(operation));
   dispatcher->wake();
-  return submitted;
+  return submitted ? Result<void>() : submitted.error();
 }
 
 Result<void> Runtime::State::synchronize(StreamRecord &stream) {

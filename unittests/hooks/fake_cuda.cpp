@@ -11,23 +11,36 @@ using hooks::CudaApi;
 
 namespace {
 
+constexpr int highestPriority = -5;
 FakeCuda *current = nullptr;
 thread_local cudaError_t lastError = cudaSuccess;
 
 cudaError_t failed(cudaError_t status) { return lastError = status; }
 
-std::function<void()> copier(void *to, const void *from, std::size_t bytes) {
-  return [=] { std::memcpy(to, from, bytes); };
+/// Words are read by others while they are written (the control word, markers).
+void copyBytes(void *to, const void *from, std::size_t bytes) {
+  if (bytes == sizeof(std::uint64_t))
+    std::atomic_ref(*static_cast<std::uint64_t *>(to))
+        .store(*static_cast<const std::uint64_t *>(from));
+  else
+    std::memcpy(to, from, bytes);
+}
+
+cudaError_t allocate(void **memory, std::size_t bytes) {
+  *memory = std::calloc(1, bytes);
+  std::unique_lock lock(current->mutex);
+  current->allocations[*memory] = bytes;
+  return cudaSuccess;
 }
 
 void setMemory(CudaApi &table) {
-  table.cudaMalloc = [](void **memory, std::size_t bytes) {
-    *memory = std::calloc(1, bytes);
-    return cudaSuccess;
-  };
+  table.cudaMalloc = allocate;
   table.cudaFree = [](void *) { return cudaSuccess; };
   table.cudaHostAlloc = [](void **memory, std::size_t bytes, unsigned) {
-    *memory = std::calloc(1, bytes);
+    return allocate(memory, bytes);
+  };
+  table.cudaHostGetDevicePointer = [](void **device, void *host, unsigned) {
+    *device = host;
     return cudaSuccess;
   };
   table.cudaMemset = [](void *memory, int value, std::size_t bytes) {
@@ -44,22 +57,15 @@ void setMemory(CudaApi &table) {
     bool pageable;
     {
       std::unique_lock lock(current->mutex);
-      pageable = !current->pinned.contains(from);
+      pageable = !current->pinned.contains(from) && !current->isAllocated(from);
     }
     if (!pageable) {
-      current->put(stream, copier(to, from, bytes));
+      current->put(stream, [=] { copyBytes(to, from, bytes); });
       return cudaSuccess;
     }
     auto staged = std::make_shared<std::vector<std::byte>>(bytes);
     std::memcpy(staged->data(), from, bytes);
-    current->put(stream, [=] {
-      // The control word is read while it is written.
-      if (bytes == sizeof(std::uint64_t))
-        std::atomic_ref(*static_cast<std::uint64_t *>(to))
-            .store(*reinterpret_cast<const std::uint64_t *>(staged->data()));
-      else
-        std::memcpy(to, staged->data(), bytes);
-    });
+    current->put(stream, [=] { copyBytes(to, staged->data(), bytes); });
     return cudaSuccess;
   };
   table.cudaPointerGetAttributes = [](cudaPointerAttributes *attributes, const void *pointer) {
@@ -179,7 +185,7 @@ void setDevice(CudaApi &table) {
   };
   table.cudaDeviceGetStreamPriorityRange = [](int *lowest, int *highest) {
     *lowest = 0;
-    *highest = -5;
+    *highest = highestPriority;
     return cudaSuccess;
   };
   table.cudaDeviceSynchronize = [] {
@@ -297,6 +303,14 @@ FakeCuda::Stream &FakeCuda::find(cudaStream_t handle) {
   return add(handle, true, 0);
 }
 
+bool FakeCuda::isAllocated(const void *pointer) const {
+  auto above = allocations.upper_bound(const_cast<void *>(pointer));
+  if (above == allocations.begin())
+    return false;
+  const auto &[start, bytes] = *std::prev(above);
+  return pointer < static_cast<const std::byte *>(start) + bytes;
+}
+
 bool FakeCuda::isDone(const Stream &stream, std::uint64_t sequence) const {
   return stream.operations.empty() || stream.operations.front().sequence > sequence;
 }
@@ -347,11 +361,19 @@ void FakeCuda::waitFor(std::unique_lock<std::mutex> &lock, Stream &stream) {
   });
 }
 
-void FakeCuda::settleBut(const std::set<cudaStream_t> &left) {
+void FakeCuda::settle() {
+  settleWhere([](const Stream &) { return true; });
+}
+
+void FakeCuda::settleControl() {
+  settleWhere([](const Stream &stream) { return stream.priority == highestPriority; });
+}
+
+void FakeCuda::settleWhere(const std::function<bool(const Stream &)> &meant) {
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] {
     for (const auto &[handle, stream] : streams)
-      if (!left.contains(handle) && !stream->operations.empty())
+      if (meant(*stream) && !stream->operations.empty())
         return false;
     return true;
   });

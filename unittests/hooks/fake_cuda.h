@@ -50,9 +50,9 @@ public:
   std::vector<std::string> log();
   void note(const std::string &what);
   /// Waits until all streams are empty.
-  void settle() { settleBut({}); }
-  /// Waits until all others are.
-  void settleBut(const std::set<cudaStream_t> &left);
+  void settle();
+  /// Waits until the streams of the highest priority are: what stops best-effort work has arrived.
+  void settleControl();
   /// The names under which entries are launched.
   std::string nameOf(const void *function);
   std::map<std::string, std::map<int, int>> attributes(); ///< set, by entry
@@ -78,7 +78,9 @@ public:
     std::uint64_t sequence = 0; ///< of the newest record; 0: none
   };
 
+  void settleWhere(const std::function<bool(const Stream &)> &meant);
   void put(cudaStream_t stream, std::function<void()> run, std::function<bool()> ready = {});
+  bool isAllocated(const void *pointer) const; ///< under the mutex
   bool isDone(const Stream &stream, std::uint64_t sequence) const;
   bool mayStart(const Stream &stream, const Operation &operation) const;
   void serve(Stream &stream);
@@ -94,6 +96,7 @@ public:
   bool stopping = false;
   std::map<cudaStream_t, std::unique_ptr<Stream>> streams;
   std::map<cudaEvent_t, Event> events;
+  std::map<void *, std::size_t> allocations; ///< the device's, and pinned ones
   std::map<const void *, std::string> functions;
   std::map<std::string, Kernel> kernels;
   std::map<std::string, std::map<int, int>> attributesSet;

@@ -67,7 +67,7 @@ TEST_CASE("a best-effort kernel yields to a high-priority launch and runs each b
   h.cuda.addKernel("plain", {{8, 4}, [&](const FakeLaunch &) { h.highGate.pass(); }});
   CHECK(h.launch(high, &other, 1, 1, &Harness::plainSymbol) == cudaSuccess);
   h.highGate.arrived();
-  h.cuda.settleBut({low, high}); // the request to yield has arrived
+  h.cuda.settleControl(); // the request to yield has arrived
   h.gate.open();
   // The block that had started ends; nothing else starts while the other stream has work.
   CHECK(eventually([&] { return h.hooks.totals().yields == 1; }));
@@ -270,27 +270,83 @@ TEST_CASE("what is captured passes through, and captured streams are not asked")
   CHECK(h.hooks.totals().throughVariants == 1);
 }
 
-TEST_CASE("the default stream of a thread keeps its thread") {
+TEST_CASE("kernels on the default stream of a thread are queued, calls on it keep their thread") {
   Harness h(true);
   std::uint64_t cell = 0;
-  h.launch(cudaStreamPerThread, &cell, 1, 3); // returns when it is done
-  CHECK(cell == Harness::mixed(0, 1, 3));
+  h.gated = true;
+  h.launch(cudaStreamPerThread, &cell, 1, 3);
+  std::thread::id by;
+  std::thread opener([&] {
+    h.gate.arrived();
+    h.gate.open();
+  });
+  // As a call that puts something on a stream: it waits for the kernel.
+  auto call = [&] {
+    by = std::this_thread::get_id();
+    CHECK(cell == Harness::mixed(0, 1, 3));
+    return cudaSuccess;
+  };
+  CHECK(h.hooks.queue(h.cuda.api(), cudaStreamPerThread, call) == cudaSuccess);
+  opener.join();
+  CHECK(by == std::this_thread::get_id());
   CHECK(h.hooks.totals().throughVariants == 1);
-  CHECK(h.synchronize(cudaStreamPerThread) == cudaSuccess);
 }
 
-TEST_CASE("a thread's own turn comes behind what others have queued") {
+TEST_CASE("launches come behind what was put on their stream past the queue") {
+  for (cudaStream_t stream : {cudaStream_t(nullptr), cudaStreamPerThread}) {
+    Harness h(true);
+    std::uint64_t cell = 0;
+    Gate held;
+    CHECK(h.hostFunction(stream, [&] {
+      held.pass();
+      cell = 5;
+    }) == cudaSuccess);
+    h.launch(stream, &cell, 1, 3);
+    held.arrived();
+    std::this_thread::sleep_for(5ms);
+    CHECK(h.cuda.log().empty());
+    held.open();
+    CHECK(h.synchronize(stream) == cudaSuccess);
+    CHECK(cell == Harness::mixed(5, 1, 3));
+  }
+}
+
+TEST_CASE("launches of one thread come behind what others have queued") {
   Harness h(true);
   std::uint64_t cell = 0;
   h.gated = true;
   h.launch(nullptr, &cell, 1, 3);
-  std::thread other([&] { h.launch(cudaStreamPerThread, &cell, 2, 3); });
+  std::thread other([&] {
+    h.launch(cudaStreamPerThread, &cell, 2, 3);
+    CHECK(h.synchronize(cudaStreamPerThread) == cudaSuccess);
+  });
   std::this_thread::sleep_for(5ms);
   CHECK(h.hooks.totals().throughVariants == 0);
   h.gate.open();
   other.join();
   CHECK(h.hooks.totals().throughVariants == 2);
   CHECK(cell == Harness::mixed(Harness::mixed(0, 1, 3), 2, 3));
+}
+
+TEST_CASE("a chain of kernels is sent ahead, and finished in its order whatever yields") {
+  Harness h;
+  cudaStream_t low = h.stream(0), high = h.stream(-1);
+  std::uint64_t cell = 0, other = 0, expected = 0;
+  h.gated = true;
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    h.launch(low, &cell, i, 2);
+    expected = Harness::mixed(expected, i, 2);
+  }
+  h.gate.arrived();
+  // More than one was given to the device, without a turn of the host between them.
+  CHECK(eventually([&] { return h.hooks.totals().physical > 4; }));
+  CHECK(h.launch(high, &other, 1, 1, &Harness::plainSymbol) == cudaSuccess);
+  h.cuda.settleControl();
+  h.gate.open();
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == expected);
+  CHECK(h.hooks.totals().throughVariants == 20);
+  CHECK(h.hooks.totals().yields > 1);
 }
 
 TEST_CASE("attributes of a kernel go to its variants") {

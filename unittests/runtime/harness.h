@@ -78,7 +78,8 @@ struct Harness {
       operation.bytes = Program::words * 8;
       break;
     }
-    return streams[step.stream]->lane.submit(std::move(operation));
+    Result<std::uint64_t> submitted = streams[step.stream]->lane.submit(std::move(operation));
+    return submitted ? Result<void>() : submitted.error();
   }
 
   bool allFinished() const {

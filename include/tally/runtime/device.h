@@ -82,11 +82,9 @@ protected:
   SignalDevice() = default;
 };
 
-class Device : public FunctionDevice, public SignalDevice {
+/// The part that has memory, and runs work in order on streams.
+class StreamDevice : public FunctionDevice, public SignalDevice {
 public:
-  /// Loads the best image for this device: a cubin of its arch, else PTX. Eager.
-  virtual Result<ModuleId> loadModule(const bundle::Bundle &bundle) = 0;
-
   virtual Result<DevicePtr> allocate(std::size_t bytes) = 0;
   /// Waits for nothing: the caller has synchronised what uses the memory.
   virtual Result<void> free(DevicePtr pointer) = 0;
@@ -108,6 +106,15 @@ public:
 
   /// `later` starts only when what is on `earlier` now is done. Blocks nobody.
   virtual Result<void> waitFor(StreamId later, StreamId earlier) = 0;
+
+protected:
+  StreamDevice() = default;
+};
+
+class Device : public StreamDevice {
+public:
+  /// Loads the best image for this device: a cubin of its arch, else PTX. Eager.
+  virtual Result<ModuleId> loadModule(const bundle::Bundle &bundle) = 0;
 
 protected:
   Device() = default;
