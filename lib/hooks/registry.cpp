@@ -98,19 +98,16 @@ void Registry::registerFunction(const CudaApi &api, void **handle, const char *h
   for (const bundle::Bundle *each : registration.bundles)
     if (!kernel.facts)
       kernel.facts = each->kernel(kernel.name);
-  if (!kernel.facts)
+  if (!kernel.facts || !kernel.facts->hasVariants())
     return;
-  bool any = false;
   for (Kind kind : allKinds) {
     if (!kernel.facts->emitted(kind))
       continue;
-    any = true;
     addVariant(registration, handle, kernel, kind, false);
     if (kind == Kind::Guard && !kernel.facts->guardTakesTickets())
       addVariant(registration, handle, kernel, kind, true);
   }
-  if (any)
-    withVariants.fetch_add(1);
+  withVariants.fetch_add(1);
 }
 
 void Registry::addVariant(Registration &registration, void **handle, KernelRecord &kernel,
