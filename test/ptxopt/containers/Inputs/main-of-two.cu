@@ -1,12 +1,12 @@
-// A program whose kernel calls a function of another file (twice.cu): relocatable device code.
+// A program whose kernel reads a variable of another file (factor.cu): relocatable device code.
 #include <cstdio>
 
-__device__ int twice(int value);
+extern __device__ int factor;
 
 __global__ void twiceEach(int *values, int count) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count)
-    values[i] = twice(i);
+    values[i] = factor * i;
 }
 
 int main() {

@@ -1,1 +1,0 @@
-__device__ int twice(int value) { return 2 * value; }
