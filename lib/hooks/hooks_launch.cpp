@@ -187,8 +187,8 @@ void Hooks::functionAttribute(const CudaApi &api, const void *function, cudaFunc
 }
 
 void Hooks::inTurn(StreamState &state, const std::function<void()> &call) {
-  Engine *now = start(*foreignApi());
-  if (!now || captures.takesPart(*foreignApi(), state.handle))
+  Engine *now = start(foreignApi());
+  if (!now || captures.takesPart(foreignApi(), state.handle))
     return call();
   now->inTurn(state, [&] {
     now->permit();
