@@ -49,15 +49,17 @@ public:
   /// What ran, in the order in which it ended.
   std::vector<std::string> log();
   void note(const std::string &what);
-  /// Waits until all streams are empty.
+  /// Waits until all that was put on streams so far is done. (A storm of requests puts more on one
+  /// all the time.)
   void settle();
-  /// Waits until the streams of the highest priority are: what stops best-effort work has arrived.
+  /// The same of the streams of the highest priority: what stops best-effort work has arrived.
   void settleControl();
   /// The names under which entries are launched.
   std::string nameOf(const void *function);
   std::map<std::string, std::map<int, int>> attributes(); ///< set, by entry
   std::atomic<int> pageableQueries{0};
-  std::set<const void *> pinned; ///< what cudaPointerGetAttributes calls host memory
+  /// Makes it host memory, as cudaPointerGetAttributes has it.
+  void pin(const void *memory);
 
   // For the table's functions.
   struct Operation {
@@ -79,7 +81,9 @@ public:
   };
 
   void settleWhere(const std::function<bool(const Stream &)> &meant);
-  void put(cudaStream_t stream, std::function<void()> run, std::function<bool()> ready = {});
+  /// Returns the sequence of the operation.
+  std::uint64_t put(cudaStream_t stream, std::function<void()> run,
+                    std::function<bool()> ready = {});
   bool isAllocated(const void *pointer) const; ///< under the mutex
   bool isDone(const Stream &stream, std::uint64_t sequence) const;
   bool mayStart(const Stream &stream, const Operation &operation) const;
@@ -96,6 +100,7 @@ public:
   bool stopping = false;
   std::map<cudaStream_t, std::unique_ptr<Stream>> streams;
   std::map<cudaEvent_t, Event> events;
+  std::set<const void *> pinned;
   std::map<void *, std::size_t> allocations; ///< the device's, and pinned ones
   std::map<const void *, std::string> functions;
   std::map<std::string, Kernel> kernels;
