@@ -208,8 +208,8 @@ void Arena::giveBack(std::uint32_t slot) {
 
 bool Arena::clearIfDead(std::uint32_t slot) {
   ArenaData *all = data.load();
-  if (!all || ((all->header.masks.occupied.load() & bit(slot)) == 0 &&
-               all->slots[slot].active.load() == 0))
+  if (!all ||
+      ((all->header.masks.occupied.load() & bit(slot)) == 0 && all->slots[slot].active.load() == 0))
     return false;
   if (isHeld(slot))
     return false;

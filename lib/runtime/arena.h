@@ -1,18 +1,20 @@
 // The arena: processes on one GPU tell each other when high-priority work is active.
 //
-// Each process holds slots of a shared file (arena_layout.h), one per class of work. A high-priority
-// one counts its open scopes in its slot; a best-effort one watches the others' (arena_watcher.h).
-// A slot is held by an open-file-description lock on one byte of the file, which the kernel drops
-// when its holder dies, however it dies and in whatever PID namespace it lived.
+// Each process holds slots of a shared file (arena_layout.h), one per class of work. A
+// high-priority one counts its open scopes in its slot; a best-effort one watches the others'
+// (arena_watcher.h). A slot is held by an open-file-description lock on one byte of the file, which
+// the kernel drops when its holder dies, however it dies and in whatever PID namespace it lived.
 //
-// Deaths. A claim (`active` above 0) counts for watchers whether its holder lives or not, so it must
-// go when the holder dies; and a slot without its lock belongs to nobody, so whoever gets the lock
-// may do with it what it likes. At any instruction:
+// Deaths. A claim (`active` above 0) counts for watchers whether its holder lives or not, so it
+// must go when the holder dies; and a slot without its lock belongs to nobody, so whoever gets the
+// lock may do with it what it likes. At any instruction:
 //  - claiming, lock taken, nothing reset: the lock goes, the slot holds what its last owner left,
 //    as before; if that is a claim, the next to be blocked by it clears it.
-//  - claiming, half reset: the claim is zeroed before the class is set, so no old claim is ever seen
+//  - claiming, half reset: the claim is zeroed before the class is set, so no old claim is ever
+//  seen
 //    under a new class; what else is half written is shown by nobody, since the lock is gone.
-//  - the masks' bits are set before the slot can be used, and cleared under the lock after the claim
+//  - the masks' bits are set before the slot can be used, and cleared under the lock after the
+//  claim
 //    is: a death leaves a bit too many, never one too few. Too many costs a look.
 //  - raised, not yet woken the sleepers: the claim is a dead one's, as below; sleepers are right to
 //    sleep on.
@@ -26,16 +28,16 @@
 // What a stopped (SIGSTOP) process holds it holds; its scopes are open until it goes on or dies.
 //
 // Sleeping and waking. A sleeper reads the sequence, takes a ticket, looks once more at all that it
-// waits for, and waits on the sequence. Who changed something compares the last ticket with the last
-// one that a wake covered; only where they differ it advances the sequence, wakes, and then notes
-// the ticket as covered. A sleeper whose ticket came before that comparison read the sequence before
-// it was advanced, so it is woken or does not fall asleep; one whose ticket came later looks after
-// the change was made. Nobody's part can be lost by another's death: a waker that dies leaves the
-// ticket uncovered, so that the next one wakes; a sleeper that dies costs one wake for nothing.
+// waits for, and waits on the sequence. Who changed something compares the last ticket with the
+// last one that a wake covered; only where they differ it advances the sequence, wakes, and then
+// notes the ticket as covered. A sleeper whose ticket came before that comparison read the sequence
+// before it was advanced, so it is woken or does not fall asleep; one whose ticket came later looks
+// after the change was made. Nobody's part can be lost by another's death: a waker that dies leaves
+// the ticket uncovered, so that the next one wakes; a sleeper that dies costs one wake for nothing.
 //
 // Fork. A child shares its parent's open file descriptions, and with them the locks. So the child
-// closes its copy at once (an atfork handler; closing in the child leaves the parent's lock), has no
-// mapping, and its slots do nothing. A child made by a bare clone() without exec runs no such
+// closes its copy at once (an atfork handler; closing in the child leaves the parent's lock), has
+// no mapping, and its slots do nothing. A child made by a bare clone() without exec runs no such
 // handler and keeps its parent's slots locked while it lives.
 #ifndef TALLY_LIB_RUNTIME_ARENA_H
 #define TALLY_LIB_RUNTIME_ARENA_H
@@ -129,7 +131,8 @@ public:
 
   /// Wakes those in sleepUnless(), in any process, if there are any.
   void wakeSleepers();
-  /// Sleeps until woken or for `limit`, but not if `changed()` is true once a wake can be relied on.
+  /// Sleeps until woken or for `limit`, but not if `changed()` is true once a wake can be relied
+  /// on.
   template <class Changed> void sleepUnless(const Changed &changed, Nanoseconds limit) {
     ArenaData *now = data.load(std::memory_order_relaxed);
     if (!now)

@@ -83,7 +83,8 @@ Result<void> writeAll(const ArenaPlace &place, int file) {
   std::memcpy(image.data(), &identification, sizeof identification);
   // Written, not only given its size: a full file system is an error here and no SIGBUS later.
   for (std::size_t done = 0; done < image.size();) {
-    ssize_t wrote = pwrite(file, image.data() + done, image.size() - done, static_cast<off_t>(done));
+    ssize_t wrote =
+        pwrite(file, image.data() + done, image.size() - done, static_cast<off_t>(done));
     if (wrote < 0 && errno != EINTR)
       return arenaFailure(place.path, "cannot be written", errno);
     done += static_cast<std::size_t>(std::max<ssize_t>(wrote, 0));

@@ -24,7 +24,7 @@ struct ArenaPlace {
   std::string path;
   std::string uuid;
   std::optional<gid_t> group; ///< whose members may open it, where it is not the user's alone
-  bool isShared = false;      ///< in /dev/shm, where any user may have put a file: owners are checked
+  bool isShared = false; ///< in /dev/shm, where any user may have put a file: owners are checked
 };
 
 /// The place for a GPU: from the options, else from TALLY_ARENA and TALLY_ARENA_GROUP, else the

@@ -74,7 +74,7 @@ struct alignas(2048) ArenaSlotData {
   std::atomic<std::uint32_t> slotClass;          ///< 0 is the highest
   std::atomic<std::uint32_t> pid;                ///< in its own namespace: to be shown, no more
   std::atomic<std::uint64_t> generation;         ///< grows with each owner
-  std::atomic<std::uint64_t> changedAt;          ///< CLOCK_MONOTONIC, ns: when the claim came or went
+  std::atomic<std::uint64_t> changedAt; ///< CLOCK_MONOTONIC, ns: when the claim came or went
   alignas(64) std::array<std::atomic<std::uint64_t>, 4> name; ///< 32 characters, zeros behind
   alignas(1024) std::array<std::atomic<std::uint64_t>, arenaCounters> statistics;
 };

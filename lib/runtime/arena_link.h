@@ -23,9 +23,8 @@ namespace tally::runtime {
 class ArenaLink final : public Neighbours {
 public:
   /// What is given must outlive the link, but for the dispatcher: see stopWatching().
-  static Result<std::unique_ptr<ArenaLink>> open(const ArenaOptions &options,
-                                                 std::string_view uuid, DeviceControl &control,
-                                                 HighPriority &highPriority,
+  static Result<std::unique_ptr<ArenaLink>> open(const ArenaOptions &options, std::string_view uuid,
+                                                 DeviceControl &control, HighPriority &highPriority,
                                                  Dispatcher &dispatcher);
   /// Gives the slots back; no scope may be open or opened any more.
   ~ArenaLink() override;

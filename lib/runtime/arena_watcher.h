@@ -1,15 +1,15 @@
 // Watches the arena for a best-effort process: a thread that says when some higher class becomes
 // active in another process, and when none is any more.
 //
-// What it reports is the others' activity only: slots of its own arena object are not looked at. And
-// what the runtime does about it, a scope more in the process's own control word, is not written to
-// the process's slot. So two processes never keep each other awake: a slot's claim counts requests
-// of its own process and nothing else.
+// What it reports is the others' activity only: slots of its own arena object are not looked at.
+// And what the runtime does about it, a scope more in the process's own control word, is not
+// written to the process's slot. So two processes never keep each other awake: a slot's claim
+// counts requests of its own process and nothing else.
 //
 // Within `spin` of the last change it looks again and again, so that the next one is seen within a
-// microsecond; likewise while best-effort work is under way, where there are cores for that. Else it
-// sleeps until it is woken by the change itself, and after 50 ms at the latest; while it is blocked
-// after 2 ms, since a dead process wakes nobody.
+// microsecond; likewise while best-effort work is under way, where there are cores for that. Else
+// it sleeps until it is woken by the change itself, and after 50 ms at the latest; while it is
+// blocked after 2 ms, since a dead process wakes nobody.
 #ifndef TALLY_LIB_RUNTIME_ARENA_WATCHER_H
 #define TALLY_LIB_RUNTIME_ARENA_WATCHER_H
 
@@ -50,8 +50,8 @@ public:
   /// Ends the thread; what was raised stays so. The second time nothing.
   void stop();
 
-  /// Whether best-effort work is under way, or about to be: a hint. Thread-safe, cheap where nothing
-  /// changes.
+  /// Whether best-effort work is under way, or about to be: a hint. Thread-safe, cheap where
+  /// nothing changes.
   void setBusy(bool now);
 
 private:

@@ -86,7 +86,8 @@ private:
   bool monitor();
   void run();
   void rest(Nanoseconds idleFor);
-  template <class Awake> void restWithoutWork(std::unique_lock<std::mutex> &lock, const Awake &awake);
+  template <class Awake>
+  void restWithoutWork(std::unique_lock<std::mutex> &lock, const Awake &awake);
   bool hasWork() const;
   LaneTotals totals() const;
 

@@ -103,7 +103,7 @@ Result<void> HighPriority::synchronize(HighStream &stream) {
 
 bool HighPriority::hasImplicit() const {
   for (std::uint64_t number = 1; number <= streams.size(); ++number)
-    if (isOpen(streams.find(number)->word.load()))
+    if (const HighStream *stream = streams.find(number); stream && isOpen(stream->word.load()))
       return true;
   return false;
 }

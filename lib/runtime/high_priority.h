@@ -53,8 +53,8 @@ class HighPriority {
 public:
   HighPriority(SignalDevice &device, DeviceControl &control) : device(device), control(control) {}
 
-  /// The slot in which other processes see this one's scopes, or none. While no scope is open: those
-  /// that are counted in must be counted out.
+  /// The slot in which other processes see this one's scopes, or none. While no scope is open:
+  /// those that are counted in must be counted out.
   void publishTo(ArenaSlot *slot) { published = slot; }
 
   Result<void> beginRequest();

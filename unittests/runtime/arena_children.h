@@ -84,8 +84,9 @@ public:
   }
   bool hasEnded() const {
     siginfo_t seen{};
-    return pid == 0 || (waitid(P_PID, static_cast<id_t>(pid), &seen, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-                        seen.si_pid == pid);
+    return pid == 0 ||
+           (waitid(P_PID, static_cast<id_t>(pid), &seen, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+            seen.si_pid == pid);
   }
   /// A line of its output; empty at the end.
   std::string line() const {

@@ -5,10 +5,11 @@
 //                                            launches; checks that each block ran exactly once
 //   arena_process both ARENA NAME            best-effort launches, with requests in between
 //   arena_process claim ARENA NAME           holds a slot with two open scopes
-//   arena_process fork ARENA NAME            the same, and a child of it that lives on; says its pid
+//   arena_process fork ARENA NAME            the same, and a child of it that lives on; says its
+//   pid
 //
-// It ends when its input does. What it did is seen in its slot's statistics; what went wrong it says
-// and exits with 3. Kernels run on the fake device, or on the emulator with the bundle given.
+// It ends when its input does. What it did is seen in its slot's statistics; what went wrong it
+// says and exits with 3. Kernels run on the fake device, or on the emulator with the bundle given.
 #include "fake_device.h"
 
 #include "arena.h"

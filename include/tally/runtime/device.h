@@ -127,8 +127,8 @@ struct EmulatorOptions {
   /// Device addresses are those of host memory, where the process has room for that.
   bool hostAddressed = false;
   /// Processes whose emulators have the same one share an arena as those on one GPU do. Letters,
-  /// digits, '-' and '_'. Empty: the device has none.
-  std::string uuid;
+  /// digits, '-' and '_'; read when the device is opened. Empty: the device has none.
+  const char *uuid = "";
 };
 Result<std::unique_ptr<Device>> openEmulatorDevice(const EmulatorOptions &options = {});
 
