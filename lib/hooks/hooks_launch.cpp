@@ -37,6 +37,8 @@ void describe(KernelRecord &kernel) {
   if (kernel.described)
     return;
   kernel.described = true;
+  if (!kernel.unmatchedIn.empty())
+    warnOfUnmatched(kernel.unmatchedIn);
   kernel.status = kernel.api->cudaFuncGetAttributes(&kernel.attributes, kernel.function);
   if (kernel.facts)
     kernel.parameters = kernel.facts->parameters;
