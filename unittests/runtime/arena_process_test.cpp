@@ -111,6 +111,19 @@ TEST_CASE("a request in one process makes another's kernel yield, which then goe
   CHECK(!arena->bestEffortPresent());
 }
 
+#ifdef TALLY_ARENA_BUNDLE
+TEST_CASE("the same where the kernel is rewritten PTX on the emulator") {
+  ArenaFolder folder;
+  Member member(folder);
+  auto arena = folder.open();
+  auto words = process(folder, "best-effort", "trainer");
+  words.emplace_back(TALLY_ARENA_BUNDLE);
+  Child trainer(words);
+  checkYields(member, *arena, "trainer");
+  CHECK(trainer.finish() == 0);
+}
+#endif
+
 TEST_CASE("a launch without a scope holds others back until its stream is seen idle") {
   ArenaFolder folder;
   Member member(folder);
