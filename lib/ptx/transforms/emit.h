@@ -32,8 +32,14 @@ std::string unlessLeader(std::string_view label);
 std::string_view strongGlobal(const Module &module);
 
 /// %tally_yield = the control word's epoch is greater than the launch's. One load, strong enough
-/// to see the host's write. The word's low half goes to register `low`, if one is named.
-std::string poll(const Module &module, std::string_view low = {});
+/// to see the host's write.
+std::string poll(const Module &module);
+
+/// The same load, of which %tally_d0 keeps the word; %tally_d2 = the launch's state. Goes to
+/// `label` unless the word is what it mostly is: of the launch's epoch, no limit to the workers,
+/// the mode to run. For thread 0 alone. judge() says what poll() does of a word in %tally_d0.
+std::string quickPoll(const Module &module, std::string_view label);
+std::string judge();
 
 /// Appends the 32-bit `id` to list_out.
 std::string appendToList(std::string_view id);
@@ -53,6 +59,11 @@ inline constexpr std::uint32_t counterLimit = 0xfffffffe;
 /// %tally_d2 = the launch's state.
 std::string loadState();
 
+/// The same in thread 0, whose ids are 0: of an address that it can tell to be the same as
+/// elsewhere in a loop ptxas makes one that it keeps in registers through the whole body, or loads
+/// from the parameters right before its use, where that load is waited for.
+std::string loadOpaqueState(char threadId);
+
 /// %tally_id = the next virtual block that nobody has taken, after loadState().
 std::string takeIndex();
 
@@ -60,6 +71,15 @@ std::string takeIndex();
 /// `inCluster` adds the block's position in its cluster, where the id is the cluster's first
 /// block's.
 std::string decodeToShared(bool inCluster = false);
+
+/// Which of the virtual ids are used: none, %ctaid.x, or any.
+enum class IdWords { None, X, All };
+
+/// Divides the linear id in `%tally_id` and stores a flag of 0 and the ids in $tally_block at once.
+std::string publish(IdWords words);
+
+/// %tally_flag and %tally_ctaid_… = what is published, by one load.
+std::string loadPublished(IdWords words);
 
 /// Meets at barrier 0, then leaves if the first word of $tally_block says so.
 std::string agreeOrLeave();

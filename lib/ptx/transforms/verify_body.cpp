@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <span>
 
 namespace tally::ptx {
 namespace {
@@ -57,7 +58,9 @@ class BodyCheck {
 public:
   BodyCheck(const Module &module, const Function &user, const Function &rewritten,
             const AllowedChanges &allowed)
-      : module(module), user(user), rewritten(rewritten), allowed(allowed) {}
+      : module(module), user(user), rewritten(rewritten), allowed(allowed) {
+    findAgreed();
+  }
 
   std::optional<std::string> run() {
     std::uint32_t at = 1;
@@ -88,6 +91,19 @@ public:
   }
 
 private:
+  /// Notes the virtual ids that the block reads as it starts, together with whether it leaves.
+  void findAgreed() {
+    std::span<const Statement> body = rewritten.body;
+    auto at = std::find_if(body.begin(), body.end(), [](const Statement &each) {
+      return each.kind == StatementKind::Label && each.label == "$tally_agree";
+    });
+    for (; at != body.end() && at->instruction.opcode != "ret"; ++at)
+      if (at->instruction.opcode == "ld" && at->instruction.has("shared") &&
+          at->text.ends_with("[$tally_block];"))
+        noteWritten(*at, agreed);
+    agreedUpTo = static_cast<std::uint32_t>(at - body.begin());
+  }
+
   /// Whether `theirs` is `ours`, or what it must become.
   bool stands(const Statement &ours, const Statement &theirs) const {
     if (ours.kind != theirs.kind)
@@ -173,9 +189,18 @@ private:
       return fmt::format("it still reads a physical grid register: {}", theirs.text);
     for (const Operand &operand : theirs.instruction.operands)
       for (std::string_view name : ownRegisters(operand))
-        if (!written.contains(name))
+        if (!written.contains(name) && !agreed.contains(name))
           return fmt::format("{} is not set before: {}", name, theirs.text);
     return std::nullopt;
+  }
+
+  /// Whether it sets an id that the block has read as it started. The flag is set in each round.
+  bool writesAgreed(const Instruction &instruction) const {
+    bool found = false;
+    forEachWrittenRegister(instruction, [&](const Operand &each) {
+      found |= each.symbol != "%tally_flag" && agreed.contains(each.symbol);
+    });
+    return found;
   }
 
   /// What a statement that is tally's must not do.
@@ -183,6 +208,8 @@ private:
     if (statement.kind != StatementKind::Instruction)
       return std::nullopt;
     const Instruction &instruction = statement.instruction;
+    if (at > agreedUpTo && writesAgreed(instruction))
+      return fmt::format("it sets again what the block has agreed on: {}", statement.text);
     bool setsOwn = !instruction.operands.empty() && isOwn(instruction.operands[0].symbol);
     if (readsAnyGrid(instruction) && !setsOwn)
       return fmt::format("it still reads a physical grid register: {}", statement.text);
@@ -199,6 +226,8 @@ private:
   const Function &user;
   const Function &rewritten;
   const AllowedChanges &allowed;
+  std::set<std::string_view> agreed;
+  std::uint32_t agreedUpTo = 0;
 };
 
 } // namespace
