@@ -151,8 +151,11 @@ private:
       return then > now;
     if (candidate.onlyForOccupancy)
       return false;
-    return std::pair(usage.registers, usage.spillBytes) <
-           std::pair(place.best.registers, place.best.spillBytes);
+    // Registers that the user's kernel takes too cost nothing, and earlier codings less time.
+    auto cost = [&](const EntryUsage &each) {
+      return std::pair(std::max(each.registers, place.user.registers), each.spillBytes);
+    };
+    return cost(usage) < cost(place.best);
   }
 
   void take(Candidate &candidate, const EntryUsage &usage) {

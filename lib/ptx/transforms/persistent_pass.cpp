@@ -322,7 +322,9 @@ bool mayReachEnd(const Function &function) {
 } // namespace
 
 std::vector<Coding> PersistentPass::codings(const PassInput &input) const {
-  std::vector<Coding> codings = {{earlyIds}, {zeroed}};
+  std::vector<Coding> codings = {{earlyIds}};
+  if (formOf(input).ids != emit::IdWords::None)
+    codings.push_back({zeroed});
   if (!undefinedAtBodyStart(input.function).empty())
     codings.push_back({plain});
   // Where calls are redirected (clones.h), whole call sequences are replaced.

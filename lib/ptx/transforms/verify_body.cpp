@@ -179,7 +179,18 @@ private:
                              [&](const Operand &each) { written.insert(each.symbol); });
   }
 
-  /// A virtual id is set right before it is used.
+  /// Whether `name` is the virtual id of a grid register that `operand` reads.
+  static bool standsFor(std::string_view name, const Operand &operand) {
+    bool found = false;
+    forEachOperand(operand, [&](const Operand &each) {
+      if (readsGrid(each))
+        found |= name.starts_with(fmt::format("%tally_{}_", specialRegisterName(each))) &&
+                 (each.component.empty() || name.ends_with(each.component));
+    });
+    return found;
+  }
+
+  /// A virtual id is set right before it is used, or as the block starts.
   std::optional<std::string> checkSet(const Statement &ours, const Statement &theirs,
                                       const std::set<std::string_view> &written) const {
     if (!allowed.gridReads || ours.kind != StatementKind::Instruction ||
@@ -187,9 +198,10 @@ private:
       return std::nullopt;
     if (ours.text == theirs.text)
       return fmt::format("it still reads a physical grid register: {}", theirs.text);
-    for (const Operand &operand : theirs.instruction.operands)
-      for (std::string_view name : ownRegisters(operand))
-        if (!written.contains(name) && !agreed.contains(name))
+    for (std::size_t i = 0; i != theirs.instruction.operands.size(); ++i)
+      for (std::string_view name : ownRegisters(theirs.instruction.operands[i]))
+        if (agreed.contains(name) ? !standsFor(name, ours.instruction.operands[i])
+                                  : !written.contains(name))
           return fmt::format("{} is not set before: {}", name, theirs.text);
     return std::nullopt;
   }
