@@ -3,11 +3,13 @@
 #include "wrappers.h"
 
 #include <cuda.h>
+#include <cudaTypedefs.h>
 
 #include <dlfcn.h>
 
 #include <atomic>
-#include <utility>
+#include <string_view>
+#include <tuple>
 
 using namespace tally::hooks;
 
@@ -20,8 +22,14 @@ using Dlsym = void *(*)(void *, const char *);
 
 std::atomic<void *> realGetProcAddress1{nullptr}, realGetProcAddress2{nullptr};
 
-/// Whether a call comes from outside of the hooks, and there are hooks to tell.
-bool isForeign() { return !InHook::any() && Hooks::shared().foreignApi(); }
+/// Whether a call comes from outside of the hooks. A program without kernels has registered none,
+/// and its libraries' launches count all the same.
+bool isForeign() {
+  if (InHook::any())
+    return false;
+  Hooks::shared().hooked(api());
+  return true;
+}
 
 template <class Call> CUresult byRule_Launch(CUstream stream, Call call) {
   return isForeign() ? Hooks::shared().foreignLaunch(stream, call) : call();
@@ -30,9 +38,6 @@ template <class Call> CUresult byRule_Stream(CUstream stream, Call call) {
   if (isForeign())
     Hooks::shared().beforeForeign(stream);
   return call();
-}
-template <class Call> CUresult byRule_Legacy(CUstream stream, Call call) {
-  return byRule_Stream(stream, call);
 }
 template <class Call> CUresult byRule_Drain(CUstream, Call call) {
   if (isForeign())
@@ -57,27 +62,32 @@ template <class Call> CUresult byRule_Destroy(CUstream stream, Call call) {
 
 CUstream ownOf(CUstream stream) { return stream ? stream : CU_STREAM_PER_THREAD; }
 
-// The stream that a call is ordered on.
-#define TALLY_STREAM_Launch stream
-#define TALLY_STREAM_Stream stream
-#define TALLY_STREAM_Legacy nullptr
-#define TALLY_STREAM_Drain nullptr
-#define TALLY_STREAM_Query nullptr
-#define TALLY_STREAM_Begin nullptr
-#define TALLY_STREAM_End nullptr
-#define TALLY_STREAM_Destroy stream
+/// An entry point of the driver: `stream` is the place of its stream among the parameters.
+/// [0]: the plain form, [1]: the one whose stream 0 is the thread's own.
+template <class Tag, class Function, int stream> struct Entry;
+template <class Tag, class... Parameters, int stream>
+struct Entry<Tag, CUresult (*)(Parameters...), stream> {
+  static inline std::atomic<void *> real[2] = {nullptr, nullptr};
+  template <bool perThread> static CUresult wrapper(Parameters... parameters) {
+    auto call = [&] {
+      return reinterpret_cast<CUresult (*)(Parameters...)>(real[perThread].load())(parameters...);
+    };
+    CUstream ordered = nullptr;
+    if constexpr (stream >= 0)
+      ordered = std::get<stream>(std::tie(parameters...));
+    return Tag::rule(perThread ? ownOf(ordered) : ordered, call);
+  }
+};
 
-// [0]: the plain form, [1]: the one whose stream 0 is the thread's own.
-#define TALLY_DRIVER_CALL(name, parameters, arguments, rule)                                       \
-  struct Entry_##name {                                                                            \
-    using Function = CUresult(*) parameters;                                                       \
-    static inline std::atomic<void *> real[2] = {nullptr, nullptr};                                \
-    template <bool perThread> static CUresult wrapper parameters {                                 \
-      auto call = [&] { return reinterpret_cast<Function>(real[perThread].load()) arguments; };    \
-      CUstream ordered = TALLY_STREAM_##rule;                                                      \
-      return byRule_##rule(perThread ? ownOf(ordered) : ordered, call);                            \
+// Two names of one call (exported with and without _v2) may have one type; so each has a tag.
+// The macro cu... names of cuda.h must not take part.
+#define TALLY_DRIVER_CALL(name, version, exported, stream, byRule)                                 \
+  struct Tag_##name##_##version {                                                                  \
+    template <class Call> static CUresult rule(CUstream ordered, Call call) {                      \
+      return byRule_##byRule(ordered, call);                                                       \
     }                                                                                              \
-  };
+  };                                                                                               \
+  using Entry_##name##_##version = Entry<Tag_##name##_##version, PFN_##name##_v##version, stream>;
 #include "driver_api.def"
 
 /// cuLaunchKernelEx has its stream inside of the configuration.
@@ -102,6 +112,20 @@ template <class Entry> void *keep(bool perThread, void *real) {
                    : reinterpret_cast<void *>(&Entry::template wrapper<false>);
 }
 
+struct Row {
+  std::string_view name;
+  int version;
+  std::string_view exported;
+  void *(*keep)(bool perThread, void *real);
+};
+
+constexpr Row rows[] = {
+#define TALLY_DRIVER_CALL(name, version, exported, stream, byRule)                                 \
+  {#name, version, #exported, &keep<Entry_##name##_##version>},
+#include "driver_api.def"
+    {"cuLaunchKernelEx", 11060, "cuLaunchKernelEx", &keep<Entry_cuLaunchKernelEx>},
+};
+
 CUresult getProcAddress1(const char *symbol, void **entry, int version, cuuint64_t flags);
 CUresult getProcAddress2(const char *symbol, void **entry, int version, cuuint64_t flags,
                          CUdriverProcAddressQueryResult *result);
@@ -116,10 +140,8 @@ void wrapResult(const char *symbol, void **entry, int version, cuuint64_t flags)
                     : reinterpret_cast<void *>(&getProcAddress1);
     return;
   }
-  // Before CUDA 10.1 some of the calls had other parameters.
-  if (version >= 10010)
-    *entry =
-        wrappedEntry(symbol, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0, *entry);
+  *entry = wrappedEntry(symbol, version,
+                        (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0, *entry);
 }
 
 CUresult getProcAddress1(const char *symbol, void **entry, int version, cuuint64_t flags) {
@@ -157,31 +179,22 @@ void *wrappedByFullName(std::string_view name, void *real) {
     return reinterpret_cast<void *>(&getProcAddress2);
   }
   bool perThread = takeSuffix(name, "_ptsz") || takeSuffix(name, "_ptds");
-  // Without _v2 these have other parameters, or do less, from before CUDA 10.1.
-  bool second = takeSuffix(name, "_v2");
-  constexpr std::string_view versioned[] = {
-      "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync",    "cuMemcpy2DAsync",
-      "cuMemcpy3DAsync",   "cuMemcpyHtoD",      "cuMemcpyDtoH",         "cuMemcpyDtoD",
-      "cuMemcpy2D",        "cuMemcpy3D",        "cuMemsetD8",           "cuMemsetD16",
-      "cuMemsetD32",       "cuMemFree",         "cuStreamBeginCapture", "cuStreamDestroy"};
-  for (std::string_view each : versioned)
-    if (name == each && !second)
-      return real;
-  return wrappedEntry(name, perThread, real);
+  for (const Row &row : rows)
+    if (name == row.exported)
+      return row.keep(perThread, real);
+  return real;
 }
 
 } // namespace
 
 namespace tally::hooks {
 
-void *wrappedEntry(std::string_view symbol, bool perThread, void *real) {
-#define TALLY_DRIVER_CALL(name, parameters, arguments, rule)                                       \
-  if (symbol == #name)                                                                             \
-    return keep<Entry_##name>(perThread, real);
-#include "driver_api.def"
-  if (symbol == "cuLaunchKernelEx")
-    return keep<Entry_cuLaunchKernelEx>(perThread, real);
-  return real;
+void *wrappedEntry(std::string_view symbol, int version, bool perThread, void *real) {
+  const Row *newest = nullptr;
+  for (const Row &row : rows)
+    if (symbol == row.name && row.version <= version && (!newest || row.version > newest->version))
+      newest = &row;
+  return newest ? newest->keep(perThread, real) : real;
 }
 
 } // namespace tally::hooks

@@ -8,9 +8,10 @@
 
 namespace tally::hooks {
 
-/// The wrapper of the driver's entry point `real`, named as cuGetProcAddress names it, or `real`
-/// itself. `perThread`: the form whose stream 0 is the thread's own. Thread-safe.
-void *wrappedEntry(std::string_view symbol, bool perThread, void *real);
+/// The wrapper of the driver's entry point `real`, which cuGetProcAddress gives for `symbol` and
+/// `version`, or `real` itself. `perThread`: the form whose stream 0 is the thread's own.
+/// Thread-safe.
+void *wrappedEntry(std::string_view symbol, int version, bool perThread, void *real);
 
 } // namespace tally::hooks
 

@@ -91,8 +91,7 @@ cudaError_t Hooks::withDeferred(cudaError_t status, bool clear) {
 void Hooks::selfCheck() {
   if (checked.exchange(true) || registry.kernelsWithVariants() != 0)
     return;
-  warn(Warning::NothingHooked,
-       registry.whyNothing() + "; no best-effort kernel of this program can be interrupted");
+  registry.warnOfNothing();
 }
 
 Totals Hooks::totals() {

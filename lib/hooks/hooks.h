@@ -149,7 +149,7 @@ public:
       foreignHigh.fetch_add(1, std::memory_order_relaxed);
       return call();
     }
-    StreamState &state = streams.find(*foreignApi(), handle);
+    StreamState &state = streams.find(foreignApi(), handle);
     if (!state.bestEffort.load(std::memory_order_relaxed)) {
       foreignHigh.fetch_add(1, std::memory_order_relaxed);
       return pass(state, call);
@@ -164,26 +164,27 @@ public:
     Engine *now = running();
     if (!now)
       return;
-    StreamState &state = streams.find(*foreignApi(), handle);
-    if (captures.takesPart(*foreignApi(), handle))
+    StreamState &state = streams.find(foreignApi(), handle);
+    if (captures.takesPart(foreignApi(), handle))
       return;
     now->wait(state.bestEffort ? now->queue().last() : now->orderedAhead(state));
   }
   /// A library destroys a stream.
   void foreignDestroy(cudaStream_t handle) {
     if (running())
-      forgetStream(streams.find(*foreignApi(), handle));
+      forgetStream(streams.find(foreignApi(), handle));
   }
   /// Whether a library may be told that a stream or an event is done.
   bool isQueueIdle() const {
     Engine *now = running();
     return !now || now->queue().isIdle();
   }
-  /// Set by the first module that hooks; nullptr before.
-  const CudaApi *foreignApi() const { return anyApi.load(std::memory_order_acquire); }
+  /// That of the first module that hooks.
+  const CudaApi &foreignApi() const { return *anyApi.load(std::memory_order_acquire); }
   void hooked(const CudaApi &api) {
-    const CudaApi *none = nullptr;
-    anyApi.compare_exchange_strong(none, &api);
+    const CudaApi *none = anyApi.load(std::memory_order_relaxed);
+    if (!none)
+      anyApi.compare_exchange_strong(none, &api);
   }
 
 private:

@@ -37,6 +37,8 @@ void describe(KernelRecord &kernel) {
   if (kernel.described)
     return;
   kernel.described = true;
+  if (!kernel.unmatchedIn.empty())
+    warnOfUnmatched(kernel.unmatchedIn);
   kernel.status = kernel.api->cudaFuncGetAttributes(&kernel.attributes, kernel.function);
   if (kernel.facts)
     kernel.parameters = kernel.facts->parameters;
@@ -185,8 +187,8 @@ void Hooks::functionAttribute(const CudaApi &api, const void *function, cudaFunc
 }
 
 void Hooks::inTurn(StreamState &state, const std::function<void()> &call) {
-  Engine *now = start(*foreignApi());
-  if (!now || captures.takesPart(*foreignApi(), state.handle))
+  Engine *now = start(foreignApi());
+  if (!now || captures.takesPart(foreignApi(), state.handle))
     return call();
   now->inTurn(state, [&] {
     now->permit();

@@ -20,25 +20,37 @@ const bundle::Image *mergedContainer(const bundle::Bundle &bundle) {
 
 } // namespace
 
-/// Looks up the bundle of one container of the wrapper; says what is wrong where one is expected.
+void warnOfUnmatched(const std::string &file) {
+  warn(Warning::StaleBundle, file + ": no bundle belongs to some of its device code (was it "
+                                    "changed after tally-ptxopt?); that code's kernels run as they "
+                                    "are, without variants");
+}
+
+/// Looks up the bundle of one container of the wrapper. That there is none for it is
+/// said when a kernel of it is launched as best effort: code linked in from the toolkit's device
+/// runtime (cudadevrt) has none, and no kernels that a program launches.
 void Registry::look(Registration &registration, const void *wrapper, const void *container) {
   BundleFiles::Lookup found = files.find(wrapper, container);
   switch (found.outcome) {
   case BundleFiles::Outcome::Found:
     registration.bundles.push_back(found.bundle);
+    anyBundle.store(true);
     return;
   case BundleFiles::Outcome::Damaged:
+    anyDamaged.store(true);
     return warn(Warning::DamagedBundle,
                 found.detail + "; its kernels run as they are, without variants");
-  case BundleFiles::Outcome::NoMatch:
-    return warn(Warning::StaleBundle, found.detail +
-                                          ": no bundle belongs to some of its device code (was it "
-                                          "changed after tally-ptxopt?); that code's kernels run "
-                                          "as they are, without variants");
-  case BundleFiles::Outcome::NoSection:
+  case BundleFiles::Outcome::NoMatch: {
+    registration.unmatchedIn = found.detail;
+    std::unique_lock lock(mutex);
+    lastUnmatchedFile = found.detail;
+    return;
+  }
+  case BundleFiles::Outcome::NoSection: {
     std::unique_lock lock(mutex);
     lastFileWithout = found.detail;
     return;
+  }
   }
 }
 
@@ -99,18 +111,17 @@ void Registry::registerFunction(const CudaApi &api, void **handle, const char *h
     if (!kernel.facts)
       kernel.facts = each->kernel(kernel.name);
   if (!kernel.facts)
+    kernel.unmatchedIn = registration.unmatchedIn;
+  if (!kernel.facts || !kernel.facts->hasVariants())
     return;
-  bool any = false;
   for (Kind kind : allKinds) {
     if (!kernel.facts->emitted(kind))
       continue;
-    any = true;
     addVariant(registration, handle, kernel, kind, false);
     if (kind == Kind::Guard && !kernel.facts->guardTakesTickets())
       addVariant(registration, handle, kernel, kind, true);
   }
-  if (any)
-    withVariants.fetch_add(1);
+  withVariants.fetch_add(1);
 }
 
 void Registry::addVariant(Registration &registration, void **handle, KernelRecord &kernel,
@@ -155,6 +166,18 @@ void Registry::forgetDevice() {
     kernel.appliedVersion = kernel.attributeVersion.load();
     kernel.loaded.reset();
   }
+}
+
+void Registry::warnOfNothing() const {
+  {
+    if (!anyBundle.load() && anyDamaged.load())
+      return; // that has been said
+    std::shared_lock lock(mutex);
+    if (!anyBundle.load() && !lastUnmatchedFile.empty())
+      return warnOfUnmatched(lastUnmatchedFile);
+  }
+  warn(Warning::NothingHooked,
+       whyNothing() + "; no best-effort kernel of this program can be interrupted");
 }
 
 std::string Registry::whyNothing() const {

@@ -35,6 +35,7 @@ struct KernelRecord {
   const void *function = nullptr; ///< what the runtime launches it by
   std::string name;
   const bundle::Kernel *facts = nullptr; ///< nullptr: it has no bundle
+  std::string unmatchedIn; ///< then: the file, if that has bundles, but none for all of its code
   /// What the variants are registered under, by kind; [1] is the guard's resume entry.
   std::array<std::array<const void *, 2>, allKinds.size()> variants{};
 
@@ -52,6 +53,9 @@ struct KernelRecord {
   std::unique_ptr<runtime::LoadedKernel> loaded;
   std::uint64_t appliedVersion = 0;
 };
+
+/// Says that no bundle belongs to device code of a file that has bundles.
+void warnOfUnmatched(const std::string &file);
 
 class Registry {
 public:
@@ -72,13 +76,14 @@ public:
 
   std::size_t registrations() const { return registrationCount.load(); }
   std::size_t kernelsWithVariants() const { return withVariants.load(); }
-  /// Why there are no kernels with variants, as far as registering has shown.
-  std::string whyNothing() const;
+  /// Says why there are no kernels with variants, as far as registering has shown.
+  void warnOfNothing() const;
 
 private:
   struct Registration {
     const CudaApi *api = nullptr;
     std::vector<const bundle::Bundle *> bundles;
+    std::string unmatchedIn; // the file of containers that no bundle belongs to
     FatbinWrapper replacement;
     std::vector<std::uint64_t> image; // in words, for the alignment
     std::deque<std::string> names;    // of variants; the runtime keeps pointers to them
@@ -86,13 +91,15 @@ private:
   };
 
   void look(Registration &registration, const void *wrapper, const void *container);
+  std::string whyNothing() const;
   void addVariant(Registration &registration, void **handle, KernelRecord &kernel, Kind kind,
                   bool resume);
 
   BundleFiles files;
   std::atomic<std::size_t> registrationCount{0}, withVariants{0};
+  std::atomic<bool> anyBundle{false}, anyDamaged{false};
   mutable std::shared_mutex mutex; // what follows
-  std::string lastFileWithout;
+  std::string lastFileWithout, lastUnmatchedFile;
   std::deque<std::unique_ptr<Registration>> registrationsMade;
   std::unordered_map<void **, Registration *> byHandle;
   std::deque<KernelRecord> kernels;

@@ -239,10 +239,17 @@ TALLY_HOOK(cudaPeekAtLastError, (), (), { return hooks().lastError(table, false)
 
 namespace {
 
-cudaError_t wrapEntry(cudaError_t status, const char *symbol, bool perThread, void **entry) {
+cudaError_t wrapEntry(cudaError_t status, const char *symbol, unsigned version, bool perThread,
+                      void **entry) {
   if (status == cudaSuccess && symbol && entry && *entry)
-    *entry = wrappedEntry(symbol, perThread, *entry);
+    *entry = wrappedEntry(symbol, static_cast<int>(version), perThread, *entry);
   return status;
+}
+
+/// The version that a program means that names none: that of its CUDA runtime.
+unsigned versionOf(const CudaApi &table) {
+  int version = 0;
+  return table.cudaRuntimeGetVersion(&version) == cudaSuccess ? version : 0;
 }
 
 /// Whether the flags ask for the form whose stream 0 is the thread's own.
@@ -254,9 +261,10 @@ bool isPerThread(unsigned long long flags, bool byDefault) {
 
 } // namespace
 
-#define TALLY_HOOK_ENTRY_POINT(name, parameters, arguments, byDefault)                             \
+#define TALLY_HOOK_ENTRY_POINT(name, parameters, arguments, version, byDefault)                    \
   TALLY_HOOK(name, parameters, arguments, {                                                        \
-    return wrapEntry(table.name arguments, symbol, isPerThread(flags, byDefault), funcPtr);        \
+    return wrapEntry(table.name arguments, symbol, version, isPerThread(flags, byDefault),         \
+                     funcPtr);                                                                     \
   })
 #define TALLY_ENTRY_POINT_PARAMETERS                                                               \
   (const char *symbol, void **funcPtr, unsigned long long flags,                                   \
@@ -266,11 +274,11 @@ bool isPerThread(unsigned long long flags, bool byDefault) {
    cudaDriverEntryPointQueryResult *driverStatus)
 
 TALLY_HOOK_ENTRY_POINT(cudaGetDriverEntryPoint, TALLY_ENTRY_POINT_PARAMETERS,
-                       (symbol, funcPtr, flags, driverStatus), false)
+                       (symbol, funcPtr, flags, driverStatus), versionOf(table), false)
 TALLY_HOOK_ENTRY_POINT(cudaGetDriverEntryPoint_ptsz, TALLY_ENTRY_POINT_PARAMETERS,
-                       (symbol, funcPtr, flags, driverStatus), true)
+                       (symbol, funcPtr, flags, driverStatus), versionOf(table), true)
 TALLY_HOOK_ENTRY_POINT(cudaGetDriverEntryPointByVersion, TALLY_ENTRY_POINT_BY_VERSION_PARAMETERS,
-                       (symbol, funcPtr, cudaVersion, flags, driverStatus), false)
+                       (symbol, funcPtr, cudaVersion, flags, driverStatus), cudaVersion, false)
 TALLY_HOOK_ENTRY_POINT(cudaGetDriverEntryPointByVersion_ptsz,
                        TALLY_ENTRY_POINT_BY_VERSION_PARAMETERS,
-                       (symbol, funcPtr, cudaVersion, flags, driverStatus), true)
+                       (symbol, funcPtr, cudaVersion, flags, driverStatus), cudaVersion, true)

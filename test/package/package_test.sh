@@ -68,6 +68,24 @@ test_makefile() {
   run_enabled ./outside
 }
 
+# Compiled and linked by one command, whole-program and relocatable.
+test_one_step() {
+  need_nvcc
+  local inputs=$SOURCE/test/ptxopt/containers/Inputs
+  local link=(--options-file "$prefix/lib/tally/tally-link-options.nvcc" "-L$prefix/lib" -ltally_runtime)
+  mkdir -p "$SCRATCH/one" && cd "$SCRATCH/one"
+  rm -f ./*
+  { cat "$inputs/factor.cu" && grep -v '^extern' "$inputs/main-of-two.cu"; } >whole.cu
+  "$prefix/bin/tally-ptxopt" --compile -- "$NVCC" -arch=sm_90 whole.cu -o whole "${link[@]}"
+  "$prefix/bin/tally-ptxopt" --compile -- "$NVCC" -arch=sm_90 -rdc=true "$inputs/main-of-two.cu" "$inputs/factor.cu" \
+    -o relocatable "${link[@]}"
+  local program
+  for program in whole relocatable; do
+    TALLY_DEVICE=emulator TALLY_CLASS=best-effort TALLY_STATS=1 "./$program" >"$program.log" 2>&1 || fail "$program: $(cat "$program.log")"
+    grep -q '^twice each' "$program.log" && grep -q '1 best effort (1 through variants' "$program.log" || fail "$program: $(cat "$program.log")"
+  done
+}
+
 # CMake up to 4.0 tries clang with sm_52, which CUDA 13 no longer knows, and links by a tool that
 # Debian packs elsewhere; a compiler that is older than the toolkit's headers is of no use here.
 test_clang() {

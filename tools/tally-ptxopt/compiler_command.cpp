@@ -11,6 +11,8 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/StringSaver.h"
 
+#include <optional>
+
 namespace tally::ptxopt {
 namespace {
 
@@ -60,6 +62,8 @@ const llvm::StringSet<> nvccWithValue = {"--output-file",
                                          "--gpu-architecture",
                                          "-code",
                                          "--gpu-code",
+                                         "-rdc",
+                                         "--relocatable-device-code",
                                          "-gencode",
                                          "--generate-code",
                                          "-ccbin",
@@ -160,6 +164,23 @@ bool endsBefore(llvm::StringRef word) {
                             word);
 }
 
+/// Files of options may name others; one that names itself must end too.
+constexpr unsigned maxFileDepth = 16;
+
+CommandWord::Role roleOf(llvm::StringRef name) {
+  if (llvm::is_contained({"-o", "--output-file", "-odir", "--output-directory"}, name))
+    return CommandWord::Role::Output;
+  if (name == "-x" || name == "--x")
+    return CommandWord::Role::Language;
+  if (llvm::is_contained(
+          {"-MD", "-MMD", "-MP", "-MF", "-MT", "-MQ", "--generate-dependencies-with-compile",
+           "--generate-nonsystem-dependencies-with-compile", "--generate-dependency-targets",
+           "--dependency-output", "--dependency-target-name"},
+          name))
+    return CommandWord::Role::Dependencies;
+  return CommandWord::Role::Other;
+}
+
 bool isSource(llvm::StringRef word) {
   return llvm::is_contained({".cu", ".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".CPP", ".cup",
                              ".ptx", ".ii", ".i", ".gpu"},
@@ -168,21 +189,56 @@ bool isSource(llvm::StringRef word) {
 
 class Reader {
 public:
-  explicit Reader(const std::vector<std::string> &words) : words(words) {}
+  explicit Reader(const std::vector<std::string> &given) { expand(given, 0); }
 
   CompilerCommand run() {
     std::size_t first = compilerAt();
     for (std::size_t i = first + 1; i < words.size(); ++i)
       i += take(i);
     finish();
+    command.words = std::move(words);
     return std::move(command);
   }
 
 private:
+  /// Files of options give their words in their place; of one that cannot be read the compiler says
+  /// so.
+  void expand(const std::vector<std::string> &given, unsigned depth) {
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      llvm::StringRef word = given[i];
+      auto [name, file] = word.split('=');
+      bool isNamed = name == "-optf" || name == "--options-file";
+      bool isSeparate = isNamed && file.empty() && i + 1 < given.size();
+      if (isSeparate)
+        file = given[i + 1];
+      else if (!isNamed)
+        file = word.starts_with("@") ? word.drop_front() : llvm::StringRef();
+      auto inner = file.empty() || depth == maxFileDepth ? std::nullopt : wordsOfFile(file);
+      if (inner) {
+        expand(*inner, depth + 1);
+        i += isSeparate;
+      } else {
+        words.push_back({given[i]});
+      }
+    }
+  }
+
+  static std::optional<std::vector<std::string>> wordsOfFile(llvm::StringRef path) {
+    auto buffer = llvm::MemoryBuffer::getFile(path);
+    if (!buffer)
+      return std::nullopt;
+    llvm::BumpPtrAllocator allocator;
+    llvm::StringSaver saver(allocator);
+    llvm::SmallVector<const char *, 64> parts;
+    llvm::cl::TokenizeGNUCommandLine((*buffer)->getBuffer(), saver, parts);
+    return std::vector<std::string>(parts.begin(), parts.end());
+  }
+
   /// Behind ccache and the like the compiler is the second word or a later one.
   std::size_t compilerAt() {
-    for (std::size_t i = 0; i < words.size() && !llvm::StringRef(words[i]).starts_with("-"); ++i) {
-      llvm::StringRef name = llvm::sys::path::filename(words[i]);
+    for (std::size_t i = 0; i < words.size() && !llvm::StringRef(words[i].text).starts_with("-");
+         ++i) {
+      llvm::StringRef name = llvm::sys::path::filename(words[i].text);
       command.isNvcc = name.starts_with("nvcc");
       command.isClang = name.contains("clang");
       if (command.isNvcc || command.isClang)
@@ -193,12 +249,10 @@ private:
 
   /// Takes the word at `i`; returns how many words behind it belong to it.
   std::size_t take(std::size_t i) {
-    auto [name, inlineValue] = llvm::StringRef(words[i]).split('=');
-    llvm::StringRef word = words[i];
-    if (word.starts_with("@"))
-      return takeFile(word.drop_front().str()), 0;
+    llvm::StringRef word = words[i].text;
+    auto [name, inlineValue] = word.split('=');
     if (!word.starts_with("-") || word == "-") {
-      takeInput(word);
+      words[i].role = takeInput(word);
       return 0;
     }
     command.includesPtx |= name == "--cuda-include-ptx" || name == "--no-cuda-include-ptx";
@@ -207,8 +261,11 @@ private:
     bool separate = known && word.find('=') == llvm::StringRef::npos;
     if (separate && i + 1 >= words.size())
       return 0;
-    llvm::StringRef value = separate ? llvm::StringRef(words[i + 1]) : inlineValue;
+    llvm::StringRef value = separate ? llvm::StringRef(words[i + 1].text) : inlineValue;
     takeOption(known ? name : word, value);
+    words[i].role = roleOf(name);
+    if (separate)
+      words[i + 1].role = words[i].role;
     return separate ? 1 : 0;
   }
 
@@ -220,8 +277,6 @@ private:
       output = name.drop_front(2).str();
     else if (name == "-odir" || name == "--output-directory")
       directory = value.str();
-    else if (name == "-optf" || name == "--options-file")
-      takeFile(value.str());
     else if (name == "-x" || name == "--x")
       language = value.str();
     else if (name == "-gencode" || name == "--generate-code")
@@ -230,6 +285,8 @@ private:
       arch = value.str();
     else if (name == "-code" || name == "--gpu-code")
       codes.append(codes.empty() ? 0 : 1, ',').append(value.begin(), value.end());
+    else if (name == "-rdc" || name == "--relocatable-device-code")
+      relocatable = value == "true";
     else if (llvm::is_contained({"-c", "--compile", "-dc", "--device-c", "-dw", "--device-w"},
                                 name))
       compiles = true;
@@ -239,28 +296,14 @@ private:
       ends = true;
   }
 
-  void takeInput(llvm::StringRef word) {
+  CommandWord::Role takeInput(llvm::StringRef word) {
     if (!isSource(word) && language.empty())
-      return;
+      return CommandWord::Role::Input;
     command.hasSources = true;
     command.compilesCuda |= language.empty() ? llvm::sys::path::extension(word) == ".cu"
                                              : llvm::is_contained({"cu", "cuda"}, language);
     objects.push_back((llvm::sys::path::stem(word) + ".o").str());
-  }
-
-  void takeFile(const std::string &path) {
-    auto buffer = llvm::MemoryBuffer::getFile(path);
-    if (!buffer)
-      return; // the compiler says so
-    llvm::BumpPtrAllocator allocator;
-    llvm::StringSaver saver(allocator);
-    llvm::SmallVector<const char *, 64> parts;
-    llvm::cl::TokenizeGNUCommandLine((*buffer)->getBuffer(), saver, parts);
-    std::vector<std::string> own = std::move(words);
-    words.assign(parts.begin(), parts.end());
-    for (std::size_t i = 0; i < words.size(); ++i)
-      i += take(i);
-    words = std::move(own);
+    return CommandWord::Role::Source;
   }
 
   void finish() {
@@ -268,6 +311,8 @@ private:
     if (llvm::StringRef number = arch;
         !codes.empty() && (number.consume_front("sm_") || number.consume_front("compute_")))
       command.codeOptions.push_back(("arch=compute_" + number + ",code=" + codes).str());
+    if (command.isNvcc && llvm::is_contained({"all", "all-major", "native"}, arch))
+      command.archGroup = arch;
     if (ends)
       return;
     if (compiles) {
@@ -282,6 +327,7 @@ private:
     if (words.size() < 2)
       return;
     command.makes = CompilerCommand::Makes::Program;
+    command.linksDeviceCode = command.isNvcc && relocatable && command.hasSources && !makesLibrary;
     command.outputs = {output.empty() ? inDirectory(makesLibrary ? "a.a" : "a.out") : output};
   }
 
@@ -291,11 +337,11 @@ private:
     return std::string(path);
   }
 
-  std::vector<std::string> words;
+  std::vector<CommandWord> words;
   CompilerCommand command;
   std::string output, directory, language, arch, codes;
   std::vector<std::string> objects;
-  bool compiles = false, makesLibrary = false, ends = false;
+  bool compiles = false, makesLibrary = false, ends = false, relocatable = false;
 };
 
 /// "compute_80" and the codes of "arch=compute_80,code=[sm_80,compute_80]".
@@ -330,6 +376,47 @@ std::vector<std::string> optionsForPtx(const CompilerCommand &command) {
     llvm::StringRef arch = partsOf(value).first;
     if (wanted.contains(arch) && there.insert(arch).second)
       options.push_back(("-gencode=arch=" + arch + ",code=" + arch).str());
+  }
+  return options;
+}
+
+CompilerSteps stepsOf(const CompilerCommand &command, const std::string &directory) {
+  using Role = CommandWord::Role;
+  CompilerSteps steps;
+  std::vector<std::string> common;
+  for (const CommandWord &word : command.words)
+    if (word.role != Role::Source && word.role != Role::Input && word.role != Role::Output)
+      common.push_back(word.text);
+  for (const CommandWord &word : command.words) {
+    if (word.role != Role::Source) {
+      if (word.role != Role::Language && word.role != Role::Dependencies)
+        steps.link.push_back(word.text);
+      continue;
+    }
+    llvm::SmallString<128> object(directory);
+    llvm::sys::path::append(object, std::to_string(steps.objects.size()) + "-" +
+                                        llvm::sys::path::stem(word.text) + ".o");
+    steps.objects.emplace_back(object);
+    steps.link.emplace_back(object);
+    std::vector<std::string> &step = steps.compilations.emplace_back(common);
+    step.insert(step.end(), {"-c", word.text, "-o", std::string(object)});
+  }
+  return steps;
+}
+
+std::vector<std::string> codeOptionsOfGroup(std::string_view dryRun) {
+  llvm::StringRef text(dryRun.data(), dryRun.size()), key = "-D__CUDA_ARCH_LIST__=";
+  std::vector<std::string> options;
+  std::size_t at = text.find(key);
+  if (at == llvm::StringRef::npos)
+    return options;
+  text = text.drop_front(at + key.size());
+  unsigned arch = 0; // 900 for compute_90
+  while (!text.consumeInteger(10, arch)) {
+    std::string number = std::to_string(arch / 10);
+    options.push_back("arch=compute_" + number + ",code=sm_" + number);
+    if (!text.consume_front(","))
+      break;
   }
   return options;
 }

@@ -4,10 +4,26 @@
 
 #include "tally/support/result.h"
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tally::ptxopt {
+
+/// A word of a command, and what it is for as far as taking the command apart needs it.
+struct CommandWord {
+  enum class Role : std::uint8_t {
+    Other,
+    Source,
+    Input,       ///< an object or a library
+    Output,      ///< where results go: -o, -odir
+    Language,    ///< -x
+    Dependencies ///< what make is told: -MD, -MF
+  };
+  std::string text;
+  Role role = Role::Other;
+};
 
 struct CompilerCommand {
   enum class Makes {
@@ -24,6 +40,17 @@ struct CompilerCommand {
   bool relocatable = false;  ///< clang's -fgpu-rdc
   /// Each value of nvcc's -gencode, and what -arch and -code say in that form.
   std::vector<std::string> codeOptions;
+  std::string archGroup; ///< nvcc's -arch where it is "all", "all-major" or "native"
+  /// nvcc compiles relocatable device code and links it, so that what it makes cannot be rewritten.
+  bool linksDeviceCode = false;
+  std::vector<CommandWord> words; ///< with what stands in files of options
+};
+
+/// A command that compiles and links, in steps between which objects can be rewritten.
+struct CompilerSteps {
+  std::vector<std::vector<std::string>> compilations; ///< one for each source
+  std::vector<std::string> objects;                   ///< what they make
+  std::vector<std::string> link;
 };
 
 /// Reads a command: the compiler, perhaps behind another launcher, and its arguments. Files of
@@ -34,6 +61,13 @@ CompilerCommand readCommand(const std::vector<std::string> &command);
 /// Options to add so that the fatbin holds PTX for all of its machine code: `-gencode` for nvcc,
 /// `--cuda-include-ptx=all` for clang. Without PTX a kernel cannot be rewritten.
 std::vector<std::string> optionsForPtx(const CompilerCommand &command);
+
+/// The steps of a command with `linksDeviceCode`; the objects go to `directory`.
+CompilerSteps stepsOf(const CompilerCommand &command, const std::string &directory);
+
+/// For an -arch that is a group: the architectures that nvcc's dry run of the command names, in the
+/// form of `codeOptions`.
+std::vector<std::string> codeOptionsOfGroup(std::string_view dryRun);
 
 } // namespace tally::ptxopt
 

@@ -12,20 +12,13 @@
 #include <algorithm>
 #include <cstring>
 #include <elf.h>
+#include <functional>
 
 namespace tally::ptxopt {
 namespace {
 
 constexpr const char *wholeProgramSection = ".nv_fatbin", *relocatableSection = "__nv_relfatbin",
                      *bundleSection = ".tally", *clangSection = ".llvm.offloading";
-
-bool hasVariants(const bundle::Bundle &bundle) {
-  for (const bundle::Kernel &kernel : bundle.kernels)
-    for (Kind kind : allKinds)
-      if (kernel.emitted(kind))
-        return true;
-  return false;
-}
 
 /// Offsets inside the section, as the reader gives them, said to be such.
 Error inSection(const ElfPlan &plan, const char *section, const Error &error) {
@@ -92,7 +85,7 @@ private:
       described.insert(each.moduleHash);
       plan.bundles.insert(bundle::write(each));
       // A container without variants may get some now, say with other options.
-      if (!hasVariants(each))
+      if (llvm::none_of(each.kernels, std::mem_fn(&bundle::Kernel::hasVariants)))
         continue;
       rewritten.insert(each.moduleHash);
       plan.keptBundles.insert(bundle::write(each));

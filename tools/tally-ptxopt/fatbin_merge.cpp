@@ -29,14 +29,6 @@ std::string suffixOf(const FatbinEntry &entry) {
   return entry.archName().substr(std::to_string(entry.arch).size());
 }
 
-bool hasVariants(const Job &job) {
-  for (const ptx::RewrittenKernel &kernel : job.kernels)
-    for (const ptx::Variant &variant : kernel.variants)
-      if (variant.verdict.status == Status::Emitted)
-        return true;
-  return false;
-}
-
 class Planner {
 public:
   Planner(const Options &options, FatbinPlan &plan, std::vector<std::unique_ptr<Job>> &jobs)
@@ -128,7 +120,7 @@ private:
     }
     plan.job = ptx->job;
     plan.arch = Architecture{plan.entry.arch, suffixOf(plan.entry)};
-    if (!hasVariants(*plan.job))
+    if (!plan.job->hasVariants())
       return {};
     // What nvcc was told stands with the PTX; clang leaves it out there, and ptxas notes it.
     std::vector<std::string> arguments = assemblerOptions(ptx->entry.options);
@@ -164,7 +156,7 @@ private:
     if (code && code->entry.arch == arch)
       return;
     Job *job = code ? code->job : ptx ? ptx->job : nullptr;
-    if (!job || !hasVariants(*job))
+    if (!job || !job->hasVariants())
       return;
     for (const EntryPlan &each : plan.entries)
       if (each.entry.kind == FatbinKind::Ptx && each.job == job)
@@ -228,7 +220,7 @@ Result<MergedFatbin> mergeFatbin(const FatbinPlan &plan) {
   bundle::FatbinWriter writer;
   for (const EntryPlan &each : plan.entries) {
     Result<void> done;
-    if (!each.job || !hasVariants(*each.job)) {
+    if (!each.job || !each.job->hasVariants()) {
       writer.keep(each.entry);
     } else if (each.entry.kind == FatbinKind::Ptx) {
       done = writer.replace(each.entry, ptx::textWithVariants(each.job->module, each.job->kernels));

@@ -34,6 +34,15 @@ struct Job {
   std::vector<Job *> siblings;
 
   Job(std::string input, ptx::Module module) : input(std::move(input)), module(std::move(module)) {}
+
+  /// Whether any kernel has one.
+  bool hasVariants() const {
+    for (const ptx::RewrittenKernel &kernel : kernels)
+      for (const ptx::Variant &variant : kernel.variants)
+        if (variant.verdict.status == Status::Emitted)
+          return true;
+    return false;
+  }
 };
 
 /// Parses and rewrites `text`, PTX that is called `input` in messages. Errors are rendered: ready

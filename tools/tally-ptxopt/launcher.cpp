@@ -4,6 +4,8 @@
 #include "files.h"
 #include "pipeline.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Allocator.h"
 #include "llvm/Support/CommandLine.h"
@@ -12,6 +14,8 @@
 #include "llvm/Support/Program.h"
 #include "llvm/Support/StringSaver.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <optional>
 
 namespace tally::ptxopt {
 namespace {
@@ -31,7 +35,8 @@ Result<std::vector<std::string>> wordsOf(const std::string &path) {
 }
 
 /// Exit status as a shell gives it.
-int runCommand(const std::vector<std::string> &words) {
+int runCommand(const std::vector<std::string> &words,
+               std::optional<llvm::StringRef> standardError = std::nullopt) {
   auto program = llvm::sys::findProgramByName(words.front());
   if (!program) {
     fail({words.front() + ": " + program.getError().message()});
@@ -39,7 +44,10 @@ int runCommand(const std::vector<std::string> &words) {
   }
   llvm::SmallVector<llvm::StringRef, 64> arguments(words.begin(), words.end());
   std::string why;
-  int status = llvm::sys::ExecuteAndWait(*program, arguments, std::nullopt, {}, 0, 0, &why);
+  std::vector<std::optional<llvm::StringRef>> redirects;
+  if (standardError)
+    redirects = {std::nullopt, std::nullopt, standardError};
+  int status = llvm::sys::ExecuteAndWait(*program, arguments, std::nullopt, redirects, 0, 0, &why);
   if (status >= 0)
     return status;
   fail({words.front() + ": " + why});
@@ -66,12 +74,12 @@ bool isContainer(const std::string &path) {
   return kind == FileKind::Object || kind == FileKind::Linked || kind == FileKind::Archive;
 }
 
-int rewriteOutputs(Options options, const CompilerCommand &command) {
+int rewriteOutputs(Options options, const std::vector<std::string> &outputs) {
   options.compile = false;
   options.inPlace = true;
   options.output.clear();
   options.inputs.clear();
-  for (const std::string &output : command.outputs)
+  for (const std::string &output : outputs)
     if (isContainer(output))
       options.inputs.push_back(output);
   if (options.inputs.empty())
@@ -83,25 +91,81 @@ int rewriteOutputs(Options options, const CompilerCommand &command) {
   return status;
 }
 
+/// Removed with all that is in it.
+class TemporaryDirectory {
+public:
+  TemporaryDirectory() { failure = llvm::sys::fs::createUniqueDirectory("tally-ptxopt", path); }
+  ~TemporaryDirectory() {
+    if (!failure)
+      llvm::sys::fs::remove_directories(path);
+  }
+  TemporaryDirectory(const TemporaryDirectory &) = delete;
+  TemporaryDirectory &operator=(const TemporaryDirectory &) = delete;
+
+  std::error_code error() const { return failure; }
+  std::string name() const { return std::string(path); }
+
+private:
+  llvm::SmallString<128> path;
+  std::error_code failure;
+};
+
+/// What a group of architectures stands for, which nvcc alone knows.
+std::vector<std::string> codeOptionsOfDryRun(const CompilerCommand &command,
+                                             const TemporaryDirectory &directory) {
+  std::vector<std::string> words;
+  for (const CommandWord &word : command.words)
+    words.push_back(word.text);
+  words.push_back("--dryrun");
+  std::string file = directory.name() + "/dry-run";
+  if (runCommand(words, file) != 0)
+    return {}; // the command itself fails in the same way
+  auto text = readInput(file);
+  return text ? codeOptionsOfGroup(*text) : std::vector<std::string>();
+}
+
+/// Compiles each source, rewrites the objects, links them.
+int compileInSteps(const Options &options, const CompilerCommand &command,
+                   const std::vector<std::string> &forCompiling,
+                   const std::vector<std::string> &forLinking,
+                   const TemporaryDirectory &directory) {
+  CompilerSteps steps = stepsOf(command, directory.name());
+  for (std::vector<std::string> &words : steps.compilations) {
+    llvm::append_range(words, forCompiling);
+    if (int status = runCommand(words); status != 0)
+      return status;
+  }
+  int rewritten = rewriteOutputs(options, steps.objects);
+  if (rewritten != 0 && rewritten != exitStrict)
+    return rewritten;
+  llvm::append_range(steps.link, forLinking);
+  int status = runCommand(steps.link);
+  return status != 0 ? status : rewritten;
+}
+
 } // namespace
 
 int compile(const Options &given) {
   Options options = given;
   CompilerCommand command = readCommand(options.inputs);
-  std::vector<std::string> words = options.inputs;
-  if (command.makes != Makes::Nothing && command.hasSources)
-    for (std::string &each : optionsForPtx(command))
-      words.push_back(std::move(each));
+  std::vector<std::string> forLinking;
   if (command.makes == Makes::Program && !options.linkOptions.empty()) {
     auto added = wordsOf(options.linkOptions);
     if (!added)
       return fail(added.error());
-    words.insert(words.end(), added->begin(), added->end());
+    forLinking = std::move(*added);
   }
-  if (int status = runCommand(words); status != 0)
-    return status;
-  if (command.makes == Makes::Nothing || !command.hasSources)
-    return 0;
+  std::vector<std::string> words = options.inputs;
+  if (command.makes == Makes::Nothing || !command.hasSources) {
+    llvm::append_range(words, forLinking);
+    return runCommand(words);
+  }
+  TemporaryDirectory directory;
+  if (directory.error())
+    return fail({directory.name() + ": " + directory.error().message()});
+  if (!command.archGroup.empty())
+    llvm::append_range(command.codeOptions, codeOptionsOfDryRun(command, directory));
+  std::vector<std::string> forCompiling = optionsForPtx(command);
   if (command.isNvcc && !options.ptxasIsChosen)
     for (const std::string &word : options.inputs)
       if (llvm::sys::path::filename(word).starts_with("nvcc")) {
@@ -109,7 +173,13 @@ int compile(const Options &given) {
           options.ptxas = beside;
         break;
       }
-  return rewriteOutputs(options, command);
+  if (command.linksDeviceCode)
+    return compileInSteps(options, command, forCompiling, forLinking, directory);
+  llvm::append_range(words, forCompiling);
+  llvm::append_range(words, forLinking);
+  if (int status = runCommand(words); status != 0)
+    return status;
+  return rewriteOutputs(options, command.outputs);
 }
 
 } // namespace tally::ptxopt

@@ -114,4 +114,34 @@ TEST_CASE("a graph of nodes keeps dependencies that were added late, and takes u
   (void)cuda().cudaGetLastError();
 }
 
+TEST_CASE("memory that is allocated and freed in a capture is the graph's own") {
+  Ints out(4);
+  cudaStream_t stream = nullptr;
+  REQUIRE(cuda().cudaStreamCreate(&stream) == cudaSuccess);
+  REQUIRE(cuda().cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
+  void *memory = nullptr;
+  CHECK(cuda().cudaMallocAsync(&memory, 16, stream) == cudaSuccess);
+  REQUIRE(memory);
+  CHECK(cuda().cudaMemsetAsync(memory, 1, 16, stream) == cudaSuccess);
+  CHECK(cuda().cudaMemcpyAsync(out.device, memory, 16, cudaMemcpyDeviceToDevice, stream) ==
+        cudaSuccess);
+  CHECK(cuda().cudaFreeAsync(memory, stream) == cudaSuccess);
+  cudaGraph_t graph = nullptr;
+  REQUIRE(cuda().cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+  std::size_t count = 0;
+  CHECK(cuda().cudaGraphGetNodes(graph, nullptr, &count) == cudaSuccess);
+  CHECK(count == 4);
+  cudaGraphExec_t exec = nullptr;
+  REQUIRE(cuda().cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(cuda().cudaMemset(out.device, 0, 16) == cudaSuccess);
+    CHECK(cuda().cudaGraphLaunch(exec, stream) == cudaSuccess);
+    CHECK(cuda().cudaStreamSynchronize(stream) == cudaSuccess);
+    CHECK(out.values() == std::vector<int>(4, 0x01010101));
+  }
+  CHECK(cuda().cudaGraphExecDestroy(exec) == cudaSuccess);
+  CHECK(cuda().cudaGraphDestroy(graph) == cudaSuccess);
+  CHECK(cuda().cudaStreamDestroy(stream) == cudaSuccess);
+}
+
 } // namespace tally::hooks

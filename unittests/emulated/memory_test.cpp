@@ -163,6 +163,27 @@ TEST_CASE("kernels use pinned and registered host memory in place") {
   (void)cuda().cudaGetLastError();
 }
 
+TEST_CASE("a reset frees all memory") {
+  std::size_t before = 0, after = 0, total = 0;
+  REQUIRE(cuda().cudaMemGetInfo(&before, &total) == cudaSuccess);
+  void *plain = nullptr, *managed = nullptr, *pinned = nullptr;
+  std::vector<int> host(16);
+  REQUIRE(cuda().cudaMalloc(&plain, 1 << 20) == cudaSuccess);
+  REQUIRE(cuda().cudaMallocManaged(&managed, 64, cudaMemAttachGlobal) == cudaSuccess);
+  REQUIRE(cuda().cudaHostAlloc(&pinned, 64, cudaHostAllocDefault) == cudaSuccess);
+  REQUIRE(cuda().cudaHostRegister(host.data(), host.size() * 4, 0) == cudaSuccess);
+  CHECK(cuda().cudaDeviceReset() == cudaSuccess);
+  REQUIRE(cuda().cudaMemGetInfo(&after, &total) == cudaSuccess);
+  CHECK(after >= before);
+  CHECK(cuda().cudaFree(plain) == cudaErrorInvalidValue);
+  CHECK(cuda().cudaFree(managed) == cudaErrorInvalidValue);
+  CHECK(cuda().cudaFreeHost(pinned) == cudaErrorInvalidValue);
+  CHECK(cuda().cudaHostUnregister(host.data()) == cudaErrorHostMemoryNotRegistered);
+  (void)cuda().cudaGetLastError();
+  Ints again(4);
+  CHECK(cuda().cudaMemset(again.device, 0, 16) == cudaSuccess);
+}
+
 TEST_CASE("memory in stream order") {
   cudaStream_t stream = nullptr;
   REQUIRE(cuda().cudaStreamCreate(&stream) == cudaSuccess);

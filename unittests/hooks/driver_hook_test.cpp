@@ -81,6 +81,28 @@ TEST_CASE("launches of libraries are counted and attributed by their stream") {
   cuda.settle();
 }
 
+TEST_CASE("a name whose parameters changed is wrapped as the version asked for has them") {
+  void *library = dlopen(TALLY_FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(library);
+  auto synchronized = static_cast<CUcontext *>(dlsym(library, "fakeDriverSynchronized"));
+  auto ask = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
+  auto context = reinterpret_cast<CUcontext>(std::uintptr_t{42});
+  using Synchronize = CUresult (*)(CUcontext);
+
+  void *entry = nullptr;
+  REQUIRE(ask("cuCtxSynchronize", &entry, 13000, 0, nullptr) == CUDA_SUCCESS);
+  CHECK(reinterpret_cast<Synchronize>(entry)(context) == CUDA_SUCCESS);
+  CHECK(*synchronized == context);
+  *synchronized = nullptr;
+  entry = dlsym(library, "cuCtxSynchronize_v2");
+  CHECK(reinterpret_cast<Synchronize>(entry)(context) == CUDA_SUCCESS);
+  CHECK(*synchronized == context);
+
+  REQUIRE(ask("cuCtxSynchronize", &entry, 12080, 0, nullptr) == CUDA_SUCCESS);
+  CHECK(reinterpret_cast<CUresult (*)()>(entry)() == CUDA_SUCCESS);
+  CHECK(*synchronized == nullptr);
+}
+
 TEST_CASE("other symbols are the C library's answers, the next one included") {
   CHECK(dlsym(RTLD_DEFAULT, "printf") == reinterpret_cast<void *>(&std::printf));
   CHECK(dlsym(RTLD_DEFAULT, "cuThereIsNone") == nullptr);

@@ -21,15 +21,29 @@ CUresult cuMemcpyHtoDAsyncFake(CUdeviceptr, const void *, size_t, CUstream) {
   return CUDA_SUCCESS;
 }
 
+CUcontext fakeDriverSynchronized = nullptr;
+CUresult cuCtxSynchronizeFake() {
+  fakeDriverSynchronized = nullptr;
+  return CUDA_SUCCESS;
+}
+/// CUDA 13's form, whose context is a parameter.
+CUresult cuCtxSynchronize_v2(CUcontext context) {
+  fakeDriverSynchronized = context;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuOtherFake() { return CUDA_SUCCESS; }
 
 #undef cuGetProcAddress
-CUresult cuGetProcAddress_v2(const char *symbol, void **entry, int, cuuint64_t,
+CUresult cuGetProcAddress_v2(const char *symbol, void **entry, int version, cuuint64_t,
                              CUdriverProcAddressQueryResult *) {
   if (std::strcmp(symbol, "cuLaunchKernel") == 0)
     *entry = reinterpret_cast<void *>(&cuLaunchKernelFake);
   else if (std::strcmp(symbol, "cuMemcpyHtoDAsync") == 0)
     *entry = reinterpret_cast<void *>(&cuMemcpyHtoDAsyncFake);
+  else if (std::strcmp(symbol, "cuCtxSynchronize") == 0)
+    *entry = version >= 13000 ? reinterpret_cast<void *>(&cuCtxSynchronize_v2)
+                              : reinterpret_cast<void *>(&cuCtxSynchronizeFake);
   else
     *entry = reinterpret_cast<void *>(&cuOtherFake);
   return CUDA_SUCCESS;

@@ -101,3 +101,56 @@ TEST_CASE("PTX is asked for where a command leaves it out, and only there") {
   CHECK(added({"clang++", "-x", "cuda", "-fgpu-rdc"}).empty());
   CHECK(optionsForPtx(readCommand({"clang++", "-c", "a.cpp"})).empty());
 }
+
+TEST_CASE("a group of architectures is what nvcc's dry run says") {
+  auto group = [](Words words) {
+    words.insert(words.end(), {"-c", "a.cu"});
+    return readCommand(words).archGroup;
+  };
+  CHECK(group({"nvcc", "-arch=all"}) == "all");
+  CHECK(group({"nvcc", "--gpu-architecture", "all-major"}) == "all-major");
+  CHECK(group({"nvcc", "-arch=native"}) == "native");
+  CHECK(group({"nvcc", "-arch=sm_90"}).empty());
+  CHECK(group({"g++", "-arch=all"}).empty());
+
+  CompilerCommand command = readCommand({"nvcc", "-arch=all", "-c", "a.cu"});
+  command.codeOptions =
+      codeOptionsOfGroup("#$ gcc -D__CUDA_ARCH__=750 -D__CUDA_ARCH_LIST__=750,1000 -E -x c++");
+  CHECK(optionsForPtx(command) == Words{"-gencode=arch=compute_75,code=compute_75",
+                                        "-gencode=arch=compute_100,code=compute_100"});
+  CHECK(codeOptionsOfGroup("#$ gcc -E").empty());
+  CHECK(codeOptionsOfGroup("-D__CUDA_ARCH_LIST__=x").empty());
+}
+
+TEST_CASE("only nvcc's compiling and linking of relocatable code is taken apart") {
+  CHECK(readCommand({"nvcc", "-rdc=true", "a.cu"}).linksDeviceCode);
+  CHECK(readCommand({"nvcc", "--relocatable-device-code", "true", "a.cu"}).linksDeviceCode);
+  CHECK_FALSE(readCommand({"nvcc", "a.cu"}).linksDeviceCode);
+  CHECK_FALSE(readCommand({"nvcc", "-rdc", "false", "a.cu"}).linksDeviceCode);
+  CHECK_FALSE(readCommand({"nvcc", "-rdc=true", "a.o"}).linksDeviceCode);
+  CHECK_FALSE(readCommand({"nvcc", "-rdc=true", "-c", "a.cu"}).linksDeviceCode);
+  CHECK_FALSE(readCommand({"nvcc", "-rdc=true", "-lib", "a.cu"}).linksDeviceCode);
+
+  CompilerSteps steps =
+      stepsOf(readCommand({"ccache", "nvcc", "-rdc=true", "-x", "cu", "s/a.cu", "-MD", "-MF", "a.d",
+                           "-o", "x", "-O2", "t/a.cu", "-lfoo"}),
+              "/d");
+  CHECK(steps.objects == Words{"/d/0-a.o", "/d/1-a.o"});
+  REQUIRE(steps.compilations.size() == 2);
+  CHECK(steps.compilations[0] == Words{"ccache", "nvcc", "-rdc=true", "-x", "cu", "-MD", "-MF",
+                                       "a.d", "-O2", "-lfoo", "-c", "s/a.cu", "-o", "/d/0-a.o"});
+  CHECK(steps.link ==
+        Words{"ccache", "nvcc", "-rdc=true", "/d/0-a.o", "-o", "x", "-O2", "/d/1-a.o", "-lfoo"});
+  steps = stepsOf(readCommand({"nvcc", "-rdc=true", "b.o", "a.cu", "-odir", "y"}), "/d");
+  CHECK(steps.compilations ==
+        std::vector<Words>{{"nvcc", "-rdc=true", "-c", "a.cu", "-o", "/d/0-a.o"}});
+  CHECK(steps.link == Words{"nvcc", "-rdc=true", "b.o", "/d/0-a.o", "-odir", "y"});
+}
+
+TEST_CASE("a file of options that names itself ends") {
+  std::string path = std::filesystem::temp_directory_path() /
+                     ("compiler_command_test.self." + std::to_string(getpid()));
+  std::ofstream(path) << "-c @" << path;
+  CHECK(readCommand({"nvcc", "@" + path, "a.cu", ""}).makes == Makes::Objects);
+  std::filesystem::remove(path);
+}

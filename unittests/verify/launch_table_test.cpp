@@ -16,13 +16,6 @@ using namespace tally::verify;
 
 namespace {
 
-bool hasVariant(const bundle::Kernel &kernel) {
-  for (Kind kind : allKinds)
-    if (kernel.emitted(kind))
-      return true;
-  return false;
-}
-
 /// Options of a line, as the runner would hand them to tally-verify.
 Result<Options> optionsOf(const std::vector<std::string> &row) {
   std::string kernel = "--kernel=" + row[1];
@@ -32,7 +25,7 @@ Result<Options> optionsOf(const std::vector<std::string> &row) {
 }
 
 void checkRow(const std::vector<std::string> &row, const bundle::Kernel &kernel) {
-  CHECK_MESSAGE(hasVariant(kernel), row[1]);
+  CHECK_MESSAGE(kernel.hasVariants(), row[1]);
   auto options = optionsOf(row);
   REQUIRE_MESSAGE(options, row[1], ": ", options.error().message);
   CHECK_MESSAGE(options->verify.kinds.size() == allKinds.size(), row[1], " leaves out kinds");
@@ -61,7 +54,7 @@ TEST_CASE("every kernel with a variant has a launch, and every launch a kernel")
   }
   for (const auto &[file, bundle] : bundles)
     for (const bundle::Kernel &kernel : bundle.kernels)
-      if (hasVariant(kernel))
+      if (kernel.hasVariants())
         CHECK_MESSAGE(launched.contains(file + " " + kernel.name), "no launch of ", file, " ",
                       kernel.name);
 }

@@ -85,6 +85,12 @@ struct Kernel {
     const Verdict *each = verdict(kind);
     return each && each->status == Status::Emitted;
   }
+  bool hasVariants() const {
+    for (const Verdict &each : verdicts)
+      if (each.status == Status::Emitted)
+        return true;
+    return false;
+  }
 };
 
 /// The entry that holds `kernel`'s variant of `kind`; `resume` for the guard's second entry.

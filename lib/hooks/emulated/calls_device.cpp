@@ -169,6 +169,8 @@ cudaError_t Calls::cudaDeviceSynchronize() {
 /// Waits, and leaves memory as it is: CUDA would free it, which nobody could tell but by a fault.
 cudaError_t Calls::cudaDeviceReset() {
   cudaError_t error = cudaDeviceSynchronize();
+  if (error == cudaSuccess)
+    Memory::get().releaseAll();
   clearLastError();
   return error;
 }

@@ -108,18 +108,12 @@ cudaError_t Calls::cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
 
 cudaError_t Calls::cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
                                                     const cudaKernelNodeParams *parameters) {
-  return replaced(exec, node, cudaGraphNodeTypeKernel,
-                  [&](runtime::EmulatorDevice &device, GraphWork &work) {
-                    return workOf(device, parameters, work);
-                  });
+  return replaced(exec, node, cudaGraphNodeTypeKernel, workMaker(parameters));
 }
 
 cudaError_t Calls::cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
                                                     const cudaMemcpy3DParms *parameters) {
-  return replaced(exec, node, cudaGraphNodeTypeMemcpy,
-                  [&](runtime::EmulatorDevice &device, GraphWork &work) {
-                    return workOf(device, parameters, work);
-                  });
+  return replaced(exec, node, cudaGraphNodeTypeMemcpy, workMaker(parameters));
 }
 
 cudaError_t Calls::cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node,
@@ -133,10 +127,7 @@ cudaError_t Calls::cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cuda
 
 cudaError_t Calls::cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
                                                     const cudaMemsetParams *parameters) {
-  return replaced(exec, node, cudaGraphNodeTypeMemset,
-                  [&](runtime::EmulatorDevice &device, GraphWork &work) {
-                    return workOf(device, parameters, work);
-                  });
+  return replaced(exec, node, cudaGraphNodeTypeMemset, workMaker(parameters));
 }
 
 cudaError_t Calls::cudaGraphExecHostNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,

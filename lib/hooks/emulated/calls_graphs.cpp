@@ -90,19 +90,13 @@ cudaError_t Calls::cudaGraphNodeFindInClone(cudaGraphNode_t *result, cudaGraphNo
 cudaError_t Calls::cudaGraphAddKernelNode(cudaGraphNode_t *result, cudaGraph_t graph,
                                           const cudaGraphNode_t *after, size_t count,
                                           const cudaKernelNodeParams *parameters) {
-  return addedNode(result, graph, after, count, cudaGraphNodeTypeKernel,
-                   [&](runtime::EmulatorDevice &device, GraphWork &work) {
-                     return workOf(device, parameters, work);
-                   });
+  return addedNode(result, graph, after, count, cudaGraphNodeTypeKernel, workMaker(parameters));
 }
 
 cudaError_t Calls::cudaGraphAddMemcpyNode(cudaGraphNode_t *result, cudaGraph_t graph,
                                           const cudaGraphNode_t *after, size_t count,
                                           const cudaMemcpy3DParms *parameters) {
-  return addedNode(result, graph, after, count, cudaGraphNodeTypeMemcpy,
-                   [&](runtime::EmulatorDevice &device, GraphWork &work) {
-                     return workOf(device, parameters, work);
-                   });
+  return addedNode(result, graph, after, count, cudaGraphNodeTypeMemcpy, workMaker(parameters));
 }
 
 cudaError_t Calls::cudaGraphAddMemcpyNode1D(cudaGraphNode_t *result, cudaGraph_t graph,
@@ -117,10 +111,7 @@ cudaError_t Calls::cudaGraphAddMemcpyNode1D(cudaGraphNode_t *result, cudaGraph_t
 cudaError_t Calls::cudaGraphAddMemsetNode(cudaGraphNode_t *result, cudaGraph_t graph,
                                           const cudaGraphNode_t *after, size_t count,
                                           const cudaMemsetParams *parameters) {
-  return addedNode(result, graph, after, count, cudaGraphNodeTypeMemset,
-                   [&](runtime::EmulatorDevice &device, GraphWork &work) {
-                     return workOf(device, parameters, work);
-                   });
+  return addedNode(result, graph, after, count, cudaGraphNodeTypeMemset, workMaker(parameters));
 }
 
 cudaError_t Calls::cudaGraphAddHostNode(cudaGraphNode_t *result, cudaGraph_t graph,

@@ -34,6 +34,16 @@ template <class Call> cudaError_t onStream(cudaStream_t handle, Call call) {
   });
 }
 
+/// Runs `call(device, record)` on an event's last record; success where there is none yet.
+template <class Call> cudaError_t onRecord(cudaEvent_t handle, Call call) {
+  return served([&](runtime::EmulatorDevice &device) {
+    Event *event = eventOf(handle);
+    if (!event)
+      return cudaErrorInvalidResourceHandle;
+    return event->record ? call(device, *event->record) : cudaSuccess;
+  });
+}
+
 cudaError_t created(unsigned flags, int priority, cudaStream_t *result) {
   return served([&](runtime::EmulatorDevice &) {
     return Streams::get().create(flags, std::clamp(priority, -5, 0), result);
@@ -194,13 +204,8 @@ cudaError_t Calls::cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stre
 }
 
 cudaError_t Calls::cudaEventQuery(cudaEvent_t handle) {
-  return served([&](runtime::EmulatorDevice &device) {
-    Event *event = eventOf(handle);
-    if (!event)
-      return cudaErrorInvalidResourceHandle;
-    if (!event->record)
-      return cudaSuccess;
-    auto reached = device.isReached(event->record->marker);
+  return onRecord(handle, [](runtime::EmulatorDevice &device, const Record &record) {
+    auto reached = device.isReached(record.marker);
     if (!reached)
       return Context::get().meaning(reached.error());
     return *reached ? cudaSuccess : cudaErrorNotReady;
@@ -208,13 +213,8 @@ cudaError_t Calls::cudaEventQuery(cudaEvent_t handle) {
 }
 
 cudaError_t Calls::cudaEventSynchronize(cudaEvent_t handle) {
-  return served([&](runtime::EmulatorDevice &device) {
-    Event *event = eventOf(handle);
-    if (!event)
-      return cudaErrorInvalidResourceHandle;
-    if (!event->record)
-      return cudaSuccess;
-    auto done = device.synchronize(event->record->marker);
+  return onRecord(handle, [](runtime::EmulatorDevice &device, const Record &record) {
+    auto done = device.synchronize(record.marker);
     Context::get().flushPrints();
     return Context::get().meaning(done);
   });

@@ -21,6 +21,13 @@ cudaError_t workOf(const cudaHostNodeParams *parameters, GraphWork &work);
 /// A child graph, as it is now.
 cudaError_t workOf(const Graph &graph, GraphWork &work);
 
+/// A function of a device and of the work to make, which makes it of these parameters.
+template <class Parameters> auto workMaker(const Parameters *parameters) {
+  return [parameters](runtime::EmulatorDevice &device, GraphWork &work) {
+    return workOf(device, parameters, work);
+  };
+}
+
 } // namespace tally::hooks::emulated
 
 #endif

@@ -1,6 +1,7 @@
 #include "memory.h"
 
 #include <algorithm>
+#include <cassert>
 #include <unistd.h>
 
 namespace tally::hooks::emulated {
@@ -79,6 +80,16 @@ cudaError_t Memory::abandon(const void *pointer) {
     return cudaErrorHostMemoryNotRegistered;
   allocations.erase(found);
   return cudaSuccess;
+}
+
+void Memory::releaseAll() {
+  std::scoped_lock lock(mutex);
+  for (const auto &[address, allocation] : allocations) {
+    [[maybe_unused]] auto done = Context::get().device()->machine().free(address);
+    assert(done && "what is listed is allocated");
+  }
+  allocations.clear();
+  usedBytes = 0;
 }
 
 Allocation Memory::find(const void *pointer) {

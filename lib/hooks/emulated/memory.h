@@ -43,6 +43,8 @@ public:
   cudaError_t release(const void *pointer, MemoryKind one, MemoryKind other);
   cudaError_t adopt(void *pointer, std::size_t bytes, unsigned flags);
   cudaError_t abandon(const void *pointer);
+  /// Frees everything, and forgets what was registered; what uses it has been waited for.
+  void releaseAll();
   /// The allocation that holds `pointer`; of zero bytes where none does.
   Allocation find(const void *pointer);
 

@@ -304,7 +304,7 @@ private:
     if (result.cloned.empty())
       for (Finding &each : result.findings)
         if (each.reason == Reason::SharedSize || each.reason == Reason::SharedMemoryLimit)
-          each.kinds = onGuard | onPersistent;
+          each.kinds &= onGuard | onPersistent;
   }
 
   void checkFlow(const Function &body, bool isEntry) {

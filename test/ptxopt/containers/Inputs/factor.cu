@@ -1,0 +1,2 @@
+// Defines what main-of-two.cu refers to.
+__device__ int factor = 2;
