@@ -57,9 +57,6 @@ std::string_view strongGlobal(const Module &module) {
   return relaxed ? "relaxed.gpu.global" : "volatile.global";
 }
 
-namespace {
-
-/// %tally_d0 = the control word. One load, strong enough to see the host's write.
 std::string loadControl(const Module &module) {
   return fmt::format("ld.param.u64 %tally_d0, [$tally_launch+{}];\n"
                      "\tcvta.to.global.u64 %tally_d0, %tally_d0;\n"
@@ -67,13 +64,21 @@ std::string loadControl(const Module &module) {
                      TALLY_PARAMETER(control), strongGlobal(module));
 }
 
+namespace {
+
+/// %tally_d1 = the control word of the launch's epoch whose low bits are `low`.
+std::string wordOfEpoch(std::uint32_t low) {
+  return fmt::format("ld.param.u64 %tally_d1, [$tally_launch+{}];\n"
+                     "\tshl.b64 %tally_d1, %tally_d1, {};\n"
+                     "\tor.b64 %tally_d1, %tally_d1, {};\n\t",
+                     TALLY_PARAMETER(epoch), TALLY_CONTROL_EPOCH_SHIFT, low);
+}
+
 } // namespace
 
 std::string judge() {
-  return fmt::format("shr.u64 %tally_d0, %tally_d0, {};\n"
-                     "\tld.param.u64 %tally_d1, [$tally_launch+{}];\n"
-                     "\tsetp.gt.u64 %tally_yield, %tally_d0, %tally_d1;\n\t",
-                     TALLY_CONTROL_EPOCH_SHIFT, TALLY_PARAMETER(epoch));
+  return wordOfEpoch((1u << TALLY_CONTROL_EPOCH_SHIFT) - 1) +
+         "setp.gt.u64 %tally_yield, %tally_d0, %tally_d1;\n\t";
 }
 
 std::string poll(const Module &module) { return loadControl(module) + judge(); }
@@ -127,14 +132,10 @@ std::string loadOpaqueState(char threadId) {
 std::string quickPoll(const Module &module, std::string_view label) {
   constexpr std::uint32_t unlimited = TALLY_CONTROL_WORKERS_UNLIMITED
                                       << TALLY_CONTROL_WORKERS_SHIFT;
-  return loadControl(module) + loadOpaqueState('y') +
-         fmt::format("ld.param.u64 %tally_d1, [$tally_launch+{}];\n"
-                     "\tshl.b64 %tally_d1, %tally_d1, {};\n"
-                     "\tor.b64 %tally_d1, %tally_d1, {};\n"
-                     "\tsetp.ne.u64 %tally_yield, %tally_d0, %tally_d1;\n"
+  return loadControl(module) + loadOpaqueState('y') + wordOfEpoch(unlimited | TALLY_CONTROL_RUN) +
+         fmt::format("setp.ne.u64 %tally_yield, %tally_d0, %tally_d1;\n"
                      "\t@%tally_yield bra {};\n",
-                     TALLY_PARAMETER(epoch), TALLY_CONTROL_EPOCH_SHIFT,
-                     unlimited | TALLY_CONTROL_RUN, label);
+                     label);
 }
 
 std::string takeIndex() {
@@ -239,11 +240,25 @@ std::string decode(unsigned dimension, const std::string &into) {
          remainder(into, "%tally_r1", "%tally_r2", 1);
 }
 
-std::string agreeOrLeave() {
-  return "bar.sync 0;\n"
-         "\tld.shared.u32 %tally_flag, [$tally_block];\n"
-         "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
-         "\t@%tally_leave ret;\n\t";
+std::string agreeOrLeave(std::string_view leave) {
+  return fmt::format("bar.sync 0;\n"
+                     "\tld.shared.u32 %tally_flag, [$tally_block];\n"
+                     "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
+                     "\t@%tally_leave {};\n\t",
+                     leave);
+}
+
+bool mayReachEnd(const Function &function) {
+  for (auto each = function.body.rbegin(); each != function.body.rend(); ++each) {
+    if (each->kind == StatementKind::Label)
+      return true;
+    if (each->kind != StatementKind::Instruction)
+      continue;
+    std::string_view opcode = each->instruction.opcode;
+    return each->instruction.guard || (opcode != "ret" && opcode != "exit" && opcode != "bra" &&
+                                       opcode != "brx" && opcode != "trap");
+  }
+  return true;
 }
 
 namespace {

@@ -31,15 +31,18 @@ std::string unlessLeader(std::string_view label);
 /// "volatile.global" before sm_70 and PTX 6.0. A plain load may hit a stale line for ever.
 std::string_view strongGlobal(const Module &module);
 
-/// %tally_yield = the control word's epoch is greater than the launch's. One load, strong enough
-/// to see the host's write.
+/// %tally_d0 = the control word. One load, strong enough to see the host's write.
+std::string loadControl(const Module &module);
+
+/// %tally_yield = the epoch of the control word in %tally_d0 is greater than the launch's.
+std::string judge();
+
+/// Both.
 std::string poll(const Module &module);
 
-/// The same load, of which %tally_d0 keeps the word; %tally_d2 = the launch's state. Goes to
-/// `label` unless the word is what it mostly is: of the launch's epoch, no limit to the workers,
-/// the mode to run. For thread 0 alone. judge() says what poll() does of a word in %tally_d0.
+/// loadControl(), and %tally_d2 = the launch's state. Goes to `label` unless the word is what it
+/// mostly is: of the launch's epoch, no limit to the workers, the mode to run. For thread 0 alone.
 std::string quickPoll(const Module &module, std::string_view label);
-std::string judge();
 
 /// Appends the 32-bit `id` to list_out.
 std::string appendToList(std::string_view id);
@@ -81,8 +84,8 @@ std::string publish(IdWords words);
 /// %tally_flag and %tally_ctaid_… = what is published, by one load.
 std::string loadPublished(IdWords words);
 
-/// Meets at barrier 0, then leaves if the first word of $tally_block says so.
-std::string agreeOrLeave();
+/// Meets at barrier 0, then leaves by `leave` if the first word of $tally_block says so.
+std::string agreeOrLeave(std::string_view leave = "ret");
 
 /// Stores the user's extents in words 4 to 6 of $tally_block, for clones.
 std::string storeExtents();
@@ -103,6 +106,10 @@ void replaceGridUses(FunctionEditor &editor, const FunctionFacts &facts,
 std::string loadIndexFromShared(unsigned dimension, const std::string &into);
 std::string loadExtentFromShared(unsigned dimension, const std::string &into);
 std::string loadExtentFromParameters(unsigned dimension, const std::string &into);
+
+/// Whether control can run off the end of the body: the last instruction lets it through, or a
+/// label after it can be branched to.
+bool mayReachEnd(const Function &function);
 
 } // namespace tally::ptx::emit
 

@@ -304,21 +304,6 @@ std::vector<const Operand *> branchesToLeaves(const Function &function) {
   return targets;
 }
 
-/// Whether control can run off the end of the body: the last instruction lets it through, or a
-/// label after it can be branched to.
-bool mayReachEnd(const Function &function) {
-  for (auto each = function.body.rbegin(); each != function.body.rend(); ++each) {
-    if (each->kind == StatementKind::Label)
-      return true;
-    if (each->kind != StatementKind::Instruction)
-      continue;
-    std::string_view opcode = each->instruction.opcode;
-    return each->instruction.guard || (opcode != "ret" && opcode != "exit" && opcode != "bra" &&
-                                       opcode != "brx" && opcode != "trap");
-  }
-  return true;
-}
-
 } // namespace
 
 std::vector<Coding> PersistentPass::codings(const PassInput &input) const {
@@ -369,7 +354,7 @@ std::vector<std::string> PersistentPass::run(const PassInput &input) const {
     if (plan.parks && barrierFormOf(barrier.instruction) == BarrierForm::Full)
       editor.replace(barrier.text, parkedBarrier(barrier.instruction, plan));
   }
-  if (mayReachEnd(input.function))
+  if (emit::mayReachEnd(input.function))
     editor.insertAtBodyEnd("\tbra " + wayOut() + ";\n");
   editor.insertAtBodyEnd(ways(input, count));
   editor.insertAtBodyEnd(leaderLeaves(input));

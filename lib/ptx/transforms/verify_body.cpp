@@ -183,9 +183,14 @@ private:
   static bool standsFor(std::string_view name, const Operand &operand) {
     bool found = false;
     forEachOperand(operand, [&](const Operand &each) {
-      if (readsGrid(each))
-        found |= name.starts_with(fmt::format("%tally_{}_", specialRegisterName(each))) &&
-                 (each.component.empty() || name.ends_with(each.component));
+      if (!readsGrid(each) ||
+          !name.starts_with(fmt::format("%tally_{}_", specialRegisterName(each))))
+        return;
+      // .r, .g and .b are other names of .x, .y and .z.
+      std::size_t color = each.component.size() == 1 ? std::string_view("rgb").find(each.component)
+                                                     : std::string_view::npos;
+      found |= each.component.empty() || name.ends_with(each.component) ||
+               (color != std::string_view::npos && name.back() == "xyz"[color]);
     });
     return found;
   }

@@ -1,6 +1,7 @@
 #include "verify_protocol.h"
 
 #include "tally/ptx/analysis/opcodes.h"
+#include "tally/ptx/analysis/opening.h"
 
 #include <algorithm>
 #include <ranges>
@@ -142,6 +143,23 @@ std::optional<std::string> checkLoopHead(const Module &module, const Function &u
   return std::nullopt;
 }
 
+/// What a block of a guard does before it has agreed, it may do again.
+std::optional<std::string> checkOpening(const Function &user, const Function &variant) {
+  std::uint32_t at = 1, end = openingOf(user).end;
+  std::size_t agreed = labelOf(variant, "$tally_agree").value_or(0);
+  for (const Statement &each : std::span(variant.body.data(), agreed)) {
+    if (each.kind != StatementKind::Instruction ||
+        each.text.find("%tally_") != std::string_view::npos ||
+        each.text.find("$tally_") != std::string_view::npos)
+      continue;
+    while (at < end && user.body[at].kind != StatementKind::Instruction)
+      ++at;
+    if (at >= end || user.body[at++].text != each.text)
+      return "a block may do this and then leave: " + std::string(each.text);
+  }
+  return std::nullopt;
+}
+
 } // namespace
 
 std::optional<std::string> checkProtocol(const Module &module, const Function &user, Kind kind,
@@ -153,7 +171,8 @@ std::optional<std::string> checkProtocol(const Module &module, const Function &u
   });
   if (!polls)
     return "the control word is not read by a strong load";
-  return kind == Kind::Persistent ? checkLoopHead(module, user, variant) : std::nullopt;
+  return kind == Kind::Persistent ? checkLoopHead(module, user, variant)
+                                  : checkOpening(user, variant);
 }
 
 } // namespace tally::ptx
