@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <future>
+#include <memory>
 
 namespace tally::hooks {
 
@@ -37,9 +38,10 @@ Result<void> Engine::open(const std::vector<StreamState *> &streams) {
   int current = 0;
   if (cudaError_t status = api.cudaGetDevice(&current); status != cudaSuccess)
     return ApiDevice::failure(api, "cudaGetDevice", status);
-  std::promise<Result<void>> opened;
-  std::future<Result<void>> outcome = opened.get_future();
-  work.emplace([this, current, &opened] {
+  // Shared: the queue's thread may still be in set_value() when this one has gone on.
+  auto opened = std::make_shared<std::promise<Result<void>>>();
+  std::future<Result<void>> outcome = opened->get_future();
+  work.emplace([this, current, opened] {
     // For the whole life of the thread: its calls are no hooked ones, and a capture that another
     // thread makes does not forbid them.
     static thread_local InHook inside;
@@ -55,7 +57,7 @@ Result<void> Engine::open(const std::vector<StreamState *> &streams) {
       runner.emplace(api, device, KernelRunner::Control{*control, [this] { return permit(); }});
       done = runner->open();
     }
-    opened.set_value(done);
+    opened->set_value(done);
   });
   Result<void> done = outcome.get();
   if (!done)

@@ -9,20 +9,22 @@ namespace tally::hooks {
 
 namespace {
 
-/// Keeps the stream from going on until open().
+/// Keeps the stream from going on until open(). What waits may outlive the gate.
 class Gate {
 public:
   explicit Gate(cudaStream_t stream) {
-    CHECK(cuda().cudaLaunchHostFunc(stream, &Gate::wait, this) == cudaSuccess);
+    CHECK(cuda().cudaLaunchHostFunc(stream, &Gate::wait, new Shared(isOpen)) == cudaSuccess);
   }
-  void open() { isOpen = true; }
+  void open() { *isOpen = true; }
 
 private:
-  static void wait(void *gate) {
-    while (!static_cast<Gate *>(gate)->isOpen)
+  using Shared = std::shared_ptr<std::atomic<bool>>;
+  static void wait(void *data) {
+    std::unique_ptr<Shared> held(static_cast<Shared *>(data));
+    while (!**held)
       std::this_thread::yield();
   }
-  std::atomic<bool> isOpen{false};
+  Shared isOpen = std::make_shared<std::atomic<bool>>(false);
 };
 
 struct Streams {

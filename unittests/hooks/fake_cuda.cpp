@@ -144,9 +144,9 @@ void setEvents(CudaApi &table) {
   };
   table.cudaEventDestroy = [](cudaEvent_t) { return cudaSuccess; };
   table.cudaEventRecord = [](cudaEvent_t event, cudaStream_t stream) {
-    current->put(stream, [] {});
+    std::uint64_t sequence = current->put(stream, [] {});
     std::unique_lock lock(current->mutex);
-    current->events[event] = {&current->find(stream), current->lastSequence};
+    current->events[event] = {&current->find(stream), sequence};
     return cudaSuccess;
   };
   table.cudaEventQuery = [](cudaEvent_t event) {
@@ -198,9 +198,8 @@ void setDevice(CudaApi &table) {
 
 void setKernels(CudaApi &table) {
   table.__cudaRegisterFatBinary = [](void *) {
-    static void *handles[64];
-    static int next = 0;
-    return &handles[next++];
+    static std::deque<void *> handles; // of all objects: a test makes one after the other
+    return &handles.emplace_back(nullptr);
   };
   table.__cudaUnregisterFatBinary = [](void **) {};
   table.__cudaRegisterFunction = [](void **, const char *hostFunction, char *, const char *name,
@@ -330,10 +329,17 @@ void FakeCuda::serve(Stream &stream) {
   }
 }
 
-void FakeCuda::put(cudaStream_t stream, std::function<void()> run, std::function<bool()> ready) {
+std::uint64_t FakeCuda::put(cudaStream_t stream, std::function<void()> run,
+                            std::function<bool()> ready) {
   std::unique_lock lock(mutex);
   find(stream).operations.push_back({++lastSequence, std::move(ready), std::move(run)});
   changed.notify_all();
+  return lastSequence;
+}
+
+void FakeCuda::pin(const void *memory) {
+  std::unique_lock lock(mutex);
+  pinned.insert(memory);
 }
 
 void FakeCuda::waitFor(std::unique_lock<std::mutex> &lock, Stream &stream) {
@@ -349,9 +355,10 @@ void FakeCuda::waitFor(std::unique_lock<std::mutex> &lock, Stream &stream) {
 
 void FakeCuda::settleBut(const std::set<cudaStream_t> &left) {
   std::unique_lock lock(mutex);
+  std::uint64_t until = lastSequence;
   changed.wait(lock, [&] {
     for (const auto &[handle, stream] : streams)
-      if (!left.contains(handle) && !stream->operations.empty())
+      if (!left.contains(handle) && !isDone(*stream, until))
         return false;
     return true;
   });

@@ -49,15 +49,17 @@ public:
   /// What ran, in the order in which it ended.
   std::vector<std::string> log();
   void note(const std::string &what);
-  /// Waits until all streams are empty.
+  /// Waits until all that was put on streams so far is done. (A storm of requests puts more on one
+  /// all the time.)
   void settle() { settleBut({}); }
-  /// Waits until all others are.
+  /// The same of all other streams.
   void settleBut(const std::set<cudaStream_t> &left);
   /// The names under which entries are launched.
   std::string nameOf(const void *function);
   std::map<std::string, std::map<int, int>> attributes(); ///< set, by entry
   std::atomic<int> pageableQueries{0};
-  std::set<const void *> pinned; ///< what cudaPointerGetAttributes calls host memory
+  /// Makes it host memory, as cudaPointerGetAttributes has it.
+  void pin(const void *memory);
 
   // For the table's functions.
   struct Operation {
@@ -78,7 +80,9 @@ public:
     std::uint64_t sequence = 0; ///< of the newest record; 0: none
   };
 
-  void put(cudaStream_t stream, std::function<void()> run, std::function<bool()> ready = {});
+  /// Returns the sequence of the operation.
+  std::uint64_t put(cudaStream_t stream, std::function<void()> run,
+                    std::function<bool()> ready = {});
   bool isDone(const Stream &stream, std::uint64_t sequence) const;
   bool mayStart(const Stream &stream, const Operation &operation) const;
   void serve(Stream &stream);
@@ -94,6 +98,7 @@ public:
   bool stopping = false;
   std::map<cudaStream_t, std::unique_ptr<Stream>> streams;
   std::map<cudaEvent_t, Event> events;
+  std::set<const void *> pinned;
   std::map<const void *, std::string> functions;
   std::map<std::string, Kernel> kernels;
   std::map<std::string, std::map<int, int>> attributesSet;

@@ -102,8 +102,8 @@ TEST_CASE("arguments and pageable copies are taken at the call, pinned ones in t
   cudaStream_t low = h.stream(0);
   h.stream(-1);
   std::uint64_t cell = 0, pinned = 3, device = 0;
-  h.cuda.pinned.insert(&pinned);
-  h.cuda.pinned.insert(&device);
+  h.cuda.pin(&pinned);
+  h.cuda.pin(&device);
   h.gated = true;
   {
     std::uint32_t value = 4;
@@ -114,7 +114,7 @@ TEST_CASE("arguments and pageable copies are taken at the call, pinned ones in t
         cudaSuccess);
   pinned = 5; // in time: a pinned copy reads when it is its turn
   std::uint64_t pageable = 6, target = 0;
-  h.cuda.pinned.insert(&target);
+  h.cuda.pin(&target);
   std::thread opener([&] {
     std::this_thread::sleep_for(5ms);
     CHECK(device == 0);
