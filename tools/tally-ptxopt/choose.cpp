@@ -151,11 +151,9 @@ private:
       return then > now;
     if (candidate.onlyForOccupancy)
       return false;
-    // Registers are given out in steps: within the user's own, and within a step, they cost
-    // nothing, and earlier codings take less time.
+    // Registers that the user's kernel takes too cost nothing, and earlier codings less time.
     auto cost = [&](const EntryUsage &each) {
-      std::uint32_t above = std::max(each.registers, place.user.registers) + registerStep - 1;
-      return std::pair(above / registerStep, each.spillBytes);
+      return std::pair(std::max(each.registers, place.user.registers), each.spillBytes);
     };
     return cost(usage) < cost(place.best);
   }
