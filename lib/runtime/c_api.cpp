@@ -69,6 +69,10 @@ RuntimeOptions optionsFrom(const tally_options *given) {
     options.emulator.smCount = given->emulator_sms;
   if (given->emulator_resident_per_sm != 0)
     options.emulator.residentBlocksPerSm = given->emulator_resident_per_sm;
+  if (given->arena)
+    options.arena = ArenaOptions{given->arena, given->arena_group ? given->arena_group : ""};
+  if (given->emulator_uuid)
+    options.emulator.uuid = given->emulator_uuid;
   return options;
 }
 

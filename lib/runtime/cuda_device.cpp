@@ -136,6 +136,9 @@ Result<void> CudaDevice::describe() {
   std::array<char, 256> name{};
   TALLY_CUDA_TRY(driver, cuDeviceGetName, name.data(), static_cast<int>(name.size()), device);
   facts.name = name.data();
+  CUuuid uuid{};
+  TALLY_CUDA_TRY(driver, cuDeviceGetUuid, &uuid, device);
+  facts.uuid = uuidText(uuid);
   std::array<int, 5> values{};
   constexpr std::array<CUdevice_attribute, 5> wanted = {
       CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,

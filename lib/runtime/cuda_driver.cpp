@@ -1,6 +1,7 @@
 #include "cuda_driver.h"
 
 #include <dlfcn.h>
+#include <string_view>
 
 namespace tally::runtime {
 
@@ -34,6 +35,19 @@ Result<const CudaDriver *> CudaDriver::load() {
   if (!driver)
     return driver.error();
   return &*driver;
+}
+
+std::string uuidText(const CUuuid &uuid) {
+  std::string text;
+  for (std::size_t i = 0; i < sizeof uuid.bytes; ++i) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    auto byte = static_cast<unsigned char>(uuid.bytes[i]);
+    if (i == 4 || i == 6 || i == 8 || i == 10)
+      text += '-';
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
 }
 
 Error CudaDriver::failure(const char *call, CUresult code) const {

@@ -17,6 +17,7 @@
   X(cuGetErrorString)                                                                              \
   X(cuDeviceGet)                                                                                   \
   X(cuDeviceGetName)                                                                               \
+  X(cuDeviceGetUuid)                                                                               \
   X(cuDeviceGetAttribute)                                                                          \
   X(cuDevicePrimaryCtxSetFlags)                                                                    \
   X(cuDevicePrimaryCtxRetain)                                                                      \
@@ -65,6 +66,9 @@ struct CudaDriver {
   /// What `call` (an entry point's name) returned, in the driver's words.
   Error failure(const char *call, CUresult code) const;
 };
+
+/// As nvidia-smi shows it behind "GPU-".
+std::string uuidText(const CUuuid &uuid);
 
 } // namespace tally::runtime
 

@@ -21,6 +21,10 @@ Nanoseconds pollingTime() {
   return time;
 }
 constexpr Nanoseconds nap = 20us;
+/// Where other processes wait for this one's implicit scopes to be closed: naps while none is open,
+/// so that the launch that opens one need not wake the thread; those when one was a short time ago
+/// are as short as `nap`. Where nobody waits yet, the time within which somebody who comes is seen.
+constexpr Nanoseconds watchedNap = 1ms, recently = 10ms, unwatchedNap = 20ms;
 /// Within this time of progress the thread does not even yield its core.
 constexpr Nanoseconds tightPolling = 50us;
 
@@ -89,6 +93,8 @@ bool Dispatcher::step() {
   for (const std::unique_ptr<Lane> &lane : lanes)
     progress = lane->step(*this) || progress;
   measureTurnaround(oldestBefore);
+  if (progress && neighbours)
+    neighbours->note(totals());
   return monitor() || progress;
 }
 
@@ -103,7 +109,10 @@ void Dispatcher::measureTurnaround(std::optional<std::uint64_t> oldestBefore) {
   if (oldest && *oldest <= *yieldingEpoch)
     return;
   yieldingEpoch.reset();
-  auto took = static_cast<std::uint64_t>((options.lane.clock() - requestedAt).count());
+  Nanoseconds elapsed = options.lane.clock() - requestedAt;
+  if (neighbours)
+    neighbours->noteTurnaround(elapsed);
+  auto took = static_cast<std::uint64_t>(elapsed.count());
   std::unique_lock lock(statisticsMutex);
   if (turnarounds.size() < maxTurnarounds)
     turnarounds.push_back(took);
@@ -121,12 +130,21 @@ bool Dispatcher::monitor() {
   return closed && *closed;
 }
 
-void Dispatcher::addTo(Statistics &statistics) const {
+LaneTotals Dispatcher::totals() const {
+  LaneTotals sums;
   for (const std::unique_ptr<Lane> &lane : lanes) {
-    statistics.bestEffortLaunches += lane->counters().finishedLaunches.load();
-    statistics.physicalLaunches += lane->counters().physicalLaunches.load();
-    statistics.yields += lane->counters().yields.load();
+    sums.finishedLaunches += lane->counters().finishedLaunches.load();
+    sums.physicalLaunches += lane->counters().physicalLaunches.load();
+    sums.yields += lane->counters().yields.load();
   }
+  return sums;
+}
+
+void Dispatcher::addTo(Statistics &statistics) const {
+  LaneTotals sums = totals();
+  statistics.bestEffortLaunches += sums.finishedLaunches;
+  statistics.physicalLaunches += sums.physicalLaunches;
+  statistics.yields += sums.yields;
   std::unique_lock lock(statisticsMutex);
   auto oldest = turnarounds.begin() + static_cast<std::ptrdiff_t>(nextTurnaround % maxTurnarounds);
   statistics.turnaroundNanoseconds.assign(oldest, turnarounds.end());
@@ -141,6 +159,8 @@ bool Dispatcher::hasWork() const {
 void Dispatcher::run() {
   Nanoseconds lastProgress = options.lane.clock();
   while (!stopping) {
+    if (neighbours)
+      neighbours->setBusy(hasWork());
     if (step())
       lastProgress = options.lane.clock();
     else
@@ -162,8 +182,24 @@ void Dispatcher::rest(Nanoseconds idleFor) {
   if (hasWork())
     woken.wait_for(lock, nap, awake);
   else
-    woken.wait(lock, awake);
+    restWithoutWork(lock, awake);
   asleep = false;
+}
+
+/// Implicit scopes that are left open matter to the process's own best-effort work, of which there
+/// is none here, and to other processes'.
+template <class Awake>
+void Dispatcher::restWithoutWork(std::unique_lock<std::mutex> &lock, const Awake &awake) {
+  if (!neighbours)
+    return woken.wait(lock, awake);
+  neighbours->setBusy(false);
+  Nanoseconds now = options.lane.clock();
+  if (highPriority.hasImplicit())
+    lastImplicit = now;
+  Nanoseconds wanted = !neighbours->isWaitedFor()      ? unwatchedNap
+                       : now - lastImplicit < recently ? nap
+                                                       : watchedNap;
+  woken.wait_for(lock, wanted, awake);
 }
 
 } // namespace tally::runtime

@@ -25,6 +25,29 @@ struct DispatcherOptions {
   std::size_t lanes = 2;
 };
 
+/// Sums over all lanes.
+struct LaneTotals {
+  std::uint64_t finishedLaunches = 0, physicalLaunches = 0, yields = 0;
+};
+
+/// Other processes on the device, as the dispatcher sees them. Called by its thread.
+class Neighbours {
+public:
+  virtual ~Neighbours() = default;
+  Neighbours(const Neighbours &) = delete;
+  Neighbours &operator=(const Neighbours &) = delete;
+
+  /// Whether best-effort work is waiting or under way. Called often.
+  virtual void setBusy(bool now) = 0;
+  /// Whether others may be waiting for scopes of this process to be closed.
+  virtual bool isWaitedFor() const = 0;
+  virtual void note(const LaneTotals &totals) = 0;
+  virtual void noteTurnaround(Nanoseconds took) = 0;
+
+protected:
+  Neighbours() = default;
+};
+
 class Dispatcher final : private Gate {
 public:
   static Result<std::unique_ptr<Dispatcher>> create(Device &device, DeviceControl &control,
@@ -33,6 +56,8 @@ public:
   /// Stops the thread. What was not finished stays so.
   ~Dispatcher() override;
 
+  /// Before start(). They must live as long as the thread.
+  void setNeighbours(Neighbours *others) { neighbours = others; }
   /// From here on a thread of its own calls step().
   void start();
   /// Work was put on a lane.
@@ -61,14 +86,19 @@ private:
   bool monitor();
   void run();
   void rest(Nanoseconds idleFor);
+  template <class Awake>
+  void restWithoutWork(std::unique_lock<std::mutex> &lock, const Awake &awake);
   bool hasWork() const;
+  LaneTotals totals() const;
 
   DeviceControl &control;
   HighPriority &highPriority;
   DispatcherOptions options;
   std::vector<std::unique_ptr<Lane>> lanes;
   std::atomic<std::size_t> nextLane{0};
+  Neighbours *neighbours = nullptr;
 
+  Nanoseconds lastImplicit{0}; // when an implicit scope was last seen open
   Nanoseconds lastMonitored{0};
   std::optional<std::uint64_t> yieldingEpoch; // what was under way when the request came
   Nanoseconds requestedAt{0};

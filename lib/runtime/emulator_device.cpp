@@ -10,6 +10,7 @@ namespace tally::runtime {
 EmulatorDevice::EmulatorDevice(const EmulatorOptions &options)
     : options(options), emulated(options.hostAddressed), queue(options.smCount) {
   facts.name = "emulator";
+  facts.uuid = options.uuid;
   facts.arch = 90;
   facts.smCount = options.smCount;
   facts.maxSharedBytesPerBlock = maximumSharedBytes;

@@ -13,9 +13,28 @@ std::uint64_t callsMade(std::uint64_t word) { return word / oneMade; }
 
 } // namespace
 
+Result<void> HighPriority::raise() {
+  ArenaSlot *slot = published;
+  if (slot)
+    slot->raise();
+  Result<void> raised = control.raise();
+  if (!raised && slot)
+    slot->withdraw();
+  return raised;
+}
+
+Result<bool> HighPriority::withdraw() {
+  Result<bool> last = control.withdraw();
+  if (ArenaSlot *slot = published)
+    slot->withdraw();
+  return last;
+}
+
 Result<void> HighPriority::beginRequest() {
-  if (Result<void> raised = control.raise(); !raised)
+  if (Result<void> raised = raise(); !raised)
     return raised;
+  if (ArenaSlot *slot = published)
+    slot->add(ArenaCounter::Requests);
   explicitScopes.fetch_add(1);
   return {};
 }
@@ -37,7 +56,7 @@ Result<bool> HighPriority::endRequest() {
         if (Result<void> kept = openImplicit(stream); !kept)
           return kept.error();
     }
-  return control.withdraw();
+  return withdraw();
 }
 
 Result<HighStream *> HighPriority::adopt(StreamId id) {
@@ -51,10 +70,10 @@ Result<HighStream *> HighPriority::adopt(StreamId id) {
 
 Result<void> HighPriority::openImplicit(HighStream &stream) {
   // Counted before the bit shows, so that the monitor never counts out what is not counted in.
-  if (Result<void> raised = control.raise(); !raised)
+  if (Result<void> raised = raise(); !raised)
     return raised;
   if (isOpen(stream.word.fetch_or(openBit)))
-    if (Result<bool> twice = control.withdraw(); !twice)
+    if (Result<bool> twice = withdraw(); !twice)
       return twice.error();
   return {};
 }
@@ -82,6 +101,13 @@ Result<void> HighPriority::synchronize(HighStream &stream) {
   return {};
 }
 
+bool HighPriority::hasImplicit() const {
+  for (std::uint64_t number = 1; number <= streams.size(); ++number)
+    if (const HighStream *stream = streams.find(number); stream && isOpen(stream->word.load()))
+      return true;
+  return false;
+}
+
 Result<bool> HighPriority::monitor() {
   bool closed = false;
   for (std::uint64_t number = 1; number <= streams.size(); ++number) {
@@ -105,7 +131,7 @@ Result<bool> HighPriority::monitor() {
     // Fails when a call began meanwhile: its work was not covered by what the device said.
     if (!stream.word.compare_exchange_strong(word, word & ~openBit))
       continue;
-    Result<bool> withdrawn = control.withdraw();
+    Result<bool> withdrawn = withdraw();
     if (!withdrawn)
       return withdrawn.error();
     closed = true;

@@ -6,9 +6,14 @@
 // ends, streams that nobody has synchronised since their last call get an implicit scope too: work
 // that a request leaves behind stays protected, and where the request was synchronised, its end is
 // exact.
+//
+// Scopes are counted in the process's own control word and, where there is one, in its slot of the
+// arena: the slot first and last, since that takes nanoseconds and the control word a call of the
+// driver's.
 #ifndef TALLY_LIB_RUNTIME_HIGH_PRIORITY_H
 #define TALLY_LIB_RUNTIME_HIGH_PRIORITY_H
 
+#include "arena.h"
 #include "lane.h"
 #include "stable_table.h"
 
@@ -48,6 +53,10 @@ class HighPriority {
 public:
   HighPriority(SignalDevice &device, DeviceControl &control) : device(device), control(control) {}
 
+  /// The slot in which other processes see this one's scopes, or none. While no scope is open:
+  /// those that are counted in must be counted out.
+  void publishTo(ArenaSlot *slot) { published = slot; }
+
   Result<void> beginRequest();
   /// Returns whether best-effort work may run again. Fails when no request is open.
   Result<bool> endRequest();
@@ -65,12 +74,17 @@ public:
   /// Closes the implicit scopes of streams that have come to rest. Returns whether any was closed.
   /// For one thread at a time. Fails when the device does.
   Result<bool> monitor();
+  /// Whether a stream's implicit scope is open, which monitor() has to close.
+  bool hasImplicit() const;
 
 private:
+  Result<void> raise();
+  Result<bool> withdraw();
   Result<void> openImplicit(HighStream &stream);
 
   SignalDevice &device;
   DeviceControl &control;
+  std::atomic<ArenaSlot *> published{nullptr};
   std::atomic<std::uint32_t> explicitScopes{0};
   StableTable<HighStream> streams;
 };

@@ -1,5 +1,6 @@
 #include "tally/runtime/runtime.h"
 
+#include "arena_link.h"
 #include "dispatcher.h"
 #include "high_priority.h"
 #include "loaded_kernel.h"
@@ -72,7 +73,9 @@ public:
       }
     // Their errors were given to whoever synchronised, or nobody wanted them.
     static_cast<void>(waitForAll());
-    // Before the streams and kernels that it knows.
+    if (arena)
+      arena->stopWatching();
+    // Before the streams and kernels that it knows, and the neighbours.
     dispatcher.reset();
   }
 
@@ -92,6 +95,7 @@ public:
   std::optional<DeviceControl> control;
   std::unique_ptr<HighPriority> highPriority;
   std::unique_ptr<Dispatcher> dispatcher;
+  std::unique_ptr<ArenaLink> arena; ///< before those that it knows
 
   std::mutex modulesMutex;
   std::vector<ModuleRecord> modules;
@@ -123,6 +127,14 @@ Result<void> Runtime::State::initialise() {
   if (!made)
     return made.error();
   dispatcher = std::move(*made);
+  if (options.arena) {
+    auto joined =
+        ArenaLink::open(*options.arena, device->info().uuid, *control, *highPriority, *dispatcher);
+    if (!joined)
+      return joined.error();
+    arena = std::move(*joined);
+    dispatcher->setNeighbours(arena.get());
+  }
   dispatcher->start();
   return {};
 }
@@ -292,6 +304,9 @@ Result<Client> Runtime::createClient(Class clientClass, std::string name) {
   auto record = std::make_unique<ClientRecord>();
   record->clientClass = clientClass;
   record->name = std::move(name);
+  if (state->arena)
+    if (Result<void> joined = state->arena->join(clientClass, record->name); !joined)
+      return joined.error();
   std::optional<std::uint64_t> added = state->clients.add(std::move(record));
   if (!added)
     return Error{"too many clients"};

@@ -88,6 +88,14 @@ int main(void) {
   checkErrors();
   memset(&options, 0, sizeof options);
   options.device = "emulator";
+  options.arena = "/nonexistent/arena";
+  CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
+  CHECK(strstr(tally_last_error(), "/nonexistent/arena: the arena cannot be made") != NULL);
+  options.arena = "";
+  CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
+  CHECK(strstr(tally_last_error(), "the device has no UUID") != NULL);
+  CHECK(runtime == NULL);
+  options.arena = NULL;
   CHECK(tally_open(&options, &runtime) == TALLY_OK);
   if (runtime) {
     checkStream(runtime, TALLY_CLASS_HIGH);

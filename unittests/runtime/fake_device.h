@@ -39,6 +39,8 @@ public:
   explicit FakeDevice(std::uint64_t seed) : random(seed) { facts = {"fake", 90, 2, 48 << 10}; }
   ~FakeDevice() override;
 
+  /// Before it is opened by anybody.
+  void setUuid(std::string uuid) { facts.uuid = std::move(uuid); }
   /// Before loadModule.
   void define(const std::string &kernel, FakeKernel body) { bodies[kernel] = std::move(body); }
 

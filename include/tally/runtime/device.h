@@ -32,6 +32,9 @@ struct DeviceInfo {
   std::uint32_t arch = 0; ///< 90 for sm_90
   std::uint32_t smCount = 0;
   std::uint32_t maxSharedBytesPerBlock = 0; ///< with opt-in, static and dynamic together
+  /// Of the GPU or of the part of it (MIG) that the device is: 32 digits in five groups, as
+  /// nvidia-smi shows them behind "GPU-". Of an emulator as its options say.
+  std::string uuid;
 };
 
 /// Host memory that the device reads and writes in place.
@@ -123,6 +126,9 @@ struct EmulatorOptions {
   std::uint32_t residentBlocksPerSm = 2;
   /// Device addresses are those of host memory, where the process has room for that.
   bool hostAddressed = false;
+  /// Processes whose emulators have the same one share an arena as those on one GPU do. Letters,
+  /// digits, '-' and '_'; read when the device is opened. Empty: the device has none.
+  const char *uuid = "";
 };
 Result<std::unique_ptr<Device>> openEmulatorDevice(const EmulatorOptions &options = {});
 

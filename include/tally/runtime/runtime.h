@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,6 +62,17 @@ enum class Sharing : std::uint8_t {
   SamePriority ///< the user's kernels on a stream of the same priority
 };
 
+/// Where processes on one GPU meet, so that high-priority work of one makes best-effort work of the
+/// others yield (docs/processes.md).
+struct ArenaOptions {
+  /// A file on a local file system, or a folder for one file per GPU. Empty: $TALLY_ARENA, and
+  /// without that the user's own for this GPU in /dev/shm.
+  std::string path;
+  /// The group, by name or number, whose members may join. Empty: $TALLY_ARENA_GROUP, and without
+  /// that nobody but the user.
+  std::string group;
+};
+
 struct RuntimeOptions {
   std::string device = "cuda"; ///< "cuda" or "emulator"
   Sharing sharing = Sharing::Tally;
@@ -69,6 +81,9 @@ struct RuntimeOptions {
   /// Kinds that may be used, in the order of preference; a kernel takes the first that was emitted
   /// for it. Without any the user's kernel is launched whole while no high-priority work is active.
   std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice};
+  /// Without it the process is alone. Only for Sharing::Tally. A process takes a slot of the arena
+  /// with its first client of each class; createClient() fails where all are taken.
+  std::optional<ArenaOptions> arena;
 };
 
 struct Statistics {

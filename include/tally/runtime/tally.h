@@ -43,6 +43,11 @@ typedef struct tally_options {
   uint64_t hysteresis_nanoseconds;   /* best effort waits so long after the last request */
   uint32_t emulator_sms;             /* virtual SMs; 0: the default */
   uint32_t emulator_resident_per_sm; /* blocks at a time on one of them; 0: the default */
+  /* Where processes on one GPU meet (docs/processes.md): a file or a folder, "" for the default
+     place, NULL for none: the process is alone. */
+  const char *arena;
+  const char *arena_group;   /* who else may join; NULL: as the environment says, or nobody */
+  const char *emulator_uuid; /* names the default place for an emulator; NULL: it has none */
 } tally_options;
 
 typedef struct tally_dim3 {

@@ -1,0 +1,85 @@
+#include "arena_link.h"
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+namespace tally::runtime {
+
+Result<std::unique_ptr<ArenaLink>> ArenaLink::open(const ArenaOptions &options,
+                                                   std::string_view uuid, DeviceControl &control,
+                                                   HighPriority &highPriority,
+                                                   Dispatcher &dispatcher) {
+  Result<ArenaPlace> place = findArenaPlace(options, uuid);
+  if (!place)
+    return place.error();
+  Result<std::shared_ptr<Arena>> arena = Arena::open(*place);
+  if (!arena)
+    return arena.error();
+  return std::unique_ptr<ArenaLink>(
+      new ArenaLink(std::move(*arena), control, highPriority, dispatcher));
+}
+
+ArenaLink::~ArenaLink() {
+  stopWatching();
+  highPriority.publishTo(nullptr);
+}
+
+Result<void> ArenaLink::join(Class clientClass, std::string_view name) {
+  std::unique_lock lock(joining);
+  bool isHigh = clientClass == Class::High;
+  std::unique_ptr<ArenaSlot> &slot = isHigh ? high : bestEffort;
+  if (slot)
+    return {};
+  auto claimed = arena->claim(isHigh ? 0 : 1, name.empty() ? program_invocation_short_name : name);
+  if (!claimed)
+    return claimed.error();
+  slot = std::move(*claimed);
+  if (isHigh)
+    highPriority.publishTo(slot.get());
+  else
+    watch();
+  return {};
+}
+
+void ArenaLink::watch() {
+  counted = bestEffort.get();
+  ArenaWatcherOptions options;
+  // A device that refuses the write has failed, and says so to whoever has work on it.
+  options.onRaise = [this] { return static_cast<bool>(control.raise()); };
+  options.onWithdraw = [this] {
+    if (Result<bool> last = control.withdraw(); last && *last)
+      dispatcher.resume();
+  };
+  watcher = std::make_unique<ArenaWatcher>(arena, std::move(options));
+  watching = watcher.get();
+}
+
+void ArenaLink::stopWatching() {
+  watching = nullptr;
+  // The dispatcher's thread may be in setBusy(): the watcher object stays, its thread ends.
+  if (watcher)
+    watcher->stop();
+}
+
+void ArenaLink::setBusy(bool now) {
+  if (ArenaWatcher *current = watching)
+    current->setBusy(now);
+}
+
+void ArenaLink::note(const LaneTotals &totals) {
+  ArenaSlot *slot = counted;
+  if (!slot)
+    return;
+  slot->set(ArenaCounter::Launches, totals.finishedLaunches);
+  slot->set(ArenaCounter::PhysicalLaunches, totals.physicalLaunches);
+  slot->set(ArenaCounter::Yields, totals.yields);
+  slot->set(ArenaCounter::RequestsToYield, control.currentEpoch());
+}
+
+void ArenaLink::noteTurnaround(Nanoseconds took) {
+  if (ArenaSlot *slot = counted)
+    slot->addTurnaround(static_cast<std::uint64_t>(took.count()));
+}
+
+} // namespace tally::runtime

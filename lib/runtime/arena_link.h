@@ -1,0 +1,64 @@
+// The runtime's part in the arena: its slots, its watcher, and what passes between them and the
+// control word.
+//
+// Own scopes go to the slot of class 0 and to the control word (HighPriority). Others' activity is
+// one scope more in the control word alone. It never gets into a slot, so it goes no further than
+// this process: activity that came from another process would else come back to it and last for
+// ever.
+#ifndef TALLY_LIB_RUNTIME_ARENA_LINK_H
+#define TALLY_LIB_RUNTIME_ARENA_LINK_H
+
+#include "arena_watcher.h"
+#include "dispatcher.h"
+#include "high_priority.h"
+
+#include "tally/runtime/runtime.h"
+
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+namespace tally::runtime {
+
+class ArenaLink final : public Neighbours {
+public:
+  /// What is given must outlive the link, but for the dispatcher: see stopWatching().
+  static Result<std::unique_ptr<ArenaLink>> open(const ArenaOptions &options, std::string_view uuid,
+                                                 DeviceControl &control, HighPriority &highPriority,
+                                                 Dispatcher &dispatcher);
+  /// Gives the slots back; no scope may be open or opened any more.
+  ~ArenaLink() override;
+
+  /// Takes the slot for a class with its first client, before that has any work; for later ones
+  /// does nothing. Thread-safe.
+  Result<void> join(Class clientClass, std::string_view name);
+
+  /// Before the dispatcher goes away.
+  void stopWatching();
+
+  void setBusy(bool now) override;
+  bool isWaitedFor() const override { return arena->bestEffortPresent(); }
+  void note(const LaneTotals &totals) override;
+  void noteTurnaround(Nanoseconds took) override;
+
+private:
+  ArenaLink(std::shared_ptr<Arena> arena, DeviceControl &control, HighPriority &highPriority,
+            Dispatcher &dispatcher)
+      : arena(std::move(arena)), control(control), highPriority(highPriority),
+        dispatcher(dispatcher) {}
+  void watch();
+
+  std::shared_ptr<Arena> arena;
+  DeviceControl &control;
+  HighPriority &highPriority;
+  Dispatcher &dispatcher;
+  std::mutex joining;
+  std::unique_ptr<ArenaSlot> high, bestEffort;
+  std::unique_ptr<ArenaWatcher> watcher;
+  std::atomic<ArenaWatcher *> watching{nullptr}; ///< for the dispatcher's thread
+  std::atomic<ArenaSlot *> counted{nullptr};     ///< likewise
+};
+
+} // namespace tally::runtime
+
+#endif

@@ -1,0 +1,102 @@
+#include "arena_watcher.h"
+
+#include <utility>
+
+namespace tally::runtime {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Within this time of a change the thread does not even yield its core.
+constexpr Nanoseconds tightSpin = 50us;
+
+void pauseProcessor() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+} // namespace
+
+bool hasCoresToSpin() { return std::thread::hardware_concurrency() >= 8; }
+
+ArenaWatcher::ArenaWatcher(std::shared_ptr<Arena> watched, ArenaWatcherOptions given)
+    : arena(std::move(watched)), options(std::move(given)) {
+  look();
+  thread = std::thread([this] { run(); });
+}
+
+void ArenaWatcher::stop() {
+  if (!thread.joinable())
+    return;
+  stopping = true;
+  arena->wakeSleepers();
+  thread.join();
+}
+
+void ArenaWatcher::setBusy(bool now) {
+  // The flag first, then whether it sleeps; the sleeper does it the other way round.
+  if (busy.load(std::memory_order_relaxed) == now || busy.exchange(now) == now)
+    return;
+  if (now && options.spinWhileBusy && asleep.load())
+    arena->wakeSleepers();
+}
+
+void ArenaWatcher::look() {
+  std::uint64_t before = higher;
+  higher = arena->higherActive(options.slotClass);
+  if (higher != 0) {
+    clearDead();
+    higher = arena->higherActive(options.slotClass);
+  }
+  if (higher != before)
+    lastChange = SteadyClock{}();
+  if (higher != 0 && !told)
+    told = options.onRaise();
+  else if (higher == 0 && std::exchange(told, false))
+    options.onWithdraw();
+}
+
+/// Clears the claims of dead processes among those that have blocked for long.
+void ArenaWatcher::clearDead() {
+  Nanoseconds now = SteadyClock{}();
+  for (std::uint64_t left = higher; left != 0; left &= left - 1) {
+    auto slot = static_cast<std::uint32_t>(std::countr_zero(left));
+    if ((followed >> slot & 1) != 0) {
+      if (now < nextTest[slot])
+        continue;
+      arena->clearIfDead(slot);
+    }
+    nextTest[slot] = now + options.deathInterval;
+  }
+  followed = higher;
+}
+
+void ArenaWatcher::run() {
+  while (!stopping) {
+    look();
+    rest();
+  }
+}
+
+void ArenaWatcher::rest() {
+  Nanoseconds quiet = SteadyClock{}() - lastChange;
+  if (quiet < tightSpin)
+    return pauseProcessor();
+  if (quiet < options.spin || (options.spinWhileBusy && busy))
+    return std::this_thread::yield();
+  sleep();
+}
+
+void ArenaWatcher::sleep() {
+  asleep = true;
+  auto changed = [&] {
+    return stopping || (options.spinWhileBusy && busy) ||
+           arena->higherActive(options.slotClass) != higher;
+  };
+  arena->sleepUnless(changed, higher != 0 ? options.deathInterval : options.longestSleep);
+  asleep = false;
+}
+
+} // namespace tally::runtime

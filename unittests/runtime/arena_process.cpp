@@ -1,0 +1,182 @@
+// A process for the tests of the arena to start, and to kill:
+//
+//   arena_process high ARENA NAME            requests, one after the other
+//   arena_process best-effort ARENA NAME [BUNDLE]
+//                                            launches; checks that each block ran exactly once
+//   arena_process both ARENA NAME            best-effort launches, with requests in between
+//   arena_process claim ARENA NAME           holds a slot with two open scopes
+//   arena_process fork ARENA NAME            the same, and a child of it that lives on; says its
+//   pid
+//
+// It ends when its input does. What it did is seen in its slot's statistics; what went wrong it
+// says and exits with 3. Kernels run on the fake device, or on the emulator with the bundle given.
+#include "fake_device.h"
+
+#include "arena.h"
+#include "tally/bundle/bundle_reader.h"
+#include "tally/runtime/runtime.h"
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <poll.h>
+#include <random>
+#include <string>
+#include <sys/prctl.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+using namespace tally;
+using namespace tally::runtime;
+
+namespace {
+
+[[noreturn]] void fail(const std::string &what) {
+  std::fprintf(stderr, "arena_process: %s\n", what.c_str());
+  std::exit(3);
+}
+
+template <class T> T must(Result<T> result) {
+  if (!result)
+    fail(result.error().message);
+  return std::move(*result);
+}
+void must(const Result<void> &result) {
+  if (!result)
+    fail(result.error().message);
+}
+
+bool inputEnded() {
+  pollfd input{0, POLLIN, 0};
+  char ignored = 0;
+  return poll(&input, 1, 0) > 0 && read(0, &ignored, 1) <= 0;
+}
+
+void awaitEnd() {
+  while (!inputEnded())
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+}
+
+/// accumulate(out): out[block] += 1, in a few microseconds a block.
+std::unique_ptr<Device> fakeDevice(bundle::Bundle &bundle) {
+  auto device = std::make_unique<FakeDevice>(static_cast<std::uint64_t>(getpid()));
+  device->setUuid("gpu");
+  bundle::Kernel kernel{"accumulate", {{0, 8}}, 8, 0, true, {}};
+  for (Kind kind : allKinds)
+    kernel.verdicts.push_back({kind, Status::Emitted, "", "", 0});
+  bundle.kernels.push_back(kernel);
+  device->define("accumulate", [](const FakeBlock &block) {
+    ++reinterpret_cast<std::uint64_t *>(block.argument<std::uint64_t>(0))[block.linear];
+    for (int i = 0; i < 2000; ++i)
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+  });
+  device->startThread();
+  return device;
+}
+
+struct Tenant {
+  Tenant(const std::string &arena, std::string name, const char *bundlePath)
+      : name(std::move(name)) {
+    RuntimeOptions options;
+    options.arena = ArenaOptions{arena, {}};
+    bundle::Bundle bundle;
+    options.emulator.uuid = "gpu";
+    auto device = bundlePath ? must(openEmulatorDevice(options.emulator)) : fakeDevice(bundle);
+    if (bundlePath)
+      bundle = must(bundle::readFile(bundlePath));
+    runtime = must(Runtime::openOn(std::move(device), options));
+    kernel = must(runtime->kernel(must(runtime->load(bundle)), "accumulate"));
+  }
+
+  static constexpr std::uint32_t blocks = 1024;
+  std::string name;
+  std::unique_ptr<Runtime> runtime;
+  Kernel kernel{};
+};
+
+/// Launches until the input ends. `each` is called after every one.
+template <class Each> void launchOn(Tenant &tenant, const Each &each) {
+  Runtime &runtime = *tenant.runtime;
+  Client client = must(runtime.createClient(Class::BestEffort, tenant.name));
+  Stream stream = must(runtime.createStream(client));
+  std::vector<std::uint64_t> counts(Tenant::blocks);
+  DevicePtr out = must(runtime.allocate(counts.size() * 8));
+  must(runtime.fill(stream, out, std::byte{0}, counts.size() * 8));
+  for (std::uint64_t launches = 1; !inputEnded(); ++launches) {
+    must(runtime.launch(stream, tenant.kernel, {{Tenant::blocks, 1, 1}, {32, 1, 1}, 0},
+                        Arguments(out)));
+    each(launches);
+    if (launches % 4 != 0)
+      continue;
+    must(runtime.copyToHost(stream, std::as_writable_bytes(std::span(counts)), out));
+    must(runtime.synchronize(stream));
+    for (std::uint64_t count : counts)
+      if (count != launches)
+        fail("a block ran " + std::to_string(count) + " times in " + std::to_string(launches) +
+             " launches");
+  }
+}
+
+void serve(Tenant &tenant) {
+  Runtime &runtime = *tenant.runtime;
+  Client client = must(runtime.createClient(Class::High, tenant.name));
+  std::mt19937_64 random(static_cast<std::uint64_t>(getpid()));
+  auto pause = [&] { std::this_thread::sleep_for(std::chrono::microseconds(random() % 2000)); };
+  while (!inputEnded()) {
+    must(runtime.beginRequest(client));
+    pause();
+    must(runtime.endRequest(client));
+    pause();
+  }
+}
+
+void both(Tenant &tenant) {
+  Client high = must(tenant.runtime->createClient(Class::High, tenant.name + "-high"));
+  launchOn(tenant, [&](std::uint64_t launches) {
+    if (launches % 3 != 0)
+      return;
+    must(tenant.runtime->beginRequest(high));
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    must(tenant.runtime->endRequest(high));
+  });
+}
+
+void claim(const std::string &arena, const std::string &name, bool withChild) {
+  auto slot = must(must(Arena::open({arena, "gpu", {}, false}))->claim(0, name));
+  slot->raise();
+  slot->raise();
+  pid_t child = withChild ? fork() : 0;
+  if (withChild && child == 0) {
+    slot->withdraw(); // nothing: the claim is the parent's
+    slot->release();
+    pause();
+  }
+  std::printf("%d\n", static_cast<int>(child));
+  std::fflush(stdout);
+  awaitEnd();
+}
+
+} // namespace
+
+int main(int count, char **arguments) {
+  // Not after a test that was itself killed.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (count < 4)
+    fail("usage: arena_process high|best-effort|both|claim|fork ARENA NAME [BUNDLE]");
+  std::string mode = arguments[1], arena = arguments[2], name = arguments[3];
+  if (mode == "claim" || mode == "fork") {
+    claim(arena, name, mode == "fork");
+    return 0;
+  }
+  Tenant tenant(arena, name, count > 4 ? arguments[4] : nullptr);
+  if (mode == "high")
+    serve(tenant);
+  else if (mode == "best-effort")
+    launchOn(tenant, [](std::uint64_t) {});
+  else if (mode == "both")
+    both(tenant);
+  else
+    fail("unknown mode " + mode);
+}

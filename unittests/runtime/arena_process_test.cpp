@@ -1,0 +1,215 @@
+// Several processes in an arena: what one's requests do to another's work, and what a death leaves.
+#include "arena_children.h"
+
+#include "fake_device.h"
+
+#include "tally/runtime/runtime.h"
+
+#include <doctest/doctest.h>
+
+using namespace tally;
+using namespace tally::runtime;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::vector<std::string> process(const ArenaFolder &folder, const char *mode, const char *name) {
+  return {TALLY_ARENA_PROCESS, mode, folder.file(), name};
+}
+
+/// The same as the first process of a new PID namespace; nothing where that is not permitted.
+std::vector<std::string> inNamespace(std::vector<std::string> words) {
+  static const bool allowed = std::system("unshare -p -f -r --kill-child true 2>/dev/null") == 0;
+  if (!allowed)
+    return {};
+  for (const char *word : {"--kill-child", "-r", "-f", "-p", "unshare"})
+    words.insert(words.begin(), word);
+  return words;
+}
+
+/// This process as a member of the arena.
+struct Member {
+  explicit Member(const ArenaFolder &folder) {
+    auto device = std::make_unique<FakeDevice>(3);
+    bundle::Bundle bundle;
+    bundle.kernels.push_back({"kernel", {{0, 8}}, 8, 0, true, {}});
+    device->define("kernel", [](const FakeBlock &) {});
+    device->startThread();
+    RuntimeOptions options;
+    options.arena = ArenaOptions{folder.file(), {}};
+    device->setUuid("gpu"); // as the folder has it
+    auto opened = Runtime::openOn(std::move(device), options);
+    REQUIRE_MESSAGE(opened, opened.error().message);
+    runtime = std::move(*opened);
+    high = *runtime->createClient(Class::High, "tester");
+    stream = *runtime->createStream(high);
+    kernel = *runtime->kernel(*runtime->load(bundle), "kernel");
+  }
+  std::unique_ptr<Runtime> runtime;
+  Client high{};
+  Stream stream{};
+  Kernel kernel{};
+};
+
+struct Counts {
+  std::uint64_t launches, physical, yields;
+  friend bool operator==(const Counts &, const Counts &) = default;
+};
+
+Counts countsOf(const Arena &arena, const std::string &name) {
+  return {counter(arena, name, ArenaCounter::Launches),
+          counter(arena, name, ArenaCounter::PhysicalLaunches),
+          counter(arena, name, ArenaCounter::Yields)};
+}
+
+/// Whether the process finishes launches now.
+bool progresses(const Arena &arena, const std::string &name) {
+  std::uint64_t before = countsOf(arena, name).launches;
+  return within([&] { return countsOf(arena, name).launches >= before + 2; });
+}
+
+/// Whether it comes to rest, and rests.
+bool rests(const Arena &arena, const std::string &name) {
+  Counts last{};
+  int still = 0;
+  return within([&] {
+    Counts now = countsOf(arena, name);
+    still = now == last ? still + 1 : 0;
+    last = now;
+    std::this_thread::sleep_for(5ms);
+    return still >= 20;
+  });
+}
+
+/// Requests of `member` make the process yield, hold it, and let it go on.
+void checkYields(Member &member, const Arena &arena, const std::string &name) {
+  REQUIRE(progresses(arena, name));
+  for (std::uint64_t wanted = 1; wanted <= 3; ++wanted) {
+    // A request may fall between two launches; some fall into one.
+    REQUIRE(within([&] {
+      REQUIRE(member.runtime->beginRequest(member.high));
+      bool rested = rests(arena, name);
+      REQUIRE(member.runtime->endRequest(member.high));
+      REQUIRE(rested);
+      REQUIRE(progresses(arena, name));
+      return countsOf(arena, name).yields >= wanted;
+    }));
+  }
+}
+
+} // namespace
+
+TEST_CASE("a request in one process makes another's kernel yield, which then goes on") {
+  ArenaFolder folder;
+  Member member(folder);
+  auto arena = folder.open();
+  Child trainer(process(folder, "best-effort", "trainer"));
+  checkYields(member, *arena, "trainer");
+  CHECK(counter(*arena, "tester", ArenaCounter::Requests) >= 3);
+  CHECK(trainer.finish() == 0);
+  CHECK(within([&] { return !find(*arena, "trainer"); }));
+  CHECK(!arena->bestEffortPresent());
+}
+
+#ifdef TALLY_ARENA_BUNDLE
+TEST_CASE("the same where the kernel is rewritten PTX on the emulator") {
+  ArenaFolder folder;
+  Member member(folder);
+  auto arena = folder.open();
+  auto words = process(folder, "best-effort", "trainer");
+  words.emplace_back(TALLY_ARENA_BUNDLE);
+  Child trainer(words);
+  checkYields(member, *arena, "trainer");
+  CHECK(trainer.finish() == 0);
+}
+#endif
+
+TEST_CASE("a launch without a scope holds others back until its stream is seen idle") {
+  ArenaFolder folder;
+  Member member(folder);
+  auto arena = folder.open();
+  // Opened before anybody is there who waits for its end.
+  REQUIRE(member.runtime->launch(member.stream, member.kernel, {{1, 1, 1}, {32, 1, 1}, 0},
+                                 Arguments(std::uint64_t{0})));
+  Child trainer(process(folder, "best-effort", "trainer"));
+  for (int round = 0; round < 5; ++round) {
+    REQUIRE(progresses(*arena, "trainer"));
+    CHECK(within([&] { return find(*arena, "tester")->active == 0; }));
+    REQUIRE(member.runtime->launch(member.stream, member.kernel, {{1, 1, 1}, {32, 1, 1}, 0},
+                                   Arguments(std::uint64_t{0})));
+  }
+  CHECK(trainer.finish() == 0);
+}
+
+TEST_CASE("processes with both classes do not keep each other awake") {
+  ArenaFolder folder;
+  Member member(folder);
+  auto arena = folder.open();
+  Child one(process(folder, "both", "one")), two(process(folder, "both", "two"));
+  for (int round = 0; round < 10; ++round) {
+    REQUIRE(member.runtime->beginRequest(member.high));
+    std::this_thread::sleep_for(2ms);
+    REQUIRE(member.runtime->endRequest(member.high));
+    CHECK(progresses(*arena, "one"));
+    CHECK(progresses(*arena, "two"));
+  }
+  CHECK(one.finish() == 0);
+  CHECK(two.finish() == 0);
+}
+
+TEST_CASE("a process that dies in a request holds nobody back") {
+  ArenaFolder folder;
+  auto arena = folder.open();
+  Child trainer(process(folder, "best-effort", "trainer"));
+  REQUIRE(progresses(*arena, "trainer"));
+  Child claimer(process(folder, "claim", "claimer"));
+  REQUIRE(!claimer.line().empty());
+  CHECK(find(*arena, "claimer")->active == 2);
+  CHECK(rests(*arena, "trainer"));
+  claimer.kill();
+  CHECK(progresses(*arena, "trainer"));
+  for (const ArenaSlotView &each : arena->view())
+    CHECK(each.active == 0);
+  CHECK(trainer.finish() == 0);
+}
+
+TEST_CASE("a child that outlives its parent does not hold the parent's slot") {
+  ArenaFolder folder;
+  auto arena = folder.open();
+  Child parent(process(folder, "fork", "parent"));
+  int child = std::atoi(parent.line().c_str());
+  REQUIRE(child > 0);
+  CHECK(find(*arena, "parent")->active == 2);
+  CHECK(arena->higherActive(1) != 0);
+  std::uint32_t slot = find(*arena, "parent")->index;
+  CHECK(!arena->clearIfDead(slot));
+  parent.kill();
+  CHECK(kill(child, 0) == 0);
+  CHECK(within([&] { return arena->clearIfDead(slot); }));
+  CHECK(arena->higherActive(1) == 0);
+  CHECK(kill(child, SIGKILL) == 0);
+}
+
+TEST_CASE("across PID namespaces") {
+  ArenaFolder folder;
+  auto words = inNamespace(process(folder, "best-effort", "trainer"));
+  if (words.empty()) {
+    MESSAGE("skipped: new PID namespaces are not permitted here (unshare -p -f -r)");
+    return;
+  }
+  auto arena = folder.open();
+  Child trainer(words);
+  {
+    Member member(folder);
+    checkYields(member, *arena, "trainer");
+  }
+  // Both are process 1, each of its own namespace.
+  Child claimer(inNamespace(process(folder, "claim", "claimer")));
+  REQUIRE(!claimer.line().empty());
+  CHECK(find(*arena, "claimer")->pid == 1);
+  CHECK(find(*arena, "trainer")->pid == 1);
+  CHECK(rests(*arena, "trainer"));
+  claimer.kill();
+  CHECK(progresses(*arena, "trainer"));
+  CHECK(trainer.finish() == 0);
+}

@@ -1,0 +1,314 @@
+// Slots and watchers of one process that opens the arena several times, which makes it as many
+// processes as far as the locks go.
+#include "arena_folder.h"
+#include "arena_watcher.h"
+
+#include <doctest/doctest.h>
+
+#include <fcntl.h>
+#include <random>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace tally;
+using namespace tally::runtime;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Far above what anything here takes, below what a lost wake would.
+constexpr auto deadline = 10s;
+
+template <class Condition> bool within(const Condition &condition, Nanoseconds limit = deadline) {
+  auto end = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end)
+      return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+/// A watcher that notes what it is told.
+struct Watched {
+  explicit Watched(std::shared_ptr<Arena> arena, ArenaWatcherOptions options = {}) {
+    options.onRaise = [this] {
+      ++raises;
+      active = true;
+      return true;
+    };
+    options.onWithdraw = [this] {
+      ++withdraws;
+      active = false;
+    };
+    watcher.emplace(std::move(arena), std::move(options));
+  }
+  std::atomic<bool> active{false};
+  std::atomic<int> raises{0}, withdraws{0};
+  std::optional<ArenaWatcher> watcher;
+};
+
+/// Only what wakes it wakes it.
+ArenaWatcherOptions asleep() {
+  ArenaWatcherOptions options;
+  options.spin = 0ns;
+  options.spinWhileBusy = false;
+  options.deathInterval = options.longestSleep = 100s;
+  return options;
+}
+
+/// The file as a process that keeps to no rule sees it.
+struct Raw {
+  explicit Raw(const std::string &path) {
+    int file = open(path.c_str(), O_RDWR);
+    data = static_cast<ArenaData *>(
+        mmap(nullptr, sizeof(ArenaData), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+    close(file);
+  }
+  ~Raw() { munmap(data, sizeof(ArenaData)); }
+  ArenaData *data;
+};
+
+} // namespace
+
+TEST_CASE("64 slots, then an error that says so") {
+  ArenaFolder folder;
+  std::vector<std::unique_ptr<ArenaSlot>> slots;
+  auto shared = folder.open();
+  for (std::uint32_t i = 0; i < arenaSlots; ++i) {
+    // Some by the same description, whose own locks it could take again.
+    auto slot = (i % 3 == 0 ? shared : folder.open())->claim(1, "x");
+    REQUIRE(slot);
+    CHECK((*slot)->index() == i);
+    slots.push_back(std::move(*slot));
+  }
+  auto refused = folder.open()->claim(0, "one too many");
+  REQUIRE(!refused);
+  CHECK(refused.error().message ==
+        folder.file() + ": all 64 slots of the arena are held by living processes");
+  CHECK(!shared->claim(0, "one too many"));
+
+  slots[17].reset();
+  slots[33]->release();
+  slots[33]->release();
+  CHECK((*shared->claim(0, "y"))->index() == 17);
+  auto again = shared->claim(0, "y");
+  REQUIRE(again);
+  CHECK((*again)->index() == 17);
+  // Of what is released twice the slot may be somebody else's by then.
+  auto other = folder.open()->claim(0, "z");
+  REQUIRE(other);
+  CHECK((*other)->index() == 33);
+  slots[33]->release();
+  slots[33]->raise();
+  CHECK(!folder.open()->claim(0, "one too many"));
+  CHECK(folder.open()->higherActive(1) == 0);
+}
+
+TEST_CASE("what a slot shows") {
+  ArenaFolder folder;
+  auto arena = folder.open(), other = folder.open();
+  CHECK(arena->view().empty());
+  CHECK(!other->bestEffortPresent());
+  auto first = claimed(arena, 0, "a name that has more than thirty-two characters");
+  CHECK(!other->bestEffortPresent());
+  auto second = claimed(arena, 3, "b");
+  CHECK(other->bestEffortPresent());
+  first->raise();
+  first->raise();
+  first->add(ArenaCounter::Requests, 2);
+  second->set(ArenaCounter::Launches, 7);
+  second->addTurnaround(0);
+  second->addTurnaround(1023);
+  second->addTurnaround(1024);
+  second->addTurnaround(~0ull);
+
+  for (const auto &each : {arena, other}) {
+    auto views = each->view();
+    REQUIRE(views.size() == 2);
+    CHECK(views[0].name == "a name that has more than thirty");
+    CHECK(views[0].isHeld);
+    CHECK(views[0].slotClass == 0);
+    CHECK(views[0].pid == static_cast<std::uint32_t>(getpid()));
+    CHECK(views[0].active == 2);
+    CHECK(SteadyClock{}() - views[0].changedAt < deadline);
+    CHECK(views[0].statistics[static_cast<int>(ArenaCounter::Requests)] == 2);
+    CHECK(views[1].slotClass == 3);
+    CHECK(views[1].active == 0);
+    CHECK(views[1].statistics[static_cast<int>(ArenaCounter::Launches)] == 7);
+    std::size_t turnaround = static_cast<std::size_t>(ArenaCounter::Turnaround);
+    CHECK(views[1].statistics[turnaround] == 1);
+    CHECK(views[1].statistics[turnaround + 9] == 1);
+    CHECK(views[1].statistics[turnaround + 10] == 1);
+    CHECK(views[1].statistics[turnaround + 31] == 1);
+  }
+  std::uint64_t generation = arena->view()[0].generation;
+  first.reset();
+  CHECK(other->view().size() == 1);
+  first = claimed(arena, 0, "c");
+  CHECK(other->view()[0].generation == generation + 1);
+  CHECK(other->view()[0].active == 0);
+  CHECK(other->view()[0].statistics[0] == 0);
+}
+
+TEST_CASE("a watcher follows higher classes of others, and nothing else") {
+  ArenaFolder folder;
+  auto mine = folder.open(), others = folder.open();
+  auto own = claimed(mine, 0, "own"), high = claimed(others, 0, "high");
+  auto middle = claimed(others, 1, "middle");
+  high->raise();
+  Watched seen(mine);
+  CHECK(seen.active); // before the constructor was done
+  high->withdraw();
+  CHECK(within([&] { return !seen.active; }));
+
+  ArenaWatcherOptions low;
+  low.slotClass = 2;
+  Watched lowest(mine, low);
+  own->raise();
+  middle->raise();
+  CHECK(within([&] { return lowest.active.load(); }));
+  high->raise();
+  CHECK(within([&] { return seen.active.load(); }));
+  middle->withdraw();
+  high->raise();
+  high->withdraw();
+  std::this_thread::sleep_for(5ms);
+  CHECK(lowest.raises == 1);
+  CHECK(lowest.active);
+  CHECK(seen.active);
+  high->withdraw();
+  CHECK(within([&] { return !seen.active && !lowest.active; }));
+  CHECK(seen.raises == 2);
+  CHECK(lowest.raises == 1);
+}
+
+TEST_CASE("what could not be acted on is said again") {
+  ArenaFolder folder;
+  auto high = claimed(folder.open(), 0, "high");
+  std::atomic<int> said{0}, withdrawn{0};
+  ArenaWatcherOptions options;
+  options.onRaise = [&] { return ++said > 3; };
+  options.onWithdraw = [&] { ++withdrawn; };
+  ArenaWatcher watcher(folder.open(), options);
+  high->raise();
+  CHECK(within([&] { return said == 4; }));
+  high->withdraw();
+  CHECK(within([&] { return withdrawn == 1; }));
+  CHECK(said == 4);
+}
+
+TEST_CASE("no wake is lost") {
+  ArenaFolder folder;
+  // Several raisers, of which one's wake may take the other's for done, and several sleepers.
+  auto arena = folder.open();
+  std::array<std::unique_ptr<ArenaSlot>, 2> slots = {claimed(folder.open(), 0, "x"),
+                                                     claimed(folder.open(), 0, "y")};
+  Watched one(folder.open(), asleep()), two(arena, asleep());
+  std::atomic<int> stuck{0};
+  std::mt19937_64 seeds(7);
+  for (int round = 0; round < 1500 && stuck == 0; ++round) {
+    std::array<std::uint64_t, 2> waits = {seeds() % 2000, seeds() % 2000};
+    auto both = [&](bool up) {
+      std::array<std::thread, 2> threads;
+      for (std::size_t i = 0; i < 2; ++i)
+        threads[i] = std::thread([&, i] {
+          for (std::uint64_t n = 0; n < waits[i]; ++n)
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+          up ? slots[i]->raise() : slots[i]->withdraw();
+        });
+      for (std::thread &each : threads)
+        each.join();
+      if (!within([&] { return one.active == up && two.active == up; }))
+        ++stuck;
+    };
+    both(true);
+    both(false);
+  }
+  CHECK(stuck == 0);
+}
+
+TEST_CASE("a sleeping watcher stops, and hears that there is work") {
+  ArenaFolder folder;
+  auto high = claimed(folder.open(), 0, "high");
+  ArenaWatcherOptions options = asleep();
+  options.spinWhileBusy = true;
+  for (int round = 0; round < 50; ++round) {
+    Watched seen(folder.open(), options);
+    if (round % 2 == 0)
+      std::this_thread::sleep_for(1ms);
+    seen.watcher->setBusy(true);
+    // Now it looks without being woken: by a claim that nobody announces.
+    Raw raw(folder.file());
+    raw.data->slots[high->index()].active = 1;
+    CHECK(within([&] { return seen.active.load(); }));
+    raw.data->slots[high->index()].active = 0;
+    CHECK(within([&] { return !seen.active; }));
+    seen.watcher->setBusy(false);
+  }
+}
+
+TEST_CASE("the dead one's claim goes, the living one's stays") {
+  ArenaFolder folder;
+  auto arena = folder.open();
+  auto living = claimed(folder.open(), 0, "living");
+  Raw raw(folder.file());
+  // As a process leaves it that dies with two open scopes; its bit in the mask with it.
+  raw.data->slots[5].active = 2;
+  raw.data->header.masks.occupied |= 1 << 5;
+  raw.data->header.masks.bestEffort |= 1 << 5;
+  Watched seen(arena);
+  CHECK(seen.active);
+  CHECK(within([&] { return !seen.active; }));
+  CHECK(raw.data->slots[5].active == 0);
+  CHECK(!arena->bestEffortPresent());
+
+  living->raise();
+  CHECK(within([&] { return seen.active.load(); }));
+  std::this_thread::sleep_for(30ms);
+  CHECK(seen.active);
+  CHECK(!arena->clearIfDead(living->index()));
+  living->withdraw();
+  CHECK(within([&] { return !seen.active; }));
+
+  // A new owner finds nothing of the old one's.
+  raw.data->slots[1].active = 2;
+  raw.data->slots[1].statistics[3] = 9;
+  auto next = claimed(folder.open(), 0, "next");
+  CHECK(next->index() == 1);
+  CHECK(raw.data->slots[1].active == 0);
+  CHECK(raw.data->slots[1].statistics[3] == 0);
+}
+
+TEST_CASE("claims, releases and watchers from many threads at once") {
+  ArenaFolder folder;
+  std::atomic<bool> wrong{false};
+  Watched seen(folder.open());
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      std::mt19937_64 random(i);
+      auto arena = folder.open();
+      for (int round = 0; round < 200; ++round) {
+        auto slot = arena->claim(static_cast<std::uint32_t>(random() % 2), "x");
+        if (!slot) {
+          wrong = true;
+          return;
+        }
+        for (std::uint64_t n = random() % 5; n > 0; --n) {
+          (*slot)->raise();
+          (*slot)->withdraw();
+        }
+        if (random() % 3 == 0)
+          (*slot)->raise(); // given back with the slot
+        static_cast<void>(arena->view());
+      }
+    });
+  for (std::thread &each : threads)
+    each.join();
+  CHECK(!wrong);
+  CHECK(within([&] { return !seen.active; }));
+  CHECK(seen.raises == seen.withdraws);
+  CHECK(folder.open()->view().empty());
+}
