@@ -151,8 +151,15 @@ private:
       return then > now;
     if (candidate.onlyForOccupancy)
       return false;
-    return std::pair(usage.registers, usage.spillBytes) <
-           std::pair(place.best.registers, place.best.spillBytes);
+    // Registers that the user's kernel takes too cost nothing, and earlier codings less time: those
+    // of a guard a round trip to the L2, so there only whole steps count, as registers are given
+    // out.
+    std::uint32_t step = place.variant->verdict.kind == Kind::Guard ? registerStep : 1;
+    auto cost = [&](const EntryUsage &each) {
+      std::uint32_t registers = std::max(each.registers, place.user.registers);
+      return std::pair((registers + step - 1) / step, each.spillBytes);
+    };
+    return cost(usage) < cost(place.best);
   }
 
   void take(Candidate &candidate, const EntryUsage &usage) {

@@ -86,6 +86,34 @@ TEST_CASE("statements of the user's") {
   }
 }
 
+TEST_CASE("a guard agrees before anything that shows") {
+  CHECK(contains(damaged(guard, "\n$tally_agree:", "\nmembar.gl;\n$tally_agree:"),
+                 "a block may do this and then leave: membar.gl;"));
+}
+
+TEST_CASE("where the ids are read once") {
+  auto damagedOnce = [](std::string_view from, std::string_view to) {
+    Module module = parsed(moduleWith("mov.u32 %r1,%ctaid.x; ret;"));
+    auto kernels = rewrite(module, {});
+    std::string &entry = kernels[0].variants[2].entries[0];
+    std::size_t at = entry.find(from);
+    REQUIRE(at != std::string::npos);
+    entry.replace(at, from.size(), to);
+    return verifyVariants(module, kernels).value_or("");
+  };
+  CHECK(damagedOnce("ret;", "ret;") == "");
+  CHECK(contains(damagedOnce("\tbar.warp.sync -1;\n", ""), "in the aligned form"));
+  CHECK(contains(damagedOnce("bar.warp.sync -1;\n\tbar.sync 0;", "bar.warp.sync -1;"),
+                 "read where it may be writing"));
+  CHECK(contains(damagedOnce("[$tally_block];\n\tbar.sync 0;", "[$tally_block];"),
+                 "does not meet at the loop's head"));
+  CHECK(
+      contains(damagedOnce("mov.u32 %r1,", "ld.shared.u32 %tally_r0, [$tally_block]; mov.u32 %r1,"),
+               "may have published for the next block"));
+  CHECK(contains(damagedOnce("mov.u32 %r1,", "mov.u32 %tally_ctaid_x, 0; mov.u32 %r1,"),
+                 "sets again what the block has agreed on"));
+}
+
 TEST_CASE("ways out of a persistent body") {
   CHECK(contains(damaged(persistent, "@%p1 bra $tally_next;", "@%p1 ret;"), "lost a statement"));
   CHECK(contains(damaged(persistent, "@%p1 bra $tally_next;", "@!%p1 bra $tally_next;"),

@@ -17,9 +17,9 @@ std::string textOf(std::uint64_t seed) { return emit(generate(seed)).text; }
 
 /// Takes the barrier at the head of the persistent loop away.
 void dropHeadBarrier(std::string &text) {
-  const std::string barrier = "\tbarrier.sync 0;\n\tmov.pred %tally_joins, 0;";
+  const std::string warp = "\tbar.warp.sync -1;\n", barrier = warp + "\tbar.sync 0;\n";
   for (std::size_t at = text.find(barrier); at != std::string::npos; at = text.find(barrier, at))
-    text.replace(at, barrier.size(), "\tmov.pred %tally_joins, 0;");
+    text.replace(at, barrier.size(), warp);
 }
 
 } // namespace

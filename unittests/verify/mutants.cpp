@@ -21,6 +21,12 @@ constexpr const char *everyThread =
 constexpr const char *opaquePointers =
     "test/kernels/grid_1d.ptx grid_1d --grid=5 --block=32 --arg=ptr:u32:150:zero "
     "--arg=ptr:u32:150:random:1 --arg=u32:150 --coding=opaque-pointers";
+constexpr const char *rereadTiles =
+    "test/kernels/barrier_tiles.ptx barrier_tiles --grid=5 --block=64 --arg=ptr:u32:320:zero "
+    "--arg=ptr:u32:960:random:5 --arg=i32:3 --coding=zeroed";
+constexpr const char *rereadReturn =
+    "test/kernels/early_return.ptx early_return --grid=5 --block=32 --arg=ptr:i32:150:zero "
+    "--arg=ptr:i32:150:random:2 --arg=i32:150 --coding=zeroed";
 
 } // namespace
 
@@ -49,7 +55,7 @@ const std::vector<TextMutant> &textMutants() {
       {"defect 5", "the linear index is not reduced to x", Kind::Guard, "grid_x_only",
        R"(sub\.u32 %tally_r0, %tally_id, %tally_r0;)", "mov.u32 %tally_r0, %tally_id;"},
       {"defect 5", "y is not reduced", Kind::Persistent, "grid_3d",
-       R"(sub\.u32 %tally_r0, %tally_r1, %tally_r0;)", "mov.u32 %tally_r0, %tally_r1;"},
+       R"(sub\.u32 %tally_r3, %tally_r1, %tally_r3;)", "mov.u32 %tally_r3, %tally_r1;"},
       {"virtual ids", "x and y change places", Kind::Guard, "grid_2d",
        R"(\[\$tally_block\+4\], %tally_r0)", "[$tally_block+8], %tally_r0"},
 
@@ -63,21 +69,33 @@ const std::vector<TextMutant> &textMutants() {
        opaquePointers, R"(shr\.u32 %tally_r0, %tally_r0, 31;)", "shl.b32 %tally_r0, %tally_r0, 2;"},
 
       // Barriers of the variants' own
-      {"defect 3", "no second barrier in the loop", Kind::Persistent, "barrier_tiles",
+      {"defect 3", "no second barrier in the loop", Kind::Persistent, rereadTiles,
        R"(\$tally_agree:\n\tbar\.sync 0;)", "$$tally_agree:"},
-      {"defect 3", "no second barrier in the loop of a kernel without barriers", Kind::Persistent,
-       "grid_2d", R"(\$tally_agree:\n\tbar\.sync 0;)", "$$tally_agree:"},
+      {"defect 3", "the block does not meet in the loop", Kind::Persistent, "barrier_tiles",
+       R"(bar\.warp\.sync -1;\n\tbar\.sync 0;)", "bar.warp.sync -1;"},
+      {"defect 3", "a kernel without barriers does not meet in the loop", Kind::Persistent,
+       "grid_2d", R"(bar\.warp\.sync -1;\n\tbar\.sync 0;)", "bar.warp.sync -1;"},
+      {"persistent: overlap", "the next ids are published while some read the last ones",
+       Kind::Persistent, "barrier_tiles",
+       R"((ld\.shared\.v2\.u32 \{[^}]*\}, \[\$tally_block\];\n)\tbar\.sync 0;)", "$1"},
+      {"persistent: overlap", "the ids are read in the body", Kind::Persistent, "barrier_tiles",
+       R"(mov\.u32 (\s*%\w+), %tally_ctaid_x;)", "ld.shared.u32 $1, [$$tally_block+4];"},
+      {"persistent: overlap", "a worker that may be spent takes the next block", Kind::Persistent,
+       "part_leaves", R"(\tbarrier\.sync 0;\n(\tld\.shared\.u32 %tally_flag, \[\$tally_spent\];))",
+       "$1"},
       {"guard: agreement", "no barrier behind the flag", Kind::Guard, "grid_2d",
        R"(\$tally_agree:\n\tbar\.sync 0;)", "$$tally_agree:"},
       {"guard: agreement", "one warp meets, not the block", Kind::Guard, "barrier_tiles",
        R"(\$tally_agree:\n\tbar\.sync 0;)", "$$tally_agree:\n\tbar.sync 0, 32;"},
       {"persistent: reuse of shared memory", "no barrier at the loop's head", Kind::Persistent,
-       "shared_reuse", R"(barrier\.sync \d+;\n)", "\n"},
+       rereadTiles, R"(barrier\.sync \d+;\n)", "\n"},
       {"persistent: convergence", "the aligned form at the loop's head", Kind::Persistent,
-       "early_return", R"(\tbarrier\.sync (\d+);)", "\tbar.sync $1;"},
+       rereadReturn, R"(\tbarrier\.sync (\d+);)", "\tbar.sync $1;"},
+      {"persistent: convergence", "the aligned form, and warps do not meet before it",
+       Kind::Persistent, "early_return", R"(bar\.warp\.sync -1;)", ""},
       {"persistent: barrier ids", "the loop's barrier is that of other threads", Kind::Persistent,
-       "barrier_tiles", R"(\$tally_agree:\n\tbar\.sync 0;)",
-       "$$tally_agree:\n\t@%tally_other bar.sync 1;\n\t@!%tally_other bar.sync 0;"},
+       "barrier_tiles", R"(bar\.warp\.sync -1;\n\tbar\.sync 0;)",
+       "bar.warp.sync -1;\n\t@%tally_other bar.sync 1;\n\t@!%tally_other bar.sync 0;"},
       {"persistent: copies in flight", "cp.async is not waited for", Kind::Persistent, "cp_async",
        R"(cp\.async\.wait_all;)", ""},
 
@@ -99,7 +117,7 @@ const std::vector<TextMutant> &textMutants() {
       {"persistent: parking", "all is taken for any", Kind::Persistent, "reduce_and_leave",
        R"(setp\.eq\.u32 %p2, %tally_count, 0)", "setp.ne.u32 %p2, %tally_count, 0"},
       {"persistent: barrier ids", "the loop's barrier is one with a thread count", Kind::Persistent,
-       "counted_after_leaving", R"(barrier\.sync 2;)", "barrier.sync 0;"},
+       "counted_after_leaving", R"(bar\.sync 2;)", "bar.sync 0;"},
       {"persistent: spending", "part of a warp goes to the head", Kind::Persistent, "part_leaves",
        R"(@%tally_leave bra \$tally_spend;)", ""},
       {"persistent: spending", "another warp is taken for the last", Kind::Persistent,
@@ -110,8 +128,8 @@ const std::vector<TextMutant> &textMutants() {
       {"persistent: spending", "those who exit do not say so", Kind::Persistent, "part_leaves",
        R"(st\.shared\.u32 \[\$tally_spent\], %tally_flag;\n\tmembar)", "membar"},
       {"persistent: spending", "a block that was taken is left for it", Kind::Persistent,
-       "part_leaves", R"(ld\.shared\.u32 %tally_flag, \[\$tally_block\];)",
-       "ld.shared.u32 %tally_flag, [$$tally_spent];"},
+       "part_leaves", R"((ld\.shared\.(?:v\d\.)?u32 [^;]*, \[\$tally_block\];))",
+       "$1\n\tld.shared.u32 %tally_flag, [$$tally_spent];"},
 
       // The width
       {"width: live workers", "not taken off on leaving", Kind::Persistent, "grid_2d",
@@ -119,7 +137,7 @@ const std::vector<TextMutant> &textMutants() {
       {"width: live workers", "not counted in", Kind::Persistent, "grid_2d",
        R"(red\.global\.inc\.u32 \[%tally_d2\+4\])", "red.global.or.b32 [%tally_d2+4]"},
       {"width: live workers", "counted in before each block", Kind::Persistent, "grid_2d",
-       R"(@!%tally_joins bra \$tally_poll;)", ""},
+       R"(\$tally_index:\n)", "$$tally_index:\n\tred.global.inc.u32 [%tally_d2+4], 4294967294;\n"},
       {"width: one goes on", "the last worker leaves", Kind::Persistent, "grid_2d",
        R"(max\.u32 %tally_word, %tally_word, 1;)", ""},
       {"width: one goes on", "leaves when as many are live as wanted", Kind::Persistent, "grid_2d",
@@ -175,12 +193,17 @@ const std::vector<TextMutant> &textMutants() {
        "setp.lt.u64 %tally_yield"},
       {"yields when asked", "never yields", Kind::Persistent, "grid_2d",
        R"(setp\.gt\.u64 %tally_yield)", "setp.lt.u64 %tally_yield"},
+      {"yields when asked", "any word is taken for one that asks nothing", Kind::Persistent,
+       "grid_2d", R"(setp\.ne\.u64 %tally_yield, %tally_d0, %tally_d1;)",
+       "setp.ne.u64 %tally_yield, %tally_d0, %tally_d0;"},
       {"yields when asked", "the epoch is compared unshifted", Kind::Persistent, "grid_2d",
-       R"(shr\.u64 %tally_d0, %tally_d0, 24;)", ""},
+       R"(shl\.b64 %tally_d1, %tally_d1, 24;)", ""},
       {"guard: agreement", "each thread polls by itself", Kind::Guard, "grid_1d",
        R"(@%tally_other bra \$tally_agree;)", ""},
       {"guard: whole or not at all", "a block that yielded runs all the same", Kind::Guard,
        "grid_2d", R"(@%tally_leave ret;)", ""},
+      {"guard: whole or not at all", "a block writes before it agrees", Kind::Guard, "atomic_mixed",
+       R"(\$tally_polled:\n)", "$$tally_polled:\n\tmembar.gl;\n"},
       {"guard: resume polls", "the resume entry does not yield", Kind::Guard, "grid_2d",
        R"(@%tally_yield bra \$tally_list;)",
        "mov.u32 %tally_flag, 0;\n\tst.shared.u32 [$$tally_block], %tally_flag;"},

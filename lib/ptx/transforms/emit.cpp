@@ -26,7 +26,7 @@ void beginVariant(FunctionEditor &editor, const PassInput &input, Kind kind, boo
 
 std::string declarations(bool shared) {
   std::string text = ".reg .pred %tally_yield, %tally_other, %tally_leave;\n"
-                     "\t.reg .pred %tally_joins, %tally_here, %tally_any;\n"
+                     "\t.reg .pred %tally_here, %tally_any;\n"
                      "\t.reg .b32 %tally_r<6>, %tally_id, %tally_flag, %tally_word, %tally_count;\n"
                      "\t.reg .b32 %tally_ctaid_x, %tally_ctaid_y, %tally_ctaid_z;\n"
                      "\t.reg .b32 %tally_nctaid_x, %tally_nctaid_y, %tally_nctaid_z;\n"
@@ -57,18 +57,31 @@ std::string_view strongGlobal(const Module &module) {
   return relaxed ? "relaxed.gpu.global" : "volatile.global";
 }
 
-std::string poll(const Module &module, std::string_view low) {
+std::string loadControl(const Module &module) {
   return fmt::format("ld.param.u64 %tally_d0, [$tally_launch+{}];\n"
                      "\tcvta.to.global.u64 %tally_d0, %tally_d0;\n"
-                     "\tld.{}.u64 %tally_d0, [%tally_d0];\n"
-                     "{}"
-                     "\tshr.u64 %tally_d0, %tally_d0, {};\n"
-                     "\tld.param.u64 %tally_d1, [$tally_launch+{}];\n"
-                     "\tsetp.gt.u64 %tally_yield, %tally_d0, %tally_d1;\n\t",
-                     TALLY_PARAMETER(control), strongGlobal(module),
-                     low.empty() ? "" : fmt::format("\tcvt.u32.u64 {}, %tally_d0;\n", low),
-                     TALLY_CONTROL_EPOCH_SHIFT, TALLY_PARAMETER(epoch));
+                     "\tld.{}.u64 %tally_d0, [%tally_d0];\n\t",
+                     TALLY_PARAMETER(control), strongGlobal(module));
 }
+
+namespace {
+
+/// %tally_d1 = the control word of the launch's epoch whose low bits are `low`.
+std::string wordOfEpoch(std::uint32_t low) {
+  return fmt::format("ld.param.u64 %tally_d1, [$tally_launch+{}];\n"
+                     "\tshl.b64 %tally_d1, %tally_d1, {};\n"
+                     "\tor.b64 %tally_d1, %tally_d1, {};\n\t",
+                     TALLY_PARAMETER(epoch), TALLY_CONTROL_EPOCH_SHIFT, low);
+}
+
+} // namespace
+
+std::string judge() {
+  return wordOfEpoch((1u << TALLY_CONTROL_EPOCH_SHIFT) - 1) +
+         "setp.gt.u64 %tally_yield, %tally_d0, %tally_d1;\n\t";
+}
+
+std::string poll(const Module &module) { return loadControl(module) + judge(); }
 
 std::string physicalLinearId() {
   return "mov.u32 %tally_r1, %ctaid.z;\n"
@@ -109,6 +122,22 @@ std::string loadState() {
                      TALLY_PARAMETER(state));
 }
 
+std::string loadOpaqueState(char threadId) {
+  return loadState() + fmt::format("mov.u32 %tally_r5, %tid.{};\n"
+                                   "\tcvt.u64.u32 %tally_d3, %tally_r5;\n"
+                                   "\tadd.s64 %tally_d2, %tally_d2, %tally_d3;\n\t",
+                                   threadId);
+}
+
+std::string quickPoll(const Module &module, std::string_view label) {
+  constexpr std::uint32_t unlimited = TALLY_CONTROL_WORKERS_UNLIMITED
+                                      << TALLY_CONTROL_WORKERS_SHIFT;
+  return loadControl(module) + loadOpaqueState('y') + wordOfEpoch(unlimited | TALLY_CONTROL_RUN) +
+         fmt::format("setp.ne.u64 %tally_yield, %tally_d0, %tally_d1;\n"
+                     "\t@%tally_yield bra {};\n",
+                     label);
+}
+
 std::string takeIndex() {
   return fmt::format("atom.global.inc.u32 %tally_id, [%tally_d2+{}], {};\n\t",
                      offsetof(tally_launch_state, next_block), counterLimit);
@@ -126,14 +155,24 @@ std::string storeExtents() {
 namespace {
 
 /// quotient = (number * multiplier) >> shift.
-std::string divide(std::string_view quotient, std::string_view number, std::size_t divisor) {
-  return fmt::format("ld.param.u32 %tally_r0, [$tally_launch+{}];\n"
-                     "\tmul.wide.u32 %tally_d5, {}, %tally_r0;\n"
-                     "\tld.param.u32 %tally_r0, [$tally_launch+{}];\n"
-                     "\tshr.u64 %tally_d5, %tally_d5, %tally_r0;\n"
-                     "\tcvt.u32.u64 {}, %tally_d5;\n\t",
-                     divisor + offsetof(tally_divisor, multiplier), number,
+std::string divide(std::string_view quotient, std::string_view number, std::size_t divisor,
+                   std::string_view scratch = "%tally_r0") {
+  return fmt::format("ld.param.u32 {0}, [$tally_launch+{1}];\n"
+                     "\tmul.wide.u32 %tally_d5, {2}, {0};\n"
+                     "\tld.param.u32 {0}, [$tally_launch+{3}];\n"
+                     "\tshr.u64 %tally_d5, %tally_d5, {0};\n"
+                     "\tcvt.u32.u64 {4}, %tally_d5;\n\t",
+                     scratch, divisor + offsetof(tally_divisor, multiplier), number,
                      divisor + offsetof(tally_divisor, shift), quotient);
+}
+
+/// into = number - quotient * extent.
+std::string remainder(std::string_view into, std::string_view number, std::string_view quotient,
+                      unsigned dimension) {
+  return fmt::format("ld.param.u32 {0}, [$tally_launch+{1}];\n"
+                     "\tmul.lo.u32 {0}, {2}, {0};\n"
+                     "\tsub.u32 {0}, {3}, {0};\n\t",
+                     into, TALLY_PARAMETER(grid) + 4 * dimension, quotient, number);
 }
 
 /// %tally_r0 += the block's position in its cluster.
@@ -151,11 +190,7 @@ std::string storeToBlock(unsigned dimension, bool inCluster) {
 /// remainder = number - quotient * extent, into $tally_block.
 std::string storeRemainder(std::string_view number, std::string_view quotient, unsigned dimension,
                            bool inCluster) {
-  return fmt::format("ld.param.u32 %tally_r0, [$tally_launch+{}];\n"
-                     "\tmul.lo.u32 %tally_r0, {}, %tally_r0;\n"
-                     "\tsub.u32 %tally_r0, {}, %tally_r0;\n\t",
-                     TALLY_PARAMETER(grid) + 4 * dimension, quotient, number) +
-         storeToBlock(dimension, inCluster);
+  return remainder("%tally_r0", number, quotient, dimension) + storeToBlock(dimension, inCluster);
 }
 
 } // namespace
@@ -169,27 +204,61 @@ std::string decodeToShared(bool inCluster) {
                     : std::string("st.shared.u32 [$tally_block+12], %tally_r2;\n\t"));
 }
 
+std::string publish(IdWords words) {
+  std::string text = "mov.u32 %tally_flag, 0;\n\t";
+  if (words == IdWords::None)
+    return text + "st.shared.u32 [$tally_block], %tally_flag;\n";
+  text += divide("%tally_r1", "%tally_id", TALLY_PARAMETER(by_grid_x)) +
+          remainder("%tally_r0", "%tally_id", "%tally_r1", 0);
+  if (words == IdWords::X)
+    return text + "st.shared.v2.u32 [$tally_block], {%tally_flag, %tally_r0};\n";
+  return text + divide("%tally_r2", "%tally_r1", TALLY_PARAMETER(by_grid_y), "%tally_r3") +
+         remainder("%tally_r3", "%tally_r1", "%tally_r2", 1) +
+         "st.shared.v4.u32 [$tally_block], {%tally_flag, %tally_r0, %tally_r3, %tally_r2};\n";
+}
+
+std::string loadPublished(IdWords words) {
+  switch (words) {
+  case IdWords::None:
+    return "ld.shared.u32 %tally_flag, [$tally_block];\n\t";
+  case IdWords::X:
+    return "ld.shared.v2.u32 {%tally_flag, %tally_ctaid_x}, [$tally_block];\n\t";
+  case IdWords::All:
+    break;
+  }
+  return "ld.shared.v4.u32 {%tally_flag, %tally_ctaid_x, %tally_ctaid_y, %tally_ctaid_z}, "
+         "[$tally_block];\n\t";
+}
+
 std::string decode(unsigned dimension, const std::string &into) {
-  auto remainder = [&](const char *number, const char *quotient) {
-    return fmt::format("ld.param.u32 %tally_r0, [$tally_launch+{}];\n"
-                       "\tmul.lo.u32 %tally_r0, {}, %tally_r0;\n"
-                       "\tsub.u32 {}, {}, %tally_r0;\n\t",
-                       TALLY_PARAMETER(grid) + 4 * dimension, quotient, into, number);
-  };
   std::string text = divide("%tally_r1", "%tally_id", TALLY_PARAMETER(by_grid_x));
   if (dimension == 0)
-    return text + remainder("%tally_id", "%tally_r1");
+    return text + remainder(into, "%tally_id", "%tally_r1", 0);
   if (dimension == 2)
     return text + divide(into, "%tally_r1", TALLY_PARAMETER(by_grid_y));
   return text + divide("%tally_r2", "%tally_r1", TALLY_PARAMETER(by_grid_y)) +
-         remainder("%tally_r1", "%tally_r2");
+         remainder(into, "%tally_r1", "%tally_r2", 1);
 }
 
-std::string agreeOrLeave() {
-  return "bar.sync 0;\n"
-         "\tld.shared.u32 %tally_flag, [$tally_block];\n"
-         "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
-         "\t@%tally_leave ret;\n\t";
+std::string agreeOrLeave(std::string_view leave) {
+  return fmt::format("bar.sync 0;\n"
+                     "\tld.shared.u32 %tally_flag, [$tally_block];\n"
+                     "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
+                     "\t@%tally_leave {};\n\t",
+                     leave);
+}
+
+bool mayReachEnd(const Function &function) {
+  for (auto each = function.body.rbegin(); each != function.body.rend(); ++each) {
+    if (each->kind == StatementKind::Label)
+      return true;
+    if (each->kind != StatementKind::Instruction)
+      continue;
+    std::string_view opcode = each->instruction.opcode;
+    return each->instruction.guard || (opcode != "ret" && opcode != "exit" && opcode != "bra" &&
+                                       opcode != "brx" && opcode != "trap");
+  }
+  return true;
 }
 
 namespace {

@@ -31,9 +31,18 @@ std::string unlessLeader(std::string_view label);
 /// "volatile.global" before sm_70 and PTX 6.0. A plain load may hit a stale line for ever.
 std::string_view strongGlobal(const Module &module);
 
-/// %tally_yield = the control word's epoch is greater than the launch's. One load, strong enough
-/// to see the host's write. The word's low half goes to register `low`, if one is named.
-std::string poll(const Module &module, std::string_view low = {});
+/// %tally_d0 = the control word. One load, strong enough to see the host's write.
+std::string loadControl(const Module &module);
+
+/// %tally_yield = the epoch of the control word in %tally_d0 is greater than the launch's.
+std::string judge();
+
+/// Both.
+std::string poll(const Module &module);
+
+/// loadControl(), and %tally_d2 = the launch's state. Goes to `label` unless the word is what it
+/// mostly is: of the launch's epoch, no limit to the workers, the mode to run. For thread 0 alone.
+std::string quickPoll(const Module &module, std::string_view label);
 
 /// Appends the 32-bit `id` to list_out.
 std::string appendToList(std::string_view id);
@@ -53,6 +62,11 @@ inline constexpr std::uint32_t counterLimit = 0xfffffffe;
 /// %tally_d2 = the launch's state.
 std::string loadState();
 
+/// The same in thread 0, whose ids are 0: of an address that it can tell to be the same as
+/// elsewhere in a loop ptxas makes one that it keeps in registers through the whole body, or loads
+/// from the parameters right before its use, where that load is waited for.
+std::string loadOpaqueState(char threadId);
+
 /// %tally_id = the next virtual block that nobody has taken, after loadState().
 std::string takeIndex();
 
@@ -61,8 +75,17 @@ std::string takeIndex();
 /// block's.
 std::string decodeToShared(bool inCluster = false);
 
-/// Meets at barrier 0, then leaves if the first word of $tally_block says so.
-std::string agreeOrLeave();
+/// Which of the virtual ids are used: none, %ctaid.x, or any.
+enum class IdWords { None, X, All };
+
+/// Divides the linear id in `%tally_id` and stores a flag of 0 and the ids in $tally_block at once.
+std::string publish(IdWords words);
+
+/// %tally_flag and %tally_ctaid_… = what is published, by one load.
+std::string loadPublished(IdWords words);
+
+/// Meets at barrier 0, then leaves by `leave` if the first word of $tally_block says so.
+std::string agreeOrLeave(std::string_view leave = "ret");
 
 /// Stores the user's extents in words 4 to 6 of $tally_block, for clones.
 std::string storeExtents();
@@ -83,6 +106,10 @@ void replaceGridUses(FunctionEditor &editor, const FunctionFacts &facts,
 std::string loadIndexFromShared(unsigned dimension, const std::string &into);
 std::string loadExtentFromShared(unsigned dimension, const std::string &into);
 std::string loadExtentFromParameters(unsigned dimension, const std::string &into);
+
+/// Whether control can run off the end of the body: the last instruction lets it through, or a
+/// label after it can be branched to.
+bool mayReachEnd(const Function &function);
 
 } // namespace tally::ptx::emit
 

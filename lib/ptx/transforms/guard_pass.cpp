@@ -3,13 +3,15 @@
 #include "clones.h"
 #include "emit.h"
 #include "guard_without_shared.h"
+#include "tally/ptx/analysis/opening.h"
 
 #include <fmt/format.h>
 
 namespace tally::ptx {
 namespace {
 
-constexpr std::string_view everyThread = "every-thread";
+constexpr std::string_view late = "late-agreement", sharedWord = "shared-word",
+                           everyThread = "every-thread";
 
 /// The flag of the block: 1 when it leaves.
 constexpr const char *publishYield = "selp.u32 %tally_flag, 1, 0, %tally_yield;\n"
@@ -60,15 +62,51 @@ std::string extentsForClones(const PassInput &input) {
   return input.analysis.cloned.empty() ? "" : emit::storeExtents();
 }
 
+/// Puts the block on the list.
+std::string append() { return emit::physicalLinearId() + emit::appendToList("%tally_id"); }
+
+/// Behind the body: what a block does that leaves. There it is not in the way of those that stay.
+void appendBehindBody(FunctionEditor &editor, const Function &function) {
+  if (emit::mayReachEnd(function))
+    editor.insertAtBodyEnd("\n$tally_end:\n\tret;\n");
+  editor.insertAtBodyEnd("\n$tally_left:\n\t@%tally_other bra $tally_gone;\n\t" + append() +
+                         "\n$tally_gone:\n\tret;\n");
+}
+
 std::string firstEntry(const PassInput &input) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard);
   declare(editor, input);
-  editor.insertAtBodyStart(
-      emit::unlessLeader("$tally_agree") +
-      (input.analysis.usesClusters ? unlessFirstOfCluster("$tally_agree") : "") +
-      emit::poll(input.module) + publishYield + "@!%tally_yield bra $tally_agree;\n\t" +
-      emit::physicalLinearId() + emit::appendToList("%tally_id") + agreement(input));
+  std::string start = emit::unlessLeader("$tally_agree");
+  if (input.analysis.usesClusters) {
+    start += unlessFirstOfCluster("$tally_agree") + emit::poll(input.module) + publishYield +
+             "@!%tally_yield bra $tally_agree;\n\t" + append() + agreement(input);
+  } else {
+    start += emit::poll(input.module) + publishYield + "\n$tally_agree:\n\t" +
+             emit::agreeOrLeave("bra $tally_left");
+    appendBehindBody(editor, input.function);
+  }
+  editor.insertAtBodyStart(start);
+  return editor.apply();
+}
+
+bool canAgreeLate(const PassInput &input) {
+  return !input.analysis.usesClusters && input.analysis.waits != bundle::Waits::LowerBlocks &&
+         openingOf(input.function).loads != 0;
+}
+
+/// The first entry where the block agrees behind the body's opening, which runs while thread 0's
+/// poll is under way. The list stands inline: without it ptxas makes predicated instructions of
+/// what thread 0 does, which all warps issue.
+std::string lateEntry(const PassInput &input) {
+  FunctionEditor editor(input.function);
+  emit::beginVariant(editor, input, Kind::Guard);
+  declare(editor, input);
+  editor.insertAtBodyStart(emit::unlessLeader("$tally_polled") + emit::loadControl(input.module) +
+                           "\n$tally_polled:\n\t");
+  std::string agree = "@%tally_other bra $tally_agree;\n\t" + emit::judge() + publishYield +
+                      "@!%tally_yield bra $tally_agree;\n\t" + append() + agreement(input);
+  editor.insertBefore(openingOf(input.function).end, agree);
   return editor.apply();
 }
 
@@ -118,7 +156,12 @@ std::string ticketedEntry(const PassInput &input) {
 std::vector<Coding> GuardPass::codings(const PassInput &input) const {
   if (!input.analysis.mayAvoidShared || input.analysis.mustAvoidShared)
     return {};
-  return {{"shared-word"}, {everyThread, /*onlyForOccupancy=*/true}};
+  std::vector<Coding> codings;
+  if (canAgreeLate(input))
+    codings.push_back({late});
+  codings.push_back({sharedWord});
+  codings.push_back({everyThread, /*onlyForOccupancy=*/true});
+  return codings;
 }
 
 std::vector<std::string> GuardPass::run(const PassInput &input) const {
@@ -126,7 +169,8 @@ std::vector<std::string> GuardPass::run(const PassInput &input) const {
     return guardWithoutShared(input);
   if (input.analysis.waits == bundle::Waits::LowerBlocks)
     return {ticketedEntry(input)};
-  return {firstEntry(input), resumeEntry(input)};
+  bool agreesLate = input.coding.empty() ? canAgreeLate(input) : input.coding == late;
+  return {agreesLate ? lateEntry(input) : firstEntry(input), resumeEntry(input)};
 }
 
 } // namespace tally::ptx

@@ -13,9 +13,35 @@
 namespace tally::ptx {
 namespace {
 
-/// Codings: registers that the body may read before it writes them are set to 0 in each round, or
-/// are not; besides, pointers are made to depend on the round.
-constexpr std::string_view zeroed = "zeroed", plain = "plain", opaque = "opaque-pointers";
+/// Codings: the virtual ids are read once, as the block starts; or at each use. In the latter,
+/// registers that the body may read before it writes them are set to 0 in each round, or are not;
+/// besides, pointers are made to depend on the round.
+constexpr std::string_view earlyIds = "early-ids", zeroed = "zeroed", plain = "plain",
+                           opaque = "opaque-pointers";
+
+/// How the loop is written.
+struct LoopForm {
+  bool early;        ///< the ids stand in registers from the loop's head on
+  emit::IdWords ids; ///< those that are published
+  /// Thread 0 takes the next block as soon as it is done with the last one itself: nobody reads
+  /// $tally_block in the body, and a way out of it never ends the worker. Threads meet once before
+  /// they read what it published, and once behind that.
+  bool overlaps;
+};
+
+LoopForm formOf(const PassInput &input) {
+  const KernelAnalysis &analysis = input.analysis;
+  bool clones = !analysis.cloned.empty();
+  LoopForm form{};
+  form.early = input.coding.empty() || input.coding == earlyIds;
+  form.overlaps = form.early && !clones && !analysis.loop.parks && !analysis.loop.spends;
+  form.ids = clones || (!form.early && !analysis.facts->gridUses.empty()) ? emit::IdWords::All
+                                                                          : emit::IdWords::None;
+  for (const GridUse &use : analysis.facts->gridUses)
+    if (!use.isExtent && form.ids != emit::IdWords::All)
+      form.ids = !use.isVector && use.dimension == 0 ? emit::IdWords::X : emit::IdWords::All;
+  return form;
+}
 
 // The first word of $tally_block is 1 when the worker leaves now: thread 0 writes it for each
 // block. $tally_spent is 1 when part of a warp has exited, so that the worker leaves when this
@@ -46,7 +72,7 @@ std::string leaveIfSurplus(const PassInput &input) {
   constexpr std::uint32_t mask = TALLY_CONTROL_WORKERS_UNLIMITED << TALLY_CONTROL_WORKERS_SHIFT;
   const LoopPlan &plan = input.analysis.loop;
   if (plan.spends)
-    return "\n";
+    return "bra.uni $tally_index;\n";
   std::string text;
   if (plan.needsWholeWarpRows)
     text = std::string(hasPartialRows) + "@%tally_leave bra $tally_index;\n\t";
@@ -54,46 +80,43 @@ std::string leaveIfSurplus(const PassInput &input) {
                       "\tsetp.eq.u32 %tally_yield, %tally_word, {0};\n"
                       "\t@%tally_yield bra $tally_index;\n"
                       "\tshr.u32 %tally_word, %tally_word, {1};\n"
-                      "\tmax.u32 %tally_word, %tally_word, 1;\n"
-                      "\tld.{2}.u32 %tally_r0, [%tally_d2+{3}];\n"
+                      "\tmax.u32 %tally_word, %tally_word, 1;\n\t",
+                      mask, TALLY_CONTROL_WORKERS_SHIFT);
+  text += fmt::format("ld.{0}.u32 %tally_r0, [%tally_d2+{1}];\n"
                       "\n$tally_width:\n"
                       "\tsetp.le.u32 %tally_yield, %tally_r0, %tally_word;\n"
                       "\t@%tally_yield bra $tally_index;\n"
                       "\tmov.u32 %tally_r1, %tally_r0;\n"
                       "\tadd.s32 %tally_r2, %tally_r1, -1;\n"
-                      "\tatom.global.cas.b32 %tally_r0, [%tally_d2+{3}], %tally_r1, %tally_r2;\n"
+                      "\tatom.global.cas.b32 %tally_r0, [%tally_d2+{1}], %tally_r1, %tally_r2;\n"
                       "\tsetp.ne.u32 %tally_yield, %tally_r0, %tally_r1;\n"
                       "\t@%tally_yield bra $tally_width;\n"
-                      "\tmov.u32 %tally_flag, 1;\n"
                       "\tbra.uni $tally_publish;\n",
-                      mask, TALLY_CONTROL_WORKERS_SHIFT, emit::strongGlobal(input.module), live);
+                      emit::strongGlobal(input.module), live);
   return text;
 }
 
-std::string takeIndex() {
-  return "\n$tally_index:\n\t" + emit::takeIndex() +
+/// What thread 0 does in each round: polls and takes an index, which it publishes.
+std::string leaderTakes(const PassInput &input, const LoopForm &form) {
+  return "\n$tally_take:\n\t" + emit::quickPoll(input.module, "$tally_asked") +
+         "\n$tally_index:\n\t" + emit::takeIndex() +
          fmt::format("ld.param.u32 %tally_r3, [$tally_launch+{}];\n"
                      "\tsetp.ge.u32 %tally_yield, %tally_id, %tally_r3;\n"
-                     "\t@%tally_yield bra $tally_last;\n"
-                     "\tmov.u32 %tally_flag, 0;\n\t",
-                     offsetof(tally_launch_params, blocks));
+                     "\t@%tally_yield bra $tally_last;\n\t",
+                     offsetof(tally_launch_params, blocks)) +
+         emit::publish(form.ids) +
+         (input.analysis.cloned.empty() ? "" : "\t" + emit::storeExtents());
 }
 
-/// What thread 0 does: counts the worker in, polls, takes an index or counts the worker out.
-std::string leaderTakes(const PassInput &input) {
-  const char *notSpent =
-      "mov.u32 %tally_flag, 0;\n\tst.shared.u32 [$tally_spent], %tally_flag;\n\t";
-  bool clones = !input.analysis.cloned.empty();
-  bool needsIds = clones || !input.analysis.facts->gridUses.empty();
-  return "@%tally_other bra $tally_agree;\n\t" + emit::loadState() +
-         "@!%tally_joins bra $tally_poll;\n\t" + countIn() +
-         (input.analysis.loop.spends ? notSpent : "") + "\n$tally_poll:\n\t" +
-         emit::poll(input.module, "%tally_word") + "@%tally_yield bra $tally_last;\n\t" +
-         leaveIfSurplus(input) + takeIndex() + (needsIds ? emit::decodeToShared() : "") +
-         (clones ? emit::storeExtents() : "") + "bra.uni $tally_publish;\n\n$tally_last:\n\t" +
+/// Behind the body: what it does where something is asked of it, or no block is left.
+std::string leaderLeaves(const PassInput &input) {
+  return "\n$tally_asked:\n\tcvt.u32.u64 %tally_word, %tally_d0;\n\t" + emit::judge() +
+         "@%tally_yield bra $tally_last;\n\t" + leaveIfSurplus(input) + "\n$tally_last:\n\t" +
          countOut() +
-         "mov.u32 %tally_flag, 1;\n\n$tally_publish:\n"
-         "\tst.shared.u32 [$tally_block], %tally_flag;\n";
+         "\n$tally_publish:\n"
+         "\tmov.u32 %tally_flag, 1;\n"
+         "\tst.shared.u32 [$tally_block], %tally_flag;\n"
+         "\tbra $tally_agree;\n";
 }
 
 /// Goes on where all threads that the warp has are here together; else to $tally_spend. The last
@@ -173,27 +196,40 @@ std::string ways(const PassInput &input, unsigned count) {
   return text;
 }
 
-std::string loopHead(const PassInput &input) {
-  const KernelAnalysis &analysis = input.analysis;
+/// The block meets behind the branch that only thread 0 takes, and reads what thread 0 published.
+/// Its warps meet as whole ones first, so that the aligned form is right and ptxas knows the ids
+/// for uniform.
+std::string agree(const PassInput &input, const LoopForm &form) {
+  std::string barrier = fmt::format("bar.sync {};\n\t", input.analysis.loop.barrier);
+  std::string text = "\n$tally_agree:\n\t";
+  if (form.overlaps && input.module.versionMajor() >= 6)
+    text += "bar.warp.sync -1;\n\t";
+  text += barrier + emit::loadPublished(form.early ? form.ids : emit::IdWords::None);
+  if (form.overlaps)
+    text += barrier;
+  return text + "setp.ne.u32 %tally_leave, %tally_flag, 0;\n\t@%tally_leave ret;\n\t";
+}
+
+std::string loopHead(const PassInput &input, const LoopForm &form) {
+  const LoopPlan &plan = input.analysis.loop;
   // Who thread 0 is stays known in a predicate: to ask for three thread ids in each round costs
   // more.
-  std::string text =
-      emit::testLeader() + "mov.pred %tally_joins, 1;\n\tbra.uni $tally_take;\n\n$tally_next:\n\t";
-  if (!analysis.loop.spends)
+  std::string text = emit::unlessLeader("$tally_begin") + emit::loadOpaqueState('x') + countIn();
+  if (plan.spends)
+    text += "mov.u32 %tally_flag, 0;\n\tst.shared.u32 [$tally_spent], %tally_flag;\n\t";
+  // All threads enter the loop at one place. Were it behind thread 0's turn, ptxas would take what
+  // does not change out of the loop, into registers: 9 more in a kernel that took 19.
+  text += "\n$tally_begin:\n\tbra.uni $tally_turn;\n\n$tally_next:\n\t";
+  if (!plan.spends)
     text += leaving(input, 0);
-  if (!analysis.loop.parks)
+  if (!plan.parks && !form.overlaps)
     text += meet(input);
-  if (analysis.loop.spends)
+  if (plan.spends)
     text += "ld.shared.u32 %tally_flag, [$tally_spent];\n"
             "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
             "\t@%tally_leave bra $tally_leave;\n\t";
-  return text + "mov.pred %tally_joins, 0;\n\n$tally_take:\n\t" + leaderTakes(input) +
-         fmt::format("\n$tally_agree:\n"
-                     "\tbar.sync {};\n"
-                     "\tld.shared.u32 %tally_flag, [$tally_block];\n"
-                     "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
-                     "\t@%tally_leave ret;\n\t",
-                     analysis.loop.barrier);
+  return text + "\n$tally_turn:\n\t@%tally_other bra $tally_agree;\n" + leaderTakes(input, form) +
+         agree(input, form);
 }
 
 /// Behind the body: how a thread exits that cannot go to the loop's head. The fence makes the word
@@ -271,27 +307,14 @@ std::vector<const Operand *> branchesToLeaves(const Function &function) {
   return targets;
 }
 
-/// Whether control can run off the end of the body: the last instruction lets it through, or a
-/// label after it can be branched to.
-bool mayReachEnd(const Function &function) {
-  for (auto each = function.body.rbegin(); each != function.body.rend(); ++each) {
-    if (each->kind == StatementKind::Label)
-      return true;
-    if (each->kind != StatementKind::Instruction)
-      continue;
-    std::string_view opcode = each->instruction.opcode;
-    return each->instruction.guard || (opcode != "ret" && opcode != "exit" && opcode != "bra" &&
-                                       opcode != "brx" && opcode != "trap");
-  }
-  return true;
-}
-
 } // namespace
 
 std::vector<Coding> PersistentPass::codings(const PassInput &input) const {
-  std::vector<Coding> codings = {{zeroed}, {plain}};
-  if (undefinedAtBodyStart(input.function).empty())
-    codings.erase(codings.begin());
+  std::vector<Coding> codings = {{earlyIds}};
+  if (formOf(input).ids != emit::IdWords::None)
+    codings.push_back({zeroed});
+  if (!undefinedAtBodyStart(input.function).empty())
+    codings.push_back({plain});
   // Where calls are redirected (clones.h), whole call sequences are replaced.
   const FunctionFacts &facts = *input.analysis.facts;
   if (facts.calls.empty() && !facts.gridUses.empty() && !pointerLoads(input.function).empty())
@@ -300,11 +323,12 @@ std::vector<Coding> PersistentPass::codings(const PassInput &input) const {
 }
 
 std::vector<std::string> PersistentPass::run(const PassInput &input) const {
+  LoopForm form = formOf(input);
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, kind());
   editor.insertAtBodyStart(emit::declarations(input.analysis.cloned.empty()) +
                            std::string(input.analysis.loop.spends ? spentVariable : "") +
-                           loopHead(input));
+                           loopHead(input, form));
   if (input.coding != plain)
     editor.insertAtBodyStart(zero(input.function, undefinedAtBodyStart(input.function)));
   if (input.coding == opaque)
@@ -312,7 +336,10 @@ std::vector<std::string> PersistentPass::run(const PassInput &input) const {
                emit::loadIndexFromShared(0, "%tally_r0"));
   const FunctionFacts &facts = *input.analysis.facts;
   const LoopPlan &plan = input.analysis.loop;
-  emit::replaceGridUses(editor, facts, {emit::loadIndexFromShared, emit::loadExtentFromParameters});
+  auto index = [&](unsigned dimension, const std::string &into) {
+    return form.early ? std::string() : emit::loadIndexFromShared(dimension, into);
+  };
+  emit::replaceGridUses(editor, facts, {index, emit::loadExtentFromParameters});
   redirectCalls(editor, input.function, input.analysis);
   unsigned count = 0;
   auto wayOut = [&] {
@@ -330,9 +357,10 @@ std::vector<std::string> PersistentPass::run(const PassInput &input) const {
     if (plan.parks && barrierFormOf(barrier.instruction) == BarrierForm::Full)
       editor.replace(barrier.text, parkedBarrier(barrier.instruction, plan));
   }
-  if (mayReachEnd(input.function))
+  if (emit::mayReachEnd(input.function))
     editor.insertAtBodyEnd("\tbra " + wayOut() + ";\n");
   editor.insertAtBodyEnd(ways(input, count));
+  editor.insertAtBodyEnd(leaderLeaves(input));
   if (plan.spends || plan.needsWholeWarpRows)
     editor.insertAtBodyEnd(spend(plan));
   return {editor.apply()};

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <span>
 
 namespace tally::ptx {
 namespace {
@@ -57,7 +58,9 @@ class BodyCheck {
 public:
   BodyCheck(const Module &module, const Function &user, const Function &rewritten,
             const AllowedChanges &allowed)
-      : module(module), user(user), rewritten(rewritten), allowed(allowed) {}
+      : module(module), user(user), rewritten(rewritten), allowed(allowed) {
+    findAgreed();
+  }
 
   std::optional<std::string> run() {
     std::uint32_t at = 1;
@@ -88,6 +91,19 @@ public:
   }
 
 private:
+  /// Notes the virtual ids that the block reads as it starts, together with whether it leaves.
+  void findAgreed() {
+    std::span<const Statement> body = rewritten.body;
+    auto at = std::find_if(body.begin(), body.end(), [](const Statement &each) {
+      return each.kind == StatementKind::Label && each.label == "$tally_agree";
+    });
+    for (; at != body.end() && at->instruction.opcode != "ret"; ++at)
+      if (at->instruction.opcode == "ld" && at->instruction.has("shared") &&
+          at->text.ends_with("[$tally_block];"))
+        noteWritten(*at, agreed);
+    agreedUpTo = static_cast<std::uint32_t>(at - body.begin());
+  }
+
   /// Whether `theirs` is `ours`, or what it must become.
   bool stands(const Statement &ours, const Statement &theirs) const {
     if (ours.kind != theirs.kind)
@@ -163,7 +179,23 @@ private:
                              [&](const Operand &each) { written.insert(each.symbol); });
   }
 
-  /// A virtual id is set right before it is used.
+  /// Whether `name` is the virtual id of a grid register that `operand` reads.
+  static bool standsFor(std::string_view name, const Operand &operand) {
+    bool found = false;
+    forEachOperand(operand, [&](const Operand &each) {
+      if (!readsGrid(each) ||
+          !name.starts_with(fmt::format("%tally_{}_", specialRegisterName(each))))
+        return;
+      // .r, .g and .b are other names of .x, .y and .z.
+      std::size_t color = each.component.size() == 1 ? std::string_view("rgb").find(each.component)
+                                                     : std::string_view::npos;
+      found |= each.component.empty() || name.ends_with(each.component) ||
+               (color != std::string_view::npos && name.back() == "xyz"[color]);
+    });
+    return found;
+  }
+
+  /// A virtual id is set right before it is used, or as the block starts.
   std::optional<std::string> checkSet(const Statement &ours, const Statement &theirs,
                                       const std::set<std::string_view> &written) const {
     if (!allowed.gridReads || ours.kind != StatementKind::Instruction ||
@@ -171,11 +203,21 @@ private:
       return std::nullopt;
     if (ours.text == theirs.text)
       return fmt::format("it still reads a physical grid register: {}", theirs.text);
-    for (const Operand &operand : theirs.instruction.operands)
-      for (std::string_view name : ownRegisters(operand))
-        if (!written.contains(name))
+    for (std::size_t i = 0; i != theirs.instruction.operands.size(); ++i)
+      for (std::string_view name : ownRegisters(theirs.instruction.operands[i]))
+        if (agreed.contains(name) ? !standsFor(name, ours.instruction.operands[i])
+                                  : !written.contains(name))
           return fmt::format("{} is not set before: {}", name, theirs.text);
     return std::nullopt;
+  }
+
+  /// Whether it sets an id that the block has read as it started. The flag is set in each round.
+  bool writesAgreed(const Instruction &instruction) const {
+    bool found = false;
+    forEachWrittenRegister(instruction, [&](const Operand &each) {
+      found |= each.symbol != "%tally_flag" && agreed.contains(each.symbol);
+    });
+    return found;
   }
 
   /// What a statement that is tally's must not do.
@@ -183,6 +225,8 @@ private:
     if (statement.kind != StatementKind::Instruction)
       return std::nullopt;
     const Instruction &instruction = statement.instruction;
+    if (at > agreedUpTo && writesAgreed(instruction))
+      return fmt::format("it sets again what the block has agreed on: {}", statement.text);
     bool setsOwn = !instruction.operands.empty() && isOwn(instruction.operands[0].symbol);
     if (readsAnyGrid(instruction) && !setsOwn)
       return fmt::format("it still reads a physical grid register: {}", statement.text);
@@ -199,6 +243,8 @@ private:
   const Function &user;
   const Function &rewritten;
   const AllowedChanges &allowed;
+  std::set<std::string_view> agreed;
+  std::uint32_t agreedUpTo = 0;
 };
 
 } // namespace

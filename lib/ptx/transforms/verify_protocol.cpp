@@ -1,6 +1,7 @@
 #include "verify_protocol.h"
 
 #include "tally/ptx/analysis/opcodes.h"
+#include "tally/ptx/analysis/opening.h"
 
 #include <algorithm>
 #include <ranges>
@@ -78,6 +79,41 @@ std::vector<std::span<const Statement>> waysOut(const Function &function) {
   }
 }
 
+bool readsBlock(const Statement &statement) {
+  return statement.kind == StatementKind::Instruction && statement.instruction.opcode == "ld" &&
+         statement.text.find("[$tally_block") != std::string_view::npos;
+}
+
+/// Where thread 0 may take the next block while others are in the last one: all meet before they
+/// read what it published, as whole warps, and again behind that; and nobody reads it elsewhere.
+std::optional<std::string> checkOverlap(const Module &module, const Function &variant) {
+  auto begin = labelOf(variant, "$tally_agree");
+  if (!begin)
+    return "the block does not meet at the loop's head";
+  std::size_t reads = 0, barriers = 0, warps = 0, at = *begin;
+  for (; at != variant.body.size() && variant.body[at].instruction.opcode != "ret"; ++at) {
+    const Statement &statement = variant.body[at];
+    const Instruction &instruction = statement.instruction;
+    if (readsBlock(statement)) {
+      if (barriers != 1)
+        return "what thread 0 publishes is read where it may be writing it: " +
+               std::string(statement.text);
+      ++reads;
+    }
+    if (isBlockBarrier(instruction))
+      ++barriers;
+    if (instruction.opcode == "bar" && instruction.has("warp") && barriers == 0)
+      ++warps;
+  }
+  if (barriers != 2)
+    return "the block does not meet at the loop's head";
+  if (module.versionMajor() >= 6 && warps == 0)
+    return "the block meets at the loop's head in the aligned form";
+  if (static_cast<std::size_t>(std::ranges::count_if(variant.body, readsBlock)) != reads)
+    return "the body reads what thread 0 may have published for the next block";
+  return std::nullopt;
+}
+
 std::optional<std::string> checkLoopHead(const Module &module, const Function &user,
                                          const Function &variant) {
   Meeting head = meetingIn(loopHead(variant));
@@ -86,6 +122,12 @@ std::optional<std::string> checkLoopHead(const Module &module, const Function &u
     all.push_back(meetingIn(way));
     all.back().meets |= head.meets;
     all.back().waits |= head.waits;
+  }
+  bool overlaps = all.size() == 1 && !head.meets;
+  if (overlaps) {
+    if (auto broken = checkOverlap(module, variant))
+      return broken;
+    all[0].meets = true;
   }
   if (all.size() > 1)
     all.erase(all.begin()); // nothing goes to the head but by a way
@@ -101,6 +143,23 @@ std::optional<std::string> checkLoopHead(const Module &module, const Function &u
   return std::nullopt;
 }
 
+/// What a block of a guard does before it has agreed, it may do again.
+std::optional<std::string> checkOpening(const Function &user, const Function &variant) {
+  std::uint32_t at = 1, end = openingOf(user).end;
+  std::size_t agreed = labelOf(variant, "$tally_agree").value_or(0);
+  for (const Statement &each : std::span(variant.body.data(), agreed)) {
+    if (each.kind != StatementKind::Instruction ||
+        each.text.find("%tally_") != std::string_view::npos ||
+        each.text.find("$tally_") != std::string_view::npos)
+      continue;
+    while (at < end && user.body[at].kind != StatementKind::Instruction)
+      ++at;
+    if (at >= end || user.body[at++].text != each.text)
+      return "a block may do this and then leave: " + std::string(each.text);
+  }
+  return std::nullopt;
+}
+
 } // namespace
 
 std::optional<std::string> checkProtocol(const Module &module, const Function &user, Kind kind,
@@ -112,7 +171,8 @@ std::optional<std::string> checkProtocol(const Module &module, const Function &u
   });
   if (!polls)
     return "the control word is not read by a strong load";
-  return kind == Kind::Persistent ? checkLoopHead(module, user, variant) : std::nullopt;
+  return kind == Kind::Persistent ? checkLoopHead(module, user, variant)
+                                  : checkOpening(user, variant);
 }
 
 } // namespace tally::ptx

@@ -10,6 +10,10 @@
 //            bar.sync 0; if (shared) return;
 //            <body>
 //
+// Where the body opens with loads of global memory (analysis/opening.h), these and the poll are
+// under way together, and the block agrees behind them, before anything that shows. Elsewhere what
+// a block does that leaves stands behind the body.
+//
 // Resume entry: a row of physical blocks, the i-th of which stands for virtual block list_in[i].
 // Thread 0 polls and decodes the linear id into shared memory; each read of %ctaid becomes a load
 // from there, each read of %nctaid the user's extent.

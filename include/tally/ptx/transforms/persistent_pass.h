@@ -2,22 +2,25 @@
 // blocks from a counter until there are none left or it is told to yield.
 //
 // What it does. The body becomes a loop's. Every way out of it (ret, exit, its end) leads to the
-// loop's head, where the block meets; thread 0 polls, takes an index, decodes it into shared
-// memory, and the block meets again.
+// loop's head, where thread 0 polls, takes an index and decodes it into shared memory, and the
+// block meets.
 //
 //   before   <body>
-//   after    loop: barrier.sync;                       // all threads are done with the last block
-//            if (thread 0) { first time: ++state.live_workers;
-//                            leave = control.epoch > launch.epoch || surplus;
-//                            if (!leave) { i = atomicInc(&state.next_block);
-//                                          leave = i >= launch.blocks; decode i; }
-//                            if (leave) --state.live_workers; }
-//            bar.sync; if (leave) return;
+//   after    if (thread 0) ++state.live_workers;
+//            loop: if (thread 0) { leave = control.epoch > launch.epoch || surplus;
+//                                  if (!leave) { i = atomicInc(&state.next_block);
+//                                                leave = i >= launch.blocks; decode i; }
+//                                  if (leave) --state.live_workers; }
+//            bar.warp.sync; bar.sync;           // all threads are done with the last block
+//            read leave and the ids; bar.sync;  // thread 0 may write the next ones
+//            if (leave) return;
 //            <body, ret and exit as branches to loop>
 //
-// %ctaid is read from shared memory at each use and %nctaid from the parameters: that costs fewer
-// registers than keeping them. Counters are advanced by inc and dec with a limit that is never
-// reached, as ptxas turns an add into a longer, warp-wide form.
+// In other codings, and where a thread may exit or park, the ids are read from shared memory at
+// each use; then the block meets by barrier.sync before thread 0's turn, and once behind it.
+// %nctaid is read from the parameters. Counters are advanced by inc and dec with a limit that is
+// never reached, as ptxas turns an add into a longer, warp-wide form. What is rarely asked stands
+// behind the body: thread 0 compares the control word with the one that asks nothing.
 //
 // Where threads may leave the body while others still meet in it (analysis/loop_plan.h):
 //
@@ -30,11 +33,12 @@
 //   needsWholeWarpRows  before the meeting: if (%ntid.x % 32) exit;
 //
 // Invariants. Poll before taking: an index once taken is run, so each virtual block runs exactly
-// once, whole. The body's threads all come to the head or really exit; no barrier of the body pairs
-// with the loop's but as parking means it. Shared memory of one virtual block is not touched by the
-// next before all threads have arrived; non-bulk cp.async is waited for before that. A worker waits
-// for nobody. Only a greater epoch makes a launch leave blocks over: workers that may spend
-// themselves are as many as blocks, and the last worker never leaves by the width.
+// once, whole. Thread 0 takes one while others may still be in the last block only where nothing in
+// the body can end the worker. The body's threads all come to the head or really exit; no barrier
+// of the body pairs with the loop's but as parking means it. Shared memory of one virtual block is
+// not touched by the next before all threads have arrived; non-bulk cp.async is waited for before
+// that. A worker waits for nobody. Only a greater epoch makes a launch leave blocks over: workers
+// that may spend themselves are as many as blocks, and the last worker never leaves by the width.
 //
 // Refuses, beside what guard refuses: arrivals at barriers, barriers with a thread count and an
 // unknown id, barriers or exit in callees, mbarriers, bulk copies, asynchronous matrix operations,
