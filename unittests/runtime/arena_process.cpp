@@ -151,9 +151,11 @@ void claim(const std::string &arena, const std::string &name, bool withChild) {
   if (withChild && child == 0) {
     slot->withdraw(); // nothing: the claim is the parent's
     slot->release();
+    std::printf("alive\n");
+    std::fflush(stdout);
     pause();
   }
-  std::printf("%d\n", static_cast<int>(child));
+  std::printf("%d\n", static_cast<int>(child)); // one write: lines do not mix
   std::fflush(stdout);
   awaitEnd();
 }
