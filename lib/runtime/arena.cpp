@@ -146,8 +146,6 @@ Result<std::unique_ptr<ArenaSlot>> Arena::claim(std::uint32_t slotClass, std::st
   if (!data.load())
     return Error{place.path + ": a forked child has no part in its parent's arena"};
   std::unique_lock lock(claiming);
-  for (std::uint32_t slot = 0; slot < arenaSlots; ++slot)
-    clearIfDead(slot);
   Result<std::optional<std::uint32_t>> found = lockFree();
   // Another process may have held a dead one's lock for an instant, to clear it.
   for (int attempt = 0; attempt < 3 && found && !*found; ++attempt) {
@@ -162,6 +160,8 @@ Result<std::unique_ptr<ArenaSlot>> Arena::claim(std::uint32_t slotClass, std::st
   std::uint32_t slot = **found;
   own.fetch_or(bit(slot));
   reset(slot, slotClass, name);
+  for (std::uint32_t other = 0; other < arenaSlots; ++other)
+    clearIfDead(other);
   std::unique_ptr<ArenaSlot> made(
       new ArenaSlot(shared_from_this(), slot, &data.load()->slots[slot]));
   slots[slot] = made.get();

@@ -9,7 +9,7 @@ namespace tally::runtime {
 Result<std::unique_ptr<ArenaLink>> ArenaLink::open(const ArenaOptions &options,
                                                    std::string_view uuid, DeviceControl &control,
                                                    HighPriority &highPriority,
-                                                   Dispatcher &dispatcher) {
+                                                   std::function<void()> resume) {
   Result<ArenaPlace> place = findArenaPlace(options, uuid);
   if (!place)
     return place.error();
@@ -17,7 +17,7 @@ Result<std::unique_ptr<ArenaLink>> ArenaLink::open(const ArenaOptions &options,
   if (!arena)
     return arena.error();
   return std::unique_ptr<ArenaLink>(
-      new ArenaLink(std::move(*arena), control, highPriority, dispatcher));
+      new ArenaLink(std::move(*arena), control, highPriority, std::move(resume)));
 }
 
 ArenaLink::~ArenaLink() {
@@ -49,7 +49,7 @@ void ArenaLink::watch() {
   options.onRaise = [this] { return static_cast<bool>(control.raise()); };
   options.onWithdraw = [this] {
     if (Result<bool> last = control.withdraw(); last && *last)
-      dispatcher.resume();
+      resume();
   };
   watcher = std::make_unique<ArenaWatcher>(arena, std::move(options));
   watching = watcher.get();

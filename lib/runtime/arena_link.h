@@ -14,6 +14,7 @@
 
 #include "tally/runtime/runtime.h"
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -22,10 +23,11 @@ namespace tally::runtime {
 
 class ArenaLink final : public Neighbours {
 public:
-  /// What is given must outlive the link, but for the dispatcher: see stopWatching().
+  /// `resume` is called when no other process is active any more and none of this one's scopes is
+  /// open, by a thread of the link's, until stopWatching(). What is given must outlive the link.
   static Result<std::unique_ptr<ArenaLink>> open(const ArenaOptions &options, std::string_view uuid,
                                                  DeviceControl &control, HighPriority &highPriority,
-                                                 Dispatcher &dispatcher);
+                                                 std::function<void()> resume);
   /// Gives the slots back; no scope may be open or opened any more.
   ~ArenaLink() override;
 
@@ -33,7 +35,7 @@ public:
   /// does nothing. Thread-safe.
   Result<void> join(Class clientClass, std::string_view name);
 
-  /// Before the dispatcher goes away.
+  /// Before what `resume` uses goes away. The second time nothing.
   void stopWatching();
 
   void setBusy(bool now) override;
@@ -43,15 +45,15 @@ public:
 
 private:
   ArenaLink(std::shared_ptr<Arena> arena, DeviceControl &control, HighPriority &highPriority,
-            Dispatcher &dispatcher)
+            std::function<void()> resume)
       : arena(std::move(arena)), control(control), highPriority(highPriority),
-        dispatcher(dispatcher) {}
+        resume(std::move(resume)) {}
   void watch();
 
   std::shared_ptr<Arena> arena;
   DeviceControl &control;
   HighPriority &highPriority;
-  Dispatcher &dispatcher;
+  std::function<void()> resume;
   std::mutex joining;
   std::unique_ptr<ArenaSlot> high, bestEffort;
   std::unique_ptr<ArenaWatcher> watcher;

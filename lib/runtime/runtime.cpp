@@ -128,8 +128,8 @@ Result<void> Runtime::State::initialise() {
     return made.error();
   dispatcher = std::move(*made);
   if (options.arena) {
-    auto joined =
-        ArenaLink::open(*options.arena, device->info().uuid, *control, *highPriority, *dispatcher);
+    auto joined = ArenaLink::open(*options.arena, device->info().uuid, *control, *highPriority,
+                                  [this] { dispatcher->resume(); });
     if (!joined)
       return joined.error();
     arena = std::move(*joined);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 
 #include <optional>
+#include <poll.h>
 #include <spawn.h>
 #include <string>
 #include <sys/wait.h>
@@ -88,10 +89,13 @@ public:
            (waitid(P_PID, static_cast<id_t>(pid), &seen, WEXITED | WNOHANG | WNOWAIT) == 0 &&
             seen.si_pid == pid);
   }
-  /// A line of its output; empty at the end.
+  /// A line of its output; empty at the end, and where none comes.
   std::string line() const {
+    constexpr auto limit = static_cast<int>(std::chrono::milliseconds(progressDeadline).count());
     std::string text;
-    for (char letter = 0; read(fromChild, &letter, 1) == 1 && letter != '\n';)
+    char letter = 0;
+    for (pollfd output{fromChild, POLLIN, 0};
+         poll(&output, 1, limit) == 1 && read(fromChild, &letter, 1) == 1 && letter != '\n';)
       text += letter;
     return text;
   }

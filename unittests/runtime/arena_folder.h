@@ -11,7 +11,7 @@
 namespace tally::runtime {
 
 struct ArenaFolder {
-  ArenaFolder() {
+  explicit ArenaFolder(std::string uuid = "gpu") : uuid(std::move(uuid)) {
     std::string name = std::filesystem::temp_directory_path() / "tally-arena-XXXXXX";
     path = mkdtemp(name.data());
   }
@@ -20,10 +20,11 @@ struct ArenaFolder {
   ArenaFolder &operator=(const ArenaFolder &) = delete;
 
   std::string file() const { return path / "arena"; }
-  ArenaPlace place() const { return {file(), "gpu", {}, false}; }
+  ArenaPlace place() const { return {file(), uuid, {}, false}; }
   /// Each call opens the file anew, so that two are to each other as two processes are.
   std::shared_ptr<Arena> open() const { return *Arena::open(place()); }
 
+  std::string uuid;
   std::filesystem::path path;
 };
 

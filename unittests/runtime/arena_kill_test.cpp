@@ -1,6 +1,6 @@
 // kill -9 of processes in an arena, at random moments: the survivors go on, and no claim stays.
 //
-//   arena_kill_test [--kills=N] [--seed=S]
+//   arena_kill_test [--kills=N] [--seed=S] [--device=cuda|emulator --bundle=accumulate.tally]
 //
 // Three kinds of round: one of two high-priority and two best-effort processes dies; both
 // high-priority ones do, after which no claim may be left; one of two dies that make an arena.
@@ -28,7 +28,8 @@ namespace {
 
 class Storm {
 public:
-  explicit Storm(std::uint64_t seed) : random(seed) {
+  Storm(std::uint64_t seed, std::vector<std::string> deviceWords, std::string uuid)
+      : folder(std::move(uuid)), deviceWords(std::move(deviceWords)), random(seed) {
     for (std::size_t i = 0; i < names.size(); ++i)
       start(i);
   }
@@ -87,8 +88,9 @@ public:
 private:
   void start(std::size_t which) {
     const char *mode = which < 2 ? "high" : "best-effort";
-    children[which] = std::make_unique<Child>(
-        std::vector<std::string>{TALLY_ARENA_PROCESS, mode, folder.file(), names[which]});
+    std::vector<std::string> words = {TALLY_ARENA_PROCESS, mode, folder.file(), names[which]};
+    words.insert(words.end(), deviceWords.begin(), deviceWords.end());
+    children[which] = std::make_unique<Child>(words);
   }
 
   void somewhen(std::uint64_t microseconds) {
@@ -121,24 +123,42 @@ private:
 
   const std::array<std::string, 4> names = {"high-0", "high-1", "best-effort-0", "best-effort-1"};
   ArenaFolder folder;
+  std::vector<std::string> deviceWords;
   std::shared_ptr<Arena> arena = folder.open();
   std::array<std::unique_ptr<Child>, 4> children;
   std::mt19937_64 random;
   std::uint64_t inRequest = 0;
 };
 
-std::uint64_t option(int count, char **arguments, std::string_view name, std::uint64_t otherwise) {
+std::string option(int count, char **arguments, std::string_view name, std::string otherwise) {
   for (int i = 1; i < count; ++i)
     if (std::string_view(arguments[i]).substr(0, name.size()) == name)
-      return std::strtoull(arguments[i] + name.size(), nullptr, 10);
+      return arguments[i] + name.size();
   return otherwise;
+}
+
+/// What the processes' device calls itself.
+std::string uuidOf(const std::string &device) {
+  if (device != "cuda")
+    return "gpu";
+  auto opened = openCudaDevice();
+  if (!opened) {
+    std::printf("FAILED: %s\n", opened.error().message.c_str());
+    std::exit(1);
+  }
+  return (*opened)->info().uuid;
 }
 
 } // namespace
 
 int main(int count, char **arguments) {
-  std::uint64_t kills = option(count, arguments, "--kills=", 95);
-  Storm storm(option(count, arguments, "--seed=", 1));
+  std::uint64_t kills = std::stoull(option(count, arguments, "--kills=", "95"));
+  std::uint64_t seed = std::stoull(option(count, arguments, "--seed=", "1"));
+  std::string device = option(count, arguments, "--device=", "");
+  std::vector<std::string> words;
+  if (!device.empty())
+    words = {device, option(count, arguments, "--bundle=", "accumulate.tally")};
+  Storm storm(seed, words, uuidOf(device));
   std::uint64_t killed = 0;
   for (std::uint64_t round = 0; killed < kills; ++round) {
     if (round % 8 == 7) {

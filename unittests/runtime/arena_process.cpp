@@ -1,15 +1,18 @@
 // A process for the tests of the arena to start, and to kill:
 //
-//   arena_process high ARENA NAME            requests, one after the other
-//   arena_process best-effort ARENA NAME [BUNDLE]
+//   arena_process high ARENA NAME [DEVICE BUNDLE]
+//                                            requests, one after the other
+//   arena_process best-effort ARENA NAME [DEVICE BUNDLE]
 //                                            launches; checks that each block ran exactly once
-//   arena_process both ARENA NAME            best-effort launches, with requests in between
+//   arena_process both ARENA NAME [DEVICE BUNDLE]
+//                                            best-effort launches, with requests in between
 //   arena_process claim ARENA NAME           holds a slot with two open scopes
 //   arena_process fork ARENA NAME            the same, and a child of it that lives on; says its
 //   pid
 //
 // It ends when its input does. What it did is seen in its slot's statistics; what went wrong it
-// says and exits with 3. Kernels run on the fake device, or on the emulator with the bundle given.
+// says and exits with 3. Kernels run on the fake device, or on the device given (cuda, emulator)
+// from the bundle of accumulate.ptx.
 #include "fake_device.h"
 
 #include "arena.h"
@@ -59,17 +62,17 @@ void awaitEnd() {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
 
-/// accumulate(out): out[block] += 1, in a few microseconds a block.
+/// accumulate(out, rounds): out[block] += 1, in about a microsecond a block.
 std::unique_ptr<Device> fakeDevice(bundle::Bundle &bundle) {
   auto device = std::make_unique<FakeDevice>(static_cast<std::uint64_t>(getpid()));
   device->setUuid("gpu");
-  bundle::Kernel kernel{"accumulate", {{0, 8}}, 8, 0, true, {}};
+  bundle::Kernel kernel{"accumulate", {{0, 8}, {8, 4}}, 12, 0, true, {}};
   for (Kind kind : allKinds)
     kernel.verdicts.push_back({kind, Status::Emitted, "", "", 0});
   bundle.kernels.push_back(kernel);
   device->define("accumulate", [](const FakeBlock &block) {
     ++reinterpret_cast<std::uint64_t *>(block.argument<std::uint64_t>(0))[block.linear];
-    for (int i = 0; i < 2000; ++i)
+    for (auto i = block.argument<std::uint32_t>(8); i > 0; --i)
       std::atomic_signal_fence(std::memory_order_seq_cst);
   });
   device->startThread();
@@ -77,20 +80,28 @@ std::unique_ptr<Device> fakeDevice(bundle::Bundle &bundle) {
 }
 
 struct Tenant {
-  Tenant(const std::string &arena, std::string name, const char *bundlePath)
+  Tenant(const std::string &arena, std::string name, const std::string &device,
+         const char *bundlePath)
       : name(std::move(name)) {
     RuntimeOptions options;
     options.arena = ArenaOptions{arena, {}};
-    bundle::Bundle bundle;
+    options.device = device;
     options.emulator.uuid = "gpu";
-    auto device = bundlePath ? must(openEmulatorDevice(options.emulator)) : fakeDevice(bundle);
-    if (bundlePath)
+    bundle::Bundle bundle;
+    if (device.empty()) {
+      rounds = 2000;
+      runtime = must(Runtime::openOn(fakeDevice(bundle), options));
+    } else {
+      // On a GPU many waves of blocks of about 20 us.
+      blocks = device == "cuda" ? 1 << 16 : blocks;
+      rounds = device == "cuda" ? 2000 : 20;
+      runtime = must(Runtime::open(options));
       bundle = must(bundle::readFile(bundlePath));
-    runtime = must(Runtime::openOn(std::move(device), options));
+    }
     kernel = must(runtime->kernel(must(runtime->load(bundle)), "accumulate"));
   }
 
-  static constexpr std::uint32_t blocks = 1024;
+  std::uint32_t blocks = 1024, rounds = 0;
   std::string name;
   std::unique_ptr<Runtime> runtime;
   Kernel kernel{};
@@ -101,12 +112,12 @@ template <class Each> void launchOn(Tenant &tenant, const Each &each) {
   Runtime &runtime = *tenant.runtime;
   Client client = must(runtime.createClient(Class::BestEffort, tenant.name));
   Stream stream = must(runtime.createStream(client));
-  std::vector<std::uint64_t> counts(Tenant::blocks);
+  std::vector<std::uint64_t> counts(tenant.blocks);
   DevicePtr out = must(runtime.allocate(counts.size() * 8));
   must(runtime.fill(stream, out, std::byte{0}, counts.size() * 8));
   for (std::uint64_t launches = 1; !inputEnded(); ++launches) {
-    must(runtime.launch(stream, tenant.kernel, {{Tenant::blocks, 1, 1}, {32, 1, 1}, 0},
-                        Arguments(out)));
+    must(runtime.launch(stream, tenant.kernel, {{tenant.blocks, 1, 1}, {32, 1, 1}, 0},
+                        Arguments(out, tenant.rounds)));
     each(launches);
     if (launches % 4 != 0)
       continue;
@@ -123,10 +134,15 @@ void serve(Tenant &tenant) {
   Runtime &runtime = *tenant.runtime;
   Client client = must(runtime.createClient(Class::High, tenant.name));
   std::mt19937_64 random(static_cast<std::uint64_t>(getpid()));
+  Stream stream = must(runtime.createStream(client));
+  DevicePtr out = must(runtime.allocate(8 * 8));
   auto pause = [&] { std::this_thread::sleep_for(std::chrono::microseconds(random() % 2000)); };
   while (!inputEnded()) {
     must(runtime.beginRequest(client));
+    must(runtime.launch(stream, tenant.kernel, {{8, 1, 1}, {32, 1, 1}, 0},
+                        Arguments(out, tenant.rounds)));
     pause();
+    must(runtime.synchronize(stream));
     must(runtime.endRequest(client));
     pause();
   }
@@ -151,9 +167,11 @@ void claim(const std::string &arena, const std::string &name, bool withChild) {
   if (withChild && child == 0) {
     slot->withdraw(); // nothing: the claim is the parent's
     slot->release();
+    std::printf("alive\n");
+    std::fflush(stdout);
     pause();
   }
-  std::printf("%d\n", static_cast<int>(child));
+  std::printf("%d\n", static_cast<int>(child)); // one write: lines do not mix
   std::fflush(stdout);
   awaitEnd();
 }
@@ -164,13 +182,13 @@ int main(int count, char **arguments) {
   // Not after a test that was itself killed.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (count < 4)
-    fail("usage: arena_process high|best-effort|both|claim|fork ARENA NAME [BUNDLE]");
+    fail("usage: arena_process high|best-effort|both|claim|fork ARENA NAME [DEVICE BUNDLE]");
   std::string mode = arguments[1], arena = arguments[2], name = arguments[3];
   if (mode == "claim" || mode == "fork") {
     claim(arena, name, mode == "fork");
     return 0;
   }
-  Tenant tenant(arena, name, count > 4 ? arguments[4] : nullptr);
+  Tenant tenant(arena, name, count > 5 ? arguments[4] : "", count > 5 ? arguments[5] : nullptr);
   if (mode == "high")
     serve(tenant);
   else if (mode == "best-effort")

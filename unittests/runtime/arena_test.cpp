@@ -100,10 +100,14 @@ TEST_CASE("64 slots, then an error that says so") {
   auto other = folder.open()->claim(0, "z");
   REQUIRE(other);
   CHECK((*other)->index() == 33);
+  (*other)->raise();
   slots[33]->release();
-  slots[33]->raise();
+  slots[33]->withdraw();
+  slots[33]->add(ArenaCounter::Requests);
   CHECK(!folder.open()->claim(0, "one too many"));
-  CHECK(folder.open()->higherActive(1) == 0);
+  CHECK(folder.open()->higherActive(1) == std::uint64_t{1} << 33);
+  CHECK(folder.open()->view()[33].active == 1);
+  CHECK(folder.open()->view()[33].statistics[0] == 0);
 }
 
 TEST_CASE("what a slot shows") {
@@ -169,6 +173,8 @@ TEST_CASE("a watcher follows higher classes of others, and nothing else") {
   own->raise();
   middle->raise();
   CHECK(within([&] { return lowest.active.load(); }));
+  std::this_thread::sleep_for(5ms);
+  CHECK(!seen.active);
   high->raise();
   CHECK(within([&] { return seen.active.load(); }));
   middle->withdraw();
