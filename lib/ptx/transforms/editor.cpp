@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace tally::ptx {
 
@@ -75,6 +76,7 @@ void FunctionEditor::insertAfter(std::uint32_t statement, std::string_view text)
 
 void FunctionEditor::insertAtBodyEnd(std::string_view text) {
   insertAt(offsetOf(function.body.back().text), text);
+  edits.back().atBodyEnd = true;
 }
 
 void FunctionEditor::replace(std::string_view view, std::string_view text) {
@@ -86,8 +88,9 @@ std::string FunctionEditor::apply() const {
   std::vector<const Edit *> order;
   for (const Edit &edit : edits)
     order.push_back(&edit);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const Edit *a, const Edit *b) { return a->begin < b->begin; });
+  std::stable_sort(order.begin(), order.end(), [](const Edit *a, const Edit *b) {
+    return std::pair(a->begin, a->atBodyEnd) < std::pair(b->begin, b->atBodyEnd);
+  });
   std::size_t size = source.size();
   for (const Edit &edit : edits)
     size += edit.text.size() - (edit.end - edit.begin);

@@ -31,7 +31,7 @@ public:
   void insertBefore(std::uint32_t statement, std::string_view text);
   /// Inserts right after statement `statement` of the body.
   void insertAfter(std::uint32_t statement, std::string_view text);
-  /// Inserts before the body's closing brace.
+  /// Inserts before the body's closing brace, behind whatever else is inserted there.
   void insertAtBodyEnd(std::string_view text);
   /// Replaces `view`, a view into the function's text.
   void replace(std::string_view view, std::string_view text);
@@ -42,6 +42,7 @@ private:
   struct Edit {
     std::size_t begin, end;
     std::string text;
+    bool atBodyEnd = false;
   };
   std::size_t offsetOf(std::string_view view) const;
   void insertAt(std::size_t offset, std::string_view text);
