@@ -1,0 +1,63 @@
+// A chain of kernels that depend on each other, launched one after the other on one stream, with
+// nothing else running: what best effort costs short kernels. The program knows nothing of tally;
+// chain_plain is the same without it.
+//
+//   TALLY_CLASS=best-effort chain [BLOCKS] [LAUNCHES]      default: 264 blocks of 256 threads, 10000
+//
+// Prints microseconds a kernel for kernels of several lengths, the best of three rounds each.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+namespace {
+
+constexpr int threads = 256;
+
+__global__ void work(float *data, int rounds) {
+  unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  float x = data[i];
+  for (int r = 0; r < rounds; ++r)
+    x = x * 1.0001f + 0.5f;
+  data[i] = x;
+}
+
+void check(cudaError_t status, const char *what) {
+  if (status == cudaSuccess)
+    return;
+  std::fprintf(stderr, "chain: %s: %s\n", what, cudaGetErrorString(status));
+  std::exit(1);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  int blocks = argc > 1 ? std::atoi(argv[1]) : 264;
+  int launches = argc > 2 ? std::atoi(argv[2]) : 10000;
+  if (blocks <= 0 || launches <= 0) {
+    std::fprintf(stderr, "usage: chain [BLOCKS] [LAUNCHES]\n");
+    return 2;
+  }
+  float *data = nullptr;
+  std::size_t bytes = static_cast<std::size_t>(blocks) * threads * sizeof(float);
+  check(cudaMalloc(&data, bytes), "cudaMalloc");
+  check(cudaMemset(data, 0, bytes), "cudaMemset");
+  cudaStream_t stream;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  for (int rounds : {200, 1500, 3500, 8000, 40000}) {
+    int count = rounds > 10000 ? std::max(launches / 5, 1) : launches;
+    double best = 0;
+    for (int repetition = 0; repetition < 4; ++repetition) {
+      auto start = std::chrono::steady_clock::now();
+      for (int i = 0; i < count; ++i)
+        work<<<blocks, threads, 0, stream>>>(data, rounds);
+      check(cudaGetLastError(), "launch");
+      check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+      std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+      // The first round warms up.
+      if (repetition == 1 || (repetition > 1 && took.count() / count < best))
+        best = took.count() / count;
+    }
+    std::printf("%d blocks, %6d rounds: %8.2f us a kernel\n", blocks, rounds, best);
+  }
+}
