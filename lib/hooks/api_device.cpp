@@ -153,6 +153,12 @@ Result<void> ApiDevice::writeValue(runtime::StreamId stream, runtime::DevicePtr 
 Result<bool> ApiDevice::isIdle(runtime::StreamId stream) {
   StreamState &state = stateOf(stream);
   cudaError_t status = cudaErrorNotReady;
+  if (state.isOwn) {
+    status = api.cudaStreamQuery(state.handle);
+    if (status != cudaSuccess && status != cudaErrorNotReady)
+      return failed(api, "cudaStreamQuery", status);
+    return status == cudaSuccess;
+  }
   captures.ask([&] {
     // The legacy stream's handle means that of the thread's device.
     int current = state.device;
@@ -210,6 +216,7 @@ Result<runtime::StreamId> ApiDevice::createStream(runtime::StreamPriority priori
   made.api = &api;
   made.kind = StreamKind::NonBlocking;
   made.device = device;
+  made.isOwn = true;
   return idOf(made);
 }
 

@@ -29,6 +29,7 @@ struct StreamState {
   const CudaApi *api = nullptr; ///< by which it may be queried
   StreamKind kind = StreamKind::Blocking;
   int device = 0;
+  bool isOwn = false; ///< none of the application's, but a lane's
   int priority = 0; ///< CUDA's: the lower number is the higher priority
   std::atomic<bool> bestEffort{false};
   std::atomic<std::uint64_t> launches{0};   ///< of kernels, passed through

@@ -96,11 +96,15 @@ void setStreams(CudaApi &table) {
     return cudaSuccess;
   };
   table.cudaStreamSynchronize = [](cudaStream_t stream) {
+    if (current->failure != cudaSuccess)
+      return failed(current->failure);
     std::unique_lock lock(current->mutex);
     current->waitFor(lock, current->find(stream));
     return cudaSuccess;
   };
   table.cudaStreamQuery = [](cudaStream_t stream) {
+    if (current->failure != cudaSuccess)
+      return failed(current->failure);
     std::unique_lock lock(current->mutex);
     assert(!current->find(stream).capturing && "a query made a capture invalid");
     return current->find(stream).operations.empty() ? cudaSuccess : cudaErrorNotReady;

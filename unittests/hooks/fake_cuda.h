@@ -54,6 +54,8 @@ public:
   void settle();
   /// The same of the streams of the highest priority: what stops best-effort work has arrived.
   void settleControl();
+  /// From now on the device says this to whoever asks for its streams, as after a fault.
+  void fail(cudaError_t with) { failure = with; }
   /// The names under which entries are launched.
   std::string nameOf(const void *function);
   std::map<std::string, std::map<int, int>> attributes(); ///< set, by entry
@@ -94,6 +96,7 @@ public:
   cudaError_t launch(const void *function, dim3 grid, dim3 block, void **arguments,
                      cudaStream_t stream, bool cooperative);
 
+  std::atomic<cudaError_t> failure{cudaSuccess};
   std::mutex mutex;
   std::condition_variable changed;
   std::uint64_t lastSequence = 0, nextHandle = 0x1000;

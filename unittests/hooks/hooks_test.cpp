@@ -349,6 +349,24 @@ TEST_CASE("a chain of kernels is sent ahead, and finished in its order whatever 
   CHECK(h.hooks.totals().yields > 1);
 }
 
+TEST_CASE("a fault of the device ends all waits, and is said") {
+  for (const char *symbol : {&Harness::mixSymbol, &Harness::plainSymbol}) {
+    Harness h(true);
+    std::uint64_t cell = 0;
+    h.gated = true;
+    for (int i = 0; i < 3; ++i)
+      h.launch(nullptr, &cell, 1, 2, symbol);
+    h.gate.arrived();
+    h.cuda.fail(cudaErrorIllegalAddress);
+    CHECK(h.synchronize(nullptr) == cudaErrorIllegalAddress);
+    h.launch(nullptr, &cell, 1, 2, symbol);
+    CHECK(h.synchronize(nullptr) == cudaErrorIllegalAddress);
+    h.cuda.fail(cudaSuccess);
+    h.gate.open();
+    CHECK(h.hooks.synchronizeDevice(h.cuda.api()) != cudaSuccess); // of what was given up
+  }
+}
+
 TEST_CASE("attributes of a kernel go to its variants") {
   Harness h(true);
   std::uint64_t cell = 0;

@@ -31,7 +31,8 @@ bool Parser::parseGuard(Statement &statement) {
     return false;
   predicate.text = textFrom(begin);
   if (predicate.kind != OperandKind::Register)
-    return fail("no register of this name is declared here", predicate.symbol);
+    return fail("no register of this name is declared here",
+                predicate.symbol.empty() ? predicate.text : predicate.symbol);
   const Guard guard{predicate};
   statement.instruction.guard = module.arena->copy(&guard, 1);
   return true;

@@ -158,15 +158,20 @@ bundle::Kernel describe(const RewrittenKernel &kernel) {
 
 void writeWith(const Module &module, const std::vector<const Variant *> &variants,
                const std::function<void(std::string_view)> &sink, bool usersKernels) {
+  std::size_t left = module.text().size(); // what the text ends in stays behind the variants
   if (usersKernels)
-    print(module, sink);
+    print(module, [&](std::string_view piece) {
+      piece = piece.substr(0, left);
+      left -= piece.size();
+      sink(piece);
+    });
   else
     for (const Item &item : module.items())
       if (!item.function || !item.function->isEntry || !item.function->hasBody) {
         sink(item.leading);
         sink(item.text);
       }
-  bool endsLine = usersKernels && module.source().ends_with('\n');
+  bool endsLine = usersKernels && module.text().ends_with('\n');
   auto append = [&](std::string_view part) {
     sink(endsLine ? "\n" : "\n\n");
     sink(part);
@@ -188,6 +193,8 @@ void writeWith(const Module &module, const std::vector<const Variant *> &variant
   for (const Variant *variant : variants)
     for (const std::string &entry : variant->entries)
       append(entry);
+  if (usersKernels)
+    sink(module.source().substr(module.text().size()));
 }
 
 namespace {

@@ -159,7 +159,7 @@ private:
 std::optional<std::string> verifyVariants(const Module &module,
                                           const std::vector<RewrittenKernel> &kernels) {
   std::string text = textWithVariants(module, kernels);
-  if (!std::string_view(text).starts_with(module.source()))
+  if (!std::string_view(text).starts_with(module.text()))
     return "the user's text was changed";
   auto parsed = parse(text);
   if (auto *diagnostic = std::get_if<Diagnostic>(&parsed))
