@@ -38,6 +38,7 @@ TEST_CASE("wrong statements") {
   checkBody("add.s32 %r1, , %r3;", "expected an operand", ",");
   checkBody("@%q bra L;", "no register of this name is declared here", "%q");
   checkBody("@_ bra L;", "no register of this name is declared here", "_");
+  checkBody("@P- bra L;", "no register of this name is declared here", "P");
   checkBody("mov.u32 %r1, 0x1g;", "this is not a number, or one of more than 64 bits", "0x1g");
   checkBody("mov.u32 %r1, 0f3F80;", "this is not a number, or one of more than 64 bits", "0f3F80");
   checkBody("mov.u32 %r1, 18446744073709551616;",

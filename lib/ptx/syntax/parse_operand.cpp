@@ -27,12 +27,10 @@ bool Parser::parseGuard(Statement &statement) {
   predicate.negated = accept('!');
   if (tok.kind != TokenKind::Identifier)
     return failAtToken("a predicate register");
-  if (!parseName(predicate))
-    return false;
+  const std::string_view name = tok.text();
+  if (!parseName(predicate) || predicate.kind != OperandKind::Register)
+    return fail("no register of this name is declared here", name);
   predicate.text = textFrom(begin);
-  if (predicate.kind != OperandKind::Register)
-    return fail("no register of this name is declared here",
-                predicate.symbol.empty() ? predicate.text : predicate.symbol);
   const Guard guard{predicate};
   statement.instruction.guard = module.arena->copy(&guard, 1);
   return true;
