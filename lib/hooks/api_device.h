@@ -44,8 +44,8 @@ public:
   /// On stream 0: on the control stream. Does not wait.
   Result<void> writeValue(runtime::StreamId stream, runtime::DevicePtr to,
                           std::uint64_t value) override;
-  /// While a capture is open: no. A stream of the application's that cannot be asked (its context has
-  /// failed) is idle, so that work that waits for it gets to hear of the failure itself; one of
+  /// While a capture is open: no. A stream of the application's that cannot be asked (its context
+  /// has failed) is idle, so that work that waits for it gets to hear of the failure itself; one of
   /// createStream() says what failed.
   Result<bool> isIdle(runtime::StreamId stream) override;
   Result<void> synchronize(runtime::StreamId stream) override;

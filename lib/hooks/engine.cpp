@@ -141,16 +141,14 @@ cudaError_t Engine::inTurn(StreamState &stream, bool launches, const Run &run) {
 }
 
 Totals Engine::totals() const {
-  Totals sum = atEnd;
-  sum.whole += whole.load();
-  sum.requests += control->currentEpoch();
-  if (dispatcher) {
-    runtime::Statistics statistics;
-    dispatcher->addTo(statistics);
-    sum.throughVariants += statistics.bestEffortLaunches;
-    sum.physical += statistics.physicalLaunches;
-    sum.yields += statistics.yields;
-  }
+  runtime::Statistics statistics;
+  dispatcher->addTo(statistics);
+  Totals sum;
+  sum.throughVariants = statistics.bestEffortLaunches;
+  sum.whole = whole.load();
+  sum.physical = statistics.physicalLaunches;
+  sum.yields = statistics.yields;
+  sum.requests = control->currentEpoch();
   return sum;
 }
 
@@ -182,12 +180,9 @@ void Engine::retire() {
   retired = true;
   if (yields.joinable())
     yields.join();
-  Totals sum = totals();
-  sum.whole = sum.requests = 0;
-  atEnd = sum;
   std::thread([this] {
     beOnOwnThread(device.number());
-    dispatcher.reset();
+    dispatcher->close();
   }).join();
 }
 

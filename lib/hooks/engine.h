@@ -120,7 +120,6 @@ private:
   std::optional<BestEffortQueue> work;
   int executorDevice = 0; ///< the dispatcher's thread's
   std::atomic<std::uint64_t> whole{0};
-  Totals atEnd; ///< of the dispatcher, once it is gone
   std::thread yields;
   std::atomic<bool> retired{false};
 };

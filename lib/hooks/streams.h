@@ -30,7 +30,7 @@ struct StreamState {
   StreamKind kind = StreamKind::Blocking;
   int device = 0;
   bool isOwn = false; ///< none of the application's, but a lane's
-  int priority = 0; ///< CUDA's: the lower number is the higher priority
+  int priority = 0;   ///< CUDA's: the lower number is the higher priority
   std::atomic<bool> bestEffort{false};
   std::atomic<std::uint64_t> launches{0};   ///< of kernels, passed through
   std::atomic<std::uint64_t> lastTicket{0}; ///< of what was last queued on it

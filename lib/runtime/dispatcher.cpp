@@ -53,14 +53,16 @@ Dispatcher::Dispatcher(DeviceControl &control, HighPriority &highPriority,
                        DispatcherOptions options)
     : control(control), highPriority(highPriority), options(std::move(options)) {}
 
-Dispatcher::~Dispatcher() { stop(); }
+Dispatcher::~Dispatcher() { close(); }
 
-void Dispatcher::stop() {
-  if (!thread.joinable())
-    return;
-  stopping = true;
-  wake();
-  thread.join();
+void Dispatcher::close() {
+  if (thread.joinable()) {
+    stopping = true;
+    wake();
+    thread.join();
+  }
+  for (const std::unique_ptr<Lane> &lane : lanes)
+    lane->close();
 }
 
 void Dispatcher::start() {

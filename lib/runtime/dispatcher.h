@@ -69,8 +69,8 @@ public:
     if (hasWork())
       wake();
   }
-  /// Ends the thread.
-  void stop();
+  /// Ends the thread, and closes the lanes. What was done stays known.
+  void close();
 
   /// The lane for the next best-effort stream.
   Lane &assignLane();

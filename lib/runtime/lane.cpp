@@ -69,12 +69,16 @@ Result<void> Lane::initialise() {
   return {};
 }
 
-Lane::~Lane() {
+void Lane::close() {
+  if (std::exchange(closed, true))
+    return;
   // Errors here would be repeats: the device is going away with everything on it.
   static_cast<void>(device.synchronize(stream));
   for (DevicePtr each : memory)
     static_cast<void>(device.free(each));
   static_cast<void>(device.destroyStream(stream));
+  failAll({"the device was given up"});
+  publish();
 }
 
 Result<std::uint64_t> Lane::submit(Operation operation) {

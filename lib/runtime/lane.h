@@ -114,8 +114,11 @@ struct LaneCounters {
 class Lane {
 public:
   static Result<std::unique_ptr<Lane>> create(StreamDevice &device, LaneOptions options);
-  /// Waits for what is on the device; what was not sent is forgotten.
-  ~Lane();
+  ~Lane() { close(); }
+
+  /// Waits for what is on the device, and gives back what the lane has there; what was not sent is
+  /// forgotten. Waits of other threads end, as if the device had failed. Nobody calls step() any more.
+  void close();
 
   // For any thread.
 
@@ -245,6 +248,7 @@ private:
   std::vector<DevicePtr> memory;            // to be freed at the end
   std::vector<std::byte> parameterBuffer;
   Nanoseconds lastCollected{0}, lastProgress{0};
+  bool closed = false;
 };
 
 } // namespace tally::runtime

@@ -367,6 +367,19 @@ TEST_CASE("a fault of the device ends all waits, and is said") {
   }
 }
 
+TEST_CASE("nobody waits for an engine that was retired") {
+  for (int i = 0; i < 20; ++i) {
+    Harness h(true);
+    std::uint64_t cell = 0;
+    for (int n = 0; n < 5; ++n)
+      h.launch(nullptr, &cell, 1, 2);
+    hooks::Engine *engine = h.hooks.running();
+    engine->retire();
+    CHECK(engine->queue().isIdle());
+    engine->queue().drain(false);
+  }
+}
+
 TEST_CASE("attributes of a kernel go to its variants") {
   Harness h(true);
   std::uint64_t cell = 0;

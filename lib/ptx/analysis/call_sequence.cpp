@@ -43,7 +43,7 @@ bool isCopyable(const Statement &statement, bool isTheCall) {
   case StatementKind::Instruction:
     return isTheCall ||
            (statement.instruction.opcode != "call" && !isTerminator(statement.instruction) &&
-            isKnownOpcode(statement.instruction.opcode));
+            isKnown(statement.instruction));
   case StatementKind::Variable:
     return llvm::all_of(statement.variables, [](const Variable &each) {
       return each.space == StateSpace::Param || each.space == StateSpace::Local;

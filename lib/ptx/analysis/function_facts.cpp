@@ -71,7 +71,7 @@ public:
       seeControl(instruction);
       seeAsync(instruction);
       seeMemory(instruction);
-      if (!isKnownOpcode(instruction.opcode)) {
+      if (!isKnown(instruction)) {
         find(Reason::UnknownOpcode, statement.text, std::string(instruction.opcode));
         facts.orderDependent = true;
       }
@@ -150,7 +150,7 @@ private:
     use.isVector = each.component.empty() && &each == &operand && instruction.opcode == "mov" &&
                    instruction.has("v4");
     unsigned bits = instruction.modifiers.empty() ? 0 : integerBits(instruction.modifiers.back());
-    bool fits = isKnownOpcode(instruction.opcode) && instruction.opcode != "call" &&
+    bool fits = isKnown(instruction) && instruction.opcode != "call" &&
                 !isBlockBarrier(instruction) && isSource && !each.negated &&
                 (use.isVector || use.dimension < 4);
     if (&each == &operand)

@@ -146,8 +146,10 @@ bool callHasResults(const Instruction &instruction) {
 
 } // namespace
 
-bool isKnownOpcode(std::string_view opcode) {
-  return opcodeTable.of(opcode).result != ResultKind::Unknown;
+bool isKnown(const Instruction &instruction) {
+  bool leaves = instruction.opcode == "ret" || instruction.opcode == "exit";
+  return opcodeTable.of(instruction.opcode).result != ResultKind::Unknown &&
+         !(leaves && !instruction.operands.empty());
 }
 
 ResultKind resultKindOf(const Instruction &instruction) {

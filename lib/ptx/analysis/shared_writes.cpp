@@ -30,7 +30,7 @@ bool copiesToGlobal(const Instruction &instruction) {
 } // namespace
 
 bool mayWriteShared(const Instruction &instruction) {
-  if (!isKnownOpcode(instruction.opcode) || instruction.opcode == "call")
+  if (!isKnown(instruction) || instruction.opcode == "call")
     return true;
   if (instruction.opcode == "cp")
     return copiesToGlobal(instruction);
@@ -58,7 +58,7 @@ bool mayWriteBlockMemory(const Instruction &instruction) {
   static constexpr std::string_view writers[] = {"st",   "atom",     "red",      "cp",
                                                  "call", "stmatrix", "mbarrier", "wmma"};
   bool writes =
-      llvm::is_contained(writers, instruction.opcode) || !isKnownOpcode(instruction.opcode);
+      llvm::is_contained(writers, instruction.opcode) || !isKnown(instruction);
   return writes && !instruction.has("global") && !instruction.has("local") &&
          !llvm::any_of(instruction.modifiers,
                        [](std::string_view each) { return each.starts_with("param"); });

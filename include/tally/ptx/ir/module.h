@@ -213,9 +213,7 @@ public:
   std::string_view source() const { return sourceText ? std::string_view(*sourceText) : ""; }
   const std::vector<Item> &items() const { return itemList; }
   /// source() without the NUL bytes that text taken from a fatbin ends in.
-  std::string_view text() const {
-    return source().substr(0, source().find_last_not_of('\0') + 1);
-  }
+  std::string_view text() const { return source().substr(0, source().find_last_not_of('\0') + 1); }
   std::string_view trailing() const { return trailingText; } ///< after the last item
 
   std::uint32_t versionMajor() const { return major; }
