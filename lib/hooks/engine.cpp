@@ -57,7 +57,10 @@ Result<void> Engine::openOnOwnThread(int number) {
   options.lane.control = device.controlAddress();
   options.lane.clock = clock;
   options.lanes = 1;
-  options.prepare = [this, number] { beOnOwnThread(number); };
+  options.prepare = [this, number] {
+    beOnOwnThread(number);
+    executorDevice = number;
+  };
   auto made = runtime::Dispatcher::create(device, *control, *highPriority, std::move(options));
   if (!made)
     return made.error();
@@ -73,7 +76,6 @@ void Engine::beOnOwnThread(int number) {
   cudaStreamCaptureMode relaxed = cudaStreamCaptureModeRelaxed;
   api.cudaThreadExchangeStreamCaptureMode(&relaxed);
   api.cudaSetDevice(number);
-  executorDevice = number;
 }
 
 /// What was put on these before was not counted: it counts until they are seen idle.
