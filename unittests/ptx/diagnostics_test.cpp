@@ -37,6 +37,9 @@ TEST_CASE("wrong statements") {
   checkBody("ld.global.u32 %r1, [%r2]\nret;", "expected ',' or ';' after this", "]");
   checkBody("add.s32 %r1, , %r3;", "expected an operand", ",");
   checkBody("@%q bra L;", "no register of this name is declared here", "%q");
+  // Not only where a later operand looks at it.
+  checkBody("build id: cl-72849red.global.add.u32428 trap;",
+            "this is not a number, or one of more than 64 bits", "72849red.global.add.u32428");
   checkBody("@_ bra L;", "no register of this name is declared here", "_");
   checkBody("@P- bra L;", "no register of this name is declared here", "P");
   checkBody("mov.u32 %r1, 0x1g;", "this is not a number, or one of more than 64 bits", "0x1g");

@@ -241,6 +241,8 @@ bool Parser::parseOpaque(Operand &operand, const Token &start) {
       Operand name;
       const Token nameStart = tok;
       if (!parseName(name)) {
+        if (diagnostic)
+          return false;
         restartAt(nameStart);
         advance();
       }
