@@ -39,7 +39,7 @@ TEST_CASE("wrong statements") {
   checkBody("@%q bra L;", "no register of this name is declared here", "%q");
   // Not only where a later operand looks at it.
   checkBody("build id: cl-72849red.global.add.u32428 trap;",
-            "this is not a number, or one of more than 64 bits", "72849red.global.add.u32428");
+            "this is not a number, or one of more than 64 bits", "72849red.global");
   checkBody("@_ bra L;", "no register of this name is declared here", "_");
   checkBody("@P- bra L;", "no register of this name is declared here", "P");
   checkBody("mov.u32 %r1, 0x1g;", "this is not a number, or one of more than 64 bits", "0x1g");
