@@ -117,7 +117,8 @@ public:
   ~Lane() { close(); }
 
   /// Waits for what is on the device, and gives back what the lane has there; what was not sent is
-  /// forgotten. Waits of other threads end, as if the device had failed. Nobody calls step() any more.
+  /// forgotten. Waits of other threads end, as if the device had failed. Nobody calls step() any
+  /// more.
   void close();
 
   // For any thread.

@@ -41,9 +41,8 @@ const Variable *variableAt(const Function &function, std::uint32_t statement,
 bool isCopyable(const Statement &statement, bool isTheCall) {
   switch (statement.kind) {
   case StatementKind::Instruction:
-    return isTheCall ||
-           (statement.instruction.opcode != "call" && !isTerminator(statement.instruction) &&
-            isKnown(statement.instruction));
+    return isTheCall || (statement.instruction.opcode != "call" &&
+                         !isTerminator(statement.instruction) && isKnown(statement.instruction));
   case StatementKind::Variable:
     return llvm::all_of(statement.variables, [](const Variable &each) {
       return each.space == StateSpace::Param || each.space == StateSpace::Local;

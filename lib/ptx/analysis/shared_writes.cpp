@@ -57,8 +57,7 @@ bool isStrongWrite(const Instruction &instruction) {
 bool mayWriteBlockMemory(const Instruction &instruction) {
   static constexpr std::string_view writers[] = {"st",   "atom",     "red",      "cp",
                                                  "call", "stmatrix", "mbarrier", "wmma"};
-  bool writes =
-      llvm::is_contained(writers, instruction.opcode) || !isKnown(instruction);
+  bool writes = llvm::is_contained(writers, instruction.opcode) || !isKnown(instruction);
   return writes && !instruction.has("global") && !instruction.has("local") &&
          !llvm::any_of(instruction.modifiers,
                        [](std::string_view each) { return each.starts_with("param"); });

@@ -21,8 +21,8 @@ enum class ResultKind : std::uint8_t {
 /// Facts of one base opcode. Thread-safe: the table is constant.
 ResultKind resultKindOf(const Instruction &instruction);
 
-/// Whether the base opcode is in the table, and the instruction has a shape that it can have: `ret` and
-/// `exit` have no operands.
+/// Whether the base opcode is in the table, and the instruction has a shape that it can have: `ret`
+/// and `exit` have no operands.
 bool isKnown(const Instruction &instruction);
 
 /// Calls `visit` with `operand` and everything inside it.
