@@ -1,5 +1,6 @@
 // The first CUDA device as a Device, by the driver API.
 #include "cuda_driver.h"
+#include "green_context.h"
 
 #include "tally/runtime/device.h"
 
@@ -52,6 +53,7 @@ public:
   Result<void> free(DevicePtr pointer) override;
   Result<MappedMemory> allocateMapped(std::size_t bytes) override;
   Result<StreamId> createStream(StreamPriority priority) override;
+  Result<StreamId> createConfinedStream(std::uint32_t sms) override;
   Result<void> destroyStream(StreamId stream) override;
   Result<void> copyToDevice(StreamId stream, DevicePtr to,
                             std::span<const std::byte> from) override;
@@ -85,6 +87,7 @@ private:
   CUdevice device = 0;
   CUcontext context = nullptr;
   int lowest = 0, highest = 0; // stream priorities; the numerically lowest is the highest
+  GreenStreams confined{&CudaDriver::find};
 
   std::mutex mutex; // what follows
   std::vector<CUmodule> modules;
@@ -352,9 +355,20 @@ Result<StreamId> CudaDevice::createStream(StreamPriority priority) {
   return static_cast<StreamId>(reinterpret_cast<std::uint64_t>(stream));
 }
 
+Result<StreamId> CudaDevice::createConfinedStream(std::uint32_t sms) {
+  if (Result<void> current = makeCurrent(); !current)
+    return current.error();
+  Result<CUstream> made = confined.create(0, sms, lowest);
+  if (!made)
+    return made.error();
+  return static_cast<StreamId>(reinterpret_cast<std::uint64_t>(*made));
+}
+
 Result<void> CudaDevice::destroyStream(StreamId stream) {
   if (Result<void> current = makeCurrent(); !current)
     return current;
+  if (confined.destroy(streamOf(stream)))
+    return {};
   {
     std::unique_lock lock(mutex);
     streams.erase(streamOf(stream));

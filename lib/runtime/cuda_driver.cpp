@@ -37,6 +37,11 @@ Result<const CudaDriver *> CudaDriver::load() {
   return &*driver;
 }
 
+void *CudaDriver::find(const char *symbol) {
+  static void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  return library ? dlsym(library, symbol) : nullptr;
+}
+
 std::string uuidText(const CUuuid &uuid) {
   std::string text;
   for (std::size_t i = 0; i < sizeof uuid.bytes; ++i) {

@@ -85,6 +85,7 @@ TEST_CASE("nothing best-effort is sent while a request is open") {
   CHECK(harness.statistics().physicalLaunches == 0);
   REQUIRE(harness.high->endRequest());
   for (int i = 0; i < 100000 && !harness.allFinished(); ++i) {
+    harness.now += 1us;
     harness.dispatcher->step();
     harness.device.advance();
   }
