@@ -5,6 +5,7 @@
 
 #include "captures.h"
 #include "cuda_api.h"
+#include "green_context.h"
 #include "registry.h"
 #include "streams.h"
 
@@ -33,6 +34,8 @@ public:
   /// `controlWord`, and the stream that writes it.
   Result<void> open(std::uint64_t controlWord);
   int number() const { return device; }
+  /// Its CUcontext; nullptr where there is no driver to ask.
+  void *context() const { return driverContext; }
   runtime::DevicePtr controlAddress() const { return control; }
 
   const runtime::DeviceInfo &info() const override { return facts; }
@@ -54,6 +57,8 @@ public:
   Result<void> free(runtime::DevicePtr pointer) override;
   Result<runtime::MappedMemory> allocateMapped(std::size_t bytes) override;
   Result<runtime::StreamId> createStream(runtime::StreamPriority priority) override;
+  /// Where the driver has green contexts.
+  Result<runtime::StreamId> createConfinedStream(std::uint32_t sms) override;
   Result<void> destroyStream(runtime::StreamId stream) override;
   Result<void> copyToDevice(runtime::StreamId stream, runtime::DevicePtr to,
                             std::span<const std::byte> from) override;
@@ -94,12 +99,16 @@ private:
 
   Result<void> describe();
   Result<void> createControl(std::uint64_t controlWord);
-  void findStreamWrite();
+  void *driverEntry(const char *name) const;
+  void findContext();
+  runtime::StreamId addOwn(cudaStream_t handle);
 
   const CudaApi &api;
   Captures &captures;
   runtime::DeviceInfo facts;
   int device = 0;
+  void *driverContext = nullptr;
+  runtime::GreenStreams confined{[this](const char *name) { return driverEntry(name); }};
   runtime::DevicePtr control = 0;
   cudaStream_t controlStream = nullptr;
   /// The driver's cuStreamWriteValue64; without it the word is copied from `words`.

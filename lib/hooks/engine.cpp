@@ -1,7 +1,5 @@
 #include "engine.h"
 
-#include "settings.h"
-
 #include <array>
 #include <chrono>
 
@@ -20,14 +18,14 @@ runtime::Nanoseconds now() { return std::chrono::steady_clock::now().time_since_
 
 Result<std::unique_ptr<Engine>> Engine::create(const CudaApi &api, Captures &captures,
                                                const std::vector<StreamState *> &streams,
-                                               std::uint32_t yieldEveryMicroseconds) {
-  std::unique_ptr<Engine> engine(new Engine(api, captures));
+                                               const Settings &settings) {
+  std::unique_ptr<Engine> engine(new Engine(api, captures, settings));
   if (Result<void> opened = engine->open(); !opened)
     return opened.error();
   engine->countWhatWasThere(streams);
-  if (yieldEveryMicroseconds != 0)
+  if (settings.yieldEveryMicroseconds != 0)
     engine->yields = std::thread(
-        [raw = engine.get(), yieldEveryMicroseconds] { raw->storm(yieldEveryMicroseconds); });
+        [raw = engine.get()] { raw->storm(raw->settings.yieldEveryMicroseconds); });
   return engine;
 }
 
@@ -57,16 +55,31 @@ Result<void> Engine::openOnOwnThread(int number) {
   options.lane.control = device.controlAddress();
   options.lane.clock = clock;
   options.lanes = 1;
-  options.prepare = [this, number] {
-    beOnOwnThread(number);
-    executorDevice = number;
-  };
+  options.lane.bound = std::chrono::microseconds(settings.boundMicroseconds);
+  options.lane.smsOfWholes = confinement();
+  options.prepare = [this, number] { beOnOwnThread(number); };
   auto made = runtime::Dispatcher::create(device, *control, *highPriority, std::move(options));
   if (!made)
     return made.error();
   dispatcher = std::move(*made);
   work.emplace(*dispatcher);
   return {};
+}
+
+/// How many SMs kernels that cannot yield are to have: 0: all. Tried first, so that best effort
+/// works where it cannot be had.
+std::uint32_t Engine::confinement() {
+  std::uint32_t sms = settings.wholeSms.of(device.info().smCount);
+  if (sms == 0)
+    return 0;
+  Result<runtime::StreamId> tried = device.createConfinedStream(sms);
+  if (!tried) {
+    warn(Warning::Setting, "TALLY_BEST_EFFORT_SMS: " + tried.error().message +
+                               "; kernels without a variant run on all SMs");
+    return 0;
+  }
+  static_cast<void>(device.destroyStream(*tried));
+  return sms;
 }
 
 /// For the whole life of the thread: its calls are no hooked ones, and a capture that another
@@ -104,9 +117,10 @@ std::uint64_t Engine::submit(StreamState &stream, Run run) {
   threadIsHigh() = false;
   int target = stream.device;
   return work->submit(stream, [this, target, run = std::move(run)] {
-    if (target != executorDevice && api.cudaSetDevice(target) == cudaSuccess)
-      executorDevice = target;
+    bool elsewhere = target != device.number() && api.cudaSetDevice(target) == cudaSuccess;
     cudaError_t status = run();
+    if (elsewhere)
+      api.cudaSetDevice(device.number());
     device.noteCall();
     return status;
   });
@@ -115,8 +129,8 @@ std::uint64_t Engine::submit(StreamState &stream, Run run) {
 void Engine::submit(StreamState &stream, std::shared_ptr<const KernelLaunch> launch) {
   threadIsHigh() = false;
   runtime::Operation operation;
-  bool mayYield = !launch->whole && launch->device == device.number();
-  operation.kernel = mayYield ? usableVariants(device, *launch->kernel) : nullptr;
+  operation.kernel = launch->whole ? nullptr : usableVariants(device, *launch->kernel);
+  operation.identity = reinterpret_cast<std::uint64_t>(launch->kernel);
   operation.shape = launch->shape;
   operation.parameters = launch->arguments;
   if (!launch->attributes.empty())
@@ -128,6 +142,17 @@ void Engine::submit(StreamState &stream, std::shared_ptr<const KernelLaunch> lau
   operation.launchWhole = [this, launch](runtime::StreamId on) {
     whole.fetch_add(1);
     work->keepError(launchWhole(*launch, ApiDevice::stateOf(on).handle));
+  };
+  work->submit(stream, std::move(operation));
+}
+
+void Engine::submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> launch) {
+  threadIsHigh() = false;
+  runtime::Operation operation;
+  operation.shape = launch->shape;
+  operation.identity = launch->identity;
+  operation.launchWhole = [this, launch](runtime::StreamId on) {
+    work->keepError(launch->launch(ApiDevice::stateOf(on).handle));
   };
   work->submit(stream, std::move(operation));
 }

@@ -6,9 +6,11 @@
 #include "api_device.h"
 #include "best_effort_queue.h"
 #include "captures.h"
+#include "foreign_launch.h"
 #include "high_priority.h"
 #include "in_hook.h"
 #include "kernel_launch.h"
+#include "settings.h"
 #include "streams.h"
 
 #include "tally/runtime/policy.h"
@@ -33,9 +35,12 @@ public:
   /// For the calling thread's device. `streams`: those that may have work of high priority already.
   static Result<std::unique_ptr<Engine>> create(const CudaApi &api, Captures &captures,
                                                 const std::vector<StreamState *> &streams,
-                                                std::uint32_t yieldEveryMicroseconds);
+                                                const Settings &settings);
 
   BestEffortQueue &queue() { return *work; }
+  int deviceNumber() const { return device.number(); }
+  /// The CUcontext of that device, where the driver says it.
+  void *context() const { return device.context(); }
   /// What best-effort work has come to so far. Also after retire().
   Totals totals() const;
 
@@ -69,6 +74,8 @@ public:
   std::uint64_t submit(StreamState &stream, Run run);
   /// Queues a launch on a best-effort stream.
   void submit(StreamState &stream, std::shared_ptr<const KernelLaunch> launch);
+  /// The same of a library's launch, whose context is this one's.
+  void submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> launch);
   /// Makes a call at once, on the calling thread, when all that is queued is over. `launches`: it
   /// may launch a kernel.
   cudaError_t inTurn(StreamState &stream, bool launches, const Run &run);
@@ -92,10 +99,11 @@ public:
   void retire();
 
 private:
-  Engine(const CudaApi &api, Captures &captures)
-      : api(api), captures(captures), device(api, captures) {}
+  Engine(const CudaApi &api, Captures &captures, const Settings &settings)
+      : api(api), captures(captures), settings(settings), device(api, captures) {}
   Result<void> open();
   Result<void> openOnOwnThread(int number);
+  std::uint32_t confinement();
   void beOnOwnThread(int number);
   void countWhatWasThere(const std::vector<StreamState *> &streams);
   runtime::HighStream *highOf(StreamState &stream) {
@@ -112,13 +120,13 @@ private:
 
   const CudaApi &api;
   Captures &captures;
+  const Settings settings;
   ApiDevice device;
   std::optional<runtime::DeviceControl> control;
   std::optional<runtime::HighPriority> highPriority;
   std::mutex adopting;
   std::unique_ptr<runtime::Dispatcher> dispatcher;
   std::optional<BestEffortQueue> work;
-  int executorDevice = 0; ///< the dispatcher's thread's
   std::atomic<std::uint64_t> whole{0};
   std::thread yields;
   std::atomic<bool> retired{false};

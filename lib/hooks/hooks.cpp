@@ -57,7 +57,7 @@ Engine *Hooks::start(const CudaApi &api) {
   if (Engine *known = running(); known || cannotStart)
     return known;
   InHook inside;
-  auto made = Engine::create(api, captures, streams.all(), settings.yieldEveryMicroseconds);
+  auto made = Engine::create(api, captures, streams.all(), settings);
   if (!made) {
     cannotStart = true;
     warn(Warning::NoDevice, made.error().message + "; best-effort work runs as if it were not");
