@@ -24,8 +24,8 @@ Result<std::unique_ptr<Engine>> Engine::create(const CudaApi &api, Captures &cap
     return opened.error();
   engine->countWhatWasThere(streams);
   if (settings.yieldEveryMicroseconds != 0)
-    engine->yields = std::thread(
-        [raw = engine.get()] { raw->storm(raw->settings.yieldEveryMicroseconds); });
+    engine->yields =
+        std::thread([raw = engine.get()] { raw->storm(raw->settings.yieldEveryMicroseconds); });
   return engine;
 }
 

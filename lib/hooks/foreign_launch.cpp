@@ -95,9 +95,8 @@ bool isLaunchable(const DriverLaunches &driver, CUfunction function, const Launc
     return false;
   const Dim3 &cluster = shape.cluster;
   bool clustersFit =
-      cluster == Dim3{0, 0, 0} ||
-      (cluster.count() != 0 && shape.grid.x % cluster.x == 0 && shape.grid.y % cluster.y == 0 &&
-       shape.grid.z % cluster.z == 0);
+      cluster == Dim3{0, 0, 0} || (cluster.count() != 0 && shape.grid.x % cluster.x == 0 &&
+                                   shape.grid.y % cluster.y == 0 && shape.grid.z % cluster.z == 0);
   return shape.grid.count() != 0 && shape.grid.y <= 65535 && shape.grid.z <= 65535 &&
          shape.block.count() != 0 && shape.block.count() <= static_cast<std::uint64_t>(threads) &&
          shape.dynamicSharedBytes <= static_cast<std::uint64_t>(shared) && clustersFit;

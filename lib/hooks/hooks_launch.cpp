@@ -182,8 +182,7 @@ bool Hooks::queueForeign(StreamState &state,
                          const std::function<std::shared_ptr<const ForeignLaunch>()> &take) {
   Engine *now = start(foreignApi());
   InHook inside;
-  if (!now || captures.takesPart(foreignApi(), state.handle) ||
-      state.device != now->deviceNumber())
+  if (!now || captures.takesPart(foreignApi(), state.handle) || state.device != now->deviceNumber())
     return false;
   std::shared_ptr<const ForeignLaunch> launch = take();
   if (!launch || launch->context != now->context())

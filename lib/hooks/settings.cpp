@@ -1,8 +1,8 @@
 #include "settings.h"
 
 #include <atomic>
-#include <cstdio>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <string>

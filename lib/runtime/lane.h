@@ -183,11 +183,11 @@ private:
   /// One thing of a batch on the device.
   struct Item {
     Operation *operation = nullptr;
-    bool dropped = false;   // nothing was sent: its stream had failed
-    bool canYield = false;  // guard, persistent
-    bool heavy = false;     // ends its batch
+    bool dropped = false;     // nothing was sent: its stream had failed
+    bool canYield = false;    // guard, persistent
+    bool heavy = false;       // ends its batch
     Nanoseconds predicted{0}; // of what cannot yield and is a kernel: the most it should take
-    bool completes = false; // the operation ends with it, unless it yields
+    bool completes = false;   // the operation ends with it, unless it yields
     PhysicalLaunch launch;
     std::optional<ListRing::Region> list;
     std::shared_ptr<LaunchPlan> plan; // of launches

@@ -163,7 +163,8 @@ Result<LaunchPlan> LoadedKernel::choose(FunctionDevice &device, const LaunchShap
   return LaunchPlan{};
 }
 
-Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device, const LaunchShape &shape,
+Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device,
+                                                       const LaunchShape &shape,
                                                        std::span<const Kind> kinds,
                                                        std::uint64_t maxListBytes) {
   ShapeKey key = keyOf(shape);

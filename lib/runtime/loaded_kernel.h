@@ -55,16 +55,16 @@ public:
   /// Tells launch shapes apart.
   using ShapeKey = std::array<std::uint32_t, 10>;
   static ShapeKey keyOf(const LaunchShape &shape) {
-    return {shape.grid.x,    shape.grid.y,    shape.grid.z,    shape.block.x,
-            shape.block.y,   shape.block.z,   shape.cluster.x, shape.cluster.y,
-            shape.cluster.z, shape.dynamicSharedBytes};
+    return {
+        shape.grid.x,  shape.grid.y,    shape.grid.z,    shape.block.x,   shape.block.y,
+        shape.block.z, shape.cluster.x, shape.cluster.y, shape.cluster.z, shape.dynamicSharedBytes};
   }
 
 private:
   Result<void> checkCluster(const LaunchShape &shape) const;
   bool fits(const FunctionDevice &device, const Variant &variant, const LaunchShape &shape) const;
-  Result<LaunchPlan> choose(FunctionDevice &device, const LaunchShape &shape, std::span<const Kind> kinds,
-                            std::uint64_t maxListBytes) const;
+  Result<LaunchPlan> choose(FunctionDevice &device, const LaunchShape &shape,
+                            std::span<const Kind> kinds, std::uint64_t maxListBytes) const;
 
   bundle::Kernel kernel;
   FunctionId user{};

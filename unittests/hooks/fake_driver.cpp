@@ -32,7 +32,8 @@ CUresult cuCtxSynchronize_v2(CUcontext context) {
   return CUDA_SUCCESS;
 }
 
-/// A kernel with an int at 0 and a double at 8. Launches with a null context, as they are made here.
+/// A kernel with an int at 0 and a double at 8. Launches with a null context, as they are made
+/// here.
 CUresult cuFuncGetParamInfoFake(CUfunction, std::size_t index, std::size_t *offset,
                                 std::size_t *size) {
   if (index > 1)

@@ -23,8 +23,8 @@ class AnyPolicy {
 public:
   AnyPolicy() : AnyPolicy(PriorityPolicy{}) {}
   template <Policy T>
-    requires(!std::same_as<std::remove_cvref_t<T>, AnyPolicy>)
-  AnyPolicy(T policy) // NOLINT(google-explicit-constructor): a policy is given as it is
+  requires(!std::same_as<std::remove_cvref_t<T>, AnyPolicy>)
+      AnyPolicy(T policy) // NOLINT(google-explicit-constructor): a policy is given as it is
       : call([kept = std::move(policy)](const Snapshot &now) mutable -> Decision {
           return kept.decide(now);
         }) {}
