@@ -12,7 +12,8 @@ namespace {
 runtime::Nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
 void warnOfArena(const Error &error) {
-  warn(Warning::Arena, error.message + "; this process and others on the GPU do not see each other");
+  warn(Warning::Arena,
+       error.message + "; this process and others on the GPU do not see each other");
 }
 
 } // namespace

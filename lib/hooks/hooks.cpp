@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <pthread.h>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -38,6 +39,7 @@ Hooks &Hooks::shared() {
   if (!tallySharedHooks1.compare_exchange_strong(known, made.get()))
     return *known;
   made->prepareDriver();
+  pthread_atfork(nullptr, nullptr, [] { tallySharedHooks1.load()->beInForkedChild(); });
   if (made->settings.statistics)
     std::atexit([] { tallySharedHooks1.load()->writeStatistics(); });
   return *made.release();
@@ -53,9 +55,18 @@ void Hooks::prepareDriver() {
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 }
 
+void Hooks::beInForkedChild() {
+  mayJoin = false;
+  cannotStart = true;
+  engine = nullptr;
+  activity = nullptr;
+}
+
 Engine *Hooks::start(const CudaApi &api) {
   if (Engine *known = running())
     return known;
+  if (cannotStart)
+    return nullptr;
   std::unique_lock lock(starting);
   if (Engine *known = running(); known || cannotStart)
     return known;

@@ -118,6 +118,10 @@ public:
   /// A stream's class by the API (tally/runtime/hooks.h).
   cudaError_t setClass(const CudaApi &api, cudaStream_t handle, bool bestEffort);
 
+  /// In a forked child, which has none of the threads: from here on calls go to the CUDA runtime as
+  /// they are, which says what it makes of them.
+  void beInForkedChild();
+
   Registry &registered() { return registry; }
   Totals totals();
   /// Waits for all best-effort work that is queued.
@@ -244,7 +248,7 @@ private:
   std::atomic<Engine *> engine{nullptr};
   std::atomic<bool> mayJoin; ///< the arena was not tried yet
   std::mutex starting;       ///< what follows, and making the two
-  bool cannotStart = false;
+  std::atomic<bool> cannotStart{false};
   std::atomic<std::uint64_t> resets{0}; ///< of the device
   std::atomic<bool> checked{false};
   std::atomic<const CudaApi *> anyApi{nullptr};

@@ -182,7 +182,7 @@ Result<ArenaPlace> findArenaPlace(const ArenaOptions &options, std::string_view 
   return place;
 }
 
-bool isArenaOff(const ArenaOptions &options) { 
+bool isArenaOff(const ArenaOptions &options) {
   return options.path.empty() && valueOr("", "TALLY_ARENA") == "off";
 }
 
