@@ -23,6 +23,7 @@ struct Settings {
   bool emulator = false;                    ///< TALLY_DEVICE=emulator
   bool bestEffort = false;                  ///< TALLY_CLASS=best-effort
   bool statistics = false;                  ///< TALLY_STATS=1
+  bool joinsArena = false;                  ///< other than by TALLY_ARENA=off
   std::uint32_t yieldEveryMicroseconds = 0; ///< TALLY_YIELD_EVERY_US; 0: never
   std::uint32_t boundMicroseconds = 20;     ///< TALLY_BOUND_US
   SmShare wholeSms;                         ///< TALLY_BEST_EFFORT_SMS
@@ -38,6 +39,7 @@ enum class Warning : std::uint8_t {
   StaleBundle,   ///< device code that no bundle belongs to
   NothingHooked, ///< no kernel has variants, or the launches do not come through the hooks
   NoDevice,      ///< what best-effort work needs of the device cannot be had
+  Arena,         ///< other processes are not seen
   Fault          ///< a launch failed after its call had returned
 };
 
