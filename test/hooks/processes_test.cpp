@@ -165,7 +165,7 @@ TEST_CASE("a reset of the device gives the slot back, and work after it is seen 
   CHECK(trainer.finish() == 0);
 }
 
-TEST_CASE("a forked child comes back from its calls and its exit, and has no part in the arena") {
+TEST_CASE("a forked child exits at once, and has no part in the arena") {
   Place place;
   auto arena = place.open();
   for (const char *which : {"high", "best-effort"}) {
