@@ -24,8 +24,8 @@ Result<std::unique_ptr<Engine>> Engine::create(const CudaApi &api, Activity &act
   if (Result<void> opened = engine->open(); !opened)
     return opened.error();
   if (settings.yieldEveryMicroseconds != 0)
-    engine->yields = std::thread(
-        [raw = engine.get()] { raw->storm(raw->settings.yieldEveryMicroseconds); });
+    engine->yields =
+        std::thread([raw = engine.get()] { raw->storm(raw->settings.yieldEveryMicroseconds); });
   return engine;
 }
 

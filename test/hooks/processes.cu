@@ -8,10 +8,11 @@
 //   processes serve
 //     short bursts of launches, with pauses of up to 2 ms
 //   processes obey
-//     answers each line of its input: `begin` puts work on a stream that lasts until `end`, and
-//     `await` waits until it has begun; `reset` resets the device; `fork` makes a child, and says how it ended; `terminate-child` makes one
-//     that waits, sends it SIGTERM, and says so too; `terminate` sends it to itself; `handle` sets
-//     a handler for SIGTERM, `ignore` has it ignored, and `handled` says how often the handler ran
+//     answers each line of its input: `begin` puts work on a stream that lasts until `end`, `await`
+//     waits until it has begun; `reset` resets the device; `fork` makes a child and says how it
+//     ended; `terminate-child` makes one that waits, sends it SIGTERM and says so too; `terminate`
+//     sends it to itself; `handle` sets a handler for SIGTERM, `ignore` has it ignored, and
+//     `handled` says how often the handler ran
 //
 // It ends when its input does. What went wrong it says and exits with 3.
 #include <cuda_runtime.h>
