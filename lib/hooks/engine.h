@@ -6,6 +6,7 @@
 #include "api_device.h"
 #include "best_effort_queue.h"
 #include "captures.h"
+#include "graph_snapshot.h"
 #include "high_priority.h"
 #include "in_hook.h"
 #include "kernel_launch.h"
@@ -69,6 +70,13 @@ public:
   std::uint64_t submit(StreamState &stream, Run run);
   /// Queues a launch on a best-effort stream.
   void submit(StreamState &stream, std::shared_ptr<const KernelLaunch> launch);
+  /// Queues the parts of a graph on a best-effort stream; nothing of other threads comes between
+  /// them. `behind`: an event that all of it comes after, or nullptr. Returns the last one's
+  /// ticket.
+  std::uint64_t submit(StreamState &stream, const std::vector<GraphPart> &parts,
+                       OrderingEvent behind);
+  /// The device that kernels can yield on.
+  int deviceNumber() const { return device.number(); }
   /// Makes a call at once, on the calling thread, when all that is queued is over. `launches`: it
   /// may launch a kernel.
   cudaError_t inTurn(StreamState &stream, bool launches, const Run &run);
@@ -103,6 +111,9 @@ private:
     return high ? high : adopt(stream);
   }
   runtime::HighStream *adopt(StreamState &stream);
+  runtime::Operation operationOf(std::shared_ptr<const KernelLaunch> launch);
+  /// What `run` puts on the lane's stream; it cannot yield.
+  runtime::Operation operationOf(std::function<cudaError_t(cudaStream_t)> run);
   void storm(std::uint32_t everyMicroseconds);
   /// Whether the calling thread last put work of high priority on a stream.
   static bool &threadIsHigh() {
