@@ -4,6 +4,7 @@
 // with other arguments shows.
 #include "check.h"
 
+#include <atomic>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -285,9 +286,8 @@ void updatedGraphs() {
         want[i] = stepped(want[i], value + 1);
       }
     };
-    cudaGraph_t graph = recorded(2);
-    cudaGraphExec_t executable = instantiated(graph);
-    MUST(cudaGraphDestroy(graph));
+    cudaGraph_t original = recorded(2), graph;
+    cudaGraphExec_t executable = instantiated(original);
     if (launchFirst) {
       MUST(cudaGraphLaunch(executable, stream));
       ran(2);
@@ -308,12 +308,25 @@ void updatedGraphs() {
     cudaGetLastError();
     MUST(cudaGraphLaunch(executable, stream));
     ran(24);
+    if (launchFirst) {
+      // Nodes are named as before.
+      std::size_t nodes = 1;
+      cudaGraphNode_t first = nullptr;
+      MUST(cudaGraphGetRootNodes(original, &first, &nodes));
+      KernelNode<int *, int> changed(step, data.data, 70);
+      MUST(cudaGraphExecKernelNodeSetParams(executable, first, &changed.parameters));
+      changed.spoil();
+      MUST(cudaGraphLaunch(executable, stream));
+      for (int i = 0; i < count; ++i)
+        want[i] = stepped(i < 16 ? 0 : stepped(want[i], 70), 25);
+    }
     stream.wait();
     std::vector<int> got(count);
     MUST(cudaMemcpy(got.data(), data.data, bytes, cudaMemcpyDeviceToHost));
     EXPECT(got == want);
     MUST(cudaGraphExecDestroy(executable));
     MUST(cudaGraphDestroy(graph));
+    MUST(cudaGraphDestroy(original));
   }
 }
 
@@ -462,19 +475,22 @@ void severalStreams() {
   addStep(graph, data.data, 3, {one});
   cudaGraphExec_t executable = instantiated(graph);
   int want = 1, launches = 0;
+  // No two launches do the same.
   auto launch = [&](cudaStream_t on) {
+    KernelNode<int *, int> changed(step, data.data, ++launches);
+    MUST(cudaGraphExecKernelNodeSetParams(executable, one, &changed.parameters));
+    changed.spoil();
     MUST(cudaGraphLaunch(executable, on));
-    ++launches;
+    want = stepped(stepped(want, launches), 3);
   };
   for (int round = 0; round < 6; ++round) {
     for (cudaStream_t each : {low.handle, other.handle, high.handle, low.handle})
       launch(each);
     std::thread([&] { launch(other); }).join();
+    launch(high);
   }
   for (const Stream *each : {&high, &low, &other})
     each->wait();
-  for (int i = 0; i < launches; ++i)
-    want = stepped(stepped(want, 2), 3);
   EXPECT(data.value() == want);
   MUST(cudaGraphExecDestroy(executable));
   MUST(cudaGraphDestroy(graph));
@@ -484,7 +500,7 @@ void severalStreams() {
 void units() {
   Stream stream;
   Array data(0), sum(0);
-  constexpr int rounds = 10;
+  constexpr int rounds = 20;
   // A unit sets the data, takes that away again, and adds what is left to the sum.
   auto unit = [&](int value) {
     cudaGraph_t graph;
@@ -496,16 +512,24 @@ void units() {
     KernelNode<int *, const int *> check(addInto, sum.data, data.data);
     MUST(cudaGraphAddKernelNode(&last, graph, &kernel, 1, &check.parameters));
     cudaGraphExec_t executable = instantiated(graph);
+    MUST(cudaGraphDestroy(graph));
+    return executable;
+  };
+  cudaGraphExec_t units[2] = {unit(5), unit(8)};
+  std::atomic<int> ready{0};
+  auto launch = [&](cudaGraphExec_t executable) {
+    for (++ready; ready != 2;) {
+    }
     for (int i = 0; i < rounds; ++i)
       MUST(cudaGraphLaunch(executable, stream));
-    MUST(cudaGraphExecDestroy(executable));
-    MUST(cudaGraphDestroy(graph));
   };
-  std::thread one([&] { unit(5); }), two([&] { unit(8); });
+  std::thread one([&] { launch(units[0]); }), two([&] { launch(units[1]); });
   one.join();
   two.join();
   stream.wait();
   EXPECT(sum.value() == 0);
+  for (cudaGraphExec_t each : units)
+    MUST(cudaGraphExecDestroy(each));
 }
 
 /// Memory that the graph itself allocates.
