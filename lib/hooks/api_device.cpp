@@ -2,6 +2,7 @@
 
 #include "kernel_launch.h"
 #include "settings.h"
+#include "uuid_text.h"
 
 #include <algorithm>
 #include <array>
@@ -32,11 +33,9 @@ Error ApiDevice::failure(const CudaApi &api, const char *call, cudaError_t statu
           api.cudaGetErrorString(status) + ")"};
 }
 
-Result<void> ApiDevice::open(std::uint64_t controlWord) {
+Result<void> ApiDevice::open() {
   TALLY_API_TRY(api, cudaGetDevice, &device);
-  if (Result<void> known = describe(); !known)
-    return known;
-  return createControl(controlWord);
+  return describe();
 }
 
 Result<void> ApiDevice::describe() {
@@ -52,8 +51,17 @@ Result<void> ApiDevice::describe() {
   return {};
 }
 
+Result<std::string> ApiDevice::uuid() const {
+  cudaDeviceProp properties{};
+  TALLY_API_TRY(api, cudaGetDeviceProperties, &properties, device);
+  const auto &bytes = properties.uuid.bytes;
+  if (std::all_of(std::begin(bytes), std::end(bytes), [](char each) { return each == 0; }))
+    return std::string();
+  return runtime::uuidText(bytes);
+}
+
 /// The control stream has the device's highest priority, which applications do not get.
-Result<void> ApiDevice::createControl(std::uint64_t controlWord) {
+Result<void> ApiDevice::openControl(std::uint64_t controlWord) {
   int lowest = 0, highest = 0;
   TALLY_API_TRY(api, cudaDeviceGetStreamPriorityRange, &lowest, &highest);
   TALLY_API_TRY(api, cudaStreamCreateWithPriority, &controlStream, cudaStreamNonBlocking, highest);
@@ -65,6 +73,7 @@ Result<void> ApiDevice::createControl(std::uint64_t controlWord) {
   TALLY_API_TRY(api, cudaMalloc, &memory, sizeof(std::uint64_t));
   control = reinterpret_cast<runtime::DevicePtr>(memory);
   findStreamWrite();
+  hasControl = true;
   if (Result<void> written = writeValue({}, control, controlWord); !written)
     return written;
   TALLY_API_TRY(api, cudaStreamSynchronize, controlStream);
@@ -118,7 +127,12 @@ Result<std::uint32_t> ApiDevice::residentBlocksPerSm(runtime::FunctionId functio
 
 Result<void> ApiDevice::writeValue(runtime::StreamId stream, runtime::DevicePtr to,
                                    std::uint64_t value) {
-  cudaStream_t on = stream == runtime::StreamId{} ? controlStream : stateOf(stream).handle;
+  bool isControl = stream == runtime::StreamId{};
+  if (isControl && !hasControl)
+    return {};
+  cudaStream_t on = isControl ? controlStream : stateOf(stream).handle;
+  if (isControl)
+    to = control;
   std::unique_lock lock(mutex);
   if (streamWriteValue) {
     int status = streamWriteValue(on, to, value, 0);
@@ -168,7 +182,9 @@ Result<bool> ApiDevice::isIdle(runtime::StreamId stream) {
       state.api->cudaSetDevice(state.device);
     if (cudaEvent_t marker = state.marker.load())
       status = state.api->cudaEventQuery(marker);
-    else if (state.kind != StreamKind::PerThread)
+    else if (state.kind == StreamKind::PerThread)
+      status = cudaSuccess; // put there before anybody waited for its end, and nobody can ask
+    else
       status = state.api->cudaStreamQuery(state.handle);
     if (elsewhere)
       state.api->cudaSetDevice(current);

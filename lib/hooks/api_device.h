@@ -29,9 +29,14 @@ class ApiDevice final : public runtime::StreamDevice {
 public:
   ApiDevice(const CudaApi &api, Captures &captures) : api(api), captures(captures) {}
 
-  /// Takes the calling thread's device: its facts, memory for the control word, which then holds
-  /// `controlWord`, and the stream that writes it.
-  Result<void> open(std::uint64_t controlWord);
+  /// Takes the calling thread's device, and its facts.
+  Result<void> open();
+  /// Once there is best-effort work: memory for the control word, which then holds `controlWord`,
+  /// and the stream that writes it. Best-effort work that is let run from then on yields to every
+  /// request that comes after it, since it carries the epoch that counts then.
+  Result<void> openControl(std::uint64_t controlWord);
+  /// As DeviceInfo has it; empty where the device has none.
+  Result<std::string> uuid() const;
   int number() const { return device; }
   runtime::DevicePtr controlAddress() const { return control; }
 
@@ -41,7 +46,8 @@ public:
   Result<runtime::FunctionAttributes> attributes(runtime::FunctionId function) override;
   Result<std::uint32_t> residentBlocksPerSm(runtime::FunctionId function, Dim3 block,
                                             std::uint32_t dynamicSharedBytes) override;
-  /// On stream 0: on the control stream. Does not wait.
+  /// On stream 0: the control word, by the control stream; before openControl() nothing, since
+  /// nobody would read it. Does not wait.
   Result<void> writeValue(runtime::StreamId stream, runtime::DevicePtr to,
                           std::uint64_t value) override;
   /// While a capture is open: no. A stream of the application's that cannot be asked (its context
@@ -93,7 +99,6 @@ private:
   using StreamWriteValue = int (*)(cudaStream_t, std::uint64_t, std::uint64_t, unsigned);
 
   Result<void> describe();
-  Result<void> createControl(std::uint64_t controlWord);
   void findStreamWrite();
 
   const CudaApi &api;
@@ -102,6 +107,7 @@ private:
   int device = 0;
   runtime::DevicePtr control = 0;
   cudaStream_t controlStream = nullptr;
+  std::atomic<bool> hasControl{false}; ///< set behind the others
   /// The driver's cuStreamWriteValue64; without it the word is copied from `words`.
   StreamWriteValue streamWriteValue = nullptr;
   std::uint64_t *words = nullptr; ///< pinned; a ring, so that a word stays until it was copied

@@ -1,5 +1,6 @@
 #include "engine.h"
 
+#include "own_thread.h"
 #include "settings.h"
 
 #include <array>
@@ -18,13 +19,11 @@ runtime::Nanoseconds now() { return std::chrono::steady_clock::now().time_since_
 
 } // namespace
 
-Result<std::unique_ptr<Engine>> Engine::create(const CudaApi &api, Captures &captures,
-                                               const std::vector<StreamState *> &streams,
+Result<std::unique_ptr<Engine>> Engine::create(const CudaApi &api, Activity &activity,
                                                std::uint32_t yieldEveryMicroseconds) {
-  std::unique_ptr<Engine> engine(new Engine(api, captures));
+  std::unique_ptr<Engine> engine(new Engine(api, activity));
   if (Result<void> opened = engine->open(); !opened)
     return opened.error();
-  engine->countWhatWasThere(streams);
   if (yieldEveryMicroseconds != 0)
     engine->yields = std::thread(
         [raw = engine.get(), yieldEveryMicroseconds] { raw->storm(yieldEveryMicroseconds); });
@@ -34,70 +33,36 @@ Result<std::unique_ptr<Engine>> Engine::create(const CudaApi &api, Captures &cap
 /// On a thread of its own: what fails there leaves no error behind that the application's threads
 /// would find.
 Result<void> Engine::open() {
-  int current = 0;
-  if (cudaError_t status = api.cudaGetDevice(&current); status != cudaSuccess)
-    return ApiDevice::failure(api, "cudaGetDevice", status);
   Result<void> opened;
-  std::thread([&] { opened = openOnOwnThread(current); }).join();
+  std::thread([&] { opened = openOnOwnThread(); }).join();
   if (!opened)
     return opened;
   dispatcher->start();
   return {};
 }
 
-Result<void> Engine::openOnOwnThread(int number) {
-  beOnOwnThread(number);
-  if (Result<void> done = device.open(runtime::DeviceControl::initialWord()); !done)
+Result<void> Engine::openOnOwnThread() {
+  int number = device.number();
+  beOnOwnThread(api, number);
+  if (Result<void> done = device.openControl(runtime::DeviceControl::initialWord()); !done)
     return done;
-  runtime::ClockFunction clock(now);
-  control.emplace(runtime::ControlWriter{&device, {}, device.controlAddress()}, clock);
-  highPriority.emplace(device, *control);
   runtime::DispatcherOptions options;
   options.lane.kinds = {kinds.begin(), kinds.end()};
   options.lane.control = device.controlAddress();
-  options.lane.clock = clock;
+  options.lane.clock = now;
   options.lanes = 1;
   options.prepare = [this, number] {
-    beOnOwnThread(number);
+    beOnOwnThread(api, number);
     executorDevice = number;
   };
-  auto made = runtime::Dispatcher::create(device, *control, *highPriority, std::move(options));
+  auto made = runtime::Dispatcher::create(device, activity.controlWord(), activity.scopes(),
+                                          std::move(options));
   if (!made)
     return made.error();
   dispatcher = std::move(*made);
   work.emplace(*dispatcher);
+  activity.serve(*dispatcher);
   return {};
-}
-
-/// For the whole life of the thread: its calls are no hooked ones, and a capture that another
-/// thread makes does not forbid them.
-void Engine::beOnOwnThread(int number) {
-  static thread_local InHook inside;
-  cudaStreamCaptureMode relaxed = cudaStreamCaptureModeRelaxed;
-  api.cudaThreadExchangeStreamCaptureMode(&relaxed);
-  api.cudaSetDevice(number);
-}
-
-/// What was put on these before was not counted: it counts until they are seen idle.
-void Engine::countWhatWasThere(const std::vector<StreamState *> &streams) {
-  for (StreamState *stream : streams)
-    if (!stream->bestEffort && stream->launches.load() != 0)
-      if (runtime::HighStream *high = highOf(*stream); high && highPriority->beginCall(*high))
-        highPriority->endCall(*high);
-}
-
-runtime::HighStream *Engine::adopt(StreamState &stream) {
-  std::unique_lock lock(adopting);
-  if (runtime::HighStream *known = stream.high.load())
-    return known;
-  Result<runtime::HighStream *> adopted = highPriority->adopt(ApiDevice::idOf(stream));
-  if (!adopted) {
-    warn(Warning::NoDevice,
-         adopted.error().message + "; some high-priority work is not seen by best-effort work");
-    return nullptr;
-  }
-  stream.high.store(*adopted, std::memory_order_release);
-  return *adopted;
 }
 
 std::uint64_t Engine::submit(StreamState &stream, Run run) {
@@ -178,30 +143,17 @@ Totals Engine::totals() const {
   sum.whole = whole.load();
   sum.physical = statistics.physicalLaunches;
   sum.yields = statistics.yields;
-  sum.requests = control->currentEpoch();
+  sum.requests = activity.controlWord().currentEpoch();
   return sum;
-}
-
-void Engine::mark(StreamState &stream) {
-  if (captures.takesPart(*stream.api, stream.handle))
-    return;
-  cudaEvent_t marker = stream.marker.load();
-  if (!marker &&
-      stream.api->cudaEventCreateWithFlags(&marker, cudaEventDisableTiming) != cudaSuccess)
-    return;
-  stream.api->cudaEventRecord(marker, stream.handle);
-  stream.marker.store(marker);
 }
 
 /// A test's: requests that come and go, whatever the application does.
 void Engine::storm(std::uint32_t everyMicroseconds) {
-  InHook inside;
-  cudaStreamCaptureMode relaxed = cudaStreamCaptureModeRelaxed;
-  api.cudaThreadExchangeStreamCaptureMode(&relaxed);
-  api.cudaSetDevice(device.number());
+  beOnOwnThread(api, device.number());
+  runtime::DeviceControl &control = activity.controlWord();
   while (!retired) {
     std::this_thread::sleep_for(std::chrono::microseconds(everyMicroseconds));
-    if (!control->raise() || !control->withdraw())
+    if (!control.raise() || !control.withdraw())
       return;
   }
 }
@@ -211,7 +163,8 @@ void Engine::retire() {
   if (yields.joinable())
     yields.join();
   std::thread([this] {
-    beOnOwnThread(device.number());
+    beOnOwnThread(api, device.number());
+    activity.leaveDispatcher();
     dispatcher->close();
   }).join();
 }

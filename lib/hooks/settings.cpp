@@ -35,6 +35,10 @@ Settings read() {
   settings.emulator = isChosen("TALLY_DEVICE", "emulator", "cuda");
   settings.bestEffort = isChosen("TALLY_CLASS", "best-effort", "high");
   settings.statistics = isSet("TALLY_STATS");
+  // An emulator is its process's own, but where it is said to be another's too.
+  bool isShared = !settings.emulator || !variable("TALLY_EMULATOR_UUID").empty() ||
+                  !variable("TALLY_ARENA").empty();
+  settings.joinsArena = isShared && variable("TALLY_ARENA") != "off";
   std::string every(variable("TALLY_YIELD_EVERY_US"));
   if (every.empty())
     return settings;

@@ -13,6 +13,7 @@ struct Settings {
   bool emulator = false;                    ///< TALLY_DEVICE=emulator
   bool bestEffort = false;                  ///< TALLY_CLASS=best-effort
   bool statistics = false;                  ///< TALLY_STATS=1
+  bool joinsArena = false;                  ///< other than by TALLY_ARENA=off
   std::uint32_t yieldEveryMicroseconds = 0; ///< TALLY_YIELD_EVERY_US; 0: never
 
   /// Thread-safe. A value that is not understood is warned about and taken for unset.
@@ -26,6 +27,7 @@ enum class Warning : std::uint8_t {
   StaleBundle,   ///< device code that no bundle belongs to
   NothingHooked, ///< no kernel has variants, or the launches do not come through the hooks
   NoDevice,      ///< what best-effort work needs of the device cannot be had
+  Arena,         ///< other processes are not seen
   Fault          ///< a launch failed after its call had returned
 };
 

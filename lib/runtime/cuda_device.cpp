@@ -1,5 +1,6 @@
 // The first CUDA device as a Device, by the driver API.
 #include "cuda_driver.h"
+#include "uuid_text.h"
 
 #include "tally/runtime/device.h"
 
@@ -138,7 +139,7 @@ Result<void> CudaDevice::describe() {
   facts.name = name.data();
   CUuuid uuid{};
   TALLY_CUDA_TRY(driver, cuDeviceGetUuid, &uuid, device);
-  facts.uuid = uuidText(uuid);
+  facts.uuid = uuidText(uuid.bytes);
   std::array<int, 5> values{};
   constexpr std::array<CUdevice_attribute, 5> wanted = {
       CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,

@@ -37,19 +37,6 @@ Result<const CudaDriver *> CudaDriver::load() {
   return &*driver;
 }
 
-std::string uuidText(const CUuuid &uuid) {
-  std::string text;
-  for (std::size_t i = 0; i < sizeof uuid.bytes; ++i) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    auto byte = static_cast<unsigned char>(uuid.bytes[i]);
-    if (i == 4 || i == 6 || i == 8 || i == 10)
-      text += '-';
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
-  }
-  return text;
-}
-
 Error CudaDriver::failure(const char *call, CUresult code) const {
   const char *name = nullptr, *text = nullptr;
   std::string message = std::string(call) + ": ";

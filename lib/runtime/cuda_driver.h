@@ -67,9 +67,6 @@ struct CudaDriver {
   Error failure(const char *call, CUresult code) const;
 };
 
-/// As nvidia-smi shows it behind "GPU-".
-std::string uuidText(const CUuuid &uuid);
-
 } // namespace tally::runtime
 
 /// Calls an entry point and returns from the enclosing function with its error, if any.

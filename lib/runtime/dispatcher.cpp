@@ -1,5 +1,7 @@
 #include "dispatcher.h"
 
+#include "monitor_times.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -20,11 +22,6 @@ Nanoseconds pollingTime() {
   static const Nanoseconds time = std::thread::hardware_concurrency() >= 8 ? 20ms : 200us;
   return time;
 }
-constexpr Nanoseconds nap = 20us;
-/// Where other processes wait for this one's implicit scopes to be closed: naps while none is open,
-/// so that the launch that opens one need not wake the thread; those when one was a short time ago
-/// are as short as `nap`. Where nobody waits yet, the time within which somebody who comes is seen.
-constexpr Nanoseconds watchedNap = 1ms, recently = 10ms, unwatchedNap = 20ms;
 /// Within this time of progress the thread does not even yield its core.
 constexpr Nanoseconds tightPolling = 50us;
 

@@ -127,7 +127,7 @@ Result<void> Runtime::State::initialise() {
   if (!made)
     return made.error();
   dispatcher = std::move(*made);
-  if (options.arena) {
+  if (options.arena && !isArenaOff(*options.arena)) {
     auto joined = ArenaLink::open(*options.arena, device->info().uuid, *control, *highPriority,
                                   [this] { dispatcher->resume(); });
     if (!joined)
