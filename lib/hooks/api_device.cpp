@@ -72,7 +72,9 @@ Result<void> ApiDevice::openControl(std::uint64_t controlWord) {
   words = static_cast<std::uint64_t *>(memory);
   TALLY_API_TRY(api, cudaMalloc, &memory, sizeof(std::uint64_t));
   control = reinterpret_cast<runtime::DevicePtr>(memory);
-  findStreamWrite();
+  // The emulator has no driver; there copies do for stores in stream order.
+  streamWriteValue = reinterpret_cast<StreamWriteValue>(driverEntry("cuStreamWriteValue64"));
+  findContext();
   hasControl = true;
   if (Result<void> written = writeValue({}, control, controlWord); !written)
     return written;
@@ -80,16 +82,20 @@ Result<void> ApiDevice::openControl(std::uint64_t controlWord) {
   return {};
 }
 
-/// The driver's own store in stream order. The emulator has no driver; there copies do.
-void ApiDevice::findStreamWrite() {
+/// nullptr where there is none.
+void *ApiDevice::driverEntry(const char *name) const {
   if (Settings::get().emulator)
-    return;
+    return nullptr;
   void *entry = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-  if (api.cudaGetDriverEntryPoint("cuStreamWriteValue64", &entry, cudaEnableDefault, &found) ==
-          cudaSuccess &&
-      found == cudaDriverEntryPointSuccess)
-    streamWriteValue = reinterpret_cast<StreamWriteValue>(entry);
+  cudaError_t status = api.cudaGetDriverEntryPoint(name, &entry, cudaEnableDefault, &found);
+  return status == cudaSuccess && found == cudaDriverEntryPointSuccess ? entry : nullptr;
+}
+
+void ApiDevice::findContext() {
+  using CurrentContext = int (*)(void **);
+  if (auto current = reinterpret_cast<CurrentContext>(driverEntry("cuCtxGetCurrent")))
+    current(&driverContext);
 }
 
 Result<runtime::FunctionId> ApiDevice::function(runtime::ModuleId module, std::string_view entry) {
@@ -226,6 +232,21 @@ Result<runtime::StreamId> ApiDevice::createStream(runtime::StreamPriority priori
                                                           : highest;
   cudaStream_t handle = nullptr;
   TALLY_API_TRY(api, cudaStreamCreateWithPriority, &handle, cudaStreamNonBlocking, level);
+  return addOwn(handle);
+}
+
+Result<runtime::StreamId> ApiDevice::createConfinedStream(std::uint32_t sms) {
+  if (Settings::get().emulator)
+    return Error{"the emulator has no SMs to divide"};
+  int lowest = 0, highest = 0;
+  TALLY_API_TRY(api, cudaDeviceGetStreamPriorityRange, &lowest, &highest);
+  Result<CUstream> made = confined.create(device, sms, lowest);
+  if (!made)
+    return made.error();
+  return addOwn(*made);
+}
+
+runtime::StreamId ApiDevice::addOwn(cudaStream_t handle) {
   std::unique_lock lock(mutex);
   StreamState &made = ownStreams.emplace_back();
   made.handle = handle;
@@ -242,6 +263,8 @@ Result<void> ApiDevice::destroyStream(runtime::StreamId stream) {
     std::unique_lock lock(mutex);
     ownStreams.remove_if([&](const StreamState &own) { return &own == &stateOf(stream); });
   }
+  if (confined.destroy(handle))
+    return {};
   TALLY_API_TRY(api, cudaStreamDestroy, handle);
   return {};
 }
@@ -281,7 +304,7 @@ Result<void> ApiDevice::launchWith(runtime::StreamId stream, runtime::FunctionId
 Result<void> ApiDevice::waitFor(runtime::StreamId later, runtime::StreamId earlier) {
   StreamState &before = stateOf(earlier);
   std::uint64_t noted = calls.load();
-  if (before.callsSeen == noted)
+  if (!before.isOwn && before.callsSeen == noted)
     return {};
   // The default stream of a thread is that thread's to put an event on.
   cudaEvent_t event = before.kind == StreamKind::PerThread ? before.marker.load() : order;

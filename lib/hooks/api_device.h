@@ -5,6 +5,7 @@
 
 #include "captures.h"
 #include "cuda_api.h"
+#include "green_context.h"
 #include "registry.h"
 #include "streams.h"
 
@@ -38,6 +39,8 @@ public:
   /// As DeviceInfo has it; empty where the device has none.
   Result<std::string> uuid() const;
   int number() const { return device; }
+  /// Its CUcontext; nullptr where there is no driver to ask.
+  void *context() const { return driverContext; }
   runtime::DevicePtr controlAddress() const { return control; }
 
   const runtime::DeviceInfo &info() const override { return facts; }
@@ -60,6 +63,8 @@ public:
   Result<void> free(runtime::DevicePtr pointer) override;
   Result<runtime::MappedMemory> allocateMapped(std::size_t bytes) override;
   Result<runtime::StreamId> createStream(runtime::StreamPriority priority) override;
+  /// Where the driver has green contexts.
+  Result<runtime::StreamId> createConfinedStream(std::uint32_t sms) override;
   Result<void> destroyStream(runtime::StreamId stream) override;
   Result<void> copyToDevice(runtime::StreamId stream, runtime::DevicePtr to,
                             std::span<const std::byte> from) override;
@@ -99,12 +104,16 @@ private:
   using StreamWriteValue = int (*)(cudaStream_t, std::uint64_t, std::uint64_t, unsigned);
 
   Result<void> describe();
-  void findStreamWrite();
+  void *driverEntry(const char *name) const;
+  void findContext();
+  runtime::StreamId addOwn(cudaStream_t handle);
 
   const CudaApi &api;
   Captures &captures;
   runtime::DeviceInfo facts;
   int device = 0;
+  void *driverContext = nullptr;
+  runtime::GreenStreams confined{[this](const char *name) { return driverEntry(name); }};
   runtime::DevicePtr control = 0;
   cudaStream_t controlStream = nullptr;
   std::atomic<bool> hasControl{false}; ///< set behind the others

@@ -1,7 +1,6 @@
 #include "engine.h"
 
 #include "own_thread.h"
-#include "settings.h"
 
 #include <array>
 #include <chrono>
@@ -20,13 +19,13 @@ runtime::Nanoseconds now() { return std::chrono::steady_clock::now().time_since_
 } // namespace
 
 Result<std::unique_ptr<Engine>> Engine::create(const CudaApi &api, Activity &activity,
-                                               std::uint32_t yieldEveryMicroseconds) {
-  std::unique_ptr<Engine> engine(new Engine(api, activity));
+                                               const Settings &settings) {
+  std::unique_ptr<Engine> engine(new Engine(api, activity, settings));
   if (Result<void> opened = engine->open(); !opened)
     return opened.error();
-  if (yieldEveryMicroseconds != 0)
-    engine->yields = std::thread(
-        [raw = engine.get(), yieldEveryMicroseconds] { raw->storm(yieldEveryMicroseconds); });
+  if (settings.yieldEveryMicroseconds != 0)
+    engine->yields =
+        std::thread([raw = engine.get()] { raw->storm(raw->settings.yieldEveryMicroseconds); });
   return engine;
 }
 
@@ -51,10 +50,9 @@ Result<void> Engine::openOnOwnThread() {
   options.lane.control = device.controlAddress();
   options.lane.clock = now;
   options.lanes = 1;
-  options.prepare = [this, number] {
-    beOnOwnThread(api, number);
-    executorDevice = number;
-  };
+  options.lane.bound = std::chrono::microseconds(settings.boundMicroseconds);
+  options.lane.smsOfWholes = confinement();
+  options.prepare = [this, number] { beOnOwnThread(api, number); };
   auto made = runtime::Dispatcher::create(device, activity.controlWord(), activity.scopes(),
                                           std::move(options));
   if (!made)
@@ -65,13 +63,30 @@ Result<void> Engine::openOnOwnThread() {
   return {};
 }
 
+/// How many SMs kernels that cannot yield are to have: 0: all. Tried first, so that best effort
+/// works where it cannot be had.
+std::uint32_t Engine::confinement() {
+  std::uint32_t sms = settings.wholeSms.of(device.info().smCount);
+  if (sms == 0)
+    return 0;
+  Result<runtime::StreamId> tried = device.createConfinedStream(sms);
+  if (!tried) {
+    warn(Warning::Setting, "TALLY_BEST_EFFORT_SMS: " + tried.error().message +
+                               "; kernels without a variant run on all SMs");
+    return 0;
+  }
+  static_cast<void>(device.destroyStream(*tried));
+  return sms;
+}
+
 std::uint64_t Engine::submit(StreamState &stream, Run run) {
   threadIsHigh() = false;
   int target = stream.device;
   return work->submit(stream, [this, target, run = std::move(run)] {
-    if (target != executorDevice && api.cudaSetDevice(target) == cudaSuccess)
-      executorDevice = target;
+    bool elsewhere = target != device.number() && api.cudaSetDevice(target) == cudaSuccess;
     cudaError_t status = run();
+    if (elsewhere)
+      api.cudaSetDevice(device.number());
     device.noteCall();
     return status;
   });
@@ -100,8 +115,8 @@ std::uint64_t Engine::submit(StreamState &stream, const std::vector<GraphPart> &
 
 runtime::Operation Engine::operationOf(std::shared_ptr<const KernelLaunch> launch) {
   runtime::Operation operation;
-  bool mayYield = !launch->whole && launch->device == device.number();
-  operation.kernel = mayYield ? usableVariants(device, *launch->kernel) : nullptr;
+  operation.kernel = launch->whole ? nullptr : usableVariants(device, *launch->kernel);
+  operation.identity = reinterpret_cast<std::uint64_t>(launch->kernel);
   operation.shape = launch->shape;
   operation.parameters = launch->arguments;
   if (!launch->attributes.empty())
@@ -119,10 +134,22 @@ runtime::Operation Engine::operationOf(std::shared_ptr<const KernelLaunch> launc
 
 runtime::Operation Engine::operationOf(std::function<cudaError_t(cudaStream_t)> run) {
   runtime::Operation operation;
-  operation.launchWhole = [this, run = std::move(run)](runtime::StreamId on) {
+  operation.type = runtime::Operation::Type::Put;
+  operation.put = [this, run = std::move(run)](runtime::StreamId on) {
     work->keepError(run(ApiDevice::stateOf(on).handle));
   };
   return operation;
+}
+
+void Engine::submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> launch) {
+  threadIsHigh() = false;
+  runtime::Operation operation;
+  operation.shape = launch->shape;
+  operation.identity = launch->identity;
+  operation.launchWhole = [this, launch](runtime::StreamId on) {
+    work->keepError(launch->launch(ApiDevice::stateOf(on).handle));
+  };
+  work->submit(stream, std::move(operation));
 }
 
 cudaError_t Engine::inTurn(StreamState &stream, bool launches, const Run &run) {

@@ -6,9 +6,11 @@
 #include "activity.h"
 #include "api_device.h"
 #include "best_effort_queue.h"
+#include "foreign_launch.h"
 #include "graph_snapshot.h"
 #include "in_hook.h"
 #include "kernel_launch.h"
+#include "settings.h"
 #include "streams.h"
 
 #include "tally/runtime/policy.h"
@@ -32,9 +34,12 @@ class Engine {
 public:
   /// For the activity's device.
   static Result<std::unique_ptr<Engine>> create(const CudaApi &api, Activity &activity,
-                                                std::uint32_t yieldEveryMicroseconds);
+                                                const Settings &settings);
 
   BestEffortQueue &queue() { return *work; }
+  int deviceNumber() const { return device.number(); }
+  /// The CUcontext of that device, where the driver says it.
+  void *context() const { return device.context(); }
   /// What best-effort work has come to so far. Also after retire().
   Totals totals() const;
 
@@ -67,8 +72,8 @@ public:
   /// ticket.
   std::uint64_t submit(StreamState &stream, const std::vector<GraphPart> &parts,
                        OrderingEvent behind);
-  /// The device that kernels can yield on.
-  int deviceNumber() const { return device.number(); }
+  /// The same of a library's launch, whose context is this one's.
+  void submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> launch);
   /// Makes a call at once, on the calling thread, when all that is queued is over. `launches`: it
   /// may launch a kernel.
   cudaError_t inTurn(StreamState &stream, bool launches, const Run &run);
@@ -88,12 +93,13 @@ public:
   void retire();
 
 private:
-  Engine(const CudaApi &api, Activity &activity)
-      : api(api), activity(activity), device(activity.onDevice()) {}
+  Engine(const CudaApi &api, Activity &activity, const Settings &settings)
+      : api(api), activity(activity), settings(settings), device(activity.onDevice()) {}
   Result<void> open();
   Result<void> openOnOwnThread();
+  std::uint32_t confinement();
   runtime::Operation operationOf(std::shared_ptr<const KernelLaunch> launch);
-  /// What `run` puts on the lane's stream; it cannot yield.
+  /// What `run` puts on the lane's stream, no kernel.
   runtime::Operation operationOf(std::function<cudaError_t(cudaStream_t)> run);
   void storm(std::uint32_t everyMicroseconds);
   /// Whether the calling thread last put work of high priority on a stream.
@@ -104,10 +110,10 @@ private:
 
   const CudaApi &api;
   Activity &activity;
+  const Settings settings;
   ApiDevice &device;
   std::unique_ptr<runtime::Dispatcher> dispatcher;
   std::optional<BestEffortQueue> work;
-  int executorDevice = 0; ///< the dispatcher's thread's
   std::atomic<std::uint64_t> whole{0};
   std::thread yields;
   std::atomic<bool> retired{false};

@@ -47,12 +47,14 @@ Hooks &Hooks::shared() {
 
 /// Read by the driver when it starts, which is later; what the user has set stays. With the default
 /// of 8 hardware connections the control stream was seen stuck behind other streams for 12 ms; and
-/// a module that is loaded by its first launch waits for running kernels.
+/// a module that is loaded by its first launch waits for running kernels. Of MPS's two priorities
+/// of clients 0 is the higher; without MPS the variable means nothing.
 void Hooks::prepareDriver() {
   if (settings.emulator)
     return;
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  setenv("CUDA_MPS_CLIENT_PRIORITY", settings.bestEffort ? "1" : "0", 0);
 }
 
 void Hooks::beInForkedChild() {
@@ -79,7 +81,7 @@ Engine *Hooks::start(const CudaApi &api) {
     cannotStart = true;
     return nullptr;
   }
-  auto made = Engine::create(api, *shared, settings.yieldEveryMicroseconds);
+  auto made = Engine::create(api, *shared, settings);
   if (!made) {
     cannotStart = true;
     warn(Warning::NoDevice, made.error().message + "; best-effort work runs as if it were not");

@@ -11,6 +11,7 @@
 #include "cuda_api.h"
 #include "engine.h"
 #include "events.h"
+#include "foreign_launch.h"
 #include "graphs.h"
 #include "in_hook.h"
 #include "registry.h"
@@ -154,7 +155,9 @@ public:
   // For the driver-level hook: calls that do not come through the runtime that was hooked.
 
   /// A launch by a library, on a stream of the driver's: its class is the stream's.
-  template <class Call> auto foreignLaunch(cudaStream_t handle, Call call) {
+  /// `take` gives a shared_ptr<const ForeignLaunch>: the launch to be made later, if it can be.
+  template <class Call, class Take>
+  auto foreignLaunch(cudaStream_t handle, Call call, Take take) -> decltype(call()) {
     // Without best-effort work no question is asked: the runtime may be about to start.
     if (!running() && !activity.load(std::memory_order_relaxed) && !settings.bestEffort) {
       foreignHigh.fetch_add(1, std::memory_order_relaxed);
@@ -170,7 +173,8 @@ public:
     }
     foreignBestEffort.fetch_add(1, std::memory_order_relaxed);
     decltype(call()) status{};
-    inTurn(state, [&] { status = call(); });
+    if (!queueForeign(state, take))
+      inTurn(state, [&] { status = call(); });
     return status;
   }
   /// Before another call of a library's that is ordered on a stream: what is queued there is over.
@@ -251,6 +255,8 @@ private:
   cudaError_t graphLaunchHigh(const CudaApi &api, StreamState &state, cudaGraphExec_t graph,
                               const Run &call);
   void waitForLaunches(const ExecutableGraph &graph);
+  bool queueForeign(StreamState &state,
+                    const std::function<std::shared_ptr<const ForeignLaunch>()> &take);
   /// The call at once, on the calling thread, when all that is queued is over and a permit is
   /// there.
   void inTurn(StreamState &state, const std::function<void()> &call);

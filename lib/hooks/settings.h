@@ -2,10 +2,20 @@
 #ifndef TALLY_LIB_HOOKS_SETTINGS_H
 #define TALLY_LIB_HOOKS_SETTINGS_H
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
 namespace tally::hooks {
+
+/// A part of a device's SMs: a number or percents.
+struct SmShare {
+  std::uint32_t count = 0, percent = 0; ///< one of them at most is not 0
+  /// In SMs; 0: no limit.
+  std::uint32_t of(std::uint32_t sms) const {
+    return percent == 0 ? std::min(count, sms) : std::max(sms * percent / 100, 1u);
+  }
+};
 
 /// docs/hooks.md says what each variable means.
 struct Settings {
@@ -15,6 +25,8 @@ struct Settings {
   bool statistics = false;                  ///< TALLY_STATS=1
   bool joinsArena = false;                  ///< other than by TALLY_ARENA=off
   std::uint32_t yieldEveryMicroseconds = 0; ///< TALLY_YIELD_EVERY_US; 0: never
+  std::uint32_t boundMicroseconds = 20;     ///< TALLY_BOUND_US
+  SmShare wholeSms;                         ///< TALLY_BEST_EFFORT_SMS
 
   /// Thread-safe. A value that is not understood is warned about and taken for unset.
   static const Settings &get();

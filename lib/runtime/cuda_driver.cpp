@@ -37,6 +37,11 @@ Result<const CudaDriver *> CudaDriver::load() {
   return &*driver;
 }
 
+void *CudaDriver::find(const char *symbol) {
+  static void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  return library ? dlsym(library, symbol) : nullptr;
+}
+
 Error CudaDriver::failure(const char *call, CUresult code) const {
   const char *name = nullptr, *text = nullptr;
   std::string message = std::string(call) + ": ";

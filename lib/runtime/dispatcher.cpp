@@ -78,7 +78,29 @@ void Dispatcher::wake() {
 
 Lane &Dispatcher::assignLane() { return *lanes[nextLane.fetch_add(1) % lanes.size()]; }
 
-std::optional<std::uint64_t> Dispatcher::permit() const { return control.permit(options.policy); }
+std::optional<Permit> Dispatcher::permit() const {
+  std::uint64_t epoch = control.currentEpoch(); // before the snapshot: control_word.h
+  Decision decision = options.policy.decide(snapshot());
+  if (!decision.runBestEffort)
+    return std::nullopt;
+  return Permit{epoch, decision.longestWhole};
+}
+
+Snapshot Dispatcher::snapshot() const {
+  Snapshot now = control.snapshot();
+  for (const std::unique_ptr<Lane> &lane : lanes)
+    if (std::optional<Nanoseconds> since = lane->heldBackSince())
+      now.heldBack = std::max(now.heldBack, options.lane.clock() - *since);
+  return now;
+}
+
+/// Requests wait for what is under way on all lanes.
+Nanoseconds Dispatcher::wholesLeft() const {
+  Nanoseconds sum{0};
+  for (const std::unique_ptr<Lane> &lane : lanes)
+    sum = sumOf(sum, lane->wholesLeft());
+  return sum;
+}
 
 std::optional<std::uint64_t> Dispatcher::oldestUnderWay() const {
   std::optional<std::uint64_t> oldest;

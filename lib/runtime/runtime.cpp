@@ -122,6 +122,8 @@ Result<void> Runtime::State::initialise() {
   dispatching.policy = options.policy;
   dispatching.lane.kinds = options.kinds;
   dispatching.lane.control = *word;
+  dispatching.lane.bound = options.bound;
+  dispatching.lane.smsOfWholes = options.smsOfWholes;
   dispatching.lane.clock = steadyNow;
   auto made = Dispatcher::create(*device, *control, *highPriority, std::move(dispatching));
   if (!made)
