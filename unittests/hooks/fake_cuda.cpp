@@ -248,6 +248,16 @@ void setKernels(CudaApi &table) {
     *size = sizes[index];
     return cudaSuccess;
   };
+  // What it gives is launched as the function is.
+  table.cudaGetKernel = [](cudaKernel_t *kernel, const void *function) {
+    *kernel = FakeCuda::handleOf(function);
+    std::unique_lock lock(current->mutex);
+    current->functions[*kernel] = current->functions.at(function);
+    return cudaSuccess;
+  };
+  table.cudaGetFuncBySymbol = [](cudaFunction_t *, const void *) {
+    return failed(cudaErrorInvalidDeviceFunction);
+  };
   table.cudaOccupancyMaxActiveBlocksPerMultiprocessor = [](int *blocks, const void *, int,
                                                            std::size_t) {
     *blocks = 1;

@@ -66,6 +66,12 @@ public:
   /// The object that the table's functions work on.
   static FakeCuda &current();
 
+  /// What cudaGetKernel gives.
+  static cudaKernel_t handleOf(const void *function) {
+    return reinterpret_cast<cudaKernel_t>(reinterpret_cast<std::uintptr_t>(function) |
+                                          std::uintptr_t{1} << 60);
+  }
+
   // For the table's functions.
   std::vector<std::size_t> parameterSizes(const void *function);
   struct Operation {

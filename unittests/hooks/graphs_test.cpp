@@ -276,6 +276,19 @@ TEST_CASE("a cooperative kernel of a graph runs whole, the others yield") {
   CHECK(h.hooks.totals().whole == 1);
 }
 
+TEST_CASE("a kernel that CUDA names by a handle that nobody has asked for yields too") {
+  Harness h;
+  cudaStream_t low = h.stream(0);
+  h.stream(-1);
+  std::uint64_t cell = 0;
+  Graphs g(h);
+  FakeNode::of(g.kernel(&cell, 3, 2)).kernel.func = FakeCuda::handleOf(&Harness::mixSymbol);
+  CHECK(g.launch(g.instantiate(), low) == cudaSuccess);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == Harness::mixed(0, 3, 2));
+  CHECK(h.hooks.totals().throughVariants == 1);
+}
+
 TEST_CASE("a graph that was instantiated before anything was best effort is launched whole") {
   Harness h;
   std::uint64_t cell = 0;
