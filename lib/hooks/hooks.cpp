@@ -155,6 +155,7 @@ cudaError_t Hooks::resetDevice(const CudaApi &api) {
   mayJoin = settings.joinsArena;
   resets.fetch_add(1);
   streams.clear();
+  graphs.clear();
   registry.forgetDevice();
   InHook inside;
   return api.cudaDeviceReset();
@@ -191,7 +192,10 @@ void Hooks::writeStatistics() {
       text(sum.throughVariants + sum.whole) + " best effort (" + text(sum.throughVariants) +
       " through variants, " + text(sum.whole) + " whole), " + text(sum.foreignHigh) + " high and " +
       text(sum.foreignBestEffort) + " best effort by libraries; " + text(sum.physical) +
-      " physical launches, " + text(sum.yields) + " yields, " + text(sum.requests) + " requests\n";
+      " physical launches, " + text(sum.yields) + " yields, " + text(sum.requests) + " requests";
+  if (std::string launched = graphs.statistics(); !launched.empty())
+    line += "; best-effort graphs: " + launched;
+  line += "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

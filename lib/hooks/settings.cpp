@@ -99,7 +99,10 @@ void warn(Warning kind, std::string_view text) {
   std::uint32_t bit = 1u << static_cast<unsigned>(kind);
   if ((written.fetch_or(bit) & bit) != 0)
     return;
-  // One call, so that lines of several threads do not mix.
+  writeLine(text);
+}
+
+void writeLine(std::string_view text) {
   std::string line = "tally: " + std::string(text) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }

@@ -48,6 +48,9 @@ enum class Warning : std::uint8_t {
 /// Writes "tally: TEXT" to standard error, unless this kind was written before. Thread-safe.
 void warn(Warning kind, std::string_view text);
 
+/// Writes "tally: TEXT" to standard error. Thread-safe; lines of several threads do not mix.
+void writeLine(std::string_view text);
+
 } // namespace tally::hooks
 
 #endif

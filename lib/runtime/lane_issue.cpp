@@ -331,6 +331,12 @@ Result<void> Lane::sendItem(Batch &batch, std::size_t index) {
     return device.copyToHost(stream, operation.to, operation.device);
   case Operation::Type::Fill:
     return device.fill(stream, operation.device, operation.value, operation.bytes);
+  case Operation::Type::Put:
+    if (operation.ordered)
+      if (Result<void> behind = device.waitFor(stream, *operation.ordered); !behind)
+        return behind;
+    operation.put(stream);
+    break;
   }
   return {};
 }
