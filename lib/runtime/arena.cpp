@@ -309,6 +309,7 @@ void ArenaSlot::raise() {
     return;
   arena->wakeSleepers();
   mine->changedAt.store(monotonicNow(), std::memory_order_relaxed);
+  add(ArenaCounter::Activations);
 }
 
 void ArenaSlot::withdraw() {
@@ -316,7 +317,10 @@ void ArenaSlot::withdraw() {
   if (!mine || mine->active.fetch_sub(1) != 1)
     return;
   arena->wakeSleepers();
-  mine->changedAt.store(monotonicNow(), std::memory_order_relaxed);
+  std::uint64_t now = monotonicNow();
+  std::uint64_t came = mine->changedAt.exchange(now, std::memory_order_relaxed);
+  // A raise() that is under way on another thread may have stored a later time.
+  add(ArenaCounter::ActiveNanoseconds, came < now ? now - came : 0);
 }
 
 void ArenaSlot::change(ArenaCounter counter, std::uint64_t value, bool absolute) {
@@ -330,10 +334,10 @@ void ArenaSlot::change(ArenaCounter counter, std::uint64_t value, bool absolute)
     counted.fetch_add(value, std::memory_order_relaxed);
 }
 
-void ArenaSlot::addTurnaround(std::uint64_t nanoseconds) {
-  auto bucket = static_cast<std::uint32_t>(std::bit_width(nanoseconds | 1) - 1);
-  add(static_cast<ArenaCounter>(static_cast<std::uint32_t>(ArenaCounter::Turnaround) +
-                                std::min(bucket, arenaTurnaroundBuckets - 1)));
+void ArenaSlot::addTo(ArenaCounter histogram, ArenaCounter sum, Nanoseconds took) {
+  auto first = static_cast<std::uint32_t>(histogram);
+  add(static_cast<ArenaCounter>(first + Histogram::bucketOf(took)));
+  add(sum, static_cast<std::uint64_t>(took.count()));
 }
 
 void ArenaSlot::release() {

@@ -4,6 +4,7 @@
 #include "dispatcher.h"
 #include "high_priority.h"
 #include "loaded_kernel.h"
+#include "request_times.h"
 #include "stable_table.h"
 
 #include "tally/bundle/bundle_reader.h"
@@ -27,6 +28,7 @@ struct ClientRecord {
   Class clientClass = Class::High;
   std::string name;
   std::atomic<std::uint32_t> openRequests{0};
+  RequestTimes requestTimes; ///< where there is an arena
 };
 
 /// A stream of the application: exactly one of the three.
@@ -440,9 +442,12 @@ Result<void> Runtime::beginRequest(Client client) {
   Result<ClientRecord *> record = state->findHighClient(client, "beginRequest");
   if (!record)
     return record.error();
+  Nanoseconds now = state->arena ? steadyNow() : Nanoseconds(0);
   if (state->highPriority)
     if (Result<void> begun = state->highPriority->beginRequest(); !begun)
       return begun;
+  if (state->arena)
+    (*record)->requestTimes.begin(now);
   // Last here and first in endRequest(): what clients count is never more than what is open.
   (*record)->openRequests.fetch_add(1);
   return {};
@@ -460,6 +465,9 @@ Result<void> Runtime::endRequest(Client client) {
   while (!openRequests.compare_exchange_weak(open, open - 1));
   if (!state->highPriority)
     return {};
+  if (state->arena)
+    if (std::optional<Nanoseconds> took = (*record)->requestTimes.end(steadyNow()))
+      state->highPriority->noteRequest(*took);
   Result<bool> last = state->highPriority->endRequest();
   if (!last)
     return last.error();
