@@ -10,6 +10,7 @@
 #include "tally/bundle/bundle_reader.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -237,6 +238,8 @@ Runtime::~Runtime() = default;
 Result<std::unique_ptr<Runtime>> Runtime::open(const RuntimeOptions &options) {
   if (options.device != "cuda" && options.device != "emulator")
     return Error{"unknown device '" + options.device + "'; there are 'cuda' and 'emulator'"};
+  if (options.device == "cuda" && options.arena && options.arena->bestEffortOnly)
+    setenv("CUDA_MPS_CLIENT_PRIORITY", "1", 0);
   Result<std::unique_ptr<Device>> device =
       options.device == "cuda" ? openCudaDevice() : openEmulatorDevice(options.emulator);
   if (!device)
@@ -305,6 +308,8 @@ Result<void> Runtime::free(DevicePtr pointer) {
 }
 
 Result<Client> Runtime::createClient(Class clientClass, std::string name) {
+  if (clientClass == Class::High && state->options.arena && state->options.arena->bestEffortOnly)
+    return Error{"createClient: the process is in the arena for best effort only"};
   auto record = std::make_unique<ClientRecord>();
   record->clientClass = clientClass;
   record->name = std::move(name);

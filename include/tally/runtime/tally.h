@@ -48,6 +48,9 @@ typedef struct tally_options {
   const char *arena;
   const char *arena_group;   /* who else may join; NULL: as the environment says, or nobody */
   const char *emulator_uuid; /* names the default place for an emulator; NULL: it has none */
+  /* With `arena`, not 0: no client will be of high priority. Under MPS the process then has the
+     lower priority; see ArenaOptions::bestEffortOnly (runtime.h). */
+  int best_effort_only;
 } tally_options;
 
 typedef struct tally_dim3 {
