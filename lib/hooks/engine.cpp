@@ -24,8 +24,8 @@ Result<std::unique_ptr<Engine>> Engine::create(const CudaApi &api, Activity &act
   if (Result<void> opened = engine->open(); !opened)
     return opened.error();
   if (settings.yieldEveryMicroseconds != 0)
-    engine->yields = std::thread(
-        [raw = engine.get()] { raw->storm(raw->settings.yieldEveryMicroseconds); });
+    engine->yields =
+        std::thread([raw = engine.get()] { raw->storm(raw->settings.yieldEveryMicroseconds); });
   return engine;
 }
 
@@ -50,6 +50,7 @@ Result<void> Engine::openOnOwnThread() {
   options.lane.control = device.controlAddress();
   options.lane.clock = now;
   options.lanes = 1;
+  options.policy = settings.policy;
   options.lane.bound = std::chrono::microseconds(settings.boundMicroseconds);
   options.lane.smsOfWholes = confinement();
   options.prepare = [this, number] { beOnOwnThread(api, number); };

@@ -2,6 +2,8 @@
 #ifndef TALLY_LIB_HOOKS_SETTINGS_H
 #define TALLY_LIB_HOOKS_SETTINGS_H
 
+#include "tally/runtime/any_policy.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
@@ -27,6 +29,7 @@ struct Settings {
   std::uint32_t yieldEveryMicroseconds = 0; ///< TALLY_YIELD_EVERY_US; 0: never
   std::uint32_t boundMicroseconds = 20;     ///< TALLY_BOUND_US
   SmShare wholeSms;                         ///< TALLY_BEST_EFFORT_SMS
+  runtime::AnyPolicy policy;                ///< TALLY_POLICY
 
   /// Thread-safe. A value that is not understood is warned about and taken for unset.
   static const Settings &get();
