@@ -170,6 +170,7 @@ std::optional<std::uint64_t> Dispatcher::oldestUnderWay() const {
 }
 
 bool Dispatcher::step() {
+  bool nothingGoes = closed; // before the lanes ask
   std::optional<std::uint64_t> oldestBefore = oldestUnderWay();
   observeBusyTimes();
   enforcePolicy();
@@ -177,6 +178,8 @@ bool Dispatcher::step() {
   for (const std::unique_ptr<Lane> &lane : lanes)
     progress = lane->step(*this) || progress;
   measureTurnaround(oldestBefore);
+  if (nothingGoes && !oldestUnderWay())
+    atRest = true;
   if (progress && neighbours)
     neighbours->note(totals());
   return monitor() || progress;
