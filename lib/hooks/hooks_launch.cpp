@@ -144,6 +144,9 @@ cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cuda
   std::shared_ptr<KernelLaunch> launch = makeLaunch(kernel, state.device, request);
   if (!launch)
     return running->inTurn(state, true, call);
+  // Nothing is known of another device's streams here.
+  if (launch->device != running->deviceNumber())
+    return running->inTurn(state, false, call);
   running->submit(state, std::move(launch));
   return cudaSuccess;
 }
@@ -172,6 +175,20 @@ void Hooks::functionAttribute(const CudaApi &api, const void *function, cudaFunc
   else
     kernel.set.emplace_back(attribute, value);
   kernel.attributeVersion.fetch_add(1);
+}
+
+/// Queues a library's launch. False: it has to be made by the calling thread.
+bool Hooks::queueForeign(StreamState &state,
+                         const std::function<std::shared_ptr<const ForeignLaunch>()> &take) {
+  Engine *now = start(foreignApi());
+  InHook inside;
+  if (!now || captures.takesPart(foreignApi(), state.handle) || state.device != now->deviceNumber())
+    return false;
+  std::shared_ptr<const ForeignLaunch> launch = take();
+  if (!launch || launch->context != now->context())
+    return false;
+  now->submit(state, std::move(launch));
+  return true;
 }
 
 void Hooks::inTurn(StreamState &state, const std::function<void()> &call) {

@@ -50,6 +50,7 @@ struct Mix {
   std::uint64_t *cell;
   std::uint32_t value;
 };
+inline bool mayQueue() { return true; }
 inline void mixBlock(const Mix &mix, std::uint32_t block) {
   *mix.cell = *mix.cell * 31 + mix.value + block;
 }
@@ -137,7 +138,7 @@ public:
           },
           kept);
     };
-    return hooks.queue(cuda.api(), stream, call);
+    return hooks.queue(cuda.api(), stream, mayQueue, call);
   }
   cudaError_t synchronize(cudaStream_t stream) {
     return hooks.synchronizeStream(cuda.api(), stream);

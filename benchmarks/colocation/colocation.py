@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""P99 of requests beside training: alone, on plain stream priorities, under tally; one table.
+
+Each repetition runs colocation_plain and colocation one after the other with the same arrivals, so that
+every ratio is of one run. P99s are of all repetitions' requests together; in brackets the lowest and the
+highest of the single repetitions. `L2 flushed` is the floor that no scheduler gets below. Best effort is
+training throughput over what it has alone, divided by 1 - A, the fraction of the time in which no request
+was served; beside it, tally's throughput over the low-priority stream's, whose requests wait.
+"""
+import argparse
+import json
+import subprocess
+import sys
+
+
+def run(program, environment=None, **options):
+    command = [program] + [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: ended with {done.returncode}: {done.stderr}")
+    return {phase["phase"]: phase for phase in map(json.loads, done.stdout.splitlines())}
+
+
+def percentile(values, fraction):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * fraction))]
+
+
+def p99(values):
+    return percentile(values, 0.99)
+
+
+def median(values):
+    return percentile(values, 0.5)
+
+
+def layers_of(plain, request_us, graph):
+    """As many kernels as make a request that long."""
+    probe = 60
+    phase = run(plain, phases="alone", layers=probe, graph=graph, requests=200,
+                period_us=2000, block_rounds=1)["alone"]
+    each = median(phase["latency_us"]) / probe
+    return max(1, round(request_us / each))
+
+
+class Cell:
+    """One row: all repetitions of one request length and one kind of training."""
+
+    def __init__(self):
+        self.latency = {}
+        self.ratios = {}
+        self.first = {}
+        self.best_effort = {"low": [], "tally": []}
+        self.raw = {"low": [], "tally": []}
+
+    def add(self, plain, tally):
+        columns = {"alone": plain["alone"], "flushed": plain["flushed"], "low": plain["both"],
+                   "hooked": tally["alone"], "tally": tally["both"]}
+        for name, phase in columns.items():
+            self.latency.setdefault(name, []).extend(phase["latency_us"])
+            self.first.setdefault(name, []).extend(phase["first_launch_us"])
+            self.ratios.setdefault(name, []).append(
+                p99(phase["latency_us"]) / p99(plain["alone"]["latency_us"]))
+        alone = plain["train"]["kernels_per_s"]
+        for name in self.best_effort:
+            phase = columns[name]
+            self.best_effort[name].append(phase["kernels_per_s"] / alone / (1 - phase["active"]))
+            self.raw[name].append(phase["kernels_per_s"])
+
+    def ratio(self, name):
+        return p99(self.latency[name]) / p99(self.latency["alone"])
+
+    def spread(self, name):
+        return f"{self.ratio(name):.2f} [{min(self.ratios[name]):.2f}, {max(self.ratios[name]):.2f}]"
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--plain", default="./colocation_plain")
+    parser.add_argument("--tally", default="./colocation")
+    parser.add_argument("--request-us", default="200,1000,5000")
+    parser.add_argument("--block-us", default="10,50")
+    parser.add_argument("--forms", default="launches,graph")
+    parser.add_argument("--load", type=float, default=0.3, help="fraction of the requests' capacity")
+    parser.add_argument("--requests", type=int, default=400, help="of a repetition")
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--blocks", type=int, default=67584, help="of a training kernel")
+    parser.add_argument("--step", type=int, default=16, help="training kernels between synchronisations")
+    parser.add_argument("--out", help="a file for all figures, as JSON")
+    arguments = parser.parse_args()
+
+    print("| request | form | blocks | alone P99 | L2 flushed | low priority | hooks, alone | tally | tally P50 "
+          "| best effort | over low priority's | first launch P50, us: alone, tally |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
+    everything = []
+    for form in arguments.forms.split(","):
+        graph = int(form == "graph")
+        for request in map(float, arguments.request_us.split(",")):
+            layers = layers_of(arguments.plain, request, graph)
+            for block in map(float, arguments.block_us.split(",")):
+                cell = Cell()
+                rounds = 0
+                for repetition in range(arguments.repetitions):
+                    common = dict(layers=layers, graph=graph, requests=arguments.requests,
+                                  period_us=request / arguments.load, blocks=arguments.blocks,
+                                  step=arguments.step, block_us=block, seed=repetition + 1)
+                    plain = run(arguments.plain, phases="alone,flushed,train,both",
+                                block_rounds=rounds, **common)
+                    rounds = plain["alone"]["block_rounds"]
+                    tally = run(arguments.tally, phases="alone,train,both", block_rounds=rounds, **common)
+                    cell.add(plain, tally)
+                alone = p99(cell.latency["alone"])
+                half = median(cell.latency["tally"]) / median(cell.latency["alone"])
+                print(f"| {request / 1000:g} ms | {form} | {block:g} us | {alone:.0f} us | "
+                      f"{cell.ratio('flushed'):.2f} | {cell.spread('low')} | {cell.spread('hooked')} | "
+                      f"{cell.spread('tally')} | {half:.2f} | {mean(cell.best_effort['tally']):.3f} | "
+                      f"{mean(cell.raw['tally']) / mean(cell.raw['low']):.3f} | {median(cell.first['alone']):.1f}, "
+                      f"{median(cell.first['tally']):.1f} |", flush=True)
+                everything.append(dict(request_us=request, form=form, block_us=block, layers=layers,
+                                       latency=cell.latency, first=cell.first,
+                                       best_effort=cell.best_effort, kernels_per_s=cell.raw))
+                if arguments.out:
+                    with open(arguments.out, "w") as file:
+                        json.dump(everything, file)
+
+
+if __name__ == "__main__":
+    main()
