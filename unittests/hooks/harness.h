@@ -126,6 +126,18 @@ public:
         [&] { return hooks::LaunchRequest{symbol, grid, block, 0, {}, arguments}; },
         [&] { return cuda.api().cudaLaunchKernel(symbol, grid, block, arguments, 0, stream); });
   }
+  /// A launch of a shape that cannot run; `call` stands for the CUDA runtime's answer.
+  void launchBad(cudaStream_t stream, std::function<void()> call) {
+    hooks.launch(
+        cuda.api(), stream,
+        [&] {
+          return hooks::LaunchRequest{&mixSymbol, {0, 0, 0}, {1, 1, 1}, 0, {}, nullptr};
+        },
+        [&] {
+          call();
+          return cudaErrorInvalidConfiguration;
+        });
+  }
   cudaError_t hostFunction(cudaStream_t stream, std::function<void()> function) {
     auto *kept = new std::function<void()>(std::move(function));
     auto call = [this, stream, kept] {

@@ -427,6 +427,30 @@ TEST_CASE("what is wrong with a call is said at the call, whatever is queued ahe
   CHECK(h.hooks.lastError(h.cuda.api(), true) == cudaSuccess);
 }
 
+TEST_CASE("what is queued behind a call that another thread makes in its turn starts after it") {
+  Harness h(true);
+  cudaStream_t stream = h.stream(0);
+  std::uint64_t cell = 0;
+  h.launch(stream, &cell, 1);
+  std::atomic<bool> reached{false}, goOn{false};
+  std::thread caller([&] {
+    h.launchBad(stream, [&] {
+      reached = true;
+      while (!goOn)
+        std::this_thread::sleep_for(1ms);
+    });
+  });
+  CHECK(eventually([&] { return reached.load(); }));
+  std::uint64_t before = std::atomic_ref(cell).load();
+  h.launch(stream, &cell, 2);
+  std::this_thread::sleep_for(20ms);
+  CHECK(std::atomic_ref(cell).load() == before);
+  goOn = true;
+  caller.join();
+  CHECK(h.synchronize(stream) == cudaSuccess);
+  CHECK(cell == Harness::mixed(Harness::mixed(0, 1), 2));
+}
+
 TEST_CASE("which calls may be queued") {
   Harness h;
   std::uint64_t pinned = 0;
