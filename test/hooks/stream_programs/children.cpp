@@ -47,9 +47,23 @@ struct Output {
   }
 };
 
-void passOn(const std::string &line) {
+/// The number in front of `what`, if the line has it.
+void readNumber(const std::string &line, const char *what, unsigned long long &number) {
+  std::size_t end = line.find(what);
+  if (end == std::string::npos)
+    return;
+  std::size_t begin = line.find_last_not_of("0123456789", end - 1);
+  number = std::strtoull(line.c_str() + begin + 1, nullptr, 10);
+}
+
+/// What a child says on standard error: its statistics are taken, the rest is passed on once.
+void listen(const std::string &line, Counts &counts) {
   static std::set<std::string> known;
-  if (known.insert(line).second)
+  if (line.starts_with("tally: launches:")) {
+    readNumber(line, " through variants", counts.throughVariants);
+    readNumber(line, " whole)", counts.whole);
+    readNumber(line, " yields", counts.yields);
+  } else if (known.insert(line).second)
     std::fprintf(stderr, "%s\n", line.c_str());
 }
 
@@ -59,6 +73,7 @@ using Ends = std::array<int, 2>;
                          const Ends &writes) {
   for (const char *each : {"TALLY_CLASS", "TALLY_YIELD_EVERY_US", "TALLY_DISABLE"})
     unsetenv(each);
+  setenv("TALLY_STATS", "1", 1);
   for (const auto &[name, value] : mode.environment)
     setenv(name.c_str(), value.c_str(), 1);
   dup2(writes[0], STDOUT_FILENO);
@@ -97,16 +112,18 @@ ChildResult runChild(const Mode &mode, const std::vector<std::string> &arguments
                      const std::function<void(const std::string &)> &line) {
   Ends first{}, second{};
   if (pipe(first.data()) != 0 || pipe(second.data()) != 0)
-    return {false, std::string("pipe: ") + std::strerror(errno)};
+    return {false, std::string("pipe: ") + std::strerror(errno), {}};
   pid_t child = fork();
   if (child < 0)
-    return {false, std::string("fork: ") + std::strerror(errno)};
+    return {false, std::string("fork: ") + std::strerror(errno), {}};
   if (child == 0)
     become(mode, arguments, {first[1], second[1]});
   close(first[1]);
   close(second[1]);
   Output output{first[0], {}}, errors{second[0], {}};
   bool hung = false;
+  Counts counts;
+  auto hear = [&](const std::string &each) { listen(each, counts); };
   for (bool open = true; open;) {
     std::array<pollfd, 2> readable = {pollfd{output.end, POLLIN, 0}, pollfd{errors.end, POLLIN, 0}};
     if (poll(readable.data(), readable.size(), patience * 1000) == 0) {
@@ -114,7 +131,7 @@ ChildResult runChild(const Mode &mode, const std::vector<std::string> &arguments
       kill(child, SIGKILL);
       break;
     }
-    if (readable[1].revents != 0 && !errors.take(passOn) && errors.end >= 0) {
+    if (readable[1].revents != 0 && !errors.take(hear) && errors.end >= 0) {
       close(errors.end);
       errors.end = -1; // poll() leaves it out then
     }
@@ -122,13 +139,16 @@ ChildResult runChild(const Mode &mode, const std::vector<std::string> &arguments
       open = output.take(line);
   }
   close(output.end);
-  if (errors.end >= 0)
+  if (errors.end >= 0) {
+    while (!hung && errors.take(hear))
+      ;
     close(errors.end);
+  }
   int status = 0;
   waitpid(child, &status, 0);
   if (hung)
-    return {false, "hung for " + std::to_string(patience) + " s"};
-  return {status == 0, status == 0 ? "" : endingOf(status)};
+    return {false, "hung for " + std::to_string(patience) + " s", counts};
+  return {status == 0, status == 0 ? "" : endingOf(status), counts};
 }
 
 } // namespace tally::programs

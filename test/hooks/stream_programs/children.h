@@ -21,9 +21,15 @@ struct Mode {
 const Mode &plainMode();
 const std::vector<Mode> &tallyModes();
 
+/// What TALLY_STATS says of a child's best-effort work.
+struct Counts {
+  unsigned long long throughVariants = 0, whole = 0, yields = 0;
+};
+
 struct ChildResult {
   bool finished = false; ///< it ended, with status 0, within the patience
   std::string ending;    ///< how, where it did not
+  Counts counts;
 };
 
 /// Runs this executable in the mode with more arguments; `line` is called for each line that it

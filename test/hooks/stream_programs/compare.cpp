@@ -149,9 +149,12 @@ ChildResult runChunk(const CompareOptions &options, const Mode &mode, std::uint6
 /// The first program that differs; none where all are equal.
 std::optional<std::uint64_t> compareChunk(const CompareOptions &options, const Mode &mode,
                                           std::uint64_t first, std::uint64_t count,
-                                          const Hashes &plain, int &differences) {
+                                          const Hashes &plain, int &differences, Counts &counts) {
   Hashes hashes;
   ChildResult result = runChunk(options, mode, first, count, options.runs, hashes);
+  counts.throughVariants += result.counts.throughVariants;
+  counts.whole += result.counts.whole;
+  counts.yields += result.counts.yields;
   std::optional<std::uint64_t> found;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     const std::vector<std::string> &got = hashes[seed];
@@ -184,6 +187,7 @@ bool isWanted(const CompareOptions &options, const Mode &mode) {
 
 int compare(const CompareOptions &options) {
   int differences = 0;
+  std::map<std::string_view, Counts> counts;
   std::optional<std::pair<std::uint64_t, const Mode *>> toExplain;
   for (std::uint64_t done = 0; done < options.programs; done += chunk) {
     std::uint64_t first = options.seed + done, count = std::min(chunk, options.programs - done);
@@ -196,12 +200,16 @@ int compare(const CompareOptions &options) {
     }
     for (const Mode &mode : tallyModes())
       if (isWanted(options, mode))
-        if (auto found = compareChunk(options, mode, first, count, plain, differences);
+        if (auto found =
+                compareChunk(options, mode, first, count, plain, differences, counts[mode.name]);
             found && !toExplain)
           toExplain = {*found, &mode};
     if (toExplain)
       break;
   }
+  for (const auto &[mode, each] : counts)
+    std::printf("%-12s best effort: %llu launches through variants, %llu whole, %llu yields\n",
+                mode.data(), each.throughVariants, each.whole, each.yields);
   if (toExplain)
     explain(options, toExplain->first, *toExplain->second);
   return differences;

@@ -183,8 +183,14 @@ bool Order::check(const Operation &operation) {
             settled[index(count())] && completed[index(operation.thread)][index(each)];
       else if (issued[index(operation.thread)][index(each)])
         completed[index(operation.thread)] |= closures[index(each)];
-    // Others may have put something on the legacy stream, or on one that it waits for.
-    if (operation.kind == QueryStream && (operation.stream == legacyStream || threads > 1))
+    // Others may have put something on the legacy stream, or on one that it waits for; and CUDA
+    // does not say whether a stream is busy that waits for the legacy one.
+    if (operation.kind == QueryStream &&
+        (operation.stream == legacyStream || threads > 1 ||
+         (isBlocking(operation.stream, streams[operation.stream]) &&
+          std::any_of(streams[legacyStream].operations.begin(),
+                      streams[legacyStream].operations.end(),
+                      [&](int each) { return !completed[index(operation.thread)][index(each)]; }))))
       settled[index(count())] = false;
     return true;
   case SynchronizeDevice:
