@@ -7,17 +7,14 @@
 // Prints one line of JSON for each phase of --phases: `alone` (requests only), `flushed` (with the
 // L2 overwritten between them), `train` (training only, for --seconds), `both`.
 #include "loads.cuh"
-
-#include <map>
-#include <sstream>
-#include <string>
+#include "phases.cuh"
 
 namespace {
 
 using namespace colocation;
 
-struct Options {
-  std::map<std::string, std::string> values = {
+Options defaults() {
+  return {{
       {"phases", "alone,both"}, // see above
       {"layers", "60"},         // kernels of a request
       {"layer-rounds", "1000"},
@@ -31,36 +28,7 @@ struct Options {
       {"streams", "1"},      // of the training
       {"seconds", "0.5"},    // of the phase `train`
       {"seed", "1"},
-  };
-  const std::string &text(const char *key) const { return values.at(key); }
-  double number(const char *key) const { return std::stod(values.at(key)); }
-  unsigned count(const char *key) const { return static_cast<unsigned>(number(key)); }
-};
-
-Options parse(int argc, char **argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    std::string argument = argv[i];
-    std::size_t equals = argument.find('=');
-    std::string key = argument.substr(0, 2) == "--" && equals != std::string::npos
-                          ? argument.substr(2, equals - 2)
-                          : std::string();
-    if (options.values.find(key) == options.values.end()) {
-      std::fprintf(stderr, "colocation: %s is no option; there are:\n", argv[i]);
-      for (const auto &[name, value] : options.values)
-        std::fprintf(stderr, "  --%s=%s\n", name.c_str(), value.c_str());
-      std::exit(2);
-    }
-    options.values[key] = argument.substr(equals + 1);
-  }
-  return options;
-}
-
-void print(const char *name, const std::vector<double> &values) {
-  std::printf(", \"%s\": [", name);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    std::printf("%s%.2f", i == 0 ? "" : ", ", values[i]);
-  std::printf("]");
+  }};
 }
 
 class Program {
@@ -70,32 +38,8 @@ public:
         trainer(trainerOptions()) {}
 
   void run(const std::string &phase) {
-    bool trains = phase == "train" || phase == "both", serves = phase != "train";
-    auto begin = Clock::now();
-    if (trains) {
-      trainer.start();
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      begin = Clock::now();
-    }
-    if (!serves)
-      std::this_thread::sleep_for(std::chrono::duration<double>(options.number("seconds")));
-    RequestLog log;
-    if (serves)
-      log =
-          (phase == "flushed" ? flushing : server)
-              .serve(options.count("requests"), options.number("period-us"), options.count("seed"));
-    auto end = Clock::now();
-    if (trains)
-      trainer.stop();
-    std::printf("{\"phase\": \"%s\", \"block_rounds\": %d", phase.c_str(), blockRounds);
-    if (trains)
-      std::printf(", \"kernels_per_s\": %.3f", trainer.kernelsPerSecond(begin, end));
-    if (serves) {
-      std::printf(", \"active\": %.5f", log.activeFraction());
-      print("latency_us", log.latencies);
-      print("first_launch_us", log.firstLaunches);
-    }
-    std::printf("}\n");
+    runPhase(phase, options, server, flushing, trainer,
+             ", \"block_rounds\": " + std::to_string(blockRounds));
   }
   std::size_t wrongThreads() const { return trainer.wrongThreads(); }
 
@@ -120,10 +64,9 @@ private:
 } // namespace
 
 int main(int argc, char **argv) {
-  Options options = parse(argc, argv);
+  Options options = parse(argc, argv, defaults());
   Program program(options);
-  std::stringstream phases(options.text("phases"));
-  for (std::string phase; std::getline(phases, phase, ',');)
+  for (const std::string &phase : options.list("phases"))
     program.run(phase);
   if (std::size_t wrong = program.wrongThreads()) {
     std::fprintf(stderr, "colocation: %zu threads did not run once in each kernel\n", wrong);

@@ -2,6 +2,7 @@
 
 #include "kernel_launch.h"
 #include "settings.h"
+#include "uuid_text.h"
 
 #include <algorithm>
 #include <array>
@@ -32,11 +33,9 @@ Error ApiDevice::failure(const CudaApi &api, const char *call, cudaError_t statu
           api.cudaGetErrorString(status) + ")"};
 }
 
-Result<void> ApiDevice::open(std::uint64_t controlWord) {
+Result<void> ApiDevice::open() {
   TALLY_API_TRY(api, cudaGetDevice, &device);
-  if (Result<void> known = describe(); !known)
-    return known;
-  return createControl(controlWord);
+  return describe();
 }
 
 Result<void> ApiDevice::describe() {
@@ -52,8 +51,17 @@ Result<void> ApiDevice::describe() {
   return {};
 }
 
+Result<std::string> ApiDevice::uuid() const {
+  cudaDeviceProp properties{};
+  TALLY_API_TRY(api, cudaGetDeviceProperties, &properties, device);
+  const auto &bytes = properties.uuid.bytes;
+  if (std::all_of(std::begin(bytes), std::end(bytes), [](char each) { return each == 0; }))
+    return std::string();
+  return runtime::uuidText(bytes);
+}
+
 /// The control stream has the device's highest priority, which applications do not get.
-Result<void> ApiDevice::createControl(std::uint64_t controlWord) {
+Result<void> ApiDevice::openControl(std::uint64_t controlWord) {
   int lowest = 0, highest = 0;
   TALLY_API_TRY(api, cudaDeviceGetStreamPriorityRange, &lowest, &highest);
   TALLY_API_TRY(api, cudaStreamCreateWithPriority, &controlStream, cudaStreamNonBlocking, highest);
@@ -64,23 +72,30 @@ Result<void> ApiDevice::createControl(std::uint64_t controlWord) {
   words = static_cast<std::uint64_t *>(memory);
   TALLY_API_TRY(api, cudaMalloc, &memory, sizeof(std::uint64_t));
   control = reinterpret_cast<runtime::DevicePtr>(memory);
-  findStreamWrite();
+  // The emulator has no driver; there copies do for stores in stream order.
+  streamWriteValue = reinterpret_cast<StreamWriteValue>(driverEntry("cuStreamWriteValue64"));
+  findContext();
+  hasControl = true;
   if (Result<void> written = writeValue({}, control, controlWord); !written)
     return written;
   TALLY_API_TRY(api, cudaStreamSynchronize, controlStream);
   return {};
 }
 
-/// The driver's own store in stream order. The emulator has no driver; there copies do.
-void ApiDevice::findStreamWrite() {
+/// nullptr where there is none.
+void *ApiDevice::driverEntry(const char *name) const {
   if (Settings::get().emulator)
-    return;
+    return nullptr;
   void *entry = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-  if (api.cudaGetDriverEntryPoint("cuStreamWriteValue64", &entry, cudaEnableDefault, &found) ==
-          cudaSuccess &&
-      found == cudaDriverEntryPointSuccess)
-    streamWriteValue = reinterpret_cast<StreamWriteValue>(entry);
+  cudaError_t status = api.cudaGetDriverEntryPoint(name, &entry, cudaEnableDefault, &found);
+  return status == cudaSuccess && found == cudaDriverEntryPointSuccess ? entry : nullptr;
+}
+
+void ApiDevice::findContext() {
+  using CurrentContext = int (*)(void **);
+  if (auto current = reinterpret_cast<CurrentContext>(driverEntry("cuCtxGetCurrent")))
+    current(&driverContext);
 }
 
 Result<runtime::FunctionId> ApiDevice::function(runtime::ModuleId module, std::string_view entry) {
@@ -118,7 +133,12 @@ Result<std::uint32_t> ApiDevice::residentBlocksPerSm(runtime::FunctionId functio
 
 Result<void> ApiDevice::writeValue(runtime::StreamId stream, runtime::DevicePtr to,
                                    std::uint64_t value) {
-  cudaStream_t on = stream == runtime::StreamId{} ? controlStream : stateOf(stream).handle;
+  bool isControl = stream == runtime::StreamId{};
+  if (isControl && !hasControl)
+    return {};
+  cudaStream_t on = isControl ? controlStream : stateOf(stream).handle;
+  if (isControl)
+    to = control;
   std::unique_lock lock(mutex);
   if (streamWriteValue) {
     int status = streamWriteValue(on, to, value, 0);
@@ -168,7 +188,9 @@ Result<bool> ApiDevice::isIdle(runtime::StreamId stream) {
       state.api->cudaSetDevice(state.device);
     if (cudaEvent_t marker = state.marker.load())
       status = state.api->cudaEventQuery(marker);
-    else if (state.kind != StreamKind::PerThread)
+    else if (state.kind == StreamKind::PerThread)
+      status = cudaSuccess; // put there before anybody waited for its end, and nobody can ask
+    else
       status = state.api->cudaStreamQuery(state.handle);
     if (elsewhere)
       state.api->cudaSetDevice(current);
@@ -210,6 +232,21 @@ Result<runtime::StreamId> ApiDevice::createStream(runtime::StreamPriority priori
                                                           : highest;
   cudaStream_t handle = nullptr;
   TALLY_API_TRY(api, cudaStreamCreateWithPriority, &handle, cudaStreamNonBlocking, level);
+  return addOwn(handle);
+}
+
+Result<runtime::StreamId> ApiDevice::createConfinedStream(std::uint32_t sms) {
+  if (Settings::get().emulator)
+    return Error{"the emulator has no SMs to divide"};
+  int lowest = 0, highest = 0;
+  TALLY_API_TRY(api, cudaDeviceGetStreamPriorityRange, &lowest, &highest);
+  Result<CUstream> made = confined.create(device, sms, lowest);
+  if (!made)
+    return made.error();
+  return addOwn(*made);
+}
+
+runtime::StreamId ApiDevice::addOwn(cudaStream_t handle) {
   std::unique_lock lock(mutex);
   StreamState &made = ownStreams.emplace_back();
   made.handle = handle;
@@ -226,6 +263,8 @@ Result<void> ApiDevice::destroyStream(runtime::StreamId stream) {
     std::unique_lock lock(mutex);
     ownStreams.remove_if([&](const StreamState &own) { return &own == &stateOf(stream); });
   }
+  if (confined.destroy(handle))
+    return {};
   TALLY_API_TRY(api, cudaStreamDestroy, handle);
   return {};
 }
@@ -265,7 +304,7 @@ Result<void> ApiDevice::launchWith(runtime::StreamId stream, runtime::FunctionId
 Result<void> ApiDevice::waitFor(runtime::StreamId later, runtime::StreamId earlier) {
   StreamState &before = stateOf(earlier);
   std::uint64_t noted = calls.load();
-  if (before.callsSeen == noted)
+  if (!before.isOwn && before.callsSeen == noted)
     return {};
   // The default stream of a thread is that thread's to put an event on.
   cudaEvent_t event = before.kind == StreamKind::PerThread ? before.marker.load() : order;

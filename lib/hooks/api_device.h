@@ -5,6 +5,7 @@
 
 #include "captures.h"
 #include "cuda_api.h"
+#include "green_context.h"
 #include "registry.h"
 #include "streams.h"
 
@@ -29,10 +30,17 @@ class ApiDevice final : public runtime::StreamDevice {
 public:
   ApiDevice(const CudaApi &api, Captures &captures) : api(api), captures(captures) {}
 
-  /// Takes the calling thread's device: its facts, memory for the control word, which then holds
-  /// `controlWord`, and the stream that writes it.
-  Result<void> open(std::uint64_t controlWord);
+  /// Takes the calling thread's device, and its facts.
+  Result<void> open();
+  /// Once there is best-effort work: memory for the control word, which then holds `controlWord`,
+  /// and the stream that writes it. Best-effort work that is let run from then on yields to every
+  /// request that comes after it, since it carries the epoch that counts then.
+  Result<void> openControl(std::uint64_t controlWord);
+  /// As DeviceInfo has it; empty where the device has none.
+  Result<std::string> uuid() const;
   int number() const { return device; }
+  /// Its CUcontext; nullptr where there is no driver to ask.
+  void *context() const { return driverContext; }
   runtime::DevicePtr controlAddress() const { return control; }
 
   const runtime::DeviceInfo &info() const override { return facts; }
@@ -41,7 +49,8 @@ public:
   Result<runtime::FunctionAttributes> attributes(runtime::FunctionId function) override;
   Result<std::uint32_t> residentBlocksPerSm(runtime::FunctionId function, Dim3 block,
                                             std::uint32_t dynamicSharedBytes) override;
-  /// On stream 0: on the control stream. Does not wait.
+  /// On stream 0: the control word, by the control stream; before openControl() nothing, since
+  /// nobody would read it. Does not wait.
   Result<void> writeValue(runtime::StreamId stream, runtime::DevicePtr to,
                           std::uint64_t value) override;
   /// While a capture is open: no. A stream of the application's that cannot be asked (its context
@@ -54,6 +63,8 @@ public:
   Result<void> free(runtime::DevicePtr pointer) override;
   Result<runtime::MappedMemory> allocateMapped(std::size_t bytes) override;
   Result<runtime::StreamId> createStream(runtime::StreamPriority priority) override;
+  /// Where the driver has green contexts.
+  Result<runtime::StreamId> createConfinedStream(std::uint32_t sms) override;
   Result<void> destroyStream(runtime::StreamId stream) override;
   Result<void> copyToDevice(runtime::StreamId stream, runtime::DevicePtr to,
                             std::span<const std::byte> from) override;
@@ -93,15 +104,19 @@ private:
   using StreamWriteValue = int (*)(cudaStream_t, std::uint64_t, std::uint64_t, unsigned);
 
   Result<void> describe();
-  Result<void> createControl(std::uint64_t controlWord);
-  void findStreamWrite();
+  void *driverEntry(const char *name) const;
+  void findContext();
+  runtime::StreamId addOwn(cudaStream_t handle);
 
   const CudaApi &api;
   Captures &captures;
   runtime::DeviceInfo facts;
   int device = 0;
+  void *driverContext = nullptr;
+  runtime::GreenStreams confined{[this](const char *name) { return driverEntry(name); }};
   runtime::DevicePtr control = 0;
   cudaStream_t controlStream = nullptr;
+  std::atomic<bool> hasControl{false}; ///< set behind the others
   /// The driver's cuStreamWriteValue64; without it the word is copied from `words`.
   StreamWriteValue streamWriteValue = nullptr;
   std::uint64_t *words = nullptr; ///< pinned; a ring, so that a word stays until it was copied

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <vector>
 
 namespace tally::hooks {
 
@@ -24,6 +25,9 @@ public:
 
   /// Puts an operation behind all others and returns its ticket. Waits while the queue is full.
   std::uint64_t submit(StreamState &stream, runtime::Operation operation);
+  /// The same with several, between which nothing of other threads comes. Returns the last one's
+  /// ticket; that of the newest operation of all where there are none.
+  std::uint64_t submit(StreamState &stream, std::vector<runtime::Operation> operations);
   /// A call of the CUDA runtime, made on the dispatcher's thread.
   std::uint64_t submit(StreamState &stream, Run run);
   /// Runs on the calling thread when its turn comes, and returns then. `launches`: it may put a
@@ -47,6 +51,8 @@ public:
   cudaError_t takeError(bool clear);
 
 private:
+  std::uint64_t put(StreamState &stream, runtime::Operation operation);
+
   runtime::Dispatcher &dispatcher;
   runtime::Lane &lane;
   runtime::LaneStream order; ///< all operations are on one stream of the lane

@@ -32,7 +32,8 @@ bool isForeign() {
 }
 
 template <class Call> CUresult byRule_Launch(CUstream stream, Call call) {
-  return isForeign() ? Hooks::shared().foreignLaunch(stream, call) : call();
+  auto never = [] { return std::shared_ptr<const ForeignLaunch>(); };
+  return isForeign() ? Hooks::shared().foreignLaunch(stream, call, never) : call();
 }
 template <class Call> CUresult byRule_Stream(CUstream stream, Call call) {
   if (!isForeign())
@@ -93,6 +94,34 @@ struct Entry<Tag, CUresult (*)(Parameters...), stream> {
   using Entry_##name##_##version = Entry<Tag_##name##_##version, PFN_##name##_v##version, stream>;
 #include "driver_api.def"
 
+/// An entry point of the real driver, in the newest version up to `version`; nullptr without one.
+template <class Function> Function realEntry(const char *name, int version) {
+  void *entry = nullptr;
+  if (void *real = realGetProcAddress2)
+    reinterpret_cast<GetProcAddress2>(real)(name, &entry, version, 0, nullptr);
+  else if (void *earlier = realGetProcAddress1)
+    reinterpret_cast<GetProcAddress1>(earlier)(name, &entry, version, 0);
+  return reinterpret_cast<Function>(entry);
+}
+
+const DriverLaunches &driverLaunches() {
+  static const DriverLaunches found = {
+      realEntry<DriverLaunches::LaunchEx>("cuLaunchKernelEx", 11060),
+      realEntry<DriverLaunches::ParameterInfo>("cuFuncGetParamInfo", 12040),
+      realEntry<DriverLaunches::Attribute>("cuFuncGetAttribute", 2020),
+      realEntry<DriverLaunches::CurrentContext>("cuCtxGetCurrent", 4000)};
+  return found;
+}
+
+template <class Call>
+CUresult launchKernel(const CUlaunchConfig &config, CUfunction function, void **parameters,
+                      void **extra, Call call) {
+  if (!isForeign())
+    return call();
+  auto take = [&] { return takeLaunch(driverLaunches(), config, function, parameters, extra); };
+  return Hooks::shared().foreignLaunch(config.hStream, call, take);
+}
+
 /// cuLaunchKernelEx has its stream inside of the configuration.
 struct Entry_cuLaunchKernelEx {
   using Function = CUresult (*)(const CUlaunchConfig *, CUfunction, void **, void **);
@@ -105,7 +134,33 @@ struct Entry_cuLaunchKernelEx {
     };
     if (!config)
       return call();
-    return byRule_Launch(perThread ? ownOf(config->hStream) : config->hStream, call);
+    CUlaunchConfig meant = *config;
+    meant.hStream = perThread ? ownOf(config->hStream) : config->hStream;
+    return launchKernel(meant, f, parameters, extra, call);
+  }
+};
+
+struct Entry_cuLaunchKernel {
+  using Function = PFN_cuLaunchKernel_v4000;
+  static inline std::atomic<void *> real[2] = {nullptr, nullptr};
+  template <bool perThread>
+  static CUresult wrapper(CUfunction f, unsigned gridX, unsigned gridY, unsigned gridZ,
+                          unsigned blockX, unsigned blockY, unsigned blockZ, unsigned shared,
+                          CUstream stream, void **parameters, void **extra) {
+    auto call = [&] {
+      return reinterpret_cast<Function>(real[perThread].load())(
+          f, gridX, gridY, gridZ, blockX, blockY, blockZ, shared, stream, parameters, extra);
+    };
+    CUlaunchConfig config{};
+    config.gridDimX = gridX;
+    config.gridDimY = gridY;
+    config.gridDimZ = gridZ;
+    config.blockDimX = blockX;
+    config.blockDimY = blockY;
+    config.blockDimZ = blockZ;
+    config.sharedMemBytes = shared;
+    config.hStream = perThread ? ownOf(stream) : stream;
+    return launchKernel(config, f, parameters, extra, call);
   }
 };
 
@@ -126,6 +181,7 @@ constexpr Row rows[] = {
 #define TALLY_DRIVER_CALL(name, version, exported, stream, byRule)                                 \
   {#name, version, #exported, &keep<Entry_##name##_##version>},
 #include "driver_api.def"
+    {"cuLaunchKernel", 4000, "cuLaunchKernel", &keep<Entry_cuLaunchKernel>},
     {"cuLaunchKernelEx", 11060, "cuLaunchKernelEx", &keep<Entry_cuLaunchKernelEx>},
 };
 

@@ -1,6 +1,6 @@
 #include "engine.h"
 
-#include "settings.h"
+#include "own_thread.h"
 
 #include <array>
 #include <chrono>
@@ -18,95 +18,75 @@ runtime::Nanoseconds now() { return std::chrono::steady_clock::now().time_since_
 
 } // namespace
 
-Result<std::unique_ptr<Engine>> Engine::create(const CudaApi &api, Captures &captures,
-                                               const std::vector<StreamState *> &streams,
-                                               std::uint32_t yieldEveryMicroseconds) {
-  std::unique_ptr<Engine> engine(new Engine(api, captures));
+Result<std::unique_ptr<Engine>> Engine::create(const CudaApi &api, Activity &activity,
+                                               const Settings &settings) {
+  std::unique_ptr<Engine> engine(new Engine(api, activity, settings));
   if (Result<void> opened = engine->open(); !opened)
     return opened.error();
-  engine->countWhatWasThere(streams);
-  if (yieldEveryMicroseconds != 0)
-    engine->yields = std::thread(
-        [raw = engine.get(), yieldEveryMicroseconds] { raw->storm(yieldEveryMicroseconds); });
+  if (settings.yieldEveryMicroseconds != 0)
+    engine->yields =
+        std::thread([raw = engine.get()] { raw->storm(raw->settings.yieldEveryMicroseconds); });
   return engine;
 }
 
 /// On a thread of its own: what fails there leaves no error behind that the application's threads
 /// would find.
 Result<void> Engine::open() {
-  int current = 0;
-  if (cudaError_t status = api.cudaGetDevice(&current); status != cudaSuccess)
-    return ApiDevice::failure(api, "cudaGetDevice", status);
   Result<void> opened;
-  std::thread([&] { opened = openOnOwnThread(current); }).join();
+  std::thread([&] { opened = openOnOwnThread(); }).join();
   if (!opened)
     return opened;
   dispatcher->start();
   return {};
 }
 
-Result<void> Engine::openOnOwnThread(int number) {
-  beOnOwnThread(number);
-  if (Result<void> done = device.open(runtime::DeviceControl::initialWord()); !done)
+Result<void> Engine::openOnOwnThread() {
+  int number = device.number();
+  beOnOwnThread(api, number);
+  if (Result<void> done = device.openControl(runtime::DeviceControl::initialWord()); !done)
     return done;
-  runtime::ClockFunction clock(now);
-  control.emplace(runtime::ControlWriter{&device, {}, device.controlAddress()}, clock);
-  highPriority.emplace(device, *control);
   runtime::DispatcherOptions options;
   options.lane.kinds = {kinds.begin(), kinds.end()};
   options.lane.control = device.controlAddress();
-  options.lane.clock = clock;
+  options.lane.clock = now;
   options.lanes = 1;
-  options.prepare = [this, number] {
-    beOnOwnThread(number);
-    executorDevice = number;
-  };
-  auto made = runtime::Dispatcher::create(device, *control, *highPriority, std::move(options));
+  options.lane.bound = std::chrono::microseconds(settings.boundMicroseconds);
+  options.lane.smsOfWholes = confinement();
+  options.prepare = [this, number] { beOnOwnThread(api, number); };
+  auto made = runtime::Dispatcher::create(device, activity.controlWord(), activity.scopes(),
+                                          std::move(options));
   if (!made)
     return made.error();
   dispatcher = std::move(*made);
   work.emplace(*dispatcher);
+  activity.serve(*dispatcher);
   return {};
 }
 
-/// For the whole life of the thread: its calls are no hooked ones, and a capture that another
-/// thread makes does not forbid them.
-void Engine::beOnOwnThread(int number) {
-  static thread_local InHook inside;
-  cudaStreamCaptureMode relaxed = cudaStreamCaptureModeRelaxed;
-  api.cudaThreadExchangeStreamCaptureMode(&relaxed);
-  api.cudaSetDevice(number);
-}
-
-/// What was put on these before was not counted: it counts until they are seen idle.
-void Engine::countWhatWasThere(const std::vector<StreamState *> &streams) {
-  for (StreamState *stream : streams)
-    if (!stream->bestEffort && stream->launches.load() != 0)
-      if (runtime::HighStream *high = highOf(*stream); high && highPriority->beginCall(*high))
-        highPriority->endCall(*high);
-}
-
-runtime::HighStream *Engine::adopt(StreamState &stream) {
-  std::unique_lock lock(adopting);
-  if (runtime::HighStream *known = stream.high.load())
-    return known;
-  Result<runtime::HighStream *> adopted = highPriority->adopt(ApiDevice::idOf(stream));
-  if (!adopted) {
-    warn(Warning::NoDevice,
-         adopted.error().message + "; some high-priority work is not seen by best-effort work");
-    return nullptr;
+/// How many SMs kernels that cannot yield are to have: 0: all. Tried first, so that best effort
+/// works where it cannot be had.
+std::uint32_t Engine::confinement() {
+  std::uint32_t sms = settings.wholeSms.of(device.info().smCount);
+  if (sms == 0)
+    return 0;
+  Result<runtime::StreamId> tried = device.createConfinedStream(sms);
+  if (!tried) {
+    warn(Warning::Setting, "TALLY_BEST_EFFORT_SMS: " + tried.error().message +
+                               "; kernels without a variant run on all SMs");
+    return 0;
   }
-  stream.high.store(*adopted, std::memory_order_release);
-  return *adopted;
+  static_cast<void>(device.destroyStream(*tried));
+  return sms;
 }
 
 std::uint64_t Engine::submit(StreamState &stream, Run run) {
   threadIsHigh() = false;
   int target = stream.device;
   return work->submit(stream, [this, target, run = std::move(run)] {
-    if (target != executorDevice && api.cudaSetDevice(target) == cudaSuccess)
-      executorDevice = target;
+    bool elsewhere = target != device.number() && api.cudaSetDevice(target) == cudaSuccess;
     cudaError_t status = run();
+    if (elsewhere)
+      api.cudaSetDevice(device.number());
     device.noteCall();
     return status;
   });
@@ -114,9 +94,29 @@ std::uint64_t Engine::submit(StreamState &stream, Run run) {
 
 void Engine::submit(StreamState &stream, std::shared_ptr<const KernelLaunch> launch) {
   threadIsHigh() = false;
+  work->submit(stream, operationOf(std::move(launch)));
+}
+
+std::uint64_t Engine::submit(StreamState &stream, const std::vector<GraphPart> &parts,
+                             OrderingEvent behind) {
+  threadIsHigh() = false;
+  std::vector<runtime::Operation> operations;
+  operations.reserve(parts.size() + 1);
+  if (behind)
+    operations.push_back(operationOf(
+        [this, behind](cudaStream_t on) { return api.cudaStreamWaitEvent(on, behind.get(), 0); }));
+  for (const GraphPart &each : parts)
+    operations.push_back(each.kernel ? operationOf(each.kernel)
+                                     : operationOf([small = each.other](cudaStream_t on) {
+                                         return small->launch(on);
+                                       }));
+  return work->submit(stream, std::move(operations));
+}
+
+runtime::Operation Engine::operationOf(std::shared_ptr<const KernelLaunch> launch) {
   runtime::Operation operation;
-  bool mayYield = !launch->whole && launch->device == device.number();
-  operation.kernel = mayYield ? usableVariants(device, *launch->kernel) : nullptr;
+  operation.kernel = launch->whole ? nullptr : usableVariants(device, *launch->kernel);
+  operation.identity = reinterpret_cast<std::uint64_t>(launch->kernel);
   operation.shape = launch->shape;
   operation.parameters = launch->arguments;
   if (!launch->attributes.empty())
@@ -128,6 +128,26 @@ void Engine::submit(StreamState &stream, std::shared_ptr<const KernelLaunch> lau
   operation.launchWhole = [this, launch](runtime::StreamId on) {
     whole.fetch_add(1);
     work->keepError(launchWhole(*launch, ApiDevice::stateOf(on).handle));
+  };
+  return operation;
+}
+
+runtime::Operation Engine::operationOf(std::function<cudaError_t(cudaStream_t)> run) {
+  runtime::Operation operation;
+  operation.type = runtime::Operation::Type::Put;
+  operation.put = [this, run = std::move(run)](runtime::StreamId on) {
+    work->keepError(run(ApiDevice::stateOf(on).handle));
+  };
+  return operation;
+}
+
+void Engine::submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> launch) {
+  threadIsHigh() = false;
+  runtime::Operation operation;
+  operation.shape = launch->shape;
+  operation.identity = launch->identity;
+  operation.launchWhole = [this, launch](runtime::StreamId on) {
+    work->keepError(launch->launch(ApiDevice::stateOf(on).handle));
   };
   work->submit(stream, std::move(operation));
 }
@@ -150,30 +170,17 @@ Totals Engine::totals() const {
   sum.whole = whole.load();
   sum.physical = statistics.physicalLaunches;
   sum.yields = statistics.yields;
-  sum.requests = control->currentEpoch();
+  sum.requests = activity.controlWord().currentEpoch();
   return sum;
-}
-
-void Engine::mark(StreamState &stream) {
-  if (captures.takesPart(*stream.api, stream.handle))
-    return;
-  cudaEvent_t marker = stream.marker.load();
-  if (!marker &&
-      stream.api->cudaEventCreateWithFlags(&marker, cudaEventDisableTiming) != cudaSuccess)
-    return;
-  stream.api->cudaEventRecord(marker, stream.handle);
-  stream.marker.store(marker);
 }
 
 /// A test's: requests that come and go, whatever the application does.
 void Engine::storm(std::uint32_t everyMicroseconds) {
-  InHook inside;
-  cudaStreamCaptureMode relaxed = cudaStreamCaptureModeRelaxed;
-  api.cudaThreadExchangeStreamCaptureMode(&relaxed);
-  api.cudaSetDevice(device.number());
+  beOnOwnThread(api, device.number());
+  runtime::DeviceControl &control = activity.controlWord();
   while (!retired) {
     std::this_thread::sleep_for(std::chrono::microseconds(everyMicroseconds));
-    if (!control->raise() || !control->withdraw())
+    if (!control.raise() || !control.withdraw())
       return;
   }
 }
@@ -183,7 +190,8 @@ void Engine::retire() {
   if (yields.joinable())
     yields.join();
   std::thread([this] {
-    beOnOwnThread(device.number());
+    beOnOwnThread(api, device.number());
+    activity.leaveDispatcher();
     dispatcher->close();
   }).join();
 }

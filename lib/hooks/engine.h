@@ -1,14 +1,16 @@
-// What the process has once there is best-effort work in it: the control word, the queue, and the
-// counting of high-priority work that asks the former to yield.
+// What the process has once there is best-effort work in it: the control word, the queue, and what
+// of high-priority calls has to wait for it.
 #ifndef TALLY_LIB_HOOKS_ENGINE_H
 #define TALLY_LIB_HOOKS_ENGINE_H
 
+#include "activity.h"
 #include "api_device.h"
 #include "best_effort_queue.h"
-#include "captures.h"
-#include "high_priority.h"
+#include "foreign_launch.h"
+#include "graph_snapshot.h"
 #include "in_hook.h"
 #include "kernel_launch.h"
+#include "settings.h"
 #include "streams.h"
 
 #include "tally/runtime/policy.h"
@@ -30,12 +32,14 @@ struct Totals {
 /// Thread-safe. Never destroyed: threads may be in it as long as the process lives.
 class Engine {
 public:
-  /// For the calling thread's device. `streams`: those that may have work of high priority already.
-  static Result<std::unique_ptr<Engine>> create(const CudaApi &api, Captures &captures,
-                                                const std::vector<StreamState *> &streams,
-                                                std::uint32_t yieldEveryMicroseconds);
+  /// For the activity's device.
+  static Result<std::unique_ptr<Engine>> create(const CudaApi &api, Activity &activity,
+                                                const Settings &settings);
 
   BestEffortQueue &queue() { return *work; }
+  int deviceNumber() const { return device.number(); }
+  /// The CUcontext of that device, where the driver says it.
+  void *context() const { return device.context(); }
   /// What best-effort work has come to so far. Also after retire().
   Totals totals() const;
 
@@ -46,15 +50,9 @@ public:
     if (!work->isOver(ahead))
       work->wait(ahead, true);
     threadIsHigh() = true;
-    runtime::HighStream *high = highOf(stream);
-    // A wake that could not be told to the device must not keep the call from being made.
-    bool counted = high && static_cast<bool>(highPriority->beginCall(*high));
-    InHook inside;
-    auto result = call();
-    if (counted)
-      highPriority->endCall(*high);
+    auto result = activity.pass(stream, call);
     if (stream.kind != StreamKind::NonBlocking)
-      noteCall(stream);
+      device.noteCall();
     return result;
   }
 
@@ -69,6 +67,13 @@ public:
   std::uint64_t submit(StreamState &stream, Run run);
   /// Queues a launch on a best-effort stream.
   void submit(StreamState &stream, std::shared_ptr<const KernelLaunch> launch);
+  /// Queues the parts of a graph on a best-effort stream; nothing of other threads comes between
+  /// them. `behind`: an event that all of it comes after, or nullptr. Returns the last one's
+  /// ticket.
+  std::uint64_t submit(StreamState &stream, const std::vector<GraphPart> &parts,
+                       OrderingEvent behind);
+  /// The same of a library's launch, whose context is this one's.
+  void submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> launch);
   /// Makes a call at once, on the calling thread, when all that is queued is over. `launches`: it
   /// may launch a kernel.
   cudaError_t inTurn(StreamState &stream, bool launches, const Run &run);
@@ -76,33 +81,26 @@ public:
   /// stream, or on one that is ordered with it.
   void noteCall(StreamState &stream) {
     if (stream.kind == StreamKind::PerThread)
-      mark(stream);
+      activity.mark(stream);
     device.noteCall();
   }
   /// Waits for all that is queued; what a thread of high priority waits for is urgent.
   void drain() { work->drain(threadIsHigh()); }
   void wait(std::uint64_t ticket) { work->wait(ticket, threadIsHigh()); }
 
-  /// The stream is about to be destroyed, or belongs to the calling thread: from here on an event
-  /// says when its work is done.
-  void mark(StreamState &stream);
-
   /// Stops all threads and gives the device's memory back, before the device is reset. Nothing is
   /// put on it any more.
   void retire();
 
 private:
-  Engine(const CudaApi &api, Captures &captures)
-      : api(api), captures(captures), device(api, captures) {}
+  Engine(const CudaApi &api, Activity &activity, const Settings &settings)
+      : api(api), activity(activity), settings(settings), device(activity.onDevice()) {}
   Result<void> open();
-  Result<void> openOnOwnThread(int number);
-  void beOnOwnThread(int number);
-  void countWhatWasThere(const std::vector<StreamState *> &streams);
-  runtime::HighStream *highOf(StreamState &stream) {
-    runtime::HighStream *high = stream.high.load(std::memory_order_acquire);
-    return high ? high : adopt(stream);
-  }
-  runtime::HighStream *adopt(StreamState &stream);
+  Result<void> openOnOwnThread();
+  std::uint32_t confinement();
+  runtime::Operation operationOf(std::shared_ptr<const KernelLaunch> launch);
+  /// What `run` puts on the lane's stream, no kernel.
+  runtime::Operation operationOf(std::function<cudaError_t(cudaStream_t)> run);
   void storm(std::uint32_t everyMicroseconds);
   /// Whether the calling thread last put work of high priority on a stream.
   static bool &threadIsHigh() {
@@ -111,14 +109,11 @@ private:
   }
 
   const CudaApi &api;
-  Captures &captures;
-  ApiDevice device;
-  std::optional<runtime::DeviceControl> control;
-  std::optional<runtime::HighPriority> highPriority;
-  std::mutex adopting;
+  Activity &activity;
+  const Settings settings;
+  ApiDevice &device;
   std::unique_ptr<runtime::Dispatcher> dispatcher;
   std::optional<BestEffortQueue> work;
-  int executorDevice = 0; ///< the dispatcher's thread's
   std::atomic<std::uint64_t> whole{0};
   std::thread yields;
   std::atomic<bool> retired{false};

@@ -4,7 +4,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <pthread.h>
 #include <string>
+#include <system_error>
+#include <thread>
 
 namespace tally::hooks {
 
@@ -25,7 +28,8 @@ void add(Totals &sum, const Totals &more) {
 
 } // namespace
 
-Hooks::Hooks(const Settings &settings) : settings(settings), streams(settings.bestEffort) {}
+Hooks::Hooks(const Settings &settings)
+    : settings(settings), streams(settings.bestEffort), mayJoin(settings.joinsArena) {}
 
 Hooks &Hooks::shared() {
   Hooks *known = tallySharedHooks1.load(std::memory_order_acquire);
@@ -35,6 +39,7 @@ Hooks &Hooks::shared() {
   if (!tallySharedHooks1.compare_exchange_strong(known, made.get()))
     return *known;
   made->prepareDriver();
+  pthread_atfork(nullptr, nullptr, [] { tallySharedHooks1.load()->beInForkedChild(); });
   if (made->settings.statistics)
     std::atexit([] { tallySharedHooks1.load()->writeStatistics(); });
   return *made.release();
@@ -42,22 +47,41 @@ Hooks &Hooks::shared() {
 
 /// Read by the driver when it starts, which is later; what the user has set stays. With the default
 /// of 8 hardware connections the control stream was seen stuck behind other streams for 12 ms; and
-/// a module that is loaded by its first launch waits for running kernels.
+/// a module that is loaded by its first launch waits for running kernels. Of MPS's two priorities
+/// of clients 0 is the higher; without MPS the variable means nothing.
 void Hooks::prepareDriver() {
   if (settings.emulator)
     return;
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  setenv("CUDA_MPS_CLIENT_PRIORITY", settings.bestEffort ? "1" : "0", 0);
+}
+
+void Hooks::beInForkedChild() {
+  mayJoin = false;
+  cannotStart = true;
+  engine = nullptr;
+  activity = nullptr;
 }
 
 Engine *Hooks::start(const CudaApi &api) {
   if (Engine *known = running())
     return known;
+  if (cannotStart)
+    return nullptr;
   std::unique_lock lock(starting);
   if (Engine *known = running(); known || cannotStart)
     return known;
   InHook inside;
-  auto made = Engine::create(api, captures, streams.all(), settings.yieldEveryMicroseconds);
+  int device = 0;
+  Activity *shared = activity.load();
+  if (!shared && api.cudaGetDevice(&device) == cudaSuccess)
+    shared = openActivity(api, device, false);
+  if (!shared) {
+    cannotStart = true;
+    return nullptr;
+  }
+  auto made = Engine::create(api, *shared, settings);
   if (!made) {
     cannotStart = true;
     warn(Warning::NoDevice, made.error().message + "; best-effort work runs as if it were not");
@@ -75,6 +99,40 @@ Engine *Hooks::start(const CudaApi &api) {
   return running();
 }
 
+Activity *Hooks::openActivity(const CudaApi &api, int device, bool forOthers) {
+  auto made = Activity::create(api, captures, settings, device);
+  if (!made) {
+    warn(Warning::NoDevice, made.error().message + "; best-effort work runs as if it were not");
+    return nullptr;
+  }
+  if (forOthers && !(*made)->isInArena())
+    return nullptr;
+  mayJoin = false;
+  Activity *shared = made->release();
+  activity.store(shared, std::memory_order_release);
+  shared->countWhatWasThere(streams.all());
+  return shared;
+}
+
+/// The calling thread may be inside of a library's call that holds locks; so it does not wait.
+void Hooks::joinLater(const CudaApi &api) {
+  InHook inside;
+  int device = 0;
+  if (!mayJoin.exchange(false) || api.cudaGetDevice(&device) != cudaSuccess)
+    return;
+  auto join = [this, &api, device, before = resets.load()] {
+    std::unique_lock lock(starting);
+    // After a reset it would be this that makes the device's context anew.
+    if (!activity.load() && resets.load() == before)
+      openActivity(api, device, true);
+  };
+  try {
+    std::thread(join).detach();
+  } catch (const std::system_error &error) {
+    warn(Warning::Arena, std::string(error.what()) + "; this process is not seen by others");
+  }
+}
+
 cudaError_t Hooks::resetDevice(const CudaApi &api) {
   drain();
   std::unique_lock lock(starting);
@@ -82,7 +140,12 @@ cudaError_t Hooks::resetDevice(const CudaApi &api) {
     old->retire();
     add(earlier, old->totals());
   }
+  if (Activity *old = activity.exchange(nullptr))
+    old->retire();
+  mayJoin = settings.joinsArena;
+  resets.fetch_add(1);
   streams.clear();
+  graphs.clear();
   registry.forgetDevice();
   InHook inside;
   return api.cudaDeviceReset();
@@ -119,7 +182,10 @@ void Hooks::writeStatistics() {
       text(sum.throughVariants + sum.whole) + " best effort (" + text(sum.throughVariants) +
       " through variants, " + text(sum.whole) + " whole), " + text(sum.foreignHigh) + " high and " +
       text(sum.foreignBestEffort) + " best effort by libraries; " + text(sum.physical) +
-      " physical launches, " + text(sum.yields) + " yields, " + text(sum.requests) + " requests\n";
+      " physical launches, " + text(sum.yields) + " yields, " + text(sum.requests) + " requests";
+  if (std::string launched = graphs.statistics(); !launched.empty())
+    line += "; best-effort graphs: " + launched;
+  line += "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

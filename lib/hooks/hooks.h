@@ -6,10 +6,13 @@
 #ifndef TALLY_LIB_HOOKS_HOOKS_H
 #define TALLY_LIB_HOOKS_HOOKS_H
 
+#include "activity.h"
 #include "captures.h"
 #include "cuda_api.h"
 #include "engine.h"
 #include "events.h"
+#include "foreign_launch.h"
+#include "graphs.h"
 #include "in_hook.h"
 #include "registry.h"
 #include "settings.h"
@@ -20,16 +23,6 @@
 #include <span>
 
 namespace tally::hooks {
-
-/// What a launch asks for, whichever call made it.
-struct LaunchRequest {
-  const void *function = nullptr;
-  dim3 grid, block;
-  std::size_t sharedBytes = 0;
-  std::span<const cudaLaunchAttribute> attributes;
-  void **arguments = nullptr;
-  bool cooperative = false;
-};
 
 class Hooks {
 public:
@@ -42,14 +35,10 @@ public:
   // What the rules of cuda_api.def name. `call` is the call itself. (hooks.h, hooks_calls.cpp)
 
   template <class Call> auto legacy(const CudaApi &api, cudaStream_t which, Call call) {
-    Engine *running = engine.load(std::memory_order_acquire);
     StreamState &stream = streams.find(api, which);
     if (stream.bestEffort.load(std::memory_order_relaxed))
       return afterDrain(stream, call);
-    if (running)
-      return running->passHigh(stream, call);
-    InHook inside;
-    return call();
+    return pass(stream, call);
   }
   template <class Call> auto drained(Call call) {
     drain();
@@ -85,7 +74,36 @@ public:
     }
     return launchBestEffort(api, state, handle, request(), Run(call));
   }
+
+  // Graphs. (hooks_graphs.cpp)
+
+  /// `call` instantiates `graph` as `*made`.
+  template <class Call>
+  cudaError_t instantiateGraph(const CudaApi &api, cudaGraphExec_t *made, cudaGraph_t graph,
+                               unsigned long long flags, Call call) {
+    InHook inside;
+    cudaError_t status = call();
+    if (status == cudaSuccess)
+      graphInstantiated(api, *made, graph, flags);
+    return status;
+  }
+  /// `call` changes a node of it; `apply` says to an ExecutableGraph how.
+  template <class Call, class Apply>
+  cudaError_t changeGraph(cudaGraphExec_t handle, Call call, Apply apply) {
+    InHook inside;
+    cudaError_t status = call();
+    std::shared_ptr<ExecutableGraph> known = graphs.find(handle);
+    if (status == cudaSuccess && known)
+      apply(*known);
+    return status;
+  }
+  cudaError_t updateGraph(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,
+                          cudaGraphExecUpdateResultInfo *info);
+  cudaError_t destroyGraph(const CudaApi &api, cudaGraphExec_t handle);
+  /// Graphs may hold objects of the program that are destroyed with them.
+  void graphsHoldObjects() { graphs.holdObjects = true; }
   cudaError_t graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaStream_t handle);
+
   void functionAttribute(const CudaApi &api, const void *function, cudaFuncAttribute attribute,
                          int value);
 
@@ -121,6 +139,10 @@ public:
   /// A stream's class by the API (tally/runtime/hooks.h).
   cudaError_t setClass(const CudaApi &api, cudaStream_t handle, bool bestEffort);
 
+  /// In a forked child, which has none of the threads: from here on calls go to the CUDA runtime as
+  /// they are, which says what it makes of them.
+  void beInForkedChild();
+
   Registry &registered() { return registry; }
   Totals totals();
   /// Waits for all best-effort work that is queued.
@@ -133,11 +155,16 @@ public:
   // For the driver-level hook: calls that do not come through the runtime that was hooked.
 
   /// A launch by a library, on a stream of the driver's: its class is the stream's.
-  template <class Call> auto foreignLaunch(cudaStream_t handle, Call call) {
+  /// `take` gives a shared_ptr<const ForeignLaunch>: the launch to be made later, if it can be.
+  template <class Call, class Take>
+  auto foreignLaunch(cudaStream_t handle, Call call, Take take) -> decltype(call()) {
     // Without best-effort work no question is asked: the runtime may be about to start.
-    if (!running() && !settings.bestEffort) {
+    if (!running() && !activity.load(std::memory_order_relaxed) && !settings.bestEffort) {
       foreignHigh.fetch_add(1, std::memory_order_relaxed);
-      return call();
+      auto status = call();
+      if (mayJoin.load(std::memory_order_relaxed) && static_cast<int>(status) == cudaSuccess)
+        joinLater(foreignApi());
+      return status;
     }
     StreamState &state = streams.find(foreignApi(), handle);
     if (!state.bestEffort.load(std::memory_order_relaxed)) {
@@ -146,7 +173,8 @@ public:
     }
     foreignBestEffort.fetch_add(1, std::memory_order_relaxed);
     decltype(call()) status{};
-    inTurn(state, [&] { status = call(); });
+    if (!queueForeign(state, take))
+      inTurn(state, [&] { status = call(); });
     return status;
   }
   /// Before another call of a library's that is ordered on a stream: what is queued there is over.
@@ -166,7 +194,7 @@ public:
   }
   /// A library destroys a stream.
   void foreignDestroy(cudaStream_t handle) {
-    if (running())
+    if (activity.load())
       forgetStream(streams.find(foreignApi(), handle));
   }
   /// Whether a library may be told that a stream or an event is done.
@@ -200,15 +228,35 @@ private:
   template <class Call> auto pass(StreamState &state, Call call) {
     if (Engine *running = engine.load(std::memory_order_acquire))
       return running->passHigh(state, call);
-    InHook inside;
-    return call();
+    if (Activity *shared = activity.load(std::memory_order_acquire))
+      return shared->pass(state, call);
+    auto result = [&] {
+      InHook inside;
+      return call();
+    }();
+    // Success: the device's context is there.
+    if (mayJoin.load(std::memory_order_relaxed) && static_cast<int>(result) == cudaSuccess)
+      joinLater(*state.api);
+    return result;
   }
+  /// The first work of high priority is there: joins the arena, on a thread of its own, for the
+  /// calling thread's device.
+  void joinLater(const CudaApi &api);
+  /// Under `starting`. nullptr where it cannot be had, or `forOthers` and there are no others.
+  Activity *openActivity(const CudaApi &api, int device, bool forOthers);
   /// Made when it is first needed. nullptr where it cannot be had: then nothing is held back.
   Engine *start(const CudaApi &api);
   void forgetStream(StreamState &state);
   Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle, Run call);
   cudaError_t launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                const LaunchRequest &request, const Run &call);
+  void graphInstantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,
+                         unsigned long long flags);
+  cudaError_t graphLaunchHigh(const CudaApi &api, StreamState &state, cudaGraphExec_t graph,
+                              const Run &call);
+  void waitForLaunches(const ExecutableGraph &graph);
+  bool queueForeign(StreamState &state,
+                    const std::function<std::shared_ptr<const ForeignLaunch>()> &take);
   /// The call at once, on the calling thread, when all that is queued is over and a permit is
   /// there.
   void inTurn(StreamState &state, const std::function<void()> &call);
@@ -227,9 +275,13 @@ private:
   Registry registry;
   Captures captures;
   Events events;
+  Graphs graphs;
+  std::atomic<Activity *> activity{nullptr}; ///< there is no engine without it
   std::atomic<Engine *> engine{nullptr};
-  std::mutex starting;
-  bool cannotStart = false;
+  std::atomic<bool> mayJoin; ///< the arena was not tried yet
+  std::mutex starting;       ///< what follows, and making the two
+  std::atomic<bool> cannotStart{false};
+  std::atomic<std::uint64_t> resets{0}; ///< of the device
   std::atomic<bool> checked{false};
   std::atomic<const CudaApi *> anyApi{nullptr};
   std::atomic<std::uint64_t> foreignHigh{0}, foreignBestEffort{0};

@@ -85,12 +85,10 @@ cudaError_t Hooks::destroyStream(const CudaApi &api, cudaStream_t handle) {
 /// Before the stream is destroyed: its handle may be another stream's as soon as it is gone.
 void Hooks::forgetStream(StreamState &state) {
   InHook inside;
-  if (Engine *now = running()) {
-    if (state.bestEffort)
-      now->wait(state.lastTicket.load());
-    else if (const runtime::HighStream *high = state.high.load(); high && !high->isClosed())
-      now->mark(state);
-  }
+  if (Engine *now = running(); now && state.bestEffort)
+    now->wait(state.lastTicket.load());
+  if (Activity *shared = activity.load(); shared && !state.bestEffort)
+    shared->forget(state);
   streams.destroyed(state);
 }
 
@@ -102,7 +100,9 @@ cudaError_t Hooks::synchronizeStream(const CudaApi &api, cudaStream_t handle) {
     if (state.bestEffort)
       now->wait(state.lastTicket.load());
   }
-  return withDeferred(api.cudaStreamSynchronize(handle));
+  auto wait = [&] { return api.cudaStreamSynchronize(handle); };
+  Activity *shared = activity.load(std::memory_order_acquire);
+  return withDeferred(shared ? shared->synchronize(state, wait) : wait());
 }
 
 cudaError_t Hooks::queryStream(const CudaApi &api, cudaStream_t handle) {
@@ -197,7 +197,8 @@ cudaError_t Hooks::synchronizeDevice(const CudaApi &api) {
 cudaError_t Hooks::setDevice(const CudaApi &api, int device) {
   InHook inside;
   cudaError_t status = api.cudaSetDevice(device);
-  streams.deviceChanged();
+  if (status == cudaSuccess)
+    streams.deviceChanged(device);
   return status;
 }
 

@@ -99,7 +99,8 @@ bool isLaunchable(const KernelRecord &kernel, const LaunchShape &shape) {
          shape.grid.y % cluster.y == 0 && shape.grid.z % cluster.z == 0;
 }
 
-/// The launch with its arguments; nullptr where it cannot be queued.
+} // namespace
+
 std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
                                          const LaunchRequest &request) {
   describe(kernel);
@@ -132,8 +133,6 @@ std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
   return launch;
 }
 
-} // namespace
-
 cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                     const LaunchRequest &request, const Run &call) {
   Engine *running = start(api);
@@ -144,20 +143,11 @@ cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cuda
   std::shared_ptr<KernelLaunch> launch = makeLaunch(kernel, state.device, request);
   if (!launch)
     return running->inTurn(state, true, call);
+  // Nothing is known of another device's streams here.
+  if (launch->device != running->deviceNumber())
+    return running->inTurn(state, false, call);
   running->submit(state, std::move(launch));
   return cudaSuccess;
-}
-
-cudaError_t Hooks::graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaStream_t handle) {
-  StreamState &state = streams.find(api, handle);
-  auto call = [&api, graph, handle] { return api.cudaGraphLaunch(graph, handle); };
-  if (!state.bestEffort)
-    return pass(state, call);
-  Engine *running = start(api);
-  InHook inside;
-  if (!running || captures.takesPart(api, handle))
-    return call();
-  return running->inTurn(state, true, call);
 }
 
 void Hooks::functionAttribute(const CudaApi &api, const void *function, cudaFuncAttribute attribute,
@@ -172,6 +162,20 @@ void Hooks::functionAttribute(const CudaApi &api, const void *function, cudaFunc
   else
     kernel.set.emplace_back(attribute, value);
   kernel.attributeVersion.fetch_add(1);
+}
+
+/// Queues a library's launch. False: it has to be made by the calling thread.
+bool Hooks::queueForeign(StreamState &state,
+                         const std::function<std::shared_ptr<const ForeignLaunch>()> &take) {
+  Engine *now = start(foreignApi());
+  InHook inside;
+  if (!now || captures.takesPart(foreignApi(), state.handle) || state.device != now->deviceNumber())
+    return false;
+  std::shared_ptr<const ForeignLaunch> launch = take();
+  if (!launch || launch->context != now->context())
+    return false;
+  now->submit(state, std::move(launch));
+  return true;
 }
 
 void Hooks::inTurn(StreamState &state, const std::function<void()> &call) {

@@ -1,8 +1,10 @@
 #include "settings.h"
 
 #include <atomic>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 namespace tally::hooks {
@@ -29,21 +31,57 @@ bool isChosen(const char *name, std::string_view value, std::string_view other) 
   return text == value;
 }
 
+/// The digits of `text` as a number; nothing where it is none, or outside of the range.
+std::optional<std::uint32_t> parse(std::string_view text, std::uint32_t least, std::uint32_t most) {
+  std::uint32_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
+    return std::nullopt;
+  return value;
+}
+
+/// What `name` holds; `otherwise` where it is not set or, with a warning, not understood.
+std::uint32_t number(const char *name, std::uint32_t least, std::uint32_t most,
+                     std::uint32_t otherwise, const char *unit) {
+  std::string_view text = variable(name);
+  if (text.empty())
+    return otherwise;
+  std::optional<std::uint32_t> value = parse(text, least, most);
+  if (!value)
+    warn(Warning::Setting, std::string(name) + "=" + std::string(text) + " is no number of " +
+                               unit + " from " + std::to_string(least) + " to " +
+                               std::to_string(most) + "; taken for " + std::to_string(otherwise));
+  return value.value_or(otherwise);
+}
+
+SmShare smShare(const char *name) {
+  std::string_view text = variable(name);
+  if (text.empty())
+    return {};
+  bool percents = text.ends_with('%');
+  std::optional<std::uint32_t> value =
+      parse(percents ? text.substr(0, text.size() - 1) : text, 1, percents ? 100 : 65535);
+  if (!value)
+    warn(Warning::Setting, std::string(name) + "=" + std::string(text) +
+                               " is neither a number of SMs nor 1% to 100%; taken for all");
+  return percents ? SmShare{0, value.value_or(0)} : SmShare{value.value_or(0), 0};
+}
+
 Settings read() {
   Settings settings;
   settings.disabled = isSet("TALLY_DISABLE");
   settings.emulator = isChosen("TALLY_DEVICE", "emulator", "cuda");
   settings.bestEffort = isChosen("TALLY_CLASS", "best-effort", "high");
   settings.statistics = isSet("TALLY_STATS");
-  std::string every(variable("TALLY_YIELD_EVERY_US"));
-  if (every.empty())
-    return settings;
-  char *end = nullptr;
-  unsigned long value = std::strtoul(every.c_str(), &end, 10);
-  if (*end != '\0' || value > 1000000000)
-    warn(Warning::Setting, "TALLY_YIELD_EVERY_US=" + every + " is no number of microseconds");
-  else
-    settings.yieldEveryMicroseconds = static_cast<std::uint32_t>(value);
+  // An emulator is its process's own, but where it is said to be another's too.
+  bool isShared = !settings.emulator || !variable("TALLY_EMULATOR_UUID").empty() ||
+                  !variable("TALLY_ARENA").empty();
+  settings.joinsArena = isShared && variable("TALLY_ARENA") != "off";
+  settings.yieldEveryMicroseconds =
+      number("TALLY_YIELD_EVERY_US", 0, 1000000000, 0, "microseconds");
+  settings.boundMicroseconds =
+      number("TALLY_BOUND_US", 1, 1000000, settings.boundMicroseconds, "microseconds");
+  settings.wholeSms = smShare("TALLY_BEST_EFFORT_SMS");
   return settings;
 }
 
@@ -59,7 +97,10 @@ void warn(Warning kind, std::string_view text) {
   std::uint32_t bit = 1u << static_cast<unsigned>(kind);
   if ((written.fetch_or(bit) & bit) != 0)
     return;
-  // One call, so that lines of several threads do not mix.
+  writeLine(text);
+}
+
+void writeLine(std::string_view text) {
   std::string line = "tally: " + std::string(text) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }

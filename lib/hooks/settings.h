@@ -2,10 +2,20 @@
 #ifndef TALLY_LIB_HOOKS_SETTINGS_H
 #define TALLY_LIB_HOOKS_SETTINGS_H
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
 namespace tally::hooks {
+
+/// A part of a device's SMs: a number or percents.
+struct SmShare {
+  std::uint32_t count = 0, percent = 0; ///< one of them at most is not 0
+  /// In SMs; 0: no limit.
+  std::uint32_t of(std::uint32_t sms) const {
+    return percent == 0 ? std::min(count, sms) : std::max(sms * percent / 100, 1u);
+  }
+};
 
 /// docs/hooks.md says what each variable means.
 struct Settings {
@@ -13,7 +23,10 @@ struct Settings {
   bool emulator = false;                    ///< TALLY_DEVICE=emulator
   bool bestEffort = false;                  ///< TALLY_CLASS=best-effort
   bool statistics = false;                  ///< TALLY_STATS=1
+  bool joinsArena = false;                  ///< other than by TALLY_ARENA=off
   std::uint32_t yieldEveryMicroseconds = 0; ///< TALLY_YIELD_EVERY_US; 0: never
+  std::uint32_t boundMicroseconds = 20;     ///< TALLY_BOUND_US
+  SmShare wholeSms;                         ///< TALLY_BEST_EFFORT_SMS
 
   /// Thread-safe. A value that is not understood is warned about and taken for unset.
   static const Settings &get();
@@ -26,11 +39,15 @@ enum class Warning : std::uint8_t {
   StaleBundle,   ///< device code that no bundle belongs to
   NothingHooked, ///< no kernel has variants, or the launches do not come through the hooks
   NoDevice,      ///< what best-effort work needs of the device cannot be had
+  Arena,         ///< other processes are not seen
   Fault          ///< a launch failed after its call had returned
 };
 
 /// Writes "tally: TEXT" to standard error, unless this kind was written before. Thread-safe.
 void warn(Warning kind, std::string_view text);
+
+/// Writes "tally: TEXT" to standard error. Thread-safe; lines of several threads do not mix.
+void writeLine(std::string_view text);
 
 } // namespace tally::hooks
 

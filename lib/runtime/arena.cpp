@@ -238,7 +238,14 @@ std::uint64_t Arena::higherActive(std::uint32_t slotClass) const {
 
 bool Arena::bestEffortPresent() const {
   const ArenaData *all = data.load(std::memory_order_relaxed);
-  return all && all->header.masks.bestEffort.load() != 0;
+  return all && (all->header.masks.bestEffort.load() & ~own.load(std::memory_order_relaxed)) != 0;
+}
+
+void Arena::clearDeadBestEffort() {
+  const ArenaData *all = data.load();
+  for (std::uint64_t left = all ? all->header.masks.bestEffort.load() : 0; left != 0;
+       left &= left - 1)
+    clearIfDead(static_cast<std::uint32_t>(std::countr_zero(left)));
 }
 
 std::vector<ArenaSlotView> Arena::view() const {

@@ -124,8 +124,10 @@ public:
   std::uint64_t higherActive(std::uint32_t slotClass) const;
   /// Clears the slot's claim if its holder is dead. Returns whether it was.
   bool clearIfDead(std::uint32_t slot);
-  /// Whether best-effort processes are there. A hint: after a death it may say so for a while.
+  /// Whether best-effort work is there: other arena objects' slots, so mostly other processes'. A
+  /// hint: after a death it may say so until somebody claims a slot or calls clearDeadBestEffort().
   bool bestEffortPresent() const;
+  void clearDeadBestEffort();
   /// All slots that are held or hold something.
   std::vector<ArenaSlotView> view() const;
 

@@ -182,6 +182,10 @@ Result<ArenaPlace> findArenaPlace(const ArenaOptions &options, std::string_view 
   return place;
 }
 
+bool isArenaOff(const ArenaOptions &options) {
+  return options.path.empty() && valueOr("", "TALLY_ARENA") == "off";
+}
+
 Result<int> openArenaFile(const ArenaPlace &place) {
   // The second time round only where somebody removes it just after it was made.
   for (int attempt = 0; attempt < 10; ++attempt) {

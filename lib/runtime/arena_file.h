@@ -33,6 +33,10 @@ struct ArenaPlace {
 /// group.
 Result<ArenaPlace> findArenaPlace(const ArenaOptions &options, std::string_view uuid);
 
+/// Whether the environment says that processes stay alone (TALLY_ARENA=off), and the options name
+/// no path of their own.
+bool isArenaOff(const ArenaOptions &options);
+
 /// An open, checked file at the place, made where there is none. The caller closes it.
 Result<int> openArenaFile(const ArenaPlace &place);
 

@@ -62,6 +62,14 @@ void ArenaLink::stopWatching() {
     watcher->stop();
 }
 
+void ArenaLink::leave() {
+  stopWatching();
+  std::unique_lock lock(joining);
+  for (ArenaSlot *slot : {high.get(), bestEffort.get()})
+    if (slot)
+      slot->release();
+}
+
 void ArenaLink::setBusy(bool now) {
   if (ArenaWatcher *current = watching)
     current->setBusy(now);

@@ -37,6 +37,10 @@ public:
 
   /// Before what `resume` uses goes away. The second time nothing.
   void stopWatching();
+  /// Gives the slots back with what they claim. Scopes that are open or opened later count no more.
+  void leave();
+  /// isWaitedFor() says no again where those that waited have died.
+  void clearDead() { arena->clearDeadBestEffort(); }
 
   void setBusy(bool now) override;
   bool isWaitedFor() const override { return arena->bestEffortPresent(); }

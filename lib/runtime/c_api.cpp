@@ -64,7 +64,8 @@ RuntimeOptions optionsFrom(const tally_options *given) {
   if (given->device)
     options.device = given->device;
   options.sharing = static_cast<Sharing>(given->sharing);
-  options.policy.hysteresis = std::chrono::nanoseconds(given->hysteresis_nanoseconds);
+  options.policy = tally::runtime::PriorityPolicy{
+      .hysteresis = std::chrono::nanoseconds(given->hysteresis_nanoseconds)};
   if (given->emulator_sms != 0)
     options.emulator.smCount = given->emulator_sms;
   if (given->emulator_resident_per_sm != 0)

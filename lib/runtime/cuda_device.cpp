@@ -1,5 +1,7 @@
 // The first CUDA device as a Device, by the driver API.
 #include "cuda_driver.h"
+#include "green_context.h"
+#include "uuid_text.h"
 
 #include "tally/runtime/device.h"
 
@@ -52,6 +54,7 @@ public:
   Result<void> free(DevicePtr pointer) override;
   Result<MappedMemory> allocateMapped(std::size_t bytes) override;
   Result<StreamId> createStream(StreamPriority priority) override;
+  Result<StreamId> createConfinedStream(std::uint32_t sms) override;
   Result<void> destroyStream(StreamId stream) override;
   Result<void> copyToDevice(StreamId stream, DevicePtr to,
                             std::span<const std::byte> from) override;
@@ -85,6 +88,7 @@ private:
   CUdevice device = 0;
   CUcontext context = nullptr;
   int lowest = 0, highest = 0; // stream priorities; the numerically lowest is the highest
+  GreenStreams confined{&CudaDriver::find};
 
   std::mutex mutex; // what follows
   std::vector<CUmodule> modules;
@@ -138,7 +142,7 @@ Result<void> CudaDevice::describe() {
   facts.name = name.data();
   CUuuid uuid{};
   TALLY_CUDA_TRY(driver, cuDeviceGetUuid, &uuid, device);
-  facts.uuid = uuidText(uuid);
+  facts.uuid = uuidText(uuid.bytes);
   std::array<int, 5> values{};
   constexpr std::array<CUdevice_attribute, 5> wanted = {
       CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
@@ -338,8 +342,7 @@ Result<MappedMemory> CudaDevice::allocateMapped(std::size_t bytes) {
 Result<StreamId> CudaDevice::createStream(StreamPriority priority) {
   if (Result<void> current = makeCurrent(); !current)
     return current.error();
-  // The range is 0 to -5 on an H200. Where there are two levels only, the control stream shares
-  // the upper one.
+  // 0 to -5 on an H200. Where there are only two levels, the control stream shares the upper one.
   int level = lowest;
   if (priority == StreamPriority::Control)
     level = highest;
@@ -352,9 +355,19 @@ Result<StreamId> CudaDevice::createStream(StreamPriority priority) {
   return static_cast<StreamId>(reinterpret_cast<std::uint64_t>(stream));
 }
 
+Result<StreamId> CudaDevice::createConfinedStream(std::uint32_t sms) {
+  Result<void> current = makeCurrent();
+  Result<CUstream> made = current ? confined.create(0, sms, lowest) : current.error();
+  if (!made)
+    return made.error();
+  return static_cast<StreamId>(reinterpret_cast<std::uint64_t>(*made));
+}
+
 Result<void> CudaDevice::destroyStream(StreamId stream) {
   if (Result<void> current = makeCurrent(); !current)
     return current;
+  if (confined.destroy(streamOf(stream)))
+    return {};
   {
     std::unique_lock lock(mutex);
     streams.erase(streamOf(stream));

@@ -37,17 +37,9 @@ Result<const CudaDriver *> CudaDriver::load() {
   return &*driver;
 }
 
-std::string uuidText(const CUuuid &uuid) {
-  std::string text;
-  for (std::size_t i = 0; i < sizeof uuid.bytes; ++i) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    auto byte = static_cast<unsigned char>(uuid.bytes[i]);
-    if (i == 4 || i == 6 || i == 8 || i == 10)
-      text += '-';
-    text += digits[byte >> 4];
-    text += digits[byte & 15];
-  }
-  return text;
+void *CudaDriver::find(const char *symbol) {
+  static void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  return library ? dlsym(library, symbol) : nullptr;
 }
 
 Error CudaDriver::failure(const char *call, CUresult code) const {

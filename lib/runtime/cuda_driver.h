@@ -63,12 +63,12 @@ struct CudaDriver {
   /// Loads libcuda.so.1 once; the table lives as long as the process. Thread-safe.
   static Result<const CudaDriver *> load();
 
+  /// An entry point that not every driver has, by its symbol; nullptr where this one has none.
+  static void *find(const char *symbol);
+
   /// What `call` (an entry point's name) returned, in the driver's words.
   Error failure(const char *call, CUresult code) const;
 };
-
-/// As nvidia-smi shows it behind "GPU-".
-std::string uuidText(const CUuuid &uuid);
 
 } // namespace tally::runtime
 

@@ -1,5 +1,7 @@
 #include "dispatcher.h"
 
+#include "monitor_times.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -20,11 +22,6 @@ Nanoseconds pollingTime() {
   static const Nanoseconds time = std::thread::hardware_concurrency() >= 8 ? 20ms : 200us;
   return time;
 }
-constexpr Nanoseconds nap = 20us;
-/// Where other processes wait for this one's implicit scopes to be closed: naps while none is open,
-/// so that the launch that opens one need not wake the thread; those when one was a short time ago
-/// are as short as `nap`. Where nobody waits yet, the time within which somebody who comes is seen.
-constexpr Nanoseconds watchedNap = 1ms, recently = 10ms, unwatchedNap = 20ms;
 /// Within this time of progress the thread does not even yield its core.
 constexpr Nanoseconds tightPolling = 50us;
 
@@ -81,7 +78,29 @@ void Dispatcher::wake() {
 
 Lane &Dispatcher::assignLane() { return *lanes[nextLane.fetch_add(1) % lanes.size()]; }
 
-std::optional<std::uint64_t> Dispatcher::permit() const { return control.permit(options.policy); }
+std::optional<Permit> Dispatcher::permit() const {
+  std::uint64_t epoch = control.currentEpoch(); // before the snapshot: control_word.h
+  Decision decision = options.policy.decide(snapshot());
+  if (!decision.runBestEffort)
+    return std::nullopt;
+  return Permit{epoch, decision.longestWhole};
+}
+
+Snapshot Dispatcher::snapshot() const {
+  Snapshot now = control.snapshot();
+  for (const std::unique_ptr<Lane> &lane : lanes)
+    if (std::optional<Nanoseconds> since = lane->heldBackSince())
+      now.heldBack = std::max(now.heldBack, options.lane.clock() - *since);
+  return now;
+}
+
+/// Requests wait for what is under way on all lanes.
+Nanoseconds Dispatcher::wholesLeft() const {
+  Nanoseconds sum{0};
+  for (const std::unique_ptr<Lane> &lane : lanes)
+    sum = sumOf(sum, lane->wholesLeft());
+  return sum;
+}
 
 std::optional<std::uint64_t> Dispatcher::oldestUnderWay() const {
   std::optional<std::uint64_t> oldest;

@@ -6,7 +6,7 @@
 #include "high_priority.h"
 #include "lane.h"
 
-#include "tally/runtime/policy.h"
+#include "tally/runtime/any_policy.h"
 #include "tally/runtime/runtime.h"
 
 #include <atomic>
@@ -21,7 +21,7 @@
 namespace tally::runtime {
 
 struct DispatcherOptions {
-  PriorityPolicy policy;
+  AnyPolicy policy;
   LaneOptions lane;
   std::size_t lanes = 2;
   std::function<void()> prepare = [] {}; ///< called first by the thread that start() makes
@@ -83,7 +83,9 @@ public:
 private:
   Dispatcher(DeviceControl &control, HighPriority &highPriority, DispatcherOptions options);
 
-  std::optional<std::uint64_t> permit() const override;
+  std::optional<Permit> permit() const override;
+  Nanoseconds wholesLeft() const override;
+  Snapshot snapshot() const;
   std::uint64_t currentEpoch() const override { return control.currentEpoch(); }
   std::optional<std::uint64_t> oldestUnderWay() const;
   void measureTurnaround(std::optional<std::uint64_t> oldestBefore);

@@ -91,14 +91,26 @@ Result<void> HighPriority::beginCall(HighStream &stream) {
 void HighPriority::endCall(HighStream &stream) { stream.word.fetch_add(oneMade - oneCall); }
 
 Result<void> HighPriority::synchronize(HighStream &stream) {
-  std::uint64_t made = callsMade(stream.word.load());
+  std::uint64_t made = callsMadeOn(stream);
   Result<void> done = device.synchronize(stream.id);
-  if (!done)
-    return done;
+  if (done)
+    noteSynchronised(stream, made);
+  return done;
+}
+
+std::uint64_t HighPriority::callsMadeOn(const HighStream &stream) {
+  return callsMade(stream.word.load());
+}
+
+void HighPriority::noteSynchronised(HighStream &stream, std::uint64_t made) {
   std::uint64_t known = stream.synchronised.load();
   while (known < made && !stream.synchronised.compare_exchange_weak(known, made)) {
   }
-  return {};
+}
+
+void HighPriority::abandon(HighStream &stream) {
+  if (isOpen(stream.word.fetch_and(~openBit)))
+    static_cast<void>(withdraw()); // writes nothing to the device
 }
 
 bool HighPriority::hasImplicit() const {

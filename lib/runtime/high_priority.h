@@ -70,6 +70,12 @@ public:
   Result<void> beginCall(HighStream &stream);
   void endCall(HighStream &stream);
   Result<void> synchronize(HighStream &stream);
+  /// For who waits for a stream by a call of its own: what was made before the wait, and that the
+  /// wait is over.
+  static std::uint64_t callsMadeOn(const HighStream &stream);
+  static void noteSynchronised(HighStream &stream, std::uint64_t made);
+  /// Closes the stream's implicit scope whatever is on it.
+  void abandon(HighStream &stream);
 
   /// Closes the implicit scopes of streams that have come to rest. Returns whether any was closed.
   /// For one thread at a time. Fails when the device does.

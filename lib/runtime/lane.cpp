@@ -34,8 +34,11 @@ std::uint64_t loadMarker(const MappedMemory &word) {
 bool Lane::Batch::canYield() const {
   return std::any_of(items.begin(), items.end(), [](const Item &each) { return each.canYield; });
 }
-bool Lane::Batch::heavy() const {
-  return std::any_of(items.begin(), items.end(), [](const Item &each) { return each.heavy; });
+Nanoseconds Lane::Batch::wholes() const {
+  Nanoseconds sum{0};
+  for (const Item &item : items)
+    sum = sumOf(sum, item.predicted);
+  return sum;
 }
 
 Result<std::unique_ptr<Lane>> Lane::create(StreamDevice &device, LaneOptions options) {
@@ -50,7 +53,13 @@ Result<void> Lane::initialise() {
   Result<StreamId> created = device.createStream(StreamPriority::Low);
   if (!created)
     return created.error();
-  stream = *created;
+  stream = wholes = current = *created;
+  if (options.smsOfWholes != 0) {
+    Result<StreamId> confined = device.createConfinedStream(options.smsOfWholes);
+    if (!confined)
+      return confined.error();
+    wholes = *confined;
+  }
   Result<DevicePtr> ring = device.allocate(2 * options.halfRing * sizeof(tally_launch_state));
   if (!ring)
     return ring.error();
@@ -73,10 +82,12 @@ void Lane::close() {
   if (std::exchange(closed, true))
     return;
   // Errors here would be repeats: the device is going away with everything on it.
-  static_cast<void>(device.synchronize(stream));
+  static_cast<void>(device.synchronize(current));
   for (DevicePtr each : memory)
     static_cast<void>(device.free(each));
   static_cast<void>(device.destroyStream(stream));
+  if (wholes != stream)
+    static_cast<void>(device.destroyStream(wholes));
   failAll({"the device was given up"});
   publish();
 }
@@ -190,6 +201,7 @@ bool Lane::endCall(Batch &batch) {
   if (!batch.ended->load())
     return false;
   batch.ended.reset();
+  batch.sentAt = options.clock();
   if (Result<void> sent = sendMarker(batch); !sent)
     failAll(sent.error());
   return true;
@@ -202,6 +214,8 @@ Result<void> Lane::readStates() {
     batch.statesComing = true;
     if (!batch.canYield())
       continue;
+    if (Result<void> behind = continueOn(stream); !behind)
+      return behind;
     auto mirror = std::as_writable_bytes(mirrors[batch.slot].first(batch.items.size()));
     if (Result<void> down = device.copyToHost(stream, mirror, stateAddress(batch, 0)); !down)
       return down;
@@ -209,10 +223,21 @@ Result<void> Lane::readStates() {
   ++lastMarker;
   for (Batch &batch : batches)
     batch.marker = lastMarker;
-  return device.writeValue(stream, markerWord.device, lastMarker);
+  return device.writeValue(current, markerWord.device, lastMarker);
+}
+
+/// Where what is sent next goes: behind all that was sent before, on whichever stream.
+Result<void> Lane::continueOn(StreamId target) {
+  if (target == current)
+    return {};
+  Result<void> behind = device.waitFor(target, current);
+  if (behind)
+    current = target;
+  return behind;
 }
 
 void Lane::take(const Batch &batch) {
+  bool measurable = isMeasurable(batch); // while the operations are there
   for (std::size_t i = 0; i < batch.items.size() && !isBroken; ++i) {
     const Item &item = batch.items[i];
     if (item.canYield && batch.statesComing) {
@@ -228,7 +253,7 @@ void Lane::take(const Batch &batch) {
     if (item.list)
       lists.releaseOldest(*item.list);
   }
-  if (!batch.statesComing && !isBroken)
+  if (!isBroken && measurable)
     learnDurations(batch);
 }
 
@@ -289,29 +314,50 @@ void Lane::dropFailed() {
   }
 }
 
+/// Whether the batch's time says what its kernels take when nothing else runs. Where a request came
+/// it says too much, which is still better than nothing.
+bool Lane::isMeasurable(const Batch &batch) const {
+  bool ofKernels = std::all_of(batch.items.begin(), batch.items.end(), [](const Item &each) {
+    // A slice is part of a kernel.
+    return each.plan && !each.dropped && (each.canYield || !each.operation->progress);
+  });
+  if (!batch.statesComing || !ofKernels)
+    return ofKernels;
+  return batch.items.size() == 1 && !batch.items[0].canYield &&
+         !batch.items[0].plan->duration.known();
+}
+
 void Lane::learnDurations(const Batch &batch) {
   Nanoseconds predicted{0};
-  for (const Item &item : batch.items) {
-    if (!item.canYield)
-      return;
-    // The operations themselves are finished and gone.
-    predicted += item.plan->duration;
-  }
+  // The operations themselves are finished and gone.
+  for (const Item &item : batch.items)
+    predicted += item.plan->duration.mean();
   Nanoseconds measured = options.clock() - std::max(batch.sentAt, lastCollected);
   auto count = static_cast<std::int64_t>(batch.items.size());
-  // Only the sum is known: each member's share moves half way towards what explains it.
+  // Only the sum is known: each member's share changes by what explains it.
   double ratio = predicted.count() == 0 ? 1.0
                                         : static_cast<double>(measured.count()) /
                                               static_cast<double>(predicted.count());
-  double factor = (1 + std::clamp(ratio, 0.5, 2.0)) / 2;
   for (const Item &item : batch.items) {
-    Nanoseconds &duration = item.plan->duration;
-    duration =
-        duration.count() == 0
-            ? std::max<Nanoseconds>(measured / count, 1ns)
-            : Nanoseconds(
-                  static_cast<std::int64_t>(static_cast<double>(duration.count()) * factor) + 1);
+    DurationEstimate &duration = item.plan->duration;
+    auto mean = static_cast<double>(duration.mean().count());
+    duration.add(duration.known() ? Nanoseconds(static_cast<std::int64_t>(mean * ratio))
+                                  : measured / count);
   }
+}
+
+Nanoseconds Lane::wholesLeft() const {
+  Nanoseconds sum{0};
+  Nanoseconds now = options.clock();
+  for (const Batch &batch : batches) {
+    Nanoseconds left = batch.wholes();
+    if (&batch == &batches.front() && left.count() != 0) {
+      Nanoseconds elapsed = now - std::max(batch.sentAt, lastCollected);
+      left = left != anyDuration && elapsed <= left ? left - elapsed : anyDuration;
+    }
+    sum = sumOf(sum, left);
+  }
+  return sum;
 }
 
 void Lane::failStream(LaneStream &target, const Error &error) {

@@ -13,6 +13,9 @@
 //    of an older one is under way.
 //  - What cannot yield (copies, fills, slices, kernels without a variant) is sent only when nothing
 //    that can yield is under way ahead of it.
+//  - Kernels without a variant: a request waits for all of them that are under way. Those whose
+//    predicted durations together stay below the bound are sent ahead; a longer one is sent when
+//    the others are about to be over, and one of which nothing is known when there are none.
 //  - A call, which works on a stream of the application's own, is made only when nothing at all is
 //    under way; a launch behind it waits for that stream.
 //  - After a yield the lane sends nothing until all that was under way is back; then the first
@@ -23,6 +26,7 @@
 #include "list_ring.h"
 #include "loaded_kernel.h"
 
+#include "tally/runtime/policy.h"
 #include "tally/runtime/variant_launch.h"
 
 #include <atomic>
@@ -30,6 +34,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -40,11 +45,25 @@ namespace tally::runtime {
 
 using ClockFunction = std::function<Nanoseconds()>;
 
+/// Saturates at anyDuration.
+constexpr Nanoseconds sumOf(Nanoseconds a, Nanoseconds b) {
+  return a > anyDuration - b ? anyDuration : a + b;
+}
+
+/// Best-effort work may go out now.
+struct Permit {
+  std::uint64_t epoch = 0; ///< under which
+  /// Kernels that cannot yield: as Decision has it.
+  Nanoseconds longestWhole = anyDuration;
+};
+
 /// Says whether best-effort work may go out now, and under which epoch.
 class Gate {
 public:
   virtual ~Gate() = default;
-  virtual std::optional<std::uint64_t> permit() const = 0;
+  virtual std::optional<Permit> permit() const = 0;
+  /// What is left, on all lanes, of kernels under way that cannot yield: as Lane::wholesLeft().
+  virtual Nanoseconds wholesLeft() const = 0;
   /// The newest epoch that anything was asked to yield by.
   virtual std::uint64_t currentEpoch() const = 0;
 };
@@ -64,7 +83,7 @@ struct LaneStream {
 
 /// One thing that an application put on a best-effort stream.
 struct Operation {
-  enum class Type : std::uint8_t { Launch, CopyToDevice, CopyToHost, Fill, Call };
+  enum class Type : std::uint8_t { Launch, CopyToDevice, CopyToHost, Fill, Put, Call };
   Type type = Type::Launch;
   LaneStream *stream = nullptr;
 
@@ -76,8 +95,15 @@ struct Operation {
       launchBy;
   /// Of launches: launches the user's kernel, and reports its own errors. Empty: as the others.
   std::function<void(StreamId)> launchWhole;
-  /// The application's stream that a launch comes behind, or that a call works on.
+  /// Of launches without `kernel`, and of calls of kernels: what stands for the kernel where its
+  /// duration is remembered, with the shape. 0: it is not.
+  std::uint64_t identity = 0;
+  /// The application's stream that a launch or a put comes behind, or that a call works on.
   std::optional<StreamId> ordered;
+
+  /// Of puts: puts on the lane's stream what is no kernel and not known to the lane; reports its
+  /// own errors.
+  std::function<void(StreamId)> put;
 
   std::function<void()> call; ///< of calls; made by the dispatcher's thread; reports its own errors
   bool callsKernel = false;   ///< of calls: the lane waits for what is put on `ordered`
@@ -103,6 +129,10 @@ struct LaneOptions {
   /// States in one half of the ring: at least a batch, so that the half that is entered holds none
   /// of what is under way. It is cleared then, so more makes that rarer.
   std::size_t halfRing = 1024;
+  /// How much of kernels that cannot yield may be sent ahead: what a request may wait for.
+  Nanoseconds bound{20000};
+  /// Above 0: kernels that cannot yield run on a stream that has so many of the device's SMs.
+  std::uint32_t smsOfWholes = 0;
 };
 
 /// What a lane has done. Written by the dispatcher's thread, read by any.
@@ -145,6 +175,11 @@ public:
   bool underWay() const { return !batches.empty(); }
   /// The epoch of what is under way; only while something is.
   std::uint64_t epochUnderWay() const { return batches.front().epoch; }
+  /// What is left of kernels under way that cannot yield, by the high predictions of their
+  /// durations; zero without any, max() where nothing is predicted or what was has run out.
+  Nanoseconds wholesLeft() const;
+  /// Since when a launch has been waiting that the policy did not let go for its duration.
+  std::optional<Nanoseconds> heldBackSince() const { return heldSince; }
 
 private:
   static constexpr std::size_t maxBatches = 2, maxItems = 32;
@@ -152,10 +187,11 @@ private:
   /// One thing of a batch on the device.
   struct Item {
     Operation *operation = nullptr;
-    bool dropped = false;   // nothing was sent: its stream had failed
-    bool canYield = false;  // guard, persistent
-    bool heavy = false;     // a slice, a kernel without a variant, or a call that ends later
-    bool completes = false; // the operation ends with it, unless it yields
+    bool dropped = false;     // nothing was sent: its stream had failed
+    bool canYield = false;    // guard, persistent
+    bool heavy = false;       // ends its batch
+    Nanoseconds predicted{0}; // of what cannot yield and is a kernel: the most it should take
+    bool completes = false;   // the operation ends with it, unless it yields
     PhysicalLaunch launch;
     std::optional<ListRing::Region> list;
     std::shared_ptr<LaunchPlan> plan; // of launches
@@ -169,7 +205,7 @@ private:
     std::vector<Item> items;
     std::shared_ptr<std::atomic<bool>> ended; // of its call, which has to end before the marker
     bool canYield() const;
-    bool heavy() const;
+    Nanoseconds wholes() const;
   };
 
   Lane(StreamDevice &device, LaneOptions options) : device(device), options(std::move(options)) {}
@@ -185,6 +221,7 @@ private:
   void finishFront(const Operation *operation);
   void dropFailed();
   void learnDurations(const Batch &batch);
+  bool isMeasurable(const Batch &batch) const;
   void failStream(LaneStream &stream, const Error &error);
   void failAll(const Error &error);
   void publish();
@@ -195,16 +232,21 @@ private:
   struct Budget {
     Nanoseconds time{0};
     std::uint64_t guardBlocks = 0;
+    Nanoseconds longestWhole, wholesLeft; // Permit's and Gate's
   };
   bool issue(const Gate &gate);
-  std::optional<std::uint64_t> permit(const Gate &gate) const;
-  void planBatch(Batch &batch);
-  bool planCall(Item &item, const Batch &batch) const;
+  std::optional<Permit> permit(const Gate &gate) const;
+  void planBatch(Batch &batch, const Gate &gate, const Permit &permit);
+  bool planCall(Item &item, const Batch &batch);
   bool planItem(Operation &operation, Batch &batch, Budget &used);
-  bool planWhole(Item &item, const Batch &batch);
+  bool planWhole(Item &item, const Batch &batch, const Budget &used);
+  bool fitsBehind(Nanoseconds predicted, Nanoseconds left) const;
+  bool goesByDuration(Nanoseconds predicted, const Budget &used);
   bool planYielding(Item &item, const Batch &batch, Budget &used);
   bool reserveList(Item &item, const Batch &batch);
   bool preparePlan(Operation &operation);
+  std::shared_ptr<LaunchPlan> planByIdentity(const Operation &operation);
+  Result<void> continueOn(StreamId target);
   Result<void> send(Batch &batch, const Gate &gate);
   Result<void> claimStates(Batch &batch);
   Result<void> sendItem(Batch &batch, std::size_t index);
@@ -220,6 +262,8 @@ private:
   StreamDevice &device;
   LaneOptions options;
   StreamId stream{};
+  StreamId wholes{};  // for kernels that cannot yield; mostly the same
+  StreamId current{}; // where the newest work is; the other stream's is done before it
   LaneCounters counts;
 
   // The applications' side.
@@ -237,6 +281,9 @@ private:
   std::deque<Operation> pending; // not finished, in order; the first `sent` are under way
   std::size_t sent = 0;
   std::deque<Batch> batches;
+  std::optional<Nanoseconds> heldSince;
+  using WholeKey = std::pair<std::uint64_t, LoadedKernel::ShapeKey>;
+  std::map<WholeKey, std::shared_ptr<LaunchPlan>> wholePlans;
   bool draining = false; // a launch yielded, and not all that was under way is back yet
   bool somethingFinished = false;
   DevicePtr states = 0;      // the ring

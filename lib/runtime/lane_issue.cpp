@@ -23,27 +23,33 @@ constexpr std::size_t batchWholes = 4;
 /// A guard list of 64 MiB: grids of up to 16 Mi blocks.
 constexpr std::uint64_t maxListBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t firstRingBytes = std::uint64_t{1} << 20;
+/// Kernels and shapes whose durations are remembered; ever new ones must not grow without bound.
+constexpr std::size_t maxWholePlans = 4096;
+
+/// The most that a launch should take.
+Nanoseconds predictionOf(const LaunchPlan &plan) {
+  return plan.duration.known() ? plan.duration.high() : anyDuration;
+}
 
 } // namespace
 
-/// The epoch to send the next operation under, if it may go.
-std::optional<std::uint64_t> Lane::permit(const Gate &gate) const {
-  std::optional<std::uint64_t> epoch = gate.permit();
-  if (!epoch && finished.load() + sent < hurryUntil.load())
-    epoch = gate.currentEpoch();
-  return epoch;
+/// Whether the next operation may go, and as what.
+std::optional<Permit> Lane::permit(const Gate &gate) const {
+  if (finished.load() + sent < hurryUntil.load())
+    return Permit{gate.currentEpoch()};
+  return gate.permit();
 }
 
 bool Lane::issue(const Gate &gate) {
   if (draining || sent == pending.size() || batches.size() == maxBatches)
     return false;
-  std::optional<std::uint64_t> epoch = permit(gate);
-  if (!epoch || (!batches.empty() && batches.front().epoch != *epoch))
+  std::optional<Permit> permitted = permit(gate);
+  if (!permitted || (!batches.empty() && batches.front().epoch != permitted->epoch))
     return false;
   Batch batch;
-  batch.epoch = *epoch;
+  batch.epoch = permitted->epoch;
   batch.slot = freeSlot();
-  planBatch(batch);
+  planBatch(batch, gate, *permitted);
   if (batch.items.empty())
     return false;
   Result<void> done = send(batch, gate);
@@ -61,8 +67,10 @@ std::size_t Lane::freeSlot() const {
   return batches.empty() ? 0 : (batches.back().slot + 1) % maxBatches;
 }
 
-void Lane::planBatch(Batch &batch) {
+void Lane::planBatch(Batch &batch, const Gate &gate, const Permit &permit) {
   Budget used;
+  used.longestWhole = permit.longestWhole;
+  used.wholesLeft = gate.wholesLeft();
   for (std::size_t i = sent; i < pending.size() && batch.items.size() < maxItems; ++i)
     // What is heavy ends its batch; of a slice, more may have to come before the next operation.
     if (!planItem(pending[i], batch, used) || batch.items.back().heavy)
@@ -78,10 +86,12 @@ bool Lane::planItem(Operation &operation, Batch &batch, Budget &used) {
   } else {
     item.plan = operation.plan;
     bool yielding = operation.progress && operation.progress->kind() != Kind::Slice;
-    planned = yielding ? planYielding(item, batch, used) : planWhole(item, batch);
+    planned = yielding ? planYielding(item, batch, used) : planWhole(item, batch, used);
   }
-  if (planned)
+  if (planned) {
     batch.items.push_back(std::move(item));
+    heldSince.reset();
+  }
   return planned;
 }
 
@@ -90,7 +100,7 @@ bool Lane::preparePlan(Operation &operation) {
   if (operation.type != Operation::Type::Launch || operation.plan)
     return true;
   if (!operation.kernel) {
-    operation.plan = std::make_shared<LaunchPlan>();
+    operation.plan = planByIdentity(operation);
     return true;
   }
   auto plan = operation.kernel->plan(device, operation.shape, options.kinds, maxListBytes);
@@ -107,7 +117,20 @@ bool Lane::preparePlan(Operation &operation) {
   return true;
 }
 
-bool Lane::planCall(Item &item, const Batch &batch) const {
+/// The plan of a kernel that there is nothing to choose for: it holds what it took.
+std::shared_ptr<LaunchPlan> Lane::planByIdentity(const Operation &operation) {
+  if (operation.identity == 0)
+    return std::make_shared<LaunchPlan>();
+  if (wholePlans.size() >= maxWholePlans)
+    wholePlans.clear();
+  std::shared_ptr<LaunchPlan> &known =
+      wholePlans[{operation.identity, LoadedKernel::keyOf(operation.shape)}];
+  if (!known)
+    known = std::make_shared<LaunchPlan>();
+  return known;
+}
+
+bool Lane::planCall(Item &item, const Batch &batch) {
   // Two calls in a row are ordered by the application's own streams.
   bool first = std::all_of(batch.items.begin(), batch.items.end(), [](const Item &each) {
     return each.dropped || each.operation->type == Operation::Type::Call;
@@ -116,24 +139,26 @@ bool Lane::planCall(Item &item, const Batch &batch) const {
     return false;
   item.heavy = item.operation->callsKernel || item.operation->ended;
   item.completes = true;
+  if (item.operation->callsKernel) {
+    item.plan = planByIdentity(*item.operation);
+    item.predicted = predictionOf(*item.plan);
+  }
   return true;
 }
 
-bool Lane::planWhole(Item &item, const Batch &batch) {
-  if (item.operation->type == Operation::Type::Call)
-    return planCall(item, batch);
-  bool heavyAhead = batch.heavy();
-  for (const Batch &each : batches) {
-    if (each.canYield())
-      return false;
-    heavyAhead = heavyAhead || each.heavy();
-  }
-  if (batch.canYield() || batch.items.size() >= batchWholes)
-    return false;
+bool Lane::planWhole(Item &item, const Batch &batch, const Budget &used) {
   Operation &operation = *item.operation;
-  item.heavy = operation.type == Operation::Type::Launch;
+  if (operation.type == Operation::Type::Call)
+    return planCall(item, batch) && goesByDuration(item.predicted, used);
+  auto canYield = [](const Batch &each) { return each.canYield(); };
+  if (batch.canYield() || std::any_of(batches.begin(), batches.end(), canYield))
+    return false;
   item.completes = true;
+  if (operation.type != Operation::Type::Launch)
+    return batch.items.size() < batchWholes;
   if (operation.progress) {
+    item.heavy = true;
+    item.predicted = anyDuration;
     item.launch = operation.progress->next();
     VariantLaunch after = *operation.progress;
     after.absorb({});
@@ -141,8 +166,27 @@ bool Lane::planWhole(Item &item, const Batch &batch) {
     return true;
   }
   item.launch.shape = operation.shape;
-  // A request waits for the whole of it: never two at a time.
-  return !(item.heavy && heavyAhead);
+  item.predicted = predictionOf(*item.plan);
+  item.heavy = item.predicted > options.bound;
+  return fitsBehind(item.predicted, sumOf(used.wholesLeft, batch.wholes())) &&
+         goesByDuration(item.predicted, used);
+}
+
+/// Whether a kernel that cannot yield may come behind others, of which so much is left. A request
+/// waits for all of them: for the bound's worth, or for one longer one.
+bool Lane::fitsBehind(Nanoseconds predicted, Nanoseconds left) const {
+  if (left.count() == 0 || sumOf(left, predicted) <= options.bound)
+    return true;
+  return predicted != anyDuration && left <= options.bound / 2;
+}
+
+/// Whether the policy lets a kernel of that duration go now.
+bool Lane::goesByDuration(Nanoseconds predicted, const Budget &used) {
+  if (predicted <= used.longestWhole)
+    return true;
+  if (!heldSince)
+    heldSince = options.clock();
+  return false;
 }
 
 bool Lane::planYielding(Item &item, const Batch &batch, Budget &used) {
@@ -155,8 +199,7 @@ bool Lane::planYielding(Item &item, const Batch &batch, Budget &used) {
     return false;
   if (item.launch.listCapacity != 0 && !reserveList(item, batch))
     return false;
-  Nanoseconds duration = item.plan->duration;
-  used.time += duration.count() == 0 ? assumedDuration : duration;
+  used.time += item.plan->duration.known() ? item.plan->duration.mean() : assumedDuration;
   used.guardBlocks += guardBlocks;
   return true;
 }
@@ -199,7 +242,11 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
       return claimed;
   batch.sentAt = options.clock();
   std::size_t gone = 0;
-  for (; gone < batch.items.size() && permit(gate) == batch.epoch; ++gone) {
+  auto permitted = [&] {
+    std::optional<Permit> now = permit(gate);
+    return now && now->epoch == batch.epoch;
+  };
+  for (; gone < batch.items.size() && permitted(); ++gone) {
     Item &item = batch.items[gone];
     if (!item.dropped)
       if (Result<void> issued = sendItem(batch, gone); !issued) {
@@ -207,6 +254,7 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
         std::shared_ptr<LaunchPlan> plan = item.plan;
         if (standIn(*item.operation)) {
           plan->kind.reset();
+          plan->duration = {};
           break;
         }
         failStream(*item.operation->stream, issued.error());
@@ -231,9 +279,9 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
 
 Result<void> Lane::sendMarker(Batch &batch) {
   if (const Operation &last = *batch.items.back().operation; last.callsKernel)
-    if (Result<void> behind = device.waitFor(stream, *last.ordered); !behind)
+    if (Result<void> behind = device.waitFor(current, *last.ordered); !behind)
       return behind;
-  return device.writeValue(stream, markerWord.device, batch.marker);
+  return device.writeValue(current, markerWord.device, batch.marker);
 }
 
 /// Lets the user's kernel stand in for a launch of which nothing has run. Returns whether it can.
@@ -257,12 +305,17 @@ Result<void> Lane::claimStates(Batch &batch) {
   batch.firstState = entered ? half * options.halfRing : nextState;
   if (!entered)
     return {};
+  if (Result<void> behind = continueOn(stream); !behind)
+    return behind;
   return device.fill(stream, stateAddress(batch, 0), std::byte{0},
                      options.halfRing * sizeof(tally_launch_state));
 }
 
 Result<void> Lane::sendItem(Batch &batch, std::size_t index) {
   Operation &operation = *batch.items[index].operation;
+  bool whole = operation.type == Operation::Type::Launch && !operation.progress;
+  if (Result<void> behind = continueOn(whole ? wholes : stream); !behind)
+    return behind;
   switch (operation.type) {
   case Operation::Type::Call:
     operation.call();
@@ -276,6 +329,12 @@ Result<void> Lane::sendItem(Batch &batch, std::size_t index) {
     return device.copyToHost(stream, operation.to, operation.device);
   case Operation::Type::Fill:
     return device.fill(stream, operation.device, operation.value, operation.bytes);
+  case Operation::Type::Put:
+    if (operation.ordered)
+      if (Result<void> behind = device.waitFor(stream, *operation.ordered); !behind)
+        return behind;
+    operation.put(stream);
+    break;
   }
   return {};
 }
@@ -292,10 +351,10 @@ Result<void> Lane::sendLaunch(const Batch &batch, std::size_t index) {
   const Item &item = batch.items[index];
   Operation &operation = *item.operation;
   if (operation.ordered)
-    if (Result<void> behind = device.waitFor(stream, *operation.ordered); !behind)
+    if (Result<void> behind = device.waitFor(current, *operation.ordered); !behind)
       return behind;
   if (!operation.progress && operation.launchWhole) {
-    operation.launchWhole(stream);
+    operation.launchWhole(current);
     counts.physicalLaunches.fetch_add(1);
     return {};
   }
@@ -319,8 +378,8 @@ Result<void> Lane::sendLaunch(const Batch &batch, std::size_t index) {
     std::memcpy(parameterBuffer.data() + facts.tallyParameterOffset(), &params, sizeof params);
   }
   Result<void> launched =
-      operation.launchBy ? operation.launchBy(stream, function, item.launch.shape, parameterBuffer)
-                         : device.launch(stream, function, item.launch.shape, parameterBuffer);
+      operation.launchBy ? operation.launchBy(current, function, item.launch.shape, parameterBuffer)
+                         : device.launch(current, function, item.launch.shape, parameterBuffer);
   if (!launched)
     return Error{facts.name + ": " + launched.error().message};
   operation.begun = operation.progress.has_value();

@@ -163,12 +163,11 @@ Result<LaunchPlan> LoadedKernel::choose(FunctionDevice &device, const LaunchShap
   return LaunchPlan{};
 }
 
-Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device, const LaunchShape &shape,
+Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device,
+                                                       const LaunchShape &shape,
                                                        std::span<const Kind> kinds,
                                                        std::uint64_t maxListBytes) {
-  ShapeKey key = {
-      shape.grid.x,  shape.grid.y,    shape.grid.z,    shape.block.x,   shape.block.y,
-      shape.block.z, shape.cluster.x, shape.cluster.y, shape.cluster.z, shape.dynamicSharedBytes};
+  ShapeKey key = keyOf(shape);
   auto known = plans.find(key);
   if (known != plans.end())
     return known->second;

@@ -2,6 +2,8 @@
 #ifndef TALLY_LIB_RUNTIME_LOADED_KERNEL_H
 #define TALLY_LIB_RUNTIME_LOADED_KERNEL_H
 
+#include "duration_estimate.h"
+
 #include "tally/bundle/bundle.h"
 #include "tally/runtime/control_word.h"
 #include "tally/runtime/device.h"
@@ -21,8 +23,7 @@ struct LaunchPlan {
   std::optional<Kind> kind;
   std::uint32_t sliceBlocks = 1;
   std::uint32_t workers = 1;
-  /// What a launch of this shape took lately; zero: not known yet.
-  Nanoseconds duration{0};
+  DurationEstimate duration; ///< of launches made so
 };
 
 /// Immutable but for the plans, which belong to the dispatcher's thread.
@@ -51,13 +52,19 @@ public:
   Result<std::shared_ptr<LaunchPlan>> plan(FunctionDevice &device, const LaunchShape &shape,
                                            std::span<const Kind> kinds, std::uint64_t maxListBytes);
 
-private:
+  /// Tells launch shapes apart.
   using ShapeKey = std::array<std::uint32_t, 10>;
+  static ShapeKey keyOf(const LaunchShape &shape) {
+    return {
+        shape.grid.x,  shape.grid.y,    shape.grid.z,    shape.block.x,   shape.block.y,
+        shape.block.z, shape.cluster.x, shape.cluster.y, shape.cluster.z, shape.dynamicSharedBytes};
+  }
 
+private:
   Result<void> checkCluster(const LaunchShape &shape) const;
   bool fits(const FunctionDevice &device, const Variant &variant, const LaunchShape &shape) const;
-  Result<LaunchPlan> choose(FunctionDevice &device, const LaunchShape &shape, std::span<const Kind> kinds,
-                            std::uint64_t maxListBytes) const;
+  Result<LaunchPlan> choose(FunctionDevice &device, const LaunchShape &shape,
+                            std::span<const Kind> kinds, std::uint64_t maxListBytes) const;
 
   bundle::Kernel kernel;
   FunctionId user{};

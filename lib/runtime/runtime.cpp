@@ -122,12 +122,14 @@ Result<void> Runtime::State::initialise() {
   dispatching.policy = options.policy;
   dispatching.lane.kinds = options.kinds;
   dispatching.lane.control = *word;
+  dispatching.lane.bound = options.bound;
+  dispatching.lane.smsOfWholes = options.smsOfWholes;
   dispatching.lane.clock = steadyNow;
   auto made = Dispatcher::create(*device, *control, *highPriority, std::move(dispatching));
   if (!made)
     return made.error();
   dispatcher = std::move(*made);
-  if (options.arena) {
+  if (options.arena && !isArenaOff(*options.arena)) {
     auto joined = ArenaLink::open(*options.arena, device->info().uuid, *control, *highPriority,
                                   [this] { dispatcher->resume(); });
     if (!joined)

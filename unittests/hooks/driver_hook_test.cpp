@@ -22,10 +22,24 @@ using Launch = CUresult (*)(CUfunction, unsigned, unsigned, unsigned, unsigned, 
                             unsigned, CUstream, void **, void **);
 using Copy = CUresult (*)(CUdeviceptr, const void *, size_t, CUstream);
 
+/// There is one of each in the process: this one's threads must not outlive it.
+test::FakeCuda &runtimeOfProcess() {
+  struct Runtime {
+    test::FakeCuda cuda;
+    ~Runtime() {
+      if (hooks::Engine *engine = hooks::Hooks::shared().running())
+        engine->retire();
+      cuda.settle();
+    }
+  };
+  static Runtime runtime;
+  return runtime.cuda;
+}
+
 } // namespace
 
 TEST_CASE("launches of libraries are counted and attributed by their stream") {
-  test::FakeCuda cuda;
+  test::FakeCuda &cuda = runtimeOfProcess();
   hooks::Hooks &hooks = hooks::Hooks::shared();
   hooks.hooked(cuda.api());
   void *library = dlopen(TALLY_FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL);
@@ -77,8 +91,104 @@ TEST_CASE("launches of libraries are counted and attributed by their stream") {
   CHECK(ended);
   CHECK(*launches == 3);
   CHECK(hooks.totals().foreignBestEffort == 1);
-  hooks.running()->retire();
-  cuda.settle();
+}
+
+TEST_CASE("a library's launch on a best-effort stream is made later, with the parameters it had") {
+  test::FakeCuda &cuda = runtimeOfProcess();
+  hooks::Hooks &hooks = hooks::Hooks::shared();
+  hooks.hooked(cuda.api());
+  void *library = dlopen(TALLY_FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(library);
+  auto launches = static_cast<int *>(dlsym(library, "fakeDriverLaunches"));
+  auto config = static_cast<CUlaunchConfig *>(dlsym(library, "fakeDriverConfig"));
+  auto number = static_cast<int *>(dlsym(library, "fakeDriverInt"));
+  auto real = static_cast<double *>(dlsym(library, "fakeDriverDouble"));
+  auto ask = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
+  void *entry = nullptr;
+  REQUIRE(ask("cuLaunchKernel", &entry, 13000, 0, nullptr) == CUDA_SUCCESS);
+  auto launch = reinterpret_cast<Launch>(entry);
+  REQUIRE(ask("cuLaunchKernelEx", &entry, 13000, 0, nullptr) == CUDA_SUCCESS);
+  auto launchEx =
+      reinterpret_cast<CUresult (*)(const CUlaunchConfig *, CUfunction, void **, void **)>(entry);
+
+  cudaStream_t stream = nullptr, other = nullptr;
+  REQUIRE(hooks.createStream(cuda.api(), &stream, cudaStreamNonBlocking, 0) == cudaSuccess);
+  REQUIRE(hooks.createStream(cuda.api(), &other, cudaStreamNonBlocking, 0) == cudaSuccess);
+  REQUIRE(hooks.setClass(cuda.api(), stream, true) == cudaSuccess);
+  hooks::Engine &engine = *hooks.running();
+  auto function = reinterpret_cast<CUfunction>(std::uintptr_t{0x77});
+  std::atomic<bool> mayEnd{false};
+  auto hold = [&] {
+    mayEnd = false;
+    hooks::StreamState state;
+    engine.submit(state, [&] {
+      while (!mayEnd)
+        std::this_thread::yield();
+      return cudaSuccess;
+    });
+  };
+  int before = *launches;
+  {
+    hold();
+    int first = 41;
+    double second = 2.5;
+    void *parameters[] = {&first, &second};
+    CHECK(launch(function, 3, 2, 1, 32, 4, 1, 512, stream, parameters, nullptr) == CUDA_SUCCESS);
+    CHECK(*launches == before); // it is queued, and the parameters may go
+    first = 0;
+    second = 0;
+  }
+  mayEnd = true;
+  engine.drain();
+  CHECK(*launches == before + 1);
+  CHECK(*number == 41);
+  CHECK(*real == 2.5);
+  CHECK(config->gridDimX == 3);
+  CHECK(config->gridDimY == 2);
+  CHECK(config->blockDimY == 4);
+  CHECK(config->sharedMemBytes == 512);
+  CHECK(config->hStream != stream); // a lane's
+
+  struct {
+    int first = 7;
+    double second = 0.25;
+  } buffer;
+  std::size_t size = sizeof buffer;
+  void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                   CU_LAUNCH_PARAM_END};
+  CUlaunchAttribute attributes[2] = {};
+  attributes[0].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  attributes[0].value.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+  attributes[1].value.sharedMemCarveout = 50;
+  CUlaunchConfig given{};
+  given.gridDimX = given.gridDimY = given.gridDimZ = 1;
+  given.blockDimX = 64;
+  given.blockDimY = given.blockDimZ = 1;
+  given.hStream = stream;
+  given.attrs = attributes;
+  given.numAttrs = 2;
+  CHECK(launchEx(&given, function, nullptr, extra) == CUDA_SUCCESS);
+  engine.drain();
+  CHECK(*launches == before + 2);
+  CHECK(*number == 7);
+  CHECK(*real == 0.25);
+  CHECK(config->numAttrs == 1); // a kernel that cannot start early needs no such attribute
+
+  // Made at once by the caller: a launch tied to others, and one that fails.
+  attributes[0].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
+  int third = 9;
+  double fourth = 1;
+  void *parameters[] = {&third, &fourth};
+  CHECK(launchEx(&given, function, parameters, nullptr) == CUDA_SUCCESS);
+  CHECK(*launches == before + 3);
+  CHECK(config->hStream == stream);
+  given.numAttrs = 0;
+  given.blockDimX = 512; // more than the kernel takes
+  CHECK(launchEx(&given, function, parameters, nullptr) == CUDA_SUCCESS);
+  CHECK(*launches == before + 4);
+  CHECK(config->hStream == stream);
+  engine.drain();
 }
 
 TEST_CASE("a name whose parameters changed is wrapped as the version asked for has them") {

@@ -181,6 +181,10 @@ void setDevice(CudaApi &table) {
     return cudaSuccess;
   };
   table.cudaSetDevice = [](int) { return cudaSuccess; };
+  table.cudaGetDeviceProperties = [](cudaDeviceProp *properties, int) {
+    *properties = {}; // it has no UUID
+    return cudaSuccess;
+  };
   table.cudaDeviceGetAttribute = [](int *value, cudaDeviceAttr attribute, int) {
     *value = attribute == cudaDevAttrMultiProcessorCount            ? 2
              : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 232448

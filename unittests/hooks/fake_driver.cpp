@@ -32,6 +32,39 @@ CUresult cuCtxSynchronize_v2(CUcontext context) {
   return CUDA_SUCCESS;
 }
 
+/// A kernel with an int at 0 and a double at 8. Launches with a null context, as they are made
+/// here.
+CUresult cuFuncGetParamInfoFake(CUfunction, std::size_t index, std::size_t *offset,
+                                std::size_t *size) {
+  if (index > 1)
+    return CUDA_ERROR_INVALID_VALUE;
+  *offset = index * 8;
+  *size = index == 0 ? sizeof(int) : sizeof(double);
+  return CUDA_SUCCESS;
+}
+CUresult cuFuncGetAttributeFake(int *value, CUfunction_attribute attribute, CUfunction) {
+  *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 256 : 1024;
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetCurrentFake(CUcontext *context) {
+  *context = nullptr;
+  return CUDA_SUCCESS;
+}
+
+/// What the last cuLaunchKernelEx had.
+CUlaunchConfig fakeDriverConfig = {};
+int fakeDriverInt = 0;
+double fakeDriverDouble = 0;
+CUresult cuLaunchKernelExFake(const CUlaunchConfig *config, CUfunction, void **parameters,
+                              void **extra) {
+  ++fakeDriverLaunches;
+  fakeDriverConfig = *config;
+  auto *buffer = extra ? static_cast<char *>(extra[1]) : nullptr;
+  std::memcpy(&fakeDriverInt, extra ? buffer : parameters[0], sizeof fakeDriverInt);
+  std::memcpy(&fakeDriverDouble, extra ? buffer + 8 : parameters[1], sizeof fakeDriverDouble);
+  return CUDA_SUCCESS;
+}
+
 CUresult cuOtherFake() { return CUDA_SUCCESS; }
 
 #undef cuGetProcAddress
@@ -41,6 +74,14 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **entry, int version, cuui
     *entry = reinterpret_cast<void *>(&cuLaunchKernelFake);
   else if (std::strcmp(symbol, "cuMemcpyHtoDAsync") == 0)
     *entry = reinterpret_cast<void *>(&cuMemcpyHtoDAsyncFake);
+  else if (std::strcmp(symbol, "cuLaunchKernelEx") == 0)
+    *entry = reinterpret_cast<void *>(&cuLaunchKernelExFake);
+  else if (std::strcmp(symbol, "cuFuncGetParamInfo") == 0)
+    *entry = reinterpret_cast<void *>(&cuFuncGetParamInfoFake);
+  else if (std::strcmp(symbol, "cuFuncGetAttribute") == 0)
+    *entry = reinterpret_cast<void *>(&cuFuncGetAttributeFake);
+  else if (std::strcmp(symbol, "cuCtxGetCurrent") == 0)
+    *entry = reinterpret_cast<void *>(&cuCtxGetCurrentFake);
   else if (std::strcmp(symbol, "cuCtxSynchronize") == 0)
     *entry = version >= 13000 ? reinterpret_cast<void *>(&cuCtxSynchronize_v2)
                               : reinterpret_cast<void *>(&cuCtxSynchronizeFake);

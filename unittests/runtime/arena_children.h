@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <fcntl.h>
 
 #include <optional>
@@ -88,6 +89,11 @@ public:
     return pid == 0 ||
            (waitid(P_PID, static_cast<id_t>(pid), &seen, WEXITED | WNOHANG | WNOWAIT) == 0 &&
             seen.si_pid == pid);
+  }
+  /// To its input.
+  void say(const std::string &text) const {
+    if (write(toChild, text.data(), text.size()) < 0)
+      std::perror("write to a child");
   }
   /// A line of its output; empty at the end, and where none comes.
   std::string line() const {

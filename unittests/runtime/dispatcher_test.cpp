@@ -70,6 +70,22 @@ TEST_CASE("random programs give the sequential result under random requests") {
   CHECK(turnarounds > 500);
 }
 
+TEST_CASE("kernels without variants may run on a stream of their own") {
+  std::uint64_t confined = 0, others = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Harness harness(seed, {Kind::Persistent, Kind::Guard, Kind::Slice}, {}, 1);
+    Program program = Program::make(harness.random, 1 + seed % 2, 60, 5);
+    harness.addStreams(program);
+    runRandomly(harness, program, {20, 20, 60, 1, 4});
+    CAPTURE(seed);
+    CHECK((harness.outcome() == runInOrder(program)));
+    confined += harness.device.confinedLaunches;
+    others += harness.statistics().physicalLaunches - harness.device.confinedLaunches;
+  }
+  CHECK(confined > 300);
+  CHECK(others > 1000);
+}
+
 TEST_CASE("nothing best-effort is sent while a request is open") {
   Harness harness(5);
   Program program = Program::make(harness.random, 2, 40, 5);
@@ -85,6 +101,7 @@ TEST_CASE("nothing best-effort is sent while a request is open") {
   CHECK(harness.statistics().physicalLaunches == 0);
   REQUIRE(harness.high->endRequest());
   for (int i = 0; i < 100000 && !harness.allFinished(); ++i) {
+    harness.now += 1us;
     harness.dispatcher->step();
     harness.device.advance();
   }

@@ -144,6 +144,13 @@ Result<StreamId> FakeDevice::createStream(StreamPriority priority) {
   return static_cast<StreamId>(number);
 }
 
+Result<StreamId> FakeDevice::createConfinedStream(std::uint32_t) {
+  Result<StreamId> made = createStream(StreamPriority::Low);
+  std::unique_lock lock(mutex);
+  streams.at(static_cast<std::uint64_t>(*made)).confined = true;
+  return made;
+}
+
 Result<void> FakeDevice::destroyStream(StreamId) { return {}; }
 
 Result<void> FakeDevice::copyToDevice(StreamId stream, DevicePtr to,
@@ -184,6 +191,7 @@ Result<void> FakeDevice::launch(StreamId stream, FunctionId function, const Laun
   running->function = &functions.at(static_cast<std::size_t>(function));
   if (running->function->entry == refusedEntry)
     return Error{"launch: invalid argument"};
+  confinedLaunches += streams.at(static_cast<std::uint64_t>(stream)).confined;
   running->shape = shape;
   running->parameters.assign(parameters.begin(), parameters.end());
   return put(stream, [this, running] { return runBlock(*running); });

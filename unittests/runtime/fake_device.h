@@ -60,6 +60,8 @@ public:
   }
   /// In onPoll: overwrites the state of the launch that polls.
   void corruptState(std::uint32_t yielded) { pollingState->yielded = yielded; }
+  /// Launches on streams of createConfinedStream().
+  std::uint64_t confinedLaunches = 0;
   /// Launches of this entry fail.
   std::string refusedEntry;
   std::size_t liveAllocations() const { return allocations.size(); }
@@ -81,6 +83,7 @@ public:
   Result<void> free(DevicePtr pointer) override;
   Result<MappedMemory> allocateMapped(std::size_t bytes) override;
   Result<StreamId> createStream(StreamPriority priority) override;
+  Result<StreamId> createConfinedStream(std::uint32_t sms) override;
   Result<void> destroyStream(StreamId stream) override;
   Result<void> copyToDevice(StreamId stream, DevicePtr to,
                             std::span<const std::byte> from) override;
@@ -113,6 +116,7 @@ private:
   };
   struct FakeStream {
     StreamPriority priority = StreamPriority::High;
+    bool confined = false;
     std::deque<Work> queue;
     std::uint64_t put = 0, done = 0;
   };

@@ -15,7 +15,7 @@ namespace tally::runtime {
 struct Harness {
   explicit Harness(std::uint64_t seed,
                    std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice},
-                   PriorityPolicy policy = {})
+                   AnyPolicy policy = {}, std::uint32_t smsOfWholes = 0)
       : device(seed), random(seed * 77 + 1) {
     ModuleId module = *device.loadModule(mixBundle(device));
     for (const bundle::Kernel &kernel : mixBundle(device).kernels)
@@ -28,9 +28,10 @@ struct Harness {
     word.emplace(ControlWriter{&device, control, wordAddress}, clock);
     high = std::make_unique<HighPriority>(device, *word);
     DispatcherOptions options;
-    options.policy = policy;
+    options.policy = std::move(policy);
     // The smallest ring, so that it goes round often.
     options.lane = {std::move(kinds), wordAddress, clock, 32};
+    options.lane.smsOfWholes = smsOfWholes;
     dispatcher = std::move(*Dispatcher::create(device, *word, *high, std::move(options)));
   }
   ~Harness() { dispatcher.reset(); }

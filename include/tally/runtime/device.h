@@ -95,6 +95,12 @@ public:
   virtual Result<MappedMemory> allocateMapped(std::size_t bytes) = 0;
 
   virtual Result<StreamId> createStream(StreamPriority priority) = 0;
+  /// A stream of low priority whose kernels run on some of the device's SMs only: at least one,
+  /// about `sms` of them, as the device can divide them. Fails where it cannot.
+  virtual Result<StreamId> createConfinedStream(std::uint32_t sms) {
+    static_cast<void>(sms);
+    return Error{"this device cannot confine a stream to a part of its SMs"};
+  }
   virtual Result<void> destroyStream(StreamId stream) = 0;
 
   /// Host memory given to the two copies stays untouched by the caller until the copy is done;

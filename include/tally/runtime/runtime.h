@@ -12,8 +12,8 @@
 #ifndef TALLY_RUNTIME_RUNTIME_H
 #define TALLY_RUNTIME_RUNTIME_H
 
+#include "tally/runtime/any_policy.h"
 #include "tally/runtime/device.h"
-#include "tally/runtime/policy.h"
 
 #include <array>
 #include <chrono>
@@ -76,7 +76,14 @@ struct ArenaOptions {
 struct RuntimeOptions {
   std::string device = "cuda"; ///< "cuda" or "emulator"
   Sharing sharing = Sharing::Tally;
-  PriorityPolicy policy;
+  /// When best-effort work may run (docs/policies.md).
+  AnyPolicy policy;
+  /// What a request may have to wait for best-effort work: so much of kernels that cannot yield is
+  /// sent ahead at most, or one longer one.
+  std::chrono::nanoseconds bound{20000};
+  /// Above 0: best-effort kernels that cannot yield run on so many of the device's SMs only, where
+  /// it can divide them (a green context). open() fails where it cannot. Only for Sharing::Tally.
+  std::uint32_t smsOfWholes = 0;
   EmulatorOptions emulator;
   /// Kinds that may be used, in the order of preference; a kernel takes the first that was emitted
   /// for it. Without any the user's kernel is launched whole while no high-priority work is active.

@@ -141,6 +141,7 @@ cudaError_t Calls::cudaGetDeviceProperties(cudaDeviceProp *result, int device) {
     return bad;
   return served([&](runtime::EmulatorDevice &emulated) {
     *result = properties(static_cast<int>(emulated.info().smCount));
+    std::ranges::copy(Context::get().uuid(), result->uuid.bytes);
     return cudaSuccess;
   });
 }

@@ -1,6 +1,7 @@
 #include "context.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -64,6 +65,27 @@ void sayOnce(const std::string &topic, const std::string &line) {
 cudaError_t notServed(const char *call) {
   sayOnce(call, std::string(call) + " is not served");
   return remember(cudaErrorNotSupported);
+}
+
+std::array<char, 16> Context::uuid() const {
+  std::array<char, 16> bytes{};
+  const char *text = std::getenv("TALLY_EMULATOR_UUID");
+  if (!text || !*text)
+    return bytes;
+  std::string digits(text);
+  std::erase(digits, '-');
+  bool right = digits.size() == 2 * bytes.size();
+  for (std::size_t i = 0; right && i < bytes.size(); ++i) {
+    unsigned byte = 0;
+    const char *at = digits.data() + 2 * i;
+    right = std::from_chars(at, at + 2, byte, 16).ptr == at + 2;
+    bytes[i] = static_cast<char>(byte);
+  }
+  if (right)
+    return bytes;
+  sayOnce("uuid", "TALLY_EMULATOR_UUID=" + std::string(text) +
+                      " is no UUID of 32 hexadecimal digits; the device has none");
+  return {};
 }
 
 Context &Context::get() {

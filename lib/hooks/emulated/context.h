@@ -7,6 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -33,6 +34,9 @@ public:
 
   /// Opens the device at the first call. Null where that fails, and standard error has said why.
   runtime::EmulatorDevice *device();
+  /// TALLY_EMULATOR_UUID's bytes: processes that have the same one share a GPU, as far as they are
+  /// told. Zeros: the device has none.
+  std::array<char, 16> uuid() const;
   bool wasOpened() const { return wasTried.load(std::memory_order_acquire); }
   /// The sticky error: that of the device's opening, or of the fault that ended it, which is
   /// printed once.

@@ -1,0 +1,44 @@
+// The phases of a measurement: requests alone, the other load alone, both.
+#ifndef TALLY_BENCHMARKS_COLOCATION_PHASES_CUH
+#define TALLY_BENCHMARKS_COLOCATION_PHASES_CUH
+
+#include "loads.cuh"
+#include "options.h"
+
+namespace colocation {
+
+/// Runs one of `alone`, `flushed`, `train`, `both`, and prints its line of JSON. `Load` is a Trainer
+/// or has its start(), stop() and kernelsPerSecond(). `more`: text for the line, `, "KEY": VALUE`.
+template <class Load>
+void runPhase(const std::string &phase, const Options &options, Server &server, Server &flushing,
+              Load &trainer, const std::string &more) {
+  bool trains = phase == "train" || phase == "both", serves = phase != "train";
+  auto begin = Clock::now();
+  if (trains) {
+    trainer.start();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    begin = Clock::now();
+  }
+  if (!serves)
+    std::this_thread::sleep_for(std::chrono::duration<double>(options.number("seconds")));
+  RequestLog log;
+  if (serves)
+    log = (phase == "flushed" ? flushing : server)
+              .serve(options.count("requests"), options.number("period-us"), options.count("seed"));
+  auto end = Clock::now();
+  if (trains)
+    trainer.stop();
+  std::printf("{\"phase\": \"%s\"%s", phase.c_str(), more.c_str());
+  if (trains)
+    std::printf(", \"kernels_per_s\": %.3f", trainer.kernelsPerSecond(begin, end));
+  if (serves) {
+    std::printf(", \"active\": %.5f", log.activeFraction());
+    print("latency_us", log.latencies);
+    print("first_launch_us", log.firstLaunches);
+  }
+  std::printf("}\n");
+}
+
+} // namespace colocation
+
+#endif

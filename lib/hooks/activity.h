@@ -1,0 +1,109 @@
+// The process's high-priority work on one device, as those see it that have to make way: its own
+// best-effort work by the control word, other processes by a slot of the arena.
+//
+// A process that has high-priority work only has this and no engine: no control word in device
+// memory, no queue, no stream. Its calls are counted by two atomic additions; that what was called
+// is over is asked of the device only while a process with best-effort work is in the arena.
+#ifndef TALLY_LIB_HOOKS_ACTIVITY_H
+#define TALLY_LIB_HOOKS_ACTIVITY_H
+
+#include "api_device.h"
+#include "arena_link.h"
+#include "captures.h"
+#include "high_monitor.h"
+#include "high_priority.h"
+#include "in_hook.h"
+#include "settings.h"
+#include "streams.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace tally::hooks {
+
+/// Thread-safe. Never destroyed: threads may be in it as long as the process lives.
+class Activity {
+public:
+  /// For a device whose context is there. Joins the arena where `settings` say so; what keeps the
+  /// process from that is warned about, and leaves it alone.
+  static Result<std::unique_ptr<Activity>> create(const CudaApi &api, Captures &captures,
+                                                  const Settings &settings, int number);
+
+  /// Whether anybody sees what is counted here, but for the process's own best-effort work.
+  bool isInArena() const { return link != nullptr; }
+
+  /// A call that puts work of high priority on a stream.
+  template <class Call> auto pass(StreamState &stream, Call call) {
+    runtime::HighStream *high = highOf(stream);
+    // A wake that could not be told to the device must not keep the call from being made.
+    bool counted = high && static_cast<bool>(highPriority->beginCall(*high));
+    InHook inside;
+    auto result = call();
+    if (stream.kind == StreamKind::PerThread && isWaitedFor())
+      mark(stream);
+    if (counted)
+      highPriority->endCall(*high);
+    return result;
+  }
+  /// What was put on these before was not counted: it counts until they are seen idle.
+  void countWhatWasThere(const std::vector<StreamState *> &streams);
+
+  /// The stream is about to be destroyed, or belongs to the calling thread: from here on an event
+  /// says when its work is done.
+  void mark(StreamState &stream);
+  /// A stream of high priority is about to be destroyed.
+  void forget(StreamState &stream);
+  /// Around a wait of the program's for a stream: what `synchronize` returns is the program's.
+  template <class Wait> cudaError_t synchronize(StreamState &stream, Wait wait) {
+    runtime::HighStream *high = stream.high.load(std::memory_order_acquire);
+    std::uint64_t made = high ? runtime::HighPriority::callsMadeOn(*high) : 0;
+    cudaError_t status = wait();
+    if (high && status == cudaSuccess)
+      runtime::HighPriority::noteSynchronised(*high, made);
+    return status;
+  }
+
+  // For the engine, once there is best-effort work.
+
+  ApiDevice &onDevice() { return device; }
+  runtime::DeviceControl &controlWord() { return *control; }
+  runtime::HighPriority &scopes() { return *highPriority; }
+  /// From here on the dispatcher, which has not been started yet, closes scopes; best-effort work
+  /// is seen in the arena and asked to yield from there.
+  void serve(runtime::Dispatcher &dispatcher);
+  /// Before the dispatcher goes away.
+  void leaveDispatcher();
+
+  /// Gives the slots back and stops all threads, before the device is reset.
+  void retire();
+
+private:
+  Activity(const CudaApi &api, Captures &captures) : captures(captures), device(api, captures) {}
+  Result<void> open(const CudaApi &api, const Settings &settings);
+  void join(const Settings &settings);
+  runtime::HighStream *highOf(StreamState &stream) {
+    if (stream.device != device.number())
+      return nullptr;
+    runtime::HighStream *high = stream.high.load(std::memory_order_acquire);
+    return high ? high : adopt(stream);
+  }
+  runtime::HighStream *adopt(StreamState &stream);
+  bool isWaitedFor() const {
+    return served.load(std::memory_order_relaxed) != nullptr || (link && link->isWaitedFor());
+  }
+
+  Captures &captures;
+  ApiDevice device;
+  std::optional<runtime::DeviceControl> control;
+  std::optional<runtime::HighPriority> highPriority;
+  std::mutex adopting;
+  std::unique_ptr<runtime::ArenaLink> link;
+  std::unique_ptr<runtime::HighMonitor> monitor;
+  std::atomic<runtime::Dispatcher *> served{nullptr};
+};
+
+} // namespace tally::hooks
+
+#endif

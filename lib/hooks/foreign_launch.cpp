@@ -1,0 +1,153 @@
+#include "foreign_launch.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace tally::hooks {
+
+namespace {
+
+/// CUDA's limit of a kernel's parameters since 12.1 is 32,764 bytes, one at least each.
+constexpr std::size_t maxParameters = 32764;
+
+struct Parameters {
+  std::vector<std::byte> bytes;
+  std::vector<std::size_t> offsets; ///< empty: `bytes` is the whole buffer
+};
+
+/// CU_LAUNCH_PARAM_BUFFER_POINTER and ..._SIZE of cuLaunchKernel's `extra`.
+std::optional<Parameters> copyBuffer(void **extra) {
+  const void *buffer = nullptr;
+  const std::size_t *size = nullptr;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+      buffer = extra[1];
+    else if (extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      size = static_cast<const std::size_t *>(extra[1]);
+    else
+      return std::nullopt;
+  }
+  if (!buffer || !size)
+    return std::nullopt;
+  Parameters copied;
+  copied.bytes.resize(*size);
+  std::memcpy(copied.bytes.data(), buffer, *size);
+  return copied;
+}
+
+/// The driver is asked each time: a handle may come to mean another kernel when its module is
+/// unloaded.
+std::optional<Parameters> copyEach(const DriverLaunches &driver, CUfunction function,
+                                   void **parameters) {
+  Parameters copied;
+  std::size_t offset = 0, size = 0;
+  while (copied.offsets.size() < maxParameters &&
+         driver.parameterInfo(function, copied.offsets.size(), &offset, &size) == CUDA_SUCCESS) {
+    const void *value = parameters[copied.offsets.size()];
+    copied.bytes.resize(std::max(copied.bytes.size(), offset + size));
+    std::memcpy(copied.bytes.data() + offset, value, size);
+    copied.offsets.push_back(offset);
+  }
+  // Without one, a kernel that takes none looks like one that the driver does not know of.
+  return copied.offsets.empty() ? std::nullopt : std::optional(std::move(copied));
+}
+
+/// The attributes that a launch keeps that is made later and elsewhere: those that the hooks keep
+/// of the application's own launches. Nothing where it has others.
+std::optional<std::vector<CUlaunchAttribute>>
+copyAttributes(std::span<const CUlaunchAttribute> given, LaunchShape &shape) {
+  std::vector<CUlaunchAttribute> kept;
+  for (const CUlaunchAttribute &each : given)
+    switch (each.id) {
+    case CU_LAUNCH_ATTRIBUTE_IGNORE:
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+      break;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+      shape.cluster = {each.value.clusterDim.x, each.value.clusterDim.y, each.value.clusterDim.z};
+      [[fallthrough]];
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      kept.push_back(each);
+      break;
+    default:
+      return std::nullopt;
+    }
+  return kept;
+}
+
+/// Whether the kernel takes this shape, as far as that can be known before.
+bool isLaunchable(const DriverLaunches &driver, CUfunction function, const LaunchShape &shape) {
+  int threads = 0, shared = 0;
+  if (driver.attribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function) !=
+          CUDA_SUCCESS ||
+      driver.attribute(&shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function) !=
+          CUDA_SUCCESS)
+    return false;
+  const Dim3 &cluster = shape.cluster;
+  bool clustersFit =
+      cluster == Dim3{0, 0, 0} || (cluster.count() != 0 && shape.grid.x % cluster.x == 0 &&
+                                   shape.grid.y % cluster.y == 0 && shape.grid.z % cluster.z == 0);
+  return shape.grid.count() != 0 && shape.grid.y <= 65535 && shape.grid.z <= 65535 &&
+         shape.block.count() != 0 && shape.block.count() <= static_cast<std::uint64_t>(threads) &&
+         shape.dynamicSharedBytes <= static_cast<std::uint64_t>(shared) && clustersFit;
+}
+
+/// The driver copies the parameters during the call and does not write to them.
+cudaError_t make(const DriverLaunches &driver, CUlaunchConfig config, CUfunction function,
+                 std::vector<CUlaunchAttribute> attributes, Parameters parameters,
+                 cudaStream_t stream) {
+  config.hStream = stream;
+  config.attrs = attributes.data();
+  config.numAttrs = static_cast<unsigned>(attributes.size());
+  std::size_t size = parameters.bytes.size();
+  void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, parameters.bytes.data(),
+                   CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+  std::vector<void *> pointers;
+  for (std::size_t offset : parameters.offsets)
+    pointers.push_back(parameters.bytes.data() + offset);
+  CUresult status = pointers.empty() ? driver.launch(&config, function, nullptr, extra)
+                                     : driver.launch(&config, function, pointers.data(), nullptr);
+  return static_cast<cudaError_t>(status); // the two number errors alike
+}
+
+} // namespace
+
+std::shared_ptr<const ForeignLaunch> takeLaunch(const DriverLaunches &driver,
+                                                const CUlaunchConfig &config, CUfunction function,
+                                                void **parameters, void **extra) {
+  CUcontext context = nullptr;
+  if (!driver.launch || !driver.parameterInfo || !driver.attribute || !driver.currentContext ||
+      driver.currentContext(&context) != CUDA_SUCCESS)
+    return nullptr;
+  auto taken = std::make_shared<ForeignLaunch>();
+  taken->identity = reinterpret_cast<std::uint64_t>(function);
+  taken->context = context;
+  taken->shape.grid = {config.gridDimX, config.gridDimY, config.gridDimZ};
+  taken->shape.block = {config.blockDimX, config.blockDimY, config.blockDimZ};
+  taken->shape.dynamicSharedBytes = config.sharedMemBytes;
+  std::span<const CUlaunchAttribute> given(config.attrs, config.attrs ? config.numAttrs : 0);
+  auto attributes = copyAttributes(given, taken->shape);
+  if (!attributes || (parameters && extra) || (!parameters && !extra) ||
+      !isLaunchable(driver, function, taken->shape))
+    return nullptr;
+  auto copied = extra ? copyBuffer(extra) : copyEach(driver, function, parameters);
+  if (!copied)
+    return nullptr;
+  taken->launch = [driver, config, function, attributes = std::move(*attributes),
+                   copied = std::move(*copied)](cudaStream_t stream) {
+    return make(driver, config, function, attributes, copied, stream);
+  };
+  return taken;
+}
+
+} // namespace tally::hooks

@@ -1,0 +1,46 @@
+// Launches of kernels by libraries that are not linked with the hooks, through the driver: a copy
+// of one, to be made later on another stream.
+#ifndef TALLY_LIB_HOOKS_FOREIGN_LAUNCH_H
+#define TALLY_LIB_HOOKS_FOREIGN_LAUNCH_H
+
+#include "tally/support/dim3.h"
+
+#include <cuda.h>
+#include <driver_types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace tally::hooks {
+
+/// A launch that can be made at any later time, by a thread that has the same context.
+struct ForeignLaunch {
+  std::uint64_t identity = 0; ///< the kernel's
+  LaunchShape shape;
+  void *context = nullptr; ///< the CUcontext that the caller had
+  std::function<cudaError_t(cudaStream_t)> launch;
+};
+
+/// What this takes of the driver.
+struct DriverLaunches {
+  using LaunchEx = CUresult (*)(const CUlaunchConfig *, CUfunction, void **, void **);
+  using ParameterInfo = CUresult (*)(CUfunction, std::size_t, std::size_t *, std::size_t *);
+  using CurrentContext = CUresult (*)(CUcontext *);
+  using Attribute = CUresult (*)(int *, CUfunction_attribute, CUfunction);
+  LaunchEx launch = nullptr;
+  ParameterInfo parameterInfo = nullptr; ///< since 12.4
+  Attribute attribute = nullptr;
+  CurrentContext currentContext = nullptr;
+};
+
+/// Takes a copy of a launch, its parameters included. nullptr where it cannot be made later: its
+/// parameters are not known (an older driver, a kernel without any), it has attributes that tie it
+/// to other work, or it would fail, which the caller has to hear of.
+std::shared_ptr<const ForeignLaunch> takeLaunch(const DriverLaunches &driver,
+                                                const CUlaunchConfig &config, CUfunction function,
+                                                void **parameters, void **extra);
+
+} // namespace tally::hooks
+
+#endif

@@ -1,0 +1,189 @@
+// Kernels that cannot yield: how many of them a request may have to wait for.
+#include "harness.h"
+
+using namespace tally;
+using namespace tally::runtime;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// `count` launches of the kernel without variants, each of one block.
+Program wholes(std::size_t count) {
+  Program program;
+  program.streams = 1;
+  for (std::uint64_t n = 1; n <= count; ++n)
+    program.steps.push_back({Step::Type::Launch, 0, 4, n % 2, (n + 1) % 2, {1, 1, 1}, n, 0});
+  program.hostIn.resize(count);
+  return program;
+}
+
+/// A harness whose kernels take a time: each launch's block moves the clock.
+struct Timed {
+  explicit Timed(std::size_t launches, Nanoseconds each, PriorityPolicy policy = {})
+      : program(wholes(launches)), harness(1, {Kind::Guard}, policy), each(each) {
+    harness.addStreams(program);
+  }
+  void submit(std::size_t count) {
+    for (; count > 0; --count)
+      REQUIRE(harness.submit(program, next++));
+  }
+  /// Without the device doing anything.
+  std::uint64_t sendAll() {
+    while (harness.dispatcher->step()) {
+    }
+    return harness.statistics().physicalLaunches;
+  }
+  /// Runs one kernel to its end, and whatever is behind it that takes no time.
+  void runOne() {
+    std::uint64_t before = harness.device.blocksRun();
+    while (harness.device.blocksRun() == before)
+      REQUIRE(harness.device.advance());
+    harness.now += each;
+  }
+  /// One launch alone, from the call to its end.
+  void learnOne() {
+    submit(1);
+    sendAll();
+    runOne();
+    while (harness.device.advance()) {
+    }
+    sendAll();
+    REQUIRE(harness.allFinished());
+  }
+  Program program;
+  Harness harness;
+  Nanoseconds each;
+  std::size_t next = 0;
+};
+
+} // namespace
+
+TEST_CASE("of unknown duration: one at a time") {
+  Timed timed(4, 3us);
+  timed.submit(4);
+  CHECK(timed.sendAll() == 1);
+  CHECK(timed.sendAll() == 1);
+}
+
+TEST_CASE("short ones are sent ahead up to the bound, and on as they end") {
+  Timed timed(20, 3us);
+  timed.learnOne();
+  timed.submit(19);
+  // 20 us: six of 3 us.
+  CHECK(timed.sendAll() == 1 + 6);
+  // What ended by the clock makes room before its marker was seen.
+  timed.harness.now += 3us;
+  CHECK(timed.sendAll() == 1 + 7);
+}
+
+TEST_CASE("longer than the bound: the next goes when the one before is about to end") {
+  Timed timed(4, 250us);
+  timed.learnOne();
+  timed.submit(3);
+  CHECK(timed.sendAll() == 2);
+  timed.harness.now += 239us;
+  CHECK(timed.sendAll() == 2);
+  timed.harness.now += 1us; // 10 us are left, half of the bound
+  CHECK(timed.sendAll() == 3);
+  CHECK(timed.sendAll() == 3);
+}
+
+TEST_CASE("one that takes longer than predicted is waited for") {
+  Timed timed(3, 250us);
+  timed.learnOne();
+  timed.submit(2);
+  CHECK(timed.sendAll() == 2);
+  timed.harness.now += 251us;
+  CHECK(timed.sendAll() == 2);
+}
+
+TEST_CASE("what is unknown waits for an idle time, but not for ever") {
+  Timed timed(2, 3us, PriorityPolicy{.idleBeforeUnknown = 100us, .patience = 5ms});
+  Harness &harness = timed.harness;
+  auto request = [&] {
+    REQUIRE(harness.high->beginRequest());
+    REQUIRE(harness.high->endRequest());
+  };
+  request();
+  timed.submit(1);
+  harness.now += 99us;
+  CHECK(timed.sendAll() == 0);
+  harness.now += 1us;
+  CHECK(timed.sendAll() == 1);
+  timed.runOne();
+  while (harness.device.advance()) {
+  }
+  timed.sendAll();
+  // Known by now, it needs none.
+  request();
+  timed.submit(1);
+  CHECK(timed.sendAll() == 2);
+}
+
+TEST_CASE("patience ends the wait of what is unknown") {
+  Timed timed(1, 3us, PriorityPolicy{.idleBeforeUnknown = 100us, .patience = 5ms});
+  Harness &harness = timed.harness;
+  timed.submit(1);
+  int rounds = 0;
+  for (; rounds < 1000; ++rounds) {
+    REQUIRE(harness.high->beginRequest());
+    REQUIRE(harness.high->endRequest());
+    harness.now += 50us;
+    if (timed.sendAll() == 1)
+      break;
+  }
+  CHECK(rounds == 100); // held back since the first of them
+}
+
+TEST_CASE("none goes behind what can yield and has not ended") {
+  Timed timed(2, 3us);
+  timed.learnOne();
+  timed.program.steps.push_back({Step::Type::Launch, 0, 0, 0, 1, {24, 1, 1}, 7, 0});
+  timed.program.steps.push_back({Step::Type::Launch, 0, 4, 1, 0, {1, 1, 1}, 8, 0});
+  timed.next = 2;
+  timed.submit(2);
+  CHECK(timed.sendAll() == 2);
+}
+
+TEST_CASE("two lanes share the bound") {
+  Timed timed(3, 15us);
+  Harness &harness = timed.harness;
+  timed.learnOne();
+  LaneStream other(harness.dispatcher->assignLane());
+  REQUIRE(&other.lane != &harness.streams[0]->lane);
+  harness.streams.push_back(nullptr);
+  timed.submit(1);
+  CHECK(timed.sendAll() == 2);
+  Operation operation;
+  operation.stream = &other;
+  operation.kernel = harness.kernels[4].get();
+  operation.shape = {{1, 1, 1}, {64, 1, 1}, 0};
+  MixArguments arguments{harness.memory[0][2], harness.memory[0][1], Program::words, 1};
+  auto bytes = std::as_bytes(std::span(&arguments, 1));
+  operation.parameters.assign(bytes.begin(), bytes.end());
+  REQUIRE(other.lane.submit(std::move(operation)));
+  CHECK(timed.sendAll() == 2); // 15 us and 15 us are more than 20
+  harness.streams.pop_back();
+}
+
+TEST_CASE("a duration is predicted from the last ones, but for one outlier") {
+  DurationEstimate estimate;
+  CHECK(!estimate.known());
+  estimate.add(10us);
+  CHECK(estimate.mean() == 10us);
+  CHECK(estimate.high() == 10us);
+  estimate.add(900us); // a host that was stopped?
+  CHECK(estimate.high() == 900us);
+  for (int i = 0; i < 40; ++i)
+    estimate.add(10us);
+  CHECK(estimate.high() == 10us);
+  CHECK(estimate.mean() < 11us);
+  estimate.add(50us);
+  CHECK(estimate.high() == 50us); // two of them: it may take that long
+  for (int i = 0; i < 64; ++i)
+    estimate.add(10us);
+  CHECK(estimate.high() == 10us);
+  estimate.add(10min);
+  estimate.add(10min);
+  CHECK(estimate.high() == Nanoseconds(UINT32_MAX));
+}
