@@ -320,7 +320,7 @@ GraphReader::kernelPart(const cudaKernelNodeParams &parameters,
   request.sharedBytes = parameters.sharedMemBytes;
   request.attributes = attributes;
   request.arguments = parameters.kernelParams;
-  return makeLaunch(registry.find(api, request.function), device, request);
+  return makeLaunch(registry.findHandle(api, request.function), device, request);
 }
 
 } // namespace tally::hooks

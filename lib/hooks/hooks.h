@@ -145,6 +145,8 @@ public:
 
   Registry &registered() { return registry; }
   Totals totals();
+  /// Of best-effort graphs, in words; empty without any.
+  std::string graphStatistics() const { return graphs.statistics(); }
   /// Waits for all best-effort work that is queued.
   void drain() {
     if (Engine *running = engine.load(std::memory_order_acquire))

@@ -1,5 +1,6 @@
 #include "fake_cuda.h"
 
+#include "fake_graphs.h"
 #include "in_hook.h"
 
 #include <cassert>
@@ -249,6 +250,16 @@ void setKernels(CudaApi &table) {
     *size = sizes[index];
     return cudaSuccess;
   };
+  // What it gives is launched as the function is.
+  table.cudaGetKernel = [](cudaKernel_t *kernel, const void *function) {
+    *kernel = FakeCuda::handleOf(function);
+    std::unique_lock lock(current->mutex);
+    current->functions[*kernel] = current->functions.at(function);
+    return cudaSuccess;
+  };
+  table.cudaGetFuncBySymbol = [](cudaFunction_t *, const void *) {
+    return failed(cudaErrorInvalidDeviceFunction);
+  };
   table.cudaOccupancyMaxActiveBlocksPerMultiprocessor = [](int *blocks, const void *, int,
                                                            std::size_t) {
     *blocks = 1;
@@ -272,14 +283,24 @@ void setKernels(CudaApi &table) {
 } // namespace
 
 FakeCuda::FakeCuda() {
-  current = this;
+  test::current = this;
   setMemory(table);
   setStreams(table);
   setEvents(table);
   setDevice(table);
   setKernels(table);
+  setGraphs(table);
   std::unique_lock lock(mutex);
   add(nullptr, true, 0);
+}
+
+FakeCuda &FakeCuda::current() { return *test::current; }
+
+std::vector<std::size_t> FakeCuda::parameterSizes(const void *function) {
+  std::unique_lock lock(mutex);
+  auto found = functions.find(function);
+  return found == functions.end() ? std::vector<std::size_t>{}
+                                  : kernels[found->second].parameterSizes;
 }
 
 FakeCuda::~FakeCuda() {

@@ -65,7 +65,17 @@ public:
   /// Makes it host memory, as cudaPointerGetAttributes has it.
   void pin(const void *memory);
 
+  /// The object that the table's functions work on.
+  static FakeCuda &current();
+
+  /// What cudaGetKernel gives.
+  static cudaKernel_t handleOf(const void *function) {
+    return reinterpret_cast<cudaKernel_t>(reinterpret_cast<std::uintptr_t>(function) |
+                                          std::uintptr_t{1} << 60);
+  }
+
   // For the table's functions.
+  std::vector<std::size_t> parameterSizes(const void *function);
   struct Operation {
     std::uint64_t sequence = 0;
     std::function<bool()> ready; ///< under the mutex
