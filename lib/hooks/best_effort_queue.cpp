@@ -19,9 +19,23 @@ constexpr int spinsBeforeSleep = 200;
 } // namespace
 
 std::uint64_t BestEffortQueue::submit(StreamState &stream, runtime::Operation operation) {
+  std::unique_lock lock(mutex);
+  return put(stream, std::move(operation));
+}
+
+std::uint64_t BestEffortQueue::submit(StreamState &stream,
+                                      std::vector<runtime::Operation> operations) {
+  std::unique_lock lock(mutex);
+  for (runtime::Operation &each : operations)
+    put(stream, std::move(each));
+  return submitted.load();
+}
+
+/// Under the mutex. The dispatcher is woken at each one, since a full queue makes the next one
+/// wait.
+std::uint64_t BestEffortQueue::put(StreamState &stream, runtime::Operation operation) {
   operation.stream = &order;
   operation.ordered = ApiDevice::idOf(stream);
-  std::unique_lock lock(mutex);
   Result<std::uint64_t> number = lane.submit(std::move(operation));
   if (!number) {
     // Nothing goes through the lane any more, so everything is over.
@@ -35,7 +49,6 @@ std::uint64_t BestEffortQueue::submit(StreamState &stream, runtime::Operation op
   if (stream.kind == StreamKind::Legacy)
     legacy.store(*number);
   submitted.store(*number);
-  lock.unlock();
   dispatcher.wake();
   return *number;
 }

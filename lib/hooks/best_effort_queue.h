@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <vector>
 
 namespace tally::hooks {
 
@@ -24,6 +25,9 @@ public:
 
   /// Puts an operation behind all others and returns its ticket. Waits while the queue is full.
   std::uint64_t submit(StreamState &stream, runtime::Operation operation);
+  /// The same with several, between which nothing of other threads comes. Returns the last one's
+  /// ticket; that of the newest operation of all where there are none.
+  std::uint64_t submit(StreamState &stream, std::vector<runtime::Operation> operations);
   /// A call of the CUDA runtime, made on the dispatcher's thread.
   std::uint64_t submit(StreamState &stream, Run run);
   /// Runs on the calling thread when its turn comes, and returns then. `launches`: it may put a
@@ -35,7 +39,8 @@ public:
   void wait(std::uint64_t ticket, bool urgent);
   void drain(bool urgent) { wait(submitted.load(), urgent); }
   bool isOver(std::uint64_t ticket) const { return lane.isOver(ticket); }
-  bool isIdle() const { return isOver(submitted.load()); }
+  /// Whether a call may be made at once.
+  bool isIdle() const { return isOver(submitted.load()) && !dispatcher.isClosed(); }
   std::uint64_t last() const { return submitted.load(); }
   /// The last operation on a stream that the legacy stream is ordered with, and on a legacy stream.
   std::uint64_t lastBlocking() const { return blocking.load(); }
@@ -47,6 +52,8 @@ public:
   cudaError_t takeError(bool clear);
 
 private:
+  std::uint64_t put(StreamState &stream, runtime::Operation operation);
+
   runtime::Dispatcher &dispatcher;
   runtime::Lane &lane;
   runtime::LaneStream order; ///< all operations are on one stream of the lane

@@ -24,8 +24,8 @@ Result<std::unique_ptr<Engine>> Engine::create(const CudaApi &api, Activity &act
   if (Result<void> opened = engine->open(); !opened)
     return opened.error();
   if (settings.yieldEveryMicroseconds != 0)
-    engine->yields = std::thread(
-        [raw = engine.get()] { raw->storm(raw->settings.yieldEveryMicroseconds); });
+    engine->yields =
+        std::thread([raw = engine.get()] { raw->storm(raw->settings.yieldEveryMicroseconds); });
   return engine;
 }
 
@@ -94,6 +94,26 @@ std::uint64_t Engine::submit(StreamState &stream, Run run) {
 
 void Engine::submit(StreamState &stream, std::shared_ptr<const KernelLaunch> launch) {
   threadIsHigh() = false;
+  work->submit(stream, operationOf(std::move(launch)));
+}
+
+std::uint64_t Engine::submit(StreamState &stream, const std::vector<GraphPart> &parts,
+                             OrderingEvent behind) {
+  threadIsHigh() = false;
+  std::vector<runtime::Operation> operations;
+  operations.reserve(parts.size() + 1);
+  if (behind)
+    operations.push_back(operationOf(
+        [this, behind](cudaStream_t on) { return api.cudaStreamWaitEvent(on, behind.get(), 0); }));
+  for (const GraphPart &each : parts)
+    operations.push_back(each.kernel ? operationOf(each.kernel)
+                                     : operationOf([small = each.other](cudaStream_t on) {
+                                         return small->launch(on);
+                                       }));
+  return work->submit(stream, std::move(operations));
+}
+
+runtime::Operation Engine::operationOf(std::shared_ptr<const KernelLaunch> launch) {
   runtime::Operation operation;
   operation.kernel = launch->whole ? nullptr : usableVariants(device, *launch->kernel);
   operation.identity = reinterpret_cast<std::uint64_t>(launch->kernel);
@@ -109,7 +129,16 @@ void Engine::submit(StreamState &stream, std::shared_ptr<const KernelLaunch> lau
     whole.fetch_add(1);
     work->keepError(launchWhole(*launch, ApiDevice::stateOf(on).handle));
   };
-  work->submit(stream, std::move(operation));
+  return operation;
+}
+
+runtime::Operation Engine::operationOf(std::function<cudaError_t(cudaStream_t)> run) {
+  runtime::Operation operation;
+  operation.type = runtime::Operation::Type::Put;
+  operation.put = [this, run = std::move(run)](runtime::StreamId on) {
+    work->keepError(run(ApiDevice::stateOf(on).handle));
+  };
+  return operation;
 }
 
 void Engine::submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> launch) {
@@ -154,6 +183,17 @@ void Engine::storm(std::uint32_t everyMicroseconds) {
     if (!control.raise() || !control.withdraw())
       return;
   }
+}
+
+void Engine::quiesce() {
+  beOnOwnThread(api, device.number());
+  dispatcher->stopSending();
+  // A scope that nobody closes. Where it cannot be told the device has failed, and nothing runs.
+  static_cast<void>(activity.controlWord().raise());
+  while (!dispatcher->isAtRest())
+    std::this_thread::sleep_for(50us);
+  // What was put there past the queue, and of high priority.
+  api.cudaDeviceSynchronize();
 }
 
 void Engine::retire() {

@@ -7,6 +7,7 @@
 #include "api_device.h"
 #include "best_effort_queue.h"
 #include "foreign_launch.h"
+#include "graph_snapshot.h"
 #include "in_hook.h"
 #include "kernel_launch.h"
 #include "settings.h"
@@ -66,6 +67,11 @@ public:
   std::uint64_t submit(StreamState &stream, Run run);
   /// Queues a launch on a best-effort stream.
   void submit(StreamState &stream, std::shared_ptr<const KernelLaunch> launch);
+  /// Queues the parts of a graph on a best-effort stream; nothing of other threads comes between
+  /// them. `behind`: an event that all of it comes after, or nullptr. Returns the last one's
+  /// ticket.
+  std::uint64_t submit(StreamState &stream, const std::vector<GraphPart> &parts,
+                       OrderingEvent behind);
   /// The same of a library's launch, whose context is this one's.
   void submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> launch);
   /// Makes a call at once, on the calling thread, when all that is queued is over. `launches`: it
@@ -82,6 +88,10 @@ public:
   void drain() { work->drain(threadIsHigh()); }
   void wait(std::uint64_t ticket) { work->wait(ticket, threadIsHigh()); }
 
+  /// For a process that is about to end: asks what runs to yield, sends nothing more, and returns
+  /// when the device has no work of the process. On a thread of its own.
+  void quiesce();
+
   /// Stops all threads and gives the device's memory back, before the device is reset. Nothing is
   /// put on it any more.
   void retire();
@@ -92,6 +102,9 @@ private:
   Result<void> open();
   Result<void> openOnOwnThread();
   std::uint32_t confinement();
+  runtime::Operation operationOf(std::shared_ptr<const KernelLaunch> launch);
+  /// What `run` puts on the lane's stream, no kernel.
+  runtime::Operation operationOf(std::function<cudaError_t(cudaStream_t)> run);
   void storm(std::uint32_t everyMicroseconds);
   /// Whether the calling thread last put work of high priority on a stream.
   static bool &threadIsHigh() {

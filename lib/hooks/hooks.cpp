@@ -1,6 +1,8 @@
 // The life of the hooks: the one object of the process, its engine, and what is said at the end.
 #include "hooks.h"
 
+#include "termination.h"
+
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -58,6 +60,7 @@ void Hooks::prepareDriver() {
 }
 
 void Hooks::beInForkedChild() {
+  leaveTerminationInChild();
   mayJoin = false;
   cannotStart = true;
   engine = nullptr;
@@ -96,6 +99,13 @@ Engine *Hooks::start(const CudaApi &api) {
   });
   static_cast<void>(atEnd);
   engine.store(made->release(), std::memory_order_release);
+  if (settings.drainMilliseconds != 0 && tallySharedHooks1.load() == this)
+    drainOnTermination(
+        [] {
+          if (Engine *last = tallySharedHooks1.load()->running())
+            last->quiesce();
+        },
+        std::chrono::milliseconds(settings.drainMilliseconds));
   return running();
 }
 
@@ -145,6 +155,7 @@ cudaError_t Hooks::resetDevice(const CudaApi &api) {
   mayJoin = settings.joinsArena;
   resets.fetch_add(1);
   streams.clear();
+  graphs.clear();
   registry.forgetDevice();
   InHook inside;
   return api.cudaDeviceReset();
@@ -181,7 +192,10 @@ void Hooks::writeStatistics() {
       text(sum.throughVariants + sum.whole) + " best effort (" + text(sum.throughVariants) +
       " through variants, " + text(sum.whole) + " whole), " + text(sum.foreignHigh) + " high and " +
       text(sum.foreignBestEffort) + " best effort by libraries; " + text(sum.physical) +
-      " physical launches, " + text(sum.yields) + " yields, " + text(sum.requests) + " requests\n";
+      " physical launches, " + text(sum.yields) + " yields, " + text(sum.requests) + " requests";
+  if (std::string launched = graphs.statistics(); !launched.empty())
+    line += "; best-effort graphs: " + launched;
+  line += "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

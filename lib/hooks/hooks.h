@@ -12,6 +12,7 @@
 #include "engine.h"
 #include "events.h"
 #include "foreign_launch.h"
+#include "graphs.h"
 #include "in_hook.h"
 #include "registry.h"
 #include "settings.h"
@@ -22,16 +23,6 @@
 #include <span>
 
 namespace tally::hooks {
-
-/// What a launch asks for, whichever call made it.
-struct LaunchRequest {
-  const void *function = nullptr;
-  dim3 grid, block;
-  std::size_t sharedBytes = 0;
-  std::span<const cudaLaunchAttribute> attributes;
-  void **arguments = nullptr;
-  bool cooperative = false;
-};
 
 class Hooks {
 public:
@@ -85,7 +76,36 @@ public:
     }
     return launchBestEffort(api, state, handle, request(), Run(call));
   }
+
+  // Graphs. (hooks_graphs.cpp)
+
+  /// `call` instantiates `graph` as `*made`.
+  template <class Call>
+  cudaError_t instantiateGraph(const CudaApi &api, cudaGraphExec_t *made, cudaGraph_t graph,
+                               unsigned long long flags, Call call) {
+    InHook inside;
+    cudaError_t status = call();
+    if (status == cudaSuccess)
+      graphInstantiated(api, *made, graph, flags);
+    return status;
+  }
+  /// `call` changes a node of it; `apply` says to an ExecutableGraph how.
+  template <class Call, class Apply>
+  cudaError_t changeGraph(cudaGraphExec_t handle, Call call, Apply apply) {
+    InHook inside;
+    cudaError_t status = call();
+    std::shared_ptr<ExecutableGraph> known = graphs.find(handle);
+    if (status == cudaSuccess && known)
+      apply(*known);
+    return status;
+  }
+  cudaError_t updateGraph(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,
+                          cudaGraphExecUpdateResultInfo *info);
+  cudaError_t destroyGraph(const CudaApi &api, cudaGraphExec_t handle);
+  /// Graphs may hold objects of the program that are destroyed with them.
+  void graphsHoldObjects() { graphs.holdObjects = true; }
   cudaError_t graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaStream_t handle);
+
   void functionAttribute(const CudaApi &api, const void *function, cudaFuncAttribute attribute,
                          int value);
 
@@ -127,6 +147,8 @@ public:
 
   Registry &registered() { return registry; }
   Totals totals();
+  /// Of best-effort graphs, in words; empty without any.
+  std::string graphStatistics() const { return graphs.statistics(); }
   /// Waits for all best-effort work that is queued.
   void drain() {
     if (Engine *running = engine.load(std::memory_order_acquire))
@@ -233,6 +255,11 @@ private:
                          const std::function<bool()> &mayQueue, Run call);
   cudaError_t launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                const LaunchRequest &request, const Run &call);
+  void graphInstantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,
+                         unsigned long long flags);
+  cudaError_t graphLaunchHigh(const CudaApi &api, StreamState &state, cudaGraphExec_t graph,
+                              const Run &call);
+  void waitForLaunches(const ExecutableGraph &graph);
   bool queueForeign(StreamState &state,
                     const std::function<std::shared_ptr<const ForeignLaunch>()> &take);
   /// The call at once, on the calling thread, when all that is queued is over and a permit is
@@ -253,6 +280,7 @@ private:
   Registry registry;
   Captures captures;
   Events events;
+  Graphs graphs;
   std::atomic<Activity *> activity{nullptr}; ///< there is no engine without it
   std::atomic<Engine *> engine{nullptr};
   std::atomic<bool> mayJoin; ///< the arena was not tried yet

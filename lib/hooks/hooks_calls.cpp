@@ -198,7 +198,8 @@ cudaError_t Hooks::synchronizeDevice(const CudaApi &api) {
 cudaError_t Hooks::setDevice(const CudaApi &api, int device) {
   InHook inside;
   cudaError_t status = api.cudaSetDevice(device);
-  streams.deviceChanged();
+  if (status == cudaSuccess)
+    streams.deviceChanged(device);
   return status;
 }
 

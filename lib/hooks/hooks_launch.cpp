@@ -99,7 +99,8 @@ bool isLaunchable(const KernelRecord &kernel, const LaunchShape &shape) {
          shape.grid.y % cluster.y == 0 && shape.grid.z % cluster.z == 0;
 }
 
-/// The launch with its arguments; nullptr where it cannot be queued.
+} // namespace
+
 std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
                                          const LaunchRequest &request) {
   describe(kernel);
@@ -132,8 +133,6 @@ std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
   return launch;
 }
 
-} // namespace
-
 cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                     const LaunchRequest &request, const Run &call) {
   Engine *running = start(api);
@@ -149,18 +148,6 @@ cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cuda
     return running->inTurn(state, false, call);
   running->submit(state, std::move(launch));
   return cudaSuccess;
-}
-
-cudaError_t Hooks::graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaStream_t handle) {
-  StreamState &state = streams.find(api, handle);
-  auto call = [&api, graph, handle] { return api.cudaGraphLaunch(graph, handle); };
-  if (!state.bestEffort)
-    return pass(state, call);
-  Engine *running = start(api);
-  InHook inside;
-  if (!running || captures.takesPart(api, handle))
-    return call();
-  return running->inTurn(state, true, call);
 }
 
 void Hooks::functionAttribute(const CudaApi &api, const void *function, cudaFuncAttribute attribute,

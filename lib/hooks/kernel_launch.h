@@ -6,10 +6,21 @@
 #include "registry.h"
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
 namespace tally::hooks {
+
+/// What a launch asks for, whichever call made it.
+struct LaunchRequest {
+  const void *function = nullptr;
+  dim3 grid, block;
+  std::size_t sharedBytes = 0;
+  std::span<const cudaLaunchAttribute> attributes;
+  void **arguments = nullptr;
+  bool cooperative = false;
+};
 
 /// With the arguments of the moment of the call.
 struct KernelLaunch {
@@ -21,6 +32,10 @@ struct KernelLaunch {
   std::vector<bundle::Parameter> parameters;
   std::vector<cudaLaunchAttribute> attributes; ///< that are kept, the cluster's not among them
 };
+
+/// The launch with its arguments; nullptr where it cannot be queued. (hooks_launch.cpp)
+std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
+                                         const LaunchRequest &request);
 
 /// The kernel's variants as the device knows them, with what the application has set on its kernel;
 /// nullptr without usable ones. Thread-safe.

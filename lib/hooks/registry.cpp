@@ -4,6 +4,7 @@
 
 #include "tally/bundle/fatbin.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tally::hooks {
@@ -89,8 +90,10 @@ void Registry::unregisterFatBinary(void **handle) {
   if (found == byHandle.end())
     return;
   // The memory stays: other threads may still look at a kernel of it.
-  for (const void *function : found->second->functions)
-    byFunction.erase(function);
+  const std::vector<const void *> &functions = found->second->functions;
+  std::erase_if(byFunction, [&](const auto &each) { // handles that stand for them too
+    return std::find(functions.begin(), functions.end(), each.second->function) != functions.end();
+  });
   byHandle.erase(found);
 }
 
@@ -155,6 +158,28 @@ KernelRecord &Registry::find(const CudaApi &api, const void *function) {
     record->function = function;
   }
   return *record;
+}
+
+KernelRecord &Registry::findHandle(const CudaApi &api, const void *handle) {
+  std::vector<const void *> known;
+  {
+    std::shared_lock lock(mutex);
+    if (auto found = byFunction.find(handle); found != byFunction.end())
+      return *found->second;
+    for (const auto &[function, kernel] : byFunction)
+      if (kernel->api == &api && kernel->function == function && kernel->facts)
+        known.push_back(function);
+  }
+  for (const void *each : known) {
+    cudaKernel_t kernel = nullptr;
+    cudaFunction_t function = nullptr;
+    if ((api.cudaGetKernel(&kernel, each) == cudaSuccess && kernel == handle) ||
+        (api.cudaGetFuncBySymbol(&function, each) == cudaSuccess && function == handle)) {
+      alias(handle, each);
+      break;
+    }
+  }
+  return find(api, handle);
 }
 
 void Registry::forgetDevice() {

@@ -70,6 +70,9 @@ public:
   void alias(const void *handle, const void *function);
   /// The kernel that `function` launches; makes a record of one that was never seen.
   KernelRecord &find(const CudaApi &api, const void *function);
+  /// The same where CUDA names the kernel, by a handle that the program may never have asked for.
+  /// Asks the runtime for those of kernels with variants.
+  KernelRecord &findHandle(const CudaApi &api, const void *handle);
 
   /// The device is reset: what was set on kernels is gone.
   void forgetDevice();

@@ -81,6 +81,8 @@ Settings read() {
       number("TALLY_YIELD_EVERY_US", 0, 1000000000, 0, "microseconds");
   settings.boundMicroseconds =
       number("TALLY_BOUND_US", 1, 1000000, settings.boundMicroseconds, "microseconds");
+  settings.drainMilliseconds =
+      number("TALLY_DRAIN_MS", 0, 600000, settings.drainMilliseconds, "milliseconds");
   settings.wholeSms = smShare("TALLY_BEST_EFFORT_SMS");
   return settings;
 }
@@ -97,7 +99,10 @@ void warn(Warning kind, std::string_view text) {
   std::uint32_t bit = 1u << static_cast<unsigned>(kind);
   if ((written.fetch_or(bit) & bit) != 0)
     return;
-  // One call, so that lines of several threads do not mix.
+  writeLine(text);
+}
+
+void writeLine(std::string_view text) {
   std::string line = "tally: " + std::string(text) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }

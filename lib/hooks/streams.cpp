@@ -78,6 +78,7 @@ StreamState &StreamTable::add(const CudaApi &api, cudaStream_t handle, StreamKin
   state.api = &api;
   state.kind = kind;
   state.device = currentDevice(api);
+  devicesUsed.fetch_or(bitOf(state.device));
   state.priority = priority;
   state.bestEffort = processIsBestEffort;
   state.lastTicket = 0;

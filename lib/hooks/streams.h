@@ -61,7 +61,12 @@ public:
   /// All streams are gone (cudaDeviceReset).
   void clear();
   /// The calling thread uses another device.
-  void deviceChanged() { last = {}; }
+  void deviceChanged(int now) {
+    last = {};
+    devicesUsed.fetch_or(bitOf(now));
+  }
+  /// Whether no other device is known to be used by the process.
+  bool onlyDevice(int device) const { return (devicesUsed.load() & ~bitOf(device)) == 0; }
 
   /// Every stream that may have work of high priority.
   std::vector<StreamState *> all();
@@ -84,11 +89,13 @@ private:
   static thread_local Last last;
   static thread_local std::vector<OfThread> ofThread; // its default streams
 
+  static std::uint64_t bitOf(int device) { return std::uint64_t{1} << (device & 63); }
   StreamState &findSlowly(const CudaApi &api, cudaStream_t handle);
   StreamState &defaultStream(const CudaApi &api, StreamKind kind, cudaStream_t handle);
   StreamState &add(const CudaApi &api, cudaStream_t handle, StreamKind kind, int priority);
 
   const bool processIsBestEffort;
+  std::atomic<std::uint64_t> devicesUsed{0}; ///< a bit each
   /// Changes with whatever makes a remembered stream invalid; no two tables ever have the same.
   std::atomic<std::uint64_t> generation{nextGeneration.fetch_add(1)};
   std::mutex mutex; // what follows

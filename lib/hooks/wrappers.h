@@ -15,6 +15,25 @@ inline bool isOff() { return Settings::get().disabled; }
 /// Stream 0 in a call that takes it for the thread's own default stream.
 inline cudaStream_t ownStream(cudaStream_t stream) { return stream ? stream : cudaStreamPerThread; }
 
+inline Hooks &hooks() { return Hooks::shared(); }
+
 } // namespace tally::hooks
+
+// __wrap_NAME and, where the call has it, __wrap_NAME_ptsz; `body` is the hooked call.
+#define TALLY_HOOK(name, parameters, arguments, ...)                                               \
+  extern "C" cudaError_t __wrap_##name parameters {                                                \
+    if (isOff())                                                                                   \
+      return __real_##name arguments;                                                              \
+    [[maybe_unused]] const CudaApi &table = api();                                                 \
+    __VA_ARGS__                                                                                    \
+  }
+#define TALLY_HOOK_PTSZ(name, parameters, arguments, ...)                                          \
+  TALLY_HOOK(name, parameters, arguments, __VA_ARGS__)                                             \
+  extern "C" cudaError_t __wrap_##name##_ptsz parameters {                                         \
+    if (isOff())                                                                                   \
+      return __real_##name##_ptsz arguments;                                                       \
+    stream = ownStream(stream);                                                                    \
+    return __wrap_##name arguments;                                                                \
+  }
 
 #endif

@@ -6,8 +6,6 @@ using namespace tally::hooks;
 
 namespace {
 
-Hooks &hooks() { return Hooks::shared(); }
-
 cudaError_t launchConfigured(const cudaLaunchConfig_t *config, const void *function, void **args) {
   const CudaApi &table = api();
   auto call = [=, &table] { return table.cudaLaunchKernelExC(config, function, args); };
@@ -28,23 +26,6 @@ cudaError_t launchConfigured(const cudaLaunchConfig_t *config, const void *funct
 }
 
 } // namespace
-
-// __wrap_NAME and, where the call has it, __wrap_NAME_ptsz; `body` is the hooked call.
-#define TALLY_HOOK(name, parameters, arguments, ...)                                               \
-  extern "C" cudaError_t __wrap_##name parameters {                                                \
-    if (isOff())                                                                                   \
-      return __real_##name arguments;                                                              \
-    [[maybe_unused]] const CudaApi &table = api();                                                 \
-    __VA_ARGS__                                                                                    \
-  }
-#define TALLY_HOOK_PTSZ(name, parameters, arguments, ...)                                          \
-  TALLY_HOOK(name, parameters, arguments, __VA_ARGS__)                                             \
-  extern "C" cudaError_t __wrap_##name##_ptsz parameters {                                         \
-    if (isOff())                                                                                   \
-      return __real_##name##_ptsz arguments;                                                       \
-    stream = ownStream(stream);                                                                    \
-    return __wrap_##name arguments;                                                                \
-  }
 
 // Launches.
 
@@ -98,28 +79,6 @@ extern "C" cudaError_t __wrap_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t 
   cudaLaunchConfig_t own = *config;
   own.stream = ownStream(own.stream);
   return launchConfigured(&own, func, args);
-}
-
-TALLY_HOOK_PTSZ(cudaGraphLaunch, (cudaGraphExec_t graphExec, cudaStream_t stream),
-                (graphExec, stream), { return hooks().graphLaunch(table, graphExec, stream); })
-TALLY_HOOK(cudaGraphInstantiateWithParams,
-           (cudaGraphExec_t * pGraphExec, cudaGraph_t graph,
-            cudaGraphInstantiateParams *instantiateParams),
-           (pGraphExec, graph, instantiateParams),
-           { return table.cudaGraphInstantiateWithParams(pGraphExec, graph, instantiateParams); })
-extern "C" cudaError_t
-__wrap_cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t *pGraphExec, cudaGraph_t graph,
-                                           cudaGraphInstantiateParams *instantiateParams) {
-  if (isOff())
-    return __real_cudaGraphInstantiateWithParams_ptsz(pGraphExec, graph, instantiateParams);
-  if (!instantiateParams)
-    return api().cudaGraphInstantiateWithParams(pGraphExec, graph, instantiateParams);
-  // What comes of it is written to the caller's own.
-  cudaStream_t given = instantiateParams->uploadStream;
-  instantiateParams->uploadStream = ownStream(given);
-  cudaError_t status = api().cudaGraphInstantiateWithParams(pGraphExec, graph, instantiateParams);
-  instantiateParams->uploadStream = given;
-  return status;
 }
 
 // Kernels.

@@ -66,6 +66,8 @@ public:
   virtual Nanoseconds wholesLeft() const = 0;
   /// The newest epoch that anything was asked to yield by.
   virtual std::uint64_t currentEpoch() const = 0;
+  /// Nothing goes out any more, not even what high priority waits for.
+  virtual bool isClosed() const { return false; }
 };
 
 class Lane;
@@ -83,7 +85,7 @@ struct LaneStream {
 
 /// One thing that an application put on a best-effort stream.
 struct Operation {
-  enum class Type : std::uint8_t { Launch, CopyToDevice, CopyToHost, Fill, Call };
+  enum class Type : std::uint8_t { Launch, CopyToDevice, CopyToHost, Fill, Put, Call };
   Type type = Type::Launch;
   LaneStream *stream = nullptr;
 
@@ -98,8 +100,12 @@ struct Operation {
   /// Of launches without `kernel`, and of calls of kernels: what stands for the kernel where its
   /// duration is remembered, with the shape. 0: it is not.
   std::uint64_t identity = 0;
-  /// The application's stream that a launch comes behind, or that a call works on.
+  /// The application's stream that a launch or a put comes behind, or that a call works on.
   std::optional<StreamId> ordered;
+
+  /// Of puts: puts on the lane's stream what is no kernel and not known to the lane; reports its
+  /// own errors.
+  std::function<void(StreamId)> put;
 
   std::function<void()> call; ///< of calls; made by the dispatcher's thread; reports its own errors
   bool callsKernel = false;   ///< of calls: the lane waits for what is put on `ordered`

@@ -35,6 +35,8 @@ Nanoseconds predictionOf(const LaunchPlan &plan) {
 
 /// Whether the next operation may go, and as what.
 std::optional<Permit> Lane::permit(const Gate &gate) const {
+  if (gate.isClosed())
+    return std::nullopt;
   if (finished.load() + sent < hurryUntil.load())
     return Permit{gate.currentEpoch()};
   return gate.permit();
@@ -333,6 +335,12 @@ Result<void> Lane::sendItem(Batch &batch, std::size_t index) {
     return device.copyToHost(stream, operation.to, operation.device);
   case Operation::Type::Fill:
     return device.fill(stream, operation.device, operation.value, operation.bytes);
+  case Operation::Type::Put:
+    if (operation.ordered)
+      if (Result<void> behind = device.waitFor(stream, *operation.ordered); !behind)
+        return behind;
+    operation.put(stream);
+    break;
   }
   return {};
 }

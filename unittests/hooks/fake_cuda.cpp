@@ -1,5 +1,8 @@
 #include "fake_cuda.h"
 
+#include "fake_graphs.h"
+#include "in_hook.h"
+
 #include <cassert>
 #include <cstdlib>
 #include <cstring>
@@ -56,6 +59,7 @@ void setMemory(CudaApi &table) {
                              cudaStream_t stream) {
     if (kind > cudaMemcpyDefault)
       return failed(cudaErrorInvalidMemcpyDirection);
+    current->copiesFromOutside += !hooks::InHook::any();
     bool pageable;
     {
       std::unique_lock lock(current->mutex);
@@ -251,6 +255,16 @@ void setKernels(CudaApi &table) {
     *size = sizes[index];
     return cudaSuccess;
   };
+  // What it gives is launched as the function is.
+  table.cudaGetKernel = [](cudaKernel_t *kernel, const void *function) {
+    *kernel = FakeCuda::handleOf(function);
+    std::unique_lock lock(current->mutex);
+    current->functions[*kernel] = current->functions.at(function);
+    return cudaSuccess;
+  };
+  table.cudaGetFuncBySymbol = [](cudaFunction_t *, const void *) {
+    return failed(cudaErrorInvalidDeviceFunction);
+  };
   table.cudaOccupancyMaxActiveBlocksPerMultiprocessor = [](int *blocks, const void *, int,
                                                            std::size_t) {
     *blocks = 1;
@@ -274,14 +288,24 @@ void setKernels(CudaApi &table) {
 } // namespace
 
 FakeCuda::FakeCuda() {
-  current = this;
+  test::current = this;
   setMemory(table);
   setStreams(table);
   setEvents(table);
   setDevice(table);
   setKernels(table);
+  setGraphs(table);
   std::unique_lock lock(mutex);
   add(nullptr, true, 0);
+}
+
+FakeCuda &FakeCuda::current() { return *test::current; }
+
+std::vector<std::size_t> FakeCuda::parameterSizes(const void *function) {
+  std::unique_lock lock(mutex);
+  auto found = functions.find(function);
+  return found == functions.end() ? std::vector<std::size_t>{}
+                                  : kernels[found->second].parameterSizes;
 }
 
 FakeCuda::~FakeCuda() {

@@ -34,6 +34,8 @@ struct FakeLaunch {
 
 class FakeCuda {
 public:
+  /// Copies that the driver-level hook would take for a library's.
+  std::atomic<int> copiesFromOutside{0};
   FakeCuda();
   ~FakeCuda();
   /// The table; calls go to the object that was made last.
@@ -64,7 +66,17 @@ public:
   /// Eight bytes.
   void pin(const void *memory);
 
+  /// The object that the table's functions work on.
+  static FakeCuda &current();
+
+  /// What cudaGetKernel gives.
+  static cudaKernel_t handleOf(const void *function) {
+    return reinterpret_cast<cudaKernel_t>(reinterpret_cast<std::uintptr_t>(function) |
+                                          std::uintptr_t{1} << 60);
+  }
+
   // For the table's functions.
+  std::vector<std::size_t> parameterSizes(const void *function);
   struct Operation {
     std::uint64_t sequence = 0;
     std::function<bool()> ready; ///< under the mutex

@@ -8,7 +8,7 @@ namespace tally::hooks::emulated {
 
 namespace {
 
-/// Nodes in the order in which a launch issues them.
+/// Nodes in the order in which a launch issues them, those of embedded graphs among them.
 struct GraphExec {
   std::vector<GraphNode> nodes;
   unsigned long long flags = 0;
@@ -26,15 +26,37 @@ GraphExec *execOf(cudaGraphExec_t handle) { return reinterpret_cast<GraphExec *>
 cudaError_t instantiated(const Graph &graph, unsigned long long flags, cudaGraphExec_t *result) {
   auto exec = std::make_unique<GraphExec>();
   exec->flags = flags;
-  std::vector<GraphNode *> order = graph.ordered();
-  if (order.size() != graph.nodes.size())
+  if (graph.ordered().size() != graph.nodes.size())
     return cudaErrorInvalidValue;
-  for (const GraphNode *each : order) {
+  for (const GraphNode *each : graph.flattened()) {
     exec->nodes.push_back(*each);
     exec->nodes.back().original = each;
   }
   *result = reinterpret_cast<cudaGraphExec_t>(exec.release()); // until cudaGraphExecDestroy
   return cudaSuccess;
+}
+
+/// A launch on a stream that is captured: a node that embeds what is launched.
+cudaError_t embedded(const GraphExec &exec, Stream &stream) {
+  auto child = std::make_shared<Graph>();
+  std::vector<GraphNode *> before;
+  for (const GraphNode &each : exec.nodes)
+    if (each.isEnabled)
+      before = {child->add(each.type, each.work, before)};
+  GraphNode *node = stream.capture->graph->add(cudaGraphNodeTypeGraph, {}, stream.tips);
+  node->child = std::move(child);
+  stream.tips = {node};
+  return cudaSuccess;
+}
+
+/// The works of `from` for the nodes of `to`. False where the two do not match.
+bool takeWorks(const std::vector<GraphNode *> &from, const std::vector<GraphNode *> &to) {
+  bool fits = from.size() == to.size();
+  for (std::size_t i = 0; fits && i < from.size(); ++i)
+    fits = from[i]->type == to[i]->type && from[i]->after.size() == to[i]->after.size();
+  for (std::size_t i = 0; fits && i < from.size(); ++i)
+    to[i]->work = from[i]->work;
+  return fits;
 }
 
 /// Replaces the work of an instantiated node by what `make(device, work)` gives.
@@ -92,6 +114,8 @@ cudaError_t Calls::cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   return served([&](runtime::EmulatorDevice &device) {
     if (!exec)
       return cudaErrorInvalidValue;
+    if (Stream *target = Streams::get().find(stream); target && target->capture)
+      return embedded(*execOf(exec), *target);
     std::vector<GraphWork> steps;
     for (const GraphNode &each : execOf(exec)->nodes)
       if (each.work && each.isEnabled)
@@ -157,19 +181,30 @@ cudaError_t Calls::cudaGraphNodeGetEnabled(cudaGraphExec_t exec, cudaGraphNode_t
 
 cudaError_t Calls::cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
                                        cudaGraphExecUpdateResultInfo *info) {
-  std::vector<GraphNode *> order = reinterpret_cast<Graph *>(graph)->ordered();
-  auto &nodes = execOf(exec)->nodes;
-  bool fits = order.size() == nodes.size();
-  for (std::size_t i = 0; fits && i < order.size(); ++i)
-    fits = order[i]->type == nodes[i].type && order[i]->after.size() == nodes[i].after.size();
+  std::vector<GraphNode *> nodes;
+  for (GraphNode &each : execOf(exec)->nodes)
+    nodes.push_back(&each);
+  bool fits = takeWorks(reinterpret_cast<Graph *>(graph)->flattened(), nodes);
   if (info)
     *info = {fits ? cudaGraphExecUpdateSuccess : cudaGraphExecUpdateErrorTopologyChanged, nullptr,
              nullptr};
-  if (!fits)
-    return remember(cudaErrorGraphExecUpdateFailure);
-  for (std::size_t i = 0; i < order.size(); ++i)
-    nodes[i].work = order[i]->work;
-  return cudaSuccess;
+  return fits ? cudaSuccess : remember(cudaErrorGraphExecUpdateFailure);
+}
+
+cudaError_t Calls::cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                                        cudaGraph_t child) {
+  const auto *embedding = reinterpret_cast<const GraphNode *>(node);
+  if (!exec || !node || !child || !embedding->child)
+    return remember(cudaErrorInvalidValue);
+  std::vector<GraphNode *> nodes;
+  for (GraphNode *each : embedding->child->flattened()) {
+    nodes.push_back(execOf(exec)->find(reinterpret_cast<cudaGraphNode_t>(each)));
+    if (!nodes.back())
+      return remember(cudaErrorInvalidValue);
+  }
+  return takeWorks(reinterpret_cast<Graph *>(child)->flattened(), nodes)
+             ? cudaSuccess
+             : remember(cudaErrorGraphExecUpdateFailure);
 }
 
 } // namespace tally::hooks::emulated

@@ -125,10 +125,13 @@ cudaError_t Calls::cudaGraphAddHostNode(cudaGraphNode_t *result, cudaGraph_t gra
 cudaError_t Calls::cudaGraphAddChildGraphNode(cudaGraphNode_t *result, cudaGraph_t graph,
                                               const cudaGraphNode_t *after, size_t count,
                                               cudaGraph_t child) {
-  return addedNode(result, graph, after, count, cudaGraphNodeTypeGraph,
-                   [&](runtime::EmulatorDevice &, GraphWork &work) {
-                     return child ? workOf(*graphOf(child), work) : cudaErrorInvalidValue;
-                   });
+  cudaError_t error = addedNode(result, graph, after, count, cudaGraphNodeTypeGraph,
+                                [&](runtime::EmulatorDevice &, GraphWork &) {
+                                  return child ? cudaSuccess : cudaErrorInvalidValue;
+                                });
+  if (error == cudaSuccess)
+    nodeOf(*result)->child = graphOf(child)->clone();
+  return error;
 }
 
 cudaError_t Calls::cudaGraphAddEmptyNode(cudaGraphNode_t *result, cudaGraph_t graph,
@@ -193,6 +196,13 @@ cudaError_t Calls::cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNo
   return cudaSuccess;
 }
 
+cudaError_t Calls::cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t *result) {
+  if (!node || !nodeOf(node)->child || !result)
+    return remember(cudaErrorInvalidValue);
+  *result = reinterpret_cast<cudaGraph_t>(nodeOf(node)->child.get());
+  return cudaSuccess;
+}
+
 cudaError_t Calls::cudaGraphDestroyNode(cudaGraphNode_t handle) {
   const GraphNode *node = nodeOf(handle);
   Graph &graph = *node->graph;
@@ -224,8 +234,10 @@ cudaError_t Calls::cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *res
 }
 
 cudaError_t Calls::cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *result,
-                                                cudaGraphEdgeData *, size_t *count) {
+                                                cudaGraphEdgeData *edges, size_t *count) {
   const auto &after = nodeOf(node)->after;
+  if (result && edges)
+    std::fill_n(edges, *count, cudaGraphEdgeData{});
   return listed({after.begin(), after.end()}, result, count);
 }
 

@@ -48,6 +48,15 @@ std::vector<std::byte> packed(const emulator::KernelInfo &info, void **arguments
   return bytes;
 }
 
+KernelDetails detailsOf(const KernelLaunch &launch, const Kernel &kernel,
+                        std::vector<std::byte> arguments) {
+  KernelDetails details{
+      launch.function, launch.shape, launch.isCooperative, std::move(arguments), {}};
+  for (const auto &each : kernel.info.parameters)
+    details.pointers.push_back(details.arguments.data() + each.offset);
+  return details;
+}
+
 cudaError_t launched(const KernelLaunch &launch, cudaStream_t stream) {
   return served([&](runtime::EmulatorDevice &device) {
     GraphWork work;
@@ -81,11 +90,12 @@ cudaError_t workOf(runtime::EmulatorDevice &device, const KernelLaunch &launch, 
     return cudaErrorInvalidValue;
   auto residency =
       launch.isCooperative ? emulator::Residency::Cooperative : emulator::Residency::AsTheyCome;
-  work = [function = kernel->function, shape = wanted.shape, residency,
-          parameters = packed(kernel->info, launch.arguments)](runtime::EmulatorDevice &to,
-                                                               runtime::StreamId stream) {
+  std::vector<std::byte> parameters = packed(kernel->info, launch.arguments);
+  auto issue = [function = kernel->function, shape = wanted.shape, residency,
+                parameters](runtime::EmulatorDevice &to, runtime::StreamId stream) {
     return to.launch(stream, function, shape, parameters, residency);
   };
+  work = GraphWork(issue, detailsOf(launch, *kernel, std::move(parameters)));
   return cudaSuccess;
 }
 

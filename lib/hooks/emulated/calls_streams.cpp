@@ -127,9 +127,11 @@ cudaError_t Calls::cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function
     if (!function)
       return cudaErrorInvalidValue;
     return submit(device, stream, cudaGraphNodeTypeHost,
-                  [function, data](runtime::EmulatorDevice &to, runtime::StreamId id) {
-                    return to.enqueueForHost(id, [function, data] { function(data); });
-                  });
+                  GraphWork(
+                      [function, data](runtime::EmulatorDevice &to, runtime::StreamId id) {
+                        return to.enqueueForHost(id, [function, data] { function(data); });
+                      },
+                      cudaHostNodeParams{function, data}));
   });
 }
 

@@ -76,22 +76,54 @@ cudaError_t complaint(runtime::EmulatorDevice &device, const Box &box, cudaMemcp
   return cudaSuccess;
 }
 
-GraphWork workOf(const Box &box) {
-  return [box](runtime::EmulatorDevice &device, runtime::StreamId stream) {
-    return device.enqueue(stream, [box]() -> Result<void> {
-      run(box);
-      return {};
-    });
-  };
+namespace {
+
+cudaPitchedPtr pitched(const Side &side, std::size_t width) {
+  return {side.begin, side.pitch, width, side.pitch != 0 ? side.slice / side.pitch : 0};
+}
+
+/// What a program is told of a copy that it did not describe this way itself.
+cudaMemcpy3DParms parametersOf(const Box &box, cudaMemcpyKind kind) {
+  cudaMemcpy3DParms parameters{};
+  parameters.srcPtr = pitched(box.from, box.width);
+  parameters.dstPtr = pitched(box.to, box.width);
+  parameters.extent = {box.width, box.height, box.depth};
+  parameters.kind = kind;
+  return parameters;
+}
+
+cudaMemsetParams parametersOf(const Fill &fill) {
+  cudaMemsetParams parameters{};
+  parameters.dst = fill.to.begin;
+  parameters.pitch = fill.to.pitch;
+  parameters.value = static_cast<unsigned>(fill.value);
+  parameters.elementSize = static_cast<unsigned>(fill.valueBytes);
+  parameters.width = fill.width / fill.valueBytes;
+  parameters.height = fill.height;
+  return parameters;
+}
+
+} // namespace
+
+GraphWork workOf(const Box &box, cudaMemcpyKind kind) {
+  return {[box](runtime::EmulatorDevice &device, runtime::StreamId stream) {
+            return device.enqueue(stream, [box]() -> Result<void> {
+              run(box);
+              return {};
+            });
+          },
+          parametersOf(box, kind)};
 }
 
 GraphWork workOf(const Fill &fill) {
-  return [fill](runtime::EmulatorDevice &device, runtime::StreamId stream) {
+  auto issue = [fill](runtime::EmulatorDevice &device, runtime::StreamId stream) {
     return device.enqueue(stream, [fill]() -> Result<void> {
       run(fill);
       return {};
     });
   };
+  // The parameters of a node have no third dimension.
+  return fill.depth == 1 ? GraphWork(issue, parametersOf(fill)) : GraphWork(issue);
 }
 
 cudaError_t copy(runtime::EmulatorDevice &device, cudaStream_t handle, Box box, cudaMemcpyKind kind,
@@ -105,7 +137,7 @@ cudaError_t copy(runtime::EmulatorDevice &device, cudaStream_t handle, Box box, 
     return cudaSuccess;
   if (stream->capture)
     return wait == Wait::Yes ? cudaErrorStreamCaptureUnsupported
-                             : submit(device, *stream, cudaGraphNodeTypeMemcpy, workOf(box));
+                             : submit(device, *stream, cudaGraphNodeTypeMemcpy, workOf(box, kind));
   bool readsPageable = placeOf(device, box.from.begin, 1) == Place::Pageable;
   bool writesPageable = placeOf(device, box.to.begin, 1) == Place::Pageable;
   bool waits = wait == Wait::Yes || writesPageable;

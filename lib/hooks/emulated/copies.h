@@ -40,7 +40,7 @@ cudaError_t copy(runtime::EmulatorDevice &device, cudaStream_t stream, Box box, 
 cudaError_t fill(runtime::EmulatorDevice &device, cudaStream_t stream, const Fill &fill);
 
 /// The same as operations of a graph.
-GraphWork workOf(const Box &box);
+GraphWork workOf(const Box &box, cudaMemcpyKind kind);
 GraphWork workOf(const Fill &fill);
 cudaError_t complaint(runtime::EmulatorDevice &device, const Fill &fill);
 

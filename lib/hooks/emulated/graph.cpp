@@ -20,6 +20,8 @@ std::unique_ptr<Graph> Graph::clone() const {
   for (const auto &each : nodes) {
     GraphNode *copy = result->add(each->type, each->work, {});
     copy->original = each.get();
+    if (each->child)
+      copy->child = each->child->clone();
     copies[each.get()] = copy;
   }
   for (const auto &each : nodes)
@@ -48,6 +50,19 @@ std::vector<GraphNode *> Graph::ordered() const {
       if (--missing[next] == 0)
         order.push_back(next);
   return order.size() == nodes.size() ? order : std::vector<GraphNode *>{};
+}
+
+std::vector<GraphNode *> Graph::flattened() const {
+  std::vector<GraphNode *> flat;
+  for (GraphNode *each : ordered()) {
+    if (!each->child) {
+      flat.push_back(each);
+      continue;
+    }
+    std::vector<GraphNode *> inner = each->child->flattened();
+    flat.insert(flat.end(), inner.begin(), inner.end());
+  }
+  return flat;
 }
 
 } // namespace tally::hooks::emulated

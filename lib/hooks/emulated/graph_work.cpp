@@ -2,8 +2,6 @@
 
 #include "launch.h"
 
-#include <vector>
-
 namespace tally::hooks::emulated {
 
 cudaError_t workOf(runtime::EmulatorDevice &device, const cudaKernelNodeParams *parameters,
@@ -23,7 +21,7 @@ cudaError_t workOf(runtime::EmulatorDevice &device, const Box &box, cudaMemcpyKi
                    GraphWork &work) {
   cudaError_t error = complaint(device, box, kind);
   if (error == cudaSuccess)
-    work = workOf(box);
+    work = workOf(box, kind);
   return error;
 }
 
@@ -33,7 +31,11 @@ cudaError_t workOf(runtime::EmulatorDevice &device, const cudaMemcpy3DParms *par
   if (!parameters)
     return cudaErrorInvalidValue;
   cudaError_t error = boxOf(*parameters, box);
-  return error == cudaSuccess ? workOf(device, box, parameters->kind, work) : error;
+  if (error == cudaSuccess)
+    error = workOf(device, box, parameters->kind, work);
+  if (error == cudaSuccess)
+    work.details = std::make_shared<const NodeDetails>(*parameters);
+  return error;
 }
 
 cudaError_t workOf(runtime::EmulatorDevice &device, const cudaMemsetParams *parameters,
@@ -55,26 +57,11 @@ cudaError_t workOf(runtime::EmulatorDevice &device, const cudaMemsetParams *para
 cudaError_t workOf(const cudaHostNodeParams *parameters, GraphWork &work) {
   if (!parameters || !parameters->fn)
     return cudaErrorInvalidValue;
-  work = [host = *parameters](runtime::EmulatorDevice &device, runtime::StreamId stream) {
-    return device.enqueueForHost(stream, [host] { host.fn(host.userData); });
-  };
-  return cudaSuccess;
-}
-
-cudaError_t workOf(const Graph &graph, GraphWork &work) {
-  std::vector<GraphWork> steps;
-  std::vector<GraphNode *> order = graph.ordered();
-  if (order.size() != graph.nodes.size())
-    return cudaErrorInvalidValue;
-  for (const GraphNode *each : order)
-    steps.push_back(each->work);
-  work = [steps](runtime::EmulatorDevice &device, runtime::StreamId stream) -> Result<void> {
-    for (const GraphWork &each : steps)
-      if (each)
-        if (auto done = each(device, stream); !done)
-          return done;
-    return {};
-  };
+  work = GraphWork(
+      [host = *parameters](runtime::EmulatorDevice &device, runtime::StreamId stream) {
+        return device.enqueueForHost(stream, [host] { host.fn(host.userData); });
+      },
+      *parameters);
   return cudaSuccess;
 }
 

@@ -18,8 +18,6 @@ cudaError_t workOf(runtime::EmulatorDevice &device, const cudaMemcpy3DParms *par
 cudaError_t workOf(runtime::EmulatorDevice &device, const cudaMemsetParams *parameters,
                    GraphWork &work);
 cudaError_t workOf(const cudaHostNodeParams *parameters, GraphWork &work);
-/// A child graph, as it is now.
-cudaError_t workOf(const Graph &graph, GraphWork &work);
 
 /// A function of a device and of the work to make, which makes it of these parameters.
 template <class Parameters> auto workMaker(const Parameters *parameters) {

@@ -1,0 +1,254 @@
+#include "graphs.h"
+
+#include "in_hook.h"
+#include "settings.h"
+
+#include <thread>
+#include <utility>
+
+namespace tally::hooks {
+
+ExecutableGraph::~ExecutableGraph() { dropCopy(); }
+
+void ExecutableGraph::dropCopy() {
+  InHook inside;
+  if (copy)
+    api.cudaGraphDestroy(copy);
+  copy = nullptr;
+}
+
+/// What fails leaves no error behind that the application would find, and a capture that it makes
+/// forbids nothing.
+template <class Questions> void ExecutableGraph::ask(Questions questions) {
+  auto quietly = [&] {
+    InHook inside;
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    api.cudaThreadExchangeStreamCaptureMode(&mode);
+    questions();
+    api.cudaThreadExchangeStreamCaptureMode(&mode);
+  };
+  InHook inside;
+  int current = 0;
+  if (api.cudaPeekAtLastError() == cudaSuccess && api.cudaGetDevice(&current) == cudaSuccess &&
+      current == device) {
+    quietly();
+    api.cudaGetLastError();
+    return;
+  }
+  std::thread([&] {
+    InHook insideToo;
+    api.cudaSetDevice(device);
+    quietly();
+  }).join();
+}
+
+void ExecutableGraph::giveUp(WholeReason reason) {
+  disabledUnknown |= snapshot && snapshot->hasDisabled();
+  snapshot.reset();
+  ready.reset();
+  dropCopy();
+  why = reason;
+}
+
+void ExecutableGraph::readNow(cudaGraph_t graph) {
+  ask([&] {
+    GraphReader reader(api, registry, device);
+    std::unique_ptr<GraphSnapshot> found = reader.read(graph);
+    ready.reset();
+    why = reader.reason();
+    snapshot = std::move(found);
+  });
+}
+
+void ExecutableGraph::read(cudaGraph_t graph) {
+  std::unique_lock lock(mutex);
+  readNow(graph);
+}
+
+void ExecutableGraph::keepWhole(WholeReason reason) {
+  std::unique_lock lock(mutex);
+  giveUp(reason);
+}
+
+void ExecutableGraph::readCopy() {
+  if (!copy)
+    return;
+  readNow(copy);
+  dropCopy();
+  // Which of the program's nodes are meant by those of the copy is not known.
+  if (snapshot)
+    snapshot->forgetHandles();
+}
+
+ExecutableGraph::Launch ExecutableGraph::launch(int onDevice) {
+  std::unique_lock lock(mutex);
+  wasLaunched = true;
+  readCopy();
+  Launch result;
+  result.reason = why;
+  if (!snapshot)
+    return result;
+  if (onDevice != device)
+    result.reason = WholeReason::SeveralDevices;
+  else if (std::exchange(wasHigh, false))
+    result.reason = WholeReason::AfterHigh;
+  if (result.reason != WholeReason::None)
+    return result;
+  if (!ready) {
+    Parts made;
+    snapshot->addParts(made);
+    ready = std::make_shared<const Parts>(std::move(made));
+  }
+  result.parts = ready;
+  if (std::exchange(highRecorded, false))
+    result.behind = highEvent;
+  return result;
+}
+
+void ExecutableGraph::launchedHigh(cudaStream_t stream) {
+  std::unique_lock lock(mutex);
+  wasHigh = !wasLaunched; // it may never be
+  if (wasHigh || !snapshot)
+    return;
+  InHook inside;
+  cudaEvent_t event = nullptr;
+  if (!highEvent && api.cudaEventCreateWithFlags(&event, cudaEventDisableTiming) == cudaSuccess)
+    highEvent = {event, [&api = api](cudaEvent_t which) {
+                   InHook insideToo;
+                   api.cudaEventDestroy(which);
+                 }};
+  highRecorded = highEvent && api.cudaEventRecord(highEvent.get(), stream) == cudaSuccess;
+  wasHigh = !highRecorded;
+}
+
+/// Changes the snapshot, if there is one, by `apply`, which returns whether it could.
+template <class Change> void ExecutableGraph::change(Change apply) {
+  std::unique_lock lock(mutex);
+  if (!snapshot && !copy)
+    return; // it is launched whole already
+  bool followed = false;
+  if (snapshot)
+    ask([&] { followed = apply(*snapshot); });
+  ready.reset();
+  if (!followed)
+    giveUp(WholeReason::Update);
+}
+
+void ExecutableGraph::setKernel(cudaGraphNode_t node, const cudaKernelNodeParams &parameters) {
+  change([&](GraphSnapshot &current) {
+    SnapshotNode *found = current.find(node);
+    if (!found || found->type != cudaGraphNodeTypeKernel)
+      return false;
+    GraphReader reader(api, registry, device);
+    found->part.kernel = reader.kernelPart(parameters, found->attributes);
+    return found->part.kernel != nullptr;
+  });
+}
+
+void ExecutableGraph::setOther(cudaGraphNode_t node, const SmallGraph::Add &add) {
+  change([&](GraphSnapshot &current) {
+    SnapshotNode *found = current.find(node);
+    if (!found || !found->part.other)
+      return false;
+    found->part.other = SmallGraph::create(api, add);
+    return found->part.other != nullptr;
+  });
+}
+
+void ExecutableGraph::setChild(cudaGraphNode_t node, cudaGraph_t graph) {
+  change([&](GraphSnapshot &current) {
+    SnapshotNode *found = current.find(node);
+    if (!found || !found->child || found->child->hasDisabled())
+      return false;
+    GraphReader reader(api, registry, device);
+    std::unique_ptr<GraphSnapshot> child = reader.read(graph);
+    if (!child || !child->takeHandles(*found->child))
+      return false;
+    found->child = std::move(child);
+    return true;
+  });
+}
+
+void ExecutableGraph::setEnabled(cudaGraphNode_t node, bool isEnabled) {
+  bool known = false;
+  change([&](GraphSnapshot &current) {
+    SnapshotNode *found = current.find(node);
+    known = found != nullptr;
+    if (found)
+      found->isEnabled = isEnabled;
+    return known;
+  });
+  std::unique_lock lock(mutex);
+  disabledUnknown |= !known;
+}
+
+void ExecutableGraph::update(cudaGraph_t graph) {
+  std::unique_lock lock(mutex);
+  bool mayHelp = snapshot || copy || why == WholeReason::Kernel ||
+                 why == WholeReason::NotReadable || why == WholeReason::Update;
+  if (!mayHelp)
+    return;
+  // CUDA does not say what becomes of nodes that are disabled.
+  if (disabledUnknown || (snapshot && snapshot->hasDisabled()))
+    return giveUp(WholeReason::Update);
+  if (!wasLaunched) {
+    giveUp(WholeReason::Update);
+    ask([&] {
+      if (api.cudaGraphClone(&copy, graph) != cudaSuccess)
+        copy = nullptr;
+    });
+    return;
+  }
+  std::unique_ptr<GraphSnapshot> older = std::move(snapshot);
+  dropCopy();
+  readNow(graph);
+  // In another order of its nodes, which one is which is not known.
+  if (snapshot && !(older && snapshot->takeHandles(*older)))
+    snapshot->forgetHandles();
+}
+
+void Graphs::add(cudaGraphExec_t handle, std::shared_ptr<ExecutableGraph> graph) {
+  std::unique_lock lock(mutex);
+  byHandle[handle] = std::move(graph);
+}
+
+std::shared_ptr<ExecutableGraph> Graphs::find(cudaGraphExec_t handle) {
+  std::unique_lock lock(mutex);
+  auto found = byHandle.find(handle);
+  return found == byHandle.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<ExecutableGraph> Graphs::remove(cudaGraphExec_t handle) {
+  std::unique_lock lock(mutex);
+  auto node = byHandle.extract(handle);
+  return node.empty() ? nullptr : std::move(node.mapped());
+}
+
+void Graphs::clear() {
+  std::unique_lock lock(mutex);
+  byHandle.clear();
+}
+
+void Graphs::launched(WholeReason reason) {
+  if (launches[static_cast<std::size_t>(reason)].fetch_add(1) == 0 && reason != WholeReason::None)
+    writeLine("a graph on a best-effort stream is launched whole, and does not yield (" +
+              std::string(nameOf(reason)) + "): " + std::string(textOf(reason)));
+}
+
+std::string Graphs::statistics() const {
+  std::uint64_t whole = 0, inParts = launches[0].load();
+  std::string reasons;
+  for (std::size_t i = 1; i < launches.size(); ++i) {
+    std::uint64_t count = launches[i].load();
+    whole += count;
+    if (count != 0)
+      reasons += (reasons.empty() ? "" : ", ") + std::string(nameOf(static_cast<WholeReason>(i))) +
+                 " " + std::to_string(count);
+  }
+  if (whole + inParts == 0)
+    return "";
+  return std::to_string(inParts) + " in parts, " + std::to_string(whole) + " whole" +
+         (reasons.empty() ? "" : " (" + reasons + ")");
+}
+
+} // namespace tally::hooks

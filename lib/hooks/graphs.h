@@ -1,0 +1,108 @@
+// The program's executable graphs, beside CUDA's own: what each does when it is launched on a
+// best-effort stream.
+#ifndef TALLY_LIB_HOOKS_GRAPHS_H
+#define TALLY_LIB_HOOKS_GRAPHS_H
+
+#include "graph_snapshot.h"
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace tally::hooks {
+
+/// One executable graph. Thread-safe.
+class ExecutableGraph {
+public:
+  /// What a launch puts into the queue, in order.
+  using Parts = std::vector<GraphPart>;
+
+  ExecutableGraph(const CudaApi &api, Registry &registry, int device)
+      : api(api), registry(registry), device(device) {}
+  ~ExecutableGraph();
+  ExecutableGraph(const ExecutableGraph &) = delete;
+  ExecutableGraph &operator=(const ExecutableGraph &) = delete;
+
+  /// It does what `graph` says now.
+  void read(cudaGraph_t graph);
+  void keepWhole(WholeReason reason);
+  /// What a best-effort launch comes to.
+  struct Launch {
+    std::shared_ptr<const Parts> parts; ///< nullptr: it has to be launched whole
+    WholeReason reason = WholeReason::None;
+    OrderingEvent behind; ///< that all of it comes after; may be nullptr
+  };
+  Launch launch(int onDevice);
+
+  // CUDA has taken the update of a node that the program names.
+
+  void setKernel(cudaGraphNode_t node, const cudaKernelNodeParams &parameters);
+  /// `add` makes a node with the new parameters.
+  void setOther(cudaGraphNode_t node, const SmallGraph::Add &add);
+  void setChild(cudaGraphNode_t node, cudaGraph_t graph);
+  void setEnabled(cudaGraphNode_t node, bool isEnabled);
+  /// All nodes at once. `graph` has the same nodes and edges.
+  void update(cudaGraph_t graph);
+
+  /// It was launched on a stream of high priority. CUDA orders the launches of one executable
+  /// graph, so what is launched as best effort next comes behind that.
+  void launchedHigh(cudaStream_t stream);
+
+  /// The ticket of its last launch's last part.
+  std::atomic<std::uint64_t> lastTicket{0};
+
+private:
+  template <class Change> void change(Change apply);
+  template <class Questions> void ask(Questions questions);
+  void readNow(cudaGraph_t graph);
+  void readCopy();
+  void giveUp(WholeReason reason);
+  void dropCopy();
+
+  const CudaApi &api;
+  Registry &registry;
+  const int device;
+  std::mutex mutex; // what follows
+  std::unique_ptr<GraphSnapshot> snapshot;
+  WholeReason why = WholeReason::None;
+  std::shared_ptr<const Parts> ready; ///< of the snapshot as it is; nullptr: to be made
+  bool wasLaunched = false;           ///< as best effort
+  bool wasHigh = false;      ///< without an event behind it: then `highEvent` was not needed
+  bool highRecorded = false; ///< `highEvent` stands behind a launch of high priority
+  OrderingEvent highEvent;
+  bool disabledUnknown = false; ///< which nodes are disabled is not known any more
+  /// Of an update before the first best-effort launch, read only then: a graph of high priority
+  /// pays for no more than that copy.
+  cudaGraph_t copy = nullptr;
+};
+
+/// By handle. Thread-safe.
+class Graphs {
+public:
+  void add(cudaGraphExec_t handle, std::shared_ptr<ExecutableGraph> graph);
+  std::shared_ptr<ExecutableGraph> find(cudaGraphExec_t handle);
+  std::shared_ptr<ExecutableGraph> remove(cudaGraphExec_t handle);
+  /// The device is reset.
+  void clear();
+
+  /// A best-effort launch; of a whole one the reason is said once on standard error.
+  void launched(WholeReason reason);
+  /// "3 in parts, 2 whole (event-node 1, kernel 1)"; empty where there was no best-effort launch.
+  std::string statistics() const;
+
+  /// Whether graphs may hold objects that are destroyed with them.
+  std::atomic<bool> holdObjects{false};
+
+private:
+  std::mutex mutex;
+  std::unordered_map<cudaGraphExec_t, std::shared_ptr<ExecutableGraph>> byHandle;
+  std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(WholeReason::Count)> launches{};
+};
+
+} // namespace tally::hooks
+
+#endif

@@ -1,0 +1,93 @@
+// Graphs: what is kept of them when they are instantiated and updated, and their launches.
+#include "hooks.h"
+
+namespace tally::hooks {
+
+void Hooks::graphInstantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,
+                              unsigned long long flags) {
+  // Without best-effort work nothing is asked and kept.
+  if (!running() && !settings.bestEffort) {
+    graphs.remove(handle);
+    return;
+  }
+  int device = 0;
+  api.cudaGetDevice(&device);
+  auto added = std::make_shared<ExecutableGraph>(api, registry, device);
+  if ((flags & cudaGraphInstantiateFlagDeviceLaunch) != 0)
+    added->keepWhole(WholeReason::DeviceLaunch);
+  else if (!streams.onlyDevice(device))
+    added->keepWhole(WholeReason::SeveralDevices);
+  else
+    added->read(graph);
+  graphs.add(handle, std::move(added));
+}
+
+cudaError_t Hooks::updateGraph(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,
+                               cudaGraphExecUpdateResultInfo *info) {
+  InHook inside;
+  std::shared_ptr<ExecutableGraph> known = graphs.find(handle);
+  if (known && graphs.holdObjects)
+    waitForLaunches(*known);
+  cudaError_t status = api.cudaGraphExecUpdate(handle, graph, info);
+  if (status == cudaSuccess && known)
+    known->update(graph);
+  return status;
+}
+
+cudaError_t Hooks::destroyGraph(const CudaApi &api, cudaGraphExec_t handle) {
+  InHook inside;
+  std::shared_ptr<ExecutableGraph> known = graphs.remove(handle);
+  if (known && graphs.holdObjects)
+    waitForLaunches(*known);
+  return api.cudaGraphExecDestroy(handle);
+}
+
+/// What is queued of it. CUDA keeps a graph's objects until its launches are over, and does not
+/// know of these.
+void Hooks::waitForLaunches(const ExecutableGraph &graph) {
+  if (Engine *now = running())
+    now->wait(graph.lastTicket.load());
+}
+
+cudaError_t Hooks::graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaStream_t handle) {
+  StreamState &state = streams.find(api, handle);
+  auto call = [&api, graph, handle] { return api.cudaGraphLaunch(graph, handle); };
+  if (!state.bestEffort)
+    return graphLaunchHigh(api, state, graph, call);
+  Engine *running = start(api);
+  InHook inside;
+  if (!running || captures.takesPart(api, handle))
+    return call();
+  ExecutableGraph::Launch launch{nullptr, WholeReason::NotSeen, nullptr};
+  std::shared_ptr<ExecutableGraph> known = graphs.find(graph);
+  if (known)
+    launch = known->launch(running->deviceNumber());
+  if (launch.parts && state.device != running->deviceNumber())
+    launch = {nullptr, WholeReason::SeveralDevices, nullptr};
+  if (!launch.parts) {
+    cudaError_t status = running->inTurn(state, true, call);
+    if (status == cudaSuccess)
+      graphs.launched(launch.reason);
+    return status;
+  }
+  graphs.launched(WholeReason::None);
+  if (!launch.parts->empty())
+    known->lastTicket = running->submit(state, *launch.parts, launch.behind);
+  return cudaSuccess;
+}
+
+cudaError_t Hooks::graphLaunchHigh(const CudaApi &api, StreamState &state, cudaGraphExec_t graph,
+                                   const Run &call) {
+  Engine *now = running();
+  std::shared_ptr<ExecutableGraph> known =
+      now && !captures.takesPart(api, state.handle) ? graphs.find(graph) : nullptr;
+  // CUDA orders the launches of one executable graph, of whatever class.
+  if (known)
+    now->queue().wait(known->lastTicket.load(), true);
+  cudaError_t status = pass(state, call);
+  if (status == cudaSuccess && known)
+    known->launchedHigh(state.handle);
+  return status;
+}
+
+} // namespace tally::hooks

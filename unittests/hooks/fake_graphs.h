@@ -1,0 +1,44 @@
+// The graphs of the fake CUDA runtime. A launch runs the nodes in the order in which they were
+// added, and then notes "graph" and the number of nodes.
+#ifndef TALLY_UNITTESTS_HOOKS_FAKE_GRAPHS_H
+#define TALLY_UNITTESTS_HOOKS_FAKE_GRAPHS_H
+
+#include "cuda_api.h"
+
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace tally::test {
+
+struct FakeNode {
+  cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
+  std::vector<FakeNode *> after;
+  cudaKernelNodeParams kernel{};
+  std::vector<std::vector<std::byte>> arguments;
+  std::vector<void *> pointers;
+  std::map<int, cudaLaunchAttributeValue> attributes;
+  cudaMemsetParams fill{};
+  cudaHostNodeParams host{};
+  const FakeNode *original = nullptr; ///< of an executable graph's: the graph's
+
+  /// Copies the arguments of `given`.
+  void setKernel(const cudaKernelNodeParams &given);
+  static FakeNode &of(cudaGraphNode_t handle) { return *reinterpret_cast<FakeNode *>(handle); }
+};
+
+struct FakeGraph {
+  std::vector<std::unique_ptr<FakeNode>> nodes;
+
+  /// A node of any type, which does nothing.
+  cudaGraphNode_t add(cudaGraphNodeType type, const cudaGraphNode_t *after = nullptr,
+                      std::size_t count = 0);
+  std::unique_ptr<FakeGraph> copy() const;
+  static FakeGraph &of(cudaGraph_t handle) { return *reinterpret_cast<FakeGraph *>(handle); }
+};
+
+void setGraphs(hooks::CudaApi &table);
+
+} // namespace tally::test
+
+#endif

@@ -1,0 +1,378 @@
+// Graphs on best-effort streams, over the fake CUDA runtime: what yields inside, what is launched
+// whole and for which reason.
+#include "fake_graphs.h"
+#include "harness.h"
+
+using namespace tally;
+using namespace tally::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+bool eventually(const std::function<bool()> &condition) {
+  for (int i = 0; i < 5000; ++i) {
+    if (condition())
+      return true;
+    std::this_thread::sleep_for(1ms);
+  }
+  return false;
+}
+
+/// Builds and launches graphs through the hooks, as the wrappers do.
+struct Graphs {
+  explicit Graphs(Harness &harness) : h(harness), api(harness.cuda.api()) {
+    api.cudaGraphCreate(&graph, 0);
+  }
+  ~Graphs() { api.cudaGraphDestroy(graph); }
+
+  cudaGraphNode_t kernel(std::uint64_t *cell, std::uint32_t value, std::uint32_t blocks = 1,
+                         const void *symbol = &Harness::mixSymbol) {
+    cudaGraphNode_t node = nullptr;
+    withParameters(cell, value, blocks, symbol, [&](const cudaKernelNodeParams &parameters) {
+      api.cudaGraphAddKernelNode(&node, graph, &last, last ? 1 : 0, &parameters);
+    });
+    return last = node;
+  }
+  cudaGraphNode_t fill(void *to, unsigned value, std::size_t bytes) {
+    cudaMemsetParams parameters{};
+    parameters.dst = to;
+    parameters.value = value;
+    parameters.elementSize = 1;
+    parameters.width = bytes;
+    parameters.height = 1;
+    cudaGraphNode_t node = nullptr;
+    api.cudaGraphAddMemsetNode(&node, graph, &last, last ? 1 : 0, &parameters);
+    return last = node;
+  }
+  template <class Take>
+  static void withParameters(std::uint64_t *cell, std::uint32_t value, std::uint32_t blocks,
+                             const void *symbol, Take take) {
+    void *arguments[] = {&cell, &value};
+    cudaKernelNodeParams parameters{};
+    parameters.func = const_cast<void *>(symbol);
+    parameters.gridDim = dim3(blocks);
+    parameters.blockDim = dim3(32);
+    parameters.kernelParams = arguments;
+    take(parameters);
+  }
+  cudaGraphExec_t instantiate(unsigned long long flags = 0) {
+    cudaGraphExec_t exec = nullptr;
+    auto call = [&] { return api.cudaGraphInstantiate(&exec, graph, flags); };
+    CHECK(h.hooks.instantiateGraph(api, &exec, graph, flags, call) == cudaSuccess);
+    return exec;
+  }
+  void setKernel(cudaGraphExec_t exec, cudaGraphNode_t node, std::uint64_t *cell,
+                 std::uint32_t value) {
+    withParameters(cell, value, 1, &Harness::mixSymbol, [&](const cudaKernelNodeParams &given) {
+      auto call = [&] { return api.cudaGraphExecKernelNodeSetParams(exec, node, &given); };
+      CHECK(h.hooks.changeGraph(exec, call, [&](hooks::ExecutableGraph &graph) {
+        graph.setKernel(node, given);
+      }) == cudaSuccess);
+    });
+  }
+  cudaError_t launch(cudaGraphExec_t exec, cudaStream_t stream) {
+    return h.hooks.graphLaunch(api, exec, stream);
+  }
+  std::string statistics() { return h.hooks.graphStatistics(); }
+
+  Harness &h;
+  const hooks::CudaApi &api;
+  cudaGraph_t graph = nullptr;
+  cudaGraphNode_t last = nullptr;
+};
+
+std::size_t count(const std::vector<std::string> &log, const std::string &what) {
+  return static_cast<std::size_t>(std::count(log.begin(), log.end(), what));
+}
+
+} // namespace
+
+TEST_CASE("a graph yields inside, and goes on where it was") {
+  Harness h;
+  cudaStream_t low = h.stream(0), high = h.stream(-1);
+  std::uint64_t cell = 0, other = 0;
+  Graphs g(h);
+  g.kernel(&cell, 7, 4);
+  g.fill(&other, 0, sizeof other);
+  g.kernel(&cell, 9, 3);
+  cudaGraphExec_t exec = g.instantiate();
+  h.gated = true;
+  CHECK(g.launch(exec, low) == cudaSuccess);
+  h.gate.arrived();
+  h.cuda.addKernel("plain", {{8, 4}, [&](const FakeLaunch &) { h.highGate.pass(); }});
+  CHECK(h.launch(high, &other, 1, 1, &Harness::plainSymbol) == cudaSuccess);
+  h.highGate.arrived();
+  h.cuda.settleControl();
+  h.gate.open();
+  CHECK(eventually([&] { return h.hooks.totals().yields == 1; }));
+  std::this_thread::sleep_for(5ms);
+  CHECK(cell == Harness::mixed(0, 7, 1));
+  CHECK(h.hooks.queryStream(h.cuda.api(), low) == cudaErrorNotReady);
+  h.highGate.open();
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == Harness::mixed(Harness::mixed(0, 7, 4), 9, 3));
+  CHECK(h.hooks.totals().throughVariants == 2);
+  CHECK(g.statistics() == "1 in parts, 0 whole");
+}
+
+TEST_CASE("queued replays keep what they had; the graph and its executable may go") {
+  Harness h;
+  cudaStream_t low = h.stream(0);
+  h.stream(-1);
+  std::uint64_t cell = 0, expected = 0;
+  cudaGraphExec_t exec = nullptr;
+  h.gated = true;
+  {
+    Graphs g(h);
+    cudaGraphNode_t first = g.kernel(&cell, 1);
+    g.kernel(&cell, 2);
+    exec = g.instantiate();
+    CHECK(g.launch(exec, low) == cudaSuccess);
+    for (std::uint32_t value : {10u, 20u, 30u}) {
+      g.setKernel(exec, first, &cell, value);
+      CHECK(g.launch(exec, low) == cudaSuccess);
+    }
+  }
+  CHECK(h.hooks.destroyGraph(h.cuda.api(), exec) == cudaSuccess);
+  h.gate.open();
+  CHECK(h.synchronize(low) == cudaSuccess);
+  for (std::uint32_t value : {1u, 10u, 20u, 30u})
+    expected = Harness::mixed(Harness::mixed(expected, value), 2);
+  CHECK(cell == expected);
+}
+
+TEST_CASE("objects that a graph holds are destroyed when its queued launches are over") {
+  Harness h;
+  cudaStream_t low = h.stream(0);
+  h.stream(-1);
+  std::uint64_t cell = 0;
+  Graphs g(h);
+  g.kernel(&cell, 1);
+  h.hooks.graphsHoldObjects();
+  cudaGraphExec_t exec = g.instantiate();
+  h.gated = true;
+  CHECK(g.launch(exec, low) == cudaSuccess);
+  std::thread destroys([&] { CHECK(h.hooks.destroyGraph(h.cuda.api(), exec) == cudaSuccess); });
+  h.gate.arrived();
+  std::this_thread::sleep_for(5ms);
+  CHECK(count(h.cuda.log(), "destroyed") == 0);
+  h.gate.open();
+  destroys.join();
+  CHECK(count(h.cuda.log(), "destroyed") == 1);
+  CHECK(cell == Harness::mixed(0, 1));
+}
+
+TEST_CASE("what a thread puts on a full queue does not part another thread's graph") {
+  Harness h;
+  cudaStream_t low = h.stream(0);
+  h.stream(-1);
+  // A graph leaves its number in the cell, and counts where another one's was found.
+  struct Check {
+    std::uint64_t cell = 0, wrong = 0;
+  } check;
+  h.cuda.addKernel("plain", {{8, 4}, [&](const FakeLaunch &launch) {
+                               auto number = launch.argument<std::uint32_t>(1);
+                               bool first = (number & 1) != 0;
+                               if (first)
+                                 check.cell = number / 2;
+                               else if (check.cell != number / 2)
+                                 ++check.wrong;
+                             }});
+  auto graphOf = [&](Graphs &g, std::uint32_t number) {
+    g.kernel(&check.cell, 2 * number + 1, 1, &Harness::plainSymbol);
+    for (int i = 0; i < 40; ++i)
+      g.kernel(&check.cell, 2 * number, 1, &Harness::plainSymbol);
+    return g.instantiate();
+  };
+  Graphs one(h), two(h);
+  cudaGraphExec_t execs[] = {graphOf(one, 1), graphOf(two, 2)};
+  std::vector<std::thread> threads;
+  for (cudaGraphExec_t each : execs)
+    threads.emplace_back([&h, each, low] {
+      for (int i = 0; i < 100; ++i)
+        CHECK(h.hooks.graphLaunch(h.cuda.api(), each, low) == cudaSuccess);
+    });
+  for (std::thread &each : threads)
+    each.join();
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(check.wrong == 0);
+  CHECK(h.hooks.totals().whole == 2 * 100 * 41);
+}
+
+TEST_CASE("what cannot be taken apart is launched whole, and why is counted") {
+  Harness h;
+  cudaStream_t low = h.stream(0);
+  h.stream(-1);
+  std::uint64_t cell = 0, expected = 0;
+  std::string reason;
+  unsigned long long flags = 0;
+  Graphs g(h);
+  cudaGraphNode_t kernel = g.kernel(&cell, 3, 2);
+  FakeNode &node = FakeNode::of(kernel);
+  SUBCASE("events") {
+    FakeGraph::of(g.graph).add(cudaGraphNodeTypeEventRecord);
+    reason = "event-node";
+  }
+  SUBCASE("waits for events") {
+    FakeGraph::of(g.graph).add(cudaGraphNodeTypeWaitEvent);
+    reason = "event-node";
+  }
+  SUBCASE("semaphores") {
+    FakeGraph::of(g.graph).add(cudaGraphNodeTypeExtSemaphoreWait);
+    reason = "semaphore-node";
+  }
+  SUBCASE("memory") {
+    FakeGraph::of(g.graph).add(cudaGraphNodeTypeMemAlloc);
+    reason = "memory-node";
+  }
+  SUBCASE("conditions") {
+    FakeGraph::of(g.graph).add(cudaGraphNodeTypeConditional);
+    reason = "conditional-node";
+  }
+  SUBCASE("types to come") {
+    FakeGraph::of(g.graph).add(static_cast<cudaGraphNodeType>(99));
+    reason = "unknown-node";
+  }
+  SUBCASE("arguments in one buffer") {
+    node.kernel.extra = node.pointers.data();
+    reason = "kernel";
+  }
+  SUBCASE("a shape that is not launched by itself") {
+    node.attributes[cudaLaunchAttributeClusterDimension].clusterDim = {3, 1, 1};
+    reason = "kernel";
+  }
+  SUBCASE("updates by kernels") {
+    node.attributes[cudaLaunchAttributeDeviceUpdatableKernelNode]
+        .deviceUpdatableKernelNode.deviceUpdatable = 1;
+    reason = "device-updatable";
+  }
+  SUBCASE("launches by kernels") {
+    flags = cudaGraphInstantiateFlagDeviceLaunch;
+    reason = "device-launch";
+  }
+  cudaGraphExec_t exec = g.instantiate(flags);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(g.launch(exec, low) == cudaSuccess);
+    expected = Harness::mixed(expected, 3, 2);
+  }
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == expected);
+  CHECK(g.statistics() == "0 in parts, 2 whole (" + reason + " 2)");
+  CHECK(h.hooks.totals().throughVariants == 0);
+}
+
+TEST_CASE("a cooperative kernel of a graph runs whole, the others yield") {
+  Harness h;
+  cudaStream_t low = h.stream(0);
+  h.stream(-1);
+  std::uint64_t cell = 0;
+  Graphs g(h);
+  g.kernel(&cell, 3, 2);
+  FakeNode::of(g.kernel(&cell, 4, 2)).attributes[cudaLaunchAttributeCooperative].cooperative = 1;
+  CHECK(g.launch(g.instantiate(), low) == cudaSuccess);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == Harness::mixed(Harness::mixed(0, 3, 2), 4, 2));
+  CHECK(h.hooks.totals().throughVariants == 1);
+  CHECK(h.hooks.totals().whole == 1);
+}
+
+TEST_CASE("a kernel that CUDA names by a handle that nobody has asked for yields too") {
+  Harness h;
+  cudaStream_t low = h.stream(0);
+  h.stream(-1);
+  std::uint64_t cell = 0;
+  Graphs g(h);
+  FakeNode::of(g.kernel(&cell, 3, 2)).kernel.func = FakeCuda::handleOf(&Harness::mixSymbol);
+  CHECK(g.launch(g.instantiate(), low) == cudaSuccess);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == Harness::mixed(0, 3, 2));
+  CHECK(h.hooks.totals().throughVariants == 1);
+}
+
+TEST_CASE("a graph that was instantiated before anything was best effort is launched whole") {
+  Harness h;
+  std::uint64_t cell = 0;
+  Graphs g(h);
+  g.kernel(&cell, 3);
+  cudaGraphExec_t exec = g.instantiate();
+  cudaStream_t low = h.stream(0);
+  h.stream(-1);
+  CHECK(g.launch(exec, low) == cudaSuccess);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == Harness::mixed(0, 3));
+  CHECK(g.statistics() == "0 in parts, 1 whole (not-seen 1)");
+  // The error of a call is the call's, and counts nothing.
+  CHECK(g.launch(nullptr, low) == cudaErrorInvalidValue);
+  CHECK(g.statistics() == "0 in parts, 1 whole (not-seen 1)");
+}
+
+TEST_CASE("launches of one executable graph are in order, whatever their classes") {
+  Harness h;
+  cudaStream_t low = h.stream(0), high = h.stream(-1);
+  std::uint64_t cell = 0, expected = 0;
+  std::uint32_t value = 0;
+  Graphs g(h);
+  cudaGraphNode_t node = g.kernel(&cell, 0);
+  cudaGraphExec_t exec = g.instantiate();
+  auto launch = [&](cudaStream_t on) {
+    g.setKernel(exec, node, &cell, ++value);
+    CHECK(g.launch(exec, on) == cudaSuccess);
+    expected = Harness::mixed(expected, value);
+  };
+  // The first best-effort launch behind one of high priority is CUDA's to order.
+  for (cudaStream_t on : {high, low, low, high, high, low, high, low})
+    launch(on);
+  CHECK(h.synchronize(high) == cudaSuccess);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == expected);
+  CHECK(g.statistics() == "3 in parts, 1 whole (after-high-priority 1)");
+}
+
+TEST_CASE("whole updates before and after the first best-effort launch") {
+  Harness h;
+  cudaStream_t low = h.stream(0);
+  h.stream(-1);
+  std::uint64_t cell = 0, expected = 0;
+  Graphs g(h);
+  cudaGraphNode_t node = g.kernel(&cell, 1);
+  cudaGraphExec_t exec = g.instantiate();
+  auto update = [&](std::uint32_t value) {
+    Graphs other(h);
+    other.kernel(&cell, value);
+    CHECK(h.hooks.updateGraph(g.api, exec, other.graph, nullptr) == cudaSuccess);
+    CHECK(g.launch(exec, low) == cudaSuccess);
+    expected = Harness::mixed(expected, value);
+  };
+  update(5);
+  update(6);
+  Graphs larger(h);
+  larger.kernel(&cell, 1);
+  larger.kernel(&cell, 1);
+  CHECK(h.hooks.updateGraph(g.api, exec, larger.graph, nullptr) != cudaSuccess);
+  CHECK(g.launch(exec, low) == cudaSuccess);
+  expected = Harness::mixed(expected, 6);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == expected);
+  CHECK(g.statistics() == "3 in parts, 0 whole");
+  // After the first one it is not known which node is meant.
+  g.setKernel(exec, node, &cell, 8);
+  CHECK(g.launch(exec, low) == cudaSuccess);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == Harness::mixed(expected, 8));
+  CHECK(g.statistics() == "3 in parts, 1 whole (update 1)");
+}
+
+TEST_CASE("in a process that has used another device graphs are launched whole") {
+  Harness h;
+  cudaStream_t low = h.stream(0);
+  h.stream(-1);
+  std::uint64_t cell = 0;
+  CHECK(h.hooks.setDevice(h.cuda.api(), 1) == cudaSuccess);
+  CHECK(h.hooks.setDevice(h.cuda.api(), 0) == cudaSuccess);
+  Graphs g(h);
+  g.kernel(&cell, 3);
+  CHECK(g.launch(g.instantiate(), low) == cudaSuccess);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == Harness::mixed(0, 3));
+  CHECK(g.statistics() == "0 in parts, 1 whole (several-devices 1)");
+}
