@@ -125,10 +125,10 @@ cudaError_t Hooks::waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_
   Engine *now = running();
   if (state.bestEffort) {
     // The event may bring the stream into a capture.
+    if (captures.any())
+      return afterDrain(state, call);
     auto mayQueue = [&] { return event && flags == 0; };
-    if (now && captures.any())
-      now->drain();
-    return captures.any() ? call() : queueBestEffort(api, state, handle, mayQueue, call).status;
+    return queueBestEffort(api, state, handle, mayQueue, call).status;
   }
   // Until the record is issued there is nothing that the stream could wait for.
   if (now)
