@@ -45,6 +45,10 @@ std::optional<Permit> Lane::permit(const Gate &gate) const {
 bool Lane::issue(const Gate &gate) {
   if (draining || sent == pending.size() || batches.size() == maxBatches)
     return false;
+  // Until somebody else has ended a call, there is nothing on the device that what follows could
+  // come behind.
+  if (!batches.empty() && batches.back().ended)
+    return false;
   std::optional<Permit> permitted = permit(gate);
   if (!permitted || (!batches.empty() && batches.front().epoch != permitted->epoch))
     return false;
