@@ -1,5 +1,7 @@
 #include "settings.h"
 
+#include "tally/runtime/policy_text.h"
+
 #include <atomic>
 #include <charconv>
 #include <cstdio>
@@ -54,6 +56,20 @@ std::uint32_t number(const char *name, std::uint32_t least, std::uint32_t most,
   return value.value_or(otherwise);
 }
 
+runtime::AnyPolicy policy(const char *name) {
+  Result<runtime::AnyPolicy> known = runtime::policyFromText(variable(name));
+  std::string wrong;
+  if (!known)
+    wrong = known.error().message;
+  else if (known->usesClients())
+    wrong = "a process is one best-effort client, so there is nothing to share out";
+  if (wrong.empty())
+    return *known;
+  warn(Warning::Setting, std::string(name) + "=" + std::string(variable(name)) + ": " + wrong +
+                             "; taken for priority");
+  return {};
+}
+
 SmShare smShare(const char *name) {
   std::string_view text = variable(name);
   if (text.empty())
@@ -84,6 +100,7 @@ Settings read() {
   settings.drainMilliseconds =
       number("TALLY_DRAIN_MS", 0, 600000, settings.drainMilliseconds, "milliseconds");
   settings.wholeSms = smShare("TALLY_BEST_EFFORT_SMS");
+  settings.policy = policy("TALLY_POLICY");
   return settings;
 }
 

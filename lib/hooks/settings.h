@@ -2,6 +2,8 @@
 #ifndef TALLY_LIB_HOOKS_SETTINGS_H
 #define TALLY_LIB_HOOKS_SETTINGS_H
 
+#include "tally/runtime/any_policy.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
@@ -28,6 +30,7 @@ struct Settings {
   std::uint32_t boundMicroseconds = 20;     ///< TALLY_BOUND_US
   std::uint32_t drainMilliseconds = 5000;   ///< TALLY_DRAIN_MS; 0: SIGTERM is left alone
   SmShare wholeSms;                         ///< TALLY_BEST_EFFORT_SMS
+  runtime::AnyPolicy policy;                ///< TALLY_POLICY
 
   /// Thread-safe. A value that is not understood is warned about and taken for unset.
   static const Settings &get();

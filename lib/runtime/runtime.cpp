@@ -1,48 +1,16 @@
 #include "tally/runtime/runtime.h"
 
-#include "arena_link.h"
-#include "dispatcher.h"
-#include "high_priority.h"
-#include "loaded_kernel.h"
-#include "request_times.h"
-#include "stable_table.h"
+#include "runtime_state.h"
 
 #include "tally/bundle/bundle_reader.h"
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
-#include <mutex>
 #include <utility>
 
 namespace tally::runtime {
 
 namespace {
-
-struct ModuleRecord {
-  ModuleId id{};
-  std::vector<bundle::Kernel> kernels;
-  std::map<std::string, std::uint64_t, std::less<>> found; ///< kernels' numbers, by name
-};
-
-struct ClientRecord {
-  Class clientClass = Class::High;
-  std::string name;
-  std::atomic<std::uint32_t> openRequests{0};
-  RequestTimes requestTimes; ///< where there is an arena
-};
-
-/// A stream of the application: exactly one of the three.
-struct StreamRecord {
-  HighStream *high = nullptr;             ///< high priority
-  std::unique_ptr<LaneStream> bestEffort; ///< through the dispatcher
-  struct Plain {                          ///< best effort without tally: a stream of the device
-    StreamId id{};
-    bool isHigh = false;
-    std::atomic<std::uint64_t> launched{0}, finished{0}; ///< of best-effort streams
-  };
-  std::unique_ptr<Plain> plain;
-};
 
 /// The client as errors call it.
 std::string describe(Client client, const ClientRecord &record) {
@@ -64,50 +32,6 @@ std::span<const std::byte> parameterSpace(const bundle::Kernel &kernel, const Ar
 
 } // namespace
 
-class Runtime::State {
-public:
-  State(std::unique_ptr<Device> opened, RuntimeOptions options)
-      : device(std::move(opened)), options(std::move(options)) {}
-  ~State() {
-    if (highPriority)
-      while (Result<bool> ended = highPriority->endRequest()) {
-        if (*ended)
-          dispatcher->resume();
-      }
-    // Their errors were given to whoever synchronised, or nobody wanted them.
-    static_cast<void>(waitForAll());
-    if (arena)
-      arena->stopWatching();
-    // Before the streams and kernels that it knows, and the neighbours.
-    dispatcher.reset();
-  }
-
-  Result<void> initialise();
-  Result<void> checkControlStream(DevicePtr address, StreamId stream);
-  Result<void> waitForAll();
-  Result<void> synchronize(StreamRecord &stream);
-  Result<StreamRecord *> findStream(Stream stream) const;
-  Result<ClientRecord *> findClient(Client client) const;
-  Result<ClientRecord *> findHighClient(Client client, const char *call) const;
-  Result<std::unique_ptr<StreamRecord>> makeStream(Class streamClass);
-  template <class Call> Result<void> pass(StreamRecord &stream, const Call &call);
-  Result<void> enqueue(StreamRecord &stream, Operation operation);
-
-  std::unique_ptr<Device> device;
-  RuntimeOptions options;
-  std::optional<DeviceControl> control;
-  std::unique_ptr<HighPriority> highPriority;
-  std::unique_ptr<Dispatcher> dispatcher;
-  std::unique_ptr<ArenaLink> arena; ///< before those that it knows
-
-  std::mutex modulesMutex;
-  std::vector<ModuleRecord> modules;
-  StableTable<LoadedKernel> kernels;
-  StableTable<ClientRecord> clients;
-  StableTable<StreamRecord> streams;
-  std::atomic<std::uint64_t> highPriorityLaunches{0};
-};
-
 Result<void> Runtime::State::initialise() {
   if (options.sharing != Sharing::Tally)
     return {};
@@ -123,6 +47,8 @@ Result<void> Runtime::State::initialise() {
   highPriority = std::make_unique<HighPriority>(*device, *control);
   DispatcherOptions dispatching;
   dispatching.policy = options.policy;
+  // As many clients as can be told apart on few streams.
+  dispatching.lanes = options.policy.usesClients() ? 4 : 2;
   dispatching.lane.kinds = options.kinds;
   dispatching.lane.control = *word;
   dispatching.lane.bound = options.bound;
@@ -313,6 +239,8 @@ Result<Client> Runtime::createClient(Class clientClass, std::string name) {
   auto record = std::make_unique<ClientRecord>();
   record->clientClass = clientClass;
   record->name = std::move(name);
+  if (clientClass == Class::BestEffort)
+    record->bestEffortNumber = state->bestEffortClients.fetch_add(1);
   if (state->arena)
     if (Result<void> joined = state->arena->join(clientClass, record->name); !joined)
       return joined.error();
@@ -322,11 +250,13 @@ Result<Client> Runtime::createClient(Class clientClass, std::string name) {
   return static_cast<Client>(*added);
 }
 
-Result<std::unique_ptr<StreamRecord>> Runtime::State::makeStream(Class streamClass) {
+Result<std::unique_ptr<StreamRecord>> Runtime::State::makeStream(const ClientRecord &owner) {
+  Class streamClass = owner.clientClass;
   auto record = std::make_unique<StreamRecord>();
   bool plain = options.sharing != Sharing::Tally;
   if (streamClass == Class::BestEffort && !plain) {
-    record->bestEffort = std::make_unique<LaneStream>(dispatcher->assignLane());
+    std::uint32_t number = owner.bestEffortNumber;
+    record->bestEffort = std::make_unique<LaneStream>(dispatcher->assignLane(number), number);
   } else if (!plain) {
     Result<StreamId> created = device->createStream(StreamPriority::High);
     if (!created)
@@ -352,7 +282,7 @@ Result<Stream> Runtime::createStream(Client client) {
   Result<ClientRecord *> owner = state->findClient(client);
   if (!owner)
     return owner.error();
-  Result<std::unique_ptr<StreamRecord>> record = state->makeStream((*owner)->clientClass);
+  Result<std::unique_ptr<StreamRecord>> record = state->makeStream(**owner);
   if (!record)
     return Error{describe(client, **owner) + ": " + record.error().message};
   std::optional<std::uint64_t> added = state->streams.add(std::move(*record));
