@@ -114,6 +114,11 @@ struct ArenaSlotView {
   std::array<std::uint64_t, arenaCounters> statistics{};
 };
 
+/// `isHeld` is the caller's to know.
+ArenaSlotView viewOf(const ArenaSlotData &slot, std::uint32_t index, bool isHeld);
+/// Whether another description of the file than `file` holds the slot's lock.
+bool isArenaSlotHeld(int file, std::uint32_t slot);
+
 /// The file, opened and mapped. Thread-safe.
 class Arena : public std::enable_shared_from_this<Arena> {
 public:
