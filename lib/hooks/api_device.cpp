@@ -1,5 +1,6 @@
 #include "api_device.h"
 
+#include "in_hook.h"
 #include "kernel_launch.h"
 #include "settings.h"
 #include "uuid_text.h"
@@ -133,6 +134,7 @@ Result<std::uint32_t> ApiDevice::residentBlocksPerSm(runtime::FunctionId functio
 
 Result<void> ApiDevice::writeValue(runtime::StreamId stream, runtime::DevicePtr to,
                                    std::uint64_t value) {
+  InHook inside; // else the driver-level hook would take the stream for one of the program's
   bool isControl = stream == runtime::StreamId{};
   if (isControl && !hasControl)
     return {};

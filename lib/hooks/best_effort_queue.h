@@ -39,7 +39,8 @@ public:
   void wait(std::uint64_t ticket, bool urgent);
   void drain(bool urgent) { wait(submitted.load(), urgent); }
   bool isOver(std::uint64_t ticket) const { return lane.isOver(ticket); }
-  bool isIdle() const { return isOver(submitted.load()); }
+  /// Whether a call may be made at once.
+  bool isIdle() const { return isOver(submitted.load()) && !dispatcher.isClosed(); }
   std::uint64_t last() const { return submitted.load(); }
   /// The last operation on a stream that the legacy stream is ordered with, and on a legacy stream.
   std::uint64_t lastBlocking() const { return blocking.load(); }

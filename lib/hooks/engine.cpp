@@ -185,6 +185,17 @@ void Engine::storm(std::uint32_t everyMicroseconds) {
   }
 }
 
+void Engine::quiesce() {
+  beOnOwnThread(api, device.number());
+  dispatcher->stopSending();
+  // A scope that nobody closes. Where it cannot be told the device has failed, and nothing runs.
+  static_cast<void>(activity.controlWord().raise());
+  while (!dispatcher->isAtRest())
+    std::this_thread::sleep_for(50us);
+  // What was put there past the queue, and of high priority.
+  api.cudaDeviceSynchronize();
+}
+
 void Engine::retire() {
   retired = true;
   if (yields.joinable())

@@ -88,6 +88,10 @@ public:
   void drain() { work->drain(threadIsHigh()); }
   void wait(std::uint64_t ticket) { work->wait(ticket, threadIsHigh()); }
 
+  /// For a process that is about to end: asks what runs to yield, sends nothing more, and returns
+  /// when the device has no work of the process. On a thread of its own.
+  void quiesce();
+
   /// Stops all threads and gives the device's memory back, before the device is reset. Nothing is
   /// put on it any more.
   void retire();

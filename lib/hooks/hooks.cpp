@@ -1,6 +1,8 @@
 // The life of the hooks: the one object of the process, its engine, and what is said at the end.
 #include "hooks.h"
 
+#include "termination.h"
+
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -59,6 +61,7 @@ void Hooks::prepareDriver() {
 }
 
 void Hooks::beInForkedChild() {
+  leaveTerminationInChild();
   mayJoin = false;
   cannotStart = true;
   engine = nullptr;
@@ -97,6 +100,13 @@ Engine *Hooks::start(const CudaApi &api) {
   });
   static_cast<void>(atEnd);
   engine.store(made->release(), std::memory_order_release);
+  if (settings.drainMilliseconds != 0 && tallySharedHooks1.load() == this)
+    drainOnTermination(
+        [] {
+          if (Engine *last = tallySharedHooks1.load()->running())
+            last->quiesce();
+        },
+        std::chrono::milliseconds(settings.drainMilliseconds));
   return running();
 }
 

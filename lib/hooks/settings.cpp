@@ -108,6 +108,8 @@ Settings read() {
       number("TALLY_YIELD_EVERY_US", 0, 1000000000, 0, "microseconds");
   settings.boundMicroseconds =
       number("TALLY_BOUND_US", 1, 1000000, settings.boundMicroseconds, "microseconds");
+  settings.drainMilliseconds =
+      number("TALLY_DRAIN_MS", 0, 600000, settings.drainMilliseconds, "milliseconds");
   settings.wholeSms = smShare("TALLY_BEST_EFFORT_SMS");
   settings.memoryQuota = memoryAmount("TALLY_MEMORY_QUOTA", settings.bestEffort);
   settings.memoryReserve = memoryAmount("TALLY_MEMORY_RESERVE", settings.bestEffort);

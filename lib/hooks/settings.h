@@ -37,6 +37,7 @@ struct Settings {
   bool joinsArena = false;                  ///< other than by TALLY_ARENA=off
   std::uint32_t yieldEveryMicroseconds = 0; ///< TALLY_YIELD_EVERY_US; 0: never
   std::uint32_t boundMicroseconds = 20;     ///< TALLY_BOUND_US
+  std::uint32_t drainMilliseconds = 5000;   ///< TALLY_DRAIN_MS; 0: SIGTERM is left alone
   SmShare wholeSms;                         ///< TALLY_BEST_EFFORT_SMS
   MemoryAmount memoryQuota;                 ///< TALLY_MEMORY_QUOTA; of best-effort processes only
   MemoryAmount memoryReserve;               ///< TALLY_MEMORY_RESERVE; likewise
@@ -53,6 +54,7 @@ enum class Warning : std::uint8_t {
   NothingHooked, ///< no kernel has variants, or the launches do not come through the hooks
   NoDevice,      ///< what best-effort work needs of the device cannot be had
   Arena,         ///< other processes are not seen
+  Termination,   ///< the process ends with work on the device
   Fault          ///< a launch failed after its call had returned
 };
 

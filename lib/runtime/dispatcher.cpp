@@ -111,11 +111,14 @@ std::optional<std::uint64_t> Dispatcher::oldestUnderWay() const {
 }
 
 bool Dispatcher::step() {
+  bool nothingGoes = closed; // before the lanes ask
   std::optional<std::uint64_t> oldestBefore = oldestUnderWay();
   bool progress = false;
   for (const std::unique_ptr<Lane> &lane : lanes)
     progress = lane->step(*this) || progress;
   measureTurnaround(oldestBefore);
+  if (nothingGoes && !oldestUnderWay())
+    atRest = true;
   if (progress && neighbours)
     neighbours->note(totals());
   return monitor() || progress;

@@ -71,6 +71,15 @@ public:
   }
   /// Ends the thread, and closes the lanes. What was done stays known.
   void close();
+  /// Nothing is sent any more; whoever waits for what was not sent waits for ever. For a process
+  /// that is about to end. What is under way comes back.
+  void stopSending() {
+    closed = true;
+    wake();
+  }
+  bool isClosed() const override { return closed.load(std::memory_order_relaxed); }
+  /// After stopSending(): whether nothing is under way any more.
+  bool isAtRest() const { return atRest; }
 
   /// The lane for the next best-effort stream.
   Lane &assignLane();
@@ -115,6 +124,7 @@ private:
   std::mutex sleepMutex;
   std::condition_variable woken;
   std::atomic<bool> asleep{false}, stopping{false};
+  std::atomic<bool> closed{false}, atRest{false};
   std::atomic<std::uint64_t> wakes{0};
   std::thread thread;
 };

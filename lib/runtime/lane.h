@@ -66,6 +66,8 @@ public:
   virtual Nanoseconds wholesLeft() const = 0;
   /// The newest epoch that anything was asked to yield by.
   virtual std::uint64_t currentEpoch() const = 0;
+  /// Nothing goes out any more, not even what high priority waits for.
+  virtual bool isClosed() const { return false; }
 };
 
 class Lane;

@@ -35,6 +35,8 @@ Nanoseconds predictionOf(const LaunchPlan &plan) {
 
 /// Whether the next operation may go, and as what.
 std::optional<Permit> Lane::permit(const Gate &gate) const {
+  if (gate.isClosed())
+    return std::nullopt;
   if (finished.load() + sent < hurryUntil.load())
     return Permit{gate.currentEpoch()};
   return gate.permit();

@@ -1,11 +1,18 @@
 // A program of CUDA C++ that knows nothing of tally, for the tests of several processes to start,
 // to tell what to do, and to kill:
 //
-//   processes train            launches that follow each other; checks that each block ran exactly
-//   once processes serve          short bursts of launches, with pauses of up to 2 ms processes
-//   obey           answers each line of its input: `begin` puts work on a stream that lasts
-//                            until `end`; `reset` resets the device; `fork` makes a child that
-//                            makes the same calls, and says how it ended
+//   processes train
+//     launches that follow each other; checks that each block ran exactly once
+//   processes mark FILE
+//     launches whose blocks count in FILE that they have begun, and later that they have ended
+//   processes serve
+//     short bursts of launches, with pauses of up to 2 ms
+//   processes obey
+//     answers each line of its input: `begin` puts work on a stream that lasts until `end`, `await`
+//     waits until it has begun; `reset` resets the device; `fork` makes a child and says how it
+//     ended; `terminate-child` makes one that waits, sends it SIGTERM and says so too; `terminate`
+//     sends it to itself; `handle` sets a handler for SIGTERM, `ignore` has it ignored, and
+//     `handled` says how often the handler ran
 //
 // It ends when its input does. What went wrong it says and exits with 3.
 #include <cuda_runtime.h>
@@ -15,9 +22,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <poll.h>
 #include <random>
 #include <string>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <thread>
@@ -42,6 +51,17 @@ __global__ void accumulate(unsigned long long *counts, int rounds) {
     x = x * 1.0001f + 0.5f;
   if (x < 0)
     counts[blockIdx.x] = 0;
+}
+
+__global__ void mark(volatile unsigned *begun, volatile unsigned *ended, int rounds) {
+  if (threadIdx.x == 0)
+    begun[blockIdx.x] += 1;
+  float x = threadIdx.x;
+  for (int i = 0; i < rounds; ++i)
+    x = x * 1.0001f + 0.5f;
+  __syncthreads();
+  if (threadIdx.x == 0 && x > 0)
+    ended[blockIdx.x] += 1;
 }
 
 bool inputEnded() {
@@ -83,6 +103,25 @@ void train() {
   }
 }
 
+void markIn(const char *path) {
+  const std::size_t bytes = 2 * blocks * sizeof(unsigned);
+  int file = open(path, O_RDWR);
+  void *shared = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (shared == MAP_FAILED)
+    std::exit(3);
+  cudaStream_t stream;
+  MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  MUST(cudaHostRegister(shared, bytes, cudaHostRegisterMapped));
+  void *counts = nullptr;
+  MUST(cudaHostGetDevicePointer(&counts, shared, 0));
+  auto *begun = static_cast<unsigned *>(counts);
+  while (!inputEnded()) {
+    for (int i = 0; i < 4; ++i)
+      mark<<<blocks, 32, 0, stream>>>(begun, begun + blocks, 10 * rounds);
+    MUST(cudaStreamSynchronize(stream));
+  }
+}
+
 void serve() {
   unsigned long long *counts = nullptr;
   cudaStream_t stream;
@@ -98,24 +137,34 @@ void serve() {
   }
 }
 
-std::atomic<bool> mayEnd{false};
+std::atomic<bool> mayEnd{false}, isUnderWay{false};
 
 void waitForEnd(void *) {
+  isUnderWay = true;
   while (!mayEnd)
     std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
-/// The child has none of the threads. It exits, as one does whose exec failed.
-const char *exitInChild() {
+/// The child has none of the threads. It exits, as one does whose exec failed, or is terminated.
+const char *endOfChild(bool exits) {
   pid_t child = fork();
   if (child == 0) {
     alarm(20);
-    std::exit(0);
+    if (exits)
+      std::exit(0);
+    for (;;)
+      pause();
   }
+  if (!exits)
+    kill(child, SIGTERM);
   int status = 0;
   waitpid(child, &status, 0);
-  return WIFEXITED(status) ? "exited" : "was killed";
+  if (WIFEXITED(status))
+    return "exited";
+  return WTERMSIG(status) == SIGTERM ? "was terminated" : "was killed";
 }
+
+std::atomic<int> handled{0};
 
 void obey() {
   unsigned long long *counts = nullptr;
@@ -124,22 +173,36 @@ void obey() {
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     MUST(cudaMalloc(&counts, blocks * sizeof *counts));
   };
-  open();
   char line[64];
   while (std::fgets(line, sizeof line, stdin)) {
     const char *answer = "done";
     if (std::strcmp(line, "begin\n") == 0) {
-      mayEnd = false;
+      if (!counts)
+        open();
+      mayEnd = isUnderWay = false;
       accumulate<<<8, 32, 0, stream>>>(counts, rounds);
       MUST(cudaLaunchHostFunc(stream, waitForEnd, nullptr));
+    } else if (std::strcmp(line, "await\n") == 0) {
+      while (!isUnderWay)
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
     } else if (std::strcmp(line, "end\n") == 0) {
       mayEnd = true;
       MUST(cudaStreamSynchronize(stream));
     } else if (std::strcmp(line, "reset\n") == 0) {
       MUST(cudaDeviceReset());
-      open();
+      counts = nullptr;
     } else if (std::strcmp(line, "fork\n") == 0) {
-      answer = exitInChild();
+      answer = endOfChild(true);
+    } else if (std::strcmp(line, "terminate-child\n") == 0) {
+      answer = endOfChild(false);
+    } else if (std::strcmp(line, "terminate\n") == 0) {
+      kill(getpid(), SIGTERM);
+    } else if (std::strcmp(line, "handle\n") == 0) {
+      signal(SIGTERM, [](int) { ++handled; });
+    } else if (std::strcmp(line, "ignore\n") == 0) {
+      signal(SIGTERM, SIG_IGN);
+    } else if (std::strcmp(line, "handled\n") == 0) {
+      answer = handled == 0 ? "never" : handled == 1 ? "once" : "more than once";
     } else {
       std::exit(3);
     }
@@ -147,7 +210,8 @@ void obey() {
     std::fflush(stdout);
   }
   mayEnd = true;
-  MUST(cudaStreamSynchronize(stream));
+  if (counts)
+    MUST(cudaStreamSynchronize(stream));
 }
 
 } // namespace
@@ -158,6 +222,8 @@ int main(int count, char **arguments) {
   std::string role = count > 1 ? arguments[1] : "";
   if (role == "train")
     train();
+  else if (role == "mark" && count > 2)
+    markIn(arguments[2]);
   else if (role == "serve")
     serve();
   else if (role == "obey")

@@ -1,43 +1,18 @@
 // Two programs that were only relinked share the emulated GPU: the best-effort one makes way while
 // the other has work, and goes on when that rests, ends or dies.
-#include "arena_children.h"
+#include "hooked_place.h"
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
+#include <array>
 #include <fstream>
-#include <sstream>
 
 using namespace tally::runtime;
 using namespace std::chrono_literals;
 
 namespace {
 
-constexpr const char *gpu = "00112233-4455-6677-8899-aabbccddeeff";
-
-/// Places of an arena of the test's own.
-struct Place : ArenaFolder {
-  Place() : ArenaFolder(gpu) {}
-
-  /// The words that start the hooked program in a role; `settings` as `env` takes them.
-  std::vector<std::string> words(const char *role, std::vector<std::string> settings = {}) const {
-    std::vector<std::string> all = {"env", "TALLY_DEVICE=emulator", "TALLY_EMULATOR_SMS=2",
-                                    std::string("TALLY_EMULATOR_UUID=") + gpu,
-                                    "TALLY_ARENA=" + file()};
-    all.insert(all.end(), settings.begin(), settings.end());
-    all.insert(all.end(), {TALLY_HOOKED_PROGRAM, role});
-    return all;
-  }
-  std::vector<std::string> trainer() const { return words("train", {"TALLY_CLASS=best-effort"}); }
-};
-
-/// The slot of the living process with work of a class.
-std::optional<ArenaSlotView> slotOf(const Arena &arena, std::uint32_t slotClass) {
-  for (ArenaSlotView &each : arena.view())
-    if (each.isHeld && each.slotClass == slotClass)
-      return std::move(each);
-  return std::nullopt;
-}
+using Place = HookedPlace;
 
 std::array<std::uint64_t, 3> countsOf(const Arena &arena) {
   auto slot = slotOf(arena, 1);
@@ -68,11 +43,6 @@ bool rests(const Arena &arena) {
   });
 }
 
-std::string ask(Child &child, const char *line) {
-  child.say(std::string(line) + "\n");
-  return child.line();
-}
-
 /// Work of the other process makes the trainer yield, holds it, and lets it go on.
 void checkYields(Child &server, const Arena &arena) {
   REQUIRE(progresses(arena));
@@ -85,26 +55,6 @@ void checkYields(Child &server, const Arena &arena) {
     REQUIRE(progresses(arena));
     return yields(arena) >= before + 2;
   }));
-}
-
-std::vector<std::string> inNamespace(std::vector<std::string> words) {
-  static const bool allowed = std::system("unshare -p -f -r --kill-child true 2>/dev/null") == 0;
-  if (!allowed)
-    return {};
-  words.insert(words.begin(), {"unshare", "-p", "-f", "-r", "--kill-child"});
-  return words;
-}
-
-std::string contents(const std::string &path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
-/// The words, with standard error in a file.
-std::vector<std::string> withErrorsIn(const std::string &path, std::vector<std::string> words) {
-  words.insert(words.begin(), {"sh", "-c", "exec \"$@\" 2>'" + path + "'", "sh"});
-  return words;
 }
 
 } // namespace

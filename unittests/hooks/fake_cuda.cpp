@@ -1,6 +1,7 @@
 #include "fake_cuda.h"
 
 #include "fake_graphs.h"
+#include "in_hook.h"
 
 #include <cassert>
 #include <cstdlib>
@@ -56,6 +57,7 @@ void setMemory(CudaApi &table) {
   // Pageable memory is read at the call, as the staging copy of the real one does.
   table.cudaMemcpyAsync = [](void *to, const void *from, std::size_t bytes, cudaMemcpyKind,
                              cudaStream_t stream) {
+    current->copiesFromOutside += !hooks::InHook::any();
     bool pageable;
     {
       std::unique_lock lock(current->mutex);

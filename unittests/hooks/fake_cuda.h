@@ -34,6 +34,8 @@ struct FakeLaunch {
 
 class FakeCuda {
 public:
+  /// Copies that the driver-level hook would take for a library's.
+  std::atomic<int> copiesFromOutside{0};
   FakeCuda();
   ~FakeCuda();
   /// The table; calls go to the object that was made last.

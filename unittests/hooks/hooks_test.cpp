@@ -79,6 +79,8 @@ TEST_CASE("a best-effort kernel yields to a high-priority launch and runs each b
   CHECK(cell == Harness::mixed(0, 7, 8));
   CHECK(h.hooks.totals().throughVariants == 1);
   CHECK(h.hooks.totals().physical == 2);
+  // The control stream stays unknown: a stream that is made later would be below it.
+  CHECK(h.cuda.copiesFromOutside == 0);
 }
 
 TEST_CASE("a kernel without variants waits until no high-priority work is active") {

@@ -84,6 +84,15 @@ public:
       pid = 0;
     return gone && WIFEXITED(status) ? std::optional(WEXITSTATUS(status)) : std::nullopt;
   }
+  void send(int signal) const { ::kill(pid, signal); }
+  /// The signal that ends it; nothing where none does.
+  std::optional<int> endingSignal() {
+    int status = 0;
+    bool gone = within([&] { return waitpid(pid, &status, WNOHANG) == pid; });
+    if (gone)
+      pid = 0;
+    return gone && WIFSIGNALED(status) ? std::optional(WTERMSIG(status)) : std::nullopt;
+  }
   bool hasEnded() const {
     siginfo_t seen{};
     return pid == 0 ||

@@ -316,3 +316,44 @@ TEST_CASE("a state that was overwritten is found") {
   CHECK(failed.error().message.find("mix: the launch's state in device memory was overwritten") ==
         0);
 }
+
+TEST_CASE(
+    "after stopSending() what is under way comes back, and nothing goes out, hurried or not") {
+  std::uint64_t cut = 0, held = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    Harness harness(seed);
+    Program program = Program::make(harness.random, 1 + seed % 3, 20, 5);
+    harness.addStreams(program);
+    for (std::size_t next = 0; next < program.steps.size(); ++next)
+      REQUIRE(harness.submit(program, next));
+    for (std::uint64_t turn = harness.random() % 300; turn > 0; --turn) {
+      harness.now += Nanoseconds(harness.random() % 3000);
+      harness.random() % 4 == 0 ? harness.dispatcher->step() : harness.device.advance();
+    }
+    CAPTURE(seed);
+    CHECK(!harness.dispatcher->isAtRest());
+    std::uint64_t yields = harness.statistics().yields;
+    harness.dispatcher->stopSending();
+    REQUIRE(harness.high->beginRequest());
+    std::uint64_t sent = harness.statistics().physicalLaunches;
+    for (int turn = 0; !harness.dispatcher->isAtRest(); ++turn) {
+      REQUIRE(turn < 100000);
+      harness.device.advance();
+      harness.dispatcher->step();
+    }
+    CHECK(!harness.device.advance());
+    for (const auto &stream : harness.streams)
+      stream->lane.hurry(program.steps.size());
+    REQUIRE(harness.high->endRequest());
+    for (int turn = 0; turn < 50; ++turn) {
+      harness.now += Nanoseconds(1000000);
+      harness.dispatcher->step();
+      CHECK(!harness.device.advance());
+    }
+    CHECK(harness.statistics().physicalLaunches == sent);
+    cut += harness.statistics().yields - yields;
+    held += !harness.allFinished();
+  }
+  CHECK(cut > 0);
+  CHECK(held > 20);
+}

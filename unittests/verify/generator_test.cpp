@@ -17,9 +17,9 @@ std::string textOf(std::uint64_t seed) { return emit(generate(seed)).text; }
 
 /// Takes the barrier at the head of the persistent loop away.
 void dropHeadBarrier(std::string &text) {
-  const std::string warp = "\tbar.warp.sync -1;\n", barrier = warp + "\tbar.sync 0;\n";
+  const std::string label = "$tally_agree:\n", barrier = label + "\tbarrier.sync 0;\n";
   for (std::size_t at = text.find(barrier); at != std::string::npos; at = text.find(barrier, at))
-    text.replace(at, barrier.size(), warp);
+    text.replace(at, barrier.size(), label);
 }
 
 } // namespace

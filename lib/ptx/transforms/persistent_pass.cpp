@@ -197,14 +197,13 @@ std::string ways(const PassInput &input, unsigned count) {
 }
 
 /// The block meets behind the branch that only thread 0 takes, and reads what thread 0 published.
-/// Its warps meet as whole ones first, so that the aligned form is right and ptxas knows the ids
-/// for uniform.
+/// Not in the aligned form: ptxas takes that for a promise that the warp is whole here, and drops
+/// what would make it so (bar.warp.sync). Where the loop has more than one way in, lanes that do
+/// not take the branch then came first, and the barrier counted them for their whole warp.
 std::string agree(const PassInput &input, const LoopForm &form) {
-  std::string barrier = fmt::format("bar.sync {};\n\t", input.analysis.loop.barrier);
-  std::string text = "\n$tally_agree:\n\t";
-  if (form.overlaps && input.module.versionMajor() >= 6)
-    text += "bar.warp.sync -1;\n\t";
-  text += barrier + emit::loadPublished(form.early ? form.ids : emit::IdWords::None);
+  std::string barrier = meet(input);
+  std::string text = "\n$tally_agree:\n\t" + barrier +
+                     emit::loadPublished(form.early ? form.ids : emit::IdWords::None);
   if (form.overlaps)
     text += barrier;
   return text + "setp.ne.u32 %tally_leave, %tally_flag, 0;\n\t@%tally_leave ret;\n\t";

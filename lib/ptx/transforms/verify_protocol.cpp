@@ -29,6 +29,14 @@ std::optional<std::size_t> labelOf(const Function &function, std::string_view na
   return std::nullopt;
 }
 
+/// The statements behind which the block has agreed on what to run.
+std::span<const Statement> agreement(const Function &function) {
+  std::size_t begin = labelOf(function, "$tally_agree").value_or(function.body.size()), end = begin;
+  while (end != function.body.size() && function.body[end].instruction.opcode != "ret")
+    ++end;
+  return std::span(function.body.data() + begin, end - begin);
+}
+
 /// The statements from the loop's head to where the next virtual block is taken.
 std::span<const Statement> loopHead(const Function &function) {
   auto begin = labelOf(function, "$tally_next"), end = labelOf(function, "$tally_take");
@@ -85,14 +93,10 @@ bool readsBlock(const Statement &statement) {
 }
 
 /// Where thread 0 may take the next block while others are in the last one: all meet before they
-/// read what it published, as whole warps, and again behind that; and nobody reads it elsewhere.
-std::optional<std::string> checkOverlap(const Module &module, const Function &variant) {
-  auto begin = labelOf(variant, "$tally_agree");
-  if (!begin)
-    return "the block does not meet at the loop's head";
-  std::size_t reads = 0, barriers = 0, warps = 0, at = *begin;
-  for (; at != variant.body.size() && variant.body[at].instruction.opcode != "ret"; ++at) {
-    const Statement &statement = variant.body[at];
+/// read what it published, and again behind that; and nobody reads it elsewhere.
+std::optional<std::string> checkOverlap(const Function &variant) {
+  std::size_t reads = 0, barriers = 0;
+  for (const Statement &statement : agreement(variant)) {
     const Instruction &instruction = statement.instruction;
     if (readsBlock(statement)) {
       if (barriers != 1)
@@ -102,13 +106,9 @@ std::optional<std::string> checkOverlap(const Module &module, const Function &va
     }
     if (isBlockBarrier(instruction))
       ++barriers;
-    if (instruction.opcode == "bar" && instruction.has("warp") && barriers == 0)
-      ++warps;
   }
   if (barriers != 2)
     return "the block does not meet at the loop's head";
-  if (module.versionMajor() >= 6 && warps == 0)
-    return "the block meets at the loop's head in the aligned form";
   if (static_cast<std::size_t>(std::ranges::count_if(variant.body, readsBlock)) != reads)
     return "the body reads what thread 0 may have published for the next block";
   return std::nullopt;
@@ -116,7 +116,11 @@ std::optional<std::string> checkOverlap(const Module &module, const Function &va
 
 std::optional<std::string> checkLoopHead(const Module &module, const Function &user,
                                          const Function &variant) {
-  Meeting head = meetingIn(loopHead(variant));
+  Meeting head = meetingIn(loopHead(variant)), agreed = meetingIn(agreement(variant));
+  if (!agreed.meets)
+    return "the block does not meet at the loop's head";
+  if (agreed.aligned && !head.aligned)
+    head.aligned = agreed.aligned;
   std::vector<Meeting> all = {head};
   for (std::span<const Statement> way : waysOut(variant)) {
     all.push_back(meetingIn(way));
@@ -125,7 +129,7 @@ std::optional<std::string> checkLoopHead(const Module &module, const Function &u
   }
   bool overlaps = all.size() == 1 && !head.meets;
   if (overlaps) {
-    if (auto broken = checkOverlap(module, variant))
+    if (auto broken = checkOverlap(variant))
       return broken;
     all[0].meets = true;
   }
