@@ -15,6 +15,7 @@
 #include "graphs.h"
 #include "in_hook.h"
 #include "memory_account.h"
+#include "queue_checks.h"
 #include "registry.h"
 #include "settings.h"
 #include "streams.h"
@@ -55,11 +56,13 @@ public:
     InHook inside;
     return call();
   }
-  template <class Call> cudaError_t queue(const CudaApi &api, cudaStream_t handle, Call call) {
+  /// `mayQueue()`: whether the call will succeed whenever it is made (queue_checks.h).
+  template <class MayQueue, class Call>
+  cudaError_t queue(const CudaApi &api, cudaStream_t handle, MayQueue mayQueue, Call call) {
     StreamState &state = streams.find(api, handle);
     if (!state.bestEffort.load(std::memory_order_relaxed))
       return pass(state, call);
-    return queueBestEffort(api, state, handle, Run(call)).status;
+    return queueBestEffort(api, state, handle, mayQueue, Run(call)).status;
   }
 
   // Launches. (hooks_launch.cpp)
@@ -124,7 +127,8 @@ public:
   }
   template <class Call>
   cudaError_t freeAsync(const CudaApi &api, void *memory, cudaStream_t handle, Call call) {
-    auto ordered = [&] { return queue(api, handle, call); };
+    auto mayQueue = [&] { return QueueChecks{api}.cudaFreeAsync(memory, handle); };
+    auto ordered = [&] { return queue(api, handle, mayQueue, call); };
     if (!account.isOn() || captures.takesPart(api, handle))
       return ordered();
     return account.release(memory, ordered);
@@ -272,7 +276,8 @@ private:
   /// Made when it is first needed. nullptr where it cannot be had: then nothing is held back.
   Engine *start(const CudaApi &api);
   void forgetStream(StreamState &state);
-  Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle, Run call);
+  Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
+                         const std::function<bool()> &mayQueue, Run call);
   cudaError_t launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                const LaunchRequest &request, const Run &call);
   void graphInstantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,

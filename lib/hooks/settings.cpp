@@ -1,5 +1,7 @@
 #include "settings.h"
 
+#include "tally/runtime/policy_text.h"
+
 #include <atomic>
 #include <charconv>
 #include <cstdio>
@@ -53,6 +55,20 @@ std::uint32_t number(const char *name, std::uint32_t least, std::uint32_t most,
                                unit + " from " + std::to_string(least) + " to " +
                                std::to_string(most) + "; taken for " + std::to_string(otherwise));
   return value.value_or(otherwise);
+}
+
+runtime::AnyPolicy policy(const char *name) {
+  Result<runtime::AnyPolicy> known = runtime::policyFromText(variable(name));
+  std::string wrong;
+  if (!known)
+    wrong = known.error().message;
+  else if (known->usesClients())
+    wrong = "a process is one best-effort client, so there is nothing to share out";
+  if (wrong.empty())
+    return *known;
+  warn(Warning::Setting, std::string(name) + "=" + std::string(variable(name)) + ": " + wrong +
+                             "; taken for priority");
+  return {};
 }
 
 SmShare smShare(const char *name) {
@@ -113,6 +129,7 @@ Settings read() {
   settings.wholeSms = smShare("TALLY_BEST_EFFORT_SMS");
   settings.memoryQuota = memoryAmount("TALLY_MEMORY_QUOTA", settings.bestEffort);
   settings.memoryReserve = memoryAmount("TALLY_MEMORY_RESERVE", settings.bestEffort);
+  settings.policy = policy("TALLY_POLICY");
   return settings;
 }
 

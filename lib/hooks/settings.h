@@ -2,6 +2,8 @@
 #ifndef TALLY_LIB_HOOKS_SETTINGS_H
 #define TALLY_LIB_HOOKS_SETTINGS_H
 
+#include "tally/runtime/any_policy.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
@@ -41,6 +43,7 @@ struct Settings {
   SmShare wholeSms;                         ///< TALLY_BEST_EFFORT_SMS
   MemoryAmount memoryQuota;                 ///< TALLY_MEMORY_QUOTA; of best-effort processes only
   MemoryAmount memoryReserve;               ///< TALLY_MEMORY_RESERVE; likewise
+  runtime::AnyPolicy policy;                ///< TALLY_POLICY
 
   /// Thread-safe. A value that is not understood is warned about and taken for unset.
   static const Settings &get();

@@ -26,6 +26,7 @@ struct ModuleRecord {
 struct ClientRecord {
   Class clientClass = Class::High;
   std::string name;
+  std::uint32_t bestEffortNumber = 0; ///< of its class, as policies number them
   std::atomic<std::uint32_t> openRequests{0};
 };
 
@@ -86,7 +87,7 @@ public:
   Result<StreamRecord *> findStream(Stream stream) const;
   Result<ClientRecord *> findClient(Client client) const;
   Result<ClientRecord *> findHighClient(Client client, const char *call) const;
-  Result<std::unique_ptr<StreamRecord>> makeStream(Class streamClass);
+  Result<std::unique_ptr<StreamRecord>> makeStream(const ClientRecord &owner);
   template <class Call> Result<void> pass(StreamRecord &stream, const Call &call);
   Result<void> enqueue(StreamRecord &stream, Operation operation);
 
@@ -103,6 +104,7 @@ public:
   StableTable<ClientRecord> clients;
   StableTable<StreamRecord> streams;
   std::atomic<std::uint64_t> highPriorityLaunches{0};
+  std::atomic<std::uint32_t> bestEffortClients{0};
 };
 
 Result<void> Runtime::State::initialise() {
@@ -120,6 +122,8 @@ Result<void> Runtime::State::initialise() {
   highPriority = std::make_unique<HighPriority>(*device, *control);
   DispatcherOptions dispatching;
   dispatching.policy = options.policy;
+  // As many clients as can be told apart on few streams.
+  dispatching.lanes = options.policy.usesClients() ? 4 : 2;
   dispatching.lane.kinds = options.kinds;
   dispatching.lane.control = *word;
   dispatching.lane.bound = options.bound;
@@ -306,6 +310,8 @@ Result<Client> Runtime::createClient(Class clientClass, std::string name) {
   auto record = std::make_unique<ClientRecord>();
   record->clientClass = clientClass;
   record->name = std::move(name);
+  if (clientClass == Class::BestEffort)
+    record->bestEffortNumber = state->bestEffortClients.fetch_add(1);
   if (state->arena)
     if (Result<void> joined = state->arena->join(clientClass, record->name); !joined)
       return joined.error();
@@ -315,11 +321,13 @@ Result<Client> Runtime::createClient(Class clientClass, std::string name) {
   return static_cast<Client>(*added);
 }
 
-Result<std::unique_ptr<StreamRecord>> Runtime::State::makeStream(Class streamClass) {
+Result<std::unique_ptr<StreamRecord>> Runtime::State::makeStream(const ClientRecord &owner) {
+  Class streamClass = owner.clientClass;
   auto record = std::make_unique<StreamRecord>();
   bool plain = options.sharing != Sharing::Tally;
   if (streamClass == Class::BestEffort && !plain) {
-    record->bestEffort = std::make_unique<LaneStream>(dispatcher->assignLane());
+    std::uint32_t number = owner.bestEffortNumber;
+    record->bestEffort = std::make_unique<LaneStream>(dispatcher->assignLane(number), number);
   } else if (!plain) {
     Result<StreamId> created = device->createStream(StreamPriority::High);
     if (!created)
@@ -345,7 +353,7 @@ Result<Stream> Runtime::createStream(Client client) {
   Result<ClientRecord *> owner = state->findClient(client);
   if (!owner)
     return owner.error();
-  Result<std::unique_ptr<StreamRecord>> record = state->makeStream((*owner)->clientClass);
+  Result<std::unique_ptr<StreamRecord>> record = state->makeStream(**owner);
   if (!record)
     return Error{describe(client, **owner) + ": " + record.error().message};
   std::optional<std::uint64_t> added = state->streams.add(std::move(*record));

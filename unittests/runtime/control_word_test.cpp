@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace tally;
@@ -104,6 +106,44 @@ TEST_CASE("a wake whose write fails is not counted") {
   CHECK(word.snapshot().highPriorityActive == 1);
 }
 
+TEST_CASE("what was let run beside a scope can be told to yield as well") {
+  std::vector<std::uint64_t> written;
+  std::int64_t now = 1000;
+  bool broken = false;
+  std::function<void()> during;
+  auto write = [&](std::uint64_t word) -> Result<void> {
+    if (broken)
+      return Error{"lost"};
+    written.push_back(decodeControl(word).epoch);
+    if (during)
+      std::exchange(during, nullptr)();
+    return {};
+  };
+  ControlWord word(write, FakeClock{&now});
+  CHECK(*word.advance());
+  CHECK(word.snapshot().highPriorityActive == 0);
+  CHECK(!word.lastWake());
+  CHECK(word.snapshot().sinceHighPriorityEnded == Nanoseconds::max()); // it is no scope
+  // While a wake's write is being issued there is nothing to do.
+  std::optional<bool> meanwhile;
+  during = [&] { meanwhile = *word.advance(); };
+  REQUIRE(word.raise());
+  CHECK(meanwhile == false);
+  CHECK(word.lastWake() == 1000ns);
+  now = 1700;
+  CHECK(word.snapshot().activeFor == 700ns);
+  CHECK(*word.advance());
+  CHECK(word.snapshot().highPriorityActive == 1);
+  CHECK(word.snapshot().activeFor == 700ns);
+  CHECK(word.raisedAfter(2) == 1700ns);
+  broken = true;
+  CHECK(!word.advance());
+  broken = false;
+  REQUIRE(word.withdraw());
+  REQUIRE(word.raise());
+  CHECK(written == std::vector<std::uint64_t>{1, 2, 3, 5});
+}
+
 TEST_CASE("threads: writes come in the order of epochs, no permit under an epoch being raised") {
   std::atomic<std::uint64_t> last{0};
   std::atomic<bool> ordered{true};
@@ -115,15 +155,19 @@ TEST_CASE("threads: writes come in the order of epochs, no permit under an epoch
   };
   ControlWord word(write);
   std::atomic<bool> stop{false}, sound{true};
-  std::atomic<std::uint64_t> permits{0};
+  std::atomic<std::uint64_t> permits{0}, advances{0};
   std::thread dispatcher([&] {
-    while (!stop)
+    for (std::uint64_t turn = 0; !stop; ++turn) {
+      if (turn % 3 == 0)
+        if (Result<bool> advanced = word.advance(); advanced && *advanced)
+          ++advances;
       if (std::optional<std::uint64_t> epoch = word.permit(PriorityPolicy{})) {
         ++permits;
         // A permit is for an epoch whose write was already issued.
         if (*epoch > last)
           sound = false;
       }
+    }
   });
   std::vector<std::thread> requests;
   for (int t = 0; t < 3; ++t)
@@ -145,5 +189,6 @@ TEST_CASE("threads: writes come in the order of epochs, no permit under an epoch
   dispatcher.join();
   CHECK(ordered);
   CHECK(sound);
+  CHECK(advances > 0);
   CHECK(last == word.currentEpoch());
 }

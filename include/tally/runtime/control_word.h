@@ -75,13 +75,28 @@ public:
     Result<void> written = write(encodeControl({.epoch = 1}));
 #else
     std::uint64_t next = epoch.load(std::memory_order_relaxed) + 1;
-    raisedAt[next % raisedAt.size()].store(clock().count());
-    epoch.store(next);
-    Result<void> written = write(encodeControl({.epoch = next}));
+    wokenAt.store(clock().count());
+    Result<void> written = writeEpoch(next);
 #endif
     if (!written)
       active.fetch_sub(1);
     return written;
+  }
+
+  /// Asks all best-effort work that was issued to yield, though no scope wakes: what the policy let
+  /// run has to go. For the thread that issues best-effort work, one at a time. Returns false, and
+  /// has done nothing, while somebody's write is being issued: then what runs is told already.
+  Result<bool> advance() {
+    // Counted in meanwhile, so that no wake can write beside this.
+    bool idle = active.fetch_add(1) == 0;
+    std::uint64_t now = epoch.load();
+    Result<bool> done = false;
+    if (idle || written.load() == now) {
+      Result<void> issued = writeEpoch(now + 1);
+      done = issued ? Result<bool>(true) : issued.error();
+    }
+    active.fetch_sub(1);
+    return done;
   }
 
   /// Counts a scope out. Returns whether it was the last one.
@@ -105,9 +120,17 @@ public:
     Snapshot now;
     now.highPriorityActive = active.load();
     std::int64_t ended = endedAt.load();
-    now.sinceHighPriorityEnded =
-        ended == never ? Nanoseconds::max() : Nanoseconds(clock().count() - ended);
+    now.now = clock();
+    now.sinceHighPriorityEnded = ended == never ? Nanoseconds::max() : now.now - Nanoseconds(ended);
+    if (now.highPriorityActive != 0)
+      now.activeFor = now.now - Nanoseconds(wokenAt.load());
     return now;
+  }
+
+  /// When the count last rose from 0; nothing if it never did.
+  std::optional<Nanoseconds> lastWake() const {
+    std::int64_t at = wokenAt.load();
+    return at == never ? std::nullopt : std::optional(Nanoseconds(at));
   }
 
   std::uint64_t currentEpoch() const { return epoch.load(); }
@@ -124,11 +147,21 @@ public:
 private:
   static constexpr std::int64_t never = INT64_MIN;
 
+  Result<void> writeEpoch(std::uint64_t next) {
+    raisedAt[next % raisedAt.size()].store(clock().count());
+    epoch.store(next);
+    Result<void> issued = write(encodeControl({.epoch = next}));
+    if (issued)
+      written.store(next);
+    return issued;
+  }
+
   Write write;
   Clock clock;
   std::atomic<std::uint32_t> active{0};
   std::atomic<std::uint64_t> epoch{0};
-  std::atomic<std::int64_t> endedAt{never};
+  std::atomic<std::uint64_t> written{0}; ///< the newest epoch whose write was issued
+  std::atomic<std::int64_t> endedAt{never}, wokenAt{never};
   std::array<std::atomic<std::int64_t>, 64> raisedAt{};
 };
 
