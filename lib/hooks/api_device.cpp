@@ -141,7 +141,8 @@ Result<void> ApiDevice::writeValue(runtime::StreamId stream, runtime::DevicePtr 
   cudaStream_t on = isControl ? controlStream : stateOf(stream).handle;
   if (isControl)
     to = control;
-  std::unique_lock lock(mutex);
+  // No lock: a request must not wait for a write that another thread makes on another stream. On
+  // one stream writes are made by one thread at a time.
   if (streamWriteValue) {
     int status = streamWriteValue(on, to, value, 0);
     if (status != 0) {
@@ -158,6 +159,7 @@ Result<void> ApiDevice::writeValue(runtime::StreamId stream, runtime::DevicePtr 
       return Error{"cuStreamWriteValue64: error " + std::to_string(status)};
     return {};
   }
+  std::unique_lock lock(mutex);
   if (nextWord == wordCount) {
     // Copies of the ring's first words may still be under way.
     TALLY_API_TRY(api, cudaStreamSynchronize, controlStream);

@@ -121,7 +121,7 @@ private:
   StreamWriteValue streamWriteValue = nullptr;
   std::uint64_t *words = nullptr; ///< pinned; a ring, so that a word stays until it was copied
   std::size_t nextWord = 0;
-  std::mutex mutex; ///< of writes, so that they stay in order
+  std::mutex mutex; ///< of the ring
   std::mutex adding;
   std::deque<FunctionEntry> functions;
   std::list<StreamState> ownStreams;
