@@ -86,6 +86,14 @@ TEST_CASE("request times: ends belong to the oldest beginnings; of too many noth
     times.begin(std::chrono::nanoseconds(1000 + i));
   CHECK(!times.end(2000ns));
   CHECK(times.end(2000ns) == 999ns);
+
+  // An end that comes before its beginning was stored does not take an older one's.
+  RequestTimes early;
+  for (int i = 0; i < 64; ++i) {
+    early.begin(5ns);
+    CHECK(early.end(6ns) == 1ns);
+  }
+  CHECK(!early.end(7ns));
 }
 
 TEST_CASE("what each client is doing") {
@@ -137,6 +145,8 @@ TEST_CASE("what each client is doing") {
   CHECK(has(text, "\ntally_requests_total" + first + "} 3\n"));
   CHECK(has(text, "\ntally_request_seconds_bucket" + first + ",le=\"0.002097152\"} 1\n"));
   CHECK(has(text, "\ntally_request_seconds_bucket" + first + ",le=\"0.001048576\"} 0\n"));
+  CHECK(has(text, "\ntally_request_seconds_bucket" + first + ",le=\"1.073741824\"} 1\n"));
+  CHECK(has(text, "\ntally_request_seconds_bucket" + first + ",le=\"+Inf\"} 1\n"));
   CHECK(has(text, "\ntally_request_seconds_sum" + first + "} 0.002\n"));
   CHECK(!has(text, "tally_yields_total" + first));
 
