@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -72,6 +73,81 @@ TEST_CASE("one write per wake, epochs grow, permits follow the policy") {
   CHECK(word.raisedAfter(99) == Nanoseconds(now - 10));
   // Further back than is kept: the oldest that is.
   CHECK(word.raisedAfter(0) == Nanoseconds(now - 63 * 10));
+}
+
+TEST_CASE("a write is left to the thread that listens, and left out while nothing runs") {
+  std::vector<std::uint64_t> written;
+  auto write = [&](std::uint64_t word) -> Result<void> {
+    written.push_back(decodeControl(word).epoch);
+    return {};
+  };
+  ControlWord word(write);
+  // The listener writes, as soon as it looks again.
+  std::size_t looks = 0, before = 0;
+  REQUIRE(word.listen([&] {
+    if (++looks != 3)
+      return;
+    REQUIRE(word.raise());
+    before = written.size();
+  }));
+  CHECK(looks == 3);
+  CHECK(before == 0);
+  CHECK(written == std::vector<std::uint64_t>{1});
+  REQUIRE(word.flush());
+  REQUIRE(word.withdraw());
+  // Or the one who woke, where the listener is slow; each epoch once.
+  REQUIRE(word.listen([&] {
+    if (written.size() == 2)
+      return;
+    REQUIRE(word.raise());
+    REQUIRE(word.flush());
+  }));
+  CHECK(written == std::vector<std::uint64_t>{1, 2});
+  REQUIRE(word.withdraw());
+  // A request that is over before it was written is overtaken by the next.
+  REQUIRE(word.listen([&, made = false]() mutable {
+    for (int i = 0; i < 2 && !made; ++i) {
+      REQUIRE(word.raise());
+      REQUIRE(word.withdraw());
+    }
+    made = true;
+  }));
+  CHECK(written == std::vector<std::uint64_t>{1, 2, 4});
+  word.setBusy(false);
+  REQUIRE(word.raise());
+  REQUIRE(word.withdraw());
+  CHECK(written.size() == 3);
+  CHECK(word.permit(PriorityPolicy{}) == 5);
+  word.setBusy(true);
+  REQUIRE(word.raise());
+  CHECK(written.back() == 6);
+}
+
+TEST_CASE(
+    "writes of several threads and a listener stay in the order of epochs, the last one too") {
+  std::vector<std::uint64_t> written;
+  auto write = [&](std::uint64_t word) -> Result<void> {
+    written.push_back(decodeControl(word).epoch);
+    return {};
+  };
+  ControlWord word(write);
+  std::atomic<int> running{2};
+  auto wake = [&] {
+    for (int i = 0; i < 20000; ++i) {
+      CHECK(static_cast<bool>(word.raise()));
+      if (i % 3 == 0)
+        CHECK(static_cast<bool>(word.flush()));
+      CHECK(static_cast<bool>(word.withdraw()));
+    }
+    --running;
+  };
+  std::thread one(wake), other(wake);
+  while (running != 0)
+    CHECK(static_cast<bool>(word.listen([] {})));
+  one.join();
+  other.join();
+  CHECK(std::is_sorted(written.begin(), written.end()));
+  CHECK(written.back() == word.currentEpoch());
 }
 
 TEST_CASE("a wake between the two reads of a permit leaves it under the old epoch") {
