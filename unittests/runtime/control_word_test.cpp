@@ -150,6 +150,32 @@ TEST_CASE(
   CHECK(written.back() == word.currentEpoch());
 }
 
+TEST_CASE("a request that comes while another thread writes is written by that thread") {
+  std::vector<std::uint64_t> written;
+  std::atomic<int> inWrite{0};
+  auto write = [&](std::uint64_t word) -> Result<void> {
+    written.push_back(decodeControl(word).epoch);
+    if (inWrite.fetch_add(1) == 0)
+      while (inWrite.load() != 2)
+        std::this_thread::yield();
+    return {};
+  };
+  ControlWord word(write);
+  std::thread slow([&] {
+    CHECK(static_cast<bool>(word.raise()));
+    CHECK(static_cast<bool>(word.withdraw()));
+  });
+  while (inWrite.load() == 0)
+    std::this_thread::yield();
+  // Its scope is counted out from here, so that the next one wakes again.
+  REQUIRE(word.withdraw());
+  REQUIRE(word.raise());
+  CHECK(written == std::vector<std::uint64_t>{1});
+  inWrite = 2;
+  slow.join();
+  CHECK(written == std::vector<std::uint64_t>{1, 2});
+}
+
 TEST_CASE("a wake between the two reads of a permit leaves it under the old epoch") {
   auto write = [](std::uint64_t) -> Result<void> { return {}; };
   ControlWord word(write);
