@@ -78,6 +78,9 @@ cudaError_t BestEffortQueue::inTurn(StreamState &stream, bool launches, const Ru
   cudaError_t status = run();
   ended->store(true);
   dispatcher.wake();
+  // A call that failed has put nothing on the stream, which is not busy with it.
+  if (status != cudaSuccess)
+    lane.waitFor(ticket);
   return status;
 }
 

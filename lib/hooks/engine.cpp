@@ -50,6 +50,7 @@ Result<void> Engine::openOnOwnThread() {
   options.lane.control = device.controlAddress();
   options.lane.clock = now;
   options.lanes = 1;
+  options.policy = settings.policy;
   options.lane.bound = std::chrono::microseconds(settings.boundMicroseconds);
   options.lane.smsOfWholes = confinement();
   options.prepare = [this, number] { beOnOwnThread(api, number); };

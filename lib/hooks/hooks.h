@@ -14,6 +14,8 @@
 #include "foreign_launch.h"
 #include "graphs.h"
 #include "in_hook.h"
+#include "memory_account.h"
+#include "queue_checks.h"
 #include "registry.h"
 #include "settings.h"
 #include "streams.h"
@@ -54,11 +56,13 @@ public:
     InHook inside;
     return call();
   }
-  template <class Call> cudaError_t queue(const CudaApi &api, cudaStream_t handle, Call call) {
+  /// `mayQueue()`: whether the call will succeed whenever it is made (queue_checks.h).
+  template <class MayQueue, class Call>
+  cudaError_t queue(const CudaApi &api, cudaStream_t handle, MayQueue mayQueue, Call call) {
     StreamState &state = streams.find(api, handle);
     if (!state.bestEffort.load(std::memory_order_relaxed))
       return pass(state, call);
-    return queueBestEffort(api, state, handle, Run(call)).status;
+    return queueBestEffort(api, state, handle, mayQueue, Run(call)).status;
   }
 
   // Launches. (hooks_launch.cpp)
@@ -106,6 +110,29 @@ public:
 
   void functionAttribute(const CudaApi &api, const void *function, cudaFuncAttribute attribute,
                          int value);
+
+  // Memory in stream order; other allocations use memory() alone.
+
+  MemoryAccount &memory() { return account; }
+  template <class Call>
+  cudaError_t allocateAsync(const CudaApi &api, void **made, std::size_t bytes, cudaStream_t handle,
+                            Call call) {
+    auto ordered = [&] { return stream(api, handle, call); };
+    // What a graph will allocate is none of the process's yet.
+    if (!account.isOn() || captures.takesPart(api, handle))
+      return ordered();
+    return account.allocate(api, bytes, ordered, [&] {
+      return MemoryAccount::Piece{*made, bytes};
+    });
+  }
+  template <class Call>
+  cudaError_t freeAsync(const CudaApi &api, void *memory, cudaStream_t handle, Call call) {
+    auto mayQueue = [&] { return QueueChecks{api}.cudaFreeAsync(memory, handle); };
+    auto ordered = [&] { return queue(api, handle, mayQueue, call); };
+    if (!account.isOn() || captures.takesPart(api, handle))
+      return ordered();
+    return account.release(memory, ordered);
+  }
 
   // Copies, streams, events, captures, the device. (hooks_calls.cpp)
 
@@ -249,7 +276,8 @@ private:
   /// Made when it is first needed. nullptr where it cannot be had: then nothing is held back.
   Engine *start(const CudaApi &api);
   void forgetStream(StreamState &state);
-  Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle, Run call);
+  Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
+                         const std::function<bool()> &mayQueue, Run call);
   cudaError_t launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                const LaunchRequest &request, const Run &call);
   void graphInstantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,
@@ -278,6 +306,7 @@ private:
   Captures captures;
   Events events;
   Graphs graphs;
+  MemoryAccount account;
   std::atomic<Activity *> activity{nullptr}; ///< there is no engine without it
   std::atomic<Engine *> engine{nullptr};
   std::atomic<bool> mayJoin; ///< the arena was not tried yet

@@ -1,5 +1,6 @@
 // Everything but launches: the queue's rules for copies, streams, events and the device.
 #include "hooks.h"
+#include "queue_checks.h"
 
 namespace tally::hooks {
 
@@ -15,20 +16,21 @@ bool isPageable(const CudaApi &api, const void *pointer) {
 } // namespace
 
 Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
-                                     Run call) {
+                                     const std::function<bool()> &mayQueue, Run call) {
   Engine *running = start(api);
   InHook inside;
   if (!running || captures.takesPart(api, handle))
     return {call(), 0};
+  bool idle = running->queue().isIdle();
   // The default stream of a thread means another stream on the dispatcher's thread.
-  if (state.kind == StreamKind::PerThread)
+  if (!idle && state.kind != StreamKind::PerThread && mayQueue())
+    return {cudaSuccess, running->submit(state, std::move(call))};
+  // What other threads queue meanwhile is not ordered before it.
+  if (!idle)
     running->drain();
-  if (running->queue().isIdle()) {
-    cudaError_t status = call();
-    running->noteCall(state);
-    return {status, 0};
-  }
-  return {cudaSuccess, running->submit(state, std::move(call))};
+  cudaError_t status = call();
+  running->noteCall(state);
+  return {status, 0};
 }
 
 cudaError_t Hooks::copyAsync(const CudaApi &api, void *to, const void *from, std::size_t bytes,
@@ -39,14 +41,11 @@ cudaError_t Hooks::copyAsync(const CudaApi &api, void *to, const void *from, std
   StreamState &state = streams.find(api, handle);
   if (!state.bestEffort)
     return pass(state, call);
-  Engine *now = running();
-  bool mayWait = now && !now->queue().isIdle() && !captures.takesPart(api, handle);
-  if (mayWait && kind != cudaMemcpyDeviceToDevice) {
-    InHook inside;
-    if (isPageable(api, to) || isPageable(api, from))
-      now->drain();
-  }
-  return queueBestEffort(api, state, handle, call).status;
+  auto mayQueue = [&] {
+    return QueueChecks{api}.copy(to, from, bytes, kind) &&
+           (kind == cudaMemcpyDeviceToDevice || !(isPageable(api, to) || isPageable(api, from)));
+  };
+  return queueBestEffort(api, state, handle, mayQueue, call).status;
 }
 
 cudaError_t Hooks::priorityRange(const CudaApi &api, int *lowest, int *highest) {
@@ -126,9 +125,10 @@ cudaError_t Hooks::waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_
   Engine *now = running();
   if (state.bestEffort) {
     // The event may bring the stream into a capture.
-    if (now && captures.any())
-      now->drain();
-    return captures.any() ? call() : queueBestEffort(api, state, handle, call).status;
+    if (captures.any())
+      return afterDrain(state, call);
+    auto mayQueue = [&] { return event && flags == 0; };
+    return queueBestEffort(api, state, handle, mayQueue, call).status;
   }
   // Until the record is issued there is nothing that the stream could wait for.
   if (now)
@@ -144,7 +144,8 @@ cudaError_t Hooks::recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream
   };
   StreamState &state = streams.find(api, handle);
   if (state.bestEffort) {
-    Queued queued = queueBestEffort(api, state, handle, call);
+    Queued queued = queueBestEffort(
+        api, state, handle, [&] { return event && flags == 0; }, call);
     if (queued.ticket != 0)
       events.queued(event, queued.ticket);
     else

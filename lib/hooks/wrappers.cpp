@@ -1,5 +1,6 @@
 // The wrappers of all calls whose rule in cuda_api.def is not Hook.
 #include "wrappers.h"
+#include "queue_checks.h"
 
 using namespace tally::hooks;
 
@@ -14,11 +15,14 @@ template <class Call> auto pass(Call call) {
 
 } // namespace
 
-#define TALLY_RULE_Pass(call, stream) pass(call)
-#define TALLY_RULE_Legacy(call, stream) Hooks::shared().legacy(api(), nullptr, call)
-#define TALLY_RULE_Drain(call, stream) Hooks::shared().drained(call)
-#define TALLY_RULE_Stream(call, stream) Hooks::shared().stream(api(), stream, call)
-#define TALLY_RULE_Queue(call, stream) Hooks::shared().queue(api(), stream, call)
+#define TALLY_RULE_Pass(call, stream, name, arguments) pass(call)
+#define TALLY_RULE_Legacy(call, stream, name, arguments)                                           \
+  Hooks::shared().legacy(api(), nullptr, call)
+#define TALLY_RULE_Drain(call, stream, name, arguments) Hooks::shared().drained(call)
+#define TALLY_RULE_Stream(call, stream, name, arguments) Hooks::shared().stream(api(), stream, call)
+#define TALLY_RULE_Queue(call, stream, name, arguments)                                            \
+  Hooks::shared().queue(                                                                           \
+      table, stream, [&] { return QueueChecks{table}.name arguments; }, call)
 
 // Captured by value: a queued call is made after the caller has returned.
 #define TALLY_WRAP(result, name, parameters, arguments, rule)                                      \
@@ -27,7 +31,7 @@ template <class Call> auto pass(Call call) {
       return __real_##name arguments;                                                              \
     const CudaApi &table = api();                                                                  \
     auto call = [=, &table]() -> result { return table.name arguments; };                          \
-    return TALLY_RULE_##rule(call, stream);                                                        \
+    return TALLY_RULE_##rule(call, stream, name, arguments);                                       \
   }
 
 #define TALLY_WRAP_Plain(result, name, parameters, arguments)

@@ -1,6 +1,7 @@
 // The C interface over the C++ one.
 #include "tally/runtime/tally.h"
 
+#include "tally/runtime/policy_text.h"
 #include "tally/runtime/runtime.h"
 
 #include <algorithm>
@@ -57,21 +58,37 @@ tally_status invalid(const char *call) {
   }
 }
 
-RuntimeOptions optionsFrom(const tally_options *given) {
+Result<AnyPolicy> policyFrom(const tally_options &given) {
+  if (given.policy && given.hysteresis_nanoseconds != 0)
+    return tally::Error{"hysteresis_nanoseconds is priority's: with `policy`, which is '" +
+                        std::string(given.policy) + "', it says so itself"};
+  if (given.policy)
+    return tally::runtime::policyFromText(given.policy);
+  return AnyPolicy(tally::runtime::PriorityPolicy{
+      .hysteresis = std::chrono::nanoseconds(given.hysteresis_nanoseconds)});
+}
+
+Result<RuntimeOptions> optionsFrom(const tally_options *given) {
   RuntimeOptions options;
   if (!given)
     return options;
   if (given->device)
     options.device = given->device;
   options.sharing = static_cast<Sharing>(given->sharing);
-  options.policy = tally::runtime::PriorityPolicy{
-      .hysteresis = std::chrono::nanoseconds(given->hysteresis_nanoseconds)};
+  Result<AnyPolicy> policy = policyFrom(*given);
+  if (!policy)
+    return policy.error();
+  options.policy = *policy;
+  if (given->bound_nanoseconds != 0)
+    options.bound = std::chrono::nanoseconds(given->bound_nanoseconds);
+  options.smsOfWholes = given->sms_of_wholes;
   if (given->emulator_sms != 0)
     options.emulator.smCount = given->emulator_sms;
   if (given->emulator_resident_per_sm != 0)
     options.emulator.residentBlocksPerSm = given->emulator_resident_per_sm;
   if (given->arena)
-    options.arena = ArenaOptions{given->arena, given->arena_group ? given->arena_group : ""};
+    options.arena = ArenaOptions{given->arena, given->arena_group ? given->arena_group : "",
+                                 given->best_effort_only != 0};
   if (given->emulator_uuid)
     options.emulator.uuid = given->emulator_uuid;
   return options;
@@ -100,7 +117,10 @@ tally_status tally_open(const tally_options *options, tally_runtime **runtime) {
                                options->sharing > TALLY_SHARING_SAME_PRIORITY)))
     return invalid("tally_open");
   return give(
-      [&] { return Runtime::open(optionsFrom(options)); },
+      [&]() -> Result<std::unique_ptr<Runtime>> {
+        Result<RuntimeOptions> meant = optionsFrom(options);
+        return meant ? Runtime::open(*meant) : meant.error();
+      },
       [&](std::unique_ptr<Runtime> opened) { *runtime = new tally_runtime{std::move(opened)}; });
 }
 

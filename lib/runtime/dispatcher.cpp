@@ -43,6 +43,7 @@ Result<std::unique_ptr<Dispatcher>> Dispatcher::create(StreamDevice &device, Dev
       return lane.error();
     made->lanes.push_back(std::move(*lane));
   }
+  made->smCount = device.info().smCount;
   return made;
 }
 
@@ -76,22 +77,80 @@ void Dispatcher::wake() {
   woken.notify_one();
 }
 
-Lane &Dispatcher::assignLane() { return *lanes[nextLane.fetch_add(1) % lanes.size()]; }
+Lane &Dispatcher::assignLane(std::uint32_t client) {
+  std::size_t number = options.policy.usesClients() ? client : nextLane.fetch_add(1);
+  return *lanes[number % lanes.size()];
+}
 
 std::optional<Permit> Dispatcher::permit() const {
   std::uint64_t epoch = control.currentEpoch(); // before the snapshot: control_word.h
-  Decision decision = options.policy.decide(snapshot());
+  Snapshot now = snapshot();
+  Decision decision = options.policy.decide(now);
   if (!decision.runBestEffort)
     return std::nullopt;
-  return Permit{epoch, decision.longestWhole};
+  return Permit{epoch, decision, now.highPriorityActive != 0 || decision.sms < now.smCount};
 }
 
 Snapshot Dispatcher::snapshot() const {
   Snapshot now = control.snapshot();
   for (const std::unique_ptr<Lane> &lane : lanes)
     if (std::optional<Nanoseconds> since = lane->heldBackSince())
-      now.heldBack = std::max(now.heldBack, options.lane.clock() - *since);
+      now.heldBack = std::max(now.heldBack, now.now - *since);
+  now.busyPeriods = busyTimes.count();
+  now.busyMean = busyTimes.mean();
+  now.busyHigh = busyTimes.high();
+  for (const std::unique_ptr<Lane> &lane : lanes)
+    now.bestEffortRan += lane->ran();
+  now.smCount = smCount;
+  if (options.policy.usesClients())
+    readClients(now);
   return now;
+}
+
+void Dispatcher::readClients(Snapshot &now) const {
+  clients.assign(clients.size(), {});
+  auto progressOf = [&](std::uint32_t client) -> ClientProgress & {
+    if (client >= clients.size())
+      clients.resize(client + 1);
+    return clients[client];
+  };
+  for (const std::unique_ptr<Lane> &lane : lanes) {
+    lane->forReadyClients([&](std::uint32_t client) { progressOf(client).ready = true; });
+    for (std::uint32_t client = 0; client < clients.size(); ++client)
+      clients[client].ran += lane->ranOf(client);
+  }
+  now.clients = clients;
+}
+
+/// How long high-priority work was active, when that has just ended.
+void Dispatcher::observeBusyTimes() {
+  std::optional<Nanoseconds> since = control.lastWake();
+  if (!since || since == lastBusySince)
+    return;
+  Snapshot now = control.snapshot();
+  if (now.highPriorityActive != 0)
+    return;
+  lastBusySince = since;
+  Nanoseconds ended = now.now - now.sinceHighPriorityEnded;
+  if (ended >= *since) // else the next one has begun
+    busyTimes.add(ended - *since);
+}
+
+/// What shares the device with high-priority work goes when the policy wants that no more, or not
+/// on as many SMs; what it still wants is sent again then.
+void Dispatcher::enforcePolicy() {
+  std::optional<std::uint32_t> sms;
+  for (const std::unique_ptr<Lane> &lane : lanes) {
+    if (lane->isHurried())
+      return;
+    if (lane->underWay() && lane->epochUnderWay() == control.currentEpoch() && !sms)
+      sms = lane->sharedSms();
+  }
+  if (!sms)
+    return;
+  Decision decision = options.policy.decide(snapshot());
+  if (!decision.runBestEffort || std::min(decision.sms, smCount) != std::min(*sms, smCount))
+    static_cast<void>(control.advance()); // an error of the device is the lanes' to report
 }
 
 /// Requests wait for what is under way on all lanes.
@@ -114,6 +173,8 @@ bool Dispatcher::step() {
   static_cast<void>(control.flush());
   bool nothingGoes = closed; // before the lanes ask
   std::optional<std::uint64_t> oldestBefore = oldestUnderWay();
+  observeBusyTimes();
+  enforcePolicy();
   bool progress = false;
   for (const std::unique_ptr<Lane> &lane : lanes)
     progress = lane->step(*this) || progress;
@@ -152,9 +213,18 @@ bool Dispatcher::monitor() {
   if (now - lastMonitored < monitorInterval)
     return false;
   lastMonitored = now;
+  if (neighbours && now - lastNoted > noteInterval) {
+    lastNoted = now;
+    highPriority.noteCalls();
+  }
   Result<bool> closed = highPriority.monitor();
   // A failed device fails the streams' own calls, which report it.
   return closed && *closed;
+}
+
+std::size_t Dispatcher::lanesUnderWay() const {
+  return static_cast<std::size_t>(
+      std::count_if(lanes.begin(), lanes.end(), [](const auto &lane) { return lane->underWay(); }));
 }
 
 LaneTotals Dispatcher::totals() const {

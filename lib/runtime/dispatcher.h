@@ -81,8 +81,9 @@ public:
   /// After stopSending(): whether nothing is under way any more.
   bool isAtRest() const { return atRest; }
 
-  /// The lane for the next best-effort stream.
-  Lane &assignLane();
+  /// The lane for the next best-effort stream, of that client. Where the policy tells clients apart
+  /// so do lanes, as far as there are enough.
+  Lane &assignLane(std::uint32_t client = 0);
   void addTo(Statistics &statistics) const;
 
   /// One pass over all lanes and the monitor. Returns whether anything happened. For the thread,
@@ -94,7 +95,11 @@ private:
 
   std::optional<Permit> permit() const override;
   Nanoseconds wholesLeft() const override;
+  std::size_t lanesUnderWay() const override;
   Snapshot snapshot() const;
+  void readClients(Snapshot &snapshot) const;
+  void observeBusyTimes();
+  void enforcePolicy();
   std::uint64_t currentEpoch() const override { return control.currentEpoch(); }
   std::optional<std::uint64_t> oldestUnderWay() const;
   void measureTurnaround(std::optional<std::uint64_t> oldestBefore);
@@ -109,12 +114,16 @@ private:
   DeviceControl &control;
   HighPriority &highPriority;
   DispatcherOptions options;
+  std::uint32_t smCount = 0; // of the device
   std::vector<std::unique_ptr<Lane>> lanes;
   std::atomic<std::size_t> nextLane{0};
   Neighbours *neighbours = nullptr;
 
-  Nanoseconds lastImplicit{0}; // when an implicit scope was last seen open
-  Nanoseconds lastMonitored{0};
+  DurationEstimate busyTimes;                  // of high-priority work
+  std::optional<Nanoseconds> lastBusySince;    // the newest of them began then
+  mutable std::vector<ClientProgress> clients; // of the newest snapshot
+  Nanoseconds lastImplicit{0};                 // when an implicit scope was last seen open
+  Nanoseconds lastMonitored{0}, lastNoted{0};
   std::optional<std::uint64_t> yieldingEpoch; // what was under way when the request came
   Nanoseconds requestedAt{0};
   mutable std::mutex statisticsMutex;

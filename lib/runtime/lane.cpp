@@ -184,8 +184,10 @@ bool Lane::collect(const Gate &gate) {
   }
   if (!reached)
     return false;
+  std::size_t lanes = gate.lanesUnderWay();
   Batch batch = std::move(batches.front());
   batches.pop_front();
+  account(batch, lanes);
   take(batch);
   lastCollected = options.clock();
   if (!isBroken && batches.empty() && draining) {
@@ -312,6 +314,28 @@ void Lane::dropFailed() {
     sent = 1;
     finishFront(&pending.front());
   }
+}
+
+/// Whose the batch's time on the device was, in equal parts where it was several lanes' or
+/// clients'.
+void Lane::account(const Batch &batch, std::size_t lanes) {
+  Nanoseconds took = options.clock() - std::max(batch.sentAt, lastCollected);
+  took /= static_cast<std::int64_t>(std::max<std::size_t>(lanes, 1));
+  ranInAll += took;
+  auto count = static_cast<std::int64_t>(batch.items.size());
+  for (const Item &item : batch.items) {
+    std::uint32_t client = item.operation->stream->client;
+    if (client >= ranByClient.size())
+      ranByClient.resize(client + 1);
+    ranByClient[client] += took / count;
+  }
+}
+
+std::optional<std::uint32_t> Lane::sharedSms() const {
+  for (const Batch &batch : batches)
+    if (batch.shares && batch.canYield())
+      return batch.sms;
+  return std::nullopt;
 }
 
 /// Whether the batch's time says what its kernels take when nothing else runs. Where a request came

@@ -53,8 +53,8 @@ constexpr Nanoseconds sumOf(Nanoseconds a, Nanoseconds b) {
 /// Best-effort work may go out now.
 struct Permit {
   std::uint64_t epoch = 0; ///< under which
-  /// Kernels that cannot yield: as Decision has it.
-  Nanoseconds longestWhole = anyDuration;
+  Decision decision;       ///< what of it
+  bool shares = false;     ///< beside high-priority work, or on a part of the SMs
 };
 
 /// Says whether best-effort work may go out now, and under which epoch.
@@ -62,6 +62,8 @@ class Gate {
 public:
   virtual ~Gate() = default;
   virtual std::optional<Permit> permit() const = 0;
+  /// Lanes that have something under way: they have the device between them.
+  virtual std::size_t lanesUnderWay() const = 0;
   /// What is left, on all lanes, of kernels under way that cannot yield: as Lane::wholesLeft().
   virtual Nanoseconds wholesLeft() const = 0;
   /// The newest epoch that anything was asked to yield by.
@@ -75,8 +77,9 @@ class Lane;
 /// A best-effort stream of the application. Fields but `lane` are guarded by the lane's mutex; the
 /// atomics may be read without it.
 struct LaneStream {
-  explicit LaneStream(Lane &lane) : lane(lane) {}
+  explicit LaneStream(Lane &lane, std::uint32_t client = 0) : lane(lane), client(client) {}
   Lane &lane;
+  const std::uint32_t client; ///< whose it is, as policies number them
   std::uint64_t submitted = 0;
   std::atomic<std::uint64_t> finished{0};
   std::atomic<bool> failed{false};
@@ -180,6 +183,20 @@ public:
   /// What is left of kernels under way that cannot yield, by the high predictions of their
   /// durations; zero without any, max() where nothing is predicted or what was has run out.
   Nanoseconds wholesLeft() const;
+  /// The SMs that what is under way may use, where that shares the device with high-priority work.
+  std::optional<std::uint32_t> sharedSms() const;
+  /// What is next or under way must go, whatever the policy says.
+  bool isHurried() const { return finished.load() < hurryUntil.load(); }
+  /// For how long work has been on the device, and that of a client's.
+  Nanoseconds ran() const { return ranInAll; }
+  Nanoseconds ranOf(std::uint32_t client) const {
+    return client < ranByClient.size() ? ranByClient[client] : Nanoseconds(0);
+  }
+  /// Calls `each` with the clients of what is under way and of what is next.
+  template <class Each> void forReadyClients(Each each) const {
+    for (std::size_t i = 0; i < pending.size() && i <= sent; ++i)
+      each(pending[i].stream->client);
+  }
   /// Since when a launch has been waiting that the policy did not let go for its duration.
   std::optional<Nanoseconds> heldBackSince() const { return heldSince; }
 
@@ -203,6 +220,8 @@ private:
     std::size_t slot = 0;       // of the mirrors
     std::size_t firstState = 0; // in the ring; item i has the i-th from there
     bool statesComing = false;  // the marker stands behind a copy of the states
+    bool shares = false;
+    std::uint32_t sms = allSms;
     Nanoseconds sentAt{0};
     std::vector<Item> items;
     std::shared_ptr<std::atomic<bool>> ended; // of its call, which has to end before the marker
@@ -222,6 +241,7 @@ private:
   void absorb(const Item &item, const tally_launch_state &state);
   void finishFront(const Operation *operation);
   void dropFailed();
+  void account(const Batch &batch, std::size_t lanes);
   void learnDurations(const Batch &batch);
   bool isMeasurable(const Batch &batch) const;
   void failStream(LaneStream &stream, const Error &error);
@@ -234,7 +254,8 @@ private:
   struct Budget {
     Nanoseconds time{0};
     std::uint64_t guardBlocks = 0;
-    Nanoseconds longestWhole, wholesLeft; // Permit's and Gate's
+    Decision decision;         // Permit's
+    Nanoseconds wholesLeft{0}; // Gate's
   };
   bool issue(const Gate &gate);
   std::optional<Permit> permit(const Gate &gate) const;
@@ -244,6 +265,7 @@ private:
   bool planWhole(Item &item, const Batch &batch, const Budget &used);
   bool fitsBehind(Nanoseconds predicted, Nanoseconds left) const;
   bool goesByDuration(Nanoseconds predicted, const Budget &used);
+  bool fitsSms(Item &item, std::uint32_t sms) const;
   bool planYielding(Item &item, const Batch &batch, Budget &used);
   bool reserveList(Item &item, const Batch &batch);
   bool preparePlan(Operation &operation);
@@ -284,6 +306,8 @@ private:
   std::size_t sent = 0;
   std::deque<Batch> batches;
   std::optional<Nanoseconds> heldSince;
+  Nanoseconds ranInAll{0};
+  std::vector<Nanoseconds> ranByClient;
   using WholeKey = std::pair<std::uint64_t, LoadedKernel::ShapeKey>;
   std::map<WholeKey, std::shared_ptr<LaunchPlan>> wholePlans;
   bool draining = false; // a launch yielded, and not all that was under way is back yet

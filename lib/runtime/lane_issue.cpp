@@ -38,18 +38,24 @@ std::optional<Permit> Lane::permit(const Gate &gate) const {
   if (gate.isClosed())
     return std::nullopt;
   if (finished.load() + sent < hurryUntil.load())
-    return Permit{gate.currentEpoch()};
+    return Permit{gate.currentEpoch(), {.runBestEffort = true}};
   return gate.permit();
 }
 
 bool Lane::issue(const Gate &gate) {
   if (draining || sent == pending.size() || batches.size() == maxBatches)
     return false;
+  // Until somebody else has ended a call, there is nothing on the device that what follows could
+  // come behind.
+  if (!batches.empty() && batches.back().ended)
+    return false;
   std::optional<Permit> permitted = permit(gate);
   if (!permitted || (!batches.empty() && batches.front().epoch != permitted->epoch))
     return false;
   Batch batch;
   batch.epoch = permitted->epoch;
+  batch.shares = permitted->shares;
+  batch.sms = permitted->decision.sms;
   batch.slot = freeSlot();
   planBatch(batch, gate, *permitted);
   if (batch.items.empty())
@@ -71,7 +77,7 @@ std::size_t Lane::freeSlot() const {
 
 void Lane::planBatch(Batch &batch, const Gate &gate, const Permit &permit) {
   Budget used;
-  used.longestWhole = permit.longestWhole;
+  used.decision = permit.decision;
   used.wholesLeft = gate.wholesLeft();
   for (std::size_t i = sent; i < pending.size() && batch.items.size() < maxItems; ++i)
     // What is heavy ends its batch; of a slice, more may have to come before the next operation.
@@ -83,6 +89,9 @@ bool Lane::planItem(Operation &operation, Batch &batch, Budget &used) {
   Item item;
   item.operation = &operation;
   bool planned = false;
+  std::uint32_t client = operation.stream->client;
+  if (client < maxPolicyClients && (used.decision.clients >> client & 1) == 0)
+    return false;
   if (operation.stream->failed || !preparePlan(operation)) {
     item.dropped = item.completes = planned = true;
   } else {
@@ -151,7 +160,9 @@ bool Lane::planCall(Item &item, const Batch &batch) {
 bool Lane::planWhole(Item &item, const Batch &batch, const Budget &used) {
   Operation &operation = *item.operation;
   if (operation.type == Operation::Type::Call)
-    return planCall(item, batch) && goesByDuration(item.predicted, used);
+    return planCall(item, batch) &&
+           (!item.operation->callsKernel ||
+            (goesByDuration(item.predicted, used) && fitsSms(item, used.decision.sms)));
   auto canYield = [](const Batch &each) { return each.canYield(); };
   if (batch.canYield() || std::any_of(batches.begin(), batches.end(), canYield))
     return false;
@@ -165,13 +176,13 @@ bool Lane::planWhole(Item &item, const Batch &batch, const Budget &used) {
     VariantLaunch after = *operation.progress;
     after.absorb({});
     item.completes = after.finished();
-    return true;
+    return fitsSms(item, used.decision.sms);
   }
   item.launch.shape = operation.shape;
   item.predicted = predictionOf(*item.plan);
   item.heavy = item.predicted > options.bound;
   return fitsBehind(item.predicted, sumOf(used.wholesLeft, batch.wholes())) &&
-         goesByDuration(item.predicted, used);
+         fitsSms(item, used.decision.sms) && goesByDuration(item.predicted, used);
 }
 
 /// Whether a kernel that cannot yield may come behind others, of which so much is left. A request
@@ -184,16 +195,42 @@ bool Lane::fitsBehind(Nanoseconds predicted, Nanoseconds left) const {
 
 /// Whether the policy lets a kernel of that duration go now.
 bool Lane::goesByDuration(Nanoseconds predicted, const Budget &used) {
-  if (predicted <= used.longestWhole)
+  if (predicted <= std::min(used.decision.longestWhole, used.decision.longest))
     return true;
   if (!heldSince)
     heldSince = options.clock();
   return false;
 }
 
+/// Whether the launch stays within so many SMs. A persistent one is made to, with fewer workers.
+bool Lane::fitsSms(Item &item, std::uint32_t sms) const {
+  std::uint32_t all = device.info().smCount;
+  if (sms >= all)
+    return true;
+  std::uint64_t blocks = item.launch.shape.grid.count();
+  if (item.operation->type == Operation::Type::Call)
+    blocks = anyDuration.count(); // of what is launched nothing is known
+  const std::optional<VariantLaunch> &progress = item.operation->progress;
+  bool hasWorkers = progress && progress->kind() == Kind::Persistent &&
+                    !item.operation->kernel->facts().maySpend(item.operation->shape.block.x) &&
+                    item.launch.shape.cluster == Dim3{0, 0, 0};
+  if (hasWorkers) {
+    std::uint64_t perSm = std::max(item.plan->workers / all, 1u);
+    item.launch.shape.grid.x = static_cast<std::uint32_t>(std::min(blocks, perSm * sms));
+    return sms != 0;
+  }
+  bool isWhole = item.operation->type == Operation::Type::Launch && !progress;
+  bool confined = isWhole && options.smsOfWholes != 0 && options.smsOfWholes <= sms;
+  return confined || blocks <= sms;
+}
+
 bool Lane::planYielding(Item &item, const Batch &batch, Budget &used) {
   item.canYield = item.completes = true;
   item.launch = item.operation->progress->next();
+  const DurationEstimate &duration = item.plan->duration;
+  if ((duration.known() ? duration.mean() : anyDuration) > used.decision.longest ||
+      !fitsSms(item, used.decision.sms))
+    return false;
   std::uint64_t guardBlocks =
       item.operation->progress->kind() == Kind::Guard ? item.launch.shape.grid.count() : 0;
   if (!batch.items.empty() &&

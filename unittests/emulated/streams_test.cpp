@@ -84,6 +84,20 @@ TEST_CASE("the legacy default stream and blocking streams wait for each other") 
   }
 }
 
+TEST_CASE("the legacy stream waits for a blocking stream that another thread is destroying") {
+  cudaStream_t stream = nullptr;
+  REQUIRE(cuda().cudaStreamCreate(&stream) == cudaSuccess);
+  Ints out(1);
+  Gate gate(stream);
+  std::thread destroyer([&] { CHECK(cuda().cudaStreamDestroy(stream) == cudaSuccess); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK(cuda().cudaMemsetAsync(out.device, 1, 4, nullptr) == cudaSuccess);
+  CHECK(staysBusy(nullptr));
+  gate.open();
+  destroyer.join();
+  CHECK(cuda().cudaStreamSynchronize(nullptr) == cudaSuccess);
+}
+
 TEST_CASE("events: order between streams, queries and times") {
   Streams streams;
   cudaEvent_t event = nullptr, later = nullptr, untimed = nullptr;

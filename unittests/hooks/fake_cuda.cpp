@@ -55,13 +55,15 @@ void setMemory(CudaApi &table) {
     return cudaSuccess;
   };
   // Pageable memory is read at the call, as the staging copy of the real one does.
-  table.cudaMemcpyAsync = [](void *to, const void *from, std::size_t bytes, cudaMemcpyKind,
+  table.cudaMemcpyAsync = [](void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind,
                              cudaStream_t stream) {
+    if (kind > cudaMemcpyDefault)
+      return failed(cudaErrorInvalidMemcpyDirection);
     current->copiesFromOutside += !hooks::InHook::any();
     bool pageable;
     {
       std::unique_lock lock(current->mutex);
-      pageable = !current->pinned.contains(from) && !current->isAllocated(from);
+      pageable = !current->isPinned(from) && !current->isAllocated(from);
     }
     if (!pageable) {
       current->put(stream, [=] { copyBytes(to, from, bytes); });
@@ -75,8 +77,7 @@ void setMemory(CudaApi &table) {
   table.cudaPointerGetAttributes = [](cudaPointerAttributes *attributes, const void *pointer) {
     ++current->pageableQueries;
     std::unique_lock lock(current->mutex);
-    attributes->type =
-        current->pinned.contains(pointer) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+    attributes->type = current->isPinned(pointer) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
     return cudaSuccess;
   };
 }
@@ -114,6 +115,8 @@ void setStreams(CudaApi &table) {
     return current->find(stream).operations.empty() ? cudaSuccess : cudaErrorNotReady;
   };
   table.cudaStreamWaitEvent = [](cudaStream_t stream, cudaEvent_t event, unsigned) {
+    if (!event)
+      return failed(cudaErrorInvalidResourceHandle);
     FakeCuda::Event recorded;
     {
       std::unique_lock lock(current->mutex);
@@ -158,6 +161,8 @@ void setEvents(CudaApi &table) {
   };
   table.cudaEventDestroy = [](cudaEvent_t) { return cudaSuccess; };
   table.cudaEventRecord = [](cudaEvent_t event, cudaStream_t stream) {
+    if (!event)
+      return failed(cudaErrorInvalidResourceHandle);
     std::uint64_t sequence = current->put(stream, [] {});
     std::unique_lock lock(current->mutex);
     current->events[event] = {&current->find(stream), sequence};
@@ -340,6 +345,12 @@ bool FakeCuda::isAllocated(const void *pointer) const {
     return false;
   const auto &[start, bytes] = *std::prev(above);
   return pointer < static_cast<const std::byte *>(start) + bytes;
+}
+
+bool FakeCuda::isPinned(const void *pointer) const {
+  auto above = pinned.upper_bound(pointer);
+  return above != pinned.begin() &&
+         pointer < static_cast<const std::byte *>(*std::prev(above)) + sizeof(std::uint64_t);
 }
 
 bool FakeCuda::isDone(const Stream &stream, std::uint64_t sequence) const {

@@ -63,6 +63,7 @@ public:
   std::map<std::string, std::map<int, int>> attributes(); ///< set, by entry
   std::atomic<int> pageableQueries{0};
   /// Makes it host memory, as cudaPointerGetAttributes has it.
+  /// Eight bytes.
   void pin(const void *memory);
 
   /// The object that the table's functions work on.
@@ -99,6 +100,7 @@ public:
   std::uint64_t put(cudaStream_t stream, std::function<void()> run,
                     std::function<bool()> ready = {});
   bool isAllocated(const void *pointer) const; ///< under the mutex
+  bool isPinned(const void *pointer) const;    ///< under the mutex
   bool isDone(const Stream &stream, std::uint64_t sequence) const;
   bool mayStart(const Stream &stream, const Operation &operation) const;
   void serve(Stream &stream);

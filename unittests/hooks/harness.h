@@ -50,6 +50,7 @@ struct Mix {
   std::uint64_t *cell;
   std::uint32_t value;
 };
+inline bool mayQueue() { return true; }
 inline void mixBlock(const Mix &mix, std::uint32_t block) {
   *mix.cell = *mix.cell * 31 + mix.value + block;
 }
@@ -125,6 +126,18 @@ public:
         [&] { return hooks::LaunchRequest{symbol, grid, block, 0, {}, arguments}; },
         [&] { return cuda.api().cudaLaunchKernel(symbol, grid, block, arguments, 0, stream); });
   }
+  /// A launch of a shape that cannot run; `call` stands for the CUDA runtime's answer.
+  void launchBad(cudaStream_t stream, std::function<void()> call) {
+    hooks.launch(
+        cuda.api(), stream,
+        [&] {
+          return hooks::LaunchRequest{&mixSymbol, {0, 0, 0}, {1, 1, 1}, 0, {}, nullptr};
+        },
+        [&] {
+          call();
+          return cudaErrorInvalidConfiguration;
+        });
+  }
   cudaError_t hostFunction(cudaStream_t stream, std::function<void()> function) {
     auto *kept = new std::function<void()>(std::move(function));
     auto call = [this, stream, kept] {
@@ -137,7 +150,7 @@ public:
           },
           kept);
     };
-    return hooks.queue(cuda.api(), stream, call);
+    return hooks.queue(cuda.api(), stream, mayQueue, call);
   }
   cudaError_t synchronize(cudaStream_t stream) {
     return hooks.synchronizeStream(cuda.api(), stream);

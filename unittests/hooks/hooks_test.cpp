@@ -1,5 +1,6 @@
 // Classes, order and errors: what a program sees of the hooks, over the fake CUDA runtime.
 #include "harness.h"
+#include "queue_checks.h"
 
 using namespace tally;
 using namespace tally::test;
@@ -164,7 +165,7 @@ TEST_CASE("an error after the call has returned is given by the next synchronisa
   h.gated = true;
   h.launch(low, &cell, 1, 3);
   auto call = [] { return cudaErrorInvalidValue; };
-  CHECK(h.hooks.queue(h.cuda.api(), low, call) == cudaSuccess);
+  CHECK(h.hooks.queue(h.cuda.api(), low, mayQueue, call) == cudaSuccess);
   h.gate.open();
   CHECK(h.synchronize(low) == cudaErrorInvalidValue);
   CHECK(h.synchronize(low) == cudaSuccess);
@@ -288,7 +289,7 @@ TEST_CASE("kernels on the default stream of a thread are queued, calls on it kee
     CHECK(cell == Harness::mixed(0, 1, 3));
     return cudaSuccess;
   };
-  CHECK(h.hooks.queue(h.cuda.api(), cudaStreamPerThread, call) == cudaSuccess);
+  CHECK(h.hooks.queue(h.cuda.api(), cudaStreamPerThread, mayQueue, call) == cudaSuccess);
   opener.join();
   CHECK(by == std::this_thread::get_id());
   CHECK(h.hooks.totals().throughVariants == 1);
@@ -395,6 +396,80 @@ TEST_CASE("attributes of a kernel go to its variants") {
   for (const char *entry :
        {"mix$tally_slice", "mix$tally_guard", "mix$tally_guard_resume", "mix$tally_persistent"})
     CHECK(set[entry][cudaFuncAttributeMaxDynamicSharedMemorySize] == 70000);
+}
+
+TEST_CASE("what is wrong with a call is said at the call, whatever is queued ahead") {
+  Harness h(true);
+  cudaStream_t stream = h.stream(0);
+  std::uint64_t cell = 0, pinned = 0;
+  h.cuda.pin(&pinned);
+  h.gated = true;
+  h.launch(stream, &cell, 1);
+  std::thread opener([&] {
+    h.gate.arrived();
+    h.gate.open();
+  });
+  auto wrong = [] { return cudaErrorInvalidValue; };
+  SUBCASE("a queued call") {
+    CHECK(h.hooks.queue(
+              h.cuda.api(), stream, [] { return false; }, wrong) == cudaErrorInvalidValue);
+  }
+  SUBCASE("a copy's kind") {
+    auto kind = static_cast<cudaMemcpyKind>(77);
+    CHECK(h.hooks.copyAsync(h.cuda.api(), &pinned, &cell, 8, kind, stream) ==
+          cudaErrorInvalidMemcpyDirection);
+  }
+  SUBCASE("no event") {
+    CHECK(h.hooks.recordEvent(h.cuda.api(), nullptr, stream, 0) == cudaErrorInvalidResourceHandle);
+    CHECK(h.hooks.waitEvent(h.cuda.api(), stream, nullptr, 0) == cudaErrorInvalidResourceHandle);
+  }
+  opener.join();
+  h.hooks.lastError(h.cuda.api(), true);
+  CHECK(h.synchronize(stream) == cudaSuccess);
+  CHECK(h.hooks.lastError(h.cuda.api(), true) == cudaSuccess);
+}
+
+TEST_CASE("what is queued behind a call that another thread makes in its turn starts after it") {
+  Harness h(true);
+  cudaStream_t stream = h.stream(0);
+  std::uint64_t cell = 0;
+  h.launch(stream, &cell, 1);
+  std::atomic<bool> reached{false}, goOn{false};
+  std::thread caller([&] {
+    h.launchBad(stream, [&] {
+      reached = true;
+      while (!goOn)
+        std::this_thread::sleep_for(1ms);
+    });
+  });
+  CHECK(eventually([&] { return reached.load(); }));
+  std::uint64_t before = std::atomic_ref(cell).load();
+  h.launch(stream, &cell, 2);
+  std::this_thread::sleep_for(20ms);
+  CHECK(std::atomic_ref(cell).load() == before);
+  goOn = true;
+  caller.join();
+  CHECK(h.synchronize(stream) == cudaSuccess);
+  CHECK(cell == Harness::mixed(Harness::mixed(0, 1), 2));
+}
+
+TEST_CASE("which calls may be queued") {
+  Harness h;
+  std::uint64_t pinned = 0;
+  h.cuda.pin(&pinned);
+  hooks::QueueChecks checks{h.cuda.api()};
+  CHECK(checks.copy(&pinned, &pinned, 8, cudaMemcpyDefault));
+  CHECK(checks.copy(&pinned, &pinned, 8, cudaMemcpyDeviceToDevice));
+  CHECK(!checks.copy(nullptr, &pinned, 8, cudaMemcpyDefault));
+  CHECK(checks.copy(nullptr, nullptr, 0, cudaMemcpyDefault));
+  CHECK(!checks.copy(&h, &pinned, 8, cudaMemcpyHostToDevice));
+  CHECK(!checks.cudaMemsetAsync(nullptr, 0, 8, nullptr));
+  CHECK(!checks.cudaMemset2DAsync(&pinned, 4, 0, 8, 1, nullptr));
+  CHECK(!checks.cudaMemset3DAsync({&pinned, 8, 8, 1}, 0, {8, 2, 1}, nullptr));
+  CHECK(!checks.cudaLaunchHostFunc(nullptr, nullptr, nullptr));
+  CHECK(!checks.cudaStreamAddCallback(nullptr, nullptr, nullptr, 0));
+  CHECK(!checks.cudaFreeAsync(nullptr, nullptr));
+  CHECK(!checks.cudaMemPrefetchAsync(&pinned, 8, {}, 0, nullptr));
 }
 
 TEST_CASE("a stream's class can be set") {

@@ -27,6 +27,22 @@ static void checkErrors(void) {
   CHECK(strcmp(tally_last_error(), "unknown device 'abacus'; there are 'cuda' and 'emulator'") ==
         0);
   CHECK(runtime == NULL);
+  options.device = "emulator";
+  options.policy = "sloth";
+  CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
+  CHECK(strcmp(tally_last_error(),
+               "unknown policy 'sloth'; there are priority, slo, partition, rate, share") == 0);
+  options.policy = "slo";
+  options.hysteresis_nanoseconds = 5;
+  CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
+  options.hysteresis_nanoseconds = 0;
+  options.sms_of_wholes = 4;
+  CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
+  CHECK(strstr(tally_last_error(), "SMs") != NULL);
+  options.sms_of_wholes = 0;
+  CHECK(tally_open(&options, &runtime) == TALLY_OK);
+  tally_close(runtime);
+  runtime = NULL;
   CHECK(tally_open(&options, NULL) == TALLY_INVALID);
   CHECK(strncmp(tally_last_error(), "tally_open: ", 12) == 0);
   CHECK(tally_create_client(NULL, TALLY_CLASS_HIGH, "server", &client) == TALLY_INVALID);

@@ -187,6 +187,8 @@ Result<void> FakeDevice::launch(StreamId stream, FunctionId function, const Laun
   std::unique_lock lock(mutex);
   if (onLaunch)
     onLaunch();
+  if (onLaunchShape)
+    onLaunchShape(shape);
   auto running = std::make_shared<Running>();
   running->function = &functions.at(static_cast<std::size_t>(function));
   if (running->function->entry == refusedEntry)

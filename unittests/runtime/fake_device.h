@@ -52,6 +52,7 @@ public:
   std::function<void(std::uint64_t)> onPoll;
   /// Called at the start of every launch call.
   std::function<void()> onLaunch;
+  std::function<void(const LaunchShape &)> onLaunchShape;
   /// After so many more steps every call fails with `message`.
   void breakAfter(std::uint64_t steps, std::string message);
   void breakNow(std::string message) {

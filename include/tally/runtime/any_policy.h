@@ -12,9 +12,10 @@
 namespace tally::runtime {
 
 template <class T>
-concept Policy = std::copy_constructible<T> && requires(T policy, const Snapshot &now) {
-  { policy.decide(now) } -> std::convertible_to<Decision>;
-};
+concept Policy = requires(T policy, const Snapshot &now) {
+  { policy.decide(now) } -> std::same_as<Decision>;
+}
+&&std::copy_constructible<T>; // last: what is no policy at all is not asked for that
 
 /// Holds a copy of a policy. decide() is called by one thread at a time, often (before each launch
 /// that is sent): it must not block. A policy may keep what it has seen; time is what the snapshots
@@ -22,16 +23,27 @@ concept Policy = std::copy_constructible<T> && requires(T policy, const Snapshot
 class AnyPolicy {
 public:
   AnyPolicy() : AnyPolicy(PriorityPolicy{}) {}
-  template <Policy T>
-  requires(!std::same_as<std::remove_cvref_t<T>, AnyPolicy>)
+  template <class T>
+  requires(!std::same_as<T, AnyPolicy> && Policy<T>)
       AnyPolicy(T policy) // NOLINT(google-explicit-constructor): a policy is given as it is
-      : call([kept = std::move(policy)](const Snapshot &now) mutable -> Decision {
+      : readsClients(usesClientsOf<T>()),
+        call([kept = std::move(policy)](const Snapshot &now) mutable -> Decision {
           return kept.decide(now);
         }) {}
 
   Decision decide(const Snapshot &now) const { return call(now); }
+  /// Whether it reads Snapshot::clients: has `static constexpr bool usesClients = true`.
+  bool usesClients() const { return readsClients; }
 
 private:
+  template <class T> static constexpr bool usesClientsOf() {
+    if constexpr (requires { T::usesClients; })
+      return T::usesClients;
+    else
+      return false;
+  }
+
+  bool readsClients = false;
   std::function<Decision(const Snapshot &)> call;
 };
 

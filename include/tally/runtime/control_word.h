@@ -80,9 +80,8 @@ public:
     // Planted bug, for a test that must fail with it: a request that is set and cleared.
     Result<void> written = write(encodeControl({.epoch = 1}));
 #else
-    std::uint64_t next = epoch.load(std::memory_order_relaxed) + 1;
-    raisedAt[next % raisedAt.size()].store(clock().count());
-    epoch.store(next);
+    wokenAt.store(clock().count());
+    nextEpoch();
     if (!busy.load())
       return {};
     due.store(true);
@@ -109,6 +108,13 @@ public:
 
   // For the one thread that issues best-effort work.
 
+  /// Asks all best-effort work that was issued to yield, though no scope wakes: what the policy let
+  /// run has to go.
+  Result<void> advance() {
+    nextEpoch();
+    due.store(true);
+    return flush();
+  }
   /// Whether it may have something on the device, or ask for a permit to send it; true at first.
   void setBusy(bool now) { busy.store(now); }
   /// For some microseconds makes what is due as soon as it is. `pause` is called between looks.
@@ -141,9 +147,17 @@ public:
     Snapshot now;
     now.highPriorityActive = active.load();
     std::int64_t ended = endedAt.load();
-    now.sinceHighPriorityEnded =
-        ended == never ? Nanoseconds::max() : Nanoseconds(clock().count() - ended);
+    now.now = clock();
+    now.sinceHighPriorityEnded = ended == never ? Nanoseconds::max() : now.now - Nanoseconds(ended);
+    if (now.highPriorityActive != 0)
+      now.activeFor = now.now - Nanoseconds(wokenAt.load());
     return now;
+  }
+
+  /// When the count last rose from 0; nothing if it never did.
+  std::optional<Nanoseconds> lastWake() const {
+    std::int64_t at = wokenAt.load();
+    return at == never ? std::nullopt : std::optional(Nanoseconds(at));
   }
 
   std::uint64_t currentEpoch() const { return epoch.load(); }
@@ -160,13 +174,20 @@ public:
 private:
   static constexpr std::int64_t never = INT64_MIN;
 
+  void nextEpoch() {
+    std::uint64_t now = epoch.load();
+    do
+      raisedAt[(now + 1) % raisedAt.size()].store(clock().count());
+    while (!epoch.compare_exchange_weak(now, now + 1));
+  }
+
   Write write;
   Clock clock;
   std::atomic<std::uint32_t> active{0};
   std::atomic<std::uint64_t> epoch{0};
   std::atomic<bool> due{false}, busy{true}, listening{false};
   std::atomic_flag writing;
-  std::atomic<std::int64_t> endedAt{never};
+  std::atomic<std::int64_t> endedAt{never}, wokenAt{never};
   std::array<std::atomic<std::int64_t>, 64> raisedAt{};
 };
 

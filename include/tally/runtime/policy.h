@@ -4,9 +4,20 @@
 #define TALLY_RUNTIME_POLICY_H
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace tally::runtime {
+
+/// A best-effort client, as policies see it.
+struct ClientProgress {
+  /// For how long its work has had the device, by the host's clock.
+  std::chrono::nanoseconds ran{0};
+  /// Whether it has something under way, or next in a queue. (What waits behind another client's
+  /// work is not ready: that client must not be made to wait for it.)
+  bool ready = false;
+};
 
 /// What a policy sees. Plain data, taken at one instant.
 struct Snapshot {
@@ -16,21 +27,49 @@ struct Snapshot {
   std::chrono::nanoseconds sinceHighPriorityEnded{0};
   /// How long the oldest launch has been waiting that `Decision::longestWhole` did not let go.
   std::chrono::nanoseconds heldBack{0};
+
+  std::chrono::nanoseconds now{0}; ///< of the clock that all times here are of; never goes back
+  /// Since that count last rose from 0; zero while it is 0.
+  std::chrono::nanoseconds activeFor{0};
+  /// Times in which the count was above 0, as far as they were seen (only while there is
+  /// best-effort work): how many, what they took lately on average, and what all but one of the
+  /// last 64 stayed below. Zero while there were none.
+  std::uint64_t busyPeriods = 0;
+  std::chrono::nanoseconds busyMean{0}, busyHigh{0};
+  /// For how long best-effort work has had the device.
+  std::chrono::nanoseconds bestEffortRan{0};
+  std::uint32_t smCount = 0; ///< of the device
+  /// The best-effort clients, by number; only for policies whose `usesClients` is true. Valid
+  /// during the call.
+  std::span<const ClientProgress> clients;
 };
 
-/// Values of Decision::longestWhole: no launch is held back for its duration; all that have been
+/// Values of a longest duration: no launch is held back for its duration; all that have been
 /// measured go, new ones wait.
 inline constexpr std::chrono::nanoseconds anyDuration = std::chrono::nanoseconds::max();
 inline constexpr std::chrono::nanoseconds anyKnownDuration =
     anyDuration - std::chrono::nanoseconds(1);
+inline constexpr std::uint32_t allSms = UINT32_MAX;
+inline constexpr std::size_t maxPolicyClients = 64;
 
 /// What best-effort work may do now.
+///
+/// When high-priority work wakes from idle, all best-effort work that runs is told to yield,
+/// whatever the policy; what it decides then says whether and how it goes on beside the request.
 struct Decision {
   bool runBestEffort = false; ///< false: nothing best-effort is issued, what runs is told to yield
   /// A kernel that cannot yield is sent only if it is predicted to take at most this (all but few
   /// of its launches did). Of one that has not run yet nothing is predicted: that takes
   /// `anyDuration`.
   std::chrono::nanoseconds longestWhole = anyDuration;
+  /// The same for every kernel.
+  std::chrono::nanoseconds longest = anyDuration;
+  /// On how many SMs best-effort work may be. Below all of them only launches are sent that can be
+  /// kept there: persistent ones with fewer workers, others whose grid is as small, and those that
+  /// cannot yield in a green context of at most so many.
+  std::uint32_t sms = allSms;
+  /// Which clients may send, by number; those above 63 always.
+  std::uint64_t clients = ~std::uint64_t{0};
 };
 
 /// Strict priority: best-effort work runs only while no high-priority work is active, and, where
@@ -45,9 +84,11 @@ struct PriorityPolicy {
 
   constexpr Decision decide(const Snapshot &now) const {
     bool longIdle = now.sinceHighPriorityEnded >= idleBeforeUnknown || now.heldBack >= patience;
-    return {.runBestEffort =
-                now.highPriorityActive == 0 && now.sinceHighPriorityEnded >= hysteresis,
-            .longestWhole = longIdle ? anyDuration : anyKnownDuration};
+    Decision decision;
+    decision.runBestEffort =
+        now.highPriorityActive == 0 && now.sinceHighPriorityEnded >= hysteresis;
+    decision.longestWhole = longIdle ? anyDuration : anyKnownDuration;
+    return decision;
   }
 };
 

@@ -46,8 +46,15 @@ typedef struct tally_options {
   /* Where processes on one GPU meet (docs/processes.md): a file or a folder, "" for the default
      place, NULL for none: the process is alone. */
   const char *arena;
-  const char *arena_group;   /* who else may join; NULL: as the environment says, or nobody */
-  const char *emulator_uuid; /* names the default place for an emulator; NULL: it has none */
+  const char *arena_group; /* who else may join; NULL: as the environment says, or nobody */
+  const char
+      *policy; /* NULL: strict priority; else as docs/policies.md has it ("slo:target-us=2000") */
+  uint64_t bound_nanoseconds; /* what a request may wait for best-effort work; 0: 20 us */
+  uint32_t sms_of_wholes;     /* SMs for best-effort kernels that cannot yield; 0: all */
+  const char *emulator_uuid;  /* names the default place for an emulator; NULL: it has none */
+  /* With `arena`, not 0: no client will be of high priority. Under MPS the process then has the
+     lower priority; see ArenaOptions::bestEffortOnly (runtime.h). */
+  int best_effort_only;
 } tally_options;
 
 typedef struct tally_dim3 {

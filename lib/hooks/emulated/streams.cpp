@@ -90,9 +90,17 @@ cudaError_t Streams::destroy(cudaStream_t handle) {
       return cudaErrorInvalidResourceHandle;
     stream = std::move(found->second);
     streams.erase(found);
+  }
+  // Until its work is over, what other threads put on the legacy stream comes behind that.
+  runtime::EmulatorDevice &device = *Context::get().device();
+  Result<void> done = device.synchronize(stream->id);
+  {
+    std::scoped_lock lock(mutex);
     all.erase(stream.get());
   }
-  return Context::get().meaning(Context::get().device()->destroyStream(stream->id));
+  if (!done)
+    return Context::get().meaning(done);
+  return Context::get().meaning(device.destroyStream(stream->id));
 }
 
 Result<void> Streams::prepare(runtime::EmulatorDevice &device, Stream &stream) {

@@ -1,0 +1,17 @@
+// A policy as users write it in a setting: NAME, or NAME:KEY=VALUE,KEY=VALUE (docs/policies.md).
+#ifndef TALLY_RUNTIME_POLICY_TEXT_H
+#define TALLY_RUNTIME_POLICY_TEXT_H
+
+#include "tally/runtime/any_policy.h"
+#include "tally/support/result.h"
+
+#include <string_view>
+
+namespace tally::runtime {
+
+/// "slo:target-us=2000" and the like; "" is priority. The error says what is allowed instead.
+Result<AnyPolicy> policyFromText(std::string_view text);
+
+} // namespace tally::runtime
+
+#endif

@@ -1,0 +1,45 @@
+// rate: best effort is given a part of the time that grows until high-priority work suffers (after
+// TGS). It does not look at whether a request is there: a baseline to compare with.
+#ifndef TALLY_RUNTIME_RATE_POLICY_H
+#define TALLY_RUNTIME_RATE_POLICY_H
+
+#include "tally/runtime/additive_control.h"
+
+#include <algorithm>
+
+namespace tally::runtime {
+
+/// Best-effort work earns `rate` nanoseconds in each nanosecond, saves at most `burst` of them,
+/// and pays for the time that it has the device. It runs while it has any. The rate is steered by
+/// AdditiveControl.
+struct RatePolicy {
+  RatePolicy() { rate.least = rate.value = 0.05; }
+  AdditiveControl rate;
+  std::chrono::nanoseconds burst{std::chrono::milliseconds(2)};
+
+  Decision decide(const Snapshot &now) {
+    double earns = rate.update(now);
+    if (!known) {
+      known = true;
+      saved = static_cast<double>(burst.count());
+    } else {
+      saved += static_cast<double>((now.now - lastNow).count()) * earns -
+               static_cast<double>((now.bestEffortRan - lastRan).count());
+      saved = std::min(saved, static_cast<double>(burst.count()));
+    }
+    lastNow = now.now;
+    lastRan = now.bestEffortRan;
+    Decision decision;
+    decision.runBestEffort = saved > 0;
+    return decision;
+  }
+
+private:
+  bool known = false;
+  double saved = 0; // ns
+  std::chrono::nanoseconds lastNow{0}, lastRan{0};
+};
+
+} // namespace tally::runtime
+
+#endif

@@ -1,0 +1,64 @@
+// share: best-effort clients get the device in proportion to their weights.
+#ifndef TALLY_RUNTIME_SHARE_POLICY_H
+#define TALLY_RUNTIME_SHARE_POLICY_H
+
+#include "tally/runtime/policy.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+namespace tally::runtime {
+
+/// Strict priority towards high-priority work. Among best-effort clients, one that has had more of
+/// the device than its weight gives it waits for the others that are ready: a client may send while
+/// its time, divided by its weight, is at most `quantum` above the smallest of those ready. A
+/// client that had nothing to send for longer than `memory` is not owed the time that it did not
+/// use.
+struct SharePolicy {
+  static constexpr bool usesClients = true;
+
+  SharePolicy() { weights.fill(1); }
+  PriorityPolicy priority;
+  std::array<double, maxPolicyClients> weights{}; ///< by number; above 0
+  std::chrono::nanoseconds quantum{std::chrono::milliseconds(1)};
+  std::chrono::nanoseconds memory{std::chrono::milliseconds(10)};
+
+  Decision decide(const Snapshot &now) {
+    Decision decision = priority.decide(now);
+    std::size_t count = std::min(now.clients.size(), weights.size());
+    std::array<double, maxPolicyClients> had{};
+    double smallest = std::numeric_limits<double>::infinity(); // of those ready all the time
+    for (std::size_t i = 0; i < count; ++i) {
+      had[i] = static_cast<double>(now.clients[i].ran.count()) / weights[i] + forgiven[i];
+      if (now.clients[i].ready && !isNew(i, now.now))
+        smallest = std::min(smallest, had[i]);
+    }
+    for (std::size_t i = 0; i < count; ++i)
+      if (now.clients[i].ready) {
+        if (isNew(i, now.now) && had[i] < smallest && std::isfinite(smallest)) {
+          forgiven[i] += smallest - had[i];
+          had[i] = smallest;
+        }
+        smallest = std::min(smallest, had[i]);
+        lastReady[i] = now.now;
+      }
+    for (std::size_t i = 0; i < count; ++i)
+      if (had[i] > smallest + static_cast<double>(quantum.count()))
+        decision.clients &= ~(std::uint64_t{1} << i);
+    return decision;
+  }
+
+private:
+  bool isNew(std::size_t client, std::chrono::nanoseconds now) const {
+    return !lastReady[client] || now - *lastReady[client] > memory;
+  }
+  std::array<double, maxPolicyClients> forgiven{}; // ns over the weight
+  std::array<std::optional<std::chrono::nanoseconds>, maxPolicyClients> lastReady{};
+};
+
+} // namespace tally::runtime
+
+#endif

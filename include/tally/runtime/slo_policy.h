@@ -1,0 +1,49 @@
+// slo: what a request's deadline leaves over is best effort's (after Herald: light kernels share
+// the device with a request, heavy ones take turns with it).
+#ifndef TALLY_RUNTIME_SLO_POLICY_H
+#define TALLY_RUNTIME_SLO_POLICY_H
+
+#include "tally/runtime/policy.h"
+
+#include <algorithm>
+
+namespace tally::runtime {
+
+/// The slack is the target less what high-priority work usually takes (Snapshot::busyHigh), or has
+/// taken by now where that is more. As nothing but measured times goes in, sharing that slows
+/// requests down takes the slack away, and so itself.
+///
+///  - While no high-priority work is active all best-effort work runs. A kernel that cannot yield
+///    goes only if it is predicted to fit the slack, or has waited for `patience`.
+///  - While some is active, kernels go that are predicted to take at most `lightShare` of the
+///    slack. With less slack than `least`, none.
+///  - Until a busy time has been seen it is strict priority.
+///
+/// Where requests overlap or queue, a busy time is that of all of them.
+struct SloPolicy {
+  std::chrono::nanoseconds target{std::chrono::milliseconds(10)}; ///< latency of a request
+  double lightShare = 0.25;                                       ///< 0 to 1
+  std::chrono::nanoseconds least{std::chrono::microseconds(50)};
+  std::chrono::nanoseconds patience{std::chrono::milliseconds(20)};
+
+  Decision decide(const Snapshot &now) const {
+    if (now.busyPeriods == 0)
+      return PriorityPolicy{.patience = patience}.decide(now);
+    std::chrono::nanoseconds slack = target - std::max(now.busyHigh, now.activeFor);
+    Decision decision;
+    if (now.highPriorityActive == 0) {
+      decision.runBestEffort = true;
+      decision.longestWhole = now.heldBack >= patience ? anyDuration : slack;
+      return decision;
+    }
+    decision.runBestEffort = slack >= least;
+    decision.longest = std::chrono::nanoseconds(
+        static_cast<std::int64_t>(static_cast<double>(slack.count()) * lightShare));
+    decision.longestWhole = decision.longest;
+    return decision;
+  }
+};
+
+} // namespace tally::runtime
+
+#endif

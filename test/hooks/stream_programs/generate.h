@@ -1,0 +1,21 @@
+// Random programs that have one answer (order.h).
+#ifndef TALLY_TEST_HOOKS_STREAM_PROGRAMS_GENERATE_H
+#define TALLY_TEST_HOOKS_STREAM_PROGRAMS_GENERATE_H
+
+#include "program.h"
+
+namespace tally::programs {
+
+struct GeneratorOptions {
+  int operations = 60;        ///< about; up to twice as many
+  int threads = 0;            ///< 0: one to maxThreads
+  std::uint32_t rounds = 12;  ///< of a kernel's loop, at most; some kernels ten times that
+  std::uint32_t words = 1024; ///< of a buffer, at most
+};
+
+/// The same for the same seed and options.
+Program generate(std::uint64_t seed, const GeneratorOptions &options);
+
+} // namespace tally::programs
+
+#endif

@@ -1,0 +1,58 @@
+// The kernels of the stream programs. Each changes its words so that a second run of a block, a
+// lost one, or one before what it follows shows in the result.
+#ifndef TALLY_TEST_HOOKS_STREAM_PROGRAMS_KERNELS_H
+#define TALLY_TEST_HOOKS_STREAM_PROGRAMS_KERNELS_H
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tally::programs {
+
+enum class KernelId : int {
+  Mix,      ///< each word by itself
+  Combine,  ///< with words of another buffer that other blocks of an earlier kernel wrote
+  Combine3, ///< with two other buffers; a struct by value among its parameters
+  Reverse,  ///< tiles in dynamic shared memory, barriers, blocks that leave early
+  Count,    ///< atomics of all blocks on few words
+  Tiles,    ///< a grid of two dimensions
+  Meet,     ///< cooperative, with a barrier of the grid: has no usable variant
+  Bare,     ///< from an object that was not rewritten
+  Cluster,  ///< pairs of blocks that exchange words
+  Table     ///< changes the `__device__` variable by name
+};
+inline constexpr int kernelCount = 10;
+
+struct KernelCall {
+  KernelId kernel{};
+  std::uint32_t *to = nullptr;
+  const std::uint32_t *from = nullptr, *also = nullptr;
+  std::uint32_t words = 0, value = 0, rounds = 1;
+  std::uint32_t *meeting = nullptr; ///< of Meet: a word that only calls on `to` use, zero at first
+};
+
+/// A call in the form that the CUDA runtime takes.
+struct PackedCall {
+  const void *function = nullptr;
+  dim3 grid, block;
+  std::size_t sharedBytes = 0;
+  bool cooperative = false;
+  struct {
+    alignas(16) std::byte bytes[16];
+  } storage[8];
+  void *arguments[8];
+};
+void pack(const KernelCall &call, PackedCall &packed);
+
+/// Of other buffers that the kernel reads: 0 to 2.
+int sourcesOf(KernelId kernel);
+/// The variable of Memory::Symbol, and its name to cudaMemcpyToSymbol.
+const void *tableSymbol();
+
+/// The function of Bare, in its own object.
+const void *bareFunction();
+
+} // namespace tally::programs
+
+#endif

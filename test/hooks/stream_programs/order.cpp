@@ -1,0 +1,547 @@
+#include "order.h"
+
+#include <algorithm>
+
+namespace tally::programs {
+
+namespace {
+
+std::size_t index(int value) { return static_cast<std::size_t>(value); }
+
+bool isBlocking(int stream, const StreamState &state) {
+  return stream != legacyStream && !state.nonBlocking;
+}
+
+} // namespace
+
+namespace {
+
+/// What the legacy stream and blocking ones wait for each other with: an allocation in stream order
+/// or a record need not put anything on a stream.
+bool isAction(OperationKind kind) {
+  using enum OperationKind;
+  return kind != Allocate && kind != Free && kind != RecordEvent;
+}
+
+} // namespace
+
+bool overwrites(OperationKind kind) {
+  return kind == OperationKind::Fill || kind == OperationKind::FillNow ||
+         kind == OperationKind::Copy || kind == OperationKind::CopyNow;
+}
+
+Order::Order(const Program &program) : events(index(program.events)), threads(program.threads) {
+  for (int stream = legacyStream; stream < firstOfThreads + program.threads; ++stream)
+    streams[stream].live = true;
+  for (int thread = 0; thread < program.threads; ++thread)
+    streams[firstOfThreads + thread].owner = thread;
+  buffers[0].live = buffers[0].filled = true;
+  buffers[0].memory = Memory::Symbol;
+  buffers[0].size = symbolWords;
+}
+
+OperationSet Order::before(int thread, int stream, bool isAllocation) const {
+  OperationSet set = completed[index(thread)];
+  const OperationSet &known = issued[index(thread)];
+  auto add = [&](const StreamState &state, bool isOwn) {
+    for (int each : state.operations)
+      if (known[index(each)] && (isOwn || isAction(at(each).kind)))
+        set |= closures[index(each)];
+  };
+  auto found = streams.find(stream);
+  if (found == streams.end())
+    return set;
+  add(found->second, true);
+  if (isAllocation)
+    return set;
+  if (stream == legacyStream) {
+    for (const auto &[number, other] : streams)
+      if (isBlocking(number, other))
+        add(other, false);
+  } else if (isBlocking(stream, found->second)) {
+    add(streams.at(legacyStream), false);
+  }
+  return set;
+}
+
+std::vector<int> Order::unordered(int buffer, bool toWrite, const OperationSet &set) const {
+  std::vector<int> missing;
+  const BufferState &state = buffers.at(buffer);
+  if (state.writer >= 0 && !set[index(state.writer)])
+    missing.push_back(state.writer);
+  if (toWrite)
+    for (int each : state.readers)
+      if (!set[index(each)])
+        missing.push_back(each);
+  return missing;
+}
+
+int Order::openGraph(int thread) const {
+  for (const auto &[number, graph] : graphs)
+    if (graph.open && graph.owner == thread)
+      return number;
+  return -1;
+}
+
+bool Order::isReady(int buffer) const {
+  auto found = buffers.find(buffer);
+  return found != buffers.end() && found->second.live;
+}
+bool Order::canRead(int buffer, const OperationSet &set) const {
+  return isReady(buffer) && buffers.at(buffer).filled && unordered(buffer, false, set).empty();
+}
+bool Order::canWrite(int buffer, const OperationSet &set) const {
+  return isReady(buffer) && unordered(buffer, true, set).empty();
+}
+
+void Order::noteWrite(int buffer) {
+  BufferState &state = buffers[buffer];
+  state.writer = count();
+  state.readers.clear();
+  state.readersDuringCall.clear();
+}
+
+void Order::put(const Operation &operation, OperationSet set) {
+  set.set(index(count()));
+  closures.push_back(set);
+  if (operation.stream >= 0)
+    streams[operation.stream].operations.push_back(count());
+}
+
+bool Order::mayUse(const Operation &operation) const {
+  auto found = streams.find(operation.stream);
+  return found != streams.end() && found->second.live &&
+         (found->second.owner == -1 || found->second.owner == operation.thread);
+}
+
+bool Order::admit(const Operation &operation) {
+  if (operation.thread < 0 || operation.thread >= threads || count() == maxOperations)
+    return false;
+  int open = openGraph(operation.thread);
+  if (open >= 0 && operation.graph != open)
+    return false;
+  bool isAllocation =
+      operation.kind == OperationKind::Allocate || operation.kind == OperationKind::Free;
+  ahead = operation.stream >= 0 ? before(operation.thread, operation.stream, isAllocation)
+                                : completed[index(operation.thread)];
+  std::size_t known = closures.size();
+  if (!check(operation))
+    return false;
+  // What is no work on a stream is over when its call is.
+  if (closures.size() == known) {
+    OperationSet own = completed[index(operation.thread)];
+    own.set(index(count()));
+    closures.push_back(own);
+    completed[index(operation.thread)].set(index(count()));
+  }
+  issued[index(operation.thread)].set(index(count()));
+  admitted.push_back(operation);
+  return true;
+}
+
+bool Order::check(const Operation &operation) {
+  using enum OperationKind;
+  if (int open = openGraph(operation.thread); open >= 0 && operation.kind != GraphEnd)
+    return checkBody(operation);
+  switch (operation.kind) {
+  case CreateStream:
+    return checkCreateStream(operation);
+  case DestroyStream:
+    return checkDestroyStream(operation);
+  case Allocate:
+  case Free:
+    return checkMemory(operation);
+  case Launch:
+  case Fill:
+  case FillNow:
+  case HostFunction:
+    return checkWork(operation);
+  case BadLaunch:
+    return mayUse(operation);
+  case BadCall:
+    return operation.stream < 0 || mayUse(operation);
+  case Copy:
+  case CopyNow:
+    return checkCopy(operation);
+  case RecordEvent:
+  case WaitEvent:
+  case SynchronizeEvent:
+  case QueryEvent:
+  case PollEvent:
+  case RenewEvent:
+    return checkEvent(operation);
+  case SynchronizeStream:
+  case QueryStream:
+  case PollStream:
+    if (!mayUse(operation))
+      return false;
+    // Of the legacy stream only what is on it: it need not wait for others'.
+    settled[index(count())] = true;
+    for (int each : streams[operation.stream].operations)
+      if (operation.kind == QueryStream)
+        settled[index(count())] =
+            settled[index(count())] && completed[index(operation.thread)][index(each)];
+      else if (issued[index(operation.thread)][index(each)])
+        completed[index(operation.thread)] |= closures[index(each)];
+    // Others may have put something on the legacy stream, or on one that it waits for; and CUDA
+    // does not say whether a stream is busy that waits for the legacy one.
+    if (operation.kind == QueryStream &&
+        (operation.stream == legacyStream || threads > 1 ||
+         (isBlocking(operation.stream, streams[operation.stream]) &&
+          std::any_of(streams[legacyStream].operations.begin(),
+                      streams[legacyStream].operations.end(),
+                      [&](int each) { return !completed[index(operation.thread)][index(each)]; }))))
+      settled[index(count())] = false;
+    return true;
+  case SynchronizeDevice:
+    // No device is waited for while a stream of it is captured.
+    if (threads > 1 && hasCaptures)
+      return false;
+    hasWaitedForDevice = true;
+    for (int each = 0; each < count(); ++each)
+      if (issued[index(operation.thread)][index(each)])
+        completed[index(operation.thread)] |= closures[index(each)];
+    return true;
+  case HostWrite:
+  case HostRead:
+    return checkHost(operation);
+  case Signal:
+  case Await:
+    return checkThreads(operation);
+  case GraphBegin:
+  case GraphEnd:
+  case GraphUpdate:
+  case GraphDestroy:
+    return checkGraph(operation);
+  case GraphLaunch:
+    return checkGraphLaunch(operation);
+  }
+  return false;
+}
+
+bool Order::checkCreateStream(const Operation &operation) {
+  if (operation.stream < firstCreated || streams.contains(operation.stream))
+    return false;
+  StreamState &made = streams[operation.stream];
+  made.live = true;
+  made.owner = operation.thread;
+  made.nonBlocking = (operation.value & 1) != 0;
+  // It starts with nothing on it; the creation itself is no work.
+  Operation call = operation;
+  call.stream = -1;
+  put(call, completed[index(operation.thread)]);
+  complete(operation.thread);
+  return true;
+}
+
+bool Order::checkDestroyStream(const Operation &operation) {
+  if (operation.stream < firstCreated || !mayUse(operation))
+    return false;
+  streams[operation.stream].live = false;
+  Operation call = operation;
+  call.stream = -1;
+  put(call, completed[index(operation.thread)]);
+  complete(operation.thread);
+  return true;
+}
+
+bool Order::checkMemory(const Operation &operation) {
+  using enum OperationKind;
+  bool isNew = operation.kind == Allocate;
+  bool onStream = operation.memory == Memory::Ordered;
+  if (operation.to <= 0 || onStream != (operation.stream >= 0) || (onStream && !mayUse(operation)))
+    return false;
+  if (isNew) {
+    if (buffers.contains(operation.to) || operation.memory == Memory::Symbol || operation.size == 0)
+      return false;
+    BufferState &made = buffers[operation.to];
+    made.live = true;
+    made.memory = operation.memory;
+    made.size = operation.size;
+    made.filled = isOnHost(operation.memory);
+    made.allocation = count();
+  } else {
+    if (!canWrite(operation.to, ahead))
+      return false;
+    BufferState &old = buffers[operation.to];
+    for (int each : old.readersDuringCall)
+      if (!issued[index(operation.thread)][index(each)])
+        return false;
+    if (old.memory != operation.memory || old.graphs != 0)
+      return false;
+    old.live = false;
+  }
+  noteWrite(operation.to);
+  put(operation, ahead);
+  if (!onStream)
+    complete(operation.thread);
+  return true;
+}
+
+/// A fill on the legacy stream that the call does not wait for, a launch, a host function.
+bool Order::checkWork(const Operation &operation) {
+  using enum OperationKind;
+  if (!mayUse(operation) || !canWrite(operation.to, ahead))
+    return false;
+  BufferState &target = buffers[operation.to];
+  bool onHost = isOnHost(target.memory);
+  if (onHost != (operation.kind == HostFunction) || target.memory == Memory::Pageable)
+    return false;
+  if (operation.kind == FillNow && operation.stream != legacyStream)
+    return false;
+  if (!overwrites(operation.kind) && !target.filled)
+    return false;
+  if (operation.kind == Launch)
+    for (int source : {operation.from, operation.also})
+      if (source >= 0 &&
+          (source == operation.to || !canRead(source, ahead) || isOnHost(buffers[source].memory)))
+        return false;
+  target.filled = true;
+  noteWrite(operation.to);
+  if (operation.kind == Launch)
+    for (int source : {operation.from, operation.also})
+      if (source >= 0)
+        noteRead(source);
+  put(operation, ahead);
+  return true;
+}
+
+bool Order::checkCopy(const Operation &operation) {
+  if (!mayUse(operation) || operation.to == operation.from || !canWrite(operation.to, ahead) ||
+      !canRead(operation.from, ahead))
+    return false;
+  bool now = operation.kind == OperationKind::CopyNow;
+  if (now && operation.stream != legacyStream)
+    return false;
+  BufferState &to = buffers[operation.to], &from = buffers[operation.from];
+  if ((isOnHost(to.memory) && isOnHost(from.memory)) || (!to.filled && from.size < to.size))
+    return false;
+  for (int each : to.readersDuringCall)
+    if (!issued[index(operation.thread)][index(each)])
+      return false;
+  // Pageable memory is read and written during the call (CUDA Runtime API, "API synchronization
+  // behavior").
+  bool duringCall = from.memory == Memory::Pageable;
+  if (duringCall && !unordered(operation.from, false, completed[index(operation.thread)]).empty())
+    return false;
+  to.filled = true;
+  noteWrite(operation.to);
+  if (duringCall)
+    from.readersDuringCall.push_back(count());
+  else
+    noteRead(operation.from);
+  put(operation, ahead);
+  if (to.memory == Memory::Pageable || (now && isOnHost(to.memory)))
+    complete(operation.thread);
+  return true;
+}
+
+bool Order::checkEvent(const Operation &operation) {
+  using enum OperationKind;
+  if (operation.event < 0 || operation.event >= static_cast<int>(events.size()))
+    return false;
+  EventState &event = events[index(operation.event)];
+  const OperationSet &known = issued[index(operation.thread)];
+  bool isOwner = operation.event % threads == operation.thread;
+  if (operation.kind == RecordEvent || operation.kind == RenewEvent) {
+    if (!isOwner || !std::all_of(event.users.begin(), event.users.end(),
+                                 [&](int each) { return known[index(each)]; }))
+      return false;
+    if (operation.kind == RecordEvent && !mayUse(operation))
+      return false;
+    event.users.clear();
+    event.record = -1;
+    if (operation.kind == RenewEvent)
+      return true;
+    event.record = count();
+    put(operation, ahead);
+    return true;
+  }
+  if (event.record < 0 ? !isOwner : !known[index(event.record)])
+    return false;
+  OperationSet recorded;
+  if (event.record >= 0)
+    recorded = closures[index(event.record)];
+  if (operation.kind == WaitEvent) {
+    if (!mayUse(operation))
+      return false;
+    // Without a record there is nothing to wait for, and nothing is put on the stream.
+    if (event.record >= 0)
+      put(operation, ahead | recorded);
+  } else if (operation.kind == QueryEvent) {
+    settled[index(count())] = (recorded & ~completed[index(operation.thread)]).none();
+  } else {
+    completed[index(operation.thread)] |= recorded;
+  }
+  event.users.push_back(count());
+  return true;
+}
+
+bool Order::checkHost(const Operation &operation) {
+  bool writes = operation.kind == OperationKind::HostWrite;
+  if (!isReady(operation.to) || !isOnHost(buffers[operation.to].memory) ||
+      !(writes ? canWrite(operation.to, ahead) : canRead(operation.to, ahead)))
+    return false;
+  BufferState &buffer = buffers[operation.to];
+  for (int each : buffer.readersDuringCall)
+    if (writes && !issued[index(operation.thread)][index(each)])
+      return false;
+  if (writes)
+    noteWrite(operation.to);
+  else
+    noteRead(operation.to);
+  return true;
+}
+
+bool Order::checkThreads(const Operation &operation) {
+  auto known = signals.find(operation.token);
+  bool sends = operation.kind == OperationKind::Signal;
+  if (operation.token < 0 || sends == (known != signals.end()))
+    return false;
+  if (sends) {
+    signals[operation.token] = {issued[index(operation.thread)],
+                                completed[index(operation.thread)]};
+    return true;
+  }
+  issued[index(operation.thread)] |= known->second.first;
+  completed[index(operation.thread)] |= known->second.second;
+  return true;
+}
+
+bool Order::checkGraph(const Operation &operation) {
+  using enum OperationKind;
+  auto known = graphs.find(operation.graph);
+  if (operation.kind == GraphBegin) {
+    // The thread's own streams only: nobody else may use the stream meanwhile.
+    bool byNodes = operation.value != 0;
+    if (known != graphs.end() || operation.graph < 0 || byNodes != (operation.stream < 0))
+      return false;
+    if (!byNodes && (!mayUse(operation) || operation.stream < firstCreated))
+      return false;
+    // Another thread's use of the legacy stream would end a capture on a blocking one.
+    if (!byNodes && threads > 1 && (!streams[operation.stream].nonBlocking || hasWaitedForDevice))
+      return false;
+    hasCaptures = hasCaptures || !byNodes;
+    GraphState &made = graphs[operation.graph];
+    made.open = true;
+    made.owner = operation.thread;
+    made.stream = operation.stream;
+    made.byNodes = byNodes;
+    Operation call = operation;
+    call.stream = -1;
+    put(call, completed[index(operation.thread)]);
+    complete(operation.thread);
+    return true;
+  }
+  if (known == graphs.end() || known->second.owner != operation.thread)
+    return false;
+  GraphState &graph = known->second;
+  if (operation.kind == GraphEnd) {
+    if (!graph.open || graph.body.empty())
+      return false;
+    graph.open = false;
+    graph.live = true;
+    return true;
+  }
+  if (!graph.live)
+    return false;
+  if (operation.kind == GraphUpdate) {
+    if (operation.node < 0 || operation.node >= static_cast<int>(graph.body.size()))
+      return false;
+    OperationKind kind = graph.body[index(operation.node)].kind;
+    // A capture's is made again on its stream.
+    return (kind == Launch || kind == Fill) && (graph.byNodes || streams[graph.stream].live);
+  }
+  for (int each : graph.launches)
+    if (!completed[index(operation.thread)][index(each)])
+      return false;
+  graph.live = false;
+  for (const auto *each : {&graph.reads, &graph.writes})
+    for (int buffer : *each)
+      --buffers[buffer].graphs;
+  return true;
+}
+
+/// What the thread does between GraphBegin and GraphEnd.
+bool Order::checkBody(const Operation &operation) {
+  using enum OperationKind;
+  GraphState &graph = graphs[operation.graph];
+  if (operation.kind != Launch && operation.kind != Fill && operation.kind != Copy &&
+      operation.kind != HostFunction)
+    return false;
+  if (operation.branch < 0 || operation.branch > 1 || operation.stream >= 0)
+    return false;
+  // Branch 1 leaves branch 0 behind its first node.
+  if (operation.branch == 1 && graph.body.empty())
+    return false;
+  std::vector<int> reads, writes = {operation.to};
+  for (int source : {operation.from, operation.also})
+    if (source >= 0 && operation.kind != Fill && operation.kind != HostFunction)
+      reads.push_back(source);
+  for (const auto *each : {&reads, &writes})
+    for (int buffer : *each) {
+      // Its address is what the graph holds.
+      if (!isReady(buffer) || !issued[index(operation.thread)][index(buffers[buffer].allocation)])
+        return false;
+      Memory memory = buffers[buffer].memory;
+      bool wantsHost = operation.kind == HostFunction;
+      if (operation.kind == Copy ? memory != Memory::Pinned && memory != Memory::Device
+                                 : memory != (wantsHost ? Memory::Pinned : Memory::Device))
+        return false;
+    }
+  if (operation.kind == Copy && (reads.empty() || (isOnHost(buffers[operation.to].memory) &&
+                                                   isOnHost(buffers[operation.from].memory))))
+    return false;
+  for (int source : reads)
+    if (source == operation.to)
+      return false;
+  bool forked = graph.forked || operation.branch == 1;
+  auto contains = [](const std::vector<int> &list, int buffer) {
+    return std::find(list.begin(), list.end(), buffer) != list.end();
+  };
+  std::size_t other = operation.branch == 0 ? 1 : 0;
+  for (int buffer : reads)
+    if (contains(graph.branchWrites[other], buffer))
+      return false;
+  for (int buffer : writes)
+    if (contains(graph.branchWrites[other], buffer) || contains(graph.branchReads[other], buffer))
+      return false;
+  graph.forked = forked;
+  if (forked) {
+    auto &ownReads = graph.branchReads[1 - other], &ownWrites = graph.branchWrites[1 - other];
+    ownReads.insert(ownReads.end(), reads.begin(), reads.end());
+    ownWrites.insert(ownWrites.end(), writes.begin(), writes.end());
+  }
+  for (int buffer : reads)
+    graph.reads.push_back(buffer);
+  for (int buffer : writes)
+    graph.writes.push_back(buffer);
+  for (const auto *each : {&reads, &writes})
+    for (int buffer : *each)
+      ++buffers[buffer].graphs;
+  graph.body.push_back(operation);
+  return true;
+}
+
+bool Order::checkGraphLaunch(const Operation &operation) {
+  auto known = graphs.find(operation.graph);
+  if (known == graphs.end() || !known->second.live || known->second.owner != operation.thread ||
+      !mayUse(operation))
+    return false;
+  GraphState &graph = known->second;
+  for (int buffer : graph.reads)
+    if (!canRead(buffer, ahead))
+      return false;
+  for (int buffer : graph.writes)
+    if (!canWrite(buffer, ahead) || !buffers[buffer].filled)
+      return false;
+  for (int buffer : graph.reads)
+    noteRead(buffer);
+  for (int buffer : graph.writes)
+    noteWrite(buffer);
+  graph.launches.push_back(count());
+  put(operation, ahead);
+  return true;
+}
+
+} // namespace tally::programs

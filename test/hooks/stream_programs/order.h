@@ -1,0 +1,127 @@
+// Which programs have one answer under CUDA's rules, and so must have the same under tally.
+//
+// Operations are admitted one after another. For each there is the set of those that are over
+// before it starts, whatever the timing: by the order of its stream, events, the legacy default
+// stream (CUDA Runtime API, "Stream synchronization behavior"), and what its thread has waited for.
+// It is refused if it uses a buffer whose last writer (or, to write, a reader) is not in that set,
+// or a handle about whose state another thread decides at the same time. Any subset of a program
+// that is admitted has one answer again, so a program can be reduced by leaving out whatever is
+// admitted.
+#ifndef TALLY_TEST_HOOKS_STREAM_PROGRAMS_ORDER_H
+#define TALLY_TEST_HOOKS_STREAM_PROGRAMS_ORDER_H
+
+#include "program.h"
+
+#include <array>
+#include <bitset>
+#include <map>
+#include <vector>
+
+namespace tally::programs {
+
+using OperationSet = std::bitset<maxOperations>;
+
+struct BufferState {
+  bool live = false, filled = false;
+  Memory memory = Memory::Device;
+  std::uint32_t size = 0;
+  int allocation = -1;
+  int writer = -1;                             ///< the last
+  std::vector<int> readers, readersDuringCall; ///< since then
+  int graphs = 0;                              ///< that use it
+};
+
+struct GraphState {
+  bool live = false, open = false, forked = false;
+  int owner = -1, stream = -1;
+  bool byNodes = false;
+  std::vector<Operation> body;
+  std::vector<int> reads, writes, launches;
+  /// Since the fork, of either branch: conflicts with these are races.
+  std::array<std::vector<int>, 2> branchReads, branchWrites;
+};
+
+struct StreamState {
+  bool live = false, nonBlocking = false;
+  int owner = -1; ///< -1: any thread may use it
+  std::vector<int> operations;
+};
+
+struct EventState {
+  int record = -1;
+  std::vector<int> users; ///< of that record
+};
+
+class Order {
+public:
+  explicit Order(const Program &program);
+
+  /// Takes the operation as the program's next; false, and nothing changes, where it has no place.
+  bool admit(const Operation &operation);
+
+  // What a generator wants to know.
+  const std::map<int, BufferState> &allBuffers() const { return buffers; }
+  const std::map<int, StreamState> &allStreams() const { return streams; }
+  const std::map<int, GraphState> &allGraphs() const { return graphs; }
+  const EventState &eventOf(int event) const { return events[static_cast<std::size_t>(event)]; }
+  /// What is over before the thread's next operation on the stream.
+  OperationSet before(int thread, int stream, bool isAllocation = false) const;
+  /// Accesses of the buffer that the set leaves out and that a write (or a read) has to come
+  /// behind.
+  std::vector<int> unordered(int buffer, bool toWrite, const OperationSet &ahead) const;
+  const Operation &at(int index) const { return admitted[static_cast<std::size_t>(index)]; }
+  int count() const { return static_cast<int>(admitted.size()); }
+  bool hasBeenIssued(int thread, int index) const {
+    return issued[static_cast<std::size_t>(thread)][static_cast<std::size_t>(index)];
+  }
+  bool isCompleted(int thread, int index) const {
+    return completed[static_cast<std::size_t>(thread)][static_cast<std::size_t>(index)];
+  }
+  /// Of queries: whether what they ask for is over by then, whatever the timing.
+  bool isSettled(int index) const { return settled[static_cast<std::size_t>(index)]; }
+  /// The graph that the thread is building; -1: none.
+  int openGraph(int thread) const;
+
+private:
+  bool check(const Operation &operation);
+  bool checkCreateStream(const Operation &operation);
+  bool checkDestroyStream(const Operation &operation);
+  bool checkMemory(const Operation &operation);
+  bool checkWork(const Operation &operation);
+  bool checkCopy(const Operation &operation);
+  bool checkEvent(const Operation &operation);
+  bool checkHost(const Operation &operation);
+  bool checkThreads(const Operation &operation);
+  bool checkGraph(const Operation &operation);
+  bool checkGraphLaunch(const Operation &operation);
+  bool checkBody(const Operation &operation);
+  bool mayUse(const Operation &operation) const;
+  bool isReady(int buffer) const;
+  bool canRead(int buffer, const OperationSet &ahead) const;
+  bool canWrite(int buffer, const OperationSet &ahead) const;
+  void noteRead(int buffer) { buffers[buffer].readers.push_back(count()); }
+  void noteWrite(int buffer);
+  /// Puts the operation on its stream's timeline behind `ahead`.
+  void put(const Operation &operation, OperationSet ahead);
+  void complete(int thread) { completed[static_cast<std::size_t>(thread)] |= closures.back(); }
+
+  std::vector<Operation> admitted;
+  std::vector<OperationSet> closures; ///< of each: what is over before it ends, itself included
+  std::array<OperationSet, maxThreads> issued, completed;
+  std::map<int, BufferState> buffers;
+  std::map<int, StreamState> streams;
+  std::map<int, GraphState> graphs;
+  std::vector<EventState> events;
+  std::map<int, std::pair<OperationSet, OperationSet>> signals; ///< issued and completed
+  int threads;
+  bool hasCaptures = false, hasWaitedForDevice = false;
+  OperationSet settled;
+  OperationSet ahead; ///< of the operation that is looked at
+};
+
+/// Whether the operation's buffer `to` is also read: all but whole overwriting.
+bool overwrites(OperationKind kind);
+
+} // namespace tally::programs
+
+#endif

@@ -1,0 +1,98 @@
+// A program of stream operations: what each host thread calls, in which order, on which streams and
+// buffers. Plain data; order.h says which programs CUDA gives one answer to.
+#ifndef TALLY_TEST_HOOKS_STREAM_PROGRAMS_PROGRAM_H
+#define TALLY_TEST_HOOKS_STREAM_PROGRAMS_PROGRAM_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tally::programs {
+
+inline constexpr int maxThreads = 4, maxOperations = 512;
+
+/// Streams by number: the legacy default stream, the default stream of each thread, and those that
+/// the program creates.
+inline constexpr int legacyStream = 0, firstOfThreads = 1,
+                     firstCreated = firstOfThreads + maxThreads;
+
+/// Words of 32 bits in the variable of Memory::Symbol.
+inline constexpr std::uint32_t symbolWords = 512;
+
+enum class Memory : std::uint8_t {
+  Device,  ///< cudaMalloc
+  Ordered, ///< cudaMallocAsync
+  Pinned,
+  Pageable,
+  Symbol ///< a `__device__` variable; buffer 0 is the only one, and there from the start
+};
+inline bool isOnHost(Memory memory) {
+  return memory == Memory::Pinned || memory == Memory::Pageable;
+}
+
+// name, what it does. `stream`, `to`, ... are fields of Operation.
+#define TALLY_OPERATION_KINDS(X)                                                                   \
+  X(CreateStream)  /* value: 1 non-blocking; level: its priority in steps below the highest */     \
+  X(DestroyStream) /* with work on it or not */                                                    \
+  X(Allocate)      /* buffer `to` of `size` words in `memory`; Ordered: on `stream` */             \
+  X(Free)          /* Ordered: on `stream` */                                                      \
+  X(Launch)        /* `kernel` writes `to`, reads `from` and `also` */                             \
+  X(BadLaunch)     /* a configuration that cannot run; value: which */                             \
+  X(BadCall)       /* a call with wrong arguments; value: which */                                 \
+  X(Fill)          /* cudaMemsetAsync by the low byte of value */                                  \
+  X(FillNow)       /* cudaMemset */                                                                \
+  X(Copy)          /* cudaMemcpyAsync, to and from symbols their own call */                       \
+  X(CopyNow)       /* cudaMemcpy */                                                                \
+  X(HostFunction)  /* cudaLaunchHostFunc that changes the pinned buffer `to` */                    \
+  X(RecordEvent)                                                                                   \
+  X(WaitEvent) /* cudaStreamWaitEvent */                                                           \
+  X(SynchronizeEvent)                                                                              \
+  X(QueryEvent)                                                                                    \
+  X(PollEvent)  /* queries until it is done */                                                     \
+  X(RenewEvent) /* destroys it, recorded or not, and creates another */                            \
+  X(SynchronizeStream)                                                                             \
+  X(QueryStream)                                                                                   \
+  X(PollStream)                                                                                    \
+  X(SynchronizeDevice)                                                                             \
+  X(HostWrite) /* the thread itself changes a host buffer */                                       \
+  X(HostRead)  /* and logs what is in one */                                                       \
+  X(Signal)    /* lets the thread go that awaits `token` */                                        \
+  X(Await)                                                                                         \
+  X(GraphBegin) /* value: 0 by capture on `stream`, 1 by nodes. Until GraphEnd what the thread */  \
+                /* does is a part of the graph; `branch` 1: beside what follows of branch 0 */     \
+  X(GraphEnd)                                                                                      \
+  X(GraphLaunch)                                                                                   \
+  X(GraphUpdate) /* the launch or fill that is its `node`th gets another `value` */                \
+  X(GraphDestroy)
+
+enum class OperationKind : std::uint8_t {
+#define TALLY_OPERATION_ENUMERATOR(name) name,
+  TALLY_OPERATION_KINDS(TALLY_OPERATION_ENUMERATOR)
+#undef TALLY_OPERATION_ENUMERATOR
+};
+
+struct Operation {
+  OperationKind kind{};
+  int thread = 0, stream = -1, to = -1, from = -1, also = -1, event = -1, graph = -1, token = -1;
+  int kernel = -1, branch = 0, node = -1, level = 0;
+  Memory memory = Memory::Device;
+  std::uint32_t value = 0, size = 0, rounds = 0;
+};
+
+struct Program {
+  int threads = 1, events = 0;
+  std::vector<Operation> operations; ///< each thread does its own, in this order
+};
+
+/// One line: the kind's name and the fields that are set.
+std::string print(const Operation &operation);
+/// One line for the threads and events, one for each operation. parse() reads it again.
+std::string print(const Program &program);
+/// Nothing where the text is no program.
+std::optional<Program> parse(std::string_view text);
+
+} // namespace tally::programs
+
+#endif

@@ -1,0 +1,251 @@
+// The policies' rules, on snapshots made by hand.
+#include "tally/runtime/partition_policy.h"
+#include "tally/runtime/policy_text.h"
+#include "tally/runtime/rate_policy.h"
+#include "tally/runtime/share_policy.h"
+#include "tally/runtime/slo_policy.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <string>
+
+using namespace tally;
+using namespace tally::runtime;
+using namespace std::chrono_literals;
+
+namespace {
+
+Snapshot idleFor(std::chrono::nanoseconds time) {
+  Snapshot now;
+  now.now = 1s;
+  now.sinceHighPriorityEnded = time;
+  now.smCount = 100;
+  return now;
+}
+
+Snapshot activeFor(std::chrono::nanoseconds time) {
+  Snapshot now = idleFor(0ns);
+  now.highPriorityActive = 1;
+  now.activeFor = time;
+  return now;
+}
+
+} // namespace
+
+TEST_CASE("priority: only while nothing of high priority is active, and hysteresis later") {
+  PriorityPolicy policy{.hysteresis = 50us};
+  CHECK(!policy.decide(activeFor(1s)).runBestEffort);
+  CHECK(!policy.decide(idleFor(49us)).runBestEffort);
+  CHECK(policy.decide(idleFor(50us)).runBestEffort);
+  CHECK(policy.decide(idleFor(50us)).longestWhole == anyKnownDuration);
+  CHECK(policy.decide(idleFor(500us)).longestWhole == anyDuration);
+  Snapshot waiting = idleFor(50us);
+  waiting.heldBack = 20ms;
+  CHECK(policy.decide(waiting).longestWhole == anyDuration);
+}
+
+TEST_CASE("slo: without a busy time seen it is priority") {
+  SloPolicy policy;
+  CHECK(!policy.decide(activeFor(1us)).runBestEffort);
+  CHECK(policy.decide(idleFor(1us)).runBestEffort);
+  CHECK(policy.decide(idleFor(1us)).longestWhole == anyKnownDuration);
+}
+
+TEST_CASE("slo: light kernels go beside a request while there is slack") {
+  SloPolicy policy{.target = 2ms, .lightShare = 0.25, .least = 50us};
+  Snapshot now = activeFor(100us);
+  now.busyPeriods = 10;
+  now.busyHigh = 1200us;
+  Decision decision = policy.decide(now); // 800 us of slack
+  CHECK(decision.runBestEffort);
+  CHECK(decision.longest == 200us);
+  CHECK(decision.longestWhole == 200us);
+  CHECK(decision.sms == allSms);
+  now.activeFor = 1900us; // longer than usual: 100 us are left
+  CHECK(policy.decide(now).longest == 25us);
+  now.activeFor = 1960us;
+  CHECK(!policy.decide(now).runBestEffort);
+  now.activeFor = 5ms;
+  CHECK(!policy.decide(now).runBestEffort);
+  now.activeFor = 0us;
+  now.busyHigh = 1960us;
+  CHECK(!policy.decide(now).runBestEffort);
+}
+
+TEST_CASE(
+    "slo: while idle, what cannot yield has to fit the slack, for as long as patience lasts") {
+  SloPolicy policy{.target = 2ms, .patience = 20ms};
+  Snapshot now = idleFor(10us);
+  now.busyPeriods = 1;
+  now.busyHigh = 1200us;
+  Decision decision = policy.decide(now);
+  CHECK(decision.runBestEffort);
+  CHECK(decision.longest == anyDuration);
+  CHECK(decision.longestWhole == 800us);
+  now.heldBack = 20ms;
+  CHECK(policy.decide(now).longestWhole == anyDuration);
+}
+
+TEST_CASE("steering: up by steps, down by a factor, and only where a busy time was seen") {
+  AdditiveControl control;
+  control.least = control.value = 0.1;
+  control.most = 0.3;
+  control.step = 0.05;
+  control.factor = 0.5;
+  control.tolerance = 1.1;
+  control.interval = 10ms;
+  Snapshot now = idleFor(0ns);
+  now.busyMean = 1ms;
+  auto next = [&](std::chrono::nanoseconds mean, bool seen = true) {
+    now.now += 10ms;
+    now.busyPeriods += seen;
+    now.busyMean = mean;
+    return control.update(now);
+  };
+  CHECK(control.update(now) == 0.1);
+  CHECK(next(1ms) == doctest::Approx(0.15));
+  CHECK(next(1ms, false) == doctest::Approx(0.15));
+  CHECK(next(1ms) == doctest::Approx(0.2));
+  CHECK(next(1050us) == doctest::Approx(0.25));
+  CHECK(next(1ms) == doctest::Approx(0.3));
+  CHECK(next(1ms) == doctest::Approx(0.3));
+  CHECK(next(1200us) == doctest::Approx(0.15));
+  CHECK(next(1200us) == doctest::Approx(0.1));
+  // A load that has become heavier is not taken for suffering for ever.
+  double value = 0;
+  for (int i = 0; i < 20; ++i)
+    value = next(1200us);
+  CHECK(value > 0.1);
+  now.now += 9ms;
+  ++now.busyPeriods;
+  CHECK(control.update(now) == value); // within the interval
+}
+
+TEST_CASE("partition: a share of the SMs beside a request, all of them without") {
+  PartitionPolicy policy(0.25, 0.25);
+  Decision beside = policy.decide(activeFor(1us));
+  CHECK(beside.runBestEffort);
+  CHECK(beside.sms == 25);
+  CHECK(policy.decide(idleFor(0us)).sms == allSms);
+  PartitionPolicy none(0, 0);
+  CHECK(!none.decide(activeFor(1us)).runBestEffort);
+  CHECK(none.decide(idleFor(0us)).runBestEffort);
+}
+
+TEST_CASE("rate: best effort pays for its time, whether a request is there or not") {
+  RatePolicy policy;
+  policy.rate.least = policy.rate.most = policy.rate.value = 0.5;
+  policy.burst = 2ms;
+  Snapshot now = activeFor(1us);
+  CHECK(policy.decide(now).runBestEffort);
+  now.now += 1ms;
+  now.bestEffortRan += 1ms; // 0.5 earned, 1 spent: 1.5 ms are left
+  CHECK(policy.decide(now).runBestEffort);
+  now.now += 4ms;
+  now.bestEffortRan += 4ms; // 2 earned, 4 spent
+  CHECK(!policy.decide(now).runBestEffort);
+  now.now += 900us;
+  CHECK(!policy.decide(now).runBestEffort);
+  now.now += 200us;
+  CHECK(policy.decide(now).runBestEffort);
+  now.now += 10s; // no more than the burst is saved
+  CHECK(policy.decide(now).runBestEffort);
+  now.bestEffortRan += 2ms + 1us;
+  CHECK(!policy.decide(now).runBestEffort);
+}
+
+TEST_CASE("share: time in proportion to the weights") {
+  SharePolicy policy;
+  policy.weights[0] = 3;
+  std::array<ClientProgress, 2> clients;
+  Snapshot now = idleFor(1s);
+  clients[0].ready = clients[1].ready = true;
+  // One of those that may run gets the device for 100 us, in turns.
+  for (int i = 0; i < 40000; ++i) {
+    now.clients = clients;
+    Decision decision = policy.decide(now);
+    REQUIRE(decision.clients != 0);
+    std::size_t pick = i % 2;
+    if ((decision.clients >> pick & 1) == 0)
+      pick = 1 - pick;
+    REQUIRE((decision.clients >> pick & 1) == 1);
+    clients[pick].ran += 100us;
+    now.now += 100us;
+  }
+  double ratio =
+      static_cast<double>(clients[0].ran.count()) / static_cast<double>(clients[1].ran.count());
+  CHECK(ratio == doctest::Approx(3).epsilon(0.01));
+}
+
+TEST_CASE("share: a client that comes back is not owed the time that it did not use") {
+  SharePolicy policy;
+  std::array<ClientProgress, 2> clients;
+  Snapshot now = idleFor(1s);
+  clients[0] = {5s, true};
+  now.clients = clients;
+  CHECK((policy.decide(now).clients & 3) == 3); // alone it may
+  clients[1].ready = true;
+  now.now += 1ms;
+  now.clients = clients;
+  CHECK((policy.decide(now).clients & 3) == 3);
+  clients[0].ran += 2ms; // now it is ahead by more than the quantum
+  CHECK((policy.decide(now).clients & 3) == 2);
+  // Gone for a moment only, the other is still owed what it is behind.
+  clients[1].ready = false;
+  now.now += 5ms;
+  CHECK((policy.decide(now).clients & 3) == 3);
+  clients[1].ready = true;
+  CHECK((policy.decide(now).clients & 3) == 2);
+  clients[1].ran += 2ms; // of what it is behind since it came, not of the 5 s
+  CHECK((policy.decide(now).clients & 3) == 3);
+  CHECK(!policy.decide(activeFor(1us)).runBestEffort);
+}
+
+TEST_CASE("any policy keeps its state, and whether it reads clients") {
+  AnyPolicy rate = RatePolicy();
+  AnyPolicy copy = rate;
+  Snapshot now = idleFor(1s);
+  CHECK(copy.decide(now).runBestEffort);
+  now.bestEffortRan += 1s;
+  CHECK(!copy.decide(now).runBestEffort);
+  CHECK(!copy.usesClients());
+  CHECK(AnyPolicy(SharePolicy()).usesClients());
+}
+
+TEST_CASE("policies as text") {
+  Result<AnyPolicy> strict = policyFromText("");
+  REQUIRE(strict);
+  CHECK(strict->decide(idleFor(0us)).runBestEffort);
+  Result<AnyPolicy> patient = policyFromText("priority:hysteresis-us=100");
+  REQUIRE(patient);
+  CHECK(!patient->decide(idleFor(99us)).runBestEffort);
+  CHECK(patient->decide(idleFor(100us)).runBestEffort);
+  Result<AnyPolicy> half = policyFromText("partition:least=0.5,most=0.5");
+  REQUIRE(half);
+  CHECK(half->decide(activeFor(1us)).sms == 50);
+  CHECK(policyFromText("share:weights=3/1/0.5"));
+  CHECK(policyFromText("slo:target-us=2000,light-share=0.1"));
+  CHECK(policyFromText("rate:burst-us=1000.5"));
+
+  auto error = [](std::string_view text) {
+    Result<AnyPolicy> read = policyFromText(text);
+    return read ? std::string() : read.error().message;
+  };
+  CHECK(error("sloth") ==
+        "unknown policy 'sloth'; there are priority, slo, partition, rate, share");
+  CHECK(error("slo:") == "");
+  CHECK(error("slo:goal=2") == "policy 'slo' does not take 'goal=2'; it takes target-us=, "
+                               "light-share=, least-us=, patience-us=");
+  CHECK(error("slo:target-us") == "policy 'slo' does not take 'target-us'; it takes target-us=, "
+                                  "light-share=, least-us=, patience-us=");
+  CHECK(error("slo:target-us=2ms") ==
+        "policy 'slo': target-us=2ms is no number from 0 to 1000000000");
+  CHECK(error("slo:light-share=2") == "policy 'slo': light-share=2 is no number from 0 to 1");
+  CHECK(error("slo:target-us=nan") ==
+        "policy 'slo': target-us=nan is no number from 0 to 1000000000");
+  CHECK(error("slo:target-us=1,target-us=2") == "policy 'slo': target-us is given twice");
+  CHECK(error("partition:least=0.5,most=0.2") == "policy 'partition': least=0.5 is above most=0.2");
+  CHECK(error("share:weights=1/0") == "policy 'share': weights=1/0 is no number from 0.001 to "
+                                      "1000, or several with '/' between them");
+}

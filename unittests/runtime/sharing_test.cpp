@@ -1,0 +1,236 @@
+// Policies that let best-effort work run beside requests, in the dispatcher.
+#include "harness.h"
+
+#include "tally/runtime/partition_policy.h"
+#include "tally/runtime/share_policy.h"
+#include "tally/runtime/slo_policy.h"
+
+using namespace tally;
+using namespace tally::runtime;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Launches of one kernel, all of one stream.
+Program launches(std::size_t count, std::size_t kernel, Dim3 grid) {
+  Program program;
+  program.streams = 1;
+  for (std::uint64_t n = 1; n <= count; ++n)
+    program.steps.push_back({Step::Type::Launch, 0, kernel, n % 2, (n + 1) % 2, grid, n, 0});
+  program.hostIn.resize(count);
+  return program;
+}
+
+void stepAll(Harness &harness) {
+  while (harness.dispatcher->step()) {
+  }
+}
+
+void finish(Harness &harness) {
+  for (int i = 0; i < 1000000 && !harness.allFinished(); ++i) {
+    harness.now += 1us;
+    harness.dispatcher->step();
+    harness.device.advance();
+  }
+}
+
+/// Random programs under a policy, beside requests that come and go.
+void checkRandomly(const AnyPolicy &policy, std::uint64_t seeds, std::uint64_t &yields) {
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    Harness harness(seed, {Kind::Persistent, Kind::Guard, Kind::Slice}, policy);
+    Program program = Program::make(harness.random, 1 + seed % 4, 60, 5);
+    harness.addStreams(program);
+    std::size_t next = 0;
+    bool open = false;
+    for (int turn = 0; next < program.steps.size() || !harness.allFinished(); ++turn) {
+      REQUIRE(turn < 3000000);
+      harness.now += Nanoseconds(harness.random() % 3000);
+      std::uint64_t pick = harness.random() % 200;
+      if (pick < 20 && next < program.steps.size())
+        REQUIRE(harness.submit(program, next++));
+      else if (pick < 60)
+        harness.dispatcher->step();
+      else if (pick == 199) {
+        if (open)
+          REQUIRE(harness.high->endRequest());
+        else
+          REQUIRE(harness.high->beginRequest());
+        open = !open;
+      } else
+        harness.device.advance();
+    }
+    if (open)
+      REQUIRE(harness.high->endRequest());
+    CAPTURE(seed);
+    CHECK((harness.outcome() == runInOrder(program)));
+    yields += harness.statistics().yields;
+  }
+}
+
+/// Runs while a switch is on, whatever the requests do.
+struct SwitchedPolicy {
+  const bool *on;
+  Decision decide(const Snapshot &) const { return {.runBestEffort = *on}; }
+};
+
+} // namespace
+
+TEST_CASE("whatever a policy lets run beside requests, results are the sequential ones") {
+  std::uint64_t yields = 0;
+  checkRandomly(PartitionPolicy(0.5, 1), 40, yields);
+  checkRandomly(SloPolicy{.target = 3ms, .lightShare = 0.9, .least = 1us}, 40, yields);
+  checkRandomly(*std::make_unique<SharePolicy>(), 20, yields);
+  CHECK(yields > 500);
+}
+
+TEST_CASE("beside a request a persistent launch has the partition's workers") {
+  // Two SMs, two blocks each: four workers.
+  Harness harness(3, {Kind::Persistent}, PartitionPolicy(0.5, 0.5));
+  Program program = launches(1, 0, {24, 1, 1});
+  harness.addStreams(program);
+  REQUIRE(harness.submit(program, 0));
+  std::uint64_t grid = 0;
+  harness.device.onLaunchShape = [&](const LaunchShape &shape) { grid = shape.grid.count(); };
+  stepAll(harness);
+  CHECK(grid == 4);
+  while (harness.device.blocksRun() < 5)
+    harness.device.advance();
+  REQUIRE(harness.high->beginRequest());
+  while (harness.device.advance()) {
+  }
+  stepAll(harness);
+  while (harness.device.advance()) {
+  }
+  stepAll(harness);
+  CHECK(grid == 2);
+  while (harness.device.blocksRun() < 12)
+    harness.device.advance();
+  // The request goes: the launch is told to leave, and has all workers again.
+  REQUIRE(harness.high->endRequest());
+  stepAll(harness);
+  while (harness.device.advance()) {
+  }
+  stepAll(harness);
+  CHECK(grid == 4);
+  finish(harness);
+  CHECK((harness.outcome() == runInOrder(program)));
+}
+
+TEST_CASE("what cannot be kept to a part of the SMs waits") {
+  for (std::size_t kernel : {1, 3, 4}) { // guard, slice, whole
+    Harness harness(3, {Kind::Persistent, Kind::Guard, Kind::Slice}, PartitionPolicy(0.5, 0.5));
+    Program program = launches(1, kernel, {24, 1, 1});
+    harness.addStreams(program);
+    REQUIRE(harness.high->beginRequest());
+    REQUIRE(harness.submit(program, 0));
+    stepAll(harness);
+    CHECK(harness.statistics().physicalLaunches == 0);
+    REQUIRE(harness.high->endRequest());
+    finish(harness);
+    CHECK((harness.outcome() == runInOrder(program)));
+  }
+  // One block is on one SM.
+  Harness harness(3, {Kind::Guard}, PartitionPolicy(0.5, 0.5));
+  Program program = launches(1, 1, {1, 1, 1});
+  harness.addStreams(program);
+  REQUIRE(harness.high->beginRequest());
+  REQUIRE(harness.submit(program, 0));
+  stepAll(harness);
+  CHECK(harness.statistics().physicalLaunches == 1);
+  REQUIRE(harness.high->endRequest());
+  finish(harness);
+}
+
+TEST_CASE("what was let run beside a request is told to leave when the policy changes its mind") {
+  bool on = true;
+  Harness harness(4, {Kind::Guard}, SwitchedPolicy{&on});
+  Program program = launches(1, 1, {24, 1, 1});
+  harness.addStreams(program);
+  REQUIRE(harness.high->beginRequest());
+  REQUIRE(harness.submit(program, 0));
+  stepAll(harness);
+  while (harness.device.blocksRun() < 5)
+    harness.device.advance();
+  on = false;
+  stepAll(harness);
+  while (harness.device.advance()) {
+  }
+  stepAll(harness);
+  CHECK(harness.device.blocksRun() < 24);
+  CHECK(harness.statistics().yields == 1);
+  on = true;
+  finish(harness); // the request is still open
+  CHECK(harness.device.blocksRun() == 24);
+  CHECK((harness.outcome() == runInOrder(program)));
+  REQUIRE(harness.high->endRequest());
+}
+
+TEST_CASE("beside a request only kernels of a short duration go") {
+  Harness harness(5, {Kind::Guard}, SloPolicy{.target = 1ms, .lightShare = 0.1});
+  Program program = launches(4, 1, {24, 1, 1});
+  harness.addStreams(program);
+  auto busy = [&](Nanoseconds time) {
+    REQUIRE(harness.high->beginRequest());
+    harness.now += time;
+    REQUIRE(harness.high->endRequest());
+    stepAll(harness);
+  };
+  busy(100us); // so 900 us are left, and 90 us are light
+  auto run = [&](std::size_t n, Nanoseconds takes) {
+    REQUIRE(harness.submit(program, n));
+    stepAll(harness);
+    std::uint64_t before = harness.statistics().physicalLaunches;
+    while (harness.device.advance()) {
+    }
+    harness.now += takes;
+    stepAll(harness);
+    return before;
+  };
+  REQUIRE(harness.high->beginRequest());
+  CHECK(run(0, 0us) == 0); // nothing is known of it yet
+  REQUIRE(harness.high->endRequest());
+  stepAll(harness);
+  while (harness.device.advance()) {
+  }
+  harness.now += 50us;
+  stepAll(harness);
+  REQUIRE(harness.allFinished());
+  REQUIRE(harness.high->beginRequest());
+  CHECK(run(1, 500us) == 2);
+  CHECK(harness.allFinished());
+  REQUIRE(harness.high->endRequest());
+  stepAll(harness);
+  REQUIRE(harness.high->beginRequest());
+  run(2, 0us); // it took 500 us when it was last seen
+  CHECK(!harness.allFinished());
+  REQUIRE(harness.high->endRequest());
+  finish(harness);
+}
+
+TEST_CASE("clients of different weights get the device accordingly") {
+  SharePolicy policy;
+  policy.weights[0] = 2;
+  policy.quantum = 10us;
+  Harness harness(6, {Kind::Guard}, policy);
+  CHECK(&harness.dispatcher->assignLane(0) != &harness.dispatcher->assignLane(1));
+  Program program = launches(600, 1, {1, 1, 1});
+  program.streams = 2;
+  for (std::size_t n = 0; n < 600; ++n)
+    program.steps[n].stream = n % 2;
+  harness.addStreams(program); // client 0 on lane 0 ...
+  harness.streams[0] = std::make_unique<LaneStream>(harness.dispatcher->assignLane(0), 0);
+  harness.streams[1] = std::make_unique<LaneStream>(harness.dispatcher->assignLane(1), 1);
+  for (std::size_t n = 0; n < 600; ++n)
+    REQUIRE(harness.submit(program, n));
+  while (harness.streams[0]->finished + harness.streams[1]->finished < 300) {
+    harness.dispatcher->step();
+    if (harness.device.advance())
+      harness.now += 3us;
+  }
+  double ratio = static_cast<double>(harness.streams[0]->finished) /
+                 static_cast<double>(harness.streams[1]->finished);
+  CHECK(ratio > 1.5);
+  CHECK(ratio < 2.5);
+  finish(harness);
+  CHECK((harness.outcome() == runInOrder(program)));
+}
