@@ -91,7 +91,8 @@ def main():
                         help="requests of a repetition where tally's are not compared: low priority, L2 flushed, hooks alone")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--blocks", type=int, default=67584, help="of a training kernel")
-    parser.add_argument("--step", type=int, default=16, help="training kernels between synchronisations")
+    parser.add_argument("--rounds", type=int, default=0, help="of a training block's loop, in place of --block-us")
+    parser.add_argument("--step", type=int, default=4, help="training kernels between synchronisations")
     parser.add_argument("--out", help="a file for all figures, as JSON")
     arguments = parser.parse_args()
 
@@ -105,7 +106,7 @@ def main():
             layers = layers_of(arguments.plain, request, graph)
             for block in map(float, arguments.block_us.split(",")):
                 cell = Cell()
-                rounds = 0
+                rounds = arguments.rounds
                 for repetition in range(arguments.repetitions):
                     common = dict(layers=layers, graph=graph, requests=arguments.requests,
                                   period_us=request / arguments.load, blocks=arguments.blocks,
