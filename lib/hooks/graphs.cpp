@@ -140,7 +140,7 @@ void ExecutableGraph::setKernel(cudaGraphNode_t node, const cudaKernelNodeParams
     if (!found || found->type != cudaGraphNodeTypeKernel)
       return false;
     GraphReader reader(api, registry, device);
-    found->part.kernel = reader.kernelPart(parameters, found->attributes);
+    found->part = {reader.kernelPart(parameters, found->attributes), nullptr};
     return found->part.kernel != nullptr;
   });
 }
@@ -148,7 +148,7 @@ void ExecutableGraph::setKernel(cudaGraphNode_t node, const cudaKernelNodeParams
 void ExecutableGraph::setOther(cudaGraphNode_t node, const SmallGraph::Add &add) {
   change([&](GraphSnapshot &current) {
     SnapshotNode *found = current.find(node);
-    if (!found || !found->part.other)
+    if (!found || !found->part.other || found->type == cudaGraphNodeTypeKernel)
       return false;
     found->part.other = SmallGraph::create(api, add);
     return found->part.other != nullptr;

@@ -233,6 +233,10 @@ TEST_CASE("what cannot be taken apart is launched whole, and why is counted") {
     FakeGraph::of(g.graph).add(static_cast<cudaGraphNodeType>(99));
     reason = "unknown-node";
   }
+  SUBCASE("kernels that nobody tells") {
+    node.isOfLibrary = true;
+    reason = "kernel";
+  }
   SUBCASE("arguments in one buffer") {
     node.kernel.extra = node.pointers.data();
     reason = "kernel";
@@ -287,6 +291,37 @@ TEST_CASE("a kernel that CUDA names by a handle that nobody has asked for yields
   CHECK(h.synchronize(low) == cudaSuccess);
   CHECK(cell == Harness::mixed(0, 3, 2));
   CHECK(h.hooks.totals().throughVariants == 1);
+}
+
+TEST_CASE("a kernel of a library in a graph runs whole, the others yield") {
+  Harness h;
+  h.cuda.driverTellsGraphs = true;
+  cudaStream_t low = h.stream(0);
+  h.stream(-1);
+  std::uint64_t cell = 0, expected = 0;
+  Graphs g(h);
+  g.kernel(&cell, 3, 2);
+  FakeNode::of(g.kernel(&cell, 4, 2)).isOfLibrary = true;
+  g.kernel(&cell, 5, 2);
+  SUBCASE("with its arguments in a list") {}
+  SUBCASE("with its arguments in a buffer") {
+    FakeNode &node = FakeNode::of(g.last);
+    node.kernel.extra = node.pointers.data();
+    node.isOfLibrary = true;
+  }
+  bool both = FakeNode::of(g.last).isOfLibrary;
+  cudaGraphExec_t exec = g.instantiate();
+  for (int i = 0; i < 3; ++i) {
+    CHECK(g.launch(exec, low) == cudaSuccess);
+    for (std::uint32_t value : {3u, 4u, 5u})
+      expected = Harness::mixed(expected, value, 2);
+  }
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == expected);
+  CHECK(g.statistics() == "3 in parts, 0 whole");
+  CHECK(h.hooks.totals().throughVariants == (both ? 3 : 6));
+  CHECK(h.hooks.totals().whole == (both ? 6 : 3));
+  CHECK(count(h.cuda.log(), "graph 1") == (both ? 6 : 3));
 }
 
 TEST_CASE("a graph that was instantiated before anything was best effort is launched whole") {
