@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
 
 namespace tally::hooks {
 
@@ -112,14 +111,13 @@ SmallGraph::~SmallGraph() {
     api.cudaGraphDestroy(graph);
 }
 
-SnapshotNode *GraphSnapshot::find(cudaGraphNode_t handle) {
+void GraphSnapshot::addTo(std::unordered_map<cudaGraphNode_t, SnapshotNode *> &index) {
   for (SnapshotNode &each : nodes) {
-    if (each.handle == handle)
-      return &each;
-    if (SnapshotNode *inner = each.child ? each.child->find(handle) : nullptr)
-      return inner;
+    if (each.handle)
+      index[each.handle] = &each;
+    if (each.child)
+      each.child->addTo(index);
   }
-  return nullptr;
 }
 
 bool GraphSnapshot::takeHandles(const GraphSnapshot &older) {

@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace tally::hooks {
@@ -87,8 +88,8 @@ struct SnapshotNode {
 struct GraphSnapshot {
   std::vector<SnapshotNode> nodes;
 
-  /// Also in embedded graphs; nullptr where there is none.
-  SnapshotNode *find(cudaGraphNode_t handle);
+  /// The nodes by their handles, those of embedded graphs too.
+  void addTo(std::unordered_map<cudaGraphNode_t, SnapshotNode *> &index);
   /// Takes the handles of nodes from what this stands in for. False where the two do not have the
   /// same nodes and edges.
   bool takeHandles(const GraphSnapshot &older);

@@ -354,13 +354,41 @@ TEST_CASE("launches of one executable graph are in order, whatever their classes
     CHECK(g.launch(exec, on) == cudaSuccess);
     expected = Harness::mixed(expected, value);
   };
-  // The first best-effort launch behind one of high priority is CUDA's to order.
-  for (cudaStream_t on : {high, low, low, high, high, low, high, low})
+  for (cudaStream_t on : {low, high, low, low, high, high, low, high, low})
     launch(on);
   CHECK(h.synchronize(high) == cudaSuccess);
   CHECK(h.synchronize(low) == cudaSuccess);
   CHECK(cell == expected);
-  CHECK(g.statistics() == "3 in parts, 1 whole (after-high-priority 1)");
+  CHECK(g.statistics() == "5 in parts, 0 whole");
+}
+
+TEST_CASE("the first best-effort launch behind one of high priority is CUDA's to order") {
+  Harness h;
+  cudaStream_t low = h.stream(0), high = h.stream(-1);
+  std::uint64_t cell = 0, expected = 0;
+  Graphs g(h);
+  cudaGraphNode_t node = g.kernel(&cell, 1);
+  cudaGraphExec_t exec = g.instantiate();
+  for (cudaStream_t on : {high, low, low, high, low}) {
+    CHECK(g.launch(exec, on) == cudaSuccess);
+    expected = Harness::mixed(expected, 1);
+  }
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == expected);
+  CHECK(g.statistics() == "2 in parts, 1 whole (after-high-priority 1)");
+  // What is of high priority only is not followed through updates, until it is updated as best
+  // effort.
+  cudaGraphExec_t other = g.instantiate();
+  CHECK(g.launch(other, high) == cudaSuccess);
+  g.setKernel(other, node, &cell, 5);
+  CHECK(g.launch(other, low) == cudaSuccess);
+  expected = Harness::mixed(Harness::mixed(expected, 1), 5);
+  CHECK(g.statistics() == "2 in parts, 2 whole (after-high-priority 1, update 1)");
+  CHECK(h.hooks.updateGraph(g.api, other, g.graph, nullptr) == cudaSuccess);
+  CHECK(g.launch(other, low) == cudaSuccess);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == Harness::mixed(expected, 1));
+  CHECK(g.statistics() == "3 in parts, 2 whole (after-high-priority 1, update 1)");
 }
 
 TEST_CASE("whole updates before and after the first best-effort launch") {
