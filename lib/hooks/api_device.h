@@ -82,6 +82,8 @@ public:
                           std::span<const cudaLaunchAttribute> attributes);
   /// Does nothing where no call was noted since `later` last waited for `earlier`. For one thread.
   Result<void> waitFor(runtime::StreamId later, runtime::StreamId earlier) override;
+  /// While the stream takes part in a capture, as the legacy one does in those on blocking streams.
+  bool isHeldUp(runtime::StreamId earlier) override;
   /// The application has put something on some stream of its own.
   void noteCall() { calls.fetch_add(1); }
 
