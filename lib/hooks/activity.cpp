@@ -100,12 +100,15 @@ void Activity::mark(StreamState &stream) {
 /// of the stream would be kept for ever.
 void Activity::forget(StreamState &stream) {
   runtime::HighStream *high = stream.high.load();
-  if (!high || high->isClosed())
-    return;
-  if (isWaitedFor())
-    mark(stream);
-  else
-    highPriority->abandon(*high);
+  if (high && !high->isClosed()) {
+    if (isWaitedFor())
+      mark(stream);
+    else
+      highPriority->abandon(*high);
+  }
+  stream.leaving = true;
+  while (stream.asking.load() != 0)
+    std::this_thread::yield();
 }
 
 void Activity::serve(runtime::Dispatcher &dispatcher) {

@@ -77,6 +77,8 @@ public:
   /// Before the dispatcher goes away.
   void leaveDispatcher();
 
+  /// At the process's end: nobody looks for the end of scopes any more.
+  void stopMonitor() { monitor.reset(); }
   /// Gives the slots back and stops all threads, before the device is reset.
   void retire();
 

@@ -189,12 +189,16 @@ Result<bool> ApiDevice::isIdle(runtime::StreamId stream) {
                      state.api->cudaGetDevice(&current) == cudaSuccess && current != state.device;
     if (elsewhere)
       state.api->cudaSetDevice(state.device);
+    state.asking.fetch_add(1);
     if (cudaEvent_t marker = state.marker.load())
       status = state.api->cudaEventQuery(marker);
+    else if (state.leaving.load())
+      status = cudaSuccess; // nobody waits for what it still has
     else if (state.kind == StreamKind::PerThread)
       status = cudaSuccess; // put there before anybody waited for its end, and nobody can ask
     else
       status = state.api->cudaStreamQuery(state.handle);
+    state.asking.fetch_sub(1);
     if (elsewhere)
       state.api->cudaSetDevice(current);
   });

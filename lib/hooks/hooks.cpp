@@ -138,10 +138,36 @@ void Hooks::joinLater(const CudaApi &api) {
       openActivity(api, device, true);
   };
   try {
-    std::thread(join).detach();
+    std::unique_lock lock(joinerMutex);
+    if (joiner.joinable())
+      joiner.join(); // of before a reset; it is done, or waits for nothing but its turn
+    joiner = std::thread(join);
   } catch (const std::system_error &error) {
     warn(Warning::Arena, std::string(error.what()) + "; this process is not seen by others");
   }
+  // Before the CUDA runtime's own end, which was registered earlier: a thread that calls it then
+  // would crash.
+  static const int atEnd = std::atexit([] {
+    if (Hooks *process = tallySharedHooks1.load())
+      process->endJoining();
+  });
+  static_cast<void>(atEnd);
+}
+
+void Hooks::endJoining() {
+  mayJoin = false;
+  if (getpid() != joinerProcess)
+    return; // a forked child has no such thread
+  std::thread last;
+  {
+    std::unique_lock lock(joinerMutex);
+    last = std::move(joiner);
+  }
+  if (last.joinable())
+    last.join();
+  std::unique_lock lock(starting);
+  if (Activity *shared = activity.load())
+    shared->stopMonitor();
 }
 
 cudaError_t Hooks::resetDevice(const CudaApi &api) {

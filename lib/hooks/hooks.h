@@ -23,12 +23,16 @@
 #include <atomic>
 #include <mutex>
 #include <span>
+#include <thread>
+
+#include <unistd.h>
 
 namespace tally::hooks {
 
 class Hooks {
 public:
   explicit Hooks(const Settings &settings);
+  ~Hooks() { endJoining(); }
   /// The process's. Never destroyed.
   static Hooks &shared();
 
@@ -271,6 +275,8 @@ private:
   /// The first work of high priority is there: joins the arena, on a thread of its own, for the
   /// calling thread's device.
   void joinLater(const CudaApi &api);
+  /// At the process's end: no thread of the hooks calls CUDA for the arena any more.
+  void endJoining();
   /// Under `starting`. nullptr where it cannot be had, or `forOthers` and there are no others.
   Activity *openActivity(const CudaApi &api, int device, bool forOthers);
   /// Made when it is first needed. nullptr where it cannot be had: then nothing is held back.
@@ -310,7 +316,10 @@ private:
   std::atomic<Activity *> activity{nullptr}; ///< there is no engine without it
   std::atomic<Engine *> engine{nullptr};
   std::atomic<bool> mayJoin; ///< the arena was not tried yet
-  std::mutex starting;       ///< what follows, and making the two
+  std::mutex joinerMutex;
+  std::thread joiner; ///< guarded by the mutex
+  const pid_t joinerProcess = getpid();
+  std::mutex starting; ///< what follows, and making the two
   std::atomic<bool> cannotStart{false};
   std::atomic<std::uint64_t> resets{0}; ///< of the device
   std::atomic<bool> checked{false};

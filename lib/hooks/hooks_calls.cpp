@@ -86,7 +86,8 @@ void Hooks::forgetStream(StreamState &state) {
   InHook inside;
   if (Engine *now = running(); now && state.bestEffort)
     now->wait(state.lastTicket.load());
-  if (Activity *shared = activity.load(); shared && !state.bestEffort)
+  // A best-effort stream too: it may have been of high priority when it was last used.
+  if (Activity *shared = activity.load())
     shared->forget(state);
   streams.destroyed(state);
 }

@@ -83,6 +83,7 @@ StreamState &StreamTable::add(const CudaApi &api, cudaStream_t handle, StreamKin
   state.bestEffort = processIsBestEffort;
   state.lastTicket = 0;
   state.destroyed = false;
+  state.leaving = false;
   if (cudaEvent_t marker = state.marker.exchange(nullptr))
     api.cudaEventDestroy(marker);
   return state;

@@ -38,6 +38,10 @@ struct StreamState {
   /// Where the stream itself cannot be asked whether it is idle (it belongs to a thread, or is
   /// destroyed): an event behind all that was put on it.
   std::atomic<cudaEvent_t> marker{nullptr};
+  /// The stream itself must not be asked any more, since it is being destroyed; and how many are
+  /// asking. Who asks counts itself in first; who destroys says so, then waits until nobody asks.
+  std::atomic<bool> leaving{false};
+  std::atomic<std::uint32_t> asking{0};
   std::uint64_t callsSeen = 0; ///< the dispatcher's: calls that its launches here have come behind
   bool destroyed = false;      ///< guarded by the table's mutex
 };
