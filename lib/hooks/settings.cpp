@@ -101,6 +101,8 @@ Settings read() {
       number("TALLY_DRAIN_MS", 0, 600000, settings.drainMilliseconds, "milliseconds");
   settings.wholeSms = smShare("TALLY_BEST_EFFORT_SMS");
   settings.policy = policy("TALLY_POLICY");
+  if (!variable("TALLY_PROFILE").empty())
+    settings.profiles = isChosen("TALLY_PROFILE", "on", "off");
   return settings;
 }
 

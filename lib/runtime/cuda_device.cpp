@@ -140,6 +140,7 @@ Result<void> CudaDevice::describe() {
   std::array<char, 256> name{};
   TALLY_CUDA_TRY(driver, cuDeviceGetName, name.data(), static_cast<int>(name.size()), device);
   facts.name = name.data();
+  TALLY_CUDA_TRY(driver, cuDriverGetVersion, &facts.driverVersion);
   CUuuid uuid{};
   TALLY_CUDA_TRY(driver, cuDeviceGetUuid, &uuid, device);
   facts.uuid = uuidText(uuid.bytes);

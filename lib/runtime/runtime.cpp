@@ -4,6 +4,7 @@
 #include "dispatcher.h"
 #include "high_priority.h"
 #include "loaded_kernel.h"
+#include "profile_store.h"
 #include "stable_table.h"
 
 #include "tally/bundle/bundle_reader.h"
@@ -20,6 +21,7 @@ namespace {
 struct ModuleRecord {
   ModuleId id{};
   std::vector<bundle::Kernel> kernels;
+  std::uint64_t hash = 0;
   std::map<std::string, std::uint64_t, std::less<>> found; ///< kernels' numbers, by name
 };
 
@@ -78,6 +80,9 @@ public:
       arena->stopWatching();
     // Before the streams and kernels that it knows, and the neighbours.
     dispatcher.reset();
+    // What cannot be kept is measured again.
+    if (profiles)
+      static_cast<void>(profiles->save());
   }
 
   Result<void> initialise();
@@ -95,6 +100,7 @@ public:
   RuntimeOptions options;
   std::optional<DeviceControl> control;
   std::unique_ptr<HighPriority> highPriority;
+  std::optional<ProfileStore> profiles;
   std::unique_ptr<Dispatcher> dispatcher;
   std::unique_ptr<ArenaLink> arena; ///< before those that it knows
 
@@ -122,6 +128,13 @@ Result<void> Runtime::State::initialise() {
   highPriority = std::make_unique<HighPriority>(*device, *control);
   DispatcherOptions dispatching;
   dispatching.policy = options.policy;
+  bool hasDriver = device->info().driverVersion != 0;
+  dispatching.lane.measures = options.profiling == Profiling::Always ||
+                              (options.profiling == Profiling::OnGpus && hasDriver);
+  std::string path =
+      options.profilePath.empty() ? ProfileStore::defaultPath(device->info()) : options.profilePath;
+  if (dispatching.lane.measures && !path.empty())
+    dispatching.lane.profiles = &profiles.emplace(path, device->info());
   // As many clients as can be told apart on few streams.
   dispatching.lanes = options.policy.usesClients() ? 4 : 2;
   dispatching.lane.kinds = options.kinds;
@@ -271,7 +284,7 @@ Result<LoadedModule> Runtime::load(const bundle::Bundle &bundle) {
   if (!id)
     return id.error();
   std::unique_lock lock(state->modulesMutex);
-  state->modules.push_back({*id, bundle.kernels, {}});
+  state->modules.push_back({*id, bundle.kernels, bundle.moduleHash, {}});
   return static_cast<LoadedModule>(state->modules.size());
 }
 
@@ -288,7 +301,7 @@ Result<Kernel> Runtime::kernel(LoadedModule module, std::string_view kernelName)
   if (facts == record.kernels.end())
     return Error{"no kernel '" + std::string(kernelName) + "' in the module"};
   Result<std::unique_ptr<LoadedKernel>> found =
-      LoadedKernel::find(*state->device, record.id, *facts);
+      LoadedKernel::find(*state->device, record.id, *facts, record.hash);
   if (!found)
     return found.error();
   std::optional<std::uint64_t> added = state->kernels.add(std::move(*found));
