@@ -31,7 +31,8 @@ void add(Totals &sum, const Totals &more) {
 } // namespace
 
 Hooks::Hooks(const Settings &settings)
-    : settings(settings), streams(settings.bestEffort), mayJoin(settings.joinsArena) {}
+    : settings(settings), streams(settings.bestEffort), account(settings),
+      mayJoin(settings.joinsArena) {}
 
 Hooks &Hooks::shared() {
   Hooks *known = tallySharedHooks1.load(std::memory_order_acquire);
@@ -160,6 +161,9 @@ cudaError_t Hooks::resetDevice(const CudaApi &api) {
   graphs.clear();
   registry.forgetDevice();
   InHook inside;
+  int device = 0;
+  if (api.cudaGetDevice(&device) == cudaSuccess)
+    account.clear(device);
   return api.cudaDeviceReset();
 }
 
@@ -197,6 +201,8 @@ void Hooks::writeStatistics() {
       " physical launches, " + text(sum.yields) + " yields, " + text(sum.requests) + " requests";
   if (std::string launched = graphs.statistics(); !launched.empty())
     line += "; best-effort graphs: " + launched;
+  if (std::string used = account.statistics(); !used.empty())
+    line += "; " + used;
   line += "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);
 }

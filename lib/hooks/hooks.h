@@ -14,6 +14,8 @@
 #include "foreign_launch.h"
 #include "graphs.h"
 #include "in_hook.h"
+#include "memory_account.h"
+#include "queue_checks.h"
 #include "registry.h"
 #include "settings.h"
 #include "streams.h"
@@ -108,6 +110,29 @@ public:
 
   void functionAttribute(const CudaApi &api, const void *function, cudaFuncAttribute attribute,
                          int value);
+
+  // Memory in stream order; other allocations use memory() alone.
+
+  MemoryAccount &memory() { return account; }
+  template <class Call>
+  cudaError_t allocateAsync(const CudaApi &api, void **made, std::size_t bytes, cudaStream_t handle,
+                            Call call) {
+    auto ordered = [&] { return stream(api, handle, call); };
+    // What a graph will allocate is none of the process's yet.
+    if (!account.isOn() || captures.takesPart(api, handle))
+      return ordered();
+    return account.allocate(api, bytes, ordered, [&] {
+      return MemoryAccount::Piece{*made, bytes};
+    });
+  }
+  template <class Call>
+  cudaError_t freeAsync(const CudaApi &api, void *memory, cudaStream_t handle, Call call) {
+    auto mayQueue = [&] { return QueueChecks{api}.cudaFreeAsync(memory, handle); };
+    auto ordered = [&] { return queue(api, handle, mayQueue, call); };
+    if (!account.isOn() || captures.takesPart(api, handle))
+      return ordered();
+    return account.release(memory, ordered);
+  }
 
   // Copies, streams, events, captures, the device. (hooks_calls.cpp)
 
@@ -281,6 +306,7 @@ private:
   Captures captures;
   Events events;
   Graphs graphs;
+  MemoryAccount account;
   std::atomic<Activity *> activity{nullptr}; ///< there is no engine without it
   std::atomic<Engine *> engine{nullptr};
   std::atomic<bool> mayJoin; ///< the arena was not tried yet

@@ -34,8 +34,9 @@ bool isChosen(const char *name, std::string_view value, std::string_view other) 
 }
 
 /// The digits of `text` as a number; nothing where it is none, or outside of the range.
-std::optional<std::uint32_t> parse(std::string_view text, std::uint32_t least, std::uint32_t most) {
-  std::uint32_t value = 0;
+template <class Number = std::uint32_t>
+std::optional<Number> parse(std::string_view text, Number least, Number most) {
+  Number value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
     return std::nullopt;
@@ -76,11 +77,37 @@ SmShare smShare(const char *name) {
     return {};
   bool percents = text.ends_with('%');
   std::optional<std::uint32_t> value =
-      parse(percents ? text.substr(0, text.size() - 1) : text, 1, percents ? 100 : 65535);
+      parse(percents ? text.substr(0, text.size() - 1) : text, 1u, percents ? 100u : 65535u);
   if (!value)
     warn(Warning::Setting, std::string(name) + "=" + std::string(text) +
                                " is neither a number of SMs nor 1% to 100%; taken for all");
   return percents ? SmShare{0, value.value_or(0)} : SmShare{value.value_or(0), 0};
+}
+
+/// Bytes with K, M, G or T behind them (of 1024), or percents; of best-effort processes only.
+MemoryAmount memoryAmount(const char *name, bool bestEffort) {
+  std::string_view text = variable(name), digits = text;
+  if (text.empty())
+    return {};
+  bool percents = text.back() == '%';
+  std::size_t unit = std::string_view("KMGT").find(text.back());
+  bool hasUnit = unit != std::string_view::npos;
+  if (percents || hasUnit)
+    digits.remove_suffix(1);
+  std::uint64_t factor = std::uint64_t{1} << (hasUnit ? 10 * (unit + 1) : 0);
+  constexpr std::uint64_t mostBytes = std::uint64_t{1} << 50;
+  auto value = parse<std::uint64_t>(digits, 1, percents ? 100 : mostBytes / factor);
+  if (!value)
+    warn(Warning::Setting, std::string(name) + "=" + std::string(text) +
+                               " is neither bytes (with K, M, G or T behind them) nor 1% to 100%; "
+                               "there is no limit");
+  else if (!bestEffort)
+    warn(Warning::Setting,
+         std::string(name) + " counts with TALLY_CLASS=best-effort only; there is no limit");
+  if (!value || !bestEffort)
+    return {};
+  return percents ? MemoryAmount{0, static_cast<std::uint32_t>(*value)}
+                  : MemoryAmount{*value * factor, 0};
 }
 
 Settings read() {
@@ -100,6 +127,8 @@ Settings read() {
   settings.drainMilliseconds =
       number("TALLY_DRAIN_MS", 0, 600000, settings.drainMilliseconds, "milliseconds");
   settings.wholeSms = smShare("TALLY_BEST_EFFORT_SMS");
+  settings.memoryQuota = memoryAmount("TALLY_MEMORY_QUOTA", settings.bestEffort);
+  settings.memoryReserve = memoryAmount("TALLY_MEMORY_RESERVE", settings.bestEffort);
   settings.policy = policy("TALLY_POLICY");
   if (!variable("TALLY_PROFILE").empty())
     settings.profiles = isChosen("TALLY_PROFILE", "on", "off");

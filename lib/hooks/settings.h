@@ -20,6 +20,17 @@ struct SmShare {
   }
 };
 
+/// A part of a device's memory: bytes or percents; none of both: no limit.
+struct MemoryAmount {
+  std::uint64_t bytes = 0;
+  std::uint32_t percent = 0; ///< one of them at most is not 0
+  bool isNone() const { return bytes == 0 && percent == 0; }
+  /// In bytes; 0 where there is no limit.
+  std::uint64_t of(std::uint64_t total) const {
+    return percent == 0 ? bytes : std::max<std::uint64_t>(total / 100 * percent, 1);
+  }
+};
+
 /// docs/hooks.md says what each variable means.
 struct Settings {
   bool disabled = false;                    ///< TALLY_DISABLE=1
@@ -31,6 +42,8 @@ struct Settings {
   std::uint32_t boundMicroseconds = 20;     ///< TALLY_BOUND_US
   std::uint32_t drainMilliseconds = 5000;   ///< TALLY_DRAIN_MS; 0: SIGTERM is left alone
   SmShare wholeSms;                         ///< TALLY_BEST_EFFORT_SMS
+  MemoryAmount memoryQuota;                 ///< TALLY_MEMORY_QUOTA; of best-effort processes only
+  MemoryAmount memoryReserve;               ///< TALLY_MEMORY_RESERVE; likewise
   runtime::AnyPolicy policy;                ///< TALLY_POLICY
   std::optional<bool> profiles;             ///< TALLY_PROFILE; unset: on a GPU
 

@@ -122,6 +122,10 @@ void Arena::unlock(std::uint32_t slot) const {
 bool Arena::isHeld(std::uint32_t slot) const {
   if ((own.load() & bit(slot)) != 0)
     return true; // the description's own lock does not show
+  return isArenaSlotHeld(file, slot);
+}
+
+bool isArenaSlotHeld(int file, std::uint32_t slot) {
   struct flock lock = lockOf(slot, F_WRLCK);
   return fcntl(file, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
@@ -252,30 +256,31 @@ std::vector<ArenaSlotView> Arena::view() const {
   std::vector<ArenaSlotView> views;
   const ArenaData *all = data.load();
   for (std::uint32_t i = 0; all && i < arenaSlots; ++i) {
-    const ArenaSlotData &slot = all->slots[i];
-    ArenaSlotView shown;
-    shown.index = i;
-    shown.isHeld = isHeld(i);
-    shown.active = slot.active;
-    if (!shown.isHeld && shown.active == 0 && (all->header.masks.occupied.load() & bit(i)) == 0)
-      continue;
-    shown.slotClass = slot.slotClass;
-    shown.pid = slot.pid;
-    shown.generation = slot.generation;
-    shown.changedAt = Nanoseconds(static_cast<std::int64_t>(slot.changedAt.load()));
-    std::array<std::uint64_t, 4> letters{};
-    for (std::size_t n = 0; n < letters.size(); ++n)
-      letters[n] = slot.name[n];
-    const char *text = reinterpret_cast<const char *>(letters.data());
-    shown.name.assign(text, strnlen(text, sizeof letters));
-    for (std::size_t n = 0; n < shown.statistics.size(); ++n)
-      shown.statistics[n] = slot.statistics[n].load(std::memory_order_relaxed);
-    views.push_back(std::move(shown));
+    ArenaSlotView shown = viewOf(all->slots[i], i, isHeld(i));
+    if (shown.isHeld || shown.active != 0 || (all->header.masks.occupied.load() & bit(i)) != 0)
+      views.push_back(std::move(shown));
   }
   return views;
 }
 
-// ---- Sleeping and waking
+ArenaSlotView viewOf(const ArenaSlotData &slot, std::uint32_t index, bool isHeld) {
+  ArenaSlotView shown;
+  shown.index = index;
+  shown.isHeld = isHeld;
+  shown.active = slot.active;
+  shown.slotClass = slot.slotClass;
+  shown.pid = slot.pid;
+  shown.generation = slot.generation;
+  shown.changedAt = Nanoseconds(static_cast<std::int64_t>(slot.changedAt.load()));
+  std::array<std::uint64_t, 4> letters{};
+  for (std::size_t n = 0; n < letters.size(); ++n)
+    letters[n] = slot.name[n];
+  const char *text = reinterpret_cast<const char *>(letters.data());
+  shown.name.assign(text, strnlen(text, sizeof letters));
+  for (std::size_t n = 0; n < shown.statistics.size(); ++n)
+    shown.statistics[n] = slot.statistics[n].load(std::memory_order_relaxed);
+  return shown;
+}
 
 void Arena::wakeSleepers() {
   ArenaData *all = data.load(std::memory_order_relaxed);
@@ -309,6 +314,7 @@ void ArenaSlot::raise() {
     return;
   arena->wakeSleepers();
   mine->changedAt.store(monotonicNow(), std::memory_order_relaxed);
+  add(ArenaCounter::Activations);
 }
 
 void ArenaSlot::withdraw() {
@@ -316,7 +322,10 @@ void ArenaSlot::withdraw() {
   if (!mine || mine->active.fetch_sub(1) != 1)
     return;
   arena->wakeSleepers();
-  mine->changedAt.store(monotonicNow(), std::memory_order_relaxed);
+  std::uint64_t now = monotonicNow();
+  std::uint64_t came = mine->changedAt.exchange(now, std::memory_order_relaxed);
+  // A raise() that is under way on another thread may have stored a later time.
+  add(ArenaCounter::ActiveNanoseconds, came < now ? now - came : 0);
 }
 
 void ArenaSlot::change(ArenaCounter counter, std::uint64_t value, bool absolute) {
@@ -330,10 +339,10 @@ void ArenaSlot::change(ArenaCounter counter, std::uint64_t value, bool absolute)
     counted.fetch_add(value, std::memory_order_relaxed);
 }
 
-void ArenaSlot::addTurnaround(std::uint64_t nanoseconds) {
-  auto bucket = static_cast<std::uint32_t>(std::bit_width(nanoseconds | 1) - 1);
-  add(static_cast<ArenaCounter>(static_cast<std::uint32_t>(ArenaCounter::Turnaround) +
-                                std::min(bucket, arenaTurnaroundBuckets - 1)));
+void ArenaSlot::addTo(ArenaCounter histogram, ArenaCounter sum, Nanoseconds took) {
+  auto first = static_cast<std::uint32_t>(histogram);
+  add(static_cast<ArenaCounter>(first + Histogram::bucketOf(took)));
+  add(sum, static_cast<std::uint64_t>(took.count()));
 }
 
 void ArenaSlot::release() {

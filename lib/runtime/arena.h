@@ -77,7 +77,12 @@ public:
   /// Statistics for others to read.
   void add(ArenaCounter counter, std::uint64_t amount = 1) { change(counter, amount, false); }
   void set(ArenaCounter counter, std::uint64_t value) { change(counter, value, true); }
-  void addTurnaround(std::uint64_t nanoseconds);
+  void addTurnaround(Nanoseconds took) {
+    addTo(ArenaCounter::Turnaround, ArenaCounter::TurnaroundSum, took);
+  }
+  void addRequest(Nanoseconds took) {
+    addTo(ArenaCounter::RequestTime, ArenaCounter::RequestSum, took);
+  }
 
   /// Gives the slot back with all its claims; the second time nothing. Calls only what a signal
   /// handler may. But a raise() or withdraw() that is under way meanwhile, on another thread or
@@ -92,6 +97,7 @@ private:
   ArenaSlot(std::shared_ptr<Arena> arena, std::uint32_t place, ArenaSlotData *data)
       : arena(std::move(arena)), place(place), shared(data) {}
   void change(ArenaCounter counter, std::uint64_t value, bool absolute);
+  void addTo(ArenaCounter histogram, ArenaCounter sum, Nanoseconds took);
 
   std::shared_ptr<Arena> arena;
   std::uint32_t place;
@@ -107,6 +113,11 @@ struct ArenaSlotView {
   std::string name;
   std::array<std::uint64_t, arenaCounters> statistics{};
 };
+
+/// `isHeld` is the caller's to know.
+ArenaSlotView viewOf(const ArenaSlotData &slot, std::uint32_t index, bool isHeld);
+/// Whether another description of the file than `file` holds the slot's lock.
+bool isArenaSlotHeld(int file, std::uint32_t slot);
 
 /// The file, opened and mapped. Thread-safe.
 class Arena : public std::enable_shared_from_this<Arena> {

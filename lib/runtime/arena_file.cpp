@@ -131,23 +131,51 @@ Result<void> checkOwner(const ArenaPlace &place, const struct stat &facts) {
   return {};
 }
 
-Result<void> checkContents(const ArenaPlace &place, int file, const struct stat &facts) {
+/// What the file says of itself, where it is an arena of this version.
+Result<ArenaIdentification> identificationOf(const std::string &path, int file) {
   ArenaIdentification found{};
   ssize_t got = pread(file, &found, sizeof found, 0);
   if (got < 0)
-    return arenaFailure(place.path, "cannot be read", errno);
-  ArenaIdentification wanted = identify(place.uuid);
+    return arenaFailure(path, "cannot be read", errno);
+  struct stat facts {};
+  if (fstat(file, &facts) != 0)
+    return arenaFailure(path, "cannot be looked at", errno);
+  ArenaIdentification wanted = identify({});
   if (static_cast<std::size_t>(got) != sizeof found || found.magic != wanted.magic)
-    return Error{place.path + ": not an arena" + advice};
+    return Error{path + ": not an arena" + advice};
   if (found.version != wanted.version)
-    return Error{place.path + ": an arena of version " + std::to_string(found.version) +
+    return Error{path + ": an arena of version " + std::to_string(found.version) +
                  "; this tally knows version " + std::to_string(wanted.version) + advice};
   if (found.slots != wanted.slots || found.bytes != wanted.bytes ||
       facts.st_size != static_cast<off_t>(sizeof(ArenaData)))
-    return Error{place.path + ": a damaged arena" + advice};
-  if (found.uuid != wanted.uuid)
+    return Error{path + ": a damaged arena" + advice};
+  return found;
+}
+
+Result<void> checkContents(const ArenaPlace &place, int file) {
+  Result<ArenaIdentification> found = identificationOf(place.path, file);
+  if (!found)
+    return found.error();
+  if (found->uuid != identify(place.uuid).uuid)
     return Error{place.path + ": the arena of another GPU; each needs its own" + advice};
   return {};
+}
+
+/// The group that may join, from the options, else from the environment; whom the file in /dev/shm
+/// is named after.
+Result<std::optional<gid_t>> groupFor(const ArenaOptions &options) {
+  std::string name = valueOr(options.group, "TALLY_ARENA_GROUP");
+  if (name.empty())
+    return std::optional<gid_t>();
+  Result<gid_t> found = findGroup(name);
+  if (!found)
+    return found.error();
+  return std::optional(*found);
+}
+
+std::string sharedNamePrefix(std::optional<gid_t> group) {
+  return std::string("tally-") + (group ? "g" : "") + std::to_string(group ? *group : geteuid()) +
+         "-";
 }
 
 } // namespace
@@ -160,12 +188,10 @@ Result<ArenaPlace> findArenaPlace(const ArenaOptions &options, std::string_view 
   ArenaPlace place;
   place.uuid = uuid;
   place.path = valueOr(options.path, "TALLY_ARENA");
-  if (std::string name = valueOr(options.group, "TALLY_ARENA_GROUP"); !name.empty()) {
-    Result<gid_t> found = findGroup(name);
-    if (!found)
-      return found.error();
-    place.group = *found;
-  }
+  Result<std::optional<gid_t>> group = groupFor(options);
+  if (!group)
+    return group.error();
+  place.group = *group;
   bool inFolder = !place.path.empty() && isFolder(place.path);
   if (!place.path.empty() && !inFolder)
     return place;
@@ -176,10 +202,20 @@ Result<ArenaPlace> findArenaPlace(const ArenaOptions &options, std::string_view 
     return place;
   }
   place.isShared = true;
-  std::string whose = place.group ? "g" : "";
-  whose += std::to_string(place.group ? *place.group : geteuid());
-  place.path = sharedFolder + ("tally-" + whose + "-" + place.uuid);
+  place.path = sharedFolder + sharedNamePrefix(place.group) + place.uuid;
   return place;
+}
+
+Result<ArenaGlob> findArenaGlob(const ArenaOptions &options) {
+  if (isArenaOff(options))
+    return ArenaGlob{};
+  std::string path = valueOr(options.path, "TALLY_ARENA");
+  if (!path.empty())
+    return isFolder(path) ? ArenaGlob{path, "tally-"} : ArenaGlob{"", path};
+  Result<std::optional<gid_t>> group = groupFor(options);
+  if (!group)
+    return group.error();
+  return ArenaGlob{sharedFolder, sharedNamePrefix(*group)};
 }
 
 bool isArenaOff(const ArenaOptions &options) {
@@ -203,7 +239,7 @@ Result<int> openArenaFile(const ArenaPlace &place) {
       return arenaFailure(place.path, "cannot be looked at", errno);
     if (Result<void> fine = checkOwner(place, facts); !fine)
       return fine.error();
-    if (Result<void> fine = checkContents(place, file.number, facts); !fine)
+    if (Result<void> fine = checkContents(place, file.number); !fine)
       return fine.error();
     // Where somebody left holes, they are filled now or the file is refused.
     if (fallocate(file.number, 0, 0, sizeof(ArenaData)) != 0 && errno != EOPNOTSUPP)
@@ -211,6 +247,15 @@ Result<int> openArenaFile(const ArenaPlace &place) {
     return file.take();
   }
   return Error{place.path + ": the arena is removed again and again"};
+}
+
+Result<int> openArenaFileToRead(const std::string &path) {
+  Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
+  if (file.number < 0)
+    return arenaFailure(path, "cannot be opened", errno);
+  if (Result<ArenaIdentification> found = identificationOf(path, file.number); !found)
+    return found.error();
+  return file.take();
 }
 
 } // namespace tally::runtime

@@ -33,12 +33,22 @@ struct ArenaPlace {
 /// group.
 Result<ArenaPlace> findArenaPlace(const ArenaOptions &options, std::string_view uuid);
 
+/// Where arenas of any GPU lie: files in a folder whose names begin so, or, where `folder` is
+/// empty, the one file `name`.
+struct ArenaGlob {
+  std::string folder, name;
+};
+Result<ArenaGlob> findArenaGlob(const ArenaOptions &options);
+
 /// Whether the environment says that processes stay alone (TALLY_ARENA=off), and the options name
 /// no path of their own.
 bool isArenaOff(const ArenaOptions &options);
 
 /// An open, checked file at the place, made where there is none. The caller closes it.
 Result<int> openArenaFile(const ArenaPlace &place);
+
+/// An existing arena of whatever GPU, to be read only. The caller closes it.
+Result<int> openArenaFileToRead(const std::string &path);
 
 /// "<path>: <what>: <words of errno>".
 Error arenaFailure(const std::string &path, const char *what, int code);

@@ -5,7 +5,7 @@
 //   64     who sleeps: the futex and its tickets
 //   128    masks of slots, as hints
 //   4096   slot 0: the claim's line, the description, statistics
-//   6144   slot 1 …
+//   8192   slot 1 …
 //
 // Whoever may open the file may write anything into it. So nothing in it is an index, a length or a
 // pointer for anybody: masks have a bit per slot, and every other number is only compared, added or
@@ -13,6 +13,8 @@
 // of their integer makes good between processes.
 #ifndef TALLY_LIB_RUNTIME_ARENA_LAYOUT_H
 #define TALLY_LIB_RUNTIME_ARENA_LAYOUT_H
+
+#include "tally/runtime/histogram.h"
 
 #include <array>
 #include <atomic>
@@ -23,23 +25,33 @@
 namespace tally::runtime {
 
 constexpr std::uint64_t arenaMagic = 0x414e4552'594c4154; ///< "TALYRENA" in memory
-constexpr std::uint32_t arenaVersion = 1;
+constexpr std::uint32_t arenaVersion = 2;
 constexpr std::uint32_t arenaSlots = 64;
 /// The byte of the file whose lock is slot 0's; far behind the file's end, where nothing is read.
 constexpr std::uint64_t arenaLockBase = std::uint64_t{1} << 32;
 
-/// The counters of a slot, which only its owner adds to. A new one takes the next free place.
+/// The counters of a slot, which only its owner writes. A new one takes the next free place below
+/// the histograms.
 enum class ArenaCounter : std::uint32_t {
-  Requests,         ///< high-priority scopes begun
-  HighLaunches,     ///< launches on high-priority streams
-  Launches,         ///< best-effort launches of user's kernels that were finished
-  PhysicalLaunches, ///< launches given to the device for them
-  Yields,           ///< physical launches that left blocks to run
-  RequestsToYield,  ///< times the process's control word was advanced
-  Turnaround = 32   ///< 32 buckets: bucket i counts turnarounds of 2^i ns and more, below 2^(i+1)
+  Requests,          ///< explicit requests begun
+  HighCalls,         ///< launches and copies on high-priority streams; renewed a few times a second
+  Launches,          ///< best-effort launches of user's kernels that were finished
+  PhysicalLaunches,  ///< launches given to the device for them
+  Yields,            ///< physical launches that left blocks to run
+  RequestsToYield,   ///< times the process's control word was advanced
+  Activations,       ///< times the claim came
+  ActiveNanoseconds, ///< the time for which it was there, up to when it last went
+  HasWork,           ///< best-effort work is waiting or under way: 1, else 0
+  TurnaroundSum,     ///< nanoseconds, of all that the histogram counts
+  RequestSum,        ///< likewise
+  Turnaround = 32,   ///< a histogram: from a request to yield until best-effort work had left
+  RequestTime = 208  ///< a histogram: explicit requests, from their begin to their end
 };
-constexpr std::uint32_t arenaTurnaroundBuckets = 32;
-constexpr std::uint32_t arenaCounters = 128;
+constexpr std::uint32_t arenaCounters = 384;
+static_assert(static_cast<std::uint32_t>(ArenaCounter::Turnaround) + Histogram::buckets ==
+                  static_cast<std::uint32_t>(ArenaCounter::RequestTime) &&
+              static_cast<std::uint32_t>(ArenaCounter::RequestTime) + Histogram::buckets ==
+                  arenaCounters);
 
 struct alignas(64) ArenaIdentification {
   std::uint64_t magic;
@@ -68,7 +80,7 @@ struct alignas(4096) ArenaHeader {
   ArenaMasks masks;
 };
 
-struct alignas(2048) ArenaSlotData {
+struct alignas(4096) ArenaSlotData {
   // The line that watchers read.
   alignas(64) std::atomic<std::uint64_t> active; ///< open high-priority scopes: the claim
   std::atomic<std::uint32_t> slotClass;          ///< 0 is the highest
@@ -87,10 +99,10 @@ struct ArenaData {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
               sizeof(std::atomic<std::uint64_t>) == 8 && sizeof(std::atomic<std::uint32_t>) == 4);
 static_assert(std::is_standard_layout_v<ArenaData>);
-static_assert(sizeof(ArenaHeader) == 4096 && sizeof(ArenaSlotData) == 2048);
+static_assert(sizeof(ArenaHeader) == 4096 && sizeof(ArenaSlotData) == 4096);
 static_assert(offsetof(ArenaHeader, sleepers) == 64 && offsetof(ArenaHeader, masks) == 128);
 static_assert(offsetof(ArenaSlotData, name) == 64 && offsetof(ArenaSlotData, statistics) == 1024);
-static_assert(sizeof(ArenaData) == 4096 + 64 * 2048);
+static_assert(sizeof(ArenaData) == 4096 + 64 * 4096);
 
 } // namespace tally::runtime
 

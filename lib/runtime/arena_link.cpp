@@ -71,6 +71,8 @@ void ArenaLink::leave() {
 }
 
 void ArenaLink::setBusy(bool now) {
+  if (ArenaSlot *slot = counted; slot && std::exchange(shownBusy, now) != now)
+    slot->set(ArenaCounter::HasWork, now);
   if (ArenaWatcher *current = watching)
     current->setBusy(now);
 }
@@ -87,7 +89,7 @@ void ArenaLink::note(const LaneTotals &totals) {
 
 void ArenaLink::noteTurnaround(Nanoseconds took) {
   if (ArenaSlot *slot = counted)
-    slot->addTurnaround(static_cast<std::uint64_t>(took.count()));
+    slot->addTurnaround(took);
 }
 
 } // namespace tally::runtime

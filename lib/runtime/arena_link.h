@@ -63,6 +63,7 @@ private:
   std::unique_ptr<ArenaWatcher> watcher;
   std::atomic<ArenaWatcher *> watching{nullptr}; ///< for the dispatcher's thread
   std::atomic<ArenaSlot *> counted{nullptr};     ///< likewise
+  bool shownBusy = false;                        ///< that thread's own
 };
 
 } // namespace tally::runtime

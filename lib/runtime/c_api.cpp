@@ -91,7 +91,8 @@ Result<RuntimeOptions> optionsFrom(const tally_options *given) {
   if (given->emulator_resident_per_sm != 0)
     options.emulator.residentBlocksPerSm = given->emulator_resident_per_sm;
   if (given->arena)
-    options.arena = ArenaOptions{given->arena, given->arena_group ? given->arena_group : ""};
+    options.arena = ArenaOptions{given->arena, given->arena_group ? given->arena_group : "",
+                                 given->best_effort_only != 0};
   if (given->emulator_uuid)
     options.emulator.uuid = given->emulator_uuid;
   return options;

@@ -212,6 +212,10 @@ bool Dispatcher::monitor() {
   if (now - lastMonitored < monitorInterval)
     return false;
   lastMonitored = now;
+  if (neighbours && now - lastNoted > noteInterval) {
+    lastNoted = now;
+    highPriority.noteCalls();
+  }
   Result<bool> closed = highPriority.monitor();
   // A failed device fails the streams' own calls, which report it.
   return closed && *closed;

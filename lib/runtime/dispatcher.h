@@ -123,7 +123,7 @@ private:
   std::optional<Nanoseconds> lastBusySince;    // the newest of them began then
   mutable std::vector<ClientProgress> clients; // of the newest snapshot
   Nanoseconds lastImplicit{0};                 // when an implicit scope was last seen open
-  Nanoseconds lastMonitored{0};
+  Nanoseconds lastMonitored{0}, lastNoted{0};
   std::optional<std::uint64_t> yieldingEpoch; // what was under way when the request came
   Nanoseconds requestedAt{0};
   mutable std::mutex statisticsMutex;

@@ -44,9 +44,13 @@ void HighMonitor::run() {
 }
 
 Nanoseconds HighMonitor::look() {
+  Nanoseconds now = SteadyClock{}();
+  if (now - lastNoted > noteInterval) {
+    lastNoted = now;
+    highPriority.noteCalls();
+  }
   if (!link.isWaitedFor())
     return unwatchedNap;
-  Nanoseconds now = SteadyClock{}();
   if (now - lastCleared > deathInterval) {
     lastCleared = now;
     link.clearDead();

@@ -30,7 +30,7 @@ private:
   HighPriority &highPriority;
   ArenaLink &link;
   std::function<void()> prepare;
-  Nanoseconds lastImplicit{0}, lastCleared{0};
+  Nanoseconds lastImplicit{0}, lastCleared{0}, lastNoted{0};
   std::mutex mutex;
   std::condition_variable stopped;
   bool stopping = false;

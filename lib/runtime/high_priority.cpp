@@ -120,6 +120,17 @@ bool HighPriority::hasImplicit() const {
   return false;
 }
 
+void HighPriority::noteCalls() {
+  ArenaSlot *slot = published;
+  if (!slot)
+    return;
+  std::uint64_t calls = 0;
+  for (std::uint64_t number = 1; number <= streams.size(); ++number)
+    if (const HighStream *stream = streams.find(number))
+      calls += callsMadeOn(*stream);
+  slot->set(ArenaCounter::HighCalls, calls);
+}
+
 Result<bool> HighPriority::monitor() {
   bool closed = false;
   for (std::uint64_t number = 1; number <= streams.size(); ++number) {

@@ -80,6 +80,12 @@ public:
   /// Closes the implicit scopes of streams that have come to rest. Returns whether any was closed.
   /// For one thread at a time. Fails when the device does.
   Result<bool> monitor();
+  /// Statistics, where there is a slot: how many calls were made; what a request took.
+  void noteCalls();
+  void noteRequest(Nanoseconds took) {
+    if (ArenaSlot *slot = published)
+      slot->addRequest(took);
+  }
   /// Whether a stream's implicit scope is open, which monitor() has to close.
   bool hasImplicit() const;
 

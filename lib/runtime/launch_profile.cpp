@@ -69,6 +69,9 @@ void LaunchProfile::startTrial(std::size_t from, Nanoseconds bound) {
     if (!ways[i]->trial.isMeasured() && isWorthTrying(*ways[i], bound)) {
       current = i;
       ways[i]->isTried = true;
+      // It is not unknown, so it need not wait for a long idle time.
+      if (!ways[i]->kind && !ways[i]->duration.known())
+        ways[i]->duration.add(ways[0]->duration.high());
       return;
     }
   trying = false;

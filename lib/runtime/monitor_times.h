@@ -14,6 +14,8 @@ constexpr Nanoseconds nap = std::chrono::microseconds(20);
 constexpr Nanoseconds watchedNap = std::chrono::milliseconds(1),
                       recently = std::chrono::milliseconds(10),
                       unwatchedNap = std::chrono::milliseconds(20);
+/// How often statistics that are not counted where they arise are renewed.
+constexpr Nanoseconds noteInterval = std::chrono::milliseconds(100);
 
 } // namespace tally::runtime
 

@@ -1,48 +1,16 @@
 #include "tally/runtime/runtime.h"
 
-#include "arena_link.h"
-#include "dispatcher.h"
-#include "high_priority.h"
-#include "loaded_kernel.h"
-#include "profile_store.h"
-#include "stable_table.h"
+#include "runtime_state.h"
 
 #include "tally/bundle/bundle_reader.h"
 
 #include <algorithm>
-#include <map>
-#include <mutex>
+#include <cstdlib>
 #include <utility>
 
 namespace tally::runtime {
 
 namespace {
-
-struct ModuleRecord {
-  ModuleId id{};
-  std::vector<bundle::Kernel> kernels;
-  std::uint64_t hash = 0;
-  std::map<std::string, std::uint64_t, std::less<>> found; ///< kernels' numbers, by name
-};
-
-struct ClientRecord {
-  Class clientClass = Class::High;
-  std::string name;
-  std::uint32_t bestEffortNumber = 0; ///< of its class, as policies number them
-  std::atomic<std::uint32_t> openRequests{0};
-};
-
-/// A stream of the application: exactly one of the three.
-struct StreamRecord {
-  HighStream *high = nullptr;             ///< high priority
-  std::unique_ptr<LaneStream> bestEffort; ///< through the dispatcher
-  struct Plain {                          ///< best effort without tally: a stream of the device
-    StreamId id{};
-    bool isHigh = false;
-    std::atomic<std::uint64_t> launched{0}, finished{0}; ///< of best-effort streams
-  };
-  std::unique_ptr<Plain> plain;
-};
 
 /// The client as errors call it.
 std::string describe(Client client, const ClientRecord &record) {
@@ -63,55 +31,6 @@ std::span<const std::byte> parameterSpace(const bundle::Kernel &kernel, const Ar
 }
 
 } // namespace
-
-class Runtime::State {
-public:
-  State(std::unique_ptr<Device> opened, RuntimeOptions options)
-      : device(std::move(opened)), options(std::move(options)) {}
-  ~State() {
-    if (highPriority)
-      while (Result<bool> ended = highPriority->endRequest()) {
-        if (*ended)
-          dispatcher->resume();
-      }
-    // Their errors were given to whoever synchronised, or nobody wanted them.
-    static_cast<void>(waitForAll());
-    if (arena)
-      arena->stopWatching();
-    // Before the streams and kernels that it knows, and the neighbours.
-    dispatcher.reset();
-    // What cannot be kept is measured again.
-    if (profiles)
-      static_cast<void>(profiles->save());
-  }
-
-  Result<void> initialise();
-  Result<void> checkControlStream(DevicePtr address, StreamId stream);
-  Result<void> waitForAll();
-  Result<void> synchronize(StreamRecord &stream);
-  Result<StreamRecord *> findStream(Stream stream) const;
-  Result<ClientRecord *> findClient(Client client) const;
-  Result<ClientRecord *> findHighClient(Client client, const char *call) const;
-  Result<std::unique_ptr<StreamRecord>> makeStream(const ClientRecord &owner);
-  template <class Call> Result<void> pass(StreamRecord &stream, const Call &call);
-  Result<void> enqueue(StreamRecord &stream, Operation operation);
-
-  std::unique_ptr<Device> device;
-  RuntimeOptions options;
-  std::optional<DeviceControl> control;
-  std::unique_ptr<HighPriority> highPriority;
-  std::optional<ProfileStore> profiles;
-  std::unique_ptr<Dispatcher> dispatcher;
-  std::unique_ptr<ArenaLink> arena; ///< before those that it knows
-
-  std::mutex modulesMutex;
-  std::vector<ModuleRecord> modules;
-  StableTable<LoadedKernel> kernels;
-  StableTable<ClientRecord> clients;
-  StableTable<StreamRecord> streams;
-  std::atomic<std::uint64_t> highPriorityLaunches{0};
-  std::atomic<std::uint32_t> bestEffortClients{0};
-};
 
 Result<void> Runtime::State::initialise() {
   if (options.sharing != Sharing::Tally)
@@ -252,6 +171,8 @@ Runtime::~Runtime() = default;
 Result<std::unique_ptr<Runtime>> Runtime::open(const RuntimeOptions &options) {
   if (options.device != "cuda" && options.device != "emulator")
     return Error{"unknown device '" + options.device + "'; there are 'cuda' and 'emulator'"};
+  if (options.device == "cuda" && options.arena && options.arena->bestEffortOnly)
+    setenv("CUDA_MPS_CLIENT_PRIORITY", "1", 0);
   Result<std::unique_ptr<Device>> device =
       options.device == "cuda" ? openCudaDevice() : openEmulatorDevice(options.emulator);
   if (!device)
@@ -320,6 +241,8 @@ Result<void> Runtime::free(DevicePtr pointer) {
 }
 
 Result<Client> Runtime::createClient(Class clientClass, std::string name) {
+  if (clientClass == Class::High && state->options.arena && state->options.arena->bestEffortOnly)
+    return Error{"createClient: the process is in the arena for best effort only"};
   auto record = std::make_unique<ClientRecord>();
   record->clientClass = clientClass;
   record->name = std::move(name);
@@ -461,9 +384,12 @@ Result<void> Runtime::beginRequest(Client client) {
   Result<ClientRecord *> record = state->findHighClient(client, "beginRequest");
   if (!record)
     return record.error();
+  Nanoseconds now = state->arena ? steadyNow() : Nanoseconds(0);
   if (state->highPriority)
     if (Result<void> begun = state->highPriority->beginRequest(); !begun)
       return begun;
+  if (state->arena)
+    (*record)->requestTimes.begin(now);
   // Last here and first in endRequest(): what clients count is never more than what is open.
   (*record)->openRequests.fetch_add(1);
   return {};
@@ -481,6 +407,9 @@ Result<void> Runtime::endRequest(Client client) {
   while (!openRequests.compare_exchange_weak(open, open - 1));
   if (!state->highPriority)
     return {};
+  if (state->arena)
+    if (std::optional<Nanoseconds> took = (*record)->requestTimes.end(steadyNow()))
+      state->highPriority->noteRequest(*took);
   Result<bool> last = state->highPriority->endRequest();
   if (!last)
     return last.error();

@@ -84,6 +84,7 @@ public:
       pid = 0;
     return gone && WIFEXITED(status) ? std::optional(WEXITSTATUS(status)) : std::nullopt;
   }
+  pid_t id() const { return pid; }
   void send(int signal) const { ::kill(pid, signal); }
   /// The signal that ends it; nothing where none does.
   std::optional<int> endingSignal() {
@@ -126,6 +127,14 @@ inline std::optional<ArenaSlotView> find(const Arena &arena, const std::string &
     if (each.isHeld && each.name == name)
       return std::move(each);
   return std::nullopt;
+}
+
+/// A counter of the slot of a living process in this PID namespace; 0 where it has none.
+inline std::uint64_t counterOf(const Arena &arena, pid_t pid, ArenaCounter which) {
+  for (const ArenaSlotView &each : arena.view())
+    if (each.isHeld && each.pid == static_cast<std::uint32_t>(pid))
+      return each.statistics[static_cast<std::size_t>(which)];
+  return 0;
 }
 
 inline std::uint64_t counter(const Arena &arena, const std::string &name, ArenaCounter which) {

@@ -122,7 +122,7 @@ TEST_CASE("what is no arena is named and left as it is") {
   Bytes newer = good;
   newer[8] = 7;
   CHECK(complaintAbout(newer) == folder.file() +
-                                     ": an arena of version 7; this tally knows version 1; end the "
+                                     ": an arena of version 7; this tally knows version 2; end the "
                                      "processes that use it and remove it, or set TALLY_ARENA to "
                                      "another path");
   // A newer one may have another size; that it is newer is what the user must hear.

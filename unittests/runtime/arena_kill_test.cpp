@@ -1,6 +1,12 @@
-// kill -9 of processes in an arena, at random moments: the survivors go on, and no claim stays.
+// Processes in an arena end at random moments, by kill -9 or by SIGTERM: the survivors go on, and
+// no claim stays.
 //
-//   arena_kill_test [--kills=N] [--seed=S] [--device=cuda|emulator --bundle=accumulate.tally]
+//   arena_kill_test [--kills=N] [--seed=S] [--signal=kill|term] [PROCESSES]
+//
+// PROCESSES: those of the API, on a device of the test's own
+//   --device=cuda|emulator --bundle=accumulate.tally      the same on that device
+//   --hooked=PROGRAM [--device=cuda]     test/hooks/processes.cu, relinked; else on the emulator
+// --process=PATH says where arena_process is, if not where it was built.
 //
 // Three kinds of round: one of two high-priority and two best-effort processes dies; both
 // high-priority ones do, after which no claim may be left; one of two dies that make an arena.
@@ -17,27 +23,51 @@ using namespace tally::runtime;
 
 namespace {
 
-[[noreturn]] void fail(const Arena &arena, const std::string &what) {
-  std::printf("FAILED: %s\n", what.c_str());
-  for (const ArenaSlotView &each : arena.view())
-    std::printf("  slot %u: %s, %s, class %u, active %llu\n", each.index, each.name.c_str(),
-                each.isHeld ? "held" : "not held", each.slotClass,
-                static_cast<unsigned long long>(each.active));
-  std::exit(1);
-}
+/// What the processes are, and how they end.
+struct Setting {
+  std::string process, device, bundle, hooked, uuid;
+  int signal = SIGKILL;
+
+  std::vector<std::string> words(bool isHigh, const std::string &arena,
+                                 const std::string &name) const {
+    if (hooked.empty()) {
+      std::vector<std::string> all = {process, isHigh ? "high" : "best-effort", arena, name};
+      if (!device.empty())
+        all.insert(all.end(), {device, bundle});
+      return all;
+    }
+    std::vector<std::string> all = {"env", "TALLY_ARENA=" + arena,
+                                    std::string("TALLY_CLASS=") +
+                                        (isHigh ? "high" : "best-effort")};
+    if (device != "cuda")
+      all.insert(all.end(),
+                 {"TALLY_DEVICE=emulator", "TALLY_EMULATOR_SMS=2", "TALLY_EMULATOR_UUID=" + uuid});
+    all.insert(all.end(), {hooked, isHigh ? "serve" : "train"});
+    return all;
+  }
+  /// What shows that such a process goes on.
+  ArenaCounter progress(bool isHigh) const {
+    return !isHigh          ? ArenaCounter::Launches
+           : hooked.empty() ? ArenaCounter::Requests
+                            : ArenaCounter::Activations;
+  }
+};
 
 class Storm {
 public:
-  Storm(std::uint64_t seed, std::vector<std::string> deviceWords, std::string uuid)
-      : folder(std::move(uuid)), deviceWords(std::move(deviceWords)), random(seed) {
+  Storm(std::uint64_t seed, const Setting &setting)
+      : setting(setting), folder(setting.uuid), random(seed) {
     for (std::size_t i = 0; i < names.size(); ++i)
       start(i);
   }
 
   void killOne() {
+    // Mostly in its work; else at its start too, which on a GPU takes a second.
+    if (random() % 4 != 0)
+      expectProgress(names.size(), names.size());
     std::size_t victim = random() % names.size();
     somewhen(15000);
-    children[victim]->kill();
+    end(*children[victim]);
     expectProgress(victim, victim);
     start(victim);
   }
@@ -47,10 +77,10 @@ public:
     expectProgress(names.size(), names.size());
     somewhen(4000);
     inRequest += claims() != 0;
-    children[0]->kill();
-    children[1]->kill();
+    end(*children[0]);
+    end(*children[1]);
     if (!within([&] { return claims() == 0; }))
-      fail(*arena, "a claim stays");
+      fail("a claim stays");
     expectProgress(0, 1);
     start(0);
     start(1);
@@ -59,16 +89,17 @@ public:
   /// Two processes make another arena; one of them dies meanwhile.
   void killMaker() {
     ArenaFolder other;
-    std::vector<std::string> words = {TALLY_ARENA_PROCESS, "claim", other.file(), "survivor"};
+    std::vector<std::string> words = {setting.process, "claim", other.file(), "survivor"};
     Child survivor(words);
     words.back() = "victim";
     Child victim(words);
     somewhen(4000);
     victim.kill();
     if (survivor.line().empty())
-      fail(*arena, "the survivor found no arena");
+      fail("the survivor found no arena");
     if (!find(*other.open(), "survivor"))
-      fail(*other.open(), "the survivor has no slot");
+      fail("the survivor has no slot");
+    ++ended;
   }
 
   /// What all leave behind when they end: nothing.
@@ -80,17 +111,35 @@ public:
       if (auto slot = arena->claim(0, "end"))
         slots.push_back(std::move(*slot));
     if (slots.size() != arenaSlots || claims() != 0)
-      fail(*arena, "slots or claims are lost");
+      fail("slots or claims are lost");
   }
 
+  std::uint64_t kills() const { return ended; }
   std::uint64_t killedInRequest() const { return inRequest; }
 
 private:
   void start(std::size_t which) {
-    const char *mode = which < 2 ? "high" : "best-effort";
-    std::vector<std::string> words = {TALLY_ARENA_PROCESS, mode, folder.file(), names[which]};
-    words.insert(words.end(), deviceWords.begin(), deviceWords.end());
-    children[which] = std::make_unique<Child>(words);
+    children[which] =
+        std::make_unique<Child>(setting.words(which < 2, folder.file(), names[which]));
+  }
+
+  void end(Child &child) {
+    ++ended;
+    if (setting.signal == SIGKILL)
+      return child.kill();
+    child.send(setting.signal);
+    if (child.endingSignal() != setting.signal)
+      fail("a process did not die by the signal");
+  }
+
+  [[noreturn]] void fail(const std::string &what) const {
+    std::printf("FAILED after %llu kills: %s\n", static_cast<unsigned long long>(ended),
+                what.c_str());
+    for (const ArenaSlotView &each : arena->view())
+      std::printf("  slot %u: %s, process %u, %s, class %u, active %llu\n", each.index,
+                  each.name.c_str(), each.pid, each.isHeld ? "held" : "not held", each.slotClass,
+                  static_cast<unsigned long long>(each.active));
+    std::exit(1);
   }
 
   void somewhen(std::uint64_t microseconds) {
@@ -105,8 +154,7 @@ private:
   }
 
   std::uint64_t progressOf(std::size_t which) const {
-    return counter(*arena, names[which],
-                   which < 2 ? ArenaCounter::Requests : ArenaCounter::Launches);
+    return counterOf(*arena, children[which]->id(), setting.progress(which < 2));
   }
 
   /// Each but the two given does something new.
@@ -117,17 +165,17 @@ private:
       std::uint64_t before = progressOf(i);
       bool goesOn = within([&] { return progressOf(i) > before || children[i]->hasEnded(); });
       if (!goesOn || children[i]->hasEnded())
-        fail(*arena, names[i] + (goesOn ? " has ended" : " is stuck"));
+        fail(names[i] + (goesOn ? " has ended" : " is stuck"));
     }
   }
 
   const std::array<std::string, 4> names = {"high-0", "high-1", "best-effort-0", "best-effort-1"};
+  const Setting setting;
   ArenaFolder folder;
-  std::vector<std::string> deviceWords;
   std::shared_ptr<Arena> arena = folder.open();
   std::array<std::unique_ptr<Child>, 4> children;
   std::mt19937_64 random;
-  std::uint64_t inRequest = 0;
+  std::uint64_t inRequest = 0, ended = 0;
 };
 
 std::string option(int count, char **arguments, std::string_view name, std::string otherwise) {
@@ -138,9 +186,9 @@ std::string option(int count, char **arguments, std::string_view name, std::stri
 }
 
 /// What the processes' device calls itself.
-std::string uuidOf(const std::string &device) {
-  if (device != "cuda")
-    return "gpu";
+std::string uuidOf(const Setting &setting) {
+  if (setting.device != "cuda")
+    return setting.hooked.empty() ? "gpu" : "00112233-4455-6677-8899-aabbccddeeff";
   auto opened = openCudaDevice();
   if (!opened) {
     std::printf("FAILED: %s\n", opened.error().message.c_str());
@@ -154,28 +202,26 @@ std::string uuidOf(const std::string &device) {
 int main(int count, char **arguments) {
   std::uint64_t kills = std::stoull(option(count, arguments, "--kills=", "95"));
   std::uint64_t seed = std::stoull(option(count, arguments, "--seed=", "1"));
-  std::string device = option(count, arguments, "--device=", "");
-  std::vector<std::string> words;
-  if (!device.empty())
-    words = {device, option(count, arguments, "--bundle=", "accumulate.tally")};
-  Storm storm(seed, words, uuidOf(device));
-  std::uint64_t killed = 0;
-  for (std::uint64_t round = 0; killed < kills; ++round) {
-    if (round % 8 == 7) {
+  Setting setting;
+  setting.process = option(count, arguments, "--process=", TALLY_ARENA_PROCESS);
+  setting.device = option(count, arguments, "--device=", "");
+  setting.bundle = option(count, arguments, "--bundle=", "accumulate.tally");
+  setting.hooked = option(count, arguments, "--hooked=", "");
+  setting.uuid = uuidOf(setting);
+  setting.signal = option(count, arguments, "--signal=", "kill") == "term" ? SIGTERM : SIGKILL;
+  Storm storm(seed, setting);
+  for (std::uint64_t round = 0; storm.kills() < kills; ++round) {
+    if (round % 8 == 7)
       storm.killMaker();
-      ++killed;
-    } else if (round % 4 == 3) {
+    else if (round % 4 == 3)
       storm.killBothHigh();
-      killed += 2;
-    } else {
+    else
       storm.killOne();
-      ++killed;
-    }
   }
   storm.end();
   std::printf("%llu kills: nobody stuck, no claim left; both high-priority processes died in a "
               "request %llu times\n",
-              static_cast<unsigned long long>(killed),
+              static_cast<unsigned long long>(storm.kills()),
               static_cast<unsigned long long>(storm.killedInRequest()));
   // Else nothing was tested.
   return kills < 50 || storm.killedInRequest() > 0 ? 0 : 1;

@@ -107,6 +107,21 @@ TEST_CASE("the user's kernel as it is, where it is shorter than the bound and so
   CHECK(best({19us, 19us, 21us}) == Kind::Persistent);
 }
 
+TEST_CASE("the user's kernel is tried with the duration of a variant predicted for it") {
+  LaunchProfile profile = threeWays();
+  std::shared_ptr<LaunchPlan> plan;
+  for (int i = 0; i < 200 && (!plan || plan->kind); ++i) {
+    plan = profile.pick(20us, true);
+    if (!plan->kind)
+      break;
+    plan->duration.add(12us);
+    if (plan->isTried)
+      plan->trial.add(12us);
+  }
+  CHECK(!plan->kind);
+  CHECK(plan->duration.high() == 12us);
+}
+
 TEST_CASE("a way outside of the bound is taken only where there is none inside") {
   // Guards of one wave take 90 us to leave, persistent ones of ten waves 10 us.
   LaunchProfile profile({way(Kind::Persistent, 10), way(Kind::Guard, 1)});

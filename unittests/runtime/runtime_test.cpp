@@ -1,10 +1,12 @@
 // The runtime's interface, with all its threads, on the fake device.
+#include "arena_folder.h"
 #include "program.h"
 
 #include "tally/runtime/runtime.h"
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <memory>
 #include <thread>
 
@@ -350,4 +352,30 @@ TEST_CASE("free waits for the work that may use the memory") {
   CHECK(runtime.free(memory));
   CHECK(opened.device->blocksRun() - before == 20 * 24);
   CHECK(errorOf(runtime.free(memory)) == "free: not an allocation");
+}
+
+TEST_CASE(
+    "a process that is best effort only has the lower priority under MPS, and no other class") {
+  ArenaFolder folder;
+  RuntimeOptions options;
+  options.arena = ArenaOptions{folder.file(), {}, true};
+  unsetenv("CUDA_MPS_CLIENT_PRIORITY");
+  options.device = "emulator";
+  auto runtime = Runtime::open(options);
+  REQUIRE(runtime);
+  CHECK(std::getenv("CUDA_MPS_CLIENT_PRIORITY") == nullptr);
+  auto refused = (*runtime)->createClient(Class::High, "server");
+  REQUIRE(!refused);
+  CHECK(refused.error().message ==
+        "createClient: the process is in the arena for best effort only");
+  CHECK((*runtime)->createClient(Class::BestEffort, "trainer"));
+
+  // Where there is no GPU this fails, behind what it is about.
+  options.device = "cuda";
+  auto tried = Runtime::open(options);
+  CHECK(std::string_view(std::getenv("CUDA_MPS_CLIENT_PRIORITY")) == "1");
+  setenv("CUDA_MPS_CLIENT_PRIORITY", "0", 1);
+  tried = Runtime::open(options);
+  CHECK(std::string_view(std::getenv("CUDA_MPS_CLIENT_PRIORITY")) == "0");
+  unsetenv("CUDA_MPS_CLIENT_PRIORITY");
 }

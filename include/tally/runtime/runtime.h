@@ -71,6 +71,11 @@ struct ArenaOptions {
   /// The group, by name or number, whose members may join. Empty: $TALLY_ARENA_GROUP, and without
   /// that nobody but the user.
   std::string group;
+  /// No client of this process will be of high priority: createClient() refuses such. Then open()
+  /// sets CUDA_MPS_CLIENT_PRIORITY=1, the lower of the two priorities that MPS has for clients,
+  /// unless it is set; the driver reads it when it starts, which must not have happened before. As
+  /// with any setenv(), no other thread may read the environment meanwhile.
+  bool bestEffortOnly = false;
 };
 
 /// Whether the kinds of variants are chosen by measuring the application's launches. Of an emulator

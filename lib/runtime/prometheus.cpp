@@ -1,0 +1,119 @@
+// The arenas' status in Prometheus's text format.
+#include "tally/runtime/arena_status.h"
+
+#include <cstdio>
+#include <functional>
+
+namespace tally::runtime {
+
+namespace {
+
+std::string numberText(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", value);
+  return text;
+}
+
+double seconds(std::chrono::nanoseconds time) { return static_cast<double>(time.count()) * 1e-9; }
+
+std::string escaped(const std::string &value) {
+  std::string text;
+  for (char c : value) {
+    if (c == '"' || c == '\\')
+      text += '\\';
+    text += c == '\n' ? ' ' : c;
+  }
+  return text;
+}
+
+std::string labelsOf(const ArenaStatus &arena, const ClientStatus &client) {
+  return "gpu=\"" + escaped(arena.uuid) + "\",class=\"" +
+         (client.clientClass == Class::High ? "high" : "best-effort") + "\",name=\"" +
+         escaped(client.name) + "\",pid=\"" + std::to_string(client.pid) + "\",slot=\"" +
+         std::to_string(client.slot) + "\"";
+}
+
+class Text {
+public:
+  explicit Text(std::span<const ArenaStatus> arenas) : arenas(arenas) {}
+
+  void head(const char *name, const char *type, const char *help) {
+    text += std::string("# HELP ") + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
+  }
+  template <class Value>
+  void each(const char *name, const char *type, const char *help, const Value &value) {
+    head(name, type, help);
+    ofEach([&](const std::string &labels, const ClientStatus &client) {
+      sample(name, labels, value(client));
+    });
+  }
+  /// By powers of two, as few as a dashboard needs.
+  void histogram(const char *name, const char *help, Histogram ClientStatus::*counts,
+                 std::chrono::nanoseconds ClientStatus::*sum) {
+    head(name, "histogram", help);
+    std::string base = name;
+    ofEach([&](const std::string &labels, const ClientStatus &client) {
+      const Histogram &histogram = client.*counts;
+      std::uint64_t below = 0;
+      for (std::uint32_t i = 0; i < Histogram::buckets; ++i) {
+        below += histogram.counts[i];
+        if ((i + 1) % Histogram::bucketsOfOctave == 0 && i + 1 != Histogram::buckets)
+          sample(base + "_bucket",
+                 labels + ",le=\"" + numberText(seconds(Histogram::lowerBound(i + 1))) + "\"",
+                 static_cast<double>(below));
+      }
+      sample(base + "_bucket", labels + ",le=\"+Inf\"", static_cast<double>(below));
+      sample(base + "_sum", labels, seconds(client.*sum));
+      sample(base + "_count", labels, static_cast<double>(below));
+    });
+  }
+
+  std::string text;
+
+private:
+  template <class Call> void ofEach(const Call &call) {
+    for (const ArenaStatus &arena : arenas)
+      for (const ClientStatus &client : arena.clients)
+        call(labelsOf(arena, client), client);
+  }
+  void sample(const std::string &name, const std::string &labels, double value) {
+    text += name + "{" + labels + "} " + numberText(value) + "\n";
+  }
+  std::span<const ArenaStatus> arenas;
+};
+
+} // namespace
+
+std::string prometheusText(std::span<const ArenaStatus> arenas) {
+  Text text(arenas);
+  auto count = [](std::uint64_t ClientStatus::*which) {
+    return [which](const ClientStatus &client) { return static_cast<double>(client.*which); };
+  };
+  text.each("tally_active", "gauge", "1 while the client's class is at work on the GPU, else 0.",
+            [](const ClientStatus &each) { return each.state == ClientStatus::State::Active; });
+  text.each("tally_waiting", "gauge", "1 while best-effort work is held back, else 0.",
+            [](const ClientStatus &each) { return each.state == ClientStatus::State::Waiting; });
+  text.each("tally_active_seconds_total", "counter",
+            "Time for which high-priority work was active.",
+            [](const ClientStatus &each) { return seconds(each.active); });
+  text.each("tally_requests_total", "counter", "Explicit requests that have begun.",
+            count(&ClientStatus::requests));
+  text.each("tally_launches_total", "counter",
+            "Best effort: launches finished. High priority: launches and copies called.",
+            count(&ClientStatus::launches));
+  text.each("tally_physical_launches_total", "counter",
+            "Launches given to the device for best-effort ones.",
+            count(&ClientStatus::physicalLaunches));
+  text.each("tally_yields_total", "counter", "Physical launches that left blocks to run.",
+            count(&ClientStatus::yields));
+  text.each("tally_requests_to_yield_total", "counter",
+            "Times best-effort work was asked to yield.", count(&ClientStatus::requestsToYield));
+  text.histogram("tally_turnaround_seconds",
+                 "From a request to yield until the host saw best-effort work gone.",
+                 &ClientStatus::turnaround, &ClientStatus::turnaroundSum);
+  text.histogram("tally_request_seconds", "Explicit requests, from their begin to their end.",
+                 &ClientStatus::requestTime, &ClientStatus::requestSum);
+  return text.text;
+}
+
+} // namespace tally::runtime

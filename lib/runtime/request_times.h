@@ -1,0 +1,39 @@
+// How long the requests of a client take. Requests may overlap, and an end does not say which
+// beginning is its own: the oldest open one is taken for it, which is exact where they end in the
+// order in which they began, and right on average in any case.
+#ifndef TALLY_LIB_RUNTIME_REQUEST_TIMES_H
+#define TALLY_LIB_RUNTIME_REQUEST_TIMES_H
+
+#include "tally/runtime/control_word.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+namespace tally::runtime {
+
+/// Thread-safe; no locks, no allocation.
+class RequestTimes {
+public:
+  void begin(Nanoseconds now) { starts[begun.fetch_add(1) % starts.size()] = now.count(); }
+  /// Of a request that has begun. Nothing where more than 64 are open.
+  std::optional<Nanoseconds> end(Nanoseconds now) {
+    std::uint64_t number = ended.fetch_add(1);
+    bool isKept = begun.load() - number <= starts.size();
+    // Taken once: another thread may have its number and not yet have stored its time.
+    std::int64_t start = starts[number % starts.size()].exchange(none);
+    if (!isKept || start == none)
+      return std::nullopt;
+    return now - Nanoseconds(start);
+  }
+
+private:
+  static constexpr std::int64_t none = 0; ///< the clock counts from the start of the system
+  std::atomic<std::uint64_t> begun{0}, ended{0};
+  std::array<std::atomic<std::int64_t>, 64> starts{};
+};
+
+} // namespace tally::runtime
+
+#endif

@@ -1,0 +1,103 @@
+// What an open runtime holds; the calls of runtime.h work on it.
+#ifndef TALLY_LIB_RUNTIME_RUNTIME_STATE_H
+#define TALLY_LIB_RUNTIME_RUNTIME_STATE_H
+
+#include "arena_link.h"
+#include "dispatcher.h"
+#include "high_priority.h"
+#include "loaded_kernel.h"
+#include "profile_store.h"
+#include "request_times.h"
+#include "stable_table.h"
+
+#include "tally/runtime/runtime.h"
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tally::runtime {
+
+struct ModuleRecord {
+  ModuleId id{};
+  std::vector<bundle::Kernel> kernels;
+  std::uint64_t hash = 0;
+  std::map<std::string, std::uint64_t, std::less<>> found; ///< kernels' numbers, by name
+};
+
+struct ClientRecord {
+  Class clientClass = Class::High;
+  std::string name;
+  std::uint32_t bestEffortNumber = 0; ///< of its class, as policies number them
+  std::atomic<std::uint32_t> openRequests{0};
+  RequestTimes requestTimes; ///< where there is an arena
+};
+
+/// A stream of the application: exactly one of the three.
+struct StreamRecord {
+  HighStream *high = nullptr;             ///< high priority
+  std::unique_ptr<LaneStream> bestEffort; ///< through the dispatcher
+  struct Plain {                          ///< best effort without tally: a stream of the device
+    StreamId id{};
+    bool isHigh = false;
+    std::atomic<std::uint64_t> launched{0}, finished{0}; ///< of best-effort streams
+  };
+  std::unique_ptr<Plain> plain;
+};
+
+class Runtime::State {
+public:
+  State(std::unique_ptr<Device> opened, RuntimeOptions options)
+      : device(std::move(opened)), options(std::move(options)) {}
+  ~State() {
+    if (highPriority)
+      while (Result<bool> ended = highPriority->endRequest()) {
+        if (*ended)
+          dispatcher->resume();
+      }
+    // Their errors were given to whoever synchronised, or nobody wanted them.
+    static_cast<void>(waitForAll());
+    if (arena)
+      arena->stopWatching();
+    // Before the streams and kernels that it knows, and the neighbours.
+    dispatcher.reset();
+    // What cannot be kept is measured again.
+    if (profiles)
+      static_cast<void>(profiles->save());
+  }
+
+  Result<void> initialise();
+  Result<void> checkControlStream(DevicePtr address, StreamId stream);
+  Result<void> waitForAll();
+  Result<void> synchronize(StreamRecord &stream);
+  Result<StreamRecord *> findStream(Stream stream) const;
+  Result<ClientRecord *> findClient(Client client) const;
+  Result<ClientRecord *> findHighClient(Client client, const char *call) const;
+  Result<std::unique_ptr<StreamRecord>> makeStream(const ClientRecord &owner);
+  template <class Call> Result<void> pass(StreamRecord &stream, const Call &call);
+  Result<void> enqueue(StreamRecord &stream, Operation operation);
+
+  std::unique_ptr<Device> device;
+  RuntimeOptions options;
+  std::optional<DeviceControl> control;
+  std::unique_ptr<HighPriority> highPriority;
+  std::optional<ProfileStore> profiles;
+  std::unique_ptr<Dispatcher> dispatcher;
+  std::unique_ptr<ArenaLink> arena; ///< before those that it knows
+
+  std::mutex modulesMutex;
+  std::vector<ModuleRecord> modules;
+  StableTable<LoadedKernel> kernels;
+  StableTable<ClientRecord> clients;
+  StableTable<StreamRecord> streams;
+  std::atomic<std::uint64_t> highPriorityLaunches{0};
+  std::atomic<std::uint32_t> bestEffortClients{0};
+};
+
+} // namespace tally::runtime
+
+#endif
