@@ -209,6 +209,10 @@ void setDevice(CudaApi &table) {
     current->settle();
     return cudaSuccess;
   };
+  table.cudaDriverGetVersion = [](int *version) {
+    *version = 0; // there is none
+    return cudaSuccess;
+  };
   table.cudaGetDriverEntryPoint = [](const char *, void **, unsigned long long,
                                      cudaDriverEntryPointQueryResult *) {
     return cudaErrorNotSupported;
