@@ -2,9 +2,11 @@
 // nothing else running: what best effort costs short kernels. The program knows nothing of tally;
 // chain_plain is the same without it.
 //
-//   TALLY_CLASS=best-effort chain [BLOCKS] [LAUNCHES]      default: 264 blocks of 256 threads, 10000
+//   TALLY_CLASS=best-effort chain [BLOCKS] [LAUNCHES] [NODES]
 //
-// Prints microseconds a kernel for kernels of several lengths, the best of three rounds each.
+// By default 264 blocks of 256 threads, 10000 launches. With NODES the kernels are launched as
+// replays of a graph of so many, which the program captures. Prints microseconds a kernel for
+// kernels of several lengths, the best of three rounds each.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -29,13 +31,41 @@ void check(cudaError_t status, const char *what) {
   std::exit(1);
 }
 
+/// `nodes` kernels of the chain, as a graph.
+cudaGraphExec_t captured(cudaStream_t stream, int nodes, int blocks, float *data, int rounds) {
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+  for (int i = 0; i < nodes; ++i)
+    work<<<blocks, threads, 0, stream>>>(data, rounds);
+  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  check(cudaGraphDestroy(graph), "cudaGraphDestroy");
+  return executable;
+}
+
+/// `count` kernels, as launches or as replays of a graph of `nodes`. Returns how many there were.
+int launch(cudaStream_t stream, int count, int blocks, float *data, int rounds, int nodes,
+           cudaGraphExec_t graph) {
+  if (!graph) {
+    for (int i = 0; i < count; ++i)
+      work<<<blocks, threads, 0, stream>>>(data, rounds);
+    return count;
+  }
+  int replays = std::max(count / nodes, 1);
+  for (int i = 0; i < replays; ++i)
+    check(cudaGraphLaunch(graph, stream), "cudaGraphLaunch");
+  return replays * nodes;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
   int blocks = argc > 1 ? std::atoi(argv[1]) : 264;
   int launches = argc > 2 ? std::atoi(argv[2]) : 10000;
-  if (blocks <= 0 || launches <= 0) {
-    std::fprintf(stderr, "usage: chain [BLOCKS] [LAUNCHES]\n");
+  int nodes = argc > 3 ? std::atoi(argv[3]) : 0;
+  if (blocks <= 0 || launches <= 0 || nodes < 0) {
+    std::fprintf(stderr, "usage: chain [BLOCKS] [LAUNCHES] [NODES]\n");
     return 2;
   }
   float *data = nullptr;
@@ -47,17 +77,19 @@ int main(int argc, char **argv) {
   for (int rounds : {200, 1500, 3500, 8000, 40000}) {
     int count = rounds > 10000 ? std::max(launches / 5, 1) : launches;
     double best = 0;
+    cudaGraphExec_t graph = nodes > 0 ? captured(stream, nodes, blocks, data, rounds) : nullptr;
     for (int repetition = 0; repetition < 4; ++repetition) {
       auto start = std::chrono::steady_clock::now();
-      for (int i = 0; i < count; ++i)
-        work<<<blocks, threads, 0, stream>>>(data, rounds);
+      int made = launch(stream, count, blocks, data, rounds, nodes, graph);
       check(cudaGetLastError(), "launch");
       check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
       std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
       // The first round warms up.
-      if (repetition == 1 || (repetition > 1 && took.count() / count < best))
-        best = took.count() / count;
+      if (repetition == 1 || (repetition > 1 && took.count() / made < best))
+        best = took.count() / made;
     }
+    if (graph)
+      check(cudaGraphExecDestroy(graph), "cudaGraphExecDestroy");
     std::printf("%d blocks, %6d rounds: %8.2f us a kernel\n", blocks, rounds, best);
   }
 }

@@ -80,7 +80,7 @@ Result<void> ApiDevice::openControl(std::uint64_t controlWord) {
   TALLY_API_TRY(api, cudaMalloc, &memory, sizeof(std::uint64_t));
   control = reinterpret_cast<runtime::DevicePtr>(memory);
   // The emulator has no driver; there copies do for stores in stream order.
-  streamWriteValue = reinterpret_cast<StreamWriteValue>(driverEntry("cuStreamWriteValue64"));
+  streamWriteValue = reinterpret_cast<StreamWriteValue>(driverEntry(api, "cuStreamWriteValue64"));
   findContext();
   hasControl = true;
   if (Result<void> written = writeValue({}, control, controlWord); !written)
@@ -89,8 +89,7 @@ Result<void> ApiDevice::openControl(std::uint64_t controlWord) {
   return {};
 }
 
-/// nullptr where there is none.
-void *ApiDevice::driverEntry(const char *name) const {
+void *ApiDevice::driverEntry(const CudaApi &api, const char *name) {
   if (Settings::get().emulator)
     return nullptr;
   void *entry = nullptr;
@@ -101,7 +100,7 @@ void *ApiDevice::driverEntry(const char *name) const {
 
 void ApiDevice::findContext() {
   using CurrentContext = int (*)(void **);
-  if (auto current = reinterpret_cast<CurrentContext>(driverEntry("cuCtxGetCurrent")))
+  if (auto current = reinterpret_cast<CurrentContext>(driverEntry(api, "cuCtxGetCurrent")))
     current(&driverContext);
 }
 

@@ -85,6 +85,8 @@ public:
   /// The application has put something on some stream of its own.
   void noteCall() { calls.fetch_add(1); }
 
+  /// An entry point of the driver; nullptr where there is none.
+  static void *driverEntry(const CudaApi &api, const char *name);
   /// What `call` returned, in CUDA's words.
   static Error failure(const CudaApi &api, const char *call, cudaError_t status);
   static runtime::StreamId idOf(StreamState &state) {
@@ -104,7 +106,6 @@ private:
   using StreamWriteValue = int (*)(cudaStream_t, std::uint64_t, std::uint64_t, unsigned);
 
   Result<void> describe();
-  void *driverEntry(const char *name) const;
   void findContext();
   runtime::StreamId addOwn(cudaStream_t handle);
 
@@ -113,7 +114,7 @@ private:
   runtime::DeviceInfo facts;
   int device = 0;
   void *driverContext = nullptr;
-  runtime::GreenStreams confined{[this](const char *name) { return driverEntry(name); }};
+  runtime::GreenStreams confined{[this](const char *name) { return driverEntry(api, name); }};
   runtime::DevicePtr control = 0;
   cudaStream_t controlStream = nullptr;
   std::atomic<bool> hasControl{false}; ///< set behind the others

@@ -125,10 +125,7 @@ std::uint64_t Engine::submit(StreamState &stream, const std::vector<GraphPart> &
     operations.push_back(operationOf(
         [this, behind](cudaStream_t on) { return api.cudaStreamWaitEvent(on, behind.get(), 0); }));
   for (const GraphPart &each : parts)
-    operations.push_back(each.kernel ? operationOf(each.kernel)
-                                     : operationOf([small = each.other](cudaStream_t on) {
-                                         return small->launch(on);
-                                       }));
+    operations.push_back(each.kernel ? operationOf(each.kernel) : operationOf(each));
   return work->submit(stream, std::move(operations));
 }
 
@@ -147,6 +144,21 @@ runtime::Operation Engine::operationOf(std::shared_ptr<const KernelLaunch> launc
   operation.launchWhole = [this, launch](runtime::StreamId on) {
     whole.fetch_add(1);
     work->keepError(launchWhole(*launch, ApiDevice::stateOf(on).handle));
+  };
+  return operation;
+}
+
+/// Of a part that CUDA launches.
+runtime::Operation Engine::operationOf(const GraphPart &part) {
+  auto launch = [small = part.other](cudaStream_t on) { return small->launch(on); };
+  if (part.otherKernel == 0)
+    return operationOf(launch);
+  runtime::Operation operation;
+  operation.identity = part.otherKernel;
+  operation.shape = part.otherShape;
+  operation.launchWhole = [this, launch](runtime::StreamId on) {
+    whole.fetch_add(1);
+    work->keepError(launch(ApiDevice::stateOf(on).handle));
   };
   return operation;
 }

@@ -106,6 +106,7 @@ private:
   std::uint32_t confinement();
   void openProfiles(runtime::LaneOptions &lane);
   runtime::Operation operationOf(std::shared_ptr<const KernelLaunch> launch);
+  runtime::Operation operationOf(const GraphPart &part);
   /// What `run` puts on the lane's stream, no kernel.
   runtime::Operation operationOf(std::function<cudaError_t(cudaStream_t)> run);
   void storm(std::uint32_t everyMicroseconds);

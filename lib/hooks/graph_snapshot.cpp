@@ -2,9 +2,10 @@
 
 #include "in_hook.h"
 
+#include <cuda.h>
+
 #include <algorithm>
 #include <array>
-#include <unordered_map>
 
 namespace tally::hooks {
 
@@ -110,14 +111,13 @@ SmallGraph::~SmallGraph() {
     api.cudaGraphDestroy(graph);
 }
 
-SnapshotNode *GraphSnapshot::find(cudaGraphNode_t handle) {
+void GraphSnapshot::addTo(std::unordered_map<cudaGraphNode_t, SnapshotNode *> &index) {
   for (SnapshotNode &each : nodes) {
-    if (each.handle == handle)
-      return &each;
-    if (SnapshotNode *inner = each.child ? each.child->find(handle) : nullptr)
-      return inner;
+    if (each.handle)
+      index[each.handle] = &each;
+    if (each.child)
+      each.child->addTo(index);
   }
-  return nullptr;
 }
 
 bool GraphSnapshot::takeHandles(const GraphSnapshot &older) {
@@ -275,14 +275,35 @@ bool GraphReader::readChild(SnapshotNode &node) {
 }
 
 bool GraphReader::readKernel(SnapshotNode &node) {
-  cudaKernelNodeParams parameters{};
-  // A kernel that the CUDA runtime of this module does not know is not told.
-  if (api.cudaGraphKernelNodeGetParams(node.handle, &parameters) != cudaSuccess)
-    return refuse(WholeReason::Kernel);
   if (!readAttributes(node))
     return false;
-  node.part.kernel = kernelPart(parameters, node.attributes);
-  return node.part.kernel || refuse(WholeReason::Kernel);
+  cudaKernelNodeParams parameters{};
+  // A kernel that the CUDA runtime of this module does not know is not told.
+  if (api.cudaGraphKernelNodeGetParams(node.handle, &parameters) == cudaSuccess)
+    node.part.kernel = kernelPart(parameters, node.attributes);
+  return node.part.kernel || readByDriver(node) || refuse(WholeReason::Kernel);
+}
+
+bool GraphReader::readByDriver(SnapshotNode &node) {
+  using Get = CUresult (*)(CUgraphNode, CUDA_KERNEL_NODE_PARAMS_v2 *);
+  using Add = CUresult (*)(CUgraphNode *, CUgraph, const CUgraphNode *, std::size_t,
+                           const CUDA_KERNEL_NODE_PARAMS_v2 *);
+  auto get = reinterpret_cast<Get>(ApiDevice::driverEntry(api, "cuGraphKernelNodeGetParams"));
+  auto add = reinterpret_cast<Add>(ApiDevice::driverEntry(api, "cuGraphAddKernelNode"));
+  CUDA_KERNEL_NODE_PARAMS_v2 found{};
+  if (!get || !add || get(node.handle, &found) != CUDA_SUCCESS)
+    return false;
+  node.part.other = SmallGraph::create(api, [&](cudaGraph_t graph, cudaGraphNode_t *made) {
+    if (add(made, graph, nullptr, 0, &found) != CUDA_SUCCESS)
+      return cudaErrorInvalidDeviceFunction;
+    return api.cudaGraphKernelNodeCopyAttributes(*made, node.handle);
+  });
+  node.part.otherKernel = found.func ? reinterpret_cast<std::uint64_t>(found.func)
+                                     : reinterpret_cast<std::uint64_t>(found.kern);
+  node.part.otherShape.grid = {found.gridDimX, found.gridDimY, found.gridDimZ};
+  node.part.otherShape.block = {found.blockDimX, found.blockDimY, found.blockDimZ};
+  node.part.otherShape.dynamicSharedBytes = found.sharedMemBytes;
+  return node.part.other != nullptr;
 }
 
 bool GraphReader::readAttributes(SnapshotNode &node) {
@@ -312,7 +333,7 @@ std::shared_ptr<const KernelLaunch>
 GraphReader::kernelPart(const cudaKernelNodeParams &parameters,
                         const std::vector<cudaLaunchAttribute> &attributes) {
   if (parameters.extra)
-    return nullptr; // arguments in a buffer, of which only the driver knows the length
+    return nullptr; // arguments in a buffer, which only the driver understands
   LaunchRequest request;
   request.function = parameters.func;
   request.grid = parameters.gridDim;

@@ -3,7 +3,8 @@
 // queue one after another, in an order that keeps the edges; so its kernels yield as others do.
 //
 // A node that is no kernel is kept as a graph of its own, which CUDA launches: copies of pageable
-// memory, fills of wide elements and so on mean what they mean in a graph. Parts never change; an
+// memory, fills of wide elements and so on mean what they mean in a graph. So is a kernel that only
+// the driver knows (a library's); it runs whole, and the others yield. Parts never change; an
 // update puts a new part in the place of the old one, which queued launches still hold.
 #ifndef TALLY_LIB_HOOKS_GRAPH_SNAPSHOT_H
 #define TALLY_LIB_HOOKS_GRAPH_SNAPSHOT_H
@@ -14,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace tally::hooks {
@@ -40,7 +42,7 @@ enum class WholeReason : std::uint8_t {
 std::string_view nameOf(WholeReason reason);
 std::string_view textOf(WholeReason reason);
 
-/// One node that is no kernel, instantiated by itself. Destroyed when the last launch of it is
+/// One node, instantiated by itself. Destroyed when the last launch of it is
 /// over.
 class SmallGraph {
 public:
@@ -66,6 +68,8 @@ private:
 struct GraphPart {
   std::shared_ptr<const KernelLaunch> kernel;
   std::shared_ptr<const SmallGraph> other;
+  std::uint64_t otherKernel = 0; ///< what stands for the kernel, if `other` is one
+  LaunchShape otherShape;        ///< then
 };
 
 struct GraphSnapshot;
@@ -84,8 +88,8 @@ struct SnapshotNode {
 struct GraphSnapshot {
   std::vector<SnapshotNode> nodes;
 
-  /// Also in embedded graphs; nullptr where there is none.
-  SnapshotNode *find(cudaGraphNode_t handle);
+  /// The nodes by their handles, those of embedded graphs too.
+  void addTo(std::unordered_map<cudaGraphNode_t, SnapshotNode *> &index);
   /// Takes the handles of nodes from what this stands in for. False where the two do not have the
   /// same nodes and edges.
   bool takeHandles(const GraphSnapshot &older);
@@ -117,6 +121,7 @@ private:
   bool readEdges(GraphSnapshot &snapshot);
   bool readNode(SnapshotNode &node);
   bool readKernel(SnapshotNode &node);
+  bool readByDriver(SnapshotNode &node);
   bool readAttributes(SnapshotNode &node);
   bool readChild(SnapshotNode &node);
   bool readOther(SnapshotNode &node, const SmallGraph::Add &add);

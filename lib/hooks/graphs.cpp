@@ -45,6 +45,7 @@ template <class Questions> void ExecutableGraph::ask(Questions questions) {
 void ExecutableGraph::giveUp(WholeReason reason) {
   disabledUnknown |= snapshot && snapshot->hasDisabled();
   snapshot.reset();
+  index.clear();
   ready.reset();
   dropCopy();
   why = reason;
@@ -57,6 +58,7 @@ void ExecutableGraph::readNow(cudaGraph_t graph) {
     ready.reset();
     why = reader.reason();
     snapshot = std::move(found);
+    index.clear();
   });
 }
 
@@ -83,6 +85,8 @@ void ExecutableGraph::readCopy() {
 ExecutableGraph::Launch ExecutableGraph::launch(int onDevice) {
   std::unique_lock lock(mutex);
   wasLaunched = true;
+  // What is launched whole is ordered behind that by CUDA.
+  bool afterHigh = std::exchange(wasHigh, false), recorded = std::exchange(highRecorded, false);
   readCopy();
   Launch result;
   result.reason = why;
@@ -90,7 +94,7 @@ ExecutableGraph::Launch ExecutableGraph::launch(int onDevice) {
     return result;
   if (onDevice != device)
     result.reason = WholeReason::SeveralDevices;
-  else if (std::exchange(wasHigh, false))
+  else if (afterHigh)
     result.reason = WholeReason::AfterHigh;
   if (result.reason != WholeReason::None)
     return result;
@@ -100,7 +104,7 @@ ExecutableGraph::Launch ExecutableGraph::launch(int onDevice) {
     ready = std::make_shared<const Parts>(std::move(made));
   }
   result.parts = ready;
-  if (std::exchange(highRecorded, false))
+  if (recorded)
     result.behind = highEvent;
   return result;
 }
@@ -121,34 +125,42 @@ void ExecutableGraph::launchedHigh(cudaStream_t stream) {
   wasHigh = !highRecorded;
 }
 
-/// Changes the snapshot, if there is one, by `apply`, which returns whether it could.
+/// Changes the snapshot, if there is one, by `apply`, which returns whether it could. Updates of
+/// what is launched as high priority only cost no more than finding that out.
 template <class Change> void ExecutableGraph::change(Change apply) {
   std::unique_lock lock(mutex);
   if (!snapshot && !copy)
     return; // it is launched whole already
   bool followed = false;
-  if (snapshot)
-    ask([&] { followed = apply(*snapshot); });
+  if (snapshot && !isHighOnly())
+    ask([&] { followed = apply(); });
   ready.reset();
   if (!followed)
     giveUp(WholeReason::Update);
 }
 
+SnapshotNode *ExecutableGraph::find(cudaGraphNode_t node) {
+  if (index.empty())
+    snapshot->addTo(index);
+  auto found = index.find(node);
+  return found == index.end() ? nullptr : found->second;
+}
+
 void ExecutableGraph::setKernel(cudaGraphNode_t node, const cudaKernelNodeParams &parameters) {
-  change([&](GraphSnapshot &current) {
-    SnapshotNode *found = current.find(node);
+  change([&] {
+    SnapshotNode *found = find(node);
     if (!found || found->type != cudaGraphNodeTypeKernel)
       return false;
     GraphReader reader(api, registry, device);
-    found->part.kernel = reader.kernelPart(parameters, found->attributes);
+    found->part = {reader.kernelPart(parameters, found->attributes), nullptr};
     return found->part.kernel != nullptr;
   });
 }
 
 void ExecutableGraph::setOther(cudaGraphNode_t node, const SmallGraph::Add &add) {
-  change([&](GraphSnapshot &current) {
-    SnapshotNode *found = current.find(node);
-    if (!found || !found->part.other)
+  change([&] {
+    SnapshotNode *found = find(node);
+    if (!found || !found->part.other || found->type == cudaGraphNodeTypeKernel)
       return false;
     found->part.other = SmallGraph::create(api, add);
     return found->part.other != nullptr;
@@ -156,8 +168,8 @@ void ExecutableGraph::setOther(cudaGraphNode_t node, const SmallGraph::Add &add)
 }
 
 void ExecutableGraph::setChild(cudaGraphNode_t node, cudaGraph_t graph) {
-  change([&](GraphSnapshot &current) {
-    SnapshotNode *found = current.find(node);
+  change([&] {
+    SnapshotNode *found = find(node);
     if (!found || !found->child || found->child->hasDisabled())
       return false;
     GraphReader reader(api, registry, device);
@@ -165,14 +177,15 @@ void ExecutableGraph::setChild(cudaGraphNode_t node, cudaGraph_t graph) {
     if (!child || !child->takeHandles(*found->child))
       return false;
     found->child = std::move(child);
+    index.clear();
     return true;
   });
 }
 
 void ExecutableGraph::setEnabled(cudaGraphNode_t node, bool isEnabled) {
   bool known = false;
-  change([&](GraphSnapshot &current) {
-    SnapshotNode *found = current.find(node);
+  change([&] {
+    SnapshotNode *found = find(node);
     known = found != nullptr;
     if (found)
       found->isEnabled = isEnabled;
@@ -189,7 +202,7 @@ void ExecutableGraph::update(cudaGraph_t graph) {
   if (!mayHelp)
     return;
   // CUDA does not say what becomes of nodes that are disabled.
-  if (disabledUnknown || (snapshot && snapshot->hasDisabled()))
+  if (isHighOnly() || disabledUnknown || (snapshot && snapshot->hasDisabled()))
     return giveUp(WholeReason::Update);
   if (!wasLaunched) {
     giveUp(WholeReason::Update);
@@ -205,6 +218,7 @@ void ExecutableGraph::update(cudaGraph_t graph) {
   // In another order of its nodes, which one is which is not known.
   if (snapshot && !(older && snapshot->takeHandles(*older)))
     snapshot->forgetHandles();
+  index.clear();
 }
 
 void Graphs::add(cudaGraphExec_t handle, std::shared_ptr<ExecutableGraph> graph) {

@@ -62,12 +62,15 @@ private:
   void readCopy();
   void giveUp(WholeReason reason);
   void dropCopy();
+  SnapshotNode *find(cudaGraphNode_t node);
+  bool isHighOnly() const { return wasHigh && !wasLaunched; }
 
   const CudaApi &api;
   Registry &registry;
   const int device;
   std::mutex mutex; // what follows
   std::unique_ptr<GraphSnapshot> snapshot;
+  std::unordered_map<cudaGraphNode_t, SnapshotNode *> index; ///< of the snapshot; empty: to be made
   WholeReason why = WholeReason::None;
   std::shared_ptr<const Parts> ready; ///< of the snapshot as it is; nullptr: to be made
   bool wasLaunched = false;           ///< as best effort

@@ -170,6 +170,7 @@ std::optional<std::uint64_t> Dispatcher::oldestUnderWay() const {
 }
 
 bool Dispatcher::step() {
+  static_cast<void>(control.flush());
   bool nothingGoes = closed; // before the lanes ask
   std::optional<std::uint64_t> oldestBefore = oldestUnderWay();
   observeBusyTimes();
@@ -266,20 +267,27 @@ void Dispatcher::run() {
 }
 
 void Dispatcher::rest(Nanoseconds idleFor) {
-  if (idleFor < tightPolling)
-    return pauseProcessor();
-  if (hasWork() && idleFor < pollingTime())
-    return std::this_thread::yield();
+  bool works = hasWork();
+  if (idleFor < tightPolling || (works && idleFor < pollingTime())) {
+    // A write that fails leaves what runs running; the lanes' own calls say what has failed.
+    static_cast<void>(control.listen(pauseProcessor));
+    if (idleFor >= tightPolling)
+      std::this_thread::yield();
+    return;
+  }
   std::unique_lock lock(sleepMutex);
   std::uint64_t before = wakes.load();
   asleep = true;
   auto awake = [&] { return wakes.load() != before || stopping; };
   // With nothing to do there is nothing to see until somebody calls wake(). Otherwise what is
   // waited for may be the device, which does not.
-  if (hasWork())
+  if (works) {
     woken.wait_for(lock, nap, awake);
-  else
+  } else {
+    control.setBusy(false);
     restWithoutWork(lock, awake);
+    control.setBusy(true);
+  }
   asleep = false;
 }
 

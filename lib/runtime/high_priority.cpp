@@ -88,7 +88,12 @@ Result<void> HighPriority::beginCall(HighStream &stream) {
   return opened;
 }
 
-void HighPriority::endCall(HighStream &stream) { stream.word.fetch_add(oneMade - oneCall); }
+void HighPriority::endCall(HighStream &stream) {
+  stream.word.fetch_add(oneMade - oneCall);
+  // Mostly somebody else has made the write meanwhile. A device that fails here says so to whoever
+  // waits for best-effort work.
+  static_cast<void>(control.flush());
+}
 
 Result<void> HighPriority::synchronize(HighStream &stream) {
   std::uint64_t made = callsMadeOn(stream);

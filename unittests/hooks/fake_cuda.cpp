@@ -213,9 +213,12 @@ void setDevice(CudaApi &table) {
     *version = 0; // there is none
     return cudaSuccess;
   };
-  table.cudaGetDriverEntryPoint = [](const char *, void **, unsigned long long,
-                                     cudaDriverEntryPointQueryResult *) {
-    return cudaErrorNotSupported;
+  // Of the driver there are graphs only, where a test wants them.
+  table.cudaGetDriverEntryPoint = [](const char *name, void **entry, unsigned long long,
+                                     cudaDriverEntryPointQueryResult *result) {
+    *entry = current->driverTellsGraphs ? driverGraphEntry(name) : nullptr;
+    *result = *entry ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    return *entry ? cudaSuccess : cudaErrorNotSupported;
   };
   table.cudaGetLastError = [] { return std::exchange(lastError, cudaSuccess); };
   table.cudaPeekAtLastError = [] { return lastError; };

@@ -62,6 +62,7 @@ public:
   std::string nameOf(const void *function);
   std::map<std::string, std::map<int, int>> attributes(); ///< set, by entry
   std::atomic<int> pageableQueries{0};
+  bool driverTellsGraphs = false; ///< there is a driver beneath, as far as graphs go
   /// Makes it host memory, as cudaPointerGetAttributes has it.
   /// Eight bytes.
   void pin(const void *memory);

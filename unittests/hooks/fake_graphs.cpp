@@ -2,6 +2,8 @@
 
 #include "fake_cuda.h"
 
+#include <cuda.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -90,13 +92,17 @@ void setQuestions(hooks::CudaApi &table) {
   };
   table.cudaGraphKernelNodeGetParams = [](cudaGraphNode_t node, cudaKernelNodeParams *parameters) {
     *parameters = FakeNode::of(node).kernel;
-    return cudaSuccess;
+    return FakeNode::of(node).isOfLibrary ? cudaErrorInvalidDeviceFunction : cudaSuccess;
   };
   table.cudaGraphKernelNodeGetAttribute = [](cudaGraphNode_t node, cudaLaunchAttributeID id,
                                              cudaLaunchAttributeValue *value) {
     *value = FakeNode::of(node).attributes[id];
     if (id == cudaLaunchAttributePreferredSharedMemoryCarveout)
       value->sharedMemCarveout = static_cast<unsigned>(cudaSharedmemCarveoutDefault);
+    return cudaSuccess;
+  };
+  table.cudaGraphKernelNodeCopyAttributes = [](cudaGraphNode_t to, cudaGraphNode_t from) {
+    FakeNode::of(to).attributes = FakeNode::of(from).attributes;
     return cudaSuccess;
   };
   table.cudaGraphMemsetNodeGetParams = [](cudaGraphNode_t node, cudaMemsetParams *parameters) {
@@ -107,6 +113,27 @@ void setQuestions(hooks::CudaApi &table) {
     *parameters = FakeNode::of(node).host;
     return cudaSuccess;
   };
+}
+
+CUresult getByDriver(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v2 *parameters) {
+  const cudaKernelNodeParams &kernel = FakeNode::of(handle).kernel;
+  parameters->func = static_cast<CUfunction>(kernel.func);
+  parameters->gridDimX = kernel.gridDim.x;
+  parameters->blockDimX = kernel.blockDim.x;
+  parameters->kernelParams = kernel.kernelParams;
+  return CUDA_SUCCESS;
+}
+
+CUresult addByDriver(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, std::size_t count,
+                     const CUDA_KERNEL_NODE_PARAMS_v2 *parameters) {
+  cudaKernelNodeParams kernel{};
+  kernel.func = parameters->func;
+  kernel.gridDim = dim3(parameters->gridDimX);
+  kernel.blockDim = dim3(parameters->blockDimX);
+  kernel.kernelParams = parameters->kernelParams;
+  *node = FakeGraph::of(graph).add(cudaGraphNodeTypeKernel, after, count);
+  FakeNode::of(*node).setKernel(kernel);
+  return CUDA_SUCCESS;
 }
 
 void setExecutable(hooks::CudaApi &table) {
@@ -190,6 +217,14 @@ std::unique_ptr<FakeGraph> FakeGraph::copy() const {
     copies[each.get()] = &node;
   }
   return made;
+}
+
+void *driverGraphEntry(const char *name) {
+  if (std::strcmp(name, "cuGraphKernelNodeGetParams") == 0)
+    return reinterpret_cast<void *>(getByDriver);
+  if (std::strcmp(name, "cuGraphAddKernelNode") == 0)
+    return reinterpret_cast<void *>(addByDriver);
+  return nullptr;
 }
 
 void setGraphs(hooks::CudaApi &table) {

@@ -20,6 +20,7 @@ struct FakeNode {
   std::map<int, cudaLaunchAttributeValue> attributes;
   cudaMemsetParams fill{};
   cudaHostNodeParams host{};
+  bool isOfLibrary = false;           ///< only the driver knows its kernel
   const FakeNode *original = nullptr; ///< of an executable graph's: the graph's
 
   /// Copies the arguments of `given`.
@@ -38,6 +39,8 @@ struct FakeGraph {
 };
 
 void setGraphs(hooks::CudaApi &table);
+/// An entry point of the driver's, or nullptr.
+void *driverGraphEntry(const char *name);
 
 } // namespace tally::test
 

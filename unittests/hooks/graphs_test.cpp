@@ -233,6 +233,10 @@ TEST_CASE("what cannot be taken apart is launched whole, and why is counted") {
     FakeGraph::of(g.graph).add(static_cast<cudaGraphNodeType>(99));
     reason = "unknown-node";
   }
+  SUBCASE("kernels that nobody tells") {
+    node.isOfLibrary = true;
+    reason = "kernel";
+  }
   SUBCASE("arguments in one buffer") {
     node.kernel.extra = node.pointers.data();
     reason = "kernel";
@@ -289,6 +293,37 @@ TEST_CASE("a kernel that CUDA names by a handle that nobody has asked for yields
   CHECK(h.hooks.totals().throughVariants == 1);
 }
 
+TEST_CASE("a kernel of a library in a graph runs whole, the others yield") {
+  Harness h;
+  h.cuda.driverTellsGraphs = true;
+  cudaStream_t low = h.stream(0);
+  h.stream(-1);
+  std::uint64_t cell = 0, expected = 0;
+  Graphs g(h);
+  g.kernel(&cell, 3, 2);
+  FakeNode::of(g.kernel(&cell, 4, 2)).isOfLibrary = true;
+  g.kernel(&cell, 5, 2);
+  SUBCASE("with its arguments in a list") {}
+  SUBCASE("with its arguments in a buffer") {
+    FakeNode &node = FakeNode::of(g.last);
+    node.kernel.extra = node.pointers.data();
+    node.isOfLibrary = true;
+  }
+  bool both = FakeNode::of(g.last).isOfLibrary;
+  cudaGraphExec_t exec = g.instantiate();
+  for (int i = 0; i < 3; ++i) {
+    CHECK(g.launch(exec, low) == cudaSuccess);
+    for (std::uint32_t value : {3u, 4u, 5u})
+      expected = Harness::mixed(expected, value, 2);
+  }
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == expected);
+  CHECK(g.statistics() == "3 in parts, 0 whole");
+  CHECK(h.hooks.totals().throughVariants == (both ? 3 : 6));
+  CHECK(h.hooks.totals().whole == (both ? 6 : 3));
+  CHECK(count(h.cuda.log(), "graph 1") == (both ? 6 : 3));
+}
+
 TEST_CASE("a graph that was instantiated before anything was best effort is launched whole") {
   Harness h;
   std::uint64_t cell = 0;
@@ -319,13 +354,41 @@ TEST_CASE("launches of one executable graph are in order, whatever their classes
     CHECK(g.launch(exec, on) == cudaSuccess);
     expected = Harness::mixed(expected, value);
   };
-  // The first best-effort launch behind one of high priority is CUDA's to order.
-  for (cudaStream_t on : {high, low, low, high, high, low, high, low})
+  for (cudaStream_t on : {low, high, low, low, high, high, low, high, low})
     launch(on);
   CHECK(h.synchronize(high) == cudaSuccess);
   CHECK(h.synchronize(low) == cudaSuccess);
   CHECK(cell == expected);
-  CHECK(g.statistics() == "3 in parts, 1 whole (after-high-priority 1)");
+  CHECK(g.statistics() == "5 in parts, 0 whole");
+}
+
+TEST_CASE("the first best-effort launch behind one of high priority is CUDA's to order") {
+  Harness h;
+  cudaStream_t low = h.stream(0), high = h.stream(-1);
+  std::uint64_t cell = 0, expected = 0;
+  Graphs g(h);
+  cudaGraphNode_t node = g.kernel(&cell, 1);
+  cudaGraphExec_t exec = g.instantiate();
+  for (cudaStream_t on : {high, low, low, high, low}) {
+    CHECK(g.launch(exec, on) == cudaSuccess);
+    expected = Harness::mixed(expected, 1);
+  }
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == expected);
+  CHECK(g.statistics() == "2 in parts, 1 whole (after-high-priority 1)");
+  // What is of high priority only is not followed through updates, until it is updated as best
+  // effort.
+  cudaGraphExec_t other = g.instantiate();
+  CHECK(g.launch(other, high) == cudaSuccess);
+  g.setKernel(other, node, &cell, 5);
+  CHECK(g.launch(other, low) == cudaSuccess);
+  expected = Harness::mixed(Harness::mixed(expected, 1), 5);
+  CHECK(g.statistics() == "2 in parts, 2 whole (after-high-priority 1, update 1)");
+  CHECK(h.hooks.updateGraph(g.api, other, g.graph, nullptr) == cudaSuccess);
+  CHECK(g.launch(other, low) == cudaSuccess);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == Harness::mixed(expected, 1));
+  CHECK(g.statistics() == "3 in parts, 2 whole (after-high-priority 1, update 1)");
 }
 
 TEST_CASE("whole updates before and after the first best-effort launch") {

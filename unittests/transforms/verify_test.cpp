@@ -102,11 +102,11 @@ TEST_CASE("where the ids are read once") {
     return verifyVariants(module, kernels).value_or("");
   };
   CHECK(damagedOnce("ret;", "ret;") == "");
-  CHECK(contains(damagedOnce("$tally_agree:\n\tbarrier.sync 0;", "$tally_agree:\n\tbar.sync 0;"),
+  const char *meeting = "$tally_agree:\n\tbarrier.sync 0;";
+  CHECK(contains(damagedOnce(meeting, "$tally_agree:\n\tbar.sync 0;"),
                  "in the aligned form: bar.sync 0;"));
-  CHECK(contains(damagedOnce("$tally_agree:\n\tbarrier.sync 0;", "$tally_agree:"),
-                 "read where it may be writing"));
-  CHECK(contains(damagedOnce("[$tally_block];\n\tbarrier.sync 0;", "[$tally_block];"),
+  CHECK(contains(damagedOnce(meeting, "$tally_agree:"), "read where it may be writing"));
+  CHECK(contains(damagedOnce("@%tally_leave ret;\n\tbar.sync 0;", "@%tally_leave ret;"),
                  "does not meet at the loop's head"));
   CHECK(
       contains(damagedOnce("mov.u32 %r1,", "ld.shared.u32 %tally_r0, [$tally_block]; mov.u32 %r1,"),

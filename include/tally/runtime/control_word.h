@@ -1,18 +1,23 @@
 // The control word from the host's side: who asks best-effort work to yield, and under which epoch
 // it may be issued.
 //
-// raise() counts a high-priority scope in; the one that wakes from idle advances the epoch and
-// issues one write, with no lock and no allocation. withdraw() counts it out and touches nothing
-// else: what was asked to yield stays asked for ever, and what is issued afterwards carries the new
-// epoch.
+// raise() counts a high-priority scope in; the one that wakes from idle advances the epoch, which
+// then has to be written, with no allocation. A write is a call of the driver's, of several
+// microseconds where the thread made none for a while; so the dispatcher's thread makes it while it
+// listens, beside the launch that woke, and nobody does while nothing best-effort is on the device.
+// withdraw() counts the scope out and touches nothing else: what was asked to yield stays asked for
+// ever, and what is issued afterwards carries the new epoch.
 //
-// Races. The count stays above 0 from before a wake's epoch is advanced until after its write was
-// issued, since the waking scope itself is in it; so two wakes never overlap and their writes are
-// issued in the order of epochs. permit() reads the epoch before the count: if a wake comes between
-// the two it sees the count; if it comes later the permit carries the old epoch and the launch
-// yields when the write lands. A permit under the new epoch while its wake is still in the count
-// cannot happen. A launch may reach the device before the write of its own epoch does: blocks yield
-// only to a greater one.
+// Races. Writes are made by one thread at a time, each of the newest epoch, so they are issued in
+// the order of epochs; one that was overtaken is left out, since whatever yields to it yields to
+// the newer one too. Who leaves a write to the listener stores it, then sees that somebody listens;
+// the listener says that it no longer does, then looks for one: so one of the two makes it. In the
+// same way a wake that finds nothing on the device has advanced the epoch before it looked, and who
+// sends something says so before it asks for the epoch. permit() reads the epoch before the count:
+// if a wake comes between the two it sees the count; if it comes later the permit carries the old
+// epoch and the launch yields when the write lands. A permit under the new epoch while its wake is
+// still in the count cannot happen. A launch may reach the device before the write of its own epoch
+// does: blocks yield only to a greater one.
 #ifndef TALLY_RUNTIME_CONTROL_WORD_H
 #define TALLY_RUNTIME_CONTROL_WORD_H
 
@@ -65,8 +70,9 @@ public:
   /// The word that device memory holds before the first raise().
   static constexpr std::uint64_t initialWord() { return encodeControl({}); }
 
-  /// Counts a high-priority scope in. Where it wakes from idle, best-effort work is asked to yield.
-  /// When that write fails, the scope is not counted.
+  /// Counts a high-priority scope in. Where it wakes from idle, best-effort work is asked to yield:
+  /// at once, or by the thread that listens; then the caller should call flush() behind whatever it
+  /// has to do first. When a write fails here, the scope is not counted.
   Result<void> raise() {
     if (active.fetch_add(1) != 0)
       return {};
@@ -74,29 +80,50 @@ public:
     // Planted bug, for a test that must fail with it: a request that is set and cleared.
     Result<void> written = write(encodeControl({.epoch = 1}));
 #else
-    std::uint64_t next = epoch.load(std::memory_order_relaxed) + 1;
     wokenAt.store(clock().count());
-    Result<void> written = writeEpoch(next);
+    nextEpoch();
+    if (!busy.load())
+      return {};
+    due.store(true);
+    if (listening.load())
+      return {};
+    Result<void> written = flush();
 #endif
     if (!written)
       active.fetch_sub(1);
     return written;
   }
 
-  /// Asks all best-effort work that was issued to yield, though no scope wakes: what the policy let
-  /// run has to go. For the thread that issues best-effort work, one at a time. Returns false, and
-  /// has done nothing, while somebody's write is being issued: then what runs is told already.
-  Result<bool> advance() {
-    // Counted in meanwhile, so that no wake can write beside this.
-    bool idle = active.fetch_add(1) == 0;
-    std::uint64_t now = epoch.load();
-    Result<bool> done = false;
-    if (idle || written.load() == now) {
-      Result<void> issued = writeEpoch(now + 1);
-      done = issued ? Result<bool>(true) : issued.error();
+  /// Makes the write that is due, if one is and no other thread is making it.
+  Result<void> flush() {
+    while (due.load() && !writing.test_and_set()) {
+      due.store(false);
+      Result<void> written = write(encodeControl({.epoch = epoch.load()}));
+      writing.clear();
+      if (!written)
+        return written;
     }
-    active.fetch_sub(1);
-    return done;
+    return {};
+  }
+
+  // For the one thread that issues best-effort work.
+
+  /// Asks all best-effort work that was issued to yield, though no scope wakes: what the policy let
+  /// run has to go.
+  Result<void> advance() {
+    nextEpoch();
+    due.store(true);
+    return flush();
+  }
+  /// Whether it may have something on the device, or ask for a permit to send it; true at first.
+  void setBusy(bool now) { busy.store(now); }
+  /// For some microseconds makes what is due as soon as it is. `pause` is called between looks.
+  template <class Pause> Result<void> listen(Pause pause) {
+    listening.store(true);
+    for (int looks = 0; looks < 32 && !due.load(); ++looks)
+      pause();
+    listening.store(false);
+    return flush();
   }
 
   /// Counts a scope out. Returns whether it was the last one.
@@ -147,20 +174,19 @@ public:
 private:
   static constexpr std::int64_t never = INT64_MIN;
 
-  Result<void> writeEpoch(std::uint64_t next) {
-    raisedAt[next % raisedAt.size()].store(clock().count());
-    epoch.store(next);
-    Result<void> issued = write(encodeControl({.epoch = next}));
-    if (issued)
-      written.store(next);
-    return issued;
+  void nextEpoch() {
+    std::uint64_t now = epoch.load();
+    do
+      raisedAt[(now + 1) % raisedAt.size()].store(clock().count());
+    while (!epoch.compare_exchange_weak(now, now + 1));
   }
 
   Write write;
   Clock clock;
   std::atomic<std::uint32_t> active{0};
   std::atomic<std::uint64_t> epoch{0};
-  std::atomic<std::uint64_t> written{0}; ///< the newest epoch whose write was issued
+  std::atomic<bool> due{false}, busy{true}, listening{false};
+  std::atomic_flag writing;
   std::atomic<std::int64_t> endedAt{never}, wokenAt{never};
   std::array<std::atomic<std::int64_t>, 64> raisedAt{};
 };

@@ -199,14 +199,15 @@ std::string ways(const PassInput &input, unsigned count) {
 /// The block meets behind the branch that only thread 0 takes, and reads what thread 0 published.
 /// Not in the aligned form: ptxas takes that for a promise that the warp is whole here, and drops
 /// what would make it so (bar.warp.sync). Where the loop has more than one way in, lanes that do
-/// not take the branch then came first, and the barrier counted them for their whole warp.
+/// not take the branch then came first, and the barrier counted them for their whole warp. The
+/// second meeting is in the aligned form, from which ptxas knows the block's ids for uniform.
 std::string agree(const PassInput &input, const LoopForm &form) {
-  std::string barrier = meet(input);
-  std::string text = "\n$tally_agree:\n\t" + barrier +
-                     emit::loadPublished(form.early ? form.ids : emit::IdWords::None);
+  std::string text = "\n$tally_agree:\n\t" + meet(input) +
+                     emit::loadPublished(form.early ? form.ids : emit::IdWords::None) +
+                     "setp.ne.u32 %tally_leave, %tally_flag, 0;\n\t@%tally_leave ret;\n\t";
   if (form.overlaps)
-    text += barrier;
-  return text + "setp.ne.u32 %tally_leave, %tally_flag, 0;\n\t@%tally_leave ret;\n\t";
+    text += fmt::format("bar.sync {};\n\t", input.analysis.loop.barrier);
+  return text;
 }
 
 std::string loopHead(const PassInput &input, const LoopForm &form) {

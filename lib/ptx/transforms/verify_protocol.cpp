@@ -29,7 +29,7 @@ std::optional<std::size_t> labelOf(const Function &function, std::string_view na
   return std::nullopt;
 }
 
-/// The statements behind which the block has agreed on what to run.
+/// From where the block meets to where it leaves if it has agreed to.
 std::span<const Statement> agreement(const Function &function) {
   std::size_t begin = labelOf(function, "$tally_agree").value_or(function.body.size()), end = begin;
   while (end != function.body.size() && function.body[end].instruction.opcode != "ret")
@@ -95,19 +95,21 @@ bool readsBlock(const Statement &statement) {
 /// Where thread 0 may take the next block while others are in the last one: all meet before they
 /// read what it published, and again behind that; and nobody reads it elsewhere.
 std::optional<std::string> checkOverlap(const Function &variant) {
+  std::span<const Statement> agreed = agreement(variant);
   std::size_t reads = 0, barriers = 0;
-  for (const Statement &statement : agreement(variant)) {
-    const Instruction &instruction = statement.instruction;
+  for (const Statement &statement : agreed) {
     if (readsBlock(statement)) {
-      if (barriers != 1)
+      if (barriers == 0)
         return "what thread 0 publishes is read where it may be writing it: " +
                std::string(statement.text);
       ++reads;
     }
-    if (isBlockBarrier(instruction))
-      ++barriers;
+    barriers += isBlockBarrier(statement.instruction);
   }
-  if (barriers != 2)
+  std::size_t behind =
+      static_cast<std::size_t>(agreed.data() - variant.body.data()) + agreed.size() + 1;
+  if (barriers != 1 || behind >= variant.body.size() ||
+      !isBlockBarrier(variant.body[behind].instruction))
     return "the block does not meet at the loop's head";
   if (static_cast<std::size_t>(std::ranges::count_if(variant.body, readsBlock)) != reads)
     return "the body reads what thread 0 may have published for the next block";
@@ -117,8 +119,6 @@ std::optional<std::string> checkOverlap(const Function &variant) {
 std::optional<std::string> checkLoopHead(const Module &module, const Function &user,
                                          const Function &variant) {
   Meeting head = meetingIn(loopHead(variant)), agreed = meetingIn(agreement(variant));
-  if (!agreed.meets)
-    return "the block does not meet at the loop's head";
   if (agreed.aligned && !head.aligned)
     head.aligned = agreed.aligned;
   std::vector<Meeting> all = {head};
