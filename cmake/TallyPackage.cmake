@@ -1,7 +1,7 @@
 # What is installed, in two components:
 #
 #   runtime  libtally_runtime.a with all that an application needs (hooks, runtime, emulator), headers,
-#            the link options, the CMake package. No LLVM.
+#            the link options, the CMake package; tally-top. No LLVM.
 #   tools    tally-ptxopt and tally-verify, and their half of the CMake package.
 #
 # and a .deb of each by cpack.
@@ -75,6 +75,7 @@ write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/package/tallyConfi
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/package/tallyConfig.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/package/tallyConfigVersion.cmake" cmake/package/TallyEnable.cmake
   DESTINATION "${TALLY_PACKAGE_DIR}" COMPONENT runtime)
+install(TARGETS tally-top RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT runtime)
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT runtime)
 
 if(TALLY_HAVE_LLVM)
@@ -104,6 +105,7 @@ set(CPACK_STRIP_FILES OFF) # of the archive nothing may go; the tools are linked
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME tally-runtime)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME tally-tools)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "tally-runtime (= ${PROJECT_VERSION})")
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "What a program that opts in is linked with; needs no LLVM")

@@ -87,9 +87,12 @@ def main():
     parser.add_argument("--forms", default="launches,graph")
     parser.add_argument("--load", type=float, default=0.3, help="fraction of the requests' capacity")
     parser.add_argument("--requests", type=int, default=400, help="of a repetition")
+    parser.add_argument("--fewer", type=int, default=100,
+                        help="requests of a repetition where tally's are not compared: low priority, L2 flushed, hooks alone")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--blocks", type=int, default=67584, help="of a training kernel")
-    parser.add_argument("--step", type=int, default=16, help="training kernels between synchronisations")
+    parser.add_argument("--rounds", type=int, default=0, help="of a training block's loop, in place of --block-us")
+    parser.add_argument("--step", type=int, default=4, help="training kernels between synchronisations")
     parser.add_argument("--out", help="a file for all figures, as JSON")
     arguments = parser.parse_args()
 
@@ -103,15 +106,16 @@ def main():
             layers = layers_of(arguments.plain, request, graph)
             for block in map(float, arguments.block_us.split(",")):
                 cell = Cell()
-                rounds = 0
+                rounds = arguments.rounds
                 for repetition in range(arguments.repetitions):
                     common = dict(layers=layers, graph=graph, requests=arguments.requests,
                                   period_us=request / arguments.load, blocks=arguments.blocks,
                                   step=arguments.step, block_us=block, seed=repetition + 1)
-                    plain = run(arguments.plain, phases="alone,flushed,train,both",
+                    few = arguments.fewer
+                    plain = run(arguments.plain, phases=f"alone,flushed:{few},train,both:{few}",
                                 block_rounds=rounds, **common)
                     rounds = plain["alone"]["block_rounds"]
-                    tally = run(arguments.tally, phases="alone,train,both", block_rounds=rounds, **common)
+                    tally = run(arguments.tally, phases=f"alone:{few},both", block_rounds=rounds, **common)
                     cell.add(plain, tally)
                 alone = p99(cell.latency["alone"])
                 half = median(cell.latency["tally"]) / median(cell.latency["alone"])

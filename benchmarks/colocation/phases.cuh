@@ -7,11 +7,16 @@
 
 namespace colocation {
 
-/// Runs one of `alone`, `flushed`, `train`, `both`, and prints its line of JSON. `Load` is a Trainer
+/// Runs one of `alone`, `flushed`, `train`, `both`, and prints its line of JSON; `both:50` has 50
+/// requests whatever the options say. `Load` is a Trainer
 /// or has its start(), stop() and kernelsPerSecond(). `more`: text for the line, `, "KEY": VALUE`.
 template <class Load>
-void runPhase(const std::string &phase, const Options &options, Server &server, Server &flushing,
+void runPhase(const std::string &asked, const Options &options, Server &server, Server &flushing,
               Load &trainer, const std::string &more) {
+  std::size_t colon = asked.find(':');
+  std::string phase = asked.substr(0, colon);
+  std::size_t requests =
+      colon == std::string::npos ? options.count("requests") : std::stoul(asked.substr(colon + 1));
   bool trains = phase == "train" || phase == "both", serves = phase != "train";
   auto begin = Clock::now();
   if (trains) {
@@ -24,7 +29,7 @@ void runPhase(const std::string &phase, const Options &options, Server &server, 
   RequestLog log;
   if (serves)
     log = (phase == "flushed" ? flushing : server)
-              .serve(options.count("requests"), options.number("period-us"), options.count("seed"));
+              .serve(requests, options.number("period-us"), options.count("seed"));
   auto end = Clock::now();
   if (trains)
     trainer.stop();

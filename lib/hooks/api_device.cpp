@@ -146,7 +146,8 @@ Result<void> ApiDevice::writeValue(runtime::StreamId stream, runtime::DevicePtr 
   cudaStream_t on = isControl ? controlStream : stateOf(stream).handle;
   if (isControl)
     to = control;
-  std::unique_lock lock(mutex);
+  // No lock: a request must not wait for a write that another thread makes on another stream. On
+  // one stream writes are made by one thread at a time.
   if (streamWriteValue) {
     int status = streamWriteValue(on, to, value, 0);
     if (status != 0) {
@@ -163,6 +164,7 @@ Result<void> ApiDevice::writeValue(runtime::StreamId stream, runtime::DevicePtr 
       return Error{"cuStreamWriteValue64: error " + std::to_string(status)};
     return {};
   }
+  std::unique_lock lock(mutex);
   if (nextWord == wordCount) {
     // Copies of the ring's first words may still be under way.
     TALLY_API_TRY(api, cudaStreamSynchronize, controlStream);
@@ -308,19 +310,32 @@ Result<void> ApiDevice::launchWith(runtime::StreamId stream, runtime::FunctionId
   return failed(api, "cudaLaunchKernelExC", status);
 }
 
+bool ApiDevice::isHeldUp(runtime::StreamId earlier) {
+  const StreamState &state = stateOf(earlier);
+  return !state.isOwn && state.kind != StreamKind::PerThread &&
+         captures.takesPart(*state.api, state.handle);
+}
+
 Result<void> ApiDevice::waitFor(runtime::StreamId later, runtime::StreamId earlier) {
   StreamState &before = stateOf(earlier);
   std::uint64_t noted = calls.load();
   if (!before.isOwn && before.callsSeen == noted)
     return {};
-  // The default stream of a thread is that thread's to put an event on.
-  cudaEvent_t event = before.kind == StreamKind::PerThread ? before.marker.load() : order;
-  if (event == order)
-    TALLY_API_TRY(api, cudaEventRecord, order, before.handle);
-  if (event)
-    TALLY_API_TRY(api, cudaStreamWaitEvent, stateOf(later).handle, event, 0);
-  before.callsSeen = noted;
-  return {};
+  Result<void> done = captures.steadily([&]() -> Result<void> {
+    // A record would become a part of the capture, or make it invalid.
+    if (isHeldUp(earlier))
+      return Error{"the stream takes part in a capture"};
+    // The default stream of a thread is that thread's to put an event on.
+    cudaEvent_t event = before.kind == StreamKind::PerThread ? before.marker.load() : order;
+    if (event == order)
+      TALLY_API_TRY(api, cudaEventRecord, order, before.handle);
+    if (event)
+      TALLY_API_TRY(api, cudaStreamWaitEvent, stateOf(later).handle, event, 0);
+    return {};
+  });
+  if (done)
+    before.callsSeen = noted;
+  return done;
 }
 
 } // namespace tally::hooks

@@ -82,6 +82,8 @@ public:
                           std::span<const cudaLaunchAttribute> attributes);
   /// Does nothing where no call was noted since `later` last waited for `earlier`. For one thread.
   Result<void> waitFor(runtime::StreamId later, runtime::StreamId earlier) override;
+  /// While the stream takes part in a capture, as the legacy one does in those on blocking streams.
+  bool isHeldUp(runtime::StreamId earlier) override;
   /// The application has put something on some stream of its own.
   void noteCall() { calls.fetch_add(1); }
 
@@ -122,7 +124,7 @@ private:
   StreamWriteValue streamWriteValue = nullptr;
   std::uint64_t *words = nullptr; ///< pinned; a ring, so that a word stays until it was copied
   std::size_t nextWord = 0;
-  std::mutex mutex; ///< of writes, so that they stay in order
+  std::mutex mutex; ///< of the ring
   std::mutex adding;
   std::deque<FunctionEntry> functions;
   std::list<StreamState> ownStreams;

@@ -36,6 +36,10 @@ std::uint64_t BestEffortQueue::submit(StreamState &stream,
 std::uint64_t BestEffortQueue::put(StreamState &stream, runtime::Operation operation) {
   operation.stream = &order;
   operation.ordered = ApiDevice::idOf(stream);
+  operation.launchFailed = [this](const Error &error) {
+    warn(Warning::Fault, error.message);
+    keepError(cudaErrorUnknown);
+  };
   Result<std::uint64_t> number = lane.submit(std::move(operation));
   if (!number) {
     // Nothing goes through the lane any more, so everything is over.

@@ -43,6 +43,12 @@ public:
     return true;
   }
 
+  /// Runs `action` while none begins.
+  template <class Action> auto steadily(Action action) {
+    std::unique_lock lock(mutex);
+    return action();
+  }
+
   bool takesPart(const CudaApi &api, cudaStream_t stream) const {
     if (!any())
       return false;

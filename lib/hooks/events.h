@@ -1,32 +1,39 @@
-// Events whose record is still queued.
+// Events that queued operations name.
 #ifndef TALLY_LIB_HOOKS_EVENTS_H
 #define TALLY_LIB_HOOKS_EVENTS_H
 
-#include <driver_types.h>
+#include "cuda_api.h"
 
 #include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 namespace tally::hooks {
 
-/// The tickets of queued records, by event. Thread-safe.
+/// The tickets of queued operations, by event. Thread-safe.
 class Events {
 public:
-  void queued(cudaEvent_t event, std::uint64_t ticket) {
+  /// A record was queued.
+  void recorded(cudaEvent_t event, std::uint64_t ticket) {
     std::unique_lock lock(mutex);
-    tickets[event] = ticket;
+    Tickets &known = tickets[event];
+    known.record = known.use = ticket;
     count.store(tickets.size());
   }
-  /// 0 where no record was queued.
-  std::uint64_t ticketOf(cudaEvent_t event) {
-    if (count.load() == 0)
-      return 0;
+  /// A wait for the event was queued, which is for what is recorded now.
+  void awaited(cudaEvent_t event, std::uint64_t ticket) {
     std::unique_lock lock(mutex);
-    auto found = tickets.find(event);
-    return found == tickets.end() ? 0 : found->second;
+    tickets[event].use = ticket;
+    count.store(tickets.size());
   }
+  /// A record was made at once.
+  void recordedNow(cudaEvent_t event) { forget(event); }
+  /// 0 where no record was queued.
+  std::uint64_t recordOf(cudaEvent_t event) { return find(event).record; }
+  /// Of the last record or wait; 0 where none was queued.
+  std::uint64_t useOf(cudaEvent_t event) { return find(event).use; }
   void forget(cudaEvent_t event) {
     if (count.load() == 0)
       return;
@@ -35,10 +42,43 @@ public:
     count.store(tickets.size());
   }
 
+  /// The program has destroyed an event that a queued operation names.
+  void destroyLater(const CudaApi &api, cudaEvent_t event, std::uint64_t ticket) {
+    std::unique_lock lock(mutex);
+    destroyed.push_back({&api, event, ticket});
+  }
+  /// Destroys those whose last use is over.
+  template <class IsOver> void sweep(IsOver isOver) {
+    std::unique_lock lock(mutex);
+    std::erase_if(destroyed, [&](const Destroyed &each) {
+      bool over = isOver(each.ticket);
+      if (over)
+        each.api->cudaEventDestroy(each.event);
+      return over;
+    });
+  }
+
 private:
+  struct Tickets {
+    std::uint64_t record = 0, use = 0;
+  };
+  struct Destroyed {
+    const CudaApi *api;
+    cudaEvent_t event;
+    std::uint64_t ticket;
+  };
+  Tickets find(cudaEvent_t event) {
+    if (count.load() == 0)
+      return {};
+    std::unique_lock lock(mutex);
+    auto found = tickets.find(event);
+    return found == tickets.end() ? Tickets{} : found->second;
+  }
+
   std::atomic<std::size_t> count{0};
   std::mutex mutex;
-  std::unordered_map<cudaEvent_t, std::uint64_t> tickets;
+  std::unordered_map<cudaEvent_t, Tickets> tickets;
+  std::vector<Destroyed> destroyed;
 };
 
 } // namespace tally::hooks

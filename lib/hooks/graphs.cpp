@@ -111,8 +111,9 @@ ExecutableGraph::Launch ExecutableGraph::launch(int onDevice) {
 
 void ExecutableGraph::launchedHigh(cudaStream_t stream) {
   std::unique_lock lock(mutex);
-  wasHigh = !wasLaunched; // it may never be
-  if (wasHigh || !snapshot)
+  // It may never be best effort, or in parts.
+  wasHigh = !wasLaunched || !snapshot;
+  if (wasHigh)
     return;
   InHook inside;
   cudaEvent_t event = nullptr;

@@ -148,6 +148,7 @@ void Hooks::joinLater(const CudaApi &api) {
 
 cudaError_t Hooks::resetDevice(const CudaApi &api) {
   drain();
+  events.sweep([](std::uint64_t) { return true; });
   std::unique_lock lock(starting);
   if (Engine *old = engine.exchange(nullptr)) {
     old->retire();

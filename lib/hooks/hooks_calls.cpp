@@ -128,11 +128,14 @@ cudaError_t Hooks::waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_
     if (captures.any())
       return afterDrain(state, call);
     auto mayQueue = [&] { return event && flags == 0; };
-    return queueBestEffort(api, state, handle, mayQueue, call).status;
+    Queued queued = queueBestEffort(api, state, handle, mayQueue, call);
+    if (queued.ticket != 0)
+      events.awaited(event, queued.ticket);
+    return queued.status;
   }
   // Until the record is issued there is nothing that the stream could wait for.
   if (now)
-    now->queue().wait(events.ticketOf(event), true);
+    now->queue().wait(events.recordOf(event), true);
   return pass(state, call);
 }
 
@@ -147,20 +150,21 @@ cudaError_t Hooks::recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream
     Queued queued = queueBestEffort(
         api, state, handle, [&] { return event && flags == 0; }, call);
     if (queued.ticket != 0)
-      events.queued(event, queued.ticket);
+      events.recorded(event, queued.ticket);
     else
-      events.forget(event);
+      events.recordedNow(event);
     return queued.status;
   }
-  // An earlier record that is still queued must not come after this one.
+  // An earlier record that is still queued must not come after this one, nor a wait, which is for
+  // an earlier record.
   if (Engine *now = running())
-    now->queue().wait(events.ticketOf(event), true);
-  events.forget(event);
+    now->queue().wait(events.useOf(event), true);
+  events.recordedNow(event);
   return pass(state, call);
 }
 
 cudaError_t Hooks::queryEvent(const CudaApi &api, cudaEvent_t event) {
-  if (Engine *now = running(); now && !now->queue().isOver(events.ticketOf(event)))
+  if (Engine *now = running(); now && !now->queue().isOver(events.recordOf(event)))
     return cudaErrorNotReady;
   InHook inside;
   return api.cudaEventQuery(event);
@@ -168,22 +172,29 @@ cudaError_t Hooks::queryEvent(const CudaApi &api, cudaEvent_t event) {
 
 cudaError_t Hooks::synchronizeEvent(const CudaApi &api, cudaEvent_t event) {
   if (Engine *now = running())
-    now->wait(events.ticketOf(event));
+    now->wait(events.recordOf(event));
   InHook inside;
   return withDeferred(api.cudaEventSynchronize(event));
 }
 
 cudaError_t Hooks::destroyEvent(const CudaApi &api, cudaEvent_t event) {
-  if (Engine *now = running())
-    now->wait(events.ticketOf(event));
+  std::uint64_t lastUse = events.useOf(event);
   events.forget(event);
   InHook inside;
+  if (Engine *now = running()) {
+    events.sweep([now](std::uint64_t ticket) { return now->queue().isOver(ticket); });
+    // As CUDA's own, the call does not wait for what the event is still used by.
+    if (!now->queue().isOver(lastUse)) {
+      events.destroyLater(api, event, lastUse);
+      return cudaSuccess;
+    }
+  }
   return api.cudaEventDestroy(event);
 }
 
 cudaError_t Hooks::elapsedTime(const CudaApi &api, float *ms, cudaEvent_t start, cudaEvent_t end) {
   for (cudaEvent_t each : {start, end})
-    if (Engine *now = running(); now && !now->queue().isOver(events.ticketOf(each)))
+    if (Engine *now = running(); now && !now->queue().isOver(events.recordOf(each)))
       return cudaErrorNotReady;
   InHook inside;
   return api.cudaEventElapsedTime(ms, start, end);

@@ -53,10 +53,10 @@ StreamState &StreamTable::findSlowly(const CudaApi &api, cudaStream_t handle) {
 
 StreamState &StreamTable::defaultStream(const CudaApi &api, StreamKind kind, cudaStream_t handle) {
   int device = currentDevice(api);
-  std::uint64_t now = generation.load();
   if (kind == StreamKind::PerThread) {
+    std::uint64_t now = life.load();
     for (const OfThread &each : ofThread)
-      if (each.device == device && each.generation == now)
+      if (each.device == device && each.life == now)
         return *each.state;
     std::unique_lock lock(mutex);
     StreamState &state = add(api, handle, kind, 0);
@@ -127,6 +127,7 @@ void StreamTable::clear() {
   }
   byHandle.clear();
   legacy.clear();
+  life.store(nextGeneration.fetch_add(1));
   generation.store(nextGeneration.fetch_add(1));
 }
 

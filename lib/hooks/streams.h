@@ -83,7 +83,7 @@ private:
   struct OfThread {
     int device = 0;
     StreamState *state = nullptr;
-    std::uint64_t generation = 0;
+    std::uint64_t life = 0;
   };
   static inline std::atomic<std::uint64_t> nextGeneration{1};
   static thread_local Last last;
@@ -98,6 +98,8 @@ private:
   std::atomic<std::uint64_t> devicesUsed{0}; ///< a bit each
   /// Changes with whatever makes a remembered stream invalid; no two tables ever have the same.
   std::atomic<std::uint64_t> generation{nextGeneration.fetch_add(1)};
+  /// Changes when all streams are gone, those of threads too.
+  std::atomic<std::uint64_t> life{nextGeneration.fetch_add(1)};
   std::mutex mutex; // what follows
   std::deque<StreamState> states;
   std::unordered_map<cudaStream_t, StreamState *> byHandle;

@@ -267,8 +267,7 @@ void Dispatcher::run() {
 }
 
 void Dispatcher::rest(Nanoseconds idleFor) {
-  bool works = hasWork();
-  if (idleFor < tightPolling || (works && idleFor < pollingTime())) {
+  if (idleFor < tightPolling || (hasWork() && idleFor < pollingTime())) {
     // A write that fails leaves what runs running; the lanes' own calls say what has failed.
     static_cast<void>(control.listen(pauseProcessor));
     if (idleFor >= tightPolling)
@@ -280,8 +279,9 @@ void Dispatcher::rest(Nanoseconds idleFor) {
   asleep = true;
   auto awake = [&] { return wakes.load() != before || stopping; };
   // With nothing to do there is nothing to see until somebody calls wake(). Otherwise what is
-  // waited for may be the device, which does not.
-  if (works) {
+  // waited for may be the device, which does not. Asked after the counter was read: of work that
+  // came before that, the call of wake() may be over.
+  if (hasWork()) {
     woken.wait_for(lock, nap, awake);
   } else {
     control.setBusy(false);

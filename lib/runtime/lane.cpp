@@ -204,10 +204,14 @@ bool Lane::collect(const Gate &gate) {
 bool Lane::endCall(Batch &batch) {
   if (!batch.ended->load())
     return false;
-  batch.ended.reset();
   batch.sentAt = options.clock();
-  if (Result<void> sent = sendMarker(batch); !sent)
+  if (Result<void> sent = sendMarker(batch); !sent) {
+    if (isHeldUp(*batch.items.back().operation))
+      return false;
     failAll(sent.error());
+    return true;
+  }
+  batch.ended.reset();
   return true;
 }
 
@@ -299,7 +303,7 @@ void Lane::finishFront(const Operation *operation) {
     lists.releaseOldest(*retained);
   retained.reset();
   Operation &front = pending.front();
-  if (front.type == Operation::Type::Launch && !front.stream->failed &&
+  if (front.type == Operation::Type::Launch && !front.stream->failed && !front.failed &&
       (front.begun || !front.launchWhole))
     counts.finishedLaunches.fetch_add(1);
   front.stream->finished.fetch_add(1);
@@ -393,6 +397,14 @@ void Lane::failStream(LaneStream &target, const Error &error) {
     target.failed = true;
   }
   somethingFinished = true;
+}
+
+void Lane::failOperation(Operation &operation, const Error &error) {
+  operation.failed = true;
+  if (operation.launchFailed)
+    operation.launchFailed(error);
+  else
+    failStream(*operation.stream, error);
 }
 
 void Lane::failAll(const Error &error) {

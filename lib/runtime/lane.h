@@ -103,6 +103,9 @@ struct Operation {
   /// Of launches without `kernel`, and of calls of kernels: what stands for the kernel where its
   /// duration is remembered, with the shape. 0: it is not.
   std::uint64_t identity = 0;
+  /// Of what may fail by itself: told why one of them does not run. Empty: all that
+  /// follows on its stream fails with it.
+  std::function<void(const Error &)> launchFailed;
   /// The application's stream that a launch or a put comes behind, or that a call works on.
   std::optional<StreamId> ordered;
 
@@ -125,6 +128,7 @@ struct Operation {
   std::shared_ptr<LaunchPlan> plan;
   std::optional<VariantLaunch> progress; ///< of launches through a variant
   bool begun = false;                    ///< something was launched through it
+  bool failed = false;                   ///< nothing of it runs any more
 };
 
 struct LaneOptions {
@@ -209,7 +213,7 @@ private:
   /// One thing of a batch on the device.
   struct Item {
     Operation *operation = nullptr;
-    bool dropped = false;     // nothing was sent: its stream had failed
+    bool dropped = false;     // nothing was sent: it, or its stream, had failed
     bool canYield = false;    // guard, persistent
     bool heavy = false;       // ends its batch
     Nanoseconds predicted{0}; // of what cannot yield and is a kernel: the most it should take
@@ -249,6 +253,7 @@ private:
   void learnDurations(const Batch &batch);
   bool isMeasurable(const Batch &batch) const;
   void failStream(LaneStream &stream, const Error &error);
+  void failOperation(Operation &operation, const Error &error);
   void failAll(const Error &error);
   void publish();
   void checkHealth();
@@ -280,6 +285,7 @@ private:
   Result<void> sendItem(Batch &batch, std::size_t index);
   Result<void> sendMarker(Batch &batch);
   static bool standIn(Operation &operation);
+  bool isHeldUp(const Operation &operation) const;
   Result<void> setState(DevicePtr address, const tally_launch_state &state);
   Result<void> sendLaunch(const Batch &batch, std::size_t index);
   std::size_t freeSlot() const;

@@ -94,7 +94,7 @@ bool Lane::planItem(Operation &operation, Batch &batch, Budget &used) {
   std::uint32_t client = operation.stream->client;
   if (client < maxPolicyClients && (used.decision.clients >> client & 1) == 0)
     return false;
-  if (operation.stream->failed || !preparePlan(operation)) {
+  if (operation.stream->failed || operation.failed || !preparePlan(operation)) {
     item.dropped = item.completes = planned = true;
   } else {
     item.plan = operation.plan;
@@ -120,7 +120,7 @@ bool Lane::preparePlan(Operation &operation) {
       device, operation.shape,
       {options.kinds, maxListBytes, options.bound, options.measures, options.profiles});
   if (!plan) {
-    failStream(*operation.stream, plan.error());
+    failOperation(operation, plan.error());
     return false;
   }
   operation.plan = *plan;
@@ -269,7 +269,7 @@ bool Lane::reserveList(Item &item, const Batch &batch) {
   if (!ring && standIn(*item.operation))
     return false;
   if (!ring) {
-    failStream(*item.operation->stream, ring.error());
+    failOperation(*item.operation, ring.error());
     item.dropped = true;
     item.canYield = false;
     item.launch.listCapacity = 0;
@@ -303,6 +303,8 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
     Item &item = batch.items[gone];
     if (!item.dropped)
       if (Result<void> issued = sendItem(batch, gone); !issued) {
+        if (isHeldUp(*item.operation))
+          break;
         // The device does not take the variant in this shape: not from now on either.
         std::shared_ptr<LaunchPlan> plan = item.plan;
         if (standIn(*item.operation)) {
@@ -310,7 +312,7 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
           plan->duration = {};
           break;
         }
-        failStream(*item.operation->stream, issued.error());
+        failOperation(*item.operation, issued.error());
         item.dropped = item.completes = true;
         item.canYield = false;
       }
@@ -335,6 +337,11 @@ Result<void> Lane::sendMarker(Batch &batch) {
     if (Result<void> behind = device.waitFor(current, *last.ordered); !behind)
       return behind;
   return device.writeValue(current, markerWord.device, batch.marker);
+}
+
+/// Whether what the operation comes behind cannot be told at the moment.
+bool Lane::isHeldUp(const Operation &operation) const {
+  return operation.ordered && device.isHeldUp(*operation.ordered);
 }
 
 /// Lets the user's kernel stand in for a launch of which nothing has run. Returns whether it can.

@@ -2,7 +2,6 @@
 #include "tally/runtime/arena_status.h"
 
 #include <cstdio>
-#include <functional>
 
 namespace tally::runtime {
 
@@ -10,7 +9,7 @@ namespace {
 
 std::string numberText(double value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.9g", value);
+  std::snprintf(text, sizeof text, "%.15g", value);
   return text;
 }
 
@@ -33,6 +32,9 @@ std::string labelsOf(const ArenaStatus &arena, const ClientStatus &client) {
          std::to_string(client.slot) + "\"";
 }
 
+/// The clients that a metric says something of.
+enum class Of : std::uint8_t { Both, High, BestEffort };
+
 class Text {
 public:
   explicit Text(std::span<const ArenaStatus> arenas) : arenas(arenas) {}
@@ -41,18 +43,18 @@ public:
     text += std::string("# HELP ") + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
   }
   template <class Value>
-  void each(const char *name, const char *type, const char *help, const Value &value) {
+  void each(const char *name, const char *type, const char *help, Of which, const Value &value) {
     head(name, type, help);
-    ofEach([&](const std::string &labels, const ClientStatus &client) {
+    ofEach(which, [&](const std::string &labels, const ClientStatus &client) {
       sample(name, labels, value(client));
     });
   }
   /// By powers of two, as few as a dashboard needs.
-  void histogram(const char *name, const char *help, Histogram ClientStatus::*counts,
+  void histogram(const char *name, const char *help, Of which, Histogram ClientStatus::*counts,
                  std::chrono::nanoseconds ClientStatus::*sum) {
     head(name, "histogram", help);
     std::string base = name;
-    ofEach([&](const std::string &labels, const ClientStatus &client) {
+    ofEach(which, [&](const std::string &labels, const ClientStatus &client) {
       const Histogram &histogram = client.*counts;
       std::uint64_t below = 0;
       for (std::uint32_t i = 0; i < Histogram::buckets; ++i) {
@@ -71,10 +73,11 @@ public:
   std::string text;
 
 private:
-  template <class Call> void ofEach(const Call &call) {
+  template <class Call> void ofEach(Of which, const Call &call) {
     for (const ArenaStatus &arena : arenas)
       for (const ClientStatus &client : arena.clients)
-        call(labelsOf(arena, client), client);
+        if (which == Of::Both || (which == Of::High) == (client.clientClass == Class::High))
+          call(labelsOf(arena, client), client);
   }
   void sample(const std::string &name, const std::string &labels, double value) {
     text += name + "{" + labels + "} " + numberText(value) + "\n";
@@ -89,30 +92,34 @@ std::string prometheusText(std::span<const ArenaStatus> arenas) {
   auto count = [](std::uint64_t ClientStatus::*which) {
     return [which](const ClientStatus &client) { return static_cast<double>(client.*which); };
   };
-  text.each("tally_active", "gauge", "1 while the client's class is at work on the GPU, else 0.",
-            [](const ClientStatus &each) { return each.state == ClientStatus::State::Active; });
+  auto is = [](ClientStatus::State state) {
+    return [state](const ClientStatus &client) { return client.state == state ? 1.0 : 0.0; };
+  };
+  text.each("tally_active", "gauge", "1 while the client's work may run on the GPU, else 0.",
+            Of::Both, is(ClientStatus::State::Active));
   text.each("tally_waiting", "gauge", "1 while best-effort work is held back, else 0.",
-            [](const ClientStatus &each) { return each.state == ClientStatus::State::Waiting; });
+            Of::BestEffort, is(ClientStatus::State::Waiting));
   text.each("tally_active_seconds_total", "counter",
-            "Time for which high-priority work was active.",
+            "Time for which high-priority work was active.", Of::High,
             [](const ClientStatus &each) { return seconds(each.active); });
-  text.each("tally_requests_total", "counter", "Explicit requests that have begun.",
+  text.each("tally_requests_total", "counter", "Explicit requests that have begun.", Of::High,
             count(&ClientStatus::requests));
   text.each("tally_launches_total", "counter",
-            "Best effort: launches finished. High priority: launches and copies called.",
+            "Best effort: launches finished. High priority: launches and copies called.", Of::Both,
             count(&ClientStatus::launches));
   text.each("tally_physical_launches_total", "counter",
-            "Launches given to the device for best-effort ones.",
+            "Launches given to the device for best-effort ones.", Of::BestEffort,
             count(&ClientStatus::physicalLaunches));
   text.each("tally_yields_total", "counter", "Physical launches that left blocks to run.",
-            count(&ClientStatus::yields));
+            Of::BestEffort, count(&ClientStatus::yields));
   text.each("tally_requests_to_yield_total", "counter",
-            "Times best-effort work was asked to yield.", count(&ClientStatus::requestsToYield));
+            "Times best-effort work was asked to yield.", Of::BestEffort,
+            count(&ClientStatus::requestsToYield));
   text.histogram("tally_turnaround_seconds",
                  "From a request to yield until the host saw best-effort work gone.",
-                 &ClientStatus::turnaround, &ClientStatus::turnaroundSum);
+                 Of::BestEffort, &ClientStatus::turnaround, &ClientStatus::turnaroundSum);
   text.histogram("tally_request_seconds", "Explicit requests, from their begin to their end.",
-                 &ClientStatus::requestTime, &ClientStatus::requestSum);
+                 Of::High, &ClientStatus::requestTime, &ClientStatus::requestSum);
   return text.text;
 }
 

@@ -159,7 +159,11 @@ void setEvents(CudaApi &table) {
     current->events[*event] = {};
     return cudaSuccess;
   };
-  table.cudaEventDestroy = [](cudaEvent_t) { return cudaSuccess; };
+  table.cudaEventDestroy = [](cudaEvent_t event) {
+    std::unique_lock lock(current->mutex);
+    current->destroyedEvents.insert(event);
+    return cudaSuccess;
+  };
   table.cudaEventRecord = [](cudaEvent_t event, cudaStream_t stream) {
     if (!event)
       return failed(cudaErrorInvalidResourceHandle);
@@ -352,6 +356,11 @@ bool FakeCuda::isAllocated(const void *pointer) const {
     return false;
   const auto &[start, bytes] = *std::prev(above);
   return pointer < static_cast<const std::byte *>(start) + bytes;
+}
+
+bool FakeCuda::isDestroyed(cudaEvent_t event) {
+  std::unique_lock lock(mutex);
+  return destroyedEvents.contains(event);
 }
 
 bool FakeCuda::isPinned(const void *pointer) const {

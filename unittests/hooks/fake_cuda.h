@@ -63,9 +63,9 @@ public:
   std::map<std::string, std::map<int, int>> attributes(); ///< set, by entry
   std::atomic<int> pageableQueries{0};
   bool driverTellsGraphs = false; ///< there is a driver beneath, as far as graphs go
-  /// Makes it host memory, as cudaPointerGetAttributes has it.
-  /// Eight bytes.
+  /// Makes these eight bytes host memory, as cudaPointerGetAttributes has it.
   void pin(const void *memory);
+  bool isDestroyed(cudaEvent_t event);
 
   /// The object that the table's functions work on.
   static FakeCuda &current();
@@ -119,6 +119,7 @@ public:
   std::map<cudaStream_t, std::unique_ptr<Stream>> streams;
   std::map<cudaEvent_t, Event> events;
   std::set<const void *> pinned;
+  std::set<cudaEvent_t> destroyedEvents;
   std::map<void *, std::size_t> allocations; ///< the device's, and pinned ones
   std::map<const void *, std::string> functions;
   std::map<std::string, Kernel> kernels;

@@ -453,6 +453,59 @@ TEST_CASE("what is queued behind a call that another thread makes in its turn st
   CHECK(cell == Harness::mixed(Harness::mixed(0, 1), 2));
 }
 
+TEST_CASE("an event may be destroyed while a queued operation names it") {
+  Harness h(true);
+  cudaStream_t stream = h.stream(0), other = h.stream(0);
+  cudaEvent_t event = h.event();
+  std::uint64_t cell = 0;
+  h.gated = true;
+  h.launch(stream, &cell, 1);
+  SUBCASE("a record and a wait") {
+    CHECK(h.hooks.recordEvent(h.cuda.api(), event, stream, 0) == cudaSuccess);
+    CHECK(h.hooks.waitEvent(h.cuda.api(), other, event, 0) == cudaSuccess);
+  }
+  SUBCASE("a wait") { CHECK(h.hooks.waitEvent(h.cuda.api(), other, event, 0) == cudaSuccess); }
+  CHECK(h.hooks.destroyEvent(h.cuda.api(), event) == cudaSuccess); // before the gate is open
+  CHECK(!h.cuda.isDestroyed(event));
+  h.gate.open();
+  CHECK(h.hooks.synchronizeDevice(h.cuda.api()) == cudaSuccess);
+  CHECK(h.hooks.destroyEvent(h.cuda.api(), h.event()) == cudaSuccess);
+  CHECK(h.cuda.isDestroyed(event));
+}
+
+TEST_CASE("a later record by high priority does not move a wait that is queued") {
+  Harness h;
+  cudaStream_t low = h.stream(0), high = h.stream(-1);
+  cudaEvent_t event = h.event();
+  std::uint64_t cell = 0;
+  CHECK(h.hooks.recordEvent(h.cuda.api(), event, high, 0) == cudaSuccess);
+  h.gated = true;
+  h.launch(low, &cell, 1);
+  CHECK(h.hooks.waitEvent(h.cuda.api(), low, event, 0) == cudaSuccess);
+  std::atomic<bool> recorded{false};
+  std::thread recorder([&] {
+    CHECK(h.hooks.recordEvent(h.cuda.api(), event, high, 0) == cudaSuccess);
+    recorded = true;
+  });
+  std::this_thread::sleep_for(20ms);
+  CHECK(!recorded);
+  h.gate.open();
+  recorder.join();
+  CHECK(h.synchronize(low) == cudaSuccess);
+}
+
+TEST_CASE("a thread's default stream stays what it is when other streams come and go") {
+  Harness h(true);
+  std::uint64_t cell = 0;
+  h.gated = true;
+  h.launch(cudaStreamPerThread, &cell, 3);
+  h.stream(0);
+  CHECK(h.hooks.queryStream(h.cuda.api(), cudaStreamPerThread) == cudaErrorNotReady);
+  h.gate.open();
+  CHECK(h.synchronize(cudaStreamPerThread) == cudaSuccess);
+  CHECK(cell == Harness::mixed(0, 3));
+}
+
 TEST_CASE("which calls may be queued") {
   Harness h;
   std::uint64_t pinned = 0;

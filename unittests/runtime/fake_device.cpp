@@ -305,6 +305,8 @@ Result<void> FakeDevice::waitFor(StreamId later, StreamId earlier) {
   std::unique_lock lock(mutex);
   if (Result<void> fine = healthy(); !fine)
     return fine;
+  if (unwaitable == earlier)
+    return Error{"this stream cannot be waited for"};
   FakeStream &before = streams.at(static_cast<std::uint64_t>(earlier));
   std::uint64_t until = before.put;
   FakeStream &after = streams.at(static_cast<std::uint64_t>(later));

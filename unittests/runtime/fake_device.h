@@ -65,6 +65,9 @@ public:
   void corruptState(std::uint32_t yielded) { pollingState->yielded = yielded; }
   /// Launches on streams of createConfinedStream().
   std::uint64_t confinedLaunches = 0;
+  /// Waits for this stream fail; `holdsUp`: for a while only.
+  std::optional<StreamId> unwaitable;
+  bool holdsUp = false;
   /// Launches of this entry fail.
   std::string refusedEntry;
   std::size_t liveAllocations() const { return allocations.size(); }
@@ -98,6 +101,7 @@ public:
   Result<bool> isIdle(StreamId stream) override;
   Result<void> synchronize(StreamId stream) override;
   Result<void> waitFor(StreamId later, StreamId earlier) override;
+  bool isHeldUp(StreamId earlier) override { return holdsUp && unwaitable == earlier; }
 
 private:
   struct Function {

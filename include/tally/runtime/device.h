@@ -116,6 +116,11 @@ public:
 
   /// `later` starts only when what is on `earlier` now is done. Blocks nobody.
   virtual Result<void> waitFor(StreamId later, StreamId earlier) = 0;
+  /// Whether waitFor() cannot be asked about a stream at the moment, and can later.
+  virtual bool isHeldUp(StreamId earlier) {
+    static_cast<void>(earlier);
+    return false;
+  }
 
 protected:
   StreamDevice() = default;

@@ -202,10 +202,13 @@ private:
     if (id == KernelId::Table && !bring(thread, stream, 0, true))
       return false;
     int sources = sourcesOf(id);
+    std::vector<int> readable = buffersWhere([&](int number, const BufferState &state) {
+      return number != made.to && state.filled && state.memory != Memory::Pageable;
+    });
     if (sources > 0)
-      made.from = choose(thread, stream, false, filled(true, made.to));
+      made.from = choose(thread, stream, false, readable);
     if (sources > 1)
-      made.also = choose(thread, stream, false, filled(true, made.to));
+      made.also = choose(thread, stream, false, readable);
     if ((sources > 0 && made.from < 0) || (sources > 1 && made.also < 0) || made.to < 0)
       return false;
     return emit(made);

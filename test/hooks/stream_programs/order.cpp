@@ -45,7 +45,7 @@ OperationSet Order::before(int thread, int stream, bool isAllocation) const {
   const OperationSet &known = issued[index(thread)];
   auto add = [&](const StreamState &state, bool isOwn) {
     for (int each : state.operations)
-      if (known[index(each)] && (isOwn || isAction(at(each).kind)))
+      if (known[index(each)] && (isOwn || actions[index(each)]))
         set |= closures[index(each)];
   };
   auto found = streams.find(stream);
@@ -103,6 +103,8 @@ void Order::noteWrite(int buffer) {
 
 void Order::put(const Operation &operation, OperationSet set) {
   set.set(index(count()));
+  if (operation.kind != OperationKind::WaitEvent)
+    actions[index(count())] = isAction(operation.kind);
   closures.push_back(set);
   if (operation.stream >= 0)
     streams[operation.stream].operations.push_back(count());
@@ -293,8 +295,8 @@ bool Order::checkWork(const Operation &operation) {
     return false;
   if (operation.kind == Launch)
     for (int source : {operation.from, operation.also})
-      if (source >= 0 &&
-          (source == operation.to || !canRead(source, ahead) || isOnHost(buffers[source].memory)))
+      if (source >= 0 && (source == operation.to || !canRead(source, ahead) ||
+                          buffers[source].memory == Memory::Pageable))
         return false;
   target.filled = true;
   noteWrite(operation.to);
@@ -365,9 +367,9 @@ bool Order::checkEvent(const Operation &operation) {
   if (operation.kind == WaitEvent) {
     if (!mayUse(operation))
       return false;
-    // Without a record there is nothing to wait for, and nothing is put on the stream.
-    if (event.record >= 0)
-      put(operation, ahead | recorded);
+    // Without a record there is nothing to wait for, and nothing need be put on the stream.
+    actions[index(count())] = event.record >= 0;
+    put(operation, ahead | recorded);
   } else if (operation.kind == QueryEvent) {
     settled[index(count())] = (recorded & ~completed[index(operation.thread)]).none();
   } else {

@@ -115,7 +115,7 @@ private:
   std::map<int, std::pair<OperationSet, OperationSet>> signals; ///< issued and completed
   int threads;
   bool hasCaptures = false, hasWaitedForDevice = false;
-  OperationSet settled;
+  OperationSet settled, actions;
   OperationSet ahead; ///< of the operation that is looked at
 };
 

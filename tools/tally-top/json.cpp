@@ -1,0 +1,113 @@
+#include "json.h"
+
+#include "words.h"
+
+#include <cstdio>
+
+namespace tally::top {
+
+namespace {
+
+using runtime::Histogram;
+
+std::string quoted(const std::string &text) {
+  std::string result = "\"";
+  for (char c : text) {
+    auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte > 0x7e) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", byte);
+      result += escape;
+    } else {
+      if (c == '"' || c == '\\')
+        result += '\\';
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+std::string distribution(const Histogram &times) {
+  auto quantile = [&](double fraction) {
+    auto value = times.quantile(fraction);
+    return value ? number(static_cast<double>(value->count()) * 1e-3) : std::string("null");
+  };
+  return "{\"count\":" + std::to_string(times.count()) + ",\"p50\":" + quantile(0.5) +
+         ",\"p99\":" + quantile(0.99) + "}";
+}
+
+class Object {
+public:
+  Object &add(const char *name, const std::string &value) {
+    text += std::string(text.size() > 1 ? "," : "") + "\"" + name + "\":" + value;
+    return *this;
+  }
+  Object &count(const char *name, std::uint64_t value) { return add(name, std::to_string(value)); }
+  Object &rate(const char *name, double value) { return add(name, number(value)); }
+  std::string close() const { return text + "}"; }
+
+private:
+  std::string text = "{";
+};
+
+std::string clientText(const ClientRow &row) {
+  const runtime::ClientStatus &now = row.now;
+  bool isHigh = now.clientClass == runtime::Class::High;
+  Object object;
+  object.count("pid", now.pid)
+      .add("name", quoted(now.name))
+      .add("class", quoted(classWord(now)))
+      .add("state", quoted(stateWord(now)))
+      .count("slot", now.slot)
+      .count("launches", now.launches)
+      .rate("launches_per_s", row.launchesPerSecond);
+  if (isHigh)
+    object.count("open_scopes", now.openScopes)
+        .count("requests", now.requests)
+        .rate("requests_per_s", row.requestsPerSecond)
+        .rate("active_fraction", row.activeFraction)
+        .add("request_us", distribution(row.requests));
+  else
+    object.count("physical_launches", now.physicalLaunches)
+        .count("yields", now.yields)
+        .rate("yields_per_s", row.yieldsPerSecond)
+        .count("requests_to_yield", now.requestsToYield)
+        .add("turnaround_us", distribution(row.turnaround));
+  return object.close();
+}
+
+/// `each` of the items, as an array.
+template <class Items, class Each> std::string array(const Items &items, const Each &each) {
+  std::string text = "[";
+  for (const auto &item : items) {
+    if (text.size() > 1)
+      text += ',';
+    text += each(item);
+  }
+  text += ']';
+  return text;
+}
+
+} // namespace
+
+std::string toJson(std::span<const ArenaFrame> frames, double time) {
+  char stamp[32];
+  std::snprintf(stamp, sizeof stamp, "%.3f", time);
+  auto arena = [](const ArenaFrame &frame) {
+    return Object()
+        .add("gpu", quoted(frame.uuid))
+        .add("path", quoted(frame.path))
+        .rate("seconds", frame.seconds)
+        .add("clients", array(frame.clients, clientText))
+        .close();
+  };
+  return Object().add("time", stamp).add("arenas", array(frames, arena)).close() + "\n";
+}
+
+} // namespace tally::top

@@ -1,0 +1,15 @@
+// Frames for scripts.
+#ifndef TALLY_TOP_JSON_H
+#define TALLY_TOP_JSON_H
+
+#include "frame.h"
+
+namespace tally::top {
+
+/// One line: {"time":…,"arenas":[…]}. docs/processes.md describes the fields. `time` is in seconds
+/// since 1970.
+std::string toJson(std::span<const ArenaFrame> frames, double time);
+
+} // namespace tally::top
+
+#endif

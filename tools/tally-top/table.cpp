@@ -1,0 +1,61 @@
+#include "table.h"
+
+#include "words.h"
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace tally::top {
+
+namespace {
+
+std::string format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
+std::string format(const char *pattern, ...) {
+  char text[256];
+  va_list values;
+  va_start(values, pattern);
+  std::vsnprintf(text, sizeof text, pattern, values);
+  va_end(values);
+  return text;
+}
+
+std::string microseconds(const runtime::Histogram &times, double fraction) {
+  auto value = times.quantile(fraction);
+  if (!value)
+    return "-";
+  double us = static_cast<double>(value->count()) * 1e-3;
+  return us < 100 ? format("%.1f", us) : format("%.0f", us);
+}
+
+std::string line(const ClientRow &row) {
+  bool isHigh = row.now.clientClass == runtime::Class::High;
+  const runtime::Histogram &times = isHigh ? row.requests : row.turnaround;
+  return format("%8u  %-16.16s  %-11s  %-7s  %10.1f  %9s  %9s  %9s  %9s  %7s\n", row.now.pid,
+                row.now.name.c_str(), classWord(row.now), stateWord(row.now), row.launchesPerSecond,
+                isHigh ? "-" : format("%.1f", row.yieldsPerSecond).c_str(),
+                isHigh ? format("%.1f", row.requestsPerSecond).c_str() : "-",
+                microseconds(times, 0.5).c_str(), microseconds(times, 0.99).c_str(),
+                isHigh ? format("%.1f %%", 100 * row.activeFraction).c_str() : "-");
+}
+
+} // namespace
+
+std::string toTable(std::span<const ArenaFrame> frames) {
+  std::string text;
+  for (const ArenaFrame &frame : frames) {
+    text += (text.empty() ? "GPU " : "\nGPU ") + (frame.uuid.empty() ? "?" : frame.uuid) + "  " +
+            frame.path + "\n";
+    if (frame.clients.empty()) {
+      text += "no process has work on it\n";
+      continue;
+    }
+    text +=
+        format("%8s  %-16s  %-11s  %-7s  %10s  %9s  %9s  %9s  %9s  %7s\n", "PID", "NAME", "CLASS",
+               "STATE", "LAUNCHES/S", "YIELDS/S", "REQUESTS/S", "P50 us", "P99 us", "ACTIVE");
+    for (const ClientRow &row : frame.clients)
+      text += line(row);
+  }
+  return text.empty() ? "no arena\n" : text;
+}
+
+} // namespace tally::top

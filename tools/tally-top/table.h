@@ -1,0 +1,15 @@
+// Frames for people.
+#ifndef TALLY_TOP_TABLE_H
+#define TALLY_TOP_TABLE_H
+
+#include "frame.h"
+
+namespace tally::top {
+
+/// A paragraph for each arena, a line for each client; times in microseconds, '-' where there is
+/// nothing to be said.
+std::string toTable(std::span<const ArenaFrame> frames);
+
+} // namespace tally::top
+
+#endif

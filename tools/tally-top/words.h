@@ -1,0 +1,27 @@
+// How classes and states are called.
+#ifndef TALLY_TOP_WORDS_H
+#define TALLY_TOP_WORDS_H
+
+#include "tally/runtime/arena_status.h"
+
+namespace tally::top {
+
+inline const char *classWord(const runtime::ClientStatus &client) {
+  return client.clientClass == runtime::Class::High ? "high" : "best-effort";
+}
+
+inline const char *stateWord(const runtime::ClientStatus &client) {
+  switch (client.state) {
+  case runtime::ClientStatus::State::Idle:
+    return "idle";
+  case runtime::ClientStatus::State::Active:
+    return "active";
+  case runtime::ClientStatus::State::Waiting:
+    return "waiting";
+  }
+  return "";
+}
+
+} // namespace tally::top
+
+#endif

@@ -1,0 +1,59 @@
+// What passes between the arena and the control word.
+#include "arena_folder.h"
+#include "arena_link.h"
+#include "fake_device.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include <future>
+#include <thread>
+
+using namespace tally;
+using namespace tally::runtime;
+using namespace std::chrono_literals;
+
+TEST_CASE("a request of another process is written, though the thread that listens got no core") {
+  ArenaFolder folder;
+  FakeDevice device(1);
+  device.startThread();
+  StreamId stream = *device.createStream(StreamPriority::Control);
+  DevicePtr address = *device.allocate(64);
+  REQUIRE(device.writeValue(stream, address, DeviceControl::initialWord()));
+  REQUIRE(device.synchronize(stream));
+  DeviceControl control(ControlWriter{&device, stream, address},
+                        [] { return Nanoseconds(SteadyClock{}()); });
+  HighPriority highPriority(device, control);
+  auto link = ArenaLink::open({folder.file(), {}, {}}, "gpu", control, highPriority, [] {});
+  REQUIRE(link);
+  REQUIRE((*link)->join(Class::BestEffort, "trainer"));
+  auto other = folder.open();
+  auto server = claimed(other, 0, "server");
+
+  std::promise<void> listens, mayGoOn;
+  std::thread listener([&, first = true]() mutable {
+    static_cast<void>(control.listen([&] {
+      if (std::exchange(first, false)) {
+        listens.set_value();
+        mayGoOn.get_future().wait();
+      }
+    }));
+  });
+  listens.get_future().wait();
+  server->raise();
+  auto end = std::chrono::steady_clock::now() + 10s;
+  auto written = [&] {
+    std::uint64_t word = 0;
+    REQUIRE(device.synchronize(stream));
+    std::memcpy(&word, reinterpret_cast<void *>(address), sizeof word);
+    return decodeControl(word).epoch;
+  };
+  while (written() == 0 && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(1ms);
+  CHECK(written() == 1);
+  mayGoOn.set_value();
+  listener.join();
+  server->withdraw();
+  link->reset();
+}
