@@ -15,8 +15,13 @@ namespace tally::emulator {
 
 /// Where the windows of the generic address space lie. PTX ISA 5.1 leaves that open; kernels may
 /// rely on nothing but cvta and isspacep.
-/// The global window is free address space of a Linux process, under AddressSanitizer too.
+/// The global window is free address space of a Linux process, under AddressSanitizer too;
+/// ThreadSanitizer lets a process have but a few pieces of it.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr std::uint64_t globalWindow = 0x004000000000u;
+#else
 inline constexpr std::uint64_t globalWindow = 0x200000000000u;
+#endif
 inline constexpr std::uint64_t sharedWindow = 0x7e0000000000u;
 inline constexpr std::uint64_t localWindow = 0x7d0000000000u;
 inline constexpr std::uint64_t parameterWindow = 0x7c0000000000u;

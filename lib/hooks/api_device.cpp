@@ -40,6 +40,12 @@ Result<void> ApiDevice::open() {
 }
 
 Result<void> ApiDevice::describe() {
+  if (!Settings::get().emulator) {
+    cudaDeviceProp properties{};
+    TALLY_API_TRY(api, cudaGetDeviceProperties, &properties, device);
+    facts.name = properties.name;
+    TALLY_API_TRY(api, cudaDriverGetVersion, &facts.driverVersion);
+  }
   constexpr std::array<cudaDeviceAttr, 4> wanted = {
       cudaDevAttrComputeCapabilityMajor, cudaDevAttrComputeCapabilityMinor,
       cudaDevAttrMultiProcessorCount, cudaDevAttrMaxSharedMemoryPerBlockOptin};

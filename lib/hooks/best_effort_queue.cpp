@@ -64,13 +64,15 @@ std::uint64_t BestEffortQueue::submit(StreamState &stream, Run run) {
   return submit(stream, std::move(operation));
 }
 
-cudaError_t BestEffortQueue::inTurn(StreamState &stream, bool launches, const Run &run) {
+cudaError_t BestEffortQueue::inTurn(StreamState &stream, bool launches, std::uint64_t identity,
+                                    const Run &run) {
   auto reached = std::make_shared<std::atomic<bool>>(false);
   auto ended = std::make_shared<std::atomic<bool>>(false);
   runtime::Operation operation;
   operation.type = runtime::Operation::Type::Call;
   operation.call = [reached] { reached->store(true); };
   operation.callsKernel = launches;
+  operation.identity = identity;
   operation.ended = ended;
   std::uint64_t ticket = submit(stream, std::move(operation));
   // An operation that is over without having been reached was given up with its lane.

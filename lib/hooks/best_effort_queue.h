@@ -31,8 +31,9 @@ public:
   /// A call of the CUDA runtime, made on the dispatcher's thread.
   std::uint64_t submit(StreamState &stream, Run run);
   /// Runs on the calling thread when its turn comes, and returns then. `launches`: it may put a
-  /// kernel on the stream, which is over before the next operation starts.
-  cudaError_t inTurn(StreamState &stream, bool launches, const Run &run);
+  /// kernel on the stream, which is over before the next operation starts; what that takes is
+  /// remembered under `identity`.
+  cudaError_t inTurn(StreamState &stream, bool launches, std::uint64_t identity, const Run &run);
 
   /// Waits until that operation, and so all before it, is over. `urgent`: work of high priority
   /// waits for it, so that it need not wait for other such work.

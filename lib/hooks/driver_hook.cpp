@@ -282,7 +282,9 @@ __attribute__((visibility("hidden"))) void *tallyFindSymbol(void *handle, const 
 
 // The C library's dlsym looks at its return address to know what RTLD_NEXT means. So it is jumped
 // to, with the caller's own.
-#if defined(__x86_64__)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+// A sanitizer's runtime calls dlsym before anything here is there: libraries are not seen then.
+#elif defined(__x86_64__)
 asm(R"(
     .text
     .globl dlsym

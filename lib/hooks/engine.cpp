@@ -53,6 +53,7 @@ Result<void> Engine::openOnOwnThread() {
   options.policy = settings.policy;
   options.lane.bound = std::chrono::microseconds(settings.boundMicroseconds);
   options.lane.smsOfWholes = confinement();
+  openProfiles(options.lane);
   options.prepare = [this, number] { beOnOwnThread(api, number); };
   auto made = runtime::Dispatcher::create(device, activity.controlWord(), activity.scopes(),
                                           std::move(options));
@@ -62,6 +63,23 @@ Result<void> Engine::openOnOwnThread() {
   work.emplace(*dispatcher);
   activity.serve(*dispatcher);
   return {};
+}
+
+void Engine::openProfiles(runtime::LaneOptions &lane) {
+  lane.measures = settings.profiles.value_or(device.info().driverVersion != 0);
+  std::string path = runtime::ProfileStore::defaultPath(device.info());
+  if (!lane.measures || path.empty())
+    return;
+  lane.profiles = &profiles.emplace(path, device.info());
+  if (!profiles->warning().empty())
+    warn(Warning::Profile, profiles->warning());
+}
+
+void Engine::saveProfiles() {
+  if (!profiles)
+    return;
+  if (Result<void> saved = profiles->save(); !saved)
+    warn(Warning::Profile, saved.error().message + "; it will be measured again");
 }
 
 /// How many SMs kernels that cannot yield are to have: 0: all. Tried first, so that best effort
@@ -165,10 +183,11 @@ void Engine::submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> la
   work->submit(stream, std::move(operation));
 }
 
-cudaError_t Engine::inTurn(StreamState &stream, bool launches, const Run &run) {
+cudaError_t Engine::inTurn(StreamState &stream, bool launches, const void *identity,
+                           const Run &run) {
   InHook inside;
   threadIsHigh() = false;
-  return work->inTurn(stream, launches, [&] {
+  return work->inTurn(stream, launches, reinterpret_cast<std::uint64_t>(identity), [&] {
     cudaError_t status = run();
     noteCall(stream);
     return status;
@@ -219,6 +238,7 @@ void Engine::retire() {
     activity.leaveDispatcher();
     dispatcher->close();
   }).join();
+  saveProfiles();
 }
 
 } // namespace tally::hooks

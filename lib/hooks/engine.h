@@ -75,8 +75,8 @@ public:
   /// The same of a library's launch, whose context is this one's.
   void submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> launch);
   /// Makes a call at once, on the calling thread, when all that is queued is over. `launches`: it
-  /// may launch a kernel.
-  cudaError_t inTurn(StreamState &stream, bool launches, const Run &run);
+  /// may launch a kernel; what stands for that, so that its duration can be known.
+  cudaError_t inTurn(StreamState &stream, bool launches, const void *identity, const Run &run);
   /// A call was made past the queue: launches behind it have to come behind what it put on the
   /// stream, or on one that is ordered with it.
   void noteCall(StreamState &stream) {
@@ -95,6 +95,8 @@ public:
   /// Stops all threads and gives the device's memory back, before the device is reset. Nothing is
   /// put on it any more.
   void retire();
+  /// What was measured goes to disk.
+  void saveProfiles();
 
 private:
   Engine(const CudaApi &api, Activity &activity, const Settings &settings)
@@ -102,6 +104,7 @@ private:
   Result<void> open();
   Result<void> openOnOwnThread();
   std::uint32_t confinement();
+  void openProfiles(runtime::LaneOptions &lane);
   runtime::Operation operationOf(std::shared_ptr<const KernelLaunch> launch);
   runtime::Operation operationOf(const GraphPart &part);
   /// What `run` puts on the lane's stream, no kernel.
@@ -116,6 +119,7 @@ private:
   const CudaApi &api;
   Activity &activity;
   const Settings settings;
+  std::optional<runtime::ProfileStore> profiles;
   ApiDevice &device;
   std::unique_ptr<runtime::Dispatcher> dispatcher;
   std::optional<BestEffortQueue> work;

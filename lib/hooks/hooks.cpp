@@ -95,8 +95,10 @@ Engine *Hooks::start(const CudaApi &api) {
     // Before the CUDA runtime's own end, which was registered earlier. A test's hooks are not the
     // process's.
     Hooks *process = tallySharedHooks1.load();
-    if (Engine *last = process ? process->running() : nullptr)
+    if (Engine *last = process ? process->running() : nullptr) {
       last->queue().drain(true);
+      last->saveProfiles();
+    }
   });
   static_cast<void>(atEnd);
   engine.store(made->release(), std::memory_order_release);

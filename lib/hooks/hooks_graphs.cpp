@@ -65,7 +65,7 @@ cudaError_t Hooks::graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaSt
   if (launch.parts && state.device != running->deviceNumber())
     launch = {nullptr, WholeReason::SeveralDevices, nullptr};
   if (!launch.parts) {
-    cudaError_t status = running->inTurn(state, true, call);
+    cudaError_t status = running->inTurn(state, true, graph, call);
     if (status == cudaSuccess)
       graphs.launched(launch.reason);
     return status;

@@ -142,10 +142,10 @@ cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cuda
   KernelRecord &kernel = registry.find(api, request.function);
   std::shared_ptr<KernelLaunch> launch = makeLaunch(kernel, state.device, request);
   if (!launch)
-    return running->inTurn(state, true, call);
+    return running->inTurn(state, true, &kernel, call);
   // Nothing is known of another device's streams here.
   if (launch->device != running->deviceNumber())
-    return running->inTurn(state, false, call);
+    return running->inTurn(state, false, nullptr, call);
   running->submit(state, std::move(launch));
   return cudaSuccess;
 }
@@ -182,7 +182,8 @@ void Hooks::inTurn(StreamState &state, const std::function<void()> &call) {
   Engine *now = start(foreignApi());
   if (!now || captures.takesPart(foreignApi(), state.handle))
     return call();
-  now->inTurn(state, true, [&] {
+  // Of libraries' launches that cannot be queued nothing is known: all are taken for one.
+  now->inTurn(state, true, this, [&] {
     call();
     return cudaSuccess;
   });

@@ -25,7 +25,8 @@ void lookUp(ApiDevice &device, KernelRecord &kernel) {
   kernel.looked = true;
   if (!kernel.facts)
     return;
-  auto found = runtime::LoadedKernel::find(device, ApiDevice::idOf(kernel), *kernel.facts);
+  auto found = runtime::LoadedKernel::find(device, ApiDevice::idOf(kernel), *kernel.facts,
+                                           kernel.moduleHash);
   if (found)
     kernel.loaded = std::move(*found);
   else

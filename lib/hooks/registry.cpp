@@ -111,8 +111,10 @@ void Registry::registerFunction(const CudaApi &api, void **handle, const char *h
   Registration &registration = *found->second;
   registration.functions.push_back(hostFunction);
   for (const bundle::Bundle *each : registration.bundles)
-    if (!kernel.facts)
+    if (!kernel.facts) {
       kernel.facts = each->kernel(kernel.name);
+      kernel.moduleHash = each->moduleHash;
+    }
   if (!kernel.facts)
     kernel.unmatchedIn = registration.unmatchedIn;
   if (!kernel.facts || !kernel.facts->hasVariants())

@@ -35,6 +35,7 @@ struct KernelRecord {
   const void *function = nullptr; ///< what the runtime launches it by
   std::string name;
   const bundle::Kernel *facts = nullptr; ///< nullptr: it has no bundle
+  std::uint64_t moduleHash = 0;          ///< the bundle's
   std::string unmatchedIn; ///< then: the file, if that has bundles, but none for all of its code
   /// What the variants are registered under, by kind; [1] is the guard's resume entry.
   std::array<std::array<const void *, 2>, allKinds.size()> variants{};

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace tally::hooks {
@@ -44,6 +45,7 @@ struct Settings {
   MemoryAmount memoryQuota;                 ///< TALLY_MEMORY_QUOTA; of best-effort processes only
   MemoryAmount memoryReserve;               ///< TALLY_MEMORY_RESERVE; likewise
   runtime::AnyPolicy policy;                ///< TALLY_POLICY
+  std::optional<bool> profiles;             ///< TALLY_PROFILE; unset: on a GPU
 
   /// Thread-safe. A value that is not understood is warned about and taken for unset.
   static const Settings &get();
@@ -58,6 +60,7 @@ enum class Warning : std::uint8_t {
   NoDevice,      ///< what best-effort work needs of the device cannot be had
   Arena,         ///< other processes are not seen
   Termination,   ///< the process ends with work on the device
+  Profile,       ///< what was measured cannot be read or kept
   Fault          ///< a launch failed after its call had returned
 };
 

@@ -82,6 +82,10 @@ Result<RuntimeOptions> optionsFrom(const tally_options *given) {
   if (given->bound_nanoseconds != 0)
     options.bound = std::chrono::nanoseconds(given->bound_nanoseconds);
   options.smsOfWholes = given->sms_of_wholes;
+  if (given->profiling > static_cast<std::uint32_t>(tally::runtime::Profiling::Never))
+    return tally::Error{"profiling is " + std::to_string(given->profiling) +
+                        "; there are 0 on GPUs, 1 always, 2 never"};
+  options.profiling = static_cast<tally::runtime::Profiling>(given->profiling);
   if (given->emulator_sms != 0)
     options.emulator.smCount = given->emulator_sms;
   if (given->emulator_resident_per_sm != 0)

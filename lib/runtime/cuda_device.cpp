@@ -69,7 +69,6 @@ public:
 
 private:
   Result<void> makeCurrent();
-  Result<int> attribute(CUdevice_attribute which);
   Result<void> describe();
   Result<CUmodule> loadImage(const bundle::Image &image);
   Result<void> allowShared(CudaFunction &function, std::uint32_t dynamicSharedBytes);
@@ -111,12 +110,6 @@ Result<void> CudaDevice::makeCurrent() {
   return {};
 }
 
-Result<int> CudaDevice::attribute(CUdevice_attribute which) {
-  int value = 0;
-  TALLY_CUDA_TRY(driver, cuDeviceGetAttribute, &value, which, device);
-  return value;
-}
-
 Result<void> CudaDevice::open() {
   // Read by the driver when it initialises; what the user has set stays. With the default of 8
   // hardware connections the control stream was seen stuck behind best-effort streams for 12 ms.
@@ -140,6 +133,7 @@ Result<void> CudaDevice::describe() {
   std::array<char, 256> name{};
   TALLY_CUDA_TRY(driver, cuDeviceGetName, name.data(), static_cast<int>(name.size()), device);
   facts.name = name.data();
+  TALLY_CUDA_TRY(driver, cuDriverGetVersion, &facts.driverVersion);
   CUuuid uuid{};
   TALLY_CUDA_TRY(driver, cuDeviceGetUuid, &uuid, device);
   facts.uuid = uuidText(uuid.bytes);
@@ -149,12 +143,8 @@ Result<void> CudaDevice::describe() {
       CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
       CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
       CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS};
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    Result<int> value = attribute(wanted[i]);
-    if (!value)
-      return value.error();
-    values[i] = *value;
-  }
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    TALLY_CUDA_TRY(driver, cuDeviceGetAttribute, &values[i], wanted[i], device);
   facts.arch = static_cast<std::uint32_t>(values[0] * 10 + values[1]);
   facts.smCount = static_cast<std::uint32_t>(values[2]);
   facts.maxSharedBytesPerBlock = static_cast<std::uint32_t>(values[3]);

@@ -13,6 +13,7 @@
 // cuMemAlloc_v2), so the symbol looked up always has the declared type.
 #define TALLY_CUDA_ENTRY_POINTS(X)                                                                 \
   X(cuInit)                                                                                        \
+  X(cuDriverGetVersion)                                                                            \
   X(cuGetErrorName)                                                                                \
   X(cuGetErrorString)                                                                              \
   X(cuDeviceGet)                                                                                   \

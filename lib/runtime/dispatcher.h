@@ -22,7 +22,7 @@ namespace tally::runtime {
 
 struct DispatcherOptions {
   AnyPolicy policy;
-  LaneOptions lane;
+  LaneOptions lane; ///< its `profiles` must live as long as the dispatcher
   std::size_t lanes = 2;
   std::function<void()> prepare = [] {}; ///< called first by the thread that start() makes
 };

@@ -190,6 +190,8 @@ bool Lane::collect(const Gate &gate) {
   account(batch, lanes);
   take(batch);
   lastCollected = options.clock();
+  lastEpoch = batch.epoch;
+  hadMore = sent < pending.size();
   if (!isBroken && batches.empty() && draining) {
     draining = false;
     sent = 0;
@@ -345,10 +347,8 @@ std::optional<std::uint32_t> Lane::sharedSms() const {
 /// Whether the batch's time says what its kernels take when nothing else runs. Where a request came
 /// it says too much, which is still better than nothing.
 bool Lane::isMeasurable(const Batch &batch) const {
-  bool ofKernels = std::all_of(batch.items.begin(), batch.items.end(), [](const Item &each) {
-    // A slice is part of a kernel.
-    return each.plan && !each.dropped && (each.canYield || !each.operation->progress);
-  });
+  bool ofKernels = std::all_of(batch.items.begin(), batch.items.end(),
+                               [](const Item &each) { return each.plan && !each.dropped; });
   if (!batch.statesComing || !ofKernels)
     return ofKernels;
   return batch.items.size() == 1 && !batch.items[0].canYield &&
@@ -366,6 +366,8 @@ void Lane::learnDurations(const Batch &batch) {
   double ratio = predicted.count() == 0 ? 1.0
                                         : static_cast<double>(measured.count()) /
                                               static_cast<double>(predicted.count());
+  if (batch.items[0].plan->isTried && count == 1 && !batch.statesComing)
+    batch.items[0].plan->trial.add(options.clock() - std::max(batch.waitedFrom, lastCollected));
   for (const Item &item : batch.items) {
     DurationEstimate &duration = item.plan->duration;
     auto mean = static_cast<double>(duration.mean().count());

@@ -140,6 +140,9 @@ struct LaneOptions {
   std::size_t halfRing = 1024;
   /// How much of kernels that cannot yield may be sent ahead: what a request may wait for.
   Nanoseconds bound{20000};
+  /// Whether kinds are chosen by what they are measured to take, and where that is kept, or none.
+  bool measures = false;
+  ProfileStore *profiles = nullptr;
   /// Above 0: kernels that cannot yield run on a stream that has so many of the device's SMs.
   std::uint32_t smsOfWholes = 0;
 };
@@ -227,6 +230,7 @@ private:
     bool shares = false;
     std::uint32_t sms = allSms;
     Nanoseconds sentAt{0};
+    Nanoseconds waitedFrom{0}; // since when the device could have worked on it
     std::vector<Item> items;
     std::shared_ptr<std::atomic<bool>> ended; // of its call, which has to end before the marker
     bool canYield() const;
@@ -328,6 +332,8 @@ private:
   std::vector<DevicePtr> memory;            // to be freed at the end
   std::vector<std::byte> parameterBuffer;
   Nanoseconds lastCollected{0}, lastProgress{0};
+  std::uint64_t lastEpoch = 0; // of the batch that was collected then
+  bool hadMore = false;        // then: there was something to send
   bool closed = false;
 };
 

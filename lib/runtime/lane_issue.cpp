@@ -25,6 +25,8 @@ constexpr std::uint64_t maxListBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t firstRingBytes = std::uint64_t{1} << 20;
 /// Kernels and shapes whose durations are remembered; ever new ones must not grow without bound.
 constexpr std::size_t maxWholePlans = 4096;
+/// A turn of the host takes less; what waits longer waits for something else.
+constexpr Nanoseconds longestTurn = 200us;
 
 /// The most that a launch should take.
 Nanoseconds predictionOf(const LaunchPlan &plan) {
@@ -114,7 +116,9 @@ bool Lane::preparePlan(Operation &operation) {
     operation.plan = planByIdentity(operation);
     return true;
   }
-  auto plan = operation.kernel->plan(device, operation.shape, options.kinds, maxListBytes);
+  auto plan = operation.kernel->plan(
+      device, operation.shape,
+      {options.kinds, maxListBytes, options.bound, options.measures, options.profiles});
   if (!plan) {
     failOperation(operation, plan.error());
     return false;
@@ -180,7 +184,9 @@ bool Lane::planWhole(Item &item, const Batch &batch, const Budget &used) {
   }
   item.launch.shape = operation.shape;
   item.predicted = predictionOf(*item.plan);
-  item.heavy = item.predicted > options.bound;
+  item.heavy = item.predicted > options.bound || item.plan->isTried;
+  if (item.plan->isTried && !batch.items.empty())
+    return false;
   return fitsBehind(item.predicted, sumOf(used.wholesLeft, batch.wholes())) &&
          fitsSms(item, used.decision.sms) && goesByDuration(item.predicted, used);
 }
@@ -227,6 +233,10 @@ bool Lane::fitsSms(Item &item, std::uint32_t sms) const {
 bool Lane::planYielding(Item &item, const Batch &batch, Budget &used) {
   item.canYield = item.completes = true;
   item.launch = item.operation->progress->next();
+  // What is measured goes alone.
+  if (item.plan->isTried && !batch.items.empty())
+    return false;
+  item.heavy = item.plan->isTried;
   const DurationEstimate &duration = item.plan->duration;
   if ((duration.known() ? duration.mean() : anyDuration) > used.decision.longest ||
       !fitsSms(item, used.decision.sms))
@@ -280,6 +290,10 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
     if (Result<void> claimed = claimStates(batch); !claimed)
       return claimed;
   batch.sentAt = options.clock();
+  // Where it could have been sent with the last one, but had to wait for that, the device waits for
+  // the host.
+  bool waited = hadMore && lastEpoch == batch.epoch && batch.sentAt - lastCollected < longestTurn;
+  batch.waitedFrom = waited ? lastCollected : batch.sentAt;
   std::size_t gone = 0;
   auto permitted = [&] {
     std::optional<Permit> now = permit(gate);

@@ -30,8 +30,10 @@ std::uint32_t tighter(std::uint32_t a, std::uint32_t b) {
 } // namespace
 
 Result<std::unique_ptr<LoadedKernel>> LoadedKernel::find(FunctionDevice &device, ModuleId module,
-                                                         const bundle::Kernel &kernel) {
+                                                         const bundle::Kernel &kernel,
+                                                         std::uint64_t moduleHash) {
   auto loaded = std::make_unique<LoadedKernel>();
+  loaded->moduleHash = moduleHash;
   loaded->kernel = kernel;
   Result<FunctionId> user = device.function(module, kernel.name);
   if (!user)
@@ -119,66 +121,98 @@ bool LoadedKernel::fits(const FunctionDevice &device, const Variant &variant,
              device.info().maxSharedBytesPerBlock;
 }
 
-Result<LaunchPlan> LoadedKernel::choose(FunctionDevice &device, const LaunchShape &shape,
-                                        std::span<const Kind> kinds,
-                                        std::uint64_t maxListBytes) const {
+bool LoadedKernel::guardFits(const FunctionDevice &device, const LaunchShape &shape,
+                             const PlanRules &rules) const {
+  const std::optional<Variant> &guard = variants[static_cast<std::size_t>(Kind::Guard)];
   std::uint64_t blocks = shape.grid.count();
-  auto guardFits = [&] {
-    return std::find(kinds.begin(), kinds.end(), Kind::Guard) != kinds.end() &&
-           variants[static_cast<std::size_t>(Kind::Guard)] &&
-           fits(device, variant(Kind::Guard), shape) &&
-           blocks <= VariantLaunch::maxBlocks(Kind::Guard, 1) &&
-           (kernel.guardTakesTickets() || blocks * sizeof(std::uint32_t) <= maxListBytes);
-  };
-  if (!kernel.variantsTake(shape.grid))
-    return LaunchPlan{};
-  for (Kind kind : kinds) {
-    const std::optional<Variant> &candidate = variants[static_cast<std::size_t>(kind)];
-    if (!candidate || !fits(device, *candidate, shape))
-      continue;
-    if (kind == Kind::Guard) {
-      if (guardFits())
-        return LaunchPlan{.kind = kind};
-      continue;
-    }
-    Result<std::uint32_t> resident =
-        device.residentBlocksPerSm(candidate->entry, shape.block, shape.dynamicSharedBytes);
-    if (!resident)
-      return resident.error();
-    // Saturating: what is more than the counter takes is refused by maxBlocks() below.
-    auto wave = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(std::uint64_t{*resident} * device.info().smCount, 0x0fffffff));
-    if (wave == 0)
-      continue;
-    if (kind == Kind::Slice)
-      return LaunchPlan{.kind = kind, .sliceBlocks = wave * wavesPerSlice};
-    std::uint32_t workers = workersFor(kernel, shape, wave);
-    if (blocks > VariantLaunch::maxBlocks(kind, workers))
-      continue;
-    // A worker for each block: the loop and its counter buy nothing over the guard.
-    if (blocks <= workers && guardFits())
-      return LaunchPlan{.kind = Kind::Guard};
-    return LaunchPlan{.kind = kind, .workers = workers};
-  }
-  return LaunchPlan{};
+  return std::find(rules.kinds.begin(), rules.kinds.end(), Kind::Guard) != rules.kinds.end() &&
+         guard && fits(device, *guard, shape) &&
+         blocks <= VariantLaunch::maxBlocks(Kind::Guard, 1) &&
+         (kernel.guardTakesTickets() || blocks * sizeof(std::uint32_t) <= rules.maxListBytes);
 }
 
-Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device,
+/// Nothing where the kind does not take launches of this shape.
+Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice &device,
                                                        const LaunchShape &shape,
-                                                       std::span<const Kind> kinds,
-                                                       std::uint64_t maxListBytes) {
+                                                       const PlanRules &rules) const {
+  const std::optional<Variant> &candidate = variants[static_cast<std::size_t>(kind)];
+  std::optional<LaunchPlan> none;
+  bool taken = candidate && (kind == Kind::Guard ? guardFits(device, shape, rules)
+                                                 : fits(device, *candidate, shape));
+  if (!taken)
+    return none;
+  Result<std::uint32_t> resident =
+      device.residentBlocksPerSm(candidate->entry, shape.block, shape.dynamicSharedBytes);
+  if (!resident)
+    return resident.error();
+  std::uint64_t blocks = shape.grid.count();
+  // Saturating: what is more than the counter takes is refused by maxBlocks() below.
+  auto wave = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(std::uint64_t{*resident} * device.info().smCount, 0x0fffffff));
+  LaunchPlan plan;
+  plan.kind = kind;
+  plan.waves = wave == 0 ? 1 : (blocks + wave - 1) / wave;
+  if (kind == Kind::Guard)
+    return std::optional(plan);
+  if (wave == 0)
+    return none;
+  plan.wave = wave;
+  plan.sliceBlocks = wave * wavesPerSlice;
+  if (kind == Kind::Slice)
+    return std::optional(plan);
+  plan.workers = workersFor(kernel, shape, wave);
+  // A worker for each block: the loop and its counter buy nothing over the guard.
+  if (blocks > VariantLaunch::maxBlocks(kind, plan.workers) ||
+      (blocks <= plan.workers && guardFits(device, shape, rules)))
+    return none;
+  return std::optional(plan);
+}
+
+Result<std::unique_ptr<LaunchProfile>> LoadedKernel::makeProfile(FunctionDevice &device,
+                                                                 const LaunchShape &shape,
+                                                                 const PlanRules &rules) const {
+  std::vector<LaunchPlan> ways;
+  for (Kind kind : kernel.variantsTake(shape.grid) ? rules.kinds : std::span<const Kind>()) {
+    // Slices are the last resort: they end the batches that others are sent in.
+    if (kind == Kind::Slice && !ways.empty())
+      continue;
+    Result<std::optional<LaunchPlan>> plan = planOf(kind, device, shape, rules);
+    if (!plan)
+      return plan.error();
+    if (*plan)
+      ways.push_back(**plan);
+  }
+  if (ways.empty() || ways[0].kind != Kind::Slice)
+    ways.push_back({});
+  auto profile = std::make_unique<LaunchProfile>(std::move(ways));
+  if (rules.measures && rules.profiles)
+    if (auto found = rules.profiles->find({moduleHash, kernel.name, keyOf(shape)}))
+      profile->settle(found->kind, found->high);
+  return profile;
+}
+
+Result<std::shared_ptr<LaunchPlan>>
+LoadedKernel::plan(FunctionDevice &device, const LaunchShape &shape, const PlanRules &rules) {
   ShapeKey key = keyOf(shape);
   auto known = plans.find(key);
-  if (known != plans.end())
-    return known->second;
-  Result<LaunchPlan> chosen = choose(device, shape, kinds, maxListBytes);
-  if (!chosen)
-    return chosen.error();
-  if (plans.size() >= maxPlans)
-    plans.clear();
-  auto plan = std::make_shared<LaunchPlan>(*chosen);
-  plans.emplace(key, plan);
-  return plan;
+  if (known == plans.end()) {
+    Result<std::unique_ptr<LaunchProfile>> made = makeProfile(device, shape, rules);
+    if (!made)
+      return made.error();
+    if (plans.size() >= maxPlans)
+      plans.clear();
+    known = plans.emplace(key, Known{std::move(*made), false}).first;
+    known->second.isKept = known->second.profile->best() != nullptr;
+  }
+  Known &entry = known->second;
+  std::shared_ptr<LaunchPlan> picked = entry.profile->pick(rules.bound, rules.measures);
+  if (picked->kind == Kind::Slice)
+    fitSlices(*picked, rules.bound, picked->wave);
+  if (const LaunchPlan *best = entry.profile->best(); best && !entry.isKept && rules.profiles) {
+    rules.profiles->put({moduleHash, kernel.name, key}, {best->kind, best->duration.high()});
+    entry.isKept = true;
+  }
+  return picked;
 }
 
 } // namespace tally::runtime

@@ -2,7 +2,8 @@
 #ifndef TALLY_LIB_RUNTIME_LOADED_KERNEL_H
 #define TALLY_LIB_RUNTIME_LOADED_KERNEL_H
 
-#include "duration_estimate.h"
+#include "launch_profile.h"
+#include "profile_store.h"
 
 #include "tally/bundle/bundle.h"
 #include "tally/runtime/control_word.h"
@@ -18,12 +19,13 @@
 
 namespace tally::runtime {
 
-/// How launches of one shape are made: through `kind`, or, without one, by the user's kernel whole.
-struct LaunchPlan {
-  std::optional<Kind> kind;
-  std::uint32_t sliceBlocks = 1;
-  std::uint32_t workers = 1;
-  DurationEstimate duration; ///< of launches made so
+/// How plans are made.
+struct PlanRules {
+  std::span<const Kind> kinds;    ///< in the order of preference
+  std::uint64_t maxListBytes = 0; ///< that a guard's list may have
+  Nanoseconds bound{0};
+  bool measures = false;            ///< whether more than the first kind that fits is tried
+  ProfileStore *profiles = nullptr; ///< where what was found is kept; or none
 };
 
 /// Immutable but for the plans, which belong to the dispatcher's thread.
@@ -35,8 +37,10 @@ public:
   };
 
   /// Looks up the user's kernel and every emitted variant.
+  /// `moduleHash`: the bundle's.
   static Result<std::unique_ptr<LoadedKernel>> find(FunctionDevice &device, ModuleId module,
-                                                    const bundle::Kernel &kernel);
+                                                    const bundle::Kernel &kernel,
+                                                    std::uint64_t moduleHash = 0);
 
   const bundle::Kernel &facts() const { return kernel; }
   FunctionId userFunction() const { return user; }
@@ -47,10 +51,9 @@ public:
   Result<void> check(const FunctionDevice &device, const LaunchShape &shape,
                      std::size_t argumentBytes) const;
 
-  /// The plan for this shape, kept from its first use. `kinds` in the order of preference; a guard
-  /// list may have `maxListBytes`.
+  /// The plan for the next launch of this shape.
   Result<std::shared_ptr<LaunchPlan>> plan(FunctionDevice &device, const LaunchShape &shape,
-                                           std::span<const Kind> kinds, std::uint64_t maxListBytes);
+                                           const PlanRules &rules);
 
   /// Tells launch shapes apart.
   using ShapeKey = std::array<std::uint32_t, 10>;
@@ -63,14 +66,23 @@ public:
 private:
   Result<void> checkCluster(const LaunchShape &shape) const;
   bool fits(const FunctionDevice &device, const Variant &variant, const LaunchShape &shape) const;
-  Result<LaunchPlan> choose(FunctionDevice &device, const LaunchShape &shape,
-                            std::span<const Kind> kinds, std::uint64_t maxListBytes) const;
+  bool guardFits(const FunctionDevice &device, const LaunchShape &shape,
+                 const PlanRules &rules) const;
+  Result<std::optional<LaunchPlan>> planOf(Kind kind, FunctionDevice &device,
+                                           const LaunchShape &shape, const PlanRules &rules) const;
+  Result<std::unique_ptr<LaunchProfile>>
+  makeProfile(FunctionDevice &device, const LaunchShape &shape, const PlanRules &rules) const;
 
   bundle::Kernel kernel;
   FunctionId user{};
   FunctionAttributes userAttributes;
   std::array<std::optional<Variant>, allKinds.size()> variants;
-  std::map<ShapeKey, std::shared_ptr<LaunchPlan>> plans;
+  struct Known {
+    std::unique_ptr<LaunchProfile> profile;
+    bool isKept = false; ///< what was found is in the store
+  };
+  std::uint64_t moduleHash = 0;
+  std::map<ShapeKey, Known> plans;
 };
 
 } // namespace tally::runtime

@@ -47,6 +47,13 @@ Result<void> Runtime::State::initialise() {
   highPriority = std::make_unique<HighPriority>(*device, *control);
   DispatcherOptions dispatching;
   dispatching.policy = options.policy;
+  bool hasDriver = device->info().driverVersion != 0;
+  dispatching.lane.measures = options.profiling == Profiling::Always ||
+                              (options.profiling == Profiling::OnGpus && hasDriver);
+  std::string path =
+      options.profilePath.empty() ? ProfileStore::defaultPath(device->info()) : options.profilePath;
+  if (dispatching.lane.measures && !path.empty())
+    dispatching.lane.profiles = &profiles.emplace(path, device->info());
   // As many clients as can be told apart on few streams.
   dispatching.lanes = options.policy.usesClients() ? 4 : 2;
   dispatching.lane.kinds = options.kinds;
@@ -198,7 +205,7 @@ Result<LoadedModule> Runtime::load(const bundle::Bundle &bundle) {
   if (!id)
     return id.error();
   std::unique_lock lock(state->modulesMutex);
-  state->modules.push_back({*id, bundle.kernels, {}});
+  state->modules.push_back({*id, bundle.kernels, bundle.moduleHash, {}});
   return static_cast<LoadedModule>(state->modules.size());
 }
 
@@ -215,7 +222,7 @@ Result<Kernel> Runtime::kernel(LoadedModule module, std::string_view kernelName)
   if (facts == record.kernels.end())
     return Error{"no kernel '" + std::string(kernelName) + "' in the module"};
   Result<std::unique_ptr<LoadedKernel>> found =
-      LoadedKernel::find(*state->device, record.id, *facts);
+      LoadedKernel::find(*state->device, record.id, *facts, record.hash);
   if (!found)
     return found.error();
   std::optional<std::uint64_t> added = state->kernels.add(std::move(*found));

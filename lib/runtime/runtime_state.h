@@ -6,6 +6,7 @@
 #include "dispatcher.h"
 #include "high_priority.h"
 #include "loaded_kernel.h"
+#include "profile_store.h"
 #include "request_times.h"
 #include "stable_table.h"
 
@@ -24,6 +25,7 @@ namespace tally::runtime {
 struct ModuleRecord {
   ModuleId id{};
   std::vector<bundle::Kernel> kernels;
+  std::uint64_t hash = 0;
   std::map<std::string, std::uint64_t, std::less<>> found; ///< kernels' numbers, by name
 };
 
@@ -63,6 +65,9 @@ public:
       arena->stopWatching();
     // Before the streams and kernels that it knows, and the neighbours.
     dispatcher.reset();
+    // What cannot be kept is measured again.
+    if (profiles)
+      static_cast<void>(profiles->save());
   }
 
   Result<void> initialise();
@@ -80,6 +85,7 @@ public:
   RuntimeOptions options;
   std::optional<DeviceControl> control;
   std::unique_ptr<HighPriority> highPriority;
+  std::optional<ProfileStore> profiles;
   std::unique_ptr<Dispatcher> dispatcher;
   std::unique_ptr<ArenaLink> arena; ///< before those that it knows
 

@@ -213,6 +213,10 @@ void setDevice(CudaApi &table) {
     current->settle();
     return cudaSuccess;
   };
+  table.cudaDriverGetVersion = [](int *version) {
+    *version = 0; // there is none
+    return cudaSuccess;
+  };
   // Of the driver there are graphs only, where a test wants them.
   table.cudaGetDriverEntryPoint = [](const char *name, void **entry, unsigned long long,
                                      cudaDriverEntryPointQueryResult *result) {

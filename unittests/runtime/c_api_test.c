@@ -40,6 +40,9 @@ static void checkErrors(void) {
   CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
   CHECK(strstr(tally_last_error(), "SMs") != NULL);
   options.sms_of_wholes = 0;
+  options.profiling = 3;
+  CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
+  options.profiling = 1;
   CHECK(tally_open(&options, &runtime) == TALLY_OK);
   tally_close(runtime);
   runtime = NULL;

@@ -215,6 +215,8 @@ bool FakeDevice::toldToYield(const tally_launch_params &params) {
 void FakeDevice::runVirtual(const Running &launch, std::uint64_t linear,
                             const tally_launch_params &params) {
   ++blockCount;
+  if (onBlock)
+    onBlock(launch.function->kind);
   Dim3 grid{params.grid[0], params.grid[1], params.grid[2]};
   auto x = static_cast<std::uint32_t>(linear % grid.x);
   auto y = static_cast<std::uint32_t>(linear / grid.x % grid.y);

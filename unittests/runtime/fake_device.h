@@ -53,6 +53,8 @@ public:
   /// Called at the start of every launch call.
   std::function<void()> onLaunch;
   std::function<void(const LaunchShape &)> onLaunchShape;
+  /// Called for every virtual block that runs, with its launch's kind; nothing: the user's kernel.
+  std::function<void(std::optional<Kind>)> onBlock;
   /// After so many more steps every call fails with `message`.
   void breakAfter(std::uint64_t steps, std::string message);
   void breakNow(std::string message) {

@@ -15,11 +15,12 @@ namespace tally::runtime {
 struct Harness {
   explicit Harness(std::uint64_t seed,
                    std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice},
-                   AnyPolicy policy = {}, std::uint32_t smsOfWholes = 0)
+                   AnyPolicy policy = {}, std::uint32_t smsOfWholes = 0,
+                   ProfileStore *profiles = nullptr)
       : device(seed), random(seed * 77 + 1) {
     ModuleId module = *device.loadModule(mixBundle(device));
     for (const bundle::Kernel &kernel : mixBundle(device).kernels)
-      kernels.push_back(std::move(*LoadedKernel::find(device, module, kernel)));
+      kernels.push_back(std::move(*LoadedKernel::find(device, module, kernel, 77)));
     control = *device.createStream(StreamPriority::Control);
     wordAddress = *device.allocate(64);
     REQUIRE(device.writeValue(control, wordAddress, DeviceControl::initialWord()));
@@ -32,6 +33,8 @@ struct Harness {
     // The smallest ring, so that it goes round often.
     options.lane = {std::move(kinds), wordAddress, clock, 32};
     options.lane.smsOfWholes = smsOfWholes;
+    options.lane.profiles = profiles;
+    options.lane.measures = profiles != nullptr;
     dispatcher = std::move(*Dispatcher::create(device, *word, *high, std::move(options)));
   }
   ~Harness() { dispatcher.reset(); }

@@ -78,6 +78,10 @@ struct ArenaOptions {
   bool bestEffortOnly = false;
 };
 
+/// Whether the kinds of variants are chosen by measuring the application's launches. Of an emulator
+/// the measurements mean little.
+enum class Profiling : std::uint8_t { OnGpus, Always, Never };
+
 struct RuntimeOptions {
   std::string device = "cuda"; ///< "cuda" or "emulator"
   Sharing sharing = Sharing::Tally;
@@ -90,8 +94,13 @@ struct RuntimeOptions {
   /// it can divide them (a green context). open() fails where it cannot. Only for Sharing::Tally.
   std::uint32_t smsOfWholes = 0;
   EmulatorOptions emulator;
+  Profiling profiling = Profiling::OnGpus;
+  /// The file that what was measured is kept in. Empty: for a GPU one in $XDG_CACHE_HOME/tally, or
+  /// ~/.cache/tally; for an emulator none.
+  std::string profilePath;
   /// Kinds that may be used, in the order of preference; a kernel takes the first that was emitted
-  /// for it. Without any the user's kernel is launched whole while no high-priority work is active.
+  /// for it, or what measuring finds better. Without any the user's kernel is launched whole while
+  /// no high-priority work is active.
   std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice};
   /// Without it the process is alone. Only for Sharing::Tally. A process takes a slot of the arena
   /// with its first client of each class; createClient() fails where all are taken.

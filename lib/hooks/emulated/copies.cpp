@@ -3,6 +3,7 @@
 #include "memory.h"
 #include "streams.h"
 
+#include <atomic>
 #include <cstring>
 #include <vector>
 
@@ -26,11 +27,23 @@ Place placeOf(runtime::EmulatorDevice &device, const void *pointer, std::size_t 
   return bytes <= end - address ? Place::Usable : Place::Beyond;
 }
 
+/// A word is written at once, behind all that was written before: the host may poll it, as it may
+/// on a GPU.
+void copyRow(std::byte *to, const std::byte *from, std::size_t bytes) {
+  std::uint64_t word = 0;
+  if (bytes != sizeof word || reinterpret_cast<std::uintptr_t>(to) % alignof(std::uint64_t) != 0) {
+    std::memmove(to, from, bytes);
+    return;
+  }
+  std::memcpy(&word, from, sizeof word);
+  std::atomic_ref(*reinterpret_cast<std::uint64_t *>(to)).store(word, std::memory_order_release);
+}
+
 void run(const Box &box) {
   for (std::size_t z = 0; z < box.depth; ++z)
     for (std::size_t y = 0; y < box.height; ++y)
-      std::memmove(box.to.begin + z * box.to.slice + y * box.to.pitch,
-                   box.from.begin + z * box.from.slice + y * box.from.pitch, box.width);
+      copyRow(box.to.begin + z * box.to.slice + y * box.to.pitch,
+              box.from.begin + z * box.from.slice + y * box.from.pitch, box.width);
 }
 
 void run(const Fill &fill) {

@@ -1,0 +1,103 @@
+// The ways in which launches of one kernel and shape can be made, what each of them takes, and
+// which of them is best within the bound: the profiler. It measures the application's own launches:
+// the first few dozen of a shape are made in each way in turn, while no high-priority work is
+// active (others do not count).
+#ifndef TALLY_LIB_RUNTIME_LAUNCH_PROFILE_H
+#define TALLY_LIB_RUNTIME_LAUNCH_PROFILE_H
+
+#include "duration_estimate.h"
+
+#include "tally/bundle/bundle.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace tally::runtime {
+
+/// Measurements of launches that were made one at a time for their sake.
+class Trial {
+public:
+  void give() { ++given; }
+  /// What the launch kept the lane from doing other work for: its duration, and where the device
+  /// had to wait for it to be sent, that.
+  void add(Nanoseconds cost) {
+    if (!isMeasured())
+      costs.push_back(cost);
+  }
+  bool isMeasured() const { return costs.size() == wanted; }
+  /// It was tried often enough without being measured.
+  bool isHopeless() const { return given >= mostGiven && !isMeasured(); }
+  bool isOver() const { return isMeasured() || isHopeless(); }
+  /// The median; zero while it is not measured.
+  Nanoseconds cost() const {
+    if (!isMeasured())
+      return Nanoseconds(0);
+    std::vector<Nanoseconds> sorted = costs;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+
+private:
+  static constexpr std::size_t wanted = 9;
+  static constexpr std::uint32_t mostGiven = 64;
+  std::uint32_t given = 0;
+  std::vector<Nanoseconds> costs;
+};
+
+/// One way: through `kind`, or, without one, by the user's kernel whole.
+struct LaunchPlan {
+  std::optional<Kind> kind;
+  std::uint32_t sliceBlocks = 1;
+  std::uint32_t workers = 1;
+  std::uint32_t wave = 1; ///< blocks that run at a time; of guards not asked for
+  /// How many blocks run one after the other where one would do with unlimited SMs: the launch's
+  /// duration over that is about a block's.
+  std::uint64_t waves = 1;
+  DurationEstimate duration; ///< of launches made so; of slices: of one
+  Trial trial;
+  bool isTried = false; ///< it is the one that a trial is made of now: launches go alone
+};
+
+/// For one thread.
+class LaunchProfile {
+public:
+  /// `ways`: at least one; the first is taken before anything is known. One without a kind is tried
+  /// where the launches turn out to be shorter than the bound.
+  explicit LaunchProfile(std::vector<LaunchPlan> ways);
+
+  /// The way for the next launch.
+  const std::shared_ptr<LaunchPlan> &pick(Nanoseconds bound, bool measures);
+  /// The way that was found best, once it is.
+  const LaunchPlan *best() const { return settled ? ways[current].get() : nullptr; }
+  /// What an earlier process found: taken for this one's, if there is such a way.
+  void settle(std::optional<Kind> kind, Nanoseconds high);
+
+  /// Whether there is a choice at all.
+  bool hasChoice() const { return ways.size() > 1; }
+
+private:
+  bool isWorthTrying(const LaunchPlan &way, Nanoseconds bound) const;
+  void startTrial(std::size_t from, Nanoseconds bound);
+  std::size_t choose(Nanoseconds bound) const;
+
+  std::vector<std::shared_ptr<LaunchPlan>> ways;
+  std::size_t current = 0;
+  /// What runs a few times is not worth trials, and the first launches pay for what is set up then.
+  std::uint64_t launches = 0, trialsFrom = 16;
+  bool trying = false, settled = false;
+};
+
+/// From a request to yield until the last block of such a launch is gone, by its measured duration.
+Nanoseconds turnaroundOf(const LaunchPlan &way);
+
+/// Makes slices of a kernel longer where they are much shorter than the bound, and shorter where
+/// they are longer; `wave` blocks run at a time, a slice has at least so many. A request waits for
+/// what is left of two.
+void fitSlices(LaunchPlan &way, Nanoseconds bound, std::uint32_t wave);
+
+} // namespace tally::runtime
+
+#endif
