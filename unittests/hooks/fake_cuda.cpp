@@ -89,7 +89,11 @@ void setStreams(CudaApi &table) {
     current->add(*made, (flags & cudaStreamNonBlocking) == 0, priority);
     return cudaSuccess;
   };
-  table.cudaStreamDestroy = [](cudaStream_t) { return cudaSuccess; };
+  table.cudaStreamDestroy = [](cudaStream_t stream) {
+    std::unique_lock lock(current->mutex);
+    current->find(stream).destroyed = true;
+    return cudaSuccess;
+  };
   table.cudaStreamGetFlags = [](cudaStream_t stream, unsigned *flags) {
     std::unique_lock lock(current->mutex);
     *flags = current->find(stream).blocking ? cudaStreamDefault : cudaStreamNonBlocking;
@@ -111,6 +115,7 @@ void setStreams(CudaApi &table) {
     if (current->failure != cudaSuccess)
       return failed(current->failure);
     std::unique_lock lock(current->mutex);
+    current->queriesOfDestroyed += current->find(stream).destroyed;
     assert(!current->find(stream).capturing && "a query made a capture invalid");
     return current->find(stream).operations.empty() ? cudaSuccess : cudaErrorNotReady;
   };

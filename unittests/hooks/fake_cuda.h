@@ -36,6 +36,8 @@ class FakeCuda {
 public:
   /// Copies that the driver-level hook would take for a library's.
   std::atomic<int> copiesFromOutside{0};
+  /// Questions about streams that are gone, which crash the real runtime.
+  std::atomic<int> queriesOfDestroyed{0};
   FakeCuda();
   ~FakeCuda();
   /// The table; calls go to the object that was made last.
@@ -87,7 +89,7 @@ public:
     cudaStream_t handle = nullptr;
     bool blocking = true;
     int priority = 0;
-    bool capturing = false;
+    bool capturing = false, destroyed = false;
     std::deque<Operation> operations; ///< the front one runs, or waits
     std::thread thread;
   };

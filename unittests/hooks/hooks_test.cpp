@@ -84,6 +84,25 @@ TEST_CASE("a best-effort kernel yields to a high-priority launch and runs each b
   CHECK(h.cuda.copiesFromOutside == 0);
 }
 
+TEST_CASE("a destroyed stream is not asked, though it became best effort with work on it") {
+  Harness h;
+  cudaStream_t low = h.stream(0), high = h.stream(-1), other = h.stream(-1);
+  std::uint64_t cell = 0, ignored = 0;
+  h.cuda.addKernel("plain", {{8, 4}, [&](const FakeLaunch &) { h.highGate.pass(); }});
+  CHECK(h.launch(low, &cell, 1) == cudaSuccess);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  for (cudaStream_t each : {high, other})
+    CHECK(h.launch(each, &ignored, 1, 1, &Harness::plainSymbol) == cudaSuccess);
+  h.highGate.arrived();
+  CHECK(h.hooks.setClass(h.cuda.api(), other, true) == cudaSuccess);
+  CHECK(h.hooks.destroyStream(h.cuda.api(), other) == cudaSuccess);
+  CHECK(h.launch(low, &cell, 2) == cudaSuccess);
+  std::this_thread::sleep_for(5ms);
+  h.highGate.open();
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(h.cuda.queriesOfDestroyed == 0);
+}
+
 TEST_CASE("a kernel without variants waits until no high-priority work is active") {
   Harness h;
   cudaStream_t low = h.stream(0), high = h.stream(-1);
