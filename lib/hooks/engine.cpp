@@ -66,7 +66,7 @@ Result<void> Engine::openOnOwnThread() {
 }
 
 void Engine::openProfiles(runtime::LaneOptions &lane) {
-  lane.measures = settings.profiles.value_or(device.info().driverVersion != 0);
+  lane.measures = settings.profiles;
   std::string path = runtime::ProfileStore::defaultPath(device.info());
   if (!lane.measures || path.empty())
     return;

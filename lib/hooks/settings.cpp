@@ -130,8 +130,7 @@ Settings read() {
   settings.memoryQuota = memoryAmount("TALLY_MEMORY_QUOTA", settings.bestEffort);
   settings.memoryReserve = memoryAmount("TALLY_MEMORY_RESERVE", settings.bestEffort);
   settings.policy = policy("TALLY_POLICY");
-  if (!variable("TALLY_PROFILE").empty())
-    settings.profiles = isChosen("TALLY_PROFILE", "on", "off");
+  settings.profiles = isChosen("TALLY_PROFILE", "on", "off");
   return settings;
 }
 

@@ -45,7 +45,7 @@ struct Settings {
   MemoryAmount memoryQuota;                 ///< TALLY_MEMORY_QUOTA; of best-effort processes only
   MemoryAmount memoryReserve;               ///< TALLY_MEMORY_RESERVE; likewise
   runtime::AnyPolicy policy;                ///< TALLY_POLICY
-  std::optional<bool> profiles;             ///< TALLY_PROFILE; unset: on a GPU
+  bool profiles = false;                    ///< TALLY_PROFILE
 
   /// Thread-safe. A value that is not understood is warned about and taken for unset.
   static const Settings &get();

@@ -82,9 +82,9 @@ Result<RuntimeOptions> optionsFrom(const tally_options *given) {
   if (given->bound_nanoseconds != 0)
     options.bound = std::chrono::nanoseconds(given->bound_nanoseconds);
   options.smsOfWholes = given->sms_of_wholes;
-  if (given->profiling > static_cast<std::uint32_t>(tally::runtime::Profiling::Never))
+  if (given->profiling > static_cast<std::uint32_t>(tally::runtime::Profiling::On))
     return tally::Error{"profiling is " + std::to_string(given->profiling) +
-                        "; there are 0 on GPUs, 1 always, 2 never"};
+                        "; there are 0 off, 1 on"};
   options.profiling = static_cast<tally::runtime::Profiling>(given->profiling);
   if (given->emulator_sms != 0)
     options.emulator.smCount = given->emulator_sms;

@@ -47,9 +47,7 @@ Result<void> Runtime::State::initialise() {
   highPriority = std::make_unique<HighPriority>(*device, *control);
   DispatcherOptions dispatching;
   dispatching.policy = options.policy;
-  bool hasDriver = device->info().driverVersion != 0;
-  dispatching.lane.measures = options.profiling == Profiling::Always ||
-                              (options.profiling == Profiling::OnGpus && hasDriver);
+  dispatching.lane.measures = options.profiling == Profiling::On;
   std::string path =
       options.profilePath.empty() ? ProfileStore::defaultPath(device->info()) : options.profilePath;
   if (dispatching.lane.measures && !path.empty())

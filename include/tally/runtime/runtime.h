@@ -78,9 +78,8 @@ struct ArenaOptions {
   bool bestEffortOnly = false;
 };
 
-/// Whether the kinds of variants are chosen by measuring the application's launches. Of an emulator
-/// the measurements mean little.
-enum class Profiling : std::uint8_t { OnGpus, Always, Never };
+/// Whether the kinds of variants are chosen by measuring the application's launches.
+enum class Profiling : std::uint8_t { Off, On };
 
 struct RuntimeOptions {
   std::string device = "cuda"; ///< "cuda" or "emulator"
@@ -94,7 +93,7 @@ struct RuntimeOptions {
   /// it can divide them (a green context). open() fails where it cannot. Only for Sharing::Tally.
   std::uint32_t smsOfWholes = 0;
   EmulatorOptions emulator;
-  Profiling profiling = Profiling::OnGpus;
+  Profiling profiling = Profiling::Off;
   /// The file that what was measured is kept in. Empty: for a GPU one in $XDG_CACHE_HOME/tally, or
   /// ~/.cache/tally; for an emulator none.
   std::string profilePath;

@@ -50,7 +50,7 @@ typedef struct tally_options {
   const char
       *policy; /* NULL: strict priority; else as docs/policies.md has it ("slo:target-us=2000") */
   uint64_t bound_nanoseconds; /* what a request may wait for best-effort work; 0: 20 us */
-  /* Whether kinds of variants are chosen by measuring launches: 0 on GPUs, 1 always, 2 never. */
+  /* Whether kinds of variants are chosen by measuring launches: 0 off, 1 on. */
   uint32_t profiling;
   uint32_t sms_of_wholes;     /* SMs for best-effort kernels that cannot yield; 0: all */
   const char *emulator_uuid;  /* names the default place for an emulator; NULL: it has none */
