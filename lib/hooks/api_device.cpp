@@ -314,31 +314,43 @@ Result<void> ApiDevice::launchWith(runtime::StreamId stream, runtime::FunctionId
   return failed(api, "cudaLaunchKernelExC", status);
 }
 
+/// The default stream of a thread, which only that thread can put an event on, comes behind the
+/// legacy one, on which others may have put something since it last did.
+bool ApiDevice::isBehindLegacy(const StreamState &stream) const {
+  return stream.kind == StreamKind::PerThread && stream.legacyCallsSeen != legacyCalls.load();
+}
+
 bool ApiDevice::isHeldUp(runtime::StreamId earlier) {
   const StreamState &state = stateOf(earlier);
-  return !state.isOwn && state.kind != StreamKind::PerThread &&
-         captures.takesPart(*state.api, state.handle);
+  if (state.kind == StreamKind::PerThread)
+    return isBehindLegacy(state) && captures.takesPart(*state.api, cudaStreamLegacy);
+  return !state.isOwn && captures.takesPart(*state.api, state.handle);
 }
 
 Result<void> ApiDevice::waitFor(runtime::StreamId later, runtime::StreamId earlier) {
   StreamState &before = stateOf(earlier);
-  std::uint64_t noted = calls.load();
+  std::uint64_t noted = calls.load(), notedLegacy = legacyCalls.load();
   if (!before.isOwn && before.callsSeen == noted)
     return {};
+  cudaStream_t behind = stateOf(later).handle;
   Result<void> done = captures.steadily([&]() -> Result<void> {
     // A record would become a part of the capture, or make it invalid.
     if (isHeldUp(earlier))
       return Error{"the stream takes part in a capture"};
-    // The default stream of a thread is that thread's to put an event on.
-    cudaEvent_t event = before.kind == StreamKind::PerThread ? before.marker.load() : order;
-    if (event == order)
-      TALLY_API_TRY(api, cudaEventRecord, order, before.handle);
-    if (event)
-      TALLY_API_TRY(api, cudaStreamWaitEvent, stateOf(later).handle, event, 0);
+    if (before.kind != StreamKind::PerThread || isBehindLegacy(before)) {
+      bool ofThread = before.kind == StreamKind::PerThread;
+      TALLY_API_TRY(api, cudaEventRecord, order, ofThread ? cudaStreamLegacy : before.handle);
+      TALLY_API_TRY(api, cudaStreamWaitEvent, behind, order, 0);
+    }
+    cudaEvent_t marker = before.kind == StreamKind::PerThread ? before.marker.load() : nullptr;
+    if (marker)
+      TALLY_API_TRY(api, cudaStreamWaitEvent, behind, marker, 0);
     return {};
   });
-  if (done)
+  if (done) {
     before.callsSeen = noted;
+    before.legacyCallsSeen = notedLegacy;
+  }
   return done;
 }
 

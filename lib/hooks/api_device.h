@@ -85,7 +85,11 @@ public:
   /// While the stream takes part in a capture, as the legacy one does in those on blocking streams.
   bool isHeldUp(runtime::StreamId earlier) override;
   /// The application has put something on some stream of its own.
-  void noteCall() { calls.fetch_add(1); }
+  void noteCall(const StreamState &stream) {
+    if (stream.kind == StreamKind::Legacy)
+      legacyCalls.fetch_add(1);
+    calls.fetch_add(1);
+  }
 
   /// An entry point of the driver; nullptr where there is none.
   static void *driverEntry(const CudaApi &api, const char *name);
@@ -107,6 +111,7 @@ public:
 private:
   using StreamWriteValue = int (*)(cudaStream_t, std::uint64_t, std::uint64_t, unsigned);
 
+  bool isBehindLegacy(const StreamState &stream) const;
   Result<void> describe();
   void findContext();
   runtime::StreamId addOwn(cudaStream_t handle);
@@ -129,7 +134,7 @@ private:
   std::deque<FunctionEntry> functions;
   std::list<StreamState> ownStreams;
   cudaEvent_t order = nullptr; ///< of waitFor()
-  std::atomic<std::uint64_t> calls{0};
+  std::atomic<std::uint64_t> calls{0}, legacyCalls{0};
 };
 
 } // namespace tally::hooks

@@ -101,12 +101,12 @@ std::uint32_t Engine::confinement() {
 std::uint64_t Engine::submit(StreamState &stream, Run run) {
   threadIsHigh() = false;
   int target = stream.device;
-  return work->submit(stream, [this, target, run = std::move(run)] {
+  return work->submit(stream, [this, target, &stream, run = std::move(run)] {
     bool elsewhere = target != device.number() && api.cudaSetDevice(target) == cudaSuccess;
     cudaError_t status = run();
     if (elsewhere)
       api.cudaSetDevice(device.number());
-    device.noteCall();
+    device.noteCall(stream);
     return status;
   });
 }

@@ -52,7 +52,7 @@ public:
     threadIsHigh() = true;
     auto result = activity.pass(stream, call);
     if (stream.kind != StreamKind::NonBlocking)
-      device.noteCall();
+      device.noteCall(stream);
     return result;
   }
 
@@ -82,7 +82,7 @@ public:
   void noteCall(StreamState &stream) {
     if (stream.kind == StreamKind::PerThread)
       activity.mark(stream);
-    device.noteCall();
+    device.noteCall(stream);
   }
   /// Waits for all that is queued; what a thread of high priority waits for is urgent.
   void drain() { work->drain(threadIsHigh()); }

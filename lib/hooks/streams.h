@@ -42,7 +42,8 @@ struct StreamState {
   /// asking. Who asks counts itself in first; who destroys says so, then waits until nobody asks.
   std::atomic<bool> leaving{false};
   std::atomic<std::uint32_t> asking{0};
-  std::uint64_t callsSeen = 0; ///< the dispatcher's: calls that its launches here have come behind
+  /// The dispatcher's: calls, and those on the legacy stream, that its launches here are behind.
+  std::uint64_t callsSeen = 0, legacyCallsSeen = 0;
   bool destroyed = false;      ///< guarded by the table's mutex
 };
 

@@ -333,6 +333,32 @@ TEST_CASE("launches come behind what was put on their stream past the queue") {
   }
 }
 
+TEST_CASE("launches on a thread's default stream come behind what was put on the legacy one") {
+  for (bool queued : {false, true}) {
+    Harness h(true);
+    std::uint64_t cell = 0, other = 0;
+    Gate held;
+    h.launch(cudaStreamPerThread, &cell, 9);
+    CHECK(h.synchronize(cudaStreamPerThread) == cudaSuccess);
+    h.gated = queued;
+    if (queued)
+      h.launch(nullptr, &other, 1);
+    CHECK(h.hostFunction(nullptr, [&] {
+      held.pass();
+      cell = 5;
+    }) == cudaSuccess);
+    h.launch(cudaStreamPerThread, &cell, 1, 3);
+    if (queued)
+      h.gate.open();
+    held.arrived();
+    std::this_thread::sleep_for(5ms);
+    CHECK(cell == Harness::mixed(0, 9));
+    held.open();
+    CHECK(h.synchronize(cudaStreamPerThread) == cudaSuccess);
+    CHECK(cell == Harness::mixed(5, 1, 3));
+  }
+}
+
 TEST_CASE("launches of one thread come behind what others have queued") {
   Harness h(true);
   std::uint64_t cell = 0;
