@@ -9,15 +9,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-bool eventually(const std::function<bool()> &condition) {
-  for (int i = 0; i < 5000; ++i) {
-    if (condition())
-      return true;
-    std::this_thread::sleep_for(1ms);
-  }
-  return false;
-}
-
 /// Builds and launches graphs through the hooks, as the wrappers do.
 struct Graphs {
   explicit Graphs(Harness &harness) : h(harness), api(harness.cuda.api()) {

@@ -51,6 +51,15 @@ struct Mix {
   std::uint32_t value;
 };
 inline bool mayQueue() { return true; }
+/// Whether it comes true within five seconds.
+inline bool eventually(const std::function<bool()> &condition) {
+  for (int i = 0; i < 5000; ++i) {
+    if (condition())
+      return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
 inline void mixBlock(const Mix &mix, std::uint32_t block) {
   *mix.cell = *mix.cell * 31 + mix.value + block;
 }

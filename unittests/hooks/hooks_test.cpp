@@ -1,4 +1,4 @@
-// Classes, order and errors: what a program sees of the hooks, over the fake CUDA runtime.
+// Classes and errors: what a program sees of the hooks, over the fake CUDA runtime.
 #include "harness.h"
 #include "queue_checks.h"
 
@@ -7,15 +7,6 @@ using namespace tally::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-bool eventually(const std::function<bool()> &condition) {
-  for (int i = 0; i < 5000; ++i) {
-    if (condition())
-      return true;
-    std::this_thread::sleep_for(1ms);
-  }
-  return false;
-}
 
 std::size_t place(const std::vector<std::string> &log, const std::string &what) {
   return static_cast<std::size_t>(std::find(log.begin(), log.end(), what) - log.begin());
@@ -190,73 +181,6 @@ TEST_CASE("an error after the call has returned is given by the next synchronisa
   CHECK(h.synchronize(low) == cudaSuccess);
 }
 
-TEST_CASE("a high-priority stream waits for a best-effort event until its record is issued") {
-  Harness h;
-  cudaStream_t low = h.stream(0), high = h.stream(-1);
-  std::uint64_t cell = 0;
-  cudaEvent_t event = h.event();
-  h.gated = true;
-  h.launch(low, &cell, 2, 4);
-  h.hooks.recordEvent(h.cuda.api(), event, low, 0);
-  CHECK(h.hooks.queryEvent(h.cuda.api(), event) == cudaErrorNotReady);
-  float ms = 0;
-  CHECK(h.hooks.elapsedTime(h.cuda.api(), &ms, event, event) == cudaErrorNotReady);
-  std::uint64_t seen = 0;
-  std::thread waiter([&] {
-    h.hooks.waitEvent(h.cuda.api(), high, event, 0);
-    h.hostFunction(high, [&] { seen = cell; });
-    h.synchronize(high);
-  });
-  std::this_thread::sleep_for(5ms);
-  h.gate.open();
-  waiter.join();
-  CHECK(seen == Harness::mixed(0, 2, 4));
-}
-
-TEST_CASE("best-effort work that high-priority work waits for does not wait for other such work") {
-  Harness h;
-  cudaStream_t low = h.stream(0), high = h.stream(-1), busy = h.stream(-1);
-  std::uint64_t cell = 0, other = 0;
-  h.cuda.addKernel("plain", {{8, 4}, [&](const FakeLaunch &) { h.highGate.pass(); }});
-  h.launch(busy, &other, 1, 1, &Harness::plainSymbol);
-  h.highGate.arrived();
-  h.launch(low, &cell, 2, 4);
-  cudaEvent_t event = h.event();
-  h.hooks.recordEvent(h.cuda.api(), event, low, 0);
-  std::this_thread::sleep_for(5ms);
-  CHECK(cell == 0); // held back
-  h.hooks.waitEvent(h.cuda.api(), high, event, 0);
-  CHECK(h.synchronize(high) == cudaSuccess); // while `busy` is
-  CHECK(cell == Harness::mixed(0, 2, 4));
-  h.highGate.open();
-}
-
-TEST_CASE("the legacy stream comes after what blocking best-effort streams have queued") {
-  Harness h;
-  cudaStream_t blocking = h.stream(0, cudaStreamDefault), apart = h.stream(0);
-  h.stream(-1);
-  std::uint64_t cell = 0, far = 0, seen = 0;
-  h.gated = true;
-  h.launch(blocking, &cell, 3, 4);
-  std::thread opener([&] {
-    std::this_thread::sleep_for(5ms);
-    h.gate.open();
-  });
-  h.hostFunction(nullptr, [&] { seen = cell; });
-  CHECK(h.synchronize(nullptr) == cudaSuccess);
-  opener.join();
-  CHECK(seen == Harness::mixed(0, 3, 4));
-  // A non-blocking stream's work is not waited for.
-  Gate closed;
-  h.hostFunction(apart, [&] { closed.pass(); });
-  h.launch(apart, &far, 3, 4);
-  CHECK(h.hostFunction(nullptr, [] {}) == cudaSuccess);
-  CHECK(h.synchronize(nullptr) == cudaSuccess);
-  CHECK(far == 0);
-  closed.open();
-  CHECK(h.synchronize(apart) == cudaSuccess);
-}
-
 TEST_CASE("synchronising the device drains the queue") {
   Harness h(true);
   std::uint64_t cell = 0;
@@ -290,90 +214,6 @@ TEST_CASE("what is captured passes through, and captured streams are not asked")
   h.launch(low, &cell, 1);
   CHECK(h.synchronize(low) == cudaSuccess);
   CHECK(h.hooks.totals().throughVariants == 1);
-}
-
-TEST_CASE("kernels on the default stream of a thread are queued, calls on it keep their thread") {
-  Harness h(true);
-  std::uint64_t cell = 0;
-  h.gated = true;
-  h.launch(cudaStreamPerThread, &cell, 1, 3);
-  std::thread::id by;
-  std::thread opener([&] {
-    h.gate.arrived();
-    h.gate.open();
-  });
-  // As a call that puts something on a stream: it waits for the kernel.
-  auto call = [&] {
-    by = std::this_thread::get_id();
-    CHECK(cell == Harness::mixed(0, 1, 3));
-    return cudaSuccess;
-  };
-  CHECK(h.hooks.queue(h.cuda.api(), cudaStreamPerThread, mayQueue, call) == cudaSuccess);
-  opener.join();
-  CHECK(by == std::this_thread::get_id());
-  CHECK(h.hooks.totals().throughVariants == 1);
-}
-
-TEST_CASE("launches come behind what was put on their stream past the queue") {
-  for (cudaStream_t stream : {cudaStream_t(nullptr), cudaStreamPerThread}) {
-    Harness h(true);
-    std::uint64_t cell = 0;
-    Gate held;
-    CHECK(h.hostFunction(stream, [&] {
-      held.pass();
-      cell = 5;
-    }) == cudaSuccess);
-    h.launch(stream, &cell, 1, 3);
-    held.arrived();
-    std::this_thread::sleep_for(5ms);
-    CHECK(h.cuda.log().empty());
-    held.open();
-    CHECK(h.synchronize(stream) == cudaSuccess);
-    CHECK(cell == Harness::mixed(5, 1, 3));
-  }
-}
-
-TEST_CASE("launches on a thread's default stream come behind what was put on the legacy one") {
-  for (bool queued : {false, true}) {
-    Harness h(true);
-    std::uint64_t cell = 0, other = 0;
-    Gate held;
-    h.launch(cudaStreamPerThread, &cell, 9);
-    CHECK(h.synchronize(cudaStreamPerThread) == cudaSuccess);
-    h.gated = queued;
-    if (queued)
-      h.launch(nullptr, &other, 1);
-    CHECK(h.hostFunction(nullptr, [&] {
-      held.pass();
-      cell = 5;
-    }) == cudaSuccess);
-    h.launch(cudaStreamPerThread, &cell, 1, 3);
-    if (queued)
-      h.gate.open();
-    held.arrived();
-    std::this_thread::sleep_for(5ms);
-    CHECK(cell == Harness::mixed(0, 9));
-    held.open();
-    CHECK(h.synchronize(cudaStreamPerThread) == cudaSuccess);
-    CHECK(cell == Harness::mixed(5, 1, 3));
-  }
-}
-
-TEST_CASE("launches of one thread come behind what others have queued") {
-  Harness h(true);
-  std::uint64_t cell = 0;
-  h.gated = true;
-  h.launch(nullptr, &cell, 1, 3);
-  std::thread other([&] {
-    h.launch(cudaStreamPerThread, &cell, 2, 3);
-    CHECK(h.synchronize(cudaStreamPerThread) == cudaSuccess);
-  });
-  std::this_thread::sleep_for(5ms);
-  CHECK(h.hooks.totals().throughVariants == 0);
-  h.gate.open();
-  other.join();
-  CHECK(h.hooks.totals().throughVariants == 2);
-  CHECK(cell == Harness::mixed(Harness::mixed(0, 1, 3), 2, 3));
 }
 
 TEST_CASE("a chain of kernels is sent ahead, and finished in its order whatever yields") {
@@ -472,83 +312,6 @@ TEST_CASE("what is wrong with a call is said at the call, whatever is queued ahe
   h.hooks.lastError(h.cuda.api(), true);
   CHECK(h.synchronize(stream) == cudaSuccess);
   CHECK(h.hooks.lastError(h.cuda.api(), true) == cudaSuccess);
-}
-
-TEST_CASE("what is queued behind a call that another thread makes in its turn starts after it") {
-  Harness h(true);
-  cudaStream_t stream = h.stream(0);
-  std::uint64_t cell = 0;
-  h.launch(stream, &cell, 1);
-  std::atomic<bool> reached{false}, goOn{false};
-  std::thread caller([&] {
-    h.launchBad(stream, [&] {
-      reached = true;
-      while (!goOn)
-        std::this_thread::sleep_for(1ms);
-    });
-  });
-  CHECK(eventually([&] { return reached.load(); }));
-  std::uint64_t before = std::atomic_ref(cell).load();
-  h.launch(stream, &cell, 2);
-  std::this_thread::sleep_for(20ms);
-  CHECK(std::atomic_ref(cell).load() == before);
-  goOn = true;
-  caller.join();
-  CHECK(h.synchronize(stream) == cudaSuccess);
-  CHECK(cell == Harness::mixed(Harness::mixed(0, 1), 2));
-}
-
-TEST_CASE("an event may be destroyed while a queued operation names it") {
-  Harness h(true);
-  cudaStream_t stream = h.stream(0), other = h.stream(0);
-  cudaEvent_t event = h.event();
-  std::uint64_t cell = 0;
-  h.gated = true;
-  h.launch(stream, &cell, 1);
-  SUBCASE("a record and a wait") {
-    CHECK(h.hooks.recordEvent(h.cuda.api(), event, stream, 0) == cudaSuccess);
-    CHECK(h.hooks.waitEvent(h.cuda.api(), other, event, 0) == cudaSuccess);
-  }
-  SUBCASE("a wait") { CHECK(h.hooks.waitEvent(h.cuda.api(), other, event, 0) == cudaSuccess); }
-  CHECK(h.hooks.destroyEvent(h.cuda.api(), event) == cudaSuccess); // before the gate is open
-  CHECK(!h.cuda.isDestroyed(event));
-  h.gate.open();
-  CHECK(h.hooks.synchronizeDevice(h.cuda.api()) == cudaSuccess);
-  CHECK(h.hooks.destroyEvent(h.cuda.api(), h.event()) == cudaSuccess);
-  CHECK(h.cuda.isDestroyed(event));
-}
-
-TEST_CASE("a later record by high priority does not move a wait that is queued") {
-  Harness h;
-  cudaStream_t low = h.stream(0), high = h.stream(-1);
-  cudaEvent_t event = h.event();
-  std::uint64_t cell = 0;
-  CHECK(h.hooks.recordEvent(h.cuda.api(), event, high, 0) == cudaSuccess);
-  h.gated = true;
-  h.launch(low, &cell, 1);
-  CHECK(h.hooks.waitEvent(h.cuda.api(), low, event, 0) == cudaSuccess);
-  std::atomic<bool> recorded{false};
-  std::thread recorder([&] {
-    CHECK(h.hooks.recordEvent(h.cuda.api(), event, high, 0) == cudaSuccess);
-    recorded = true;
-  });
-  std::this_thread::sleep_for(20ms);
-  CHECK(!recorded);
-  h.gate.open();
-  recorder.join();
-  CHECK(h.synchronize(low) == cudaSuccess);
-}
-
-TEST_CASE("a thread's default stream stays what it is when other streams come and go") {
-  Harness h(true);
-  std::uint64_t cell = 0;
-  h.gated = true;
-  h.launch(cudaStreamPerThread, &cell, 3);
-  h.stream(0);
-  CHECK(h.hooks.queryStream(h.cuda.api(), cudaStreamPerThread) == cudaErrorNotReady);
-  h.gate.open();
-  CHECK(h.synchronize(cudaStreamPerThread) == cudaSuccess);
-  CHECK(cell == Harness::mixed(0, 3));
 }
 
 TEST_CASE("which calls may be queued") {
