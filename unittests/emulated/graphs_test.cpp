@@ -139,6 +139,12 @@ TEST_CASE("memory that is allocated and freed in a capture is the graph's own") 
     CHECK(cuda().cudaStreamSynchronize(stream) == cudaSuccess);
     CHECK(out.values() == std::vector<int>(4, 0x01010101));
   }
+  // A launch is no work that could become a node.
+  cudaGraph_t none = nullptr;
+  REQUIRE(cuda().cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
+  CHECK(cuda().cudaGraphLaunch(exec, stream) == cudaErrorStreamCaptureUnsupported);
+  REQUIRE(cuda().cudaStreamEndCapture(stream, &none) == cudaSuccess);
+  CHECK(cuda().cudaGraphDestroy(none) == cudaSuccess);
   CHECK(cuda().cudaGraphExecDestroy(exec) == cudaSuccess);
   CHECK(cuda().cudaGraphDestroy(graph) == cudaSuccess);
   CHECK(cuda().cudaStreamDestroy(stream) == cudaSuccess);

@@ -36,19 +36,6 @@ cudaError_t instantiated(const Graph &graph, unsigned long long flags, cudaGraph
   return cudaSuccess;
 }
 
-/// A launch on a stream that is captured: a node that embeds what is launched.
-cudaError_t embedded(const GraphExec &exec, Stream &stream) {
-  auto child = std::make_shared<Graph>();
-  std::vector<GraphNode *> before;
-  for (const GraphNode &each : exec.nodes)
-    if (each.isEnabled)
-      before = {child->add(each.type, each.work, before)};
-  GraphNode *node = stream.capture->graph->add(cudaGraphNodeTypeGraph, {}, stream.tips);
-  node->child = std::move(child);
-  stream.tips = {node};
-  return cudaSuccess;
-}
-
 /// The works of `from` for the nodes of `to`. False where the two do not match.
 bool takeWorks(const std::vector<GraphNode *> &from, const std::vector<GraphNode *> &to) {
   bool fits = from.size() == to.size();
@@ -115,7 +102,7 @@ cudaError_t Calls::cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
     if (!exec)
       return cudaErrorInvalidValue;
     if (Stream *target = Streams::get().find(stream); target && target->capture)
-      return embedded(*execOf(exec), *target);
+      return cudaErrorStreamCaptureUnsupported;
     std::vector<GraphWork> steps;
     for (const GraphNode &each : execOf(exec)->nodes)
       if (each.work && each.isEnabled)
