@@ -9,6 +9,7 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <thread>
 
 namespace tally::hooks {
 
@@ -137,11 +138,39 @@ Result<std::uint32_t> ApiDevice::residentBlocksPerSm(runtime::FunctionId functio
   return status == cudaSuccess ? static_cast<std::uint32_t>(blocks) : 0u;
 }
 
+namespace {
+
+/// Counts the thread in for as long as it may call the CUDA runtime; not where the process ends.
+class Calling {
+public:
+  Calling(std::atomic<std::uint32_t> &inCalls, const std::atomic<bool> &ended) : inCalls(inCalls) {
+    inCalls.fetch_add(1);
+    may = !ended.load();
+  }
+  ~Calling() { inCalls.fetch_sub(1); }
+  Calling(const Calling &) = delete;
+  Calling &operator=(const Calling &) = delete;
+  explicit operator bool() const { return may; }
+
+private:
+  std::atomic<std::uint32_t> &inCalls;
+  bool may = false;
+};
+
+} // namespace
+
+void ApiDevice::end() {
+  ended = true;
+  while (inCalls.load() != 0)
+    std::this_thread::yield();
+}
+
 Result<void> ApiDevice::writeValue(runtime::StreamId stream, runtime::DevicePtr to,
                                    std::uint64_t value) {
   InHook inside; // else the driver-level hook would take the stream for one of the program's
   bool isControl = stream == runtime::StreamId{};
-  if (isControl && !hasControl)
+  Calling calling(inCalls, ended);
+  if (isControl && (!hasControl || !calling))
     return {};
   cudaStream_t on = isControl ? controlStream : stateOf(stream).handle;
   if (isControl)
@@ -188,6 +217,9 @@ Result<bool> ApiDevice::isIdle(runtime::StreamId stream) {
       return failed(api, "cudaStreamQuery", status);
     return status == cudaSuccess;
   }
+  Calling calling(inCalls, ended);
+  if (!calling)
+    return true;
   captures.ask([&] {
     // The legacy stream's handle means that of the thread's device.
     int current = state.device;

@@ -90,6 +90,10 @@ public:
       legacyCalls.fetch_add(1);
     calls.fetch_add(1);
   }
+  /// The process ends: from now on no application's stream is asked and no control word written,
+  /// for which threads of the hooks would call a CUDA runtime that may be gone. Returns when nobody
+  /// does any more. What is put on lanes still is.
+  void end();
 
   /// An entry point of the driver; nullptr where there is none.
   static void *driverEntry(const CudaApi &api, const char *name);
@@ -135,6 +139,8 @@ private:
   std::list<StreamState> ownStreams;
   cudaEvent_t order = nullptr; ///< of waitFor()
   std::atomic<std::uint64_t> calls{0}, legacyCalls{0};
+  std::atomic<bool> ended{false};
+  std::atomic<std::uint32_t> inCalls{0}; ///< of what end() stops
 };
 
 } // namespace tally::hooks

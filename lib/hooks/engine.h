@@ -92,6 +92,12 @@ public:
   /// when the device has no work of the process. On a thread of its own.
   void quiesce();
 
+  /// At the process's end: keeps what was measured; from now on the engine's threads call the CUDA
+  /// runtime for what is put on the queue only.
+  void end() {
+    saveProfiles();
+    device.end();
+  }
   /// Stops all threads and gives the device's memory back, before the device is reset. Nothing is
   /// put on it any more.
   void retire();

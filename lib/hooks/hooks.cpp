@@ -97,7 +97,7 @@ Engine *Hooks::start(const CudaApi &api) {
     Hooks *process = tallySharedHooks1.load();
     if (Engine *last = process ? process->running() : nullptr) {
       last->queue().drain(true);
-      last->saveProfiles();
+      last->end();
     }
   });
   static_cast<void>(atEnd);
@@ -168,8 +168,10 @@ void Hooks::endJoining() {
   if (last.joinable())
     last.join();
   std::unique_lock lock(starting);
-  if (Activity *shared = activity.load())
+  if (Activity *shared = activity.load()) {
     shared->stopMonitor();
+    shared->onDevice().end();
+  }
 }
 
 cudaError_t Hooks::resetDevice(const CudaApi &api) {

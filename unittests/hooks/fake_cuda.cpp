@@ -116,6 +116,7 @@ void setStreams(CudaApi &table) {
       return failed(current->failure);
     std::unique_lock lock(current->mutex);
     current->queriesOfDestroyed += current->find(stream).destroyed;
+    ++current->find(stream).queries;
     assert(!current->find(stream).capturing && "a query made a capture invalid");
     return current->find(stream).operations.empty() ? cudaSuccess : cudaErrorNotReady;
   };

@@ -38,6 +38,11 @@ public:
   std::atomic<int> copiesFromOutside{0};
   /// Questions about streams that are gone, which crash the real runtime.
   std::atomic<int> queriesOfDestroyed{0};
+  /// How often it was asked whether the stream is idle.
+  int queriesOf(cudaStream_t stream) {
+    std::unique_lock lock(mutex);
+    return find(stream).queries;
+  }
   FakeCuda();
   ~FakeCuda();
   /// The table; calls go to the object that was made last.
@@ -90,6 +95,7 @@ public:
     bool blocking = true;
     int priority = 0;
     bool capturing = false, destroyed = false;
+    int queries = 0;
     std::deque<Operation> operations; ///< the front one runs, or waits
     std::thread thread;
   };

@@ -75,6 +75,25 @@ TEST_CASE("a best-effort kernel yields to a high-priority launch and runs each b
   CHECK(h.cuda.copiesFromOutside == 0);
 }
 
+TEST_CASE("at the process's end no stream of the program is asked, and what is queued still runs") {
+  Harness h;
+  cudaStream_t low = h.stream(0), high = h.stream(-1);
+  std::uint64_t cell = 0, ignored = 0;
+  h.cuda.addKernel("plain", {{8, 4}, [&](const FakeLaunch &) { h.highGate.pass(); }});
+  h.launch(low, &cell, 1);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  h.launch(high, &ignored, 1, 1, &Harness::plainSymbol);
+  h.highGate.arrived();
+  h.launch(low, &cell, 2);
+  CHECK(eventually([&] { return h.cuda.queriesOf(high) > 0; }));
+  h.hooks.running()->end();
+  int before = h.cuda.queriesOf(high);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == Harness::mixed(Harness::mixed(0, 1), 2));
+  CHECK(h.cuda.queriesOf(high) == before);
+  h.highGate.open();
+}
+
 TEST_CASE("a destroyed stream is not asked, though it became best effort with work on it") {
   Harness h;
   cudaStream_t low = h.stream(0), high = h.stream(-1), other = h.stream(-1);
