@@ -92,6 +92,8 @@ public:
   /// when the device has no work of the process. On a thread of its own.
   void quiesce();
 
+  /// Whether the device was told of every request to yield so far.
+  bool isTold() const { return activity.controlWord().isTold(); }
   /// At the process's end: keeps what was measured; from now on the engine's threads call the CUDA
   /// runtime for what is put on the queue only.
   void end() {

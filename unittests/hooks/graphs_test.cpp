@@ -93,7 +93,7 @@ TEST_CASE("a graph yields inside, and goes on where it was") {
   h.cuda.addKernel("plain", {{8, 4}, [&](const FakeLaunch &) { h.highGate.pass(); }});
   CHECK(h.launch(high, &other, 1, 1, &Harness::plainSymbol) == cudaSuccess);
   h.highGate.arrived();
-  h.cuda.settleControl();
+  h.settleRequest();
   h.gate.open();
   CHECK(eventually([&] { return h.hooks.totals().yields == 1; }));
   std::this_thread::sleep_for(5ms);

@@ -165,6 +165,12 @@ public:
     return hooks.synchronizeStream(cuda.api(), stream);
   }
 
+  /// Until the requests to yield that were made have arrived.
+  void settleRequest() {
+    CHECK(eventually([&] { return hooks.running()->isTold(); }));
+    cuda.settleControl();
+  }
+
   static std::uint64_t mixed(std::uint64_t start, std::uint32_t value, std::uint32_t blocks = 1) {
     for (std::uint32_t block = 0; block < blocks; ++block)
       mixBlock({&start, value}, block);
@@ -175,6 +181,7 @@ public:
   hooks::Hooks hooks;
   bool gated = false; ///< blocks of `mix` and its variants stop at the gate
   Gate gate, highGate;
+
   static inline char mixSymbol, plainSymbol;
 
 private:

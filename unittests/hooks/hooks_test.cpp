@@ -59,7 +59,7 @@ TEST_CASE("a best-effort kernel yields to a high-priority launch and runs each b
   h.cuda.addKernel("plain", {{8, 4}, [&](const FakeLaunch &) { h.highGate.pass(); }});
   CHECK(h.launch(high, &other, 1, 1, &Harness::plainSymbol) == cudaSuccess);
   h.highGate.arrived();
-  h.cuda.settleControl(); // the request to yield has arrived
+  h.settleRequest(); // the request to yield has arrived
   h.gate.open();
   // The block that had started ends; nothing else starts while the other stream has work.
   CHECK(eventually([&] { return h.hooks.totals().yields == 1; }));
@@ -248,7 +248,7 @@ TEST_CASE("a chain of kernels is sent ahead, and finished in its order whatever 
   // More than one was given to the device, without a turn of the host between them.
   CHECK(eventually([&] { return h.hooks.totals().physical > 4; }));
   CHECK(h.launch(high, &other, 1, 1, &Harness::plainSymbol) == cudaSuccess);
-  h.cuda.settleControl();
+  h.settleRequest();
   h.gate.open();
   CHECK(h.synchronize(low) == cudaSuccess);
   CHECK(cell == expected);

@@ -106,6 +106,9 @@ public:
     return {};
   }
 
+  /// Whether no request to yield is left to be written.
+  bool isTold() const { return !due.load() && !writing.test(); }
+
   // For the one thread that issues best-effort work.
 
   /// Asks all best-effort work that was issued to yield, though no scope wakes: what the policy let
