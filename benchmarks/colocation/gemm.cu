@@ -48,7 +48,8 @@ public:
     for (unsigned column = 0; column < n; ++column) {
       shift[std::size_t{column} * n + (column + 1) % n] = __float2half(1);
       for (unsigned row = 0; row < n; ++row)
-        first[std::size_t{column} * n + row] = __float2half(static_cast<float>(valueAt(column, row)));
+        first[std::size_t{column} * n + row] =
+            __float2half(static_cast<float>(valueAt(column, row)));
     }
     move = upload(shift);
     for (__half *&each : buffers)
@@ -84,14 +85,7 @@ public:
     thread.join();
   }
   double kernelsPerSecond(Clock::time_point begin, Clock::time_point end) const {
-    std::vector<Clock::time_point> within;
-    for (Clock::time_point each : ends)
-      if (each >= begin && each <= end)
-        within.push_back(each);
-    if (within.size() < 2)
-      return 0;
-    return static_cast<double>(within.size() - 1) * step /
-           std::chrono::duration<double>(within.back() - within.front()).count();
+    return colocation::kernelsPerSecond(ends, step, begin, end);
   }
   /// Elements that are not what as many products give.
   std::size_t wrong() const {

@@ -142,6 +142,20 @@ struct TrainerOptions {
   unsigned streams = 1;         ///< steps go round them
 };
 
+/// `kernelsPerStep` over the time between two steps' ends, of those in [begin, end]; 0 where there
+/// are not two.
+inline double kernelsPerSecond(const std::vector<Clock::time_point> &ends, double kernelsPerStep,
+                               Clock::time_point begin, Clock::time_point end) {
+  std::vector<Clock::time_point> within;
+  for (Clock::time_point each : ends)
+    if (each >= begin && each <= end)
+      within.push_back(each);
+  if (within.size() < 2)
+    return 0;
+  return static_cast<double>(within.size() - 1) * kernelsPerStep /
+         std::chrono::duration<double>(within.back() - within.front()).count();
+}
+
 /// Trains on streams of the lowest priority, from a thread of its own.
 class Trainer {
 public:
@@ -168,17 +182,8 @@ public:
     stopping = true;
     thread.join();
   }
-  /// Kernels a second between two instants, from one step's end to another's.
   double kernelsPerSecond(Clock::time_point begin, Clock::time_point end) const {
-    std::vector<Clock::time_point> within;
-    for (Clock::time_point each : ends)
-      if (each >= begin && each <= end)
-        within.push_back(each);
-    if (within.size() < 2)
-      return 0;
-    double steps = static_cast<double>(within.size() - 1);
-    return steps * options.kernelsPerStep * options.streams /
-           std::chrono::duration<double>(within.back() - within.front()).count();
+    return colocation::kernelsPerSecond(ends, options.kernelsPerStep * options.streams, begin, end);
   }
   /// Threads that did not run once in each kernel.
   std::size_t wrongThreads() const {

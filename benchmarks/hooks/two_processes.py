@@ -19,6 +19,10 @@ import sys
 import tempfile
 import time
 
+# In the tree, or beside this file where both were carried to a GPU.
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "colocation"))
+from colocation import mean, median, p99
+
 
 class Process:
     """A server or trainer that waits for commands."""
@@ -91,23 +95,6 @@ PAIRS = [
     ("MPS, priorities", True, False, HIGH, LOW),
     ("MPS, tally", True, True, {}, {"TALLY_CLASS": "best-effort"}),
 ]
-
-
-def percentile(values, fraction):
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * fraction))]
-
-
-def p99(values):
-    return percentile(values, 0.99)
-
-
-def median(values):
-    return percentile(values, 0.5)
-
-
-def mean(values):
-    return sum(values) / len(values)
 
 
 class Measurement:

@@ -44,7 +44,7 @@ struct StreamState {
   std::atomic<std::uint32_t> asking{0};
   /// The dispatcher's: calls, and those on the legacy stream, that its launches here are behind.
   std::uint64_t callsSeen = 0, legacyCallsSeen = 0;
-  bool destroyed = false;      ///< guarded by the table's mutex
+  bool destroyed = false; ///< guarded by the table's mutex
 };
 
 /// Finds streams by handle. Thread-safe; what a thread used last is found without a lock.

@@ -52,8 +52,8 @@ typedef struct tally_options {
   uint64_t bound_nanoseconds; /* what a request may wait for best-effort work; 0: 20 us */
   /* Whether kinds of variants are chosen by measuring launches: 0 off, 1 on. */
   uint32_t profiling;
-  uint32_t sms_of_wholes;     /* SMs for best-effort kernels that cannot yield; 0: all */
-  const char *emulator_uuid;  /* names the default place for an emulator; NULL: it has none */
+  uint32_t sms_of_wholes;    /* SMs for best-effort kernels that cannot yield; 0: all */
+  const char *emulator_uuid; /* names the default place for an emulator; NULL: it has none */
   /* With `arena`, not 0: no client will be of high priority. Under MPS the process then has the
      lower priority; see ArenaOptions::bestEffortOnly (runtime.h). */
   int best_effort_only;
