@@ -240,10 +240,15 @@ TEST_CASE("a chain of kernels is sent ahead, and finished in its order whatever 
   cudaStream_t low = h.stream(0), high = h.stream(-1);
   std::uint64_t cell = 0, other = 0, expected = 0;
   h.gated = true;
+  h.cuda.addKernel("plain", {{8, 4}, [&](const FakeLaunch &) { h.highGate.pass(); }});
+  // All are queued before the first may go.
+  CHECK(h.launch(high, &other, 1, 1, &Harness::plainSymbol) == cudaSuccess);
+  h.highGate.arrived();
   for (std::uint32_t i = 0; i < 20; ++i) {
     h.launch(low, &cell, i, 2);
     expected = Harness::mixed(expected, i, 2);
   }
+  h.highGate.open();
   h.gate.arrived();
   // More than one was given to the device, without a turn of the host between them.
   CHECK(eventually([&] { return h.hooks.totals().physical > 4; }));

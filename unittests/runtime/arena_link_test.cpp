@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cstring>
+#include <atomic>
 
 #include <future>
 #include <thread>
@@ -44,10 +44,9 @@ TEST_CASE("a request of another process is written, though the thread that liste
   server->raise();
   auto end = std::chrono::steady_clock::now() + 10s;
   auto written = [&] {
-    std::uint64_t word = 0;
     REQUIRE(device.synchronize(stream));
-    std::memcpy(&word, reinterpret_cast<void *>(address), sizeof word);
-    return decodeControl(word).epoch;
+    auto &word = *reinterpret_cast<std::uint64_t *>(address);
+    return decodeControl(std::atomic_ref(word).load()).epoch;
   };
   while (written() == 0 && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(1ms);
