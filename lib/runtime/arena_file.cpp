@@ -152,6 +152,19 @@ Result<ArenaIdentification> identificationOf(const std::string &path, int file) 
   return found;
 }
 
+/// Whether an older version of tally left the file, and no process holds a slot of it any more:
+/// each slot is held by a lock, wherever that version has its locks.
+bool isLeftBehind(int file) {
+  ArenaIdentification found{}, wanted = identify({});
+  if (pread(file, &found, sizeof found, 0) != sizeof found || found.magic != wanted.magic ||
+      found.version >= wanted.version)
+    return false;
+  struct flock any {};
+  any.l_type = F_WRLCK;
+  any.l_whence = SEEK_SET; // from the start; a length of 0 is all
+  return fcntl(file, F_OFD_GETLK, &any) == 0 && any.l_type == F_UNLCK;
+}
+
 Result<void> checkContents(const ArenaPlace &place, int file) {
   Result<ArenaIdentification> found = identificationOf(place.path, file);
   if (!found)
@@ -239,6 +252,14 @@ Result<int> openArenaFile(const ArenaPlace &place) {
       return arenaFailure(place.path, "cannot be looked at", errno);
     if (Result<void> fine = checkOwner(place, facts); !fine)
       return fine.error();
+    if (isLeftBehind(file.number)) {
+      // Not one that somebody else has put there meanwhile.
+      struct stat there {};
+      if (lstat(place.path.c_str(), &there) == 0 && there.st_dev == facts.st_dev &&
+          there.st_ino == facts.st_ino && unlink(place.path.c_str()) != 0 && errno != ENOENT)
+        return arenaFailure(place.path, "of an older version cannot be removed", errno);
+      continue;
+    }
     if (Result<void> fine = checkContents(place, file.number); !fine)
       return fine.error();
     // Where somebody left holes, they are filled now or the file is refused.

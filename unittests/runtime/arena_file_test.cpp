@@ -101,6 +101,27 @@ TEST_CASE("modes and owners") {
   }
 }
 
+TEST_CASE("an older version's arena is replaced once nobody holds a slot of it") {
+  ArenaFolder folder;
+  REQUIRE(complaint(folder.place()).empty());
+  Bytes older = contents(folder.file());
+  older[8] = 1;
+  older.resize(5000); // as another layout may be
+  put(folder.file(), older);
+  int holder = open(folder.file().c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(holder >= 0);
+  struct flock slot {};
+  slot.l_type = F_WRLCK;
+  slot.l_start = 123456;
+  slot.l_len = 1;
+  REQUIRE(fcntl(holder, F_OFD_SETLK, &slot) == 0);
+  CHECK(has(complaint(folder.place()), "an arena of version 1; this tally knows version 2"));
+  CHECK(contents(folder.file()) == older);
+  close(holder);
+  CHECK(complaint(folder.place()).empty());
+  CHECK(contents(folder.file()).size() == sizeof(ArenaData));
+}
+
 TEST_CASE("what is no arena is named and left as it is") {
   ArenaFolder folder;
   REQUIRE(complaint(folder.place()).empty());
