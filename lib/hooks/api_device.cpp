@@ -369,13 +369,12 @@ Result<void> ApiDevice::waitFor(runtime::StreamId later, runtime::StreamId earli
     // A record would become a part of the capture, or make it invalid.
     if (isHeldUp(earlier))
       return Error{"the stream takes part in a capture"};
-    if (before.kind != StreamKind::PerThread || isBehindLegacy(before)) {
-      bool ofThread = before.kind == StreamKind::PerThread;
+    bool ofThread = before.kind == StreamKind::PerThread;
+    if (!ofThread || isBehindLegacy(before)) {
       TALLY_API_TRY(api, cudaEventRecord, order, ofThread ? cudaStreamLegacy : before.handle);
       TALLY_API_TRY(api, cudaStreamWaitEvent, behind, order, 0);
     }
-    cudaEvent_t marker = before.kind == StreamKind::PerThread ? before.marker.load() : nullptr;
-    if (marker)
+    if (cudaEvent_t marker = ofThread ? before.marker.load() : nullptr)
       TALLY_API_TRY(api, cudaStreamWaitEvent, behind, marker, 0);
     return {};
   });

@@ -221,8 +221,7 @@ void Engine::quiesce() {
   beOnOwnThread(api, device.number());
   dispatcher->stopSending();
   // A scope that nobody closes. Where it cannot be told the device has failed, and nothing runs.
-  if (activity.controlWord().raise())
-    static_cast<void>(activity.controlWord().flush());
+  static_cast<void>(activity.controlWord().raiseAndTell());
   while (!dispatcher->isAtRest())
     std::this_thread::sleep_for(50us);
   // What was put there past the queue, and of high priority.

@@ -7,13 +7,6 @@
 
 namespace tally::runtime {
 
-namespace {
-
-/// For which a write is left to the dispatcher's thread, which makes it faster.
-constexpr Nanoseconds listenersTime = std::chrono::microseconds(2);
-
-} // namespace
-
 Result<std::unique_ptr<ArenaLink>> ArenaLink::open(const ArenaOptions &options,
                                                    std::string_view uuid, DeviceControl &control,
                                                    HighPriority &highPriority,
@@ -54,23 +47,13 @@ void ArenaLink::watch() {
   counted = bestEffort.get();
   ArenaWatcherOptions options;
   // A device that refuses the write has failed, and says so to whoever has work on it.
-  options.onRaise = [this] { return askToYield(); };
+  options.onRaise = [this] { return static_cast<bool>(control.raiseAndTell()); };
   options.onWithdraw = [this] {
     if (Result<bool> last = control.withdraw(); last && *last)
       resume();
   };
   watcher = std::make_unique<ArenaWatcher>(arena, std::move(options));
   watching = watcher.get();
-}
-
-/// The dispatcher's thread writes within a microsecond while it listens; but the system may have
-/// taken its core away.
-bool ArenaLink::askToYield() {
-  if (!control.raise())
-    return false;
-  for (Nanoseconds end = SteadyClock{}() + listenersTime; SteadyClock{}() < end;) {
-  }
-  return static_cast<bool>(control.flush());
 }
 
 void ArenaLink::stopWatching() {

@@ -53,7 +53,6 @@ private:
       : arena(std::move(arena)), control(control), highPriority(highPriority),
         resume(std::move(resume)) {}
   void watch();
-  bool askToYield();
 
   std::shared_ptr<Arena> arena;
   DeviceControl &control;

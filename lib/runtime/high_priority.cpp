@@ -13,11 +13,11 @@ std::uint64_t callsMade(std::uint64_t word) { return word / oneMade; }
 
 } // namespace
 
-Result<void> HighPriority::raise() {
+Result<void> HighPriority::raise(bool callFollows) {
   ArenaSlot *slot = published;
   if (slot)
     slot->raise();
-  Result<void> raised = control.raise();
+  Result<void> raised = callFollows ? control.raise() : control.raiseAndTell();
   if (!raised && slot)
     slot->withdraw();
   return raised;
@@ -31,7 +31,7 @@ Result<bool> HighPriority::withdraw() {
 }
 
 Result<void> HighPriority::beginRequest() {
-  if (Result<void> raised = raise(); !raised)
+  if (Result<void> raised = raise(false); !raised)
     return raised;
   if (ArenaSlot *slot = published)
     slot->add(ArenaCounter::Requests);
@@ -70,7 +70,7 @@ Result<HighStream *> HighPriority::adopt(StreamId id) {
 
 Result<void> HighPriority::openImplicit(HighStream &stream) {
   // Counted before the bit shows, so that the monitor never counts out what is not counted in.
-  if (Result<void> raised = raise(); !raised)
+  if (Result<void> raised = raise(true); !raised)
     return raised;
   if (isOpen(stream.word.fetch_or(openBit)))
     if (Result<bool> twice = withdraw(); !twice)

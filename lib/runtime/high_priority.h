@@ -90,7 +90,8 @@ public:
   bool hasImplicit() const;
 
 private:
-  Result<void> raise();
+  /// `callFollows`: one that endCall() stands behind, which sees to the write.
+  Result<void> raise(bool callFollows);
   Result<bool> withdraw();
   Result<void> openImplicit(HighStream &stream);
 

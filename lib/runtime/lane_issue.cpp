@@ -213,9 +213,10 @@ bool Lane::fitsSms(Item &item, std::uint32_t sms) const {
   std::uint32_t all = device.info().smCount;
   if (sms >= all)
     return true;
-  std::uint64_t blocks = item.launch.shape.grid.count();
+  // Of what a call launches nothing is known.
   if (item.operation->type == Operation::Type::Call)
-    blocks = anyDuration.count(); // of what is launched nothing is known
+    return false;
+  std::uint64_t blocks = item.launch.shape.grid.count();
   const std::optional<VariantLaunch> &progress = item.operation->progress;
   bool hasWorkers = progress && progress->kind() == Kind::Persistent &&
                     !item.operation->kernel->facts().maySpend(item.operation->shape.block.x) &&

@@ -178,6 +178,29 @@ TEST_CASE("a request that comes while another thread writes is written by that t
   CHECK(written == std::vector<std::uint64_t>{1, 2});
 }
 
+TEST_CASE("who has no call to make first does not rely on a listener") {
+  std::vector<std::uint64_t> written;
+  bool broken = false;
+  auto write = [&](std::uint64_t word) -> Result<void> {
+    if (broken)
+      return Error{"lost"};
+    written.push_back(decodeControl(word).epoch);
+    return {};
+  };
+  ControlWord word(write);
+  REQUIRE(word.listen([&, first = true]() mutable {
+    // As if it lost its core here, until it was told.
+    if (!std::exchange(first, false))
+      return;
+    REQUIRE(word.raiseAndTell());
+    CHECK(written == std::vector<std::uint64_t>{1});
+    REQUIRE(word.withdraw());
+    broken = true;
+    CHECK_FALSE(static_cast<bool>(word.raiseAndTell()));
+    CHECK(word.snapshot().highPriorityActive == 0);
+  }));
+}
+
 TEST_CASE("a wake between the two reads of a permit leaves it under the old epoch") {
   auto write = [](std::uint64_t) -> Result<void> { return {}; };
   ControlWord word(write);

@@ -94,6 +94,20 @@ public:
     return written;
   }
 
+  /// The same for who has no call to make first: returns when the write was made. The thread that
+  /// listens makes it within a microsecond, but the system may have taken its core away.
+  Result<void> raiseAndTell() {
+    constexpr Nanoseconds listenersTime{2000};
+    if (Result<void> raised = raise(); !raised)
+      return raised;
+    for (Nanoseconds end = SteadyClock{}() + listenersTime; due.load() && SteadyClock{}() < end;) {
+    }
+    Result<void> written = flush();
+    if (!written)
+      active.fetch_sub(1);
+    return written;
+  }
+
   /// Makes the write that is due, if one is and no other thread is making it.
   Result<void> flush() {
     while (due.load() && !writing.test_and_set()) {
