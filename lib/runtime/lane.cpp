@@ -188,6 +188,7 @@ bool Lane::collect(const Gate &gate) {
   Batch batch = std::move(batches.front());
   batches.pop_front();
   account(batch, lanes);
+  traceBatch(batch);
   take(batch);
   lastCollected = options.clock();
   lastEpoch = batch.epoch;

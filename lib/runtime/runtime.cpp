@@ -43,8 +43,11 @@ Result<void> Runtime::State::initialise() {
     return word.error();
   if (Result<void> checked = checkControlStream(*word, *controlStream); !checked)
     return checked;
+  if (Result<void> opened = openTrace(); !opened)
+    return opened;
   control.emplace(ControlWriter{device.get(), *controlStream, *word}, ClockFunction(steadyNow));
   highPriority = std::make_unique<HighPriority>(*device, *control);
+  highPriority->traceTo(trace.get());
   DispatcherOptions dispatching;
   dispatching.policy = options.policy;
   dispatching.lane.measures = options.profiling == Profiling::On;
@@ -59,6 +62,7 @@ Result<void> Runtime::State::initialise() {
   dispatching.lane.bound = options.bound;
   dispatching.lane.smsOfWholes = options.smsOfWholes;
   dispatching.lane.clock = steadyNow;
+  dispatching.lane.trace = trace.get();
   auto made = Dispatcher::create(*device, *control, *highPriority, std::move(dispatching));
   if (!made)
     return made.error();
@@ -69,9 +73,21 @@ Result<void> Runtime::State::initialise() {
     if (!joined)
       return joined.error();
     arena = std::move(*joined);
+    arena->traceTo(trace.get());
     dispatcher->setNeighbours(arena.get());
   }
   dispatcher->start();
+  return {};
+}
+
+Result<void> Runtime::State::openTrace() {
+  const char *path = options.trace.empty() ? std::getenv("TALLY_TRACE") : options.trace.c_str();
+  if (!path || !*path)
+    return {};
+  Result<std::unique_ptr<Trace>> opened = Trace::open(path, options.traceEvents);
+  if (!opened)
+    return Error{"trace: " + opened.error().message};
+  trace = std::move(*opened);
   return {};
 }
 
@@ -246,6 +262,8 @@ Result<Client> Runtime::createClient(Class clientClass, std::string name) {
   record->name = std::move(name);
   if (clientClass == Class::BestEffort)
     record->bestEffortNumber = state->bestEffortClients.fetch_add(1);
+  if (state->trace)
+    record->traceName = state->trace->nameOf(record->name);
   if (state->arena)
     if (Result<void> joined = state->arena->join(clientClass, record->name); !joined)
       return joined.error();
@@ -382,11 +400,11 @@ Result<void> Runtime::beginRequest(Client client) {
   Result<ClientRecord *> record = state->findHighClient(client, "beginRequest");
   if (!record)
     return record.error();
-  Nanoseconds now = state->arena ? steadyNow() : Nanoseconds(0);
+  Nanoseconds now = state->timesRequests() ? steadyNow() : Nanoseconds(0);
   if (state->highPriority)
     if (Result<void> begun = state->highPriority->beginRequest(); !begun)
       return begun;
-  if (state->arena)
+  if (state->timesRequests())
     (*record)->requestTimes.begin(now);
   // Last here and first in endRequest(): what clients count is never more than what is open.
   (*record)->openRequests.fetch_add(1);
@@ -405,15 +423,33 @@ Result<void> Runtime::endRequest(Client client) {
   while (!openRequests.compare_exchange_weak(open, open - 1));
   if (!state->highPriority)
     return {};
-  if (state->arena)
-    if (std::optional<Nanoseconds> took = (*record)->requestTimes.end(steadyNow()))
-      state->highPriority->noteRequest(*took);
+  if (state->timesRequests())
+    state->noteRequest(**record, steadyNow());
   Result<bool> last = state->highPriority->endRequest();
   if (!last)
     return last.error();
   if (*last)
     state->dispatcher->resume();
   return {};
+}
+
+void Runtime::State::noteRequest(ClientRecord &client, Nanoseconds now) {
+  std::optional<Nanoseconds> took = client.requestTimes.end(now);
+  if (!took)
+    return;
+  highPriority->noteRequest(*took);
+  if (!trace)
+    return;
+  TraceEvent event;
+  event.type = TraceEvent::Type::Request;
+  event.name = client.traceName;
+  event.start = now - *took;
+  event.duration = *took;
+  trace->add(event);
+}
+
+Result<void> Runtime::writeTrace() const {
+  return state->trace ? state->trace->write() : Error{"writeTrace: there is no trace"};
 }
 
 Statistics Runtime::statistics() const {

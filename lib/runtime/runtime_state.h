@@ -9,6 +9,7 @@
 #include "profile_store.h"
 #include "request_times.h"
 #include "stable_table.h"
+#include "trace.h"
 
 #include "tally/runtime/runtime.h"
 
@@ -32,9 +33,10 @@ struct ModuleRecord {
 struct ClientRecord {
   Class clientClass = Class::High;
   std::string name;
+  std::uint32_t traceName = 0;        ///< where there is a trace
   std::uint32_t bestEffortNumber = 0; ///< of its class, as policies number them
   std::atomic<std::uint32_t> openRequests{0};
-  RequestTimes requestTimes; ///< where there is an arena
+  RequestTimes requestTimes; ///< where there is an arena or a trace
 };
 
 /// A stream of the application: exactly one of the three.
@@ -68,9 +70,15 @@ public:
     // What cannot be kept is measured again.
     if (profiles)
       static_cast<void>(profiles->save());
+    // Who wants to hear of an error calls writeTrace().
+    if (trace)
+      static_cast<void>(trace->write());
   }
 
   Result<void> initialise();
+  Result<void> openTrace();
+  bool timesRequests() const { return arena || trace; }
+  void noteRequest(ClientRecord &client, Nanoseconds now);
   Result<void> checkControlStream(DevicePtr address, StreamId stream);
   Result<void> waitForAll();
   Result<void> synchronize(StreamRecord &stream);
@@ -83,6 +91,7 @@ public:
 
   std::unique_ptr<Device> device;
   RuntimeOptions options;
+  std::unique_ptr<Trace> trace; ///< or none; before those that know it
   std::optional<DeviceControl> control;
   std::unique_ptr<HighPriority> highPriority;
   std::optional<ProfileStore> profiles;
