@@ -25,6 +25,7 @@
 
 #include "list_ring.h"
 #include "loaded_kernel.h"
+#include "ranges.h"
 #include "trace.h"
 
 #include "tally/runtime/policy.h"
@@ -239,6 +240,7 @@ private:
     Nanoseconds sentAt{0};
     Nanoseconds waitedFrom{0}; // since when the device could have worked on it
     std::vector<Item> items;
+    std::uint64_t range = 0;                  // for a profiler
     std::shared_ptr<std::atomic<bool>> ended; // of its call, which has to end before the marker
     bool canYield() const;
     Nanoseconds wholes() const;
@@ -256,6 +258,7 @@ private:
   // lane_trace.cpp
   void traceWait(bool waits);
   void traceBatch(const Batch &batch);
+  void beginBatchRange(Batch &batch) const;
   TraceEvent traced(const Item &item) const;
   bool willYield(const Batch &batch, std::size_t index) const;
   void absorb(const Item &item, const tally_launch_state &state);
@@ -328,6 +331,7 @@ private:
   std::size_t sent = 0;
   std::deque<Batch> batches;
   std::optional<Nanoseconds> heldSince;
+  const bool hasRanges = rangesAreOn();
   std::optional<Nanoseconds> waitsSince; // of a trace: work is there, and may not go
   Nanoseconds ranInAll{0};
   std::vector<Nanoseconds> ranByClient;

@@ -73,6 +73,8 @@ bool Lane::issue(const Gate &gate) {
   }
   if (batch.items.empty())
     return false;
+  if (hasRanges)
+    beginBatchRange(batch);
   batches.push_back(std::move(batch));
   traceWait(false);
   return true;

@@ -24,6 +24,12 @@ TraceEvent::Way wayOf(const Operation &operation) {
   return TraceEvent::Way::Call;
 }
 
+std::string_view nameOf(const Operation &operation) {
+  if (operation.kernel)
+    return operation.kernel->facts().name;
+  return operation.label.empty() ? nameOf(wayOf(operation)) : operation.label;
+}
+
 } // namespace
 
 /// From when work was first kept back, with nothing of the lane's on the device, until some went.
@@ -44,6 +50,17 @@ void Lane::traceWait(bool waits) {
   waitsSince.reset();
 }
 
+/// From when it is sent to when it is seen to be back.
+void Lane::beginBatchRange(Batch &batch) const {
+  const Operation &first = *batch.items.front().operation;
+  std::string name(nameOf(first));
+  if (first.progress)
+    name += " (" + std::string(tally::name(first.progress->kind())) + ")";
+  if (batch.items.size() > 1)
+    name += " and " + std::to_string(batch.items.size() - 1) + " more";
+  batch.range = beginRange(RangeOf::BestEffort, name);
+}
+
 /// Without its times. While the operation is there, and before its state is absorbed.
 TraceEvent Lane::traced(const Item &item) const {
   const Operation &operation = *item.operation;
@@ -51,8 +68,7 @@ TraceEvent Lane::traced(const Item &item) const {
   event.type = TraceEvent::Type::Work;
   event.lane = options.number;
   event.way = wayOf(operation);
-  event.name = options.trace->nameOf(
-      operation.kernel ? std::string_view(operation.kernel->facts().name) : operation.label);
+  event.name = options.trace->nameOf(nameOf(operation));
   if (operation.type == Operation::Type::Launch)
     event.value = item.launch.shape.grid.count();
   if (operation.progress)

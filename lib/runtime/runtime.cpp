@@ -18,6 +18,11 @@ std::string describe(Client client, const ClientRecord &record) {
                                           : "'" + record.name + "'");
 }
 
+const std::string &requestName(const ClientRecord &record) {
+  static const std::string withoutName = "request";
+  return record.name.empty() ? withoutName : record.name;
+}
+
 Nanoseconds steadyNow() { return SteadyClock{}(); }
 
 /// The parameter space of the user's kernel; `storage` is used where the arguments end before it.
@@ -263,7 +268,7 @@ Result<Client> Runtime::createClient(Class clientClass, std::string name) {
   if (clientClass == Class::BestEffort)
     record->bestEffortNumber = state->bestEffortClients.fetch_add(1);
   if (state->trace)
-    record->traceName = state->trace->nameOf(record->name);
+    record->traceName = state->trace->nameOf(requestName(*record));
   if (state->arena)
     if (Result<void> joined = state->arena->join(clientClass, record->name); !joined)
       return joined.error();
@@ -405,7 +410,8 @@ Result<void> Runtime::beginRequest(Client client) {
     if (Result<void> begun = state->highPriority->beginRequest(); !begun)
       return begun;
   if (state->timesRequests())
-    (*record)->requestTimes.begin(now);
+    (*record)->requestTimes.begin(
+        now, state->hasRanges ? beginRange(RangeOf::Request, requestName(**record)) : 0);
   // Last here and first in endRequest(): what clients count is never more than what is open.
   (*record)->openRequests.fetch_add(1);
   return {};
@@ -434,17 +440,19 @@ Result<void> Runtime::endRequest(Client client) {
 }
 
 void Runtime::State::noteRequest(ClientRecord &client, Nanoseconds now) {
-  std::optional<Nanoseconds> took = client.requestTimes.end(now);
-  if (!took)
+  std::optional<RequestTimes::Ended> ended = client.requestTimes.end(now);
+  if (!ended)
     return;
-  highPriority->noteRequest(*took);
+  if (hasRanges)
+    endRange(ended->range);
+  highPriority->noteRequest(ended->took);
   if (!trace)
     return;
   TraceEvent event;
   event.type = TraceEvent::Type::Request;
   event.name = client.traceName;
-  event.start = now - *took;
-  event.duration = *took;
+  event.start = now - ended->took;
+  event.duration = ended->took;
   trace->add(event);
 }
 

@@ -7,6 +7,7 @@
 #include "high_priority.h"
 #include "loaded_kernel.h"
 #include "profile_store.h"
+#include "ranges.h"
 #include "request_times.h"
 #include "stable_table.h"
 #include "trace.h"
@@ -36,7 +37,7 @@ struct ClientRecord {
   std::uint32_t traceName = 0;        ///< where there is a trace
   std::uint32_t bestEffortNumber = 0; ///< of its class, as policies number them
   std::atomic<std::uint32_t> openRequests{0};
-  RequestTimes requestTimes; ///< where there is an arena or a trace
+  RequestTimes requestTimes; ///< where somebody wants to know
 };
 
 /// A stream of the application: exactly one of the three.
@@ -77,7 +78,7 @@ public:
 
   Result<void> initialise();
   Result<void> openTrace();
-  bool timesRequests() const { return arena || trace; }
+  bool timesRequests() const { return arena || trace || hasRanges; }
   void noteRequest(ClientRecord &client, Nanoseconds now);
   Result<void> checkControlStream(DevicePtr address, StreamId stream);
   Result<void> waitForAll();
@@ -91,6 +92,7 @@ public:
 
   std::unique_ptr<Device> device;
   RuntimeOptions options;
+  const bool hasRanges = rangesAreOn();
   std::unique_ptr<Trace> trace; ///< or none; before those that know it
   std::optional<DeviceControl> control;
   std::unique_ptr<HighPriority> highPriority;

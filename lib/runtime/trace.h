@@ -56,6 +56,12 @@ struct TraceEvent {
   std::uint64_t value = 0; ///< of work: blocks launched
 };
 
+constexpr std::string_view nameOf(TraceEvent::Way way) {
+  constexpr std::array<std::string_view, 6> names = {"variant", "whole", "copy",
+                                                     "fill",    "call",  "put"};
+  return names[static_cast<std::size_t>(way)];
+}
+
 /// Thread-safe. add() takes no lock and allocates nothing.
 class Trace {
 public:

@@ -37,24 +37,6 @@ std::string microseconds(Nanoseconds time) {
   return text;
 }
 
-std::string_view nameOf(Way way) {
-  switch (way) {
-  case Way::Variant:
-    return "variant";
-  case Way::Whole:
-    return "whole";
-  case Way::Copy:
-    return "copy";
-  case Way::Fill:
-    return "fill";
-  case Way::Call:
-    return "call";
-  case Way::Put:
-    return "put";
-  }
-  return "";
-}
-
 class Text {
 public:
   Text(pid_t process, const std::vector<std::string> &names)
@@ -116,14 +98,14 @@ void Text::describe(std::uint32_t track, const std::string &name) {
 /// Requests may overlap, so they are asynchronous slices, which have numbers.
 void Text::request(const TraceEvent &event) {
   std::string id = ",\"cat\":\"request\",\"id\":" + std::to_string(++requests);
-  std::string_view name = called(event).empty() ? "request" : called(event);
+  std::string_view name = called(event);
   put("b", HighTrack, name, event.start, id);
   put("e", HighTrack, name, event.start + event.duration, id);
 }
 
 void Text::work(const TraceEvent &event) {
   std::uint32_t lane = FirstLane + event.lane;
-  std::string_view name = called(event).empty() ? nameOf(event.way) : called(event);
+  std::string_view name = called(event);
   bool isKernel = event.way == Way::Variant || event.way == Way::Whole;
   std::string arguments =
       "\"kind\":" + quoted(event.way == Way::Variant ? tally::name(event.kind) : nameOf(event.way));
