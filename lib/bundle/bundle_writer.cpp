@@ -52,6 +52,8 @@ void putKernel(std::string &out, const Kernel &kernel) {
     putString(out, verdict.reason);
     putString(out, verdict.message);
     put(out, verdict.line, 4);
+    put(out, verdict.recordBytes, 4);
+    put(out, verdict.savedSharedBytes, 4);
   }
   put(out, kernel.usesClusters ? 1 : 0, 1);
   for (std::uint32_t extent :

@@ -137,9 +137,9 @@ TEST_CASE("parameters at the limit") {
                             "\n.target sm_90\n.address_size 64\n.visible .entry k(.param .b8 b[" +
                             std::to_string(bytes) + "]) { ret; }"));
   };
-  CHECK(kernelWith("8.0", 4256) == Codes{});
-  CHECK(kernelWith("8.0", 4257) == Codes{"parameter-limit"});
-  CHECK(kernelWith("8.1", 4257) == Codes{});
+  CHECK(kernelWith("8.0", 4248) == Codes{});
+  CHECK(kernelWith("8.0", 4249) == Codes{"parameter-limit"});
+  CHECK(kernelWith("8.1", 4249) == Codes{});
   CHECK(kernelWith("8.1", 32669) == Codes{"parameter-limit"});
 }
 

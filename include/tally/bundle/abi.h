@@ -17,6 +17,8 @@
  * told to, and else takes its virtual id from state.next_block. Launched, at first and again, as a
  * row of blocks - next_block blocks, with next_block as the last launch left it; all are done when
  * it reaches blocks. New in version 2.
+ *
+ * Modes, and the kinds that act on them below a block, pause and checkpoint: new in version 3.
  */
 #ifndef TALLY_BUNDLE_ABI_H
 #define TALLY_BUNDLE_ABI_H
@@ -24,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TALLY_ABI_VERSION 2u
+#define TALLY_ABI_VERSION 3u
 
 /* The control word, 64 bits in device memory, written whole by a stream write and polled with
  * ld.relaxed.gpu: bits 63..24 epoch, 23..8 workers wanted (0xffff: no limit), 7..0 mode. */
@@ -33,8 +35,18 @@
 #define TALLY_CONTROL_WORKERS_UNLIMITED 0xffffu
 #define TALLY_CONTROL_EPOCH_MAX ((1ull << 40) - 1)
 
-/* Modes of the control word. Variants act on the epoch, and persistent ones on the workers wanted;
- * the modes are written for those that will read them. */
+/* Modes of the control word. Slice, guard and persistent act on the epoch alone (and persistent on
+ * the workers wanted), whatever the mode. The kinds that poll inside of loops read the mode too:
+ *
+ * - pause: a warp in a loop naps while the mode is PAUSE, whatever the epoch; with any other mode
+ * it goes on. Before it takes a block a worker leaves if the epoch is greater than its launch's,
+ * and else naps while the mode is PAUSE. So PAUSE needs no new epoch while all that is under way
+ *   pauses: nothing is left over, and the mode may be taken back. Where something else is under
+ *   way, the next epoch with PAUSE makes the others yield and these nap; when the mode goes back,
+ *   these finish the blocks that they are in, and leave.
+ * - checkpoint: a block saves itself and leaves at its next poll when the epoch is greater than its
+ *   launch's and the mode is CHECKPOINT. With any other mode it runs to its end and leaves there.
+ */
 enum tally_control_mode {
   TALLY_CONTROL_RUN = 0,
   TALLY_CONTROL_LEAVE_AT_BLOCK_END = 1,
@@ -45,16 +57,22 @@ enum tally_control_mode {
 /* What one launch writes: 64 bytes in device memory, set by the host before the launch and read
  * back after it. */
 struct tally_launch_state {
-  uint32_t next_block;   /* persistent, guard with tickets: the next virtual block that nobody has
-                            taken; for persistent it may overshoot params.blocks by the number of
-                            workers */
-  uint32_t live_workers; /* persistent: workers that may take another block, of all launches on
-                            this state: see below */
+  uint32_t next_block;   /* kinds with workers, guard with tickets: the next virtual block that
+                            nobody has taken; with workers it may overshoot params.blocks by their
+                            number */
+  uint32_t live_workers; /* kinds with workers: those that may take another block, of all launches
+                            on this state: see below */
   uint32_t yielded;      /* guard without tickets: ids appended to params.list_out by this launch */
-  uint32_t reserved[13];
+  uint32_t saved;        /* checkpoint: workers of this launch that left with a saved block. All
+                            blocks are done when next_block >= params.blocks and saved == 0 */
+  uint32_t reserved[12];
 };
 
-/* The elastic width of persistent launches. A worker
+/* Kinds with workers: persistent, pause, checkpoint. Of these persistent is elastic; the others are
+ * launched with a number of workers that stays, do not read the workers wanted, and add themselves
+ * to live_workers and take themselves off all the same.
+ *
+ * The elastic width of persistent launches. A worker
  *  - adds 1 to live_workers when it starts;
  *  - before it takes a block reads the control word, once. If the word's epoch is greater than the
  *    launch's it leaves. Otherwise, if the word's workers wanted are not 0xffff, it reads
@@ -82,7 +100,20 @@ struct tally_divisor {
   uint32_t shift;
 };
 
-/* tally's own parameters, the same for every kind; 96 bytes, 8-byte aligned, at
+/* What a worker of a checkpoint launch leaves in its slot of params.save_area, the slot at
+ * (physical %ctaid.x) * params.save_stride: this header, then the block's shared memory, then the
+ * records of its threads. A worker that finds its slot saved when a launch resumes goes on with
+ * that block first, whatever the epoch says, at least to the next poll; so a resuming launch has at
+ * least as many workers as the largest launch on its state had. Each worker writes its header when
+ * it leaves. */
+enum tally_slot_status { TALLY_SLOT_EMPTY = 0, TALLY_SLOT_SAVED = 1 };
+struct tally_save_slot {
+  uint32_t status; /* enum tally_slot_status */
+  uint32_t block;  /* the virtual block's linear id */
+  uint32_t reserved[14];
+};
+
+/* tally's own parameters, the same for every kind; 104 bytes, 8-byte aligned, at
  * round_up(bytes of the user's parameters, 8). All pointers are device addresses. */
 struct tally_launch_params {
   uint64_t control;   /* the control word */
@@ -93,27 +124,33 @@ struct tally_launch_params {
   uint64_t list_out;  /* guard: room for one uint32_t per block, or cluster, launched */
   uint32_t grid[3];   /* the user's grid: the virtual %nctaid */
   uint32_t offset[3]; /* slice: added to the physical %ctaid */
-  uint32_t blocks;    /* guard, persistent: number of virtual blocks, < 2^31 */
-  uint32_t reserved0;
-  struct tally_divisor
-      by_grid_x; /* guard resume, guard with tickets, persistent: linear id -> x and the rest */
+  uint32_t blocks;    /* guard, kinds with workers: number of virtual blocks, < 2^31 */
+  uint32_t resume;    /* checkpoint: 0 in the first launch on a state, whose slots hold nothing yet;
+                         else 1 */
+  struct tally_divisor by_grid_x; /* guard resume, guard with tickets, kinds with workers: linear id
+                                     -> x and the rest */
   struct tally_divisor by_grid_y; /* the rest -> y and z */
-  uint64_t save_area;             /* reserved for checkpoints */
+  uint64_t save_area;             /* checkpoint: a slot for each worker, 256-byte aligned */
+  uint32_t save_stride;           /* checkpoint: bytes of a slot, a multiple of 256 */
+  uint32_t reserved0;
 };
 
-/* The largest number of virtual blocks that one guard or persistent launch takes; a larger grid is
- * sliced first. */
+/* The largest number of virtual blocks that one launch of a guard or of workers takes; a larger
+ * grid is sliced first. */
 #define TALLY_MAX_VIRTUAL_BLOCKS 0x7fffffffu
 
 #ifdef __cplusplus
 static_assert(sizeof(tally_launch_state) == 64);
-static_assert(sizeof(tally_launch_params) == 96);
+static_assert(sizeof(tally_launch_params) == 104);
+static_assert(sizeof(tally_save_slot) == 64);
 static_assert(offsetof(tally_launch_params, grid) == 40);
 static_assert(offsetof(tally_launch_params, offset) == 52);
 static_assert(offsetof(tally_launch_params, blocks) == 64);
 static_assert(offsetof(tally_launch_params, by_grid_x) == 72);
 static_assert(offsetof(tally_launch_params, by_grid_y) == 80);
 static_assert(offsetof(tally_launch_params, save_area) == 88);
+static_assert(offsetof(tally_launch_params, save_stride) == 96);
+static_assert(offsetof(tally_launch_state, saved) == 12);
 #endif
 
 #endif

@@ -48,7 +48,7 @@ struct Kernel {
   std::uint32_t parameterBytes = 0;  ///< bytes of the user's parameters
   std::uint32_t staticSharedBytes = 0;
   bool bitwiseStable = false;    ///< result does not depend on the order of blocks, bit for bit
-  std::vector<Verdict> verdicts; ///< one per kind, in the order of allKinds
+  std::vector<Verdict> verdicts; ///< one per kind of allKinds, in that order
   Waits waits = Waits::None;
   /// Where Waits::LowerBlocks holds: in grids with no more than this many dimensions above 1, from
   /// x on. The variants must not be launched with others.

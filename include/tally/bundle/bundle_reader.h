@@ -10,8 +10,8 @@
 //   kernel   string name, u32 parameter bytes, u32 static shared bytes, u8 bitwise stable (0, 1),
 //            u8 waits, u8 grid rank (1 to 3), u8 waits are assumed (0, 1), u8 spending,
 //            u32 parameters, each {u32 offset, u32 size}, u32 verdicts, each {u8 kind, u8 status,
-//            string reason, string message, u32 line}, u8 uses clusters (0, 1), 3 x u32 required
-//            cluster (zeros: none)
+//            string reason, string message, u32 line, u32 record bytes, u32 saved shared bytes},
+//            u8 uses clusters (0, 1), 3 x u32 required cluster (zeros: none)
 //   image    u8 format, u32 arch, u64 size, bytes
 //   string   u32 size, bytes
 //
@@ -38,7 +38,7 @@
 namespace tally::bundle {
 
 inline constexpr std::string_view magic = "TALLYBDL";
-inline constexpr std::uint32_t formatVersion = 3;
+inline constexpr std::uint32_t formatVersion = 4;
 inline constexpr std::size_t headerBytes = 32;
 /// The largest parameter space of a kernel (PTX ISA, "Kernel Function Parameters": 32,764 bytes
 /// from sm_70 on).
@@ -134,6 +134,8 @@ inline Verdict readVerdict(Cursor &in) {
   verdict.reason = in.string("reason of a verdict");
   verdict.message = in.string("message of a verdict");
   verdict.line = in.u32("line of a verdict");
+  verdict.recordBytes = in.u32("size of a verdict's records");
+  verdict.savedSharedBytes = in.u32("shared memory that a verdict saves");
   return verdict;
 }
 
@@ -169,7 +171,7 @@ inline Kernel readKernel(Cursor &in) {
   kernel.waitsAreAssumed = in.choice(1, "assumed-waits flag") != 0;
   kernel.spending = static_cast<Spending>(in.choice(2, "spending of a kernel's workers"));
   readParameters(in, kernel);
-  std::uint32_t verdicts = in.count(14, "number of verdicts");
+  std::uint32_t verdicts = in.count(22, "number of verdicts");
   kernel.verdicts.reserve(verdicts);
   for (std::uint32_t i = 0; i < verdicts && !in.failed(); ++i)
     kernel.verdicts.push_back(readVerdict(in));

@@ -12,14 +12,21 @@ namespace tally {
 
 /// How a rewritten kernel yields. One name everywhere: flag, class, file, entry suffix, test
 /// folder.
-enum class Kind : std::uint8_t { Slice, Guard, Persistent };
+enum class Kind : std::uint8_t { Slice, Guard, Persistent, Pause, Checkpoint };
 
+/// Those that there is a pass for.
 inline constexpr std::array<Kind, 3> allKinds = {Kind::Slice, Kind::Guard, Kind::Persistent};
 
 /// The kind's name in flags, reports and entry names.
 constexpr std::string_view name(Kind kind) {
-  constexpr std::array<std::string_view, 3> names = {"slice", "guard", "persistent"};
+  constexpr std::array<std::string_view, 5> names = {"slice", "guard", "persistent", "pause",
+                                                     "checkpoint"};
   return names[static_cast<std::size_t>(kind)];
+}
+
+/// Whether a launch of this kind is a number of workers that take virtual blocks from a counter.
+constexpr bool hasWorkers(Kind kind) {
+  return kind == Kind::Persistent || kind == Kind::Pause || kind == Kind::Checkpoint;
 }
 
 constexpr std::optional<Kind> kindFromName(std::string_view text) {
@@ -45,6 +52,9 @@ struct Verdict {
   std::string reason;     ///< reason code, e.g. "divergent-barrier"; empty when emitted
   std::string message;    ///< one sentence; ptxas's own message when failed
   std::uint32_t line = 0; ///< 1-based line in the input PTX that decided it; 0 when emitted
+  /// Checkpoint: bytes that each thread saves, and bytes of static shared memory that are saved for
+  /// a block; to the latter the launch's dynamic shared memory is added.
+  std::uint32_t recordBytes = 0, savedSharedBytes = 0;
 };
 
 } // namespace tally

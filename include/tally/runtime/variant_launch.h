@@ -33,8 +33,8 @@ constexpr LaunchShape shapeForVariants(const bundle::Kernel &kernel, LaunchShape
   return shape;
 }
 
-/// How many workers a persistent launch has where `workers` would do: a worker for each block where
-/// they may spend themselves.
+/// How many workers a launch of a kind with workers has where `workers` would do: a worker for each
+/// block where they may spend themselves.
 inline std::uint32_t workersFor(const bundle::Kernel &kernel, const LaunchShape &shape,
                                 std::uint32_t workers) {
   if (!kernel.maySpend(shape.block.x))
@@ -54,7 +54,7 @@ struct PhysicalLaunch {
   std::uint32_t listCapacity = 0; ///< ids that params.list_out must have room for; 0: none
 };
 
-/// Progress of one launch of the user's kernel. For slice, guard and persistent alike: while
+/// Progress of one launch of the user's kernel. For each kind alike: while
 /// !finished(), launch next(), wait for it, give its state to absorb(). Value type, not
 /// thread-safe.
 ///
@@ -64,7 +64,7 @@ struct PhysicalLaunch {
 class VariantLaunch {
 public:
   /// The most virtual blocks that a launch of this kind may have; a larger grid takes another kind.
-  /// For persistent the counter overshoots by one per worker and must not wrap (the variants count
+  /// With workers the counter overshoots by one per worker and must not wrap (the variants count
   /// with atom.inc, which wraps to 0 behind TALLY_MAX_VIRTUAL_BLOCKS).
   static constexpr std::uint64_t maxBlocks(Kind kind, std::uint32_t workers) {
     switch (kind) {
@@ -73,6 +73,8 @@ public:
     case Kind::Guard:
       return TALLY_MAX_VIRTUAL_BLOCKS;
     case Kind::Persistent:
+    case Kind::Pause:
+    case Kind::Checkpoint:
       return workers < TALLY_MAX_VIRTUAL_BLOCKS ? TALLY_MAX_VIRTUAL_BLOCKS - workers : 0;
     }
     return 0;
@@ -80,8 +82,8 @@ public:
 
   /// `user`: as shapeForVariants() gives it; every extent of the grid >= 1 and a multiple of the
   /// cluster's, at most maxBlocks() blocks. `sliceBlocks`: about how many blocks a slice may hold,
-  /// one cluster at least. `workers`: blocks to launch for persistent, see workersFor(). Both >= 1.
-  /// `tickets`: the guard takes tickets (bundle::Kernel::guardTakesTickets).
+  /// one cluster at least. `workers`: blocks to launch for kinds with workers, see workersFor().
+  /// Both >= 1. `tickets`: the guard takes tickets (bundle::Kernel::guardTakesTickets).
   VariantLaunch(Kind kind, const LaunchShape &user, std::uint32_t sliceBlocks,
                 std::uint32_t workers, bool tickets = false);
 

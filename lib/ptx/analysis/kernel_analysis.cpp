@@ -1,6 +1,7 @@
 #include "tally/ptx/analysis/kernel_analysis.h"
 
 #include "shared_writes.h"
+#include "tally/bundle/abi.h"
 #include "tally/ptx/analysis/barriers.h"
 #include "tally/ptx/analysis/call_sequence.h"
 #include "tally/ptx/analysis/callee_barriers.h"
@@ -17,7 +18,7 @@
 namespace tally::ptx {
 namespace {
 
-constexpr std::uint32_t tallyParameterBytes = 96;
+constexpr std::uint32_t tallyParameterBytes = sizeof(tally_launch_params);
 /// $tally_block where clones read it: it holds the grid's extents too.
 constexpr std::uint32_t tallySharedBytesWithClones = 32;
 /// $tally_spent, with what its alignment may take.
@@ -76,7 +77,7 @@ public:
     }
     checkLimits();
     checkFlow(function, true);
-    if (result.calls && (kinds & onPersistent))
+    if (result.calls && (kinds & onWorkers))
       llvm::append_range(result.findings, findCalleeBarriers(*result.calls, function, callees));
     if (result.loop.parks)
       refuseBarriersInCallees();
@@ -85,7 +86,7 @@ public:
       result.loop.needsWholeWarpRows = false;
     }
     if (result.loop.spends && sharedBytesWithTally + spentSharedBytes > staticSharedLimit)
-      result.findings.push_back({Reason::SharedMemoryLimit, function.name, {}, onPersistent});
+      result.findings.push_back({Reason::SharedMemoryLimit, function.name, {}, onWorkers});
     for (const Function *callee : callees)
       checkFlow(*callee, false);
     narrowToKinds();
@@ -304,12 +305,12 @@ private:
     if (result.cloned.empty())
       for (Finding &each : result.findings)
         if (each.reason == Reason::SharedSize || each.reason == Reason::SharedMemoryLimit)
-          each.kinds &= onGuard | onPersistent;
+          each.kinds &= onGuard | onWorkers;
   }
 
   void checkFlow(const Function &body, bool isEntry) {
     const FunctionFacts &facts = modules.of(body);
-    bool converges = isEntry && (kinds & onPersistent) &&
+    bool converges = isEntry && (kinds & onWorkers) &&
                      (!facts.blockBarriers.empty() || !facts.warpSyncs.empty());
     bool mayWait = mayWaitIn(facts);
     if (!converges && !mayWait && !isEntry)

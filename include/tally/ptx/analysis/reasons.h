@@ -17,8 +17,11 @@ constexpr KindSet setOf(Kind kind) {
   return static_cast<KindSet>(1u << static_cast<unsigned>(kind));
 }
 inline constexpr KindSet onSlice = setOf(Kind::Slice), onGuard = setOf(Kind::Guard),
-                         onPersistent = setOf(Kind::Persistent),
-                         everyKind = onSlice | onGuard | onPersistent;
+                         onPersistent = setOf(Kind::Persistent), onPause = setOf(Kind::Pause),
+                         onCheckpoint = setOf(Kind::Checkpoint);
+/// Those of hasWorkers(): what refuses one worker's loop refuses each.
+inline constexpr KindSet onWorkers = onPersistent | onPause | onCheckpoint;
+inline constexpr KindSet everyKind = onSlice | onGuard | onWorkers;
 
 enum class Reason : std::uint8_t {
 #define TALLY_REASON(enumerator, code, kinds, sentence) enumerator,

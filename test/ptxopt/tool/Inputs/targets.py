@@ -26,7 +26,7 @@ for target, version in since.items():
             ours.write_text(text)
             subprocess.run([ptxopt, ours, "--verify-each", "-S", "-o", variants, "--no-assemble",
                             f"--report-file={folder / 'report.txt'}"], check=True)
-            emitted = variants.read_text().count("$tally_launch[96]")
+            emitted = variants.read_text().count("$tally_launch[104]")
             # slice, guard and its resume entry; persistent where there are no clusters.
             assert emitted == (4 if kernel == "any-target.ptx" else 3), (target, at, emitted)
             subprocess.run([ptxas, f"-arch={target}", "-O0", variants, "-o", folder / "out.cubin"], check=True)
