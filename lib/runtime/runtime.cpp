@@ -1,5 +1,6 @@
 #include "tally/runtime/runtime.h"
 
+#include "driver_environment.h"
 #include "runtime_state.h"
 
 #include "tally/bundle/bundle_reader.h"
@@ -182,7 +183,7 @@ Result<std::unique_ptr<Runtime>> Runtime::open(const RuntimeOptions &options) {
   if (Result<void> fine = checkOptions(options); !fine)
     return fine.error();
   if (options.device == "cuda" && options.arena && options.arena->bestEffortOnly)
-    setenv("CUDA_MPS_CLIENT_PRIORITY", "1", 0);
+    prepareDriverEnvironment(true);
   Result<std::unique_ptr<Device>> device =
       options.device == "cuda" ? openCudaDevice() : openEmulatorDevice(options.emulator);
   if (!device)
