@@ -36,7 +36,7 @@ Hooks::Hooks(const Settings &settings)
       mayJoin(settings.joinsArena) {
   if (settings.trace.empty())
     return;
-  auto opened = runtime::Trace::open(settings.trace);
+  auto opened = runtime::Trace::open(settings.trace, settings.traceEvents);
   if (opened)
     trace = std::move(*opened);
   else
