@@ -62,15 +62,15 @@ std::vector<float> downloadFloats(const __half *from, std::size_t count) {
   return values;
 }
 
-std::vector<float> hostHalves(std::size_t count, const Filling &filling) {
-  std::vector<float> values(count);
+std::vector<double> hostHalves(std::size_t count, const Filling &filling) {
+  std::vector<double> values(count);
   for (std::size_t i = 0; i < count; ++i)
     values[i] = __half2float(__float2half_rn(filling.at(i)));
   return values;
 }
 
-std::vector<float> hostFloats(std::size_t count, const Filling &filling) {
-  std::vector<float> values(count);
+std::vector<double> hostFloats(std::size_t count, const Filling &filling) {
+  std::vector<double> values(count);
   for (std::size_t i = 0; i < count; ++i)
     values[i] = filling.at(i);
   return values;

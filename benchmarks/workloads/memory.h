@@ -79,8 +79,8 @@ template <class T> std::vector<T> download(const T *from, std::size_t count) {
 std::vector<float> downloadFloats(const __half *from, std::size_t count);
 
 /// The same as halves() and floats() put there.
-std::vector<float> hostHalves(std::size_t count, const Filling &filling);
-std::vector<float> hostFloats(std::size_t count, const Filling &filling);
+std::vector<double> hostHalves(std::size_t count, const Filling &filling);
+std::vector<double> hostFloats(std::size_t count, const Filling &filling);
 
 } // namespace workloads
 

@@ -97,7 +97,7 @@ public:
       enqueue(stream);
     workloads::check(cudaStreamSynchronize(stream), "rounds");
     std::vector<float> found = download(prices, market.options);
-    std::vector<float> strikeValues = hostFloats(market.options, strikeFilling);
+    std::vector<double> strikeValues = hostFloats(market.options, strikeFilling);
     double worst = std::fabs(download(total, 1)[0] - sumOf(found)) / sumOf(found);
     for (int option = 0; option < market.options; ++option) {
       double expected = 0;
