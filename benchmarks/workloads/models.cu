@@ -5,6 +5,8 @@ namespace workloads {
 std::unique_ptr<Inference> makeInference(const std::string &name, Size size) {
   if (name == "bert")
     return makeBert(size);
+  if (name == "gpt2")
+    return makeGpt2(size);
   return nullptr;
 }
 
