@@ -7,6 +7,8 @@ std::unique_ptr<Inference> makeInference(const std::string &name, Size size) {
     return makeBert(size);
   if (name == "gpt2")
     return makeGpt2(size);
+  if (name == "resnet50")
+    return makeResnet50(size);
   return nullptr;
 }
 
