@@ -15,6 +15,8 @@ std::unique_ptr<Inference> makeInference(const std::string &name, Size size) {
 std::unique_ptr<Training> makeTraining(const std::string &name, Size size) {
   if (name == "gpt2-training")
     return makeGpt2Training(size);
+  if (name == "resnet50-training")
+    return makeResnet50Training(size);
   if (name == "monte-carlo")
     return makeMonteCarlo(size);
   return nullptr;

@@ -42,7 +42,7 @@ Values layerNorm(const Values &in, const Values &gain, const Values &shift, int 
       variance += (line[i] - mean) * (line[i] - mean) / columns;
     for (int i = 0; i < columns; ++i)
       out[row * columns + i] =
-          static_cast<float>((line[i] - mean) / std::sqrt(variance + epsilon) * gain[i] + shift[i]);
+          (line[i] - mean) / std::sqrt(variance + epsilon) * gain[i] + shift[i];
   }
   return out;
 }
@@ -118,7 +118,7 @@ double gradientError(const std::function<double(const Values &)> &loss, const Va
           moved[i] += distance * direction(i);
         return loss(moved);
       };
-      double step = along ? 1e-3 : 1e-3 / std::sqrt(static_cast<double>(end - begin)), said = 0;
+      double step = along ? 1e-6 : 1e-6 / std::sqrt(static_cast<double>(end - begin)), said = 0;
       for (std::size_t i = begin; i < end; ++i)
         said += gradient[i] * direction(i);
       double error = std::fabs(said - (lossAt(step) - lossAt(-step)) / (2 * step)) / norm;

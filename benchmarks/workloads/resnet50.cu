@@ -100,7 +100,8 @@ private:
     };
     auto activated = [](const Values &in) { return rounded(reference::mapped(in, relu)); };
     Values x = activated(convolve(images.host(), layers.stem));
-    x = reference::maxPool(x, shape.batch, layers.stem.rows, shape.widths[0]);
+    x = reference::gathered(
+        x, reference::maxPoolPlaces(x, shape.batch, layers.stem.rows, shape.widths[0]));
     for (const Bottleneck &each : layers.bottlenecks) {
       Values second = activated(convolve(activated(convolve(x, each.first)), each.second));
       if (each.projects)

@@ -1,8 +1,5 @@
 #include "resnet_shape.h"
 
-#include <algorithm>
-#include <limits>
-
 namespace workloads {
 
 ResnetLayers::ResnetLayers(const ResnetShape &shape)
@@ -64,21 +61,30 @@ Values convolve(const Values &images, const Values &filters, const product::Conv
   return results;
 }
 
-Values maxPool(const Values &images, int count, int side, int channels) {
+std::vector<std::size_t> maxPoolPlaces(const Values &images, int count, int side, int channels) {
   int rows = (side - 1) / 2 + 1;
-  Values results(std::size_t(count) * rows * rows * channels,
-                 -std::numeric_limits<double>::infinity());
+  const std::size_t none = images.size();
+  std::vector<std::size_t> places(std::size_t(count) * rows * rows * channels, none);
   for (int image = 0; image < count; ++image)
     for (int i = 0; i < rows * rows * 9; ++i) {
       int place = i / 9, y = place / rows * 2 - 1 + i % 9 / 3, x = place % rows * 2 - 1 + i % 3;
       if (y < 0 || y >= side || x < 0 || x >= side)
         continue;
       for (int channel = 0; channel < channels; ++channel) {
-        double &result = results[(std::size_t(image) * rows * rows + place) * channels + channel];
-        result = std::max(result,
-                          images[(std::size_t(image * side + y) * side + x) * channels + channel]);
+        std::size_t &best =
+            places[(std::size_t(image) * rows * rows + place) * channels + channel];
+        std::size_t at = (std::size_t(image * side + y) * side + x) * channels + channel;
+        if (best == none || images[at] > images[best])
+          best = at;
       }
     }
+  return places;
+}
+
+Values gathered(const Values &values, const std::vector<std::size_t> &places) {
+  Values results;
+  for (std::size_t place : places)
+    results.push_back(values[place]);
   return results;
 }
 

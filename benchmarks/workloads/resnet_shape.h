@@ -33,8 +33,10 @@ struct ResnetLayers {
 namespace reference {
 /// Images and results as product::Convolution has them.
 Values convolve(const Values &images, const Values &filters, const product::Convolution &c);
-/// 3x3, stride 2, margin 1.
-Values maxPool(const Values &images, int count, int side, int channels);
+/// 3x3, stride 2, margin 1: of each result, where the largest stands, the first of equal ones.
+std::vector<std::size_t> maxPoolPlaces(const Values &images, int count, int side, int channels);
+/// The values at these places.
+Values gathered(const Values &values, const std::vector<std::size_t> &places);
 Values averagePool(const Values &images, int count, int channels);
 } // namespace reference
 
