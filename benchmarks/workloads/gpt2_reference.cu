@@ -27,7 +27,8 @@ Gpt2Layout::Affine Gpt2Layout::takeAffine(int inputs, int outputs) {
 
 Gpt2Layout::Gpt2Layout(const Gpt2Shape &shape) {
   int width = shape.width;
-  words = take(static_cast<std::size_t>(shape.columns()) * width, powerBelow(std::sqrt(3.0 / width)));
+  words =
+      take(static_cast<std::size_t>(shape.columns()) * width, powerBelow(std::sqrt(3.0 / width)));
   positions = take(static_cast<std::size_t>(shape.sequence) * width, 0.0625f);
   for (int i = 0; i < shape.layers; ++i) {
     Layer layer;
@@ -78,8 +79,7 @@ double gpt2Loss(const Gpt2Shape &shape, const Gpt2Layout &layout,
       Values context = reference::attention(affine(norm(x, layer.norm1), layer.qkv), shape.heads,
                                             shape.headSize(), true);
       x = reference::sum(x, affine(context, layer.out));
-      Values hidden =
-          reference::mapped(affine(norm(x, layer.norm2), layer.up), reference::gelu);
+      Values hidden = reference::mapped(affine(norm(x, layer.norm2), layer.up), reference::gelu);
       x = reference::sum(x, affine(hidden, layer.down));
     }
     Values logits = reference::linear(norm(x, layout.finalNorm),

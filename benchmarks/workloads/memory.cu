@@ -54,6 +54,10 @@ float *Memory::floats(std::size_t count, const Filling &filling) {
   return to;
 }
 
+void fill(cudaStream_t stream, float *to, std::size_t count, const Filling &filling) {
+  fillFloats<<<blocksToFill(count), 256, 0, stream>>>(to, count, filling);
+}
+
 std::vector<float> downloadFloats(const __half *from, std::size_t count) {
   std::vector<float> values;
   values.reserve(count);

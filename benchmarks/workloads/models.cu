@@ -17,6 +17,8 @@ std::unique_ptr<Training> makeTraining(const std::string &name, Size size) {
     return makeGpt2Training(size);
   if (name == "resnet50-training")
     return makeResnet50Training(size);
+  if (name == "dlrm")
+    return makeDlrm(size);
   if (name == "monte-carlo")
     return makeMonteCarlo(size);
   return nullptr;

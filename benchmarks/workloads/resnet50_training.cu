@@ -17,9 +17,9 @@ using reference::Values;
 
 constexpr float rate = 1e-3f;
 
-/// What the model's pass decided: which results of each norm ReLU let through, and which pixels were
-/// the largest. A decision that rounding turns over changes gradients by far more than rounding itself,
-/// so the reference takes the model's, and is smooth.
+/// What the model's pass decided: which results of each norm ReLU let through, and which pixels
+/// were the largest. A decision that rounding turns over changes gradients by far more than
+/// rounding itself, so the reference takes the model's, and is smooth.
 struct Decisions {
   std::vector<std::vector<bool>> positive; // of each convolution
   std::vector<std::size_t> largest;
@@ -53,7 +53,8 @@ public:
     }
     for (__half **each : {&gradient, &inner, &other})
       *each = memory.array<__half>(largest);
-    pooledCount = std::size_t(shape.batch) * layers.pooledSide * layers.pooledSide * shape.widths[0];
+    pooledCount =
+        std::size_t(shape.batch) * layers.pooledSide * layers.pooledSide * shape.widths[0];
     pooled = memory.array<__half>(pooledCount);
     places = memory.array<unsigned char>(pooledCount);
     features = memory.array<__half>(std::size_t(shape.batch) * layers.lastChannels);
@@ -68,9 +69,9 @@ public:
   }
 
   void reset(cudaStream_t stream) override {
-    workloads::check(cudaMemcpyAsync(weights, initial, total * sizeof(float),
-                                     cudaMemcpyDeviceToDevice, stream),
-                     "reset");
+    workloads::check(
+        cudaMemcpyAsync(weights, initial, total * sizeof(float), cudaMemcpyDeviceToDevice, stream),
+        "reset");
     workloads::check(cudaMemsetAsync(momentum, 0, total * sizeof(float), stream), "reset");
     gpt2::roundAll<<<1056, 256, 0, stream>>>(weights, rounded, static_cast<int>(total));
   }
@@ -137,8 +138,9 @@ private:
     products.run(stream, product::Patches<false>(in, c),
                  plain(rounded + where[i].filters, c.filters, c.filterSize()), result, c.results(),
                  c.filters, c.filterSize());
-    batch_norm::sumValues<<<dim3(blocksFor(c.filters, 64), runsOf(c)), batch_norm::runThreads, 0,
-                            stream>>>(kept[i].result, partials, c.results(), c.filters);
+    batch_norm::
+        sumValues<<<dim3(blocksFor(c.filters, 64), runsOf(c)), batch_norm::runThreads, 0, stream>>>(
+            kept[i].result, partials, c.results(), c.filters);
     batch_norm::finishStatistics<<<blocksFor(c.filters, 256), 256, 0, stream>>>(
         partials, kept[i].statistics, runsOf(c), c.results(), c.filters, normEpsilon);
     batch_norm::normalize<<<blocksFor(pieces(c), 256), 256, 0, stream>>>(
@@ -154,8 +156,8 @@ private:
     batch_norm::sumGradients<<<dim3(blocksFor(c.filters, 64), runsOf(c)), batch_norm::runThreads, 0,
                                stream>>>(arriving, kept[i].result, kept[i].statistics, partials,
                                          c.results(), c.filters);
-    batch_norm::addRuns<<<blocksFor(2 * c.filters, 256), 256, 0, stream>>>(partials, sums,
-                                                                          runsOf(c), 2 * c.filters);
+    batch_norm::addRuns<<<blocksFor(2 * c.filters, 256), 256, 0, stream>>>(
+        partials, sums, runsOf(c), 2 * c.filters, 2 * c.filters);
     batch_norm::normalizeGradient<<<blocksFor(pieces(c), 256), 256, 0, stream>>>(
         arriving, kept[i].result, kept[i].statistics, rounded + where[i].gain, sums, pieces(c),
         c.filters, 1 / static_cast<float>(c.results()));
@@ -205,7 +207,7 @@ void ResnetTraining::forward(cudaStream_t stream) {
   convolve(stream, 0, images, true);
   images::Pooling pooling(shape.batch, layers.stem.rows, layers.stem.columns, shape.widths[0]);
   images::maxPool<<<blocksFor(pooling.threads(), 256), 256, 0, stream>>>(kept[0].out, pooled,
-                                                                        places, pooling);
+                                                                         places, pooling);
   const __half *x = pooled;
   std::size_t i = 1;
   for (const Bottleneck &each : layers.bottlenecks) {
@@ -298,7 +300,8 @@ Decisions ResnetTraining::decisions() const {
   std::vector<unsigned char> taps = download(places, pooledCount);
   for (std::size_t i = 0; i < pooledCount; ++i) {
     std::size_t place = i / channels, image = place / (rows * rows);
-    std::size_t y = place / rows % rows * 2 + taps[i] / 3 - 1, x = place % rows * 2 + taps[i] % 3 - 1;
+    std::size_t y = place / rows % rows * 2 + taps[i] / 3 - 1,
+                x = place % rows * 2 + taps[i] % 3 - 1;
     found.largest.push_back(((image * side + y) * side + x) * channels + i % channels);
   }
   return found;
@@ -314,8 +317,8 @@ double ResnetTraining::lossOnHost(const Values &parameters, const Decisions &dec
   auto convolve = [&](const Values &in) {
     const Convolution &c = convolutions[next];
     const Place &place = where[next++];
-    Values out = reference::convolve(
-        in, part(place.filters, std::size_t(c.filters) * c.filterSize()), c);
+    Values out =
+        reference::convolve(in, part(place.filters, std::size_t(c.filters) * c.filterSize()), c);
     for (int f = 0; f < c.filters; ++f) {
       double mean = 0, variance = 0;
       for (std::size_t i = f; i < out.size(); i += c.filters)
@@ -346,10 +349,10 @@ double ResnetTraining::lossOnHost(const Values &parameters, const Decisions &dec
     Values third = convolve(second);
     x = activated(reference::sum(third, x));
   }
-  Values lines = reference::linear(
-      reference::averagePool(x, shape.batch, layers.lastChannels),
-      part(headWeight, std::size_t(layers.lastChannels) * shape.classes),
-      part(headBias, shape.classes), layers.lastChannels, shape.classes);
+  Values lines =
+      reference::linear(reference::averagePool(x, shape.batch, layers.lastChannels),
+                        part(headWeight, std::size_t(layers.lastChannels) * shape.classes),
+                        part(headBias, shape.classes), layers.lastChannels, shape.classes);
   double loss = 0;
   for (int b = 0; b < shape.batch; ++b) {
     double sum = 0;
@@ -362,22 +365,21 @@ double ResnetTraining::lossOnHost(const Values &parameters, const Decisions &dec
 
 Checked ResnetTraining::check(cudaStream_t stream) {
   reset(stream);
-  workloads::check(cudaStreamSynchronize(stream), "reset");
+  finish(stream);
   std::vector<float> before = download(weights, total), halves = downloadFloats(rounded, total);
   enqueue(stream);
-  workloads::check(cudaStreamSynchronize(stream), "step");
+  finish(stream);
   std::vector<float> found = download(gradients, total), after = download(weights, total);
   Decisions decided = decisions();
   auto loss = [&](const Values &parameters) { return lossOnHost(parameters, decided); };
   Values parameters(halves.begin(), halves.end());
   double expected = loss(parameters);
-  double worst = std::fabs(download(lossSum, 1)[0] - expected) / expected;
-  worst = std::max(worst, reference::gradientError(loss, parameters, tensors,
-                                                   {found.begin(), found.end()}));
+  Checked checked(0.05);
+  checked.add(std::fabs(download(lossSum, 1)[0] - expected) / expected);
+  checked.add(reference::gradientError(loss, parameters, tensors, {found.begin(), found.end()}));
   for (std::size_t i = 0; i < total; ++i)
-    worst = std::max(worst, std::fabs(before[i] - rate * found[i] / shape.batch - after[i]) /
-                                (rate * 1.0));
-  return {worst, 0.05};
+    checked.add(std::fabs(before[i] - rate * found[i] / shape.batch - after[i]) / rate);
+  return checked;
 }
 
 } // namespace

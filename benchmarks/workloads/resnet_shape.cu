@@ -49,8 +49,7 @@ Values convolve(const Values &images, const Values &filters, const product::Conv
         const double *pixel =
             &images[(std::size_t(image * c.height + fromRow) * c.width + fromColumn) * c.channels];
         for (int f = 0; f < c.filters; ++f) {
-          const double *filter =
-              &filters[(std::size_t(f * c.taps + y) * c.taps + x) * c.channels];
+          const double *filter = &filters[(std::size_t(f * c.taps + y) * c.taps + x) * c.channels];
           double sum = 0;
           for (int channel = 0; channel < c.channels; ++channel)
             sum += pixel[channel] * filter[channel];
@@ -71,8 +70,7 @@ std::vector<std::size_t> maxPoolPlaces(const Values &images, int count, int side
       if (y < 0 || y >= side || x < 0 || x >= side)
         continue;
       for (int channel = 0; channel < channels; ++channel) {
-        std::size_t &best =
-            places[(std::size_t(image) * rows * rows + place) * channels + channel];
+        std::size_t &best = places[(std::size_t(image) * rows * rows + place) * channels + channel];
         std::size_t at = (std::size_t(image * side + y) * side + x) * channels + channel;
         if (best == none || images[at] > images[best])
           best = at;

@@ -1,5 +1,5 @@
-// Batch norm over rows of channels, with ReLU behind it, and pooling's gradients. A thread has a piece of
-// 8 channels; sums over rows are made in two steps, always in the same order.
+// Batch norm over rows of channels, with ReLU behind it, and pooling's gradients. A thread has a
+// piece of 8 channels; sums over rows are made in two steps, always in the same order.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_KERNELS_BATCH_NORM_CUH
 #define TALLY_BENCHMARKS_WORKLOADS_KERNELS_BATCH_NORM_CUH
 
@@ -27,8 +27,8 @@ __device__ __forceinline__ Piece pack(const float (&values)[8]) {
   return piece;
 }
 
-/// Sums of two figures over a run of rows, for the 64 channels of the block: 8 pieces across, 32 rows
-/// at once. `add(at, sums)` adds the figures of the piece with that index.
+/// Sums of two figures over a run of rows, for the 64 channels of the block: 8 pieces across, 32
+/// rows at once. `add(at, sums)` adds the figures of the piece with that index.
 template <class Add>
 __device__ __forceinline__ void sumRun(float *partials, int rowCount, int channels, Add add) {
   __shared__ float scratch[runThreads / 8][8][16];
@@ -70,7 +70,8 @@ static __global__ void __launch_bounds__(runThreads)
   });
 }
 
-/// statistics[channel] = (mean, 1 / sqrt(variance + epsilon)). Grid: ceil(channels / 256). Block: 256.
+/// statistics[channel] = (mean, 1 / sqrt(variance + epsilon)). Grid: ceil(channels / 256). Block:
+/// 256.
 static __global__ void finishStatistics(const float *partials, float2 *statistics, int runs,
                                         int rowCount, int channels, float epsilon) {
   int channel = blockIdx.x * 256 + threadIdx.x;
@@ -82,8 +83,8 @@ static __global__ void finishStatistics(const float *partials, float2 *statistic
     squares += partials[(static_cast<long long>(run) * 2 + 1) * channels + channel];
   }
   double mean = sum / rowCount, variance = squares / rowCount - mean * mean;
-  statistics[channel] = make_float2(
-      static_cast<float>(mean), rsqrtf(fmaxf(static_cast<float>(variance), 0.0f) + epsilon));
+  statistics[channel] = make_float2(static_cast<float>(mean),
+                                    rsqrtf(fmaxf(static_cast<float>(variance), 0.0f) + epsilon));
 }
 
 /// out = norm(in) * gain + shift, plus `residual` where there is one, ReLU of it where asked for.
@@ -124,8 +125,8 @@ static __global__ void maskGradient(__half *gradient, const __half *out, int pie
   reinterpret_cast<Piece *>(gradient)[i] = pack(values);
 }
 
-/// partials[run] = sums of the gradient times the normed value, then of the gradient: those of gain and
-/// shift. Grid and block as sumValues.
+/// partials[run] = sums of the gradient times the normed value, then of the gradient: those of gain
+/// and shift. Grid and block as sumValues.
 static __global__ void __launch_bounds__(runThreads)
     sumGradients(const __half *gradient, const __half *in, const float2 *statistics,
                  float *partials, int rowCount, int channels) {
@@ -143,14 +144,16 @@ static __global__ void __launch_bounds__(runThreads)
   });
 }
 
-/// gradients = the runs' sums. Grid: ceil(count / 256). Block: 256. count: 2 * channels.
-static __global__ void addRuns(const float *partials, float *gradients, int runs, int count) {
+/// gradients = the runs' sums, of the first `count` figures of each run's `stride`.
+/// Grid: ceil(count / 256). Block: 256.
+static __global__ void addRuns(const float *partials, float *gradients, int runs, int stride,
+                               int count) {
   int i = blockIdx.x * 256 + threadIdx.x;
   if (i >= count)
     return;
   float sum = 0.0f;
   for (int run = 0; run < runs; ++run)
-    sum += partials[static_cast<long long>(run) * count + i];
+    sum += partials[static_cast<long long>(run) * stride + i];
   gradients[i] = sum;
 }
 
@@ -171,14 +174,15 @@ static __global__ void normalizeGradient(__half *gradient, const __half *in,
   for (int j = 0; j < 8; ++j) {
     float2 known = statistics[first + j];
     float normed = (values[j] - known.x) * known.y;
-    arriving[j] = __half2float(gain[first + j]) * known.y *
-                  (arriving[j] - (sums[channels + first + j] + normed * sums[first + j]) * inverseRows);
+    arriving[j] =
+        __half2float(gain[first + j]) * known.y *
+        (arriving[j] - (sums[channels + first + j] + normed * sums[first + j]) * inverseRows);
   }
   reinterpret_cast<Piece *>(gradient)[i] = pack(arriving);
 }
 
-/// gradient of each pixel = those of the windows whose largest it was. Grid: ceil(pieces of the input
-/// / 256). Block: 256.
+/// gradient of each pixel = those of the windows whose largest it was. Grid: ceil(pieces of the
+/// input / 256). Block: 256.
 static __global__ void maxPoolGradient(const __half *arriving, const unsigned char *places,
                                        __half *gradient, images::Pooling pooling, int pieces) {
   int i = blockIdx.x * 256 + threadIdx.x;
@@ -192,7 +196,8 @@ static __global__ void maxPoolGradient(const __half *arriving, const unsigned ch
     for (int column = x / 2; column <= (x + 1) / 2 && column < pooling.columns; ++column) {
       int tap = (y - (row * 2 - 1)) * 3 + x - (column * 2 - 1);
       long long at =
-          ((static_cast<long long>(image) * pooling.rows + row) * pooling.columns + column) * perRow +
+          ((static_cast<long long>(image) * pooling.rows + row) * pooling.columns + column) *
+              perRow +
           piece;
       float values[8];
       unpack(reinterpret_cast<const Piece *>(arriving)[at], values);
@@ -203,7 +208,8 @@ static __global__ void maxPoolGradient(const __half *arriving, const unsigned ch
   reinterpret_cast<Piece *>(gradient)[i] = pack(sums);
 }
 
-/// gradient of each pixel = that of the image's mean over `pixels`. Grid: ceil(pieces / 256). Block: 256.
+/// gradient of each pixel = that of the image's mean over `pixels`. Grid: ceil(pieces / 256).
+/// Block: 256.
 static __global__ void averagePoolGradient(const __half *arriving, __half *gradient, int pixels,
                                            int channels, int pieces) {
   int i = blockIdx.x * 256 + threadIdx.x;
@@ -218,8 +224,8 @@ static __global__ void averagePoolGradient(const __half *arriving, __half *gradi
   reinterpret_cast<Piece *>(gradient)[i] = pack(values);
 }
 
-/// Momentum of 0.9; `scale` turns the gradient of a sum into that of a mean. Grid: ceil(count / 256).
-/// Block: 256.
+/// Momentum of 0.9; `scale` turns the gradient of a sum into that of a mean. Grid: ceil(count /
+/// 256). Block: 256.
 static __global__ void momentumUpdate(float *weights, __half *rounded, float *momentum,
                                       const float *gradients, float scale, float rate, int count) {
   int i = blockIdx.x * 256 + threadIdx.x;

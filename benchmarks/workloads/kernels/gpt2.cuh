@@ -51,8 +51,9 @@ struct Row {
   }
 };
 
-/// scores = softmax(scores), where query q sees the keys up to q; rows of `sequence` keys, the query of
-/// row r is r % sequence. sequence: a multiple of 8, <= 1024. Grid: ceil(rows / 4). Block: 128.
+/// scores = softmax(scores), where query q sees the keys up to q; rows of `sequence` keys, the
+/// query of row r is r % sequence. sequence: a multiple of 8, <= 1024. Grid: ceil(rows / 4). Block:
+/// 128.
 static __global__ void __launch_bounds__(128)
     causalSoftmax(__half *scores, int rowCount, int sequence) {
   int index = blockIdx.x * rows::warps + threadIdx.x / 32;

@@ -24,14 +24,16 @@ struct Pooling {
   }
 };
 
-/// places[result]: which of the nine had the largest, the first of equal ones, for each channel; left
-/// out where null. Grid: ceil(threads / 256). Block: 256.
-static __global__ void maxPool(const __half *in, __half *out, unsigned char *places, Pooling pooling) {
+/// places[result]: which of the nine had the largest, the first of equal ones, for each channel;
+/// left out where null. Grid: ceil(threads / 256). Block: 256.
+static __global__ void maxPool(const __half *in, __half *out, unsigned char *places,
+                               Pooling pooling) {
   unsigned i = blockIdx.x * 256 + threadIdx.x;
   if (i >= pooling.threads())
     return;
   unsigned result = pooling.pieces.quotient(i), piece = i - result * pooling.pieces.value;
-  unsigned image = pooling.perImage.quotient(result), place = result - image * pooling.perImage.value;
+  unsigned image = pooling.perImage.quotient(result),
+           place = result - image * pooling.perImage.value;
   int row = pooling.perRow.quotient(place), column = place - row * pooling.perRow.value;
   float best[8];
   unsigned char from[8];
@@ -69,8 +71,8 @@ static __global__ void maxPool(const __half *in, __half *out, unsigned char *pla
       places[static_cast<long long>(i) * 8 + j] = from[j];
 }
 
-/// out[image] = the mean over its pixels. Grid: ceil(channels / 64), count. Block: 32x8; a thread has two
-/// channels.
+/// out[image] = the mean over its pixels. Grid: ceil(channels / 64), count. Block: 32x8; a thread
+/// has two channels.
 static __global__ void averagePool(const __half *in, __half *out, int pixels, int channels) {
   __shared__ float2 sums[8][32];
   int column = (blockIdx.x * 32 + threadIdx.x) * 2;

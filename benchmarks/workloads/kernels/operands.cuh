@@ -66,15 +66,16 @@ struct Convolution {
 
   Convolution(int count, int height, int width, int channels, int filters, int taps, int stride)
       : count(count), height(height), width(width), channels(channels), filters(filters),
-        taps(taps), stride(stride), margin(taps / 2), rows((height + 2 * margin - taps) / stride + 1),
+        taps(taps), stride(stride), margin(taps / 2),
+        rows((height + 2 * margin - taps) / stride + 1),
         columns((width + 2 * margin - taps) / stride + 1) {}
   int pixels() const { return count * height * width; }
   int results() const { return count * rows * columns; }
   int filterSize() const { return taps * taps * channels; }
 };
 
-/// What each result's filter covers, as a matrix of results by (tap, tap, channel): the left operand
-/// of a convolution; turned, the right one of its filters' gradient.
+/// What each result's filter covers, as a matrix of results by (tap, tap, channel): the left
+/// operand of a convolution; turned, the right one of its filters' gradient.
 template <bool isTurned> struct Patches {
   static constexpr bool turned = isTurned;
   const __half *images;
@@ -113,8 +114,8 @@ template <bool isTurned> struct Patches {
     int row = corner.row + tap.row, column = corner.column + tap.column;
     inside = inside && corner.inside && tap.inside && static_cast<unsigned>(row) < height &&
              static_cast<unsigned>(column) < width;
-    return inside ? corner.image +
-                        (static_cast<long long>(row) * width + column) * channels + tap.channel
+    return inside ? corner.image + (static_cast<long long>(row) * width + column) * channels +
+                        tap.channel
                   : images;
   }
   __device__ __forceinline__ void choose(int) const {}
