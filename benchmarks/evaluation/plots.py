@@ -11,7 +11,7 @@ import os
 import matplotlib
 
 matplotlib.use("Agg")
-from matplotlib import pyplot
+from matplotlib import pyplot, ticker
 
 matplotlib.rcParams.update({"svg.hashsalt": "tally", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3})
 HIGH, LOW = "#1f77b4", "#ff7f0e"
@@ -27,6 +27,13 @@ def save(figure, folder, name):
         figure.savefig(os.path.join(folder, f"{name}.{suffix}"), dpi=150, bbox_inches="tight",
                        metadata={"Date": None} if suffix == "svg" else None)
     pyplot.close(figure)
+
+
+def logarithmic(axis):
+    """Plain numbers at a logarithmic axis."""
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(ticker.NullFormatter())
 
 
 def at_load(table, load):
@@ -49,6 +56,7 @@ def overhead(table, order, folder, load):
                  color=color(name, order), yerr=spread, error_kw={"lw": 0.6})
     axes.axhline(1, color="black", lw=0.8)
     axes.set_yscale("log")
+    logarithmic(axes.yaxis)
     axes.set_ylabel("P99 over alone")
     axes.set_xticks(range(len(pairs)), [pair.replace("/", "\n") for pair in pairs], fontsize=7)
     axes.set_title(f"P99 of requests at {load:.0%} load; bars span the repetitions")
@@ -66,6 +74,7 @@ def tradeoff(table, order, folder, load):
     axes.axhline(0.92, color="black", lw=0.8, ls=":")
     axes.axvline(1, color="black", lw=0.8)
     axes.set_xscale("log")
+    logarithmic(axes.xaxis)
     axes.set_xlabel("P99 over alone")
     axes.set_ylabel("best effort over (1 - A) of alone")
     axes.set_title(f"At {load:.0%} load, a point for each pair")
@@ -86,6 +95,7 @@ def latencies(rows, order, folder, load):
                 axes.step([each / 1000 for each in values], [(i + 1) / len(values) for i in range(len(values))],
                           where="post", lw=1, color=color(name, order), label=name)
         axes.set_xscale("log")
+        logarithmic(axes.xaxis)
         axes.set_title(pair, fontsize=8)
         axes.set_xlabel("ms from the arrival")
     for axes in list(grid.flat)[len(pairs):]:

@@ -195,10 +195,10 @@ bool isRight(cudaStream_t stream, const Case &c) {
   for (double &each : expected)
     each = std::fmax(each, 0);
   halves.add(against(downloadFloats(result.out, count)));
-  bool right = sums.right() && halves.right();
-  std::printf("%s  %s %d x %d x %d: errors %.2g, in halves %.2g\n", right ? "right" : "WRONG",
+  bool allRight = sums.right() && halves.right();
+  std::printf("%s  %s %d x %d x %d: errors %.2g, in halves %.2g\n", allRight ? "right" : "WRONG",
               c.name, c.m, c.n, c.k, sums.largest(), halves.largest());
-  return right;
+  return allRight;
 }
 
 int checkAll(cudaStream_t stream) {
