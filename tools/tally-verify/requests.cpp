@@ -11,8 +11,9 @@ constexpr std::uint64_t maxLaunchesInVain = 6;
 
 } // namespace
 
-Requests::Requests(Target &target, const YieldPlan &plan)
-    : target(target), plan(plan), control(Write{this}), random(plan.seed) {
+Requests::Requests(Target &target, const YieldPlan &plan, Kind kind)
+    : target(target), plan(plan), control(Write{this}), random(plan.seed),
+      savesBlocks(kind == Kind::Checkpoint) {
   if (plan.request == RequestKind::Random || plan.request == RequestKind::Widths)
     oneIn = std::uint64_t{2} << random.below(4);
 }
@@ -20,6 +21,10 @@ Requests::Requests(Target &target, const YieldPlan &plan)
 Result<void> Requests::write(std::uint64_t word) {
   runtime::ControlFields fields = runtime::decodeControl(word);
   fields.workers = width;
+  if (savesBlocks)
+    fields.mode = plan.request == RequestKind::Random && random.below(4) == 0
+                      ? TALLY_CONTROL_LEAVE_AT_BLOCK_END
+                      : TALLY_CONTROL_CHECKPOINT;
   word = runtime::encodeControl(fields);
   if (withhold) {
     withheld = word;

@@ -20,7 +20,7 @@ namespace tally::verify {
 /// runs on a thread of its own, from the first round on, which ends with this.
 class Requests {
 public:
-  Requests(Target &target, const YieldPlan &plan);
+  Requests(Target &target, const YieldPlan &plan, Kind kind);
 
   /// The epoch that the next round of launches carries. Withdraws what is still raised: high-
   /// priority work ends at last, and only then is best-effort work issued again.
@@ -66,6 +66,7 @@ private:
   std::uint64_t oneIn = 2; ///< Random: polls between changes, on average
   std::uint64_t rounds = 0, pollsOfLaunch = 0, pollCount = 0;
   std::uint64_t launchesInVain = 0;
+  const bool savesBlocks; ///< requests ask for checkpoints, random ones mostly
   std::uint16_t width = TALLY_CONTROL_WORKERS_UNLIMITED; ///< workers wanted, in each word written
   std::optional<std::uint64_t> withheld; ///< LateWrite: the word that has not landed
   bool withhold = false, raised = false;

@@ -77,7 +77,7 @@ struct Progress {
   const KernelLaunch *kernel;
   runtime::VariantLaunch launch;
   std::vector<std::byte> parameters; ///< the user's, then room for tally's
-  DeviceAddress state = 0;
+  DeviceAddress state = 0, saveArea = 0;
   DeviceAddress lists[2] = {0, 0}; ///< the last launch wrote lists[written]
   unsigned written = 0;
 };
@@ -85,7 +85,7 @@ struct Progress {
 class VariantRun {
 public:
   VariantRun(Target &target, const Workload &workload, Kind kind, const YieldPlan &plan)
-      : target(target), workload(workload), kind(kind), plan(plan), requests(target, plan) {}
+      : target(target), workload(workload), kind(kind), plan(plan), requests(target, plan, kind) {}
 
   Result<RunResult> run(std::span<const ModuleVariable> variables);
 
@@ -103,7 +103,7 @@ private:
   DeviceBuffers buffers;
   DeviceAddress control = 0;
   std::vector<Progress> kernels;
-  std::uint64_t blocks = 0, physicalLaunches = 0, yields = 0;
+  std::uint64_t blocks = 0, physicalLaunches = 0, yields = 0, saved = 0;
 };
 
 Result<void> VariantRun::prepare() {
@@ -122,13 +122,20 @@ Result<void> VariantRun::prepare() {
                       {kind, runtime::shapeForVariants(*kernel.kernel, kernel.shape),
                        plan.sliceBlocks,
                        runtime::workersFor(*kernel.kernel, kernel.shape, plan.workers),
-                       kernel.kernel->guardTakesTickets()},
+                       kernel.kernel->guardTakesTickets(),
+                       runtime::saveStrideOf(*kernel.kernel, kernel.shape)},
                       userParameters(kernel, buffers.addresses)};
     progress.parameters.resize(kernel.kernel->tallyParameterOffset() + sizeof(tally_launch_params));
     auto state = target.allocate(sizeof(tally_launch_state));
     if (!state)
       return state.error();
     progress.state = *state;
+    if (std::uint64_t bytes = progress.launch.next().saveBytes; bytes != 0) {
+      auto area = target.allocate(bytes);
+      if (!area)
+        return area.error();
+      progress.saveArea = *area;
+    }
     std::uint32_t capacity = progress.launch.next().listCapacity;
     for (DeviceAddress &list : progress.lists)
       if (capacity != 0) {
@@ -148,6 +155,7 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
   physical.params.control = control;
   physical.params.epoch = epoch;
   physical.params.state = progress.state;
+  physical.params.save_area = progress.saveArea;
   physical.params.list_in = physical.readsList ? progress.lists[progress.written] : 0;
   physical.params.list_out = progress.lists[1 - progress.written];
   const bundle::Kernel &kernel = *progress.kernel->kernel;
@@ -156,6 +164,7 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
   if (auto written = target.write(progress.state, bytesOf(physical.state)); !written)
     return written;
 
+  bool hadSaved = progress.launch.hasSaved();
   requests.beginLaunch();
   ++physicalLaunches;
   std::string entry = bundle::entryName(kernel.name, kind, physical.resumeEntry);
@@ -166,12 +175,15 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
   if (auto read = target.read(std::as_writable_bytes(std::span(&state, 1)), progress.state); !read)
     return read;
   if (!progress.launch.plausible(state))
-    return Error{fmt::format("{} left an impossible state: next_block {}, yielded {}", entry,
-                             state.next_block, state.yielded)};
+    return Error{fmt::format("{} left an impossible state: next_block {}, yielded {}, saved {}",
+                             entry, state.next_block, state.yielded, state.saved)};
   requests.endLaunch(!progress.launch.ranNothing(state));
-  if (kind != Kind::Slice && requests.deniedFirstPoll() && !progress.launch.ranNothing(state))
+  // A saved block goes on in any case.
+  if (kind != Kind::Slice && !hadSaved && requests.deniedFirstPoll() &&
+      !progress.launch.ranNothing(state))
     return Error{
         fmt::format("{} ran blocks though it was asked to yield at its first poll", entry)};
+  saved += state.saved;
   progress.written = 1 - progress.written;
   if (!progress.launch.absorb(state))
     return {};
@@ -220,8 +232,9 @@ Result<RunResult> VariantRun::run(std::span<const ModuleVariable> variables) {
     return prepared.error();
   target.setSchedule(plan.schedule);
   target.setPollHook([this](std::uint64_t index) { requests.poll(index); });
-  // Each second or third round runs at least one block; a storm is longer, and ends by itself.
-  std::uint64_t roundsLeft = 1024 + 4 * blocks;
+  // Each second or third round runs at least one block, or a turn of a loop in one; a storm is
+  // longer, and ends by itself.
+  std::uint64_t roundsLeft = kind == Kind::Checkpoint ? 1 << 20 : 1024 + 4 * blocks;
   auto finished = [&] {
     for (const Progress &progress : kernels)
       if (!progress.launch.finished())
@@ -248,6 +261,7 @@ Result<RunResult> VariantRun::run(std::span<const ModuleVariable> variables) {
   result->polls = requests.polls();
   result->physicalLaunches = physicalLaunches;
   result->yields = yields;
+  result->saved = saved;
   return result;
 }
 

@@ -3,6 +3,7 @@
 #define TALLY_BUNDLE_VERDICT_H
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,7 +16,10 @@ namespace tally {
 enum class Kind : std::uint8_t { Slice, Guard, Persistent, Pause, Checkpoint };
 
 /// Those that there is a pass for.
-inline constexpr std::array<Kind, 3> allKinds = {Kind::Slice, Kind::Guard, Kind::Persistent};
+inline constexpr std::array allKinds = {Kind::Slice, Kind::Guard, Kind::Persistent,
+                                        Kind::Checkpoint};
+/// Enumerators of Kind.
+inline constexpr std::size_t kindCount = 5;
 
 /// The kind's name in flags, reports and entry names.
 constexpr std::string_view name(Kind kind) {

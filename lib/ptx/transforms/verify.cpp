@@ -89,7 +89,8 @@ private:
     if (auto broken = checkParameters(user, entry))
       return broken;
     AllowedChanges allowed{.gridReads = !keepsGrid, .calls = !keepsGrid};
-    allowed.leaves = allowed.barriers = kind == Kind::Persistent;
+    allowed.leaves = allowed.barriers = hasWorkers(kind);
+    allowed.unaligned = kind == Kind::Checkpoint;
     if (auto broken = checkBody(again, user, entry, allowed))
       return broken;
     if (auto broken = checkProtocol(again, user, kind, entry))

@@ -164,6 +164,8 @@ std::optional<std::string> checkOpening(const Function &user, const Function &va
   return std::nullopt;
 }
 
+std::optional<std::string> checkCheckpoint(const Function &, const Function &) { return std::nullopt; }
+
 } // namespace
 
 std::optional<std::string> checkProtocol(const Module &module, const Function &user, Kind kind,
@@ -175,8 +177,9 @@ std::optional<std::string> checkProtocol(const Module &module, const Function &u
   });
   if (!polls)
     return "the control word is not read by a strong load";
-  return kind == Kind::Persistent ? checkLoopHead(module, user, variant)
-                                  : checkOpening(user, variant);
+  if (kind == Kind::Checkpoint)
+    return checkCheckpoint(user, variant);
+  return hasWorkers(kind) ? checkLoopHead(module, user, variant) : checkOpening(user, variant);
 }
 
 } // namespace tally::ptx

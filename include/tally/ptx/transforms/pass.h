@@ -14,12 +14,21 @@ namespace tally::ptx {
 
 struct KernelAnalysis;
 
+/// About 6 us: what a request may have to wait for, and long enough for polls to cost little.
+inline constexpr std::uint32_t defaultPollCycles = 10000;
+
 /// What a pass sees of one kernel. Borrows all of it.
 struct PassInput {
   const Module &module;
   const Function &function;       ///< an entry with a body
   const KernelAnalysis &analysis; ///< that found nothing against the pass's kind
   std::string_view coding = {};   ///< one of Pass::codings(); empty for the default one
+  std::uint32_t pollCycles = defaultPollCycles; ///< between polls inside of loops; 0: each turn
+};
+
+/// What a saved block takes in memory; see Verdict.
+struct SaveSizes {
+  std::uint32_t recordBytes = 0, sharedBytes = 0;
 };
 
 /// One of several ways to write a variant, all sound: which is the cheapest only ptxas knows.
@@ -48,6 +57,8 @@ public:
   /// The ways to write this kernel's variant, the default one first; empty where there is but one.
   /// All have the same entries.
   virtual std::vector<Coding> codings(const PassInput &) const { return {}; }
+  /// What a block of this variant saves, where it saves any.
+  virtual SaveSizes saveSizes(const PassInput &) const { return {}; }
 };
 
 /// One row of passes.def.
