@@ -3,6 +3,7 @@
 #include "tally/ptx/analysis/barriers.h"
 #include "tally/ptx/analysis/liveness.h"
 #include "tally/ptx/analysis/opcodes.h"
+#include "tally/ptx/analysis/poll_sites.h"
 #include "tally/ptx/analysis/waits.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -108,6 +109,20 @@ std::string printLiveness(ModuleFacts &, const Function &entry) {
     text += '\n';
   }
   return text;
+}
+
+std::string printPollSites(ModuleFacts &modules, const Function &entry) {
+  Cfg cfg(entry);
+  std::string text;
+  for (const PollSite &site : findPollSites(cfg)) {
+    std::string turns = site.turns == 1 ? "every turn" : fmt::format("every {} turns", site.turns);
+    if (site.turn.reg != noRegister)
+      turns += ", told by " + nameOf(entry, site.turn.reg);
+    text += fmt::format("{}  // {}, {} cycles a turn\n",
+                        lineOfText(modules.moduleOf(), entry.body[site.statement].text), turns,
+                        site.cycles);
+  }
+  return text.empty() ? "no loop is long\n" : text;
 }
 
 std::string printConvergence(ModuleFacts &modules, const Function &entry) {

@@ -1,0 +1,50 @@
+// In which of its loops a kernel polls, so that a long block can be asked to stop before its end.
+//
+// Of nested loops the innermost one is taken that is long: one turn of it, or all of its turns
+// together, last the period by estimate. (A turn of a loop further in would be many polls, one of a
+// loop further out a long wait.) A loop around it polls too where it may turn without coming by the
+// inner one's poll, or is long without it. An outermost loop whose turns are not known is always
+// taken: nothing else bounds the time from one poll to the next. A loop that is entered at several
+// places has no header to poll at, and one around it polls in its place.
+//
+// The estimates are of the work that is written down, in cycles of one warp among many; they decide
+// what a poll costs and how long it may be in coming, and nothing of what is computed.
+#ifndef TALLY_PTX_ANALYSIS_POLL_SITES_H
+#define TALLY_PTX_ANALYSIS_POLL_SITES_H
+
+#include "tally/ptx/analysis/cfg.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace tally::ptx {
+
+/// A register that moves on by the same power of two in each turn of a loop, whatever it starts
+/// from: of the bits above that, a mask of n is all 0 in each 2^n-th turn and in no other.
+struct TurnRegister {
+  RegisterId reg = noRegister;
+  std::uint32_t mask = 0; ///< of the register's low 32 bits
+};
+
+/// One loop that polls.
+struct PollSite {
+  const CfgBlock *header = nullptr; ///< of the CFG that was searched
+  std::uint32_t statement = 0; ///< the header's first instruction, before which the poll stands
+  std::uint64_t cycles = 1;    ///< of a turn, by estimate; of inner loops too, unless they poll
+  std::uint32_t turns = 1;     ///< of which one is to poll: a power of two
+  /// What tells that turn from the others at no cost, where a loop has it: `reg` is noRegister
+  /// where turns is 1, where there is no such register, and where the loop may be left, again and
+  /// again, before that turn comes.
+  TurnRegister turn;
+};
+
+struct PollRules {
+  std::uint64_t period = 8192; ///< cycles between polls; 5 to 6 us at 1.4 to 1.8 GHz
+};
+
+/// The loops of `cfg` that poll, in the order of their headers. None where all loops are short.
+std::vector<PollSite> findPollSites(const Cfg &cfg, const PollRules &rules = {});
+
+} // namespace tally::ptx
+
+#endif

@@ -1,0 +1,121 @@
+#include "tally/ptx/analysis/poll_sites.h"
+
+#include "instruction_cost.h"
+#include "loops.h"
+#include "turns.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+namespace tally::ptx {
+namespace {
+
+/// Turns of a loop inside of another, where they are not written down. A loop of fewer instructions
+/// than this makes long is not worth a poll in each turn: the loop around it polls.
+constexpr std::uint64_t usualTurns = 16;
+/// Nothing is longer: sums and products stay far below what 64 bits hold.
+constexpr std::uint64_t longest = std::uint64_t{1} << 40;
+
+class Finder {
+public:
+  Finder(const Cfg &cfg, const PollRules &rules) : cfg(cfg), rules(rules), definitions(cfg) {
+    forEachLoop(cfg, [&](const Loop &loop) { nests.push_back({loop}); });
+  }
+
+  std::vector<PollSite> run() {
+    nest();
+    price();
+    // From the inside out: a parent was found before its children.
+    for (std::size_t i = nests.size(); i-- > 0;)
+      decide(nests[i]);
+    llvm::sort(sites,
+               [](const PollSite &a, const PollSite &b) { return a.statement < b.statement; });
+    return std::move(sites);
+  }
+
+private:
+  struct Nest {
+    Loop loop;
+    std::optional<std::size_t> parent = std::nullopt;
+    std::uint64_t cycles = 0;   ///< of a turn: its own blocks, and the loops inside of it
+    std::uint64_t unpolled = 0; ///< the same without the loops that poll
+    bool isPolled = false;      ///< each turn comes by a poll inside of it
+  };
+
+  /// Loops come outer before inner, so the last one found that holds a loop is the next around it.
+  void nest() {
+    for (std::size_t i = 0; i != nests.size(); ++i)
+      for (std::size_t j = i; j-- > 0 && !nests[i].parent;)
+        if (nests[j].loop.blocks.size() > nests[i].loop.blocks.size() &&
+            nests[j].loop.has(*nests[i].loop.blocks.front()))
+          nests[i].parent = j;
+  }
+
+  /// The cycles of each loop's own blocks.
+  void price() {
+    std::vector<std::size_t> innermost(cfg.size(), nests.size());
+    for (std::size_t i = 0; i != nests.size(); ++i)
+      for (const CfgBlock *block : nests[i].loop.blocks)
+        if (innermost[block->number] == nests.size() ||
+            nests[i].loop.blocks.size() < nests[innermost[block->number]].loop.blocks.size())
+          innermost[block->number] = i;
+    for (const auto &block : cfg.blocks())
+      if (std::size_t at = innermost[block->number]; at != nests.size())
+        for (std::uint32_t statement : block->instructions)
+          nests[at].cycles += cyclesOf(cfg.instruction(statement));
+    for (Nest &each : nests)
+      each.unpolled = each.cycles = std::max<std::uint64_t>(each.cycles, 1);
+  }
+
+  void decide(Nest &nest) {
+    Turns turns(cfg, nest.loop, definitions);
+    std::optional<std::uint64_t> known = turns.constant();
+    bool endless = !nest.parent && !known;
+    auto together = [&](std::uint64_t cycles) {
+      return std::min(longest, cycles * std::min(longest / cycles, known.value_or(usualTurns)));
+    };
+    bool isLong = together(nest.unpolled) >= rules.period || endless;
+    if (nest.loop.header && !nest.loop.header->instructions.empty() &&
+        (nest.isPolled ? nest.unpolled >= rules.period : isLong))
+      poll(nest, turns, known);
+    if (!nest.parent)
+      return;
+    Nest &around = nests[*nest.parent];
+    around.cycles = std::min(longest, around.cycles + together(nest.cycles));
+    if (!nest.isPolled)
+      around.unpolled = std::min(longest, around.unpolled + together(nest.unpolled));
+    else if (nest.loop.header && !mayTurnWithout(around.loop, *nest.loop.header))
+      around.isPolled = true;
+  }
+
+  void poll(Nest &nest, const Turns &turns, std::optional<std::uint64_t> known) {
+    PollSite site;
+    site.header = nest.loop.header;
+    site.statement = nest.loop.header->instructions.front();
+    site.cycles = nest.unpolled;
+    site.turns = static_cast<std::uint32_t>(
+        std::bit_floor(std::clamp<std::uint64_t>(rules.period / nest.unpolled, 1, 1 << 16)));
+    // A loop inside of another may be short each time that it is entered.
+    if (site.turns > 1 && (!nest.parent || known.value_or(0) >= site.turns))
+      site.turn = turns.registerFor(site.turns);
+    sites.push_back(site);
+    nest.isPolled = true;
+  }
+
+  const Cfg &cfg;
+  const PollRules &rules;
+  Definitions definitions;
+  std::vector<Nest> nests;
+  std::vector<PollSite> sites;
+};
+
+} // namespace
+
+std::vector<PollSite> findPollSites(const Cfg &cfg, const PollRules &rules) {
+  return Finder(cfg, rules).run();
+}
+
+} // namespace tally::ptx

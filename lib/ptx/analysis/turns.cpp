@@ -1,0 +1,141 @@
+#include "turns.h"
+
+#include "tally/ptx/analysis/opcodes.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <bit>
+#include <cstdlib>
+
+namespace tally::ptx {
+namespace {
+
+/// `add reg, reg, constant` without a guard, of integers of 32 or 64 bits.
+bool isStep(const Instruction &instruction) {
+  bool subtracts = instruction.opcode == "sub";
+  return !instruction.guard && (instruction.opcode == "add" || subtracts) &&
+         instruction.modifiers.size() == 1 &&
+         (instruction.modifiers[0].ends_with("32") || instruction.modifiers[0].ends_with("64")) &&
+         !instruction.modifiers[0].starts_with("f") && instruction.operands.size() == 3 &&
+         instruction.operands[0].kind == OperandKind::Register &&
+         instruction.operands[1].kind == OperandKind::Register &&
+         instruction.operands[2].kind == OperandKind::Integer;
+}
+
+/// Whether a way of one step or more leads from `from` to `to` inside of `loop`, not by `avoided`.
+bool canReach(const Loop &loop, const CfgBlock &from, const CfgBlock &to, const CfgBlock &avoided) {
+  std::vector<bool> seen(loop.contains.size());
+  llvm::SmallVector<const CfgBlock *, 16> worklist = {&from};
+  while (!worklist.empty())
+    for (const CfgBlock *next : worklist.pop_back_val()->successors) {
+      if (!loop.has(*next) || next == &avoided || seen[next->number])
+        continue;
+      if (next == &to)
+        return true;
+      seen[next->number] = true;
+      worklist.push_back(next);
+    }
+  return false;
+}
+
+} // namespace
+
+bool mayTurnWithout(const Loop &loop, const CfgBlock &block) {
+  return !loop.header ||
+         (&block != loop.header && canReach(loop, *loop.header, *loop.header, block));
+}
+
+Turns::Turns(const Cfg &cfg, const Loop &loop, const Definitions &all)
+    : cfg(cfg), loop(loop), all(all), inside(cfg, loop) {
+  llvm::SetVector<RegisterId> assigned;
+  for (const CfgBlock *block : loop.blocks)
+    for (std::uint32_t statement : block->instructions)
+      forEachWrittenRegister(cfg.instruction(statement),
+                             [&](const Operand &each) { assigned.insert(each.reg); });
+  for (RegisterId reg : assigned) {
+    if (inside.of(reg).size() != 1)
+      continue;
+    const Instruction &definition = cfg.instruction(inside.of(reg)[0]);
+    // Either `add r, r, c`, or `add s, r, c` and a copy of s into r.
+    RegisterId next = isStep(definition) ? reg : copiedRegister(definition);
+    if (next == noRegister || !comesByOnceEachTurn(inside.of(reg)[0]))
+      continue;
+    if (auto step = stepBetween(reg, next); step && *step != 0)
+      counters.push_back({reg, next, *step});
+  }
+}
+
+bool Turns::comesByOnceEachTurn(std::uint32_t statement) const {
+  const CfgBlock *block = cfg.blockOf(statement);
+  return block && loop.has(*block) && !mayTurnWithout(loop, *block) &&
+         (block == loop.header || !canReach(loop, *block, *block, *loop.header));
+}
+
+std::optional<std::int64_t> Turns::stepBetween(RegisterId from, RegisterId to) const {
+  if (inside.of(to).size() != 1)
+    return std::nullopt;
+  std::uint32_t statement = inside.of(to)[0];
+  const Instruction &add = cfg.instruction(statement);
+  if (!isStep(add) || add.operands[1].reg != from || !comesByOnceEachTurn(statement))
+    return std::nullopt;
+  auto step = static_cast<std::int64_t>(add.operands[2].bits);
+  return add.opcode == "sub" ? -step : step;
+}
+
+std::optional<std::int64_t> Turns::initialOf(const Counter &counter) const {
+  std::optional<std::int64_t> initial;
+  for (std::uint32_t statement : all.of(counter.reg)) {
+    if (llvm::is_contained(inside.of(counter.reg), statement))
+      continue;
+    const Instruction &move = cfg.instruction(statement);
+    if (initial || move.opcode != "mov" || move.guard || move.operands.size() != 2 ||
+        move.operands[1].kind != OperandKind::Integer)
+      return std::nullopt;
+    initial = static_cast<std::int64_t>(move.operands[1].bits);
+  }
+  return initial;
+}
+
+std::optional<std::uint64_t> Turns::constant() const {
+  std::optional<std::uint64_t> fewest;
+  for (const CfgBlock *block : loop.blocks) {
+    const Instruction *branch = cfg.terminator(*block);
+    bool leaves = llvm::any_of(block->successors, [&](CfgBlock *to) { return !loop.has(*to); });
+    if (!branch || !branch->guard || !leaves || mayTurnWithout(loop, *block))
+      continue;
+    RegisterId predicate = branch->guard->predicate.reg;
+    if (predicate == noRegister || inside.of(predicate).size() != 1)
+      continue;
+    const Instruction &compare = cfg.instruction(inside.of(predicate)[0]);
+    if (compare.opcode != "setp" || compare.operands.size() != 3 ||
+        compare.operands[1].kind != OperandKind::Register ||
+        compare.operands[2].kind != OperandKind::Integer)
+      continue;
+    auto limit = static_cast<std::int64_t>(compare.operands[2].bits);
+    for (const Counter &counter : counters) {
+      RegisterId compared = compare.operands[1].reg;
+      auto initial = initialOf(counter);
+      if ((compared != counter.reg && compared != counter.next) || !initial)
+        continue;
+      std::int64_t distance = limit - *initial;
+      if ((distance < 0) != (counter.step < 0))
+        continue;
+      auto turns = static_cast<std::uint64_t>(distance / counter.step);
+      fewest = std::max<std::uint64_t>(fewest ? std::min(*fewest, turns) : turns, 1);
+    }
+  }
+  return fewest;
+}
+
+TurnRegister Turns::registerFor(std::uint32_t turns) const {
+  for (const Counter &counter : counters) {
+    auto step = static_cast<std::uint64_t>(std::llabs(counter.step));
+    if (std::has_single_bit(step) && step * turns <= (std::uint64_t{1} << 31))
+      return {counter.reg, static_cast<std::uint32_t>((turns - 1) * step)};
+  }
+  return {};
+}
+
+} // namespace tally::ptx

@@ -1,0 +1,51 @@
+// How often a loop turns, and which register counts its turns.
+#ifndef TALLY_LIB_PTX_ANALYSIS_TURNS_H
+#define TALLY_LIB_PTX_ANALYSIS_TURNS_H
+
+#include "definitions.h"
+#include "loops.h"
+#include "tally/ptx/analysis/poll_sites.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace tally::ptx {
+
+/// Whether `loop` can turn without coming by `block`, one of its blocks. A loop without a single
+/// header is taken to.
+bool mayTurnWithout(const Loop &loop, const CfgBlock &block);
+
+/// How one loop moves on.
+class Turns {
+public:
+  /// `all`: the definitions of the whole function.
+  Turns(const Cfg &cfg, const Loop &loop, const Definitions &all);
+
+  /// The number of turns where it is written down: a counter from a constant in constant steps that
+  /// is compared with a constant. An estimate, as of a comparison no more is looked at than that
+  /// the loop may be left by it.
+  std::optional<std::uint64_t> constant() const;
+
+  /// A register that tells each `turns`-th turn, where the loop has one. `turns`: a power of two.
+  TurnRegister registerFor(std::uint32_t turns) const;
+
+private:
+  /// A register of the header's that is another constant larger in each turn.
+  struct Counter {
+    RegisterId reg, next; ///< at the header, and behind the step; the same where it is one register
+    std::int64_t step;
+  };
+  bool comesByOnceEachTurn(std::uint32_t statement) const;
+  std::optional<std::int64_t> stepBetween(RegisterId from, RegisterId to) const;
+  std::optional<std::int64_t> initialOf(const Counter &counter) const;
+
+  const Cfg &cfg;
+  const Loop &loop;
+  const Definitions &all;
+  Definitions inside;
+  std::vector<Counter> counters;
+};
+
+} // namespace tally::ptx
+
+#endif

@@ -1,0 +1,358 @@
+#include "worker_loop.h"
+
+#include "clones.h"
+#include "codings.h"
+#include "emit.h"
+#include "tally/bundle/abi.h"
+#include "tally/ptx/analysis/opcodes.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+namespace tally::ptx {
+namespace {
+
+/// Codings: the virtual ids are read once, as the block starts; or at each use. In the latter,
+/// registers that the body may read before it writes them are set to 0 in each round, or are not;
+/// besides, pointers are made to depend on the round.
+constexpr std::string_view earlyIds = "early-ids", zeroed = "zeroed", plain = "plain",
+                           opaque = "opaque-pointers";
+
+/// How the loop is written.
+struct LoopForm {
+  bool early;        ///< the ids stand in registers from the loop's head on
+  emit::IdWords ids; ///< those that are published
+  /// Thread 0 takes the next block as soon as it is done with the last one itself: nobody reads
+  /// $tally_block in the body, and a way out of it never ends the worker. Threads meet once before
+  /// they read what it published, and once behind that.
+  bool overlaps;
+};
+
+LoopForm formOf(const PassInput &input) {
+  const KernelAnalysis &analysis = input.analysis;
+  bool clones = !analysis.cloned.empty();
+  LoopForm form{};
+  form.early = input.coding.empty() || input.coding == earlyIds;
+  form.overlaps = form.early && !clones && !analysis.loop.parks && !analysis.loop.spends;
+  form.ids = clones || (!form.early && !analysis.facts->gridUses.empty()) ? emit::IdWords::All
+                                                                          : emit::IdWords::None;
+  for (const GridUse &use : analysis.facts->gridUses)
+    if (!use.isExtent && form.ids != emit::IdWords::All)
+      form.ids = !use.isVector && use.dimension == 0 ? emit::IdWords::X : emit::IdWords::All;
+  return form;
+}
+
+// The first word of $tally_block is 1 when the worker leaves now: thread 0 writes it for each
+// block. $tally_spent is 1 when part of a warp has exited, so that the worker leaves when this
+// virtual block has ended: set once, by any thread, and read only behind the next meeting. It
+// stands apart, since ptxas reads neighbouring words of $tally_block by one wide load.
+constexpr std::string_view spentVariable = ".shared .align 16 .b32 $tally_spent;\n\t";
+
+constexpr std::size_t live = offsetof(tally_launch_state, live_workers);
+
+// inc and dec with limits that are never reached, where add would do: of an add by a constant ptxas
+// makes a longer, warp-wide form.
+std::string countIn() {
+  return fmt::format("red.global.inc.u32 [%tally_d2+{}], {};\n\t", live, emit::counterLimit);
+}
+std::string countOut() {
+  return fmt::format("red.global.dec.u32 [%tally_d2+{}], {};\n\t", live, emit::counterLimit);
+}
+
+/// %tally_leave = this block has rows that are not whole warps.
+constexpr const char *hasPartialRows = "mov.u32 %tally_r0, %ntid.x;\n"
+                                       "\tand.b32 %tally_r0, %tally_r0, 31;\n"
+                                       "\tsetp.ne.u32 %tally_leave, %tally_r0, 0;\n\t";
+
+/// What thread 0 does in each round: polls and takes an index, which it publishes.
+std::string leaderTakes(const PassInput &input, const LoopForm &form) {
+  return std::string("\n$tally_take:\n\t") + emit::quickPoll(input.module, "$tally_asked") +
+         "\n$tally_index:\n\t" + emit::takeIndex() +
+         fmt::format("ld.param.u32 %tally_r3, [$tally_launch+{}];\n"
+                     "\tsetp.ge.u32 %tally_yield, %tally_id, %tally_r3;\n"
+                     "\t@%tally_yield bra $tally_last;\n\t",
+                     offsetof(tally_launch_params, blocks)) +
+         emit::publish(form.ids) +
+         (input.analysis.cloned.empty() ? "" : "\t" + emit::storeExtents());
+}
+
+/// Behind the body: what it does where something is asked of it, or no block is left. `unlessLast`:
+/// what it does where its epoch has not passed.
+std::string leaderLeaves(const std::string &unlessLast) {
+  return "\n$tally_asked:\n\tcvt.u32.u64 %tally_word, %tally_d0;\n\t" + emit::judge() +
+         "@%tally_yield bra $tally_last;\n\t" + unlessLast + "\n$tally_last:\n\t" + countOut() +
+         "\n$tally_publish:\n"
+         "\tmov.u32 %tally_flag, 1;\n"
+         "\tst.shared.u32 [$tally_block], %tally_flag;\n"
+         "\tbra $tally_agree;\n";
+}
+
+/// Goes on where all threads that the warp has are here together; else to $tally_spend. The last
+/// warp of a block has `threads - first` of them, and a shift by 32 or more leaves 0.
+std::string spendUnlessWholeWarp(unsigned way) {
+  std::string whole = fmt::format("$tally_whole_{}", way);
+  return "activemask.b32 %tally_r0;\n"
+         "\tsetp.eq.b32 %tally_leave, %tally_r0, -1;\n"
+         "\t@%tally_leave bra " +
+         whole +
+         ";\n"
+         "\tmov.u32 %tally_r1, %tid.z;\n"
+         "\tmov.u32 %tally_r2, %ntid.y;\n"
+         "\tmov.u32 %tally_r3, %tid.y;\n"
+         "\tmad.lo.u32 %tally_r1, %tally_r1, %tally_r2, %tally_r3;\n"
+         "\tmov.u32 %tally_r4, %ntid.x;\n"
+         "\tmov.u32 %tally_r3, %tid.x;\n"
+         "\tmad.lo.u32 %tally_r1, %tally_r1, %tally_r4, %tally_r3;\n"
+         "\tand.b32 %tally_r1, %tally_r1, -32;\n"
+         "\tmov.u32 %tally_r3, %ntid.z;\n"
+         "\tmul.lo.u32 %tally_r2, %tally_r2, %tally_r3;\n"
+         "\tmul.lo.u32 %tally_r2, %tally_r2, %tally_r4;\n"
+         "\tsub.u32 %tally_r2, %tally_r2, %tally_r1;\n"
+         "\tmov.u32 %tally_r3, 1;\n"
+         "\tshl.b32 %tally_r3, %tally_r3, %tally_r2;\n"
+         "\tsub.u32 %tally_r3, %tally_r3, 1;\n"
+         "\tsetp.ne.b32 %tally_leave, %tally_r0, %tally_r3;\n"
+         "\t@%tally_leave bra $tally_spend;\n"
+         "\n" +
+         whole + ":\n\t";
+}
+
+/// All threads of the block meet. Threads arrive from every way out of the body, perhaps not as one
+/// warp any more: the aligned form is undefined then (PTX ISA, barrier).
+std::string meet(const PassInput &input) {
+  return fmt::format("{} {};\n\t", input.module.versionMajor() >= 6 ? "barrier.sync" : "bar.sync",
+                     input.analysis.loop.barrier);
+}
+
+/// The same where threads may still be in the body: takes part in their barriers, until nobody is.
+std::string park(const LoopPlan &plan, unsigned way) {
+  std::string text = fmt::format("mov.pred %tally_here, 0;\n"
+                                 "\n$tally_park_{0}:\n"
+                                 "\tbarrier.red.or.pred %tally_any, {1}, %tally_here;\n\t",
+                                 way, plan.barrier);
+  if (!plan.reduces)
+    return text + fmt::format("@%tally_any bra $tally_park_{};\n\tbra $tally_next;\n", way);
+  return text + fmt::format("@!%tally_any bra $tally_next;\n"
+                            "\tbarrier.red.popc.u32 %tally_count, {1}, %tally_here;\n"
+                            "\tbra.uni $tally_park_{0};\n",
+                            way, plan.barrier);
+}
+
+/// What a thread does that leaves the body, before the block has met.
+std::string leaving(const PassInput &input, unsigned way) {
+  const LoopPlan &plan = input.analysis.loop;
+  std::string text;
+  if (input.analysis.copiesAsync)
+    text += "cp.async.wait_all;\n\t";
+  if (plan.spends)
+    text += spendUnlessWholeWarp(way);
+  if (plan.needsWholeWarpRows)
+    text += std::string(hasPartialRows) + "@%tally_leave bra $tally_spend;\n\t";
+  return text;
+}
+
+/// Behind the body, the code of `count` ways out of a kernel that spends. ptxas lets the lanes of a
+/// warp that take different ways wait for each other where the ways join. With one place for all,
+/// those that have left would wait there for those that wait for them at a barrier; so nothing
+/// joins before the block has met.
+std::string ways(const PassInput &input, unsigned count) {
+  std::string text;
+  for (unsigned way = 0; way != count; ++way) {
+    text += fmt::format("\n$tally_way_{}:\n\t", way) + leaving(input, way);
+    text += input.analysis.loop.parks ? park(input.analysis.loop, way) : "bra $tally_next;\n";
+  }
+  return text;
+}
+
+/// The block meets behind the branch that only thread 0 takes, and reads what thread 0 published.
+/// Not in the aligned form: ptxas takes that for a promise that the warp is whole here, and drops
+/// what would make it so (bar.warp.sync). Where the loop has more than one way in, lanes that do
+/// not take the branch then came first, and the barrier counted them for their whole warp. The
+/// second meeting is in the aligned form, from which ptxas knows the block's ids for uniform.
+std::string agree(const PassInput &input, const LoopForm &form) {
+  std::string text = "\n$tally_agree:\n\t" + meet(input) +
+                     emit::loadPublished(form.early ? form.ids : emit::IdWords::None) +
+                     "setp.ne.u32 %tally_leave, %tally_flag, 0;\n\t@%tally_leave ret;\n\t";
+  if (form.overlaps)
+    text += fmt::format("bar.sync {};\n\t", input.analysis.loop.barrier);
+  return text;
+}
+
+std::string loopHead(const PassInput &input, const LoopForm &form) {
+  const LoopPlan &plan = input.analysis.loop;
+  // Who thread 0 is stays known in a predicate: to ask for three thread ids in each round costs
+  // more.
+  std::string text = emit::unlessLeader("$tally_begin") + emit::loadOpaqueState('x') + countIn();
+  if (plan.spends)
+    text += "mov.u32 %tally_flag, 0;\n\tst.shared.u32 [$tally_spent], %tally_flag;\n\t";
+  // All threads enter the loop at one place. Were it behind thread 0's turn, ptxas would take what
+  // does not change out of the loop, into registers: 9 more in a kernel that took 19.
+  text += "\n$tally_begin:\n\tbra.uni $tally_turn;\n\n$tally_next:\n\t";
+  if (!plan.spends)
+    text += leaving(input, 0);
+  if (!plan.parks && !form.overlaps)
+    text += meet(input);
+  if (plan.spends)
+    text += "ld.shared.u32 %tally_flag, [$tally_spent];\n"
+            "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
+            "\t@%tally_leave bra $tally_leave;\n\t";
+  return text + "\n$tally_turn:\n\t@%tally_other bra $tally_agree;\n" + leaderTakes(input, form) +
+         agree(input, form);
+}
+
+/// Behind the body: how a thread exits that cannot go to the loop's head. The fence makes the word
+/// seen by those who meet after it.
+std::string spend(const LoopPlan &plan) {
+  // Where rows are not whole warps all threads exit, and nobody is left to read it.
+  const char *sayso = "\tmov.u32 %tally_flag, 1;\n"
+                      "\tst.shared.u32 [$tally_spent], %tally_flag;\n"
+                      "\tmembar.cta;\n"
+                      "\n$tally_leave:\n";
+  return std::string("\n$tally_spend:\n") + (plan.spends ? sayso : "") +
+         "\t@%tally_other bra $tally_gone;\n\t" + emit::loadState() + countOut() +
+         "\n$tally_gone:\n\tret;\n";
+}
+
+/// A full-block barrier that threads which left the body take part in (persistent_pass.h).
+std::string parkedBarrier(const Instruction &barrier, const LoopPlan &plan) {
+  std::string guard = emit::guardOf(barrier);
+  std::string text = fmt::format("mov.pred %tally_here, 1;\n"
+                                 "\t{}barrier.red.or.pred %tally_any, {}, %tally_here;",
+                                 guard, plan.barrier);
+  if (!plan.reduces)
+    return text;
+  auto count = [&](std::string_view into, std::string_view predicate, bool negated) {
+    text += fmt::format("\n\t{}barrier.red.popc.u32 {}, {}, {}{};", guard, into, plan.barrier,
+                        negated ? "!" : "", predicate);
+  };
+  if (!barrier.has("red")) {
+    count("%tally_count", "%tally_here", false);
+    return text;
+  }
+  const Operand &result = barrier.operands[0], &predicate = barrier.operands[2];
+  if (barrier.has("popc")) {
+    count(result.text, predicate.symbol, predicate.negated);
+    return text;
+  }
+  // A thread that has left must not count: all true is nobody who is here and false.
+  bool all = barrier.has("and");
+  count("%tally_count", predicate.symbol, predicate.negated != all);
+  text +=
+      fmt::format("\n\t{}setp.{}.u32 {}, %tally_count, 0;", guard, all ? "eq" : "ne", result.text);
+  return text;
+}
+
+/// Targets of branches to where nothing but an unguarded ret or exit stands.
+std::vector<const Operand *> branchesToLeaves(const Function &function) {
+  std::map<std::string_view, bool> leads; // by label, whether it leads there; a label may repeat
+  for (std::size_t i = 0; i != function.body.size(); ++i) {
+    if (function.body[i].kind != StatementKind::Label)
+      continue;
+    std::size_t next = i + 1;
+    while (function.body[next].kind == StatementKind::Label ||
+           function.body[next].kind == StatementKind::Location)
+      ++next;
+    const Instruction &instruction = function.body[next].instruction;
+    bool leaves = function.body[next].kind == StatementKind::Instruction && !instruction.guard &&
+                  (instruction.opcode == "ret" || instruction.opcode == "exit");
+    auto [place, isNew] = leads.emplace(function.body[i].label, leaves);
+    place->second &= isNew && leaves;
+  }
+  std::vector<const Operand *> targets;
+  for (const Statement &statement : function.body)
+    if (statement.kind == StatementKind::Instruction && statement.instruction.opcode == "bra" &&
+        statement.instruction.operands.size() == 1)
+      if (auto found = leads.find(statement.instruction.operands[0].symbol);
+          found != leads.end() && found->second)
+        targets.push_back(&statement.instruction.operands[0]);
+  return targets;
+}
+
+} // namespace
+
+std::vector<Coding> workerCodings(const PassInput &input) {
+  std::vector<Coding> codings = {{earlyIds}};
+  if (formOf(input).ids != emit::IdWords::None)
+    codings.push_back({zeroed});
+  if (!undefinedAtBodyStart(input.function).empty())
+    codings.push_back({plain});
+  // Where calls are redirected (clones.h), whole call sequences are replaced.
+  const FunctionFacts &facts = *input.analysis.facts;
+  if (facts.calls.empty() && !facts.gridUses.empty() && !pointerLoads(input.function).empty())
+    codings.push_back({opaque});
+  return codings;
+}
+
+std::string leaveIfSurplus(const PassInput &input) {
+  constexpr std::uint32_t mask = TALLY_CONTROL_WORKERS_UNLIMITED << TALLY_CONTROL_WORKERS_SHIFT;
+  const LoopPlan &plan = input.analysis.loop;
+  if (plan.spends)
+    return "bra.uni $tally_index;\n";
+  std::string text;
+  if (plan.needsWholeWarpRows)
+    text = std::string(hasPartialRows) + "@%tally_leave bra $tally_index;\n\t";
+  text += fmt::format("and.b32 %tally_word, %tally_word, {0};\n"
+                      "\tsetp.eq.u32 %tally_yield, %tally_word, {0};\n"
+                      "\t@%tally_yield bra $tally_index;\n"
+                      "\tshr.u32 %tally_word, %tally_word, {1};\n"
+                      "\tmax.u32 %tally_word, %tally_word, 1;\n\t",
+                      mask, TALLY_CONTROL_WORKERS_SHIFT);
+  text += fmt::format("ld.{0}.u32 %tally_r0, [%tally_d2+{1}];\n"
+                      "\n$tally_width:\n"
+                      "\tsetp.le.u32 %tally_yield, %tally_r0, %tally_word;\n"
+                      "\t@%tally_yield bra $tally_index;\n"
+                      "\tmov.u32 %tally_r1, %tally_r0;\n"
+                      "\tadd.s32 %tally_r2, %tally_r1, -1;\n"
+                      "\tatom.global.cas.b32 %tally_r0, [%tally_d2+{1}], %tally_r1, %tally_r2;\n"
+                      "\tsetp.ne.u32 %tally_yield, %tally_r0, %tally_r1;\n"
+                      "\t@%tally_yield bra $tally_width;\n"
+                      "\tbra.uni $tally_publish;\n",
+                      emit::strongGlobal(input.module), live);
+  return text;
+}
+
+void writeWorkers(FunctionEditor &editor, const PassInput &input, Kind kind,
+                  const WorkerParts &parts) {
+  LoopForm form = formOf(input);
+  emit::beginVariant(editor, input, kind);
+  editor.insertAtBodyStart(emit::declarations(input.analysis.cloned.empty()) + parts.declarations +
+                           std::string(input.analysis.loop.spends ? spentVariable : "") +
+                           loopHead(input, form) + parts.blockStart);
+  if (input.coding != plain)
+    editor.insertAtBodyStart(zero(input.function, undefinedAtBodyStart(input.function)));
+  if (input.coding == opaque)
+    makeOpaque(editor, input.function, pointerLoads(input.function),
+               emit::loadIndexFromShared(0, "%tally_r0"));
+  const FunctionFacts &facts = *input.analysis.facts;
+  const LoopPlan &plan = input.analysis.loop;
+  auto index = [&](unsigned dimension, const std::string &into) {
+    return form.early ? std::string() : emit::loadIndexFromShared(dimension, into);
+  };
+  emit::replaceGridUses(editor, facts, {index, emit::loadExtentFromParameters});
+  redirectCalls(editor, input.function, input.analysis);
+  unsigned count = 0;
+  auto wayOut = [&] {
+    return plan.spends ? fmt::format("$tally_way_{}", count++) : std::string("$tally_next");
+  };
+  for (std::uint32_t statement : facts.leaves) {
+    const Statement &leave = input.function.body[statement];
+    editor.replace(leave.text, emit::guardOf(leave.instruction) + "bra " + wayOut() + ";");
+  }
+  if (plan.spends)
+    for (const Operand *target : branchesToLeaves(input.function))
+      editor.replace(target->text, wayOut());
+  for (std::uint32_t statement : facts.blockBarriers) {
+    const Statement &barrier = input.function.body[statement];
+    if (plan.parks && barrierFormOf(barrier.instruction) == BarrierForm::Full)
+      editor.replace(barrier.text, parkedBarrier(barrier.instruction, plan));
+  }
+  if (emit::mayReachEnd(input.function))
+    editor.insertAtBodyEnd("\tbra " + wayOut() + ";\n");
+  editor.insertAtBodyEnd(ways(input, count));
+  editor.insertAtBodyEnd(leaderLeaves(parts.asked));
+  if (plan.spends || plan.needsWholeWarpRows)
+    editor.insertAtBodyEnd(spend(plan));
+}
+
+} // namespace tally::ptx

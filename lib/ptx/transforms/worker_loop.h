@@ -1,0 +1,40 @@
+// The loop of workers around a body (include/tally/ptx/transforms/persistent_pass.h), for the kinds
+// that have one: what they differ in is given as text.
+#ifndef TALLY_LIB_PTX_TRANSFORMS_WORKER_LOOP_H
+#define TALLY_LIB_PTX_TRANSFORMS_WORKER_LOOP_H
+
+#include "tally/ptx/transforms/editor.h"
+#include "tally/ptx/transforms/pass.h"
+
+#include <string>
+#include <vector>
+
+namespace tally::ptx {
+
+/// What one kind adds to the loop, as instructions that end in "\n\t"; names as emit.h has them.
+struct WorkerParts {
+  std::string declarations; ///< of registers that the other parts use
+  std::string blockStart;   ///< before the body, in each thread and each round
+  /// What thread 0 does where the control word is not what it mostly is and the launch's epoch has
+  /// not passed. %tally_d0 is the word, %tally_word its low half. Ends in a branch: to
+  /// $tally_index, to take the next block; to $tally_take, to poll again; to $tally_last, to leave;
+  /// or to $tally_publish, to leave when it is no longer counted as live.
+  std::string asked;
+};
+
+/// The ways to write the loop, the default one first.
+std::vector<Coding> workerCodings(const PassInput &input);
+
+/// Makes the entry that `editor` edits one of `kind`. What else is edited in the body must be no
+/// statement that the loop replaces: ways out, full-block barriers, calls, reads of grid registers.
+void writeWorkers(FunctionEditor &editor, const PassInput &input, Kind kind,
+                  const WorkerParts &parts);
+
+/// WorkerParts::asked of a kind whose workers leave where fewer are wanted than live, if it is
+/// still so when a worker is taken off the count. Workers that may spend themselves are needed for
+/// the blocks that are left, each of them.
+std::string leaveIfSurplus(const PassInput &input);
+
+} // namespace tally::ptx
+
+#endif
