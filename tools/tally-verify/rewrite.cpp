@@ -18,7 +18,7 @@ Result<bundle::Bundle> rewriteToBundle(std::string text, std::string_view where,
     return module.error();
   ptx::RewriteOptions options;
   options.coding = coding;
-  options.pollCycles = 0; // as many places to yield at as there can be
+  options.polls.period = 1; // in each turn of each loop: as many places to yield at as there can be
   auto kernels = ptx::rewrite(*module, options);
   if (auto broken = ptx::verifyVariants(*module, kernels))
     return Error{fmt::format("{}: a bug of the rewriter: {}", where, *broken)};

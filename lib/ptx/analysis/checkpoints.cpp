@@ -11,6 +11,8 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include <algorithm>
+#include <limits>
 #include <string>
 
 namespace tally::ptx {
@@ -47,8 +49,9 @@ template <class Visit> void forEachInstruction(const Function &body, Visit &&vis
 class Finder {
 public:
   Finder(ModuleFacts &modules, const Function &entry,
-         const llvm::SetVector<const Function *> &callees, const LoopPlan &loop)
-      : modules(modules), entry(entry), loop(loop), bodies(callees), cfg(entry), dependence(cfg),
+         const llvm::SetVector<const Function *> &callees, const LoopPlan &loop,
+         const PollRules &polls)
+      : modules(modules), entry(entry), loop(loop), polls(polls), bodies(callees), cfg(entry), dependence(cfg),
         uniformity(cfg, dependence), liveness(cfg) {
     bodies.insert(&entry);
   }
@@ -161,23 +164,28 @@ private:
     }
   }
 
+  /// Where a loop that is to poll cannot be a point, the next one around it that can is.
   void choosePoints() {
-    std::vector<Loop> loops;
+    std::vector<Loop> loops; // outer before inner
     forEachLoop(cfg, [&](const Loop &each) { loops.push_back(each); });
-    std::string why = "the kernel has no loop";
+    std::string why = loops.empty() ? "it has none" : "all its loops are short";
     std::string_view place = entry.name;
-    // Outer loops come before inner ones. A loop that holds a point needs none itself.
-    std::vector<const Loop *> chosen;
-    for (const Loop &each : llvm::reverse(loops)) {
-      if (llvm::any_of(chosen, [&](const Loop *inside) { return each.has(*inside->header); }))
-        continue;
-      std::string against = addPoint(each);
-      if (against.empty())
-        chosen.push_back(&each);
-      else if (each.header && !each.header->instructions.empty()) {
-        why = against;
-        place = entry.body[each.header->instructions.front()].text;
+    for (const PollSite &site : findPollSites(cfg, polls)) {
+      std::string against;
+      for (const Loop &each : llvm::reverse(loops)) {
+        if (!each.has(*site.header))
+          continue;
+        bool itself = each.header == site.header;
+        std::string found = addPoint(each, itself ? site : PollSite{each.header});
+        if (found.empty())
+          break;
+        if (itself)
+          against = std::move(found);
       }
+      if (against.empty())
+        continue;
+      why = against;
+      place = entry.body[site.statement].text;
     }
     llvm::sort(result.plan.points, [](const SavePoint &a, const SavePoint &b) {
       return a.statement < b.statement;
@@ -187,13 +195,22 @@ private:
   }
 
   /// Makes the loop's head a point, or says why it is none.
-  std::string addPoint(const Loop &each) {
+  std::string addPoint(const Loop &each, const PollSite &site) {
     if (!each.header)
       return "the loop is entered at several places";
     if (each.header->instructions.empty())
       return "the loop is empty";
     SavePoint point;
     point.statement = placeAt(each.header->instructions.front());
+    if (llvm::any_of(result.plan.points,
+                     [&](const SavePoint &other) { return other.statement == point.statement; }))
+      return {};
+    point.turns = site.turns;
+    point.turnCycles = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+        site.cycles, 1, std::numeric_limits<std::int32_t>::max() / 2));
+    if (!result.plan.byBlock || (site.turn.reg != noRegister &&
+                                 uniformity.ofRegister(site.turn.reg) == Variation::None))
+      point.turn = site.turn;
     if (result.plan.byBlock) {
       if (dependence.endless() || uniformity.ofControl(*each.header) != Variation::None)
         return "not all threads of the block are shown to go round the loop equally often";
@@ -216,7 +233,6 @@ private:
       if (recomputation.canMake(reg))
         recomputation.addTo(point.recomputed, reg);
     llvm::sort(point.recomputed);
-    point.turnCycles = cyclesOf(each);
     result.plan.points.push_back(std::move(point));
     return {};
   }
@@ -253,16 +269,10 @@ private:
     return &block == each.header || !hasCycleWithout(each, block);
   }
 
-  static std::uint32_t cyclesOf(const Loop &each) {
-    std::uint32_t count = 0;
-    for (const CfgBlock *block : each.blocks)
-      count += static_cast<std::uint32_t>(block->instructions.size());
-    return std::max(4 * count, 1u);
-  }
-
   ModuleFacts &modules;
   const Function &entry;
   const LoopPlan &loop;
+  const PollRules &polls;
   llvm::SetVector<const Function *> bodies; ///< the callees and the entry
   Cfg cfg;
   ControlDependence dependence;
@@ -278,8 +288,8 @@ private:
 
 Checkpoints findCheckpoints(ModuleFacts &modules, const Function &entry,
                             const llvm::SetVector<const Function *> &callees,
-                            const LoopPlan &loop) {
-  return Finder(modules, entry, callees, loop).run();
+                            const LoopPlan &loop, const PollRules &polls) {
+  return Finder(modules, entry, callees, loop, polls).run();
 }
 
 } // namespace tally::ptx

@@ -5,6 +5,7 @@
 #include "tally/ptx/analysis/checkpoint_plan.h"
 #include "tally/ptx/analysis/loop_plan.h"
 #include "tally/ptx/analysis/module_facts.h"
+#include "tally/ptx/analysis/poll_sites.h"
 #include "tally/ptx/analysis/reasons.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -19,7 +20,7 @@ struct Checkpoints {
 };
 
 /// Looks at `entry`, whose blocks wait for no others, and `callees`, all functions that it may call
-/// that have bodies. `loop`: how a worker goes on to its next block.
+/// that have bodies. `loop`: how a worker goes on to its next block. `polls`: how often.
 ///
 /// * Nothing of a block may depend on where it runs or on how long it took: it goes on elsewhere.
 /// * Threads that share no memory and never synchronise stop one by one, at any loop's head. A
@@ -28,7 +29,8 @@ struct Checkpoints {
 /// * At a point every live register can be named and stored: it is declared in the body's outer
 ///   scope, and no condition code is live.
 Checkpoints findCheckpoints(ModuleFacts &modules, const Function &entry,
-                            const llvm::SetVector<const Function *> &callees, const LoopPlan &loop);
+                            const llvm::SetVector<const Function *> &callees, const LoopPlan &loop,
+                            const PollRules &polls);
 
 } // namespace tally::ptx
 

@@ -60,9 +60,10 @@ bool isOpaque(std::string_view type) {
 
 class Analyzer {
 public:
-  Analyzer(ModuleFacts &modules, const Function &function, KindSet kinds, bool assumesInOrder)
+  Analyzer(ModuleFacts &modules, const Function &function, KindSet kinds, bool assumesInOrder,
+           const PollRules &polls)
       : modules(modules), module(modules.moduleOf()), function(function), kinds(kinds),
-        assumesInOrder(assumesInOrder) {}
+        assumesInOrder(assumesInOrder), polls(polls) {}
 
   KernelAnalysis run() {
     const FunctionFacts &facts = modules.of(function);
@@ -148,7 +149,7 @@ private:
                                  "of another that may have been saved", onCheckpoint});
       return;
     }
-    Checkpoints found = findCheckpoints(modules, function, callees, result.loop);
+    Checkpoints found = findCheckpoints(modules, function, callees, result.loop, polls);
     llvm::append_range(result.findings, found.findings);
     result.checkpoint = std::move(found.plan);
   }
@@ -404,6 +405,7 @@ private:
   const Function &function;
   KindSet kinds;
   bool assumesInOrder;
+  const PollRules &polls;
   KernelAnalysis result;
   std::uint64_t sharedBytesWithTally = 0;    ///< the user's and tally's, without $tally_spent
   llvm::SetVector<const Function *> callees; ///< with bodies, transitively
@@ -421,8 +423,8 @@ const Finding *KernelAnalysis::refusal(Kind kind) const {
 }
 
 KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds,
-                             bool assumesInOrder) {
-  return Analyzer(modules, function, kinds, assumesInOrder).run();
+                             bool assumesInOrder, const PollRules &polls) {
+  return Analyzer(modules, function, kinds, assumesInOrder, polls).run();
 }
 
 } // namespace tally::ptx

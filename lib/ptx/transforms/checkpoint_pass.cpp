@@ -9,6 +9,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+
 namespace tally::ptx {
 namespace {
 
@@ -51,6 +54,14 @@ private:
   void rewriteBarriers();
   void insertPoints();
   void appendPolls();
+  std::string turnTest(const SavePoint &point) const;
+  /// Cycles between polls where nothing else tells the turns.
+  std::uint64_t budget() const {
+    return std::min<std::uint64_t>(input.polls.period, std::numeric_limits<std::int32_t>::max());
+  }
+  static bool usesBudget(const SavePoint &point) {
+    return !point.barrier && point.turns != 1 && point.turn.reg == noRegister;
+  }
 
   const PassInput &input;
   const CheckpointPlan &plan;
@@ -69,7 +80,7 @@ std::string Writer::startPolling() const {
   return fmt::format("mov.u32 %tally_control, 0;\n"
                      "\tmov.u32 %tally_budget, {};\n"
                      "\tmov.pred %tally_asked, 0;\n\t",
-                     input.pollCycles);
+                     budget());
 }
 
 /// %tally_control = the control word's low half.
@@ -254,7 +265,9 @@ std::string Writer::pollAt(const SavePoint &point, unsigned number) const {
   if (point.barrier) {
     text += "mov.pred %tally_asked, 0;\n\t";
   } else {
-    text += fmt::format("mov.u32 %tally_budget, {};\n\t", input.pollCycles) + hint() + readWord();
+    if (usesBudget(point))
+      text += fmt::format("mov.u32 %tally_budget, {};\n\t", budget());
+    text += hint() + readWord();
     if (plan.byBlock)
       text += reduce("%tally_any", "%tally_yield");
     proceedIf(plan.byBlock ? "%tally_any" : "%tally_yield");
@@ -302,6 +315,10 @@ void Writer::insertPoints() {
     std::string text;
     if (point.barrier)
       text = fmt::format("@%tally_asked bra $tally_poll_{};\n", i + 1);
+    else if (point.turns == 1)
+      text = fmt::format("bra $tally_poll_{};\n", i + 1);
+    else if (point.turn.reg != noRegister)
+      text = turnTest(point) + fmt::format("@%tally_due bra $tally_poll_{};\n", i + 1);
     else
       text = fmt::format("sub.s32 %tally_budget, %tally_budget, {};\n"
                          "\tsetp.lt.s32 %tally_due, %tally_budget, 0;\n"
@@ -309,6 +326,19 @@ void Writer::insertPoints() {
                          point.turnCycles, i + 1);
     editor.insertBefore(point.statement, text + fmt::format("\n$tally_go_{}:\n\t", i + 1));
   }
+}
+
+/// %tally_due = in this turn the thread polls.
+std::string Writer::turnTest(const SavePoint &point) const {
+  const RegisterDeclaration &declaration = input.function.declarationOf(point.turn.reg);
+  std::string reg = registerName(declaration, point.turn.reg), text;
+  if (declaration.type.ends_with("64")) {
+    text = fmt::format("cvt.u32.u64 %tally_r0, {};\n\t", reg);
+    reg = "%tally_r0";
+  }
+  return text + fmt::format("and.b32 %tally_r0, {}, {};\n"
+                            "\tsetp.eq.u32 %tally_due, %tally_r0, 0;\n\t",
+                            reg, point.turn.mask);
 }
 
 void Writer::appendPolls() {

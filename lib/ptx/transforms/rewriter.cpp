@@ -103,7 +103,7 @@ private:
 RewrittenKernel rewriteKernel(ModuleFacts &facts, Clones &clones, const Function &function,
                               KindSet kinds, const RewriteOptions &options, bool assumesInOrder) {
   const Module &module = facts.moduleOf();
-  KernelAnalysis analysis = analyzeKernel(facts, function, kinds, assumesInOrder);
+  KernelAnalysis analysis = analyzeKernel(facts, function, kinds, assumesInOrder, options.polls);
   RewrittenKernel result;
   result.function = &function;
   result.layout = layoutOf(function, analysis);
@@ -119,7 +119,7 @@ RewrittenKernel rewriteKernel(ModuleFacts &facts, Clones &clones, const Function
       variant.verdict = refused(pass.kind, *finding, module);
     } else {
       variant.verdict = {pass.kind, Status::Emitted, {}, {}, 0};
-      PassInput input{module, function, analysis, {}, options.pollCycles};
+      PassInput input{module, function, analysis, {}, options.polls};
       std::unique_ptr<Pass> writer = pass.create();
       SaveSizes saved = writer->saveSizes(input);
       variant.verdict.recordBytes = saved.recordBytes;

@@ -2,6 +2,7 @@
 #ifndef TALLY_PTX_ANALYSIS_CHECKPOINT_PLAN_H
 #define TALLY_PTX_ANALYSIS_CHECKPOINT_PLAN_H
 
+#include "tally/ptx/analysis/poll_sites.h"
 #include "tally/ptx/ir/module.h"
 
 #include <cstdint>
@@ -16,7 +17,9 @@ struct SavePoint {
   /// A barrier of the whole block in the loop that carries the poll; without one the block, or the
   /// thread, polls for itself at the loop's head.
   std::optional<std::uint32_t> barrier;
+  std::uint32_t turns = 1;               ///< of which one polls
   std::uint32_t turnCycles = 1;          ///< what one turn is estimated to take
+  TurnRegister turn;                     ///< tells that turn, where there is one
   std::vector<RegisterId> saved;         ///< of the registers that are live there, ascending
   std::vector<std::uint32_t> recomputed; ///< statements that make the others anew, in order
 };

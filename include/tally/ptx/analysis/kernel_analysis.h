@@ -44,9 +44,9 @@ struct KernelAnalysis {
 
 /// Analyses `function`, an entry with a body. `kinds` says which kinds are asked for: what only
 /// others need is not computed. `assumesInOrder`: the user says that the kernel's blocks wait only
-/// for blocks of lower linear id.
+/// for blocks of lower linear id. `polls`: how often loops poll.
 KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds,
-                             bool assumesInOrder = false);
+                             bool assumesInOrder = false, const PollRules &polls = {});
 
 } // namespace tally::ptx
 

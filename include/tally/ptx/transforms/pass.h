@@ -3,6 +3,7 @@
 #define TALLY_PTX_TRANSFORMS_PASS_H
 
 #include "tally/bundle/verdict.h"
+#include "tally/ptx/analysis/poll_sites.h"
 #include "tally/ptx/ir/module.h"
 
 #include <memory>
@@ -14,16 +15,13 @@ namespace tally::ptx {
 
 struct KernelAnalysis;
 
-/// About 6 us: what a request may have to wait for, and long enough for polls to cost little.
-inline constexpr std::uint32_t defaultPollCycles = 10000;
-
 /// What a pass sees of one kernel. Borrows all of it.
 struct PassInput {
   const Module &module;
   const Function &function;       ///< an entry with a body
   const KernelAnalysis &analysis; ///< that found nothing against the pass's kind
   std::string_view coding = {};   ///< one of Pass::codings(); empty for the default one
-  std::uint32_t pollCycles = defaultPollCycles; ///< between polls inside of loops; 0: each turn
+  PollRules polls = {};           ///< of the kinds that poll in loops
 };
 
 /// What a saved block takes in memory; see Verdict.

@@ -54,8 +54,8 @@ struct RewriteOptions {
   bool withAlternatives = false;
   /// The coding to write where a kernel's variant has it; the default one where it has not.
   std::string coding;
-  /// PassInput::pollCycles.
-  std::uint32_t pollCycles = defaultPollCycles;
+  /// Of the kinds that poll in loops: how often.
+  PollRules polls = {};
 };
 
 /// Analyses and rewrites the module's entries that have bodies, in source order. `module` must
