@@ -175,8 +175,9 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
   if (auto read = target.read(std::as_writable_bytes(std::span(&state, 1)), progress.state); !read)
     return read;
   if (!progress.launch.plausible(state))
-    return Error{fmt::format("{} left an impossible state: next_block {}, yielded {}, saved {}",
-                             entry, state.next_block, state.yielded, state.saved)};
+    return Error{fmt::format("{} left an impossible state: next_block {}, live {}, yielded {}, saved {}",
+                             entry, state.next_block, state.live_workers, state.yielded,
+                             state.saved)};
   requests.endLaunch(!progress.launch.ranNothing(state));
   // A saved block goes on in any case.
   if (kind != Kind::Slice && !hadSaved && requests.deniedFirstPoll() &&

@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::size_t live = offsetof(tally_launch_state, live_workers);
 
-/// What thread 0 publishes in the first word of $tally_block; above it, the point at which a saved
+/// What thread 0 publishes in the first word of $tally_block; from goOn on, the point at which a saved
 /// block goes on.
-enum Publication : unsigned { run = 0, leave = 1, goOn = 1 };
+enum Publication : unsigned { run = 0, leave = 1, goOn = 2 };
 
 /// Writes one kernel's entry.
 class Writer {
