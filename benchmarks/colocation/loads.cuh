@@ -3,7 +3,7 @@
 #ifndef TALLY_BENCHMARKS_COLOCATION_LOADS_CUH
 #define TALLY_BENCHMARKS_COLOCATION_LOADS_CUH
 
-#include "open_loop.h"
+#include "common.h"
 
 #include <atomic>
 #include <cstdio>
@@ -14,13 +14,6 @@
 namespace colocation {
 
 constexpr unsigned threads = 256;
-
-inline void check(cudaError_t status, const char *what) {
-  if (status == cudaSuccess)
-    return;
-  std::fprintf(stderr, "colocation: %s: %s\n", what, cudaGetErrorString(status));
-  std::exit(1);
-}
 
 /// One layer of a request: reads its weights, computes, writes what the next one starts from.
 static __global__ void layer(const float4 *weights, float *activations, int rounds) {
@@ -42,24 +35,6 @@ static __global__ void step(unsigned *runs, int rounds) {
     x = x * 0.9999f + 0.5f;
   // Never so; but the compiler does not know.
   runs[i] = x < 0 ? 0 : known + 1;
-}
-
-struct Priorities {
-  int low = 0, high = 0;
-};
-
-inline Priorities priorities() {
-  Priorities range;
-  check(cudaDeviceGetStreamPriorityRange(&range.low, &range.high),
-        "cudaDeviceGetStreamPriorityRange");
-  return range;
-}
-
-inline cudaStream_t makeStream(int priority) {
-  cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority),
-        "cudaStreamCreateWithPriority");
-  return stream;
 }
 
 struct ServerOptions {
@@ -141,20 +116,6 @@ struct TrainerOptions {
   unsigned kernelsPerStep = 16; ///< launched one behind the other, then synchronised
   unsigned streams = 1;         ///< steps go round them
 };
-
-/// `kernelsPerStep` over the time between two steps' ends, of those in [begin, end]; 0 where there
-/// are not two.
-inline double kernelsPerSecond(const std::vector<Clock::time_point> &ends, double kernelsPerStep,
-                               Clock::time_point begin, Clock::time_point end) {
-  std::vector<Clock::time_point> within;
-  for (Clock::time_point each : ends)
-    if (each >= begin && each <= end)
-      within.push_back(each);
-  if (within.size() < 2)
-    return 0;
-  return static_cast<double>(within.size() - 1) * kernelsPerStep /
-         std::chrono::duration<double>(within.back() - within.front()).count();
-}
 
 /// Trains on streams of the lowest priority, from a thread of its own.
 class Trainer {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -23,22 +24,26 @@ struct RequestLog {
   double activeFraction() const { return activeMicroseconds / Microseconds(end - begin).count(); }
 };
 
-/// Serves `count` requests whose arrivals are `meanPeriod` microseconds apart on average
-/// (exponentially distributed, the same for one seed). `first` makes the first call of a request,
-/// `rest` the others, and returns when the request is done; `after` is called behind each one, and
-/// is part of no latency unless the next request arrives meanwhile.
+/// Serves a request at each of `arrivals`, microseconds from now in ascending order. `first` makes
+/// the first call of a request, `rest` the others, and returns when the request is done; `after` is
+/// called behind each one, and is part of no latency unless the next request arrives meanwhile.
+/// No request is begun later than `limit` microseconds from now: the log may be shorter.
 template <class First, class Rest, class After>
-RequestLog serveOpenLoop(std::size_t count, double meanPeriod, std::uint64_t seed, First first,
-                         Rest rest, After after) {
-  std::mt19937_64 random(seed);
-  std::exponential_distribution<double> gap(1 / meanPeriod);
+RequestLog serveOpenLoop(const std::vector<double> &arrivals, double limit, First first, Rest rest,
+                         After after) {
   RequestLog log;
-  auto arrival = Clock::now() + std::chrono::milliseconds(1);
-  log.begin = arrival;
-  for (std::size_t i = 0; i < count; ++i) {
-    while (Clock::now() < arrival) {
-    }
+  auto zero = Clock::now();
+  auto at = [zero](double microseconds) {
+    return zero + std::chrono::duration_cast<Clock::duration>(Microseconds(microseconds));
+  };
+  log.begin = log.end = at(arrivals.empty() ? 0 : arrivals.front());
+  for (double each : arrivals) {
+    auto arrival = at(each);
     auto started = Clock::now();
+    for (; started < arrival; started = Clock::now()) {
+    }
+    if (Microseconds(started - zero).count() > limit)
+      break;
     first();
     auto launched = Clock::now();
     rest();
@@ -47,9 +52,21 @@ RequestLog serveOpenLoop(std::size_t count, double meanPeriod, std::uint64_t see
     log.latencies.push_back(Microseconds(log.end - arrival).count());
     log.activeMicroseconds += Microseconds(log.end - started).count();
     after();
-    arrival += std::chrono::duration_cast<Clock::duration>(Microseconds(gap(random)));
   }
   return log;
+}
+
+/// The same for `count` requests whose arrivals are `meanPeriod` microseconds apart on average
+/// (exponentially distributed, the same for one seed).
+template <class First, class Rest, class After>
+RequestLog serveOpenLoop(std::size_t count, double meanPeriod, std::uint64_t seed, First first,
+                         Rest rest, After after) {
+  std::mt19937_64 random(seed);
+  std::exponential_distribution<double> gap(1 / meanPeriod);
+  std::vector<double> arrivals;
+  for (double at = 1000; arrivals.size() < count; at += gap(random))
+    arrivals.push_back(at);
+  return serveOpenLoop(arrivals, std::numeric_limits<double>::infinity(), first, rest, after);
 }
 
 } // namespace colocation

@@ -24,12 +24,16 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "
 from colocation import mean, median, p99
 
 
-class Process:
-    """A server or trainer that waits for commands."""
+class Ended(Exception):
+    """A process ended that was not meant to."""
 
-    def __init__(self, program, environment):
+
+class Process:
+    """A server or trainer that waits for commands. `command`: the program and its arguments."""
+
+    def __init__(self, command, environment):
         self.errors = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         stderr=self.errors, env={**os.environ, **environment})
 
     def ask(self, *words):
@@ -40,7 +44,7 @@ class Process:
             pass
         line = self.process.stdout.readline()
         if not line:
-            sys.exit(f"{words}: the process ended with {self.process.wait()}: {self.said()}")
+            raise Ended(f"{words[0]}: the process ended with {self.process.wait()}: {self.said()}")
         return json.loads(line)
 
     def said(self):
@@ -51,7 +55,7 @@ class Process:
         self.process.stdin.close()
         status = self.process.wait(timeout=60)
         if status != 0:
-            sys.exit(f"a process ended with {status}: {self.said()}")
+            raise Ended(f"a process ended with {status}: {self.said()}")
         return self.said()
 
 
@@ -108,7 +112,7 @@ class Measurement:
         self.raw, self.first, self.said = {}, {}, []
 
     def calibrate(self):
-        server = Process(self.arguments.plain, {})
+        server = Process([self.arguments.plain], {})
         probe = 60
         each = median(server.ask("serve", probe, self.arguments.layer_rounds, 200, 2000, 1)["latency_us"]) / probe
         for request in self.requests:
@@ -131,7 +135,7 @@ class Measurement:
     def pair(self, repetition, name, with_tally, environments):
         """All cells of one pair of processes."""
         program = self.arguments.tally if with_tally else self.arguments.plain
-        server, trainer = (Process(program, each) for each in environments)
+        server, trainer = (Process([program], each) for each in environments)
         for request in self.requests:
             self.keep(name, request, None, self.serve(server, request, repetition))
         for block in self.blocks:
@@ -236,4 +240,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Ended as ended:
+        sys.exit(str(ended))

@@ -21,8 +21,9 @@ void warnOfArena(const Error &error) {
 /// On a thread of its own: what fails there leaves no error behind that the application's threads
 /// would find.
 Result<std::unique_ptr<Activity>> Activity::create(const CudaApi &api, Captures &captures,
-                                                   const Settings &settings, int number) {
-  std::unique_ptr<Activity> made(new Activity(api, captures));
+                                                   const Settings &settings, int number,
+                                                   runtime::Trace *trace) {
+  std::unique_ptr<Activity> made(new Activity(api, captures, trace));
   Result<void> opened;
   std::thread([&] {
     beOnOwnThread(api, number);
@@ -38,6 +39,7 @@ Result<void> Activity::open(const CudaApi &api, const Settings &settings) {
     return done;
   control.emplace(runtime::ControlWriter{&device, {}, 0}, runtime::ClockFunction(now));
   highPriority.emplace(device, *control);
+  highPriority->traceTo(trace);
   if (settings.joinsArena)
     join(settings);
   if (link)
@@ -57,6 +59,7 @@ void Activity::join(const Settings &settings) {
   auto opened = runtime::ArenaLink::open({}, *uuid, *control, *highPriority, resume);
   if (!opened)
     return warnOfArena(opened.error());
+  (*opened)->traceTo(trace);
   // Nothing of such a process is of high priority.
   if (!settings.bestEffort)
     if (Result<void> joined = (*opened)->join(runtime::Class::High, {}); !joined)

@@ -27,9 +27,11 @@ namespace tally::hooks {
 class Activity {
 public:
   /// For a device whose context is there. Joins the arena where `settings` say so; what keeps the
-  /// process from that is warned about, and leaves it alone.
+  /// process from that is warned about, and leaves it alone. `trace`: where it is noted what was
+  /// active when, or nowhere; it outlives the activity.
   static Result<std::unique_ptr<Activity>> create(const CudaApi &api, Captures &captures,
-                                                  const Settings &settings, int number);
+                                                  const Settings &settings, int number,
+                                                  runtime::Trace *trace = nullptr);
 
   /// Whether anybody sees what is counted here, but for the process's own best-effort work.
   bool isInArena() const { return link != nullptr; }
@@ -83,7 +85,8 @@ public:
   void retire();
 
 private:
-  Activity(const CudaApi &api, Captures &captures) : captures(captures), device(api, captures) {}
+  Activity(const CudaApi &api, Captures &captures, runtime::Trace *trace)
+      : captures(captures), trace(trace), device(api, captures) {}
   Result<void> open(const CudaApi &api, const Settings &settings);
   void join(const Settings &settings);
   runtime::HighStream *highOf(StreamState &stream) {
@@ -98,6 +101,7 @@ private:
   }
 
   Captures &captures;
+  runtime::Trace *const trace; ///< or none
   ApiDevice device;
   std::optional<runtime::DeviceControl> control;
   std::optional<runtime::HighPriority> highPriority;

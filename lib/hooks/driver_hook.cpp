@@ -109,7 +109,10 @@ const DriverLaunches &driverLaunches() {
       realEntry<DriverLaunches::LaunchEx>("cuLaunchKernelEx", 11060),
       realEntry<DriverLaunches::ParameterInfo>("cuFuncGetParamInfo", 12040),
       realEntry<DriverLaunches::Attribute>("cuFuncGetAttribute", 2020),
-      realEntry<DriverLaunches::CurrentContext>("cuCtxGetCurrent", 4000)};
+      realEntry<DriverLaunches::CurrentContext>("cuCtxGetCurrent", 4000),
+      hooks().configuration().trace.empty()
+          ? nullptr
+          : realEntry<DriverLaunches::FunctionName>("cuFuncGetName", 12030)};
   return found;
 }
 

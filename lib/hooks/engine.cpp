@@ -19,8 +19,8 @@ runtime::Nanoseconds now() { return std::chrono::steady_clock::now().time_since_
 } // namespace
 
 Result<std::unique_ptr<Engine>> Engine::create(const CudaApi &api, Activity &activity,
-                                               const Settings &settings) {
-  std::unique_ptr<Engine> engine(new Engine(api, activity, settings));
+                                               const Settings &settings, runtime::Trace *trace) {
+  std::unique_ptr<Engine> engine(new Engine(api, activity, settings, trace));
   if (Result<void> opened = engine->open(); !opened)
     return opened.error();
   if (settings.yieldEveryMicroseconds != 0)
@@ -49,6 +49,7 @@ Result<void> Engine::openOnOwnThread() {
   options.lane.kinds = {kinds.begin(), kinds.end()};
   options.lane.control = device.controlAddress();
   options.lane.clock = now;
+  options.lane.trace = trace;
   options.lanes = 1;
   options.policy = settings.policy;
   options.lane.bound = std::chrono::microseconds(settings.boundMicroseconds);
@@ -133,6 +134,7 @@ runtime::Operation Engine::operationOf(std::shared_ptr<const KernelLaunch> launc
   runtime::Operation operation;
   operation.kernel = launch->whole ? nullptr : usableVariants(device, *launch->kernel);
   operation.identity = reinterpret_cast<std::uint64_t>(launch->kernel);
+  operation.label = launch->kernel->name;
   operation.shape = launch->shape;
   operation.parameters = launch->arguments;
   if (!launch->attributes.empty())
@@ -155,6 +157,7 @@ runtime::Operation Engine::operationOf(const GraphPart &part) {
     return operationOf(launch);
   runtime::Operation operation;
   operation.identity = part.otherKernel;
+  operation.label = "(kernel of a graph)";
   operation.shape = part.otherShape;
   operation.launchWhole = [this, launch](runtime::StreamId on) {
     whole.fetch_add(1);
@@ -177,6 +180,7 @@ void Engine::submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> la
   runtime::Operation operation;
   operation.shape = launch->shape;
   operation.identity = launch->identity;
+  operation.label = launch->name;
   operation.launchWhole = [this, launch](runtime::StreamId on) {
     work->keepError(launch->launch(ApiDevice::stateOf(on).handle));
   };
@@ -212,8 +216,13 @@ void Engine::storm(std::uint32_t everyMicroseconds) {
   runtime::DeviceControl &control = activity.controlWord();
   while (!retired) {
     std::this_thread::sleep_for(std::chrono::microseconds(everyMicroseconds));
-    if (!control.raise() || !control.withdraw())
+    if (!control.raise())
       return;
+    Result<bool> last = control.withdraw();
+    if (!last)
+      return;
+    if (*last)
+      activity.scopes().traceIdle();
   }
 }
 

@@ -33,8 +33,10 @@ struct Totals {
 class Engine {
 public:
   /// For the activity's device.
+  /// `trace`: where it is noted what ran when, or nowhere.
   static Result<std::unique_ptr<Engine>> create(const CudaApi &api, Activity &activity,
-                                                const Settings &settings);
+                                                const Settings &settings,
+                                                runtime::Trace *trace = nullptr);
 
   BestEffortQueue &queue() { return *work; }
   int deviceNumber() const { return device.number(); }
@@ -107,8 +109,9 @@ public:
   void saveProfiles();
 
 private:
-  Engine(const CudaApi &api, Activity &activity, const Settings &settings)
-      : api(api), activity(activity), settings(settings), device(activity.onDevice()) {}
+  Engine(const CudaApi &api, Activity &activity, const Settings &settings, runtime::Trace *trace)
+      : api(api), activity(activity), settings(settings), trace(trace),
+        device(activity.onDevice()) {}
   Result<void> open();
   Result<void> openOnOwnThread();
   std::uint32_t confinement();
@@ -127,6 +130,7 @@ private:
   const CudaApi &api;
   Activity &activity;
   const Settings settings;
+  runtime::Trace *const trace;
   std::optional<runtime::ProfileStore> profiles;
   ApiDevice &device;
   std::unique_ptr<runtime::Dispatcher> dispatcher;

@@ -132,6 +132,9 @@ std::shared_ptr<const ForeignLaunch> takeLaunch(const DriverLaunches &driver,
   auto taken = std::make_shared<ForeignLaunch>();
   taken->identity = reinterpret_cast<std::uint64_t>(function);
   taken->context = context;
+  const char *name = nullptr;
+  if (driver.functionName && driver.functionName(&name, function) == CUDA_SUCCESS && name)
+    taken->name = name;
   taken->shape.grid = {config.gridDimX, config.gridDimY, config.gridDimZ};
   taken->shape.block = {config.blockDimX, config.blockDimY, config.blockDimZ};
   taken->shape.dynamicSharedBytes = config.sharedMemBytes;

@@ -11,12 +11,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 
 namespace tally::hooks {
 
 /// A launch that can be made at any later time, by a thread that has the same context.
 struct ForeignLaunch {
   std::uint64_t identity = 0; ///< the kernel's
+  std::string_view name;      ///< likewise; empty where it was not asked for
   LaunchShape shape;
   void *context = nullptr; ///< the CUcontext that the caller had
   std::function<cudaError_t(cudaStream_t)> launch;
@@ -28,10 +30,12 @@ struct DriverLaunches {
   using ParameterInfo = CUresult (*)(CUfunction, std::size_t, std::size_t *, std::size_t *);
   using CurrentContext = CUresult (*)(CUcontext *);
   using Attribute = CUresult (*)(int *, CUfunction_attribute, CUfunction);
+  using FunctionName = CUresult (*)(const char **, CUfunction);
   LaunchEx launch = nullptr;
   ParameterInfo parameterInfo = nullptr; ///< since 12.4
   Attribute attribute = nullptr;
   CurrentContext currentContext = nullptr;
+  FunctionName functionName = nullptr; ///< since 12.3; nullptr: nobody wants to know names
 };
 
 /// Takes a copy of a launch, its parameters included. nullptr where it cannot be made later: its

@@ -32,7 +32,15 @@ void add(Totals &sum, const Totals &more) {
 
 Hooks::Hooks(const Settings &settings)
     : settings(settings), streams(settings.bestEffort), account(settings),
-      mayJoin(settings.joinsArena) {}
+      mayJoin(settings.joinsArena) {
+  if (settings.trace.empty())
+    return;
+  auto opened = runtime::Trace::open(settings.trace);
+  if (opened)
+    trace = std::move(*opened);
+  else
+    warn(Warning::Trace, "TALLY_TRACE: " + opened.error().message + "; there is no trace");
+}
 
 Hooks &Hooks::shared() {
   Hooks *known = tallySharedHooks1.load(std::memory_order_acquire);
@@ -45,6 +53,8 @@ Hooks &Hooks::shared() {
   pthread_atfork(nullptr, nullptr, [] { tallySharedHooks1.load()->beInForkedChild(); });
   if (made->settings.statistics)
     std::atexit([] { tallySharedHooks1.load()->writeStatistics(); });
+  if (made->trace)
+    std::atexit([] { tallySharedHooks1.load()->writeTrace(); });
   return *made.release();
 }
 
@@ -85,7 +95,7 @@ Engine *Hooks::start(const CudaApi &api) {
     cannotStart = true;
     return nullptr;
   }
-  auto made = Engine::create(api, *shared, settings);
+  auto made = Engine::create(api, *shared, settings, trace.get());
   if (!made) {
     cannotStart = true;
     warn(Warning::NoDevice, made.error().message + "; best-effort work runs as if it were not");
@@ -105,15 +115,17 @@ Engine *Hooks::start(const CudaApi &api) {
   if (settings.drainMilliseconds != 0 && tallySharedHooks1.load() == this)
     drainOnTermination(
         [] {
-          if (Engine *last = tallySharedHooks1.load()->running())
+          Hooks *process = tallySharedHooks1.load();
+          if (Engine *last = process->running())
             last->quiesce();
+          process->writeTrace();
         },
         std::chrono::milliseconds(settings.drainMilliseconds));
   return running();
 }
 
 Activity *Hooks::openActivity(const CudaApi &api, int device, bool forOthers) {
-  auto made = Activity::create(api, captures, settings, device);
+  auto made = Activity::create(api, captures, settings, device, trace.get());
   if (!made) {
     warn(Warning::NoDevice, made.error().message + "; best-effort work runs as if it were not");
     return nullptr;
@@ -217,6 +229,16 @@ Totals Hooks::totals() {
   if (Engine *now = running())
     add(sum, now->totals());
   return sum;
+}
+
+void Hooks::writeTrace() {
+  if (!trace)
+    return;
+  if (Result<void> written = trace->write(); !written)
+    warn(Warning::Trace, "TALLY_TRACE: " + written.error().message);
+  else if (std::uint64_t lost = trace->lost(); lost != 0)
+    warn(Warning::Trace, trace->path() + " holds the newest events; " + std::to_string(lost) +
+                             " older ones are lost");
 }
 
 void Hooks::writeStatistics() {

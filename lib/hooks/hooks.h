@@ -305,8 +305,10 @@ private:
   void selfCheck();
   void prepareDriver();
   void writeStatistics();
+  void writeTrace();
 
   const Settings settings;
+  std::unique_ptr<runtime::Trace> trace; ///< or none
   StreamTable streams;
   Registry registry;
   Captures captures;

@@ -131,6 +131,7 @@ Settings read() {
   settings.memoryReserve = memoryAmount("TALLY_MEMORY_RESERVE", settings.bestEffort);
   settings.policy = policy("TALLY_POLICY");
   settings.profiles = isChosen("TALLY_PROFILE", "on", "off");
+  settings.trace = variable("TALLY_TRACE");
   return settings;
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace tally::hooks {
@@ -46,6 +47,7 @@ struct Settings {
   MemoryAmount memoryReserve;               ///< TALLY_MEMORY_RESERVE; likewise
   runtime::AnyPolicy policy;                ///< TALLY_POLICY
   bool profiles = false;                    ///< TALLY_PROFILE
+  std::string trace;                        ///< TALLY_TRACE; empty: none
 
   /// Thread-safe. A value that is not understood is warned about and taken for unset.
   static const Settings &get();
@@ -56,6 +58,7 @@ enum class Warning : std::uint8_t {
   Setting,       ///< an environment variable that is not understood
   DamagedBundle, ///< a .tally section that cannot be read
   StaleBundle,   ///< device code that no bundle belongs to
+  Trace,         ///< what ran when cannot be written
   NothingHooked, ///< no kernel has variants, or the launches do not come through the hooks
   NoDevice,      ///< what best-effort work needs of the device cannot be had
   Arena,         ///< other processes are not seen

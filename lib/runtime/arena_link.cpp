@@ -47,13 +47,31 @@ void ArenaLink::watch() {
   counted = bestEffort.get();
   ArenaWatcherOptions options;
   // A device that refuses the write has failed, and says so to whoever has work on it.
-  options.onRaise = [this] { return static_cast<bool>(control.raiseAndTell()); };
+  options.onRaise = [this] {
+    bool raised = static_cast<bool>(control.raiseAndTell());
+    if (raised)
+      elsewhereSince = SteadyClock{}();
+    return raised;
+  };
   options.onWithdraw = [this] {
-    if (Result<bool> last = control.withdraw(); last && *last)
+    traceElsewhere();
+    if (Result<bool> last = control.withdraw(); last && *last) {
+      highPriority.traceIdle();
       resume();
+    }
   };
   watcher = std::make_unique<ArenaWatcher>(arena, std::move(options));
   watching = watcher.get();
+}
+
+void ArenaLink::traceElsewhere() {
+  if (!trace)
+    return;
+  TraceEvent event;
+  event.type = TraceEvent::Type::Elsewhere;
+  event.start = elsewhereSince;
+  event.duration = SteadyClock{}() - elsewhereSince;
+  trace->add(event);
 }
 
 void ArenaLink::stopWatching() {

@@ -46,6 +46,8 @@ public:
   bool isWaitedFor() const override { return arena->bestEffortPresent(); }
   void note(const LaneTotals &totals) override;
   void noteTurnaround(Nanoseconds took) override;
+  /// Where it is noted when other processes were active. Before join().
+  void traceTo(Trace *to) { trace = to; }
 
 private:
   ArenaLink(std::shared_ptr<Arena> arena, DeviceControl &control, HighPriority &highPriority,
@@ -53,6 +55,7 @@ private:
       : arena(std::move(arena)), control(control), highPriority(highPriority),
         resume(std::move(resume)) {}
   void watch();
+  void traceElsewhere();
 
   std::shared_ptr<Arena> arena;
   DeviceControl &control;
@@ -63,7 +66,9 @@ private:
   std::unique_ptr<ArenaWatcher> watcher;
   std::atomic<ArenaWatcher *> watching{nullptr}; ///< for the dispatcher's thread
   std::atomic<ArenaSlot *> counted{nullptr};     ///< likewise
-  bool shownBusy = false;                        ///< that thread's own
+  Trace *trace = nullptr;
+  Nanoseconds elsewhereSince{0}; ///< the watcher's thread's own
+  bool shownBusy = false;        ///< that thread's own
 };
 
 } // namespace tally::runtime

@@ -93,6 +93,10 @@ Result<RuntimeOptions> optionsFrom(const tally_options *given) {
   if (given->arena)
     options.arena = ArenaOptions{given->arena, given->arena_group ? given->arena_group : "",
                                  given->best_effort_only != 0};
+  if (given->trace)
+    options.trace = given->trace;
+  if (given->trace_events != 0)
+    options.traceEvents = given->trace_events;
   if (given->emulator_uuid)
     options.emulator.uuid = given->emulator_uuid;
   return options;
@@ -264,4 +268,10 @@ tally_status tally_turnarounds(tally_runtime *runtime, uint64_t *nanoseconds, si
                 *count = std::min(capacity, all.size());
                 std::copy(all.end() - static_cast<std::ptrdiff_t>(*count), all.end(), nanoseconds);
               });
+}
+
+tally_status tally_write_trace(tally_runtime *runtime) {
+  if (!runtime)
+    return invalid("tally_write_trace");
+  return perform([&] { return runtime->runtime->writeTrace(); });
 }

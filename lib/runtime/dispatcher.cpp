@@ -38,6 +38,7 @@ Result<std::unique_ptr<Dispatcher>> Dispatcher::create(StreamDevice &device, Dev
                                                        DispatcherOptions options) {
   std::unique_ptr<Dispatcher> made(new Dispatcher(control, highPriority, std::move(options)));
   for (std::size_t i = 0; i < made->options.lanes; ++i) {
+    made->options.lane.number = static_cast<std::uint8_t>(i);
     Result<std::unique_ptr<Lane>> lane = Lane::create(device, made->options.lane);
     if (!lane)
       return lane.error();
@@ -150,7 +151,13 @@ void Dispatcher::enforcePolicy() {
     return;
   Decision decision = options.policy.decide(snapshot());
   if (!decision.runBestEffort || std::min(decision.sms, smCount) != std::min(*sms, smCount))
-    static_cast<void>(control.advance()); // an error of the device is the lanes' to report
+    stopByPolicy();
+}
+
+void Dispatcher::stopByPolicy() {
+  highPriority.traceWakes();
+  static_cast<void>(control.advance()); // an error of the device is the lanes' to report
+  highPriority.traceWakes(true);
 }
 
 /// Requests wait for what is under way on all lanes.
@@ -171,6 +178,7 @@ std::optional<std::uint64_t> Dispatcher::oldestUnderWay() const {
 
 bool Dispatcher::step() {
   static_cast<void>(control.flush());
+  highPriority.traceWakes();
   bool nothingGoes = closed; // before the lanes ask
   std::optional<std::uint64_t> oldestBefore = oldestUnderWay();
   observeBusyTimes();
@@ -200,6 +208,13 @@ void Dispatcher::measureTurnaround(std::optional<std::uint64_t> oldestBefore) {
   Nanoseconds elapsed = options.lane.clock() - requestedAt;
   if (neighbours)
     neighbours->noteTurnaround(elapsed);
+  if (Trace *trace = options.lane.trace) {
+    TraceEvent event;
+    event.type = TraceEvent::Type::Turnaround;
+    event.start = requestedAt;
+    event.duration = elapsed;
+    trace->add(event);
+  }
   auto took = static_cast<std::uint64_t>(elapsed.count());
   std::unique_lock lock(statisticsMutex);
   if (turnarounds.size() < maxTurnarounds)

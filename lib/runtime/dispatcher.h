@@ -100,6 +100,7 @@ private:
   void readClients(Snapshot &snapshot) const;
   void observeBusyTimes();
   void enforcePolicy();
+  void stopByPolicy();
   std::uint64_t currentEpoch() const override { return control.currentEpoch(); }
   std::optional<std::uint64_t> oldestUnderWay() const;
   void measureTurnaround(std::optional<std::uint64_t> oldestBefore);

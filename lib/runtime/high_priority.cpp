@@ -25,9 +25,38 @@ Result<void> HighPriority::raise(bool callFollows) {
 
 Result<bool> HighPriority::withdraw() {
   Result<bool> last = control.withdraw();
+  if (last && *last)
+    traceIdle();
   if (ArenaSlot *slot = published)
     slot->withdraw();
   return last;
+}
+
+/// What the control word has noted itself is taken from there, so that waking costs nothing more.
+void HighPriority::traceWakes(bool byPolicy) {
+  if (!trace)
+    return;
+  std::uint64_t now = control.currentEpoch(), known = tracedEpoch.load();
+  while (known < now && !tracedEpoch.compare_exchange_weak(known, now)) {
+  }
+  for (; known < now; ++known) {
+    TraceEvent event;
+    event.type = byPolicy ? TraceEvent::Type::Stop : TraceEvent::Type::Wake;
+    event.start = control.raisedAfter(known);
+    event.value = known + 1;
+    trace->add(event);
+  }
+}
+
+void HighPriority::traceIdle() {
+  if (!trace)
+    return;
+  traceWakes();
+  Snapshot now = control.snapshot();
+  TraceEvent event;
+  event.type = TraceEvent::Type::Idle;
+  event.start = now.now - now.sinceHighPriorityEnded;
+  trace->add(event);
 }
 
 Result<void> HighPriority::beginRequest() {

@@ -16,6 +16,7 @@
 #include "arena.h"
 #include "lane.h"
 #include "stable_table.h"
+#include "trace.h"
 
 #include "tally/runtime/control_word.h"
 
@@ -56,6 +57,15 @@ public:
   /// The slot in which other processes see this one's scopes, or none. While no scope is open:
   /// those that are counted in must be counted out.
   void publishTo(ArenaSlot *slot) { published = slot; }
+
+  /// Where it is noted when scopes woke and when the last one was closed, or nowhere. Before any
+  /// scope is opened.
+  void traceTo(Trace *to) { trace = to; }
+  /// For who may have seen the control word advanced: notes what was not noted yet. `byPolicy`: the
+  /// policy has advanced it.
+  void traceWakes(bool byPolicy = false);
+  /// For who has withdrawn the last scope.
+  void traceIdle();
 
   Result<void> beginRequest();
   /// Returns whether best-effort work may run again. Fails when no request is open.
@@ -98,6 +108,8 @@ private:
   SignalDevice &device;
   DeviceControl &control;
   std::atomic<ArenaSlot *> published{nullptr};
+  Trace *trace = nullptr;
+  std::atomic<std::uint64_t> tracedEpoch{0};
   std::atomic<std::uint32_t> explicitScopes{0};
   StableTable<HighStream> streams;
 };

@@ -188,6 +188,9 @@ bool Lane::collect(const Gate &gate) {
   Batch batch = std::move(batches.front());
   batches.pop_front();
   account(batch, lanes);
+  if (hasRanges)
+    endRange(batch.range);
+  traceBatch(batch);
   take(batch);
   lastCollected = options.clock();
   lastEpoch = batch.epoch;
@@ -419,6 +422,9 @@ void Lane::failAll(const Error &error) {
     }
   pending.clear();
   inbox.clear();
+  for (const Batch &batch : batches)
+    if (hasRanges)
+      endRange(batch.range);
   batches.clear();
   sent = 0;
   unfinished.store(0);

@@ -25,6 +25,8 @@
 
 #include "list_ring.h"
 #include "loaded_kernel.h"
+#include "ranges.h"
+#include "trace.h"
 
 #include "tally/runtime/policy.h"
 #include "tally/runtime/variant_launch.h"
@@ -103,6 +105,8 @@ struct Operation {
   /// Of launches without `kernel`, and of calls of kernels: what stands for the kernel where its
   /// duration is remembered, with the shape. 0: it is not.
   std::uint64_t identity = 0;
+  /// Of launches without `kernel`: what a trace calls it. It lives as long as they.
+  std::string_view label;
   /// Of what may fail by itself: told why one of them does not run. Empty: all that
   /// follows on its stream fails with it.
   std::function<void(const Error &)> launchFailed;
@@ -145,6 +149,9 @@ struct LaneOptions {
   ProfileStore *profiles = nullptr;
   /// Above 0: kernels that cannot yield run on a stream that has so many of the device's SMs.
   std::uint32_t smsOfWholes = 0;
+  /// Where it is noted what ran when, or nowhere; and the lane's number there.
+  Trace *trace = nullptr;
+  std::uint8_t number = 0;
 };
 
 /// What a lane has done. Written by the dispatcher's thread, read by any.
@@ -218,6 +225,7 @@ private:
     bool heavy = false;       // ends its batch
     Nanoseconds predicted{0}; // of what cannot yield and is a kernel: the most it should take
     bool completes = false;   // the operation ends with it, unless it yields
+    bool resumes = false;     // the operation was launched before, and yielded
     PhysicalLaunch launch;
     std::optional<ListRing::Region> list;
     std::shared_ptr<LaunchPlan> plan; // of launches
@@ -232,6 +240,7 @@ private:
     Nanoseconds sentAt{0};
     Nanoseconds waitedFrom{0}; // since when the device could have worked on it
     std::vector<Item> items;
+    std::uint64_t range = 0;                  // for a profiler
     std::shared_ptr<std::atomic<bool>> ended; // of its call, which has to end before the marker
     bool canYield() const;
     Nanoseconds wholes() const;
@@ -246,6 +255,12 @@ private:
   bool endCall(Batch &batch);
   Result<void> readStates();
   void take(const Batch &batch);
+  // lane_trace.cpp
+  void traceWait(bool waits);
+  void traceBatch(const Batch &batch);
+  void beginBatchRange(Batch &batch) const;
+  TraceEvent traced(const Item &item) const;
+  bool willYield(const Batch &batch, std::size_t index) const;
   void absorb(const Item &item, const tally_launch_state &state);
   void finishFront(const Operation *operation);
   void dropFailed();
@@ -316,6 +331,8 @@ private:
   std::size_t sent = 0;
   std::deque<Batch> batches;
   std::optional<Nanoseconds> heldSince;
+  const bool hasRanges = rangesAreOn();
+  std::optional<Nanoseconds> waitsSince; // of a trace: work is there, and may not go
   Nanoseconds ranInAll{0};
   std::vector<Nanoseconds> ranByClient;
   using WholeKey = std::pair<std::uint64_t, LoadedKernel::ShapeKey>;

@@ -52,16 +52,20 @@ bool Lane::issue(const Gate &gate) {
   if (!batches.empty() && batches.back().ended)
     return false;
   std::optional<Permit> permitted = permit(gate);
-  if (!permitted || (!batches.empty() && batches.front().epoch != permitted->epoch))
+  if (!permitted || (!batches.empty() && batches.front().epoch != permitted->epoch)) {
+    traceWait(true);
     return false;
+  }
   Batch batch;
   batch.epoch = permitted->epoch;
   batch.shares = permitted->shares;
   batch.sms = permitted->decision.sms;
   batch.slot = freeSlot();
   planBatch(batch, gate, *permitted);
-  if (batch.items.empty())
+  if (batch.items.empty()) {
+    traceWait(true);
     return false;
+  }
   Result<void> done = send(batch, gate);
   if (!done) {
     failAll(done.error());
@@ -69,7 +73,10 @@ bool Lane::issue(const Gate &gate) {
   }
   if (batch.items.empty())
     return false;
+  if (hasRanges)
+    beginBatchRange(batch);
   batches.push_back(std::move(batch));
+  traceWait(false);
   return true;
 }
 
@@ -90,6 +97,7 @@ void Lane::planBatch(Batch &batch, const Gate &gate, const Permit &permit) {
 bool Lane::planItem(Operation &operation, Batch &batch, Budget &used) {
   Item item;
   item.operation = &operation;
+  item.resumes = operation.begun && operation.progress->kind() != Kind::Slice;
   bool planned = false;
   std::uint32_t client = operation.stream->client;
   if (client < maxPolicyClients && (used.decision.clients >> client & 1) == 0)

@@ -16,22 +16,36 @@ namespace tally::runtime {
 /// Thread-safe; no locks, no allocation.
 class RequestTimes {
 public:
-  void begin(Nanoseconds now) { starts[begun.fetch_add(1) % starts.size()] = now.count(); }
+  struct Ended {
+    Nanoseconds took;
+    std::uint64_t range;
+  };
+  /// `range`: what a profiler calls it (ranges.h), or 0.
+  void begin(Nanoseconds now, std::uint64_t range = 0) {
+    Request &request = requests[begun.fetch_add(1) % requests.size()];
+    request.range = range;
+    request.start = now.count();
+  }
   /// Of a request that has begun. Nothing where more than 64 are open.
-  std::optional<Nanoseconds> end(Nanoseconds now) {
+  std::optional<Ended> end(Nanoseconds now) {
     std::uint64_t number = ended.fetch_add(1);
-    bool isKept = begun.load() - number <= starts.size();
+    bool isKept = begun.load() - number <= requests.size();
+    Request &request = requests[number % requests.size()];
     // Taken once: another thread may have its number and not yet have stored its time.
-    std::int64_t start = starts[number % starts.size()].exchange(none);
+    std::int64_t start = request.start.exchange(none);
     if (!isKept || start == none)
       return std::nullopt;
-    return now - Nanoseconds(start);
+    return Ended{now - Nanoseconds(start), request.range.load()};
   }
 
 private:
   static constexpr std::int64_t none = 0; ///< the clock counts from the start of the system
+  struct Request {
+    std::atomic<std::int64_t> start{none};
+    std::atomic<std::uint64_t> range{0};
+  };
   std::atomic<std::uint64_t> begun{0}, ended{0};
-  std::array<std::atomic<std::int64_t>, 64> starts{};
+  std::array<Request, 64> requests{};
 };
 
 } // namespace tally::runtime

@@ -18,6 +18,11 @@ std::string describe(Client client, const ClientRecord &record) {
                                           : "'" + record.name + "'");
 }
 
+const std::string &requestName(const ClientRecord &record) {
+  static const std::string withoutName = "request";
+  return record.name.empty() ? withoutName : record.name;
+}
+
 Nanoseconds steadyNow() { return SteadyClock{}(); }
 
 /// The parameter space of the user's kernel; `storage` is used where the arguments end before it.
@@ -43,8 +48,11 @@ Result<void> Runtime::State::initialise() {
     return word.error();
   if (Result<void> checked = checkControlStream(*word, *controlStream); !checked)
     return checked;
+  if (Result<void> opened = openTrace(); !opened)
+    return opened;
   control.emplace(ControlWriter{device.get(), *controlStream, *word}, ClockFunction(steadyNow));
   highPriority = std::make_unique<HighPriority>(*device, *control);
+  highPriority->traceTo(trace.get());
   DispatcherOptions dispatching;
   dispatching.policy = options.policy;
   dispatching.lane.measures = options.profiling == Profiling::On;
@@ -59,6 +67,7 @@ Result<void> Runtime::State::initialise() {
   dispatching.lane.bound = options.bound;
   dispatching.lane.smsOfWholes = options.smsOfWholes;
   dispatching.lane.clock = steadyNow;
+  dispatching.lane.trace = trace.get();
   auto made = Dispatcher::create(*device, *control, *highPriority, std::move(dispatching));
   if (!made)
     return made.error();
@@ -69,9 +78,21 @@ Result<void> Runtime::State::initialise() {
     if (!joined)
       return joined.error();
     arena = std::move(*joined);
+    arena->traceTo(trace.get());
     dispatcher->setNeighbours(arena.get());
   }
   dispatcher->start();
+  return {};
+}
+
+Result<void> Runtime::State::openTrace() {
+  const char *path = options.trace.empty() ? std::getenv("TALLY_TRACE") : options.trace.c_str();
+  if (!path || !*path)
+    return {};
+  Result<std::unique_ptr<Trace>> opened = Trace::open(path, options.traceEvents);
+  if (!opened)
+    return Error{"trace: " + opened.error().message};
+  trace = std::move(*opened);
   return {};
 }
 
@@ -246,6 +267,8 @@ Result<Client> Runtime::createClient(Class clientClass, std::string name) {
   record->name = std::move(name);
   if (clientClass == Class::BestEffort)
     record->bestEffortNumber = state->bestEffortClients.fetch_add(1);
+  if (state->trace)
+    record->traceName = state->trace->nameOf(requestName(*record));
   if (state->arena)
     if (Result<void> joined = state->arena->join(clientClass, record->name); !joined)
       return joined.error();
@@ -382,12 +405,13 @@ Result<void> Runtime::beginRequest(Client client) {
   Result<ClientRecord *> record = state->findHighClient(client, "beginRequest");
   if (!record)
     return record.error();
-  Nanoseconds now = state->arena ? steadyNow() : Nanoseconds(0);
+  Nanoseconds now = state->timesRequests() ? steadyNow() : Nanoseconds(0);
   if (state->highPriority)
     if (Result<void> begun = state->highPriority->beginRequest(); !begun)
       return begun;
-  if (state->arena)
-    (*record)->requestTimes.begin(now);
+  if (state->timesRequests())
+    (*record)->requestTimes.begin(
+        now, state->hasRanges ? beginRange(RangeOf::Request, requestName(**record)) : 0);
   // Last here and first in endRequest(): what clients count is never more than what is open.
   (*record)->openRequests.fetch_add(1);
   return {};
@@ -405,15 +429,35 @@ Result<void> Runtime::endRequest(Client client) {
   while (!openRequests.compare_exchange_weak(open, open - 1));
   if (!state->highPriority)
     return {};
-  if (state->arena)
-    if (std::optional<Nanoseconds> took = (*record)->requestTimes.end(steadyNow()))
-      state->highPriority->noteRequest(*took);
+  if (state->timesRequests())
+    state->noteRequest(**record, steadyNow());
   Result<bool> last = state->highPriority->endRequest();
   if (!last)
     return last.error();
   if (*last)
     state->dispatcher->resume();
   return {};
+}
+
+void Runtime::State::noteRequest(ClientRecord &client, Nanoseconds now) {
+  std::optional<RequestTimes::Ended> ended = client.requestTimes.end(now);
+  if (!ended)
+    return;
+  if (hasRanges)
+    endRange(ended->range);
+  highPriority->noteRequest(ended->took);
+  if (!trace)
+    return;
+  TraceEvent event;
+  event.type = TraceEvent::Type::Request;
+  event.name = client.traceName;
+  event.start = now - ended->took;
+  event.duration = ended->took;
+  trace->add(event);
+}
+
+Result<void> Runtime::writeTrace() const {
+  return state->trace ? state->trace->write() : Error{"writeTrace: there is no trace"};
 }
 
 Statistics Runtime::statistics() const {

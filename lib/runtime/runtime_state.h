@@ -7,8 +7,10 @@
 #include "high_priority.h"
 #include "loaded_kernel.h"
 #include "profile_store.h"
+#include "ranges.h"
 #include "request_times.h"
 #include "stable_table.h"
+#include "trace.h"
 
 #include "tally/runtime/runtime.h"
 
@@ -32,9 +34,10 @@ struct ModuleRecord {
 struct ClientRecord {
   Class clientClass = Class::High;
   std::string name;
+  std::uint32_t traceName = 0;        ///< where there is a trace
   std::uint32_t bestEffortNumber = 0; ///< of its class, as policies number them
   std::atomic<std::uint32_t> openRequests{0};
-  RequestTimes requestTimes; ///< where there is an arena
+  RequestTimes requestTimes; ///< where somebody wants to know
 };
 
 /// A stream of the application: exactly one of the three.
@@ -68,9 +71,15 @@ public:
     // What cannot be kept is measured again.
     if (profiles)
       static_cast<void>(profiles->save());
+    // Who wants to hear of an error calls writeTrace().
+    if (trace)
+      static_cast<void>(trace->write());
   }
 
   Result<void> initialise();
+  Result<void> openTrace();
+  bool timesRequests() const { return arena || trace || hasRanges; }
+  void noteRequest(ClientRecord &client, Nanoseconds now);
   Result<void> checkControlStream(DevicePtr address, StreamId stream);
   Result<void> waitForAll();
   Result<void> synchronize(StreamRecord &stream);
@@ -83,6 +92,8 @@ public:
 
   std::unique_ptr<Device> device;
   RuntimeOptions options;
+  const bool hasRanges = rangesAreOn();
+  std::unique_ptr<Trace> trace; ///< or none; before those that know it
   std::optional<DeviceControl> control;
   std::unique_ptr<HighPriority> highPriority;
   std::optional<ProfileStore> profiles;

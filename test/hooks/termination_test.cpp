@@ -66,6 +66,26 @@ TEST_CASE("without that it cuts blocks short") {
   CHECK(cut != 0);
 }
 
+TEST_CASE("a trace is written at the end, whichever of the two comes") {
+  for (bool terminated : {true, false}) {
+    HookedPlace place;
+    std::string file = place.path / "trace.json";
+    Child child(place.words("obey", {bestEffort, "TALLY_TRACE=" + file}));
+    REQUIRE(ask(child, "begin") == "done");
+    REQUIRE(ask(child, "end") == "done");
+    if (terminated) {
+      child.send(SIGTERM);
+      REQUIRE(child.endingSignal() == SIGTERM);
+    } else {
+      REQUIRE(child.finish() == 0);
+    }
+    std::string text = contents(file);
+    CHECK(text.starts_with("{"));
+    CHECK(text.ends_with("]}\n"));
+    CHECK(text.find("\"name\":\"batch\"") != std::string::npos);
+  }
+}
+
 TEST_CASE("a device that does not come to rest is waited for so long and no longer") {
   HookedPlace place;
   std::string errors = place.path / "errors";

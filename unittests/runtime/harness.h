@@ -16,7 +16,7 @@ struct Harness {
   explicit Harness(std::uint64_t seed,
                    std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice},
                    AnyPolicy policy = {}, std::uint32_t smsOfWholes = 0,
-                   ProfileStore *profiles = nullptr)
+                   ProfileStore *profiles = nullptr, Trace *trace = nullptr)
       : device(seed), random(seed * 77 + 1) {
     ModuleId module = *device.loadModule(mixBundle(device));
     for (const bundle::Kernel &kernel : mixBundle(device).kernels)
@@ -28,12 +28,14 @@ struct Harness {
     ClockFunction clock = [this] { return now; };
     word.emplace(ControlWriter{&device, control, wordAddress}, clock);
     high = std::make_unique<HighPriority>(device, *word);
+    high->traceTo(trace);
     DispatcherOptions options;
     options.policy = std::move(policy);
     // The smallest ring, so that it goes round often.
     options.lane = {std::move(kinds), wordAddress, clock, 32};
     options.lane.smsOfWholes = smsOfWholes;
     options.lane.profiles = profiles;
+    options.lane.trace = trace;
     options.lane.measures = profiles != nullptr;
     dispatcher = std::move(*Dispatcher::create(device, *word, *high, std::move(options)));
   }

@@ -104,6 +104,12 @@ struct RuntimeOptions {
   /// Without it the process is alone. Only for Sharing::Tally. A process takes a slot of the arena
   /// with its first client of each class; createClient() fails where all are taken.
   std::optional<ArenaOptions> arena;
+  /// A file that the destructor, or writeTrace(), writes: who ran when and who yielded, for
+  /// Perfetto or chrome://tracing (docs/tracing.md). %p in it stands for the process's number.
+  /// Empty: $TALLY_TRACE, and without that none. Only for Sharing::Tally.
+  std::string trace;
+  /// The newest events that it holds, 16 to 16,777,216; 40 bytes each.
+  std::uint32_t traceEvents = 131072;
 };
 
 struct Statistics {
@@ -176,6 +182,8 @@ public:
   Result<void> endRequest(Client client);
 
   Statistics statistics() const;
+  /// Writes the trace so far; the file is replaced as a whole. Fails without RuntimeOptions::trace.
+  Result<void> writeTrace() const;
 
   class State; ///< internal
 

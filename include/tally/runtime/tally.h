@@ -57,6 +57,10 @@ typedef struct tally_options {
   /* With `arena`, not 0: no client will be of high priority. Under MPS the process then has the
      lower priority; see ArenaOptions::bestEffortOnly (runtime.h). */
   int best_effort_only;
+  /* A file that tally_close(), or tally_write_trace(), writes: who ran when and who yielded
+     (docs/tracing.md); NULL: as $TALLY_TRACE says, or none. */
+  const char *trace;
+  uint32_t trace_events; /* that it holds, the newest; 0: 131,072 */
 } tally_options;
 
 typedef struct tally_dim3 {
@@ -132,6 +136,9 @@ tally_status tally_get_statistics(tally_runtime *runtime, tally_statistics *stat
  * many were stored. */
 tally_status tally_turnarounds(tally_runtime *runtime, uint64_t *nanoseconds, size_t capacity,
                                size_t *count);
+
+/* Writes the trace so far; the file is replaced as a whole. Fails where there is none. */
+tally_status tally_write_trace(tally_runtime *runtime);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,168 @@
+"""The processes of one pair of models, alive together and idle but for those being measured, so that what is
+compared is measured in turn within seconds."""
+import dataclasses
+import os
+import shutil
+import tempfile
+import time
+
+from two_processes import Ended, Mps, NoMps, Process
+
+from . import loads, systems
+
+PROGRAMS = {"plain": "workloads_plain", "scheduled": "workloads_scheduled", "tally": "workloads"}
+WARMING = 5  # requests before each measurement
+
+
+class Unavailable(Exception):
+    """A system that this machine does not have; the text says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    inference: str
+    form: str  # launches or graph
+    training: str
+
+    @property
+    def name(self):
+        return f"{self.inference}-{self.form}/{self.training}"
+
+
+class Wrong(Exception):
+    """Something was computed wrongly."""
+
+
+class Session:
+    """`arguments`: programs, size, device, as `run` has them."""
+
+    def __init__(self, arguments, pair, wanted):
+        self.arguments, self.pair = arguments, pair
+        self.folder = tempfile.mkdtemp(prefix="tally-benchmark-")
+        self.processes, self.loaded, self.figures, self.unavailable = {}, {}, [], {}
+        self.answer = None
+        needs_mps = any(role and role.mps for each in wanted for role in (each.server, each.trainer))
+        self.service = Mps() if needs_mps and shutil.which("nvidia-cuda-mps-control") else NoMps()
+
+    def __enter__(self):
+        self.service.__enter__()
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes.values():
+            process.process.kill()
+            process.process.wait()
+        self.service.__exit__()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def end(self):
+        """Ends the processes as they should end; what they said."""
+        said = []
+        for (system, role, part), process in list(self.processes.items()):
+            said.append((system, part, process.end()))
+            del self.processes[system, role, part]
+        return said
+
+    def environment(self, system, role):
+        environment = {"TALLY_STATS": "1"}
+        if system.trainer and role.program != "plain":
+            environment["TALLY_ARENA"] = os.path.join(self.folder, system.name)
+            os.makedirs(environment["TALLY_ARENA"], mode=0o700, exist_ok=True)
+        if role.mps:
+            environment.update(self.service.environment)
+        environment.update(role.environment)
+        return environment
+
+    def process(self, system, role, part):
+        """`part`: server, trainer or both."""
+        if role.mps and not self.service.environment:
+            raise Unavailable("no nvidia-cuda-mps-control here")
+        # Plain processes serve all systems that use them alike.
+        key = ("" if role.program == "plain" else system.name, role, part)
+        if key not in self.processes:
+            program = os.path.join(self.arguments.programs, PROGRAMS[role.program])
+            process = Process([program, *role.arguments], self.environment(system, role))
+            try:
+                process.ask("facts")
+                if part != "trainer":
+                    self.load(process, "inference", self.pair.inference, self.pair.form)
+                if part != "server":
+                    self.load(process, "training", self.pair.training)
+            except Ended as ended:
+                if process.process.wait() == 3:  # what was asked for is not there
+                    raise Unavailable(process.said().strip()) from ended
+                raise
+            self.processes[key] = process
+        return self.processes[key]
+
+    def load(self, process, kind, name, *more):
+        found = process.ask(kind, name, self.arguments.size, *more)
+        if "error" in found:
+            raise Wrong(f"{name}: {found['error']}")
+        if "digest" in found:
+            if self.answer not in (None, found["digest"]):
+                raise Wrong(f"{name} answers differently in different processes")
+            self.answer = found["digest"]
+
+    def parts(self, system):
+        """The processes that serve and train."""
+        if not system.trainer:
+            both = self.process(system, system.server, "both")
+            return both, both
+        return (self.process(system, system.server, "server"), self.process(system, system.trainer, "trainer"))
+
+    def prepare(self, system):
+        """Starts what the system needs; whether this machine has it."""
+        try:
+            self.parts(system)
+        except Unavailable as missing:
+            self.unavailable[system.name] = str(missing)
+        return system.name not in self.unavailable
+
+    def service_time(self):
+        """What a request takes alone, in microseconds, one behind the other: capacity is its inverse."""
+        plain = systems.BY_NAME["alone"]
+        if self.arguments.device == "emulator":
+            plain = systems.emulated(plain)
+        server, _ = self.parts(plain)
+        least, seconds = (3, 0) if self.arguments.device == "emulator" else (50, 0.2)
+        times = server.ask("capacity", least, seconds)["service_us"]
+        return sum(times) / len(times)
+
+    def train_alone(self, seconds):
+        """Steps a second with nothing beside them."""
+        plain = systems.BY_NAME["alone"]
+        if self.arguments.device == "emulator":
+            plain = systems.emulated(plain)
+        _, trainer = self.parts(plain)
+        begin = trainer.ask("train")["now"]
+        time.sleep(seconds)
+        return self.stopped(trainer, begin, begin + int(seconds * 1e9))["steps_per_s"]
+
+    def stopped(self, trainer, begin, end):
+        """Ends training; its figures have to be those of all other runs after as many steps."""
+        stopped = trainer.ask("stop", begin, end)
+        known = min(len(self.figures), len(stopped["figures"]))
+        if self.figures[:known] != stopped["figures"][:known]:
+            first = next(i for i in range(known) if self.figures[i] != stopped["figures"][i])
+            raise Wrong(f"{self.pair.training}: step {first + 1} computes other bits than before")
+        if len(stopped["figures"]) > len(self.figures):
+            self.figures = stopped["figures"]
+        return stopped
+
+    def measure(self, system, kind, count, period, seed, limit):
+        """One repetition of a cell. Times in microseconds."""
+        server, trainer = self.parts(system)
+        if system.trains:
+            trainer.ask("train")
+        server.ask("capacity", WARMING if self.arguments.device != "emulator" else 0, 0)
+        arrivals = loads.arrivals(kind, count, period, seed)
+        answer = server.ask("serve", limit, int(system.flush), *(f"{each:.2f}" for each in arrivals))
+        if answer["wrong"]:
+            raise Wrong(f"{self.pair.inference} under {system.name}: {answer['wrong']} wrong answers")
+        found = {"latency_us": answer["latency_us"], "asked": count, "active": answer["active"],
+                 "seconds": (answer["end"] - answer["begin"]) / 1e9}
+        if system.trains:
+            stopped = self.stopped(trainer, answer["begin"], answer["end"])
+            found.update(steps_per_s=stopped["steps_per_s"], steps=stopped["steps"])
+        return found

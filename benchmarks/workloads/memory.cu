@@ -1,0 +1,79 @@
+#include "memory.h"
+
+namespace workloads {
+
+namespace {
+
+__global__ void fillHalves(__half *to, std::size_t count, Filling filling) {
+  std::size_t step = std::size_t{gridDim.x} * blockDim.x;
+  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step)
+    to[i] = __float2half_rn(filling.at(i));
+}
+
+__global__ void fillFloats(float *to, std::size_t count, Filling filling) {
+  std::size_t step = std::size_t{gridDim.x} * blockDim.x;
+  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step)
+    to[i] = filling.at(i);
+}
+
+unsigned blocksToFill(std::size_t count) {
+  return static_cast<unsigned>(std::min<std::size_t>((count + 255) / 256, 1056));
+}
+
+} // namespace
+
+float powerBelow(double value) {
+  return static_cast<float>(std::exp2(std::floor(std::log2(value))));
+}
+
+Memory::~Memory() {
+  for (void *each : pieces)
+    check(cudaFree(each), "cudaFree");
+}
+
+void *Memory::allocate(std::size_t bytes) {
+  void *piece = nullptr;
+  check(cudaMalloc(&piece, std::max<std::size_t>(bytes, 16)), "cudaMalloc");
+  pieces.push_back(piece);
+  total += bytes;
+  check(cudaMemset(piece, 0, bytes), "cudaMemset");
+  return piece;
+}
+
+__half *Memory::halves(std::size_t count, const Filling &filling) {
+  auto *to = array<__half>(count);
+  fillHalves<<<blocksToFill(count), 256>>>(to, count, filling);
+  check(cudaDeviceSynchronize(), "filling");
+  return to;
+}
+
+float *Memory::floats(std::size_t count, const Filling &filling) {
+  auto *to = array<float>(count);
+  fillFloats<<<blocksToFill(count), 256>>>(to, count, filling);
+  check(cudaDeviceSynchronize(), "filling");
+  return to;
+}
+
+std::vector<float> downloadFloats(const __half *from, std::size_t count) {
+  std::vector<float> values;
+  values.reserve(count);
+  for (__half each : download(from, count))
+    values.push_back(__half2float(each));
+  return values;
+}
+
+std::vector<float> hostHalves(std::size_t count, const Filling &filling) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = __half2float(__float2half_rn(filling.at(i)));
+  return values;
+}
+
+std::vector<float> hostFloats(std::size_t count, const Filling &filling) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = filling.at(i);
+  return values;
+}
+
+} // namespace workloads

@@ -1,0 +1,87 @@
+// Arrays on the device, filled with numbers that the host can compute too: weights of real shapes
+// need no file, and a reference on the CPU starts from the same ones.
+#ifndef TALLY_BENCHMARKS_WORKLOADS_MEMORY_H
+#define TALLY_BENCHMARKS_WORKLOADS_MEMORY_H
+
+#include "../colocation/common.h"
+
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace workloads {
+
+using colocation::check;
+
+/// The i-th of the numbers that `seed` stands for.
+__host__ __device__ inline std::uint32_t randomBits(std::uint32_t seed, std::uint64_t i) {
+  std::uint64_t x = (i + 1) * 0x9e3779b97f4a7c15ull ^ (std::uint64_t{seed} << 32 | seed);
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return static_cast<std::uint32_t>(x >> 32);
+}
+
+/// In [-1, 1), a multiple of 2^-23: all the arithmetic is exact, on the host as on the device.
+__host__ __device__ inline float randomUniform(std::uint32_t seed, std::uint64_t i) {
+  return static_cast<float>(static_cast<std::int32_t>(randomBits(seed, i) >> 8) - (1 << 23)) /
+         static_cast<float>(1 << 23);
+}
+
+/// What an array is filled with: `offset` + `scale` * randomUniform(`seed`, i). The scale is a
+/// power of two, so that a multiply-add is rounded like a product and a sum.
+struct Filling {
+  std::uint32_t seed = 0;
+  float scale = 0, offset = 0;
+  __host__ __device__ float at(std::uint64_t i) const {
+    return offset + scale * randomUniform(seed, i);
+  }
+};
+
+/// The power of two that is nearest below `value`.
+float powerBelow(double value);
+
+/// All memory of a model; freed with it.
+class Memory {
+public:
+  Memory() = default;
+  Memory(const Memory &) = delete;
+  Memory &operator=(const Memory &) = delete;
+  ~Memory();
+
+  /// Cleared.
+  void *allocate(std::size_t bytes);
+  template <class T> T *array(std::size_t count) {
+    return static_cast<T *>(allocate(count * sizeof(T)));
+  }
+  /// Filled and complete when it returns.
+  __half *halves(std::size_t count, const Filling &filling);
+  float *floats(std::size_t count, const Filling &filling);
+  template <class T> T *upload(const std::vector<T> &values) {
+    T *to = array<T>(values.size());
+    check(cudaMemcpy(to, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
+          "cudaMemcpy");
+    return to;
+  }
+  std::size_t bytes() const { return total; }
+
+private:
+  std::vector<void *> pieces;
+  std::size_t total = 0;
+};
+
+/// Values on the device, as they are now.
+template <class T> std::vector<T> download(const T *from, std::size_t count) {
+  std::vector<T> values(count);
+  check(cudaMemcpy(values.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
+  return values;
+}
+std::vector<float> downloadFloats(const __half *from, std::size_t count);
+
+/// The same as halves() and floats() put there.
+std::vector<float> hostHalves(std::size_t count, const Filling &filling);
+std::vector<float> hostFloats(std::size_t count, const Filling &filling);
+
+} // namespace workloads
+
+#endif

@@ -1,0 +1,36 @@
+// Where on the GPU the two loads go: streams with priorities, plain ones, or green contexts that
+// share the SMs out.
+#ifndef TALLY_BENCHMARKS_WORKLOADS_PLACEMENT_H
+#define TALLY_BENCHMARKS_WORKLOADS_PLACEMENT_H
+
+#include <cuda_runtime.h>
+
+#include <string>
+
+namespace workloads {
+
+struct PlacementOptions {
+  bool priorities = true;
+  double green =
+      0; ///< share of the SMs for training, the rest is for requests; 0: no green contexts
+};
+
+class Placement {
+public:
+  /// Ends the program, with the reason, where the driver has no green contexts and they are asked
+  /// for.
+  explicit Placement(const PlacementOptions &options);
+  cudaStream_t requests() const { return high; }
+  cudaStream_t training() const { return low; }
+  const std::string &description() const { return text; }
+
+private:
+  void makeGreen(double share, int highPriority, int lowPriority);
+
+  cudaStream_t high = nullptr, low = nullptr;
+  std::string text;
+};
+
+} // namespace workloads
+
+#endif

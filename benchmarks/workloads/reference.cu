@@ -1,0 +1,97 @@
+#include "reference.h"
+
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+
+namespace workloads::reference {
+
+float rounded(float value) { return __half2float(__float2half_rn(value)); }
+
+Values rounded(Values values) {
+  return mapped(std::move(values), [](float each) { return rounded(each); });
+}
+
+Values linear(const Values &in, const Values &weight, const Values &bias, int inputs, int outputs) {
+  int rows = static_cast<int>(in.size()) / inputs;
+  Values result(static_cast<std::size_t>(rows) * outputs);
+  for (int row = 0; row < rows; ++row)
+    for (int o = 0; o < outputs; ++o) {
+      double sum = bias.empty() ? 0 : bias[o];
+      for (int i = 0; i < inputs; ++i)
+        sum += double{in[row * inputs + i]} * weight[o * inputs + i];
+      result[row * outputs + o] = static_cast<float>(sum);
+    }
+  return result;
+}
+
+Values layerNorm(const Values &in, const Values &gain, const Values &shift, int columns,
+                 float epsilon) {
+  Values out(in.size());
+  for (std::size_t row = 0; row < in.size() / columns; ++row) {
+    const float *line = &in[row * columns];
+    double mean = 0, variance = 0;
+    for (int i = 0; i < columns; ++i)
+      mean += line[i] / double(columns);
+    for (int i = 0; i < columns; ++i)
+      variance += (line[i] - mean) * (line[i] - mean) / columns;
+    for (int i = 0; i < columns; ++i)
+      out[row * columns + i] =
+          static_cast<float>((line[i] - mean) / std::sqrt(variance + epsilon) * gain[i] + shift[i]);
+  }
+  return out;
+}
+
+Values attention(const Values &qkv, int heads, int headSize, bool causal) {
+  int width = heads * headSize, sequence = static_cast<int>(qkv.size()) / (3 * width);
+  Values out(static_cast<std::size_t>(sequence) * width);
+  std::vector<double> weights(sequence);
+  for (int head = 0; head < heads; ++head)
+    for (int q = 0; q < sequence; ++q) {
+      int seen = causal ? q + 1 : sequence;
+      double most = -std::numeric_limits<double>::infinity(), total = 0;
+      for (int key = 0; key < seen; ++key) {
+        double score = 0;
+        for (int d = 0; d < headSize; ++d)
+          score += double{qkv[q * 3 * width + head * headSize + d]} *
+                   qkv[key * 3 * width + width + head * headSize + d];
+        weights[key] = score / std::sqrt(double(headSize));
+        most = std::max(most, weights[key]);
+      }
+      for (int key = 0; key < seen; ++key)
+        total += weights[key] = std::exp(weights[key] - most);
+      for (int d = 0; d < headSize; ++d) {
+        double sum = 0;
+        for (int key = 0; key < seen; ++key)
+          sum += weights[key] / total * qkv[key * 3 * width + 2 * width + head * headSize + d];
+        out[q * width + head * headSize + d] = static_cast<float>(sum);
+      }
+    }
+  return out;
+}
+
+Values sum(const Values &a, const Values &b) {
+  Values result(a.size());
+  std::transform(a.begin(), a.end(), b.begin(), result.begin(), std::plus<>());
+  return result;
+}
+
+float gelu(float x) { return 0.5f * x * (1.0f + std::erf(x * 0.70710678f)); }
+
+double relativeError(const Values &found, const Values &expected) {
+  assert(found.size() == expected.size());
+  double worst = 0, squares = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    double difference = std::fabs(double{found[i]} - expected[i]);
+    if (std::isnan(difference))
+      return difference;
+    worst = std::max(worst, difference);
+    squares += double{expected[i]} * expected[i];
+  }
+  return worst / std::sqrt(squares / static_cast<double>(found.size()));
+}
+
+} // namespace workloads::reference

@@ -1,0 +1,141 @@
+#include "service.h"
+
+namespace workloads {
+
+namespace {
+
+constexpr std::size_t flushBytes = std::size_t{128} << 20; // more than twice an H200's L2
+
+} // namespace
+
+Server::Server(std::unique_ptr<Inference> served, cudaStream_t stream, bool asGraph)
+    : model(std::move(served)), stream(stream) {
+  check(cudaMallocHost(&answer, model->answerCount() * sizeof(float)), "cudaMallocHost");
+  // Outside of any capture once: what a first launch sets up is set up then.
+  enqueue();
+  finish();
+  Digest digest;
+  digest.add(answer, model->answerCount() * sizeof(float));
+  first = digest.get();
+  cudaGraph_t recorded = capture();
+  check(cudaGraphGetNodes(recorded, nullptr, &nodeCount), "cudaGraphGetNodes");
+  if (asGraph) {
+    check(cudaGraphInstantiate(&graph, recorded, 0), "cudaGraphInstantiate");
+    check(cudaGraphUpload(graph, stream), "cudaGraphUpload");
+    finish();
+  }
+  check(cudaGraphDestroy(recorded), "cudaGraphDestroy");
+}
+
+Server::~Server() {
+  if (graph)
+    check(cudaGraphExecDestroy(graph), "cudaGraphExecDestroy");
+  if (flushed)
+    check(cudaFree(flushed), "cudaFree");
+  check(cudaFreeHost(answer), "cudaFreeHost");
+}
+
+cudaGraph_t Server::capture() {
+  cudaGraph_t recorded = nullptr;
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin capture");
+  enqueue();
+  check(cudaStreamEndCapture(stream, &recorded), "end capture");
+  return recorded;
+}
+
+void Server::enqueue() {
+  if (graph) {
+    check(cudaGraphLaunch(graph, stream), "cudaGraphLaunch");
+    return;
+  }
+  model->enqueue(stream);
+  check(cudaGetLastError(), "launch");
+  check(cudaMemcpyAsync(answer, model->answer(), model->answerCount() * sizeof(float),
+                        cudaMemcpyDeviceToHost, stream),
+        "cudaMemcpyAsync");
+}
+
+void Server::finish() { check(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); }
+
+void Server::compare() {
+  Digest digest;
+  digest.add(answer, model->answerCount() * sizeof(float));
+  wrong += digest.get() != first;
+}
+
+std::vector<double> Server::serveClosedLoop(std::size_t least, double seconds) {
+  std::vector<double> times;
+  auto begin = Clock::now();
+  while (times.size() < least || Microseconds(Clock::now() - begin).count() < seconds * 1e6) {
+    auto started = Clock::now();
+    enqueue();
+    finish();
+    times.push_back(Microseconds(Clock::now() - started).count());
+    compare();
+  }
+  return times;
+}
+
+RequestLog Server::serve(const std::vector<double> &arrivals, double limit, bool flush) {
+  if (flush && !flushed)
+    check(cudaMalloc(&flushed, flushBytes), "cudaMalloc");
+  return colocation::serveOpenLoop(
+      arrivals, limit, [this] { enqueue(); }, [this] { finish(); },
+      [this, flush] {
+        compare();
+        if (!flush)
+          return;
+        check(cudaMemsetAsync(flushed, 0, flushBytes, stream), "cudaMemsetAsync");
+        finish();
+      });
+}
+
+Checked Server::checkModel() {
+  enqueue();
+  finish();
+  return model->check({answer, answer + model->answerCount()});
+}
+
+Trainer::Trainer(std::unique_ptr<Training> trained, cudaStream_t stream)
+    : model(std::move(trained)), stream(stream) {
+  check(cudaMallocHost(&figure, sizeof(float)), "cudaMallocHost");
+}
+
+Trainer::~Trainer() {
+  if (thread.joinable())
+    stop();
+  check(cudaFreeHost(figure), "cudaFreeHost");
+}
+
+void Trainer::step() {
+  model->enqueue(stream);
+  check(cudaGetLastError(), "launch");
+  check(cudaMemcpyAsync(figure, model->figure(), sizeof(float), cudaMemcpyDeviceToHost, stream),
+        "cudaMemcpyAsync");
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  ends.push_back(Clock::now());
+  found.push_back(*figure);
+  ++done;
+}
+
+void Trainer::start() {
+  stopping = false;
+  done = 0;
+  ends.clear();
+  found.clear();
+  thread = std::thread([this] {
+    model->reset(stream);
+    do
+      step();
+    while (!stopping);
+  });
+  while (done == 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+void Trainer::stop() {
+  stopping = true;
+  thread.join();
+}
+
+} // namespace workloads
