@@ -37,6 +37,7 @@ private:
   std::string loopHead() const;
   std::string agree() const;
   std::string leaderLeaves() const;
+  std::string stow() const;
   std::string depart() const;
   std::string restore() const;
   std::string pollAt(const SavePoint &point, unsigned number) const;
@@ -276,9 +277,15 @@ std::string Writer::pollAt(const SavePoint &point, unsigned number) const {
   if (plan.byBlock)
     text += reduce("%tally_any", "%tally_yield");
   proceedIf(plan.byBlock ? "%tally_any" : "%tally_yield");
-  text += record.locate() + record.registers(point, Transfer::Save) +
-          record.local(Transfer::Save) +
-          fmt::format("mov.u32 %tally_stopped, {};\n\t", number);
+  return text + record.locate() + record.registers(point, Transfer::Save) +
+         fmt::format("mov.u32 %tally_stopped, {};\n"
+                     "\tbra $tally_stow;\n",
+                     number);
+}
+
+/// What a thread saves at any point.
+std::string Writer::stow() const {
+  std::string text = "\n$tally_stow:\n\t" + record.local(Transfer::Save);
   if (plan.byBlock)
     return text + "bra $tally_depart;\n";
   return text + record.stopped(Transfer::Save) +
@@ -364,7 +371,7 @@ std::string Writer::run() {
     editor.insertAtBodyEnd("\tbra $tally_next;\n");
   rewriteBarriers();
   appendPolls();
-  editor.insertAtBodyEnd(leaderLeaves() + depart() + restore());
+  editor.insertAtBodyEnd(leaderLeaves() + stow() + depart() + restore());
   return editor.apply();
 }
 

@@ -1,5 +1,6 @@
 #include "verify_protocol.h"
 
+#include "verify_checkpoint.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/analysis/opening.h"
 
@@ -163,8 +164,6 @@ std::optional<std::string> checkOpening(const Function &user, const Function &va
   }
   return std::nullopt;
 }
-
-std::optional<std::string> checkCheckpoint(const Function &, const Function &) { return std::nullopt; }
 
 } // namespace
 
