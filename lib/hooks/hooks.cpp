@@ -1,6 +1,7 @@
 // The life of the hooks: the one object of the process, its engine, and what is said at the end.
 #include "hooks.h"
 
+#include "driver_environment.h"
 #include "termination.h"
 
 #include <cstdio>
@@ -35,7 +36,7 @@ Hooks::Hooks(const Settings &settings)
       mayJoin(settings.joinsArena) {
   if (settings.trace.empty())
     return;
-  auto opened = runtime::Trace::open(settings.trace);
+  auto opened = runtime::Trace::open(settings.trace, settings.traceEvents);
   if (opened)
     trace = std::move(*opened);
   else
@@ -58,16 +59,10 @@ Hooks &Hooks::shared() {
   return *made.release();
 }
 
-/// Read by the driver when it starts, which is later; what the user has set stays. With the default
-/// of 8 hardware connections the control stream was seen stuck behind other streams for 12 ms; and
-/// a module that is loaded by its first launch waits for running kernels. Of MPS's two priorities
-/// of clients 0 is the higher; without MPS the variable means nothing.
+/// The driver starts later.
 void Hooks::prepareDriver() {
-  if (settings.emulator)
-    return;
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-  setenv("CUDA_MPS_CLIENT_PRIORITY", settings.bestEffort ? "1" : "0", 0);
+  if (!settings.emulator)
+    runtime::prepareDriverEnvironment(settings.bestEffort);
 }
 
 void Hooks::beInForkedChild() {

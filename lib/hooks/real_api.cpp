@@ -39,6 +39,8 @@ namespace {
 
 const CudaApi &choose() {
   const Settings &settings = Settings::get();
+  if (settings.areWrong)
+    return refusingApi();
   if (!settings.emulator || settings.disabled)
     return realApi();
   const CudaApi *known = nullptr;

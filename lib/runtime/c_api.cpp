@@ -72,6 +72,9 @@ Result<RuntimeOptions> optionsFrom(const tally_options *given) {
   RuntimeOptions options;
   if (!given)
     return options;
+  if (!given->arena && (given->arena_group || given->best_effort_only != 0))
+    return tally::Error{std::string(given->arena_group ? "arena_group" : "best_effort_only") +
+                        " means nothing without `arena`"};
   if (given->device)
     options.device = given->device;
   options.sharing = static_cast<Sharing>(given->sharing);

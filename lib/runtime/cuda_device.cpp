@@ -1,5 +1,6 @@
 // The first CUDA device as a Device, by the driver API.
 #include "cuda_driver.h"
+#include "driver_environment.h"
 #include "green_context.h"
 #include "uuid_text.h"
 
@@ -111,11 +112,7 @@ Result<void> CudaDevice::makeCurrent() {
 }
 
 Result<void> CudaDevice::open() {
-  // Read by the driver when it initialises; what the user has set stays. With the default of 8
-  // hardware connections the control stream was seen stuck behind best-effort streams for 12 ms.
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-  // A module loaded lazily would be loaded by its first launch, which waits for running kernels.
-  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  prepareDriverEnvironment();
   TALLY_CUDA_TRY(driver, cuInit, 0);
   TALLY_CUDA_TRY(driver, cuDeviceGet, &device, 0);
   // A synchronising thread spins: waking it from a blocking wait costs more than a short request

@@ -1,5 +1,6 @@
 #include "tally/runtime/runtime.h"
 
+#include "driver_environment.h"
 #include "runtime_state.h"
 
 #include "tally/bundle/bundle_reader.h"
@@ -82,17 +83,6 @@ Result<void> Runtime::State::initialise() {
     dispatcher->setNeighbours(arena.get());
   }
   dispatcher->start();
-  return {};
-}
-
-Result<void> Runtime::State::openTrace() {
-  const char *path = options.trace.empty() ? std::getenv("TALLY_TRACE") : options.trace.c_str();
-  if (!path || !*path)
-    return {};
-  Result<std::unique_ptr<Trace>> opened = Trace::open(path, options.traceEvents);
-  if (!opened)
-    return Error{"trace: " + opened.error().message};
-  trace = std::move(*opened);
   return {};
 }
 
@@ -190,8 +180,10 @@ Runtime::~Runtime() = default;
 Result<std::unique_ptr<Runtime>> Runtime::open(const RuntimeOptions &options) {
   if (options.device != "cuda" && options.device != "emulator")
     return Error{"unknown device '" + options.device + "'; there are 'cuda' and 'emulator'"};
+  if (Result<void> fine = checkOptions(options); !fine)
+    return fine.error();
   if (options.device == "cuda" && options.arena && options.arena->bestEffortOnly)
-    setenv("CUDA_MPS_CLIENT_PRIORITY", "1", 0);
+    prepareDriverEnvironment(true);
   Result<std::unique_ptr<Device>> device =
       options.device == "cuda" ? openCudaDevice() : openEmulatorDevice(options.emulator);
   if (!device)
@@ -201,7 +193,12 @@ Result<std::unique_ptr<Runtime>> Runtime::open(const RuntimeOptions &options) {
 
 Result<std::unique_ptr<Runtime>> Runtime::openOn(std::unique_ptr<Device> device,
                                                  const RuntimeOptions &options) {
-  auto state = std::make_unique<State>(std::move(device), options);
+  RuntimeOptions whole = options;
+  if (Result<void> fine = checkOptions(options); !fine)
+    return fine.error();
+  if (Result<void> added = addEnvironment(whole); !added)
+    return added.error();
+  auto state = std::make_unique<State>(std::move(device), std::move(whole));
   if (Result<void> ready = state->initialise(); !ready)
     return ready.error();
   return std::unique_ptr<Runtime>(new Runtime(std::move(state)));

@@ -24,6 +24,11 @@
 
 namespace tally::runtime {
 
+/// What cannot be, or contradicts itself, is an error that says what is allowed.
+Result<void> checkOptions(const RuntimeOptions &options);
+/// What the options leave to the environment. Fails where that is wrong anywhere.
+Result<void> addEnvironment(RuntimeOptions &options);
+
 struct ModuleRecord {
   ModuleId id{};
   std::vector<bundle::Kernel> kernels;

@@ -379,10 +379,11 @@ void childGraphs() {
   MUST(cudaGraphDestroy(outer));
 }
 
-/// A host function writes what a copy behind it reads, in pinned and in pageable memory.
+/// A host function writes what a copy behind it reads, in pinned memory. (In pageable memory the
+/// copy need not find it: plain CUDA on an H200 read what earlier replays had written.)
 void hostNodes() {
   struct Written {
-    int *pinned, pageable[64];
+    int *pinned;
     int rounds = 0;
   };
   static Written written;
@@ -398,13 +399,9 @@ void hostNodes() {
           ++target.rounds;
           for (int i = 0; i < count; ++i)
             target.pinned[i] = target.rounds;
-          for (int &each : target.pageable)
-            each = 100 * target.rounds;
         },
         &written));
     MUST(cudaMemcpyAsync(addend.data, written.pinned, bytes, cudaMemcpyHostToDevice, stream));
-    MUST(cudaMemcpyAsync(addend.data, written.pageable, sizeof written.pageable,
-                         cudaMemcpyHostToDevice, stream));
     addInto<<<grid, block, 0, stream>>>(data.data, addend.data);
   });
   cudaGraphExec_t executable = instantiated(graph);
@@ -416,8 +413,7 @@ void hostNodes() {
   stream.wait();
   MUST(cudaMemcpy(back.data(), data.data, bytes, cudaMemcpyDeviceToHost));
   EXPECT(written.rounds == 8);
-  EXPECT(back[63] == 100 * want);
-  EXPECT(back[64] == want);
+  EXPECT(back[0] == want);
   EXPECT(back[count - 1] == want);
   MUST(cudaGraphExecDestroy(executable));
   MUST(cudaGraphDestroy(graph));

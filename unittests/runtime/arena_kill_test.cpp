@@ -1,11 +1,12 @@
 // Processes in an arena end at random moments, by kill -9 or by SIGTERM: the survivors go on, and
 // no claim stays.
 //
-//   arena_kill_test [--kills=N] [--seed=S] [--signal=kill|term] [PROCESSES]
+//   arena_kill_test [--kills=N] [--seed=S] [--signal=kill|term] [--started] [PROCESSES]
 //
 // PROCESSES: those of the API, on a device of the test's own
 //   --device=cuda|emulator --bundle=accumulate.tally      the same on that device
 //   --hooked=PROGRAM [--device=cuda]     test/hooks/processes.cu, relinked; else on the emulator
+// --started: only processes that have begun their work die.
 // --process=PATH says where arena_process is, if not where it was built.
 //
 // Three kinds of round: one of two high-priority and two best-effort processes dies; both
@@ -27,6 +28,7 @@ namespace {
 struct Setting {
   std::string process, device, bundle, hooked, uuid;
   int signal = SIGKILL;
+  bool started = false;
 
   std::vector<std::string> words(bool isHigh, const std::string &arena,
                                  const std::string &name) const {
@@ -49,7 +51,7 @@ struct Setting {
   ArenaCounter progress(bool isHigh) const {
     return !isHigh          ? ArenaCounter::Launches
            : hooked.empty() ? ArenaCounter::Requests
-                            : ArenaCounter::Activations;
+                            : ArenaCounter::HighCalls;
   }
 };
 
@@ -63,7 +65,7 @@ public:
 
   void killOne() {
     // Mostly in its work; else at its start too, which on a GPU takes a second.
-    if (random() % 4 != 0)
+    if (random() % 4 != 0 || setting.started)
       expectProgress(names.size(), names.size());
     std::size_t victim = random() % names.size();
     somewhen(15000);
@@ -139,6 +141,10 @@ private:
       std::printf("  slot %u: %s, process %u, %s, class %u, active %llu\n", each.index,
                   each.name.c_str(), each.pid, each.isHeld ? "held" : "not held", each.slotClass,
                   static_cast<unsigned long long>(each.active));
+    for (std::size_t i = 0; i < names.size(); ++i)
+      std::printf("  %s: process %d, %s, progress %llu\n", names[i].c_str(), children[i]->id(),
+                  children[i]->hasEnded() ? "has ended" : "runs",
+                  static_cast<unsigned long long>(children[i]->id() ? progressOf(i) : 0));
     std::exit(1);
   }
 
@@ -209,6 +215,8 @@ int main(int count, char **arguments) {
   setting.hooked = option(count, arguments, "--hooked=", "");
   setting.uuid = uuidOf(setting);
   setting.signal = option(count, arguments, "--signal=", "kill") == "term" ? SIGTERM : SIGKILL;
+  for (int i = 1; i < count; ++i)
+    setting.started |= std::string_view(arguments[i]) == "--started";
   Storm storm(seed, setting);
   for (std::uint64_t round = 0; storm.kills() < kills; ++round) {
     if (round % 8 == 7)

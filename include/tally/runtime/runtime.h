@@ -81,13 +81,15 @@ struct ArenaOptions {
 /// Whether the kinds of variants are chosen by measuring the application's launches.
 enum class Profiling : std::uint8_t { Off, On };
 
+/// What contradicts itself is an error of open(), and so is whatever is wrong with a TALLY_
+/// variable of the environment, whoever reads it (docs/settings.md).
 struct RuntimeOptions {
   std::string device = "cuda"; ///< "cuda" or "emulator"
   Sharing sharing = Sharing::Tally;
   /// When best-effort work may run (docs/policies.md).
   AnyPolicy policy;
   /// What a request may have to wait for best-effort work: so much of kernels that cannot yield is
-  /// sent ahead at most, or one longer one.
+  /// sent ahead at most, or one longer one. 1 us to 1 s.
   std::chrono::nanoseconds bound{20000};
   /// Above 0: best-effort kernels that cannot yield run on so many of the device's SMs only, where
   /// it can divide them (a green context). open() fails where it cannot. Only for Sharing::Tally.
@@ -108,8 +110,9 @@ struct RuntimeOptions {
   /// Perfetto or chrome://tracing (docs/tracing.md). %p in it stands for the process's number.
   /// Empty: $TALLY_TRACE, and without that none. Only for Sharing::Tally.
   std::string trace;
-  /// The newest events that it holds, 16 to 16,777,216; 40 bytes each.
-  std::uint32_t traceEvents = 131072;
+  /// The newest events that it holds, 16 to 16,777,216; 40 bytes each. 0: $TALLY_TRACE_EVENTS, and
+  /// without that 131,072.
+  std::uint32_t traceEvents = 0;
 };
 
 struct Statistics {

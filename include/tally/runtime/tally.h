@@ -60,7 +60,7 @@ typedef struct tally_options {
   /* A file that tally_close(), or tally_write_trace(), writes: who ran when and who yielded
      (docs/tracing.md); NULL: as $TALLY_TRACE says, or none. */
   const char *trace;
-  uint32_t trace_events; /* that it holds, the newest; 0: 131,072 */
+  uint32_t trace_events; /* that it holds, the newest; 0: $TALLY_TRACE_EVENTS, or 131,072 */
 } tally_options;
 
 typedef struct tally_dim3 {

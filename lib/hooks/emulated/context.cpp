@@ -1,9 +1,9 @@
 #include "context.h"
 
+#include "environment.h"
+
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <set>
 #include <thread>
 
@@ -35,11 +35,19 @@ cudaError_t codeOf(emulator::FaultKind kind) {
   return cudaErrorLaunchFailure;
 }
 
+/// The defaults where the environment is wrong, which is said elsewhere.
+const runtime::EnvironmentSettings &settings() {
+  static const runtime::EnvironmentSettings known = [] {
+    Result<runtime::EnvironmentSettings> read = runtime::readEnvironment();
+    return read ? *read : runtime::EnvironmentSettings();
+  }();
+  return known;
+}
+
 /// TALLY_EMULATOR_SMS, else a virtual SM for each processor, two at least.
 std::uint32_t virtualSms() {
-  if (const char *asked = std::getenv("TALLY_EMULATOR_SMS"))
-    if (long count = std::strtol(asked, nullptr, 10); count >= 1 && count <= 256)
-      return static_cast<std::uint32_t>(count);
+  if (std::uint32_t asked = settings().emulatorSms; asked != 0)
+    return asked;
   return std::clamp(std::thread::hardware_concurrency(), 2u, 64u);
 }
 
@@ -68,24 +76,7 @@ cudaError_t notServed(const char *call) {
 }
 
 std::array<char, 16> Context::uuid() const {
-  std::array<char, 16> bytes{};
-  const char *text = std::getenv("TALLY_EMULATOR_UUID");
-  if (!text || !*text)
-    return bytes;
-  std::string digits(text);
-  std::erase(digits, '-');
-  bool right = digits.size() == 2 * bytes.size();
-  for (std::size_t i = 0; right && i < bytes.size(); ++i) {
-    unsigned byte = 0;
-    const char *at = digits.data() + 2 * i;
-    right = std::from_chars(at, at + 2, byte, 16).ptr == at + 2;
-    bytes[i] = static_cast<char>(byte);
-  }
-  if (right)
-    return bytes;
-  sayOnce("uuid", "TALLY_EMULATOR_UUID=" + std::string(text) +
-                      " is no UUID of 32 hexadecimal digits; the device has none");
-  return {};
+  return settings().emulatorUuid.value_or(std::array<char, 16>{});
 }
 
 Context &Context::get() {

@@ -37,20 +37,36 @@ private:
   std::string name;
 };
 
+/// How a program is run to see whether it differs.
+struct Trial {
+  const Mode &mode;
+  int runs;                                ///< so often in one process
+  const std::vector<std::string> &options; ///< of the generator
+  std::uint64_t seed;
+  std::uint64_t before = 0; ///< programs of the seeds before `seed` that the process runs first
+
+  std::vector<std::string> words(const ProgramFile &file, int repeat) const {
+    std::vector<std::string> all = options;
+    all.insert(all.end(), {file.argument(), "--seed=" + std::to_string(seed),
+                           "--before=" + std::to_string(before),
+                           "--repeat=" + std::to_string(repeat), "--run"});
+    return all;
+  }
+};
+
 /// Whether the mode gives something else than the plain way, in one of several runs.
-bool differs(const Program &program, const Mode &mode, int runs) {
+bool differs(const Program &program, const Trial &trial) {
   ProgramFile file(program);
   auto hashesOf = [&](const Mode &how, int count) {
     std::vector<std::string> hashes;
-    ChildResult result =
-        runChild(how, {file.argument(), "--repeat=" + std::to_string(count), "--run"}, 15,
-                 [&](const std::string &line) { hashes.push_back(line); });
+    ChildResult result = runChild(how, trial.words(file, count), 15,
+                                  [&](const std::string &line) { hashes.push_back(line); });
     if (!result.finished)
       hashes.push_back(result.ending);
     return hashes;
   };
   std::vector<std::string> plain = hashesOf(plainMode(), 1);
-  std::vector<std::string> other = hashesOf(mode, runs);
+  std::vector<std::string> other = hashesOf(trial.mode, trial.runs);
   return plain.size() != 1 || std::any_of(other.begin(), other.end(),
                                           [&](const auto &each) { return each != plain[0]; });
 }
@@ -62,14 +78,14 @@ bool isAdmitted(const Program &program) {
 }
 
 /// Leaves out operations as long as the rest has one answer and still differs.
-Program reduce(Program program, const Mode &mode, int runs) {
+Program reduce(Program program, const Trial &trial) {
   for (std::size_t size = program.operations.size() / 2; size > 0; size /= 2)
     for (std::size_t first = 0; first < program.operations.size();) {
       Program less = program;
       auto begin = less.operations.begin() + static_cast<std::ptrdiff_t>(first);
       std::size_t left = std::min(size, program.operations.size() - first);
       less.operations.erase(begin, begin + static_cast<std::ptrdiff_t>(left));
-      if (isAdmitted(less) && differs(less, mode, runs))
+      if (isAdmitted(less) && differs(less, trial))
         program = std::move(less);
       else
         first += left;
@@ -77,27 +93,28 @@ Program reduce(Program program, const Mode &mode, int runs) {
   return program;
 }
 
-std::vector<std::string> textOf(const Program &program, const Mode &mode) {
+std::vector<std::string> textOf(const Program &program, const Mode &mode, const Trial &trial) {
   ProgramFile file(program);
-  std::vector<std::string> lines;
-  ChildResult result = runChild(mode, {file.argument(), "--run", "--text"}, 15,
-                                [&](const std::string &line) { lines.push_back(line); });
+  std::vector<std::string> lines, words = trial.words(file, 1);
+  words.push_back("--text");
+  ChildResult result =
+      runChild(mode, words, 15, [&](const std::string &line) { lines.push_back(line); });
   if (!result.finished)
     lines.push_back(result.ending);
   return lines;
 }
 
-void showFirstDifference(const Program &program, const Mode &mode, int runs) {
-  std::vector<std::string> plain = textOf(program, plainMode());
-  for (int i = 0; i < runs; ++i) {
-    std::vector<std::string> other = textOf(program, mode);
+void showFirstDifference(const Program &program, const Trial &trial) {
+  std::vector<std::string> plain = textOf(program, plainMode(), trial);
+  for (int i = 0; i < trial.runs; ++i) {
+    std::vector<std::string> other = textOf(program, trial.mode, trial);
     for (std::size_t at = 0; at < std::max(plain.size(), other.size()); ++at) {
       std::string left = at < plain.size() ? plain[at] : "(nothing)";
       std::string right = at < other.size() ? other[at] : "(nothing)";
       if (left == right)
         continue;
-      std::printf("first difference:\n  plain: %s\n  %s: %s\n", left.c_str(), mode.name.data(),
-                  right.c_str());
+      std::printf("first difference:\n  plain: %s\n  %s: %s\n", left.c_str(),
+                  trial.mode.name.data(), right.c_str());
       return;
     }
   }
@@ -116,18 +133,24 @@ Program programOf(const CompareOptions &options, std::uint64_t seed) {
 }
 
 void explain(const CompareOptions &options, std::uint64_t seed, const Mode &mode) {
-  const int tries = std::max(10, options.runs);
+  Trial trial{mode, std::max(10, options.runs), options.arguments, seed};
   Program program = programOf(options, seed);
   std::printf("program %llu in mode %s: ", static_cast<unsigned long long>(seed), mode.name.data());
-  if (!differs(program, mode, tries)) {
-    std::printf("the difference needs the programs before it\n");
-    return;
+  while (!differs(program, trial)) {
+    if (trial.before >= std::min(seed - options.seed, chunk)) {
+      std::printf("the difference does not come again\n");
+      return;
+    }
+    trial.before =
+        std::min({std::max<std::uint64_t>(2 * trial.before, 1), seed - options.seed, chunk});
   }
+  if (trial.before != 0)
+    std::printf("behind the %llu before it, ", static_cast<unsigned long long>(trial.before));
   std::printf("%zu operations, reduced to ", program.operations.size());
   std::fflush(stdout);
-  program = reduce(std::move(program), mode, tries);
+  program = reduce(std::move(program), trial);
   std::printf("%zu:\n%s", program.operations.size(), print(program).c_str());
-  showFirstDifference(program, mode, tries);
+  showFirstDifference(program, trial);
 }
 
 ChildResult runChunk(const CompareOptions &options, const Mode &mode, std::uint64_t first,

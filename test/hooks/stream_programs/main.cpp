@@ -34,6 +34,7 @@ const char *const usage =
   --text            ... and each operation's outcome
   --file=NAME       ... of the program in a file
   --repeat=N        ... each so often
+  --before=N        ... behind the N programs before --seed, of which nothing is written
   --priorities=none|mixed|lowest, --requests=N   streams' priorities; high-priority work of the
                     process's own about every N microseconds
   --seconds=N       runs the same programs again and again for so long, with requests, and writes what
@@ -47,6 +48,7 @@ struct Options {
   EndureOptions endure;
   bool print = false, run = false;
   int repeat = 1, requests = 0;
+  std::uint64_t before = 0;
   std::string file;
 };
 
@@ -100,6 +102,8 @@ bool readOption(const std::string &text, Options &options) {
     options.file = value;
   else if (name == "--repeat")
     options.repeat = static_cast<int>(std::max(number, 1L));
+  else if (name == "--before")
+    options.before = std::strtoull(value.c_str(), nullptr, 10);
   else if (name == "--requests")
     options.requests = static_cast<int>(number);
   else if (name == "--seconds")
@@ -126,6 +130,8 @@ int runHere(const Options &options) {
   std::unique_ptr<Requests> requests;
   if (options.requests > 0)
     requests = std::make_unique<Requests>(std::chrono::microseconds(options.requests));
+  for (std::uint64_t i = options.before; i > 0; --i)
+    execute(generate(options.compare.seed - i, options.generator), workers, options.execute);
   if (!options.file.empty()) {
     std::ifstream in(options.file);
     auto program = parse(std::string(std::istreambuf_iterator<char>(in), {}));

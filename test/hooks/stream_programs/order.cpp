@@ -40,12 +40,29 @@ Order::Order(const Program &program) : events(index(program.events)), threads(pr
   buffers[0].size = symbolWords;
 }
 
+/// Whether the legacy stream and blocking ones wait for that operation of each other's. Not for a
+/// host function, nor for what is behind one that may not be over: until then the stream that waits
+/// for it counts as idle (CUDA Runtime API, cudaLaunchHostFunc; seen on an H200 for each kind of
+/// work behind one, also where an event of another stream is between).
+bool Order::isAwaited(int thread, int operation) const {
+  return actions[index(operation)] &&
+         (closures[index(operation)] & hostFunctions & ~completed[index(thread)]).none();
+}
+
+bool Order::callsHost(const Operation &operation) const {
+  if (operation.kind != OperationKind::GraphLaunch)
+    return operation.kind == OperationKind::HostFunction;
+  const std::vector<Operation> &body = graphs.at(operation.graph).body;
+  return std::any_of(body.begin(), body.end(),
+                     [](const auto &each) { return each.kind == OperationKind::HostFunction; });
+}
+
 OperationSet Order::before(int thread, int stream, bool isAllocation) const {
   OperationSet set = completed[index(thread)];
   const OperationSet &known = issued[index(thread)];
   auto add = [&](const StreamState &state, bool isOwn) {
     for (int each : state.operations)
-      if (known[index(each)] && (isOwn || actions[index(each)]))
+      if (known[index(each)] && (isOwn || isAwaited(thread, each)))
         set |= closures[index(each)];
   };
   auto found = streams.find(stream);
@@ -105,6 +122,7 @@ void Order::put(const Operation &operation, OperationSet set) {
   set.set(index(count()));
   if (operation.kind != OperationKind::WaitEvent)
     actions[index(count())] = isAction(operation.kind);
+  hostFunctions[index(count())] = callsHost(operation);
   closures.push_back(set);
   if (operation.stream >= 0)
     streams[operation.stream].operations.push_back(count());

@@ -96,6 +96,8 @@ private:
   bool checkGraphLaunch(const Operation &operation);
   bool checkBody(const Operation &operation);
   bool mayUse(const Operation &operation) const;
+  bool isAwaited(int thread, int operation) const;
+  bool callsHost(const Operation &operation) const;
   bool isReady(int buffer) const;
   bool canRead(int buffer, const OperationSet &ahead) const;
   bool canWrite(int buffer, const OperationSet &ahead) const;
@@ -115,7 +117,7 @@ private:
   std::map<int, std::pair<OperationSet, OperationSet>> signals; ///< issued and completed
   int threads;
   bool hasCaptures = false, hasWaitedForDevice = false;
-  OperationSet settled, actions;
+  OperationSet settled, actions, hostFunctions;
   OperationSet ahead; ///< of the operation that is looked at
 };
 

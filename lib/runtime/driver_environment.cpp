@@ -1,0 +1,23 @@
+#include "driver_environment.h"
+
+#include <cstdlib>
+#include <string>
+
+#include <unistd.h>
+
+namespace tally::runtime {
+
+bool isMpsRunning() {
+  const char *given = std::getenv("CUDA_MPS_PIPE_DIRECTORY");
+  std::string folder = given && *given ? given : "/tmp/nvidia-mps";
+  return access((folder + "/control").c_str(), F_OK) == 0;
+}
+
+void prepareDriverEnvironment(std::optional<bool> bestEffortOnly) {
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", isMpsRunning() ? "4" : "32", 0);
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  if (bestEffortOnly)
+    setenv("CUDA_MPS_CLIENT_PRIORITY", *bestEffortOnly ? "1" : "0", 0);
+}
+
+} // namespace tally::runtime

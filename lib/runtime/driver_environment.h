@@ -1,0 +1,27 @@
+// What the CUDA driver reads from the environment when it starts.
+#ifndef TALLY_LIB_RUNTIME_DRIVER_ENVIRONMENT_H
+#define TALLY_LIB_RUNTIME_DRIVER_ENVIRONMENT_H
+
+#include <optional>
+
+namespace tally::runtime {
+
+/// Whether a client of MPS would start here: its daemon's socket is where the driver looks for it
+/// (CUDA_MPS_PIPE_DIRECTORY, else /tmp/nvidia-mps).
+bool isMpsRunning();
+
+/// To be called before the driver starts, while no other thread reads the environment. What the
+/// user has set stays.
+///  - CUDA_DEVICE_MAX_CONNECTIONS=32: with the default of 8 the control stream was seen stuck
+///    behind other streams for 12 ms. Under MPS 4, since its clients share the hardware's channels:
+///    with 32 for each the fourth process gets no context (cudaErrorMemoryAllocation), with 8 the
+///    sixteenth; with 4, 24 processes did, and with MPS's own default the control write came later.
+///  - CUDA_MODULE_LOADING=EAGER: a module that is loaded by its first launch waits for running
+///    kernels.
+///  - CUDA_MPS_CLIENT_PRIORITY, where it is known whether the process has best-effort work only: 1
+///    then, else 0, which is the higher of MPS's two. Without MPS it means nothing.
+void prepareDriverEnvironment(std::optional<bool> bestEffortOnly = std::nullopt);
+
+} // namespace tally::runtime
+
+#endif

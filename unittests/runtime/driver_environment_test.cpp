@@ -1,0 +1,63 @@
+#include "driver_environment.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+using namespace tally::runtime;
+
+namespace {
+
+std::string value(const char *name) {
+  const char *found = std::getenv(name);
+  return found ? found : "(none)";
+}
+
+/// A folder in which MPS's daemon listens or does not, and nothing else set.
+struct Place {
+  std::filesystem::path folder;
+  explicit Place(bool hasDaemon) {
+    std::string name = std::filesystem::temp_directory_path() / "driver_environment_XXXXXX";
+    folder = mkdtemp(name.data());
+    if (hasDaemon)
+      std::ofstream(folder / "control") << "";
+    setenv("CUDA_MPS_PIPE_DIRECTORY", folder.c_str(), 1);
+    for (const char *name :
+         {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING", "CUDA_MPS_CLIENT_PRIORITY"})
+      unsetenv(name);
+  }
+  ~Place() { std::filesystem::remove_all(folder); }
+};
+
+} // namespace
+
+TEST_CASE("without MPS the hardware's connections are many") {
+  Place place(false);
+  CHECK(!isMpsRunning());
+  prepareDriverEnvironment();
+  CHECK(value("CUDA_DEVICE_MAX_CONNECTIONS") == "32");
+  CHECK(value("CUDA_MODULE_LOADING") == "EAGER");
+  CHECK(value("CUDA_MPS_CLIENT_PRIORITY") == "(none)");
+}
+
+TEST_CASE("under MPS they are few, and the client gets a priority") {
+  for (bool bestEffortOnly : {false, true}) {
+    Place place(true);
+    CHECK(isMpsRunning());
+    prepareDriverEnvironment(bestEffortOnly);
+    CHECK(value("CUDA_DEVICE_MAX_CONNECTIONS") == "4");
+    CHECK(value("CUDA_MPS_CLIENT_PRIORITY") == (bestEffortOnly ? "1" : "0"));
+  }
+}
+
+TEST_CASE("what the user has set stays") {
+  Place place(false);
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "4", 1);
+  setenv("CUDA_MPS_CLIENT_PRIORITY", "0", 1);
+  prepareDriverEnvironment(true);
+  CHECK(value("CUDA_DEVICE_MAX_CONNECTIONS") == "4");
+  CHECK(value("CUDA_MPS_CLIENT_PRIORITY") == "0");
+}
