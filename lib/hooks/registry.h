@@ -38,7 +38,7 @@ struct KernelRecord {
   std::uint64_t moduleHash = 0;          ///< the bundle's
   std::string unmatchedIn; ///< then: the file, if that has bundles, but none for all of its code
   /// What the variants are registered under, by kind; [1] is the guard's resume entry.
-  std::array<std::array<const void *, 2>, kindCount> variants{};
+  std::array<std::array<const void *, 2>, allKinds.size()> variants{};
 
   std::mutex mutex; ///< what follows, to `attributeVersion`
   bool described = false;

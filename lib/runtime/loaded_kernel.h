@@ -76,7 +76,7 @@ private:
   bundle::Kernel kernel;
   FunctionId user{};
   FunctionAttributes userAttributes;
-  std::array<std::optional<Variant>, kindCount> variants;
+  std::array<std::optional<Variant>, allKinds.size()> variants;
   struct Known {
     std::unique_ptr<LaunchProfile> profile;
     bool isKept = false; ///< what was found is in the store

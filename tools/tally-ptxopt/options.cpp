@@ -59,6 +59,9 @@ cl::opt<std::string>
            cl::desc("write variants in this coding where they have it; default, or "
                     "wherever they have not: the default one. Without it, what is "
                     "assembled is in the coding that takes the fewest registers"));
+cl::opt<unsigned> pollPeriod(
+    "poll-period", cl::value_desc("CYCLES"), cl::init(ptx::PollRules{}.period), cl::cat(category),
+    cl::desc("how long a warp may be in a loop between two polls, by estimate; default 8192"));
 cl::opt<std::string> cacheDirectory("cache-dir", cl::value_desc("DIR"), cl::cat(category),
                                     cl::desc("where machine code is kept for the next run; default "
                                              "$XDG_CACHE_HOME/tally or ~/.cache/tally"));
@@ -227,6 +230,9 @@ Result<Options> collect() {
     options.assemble = false;
   }
   options.coding = coding;
+  if (pollPeriod == 0)
+    return Error{"--poll-period: 0 is no period"};
+  options.polls.period = pollPeriod;
   if (!noCache) {
     options.cacheDirectory = cacheDirectory.empty() ? defaultCacheDirectory() : cacheDirectory;
     options.cacheBytes = std::uint64_t{cacheSize} << 20;

@@ -191,7 +191,8 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
   ++yields;
   // What is behind it on the stream was sent under the same epoch, and would run on half a result.
   bool isAsked = plan.request != RequestKind::Quiet && plan.request != RequestKind::LateWrite &&
-                 plan.request != RequestKind::Widths;
+                 plan.request != RequestKind::Widths && plan.request != RequestKind::Pause &&
+                 plan.request != RequestKind::Modes;
   if (!isAsked && requests.currentEpoch() <= epoch)
     return Error{
         fmt::format("{} left blocks to run though no request is newer than its epoch", entry)};
@@ -225,6 +226,8 @@ Result<void> VariantRun::checkRequests() const {
                    (plan.request == RequestKind::At && asked);
   if (yields == 0 && mustYield)
     return Error{"no block yielded though one was asked to"};
+  if (plan.request == RequestKind::Pause && plan.poll == 0 && !requests.sawPauseOut())
+    return Error{"blocks ran though all workers were told to pause before they took any"};
   return {};
 }
 

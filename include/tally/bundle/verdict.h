@@ -17,9 +17,7 @@ enum class Kind : std::uint8_t { Slice, Guard, Persistent, Pause, Checkpoint };
 
 /// Those that there is a pass for.
 inline constexpr std::array allKinds = {Kind::Slice, Kind::Guard, Kind::Persistent,
-                                        Kind::Checkpoint};
-/// Enumerators of Kind.
-inline constexpr std::size_t kindCount = 5;
+                                        Kind::Pause, Kind::Checkpoint};
 
 /// The kind's name in flags, reports and entry names.
 constexpr std::string_view name(Kind kind) {

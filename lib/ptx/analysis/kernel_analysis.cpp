@@ -61,9 +61,9 @@ bool isOpaque(std::string_view type) {
 class Analyzer {
 public:
   Analyzer(ModuleFacts &modules, const Function &function, KindSet kinds, bool assumesInOrder,
-           const PollRules &polls)
+           const PollRules &pollRules)
       : modules(modules), module(modules.moduleOf()), function(function), kinds(kinds),
-        assumesInOrder(assumesInOrder), polls(polls) {}
+        assumesInOrder(assumesInOrder), pollRules(pollRules) {}
 
   KernelAnalysis run() {
     const FunctionFacts &facts = modules.of(function);
@@ -91,6 +91,8 @@ public:
       result.findings.push_back({Reason::SharedMemoryLimit, function.name, {}, onWorkers});
     for (const Function *callee : callees)
       checkFlow(*callee, false);
+    if (kinds & onPause)
+      checkPolls();
     narrowToKinds();
     result.usesClusters = llvm::any_of(
         result.findings, [](const Finding &each) { return each.reason == Reason::Cluster; });
@@ -149,7 +151,7 @@ private:
                                  "of another that may have been saved", onCheckpoint});
       return;
     }
-    Checkpoints found = findCheckpoints(modules, function, callees, result.loop, polls);
+    Checkpoints found = findCheckpoints(modules, function, callees, result.loop, pollRules);
     llvm::append_range(result.findings, found.findings);
     result.checkpoint = std::move(found.plan);
   }
@@ -350,6 +352,20 @@ private:
     }
   }
 
+  /// A nap needs nanosleep: PTX 6.3 and sm_70 (PTX ISA, nanosleep).
+  void checkPolls() {
+    bool hasNaps =
+        module.targetArch() >= 70 &&
+        (module.versionMajor() > 6 || (module.versionMajor() == 6 && module.versionMinor() >= 3));
+    if (!hasNaps)
+      find(Reason::NoNap, function.name);
+    Cfg cfg(function);
+    if (!cfg.unresolvedLabel())
+      result.polls = planPolls(cfg, pollRules);
+    if (result.polls.empty())
+      find(Reason::NoLongLoop, function.name);
+  }
+
   bool mayWaitIn(const FunctionFacts &facts) const {
     auto reads = [](const FunctionFacts &each) {
       return !each.strongReads.empty() || !each.plainReads.empty();
@@ -405,7 +421,7 @@ private:
   const Function &function;
   KindSet kinds;
   bool assumesInOrder;
-  const PollRules &polls;
+  const PollRules &pollRules;
   KernelAnalysis result;
   std::uint64_t sharedBytesWithTally = 0;    ///< the user's and tally's, without $tally_spent
   llvm::SetVector<const Function *> callees; ///< with bodies, transitively
@@ -423,8 +439,8 @@ const Finding *KernelAnalysis::refusal(Kind kind) const {
 }
 
 KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds,
-                             bool assumesInOrder, const PollRules &polls) {
-  return Analyzer(modules, function, kinds, assumesInOrder, polls).run();
+                             bool assumesInOrder, const PollRules &pollRules) {
+  return Analyzer(modules, function, kinds, assumesInOrder, pollRules).run();
 }
 
 } // namespace tally::ptx

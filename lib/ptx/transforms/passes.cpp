@@ -1,5 +1,6 @@
 #include "tally/ptx/transforms/checkpoint_pass.h"
 #include "tally/ptx/transforms/guard_pass.h"
+#include "tally/ptx/transforms/pause_pass.h"
 #include "tally/ptx/transforms/persistent_pass.h"
 #include "tally/ptx/transforms/slice_pass.h"
 

@@ -6,6 +6,7 @@
 #include "tally/ptx/analysis/checkpoint_plan.h"
 #include "tally/ptx/analysis/loop_plan.h"
 #include "tally/ptx/analysis/module_facts.h"
+#include "tally/ptx/analysis/poll_plan.h"
 
 #include <vector>
 
@@ -22,9 +23,10 @@ struct KernelAnalysis {
   /// kernel has no data race: no floating-point atomics, no atomics whose result is used, no mix of
   /// reductions, no reads of other blocks' progress, clocks or places.
   bool bitwiseStable = false;
-  LoopPlan loop;             ///< for kinds with workers
-  CheckpointPlan checkpoint; ///< where that kind is not refused
-  bool usesClusters = false; ///< the kernel or a callee names a cluster feature
+  LoopPlan loop;                ///< for kinds with workers
+  std::vector<PollPoint> polls; ///< for pause: in the body's loops
+  CheckpointPlan checkpoint;    ///< where that kind is not refused
+  bool usesClusters = false;    ///< the kernel or a callee names a cluster feature
   /// guard: bytes of tally's shared variable: 16, or 32 where clones read the ids from it, or
   /// 1,024, and aligned so, where tensor operations rely on where the user's variables lie
   /// (docs/transforms.md, guard).
@@ -44,9 +46,9 @@ struct KernelAnalysis {
 
 /// Analyses `function`, an entry with a body. `kinds` says which kinds are asked for: what only
 /// others need is not computed. `assumesInOrder`: the user says that the kernel's blocks wait only
-/// for blocks of lower linear id. `polls`: how often loops poll.
+/// for blocks of lower linear id. `pollRules`: for kinds that poll in loops.
 KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds,
-                             bool assumesInOrder = false, const PollRules &polls = {});
+                             bool assumesInOrder = false, const PollRules &pollRules = {});
 
 } // namespace tally::ptx
 
