@@ -63,8 +63,7 @@ public:
     result.plan.byBlock |= worksTogether();
     checkLeaving();
     measureScopes();
-    if (result.findings.empty())
-      choosePoints();
+    choosePoints();
     return std::move(result);
   }
 
@@ -168,9 +167,12 @@ private:
   void choosePoints() {
     std::vector<Loop> loops; // outer before inner
     forEachLoop(cfg, [&](const Loop &each) { loops.push_back(each); });
-    std::string why = loops.empty() ? "it has none" : "all its loops are short";
-    std::string_view place = entry.name;
-    for (const PollSite &site : findPollSites(cfg, polls)) {
+    std::vector<PollSite> sites = findPollSites(cfg, polls);
+    if (sites.empty())
+      find(Reason::NoLongLoop, entry.name);
+    std::string why;
+    std::string_view place;
+    for (const PollSite &site : sites) {
       std::string against;
       for (const Loop &each : llvm::reverse(loops)) {
         if (!each.has(*site.header))
@@ -190,7 +192,7 @@ private:
     llvm::sort(result.plan.points, [](const SavePoint &a, const SavePoint &b) {
       return a.statement < b.statement;
     });
-    if (result.plan.points.empty())
+    if (result.plan.points.empty() && !sites.empty())
       find(Reason::NoSavePoint, place, why);
   }
 

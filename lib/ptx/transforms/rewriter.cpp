@@ -112,9 +112,9 @@ RewrittenKernel rewriteKernel(ModuleFacts &facts, Clones &clones, const Function
       continue;
     Variant variant;
     Finding storage;
-    const Finding *finding = analysis.refusal(pass.kind);
+    const Finding *finding = clash(module, function.name, pass.kind, storage);
     if (!finding)
-      finding = clash(module, function.name, pass.kind, storage);
+      finding = analysis.refusal(pass.kind);
     if (finding) {
       variant.verdict = refused(pass.kind, *finding, module);
     } else {

@@ -164,7 +164,7 @@ std::uint32_t SaveRecord::sharedBytes() const {
 }
 
 std::string SaveRecord::declarations() {
-  return ".reg .b64 %tally_slot, %tally_cells8, %tally_cells4, %tally_cells1;\n"
+  return ".reg .b64 %tally_slot, %tally_record;\n"
          "\t.reg .b32 %tally_threads, %tally_thread, %tally_at, %tally_step, %tally_stopped,"
          " %tally_size, %tally_whole;\n"
          "\t.reg .b16 %tally_half;\n\t";
@@ -192,11 +192,7 @@ std::string SaveRecord::locate() const {
   else
     text += fmt::format("mov.u32 %tally_r0, {};\n", ahead);
   text += "\tcvt.u64.u32 %tally_d3, %tally_r0;\n"
-          "\tadd.s64 %tally_d3, %tally_slot, %tally_d3;\n"
-          "\tmad.wide.u32 %tally_cells8, %tally_thread, 8, %tally_d3;\n"
-          "\tmad.wide.u32 %tally_cells4, %tally_thread, 4, %tally_d3;\n"
-          "\tcvt.u64.u32 %tally_d4, %tally_thread;\n"
-          "\tadd.s64 %tally_cells1, %tally_d3, %tally_d4;\n\t";
+          "\tadd.s64 %tally_record, %tally_slot, %tally_d3;\n\t";
   return text;
 }
 
@@ -210,26 +206,41 @@ std::string SaveRecord::slotAddress() {
                      offsetof(tally_launch_params, save_stride));
 }
 
-/// %tally_d3 = the address of the thread's cell.
-std::string SaveRecord::cell(unsigned bytes, std::uint32_t index) const {
-  std::uint32_t before = bytes == 8 ? 0 : 8 * all.eight + (bytes == 4 ? 0 : 4 * all.four);
-  return fmt::format("mad.wide.u32 %tally_d3, %tally_threads, {}, %tally_cells{};\n\t",
-                     before + index * bytes, bytes);
+/// %tally_d3 = the address of the thread's cell. That of the cell `last` is made from it: a chain of
+/// additions takes few registers, however ptxas orders the loads and stores.
+std::string SaveRecord::cell(Place next, std::optional<Place> &last) const {
+  auto bytesBefore = [&](Place place) {
+    std::uint32_t wider = place.bytes == 8 ? 0 : 8 * all.eight;
+    if (place.bytes == 1)
+      wider += 4 * all.four;
+    return wider + place.index * place.bytes;
+  };
+  std::string text;
+  if (last && last->bytes == next.bytes && last->index < next.index)
+    text = fmt::format("mad.wide.u32 %tally_d3, %tally_threads, {}, %tally_d3;\n\t",
+                       (next.index - last->index) * next.bytes);
+  else
+    text = fmt::format("mad.wide.u32 %tally_d3, %tally_thread, {}, %tally_record;\n"
+                       "\tmad.wide.u32 %tally_d3, %tally_threads, {}, %tally_d3;\n\t",
+                       next.bytes, bytesBefore(next));
+  last = next;
+  return text;
 }
 
-std::string SaveRecord::access(Transfer way, unsigned bits, unsigned cellBytes, std::uint32_t index,
-                               std::string_view value) const {
-  return cell(cellBytes, index) + (way == Transfer::Save
-                                       ? fmt::format("st.global.b{} [%tally_d3], {};\n\t", bits, value)
-                                       : fmt::format("ld.global.b{} {}, [%tally_d3];\n\t", bits, value));
+std::string SaveRecord::access(Transfer way, unsigned bits, Place place, std::string_view value,
+                               std::optional<Place> &last) const {
+  return cell(place, last) +
+         (way == Transfer::Save ? fmt::format("st.global.b{} [%tally_d3], {};\n\t", bits, value)
+                                : fmt::format("ld.global.b{} {}, [%tally_d3];\n\t", bits, value));
 }
 
 std::string SaveRecord::stopped(Transfer way) const {
-  return access(way, 32, 8, 0, "%tally_stopped");
+  std::optional<Place> last;
+  return access(way, 32, {8, 0}, "%tally_stopped", last);
 }
 
 std::string SaveRecord::predicates(const std::vector<std::string> &names, Transfer way,
-                                   std::uint32_t firstCell) const {
+                                   std::uint32_t firstCell, std::optional<Place> &last) const {
   std::string text;
   for (std::size_t first = 0; first < names.size(); first += 32) {
     auto index = firstCell + static_cast<std::uint32_t>(first / 32);
@@ -240,7 +251,7 @@ std::string SaveRecord::predicates(const std::vector<std::string> &names, Transf
         text += fmt::format("@{} or.b32 %tally_r0, %tally_r0, {};\n\t", names[i],
                             1u << (i - first));
     }
-    text += access(way, 32, 4, index, "%tally_r0");
+    text += access(way, 32, {4, index}, "%tally_r0", last);
     if (way == Transfer::Restore)
       for (std::size_t i = first; i != end; ++i)
         text += fmt::format("and.b32 %tally_r1, %tally_r0, {};\n"
@@ -250,17 +261,20 @@ std::string SaveRecord::predicates(const std::vector<std::string> &names, Transf
   return text;
 }
 
-std::string SaveRecord::wide(Transfer way, std::uint32_t index, const std::string &name) const {
+std::string SaveRecord::wide(Transfer way, std::uint32_t index, const std::string &name,
+                             std::optional<Place> &last) const {
   bool save = way == Transfer::Save;
   std::string text =
       save ? fmt::format("mov.b128 {{%tally_d4, %tally_d5}}, {};\n\t", name) : std::string();
-  text += access(way, 64, 8, index, "%tally_d4") + access(way, 64, 8, index + 1, "%tally_d5");
+  text += access(way, 64, {8, index}, "%tally_d4", last);
+  text += access(way, 64, {8, index + 1}, "%tally_d5", last);
   return save ? text : text + fmt::format("mov.b128 {}, {{%tally_d4, %tally_d5}};\n\t", name);
 }
 
 std::string SaveRecord::registers(const SavePoint &point, Transfer way) const {
-  std::string text;
+  std::string eights, fours;
   std::uint32_t eight = 1, four = 0;
+  std::optional<Place> lastEight, lastFour;
   std::vector<std::string> packed;
   for (RegisterId reg : point.saved) {
     unsigned bits = bitsOf(function.declarationOf(reg).type);
@@ -268,15 +282,15 @@ std::string SaveRecord::registers(const SavePoint &point, Transfer way) const {
       if (bits == 1)
         packed.push_back(name);
       else if (bits == 128) {
-        text += wide(way, eight, name);
+        eights += wide(way, eight, name, lastEight);
         eight += 2;
       } else if (bits == 64)
-        text += access(way, bits, 8, eight++, name);
+        eights += access(way, bits, {8, eight++}, name, lastEight);
       else
-        text += access(way, bits, 4, four++, name);
+        fours += access(way, bits, {4, four++}, name, lastFour);
     }
   }
-  text += predicates(packed, way, four);
+  std::string text = eights + fours + predicates(packed, way, four, lastFour);
   if (way == Transfer::Restore)
     for (std::uint32_t statement : point.recomputed)
       text += std::string(function.body[statement].text) + "\n\t";
@@ -287,17 +301,20 @@ std::string SaveRecord::local(Transfer way) const {
   std::string text;
   Cells next = registerCells;
   unsigned number = 0;
+  std::optional<Place> last;
   for (const Variable *variable : plan.local) {
     unsigned unit = localUnit(*variable);
     std::uint32_t &first = unit == 8 ? next.eight : unit == 4 ? next.four : next.one;
     std::uint32_t count = localCells(*variable, unit);
-    if (variable->sizeInBytes <= unrolledLocalBytes)
+    if (variable->sizeInBytes <= unrolledLocalBytes) {
       for (std::uint32_t i = 0; i != count; ++i)
-        text += cell(unit, first + i) +
+        text += cell({unit, first + i}, last) +
                 move(way, unit, "local", fmt::format("{}+{}", variable->name, i * unit),
                      "%tally_d3");
-    else
+    } else {
       text += copyLocal(way, *variable, unit, first, number);
+      last.reset();
+    }
     ++number;
     first += count;
   }
@@ -307,7 +324,8 @@ std::string SaveRecord::local(Transfer way) const {
 std::string SaveRecord::copyLocal(Transfer way, const Variable &variable, unsigned unit,
                                   std::uint32_t first, unsigned number) const {
   std::string label = fmt::format("$tally_local_{}_{}", wordOf(way), number);
-  return cell(unit, first) +
+  std::optional<Place> last;
+  return cell({unit, first}, last) +
          fmt::format("mov.b64 %tally_d4, {};\n"
                      "\tmov.u32 %tally_at, 0;\n"
                      "\n{}:\n\t",

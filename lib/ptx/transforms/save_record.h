@@ -11,6 +11,7 @@
 
 #include "tally/ptx/analysis/checkpoint_plan.h"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +34,7 @@ public:
   static std::string declarations();
   /// %tally_slot = the worker's slot.
   static std::string slotAddress();
-  /// %tally_slot, %tally_threads, %tally_thread and %tally_cells8, 4, 1 of the running thread, from
+  /// %tally_slot, %tally_threads, %tally_thread and %tally_record, where the records begin, from
   /// %ctaid and tally's parameters.
   std::string locate() const;
   /// The registers of `point`; restoring, also those that are recomputed.
@@ -49,12 +50,18 @@ private:
     std::uint32_t eight = 0, four = 0, one = 0;
   };
   Cells cellsOf(const SavePoint &point) const;
-  std::string cell(unsigned bytes, std::uint32_t index) const;
-  std::string access(Transfer way, unsigned bits, unsigned cellBytes, std::uint32_t index,
-                     std::string_view value) const;
-  std::string wide(Transfer way, std::uint32_t index, const std::string &name) const;
+  /// A cell of a record.
+  struct Place {
+    unsigned bytes;
+    std::uint32_t index; ///< among those of its size
+  };
+  std::string cell(Place next, std::optional<Place> &last) const;
+  std::string access(Transfer way, unsigned bits, Place place, std::string_view value,
+                     std::optional<Place> &last) const;
+  std::string wide(Transfer way, std::uint32_t index, const std::string &name,
+                   std::optional<Place> &last) const;
   std::string predicates(const std::vector<std::string> &names, Transfer way,
-                         std::uint32_t firstCell) const;
+                         std::uint32_t firstCell, std::optional<Place> &last) const;
   std::string copyLocal(Transfer way, const Variable &variable, unsigned unit, std::uint32_t first,
                         unsigned number) const;
 

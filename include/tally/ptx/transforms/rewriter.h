@@ -56,8 +56,6 @@ struct RewriteOptions {
   PollRules polls; ///< for kinds that poll in loops
   /// The coding to write where a kernel's variant has it; the default one where it has not.
   std::string coding;
-  /// Of the kinds that poll in loops: how often.
-  PollRules polls = {};
 };
 
 /// Analyses and rewrites the module's entries that have bodies, in source order. `module` must
