@@ -161,6 +161,16 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
   if (kind == Kind::Slice)
     return std::optional(plan);
   plan.workers = workersFor(kernel, shape, wave);
+  // A part of a warp that has left its block alone could not be saved with it.
+  if (kind == Kind::Checkpoint) {
+    plan.saveStride = saveStrideOf(kernel, shape);
+    std::uint64_t slots = std::min<std::uint64_t>(blocks, wave);
+    if (kernel.maySpend(shape.block.x) || plan.saveStride > ~std::uint32_t{0} ||
+        plan.saveStride * slots > rules.maxSaveBytes ||
+        blocks > VariantLaunch::maxBlocks(kind, plan.workers))
+      return none;
+    return std::optional(plan);
+  }
   // A worker for each block: the loop and its counter buy nothing over the guard.
   if (blocks > VariantLaunch::maxBlocks(kind, plan.workers) ||
       (blocks <= plan.workers && guardFits(device, shape, rules)))

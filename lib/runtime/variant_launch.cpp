@@ -86,7 +86,7 @@ PhysicalLaunch VariantLaunch::next() const {
       launch.shape.grid.x = std::min(workers, params.blocks);
       launch.saveBytes = launch.shape.grid.x * saveStride;
       params.save_stride = static_cast<std::uint32_t>(saveStride);
-      params.resume = begun;
+      params.resume = saved == 0 ? 0 : TALLY_SAVED_UNDER(savedUnder);
     }
     break;
   }
@@ -120,7 +120,7 @@ bool VariantLaunch::ranNothing(const tally_launch_state &state) const {
   return false;
 }
 
-bool VariantLaunch::absorb(const tally_launch_state &state) {
+bool VariantLaunch::absorb(const tally_launch_state &state, std::uint64_t epoch) {
   assert(!done && plausible(state));
   switch (progress) {
   case Progress::Boxes: {
@@ -150,7 +150,7 @@ bool VariantLaunch::absorb(const tally_launch_state &state) {
     nextBlock = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(state.next_block, user.grid.count()));
     saved = state.saved;
-    begun = true;
+    savedUnder = epoch;
     done = nextBlock >= user.grid.count() && saved == 0;
     return !done;
   }

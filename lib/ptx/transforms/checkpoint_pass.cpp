@@ -123,10 +123,11 @@ std::string Writer::takeSaved() const {
                                  offsetof(tally_launch_params, resume)) +
                      SaveRecord::slotAddress();
   text += fmt::format("ld.global.v2.u32 {{%tally_r4, %tally_id}}, [%tally_slot];\n"
-                      "\tsetp.eq.u32 %tally_yield, %tally_r4, {};\n"
+                      "\tld.param.u32 %tally_r0, [$tally_launch+{}];\n"
+                      "\tsetp.ne.u32 %tally_yield, %tally_r4, %tally_r0;\n"
                       "\t@%tally_yield bra $tally_begin;\n"
                       "\tld.global.u32 %tally_stopped, [%tally_slot+{}];\n\t",
-                      static_cast<unsigned>(TALLY_SLOT_EMPTY), offsetof(tally_save_slot, reserved));
+                      offsetof(tally_launch_params, resume), offsetof(tally_save_slot, point));
   text += emit::publish(emit::IdWords::All);
   if (!input.analysis.cloned.empty())
     text += "\t" + emit::storeExtents();
@@ -172,19 +173,16 @@ std::string Writer::agree() const {
          "\t@%tally_leave bra $tally_other_than_run;\n\t";
 }
 
-/// Behind the body: thread 0 leaves where it is asked to or no block is left, its slot empty.
+/// Behind the body: thread 0 leaves where it is asked to or no block is left.
 std::string Writer::leaderLeaves() const {
   return "\n$tally_asked:\n\t" + emit::judge() +
          "@!%tally_yield bra $tally_index;\n"
          "\n$tally_last:\n" +
-         fmt::format("\tred.global.dec.u32 [%tally_d2+{}], {};\n\t", live, emit::counterLimit) +
-         SaveRecord::slotAddress() +
-         fmt::format("mov.u32 %tally_r0, {};\n"
-                     "\tst.global.u32 [%tally_slot], %tally_r0;\n"
+         fmt::format("\tred.global.dec.u32 [%tally_d2+{}], {};\n"
                      "\tmov.u32 %tally_flag, {};\n"
                      "\tst.shared.u32 [$tally_block], %tally_flag;\n"
                      "\tbra $tally_agree;\n",
-                     static_cast<unsigned>(TALLY_SLOT_EMPTY), static_cast<unsigned>(leave));
+                     live, emit::counterLimit, static_cast<unsigned>(leave));
 }
 
 /// How a worker leaves with a saved block: %tally_slot and the like are set where something of this
@@ -216,12 +214,14 @@ std::string Writer::depart() const {
                       "\tmad.lo.u32 %tally_r1, %tally_r2, %tally_r3, %tally_r1;\n"
                       "\tld.param.u32 %tally_r3, [$tally_launch+{}];\n"
                       "\tmad.lo.u32 %tally_id, %tally_r1, %tally_r3, %tally_r0;\n"
-                      "\tmov.u32 %tally_r4, {};\n"
+                      "\tld.param.u32 %tally_r4, [$tally_launch+{}];\n"
+                      "\tor.b32 %tally_r4, %tally_r4, {};\n"
                       "\tst.global.v2.u32 [%tally_slot], {{%tally_r4, %tally_id}};\n"
                       "\tst.global.u32 [%tally_slot+{}], %tally_stopped;\n"
                       "\n$tally_gone:\n\tret;\n",
                       offsetof(tally_launch_params, grid) + 4, offsetof(tally_launch_params, grid),
-                      static_cast<unsigned>(TALLY_SLOT_SAVED), offsetof(tally_save_slot, reserved));
+                      offsetof(tally_launch_params, epoch), TALLY_SAVED_UNDER(0),
+                      offsetof(tally_save_slot, point));
   return text;
 }
 

@@ -31,14 +31,7 @@ public:
       return "it has no point to stop at";
     if (auto broken = checkMeetings())
       return broken;
-    if (auto broken = checkBarriers())
-      return broken;
-    auto last = section("$tally_last");
-    if (!last || !std::ranges::any_of(*last, [](const Statement &each) {
-          return each.text.starts_with("st.global") && each.text.find("[%tally_slot]") != npos;
-        }))
-      return "a worker that leaves does not say that its slot is empty";
-    return std::nullopt;
+    return checkBarriers();
   }
 
 private:

@@ -17,8 +17,7 @@ namespace tally::ptx {
 ///
 /// and that the block meets before its shared memory is copied out, behind its copies in flight,
 /// and before a restored block goes on; that each block barrier is in the form that promises nothing
-/// of the warp; and that a worker that finds nothing to do leaves its slot empty. Returns what is
-/// broken.
+/// of the warp. Returns what is broken.
 std::optional<std::string> checkCheckpoint(const Function &user, const Function &variant);
 
 } // namespace tally::ptx
