@@ -29,7 +29,7 @@ cl::opt<std::string> output("o", cl::value_desc("OUT"), cl::cat(category),
                                      "--print-analysis and --emit=cfg-dot standard output"));
 cl::opt<std::string> variants("variants", cl::value_desc("KIND,..."), cl::init("all"),
                               cl::cat(category),
-                              cl::desc("kinds to write: slice, guard, persistent, or all, or none; "
+                              cl::desc("kinds to write: slice, guard, persistent, pause, or all, or none; "
                                        "default all"));
 cl::opt<std::string> kernel("kernel", cl::value_desc("REGEX"), cl::cat(category),
                             cl::desc("only kernels whose whole name matches this extended regular "
@@ -73,7 +73,8 @@ cl::opt<std::string> report("report", cl::value_desc("text|json"), cl::cat(categ
 cl::opt<std::string> reportFile("report-file", cl::value_desc("F"), cl::cat(category),
                                 cl::desc("where the report goes; default standard output"));
 cl::opt<bool> strict("strict", cl::cat(category),
-                     cl::desc("exit 2 if any kind of any kernel was refused or failed"));
+                     cl::desc("exit 2 if any kind of any kernel was refused or failed, but for "
+                              "no-long-loop"));
 cl::opt<bool> verifyEach("verify-each", cl::cat(category),
                          cl::desc("parse every variant again and check its invariants"));
 cl::opt<bool> inPlace("in-place", cl::cat(category),

@@ -148,8 +148,8 @@ const std::vector<TextMutant> &textMutants() {
       {"pause: turns", "a branch back though the loop is over", Kind::Pause, "nounroll",
        R"(setp\.(\w+)\.and\.(\w+) %tally_due, (%tally_\w+), 0, [^;]*;)",
        "setp.$1.$2 %tally_due, $3, 0;"},
-      {"pause: turns", "those that do not poll leave the block", Kind::Pause, "barrier_tiles",
-       R"(@%tally_due bra \$tally_on_\d+;)", "@%tally_due bra $$tally_next;"},
+      {"pause: turns", "those that do not poll leave the block", Kind::Pause, "nounroll",
+       R"((@!?%p\d+) bra \$tally_on_\d+;)", "$1 bra $$tally_next;"},
       {"pause: registers", "a poll changes the user's", Kind::Pause, "nounroll",
        R"((\$tally_look_\d+:\n))", "$1\tadd.u32 %r17, %r17, 1;\n"},
 
