@@ -50,7 +50,11 @@ Result<std::unique_ptr<Dispatcher>> Dispatcher::create(StreamDevice &device, Dev
 
 Dispatcher::Dispatcher(DeviceControl &control, HighPriority &highPriority,
                        DispatcherOptions options)
-    : control(control), highPriority(highPriority), options(std::move(options)) {}
+    : control(control), highPriority(highPriority), options(std::move(options)) {
+  const std::vector<Kind> &kinds = this->options.lane.kinds;
+  if (std::find(kinds.begin(), kinds.end(), Kind::Checkpoint) != kinds.end())
+    control.setRequestMode(TALLY_CONTROL_CHECKPOINT);
+}
 
 Dispatcher::~Dispatcher() { close(); }
 
@@ -248,6 +252,8 @@ LaneTotals Dispatcher::totals() const {
     sums.finishedLaunches += lane->counters().finishedLaunches.load();
     sums.physicalLaunches += lane->counters().physicalLaunches.load();
     sums.yields += lane->counters().yields.load();
+    sums.savedBlocks += lane->counters().savedBlocks.load();
+    sums.saveAreasRefused += lane->counters().saveAreasRefused.load();
   }
   return sums;
 }
@@ -257,6 +263,8 @@ void Dispatcher::addTo(Statistics &statistics) const {
   statistics.bestEffortLaunches += sums.finishedLaunches;
   statistics.physicalLaunches += sums.physicalLaunches;
   statistics.yields += sums.yields;
+  statistics.savedBlocks += sums.savedBlocks;
+  statistics.saveAreasRefused += sums.saveAreasRefused;
   std::unique_lock lock(statisticsMutex);
   auto oldest = turnarounds.begin() + static_cast<std::ptrdiff_t>(nextTurnaround % maxTurnarounds);
   statistics.turnaroundNanoseconds.assign(oldest, turnarounds.end());

@@ -133,10 +133,14 @@ Result<void> VariantRun::prepare() {
       return state.error();
     progress.state = *state;
     if (std::uint64_t bytes = progress.launch.next().saveBytes; bytes != 0) {
-      auto area = target.allocate(bytes);
+      std::uint64_t headers =
+          runtime::saveHeaderBytes(progress.launch.next().shape.grid.count());
+      auto area = target.allocate(headers + bytes);
       if (!area)
         return area.error();
-      progress.saveArea = *area;
+      if (auto cleared = target.write(*area, std::vector<std::byte>(headers)); !cleared)
+        return cleared;
+      progress.saveArea = *area + headers;
     }
     std::uint32_t capacity = progress.launch.next().listCapacity;
     for (DeviceAddress &list : progress.lists)

@@ -100,12 +100,14 @@ struct tally_divisor {
   uint32_t shift;
 };
 
-/* What a worker of a checkpoint launch leaves in its slot of params.save_area, the slot at
- * (physical %ctaid.x) * params.save_stride: this header, then the block's shared memory, then the
- * records of its threads. Only a worker that leaves with a saved block writes there, so launches
+/* What worker i = (physical %ctaid.x) of a checkpoint launch leaves: its slot at params.save_area
+ * + i * params.save_stride, with the block's shared memory and the records of its threads; and this
+ * header at params.save_area - (i + 1) * sizeof(struct tally_save_slot). So a header's place does
+ * not depend on the stride, and where launches of several kernels share an area nothing but headers
+ * ever stands there; it is filled with zeros at first. Only a worker that leaves with a saved block writes there, so launches
  * behind one another, all but the first of which run nothing under an old epoch, share an area. The
  * header says under which epoch it was written, and a resuming launch which one it resumes
- * (params.resume): a worker that finds that one in its slot goes on with the block first, whatever
+ * (params.resume): a worker that finds that one in its header goes on with the block first, whatever
  * the epoch says, at least to the next poll. A resuming launch has as many workers as the launch
  * that it resumes. */
 struct tally_save_slot {
@@ -134,7 +136,8 @@ struct tally_launch_params {
   struct tally_divisor by_grid_x; /* guard resume, guard with tickets, kinds with workers: linear id
                                      -> x and the rest */
   struct tally_divisor by_grid_y; /* the rest -> y and z */
-  uint64_t save_area;             /* checkpoint: a slot for each worker, 256-byte aligned */
+  uint64_t save_area;             /* checkpoint: a slot for each worker, 256-byte aligned; before it
+                                     their headers */
   uint32_t save_stride;           /* checkpoint: bytes of a slot, a multiple of 256 */
   uint32_t reserved0;
 };

@@ -112,7 +112,8 @@ public:
   Result<void> flush() {
     while (due.load() && !writing.test_and_set()) {
       due.store(false);
-      Result<void> written = write(encodeControl({.epoch = epoch.load()}));
+      Result<void> written =
+          write(encodeControl({.epoch = epoch.load(), .mode = requestMode.load()}));
       writing.clear();
       if (!written)
         return written;
@@ -122,6 +123,10 @@ public:
 
   /// Whether no request to yield is left to be written.
   bool isTold() const { return !due.load() && !writing.test(); }
+
+  /// The mode that requests are written with: CHECKPOINT where what runs can stop inside of a block.
+  /// Kinds that cannot act on the epoch alone.
+  void setRequestMode(tally_control_mode mode) { requestMode.store(mode); }
 
   // For the one thread that issues best-effort work.
 
@@ -202,6 +207,7 @@ private:
   Clock clock;
   std::atomic<std::uint32_t> active{0};
   std::atomic<std::uint64_t> epoch{0};
+  std::atomic<tally_control_mode> requestMode{TALLY_CONTROL_RUN};
   std::atomic<bool> due{false}, busy{true}, listening{false};
   std::atomic_flag writing;
   std::atomic<std::int64_t> endedAt{never}, wokenAt{never};

@@ -50,7 +50,12 @@ inline std::uint64_t saveStrideOf(const bundle::Kernel &kernel, const LaunchShap
     return 0;
   std::uint64_t records = shape.block.count() * verdict->recordBytes;
   std::uint64_t shared = std::uint64_t{verdict->savedSharedBytes} + shape.dynamicSharedBytes;
-  return (sizeof(tally_save_slot) + (shared + 15) / 16 * 16 + records + 255) / 256 * 256;
+  return ((shared + 15) / 16 * 16 + records + 255) / 256 * 256;
+}
+
+/// Bytes of the headers of so many workers, before params.save_area; a multiple of 256.
+constexpr std::uint64_t saveHeaderBytes(std::uint64_t workers) {
+  return (workers * sizeof(tally_save_slot) + 255) / 256 * 256;
 }
 
 /// What to hand to the device for one physical launch.
@@ -60,8 +65,8 @@ struct PhysicalLaunch {
   tally_launch_params params{}; ///< control, epoch, state and the lists' addresses are the caller's
                                 ///< to fill
   tally_launch_state state{};   ///< to be in device memory when the launch starts
-  /// Bytes that params.save_area must have room for, with what the last launch of this progress
-  /// left there; 0: none. params.save_stride is a worker's part of it.
+  /// Bytes that params.save_area must have room for, behind saveHeaderBytes() for as many workers as
+  /// the launch has blocks, both with what the last launch of this progress left there; 0: none. params.save_stride is a worker's part of it.
   std::uint64_t saveBytes = 0;
   bool readsList = false;       ///< params.list_in must be the list that the last launch wrote
   std::uint32_t listCapacity = 0; ///< ids that params.list_out must have room for; 0: none

@@ -121,7 +121,7 @@ std::string Writer::takeSaved() const {
                                  "\tsetp.eq.u32 %tally_yield, %tally_r0, 0;\n"
                                  "\t@%tally_yield bra $tally_begin;\n\t",
                                  offsetof(tally_launch_params, resume)) +
-                     SaveRecord::slotAddress();
+                     SaveRecord::headerAddress();
   text += fmt::format("ld.global.v2.u32 {{%tally_r4, %tally_id}}, [%tally_slot];\n"
                       "\tld.param.u32 %tally_r0, [$tally_launch+{}];\n"
                       "\tsetp.ne.u32 %tally_yield, %tally_r4, %tally_r0;\n"
@@ -202,7 +202,7 @@ std::string Writer::depart() const {
            record.locate() + "mov.u32 %tally_stopped, 0;\n\t" + record.stopped(Transfer::Save) +
            "\n$tally_departed:\n\t";
   }
-  text += "@%tally_other bra $tally_gone;\n\t" + SaveRecord::slotAddress() + emit::loadState() +
+  text += "@%tally_other bra $tally_gone;\n\t" + SaveRecord::headerAddress() + emit::loadState() +
           fmt::format("red.global.inc.u32 [%tally_d2+{}], {};\n"
                       "\tred.global.dec.u32 [%tally_d2+{}], {};\n",
                       offsetof(tally_launch_state, saved), emit::counterLimit, live,

@@ -183,7 +183,7 @@ std::string SaveRecord::locate() const {
                   "\tmov.u32 %tally_r2, %ntid.z;\n"
                   "\tmul.lo.u32 %tally_threads, %tally_r1, %tally_r2;\n\t");
   text += slotAddress();
-  std::uint32_t ahead = static_cast<std::uint32_t>(sizeof(tally_save_slot)) + sharedBytes();
+  std::uint32_t ahead = sharedBytes();
   if (plan.dynamicShared)
     text += fmt::format("mov.u32 %tally_r0, %dynamic_smem_size;\n"
                         "\tadd.u32 %tally_r0, %tally_r0, {};\n"
@@ -194,6 +194,17 @@ std::string SaveRecord::locate() const {
   text += "\tcvt.u64.u32 %tally_d3, %tally_r0;\n"
           "\tadd.s64 %tally_record, %tally_slot, %tally_d3;\n\t";
   return text;
+}
+
+std::string SaveRecord::headerAddress() {
+  constexpr auto bytes = static_cast<int>(sizeof(tally_save_slot));
+  return fmt::format("ld.param.u64 %tally_slot, [$tally_launch+{}];\n"
+                     "\tcvta.to.global.u64 %tally_slot, %tally_slot;\n"
+                     "\tmov.u32 %tally_r1, %ctaid.x;\n"
+                     "\tmul.wide.u32 %tally_d3, %tally_r1, {};\n"
+                     "\tadd.s64 %tally_d3, %tally_d3, {};\n"
+                     "\tsub.s64 %tally_slot, %tally_slot, %tally_d3;\n\t",
+                     offsetof(tally_launch_params, save_area), bytes, bytes);
 }
 
 std::string SaveRecord::slotAddress() {
@@ -342,7 +353,7 @@ std::string SaveRecord::copyLocal(Transfer way, const Variable &variable, unsign
 std::string SaveRecord::shared(Transfer way) const {
   std::string text;
   unsigned number = 0;
-  std::size_t offset = sizeof(tally_save_slot);
+  std::size_t offset = 0;
   auto begin = [&] { return fmt::format("add.s64 %tally_d4, %tally_slot, {};\n\t", offset); };
   auto label = [&] { return fmt::format("shared_{}_{}", wordOf(way), number++); };
   for (const Variable *variable : plan.shared) {

@@ -1,8 +1,7 @@
 // What a thread saves at a point, where it lies in its worker's slot, and the PTX that stores and
 // loads it.
 //
-// A slot is a header (tally_save_slot), the block's shared memory, static and then dynamic, and the
-// records of its threads. A record is cells of 8, 4 and 1 bytes, in this order, cell by cell over
+// A slot is the block's shared memory, static and then dynamic, and the records of its threads. A record is cells of 8, 4 and 1 bytes, in this order, cell by cell over
 // all threads: what a warp stores at a time lies together. Cell 0 says at which point the thread
 // stopped, 0 where it had left the block; then registers, each point's from the same place on, and
 // local memory behind the longest. Predicates are bits of 4-byte cells.
@@ -34,6 +33,8 @@ public:
   static std::string declarations();
   /// %tally_slot = the worker's slot.
   static std::string slotAddress();
+  /// %tally_slot = the worker's header, a tally_save_slot.
+  static std::string headerAddress();
   /// %tally_slot, %tally_threads, %tally_thread and %tally_record, where the records begin, from
   /// %ctaid and tally's parameters.
   std::string locate() const;
