@@ -11,9 +11,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// In the order of preference, as RuntimeOptions has it.
-constexpr std::array<Kind, 3> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice};
-
 runtime::Nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
 } // namespace
@@ -46,7 +43,7 @@ Result<void> Engine::openOnOwnThread() {
   if (Result<void> done = device.openControl(runtime::DeviceControl::initialWord()); !done)
     return done;
   runtime::DispatcherOptions options;
-  options.lane.kinds = {kinds.begin(), kinds.end()};
+  options.lane.kinds = settings.kinds;
   options.lane.control = device.controlAddress();
   options.lane.clock = now;
   options.lane.trace = trace;

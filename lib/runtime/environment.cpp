@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view memoryValues = "bytes, with K, M, G or T behind them, or 1% to 100%";
 
-constexpr std::array<Variable, 18> table = {{
+constexpr std::array<Variable, 19> table = {{
     {"TALLY_ARENA", "a file, a folder, or off"},
     {"TALLY_ARENA_GROUP", "a group's name or number"},
     {"TALLY_BEST_EFFORT_SMS", "1 to 65535, or 1% to 100%"},
@@ -27,6 +27,7 @@ constexpr std::array<Variable, 18> table = {{
     {"TALLY_DRAIN_MS", "0 to 600000"},
     {"TALLY_EMULATOR_SMS", "1 to 256"},
     {"TALLY_EMULATOR_UUID", "32 hexadecimal digits, with or without dashes"},
+    {"TALLY_KINDS", "kinds of variants, best first, or none"},
     {"TALLY_MEMORY_QUOTA", memoryValues},
     {"TALLY_MEMORY_RESERVE", memoryValues},
     {"TALLY_POLICY", "NAME or NAME:KEY=VALUE,..."},
@@ -70,6 +71,23 @@ std::optional<SmShare> parseShare(std::string_view text) {
   if (!value)
     return std::nullopt;
   return percents ? SmShare{0, *value} : SmShare{*value, 0};
+}
+
+/// Names with commas between; "none" alone.
+std::optional<std::vector<Kind>> parseKinds(std::string_view text) {
+  std::vector<Kind> kinds;
+  if (text == "none")
+    return kinds;
+  for (;;) {
+    std::size_t comma = text.find(',');
+    std::optional<Kind> kind = kindFromName(text.substr(0, comma));
+    if (!kind || std::find(kinds.begin(), kinds.end(), *kind) != kinds.end())
+      return std::nullopt;
+    kinds.push_back(*kind);
+    if (comma == std::string_view::npos)
+      return kinds;
+    text.remove_prefix(comma + 1);
+  }
 }
 
 /// Units are of 1024.
@@ -190,6 +208,7 @@ void Reader::readAll(EnvironmentSettings &settings) {
   readNumber("TALLY_EMULATOR_SMS", settings.emulatorSms, 1, 256);
   read("TALLY_EMULATOR_UUID", settings.emulatorUuid, parseUuid);
   read("TALLY_BEST_EFFORT_SMS", settings.wholeSms, parseShare);
+  read("TALLY_KINDS", settings.kinds, parseKinds);
   read("TALLY_MEMORY_QUOTA", settings.memoryQuota, parseMemory);
   read("TALLY_MEMORY_RESERVE", settings.memoryReserve, parseMemory);
   settings.arena = text("TALLY_ARENA");

@@ -3,6 +3,7 @@
 #ifndef TALLY_LIB_RUNTIME_ENVIRONMENT_H
 #define TALLY_LIB_RUNTIME_ENVIRONMENT_H
 
+#include "tally/bundle/verdict.h"
 #include "tally/runtime/any_policy.h"
 #include "tally/support/result.h"
 
@@ -14,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tally::runtime {
 
@@ -57,6 +59,8 @@ struct EnvironmentSettings {
   std::uint32_t boundMicroseconds = 20;     ///< TALLY_BOUND_US
   std::uint32_t drainMilliseconds = 5000;   ///< TALLY_DRAIN_MS; 0: SIGTERM is left alone
   SmShare wholeSms;                         ///< TALLY_BEST_EFFORT_SMS
+  /// TALLY_KINDS, in the order of preference.
+  std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice};
   MemoryAmount memoryQuota;                 ///< TALLY_MEMORY_QUOTA; of best-effort processes only
   MemoryAmount memoryReserve;               ///< TALLY_MEMORY_RESERVE; likewise
   AnyPolicy policy;                         ///< TALLY_POLICY
