@@ -259,7 +259,7 @@ Result<RunResult> VariantRun::run(std::span<const ModuleVariable> variables) {
   });
   // Each second or third round runs at least one block, or a turn of a loop in one; a storm is
   // longer, and ends by itself.
-  std::uint64_t roundsLeft = kind == Kind::Checkpoint ? 1 << 20 : 1024 + 4 * blocks;
+  std::uint64_t roundsLeft = (kind == Kind::Checkpoint ? 16384 : 1024) + 4 * blocks;
   auto finished = [&] {
     for (const Progress &progress : kernels)
       if (!progress.launch.finished())
