@@ -117,6 +117,7 @@ private:
 
   bool isBehindLegacy(const StreamState &stream) const;
   Result<void> describe();
+  Result<void> describeSms();
   void findContext();
   runtime::StreamId addOwn(cudaStream_t handle);
 

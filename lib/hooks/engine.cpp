@@ -2,7 +2,6 @@
 
 #include "own_thread.h"
 
-#include <array>
 #include <chrono>
 
 namespace tally::hooks {
@@ -44,6 +43,8 @@ Result<void> Engine::openOnOwnThread() {
     return done;
   runtime::DispatcherOptions options;
   options.lane.kinds = settings.kinds;
+  options.lane.reserve = settings.pauseReserve;
+  options.pauseDeadline = std::chrono::microseconds(settings.pauseDeadlineMicroseconds);
   options.lane.control = device.controlAddress();
   options.lane.clock = now;
   options.lane.trace = trace;
@@ -227,7 +228,7 @@ void Engine::quiesce() {
   beOnOwnThread(api, device.number());
   dispatcher->stopSending();
   // A scope that nobody closes. Where it cannot be told the device has failed, and nothing runs.
-  static_cast<void>(activity.controlWord().raiseAndTell());
+  static_cast<void>(activity.controlWord().raiseAndTell(false));
   while (!dispatcher->isAtRest())
     std::this_thread::sleep_for(50us);
   // What was put there past the queue, and of high priority.

@@ -16,7 +16,17 @@
 // sends something says so before it asks for the epoch. permit() reads the epoch before the count:
 // if a wake comes between the two it sees the count; if it comes later the permit carries the old
 // epoch and the launch yields when the write lands. A permit under the new epoch while its wake is
-// still in the count cannot happen. A launch may reach the device before the write of its own epoch
+// still in the count cannot happen.
+//
+// Pauses. A request that wakes says PAUSE instead, under the epoch that there is, while all that is
+// under way pauses (Pausing::All); where only some of it does, it says so under the next epoch.
+// Nothing is left over by the former, so its end may say RUN. Who sends something that does not
+// pause says so first (setPausing), and asks for its permit then; who wakes has counted itself in
+// before it looks; so one of the two sees the other, and what does not pause never goes on beside
+// a request that only paused. The end is told by the thread that issues (settle): it sees the count
+// at 0, says RUN, and looks again; who wakes meanwhile has counted itself in first.
+//
+// A launch may reach the device before the write of its own epoch
 // does: blocks yield only to a greater one.
 #ifndef TALLY_RUNTIME_CONTROL_WORD_H
 #define TALLY_RUNTIME_CONTROL_WORD_H
@@ -25,6 +35,7 @@
 #include "tally/runtime/policy.h"
 #include "tally/support/result.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -54,6 +65,9 @@ constexpr ControlFields decodeControl(std::uint64_t word) {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
+/// What of the best-effort work under way pauses when it is told to.
+enum class Pausing : std::uint8_t { None, Some, All };
+
 /// The time that the runtime measures with.
 struct SteadyClock {
   Nanoseconds operator()() const { return std::chrono::steady_clock::now().time_since_epoch(); }
@@ -72,8 +86,9 @@ public:
 
   /// Counts a high-priority scope in. Where it wakes from idle, best-effort work is asked to yield:
   /// at once, or by the thread that listens; then the caller should call flush() behind whatever it
-  /// has to do first. When a write fails here, the scope is not counted.
-  Result<void> raise() {
+  /// has to do first. When a write fails here, the scope is not counted. `mayPause`: not for what
+  /// runs elsewhere, in time slices perhaps, which nobody can have who naps.
+  Result<void> raise(bool mayPause = true) {
     if (active.fetch_add(1) != 0)
       return {};
 #ifdef TALLY_PLANT_CLEARED_CONTROL_WORD
@@ -81,7 +96,7 @@ public:
     Result<void> written = write(encodeControl({.epoch = 1}));
 #else
     wokenAt.store(clock().count());
-    nextEpoch();
+    askToYield(mayPause);
     if (!busy.load())
       return {};
     due.store(true);
@@ -96,9 +111,9 @@ public:
 
   /// The same for who has no call to make first: returns when the write was made. The thread that
   /// listens makes it within a microsecond, but the system may have taken its core away.
-  Result<void> raiseAndTell() {
+  Result<void> raiseAndTell(bool mayPause = true) {
     constexpr Nanoseconds listenersTime{2000};
-    if (Result<void> raised = raise(); !raised)
+    if (Result<void> raised = raise(mayPause); !raised)
       return raised;
     for (Nanoseconds end = SteadyClock{}() + listenersTime; due.load() && SteadyClock{}() < end;) {
     }
@@ -112,8 +127,7 @@ public:
   Result<void> flush() {
     while (due.load() && !writing.test_and_set()) {
       due.store(false);
-      Result<void> written =
-          write(encodeControl({.epoch = epoch.load(), .mode = requestMode.load()}));
+      Result<void> written = write(encodeControl({.epoch = epoch.load(), .mode = modeToWrite()}));
       writing.clear();
       if (!written)
         return written;
@@ -136,6 +150,33 @@ public:
     nextEpoch();
     due.store(true);
     return flush();
+  }
+  /// What a wake is to say from here on. Before a permit is asked for under which something goes
+  /// that does not pause: not All.
+  void setPausing(Pausing now) { pausing.store(now); }
+  Pausing whatPauses() const { return pausing.load(); }
+  /// Whether what pauses is told to.
+  bool isPausing() const { return mode.load() == TALLY_CONTROL_PAUSE; }
+  /// When it was told to last.
+  Nanoseconds pausedAt() const { return Nanoseconds(pausedSince.load()); }
+  std::uint64_t pauses() const { return pauseCount.load(); }
+  /// Ends a pause: with no scope open all goes on. Returns whether it did.
+  Result<bool> settle() {
+    tally_control_mode now = mode.load();
+    if (now == TALLY_CONTROL_RUN || active.load() != 0 ||
+        !mode.compare_exchange_strong(now, TALLY_CONTROL_RUN))
+      return false;
+    tally_control_mode told = TALLY_CONTROL_RUN;
+    if (active.load() != 0) // as it was, unless whoever woke has said otherwise
+      mode.compare_exchange_strong(told, now);
+    due.store(true);
+    Result<void> written = flush();
+    return written ? Result<bool>(true) : written.error();
+  }
+  /// Ends a pause though a scope is open: what pauses goes on to the end of its blocks and leaves.
+  Result<void> release() {
+    mode.store(TALLY_CONTROL_LEAVE_AT_BLOCK_END);
+    return advance();
   }
   /// Whether it may have something on the device, or ask for a permit to send it; true at first.
   void setBusy(bool now) { busy.store(now); }
@@ -196,6 +237,26 @@ public:
 private:
   static constexpr std::int64_t never = INT64_MIN;
 
+  void askToYield(bool mayPause) {
+    Pausing now = mayPause ? pausing.load() : Pausing::None;
+    if (now != Pausing::None) {
+      pausedSince.store(clock().count());
+      pauseCount.fetch_add(1);
+      mode.store(TALLY_CONTROL_PAUSE);
+    } else {
+      tally_control_mode paused = TALLY_CONTROL_PAUSE;
+      mode.compare_exchange_strong(paused, TALLY_CONTROL_LEAVE_AT_BLOCK_END);
+    }
+    if (now != Pausing::All)
+      nextEpoch();
+  }
+
+  /// What pauses goes on under any mode but PAUSE.
+  tally_control_mode modeToWrite() const {
+    tally_control_mode now = mode.load();
+    return now == TALLY_CONTROL_PAUSE ? now : std::max(now, requestMode.load());
+  }
+
   void nextEpoch() {
     std::uint64_t now = epoch.load();
     do
@@ -208,6 +269,10 @@ private:
   std::atomic<std::uint32_t> active{0};
   std::atomic<std::uint64_t> epoch{0};
   std::atomic<tally_control_mode> requestMode{TALLY_CONTROL_RUN};
+  std::atomic<tally_control_mode> mode{TALLY_CONTROL_RUN};
+  std::atomic<Pausing> pausing{Pausing::None};
+  std::atomic<std::int64_t> pausedSince{0};
+  std::atomic<std::uint64_t> pauseCount{0};
   std::atomic<bool> due{false}, busy{true}, listening{false};
   std::atomic_flag writing;
   std::atomic<std::int64_t> endedAt{never}, wokenAt{never};
