@@ -172,7 +172,7 @@ void Requests::poll(std::uint64_t index) {
       withdraw();
     break;
   case RequestKind::Always:
-    if ((rounds % 2 == 0 && pollsOfLaunch == 0) || launchesInVain > maxLaunchesInVain)
+    if ((isLetPass && rounds % 2 == 0 && pollsOfLaunch == 0) || launchesInVain > maxLaunchesInVain)
       break;
     if (raised)
       withdraw();

@@ -26,7 +26,9 @@ public:
   /// priority work ends at last, and only then is best-effort work issued again.
   Result<std::uint64_t> beginRound();
   /// A physical launch is about to start.
-  void beginLaunch() {
+  /// `goesOn`: with blocks that were saved, whatever the word says, so that none need be let pass.
+  void beginLaunch(bool goesOn = false) {
+    isLetPass = !goesOn;
     pollsOfLaunch = 0;
     denied = false;
   }
@@ -76,6 +78,7 @@ private:
   bool pauseEnded = false;                               ///< sawPauseOut()
   std::optional<std::uint64_t> withheld; ///< LateWrite: the word that has not landed
   bool withhold = false, raised = false;
+  bool isLetPass = true; ///< each second launch, so that blocks are taken
   bool newer = false;  ///< the word that landed last is newer than the round's epoch
   bool denied = false; ///< deniedFirstPoll()
   std::optional<Error> writeFailure;

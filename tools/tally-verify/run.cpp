@@ -171,7 +171,7 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
     return written;
 
   bool hadSaved = progress.launch.hasSaved();
-  requests.beginLaunch();
+  requests.beginLaunch(hadSaved);
   ++physicalLaunches;
   std::string entry = bundle::entryName(kernel.name, kind, physical.resumeEntry);
   if (auto launched = target.launch(entry, physical.shape, progress.parameters); !launched)
