@@ -88,7 +88,7 @@ public:
   /// at once, or by the thread that listens; then the caller should call flush() behind whatever it
   /// has to do first. When a write fails here, the scope is not counted. `mayPause`: not for what
   /// runs elsewhere, in time slices perhaps, which nobody can have who naps.
-  Result<void> raise(bool mayPause = true) {
+  Result<void> raise([[maybe_unused]] bool mayPause = true) {
     if (active.fetch_add(1) != 0)
       return {};
 #ifdef TALLY_PLANT_CLEARED_CONTROL_WORD
