@@ -2,7 +2,6 @@
 
 #include "own_thread.h"
 
-#include <array>
 #include <chrono>
 
 namespace tally::hooks {
@@ -10,9 +9,6 @@ namespace tally::hooks {
 using namespace std::chrono_literals;
 
 namespace {
-
-/// In the order of preference, as RuntimeOptions has it.
-constexpr std::array<Kind, 3> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice};
 
 runtime::Nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
@@ -47,7 +43,9 @@ Result<void> Engine::openOnOwnThread() {
     return done;
   activity.controlWord().setTrigger(device.trigger());
   runtime::DispatcherOptions options;
-  options.lane.kinds = {kinds.begin(), kinds.end()};
+  options.lane.kinds = settings.kinds;
+  options.lane.reserve = settings.pauseReserve;
+  options.pauseDeadline = std::chrono::microseconds(settings.pauseDeadlineMicroseconds);
   options.lane.control = device.controlAddress();
   options.lane.clock = now;
   options.lane.trace = trace;
@@ -231,7 +229,7 @@ void Engine::quiesce() {
   beOnOwnThread(api, device.number());
   dispatcher->stopSending();
   // A scope that nobody closes. Where it cannot be told the device has failed, and nothing runs.
-  static_cast<void>(activity.controlWord().raiseAndTell());
+  static_cast<void>(activity.controlWord().raiseAndTell(false));
   while (!dispatcher->isAtRest())
     std::this_thread::sleep_for(50us);
   // What was put there past the queue, and of high priority.

@@ -34,6 +34,11 @@ std::uint64_t loadMarker(const MappedMemory &word) {
 bool Lane::Batch::canYield() const {
   return std::any_of(items.begin(), items.end(), [](const Item &each) { return each.canYield; });
 }
+bool Lane::Batch::pauses() const {
+  return std::all_of(items.begin(), items.end(), [](const Item &each) {
+    return each.dropped || (each.canYield && each.plan && each.plan->kind == Kind::Pause);
+  });
+}
 Nanoseconds Lane::Batch::wholes() const {
   Nanoseconds sum{0};
   for (const Item &item : items)
@@ -253,7 +258,7 @@ void Lane::take(const Batch &batch) {
     const Item &item = batch.items[i];
     if (item.canYield && batch.statesComing) {
       // Written by the device; the marker that was seen is behind it.
-      absorb(item, mirrors[batch.slot][i]);
+      absorb(item, mirrors[batch.slot][i], batch.epoch);
       continue;
     }
     // Behind a launch that yielded only what was dropped can be; it is dropped again later.
@@ -268,7 +273,7 @@ void Lane::take(const Batch &batch) {
     learnDurations(batch);
 }
 
-void Lane::absorb(const Item &item, const tally_launch_state &state) {
+void Lane::absorb(const Item &item, const tally_launch_state &state, std::uint64_t epoch) {
   VariantLaunch &progress = *item.operation->progress;
   const std::string &name = item.operation->kernel->facts().name;
   if (!progress.plausible(state))
@@ -282,7 +287,8 @@ void Lane::absorb(const Item &item, const tally_launch_state &state) {
                "the control word"});
     return;
   }
-  if (!progress.absorb(state)) {
+  counts.savedBlocks.fetch_add(state.saved);
+  if (!progress.absorb(state, epoch)) {
     finishFront(item.operation);
     if (item.list)
       lists.releaseOldest(*item.list);
@@ -338,6 +344,13 @@ void Lane::account(const Batch &batch, std::size_t lanes) {
       ranByClient.resize(client + 1);
     ranByClient[client] += took / count;
   }
+}
+
+Pausing Lane::pausing() const {
+  auto pauses = [](const Batch &each) { return each.pauses(); };
+  if (!batches.empty() && std::all_of(batches.begin(), batches.end(), pauses))
+    return Pausing::All;
+  return std::any_of(batches.begin(), batches.end(), pauses) ? Pausing::Some : Pausing::None;
 }
 
 std::optional<std::uint32_t> Lane::sharedSms() const {

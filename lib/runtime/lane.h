@@ -70,6 +70,8 @@ public:
   virtual Nanoseconds wholesLeft() const = 0;
   /// The newest epoch that anything was asked to yield by.
   virtual std::uint64_t currentEpoch() const = 0;
+  /// Something goes out that does not pause when it is told to. Said before permit() is asked.
+  virtual void expectOthers() const = 0;
   /// Nothing goes out any more, not even what high priority waits for.
   virtual bool isClosed() const { return false; }
 };
@@ -144,6 +146,7 @@ struct LaneOptions {
   std::size_t halfRing = 1024;
   /// How much of kernels that cannot yield may be sent ahead: what a request may wait for.
   Nanoseconds bound{20000};
+  std::uint32_t reserve = 25; ///< PlanRules
   /// Whether kinds are chosen by what they are measured to take, and where that is kept, or none.
   bool measures = false;
   ProfileStore *profiles = nullptr;
@@ -157,7 +160,8 @@ struct LaneOptions {
 /// What a lane has done. Written by the dispatcher's thread, read by any.
 struct LaneCounters {
   std::atomic<std::uint64_t> finishedLaunches{0}, ///< but those of launchWhole
-      physicalLaunches{0}, yields{0};
+      physicalLaunches{0}, yields{0}, savedBlocks{0},
+      saveAreasRefused{0}; ///< the device had no memory for one, so that another kind was taken
 };
 
 class Lane {
@@ -197,6 +201,8 @@ public:
   /// What is left of kernels under way that cannot yield, by the high predictions of their
   /// durations; zero without any, max() where nothing is predicted or what was has run out.
   Nanoseconds wholesLeft() const;
+  /// What of what is under way pauses when it is told to.
+  Pausing pausing() const;
   /// The SMs that what is under way may use, where that shares the device with high-priority work.
   std::optional<std::uint32_t> sharedSms() const;
   /// What is next or under way must go, whatever the policy says.
@@ -221,7 +227,7 @@ private:
   struct Item {
     Operation *operation = nullptr;
     bool dropped = false;     // nothing was sent: it, or its stream, had failed
-    bool canYield = false;    // guard, persistent
+    bool canYield = false;    // guard, kinds with workers
     bool heavy = false;       // ends its batch
     Nanoseconds predicted{0}; // of what cannot yield and is a kernel: the most it should take
     bool completes = false;   // the operation ends with it, unless it yields
@@ -243,6 +249,7 @@ private:
     std::uint64_t range = 0;                  // for a profiler
     std::shared_ptr<std::atomic<bool>> ended; // of its call, which has to end before the marker
     bool canYield() const;
+    bool pauses() const; // all of it
     Nanoseconds wholes() const;
   };
 
@@ -261,7 +268,7 @@ private:
   void beginBatchRange(Batch &batch) const;
   TraceEvent traced(const Item &item) const;
   bool willYield(const Batch &batch, std::size_t index) const;
-  void absorb(const Item &item, const tally_launch_state &state);
+  void absorb(const Item &item, const tally_launch_state &state, std::uint64_t epoch);
   void finishFront(const Operation *operation);
   void dropFailed();
   void account(const Batch &batch, std::size_t lanes);
@@ -292,6 +299,7 @@ private:
   bool fitsSms(Item &item, std::uint32_t sms) const;
   bool planYielding(Item &item, const Batch &batch, Budget &used);
   bool reserveList(Item &item, const Batch &batch);
+  bool growSaveArea(Item &item, const Batch &batch);
   bool preparePlan(Operation &operation);
   std::shared_ptr<LaunchPlan> planByIdentity(const Operation &operation);
   Result<void> continueOn(StreamId target);
@@ -346,6 +354,11 @@ private:
   std::uint64_t lastMarker = 0;
   ListRing lists;
   std::optional<ListRing::Region> retained; // the list that the front operation is resumed from
+  DevicePtr saveArea = 0; // where the front operation's blocks are saved, if it is a checkpoint
+  std::uint64_t saveAreaBytes = 0;
+  /// Registers and shared memory of a whole device are below 128 MiB; a lane's launches have as many
+  /// blocks as run at a time.
+  std::uint64_t maxSaveBytes = std::uint64_t{256} << 20;
   std::vector<DevicePtr> memory;            // to be freed at the end
   std::vector<std::byte> parameterBuffer;
   Nanoseconds lastCollected{0}, lastProgress{0};

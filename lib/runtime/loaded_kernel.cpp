@@ -1,5 +1,7 @@
 #include "loaded_kernel.h"
 
+#include "residency.h"
+
 #include "tally/runtime/variant_launch.h"
 
 #include <algorithm>
@@ -60,6 +62,7 @@ Result<std::unique_ptr<LoadedKernel>> LoadedKernel::find(FunctionDevice &device,
       (resume ? variant.resume : variant.entry) = *entry;
       variant.maxThreadsPerBlock = tighter(variant.maxThreadsPerBlock, facts->maxThreadsPerBlock);
       variant.staticSharedBytes = std::max(variant.staticSharedBytes, facts->staticSharedBytes);
+      variant.registers = std::max(variant.registers, facts->registers);
     }
     loaded->variants[static_cast<std::size_t>(kind)] = variant;
   }
@@ -145,6 +148,10 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
       device.residentBlocksPerSm(candidate->entry, shape.block, shape.dynamicSharedBytes);
   if (!resident)
     return resident.error();
+  if (kind == Kind::Pause)
+    *resident = besideReserve(
+        device.info(), footprintOf({candidate->registers, candidate->staticSharedBytes, 0}, shape),
+        *resident, rules.reserve);
   std::uint64_t blocks = shape.grid.count();
   // Saturating: what is more than the counter takes is refused by maxBlocks() below.
   auto wave = static_cast<std::uint32_t>(
@@ -161,9 +168,22 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
   if (kind == Kind::Slice)
     return std::optional(plan);
   plan.workers = workersFor(kernel, shape, wave);
+  // A part of a warp that has left its block alone could not be saved with it.
+  if (kind == Kind::Checkpoint) {
+    plan.saveStride = saveStrideOf(kernel, shape);
+    plan.saveBytes = plan.saveStride * std::min<std::uint64_t>(blocks, wave);
+    if (kernel.maySpend(shape.block.x) || plan.workers > rules.maxSavedBlocks || plan.saveStride > ~std::uint32_t{0} ||
+        plan.saveBytes > rules.maxSaveBytes ||
+        blocks > VariantLaunch::maxBlocks(kind, plan.workers))
+      return none;
+    return std::optional(plan);
+  }
   // A worker for each block: the loop and its counter buy nothing over the guard.
   if (blocks > VariantLaunch::maxBlocks(kind, plan.workers) ||
-      (blocks <= plan.workers && guardFits(device, shape, rules)))
+      (kind == Kind::Persistent && blocks <= plan.workers && guardFits(device, shape, rules)))
+    return none;
+  // Workers as many as blocks leave no room.
+  if (kind == Kind::Pause && kernel.maySpend(shape.block.x) && blocks > wave)
     return none;
   return std::optional(plan);
 }
@@ -204,8 +224,13 @@ LoadedKernel::plan(FunctionDevice &device, const LaunchShape &shape, const PlanR
     known = plans.emplace(key, Known{std::move(*made), false}).first;
     known->second.isKept = known->second.profile->best() != nullptr;
   }
+  std::shared_ptr<LaunchPlan> picked = known->second.profile->pick(rules.bound, rules.measures);
+  // There was more room when it was planned.
+  if (picked->saveBytes > rules.maxSaveBytes) {
+    plans.erase(known);
+    return plan(device, shape, rules);
+  }
   Known &entry = known->second;
-  std::shared_ptr<LaunchPlan> picked = entry.profile->pick(rules.bound, rules.measures);
   if (picked->kind == Kind::Slice)
     fitSlices(*picked, rules.bound, picked->wave);
   if (const LaunchPlan *best = entry.profile->best(); best && !entry.isKept && rules.profiles) {

@@ -9,11 +9,13 @@
 #include "profile_store.h"
 #include "ranges.h"
 #include "request_times.h"
+#include "residency.h"
 #include "stable_table.h"
 #include "trace.h"
 
 #include "tally/runtime/runtime.h"
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -81,6 +83,12 @@ public:
       static_cast<void>(trace->write());
   }
 
+  /// Whether launches may be made that pause in place.
+  bool pauses() const {
+    return options.sharing == Sharing::Tally && device->info().threadsPerSm != 0 &&
+           std::find(options.kinds.begin(), options.kinds.end(), Kind::Pause) !=
+               options.kinds.end();
+  }
   Result<void> initialise();
   Result<void> openTrace();
   bool timesRequests() const { return arena || trace || hasRanges; }
