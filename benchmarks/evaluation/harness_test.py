@@ -156,6 +156,16 @@ class Summary(unittest.TestCase):
         self.assertAlmostEqual(mps["system_sum"], 1.75)
         self.assertIsNone(mps["p999_us"])
 
+    def test_a_pair_that_does_not_suffer_does_not_count(self):
+        def cell(pair, system, p99):
+            return {"pair": pair, "system": system, "arrivals": "poisson", "load": 0.3, "p99": p99, "slo": 1}
+        table = [cell("a", "low-priority", 3), cell("a", "tally-block", 1.1), cell("b", "low-priority", 1.9),
+                 cell("b", "tally-block", 1.0), cell("c", "tally-block", 1.2)]
+        low, tally = results.by_system(table)
+        self.assertEqual((low["pairs"], low["p99_worst"]), (1, 3))
+        self.assertEqual((tally["pairs"], tally["worst_pair"]), (2, "c"))
+        self.assertAlmostEqual(tally["p99_mean"], 1.15)
+
 
 if __name__ == "__main__":
     PROGRAMS = sys.argv.pop(1)
