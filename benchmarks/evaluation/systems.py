@@ -23,6 +23,7 @@ class System:
 
 STREAMS, NO_STREAMS = ("--priorities=1",), ("--priorities=0",)
 OFF = (("TALLY_ARENA", "off"),)
+EVERY_KIND = "checkpoint,persistent,guard,slice"
 PLAIN = Role("plain", STREAMS)
 ALONE_PROCESS = Role("plain", NO_STREAMS)
 MPS_SERVER = Role("plain", NO_STREAMS, (("CUDA_MPS_CLIENT_PRIORITY", "0"),), True)
@@ -50,12 +51,13 @@ SYSTEMS = [
     System("rate", "tally, rate policy", Role("tally", STREAMS, OFF + (("TALLY_POLICY", "rate"),))),
     System("tally-scheduling", "tally, scheduling only", Role("scheduled", STREAMS, OFF)),
     System("tally-block", "tally, block-level", Role("tally", STREAMS, OFF)),
+    System("tally-everything", "tally, everything", Role("tally", STREAMS, OFF + (("TALLY_KINDS", EVERY_KIND),))),
     System("tally-time-slicing", "time slicing, tally", TALLY_SERVER, best_effort(False)),
     System("tally-mps", "MPS, tally", Role("tally", NO_STREAMS, (), True), best_effort(True)),
 ]
 BY_NAME = {each.name: each for each in SYSTEMS}
 QUICK = ["alone", "alone-flushed", "low-priority", "time-slicing", "mps", "mps-priorities", "tally-scheduling",
-         "tally-block", "tally-mps"]
+         "tally-block", "tally-everything", "tally-mps"]
 
 
 def on_emulator(role):
