@@ -100,7 +100,10 @@ TEST_CASE("random programs give the sequential result when some of it pauses") {
     harness.device.onBlock = [&](std::optional<Kind> kind) {
       auto word = decodeControl(*reinterpret_cast<const std::uint64_t *>(harness.wordAddress));
       bool polls = kind == Kind::Persistent || kind == Kind::Guard;
-      besides += polls && open > 0 && word.mode == TALLY_CONTROL_PAUSE;
+      // What the word says last, not what is on its way.
+      bool paused =
+          word == ControlFields{harness.word->currentEpoch(), 0xffff, TALLY_CONTROL_PAUSE};
+      besides += polls && open > 0 && paused && harness.word->isPausing();
     };
     for (std::uint64_t turn = 0; next < program.steps.size() || !harness.allFinished(); ++turn) {
       REQUIRE(turn < 2000000);
