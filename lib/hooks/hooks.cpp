@@ -131,6 +131,7 @@ Activity *Hooks::openActivity(const CudaApi &api, int device, bool forOthers) {
   Activity *shared = made->release();
   activity.store(shared, std::memory_order_release);
   shared->countWhatWasThere(streams.all());
+  countStreams();
   return shared;
 }
 
