@@ -361,6 +361,10 @@ void Dispatcher::run() {
 void Dispatcher::arm(Nanoseconds idleFor) {
   if (idleFor < quietBeforeArming || lanesUnderWay() == 0)
     return;
+  // What is armed says RUN under the next epoch, where a wake may have to say PAUSE under this one.
+  const std::vector<Kind> &kinds = options.lane.kinds;
+  if (std::find(kinds.begin(), kinds.end(), Kind::Pause) != kinds.end())
+    return;
   Nanoseconds now = options.lane.clock();
   if (control.isArmed()) {
     if (now - armedAt > longestArmed)

@@ -100,7 +100,10 @@ TEST_CASE("random programs give the sequential result when some of it pauses") {
     harness.device.onBlock = [&](std::optional<Kind> kind) {
       auto word = decodeControl(*reinterpret_cast<const std::uint64_t *>(harness.wordAddress));
       bool polls = kind == Kind::Persistent || kind == Kind::Guard;
-      besides += polls && open > 0 && word.mode == TALLY_CONTROL_PAUSE;
+      // What the word says last, not what is on its way.
+      bool paused =
+          word == ControlFields{harness.word->currentEpoch(), 0xffff, TALLY_CONTROL_PAUSE};
+      besides += polls && open > 0 && paused && harness.word->isPausing();
     };
     for (std::uint64_t turn = 0; next < program.steps.size() || !harness.allFinished(); ++turn) {
       REQUIRE(turn < 2000000);
@@ -295,10 +298,17 @@ TEST_CASE("who wakes and who sends others see each other") {
   constexpr std::uint64_t none = ~std::uint64_t{0};
   std::atomic<std::uint64_t> others{none}; // the epoch under which some are under way
   std::atomic<bool> stop{false};
-  std::atomic<std::uint64_t> missed{0}, paused{0}, sent{0};
+  std::atomic<std::uint64_t> missed{0}, lost{0}, paused{0}, sent{0};
   std::thread waking([&] {
     for (int i = 0; i < 200000; ++i) {
+      std::uint64_t before = word.currentEpoch();
       REQUIRE(word.raise());
+      // Who only paused is not taken for gone by the end of the pause before.
+      if (word.currentEpoch() == before) {
+        for (Nanoseconds end = SteadyClock{}() + 5ms; !word.isPausing() && SteadyClock{}() < end;)
+          std::this_thread::yield();
+        lost += !word.isPausing();
+      }
       paused += word.isPausing();
       missed += others.load() == word.currentEpoch();
       REQUIRE(word.withdraw());
@@ -318,6 +328,8 @@ TEST_CASE("who wakes and who sends others see each other") {
   }
   waking.join();
   CHECK(missed == 0);
+  CHECK(lost == 0);
+  CHECK(paused > 100);
   CHECK(sent > 100);
   REQUIRE(word.settle());
   CHECK_FALSE(word.isPausing());

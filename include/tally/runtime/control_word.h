@@ -103,9 +103,10 @@ public:
     Result<void> written = write(encodeControl({.epoch = 1}));
 #else
     wokenAt.store(clock().count());
-    std::uint64_t next = askToYield(mayPause);
-    bool isOnDevice = next != 0 && armed.load() == next && mode.load() != TALLY_CONTROL_PAUSE;
-    if (!busy.load() || isOnDevice)
+    std::optional<std::uint64_t> next = askToYield(mayPause);
+    // What is armed says RUN.
+    bool isTold = next && armed.load() == *next && mode.load() == TALLY_CONTROL_RUN;
+    if (!busy.load() || isTold)
       return {};
     due.store(true);
     if (listening.load())
@@ -147,9 +148,9 @@ public:
   /// Whether no request to yield is left to be written.
   bool isTold() const { return !due.load() && !writing.test(); }
 
-  /// The mode that requests are written with: CHECKPOINT where what runs can stop inside of a block.
-  /// Kinds that cannot act on the epoch alone.
-  void setRequestMode(tally_control_mode mode) { requestMode.store(mode); }
+  /// The mode that requests are written with where nothing pauses: CHECKPOINT where what runs can
+  /// stop inside of a block. Kinds that cannot act on the epoch alone. Before the first raise().
+  void setRequestMode(tally_control_mode asked) { requestMode.store(asked); }
 
   // For the one thread that issues best-effort work.
 
@@ -194,11 +195,10 @@ public:
   void setTrigger(std::atomic<std::uint64_t> *word) { trigger.store(word); }
   /// Puts the write of the next wake on the device, unless it is there. Whoever waits for all of
   /// the device waits for that too, so not for long, and not while nothing else is on it: disarm().
-  /// A wake that pauses what runs is told otherwise.
   /// On an error of the device nothing is armed any more.
   Result<void> arm() {
-    if (pausing.load() != Pausing::None || !trigger.load() || refused || due.load() || isArmed() ||
-        active.load() != 0 || writing.test_and_set())
+    if (!trigger.load() || refused || due.load() || isArmed() || active.load() != 0 ||
+        writing.test_and_set())
       return {};
     std::uint64_t next = epoch.load() + 1;
     armed.store(next);
@@ -283,8 +283,8 @@ public:
 private:
   static constexpr std::int64_t never = INT64_MIN;
 
-  /// Returns the epoch that it advanced to, or 0.
-  std::uint64_t askToYield(bool mayPause) {
+  /// Returns the new epoch, if there is one.
+  std::optional<std::uint64_t> askToYield(bool mayPause) {
     Pausing now = mayPause ? pausing.load() : Pausing::None;
     if (now != Pausing::None) {
       pausedSince.store(clock().count());
@@ -294,17 +294,17 @@ private:
       tally_control_mode paused = TALLY_CONTROL_PAUSE;
       mode.compare_exchange_strong(paused, TALLY_CONTROL_LEAVE_AT_BLOCK_END);
     }
-    return now != Pausing::All ? nextEpoch() : 0;
+    return now == Pausing::All ? std::nullopt : std::optional(nextEpoch());
+  }
+
+  static std::uint64_t wordOf(std::uint64_t epoch, tally_control_mode mode) {
+    return encodeControl({.epoch = epoch, .mode = mode});
   }
 
   /// What pauses goes on under any mode but PAUSE.
   tally_control_mode modeToWrite() const {
     tally_control_mode now = mode.load();
     return now == TALLY_CONTROL_PAUSE ? now : std::max(now, requestMode.load());
-  }
-
-  static std::uint64_t wordOf(std::uint64_t epoch, tally_control_mode mode) {
-    return encodeControl({.epoch = epoch, .mode = mode});
   }
 
   /// Returns the new one.
@@ -324,8 +324,7 @@ private:
   Clock clock;
   std::atomic<std::uint32_t> active{0};
   std::atomic<std::uint64_t> epoch{0};
-  std::atomic<tally_control_mode> requestMode{TALLY_CONTROL_RUN};
-  std::atomic<tally_control_mode> mode{TALLY_CONTROL_RUN};
+  std::atomic<tally_control_mode> mode{TALLY_CONTROL_RUN}, requestMode{TALLY_CONTROL_RUN};
   std::atomic<Pausing> pausing{Pausing::None};
   std::atomic<std::int64_t> pausedSince{0};
   std::atomic<std::uint64_t> pauseCount{0};
