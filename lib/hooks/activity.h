@@ -35,6 +35,8 @@ public:
 
   /// Whether anybody sees what is counted here, but for the process's own best-effort work.
   bool isInArena() const { return link != nullptr; }
+  /// Shows it to others. Only where isInArena().
+  void noteMemory(const runtime::MemoryStatus &now) { link->noteMemory(now); }
 
   /// A call that puts work of high priority on a stream.
   template <class Call> auto pass(StreamState &stream, Call call) {

@@ -7,8 +7,6 @@
 
 namespace tally::hooks {
 
-using namespace std::chrono_literals;
-
 namespace {
 
 /// In the order of preference, as RuntimeOptions has it.
@@ -228,11 +226,7 @@ void Engine::storm(std::uint32_t everyMicroseconds) {
 
 void Engine::quiesce() {
   beOnOwnThread(api, device.number());
-  dispatcher->stopSending();
-  // A scope that nobody closes. Where it cannot be told the device has failed, and nothing runs.
-  static_cast<void>(activity.controlWord().raiseAndTell());
-  while (!dispatcher->isAtRest())
-    std::this_thread::sleep_for(50us);
+  dispatcher->bringToRest();
   // What was put there past the queue, and of high priority.
   api.cudaDeviceSynchronize();
 }

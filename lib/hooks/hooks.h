@@ -303,6 +303,7 @@ private:
       selfCheck();
   }
   void selfCheck();
+  void drainOnce();
   void prepareDriver();
   void writeStatistics();
   void writeTrace();
