@@ -92,8 +92,10 @@ private:
   Result<void> open(const CudaApi &api, const Settings &settings);
   void join(const Settings &settings);
   runtime::HighStream *highOf(StreamState &stream) {
-    if (stream.device != device.number())
+    if (stream.device != device.number()) {
+      warnOfOtherDevice(stream.device, device.number());
       return nullptr;
+    }
     runtime::HighStream *high = stream.high.load(std::memory_order_acquire);
     return high ? high : adopt(stream);
   }

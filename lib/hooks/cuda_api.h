@@ -28,8 +28,8 @@ const CudaApi &realApi();
 /// The same calls served by the emulator. Every member is set; what is not served gives
 /// cudaErrorNotSupported and is named once on standard error.
 const CudaApi &emulatedApi();
-/// The same calls, all of which fail (cudaErrorStartupFailure) but those that register code and name
-/// errors.
+/// The same calls, all of which fail (cudaErrorStartupFailure) but those that register code and
+/// name errors.
 const CudaApi &refusingApi();
 /// The one in use: emulatedApi() under TALLY_DEVICE=emulator, refusingApi() where the settings are
 /// wrong, else realApi(). Decided at the first

@@ -189,7 +189,10 @@ cudaError_t Engine::inTurn(StreamState &stream, bool launches, const void *ident
                            const Run &run) {
   InHook inside;
   threadIsHigh() = false;
-  return work->inTurn(stream, launches, reinterpret_cast<std::uint64_t>(identity), [&] {
+  // The lane waits for a kernel by an event of its own device, which another one's stream does not
+  // take; what goes there is ordered by the program's own events.
+  bool waits = launches && stream.device == device.number();
+  return work->inTurn(stream, waits, reinterpret_cast<std::uint64_t>(identity), [&] {
     cudaError_t status = run();
     noteCall(stream);
     return status;

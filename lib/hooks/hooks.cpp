@@ -194,6 +194,18 @@ void Hooks::endJoining() {
 
 cudaError_t Hooks::resetDevice(const CudaApi &api) {
   drain();
+  int device = 0;
+  bool isKnown = [&] {
+    InHook inside;
+    return api.cudaGetDevice(&device) == cudaSuccess;
+  }();
+  if (Activity *served = activity.load();
+      isKnown && served && served->onDevice().number() != device) {
+    streams.clear(device);
+    account.clear(device);
+    InHook inside;
+    return api.cudaDeviceReset();
+  }
   events.sweep([](std::uint64_t) { return true; });
   std::unique_lock lock(starting);
   if (Engine *old = engine.exchange(nullptr)) {
@@ -206,13 +218,12 @@ cudaError_t Hooks::resetDevice(const CudaApi &api) {
   }
   mayJoin = settings.joinsArena;
   resets.fetch_add(1);
-  streams.clear();
+  streams.clear(device);
   graphs.clear();
   registry.forgetDevice();
-  InHook inside;
-  int device = 0;
-  if (api.cudaGetDevice(&device) == cudaSuccess)
+  if (isKnown)
     account.clear(device);
+  InHook inside;
   return api.cudaDeviceReset();
 }
 

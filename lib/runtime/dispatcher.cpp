@@ -82,7 +82,7 @@ void Dispatcher::bringToRest() {
   stopSending();
   // A scope that nobody closes. Where it cannot be told the device has failed, and nothing runs.
   static_cast<void>(control.raiseAndTell());
-  while (!atRest)
+  while (!isAtRest())
     std::this_thread::sleep_for(50us);
 }
 

@@ -78,7 +78,9 @@ public:
     wake();
   }
   bool isClosed() const override { return closed.load(std::memory_order_relaxed); }
-  /// The same, and asks what runs to yield; returns when nothing is under way any more. After
+  /// After stopSending(): whether nothing is under way any more.
+  bool isAtRest() const { return atRest; }
+  /// Stops sending, and asks what runs to yield; returns when nothing is under way any more. After
   /// start().
   void bringToRest();
 
