@@ -48,6 +48,8 @@ std::uint64_t Cluster::steps() const {
   return sum;
 }
 
+bool Cluster::napped() const { return blocks[(next + blocks.size() - 1) % blocks.size()]->napped; }
+
 std::uint64_t Cluster::executed() const {
   std::uint64_t sum = 0;
   for (const auto &block : blocks)

@@ -20,6 +20,8 @@ struct Cluster {
 
   std::uint64_t steps() const;
   std::uint64_t executed() const;
+  /// Whether the block that was advanced last took a nap.
+  bool napped() const;
   const std::optional<Fault> &fault() const; ///< of the first block that has one
 };
 

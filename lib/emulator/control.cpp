@@ -41,6 +41,15 @@ Status branchIndexed(Warp &warp, const Op &op, std::uint32_t mask) {
   return Status::Reschedule;
 }
 
+/// No time passes, but whoever else can run goes first.
+Status nap(Warp &warp, const Op &, std::uint32_t mask) {
+  warp.block->napped = true;
+  Group back = warp.group();
+  back.mask = mask;
+  ++back.pc;
+  return replaceLanes(warp, mask, back);
+}
+
 Status trap(Warp &warp, const Op &op, std::uint32_t mask) {
   return raise(warp, op, static_cast<std::uint32_t>(std::countr_zero(mask)), FaultKind::Trap,
                "trap");
@@ -299,12 +308,13 @@ bool decodeControl(FunctionDecoder &decoder, const Instruction &instruction) {
     return decodeBranch(decoder, instruction);
   if (opcode == "call")
     return decodeCall(decoder, instruction);
-  Handler handler = opcode == "ret"    ? returnFromFunction
-                    : opcode == "exit" ? exitThread
-                    : opcode == "trap" ? trap
-                                       : nullptr;
-  if (opcode == "nanosleep" || opcode == "griddepcontrol" || opcode == "brkpt" ||
-      opcode == "pmevent" || opcode == "setmaxnreg")
+  Handler handler = opcode == "ret"         ? returnFromFunction
+                    : opcode == "exit"      ? exitThread
+                    : opcode == "trap"      ? trap
+                    : opcode == "nanosleep" ? nap
+                                            : nullptr;
+  if (opcode == "griddepcontrol" || opcode == "brkpt" || opcode == "pmevent" ||
+      opcode == "setmaxnreg")
     handler = nothing;
   if (!handler)
     return false;

@@ -3,6 +3,7 @@
 #include "cluster.h"
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -70,6 +71,9 @@ struct GridExecution::State {
   }
 };
 
+/// Of a nanosleep, whatever it is told: long enough to be one, short beside what is waited for.
+constexpr std::chrono::microseconds napTime{20};
+
 void GridExecution::State::runOne(std::uint64_t id, std::uint32_t virtualSm) {
   std::unique_ptr<Cluster> cluster = takeCluster();
   cluster->reset(id, virtualSm);
@@ -77,8 +81,11 @@ void GridExecution::State::runOne(std::uint64_t id, std::uint32_t virtualSm) {
   BlockState after = BlockState::Running;
   for (std::uint32_t slice = 1; after == BlockState::Running; ++slice) {
     after = advance(*cluster, plain);
-    if (slice % 16 == 0)
-      std::this_thread::yield(); // it may be polling for what another thread is to do
+    // It may be polling for what another thread is to do.
+    if (after == BlockState::Running && cluster->napped())
+      std::this_thread::sleep_for(napTime);
+    else if (slice % 16 == 0)
+      std::this_thread::yield();
     // A block may wait for one that another thread runs, but not for ever, and not past a fault.
     if (after == BlockState::Running && mustStop(*cluster))
       break;

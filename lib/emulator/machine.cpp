@@ -254,8 +254,11 @@ private:
     if (chooser.random())
       return advance(cluster, chooser);
     BlockState after = BlockState::Running;
-    for (int slice = 0; slice < 256 && after == BlockState::Running; ++slice)
+    for (int slice = 0; slice < 256 && after == BlockState::Running; ++slice) {
       after = advance(cluster, chooser);
+      if (cluster.napped())
+        break;
+    }
     return after;
   }
 

@@ -185,6 +185,11 @@ RunEnd runPlain(Warp &warp) {
     }
     if (end == RunEnd::Faulted)
       return end;
+    if (warp.block->napped) {
+      if (ready == 1)
+        break;
+      sinceRotation = starvedAfter + 1;
+    }
   }
   return RunEnd::Yielded;
 }
@@ -319,6 +324,7 @@ BlockState advance(Cluster &cluster, Chooser &chooser) {
       return BlockState::Faulted;
     }
     cluster.next = (index + 1) % count;
+    block.napped = false;
     RunEnd end = chooser.random() ? runRandom(*warp, chooser) : runPlain(*warp);
     if (end == RunEnd::Faulted || block.fault)
       return BlockState::Faulted;

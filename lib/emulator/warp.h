@@ -195,6 +195,7 @@ struct Block {
   SegmentCache segments;
   std::uint32_t liveWarps = 0;
   std::uint32_t nextWarp = 0; ///< where the plain order looks first
+  bool napped = false;        ///< a thread took a nap in the last turn, so that others may go first
   std::uint64_t executed = 0; ///< thread-instructions
   std::uint64_t steps = 0;    ///< warp-instructions
   std::optional<Fault> fault;

@@ -49,7 +49,7 @@ Result<std::unique_ptr<Job>> makeJob(const Options &options, const std::string &
   if (!options.describes())
     job->kernels =
         ptx::rewrite(job->module, {options.kinds, options.selects, options.assumesInOrder,
-                                   options.choosesCodings(), options.coding});
+                                   options.choosesCodings(), options.polls, options.coding});
   return job;
 }
 

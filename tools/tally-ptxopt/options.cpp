@@ -29,7 +29,7 @@ cl::opt<std::string> output("o", cl::value_desc("OUT"), cl::cat(category),
                                      "--print-analysis and --emit=cfg-dot standard output"));
 cl::opt<std::string> variants("variants", cl::value_desc("KIND,..."), cl::init("all"),
                               cl::cat(category),
-                              cl::desc("kinds to write: slice, guard, persistent, or all, or none; "
+                              cl::desc("kinds to write: slice, guard, persistent, pause, or all, or none; "
                                        "default all"));
 cl::opt<std::string> kernel("kernel", cl::value_desc("REGEX"), cl::cat(category),
                             cl::desc("only kernels whose whole name matches this extended regular "
@@ -59,6 +59,9 @@ cl::opt<std::string>
            cl::desc("write variants in this coding where they have it; default, or "
                     "wherever they have not: the default one. Without it, what is "
                     "assembled is in the coding that takes the fewest registers"));
+cl::opt<unsigned> pollPeriod(
+    "poll-period", cl::value_desc("CYCLES"), cl::init(ptx::PollRules{}.period), cl::cat(category),
+    cl::desc("how long a warp may be in a loop between two polls, by estimate; default 8192"));
 cl::opt<std::string> cacheDirectory("cache-dir", cl::value_desc("DIR"), cl::cat(category),
                                     cl::desc("where machine code is kept for the next run; default "
                                              "$XDG_CACHE_HOME/tally or ~/.cache/tally"));
@@ -70,7 +73,8 @@ cl::opt<std::string> report("report", cl::value_desc("text|json"), cl::cat(categ
 cl::opt<std::string> reportFile("report-file", cl::value_desc("F"), cl::cat(category),
                                 cl::desc("where the report goes; default standard output"));
 cl::opt<bool> strict("strict", cl::cat(category),
-                     cl::desc("exit 2 if any kind of any kernel was refused or failed"));
+                     cl::desc("exit 2 if any kind of any kernel was refused or failed, but for "
+                              "no-long-loop"));
 cl::opt<bool> verifyEach("verify-each", cl::cat(category),
                          cl::desc("parse every variant again and check its invariants"));
 cl::opt<bool> inPlace("in-place", cl::cat(category),
@@ -227,6 +231,9 @@ Result<Options> collect() {
     options.assemble = false;
   }
   options.coding = coding;
+  if (pollPeriod == 0)
+    return Error{"--poll-period: 0 is no period"};
+  options.polls.period = pollPeriod;
   if (!noCache) {
     options.cacheDirectory = cacheDirectory.empty() ? defaultCacheDirectory() : cacheDirectory;
     options.cacheBytes = std::uint64_t{cacheSize} << 20;

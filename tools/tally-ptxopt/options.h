@@ -26,6 +26,7 @@ struct Options {
   std::vector<std::uint32_t> architectures; ///< 90 for sm_90; empty: sm_90 or the target
   bool assemble = true;                     ///< for --arch or the bundle; only with a ptxas
   std::string coding;                       ///< forced; empty: ptxas decides where it runs
+  ptx::PollRules polls;                     ///< of kinds that poll in loops
   std::string ptxas;                        ///< path; empty when there is none
   std::string cacheDirectory;               ///< of machine code; empty for none
   std::uint64_t cacheBytes = 0;             ///< its limit; 0 is none

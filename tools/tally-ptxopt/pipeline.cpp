@@ -21,11 +21,13 @@ struct Work {
   std::vector<std::unique_ptr<ContainerFile>> containers;
 };
 
+/// A kernel without a long loop is refused nothing that it needs.
 bool anyNotEmitted(const Work &work) {
+  std::string_view needless = ptx::factsOf(ptx::Reason::NoLongLoop).code;
   for (const auto &job : work.jobs)
     for (const ptx::RewrittenKernel &kernel : job->kernels)
       for (const ptx::Variant &variant : kernel.variants)
-        if (variant.verdict.status != Status::Emitted)
+        if (variant.verdict.status != Status::Emitted && variant.verdict.reason != needless)
           return true;
   return false;
 }

@@ -11,7 +11,8 @@
 
 namespace tally::verify {
 
-Result<bundle::Bundle> readInput(const std::string &path, const std::string &coding) {
+Result<bundle::Bundle> readInput(const std::string &path, const std::string &coding,
+                                 std::uint64_t pollPeriod) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream)
     return Error{fmt::format("cannot read '{}': {}", path, std::strerror(errno))};
@@ -21,7 +22,7 @@ Result<bundle::Bundle> readInput(const std::string &path, const std::string &cod
     return Error{fmt::format("cannot read '{}': {}", path, std::strerror(errno))};
   std::string bytes = std::move(content).str();
   if (!bytes.starts_with(bundle::magic))
-    return rewriteToBundle(std::move(bytes), path, coding);
+    return rewriteToBundle(std::move(bytes), path, coding, pollPeriod);
   auto bundle = bundle::read(bytes);
   if (!bundle)
     return Error{fmt::format("{}: {}", path, bundle.error().message)};

@@ -5,21 +5,28 @@
 #include "tally/bundle/bundle.h"
 #include "tally/support/result.h"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace tally::verify {
 
+/// Of kinds that poll in loops, in the estimated cycles of ptx::PollRules: short, so that there is
+/// much to see.
+inline constexpr std::uint64_t defaultPollPeriod = 128;
+
 /// Reads a bundle as it is, or rewrites PTX into one that holds PTX only. Fails where the file
 /// cannot be read, is damaged, does not parse, or is PTX and this build cannot rewrite.
 /// `coding`: how variants of PTX are written where there are several ways, see tally-ptxopt's
 /// --coding; the default one when empty.
-Result<bundle::Bundle> readInput(const std::string &path, const std::string &coding = {});
+Result<bundle::Bundle> readInput(const std::string &path, const std::string &coding = {},
+                                 std::uint64_t pollPeriod = defaultPollPeriod);
 
 /// Rewrites PTX text, all kernels and kinds, and checks the structure of what came out. `where`
 /// names it in errors. Without LLVM it always fails and says so.
 Result<bundle::Bundle> rewriteToBundle(std::string text, std::string_view where,
-                                       const std::string &coding = {});
+                                       const std::string &coding = {},
+                                       std::uint64_t pollPeriod = defaultPollPeriod);
 
 } // namespace tally::verify
 

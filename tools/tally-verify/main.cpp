@@ -51,7 +51,7 @@ Result<runtime::Device *> cudaDevice() {
 }
 
 int run(const verify::Options &options) {
-  auto bundle = verify::readInput(options.file, options.coding);
+  auto bundle = verify::readInput(options.file, options.coding, options.pollPeriod);
   if (!bundle)
     return fail(bundle.error().message);
   const bundle::Kernel *kernel = bundle->kernel(options.kernel);

@@ -18,8 +18,8 @@ Result<std::vector<Kind>> parseKinds(std::string_view text) {
     std::size_t comma = text.find(',');
     auto kind = kindFromName(text.substr(0, comma));
     if (!kind)
-      return Error{
-          fmt::format("'{}' is no kind: slice, guard, persistent, or all", text.substr(0, comma))};
+      return Error{fmt::format("'{}' is no kind: slice, guard, persistent, pause, or all",
+                               text.substr(0, comma))};
     if (std::ranges::find(kinds, *kind) == kinds.end())
       kinds.push_back(*kind);
     if (comma == std::string_view::npos)
@@ -93,6 +93,8 @@ Result<void> parseOption(std::string_view name, std::string_view value, Options 
     options.coding = options.campaign.check.coding = value;
     return {};
   }
+  if (name == "--poll-period")
+    return store(name, parseAtLeast<std::uint64_t>(value, 1), options.pollPeriod);
   if (name == "--grid")
     return store(name, parseDim3(value), options.shape.grid);
   if (name == "--block")
@@ -141,8 +143,10 @@ all buffers and module variables. FILE is PTX, which is rewritten first, or a bu
                          bytes:HEX for one passed by value, or
                          ptr:TYPE:COUNT:INIT with INIT zero, iota, random:SEED (integers
                          over the whole range, floats in [-1, 1]) or @FILE (raw elements)
-  --variants=LIST        slice, guard, persistent (comma-separated), or all (default)
+  --variants=LIST        slice, guard, persistent, pause (comma-separated), or all (default)
   --coding=NAME          writes the variants in this coding where they have it (tally-ptxopt)
+  --poll-period=CYCLES   of kinds that poll in loops (tally-ptxopt); short by default (128), so that
+                         most turns poll
   --yield=every          a request to yield at each poll, at all polls, raised at one poll and
                          withdrawn at the next, and 20 random ones (default)
   --yield=N              one request, at poll N

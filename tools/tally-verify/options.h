@@ -4,6 +4,7 @@
 
 #include "argument.h"
 #include "generator/campaign.h"
+#include "input.h"
 #include "verify.h"
 
 #include "tally/support/dim3.h"
@@ -23,6 +24,7 @@ struct Options {
   bool help = false, version = false; ///< nothing else is set then
   std::string file, kernel;
   std::string coding; ///< of variants, where FILE is PTX; empty: the default one
+  std::uint64_t pollPeriod = defaultPollPeriod; ///< of variants, where FILE is PTX
   LaunchShape shape;
   std::vector<ArgumentSpec> arguments;
   VerifyOptions verify;

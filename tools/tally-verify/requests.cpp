@@ -13,13 +13,15 @@ constexpr std::uint64_t maxLaunchesInVain = 6;
 
 Requests::Requests(Target &target, const YieldPlan &plan)
     : target(target), plan(plan), control(Write{this}), random(plan.seed) {
-  if (plan.request == RequestKind::Random || plan.request == RequestKind::Widths)
+  if (plan.request == RequestKind::Random || plan.request == RequestKind::Widths ||
+      plan.request == RequestKind::Modes)
     oneIn = std::uint64_t{2} << random.below(4);
 }
 
 Result<void> Requests::write(std::uint64_t word) {
   runtime::ControlFields fields = runtime::decodeControl(word);
   fields.workers = width;
+  fields.mode = mode;
   word = runtime::encodeControl(fields);
   if (withhold) {
     withheld = word;
@@ -48,6 +50,8 @@ Result<std::uint64_t> Requests::beginRound() {
     return beginStormRound();
   if (raised)
     withdraw();
+  if (mode != TALLY_CONTROL_RUN)
+    changeMode(TALLY_CONTROL_RUN);
   if (plan.request == RequestKind::Widths && rounds % 3 == 0)
     changeWidth(TALLY_CONTROL_WORKERS_UNLIMITED);
   if (plan.request == RequestKind::LateWrite && rounds == 1) {
@@ -83,8 +87,11 @@ void Requests::storm(const std::stop_token &stop) {
   using std::chrono::microseconds;
   while (!stop.stop_requested() && !writeFailure) {
     std::this_thread::sleep_for(microseconds(random.below(60)));
+    mode = plan.pauses ? TALLY_CONTROL_PAUSE : TALLY_CONTROL_RUN;
     raise();
     std::this_thread::sleep_for(microseconds(random.below(30)));
+    if (plan.pauses)
+      changeMode(random.below(2) == 0 ? TALLY_CONTROL_RUN : TALLY_CONTROL_LEAVE_AT_BLOCK_END);
     withdraw();
   }
 }
@@ -104,9 +111,35 @@ void Requests::changeWidth(std::uint16_t workers) {
     writeFailure = done.error();
 }
 
+void Requests::changeMode(tally_control_mode newMode) {
+  mode = newMode;
+  if (auto done = write(runtime::encodeControl({.epoch = control.currentEpoch()}));
+      !done && !writeFailure)
+    writeFailure = done.error();
+}
+
+/// Pause and PauseAndRaise.
+void Requests::pause(std::uint64_t index) {
+  bool raises = plan.request == RequestKind::PauseAndRaise;
+  if (index == plan.poll && !raises) {
+    changeMode(TALLY_CONTROL_PAUSE);
+  } else if (index == plan.poll) {
+    mode = TALLY_CONTROL_PAUSE;
+    raise();
+  } else if (index == plan.poll + pausedPolls(plan.poll) && mode == TALLY_CONTROL_PAUSE) {
+    pauseEnded = true;
+    changeMode(raises && plan.poll % 2 == 0 ? TALLY_CONTROL_LEAVE_AT_BLOCK_END : TALLY_CONTROL_RUN);
+  }
+}
+
 void Requests::atRandom() {
-  if ((rounds % 3 == 0 && pollsOfLaunch == 0) || launchesInVain > maxLaunchesInVain)
+  if ((rounds % 3 == 0 && pollsOfLaunch == 0) || launchesInVain > maxLaunchesInVain) {
+    if (mode != TALLY_CONTROL_RUN)
+      changeMode(TALLY_CONTROL_RUN);
     return;
+  }
+  if (plan.request == RequestKind::Modes && random.below(4) == 0)
+    changeMode(static_cast<tally_control_mode>(random.below(TALLY_CONTROL_CHECKPOINT + 1)));
   bool changes = random.below(oneIn) == 0;
   if (plan.request == RequestKind::Widths && random.below(2) == 0) {
     std::uint64_t wanted = random.below(plan.workers + 3);
@@ -140,8 +173,13 @@ void Requests::poll(std::uint64_t index) {
       withdraw();
     raise();
     break;
+  case RequestKind::Pause:
+  case RequestKind::PauseAndRaise:
+    pause(index);
+    break;
   case RequestKind::Random:
   case RequestKind::Widths:
+  case RequestKind::Modes:
     atRandom();
     break;
   case RequestKind::LateWrite:

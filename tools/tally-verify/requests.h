@@ -37,6 +37,8 @@ public:
   /// Whether the launch under way, or the last one, found at its first poll that it must yield. It
   /// may run nothing then. Known of a microscope only.
   bool deniedFirstPoll() const { return denied; }
+  /// Whether the polls went on until the plan's pause ended: whoever pauses goes on polling.
+  bool sawPauseOut() const { return pauseEnded; }
   /// A poll is about to read the control word.
   void poll(std::uint64_t index);
 
@@ -56,6 +58,8 @@ private:
   void withdraw();
   void atRandom();
   void changeWidth(std::uint16_t workers);
+  void changeMode(tally_control_mode mode);
+  void pause(std::uint64_t index);
   Result<std::uint64_t> beginStormRound();
   void storm(const std::stop_token &stop);
 
@@ -67,6 +71,8 @@ private:
   std::uint64_t rounds = 0, pollsOfLaunch = 0, pollCount = 0;
   std::uint64_t launchesInVain = 0;
   std::uint16_t width = TALLY_CONTROL_WORKERS_UNLIMITED; ///< workers wanted, in each word written
+  tally_control_mode mode = TALLY_CONTROL_RUN;           ///< likewise
+  bool pauseEnded = false;                               ///< sawPauseOut()
   std::optional<std::uint64_t> withheld; ///< LateWrite: the word that has not landed
   bool withhold = false, raised = false;
   bool newer = false;  ///< the word that landed last is newer than the round's epoch

@@ -12,12 +12,13 @@
 namespace tally::verify {
 
 Result<bundle::Bundle> rewriteToBundle(std::string text, std::string_view where,
-                                       const std::string &coding) {
+                                       const std::string &coding, std::uint64_t pollPeriod) {
   auto module = parsePtx(std::move(text), where);
   if (!module)
     return module.error();
   ptx::RewriteOptions options;
   options.coding = coding;
+  options.polls.period = pollPeriod;
   auto kernels = ptx::rewrite(*module, options);
   if (auto broken = ptx::verifyVariants(*module, kernels))
     return Error{fmt::format("{}: a bug of the rewriter: {}", where, *broken)};

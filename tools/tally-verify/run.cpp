@@ -93,6 +93,7 @@ private:
   Result<void> prepare();
   Result<void> round(std::uint64_t epoch);
   Result<void> launchOnce(Progress &progress, std::uint64_t epoch);
+  void checkPaused();
   Result<void> checkRequests() const;
 
   Target &target;
@@ -104,6 +105,7 @@ private:
   DeviceAddress control = 0;
   std::vector<Progress> kernels;
   std::uint64_t blocks = 0, physicalLaunches = 0, yields = 0;
+  bool ranPaused = false; ///< a block was taken though all workers had been told to pause
 };
 
 Result<void> VariantRun::prepare() {
@@ -178,7 +180,8 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
   ++yields;
   // What is behind it on the stream was sent under the same epoch, and would run on half a result.
   bool isAsked = plan.request != RequestKind::Quiet && plan.request != RequestKind::LateWrite &&
-                 plan.request != RequestKind::Widths;
+                 plan.request != RequestKind::Widths && plan.request != RequestKind::Pause &&
+                 plan.request != RequestKind::Modes;
   if (!isAsked && requests.currentEpoch() <= epoch)
     return Error{
         fmt::format("{} left blocks to run though no request is newer than its epoch", entry)};
@@ -199,6 +202,15 @@ Result<void> VariantRun::round(std::uint64_t epoch) {
   return {};
 }
 
+/// At the end of a pause that began before anything was taken.
+void VariantRun::checkPaused() {
+  if (plan.request != RequestKind::Pause || plan.poll != 0)
+    return;
+  tally_launch_state state{};
+  if (target.read(std::as_writable_bytes(std::span(&state, 1)), kernels.front().state))
+    ranPaused = state.next_block != 0;
+}
+
 /// A variant that yields to nobody, or to nothing, gives right results and is wrong all the same.
 Result<void> VariantRun::checkRequests() const {
   if (kind == Kind::Slice)
@@ -212,6 +224,9 @@ Result<void> VariantRun::checkRequests() const {
                    (plan.request == RequestKind::At && asked);
   if (yields == 0 && mustYield)
     return Error{"no block yielded though one was asked to"};
+  if (plan.request == RequestKind::Pause && plan.poll == 0 &&
+      (!requests.sawPauseOut() || ranPaused))
+    return Error{"blocks ran though all workers were told to pause before they took any"};
   return {};
 }
 
@@ -219,7 +234,12 @@ Result<RunResult> VariantRun::run(std::span<const ModuleVariable> variables) {
   if (auto prepared = prepare(); !prepared)
     return prepared.error();
   target.setSchedule(plan.schedule);
-  target.setPollHook([this](std::uint64_t index) { requests.poll(index); });
+  target.setPollHook([this](std::uint64_t index) {
+    bool before = requests.sawPauseOut();
+    requests.poll(index);
+    if (requests.sawPauseOut() != before)
+      checkPaused();
+  });
   // Each second or third round runs at least one block; a storm is longer, and ends by itself.
   std::uint64_t roundsLeft = 1024 + 4 * blocks;
   auto finished = [&] {

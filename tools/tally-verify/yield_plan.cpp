@@ -29,6 +29,12 @@ std::string requestText(const YieldPlan &plan, Kind kind) {
     return fmt::format("random requests of seed {}", plan.seed);
   case RequestKind::Widths:
     return fmt::format("random widths and requests of seed {}", plan.seed);
+  case RequestKind::Pause:
+    return fmt::format("a pause from poll {}", plan.poll);
+  case RequestKind::PauseAndRaise:
+    return fmt::format("a request that pauses at poll {}", plan.poll);
+  case RequestKind::Modes:
+    return fmt::format("random modes and requests of seed {}", plan.seed);
   case RequestKind::LateWrite:
     return plan.poll == neverPolled
                ? "the control word behind the launch's epoch"
@@ -72,21 +78,46 @@ std::vector<YieldPlan> slicePlans(const YieldMode &mode, const PlanShape &shape)
   return plans;
 }
 
+/// The polls at which pauses begin: all, or so many of them.
+constexpr std::uint64_t mostPauses = 64;
+
+void appendPauses(std::vector<YieldPlan> &plans, const PlanShape &shape) {
+  std::uint64_t count = std::min(shape.polls, mostPauses);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    YieldPlan plan = quietPlan(shape);
+    plan.poll = i * shape.polls / count;
+    for (RequestKind request : {RequestKind::Pause, RequestKind::PauseAndRaise}) {
+      plan.request = request;
+      plan.schedule.seed = 0;
+      plans.push_back(plan);
+      plan.schedule.seed = i + 1;
+      plans.push_back(plan);
+      plans.back().workers = i % 2 == 0 ? plan.workers : 1;
+    }
+  }
+}
+
+/// Below the grid's polls, but no more than `most` of them: pause polls in loops too.
+std::uint64_t strideOf(Kind kind, const PlanShape &shape) {
+  return kind == Kind::Pause ? std::max<std::uint64_t>(shape.polls / mostPauses, 1) : 1;
+}
+
 void appendEvery(std::vector<YieldPlan> &plans, Kind kind, const PlanShape &shape) {
   YieldPlan plain = quietPlan(shape);
-  for (std::uint64_t k = 0; k < shape.polls; ++k) {
+  std::uint64_t stride = strideOf(kind, shape);
+  for (std::uint64_t k = 0; k < shape.polls; k += stride) {
     plans.push_back(plain);
     plans.back().request = RequestKind::At;
     plans.back().poll = k;
   }
   plans.push_back(plain);
   plans.back().request = RequestKind::Always;
-  for (std::uint64_t k = 0; k < shape.polls; ++k) {
+  for (std::uint64_t k = 0; k < shape.polls; k += stride) {
     plans.push_back(plain);
     plans.back().request = RequestKind::RaisedAndWithdrawn;
     plans.back().poll = k;
     plans.back().schedule.seed = k + 1;
-    if (kind == Kind::Persistent && plain.workers > 1) {
+    if (hasWorkers(kind) && plain.workers > 1) {
       plans.push_back(plans.back());
       plans.back().workers = 1;
     }
@@ -96,6 +127,8 @@ void appendEvery(std::vector<YieldPlan> &plans, Kind kind, const PlanShape &shap
     plans.back().request = RequestKind::LateWrite;
     plans.back().poll = k;
   }
+  if (kind == Kind::Pause)
+    appendPauses(plans, shape);
 }
 
 } // namespace
@@ -106,7 +139,7 @@ std::string toText(const YieldPlan &plan, Kind kind) {
     return text;
   text += fmt::format(", schedule seed {}, {} resident blocks", plan.schedule.seed,
                       plan.schedule.residentBlocks);
-  if (kind == Kind::Persistent)
+  if (hasWorkers(kind))
     text += fmt::format(", {} workers", plan.workers);
   return text;
 }
@@ -158,8 +191,11 @@ std::vector<YieldPlan> plansFor(Kind kind, const YieldMode &mode, const PlanShap
   if (mode.choice == Choice::Every)
     for (std::uint64_t seed = 1; seed <= shape.randomPlans; ++seed) {
       plans.push_back(randomPlan(request, shape.scheduleSeed + seed, shape));
-      if (kind == Kind::Persistent && shape.isMicroscope)
+      if (hasWorkers(kind) && shape.isMicroscope)
         plans.push_back(randomPlan(RequestKind::Widths, shape.scheduleSeed + seed, shape));
+      if (kind == Kind::Pause && shape.isMicroscope)
+        plans.push_back(randomPlan(RequestKind::Modes, shape.scheduleSeed + seed, shape));
+      plans.back().pauses = kind == Kind::Pause && seed % 2 == 0;
     }
   if (shape.scheduleSeed != 0)
     for (std::size_t i = 0; i < plans.size(); ++i)

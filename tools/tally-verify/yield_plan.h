@@ -21,6 +21,14 @@
 //    poll without a limit, so that the run ends.
 //  - LateWrite(k), for k = 0, the middle, and never: the control word is behind the launch's epoch
 //    until poll k. Nobody may yield: the request that wrote it is over.
+//  - Pause(k), for pause and each k (of more than 64, 64 of them): the mode is PAUSE from poll k
+//  until
+//    some tens of polls later, under the epoch that it had. Nobody may leave a block over. Again
+//    and again with random schedules, and with one worker.
+//  - PauseAndRaise(k), likewise: a request under which the mode is PAUSE; after some tens of polls
+//  it
+//    becomes LEAVE or RUN, so that all that nap finish their blocks and leave.
+//  - Modes(seed), 20 times, for pause: as Random, and the mode changes at random too.
 // `slice` has no polls and yields between slices: a run for each size of slice, and 20 of random
 // sizes and schedules.
 //
@@ -48,6 +56,9 @@ enum class RequestKind : std::uint8_t {
   RaisedAndWithdrawn,
   Random,
   Widths,
+  Pause,
+  PauseAndRaise,
+  Modes,
   LateWrite,
   Storm,
   Early
@@ -55,16 +66,19 @@ enum class RequestKind : std::uint8_t {
 
 struct YieldPlan {
   RequestKind request = RequestKind::Quiet;
-  std::uint64_t poll = 0;          ///< of At, RaisedAndWithdrawn, LateWrite
-  std::uint64_t seed = 0;          ///< of Random, Widths, Storm
+  std::uint64_t poll = 0;          ///< of At, RaisedAndWithdrawn, Pause, PauseAndRaise, LateWrite
+  std::uint64_t seed = 0;          ///< of Random, Widths, Modes, Storm
   std::uint64_t stormLaunches = 0; ///< of Storm: the last ones are not disturbed any more
   emulator::Schedule schedule;
   std::uint32_t sliceBlocks = 1; ///< about how many blocks a slice holds
-  std::uint32_t workers = 1;     ///< blocks that a persistent launch has
+  std::uint32_t workers = 1;     ///< blocks that a launch of a kind with workers has
+  bool pauses = false;           ///< of Storm: what is raised also says PAUSE
 };
 
 inline constexpr std::uint64_t neverPolled = ~std::uint64_t{0};
 inline constexpr std::uint32_t randomRuns = 20;
+/// Polls for which Pause and PauseAndRaise say PAUSE: a few rounds of naps for each warp in flight.
+constexpr std::uint64_t pausedPolls(std::uint64_t poll) { return 16 + poll % 32; }
 /// Enough has been seen then, and a run under requests without end would not end either.
 inline constexpr std::uint64_t defaultStormLaunches = 256;
 

@@ -175,7 +175,7 @@ TEST_CASE("sizes that lie are found before anything is allocated") {
       {parameters + 4, 13, 4, "at byte 73: a parameter lies outside"},
       {parameters + 8, 0xffffffff, 4, "at byte 73: a parameter lies outside"},
       {parameters + 28, 0x10000000, 4, "at byte 97: the number of verdicts is 268435456"},
-      {parameters + 32, 3, 1, "at byte 101: the kind of a verdict is 3"},
+      {parameters + 32, 5, 1, "at byte 101: the kind of a verdict is 5"},
       {parameters + 33, 3, 1, "at byte 102: the status of a verdict is 3"},
       {cluster, 2, 1, "the cluster flag is 2"},
       {cluster + 9, 0, 4, "a kernel's required cluster has an extent of 0"},

@@ -83,6 +83,34 @@ TEST_CASE("what outlives a block refuses persistent alone") {
   CHECK(persistentOnly("alloca.u64 %rd1,8; ret;") == "stack-allocation");
 }
 
+TEST_CASE("what refuses a worker's loop refuses each kind that has one") {
+  Module module = parsed(moduleWith("L: alloca.u64 %rd1,8; @%p1 bra L; ret;"));
+  ModuleFacts facts(module);
+  KernelAnalysis analysis = analyzeKernel(facts, *module.function("k"), everyKind);
+  for (Kind kind : {Kind::Persistent, Kind::Pause}) {
+    REQUIRE(analysis.refusal(kind));
+    CHECK(analysis.refusal(kind)->reason == Reason::StackAllocation);
+  }
+}
+
+TEST_CASE("pause wants a long loop and a nap") {
+  auto refusal = [](const std::string &version, const char *body) -> std::string {
+    std::string text = moduleWith(body);
+    text.replace(0, text.find("\n.address_size"), version);
+    Module module = parsed(std::move(text));
+    ModuleFacts facts(module);
+    KernelAnalysis analysis = analyzeKernel(facts, *module.function("k"), everyKind);
+    const Finding *finding = analysis.refusal(Kind::Pause);
+    return finding ? std::string(factsOf(finding->reason).code) : "";
+  };
+  const char *loop = "L: add.s32 %r1,%r1,1; setp.lt.s32 %p1,%r1,%r2; @%p1 bra L; ret;";
+  CHECK(refusal(".version 8.0\n.target sm_90", loop) == "");
+  CHECK(refusal(".version 6.3\n.target sm_70", loop) == "");
+  CHECK(refusal(".version 6.2\n.target sm_70", loop) == "no-nap");
+  CHECK(refusal(".version 8.0\n.target sm_60", loop) == "no-nap");
+  CHECK(refusal(".version 8.0\n.target sm_90", "ret;") == "no-long-loop");
+}
+
 TEST_CASE("callees") {
   auto calling = [](std::string_view callee) { return reasonsOf("call.uni f; ret;", callee); };
   CHECK(calling(".func f() { ret; }") == Codes{});
@@ -125,7 +153,7 @@ TEST_CASE("clones take twice the shared memory, in a slice too") {
     const Finding *finding = analysis.refusal(kind);
     return finding ? std::string(factsOf(finding->reason).code) : "";
   };
-  for (Kind kind : allKinds) {
+  for (Kind kind : {Kind::Slice, Kind::Guard, Kind::Persistent}) {
     CHECK(refusals("49120", kind) == "");
     CHECK(refusals("49121", kind) == "shared-memory-limit");
   }

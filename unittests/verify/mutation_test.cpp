@@ -79,6 +79,7 @@ Rewritten rewritten(std::string text, const std::string &coding, Kind kind,
   REQUIRE_MESSAGE(module, module.error().message);
   ptx::RewriteOptions options;
   options.coding = coding;
+  options.polls.period = defaultPollPeriod;
   auto kernels = ptx::rewrite(*module, options);
   for (ptx::RewrittenKernel &kernel : kernels)
     for (ptx::Variant &variant : kernel.variants)

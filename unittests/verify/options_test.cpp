@@ -52,7 +52,7 @@ TEST_CASE("wrong command lines name the option") {
   std::vector<std::string_view> good = {"k.ptx", "--kernel=k", "--grid=1", "--block=1"};
   for (std::string_view wrong :
        {"--grid=0", "--grid=1,2,3,4", "--grid=", "--grid=1,", "--block=a", "--shared=-1",
-        "--arg=u32", "--variants=", "--variants=slice,", "--variants=pause", "--yield=never",
+        "--arg=u32", "--variants=", "--variants=slice,", "--variants=stop", "--yield=never",
         "--yield=random:", "--compare=close", "--device=gpu", "--frob=1"}) {
     CAPTURE(wrong);
     auto arguments = good;

@@ -40,6 +40,9 @@ void checkAllOk(const VerifyReport &report) {
   REQUIRE_MESSAGE(!report.userTrouble, *report.userTrouble);
   REQUIRE(report.kinds.size() == allKinds.size());
   for (const KindReport &kind : report.kinds) {
+    // Not all of these kernels have a loop.
+    if (kind.kind == Kind::Pause && kind.outcome == Outcome::Refused)
+      continue;
     CHECK_MESSAGE(kind.outcome == Outcome::Ok, name(kind.kind), ": ", kind.message);
     CHECK(kind.runs > randomRuns);
     // At least the run whose request is there before the launch starts.

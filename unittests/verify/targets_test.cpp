@@ -79,10 +79,16 @@ std::size_t checkRewrite(const std::string &text, int version, int arch) {
 } // namespace
 
 TEST_CASE("every version with every target that it has") {
-  const std::pair<const char *, std::size_t> subjects[] = {
-      {"grid_3d.ptx", 3}, {"barrier_tiles.ptx", 3}, {"early_return.ptx", 0}, {"directives.ptx", 6}};
+  struct Subject {
+    const char *file;
+    std::size_t emitted, pausing; ///< the latter where there is nanosleep
+  };
+  const Subject subjects[] = {{"grid_3d.ptx", 3, 0},
+                              {"barrier_tiles.ptx", 3, 1},
+                              {"early_return.ptx", 0, 0},
+                              {"directives.ptx", 6, 0}};
   std::size_t pairs = 0;
-  for (const auto &[file, emitted] : subjects) {
+  for (const auto &[file, emitted, pausing] : subjects) {
     std::string text = readText(sourceRoot() / "test/kernels" / file);
     for (const Target &target : targets)
       for (int version : versions) {
@@ -91,9 +97,10 @@ TEST_CASE("every version with every target that it has") {
         CAPTURE(file);
         CAPTURE(target.name);
         CAPTURE(version);
-        std::size_t count = checkRewrite(retargeted(text, version, target.name), version,
-                                         std::stoi(std::string(target.name).substr(3)));
-        CHECK((emitted == 0 || count == emitted));
+        int arch = std::stoi(std::string(target.name).substr(3));
+        std::size_t count = checkRewrite(retargeted(text, version, target.name), version, arch);
+        std::size_t wanted = emitted + (version >= 63 && arch >= 70 ? pausing : 0);
+        CHECK((emitted == 0 || count == wanted));
         ++pairs;
       }
   }

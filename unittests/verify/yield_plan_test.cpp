@@ -87,3 +87,18 @@ TEST_CASE("every plan has a name of its own") {
     names.insert(toText(plan, Kind::Persistent));
   CHECK(names.size() == plans.size());
 }
+
+TEST_CASE("pause: pauses at each poll, with and without a new epoch, and random modes") {
+  PlanShape shape{.blocks = 6, .wave = 3, .polls = 5};
+  auto plans = plansFor(Kind::Pause, {}, shape);
+  CHECK(count(plans, RequestKind::Pause) == 10);
+  CHECK(count(plans, RequestKind::PauseAndRaise) == 10);
+  CHECK(count(plans, RequestKind::Modes) == randomRuns);
+  for (std::uint64_t k = 0; k != 5; ++k)
+    CHECK(std::ranges::any_of(plans, [&](const YieldPlan &each) {
+      return each.request == RequestKind::Pause && each.poll == k;
+    }));
+  shape.polls = 1000; // of loops: some of them
+  CHECK(count(plansFor(Kind::Pause, {}, shape), RequestKind::Pause) == 128);
+  CHECK(count(plansFor(Kind::Persistent, {}, shape), RequestKind::Pause) == 0);
+}

@@ -15,7 +15,8 @@ namespace tally {
 enum class Kind : std::uint8_t { Slice, Guard, Persistent, Pause, Checkpoint };
 
 /// Those that there is a pass for.
-inline constexpr std::array<Kind, 3> allKinds = {Kind::Slice, Kind::Guard, Kind::Persistent};
+inline constexpr std::array<Kind, 4> allKinds = {Kind::Slice, Kind::Guard, Kind::Persistent,
+                                                 Kind::Pause};
 
 /// The kind's name in flags, reports and entry names.
 constexpr std::string_view name(Kind kind) {

@@ -59,9 +59,10 @@ bool isOpaque(std::string_view type) {
 
 class Analyzer {
 public:
-  Analyzer(ModuleFacts &modules, const Function &function, KindSet kinds, bool assumesInOrder)
+  Analyzer(ModuleFacts &modules, const Function &function, KindSet kinds, bool assumesInOrder,
+           const PollRules &pollRules)
       : modules(modules), module(modules.moduleOf()), function(function), kinds(kinds),
-        assumesInOrder(assumesInOrder) {}
+        assumesInOrder(assumesInOrder), pollRules(pollRules) {}
 
   KernelAnalysis run() {
     const FunctionFacts &facts = modules.of(function);
@@ -89,6 +90,8 @@ public:
       result.findings.push_back({Reason::SharedMemoryLimit, function.name, {}, onWorkers});
     for (const Function *callee : callees)
       checkFlow(*callee, false);
+    if (kinds & onPause)
+      checkPolls();
     narrowToKinds();
     result.usesClusters = llvm::any_of(
         result.findings, [](const Finding &each) { return each.reason == Reason::Cluster; });
@@ -333,6 +336,20 @@ private:
     }
   }
 
+  /// A nap needs nanosleep: PTX 6.3 and sm_70 (PTX ISA, nanosleep).
+  void checkPolls() {
+    bool hasNaps =
+        module.targetArch() >= 70 &&
+        (module.versionMajor() > 6 || (module.versionMajor() == 6 && module.versionMinor() >= 3));
+    if (!hasNaps)
+      find(Reason::NoNap, function.name);
+    Cfg cfg(function);
+    if (!cfg.unresolvedLabel())
+      result.polls = planPolls(cfg, pollRules);
+    if (result.polls.empty())
+      find(Reason::NoLongLoop, function.name);
+  }
+
   bool mayWaitIn(const FunctionFacts &facts) const {
     auto reads = [](const FunctionFacts &each) {
       return !each.strongReads.empty() || !each.plainReads.empty();
@@ -388,6 +405,7 @@ private:
   const Function &function;
   KindSet kinds;
   bool assumesInOrder;
+  const PollRules &pollRules;
   KernelAnalysis result;
   std::uint64_t sharedBytesWithTally = 0;    ///< the user's and tally's, without $tally_spent
   llvm::SetVector<const Function *> callees; ///< with bodies, transitively
@@ -405,8 +423,8 @@ const Finding *KernelAnalysis::refusal(Kind kind) const {
 }
 
 KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds,
-                             bool assumesInOrder) {
-  return Analyzer(modules, function, kinds, assumesInOrder).run();
+                             bool assumesInOrder, const PollRules &pollRules) {
+  return Analyzer(modules, function, kinds, assumesInOrder, pollRules).run();
 }
 
 } // namespace tally::ptx

@@ -94,6 +94,7 @@ private:
   void poll(Nest &nest, const Turns &turns, std::optional<std::uint64_t> known) {
     PollSite site;
     site.header = nest.loop.header;
+    site.blocks = nest.loop.blocks;
     site.statement = nest.loop.header->instructions.front();
     site.cycles = nest.unpolled;
     site.turns = static_cast<std::uint32_t>(
@@ -101,7 +102,7 @@ private:
     // A loop inside of another may be short each time that it is entered.
     if (site.turns > 1 && (!nest.parent || known.value_or(0) >= site.turns))
       site.turn = turns.registerFor(site.turns);
-    sites.push_back(site);
+    sites.push_back(std::move(site));
     nest.isPolled = true;
   }
 

@@ -1,4 +1,5 @@
 #include "tally/ptx/transforms/guard_pass.h"
+#include "tally/ptx/transforms/pause_pass.h"
 #include "tally/ptx/transforms/persistent_pass.h"
 #include "tally/ptx/transforms/slice_pass.h"
 

@@ -103,7 +103,7 @@ private:
 RewrittenKernel rewriteKernel(ModuleFacts &facts, Clones &clones, const Function &function,
                               KindSet kinds, const RewriteOptions &options, bool assumesInOrder) {
   const Module &module = facts.moduleOf();
-  KernelAnalysis analysis = analyzeKernel(facts, function, kinds, assumesInOrder);
+  KernelAnalysis analysis = analyzeKernel(facts, function, kinds, assumesInOrder, options.polls);
   RewrittenKernel result;
   result.function = &function;
   result.layout = layoutOf(function, analysis);

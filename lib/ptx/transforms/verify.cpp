@@ -6,6 +6,7 @@
 #include "tally/ptx/analysis/module_facts.h"
 #include "tally/ptx/syntax/parser.h"
 #include "verify_body.h"
+#include "verify_polls.h"
 #include "verify_protocol.h"
 
 #include <fmt/format.h>
@@ -89,11 +90,14 @@ private:
     if (auto broken = checkParameters(user, entry))
       return broken;
     AllowedChanges allowed{.gridReads = !keepsGrid, .calls = !keepsGrid};
-    allowed.leaves = allowed.barriers = kind == Kind::Persistent;
+    allowed.leaves = allowed.barriers = hasWorkers(kind);
     if (auto broken = checkBody(again, user, entry, allowed))
       return broken;
     if (auto broken = checkProtocol(again, user, kind, entry))
       return broken;
+    if (kind == Kind::Pause)
+      if (auto broken = checkPolls(user, entry))
+        return broken;
     return keepsGrid ? checkCallsNoClone(entry) : checkCalls(entry);
   }
 

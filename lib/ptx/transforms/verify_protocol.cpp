@@ -175,8 +175,7 @@ std::optional<std::string> checkProtocol(const Module &module, const Function &u
   });
   if (!polls)
     return "the control word is not read by a strong load";
-  return kind == Kind::Persistent ? checkLoopHead(module, user, variant)
-                                  : checkOpening(user, variant);
+  return hasWorkers(kind) ? checkLoopHead(module, user, variant) : checkOpening(user, variant);
 }
 
 } // namespace tally::ptx

@@ -11,10 +11,10 @@
 
 namespace tally::ptx {
 
-/// Checks one entry of a guard or persistent variant of `user`: the control word is read by a
-/// strong load; the barrier at the head of the persistent loop is not the aligned form, which a
-/// warp that arrives in parts may not use (where the module's PTX has another); copies that the
-/// body may leave in flight are waited for there. Returns what is broken, or nothing.
+/// Checks one entry of a guard variant of `user`, or of a kind with workers: the control word is
+/// read by a strong load; the barrier at the head of the persistent loop is not the aligned form,
+/// which a warp that arrives in parts may not use (where the module's PTX has another); copies that
+/// the body may leave in flight are waited for there. Returns what is broken, or nothing.
 std::optional<std::string> checkProtocol(const Module &module, const Function &user, Kind kind,
                                          const Function &variant);
 

@@ -67,14 +67,16 @@ constexpr const char *hasPartialRows = "mov.u32 %tally_r0, %ntid.x;\n"
 
 /// What thread 0 does in each round: polls and takes an index, which it publishes.
 std::string leaderTakes(const PassInput &input, const LoopForm &form) {
-  return std::string("\n$tally_take:\n\t") + emit::quickPoll(input.module, "$tally_asked") +
-         "\n$tally_index:\n\t" + emit::takeIndex() +
-         fmt::format("ld.param.u32 %tally_r3, [$tally_launch+{}];\n"
-                     "\tsetp.ge.u32 %tally_yield, %tally_id, %tally_r3;\n"
-                     "\t@%tally_yield bra $tally_last;\n\t",
-                     offsetof(tally_launch_params, blocks)) +
-         emit::publish(form.ids) +
-         (input.analysis.cloned.empty() ? "" : "\t" + emit::storeExtents());
+  std::string text = "\n$tally_take:\n\t" + emit::quickPoll(input.module, "$tally_asked") +
+                     "\n$tally_index:\n\t" + emit::takeIndex() +
+                     fmt::format("ld.param.u32 %tally_r3, [$tally_launch+{}];\n"
+                                 "\tsetp.ge.u32 %tally_yield, %tally_id, %tally_r3;\n"
+                                 "\t@%tally_yield bra $tally_last;\n\t",
+                                 offsetof(tally_launch_params, blocks)) +
+                     emit::publish(form.ids);
+  if (!input.analysis.cloned.empty())
+    text.append("\t").append(emit::storeExtents());
+  return text;
 }
 
 /// Behind the body: what it does where something is asked of it, or no block is left. `unlessLast`:

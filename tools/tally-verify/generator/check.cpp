@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 namespace tally::verify {
 
 namespace {
@@ -60,7 +62,9 @@ Result<Workload> workloadOf(const GeneratedKernel &kernel, const bundle::Bundle 
 } // namespace
 
 KernelCheck check(const GeneratedKernel &kernel, std::uint64_t seed, const CheckOptions &options) {
-  auto bundle = rewriteToBundle(kernel.text, kernel.name, options.coding);
+  constexpr std::uint64_t periods[] = {1, 64, 256, 1024};
+  auto bundle =
+      rewriteToBundle(kernel.text, kernel.name, options.coding, periods[seed % std::size(periods)]);
   if (!bundle)
     return failedAt(Stage::Input, bundle.error().message);
   if (options.plant)

@@ -5,6 +5,7 @@
 #include "tally/bundle/bundle.h"
 #include "tally/ptx/analysis/loop_plan.h"
 #include "tally/ptx/analysis/module_facts.h"
+#include "tally/ptx/analysis/poll_plan.h"
 
 #include <vector>
 
@@ -21,8 +22,9 @@ struct KernelAnalysis {
   /// kernel has no data race: no floating-point atomics, no atomics whose result is used, no mix of
   /// reductions, no reads of other blocks' progress, clocks or places.
   bool bitwiseStable = false;
-  LoopPlan loop;             ///< for persistent
-  bool usesClusters = false; ///< the kernel or a callee names a cluster feature
+  LoopPlan loop;                ///< for kinds with workers
+  std::vector<PollPoint> polls; ///< for pause: in the body's loops
+  bool usesClusters = false;    ///< the kernel or a callee names a cluster feature
   /// guard: bytes of tally's shared variable: 16, or 32 where clones read the ids from it, or
   /// 1,024, and aligned so, where tensor operations rely on where the user's variables lie
   /// (docs/transforms.md, guard).
@@ -42,9 +44,9 @@ struct KernelAnalysis {
 
 /// Analyses `function`, an entry with a body. `kinds` says which kinds are asked for: what only
 /// others need is not computed. `assumesInOrder`: the user says that the kernel's blocks wait only
-/// for blocks of lower linear id.
+/// for blocks of lower linear id. `pollRules`: for kinds that poll in loops.
 KernelAnalysis analyzeKernel(ModuleFacts &modules, const Function &function, KindSet kinds,
-                             bool assumesInOrder = false);
+                             bool assumesInOrder = false, const PollRules &pollRules = {});
 
 } // namespace tally::ptx
 

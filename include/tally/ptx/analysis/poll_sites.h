@@ -29,6 +29,7 @@ struct TurnRegister {
 /// One loop that polls.
 struct PollSite {
   const CfgBlock *header = nullptr; ///< of the CFG that was searched
+  std::vector<CfgBlock *> blocks;   ///< of the loop
   std::uint32_t statement = 0; ///< the header's first instruction, before which the poll stands
   std::uint64_t cycles = 1;    ///< of a turn, by estimate; of inner loops too, unless they poll
   std::uint32_t turns = 1;     ///< of which one is to poll: a power of two

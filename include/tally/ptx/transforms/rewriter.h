@@ -3,6 +3,7 @@
 #define TALLY_PTX_TRANSFORMS_REWRITER_H
 
 #include "tally/bundle/bundle.h"
+#include "tally/ptx/analysis/poll_sites.h"
 #include "tally/ptx/analysis/reasons.h"
 #include "tally/ptx/ir/module.h"
 #include "tally/ptx/transforms/pass.h"
@@ -52,6 +53,7 @@ struct RewriteOptions {
   std::function<bool(std::string_view)> assumesInOrder;
   /// Also writes the variants in their other codings, for somebody who can tell which is cheaper.
   bool withAlternatives = false;
+  PollRules polls; ///< for kinds that poll in loops
   /// The coding to write where a kernel's variant has it; the default one where it has not.
   std::string coding;
 };

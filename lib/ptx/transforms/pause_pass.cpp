@@ -1,0 +1,165 @@
+#include "tally/ptx/transforms/pause_pass.h"
+
+#include "emit.h"
+#include "tally/bundle/abi.h"
+#include "worker_loop.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tally::ptx {
+namespace {
+
+/// Naps of 10 to 50 us cost those that run beside nothing, where 1 us costs them 10 % more
+/// (facts: H200); nanosleep takes at most twice what it is told (PTX ISA).
+constexpr std::uint32_t napNanoseconds = 20000;
+
+constexpr std::string_view registers =
+    ".reg .pred %tally_nap, %tally_due;\n"
+    "\t.reg .b32 %tally_mode, %tally_left, %tally_turns, %tally_turn;\n"
+    "\t.reg .b64 %tally_poll;\n\t";
+
+std::string nap() { return fmt::format("nanosleep.u32 {};\n\t", napNanoseconds); }
+
+/// %tally_mode = the mode of the control word, its lowest byte.
+std::string loadMode(const Module &module) {
+  return fmt::format("ld.param.u64 %tally_poll, [$tally_launch+{}];\n"
+                     "\tcvta.to.global.u64 %tally_poll, %tally_poll;\n"
+                     "\tld.{}.u8 %tally_mode, [%tally_poll];\n\t",
+                     offsetof(tally_launch_params, control), emit::strongGlobal(module));
+}
+
+/// The registers that count to the next poll.
+bool countsCycles(const PollPoint &point) {
+  return point.turns > 1 && point.turn.reg == noRegister;
+}
+std::string_view counterOf(const PollPoint &point) {
+  return point.place == PollPlace::Latch ? "%tally_turns" : "%tally_left";
+}
+std::uint64_t periodOf(const PollPoint &point) { return point.cycles * point.turns; }
+
+std::string blockStart(const std::vector<PollPoint> &points) {
+  std::string text = fmt::format("mov.u32 %tally_mode, {};\n\t", unsigned{TALLY_CONTROL_RUN});
+  for (PollPlace place : {PollPlace::Header, PollPlace::Latch}) {
+    std::uint64_t longest = 0;
+    std::string_view counter;
+    for (const PollPoint &point : points)
+      if (point.place == place && countsCycles(point)) {
+        longest = std::max(longest, periodOf(point));
+        counter = counterOf(point);
+      }
+    if (longest != 0)
+      text += fmt::format("mov.u32 {}, {};\n\t", counter, longest);
+  }
+  return text;
+}
+
+std::string look(const Module &module, std::size_t number) {
+  return fmt::format("setp.ne.u32 %tally_nap, %tally_mode, {0};\n"
+                     "\t@%tally_nap bra $tally_look_{1};\n"
+                     "\n$tally_nap_{1}:\n\t",
+                     unsigned{TALLY_CONTROL_PAUSE}, number) +
+         loadMode(module) +
+         fmt::format("setp.ne.u32 %tally_nap, %tally_mode, {0};\n"
+                     "\t@%tally_nap bra $tally_look_{1};\n\t",
+                     unsigned{TALLY_CONTROL_PAUSE}, number) +
+         nap() +
+         fmt::format("bra $tally_nap_{0};\n"
+                     "\n$tally_look_{0}:\n\t",
+                     number) +
+         loadMode(module);
+}
+
+std::string nameOf(const Function &function, RegisterId reg) {
+  const RegisterDeclaration &declaration = function.declarationOf(reg);
+  std::string name(declaration.name);
+  return declaration.isRange ? name + std::to_string(reg - declaration.first) : name;
+}
+
+/// %tally_turn = what is 0 in the turn that polls, for a point with a register that tells it.
+std::string turnOf(const Function &function, const PollPoint &point) {
+  const RegisterDeclaration &declaration = function.declarationOf(point.turn.reg);
+  std::string name = nameOf(function, point.turn.reg), text;
+  if (declaration.type.ends_with("64")) {
+    text = fmt::format("cvt.u32.u64 %tally_turn, {};\n\t", name);
+    name = "%tally_turn";
+  }
+  return text + fmt::format("and.b32 %tally_turn, {}, {};\n\t", name, point.turn.mask);
+}
+
+/// %tally_due = it is not yet time to poll: `extra`, if not empty, holds too.
+std::string judgeTurn(const Function &function, const PollPoint &point, std::string_view extra) {
+  std::string combined = extra.empty() ? "" : ".and", also;
+  if (!extra.empty())
+    also = fmt::format(", {}", extra);
+  if (!countsCycles(point))
+    return turnOf(function, point) +
+           fmt::format("setp.ne{}.u32 %tally_due, %tally_turn, 0{};\n\t", combined, also);
+  return fmt::format("sub.s32 {0}, {0}, {1};\n"
+                     "\tsetp.gt{2}.s32 %tally_due, {0}, 0{3};\n\t",
+                     counterOf(point), point.cycles, combined, also);
+}
+
+std::string countAgain(const PollPoint &point) {
+  return countsCycles(point) ? fmt::format("mov.u32 {}, {};\n\t", counterOf(point), periodOf(point))
+                             : "";
+}
+
+std::string atHeader(const PassInput &input, const PollPoint &point, std::size_t number) {
+  if (point.turns == 1)
+    return look(input.module, number);
+  return judgeTurn(input.function, point, {}) +
+         fmt::format("@%tally_due bra $tally_on_{};\n\t", number) + countAgain(point) +
+         look(input.module, number) + fmt::format("\n$tally_on_{}:\n\t", number);
+}
+
+std::string atLatch(const PassInput &input, const PollPoint &point, std::size_t number) {
+  const Instruction &branch = input.function.body[point.statement].instruction;
+  std::string back, text;
+  if (branch.guard)
+    back = fmt::format("{}{}", branch.guard->predicate.negated ? "!" : "",
+                       branch.guard->predicate.symbol);
+  text =
+      judgeTurn(input.function, point, back) + fmt::format("@%tally_due bra {};\n\t", point.header);
+  if (branch.guard)
+    text += fmt::format("@{}{} bra $tally_on_{};\n\t", branch.guard->predicate.negated ? "" : "!",
+                        branch.guard->predicate.symbol, number);
+  text += countAgain(point) + look(input.module, number);
+  if (branch.guard)
+    text += fmt::format("\n$tally_on_{}:\n\t", number);
+  return text;
+}
+
+/// What thread 0 does where its epoch has not passed: as long as it is told to pause it takes no
+/// block. How many workers are wanted is not looked at.
+std::string asked() {
+  return fmt::format("and.b32 %tally_word, %tally_word, 255;\n"
+                     "\tsetp.ne.u32 %tally_nap, %tally_word, {};\n"
+                     "\t@%tally_nap bra $tally_index;\n\t",
+                     unsigned{TALLY_CONTROL_PAUSE}) +
+         nap() + "bra $tally_take;\n";
+}
+
+} // namespace
+
+std::vector<Coding> PausePass::codings(const PassInput &input) const {
+  return workerCodings(input);
+}
+
+std::vector<std::string> PausePass::run(const PassInput &input) const {
+  const std::vector<PollPoint> &points = input.analysis.polls;
+  FunctionEditor editor(input.function);
+  // Before what the loop of workers inserts: a value that it sets for the user's next instruction
+  // is set right before that.
+  for (std::size_t i = 0; i != points.size(); ++i)
+    editor.insertBefore(points[i].statement, points[i].place == PollPlace::Header
+                                                 ? atHeader(input, points[i], i)
+                                                 : atLatch(input, points[i], i));
+  writeWorkers(editor, input, kind(), {std::string(registers), blockStart(points), asked()});
+  return {editor.apply()};
+}
+
+} // namespace tally::ptx

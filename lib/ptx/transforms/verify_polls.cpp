@@ -1,0 +1,182 @@
+#include "verify_polls.h"
+
+#include "tally/bundle/abi.h"
+#include "tally/ptx/analysis/opcodes.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSwitch.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <set>
+#include <span>
+
+namespace tally::ptx {
+namespace {
+
+bool isOwnName(std::string_view name) {
+  return name.starts_with("%tally_") || name.starts_with("$tally_");
+}
+
+std::size_t labelOf(const Function &function, std::string_view name) {
+  std::size_t at = 0;
+  while (at != function.body.size() &&
+         (function.body[at].kind != StatementKind::Label || function.body[at].label != name))
+    ++at;
+  return at;
+}
+
+/// One poll: the statements of tally's around its nap, and the user's behind it.
+class PollCheck {
+public:
+  PollCheck(const Function &variant, const std::set<std::string_view> &usersText, unsigned number)
+      : body(variant.body), usersText(usersText), number(number),
+        nap(labelOf(variant, fmt::format("$tally_nap_{}", number))),
+        look(labelOf(variant, fmt::format("$tally_look_{}", number))) {}
+
+  bool exists() const { return nap != body.size(); }
+
+  std::optional<std::string> run() {
+    if (look == body.size() || look < nap)
+      return fmt::format("poll {} does not look where it has napped", number);
+    for (begin = nap; begin > 1 && isOurs(begin - 1);)
+      --begin;
+    for (end = look + 1; end + 1 < body.size() && isOurs(end);)
+      ++end;
+    if (auto broken = checkWrites())
+      return broken;
+    if (auto broken = checkNap())
+      return broken;
+    return checkBranches();
+  }
+
+private:
+  /// Whether a statement is the poll's. A nap is; the user may have some too, but not between two
+  /// of tally's.
+  bool isOurs(std::size_t at) const {
+    const Statement &each = body[at];
+    if (at >= nap && at <= look)
+      return true;
+    if (each.kind == StatementKind::Label)
+      return isOwnName(each.label);
+    if (each.kind != StatementKind::Instruction || usersText.contains(each.text))
+      return false;
+    // The user's instruction may read a virtual id, but nothing of a poll's.
+    bool isUsers = true, isPolls = false;
+    for (const Operand &operand : each.instruction.operands)
+      forEachOperand(operand, [&](const Operand &part) {
+        isPolls |= pollsOwn.contains(part.symbol);
+        isUsers &= &operand != &each.instruction.operands[0] || !isOwnName(part.symbol);
+      });
+    return isPolls || !isUsers || each.instruction.opcode == "bra";
+  }
+
+  std::optional<std::string> checkWrites() const {
+    for (std::size_t at = begin; at != end; ++at) {
+      const Instruction &each = body[at].instruction;
+      if (body[at].kind != StatementKind::Instruction)
+        continue;
+      bool isHarmless =
+          llvm::StringSwitch<bool>(llvm::StringRef(each.opcode.data(), each.opcode.size()))
+              .Cases({"ld", "mov", "setp", "and", "sub", "cvt", "cvta", "bra", "nanosleep"}, true)
+              .Cases({"add", "div", "shl", "or", "mul", "mad", "shr"}, true)
+              .Default(false);
+      bool writesOthers = false;
+      forEachWrittenRegister(each,
+                             [&](const Operand &to) { writesOthers |= !isOwnName(to.symbol); });
+      if (!isHarmless || writesOthers)
+        return fmt::format("a poll does what the user can see: {}", body[at].text);
+    }
+    return std::nullopt;
+  }
+
+  bool loadsMode(const Instruction &each) const {
+    return each.opcode == "ld" && each.has("u8") && each.operands.size() == 2 &&
+           each.operands[0].symbol == "%tally_mode" &&
+           (each.has("volatile") || (each.has("relaxed") && each.has("gpu")));
+  }
+
+  /// From the label to the next: load, compare, leave; nap, and back to the label.
+  std::optional<std::string> checkNap() const {
+    bool loaded = false, compared = false, leaves = false, naps = false;
+    for (std::size_t at = nap + 1; at != look; ++at) {
+      const Instruction &each = body[at].instruction;
+      loaded |= loadsMode(each);
+      compared |= loaded && each.opcode == "setp" && each.has("ne") && each.operands.size() == 3 &&
+                  each.operands[1].symbol == "%tally_mode" &&
+                  each.operands[2].bits == TALLY_CONTROL_PAUSE;
+      leaves |= compared && each.opcode == "bra" && each.guard && !each.guard->predicate.negated &&
+                each.operands[0].symbol == body[look].label;
+      naps |= leaves && each.opcode == "nanosleep";
+    }
+    const Instruction &last = body[look - 1].instruction;
+    if (!naps || last.opcode != "bra" || last.guard || last.operands[0].symbol != body[nap].label)
+      return fmt::format("poll {} does not nap for as long as the control word says so", number);
+    bool loadsAgain = false;
+    for (std::size_t at = look + 1; at != end; ++at)
+      loadsAgain |= body[at].kind == StatementKind::Instruction && loadsMode(body[at].instruction);
+    if (!loadsAgain)
+      return fmt::format("poll {} does not read the control word by a strong load", number);
+    return std::nullopt;
+  }
+
+  std::optional<std::string> checkBranches() const {
+    std::set<std::string_view> inside;
+    for (std::size_t at = begin; at != end; ++at)
+      if (body[at].kind == StatementKind::Label)
+        inside.insert(body[at].label);
+    for (std::size_t at = begin; at != end; ++at) {
+      const Instruction &each = body[at].instruction;
+      if (body[at].kind == StatementKind::Instruction && each.opcode == "bra" &&
+          !inside.contains(each.operands[0].symbol) && !goesWhereTheUserDoes(at))
+        return fmt::format("a poll leads elsewhere than behind itself: {}", body[at].text);
+    }
+    return std::nullopt;
+  }
+
+  /// Whether the branch at `at` is taken only where the user's behind the poll would be, too.
+  bool goesWhereTheUserDoes(std::size_t at) const {
+    std::size_t behind = end;
+    while (behind + 1 < body.size() && body[behind].kind == StatementKind::Location)
+      ++behind;
+    const Instruction &ours = body[at].instruction, &theirs = body[behind].instruction;
+    const Instruction &test = body[at - 1].instruction;
+    if (theirs.opcode != "bra" || theirs.operands.size() != 1 ||
+        theirs.operands[0].symbol != ours.operands[0].symbol)
+      return false;
+    if (!theirs.guard)
+      return true;
+    return ours.guard && !ours.guard->predicate.negated && at > begin && test.opcode == "setp" &&
+           test.has("and") && test.operands.size() == 4 &&
+           test.operands[0].symbol == ours.guard->predicate.symbol &&
+           test.operands[3].symbol == theirs.guard->predicate.symbol &&
+           test.operands[3].negated == theirs.guard->predicate.negated;
+  }
+
+  static inline const std::set<std::string_view> pollsOwn = {
+      "%tally_mode", "%tally_left", "%tally_turns", "%tally_turn",
+      "%tally_poll", "%tally_due",  "%tally_nap"};
+
+  std::span<const Statement> body;
+  const std::set<std::string_view> &usersText;
+  unsigned number;
+  std::size_t nap, look, begin = 0, end = 0;
+};
+
+} // namespace
+
+std::optional<std::string> checkPolls(const Function &user, const Function &variant) {
+  std::set<std::string_view> usersText;
+  for (const Statement &each : user.body)
+    usersText.insert(each.text);
+  for (unsigned number = 0;; ++number) {
+    PollCheck check(variant, usersText, number);
+    if (!check.exists())
+      return number == 0 ? std::optional<std::string>("no loop of the body polls") : std::nullopt;
+    if (auto broken = check.run())
+      return broken;
+  }
+}
+
+} // namespace tally::ptx

@@ -1,0 +1,18 @@
+// The polls inside of a body: see verifyVariants.
+#ifndef TALLY_LIB_PTX_TRANSFORMS_VERIFY_POLLS_H
+#define TALLY_LIB_PTX_TRANSFORMS_VERIFY_POLLS_H
+
+#include "tally/ptx/ir/module.h"
+
+#include <optional>
+#include <string>
+
+namespace tally::ptx {
+
+/// Checks the polls in the body of `variant`, a pause variant of `user`, of which there is at least
+/// one. Returns what is broken.
+std::optional<std::string> checkPolls(const Function &user, const Function &variant);
+
+} // namespace tally::ptx
+
+#endif
