@@ -40,10 +40,9 @@ struct StreamState {
   /// Where the stream itself cannot be asked whether it is idle (it belongs to a thread, or is
   /// destroyed): an event behind all that was put on it.
   std::atomic<cudaEvent_t> marker{nullptr};
-  /// The stream itself must not be asked any more, since it is being destroyed; and how many are
-  /// asking. Who asks counts itself in first; who destroys says so, then waits until nobody asks.
+  /// The stream itself must not be asked any more, since it is being destroyed. Who asks counts
+  /// itself in first (ApiDevice); who destroys says so here, then waits until nobody asks.
   std::atomic<bool> leaving{false};
-  std::atomic<std::uint32_t> asking{0};
   /// The dispatcher's: calls, and those on the legacy stream, that its launches here are behind.
   std::uint64_t callsSeen = 0, legacyCallsSeen = 0;
   bool destroyed = false; ///< guarded by the table's mutex

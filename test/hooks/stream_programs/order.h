@@ -121,6 +121,8 @@ private:
   OperationSet ahead; ///< of the operation that is looked at
 };
 
+inline std::size_t index(int value) { return static_cast<std::size_t>(value); }
+
 /// Whether the operation's buffer `to` is also read: all but whole overwriting.
 bool overwrites(OperationKind kind);
 
