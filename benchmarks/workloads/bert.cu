@@ -72,7 +72,9 @@ public:
   std::size_t answerCount() const override { return shape.width; }
 
   Checked check(const std::vector<float> &answer) const override {
-    return {reference::relativeError(answer, onHost()), 0.02};
+    Checked checked(0.02);
+    checked.add(reference::relativeError({answer.begin(), answer.end()}, onHost()));
+    return checked;
   }
 
 private:
@@ -96,7 +98,7 @@ private:
       current = layer.norm2.onHost(rounded(sum(layer.down.onHost(wide), current)));
     }
     current.resize(shape.width);
-    return mapped(pool.onHost(current), [](float value) { return std::tanh(value); });
+    return mapped(pool.onHost(current), [](double value) { return std::tanh(value); });
   }
 
   BertShape shape;

@@ -141,8 +141,8 @@ private:
   }
   std::string checkModels() {
     auto text = [](const char *name, const Checked &found) {
-      return std::string("\"") + name + "\": {\"error\": " + number(found.error) +
-             ", \"allowed\": " + number(found.allowed) +
+      return std::string("\"") + name + "\": {\"error\": " + number(found.largest()) +
+             ", \"allowed\": " + number(found.limit()) +
              ", \"right\": " + (found.right() ? "true" : "false") + "}";
     };
     std::string answer = "{";

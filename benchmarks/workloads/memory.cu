@@ -54,6 +54,10 @@ float *Memory::floats(std::size_t count, const Filling &filling) {
   return to;
 }
 
+void fill(cudaStream_t stream, float *to, std::size_t count, const Filling &filling) {
+  fillFloats<<<blocksToFill(count), 256, 0, stream>>>(to, count, filling);
+}
+
 std::vector<float> downloadFloats(const __half *from, std::size_t count) {
   std::vector<float> values;
   values.reserve(count);
@@ -62,15 +66,15 @@ std::vector<float> downloadFloats(const __half *from, std::size_t count) {
   return values;
 }
 
-std::vector<float> hostHalves(std::size_t count, const Filling &filling) {
-  std::vector<float> values(count);
+std::vector<double> hostHalves(std::size_t count, const Filling &filling) {
+  std::vector<double> values(count);
   for (std::size_t i = 0; i < count; ++i)
     values[i] = __half2float(__float2half_rn(filling.at(i)));
   return values;
 }
 
-std::vector<float> hostFloats(std::size_t count, const Filling &filling) {
-  std::vector<float> values(count);
+std::vector<double> hostFloats(std::size_t count, const Filling &filling) {
+  std::vector<double> values(count);
   for (std::size_t i = 0; i < count; ++i)
     values[i] = filling.at(i);
   return values;

@@ -14,6 +14,12 @@ namespace workloads {
 
 using colocation::check;
 
+/// Waits for the stream's work; ends the program where a launch or the work failed.
+inline void finish(cudaStream_t stream) {
+  check(cudaGetLastError(), "a launch");
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+}
+
 /// The i-th of the numbers that `seed` stands for.
 __host__ __device__ inline std::uint32_t randomBits(std::uint32_t seed, std::uint64_t i) {
   std::uint64_t x = (i + 1) * 0x9e3779b97f4a7c15ull ^ (std::uint64_t{seed} << 32 | seed);
@@ -70,6 +76,9 @@ private:
   std::size_t total = 0;
 };
 
+/// Fills an array, without waiting.
+void fill(cudaStream_t stream, float *to, std::size_t count, const Filling &filling);
+
 /// Values on the device, as they are now.
 template <class T> std::vector<T> download(const T *from, std::size_t count) {
   std::vector<T> values(count);
@@ -79,8 +88,8 @@ template <class T> std::vector<T> download(const T *from, std::size_t count) {
 std::vector<float> downloadFloats(const __half *from, std::size_t count);
 
 /// The same as halves() and floats() put there.
-std::vector<float> hostHalves(std::size_t count, const Filling &filling);
-std::vector<float> hostFloats(std::size_t count, const Filling &filling);
+std::vector<double> hostHalves(std::size_t count, const Filling &filling);
+std::vector<double> hostFloats(std::size_t count, const Filling &filling);
 
 } // namespace workloads
 

@@ -11,9 +11,11 @@ constexpr std::size_t flushBytes = std::size_t{128} << 20; // more than twice an
 Server::Server(std::unique_ptr<Inference> served, cudaStream_t stream, bool asGraph)
     : model(std::move(served)), stream(stream) {
   check(cudaMallocHost(&answer, model->answerCount() * sizeof(float)), "cudaMallocHost");
+  // The model's stream does not wait for what the default stream has been asked to clear.
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   // Outside of any capture once: what a first launch sets up is set up then.
   enqueue();
-  finish();
+  finish(stream);
   Digest digest;
   digest.add(answer, model->answerCount() * sizeof(float));
   first = digest.get();
@@ -22,7 +24,7 @@ Server::Server(std::unique_ptr<Inference> served, cudaStream_t stream, bool asGr
   if (asGraph) {
     check(cudaGraphInstantiate(&graph, recorded, 0), "cudaGraphInstantiate");
     check(cudaGraphUpload(graph, stream), "cudaGraphUpload");
-    finish();
+    finish(stream);
   }
   check(cudaGraphDestroy(recorded), "cudaGraphDestroy");
 }
@@ -49,13 +51,10 @@ void Server::enqueue() {
     return;
   }
   model->enqueue(stream);
-  check(cudaGetLastError(), "launch");
   check(cudaMemcpyAsync(answer, model->answer(), model->answerCount() * sizeof(float),
                         cudaMemcpyDeviceToHost, stream),
         "cudaMemcpyAsync");
 }
-
-void Server::finish() { check(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); }
 
 void Server::compare() {
   Digest digest;
@@ -69,7 +68,7 @@ std::vector<double> Server::serveClosedLoop(std::size_t least, double seconds) {
   while (times.size() < least || Microseconds(Clock::now() - begin).count() < seconds * 1e6) {
     auto started = Clock::now();
     enqueue();
-    finish();
+    finish(stream);
     times.push_back(Microseconds(Clock::now() - started).count());
     compare();
   }
@@ -80,25 +79,26 @@ RequestLog Server::serve(const std::vector<double> &arrivals, double limit, bool
   if (flush && !flushed)
     check(cudaMalloc(&flushed, flushBytes), "cudaMalloc");
   return colocation::serveOpenLoop(
-      arrivals, limit, [this] { enqueue(); }, [this] { finish(); },
+      arrivals, limit, [this] { enqueue(); }, [this] { finish(stream); },
       [this, flush] {
         compare();
         if (!flush)
           return;
         check(cudaMemsetAsync(flushed, 0, flushBytes, stream), "cudaMemsetAsync");
-        finish();
+        finish(stream);
       });
 }
 
 Checked Server::checkModel() {
   enqueue();
-  finish();
+  finish(stream);
   return model->check({answer, answer + model->answerCount()});
 }
 
 Trainer::Trainer(std::unique_ptr<Training> trained, cudaStream_t stream)
     : model(std::move(trained)), stream(stream) {
   check(cudaMallocHost(&figure, sizeof(float)), "cudaMallocHost");
+  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); // as in Server
 }
 
 Trainer::~Trainer() {
@@ -109,10 +109,9 @@ Trainer::~Trainer() {
 
 void Trainer::step() {
   model->enqueue(stream);
-  check(cudaGetLastError(), "launch");
   check(cudaMemcpyAsync(figure, model->figure(), sizeof(float), cudaMemcpyDeviceToHost, stream),
         "cudaMemcpyAsync");
-  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  finish(stream);
   ends.push_back(Clock::now());
   found.push_back(*figure);
   ++done;

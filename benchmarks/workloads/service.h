@@ -49,7 +49,6 @@ public:
 
 private:
   void enqueue();
-  void finish();
   void compare();
   cudaGraph_t capture();
 

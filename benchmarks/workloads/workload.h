@@ -4,6 +4,7 @@
 
 #include "memory.h"
 
+#include <cmath>
 #include <memory>
 #include <string>
 
@@ -11,10 +12,21 @@ namespace workloads {
 
 enum class Size { real, small };
 
-/// What a check against the CPU found. Errors are relative to what `check` of the model says.
-struct Checked {
-  double error = 0, allowed = 0;
-  bool right() const { return error <= allowed; } // and not where `error` is no number
+/// What a check against the CPU found: the largest of the errors, relative to what the model says.
+class Checked {
+public:
+  explicit Checked(double allowed) : allowed(allowed) {}
+  /// An error that is no number stays.
+  void add(double another) {
+    if (!std::isnan(error) && !(another <= error))
+      error = another;
+  }
+  double largest() const { return error; }
+  double limit() const { return allowed; }
+  bool right() const { return error <= allowed; }
+
+private:
+  double error = 0, allowed;
 };
 
 /// A model that answers requests, batch 1. Each request is the same.

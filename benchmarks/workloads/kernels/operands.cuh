@@ -10,6 +10,8 @@
 
 #include <cuda_fp16.h>
 
+#include <type_traits>
+
 namespace workloads::product {
 
 /// A matrix in memory: `extent` (m or n) lines of k halves, or k lines of `extent` where it is
@@ -42,6 +44,186 @@ template <bool isTurned> struct Matrix {
 };
 using Plain = Matrix<false>;
 using Turned = Matrix<true>;
+
+/// Division of what is below 2^31 by a number that the host knows.
+struct Divisor {
+  unsigned value = 1, multiplier = 0, shift = 0;
+  Divisor() = default;
+  explicit Divisor(unsigned by) : value(by) {
+    while ((1ull << shift) < by)
+      ++shift;
+    multiplier = static_cast<unsigned>(((1ull << 32) * ((1ull << shift) - by)) / by + 1);
+  }
+  __device__ __forceinline__ unsigned quotient(unsigned x) const {
+    return (__umulhi(x, multiplier) + x) >> shift;
+  }
+};
+
+/// A convolution: images [count][height][width][channels], filters [filters][taps][taps][channels],
+/// results [count][rows][columns][filters]. Channels and filters are multiples of 8.
+struct Convolution {
+  int count, height, width, channels, filters, taps, stride, margin, rows, columns;
+
+  Convolution(int count, int height, int width, int channels, int filters, int taps, int stride)
+      : count(count), height(height), width(width), channels(channels), filters(filters),
+        taps(taps), stride(stride), margin(taps / 2),
+        rows((height + 2 * margin - taps) / stride + 1),
+        columns((width + 2 * margin - taps) / stride + 1) {}
+  int pixels() const { return count * height * width; }
+  int results() const { return count * rows * columns; }
+  int filterSize() const { return taps * taps * channels; }
+};
+
+/// What each result's filter covers, as a matrix of results by (tap, tap, channel): the left
+/// operand of a convolution; turned, the right one of its filters' gradient.
+template <bool isTurned> struct Patches {
+  static constexpr bool turned = isTurned;
+  const __half *images;
+  int resultCount, size, height, width, channels, stride, margin, taps;
+  Divisor perImage, perRow, perTap, tapsWide;
+
+  Patches(const __half *images, const Convolution &c)
+      : images(images), resultCount(c.results()), size(c.filterSize()), height(c.height),
+        width(c.width), channels(c.channels), stride(c.stride), margin(c.margin), taps(c.taps),
+        perImage(c.rows * c.columns), perRow(c.columns), perTap(c.channels), tapsWide(c.taps) {}
+
+  struct Corner {
+    const __half *image;
+    int row, column;
+    bool inside;
+  };
+  struct Tap {
+    int row, column, channel;
+    bool inside;
+  };
+  __device__ __forceinline__ Corner corner(int result) const {
+    unsigned image = perImage.quotient(result), place = result - image * perImage.value;
+    unsigned row = perRow.quotient(place), column = place - row * perRow.value;
+    bool inside = result < resultCount;
+    return {images + (inside ? static_cast<long long>(image) * height * width * channels : 0),
+            static_cast<int>(row) * stride - margin, static_cast<int>(column) * stride - margin,
+            inside};
+  }
+  __device__ __forceinline__ Tap tap(int k) const {
+    unsigned which = perTap.quotient(k), row = tapsWide.quotient(which);
+    return {static_cast<int>(row), static_cast<int>(which - row * taps),
+            static_cast<int>(k - which * channels), k < size};
+  }
+  __device__ __forceinline__ const __half *at(const Corner &corner, const Tap &tap,
+                                              bool &inside) const {
+    int row = corner.row + tap.row, column = corner.column + tap.column;
+    inside = inside && corner.inside && tap.inside && static_cast<unsigned>(row) < height &&
+             static_cast<unsigned>(column) < width;
+    return inside ? corner.image + (static_cast<long long>(row) * width + column) * channels +
+                        tap.channel
+                  : images;
+  }
+  __device__ __forceinline__ void choose(int) const {}
+
+  using Line = std::conditional_t<turned, Tap, Corner>;
+  using Step = std::conditional_t<turned, Corner, Tap>;
+  __device__ __forceinline__ Line line(int i) const {
+    if constexpr (turned)
+      return tap(i);
+    else
+      return corner(i);
+  }
+  __device__ __forceinline__ Step step(int k) const {
+    if constexpr (turned)
+      return corner(k);
+    else
+      return tap(k);
+  }
+  __device__ __forceinline__ const __half *piece(const Line &line, const Step &step,
+                                                 bool &inside) const {
+    if constexpr (turned)
+      return at(step, line, inside);
+    else
+      return at(line, step, inside);
+  }
+};
+
+/// Which results' gradients reach each pixel, as a matrix of pixels by (tap, tap, filter): the left
+/// operand of the gradient of a convolution's images.
+struct GradientPatches {
+  static constexpr bool turned = false;
+  const __half *gradients;
+  int pixelCount, size, rows, columns, filters, stride, margin, taps;
+  Divisor perImage, perRow, perTap, tapsWide;
+
+  GradientPatches(const __half *gradients, const Convolution &c)
+      : gradients(gradients), pixelCount(c.pixels()), size(c.taps * c.taps * c.filters),
+        rows(c.rows), columns(c.columns), filters(c.filters), stride(c.stride), margin(c.margin),
+        taps(c.taps), perImage(c.height * c.width), perRow(c.width), perTap(c.filters),
+        tapsWide(c.taps) {}
+
+  struct Line {
+    const __half *image;
+    int row, column;
+    bool inside;
+  };
+  struct Step {
+    int row, column, filter;
+    bool inside;
+  };
+  __device__ __forceinline__ void choose(int) const {}
+  __device__ __forceinline__ Line line(int pixel) const {
+    unsigned image = perImage.quotient(pixel), place = pixel - image * perImage.value;
+    unsigned row = perRow.quotient(place), column = place - row * perRow.value;
+    bool inside = pixel < pixelCount;
+    return {gradients + (inside ? static_cast<long long>(image) * rows * columns * filters : 0),
+            static_cast<int>(row) + margin, static_cast<int>(column) + margin, inside};
+  }
+  __device__ __forceinline__ Step step(int k) const {
+    unsigned which = perTap.quotient(k), row = tapsWide.quotient(which);
+    return {static_cast<int>(row), static_cast<int>(which - row * taps),
+            static_cast<int>(k - which * filters), k < size};
+  }
+  __device__ __forceinline__ const __half *piece(const Line &line, const Step &step,
+                                                 bool &inside) const {
+    // stride is 1 or 2.
+    int row = line.row - step.row, column = line.column - step.column;
+    inside = inside && line.inside && step.inside && ((row | column) & (stride - 1)) == 0;
+    row >>= stride - 1;
+    column >>= stride - 1;
+    inside = inside && static_cast<unsigned>(row) < rows && static_cast<unsigned>(column) < columns;
+    return inside ? line.image + (static_cast<long long>(row) * columns + column) * filters +
+                        step.filter
+                  : gradients;
+  }
+};
+
+/// Filters as a matrix of (tap, tap, filter) by channel, in the order of GradientPatches.
+struct TurnedFilters {
+  static constexpr bool turned = true;
+  const __half *filters;
+  int channels, filterSize, size;
+  Divisor perTap;
+
+  TurnedFilters(const __half *filters, const Convolution &c)
+      : filters(filters), channels(c.channels), filterSize(c.filterSize()),
+        size(c.taps * c.taps * c.filters), perTap(c.filters) {}
+
+  struct Line {
+    int channel;
+    bool inside;
+  };
+  struct Step {
+    long long offset;
+    bool inside;
+  };
+  __device__ __forceinline__ void choose(int) const {}
+  __device__ __forceinline__ Line line(int channel) const { return {channel, channel < channels}; }
+  __device__ __forceinline__ Step step(int k) const {
+    unsigned which = perTap.quotient(k), filter = k - which * perTap.value;
+    return {static_cast<long long>(filter) * filterSize + which * channels, k < size};
+  }
+  __device__ __forceinline__ const __half *piece(const Line &line, const Step &step,
+                                                 bool &inside) const {
+    inside = inside && line.inside && step.inside;
+    return inside ? filters + step.offset + line.channel : filters;
+  }
+};
 
 } // namespace workloads::product
 
