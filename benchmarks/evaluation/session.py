@@ -3,6 +3,7 @@ compared is measured in turn within seconds."""
 import dataclasses
 import os
 import shutil
+import subprocess
 import tempfile
 import time
 
@@ -39,17 +40,25 @@ class Session:
     def __init__(self, arguments, pair, wanted):
         self.arguments, self.pair = arguments, pair
         self.folder = tempfile.mkdtemp(prefix="tally-benchmark-")
-        self.processes, self.loaded, self.figures, self.unavailable = {}, {}, [], {}
-        self.answer = None
+        self.spawned, self.processes, self.figures, self.unavailable = {}, {}, [], {}
+        self.answer, self.wanted, self.no_mps = None, wanted, "no nvidia-cuda-mps-control here"
         needs_mps = any(role and role.mps for each in wanted for role in (each.server, each.trainer))
         self.service = Mps() if needs_mps and shutil.which("nvidia-cuda-mps-control") else NoMps()
 
     def __enter__(self):
-        self.service.__enter__()
+        try:
+            self.service.__enter__()
+        except (OSError, subprocess.SubprocessError) as failed:
+            self.service, self.no_mps = NoMps(), f"MPS does not start: {failed}"
+        # All at once: a context takes its time.
+        for system in self.wanted:
+            self.spawn(system, system.server)
+            if system.trainer:
+                self.spawn(system, system.trainer, "trainer")
         return self
 
     def __exit__(self, *_):
-        for process in self.processes.values():
+        for process in self.spawned.values():
             process.process.kill()
             process.process.wait()
         self.service.__exit__()
@@ -58,9 +67,9 @@ class Session:
     def end(self):
         """Ends the processes as they should end; what they said."""
         said = []
-        for (system, role, part), process in list(self.processes.items()):
-            said.append((system, part, process.end()))
-            del self.processes[system, role, part]
+        for key, process in list(self.processes.items()):
+            said.append((key[0], key[2], process.end()))
+            del self.processes[key], self.spawned[key]
         return said
 
     def environment(self, system, role):
@@ -73,15 +82,28 @@ class Session:
         environment.update(role.environment)
         return environment
 
-    def process(self, system, role, part):
-        """`part`: server, trainer or both."""
+    def key(self, system, role, part):
+        """Plain processes serve all systems that use them alike."""
+        part = part or ("server" if system.trainer else "both")
+        return ("" if role.program == "plain" else system.name, role, part)
+
+    def spawn(self, system, role, part=None):
+        """The process, which may still be starting. `part`: server, trainer or both."""
+        key = self.key(system, role, part)
         if role.mps and not self.service.environment:
-            raise Unavailable("no nvidia-cuda-mps-control here")
-        # Plain processes serve all systems that use them alike.
-        key = ("" if role.program == "plain" else system.name, role, part)
-        if key not in self.processes:
+            return None
+        if key not in self.spawned:
             program = os.path.join(self.arguments.programs, PROGRAMS[role.program])
-            process = Process([program, *role.arguments], self.environment(system, role))
+            self.spawned[key] = Process([program, *role.arguments], self.environment(system, role))
+        return self.spawned[key]
+
+    def process(self, system, role, part):
+        """The same with its models loaded."""
+        key = self.key(system, role, part)
+        if key not in self.processes:
+            process = self.spawn(system, role, part)
+            if not process:
+                raise Unavailable(self.no_mps)
             try:
                 process.ask("facts")
                 if part != "trainer":
@@ -135,9 +157,13 @@ class Session:
         if self.arguments.device == "emulator":
             plain = systems.emulated(plain)
         _, trainer = self.parts(plain)
-        begin = trainer.ask("train")["now"]
-        time.sleep(seconds)
-        return self.stopped(trainer, begin, begin + int(seconds * 1e9))["steps_per_s"]
+        while True:
+            begin = trainer.ask("train")["now"]
+            time.sleep(seconds)
+            stopped = self.stopped(trainer, begin, begin + int(seconds * 1e9))
+            if stopped["steps"] > 3:
+                return stopped["steps_per_s"]
+            seconds *= 2
 
     def stopped(self, trainer, begin, end):
         """Ends training; its figures have to be those of all other runs after as many steps."""

@@ -21,9 +21,9 @@ public:
       : generation(generation), shape(generation.model), layout(shape) {
     parameters = memory.array<__half>(layout.total);
     for (const Gpt2Layout::Part &part : layout.parts) {
-      const __half *values = memory.halves(part.count, part.filling);
-      workloads::check(cudaMemcpy(parameters + part.begin, values, part.count * sizeof(__half),
-                                  cudaMemcpyDeviceToDevice),
+      Memory scratch;
+      workloads::check(cudaMemcpy(parameters + part.begin, scratch.halves(part.count, part.filling),
+                                  part.count * sizeof(__half), cudaMemcpyDeviceToDevice),
                        "filling");
     }
     for (int i = 0; i < shape.layers; ++i)

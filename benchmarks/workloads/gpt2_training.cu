@@ -84,9 +84,9 @@ private:
   }
   void fill() {
     for (const Gpt2Layout::Part &part : layout.parts) {
-      const float *values = memory.floats(part.count, part.filling);
-      workloads::check(cudaMemcpy(initial + part.begin, values, part.count * sizeof(float),
-                                  cudaMemcpyDeviceToDevice),
+      Memory scratch;
+      workloads::check(cudaMemcpy(initial + part.begin, scratch.floats(part.count, part.filling),
+                                  part.count * sizeof(float), cudaMemcpyDeviceToDevice),
                        "filling");
     }
   }

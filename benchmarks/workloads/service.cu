@@ -1,5 +1,7 @@
 #include "service.h"
 
+#include <algorithm>
+
 namespace workloads {
 
 namespace {
@@ -135,6 +137,19 @@ void Trainer::start() {
 void Trainer::stop() {
   stopping = true;
   thread.join();
+}
+
+/// Steps done at an instant; between two steps' ends by time.
+double Trainer::progress(Clock::time_point at) const {
+  auto next = std::upper_bound(ends.begin(), ends.end(), at);
+  auto done = static_cast<double>(next - ends.begin());
+  if (next == ends.begin() || next == ends.end())
+    return done;
+  return done + Microseconds(at - next[-1]).count() / Microseconds(next[0] - next[-1]).count();
+}
+
+double Trainer::stepsPerSecond(Clock::time_point begin, Clock::time_point end) const {
+  return (progress(end) - progress(begin)) / std::chrono::duration<double>(end - begin).count();
 }
 
 } // namespace workloads

@@ -74,15 +74,15 @@ public:
   void stop();
   /// Steps done since start().
   std::size_t steps() const { return ends.size(); }
-  double stepsPerSecond(Clock::time_point begin, Clock::time_point end) const {
-    return colocation::kernelsPerSecond(ends, 1, begin, end);
-  }
+  /// Of steps that the instants cut, the part by time. To be asked once stop() has returned.
+  double stepsPerSecond(Clock::time_point begin, Clock::time_point end) const;
   /// The figures of the steps since start(), in order.
   const std::vector<float> &figures() const { return found; }
   Checked checkModel() { return model->check(stream); }
 
 private:
   void step();
+  double progress(Clock::time_point at) const;
 
   std::unique_ptr<Training> model;
   cudaStream_t stream;

@@ -1,0 +1,160 @@
+"""The pictures of a run, SVG and PNG, from its folder; with matplotlib, which a machine with a GPU need not have.
+
+  overhead     P99 over alone, per pair and system
+  tradeoff     best-effort throughput against P99
+  latencies    how many requests were answered within a time, per pair
+  timeline     who ran when around one request, of a trace by TALLY_TRACE
+"""
+import json
+import os
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot, ticker
+
+matplotlib.rcParams.update({"svg.hashsalt": "tally", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3})
+HIGH, LOW = "#1f77b4", "#ff7f0e"
+
+
+def color(system, order):
+    """The same for a system in all pictures."""
+    return matplotlib.colormaps["tab20"](order.index(system) % 20)
+
+
+def save(figure, folder, name):
+    for suffix in ("svg", "png"):
+        figure.savefig(os.path.join(folder, f"{name}.{suffix}"), dpi=150, bbox_inches="tight",
+                       metadata={"Date": None} if suffix == "svg" else None)
+    pyplot.close(figure)
+
+
+def logarithmic(axis):
+    """Plain numbers at a logarithmic axis."""
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(ticker.NullFormatter())
+
+
+def at_load(table, load):
+    return [row for row in table if row["load"] == load and row["arrivals"] == table[0]["arrivals"]]
+
+
+def overhead(table, order, folder, load):
+    rows = [row for row in at_load(table, load) if row["system"] != "alone"]
+    pairs = list(dict.fromkeys(row["pair"] for row in rows))
+    names = [name for name in order if any(row["system"] == name for row in rows)]
+    figure, axes = pyplot.subplots(figsize=(2 + 1.3 * len(pairs), 4))
+    width = 0.8 / max(len(names), 1)
+    for i, name in enumerate(names):
+        found = {row["pair"]: row for row in rows if row["system"] == name}
+        places = [j for j, pair in enumerate(pairs) if pair in found]
+        values = [found[pairs[j]]["p99"] for j in places]
+        spread = [[max(0, value - found[pairs[j]]["p99_low"]) for value, j in zip(values, places)],
+                  [max(0, found[pairs[j]]["p99_high"] - value) for value, j in zip(values, places)]]
+        axes.bar([j + (i - len(names) / 2 + 0.5) * width for j in places], values, width, label=name,
+                 color=color(name, order), yerr=spread, error_kw={"lw": 0.6})
+    axes.axhline(1, color="black", lw=0.8)
+    axes.set_yscale("log")
+    logarithmic(axes.yaxis)
+    axes.set_ylabel("P99 over alone")
+    axes.set_xticks(range(len(pairs)), [pair.replace("/", "\n") for pair in pairs], fontsize=7)
+    axes.set_title(f"P99 of requests at {load:.0%} load; bars span the repetitions")
+    axes.legend(fontsize=7, ncol=2, bbox_to_anchor=(1.01, 1), loc="upper left")
+    save(figure, folder, "overhead")
+
+
+def tradeoff(table, order, folder, load):
+    figure, axes = pyplot.subplots(figsize=(6, 4.5))
+    for name in order:
+        rows = [row for row in at_load(table, load) if row["system"] == name and "best_effort_of_rest" in row]
+        if rows:
+            axes.scatter([row["p99"] for row in rows], [row["best_effort_of_rest"] for row in rows], s=24,
+                         color=color(name, order), label=name)
+    axes.axhline(0.92, color="black", lw=0.8, ls=":")
+    axes.axvline(1, color="black", lw=0.8)
+    axes.set_xscale("log")
+    logarithmic(axes.xaxis)
+    axes.set_xlabel("P99 over alone")
+    axes.set_ylabel("best effort over (1 - A) of alone")
+    axes.set_title(f"At {load:.0%} load, a point for each pair")
+    axes.legend(fontsize=7, bbox_to_anchor=(1.01, 1), loc="upper left")
+    save(figure, folder, "tradeoff")
+
+
+def latencies(rows, order, folder, load):
+    pairs = list(dict.fromkeys(row["pair"] for row in rows))
+    columns = min(4, len(pairs))
+    lines = -(-len(pairs) // columns)
+    figure, grid = pyplot.subplots(lines, columns, figsize=(3.4 * columns, 2.8 * lines), squeeze=False)
+    for axes, pair in zip(grid.flat, pairs):
+        for name in order:
+            values = sorted(sum((row["latency_us"] for row in rows
+                                 if (row["pair"], row["system"], row["load"]) == (pair, name, load)), []))
+            if values:
+                axes.step([each / 1000 for each in values], [(i + 1) / len(values) for i in range(len(values))],
+                          where="post", lw=1, color=color(name, order), label=name)
+        axes.set_xscale("log")
+        logarithmic(axes.xaxis)
+        axes.set_title(pair, fontsize=8)
+        axes.set_xlabel("ms from the arrival")
+    for axes in list(grid.flat)[len(pairs):]:
+        axes.set_visible(False)
+    grid[0][0].set_ylabel("requests answered")
+    handles, labels = grid[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 0.95))
+    figure.tight_layout()
+    save(figure, folder, "latencies")
+
+
+KINDS = {"persistent": "#2ca02c", "guard": "#98df8a", "slice": "#bcbd22", "whole": "#d62728"}
+
+
+def timeline(folder):
+    with open(os.path.join(folder, "timeline.json")) as file:
+        record = json.load(file)
+    lanes = ["the request", "high priority active", "asked to yield, until gone", "training: sent, not yet over"]
+    figure, axes = pyplot.subplots(figsize=(10, 2.6))
+
+    def span(lane, begin, end, paint, **more):
+        axes.barh(lane, end - begin, left=begin, height=0.6, color=paint, edgecolor="white", lw=0.4, **more)
+
+    span(0, 0, record["latency_us"], HIGH)
+    used = set()
+    for each in record["events"]:
+        if each["track"] == "high priority" and each["name"] == "active":
+            span(1, each["begin"], each["end"], HIGH, alpha=0.5)
+        elif each["name"] == "turnaround":
+            span(2, each["begin"], each["end"], LOW)
+        elif each["name"] == "asked to yield":
+            axes.plot([each["begin"]], [2], marker="v", color="black", ms=4)
+        elif each["kind"] in KINDS:
+            span(3, each["begin"], each["end"], KINDS[each["kind"]], label=None if each["kind"] in used else each["kind"])
+            used.add(each["kind"])
+    axes.set_yticks(range(len(lanes)), lanes)
+    axes.invert_yaxis()
+    axes.set_xlim(-record["around_us"], record["latency_us"] + record["around_us"])
+    axes.set_xlabel("microseconds from the arrival, as the host saw it")
+    axes.set_title(f"One request of {record['pair']} under tally")
+    if used:
+        axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1))
+    save(figure, folder, "timeline")
+
+
+def draw(folder, order):
+    """All that `folder` has figures for; the names of the files without their ends."""
+    with open(os.path.join(folder, "cells.json")) as file:
+        table = json.load(file)["cells"]
+    with open(os.path.join(folder, "measurements.jsonl")) as file:
+        rows = [json.loads(line) for line in file]
+    if not table:
+        return []
+    load = 0.3 if any(row["load"] == 0.3 for row in table) else table[0]["load"]
+    overhead(table, order, folder, load)
+    tradeoff(table, order, folder, load)
+    latencies(rows, order, folder, load)
+    names = ["overhead", "tradeoff", "latencies"]
+    if os.path.exists(os.path.join(folder, "timeline.json")):
+        timeline(folder)
+        names.append("timeline")
+    return names
