@@ -1,12 +1,15 @@
 #include "api_device.h"
 
+#include "driver_environment.h"
 #include "in_hook.h"
 #include "kernel_launch.h"
 #include "settings.h"
+#include "triggered_write.h"
 #include "uuid_text.h"
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -77,10 +80,23 @@ Result<void> ApiDevice::openControl(std::uint64_t controlWord) {
   // The emulator has no driver; there copies do for stores in stream order.
   streamWriteValue = reinterpret_cast<StreamWriteValue>(driverEntry(api, "cuStreamWriteValue64"));
   findContext();
+  if (Result<void> opened = openTrigger(); !opened)
+    return opened;
   hasControl = true;
   if (Result<void> written = writeValue({}, control, controlWord); !written)
     return written;
   TALLY_API_TRY(api, cudaStreamSynchronize, controlStream);
+  return {};
+}
+
+Result<void> ApiDevice::openTrigger() {
+  Result<runtime::MappedMemory> word = allocateMapped(sizeof(std::uint64_t));
+  if (!word)
+    return word.error();
+  triggerWord = reinterpret_cast<std::atomic<std::uint64_t> *>(word->host);
+  triggerAddress = word->device;
+  mostStreams = runtime::streamsWithOwnConnection();
+  batchMemOp = reinterpret_cast<BatchMemOp>(driverEntry(api, "cuStreamBatchMemOp"));
   return {};
 }
 
@@ -203,6 +219,22 @@ Result<void> ApiDevice::writeValue(runtime::StreamId stream, runtime::DevicePtr 
   *word = value;
   TALLY_API_TRY(api, cudaMemcpyAsync, reinterpret_cast<void *>(to), word, sizeof *word,
                 cudaMemcpyDefault, on);
+  return {};
+}
+
+/// On the control stream only, by the dispatcher's thread, whose device is this one.
+Result<void> ApiDevice::writeValueWhen(runtime::StreamId stream, std::uint64_t reached,
+                                       runtime::DevicePtr to, std::uint64_t value) {
+  InHook inside;
+  assert(stream == runtime::StreamId{} && to == 0);
+  static_cast<void>(stream);
+  static_cast<void>(to);
+  Calling calling(inCalls, ended);
+  if (!hasControl || !calling)
+    return {};
+  auto both = runtime::triggeredWrite(triggerAddress, reached, control, value);
+  if (int status = batchMemOp(controlStream, both.size(), both.data(), 0); status != 0)
+    return Error{"cuStreamBatchMemOp: error " + std::to_string(status)};
   return {};
 }
 

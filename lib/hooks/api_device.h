@@ -51,6 +51,14 @@ public:
   /// nobody would read it. Does not wait.
   Result<void> writeValue(runtime::StreamId stream, runtime::DevicePtr to,
                           std::uint64_t value) override;
+  std::atomic<std::uint64_t> *trigger() override { return triggerWord; }
+  Result<void> writeValueWhen(runtime::StreamId stream, std::uint64_t reached,
+                              runtime::DevicePtr to, std::uint64_t value) override;
+  bool mayWait() const override {
+    return batchMemOp && streamCount.load(std::memory_order_relaxed) < mostStreams;
+  }
+  /// How many streams the application has now.
+  void setStreamCount(std::size_t now) { streamCount = now; }
   /// While a capture is open: no. A stream of the application's that cannot be asked (its context
   /// has failed) is idle, so that work that waits for it gets to hear of the failure itself; one of
   /// createStream() says what failed.
@@ -115,7 +123,9 @@ public:
 
 private:
   using StreamWriteValue = int (*)(cudaStream_t, std::uint64_t, std::uint64_t, unsigned);
+  using BatchMemOp = int (*)(cudaStream_t, unsigned, void *, unsigned);
 
+  Result<void> openTrigger();
   bool isBehindLegacy(const StreamState &stream) const;
   Result<void> describe();
   void findContext();
@@ -132,6 +142,12 @@ private:
   std::atomic<bool> hasControl{false}; ///< set behind the others
   /// The driver's cuStreamWriteValue64; without it the word is copied from `words`.
   StreamWriteValue streamWriteValue = nullptr;
+  /// The driver's cuStreamBatchMemOp; without it nothing is armed.
+  BatchMemOp batchMemOp = nullptr;
+  std::atomic<std::uint64_t> *triggerWord = nullptr; ///< mapped memory
+  runtime::DevicePtr triggerAddress = 0;
+  std::atomic<std::size_t> streamCount{0}; ///< of the application
+  std::size_t mostStreams = 0;             ///< with which each has its own connection
   std::uint64_t *words = nullptr; ///< pinned; a ring, so that a word stays until it was copied
   std::size_t nextWord = 0;
   std::mutex mutex; ///< of the ring

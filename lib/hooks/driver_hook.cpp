@@ -116,6 +116,7 @@ const DriverLaunches &driverLaunches() {
       realEntry<DriverLaunches::ParameterInfo>("cuFuncGetParamInfo", 12040),
       realEntry<DriverLaunches::Attribute>("cuFuncGetAttribute", 2020),
       realEntry<DriverLaunches::CurrentContext>("cuCtxGetCurrent", 4000),
+      realEntry<DriverLaunches::FunctionOfKernel>("cuKernelGetFunction", 12000),
       hooks().configuration().trace.empty()
           ? nullptr
           : realEntry<DriverLaunches::FunctionName>("cuFuncGetName", 12030)};

@@ -43,6 +43,7 @@ Result<void> Engine::openOnOwnThread() {
   beOnOwnThread(api, number);
   if (Result<void> done = device.openControl(runtime::DeviceControl::initialWord()); !done)
     return done;
+  activity.controlWord().setTrigger(device.trigger());
   runtime::DispatcherOptions options;
   options.lane.kinds = {kinds.begin(), kinds.end()};
   options.lane.control = device.controlAddress();
@@ -207,7 +208,7 @@ Totals Engine::totals() const {
   sum.whole = whole.load();
   sum.physical = statistics.physicalLaunches;
   sum.yields = statistics.yields;
-  sum.requests = activity.controlWord().currentEpoch();
+  sum.requests = activity.controlWord().requests();
   return sum;
 }
 

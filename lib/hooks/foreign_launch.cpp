@@ -85,6 +85,19 @@ copyAttributes(std::span<const CUlaunchAttribute> given, LaunchShape &shape) {
   return kept;
 }
 
+/// What may be asked about. A launch also takes a CUkernel for a CUfunction, as libraries have it
+/// that load their code by cuLibraryLoadData; questions do not.
+CUfunction functionOf(const DriverLaunches &driver, CUfunction launched) {
+  int threads = 0;
+  CUfunction function = nullptr;
+  if (driver.attribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, launched) ==
+          CUDA_ERROR_INVALID_HANDLE &&
+      driver.functionOfKernel &&
+      driver.functionOfKernel(&function, reinterpret_cast<CUkernel>(launched)) == CUDA_SUCCESS)
+    return function;
+  return launched;
+}
+
 /// Whether the kernel takes this shape, as far as that can be known before.
 bool isLaunchable(const DriverLaunches &driver, CUfunction function, const LaunchShape &shape) {
   int threads = 0, shared = 0;
@@ -132,8 +145,9 @@ std::shared_ptr<const ForeignLaunch> takeLaunch(const DriverLaunches &driver,
   auto taken = std::make_shared<ForeignLaunch>();
   taken->identity = reinterpret_cast<std::uint64_t>(function);
   taken->context = context;
+  CUfunction known = functionOf(driver, function);
   const char *name = nullptr;
-  if (driver.functionName && driver.functionName(&name, function) == CUDA_SUCCESS && name)
+  if (driver.functionName && driver.functionName(&name, known) == CUDA_SUCCESS && name)
     taken->name = name;
   taken->shape.grid = {config.gridDimX, config.gridDimY, config.gridDimZ};
   taken->shape.block = {config.blockDimX, config.blockDimY, config.blockDimZ};
@@ -141,9 +155,9 @@ std::shared_ptr<const ForeignLaunch> takeLaunch(const DriverLaunches &driver,
   std::span<const CUlaunchAttribute> given(config.attrs, config.attrs ? config.numAttrs : 0);
   auto attributes = copyAttributes(given, taken->shape);
   if (!attributes || (parameters && extra) || (!parameters && !extra) ||
-      !isLaunchable(driver, function, taken->shape))
+      !isLaunchable(driver, known, taken->shape))
     return nullptr;
-  auto copied = extra ? copyBuffer(extra) : copyEach(driver, function, parameters);
+  auto copied = extra ? copyBuffer(extra) : copyEach(driver, known, parameters);
   if (!copied)
     return nullptr;
   taken->launch = [driver, config, function, attributes = std::move(*attributes),

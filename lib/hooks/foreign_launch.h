@@ -31,11 +31,13 @@ struct DriverLaunches {
   using CurrentContext = CUresult (*)(CUcontext *);
   using Attribute = CUresult (*)(int *, CUfunction_attribute, CUfunction);
   using FunctionName = CUresult (*)(const char **, CUfunction);
+  using FunctionOfKernel = CUresult (*)(CUfunction *, CUkernel);
   LaunchEx launch = nullptr;
   ParameterInfo parameterInfo = nullptr; ///< since 12.4
   Attribute attribute = nullptr;
   CurrentContext currentContext = nullptr;
-  FunctionName functionName = nullptr; ///< since 12.3; nullptr: nobody wants to know names
+  FunctionOfKernel functionOfKernel = nullptr; ///< since 12.0
+  FunctionName functionName = nullptr;         ///< since 12.3; nullptr: nobody wants to know names
 };
 
 /// Takes a copy of a launch, its parameters included. nullptr where it cannot be made later: its

@@ -142,6 +142,7 @@ Activity *Hooks::openActivity(const CudaApi &api, int device, bool forOthers) {
   shared->countWhatWasThere(streams.all());
   if (shared->isInArena() && account.isOn())
     account.showTo(device, [shared](const runtime::MemoryStatus &now) { shared->noteMemory(now); });
+  countStreams();
   return shared;
 }
 

@@ -284,6 +284,7 @@ private:
   /// Made when it is first needed. nullptr where it cannot be had: then nothing is held back.
   Engine *start(const CudaApi &api);
   void forgetStream(StreamState &state);
+  void countStreams();
   Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                          const std::function<bool()> &mayQueue, Run call);
   cudaError_t launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,

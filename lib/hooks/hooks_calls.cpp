@@ -72,6 +72,7 @@ cudaError_t Hooks::createStream(const CudaApi &api, cudaStream_t *made, unsigned
   cudaError_t status = api.cudaStreamCreateWithPriority(made, flags, priority);
   if (status == cudaSuccess && streams.created(api, *made, flags, priority < low ? priority : low))
     start(api);
+  countStreams();
   return status;
 }
 
@@ -90,6 +91,12 @@ void Hooks::forgetStream(StreamState &state) {
   if (Activity *shared = activity.load())
     shared->forget(state);
   streams.destroyed(state);
+  countStreams();
+}
+
+void Hooks::countStreams() {
+  if (Activity *shared = activity.load())
+    shared->onDevice().setStreamCount(streams.count());
 }
 
 cudaError_t Hooks::synchronizeStream(const CudaApi &api, cudaStream_t handle) {

@@ -137,6 +137,11 @@ void StreamTable::setClass(StreamState &state, bool bestEffort) {
   state.bestEffort = bestEffort || processIsBestEffort;
 }
 
+std::size_t StreamTable::count() {
+  std::unique_lock lock(mutex);
+  return byHandle.size();
+}
+
 std::vector<StreamState *> StreamTable::all() {
   std::unique_lock lock(mutex);
   std::vector<StreamState *> found;

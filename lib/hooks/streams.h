@@ -83,6 +83,8 @@ public:
   /// Whether no other device is known to be used by the process.
   bool onlyDevice(int device) const { return (devicesUsed.load() & ~bitOf(device)) == 0; }
 
+  /// How many streams the application has created.
+  std::size_t count();
   /// Every stream that may have work of high priority.
   std::vector<StreamState *> all();
   /// Sets a stream's class; streams of a best-effort process stay so.

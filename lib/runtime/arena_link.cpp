@@ -125,7 +125,7 @@ void ArenaLink::note(const LaneTotals &totals) {
   slot->set(ArenaCounter::Launches, totals.finishedLaunches);
   slot->set(ArenaCounter::PhysicalLaunches, totals.physicalLaunches);
   slot->set(ArenaCounter::Yields, totals.yields);
-  slot->set(ArenaCounter::RequestsToYield, control.currentEpoch());
+  slot->set(ArenaCounter::RequestsToYield, control.requests());
 }
 
 void ArenaLink::noteTurnaround(Nanoseconds took) {

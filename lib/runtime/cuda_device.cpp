@@ -2,6 +2,7 @@
 #include "cuda_driver.h"
 #include "driver_environment.h"
 #include "green_context.h"
+#include "triggered_write.h"
 #include "uuid_text.h"
 
 #include "tally/runtime/device.h"
@@ -62,6 +63,12 @@ public:
   Result<void> copyToHost(StreamId stream, std::span<std::byte> to, DevicePtr from) override;
   Result<void> fill(StreamId stream, DevicePtr to, std::byte value, std::size_t bytes) override;
   Result<void> writeValue(StreamId stream, DevicePtr to, std::uint64_t value) override;
+  std::atomic<std::uint64_t> *trigger() override {
+    return reinterpret_cast<std::atomic<std::uint64_t> *>(triggerWord.host);
+  }
+  Result<void> writeValueWhen(StreamId stream, std::uint64_t reached, DevicePtr to,
+                              std::uint64_t value) override;
+  bool mayWait() const override { return streamCount < mostStreams; }
   Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                       std::span<const std::byte> parameters) override;
   Result<bool> isIdle(StreamId stream) override;
@@ -89,6 +96,9 @@ private:
   CUcontext context = nullptr;
   int lowest = 0, highest = 0; // stream priorities; the numerically lowest is the highest
   GreenStreams confined{&CudaDriver::find};
+  MappedMemory triggerWord{};
+  std::atomic<std::size_t> streamCount{0};
+  std::size_t mostStreams = 0; ///< with which each has its own connection
 
   std::mutex mutex; // what follows
   std::vector<CUmodule> modules;
@@ -123,6 +133,11 @@ Result<void> CudaDevice::open() {
   if (Result<void> current = makeCurrent(); !current)
     return current;
   TALLY_CUDA_TRY(driver, cuCtxGetStreamPriorityRange, &lowest, &highest);
+  Result<MappedMemory> word = allocateMapped(sizeof(std::uint64_t));
+  if (!word)
+    return word.error();
+  triggerWord = *word;
+  mostStreams = streamsWithOwnConnection();
   return describe();
 }
 
@@ -339,6 +354,7 @@ Result<StreamId> CudaDevice::createStream(StreamPriority priority) {
   TALLY_CUDA_TRY(driver, cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, level);
   std::unique_lock lock(mutex);
   streams.insert(stream);
+  streamCount = streams.size();
   return static_cast<StreamId>(reinterpret_cast<std::uint64_t>(stream));
 }
 
@@ -358,6 +374,7 @@ Result<void> CudaDevice::destroyStream(StreamId stream) {
   {
     std::unique_lock lock(mutex);
     streams.erase(streamOf(stream));
+    streamCount = streams.size();
   }
   TALLY_CUDA_TRY(driver, cuStreamDestroy, streamOf(stream));
   return {};
@@ -399,6 +416,15 @@ Result<void> CudaDevice::writeValue(StreamId stream, DevicePtr to, std::uint64_t
     return current;
   TALLY_CUDA_TRY(driver, cuStreamWriteValue64, streamOf(stream), static_cast<CUdeviceptr>(to),
                  value, CU_STREAM_WRITE_VALUE_DEFAULT);
+  return {};
+}
+
+Result<void> CudaDevice::writeValueWhen(StreamId stream, std::uint64_t reached, DevicePtr to,
+                                        std::uint64_t value) {
+  if (Result<void> current = makeCurrent(); !current)
+    return current;
+  auto both = triggeredWrite(triggerWord.device, reached, to, value);
+  TALLY_CUDA_TRY(driver, cuStreamBatchMemOp, streamOf(stream), both.size(), both.data(), 0);
   return {};
 }
 

@@ -15,6 +15,10 @@ namespace {
 /// application's own.
 constexpr Nanoseconds monitorInterval = 20us;
 constexpr std::size_t maxTurnarounds = 65536;
+/// How long the thread sees nothing happen before it arms the control word, two calls' worth; and
+/// how long that stays armed: as long as a call that waits for the whole device may have to wait in
+/// a program that goes on to send best-effort work. Then what runs yields, and goes on.
+constexpr Nanoseconds quietBeforeArming = 10us, longestArmed = 50ms;
 
 /// How long the thread polls without progress before it naps between polls. Polling is what makes
 /// best-effort work resume within microseconds; where cores are scarce they belong to others.
@@ -36,7 +40,8 @@ void pauseProcessor() {
 Result<std::unique_ptr<Dispatcher>> Dispatcher::create(StreamDevice &device, DeviceControl &control,
                                                        HighPriority &highPriority,
                                                        DispatcherOptions options) {
-  std::unique_ptr<Dispatcher> made(new Dispatcher(control, highPriority, std::move(options)));
+  std::unique_ptr<Dispatcher> made(
+      new Dispatcher(device, control, highPriority, std::move(options)));
   for (std::size_t i = 0; i < made->options.lanes; ++i) {
     made->options.lane.number = static_cast<std::uint8_t>(i);
     Result<std::unique_ptr<Lane>> lane = Lane::create(device, made->options.lane);
@@ -48,9 +53,9 @@ Result<std::unique_ptr<Dispatcher>> Dispatcher::create(StreamDevice &device, Dev
   return made;
 }
 
-Dispatcher::Dispatcher(DeviceControl &control, HighPriority &highPriority,
+Dispatcher::Dispatcher(SignalDevice &device, DeviceControl &control, HighPriority &highPriority,
                        DispatcherOptions options)
-    : control(control), highPriority(highPriority), options(std::move(options)) {}
+    : device(device), control(control), highPriority(highPriority), options(std::move(options)) {}
 
 Dispatcher::~Dispatcher() { close(); }
 
@@ -286,10 +291,31 @@ void Dispatcher::run() {
       lastProgress = options.lane.clock();
     else
       rest(options.lane.clock() - lastProgress);
+    // Whoever waits for the device now need not wait for a wake.
+    if (!hasWork())
+      control.disarm();
   }
+  control.disarm();
+}
+
+/// A failed device fails the lanes' calls, which say so.
+void Dispatcher::arm(Nanoseconds idleFor) {
+  if (idleFor < quietBeforeArming || lanesUnderWay() == 0)
+    return;
+  Nanoseconds now = options.lane.clock();
+  if (control.isArmed()) {
+    if (now - armedAt > longestArmed)
+      control.disarm();
+    return;
+  }
+  if (!device.mayWait())
+    return;
+  armedAt = now;
+  static_cast<void>(control.arm());
 }
 
 void Dispatcher::rest(Nanoseconds idleFor) {
+  arm(idleFor);
   if (idleFor < tightPolling || (hasWork() && idleFor < pollingTime())) {
     // A write that fails leaves what runs running; the lanes' own calls say what has failed.
     static_cast<void>(control.listen(pauseProcessor));

@@ -94,7 +94,8 @@ public:
   bool step();
 
 private:
-  Dispatcher(DeviceControl &control, HighPriority &highPriority, DispatcherOptions options);
+  Dispatcher(SignalDevice &device, DeviceControl &control, HighPriority &highPriority,
+             DispatcherOptions options);
 
   std::optional<Permit> permit() const override;
   Nanoseconds wholesLeft() const override;
@@ -110,11 +111,13 @@ private:
   bool monitor();
   void run();
   void rest(Nanoseconds idleFor);
+  void arm(Nanoseconds idleFor);
   template <class Awake>
   void restWithoutWork(std::unique_lock<std::mutex> &lock, const Awake &awake);
   bool hasWork() const;
   LaneTotals totals() const;
 
+  SignalDevice &device;
   DeviceControl &control;
   HighPriority &highPriority;
   DispatcherOptions options;
@@ -127,7 +130,7 @@ private:
   std::optional<Nanoseconds> lastBusySince;    // the newest of them began then
   mutable std::vector<ClientProgress> clients; // of the newest snapshot
   Nanoseconds lastImplicit{0};                 // when an implicit scope was last seen open
-  Nanoseconds lastMonitored{0}, lastNoted{0};
+  Nanoseconds lastMonitored{0}, lastNoted{0}, armedAt{0};
   std::optional<std::uint64_t> yieldingEpoch; // what was under way when the request came
   Nanoseconds requestedAt{0};
   mutable std::mutex statisticsMutex;

@@ -1,5 +1,6 @@
 #include "driver_environment.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -18,6 +19,12 @@ void prepareDriverEnvironment(std::optional<bool> bestEffortOnly) {
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   if (bestEffortOnly)
     setenv("CUDA_MPS_CLIENT_PRIORITY", *bestEffortOnly ? "1" : "0", 0);
+}
+
+std::size_t streamsWithOwnConnection() {
+  const char *given = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  long number = given ? std::min(std::strtol(given, nullptr, 10), 32L) : 0;
+  return number < 16 ? 0 : static_cast<std::size_t>(number) / 2;
 }
 
 } // namespace tally::runtime

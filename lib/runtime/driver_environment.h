@@ -2,6 +2,7 @@
 #ifndef TALLY_LIB_RUNTIME_DRIVER_ENVIRONMENT_H
 #define TALLY_LIB_RUNTIME_DRIVER_ENVIRONMENT_H
 
+#include <cstddef>
 #include <optional>
 
 namespace tally::runtime {
@@ -21,6 +22,12 @@ bool isMpsRunning();
 ///  - CUDA_MPS_CLIENT_PRIORITY, where it is known whether the process has best-effort work only: 1
 ///    then, else 0, which is the higher of MPS's two. Without MPS it means nothing.
 void prepareDriverEnvironment(std::optional<bool> bestEffortOnly = std::nullopt);
+
+/// With fewer streams than this a program's streams are taken to have a hardware connection each,
+/// so that one that waits holds up no other: half of CUDA_DEVICE_MAX_CONNECTIONS, since libraries
+/// have streams of their own, and how the driver deals connections out is not known; 0 where these
+/// are less than 16.
+std::size_t streamsWithOwnConnection();
 
 } // namespace tally::runtime
 

@@ -33,6 +33,9 @@ struct ControlWriter {
   Result<void> operator()(std::uint64_t word) const {
     return device->writeValue(stream, address, word);
   }
+  Result<void> whenTriggered(std::uint64_t epoch, std::uint64_t word) const {
+    return device->writeValueWhen(stream, epoch, address, word);
+  }
 };
 using DeviceControl = ControlWord<ControlWriter, ClockFunction>;
 

@@ -52,6 +52,7 @@ Result<void> Runtime::State::initialise() {
   if (Result<void> opened = openTrace(); !opened)
     return opened;
   control.emplace(ControlWriter{device.get(), *controlStream, *word}, ClockFunction(steadyNow));
+  control->setTrigger(device->trigger());
   highPriority = std::make_unique<HighPriority>(*device, *control);
   highPriority->traceTo(trace.get());
   DispatcherOptions dispatching;
@@ -467,7 +468,7 @@ Statistics Runtime::statistics() const {
   Statistics now;
   now.highPriorityLaunches = state->highPriorityLaunches.load();
   if (state->control)
-    now.requestsToYield = state->control->currentEpoch();
+    now.requestsToYield = state->control->requests();
   if (state->dispatcher)
     state->dispatcher->addTo(now);
   for (std::uint64_t number = 1; number <= state->streams.size(); ++number)

@@ -116,7 +116,11 @@ TEST_CASE("a library's launch on a best-effort stream is made later, with the pa
   REQUIRE(hooks.createStream(cuda.api(), &other, cudaStreamNonBlocking, 0) == cudaSuccess);
   REQUIRE(hooks.setClass(cuda.api(), stream, true) == cudaSuccess);
   hooks::Engine &engine = *hooks.running();
-  auto function = reinterpret_cast<CUfunction>(std::uintptr_t{0x77});
+  CUfunction function = nullptr;
+  SUBCASE("given as a CUfunction") {
+    function = reinterpret_cast<CUfunction>(std::uintptr_t{0x77});
+  }
+  SUBCASE("given as a CUkernel") { function = reinterpret_cast<CUfunction>(std::uintptr_t{0x78}); }
   std::atomic<bool> mayEnd{false};
   auto hold = [&] {
     mayEnd = false;

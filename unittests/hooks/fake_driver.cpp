@@ -2,6 +2,7 @@
 // reached it.
 #include <cuda.h>
 
+#include <cstdint>
 #include <cstring>
 
 extern "C" {
@@ -33,16 +34,27 @@ CUresult cuCtxSynchronize_v2(CUcontext context) {
 }
 
 /// A kernel with an int at 0 and a double at 8. Launches with a null context, as they are made
-/// here.
-CUresult cuFuncGetParamInfoFake(CUfunction, std::size_t index, std::size_t *offset,
+/// here. Its CUkernel is 0x78, of which only cuKernelGetFunction and launches know.
+bool isKernelHandle(CUfunction function) {
+  return reinterpret_cast<std::uintptr_t>(function) == 0x78;
+}
+CUresult cuKernelGetFunctionFake(CUfunction *function, CUkernel) {
+  *function = reinterpret_cast<CUfunction>(std::uintptr_t{0x77});
+  return CUDA_SUCCESS;
+}
+CUresult cuFuncGetParamInfoFake(CUfunction function, std::size_t index, std::size_t *offset,
                                 std::size_t *size) {
+  if (isKernelHandle(function))
+    return CUDA_ERROR_INVALID_HANDLE;
   if (index > 1)
     return CUDA_ERROR_INVALID_VALUE;
   *offset = index * 8;
   *size = index == 0 ? sizeof(int) : sizeof(double);
   return CUDA_SUCCESS;
 }
-CUresult cuFuncGetAttributeFake(int *value, CUfunction_attribute attribute, CUfunction) {
+CUresult cuFuncGetAttributeFake(int *value, CUfunction_attribute attribute, CUfunction function) {
+  if (isKernelHandle(function))
+    return CUDA_ERROR_INVALID_HANDLE;
   *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 256 : 1024;
   return CUDA_SUCCESS;
 }
@@ -78,6 +90,8 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **entry, int version, cuui
     *entry = reinterpret_cast<void *>(&cuLaunchKernelExFake);
   else if (std::strcmp(symbol, "cuFuncGetParamInfo") == 0)
     *entry = reinterpret_cast<void *>(&cuFuncGetParamInfoFake);
+  else if (std::strcmp(symbol, "cuKernelGetFunction") == 0)
+    *entry = reinterpret_cast<void *>(&cuKernelGetFunctionFake);
   else if (std::strcmp(symbol, "cuFuncGetAttribute") == 0)
     *entry = reinterpret_cast<void *>(&cuFuncGetAttributeFake);
   else if (std::strcmp(symbol, "cuCtxGetCurrent") == 0)

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 
 using namespace tally::runtime;
 
@@ -50,6 +51,15 @@ TEST_CASE("under MPS they are few, and the client gets a priority") {
     prepareDriverEnvironment(bestEffortOnly);
     CHECK(value("CUDA_DEVICE_MAX_CONNECTIONS") == "4");
     CHECK(value("CUDA_MPS_CLIENT_PRIORITY") == (bestEffortOnly ? "1" : "0"));
+  }
+}
+
+TEST_CASE("streams have a connection each while they are few") {
+  Place place(false);
+  CHECK(streamsWithOwnConnection() == 0);
+  for (auto [given, streams] : {std::pair{"32", 16}, {"64", 16}, {"16", 8}, {"8", 0}, {"x", 0}}) {
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", given, 1);
+    CHECK(streamsWithOwnConnection() == static_cast<std::size_t>(streams));
   }
 }
 

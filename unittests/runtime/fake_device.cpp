@@ -42,7 +42,7 @@ bool FakeDevice::advance() {
     return false;
   std::vector<FakeStream *> runnable;
   for (auto &[number, stream] : streams)
-    if (!stream.queue.empty() && (!stream.queue.front().ready || stream.queue.front().ready()))
+    if (!stream.queue.empty() && isReady(stream.queue.front()))
       runnable.push_back(&stream);
   if (runnable.empty())
     return false;
@@ -182,6 +182,19 @@ Result<void> FakeDevice::writeValue(StreamId stream, DevicePtr to, std::uint64_t
   });
 }
 
+Result<void> FakeDevice::writeValueWhen(StreamId stream, std::uint64_t reached, DevicePtr to,
+                                        std::uint64_t value) {
+  std::unique_lock lock(mutex);
+  Result<void> done = writeValue(stream, to, value);
+  if (!done)
+    return done;
+  streams.at(static_cast<std::uint64_t>(stream)).queue.back().ready = [this, reached] {
+    return triggerWord.load() >= reached;
+  };
+  ++armedWrites;
+  return {};
+}
+
 Result<void> FakeDevice::launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                                 std::span<const std::byte> parameters) {
   std::unique_lock lock(mutex);
@@ -204,7 +217,8 @@ bool FakeDevice::toldToYield(const tally_launch_params &params) {
   if (onPoll) {
     onPoll(pollCount);
     for (auto &[number, stream] : streams)
-      while (stream.priority == StreamPriority::Control && !stream.queue.empty())
+      while (stream.priority == StreamPriority::Control && !stream.queue.empty() &&
+             isReady(stream.queue.front()))
         runOne(stream);
   }
   ++pollCount;

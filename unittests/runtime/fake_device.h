@@ -72,6 +72,8 @@ public:
   std::string refusedEntry;
   std::size_t liveAllocations() const { return allocations.size(); }
   std::uint64_t polls() const { return pollCount; }
+  /// Writes that were put on a stream to wait there.
+  std::uint64_t writesArmed() const { return armedWrites; }
   std::uint64_t blocksRun() const {
     std::unique_lock lock(mutex);
     return blockCount;
@@ -96,6 +98,10 @@ public:
   Result<void> copyToHost(StreamId stream, std::span<std::byte> to, DevicePtr from) override;
   Result<void> fill(StreamId stream, DevicePtr to, std::byte value, std::size_t bytes) override;
   Result<void> writeValue(StreamId stream, DevicePtr to, std::uint64_t value) override;
+  std::atomic<std::uint64_t> *trigger() override { return &triggerWord; }
+  Result<void> writeValueWhen(StreamId stream, std::uint64_t reached, DevicePtr to,
+                              std::uint64_t value) override;
+  bool mayWait() const override { return true; }
   Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                       std::span<const std::byte> parameters) override;
   Result<bool> isIdle(StreamId stream) override;
@@ -121,6 +127,7 @@ private:
   struct Work {
     std::function<bool()> ready, run; // run: whether the work is done
   };
+  static bool isReady(const Work &work) { return !work.ready || work.ready(); }
   struct FakeStream {
     StreamPriority priority = StreamPriority::High;
     bool confined = false;
@@ -143,6 +150,8 @@ private:
   std::deque<Function> functions;
   std::map<std::uint64_t, FakeStream> streams;
   std::map<DevicePtr, std::vector<std::byte>> allocations, mapped;
+  std::atomic<std::uint64_t> triggerWord{0};
+  std::atomic<std::uint64_t> armedWrites{0};
   tally_launch_state *pollingState = nullptr;
   std::uint64_t pollCount = 0, blockCount = 0, stepsToBreak = ~std::uint64_t{0};
   std::optional<std::string> broken;

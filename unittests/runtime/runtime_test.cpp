@@ -345,6 +345,33 @@ TEST_CASE("the runtime ends with work and requests still open") {
   CHECK(blocks == 5 * 24);
 }
 
+TEST_CASE("while best-effort work runs its next wake is armed, and nothing waits when it is over") {
+  Opened opened = openFake();
+  Runtime &runtime = *opened.runtime;
+  Stream training = opened.stream(Class::BestEffort);
+  Client server = opened.client(Class::High);
+  DevicePtr memory = *runtime.allocate(Program::words * 8);
+  opened.device->onBlock = [](auto) { std::this_thread::sleep_for(std::chrono::microseconds(50)); };
+  auto train = [&] {
+    for (int i = 0; i < 10; ++i)
+      REQUIRE(runtime.launch(training, opened.kernels[0], {{24, 1, 1}, {64, 1, 1}, 0},
+                             Arguments(memory, memory, std::uint64_t{24}, std::uint64_t{1})));
+  };
+  train();
+  REQUIRE(runtime.synchronize(training));
+  CHECK(opened.device->writesArmed() > 0);
+  CHECK(runtime.statistics().requestsToYield == 0);
+  std::uint64_t before = opened.device->writesArmed();
+  train();
+  while (opened.device->writesArmed() == before)
+    std::this_thread::yield();
+  REQUIRE(runtime.beginRequest(server));
+  REQUIRE(runtime.endRequest(server));
+  REQUIRE(runtime.synchronize(training));
+  CHECK(runtime.statistics().requestsToYield == 1);
+  CHECK(runtime.statistics().yields > 0);
+}
+
 TEST_CASE("free waits for the work that may use the memory") {
   Opened opened = openFake();
   Runtime &runtime = *opened.runtime;

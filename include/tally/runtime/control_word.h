@@ -5,6 +5,10 @@
 // then has to be written, with no allocation. A write is a call of the driver's, of several
 // microseconds where the thread made none for a while; so the dispatcher's thread makes it while it
 // listens, beside the launch that woke, and nobody does while nothing best-effort is on the device.
+// Where the device can wait, that thread has put the write of the next epoch there ahead of time,
+// behind a wait for a word in mapped memory, the trigger: a wake then is a store, which takes no
+// call and does not contend with the launch that woke (arm()).
+//
 // withdraw() counts the scope out and touches nothing else: what was asked to yield stays asked for
 // ever, and what is issued afterwards carries the new epoch.
 //
@@ -13,7 +17,10 @@
 // the newer one too. Who leaves a write to the listener stores it, then sees that somebody listens;
 // the listener says that it no longer does, then looks for one: so one of the two makes it. In the
 // same way a wake that finds nothing on the device has advanced the epoch before it looked, and who
-// sends something says so before it asks for the epoch. permit() reads the epoch before the count:
+// sends something says so before it asks for the epoch. An armed write is published before it is
+// put on the stream, and put there between the others: a wake that sees it leaves the write to it,
+// one that does not makes its own, which lets what is armed go first; and because the trigger never
+// goes back, what is put there too late does not wait. permit() reads the epoch before the count:
 // if a wake comes between the two it sees the count; if it comes later the permit carries the old
 // epoch and the launch yields when the write lands. A permit under the new epoch while its wake is
 // still in the count cannot happen. A launch may reach the device before the write of its own epoch
@@ -81,8 +88,8 @@ public:
     Result<void> written = write(encodeControl({.epoch = 1}));
 #else
     wokenAt.store(clock().count());
-    nextEpoch();
-    if (!busy.load())
+    std::uint64_t now = nextEpoch();
+    if (!busy.load() || armed.load() == now)
       return {};
     due.store(true);
     if (listening.load())
@@ -112,7 +119,8 @@ public:
   Result<void> flush() {
     while (due.load() && !writing.test_and_set()) {
       due.store(false);
-      Result<void> written = write(encodeControl({.epoch = epoch.load()}));
+      disarm(); // it would come behind what waits
+      Result<void> written = write(wordOf(epoch.load()));
       writing.clear();
       if (!written)
         return written;
@@ -128,9 +136,43 @@ public:
   /// Asks all best-effort work that was issued to yield, though no scope wakes: what the policy let
   /// run has to go.
   Result<void> advance() {
-    nextEpoch();
+    if (armed.load() == nextEpoch())
+      return {};
     due.store(true);
     return flush();
+  }
+
+  /// The word in mapped memory whose growth the writes wait for that arm() puts on the device;
+  /// before the first raise(). Nothing is armed without it.
+  void setTrigger(std::atomic<std::uint64_t> *word) { trigger.store(word); }
+  /// Puts the write of the next wake on the device, unless it is there. Whoever waits for all of
+  /// the device waits for that too, so not for long, and not while nothing else is on it: disarm().
+  /// On an error of the device nothing is armed any more.
+  Result<void> arm() {
+    if (!trigger.load() || refused || due.load() || isArmed() || active.load() != 0 ||
+        writing.test_and_set())
+      return {};
+    std::uint64_t next = epoch.load() + 1;
+    armed.store(next);
+    Result<void> put = write.whenTriggered(next, wordOf(next));
+    if (!put) {
+      refused = true;
+      armed.store(0);
+      if (epoch.load() >= next)
+        due.store(true);
+    }
+    writing.clear();
+    Result<void> written = flush(); // of a wake that came meanwhile
+    return put ? written : put;
+  }
+  bool isArmed() const { return armed.load() > epoch.load(); }
+  /// Lets go what waits on the device: best-effort work that is there yields, though no scope
+  /// wakes.
+  void disarm() {
+    if (!isArmed())
+      return;
+    nextEpoch();
+    disarmed.fetch_add(1);
   }
   /// Whether it may have something on the device, or ask for a permit to send it; true at first.
   void setBusy(bool now) { busy.store(now); }
@@ -178,6 +220,8 @@ public:
   }
 
   std::uint64_t currentEpoch() const { return epoch.load(); }
+  /// How often best-effort work was asked to yield for somebody.
+  std::uint64_t requests() const { return epoch.load() - disarmed.load(); }
   /// When the first request came that launches of `launchEpoch` yield to; only while currentEpoch()
   /// is greater. Of the last 64 requests only: further back, the oldest of these.
   Nanoseconds raisedAfter(std::uint64_t launchEpoch) const {
@@ -191,17 +235,28 @@ public:
 private:
   static constexpr std::int64_t never = INT64_MIN;
 
-  void nextEpoch() {
+  static std::uint64_t wordOf(std::uint64_t epoch) { return encodeControl({.epoch = epoch}); }
+
+  /// Returns the new one.
+  std::uint64_t nextEpoch() {
     std::uint64_t now = epoch.load();
     do
       raisedAt[(now + 1) % raisedAt.size()].store(clock().count());
     while (!epoch.compare_exchange_weak(now, now + 1));
+    if (std::atomic<std::uint64_t> *word = trigger.load())
+      for (std::uint64_t seen = word->load();
+           seen <= now && !word->compare_exchange_weak(seen, now + 1);) {
+      }
+    return now + 1;
   }
 
   Write write;
   Clock clock;
   std::atomic<std::uint32_t> active{0};
   std::atomic<std::uint64_t> epoch{0};
+  std::atomic<std::uint64_t> armed{0}, disarmed{0}; ///< the newest epoch whose write was armed
+  std::atomic<std::atomic<std::uint64_t> *> trigger{nullptr};
+  bool refused = false; ///< to arm
   std::atomic<bool> due{false}, busy{true}, listening{false};
   std::atomic_flag writing;
   std::atomic<std::int64_t> endedAt{never}, wokenAt{never};

@@ -10,6 +10,7 @@
 #include "tally/support/dim3.h"
 #include "tally/support/result.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -77,6 +78,16 @@ public:
 
   /// One 8-byte store by the device, in stream order; `to` may be mapped memory.
   virtual Result<void> writeValue(StreamId stream, DevicePtr to, std::uint64_t value) = 0;
+  /// A word in mapped memory, 0 at first, that streams can wait for; nullptr where they cannot.
+  virtual std::atomic<std::uint64_t> *trigger() { return nullptr; }
+  /// In stream order: waits until trigger() is at least `reached`, then stores as writeValue()
+  /// does.
+  virtual Result<void> writeValueWhen(StreamId /*stream*/, std::uint64_t /*reached*/,
+                                      DevicePtr /*to*/, std::uint64_t /*value*/) {
+    return Error{"streams of this device do not wait"};
+  }
+  /// Whether a stream that waits now would hold up no other one, since there are few.
+  virtual bool mayWait() const { return false; }
   /// Whether all work put on the stream so far is done.
   virtual Result<bool> isIdle(StreamId stream) = 0;
   /// Blocks until all work put on the stream so far is done.

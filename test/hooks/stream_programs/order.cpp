@@ -10,6 +10,10 @@ bool isBlocking(int stream, const StreamState &state) {
   return stream != legacyStream && !state.nonBlocking;
 }
 
+} // namespace
+
+namespace {
+
 /// What the legacy stream and blocking ones wait for each other with: an allocation in stream order
 /// or a record need not put anything on a stream.
 bool isAction(OperationKind kind) {
@@ -35,29 +39,30 @@ Order::Order(const Program &program) : events(index(program.events)), threads(pr
 }
 
 /// Whether the legacy stream and blocking ones wait for that operation of each other's. Not for a
-/// host function, nor for what is behind one that may not be over: until then the stream that waits
-/// for it counts as idle (CUDA Runtime API, cudaLaunchHostFunc; seen on an H200 for each kind of
-/// work behind one, also where an event of another stream is between).
+/// host function, nor for what may be behind one that may not be over: until then the stream that
+/// waits for it counts as idle (CUDA Runtime API, cudaLaunchHostFunc; seen on an H200 for each kind
+/// of work behind one, also where an event of another stream is between). Where there are several
+/// threads, those of others may be ahead of anything on the legacy stream.
 bool Order::isAwaited(int thread, int operation) const {
-  return actions[index(operation)] &&
-         (closures[index(operation)] & hostFunctions & ~completed[index(thread)]).none();
-}
-
-bool Order::callsHost(const Operation &operation) const {
-  if (operation.kind != OperationKind::GraphLaunch)
-    return operation.kind == OperationKind::HostFunction;
-  const std::vector<Operation> &body = graphs.at(operation.graph).body;
-  return std::any_of(body.begin(), body.end(),
-                     [](const auto &each) { return each.kind == OperationKind::HostFunction; });
+  return threads == 1 && actions[index(operation)] &&
+         (possible[index(operation)] & hostFunctions & ~completed[index(thread)]).none();
 }
 
 OperationSet Order::before(int thread, int stream, bool isAllocation) const {
+  return allAhead(thread, stream, isAllocation, closures,
+                  [&](int each) { return isAwaited(thread, each); });
+}
+
+template <class Awaited>
+OperationSet Order::allAhead(int thread, int stream, bool isAllocation,
+                             const std::vector<OperationSet> &sets,
+                             const Awaited &isAwaited) const {
   OperationSet set = completed[index(thread)];
   const OperationSet &known = issued[index(thread)];
   auto add = [&](const StreamState &state, bool isOwn) {
     for (int each : state.operations)
-      if (known[index(each)] && (isOwn || isAwaited(thread, each)))
-        set |= closures[index(each)];
+      if (known[index(each)] && (isOwn || isAwaited(each)))
+        set |= sets[index(each)];
   };
   auto found = streams.find(stream);
   if (found == streams.end())
@@ -118,6 +123,7 @@ void Order::put(const Operation &operation, OperationSet set) {
     actions[index(count())] = isAction(operation.kind);
   hostFunctions[index(count())] = callsHost(operation);
   closures.push_back(set);
+  possible.push_back(set | mayBeAhead);
   if (operation.stream >= 0)
     streams[operation.stream].operations.push_back(count());
 }
@@ -136,8 +142,12 @@ bool Order::admit(const Operation &operation) {
     return false;
   bool isAllocation =
       operation.kind == OperationKind::Allocate || operation.kind == OperationKind::Free;
-  ahead = operation.stream >= 0 ? before(operation.thread, operation.stream, isAllocation)
-                                : completed[index(operation.thread)];
+  ahead = mayBeAhead = completed[index(operation.thread)];
+  if (operation.stream >= 0) {
+    ahead = before(operation.thread, operation.stream, isAllocation);
+    mayBeAhead = allAhead(operation.thread, operation.stream, isAllocation, possible,
+                          [&](int each) { return actions[index(each)]; });
+  }
   std::size_t known = closures.size();
   if (!check(operation))
     return false;
@@ -146,6 +156,7 @@ bool Order::admit(const Operation &operation) {
     OperationSet own = completed[index(operation.thread)];
     own.set(index(count()));
     closures.push_back(own);
+    possible.push_back(own);
     completed[index(operation.thread)].set(index(count()));
   }
   issued[index(operation.thread)].set(index(count()));
@@ -376,6 +387,8 @@ bool Order::checkEvent(const Operation &operation) {
   OperationSet recorded;
   if (event.record >= 0)
     recorded = closures[index(event.record)];
+  if (event.record >= 0)
+    mayBeAhead |= possible[index(event.record)];
   if (operation.kind == WaitEvent) {
     if (!mayUse(operation))
       return false;

@@ -19,6 +19,8 @@
 
 namespace tally::programs {
 
+inline std::size_t index(int value) { return static_cast<std::size_t>(value); }
+
 using OperationSet = std::bitset<maxOperations>;
 
 struct BufferState {
@@ -97,6 +99,10 @@ private:
   bool checkBody(const Operation &operation);
   bool mayUse(const Operation &operation) const;
   bool isAwaited(int thread, int operation) const;
+  /// The sets of all that the stream's next operation comes behind, put together.
+  template <class Awaited>
+  OperationSet allAhead(int thread, int stream, bool isAllocation,
+                        const std::vector<OperationSet> &sets, const Awaited &isAwaited) const;
   bool callsHost(const Operation &operation) const;
   bool isReady(int buffer) const;
   bool canRead(int buffer, const OperationSet &ahead) const;
@@ -109,6 +115,7 @@ private:
 
   std::vector<Operation> admitted;
   std::vector<OperationSet> closures; ///< of each: what is over before it ends, itself included
+  std::vector<OperationSet> possible; ///< likewise: what it may wait for, by whatever rule
   std::array<OperationSet, maxThreads> issued, completed;
   std::map<int, BufferState> buffers;
   std::map<int, StreamState> streams;
@@ -118,10 +125,8 @@ private:
   int threads;
   bool hasCaptures = false, hasWaitedForDevice = false;
   OperationSet settled, actions, hostFunctions;
-  OperationSet ahead; ///< of the operation that is looked at
+  OperationSet ahead, mayBeAhead; ///< of the operation that is looked at
 };
-
-inline std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 /// Whether the operation's buffer `to` is also read: all but whole overwriting.
 bool overwrites(OperationKind kind);

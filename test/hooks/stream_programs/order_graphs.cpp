@@ -1,9 +1,17 @@
-// The order of what a program does with graphs: building, updates, launches.
+// What Order says of graphs.
 #include "order.h"
 
 #include <algorithm>
 
 namespace tally::programs {
+
+bool Order::callsHost(const Operation &operation) const {
+  if (operation.kind != OperationKind::GraphLaunch)
+    return operation.kind == OperationKind::HostFunction;
+  const std::vector<Operation> &body = graphs.at(operation.graph).body;
+  return std::any_of(body.begin(), body.end(),
+                     [](const auto &each) { return each.kind == OperationKind::HostFunction; });
+}
 
 bool Order::checkGraph(const Operation &operation) {
   using enum OperationKind;
