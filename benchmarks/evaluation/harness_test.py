@@ -6,14 +6,16 @@
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.dirname(HERE))
-from evaluation import loads, results, systems
+from evaluation import loads, results, session, systems
 from two_processes import Process
 
 EMULATOR = {"TALLY_DEVICE": "emulator", "TALLY_ARENA": "off"}
@@ -67,6 +69,45 @@ class Harness(unittest.TestCase):
             self.assertEqual(self.run_it(folder, "--systems=magic").returncode, 2)
 
 
+class Scripted:
+    """A process that gives these answers."""
+
+    def __init__(self, **answers):
+        self.answers = answers
+
+    def ask(self, command, *_):
+        return self.answers[command]
+
+
+class Bits(unittest.TestCase):
+    def session(self):
+        arguments = types.SimpleNamespace(device="cuda", size="real", programs="")
+        made = session.Session(arguments, session.Pair("bert", "graph", "dlrm"), [])
+        self.addCleanup(shutil.rmtree, made.folder)
+        return made
+
+    def test_a_training_that_computes_otherwise_is_seen(self):
+        checked = self.session()
+        for figures in ([1, 2], [1, 2, 3], [1]):
+            checked.stopped(Scripted(stop={"figures": figures}), 0, 1)
+        self.assertEqual(checked.figures, [1, 2, 3])
+        with self.assertRaisesRegex(session.Wrong, "step 2 "):
+            checked.stopped(Scripted(stop={"figures": [1, 4, 3]}), 0, 1)
+
+    def test_a_wrong_answer_is_seen(self):
+        checked = self.session()
+        served = Scripted(capacity={}, serve={"wrong": 1})
+        checked.parts = lambda system: (served, served)
+        with self.assertRaisesRegex(session.Wrong, "1 wrong answers"):
+            checked.measure(systems.BY_NAME["alone"], "poisson", 2, 100, 1, 1e6)
+
+    def test_models_that_differ_by_process_are_seen(self):
+        checked = self.session()
+        checked.load(Scripted(inference={"digest": "1"}), "inference", "bert", "graph")
+        with self.assertRaises(session.Wrong):
+            checked.load(Scripted(inference={"digest": "2"}), "inference", "bert", "graph")
+
+
 class Loads(unittest.TestCase):
     def mean_gap(self, arrivals):
         self.assertEqual(arrivals, sorted(arrivals))
@@ -114,6 +155,16 @@ class Summary(unittest.TestCase):
         self.assertAlmostEqual(mps["best_effort_of_rest"], 1)
         self.assertAlmostEqual(mps["system_sum"], 1.75)
         self.assertIsNone(mps["p999_us"])
+
+    def test_a_pair_that_does_not_suffer_does_not_count(self):
+        def cell(pair, system, p99):
+            return {"pair": pair, "system": system, "arrivals": "poisson", "load": 0.3, "p99": p99, "slo": 1}
+        table = [cell("a", "low-priority", 3), cell("a", "tally-block", 1.1), cell("b", "low-priority", 1.9),
+                 cell("b", "tally-block", 1.0), cell("c", "tally-block", 1.2)]
+        low, tally = results.by_system(table)
+        self.assertEqual((low["pairs"], low["p99_worst"]), (1, 3))
+        self.assertEqual((tally["pairs"], tally["worst_pair"]), (2, "c"))
+        self.assertAlmostEqual(tally["p99_mean"], 1.15)
 
 
 if __name__ == "__main__":

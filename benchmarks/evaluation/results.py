@@ -41,6 +41,13 @@ class Store:
         with open(path, "w") as file:
             json.dump(facts, file, indent=1)
 
+    def say(self, pair, said):
+        """Keeps what the processes of a pair wrote to standard error: under tally, how launches went."""
+        with open(os.path.join(self.folder, "said.txt"), "a") as file:
+            for system, part, text in said:
+                if text.strip():
+                    file.write(f"{pair} {system} {part}: {text.strip()}\n")
+
     def add(self, row):
         self.known[self.key(row)] = row
         with open(self.path, "a") as file:
@@ -84,6 +91,36 @@ def summarize(rows, slo):
     return table
 
 
+COUNTS_FROM = 2.0  # P99 of a plain low-priority stream over alone; a pair that suffers less shows nothing
+
+
+def counting(table):
+    """The rows of pairs of which it is not known that they do not count."""
+    spared = {(row["pair"], row["arrivals"], row["load"]) for row in table
+              if row["system"] == "low-priority" and row["p99"] < COUNTS_FROM}
+    return [row for row in table if (row["pair"], row["arrivals"], row["load"]) not in spared]
+
+
+def by_system(table):
+    """A row for each system, arrivals and load, over the pairs that count."""
+    rows = []
+    for system, arrivals, load in dict.fromkeys((row["system"], row["arrivals"], row["load"]) for row in table):
+        cells = [row for row in counting(table) if (row["system"], row["arrivals"], row["load"]) == (system, arrivals, load)]
+        if not cells:
+            continue
+        worst = max(cells, key=lambda row: row["p99"])
+        out = {"system": system, "arrivals": arrivals, "load": load, "pairs": len(cells),
+               "p99_mean": mean([row["p99"] for row in cells]), "p99_worst": worst["p99"], "worst_pair": worst["pair"],
+               "slo_mean": mean([row["slo"] for row in cells])}
+        trained = [row for row in cells if "best_effort" in row]
+        if trained:
+            out.update(best_effort_of_rest_mean=mean([row["best_effort_of_rest"] for row in trained]),
+                       best_effort_of_rest_least=min(row["best_effort_of_rest"] for row in trained),
+                       system_sum_mean=mean([row["system_sum"] for row in trained]))
+        rows.append(out)
+    return rows
+
+
 COLUMNS = ["pair", "system", "arrivals", "load", "requests", "cut", "repetitions", "p50_us", "p99_us", "p999_us", "p50",
            "p99", "p99_low", "p99_high", "slo", "a", "best_effort", "best_effort_low", "best_effort_high",
            "best_effort_of_rest", "system_sum"]
@@ -101,8 +138,8 @@ def write(store, table):
     with open(os.path.join(store.folder, "machine.json")) as file:
         machine = json.load(file)
     with open(os.path.join(store.folder, "cells.json"), "w") as file:
-        json.dump({"machine": machine, "cells": [{key: rounded(value) for key, value in row.items()} for row in table]},
-                  file, indent=1)
+        plain = [[{key: rounded(value) for key, value in row.items()} for row in rows] for rows in (table, by_system(table))]
+        json.dump({"machine": machine, "cells": plain[0], "systems": plain[1]}, file, indent=1)
 
 
 def text(table):
@@ -116,4 +153,14 @@ def text(table):
         lines.append(f"{row['pair'][:33]:34}{row['system']:20}{row['load']:5.2f} {row['requests']:8} {row['p50']:6.2f} "
                      f"{cut}{row['p99']:6.2f} {row['p99_low']:7.2f}-{row['p99_high']:<7.2f} {row['slo']:6.3f} "
                      f"{row['a']:6.3f} {be}")
+    kept = counting(table)
+    for pair, load in dict.fromkeys((row["pair"], row["load"]) for row in table if row not in kept):
+        lines.append(f"does not count  {pair} at {load:g}: P99 of the low-priority stream is below {COUNTS_FROM:g}x alone")
+    lines.append(f"\n{'over the pairs that count':27}{'load':>5} {'pairs':>5} {'P99 mean':>9} {'worst':>7} {'SLO':>6} "
+                 f"{'BE/(1-A)':>9} {'least':>6} {'sum':>6}  worst P99 in")
+    for row in by_system(table):
+        be = (f"{row['best_effort_of_rest_mean']:9.3f} {row['best_effort_of_rest_least']:6.3f} {row['system_sum_mean']:6.2f}"
+              if "system_sum_mean" in row else " " * 23)
+        lines.append(f"{row['system']:27}{row['load']:5.2f} {row['pairs']:5} {row['p99_mean']:9.3f} {row['p99_worst']:7.2f} "
+                     f"{row['slo_mean']:6.3f} {be}  {row['worst_pair']}")
     return "\n".join(lines)

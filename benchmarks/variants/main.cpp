@@ -13,7 +13,7 @@ using namespace variant_benchmark;
 namespace {
 
 constexpr Subject subjects[] = {
-    {"arithmetic", 256}, {"stream", 256},     {"tiled_product", 256, 8},
+    {"arithmetic", 256}, {"stream", 256},     {"tiled_product", 256, 8},  {"attention", 128},
     {"reduction", 512},  {"early_exit", 256}, {"wide_block", 1024, 4, 2},
 };
 

@@ -55,6 +55,39 @@ __global__ void __launch_bounds__(256) tiled_product(float *out, const float *in
   out[((blockIdx.y * gridDim.x + blockIdx.x) & 1023) * blockDim.x + threadIdx.x] = total;
 }
 
+/// Attention of 128 queries over `rounds` tiles of 32 keys: barriers and shared memory, special
+/// functions, many registers.
+__global__ void __launch_bounds__(128) attention(float *out, const float *in, int rounds) {
+  constexpr int dims = 32, tile = 32;
+  __shared__ float keys[tile][dims], values[tile][dims];
+  float query[dims], sums[dims] = {}, most = -1e30f, weights = 0;
+  for (int d = 0; d < dims; ++d)
+    query[d] = in[((blockIdx.x * 128 + threadIdx.x) * dims + d) & 0xfffff];
+  for (int k = 0; k < rounds; ++k) {
+    for (int i = threadIdx.x; i < tile * dims; i += 128) {
+      keys[i / dims][i % dims] = in[(k * 2048 + i) & 0xfffff];
+      values[i / dims][i % dims] = in[(k * 2048 + 1024 + i) & 0xfffff];
+    }
+    __syncthreads();
+    for (int j = 0; j < tile; ++j) {
+      float score = 0;
+      for (int d = 0; d < dims; ++d)
+        score = fmaf(query[d], keys[j][d], score);
+      float now = fmaxf(most, score);
+      float weight = __expf(score - now), correction = __expf(most - now);
+      most = now;
+      weights = fmaf(weights, correction, weight);
+      for (int d = 0; d < dims; ++d)
+        sums[d] = fmaf(sums[d], correction, weight * values[j][d]);
+    }
+    __syncthreads();
+  }
+  float total = 0;
+  for (int d = 0; d < dims; ++d)
+    total += sums[d] / weights;
+  out[(blockIdx.x & 1023) * blockDim.x + threadIdx.x] = total;
+}
+
 /// Sums over a block by shuffles and shared memory, once a round.
 __global__ void __launch_bounds__(512) reduction(float *out, const float *in, int rounds) {
   __shared__ float partial[16];

@@ -171,8 +171,13 @@ bool isRight(cudaStream_t stream, const Case &c) {
   const __half *a = memory.halves(std::size_t(c.m) * c.k, fillingA);
   const __half *b = memory.halves(std::size_t(c.n) * c.k, fillingB);
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  for (int i = 0; i < 2; ++i) // the second finds what the first left of the splits
+  // The second time it finds what the first left of the splits, and nothing of the results.
+  for (int i = 0; i < 2; ++i) {
+    check(cudaMemsetAsync(result.out, 0xff, count * sizeof(__half), stream), "cudaMemsetAsync");
+    check(cudaMemsetAsync(result.before, 0xff, count * sizeof(__half), stream), "cudaMemsetAsync");
+    check(cudaMemsetAsync(result.sums, 0xff, count * sizeof(float), stream), "cudaMemsetAsync");
     launch(products, stream, c, a, b, result);
+  }
   finish(stream);
   reference::Values left = hostHalves(std::size_t(c.m) * c.k, fillingA), expected(count);
   reference::Values right = hostHalves(std::size_t(c.n) * c.k, fillingB);

@@ -59,9 +59,25 @@ Result<void> ApiDevice::describe() {
   std::array<int, wanted.size()> values{};
   for (std::size_t i = 0; i < wanted.size(); ++i)
     TALLY_API_TRY(api, cudaDeviceGetAttribute, &values[i], wanted[i], device);
+  if (!Settings::get().emulator)
+    if (Result<void> room = describeSms(); !room)
+      return room;
   facts.arch = static_cast<std::uint32_t>(values[0] * 10 + values[1]);
   facts.smCount = static_cast<std::uint32_t>(values[2]);
   facts.maxSharedBytesPerBlock = static_cast<std::uint32_t>(values[3]);
+  return {};
+}
+
+Result<void> ApiDevice::describeSms() {
+  constexpr std::array<cudaDeviceAttr, 3> wanted = {cudaDevAttrMaxThreadsPerMultiProcessor,
+                                                    cudaDevAttrMaxRegistersPerMultiprocessor,
+                                                    cudaDevAttrMaxSharedMemoryPerMultiprocessor};
+  std::array<int, wanted.size()> values{};
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    TALLY_API_TRY(api, cudaDeviceGetAttribute, &values[i], wanted[i], device);
+  facts.threadsPerSm = static_cast<std::uint32_t>(values[0]);
+  facts.registersPerSm = static_cast<std::uint32_t>(values[1]);
+  facts.sharedBytesPerSm = static_cast<std::uint32_t>(values[2]);
   return {};
 }
 

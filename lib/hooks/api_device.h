@@ -128,6 +128,7 @@ private:
   Result<void> openTrigger();
   bool isBehindLegacy(const StreamState &stream) const;
   Result<void> describe();
+  Result<void> describeSms();
   void findContext();
   runtime::StreamId addOwn(cudaStream_t handle);
 

@@ -2,15 +2,11 @@
 
 #include "own_thread.h"
 
-#include <array>
 #include <chrono>
 
 namespace tally::hooks {
 
 namespace {
-
-/// In the order of preference, as RuntimeOptions has it.
-constexpr std::array<Kind, 3> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice};
 
 runtime::Nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
@@ -45,7 +41,9 @@ Result<void> Engine::openOnOwnThread() {
     return done;
   activity.controlWord().setTrigger(device.trigger());
   runtime::DispatcherOptions options;
-  options.lane.kinds = {kinds.begin(), kinds.end()};
+  options.lane.kinds = settings.kinds;
+  options.lane.reserve = settings.pauseReserve;
+  options.pauseDeadline = std::chrono::microseconds(settings.pauseDeadlineMicroseconds);
   options.lane.control = device.controlAddress();
   options.lane.clock = now;
   options.lane.trace = trace;

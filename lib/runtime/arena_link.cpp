@@ -70,7 +70,7 @@ void ArenaLink::watch() {
   ArenaWatcherOptions options;
   // A device that refuses the write has failed, and says so to whoever has work on it.
   options.onRaise = [this] {
-    bool raised = static_cast<bool>(control.raiseAndTell());
+    bool raised = static_cast<bool>(control.raiseAndTell(false));
     if (raised)
       elsewhereSince = SteadyClock{}();
     return raised;

@@ -149,17 +149,24 @@ Result<void> CudaDevice::describe() {
   CUuuid uuid{};
   TALLY_CUDA_TRY(driver, cuDeviceGetUuid, &uuid, device);
   facts.uuid = uuidText(uuid.bytes);
-  std::array<int, 5> values{};
-  constexpr std::array<CUdevice_attribute, 5> wanted = {
-      CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+  std::array<int, 8> values{};
+  constexpr std::array<CUdevice_attribute, 8> wanted = {
+      CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+      CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
       CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
       CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-      CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS};
+      CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS,
+      CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+      CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR,
+      CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR};
   for (std::size_t i = 0; i < wanted.size(); ++i)
     TALLY_CUDA_TRY(driver, cuDeviceGetAttribute, &values[i], wanted[i], device);
   facts.arch = static_cast<std::uint32_t>(values[0] * 10 + values[1]);
   facts.smCount = static_cast<std::uint32_t>(values[2]);
   facts.maxSharedBytesPerBlock = static_cast<std::uint32_t>(values[3]);
+  facts.threadsPerSm = static_cast<std::uint32_t>(values[5]);
+  facts.registersPerSm = static_cast<std::uint32_t>(values[6]);
+  facts.sharedBytesPerSm = static_cast<std::uint32_t>(values[7]);
   if (values[4] == 0)
     return Error{facts.name + ": the device has no 64-bit stream writes, by which best-effort work "
                               "is told to yield"};

@@ -65,6 +65,9 @@ void Dispatcher::close() {
     wake();
     thread.join();
   }
+  // Lanes wait for what they have on the device.
+  if (control.isPausing())
+    static_cast<void>(control.release());
   for (const std::unique_ptr<Lane> &lane : lanes)
     lane->close();
 }
@@ -86,7 +89,7 @@ void Dispatcher::wake() {
 void Dispatcher::bringToRest() {
   stopSending();
   // A scope that nobody closes. Where it cannot be told the device has failed, and nothing runs.
-  static_cast<void>(control.raiseAndTell());
+  static_cast<void>(control.raiseAndTell(false));
   while (!isAtRest())
     std::this_thread::sleep_for(50us);
 }
@@ -192,6 +195,7 @@ std::optional<std::uint64_t> Dispatcher::oldestUnderWay() const {
 bool Dispatcher::step() {
   static_cast<void>(control.flush());
   highPriority.traceWakes();
+  endPauses();
   bool nothingGoes = closed; // before the lanes ask
   std::optional<std::uint64_t> oldestBefore = oldestUnderWay();
   observeBusyTimes();
@@ -200,11 +204,65 @@ bool Dispatcher::step() {
   for (const std::unique_ptr<Lane> &lane : lanes)
     progress = lane->step(*this) || progress;
   measureTurnaround(oldestBefore);
+  choosePausing();
   if (nothingGoes && !oldestUnderWay())
     atRest = true;
   if (progress && neighbours)
     neighbours->note(totals());
   return monitor() || progress;
+}
+
+bool Dispatcher::isHurried() const {
+  return std::any_of(lanes.begin(), lanes.end(),
+                     [](const auto &lane) { return lane->isHurried(); });
+}
+
+/// What is told to pause goes on when no scope is open any more, or when it must.
+void Dispatcher::endPauses() {
+  if (mustEndPause())
+    static_cast<void>(control.release()); // an error of the device is the lanes' to report
+  else
+    static_cast<void>(control.settle());
+}
+
+/// Where high-priority work waits for what pauses, or may not fit beside it, or is not seen to do
+/// anything for too long.
+bool Dispatcher::mustEndPause() {
+  if (!control.isPausing() || control.snapshot().highPriorityActive == 0)
+    return false;
+  Nanoseconds now = options.lane.clock();
+  if (closed || isHurried() || highPriority.largeSince(now - options.pauseBackoff))
+    return true;
+  std::uint64_t seen = highPriority.progress();
+  Nanoseconds since = std::max(progressAt, control.pausedAt());
+  if (seen != progressSeen)
+    since = now;
+  progressSeen = seen;
+  progressAt = since;
+  if (now - since < options.pauseDeadline)
+    return false;
+  // What is known to fit beside what pauses runs, as long as it is not done.
+  if (highPriority.runsWhatFits()) {
+    progressAt = now;
+    return false;
+  }
+  pausesAgainFrom = now + options.pauseBackoff;
+  return true;
+}
+
+/// What the next wake is to say of what is under way.
+void Dispatcher::choosePausing() {
+  bool some = false, all = true;
+  for (const std::unique_ptr<Lane> &lane : lanes) {
+    Pausing now = lane->pausing();
+    some |= now != Pausing::None;
+    all &= now == Pausing::All || !lane->underWay();
+  }
+  Nanoseconds now = options.lane.clock();
+  if (some && (closed || isHurried() || now < pausesAgainFrom ||
+               highPriority.largeSince(now - options.pauseBackoff)))
+    some = false;
+  control.setPausing(!some ? Pausing::None : all ? Pausing::All : Pausing::Some);
 }
 
 void Dispatcher::measureTurnaround(std::optional<std::uint64_t> oldestBefore) {
@@ -270,6 +328,7 @@ void Dispatcher::addTo(Statistics &statistics) const {
   statistics.bestEffortLaunches += sums.finishedLaunches;
   statistics.physicalLaunches += sums.physicalLaunches;
   statistics.yields += sums.yields;
+  statistics.pauses += control.pauses();
   std::unique_lock lock(statisticsMutex);
   auto oldest = turnarounds.begin() + static_cast<std::ptrdiff_t>(nextTurnaround % maxTurnarounds);
   statistics.turnaroundNanoseconds.assign(oldest, turnarounds.end());
@@ -301,6 +360,10 @@ void Dispatcher::run() {
 /// A failed device fails the lanes' calls, which say so.
 void Dispatcher::arm(Nanoseconds idleFor) {
   if (idleFor < quietBeforeArming || lanesUnderWay() == 0)
+    return;
+  // What is armed says RUN under the next epoch, where a wake may have to say PAUSE under this one.
+  const std::vector<Kind> &kinds = options.lane.kinds;
+  if (std::find(kinds.begin(), kinds.end(), Kind::Pause) != kinds.end())
     return;
   Nanoseconds now = options.lane.clock();
   if (control.isArmed()) {

@@ -24,6 +24,9 @@ struct DispatcherOptions {
   AnyPolicy policy;
   LaneOptions lane; ///< its `profiles` must live as long as the dispatcher
   std::size_t lanes = 2;
+  /// How long work that pauses waits for high-priority work of which nothing is seen to happen,
+  /// before it goes on to the end of its blocks; and that long it is not told to pause after that.
+  Nanoseconds pauseDeadline{2000000}, pauseBackoff{1000000000};
   std::function<void()> prepare = [] {}; ///< called first by the thread that start() makes
 };
 
@@ -106,6 +109,14 @@ private:
   void enforcePolicy();
   void stopByPolicy();
   std::uint64_t currentEpoch() const override { return control.currentEpoch(); }
+  void expectOthers() const override {
+    if (control.whatPauses() == Pausing::All)
+      control.setPausing(Pausing::Some);
+  }
+  void endPauses();
+  bool mustEndPause();
+  void choosePausing();
+  bool isHurried() const;
   std::optional<std::uint64_t> oldestUnderWay() const;
   void measureTurnaround(std::optional<std::uint64_t> oldestBefore);
   bool monitor();
@@ -131,6 +142,9 @@ private:
   mutable std::vector<ClientProgress> clients; // of the newest snapshot
   Nanoseconds lastImplicit{0};                 // when an implicit scope was last seen open
   Nanoseconds lastMonitored{0}, lastNoted{0}, armedAt{0};
+  Nanoseconds progressAt{0};      // of high-priority work during a pause, as far as it is seen
+  std::uint64_t progressSeen = 0; // its calls and scopes then
+  Nanoseconds pausesAgainFrom{0}; // behind a deadline that has passed
   std::optional<std::uint64_t> yieldingEpoch; // what was under way when the request came
   Nanoseconds requestedAt{0};
   mutable std::mutex statisticsMutex;

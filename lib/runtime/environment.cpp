@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view memoryValues = "bytes, with K, M, G or T behind them, or 1% to 100%";
 
-constexpr std::array<Variable, 18> table = {{
+constexpr std::array<Variable, 21> table = {{
     {"TALLY_ARENA", "a file, a folder, or off"},
     {"TALLY_ARENA_GROUP", "a group's name or number"},
     {"TALLY_BEST_EFFORT_SMS", "1 to 65535, or 1% to 100%"},
@@ -27,8 +27,11 @@ constexpr std::array<Variable, 18> table = {{
     {"TALLY_DRAIN_MS", "0 to 600000"},
     {"TALLY_EMULATOR_SMS", "1 to 256"},
     {"TALLY_EMULATOR_UUID", "32 hexadecimal digits, with or without dashes"},
+    {"TALLY_KINDS", "kinds of variants, or none: slice, guard, persistent, pause"},
     {"TALLY_MEMORY_QUOTA", memoryValues},
     {"TALLY_MEMORY_RESERVE", memoryValues},
+    {"TALLY_PAUSE_DEADLINE_US", "10 to 10000000"},
+    {"TALLY_PAUSE_RESERVE", "1 to 90"},
     {"TALLY_POLICY", "NAME or NAME:KEY=VALUE,..."},
     {"TALLY_PROFILE", "on or off"},
     {"TALLY_STATS", "0 or 1"},
@@ -101,6 +104,23 @@ std::optional<std::array<char, 16>> parseUuid(std::string_view text) {
     bytes[i] = static_cast<char>(byte);
   }
   return bytes;
+}
+
+/// NAME,NAME,...; `none` is none.
+std::optional<std::vector<Kind>> parseKinds(std::string_view text) {
+  std::vector<Kind> kinds;
+  if (text == "none")
+    return kinds;
+  for (;;) {
+    std::size_t comma = text.find(',');
+    auto kind = kindFromName(text.substr(0, comma));
+    if (!kind || std::find(kinds.begin(), kinds.end(), *kind) != kinds.end())
+      return std::nullopt;
+    kinds.push_back(*kind);
+    if (comma == std::string_view::npos)
+      return kinds;
+    text.remove_prefix(comma + 1);
+  }
 }
 
 class Reader {
@@ -185,6 +205,9 @@ void Reader::readAll(EnvironmentSettings &settings) {
   readChoice("TALLY_PROFILE", settings.profiles, "on", "off");
   readNumber("TALLY_YIELD_EVERY_US", settings.yieldEveryMicroseconds, 0, 1000000000);
   readNumber("TALLY_BOUND_US", settings.boundMicroseconds, 1, 1000000);
+  readNumber("TALLY_PAUSE_DEADLINE_US", settings.pauseDeadlineMicroseconds, 10, 10000000);
+  readNumber("TALLY_PAUSE_RESERVE", settings.pauseReserve, 1, 90);
+  read("TALLY_KINDS", settings.kinds, parseKinds);
   readNumber("TALLY_DRAIN_MS", settings.drainMilliseconds, 0, 600000);
   readNumber("TALLY_TRACE_EVENTS", settings.traceEvents, Trace::leastCapacity, Trace::mostCapacity);
   readNumber("TALLY_EMULATOR_SMS", settings.emulatorSms, 1, 256);
@@ -212,6 +235,11 @@ void Reader::findContradictions(const EnvironmentSettings &settings) {
     contradict(name, !settings.emulator, "counts with TALLY_DEVICE=emulator only");
   contradict("TALLY_ARENA_GROUP", settings.arena == "off", "means nothing with TALLY_ARENA=off");
   contradict("TALLY_TRACE_EVENTS", settings.trace.empty(), "means nothing without TALLY_TRACE");
+  for (std::string_view name : {"TALLY_PAUSE_DEADLINE_US", "TALLY_PAUSE_RESERVE"})
+    contradict(name,
+               std::find(settings.kinds.begin(), settings.kinds.end(), Kind::Pause) ==
+                   settings.kinds.end(),
+               "means nothing without pause in TALLY_KINDS");
   contradict("TALLY_BEST_EFFORT_SMS", settings.emulator,
              "means nothing with TALLY_DEVICE=emulator, which has no SMs to divide");
   contradict("TALLY_POLICY", settings.policy.usesClients(),

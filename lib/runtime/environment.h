@@ -3,6 +3,7 @@
 #ifndef TALLY_LIB_RUNTIME_ENVIRONMENT_H
 #define TALLY_LIB_RUNTIME_ENVIRONMENT_H
 
+#include "tally/bundle/verdict.h"
 #include "tally/runtime/any_policy.h"
 #include "tally/support/result.h"
 
@@ -14,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tally::runtime {
 
@@ -55,15 +57,18 @@ struct EnvironmentSettings {
   bool profiles = false;                    ///< TALLY_PROFILE=on
   std::uint32_t yieldEveryMicroseconds = 0; ///< TALLY_YIELD_EVERY_US; 0: never
   std::uint32_t boundMicroseconds = 20;     ///< TALLY_BOUND_US
-  std::uint32_t drainMilliseconds = 5000;   ///< TALLY_DRAIN_MS; 0: SIGTERM is left alone
-  SmShare wholeSms;                         ///< TALLY_BEST_EFFORT_SMS
-  MemoryAmount memoryQuota;                 ///< TALLY_MEMORY_QUOTA; of best-effort processes only
-  MemoryAmount memoryReserve;               ///< TALLY_MEMORY_RESERVE; likewise
-  AnyPolicy policy;                         ///< TALLY_POLICY
-  std::string arena, arenaGroup;            ///< TALLY_ARENA, TALLY_ARENA_GROUP; empty: not set
-  std::string trace;                        ///< TALLY_TRACE; empty: none
-  std::uint32_t traceEvents = 131072;       ///< TALLY_TRACE_EVENTS
-  std::uint32_t emulatorSms = 0;            ///< TALLY_EMULATOR_SMS; 0: by the processors
+  std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice}; ///< TALLY_KINDS
+  std::uint32_t pauseReserve = 25;                ///< TALLY_PAUSE_RESERVE, percent
+  std::uint32_t pauseDeadlineMicroseconds = 2000; ///< TALLY_PAUSE_DEADLINE_US
+  std::uint32_t drainMilliseconds = 5000;         ///< TALLY_DRAIN_MS; 0: SIGTERM is left alone
+  SmShare wholeSms;                               ///< TALLY_BEST_EFFORT_SMS
+  MemoryAmount memoryQuota;           ///< TALLY_MEMORY_QUOTA; of best-effort processes only
+  MemoryAmount memoryReserve;         ///< TALLY_MEMORY_RESERVE; likewise
+  AnyPolicy policy;                   ///< TALLY_POLICY
+  std::string arena, arenaGroup;      ///< TALLY_ARENA, TALLY_ARENA_GROUP; empty: not set
+  std::string trace;                  ///< TALLY_TRACE; empty: none
+  std::uint32_t traceEvents = 131072; ///< TALLY_TRACE_EVENTS
+  std::uint32_t emulatorSms = 0;      ///< TALLY_EMULATOR_SMS; 0: by the processors
   std::optional<std::array<char, 16>> emulatorUuid; ///< TALLY_EMULATOR_UUID
 };
 

@@ -65,6 +65,7 @@ Result<void> HighPriority::beginRequest() {
   if (ArenaSlot *slot = published)
     slot->add(ArenaCounter::Requests);
   explicitScopes.fetch_add(1);
+  scopeChanges.fetch_add(1, std::memory_order_relaxed);
   return {};
 }
 
@@ -74,6 +75,7 @@ Result<bool> HighPriority::endRequest() {
     if (open == 0)
       return Error{"endRequest: no request is open"};
   while (!explicitScopes.compare_exchange_weak(open, open - 1));
+  scopeChanges.fetch_add(1, std::memory_order_relaxed);
   if (open == 1)
     // A call that begins from here on sees that no explicit scope is open and opens its own; one
     // that began before shows in its stream's word.
@@ -163,6 +165,24 @@ void HighPriority::noteCalls() {
     if (const HighStream *stream = streams.find(number))
       calls += callsMadeOn(*stream);
   slot->set(ArenaCounter::HighCalls, calls);
+}
+
+std::uint64_t HighPriority::progress() const {
+  std::uint64_t sum = scopeChanges.load(std::memory_order_relaxed);
+  for (std::uint64_t number = 1; number <= streams.size(); ++number)
+    if (const HighStream *stream = streams.find(number))
+      sum += callsMadeOn(*stream);
+  return sum;
+}
+
+bool HighPriority::runsWhatFits() const {
+  if (!seesFootprints)
+    return false;
+  for (std::uint64_t number = 1; number <= streams.size(); ++number)
+    if (const HighStream *stream = streams.find(number))
+      if (Result<bool> idle = device.isIdle(stream->id); idle && !*idle)
+        return true;
+  return false;
 }
 
 Result<bool> HighPriority::monitor() {

@@ -102,6 +102,19 @@ public:
   /// Whether a stream's implicit scope is open, which monitor() has to close.
   bool hasImplicit() const;
 
+  // What pauses must leave room for.
+
+  /// From here on noteLarge() is called for each launch that does not fit what is left free.
+  void setSeesFootprints() { seesFootprints = true; }
+  void noteLarge(Nanoseconds now) { lastLarge.store(now.count()); }
+  bool largeSince(Nanoseconds time) const {
+    return lastLarge.load() != never && Nanoseconds(lastLarge.load()) >= time;
+  }
+  /// Another number when a call has been made or a scope has begun or ended.
+  std::uint64_t progress() const;
+  /// Whether there is work of high priority on the device, and all of it is known to fit.
+  bool runsWhatFits() const;
+
 private:
   /// `callFollows`: one that endCall() stands behind, which sees to the write.
   Result<void> raise(bool callFollows);
@@ -114,6 +127,10 @@ private:
   Trace *trace = nullptr;
   std::atomic<std::uint64_t> tracedEpoch{0};
   std::atomic<std::uint32_t> explicitScopes{0};
+  static constexpr std::int64_t never = INT64_MIN;
+  std::atomic<bool> seesFootprints{false};
+  std::atomic<std::int64_t> lastLarge{never};
+  std::atomic<std::uint64_t> scopeChanges{0};
   StableTable<HighStream> streams;
 };
 

@@ -34,6 +34,11 @@ std::uint64_t loadMarker(const MappedMemory &word) {
 bool Lane::Batch::canYield() const {
   return std::any_of(items.begin(), items.end(), [](const Item &each) { return each.canYield; });
 }
+bool Lane::Batch::pauses() const {
+  return std::all_of(items.begin(), items.end(), [](const Item &each) {
+    return each.dropped || (each.canYield && each.plan && each.plan->kind == Kind::Pause);
+  });
+}
 Nanoseconds Lane::Batch::wholes() const {
   Nanoseconds sum{0};
   for (const Item &item : items)
@@ -338,6 +343,13 @@ void Lane::account(const Batch &batch, std::size_t lanes) {
       ranByClient.resize(client + 1);
     ranByClient[client] += took / count;
   }
+}
+
+Pausing Lane::pausing() const {
+  auto pauses = [](const Batch &each) { return each.pauses(); };
+  if (!batches.empty() && std::all_of(batches.begin(), batches.end(), pauses))
+    return Pausing::All;
+  return std::any_of(batches.begin(), batches.end(), pauses) ? Pausing::Some : Pausing::None;
 }
 
 std::optional<std::uint32_t> Lane::sharedSms() const {

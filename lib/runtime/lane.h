@@ -70,6 +70,8 @@ public:
   virtual Nanoseconds wholesLeft() const = 0;
   /// The newest epoch that anything was asked to yield by.
   virtual std::uint64_t currentEpoch() const = 0;
+  /// Something goes out that does not pause when it is told to. Said before permit() is asked.
+  virtual void expectOthers() const = 0;
   /// Nothing goes out any more, not even what high priority waits for.
   virtual bool isClosed() const { return false; }
 };
@@ -144,6 +146,7 @@ struct LaneOptions {
   std::size_t halfRing = 1024;
   /// How much of kernels that cannot yield may be sent ahead: what a request may wait for.
   Nanoseconds bound{20000};
+  std::uint32_t reserve = 25; ///< PlanRules
   /// Whether kinds are chosen by what they are measured to take, and where that is kept, or none.
   bool measures = false;
   ProfileStore *profiles = nullptr;
@@ -197,6 +200,8 @@ public:
   /// What is left of kernels under way that cannot yield, by the high predictions of their
   /// durations; zero without any, max() where nothing is predicted or what was has run out.
   Nanoseconds wholesLeft() const;
+  /// What of what is under way pauses when it is told to.
+  Pausing pausing() const;
   /// The SMs that what is under way may use, where that shares the device with high-priority work.
   std::optional<std::uint32_t> sharedSms() const;
   /// What is next or under way must go, whatever the policy says.
@@ -221,7 +226,7 @@ private:
   struct Item {
     Operation *operation = nullptr;
     bool dropped = false;     // nothing was sent: it, or its stream, had failed
-    bool canYield = false;    // guard, persistent
+    bool canYield = false;    // guard, kinds with workers
     bool heavy = false;       // ends its batch
     Nanoseconds predicted{0}; // of what cannot yield and is a kernel: the most it should take
     bool completes = false;   // the operation ends with it, unless it yields
@@ -243,6 +248,7 @@ private:
     std::uint64_t range = 0;                  // for a profiler
     std::shared_ptr<std::atomic<bool>> ended; // of its call, which has to end before the marker
     bool canYield() const;
+    bool pauses() const; // all of it
     Nanoseconds wholes() const;
   };
 

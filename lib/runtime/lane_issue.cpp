@@ -66,6 +66,8 @@ bool Lane::issue(const Gate &gate) {
     traceWait(true);
     return false;
   }
+  if (!batch.pauses())
+    gate.expectOthers();
   Result<void> done = send(batch, gate);
   if (!done) {
     failAll(done.error());
@@ -124,9 +126,9 @@ bool Lane::preparePlan(Operation &operation) {
     operation.plan = planByIdentity(operation);
     return true;
   }
-  auto plan = operation.kernel->plan(
-      device, operation.shape,
-      {options.kinds, maxListBytes, options.bound, options.measures, options.profiles});
+  auto plan = operation.kernel->plan(device, operation.shape,
+                                     {options.kinds, maxListBytes, options.bound, options.reserve,
+                                      options.measures, options.profiles});
   if (!plan) {
     failOperation(operation, plan.error());
     return false;
@@ -226,7 +228,7 @@ bool Lane::fitsSms(Item &item, std::uint32_t sms) const {
     return false;
   std::uint64_t blocks = item.launch.shape.grid.count();
   const std::optional<VariantLaunch> &progress = item.operation->progress;
-  bool hasWorkers = progress && progress->kind() == Kind::Persistent &&
+  bool hasWorkers = progress && tally::hasWorkers(progress->kind()) &&
                     !item.operation->kernel->facts().maySpend(item.operation->shape.block.x) &&
                     item.launch.shape.cluster == Dim3{0, 0, 0};
   if (hasWorkers) {

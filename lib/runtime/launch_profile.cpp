@@ -15,12 +15,16 @@ constexpr double betterBy = 0.98, wholeBetterBy = 0.95;
 constexpr double aboutEqual = 1.25;
 constexpr std::uint32_t mostWavesPerSlice = 64;
 constexpr std::uint64_t slicesBeforeFit = 16;
+/// Two periods between polls (ptx::PollRules) and the write.
+constexpr Nanoseconds pauseTime{15000};
 
 } // namespace
 
 Nanoseconds turnaroundOf(const LaunchPlan &way) {
   if (!way.kind)
     return way.duration.high();
+  if (*way.kind == Kind::Pause)
+    return pauseTime;
   if (*way.kind == Kind::Slice)
     return 2 * way.duration.mean();
   // The median is not moved by a host that was stopped while it measured.

@@ -1,5 +1,7 @@
 #include "loaded_kernel.h"
 
+#include "residency.h"
+
 #include "tally/runtime/variant_launch.h"
 
 #include <algorithm>
@@ -60,6 +62,7 @@ Result<std::unique_ptr<LoadedKernel>> LoadedKernel::find(FunctionDevice &device,
       (resume ? variant.resume : variant.entry) = *entry;
       variant.maxThreadsPerBlock = tighter(variant.maxThreadsPerBlock, facts->maxThreadsPerBlock);
       variant.staticSharedBytes = std::max(variant.staticSharedBytes, facts->staticSharedBytes);
+      variant.registers = std::max(variant.registers, facts->registers);
     }
     loaded->variants[static_cast<std::size_t>(kind)] = variant;
   }
@@ -145,6 +148,10 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
       device.residentBlocksPerSm(candidate->entry, shape.block, shape.dynamicSharedBytes);
   if (!resident)
     return resident.error();
+  if (kind == Kind::Pause)
+    *resident = besideReserve(
+        device.info(), footprintOf({candidate->registers, candidate->staticSharedBytes, 0}, shape),
+        *resident, rules.reserve);
   std::uint64_t blocks = shape.grid.count();
   // Saturating: what is more than the counter takes is refused by maxBlocks() below.
   auto wave = static_cast<std::uint32_t>(
@@ -163,7 +170,10 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
   plan.workers = workersFor(kernel, shape, wave);
   // A worker for each block: the loop and its counter buy nothing over the guard.
   if (blocks > VariantLaunch::maxBlocks(kind, plan.workers) ||
-      (blocks <= plan.workers && guardFits(device, shape, rules)))
+      (kind == Kind::Persistent && blocks <= plan.workers && guardFits(device, shape, rules)))
+    return none;
+  // Workers as many as blocks leave no room.
+  if (kind == Kind::Pause && kernel.maySpend(shape.block.x) && blocks > wave)
     return none;
   return std::optional(plan);
 }

@@ -24,6 +24,7 @@ struct PlanRules {
   std::span<const Kind> kinds;    ///< in the order of preference
   std::uint64_t maxListBytes = 0; ///< that a guard's list may have
   Nanoseconds bound{0};
+  std::uint32_t reserve = 25;       ///< percent of an SM that pausing blocks leave to others
   bool measures = false;            ///< whether more than the first kind that fits is tried
   ProfileStore *profiles = nullptr; ///< where what was found is kept; or none
 };
@@ -34,6 +35,7 @@ public:
   struct Variant {
     FunctionId entry{}, resume{}; ///< resume: the guard's where it has one
     std::uint32_t maxThreadsPerBlock = 0, staticSharedBytes = 0; ///< of the tighter entry
+    std::uint32_t registers = 0;                                 ///< per thread, likewise
   };
 
   /// Looks up the user's kernel and every emitted variant.
@@ -44,6 +46,8 @@ public:
 
   const bundle::Kernel &facts() const { return kernel; }
   FunctionId userFunction() const { return user; }
+  /// Of the user's kernel.
+  const FunctionAttributes &attributes() const { return userAttributes; }
   const Variant &variant(Kind kind) const { return *variants[static_cast<std::size_t>(kind)]; }
 
   /// Whether the device can take a launch of the user's kernel with this shape and these

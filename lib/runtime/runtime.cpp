@@ -67,6 +67,10 @@ Result<void> Runtime::State::initialise() {
   dispatching.lane.kinds = options.kinds;
   dispatching.lane.control = *word;
   dispatching.lane.bound = options.bound;
+  dispatching.lane.reserve = options.pauseReserve;
+  dispatching.pauseDeadline = options.pauseDeadline;
+  if (pauses())
+    highPriority->setSeesFootprints();
   dispatching.lane.smsOfWholes = options.smsOfWholes;
   dispatching.lane.clock = steadyNow;
   dispatching.lane.trace = trace.get();
@@ -385,6 +389,10 @@ Result<void> Runtime::launch(Stream stream, Kernel kernel, const LaunchShape &sh
   }
   std::vector<std::byte> storage;
   std::span<const std::byte> parameters = parameterSpace(loaded->facts(), arguments, storage);
+  if (state->pauses() && (*record)->high &&
+      !fitsReserve(state->device->info(), footprintOf(loaded->attributes(), shape),
+                   state->options.pauseReserve))
+    state->highPriority->noteLarge(steadyNow());
   Result<void> launched = state->pass(**record, [&](StreamId id) {
     return state->device->launch(id, loaded->userFunction(), shape, parameters);
   });

@@ -9,12 +9,14 @@
 #include "profile_store.h"
 #include "ranges.h"
 #include "request_times.h"
+#include "residency.h"
 #include "stable_table.h"
 #include "termination.h"
 #include "trace.h"
 
 #include "tally/runtime/runtime.h"
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -83,6 +85,12 @@ public:
       static_cast<void>(trace->write());
   }
 
+  /// Whether launches may be made that pause in place.
+  bool pauses() const {
+    return options.sharing == Sharing::Tally && device->info().threadsPerSm != 0 &&
+           std::find(options.kinds.begin(), options.kinds.end(), Kind::Pause) !=
+               options.kinds.end();
+  }
   Result<void> initialise();
   Result<void> openTrace();
   /// All that the process has on the device ends, best-effort work by yielding.

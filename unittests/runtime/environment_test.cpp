@@ -64,6 +64,9 @@ TEST_CASE("what every variable may hold") {
                                    {"TALLY_PROFILE", "on"},
                                    {"TALLY_BOUND_US", "1000000"},
                                    {"TALLY_DRAIN_MS", "0"},
+                                   {"TALLY_KINDS", "pause,guard"},
+                                   {"TALLY_PAUSE_DEADLINE_US", "500"},
+                                   {"TALLY_PAUSE_RESERVE", "40"},
                                    {"TALLY_MEMORY_QUOTA", "3G"},
                                    {"TALLY_MEMORY_RESERVE", "7%"},
                                    {"TALLY_TRACE", "t.json"},
@@ -78,6 +81,10 @@ TEST_CASE("what every variable may hold") {
   CHECK(some.profiles);
   CHECK(some.boundMicroseconds == 1000000);
   CHECK(some.drainMilliseconds == 0);
+  CHECK(some.kinds == std::vector{Kind::Pause, Kind::Guard});
+  CHECK(some.pauseDeadlineMicroseconds == 500);
+  CHECK(some.pauseReserve == 40);
+  CHECK(good({{"TALLY_KINDS", "none"}}).kinds.empty());
   CHECK(some.memoryQuota.of(0) == std::uint64_t{3} << 30);
   CHECK(some.memoryReserve.of(1000) == 70);
   CHECK(some.trace == "t.json");
@@ -102,6 +109,9 @@ TEST_CASE("what is not understood is an error that says what is allowed") {
       {"TALLY_PROFILE", {"1"}},
       {"TALLY_BOUND_US", {"0", "1000001", "20us", "-1", " 20"}},
       {"TALLY_DRAIN_MS", {"600001"}},
+      {"TALLY_KINDS", {"pauses", "pause,", "pause,pause", "all"}},
+      {"TALLY_PAUSE_DEADLINE_US", {"9", "2ms"}},
+      {"TALLY_PAUSE_RESERVE", {"0", "91", "25%"}},
       {"TALLY_YIELD_EVERY_US", {"often"}},
       {"TALLY_BEST_EFFORT_SMS", {"0", "0%", "101%", "half"}},
       {"TALLY_MEMORY_QUOTA", {"0", "1X", "K", "%", "101%", "1048577G"}},

@@ -238,6 +238,21 @@ void FakeDevice::runVirtual(const Running &launch, std::uint64_t linear,
   launch.function->body({linear, {x, y, z}, grid, launch.parameters.data()});
 }
 
+/// One turn of a worker: a poll, and a block unless it leaves or naps. Whether it leaves.
+bool FakeDevice::runWorker(const Running &launch, const tally_launch_params &params) {
+  if (toldToYield(params))
+    return true;
+  std::uint64_t word = *reinterpret_cast<const std::uint64_t *>(params.control);
+  if (launch.function->kind == Kind::Pause && decodeControl(word).mode == TALLY_CONTROL_PAUSE)
+    return false;
+  auto *state = reinterpret_cast<tally_launch_state *>(params.state);
+  std::uint32_t id = state->next_block++;
+  if (id >= params.blocks)
+    return true;
+  runVirtual(launch, id, params);
+  return false;
+}
+
 /// Runs one block of the launch, or one turn of a persistent worker; whether the launch is done.
 bool FakeDevice::runBlock(Running &launch) {
   if (!launch.started) {
@@ -277,13 +292,9 @@ bool FakeDevice::runBlock(Running &launch) {
       break;
     }
     case Kind::Persistent:
-      leaves = toldToYield(params);
-      if (!leaves) {
-        std::uint32_t id = state->next_block++;
-        leaves = id >= params.blocks;
-        if (!leaves)
-          runVirtual(launch, id, params);
-      }
+    case Kind::Pause:
+    case Kind::Checkpoint:
+      leaves = runWorker(launch, params);
       break;
     }
   }

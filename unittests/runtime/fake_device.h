@@ -36,7 +36,9 @@ using FakeKernel = std::function<void(const FakeBlock &)>;
 
 class FakeDevice final : public Device {
 public:
-  explicit FakeDevice(std::uint64_t seed) : random(seed) { facts = {"fake", 90, 2, 48 << 10}; }
+  explicit FakeDevice(std::uint64_t seed) : random(seed) {
+    facts = {"fake", 90, 2, 48 << 10, 2048, 65536, 228 << 10};
+  }
   ~FakeDevice() override;
 
   /// Before it is opened by anybody.
@@ -140,6 +142,7 @@ private:
   bool runOne(FakeStream &stream);
   bool runBlock(Running &launch);
   bool toldToYield(const tally_launch_params &params);
+  bool runWorker(const Running &launch, const tally_launch_params &params);
   void runVirtual(const Running &launch, std::uint64_t linear, const tally_launch_params &params);
 
   DeviceInfo facts;

@@ -13,6 +13,7 @@ class OpenGate final : public runtime::Gate {
 public:
   std::optional<Permit> permit() const override { return Permit{1, {}, false}; }
   std::size_t lanesUnderWay() const override { return 1; }
+  void expectOthers() const override {}
   Nanoseconds wholesLeft() const override { return Nanoseconds{0}; }
   bool isClosed() const override { return false; }
   std::uint64_t currentEpoch() const override { return 1; }

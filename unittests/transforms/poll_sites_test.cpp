@@ -96,6 +96,10 @@ TEST_CASE("a loop of few turns does not poll") {
   };
   CHECK(sitesOf(loop("100")).empty()); // 100 turns of 32 cycles
   CHECK(sitesOf(loop("256")).size() == 1);
+  // From a thread's id up.
+  CHECK(sitesOf("mov.u32 %r1,%tid.x;\nL: add.s32 %r1,%r1,64; setp.lt.s32 %p1,%r1,1024;\n"
+                "@%p1 bra L; ret;")
+            .empty());
   CHECK(sitesOf("ret;").empty());
 }
 

@@ -23,7 +23,17 @@
 // goes back, what is put there too late does not wait. permit() reads the epoch before the count:
 // if a wake comes between the two it sees the count; if it comes later the permit carries the old
 // epoch and the launch yields when the write lands. A permit under the new epoch while its wake is
-// still in the count cannot happen. A launch may reach the device before the write of its own epoch
+// still in the count cannot happen.
+//
+// Pauses. A request that wakes says PAUSE instead, under the epoch that there is, while all that is
+// under way pauses (Pausing::All); where only some of it does, it says so under the next epoch.
+// Nothing is left over by the former, so its end may say RUN. Who sends something that does not
+// pause says so first (setPausing), and asks for its permit then; who wakes has counted itself in
+// before it looks; so one of the two sees the other, and what does not pause never goes on beside
+// a request that only paused. The end is told by the thread that issues (settle): it sees the count
+// at 0, says RUN, and looks again; who wakes meanwhile has counted itself in first.
+//
+// A launch may reach the device before the write of its own epoch
 // does: blocks yield only to a greater one.
 #ifndef TALLY_RUNTIME_CONTROL_WORD_H
 #define TALLY_RUNTIME_CONTROL_WORD_H
@@ -61,6 +71,9 @@ constexpr ControlFields decodeControl(std::uint64_t word) {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
+/// What of the best-effort work under way pauses when it is told to.
+enum class Pausing : std::uint8_t { None, Some, All };
+
 /// The time that the runtime measures with.
 struct SteadyClock {
   Nanoseconds operator()() const { return std::chrono::steady_clock::now().time_since_epoch(); }
@@ -79,8 +92,9 @@ public:
 
   /// Counts a high-priority scope in. Where it wakes from idle, best-effort work is asked to yield:
   /// at once, or by the thread that listens; then the caller should call flush() behind whatever it
-  /// has to do first. When a write fails here, the scope is not counted.
-  Result<void> raise() {
+  /// has to do first. When a write fails here, the scope is not counted. `mayPause`: not for what
+  /// runs elsewhere, in time slices perhaps, which nobody can have who naps.
+  Result<void> raise([[maybe_unused]] bool mayPause = true) {
     if (active.fetch_add(1) != 0)
       return {};
 #ifdef TALLY_PLANT_CLEARED_CONTROL_WORD
@@ -88,8 +102,10 @@ public:
     Result<void> written = write(encodeControl({.epoch = 1}));
 #else
     wokenAt.store(clock().count());
-    std::uint64_t now = nextEpoch();
-    if (!busy.load() || armed.load() == now)
+    std::optional<std::uint64_t> next = askToYield(mayPause);
+    // What is armed says RUN.
+    bool isTold = next && armed.load() == *next && mode.load() == TALLY_CONTROL_RUN;
+    if (!busy.load() || isTold)
       return {};
     due.store(true);
     if (listening.load())
@@ -103,9 +119,9 @@ public:
 
   /// The same for who has no call to make first: returns when the write was made. The thread that
   /// listens makes it within a microsecond, but the system may have taken its core away.
-  Result<void> raiseAndTell() {
+  Result<void> raiseAndTell(bool mayPause = true) {
     constexpr Nanoseconds listenersTime{2000};
-    if (Result<void> raised = raise(); !raised)
+    if (Result<void> raised = raise(mayPause); !raised)
       return raised;
     for (Nanoseconds end = SteadyClock{}() + listenersTime; due.load() && SteadyClock{}() < end;) {
     }
@@ -120,7 +136,7 @@ public:
     while (due.load() && !writing.test_and_set()) {
       due.store(false);
       disarm(); // it would come behind what waits
-      Result<void> written = write(wordOf(epoch.load()));
+      Result<void> written = write(encodeControl({.epoch = epoch.load(), .mode = mode.load()}));
       writing.clear();
       if (!written)
         return written;
@@ -140,6 +156,33 @@ public:
       return {};
     due.store(true);
     return flush();
+  }
+  /// What a wake is to say from here on. Before a permit is asked for under which something goes
+  /// that does not pause: not All.
+  void setPausing(Pausing now) { pausing.store(now); }
+  Pausing whatPauses() const { return pausing.load(); }
+  /// Whether what pauses is told to.
+  bool isPausing() const { return mode.load() == TALLY_CONTROL_PAUSE; }
+  /// When it was told to last.
+  Nanoseconds pausedAt() const { return Nanoseconds(pausedSince.load()); }
+  std::uint64_t pauses() const { return pauseCount.load(); }
+  /// Ends a pause: with no scope open all goes on. Returns whether it did.
+  Result<bool> settle() {
+    tally_control_mode now = mode.load();
+    if (now == TALLY_CONTROL_RUN || active.load() != 0 ||
+        !mode.compare_exchange_strong(now, TALLY_CONTROL_RUN))
+      return false;
+    tally_control_mode told = TALLY_CONTROL_RUN;
+    if (active.load() != 0) // as it was, unless whoever woke has said otherwise
+      mode.compare_exchange_strong(told, now);
+    due.store(true);
+    Result<void> written = flush();
+    return written ? Result<bool>(true) : written.error();
+  }
+  /// Ends a pause though a scope is open: what pauses goes on to the end of its blocks and leaves.
+  Result<void> release() {
+    mode.store(TALLY_CONTROL_LEAVE_AT_BLOCK_END);
+    return advance();
   }
 
   /// The word in mapped memory whose growth the writes wait for that arm() puts on the device;
@@ -235,6 +278,20 @@ public:
 private:
   static constexpr std::int64_t never = INT64_MIN;
 
+  /// Returns the new epoch, if there is one.
+  std::optional<std::uint64_t> askToYield(bool mayPause) {
+    Pausing now = mayPause ? pausing.load() : Pausing::None;
+    if (now != Pausing::None) {
+      pausedSince.store(clock().count());
+      pauseCount.fetch_add(1);
+      mode.store(TALLY_CONTROL_PAUSE);
+    } else {
+      tally_control_mode paused = TALLY_CONTROL_PAUSE;
+      mode.compare_exchange_strong(paused, TALLY_CONTROL_LEAVE_AT_BLOCK_END);
+    }
+    return now == Pausing::All ? std::nullopt : std::optional(nextEpoch());
+  }
+
   static std::uint64_t wordOf(std::uint64_t epoch) { return encodeControl({.epoch = epoch}); }
 
   /// Returns the new one.
@@ -254,6 +311,10 @@ private:
   Clock clock;
   std::atomic<std::uint32_t> active{0};
   std::atomic<std::uint64_t> epoch{0};
+  std::atomic<tally_control_mode> mode{TALLY_CONTROL_RUN};
+  std::atomic<Pausing> pausing{Pausing::None};
+  std::atomic<std::int64_t> pausedSince{0};
+  std::atomic<std::uint64_t> pauseCount{0};
   std::atomic<std::uint64_t> armed{0}, disarmed{0}; ///< the newest epoch whose write was armed
   std::atomic<std::atomic<std::uint64_t> *> trigger{nullptr};
   bool refused = false; ///< to arm

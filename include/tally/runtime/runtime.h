@@ -103,6 +103,13 @@ struct RuntimeOptions {
   /// for it, or what measuring finds better. Without any the user's kernel is launched whole while
   /// no high-priority work is active.
   std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice};
+  /// Of launches through Kind::Pause: so much of each SM's threads, registers and shared memory
+  /// they leave to others, in percents, 1 to 90. While high-priority kernels are launched whose
+  /// blocks do not fit there, nothing pauses.
+  std::uint32_t pauseReserve = 25;
+  /// How long they stay paused while nothing of the high-priority work is seen to happen; then they
+  /// go on to the end of their blocks and leave. 10 us to 10 s.
+  std::chrono::nanoseconds pauseDeadline{2000000};
   /// Without it the process is alone. Only for Sharing::Tally. A process takes a slot of the arena
   /// with its first client of each class; createClient() fails where all are taken.
   std::optional<ArenaOptions> arena;
@@ -126,6 +133,7 @@ struct Statistics {
   std::uint64_t physicalLaunches = 0;   ///< launches given to the device for them
   std::uint64_t requestsToYield = 0;    ///< times the epoch was advanced
   std::uint64_t yields = 0;             ///< physical launches that left blocks to run
+  std::uint64_t pauses = 0;             ///< requests for which work paused where it was
   /// From a request to yield, issued while best-effort work was on the device, until the host saw
   /// the last of it gone; an upper bound of the turnaround. Nanoseconds, newest last, at most the
   /// last 65,536.

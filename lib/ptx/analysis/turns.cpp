@@ -117,9 +117,12 @@ std::optional<std::uint64_t> Turns::constant() const {
     for (const Counter &counter : counters) {
       RegisterId compared = compare.operands[1].reg;
       auto initial = initialOf(counter);
-      if ((compared != counter.reg && compared != counter.next) || !initial)
+      if (compared != counter.reg && compared != counter.next)
         continue;
-      std::int64_t distance = limit - *initial;
+      // From a thread's id, or the like: not more turns than from 0.
+      if (!initial && limit <= 0)
+        continue;
+      std::int64_t distance = limit - initial.value_or(0);
       if ((distance < 0) != (counter.step < 0))
         continue;
       auto turns = static_cast<std::uint64_t>(distance / counter.step);

@@ -19,6 +19,10 @@ bool isOwnName(std::string_view name) {
   return name.starts_with("%tally_") || name.starts_with("$tally_");
 }
 
+bool isWayOut(std::string_view label) {
+  return label == "$tally_next" || label.starts_with("$tally_way_");
+}
+
 std::size_t labelOf(const Function &function, std::string_view name) {
   std::size_t at = 0;
   while (at != function.body.size() &&
@@ -61,6 +65,9 @@ private:
     if (each.kind == StatementKind::Label)
       return isOwnName(each.label);
     if (each.kind != StatementKind::Instruction || usersText.contains(each.text))
+      return false;
+    // A way out of the user's.
+    if (each.instruction.opcode == "bra" && isWayOut(each.instruction.operands[0].symbol))
       return false;
     // The user's instruction may read a virtual id, but nothing of a poll's.
     bool isUsers = true, isPolls = false;

@@ -1,0 +1,336 @@
+// Work that pauses where it is: what the word says when, and until when.
+#include "harness.h"
+#include "residency.h"
+
+#include <atomic>
+#include <thread>
+
+using namespace tally;
+using namespace tally::runtime;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Programs of launches through pause on one stream, stopped by requests.
+struct Paused : Harness {
+  explicit Paused(std::uint64_t seed, std::size_t steps = 4, std::size_t kernelsUsed = 1)
+      : Harness(seed, {Kind::Pause, Kind::Persistent, Kind::Guard, Kind::Slice}) {
+    do
+      program = Program::make(random, 1, steps, kernelsUsed);
+    while (program.steps[0].type != Step::Type::Launch || program.steps[0].grid.count() < 20);
+    addStreams(program);
+  }
+
+  void submitAll() {
+    for (std::size_t n = 0; n < program.steps.size(); ++n)
+      REQUIRE(submit(program, n));
+  }
+  /// Until some blocks of the first launch have run and others have not.
+  void begin() {
+    submitAll();
+    for (int i = 0; i < 100 && device.blocksRun() < 5; ++i)
+      turn();
+    REQUIRE(device.blocksRun() >= 5);
+    REQUIRE(!allFinished());
+  }
+  void turn(Nanoseconds time = 1us) {
+    now += time;
+    dispatcher->step();
+    device.advance();
+  }
+  ControlFields told() const {
+    return decodeControl(*reinterpret_cast<const std::uint64_t *>(wordAddress));
+  }
+  /// Until the device has come to the write that says `mode`.
+  void land(tally_control_mode mode) {
+    for (int i = 0; i < 200 && told().mode != mode; ++i)
+      turn(Nanoseconds(1));
+    REQUIRE(told().mode == mode);
+  }
+  /// Runs what may run for a while; how many blocks that were.
+  std::uint64_t blocksIn(Nanoseconds time) {
+    std::uint64_t before = device.blocksRun();
+    for (Nanoseconds end = now + time; now < end;)
+      turn(time / 500);
+    return device.blocksRun() - before;
+  }
+  void finish() {
+    for (int i = 0; i < 100000 && !allFinished(); ++i)
+      turn();
+    CHECK((outcome() == runInOrder(program)));
+  }
+
+  Program program;
+};
+
+} // namespace
+
+TEST_CASE("what pauses stays where it is, under its epoch") {
+  Paused run(3);
+  run.begin();
+  std::uint64_t epoch = run.word->currentEpoch();
+  REQUIRE(run.high->beginRequest());
+  CHECK(run.word->currentEpoch() == epoch);
+  run.land(TALLY_CONTROL_PAUSE);
+  CHECK(run.told() == ControlFields{epoch, 0xffff, TALLY_CONTROL_PAUSE});
+  CHECK(run.blocksIn(1ms) == 0);
+  REQUIRE(run.high->endRequest());
+  run.land(TALLY_CONTROL_RUN);
+  CHECK(run.told() == ControlFields{epoch, 0xffff, TALLY_CONTROL_RUN});
+  run.finish();
+  CHECK(run.statistics().yields == 0);
+  CHECK(run.statistics().pauses == 1);
+}
+
+TEST_CASE("random programs give the sequential result when some of it pauses") {
+  std::uint64_t pauses = 0, yields = 0, besides = 0;
+  for (std::uint64_t seed = 1; seed <= 80; ++seed) {
+    Harness harness(seed, {Kind::Pause, Kind::Persistent, Kind::Guard, Kind::Slice});
+    Program program = Program::make(harness.random, 1 + seed % 3, 40, seed % 2 == 0 ? 1 : 5);
+    harness.addStreams(program);
+    std::size_t next = 0;
+    int open = 0;
+    // Requests come between a decision to send and the launch, too.
+    harness.device.onLaunch = [&] {
+      if (open == 0 && harness.random() % 4 == 0) {
+        REQUIRE(harness.high->beginRequest());
+        ++open;
+      }
+    };
+    harness.device.onBlock = [&](std::optional<Kind> kind) {
+      auto word = decodeControl(*reinterpret_cast<const std::uint64_t *>(harness.wordAddress));
+      bool polls = kind == Kind::Persistent || kind == Kind::Guard;
+      // What the word says last, not what is on its way.
+      bool paused =
+          word == ControlFields{harness.word->currentEpoch(), 0xffff, TALLY_CONTROL_PAUSE};
+      besides += polls && open > 0 && paused && harness.word->isPausing();
+    };
+    for (std::uint64_t turn = 0; next < program.steps.size() || !harness.allFinished(); ++turn) {
+      REQUIRE(turn < 2000000);
+      harness.now += Nanoseconds(harness.random() % 3000);
+      std::uint64_t pick = harness.random() % 100;
+      if (pick < 5 && next < program.steps.size())
+        REQUIRE(harness.submit(program, next++));
+      else if (pick < 30)
+        harness.dispatcher->step();
+      else if (pick < 95)
+        harness.device.advance();
+      else if (pick < 97 || open == 0) {
+        REQUIRE(harness.high->beginRequest());
+        ++open;
+      } else {
+        REQUIRE(harness.high->endRequest());
+        --open;
+      }
+    }
+    for (; open > 0; --open)
+      REQUIRE(harness.high->endRequest());
+    CAPTURE(seed);
+    CHECK((harness.outcome() == runInOrder(program)));
+    pauses += harness.statistics().pauses;
+    yields += harness.statistics().yields;
+  }
+  CHECK(besides == 0); // blocks of what does not pause, though a request has only paused
+  CHECK(pauses > 200);
+  CHECK(yields > 200);
+}
+
+TEST_CASE("what does not pause yields beside it") {
+  // The other kernels have no pause; the second stream is another lane's.
+  Harness harness(11, {Kind::Pause, Kind::Persistent});
+  Program program;
+  do
+    program = Program::make(harness.random, 2, 12, 3);
+  while (program.steps[0].type != Step::Type::Launch);
+  harness.addStreams(program);
+  for (std::size_t n = 0; n < program.steps.size(); ++n)
+    REQUIRE(harness.submit(program, n));
+  std::uint64_t some = 0;
+  for (int i = 0; i < 100000 && !harness.allFinished(); ++i) {
+    harness.now += 1us;
+    harness.dispatcher->step();
+    harness.device.advance();
+    if (i % 40 != 0)
+      continue;
+    std::uint64_t epoch = harness.word->currentEpoch();
+    Pausing before = harness.word->whatPauses();
+    REQUIRE(harness.high->beginRequest());
+    CHECK(harness.word->currentEpoch() == epoch + (before == Pausing::All ? 0 : 1));
+    some += before == Pausing::Some;
+    for (int k = 0; k < 20; ++k) {
+      harness.dispatcher->step();
+      harness.device.advance();
+    }
+    REQUIRE(harness.high->endRequest());
+  }
+  CHECK(some > 0);
+  CHECK((harness.outcome() == runInOrder(program)));
+}
+
+TEST_CASE("a pause has a deadline without progress, and none follows soon") {
+  Paused run(4);
+  run.begin();
+  std::uint64_t epoch = run.word->currentEpoch();
+  REQUIRE(run.high->beginRequest());
+  run.land(TALLY_CONTROL_PAUSE);
+  CHECK(run.blocksIn(1900us) == 0);
+  CHECK(run.told().mode == TALLY_CONTROL_PAUSE);
+  run.blocksIn(200us);
+  // The workers leave before their next block: the epoch has passed.
+  CHECK(run.told() == ControlFields{epoch + 1, 0xffff, TALLY_CONTROL_LEAVE_AT_BLOCK_END});
+  CHECK(run.blocksIn(5ms) == 0);
+  REQUIRE(run.high->endRequest());
+  run.land(TALLY_CONTROL_RUN);
+  REQUIRE(!run.allFinished());
+  REQUIRE(run.high->beginRequest());
+  CHECK(run.word->currentEpoch() == epoch + 2);
+  CHECK_FALSE(run.word->isPausing());
+  REQUIRE(run.high->endRequest());
+  run.finish();
+}
+
+TEST_CASE("high-priority calls are progress") {
+  Paused run(5);
+  run.begin();
+  HighStream *stream = *run.high->adopt(*run.device.createStream(StreamPriority::High));
+  REQUIRE(run.high->beginRequest());
+  run.land(TALLY_CONTROL_PAUSE);
+  for (int i = 0; i < 10; ++i) {
+    CHECK(run.blocksIn(1500us) == 0);
+    CHECK(run.told().mode == TALLY_CONTROL_PAUSE);
+    REQUIRE(run.high->beginCall(*stream));
+    run.high->endCall(*stream);
+  }
+  REQUIRE(run.high->endRequest());
+  run.finish();
+  CHECK(run.statistics().yields == 0);
+}
+
+TEST_CASE("what is known to fit is progress as long as it runs") {
+  Paused run(6);
+  run.begin();
+  run.high->setSeesFootprints();
+  StreamId id = *run.device.createStream(StreamPriority::High);
+  HighStream *stream = *run.high->adopt(id);
+  REQUIRE(run.high->beginRequest());
+  run.turn();
+  // Something that is not done before the device comes to it.
+  REQUIRE(run.high->beginCall(*stream));
+  REQUIRE(run.device.waitFor(id, run.control));
+  REQUIRE(run.device.fill(id, run.memory[0][0], std::byte{0}, 0));
+  run.high->endCall(*stream);
+  for (int i = 0; i < 20; ++i) {
+    run.now += 1ms;
+    run.dispatcher->step();
+  }
+  CHECK(run.word->isPausing());
+  while (!*run.device.isIdle(id))
+    run.device.advance();
+  for (int i = 0; i < 5; ++i) {
+    run.now += 1ms;
+    run.dispatcher->step();
+  }
+  CHECK_FALSE(run.word->isPausing());
+  REQUIRE(run.high->endRequest());
+  run.finish();
+}
+
+TEST_CASE("nothing pauses where high-priority work does not fit, or waits for it") {
+  Paused run(7);
+  run.begin();
+  std::uint64_t epoch = run.word->currentEpoch();
+  REQUIRE(run.high->beginRequest());
+  run.turn();
+  CHECK(run.word->isPausing());
+  SUBCASE("a large launch comes") { run.high->noteLarge(run.now); }
+  SUBCASE("high priority waits for the lane") { run.streams[0]->lane.hurry(1); }
+  SUBCASE("the process ends") { run.dispatcher->stopSending(); }
+  run.turn();
+  CHECK_FALSE(run.word->isPausing());
+  CHECK(run.word->currentEpoch() == epoch + 1);
+  run.land(TALLY_CONTROL_LEAVE_AT_BLOCK_END);
+  REQUIRE(run.high->endRequest());
+  if (!run.dispatcher->isClosed())
+    run.finish();
+}
+
+TEST_CASE("requests of other processes do not pause") {
+  Paused run(8);
+  run.begin();
+  std::uint64_t epoch = run.word->currentEpoch();
+  CHECK(run.word->whatPauses() == Pausing::All);
+  REQUIRE(run.word->raiseAndTell(false));
+  CHECK(run.word->currentEpoch() == epoch + 1);
+  CHECK_FALSE(run.word->isPausing());
+  REQUIRE(run.word->withdraw());
+  run.finish();
+}
+
+TEST_CASE("room is left on each SM") {
+  DeviceInfo h200{"", 90, 132, 227 << 10, 2048, 65536, 228 << 10};
+  auto beside = [&](std::uint32_t threads, std::uint32_t registers, std::uint32_t shared,
+                    std::uint32_t resident) {
+    LaunchShape shape{{1000, 1, 1}, {threads, 1, 1}, shared};
+    return besideReserve(h200, footprintOf({registers, 0, 0}, shape), resident, 25);
+  };
+  CHECK(beside(256, 32, 0, 8) == 6);         // threads
+  CHECK(beside(256, 128, 0, 2) == 1);        // registers: 32768 a block
+  CHECK(beside(256, 32, 70 << 10, 3) == 2);  // shared memory
+  CHECK(beside(1024, 32, 0, 2) == 1);        // half of the threads
+  CHECK(beside(256, 32, 200 << 10, 1) == 0); // all but 28 KB
+  CHECK(beside(64, 32, 0, 3) == 3);
+  auto fits = [&](std::uint32_t threads, std::uint32_t registers, std::uint32_t shared) {
+    LaunchShape shape{{1, 1, 1}, {threads, 1, 1}, shared};
+    return fitsReserve(h200, footprintOf({registers, 0, 0}, shape), 25);
+  };
+  CHECK(fits(512, 32, 0));
+  CHECK_FALSE(fits(1024, 32, 0));
+  CHECK_FALSE(fits(512, 33, 0)); // given out by 8 a thread
+  CHECK(fits(128, 32, 56 << 10));
+  CHECK_FALSE(fits(128, 32, 57 << 10)); // and 1 KB of the system's
+  CHECK(besideReserve(DeviceInfo{"", 90, 2}, {64, 0, 0}, 2, 25) == 0);
+}
+
+TEST_CASE("who wakes and who sends others see each other") {
+  // The dispatcher's thread sends others, or what pauses, as fast as it can; another wakes. What
+  // does not pause and is under way must be asked to yield by the end of any wake.
+  ControlWord word([](std::uint64_t) -> Result<void> { return {}; });
+  constexpr std::uint64_t none = ~std::uint64_t{0};
+  std::atomic<std::uint64_t> others{none}; // the epoch under which some are under way
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> missed{0}, lost{0}, paused{0}, sent{0};
+  std::thread waking([&] {
+    for (int i = 0; i < 200000; ++i) {
+      std::uint64_t before = word.currentEpoch();
+      REQUIRE(word.raise());
+      // Who only paused is not taken for gone by the end of the pause before.
+      if (word.currentEpoch() == before) {
+        for (Nanoseconds end = SteadyClock{}() + 5ms; !word.isPausing() && SteadyClock{}() < end;)
+          std::this_thread::yield();
+        lost += !word.isPausing();
+      }
+      paused += word.isPausing();
+      missed += others.load() == word.currentEpoch();
+      REQUIRE(word.withdraw());
+    }
+    stop = true;
+  });
+  while (!stop) {
+    word.setPausing(Pausing::All);
+    REQUIRE(word.settle());
+    word.setPausing(Pausing::None);
+    if (auto epoch = word.permit(PriorityPolicy{})) {
+      // As a launch: from here on it runs, unless the epoch passes.
+      others.store(*epoch);
+      sent += 1;
+      others.store(none);
+    }
+  }
+  waking.join();
+  CHECK(missed == 0);
+  CHECK(lost == 0);
+  CHECK(paused > 100);
+  CHECK(sent > 100);
+  REQUIRE(word.settle());
+  CHECK_FALSE(word.isPausing());
+}
