@@ -55,7 +55,11 @@ Result<std::unique_ptr<Dispatcher>> Dispatcher::create(StreamDevice &device, Dev
 
 Dispatcher::Dispatcher(SignalDevice &device, DeviceControl &control, HighPriority &highPriority,
                        DispatcherOptions options)
-    : device(device), control(control), highPriority(highPriority), options(std::move(options)) {}
+    : device(device), control(control), highPriority(highPriority), options(std::move(options)) {
+  const std::vector<Kind> &kinds = this->options.lane.kinds;
+  if (std::find(kinds.begin(), kinds.end(), Kind::Checkpoint) != kinds.end())
+    control.setRequestMode(TALLY_CONTROL_CHECKPOINT);
+}
 
 Dispatcher::~Dispatcher() { close(); }
 
@@ -319,6 +323,8 @@ LaneTotals Dispatcher::totals() const {
     sums.finishedLaunches += lane->counters().finishedLaunches.load();
     sums.physicalLaunches += lane->counters().physicalLaunches.load();
     sums.yields += lane->counters().yields.load();
+    sums.savedBlocks += lane->counters().savedBlocks.load();
+    sums.saveAreasRefused += lane->counters().saveAreasRefused.load();
   }
   return sums;
 }
@@ -328,6 +334,8 @@ void Dispatcher::addTo(Statistics &statistics) const {
   statistics.bestEffortLaunches += sums.finishedLaunches;
   statistics.physicalLaunches += sums.physicalLaunches;
   statistics.yields += sums.yields;
+  statistics.savedBlocks += sums.savedBlocks;
+  statistics.saveAreasRefused += sums.saveAreasRefused;
   statistics.pauses += control.pauses();
   std::unique_lock lock(statisticsMutex);
   auto oldest = turnarounds.begin() + static_cast<std::ptrdiff_t>(nextTurnaround % maxTurnarounds);

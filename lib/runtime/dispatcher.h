@@ -32,7 +32,8 @@ struct DispatcherOptions {
 
 /// Sums over all lanes.
 struct LaneTotals {
-  std::uint64_t finishedLaunches = 0, physicalLaunches = 0, yields = 0;
+  std::uint64_t finishedLaunches = 0, physicalLaunches = 0, yields = 0, savedBlocks = 0,
+                saveAreasRefused = 0;
 };
 
 /// Other processes on the device, as the dispatcher sees them. Called by its thread.

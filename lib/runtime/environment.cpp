@@ -27,7 +27,7 @@ constexpr std::array<Variable, 21> table = {{
     {"TALLY_DRAIN_MS", "0 to 600000"},
     {"TALLY_EMULATOR_SMS", "1 to 256"},
     {"TALLY_EMULATOR_UUID", "32 hexadecimal digits, with or without dashes"},
-    {"TALLY_KINDS", "kinds of variants, or none: slice, guard, persistent, pause"},
+    {"TALLY_KINDS", "kinds of variants, or none: slice, guard, persistent, pause, checkpoint"},
     {"TALLY_MEMORY_QUOTA", memoryValues},
     {"TALLY_MEMORY_RESERVE", memoryValues},
     {"TALLY_PAUSE_DEADLINE_US", "10 to 10000000"},
@@ -207,12 +207,12 @@ void Reader::readAll(EnvironmentSettings &settings) {
   readNumber("TALLY_BOUND_US", settings.boundMicroseconds, 1, 1000000);
   readNumber("TALLY_PAUSE_DEADLINE_US", settings.pauseDeadlineMicroseconds, 10, 10000000);
   readNumber("TALLY_PAUSE_RESERVE", settings.pauseReserve, 1, 90);
-  read("TALLY_KINDS", settings.kinds, parseKinds);
   readNumber("TALLY_DRAIN_MS", settings.drainMilliseconds, 0, 600000);
   readNumber("TALLY_TRACE_EVENTS", settings.traceEvents, Trace::leastCapacity, Trace::mostCapacity);
   readNumber("TALLY_EMULATOR_SMS", settings.emulatorSms, 1, 256);
   read("TALLY_EMULATOR_UUID", settings.emulatorUuid, parseUuid);
   read("TALLY_BEST_EFFORT_SMS", settings.wholeSms, parseShare);
+  read("TALLY_KINDS", settings.kinds, parseKinds);
   read("TALLY_MEMORY_QUOTA", settings.memoryQuota, parseMemory);
   read("TALLY_MEMORY_RESERVE", settings.memoryReserve, parseMemory);
   settings.arena = text("TALLY_ARENA");

@@ -258,7 +258,7 @@ void Lane::take(const Batch &batch) {
     const Item &item = batch.items[i];
     if (item.canYield && batch.statesComing) {
       // Written by the device; the marker that was seen is behind it.
-      absorb(item, mirrors[batch.slot][i]);
+      absorb(item, mirrors[batch.slot][i], batch.epoch);
       continue;
     }
     // Behind a launch that yielded only what was dropped can be; it is dropped again later.
@@ -273,7 +273,7 @@ void Lane::take(const Batch &batch) {
     learnDurations(batch);
 }
 
-void Lane::absorb(const Item &item, const tally_launch_state &state) {
+void Lane::absorb(const Item &item, const tally_launch_state &state, std::uint64_t epoch) {
   VariantLaunch &progress = *item.operation->progress;
   const std::string &name = item.operation->kernel->facts().name;
   if (!progress.plausible(state))
@@ -287,7 +287,8 @@ void Lane::absorb(const Item &item, const tally_launch_state &state) {
                "the control word"});
     return;
   }
-  if (!progress.absorb(state)) {
+  counts.savedBlocks.fetch_add(state.saved);
+  if (!progress.absorb(state, epoch)) {
     finishFront(item.operation);
     if (item.list)
       lists.releaseOldest(*item.list);

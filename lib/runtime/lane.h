@@ -160,7 +160,8 @@ struct LaneOptions {
 /// What a lane has done. Written by the dispatcher's thread, read by any.
 struct LaneCounters {
   std::atomic<std::uint64_t> finishedLaunches{0}, ///< but those of launchWhole
-      physicalLaunches{0}, yields{0};
+      physicalLaunches{0}, yields{0}, savedBlocks{0},
+      saveAreasRefused{0}; ///< the device had no memory for one, so that another kind was taken
 };
 
 class Lane {
@@ -267,7 +268,7 @@ private:
   void beginBatchRange(Batch &batch) const;
   TraceEvent traced(const Item &item) const;
   bool willYield(const Batch &batch, std::size_t index) const;
-  void absorb(const Item &item, const tally_launch_state &state);
+  void absorb(const Item &item, const tally_launch_state &state, std::uint64_t epoch);
   void finishFront(const Operation *operation);
   void dropFailed();
   void account(const Batch &batch, std::size_t lanes);
@@ -298,6 +299,7 @@ private:
   bool fitsSms(Item &item, std::uint32_t sms) const;
   bool planYielding(Item &item, const Batch &batch, Budget &used);
   bool reserveList(Item &item, const Batch &batch);
+  bool growSaveArea(Item &item, const Batch &batch);
   bool preparePlan(Operation &operation);
   std::shared_ptr<LaunchPlan> planByIdentity(const Operation &operation);
   Result<void> continueOn(StreamId target);
@@ -352,6 +354,11 @@ private:
   std::uint64_t lastMarker = 0;
   ListRing lists;
   std::optional<ListRing::Region> retained; // the list that the front operation is resumed from
+  DevicePtr saveArea = 0; // where the front operation's blocks are saved, if it is a checkpoint
+  std::uint64_t saveAreaBytes = 0;
+  /// Registers and shared memory of a whole device are below 128 MiB; a lane's launches have as many
+  /// blocks as run at a time.
+  std::uint64_t maxSaveBytes = std::uint64_t{256} << 20;
   std::vector<DevicePtr> memory;            // to be freed at the end
   std::vector<std::byte> parameterBuffer;
   Nanoseconds lastCollected{0}, lastProgress{0};

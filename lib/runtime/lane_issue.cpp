@@ -22,6 +22,8 @@ constexpr std::uint64_t batchGuardBlocks = 32768;
 constexpr std::size_t batchWholes = 4;
 /// A guard list of 64 MiB: grids of up to 16 Mi blocks.
 constexpr std::uint64_t maxListBytes = std::uint64_t{64} << 20;
+/// Blocks that may stand in a save area: 64 an SM of as many as there are.
+constexpr std::uint32_t maxSavedBlocks = 16384;
 constexpr std::uint64_t firstRingBytes = std::uint64_t{1} << 20;
 /// Kernels and shapes whose durations are remembered; ever new ones must not grow without bound.
 constexpr std::size_t maxWholePlans = 4096;
@@ -126,9 +128,10 @@ bool Lane::preparePlan(Operation &operation) {
     operation.plan = planByIdentity(operation);
     return true;
   }
-  auto plan = operation.kernel->plan(device, operation.shape,
-                                     {options.kinds, maxListBytes, options.bound, options.reserve,
-                                      options.measures, options.profiles});
+  auto plan = operation.kernel->plan(
+      device, operation.shape,
+      {options.kinds, maxListBytes, maxSaveBytes, maxSavedBlocks, options.bound, options.reserve,
+       options.measures, options.profiles});
   if (!plan) {
     failOperation(operation, plan.error());
     return false;
@@ -138,7 +141,8 @@ bool Lane::preparePlan(Operation &operation) {
     operation.progress.emplace(*operation.plan->kind,
                                shapeForVariants(operation.kernel->facts(), operation.shape),
                                operation.plan->sliceBlocks, operation.plan->workers,
-                               operation.kernel->facts().guardTakesTickets());
+                               operation.kernel->facts().guardTakesTickets(),
+                               operation.plan->saveStride);
   return true;
 }
 
@@ -259,6 +263,8 @@ bool Lane::planYielding(Item &item, const Batch &batch, Budget &used) {
     return false;
   if (item.launch.listCapacity != 0 && !reserveList(item, batch))
     return false;
+  if (item.launch.saveBytes > saveAreaBytes && !growSaveArea(item, batch))
+    return false;
   used.time += item.plan->duration.known() ? item.plan->duration.mean() : assumedDuration;
   used.guardBlocks += guardBlocks;
   return true;
@@ -292,6 +298,36 @@ bool Lane::reserveList(Item &item, const Batch &batch) {
   item.list = lists.allocate(bytes);
   assert(item.list);
   return true;
+}
+
+/// A save area for the launch; false when that has to wait until nothing uses the one there is, and
+/// where none can be had: the launch takes another kind then, and so do all as large ones.
+bool Lane::growSaveArea(Item &item, const Batch &batch) {
+  if (!batches.empty() || !batch.items.empty())
+    return false;
+  assert(!item.operation->progress->hasSaved());
+  std::uint64_t bytes = std::max(item.launch.saveBytes, std::min(2 * saveAreaBytes, maxSaveBytes));
+  constexpr std::uint64_t headers = saveHeaderBytes(maxSavedBlocks);
+  Result<DevicePtr> area = device.allocate(headers + bytes);
+  if (area) {
+    // The old one is freed at the end: freeing waits for the device.
+    memory.push_back(*area);
+    saveArea = *area + headers;
+    saveAreaBytes = bytes;
+    Result<void> behind = continueOn(stream);
+    if (behind)
+      behind = device.fill(stream, *area, std::byte{0}, headers);
+    if (!behind)
+      failAll(behind.error());
+    return static_cast<bool>(behind);
+  }
+  maxSaveBytes = item.launch.saveBytes - 1;
+  counts.saveAreasRefused.fetch_add(1);
+  if (!item.operation->begun) {
+    item.operation->progress.reset();
+    item.operation->plan.reset();
+  }
+  return false;
 }
 
 /// Issues the batch's items while the gate stays open under its epoch; those that did not go out
@@ -442,6 +478,7 @@ Result<void> Lane::sendLaunch(const Batch &batch, std::size_t index) {
     params.state = stateAddress(batch, index);
     if (Result<void> set = setState(params.state, item.launch.state); !set)
       return set;
+    params.save_area = item.launch.saveBytes == 0 ? 0 : saveArea;
     params.list_out = item.list ? lists.address(*item.list) : 0;
     assert(!item.launch.readsList || retained);
     params.list_in = item.launch.readsList ? lists.address(*retained) : 0;

@@ -168,6 +168,16 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
   if (kind == Kind::Slice)
     return std::optional(plan);
   plan.workers = workersFor(kernel, shape, wave);
+  // A part of a warp that has left its block alone could not be saved with it.
+  if (kind == Kind::Checkpoint) {
+    plan.saveStride = saveStrideOf(kernel, shape);
+    plan.saveBytes = plan.saveStride * std::min<std::uint64_t>(blocks, wave);
+    if (kernel.maySpend(shape.block.x) || plan.workers > rules.maxSavedBlocks || plan.saveStride > ~std::uint32_t{0} ||
+        plan.saveBytes > rules.maxSaveBytes ||
+        blocks > VariantLaunch::maxBlocks(kind, plan.workers))
+      return none;
+    return std::optional(plan);
+  }
   // A worker for each block: the loop and its counter buy nothing over the guard.
   if (blocks > VariantLaunch::maxBlocks(kind, plan.workers) ||
       (kind == Kind::Persistent && blocks <= plan.workers && guardFits(device, shape, rules)))
@@ -214,8 +224,13 @@ LoadedKernel::plan(FunctionDevice &device, const LaunchShape &shape, const PlanR
     known = plans.emplace(key, Known{std::move(*made), false}).first;
     known->second.isKept = known->second.profile->best() != nullptr;
   }
+  std::shared_ptr<LaunchPlan> picked = known->second.profile->pick(rules.bound, rules.measures);
+  // There was more room when it was planned.
+  if (picked->saveBytes > rules.maxSaveBytes) {
+    plans.erase(known);
+    return plan(device, shape, rules);
+  }
   Known &entry = known->second;
-  std::shared_ptr<LaunchPlan> picked = entry.profile->pick(rules.bound, rules.measures);
   if (picked->kind == Kind::Slice)
     fitSlices(*picked, rules.bound, picked->wave);
   if (const LaunchPlan *best = entry.profile->best(); best && !entry.isKept && rules.profiles) {

@@ -32,12 +32,13 @@ Dim3 boxOf(const Dim3 &grid, const Dim3 &cluster, std::uint32_t blocks) {
 } // namespace
 
 VariantLaunch::VariantLaunch(Kind kind, const LaunchShape &user, std::uint32_t sliceBlocks,
-                             std::uint32_t workers, bool tickets)
+                             std::uint32_t workers, bool tickets, std::uint64_t saveStride)
     : variantKind(kind), progress(kind == Kind::Slice   ? Progress::Boxes
                                   : kind == Kind::Guard ? Progress::List
                                                         : Progress::Counter),
       user(user), cluster(extentsOf(user.cluster)),
-      sliceExtent(boxOf(user.grid, cluster, sliceBlocks)), workers(workers) {
+      sliceExtent(boxOf(user.grid, cluster, sliceBlocks)), workers(workers),
+      saveStride(saveStride) {
   assert(sliceBlocks >= 1 && workers >= 1);
   assert(user.grid.x % cluster.x == 0 && user.grid.y % cluster.y == 0 &&
          user.grid.z % cluster.z == 0);
@@ -80,6 +81,13 @@ PhysicalLaunch VariantLaunch::next() const {
     params.blocks = static_cast<std::uint32_t>(total);
     launch.shape.grid = {std::min(workers, params.blocks - nextBlock), 1, 1};
     launch.state.next_block = nextBlock;
+    if (variantKind == Kind::Checkpoint) {
+      // A slot for each worker, and for each slot its worker.
+      launch.shape.grid.x = std::min(workers, params.blocks);
+      launch.saveBytes = launch.shape.grid.x * saveStride;
+      params.save_stride = static_cast<std::uint32_t>(saveStride);
+      params.resume = saved == 0 ? 0 : TALLY_SAVED_UNDER(savedUnder);
+    }
     break;
   }
   return launch;
@@ -94,7 +102,8 @@ bool VariantLaunch::plausible(const tally_launch_state &state) const {
     return state.yielded <= (resuming ? listLength : clusters());
   case Progress::Counter:
     return state.next_block >= nextBlock && state.live_workers == 0 &&
-           state.next_block <= total + (variantKind == Kind::Guard ? 0 : workers);
+           state.next_block <= total + (variantKind == Kind::Guard ? 0 : workers) &&
+           state.saved <= (variantKind == Kind::Checkpoint ? workers : 0);
   }
   return false;
 }
@@ -106,12 +115,12 @@ bool VariantLaunch::ranNothing(const tally_launch_state &state) const {
   case Progress::List:
     return state.yielded == (resuming ? listLength : clusters());
   case Progress::Counter:
-    return state.next_block == nextBlock;
+    return state.next_block == nextBlock && saved == 0;
   }
   return false;
 }
 
-bool VariantLaunch::absorb(const tally_launch_state &state) {
+bool VariantLaunch::absorb(const tally_launch_state &state, std::uint64_t epoch) {
   assert(!done && plausible(state));
   switch (progress) {
   case Progress::Boxes: {
@@ -137,8 +146,12 @@ bool VariantLaunch::absorb(const tally_launch_state &state) {
     done = listLength == 0;
     return !done;
   case Progress::Counter:
-    nextBlock = state.next_block;
-    done = nextBlock >= user.grid.count();
+    // Behind the last block it must not grow with each launch.
+    nextBlock = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(state.next_block, user.grid.count()));
+    saved = state.saved;
+    savedUnder = epoch;
+    done = nextBlock >= user.grid.count() && saved == 0;
     return !done;
   }
   return false;

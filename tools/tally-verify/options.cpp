@@ -18,7 +18,7 @@ Result<std::vector<Kind>> parseKinds(std::string_view text) {
     std::size_t comma = text.find(',');
     auto kind = kindFromName(text.substr(0, comma));
     if (!kind)
-      return Error{fmt::format("'{}' is no kind: slice, guard, persistent, pause, or all",
+      return Error{fmt::format("'{}' is no kind: slice, guard, persistent, pause, checkpoint, or all",
                                text.substr(0, comma))};
     if (std::ranges::find(kinds, *kind) == kinds.end())
       kinds.push_back(*kind);
@@ -143,7 +143,8 @@ all buffers and module variables. FILE is PTX, which is rewritten first, or a bu
                          bytes:HEX for one passed by value, or
                          ptr:TYPE:COUNT:INIT with INIT zero, iota, random:SEED (integers
                          over the whole range, floats in [-1, 1]) or @FILE (raw elements)
-  --variants=LIST        slice, guard, persistent, pause (comma-separated), or all (default)
+  --variants=LIST        slice, guard, persistent, pause, checkpoint (comma-separated), or all
+                         (default)
   --coding=NAME          writes the variants in this coding where they have it (tally-ptxopt)
   --poll-period=CYCLES   of kinds that poll in loops (tally-ptxopt); short by default (128), so that
                          most turns poll

@@ -11,8 +11,9 @@ constexpr std::uint64_t maxLaunchesInVain = 6;
 
 } // namespace
 
-Requests::Requests(Target &target, const YieldPlan &plan)
-    : target(target), plan(plan), control(Write{this}), random(plan.seed) {
+Requests::Requests(Target &target, const YieldPlan &plan, Kind kind)
+    : target(target), plan(plan), control(Write{this}), random(plan.seed),
+      savesBlocks(kind == Kind::Checkpoint) {
   if (plan.request == RequestKind::Random || plan.request == RequestKind::Widths ||
       plan.request == RequestKind::Modes)
     oneIn = std::uint64_t{2} << random.below(4);
@@ -22,6 +23,10 @@ Result<void> Requests::write(std::uint64_t word) {
   runtime::ControlFields fields = runtime::decodeControl(word);
   fields.workers = width;
   fields.mode = mode;
+  if (savesBlocks)
+    fields.mode = plan.request == RequestKind::Random && random.below(4) == 0
+                      ? TALLY_CONTROL_LEAVE_AT_BLOCK_END
+                      : TALLY_CONTROL_CHECKPOINT;
   word = runtime::encodeControl(fields);
   if (withhold) {
     withheld = word;
@@ -167,7 +172,7 @@ void Requests::poll(std::uint64_t index) {
       withdraw();
     break;
   case RequestKind::Always:
-    if ((rounds % 2 == 0 && pollsOfLaunch == 0) || launchesInVain > maxLaunchesInVain)
+    if ((isLetPass && rounds % 2 == 0 && pollsOfLaunch == 0) || launchesInVain > maxLaunchesInVain)
       break;
     if (raised)
       withdraw();

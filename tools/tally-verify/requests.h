@@ -20,13 +20,15 @@ namespace tally::verify {
 /// runs on a thread of its own, from the first round on, which ends with this.
 class Requests {
 public:
-  Requests(Target &target, const YieldPlan &plan);
+  Requests(Target &target, const YieldPlan &plan, Kind kind);
 
   /// The epoch that the next round of launches carries. Withdraws what is still raised: high-
   /// priority work ends at last, and only then is best-effort work issued again.
   Result<std::uint64_t> beginRound();
   /// A physical launch is about to start.
-  void beginLaunch() {
+  /// `goesOn`: with blocks that were saved, whatever the word says, so that none need be let pass.
+  void beginLaunch(bool goesOn = false) {
+    isLetPass = !goesOn;
     pollsOfLaunch = 0;
     denied = false;
   }
@@ -70,11 +72,13 @@ private:
   std::uint64_t oneIn = 2; ///< Random: polls between changes, on average
   std::uint64_t rounds = 0, pollsOfLaunch = 0, pollCount = 0;
   std::uint64_t launchesInVain = 0;
+  const bool savesBlocks; ///< requests ask for checkpoints, random ones mostly
   std::uint16_t width = TALLY_CONTROL_WORKERS_UNLIMITED; ///< workers wanted, in each word written
   tally_control_mode mode = TALLY_CONTROL_RUN;           ///< likewise
   bool pauseEnded = false;                               ///< sawPauseOut()
   std::optional<std::uint64_t> withheld; ///< LateWrite: the word that has not landed
   bool withhold = false, raised = false;
+  bool isLetPass = true; ///< each second launch, so that blocks are taken
   bool newer = false;  ///< the word that landed last is newer than the round's epoch
   bool denied = false; ///< deniedFirstPoll()
   std::optional<Error> writeFailure;

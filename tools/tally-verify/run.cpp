@@ -77,7 +77,7 @@ struct Progress {
   const KernelLaunch *kernel;
   runtime::VariantLaunch launch;
   std::vector<std::byte> parameters; ///< the user's, then room for tally's
-  DeviceAddress state = 0;
+  DeviceAddress state = 0, saveArea = 0;
   DeviceAddress lists[2] = {0, 0}; ///< the last launch wrote lists[written]
   unsigned written = 0;
 };
@@ -85,7 +85,7 @@ struct Progress {
 class VariantRun {
 public:
   VariantRun(Target &target, const Workload &workload, Kind kind, const YieldPlan &plan)
-      : target(target), workload(workload), kind(kind), plan(plan), requests(target, plan) {}
+      : target(target), workload(workload), kind(kind), plan(plan), requests(target, plan, kind) {}
 
   Result<RunResult> run(std::span<const ModuleVariable> variables);
 
@@ -104,7 +104,7 @@ private:
   DeviceBuffers buffers;
   DeviceAddress control = 0;
   std::vector<Progress> kernels;
-  std::uint64_t blocks = 0, physicalLaunches = 0, yields = 0;
+  std::uint64_t blocks = 0, physicalLaunches = 0, yields = 0, saved = 0;
   bool ranPaused = false; ///< a block was taken though all workers had been told to pause
 };
 
@@ -124,13 +124,24 @@ Result<void> VariantRun::prepare() {
                       {kind, runtime::shapeForVariants(*kernel.kernel, kernel.shape),
                        plan.sliceBlocks,
                        runtime::workersFor(*kernel.kernel, kernel.shape, plan.workers),
-                       kernel.kernel->guardTakesTickets()},
+                       kernel.kernel->guardTakesTickets(),
+                       runtime::saveStrideOf(*kernel.kernel, kernel.shape)},
                       userParameters(kernel, buffers.addresses)};
     progress.parameters.resize(kernel.kernel->tallyParameterOffset() + sizeof(tally_launch_params));
     auto state = target.allocate(sizeof(tally_launch_state));
     if (!state)
       return state.error();
     progress.state = *state;
+    if (std::uint64_t bytes = progress.launch.next().saveBytes; bytes != 0) {
+      std::uint64_t headers =
+          runtime::saveHeaderBytes(progress.launch.next().shape.grid.count());
+      auto area = target.allocate(headers + bytes);
+      if (!area)
+        return area.error();
+      if (auto cleared = target.write(*area, std::vector<std::byte>(headers)); !cleared)
+        return cleared;
+      progress.saveArea = *area + headers;
+    }
     std::uint32_t capacity = progress.launch.next().listCapacity;
     for (DeviceAddress &list : progress.lists)
       if (capacity != 0) {
@@ -150,6 +161,7 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
   physical.params.control = control;
   physical.params.epoch = epoch;
   physical.params.state = progress.state;
+  physical.params.save_area = progress.saveArea;
   physical.params.list_in = physical.readsList ? progress.lists[progress.written] : 0;
   physical.params.list_out = progress.lists[1 - progress.written];
   const bundle::Kernel &kernel = *progress.kernel->kernel;
@@ -158,7 +170,8 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
   if (auto written = target.write(progress.state, bytesOf(physical.state)); !written)
     return written;
 
-  requests.beginLaunch();
+  bool hadSaved = progress.launch.hasSaved();
+  requests.beginLaunch(hadSaved);
   ++physicalLaunches;
   std::string entry = bundle::entryName(kernel.name, kind, physical.resumeEntry);
   if (auto launched = target.launch(entry, physical.shape, progress.parameters); !launched)
@@ -168,14 +181,18 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
   if (auto read = target.read(std::as_writable_bytes(std::span(&state, 1)), progress.state); !read)
     return read;
   if (!progress.launch.plausible(state))
-    return Error{fmt::format("{} left an impossible state: next_block {}, yielded {}", entry,
-                             state.next_block, state.yielded)};
+    return Error{fmt::format("{} left an impossible state: next_block {}, live {}, yielded {}, saved {}",
+                             entry, state.next_block, state.live_workers, state.yielded,
+                             state.saved)};
   requests.endLaunch(!progress.launch.ranNothing(state));
-  if (kind != Kind::Slice && requests.deniedFirstPoll() && !progress.launch.ranNothing(state))
+  // A saved block goes on in any case.
+  if (kind != Kind::Slice && !hadSaved && requests.deniedFirstPoll() &&
+      !progress.launch.ranNothing(state))
     return Error{
         fmt::format("{} ran blocks though it was asked to yield at its first poll", entry)};
+  saved += state.saved;
   progress.written = 1 - progress.written;
-  if (!progress.launch.absorb(state))
+  if (!progress.launch.absorb(state, epoch))
     return {};
   ++yields;
   // What is behind it on the stream was sent under the same epoch, and would run on half a result.
@@ -240,8 +257,9 @@ Result<RunResult> VariantRun::run(std::span<const ModuleVariable> variables) {
     if (requests.sawPauseOut() != before)
       checkPaused();
   });
-  // Each second or third round runs at least one block; a storm is longer, and ends by itself.
-  std::uint64_t roundsLeft = 1024 + 4 * blocks;
+  // Each second or third round runs at least one block, or a turn of a loop in one; a storm is
+  // longer, and ends by itself.
+  std::uint64_t roundsLeft = (kind == Kind::Checkpoint ? 16384 : 1024) + 4 * blocks;
   auto finished = [&] {
     for (const Progress &progress : kernels)
       if (!progress.launch.finished())
@@ -268,6 +286,7 @@ Result<RunResult> VariantRun::run(std::span<const ModuleVariable> variables) {
   result->polls = requests.polls();
   result->physicalLaunches = physicalLaunches;
   result->yields = yields;
+  result->saved = saved;
   return result;
 }
 

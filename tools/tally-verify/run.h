@@ -25,6 +25,7 @@ struct RunResult {
   std::uint64_t polls = 0; ///< 0 where the target cannot count them
   std::uint64_t physicalLaunches = 0;
   std::uint64_t yields = 0; ///< physical launches that left blocks to run
+  std::uint64_t saved = 0;  ///< blocks that they left saved inside of a loop
 };
 
 /// Runs the user's kernels. The error says which kernel faulted, and where.

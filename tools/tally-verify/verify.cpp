@@ -95,6 +95,7 @@ bool Verifier::runPlan(KindReport &kindReport, const YieldPlan &plan) {
   }
   kindReport.physicalLaunches += got->physicalLaunches;
   kindReport.yields += got->yields;
+  kindReport.saved += got->saved;
   if (plan.request == RequestKind::Quiet && kindReport.runs == 1)
     kindReport.polls = got->polls;
   return true;
@@ -179,6 +180,8 @@ std::string kindLine(const KindReport &report, bool isMicroscope) {
   std::string line = fmt::format("ok, {} runs, {} launches", report.runs, report.physicalLaunches);
   if (report.kind != Kind::Slice) {
     line += fmt::format(", {} of them yielded", report.yields);
+    if (report.kind == Kind::Checkpoint)
+      line += fmt::format(", {} blocks saved", report.saved);
     if (isMicroscope)
       line += fmt::format(", {} polls in a quiet run", report.polls);
   }

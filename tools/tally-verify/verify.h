@@ -38,6 +38,7 @@ struct KindReport {
   Outcome outcome = Outcome::Ok;
   std::string message; ///< why refused; what differs, and the plan that showed it
   std::uint64_t runs = 0, physicalLaunches = 0, yields = 0;
+  std::uint64_t saved = 0; ///< blocks, by checkpoint
   std::uint64_t polls = 0; ///< of the quiet run
 };
 

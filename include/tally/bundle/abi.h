@@ -100,18 +100,24 @@ struct tally_divisor {
   uint32_t shift;
 };
 
-/* What a worker of a checkpoint launch leaves in its slot of params.save_area, the slot at
- * (physical %ctaid.x) * params.save_stride: this header, then the block's shared memory, then the
- * records of its threads. A worker that finds its slot saved when a launch resumes goes on with
- * that block first, whatever the epoch says, at least to the next poll; so a resuming launch has at
- * least as many workers as the largest launch on its state had. Each worker writes its header when
- * it leaves. */
-enum tally_slot_status { TALLY_SLOT_EMPTY = 0, TALLY_SLOT_SAVED = 1 };
+/* What worker i = (physical %ctaid.x) of a checkpoint launch leaves: its slot at params.save_area
+ * + i * params.save_stride, with the block's shared memory and the records of its threads; and this
+ * header at params.save_area - (i + 1) * sizeof(struct tally_save_slot). So a header's place does
+ * not depend on the stride, and where launches of several kernels share an area nothing but headers
+ * ever stands there; it is filled with zeros at first. Only a worker that leaves with a saved block writes there, so launches
+ * behind one another, all but the first of which run nothing under an old epoch, share an area. The
+ * header says under which epoch it was written, and a resuming launch which one it resumes
+ * (params.resume): a worker that finds that one in its header goes on with the block first, whatever
+ * the epoch says, at least to the next poll. A resuming launch has as many workers as the launch
+ * that it resumes. */
 struct tally_save_slot {
-  uint32_t status; /* enum tally_slot_status */
+  uint32_t launch; /* TALLY_SAVED_UNDER(epoch of the launch that saved) */
   uint32_t block;  /* the virtual block's linear id */
-  uint32_t reserved[14];
+  uint32_t point;  /* where it stopped, as the kernel numbers its points */
+  uint32_t reserved[13];
 };
+/* Never 0. Of two epochs that a slot could have been saved under, 2^31 do not lie between. */
+#define TALLY_SAVED_UNDER(epoch) ((uint32_t)(epoch) | 0x80000000u)
 
 /* tally's own parameters, the same for every kind; 104 bytes, 8-byte aligned, at
  * round_up(bytes of the user's parameters, 8). All pointers are device addresses. */
@@ -125,12 +131,13 @@ struct tally_launch_params {
   uint32_t grid[3];   /* the user's grid: the virtual %nctaid */
   uint32_t offset[3]; /* slice: added to the physical %ctaid */
   uint32_t blocks;    /* guard, kinds with workers: number of virtual blocks, < 2^31 */
-  uint32_t resume;    /* checkpoint: 0 in the first launch on a state, whose slots hold nothing yet;
-                         else 1 */
+  uint32_t resume;    /* checkpoint: TALLY_SAVED_UNDER() of the launch that left saved blocks which
+                         this one goes on with; 0: there are none */
   struct tally_divisor by_grid_x; /* guard resume, guard with tickets, kinds with workers: linear id
                                      -> x and the rest */
   struct tally_divisor by_grid_y; /* the rest -> y and z */
-  uint64_t save_area;             /* checkpoint: a slot for each worker, 256-byte aligned */
+  uint64_t save_area;             /* checkpoint: a slot for each worker, 256-byte aligned; before it
+                                     their headers */
   uint32_t save_stride;           /* checkpoint: bytes of a slot, a multiple of 256 */
   uint32_t reserved0;
 };

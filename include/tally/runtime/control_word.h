@@ -42,6 +42,7 @@
 #include "tally/runtime/policy.h"
 #include "tally/support/result.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -136,7 +137,7 @@ public:
     while (due.load() && !writing.test_and_set()) {
       due.store(false);
       disarm(); // it would come behind what waits
-      Result<void> written = write(encodeControl({.epoch = epoch.load(), .mode = mode.load()}));
+      Result<void> written = write(wordOf(epoch.load(), modeToWrite()));
       writing.clear();
       if (!written)
         return written;
@@ -146,6 +147,10 @@ public:
 
   /// Whether no request to yield is left to be written.
   bool isTold() const { return !due.load() && !writing.test(); }
+
+  /// The mode that requests are written with where nothing pauses: CHECKPOINT where what runs can
+  /// stop inside of a block. Kinds that cannot act on the epoch alone. Before the first raise().
+  void setRequestMode(tally_control_mode asked) { requestMode.store(asked); }
 
   // For the one thread that issues best-effort work.
 
@@ -197,7 +202,7 @@ public:
       return {};
     std::uint64_t next = epoch.load() + 1;
     armed.store(next);
-    Result<void> put = write.whenTriggered(next, wordOf(next));
+    Result<void> put = write.whenTriggered(next, wordOf(next, requestMode.load()));
     if (!put) {
       refused = true;
       armed.store(0);
@@ -292,7 +297,15 @@ private:
     return now == Pausing::All ? std::nullopt : std::optional(nextEpoch());
   }
 
-  static std::uint64_t wordOf(std::uint64_t epoch) { return encodeControl({.epoch = epoch}); }
+  static std::uint64_t wordOf(std::uint64_t epoch, tally_control_mode mode) {
+    return encodeControl({.epoch = epoch, .mode = mode});
+  }
+
+  /// What pauses goes on under any mode but PAUSE.
+  tally_control_mode modeToWrite() const {
+    tally_control_mode now = mode.load();
+    return now == TALLY_CONTROL_PAUSE ? now : std::max(now, requestMode.load());
+  }
 
   /// Returns the new one.
   std::uint64_t nextEpoch() {
@@ -311,7 +324,7 @@ private:
   Clock clock;
   std::atomic<std::uint32_t> active{0};
   std::atomic<std::uint64_t> epoch{0};
-  std::atomic<tally_control_mode> mode{TALLY_CONTROL_RUN};
+  std::atomic<tally_control_mode> mode{TALLY_CONTROL_RUN}, requestMode{TALLY_CONTROL_RUN};
   std::atomic<Pausing> pausing{Pausing::None};
   std::atomic<std::int64_t> pausedSince{0};
   std::atomic<std::uint64_t> pauseCount{0};

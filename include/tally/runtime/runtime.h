@@ -133,6 +133,9 @@ struct Statistics {
   std::uint64_t physicalLaunches = 0;   ///< launches given to the device for them
   std::uint64_t requestsToYield = 0;    ///< times the epoch was advanced
   std::uint64_t yields = 0;             ///< physical launches that left blocks to run
+  std::uint64_t savedBlocks = 0;        ///< that they left saved inside of a loop
+  /// Times that the device had no memory to save blocks in, so that another kind was taken.
+  std::uint64_t saveAreasRefused = 0;
   std::uint64_t pauses = 0;             ///< requests for which work paused where it was
   /// From a request to yield, issued while best-effort work was on the device, until the host saw
   /// the last of it gone; an upper bound of the turnaround. Nanoseconds, newest last, at most the

@@ -43,6 +43,21 @@ inline std::uint32_t workersFor(const bundle::Kernel &kernel, const LaunchShape 
       std::min<std::uint64_t>(shape.grid.count(), TALLY_MAX_VIRTUAL_BLOCKS));
 }
 
+/// Bytes of one worker's slot of the save area of a checkpoint launch (abi.h), a multiple of 256.
+inline std::uint64_t saveStrideOf(const bundle::Kernel &kernel, const LaunchShape &shape) {
+  const Verdict *verdict = kernel.verdict(Kind::Checkpoint);
+  if (!verdict)
+    return 0;
+  std::uint64_t records = shape.block.count() * verdict->recordBytes;
+  std::uint64_t shared = std::uint64_t{verdict->savedSharedBytes} + shape.dynamicSharedBytes;
+  return ((shared + 15) / 16 * 16 + records + 255) / 256 * 256;
+}
+
+/// Bytes of the headers of so many workers, before params.save_area; a multiple of 256.
+constexpr std::uint64_t saveHeaderBytes(std::uint64_t workers) {
+  return (workers * sizeof(tally_save_slot) + 255) / 256 * 256;
+}
+
 /// What to hand to the device for one physical launch.
 struct PhysicalLaunch {
   bool resumeEntry = false; ///< the guard's `_resume` entry
@@ -50,6 +65,9 @@ struct PhysicalLaunch {
   tally_launch_params params{}; ///< control, epoch, state and the lists' addresses are the caller's
                                 ///< to fill
   tally_launch_state state{};   ///< to be in device memory when the launch starts
+  /// Bytes that params.save_area must have room for, behind saveHeaderBytes() for as many workers as
+  /// the launch has blocks, both with what the last launch of this progress left there; 0: none. params.save_stride is a worker's part of it.
+  std::uint64_t saveBytes = 0;
   bool readsList = false;       ///< params.list_in must be the list that the last launch wrote
   std::uint32_t listCapacity = 0; ///< ids that params.list_out must have room for; 0: none
 };
@@ -84,8 +102,9 @@ public:
   /// cluster's, at most maxBlocks() blocks. `sliceBlocks`: about how many blocks a slice may hold,
   /// one cluster at least. `workers`: blocks to launch for kinds with workers, see workersFor().
   /// Both >= 1. `tickets`: the guard takes tickets (bundle::Kernel::guardTakesTickets).
+  /// `saveStride`: of checkpoint, see saveStrideOf(); below 4 GiB.
   VariantLaunch(Kind kind, const LaunchShape &user, std::uint32_t sliceBlocks,
-                std::uint32_t workers, bool tickets = false);
+                std::uint32_t workers, bool tickets = false, std::uint64_t saveStride = 0);
 
   Kind kind() const { return variantKind; }
   bool finished() const { return done; }
@@ -96,10 +115,13 @@ public:
   bool plausible(const tally_launch_state &state) const;
   /// Whether the launch from next() ran no block at all.
   bool ranNothing(const tally_launch_state &state) const;
-  /// Takes the state that the launch from next() left; it must be plausible(). Returns whether it
+  /// Checkpoint: whether blocks stand in the save area, which the next launch goes on with.
+  bool hasSaved() const { return saved != 0; }
+  /// Takes the state that the launch from next() left; it must be plausible(). `epoch`: that it was
+  /// issued under, of checkpoint. Returns whether it
   /// yielded (blocks are left that it was asked to run). A guard's first launch that ran nothing is
   /// simply to be made again. A slice never yields, so its state is not read.
-  bool absorb(const tally_launch_state &state);
+  bool absorb(const tally_launch_state &state, std::uint64_t epoch = 0);
 
 private:
   /// The ways in which progress is kept.
@@ -114,6 +136,9 @@ private:
   Dim3 sliceOrigin{0, 0, 0};
   std::uint32_t workers;        // counter: the most blocks of one launch
   std::uint32_t nextBlock = 0;  // counter: first block not yet taken
+  std::uint64_t saveStride = 0; // checkpoint
+  std::uint32_t saved = 0;      // checkpoint: blocks in slots of the save area
+  std::uint64_t savedUnder = 0; // checkpoint: epoch of the launch that saved them
   std::uint32_t listLength = 0; // list: ids left by the last launch, one per cluster
   bool resuming = false;        // list: whether it is what is left
   bool done = false;

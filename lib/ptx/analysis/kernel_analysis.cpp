@@ -1,5 +1,6 @@
 #include "tally/ptx/analysis/kernel_analysis.h"
 
+#include "checkpoints.h"
 #include "shared_writes.h"
 #include "tally/bundle/abi.h"
 #include "tally/ptx/analysis/barriers.h"
@@ -104,6 +105,7 @@ public:
       find(Reason::WaitsOnBlocks, function.name, std::string(function.name));
       result.waits = bundle::Waits::Unknown;
     }
+    findCheckpoint();
     llvm::stable_sort(result.findings, [](const Finding &a, const Finding &b) {
       return a.reason != b.reason ? a.reason < b.reason : a.place.data() < b.place.data();
     });
@@ -138,6 +140,20 @@ private:
       if (const FunctionFacts &facts = modules.of(*callee); !facts.blockBarriers.empty())
         find(Reason::BarrierInCallee, callee->body[facts.blockBarriers.front()].text,
              std::string(callee->name));
+  }
+
+  /// A block that has been saved does not go on: none may wait for it.
+  void findCheckpoint() {
+    if (!(kinds & onCheckpoint) || result.refusal(Kind::Checkpoint))
+      return;
+    if (result.waits != bundle::Waits::None) {
+      result.findings.push_back({Reason::WaitsOnBlocks, function.name,
+                                 "of another that may have been saved", onCheckpoint});
+      return;
+    }
+    Checkpoints found = findCheckpoints(modules, function, callees, result.loop, pollRules);
+    llvm::append_range(result.findings, found.findings);
+    result.checkpoint = std::move(found.plan);
   }
 
   void assumeLowerBlocks() {

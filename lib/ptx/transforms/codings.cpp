@@ -25,11 +25,6 @@ std::string_view moveFor(const RegisterDeclaration &declaration) {
   return type.ends_with("64") ? "mov.b64" : std::string_view();
 }
 
-std::string nameOf(const RegisterDeclaration &declaration, RegisterId reg) {
-  std::string name(declaration.name);
-  return declaration.isRange ? name + std::to_string(reg - declaration.first) : name;
-}
-
 /// Ids of the registers that the declarations which open the body declare are below this, or the
 /// function's parameters.
 RegisterId endOfOpening(const Function &function) {
@@ -47,6 +42,11 @@ RegisterId endOfOpening(const Function &function) {
 
 } // namespace
 
+std::string registerName(const RegisterDeclaration &declaration, RegisterId reg) {
+  std::string name(declaration.name);
+  return declaration.isRange ? name + std::to_string(reg - declaration.first) : name;
+}
+
 std::vector<RegisterId> undefinedAtBodyStart(const Function &function) {
   Cfg cfg(function);
   std::vector<RegisterId> registers = Liveness(cfg).liveIn(cfg.front());
@@ -61,7 +61,7 @@ std::string zero(const Function &function, const std::vector<RegisterId> &regist
   std::string text;
   for (RegisterId reg : registers) {
     const RegisterDeclaration &declaration = function.declarationOf(reg);
-    text += fmt::format("{} {}, 0;\n\t", moveFor(declaration), nameOf(declaration, reg));
+    text += fmt::format("{} {}, 0;\n\t", moveFor(declaration), registerName(declaration, reg));
   }
   return text;
 }

@@ -248,6 +248,26 @@ std::string agreeOrLeave(std::string_view leave) {
                      leave);
 }
 
+std::string guardOf(const Instruction &instruction) {
+  if (!instruction.guard)
+    return {};
+  const Operand &predicate = instruction.guard->predicate;
+  return fmt::format("@{}{} ", predicate.negated ? "!" : "", predicate.symbol);
+}
+
+std::string unalignedBarrier(const Statement &barrier) {
+  const Instruction &instruction = barrier.instruction;
+  std::string text(barrier.text);
+  for (std::string_view modifier : instruction.modifiers)
+    if (modifier == "aligned")
+      text.erase(static_cast<std::size_t>(modifier.data() - barrier.text.data()) - 1,
+                 modifier.size() + 1);
+  if (instruction.opcode == "bar")
+    text.insert(static_cast<std::size_t>(instruction.opcode.data() - barrier.text.data()) + 3,
+                "rier");
+  return text;
+}
+
 bool mayReachEnd(const Function &function) {
   for (auto each = function.body.rbegin(); each != function.body.rend(); ++each) {
     if (each->kind == StatementKind::Label)

@@ -107,6 +107,12 @@ std::string loadIndexFromShared(unsigned dimension, const std::string &into);
 std::string loadExtentFromShared(unsigned dimension, const std::string &into);
 std::string loadExtentFromParameters(unsigned dimension, const std::string &into);
 
+/// The instruction's guard as text, a blank behind it; empty without one.
+std::string guardOf(const Instruction &instruction);
+
+/// A block barrier in the form that does not promise that the warp is whole.
+std::string unalignedBarrier(const Statement &barrier);
+
 /// Whether control can run off the end of the body: the last instruction lets it through, or a
 /// label after it can be branched to.
 bool mayReachEnd(const Function &function);

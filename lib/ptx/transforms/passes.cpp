@@ -1,3 +1,4 @@
+#include "tally/ptx/transforms/checkpoint_pass.h"
 #include "tally/ptx/transforms/guard_pass.h"
 #include "tally/ptx/transforms/pause_pass.h"
 #include "tally/ptx/transforms/persistent_pass.h"

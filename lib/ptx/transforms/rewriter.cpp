@@ -112,14 +112,19 @@ RewrittenKernel rewriteKernel(ModuleFacts &facts, Clones &clones, const Function
       continue;
     Variant variant;
     Finding storage;
-    const Finding *finding = analysis.refusal(pass.kind);
+    const Finding *finding = clash(module, function.name, pass.kind, storage);
     if (!finding)
-      finding = clash(module, function.name, pass.kind, storage);
+      finding = analysis.refusal(pass.kind);
     if (finding) {
       variant.verdict = refused(pass.kind, *finding, module);
     } else {
       variant.verdict = {pass.kind, Status::Emitted, {}, {}, 0};
-      write(variant, *pass.create(), {module, function, analysis}, options);
+      PassInput input{module, function, analysis, {}, options.polls};
+      std::unique_ptr<Pass> writer = pass.create();
+      SaveSizes saved = writer->saveSizes(input);
+      variant.verdict.recordBytes = saved.recordBytes;
+      variant.verdict.savedSharedBytes = saved.sharedBytes;
+      write(variant, *writer, input, options);
       variant.clones = clones.of(analysis);
     }
     result.variants.push_back(std::move(variant));
@@ -152,7 +157,9 @@ bundle::Kernel describe(const RewrittenKernel &kernel) {
     result.verdicts.push_back(
         {kind, Status::Refused, "not-requested", "this kind was not asked for", 0});
   for (const Variant &variant : kernel.variants)
-    result.verdicts[static_cast<std::size_t>(variant.verdict.kind)] = variant.verdict;
+    *llvm::find_if(result.verdicts, [&](const Verdict &each) {
+      return each.kind == variant.verdict.kind;
+    }) = variant.verdict;
   return result;
 }
 

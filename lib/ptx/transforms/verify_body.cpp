@@ -1,5 +1,6 @@
 #include "verify_body.h"
 
+#include "emit.h"
 #include "tally/ptx/analysis/opcodes.h"
 
 #include "llvm/ADT/StringRef.h"
@@ -97,7 +98,9 @@ private:
     auto at = std::find_if(body.begin(), body.end(), [](const Statement &each) {
       return each.kind == StatementKind::Label && each.label == "$tally_agree";
     });
-    for (; at != body.end() && at->instruction.opcode != "ret"; ++at)
+    // It ends where the block leaves, or does something else than to run.
+    for (; at != body.end() && at->instruction.opcode != "ret" && at->instruction.opcode != "bra";
+         ++at)
       if (at->instruction.opcode == "ld" && at->instruction.has("shared") &&
           at->text.ends_with("[$tally_block];"))
         noteWritten(*at, agreed);
@@ -122,6 +125,8 @@ private:
       return true;
     if (allowed.calls && a.opcode == "call")
       return sameOpcode(a, b) && withoutClones(theirs.text) == withoutAlias(ours);
+    if (allowed.unaligned && isBlockBarrier(a) && theirs.text == emit::unalignedBarrier(ours))
+      return true;
     if (allowed.barriers && isBlockBarrier(a))
       return isBlockBarrier(b) && guardText(a) == guardText(b) &&
              theirs.text.find("%tally_") != std::string_view::npos;

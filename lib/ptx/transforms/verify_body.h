@@ -14,6 +14,7 @@ struct AllowedChanges {
   bool gridReads = false; ///< operands that read grid registers, given in a register just set
   bool calls = false;     ///< of functions with clones, which an alias gives its own name
   bool leaves = false; ///< ret and exit: they lead to the loop's head, and none is left but tally's
+  bool unaligned = false; ///< block barriers in the form that promises nothing of the warp
   bool barriers = false; ///< full-block ones, which threads that have left take part in
 };
 

@@ -1,5 +1,6 @@
 #include "verify_protocol.h"
 
+#include "verify_checkpoint.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/analysis/opening.h"
 
@@ -175,6 +176,8 @@ std::optional<std::string> checkProtocol(const Module &module, const Function &u
   });
   if (!polls)
     return "the control word is not read by a strong load";
+  if (kind == Kind::Checkpoint)
+    return checkCheckpoint(user, variant);
   return hasWorkers(kind) ? checkLoopHead(module, user, variant) : checkOpening(user, variant);
 }
 

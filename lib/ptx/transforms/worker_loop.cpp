@@ -216,16 +216,9 @@ std::string spend(const LoopPlan &plan) {
          "\n$tally_gone:\n\tret;\n";
 }
 
-std::string guardOf(const Instruction &instruction) {
-  if (!instruction.guard)
-    return {};
-  const Operand &predicate = instruction.guard->predicate;
-  return fmt::format("@{}{} ", predicate.negated ? "!" : "", predicate.symbol);
-}
-
 /// A full-block barrier that threads which left the body take part in (persistent_pass.h).
 std::string parkedBarrier(const Instruction &barrier, const LoopPlan &plan) {
-  std::string guard = guardOf(barrier);
+  std::string guard = emit::guardOf(barrier);
   std::string text = fmt::format("mov.pred %tally_here, 1;\n"
                                  "\t{}barrier.red.or.pred %tally_any, {}, %tally_here;",
                                  guard, plan.barrier);
@@ -346,7 +339,7 @@ void writeWorkers(FunctionEditor &editor, const PassInput &input, Kind kind,
   };
   for (std::uint32_t statement : facts.leaves) {
     const Statement &leave = input.function.body[statement];
-    editor.replace(leave.text, guardOf(leave.instruction) + "bra " + wayOut() + ";");
+    editor.replace(leave.text, emit::guardOf(leave.instruction) + "bra " + wayOut() + ";");
   }
   if (plan.spends)
     for (const Operand *target : branchesToLeaves(input.function))

@@ -3,6 +3,7 @@
 #define TALLY_PTX_ANALYSIS_KERNEL_ANALYSIS_H
 
 #include "tally/bundle/bundle.h"
+#include "tally/ptx/analysis/checkpoint_plan.h"
 #include "tally/ptx/analysis/loop_plan.h"
 #include "tally/ptx/analysis/module_facts.h"
 #include "tally/ptx/analysis/poll_plan.h"
@@ -24,6 +25,7 @@ struct KernelAnalysis {
   bool bitwiseStable = false;
   LoopPlan loop;                ///< for kinds with workers
   std::vector<PollPoint> polls; ///< for pause: in the body's loops
+  CheckpointPlan checkpoint;    ///< where that kind is not refused
   bool usesClusters = false;    ///< the kernel or a callee names a cluster feature
   /// guard: bytes of tally's shared variable: 16, or 32 where clones read the ids from it, or
   /// 1,024, and aligned so, where tensor operations rely on where the user's variables lie

@@ -3,6 +3,7 @@
 #define TALLY_PTX_TRANSFORMS_PASS_H
 
 #include "tally/bundle/verdict.h"
+#include "tally/ptx/analysis/poll_sites.h"
 #include "tally/ptx/ir/module.h"
 
 #include <memory>
@@ -20,6 +21,12 @@ struct PassInput {
   const Function &function;       ///< an entry with a body
   const KernelAnalysis &analysis; ///< that found nothing against the pass's kind
   std::string_view coding = {};   ///< one of Pass::codings(); empty for the default one
+  PollRules polls = {};           ///< of the kinds that poll in loops
+};
+
+/// What a saved block takes in memory; see Verdict.
+struct SaveSizes {
+  std::uint32_t recordBytes = 0, sharedBytes = 0;
 };
 
 /// One of several ways to write a variant, all sound: which is the cheapest only ptxas knows.
@@ -48,6 +55,8 @@ public:
   /// The ways to write this kernel's variant, the default one first; empty where there is but one.
   /// All have the same entries.
   virtual std::vector<Coding> codings(const PassInput &) const { return {}; }
+  /// What a block of this variant saves, where it saves any.
+  virtual SaveSizes saveSizes(const PassInput &) const { return {}; }
 };
 
 /// One row of passes.def.

@@ -1,0 +1,42 @@
+// Where a block of a kernel may stop, what it has to save there, and how its threads agree on it.
+#ifndef TALLY_PTX_ANALYSIS_CHECKPOINT_PLAN_H
+#define TALLY_PTX_ANALYSIS_CHECKPOINT_PLAN_H
+
+#include "tally/ptx/analysis/poll_sites.h"
+#include "tally/ptx/ir/module.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace tally::ptx {
+
+/// The head of a loop, where a thread stops and later goes on.
+struct SavePoint {
+  std::uint32_t statement = 0; ///< the first of the loop's header behind its label
+  /// A barrier of the whole block in the loop that carries the poll; without one the block, or the
+  /// thread, polls for itself at the loop's head.
+  std::optional<std::uint32_t> barrier;
+  std::uint32_t turns = 1;               ///< of which one polls
+  std::uint32_t turnCycles = 1;          ///< what one turn is estimated to take
+  TurnRegister turn;                     ///< tells that turn, where there is one
+  std::vector<RegisterId> saved;         ///< of the registers that are live there, ascending
+  std::vector<std::uint32_t> recomputed; ///< statements that make the others anew, in order
+};
+
+/// How a kernel is checkpointed. No points: it is refused.
+struct CheckpointPlan {
+  /// The block's threads stop at one point together, since they share memory or synchronise;
+  /// otherwise each stops where it polls.
+  bool byBlock = false;
+  std::vector<SavePoint> points; ///< by place
+  /// Shared variables of known size that the kernel or a callee names, and one of those whose size
+  /// the launch says: they all begin at one place.
+  std::vector<const Variable *> shared;
+  const Variable *dynamicShared = nullptr;
+  std::vector<const Variable *> local; ///< the entry's own
+};
+
+} // namespace tally::ptx
+
+#endif

@@ -1,0 +1,297 @@
+#include "checkpoints.h"
+
+#include "loops.h"
+#include "recomputation.h"
+#include "tally/ptx/analysis/barriers.h"
+#include "tally/ptx/analysis/liveness.h"
+#include "tally/ptx/analysis/opcodes.h"
+#include "tally/ptx/analysis/uniformity.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSwitch.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+namespace tally::ptx {
+namespace {
+
+llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
+
+/// Special registers whose value another SM, or another time, would change (PTX ISA 9.0, chapter
+/// 10). %laneid is the thread's place in the block.
+bool isPhysical(const Operand &operand) {
+  if (operand.kind != OperandKind::SpecialRegister)
+    return false;
+  llvm::StringRef name = ref(specialRegisterName(operand));
+  return name == "smid" || name == "warpid" || name.starts_with("clock") ||
+         name.starts_with("globaltimer") || name.starts_with("pm");
+}
+
+/// Operations that make threads of a warp meet, or that take the warp for whole.
+bool joinsWarp(const Instruction &instruction) {
+  if (isMaskedWarpSync(instruction) || instruction.has("sync") || instruction.has("aligned"))
+    return true;
+  return llvm::StringSwitch<bool>(ref(instruction.opcode))
+      .Cases({"shfl", "vote", "match", "redux", "elect", "mma", "wmma", "ldmatrix", "stmatrix"},
+             true)
+      .Default(false);
+}
+
+template <class Visit> void forEachInstruction(const Function &body, Visit &&visit) {
+  for (const Statement &statement : body.body)
+    if (statement.kind == StatementKind::Instruction)
+      visit(statement);
+}
+
+class Finder {
+public:
+  Finder(ModuleFacts &modules, const Function &entry,
+         const llvm::SetVector<const Function *> &callees, const LoopPlan &loop,
+         const PollRules &polls)
+      : modules(modules), entry(entry), loop(loop), polls(polls), bodies(callees), cfg(entry), dependence(cfg),
+        uniformity(cfg, dependence), liveness(cfg) {
+    bodies.insert(&entry);
+  }
+
+  Checkpoints run() {
+    refusePhysical();
+    collectShared();
+    collectLocal();
+    result.plan.byBlock |= worksTogether();
+    checkLeaving();
+    measureScopes();
+    choosePoints();
+    return std::move(result);
+  }
+
+private:
+  void find(Reason reason, std::string_view place, std::string detail = {}) {
+    result.findings.push_back({reason, place, std::move(detail)});
+  }
+
+  void refusePhysical() {
+    for (const Function *body : bodies)
+      forEachInstruction(*body, [&](const Statement &statement) {
+        for (const Operand &operand : statement.instruction.operands)
+          forEachOperand(operand, [&](const Operand &each) {
+            if (isPhysical(each))
+              find(Reason::PhysicalValue, statement.text, std::string(each.text));
+          });
+        // The generic address of a parameter is the launch's.
+        if (statement.instruction.opcode == "cvta" && statement.instruction.has("param"))
+          find(Reason::PhysicalValue, statement.text, "cvta.param");
+      });
+  }
+
+  /// Shared variables, the entry's own and the module's. What a callee declares has no name here.
+  void collectShared() {
+    auto see = [&](const Variable &variable) {
+      if (variable.space != StateSpace::Shared)
+        return;
+      result.plan.byBlock = true;
+      if (variable.isExtern || variable.sizeInBytes == 0) {
+        if (!result.plan.dynamicShared ||
+            variable.alignment > result.plan.dynamicShared->alignment)
+          result.plan.dynamicShared = &variable;
+      } else if (!llvm::is_contained(result.plan.shared, &variable)) {
+        result.plan.shared.push_back(&variable);
+      }
+    };
+    for (const Function *body : bodies) {
+      for (const Statement &statement : body->body)
+        for (const Variable &variable : statement.variables) {
+          if (variable.space == StateSpace::Shared && body != &entry)
+            find(Reason::NoSavePoint, variable.name, "a callee's shared variable has no name in it");
+          see(variable);
+        }
+      for (std::string_view symbol : modules.of(*body).symbols)
+        if (const Variable *variable = modules.sharedVariable(symbol))
+          see(*variable);
+    }
+  }
+
+  void collectLocal() {
+    for (const Statement &statement : entry.body)
+      for (const Variable &variable : statement.variables)
+        if (variable.space == StateSpace::Local)
+          result.plan.local.push_back(&variable);
+  }
+
+  /// Whether threads of a block depend on each other in any way but by shared variables.
+  bool worksTogether() {
+    for (const Function *body : bodies) {
+      if (!modules.of(*body).blockBarriers.empty() || !modules.of(*body).warpSyncs.empty())
+        return true;
+      bool joins = false;
+      forEachInstruction(*body, [&](const Statement &statement) {
+        joins |= joinsWarp(statement.instruction);
+      });
+      if (joins)
+        return true;
+    }
+    return false;
+  }
+
+  /// A part of a warp that has left alone is gone from the block when it is saved.
+  void checkLeaving() {
+    if (loop.spends || loop.parks)
+      find(Reason::LoneExit, entry.name);
+    if (result.plan.byBlock && !canSpend(modules.moduleOf()))
+      find(Reason::NoSavePoint, entry.name, "the module is older than PTX 6.2 or sm_70");
+  }
+
+  void measureScopes() {
+    unsigned depth = 0;
+    for (std::uint32_t i = 0; i != entry.body.size(); ++i) {
+      StatementKind kind = entry.body[i].kind;
+      depth += kind == StatementKind::ScopeBegin;
+      depthOf.push_back(depth);
+      for (const RegisterDeclaration &each : entry.body[i].registers)
+        for (std::uint32_t n = 0; n != each.count; ++n)
+          if (depth > 1)
+            inner.insert(each.first + n);
+      for (const Variable &each : entry.body[i].variables)
+        if (depth > 1)
+          innerVariables.insert(ref(each.name));
+      for (const Variable &each : entry.body[i].variables)
+        if (depth > 1 && (each.space == StateSpace::Shared || each.space == StateSpace::Local))
+          find(Reason::NoSavePoint, each.name, "a variable of an inner scope has no name there");
+      depth -= kind == StatementKind::ScopeEnd;
+    }
+  }
+
+  /// Where a loop that is to poll cannot be a point, the next one around it that can is.
+  void choosePoints() {
+    std::vector<Loop> loops; // outer before inner
+    forEachLoop(cfg, [&](const Loop &each) { loops.push_back(each); });
+    std::vector<PollSite> sites = findPollSites(cfg, polls);
+    if (sites.empty())
+      find(Reason::NoLongLoop, entry.name);
+    std::string why;
+    std::string_view place;
+    for (const PollSite &site : sites) {
+      std::string against;
+      for (const Loop &each : llvm::reverse(loops)) {
+        if (!each.has(*site.header))
+          continue;
+        bool itself = each.header == site.header;
+        std::string found = addPoint(each, itself ? site : PollSite{each.header});
+        if (found.empty())
+          break;
+        if (itself)
+          against = std::move(found);
+      }
+      if (against.empty())
+        continue;
+      why = against;
+      place = entry.body[site.statement].text;
+    }
+    llvm::sort(result.plan.points, [](const SavePoint &a, const SavePoint &b) {
+      return a.statement < b.statement;
+    });
+    if (result.plan.points.empty() && !sites.empty())
+      find(Reason::NoSavePoint, place, why);
+  }
+
+  /// Makes the loop's head a point, or says why it is none.
+  std::string addPoint(const Loop &each, const PollSite &site) {
+    if (!each.header)
+      return "the loop is entered at several places";
+    if (each.header->instructions.empty())
+      return "the loop is empty";
+    SavePoint point;
+    point.statement = placeAt(each.header->instructions.front());
+    if (llvm::any_of(result.plan.points,
+                     [&](const SavePoint &other) { return other.statement == point.statement; }))
+      return {};
+    point.turns = site.turns;
+    point.turnCycles = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+        site.cycles, 1, std::numeric_limits<std::int32_t>::max() / 2));
+    if (!result.plan.byBlock || (site.turn.reg != noRegister &&
+                                 uniformity.ofRegister(site.turn.reg) == Variation::None))
+      point.turn = site.turn;
+    if (result.plan.byBlock) {
+      if (dependence.endless() || uniformity.ofControl(*each.header) != Variation::None)
+        return "not all threads of the block are shown to go round the loop equally often";
+      point.barrier = barrierIn(each);
+    }
+    unsigned scope = entry.body[point.statement].kind == StatementKind::ScopeBegin;
+    if (depthOf[point.statement] - scope > 1)
+      return "the loop stands in an inner scope";
+    if (liveness.carryLiveBefore(each.header->instructions.front()))
+      return "a condition code is live at the loop's head";
+    Recomputation recomputation(cfg, inner, innerVariables);
+    for (RegisterId reg : liveness.liveIn(*each.header)) {
+      if (recomputation.canMake(reg))
+        continue;
+      if (inner.contains(reg))
+        return "a register of an inner scope is live at the loop's head";
+      point.saved.push_back(reg);
+    }
+    for (RegisterId reg : liveness.liveIn(*each.header))
+      if (recomputation.canMake(reg))
+        recomputation.addTo(point.recomputed, reg);
+    llvm::sort(point.recomputed);
+    result.plan.points.push_back(std::move(point));
+    return {};
+  }
+
+  /// Where a scope stands between the loop's label and its first instruction, before that.
+  std::uint32_t placeAt(std::uint32_t statement) const {
+    for (std::uint32_t before = statement; before-- > 1;) {
+      StatementKind kind = entry.body[before].kind;
+      if (kind == StatementKind::Instruction || kind == StatementKind::Label ||
+          kind == StatementKind::ScopeEnd)
+        break;
+      if (kind == StatementKind::ScopeBegin)
+        statement = before;
+    }
+    return statement;
+  }
+
+  /// A barrier that every turn of the loop comes by exactly once, as far as its place shows it: all
+  /// that matters for soundness is that all threads of the block make it.
+  std::optional<std::uint32_t> barrierIn(const Loop &each) const {
+    for (const CfgBlock *block : each.blocks)
+      for (std::uint32_t statement : block->instructions) {
+        const Instruction &instruction = cfg.instruction(statement);
+        if (!isBlockBarrier(instruction) || barrierFormOf(instruction) != BarrierForm::Full ||
+            instruction.has("red") || instruction.guard)
+          continue;
+        if (uniformity.ofExecution(statement) == Variation::None && isOnEveryTurn(each, *block))
+          return statement;
+      }
+    return std::nullopt;
+  }
+
+  bool isOnEveryTurn(const Loop &each, const CfgBlock &block) const {
+    return &block == each.header || !hasCycleWithout(each, block);
+  }
+
+  ModuleFacts &modules;
+  const Function &entry;
+  const LoopPlan &loop;
+  const PollRules &polls;
+  llvm::SetVector<const Function *> bodies; ///< the callees and the entry
+  Cfg cfg;
+  ControlDependence dependence;
+  Uniformity uniformity;
+  Liveness liveness;
+  std::vector<unsigned> depthOf; ///< by statement; 1 in the body's outer scope
+  llvm::DenseSet<RegisterId> inner; ///< what has no name in the body's outer scope
+  llvm::StringSet<> innerVariables;
+  Checkpoints result;
+};
+
+} // namespace
+
+Checkpoints findCheckpoints(ModuleFacts &modules, const Function &entry,
+                            const llvm::SetVector<const Function *> &callees,
+                            const LoopPlan &loop, const PollRules &polls) {
+  return Finder(modules, entry, callees, loop, polls).run();
+}
+
+} // namespace tally::ptx

@@ -1,0 +1,389 @@
+#include "tally/ptx/transforms/checkpoint_pass.h"
+
+#include "clones.h"
+#include "codings.h"
+#include "emit.h"
+#include "save_record.h"
+#include "tally/bundle/abi.h"
+#include "tally/ptx/analysis/opcodes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace tally::ptx {
+namespace {
+
+constexpr std::size_t live = offsetof(tally_launch_state, live_workers);
+
+/// What thread 0 publishes in the first word of $tally_block; from goOn on, the point at which a saved
+/// block goes on.
+enum Publication : unsigned { run = 0, leave = 1, goOn = 2 };
+
+/// Writes one kernel's entry.
+class Writer {
+public:
+  explicit Writer(const PassInput &input)
+      : input(input), plan(input.analysis.checkpoint), record(input.function, plan),
+        editor(input.function) {}
+
+  std::string run();
+
+private:
+  std::string declarations() const;
+  std::string begin() const;
+  std::string takeSaved() const;
+  std::string loopHead() const;
+  std::string agree() const;
+  std::string leaderLeaves() const;
+  std::string stow() const;
+  std::string depart() const;
+  std::string restore() const;
+  std::string pollAt(const SavePoint &point, unsigned number) const;
+  std::string resumeAt(const SavePoint &point, unsigned number) const;
+  std::string startPolling() const;
+  std::string barrierWithPoll(const Instruction &barrier) const;
+  std::string meet() const { return fmt::format("barrier.sync {};\n\t", input.analysis.loop.barrier); }
+  std::string reduce(std::string_view into, std::string_view predicate) const {
+    return fmt::format("barrier.red.or.pred {}, {}, {};\n\t", into, input.analysis.loop.barrier,
+                       predicate);
+  }
+  std::string readWord() const;
+  static std::string hint();
+  std::string look() const;
+  void rewriteBarriers();
+  void insertPoints();
+  void appendPolls();
+  std::string turnTest(const SavePoint &point) const;
+  /// Cycles between polls where nothing else tells the turns.
+  std::uint64_t budget() const {
+    return std::min<std::uint64_t>(input.polls.period, std::numeric_limits<std::int32_t>::max());
+  }
+  static bool usesBudget(const SavePoint &point) {
+    return !point.barrier && point.turns != 1 && point.turn.reg == noRegister;
+  }
+
+  const PassInput &input;
+  const CheckpointPlan &plan;
+  SaveRecord record;
+  FunctionEditor editor;
+};
+
+std::string Writer::declarations() const {
+  return emit::declarations(input.analysis.cloned.empty()) + SaveRecord::declarations() +
+         ".reg .pred %tally_asked, %tally_due, %tally_saved;\n"
+         "\t.reg .b32 %tally_budget, %tally_control;\n\t";
+}
+
+/// At a block's begin, and where a saved one goes on: nothing has been asked yet.
+std::string Writer::startPolling() const {
+  return fmt::format("mov.u32 %tally_control, 0;\n"
+                     "\tmov.u32 %tally_budget, {};\n"
+                     "\tmov.pred %tally_asked, 0;\n\t",
+                     budget());
+}
+
+/// %tally_control = the control word's low half.
+std::string Writer::readWord() const {
+  return fmt::format("ld.param.u64 %tally_d0, [$tally_launch+{}];\n"
+                     "\tcvta.to.global.u64 %tally_d0, %tally_d0;\n"
+                     "\tld.{}.u32 %tally_control, [%tally_d0];\n\t",
+                     offsetof(tally_launch_params, control), emit::strongGlobal(input.module));
+}
+
+/// %tally_yield = the half word read last is of another epoch, as far as its low byte says, and
+/// asks for checkpoints.
+std::string Writer::hint() {
+  return fmt::format("ld.param.u32 %tally_r0, [$tally_launch+{}];\n"
+                     "\tshl.b32 %tally_r0, %tally_r0, {};\n"
+                     "\txor.b32 %tally_r0, %tally_r0, %tally_control;\n"
+                     "\tand.b32 %tally_r1, %tally_r0, 255;\n"
+                     "\tsetp.eq.u32 %tally_yield, %tally_r1, {};\n"
+                     "\tsetp.ge.and.u32 %tally_yield, %tally_r0, {}, %tally_yield;\n\t",
+                     offsetof(tally_launch_params, epoch), TALLY_CONTROL_EPOCH_SHIFT,
+                     static_cast<unsigned>(TALLY_CONTROL_CHECKPOINT),
+                     1u << TALLY_CONTROL_EPOCH_SHIFT);
+}
+
+/// %tally_yield = the control word says so now: a greater epoch, and the mode.
+std::string Writer::look() const {
+  return emit::poll(input.module) +
+         fmt::format("cvt.u32.u64 %tally_r0, %tally_d0;\n"
+                     "\tand.b32 %tally_r0, %tally_r0, 255;\n"
+                     "\tsetp.eq.and.u32 %tally_yield, %tally_r0, {}, %tally_yield;\n\t",
+                     static_cast<unsigned>(TALLY_CONTROL_CHECKPOINT));
+}
+
+/// Thread 0 goes on with what its slot holds, if that is a block; `$tally_begin` otherwise.
+std::string Writer::takeSaved() const {
+  std::string text = fmt::format("ld.param.u32 %tally_r0, [$tally_launch+{}];\n"
+                                 "\tsetp.eq.u32 %tally_yield, %tally_r0, 0;\n"
+                                 "\t@%tally_yield bra $tally_begin;\n\t",
+                                 offsetof(tally_launch_params, resume)) +
+                     SaveRecord::headerAddress();
+  text += fmt::format("ld.global.v2.u32 {{%tally_r4, %tally_id}}, [%tally_slot];\n"
+                      "\tld.param.u32 %tally_r0, [$tally_launch+{}];\n"
+                      "\tsetp.ne.u32 %tally_yield, %tally_r4, %tally_r0;\n"
+                      "\t@%tally_yield bra $tally_begin;\n"
+                      "\tld.global.u32 %tally_stopped, [%tally_slot+{}];\n\t",
+                      offsetof(tally_launch_params, resume), offsetof(tally_save_slot, point));
+  text += emit::publish(emit::IdWords::All);
+  if (!input.analysis.cloned.empty())
+    text += "\t" + emit::storeExtents();
+  return text + fmt::format("\tadd.u32 %tally_stopped, %tally_stopped, {};\n"
+                            "\tst.shared.u32 [$tally_block], %tally_stopped;\n"
+                            "\tbra $tally_agree;\n",
+                            static_cast<unsigned>(goOn));
+}
+
+std::string Writer::begin() const {
+  return emit::unlessLeader("$tally_begin") + emit::loadOpaqueState('x') +
+         fmt::format("red.global.inc.u32 [%tally_d2+{}], {};\n\t", live, emit::counterLimit) +
+         takeSaved() + "\n$tally_begin:\n\tbra.uni $tally_turn;\n";
+}
+
+/// All threads are done with the last block here, or have saved what they hold of it.
+std::string Writer::loopHead() const {
+  std::string text = "\n$tally_next:\n\t";
+  if (input.analysis.copiesAsync)
+    text += "cp.async.wait_all;\n\t";
+  if (plan.byBlock)
+    text += meet();
+  else
+    text += "mov.pred %tally_saved, 0;\n"
+            "\n$tally_met:\n\t" +
+            reduce("%tally_any", "%tally_saved") + "@%tally_any bra $tally_depart;\n";
+  text += "\n$tally_turn:\n\t@%tally_other bra $tally_agree;\n"
+          "\n$tally_take:\n\t" +
+          emit::quickPoll(input.module, "$tally_asked") + "\n$tally_index:\n\t" + emit::takeIndex() +
+          fmt::format("ld.param.u32 %tally_r3, [$tally_launch+{}];\n"
+                      "\tsetp.ge.u32 %tally_yield, %tally_id, %tally_r3;\n"
+                      "\t@%tally_yield bra $tally_last;\n\t",
+                      offsetof(tally_launch_params, blocks)) +
+          emit::publish(emit::IdWords::All);
+  if (!input.analysis.cloned.empty())
+    text += "\t" + emit::storeExtents();
+  return text;
+}
+
+std::string Writer::agree() const {
+  return "\n$tally_agree:\n\t" + meet() + emit::loadPublished(emit::IdWords::All) +
+         "setp.ne.u32 %tally_leave, %tally_flag, 0;\n"
+         "\t@%tally_leave bra $tally_other_than_run;\n\t";
+}
+
+/// Behind the body: thread 0 leaves where it is asked to or no block is left.
+std::string Writer::leaderLeaves() const {
+  return "\n$tally_asked:\n\t" + emit::judge() +
+         "@!%tally_yield bra $tally_index;\n"
+         "\n$tally_last:\n" +
+         fmt::format("\tred.global.dec.u32 [%tally_d2+{}], {};\n"
+                     "\tmov.u32 %tally_flag, {};\n"
+                     "\tst.shared.u32 [$tally_block], %tally_flag;\n"
+                     "\tbra $tally_agree;\n",
+                     live, emit::counterLimit, static_cast<unsigned>(leave));
+}
+
+/// How a worker leaves with a saved block: %tally_slot and the like are set where something of this
+/// thread was saved.
+std::string Writer::depart() const {
+  std::string text;
+  if (plan.byBlock) {
+    text = "\n$tally_depart:\n\t";
+    if (input.analysis.copiesAsync)
+      text += "cp.async.wait_all;\n\t";
+    // All that is in flight to shared memory has landed, and nobody writes there any more.
+    text += meet() + record.shared(Transfer::Save);
+  } else {
+    // Those that stopped come here too: what they saved stays.
+    text = "\n$tally_depart:\n\t"
+           "@%tally_saved bra $tally_departed;\n\t" +
+           record.locate() + "mov.u32 %tally_stopped, 0;\n\t" + record.stopped(Transfer::Save) +
+           "\n$tally_departed:\n\t";
+  }
+  text += "@%tally_other bra $tally_gone;\n\t" + SaveRecord::headerAddress() + emit::loadState() +
+          fmt::format("red.global.inc.u32 [%tally_d2+{}], {};\n"
+                      "\tred.global.dec.u32 [%tally_d2+{}], {};\n",
+                      offsetof(tally_launch_state, saved), emit::counterLimit, live,
+                      emit::counterLimit);
+  // The linear id again, from the ids that the block has.
+  text += fmt::format("\tld.shared.v4.u32 {{%tally_flag, %tally_r0, %tally_r1, %tally_r2}}, "
+                      "[$tally_block];\n"
+                      "\tld.param.u32 %tally_r3, [$tally_launch+{}];\n"
+                      "\tmad.lo.u32 %tally_r1, %tally_r2, %tally_r3, %tally_r1;\n"
+                      "\tld.param.u32 %tally_r3, [$tally_launch+{}];\n"
+                      "\tmad.lo.u32 %tally_id, %tally_r1, %tally_r3, %tally_r0;\n"
+                      "\tld.param.u32 %tally_r4, [$tally_launch+{}];\n"
+                      "\tor.b32 %tally_r4, %tally_r4, {};\n"
+                      "\tst.global.v2.u32 [%tally_slot], {{%tally_r4, %tally_id}};\n"
+                      "\tst.global.u32 [%tally_slot+{}], %tally_stopped;\n"
+                      "\n$tally_gone:\n\tret;\n",
+                      offsetof(tally_launch_params, grid) + 4, offsetof(tally_launch_params, grid),
+                      offsetof(tally_launch_params, epoch), TALLY_SAVED_UNDER(0),
+                      offsetof(tally_save_slot, point));
+  return text;
+}
+
+/// Where what thread 0 published is not that a new block begins.
+std::string Writer::restore() const {
+  std::string text = fmt::format("\n$tally_other_than_run:\n"
+                                 "\tsetp.eq.u32 %tally_leave, %tally_flag, {};\n"
+                                 "\t@%tally_leave bra $tally_gone;\n\t",
+                                 static_cast<unsigned>(leave)) +
+                     record.locate();
+  if (plan.byBlock)
+    text += record.shared(Transfer::Restore) +
+            fmt::format("sub.u32 %tally_stopped, %tally_flag, {};\n\t", static_cast<unsigned>(goOn));
+  else
+    text += record.stopped(Transfer::Restore) +
+            "setp.eq.u32 %tally_leave, %tally_stopped, 0;\n"
+            "\t@%tally_leave bra $tally_next;\n\t";
+  text += record.local(Transfer::Restore) + startPolling();
+  if (plan.byBlock)
+    text += meet();
+  for (unsigned i = 1; i < plan.points.size(); ++i)
+    text += fmt::format("setp.eq.u32 %tally_leave, %tally_stopped, {0};\n"
+                        "\t@%tally_leave bra $tally_resume_{0};\n\t",
+                        i + 1);
+  for (unsigned i = 0; i != plan.points.size(); ++i)
+    text += resumeAt(plan.points[i], i + 1);
+  return text;
+}
+
+std::string Writer::resumeAt(const SavePoint &point, unsigned number) const {
+  return fmt::format("\n$tally_resume_{}:\n\t", number) +
+         record.registers(point, Transfer::Restore) + fmt::format("bra $tally_go_{};\n", number);
+}
+
+/// Behind the body: what a thread does at `point` when a poll is due.
+std::string Writer::pollAt(const SavePoint &point, unsigned number) const {
+  std::string back = fmt::format("bra $tally_go_{};\n\t", number);
+  std::string text = fmt::format("\n$tally_poll_{}:\n\t", number);
+  auto proceedIf = [&](std::string_view predicate) {
+    text += fmt::format("@!{} {}", predicate, back);
+  };
+  if (point.barrier) {
+    text += "mov.pred %tally_asked, 0;\n\t";
+  } else {
+    if (usesBudget(point))
+      text += fmt::format("mov.u32 %tally_budget, {};\n\t", budget());
+    text += hint() + readWord();
+    if (plan.byBlock)
+      text += reduce("%tally_any", "%tally_yield");
+    proceedIf(plan.byBlock ? "%tally_any" : "%tally_yield");
+  }
+  text += look();
+  if (plan.byBlock)
+    text += reduce("%tally_any", "%tally_yield");
+  proceedIf(plan.byBlock ? "%tally_any" : "%tally_yield");
+  return text + record.locate() + record.registers(point, Transfer::Save) +
+         fmt::format("mov.u32 %tally_stopped, {};\n"
+                     "\tbra $tally_stow;\n",
+                     number);
+}
+
+/// What a thread saves at any point.
+std::string Writer::stow() const {
+  std::string text = "\n$tally_stow:\n\t" + record.local(Transfer::Save);
+  if (plan.byBlock)
+    return text + "bra $tally_depart;\n";
+  return text + record.stopped(Transfer::Save) +
+         "mov.pred %tally_saved, 1;\n"
+         "\tbra $tally_met;\n";
+}
+
+std::string Writer::barrierWithPoll(const Instruction &barrier) const {
+  return hint() +
+         fmt::format("barrier.red.or.pred %tally_asked, {}, %tally_yield;\n\t",
+                     barrierIdOf(barrier).text) +
+         readWord();
+}
+
+/// Barriers take the form that does not promise a whole warp: restored blocks come into loops at
+/// another place (docs/transforms.md).
+void Writer::rewriteBarriers() {
+  for (std::uint32_t statement : input.analysis.facts->blockBarriers) {
+    const Statement &barrier = input.function.body[statement];
+    const Instruction &instruction = barrier.instruction;
+    bool polls = false;
+    for (const SavePoint &point : plan.points)
+      polls |= point.barrier == statement;
+    if (polls)
+      editor.replace(barrier.text, barrierWithPoll(instruction));
+    else
+      editor.replace(barrier.text, emit::unalignedBarrier(barrier));
+  }
+}
+
+void Writer::insertPoints() {
+  for (unsigned i = 0; i != plan.points.size(); ++i) {
+    const SavePoint &point = plan.points[i];
+    std::string text;
+    if (point.barrier)
+      text = fmt::format("@%tally_asked bra $tally_poll_{};\n", i + 1);
+    else if (point.turns == 1)
+      text = fmt::format("bra $tally_poll_{};\n", i + 1);
+    else if (point.turn.reg != noRegister)
+      text = turnTest(point) + fmt::format("@%tally_due bra $tally_poll_{};\n", i + 1);
+    else
+      text = fmt::format("sub.s32 %tally_budget, %tally_budget, {};\n"
+                         "\tsetp.lt.s32 %tally_due, %tally_budget, 0;\n"
+                         "\t@%tally_due bra $tally_poll_{};\n",
+                         point.turnCycles, i + 1);
+    editor.insertBefore(point.statement, text + fmt::format("\n$tally_go_{}:\n\t", i + 1));
+  }
+}
+
+/// %tally_due = in this turn the thread polls.
+std::string Writer::turnTest(const SavePoint &point) const {
+  const RegisterDeclaration &declaration = input.function.declarationOf(point.turn.reg);
+  std::string reg = registerName(declaration, point.turn.reg), text;
+  if (declaration.type.ends_with("64")) {
+    text = fmt::format("cvt.u32.u64 %tally_r0, {};\n\t", reg);
+    reg = "%tally_r0";
+  }
+  return text + fmt::format("and.b32 %tally_r0, {}, {};\n"
+                            "\tsetp.eq.u32 %tally_due, %tally_r0, 0;\n\t",
+                            reg, point.turn.mask);
+}
+
+void Writer::appendPolls() {
+  for (unsigned i = 0; i != plan.points.size(); ++i)
+    editor.insertAtBodyEnd(pollAt(plan.points[i], i + 1));
+}
+
+std::string Writer::run() {
+  emit::beginVariant(editor, input, Kind::Checkpoint);
+  editor.insertAtBodyStart(declarations() + begin() + loopHead() + agree() + startPolling());
+  editor.insertAtBodyStart(zero(input.function, undefinedAtBodyStart(input.function)));
+  // Before what else stands before a loop's first instruction: a resumed thread executes that too.
+  insertPoints();
+  const FunctionFacts &facts = *input.analysis.facts;
+  auto index = [](unsigned, const std::string &) { return std::string(); };
+  emit::replaceGridUses(editor, facts, {index, emit::loadExtentFromParameters});
+  redirectCalls(editor, input.function, input.analysis);
+  for (std::uint32_t statement : facts.leaves) {
+    const Statement &leaves = input.function.body[statement];
+    editor.replace(leaves.text, emit::guardOf(leaves.instruction) + "bra $tally_next;");
+  }
+  if (emit::mayReachEnd(input.function))
+    editor.insertAtBodyEnd("\tbra $tally_next;\n");
+  rewriteBarriers();
+  appendPolls();
+  editor.insertAtBodyEnd(leaderLeaves() + stow() + depart() + restore());
+  return editor.apply();
+}
+
+} // namespace
+
+std::vector<std::string> CheckpointPass::run(const PassInput &input) const {
+  return {Writer(input).run()};
+}
+
+SaveSizes CheckpointPass::saveSizes(const PassInput &input) const {
+  SaveRecord record(input.function, input.analysis.checkpoint);
+  return {record.recordBytes(), record.sharedBytes()};
+}
+
+} // namespace tally::ptx

@@ -1,0 +1,158 @@
+#include "verify_checkpoint.h"
+
+#include "tally/ptx/analysis/liveness.h"
+#include "tally/ptx/analysis/opcodes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ranges>
+#include <set>
+#include <span>
+
+namespace tally::ptx {
+namespace {
+
+bool isOwn(std::string_view name) {
+  return name.starts_with("%tally_") || name.starts_with("$tally_");
+}
+
+class CheckpointCheck {
+public:
+  CheckpointCheck(const Function &user, const Function &variant)
+      : user(user), variant(variant), cfg(variant), liveness(cfg) {}
+
+  std::optional<std::string> run() const {
+    unsigned points = 0;
+    while (section(fmt::format("$tally_poll_{}", points + 1)))
+      if (auto broken = checkPoint(++points))
+        return broken;
+    if (points == 0)
+      return "it has no point to stop at";
+    if (auto broken = checkMeetings())
+      return broken;
+    return checkBarriers();
+  }
+
+private:
+  static constexpr auto npos = std::string_view::npos;
+  using Statements = std::span<const Statement>;
+
+  std::optional<std::size_t> labelOf(std::string_view name) const {
+    for (std::size_t i = 0; i != variant.body.size(); ++i)
+      if (variant.body[i].kind == StatementKind::Label && variant.body[i].label == name)
+        return i;
+    return std::nullopt;
+  }
+
+  /// From the label up to the next unconditional branch or return.
+  std::optional<Statements> section(const std::string &label) const {
+    auto begin = labelOf(label);
+    if (!begin)
+      return std::nullopt;
+    std::size_t end = *begin;
+    while (end + 1 < variant.body.size()) {
+      const Instruction &instruction = variant.body[end].instruction;
+      if (variant.body[end].kind == StatementKind::Instruction && !instruction.guard &&
+          (instruction.opcode == "bra" || instruction.opcode == "ret"))
+        break;
+      ++end;
+    }
+    return Statements(variant.body.data() + *begin, end - *begin + 1);
+  }
+
+  std::optional<std::string> checkPoint(unsigned number) const {
+    bool looked = false;
+    Statements poll = *section(fmt::format("$tally_poll_{}", number));
+    for (const Statement &each : poll) {
+      const Instruction &instruction = each.instruction;
+      if (each.kind != StatementKind::Instruction)
+        continue;
+      looked |= instruction.opcode == "ld" && instruction.has("global") &&
+                instruction.has("u64") && (instruction.has("relaxed") || instruction.has("volatile"));
+      if (instruction.opcode == "st" && !looked)
+        return fmt::format("it saves before it has looked at the control word: {}", each.text);
+    }
+    return checkRestored(number);
+  }
+
+  /// What the way from where the points part to the user's code assigns.
+  std::optional<std::string> checkRestored(unsigned number) const {
+    auto resumed = section(fmt::format("$tally_resume_{}", number));
+    auto going = labelOf(fmt::format("$tally_go_{}", number));
+    if (!resumed || !going)
+      return fmt::format("point {} is not gone on from", number);
+    std::set<RegisterId> set;
+    for (const Statement &each : *resumed)
+      if (each.kind == StatementKind::Instruction && !each.instruction.guard)
+        forEachWrittenRegister(each.instruction, [&](const Operand &operand) { set.insert(operand.reg); });
+    std::size_t first = *going;
+    while (variant.body[first].kind != StatementKind::Instruction)
+      ++first;
+    for (RegisterId reg : liveness.liveBefore(static_cast<std::uint32_t>(first)))
+      if (!set.contains(reg) && !isOwn(variant.declarationOf(reg).name))
+        return fmt::format("a register is not restored at point {}: {}", number,
+                           std::string(variant.declarationOf(reg).name) +
+                               std::to_string(reg - variant.declarationOf(reg).first));
+    return std::nullopt;
+  }
+
+  static bool meets(const Statement &each) {
+    return each.kind == StatementKind::Instruction && isBlockBarrier(each.instruction);
+  }
+
+  std::optional<std::string> checkMeetings() const {
+    auto departs = labelOf("$tally_depart"), restores = labelOf("$tally_other_than_run"),
+         resumes = labelOf("$tally_resume_1");
+    if (!departs || !restores || !resumes)
+      return "it neither saves nor restores";
+    bool waited = !copiesAsync(), met = false;
+    for (std::size_t i = *departs; i != variant.body.size(); ++i) {
+      const Instruction &instruction = variant.body[i].instruction;
+      if (variant.body[i].kind == StatementKind::Instruction && instruction.opcode == "ret")
+        break;
+      waited |= instruction.opcode == "cp" && instruction.has("wait_all");
+      met |= meets(variant.body[i]);
+      if (instruction.opcode == "ld" && instruction.has("shared") &&
+          variant.body[i].text.find("$tally_block") == npos && !(waited && met))
+        return "shared memory is saved while it may be written";
+    }
+    bool restored = false;
+    for (std::size_t i = *restores; i != *resumes; ++i) {
+      const Instruction &instruction = variant.body[i].instruction;
+      restored |= instruction.opcode == "st" && instruction.has("shared");
+      if (meets(variant.body[i]))
+        restored = false;
+    }
+    if (restored)
+      return "a thread goes on while shared memory is restored";
+    return std::nullopt;
+  }
+
+  bool copiesAsync() const {
+    return std::ranges::any_of(user.body, [](const Statement &each) {
+      return each.kind == StatementKind::Instruction && each.instruction.opcode == "cp" &&
+             each.instruction.has("async") && !each.instruction.has("bulk");
+    });
+  }
+
+  std::optional<std::string> checkBarriers() const {
+    for (const Statement &each : variant.body)
+      if (meets(each) && (each.instruction.opcode == "bar" || each.instruction.has("aligned")))
+        return fmt::format("a barrier in the aligned form: {}", each.text);
+    return std::nullopt;
+  }
+
+  const Function &user;
+  const Function &variant;
+  Cfg cfg;
+  Liveness liveness;
+};
+
+} // namespace
+
+std::optional<std::string> checkCheckpoint(const Function &user, const Function &variant) {
+  return CheckpointCheck(user, variant).run();
+}
+
+} // namespace tally::ptx
