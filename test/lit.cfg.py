@@ -15,7 +15,7 @@ tools = lit_config.params["llvm_tools"]
 config.substitutions += [
     ("%tally-ptxopt", lit_config.params["ptxopt"]),
     ("%llvm-as", os.path.join(tools, "llvm-as")),
-    ("%full", "full" if os.environ.get("TALLY_TEST_FULL") else ""),
+    ("%full", "full" if os.environ.get("TEST_FULL") else ""),
     ("FileCheck", os.path.join(tools, "FileCheck")),
     (r"\| count\b", "| " + os.path.join(tools, "count")),
     (r"\bnot\b", os.path.join(tools, "not")),

@@ -49,14 +49,11 @@ Result<void> Activity::open(const CudaApi &api, const Settings &settings) {
 }
 
 void Activity::join(const Settings &settings) {
-  Result<std::string> uuid = device.uuid();
-  if (!uuid)
-    return warnOfArena(uuid.error());
   auto resume = [this] {
     if (runtime::Dispatcher *dispatcher = served)
       dispatcher->resume();
   };
-  auto opened = runtime::ArenaLink::open({}, *uuid, *control, *highPriority, resume);
+  auto opened = runtime::ArenaLink::open({}, device.info().uuid, *control, *highPriority, resume);
   if (!opened)
     return warnOfArena(opened.error());
   (*opened)->traceTo(trace);
@@ -110,8 +107,7 @@ void Activity::forget(StreamState &stream) {
       highPriority->abandon(*high);
   }
   stream.leaving = true;
-  while (stream.asking.load() != 0)
-    std::this_thread::yield();
+  device.awaitCalls();
 }
 
 void Activity::serve(runtime::Dispatcher &dispatcher) {

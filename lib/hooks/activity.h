@@ -35,6 +35,8 @@ public:
 
   /// Whether anybody sees what is counted here, but for the process's own best-effort work.
   bool isInArena() const { return link != nullptr; }
+  /// Shows it to others. Only where isInArena().
+  void noteMemory(const runtime::MemoryStatus &now) { link->noteMemory(now); }
 
   /// A call that puts work of high priority on a stream.
   template <class Call> auto pass(StreamState &stream, Call call) {
@@ -90,8 +92,10 @@ private:
   Result<void> open(const CudaApi &api, const Settings &settings);
   void join(const Settings &settings);
   runtime::HighStream *highOf(StreamState &stream) {
-    if (stream.device != device.number())
+    if (stream.device != device.number()) {
+      warnOfOtherDevice(stream.device, device.number());
       return nullptr;
+    }
     runtime::HighStream *high = stream.high.load(std::memory_order_acquire);
     return high ? high : adopt(stream);
   }

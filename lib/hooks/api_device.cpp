@@ -44,9 +44,12 @@ Result<void> ApiDevice::open() {
 }
 
 Result<void> ApiDevice::describe() {
+  cudaDeviceProp properties{};
+  TALLY_API_TRY(api, cudaGetDeviceProperties, &properties, device);
+  const auto &uuid = properties.uuid.bytes;
+  if (std::any_of(std::begin(uuid), std::end(uuid), [](char each) { return each != 0; }))
+    facts.uuid = runtime::uuidText(uuid);
   if (!Settings::get().emulator) {
-    cudaDeviceProp properties{};
-    TALLY_API_TRY(api, cudaGetDeviceProperties, &properties, device);
     facts.name = properties.name;
     TALLY_API_TRY(api, cudaDriverGetVersion, &facts.driverVersion);
   }
@@ -76,15 +79,6 @@ Result<void> ApiDevice::describeSms() {
   facts.registersPerSm = static_cast<std::uint32_t>(values[1]);
   facts.sharedBytesPerSm = static_cast<std::uint32_t>(values[2]);
   return {};
-}
-
-Result<std::string> ApiDevice::uuid() const {
-  cudaDeviceProp properties{};
-  TALLY_API_TRY(api, cudaGetDeviceProperties, &properties, device);
-  const auto &bytes = properties.uuid.bytes;
-  if (std::all_of(std::begin(bytes), std::end(bytes), [](char each) { return each == 0; }))
-    return std::string();
-  return runtime::uuidText(bytes);
 }
 
 /// The control stream has the device's highest priority, which applications do not get.
@@ -193,6 +187,10 @@ private:
 
 void ApiDevice::end() {
   ended = true;
+  awaitCalls();
+}
+
+void ApiDevice::awaitCalls() const {
   while (inCalls.load() != 0)
     std::this_thread::yield();
 }
@@ -275,7 +273,6 @@ Result<bool> ApiDevice::isIdle(runtime::StreamId stream) {
                      state.api->cudaGetDevice(&current) == cudaSuccess && current != state.device;
     if (elsewhere)
       state.api->cudaSetDevice(state.device);
-    state.asking.fetch_add(1);
     if (cudaEvent_t marker = state.marker.load())
       status = state.api->cudaEventQuery(marker);
     else if (state.leaving.load())
@@ -284,7 +281,6 @@ Result<bool> ApiDevice::isIdle(runtime::StreamId stream) {
       status = cudaSuccess; // put there before anybody waited for its end, and nobody can ask
     else
       status = state.api->cudaStreamQuery(state.handle);
-    state.asking.fetch_sub(1);
     if (elsewhere)
       state.api->cudaSetDevice(current);
   });

@@ -36,8 +36,6 @@ public:
   /// and the stream that writes it. Best-effort work that is let run from then on yields to every
   /// request that comes after it, since it carries the epoch that counts then.
   Result<void> openControl(std::uint64_t controlWord);
-  /// As DeviceInfo has it; empty where the device has none.
-  Result<std::string> uuid() const;
   int number() const { return device; }
   /// Its CUcontext; nullptr where there is no driver to ask.
   void *context() const { return driverContext; }
@@ -102,6 +100,9 @@ public:
   /// for which threads of the hooks would call a CUDA runtime that may be gone. Returns when nobody
   /// does any more. What is put on lanes still is.
   void end();
+  /// Returns when no thread of the hooks is asking an application's stream or writing a control
+  /// word: none is for longer than a call of the CUDA runtime takes.
+  void awaitCalls() const;
 
   /// An entry point of the driver; nullptr where there is none.
   static void *driverEntry(const CudaApi &api, const char *name);
@@ -157,7 +158,7 @@ private:
   cudaEvent_t order = nullptr; ///< of waitFor()
   std::atomic<std::uint64_t> calls{0}, legacyCalls{0};
   std::atomic<bool> ended{false};
-  std::atomic<std::uint32_t> inCalls{0}; ///< of what end() stops
+  std::atomic<std::uint32_t> inCalls{0}; ///< that awaitCalls() waits for
 };
 
 } // namespace tally::hooks

@@ -48,6 +48,12 @@ template <class Call> CUresult byRule_Drain(CUstream, Call call) {
     Hooks::shared().drain();
   return call();
 }
+template <class Call> CUresult byRule_Context(CUstream, Call call) {
+  CUresult status = call();
+  if (isForeign())
+    Hooks::shared().contextChanged();
+  return status;
+}
 template <class Call> CUresult byRule_Query(CUstream, Call call) {
   return isForeign() && !Hooks::shared().isQueueIdle() ? CUDA_ERROR_NOT_READY : call();
 }

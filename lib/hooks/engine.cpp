@@ -6,8 +6,6 @@
 
 namespace tally::hooks {
 
-using namespace std::chrono_literals;
-
 namespace {
 
 runtime::Nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
@@ -190,7 +188,10 @@ cudaError_t Engine::inTurn(StreamState &stream, bool launches, const void *ident
                            const Run &run) {
   InHook inside;
   threadIsHigh() = false;
-  return work->inTurn(stream, launches, reinterpret_cast<std::uint64_t>(identity), [&] {
+  // The lane waits for a kernel by an event of its own device, which another one's stream does not
+  // take; what goes there is ordered by the program's own events.
+  bool waits = launches && stream.device == device.number();
+  return work->inTurn(stream, waits, reinterpret_cast<std::uint64_t>(identity), [&] {
     cudaError_t status = run();
     noteCall(stream);
     return status;
@@ -227,11 +228,7 @@ void Engine::storm(std::uint32_t everyMicroseconds) {
 
 void Engine::quiesce() {
   beOnOwnThread(api, device.number());
-  dispatcher->stopSending();
-  // A scope that nobody closes. Where it cannot be told the device has failed, and nothing runs.
-  static_cast<void>(activity.controlWord().raiseAndTell(false));
-  while (!dispatcher->isAtRest())
-    std::this_thread::sleep_for(50us);
+  dispatcher->bringToRest();
   // What was put there past the queue, and of high priority.
   api.cudaDeviceSynchronize();
 }

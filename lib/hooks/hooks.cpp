@@ -66,7 +66,6 @@ void Hooks::prepareDriver() {
 }
 
 void Hooks::beInForkedChild() {
-  leaveTerminationInChild();
   mayJoin = false;
   cannotStart = true;
   engine = nullptr;
@@ -108,15 +107,25 @@ Engine *Hooks::start(const CudaApi &api) {
   static_cast<void>(atEnd);
   engine.store(made->release(), std::memory_order_release);
   if (settings.drainMilliseconds != 0 && tallySharedHooks1.load() == this)
-    drainOnTermination(
-        [] {
-          Hooks *process = tallySharedHooks1.load();
-          if (Engine *last = process->running())
-            last->quiesce();
-          process->writeTrace();
-        },
-        std::chrono::milliseconds(settings.drainMilliseconds));
+    drainOnce();
   return running();
+}
+
+/// For as long as the process lives.
+void Hooks::drainOnce() {
+  auto drain = [] {
+    Hooks *process = tallySharedHooks1.load();
+    if (Engine *last = process->running())
+      last->quiesce();
+    process->writeTrace();
+  };
+  auto tooLate = [limit = settings.drainMilliseconds] {
+    warn(Warning::Termination, "SIGTERM: the device is not done after " + std::to_string(limit) +
+                                   " ms; the process ends with work on it");
+  };
+  static auto *const registered = new std::shared_ptr<void>(runtime::drainOnTermination(
+      {drain, std::chrono::milliseconds(settings.drainMilliseconds), tooLate}));
+  static_cast<void>(registered);
 }
 
 Activity *Hooks::openActivity(const CudaApi &api, int device, bool forOthers) {
@@ -131,6 +140,8 @@ Activity *Hooks::openActivity(const CudaApi &api, int device, bool forOthers) {
   Activity *shared = made->release();
   activity.store(shared, std::memory_order_release);
   shared->countWhatWasThere(streams.all());
+  if (shared->isInArena() && account.isOn())
+    account.showTo(device, [shared](const runtime::MemoryStatus &now) { shared->noteMemory(now); });
   countStreams();
   return shared;
 }
@@ -184,23 +195,36 @@ void Hooks::endJoining() {
 
 cudaError_t Hooks::resetDevice(const CudaApi &api) {
   drain();
+  int device = 0;
+  bool isKnown = [&] {
+    InHook inside;
+    return api.cudaGetDevice(&device) == cudaSuccess;
+  }();
+  if (Activity *served = activity.load();
+      isKnown && served && served->onDevice().number() != device) {
+    streams.clear(device);
+    account.clear(device);
+    InHook inside;
+    return api.cudaDeviceReset();
+  }
   events.sweep([](std::uint64_t) { return true; });
   std::unique_lock lock(starting);
   if (Engine *old = engine.exchange(nullptr)) {
     old->retire();
     add(earlier, old->totals());
   }
-  if (Activity *old = activity.exchange(nullptr))
+  if (Activity *old = activity.exchange(nullptr)) {
+    account.showTo(-1, {});
     old->retire();
+  }
   mayJoin = settings.joinsArena;
   resets.fetch_add(1);
-  streams.clear();
+  streams.clear(device);
   graphs.clear();
   registry.forgetDevice();
-  InHook inside;
-  int device = 0;
-  if (api.cudaGetDevice(&device) == cudaSuccess)
+  if (isKnown)
     account.clear(device);
+  InHook inside;
   return api.cudaDeviceReset();
 }
 

@@ -230,6 +230,8 @@ public:
     if (activity.load())
       forgetStream(streams.find(foreignApi(), handle));
   }
+  /// A library has made another context current on the calling thread.
+  void contextChanged() { streams.contextChanged(); }
   /// Whether a library may be told that a stream or an event is done.
   bool isQueueIdle() const {
     Engine *now = running();
@@ -304,6 +306,7 @@ private:
       selfCheck();
   }
   void selfCheck();
+  void drainOnce();
   void prepareDriver();
   void writeStatistics();
   void writeTrace();

@@ -139,13 +139,14 @@ cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cuda
   InHook inside;
   if (!running || captures.takesPart(api, handle))
     return call();
+  if (state.device != running->deviceNumber()) {
+    warnOfOtherDevice(state.device, running->deviceNumber());
+    return running->inTurn(state, true, nullptr, call);
+  }
   KernelRecord &kernel = registry.find(api, request.function);
   std::shared_ptr<KernelLaunch> launch = makeLaunch(kernel, state.device, request);
   if (!launch)
     return running->inTurn(state, true, &kernel, call);
-  // Nothing is known of another device's streams here.
-  if (launch->device != running->deviceNumber())
-    return running->inTurn(state, false, nullptr, call);
   running->submit(state, std::move(launch));
   return cudaSuccess;
 }

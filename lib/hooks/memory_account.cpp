@@ -20,7 +20,7 @@ std::size_t difference(std::size_t whole, std::size_t part) {
 MemoryAccount::Device &MemoryAccount::find(const CudaApi &api, int device) {
   Device &found = devices[device];
   std::size_t free = 0, total = 0;
-  if (!found.known && api.cudaMemGetInfo(&free, &total) == cudaSuccess) {
+  if (!found.known && hasLimits() && api.cudaMemGetInfo(&free, &total) == cudaSuccess) {
     found.known = true;
     found.limit = quota.of(total);
     found.left = reserve.of(total);
@@ -37,13 +37,14 @@ bool MemoryAccount::take(const CudaApi &api, std::size_t bytes, int &device) {
   std::size_t free = 0, total = 0;
   if (fits && found.left != 0 && api.cudaMemGetInfo(&free, &total) == cudaSuccess)
     fits = bytes <= difference(free, found.left);
-  if (!fits) {
+  if (fits) {
+    found.used += bytes;
+    found.most = std::max(found.most, found.used);
+  } else {
     ++refusals;
-    return false;
   }
-  found.used += bytes;
-  found.most = std::max(found.most, found.used);
-  return true;
+  tell(device);
+  return fits;
 }
 
 /// `taken` were counted for it already.
@@ -51,11 +52,12 @@ void MemoryAccount::keep(const Piece &piece, std::size_t taken, int device) {
   std::unique_lock lock(mutex);
   Device &found = devices[device];
   found.used = difference(found.used, taken);
-  if (!piece.handle)
-    return;
-  found.used += piece.bytes;
-  found.most = std::max(found.most, found.used);
-  pieces[piece.handle] = {piece.bytes, device};
+  if (piece.handle) {
+    found.used += piece.bytes;
+    found.most = std::max(found.most, found.used);
+    pieces[piece.handle] = {piece.bytes, device};
+  }
+  tell(device);
 }
 
 void MemoryAccount::giveBack(std::size_t bytes, int device) { keep({}, bytes, device); }
@@ -69,6 +71,7 @@ MemoryAccount::Kept MemoryAccount::forget(const void *handle) {
   pieces.erase(found);
   Device &device = devices[kept.device];
   device.used = difference(device.used, kept.bytes);
+  tell(kept.device);
   return kept;
 }
 
@@ -89,7 +92,7 @@ cudaError_t MemoryAccount::info(const CudaApi &api, std::size_t *free, std::size
   InHook inside;
   cudaError_t status = api.cudaMemGetInfo(free, total);
   int device = 0;
-  if (!isOn() || status != cudaSuccess || api.cudaGetDevice(&device) != cudaSuccess)
+  if (!hasLimits() || status != cudaSuccess || api.cudaGetDevice(&device) != cudaSuccess)
     return status;
   std::unique_lock lock(mutex);
   const Device &found = find(api, device);
@@ -104,11 +107,27 @@ cudaError_t MemoryAccount::info(const CudaApi &api, std::size_t *free, std::size
 void MemoryAccount::clear(int device) {
   std::unique_lock lock(mutex);
   devices[device].used = 0;
+  tell(device);
   std::erase_if(pieces, [&](const auto &each) { return each.second.device == device; });
 }
 
+void MemoryAccount::showTo(int device, std::function<void(const runtime::MemoryStatus &)> to) {
+  std::unique_lock lock(mutex);
+  shownDevice = device;
+  show = std::move(to);
+  tell(device);
+}
+
+/// Under the mutex.
+void MemoryAccount::tell(int device) {
+  if (!show || device != shownDevice)
+    return;
+  const Device &now = devices[device];
+  show({now.used, now.most, now.limit, now.left, refusals});
+}
+
 std::string MemoryAccount::statistics() {
-  if (!isOn())
+  if (!hasLimits())
     return "";
   std::unique_lock lock(mutex);
   std::size_t used = 0, most = 0, limit = 0;

@@ -4,12 +4,14 @@
 #ifndef TALLY_LIB_HOOKS_MEMORY_ACCOUNT_H
 #define TALLY_LIB_HOOKS_MEMORY_ACCOUNT_H
 
+#include "arena_link.h"
 #include "cuda_api.h"
 #include "in_hook.h"
 #include "settings.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -27,10 +29,13 @@ public:
   };
 
   explicit MemoryAccount(const Settings &settings)
-      : quota(settings.memoryQuota), reserve(settings.memoryReserve) {}
+      : quota(settings.memoryQuota), reserve(settings.memoryReserve), counts(settings.bestEffort) {}
 
-  /// Whether there is anything to be kept.
-  bool isOn() const { return !quota.isNone() || !reserve.isNone(); }
+  /// Whether anything is counted: in best-effort processes.
+  bool isOn() const { return counts || hasLimits(); }
+  /// From here on `show` is told of what is allocated on the device, and at once of what is by now;
+  /// an empty one is not. It is called under a lock, and must not call back.
+  void showTo(int device, std::function<void(const runtime::MemoryStatus &)> show);
 
   /// `call` allocates about `bytes` on the calling thread's device; `made` says what has come of
   /// it. Beyond quota or reserve: cudaErrorMemoryAllocation, which is the thread's last error then.
@@ -73,7 +78,7 @@ private:
     int device = 0;
   };
   struct Device {
-    bool known = false;
+    bool known = false;              ///< what the limits are in bytes
     std::size_t limit = 0, left = 0; ///< the quota, and what has to stay free; 0: none
     std::size_t used = 0, most = 0;
   };
@@ -85,11 +90,17 @@ private:
   Kept forget(const void *handle);
   cudaError_t refuse(const CudaApi &api);
 
+  bool hasLimits() const { return !quota.isNone() || !reserve.isNone(); }
+  void tell(int device);
+
   const MemoryAmount quota, reserve;
+  const bool counts;
   std::mutex mutex; // what follows
   std::map<int, Device> devices;
   std::unordered_map<const void *, Kept> pieces;
   std::uint64_t refusals = 0;
+  int shownDevice = -1;
+  std::function<void(const runtime::MemoryStatus &)> show;
 };
 
 } // namespace tally::hooks

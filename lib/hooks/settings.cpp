@@ -37,6 +37,17 @@ void warn(Warning kind, std::string_view text) {
   writeLine(text);
 }
 
+void warnOfOtherDevice(int other, int served) {
+  static std::atomic<bool> isSaid{false};
+  if (isSaid.load(std::memory_order_relaxed) || isSaid.exchange(true))
+    return;
+  auto number = [](int device) { return "device " + std::to_string(device); };
+  warn(Warning::OtherDevice,
+       number(other) + " is passed through: this process's first work was on " + number(served) +
+           ", which alone is served. On others best-effort kernels run whole and do not yield, and "
+           "nobody yields to high-priority work");
+}
+
 void writeLine(std::string_view text) {
   std::string line = "tally: " + std::string(text) + "\n";
   std::fwrite(line.data(), 1, line.size(), stderr);

@@ -29,6 +29,7 @@ enum class Warning : std::uint8_t {
   Trace,         ///< what ran when cannot be written
   NothingHooked, ///< no kernel has variants, or the launches do not come through the hooks
   NoDevice,      ///< what best-effort work needs of the device cannot be had
+  OtherDevice,   ///< work on a device that is not served
   Arena,         ///< other processes are not seen
   Termination,   ///< the process ends with work on the device
   Profile,       ///< what was measured cannot be read or kept
@@ -37,6 +38,9 @@ enum class Warning : std::uint8_t {
 
 /// Writes "tally: TEXT" to standard error, unless this kind was written before. Thread-safe.
 void warn(Warning kind, std::string_view text);
+
+/// Says that a device that the process uses is not the one that is served.
+void warnOfOtherDevice(int other, int served);
 
 /// Writes "tally: TEXT" to standard error. Thread-safe; lines of several threads do not mix.
 void writeLine(std::string_view text);

@@ -54,7 +54,7 @@ StreamState &StreamTable::findSlowly(const CudaApi &api, cudaStream_t handle) {
 StreamState &StreamTable::defaultStream(const CudaApi &api, StreamKind kind, cudaStream_t handle) {
   int device = currentDevice(api);
   if (kind == StreamKind::PerThread) {
-    std::uint64_t now = life.load();
+    std::uint64_t now = lifeOf(device).load();
     for (const OfThread &each : ofThread)
       if (each.device == device && each.life == now)
         return *each.state;
@@ -119,16 +119,17 @@ void StreamTable::destroyed(StreamState &state) {
   generation.store(nextGeneration.fetch_add(1));
 }
 
-void StreamTable::clear() {
+void StreamTable::clear(int device) {
   std::unique_lock lock(mutex);
-  for (StreamState &state : states) {
-    state.destroyed = true;
-    state.high = nullptr;
-    state.marker = nullptr;
-  }
-  byHandle.clear();
-  legacy.clear();
-  life.store(nextGeneration.fetch_add(1));
+  for (StreamState &state : states)
+    if (state.device == device) {
+      state.destroyed = true;
+      state.high = nullptr;
+      state.marker = nullptr;
+    }
+  std::erase_if(byHandle, [&](const auto &each) { return each.second->device == device; });
+  legacy.erase(device);
+  lifeOf(device).store(nextGeneration.fetch_add(1));
   generation.store(nextGeneration.fetch_add(1));
 }
 

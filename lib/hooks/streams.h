@@ -5,7 +5,9 @@
 #include "cuda_api.h"
 #include "high_priority.h"
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -38,10 +40,9 @@ struct StreamState {
   /// Where the stream itself cannot be asked whether it is idle (it belongs to a thread, or is
   /// destroyed): an event behind all that was put on it.
   std::atomic<cudaEvent_t> marker{nullptr};
-  /// The stream itself must not be asked any more, since it is being destroyed; and how many are
-  /// asking. Who asks counts itself in first; who destroys says so, then waits until nobody asks.
+  /// The stream itself must not be asked any more, since it is being destroyed. Who asks counts
+  /// itself in first (ApiDevice); who destroys says so here, then waits until nobody asks.
   std::atomic<bool> leaving{false};
-  std::atomic<std::uint32_t> asking{0};
   /// The dispatcher's: calls, and those on the legacy stream, that its launches here are behind.
   std::uint64_t callsSeen = 0, legacyCallsSeen = 0;
   bool destroyed = false; ///< guarded by the table's mutex
@@ -51,7 +52,10 @@ struct StreamState {
 class StreamTable {
 public:
   /// `processIsBestEffort`: all streams are, whatever their priorities.
-  explicit StreamTable(bool processIsBestEffort) : processIsBestEffort(processIsBestEffort) {}
+  explicit StreamTable(bool processIsBestEffort) : processIsBestEffort(processIsBestEffort) {
+    for (std::atomic<std::uint64_t> &each : lives)
+      each = nextGeneration.fetch_add(1);
+  }
 
   StreamState &find(const CudaApi &api, cudaStream_t handle) {
     if (last.handle == handle && last.state && last.generation == generation.load())
@@ -63,12 +67,18 @@ public:
   bool created(const CudaApi &api, cudaStream_t handle, unsigned flags, int priority);
   /// The stream is about to be destroyed; `state` stays until it is idle.
   void destroyed(StreamState &state);
-  /// All streams are gone (cudaDeviceReset).
-  void clear();
+  /// All streams of the device are gone (cudaDeviceReset).
+  void clear(int device);
   /// The calling thread uses another device.
   void deviceChanged(int now) {
     last = {};
     devicesUsed.fetch_or(bitOf(now));
+  }
+  /// The calling thread may use another device: a library has made another context current.
+  void contextChanged() {
+    if (last.state &&
+        (last.state->kind == StreamKind::Legacy || last.state->kind == StreamKind::PerThread))
+      last = {};
   }
   /// Whether no other device is known to be used by the process.
   bool onlyDevice(int device) const { return (devicesUsed.load() & ~bitOf(device)) == 0; }
@@ -96,6 +106,9 @@ private:
   static thread_local Last last;
   static thread_local std::vector<OfThread> ofThread; // its default streams
 
+  std::atomic<std::uint64_t> &lifeOf(int device) {
+    return lives[static_cast<std::size_t>(device) % lives.size()];
+  }
   static std::uint64_t bitOf(int device) { return std::uint64_t{1} << (device & 63); }
   StreamState &findSlowly(const CudaApi &api, cudaStream_t handle);
   StreamState &defaultStream(const CudaApi &api, StreamKind kind, cudaStream_t handle);
@@ -105,8 +118,8 @@ private:
   std::atomic<std::uint64_t> devicesUsed{0}; ///< a bit each
   /// Changes with whatever makes a remembered stream invalid; no two tables ever have the same.
   std::atomic<std::uint64_t> generation{nextGeneration.fetch_add(1)};
-  /// Changes when all streams are gone, those of threads too.
-  std::atomic<std::uint64_t> life{nextGeneration.fetch_add(1)};
+  /// By device: changes when all of its streams are gone, those of threads too.
+  std::array<std::atomic<std::uint64_t>, 64> lives;
   std::mutex mutex; // what follows
   std::deque<StreamState> states;
   std::unordered_map<cudaStream_t, StreamState *> byHandle;

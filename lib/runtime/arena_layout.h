@@ -44,6 +44,11 @@ enum class ArenaCounter : std::uint32_t {
   HasWork,           ///< best-effort work is waiting or under way: 1, else 0
   TurnaroundSum,     ///< nanoseconds, of all that the histogram counts
   RequestSum,        ///< likewise
+  MemoryUsed,        ///< bytes of the device's memory that the process has allocated
+  MemoryPeak,        ///< the most of them at a time
+  MemoryQuota,       ///< bytes that it may; 0: no limit
+  MemoryReserve,     ///< bytes of the device's that it leaves free
+  MemoryRefusals,    ///< allocations that were refused for one of the two
   Turnaround = 32,   ///< a histogram: from a request to yield until best-effort work had left
   RequestTime = 208  ///< a histogram: explicit requests, from their begin to their end
 };

@@ -40,7 +40,29 @@ Result<void> ArenaLink::join(Class clientClass, std::string_view name) {
     highPriority.publishTo(slot.get());
   else
     watch();
+  showMemory();
   return {};
+}
+
+/// Under the mutex. What the one slot showed goes where the other one has come.
+void ArenaLink::showMemory() {
+  for (ArenaSlot *slot : {high.get(), bestEffort.get()}) {
+    if (!slot)
+      continue;
+    bool isShown = slot == high.get() || !high;
+    MemoryStatus shown = isShown ? memory : MemoryStatus();
+    slot->set(ArenaCounter::MemoryUsed, shown.used);
+    slot->set(ArenaCounter::MemoryPeak, shown.peak);
+    slot->set(ArenaCounter::MemoryQuota, shown.quota);
+    slot->set(ArenaCounter::MemoryReserve, shown.reserve);
+    slot->set(ArenaCounter::MemoryRefusals, shown.refusals);
+  }
+}
+
+void ArenaLink::noteMemory(const MemoryStatus &now) {
+  std::unique_lock lock(joining);
+  memory = now;
+  showMemory();
 }
 
 void ArenaLink::watch() {

@@ -21,6 +21,13 @@
 
 namespace tally::runtime {
 
+/// The process's part of the device's memory, in bytes.
+struct MemoryStatus {
+  std::uint64_t used = 0, peak = 0;     ///< now, and the most at a time
+  std::uint64_t quota = 0, reserve = 0; ///< 0: there is none
+  std::uint64_t refusals = 0;           ///< allocations that were not made for one of the two
+};
+
 class ArenaLink final : public Neighbours {
 public:
   /// `resume` is called when no other process is active any more and none of this one's scopes is
@@ -46,6 +53,8 @@ public:
   bool isWaitedFor() const override { return arena->bestEffortPresent(); }
   void note(const LaneTotals &totals) override;
   void noteTurnaround(Nanoseconds took) override;
+  /// Shown in the process's slot; of two, in that of high priority. Thread-safe.
+  void noteMemory(const MemoryStatus &now);
   /// Where it is noted when other processes were active. Before join().
   void traceTo(Trace *to) { trace = to; }
 
@@ -56,6 +65,7 @@ private:
         resume(std::move(resume)) {}
   void watch();
   void traceElsewhere();
+  void showMemory();
 
   std::shared_ptr<Arena> arena;
   DeviceControl &control;
@@ -63,6 +73,7 @@ private:
   std::function<void()> resume;
   std::mutex joining;
   std::unique_ptr<ArenaSlot> high, bestEffort;
+  MemoryStatus memory; ///< guarded by `joining`
   std::unique_ptr<ArenaWatcher> watcher;
   std::atomic<ArenaWatcher *> watching{nullptr}; ///< for the dispatcher's thread
   std::atomic<ArenaSlot *> counted{nullptr};     ///< likewise

@@ -88,6 +88,11 @@ ClientStatus statusOf(const ArenaSlotView &slot, Nanoseconds now, bool higherAct
   client.turnaroundSum = duration(ArenaCounter::TurnaroundSum);
   client.requestTime = histogramAt(slot, ArenaCounter::RequestTime);
   client.requestSum = duration(ArenaCounter::RequestSum);
+  client.memoryUsed = value(ArenaCounter::MemoryUsed);
+  client.memoryPeak = value(ArenaCounter::MemoryPeak);
+  client.memoryQuota = value(ArenaCounter::MemoryQuota);
+  client.memoryReserve = value(ArenaCounter::MemoryReserve);
+  client.memoryRefusals = value(ArenaCounter::MemoryRefusals);
   return client;
 }
 

@@ -98,6 +98,7 @@ Result<RuntimeOptions> optionsFrom(const tally_options *given) {
                                  given->best_effort_only != 0};
   if (given->trace)
     options.trace = given->trace;
+  options.drainOnTermination = std::chrono::milliseconds(given->drain_milliseconds);
   if (given->trace_events != 0)
     options.traceEvents = given->trace_events;
   if (given->emulator_uuid)

@@ -90,6 +90,14 @@ void Dispatcher::wake() {
   woken.notify_one();
 }
 
+void Dispatcher::bringToRest() {
+  stopSending();
+  // A scope that nobody closes. Where it cannot be told the device has failed, and nothing runs.
+  static_cast<void>(control.raiseAndTell(false));
+  while (!isAtRest())
+    std::this_thread::sleep_for(50us);
+}
+
 Lane &Dispatcher::assignLane(std::uint32_t client) {
   std::size_t number = options.policy.usesClients() ? client : nextLane.fetch_add(1);
   return *lanes[number % lanes.size()];

@@ -84,6 +84,9 @@ public:
   bool isClosed() const override { return closed.load(std::memory_order_relaxed); }
   /// After stopSending(): whether nothing is under way any more.
   bool isAtRest() const { return atRest; }
+  /// Stops sending, and asks what runs to yield; returns when nothing is under way any more. After
+  /// start().
+  void bringToRest();
 
   /// The lane for the next best-effort stream, of that client. Where the policy tells clients apart
   /// so do lanes, as far as there are enough.

@@ -115,6 +115,16 @@ std::string prometheusText(std::span<const ArenaStatus> arenas) {
   text.each("tally_requests_to_yield_total", "counter",
             "Times best-effort work was asked to yield.", Of::BestEffort,
             count(&ClientStatus::requestsToYield));
+  text.each("tally_memory_bytes", "gauge", "Device memory that the process has allocated.",
+            Of::Both, count(&ClientStatus::memoryUsed));
+  text.each("tally_memory_peak_bytes", "gauge", "The most of it at a time.", Of::Both,
+            count(&ClientStatus::memoryPeak));
+  text.each("tally_memory_quota_bytes", "gauge", "What the process may allocate; 0: no limit.",
+            Of::BestEffort, count(&ClientStatus::memoryQuota));
+  text.each("tally_memory_reserve_bytes", "gauge", "What the process leaves free of the device's.",
+            Of::BestEffort, count(&ClientStatus::memoryReserve));
+  text.each("tally_memory_refused_total", "counter", "Allocations beyond quota or reserve.",
+            Of::BestEffort, count(&ClientStatus::memoryRefusals));
   text.histogram("tally_turnaround_seconds",
                  "From a request to yield until the host saw best-effort work gone.",
                  Of::BestEffort, &ClientStatus::turnaround, &ClientStatus::turnaroundSum);

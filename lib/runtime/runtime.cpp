@@ -179,6 +179,17 @@ Result<void> Runtime::State::waitForAll() {
   return all;
 }
 
+/// Not what is on best-effort streams: what was not sent never is.
+void Runtime::State::quiesce() {
+  if (dispatcher)
+    dispatcher->bringToRest();
+  for (std::uint64_t number = 1; number <= streams.size(); ++number)
+    if (StreamRecord &stream = *streams.find(number); !stream.bestEffort)
+      static_cast<void>(synchronize(stream)); // a device that has failed has nothing running
+  if (trace)
+    static_cast<void>(trace->write());
+}
+
 Runtime::Runtime(std::unique_ptr<State> made) : state(std::move(made)) {}
 Runtime::~Runtime() = default;
 
@@ -206,6 +217,9 @@ Result<std::unique_ptr<Runtime>> Runtime::openOn(std::unique_ptr<Device> device,
   auto state = std::make_unique<State>(std::move(device), std::move(whole));
   if (Result<void> ready = state->initialise(); !ready)
     return ready.error();
+  if (options.drainOnTermination.count() != 0)
+    state->termination =
+        drainOnTermination({[raw = state.get()] { raw->quiesce(); }, options.drainOnTermination});
   return std::unique_ptr<Runtime>(new Runtime(std::move(state)));
 }
 
@@ -251,14 +265,6 @@ Result<Kernel> Runtime::kernel(LoadedModule module, std::string_view kernelName)
     return Error{"too many kernels"};
   record.found.emplace(kernelName, *added);
   return static_cast<Kernel>(*added);
-}
-
-Result<DevicePtr> Runtime::allocate(std::size_t bytes) { return state->device->allocate(bytes); }
-
-Result<void> Runtime::free(DevicePtr pointer) {
-  // A stream that failed has stopped too; its error is for those who synchronise it.
-  static_cast<void>(state->waitForAll());
-  return state->device->free(pointer);
 }
 
 Result<Client> Runtime::createClient(Class clientClass, std::string name) {

@@ -17,6 +17,9 @@ Result<void> checkOptions(const RuntimeOptions &options) {
   if (options.bound < 1us || options.bound > 1s)
     return wrong("bound",
                  "is " + std::to_string(options.bound.count()) + " ns; allowed are 1 us to 1 s");
+  if (options.drainOnTermination < 0ms || options.drainOnTermination > 600s)
+    return wrong("drainOnTermination", "is " + std::to_string(options.drainOnTermination.count()) +
+                                           " ms; allowed are 0 to 600000 ms");
   if (options.pauseReserve < 1 || options.pauseReserve > 90)
     return wrong("pauseReserve",
                  "is " + std::to_string(options.pauseReserve) + " %; allowed are 1 to 90");

@@ -11,6 +11,7 @@
 #include "request_times.h"
 #include "residency.h"
 #include "stable_table.h"
+#include "termination.h"
 #include "trace.h"
 
 #include "tally/runtime/runtime.h"
@@ -64,6 +65,7 @@ public:
   State(std::unique_ptr<Device> opened, RuntimeOptions options)
       : device(std::move(opened)), options(std::move(options)) {}
   ~State() {
+    termination.reset();
     if (highPriority)
       while (Result<bool> ended = highPriority->endRequest()) {
         if (*ended)
@@ -91,6 +93,10 @@ public:
   }
   Result<void> initialise();
   Result<void> openTrace();
+  /// All that the process has on the device ends, best-effort work by yielding.
+  void quiesce();
+  void noteAllocation(DevicePtr pointer, std::size_t bytes);
+  std::optional<std::size_t> noteFree(DevicePtr pointer);
   bool timesRequests() const { return arena || trace || hasRanges; }
   void noteRequest(ClientRecord &client, Nanoseconds now);
   Result<void> checkControlStream(DevicePtr address, StreamId stream);
@@ -113,6 +119,11 @@ public:
   std::unique_ptr<Dispatcher> dispatcher;
   std::unique_ptr<ArenaLink> arena; ///< before those that it knows
 
+  std::shared_ptr<void> termination; ///< while SIGTERM waits for this
+
+  std::mutex memoryMutex;
+  std::map<DevicePtr, std::size_t> allocations; ///< guarded by it; bytes
+  MemoryStatus memory;                          ///< likewise
   std::mutex modulesMutex;
   std::vector<ModuleRecord> modules;
   StableTable<LoadedKernel> kernels;

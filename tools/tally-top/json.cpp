@@ -78,7 +78,11 @@ std::string clientText(const ClientRow &row) {
         .count("yields", now.yields)
         .rate("yields_per_s", row.yieldsPerSecond)
         .count("requests_to_yield", now.requestsToYield)
-        .add("turnaround_us", distribution(row.turnaround));
+        .add("turnaround_us", distribution(row.turnaround))
+        .count("memory_quota_bytes", now.memoryQuota)
+        .count("memory_reserve_bytes", now.memoryReserve)
+        .count("memory_refused", now.memoryRefusals);
+  object.count("memory_bytes", now.memoryUsed).count("memory_peak_bytes", now.memoryPeak);
   return object.close();
 }
 

@@ -2,6 +2,7 @@
 
 #include "words.h"
 
+#include <array>
 #include <cstdarg>
 #include <cstdio>
 
@@ -27,15 +28,33 @@ std::string microseconds(const runtime::Histogram &times, double fraction) {
   return us < 100 ? format("%.1f", us) : format("%.0f", us);
 }
 
+std::string bytes(std::uint64_t count) {
+  auto value = static_cast<double>(count);
+  std::size_t unit = 0;
+  for (; value >= 1000 && unit < 4; ++unit)
+    value /= 1024;
+  return format(unit == 0 || value >= 100 ? "%.0f%s" : "%.1f%s", value,
+                std::array<const char *, 5>{"", "K", "M", "G", "T"}[unit]);
+}
+
+/// What the process has, of what it may have.
+std::string memory(const runtime::ClientStatus &client) {
+  if (client.memoryPeak == 0 && client.memoryQuota == 0)
+    return "-";
+  return bytes(client.memoryUsed) +
+         (client.memoryQuota != 0 ? "/" + bytes(client.memoryQuota) : std::string());
+}
+
 std::string line(const ClientRow &row) {
   bool isHigh = row.now.clientClass == runtime::Class::High;
   const runtime::Histogram &times = isHigh ? row.requests : row.turnaround;
-  return format("%8u  %-16.16s  %-11s  %-7s  %10.1f  %9s  %9s  %9s  %9s  %7s\n", row.now.pid,
+  return format("%8u  %-16.16s  %-11s  %-7s  %10.1f  %9s  %9s  %9s  %9s  %7s  %13s\n", row.now.pid,
                 row.now.name.c_str(), classWord(row.now), stateWord(row.now), row.launchesPerSecond,
                 isHigh ? "-" : format("%.1f", row.yieldsPerSecond).c_str(),
                 isHigh ? format("%.1f", row.requestsPerSecond).c_str() : "-",
                 microseconds(times, 0.5).c_str(), microseconds(times, 0.99).c_str(),
-                isHigh ? format("%.1f %%", 100 * row.activeFraction).c_str() : "-");
+                isHigh ? format("%.1f %%", 100 * row.activeFraction).c_str() : "-",
+                memory(row.now).c_str());
 }
 
 } // namespace
@@ -49,9 +68,9 @@ std::string toTable(std::span<const ArenaFrame> frames) {
       text += "no process has work on it\n";
       continue;
     }
-    text +=
-        format("%8s  %-16s  %-11s  %-7s  %10s  %9s  %9s  %9s  %9s  %7s\n", "PID", "NAME", "CLASS",
-               "STATE", "LAUNCHES/S", "YIELDS/S", "REQUESTS/S", "P50 us", "P99 us", "ACTIVE");
+    text += format("%8s  %-16s  %-11s  %-7s  %10s  %9s  %9s  %9s  %9s  %7s  %13s\n", "PID", "NAME",
+                   "CLASS", "STATE", "LAUNCHES/S", "YIELDS/S", "REQUESTS/S", "P50 us", "P99 us",
+                   "ACTIVE", "MEMORY");
     for (const ClientRow &row : frame.clients)
       text += line(row);
   }

@@ -17,6 +17,7 @@ namespace {
 constexpr int highestPriority = -5;
 FakeCuda *current = nullptr;
 thread_local cudaError_t lastError = cudaSuccess;
+thread_local int threadsDevice = 0;
 
 cudaError_t failed(cudaError_t status) { return lastError = status; }
 
@@ -162,7 +163,7 @@ void setEvents(CudaApi &table) {
   table.cudaEventCreateWithFlags = [](cudaEvent_t *event, unsigned) {
     std::unique_lock lock(current->mutex);
     *event = reinterpret_cast<cudaEvent_t>(current->nextHandle += 0x10);
-    current->events[*event] = {};
+    current->events[*event] = {nullptr, 0, threadsDevice};
     return cudaSuccess;
   };
   table.cudaEventDestroy = [](cudaEvent_t event) {
@@ -173,9 +174,14 @@ void setEvents(CudaApi &table) {
   table.cudaEventRecord = [](cudaEvent_t event, cudaStream_t stream) {
     if (!event)
       return failed(cudaErrorInvalidResourceHandle);
+    {
+      std::unique_lock lock(current->mutex);
+      if (current->events[event].device != current->find(stream).device)
+        return failed(cudaErrorInvalidResourceHandle);
+    }
     std::uint64_t sequence = current->put(stream, [] {});
     std::unique_lock lock(current->mutex);
-    current->events[event] = {&current->find(stream), sequence};
+    current->events[event] = {&current->find(stream), sequence, current->events[event].device};
     return cudaSuccess;
   };
   table.cudaEventQuery = [](cudaEvent_t event) {
@@ -196,10 +202,19 @@ void setEvents(CudaApi &table) {
 
 void setDevice(CudaApi &table) {
   table.cudaGetDevice = [](int *device) {
-    *device = 0;
+    *device = threadsDevice;
     return cudaSuccess;
   };
-  table.cudaSetDevice = [](int) { return cudaSuccess; };
+  table.cudaSetDevice = [](int device) {
+    if (device < 0 || device > 1)
+      return failed(cudaErrorInvalidDevice);
+    threadsDevice = device;
+    return cudaSuccess;
+  };
+  table.cudaDeviceReset = [] {
+    ++current->resets;
+    return cudaSuccess;
+  };
   table.cudaGetDeviceProperties = [](cudaDeviceProp *properties, int) {
     *properties = {}; // it has no UUID
     return cudaSuccess;
@@ -317,6 +332,7 @@ FakeCuda::FakeCuda() {
 }
 
 FakeCuda &FakeCuda::current() { return *test::current; }
+int &FakeCuda::currentDevice() { return threadsDevice; }
 
 std::vector<std::size_t> FakeCuda::parameterSizes(const void *function) {
   std::unique_lock lock(mutex);
@@ -341,6 +357,7 @@ FakeCuda::Stream &FakeCuda::add(cudaStream_t handle, bool blocking, int priority
   stream.handle = handle;
   stream.blocking = blocking;
   stream.priority = priority;
+  stream.device = threadsDevice;
   streams[handle] = std::move(made);
   stream.thread = std::thread([this, &stream] { serve(stream); });
   return stream;
@@ -460,6 +477,10 @@ cudaError_t FakeCuda::launch(const void *function, dim3 grid, dim3 block, void *
     auto found = functions.find(function);
     if (found == functions.end())
       return failed(cudaErrorInvalidDeviceFunction);
+    bool isDefault = !stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
+    if (!isDefault && find(stream).device != threadsDevice)
+      return failed(cudaErrorInvalidResourceHandle);
+    devicesOf[found->second].insert(threadsDevice);
     if (grid.x == 0 || block.x == 0 || block.x > 1024)
       return failed(cudaErrorInvalidConfiguration);
     const Kernel &kernel = kernels.at(found->second);

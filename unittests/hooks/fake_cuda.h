@@ -69,6 +69,11 @@ public:
   std::string nameOf(const void *function);
   std::map<std::string, std::map<int, int>> attributes(); ///< set, by entry
   std::atomic<int> pageableQueries{0};
+  /// The calling thread's device; there are two.
+  static int &currentDevice();
+  /// On which devices kernels of that name were launched.
+  std::map<std::string, std::set<int>> devicesOf;
+  std::atomic<int> resets{0};
   bool driverTellsGraphs = false; ///< there is a driver beneath, as far as graphs go
   /// Makes these eight bytes host memory, as cudaPointerGetAttributes has it.
   void pin(const void *memory);
@@ -93,7 +98,7 @@ public:
   struct Stream {
     cudaStream_t handle = nullptr;
     bool blocking = true;
-    int priority = 0;
+    int priority = 0, device = 0;
     bool capturing = false, destroyed = false;
     int queries = 0;
     std::deque<Operation> operations; ///< the front one runs, or waits
@@ -102,6 +107,7 @@ public:
   struct Event {
     Stream *stream = nullptr;
     std::uint64_t sequence = 0; ///< of the newest record; 0: none
+    int device = 0;
   };
 
   void settleWhere(const std::function<bool(const Stream &)> &meant);

@@ -114,6 +114,44 @@ TEST_CASE("the reserve is what the device has to have free afterwards") {
   freeBytes = 800;
 }
 
+TEST_CASE("what others are shown is what was allocated on the device, limits or not") {
+  Settings settings;
+  settings.bestEffort = true;
+  for (MemoryAmount quota : {MemoryAmount{}, MemoryAmount{100, 0}}) {
+    settings.memoryQuota = quota;
+    MemoryAccount account(settings);
+    const CudaApi api = table();
+    auto allocate = [&](const void *handle, std::size_t bytes) {
+      return account.allocate(
+          api, bytes, [] { return cudaSuccess; },
+          [&] {
+            return MemoryAccount::Piece{handle, bytes};
+          });
+    };
+    device = 0;
+    CHECK(allocate(&pieces[0], 60) == cudaSuccess);
+    tally::runtime::MemoryStatus shown;
+    account.showTo(0, [&](const tally::runtime::MemoryStatus &now) { shown = now; });
+    CHECK(shown.used == 60);
+    CHECK(shown.quota == quota.bytes);
+    device = 1;
+    CHECK(allocate(&pieces[1], 7) == cudaSuccess);
+    CHECK(shown.used == 60);
+    device = 0;
+    CHECK((allocate(&pieces[2], 50) == cudaSuccess) == quota.isNone());
+    CHECK(shown.used == (quota.isNone() ? 110 : 60));
+    CHECK(shown.refusals == (quota.isNone() ? 0 : 1));
+    CHECK(account.release(&pieces[0], [] { return cudaSuccess; }) == cudaSuccess);
+    CHECK(shown.used == (quota.isNone() ? 50 : 0));
+    CHECK(shown.peak == (quota.isNone() ? 110 : 60));
+    account.clear(0);
+    CHECK(shown.used == 0);
+    account.showTo(-1, {});
+    CHECK(allocate(&pieces[0], 1) == cudaSuccess);
+    CHECK(shown.used == 0);
+  }
+}
+
 TEST_CASE("without limits nothing is kept") {
   Program p({});
   CHECK(!p.account.isOn());

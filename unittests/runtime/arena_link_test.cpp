@@ -3,8 +3,11 @@
 #include "arena_link.h"
 #include "fake_device.h"
 
+#include "tally/runtime/arena_status.h"
+
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
 
 #include <future>
@@ -13,6 +16,44 @@
 using namespace tally;
 using namespace tally::runtime;
 using namespace std::chrono_literals;
+
+TEST_CASE("memory is shown once, at the client of high priority where there are both") {
+  ArenaFolder folder;
+  FakeDevice device(1);
+  StreamId stream = *device.createStream(StreamPriority::Control);
+  DevicePtr address = *device.allocate(64);
+  DeviceControl control(ControlWriter{&device, stream, address},
+                        [] { return Nanoseconds(SteadyClock{}()); });
+  HighPriority highPriority(device, control);
+  auto link = ArenaLink::open({folder.file(), {}, {}}, "gpu", control, highPriority, [] {});
+  REQUIRE(link);
+  auto shownBy = [&](const char *name) {
+    auto status = readArenaStatus(folder.file());
+    REQUIRE(status);
+    for (const ClientStatus &each : status->clients)
+      if (each.name == name)
+        return MemoryStatus{each.memoryUsed, each.memoryPeak, each.memoryQuota, each.memoryReserve,
+                            each.memoryRefusals};
+    FAIL("no such client");
+    return MemoryStatus{};
+  };
+  (*link)->noteMemory({10, 20, 30, 40, 50});
+  REQUIRE((*link)->join(Class::BestEffort, "trainer"));
+  MemoryStatus trainer = shownBy("trainer");
+  CHECK(trainer.used == 10);
+  CHECK(trainer.peak == 20);
+  CHECK(trainer.quota == 30);
+  CHECK(trainer.reserve == 40);
+  CHECK(trainer.refusals == 50);
+  REQUIRE((*link)->join(Class::High, "server"));
+  CHECK(shownBy("server").used == 10);
+  CHECK(shownBy("trainer").used == 0);
+  (*link)->noteMemory({11, 20, 30, 40, 50});
+  CHECK(shownBy("server").used == 11);
+  CHECK(prometheusText(std::array{*readArenaStatus(folder.file())})
+            .find("tally_memory_bytes{gpu=\"gpu\",class=\"high\",name=\"server\"") !=
+        std::string::npos);
+}
 
 TEST_CASE("a request of another process is written, though the thread that listens got no core") {
   ArenaFolder folder;

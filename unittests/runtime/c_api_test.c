@@ -57,6 +57,44 @@ static void checkErrors(void) {
   tally_close(NULL);
 }
 
+/* What contradicts itself, and what a runtime leaves when it is closed. */
+static void checkSettings(void) {
+  tally_runtime *runtime = NULL;
+  tally_options options;
+  FILE *file;
+  char start[2] = {0};
+  memset(&options, 0, sizeof options);
+  options.device = "emulator";
+  options.arena_group = "nogroup";
+  CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
+  CHECK(strcmp(tally_last_error(), "arena_group means nothing without `arena`") == 0);
+  options.arena_group = NULL;
+  options.best_effort_only = 1;
+  CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
+  options.best_effort_only = 0;
+  options.bound_nanoseconds = 999;
+  CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
+  options.bound_nanoseconds = 0;
+  options.drain_milliseconds = 600001;
+  CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
+  CHECK(strstr(tally_last_error(), "600000") != NULL);
+  options.drain_milliseconds = 0;
+  CHECK(tally_open(&options, &runtime) == TALLY_OK);
+  CHECK(tally_write_trace(runtime) == TALLY_ERROR);
+  tally_close(runtime);
+  options.trace = "c_api_test_trace.json";
+  options.trace_events = 100;
+  CHECK(tally_open(&options, &runtime) == TALLY_OK);
+  CHECK(tally_write_trace(runtime) == TALLY_OK);
+  remove(options.trace);
+  tally_close(runtime);
+  file = fopen(options.trace, "r");
+  CHECK(file != NULL && fread(start, 1, 1, file) == 1 && start[0] == '{');
+  if (file)
+    fclose(file);
+  remove(options.trace);
+}
+
 static void checkStream(tally_runtime *runtime, tally_class client_class) {
   tally_client client = 0;
   tally_stream stream = 0;
@@ -105,6 +143,7 @@ int main(void) {
   tally_module module = 0;
   size_t count = 7;
   checkErrors();
+  checkSettings();
   memset(&options, 0, sizeof options);
   options.device = "emulator";
   options.arena = "/nonexistent/arena";

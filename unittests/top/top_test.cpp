@@ -50,6 +50,10 @@ Look busyLook() {
   trainer.launches = 50;
   trainer.yields = 9;
   trainer.turnaround.counts[runtime::Histogram::bucketOf(20us)] = 9;
+  trainer.memoryUsed = std::uint64_t{3} << 29;
+  trainer.memoryPeak = trainer.memoryUsed + 1;
+  trainer.memoryQuota = std::uint64_t{4} << 30;
+  trainer.memoryRefusals = 3;
   return look;
 }
 
@@ -124,11 +128,11 @@ TEST_CASE("a frame for people and for scripts") {
   auto frames = compare(before, before, now);
   CHECK(toTable(frames) == "GPU gpu-1  /arena\n"
                            "     PID  NAME              CLASS        STATE    LAUNCHES/S   "
-                           "YIELDS/S  REQUESTS/S     P50 us     P99 us   ACTIVE\n"
+                           "YIELDS/S  REQUESTS/S     P50 us     P99 us   ACTIVE         MEMORY\n"
                            "       7  server            high         active        150.0          "
-                           "-        5.0       1016       1016   25.0 %\n"
+                           "-        5.0       1016       1016   25.0 %              -\n"
                            "       8  trainer           best-effort  waiting        25.0        "
-                           "4.5          -       19.5       19.5        -\n");
+                           "4.5          -       19.5       19.5        -      1.5G/4.0G\n");
   CHECK(
       toJson(frames, 12.5) ==
       "{\"time\":12.500,\"arenas\":[{\"gpu\":\"gpu-1\",\"path\":\"/"
@@ -136,11 +140,14 @@ TEST_CASE("a frame for people and for scripts") {
       "{\"pid\":7,\"name\":\"server\",\"class\":\"high\",\"state\":\"active\",\"slot\":0,"
       "\"launches\":300,\"launches_per_s\":150,\"open_scopes\":0,\"requests\":10,"
       "\"requests_per_s\":5,\"active_fraction\":0.25,"
-      "\"request_us\":{\"count\":10,\"p50\":1015.81,\"p99\":1015.81}},"
+      "\"request_us\":{\"count\":10,\"p50\":1015.81,\"p99\":1015.81},"
+      "\"memory_bytes\":0,\"memory_peak_bytes\":0},"
       "{\"pid\":8,\"name\":\"trainer\",\"class\":\"best-effort\",\"state\":\"waiting\",\"slot\":1,"
       "\"launches\":50,\"launches_per_s\":25,\"physical_launches\":0,\"yields\":9,"
       "\"yields_per_s\":4.5,\"requests_to_yield\":0,"
-      "\"turnaround_us\":{\"count\":9,\"p50\":19.456,\"p99\":19.456}}]}]}\n");
+      "\"turnaround_us\":{\"count\":9,\"p50\":19.456,\"p99\":19.456},"
+      "\"memory_quota_bytes\":4294967296,\"memory_reserve_bytes\":0,\"memory_refused\":3,"
+      "\"memory_bytes\":1610612736,\"memory_peak_bytes\":1610612737}]}]}\n");
   now[0].path = "/a \"quoted\" \\ \x01 path";
   CHECK(toJson(compare(before, before, now), 1)
             .find("\"path\":\"/a \\\"quoted\\\" \\\\ \\u0001 path\"") != std::string::npos);

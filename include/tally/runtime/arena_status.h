@@ -49,6 +49,13 @@ struct ClientStatus {
   std::chrono::nanoseconds turnaroundSum{0};
   Histogram requestTime; ///< high priority: explicit requests, from their begin to their end
   std::chrono::nanoseconds requestSum{0};
+
+  // The process's part of the device's memory, in bytes; of a process with clients of both classes
+  // at that of high priority. Counted are allocations by the API, and in relinked programs of class
+  // best effort.
+  std::uint64_t memoryUsed = 0, memoryPeak = 0;     ///< now, and the most at a time
+  std::uint64_t memoryQuota = 0, memoryReserve = 0; ///< 0: there is none
+  std::uint64_t memoryRefusals = 0; ///< allocations that were not made for one of the two
 };
 
 struct ArenaStatus {

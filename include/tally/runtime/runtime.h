@@ -113,6 +113,11 @@ struct RuntimeOptions {
   /// Without it the process is alone. Only for Sharing::Tally. A process takes a slot of the arena
   /// with its first client of each class; createClient() fails where all are taken.
   std::optional<ArenaOptions> arena;
+  /// Above 0: where the program has left SIGTERM at its default, it has best-effort work yield and
+  /// end, and all else that is on the device, before it ends the process; waited for so long at
+  /// most, 600 s. Under MPS a process that dies with kernels in flight may take the server along.
+  /// 0: SIGTERM is left alone.
+  std::chrono::milliseconds drainOnTermination{0};
   /// A file that the destructor, or writeTrace(), writes: who ran when and who yielded, for
   /// Perfetto or chrome://tracing (docs/tracing.md). %p in it stands for the process's number.
   /// Empty: $TALLY_TRACE, and without that none. Only for Sharing::Tally.

@@ -60,6 +60,9 @@ typedef struct tally_options {
   /* A file that tally_close(), or tally_write_trace(), writes: who ran when and who yielded
      (docs/tracing.md); NULL: as $TALLY_TRACE says, or none. */
   const char *trace;
+  /* Above 0: SIGTERM waits so long, 600,000 at most, until nothing of the process is on the device;
+     see RuntimeOptions::drainOnTermination (runtime.h). 0: it is left alone. */
+  uint32_t drain_milliseconds;
   uint32_t trace_events; /* that it holds, the newest; 0: $TALLY_TRACE_EVENTS, or 131,072 */
 } tally_options;
 

@@ -66,6 +66,10 @@ private:
       return isOwnName(each.label);
     if (each.kind != StatementKind::Instruction || usersText.contains(each.text))
       return false;
+    // A barrier of the user's in which threads that have left take part.
+    if (isBlockBarrier(each.instruction) ||
+        (each.instruction.opcode == "mov" && each.instruction.operands[0].symbol == "%tally_here"))
+      return false;
     // A way out of the user's.
     if (each.instruction.opcode == "bra" && isWayOut(each.instruction.operands[0].symbol))
       return false;

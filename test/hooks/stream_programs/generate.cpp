@@ -133,7 +133,7 @@ private:
 
   /// Makes what the thread does next on the stream (-1: itself) come behind an operation.
   bool waitFor(int thread, int stream, int earlier) {
-    const Operation &other = order.at(earlier);
+    const Operation other = order.at(earlier); // a copy: more are admitted meanwhile
     bool live = other.stream >= 0 && order.allStreams().contains(other.stream) &&
                 order.allStreams().at(other.stream).live;
     if (other.stream < 0)

@@ -1,20 +1,22 @@
 #include "termination.h"
 
-#include "settings.h"
-
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <future>
+#include <list>
 #include <memory>
+#include <mutex>
+#include <pthread.h>
 #include <semaphore.h>
-#include <string>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
-namespace tally::hooks {
+namespace tally::runtime {
 
 namespace {
 
@@ -43,29 +45,50 @@ bool isOurs(const struct sigaction &action) {
   return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == tallyOnTermination;
 }
 
-/// Waits for `drain` on another thread, since nothing ends a call of the driver that does not come
-/// back.
-void drainWithin(const std::function<void()> &drain, std::chrono::milliseconds limit) {
+/// What is registered. Never destroyed: the thread may come to it while static objects go.
+struct Registered {
+  std::mutex mutex; ///< held while it is drained
+  std::list<TerminationDrain> drains;
+  static Registered &get() {
+    static auto *all = new Registered;
+    return *all;
+  }
+};
+
+/// Waits for the drains on another thread, since nothing ends a call of the driver that does not
+/// come back.
+void drainWithin() {
+  Registered &all = Registered::get();
+  std::chrono::milliseconds limit{0};
+  std::vector<std::function<void()>> tooLate;
+  {
+    std::unique_lock lock(all.mutex);
+    for (const TerminationDrain &each : all.drains) {
+      limit = std::max(limit, each.limit);
+      tooLate.push_back(each.tooLate);
+    }
+  }
   auto over = std::make_shared<std::promise<void>>();
   std::future<void> ended = over->get_future();
-  std::thread([drain, over] {
-    drain();
+  std::thread([over, &all] {
+    std::unique_lock lock(all.mutex);
+    for (const TerminationDrain &each : all.drains)
+      each.drain();
     over->set_value();
   }).detach();
   if (ended.wait_for(limit) != std::future_status::ready)
-    warn(Warning::Termination, "SIGTERM: the device is not done after " +
-                                   std::to_string(limit.count()) +
-                                   " ms; the process ends with work on it");
+    for (const std::function<void()> &each : tooLate)
+      each();
 }
 
-void awaitTermination(const std::function<void()> &drain, std::chrono::milliseconds limit) {
+void awaitTermination() {
   sigset_t set;
   sigfillset(&set);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   while (sem_wait(&requested) != 0) {
   }
   try {
-    drainWithin(drain, limit);
+    drainWithin();
   } catch (const std::system_error &) {
     // No thread to be had: the end comes as if tally were not there.
   }
@@ -76,9 +99,17 @@ void awaitTermination(const std::function<void()> &drain, std::chrono::milliseco
   _exit(128 + SIGTERM); // only where a tracer keeps the signal back
 }
 
-} // namespace
+/// In a forked child SIGTERM is at its default again.
+void leaveInChild() {
+  struct sigaction now {};
+  if (sigaction(SIGTERM, nullptr, &now) != 0 || !isOurs(now))
+    return;
+  struct sigaction byDefault {};
+  byDefault.sa_handler = SIG_DFL;
+  sigaction(SIGTERM, &byDefault, nullptr);
+}
 
-void drainOnTermination(std::function<void()> drain, std::chrono::milliseconds limit) {
+void install() {
   struct sigaction now {};
   // By default the first process of a PID namespace is not ended by SIGTERM.
   if (getpid() == 1 || watching.exchange(true) || sigaction(SIGTERM, nullptr, &now) != 0 ||
@@ -86,8 +117,9 @@ void drainOnTermination(std::function<void()> drain, std::chrono::milliseconds l
     return;
   sem_init(&requested, 0, 0);
   owner = getpid();
+  pthread_atfork(nullptr, nullptr, leaveInChild);
   try {
-    std::thread(awaitTermination, std::move(drain), limit).detach();
+    std::thread(awaitTermination).detach();
   } catch (const std::system_error &) {
     return; // SIGTERM stays as it was
   }
@@ -101,13 +133,23 @@ void drainOnTermination(std::function<void()> drain, std::chrono::milliseconds l
     sigaction(SIGTERM, &before, nullptr);
 }
 
-void leaveTerminationInChild() {
-  struct sigaction now {};
-  if (sigaction(SIGTERM, nullptr, &now) != 0 || !isOurs(now))
-    return;
-  struct sigaction byDefault {};
-  byDefault.sa_handler = SIG_DFL;
-  sigaction(SIGTERM, &byDefault, nullptr);
+} // namespace
+
+std::shared_ptr<void> drainOnTermination(TerminationDrain drain) {
+  Registered &all = Registered::get();
+  std::list<TerminationDrain>::iterator place;
+  {
+    std::unique_lock lock(all.mutex);
+    place = all.drains.insert(all.drains.end(), std::move(drain));
+  }
+  install();
+  return {nullptr, [&all, place](void *) {
+            // A forked child has no such thread, and its copy of the lock may be held for ever.
+            if (owner.load() != 0 && getpid() != owner.load())
+              return;
+            std::unique_lock lock(all.mutex);
+            all.drains.erase(place);
+          }};
 }
 
-} // namespace tally::hooks
+} // namespace tally::runtime

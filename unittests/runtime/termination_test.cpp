@@ -1,0 +1,138 @@
+// SIGTERM in programs that use the API: with the option it leaves no block cut short.
+#include "fake_device.h"
+#include "program.h"
+
+#include "tally/runtime/runtime.h"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <thread>
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace tally;
+using namespace tally::runtime;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Seen by parent and child.
+struct Shared {
+  std::atomic<std::uint64_t> begun{0}, ended{0};
+  std::atomic<bool> stuck{false};
+  static Shared &make() {
+    void *memory =
+        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(memory != MAP_FAILED);
+    return *new (memory) Shared;
+  }
+};
+
+/// A process with best-effort work without end, of blocks of a few hundred microseconds.
+[[noreturn]] void train(Shared &shared, std::chrono::milliseconds drain) {
+  std::signal(SIGTERM, SIG_DFL); // the test framework has its own
+  auto device = std::make_unique<FakeDevice>(5);
+  bundle::Bundle bundle = mixBundle(*device);
+  device->onBlock = [&](std::optional<Kind>) {
+    shared.begun.fetch_add(1);
+    do
+      std::this_thread::sleep_for(300us);
+    while (shared.stuck.load());
+    shared.ended.fetch_add(1);
+  };
+  device->startThread();
+  RuntimeOptions options;
+  options.drainOnTermination = drain;
+  auto runtime = std::move(*Runtime::openOn(std::move(device), options));
+  LoadedModule module = *runtime->load(bundle);
+  Kernel kernel = *runtime->kernel(module, mixNames[0]);
+  Stream stream = *runtime->createStream(*runtime->createClient(Class::BestEffort));
+  DevicePtr memory = *runtime->allocate(Program::words * 8);
+  for (;;)
+    if (!runtime->launch(
+            stream, kernel, {{16, 1, 1}, {64, 1, 1}, 0},
+            Arguments(memory, memory, std::uint64_t{Program::words}, std::uint64_t{7})))
+      _exit(3);
+}
+
+/// Terminates such a process; how many of its blocks that cuts short.
+std::uint64_t cutShort(std::chrono::milliseconds drain, std::chrono::microseconds after) {
+  Shared &shared = Shared::make();
+  pid_t child = fork();
+  if (child == 0)
+    train(shared, drain);
+  while (shared.begun.load() == 0)
+    std::this_thread::sleep_for(100us);
+  std::this_thread::sleep_for(after);
+  kill(child, SIGTERM);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGTERM);
+  std::uint64_t cut = shared.begun.load() - shared.ended.load();
+  munmap(&shared, sizeof shared);
+  return cut;
+}
+
+} // namespace
+
+TEST_CASE("SIGTERM ends a process when nothing of it runs any more") {
+  for (int round = 0; round < 10; ++round)
+    CHECK(cutShort(5s, std::chrono::microseconds(round * 731)) == 0);
+}
+
+TEST_CASE("without the option it cuts blocks short") {
+  std::uint64_t cut = 0;
+  for (int round = 0; round < 50 && cut == 0; ++round)
+    cut = cutShort(0ms, std::chrono::microseconds(round * 731));
+  CHECK(cut != 0);
+}
+
+TEST_CASE("a device that does not come to rest is waited for so long and no longer") {
+  Shared &shared = Shared::make();
+  pid_t child = fork();
+  if (child == 0) {
+    shared.stuck = true;
+    train(shared, 200ms);
+  }
+  while (shared.begun.load() == 0)
+    std::this_thread::sleep_for(100us);
+  auto start = std::chrono::steady_clock::now();
+  kill(child, SIGTERM);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WTERMSIG(status) == SIGTERM);
+  CHECK(std::chrono::steady_clock::now() - start >= 200ms);
+}
+
+TEST_CASE("a process whose runtime is closed dies at once, and so does a forked child") {
+  pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGTERM, SIG_DFL);
+    {
+      RuntimeOptions options;
+      options.drainOnTermination = 60s;
+      auto device = std::make_unique<FakeDevice>(5);
+      device->startThread();
+      auto runtime = std::move(*Runtime::openOn(std::move(device), options));
+      pid_t grandchild = fork();
+      if (grandchild == 0)
+        for (;;)
+          pause();
+      kill(grandchild, SIGTERM);
+      int status = 0;
+      if (waitpid(grandchild, &status, 0) != grandchild || !WIFSIGNALED(status))
+        _exit(4);
+    }
+    raise(SIGTERM);
+    std::this_thread::sleep_for(20s);
+    _exit(5);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGTERM);
+}
