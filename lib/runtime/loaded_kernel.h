@@ -21,9 +21,9 @@ namespace tally::runtime {
 
 /// How plans are made.
 struct PlanRules {
-  std::span<const Kind> kinds;    ///< in the order of preference
-  std::uint64_t maxListBytes = 0; ///< that a guard's list may have
-  std::uint64_t maxSaveBytes = 0; ///< that the blocks of a launch may be saved in
+  std::span<const Kind> kinds;      ///< in the order of preference
+  std::uint64_t maxListBytes = 0;   ///< that a guard's list may have
+  std::uint64_t maxSaveBytes = 0;   ///< that the blocks of a launch may be saved in
   std::uint32_t maxSavedBlocks = 0; ///< that a launch may save
   Nanoseconds bound{0};
   std::uint32_t reserve = 25;       ///< percent of an SM that pausing blocks leave to others

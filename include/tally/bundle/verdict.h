@@ -16,8 +16,8 @@ namespace tally {
 enum class Kind : std::uint8_t { Slice, Guard, Persistent, Pause, Checkpoint };
 
 /// Those that there is a pass for.
-inline constexpr std::array allKinds = {Kind::Slice, Kind::Guard, Kind::Persistent,
-                                        Kind::Pause, Kind::Checkpoint};
+inline constexpr std::array allKinds = {Kind::Slice, Kind::Guard, Kind::Persistent, Kind::Pause,
+                                        Kind::Checkpoint};
 
 /// The kind's name in flags, reports and entry names.
 constexpr std::string_view name(Kind kind) {

@@ -51,8 +51,8 @@ public:
   Finder(ModuleFacts &modules, const Function &entry,
          const llvm::SetVector<const Function *> &callees, const LoopPlan &loop,
          const PollRules &polls)
-      : modules(modules), entry(entry), loop(loop), polls(polls), bodies(callees), cfg(entry), dependence(cfg),
-        uniformity(cfg, dependence), liveness(cfg) {
+      : modules(modules), entry(entry), loop(loop), polls(polls), bodies(callees), cfg(entry),
+        dependence(cfg), uniformity(cfg, dependence), liveness(cfg) {
     bodies.insert(&entry);
   }
 
@@ -93,8 +93,7 @@ private:
         return;
       result.plan.byBlock = true;
       if (variable.isExtern || variable.sizeInBytes == 0) {
-        if (!result.plan.dynamicShared ||
-            variable.alignment > result.plan.dynamicShared->alignment)
+        if (!result.plan.dynamicShared || variable.alignment > result.plan.dynamicShared->alignment)
           result.plan.dynamicShared = &variable;
       } else if (!llvm::is_contained(result.plan.shared, &variable)) {
         result.plan.shared.push_back(&variable);
@@ -104,7 +103,8 @@ private:
       for (const Statement &statement : body->body)
         for (const Variable &variable : statement.variables) {
           if (variable.space == StateSpace::Shared && body != &entry)
-            find(Reason::NoSavePoint, variable.name, "a callee's shared variable has no name in it");
+            find(Reason::NoSavePoint, variable.name,
+                 "a callee's shared variable has no name in it");
           see(variable);
         }
       for (std::string_view symbol : modules.of(*body).symbols)
@@ -126,9 +126,8 @@ private:
       if (!modules.of(*body).blockBarriers.empty() || !modules.of(*body).warpSyncs.empty())
         return true;
       bool joins = false;
-      forEachInstruction(*body, [&](const Statement &statement) {
-        joins |= joinsWarp(statement.instruction);
-      });
+      forEachInstruction(
+          *body, [&](const Statement &statement) { joins |= joinsWarp(statement.instruction); });
       if (joins)
         return true;
     }
@@ -189,9 +188,8 @@ private:
       why = against;
       place = entry.body[site.statement].text;
     }
-    llvm::sort(result.plan.points, [](const SavePoint &a, const SavePoint &b) {
-      return a.statement < b.statement;
-    });
+    llvm::sort(result.plan.points,
+               [](const SavePoint &a, const SavePoint &b) { return a.statement < b.statement; });
     if (result.plan.points.empty() && !sites.empty())
       find(Reason::NoSavePoint, place, why);
   }
@@ -208,10 +206,10 @@ private:
                      [&](const SavePoint &other) { return other.statement == point.statement; }))
       return {};
     point.turns = site.turns;
-    point.turnCycles = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
-        site.cycles, 1, std::numeric_limits<std::int32_t>::max() / 2));
-    if (!result.plan.byBlock || (site.turn.reg != noRegister &&
-                                 uniformity.ofRegister(site.turn.reg) == Variation::None))
+    point.turnCycles = static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>(site.cycles, 1, std::numeric_limits<std::int32_t>::max() / 2));
+    if (!result.plan.byBlock ||
+        (site.turn.reg != noRegister && uniformity.ofRegister(site.turn.reg) == Variation::None))
       point.turn = site.turn;
     if (result.plan.byBlock) {
       if (dependence.endless() || uniformity.ofControl(*each.header) != Variation::None)
@@ -280,7 +278,7 @@ private:
   ControlDependence dependence;
   Uniformity uniformity;
   Liveness liveness;
-  std::vector<unsigned> depthOf; ///< by statement; 1 in the body's outer scope
+  std::vector<unsigned> depthOf;    ///< by statement; 1 in the body's outer scope
   llvm::DenseSet<RegisterId> inner; ///< what has no name in the body's outer scope
   llvm::StringSet<> innerVariables;
   Checkpoints result;
@@ -289,8 +287,8 @@ private:
 } // namespace
 
 Checkpoints findCheckpoints(ModuleFacts &modules, const Function &entry,
-                            const llvm::SetVector<const Function *> &callees,
-                            const LoopPlan &loop, const PollRules &polls) {
+                            const llvm::SetVector<const Function *> &callees, const LoopPlan &loop,
+                            const PollRules &polls) {
   return Finder(modules, entry, callees, loop, polls).run();
 }
 

@@ -65,7 +65,8 @@ bool Recomputation::canMake(RegisterId reg) {
   const Operand &source = instruction.operands[1];
   bool makes = false;
   if (instruction.opcode == "ld" && instruction.has("param"))
-    makes = source.children.size() == 1 && isSource(source.children[0]) && isParameter(source.children[0]);
+    makes = source.children.size() == 1 && isSource(source.children[0]) &&
+            isParameter(source.children[0]);
   else if (instruction.opcode == "mov" || (instruction.opcode == "cvta" && instruction.has("to")))
     makes = isSource(source);
   return known[reg] = makes;

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t live = offsetof(tally_launch_state, live_workers);
 
-/// What thread 0 publishes in the first word of $tally_block; from goOn on, the point at which a saved
-/// block goes on.
+/// What thread 0 publishes in the first word of $tally_block; from goOn on, the point at which a
+/// saved block goes on.
 enum Publication : unsigned { run = 0, leave = 1, goOn = 2 };
 
 /// Writes one kernel's entry.
@@ -44,7 +44,9 @@ private:
   std::string resumeAt(const SavePoint &point, unsigned number) const;
   std::string startPolling() const;
   std::string barrierWithPoll(const Instruction &barrier) const;
-  std::string meet() const { return fmt::format("barrier.sync {};\n\t", input.analysis.loop.barrier); }
+  std::string meet() const {
+    return fmt::format("barrier.sync {};\n\t", input.analysis.loop.barrier);
+  }
   std::string reduce(std::string_view into, std::string_view predicate) const {
     return fmt::format("barrier.red.or.pred {}, {}, {};\n\t", into, input.analysis.loop.barrier,
                        predicate);
@@ -156,7 +158,8 @@ std::string Writer::loopHead() const {
             reduce("%tally_any", "%tally_saved") + "@%tally_any bra $tally_depart;\n";
   text += "\n$tally_turn:\n\t@%tally_other bra $tally_agree;\n"
           "\n$tally_take:\n\t" +
-          emit::quickPoll(input.module, "$tally_asked") + "\n$tally_index:\n\t" + emit::takeIndex() +
+          emit::quickPoll(input.module, "$tally_asked") + "\n$tally_index:\n\t" +
+          emit::takeIndex() +
           fmt::format("ld.param.u32 %tally_r3, [$tally_launch+{}];\n"
                       "\tsetp.ge.u32 %tally_yield, %tally_id, %tally_r3;\n"
                       "\t@%tally_yield bra $tally_last;\n\t",
@@ -233,12 +236,12 @@ std::string Writer::restore() const {
                                  static_cast<unsigned>(leave)) +
                      record.locate();
   if (plan.byBlock)
-    text += record.shared(Transfer::Restore) +
-            fmt::format("sub.u32 %tally_stopped, %tally_flag, {};\n\t", static_cast<unsigned>(goOn));
+    text +=
+        record.shared(Transfer::Restore) +
+        fmt::format("sub.u32 %tally_stopped, %tally_flag, {};\n\t", static_cast<unsigned>(goOn));
   else
-    text += record.stopped(Transfer::Restore) +
-            "setp.eq.u32 %tally_leave, %tally_stopped, 0;\n"
-            "\t@%tally_leave bra $tally_next;\n\t";
+    text += record.stopped(Transfer::Restore) + "setp.eq.u32 %tally_leave, %tally_stopped, 0;\n"
+                                                "\t@%tally_leave bra $tally_next;\n\t";
   text += record.local(Transfer::Restore) + startPolling();
   if (plan.byBlock)
     text += meet();

@@ -65,7 +65,9 @@ unsigned localUnit(const Variable &variable) {
 }
 
 /// An access of `bytes` at a time, through %tally_r0 to 3.
-std::string accessType(unsigned bytes) { return bytes == 16 ? "v4.b32" : fmt::format("b{}", 8 * bytes); }
+std::string accessType(unsigned bytes) {
+  return bytes == 16 ? "v4.b32" : fmt::format("b{}", 8 * bytes);
+}
 
 std::string accessValue(unsigned bytes) {
   switch (bytes) {
@@ -84,9 +86,9 @@ std::string accessValue(unsigned bytes) {
 std::string move(Transfer way, unsigned bytes, std::string_view space, std::string_view here,
                  std::string_view there) {
   bool save = way == Transfer::Save;
-  return fmt::format("ld.{0}.{1} {2}, [{3}];\n\tst.{4}.{1} [{5}], {2};\n\t", save ? space : "global",
-                     accessType(bytes), accessValue(bytes), save ? here : there,
-                     save ? "global" : space, save ? there : here);
+  return fmt::format("ld.{0}.{1} {2}, [{3}];\n\tst.{4}.{1} [{5}], {2};\n\t",
+                     save ? space : "global", accessType(bytes), accessValue(bytes),
+                     save ? here : there, save ? "global" : space, save ? there : here);
 }
 
 /// A piece of a shared variable, in units.
@@ -171,17 +173,16 @@ std::string SaveRecord::declarations() {
 }
 
 std::string SaveRecord::locate() const {
-  std::string text =
-      fmt::format("mov.u32 %tally_r0, %tid.z;\n"
-                  "\tmov.u32 %tally_r1, %ntid.y;\n"
-                  "\tmov.u32 %tally_r2, %tid.y;\n"
-                  "\tmad.lo.u32 %tally_r0, %tally_r0, %tally_r1, %tally_r2;\n"
-                  "\tmov.u32 %tally_r2, %ntid.x;\n"
-                  "\tmov.u32 %tally_r3, %tid.x;\n"
-                  "\tmad.lo.u32 %tally_thread, %tally_r0, %tally_r2, %tally_r3;\n"
-                  "\tmul.lo.u32 %tally_r1, %tally_r1, %tally_r2;\n"
-                  "\tmov.u32 %tally_r2, %ntid.z;\n"
-                  "\tmul.lo.u32 %tally_threads, %tally_r1, %tally_r2;\n\t");
+  std::string text = fmt::format("mov.u32 %tally_r0, %tid.z;\n"
+                                 "\tmov.u32 %tally_r1, %ntid.y;\n"
+                                 "\tmov.u32 %tally_r2, %tid.y;\n"
+                                 "\tmad.lo.u32 %tally_r0, %tally_r0, %tally_r1, %tally_r2;\n"
+                                 "\tmov.u32 %tally_r2, %ntid.x;\n"
+                                 "\tmov.u32 %tally_r3, %tid.x;\n"
+                                 "\tmad.lo.u32 %tally_thread, %tally_r0, %tally_r2, %tally_r3;\n"
+                                 "\tmul.lo.u32 %tally_r1, %tally_r1, %tally_r2;\n"
+                                 "\tmov.u32 %tally_r2, %ntid.z;\n"
+                                 "\tmul.lo.u32 %tally_threads, %tally_r1, %tally_r2;\n\t");
   text += slotAddress();
   std::uint32_t ahead = sharedBytes();
   if (plan.dynamicShared)
@@ -217,8 +218,8 @@ std::string SaveRecord::slotAddress() {
                      offsetof(tally_launch_params, save_stride));
 }
 
-/// %tally_d3 = the address of the thread's cell. That of the cell `last` is made from it: a chain of
-/// additions takes few registers, however ptxas orders the loads and stores.
+/// %tally_d3 = the address of the thread's cell. That of the cell `last` is made from it: a chain
+/// of additions takes few registers, however ptxas orders the loads and stores.
 std::string SaveRecord::cell(Place next, std::optional<Place> &last) const {
   auto bytesBefore = [&](Place place) {
     std::uint32_t wider = place.bytes == 8 ? 0 : 8 * all.eight;
@@ -240,9 +241,9 @@ std::string SaveRecord::cell(Place next, std::optional<Place> &last) const {
 
 std::string SaveRecord::access(Transfer way, unsigned bits, Place place, std::string_view value,
                                std::optional<Place> &last) const {
-  return cell(place, last) +
-         (way == Transfer::Save ? fmt::format("st.global.b{} [%tally_d3], {};\n\t", bits, value)
-                                : fmt::format("ld.global.b{} {}, [%tally_d3];\n\t", bits, value));
+  return cell(place, last) + (way == Transfer::Save
+                                  ? fmt::format("st.global.b{} [%tally_d3], {};\n\t", bits, value)
+                                  : fmt::format("ld.global.b{} {}, [%tally_d3];\n\t", bits, value));
 }
 
 std::string SaveRecord::stopped(Transfer way) const {
@@ -259,8 +260,8 @@ std::string SaveRecord::predicates(const std::vector<std::string> &names, Transf
     if (way == Transfer::Save) {
       text += "mov.u32 %tally_r0, 0;\n\t";
       for (std::size_t i = first; i != end; ++i)
-        text += fmt::format("@{} or.b32 %tally_r0, %tally_r0, {};\n\t", names[i],
-                            1u << (i - first));
+        text +=
+            fmt::format("@{} or.b32 %tally_r0, %tally_r0, {};\n\t", names[i], 1u << (i - first));
     }
     text += access(way, 32, {4, index}, "%tally_r0", last);
     if (way == Transfer::Restore)
@@ -319,9 +320,9 @@ std::string SaveRecord::local(Transfer way) const {
     std::uint32_t count = localCells(*variable, unit);
     if (variable->sizeInBytes <= unrolledLocalBytes) {
       for (std::uint32_t i = 0; i != count; ++i)
-        text += cell({unit, first + i}, last) +
-                move(way, unit, "local", fmt::format("{}+{}", variable->name, i * unit),
-                     "%tally_d3");
+        text +=
+            cell({unit, first + i}, last) +
+            move(way, unit, "local", fmt::format("{}+{}", variable->name, i * unit), "%tally_d3");
     } else {
       text += copyLocal(way, *variable, unit, first, number);
       last.reset();

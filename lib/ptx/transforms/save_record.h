@@ -1,10 +1,11 @@
 // What a thread saves at a point, where it lies in its worker's slot, and the PTX that stores and
 // loads it.
 //
-// A slot is the block's shared memory, static and then dynamic, and the records of its threads. A record is cells of 8, 4 and 1 bytes, in this order, cell by cell over
-// all threads: what a warp stores at a time lies together. Cell 0 says at which point the thread
-// stopped, 0 where it had left the block; then registers, each point's from the same place on, and
-// local memory behind the longest. Predicates are bits of 4-byte cells.
+// A slot is the block's shared memory, static and then dynamic, and the records of its threads. A
+// record is cells of 8, 4 and 1 bytes, in this order, cell by cell over all threads: what a warp
+// stores at a time lies together. Cell 0 says at which point the thread stopped, 0 where it had
+// left the block; then registers, each point's from the same place on, and local memory behind the
+// longest. Predicates are bits of 4-byte cells.
 #ifndef TALLY_LIB_PTX_TRANSFORMS_SAVE_RECORD_H
 #define TALLY_LIB_PTX_TRANSFORMS_SAVE_RECORD_H
 

@@ -68,8 +68,8 @@ private:
       const Instruction &instruction = each.instruction;
       if (each.kind != StatementKind::Instruction)
         continue;
-      looked |= instruction.opcode == "ld" && instruction.has("global") &&
-                instruction.has("u64") && (instruction.has("relaxed") || instruction.has("volatile"));
+      looked |= instruction.opcode == "ld" && instruction.has("global") && instruction.has("u64") &&
+                (instruction.has("relaxed") || instruction.has("volatile"));
       if (instruction.opcode == "st" && !looked)
         return fmt::format("it saves before it has looked at the control word: {}", each.text);
     }
@@ -85,7 +85,8 @@ private:
     std::set<RegisterId> set;
     for (const Statement &each : *resumed)
       if (each.kind == StatementKind::Instruction && !each.instruction.guard)
-        forEachWrittenRegister(each.instruction, [&](const Operand &operand) { set.insert(operand.reg); });
+        forEachWrittenRegister(each.instruction,
+                               [&](const Operand &operand) { set.insert(operand.reg); });
     std::size_t first = *going;
     while (variant.body[first].kind != StatementKind::Instruction)
       ++first;

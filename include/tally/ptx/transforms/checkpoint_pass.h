@@ -1,6 +1,6 @@
-// checkpoint: workers that take virtual blocks from a counter, as persistent's do, and that can stop
-// inside of a block: at the head of a loop its threads save what is live, and leave; a later launch
-// of the same entry goes on there.
+// checkpoint: workers that take virtual blocks from a counter, as persistent's do, and that can
+// stop inside of a block: at the head of a loop its threads save what is live, and leave; a later
+// launch of the same entry goes on there.
 //
 // What it does, beside persistent's loop (persistent_pass.h), where a loop's head is a point
 // (analysis/checkpoint_plan.h):
@@ -23,13 +23,13 @@
 //            go:   <part>; barrier.red.or asked, 0, word says so; word = control; <part>; ...
 //
 // To leave (Transfer::Save): copies in flight are waited for, the block meets, shared and local
-// memory and the registers go to the worker's slot, thread 0 writes the slot's header and counts the
-// worker as saved. Threads that stop one by one go to the loop's head, where the block meets in a
-// reduction: if any has saved, the others write that they had left the block, and all leave.
+// memory and the registers go to the worker's slot, thread 0 writes the slot's header and counts
+// the worker as saved. Threads that stop one by one go to the loop's head, where the block meets in
+// a reduction: if any has saved, the others write that they had left the block, and all leave.
 //
 // To return: thread 0 finds the header of its slot and publishes that block's ids in place of a new
-// one's. What was saved is loaded, and each thread goes on behind the poll that it stopped at. So it
-// runs at least to the next poll, whatever the epoch says.
+// one's. What was saved is loaded, and each thread goes on behind the poll that it stopped at. So
+// it runs at least to the next poll, whatever the epoch says.
 //
 // Invariants. One entry both saves and restores, so addresses of shared and local memory in
 // registers stay what they were. A block is in one slot, or taken and running, or done. Whether a
