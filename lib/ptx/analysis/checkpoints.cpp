@@ -138,7 +138,7 @@ private:
   void checkLeaving() {
     if (loop.spends || loop.parks)
       find(Reason::LoneExit, entry.name);
-    if (result.plan.byBlock && !canSpend(modules.moduleOf()))
+    if (!canSpend(modules.moduleOf()))
       find(Reason::NoSavePoint, entry.name, "the module is older than PTX 6.2 or sm_70");
   }
 
