@@ -1,25 +1,16 @@
-// The first CUDA device as a Device, by the driver API.
-#include "cuda_driver.h"
-#include "driver_environment.h"
-#include "green_context.h"
-#include "triggered_write.h"
-#include "uuid_text.h"
+#include "cuda_device.h"
 
-#include "tally/runtime/device.h"
+#include "driver_environment.h"
+#include "uuid_text.h"
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <thread>
 #include <utility>
-#include <vector>
 
 namespace tally::runtime {
 
@@ -31,87 +22,11 @@ constexpr std::uint32_t sharedWithoutOptIn = 48u << 10;
 /// Blocks of a cluster that every device with clusters can launch.
 constexpr std::uint32_t portableClusterBlocks = 8;
 
-struct CudaFunction {
-  CUfunction handle = nullptr;
-  std::string name;
-  std::uint32_t staticShared = 0;
-  std::atomic<std::uint32_t> dynamicAllowed{0}; ///< what the function was opted in for
-  Dim3 demanded{0, 0, 0};                       ///< cluster, by its own .reqnctapercluster
-  std::atomic<bool> largeClusters{false};       ///< opted in for clusters above the portable size
-};
-
-class CudaDevice final : public Device {
-public:
-  explicit CudaDevice(const CudaDriver &driver) : driver(driver) {}
-  ~CudaDevice() override;
-  Result<void> open();
-
-  const DeviceInfo &info() const override { return facts; }
-  Result<ModuleId> loadModule(const bundle::Bundle &bundle) override;
-  Result<FunctionId> function(ModuleId module, std::string_view entry) override;
-  Result<FunctionAttributes> attributes(FunctionId function) override;
-  Result<std::uint32_t> residentBlocksPerSm(FunctionId function, Dim3 block,
-                                            std::uint32_t dynamicSharedBytes) override;
-  Result<DevicePtr> allocate(std::size_t bytes) override;
-  Result<void> free(DevicePtr pointer) override;
-  Result<MappedMemory> allocateMapped(std::size_t bytes) override;
-  Result<StreamId> createStream(StreamPriority priority) override;
-  Result<StreamId> createConfinedStream(std::uint32_t sms) override;
-  Result<void> destroyStream(StreamId stream) override;
-  Result<void> copyToDevice(StreamId stream, DevicePtr to,
-                            std::span<const std::byte> from) override;
-  Result<void> copyToHost(StreamId stream, std::span<std::byte> to, DevicePtr from) override;
-  Result<void> fill(StreamId stream, DevicePtr to, std::byte value, std::size_t bytes) override;
-  Result<void> writeValue(StreamId stream, DevicePtr to, std::uint64_t value) override;
-  std::atomic<std::uint64_t> *trigger() override {
-    return reinterpret_cast<std::atomic<std::uint64_t> *>(triggerWord.host);
-  }
-  Result<void> writeValueWhen(StreamId stream, std::uint64_t reached, DevicePtr to,
-                              std::uint64_t value) override;
-  bool mayWait() const override { return streamCount < mostStreams; }
-  Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
-                      std::span<const std::byte> parameters) override;
-  Result<bool> isIdle(StreamId stream) override;
-  Result<void> synchronize(StreamId stream) override;
-  Result<void> waitFor(StreamId later, StreamId earlier) override;
-
-private:
-  Result<void> makeCurrent();
-  Result<void> describe();
-  Result<CUmodule> loadImage(const bundle::Image &image);
-  Result<void> allowShared(CudaFunction &function, std::uint32_t dynamicSharedBytes);
-  Result<void> allowCluster(CudaFunction &function, const Dim3 &cluster);
-
-  static CUstream streamOf(StreamId id) {
-    return reinterpret_cast<CUstream>(static_cast<std::uint64_t>(id));
-  }
-  static CudaFunction &functionOf(FunctionId id) {
-    return *reinterpret_cast<CudaFunction *>(static_cast<std::uint64_t>(id));
-  }
-
-  const CudaDriver &driver;
-  const std::uint64_t serial = nextSerial.fetch_add(1);
-  DeviceInfo facts;
-  CUdevice device = 0;
-  CUcontext context = nullptr;
-  int lowest = 0, highest = 0; // stream priorities; the numerically lowest is the highest
-  GreenStreams confined{&CudaDriver::find};
-  MappedMemory triggerWord{};
-  std::atomic<std::size_t> streamCount{0};
-  std::size_t mostStreams = 0; ///< with which each has its own connection
-
-  std::mutex mutex; // what follows
-  std::vector<CUmodule> modules;
-  std::deque<CudaFunction> functions;
-  std::set<CUstream> streams;
-  std::vector<void *> hostMemory;
-
-  static inline std::atomic<std::uint64_t> nextSerial{1};
-};
-
 /// The context is current in a thread once the thread has called any device function; the serial
 /// tells a device from one that had the same address.
 thread_local std::uint64_t currentSerial = 0;
+
+} // namespace
 
 Result<void> CudaDevice::makeCurrent() {
   if (currentSerial == serial)
@@ -348,93 +263,6 @@ Result<MappedMemory> CudaDevice::allocateMapped(std::size_t bytes) {
   return MappedMemory{static_cast<std::byte *>(host), DevicePtr{pointer}};
 }
 
-Result<StreamId> CudaDevice::createStream(StreamPriority priority) {
-  if (Result<void> current = makeCurrent(); !current)
-    return current.error();
-  // 0 to -5 on an H200. Where there are only two levels, the control stream shares the upper one.
-  int level = lowest;
-  if (priority == StreamPriority::Control)
-    level = highest;
-  else if (priority == StreamPriority::High)
-    level = lowest - highest >= 2 ? highest + 1 : highest;
-  CUstream stream = nullptr;
-  TALLY_CUDA_TRY(driver, cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, level);
-  std::unique_lock lock(mutex);
-  streams.insert(stream);
-  streamCount = streams.size();
-  return static_cast<StreamId>(reinterpret_cast<std::uint64_t>(stream));
-}
-
-Result<StreamId> CudaDevice::createConfinedStream(std::uint32_t sms) {
-  Result<void> current = makeCurrent();
-  Result<CUstream> made = current ? confined.create(0, sms, lowest) : current.error();
-  if (!made)
-    return made.error();
-  return static_cast<StreamId>(reinterpret_cast<std::uint64_t>(*made));
-}
-
-Result<void> CudaDevice::destroyStream(StreamId stream) {
-  if (Result<void> current = makeCurrent(); !current)
-    return current;
-  if (confined.destroy(streamOf(stream)))
-    return {};
-  {
-    std::unique_lock lock(mutex);
-    streams.erase(streamOf(stream));
-    streamCount = streams.size();
-  }
-  TALLY_CUDA_TRY(driver, cuStreamDestroy, streamOf(stream));
-  return {};
-}
-
-Result<void> CudaDevice::copyToDevice(StreamId stream, DevicePtr to,
-                                      std::span<const std::byte> from) {
-  if (from.empty())
-    return {};
-  if (Result<void> current = makeCurrent(); !current)
-    return current;
-  TALLY_CUDA_TRY(driver, cuMemcpyHtoDAsync, static_cast<CUdeviceptr>(to), from.data(), from.size(),
-                 streamOf(stream));
-  return {};
-}
-
-Result<void> CudaDevice::copyToHost(StreamId stream, std::span<std::byte> to, DevicePtr from) {
-  if (to.empty())
-    return {};
-  if (Result<void> current = makeCurrent(); !current)
-    return current;
-  TALLY_CUDA_TRY(driver, cuMemcpyDtoHAsync, to.data(), static_cast<CUdeviceptr>(from), to.size(),
-                 streamOf(stream));
-  return {};
-}
-
-Result<void> CudaDevice::fill(StreamId stream, DevicePtr to, std::byte value, std::size_t bytes) {
-  if (bytes == 0)
-    return {};
-  if (Result<void> current = makeCurrent(); !current)
-    return current;
-  TALLY_CUDA_TRY(driver, cuMemsetD8Async, static_cast<CUdeviceptr>(to),
-                 std::to_integer<unsigned char>(value), bytes, streamOf(stream));
-  return {};
-}
-
-Result<void> CudaDevice::writeValue(StreamId stream, DevicePtr to, std::uint64_t value) {
-  if (Result<void> current = makeCurrent(); !current)
-    return current;
-  TALLY_CUDA_TRY(driver, cuStreamWriteValue64, streamOf(stream), static_cast<CUdeviceptr>(to),
-                 value, CU_STREAM_WRITE_VALUE_DEFAULT);
-  return {};
-}
-
-Result<void> CudaDevice::writeValueWhen(StreamId stream, std::uint64_t reached, DevicePtr to,
-                                        std::uint64_t value) {
-  if (Result<void> current = makeCurrent(); !current)
-    return current;
-  auto both = triggeredWrite(triggerWord.device, reached, to, value);
-  TALLY_CUDA_TRY(driver, cuStreamBatchMemOp, streamOf(stream), both.size(), both.data(), 0);
-  return {};
-}
-
 Result<void> CudaDevice::launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                                 std::span<const std::byte> parameters) {
   if (Result<void> current = makeCurrent(); !current)
@@ -470,42 +298,6 @@ Result<void> CudaDevice::launch(StreamId stream, FunctionId function, const Laun
                  size == 0 ? nullptr : packed.data());
   return {};
 }
-
-Result<bool> CudaDevice::isIdle(StreamId stream) {
-  if (Result<void> current = makeCurrent(); !current)
-    return current.error();
-  CUresult code = driver.TALLY_CUDA_ENTRY(cuStreamQuery)(streamOf(stream));
-  if (code == CUDA_SUCCESS || code == CUDA_ERROR_NOT_READY)
-    return code == CUDA_SUCCESS;
-  return driver.failure("cuStreamQuery", code);
-}
-
-Result<void> CudaDevice::synchronize(StreamId stream) {
-  if (Result<void> current = makeCurrent(); !current)
-    return current;
-  TALLY_CUDA_TRY(driver, cuStreamSynchronize, streamOf(stream));
-  return {};
-}
-
-Result<void> CudaDevice::waitFor(StreamId later, StreamId earlier) {
-  if (Result<void> current = makeCurrent(); !current)
-    return current;
-  CUevent event = nullptr;
-  TALLY_CUDA_TRY(driver, cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
-  CUresult code = driver.TALLY_CUDA_ENTRY(cuEventRecord)(event, streamOf(earlier));
-  const char *call = "cuEventRecord";
-  if (code == CUDA_SUCCESS) {
-    call = "cuStreamWaitEvent";
-    code = driver.TALLY_CUDA_ENTRY(cuStreamWaitEvent)(streamOf(later), event, 0);
-  }
-  // Waits that were issued keep the event alive.
-  driver.TALLY_CUDA_ENTRY(cuEventDestroy)(event);
-  if (code != CUDA_SUCCESS)
-    return driver.failure(call, code);
-  return {};
-}
-
-} // namespace
 
 Result<std::unique_ptr<Device>> openCudaDevice() {
   Result<const CudaDriver *> driver = CudaDriver::load();

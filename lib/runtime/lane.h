@@ -356,10 +356,10 @@ private:
   std::optional<ListRing::Region> retained; // the list that the front operation is resumed from
   DevicePtr saveArea = 0; // where the front operation's blocks are saved, if it is a checkpoint
   std::uint64_t saveAreaBytes = 0;
-  /// Registers and shared memory of a whole device are below 128 MiB; a lane's launches have as many
-  /// blocks as run at a time.
+  /// Registers and shared memory of a whole device are below 128 MiB; a lane's launches have as
+  /// many blocks as run at a time.
   std::uint64_t maxSaveBytes = std::uint64_t{256} << 20;
-  std::vector<DevicePtr> memory;            // to be freed at the end
+  std::vector<DevicePtr> memory; // to be freed at the end
   std::vector<std::byte> parameterBuffer;
   Nanoseconds lastCollected{0}, lastProgress{0};
   std::uint64_t lastEpoch = 0; // of the batch that was collected then

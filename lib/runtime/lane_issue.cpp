@@ -128,21 +128,20 @@ bool Lane::preparePlan(Operation &operation) {
     operation.plan = planByIdentity(operation);
     return true;
   }
-  auto plan = operation.kernel->plan(
-      device, operation.shape,
-      {options.kinds, maxListBytes, maxSaveBytes, maxSavedBlocks, options.bound, options.reserve,
-       options.measures, options.profiles});
+  auto plan =
+      operation.kernel->plan(device, operation.shape,
+                             {options.kinds, maxListBytes, maxSaveBytes, maxSavedBlocks,
+                              options.bound, options.reserve, options.measures, options.profiles});
   if (!plan) {
     failOperation(operation, plan.error());
     return false;
   }
   operation.plan = *plan;
   if (operation.plan->kind)
-    operation.progress.emplace(*operation.plan->kind,
-                               shapeForVariants(operation.kernel->facts(), operation.shape),
-                               operation.plan->sliceBlocks, operation.plan->workers,
-                               operation.kernel->facts().guardTakesTickets(),
-                               operation.plan->saveStride);
+    operation.progress.emplace(
+        *operation.plan->kind, shapeForVariants(operation.kernel->facts(), operation.shape),
+        operation.plan->sliceBlocks, operation.plan->workers,
+        operation.kernel->facts().guardTakesTickets(), operation.plan->saveStride);
   return true;
 }
 

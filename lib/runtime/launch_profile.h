@@ -52,7 +52,7 @@ struct LaunchPlan {
   std::optional<Kind> kind;
   std::uint32_t sliceBlocks = 1;
   std::uint32_t workers = 1;
-  std::uint32_t wave = 1; ///< blocks that run at a time; of guards not asked for
+  std::uint32_t wave = 1;       ///< blocks that run at a time; of guards not asked for
   std::uint64_t saveStride = 0; ///< of checkpoint: see saveStrideOf()
   std::uint64_t saveBytes = 0;  ///< likewise: of all workers' slots
   /// How many blocks run one after the other where one would do with unlimited SMs: the launch's

@@ -172,8 +172,8 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
   if (kind == Kind::Checkpoint) {
     plan.saveStride = saveStrideOf(kernel, shape);
     plan.saveBytes = plan.saveStride * std::min<std::uint64_t>(blocks, wave);
-    if (kernel.maySpend(shape.block.x) || plan.workers > rules.maxSavedBlocks || plan.saveStride > ~std::uint32_t{0} ||
-        plan.saveBytes > rules.maxSaveBytes ||
+    if (kernel.maySpend(shape.block.x) || plan.workers > rules.maxSavedBlocks ||
+        plan.saveStride > ~std::uint32_t{0} || plan.saveBytes > rules.maxSaveBytes ||
         blocks > VariantLaunch::maxBlocks(kind, plan.workers))
       return none;
     return std::optional(plan);

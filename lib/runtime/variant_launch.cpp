@@ -147,8 +147,8 @@ bool VariantLaunch::absorb(const tally_launch_state &state, std::uint64_t epoch)
     return !done;
   case Progress::Counter:
     // Behind the last block it must not grow with each launch.
-    nextBlock = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(state.next_block, user.grid.count()));
+    nextBlock =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(state.next_block, user.grid.count()));
     saved = state.saved;
     savedUnder = epoch;
     done = nextBlock >= user.grid.count() && saved == 0;

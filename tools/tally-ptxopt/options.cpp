@@ -27,10 +27,10 @@ cl::opt<std::string> output("o", cl::value_desc("OUT"), cl::cat(category),
                                      "output; default: INPUT with .tally (bundle) or .tally.ptx in "
                                      "place of its extension, in the current directory; for "
                                      "--print-analysis and --emit=cfg-dot standard output"));
-cl::opt<std::string> variants("variants", cl::value_desc("KIND,..."), cl::init("all"),
-                              cl::cat(category),
-                              cl::desc("kinds to write: slice, guard, persistent, pause, checkpoint, or all, or none; "
-                                       "default all"));
+cl::opt<std::string> variants(
+    "variants", cl::value_desc("KIND,..."), cl::init("all"), cl::cat(category),
+    cl::desc("kinds to write: slice, guard, persistent, pause, checkpoint, or all, or none; "
+             "default all"));
 cl::opt<std::string> kernel("kernel", cl::value_desc("REGEX"), cl::cat(category),
                             cl::desc("only kernels whose whole name matches this extended regular "
                                      "expression"));

@@ -18,8 +18,9 @@ Result<std::vector<Kind>> parseKinds(std::string_view text) {
     std::size_t comma = text.find(',');
     auto kind = kindFromName(text.substr(0, comma));
     if (!kind)
-      return Error{fmt::format("'{}' is no kind: slice, guard, persistent, pause, checkpoint, or all",
-                               text.substr(0, comma))};
+      return Error{
+          fmt::format("'{}' is no kind: slice, guard, persistent, pause, checkpoint, or all",
+                      text.substr(0, comma))};
     if (std::ranges::find(kinds, *kind) == kinds.end())
       kinds.push_back(*kind);
     if (comma == std::string_view::npos)

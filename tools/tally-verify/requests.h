@@ -79,8 +79,8 @@ private:
   std::optional<std::uint64_t> withheld; ///< LateWrite: the word that has not landed
   bool withhold = false, raised = false;
   bool isLetPass = true; ///< each second launch, so that blocks are taken
-  bool newer = false;  ///< the word that landed last is newer than the round's epoch
-  bool denied = false; ///< deniedFirstPoll()
+  bool newer = false;    ///< the word that landed last is newer than the round's epoch
+  bool denied = false;   ///< deniedFirstPoll()
   std::optional<Error> writeFailure;
   std::jthread stormThread; ///< last: joined before what it uses goes
 };

@@ -120,21 +120,19 @@ Result<void> VariantRun::prepare() {
   for (const KernelLaunch &kernel : workload.launches) {
     assert(kernel.kernel->emitted(kind));
     assert(kernel.kernel->variantsTake(kernel.shape.grid));
-    Progress progress{&kernel,
-                      {kind, runtime::shapeForVariants(*kernel.kernel, kernel.shape),
-                       plan.sliceBlocks,
-                       runtime::workersFor(*kernel.kernel, kernel.shape, plan.workers),
-                       kernel.kernel->guardTakesTickets(),
-                       runtime::saveStrideOf(*kernel.kernel, kernel.shape)},
-                      userParameters(kernel, buffers.addresses)};
+    Progress progress{
+        &kernel,
+        {kind, runtime::shapeForVariants(*kernel.kernel, kernel.shape), plan.sliceBlocks,
+         runtime::workersFor(*kernel.kernel, kernel.shape, plan.workers),
+         kernel.kernel->guardTakesTickets(), runtime::saveStrideOf(*kernel.kernel, kernel.shape)},
+        userParameters(kernel, buffers.addresses)};
     progress.parameters.resize(kernel.kernel->tallyParameterOffset() + sizeof(tally_launch_params));
     auto state = target.allocate(sizeof(tally_launch_state));
     if (!state)
       return state.error();
     progress.state = *state;
     if (std::uint64_t bytes = progress.launch.next().saveBytes; bytes != 0) {
-      std::uint64_t headers =
-          runtime::saveHeaderBytes(progress.launch.next().shape.grid.count());
+      std::uint64_t headers = runtime::saveHeaderBytes(progress.launch.next().shape.grid.count());
       auto area = target.allocate(headers + bytes);
       if (!area)
         return area.error();
@@ -181,9 +179,9 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
   if (auto read = target.read(std::as_writable_bytes(std::span(&state, 1)), progress.state); !read)
     return read;
   if (!progress.launch.plausible(state))
-    return Error{fmt::format("{} left an impossible state: next_block {}, live {}, yielded {}, saved {}",
-                             entry, state.next_block, state.live_workers, state.yielded,
-                             state.saved)};
+    return Error{
+        fmt::format("{} left an impossible state: next_block {}, live {}, yielded {}, saved {}",
+                    entry, state.next_block, state.live_workers, state.yielded, state.saved)};
   requests.endLaunch(!progress.launch.ranNothing(state));
   // A saved block goes on in any case.
   if (kind != Kind::Slice && !hadSaved && requests.deniedFirstPoll() &&

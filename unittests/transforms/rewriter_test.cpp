@@ -119,8 +119,8 @@ TEST_CASE(
 
 TEST_CASE("names of tally's own in the input") {
   CHECK(reasonsOf(".reg .b32 %tally_r; ret;") == Codes{"reserved-name"});
-  Module module = parsed(
-      moduleWith("L: add.s32 %r1,%r1,1; setp.lt.s32 %p1,%r1,%r2; @%p1 bra L; ret;"));
+  Module module =
+      parsed(moduleWith("L: add.s32 %r1,%r1,1; setp.lt.s32 %p1,%r1,%r2; @%p1 bra L; ret;"));
   std::string once = textWithVariants(module, rewrite(module, {}));
   Module again = parsed(once);
   for (const RewrittenKernel &kernel : rewrite(again, {}))

@@ -136,7 +136,7 @@ struct Statistics {
   std::uint64_t savedBlocks = 0;        ///< that they left saved inside of a loop
   /// Times that the device had no memory to save blocks in, so that another kind was taken.
   std::uint64_t saveAreasRefused = 0;
-  std::uint64_t pauses = 0;             ///< requests for which work paused where it was
+  std::uint64_t pauses = 0; ///< requests for which work paused where it was
   /// From a request to yield, issued while best-effort work was on the device, until the host saw
   /// the last of it gone; an upper bound of the turnaround. Nanoseconds, newest last, at most the
   /// last 65,536.

@@ -65,10 +65,11 @@ struct PhysicalLaunch {
   tally_launch_params params{}; ///< control, epoch, state and the lists' addresses are the caller's
                                 ///< to fill
   tally_launch_state state{};   ///< to be in device memory when the launch starts
-  /// Bytes that params.save_area must have room for, behind saveHeaderBytes() for as many workers as
-  /// the launch has blocks, both with what the last launch of this progress left there; 0: none. params.save_stride is a worker's part of it.
+  /// Bytes that params.save_area must have room for, behind saveHeaderBytes() for as many workers
+  /// as the launch has blocks, both with what the last launch of this progress left there; 0: none.
+  /// params.save_stride is a worker's part of it.
   std::uint64_t saveBytes = 0;
-  bool readsList = false;       ///< params.list_in must be the list that the last launch wrote
+  bool readsList = false;         ///< params.list_in must be the list that the last launch wrote
   std::uint32_t listCapacity = 0; ///< ids that params.list_out must have room for; 0: none
 };
 

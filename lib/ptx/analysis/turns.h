@@ -21,9 +21,9 @@ public:
   /// `all`: the definitions of the whole function.
   Turns(const Cfg &cfg, const Loop &loop, const Definitions &all);
 
-  /// The number of turns where it is written down: a counter in constant steps that is compared with
-  /// a constant, from a constant or from what is taken for 0. An estimate, as of a comparison no more is looked at than that
-  /// the loop may be left by it.
+  /// The number of turns where it is written down: a counter in constant steps that is compared
+  /// with a constant, from a constant or from what is taken for 0. An estimate, as of a comparison
+  /// no more is looked at than that the loop may be left by it.
   std::optional<std::uint64_t> constant() const;
 
   /// A register that tells each `turns`-th turn, where the loop has one. `turns`: a power of two.

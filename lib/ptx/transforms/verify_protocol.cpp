@@ -1,8 +1,8 @@
 #include "verify_protocol.h"
 
-#include "verify_checkpoint.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/analysis/opening.h"
+#include "verify_checkpoint.h"
 
 #include <algorithm>
 #include <ranges>
