@@ -206,6 +206,9 @@ Totals Engine::totals() const {
   sum.whole = whole.load();
   sum.physical = statistics.physicalLaunches;
   sum.yields = statistics.yields;
+  sum.savedBlocks = statistics.savedBlocks;
+  sum.saveAreasRefused = statistics.saveAreasRefused;
+  sum.pauses = statistics.pauses;
   sum.requests = activity.controlWord().requests();
   return sum;
 }

@@ -26,7 +26,8 @@ namespace tally::hooks {
 /// that are not linked with the hooks.
 struct Totals {
   std::uint64_t highLaunches = 0, throughVariants = 0, whole = 0, foreignHigh = 0,
-                foreignBestEffort = 0, physical = 0, yields = 0, requests = 0;
+                foreignBestEffort = 0, physical = 0, yields = 0, requests = 0, savedBlocks = 0,
+                saveAreasRefused = 0, pauses = 0;
 };
 
 /// Thread-safe. Never destroyed: threads may be in it as long as the process lives.

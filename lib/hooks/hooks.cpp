@@ -27,6 +27,9 @@ void add(Totals &sum, const Totals &more) {
   sum.physical += more.physical;
   sum.yields += more.yields;
   sum.requests += more.requests;
+  sum.savedBlocks += more.savedBlocks;
+  sum.saveAreasRefused += more.saveAreasRefused;
+  sum.pauses += more.pauses;
 }
 
 } // namespace
@@ -270,6 +273,12 @@ void Hooks::writeStatistics() {
       " through variants, " + text(sum.whole) + " whole), " + text(sum.foreignHigh) + " high and " +
       text(sum.foreignBestEffort) + " best effort by libraries; " + text(sum.physical) +
       " physical launches, " + text(sum.yields) + " yields, " + text(sum.requests) + " requests";
+  if (sum.savedBlocks != 0)
+    line += "; " + text(sum.savedBlocks) + " blocks saved";
+  if (sum.saveAreasRefused != 0)
+    line += "; no memory to save blocks of " + text(sum.saveAreasRefused) + " launches in";
+  if (sum.pauses != 0)
+    line += "; " + text(sum.pauses) + " pauses";
   if (std::string launched = graphs.statistics(); !launched.empty())
     line += "; best-effort graphs: " + launched;
   if (std::string used = account.statistics(); !used.empty())
