@@ -217,10 +217,15 @@ public:
   /// Lets go what waits on the device: best-effort work that is there yields, though no scope
   /// wakes.
   void disarm() {
-    if (!isArmed())
+    std::uint64_t next = armed.load();
+    if (next <= epoch.load())
       return;
-    nextEpoch();
-    disarmed.fetch_add(1);
+    raisedAt[next % raisedAt.size()].store(clock().count());
+    // Not where a wake has come to it meanwhile: nobody would write the epoch behind that.
+    if (std::uint64_t now = next - 1; epoch.compare_exchange_strong(now, next)) {
+      disarmed.fetch_add(1);
+      fire(next);
+    }
   }
   /// Whether it may have something on the device, or ask for a permit to send it; true at first.
   void setBusy(bool now) { busy.store(now); }
@@ -307,16 +312,20 @@ private:
     return now == TALLY_CONTROL_PAUSE ? now : std::max(now, requestMode.load());
   }
 
+  /// Lets go the write that waits for the epoch.
+  void fire(std::uint64_t now) {
+    if (std::atomic<std::uint64_t> *word = trigger.load())
+      for (std::uint64_t seen = word->load();
+           seen < now && !word->compare_exchange_weak(seen, now);) {
+      }
+  }
   /// Returns the new one.
   std::uint64_t nextEpoch() {
     std::uint64_t now = epoch.load();
     do
       raisedAt[(now + 1) % raisedAt.size()].store(clock().count());
     while (!epoch.compare_exchange_weak(now, now + 1));
-    if (std::atomic<std::uint64_t> *word = trigger.load())
-      for (std::uint64_t seen = word->load();
-           seen <= now && !word->compare_exchange_weak(seen, now + 1);) {
-      }
+    fire(now + 1);
     return now + 1;
   }
 
