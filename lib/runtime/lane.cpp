@@ -288,7 +288,7 @@ void Lane::absorb(const Item &item, const tally_launch_state &state, std::uint64
     return;
   }
   counts.savedBlocks.fetch_add(state.saved);
-  if (!progress.absorb(state, epoch)) {
+  if (!progress.absorb(state, epoch, item.launch.shape.grid.x)) {
     finishFront(item.operation);
     if (item.list)
       lists.releaseOldest(*item.list);

@@ -221,7 +221,8 @@ bool Lane::goesByDuration(Nanoseconds predicted, const Budget &used) {
   return false;
 }
 
-/// Whether the launch stays within so many SMs. A persistent one is made to, with fewer workers.
+/// Whether the launch stays within so many SMs. One of a kind with workers is made to, with fewer
+/// of them; where it goes on with saved blocks, with no fewer than saved them.
 bool Lane::fitsSms(Item &item, std::uint32_t sms) const {
   std::uint32_t all = device.info().smCount;
   if (sms >= all)
@@ -237,7 +238,7 @@ bool Lane::fitsSms(Item &item, std::uint32_t sms) const {
   if (hasWorkers) {
     std::uint64_t perSm = std::max(item.plan->workers / all, 1u);
     item.launch.shape.grid.x = static_cast<std::uint32_t>(std::min(blocks, perSm * sms));
-    return sms != 0;
+    return sms != 0 && item.launch.shape.grid.x >= progress->leastWorkers();
   }
   bool isWhole = item.operation->type == Operation::Type::Launch && !progress;
   bool confined = isWhole && options.smsOfWholes != 0 && options.smsOfWholes <= sms;

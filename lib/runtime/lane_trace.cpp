@@ -84,7 +84,8 @@ bool Lane::willYield(const Batch &batch, std::size_t index) const {
     return false;
   const tally_launch_state &state = mirrors[batch.slot][index];
   VariantLaunch after = *item.operation->progress;
-  return draining || (after.plausible(state) && after.absorb(state));
+  return draining ||
+         (after.plausible(state) && after.absorb(state, batch.epoch, item.launch.shape.grid.x));
 }
 
 /// Before the batch is taken. A host sees when a batch came back, and of its parts nothing: these

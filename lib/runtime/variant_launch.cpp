@@ -120,7 +120,8 @@ bool VariantLaunch::ranNothing(const tally_launch_state &state) const {
   return false;
 }
 
-bool VariantLaunch::absorb(const tally_launch_state &state, std::uint64_t epoch) {
+bool VariantLaunch::absorb(const tally_launch_state &state, std::uint64_t epoch,
+                           std::uint32_t launched) {
   assert(!done && plausible(state));
   switch (progress) {
   case Progress::Boxes: {
@@ -149,7 +150,9 @@ bool VariantLaunch::absorb(const tally_launch_state &state, std::uint64_t epoch)
     // Behind the last block it must not grow with each launch.
     nextBlock =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(state.next_block, user.grid.count()));
+    assert(launched >= leastWorkers() || variantKind != Kind::Checkpoint);
     saved = state.saved;
+    savedBy = launched;
     savedUnder = epoch;
     done = nextBlock >= user.grid.count() && saved == 0;
     return !done;

@@ -190,7 +190,7 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
         fmt::format("{} ran blocks though it was asked to yield at its first poll", entry)};
   saved += state.saved;
   progress.written = 1 - progress.written;
-  if (!progress.launch.absorb(state, epoch))
+  if (!progress.launch.absorb(state, epoch, physical.shape.grid.x))
     return {};
   ++yields;
   // What is behind it on the stream was sent under the same epoch, and would run on half a result.

@@ -274,6 +274,18 @@ TEST_CASE("shape and parameters of a launch") {
   CHECK(resumed.next().params.grid[1] == 2);
 }
 
+TEST_CASE("saved blocks are gone on with by as many workers as saved them") {
+  VariantLaunch launch(Kind::Checkpoint, shapeOf({10, 1, 1}), 1, 4, false, 64);
+  CHECK(launch.leastWorkers() == 1);
+  CHECK(launch.absorb({.next_block = 3, .saved = 2}, 7, 3)); // 3 of the 4 workers were launched
+  CHECK(launch.leastWorkers() == 3);
+  CHECK(launch.next().params.resume == TALLY_SAVED_UNDER(7));
+  CHECK(launch.absorb({.next_block = 5, .saved = 1}, 9, 4));
+  CHECK(launch.leastWorkers() == 4);
+  CHECK(launch.absorb({.next_block = 8}, 11, 4));
+  CHECK(launch.leastWorkers() == 1);
+}
+
 TEST_CASE("states that no launch can have left") {
   LaunchShape user = shapeOf({10, 1, 1});
   VariantLaunch guard(Kind::Guard, user, 1, 1);

@@ -108,8 +108,8 @@ struct tally_divisor {
  * writes there, so launches behind one another, all but the first of which run nothing under an old
  * epoch, share an area. The header says under which epoch it was written, and a resuming launch
  * which one it resumes (params.resume): a worker that finds that one in its header goes on with the
- * block first, whatever the epoch says, at least to the next poll. A resuming launch has as many
- * workers as the launch that it resumes. */
+ * block first, whatever the epoch says, at least to the next poll. A resuming launch has at least
+ * as many workers as the launch that it resumes. */
 struct tally_save_slot {
   uint32_t launch; /* TALLY_SAVED_UNDER(epoch of the launch that saved) */
   uint32_t block;  /* the virtual block's linear id */

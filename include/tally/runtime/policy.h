@@ -65,7 +65,8 @@ struct Decision {
   /// The same for every kernel.
   std::chrono::nanoseconds longest = anyDuration;
   /// On how many SMs best-effort work may be. Below all of them only launches are sent that can be
-  /// kept there: persistent ones with fewer workers, others whose grid is as small, and those that
+  /// kept there: kinds with workers with fewer of them (where blocks were saved, not before as many
+  /// workers may go on with them as saved them), others whose grid is as small, and those that
   /// cannot yield in a green context of at most so many.
   std::uint32_t sms = allSms;
   /// Which clients may send, by number; those above 63 always.

@@ -118,11 +118,14 @@ public:
   bool ranNothing(const tally_launch_state &state) const;
   /// Checkpoint: whether blocks stand in the save area, which the next launch goes on with.
   bool hasSaved() const { return saved != 0; }
-  /// Takes the state that the launch from next() left; it must be plausible(). `epoch`: that it was
-  /// issued under, of checkpoint. Returns whether it
-  /// yielded (blocks are left that it was asked to run). A guard's first launch that ran nothing is
-  /// simply to be made again. A slice never yields, so its state is not read.
-  bool absorb(const tally_launch_state &state, std::uint64_t epoch = 0);
+  /// Of a kind with workers, how many the next launch must have at least. It may have fewer than
+  /// next() says, but each saved block waits in the slot of its worker.
+  std::uint32_t leastWorkers() const { return saved == 0 ? 1 : savedBy; }
+  /// Takes the state that the launch from next() left; it must be plausible(). Of checkpoint,
+  /// `epoch`: that it was issued under, `launched`: its workers. Returns whether it yielded (blocks
+  /// are left that it was asked to run). A guard's first launch that ran nothing is simply to be
+  /// made again. A slice never yields, so its state is not read.
+  bool absorb(const tally_launch_state &state, std::uint64_t epoch = 0, std::uint32_t launched = 0);
 
 private:
   /// The ways in which progress is kept.
@@ -139,7 +142,8 @@ private:
   std::uint32_t nextBlock = 0;  // counter: first block not yet taken
   std::uint64_t saveStride = 0; // checkpoint
   std::uint32_t saved = 0;      // checkpoint: blocks in slots of the save area
-  std::uint64_t savedUnder = 0; // checkpoint: epoch of the launch that saved them
+  std::uint32_t savedBy = 0;    // checkpoint: workers of the launch that saved them
+  std::uint64_t savedUnder = 0; // checkpoint: epoch of that launch
   std::uint32_t listLength = 0; // list: ids left by the last launch, one per cluster
   bool resuming = false;        // list: whether it is what is left
   bool done = false;
