@@ -32,7 +32,7 @@ bool isPhysical(const Operand &operand) {
 
 /// Operations that make threads of a warp meet, or that take the warp for whole.
 bool joinsWarp(const Instruction &instruction) {
-  if (isMaskedWarpSync(instruction) || instruction.has("sync") || instruction.has("aligned"))
+  if (instruction.has("sync") || instruction.has("aligned"))
     return true;
   return llvm::StringSwitch<bool>(ref(instruction.opcode))
       .Cases({"shfl", "vote", "match", "redux", "elect", "mma", "wmma", "ldmatrix", "stmatrix"},

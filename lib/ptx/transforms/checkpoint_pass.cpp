@@ -6,6 +6,7 @@
 #include "save_record.h"
 #include "tally/bundle/abi.h"
 #include "tally/ptx/analysis/opcodes.h"
+#include "worker_loop.h"
 
 #include <fmt/format.h>
 
@@ -14,8 +15,6 @@
 
 namespace tally::ptx {
 namespace {
-
-constexpr std::size_t live = offsetof(tally_launch_state, live_workers);
 
 /// What thread 0 publishes in the first word of $tally_block; from goOn on, the point at which a
 /// saved block goes on.
@@ -44,9 +43,6 @@ private:
   std::string resumeAt(const SavePoint &point, unsigned number) const;
   std::string startPolling() const;
   std::string barrierWithPoll(const Instruction &barrier) const;
-  std::string meet() const {
-    return fmt::format("barrier.sync {};\n\t", input.analysis.loop.barrier);
-  }
   std::string reduce(std::string_view into, std::string_view predicate) const {
     return fmt::format("barrier.red.or.pred {}, {}, {};\n\t", into, input.analysis.loop.barrier,
                        predicate);
@@ -140,9 +136,8 @@ std::string Writer::takeSaved() const {
 }
 
 std::string Writer::begin() const {
-  return emit::unlessLeader("$tally_begin") + emit::loadOpaqueState('x') +
-         fmt::format("red.global.inc.u32 [%tally_d2+{}], {};\n\t", live, emit::counterLimit) +
-         takeSaved() + "\n$tally_begin:\n\tbra.uni $tally_turn;\n";
+  return emit::unlessLeader("$tally_begin") + emit::loadOpaqueState('x') + countIn() + takeSaved() +
+         "\n$tally_begin:\n\tbra.uni $tally_turn;\n";
 }
 
 /// All threads are done with the last block here, or have saved what they hold of it.
@@ -151,27 +146,17 @@ std::string Writer::loopHead() const {
   if (input.analysis.copiesAsync)
     text += "cp.async.wait_all;\n\t";
   if (plan.byBlock)
-    text += meet();
+    text += meet(input);
   else
     text += "mov.pred %tally_saved, 0;\n"
             "\n$tally_met:\n\t" +
             reduce("%tally_any", "%tally_saved") + "@%tally_any bra $tally_depart;\n";
-  text += "\n$tally_turn:\n\t@%tally_other bra $tally_agree;\n"
-          "\n$tally_take:\n\t" +
-          emit::quickPoll(input.module, "$tally_asked") + "\n$tally_index:\n\t" +
-          emit::takeIndex() +
-          fmt::format("ld.param.u32 %tally_r3, [$tally_launch+{}];\n"
-                      "\tsetp.ge.u32 %tally_yield, %tally_id, %tally_r3;\n"
-                      "\t@%tally_yield bra $tally_last;\n\t",
-                      offsetof(tally_launch_params, blocks)) +
-          emit::publish(emit::IdWords::All);
-  if (!input.analysis.cloned.empty())
-    text += "\t" + emit::storeExtents();
-  return text;
+  return text + "\n$tally_turn:\n\t@%tally_other bra $tally_agree;\n" +
+         leaderTakes(input, emit::IdWords::All);
 }
 
 std::string Writer::agree() const {
-  return "\n$tally_agree:\n\t" + meet() + emit::loadPublished(emit::IdWords::All) +
+  return "\n$tally_agree:\n\t" + meet(input) + emit::loadPublished(emit::IdWords::All) +
          "setp.ne.u32 %tally_leave, %tally_flag, 0;\n"
          "\t@%tally_leave bra $tally_other_than_run;\n\t";
 }
@@ -180,12 +165,12 @@ std::string Writer::agree() const {
 std::string Writer::leaderLeaves() const {
   return "\n$tally_asked:\n\t" + emit::judge() +
          "@!%tally_yield bra $tally_index;\n"
-         "\n$tally_last:\n" +
-         fmt::format("\tred.global.dec.u32 [%tally_d2+{}], {};\n"
-                     "\tmov.u32 %tally_flag, {};\n"
+         "\n$tally_last:\n\t" +
+         countOut() +
+         fmt::format("mov.u32 %tally_flag, {};\n"
                      "\tst.shared.u32 [$tally_block], %tally_flag;\n"
                      "\tbra $tally_agree;\n",
-                     live, emit::counterLimit, static_cast<unsigned>(leave));
+                     static_cast<unsigned>(leave));
 }
 
 /// How a worker leaves with a saved block: %tally_slot and the like are set where something of this
@@ -197,7 +182,7 @@ std::string Writer::depart() const {
     if (input.analysis.copiesAsync)
       text += "cp.async.wait_all;\n\t";
     // All that is in flight to shared memory has landed, and nobody writes there any more.
-    text += meet() + record.shared(Transfer::Save);
+    text += meet(input) + record.shared(Transfer::Save);
   } else {
     // Those that stopped come here too: what they saved stays.
     text = "\n$tally_depart:\n\t"
@@ -206,12 +191,11 @@ std::string Writer::depart() const {
            "\n$tally_departed:\n\t";
   }
   text += "@%tally_other bra $tally_gone;\n\t" + SaveRecord::headerAddress() + emit::loadState() +
-          fmt::format("red.global.inc.u32 [%tally_d2+{}], {};\n"
-                      "\tred.global.dec.u32 [%tally_d2+{}], {};\n",
-                      offsetof(tally_launch_state, saved), emit::counterLimit, live,
-                      emit::counterLimit);
+          fmt::format("red.global.inc.u32 [%tally_d2+{}], {};\n\t",
+                      offsetof(tally_launch_state, saved), emit::counterLimit) +
+          countOut();
   // The linear id again, from the ids that the block has.
-  text += fmt::format("\tld.shared.v4.u32 {{%tally_flag, %tally_r0, %tally_r1, %tally_r2}}, "
+  text += fmt::format("ld.shared.v4.u32 {{%tally_flag, %tally_r0, %tally_r1, %tally_r2}}, "
                       "[$tally_block];\n"
                       "\tld.param.u32 %tally_r3, [$tally_launch+{}];\n"
                       "\tmad.lo.u32 %tally_r1, %tally_r2, %tally_r3, %tally_r1;\n"
@@ -244,7 +228,7 @@ std::string Writer::restore() const {
                                                 "\t@%tally_leave bra $tally_next;\n\t";
   text += record.local(Transfer::Restore) + startPolling();
   if (plan.byBlock)
-    text += meet();
+    text += meet(input);
   for (unsigned i = 1; i < plan.points.size(); ++i)
     text += fmt::format("setp.eq.u32 %tally_leave, %tally_stopped, {0};\n"
                         "\t@%tally_leave bra $tally_resume_{0};\n\t",

@@ -51,33 +51,10 @@ constexpr std::string_view spentVariable = ".shared .align 16 .b32 $tally_spent;
 
 constexpr std::size_t live = offsetof(tally_launch_state, live_workers);
 
-// inc and dec with limits that are never reached, where add would do: of an add by a constant ptxas
-// makes a longer, warp-wide form.
-std::string countIn() {
-  return fmt::format("red.global.inc.u32 [%tally_d2+{}], {};\n\t", live, emit::counterLimit);
-}
-std::string countOut() {
-  return fmt::format("red.global.dec.u32 [%tally_d2+{}], {};\n\t", live, emit::counterLimit);
-}
-
 /// %tally_leave = this block has rows that are not whole warps.
 constexpr const char *hasPartialRows = "mov.u32 %tally_r0, %ntid.x;\n"
                                        "\tand.b32 %tally_r0, %tally_r0, 31;\n"
                                        "\tsetp.ne.u32 %tally_leave, %tally_r0, 0;\n\t";
-
-/// What thread 0 does in each round: polls and takes an index, which it publishes.
-std::string leaderTakes(const PassInput &input, const LoopForm &form) {
-  std::string text = "\n$tally_take:\n\t" + emit::quickPoll(input.module, "$tally_asked") +
-                     "\n$tally_index:\n\t" + emit::takeIndex() +
-                     fmt::format("ld.param.u32 %tally_r3, [$tally_launch+{}];\n"
-                                 "\tsetp.ge.u32 %tally_yield, %tally_id, %tally_r3;\n"
-                                 "\t@%tally_yield bra $tally_last;\n\t",
-                                 offsetof(tally_launch_params, blocks)) +
-                     emit::publish(form.ids);
-  if (!input.analysis.cloned.empty())
-    text.append("\t").append(emit::storeExtents());
-  return text;
-}
 
 /// Behind the body: what it does where something is asked of it, or no block is left. `unlessLast`:
 /// what it does where its epoch has not passed.
@@ -120,14 +97,7 @@ std::string spendUnlessWholeWarp(unsigned way) {
          whole + ":\n\t";
 }
 
-/// All threads of the block meet. Threads arrive from every way out of the body, perhaps not as one
-/// warp any more: the aligned form is undefined then (PTX ISA, barrier).
-std::string meet(const PassInput &input) {
-  return fmt::format("{} {};\n\t", input.module.versionMajor() >= 6 ? "barrier.sync" : "bar.sync",
-                     input.analysis.loop.barrier);
-}
-
-/// The same where threads may still be in the body: takes part in their barriers, until nobody is.
+/// meet() where threads may still be in the body: takes part in their barriers, until nobody is.
 std::string park(const LoopPlan &plan, unsigned way) {
   std::string text = fmt::format("mov.pred %tally_here, 0;\n"
                                  "\n$tally_park_{0}:\n"
@@ -199,8 +169,8 @@ std::string loopHead(const PassInput &input, const LoopForm &form) {
     text += "ld.shared.u32 %tally_flag, [$tally_spent];\n"
             "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
             "\t@%tally_leave bra $tally_leave;\n\t";
-  return text + "\n$tally_turn:\n\t@%tally_other bra $tally_agree;\n" + leaderTakes(input, form) +
-         agree(input, form);
+  return text + "\n$tally_turn:\n\t@%tally_other bra $tally_agree;\n" +
+         leaderTakes(input, form.ids) + agree(input, form);
 }
 
 /// Behind the body: how a thread exits that cannot go to the loop's head. The fence makes the word
@@ -272,6 +242,33 @@ std::vector<const Operand *> branchesToLeaves(const Function &function) {
 }
 
 } // namespace
+
+// inc and dec with limits that are never reached, where add would do: of an add by a constant ptxas
+// makes a longer, warp-wide form.
+std::string countIn() {
+  return fmt::format("red.global.inc.u32 [%tally_d2+{}], {};\n\t", live, emit::counterLimit);
+}
+std::string countOut() {
+  return fmt::format("red.global.dec.u32 [%tally_d2+{}], {};\n\t", live, emit::counterLimit);
+}
+
+std::string leaderTakes(const PassInput &input, emit::IdWords ids) {
+  std::string text = "\n$tally_take:\n\t" + emit::quickPoll(input.module, "$tally_asked") +
+                     "\n$tally_index:\n\t" + emit::takeIndex() +
+                     fmt::format("ld.param.u32 %tally_r3, [$tally_launch+{}];\n"
+                                 "\tsetp.ge.u32 %tally_yield, %tally_id, %tally_r3;\n"
+                                 "\t@%tally_yield bra $tally_last;\n\t",
+                                 offsetof(tally_launch_params, blocks)) +
+                     emit::publish(ids);
+  if (!input.analysis.cloned.empty())
+    text.append("\t").append(emit::storeExtents());
+  return text;
+}
+
+std::string meet(const PassInput &input) {
+  return fmt::format("{} {};\n\t", input.module.versionMajor() >= 6 ? "barrier.sync" : "bar.sync",
+                     input.analysis.loop.barrier);
+}
 
 std::vector<Coding> workerCodings(const PassInput &input) {
   std::vector<Coding> codings = {{earlyIds}};

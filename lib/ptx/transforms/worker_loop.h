@@ -3,6 +3,7 @@
 #ifndef TALLY_LIB_PTX_TRANSFORMS_WORKER_LOOP_H
 #define TALLY_LIB_PTX_TRANSFORMS_WORKER_LOOP_H
 
+#include "emit.h"
 #include "tally/ptx/transforms/editor.h"
 #include "tally/ptx/transforms/pass.h"
 
@@ -29,6 +30,18 @@ std::vector<Coding> workerCodings(const PassInput &input);
 /// statement that the loop replaces: ways out, full-block barriers, calls, reads of grid registers.
 void writeWorkers(FunctionEditor &editor, const PassInput &input, Kind kind,
                   const WorkerParts &parts);
+
+/// Counts this worker among the live ones, or off them, behind emit::loadState() or the like.
+std::string countIn();
+std::string countOut();
+
+/// What thread 0 does in each round, from $tally_take on: polls and takes an index, whose `ids` it
+/// publishes.
+std::string leaderTakes(const PassInput &input, emit::IdWords ids);
+
+/// All threads of the block meet. Threads arrive from every way out of the body, perhaps not as one
+/// warp any more: the aligned form is undefined then (PTX ISA, barrier).
+std::string meet(const PassInput &input);
 
 /// WorkerParts::asked of a kind whose workers leave where fewer are wanted than live, if it is
 /// still so when a worker is taken off the count. Workers that may spend themselves are needed for
