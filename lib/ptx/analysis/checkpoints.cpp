@@ -63,6 +63,7 @@ public:
     result.plan.byBlock |= worksTogether();
     checkLeaving();
     measureScopes();
+    recomputed.emplace(cfg, inner, innerVariables);
     choosePoints();
     return std::move(result);
   }
@@ -221,20 +222,55 @@ private:
       return "the loop stands in an inner scope";
     if (liveness.carryLiveBefore(each.header->instructions.front()))
       return "a condition code is live at the loop's head";
-    Recomputation recomputation(cfg, inner, innerVariables);
-    for (RegisterId reg : liveness.liveIn(*each.header)) {
-      if (recomputation.canMake(reg))
+    std::vector<RegisterId> live = liveness.liveIn(*each.header);
+    Recomputation recomputation(*recomputed, *each.header, live);
+    for (RegisterId reg : live) {
+      if (recomputation.canMake(reg)) {
+        recomputation.addTo(point.recomputed, reg);
         continue;
+      }
       if (inner.contains(reg))
         return "a register of an inner scope is live at the loop's head";
       point.saved.push_back(reg);
     }
-    for (RegisterId reg : liveness.liveIn(*each.header))
-      if (recomputation.canMake(reg))
-        recomputation.addTo(point.recomputed, reg);
-    llvm::sort(point.recomputed);
+    findEntrance(each, point);
     result.plan.points.push_back(std::move(point));
     return {};
+  }
+
+  /// Where what is made again can be made for all that enter the loop, and for nobody that goes
+  /// round it.
+  void findEntrance(const Loop &each, SavePoint &point) const {
+    std::uint32_t at = point.statement;
+    llvm::StringSet<> labels;
+    while (at > 1 && entry.body[at - 1].kind != StatementKind::Instruction &&
+           entry.body[at - 1].kind != StatementKind::ScopeBegin &&
+           entry.body[at - 1].kind != StatementKind::ScopeEnd) {
+      --at;
+      if (entry.body[at].kind == StatementKind::Label) {
+        labels.insert(ref(entry.body[at].label));
+        point.entrance = at;
+      }
+    }
+    if (labels.empty())
+      return;
+    for (const CfgBlock *from : each.header->predecessors) {
+      if (from->instructions.empty())
+        continue;
+      std::uint32_t last = from->instructions.back();
+      const Instruction *branch = cfg.terminator(*from);
+      bool jumps = branch && branch->opcode == "bra" && branch->operands.size() == 1 &&
+                   labels.contains(ref(branch->operands[0].symbol));
+      if (each.has(*from)) {
+        if (!jumps || (branch->guard && from->successors.size() < 2)) {
+          point.entrance.reset(); // it falls through to the head, or may
+          point.entering.clear();
+          return;
+        }
+      } else if (jumps) {
+        point.entering.push_back(last);
+      }
+    }
   }
 
   /// Where a scope stands between the loop's label and its first instruction, before that.
@@ -281,6 +317,7 @@ private:
   std::vector<unsigned> depthOf;    ///< by statement; 1 in the body's outer scope
   llvm::DenseSet<RegisterId> inner; ///< what has no name in the body's outer scope
   llvm::StringSet<> innerVariables;
+  std::optional<RecomputationFacts> recomputed;
   Checkpoints result;
 };
 

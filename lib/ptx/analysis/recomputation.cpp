@@ -3,13 +3,41 @@
 #include "tally/ptx/analysis/opcodes.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/GenericDomTreeConstruction.h"
 
 namespace tally::ptx {
+namespace {
 
-Recomputation::Recomputation(const Cfg &cfg, const llvm::DenseSet<RegisterId> &innerRegisters,
-                             const llvm::StringSet<> &innerVariables)
+llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
+
+/// Whether the result follows from the operands alone, and takes no more than a few cycles.
+bool isArithmetic(const Instruction &instruction) {
+  if (instruction.has("cc"))
+    return false;
+  return llvm::StringSwitch<bool>(ref(instruction.opcode))
+      .Cases({"add", "sub", "mul", "mad", "fma", "mul24", "neg", "abs", "min", "max"}, true)
+      .Cases({"and", "or", "xor", "not", "cnot", "lop3", "shl", "shr", "shf"}, true)
+      .Cases({"bfe", "bfi", "prmt", "cvt", "selp", "setp", "mov"}, true)
+      .Default(false);
+}
+
+/// `mov` of one component of %ctaid or %nctaid, 32 bits wide.
+bool readsGrid(const Instruction &instruction) {
+  const Operand &source = instruction.operands[1];
+  std::string_view name = specialRegisterName(source);
+  return (name == "ctaid" || name == "nctaid") && instruction.opcode == "mov" &&
+         instruction.modifiers.size() == 1 && instruction.modifiers[0].ends_with("32") &&
+         source.component.size() == 1 && source.component[0] >= 'x' && source.component[0] <= 'z';
+}
+
+} // namespace
+
+RecomputationFacts::RecomputationFacts(Cfg &cfg, const llvm::DenseSet<RegisterId> &innerRegisters,
+                                       const llvm::StringSet<> &innerVariables)
     : cfg(cfg), innerRegisters(innerRegisters), innerVariables(innerVariables),
       assignedBy(cfg.function().registerCount, never) {
+  dominators.recalculate(cfg);
   const Function &function = cfg.function();
   for (std::uint32_t i = 0; i != function.body.size(); ++i)
     if (function.body[i].kind == StatementKind::Instruction)
@@ -19,20 +47,40 @@ Recomputation::Recomputation(const Cfg &cfg, const llvm::DenseSet<RegisterId> &i
       });
 }
 
-/// Whether an operand is the same for the thread at any time, whoever runs it.
-bool Recomputation::isSource(const Operand &operand) {
+/// Whether each way to `other` comes by `statement` before.
+bool RecomputationFacts::dominates(std::uint32_t statement, std::uint32_t other) const {
+  const CfgBlock *first = cfg.blockOf(statement), *second = cfg.blockOf(other);
+  return first && second &&
+         (first == second ? statement < other : dominators.dominates(first, second));
+}
+
+Recomputation::Recomputation(const RecomputationFacts &facts, const CfgBlock &header,
+                             const std::vector<RegisterId> &live)
+    : facts(facts), header(header), live(live.begin(), live.end()) {}
+
+/// Whether what `reader` reads there is the same at the head, or can be made again.
+bool Recomputation::isSource(const Operand &operand, std::uint32_t reader) {
   switch (operand.kind) {
-  case OperandKind::Register:
-    return operand.component.empty() && !operand.negated && canMake(operand.reg);
+  case OperandKind::Register: {
+    if (!operand.component.empty())
+      return false;
+    if (canMake(operand.reg))
+      return true;
+    std::uint32_t by = facts.assignedBy[operand.reg];
+    return live.contains(operand.reg) && by != facts.never && by != facts.several &&
+           facts.dominates(by, reader) && facts.cfg.blockOf(reader) != &header &&
+           facts.dominates(reader, header.instructions.front());
+  }
   case OperandKind::Integer:
   case OperandKind::Float32:
   case OperandKind::Float64:
     return true;
   case OperandKind::Symbol:
-    return !innerVariables.contains(llvm::StringRef(operand.symbol.data(), operand.symbol.size()));
+    return !facts.innerVariables.contains(ref(operand.symbol));
   case OperandKind::SpecialRegister: {
     std::string_view name = specialRegisterName(operand);
-    return name == "tid" || name == "ntid" || name == "laneid";
+    return name == "tid" || name == "ntid" || name == "laneid" ||
+           readsGrid(facts.cfg.instruction(reader));
   }
   default:
     return false;
@@ -42,43 +90,57 @@ bool Recomputation::isSource(const Operand &operand) {
 /// Of a load from .param space: whether it is the entry's parameters that it loads from, not a
 /// call's result. Their addresses in registers come from a move of a name.
 bool Recomputation::isParameter(const Operand &base) const {
+  const Cfg &cfg = facts.cfg;
   if (base.kind == OperandKind::Symbol)
     return llvm::any_of(cfg.function().parameters,
                         [&](const Variable &each) { return each.name == base.symbol; });
   if (base.kind != OperandKind::Register)
     return false;
-  const Instruction &instruction = cfg.instruction(assignedBy[base.reg]);
+  std::uint32_t by = facts.assignedBy[base.reg];
+  if (by == facts.never || by == facts.several)
+    return false;
+  const Instruction &instruction = cfg.instruction(by);
   return instruction.opcode == "mov" && isParameter(instruction.operands[1]);
+}
+
+bool Recomputation::makes(std::uint32_t statement) {
+  const Instruction &instruction = facts.cfg.instruction(statement);
+  if (instruction.guard || instruction.operands.size() < 2 ||
+      instruction.operands[0].kind != OperandKind::Register)
+    return false;
+  const Operand &source = instruction.operands[1];
+  if (instruction.opcode == "ld" && instruction.has("param"))
+    return instruction.operands.size() == 2 && source.children.size() == 1 &&
+           isSource(source.children[0], statement) && isParameter(source.children[0]);
+  if (!isArithmetic(instruction) && !(instruction.opcode == "cvta" && instruction.has("to")))
+    return false;
+  unsigned written = 0;
+  forEachWrittenRegister(instruction, [&](const Operand &) { ++written; });
+  return written == 1 && llvm::all_of(instruction.operands.subspan(1), [&](const Operand &each) {
+           return isSource(each, statement);
+         });
 }
 
 bool Recomputation::canMake(RegisterId reg) {
   if (auto found = known.find(reg); found != known.end())
     return found->second;
   known[reg] = false; // what depends on itself
-  std::uint32_t by = assignedBy[reg];
-  if (by == never || by == several || innerRegisters.contains(reg))
+  std::uint32_t by = facts.assignedBy[reg];
+  if (by == facts.never || by == facts.several || facts.innerRegisters.contains(reg))
     return false;
-  const Instruction &instruction = cfg.instruction(by);
-  if (instruction.guard || instruction.operands.size() != 2 ||
-      instruction.operands[0].kind != OperandKind::Register)
-    return false;
-  const Operand &source = instruction.operands[1];
-  bool makes = false;
-  if (instruction.opcode == "ld" && instruction.has("param"))
-    makes = source.children.size() == 1 && isSource(source.children[0]) &&
-            isParameter(source.children[0]);
-  else if (instruction.opcode == "mov" || (instruction.opcode == "cvta" && instruction.has("to")))
-    makes = isSource(source);
-  return known[reg] = makes;
+  bool can = makes(by);
+  return known[reg] = can;
 }
 
-void Recomputation::addTo(std::vector<std::uint32_t> &statements, RegisterId reg) const {
-  std::uint32_t by = assignedBy[reg];
+void Recomputation::addTo(std::vector<std::uint32_t> &statements, RegisterId reg) {
+  std::uint32_t by = facts.assignedBy[reg];
   if (llvm::is_contained(statements, by))
     return;
+  forEachReadRegister(facts.cfg.instruction(by), [&](const Operand &each) {
+    if (canMake(each.reg))
+      addTo(statements, each.reg);
+  });
   statements.push_back(by);
-  forEachReadRegister(cfg.instruction(by),
-                      [&](const Operand &each) { addTo(statements, each.reg); });
 }
 
 } // namespace tally::ptx

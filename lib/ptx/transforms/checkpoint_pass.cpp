@@ -20,12 +20,19 @@ namespace {
 /// saved block goes on.
 enum Publication : unsigned { run = 0, leave = 1, goOn = 2 };
 
+/// Codings, by how what a thread saves reaches the slot.
+constexpr std::string_view direct = "direct", staged = "staged";
+
+Route routeOf(const PassInput &input) {
+  return input.coding == staged ? Route::Staged : Route::Direct;
+}
+
 /// Writes one kernel's entry.
 class Writer {
 public:
   explicit Writer(const PassInput &input)
-      : input(input), plan(input.analysis.checkpoint), record(input.function, plan),
-        editor(input.function) {}
+      : input(input), plan(input.analysis.checkpoint), route(routeOf(input)),
+        record(input.function, plan, route), editor(input.function) {}
 
   std::string run();
 
@@ -40,6 +47,7 @@ private:
   std::string depart() const;
   std::string restore() const;
   std::string pollAt(const SavePoint &point, unsigned number) const;
+  std::string recompute(const SavePoint &point) const;
   std::string resumeAt(const SavePoint &point, unsigned number) const;
   std::string startPolling() const;
   std::string barrierWithPoll(const Instruction &barrier) const;
@@ -64,12 +72,13 @@ private:
 
   const PassInput &input;
   const CheckpointPlan &plan;
+  Route route;
   SaveRecord record;
   FunctionEditor editor;
 };
 
 std::string Writer::declarations() const {
-  return emit::declarations(input.analysis.cloned.empty()) + SaveRecord::declarations() +
+  return emit::declarations(input.analysis.cloned.empty()) + record.declarations() +
          ".reg .pred %tally_asked, %tally_due, %tally_saved;\n"
          "\t.reg .b32 %tally_budget, %tally_control;\n\t";
 }
@@ -226,7 +235,8 @@ std::string Writer::restore() const {
   else
     text += record.stopped(Transfer::Restore) + "setp.eq.u32 %tally_leave, %tally_stopped, 0;\n"
                                                 "\t@%tally_leave bra $tally_next;\n\t";
-  text += record.local(Transfer::Restore) + startPolling();
+  text += record.stage(Transfer::Restore) + record.arrays(Transfer::Restore) +
+          record.largeArrays(Transfer::Restore) + startPolling();
   if (plan.byBlock)
     text += meet(input);
   for (unsigned i = 1; i < plan.points.size(); ++i)
@@ -240,7 +250,31 @@ std::string Writer::restore() const {
 
 std::string Writer::resumeAt(const SavePoint &point, unsigned number) const {
   return fmt::format("\n$tally_resume_{}:\n\t", number) +
-         record.registers(point, Transfer::Restore) + fmt::format("bra $tally_go_{};\n", number);
+         record.registers(point, Transfer::Restore) +
+         (point.entrance ? fmt::format("bra $tally_enter_{};\n", number)
+                         : recompute(point) + fmt::format("bra $tally_go_{};\n", number));
+}
+
+/// What follows from other registers, made again. Where it stands before the loop, ptxas knows the
+/// one value that it has in the loop for what it is made of, whoever comes from where: an address
+/// at some distance from another one then takes no register of its own.
+std::string Writer::recompute(const SavePoint &point) const {
+  std::string text;
+  for (std::uint32_t statement : point.recomputed) {
+    const Instruction &instruction = input.function.body[statement].instruction;
+    const Operand &source = instruction.operands[1];
+    std::string_view name = specialRegisterName(source);
+    if (name != "ctaid" && name != "nctaid") {
+      text += std::string(input.function.body[statement].text) + "\n\t";
+      continue;
+    }
+    std::string_view into = instruction.operands[0].text;
+    text += name == "ctaid"
+                ? fmt::format("mov.u32 {}, %tally_ctaid_{};\n\t", into, source.component)
+                : emit::loadExtentFromParameters(static_cast<unsigned>(source.component[0] - 'x'),
+                                                 std::string(into));
+  }
+  return text;
 }
 
 /// Behind the body: what a thread does at `point` when a poll is due.
@@ -264,7 +298,9 @@ std::string Writer::pollAt(const SavePoint &point, unsigned number) const {
   if (plan.byBlock)
     text += reduce("%tally_any", "%tally_yield");
   proceedIf(plan.byBlock ? "%tally_any" : "%tally_yield");
-  return text + record.locate() + record.registers(point, Transfer::Save) +
+  if (route == Route::Direct)
+    text += record.locate();
+  return text + record.registers(point, Transfer::Save) +
          fmt::format("mov.u32 %tally_stopped, {};\n"
                      "\tbra $tally_stow;\n",
                      number);
@@ -272,7 +308,10 @@ std::string Writer::pollAt(const SavePoint &point, unsigned number) const {
 
 /// What a thread saves at any point.
 std::string Writer::stow() const {
-  std::string text = "\n$tally_stow:\n\t" + record.local(Transfer::Save);
+  std::string text = "\n$tally_stow:\n\t" + record.arrays(Transfer::Save);
+  if (route == Route::Staged)
+    text += record.locate() + record.stage(Transfer::Save);
+  text += record.largeArrays(Transfer::Save);
   if (plan.byBlock)
     return text + "bra $tally_depart;\n";
   return text + record.stopped(Transfer::Save) +
@@ -307,6 +346,13 @@ void Writer::insertPoints() {
   for (unsigned i = 0; i != plan.points.size(); ++i) {
     const SavePoint &point = plan.points[i];
     std::string text;
+    if (point.entrance) {
+      editor.insertBefore(*point.entrance,
+                          fmt::format("\n$tally_enter_{}:\n\t", i + 1) + recompute(point));
+      for (std::uint32_t branch : point.entering)
+        editor.replace(input.function.body[branch].instruction.operands[0].text,
+                       fmt::format("$tally_enter_{}", i + 1));
+    }
     if (point.barrier)
       text = fmt::format("@%tally_asked bra $tally_poll_{};\n", i + 1);
     else if (point.turns == 1)
@@ -368,8 +414,12 @@ std::vector<std::string> CheckpointPass::run(const PassInput &input) const {
   return {Writer(input).run()};
 }
 
+std::vector<Coding> CheckpointPass::codings(const PassInput &) const {
+  return {{direct}, {staged}};
+}
+
 SaveSizes CheckpointPass::saveSizes(const PassInput &input) const {
-  SaveRecord record(input.function, input.analysis.checkpoint);
+  SaveRecord record(input.function, input.analysis.checkpoint, routeOf(input));
   return {record.recordBytes(), record.sharedBytes()};
 }
 

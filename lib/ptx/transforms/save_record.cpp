@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace tally::ptx {
 namespace {
@@ -53,6 +54,7 @@ unsigned unitOf(const Variable &variable, unsigned most) {
 /// Local arrays up to so many bytes are copied by one instruction a cell: with an index that is not
 /// a constant ptxas could not keep them in registers.
 constexpr std::uint64_t unrolledLocalBytes = 512;
+bool isUnrolled(const Variable &variable) { return variable.sizeInBytes <= unrolledLocalBytes; }
 
 std::uint32_t localCells(const Variable &variable, unsigned unit) {
   return static_cast<std::uint32_t>(variable.sizeInBytes / unit);
@@ -82,14 +84,18 @@ std::string accessValue(unsigned bytes) {
   }
 }
 
-/// Moves one unit between the slot at `there` and the block's own memory at `here`.
+/// Moves one unit between the record at `there`, a global address or one in the stage, and the
+/// block's own memory at `here`.
 std::string move(Transfer way, unsigned bytes, std::string_view space, std::string_view here,
-                 std::string_view there) {
+                 std::string_view there, std::string_view recordSpace = "global") {
   bool save = way == Transfer::Save;
   return fmt::format("ld.{0}.{1} {2}, [{3}];\n\tst.{4}.{1} [{5}], {2};\n\t",
-                     save ? space : "global", accessType(bytes), accessValue(bytes),
-                     save ? here : there, save ? "global" : space, save ? there : here);
+                     save ? space : recordSpace, accessType(bytes), accessValue(bytes),
+                     save ? here : there, save ? recordSpace : space, save ? there : here);
 }
+
+/// Where a staged record lies.
+constexpr std::string_view stageName = "$tally_stage";
 
 /// A piece of a shared variable, in units.
 struct SharedPiece {
@@ -105,6 +111,7 @@ std::string copyShared(Transfer way, const SharedPiece &piece) {
                                  "\tmad.lo.u32 %tally_at, %tally_thread, {1}, {2};\n"
                                  "\tmul.lo.u32 %tally_step, %tally_threads, {1};\n"
                                  "\n$tally_{3}:\n"
+                                 "\t.pragma \"nounroll\";\n"
                                  "\tsetp.ge.u32 %tally_leave, %tally_at, {4};\n"
                                  "\t@%tally_leave bra $tally_past_{3};\n"
                                  "\tcvt.u64.u32 %tally_d3, %tally_at;\n"
@@ -122,19 +129,26 @@ std::string_view wordOf(Transfer way) { return way == Transfer::Save ? "out" : "
 
 } // namespace
 
-SaveRecord::SaveRecord(const Function &function, const CheckpointPlan &plan)
-    : function(function), plan(plan) {
+SaveRecord::SaveRecord(const Function &function, const CheckpointPlan &plan, Route route)
+    : function(function), plan(plan), route(route) {
   registerCells.eight = 1;
   for (const SavePoint &point : plan.points) {
     Cells cells = cellsOf(point);
     registerCells.eight = std::max(registerCells.eight, cells.eight);
     registerCells.four = std::max(registerCells.four, cells.four);
   }
-  all = registerCells;
-  for (const Variable *variable : plan.local) {
-    unsigned unit = localUnit(*variable);
-    (unit == 8 ? all.eight : unit == 4 ? all.four : all.one) += localCells(*variable, unit);
-  }
+  auto add = [](Cells &cells, const Variable &variable) {
+    unsigned unit = localUnit(variable);
+    (unit == 8 ? cells.eight : unit == 4 ? cells.four : cells.one) += localCells(variable, unit);
+  };
+  unrolled = registerCells;
+  for (const Variable *variable : plan.local)
+    if (isUnrolled(*variable))
+      add(unrolled, *variable);
+  all = unrolled;
+  for (const Variable *variable : plan.local)
+    if (!isUnrolled(*variable))
+      add(all, *variable);
 }
 
 SaveRecord::Cells SaveRecord::cellsOf(const SavePoint &point) const {
@@ -165,11 +179,15 @@ std::uint32_t SaveRecord::sharedBytes() const {
   return bytes;
 }
 
-std::string SaveRecord::declarations() {
-  return ".reg .b64 %tally_slot, %tally_record;\n"
-         "\t.reg .b32 %tally_threads, %tally_thread, %tally_at, %tally_step, %tally_stopped,"
-         " %tally_size, %tally_whole;\n"
-         "\t.reg .b16 %tally_half;\n\t";
+std::string SaveRecord::declarations() const {
+  std::string text;
+  if (route == Route::Staged)
+    text = fmt::format(".local .align 8 .b8 {}[{}];\n\t", stageName,
+                       std::max<std::size_t>(8, bytesBefore({1, unrolled.one}, unrolled) - 8));
+  return text + ".reg .b64 %tally_slot, %tally_record;\n"
+                "\t.reg .b32 %tally_threads, %tally_thread, %tally_at, %tally_step, %tally_stopped,"
+                " %tally_size, %tally_whole;\n"
+                "\t.reg .b16 %tally_half;\n\t";
 }
 
 std::string SaveRecord::locate() const {
@@ -221,12 +239,6 @@ std::string SaveRecord::slotAddress() {
 /// %tally_d3 = the address of the thread's cell. That of the cell `last` is made from it: a chain
 /// of additions takes few registers, however ptxas orders the loads and stores.
 std::string SaveRecord::cell(Place next, std::optional<Place> &last) const {
-  auto bytesBefore = [&](Place place) {
-    std::uint32_t wider = place.bytes == 8 ? 0 : 8 * all.eight;
-    if (place.bytes == 1)
-      wider += 4 * all.four;
-    return wider + place.index * place.bytes;
-  };
   std::string text;
   if (last && last->bytes == next.bytes && last->index < next.index)
     text = fmt::format("mad.wide.u32 %tally_d3, %tally_threads, {}, %tally_d3;\n\t",
@@ -234,13 +246,19 @@ std::string SaveRecord::cell(Place next, std::optional<Place> &last) const {
   else
     text = fmt::format("mad.wide.u32 %tally_d3, %tally_thread, {}, %tally_record;\n"
                        "\tmad.wide.u32 %tally_d3, %tally_threads, {}, %tally_d3;\n\t",
-                       next.bytes, bytesBefore(next));
+                       next.bytes, bytesBefore(next, all));
   last = next;
   return text;
 }
 
 std::string SaveRecord::access(Transfer way, unsigned bits, Place place, std::string_view value,
                                std::optional<Place> &last) const {
+  bool isStopped = place.bytes == 8 && place.index == 0;
+  if (route == Route::Staged && !isStopped)
+    return way == Transfer::Save ? fmt::format("st.local.b{} [{}+{}], {};\n\t", bits, stageName,
+                                               inStage(place), value)
+                                 : fmt::format("ld.local.b{} {}, [{}+{}];\n\t", bits, value,
+                                               stageName, inStage(place));
   return cell(place, last) + (way == Transfer::Save
                                   ? fmt::format("st.global.b{} [%tally_d3], {};\n\t", bits, value)
                                   : fmt::format("ld.global.b{} {}, [%tally_d3];\n\t", bits, value));
@@ -302,53 +320,91 @@ std::string SaveRecord::registers(const SavePoint &point, Transfer way) const {
         fours += access(way, bits, {4, four++}, name, lastFour);
     }
   }
-  std::string text = eights + fours + predicates(packed, way, four, lastFour);
-  if (way == Transfer::Restore)
-    for (std::uint32_t statement : point.recomputed)
-      text += std::string(function.body[statement].text) + "\n\t";
-  return text;
+  return eights + fours + predicates(packed, way, four, lastFour);
 }
 
-std::string SaveRecord::local(Transfer way) const {
+SaveRecord::Place SaveRecord::placeOf(const Variable &variable, Cells &next) {
+  unsigned unit = localUnit(variable);
+  std::uint32_t &cells = unit == 8 ? next.eight : unit == 4 ? next.four : next.one;
+  return {unit, std::exchange(cells, cells + localCells(variable, unit))};
+}
+
+std::string SaveRecord::arrays(Transfer way) const {
   std::string text;
   Cells next = registerCells;
-  unsigned number = 0;
   std::optional<Place> last;
   for (const Variable *variable : plan.local) {
-    unsigned unit = localUnit(*variable);
-    std::uint32_t &first = unit == 8 ? next.eight : unit == 4 ? next.four : next.one;
-    std::uint32_t count = localCells(*variable, unit);
-    if (variable->sizeInBytes <= unrolledLocalBytes) {
-      for (std::uint32_t i = 0; i != count; ++i)
-        text +=
-            cell({unit, first + i}, last) +
-            move(way, unit, "local", fmt::format("{}+{}", variable->name, i * unit), "%tally_d3");
-    } else {
-      text += copyLocal(way, *variable, unit, first, number);
-      last.reset();
-    }
-    ++number;
-    first += count;
+    if (!isUnrolled(*variable))
+      continue;
+    Place place = placeOf(*variable, next);
+    for (std::uint32_t i = 0; i != localCells(*variable, place.bytes); ++i, ++place.index)
+      text += moveLocal(way, fmt::format("{}+{}", variable->name, i * place.bytes), place, last);
   }
   return text;
 }
 
-std::string SaveRecord::copyLocal(Transfer way, const Variable &variable, unsigned unit,
-                                  std::uint32_t first, unsigned number) const {
-  std::string label = fmt::format("$tally_local_{}_{}", wordOf(way), number);
+std::string SaveRecord::largeArrays(Transfer way) const {
+  std::string text;
+  Cells next = unrolled;
+  unsigned number = 0;
+  for (const Variable *variable : plan.local) {
+    if (isUnrolled(*variable))
+      continue;
+    Place first = placeOf(*variable, next);
+    text += copyLocal(way, {variable->name, 0, localCells(*variable, first.bytes), first,
+                            fmt::format("$tally_local_{}_{}", wordOf(way), number++)});
+  }
+  return text;
+}
+
+std::string SaveRecord::moveLocal(Transfer way, std::string_view here, Place place,
+                                  std::optional<Place> &last) const {
+  if (route == Route::Direct)
+    return cell(place, last) + move(way, place.bytes, "local", here, "%tally_d3");
+  return move(way, place.bytes, "local", here, fmt::format("{}+{}", stageName, inStage(place)),
+              "local");
+}
+
+/// Begins at a 0 that ptxas cannot know, the stride's low byte: it would keep in registers what is
+/// only accessed at constant addresses, and a loop whose turns it knows is none.
+std::string SaveRecord::copyLocal(Transfer way, const LocalPiece &piece) const {
+  unsigned unit = piece.first.bytes;
   std::optional<Place> last;
-  return cell({unit, first}, last) +
-         fmt::format("mov.b64 %tally_d4, {};\n"
-                     "\tmov.u32 %tally_at, 0;\n"
-                     "\n{}:\n\t",
-                     variable.name, label) +
+  return cell(piece.first, last) +
+         fmt::format("ld.param.u32 %tally_at, [$tally_launch+{}];\n"
+                     "\tand.b32 %tally_at, %tally_at, 255;\n"
+                     "\tmov.b64 %tally_d4, {};\n"
+                     "\tcvt.u64.u32 %tally_d5, %tally_at;\n"
+                     "\tadd.s64 %tally_d4, %tally_d4, %tally_d5;\n"
+                     "\tadd.s64 %tally_d4, %tally_d4, {};\n"
+                     "\n{}:\n"
+                     "\t.pragma \"nounroll\";\n\t",
+                     offsetof(tally_launch_params, save_stride), piece.name, piece.begin,
+                     piece.label) +
          move(way, unit, "local", "%tally_d4", "%tally_d3") +
          fmt::format("mad.wide.u32 %tally_d3, %tally_threads, {0}, %tally_d3;\n"
                      "\tadd.s64 %tally_d4, %tally_d4, {0};\n"
                      "\tadd.u32 %tally_at, %tally_at, {0};\n"
                      "\tsetp.lt.u32 %tally_leave, %tally_at, {1};\n"
                      "\t@%tally_leave bra {2};\n\t",
-                     unit, variable.sizeInBytes, label);
+                     unit, piece.count * unit, piece.label);
+}
+
+std::string SaveRecord::stage(Transfer way) const {
+  if (route == Route::Direct)
+    return {};
+  std::string text;
+  auto copy = [&](unsigned bytes, std::uint32_t begin, std::uint32_t end) {
+    if (begin == end)
+      return;
+    Place first{bytes, begin};
+    text += copyLocal(way, {stageName, inStage(first), end - begin, first,
+                            fmt::format("$tally_stage_{}_{}", wordOf(way), bytes)});
+  };
+  copy(8, 1, unrolled.eight);
+  copy(4, 0, unrolled.four);
+  copy(1, 0, unrolled.one);
+  return text;
 }
 
 std::string SaveRecord::shared(Transfer way) const {

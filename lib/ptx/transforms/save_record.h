@@ -6,6 +6,11 @@
 // stores at a time lies together. Cell 0 says at which point the thread stopped, 0 where it had
 // left the block; then registers, each point's from the same place on, and local memory behind the
 // longest. Predicates are bits of 4-byte cells.
+//
+// Stores to a slot need addresses, in registers, while all that is live at the point still is: in a
+// small kernel these are what takes the most registers. A staged record goes through local memory
+// of the thread, whose addresses are constants: the registers go there, and from there to the slot
+// when none of them is live any more; and back likewise.
 #ifndef TALLY_LIB_PTX_TRANSFORMS_SAVE_RECORD_H
 #define TALLY_LIB_PTX_TRANSFORMS_SAVE_RECORD_H
 
@@ -21,17 +26,20 @@ namespace tally::ptx {
 /// Which way data goes.
 enum class Transfer { Save, Restore };
 
+/// How registers and small local arrays reach the slot.
+enum class Route { Direct, Staged };
+
 class SaveRecord {
 public:
-  SaveRecord(const Function &function, const CheckpointPlan &plan);
+  SaveRecord(const Function &function, const CheckpointPlan &plan, Route route);
 
   /// Bytes of one thread's record, a multiple of 8.
   std::uint32_t recordBytes() const;
   /// Bytes of a slot's static shared memory, a multiple of 16.
   std::uint32_t sharedBytes() const;
 
-  /// `.reg` declarations of what the texts below use.
-  static std::string declarations();
+  /// Declarations of what the texts below use.
+  std::string declarations() const;
   /// %tally_slot = the worker's slot.
   static std::string slotAddress();
   /// %tally_slot = the worker's header, a tally_save_slot.
@@ -39,11 +47,16 @@ public:
   /// %tally_slot, %tally_threads, %tally_thread and %tally_record, where the records begin, from
   /// %ctaid and tally's parameters.
   std::string locate() const;
-  /// The registers of `point`; restoring, also those that are recomputed.
+  /// The registers of `point` but those that are recomputed. Direct: behind locate().
+  /// Staged: to stage(Save), and from stage(Restore).
   std::string registers(const SavePoint &point, Transfer way) const;
+  /// Between local memory and the slot, behind locate(); empty if direct.
+  std::string stage(Transfer way) const;
   /// %tally_stopped from or to the record's first cell.
   std::string stopped(Transfer way) const;
-  std::string local(Transfer way) const;
+  /// Local arrays: small ones as the registers, large ones behind locate().
+  std::string arrays(Transfer way) const;
+  std::string largeArrays(Transfer way) const;
   /// Threads copy it together, so they meet before and after.
   std::string shared(Transfer way) const;
 
@@ -57,6 +70,8 @@ private:
     unsigned bytes;
     std::uint32_t index; ///< among those of its size
   };
+  /// Where an array's cells begin, which are taken off `next`.
+  static Place placeOf(const Variable &variable, Cells &next);
   std::string cell(Place next, std::optional<Place> &last) const;
   std::string access(Transfer way, unsigned bits, Place place, std::string_view value,
                      std::optional<Place> &last) const;
@@ -64,13 +79,34 @@ private:
                    std::optional<Place> &last) const;
   std::string predicates(const std::vector<std::string> &names, Transfer way,
                          std::uint32_t firstCell, std::optional<Place> &last) const;
-  std::string copyLocal(Transfer way, const Variable &variable, unsigned unit, std::uint32_t first,
-                        unsigned number) const;
+  /// One cell of local memory, at the address `here`.
+  std::string moveLocal(Transfer way, std::string_view here, Place place,
+                        std::optional<Place> &last) const;
+  /// Local memory in a loop, a cell at a time.
+  struct LocalPiece {
+    std::string_view name; ///< of the variable
+    std::size_t begin;     ///< bytes from its start
+    std::uint32_t count;   ///< of cells
+    Place first;           ///< where they lie in the record
+    std::string label;
+  };
+  std::string copyLocal(Transfer way, const LocalPiece &piece) const;
+  /// Bytes before the place, of a record of `cells`.
+  static std::size_t bytesBefore(Place place, const Cells &cells) {
+    std::size_t wider = place.bytes == 8 ? 0 : 8 * std::size_t{cells.eight};
+    if (place.bytes == 1)
+      wider += 4 * std::size_t{cells.four};
+    return wider + std::size_t{place.index} * place.bytes;
+  }
+  /// Bytes from the stage's start. It has no cell 0.
+  std::size_t inStage(Place place) const { return bytesBefore(place, unrolled) - 8; }
 
   const Function &function;
   const CheckpointPlan &plan;
+  Route route;
   Cells registerCells; ///< the most that a point needs
-  Cells all;           ///< with local memory
+  Cells unrolled;      ///< and local arrays that are copied by constant addresses
+  Cells all;           ///< and the others
 };
 
 } // namespace tally::ptx

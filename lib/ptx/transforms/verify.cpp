@@ -91,7 +91,7 @@ private:
       return broken;
     AllowedChanges allowed{.gridReads = !keepsGrid, .calls = !keepsGrid};
     allowed.leaves = allowed.barriers = hasWorkers(kind);
-    allowed.unaligned = kind == Kind::Checkpoint;
+    allowed.unaligned = allowed.entrances = kind == Kind::Checkpoint;
     if (auto broken = checkBody(again, user, entry, allowed))
       return broken;
     if (auto broken = checkProtocol(again, user, kind, entry))

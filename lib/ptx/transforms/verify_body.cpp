@@ -123,6 +123,9 @@ private:
       return sameOpcode(a, b) && guardText(a) == guardText(b) && leadsToLeave(a);
     if (ours.text == theirs.text)
       return true;
+    if (allowed.entrances && a.opcode == "bra" && b.operands.size() == 1 &&
+        b.operands[0].symbol.starts_with("$tally_enter_"))
+      return sameOpcode(a, b) && leadsOnTo(b.operands[0].symbol, a.operands[0].symbol);
     if (allowed.calls && a.opcode == "call")
       return sameOpcode(a, b) && withoutClones(theirs.text) == withoutAlias(ours);
     if (allowed.unaligned && isBlockBarrier(a) && theirs.text == emit::unalignedBarrier(ours))
@@ -148,6 +151,21 @@ private:
 
   static bool isWayOut(std::string_view label) {
     return label == "$tally_next" || label.starts_with("$tally_way_");
+  }
+
+  /// Whether what stands behind `entrance` in the rewritten body runs through to `label`.
+  bool leadsOnTo(std::string_view entrance, std::string_view label) const {
+    bool behind = false;
+    for (const Statement &each : rewritten.body) {
+      if (each.kind == StatementKind::Label && (behind |= each.label == entrance) &&
+          each.label == label)
+        return true;
+      std::string_view opcode = each.instruction.opcode;
+      if (behind && each.kind == StatementKind::Instruction &&
+          (opcode == "bra" || opcode == "brx" || opcode == "ret" || opcode == "exit"))
+        return false;
+    }
+    return false;
   }
 
   /// Whether the user's branch goes to where an unguarded ret or exit stands.

@@ -15,6 +15,7 @@ struct AllowedChanges {
   bool calls = false;     ///< of functions with clones, which an alias gives its own name
   bool leaves = false; ///< ret and exit: they lead to the loop's head, and none is left but tally's
   bool unaligned = false; ///< block barriers in the form that promises nothing of the warp
+  bool entrances = false; ///< branches to a loop's head, which lead to what stands before it
   bool barriers = false;  ///< full-block ones, which threads that have left take part in
 };
 

@@ -1,11 +1,13 @@
 #include "verify_checkpoint.h"
 
+#include "tally/bundle/abi.h"
 #include "tally/ptx/analysis/liveness.h"
 #include "tally/ptx/analysis/opcodes.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <ranges>
 #include <set>
 #include <span>
@@ -79,9 +81,13 @@ private:
   /// What the way from where the points part to the user's code assigns.
   std::optional<std::string> checkRestored(unsigned number) const {
     auto resumed = section(fmt::format("$tally_resume_{}", number));
-    auto going = labelOf(fmt::format("$tally_go_{}", number));
+    auto entrance = labelOf(fmt::format("$tally_enter_{}", number));
+    auto going = entrance ? entrance : labelOf(fmt::format("$tally_go_{}", number));
     if (!resumed || !going)
       return fmt::format("point {} is not gone on from", number);
+    if (entrance)
+      if (auto broken = checkEntrance(*entrance))
+        return broken;
     std::set<RegisterId> set;
     for (const Statement &each : *resumed)
       if (each.kind == StatementKind::Instruction && !each.instruction.guard)
@@ -96,6 +102,43 @@ private:
                            std::string(variant.declarationOf(reg).name) +
                                std::to_string(reg - variant.declarationOf(reg).first));
     return std::nullopt;
+  }
+
+  /// Before a loop nothing is done but what the user's kernel does, in one place: registers are
+  /// given what they are given nowhere else.
+  std::optional<std::string> checkEntrance(std::size_t at) const {
+    while (variant.body[++at].kind == StatementKind::Instruction) {
+      const Statement &made = variant.body[at];
+      const Operand &into = made.instruction.operands[0];
+      std::map<RegisterId, unsigned> assigned; // names of inner scopes may be the same
+      std::optional<RegisterId> same;
+      for (const Statement &each : user.body)
+        if (each.kind == StatementKind::Instruction)
+          forEachWrittenRegister(each.instruction, [&](const Operand &operand) {
+            if (operand.symbol != into.symbol)
+              return;
+            ++assigned[operand.reg];
+            if (each.text == made.text || readsIdOf(each.instruction, made.instruction))
+              same = operand.reg;
+          });
+      if (made.instruction.guard || !same || assigned[*same] != 1)
+        return fmt::format("it is not what the user's kernel does: {}", made.text);
+    }
+    return std::nullopt;
+  }
+
+  /// Whether `made` gives the virtual id that `user` reads.
+  static bool readsIdOf(const Instruction &user, const Instruction &made) {
+    if (user.opcode != "mov" || user.operands.size() != 2 || made.operands.size() != 2)
+      return false;
+    std::string_view name = specialRegisterName(user.operands[1]);
+    std::string component(user.operands[1].component);
+    if (name == "ctaid")
+      return made.opcode == "mov" && made.operands[1].text == "%tally_ctaid_" + component;
+    return name == "nctaid" && made.opcode == "ld" && made.has("param") &&
+           made.operands[1].text ==
+               fmt::format("[$tally_launch+{}]",
+                           offsetof(tally_launch_params, grid) + 4 * (component[0] - 'x'));
   }
 
   static bool meets(const Statement &each) {

@@ -22,6 +22,10 @@ struct SavePoint {
   TurnRegister turn;                     ///< tells that turn, where there is one
   std::vector<RegisterId> saved;         ///< of the registers that are live there, ascending
   std::vector<std::uint32_t> recomputed; ///< statements that make the others anew, in order
+  /// The first of the head's labels, where no way round the loop falls through to them: what is
+  /// recomputed stands before it, for those who enter the loop and those who go on in it alike.
+  std::optional<std::uint32_t> entrance;
+  std::vector<std::uint32_t> entering; ///< branches into the loop to one of these labels
 };
 
 /// How a kernel is checkpointed. No points: it is refused.
