@@ -31,7 +31,7 @@ Route routeOf(const PassInput &input) {
 class Writer {
 public:
   explicit Writer(const PassInput &input)
-      : input(input), plan(input.analysis.checkpoint), route(routeOf(input)),
+      : input(input), plan(input.analysis.checkpoint), route(routeOf(input)), ids(usedIds(input)),
         record(input.function, plan, route), editor(input.function) {}
 
   std::string run();
@@ -44,6 +44,8 @@ private:
   std::string agree() const;
   std::string leaderLeaves() const;
   std::string stow() const;
+  std::string keepId() const;
+  std::string linearId() const;
   std::string depart() const;
   std::string restore() const;
   std::string pollAt(const SavePoint &point, unsigned number) const;
@@ -73,6 +75,7 @@ private:
   const PassInput &input;
   const CheckpointPlan &plan;
   Route route;
+  emit::IdWords ids;
   SaveRecord record;
   FunctionEditor editor;
 };
@@ -135,7 +138,7 @@ std::string Writer::takeSaved() const {
                       "\t@%tally_yield bra $tally_begin;\n"
                       "\tld.global.u32 %tally_stopped, [%tally_slot+{}];\n\t",
                       offsetof(tally_launch_params, resume), offsetof(tally_save_slot, point));
-  text += emit::publish(emit::IdWords::All);
+  text += emit::publish(ids) + keepId();
   if (!input.analysis.cloned.empty())
     text += "\t" + emit::storeExtents();
   return text + fmt::format("\tadd.u32 %tally_stopped, %tally_stopped, {};\n"
@@ -160,12 +163,12 @@ std::string Writer::loopHead() const {
     text += "mov.pred %tally_saved, 0;\n"
             "\n$tally_met:\n\t" +
             reduce("%tally_any", "%tally_saved") + "@%tally_any bra $tally_depart;\n";
-  return text + "\n$tally_turn:\n\t@%tally_other bra $tally_agree;\n" +
-         leaderTakes(input, emit::IdWords::All);
+  return text + "\n$tally_turn:\n\t@%tally_other bra $tally_agree;\n" + leaderTakes(input, ids) +
+         keepId();
 }
 
 std::string Writer::agree() const {
-  return "\n$tally_agree:\n\t" + meet(input) + emit::loadPublished(emit::IdWords::All) +
+  return "\n$tally_agree:\n\t" + meet(input) + emit::loadPublished(ids) +
          "setp.ne.u32 %tally_leave, %tally_flag, 0;\n"
          "\t@%tally_leave bra $tally_other_than_run;\n\t";
 }
@@ -203,22 +206,33 @@ std::string Writer::depart() const {
           fmt::format("red.global.inc.u32 [%tally_d2+{}], {};\n\t",
                       offsetof(tally_launch_state, saved), emit::counterLimit) +
           countOut();
-  // The linear id again, from the ids that the block has.
-  text += fmt::format("ld.shared.v4.u32 {{%tally_flag, %tally_r0, %tally_r1, %tally_r2}}, "
-                      "[$tally_block];\n"
-                      "\tld.param.u32 %tally_r3, [$tally_launch+{}];\n"
-                      "\tmad.lo.u32 %tally_r1, %tally_r2, %tally_r3, %tally_r1;\n"
-                      "\tld.param.u32 %tally_r3, [$tally_launch+{}];\n"
-                      "\tmad.lo.u32 %tally_id, %tally_r1, %tally_r3, %tally_r0;\n"
-                      "\tld.param.u32 %tally_r4, [$tally_launch+{}];\n"
-                      "\tor.b32 %tally_r4, %tally_r4, {};\n"
-                      "\tst.global.v2.u32 [%tally_slot], {{%tally_r4, %tally_id}};\n"
-                      "\tst.global.u32 [%tally_slot+{}], %tally_stopped;\n"
-                      "\n$tally_gone:\n\tret;\n",
-                      offsetof(tally_launch_params, grid) + 4, offsetof(tally_launch_params, grid),
-                      offsetof(tally_launch_params, epoch), TALLY_SAVED_UNDER(0),
-                      offsetof(tally_save_slot, point));
-  return text;
+  return text + linearId() +
+         fmt::format("ld.param.u32 %tally_r4, [$tally_launch+{}];\n"
+                     "\tor.b32 %tally_r4, %tally_r4, {};\n"
+                     "\tst.global.v2.u32 [%tally_slot], {{%tally_r4, %tally_id}};\n"
+                     "\tst.global.u32 [%tally_slot+{}], %tally_stopped;\n"
+                     "\n$tally_gone:\n\tret;\n",
+                     offsetof(tally_launch_params, epoch), TALLY_SAVED_UNDER(0),
+                     offsetof(tally_save_slot, point));
+}
+
+/// Where not all ids are published there is a word left for the linear id of thread 0's block.
+std::string Writer::keepId() const {
+  return ids == emit::IdWords::All ? std::string()
+                                   : "\tst.shared.u32 [$tally_block+12], %tally_id;\n";
+}
+
+/// %tally_id = the block's linear id, in thread 0.
+std::string Writer::linearId() const {
+  if (ids != emit::IdWords::All)
+    return "ld.shared.u32 %tally_id, [$tally_block+12];\n\t";
+  return fmt::format("ld.shared.v4.u32 {{%tally_flag, %tally_r0, %tally_r1, %tally_r2}}, "
+                     "[$tally_block];\n"
+                     "\tld.param.u32 %tally_r3, [$tally_launch+{}];\n"
+                     "\tmad.lo.u32 %tally_r1, %tally_r2, %tally_r3, %tally_r1;\n"
+                     "\tld.param.u32 %tally_r3, [$tally_launch+{}];\n"
+                     "\tmad.lo.u32 %tally_id, %tally_r1, %tally_r3, %tally_r0;\n\t",
+                     offsetof(tally_launch_params, grid) + 4, offsetof(tally_launch_params, grid));
 }
 
 /// Where what thread 0 published is not that a new block begins.

@@ -35,11 +35,7 @@ LoopForm formOf(const PassInput &input) {
   LoopForm form{};
   form.early = input.coding.empty() || input.coding == earlyIds;
   form.overlaps = form.early && !clones && !analysis.loop.parks && !analysis.loop.spends;
-  form.ids = clones || (!form.early && !analysis.facts->gridUses.empty()) ? emit::IdWords::All
-                                                                          : emit::IdWords::None;
-  for (const GridUse &use : analysis.facts->gridUses)
-    if (!use.isExtent && form.ids != emit::IdWords::All)
-      form.ids = !use.isVector && use.dimension == 0 ? emit::IdWords::X : emit::IdWords::All;
+  form.ids = !form.early && !analysis.facts->gridUses.empty() ? emit::IdWords::All : usedIds(input);
   return form;
 }
 
@@ -268,6 +264,14 @@ std::string leaderTakes(const PassInput &input, emit::IdWords ids) {
 std::string meet(const PassInput &input) {
   return fmt::format("{} {};\n\t", input.module.versionMajor() >= 6 ? "barrier.sync" : "bar.sync",
                      input.analysis.loop.barrier);
+}
+
+emit::IdWords usedIds(const PassInput &input) {
+  emit::IdWords ids = input.analysis.cloned.empty() ? emit::IdWords::None : emit::IdWords::All;
+  for (const GridUse &use : input.analysis.facts->gridUses)
+    if (!use.isExtent && ids != emit::IdWords::All)
+      ids = !use.isVector && use.dimension == 0 ? emit::IdWords::X : emit::IdWords::All;
+  return ids;
 }
 
 std::vector<Coding> workerCodings(const PassInput &input) {

@@ -31,6 +31,9 @@ std::vector<Coding> workerCodings(const PassInput &input);
 void writeWorkers(FunctionEditor &editor, const PassInput &input, Kind kind,
                   const WorkerParts &parts);
 
+/// Which virtual ids the body or a clone reads.
+emit::IdWords usedIds(const PassInput &input);
+
 /// Counts this worker among the live ones, or off them, behind emit::loadState() or the like.
 std::string countIn();
 std::string countOut();
