@@ -170,6 +170,7 @@ private:
     std::vector<PollSite> sites = findPollSites(cfg, polls);
     if (sites.empty())
       find(Reason::NoLongLoop, entry.name);
+    result.plan.keepsAligned = everyLoopHasOneHead(cfg);
     std::string why;
     std::string_view place;
     for (const PollSite &site : sites) {
@@ -179,8 +180,12 @@ private:
           continue;
         bool itself = each.header == site.header;
         std::string found = addPoint(each, itself ? site : PollSite{each.header});
-        if (found.empty())
+        if (found.empty()) {
+          result.plan.keepsAligned &= llvm::none_of(loops, [&](const Loop &around) {
+            return around.header != each.header && around.has(*each.header);
+          });
           break;
+        }
         if (itself)
           against = std::move(found);
       }
@@ -201,6 +206,8 @@ private:
       return "the loop is entered at several places";
     if (each.header->instructions.empty())
       return "the loop is empty";
+    if (!dependence.reachable(*each.header))
+      return "no way leads to the loop";
     SavePoint point;
     point.statement = placeAt(each.header->instructions.front());
     if (llvm::any_of(result.plan.points,

@@ -113,4 +113,10 @@ bool hasCycleWithout(const Loop &loop, const CfgBlock &without) {
   return !cycles(rest, region).empty();
 }
 
+bool everyLoopHasOneHead(const Cfg &cfg) {
+  bool all = true;
+  forEachLoop(cfg, [&](const Loop &each) { all &= each.header != nullptr; });
+  return all;
+}
+
 } // namespace tally::ptx

@@ -125,18 +125,22 @@ std::string Writer::look() const {
                      static_cast<unsigned>(TALLY_CONTROL_CHECKPOINT));
 }
 
-/// Thread 0 goes on with what its slot holds, if that is a block; `$tally_begin` otherwise.
+/// Thread 0 goes on with what its slot holds, if that is a block. It does so in the loop, where
+/// other blocks are taken: with a way in of its own ptxas would not know for the loop's parts where
+/// the threads of a warp meet again. The header is cleared, so a block is gone on with once.
 std::string Writer::takeSaved() const {
   std::string text = fmt::format("ld.param.u32 %tally_r0, [$tally_launch+{}];\n"
                                  "\tsetp.eq.u32 %tally_yield, %tally_r0, 0;\n"
-                                 "\t@%tally_yield bra $tally_begin;\n\t",
+                                 "\t@%tally_yield bra $tally_take;\n\t",
                                  offsetof(tally_launch_params, resume)) +
                      SaveRecord::headerAddress();
   text += fmt::format("ld.global.v2.u32 {{%tally_r4, %tally_id}}, [%tally_slot];\n"
                       "\tld.param.u32 %tally_r0, [$tally_launch+{}];\n"
                       "\tsetp.ne.u32 %tally_yield, %tally_r4, %tally_r0;\n"
-                      "\t@%tally_yield bra $tally_begin;\n"
-                      "\tld.global.u32 %tally_stopped, [%tally_slot+{}];\n\t",
+                      "\t@%tally_yield bra $tally_take;\n"
+                      "\tld.global.u32 %tally_stopped, [%tally_slot+{}];\n"
+                      "\tmov.u32 %tally_r4, 0;\n"
+                      "\tst.global.u32 [%tally_slot], %tally_r4;\n\t",
                       offsetof(tally_launch_params, resume), offsetof(tally_save_slot, point));
   text += emit::publish(ids) + keepId();
   if (!input.analysis.cloned.empty())
@@ -148,7 +152,7 @@ std::string Writer::takeSaved() const {
 }
 
 std::string Writer::begin() const {
-  return emit::unlessLeader("$tally_begin") + emit::loadOpaqueState('x') + countIn() + takeSaved() +
+  return emit::unlessLeader("$tally_begin") + emit::loadOpaqueState('x') + countIn() +
          "\n$tally_begin:\n\tbra.uni $tally_turn;\n";
 }
 
@@ -163,8 +167,8 @@ std::string Writer::loopHead() const {
     text += "mov.pred %tally_saved, 0;\n"
             "\n$tally_met:\n\t" +
             reduce("%tally_any", "%tally_saved") + "@%tally_any bra $tally_depart;\n";
-  return text + "\n$tally_turn:\n\t@%tally_other bra $tally_agree;\n" + leaderTakes(input, ids) +
-         keepId();
+  return text + "\n$tally_turn:\n\t@%tally_other bra $tally_agree;\n\t" + takeSaved() +
+         leaderTakes(input, ids) + keepId();
 }
 
 std::string Writer::agree() const {
@@ -334,14 +338,15 @@ std::string Writer::stow() const {
 }
 
 std::string Writer::barrierWithPoll(const Instruction &barrier) const {
+  bool aligned = plan.keepsAligned && (barrier.opcode == "bar" || barrier.has("aligned"));
   return hint() +
-         fmt::format("barrier.red.or.pred %tally_asked, {}, %tally_yield;\n\t",
-                     barrierIdOf(barrier).text) +
+         fmt::format("{}.red.or.pred %tally_asked, {}, %tally_yield;\n\t",
+                     aligned ? "bar" : "barrier", barrierIdOf(barrier).text) +
          readWord();
 }
 
-/// Barriers take the form that does not promise a whole warp: restored blocks come into loops at
-/// another place (docs/transforms.md).
+/// Barriers take the form that does not promise a whole warp, where restored blocks come into a
+/// loop at another place than others (docs/transforms.md).
 void Writer::rewriteBarriers() {
   for (std::uint32_t statement : input.analysis.facts->blockBarriers) {
     const Statement &barrier = input.function.body[statement];
@@ -351,7 +356,7 @@ void Writer::rewriteBarriers() {
       polls |= point.barrier == statement;
     if (polls)
       editor.replace(barrier.text, barrierWithPoll(instruction));
-    else
+    else if (!plan.keepsAligned)
       editor.replace(barrier.text, emit::unalignedBarrier(barrier));
   }
 }

@@ -79,6 +79,9 @@ private:
   std::optional<std::string_view> unresolved;
 };
 
+/// Whether each loop is entered at one block alone.
+bool everyLoopHasOneHead(const Cfg &cfg);
+
 } // namespace tally::ptx
 
 namespace llvm {

@@ -33,6 +33,9 @@ struct CheckpointPlan {
   /// The block's threads stop at one point together, since they share memory or synchronise;
   /// otherwise each stops where it polls.
   bool byBlock = false;
+  /// The loops of all points stand in no other loop of the body, and each loop of the body has one
+  /// head: who goes on at a point makes no loop one that is entered at two places.
+  bool keepsAligned = false;
   std::vector<SavePoint> points; ///< by place
   /// Shared variables of known size that the kernel or a callee names, and one of those whose size
   /// the launch says: they all begin at one place.
