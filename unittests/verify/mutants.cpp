@@ -21,6 +21,16 @@ constexpr const char *everyThread =
 constexpr const char *opaquePointers =
     "test/kernels/grid_1d.ptx grid_1d --grid=5 --block=32 --arg=ptr:u32:150:zero "
     "--arg=ptr:u32:150:random:1 --arg=u32:150 --coding=opaque-pointers";
+constexpr const char *stagedTypes =
+    "test/kernels/checkpoint_types.ptx checkpoint_types --grid=3 --block=33 --arg=ptr:u32:99:zero "
+    "--arg=ptr:u32:99:random:109 --arg=u32:5 --coding=staged";
+constexpr const char *stagedUneven =
+    "test/kernels/checkpoint_threads.ptx checkpoint_uneven --grid=4 --block=48 "
+    "--arg=ptr:u32:192:zero --arg=ptr:u32:4:zero --arg=ptr:u32:192:random:105 --arg=i32:5 "
+    "--coding=staged";
+constexpr const char *stagedLocal =
+    "test/kernels/checkpoint_threads.ptx checkpoint_local --grid=3 --block=40 "
+    "--arg=ptr:u32:120:zero --arg=ptr:u32:40:random:106 --arg=i32:13 --coding=staged";
 constexpr const char *rereadTiles =
     "test/kernels/barrier_tiles.ptx barrier_tiles --grid=5 --block=64 --arg=ptr:u32:320:zero "
     "--arg=ptr:u32:960:random:5 --arg=i32:3 --coding=zeroed";
@@ -189,17 +199,29 @@ const std::vector<TextMutant> &textMutants() {
        Kind::Checkpoint, "checkpoint_uneven", R"(@%tally_saved bra \$tally_departed;)", ""},
       {"checkpoint: points", "a thread goes on at another one", Kind::Checkpoint,
        "checkpoint_two_loops", R"(mov\.u32 %tally_stopped, 2;)", "mov.u32 %tally_stopped, 1;"},
-      {"checkpoint: no storm is endless", "a restored block polls before it goes on",
-       Kind::Checkpoint, "checkpoint_tiles", R"((\$tally_resume_1:[^:]*)bra \$tally_go_1;)",
-       "$1bra $$tally_poll_1;"},
+      {"checkpoint: no storm is endless", "a restored block looks before it goes on",
+       Kind::Checkpoint, "checkpoint_tiles",
+       R"(mov\.pred %tally_asked, 0;(\n\tbarrier\.sync 0;\n\tsetp\.eq\.u32 %tally_leave,))",
+       "mov.pred %tally_asked, 1;$1"},
+      {"checkpoint: staged records", "not copied to the slot", Kind::Checkpoint, stagedTypes,
+       R"(st\.global\.b32 \[%tally_d3\], %tally_r0;)", ""},
+      {"checkpoint: staged records", "not copied from the slot", Kind::Checkpoint, stagedTypes,
+       R"(st\.local\.b64 \[%tally_d4\], %tally_d5;)", ""},
+      {"checkpoint: staged records", "one register lies on another", Kind::Checkpoint, stagedUneven,
+       R"(st\.local\.b32 \[\$tally_stage\+\d+\])", "st.local.b32 [$$tally_stage+0]"},
+      {"checkpoint: staged records", "a small array is not restored", Kind::Checkpoint, stagedLocal,
+       R"(ld\.local\.b(\d+) (%tally_\w+), \[\$tally_stage\+(\d+)\];)", "mov.b$1 $2, 0;"},
+      {"checkpoint: made again", "from a register that is not restored", Kind::Checkpoint,
+       "checkpoint_uneven", R"((\$tally_enter_\d+:\n)[^:]*(\n\t\$L))", "$1$2"},
+      {"checkpoint: made again", "with the physical block id", Kind::Checkpoint,
+       "checkpoint_uneven", R"((\$tally_enter_\d+:[^:]*mov\.u32\s+%\w+), %tally_ctaid_x;)",
+       "$1, %ctaid.x;"},
+      {"checkpoint: saved blocks", "gone on with twice", Kind::Checkpoint, "checkpoint_uneven",
+       R"(st\.global\.u32 \[%tally_slot\], %tally_r4;)", ""},
       {"checkpoint: saved blocks", "not counted", Kind::Checkpoint, "checkpoint_uneven",
        R"(red\.global\.inc\.u32 \[%tally_d2\+12\], \d+;)", ""},
       {"checkpoint: saved blocks", "under another id", Kind::Checkpoint, "checkpoint_types",
        R"(\{%tally_r4, %tally_id\};)", "{%tally_r4, %tally_r1};"},
-      {"checkpoint: saved blocks", "what an older launch saved is gone on with again",
-       Kind::Checkpoint, "checkpoint_uneven",
-       R"(setp\.ne\.u32 %tally_yield, %tally_r4, %tally_r0;)",
-       "setp.eq.u32 %tally_yield, %tally_r4, 0;"},
       {"checkpoint: saved blocks", "those of other launches' epochs are taken", Kind::Checkpoint,
        "checkpoint_uneven", R"(or\.b32 %tally_r4, %tally_r4, 2147483648;)",
        "mov.u32 %tally_r4, 2147483648;"},

@@ -206,8 +206,6 @@ private:
       return "the loop is entered at several places";
     if (each.header->instructions.empty())
       return "the loop is empty";
-    if (!dependence.reachable(*each.header))
-      return "no way leads to the loop";
     SavePoint point;
     point.statement = placeAt(each.header->instructions.front());
     if (llvm::any_of(result.plan.points,

@@ -78,12 +78,19 @@ std::vector<std::vector<CfgBlock *>> cycles(const std::vector<CfgBlock *> &block
 } // namespace
 
 void forEachLoop(const Cfg &cfg, llvm::function_ref<void(const Loop &)> visit) {
-  std::vector<CfgBlock *> all;
-  for (const auto &block : cfg.blocks())
-    all.push_back(block.get());
   // An entry block that is itself a loop's header has no edge from outside.
   const CfgBlock *entry = &cfg.front();
-  auto worklist = cycles(all, Region{std::vector<bool>(cfg.size(), true)});
+  Region reachable{std::vector<bool>(cfg.size())};
+  std::vector<CfgBlock *> all = {cfg.blocks().front().get()};
+  reachable.inside[entry->number] = true;
+  for (std::size_t i = 0; i != all.size(); ++i)
+    for (CfgBlock *next : all[i]->successors)
+      if (!reachable.inside[next->number]) {
+        reachable.inside[next->number] = true;
+        all.push_back(next);
+      }
+  llvm::sort(all, [](const CfgBlock *a, const CfgBlock *b) { return a->number < b->number; });
+  auto worklist = cycles(all, reachable);
   while (!worklist.empty()) {
     Loop loop{std::move(worklist.back()), std::vector<bool>(cfg.size())};
     worklist.pop_back();
@@ -91,8 +98,9 @@ void forEachLoop(const Cfg &cfg, llvm::function_ref<void(const Loop &)> visit) {
       loop.contains[block->number] = true;
     std::vector<CfgBlock *> entries;
     for (CfgBlock *block : loop.blocks)
-      if (block == entry ||
-          llvm::any_of(block->predecessors, [&](CfgBlock *before) { return !loop.has(*before); }))
+      if (block == entry || llvm::any_of(block->predecessors, [&](CfgBlock *before) {
+            return reachable.inside[before->number] && !loop.has(*before);
+          }))
         entries.push_back(block);
     loop.header = entries.size() == 1 ? entries.front() : nullptr;
     visit(loop);
