@@ -68,6 +68,17 @@ def shape(block_us):
                 seconds=max(0.5, 12 * waves * block_us / 1e6))
 
 
+def floor(arguments, serving):
+    """What requests take that find nothing of theirs in the L2: no scheduler gets below."""
+    ratios, alone, flushed = [], [], []
+    for repetition in range(arguments.repetitions):
+        phases, _ = run(arguments.plain, phases="alone,flushed", seed=repetition + 1, block_rounds=1, **serving)
+        alone += phases["alone"]["latency_us"]
+        flushed += phases["flushed"]["latency_us"]
+        ratios.append(p99(phases["flushed"]["latency_us"]) / p99(phases["alone"]["latency_us"]))
+    return f"{p99(flushed) / p99(alone):.3f} [{min(ratios):.3f}, {max(ratios):.3f}]"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--plain", default="./colocation_plain")
@@ -85,6 +96,9 @@ def main():
 
     graph = int(arguments.form == "graph")
     layers = layers_of(arguments.plain, arguments.request_us, graph)
+    serving = dict(layers=layers, graph=graph, requests=arguments.requests,
+                   period_us=arguments.request_us / arguments.load)
+    print(f"L2 flushed between requests, P99 over alone: {floor(arguments, serving)}\n", flush=True)
     print("| training | blocks | turns | kind | alone P99 | low priority | tally P99 | P50 | best effort / (1 - A) "
           "| of the blocks |")
     print("|---|---|---|---|---|---|---|---|---|---|", flush=True)
@@ -94,11 +108,9 @@ def main():
             cells = {kind: Cell() for kind in arguments.kinds.split(",")}
             rounds = 0
             for repetition in range(arguments.repetitions):
-                common = dict(training=load, layers=layers, graph=graph, requests=arguments.requests,
-                              period_us=arguments.request_us / arguments.load, block_us=block, seed=repetition + 1,
-                              **shape(block))
+                common = dict(training=load, block_us=block, seed=repetition + 1, **serving, **shape(block))
                 # Each kernel of a request waits there for a block's end.
-                few = round(min(60, max(4, 10000 / block)))
+                few = round(min(40, max(2, 6000 / block)))
                 plain, _ = run(arguments.plain, phases=f"alone,train,both:{few}", block_rounds=rounds, **common)
                 rounds = plain["alone"]["block_rounds"]
                 common.update(waves=0, blocks=plain["alone"]["blocks"])
