@@ -72,7 +72,6 @@ public:
   bool holdsUp = false;
   /// Launches of this entry fail.
   std::string refusedEntry;
-  std::size_t liveAllocations() const { return allocations.size(); }
   std::uint64_t polls() const { return pollCount; }
   /// Writes that were put on a stream to wait there.
   std::uint64_t writesArmed() const { return armedWrites; }
