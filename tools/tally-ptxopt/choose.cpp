@@ -33,6 +33,7 @@ struct Candidate {
   Place *place;
   std::string coding, name, text; ///< the entry under a name of its own
   bool onlyForOccupancy = false;
+  bool mustNotSpill = false; ///< more than the best way that is known
 };
 
 std::string renamed(std::string text, std::string_view from, std::string_view to) {
@@ -66,6 +67,7 @@ public:
   bool run() {
     tryAll(alternatives());
     tryAll(caps());
+    tryAll(usersCaps());
     return changed;
   }
 
@@ -92,20 +94,42 @@ private:
 
   std::vector<Candidate> caps() {
     std::vector<Candidate> candidates;
+    for (Place &place : places)
+      if (std::uint32_t cap = losesOccupancy(place) && mayCap(place) ? capFor(place) : 0)
+        candidates.push_back(capped(place, cap, candidates.size()));
+    return candidates;
+  }
+
+  /// The user's registers, in whole steps, and a step more, for variants that can be saved. As long
+  /// as it costs no blocks on an SM, ptxas is free with registers in code that saves and restores,
+  /// which seldom runs; that it can do with the user's is shown by that it does not spill.
+  std::vector<Candidate> usersCaps() {
+    std::vector<Candidate> candidates;
     for (Place &place : places) {
-      if (!losesOccupancy(place) || place.kernel->function->directive("maxnreg"))
+      if (place.variant->verdict.kind != Kind::Checkpoint || !mayCap(place))
         continue;
-      std::uint32_t cap = capFor(place);
-      if (cap == 0)
-        continue;
-      std::string name = fmt::format("{}_{}", place.name, candidates.size());
-      const std::string &coding = place.variant->codings[place.index];
-      candidates.push_back(
-          {&place, fmt::format("{}{}maxnreg {}", coding, coding.empty() ? "" : ", ", cap), name,
-           ptx::withRegisterCap(renamed(place.variant->entries[place.index], place.name, name),
-                                cap)});
+      std::uint32_t users = (place.user.registers + registerStep - 1) / registerStep * registerStep;
+      for (std::uint32_t cap : {std::max(users, fewestRegisters), users + registerStep})
+        if (cap >= fewestRegisters && cap < place.best.registers) {
+          candidates.push_back(capped(place, cap, candidates.size()));
+          candidates.back().mustNotSpill = true;
+        }
     }
     return candidates;
+  }
+
+  /// Whether the entry has no cap yet.
+  static bool mayCap(const Place &place) {
+    return !place.kernel->function->directive("maxnreg") &&
+           place.variant->codings[place.index].find("maxnreg") == std::string::npos;
+  }
+
+  static Candidate capped(Place &place, std::uint32_t cap, std::size_t number) {
+    std::string name = fmt::format("{}_{}", place.name, number);
+    const std::string &coding = place.variant->codings[place.index];
+    return {
+        &place, fmt::format("{}{}maxnreg {}", coding, coding.empty() ? "" : ", ", cap), name,
+        ptx::withRegisterCap(renamed(place.variant->entries[place.index], place.name, name), cap)};
   }
 
   /// The most registers with which the user's number of blocks fits; 0 if they are not what keeps
@@ -146,6 +170,8 @@ private:
     std::uint32_t now = std::min(wanted, blocks(place, place.best));
     std::uint32_t then = std::min(wanted, blocks(place, usage));
     if (usage.spillBytes > std::max(place.best.spillBytes, place.user.spillBytes + maxSpillBytes))
+      return false;
+    if (candidate.mustNotSpill && usage.spillBytes > place.best.spillBytes)
       return false;
     if (now != then)
       return then > now;

@@ -20,8 +20,9 @@ namespace {
 /// saved block goes on.
 enum Publication : unsigned { run = 0, leave = 1, goOn = 2 };
 
-/// Codings, by how what a thread saves reaches the slot.
-constexpr std::string_view direct = "direct", staged = "staged";
+/// Codings: registers go to the slot straight or by way of local memory, and the virtual ids are
+/// read as the block starts or goes on, or at each use.
+constexpr std::string_view direct = "direct", zeroed = "zeroed", staged = "staged";
 
 Route routeOf(const PassInput &input) {
   return input.coding == staged ? Route::Staged : Route::Direct;
@@ -58,6 +59,8 @@ private:
                        predicate);
   }
   std::string readWord() const;
+  /// Whether the virtual ids stand in registers.
+  bool early() const { return input.coding != zeroed && input.coding != staged; }
   static std::string hint();
   std::string look() const;
   void rewriteBarriers();
@@ -172,7 +175,8 @@ std::string Writer::loopHead() const {
 }
 
 std::string Writer::agree() const {
-  return "\n$tally_agree:\n\t" + meet(input) + emit::loadPublished(ids) +
+  return "\n$tally_agree:\n\t" + meet(input) +
+         emit::loadPublished(early() ? ids : emit::IdWords::None) +
          "setp.ne.u32 %tally_leave, %tally_flag, 0;\n"
          "\t@%tally_leave bra $tally_other_than_run;\n\t";
 }
@@ -286,11 +290,14 @@ std::string Writer::recompute(const SavePoint &point) const {
       text += std::string(input.function.body[statement].text) + "\n\t";
       continue;
     }
-    std::string_view into = instruction.operands[0].text;
-    text += name == "ctaid"
-                ? fmt::format("mov.u32 {}, %tally_ctaid_{};\n\t", into, source.component)
-                : emit::loadExtentFromParameters(static_cast<unsigned>(source.component[0] - 'x'),
-                                                 std::string(into));
+    std::string into(instruction.operands[0].text);
+    auto dimension = static_cast<unsigned>(source.component[0] - 'x');
+    if (name == "nctaid")
+      text += emit::loadExtentFromParameters(dimension, into);
+    else if (early())
+      text += fmt::format("mov.u32 {}, %tally_ctaid_{};\n\t", into, source.component);
+    else
+      text += emit::loadIndexFromShared(dimension, into);
   }
   return text;
 }
@@ -412,7 +419,9 @@ std::string Writer::run() {
   // Before what else stands before a loop's first instruction: a resumed thread executes that too.
   insertPoints();
   const FunctionFacts &facts = *input.analysis.facts;
-  auto index = [](unsigned, const std::string &) { return std::string(); };
+  auto index = [&](unsigned dimension, const std::string &into) {
+    return early() ? std::string() : emit::loadIndexFromShared(dimension, into);
+  };
   emit::replaceGridUses(editor, facts, {index, emit::loadExtentFromParameters});
   redirectCalls(editor, input.function, input.analysis);
   for (std::uint32_t statement : facts.leaves) {
@@ -434,7 +443,7 @@ std::vector<std::string> CheckpointPass::run(const PassInput &input) const {
 }
 
 std::vector<Coding> CheckpointPass::codings(const PassInput &) const {
-  return {{direct}, {staged}};
+  return {{direct}, {zeroed}, {staged}};
 }
 
 SaveSizes CheckpointPass::saveSizes(const PassInput &input) const {

@@ -133,8 +133,12 @@ private:
       return false;
     std::string_view name = specialRegisterName(user.operands[1]);
     std::string component(user.operands[1].component);
+    if (name == "ctaid" && made.opcode == "mov")
+      return made.operands[1].text == "%tally_ctaid_" + component;
     if (name == "ctaid")
-      return made.opcode == "mov" && made.operands[1].text == "%tally_ctaid_" + component;
+      return made.opcode == "ld" && made.has("shared") &&
+             made.operands[1].text ==
+                 fmt::format("[$tally_block+{}]", 4 + 4 * (component[0] - 'x'));
     return name == "nctaid" && made.opcode == "ld" && made.has("param") &&
            made.operands[1].text ==
                fmt::format("[$tally_launch+{}]",
