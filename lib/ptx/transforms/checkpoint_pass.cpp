@@ -147,7 +147,7 @@ std::string Writer::takeSaved() const {
                       offsetof(tally_launch_params, resume), offsetof(tally_save_slot, point));
   text += emit::publish(ids) + keepId();
   if (!input.analysis.cloned.empty())
-    text += "\t" + emit::storeExtents();
+    text.append("\t").append(emit::storeExtents());
   return text + fmt::format("\tadd.u32 %tally_stopped, %tally_stopped, {};\n"
                             "\tst.shared.u32 [$tally_block], %tally_stopped;\n"
                             "\tbra $tally_agree;\n",
