@@ -133,6 +133,7 @@ private:
   DeviceControl &control;
   HighPriority &highPriority;
   DispatcherOptions options;
+  const bool mayPause;       // kind pause is among the kinds
   std::uint32_t smCount = 0; // of the device
   std::vector<std::unique_ptr<Lane>> lanes;
   std::atomic<std::size_t> nextLane{0};

@@ -128,8 +128,7 @@ bool LoadedKernel::guardFits(const FunctionDevice &device, const LaunchShape &sh
                              const PlanRules &rules) const {
   const std::optional<Variant> &guard = variants[static_cast<std::size_t>(Kind::Guard)];
   std::uint64_t blocks = shape.grid.count();
-  return std::find(rules.kinds.begin(), rules.kinds.end(), Kind::Guard) != rules.kinds.end() &&
-         guard && fits(device, *guard, shape) &&
+  return contains(rules.kinds, Kind::Guard) && guard && fits(device, *guard, shape) &&
          blocks <= VariantLaunch::maxBlocks(Kind::Guard, 1) &&
          (kernel.guardTakesTickets() || blocks * sizeof(std::uint32_t) <= rules.maxListBytes);
 }

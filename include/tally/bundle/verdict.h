@@ -2,10 +2,12 @@
 #ifndef TALLY_BUNDLE_VERDICT_H
 #define TALLY_BUNDLE_VERDICT_H
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -29,6 +31,15 @@ constexpr std::string_view name(Kind kind) {
 /// Whether a launch of this kind is a number of workers that take virtual blocks from a counter.
 constexpr bool hasWorkers(Kind kind) {
   return kind == Kind::Persistent || kind == Kind::Pause || kind == Kind::Checkpoint;
+}
+
+/// Whether a launch of this kind can stop inside of a block.
+constexpr bool stopsInsideBlocks(Kind kind) {
+  return kind == Kind::Pause || kind == Kind::Checkpoint;
+}
+
+constexpr bool contains(std::span<const Kind> kinds, Kind kind) {
+  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
 constexpr std::optional<Kind> kindFromName(std::string_view text) {
