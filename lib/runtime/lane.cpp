@@ -196,6 +196,7 @@ bool Lane::collect(const Gate &gate) {
   if (hasRanges)
     endRange(batch.range);
   traceBatch(batch);
+  measureBlocks(batch, lanes);
   take(batch);
   lastCollected = options.clock();
   lastEpoch = batch.epoch;
@@ -295,6 +296,7 @@ void Lane::absorb(const Item &item, const tally_launch_state &state, std::uint64
     return;
   }
   counts.yields.fetch_add(1);
+  item.operation->mayChange = true;
   draining = true;
   if (retained)
     lists.releaseOldest(*retained);
@@ -331,21 +333,6 @@ void Lane::dropFailed() {
   }
 }
 
-/// Whose the batch's time on the device was, in equal parts where it was several lanes' or
-/// clients'.
-void Lane::account(const Batch &batch, std::size_t lanes) {
-  Nanoseconds took = options.clock() - std::max(batch.sentAt, lastCollected);
-  took /= static_cast<std::int64_t>(std::max<std::size_t>(lanes, 1));
-  ranInAll += took;
-  auto count = static_cast<std::int64_t>(batch.items.size());
-  for (const Item &item : batch.items) {
-    std::uint32_t client = item.operation->stream->client;
-    if (client >= ranByClient.size())
-      ranByClient.resize(client + 1);
-    ranByClient[client] += took / count;
-  }
-}
-
 Pausing Lane::pausing() const {
   auto pauses = [](const Batch &each) { return each.pauses(); };
   if (!batches.empty() && std::all_of(batches.begin(), batches.end(), pauses))
@@ -358,38 +345,6 @@ std::optional<std::uint32_t> Lane::sharedSms() const {
     if (batch.shares && batch.canYield())
       return batch.sms;
   return std::nullopt;
-}
-
-/// Whether the batch's time says what its kernels take when nothing else runs. Where a request came
-/// it says too much, which is still better than nothing.
-bool Lane::isMeasurable(const Batch &batch) const {
-  bool ofKernels = std::all_of(batch.items.begin(), batch.items.end(),
-                               [](const Item &each) { return each.plan && !each.dropped; });
-  if (!batch.statesComing || !ofKernels)
-    return ofKernels;
-  return batch.items.size() == 1 && !batch.items[0].canYield &&
-         !batch.items[0].plan->duration.known();
-}
-
-void Lane::learnDurations(const Batch &batch) {
-  Nanoseconds predicted{0};
-  // The operations themselves are finished and gone.
-  for (const Item &item : batch.items)
-    predicted += item.plan->duration.mean();
-  Nanoseconds measured = options.clock() - std::max(batch.sentAt, lastCollected);
-  auto count = static_cast<std::int64_t>(batch.items.size());
-  // Only the sum is known: each member's share changes by what explains it.
-  double ratio = predicted.count() == 0 ? 1.0
-                                        : static_cast<double>(measured.count()) /
-                                              static_cast<double>(predicted.count());
-  if (batch.items[0].plan->isTried && count == 1 && !batch.statesComing)
-    batch.items[0].plan->trial.add(options.clock() - std::max(batch.waitedFrom, lastCollected));
-  for (const Item &item : batch.items) {
-    DurationEstimate &duration = item.plan->duration;
-    auto mean = static_cast<double>(duration.mean().count());
-    duration.add(duration.known() ? Nanoseconds(static_cast<std::int64_t>(mean * ratio))
-                                  : measured / count);
-  }
 }
 
 Nanoseconds Lane::wholesLeft() const {

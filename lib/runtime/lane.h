@@ -134,7 +134,14 @@ struct Operation {
   std::shared_ptr<LaunchPlan> plan;
   std::optional<VariantLaunch> progress; ///< of launches through a variant
   bool begun = false;                    ///< something was launched through it
-  bool failed = false;                   ///< nothing of it runs any more
+  bool mayChange = false;                ///< it has yielded since it was planned
+  // Of those whose blocks' times decide on the kind (LaunchPlan::blocks).
+  Nanoseconds ran{0};      ///< all of its launches
+  bool isTimed = true;     ///< `ran` is known of all of them
+  bool wasAlone = true;    ///< on the device
+  bool wasStopped = false; ///< in the middle of a wave
+  bool isOfOneKind = true; ///< all of its launches were
+  bool failed = false;     ///< nothing of it runs any more
 };
 
 struct LaneOptions {
@@ -243,8 +250,9 @@ private:
     bool statesComing = false;  // the marker stands behind a copy of the states
     bool shares = false;
     std::uint32_t sms = allSms;
-    Nanoseconds sentAt{0};
-    Nanoseconds waitedFrom{0}; // since when the device could have worked on it
+    Nanoseconds sentAt{0}, issuedAt{0}; // before its first call, behind its last one
+    bool hasOthers = false;             // other lanes had something under way
+    Nanoseconds waitedFrom{0};          // since when the device could have worked on it
     std::vector<Item> items;
     std::uint64_t range = 0;                  // for a profiler
     std::shared_ptr<std::atomic<bool>> ended; // of its call, which has to end before the marker
@@ -262,6 +270,12 @@ private:
   bool endCall(Batch &batch);
   Result<void> readStates();
   void take(const Batch &batch);
+  // lane_measure.cpp
+  void account(const Batch &batch, std::size_t lanes);
+  void measureBlocks(const Batch &batch, std::size_t lanes);
+  void noteBlocks(const Operation &operation, std::uint64_t left, std::size_t lanes);
+  void learnDurations(const Batch &batch);
+  bool isMeasurable(const Batch &batch) const;
   // lane_trace.cpp
   void traceWait(bool waits);
   void traceBatch(const Batch &batch);
@@ -271,9 +285,6 @@ private:
   void absorb(const Item &item, const tally_launch_state &state, std::uint64_t epoch);
   void finishFront(const Operation *operation);
   void dropFailed();
-  void account(const Batch &batch, std::size_t lanes);
-  void learnDurations(const Batch &batch);
-  bool isMeasurable(const Batch &batch) const;
   void failStream(LaneStream &stream, const Error &error);
   void failOperation(Operation &operation, const Error &error);
   void failAll(const Error &error);
@@ -299,9 +310,14 @@ private:
   bool fitsSms(Item &item, std::uint32_t sms) const;
   bool planYielding(Item &item, const Batch &batch, Budget &used);
   bool reserveList(Item &item, const Batch &batch);
-  bool growSaveArea(Item &item, const Batch &batch);
+  // lane_plan.cpp: what they go out as.
+  PlanRules planRules() const;
   bool preparePlan(Operation &operation);
+  void reconsider(Operation &operation);
   std::shared_ptr<LaunchPlan> planByIdentity(const Operation &operation);
+  bool growSaveArea(Item &item, const Batch &batch);
+  bool allocateSaveArea(std::uint64_t least);
+
   Result<void> continueOn(StreamId target);
   Result<void> send(Batch &batch, const Gate &gate);
   Result<void> claimStates(Batch &batch);

@@ -121,6 +121,11 @@ public:
   /// Of a kind with workers, how many the next launch must have at least. It may have fewer than
   /// next() says, but each saved block waits in the slot of its worker.
   std::uint32_t leastWorkers() const { return saved == 0 ? 1 : savedBy; }
+  /// Blocks of the user's grid that are not done; not of slices.
+  std::uint64_t blocksLeft() const;
+  /// Goes on through another kind: persistent and checkpoint count blocks alike. Only where nothing
+  /// is saved, and before next() is looked at. `workers`, `saveStride`: as for the constructor.
+  void goOnAs(Kind kind, std::uint32_t workers, std::uint64_t saveStride);
   /// Takes the state that the launch from next() left; it must be plausible(). Of checkpoint,
   /// `epoch`: that it was issued under, `launched`: its workers. Returns whether it yielded (blocks
   /// are left that it was asked to run). A guard's first launch that ran nothing is simply to be
