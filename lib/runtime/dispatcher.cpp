@@ -322,6 +322,8 @@ LaneTotals Dispatcher::totals() const {
   LaneTotals sums;
   for (const std::unique_ptr<Lane> &lane : lanes) {
     sums.finishedLaunches += lane->counters().finishedLaunches.load();
+    for (std::size_t i = 0; i < allKinds.size(); ++i)
+      sums.launchesByKind[i] += lane->counters().launchesByKind[i].load();
     sums.physicalLaunches += lane->counters().physicalLaunches.load();
     sums.yields += lane->counters().yields.load();
     sums.savedBlocks += lane->counters().savedBlocks.load();
@@ -333,6 +335,8 @@ LaneTotals Dispatcher::totals() const {
 void Dispatcher::addTo(Statistics &statistics) const {
   LaneTotals sums = totals();
   statistics.bestEffortLaunches += sums.finishedLaunches;
+  for (std::size_t i = 0; i < allKinds.size(); ++i)
+    statistics.launchesByKind[i] += sums.launchesByKind[i];
   statistics.physicalLaunches += sums.physicalLaunches;
   statistics.yields += sums.yields;
   statistics.savedBlocks += sums.savedBlocks;

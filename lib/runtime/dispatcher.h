@@ -32,6 +32,7 @@ struct DispatcherOptions {
 
 /// Sums over all lanes.
 struct LaneTotals {
+  KindCounts launchesByKind{};
   std::uint64_t finishedLaunches = 0, physicalLaunches = 0, yields = 0, savedBlocks = 0,
                 saveAreasRefused = 0;
 };

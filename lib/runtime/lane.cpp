@@ -315,8 +315,11 @@ void Lane::finishFront(const Operation *operation) {
   retained.reset();
   Operation &front = pending.front();
   if (front.type == Operation::Type::Launch && !front.stream->failed && !front.failed &&
-      (front.begun || !front.launchWhole))
+      (front.begun || !front.launchWhole)) {
     counts.finishedLaunches.fetch_add(1);
+    if (front.progress)
+      counts.launchesByKind[static_cast<std::size_t>(front.progress->kind())].fetch_add(1);
+  }
   front.stream->finished.fetch_add(1);
   finished.fetch_add(1);
   pending.pop_front();

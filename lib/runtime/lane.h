@@ -166,6 +166,7 @@ struct LaneOptions {
 
 /// What a lane has done. Written by the dispatcher's thread, read by any.
 struct LaneCounters {
+  std::array<std::atomic<std::uint64_t>, allKinds.size()> launchesByKind{};
   std::atomic<std::uint64_t> finishedLaunches{0}, ///< but those of launchWhole
       physicalLaunches{0}, yields{0}, savedBlocks{0},
       saveAreasRefused{0}; ///< the device had no memory for one, so that another kind was taken

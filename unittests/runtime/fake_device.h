@@ -72,6 +72,8 @@ public:
   bool holdsUp = false;
   /// Launches of this entry fail.
   std::string refusedEntry;
+  /// Larger allocations fail.
+  std::size_t mostBytes = std::size_t{1} << 30;
   std::size_t liveAllocations() const { return allocations.size(); }
   std::uint64_t polls() const { return pollCount; }
   /// Writes that were put on a stream to wait there.

@@ -21,6 +21,9 @@ enum class Kind : std::uint8_t { Slice, Guard, Persistent, Pause, Checkpoint };
 inline constexpr std::array allKinds = {Kind::Slice, Kind::Guard, Kind::Persistent, Kind::Pause,
                                         Kind::Checkpoint};
 
+/// A number for each of them, in that order.
+using KindCounts = std::array<std::uint64_t, allKinds.size()>;
+
 /// The kind's name in flags, reports and entry names.
 constexpr std::string_view name(Kind kind) {
   constexpr std::array<std::string_view, 5> names = {"slice", "guard", "persistent", "pause",

@@ -132,6 +132,7 @@ struct RuntimeOptions {
 struct Statistics {
   std::uint64_t highPriorityLaunches = 0;
   std::uint64_t bestEffortLaunches = 0; ///< launches of user's kernels that were finished
+  KindCounts launchesByKind{};          ///< of them through variants, by the kind they ended in
   std::uint64_t physicalLaunches = 0;   ///< launches given to the device for them
   std::uint64_t requestsToYield = 0;    ///< times the epoch was advanced
   std::uint64_t yields = 0;             ///< physical launches that left blocks to run
