@@ -6,8 +6,10 @@
 //
 // Prints one line of JSON for each phase of --phases: `alone` (requests only), `flushed` (with the
 // L2 overwritten between them), `train` (training only, for --seconds), `both`.
-#include "loads.cuh"
+#include "attention.cuh"
+#include "bandwidth.cuh"
 #include "phases.cuh"
+#include "product.cuh"
 
 namespace {
 
@@ -18,45 +20,59 @@ Options defaults() {
       {"phases", "alone,both"}, // see above
       {"layers", "60"},         // kernels of a request
       {"layer-rounds", "1000"},
-      {"graph", "0"},        // 1: a request is one graph
-      {"requests", "400"},   // of a phase
-      {"period-us", "1000"}, // between two arrivals, on average
-      {"blocks", "67584"},   // of a training kernel
-      {"block-us", "10"},    // that a training block takes
-      {"block-rounds", "0"}, // instead of block-us, where it is not 0
-      {"step", "16"},        // training kernels between two synchronisations
-      {"streams", "1"},      // of the training
-      {"seconds", "0.5"},    // of the phase `train`
+      {"graph", "0"},          // 1: a request is one graph
+      {"requests", "400"},     // of a phase
+      {"period-us", "1000"},   // between two arrivals, on average
+      {"training", "compute"}, // compute, bandwidth, gemm, attention
+      {"blocks", "67584"},     // of a training kernel
+      {"waves", "0"},          // times as many blocks as run at a time, where it is not 0
+      {"block-us", "10"},      // that a training block takes
+      {"block-rounds", "0"},   // instead of block-us, where it is not 0
+      {"step", "16"},          // training kernels between two synchronisations
+      {"streams", "1"},        // of the training
+      {"seconds", "0.5"},      // of the phase `train`
       {"seed", "1"},
   }};
+}
+
+const TrainingKind &kindOf(const std::string &name) {
+  for (const TrainingKind *each : {&computeKind, &bandwidthKind, &productKind, &attentionKind})
+    if (name == each->name)
+      return *each;
+  std::fprintf(stderr, "colocation: %s is no kind of training\n", name.c_str());
+  std::exit(2);
 }
 
 class Program {
 public:
   explicit Program(const Options &options)
-      : options(options), server(serverOptions(false)), flushing(serverOptions(true)),
-        trainer(trainerOptions()) {}
+      : options(options), training(trainerOptions()), server(serverOptions(false)),
+        flushing(serverOptions(true)), trainer(training) {}
 
   void run(const std::string &phase) {
     runPhase(phase, options, server, flushing, trainer,
-             ", \"block_rounds\": " + std::to_string(blockRounds));
+             ", \"block_rounds\": " + std::to_string(training.rounds) +
+                 ", \"blocks\": " + std::to_string(training.blocks));
   }
-  std::size_t wrongThreads() const { return trainer.wrongThreads(); }
+  std::size_t wrongResults() const { return trainer.wrongResults(); }
 
 private:
   ServerOptions serverOptions(bool flush) const {
     return {options.count("layers"), static_cast<int>(options.number("layer-rounds")),
             options.count("graph") != 0, flush};
   }
-  TrainerOptions trainerOptions() {
-    blockRounds = static_cast<int>(options.number("block-rounds"));
-    if (blockRounds == 0)
-      blockRounds = trainingRounds(options.number("block-us"));
-    return {options.count("blocks"), blockRounds, options.count("step"), options.count("streams")};
+  TrainerOptions trainerOptions() const {
+    const TrainingKind &kind = kindOf(options.text("training"));
+    unsigned blocks = options.count("waves") != 0 ? options.count("waves") * residentBlocks(kind)
+                                                  : options.count("blocks");
+    int rounds = static_cast<int>(options.number("block-rounds"));
+    if (rounds == 0)
+      rounds = trainingRounds(options.number("block-us"), kind);
+    return {blocks, rounds, options.count("step"), options.count("streams"), &kind};
   }
 
   const Options &options;
-  int blockRounds = 0;
+  TrainerOptions training;
   Server server, flushing;
   Trainer trainer;
 };
@@ -68,8 +84,8 @@ int main(int argc, char **argv) {
   Program program(options);
   for (const std::string &phase : options.list("phases"))
     program.run(phase);
-  if (std::size_t wrong = program.wrongThreads()) {
-    std::fprintf(stderr, "colocation: %zu threads did not run once in each kernel\n", wrong);
+  if (std::size_t wrong = program.wrongResults()) {
+    std::fprintf(stderr, "colocation: %zu results of the training are wrong\n", wrong);
     return 1;
   }
 }

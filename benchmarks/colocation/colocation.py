@@ -90,6 +90,7 @@ def main():
     parser.add_argument("--fewer", type=int, default=100,
                         help="requests of a repetition where tally's are not compared: low priority, L2 flushed, hooks alone")
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--training", default="compute", choices=["compute", "bandwidth", "gemm", "attention"])
     parser.add_argument("--blocks", type=int, default=67584, help="of a training kernel")
     parser.add_argument("--rounds", type=int, default=0, help="of a training block's loop, in place of --block-us")
     parser.add_argument("--step", type=int, default=4, help="training kernels between synchronisations")
@@ -108,8 +109,8 @@ def main():
                 cell = Cell()
                 rounds = arguments.rounds
                 for repetition in range(arguments.repetitions):
-                    common = dict(layers=layers, graph=graph, requests=arguments.requests,
-                                  period_us=request / arguments.load, blocks=arguments.blocks,
+                    common = dict(training=arguments.training, layers=layers, graph=graph,
+                                  requests=arguments.requests, period_us=request / arguments.load, blocks=arguments.blocks,
                                   step=arguments.step, block_us=block, seed=repetition + 1)
                     few = arguments.fewer
                     plain = run(arguments.plain, phases=f"alone,flushed:{few},train,both:{few}",

@@ -73,7 +73,7 @@ void stop(std::istream &words) {
   words >> begin >> end;
   trainer->stop();
   std::printf("{\"kernels_per_s\": %.3f, \"wrong\": %zu}\n",
-              trainer->kernelsPerSecond(instant(begin), instant(end)), trainer->wrongThreads());
+              trainer->kernelsPerSecond(instant(begin), instant(end)), trainer->wrongResults());
   trainer.reset();
 }
 
@@ -102,4 +102,6 @@ int main() {
   }
   if (trainer)
     trainer->stop();
+  // Memory is given back while there is a device.
+  trainer.reset();
 }
