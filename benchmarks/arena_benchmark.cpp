@@ -4,12 +4,13 @@
 // The counters p50 and p99 are nanoseconds; raise_p50 is what the call took that woke a sleeper.
 #include "arena_watcher.h"
 
+#include "arena_folder.h"
+
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -21,20 +22,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-struct Folder {
-  Folder() {
-    std::string name = std::filesystem::temp_directory_path() / "tally-arena-XXXXXX";
-    path = mkdtemp(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::shared_ptr<Arena> open() const { return *Arena::open({path / "arena", "gpu", {}, false}); }
-  std::filesystem::path path;
-};
-
 /// Another process with a watcher, which notes in its slot when it was told.
 class Watching {
 public:
-  Watching(const Folder &folder, bool sleeps) : process(fork()) {
+  Watching(const ArenaFolder &folder, bool sleeps) : process(fork()) {
     if (process != 0)
       return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -79,7 +70,7 @@ double quantile(std::vector<double> values, double which) {
 }
 
 void signal(benchmark::State &state, bool sleeps) {
-  Folder folder;
+  ArenaFolder folder;
   Watching watching(folder, sleeps);
   auto arena = folder.open();
   auto slot = std::move(*arena->claim(0, "signalling"));
@@ -109,7 +100,7 @@ void signal(benchmark::State &state, bool sleeps) {
 
 /// A scope, opened and closed, with nobody asleep; with and without a process that watches.
 void raiseAndWithdraw(benchmark::State &state, bool watched) {
-  Folder folder;
+  ArenaFolder folder;
   std::optional<Watching> watching;
   if (watched)
     watching.emplace(folder, false);
@@ -126,7 +117,7 @@ void raiseAndWithdraw(benchmark::State &state, bool watched) {
 
 /// The same inside of an open scope, as all but the first of several requests are.
 void raiseInside(benchmark::State &state) {
-  Folder folder;
+  ArenaFolder folder;
   auto slot = std::move(*folder.open()->claim(0, "signalling"));
   slot->raise();
   for (auto each : state) {

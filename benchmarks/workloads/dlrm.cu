@@ -33,14 +33,7 @@ public:
     addLayers(shape.dense, shape.bottom);
     addLayers(shape.columns(), shape.top);
     tensors.push_back(total);
-    initial = memory.array<float>(total);
-    for (std::size_t i = 0; i + 1 < tensors.size(); ++i) {
-      Memory scratch;
-      std::size_t count = tensors[i + 1] - tensors[i];
-      workloads::check(cudaMemcpy(initial + tensors[i], scratch.floats(count, fillings[i]),
-                                  count * sizeof(float), cudaMemcpyDeviceToDevice),
-                       "filling");
-    }
+    initial = memory.floats(tensors, fillings);
     weights = memory.array<float>(total);
     momentum = memory.array<float>(total);
     gradients = memory.array<float>(total);

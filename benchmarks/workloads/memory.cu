@@ -48,8 +48,14 @@ __half *Memory::halves(std::size_t count, const Filling &filling) {
 }
 
 float *Memory::floats(std::size_t count, const Filling &filling) {
-  auto *to = array<float>(count);
-  fillFloats<<<blocksToFill(count), 256>>>(to, count, filling);
+  return floats({0, count}, {filling});
+}
+
+float *Memory::floats(const std::vector<std::size_t> &starts,
+                      const std::vector<Filling> &fillings) {
+  auto *to = array<float>(starts.back());
+  for (std::size_t i = 0; i < fillings.size(); ++i)
+    fill(nullptr, to + starts[i], starts[i + 1] - starts[i], fillings[i]);
   check(cudaDeviceSynchronize(), "filling");
   return to;
 }

@@ -63,6 +63,8 @@ public:
   /// Filled and complete when it returns.
   __half *halves(std::size_t count, const Filling &filling);
   float *floats(std::size_t count, const Filling &filling);
+  /// Tensors in one array: the i-th from `starts`[i] to `starts`[i + 1], filled by `fillings`[i].
+  float *floats(const std::vector<std::size_t> &starts, const std::vector<Filling> &fillings);
   template <class T> T *upload(const std::vector<T> &values) {
     T *to = array<T>(values.size());
     check(cudaMemcpy(to, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),

@@ -35,7 +35,7 @@ public:
   ResnetTraining(const ResnetShape &shape, Size size)
       : shape(shape), layers(shape), convolutions(layers.all()), products(memory, size) {
     layOut();
-    fill();
+    initial = memory.floats(tensors, fillings);
     weights = memory.array<float>(total);
     rounded = memory.array<__half>(total);
     momentum = memory.array<float>(total);
@@ -116,16 +116,6 @@ private:
                       powerBelow(std::sqrt(3.0 / layers.lastChannels)));
     headBias = take(shape.classes, 0.125f);
     tensors.push_back(total);
-  }
-  void fill() {
-    initial = memory.array<float>(total);
-    for (std::size_t i = 0; i + 1 < tensors.size(); ++i) {
-      Memory scratch;
-      std::size_t count = tensors[i + 1] - tensors[i];
-      workloads::check(cudaMemcpy(initial + tensors[i], scratch.floats(count, fillings[i]),
-                                  count * sizeof(float), cudaMemcpyDeviceToDevice),
-                       "filling");
-    }
   }
 
   /// Convolution i, its norm, and ReLU where asked for; `residual` is added before that.

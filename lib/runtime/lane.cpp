@@ -76,10 +76,12 @@ Result<void> Lane::initialise() {
     return mirror.error();
   for (std::size_t i = 0; i < maxBatches; ++i)
     mirrors[i] = {reinterpret_cast<tally_launch_state *>(mirror->host + i * mirrorBytes), maxItems};
-  Result<MappedMemory> word = device.allocateMapped(sizeof(std::uint64_t));
-  if (!word)
-    return word.error();
-  markerWord = *word;
+  for (MappedMemory *each : {&markerWord, &beginWord}) {
+    Result<MappedMemory> word = device.allocateMapped(sizeof(std::uint64_t));
+    if (!word)
+      return word.error();
+    *each = *word;
+  }
   return {};
 }
 
@@ -179,6 +181,7 @@ bool Lane::collect(const Gate &gate) {
     return false;
   if (batches.front().ended)
     return endCall(batches.front());
+  seeBegin(batches.front());
   // The marker first, then the epoch: where no request came before the marker was seen, nothing in
   // front of it can have yielded.
   bool reached = loadMarker(markerWord) >= batches.front().marker;
@@ -207,6 +210,15 @@ bool Lane::collect(const Gate &gate) {
     lists.keepOnly(retained);
   }
   return true;
+}
+
+/// Before its marker is looked at: where the two are seen in one look, it is not known how long
+/// the launch took.
+void Lane::seeBegin(Batch &batch) const {
+  if (batch.beginMark == 0 || batch.begunAt.count() != 0 ||
+      loadMarker(beginWord) < batch.beginMark || loadMarker(markerWord) >= batch.marker)
+    return;
+  batch.begunAt = options.clock();
 }
 
 /// Puts the marker behind what somebody else had to end, once that is done.

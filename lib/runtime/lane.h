@@ -240,6 +240,7 @@ private:
     Nanoseconds predicted{0}; // of what cannot yield and is a kernel: the most it should take
     bool completes = false;   // the operation ends with it, unless it yields
     bool resumes = false;     // the operation was launched before, and yielded
+    bool isTimed = false;     // for what its blocks take
     PhysicalLaunch launch;
     std::optional<ListRing::Region> list;
     std::shared_ptr<LaunchPlan> plan; // of launches
@@ -269,6 +270,7 @@ private:
   void takeInbox();
   bool collect(const Gate &gate);
   bool endCall(Batch &batch);
+  void seeBegin(Batch &batch) const;
   Result<void> readStates();
   void take(const Batch &batch);
   // lane_measure.cpp
@@ -367,7 +369,7 @@ private:
   DevicePtr states = 0;      // the ring
   std::size_t nextState = 0; // in the ring
   std::span<tally_launch_state> mirrors[maxBatches];
-  MappedMemory markerWord;
+  MappedMemory markerWord, beginWord;
   std::uint64_t lastMarker = 0;
   ListRing lists;
   std::optional<ListRing::Region> retained; // the list that the front operation is resumed from

@@ -21,6 +21,8 @@ constexpr std::uint64_t batchGuardBlocks = 32768;
 /// Copies and fills in one batch.
 constexpr std::size_t batchWholes = 4;
 constexpr std::uint64_t firstRingBytes = std::uint64_t{1} << 20;
+/// Launches that are longer are timed, where that takes a write of the device's.
+constexpr Nanoseconds worthTiming = 100us;
 /// A turn of the host takes less; what waits longer waits for something else.
 constexpr Nanoseconds longestTurn = 200us;
 
@@ -209,6 +211,7 @@ bool Lane::planYielding(Item &item, const Batch &batch, Budget &used) {
   item.heavy = plan.isTried || (plan.blocks && plan.blocks->wantsMore(options.bound));
   if (item.heavy && !batch.items.empty())
     return false;
+  item.isTimed = plan.blocks && (item.heavy || plan.duration.mean() >= worthTiming);
   const DurationEstimate &duration = item.plan->duration;
   if ((duration.known() ? duration.mean() : anyDuration) > used.decision.longest ||
       !fitsSms(item, used.decision.sms))
@@ -269,6 +272,8 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
   bool waited = hadMore && lastEpoch == batch.epoch && batch.sentAt - lastCollected < longestTurn;
   batch.waitedFrom = waited ? lastCollected : batch.sentAt;
   batch.hasOthers = gate.lanesUnderWay() > (underWay() ? 1 : 0);
+  if (const Item &first = batch.items.front(); first.isTimed && first.operation->ordered)
+    batch.beginMark = lastMarker + 1;
   std::size_t gone = 0;
   auto permitted = [&] {
     std::optional<Permit> now = permit(gate);
@@ -390,6 +395,10 @@ Result<void> Lane::sendLaunch(const Batch &batch, std::size_t index) {
   if (operation.ordered)
     if (Result<void> behind = device.waitFor(current, *operation.ordered); !behind)
       return behind;
+  if (batch.beginMark != 0 && index == 0)
+    if (Result<void> marked = device.writeValue(current, beginWord.device, batch.beginMark);
+        !marked)
+      return marked;
   if (!operation.progress && operation.launchWhole) {
     operation.launchWhole(current);
     counts.physicalLaunches.fetch_add(1);

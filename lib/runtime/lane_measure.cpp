@@ -74,9 +74,13 @@ void Lane::measureBlocks(const Batch &batch, std::size_t lanes) {
   if (item.dropped || !item.canYield || !item.plan->blocks)
     return;
   Operation &operation = *item.operation;
-  Nanoseconds took = options.clock() - std::max(batch.issuedAt, lastCollected);
+  // From when the application's stream let it go; without that from earlier, so that it looks long.
+  bool isSeen = !operation.ordered || batch.begunAt.count() != 0;
+  operation.isTimed = operation.isTimed && (item.isTimed || !operation.ordered);
+  Nanoseconds took = options.clock() - std::max({batch.issuedAt, lastCollected, batch.begunAt});
   operation.ran += std::max(took - hostsTurn, Nanoseconds(0));
-  operation.wasAlone = operation.wasAlone && lanes == 1 && !batch.hasOthers && !batch.shares;
+  operation.wasAlone =
+      operation.wasAlone && isSeen && lanes == 1 && !batch.hasOthers && !batch.shares;
   VariantLaunch after = *operation.progress;
   if (batch.statesComing) {
     const tally_launch_state &state = mirrors[batch.slot].front();

@@ -5,9 +5,7 @@
 #include "arena_children.h"
 
 #include <cstdlib>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -40,12 +38,6 @@ inline std::optional<ArenaSlotView> slotOf(const Arena &arena, std::uint32_t slo
 inline std::string ask(Child &child, const char *line) {
   child.say(std::string(line) + "\n");
   return child.line();
-}
-
-inline std::string contents(const std::string &path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
 }
 
 /// The words, with standard error in a file.

@@ -8,6 +8,7 @@
 #include <fstream>
 
 using namespace tally::runtime;
+using tally::test::contents;
 using namespace std::chrono_literals;
 
 namespace {

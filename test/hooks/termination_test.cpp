@@ -8,6 +8,7 @@
 #include <random>
 
 using namespace tally::runtime;
+using tally::test::contents;
 using namespace std::chrono_literals;
 
 namespace {

@@ -72,6 +72,10 @@ void writeCost(llvm::json::OStream &json, const Cost &cost) {
   });
 }
 
+bool savesBlocks(const Verdict &verdict) {
+  return verdict.kind == Kind::Checkpoint && verdict.status == Status::Emitted;
+}
+
 void writeVariant(llvm::json::OStream &json, const Job &job, const ptx::RewrittenKernel &kernel,
                   const ptx::Variant &variant) {
   const Verdict &verdict = variant.verdict;
@@ -81,6 +85,11 @@ void writeVariant(llvm::json::OStream &json, const Job &job, const ptx::Rewritte
     json.attribute("reason", verdict.reason);
     json.attribute("message", llvm::json::fixUTF8(verdict.message));
     json.attribute("line", verdict.line);
+    if (savesBlocks(verdict))
+      json.attributeObject("saved", [&] {
+        json.attribute("bytes_per_thread", verdict.recordBytes);
+        json.attribute("static_shared", verdict.savedSharedBytes);
+      });
     json.attributeObject("arch", [&] {
       for (const auto &[arch, assembled] : job.assembled)
         if (auto cost = costOf(kernel, verdict.kind, arch.number, assembled))
@@ -101,6 +110,9 @@ std::string verdictLine(const Job &job, const ptx::RewrittenKernel &kernel,
           fmt::format("  {}: registers {} -> {}, spills {} -> {}, blocks per SM {} -> {}",
                       arch.name(), cost->user.registers, cost->worst.registers, cost->user.spills,
                       cost->worst.spills, cost->user.blocks, cost->worst.blocks);
+  if (savesBlocks(verdict))
+    line += fmt::format("  saves {} bytes a thread, {} of static shared memory a block",
+                        verdict.recordBytes, verdict.savedSharedBytes);
   return line + "\n";
 }
 

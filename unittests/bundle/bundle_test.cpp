@@ -2,6 +2,7 @@
 #include "tally/bundle/bundle_reader.h"
 #include "tally/bundle/bundle_writer.h"
 
+#include "../support/files.h"
 #include "../support/mutate.h"
 
 #include <doctest/doctest.h>
@@ -218,9 +219,8 @@ TEST_CASE("1,000 cuts and flips give errors or bundles") {
 }
 
 TEST_CASE("files are written whole and read back") {
-  std::string path =
-      (std::filesystem::temp_directory_path() / ("tally_bundle_test." + std::to_string(getpid())))
-          .string();
+  tally::test::TemporaryFolder folder;
+  std::string path = folder.file("bundle");
   REQUIRE(writeFile(path, sample()));
   Result<Bundle> back = readFile(path);
   REQUIRE(back);

@@ -65,12 +65,14 @@ public:
   void settleControl();
   /// From now on the device says this to whoever asks for its streams, as after a fault.
   void fail(cudaError_t with) { failure = with; }
-  /// The names under which entries are launched.
-  std::string nameOf(const void *function);
   std::map<std::string, std::map<int, int>> attributes(); ///< set, by entry
   std::atomic<int> pageableQueries{0};
   /// The calling thread's device; there are two.
   static int &currentDevice();
+  /// The calling thread's, as cudaGetLastError() has it.
+  static cudaError_t &lastError();
+  static cudaError_t failed(cudaError_t status) { return lastError() = status; }
+  static constexpr int highestPriority = -5;
   /// On which devices kernels of that name were launched.
   std::map<std::string, std::set<int>> devicesOf;
   std::atomic<int> resets{0};
@@ -143,6 +145,9 @@ public:
 private:
   hooks::CudaApi table;
 };
+
+/// Makes the table's calls those of FakeCuda::current().
+void setCalls(hooks::CudaApi &table);
 
 } // namespace tally::test
 

@@ -1,11 +1,12 @@
 // What a compiler's command makes, as the tool in front of it sees it.
 #include "compiler_command.h"
 
+#include "../support/files.h"
+
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <fstream>
-#include <unistd.h>
 
 using namespace tally::ptxopt;
 using Makes = CompilerCommand::Makes;
@@ -59,8 +60,8 @@ TEST_CASE("other commands make nothing to rewrite") {
 }
 
 TEST_CASE("files of options count as if their words were there") {
-  std::string path = std::filesystem::temp_directory_path() /
-                     ("compiler_command_test." + std::to_string(getpid()));
+  tally::test::TemporaryFolder folder;
+  std::string path = folder.file("options");
   std::ofstream(path) << "-c -o 'with space.o'\n-gencode arch=compute_80,code=sm_80";
   for (const Words &words :
        {Words{"nvcc", "--options-file", path, "a.cu"}, Words{"nvcc", "-optf", path, "a.cu"},
@@ -148,9 +149,8 @@ TEST_CASE("only nvcc's compiling and linking of relocatable code is taken apart"
 }
 
 TEST_CASE("a file of options that names itself ends") {
-  std::string path = std::filesystem::temp_directory_path() /
-                     ("compiler_command_test.self." + std::to_string(getpid()));
+  tally::test::TemporaryFolder folder;
+  std::string path = folder.file("options");
   std::ofstream(path) << "-c @" << path;
   CHECK(readCommand({"nvcc", "@" + path, "a.cu", ""}).makes == Makes::Objects);
-  std::filesystem::remove(path);
 }

@@ -2,22 +2,13 @@
 #ifndef TALLY_UNITTESTS_RUNTIME_ARENA_FOLDER_H
 #define TALLY_UNITTESTS_RUNTIME_ARENA_FOLDER_H
 
+#include "../support/files.h"
 #include "arena.h"
-
-#include <cstdlib>
-#include <filesystem>
-#include <string>
 
 namespace tally::runtime {
 
-struct ArenaFolder {
-  explicit ArenaFolder(std::string uuid = "gpu") : uuid(std::move(uuid)) {
-    std::string name = std::filesystem::temp_directory_path() / "tally-arena-XXXXXX";
-    path = mkdtemp(name.data());
-  }
-  ~ArenaFolder() { std::filesystem::remove_all(path); }
-  ArenaFolder(const ArenaFolder &) = delete;
-  ArenaFolder &operator=(const ArenaFolder &) = delete;
+struct ArenaFolder : test::TemporaryFolder {
+  explicit ArenaFolder(std::string uuid = "gpu") : uuid(std::move(uuid)) {}
 
   std::string file() const { return path / "arena"; }
   ArenaPlace place() const { return {file(), uuid, {}, false}; }
@@ -25,7 +16,6 @@ struct ArenaFolder {
   std::shared_ptr<Arena> open() const { return *Arena::open(place()); }
 
   std::string uuid;
-  std::filesystem::path path;
 };
 
 /// A slot that there must be.

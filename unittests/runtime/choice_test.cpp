@@ -1,13 +1,11 @@
 // Kinds that stop inside of blocks: for which launches they are taken.
+#include "../support/files.h"
 #include "harness.h"
 
 #include "launch_profile.h"
 #include "profile_store.h"
 
-#include <filesystem>
 #include <map>
-
-#include <unistd.h>
 
 using namespace tally;
 using namespace tally::runtime;
@@ -93,16 +91,6 @@ struct Launches : Harness {
 };
 
 using Blocks = std::map<std::optional<Kind>, int>;
-
-struct Folder {
-  Folder() {
-    path = std::filesystem::temp_directory_path() / ("tally-choice-" + std::to_string(getpid()));
-    std::filesystem::create_directories(path);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string file() const { return (path / "profile").string(); }
-  std::filesystem::path path;
-};
 
 DeviceInfo gpu() {
   DeviceInfo info;
@@ -315,15 +303,15 @@ TEST_CASE("in the lane: where a save area cannot be had, blocks are run to their
 }
 
 TEST_CASE("in the lane: what blocks take is kept, and known to the next process") {
-  Folder folder;
+  test::TemporaryFolder folder;
   {
-    ProfileStore store(folder.file(), gpu());
+    ProfileStore store(folder.file("profile"), gpu());
     Launches launches(3, everyKind, 32, {24, 1, 1}, &store);
     launches.eachBlock = 100us;
     launches.runAll();
     REQUIRE(store.save());
   }
-  ProfileStore store(folder.file(), gpu());
+  ProfileStore store(folder.file("profile"), gpu());
   auto found = store.find({77, "mix", LoadedKernel::keyOf({{24, 1, 1}, {64, 1, 1}, 0})});
   REQUIRE(found);
   CHECK(!found->isTried());

@@ -48,7 +48,7 @@ bool runChain(Harness &harness, const Program &program, const OnPoll &onPoll, bo
 
 TEST_CASE("the request raised at each poll and withdrawn at the next") {
   Program program = chain();
-  for (Kind kind : {Kind::Guard, Kind::Persistent}) {
+  for (Kind kind : {Kind::Guard, Kind::Persistent, Kind::Checkpoint}) {
     std::uint64_t yields = 0, last = 0;
     for (std::uint64_t raisedAt = 0; raisedAt <= last + 1 && raisedAt < 1000; ++raisedAt) {
       Harness harness(raisedAt + 1, {kind});

@@ -70,6 +70,27 @@ TEST_CASE("random programs give the sequential result under random requests") {
   CHECK(turnarounds > 500);
 }
 
+TEST_CASE("the same where blocks are saved, and where they pause") {
+  for (Kind kind : {Kind::Checkpoint, Kind::Pause}) {
+    CAPTURE(name(kind));
+    std::uint64_t saved = 0, yields = 0;
+    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+      Harness harness(seed, {kind, Kind::Persistent, Kind::Guard});
+      // Half of them have kernels that lack the kind between those that have it.
+      Program program = Program::make(harness.random, 1 + seed % 4, 60, seed % 2 == 0 ? 3 : 1);
+      harness.addStreams(program);
+      Mood mood = seed % 3 == 0 ? Mood{4, 20, 100, 2, 4} : Mood{20, 20, 200, 1, 2};
+      CAPTURE(seed);
+      runRandomly(harness, program, mood);
+      CHECK((harness.outcome() == runInOrder(program)));
+      saved += harness.statistics().savedBlocks;
+      yields += harness.statistics().yields;
+    }
+    CHECK((saved > 1000) == (kind == Kind::Checkpoint));
+    CHECK(yields > 300);
+  }
+}
+
 TEST_CASE("kernels without variants may run on a stream of their own") {
   std::uint64_t confined = 0, others = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {

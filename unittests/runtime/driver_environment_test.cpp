@@ -1,9 +1,10 @@
 #include "driver_environment.h"
 
+#include "../support/files.h"
+
 #include <doctest/doctest.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -18,19 +19,15 @@ std::string value(const char *name) {
 }
 
 /// A folder in which MPS's daemon listens or does not, and nothing else set.
-struct Place {
-  std::filesystem::path folder;
+struct Place : tally::test::TemporaryFolder {
   explicit Place(bool hasDaemon) {
-    std::string name = std::filesystem::temp_directory_path() / "driver_environment_XXXXXX";
-    folder = mkdtemp(name.data());
     if (hasDaemon)
-      std::ofstream(folder / "control") << "";
-    setenv("CUDA_MPS_PIPE_DIRECTORY", folder.c_str(), 1);
+      std::ofstream(file("control")) << "";
+    setenv("CUDA_MPS_PIPE_DIRECTORY", path.c_str(), 1);
     for (const char *name :
          {"CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING", "CUDA_MPS_CLIENT_PRIORITY"})
       unsetenv(name);
   }
-  ~Place() { std::filesystem::remove_all(folder); }
 };
 
 } // namespace

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <numeric>
+#include <utility>
 
 namespace tally::runtime {
 
@@ -238,18 +239,58 @@ void FakeDevice::runVirtual(const Running &launch, std::uint64_t linear,
   launch.function->body({linear, {x, y, z}, grid, launch.parameters.data()});
 }
 
+static tally_control_mode modeOf(const tally_launch_params &params) {
+  return decodeControl(*reinterpret_cast<const std::uint64_t *>(params.control)).mode;
+}
+
 /// One turn of a worker: a poll, and a block unless it leaves or naps. Whether it leaves.
 bool FakeDevice::runWorker(const Running &launch, const tally_launch_params &params) {
   if (toldToYield(params))
     return true;
-  std::uint64_t word = *reinterpret_cast<const std::uint64_t *>(params.control);
-  if (launch.function->kind == Kind::Pause && decodeControl(word).mode == TALLY_CONTROL_PAUSE)
+  if (launch.function->kind == Kind::Pause && modeOf(params) == TALLY_CONTROL_PAUSE)
     return false;
   auto *state = reinterpret_cast<tally_launch_state *>(params.state);
   std::uint32_t id = state->next_block++;
   if (id >= params.blocks)
     return true;
   runVirtual(launch, id, params);
+  return false;
+}
+
+/// The same for checkpoint, where each block has two polls of its own before it does its work: a
+/// turn is a poll and what follows it, up to the next.
+bool FakeDevice::runSavingWorker(Running &launch, std::uint32_t worker,
+                                 const tally_launch_params &params) {
+  constexpr std::uint32_t lastPoint = 1;
+  auto *state = reinterpret_cast<tally_launch_state *>(params.state);
+  auto *header = reinterpret_cast<tally_save_slot *>(params.save_area) - (worker + 1);
+  launch.inside.resize(launch.shape.grid.x);
+  auto &[isInside, block, point, hasStarted] = launch.inside[worker];
+  if (!std::exchange(hasStarted, true) && params.resume != 0 && header->launch == params.resume) {
+    // Restored, and on to the next poll whatever the word says.
+    isInside = true;
+    block = header->block;
+    point = header->point + 1;
+  } else if (isInside) {
+    if (toldToYield(params) && modeOf(params) == TALLY_CONTROL_CHECKPOINT) {
+      *header = {TALLY_SAVED_UNDER(params.epoch), block, point, {}};
+      std::memset(reinterpret_cast<void *>(params.save_area + worker * params.save_stride), 0x5a,
+                  params.save_stride);
+      ++state->saved;
+      return true;
+    }
+    ++point;
+  } else {
+    if (toldToYield(params) || state->next_block >= params.blocks)
+      return true;
+    isInside = true;
+    block = state->next_block++;
+    point = 0;
+  }
+  if (point > lastPoint) {
+    isInside = false;
+    runVirtual(launch, block, params);
+  }
   return false;
 }
 
@@ -293,8 +334,10 @@ bool FakeDevice::runBlock(Running &launch) {
     }
     case Kind::Persistent:
     case Kind::Pause:
-    case Kind::Checkpoint:
       leaves = runWorker(launch, params);
+      break;
+    case Kind::Checkpoint:
+      leaves = runSavingWorker(launch, physical, params);
       break;
     }
   }

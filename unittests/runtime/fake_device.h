@@ -121,12 +121,18 @@ private:
     bool resume = false;
     std::uint32_t tallyOffset = 0;
   };
+  struct Inside { // where a worker of checkpoint is
+    bool isInside = false;
+    std::uint32_t block = 0, point = 0; // the poll that comes
+    bool hasStarted = false;
+  };
   struct Running { // a launch
     const Function *function = nullptr;
     LaunchShape shape;
     std::vector<std::byte> parameters;
     std::vector<std::uint32_t> left; // physical blocks that have not finished
     bool started = false;
+    std::vector<Inside> inside; // by worker
   };
   struct Work {
     std::function<bool()> ready, run; // run: whether the work is done
@@ -145,6 +151,7 @@ private:
   bool runBlock(Running &launch);
   bool toldToYield(const tally_launch_params &params);
   bool runWorker(const Running &launch, const tally_launch_params &params);
+  bool runSavingWorker(Running &launch, std::uint32_t worker, const tally_launch_params &params);
   void runVirtual(const Running &launch, std::uint64_t linear, const tally_launch_params &params);
 
   DeviceInfo facts;

@@ -17,7 +17,7 @@ struct Harness {
                    std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice},
                    AnyPolicy policy = {}, std::uint32_t smsOfWholes = 0,
                    ProfileStore *profiles = nullptr, Trace *trace = nullptr,
-                   std::uint32_t recordBytes = 0)
+                   std::uint32_t recordBytes = 4)
       : device(seed), random(seed * 77 + 1) {
     bundle::Bundle bundle = mixBundle(device, recordBytes);
     ModuleId module = *device.loadModule(bundle);

@@ -1,5 +1,6 @@
 // The profiler: which way of launching a kernel is taken after some have been measured, and what is
 // kept of that on disk.
+#include "../support/files.h"
 #include "harness.h"
 
 #include "launch_profile.h"
@@ -7,9 +8,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
-
-#include <unistd.h>
 
 using namespace tally;
 using namespace tally::runtime;
@@ -56,14 +54,8 @@ std::optional<Kind> best(const Times &times) {
   return found;
 }
 
-struct Folder {
-  Folder() {
-    path = std::filesystem::temp_directory_path() / ("tally-profile-" + std::to_string(getpid()));
-    std::filesystem::create_directories(path);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string file() const { return (path / "deeper" / "profile").string(); }
-  std::filesystem::path path;
+struct Folder : test::TemporaryFolder {
+  std::string file() const { return path / "deeper" / "profile"; }
 };
 
 DeviceInfo gpu(std::string name = "a GPU", int driver = 13000) {
@@ -71,13 +63,6 @@ DeviceInfo gpu(std::string name = "a GPU", int driver = 13000) {
   info.name = std::move(name);
   info.driverVersion = driver;
   return info;
-}
-
-std::string contents(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 } // namespace
@@ -263,7 +248,7 @@ TEST_CASE("profiles on disk: what is damaged is ignored, whatever byte it is") {
     store.put(one, {Kind::Guard, 5us});
     REQUIRE(store.save());
   }
-  std::string good = contents(folder.file());
+  std::string good = test::contents(folder.file());
   auto write = [&](const std::string &text) {
     std::ofstream(folder.file(), std::ios::binary | std::ios::trunc) << text;
   };

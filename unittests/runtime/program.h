@@ -44,7 +44,7 @@ inline const std::array<std::string, 5> mixNames = {"mix", "mix_guard", "mix_per
                                                     "mix_slice", "mix_whole"};
 
 /// `recordBytes`: that each thread of a checkpoint saves.
-inline bundle::Bundle mixBundle(FakeDevice &device, std::uint32_t recordBytes = 0) {
+inline bundle::Bundle mixBundle(FakeDevice &device, std::uint32_t recordBytes = 4) {
   bundle::Bundle bundle;
   for (const std::string &name : mixNames) {
     bundle::Kernel kernel{name, {{0, 8}, {8, 8}, {16, 8}, {24, 8}}, 32, 0, true, {}};

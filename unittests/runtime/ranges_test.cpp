@@ -3,13 +3,13 @@
 #include "program.h"
 #include "ranges.h"
 
+#include "../support/files.h"
+
 #include "tally/runtime/runtime.h"
 
 #include <doctest/doctest.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <set>
 #include <sstream>
 #include <string>
@@ -18,13 +18,6 @@ using namespace tally;
 using namespace tally::runtime;
 
 namespace {
-
-std::string readAll(const std::string &path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 /// A request and a few launches of either class.
 void work(Runtime &runtime, const std::vector<Kernel> &kernels) {
@@ -49,9 +42,8 @@ void work(Runtime &runtime, const std::vector<Kernel> &kernels) {
 } // namespace
 
 TEST_CASE("a tool that listens to NVTX sees requests and best-effort launches, each ended") {
-  std::filesystem::path lines =
-      std::filesystem::temp_directory_path() / ("tally-ranges-" + std::to_string(getpid()));
-  std::string trace = lines.string() + ".json";
+  test::TemporaryFolder folder;
+  std::string lines = folder.file("lines"), trace = folder.file("trace.json");
   setenv("NVTX_INJECTION64_PATH", TALLY_RANGES_TOOL, 1);
   setenv("RANGES_FILE", lines.c_str(), 1);
   REQUIRE(rangesAreOn());
@@ -69,9 +61,9 @@ TEST_CASE("a tool that listens to NVTX sees requests and best-effort launches, e
       kernels.push_back(*(*runtime)->kernel(module, name));
     work(**runtime, kernels);
     REQUIRE((*runtime)->writeTrace());
-    CHECK(readAll(trace).find("\"server\"") != std::string::npos);
+    CHECK(test::contents(trace).find("\"server\"") != std::string::npos);
   }
-  std::istringstream seen(readAll(lines));
+  std::istringstream seen(test::contents(lines));
   std::set<std::string> open;
   std::size_t requests = 0, batches = 0;
   for (std::string what, number; seen >> what >> number;) {
@@ -88,9 +80,7 @@ TEST_CASE("a tool that listens to NVTX sees requests and best-effort launches, e
   CHECK(open.empty());
   CHECK(requests == 1);
   CHECK(batches >= 1);
-  std::string text = readAll(trace);
+  std::string text = test::contents(trace);
   CHECK(text.find("\"kind\":\"guard\"") != std::string::npos);
   CHECK(text.find("\"name\":\"active\"") != std::string::npos);
-  std::filesystem::remove(lines);
-  std::filesystem::remove(trace);
 }

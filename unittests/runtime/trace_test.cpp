@@ -1,11 +1,11 @@
 // The trace: what is in it is what happened; its file is what Perfetto reads.
+#include "../support/files.h"
 #include "harness.h"
 #include "trace.h"
 
 #include <cctype>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <thread>
 
 #include <sys/wait.h>
@@ -17,24 +17,6 @@ using namespace tally::runtime;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct Folder {
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "tally-trace-XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    path = pattern;
-  }
-  ~Folder() { fs::remove_all(path); }
-  std::string file(const std::string &name) const { return (path / name).string(); }
-  fs::path path;
-};
-
-std::string readAll(const std::string &path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 std::size_t countOf(const std::string &text, const std::string &what) {
   std::size_t count = 0;
@@ -112,7 +94,7 @@ TraceEvent eventOf(TraceEvent::Type type, Nanoseconds start, Nanoseconds duratio
 } // namespace
 
 TEST_CASE("the ring keeps the newest events and says how many are lost") {
-  Folder folder;
+  test::TemporaryFolder folder;
   auto trace = Trace::open(folder.file("t.json"), 16);
   REQUIRE(trace);
   for (int i = 0; i < 16; ++i)
@@ -126,13 +108,13 @@ TEST_CASE("the ring keeps the newest events and says how many are lost") {
   CHECK(kept.front().start == Nanoseconds(24));
   CHECK(kept.back().start == Nanoseconds(39));
   REQUIRE((*trace)->write());
-  std::string text = readAll(folder.file("t.json"));
+  std::string text = test::contents(folder.file("t.json"));
   CHECK(isJson(text));
   CHECK(text.find("\"lost_events\":24,\"capacity\":16") != std::string::npos);
 }
 
 TEST_CASE("events come back as they were added, names with them") {
-  Folder folder;
+  test::TemporaryFolder folder;
   auto trace = Trace::open(folder.file("t.json"));
   REQUIRE(trace);
   TraceEvent event = eventOf(TraceEvent::Type::Work, Nanoseconds(1234567), Nanoseconds(1001));
@@ -156,7 +138,7 @@ TEST_CASE("events come back as they were added, names with them") {
   CHECK(back.duration == event.duration);
   CHECK(back.value == event.value);
   REQUIRE((*trace)->write());
-  std::string text = readAll(folder.file("t.json"));
+  std::string text = test::contents(folder.file("t.json"));
   CHECK(isJson(text));
   CHECK(text.find("\"name\":\"a \\\"quoted\\\\ name \",\"ts\":1234.567,\"dur\":1.001,\"args\":"
                   "{\"kind\":\"guard\"") != std::string::npos);
@@ -166,14 +148,14 @@ TEST_CASE("events come back as they were added, names with them") {
 
 TEST_CASE("what cannot be written is said at once, and what stood there stays") {
   CHECK(!Trace::open("/nonexistent-folder/t.json"));
-  Folder folder;
+  test::TemporaryFolder folder;
   CHECK(!Trace::open(folder.file("t.json"), 15));
   CHECK(!Trace::open(folder.file("t.json"), Trace::mostCapacity + 1));
   std::ofstream(folder.file("t.json")) << "before";
   {
     auto trace = Trace::open(folder.file("t.json"));
     REQUIRE(trace);
-    CHECK(readAll(folder.file("t.json")) == "before");
+    CHECK(test::contents(folder.file("t.json")) == "before");
     // A child has the parent's events, and must not write them over its file.
     pid_t child = fork();
     if (child == 0)
@@ -181,9 +163,9 @@ TEST_CASE("what cannot be written is said at once, and what stood there stays") 
     int status = 0;
     REQUIRE(waitpid(child, &status, 0) == child);
     CHECK(status == 0);
-    CHECK(readAll(folder.file("t.json")) == "before");
+    CHECK(test::contents(folder.file("t.json")) == "before");
     REQUIRE((*trace)->write());
-    CHECK(isJson(readAll(folder.file("t.json"))));
+    CHECK(isJson(test::contents(folder.file("t.json"))));
   }
   auto ofProcess = Trace::open(folder.file("t-%p.json"));
   REQUIRE(ofProcess);
@@ -192,7 +174,7 @@ TEST_CASE("what cannot be written is said at once, and what stood there stays") 
 }
 
 TEST_CASE("threads that add, and one that reads meanwhile") {
-  Folder folder;
+  test::TemporaryFolder folder;
   auto trace = Trace::open(folder.file("t.json"), 64);
   REQUIRE(trace);
   std::atomic<bool> stop{false};
@@ -220,7 +202,7 @@ TEST_CASE("threads that add, and one that reads meanwhile") {
 }
 
 TEST_CASE("a trace of random programs agrees with the statistics") {
-  Folder folder;
+  test::TemporaryFolder folder;
   std::uint64_t yields = 0, resumed = 0, waits = 0, wholes = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
@@ -276,7 +258,7 @@ TEST_CASE("a trace of random programs agrees with the statistics") {
     CHECK(turnarounds == statistics.turnaroundNanoseconds.size());
     CHECK((*trace)->lost() == 0);
     REQUIRE((*trace)->write());
-    std::string text = readAll(folder.file("t.json"));
+    std::string text = test::contents(folder.file("t.json"));
     CHECK(isJson(text));
     CHECK(countOf(text, "\"name\":\"yielded\"") == yielded);
     CHECK(countOf(text, "\"name\":\"active\"") == begun);

@@ -1,3 +1,4 @@
+#include "../support/files.h"
 #include "argument.h"
 
 #include <doctest/doctest.h>
@@ -118,16 +119,17 @@ TEST_CASE("random integers use the whole range and floats stay in [-1, 1]") {
 }
 
 TEST_CASE("a file must have exactly the buffer's size") {
-  auto path = std::filesystem::temp_directory_path() / "tally_argument_test.bin";
+  tally::test::TemporaryFolder folder;
+  std::string path = folder.file("elements");
   std::ofstream(path, std::ios::binary) << "abcdefgh";
-  CHECK(bitsAt(ElementType::U32, bufferBytes("ptr:u32:2:@" + path.string()), 1) == 0x68676665);
+  CHECK(bitsAt(ElementType::U32, bufferBytes("ptr:u32:2:@" + path), 1) == 0x68676665);
   for (const char *count : {"1", "3"}) {
-    auto argument = parseArgument("ptr:u32:" + std::string(count) + ":@" + path.string());
+    auto argument = parseArgument("ptr:u32:" + std::string(count) + ":@" + path);
     REQUIRE(argument);
     CHECK_FALSE(initialBytes(*argument->buffer));
   }
   std::filesystem::remove(path);
-  auto gone = parseArgument("ptr:u32:2:@" + path.string());
+  auto gone = parseArgument("ptr:u32:2:@" + path);
   REQUIRE(gone);
   CHECK_FALSE(initialBytes(*gone->buffer));
 }

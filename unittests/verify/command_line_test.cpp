@@ -1,4 +1,5 @@
 // tally-verify from outside: exit codes and what it prints.
+#include "../support/files.h"
 #include "input.h"
 #include "table.h"
 
@@ -46,13 +47,11 @@ std::string kernelFile(const char *name) {
 }
 
 /// A file of this test's own that goes with it.
-struct TemporaryFile {
-  fs::path path;
-  TemporaryFile(const char *name, const std::string &content)
-      : path(fs::temp_directory_path() / name) {
-    std::ofstream(path, std::ios::binary) << content;
+struct TemporaryFile : test::TemporaryFolder {
+  explicit TemporaryFile(const std::string &content) {
+    std::ofstream(name(), std::ios::binary) << content;
   }
-  ~TemporaryFile() { fs::remove(path); }
+  std::string name() const { return file("input"); }
 };
 
 const std::string flatLaunch =
@@ -119,22 +118,22 @@ TEST_CASE("a fault names the line of the PTX") {
 TEST_CASE("a bundle is taken as it is, planted bugs and all") {
   auto bundle = rewriteToBundle(readText(sourceRoot() / "test/kernels/grid_2d.ptx"), "grid_2d.ptx");
   REQUIRE(bundle);
-  TemporaryFile good("tally_verify_good.tally", bundle::write(*bundle));
-  checkOutput(run(good.path.string() + flatLaunch), 0, {"persistent: ok"});
+  TemporaryFile good(bundle::write(*bundle));
+  checkOutput(run(good.name() + flatLaunch), 0, {"persistent: ok"});
 
   std::string &text = bundle->images.front().bytes;
   std::string offset = "add.u32 %tally_ctaid_y, %tally_ctaid_y, %tally_offset_y;";
   for (std::size_t at = text.find(offset); at != std::string::npos; at = text.find(offset))
     text.erase(at, offset.size());
-  TemporaryFile wrong("tally_verify_wrong.tally", bundle::write(*bundle));
-  checkOutput(run(wrong.path.string() + flatLaunch), 2,
+  TemporaryFile wrong(bundle::write(*bundle));
+  checkOutput(run(wrong.name() + flatLaunch), 2,
               {"grid_2d slice: WRONG in run ", "argument 0 element ", ": expected ", ", got ",
                "slices of about ", "grid_2d guard: ok"});
 
   std::string damaged = bundle::write(*bundle);
   damaged[damaged.size() / 2] ^= 1;
-  TemporaryFile broken("tally_verify_broken.tally", damaged);
-  checkOutput(run(broken.path.string() + flatLaunch), 1, {"error: ", "damaged bundle"});
+  TemporaryFile broken(damaged);
+  checkOutput(run(broken.name() + flatLaunch), 1, {"error: ", "damaged bundle"});
 }
 
 TEST_CASE("wrong input and usage") {
@@ -152,7 +151,7 @@ TEST_CASE("wrong input and usage") {
               1, {"argument 0 of kernel 'grid_2d' is 8 bytes, not 4"});
   checkOutput(run(kernelFile("grid_2d.ptx") + flatLaunch + "--block=2000"), 1,
               {"a block of 2000 threads"});
-  TemporaryFile text("tally_verify_wrong.ptx", ".version 7.0\n.target sm_80\n.entry k( {\n");
-  checkOutput(run(text.path.string() + " --kernel=k --grid=1 --block=1"), 1,
-              {"tally_verify_wrong.ptx:3:"});
+  TemporaryFile text(".version 7.0\n.target sm_80\n.entry k( {\n");
+  checkOutput(run(text.name() + " --kernel=k --grid=1 --block=1"), 1,
+              {"input:3:"});
 }

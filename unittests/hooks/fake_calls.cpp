@@ -1,0 +1,330 @@
+// The calls of the fake CUDA runtime; its graphs' are in fake_graphs.cpp.
+#include "fake_cuda.h"
+#include "fake_graphs.h"
+#include "in_hook.h"
+
+#include <cassert>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace tally::test {
+
+using hooks::CudaApi;
+
+namespace {
+
+/// Words are read by others while they are written (the control word, markers).
+void copyBytes(void *to, const void *from, std::size_t bytes) {
+  if (bytes == sizeof(std::uint64_t))
+    std::atomic_ref(*static_cast<std::uint64_t *>(to))
+        .store(*static_cast<const std::uint64_t *>(from));
+  else
+    std::memcpy(to, from, bytes);
+}
+
+cudaError_t allocate(void **memory, std::size_t bytes) {
+  *memory = std::calloc(1, bytes);
+  std::unique_lock lock(FakeCuda::current().mutex);
+  FakeCuda::current().allocations[*memory] = bytes;
+  return cudaSuccess;
+}
+
+void setMemory(CudaApi &table) {
+  table.cudaMalloc = allocate;
+  table.cudaFree = [](void *) { return cudaSuccess; };
+  table.cudaHostAlloc = [](void **memory, std::size_t bytes, unsigned) {
+    return allocate(memory, bytes);
+  };
+  table.cudaHostGetDevicePointer = [](void **device, void *host, unsigned) {
+    *device = host;
+    return cudaSuccess;
+  };
+  table.cudaMemset = [](void *memory, int value, std::size_t bytes) {
+    std::memset(memory, value, bytes);
+    return cudaSuccess;
+  };
+  table.cudaMemsetAsync = [](void *memory, int value, std::size_t bytes, cudaStream_t stream) {
+    FakeCuda::current().put(stream, [=] { std::memset(memory, value, bytes); });
+    return cudaSuccess;
+  };
+  // Pageable memory is read at the call, as the staging copy of the real one does.
+  table.cudaMemcpyAsync = [](void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind,
+                             cudaStream_t stream) {
+    if (kind > cudaMemcpyDefault)
+      return FakeCuda::failed(cudaErrorInvalidMemcpyDirection);
+    FakeCuda::current().copiesFromOutside += !hooks::InHook::any();
+    bool pageable;
+    {
+      std::unique_lock lock(FakeCuda::current().mutex);
+      pageable = !FakeCuda::current().isPinned(from) && !FakeCuda::current().isAllocated(from);
+    }
+    if (!pageable) {
+      FakeCuda::current().put(stream, [=] { copyBytes(to, from, bytes); });
+      return cudaSuccess;
+    }
+    auto staged = std::make_shared<std::vector<std::byte>>(bytes);
+    std::memcpy(staged->data(), from, bytes);
+    FakeCuda::current().put(stream, [=] { copyBytes(to, staged->data(), bytes); });
+    return cudaSuccess;
+  };
+  table.cudaPointerGetAttributes = [](cudaPointerAttributes *attributes, const void *pointer) {
+    ++FakeCuda::current().pageableQueries;
+    std::unique_lock lock(FakeCuda::current().mutex);
+    attributes->type =
+        FakeCuda::current().isPinned(pointer) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+    return cudaSuccess;
+  };
+}
+
+void setStreams(CudaApi &table) {
+  table.cudaStreamCreateWithPriority = [](cudaStream_t *made, unsigned flags, int priority) {
+    std::unique_lock lock(FakeCuda::current().mutex);
+    *made = reinterpret_cast<cudaStream_t>(FakeCuda::current().nextHandle += 0x10);
+    FakeCuda::current().add(*made, (flags & cudaStreamNonBlocking) == 0, priority);
+    return cudaSuccess;
+  };
+  table.cudaStreamDestroy = [](cudaStream_t stream) {
+    std::unique_lock lock(FakeCuda::current().mutex);
+    FakeCuda::current().find(stream).destroyed = true;
+    return cudaSuccess;
+  };
+  table.cudaStreamGetFlags = [](cudaStream_t stream, unsigned *flags) {
+    std::unique_lock lock(FakeCuda::current().mutex);
+    *flags = FakeCuda::current().find(stream).blocking ? cudaStreamDefault : cudaStreamNonBlocking;
+    return cudaSuccess;
+  };
+  table.cudaStreamGetPriority = [](cudaStream_t stream, int *priority) {
+    std::unique_lock lock(FakeCuda::current().mutex);
+    *priority = FakeCuda::current().find(stream).priority;
+    return cudaSuccess;
+  };
+  table.cudaStreamSynchronize = [](cudaStream_t stream) {
+    if (FakeCuda::current().failure != cudaSuccess)
+      return FakeCuda::failed(FakeCuda::current().failure);
+    std::unique_lock lock(FakeCuda::current().mutex);
+    FakeCuda::current().waitFor(lock, FakeCuda::current().find(stream));
+    return cudaSuccess;
+  };
+  table.cudaStreamQuery = [](cudaStream_t stream) {
+    if (FakeCuda::current().failure != cudaSuccess)
+      return FakeCuda::failed(FakeCuda::current().failure);
+    std::unique_lock lock(FakeCuda::current().mutex);
+    FakeCuda::current().queriesOfDestroyed += FakeCuda::current().find(stream).destroyed;
+    ++FakeCuda::current().find(stream).queries;
+    assert(!FakeCuda::current().find(stream).capturing && "a query made a capture invalid");
+    return FakeCuda::current().find(stream).operations.empty() ? cudaSuccess : cudaErrorNotReady;
+  };
+  table.cudaStreamWaitEvent = [](cudaStream_t stream, cudaEvent_t event, unsigned) {
+    if (!event)
+      return FakeCuda::failed(cudaErrorInvalidResourceHandle);
+    FakeCuda::Event recorded;
+    {
+      std::unique_lock lock(FakeCuda::current().mutex);
+      recorded = FakeCuda::current().events[event];
+    }
+    FakeCuda::current().put(
+        stream, [] {},
+        [recorded] {
+          return !recorded.stream ||
+                 FakeCuda::current().isDone(*recorded.stream, recorded.sequence);
+        });
+    return cudaSuccess;
+  };
+  table.cudaStreamBeginCapture = [](cudaStream_t stream, cudaStreamCaptureMode) {
+    std::unique_lock lock(FakeCuda::current().mutex);
+    FakeCuda::current().find(stream).capturing = true;
+    return cudaSuccess;
+  };
+  table.cudaStreamEndCapture = [](cudaStream_t stream, cudaGraph_t *) {
+    std::unique_lock lock(FakeCuda::current().mutex);
+    FakeCuda::current().find(stream).capturing = false;
+    return cudaSuccess;
+  };
+  table.cudaStreamIsCapturing = [](cudaStream_t stream, cudaStreamCaptureStatus *status) {
+    std::unique_lock lock(FakeCuda::current().mutex);
+    *status = FakeCuda::current().find(stream).capturing ? cudaStreamCaptureStatusActive
+                                                         : cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+  };
+  table.cudaThreadExchangeStreamCaptureMode = [](cudaStreamCaptureMode *) { return cudaSuccess; };
+  table.cudaLaunchHostFunc = [](cudaStream_t stream, cudaHostFn_t function, void *data) {
+    FakeCuda::current().put(stream, [=] { function(data); });
+    return cudaSuccess;
+  };
+}
+
+void setEvents(CudaApi &table) {
+  table.cudaEventCreateWithFlags = [](cudaEvent_t *event, unsigned) {
+    std::unique_lock lock(FakeCuda::current().mutex);
+    *event = reinterpret_cast<cudaEvent_t>(FakeCuda::current().nextHandle += 0x10);
+    FakeCuda::current().events[*event] = {nullptr, 0, FakeCuda::currentDevice()};
+    return cudaSuccess;
+  };
+  table.cudaEventDestroy = [](cudaEvent_t event) {
+    std::unique_lock lock(FakeCuda::current().mutex);
+    FakeCuda::current().destroyedEvents.insert(event);
+    return cudaSuccess;
+  };
+  table.cudaEventRecord = [](cudaEvent_t event, cudaStream_t stream) {
+    if (!event)
+      return FakeCuda::failed(cudaErrorInvalidResourceHandle);
+    {
+      std::unique_lock lock(FakeCuda::current().mutex);
+      if (FakeCuda::current().events[event].device != FakeCuda::current().find(stream).device)
+        return FakeCuda::failed(cudaErrorInvalidResourceHandle);
+    }
+    std::uint64_t sequence = FakeCuda::current().put(stream, [] {});
+    std::unique_lock lock(FakeCuda::current().mutex);
+    FakeCuda::current().events[event] = {&FakeCuda::current().find(stream), sequence,
+                                         FakeCuda::current().events[event].device};
+    return cudaSuccess;
+  };
+  table.cudaEventQuery = [](cudaEvent_t event) {
+    std::unique_lock lock(FakeCuda::current().mutex);
+    const FakeCuda::Event &recorded = FakeCuda::current().events[event];
+    bool over = !recorded.stream || FakeCuda::current().isDone(*recorded.stream, recorded.sequence);
+    return over ? cudaSuccess : cudaErrorNotReady;
+  };
+  table.cudaEventSynchronize = [](cudaEvent_t event) {
+    std::unique_lock lock(FakeCuda::current().mutex);
+    FakeCuda::Event recorded = FakeCuda::current().events[event];
+    FakeCuda::current().changed.wait(lock, [&] {
+      return !recorded.stream || FakeCuda::current().isDone(*recorded.stream, recorded.sequence);
+    });
+    return cudaSuccess;
+  };
+}
+
+void setDevice(CudaApi &table) {
+  table.cudaGetDevice = [](int *device) {
+    *device = FakeCuda::currentDevice();
+    return cudaSuccess;
+  };
+  table.cudaSetDevice = [](int device) {
+    if (device < 0 || device > 1)
+      return FakeCuda::failed(cudaErrorInvalidDevice);
+    FakeCuda::currentDevice() = device;
+    return cudaSuccess;
+  };
+  table.cudaDeviceReset = [] {
+    ++FakeCuda::current().resets;
+    return cudaSuccess;
+  };
+  table.cudaGetDeviceProperties = [](cudaDeviceProp *properties, int) {
+    *properties = {}; // it has no UUID
+    return cudaSuccess;
+  };
+  table.cudaDeviceGetAttribute = [](int *value, cudaDeviceAttr attribute, int) {
+    *value = attribute == cudaDevAttrMultiProcessorCount            ? 2
+             : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 232448
+                                                                    : 9;
+    return cudaSuccess;
+  };
+  table.cudaDeviceGetStreamPriorityRange = [](int *lowest, int *highest) {
+    *lowest = 0;
+    *highest = FakeCuda::highestPriority;
+    return cudaSuccess;
+  };
+  table.cudaDeviceSynchronize = [] {
+    FakeCuda::current().settle();
+    return cudaSuccess;
+  };
+  table.cudaDriverGetVersion = [](int *version) {
+    *version = 0; // there is none
+    return cudaSuccess;
+  };
+  // Of the driver there are graphs only, where a test wants them.
+  table.cudaGetDriverEntryPoint = [](const char *name, void **entry, unsigned long long,
+                                     cudaDriverEntryPointQueryResult *result) {
+    *entry = FakeCuda::current().driverTellsGraphs ? driverGraphEntry(name) : nullptr;
+    *result = *entry ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    return *entry ? cudaSuccess : cudaErrorNotSupported;
+  };
+  table.cudaGetLastError = [] { return std::exchange(FakeCuda::lastError(), cudaSuccess); };
+  table.cudaPeekAtLastError = [] { return FakeCuda::lastError(); };
+  table.cudaGetErrorName = [](cudaError_t) { return "an error"; };
+  table.cudaGetErrorString = [](cudaError_t) { return "of the fake"; };
+}
+
+void setKernels(CudaApi &table) {
+  table.__cudaRegisterFatBinary = [](void *) {
+    static std::deque<void *> handles; // of all objects: a test makes one after the other
+    return &handles.emplace_back(nullptr);
+  };
+  table.__cudaUnregisterFatBinary = [](void **) {};
+  table.__cudaRegisterFunction = [](void **, const char *hostFunction, char *, const char *name,
+                                    int, uint3 *, uint3 *, dim3 *, dim3 *, int *) {
+    std::unique_lock lock(FakeCuda::current().mutex);
+    FakeCuda::current().functions[hostFunction] = name;
+  };
+  table.cudaFuncGetAttributes = [](cudaFuncAttributes *attributes, const void *function) {
+    std::unique_lock lock(FakeCuda::current().mutex);
+    auto found = FakeCuda::current().functions.find(function);
+    if (found == FakeCuda::current().functions.end() ||
+        !FakeCuda::current().kernels.contains(found->second))
+      return FakeCuda::failed(cudaErrorInvalidDeviceFunction);
+    *attributes = {};
+    attributes->maxThreadsPerBlock = FakeCuda::current().kernels[found->second].maxThreads;
+    attributes->maxDynamicSharedSizeBytes = 49152;
+    return cudaSuccess;
+  };
+  table.cudaFuncSetAttribute = [](const void *function, cudaFuncAttribute attribute, int value) {
+    std::unique_lock lock(FakeCuda::current().mutex);
+    FakeCuda::current().attributesSet[FakeCuda::current().functions.at(function)][attribute] =
+        value;
+    return cudaSuccess;
+  };
+  table.cudaFuncGetParamInfo = [](const void *function, std::size_t index, std::size_t *offset,
+                                  std::size_t *size) {
+    std::unique_lock lock(FakeCuda::current().mutex);
+    const auto &sizes =
+        FakeCuda::current().kernels.at(FakeCuda::current().functions.at(function)).parameterSizes;
+    if (index >= sizes.size())
+      return FakeCuda::failed(cudaErrorInvalidValue);
+    *offset = 8 * index;
+    *size = sizes[index];
+    return cudaSuccess;
+  };
+  // What it gives is launched as the function is.
+  table.cudaGetKernel = [](cudaKernel_t *kernel, const void *function) {
+    *kernel = FakeCuda::handleOf(function);
+    std::unique_lock lock(FakeCuda::current().mutex);
+    FakeCuda::current().functions[*kernel] = FakeCuda::current().functions.at(function);
+    return cudaSuccess;
+  };
+  table.cudaGetFuncBySymbol = [](cudaFunction_t *, const void *) {
+    return FakeCuda::failed(cudaErrorInvalidDeviceFunction);
+  };
+  table.cudaOccupancyMaxActiveBlocksPerMultiprocessor = [](int *blocks, const void *, int,
+                                                           std::size_t) {
+    *blocks = 1;
+    return cudaSuccess;
+  };
+  table.cudaLaunchKernel = [](const void *function, dim3 grid, dim3 block, void **arguments,
+                              std::size_t, cudaStream_t stream) {
+    return FakeCuda::current().launch(function, grid, block, arguments, stream, false);
+  };
+  table.cudaLaunchKernelExC = [](const cudaLaunchConfig_t *config, const void *function,
+                                 void **arguments) {
+    bool cooperative = false;
+    for (unsigned i = 0; i < config->numAttrs; ++i)
+      if (config->attrs[i].id == cudaLaunchAttributeCooperative)
+        cooperative = config->attrs[i].val.cooperative != 0;
+    return FakeCuda::current().launch(function, config->gridDim, config->blockDim, arguments,
+                                      config->stream, cooperative);
+  };
+}
+
+} // namespace
+
+void setCalls(CudaApi &table) {
+  setMemory(table);
+  setStreams(table);
+  setEvents(table);
+  setDevice(table);
+  setKernels(table);
+  setGraphs(table);
+}
+
+} // namespace tally::test
