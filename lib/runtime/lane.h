@@ -254,7 +254,11 @@ private:
     std::uint32_t sms = allSms;
     Nanoseconds sentAt{0}, issuedAt{0}; // before its first call, behind its last one
     bool hasOthers = false;             // other lanes had something under way
-    Nanoseconds waitedFrom{0};          // since when the device could have worked on it
+    /// Of a launch that is timed and comes behind an application's stream: what the device writes
+    /// once it has waited for that, or 0; and when that was seen, or zero.
+    std::uint64_t beginMark = 0;
+    Nanoseconds begunAt{0};
+    Nanoseconds waitedFrom{0}; // since when the device could have worked on it
     std::vector<Item> items;
     std::uint64_t range = 0;                  // for a profiler
     std::shared_ptr<std::atomic<bool>> ended; // of its call, which has to end before the marker
