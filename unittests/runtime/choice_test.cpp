@@ -6,6 +6,7 @@
 #include "profile_store.h"
 
 #include <map>
+#include <utility>
 
 using namespace tally;
 using namespace tally::runtime;
@@ -274,6 +275,70 @@ TEST_CASE("in the lane: a launch that was stopped goes on inside of blocks") {
   CHECK(launches.blocks == Blocks{{Kind::Persistent, between}, {Kind::Checkpoint, 24 - between}});
   CHECK(launches.run(1) == Blocks{{Kind::Checkpoint, 24}});
   CHECK((launches.outcome() == runInOrder(launches.program)));
+}
+
+TEST_CASE("in the lane: what a stopped launch says of its blocks") {
+  // Four at a time: 16 us, and 40 us.
+  for (auto [each, later] : {std::pair(4us, Kind::Persistent), {10us, Kind::Checkpoint}}) {
+    Launches launches(1);
+    launches.eachBlock = each;
+    launches.stopBehind(7);
+    REQUIRE(launches.submit(launches.program, 0));
+    for (int i = 0; i < 400; ++i)
+      launches.turn();
+    Blocks before = std::exchange(launches.blocks, {});
+    CHECK(before.size() == 1);
+    CHECK(before[Kind::Persistent] < 12);
+    REQUIRE(launches.high->endRequest());
+    for (int i = 0; i < 10000 && !launches.allFinished(); ++i)
+      launches.turn();
+    CHECK(launches.blocks == Blocks{{later, 24 - before[Kind::Persistent]}});
+  }
+}
+
+TEST_CASE("in the lane: the time of others is not taken for a block's") {
+  Launches launches(120);
+  launches.eachBlock = 4us;
+  SUBCASE("two lanes, whose blocks take turns") {
+    launches.program.streams = 2;
+    for (std::size_t n = 1; n < 120; n += 2)
+      launches.program.steps[n].stream = 1;
+    launches.streams.clear();
+    launches.memory.clear();
+    launches.addStreams(launches.program);
+    for (std::size_t n = 0; n < 120; ++n)
+      REQUIRE(launches.submit(launches.program, n));
+    for (int i = 0; i < 1000000 && !launches.allFinished(); ++i)
+      launches.turn();
+    CHECK(launches.blocks == Blocks{{Kind::Persistent, 120 * 24}});
+  }
+  SUBCASE("what was ahead on the application's stream") {
+    StreamId ahead = *launches.device.createStream(StreamPriority::High);
+    Words scratch(2 * Program::words);
+    LoadedKernel &kernel = *launches.kernels[0];
+    MixArguments arguments{reinterpret_cast<std::uint64_t>(scratch.data()),
+                           reinterpret_cast<std::uint64_t>(&scratch[Program::words]),
+                           Program::words, 1};
+    auto bytes = std::as_bytes(std::span(&arguments, 1));
+    for (int n = 0; n < 30; ++n) {
+      LaunchShape shape{{24, 1, 1}, {64, 1, 1}, 0};
+      launches.eachBlock = 1ms;
+      REQUIRE(launches.device.launch(ahead, kernel.userFunction(), shape, bytes));
+      Operation operation;
+      operation.stream = launches.streams[0].get();
+      operation.kernel = &kernel;
+      operation.shape = shape;
+      operation.parameters.assign(bytes.begin(), bytes.end());
+      operation.ordered = ahead;
+      REQUIRE(launches.streams[0]->lane.submit(std::move(operation)));
+      for (int i = 0; i < 100000 && !launches.allFinished(); ++i) {
+        if (launches.blocks[std::nullopt] == (n + 1) * 24)
+          launches.eachBlock = 4us;
+        launches.turn();
+      }
+    }
+    CHECK(launches.blocks == Blocks{{std::nullopt, 30 * 24}, {Kind::Persistent, 30 * 24}});
+  }
 }
 
 TEST_CASE("in the lane: where a save area cannot be had, blocks are run to their ends") {
