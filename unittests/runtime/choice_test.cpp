@@ -135,6 +135,7 @@ TEST_CASE("one bad measurement is made good by the next ones") {
   CHECK(after(profile, 8us) == Kind::Persistent);
   CHECK(after(profile, 8us) == Kind::Persistent);
   CHECK(!profile.pick(20us, false)->blocks->wantsMore(20us));
+  CHECK(after(profile, 9ms) == Kind::Persistent); // three of six
 }
 
 TEST_CASE("blocks that become shorter or longer") {
