@@ -78,7 +78,6 @@ public:
   /// The device is reset: what was set on kernels is gone.
   void forgetDevice();
 
-  std::size_t registrations() const { return registrationCount.load(); }
   std::size_t kernelsWithVariants() const { return withVariants.load(); }
   /// Says why there are no kernels with variants, as far as registering has shown.
   void warnOfNothing() const;

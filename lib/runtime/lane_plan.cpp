@@ -57,10 +57,10 @@ void Lane::reconsider(Operation &operation) {
   if (!operation.plan->blocks || operation.progress->kind() != Kind::Persistent)
     return;
   auto plan = operation.kernel->plan(device, operation.shape, planRules());
-  if (!plan || (*plan)->kind != Kind::Checkpoint ||
+  if (!plan || !(*plan)->kind || !stopsInsideBlocks(*(*plan)->kind) ||
       ((*plan)->saveBytes > saveAreaBytes && !allocateSaveArea((*plan)->saveBytes)))
     return;
-  operation.progress->goOnAs(Kind::Checkpoint, (*plan)->workers, (*plan)->saveStride);
+  operation.progress->goOnAs(*(*plan)->kind, (*plan)->workers, (*plan)->saveStride);
   operation.plan = *plan;
   operation.isOfOneKind = false;
 }

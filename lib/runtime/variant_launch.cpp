@@ -120,26 +120,6 @@ bool VariantLaunch::ranNothing(const tally_launch_state &state) const {
   return false;
 }
 
-std::uint64_t VariantLaunch::blocksLeft() const {
-  assert(progress != Progress::Boxes);
-  std::uint64_t total = user.grid.count();
-  if (done)
-    return 0;
-  if (progress == Progress::List)
-    return resuming ? std::uint64_t{listLength} * cluster.count() : total;
-  return total - nextBlock + saved;
-}
-
-void VariantLaunch::goOnAs(Kind kind, std::uint32_t newWorkers, std::uint64_t newStride) {
-  auto isOne = [](Kind each) { return each == Kind::Persistent || each == Kind::Checkpoint; };
-  assert(isOne(variantKind) && isOne(kind) && saved == 0 && !done);
-  assert(newWorkers >= 1 && user.grid.count() <= maxBlocks(kind, newWorkers));
-  static_cast<void>(isOne);
-  variantKind = kind;
-  workers = newWorkers;
-  saveStride = newStride;
-}
-
 bool VariantLaunch::absorb(const tally_launch_state &state, std::uint64_t epoch,
                            std::uint32_t launched) {
   assert(!done && plausible(state));

@@ -53,6 +53,13 @@ std::size_t cutShort(std::uint64_t seed, const std::vector<std::string> &setting
 
 constexpr const char *bestEffort = "TALLY_CLASS=best-effort";
 
+/// The thread sanitizer keeps a signal back while its thread waits in read(), for ever there.
+#ifdef __SANITIZE_THREAD__
+constexpr bool keepsSignalsBack = true;
+#else
+constexpr bool keepsSignalsBack = false;
+#endif
+
 } // namespace
 
 TEST_CASE("SIGTERM ends a process when nothing of it runs any more, and its parent sees SIGTERM") {
@@ -87,7 +94,8 @@ TEST_CASE("a trace is written at the end, whichever of the two comes") {
   }
 }
 
-TEST_CASE("a device that does not come to rest is waited for so long and no longer") {
+TEST_CASE("a device that does not come to rest is waited for so long and no longer" *
+          doctest::skip(keepsSignalsBack)) {
   HookedPlace place;
   std::string errors = place.path / "errors";
   Child child(withErrorsIn(errors, place.words("obey", {bestEffort, "TALLY_DRAIN_MS=300"})));

@@ -36,27 +36,40 @@ test::FakeCuda &runtimeOfProcess() {
   return runtime.cuda;
 }
 
+/// A library of the process, which finds the driver as libraries do.
+struct Library {
+  Library() {
+    hooks::Hooks::shared().hooked(runtimeOfProcess().api());
+    handle = dlopen(TALLY_FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL);
+    REQUIRE(handle);
+    ask = reinterpret_cast<GetProcAddress>(dlsym(handle, "cuGetProcAddress_v2"));
+  }
+  template <class T> T *find(const char *name) const {
+    auto found = static_cast<T *>(dlsym(handle, name));
+    REQUIRE(found);
+    return found;
+  }
+
+  void *handle;
+  GetProcAddress ask;
+};
+
 } // namespace
 
 TEST_CASE("launches of libraries are counted and attributed by their stream") {
   test::FakeCuda &cuda = runtimeOfProcess();
   hooks::Hooks &hooks = hooks::Hooks::shared();
-  hooks.hooked(cuda.api());
-  void *library = dlopen(TALLY_FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL);
-  REQUIRE(library);
-  auto launches = static_cast<int *>(dlsym(library, "fakeDriverLaunches"));
-  auto copies = static_cast<int *>(dlsym(library, "fakeDriverCopies"));
-  REQUIRE(launches);
-
-  auto ask = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
+  Library library;
+  auto launches = library.find<int>("fakeDriverLaunches");
+  auto copies = library.find<int>("fakeDriverCopies");
   void *entry = nullptr, *plain = nullptr, *other = nullptr;
-  REQUIRE(ask("cuLaunchKernel", &entry, 13000, 0, nullptr) == CUDA_SUCCESS);
-  plain = dlsym(library, "cuLaunchKernelFake");
+  REQUIRE(library.ask("cuLaunchKernel", &entry, 13000, 0, nullptr) == CUDA_SUCCESS);
+  plain = dlsym(library.handle, "cuLaunchKernelFake");
   CHECK(entry != plain);
-  ask("cuSomethingElse", &other, 13000, 0, nullptr);
-  CHECK(other == dlsym(library, "cuOtherFake"));
+  library.ask("cuSomethingElse", &other, 13000, 0, nullptr);
+  CHECK(other == dlsym(library.handle, "cuOtherFake"));
   auto launch = reinterpret_cast<Launch>(entry);
-  ask("cuMemcpyHtoDAsync", &entry, 13000, 0, nullptr);
+  library.ask("cuMemcpyHtoDAsync", &entry, 13000, 0, nullptr);
   auto copy = reinterpret_cast<Copy>(entry);
 
   cudaStream_t stream = nullptr;
@@ -96,18 +109,15 @@ TEST_CASE("launches of libraries are counted and attributed by their stream") {
 TEST_CASE("a library's launch on a best-effort stream is made later, with the parameters it had") {
   test::FakeCuda &cuda = runtimeOfProcess();
   hooks::Hooks &hooks = hooks::Hooks::shared();
-  hooks.hooked(cuda.api());
-  void *library = dlopen(TALLY_FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL);
-  REQUIRE(library);
-  auto launches = static_cast<int *>(dlsym(library, "fakeDriverLaunches"));
-  auto config = static_cast<CUlaunchConfig *>(dlsym(library, "fakeDriverConfig"));
-  auto number = static_cast<int *>(dlsym(library, "fakeDriverInt"));
-  auto real = static_cast<double *>(dlsym(library, "fakeDriverDouble"));
-  auto ask = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
+  Library library;
+  auto launches = library.find<int>("fakeDriverLaunches");
+  auto config = library.find<CUlaunchConfig>("fakeDriverConfig");
+  auto number = library.find<int>("fakeDriverInt");
+  auto real = library.find<double>("fakeDriverDouble");
   void *entry = nullptr;
-  REQUIRE(ask("cuLaunchKernel", &entry, 13000, 0, nullptr) == CUDA_SUCCESS);
+  REQUIRE(library.ask("cuLaunchKernel", &entry, 13000, 0, nullptr) == CUDA_SUCCESS);
   auto launch = reinterpret_cast<Launch>(entry);
-  REQUIRE(ask("cuLaunchKernelEx", &entry, 13000, 0, nullptr) == CUDA_SUCCESS);
+  REQUIRE(library.ask("cuLaunchKernelEx", &entry, 13000, 0, nullptr) == CUDA_SUCCESS);
   auto launchEx =
       reinterpret_cast<CUresult (*)(const CUlaunchConfig *, CUfunction, void **, void **)>(entry);
 
@@ -196,23 +206,21 @@ TEST_CASE("a library's launch on a best-effort stream is made later, with the pa
 }
 
 TEST_CASE("a name whose parameters changed is wrapped as the version asked for has them") {
-  void *library = dlopen(TALLY_FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL);
-  REQUIRE(library);
-  auto synchronized = static_cast<CUcontext *>(dlsym(library, "fakeDriverSynchronized"));
-  auto ask = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
+  Library library;
+  auto synchronized = library.find<CUcontext>("fakeDriverSynchronized");
   auto context = reinterpret_cast<CUcontext>(std::uintptr_t{42});
   using Synchronize = CUresult (*)(CUcontext);
 
   void *entry = nullptr;
-  REQUIRE(ask("cuCtxSynchronize", &entry, 13000, 0, nullptr) == CUDA_SUCCESS);
+  REQUIRE(library.ask("cuCtxSynchronize", &entry, 13000, 0, nullptr) == CUDA_SUCCESS);
   CHECK(reinterpret_cast<Synchronize>(entry)(context) == CUDA_SUCCESS);
   CHECK(*synchronized == context);
   *synchronized = nullptr;
-  entry = dlsym(library, "cuCtxSynchronize_v2");
+  entry = dlsym(library.handle, "cuCtxSynchronize_v2");
   CHECK(reinterpret_cast<Synchronize>(entry)(context) == CUDA_SUCCESS);
   CHECK(*synchronized == context);
 
-  REQUIRE(ask("cuCtxSynchronize", &entry, 12080, 0, nullptr) == CUDA_SUCCESS);
+  REQUIRE(library.ask("cuCtxSynchronize", &entry, 12080, 0, nullptr) == CUDA_SUCCESS);
   CHECK(reinterpret_cast<CUresult (*)()>(entry)() == CUDA_SUCCESS);
   CHECK(*synchronized == nullptr);
 }

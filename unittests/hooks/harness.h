@@ -171,6 +171,29 @@ public:
     cuda.settleControl();
   }
 
+  /// `plain` runs from now on until highGate opens.
+  void holdPlain() {
+    cuda.addKernel("plain", {{8, 4}, [this](const FakeLaunch &) { highGate.pass(); }});
+  }
+  /// Behind a gated launch of `mix` on `low`, with `value`, into `cell`: a launch on `high` makes
+  /// it yield after its first block, and nothing of `low` starts until that is over.
+  void yieldAfterOneBlock(cudaStream_t low, cudaStream_t high, const std::uint64_t &cell,
+                          std::uint32_t value) {
+    std::uint64_t ignored = 0;
+    gate.arrived(); // one block has started
+    holdPlain();
+    CHECK(launch(high, &ignored, 1, 1, &plainSymbol) == cudaSuccess);
+    highGate.arrived();
+    settleRequest(); // the request to yield has arrived
+    gate.open();
+    CHECK(eventually([&] { return hooks.totals().yields == 1; }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    CHECK(cell == mixed(0, value, 1));
+    CHECK(hooks.queryStream(cuda.api(), low) == cudaErrorNotReady);
+    highGate.open();
+    CHECK(synchronize(low) == cudaSuccess);
+  }
+
   static std::uint64_t mixed(std::uint64_t start, std::uint32_t value, std::uint32_t blocks = 1) {
     for (std::uint32_t block = 0; block < blocks; ++block)
       mixBlock({&start, value}, block);

@@ -52,22 +52,10 @@ TEST_CASE("the highest priority is kept for the control stream") {
 TEST_CASE("a best-effort kernel yields to a high-priority launch and runs each block once") {
   Harness h;
   cudaStream_t low = h.stream(0), high = h.stream(-1);
-  std::uint64_t cell = 0, other = 0;
+  std::uint64_t cell = 0;
   h.gated = true;
   CHECK(h.launch(low, &cell, 7, 8) == cudaSuccess);
-  h.gate.arrived(); // one block has started
-  h.cuda.addKernel("plain", {{8, 4}, [&](const FakeLaunch &) { h.highGate.pass(); }});
-  CHECK(h.launch(high, &other, 1, 1, &Harness::plainSymbol) == cudaSuccess);
-  h.highGate.arrived();
-  h.settleRequest(); // the request to yield has arrived
-  h.gate.open();
-  // The block that had started ends; nothing else starts while the other stream has work.
-  CHECK(eventually([&] { return h.hooks.totals().yields == 1; }));
-  std::this_thread::sleep_for(5ms);
-  CHECK(cell == Harness::mixed(0, 7, 1));
-  CHECK(h.hooks.queryStream(h.cuda.api(), low) == cudaErrorNotReady);
-  h.highGate.open();
-  CHECK(h.synchronize(low) == cudaSuccess);
+  h.yieldAfterOneBlock(low, high, cell, 7);
   CHECK(cell == Harness::mixed(0, 7, 8));
   CHECK(h.hooks.totals().throughVariants == 1);
   CHECK(h.hooks.totals().physical == 2);
@@ -79,7 +67,7 @@ TEST_CASE("at the process's end no stream of the program is asked, and what is q
   Harness h;
   cudaStream_t low = h.stream(0), high = h.stream(-1);
   std::uint64_t cell = 0, ignored = 0;
-  h.cuda.addKernel("plain", {{8, 4}, [&](const FakeLaunch &) { h.highGate.pass(); }});
+  h.holdPlain();
   h.launch(low, &cell, 1);
   CHECK(h.synchronize(low) == cudaSuccess);
   h.launch(high, &ignored, 1, 1, &Harness::plainSymbol);
@@ -98,7 +86,7 @@ TEST_CASE("a destroyed stream is not asked, though it became best effort with wo
   Harness h;
   cudaStream_t low = h.stream(0), high = h.stream(-1), other = h.stream(-1);
   std::uint64_t cell = 0, ignored = 0;
-  h.cuda.addKernel("plain", {{8, 4}, [&](const FakeLaunch &) { h.highGate.pass(); }});
+  h.holdPlain();
   CHECK(h.launch(low, &cell, 1) == cudaSuccess);
   CHECK(h.synchronize(low) == cudaSuccess);
   for (cudaStream_t each : {high, other})
@@ -240,7 +228,7 @@ TEST_CASE("a chain of kernels is sent ahead, and finished in its order whatever 
   cudaStream_t low = h.stream(0), high = h.stream(-1);
   std::uint64_t cell = 0, other = 0, expected = 0;
   h.gated = true;
-  h.cuda.addKernel("plain", {{8, 4}, [&](const FakeLaunch &) { h.highGate.pass(); }});
+  h.holdPlain();
   // All are queued before the first may go.
   CHECK(h.launch(high, &other, 1, 1, &Harness::plainSymbol) == cudaSuccess);
   h.highGate.arrived();

@@ -33,7 +33,7 @@ TEST_CASE("best-effort work that high-priority work waits for does not wait for 
   Harness h;
   cudaStream_t low = h.stream(0), high = h.stream(-1), busy = h.stream(-1);
   std::uint64_t cell = 0, other = 0;
-  h.cuda.addKernel("plain", {{8, 4}, [&](const FakeLaunch &) { h.highGate.pass(); }});
+  h.holdPlain();
   h.launch(busy, &other, 1, 1, &Harness::plainSymbol);
   h.highGate.arrived();
   h.launch(low, &cell, 2, 4);

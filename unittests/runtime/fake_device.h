@@ -74,7 +74,6 @@ public:
   std::string refusedEntry;
   /// Larger allocations fail.
   std::size_t mostBytes = std::size_t{1} << 30;
-  std::size_t liveAllocations() const { return allocations.size(); }
   std::uint64_t polls() const { return pollCount; }
   /// Writes that were put on a stream to wait there.
   std::uint64_t writesArmed() const { return armedWrites; }

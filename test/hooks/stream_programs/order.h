@@ -73,9 +73,6 @@ public:
   std::vector<int> unordered(int buffer, bool toWrite, const OperationSet &ahead) const;
   const Operation &at(int index) const { return admitted[static_cast<std::size_t>(index)]; }
   int count() const { return static_cast<int>(admitted.size()); }
-  bool hasBeenIssued(int thread, int index) const {
-    return issued[static_cast<std::size_t>(thread)][static_cast<std::size_t>(index)];
-  }
   bool isCompleted(int thread, int index) const {
     return completed[static_cast<std::size_t>(thread)][static_cast<std::size_t>(index)];
   }
