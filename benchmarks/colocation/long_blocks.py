@@ -39,7 +39,8 @@ class Cell:
     def __init__(self):
         self.alone, self.latency, self.low = [], [], []
         self.ratios, self.best_effort = [], []
-        self.counts = {what: 0 for what in ("whole", "yields", "blocks saved", "pauses")}
+        self.counts = {what: 0 for what in ("whole", "guard", "persistent", "checkpoint", "yields", "blocks saved",
+                                             "pauses")}
 
     def add(self, plain, both, statistics):
         self.alone += plain["alone"]["latency_us"]
@@ -85,7 +86,8 @@ def main():
     parser.add_argument("--tally", default="./colocation")
     parser.add_argument("--loads", default="compute,bandwidth,gemm,attention")
     parser.add_argument("--block-us", default="100,500,5000")
-    parser.add_argument("--kinds", default="checkpoint,pause")
+    parser.add_argument("--kinds", default="checkpoint,pause",
+                        help="in front of the others; `default`: as it is chosen; `between`: without those inside of blocks")
     parser.add_argument("--request-us", type=float, default=1000)
     parser.add_argument("--form", default="graph", choices=["launches", "graph"])
     parser.add_argument("--load", type=float, default=0.3, help="fraction of the requests' capacity")
@@ -115,7 +117,8 @@ def main():
                 rounds = plain["alone"]["block_rounds"]
                 common.update(waves=0, blocks=plain["alone"]["blocks"])
                 for kind, cell in cells.items():
-                    environment = dict(os.environ, TALLY_KINDS=f"{kind},{FALLBACKS}", TALLY_STATS="1")
+                    kinds = {"default": "", "between": FALLBACKS}.get(kind, f"{kind},{FALLBACKS}")
+                    environment = dict(os.environ, TALLY_KINDS=kinds, TALLY_STATS="1")
                     tally, statistics = run(arguments.tally, environment, phases="both", block_rounds=rounds, **common)
                     cell.add(plain, tally["both"], statistics)
             for kind, cell in cells.items():

@@ -125,7 +125,7 @@ const std::vector<Row> &rows() {
        integer([](Options &o) -> int & { return o.workers; }, 1, 64)},
       {"inputs", "N", "distinct inputs that requests choose from (2)",
        integer([](Options &o) -> int & { return o.inputs; }, 1, 1000)},
-      {"kinds", "LIST", "kinds of variants, best first, or none (persistent,guard,slice)",
+      {"kinds", "LIST", "kinds of variants, best first, or none (persistent,guard,slice,checkpoint)",
        readKinds},
       {"modes", "LIST",
        "of alone,flushed,same,low,tally; alone is always there (alone,low,tally; cuda all)",

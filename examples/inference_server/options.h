@@ -35,8 +35,8 @@ struct Options {
   int workers = 2;
   double load = 0.3; ///< fraction of one worker's capacity
   int inputs = 2;    ///< distinct inputs that requests choose from
-  std::vector<tally::Kind> kinds = {tally::Kind::Persistent, tally::Kind::Guard,
-                                    tally::Kind::Slice};
+  std::vector<tally::Kind> kinds = {tally::Kind::Persistent, tally::Kind::Guard, tally::Kind::Slice,
+                                    tally::Kind::Checkpoint};
   std::vector<Mode> modes; ///< Alone first
   std::uint64_t seed = 1;
   std::string csv; ///< a line per cell and repetition; none when empty

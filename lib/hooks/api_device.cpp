@@ -1,5 +1,6 @@
 #include "api_device.h"
 
+#include "bandwidth.h"
 #include "driver_environment.h"
 #include "in_hook.h"
 #include "kernel_launch.h"
@@ -69,15 +70,17 @@ Result<void> ApiDevice::describe() {
 }
 
 Result<void> ApiDevice::describeSms() {
-  constexpr std::array<cudaDeviceAttr, 3> wanted = {cudaDevAttrMaxThreadsPerMultiProcessor,
-                                                    cudaDevAttrMaxRegistersPerMultiprocessor,
-                                                    cudaDevAttrMaxSharedMemoryPerMultiprocessor};
+  constexpr std::array<cudaDeviceAttr, 5> wanted = {
+      cudaDevAttrMaxThreadsPerMultiProcessor, cudaDevAttrMaxRegistersPerMultiprocessor,
+      cudaDevAttrMaxSharedMemoryPerMultiprocessor, cudaDevAttrMemoryClockRate,
+      cudaDevAttrGlobalMemoryBusWidth};
   std::array<int, wanted.size()> values{};
   for (std::size_t i = 0; i < wanted.size(); ++i)
     TALLY_API_TRY(api, cudaDeviceGetAttribute, &values[i], wanted[i], device);
   facts.threadsPerSm = static_cast<std::uint32_t>(values[0]);
   facts.registersPerSm = static_cast<std::uint32_t>(values[1]);
   facts.sharedBytesPerSm = static_cast<std::uint32_t>(values[2]);
+  facts.bandwidth = runtime::bandwidthOf(values[3], values[4]);
   return {};
 }
 

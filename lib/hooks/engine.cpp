@@ -204,6 +204,7 @@ Totals Engine::totals() const {
   Totals sum;
   sum.throughVariants = statistics.bestEffortLaunches;
   sum.whole = whole.load();
+  sum.byKind = statistics.launchesByKind;
   sum.physical = statistics.physicalLaunches;
   sum.yields = statistics.yields;
   sum.savedBlocks = statistics.savedBlocks;

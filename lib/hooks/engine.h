@@ -25,6 +25,7 @@ namespace tally::hooks {
 /// What was launched. `whole` and `throughVariants` are best effort; `foreign...`: by libraries
 /// that are not linked with the hooks.
 struct Totals {
+  KindCounts byKind{}; ///< of throughVariants
   std::uint64_t highLaunches = 0, throughVariants = 0, whole = 0, foreignHigh = 0,
                 foreignBestEffort = 0, physical = 0, yields = 0, requests = 0, savedBlocks = 0,
                 saveAreasRefused = 0, pauses = 0;

@@ -11,6 +11,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace tally::hooks {
 
@@ -23,6 +24,8 @@ namespace {
 
 void add(Totals &sum, const Totals &more) {
   sum.throughVariants += more.throughVariants;
+  for (std::size_t i = 0; i < allKinds.size(); ++i)
+    sum.byKind[i] += more.byKind[i];
   sum.whole += more.whole;
   sum.physical += more.physical;
   sum.yields += more.yields;
@@ -273,6 +276,11 @@ void Hooks::writeStatistics() {
       " through variants, " + text(sum.whole) + " whole), " + text(sum.foreignHigh) + " high and " +
       text(sum.foreignBestEffort) + " best effort by libraries; " + text(sum.physical) +
       " physical launches, " + text(sum.yields) + " yields, " + text(sum.requests) + " requests";
+  const char *between = "; variants: ";
+  for (std::size_t i = 0; i < allKinds.size(); ++i)
+    if (sum.byKind[i] != 0)
+      line +=
+          std::exchange(between, ", ") + text(sum.byKind[i]) + " " + std::string(name(allKinds[i]));
   if (sum.savedBlocks != 0)
     line += "; " + text(sum.savedBlocks) + " blocks saved";
   if (sum.saveAreasRefused != 0)

@@ -14,6 +14,7 @@
 #ifndef TALLY_LIB_RUNTIME_ARENA_LAYOUT_H
 #define TALLY_LIB_RUNTIME_ARENA_LAYOUT_H
 
+#include "tally/bundle/verdict.h"
 #include "tally/runtime/histogram.h"
 
 #include <array>
@@ -49,14 +50,18 @@ enum class ArenaCounter : std::uint32_t {
   MemoryQuota,       ///< bytes that it may; 0: no limit
   MemoryReserve,     ///< bytes of the device's that it leaves free
   MemoryRefusals,    ///< allocations that were refused for one of the two
-  Turnaround = 32,   ///< a histogram: from a request to yield until best-effort work had left
-  RequestTime = 208  ///< a histogram: explicit requests, from their begin to their end
+  SavedBlocks,       ///< that physical launches left saved inside of a loop
+  LaunchesByKind,    ///< of Launches through variants, a counter for each kind
+  BehindKinds = LaunchesByKind + allKinds.size(),
+  Turnaround = 32,  ///< a histogram: from a request to yield until best-effort work had left
+  RequestTime = 208 ///< a histogram: explicit requests, from their begin to their end
 };
 constexpr std::uint32_t arenaCounters = 384;
 static_assert(static_cast<std::uint32_t>(ArenaCounter::Turnaround) + Histogram::buckets ==
                   static_cast<std::uint32_t>(ArenaCounter::RequestTime) &&
               static_cast<std::uint32_t>(ArenaCounter::RequestTime) + Histogram::buckets ==
-                  arenaCounters);
+                  arenaCounters &&
+              ArenaCounter::BehindKinds <= ArenaCounter::Turnaround);
 
 struct alignas(64) ArenaIdentification {
   std::uint64_t magic;

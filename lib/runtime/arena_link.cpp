@@ -125,6 +125,10 @@ void ArenaLink::note(const LaneTotals &totals) {
   slot->set(ArenaCounter::Launches, totals.finishedLaunches);
   slot->set(ArenaCounter::PhysicalLaunches, totals.physicalLaunches);
   slot->set(ArenaCounter::Yields, totals.yields);
+  slot->set(ArenaCounter::SavedBlocks, totals.savedBlocks);
+  for (std::size_t i = 0; i < allKinds.size(); ++i)
+    slot->set(static_cast<ArenaCounter>(static_cast<std::size_t>(ArenaCounter::LaunchesByKind) + i),
+              totals.launchesByKind[i]);
   slot->set(ArenaCounter::RequestsToYield, control.requests());
 }
 

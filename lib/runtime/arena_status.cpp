@@ -83,6 +83,10 @@ ClientStatus statusOf(const ArenaSlotView &slot, Nanoseconds now, bool higherAct
   client.launches = value(isHigh ? ArenaCounter::HighCalls : ArenaCounter::Launches);
   client.physicalLaunches = value(ArenaCounter::PhysicalLaunches);
   client.yields = value(ArenaCounter::Yields);
+  client.savedBlocks = value(ArenaCounter::SavedBlocks);
+  constexpr auto firstKind = static_cast<std::size_t>(ArenaCounter::LaunchesByKind);
+  for (std::size_t i = 0; i < allKinds.size(); ++i)
+    client.launchesByKind[i] = slot.statistics[firstKind + i];
   client.requestsToYield = value(ArenaCounter::RequestsToYield);
   client.turnaround = histogramAt(slot, ArenaCounter::Turnaround);
   client.turnaroundSum = duration(ArenaCounter::TurnaroundSum);

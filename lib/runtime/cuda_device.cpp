@@ -1,5 +1,6 @@
 #include "cuda_device.h"
 
+#include "bandwidth.h"
 #include "driver_environment.h"
 #include "uuid_text.h"
 
@@ -64,8 +65,8 @@ Result<void> CudaDevice::describe() {
   CUuuid uuid{};
   TALLY_CUDA_TRY(driver, cuDeviceGetUuid, &uuid, device);
   facts.uuid = uuidText(uuid.bytes);
-  std::array<int, 8> values{};
-  constexpr std::array<CUdevice_attribute, 8> wanted = {
+  std::array<int, 10> values{};
+  constexpr std::array<CUdevice_attribute, 10> wanted = {
       CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
       CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
       CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
@@ -73,7 +74,9 @@ Result<void> CudaDevice::describe() {
       CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS,
       CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
       CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR,
-      CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR};
+      CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+      CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,
+      CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH};
   for (std::size_t i = 0; i < wanted.size(); ++i)
     TALLY_CUDA_TRY(driver, cuDeviceGetAttribute, &values[i], wanted[i], device);
   facts.arch = static_cast<std::uint32_t>(values[0] * 10 + values[1]);
@@ -82,6 +85,7 @@ Result<void> CudaDevice::describe() {
   facts.threadsPerSm = static_cast<std::uint32_t>(values[5]);
   facts.registersPerSm = static_cast<std::uint32_t>(values[6]);
   facts.sharedBytesPerSm = static_cast<std::uint32_t>(values[7]);
+  facts.bandwidth = bandwidthOf(values[8], values[9]);
   if (values[4] == 0)
     return Error{facts.name + ": the device has no 64-bit stream writes, by which best-effort work "
                               "is told to yield"};

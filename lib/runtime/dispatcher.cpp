@@ -55,9 +55,10 @@ Result<std::unique_ptr<Dispatcher>> Dispatcher::create(StreamDevice &device, Dev
 
 Dispatcher::Dispatcher(SignalDevice &device, DeviceControl &control, HighPriority &highPriority,
                        DispatcherOptions options)
-    : device(device), control(control), highPriority(highPriority), options(std::move(options)) {
-  const std::vector<Kind> &kinds = this->options.lane.kinds;
-  if (std::find(kinds.begin(), kinds.end(), Kind::Checkpoint) != kinds.end())
+    : device(device), control(control), highPriority(highPriority), options(std::move(options)),
+      mayPause(contains(this->options.lane.kinds, Kind::Pause)) {
+  // Whatever is chosen for a launch: the other kinds act on the epoch alone.
+  if (contains(this->options.lane.kinds, Kind::Checkpoint))
     control.setRequestMode(TALLY_CONTROL_CHECKPOINT);
 }
 
@@ -321,6 +322,8 @@ LaneTotals Dispatcher::totals() const {
   LaneTotals sums;
   for (const std::unique_ptr<Lane> &lane : lanes) {
     sums.finishedLaunches += lane->counters().finishedLaunches.load();
+    for (std::size_t i = 0; i < allKinds.size(); ++i)
+      sums.launchesByKind[i] += lane->counters().launchesByKind[i].load();
     sums.physicalLaunches += lane->counters().physicalLaunches.load();
     sums.yields += lane->counters().yields.load();
     sums.savedBlocks += lane->counters().savedBlocks.load();
@@ -332,6 +335,8 @@ LaneTotals Dispatcher::totals() const {
 void Dispatcher::addTo(Statistics &statistics) const {
   LaneTotals sums = totals();
   statistics.bestEffortLaunches += sums.finishedLaunches;
+  for (std::size_t i = 0; i < allKinds.size(); ++i)
+    statistics.launchesByKind[i] += sums.launchesByKind[i];
   statistics.physicalLaunches += sums.physicalLaunches;
   statistics.yields += sums.yields;
   statistics.savedBlocks += sums.savedBlocks;
@@ -370,8 +375,7 @@ void Dispatcher::arm(Nanoseconds idleFor) {
   if (idleFor < quietBeforeArming || lanesUnderWay() == 0)
     return;
   // What is armed says RUN under the next epoch, where a wake may have to say PAUSE under this one.
-  const std::vector<Kind> &kinds = options.lane.kinds;
-  if (std::find(kinds.begin(), kinds.end(), Kind::Pause) != kinds.end())
+  if (mayPause)
     return;
   Nanoseconds now = options.lane.clock();
   if (control.isArmed()) {

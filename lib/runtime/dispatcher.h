@@ -32,6 +32,7 @@ struct DispatcherOptions {
 
 /// Sums over all lanes.
 struct LaneTotals {
+  KindCounts launchesByKind{};
   std::uint64_t finishedLaunches = 0, physicalLaunches = 0, yields = 0, savedBlocks = 0,
                 saveAreasRefused = 0;
 };
@@ -133,6 +134,7 @@ private:
   DeviceControl &control;
   HighPriority &highPriority;
   DispatcherOptions options;
+  const bool mayPause;       // kind pause is among the kinds
   std::uint32_t smCount = 0; // of the device
   std::vector<std::unique_ptr<Lane>> lanes;
   std::atomic<std::size_t> nextLane{0};

@@ -114,7 +114,7 @@ std::optional<std::vector<Kind>> parseKinds(std::string_view text) {
   for (;;) {
     std::size_t comma = text.find(',');
     auto kind = kindFromName(text.substr(0, comma));
-    if (!kind || std::find(kinds.begin(), kinds.end(), *kind) != kinds.end())
+    if (!kind || contains(kinds, *kind))
       return std::nullopt;
     kinds.push_back(*kind);
     if (comma == std::string_view::npos)
@@ -236,9 +236,7 @@ void Reader::findContradictions(const EnvironmentSettings &settings) {
   contradict("TALLY_ARENA_GROUP", settings.arena == "off", "means nothing with TALLY_ARENA=off");
   contradict("TALLY_TRACE_EVENTS", settings.trace.empty(), "means nothing without TALLY_TRACE");
   for (std::string_view name : {"TALLY_PAUSE_DEADLINE_US", "TALLY_PAUSE_RESERVE"})
-    contradict(name,
-               std::find(settings.kinds.begin(), settings.kinds.end(), Kind::Pause) ==
-                   settings.kinds.end(),
+    contradict(name, !contains(settings.kinds, Kind::Pause),
                "means nothing without pause in TALLY_KINDS");
   contradict("TALLY_BEST_EFFORT_SMS", settings.emulator,
              "means nothing with TALLY_DEVICE=emulator, which has no SMs to divide");

@@ -57,7 +57,8 @@ struct EnvironmentSettings {
   bool profiles = false;                    ///< TALLY_PROFILE=on
   std::uint32_t yieldEveryMicroseconds = 0; ///< TALLY_YIELD_EVERY_US; 0: never
   std::uint32_t boundMicroseconds = 20;     ///< TALLY_BOUND_US
-  std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice}; ///< TALLY_KINDS
+  std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice,
+                             Kind::Checkpoint};   ///< TALLY_KINDS
   std::uint32_t pauseReserve = 25;                ///< TALLY_PAUSE_RESERVE, percent
   std::uint32_t pauseDeadlineMicroseconds = 2000; ///< TALLY_PAUSE_DEADLINE_US
   std::uint32_t drainMilliseconds = 5000;         ///< TALLY_DRAIN_MS; 0: SIGTERM is left alone

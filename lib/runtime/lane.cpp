@@ -76,10 +76,12 @@ Result<void> Lane::initialise() {
     return mirror.error();
   for (std::size_t i = 0; i < maxBatches; ++i)
     mirrors[i] = {reinterpret_cast<tally_launch_state *>(mirror->host + i * mirrorBytes), maxItems};
-  Result<MappedMemory> word = device.allocateMapped(sizeof(std::uint64_t));
-  if (!word)
-    return word.error();
-  markerWord = *word;
+  for (MappedMemory *each : {&markerWord, &beginWord}) {
+    Result<MappedMemory> word = device.allocateMapped(sizeof(std::uint64_t));
+    if (!word)
+      return word.error();
+    *each = *word;
+  }
   return {};
 }
 
@@ -179,6 +181,7 @@ bool Lane::collect(const Gate &gate) {
     return false;
   if (batches.front().ended)
     return endCall(batches.front());
+  seeBegin(batches.front());
   // The marker first, then the epoch: where no request came before the marker was seen, nothing in
   // front of it can have yielded.
   bool reached = loadMarker(markerWord) >= batches.front().marker;
@@ -196,6 +199,7 @@ bool Lane::collect(const Gate &gate) {
   if (hasRanges)
     endRange(batch.range);
   traceBatch(batch);
+  measureBlocks(batch, lanes);
   take(batch);
   lastCollected = options.clock();
   lastEpoch = batch.epoch;
@@ -206,6 +210,15 @@ bool Lane::collect(const Gate &gate) {
     lists.keepOnly(retained);
   }
   return true;
+}
+
+/// Before its marker is looked at: where the two are seen in one look, it is not known how long
+/// the launch took.
+void Lane::seeBegin(Batch &batch) const {
+  if (batch.beginMark == 0 || batch.begunAt.count() != 0 ||
+      loadMarker(beginWord) < batch.beginMark || loadMarker(markerWord) >= batch.marker)
+    return;
+  batch.begunAt = options.clock();
 }
 
 /// Puts the marker behind what somebody else had to end, once that is done.
@@ -295,6 +308,7 @@ void Lane::absorb(const Item &item, const tally_launch_state &state, std::uint64
     return;
   }
   counts.yields.fetch_add(1);
+  item.operation->mayChange = true;
   draining = true;
   if (retained)
     lists.releaseOldest(*retained);
@@ -313,8 +327,11 @@ void Lane::finishFront(const Operation *operation) {
   retained.reset();
   Operation &front = pending.front();
   if (front.type == Operation::Type::Launch && !front.stream->failed && !front.failed &&
-      (front.begun || !front.launchWhole))
+      (front.begun || !front.launchWhole)) {
     counts.finishedLaunches.fetch_add(1);
+    if (front.progress)
+      counts.launchesByKind[static_cast<std::size_t>(front.progress->kind())].fetch_add(1);
+  }
   front.stream->finished.fetch_add(1);
   finished.fetch_add(1);
   pending.pop_front();
@@ -331,21 +348,6 @@ void Lane::dropFailed() {
   }
 }
 
-/// Whose the batch's time on the device was, in equal parts where it was several lanes' or
-/// clients'.
-void Lane::account(const Batch &batch, std::size_t lanes) {
-  Nanoseconds took = options.clock() - std::max(batch.sentAt, lastCollected);
-  took /= static_cast<std::int64_t>(std::max<std::size_t>(lanes, 1));
-  ranInAll += took;
-  auto count = static_cast<std::int64_t>(batch.items.size());
-  for (const Item &item : batch.items) {
-    std::uint32_t client = item.operation->stream->client;
-    if (client >= ranByClient.size())
-      ranByClient.resize(client + 1);
-    ranByClient[client] += took / count;
-  }
-}
-
 Pausing Lane::pausing() const {
   auto pauses = [](const Batch &each) { return each.pauses(); };
   if (!batches.empty() && std::all_of(batches.begin(), batches.end(), pauses))
@@ -358,38 +360,6 @@ std::optional<std::uint32_t> Lane::sharedSms() const {
     if (batch.shares && batch.canYield())
       return batch.sms;
   return std::nullopt;
-}
-
-/// Whether the batch's time says what its kernels take when nothing else runs. Where a request came
-/// it says too much, which is still better than nothing.
-bool Lane::isMeasurable(const Batch &batch) const {
-  bool ofKernels = std::all_of(batch.items.begin(), batch.items.end(),
-                               [](const Item &each) { return each.plan && !each.dropped; });
-  if (!batch.statesComing || !ofKernels)
-    return ofKernels;
-  return batch.items.size() == 1 && !batch.items[0].canYield &&
-         !batch.items[0].plan->duration.known();
-}
-
-void Lane::learnDurations(const Batch &batch) {
-  Nanoseconds predicted{0};
-  // The operations themselves are finished and gone.
-  for (const Item &item : batch.items)
-    predicted += item.plan->duration.mean();
-  Nanoseconds measured = options.clock() - std::max(batch.sentAt, lastCollected);
-  auto count = static_cast<std::int64_t>(batch.items.size());
-  // Only the sum is known: each member's share changes by what explains it.
-  double ratio = predicted.count() == 0 ? 1.0
-                                        : static_cast<double>(measured.count()) /
-                                              static_cast<double>(predicted.count());
-  if (batch.items[0].plan->isTried && count == 1 && !batch.statesComing)
-    batch.items[0].plan->trial.add(options.clock() - std::max(batch.waitedFrom, lastCollected));
-  for (const Item &item : batch.items) {
-    DurationEstimate &duration = item.plan->duration;
-    auto mean = static_cast<double>(duration.mean().count());
-    duration.add(duration.known() ? Nanoseconds(static_cast<std::int64_t>(mean * ratio))
-                                  : measured / count);
-  }
 }
 
 Nanoseconds Lane::wholesLeft() const {

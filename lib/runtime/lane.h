@@ -134,7 +134,14 @@ struct Operation {
   std::shared_ptr<LaunchPlan> plan;
   std::optional<VariantLaunch> progress; ///< of launches through a variant
   bool begun = false;                    ///< something was launched through it
-  bool failed = false;                   ///< nothing of it runs any more
+  bool mayChange = false;                ///< it has yielded since it was planned
+  // Of those whose blocks' times decide on the kind (LaunchPlan::blocks).
+  Nanoseconds ran{0};      ///< all of its launches
+  bool isTimed = true;     ///< `ran` is known of all of them
+  bool wasAlone = true;    ///< on the device
+  bool wasStopped = false; ///< in the middle of a wave
+  bool isOfOneKind = true; ///< all of its launches were
+  bool failed = false;     ///< nothing of it runs any more
 };
 
 struct LaneOptions {
@@ -159,6 +166,7 @@ struct LaneOptions {
 
 /// What a lane has done. Written by the dispatcher's thread, read by any.
 struct LaneCounters {
+  std::array<std::atomic<std::uint64_t>, allKinds.size()> launchesByKind{};
   std::atomic<std::uint64_t> finishedLaunches{0}, ///< but those of launchWhole
       physicalLaunches{0}, yields{0}, savedBlocks{0},
       saveAreasRefused{0}; ///< the device had no memory for one, so that another kind was taken
@@ -232,6 +240,7 @@ private:
     Nanoseconds predicted{0}; // of what cannot yield and is a kernel: the most it should take
     bool completes = false;   // the operation ends with it, unless it yields
     bool resumes = false;     // the operation was launched before, and yielded
+    bool isTimed = false;     // for what its blocks take
     PhysicalLaunch launch;
     std::optional<ListRing::Region> list;
     std::shared_ptr<LaunchPlan> plan; // of launches
@@ -243,7 +252,12 @@ private:
     bool statesComing = false;  // the marker stands behind a copy of the states
     bool shares = false;
     std::uint32_t sms = allSms;
-    Nanoseconds sentAt{0};
+    Nanoseconds sentAt{0}, issuedAt{0}; // before its first call, behind its last one
+    bool hasOthers = false;             // other lanes had something under way
+    /// Of a launch that is timed and comes behind an application's stream: what the device writes
+    /// once it has waited for that, or 0; and when that was seen, or zero.
+    std::uint64_t beginMark = 0;
+    Nanoseconds begunAt{0};
     Nanoseconds waitedFrom{0}; // since when the device could have worked on it
     std::vector<Item> items;
     std::uint64_t range = 0;                  // for a profiler
@@ -260,8 +274,15 @@ private:
   void takeInbox();
   bool collect(const Gate &gate);
   bool endCall(Batch &batch);
+  void seeBegin(Batch &batch) const;
   Result<void> readStates();
   void take(const Batch &batch);
+  // lane_measure.cpp
+  void account(const Batch &batch, std::size_t lanes);
+  void measureBlocks(const Batch &batch, std::size_t lanes);
+  void noteBlocks(const Operation &operation, std::uint64_t left, std::size_t lanes);
+  void learnDurations(const Batch &batch);
+  bool isMeasurable(const Batch &batch) const;
   // lane_trace.cpp
   void traceWait(bool waits);
   void traceBatch(const Batch &batch);
@@ -271,9 +292,6 @@ private:
   void absorb(const Item &item, const tally_launch_state &state, std::uint64_t epoch);
   void finishFront(const Operation *operation);
   void dropFailed();
-  void account(const Batch &batch, std::size_t lanes);
-  void learnDurations(const Batch &batch);
-  bool isMeasurable(const Batch &batch) const;
   void failStream(LaneStream &stream, const Error &error);
   void failOperation(Operation &operation, const Error &error);
   void failAll(const Error &error);
@@ -299,9 +317,14 @@ private:
   bool fitsSms(Item &item, std::uint32_t sms) const;
   bool planYielding(Item &item, const Batch &batch, Budget &used);
   bool reserveList(Item &item, const Batch &batch);
-  bool growSaveArea(Item &item, const Batch &batch);
+  // lane_plan.cpp: what they go out as.
+  PlanRules planRules() const;
   bool preparePlan(Operation &operation);
+  void reconsider(Operation &operation);
   std::shared_ptr<LaunchPlan> planByIdentity(const Operation &operation);
+  bool growSaveArea(Item &item, const Batch &batch);
+  bool allocateSaveArea(std::uint64_t least);
+
   Result<void> continueOn(StreamId target);
   Result<void> send(Batch &batch, const Gate &gate);
   Result<void> claimStates(Batch &batch);
@@ -350,7 +373,7 @@ private:
   DevicePtr states = 0;      // the ring
   std::size_t nextState = 0; // in the ring
   std::span<tally_launch_state> mirrors[maxBatches];
-  MappedMemory markerWord;
+  MappedMemory markerWord, beginWord;
   std::uint64_t lastMarker = 0;
   ListRing lists;
   std::optional<ListRing::Region> retained; // the list that the front operation is resumed from

@@ -20,13 +20,9 @@ constexpr Nanoseconds assumedDuration = 50us;
 constexpr std::uint64_t batchGuardBlocks = 32768;
 /// Copies and fills in one batch.
 constexpr std::size_t batchWholes = 4;
-/// A guard list of 64 MiB: grids of up to 16 Mi blocks.
-constexpr std::uint64_t maxListBytes = std::uint64_t{64} << 20;
-/// Blocks that may stand in a save area: 64 an SM of as many as there are.
-constexpr std::uint32_t maxSavedBlocks = 16384;
 constexpr std::uint64_t firstRingBytes = std::uint64_t{1} << 20;
-/// Kernels and shapes whose durations are remembered; ever new ones must not grow without bound.
-constexpr std::size_t maxWholePlans = 4096;
+/// Launches that are longer are timed, where that takes a write of the device's.
+constexpr Nanoseconds worthTiming = 100us;
 /// A turn of the host takes less; what waits longer waits for something else.
 constexpr Nanoseconds longestTurn = 200us;
 
@@ -120,44 +116,6 @@ bool Lane::planItem(Operation &operation, Batch &batch, Budget &used) {
   return planned;
 }
 
-/// Picks the operation's kind when it is first looked at. On failure its stream has failed.
-bool Lane::preparePlan(Operation &operation) {
-  if (operation.type != Operation::Type::Launch || operation.plan)
-    return true;
-  if (!operation.kernel) {
-    operation.plan = planByIdentity(operation);
-    return true;
-  }
-  auto plan =
-      operation.kernel->plan(device, operation.shape,
-                             {options.kinds, maxListBytes, maxSaveBytes, maxSavedBlocks,
-                              options.bound, options.reserve, options.measures, options.profiles});
-  if (!plan) {
-    failOperation(operation, plan.error());
-    return false;
-  }
-  operation.plan = *plan;
-  if (operation.plan->kind)
-    operation.progress.emplace(
-        *operation.plan->kind, shapeForVariants(operation.kernel->facts(), operation.shape),
-        operation.plan->sliceBlocks, operation.plan->workers,
-        operation.kernel->facts().guardTakesTickets(), operation.plan->saveStride);
-  return true;
-}
-
-/// The plan of a kernel that there is nothing to choose for: it holds what it took.
-std::shared_ptr<LaunchPlan> Lane::planByIdentity(const Operation &operation) {
-  if (operation.identity == 0)
-    return std::make_shared<LaunchPlan>();
-  if (wholePlans.size() >= maxWholePlans)
-    wholePlans.clear();
-  std::shared_ptr<LaunchPlan> &known =
-      wholePlans[{operation.identity, LoadedKernel::keyOf(operation.shape)}];
-  if (!known)
-    known = std::make_shared<LaunchPlan>();
-  return known;
-}
-
 bool Lane::planCall(Item &item, const Batch &batch) {
   // Two calls in a row are ordered by the application's own streams.
   bool first = std::all_of(batch.items.begin(), batch.items.end(), [](const Item &each) {
@@ -249,9 +207,11 @@ bool Lane::planYielding(Item &item, const Batch &batch, Budget &used) {
   item.canYield = item.completes = true;
   item.launch = item.operation->progress->next();
   // What is measured goes alone.
-  if (item.plan->isTried && !batch.items.empty())
+  const LaunchPlan &plan = *item.plan;
+  item.heavy = plan.isTried || (plan.blocks && plan.blocks->wantsMore(options.bound));
+  if (item.heavy && !batch.items.empty())
     return false;
-  item.heavy = item.plan->isTried;
+  item.isTimed = plan.blocks && (item.heavy || plan.duration.mean() >= worthTiming);
   const DurationEstimate &duration = item.plan->duration;
   if ((duration.known() ? duration.mean() : anyDuration) > used.decision.longest ||
       !fitsSms(item, used.decision.sms))
@@ -300,36 +260,6 @@ bool Lane::reserveList(Item &item, const Batch &batch) {
   return true;
 }
 
-/// A save area for the launch; false when that has to wait until nothing uses the one there is, and
-/// where none can be had: the launch takes another kind then, and so do all as large ones.
-bool Lane::growSaveArea(Item &item, const Batch &batch) {
-  if (!batches.empty() || !batch.items.empty())
-    return false;
-  assert(!item.operation->progress->hasSaved());
-  std::uint64_t bytes = std::max(item.launch.saveBytes, std::min(2 * saveAreaBytes, maxSaveBytes));
-  constexpr std::uint64_t headers = saveHeaderBytes(maxSavedBlocks);
-  Result<DevicePtr> area = device.allocate(headers + bytes);
-  if (area) {
-    // The old one is freed at the end: freeing waits for the device.
-    memory.push_back(*area);
-    saveArea = *area + headers;
-    saveAreaBytes = bytes;
-    Result<void> behind = continueOn(stream);
-    if (behind)
-      behind = device.fill(stream, *area, std::byte{0}, headers);
-    if (!behind)
-      failAll(behind.error());
-    return static_cast<bool>(behind);
-  }
-  maxSaveBytes = item.launch.saveBytes - 1;
-  counts.saveAreasRefused.fetch_add(1);
-  if (!item.operation->begun) {
-    item.operation->progress.reset();
-    item.operation->plan.reset();
-  }
-  return false;
-}
-
 /// Issues the batch's items while the gate stays open under its epoch; those that did not go out
 /// are removed from the batch. An error is the lane's, not one operation's.
 Result<void> Lane::send(Batch &batch, const Gate &gate) {
@@ -341,6 +271,9 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
   // the host.
   bool waited = hadMore && lastEpoch == batch.epoch && batch.sentAt - lastCollected < longestTurn;
   batch.waitedFrom = waited ? lastCollected : batch.sentAt;
+  batch.hasOthers = gate.lanesUnderWay() > (underWay() ? 1 : 0);
+  if (const Item &first = batch.items.front(); first.isTimed && first.operation->ordered)
+    batch.beginMark = lastMarker + 1;
   std::size_t gone = 0;
   auto permitted = [&] {
     std::optional<Permit> now = permit(gate);
@@ -376,7 +309,9 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
   if (batch.canYield())
     nextState = (batch.firstState + gone) % (2 * options.halfRing);
   batch.marker = ++lastMarker;
-  return batch.ended ? Result<void>() : sendMarker(batch);
+  Result<void> marked = batch.ended ? Result<void>() : sendMarker(batch);
+  batch.issuedAt = options.clock();
+  return marked;
 }
 
 Result<void> Lane::sendMarker(Batch &batch) {
@@ -460,6 +395,10 @@ Result<void> Lane::sendLaunch(const Batch &batch, std::size_t index) {
   if (operation.ordered)
     if (Result<void> behind = device.waitFor(current, *operation.ordered); !behind)
       return behind;
+  if (batch.beginMark != 0 && index == 0)
+    if (Result<void> marked = device.writeValue(current, beginWord.device, batch.beginMark);
+        !marked)
+      return marked;
   if (!operation.progress && operation.launchWhole) {
     operation.launchWhole(current);
     counts.physicalLaunches.fetch_add(1);

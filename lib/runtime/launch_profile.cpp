@@ -16,17 +16,30 @@ constexpr double aboutEqual = 1.25;
 constexpr std::uint32_t mostWavesPerSlice = 64;
 constexpr std::uint64_t slicesBeforeFit = 16;
 /// Two periods between polls (ptx::PollRules) and the write.
-constexpr Nanoseconds pauseTime{15000};
+constexpr Nanoseconds pollTime{15000};
+/// The share of the throughput that it may cost to make waits half as long, a third, and so on: so
+/// much for each.
+constexpr double costForEach = 0.05;
+/// Measurements of a way before its cost counts.
+constexpr std::uint64_t leastCosts = 3;
+
+Nanoseconds scaled(Nanoseconds time, double by) {
+  return Nanoseconds(static_cast<std::int64_t>(static_cast<double>(time.count()) * by));
+}
+
+bool isInside(const LaunchPlan &way) { return way.kind && stopsInsideBlocks(*way.kind); }
 
 } // namespace
 
 Nanoseconds turnaroundOf(const LaunchPlan &way) {
   if (!way.kind)
     return way.duration.high();
-  if (*way.kind == Kind::Pause)
-    return pauseTime;
+  if (stopsInsideBlocks(*way.kind))
+    return pollTime + way.saveTime;
   if (*way.kind == Kind::Slice)
     return 2 * way.duration.mean();
+  if (way.blocks && way.blocks->known())
+    return way.blocks->time();
   // The median is not moved by a host that was stopped while it measured.
   Nanoseconds whole = way.trial.isMeasured() ? way.trial.cost() : way.duration.mean();
   return whole / static_cast<std::int64_t>(std::max<std::uint64_t>(way.waves, 1));
@@ -36,6 +49,14 @@ LaunchProfile::LaunchProfile(std::vector<LaunchPlan> given) {
   assert(!given.empty());
   for (LaunchPlan &each : given)
     ways.push_back(std::make_shared<LaunchPlan>(std::move(each)));
+  bool isFirst = isInside(*ways[0]);
+  if (isFirst ||
+      std::none_of(ways.begin(), ways.end(), [](const auto &way) { return isInside(*way); }))
+    return;
+  blocks = std::make_shared<BlockTimes>();
+  for (const auto &way : ways)
+    if (way->kind && *way->kind != Kind::Slice)
+      way->blocks = blocks;
 }
 
 void LaunchProfile::settle(std::optional<Kind> kind, Nanoseconds high) {
@@ -48,8 +69,11 @@ void LaunchProfile::settle(std::optional<Kind> kind, Nanoseconds high) {
     }
 }
 
-const std::shared_ptr<LaunchPlan> &LaunchProfile::pick(Nanoseconds bound, bool measures) {
+const std::shared_ptr<LaunchPlan> &LaunchProfile::pick(Nanoseconds bound, bool measures,
+                                                       Nanoseconds assumed) {
   ++launches;
+  if (std::optional<std::size_t> way = wayInside(bound, assumed))
+    return ways[*way];
   if (!measures || !hasChoice() || settled)
     return ways[current];
   if (!trying) {
@@ -63,6 +87,41 @@ const std::shared_ptr<LaunchPlan> &LaunchProfile::pick(Nanoseconds bound, bool m
   if (trying)
     ways[current]->trial.give();
   return ways[current];
+}
+
+/// The way that stops inside of blocks, where these are too long for the others. What is taken is
+/// kept until they are clearly shorter.
+std::optional<std::size_t> LaunchProfile::wayInside(Nanoseconds bound, Nanoseconds assumed) {
+  if (!blocks)
+    return std::nullopt;
+  const LaunchPlan &between = *ways[current];
+  Nanoseconds block = between.kind == Kind::Slice ? turnaroundOf(between)
+                      : blocks->known()           ? blocks->time()
+                                                  : assumed;
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    const LaunchPlan &way = *ways[i];
+    if (!isInside(way))
+      continue;
+    Nanoseconds least = scaled(std::max(bound, turnaroundOf(way)), inside ? 1 : aboutEqual);
+    if (block > least && isWorthItsCost(way, block)) {
+      inside = true;
+      return i;
+    }
+  }
+  inside = false;
+  return std::nullopt;
+}
+
+/// Where it is known what the way and the one between blocks take of the device.
+bool LaunchProfile::isWorthItsCost(const LaunchPlan &way, Nanoseconds block) const {
+  const RecentMedian &cost = way.blockCost, &other = ways[current]->blockCost;
+  if (cost.count() < leastCosts || !other.known())
+    return true;
+  auto ratio = [](Nanoseconds a, Nanoseconds b) {
+    return static_cast<double>(a.count()) /
+           static_cast<double>(std::max<std::int64_t>(b.count(), 1));
+  };
+  return ratio(cost.value(), other.value()) - 1 <= costForEach * ratio(block, turnaroundOf(way));
 }
 
 /// Begins the trial of the first way from `from` that is worth one; without any the trials end.
@@ -91,7 +150,7 @@ void LaunchProfile::startTrial(std::size_t from, Nanoseconds bound) {
 
 bool LaunchProfile::isWorthTrying(const LaunchPlan &way, Nanoseconds bound) const {
   if (way.kind)
-    return true;
+    return !blocks || !isInside(way); // else what blocks take decides
   const DurationEstimate &known = ways[0]->duration;
   return known.known() && known.high() <= bound;
 }

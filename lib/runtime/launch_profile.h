@@ -1,10 +1,12 @@
 // The ways in which launches of one kernel and shape can be made, what each of them takes, and
 // which of them is best within the bound: the profiler. It measures the application's own launches:
 // the first few dozen of a shape are made in each way in turn, while no high-priority work is
-// active (others do not count).
+// active (others do not count). What blocks take is always measured where there is a kind that
+// stops inside of them, and that kind taken where they are long (docs/policies.md).
 #ifndef TALLY_LIB_RUNTIME_LAUNCH_PROFILE_H
 #define TALLY_LIB_RUNTIME_LAUNCH_PROFILE_H
 
+#include "block_times.h"
 #include "duration_estimate.h"
 
 #include "tally/bundle/bundle.h"
@@ -52,26 +54,41 @@ struct LaunchPlan {
   std::optional<Kind> kind;
   std::uint32_t sliceBlocks = 1;
   std::uint32_t workers = 1;
-  std::uint32_t wave = 1;       ///< blocks that run at a time; of guards not asked for
+  std::uint32_t wave = 1;       ///< blocks that run at a time
   std::uint64_t saveStride = 0; ///< of checkpoint: see saveStrideOf()
   std::uint64_t saveBytes = 0;  ///< likewise: of all workers' slots
+  Nanoseconds saveTime{0};      ///< likewise: what it takes to write these
   /// How many blocks run one after the other where one would do with unlimited SMs: the launch's
   /// duration over that is about a block's.
   std::uint64_t waves = 1;
   DurationEstimate duration; ///< of launches made so; of slices: of one
   Trial trial;
   bool isTried = false; ///< it is the one that a trial is made of now: launches go alone
+  /// Where the length of blocks decides on the way: what they take. All ways' together.
+  std::shared_ptr<BlockTimes> blocks;
+  /// With them: what the device took for 1,024 blocks.
+  RecentMedian blockCost;
 };
 
 /// For one thread.
 class LaunchProfile {
 public:
   /// `ways`: at least one; the first is taken before anything is known. One without a kind is tried
-  /// where the launches turn out to be shorter than the bound.
+  /// where the launches turn out to be shorter than the bound. Those that stop inside of blocks are
+  /// taken where blocks turn out to be longer than that; unless the first is one.
   explicit LaunchProfile(std::vector<LaunchPlan> ways);
 
-  /// The way for the next launch.
-  const std::shared_ptr<LaunchPlan> &pick(Nanoseconds bound, bool measures);
+  /// The way for the next launch. `measures`: of more than the length of blocks. `assumed`: what
+  /// blocks are taken to be like while nothing is known of these; zero: nothing.
+  const std::shared_ptr<LaunchPlan> &pick(Nanoseconds bound, bool measures,
+                                          Nanoseconds assumed = Nanoseconds(0));
+  /// What a block takes; zero where it is not known, or decides nothing.
+  Nanoseconds blockTime() const { return blocks ? blocks->time() : Nanoseconds(0); }
+  /// What an earlier process found them to take.
+  void assumeBlocks(Nanoseconds each) {
+    if (blocks)
+      blocks->add(each);
+  }
   /// The way that was found best, once it is.
   const LaunchPlan *best() const { return settled ? ways[current].get() : nullptr; }
   /// What an earlier process found: taken for this one's, if there is such a way.
@@ -81,11 +98,15 @@ public:
   bool hasChoice() const { return ways.size() > 1; }
 
 private:
+  std::optional<std::size_t> wayInside(Nanoseconds bound, Nanoseconds assumed);
+  bool isWorthItsCost(const LaunchPlan &way, Nanoseconds block) const;
   bool isWorthTrying(const LaunchPlan &way, Nanoseconds bound) const;
   void startTrial(std::size_t from, Nanoseconds bound);
   std::size_t choose(Nanoseconds bound) const;
 
   std::vector<std::shared_ptr<LaunchPlan>> ways;
+  std::shared_ptr<BlockTimes> blocks; // of all ways
+  bool inside = false;                // the last launch was made to stop inside of blocks
   std::size_t current = 0;
   /// What runs a few times is not worth trials, and the first launches pay for what is set up then.
   std::uint64_t launches = 0, trialsFrom = 16;

@@ -24,6 +24,13 @@ std::string text(const Dim3 &extent) {
   return std::to_string(extent.x) + "x" + std::to_string(extent.y) + "x" + std::to_string(extent.z);
 }
 
+/// To write so much to the device's memory.
+Nanoseconds timeToWrite(std::uint64_t bytes, const DeviceInfo &device) {
+  constexpr std::uint32_t usual = 1000; // where the device does not say: bytes a nanosecond
+  return Nanoseconds(
+      static_cast<std::int64_t>(bytes / (device.bandwidth == 0 ? usual : device.bandwidth)));
+}
+
 /// The smaller of two limits of which 0 means "not known".
 std::uint32_t tighter(std::uint32_t a, std::uint32_t b) {
   return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
@@ -128,8 +135,7 @@ bool LoadedKernel::guardFits(const FunctionDevice &device, const LaunchShape &sh
                              const PlanRules &rules) const {
   const std::optional<Variant> &guard = variants[static_cast<std::size_t>(Kind::Guard)];
   std::uint64_t blocks = shape.grid.count();
-  return std::find(rules.kinds.begin(), rules.kinds.end(), Kind::Guard) != rules.kinds.end() &&
-         guard && fits(device, *guard, shape) &&
+  return contains(rules.kinds, Kind::Guard) && guard && fits(device, *guard, shape) &&
          blocks <= VariantLaunch::maxBlocks(Kind::Guard, 1) &&
          (kernel.guardTakesTickets() || blocks * sizeof(std::uint32_t) <= rules.maxListBytes);
 }
@@ -159,11 +165,11 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
   LaunchPlan plan;
   plan.kind = kind;
   plan.waves = wave == 0 ? 1 : (blocks + wave - 1) / wave;
+  plan.wave = std::max(wave, 1u);
   if (kind == Kind::Guard)
     return std::optional(plan);
   if (wave == 0)
     return none;
-  plan.wave = wave;
   plan.sliceBlocks = wave * wavesPerSlice;
   if (kind == Kind::Slice)
     return std::optional(plan);
@@ -172,6 +178,7 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
   if (kind == Kind::Checkpoint) {
     plan.saveStride = saveStrideOf(kernel, shape);
     plan.saveBytes = plan.saveStride * std::min<std::uint64_t>(blocks, wave);
+    plan.saveTime = timeToWrite(plan.saveBytes, device.info());
     if (kernel.maySpend(shape.block.x) || plan.workers > rules.maxSavedBlocks ||
         plan.saveStride > ~std::uint32_t{0} || plan.saveBytes > rules.maxSaveBytes ||
         blocks > VariantLaunch::maxBlocks(kind, plan.workers))
@@ -206,8 +213,12 @@ Result<std::unique_ptr<LaunchProfile>> LoadedKernel::makeProfile(FunctionDevice 
     ways.push_back({});
   auto profile = std::make_unique<LaunchProfile>(std::move(ways));
   if (rules.measures && rules.profiles)
-    if (auto found = rules.profiles->find({moduleHash, kernel.name, keyOf(shape)}))
-      profile->settle(found->kind, found->high);
+    if (auto found = rules.profiles->find({moduleHash, kernel.name, keyOf(shape)})) {
+      if (found->isTried())
+        profile->settle(found->kind, found->high);
+      if (found->block.count() != 0)
+        profile->assumeBlocks(found->block);
+    }
   return profile;
 }
 
@@ -221,23 +232,43 @@ LoadedKernel::plan(FunctionDevice &device, const LaunchShape &shape, const PlanR
       return made.error();
     if (plans.size() >= maxPlans)
       plans.clear();
-    known = plans.emplace(key, Known{std::move(*made), false}).first;
-    known->second.isKept = known->second.profile->best() != nullptr;
+    known = plans.emplace(key, Known{std::move(*made), {}}).first;
+    known->second.kept = foundOf(*known->second.profile);
   }
-  std::shared_ptr<LaunchPlan> picked = known->second.profile->pick(rules.bound, rules.measures);
+  LaunchProfile &profile = *known->second.profile;
+  std::shared_ptr<LaunchPlan> picked = profile.pick(rules.bound, rules.measures, newestBlockTime);
   // There was more room when it was planned.
   if (picked->saveBytes > rules.maxSaveBytes) {
     plans.erase(known);
     return plan(device, shape, rules);
   }
-  Known &entry = known->second;
+  if (profile.blockTime().count() != 0)
+    newestBlockTime = profile.blockTime();
   if (picked->kind == Kind::Slice)
     fitSlices(*picked, rules.bound, picked->wave);
-  if (const LaunchPlan *best = entry.profile->best(); best && !entry.isKept && rules.profiles) {
-    rules.profiles->put({moduleHash, kernel.name, key}, {best->kind, best->duration.high()});
-    entry.isKept = true;
-  }
+  if (rules.profiles)
+    keep(known->second, {moduleHash, kernel.name, key}, *rules.profiles);
   return picked;
+}
+
+ProfileStore::Found LoadedKernel::foundOf(const LaunchProfile &profile) {
+  ProfileStore::Found found;
+  found.block = profile.blockTime();
+  if (const LaunchPlan *best = profile.best()) {
+    found.kind = best->kind;
+    found.high = std::max(best->duration.high(), Nanoseconds(1));
+  }
+  return found;
+}
+
+/// What is worth writing: what is new, or clearly another than what was.
+void LoadedKernel::keep(Known &entry, const ProfileStore::Key &key, ProfileStore &store) {
+  ProfileStore::Found now = foundOf(*entry.profile), &kept = entry.kept;
+  bool isOther = now.block > 2 * kept.block || 2 * now.block < kept.block;
+  if (now.isTried() == kept.isTried() && !isOther)
+    return;
+  store.put(key, now);
+  kept = now;
 }
 
 } // namespace tally::runtime

@@ -1,4 +1,4 @@
-// A kernel of a loaded module as the device knows it, and the simple rule that picks its kind.
+// A kernel of a loaded module as the device knows it, and the ways to launch it.
 #ifndef TALLY_LIB_RUNTIME_LOADED_KERNEL_H
 #define TALLY_LIB_RUNTIME_LOADED_KERNEL_H
 
@@ -21,7 +21,9 @@ namespace tally::runtime {
 
 /// How plans are made.
 struct PlanRules {
-  std::span<const Kind> kinds;      ///< in the order of preference
+  /// In the order of preference. Those that stop inside of blocks, where they stand behind others:
+  /// for blocks that are measured to be longer than the bound.
+  std::span<const Kind> kinds;
   std::uint64_t maxListBytes = 0;   ///< that a guard's list may have
   std::uint64_t maxSaveBytes = 0;   ///< that the blocks of a launch may be saved in
   std::uint32_t maxSavedBlocks = 0; ///< that a launch may save
@@ -85,10 +87,15 @@ private:
   std::array<std::optional<Variant>, allKinds.size()> variants;
   struct Known {
     std::unique_ptr<LaunchProfile> profile;
-    bool isKept = false; ///< what was found is in the store
+    ProfileStore::Found kept; ///< of what was found, what is in the store
   };
+  static ProfileStore::Found foundOf(const LaunchProfile &profile);
+  static void keep(Known &entry, const ProfileStore::Key &key, ProfileStore &store);
+
   std::uint64_t moduleHash = 0;
   std::map<ShapeKey, Known> plans;
+  /// Of the shape that was launched last and is known: what one that is not is taken to be like.
+  Nanoseconds newestBlockTime{0};
 };
 
 } // namespace tally::runtime

@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view firstLine = "tally-profile 1";
-constexpr std::string_view wholeName = "whole";
+constexpr std::string_view firstLine = "tally-profile 2";
+constexpr std::string_view wholeName = "whole", untriedName = "untried";
 /// About 8 MB.
 constexpr std::size_t mostEntries = 65536;
 
@@ -54,7 +54,16 @@ std::optional<std::string> readAll(const std::string &path) {
   return std::move(text).str();
 }
 
-/// HASH KIND HIGH SHAPE,... KERNEL
+/// Not negative.
+bool parseTime(std::string_view text, Nanoseconds &time) {
+  std::int64_t value = 0;
+  if (!parseNumber(text, value) || value < 0)
+    return false;
+  time = Nanoseconds(value);
+  return true;
+}
+
+/// HASH KIND HIGH BLOCK SHAPE,... KERNEL
 bool parseEntry(std::string_view line, ProfileStore::Key &key, ProfileStore::Found &found) {
   if (!parseNumber(cut(line, ' '), key.moduleHash, 16))
     return false;
@@ -63,13 +72,12 @@ bool parseEntry(std::string_view line, ProfileStore::Key &key, ProfileStore::Fou
   for (Kind each : allKinds)
     if (kindName == name(each))
       kind = each;
-  if (!kind && kindName != wholeName)
-    return false;
   found.kind = kind;
-  std::int64_t high = 0;
-  if (!parseNumber(cut(line, ' '), high) || high < 1)
+  if (!parseTime(cut(line, ' '), found.high) || !parseTime(cut(line, ' '), found.block))
     return false;
-  found.high = Nanoseconds(high);
+  if (found.isTried() ? !kind && kindName != wholeName
+                      : kindName != untriedName || found.block.count() == 0)
+    return false;
   std::string_view shape = cut(line, ' ');
   for (std::uint32_t &each : key.shape)
     if (!parseNumber(cut(shape, ','), each))
@@ -135,8 +143,9 @@ std::string ProfileStore::print(const Entries &all) const {
     if (count++ == mostEntries)
       break;
     text.append(hex(key.moduleHash)).append(1, ' ');
-    text.append(found.kind ? name(*found.kind) : wholeName).append(1, ' ');
-    text.append(std::to_string(found.high.count())).append(1, ' ');
+    text.append(!found.isTried() ? untriedName : found.kind ? name(*found.kind) : wholeName);
+    text.append(1, ' ').append(std::to_string(found.high.count())).append(1, ' ');
+    text.append(std::to_string(found.block.count())).append(1, ' ');
     for (std::uint32_t each : key.shape)
       text.append(std::to_string(each)).append(1, ',');
     text.back() = ' ';

@@ -27,8 +27,10 @@ public:
     friend auto operator<=>(const Key &, const Key &) = default;
   };
   struct Found {
-    std::optional<Kind> kind; ///< nothing: the user's kernel as it is
-    Nanoseconds high{0};      ///< what it takes at most
+    std::optional<Kind> kind; ///< the best that was tried; nothing: the user's kernel as it is
+    Nanoseconds high{0};      ///< what it takes at most; zero: none was tried
+    Nanoseconds block{0};     ///< what a block takes; zero: not known
+    bool isTried() const { return high.count() != 0; }
     friend bool operator==(const Found &, const Found &) = default;
   };
 

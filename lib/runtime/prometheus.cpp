@@ -49,6 +49,14 @@ public:
       sample(name, labels, value(client));
     });
   }
+  void byKind(const char *name, const char *help) {
+    head(name, "counter", help);
+    ofEach(Of::BestEffort, [&](const std::string &labels, const ClientStatus &client) {
+      for (std::size_t i = 0; i < allKinds.size(); ++i)
+        sample(name, labels + ",kind=\"" + std::string(tally::name(allKinds[i])) + "\"",
+               static_cast<double>(client.launchesByKind[i]));
+    });
+  }
   /// By powers of two, as few as a dashboard needs.
   void histogram(const char *name, const char *help, Of which, Histogram ClientStatus::*counts,
                  std::chrono::nanoseconds ClientStatus::*sum) {
@@ -110,6 +118,9 @@ std::string prometheusText(std::span<const ArenaStatus> arenas) {
   text.each("tally_physical_launches_total", "counter",
             "Launches given to the device for best-effort ones.", Of::BestEffort,
             count(&ClientStatus::physicalLaunches));
+  text.byKind("tally_variant_launches_total", "Best-effort launches finished, by kind of variant.");
+  text.each("tally_saved_blocks_total", "counter", "Blocks that were saved inside of a loop.",
+            Of::BestEffort, count(&ClientStatus::savedBlocks));
   text.each("tally_yields_total", "counter", "Physical launches that left blocks to run.",
             Of::BestEffort, count(&ClientStatus::yields));
   text.each("tally_requests_to_yield_total", "counter",

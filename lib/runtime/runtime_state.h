@@ -88,8 +88,7 @@ public:
   /// Whether launches may be made that pause in place.
   bool pauses() const {
     return options.sharing == Sharing::Tally && device->info().threadsPerSm != 0 &&
-           std::find(options.kinds.begin(), options.kinds.end(), Kind::Pause) !=
-               options.kinds.end();
+           contains(options.kinds, Kind::Pause);
   }
   Result<void> initialise();
   Result<void> openTrace();

@@ -150,7 +150,7 @@ bool VariantLaunch::absorb(const tally_launch_state &state, std::uint64_t epoch,
     // Behind the last block it must not grow with each launch.
     nextBlock =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(state.next_block, user.grid.count()));
-    assert(launched >= leastWorkers() || variantKind != Kind::Checkpoint);
+    assert(saved + state.saved == 0 || launched >= leastWorkers());
     saved = state.saved;
     savedBy = launched;
     savedUnder = epoch;

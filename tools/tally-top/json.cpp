@@ -56,6 +56,15 @@ private:
   std::string text = "{";
 };
 
+/// Those that there were any of.
+std::string byKind(const KindCounts &counts) {
+  Object object;
+  for (std::size_t i = 0; i < allKinds.size(); ++i)
+    if (counts[i] != 0)
+      object.count(std::string(name(allKinds[i])).c_str(), counts[i]);
+  return object.close();
+}
+
 std::string clientText(const ClientRow &row) {
   const runtime::ClientStatus &now = row.now;
   bool isHigh = now.clientClass == runtime::Class::High;
@@ -74,7 +83,9 @@ std::string clientText(const ClientRow &row) {
         .rate("active_fraction", row.activeFraction)
         .add("request_us", distribution(row.requests));
   else
-    object.count("physical_launches", now.physicalLaunches)
+    object.add("launches_by_kind", byKind(now.launchesByKind))
+        .count("physical_launches", now.physicalLaunches)
+        .count("saved_blocks", now.savedBlocks)
         .count("yields", now.yields)
         .rate("yields_per_s", row.yieldsPerSecond)
         .count("requests_to_yield", now.requestsToYield)

@@ -113,7 +113,7 @@ Result<DevicePtr> FakeDevice::allocate(std::size_t bytes) {
   std::unique_lock lock(mutex);
   if (Result<void> fine = healthy(); !fine)
     return fine.error();
-  if (bytes > std::size_t{1} << 30)
+  if (bytes > mostBytes)
     return Error{"allocate: out of memory"};
   // Of 8-byte words behind the bytes, as kernels and copies expect.
   std::vector<std::byte> memory((bytes + 7) / 8 * 8, std::byte{0xa5});

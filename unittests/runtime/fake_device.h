@@ -72,6 +72,8 @@ public:
   bool holdsUp = false;
   /// Launches of this entry fail.
   std::string refusedEntry;
+  /// Larger allocations fail.
+  std::size_t mostBytes = std::size_t{1} << 30;
   std::uint64_t polls() const { return pollCount; }
   /// Writes that were put on a stream to wait there.
   std::uint64_t writesArmed() const { return armedWrites; }

@@ -16,10 +16,12 @@ struct Harness {
   explicit Harness(std::uint64_t seed,
                    std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice},
                    AnyPolicy policy = {}, std::uint32_t smsOfWholes = 0,
-                   ProfileStore *profiles = nullptr, Trace *trace = nullptr)
+                   ProfileStore *profiles = nullptr, Trace *trace = nullptr,
+                   std::uint32_t recordBytes = 4)
       : device(seed), random(seed * 77 + 1) {
-    ModuleId module = *device.loadModule(mixBundle(device));
-    for (const bundle::Kernel &kernel : mixBundle(device).kernels)
+    bundle::Bundle bundle = mixBundle(device, recordBytes);
+    ModuleId module = *device.loadModule(bundle);
+    for (const bundle::Kernel &kernel : bundle.kernels)
       kernels.push_back(std::move(*LoadedKernel::find(device, module, kernel, 77)));
     control = *device.createStream(StreamPriority::Control);
     wordAddress = *device.allocate(64);

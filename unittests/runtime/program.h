@@ -43,16 +43,16 @@ struct MixArguments {
 inline const std::array<std::string, 5> mixNames = {"mix", "mix_guard", "mix_persistent",
                                                     "mix_slice", "mix_whole"};
 
-inline bundle::Bundle mixBundle(FakeDevice &device) {
+/// `recordBytes`: that each thread of a checkpoint saves.
+inline bundle::Bundle mixBundle(FakeDevice &device, std::uint32_t recordBytes = 4) {
   bundle::Bundle bundle;
   for (const std::string &name : mixNames) {
     bundle::Kernel kernel{name, {{0, 8}, {8, 8}, {16, 8}, {24, 8}}, 32, 0, true, {}};
     for (Kind kind : allKinds) {
       bool emitted = name == "mix" || name == "mix_" + std::string(tally::name(kind));
       kernel.verdicts.push_back({kind, emitted ? Status::Emitted : Status::Refused,
-                                 emitted ? "" : "test", emitted ? "" : "Not wanted.", 0});
-      if (kind == Kind::Checkpoint)
-        kernel.verdicts.back().recordBytes = 4;
+                                 emitted ? "" : "test", emitted ? "" : "Not wanted.", 0,
+                                 kind == Kind::Checkpoint ? recordBytes : 0});
     }
     bundle.kernels.push_back(kernel);
     device.define(name, [](const FakeBlock &block) {

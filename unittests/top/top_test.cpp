@@ -48,6 +48,8 @@ Look busyLook() {
   server.requestTime.counts[runtime::Histogram::bucketOf(1ms)] = 10;
   trainer.state = ClientStatus::State::Waiting;
   trainer.launches = 50;
+  trainer.launchesByKind = {0, 0, 40, 0, 9};
+  trainer.savedBlocks = 77;
   trainer.yields = 9;
   trainer.turnaround.counts[runtime::Histogram::bucketOf(20us)] = 9;
   trainer.memoryUsed = std::uint64_t{3} << 29;
@@ -143,7 +145,9 @@ TEST_CASE("a frame for people and for scripts") {
       "\"request_us\":{\"count\":10,\"p50\":1015.81,\"p99\":1015.81},"
       "\"memory_bytes\":0,\"memory_peak_bytes\":0},"
       "{\"pid\":8,\"name\":\"trainer\",\"class\":\"best-effort\",\"state\":\"waiting\",\"slot\":1,"
-      "\"launches\":50,\"launches_per_s\":25,\"physical_launches\":0,\"yields\":9,"
+      "\"launches\":50,\"launches_per_s\":25,"
+      "\"launches_by_kind\":{\"persistent\":40,\"checkpoint\":9},\"physical_launches\":0,"
+      "\"saved_blocks\":77,\"yields\":9,"
       "\"yields_per_s\":4.5,\"requests_to_yield\":0,"
       "\"turnaround_us\":{\"count\":9,\"p50\":19.456,\"p99\":19.456},"
       "\"memory_quota_bytes\":4294967296,\"memory_reserve_bytes\":0,\"memory_refused\":3,"

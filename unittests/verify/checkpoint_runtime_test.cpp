@@ -32,12 +32,14 @@ struct OneSmBesideRequests {
   }
 };
 
-std::unique_ptr<Runtime> open(AnyPolicy policy) {
+const std::vector<Kind> always = {Kind::Checkpoint, Kind::Guard};
+
+std::unique_ptr<Runtime> open(AnyPolicy policy, const std::vector<Kind> &kinds) {
   RuntimeOptions options;
   options.policy = std::move(policy);
   options.device = "emulator";
   options.emulator.smCount = 4;
-  options.kinds = {Kind::Checkpoint, Kind::Guard};
+  options.kinds = kinds;
   auto opened = Runtime::open(options);
   REQUIRE_MESSAGE(opened, opened.error().message);
   return std::move(*opened);
@@ -56,8 +58,9 @@ struct Outcome {
   friend bool operator==(const Outcome &, const Outcome &) = default;
 };
 
-Outcome run(bool underRequests, std::uint64_t &saved, AnyPolicy policy = {}) {
-  auto runtime = open(std::move(policy));
+Outcome run(bool underRequests, std::uint64_t &saved, AnyPolicy policy = {},
+            const std::vector<Kind> &kinds = always) {
+  auto runtime = open(std::move(policy), kinds);
   LoadedModule together = load(*runtime, "test/kernels/checkpoint_block.ptx");
   LoadedModule apart = load(*runtime, "test/kernels/checkpoint_threads.ptx");
   Client background = *runtime->createClient(Class::BestEffort);
@@ -114,6 +117,19 @@ TEST_CASE("blocks that are saved and gone on with") {
   CHECK(none == 0);
   CHECK(some > 0);
   CHECK((alone == stormed));
+}
+
+TEST_CASE("as it is by default, blocks are saved once they were seen to be long") {
+  std::uint64_t none = 0, some = 0;
+  const std::vector<Kind> byDefault = RuntimeOptions().kinds;
+  Outcome alone = run(false, none, {}, byDefault), stormed = run(true, some, {}, byDefault);
+  CHECK(none == 0);
+  CHECK(some > 0);
+  CHECK((alone == stormed));
+  // The same kinds without checkpoint.
+  std::uint64_t without = 0;
+  CHECK((run(true, without, {}, {Kind::Persistent, Kind::Guard, Kind::Slice}) == alone));
+  CHECK(without == 0);
 }
 
 TEST_CASE("blocks that were saved by more workers than the policy allows later") {

@@ -2,10 +2,12 @@
 #ifndef TALLY_BUNDLE_VERDICT_H
 #define TALLY_BUNDLE_VERDICT_H
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,6 +21,9 @@ enum class Kind : std::uint8_t { Slice, Guard, Persistent, Pause, Checkpoint };
 inline constexpr std::array allKinds = {Kind::Slice, Kind::Guard, Kind::Persistent, Kind::Pause,
                                         Kind::Checkpoint};
 
+/// A number for each of them, in that order.
+using KindCounts = std::array<std::uint64_t, allKinds.size()>;
+
 /// The kind's name in flags, reports and entry names.
 constexpr std::string_view name(Kind kind) {
   constexpr std::array<std::string_view, 5> names = {"slice", "guard", "persistent", "pause",
@@ -29,6 +34,15 @@ constexpr std::string_view name(Kind kind) {
 /// Whether a launch of this kind is a number of workers that take virtual blocks from a counter.
 constexpr bool hasWorkers(Kind kind) {
   return kind == Kind::Persistent || kind == Kind::Pause || kind == Kind::Checkpoint;
+}
+
+/// Whether a launch of this kind can stop inside of a block.
+constexpr bool stopsInsideBlocks(Kind kind) {
+  return kind == Kind::Pause || kind == Kind::Checkpoint;
+}
+
+constexpr bool contains(std::span<const Kind> kinds, Kind kind) {
+  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
 constexpr std::optional<Kind> kindFromName(std::string_view text) {

@@ -43,7 +43,9 @@ struct ClientStatus {
   /// that were called, renewed about ten times a second.
   std::uint64_t launches = 0;
   std::uint64_t physicalLaunches = 0; ///< best effort: those given to the device for them
+  KindCounts launchesByKind{};        ///< best effort: of `launches` those through variants
   std::uint64_t yields = 0;           ///< best effort: physical ones that left blocks to run
+  std::uint64_t savedBlocks = 0;      ///< best effort: that they left saved inside of a loop
   std::uint64_t requestsToYield = 0;  ///< best effort: times it was asked
   Histogram turnaround; ///< best effort: from being asked to yield until the host saw it gone
   std::chrono::nanoseconds turnaroundSum{0};

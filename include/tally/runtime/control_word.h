@@ -149,7 +149,8 @@ public:
   bool isTold() const { return !due.load() && !writing.test(); }
 
   /// The mode that requests are written with where nothing pauses: CHECKPOINT where what runs can
-  /// stop inside of a block. Kinds that cannot act on the epoch alone. Before the first raise().
+  /// stop inside of a block. Kinds that cannot act on the epoch alone. At any time: a request that
+  /// was written before is met at the blocks' ends.
   void setRequestMode(tally_control_mode asked) { requestMode.store(asked); }
 
   // For the one thread that issues best-effort work.
@@ -190,8 +191,8 @@ public:
     return advance();
   }
 
-  /// The word in mapped memory whose growth the writes wait for that arm() puts on the device;
-  /// before the first raise(). Nothing is armed without it.
+  /// The word in mapped memory whose growth the writes wait for that arm() puts on the device. At
+  /// any time before the first arm(): nothing is armed without it.
   void setTrigger(std::atomic<std::uint64_t> *word) { trigger.store(word); }
   /// Puts the write of the next wake on the device, unless it is there. Whoever waits for all of
   /// the device waits for that too, so not for long, and not while nothing else is on it: disarm().

@@ -39,6 +39,8 @@ struct DeviceInfo {
   /// Of the GPU or of the part of it (MIG) that the device is: 32 digits in five groups, as
   /// nvidia-smi shows them behind "GPU-". Of an emulator as its options say.
   std::string uuid;
+  /// Of its memory, what can be had in practice: bytes a nanosecond (GB/s). 0: it cannot say.
+  std::uint32_t bandwidth = 0;
 };
 
 /// Host memory that the device reads and writes in place.

@@ -100,9 +100,11 @@ struct RuntimeOptions {
   /// ~/.cache/tally; for an emulator none.
   std::string profilePath;
   /// Kinds that may be used, in the order of preference; a kernel takes the first that was emitted
-  /// for it, or what measuring finds better. Without any the user's kernel is launched whole while
-  /// no high-priority work is active.
-  std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice};
+  /// for it, or what measuring finds better. Pause and checkpoint, where they stand behind kinds
+  /// that yield between blocks, are taken for launches whose blocks are measured to be longer than
+  /// the bound (docs/policies.md); in front of them, always. Without any the user's kernel is
+  /// launched whole while no high-priority work is active.
+  std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice, Kind::Checkpoint};
   /// Of launches through Kind::Pause: so much of each SM's threads, registers and shared memory
   /// they leave to others, in percents, 1 to 90. While high-priority kernels are launched whose
   /// blocks do not fit there, nothing pauses.
@@ -130,6 +132,7 @@ struct RuntimeOptions {
 struct Statistics {
   std::uint64_t highPriorityLaunches = 0;
   std::uint64_t bestEffortLaunches = 0; ///< launches of user's kernels that were finished
+  KindCounts launchesByKind{};          ///< of them through variants, by the kind they ended in
   std::uint64_t physicalLaunches = 0;   ///< launches given to the device for them
   std::uint64_t requestsToYield = 0;    ///< times the epoch was advanced
   std::uint64_t yields = 0;             ///< physical launches that left blocks to run

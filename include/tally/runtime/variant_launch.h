@@ -9,6 +9,7 @@
 #include "tally/support/dim3.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 
 namespace tally::runtime {
@@ -121,6 +122,11 @@ public:
   /// Of a kind with workers, how many the next launch must have at least. It may have fewer than
   /// next() says, but each saved block waits in the slot of its worker.
   std::uint32_t leastWorkers() const { return saved == 0 ? 1 : savedBy; }
+  /// Blocks of the user's grid that are not done; not of slices.
+  std::uint64_t blocksLeft() const;
+  /// Goes on through another kind: those with workers count blocks alike. Only where nothing is
+  /// saved, and before next() is looked at. `workers`, `saveStride`: as for the constructor.
+  void goOnAs(Kind kind, std::uint32_t workers, std::uint64_t saveStride);
   /// Takes the state that the launch from next() left; it must be plausible(). Of checkpoint,
   /// `epoch`: that it was issued under, `launched`: its workers. Returns whether it yielded (blocks
   /// are left that it was asked to run). A guard's first launch that ran nothing is simply to be
@@ -148,6 +154,24 @@ private:
   bool resuming = false;        // list: whether it is what is left
   bool done = false;
 };
+
+inline std::uint64_t VariantLaunch::blocksLeft() const {
+  assert(progress != Progress::Boxes);
+  std::uint64_t total = user.grid.count();
+  if (done)
+    return 0;
+  if (progress == Progress::List)
+    return resuming ? std::uint64_t{listLength} * cluster.count() : total;
+  return total - nextBlock + saved;
+}
+
+inline void VariantLaunch::goOnAs(Kind kind, std::uint32_t newWorkers, std::uint64_t newStride) {
+  assert(hasWorkers(variantKind) && hasWorkers(kind) && saved == 0 && !done);
+  assert(newWorkers >= 1 && user.grid.count() <= maxBlocks(kind, newWorkers));
+  variantKind = kind;
+  workers = newWorkers;
+  saveStride = newStride;
+}
 
 } // namespace tally::runtime
 

@@ -222,6 +222,8 @@ private:
         return "not all threads of the block are shown to go round the loop equally often";
       point.barrier = barrierIn(each);
     }
+    if (!point.barrier && cutsAlike(site.strip))
+      point.strip = site.strip;
     unsigned scope = entry.body[point.statement].kind == StatementKind::ScopeBegin;
     if (depthOf[point.statement] - scope > 1)
       return "the loop stands in an inner scope";
@@ -276,6 +278,16 @@ private:
         point.entering.push_back(last);
       }
     }
+  }
+
+  /// Whether threads that meet after each strip are all at the same turn.
+  bool cutsAlike(const StripLoop &strip) const {
+    if (strip.counter == noRegister || !result.plan.byBlock)
+      return true;
+    const Operand &limit = entry.body[strip.compare].instruction.operands[2];
+    return uniformity.ofRegister(strip.counter) == Variation::None &&
+           (limit.kind == OperandKind::Integer ||
+            uniformity.ofRegister(limit.reg) == Variation::None);
   }
 
   /// Where a scope stands between the loop's label and its first instruction, before that.

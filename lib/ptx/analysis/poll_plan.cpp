@@ -1,5 +1,7 @@
 #include "tally/ptx/analysis/poll_plan.h"
 
+#include "turns.h"
+
 #include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/analysis/uniformity.h"
 
@@ -23,41 +25,18 @@ std::uint32_t behindLabel(const Function &function, std::uint32_t first) {
   return at;
 }
 
-/// The one block that branches back to the header of `site`, by a plain branch with its label; or
-/// null.
-const CfgBlock *latchOf(const Cfg &cfg, const PollSite &site) {
-  const CfgBlock *latch = nullptr;
-  for (const CfgBlock *before : site.header->predecessors) {
-    if (!llvm::is_contained(site.blocks, before))
-      continue;
-    if (latch)
-      return nullptr;
-    latch = before;
-  }
-  const Instruction *branch = latch ? cfg.terminator(*latch) : nullptr;
-  if (!branch || branch->opcode != "bra" || branch->operands.size() != 1 ||
-      branch->operands[0].kind != OperandKind::Symbol)
-    return nullptr;
-  // Falling through to the header is no branch to it.
-  bool twoWays = branch->guard && latch->successors.size() != 2;
-  std::string_view label = branch->operands[0].symbol;
-  const Function &function = cfg.function();
-  std::uint32_t at = site.statement;
-  while (at > 1 && function.body[at - 1].kind != StatementKind::Instruction) {
-    --at;
-    if (function.body[at].kind == StatementKind::Label && function.body[at].label == label)
-      return twoWays ? nullptr : latch;
-  }
-  return nullptr;
-}
-
 PollPoint pointOf(const Cfg &cfg, const Uniformity &uniformity, const PollSite &site) {
   PollPoint point;
   point.statement = behindLabel(cfg.function(), site.statement);
   point.turns = site.turns;
   point.cycles = site.cycles;
   point.turn = site.turn;
-  const CfgBlock *latch = site.turns == 1 ? nullptr : latchOf(cfg, site);
+  if (site.strip.counter != noRegister) {
+    point.place = PollPlace::Strip;
+    point.strip = site.strip;
+    return point;
+  }
+  const CfgBlock *latch = site.turns == 1 ? nullptr : latchOf(cfg, *site.header, site.blocks);
   if (!latch || uniformity.ofControl(*site.header) != Variation::None ||
       uniformity.ofControl(*latch) != Variation::None ||
       uniformity.ofBranch(*latch) != Variation::None)

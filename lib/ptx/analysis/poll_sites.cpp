@@ -100,8 +100,10 @@ private:
     site.turns = static_cast<std::uint32_t>(
         std::bit_floor(std::clamp<std::uint64_t>(rules.period / nest.unpolled, 1, 1 << 16)));
     // A loop inside of another may be short each time that it is entered.
-    if (site.turns > 1 && (!nest.parent || known.value_or(0) >= site.turns))
+    if (site.turns > 1 && (!nest.parent || known.value_or(0) >= site.turns)) {
       site.turn = turns.registerFor(site.turns);
+      site.strip = turns.stripFor(site.turns);
+    }
     sites.push_back(std::move(site));
     nest.isPolled = true;
   }

@@ -116,7 +116,9 @@ std::string printPollSites(ModuleFacts &modules, const Function &entry) {
   std::string text;
   for (const PollSite &site : findPollSites(cfg)) {
     std::string turns = site.turns == 1 ? "every turn" : fmt::format("every {} turns", site.turns);
-    if (site.turn.reg != noRegister)
+    if (site.strip.counter != noRegister)
+      turns += ", in strips by " + nameOf(entry, site.strip.counter);
+    else if (site.turn.reg != noRegister)
       turns += ", told by " + nameOf(entry, site.turn.reg);
     text += fmt::format("{}  // {}, {} cycles a turn\n",
                         lineOfText(modules.moduleOf(), entry.body[site.statement].text), turns,

@@ -47,6 +47,32 @@ bool mayTurnWithout(const Loop &loop, const CfgBlock &block) {
          (&block != loop.header && canReach(loop, *loop.header, *loop.header, block));
 }
 
+const CfgBlock *latchOf(const Cfg &cfg, const CfgBlock &header, llvm::ArrayRef<CfgBlock *> blocks) {
+  const CfgBlock *latch = nullptr;
+  for (const CfgBlock *before : header.predecessors) {
+    if (!llvm::is_contained(blocks, before))
+      continue;
+    if (latch)
+      return nullptr;
+    latch = before;
+  }
+  const Instruction *branch = latch ? cfg.terminator(*latch) : nullptr;
+  if (!branch || branch->opcode != "bra" || branch->operands.size() != 1 ||
+      branch->operands[0].kind != OperandKind::Symbol)
+    return nullptr;
+  // Falling through to the header is no branch to it.
+  bool twoWays = branch->guard && latch->successors.size() != 2;
+  std::string_view label = branch->operands[0].symbol;
+  const Function &function = cfg.function();
+  std::uint32_t at = header.instructions.front();
+  while (at > 1 && function.body[at - 1].kind != StatementKind::Instruction) {
+    --at;
+    if (function.body[at].kind == StatementKind::Label && function.body[at].label == label)
+      return twoWays ? nullptr : latch;
+  }
+  return nullptr;
+}
+
 Turns::Turns(const Cfg &cfg, const Loop &loop, const Definitions &all)
     : cfg(cfg), loop(loop), all(all), inside(cfg, loop) {
   llvm::SetVector<RegisterId> assigned;
@@ -137,6 +163,67 @@ TurnRegister Turns::registerFor(std::uint32_t turns) const {
     auto step = static_cast<std::uint64_t>(std::llabs(counter.step));
     if (std::has_single_bit(step) && step * turns <= (std::uint64_t{1} << 31))
       return {counter.reg, static_cast<std::uint32_t>((turns - 1) * step)};
+  }
+  return {};
+}
+
+/// Whether an instruction of the loop but `statement` reads `reg`.
+bool Turns::isReadElsewhere(RegisterId reg, std::uint32_t statement) const {
+  bool found = false;
+  for (const CfgBlock *block : loop.blocks)
+    for (std::uint32_t each : block->instructions)
+      if (each != statement)
+        forEachReadRegister(cfg.instruction(each),
+                            [&](const Operand &operand) { found |= operand.reg == reg; });
+  return found;
+}
+
+StripLoop Turns::stripFor(std::uint32_t turns) const {
+  const CfgBlock *latch = latchOf(cfg, *loop.header, loop.blocks);
+  if (!latch || latch->instructions.size() < 2)
+    return {};
+  StripLoop strip;
+  strip.branch = latch->instructions.back();
+  strip.compare = latch->instructions[latch->instructions.size() - 2];
+  const Instruction &branch = cfg.instruction(strip.branch);
+  const Instruction &compare = cfg.instruction(strip.compare);
+  if (!branch.guard || compare.guard || compare.opcode != "setp" || compare.modifiers.size() != 2 ||
+      compare.operands.size() != 3 || compare.operands[0].kind != OperandKind::Register ||
+      compare.operands[0].reg != branch.guard->predicate.reg ||
+      compare.operands[1].kind != OperandKind::Register)
+    return {};
+  // The inner loop does not set it.
+  if (isReadElsewhere(branch.guard->predicate.reg, strip.branch))
+    return {};
+  const Operand &limit = compare.operands[2];
+  if (limit.kind != OperandKind::Integer &&
+      (limit.kind != OperandKind::Register || inside.contains(limit.reg)))
+    return {};
+  std::string_view type = compare.modifiers[1];
+  strip.isWide = type.ends_with("64");
+  strip.isSigned = type.starts_with("s");
+  if (!strip.isWide && !type.ends_with("32"))
+    return {};
+  // What another turn needs: the comparison, or where the branch is taken without it the opposite.
+  std::string_view test = compare.modifiers[0];
+  bool negated = branch.guard->predicate.negated;
+  auto holds = [&](std::initializer_list<std::string_view> straight,
+                   std::initializer_list<std::string_view> opposite) {
+    return llvm::is_contained(negated ? opposite : straight, test);
+  };
+  strip.isExact = holds({"ne"}, {"eq"});
+  bool upwards = holds({"lt", "le", "lo", "ls"}, {"ge", "gt", "hs", "hi"});
+  bool downwards = holds({"gt", "ge", "hi", "hs"}, {"le", "lt", "ls", "lo"});
+  for (const Counter &counter : counters) {
+    bool isWide = cfg.instruction(inside.of(counter.next)[0]).modifiers[0].ends_with("64");
+    auto step = static_cast<std::uint64_t>(std::llabs(counter.step));
+    if ((compare.operands[1].reg != counter.reg && compare.operands[1].reg != counter.next) ||
+        isWide != strip.isWide || step > (std::uint64_t{1} << 30) / turns ||
+        !(strip.isExact || (counter.step > 0 ? upwards : downwards)))
+      continue;
+    strip.counter = counter.reg;
+    strip.step = counter.step;
+    return strip;
   }
   return {};
 }

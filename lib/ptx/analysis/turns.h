@@ -15,6 +15,10 @@ namespace tally::ptx {
 /// header is taken to.
 bool mayTurnWithout(const Loop &loop, const CfgBlock &block);
 
+/// The one block of `blocks`, a loop's, that branches back to `header`, by a plain branch with its
+/// label; or null.
+const CfgBlock *latchOf(const Cfg &cfg, const CfgBlock &header, llvm::ArrayRef<CfgBlock *> blocks);
+
 /// How one loop moves on.
 class Turns {
 public:
@@ -29,6 +33,9 @@ public:
   /// A register that tells each `turns`-th turn, where the loop has one. `turns`: a power of two.
   TurnRegister registerFor(std::uint32_t turns) const;
 
+  /// How the loop can be cut into strips of so many turns.
+  StripLoop stripFor(std::uint32_t turns) const;
+
 private:
   /// A register of the header's that is another constant larger in each turn.
   struct Counter {
@@ -37,6 +44,7 @@ private:
   };
   bool comesByOnceEachTurn(std::uint32_t statement) const;
   std::optional<std::int64_t> stepBetween(RegisterId from, RegisterId to) const;
+  bool isReadElsewhere(RegisterId reg, std::uint32_t statement) const;
   std::optional<std::int64_t> initialOf(const Counter &counter) const;
 
   const Cfg &cfg;

@@ -4,6 +4,7 @@
 #include "codings.h"
 #include "emit.h"
 #include "save_record.h"
+#include "strip_loops.h"
 #include "tally/bundle/abi.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "worker_loop.h"
@@ -71,8 +72,13 @@ private:
   std::uint64_t budget() const {
     return std::min<std::uint64_t>(input.polls.period, std::numeric_limits<std::int32_t>::max());
   }
+  static bool isStrip(const SavePoint &point) { return point.strip.counter != noRegister; }
   static bool usesBudget(const SavePoint &point) {
-    return !point.barrier && point.turns != 1 && point.turn.reg == noRegister;
+    return !point.barrier && point.turns != 1 && !isStrip(point) && point.turn.reg == noRegister;
+  }
+  /// Where a thread goes on at `point`, whether it stopped or not.
+  static std::string goOnAt(const SavePoint &point, unsigned number) {
+    return fmt::format("bra $tally_{}_{};\n\t", isStrip(point) ? "strip" : "go", number);
   }
 
   const PassInput &input;
@@ -84,9 +90,13 @@ private:
 };
 
 std::string Writer::declarations() const {
-  return emit::declarations(input.analysis.cloned.empty()) + record.declarations() +
-         ".reg .pred %tally_asked, %tally_due, %tally_saved;\n"
-         "\t.reg .b32 %tally_budget, %tally_control;\n\t";
+  std::string text = emit::declarations(input.analysis.cloned.empty()) + record.declarations() +
+                     ".reg .pred %tally_asked, %tally_due, %tally_saved;\n"
+                     "\t.reg .b32 %tally_budget, %tally_control;\n\t";
+  for (unsigned i = 0; i != plan.points.size(); ++i)
+    if (isStrip(plan.points[i]))
+      text += stripDeclarations(plan.points[i].strip, i + 1);
+  return text;
 }
 
 /// At a block's begin, and where a saved one goes on: nothing has been asked yet.
@@ -274,7 +284,7 @@ std::string Writer::resumeAt(const SavePoint &point, unsigned number) const {
   return fmt::format("\n$tally_resume_{}:\n\t", number) +
          record.registers(point, Transfer::Restore) +
          (point.entrance ? fmt::format("bra $tally_enter_{};\n", number)
-                         : recompute(point) + fmt::format("bra $tally_go_{};\n", number));
+                         : recompute(point) + goOnAt(point, number));
 }
 
 /// What follows from other registers, made again. Where it stands before the loop, ptxas knows the
@@ -304,7 +314,7 @@ std::string Writer::recompute(const SavePoint &point) const {
 
 /// Behind the body: what a thread does at `point` when a poll is due.
 std::string Writer::pollAt(const SavePoint &point, unsigned number) const {
-  std::string back = fmt::format("bra $tally_go_{};\n\t", number);
+  std::string back = goOnAt(point, number);
   std::string text = fmt::format("\n$tally_poll_{}:\n\t", number);
   auto proceedIf = [&](std::string_view predicate) {
     text += fmt::format("@!{} {}", predicate, back);
@@ -378,6 +388,13 @@ void Writer::insertPoints() {
       for (std::uint32_t branch : point.entering)
         editor.replace(input.function.body[branch].instruction.operands[0].text,
                        fmt::format("$tally_enter_{}", i + 1));
+    }
+    if (isStrip(point)) {
+      editor.insertBefore(point.strip.compare, stripTurn(input.function, point.strip, i + 1));
+      editor.insertBefore(point.statement,
+                          fmt::format("bra $tally_poll_{};\n", i + 1) +
+                              stripBegin(input.function, point.strip, point.turns, i + 1));
+      continue;
     }
     if (point.barrier)
       text = fmt::format("@%tally_asked bra $tally_poll_{};\n", i + 1);

@@ -1,6 +1,8 @@
 #include "tally/ptx/transforms/pause_pass.h"
 
+#include "codings.h"
 #include "emit.h"
+#include "strip_loops.h"
 #include "tally/bundle/abi.h"
 #include "worker_loop.h"
 
@@ -34,7 +36,7 @@ std::string loadMode(const Module &module) {
 
 /// The registers that count to the next poll.
 bool countsCycles(const PollPoint &point) {
-  return point.turns > 1 && point.turn.reg == noRegister;
+  return point.place != PollPlace::Strip && point.turns > 1 && point.turn.reg == noRegister;
 }
 std::string_view counterOf(const PollPoint &point) {
   return point.place == PollPlace::Latch ? "%tally_turns" : "%tally_left";
@@ -73,16 +75,10 @@ std::string look(const Module &module, std::size_t number) {
          loadMode(module);
 }
 
-std::string nameOf(const Function &function, RegisterId reg) {
-  const RegisterDeclaration &declaration = function.declarationOf(reg);
-  std::string name(declaration.name);
-  return declaration.isRange ? name + std::to_string(reg - declaration.first) : name;
-}
-
 /// %tally_turn = what is 0 in the turn that polls, for a point with a register that tells it.
 std::string turnOf(const Function &function, const PollPoint &point) {
   const RegisterDeclaration &declaration = function.declarationOf(point.turn.reg);
-  std::string name = nameOf(function, point.turn.reg), text;
+  std::string name = registerName(declaration, point.turn.reg), text;
   if (declaration.type.ends_with("64")) {
     text = fmt::format("cvt.u32.u64 %tally_turn, {};\n\t", name);
     name = "%tally_turn";
@@ -154,11 +150,24 @@ std::vector<std::string> PausePass::run(const PassInput &input) const {
   FunctionEditor editor(input.function);
   // Before what the loop of workers inserts: a value that it sets for the user's next instruction
   // is set right before that.
+  std::string declarations(registers);
   for (std::size_t i = 0; i != points.size(); ++i)
-    editor.insertBefore(points[i].statement, points[i].place == PollPlace::Header
-                                                 ? atHeader(input, points[i], i)
-                                                 : atLatch(input, points[i], i));
-  writeWorkers(editor, input, kind(), {std::string(registers), blockStart(points), asked()});
+    switch (points[i].place) {
+    case PollPlace::Strip:
+      declarations += stripDeclarations(points[i].strip, i);
+      editor.insertBefore(points[i].strip.compare, stripTurn(input.function, points[i].strip, i));
+      editor.insertBefore(points[i].statement,
+                          look(input.module, i) +
+                              stripBegin(input.function, points[i].strip, points[i].turns, i));
+      break;
+    case PollPlace::Header:
+      editor.insertBefore(points[i].statement, atHeader(input, points[i], i));
+      break;
+    case PollPlace::Latch:
+      editor.insertBefore(points[i].statement, atLatch(input, points[i], i));
+      break;
+    }
+  writeWorkers(editor, input, kind(), {declarations, blockStart(points), asked()});
   return {editor.apply()};
 }
 

@@ -90,7 +90,7 @@ private:
         continue;
       bool isHarmless =
           llvm::StringSwitch<bool>(llvm::StringRef(each.opcode.data(), each.opcode.size()))
-              .Cases({"ld", "mov", "setp", "and", "sub", "cvt", "cvta", "bra", "nanosleep"}, true)
+              .Cases({"ld", "mov", "setp", "and", "sub", "cvt", "cvta", "selp", "bra", "nanosleep"}, true)
               .Cases({"add", "div", "shl", "or", "mul", "mad", "shr"}, true)
               .Default(false);
       bool writesOthers = false;

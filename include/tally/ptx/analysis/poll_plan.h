@@ -12,6 +12,8 @@ namespace tally::ptx {
 
 /// Where the poll of a site stands.
 enum class PollPlace : std::uint8_t {
+  /// Between two strips of the loop. That costs its turns nothing.
+  Strip,
   /// Right behind the header's label. Threads that skip it wait for those that do not, as behind
   /// any
   /// `if`: right whatever the threads of a warp do, and a few instructions in each turn.
@@ -29,6 +31,7 @@ struct PollPoint {
   std::string_view header;     ///< Latch: the label that the branch goes to
   std::uint32_t turns = 1;     ///< of which one polls
   std::uint64_t cycles = 1;    ///< of a turn, by estimate
+  StripLoop strip;             ///< Strip
   TurnRegister turn;           ///< see PollSite; of a Latch one that is the same for the block
 };
 

@@ -26,6 +26,20 @@ struct TurnRegister {
   std::uint32_t mask = 0; ///< of the register's low 32 bits
 };
 
+/// How a loop can be cut into strips: so many turns become a loop of their own, with the poll
+/// between two of them and nothing more in their turns. The loop goes on by one branch back to its
+/// header, right behind a comparison of a counter in constant steps with what no turn changes.
+struct StripLoop {
+  RegisterId counter =
+      noRegister;            ///< as it is at the header; noRegister: the loop has no such form
+  std::int64_t step = 0;     ///< of a turn; the strip's length in turns times it fits in 31 bits
+  bool isWide = false;       ///< 64 bits, else 32
+  bool isSigned = false;     ///< the comparison
+  bool isExact = false;      ///< it is for equality: the counter must not be led past the limit
+  std::uint32_t compare = 0; ///< the statement, a setp
+  std::uint32_t branch = 0;  ///< the one behind it
+};
+
 /// One loop that polls.
 struct PollSite {
   const CfgBlock *header = nullptr; ///< of the CFG that was searched
@@ -37,6 +51,7 @@ struct PollSite {
   /// where turns is 1, where there is no such register, and where the loop may be left, again and
   /// again, before that turn comes.
   TurnRegister turn;
+  StripLoop strip; ///< where turns is above 1 and the loop is likely to make as many at a time
 };
 
 struct PollRules {

@@ -1,0 +1,58 @@
+#include "strip_loops.h"
+
+#include "codings.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+namespace tally::ptx {
+namespace {
+
+const Instruction &compareOf(const Function &function, const StripLoop &strip) {
+  return function.body[strip.compare].instruction;
+}
+
+} // namespace
+
+std::string stripDeclarations(const StripLoop &strip, std::size_t number) {
+  return fmt::format(".reg .b{0} %tally_strip_{1}, %tally_ahead_{1};\n"
+                     "\t.reg .pred %tally_cut_{1};\n\t",
+                     strip.isWide ? 64 : 32, number);
+}
+
+/// The strip ends where the counter is `turns` steps on, if that comes before the limit does: no
+/// turn is made that the user's comparison would not have asked for.
+std::string stripBegin(const Function &function, const StripLoop &strip, std::uint32_t turns,
+                       std::size_t number) {
+  std::string counter = registerName(function.declarationOf(strip.counter), strip.counter);
+  std::string_view limit = compareOf(function, strip).operands[2].text;
+  bool upwards = strip.step > 0;
+  std::uint64_t length = static_cast<std::uint64_t>(std::llabs(strip.step)) * turns;
+  unsigned bits = strip.isWide ? 64 : 32;
+  std::string text = fmt::format("\n$tally_strip_{0}:\n"
+                                 "\tsub.s{1} %tally_ahead_{0}, {2}, {3};\n"
+                                 "\tsetp.gt.u{1} %tally_cut_{0}, %tally_ahead_{0}, {4};\n",
+                                 number, bits, upwards ? limit : std::string_view(counter),
+                                 upwards ? std::string_view(counter) : limit, length);
+  // How far it is says nothing of a counter that is past the limit.
+  if (!strip.isExact)
+    text += fmt::format("\tsetp.{0}.and.{1}{2} %tally_cut_{3}, {4}, {5}, %tally_cut_{3};\n",
+                        upwards ? "lt" : "gt", strip.isSigned ? 's' : 'u', bits, number, counter,
+                        limit);
+  return text + fmt::format("\t{5}.s{1} %tally_ahead_{0}, {2}, {3};\n"
+                            "\tselp.b{1} %tally_strip_{0}, %tally_ahead_{0}, {4}, %tally_cut_{0};\n"
+                            "\n$tally_go_{0}:\n\t",
+                            number, bits, counter, length, limit, upwards ? "add" : "sub");
+}
+
+std::string stripTurn(const Function &function, const StripLoop &strip, std::size_t number) {
+  const Instruction &compare = compareOf(function, strip);
+  bool negated = function.body[strip.branch].instruction.guard->predicate.negated;
+  return fmt::format("setp.{0}.{1} %tally_cut_{3}, {2}, %tally_strip_{3};\n"
+                     "\t@{4}%tally_cut_{3} bra $tally_go_{3};\n\t",
+                     compare.modifiers[0], compare.modifiers[1], compare.operands[1].text, number,
+                     negated ? "!" : "");
+}
+
+} // namespace tally::ptx

@@ -1,0 +1,28 @@
+// Loops cut into strips (StripLoop): an inner loop of so many turns, whose turns cost what they
+// did, and around it the user's branch back to the header, where the strip begins that comes next.
+#ifndef TALLY_LIB_PTX_TRANSFORMS_STRIP_LOOPS_H
+#define TALLY_LIB_PTX_TRANSFORMS_STRIP_LOOPS_H
+
+#include "tally/ptx/analysis/poll_sites.h"
+#include "tally/ptx/transforms/editor.h"
+
+#include <cstddef>
+#include <string>
+
+namespace tally::ptx {
+
+/// `.reg` declarations for the loop with this number.
+std::string stripDeclarations(const StripLoop &strip, std::size_t number);
+
+/// For the place right behind the header's label, and behind what is to happen before each strip:
+/// `$tally_strip_N`, where a strip of `turns` turns begins, and `$tally_go_N`, the head of the
+/// inner loop. Of the user's registers none is changed.
+std::string stripBegin(const Function &function, const StripLoop &strip, std::uint32_t turns,
+                       std::size_t number);
+
+/// For the place before the comparison: the branch back to `$tally_go_N` while the strip lasts.
+std::string stripTurn(const Function &function, const StripLoop &strip, std::size_t number);
+
+} // namespace tally::ptx
+
+#endif

@@ -1,0 +1,121 @@
+// What a lane learns from the times that its batches take.
+#include "lane.h"
+
+#include <algorithm>
+
+namespace tally::runtime {
+
+namespace {
+
+/// Between the launch's call and its first block, and between its last block and the host's look.
+constexpr Nanoseconds hostsTurn{5000};
+
+} // namespace
+
+/// Whose the batch's time on the device was, in equal parts where it was several lanes' or
+/// clients'.
+void Lane::account(const Batch &batch, std::size_t lanes) {
+  Nanoseconds took = options.clock() - std::max(batch.sentAt, lastCollected);
+  took /= static_cast<std::int64_t>(std::max<std::size_t>(lanes, 1));
+  ranInAll += took;
+  auto count = static_cast<std::int64_t>(batch.items.size());
+  for (const Item &item : batch.items) {
+    std::uint32_t client = item.operation->stream->client;
+    if (client >= ranByClient.size())
+      ranByClient.resize(client + 1);
+    ranByClient[client] += took / count;
+  }
+}
+
+/// Whether the batch's time says what its kernels take when nothing else runs. Where a request came
+/// it says too much, which is still better than nothing.
+bool Lane::isMeasurable(const Batch &batch) const {
+  bool ofKernels = std::all_of(batch.items.begin(), batch.items.end(),
+                               [](const Item &each) { return each.plan && !each.dropped; });
+  if (!batch.statesComing || !ofKernels)
+    return ofKernels;
+  return batch.items.size() == 1 && !batch.items[0].canYield &&
+         !batch.items[0].plan->duration.known();
+}
+
+void Lane::learnDurations(const Batch &batch) {
+  Nanoseconds predicted{0};
+  // The operations themselves are finished and gone.
+  for (const Item &item : batch.items)
+    predicted += item.plan->duration.mean();
+  Nanoseconds measured = options.clock() - std::max(batch.sentAt, lastCollected);
+  auto count = static_cast<std::int64_t>(batch.items.size());
+  // Only the sum is known: each member's share changes by what explains it.
+  double ratio = predicted.count() == 0 ? 1.0
+                                        : static_cast<double>(measured.count()) /
+                                              static_cast<double>(predicted.count());
+  if (batch.items[0].plan->isTried && count == 1 && !batch.statesComing)
+    batch.items[0].plan->trial.add(options.clock() - std::max(batch.waitedFrom, lastCollected));
+  for (const Item &item : batch.items) {
+    DurationEstimate &duration = item.plan->duration;
+    auto mean = static_cast<double>(duration.mean().count());
+    duration.add(duration.known() ? Nanoseconds(static_cast<std::int64_t>(mean * ratio))
+                                  : measured / count);
+  }
+}
+
+/// What blocks take, from a launch that ran alone in its batch, or was the only one to run since it
+/// was stopped. Of those before a launch that was stopped the parts of the time are not known.
+/// Before the batch is taken.
+void Lane::measureBlocks(const Batch &batch, std::size_t lanes) {
+  if (draining)
+    return;
+  if (batch.items.size() > 1 && !(batch.statesComing && willYield(batch, 0))) {
+    for (const Item &item : batch.items)
+      item.operation->isTimed = false;
+    return;
+  }
+  const Item &item = batch.items.front();
+  if (item.dropped || !item.canYield || !item.plan->blocks)
+    return;
+  Operation &operation = *item.operation;
+  // From when the application's stream let it go; without that from earlier, so that it looks long.
+  bool isSeen = !operation.ordered || batch.begunAt.count() != 0;
+  operation.isTimed = operation.isTimed && (item.isTimed || !operation.ordered);
+  Nanoseconds took = options.clock() - std::max({batch.issuedAt, lastCollected, batch.begunAt});
+  operation.ran += std::max(took - hostsTurn, Nanoseconds(0));
+  operation.wasAlone =
+      operation.wasAlone && isSeen && lanes == 1 && !batch.hasOthers && !batch.shares;
+  VariantLaunch after = *operation.progress;
+  if (batch.statesComing) {
+    const tally_launch_state &state = mirrors[batch.slot].front();
+    if (!after.plausible(state))
+      return;
+    if (after.absorb(state, batch.epoch, item.launch.shape.grid.x)) {
+      operation.wasStopped = true;
+      // A saved block is a part of one.
+      if (after.kind() != Kind::Checkpoint)
+        noteBlocks(operation, after.blocksLeft(), lanes);
+      return;
+    }
+  }
+  noteBlocks(operation, 0, lanes);
+}
+
+/// All workers together have the time that the operation ran for; what was stopped has not ended in
+/// whole waves.
+void Lane::noteBlocks(const Operation &operation, std::uint64_t left, std::size_t lanes) {
+  LaunchPlan &plan = *operation.plan;
+  std::uint64_t total = operation.shape.grid.count(), done = total - left;
+  if (!operation.isTimed || done == 0)
+    return;
+  auto atATime = static_cast<double>(std::min<std::uint64_t>(plan.wave, total));
+  double rounds = operation.wasStopped ? std::max(static_cast<double>(done) / atATime, 1.0)
+                                       : static_cast<double>(plan.waves);
+  auto ran = static_cast<double>(operation.ran.count());
+  Nanoseconds block(static_cast<std::int64_t>(ran / rounds));
+  if (!operation.wasAlone)
+    return plan.blocks->addShared(block /
+                                  static_cast<std::int64_t>(std::max<std::size_t>(lanes, 1)));
+  plan.blocks->add(block);
+  if (operation.isOfOneKind)
+    plan.blockCost.add(
+        Nanoseconds(static_cast<std::int64_t>(ran * 1024 / static_cast<double>(done))));
+}
+
+} // namespace tally::runtime

@@ -1,0 +1,119 @@
+// What a lane launches an operation as: its kind, and what that needs of the device.
+#include "lane.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace tally::runtime {
+
+namespace {
+
+/// A guard list of 64 MiB: grids of up to 16 Mi blocks.
+constexpr std::uint64_t maxListBytes = std::uint64_t{64} << 20;
+/// Blocks that may stand in a save area: 64 an SM of as many as there are.
+constexpr std::uint32_t maxSavedBlocks = 16384;
+/// Kernels and shapes whose durations are remembered; ever new ones must not grow without bound.
+constexpr std::size_t maxWholePlans = 4096;
+
+} // namespace
+
+/// Picks the operation's kind when it is first looked at. On failure its stream has failed.
+bool Lane::preparePlan(Operation &operation) {
+  if (operation.type != Operation::Type::Launch)
+    return true;
+  if (operation.plan) {
+    if (std::exchange(operation.mayChange, false))
+      reconsider(operation);
+    return true;
+  }
+  if (!operation.kernel) {
+    operation.plan = planByIdentity(operation);
+    return true;
+  }
+  auto plan = operation.kernel->plan(device, operation.shape, planRules());
+  if (!plan) {
+    failOperation(operation, plan.error());
+    return false;
+  }
+  operation.plan = *plan;
+  if (operation.plan->kind)
+    operation.progress.emplace(
+        *operation.plan->kind, shapeForVariants(operation.kernel->facts(), operation.shape),
+        operation.plan->sliceBlocks, operation.plan->workers,
+        operation.kernel->facts().guardTakesTickets(), operation.plan->saveStride);
+  return true;
+}
+
+PlanRules Lane::planRules() const {
+  return {options.kinds, maxListBytes,    maxSaveBytes,     maxSavedBlocks,
+          options.bound, options.reserve, options.measures, options.profiles};
+}
+
+/// A launch that yielded between blocks goes on inside of them where these have turned out to be
+/// long: the first one of a kernel may be all that there is of it.
+void Lane::reconsider(Operation &operation) {
+  assert(batches.empty() && operation.begun);
+  if (!operation.plan->blocks || operation.progress->kind() != Kind::Persistent)
+    return;
+  auto plan = operation.kernel->plan(device, operation.shape, planRules());
+  if (!plan || !(*plan)->kind || !stopsInsideBlocks(*(*plan)->kind) ||
+      ((*plan)->saveBytes > saveAreaBytes && !allocateSaveArea((*plan)->saveBytes)))
+    return;
+  operation.progress->goOnAs(*(*plan)->kind, (*plan)->workers, (*plan)->saveStride);
+  operation.plan = *plan;
+  operation.isOfOneKind = false;
+}
+
+/// The plan of a kernel that there is nothing to choose for: it holds what it took.
+std::shared_ptr<LaunchPlan> Lane::planByIdentity(const Operation &operation) {
+  if (operation.identity == 0)
+    return std::make_shared<LaunchPlan>();
+  if (wholePlans.size() >= maxWholePlans)
+    wholePlans.clear();
+  std::shared_ptr<LaunchPlan> &known =
+      wholePlans[{operation.identity, LoadedKernel::keyOf(operation.shape)}];
+  if (!known)
+    known = std::make_shared<LaunchPlan>();
+  return known;
+}
+
+/// A save area for the launch; false when that has to wait until nothing uses the one there is, and
+/// where none can be had: the launch takes another kind then, and so do all as large ones.
+bool Lane::growSaveArea(Item &item, const Batch &batch) {
+  if (!batches.empty() || !batch.items.empty())
+    return false;
+  assert(!item.operation->progress->hasSaved());
+  if (allocateSaveArea(item.launch.saveBytes))
+    return true;
+  if (!item.operation->begun) {
+    item.operation->progress.reset();
+    item.operation->plan.reset();
+  }
+  return false;
+}
+
+/// While nothing uses the one there is. Where none can be had, no launch that needs as much gets
+/// the kind any more.
+bool Lane::allocateSaveArea(std::uint64_t least) {
+  std::uint64_t bytes = std::max(least, std::min(2 * saveAreaBytes, maxSaveBytes));
+  constexpr std::uint64_t headers = saveHeaderBytes(maxSavedBlocks);
+  Result<DevicePtr> area = device.allocate(headers + bytes);
+  if (!area) {
+    maxSaveBytes = least - 1;
+    counts.saveAreasRefused.fetch_add(1);
+    return false;
+  }
+  // The old one is freed at the end: freeing waits for the device.
+  memory.push_back(*area);
+  saveArea = *area + headers;
+  saveAreaBytes = bytes;
+  Result<void> behind = continueOn(stream);
+  if (behind)
+    behind = device.fill(stream, *area, std::byte{0}, headers);
+  if (!behind)
+    failAll(behind.error());
+  return static_cast<bool>(behind);
+}
+
+} // namespace tally::runtime

@@ -1,0 +1,433 @@
+// Kinds that stop inside of blocks: for which launches they are taken.
+#include "../support/files.h"
+#include "harness.h"
+
+#include "launch_profile.h"
+#include "profile_store.h"
+
+#include <map>
+#include <utility>
+
+using namespace tally;
+using namespace tally::runtime;
+using namespace std::chrono_literals;
+
+namespace {
+
+const std::vector<Kind> everyKind = {Kind::Persistent, Kind::Guard, Kind::Slice, Kind::Checkpoint};
+
+LaunchPlan way(std::optional<Kind> kind, Nanoseconds saveTime = 0us) {
+  LaunchPlan plan;
+  plan.kind = kind;
+  plan.waves = 10;
+  plan.saveTime = saveTime;
+  return plan;
+}
+
+LaunchProfile profileOf(Nanoseconds saveTime = 0us) {
+  return LaunchProfile({way(Kind::Persistent), way(Kind::Guard), way(Kind::Checkpoint, saveTime),
+                        way(std::nullopt)});
+}
+
+/// What is taken after a launch of which blocks take that long.
+Kind after(LaunchProfile &profile, Nanoseconds block) {
+  profile.pick(20us, false)->blocks->add(block);
+  return *profile.pick(20us, false)->kind;
+}
+
+/// Launches of one kernel and shape, one after the other on one stream. Blocks run one at a time
+/// and a wave is four of them, so what is seen as a block's time is that of four.
+struct Launches : Harness {
+  explicit Launches(std::size_t count, std::vector<Kind> kinds = everyKind,
+                    std::uint32_t recordBytes = 32, Dim3 grid = {24, 1, 1},
+                    ProfileStore *store = nullptr)
+      : Harness(count, std::move(kinds), {}, 0, store, nullptr, recordBytes) {
+    program.streams = 1;
+    for (std::uint64_t n = 1; n <= count; ++n)
+      program.steps.push_back({Step::Type::Launch, 0, 0, n % 2, (n + 1) % 2, grid, n, 0});
+    program.hostIn.resize(count);
+    addStreams(program);
+    device.onBlock = [this](std::optional<Kind> kind) {
+      ++blocks[kind];
+      now += eachBlock;
+      if (inBlock)
+        inBlock();
+    };
+  }
+  void turn() {
+    dispatcher->step();
+    device.advance();
+  }
+  /// The blocks that it runs, by their kind.
+  std::map<std::optional<Kind>, int> run(std::size_t n) {
+    blocks.clear();
+    REQUIRE(submit(program, n));
+    for (int i = 0; i < 100000 && !allFinished(); ++i)
+      turn();
+    REQUIRE(allFinished());
+    return blocks;
+  }
+  std::map<std::optional<Kind>, int> runAll() {
+    std::map<std::optional<Kind>, int> last;
+    for (std::size_t n = 0; n < program.steps.size(); ++n)
+      last = run(n);
+    CHECK((outcome() == runInOrder(program)));
+    return last;
+  }
+  /// In the block behind so many a request comes, and ends when nothing runs any more.
+  void stopBehind(int count) {
+    inBlock = [this, count, seen = 0]() mutable {
+      if (++seen == count)
+        REQUIRE(high->beginRequest());
+    };
+  }
+  ControlFields told() const {
+    return decodeControl(*reinterpret_cast<const std::uint64_t *>(wordAddress));
+  }
+
+  Program program;
+  Nanoseconds eachBlock = 1us;
+  std::function<void()> inBlock;
+  std::map<std::optional<Kind>, int> blocks;
+};
+
+using Blocks = std::map<std::optional<Kind>, int>;
+
+DeviceInfo gpu() {
+  DeviceInfo info;
+  info.name = "a GPU";
+  info.driverVersion = 13000;
+  return info;
+}
+
+} // namespace
+
+TEST_CASE("between blocks while nothing is known; inside of them where they are too long") {
+  LaunchProfile profile = profileOf();
+  CHECK(profile.pick(20us, false)->kind == Kind::Persistent);
+  CHECK(after(profile, 445us) == Kind::Checkpoint);
+  LaunchProfile brief = profileOf();
+  CHECK(after(brief, 12us) == Kind::Persistent);
+  CHECK(after(brief, 15us) == Kind::Persistent);
+  // Slightly above the bound is not worth it; the user's bound counts.
+  LaunchProfile slightly = profileOf();
+  CHECK(after(slightly, 22us) == Kind::Persistent);
+  LaunchProfile generous = profileOf();
+  generous.pick(1ms, false)->blocks->add(500us);
+  CHECK(generous.pick(1ms, false)->kind == Kind::Persistent);
+}
+
+TEST_CASE("what saving takes counts") {
+  // A request waits for the poll and for all blocks to be saved.
+  LaunchProfile medium = profileOf(256us);
+  CHECK(after(medium, 200us) == Kind::Persistent);
+  CHECK(after(medium, 300us) == Kind::Persistent);
+  LaunchProfile longer = profileOf(256us);
+  CHECK(after(longer, 1ms) == Kind::Checkpoint);
+}
+
+TEST_CASE("one bad measurement is made good by the next ones") {
+  LaunchProfile profile = profileOf();
+  CHECK(after(profile, 9ms) == Kind::Checkpoint);
+  CHECK(profile.pick(20us, false)->blocks->wantsMore(20us));
+  CHECK(after(profile, 8us) == Kind::Persistent);
+  CHECK(after(profile, 9ms) == Kind::Checkpoint); // two of three
+  CHECK(after(profile, 8us) == Kind::Persistent);
+  CHECK(after(profile, 8us) == Kind::Persistent);
+  CHECK(!profile.pick(20us, false)->blocks->wantsMore(20us));
+  CHECK(after(profile, 9ms) == Kind::Persistent); // three of six
+}
+
+TEST_CASE("blocks that become shorter or longer") {
+  LaunchProfile profile = profileOf();
+  for (int i = 0; i < 20; ++i)
+    CHECK(after(profile, 10us) == Kind::Persistent);
+  for (int i = 0; i < 4; ++i)
+    after(profile, 500us);
+  CHECK(profile.pick(20us, false)->kind == Kind::Checkpoint);
+  for (int i = 0; i < 4; ++i) // not clearly shorter
+    CHECK(after(profile, 22us) == Kind::Checkpoint);
+  for (int i = 0; i < 4; ++i)
+    after(profile, 15us);
+  CHECK(profile.pick(20us, false)->kind == Kind::Persistent);
+}
+
+TEST_CASE("what a kind was measured to cost counts") {
+  auto chosen = [](Nanoseconds block, Nanoseconds between, Nanoseconds inside) {
+    LaunchProfile profile = profileOf();
+    profile.pick(20us, false)->blockCost.add(between);
+    after(profile, block);
+    for (int i = 0; i < 3; ++i) {
+      auto plan = profile.pick(20us, false);
+      REQUIRE(plan->kind == Kind::Checkpoint); // until it is known
+      plan->blockCost.add(inside);
+      plan->blocks->add(block);
+    }
+    return *profile.pick(20us, false)->kind;
+  };
+  CHECK(chosen(60us, 100us, 104us) == Kind::Checkpoint);
+  CHECK(chosen(60us, 100us, 150us) == Kind::Persistent); // waits a quarter as long
+  CHECK(chosen(5ms, 100us, 150us) == Kind::Checkpoint);
+}
+
+TEST_CASE("a kind in front is taken whatever blocks take") {
+  LaunchProfile profile({way(Kind::Checkpoint, 1ms), way(Kind::Persistent), way(std::nullopt)});
+  for (int i = 0; i < 10; ++i) {
+    auto plan = profile.pick(20us, false);
+    CHECK(plan->kind == Kind::Checkpoint);
+    CHECK(!plan->blocks);
+    plan->duration.add(3us);
+  }
+}
+
+TEST_CASE("a shape that is not known is taken to be like the kernel's others") {
+  LaunchProfile profile = profileOf();
+  CHECK(profile.pick(20us, false, 400us)->kind == Kind::Checkpoint);
+  CHECK(profile.pick(20us, false, 10us)->kind == Kind::Persistent);
+  profile.pick(20us, false)->blocks->add(10us);
+  CHECK(profile.pick(20us, false, 400us)->kind == Kind::Persistent);
+}
+
+TEST_CASE("trials are for kinds between blocks, and for blocks that are short") {
+  LaunchProfile profile = profileOf();
+  std::map<std::optional<Kind>, int> taken;
+  auto launch = [&](Nanoseconds took) {
+    auto plan = profile.pick(20us, true);
+    ++taken[plan->kind];
+    plan->duration.add(took);
+    plan->blocks->add(took / 10);
+    if (plan->isTried)
+      plan->trial.add(plan->kind == Kind::Guard ? took * 9 / 10 : took);
+  };
+  for (int i = 0; i < 100; ++i)
+    launch(120us);
+  REQUIRE(profile.best());
+  CHECK(profile.best()->kind == Kind::Guard);
+  CHECK(taken[Kind::Checkpoint] == 0);
+  for (int i = 0; i < 10; ++i)
+    launch(5ms);
+  CHECK(taken[Kind::Checkpoint] > 5);
+  CHECK(profile.best()->kind == Kind::Guard);
+}
+
+TEST_CASE("in the lane: long blocks are stopped inside from the second launch on") {
+  Launches launches(6);
+  launches.eachBlock = 100us;
+  CHECK(launches.run(0) == Blocks{{Kind::Persistent, 24}});
+  for (std::size_t n = 1; n < 6; ++n)
+    CHECK(launches.run(n) == Blocks{{Kind::Checkpoint, 24}});
+  CHECK((launches.outcome() == runInOrder(launches.program)));
+}
+
+TEST_CASE("in the lane: short blocks are not") {
+  Launches launches(60);
+  launches.eachBlock = 3us;
+  for (std::size_t n = 0; n < 60; ++n)
+    CHECK(launches.run(n) == Blocks{{Kind::Persistent, 24}});
+  CHECK(launches.statistics().saveAreasRefused == 0);
+}
+
+TEST_CASE("in the lane: one wave, which goes through the guard at first") {
+  Launches launches(3, everyKind, 32, {2, 2, 1});
+  launches.eachBlock = 100us;
+  CHECK(launches.run(0) == Blocks{{Kind::Guard, 4}});
+  CHECK(launches.run(1) == Blocks{{Kind::Checkpoint, 4}});
+  CHECK(launches.run(2) == Blocks{{Kind::Checkpoint, 4}});
+}
+
+TEST_CASE("in the lane: a large save area and medium blocks") {
+  // 64 threads, 4 workers: 200 MiB, or 200 us and more.
+  for (auto [each, kind] : {std::pair(20us, Kind::Persistent), {1000us, Kind::Checkpoint}}) {
+    Launches launches(5, everyKind, 200u << 12);
+    launches.eachBlock = each;
+    CHECK(launches.runAll() == Blocks{{kind, 24}});
+  }
+}
+
+TEST_CASE("in the lane: the order says whether and when") {
+  Launches none(4, {Kind::Persistent, Kind::Guard, Kind::Slice});
+  none.eachBlock = 1ms;
+  CHECK(none.runAll() == Blocks{{Kind::Persistent, 24}});
+  Launches always(4, {Kind::Checkpoint, Kind::Persistent, Kind::Guard, Kind::Slice});
+  always.eachBlock = 1us;
+  CHECK(always.run(0) == Blocks{{Kind::Checkpoint, 24}});
+  CHECK(always.run(1) == Blocks{{Kind::Checkpoint, 24}});
+}
+
+TEST_CASE("in the lane: a launch that was stopped goes on inside of blocks") {
+  Launches launches(2);
+  launches.eachBlock = 200us;
+  launches.stopBehind(7);
+  REQUIRE(launches.submit(launches.program, 0));
+  for (int i = 0; i < 200 && launches.told().epoch == 0; ++i)
+    launches.turn();
+  for (int i = 0; i < 200; ++i)
+    launches.turn();
+  CHECK(launches.told().epoch == 1);
+  CHECK(launches.told().mode == TALLY_CONTROL_CHECKPOINT);
+  CHECK(!launches.allFinished());
+  int between = launches.blocks[Kind::Persistent];
+  CHECK(between >= 7);
+  CHECK(between < 24);
+  CHECK(launches.blocks[Kind::Checkpoint] == 0);
+  REQUIRE(launches.high->endRequest());
+  for (int i = 0; i < 10000 && !launches.allFinished(); ++i)
+    launches.turn();
+  CHECK(launches.blocks == Blocks{{Kind::Persistent, between}, {Kind::Checkpoint, 24 - between}});
+  CHECK(launches.run(1) == Blocks{{Kind::Checkpoint, 24}});
+  CHECK((launches.outcome() == runInOrder(launches.program)));
+}
+
+TEST_CASE("in the lane: what a stopped launch says of its blocks") {
+  // Four at a time: 16 us, and 40 us.
+  for (auto [each, later] : {std::pair(4us, Kind::Persistent), {10us, Kind::Checkpoint}}) {
+    Launches launches(1);
+    launches.eachBlock = each;
+    launches.stopBehind(7);
+    REQUIRE(launches.submit(launches.program, 0));
+    for (int i = 0; i < 400; ++i)
+      launches.turn();
+    Blocks before = std::exchange(launches.blocks, {});
+    CHECK(before.size() == 1);
+    CHECK(before[Kind::Persistent] < 12);
+    REQUIRE(launches.high->endRequest());
+    for (int i = 0; i < 10000 && !launches.allFinished(); ++i)
+      launches.turn();
+    CHECK(launches.blocks == Blocks{{later, 24 - before[Kind::Persistent]}});
+  }
+}
+
+TEST_CASE("in the lane: the time of others is not taken for a block's") {
+  Launches launches(120);
+  launches.eachBlock = 4us;
+  SUBCASE("two lanes, whose blocks take turns") {
+    launches.program.streams = 2;
+    for (std::size_t n = 1; n < 120; n += 2)
+      launches.program.steps[n].stream = 1;
+    launches.streams.clear();
+    launches.memory.clear();
+    launches.addStreams(launches.program);
+    for (std::size_t n = 0; n < 120; ++n)
+      REQUIRE(launches.submit(launches.program, n));
+    for (int i = 0; i < 1000000 && !launches.allFinished(); ++i)
+      launches.turn();
+    CHECK(launches.blocks == Blocks{{Kind::Persistent, 120 * 24}});
+  }
+  SUBCASE("what was ahead on the application's stream") {
+    StreamId ahead = *launches.device.createStream(StreamPriority::High);
+    Words scratch(2 * Program::words);
+    LoadedKernel &kernel = *launches.kernels[0];
+    MixArguments arguments{reinterpret_cast<std::uint64_t>(scratch.data()),
+                           reinterpret_cast<std::uint64_t>(&scratch[Program::words]),
+                           Program::words, 1};
+    auto bytes = std::as_bytes(std::span(&arguments, 1));
+    for (int n = 0; n < 30; ++n) {
+      LaunchShape shape{{24, 1, 1}, {64, 1, 1}, 0};
+      launches.eachBlock = 1ms;
+      REQUIRE(launches.device.launch(ahead, kernel.userFunction(), shape, bytes));
+      Operation operation;
+      operation.stream = launches.streams[0].get();
+      operation.kernel = &kernel;
+      operation.shape = shape;
+      operation.parameters.assign(bytes.begin(), bytes.end());
+      operation.ordered = ahead;
+      REQUIRE(launches.streams[0]->lane.submit(std::move(operation)));
+      for (int i = 0; i < 100000 && !launches.allFinished(); ++i) {
+        if (launches.blocks[std::nullopt] == (n + 1) * 24)
+          launches.eachBlock = 4us;
+        launches.turn();
+      }
+    }
+    CHECK(launches.blocks == Blocks{{std::nullopt, 30 * 24}, {Kind::Persistent, 30 * 24}});
+  }
+}
+
+TEST_CASE("in the lane: where a save area cannot be had, blocks are run to their ends") {
+  for (int stoppedBehind : {0, 7}) {
+    CAPTURE(stoppedBehind);
+    Launches launches(4);
+    launches.eachBlock = 200us;
+    launches.device.mostBytes = 0; // all that is needed otherwise is there
+    if (stoppedBehind != 0)
+      launches.stopBehind(stoppedBehind);
+    REQUIRE(launches.submit(launches.program, 0));
+    for (int i = 0; i < 400; ++i)
+      launches.turn();
+    if (stoppedBehind != 0) {
+      CHECK(!launches.allFinished());
+      REQUIRE(launches.high->endRequest());
+    }
+    for (int i = 0; i < 10000 && !launches.allFinished(); ++i)
+      launches.turn();
+    REQUIRE(launches.allFinished());
+    CHECK(launches.blocks == Blocks{{Kind::Persistent, 24}});
+    for (std::size_t n = 1; n < 4; ++n)
+      CHECK(launches.run(n) == Blocks{{Kind::Persistent, 24}});
+    CHECK(launches.statistics().saveAreasRefused == 1);
+    CHECK((launches.outcome() == runInOrder(launches.program)));
+  }
+}
+
+TEST_CASE("in the lane: what blocks take is kept, and known to the next process") {
+  test::TemporaryFolder folder;
+  {
+    ProfileStore store(folder.file("profile"), gpu());
+    Launches launches(3, everyKind, 32, {24, 1, 1}, &store);
+    launches.eachBlock = 100us;
+    launches.runAll();
+    REQUIRE(store.save());
+  }
+  ProfileStore store(folder.file("profile"), gpu());
+  auto found = store.find({77, "mix", LoadedKernel::keyOf({{24, 1, 1}, {64, 1, 1}, 0})});
+  REQUIRE(found);
+  CHECK(!found->isTried());
+  CHECK(found->block > 390us);
+  CHECK(found->block <= 400us);
+  Launches launches(2, everyKind, 32, {24, 1, 1}, &store);
+  launches.eachBlock = 100us;
+  CHECK(launches.run(0) == Blocks{{Kind::Checkpoint, 24}});
+}
+
+TEST_CASE("random programs whose launches change their kinds give the sequential result") {
+  std::uint64_t changed = 0, inside = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Harness harness(seed, everyKind, {}, 0, nullptr, nullptr, 32);
+    Program program = Program::make(harness.random, 1 + seed % 3, 40, seed % 2 == 0 ? 1 : 5);
+    harness.addStreams(program);
+    if (seed % 5 == 0)
+      harness.device.mostBytes = 0;
+    std::size_t next = 0;
+    int open = 0;
+    std::optional<Kind> last;
+    harness.device.onBlock = [&](std::optional<Kind> kind) {
+      harness.now += Nanoseconds(harness.random() % 3 == 0 ? 100000 : 500);
+      inside += kind == Kind::Checkpoint;
+      changed += kind == Kind::Checkpoint && last == Kind::Persistent;
+      last = kind;
+    };
+    for (std::uint64_t turn = 0; next < program.steps.size() || !harness.allFinished(); ++turn) {
+      REQUIRE(turn < 2000000);
+      harness.now += Nanoseconds(harness.random() % 3000);
+      std::uint64_t pick = harness.random() % 100;
+      if (pick < 5 && next < program.steps.size())
+        REQUIRE(harness.submit(program, next++));
+      else if (pick < 30)
+        harness.dispatcher->step();
+      else if (pick < 95)
+        harness.device.advance();
+      else if (pick < 97 || open == 0) {
+        REQUIRE(harness.high->beginRequest());
+        ++open;
+      } else {
+        REQUIRE(harness.high->endRequest());
+        --open;
+      }
+    }
+    for (; open > 0; --open)
+      REQUIRE(harness.high->endRequest());
+    CAPTURE(seed);
+    CHECK((harness.outcome() == runInOrder(program)));
+  }
+  CHECK(inside > 1000);
+  CHECK(changed > 20);
+}
