@@ -227,12 +227,19 @@ TEST_CASE("in the lane: short blocks are not") {
   CHECK(launches.statistics().saveAreasRefused == 0);
 }
 
-TEST_CASE("in the lane: one wave, which goes through the guard at first") {
-  Launches launches(3, everyKind, 32, {2, 2, 1});
-  launches.eachBlock = 100us;
-  CHECK(launches.run(0) == Blocks{{Kind::Guard, 4}});
-  CHECK(launches.run(1) == Blocks{{Kind::Checkpoint, 4}});
-  CHECK(launches.run(2) == Blocks{{Kind::Checkpoint, 4}});
+TEST_CASE("in the lane: one wave, of which nothing could be kept back once it runs") {
+  for (auto [each, later] : {std::pair(3us, Kind::Guard), {100us, Kind::Checkpoint}}) {
+    Launches launches(3, everyKind, 32, {2, 2, 1});
+    launches.eachBlock = each;
+    CHECK(launches.run(0) == Blocks{{Kind::Checkpoint, 4}});
+    CHECK(launches.run(1) == Blocks{{later, 4}});
+    CHECK(launches.run(2) == Blocks{{later, 4}});
+  }
+  // Not where a save takes longer than the bound: 200 MiB.
+  Launches large(2, everyKind, 200u << 12, {2, 2, 1});
+  large.eachBlock = 1ms;
+  CHECK(large.run(0) == Blocks{{Kind::Guard, 4}});
+  CHECK(large.run(1) == Blocks{{Kind::Checkpoint, 4}});
 }
 
 TEST_CASE("in the lane: a large save area and medium blocks") {
