@@ -219,6 +219,21 @@ TEST_CASE("in the lane: long blocks are stopped inside from the second launch on
   CHECK((launches.outcome() == runInOrder(launches.program)));
 }
 
+TEST_CASE("in the lane: what is queued together is not measured together") {
+  Launches launches(12);
+  launches.eachBlock = 100us;
+  for (std::size_t n = 0; n < 12; ++n)
+    REQUIRE(launches.submit(launches.program, n));
+  for (int i = 0; i < 100000 && !launches.allFinished(); ++i)
+    launches.turn();
+  // Those that were sent before the first was back.
+  CHECK(launches.blocks[Kind::Persistent] <= 2 * 24);
+  CHECK(launches.blocks[Kind::Checkpoint] >= 10 * 24);
+  CHECK((launches.outcome() == runInOrder(launches.program)));
+  KindCounts byKind = launches.statistics().launchesByKind;
+  CHECK(byKind[static_cast<std::size_t>(Kind::Checkpoint)] >= 10);
+}
+
 TEST_CASE("in the lane: short blocks are not") {
   Launches launches(60);
   launches.eachBlock = 3us;
