@@ -23,7 +23,7 @@ class System:
 
 STREAMS, NO_STREAMS = ("--priorities=1",), ("--priorities=0",)
 OFF = (("TALLY_ARENA", "off"),)
-EVERY_KIND = "checkpoint,persistent,guard,slice"
+BETWEEN_BLOCKS = (("TALLY_KINDS", "persistent,guard,slice"),)
 PLAIN = Role("plain", STREAMS)
 ALONE_PROCESS = Role("plain", NO_STREAMS)
 MPS_SERVER = Role("plain", NO_STREAMS, (("CUDA_MPS_CLIENT_PRIORITY", "0"),), True)
@@ -50,8 +50,8 @@ SYSTEMS = [
     System("green-contexts", "green contexts, half each", Role("plain", STREAMS + ("--green=0.5",))),
     System("rate", "tally, rate policy", Role("tally", STREAMS, OFF + (("TALLY_POLICY", "rate"),))),
     System("tally-scheduling", "tally, scheduling only", Role("scheduled", STREAMS, OFF)),
-    System("tally-block", "tally, block-level", Role("tally", STREAMS, OFF)),
-    System("tally-everything", "tally, everything", Role("tally", STREAMS, OFF + (("TALLY_KINDS", EVERY_KIND),))),
+    System("tally-block", "tally, block-level", Role("tally", STREAMS, OFF + BETWEEN_BLOCKS)),
+    System("tally-everything", "tally, everything", Role("tally", STREAMS, OFF)),
     System("tally-time-slicing", "time slicing, tally", TALLY_SERVER, best_effort(False)),
     System("tally-mps", "MPS, tally", Role("tally", NO_STREAMS, (), True), best_effort(True)),
 ]

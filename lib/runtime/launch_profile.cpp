@@ -98,18 +98,19 @@ std::optional<std::size_t> LaunchProfile::wayInside(Nanoseconds bound, Nanosecon
   Nanoseconds block = between.kind == Kind::Slice ? turnaroundOf(between)
                       : blocks->known()           ? blocks->time()
                                                   : assumed;
-  for (std::size_t i = 0; i < ways.size(); ++i) {
-    const LaunchPlan &way = *ways[i];
-    if (!isInside(way))
-      continue;
-    Nanoseconds least = scaled(std::max(bound, turnaroundOf(way)), inside ? 1 : aboutEqual);
-    if (block > least && isWorthItsCost(way, block)) {
-      inside = true;
-      return i;
-    }
-  }
-  inside = false;
-  return std::nullopt;
+  auto isBetter = [&](const LaunchPlan &way) {
+    // Nothing could be kept back of one wave, however long it is.
+    if (block.count() == 0)
+      return between.waves == 1 && way.saveTime <= bound;
+    Nanoseconds limit = scaled(std::max(bound, turnaroundOf(way)), inside ? 1 : aboutEqual);
+    return block > limit && isWorthItsCost(way, block);
+  };
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < ways.size() && !found; ++i)
+    if (isInside(*ways[i]) && isBetter(*ways[i]))
+      found = i;
+  inside = found && block.count() != 0;
+  return found;
 }
 
 /// Where it is known what the way and the one between blocks take of the device.

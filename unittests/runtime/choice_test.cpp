@@ -219,6 +219,21 @@ TEST_CASE("in the lane: long blocks are stopped inside from the second launch on
   CHECK((launches.outcome() == runInOrder(launches.program)));
 }
 
+TEST_CASE("in the lane: what is queued together is not measured together") {
+  Launches launches(12);
+  launches.eachBlock = 100us;
+  for (std::size_t n = 0; n < 12; ++n)
+    REQUIRE(launches.submit(launches.program, n));
+  for (int i = 0; i < 100000 && !launches.allFinished(); ++i)
+    launches.turn();
+  // Those that were sent before the first was back.
+  CHECK(launches.blocks[Kind::Persistent] <= 2 * 24);
+  CHECK(launches.blocks[Kind::Checkpoint] >= 10 * 24);
+  CHECK((launches.outcome() == runInOrder(launches.program)));
+  KindCounts byKind = launches.statistics().launchesByKind;
+  CHECK(byKind[static_cast<std::size_t>(Kind::Checkpoint)] >= 10);
+}
+
 TEST_CASE("in the lane: short blocks are not") {
   Launches launches(60);
   launches.eachBlock = 3us;
@@ -227,12 +242,19 @@ TEST_CASE("in the lane: short blocks are not") {
   CHECK(launches.statistics().saveAreasRefused == 0);
 }
 
-TEST_CASE("in the lane: one wave, which goes through the guard at first") {
-  Launches launches(3, everyKind, 32, {2, 2, 1});
-  launches.eachBlock = 100us;
-  CHECK(launches.run(0) == Blocks{{Kind::Guard, 4}});
-  CHECK(launches.run(1) == Blocks{{Kind::Checkpoint, 4}});
-  CHECK(launches.run(2) == Blocks{{Kind::Checkpoint, 4}});
+TEST_CASE("in the lane: one wave, of which nothing could be kept back once it runs") {
+  for (auto [each, later] : {std::pair(3us, Kind::Guard), {100us, Kind::Checkpoint}}) {
+    Launches launches(3, everyKind, 32, {2, 2, 1});
+    launches.eachBlock = each;
+    CHECK(launches.run(0) == Blocks{{Kind::Checkpoint, 4}});
+    CHECK(launches.run(1) == Blocks{{later, 4}});
+    CHECK(launches.run(2) == Blocks{{later, 4}});
+  }
+  // Not where a save takes longer than the bound: 200 MiB.
+  Launches large(2, everyKind, 200u << 12, {2, 2, 1});
+  large.eachBlock = 1ms;
+  CHECK(large.run(0) == Blocks{{Kind::Guard, 4}});
+  CHECK(large.run(1) == Blocks{{Kind::Checkpoint, 4}});
 }
 
 TEST_CASE("in the lane: a large save area and medium blocks") {

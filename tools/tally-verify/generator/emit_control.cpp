@@ -209,6 +209,12 @@ void Emitter::loop(const Node &node, Context context) {
     exited = Exited::Lanes;
   shared.unknown();
   std::string head = label(), end = label();
+  // Tested at the end, as compilers write most loops; a vote that narrows the mask stands at the
+  // beginning.
+  if ((node.n[2] & 4) && within.mask.empty()) {
+    testedAtEnd(node, within, {count, limit, more}, head, end);
+    return;
+  }
   place(head);
   if (node.n[2] & 1)
     text += "\t.pragma \"nounroll\";\n";
@@ -219,6 +225,32 @@ void Emitter::loop(const Node &node, Context context) {
   line("add.u32 {0}, {0}, 1", count);
   loopBody(node, within, end);
   line("bra{} {}", turns == Reach::Block && node.n[2] & 2 ? ".uni" : "", head);
+  place(end);
+  shared.unknown();
+}
+
+/// The same turns, or some more of them, by a counter that goes up or down and is compared behind
+/// the body.
+void Emitter::testedAtEnd(const Node &node, const Context &within, const Counter &counter,
+                          const std::string &head, const std::string &end) {
+  const auto &[count, limit, more] = counter;
+  line("setp.eq.u32 {}, {}, 0", more, limit);
+  line("@{} bra {}", more, end);
+  if (node.n[2] & 8)
+    line("mad.lo.u32 {0}, {0}, 3, 2", limit);
+  unsigned form = node.n[2] >> 4 & 3;
+  if (form == 2)
+    line("mov.u32 {}, {}", count, limit);
+  if (form == 3)
+    line("neg.s32 {}, {}", count, limit);
+  place(head);
+  if (node.n[2] & 1)
+    text += "\t.pragma \"nounroll\";\n";
+  loopBody(node, within, end);
+  line("add.s32 {0}, {0}, {1}", count, std::array{1, 1, -1, 2}[form]);
+  line("setp.{} {}, {}, {}", std::array{"lt.u32", "ne.s32", "gt.s32", "lt.s32"}[form], more, count,
+       form == 2 ? std::string(1, '0') : limit);
+  line("@{} bra {}", more, head);
   place(end);
   shared.unknown();
 }

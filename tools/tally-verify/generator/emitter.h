@@ -102,6 +102,12 @@ private:
   void statement(const Node &node, const Context &context);
   void ifStatement(const Node &node, const Context &context);
   void loop(const Node &node, Context context);
+  /// The registers that count a loop's turns.
+  struct Counter {
+    std::string count, limit, more;
+  };
+  void testedAtEnd(const Node &node, const Context &within, const Counter &counter,
+                   const std::string &head, const std::string &end);
   void loopBody(const Node &node, const Context &inner, const std::string &end);
   void switchStatement(const Node &node, const Context &context);
   void scope(const Node &node, const Context &context);
