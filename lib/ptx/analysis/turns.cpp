@@ -161,21 +161,54 @@ std::optional<std::uint64_t> Turns::constant() const {
 TurnRegister Turns::registerFor(std::uint32_t turns) const {
   for (const Counter &counter : counters) {
     auto step = static_cast<std::uint64_t>(std::llabs(counter.step));
-    if (std::has_single_bit(step) && step * turns <= (std::uint64_t{1} << 31))
+    if (beginsTurn(counter) && std::has_single_bit(step) &&
+        step * turns <= (std::uint64_t{1} << 31))
       return {counter.reg, static_cast<std::uint32_t>((turns - 1) * step)};
   }
   return {};
 }
 
-/// Whether an instruction of the loop but `statement` reads `reg`.
-bool Turns::isReadElsewhere(RegisterId reg, std::uint32_t statement) const {
-  bool found = false;
+/// Whether what `branch`, the latch's, reads in `reg` is read elsewhere: in the loop, or where
+/// another way leads out of it.
+bool Turns::isReadElsewhere(RegisterId reg, std::uint32_t branch) const {
+  std::vector<bool> seen(loop.contains.size());
+  llvm::SmallVector<const CfgBlock *, 16> worklist(loop.blocks.begin(), loop.blocks.end());
   for (const CfgBlock *block : loop.blocks)
-    for (std::uint32_t each : block->instructions)
-      if (each != statement)
-        forEachReadRegister(cfg.instruction(each),
-                            [&](const Operand &operand) { found |= operand.reg == reg; });
-  return found;
+    seen[block->number] = true;
+  const CfgBlock *latch = cfg.blockOf(branch);
+  while (!worklist.empty()) {
+    const CfgBlock *block = worklist.pop_back_val();
+    bool isOver = false;
+    for (std::uint32_t each : block->instructions) {
+      const Instruction &instruction = cfg.instruction(each);
+      bool reads = false;
+      forEachReadRegister(instruction,
+                          [&](const Operand &operand) { reads |= operand.reg == reg; });
+      if (reads && each != branch)
+        return true;
+      if (!loop.has(*block) && !instruction.guard)
+        forEachWrittenRegister(instruction,
+                               [&](const Operand &operand) { isOver |= operand.reg == reg; });
+      if (isOver)
+        break;
+    }
+    if (!isOver && block != latch)
+      for (const CfgBlock *next : block->successors)
+        if (!seen[next->number]) {
+          seen[next->number] = true;
+          worklist.push_back(next);
+        }
+  }
+  return false;
+}
+
+/// Whether a turn begins with the counter's value. Where the copy comes before the step it is
+/// another's: that of the turn before, or whatever stood in the register before the loop.
+bool Turns::beginsTurn(const Counter &counter) const {
+  std::uint32_t copy = inside.of(counter.reg)[0], step = inside.of(counter.next)[0];
+  const CfgBlock *copied = cfg.blockOf(copy), *stepped = cfg.blockOf(step);
+  return copy == step ||
+         (copied == stepped ? step < copy : canReach(loop, *stepped, *copied, *loop.header));
 }
 
 StripLoop Turns::stripFor(std::uint32_t turns) const {
@@ -192,7 +225,7 @@ StripLoop Turns::stripFor(std::uint32_t turns) const {
       compare.operands[0].reg != branch.guard->predicate.reg ||
       compare.operands[1].kind != OperandKind::Register)
     return {};
-  // The inner loop does not set it.
+  // The inner loop does not set it, and may be left elsewhere than by this branch.
   if (isReadElsewhere(branch.guard->predicate.reg, strip.branch))
     return {};
   const Operand &limit = compare.operands[2];
@@ -202,7 +235,7 @@ StripLoop Turns::stripFor(std::uint32_t turns) const {
   std::string_view type = compare.modifiers[1];
   strip.isWide = type.ends_with("64");
   strip.isSigned = type.starts_with("s");
-  if (!strip.isWide && !type.ends_with("32"))
+  if ((!strip.isWide && !type.ends_with("32")) || type.starts_with("f"))
     return {};
   // What another turn needs: the comparison, or where the branch is taken without it the opposite.
   std::string_view test = compare.modifiers[0];
@@ -218,7 +251,7 @@ StripLoop Turns::stripFor(std::uint32_t turns) const {
     bool isWide = cfg.instruction(inside.of(counter.next)[0]).modifiers[0].ends_with("64");
     auto step = static_cast<std::uint64_t>(std::llabs(counter.step));
     if ((compare.operands[1].reg != counter.reg && compare.operands[1].reg != counter.next) ||
-        isWide != strip.isWide || step > (std::uint64_t{1} << 30) / turns ||
+        !beginsTurn(counter) || isWide != strip.isWide || step > (std::uint64_t{1} << 30) / turns ||
         !(strip.isExact || (counter.step > 0 ? upwards : downwards)))
       continue;
     strip.counter = counter.reg;
