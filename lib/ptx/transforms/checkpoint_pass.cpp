@@ -285,7 +285,7 @@ std::string Writer::resumeAt(const SavePoint &point, unsigned number) const {
   return fmt::format("\n$tally_resume_{}:\n\t", number) +
          record.registers(point, Transfer::Restore) +
          (point.entrance ? fmt::format("bra $tally_enter_{};\n", number)
-                         : recompute(point) + goOnAt(point, number));
+                         : recompute(point) + fmt::format("bra $tally_head_{};\n", number));
 }
 
 /// What follows from other registers, made again. Where it stands before the loop, ptxas knows the
@@ -389,6 +389,8 @@ void Writer::insertPoints() {
       for (std::uint32_t branch : point.entering)
         editor.replace(input.function.body[branch].instruction.operands[0].text,
                        fmt::format("$tally_enter_{}", i + 1));
+    } else {
+      editor.insertBefore(point.statement, fmt::format("\n$tally_head_{}:\n\t", i + 1));
     }
     if (isStrip(point)) {
       editor.insertBefore(point.strip.compare, stripTurn(input.function, point.strip, i + 1));
