@@ -19,6 +19,10 @@ constexpr std::uint64_t usualTurns = 16;
 /// Nothing is longer: sums and products stay far below what 64 bits hold.
 constexpr std::uint64_t longest = std::uint64_t{1} << 40;
 
+/// Between two strips the control word is read and looked at, elsewhere what was read a period
+/// before: with strips as long as two periods a request is seen as soon, for half as many polls.
+constexpr std::uint32_t stripPeriods = 2;
+
 class Finder {
 public:
   Finder(const Cfg &cfg, const PollRules &rules) : cfg(cfg), rules(rules), definitions(cfg) {
@@ -102,7 +106,9 @@ private:
     // A loop inside of another may be short each time that it is entered.
     if (site.turns > 1 && (!nest.parent || known.value_or(0) >= site.turns)) {
       site.turn = turns.registerFor(site.turns);
-      site.strip = turns.stripFor(site.turns);
+      site.strip = turns.stripFor(stripPeriods * site.turns);
+      if (site.strip.counter != noRegister)
+        site.turns *= stripPeriods;
     }
     sites.push_back(std::move(site));
     nest.isPolled = true;

@@ -161,7 +161,7 @@ std::optional<std::uint64_t> Turns::constant() const {
 TurnRegister Turns::registerFor(std::uint32_t turns) const {
   for (const Counter &counter : counters) {
     auto step = static_cast<std::uint64_t>(std::llabs(counter.step));
-    if (beginsTurn(counter) && std::has_single_bit(step) &&
+    if (isSetAtHeader(counter) && std::has_single_bit(step) &&
         step * turns <= (std::uint64_t{1} << 31))
       return {counter.reg, static_cast<std::uint32_t>((turns - 1) * step)};
   }
@@ -202,13 +202,12 @@ bool Turns::isReadElsewhere(RegisterId reg, std::uint32_t branch) const {
   return false;
 }
 
-/// Whether a turn begins with the counter's value. Where the copy comes before the step it is
-/// another's: that of the turn before, or whatever stood in the register before the loop.
-bool Turns::beginsTurn(const Counter &counter) const {
-  std::uint32_t copy = inside.of(counter.reg)[0], step = inside.of(counter.next)[0];
-  const CfgBlock *copied = cfg.blockOf(copy), *stepped = cfg.blockOf(step);
-  return copy == step ||
-         (copied == stepped ? step < copy : canReach(loop, *stepped, *copied, *loop.header));
+/// Whether the copy of what a turn counted to comes behind the count: one at the turn's begin
+/// leaves at the header what the turn before began with, and in the first turn nothing.
+bool Turns::isSetAtHeader(const Counter &counter) const {
+  std::uint32_t copy = inside.of(counter.reg)[0], add = inside.of(counter.next)[0];
+  const CfgBlock *from = cfg.blockOf(add), *to = cfg.blockOf(copy);
+  return from == to ? add <= copy : canReach(loop, *from, *to, *loop.header);
 }
 
 StripLoop Turns::stripFor(std::uint32_t turns) const {
@@ -251,7 +250,8 @@ StripLoop Turns::stripFor(std::uint32_t turns) const {
     bool isWide = cfg.instruction(inside.of(counter.next)[0]).modifiers[0].ends_with("64");
     auto step = static_cast<std::uint64_t>(std::llabs(counter.step));
     if ((compare.operands[1].reg != counter.reg && compare.operands[1].reg != counter.next) ||
-        !beginsTurn(counter) || isWide != strip.isWide || step > (std::uint64_t{1} << 30) / turns ||
+        !isSetAtHeader(counter) || isWide != strip.isWide ||
+        step > (std::uint64_t{1} << 30) / turns ||
         !(strip.isExact || (counter.step > 0 ? upwards : downwards)))
       continue;
     strip.counter = counter.reg;

@@ -76,7 +76,7 @@ private:
   static bool usesBudget(const SavePoint &point) {
     return !point.barrier && point.turns != 1 && !isStrip(point) && point.turn.reg == noRegister;
   }
-  /// Where a thread goes on at `point`, whether it stopped or not.
+  /// Where a thread goes on that has polled at `point`.
   static std::string goOnAt(const SavePoint &point, unsigned number) {
     return fmt::format("bra $tally_{}_{};\n\t", isStrip(point) ? "strip" : "go", number);
   }
@@ -91,7 +91,7 @@ private:
 
 std::string Writer::declarations() const {
   std::string text = emit::declarations(input.analysis.cloned.empty()) + record.declarations() +
-                     ".reg .pred %tally_asked, %tally_due, %tally_saved;\n"
+                     ".reg .pred %tally_asked, %tally_due, %tally_saved, %tally_polls;\n"
                      "\t.reg .b32 %tally_budget, %tally_control;\n\t";
   for (unsigned i = 0; i != plan.points.size(); ++i)
     if (isStrip(plan.points[i]))
@@ -103,7 +103,8 @@ std::string Writer::declarations() const {
 std::string Writer::startPolling() const {
   return fmt::format("mov.u32 %tally_control, 0;\n"
                      "\tmov.u32 %tally_budget, {};\n"
-                     "\tmov.pred %tally_asked, 0;\n\t",
+                     "\tmov.pred %tally_asked, 0;\n"
+                     "\tmov.pred %tally_polls, 0;\n\t",
                      budget());
 }
 
@@ -284,7 +285,7 @@ std::string Writer::resumeAt(const SavePoint &point, unsigned number) const {
   return fmt::format("\n$tally_resume_{}:\n\t", number) +
          record.registers(point, Transfer::Restore) +
          (point.entrance ? fmt::format("bra $tally_enter_{};\n", number)
-                         : recompute(point) + goOnAt(point, number));
+                         : recompute(point) + fmt::format("bra $tally_head_{};\n", number));
 }
 
 /// What follows from other registers, made again. Where it stands before the loop, ptxas knows the
@@ -324,7 +325,7 @@ std::string Writer::pollAt(const SavePoint &point, unsigned number) const {
   } else {
     if (usesBudget(point))
       text += fmt::format("mov.u32 %tally_budget, {};\n\t", budget());
-    text += hint() + readWord();
+    text += isStrip(point) ? readWord() + hint() : hint() + readWord();
     if (plan.byBlock)
       text += reduce("%tally_any", "%tally_yield");
     proceedIf(plan.byBlock ? "%tally_any" : "%tally_yield");
@@ -388,11 +389,15 @@ void Writer::insertPoints() {
       for (std::uint32_t branch : point.entering)
         editor.replace(input.function.body[branch].instruction.operands[0].text,
                        fmt::format("$tally_enter_{}", i + 1));
+    } else {
+      editor.insertBefore(point.statement, fmt::format("\n$tally_head_{}:\n\t", i + 1));
     }
     if (isStrip(point)) {
       editor.insertBefore(point.strip.compare, stripTurn(input.function, point.strip, i + 1));
       editor.insertBefore(point.statement,
-                          fmt::format("bra $tally_poll_{};\n", i + 1) +
+                          fmt::format("@%tally_polls bra $tally_poll_{};\n"
+                                      "\tmov.pred %tally_polls, 1;\n",
+                                      i + 1) +
                               stripBegin(input.function, point.strip, point.turns, i + 1));
       continue;
     }

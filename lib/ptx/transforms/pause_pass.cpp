@@ -59,20 +59,24 @@ std::string blockStart(const std::vector<PollPoint> &points) {
   return text;
 }
 
-std::string look(const Module &module, std::size_t number) {
-  return fmt::format("setp.ne.u32 %tally_nap, %tally_mode, {0};\n"
-                     "\t@%tally_nap bra $tally_look_{1};\n"
-                     "\n$tally_nap_{1}:\n\t",
-                     unsigned{TALLY_CONTROL_PAUSE}, number) +
-         loadMode(module) +
-         fmt::format("setp.ne.u32 %tally_nap, %tally_mode, {0};\n"
-                     "\t@%tally_nap bra $tally_look_{1};\n\t",
+/// Naps while the mode is to pause.
+std::string napLoop(const Module &module, std::size_t number) {
+  return fmt::format("\n$tally_nap_{}:\n\t", number) + loadMode(module) +
+         fmt::format("setp.ne.u32 %tally_nap, %tally_mode, {};\n"
+                     "\t@%tally_nap bra $tally_look_{};\n\t",
                      unsigned{TALLY_CONTROL_PAUSE}, number) +
          nap() +
          fmt::format("bra $tally_nap_{0};\n"
                      "\n$tally_look_{0}:\n\t",
-                     number) +
-         loadMode(module);
+                     number);
+}
+
+/// The same where the mode that was read at the poll before says so, and reads it for the next.
+std::string look(const Module &module, std::size_t number) {
+  return fmt::format("setp.ne.u32 %tally_nap, %tally_mode, {};\n"
+                     "\t@%tally_nap bra $tally_look_{};\n",
+                     unsigned{TALLY_CONTROL_PAUSE}, number) +
+         napLoop(module, number) + loadMode(module);
 }
 
 /// %tally_turn = what is 0 in the turn that polls, for a point with a register that tells it.
@@ -157,7 +161,7 @@ std::vector<std::string> PausePass::run(const PassInput &input) const {
       declarations += stripDeclarations(points[i].strip, i);
       editor.insertBefore(points[i].strip.compare, stripTurn(input.function, points[i].strip, i));
       editor.insertBefore(points[i].statement,
-                          look(input.module, i) +
+                          napLoop(input.module, i) +
                               stripBegin(input.function, points[i].strip, points[i].turns, i));
       break;
     case PollPlace::Header:

@@ -82,7 +82,7 @@ private:
   std::optional<std::string> checkRestored(unsigned number) const {
     auto resumed = section(fmt::format("$tally_resume_{}", number));
     auto entrance = labelOf(fmt::format("$tally_enter_{}", number));
-    auto going = entrance ? entrance : labelOf(fmt::format("$tally_go_{}", number));
+    auto going = entrance ? entrance : labelOf(fmt::format("$tally_head_{}", number));
     if (!resumed || !going)
       return fmt::format("point {} is not gone on from", number);
     if (entrance)

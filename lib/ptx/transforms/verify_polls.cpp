@@ -90,7 +90,8 @@ private:
         continue;
       bool isHarmless =
           llvm::StringSwitch<bool>(llvm::StringRef(each.opcode.data(), each.opcode.size()))
-              .Cases({"ld", "mov", "setp", "and", "sub", "cvt", "cvta", "selp", "bra", "nanosleep"}, true)
+              .Cases({"ld", "mov", "setp", "and", "sub", "cvt", "cvta", "selp", "bra", "nanosleep"},
+                     true)
               .Cases({"add", "div", "shl", "or", "mul", "mad", "shr"}, true)
               .Default(false);
       bool writesOthers = false;
@@ -124,7 +125,13 @@ private:
     const Instruction &last = body[look - 1].instruction;
     if (!naps || last.opcode != "bra" || last.guard || last.operands[0].symbol != body[nap].label)
       return fmt::format("poll {} does not nap for as long as the control word says so", number);
-    bool loadsAgain = false;
+    // Else each poll looks at what it reads itself.
+    bool skips = false;
+    for (std::size_t at = begin; at != nap; ++at)
+      skips |= body[at].kind == StatementKind::Instruction &&
+               body[at].instruction.opcode == "bra" &&
+               body[at].instruction.operands[0].symbol == body[look].label;
+    bool loadsAgain = !skips;
     for (std::size_t at = look + 1; at != end; ++at)
       loadsAgain |= body[at].kind == StatementKind::Instruction && loadsMode(body[at].instruction);
     if (!loadsAgain)
