@@ -44,7 +44,7 @@ TEST_CASE("a loop of unknown length polls, told by its counter") {
                        "add.s32 %r1,%r1,4; setp.lt.s32 %p1,%r1,%r2; @%p1 bra L; ret;");
   REQUIRE(sites.size() == 1);
   CHECK(sites[0].first == "fma.rn.f32 %f1,%f1,%f2,%f3;");
-  CHECK(sites[0].turns == 128); // 8192 / 48, rounded down to a power of two
+  CHECK(sites[0].turns == 256); // 8192 / 48, rounded down to a power of two; a strip is two periods
   CHECK(sites[0].mask == 127 * 4);
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("of nested loops the innermost long one polls") {
     auto sites = sitesOf(nest(""));
     REQUIRE(sites.size() == 1);
     CHECK(sites[0].first == "mov.u32 %r5,%r6;");
-    CHECK(sites[0].turns == 8); // 5 instructions, and 16 turns of 4
+    CHECK(sites[0].turns == 16); // twice 8: 5 instructions, and 16 turns of 4
     CHECK(sites[0].mask == 7);
   }
   SUBCASE("neither is, but the outer one turns as often as it likes") {
@@ -136,7 +136,7 @@ TEST_CASE("a loop around one that polls polls too") {
     auto sites = sitesOf("O: mov.u32 %r5,%r6; @%p3 bra J;\n" + inner + latch);
     REQUIRE(sites.size() == 2);
     CHECK(sites[0].first == "mov.u32 %r5,%r6;");
-    CHECK(sites[0].turns == 128); // 5 instructions without the inner loop
+    CHECK(sites[0].turns == 256); // 5 instructions without the inner loop
   }
   SUBCASE("where it is long without") {
     CHECK(sitesOf("O: mov.u32 %r5,%r6;\n" + times(1100, fma) + inner + latch).size() == 2);

@@ -23,10 +23,10 @@ constexpr const char *opaquePointers =
     "--arg=ptr:u32:150:random:1 --arg=u32:150 --coding=opaque-pointers";
 constexpr const char *stagedTypes =
     "test/kernels/checkpoint_types.ptx checkpoint_types --grid=3 --block=33 --arg=ptr:u32:99:zero "
-    "--arg=ptr:u32:99:random:109 --arg=u32:5 --coding=staged";
+    "--arg=ptr:u32:99:random:109 --arg=u32:24 --coding=staged";
 constexpr const char *stagedUneven =
     "test/kernels/checkpoint_threads.ptx checkpoint_uneven --grid=4 --block=48 "
-    "--arg=ptr:u32:192:zero --arg=ptr:u32:4:zero --arg=ptr:u32:192:random:105 --arg=i32:5 "
+    "--arg=ptr:u32:192:zero --arg=ptr:u32:4:zero --arg=ptr:u32:192:random:105 --arg=i32:24 "
     "--coding=staged";
 constexpr const char *stagedLocal =
     "test/kernels/checkpoint_threads.ptx checkpoint_local --grid=3 --block=40 "
@@ -201,7 +201,7 @@ const std::vector<TextMutant> &textMutants() {
        "checkpoint_two_loops", R"(mov\.u32 %tally_stopped, 2;)", "mov.u32 %tally_stopped, 1;"},
       {"checkpoint: no storm is endless", "a restored block looks before it goes on",
        Kind::Checkpoint, "checkpoint_tiles",
-       R"(mov\.pred %tally_asked, 0;(\n\tbarrier\.sync 0;\n\tsetp\.eq\.u32 %tally_leave,))",
+       R"(mov\.pred %tally_asked, 0;(\n\tmov\.pred %tally_polls, 0;\n\tbarrier\.sync 0;\n\tsetp\.eq\.u32 %tally_leave,))",
        "mov.pred %tally_asked, 1;$1"},
       {"checkpoint: staged records", "not copied to the slot", Kind::Checkpoint, stagedTypes,
        R"(st\.global\.b32 \[%tally_d3\], %tally_r0;)", ""},
