@@ -168,15 +168,38 @@ TurnRegister Turns::registerFor(std::uint32_t turns) const {
   return {};
 }
 
-/// Whether an instruction of the loop but `statement` reads `reg`.
-bool Turns::isReadElsewhere(RegisterId reg, std::uint32_t statement) const {
-  bool found = false;
+/// Whether what `branch`, the latch's, reads in `reg` is read elsewhere: in the loop, or where
+/// another way leads out of it.
+bool Turns::isReadElsewhere(RegisterId reg, std::uint32_t branch) const {
+  std::vector<bool> seen(loop.contains.size());
+  llvm::SmallVector<const CfgBlock *, 16> worklist(loop.blocks.begin(), loop.blocks.end());
   for (const CfgBlock *block : loop.blocks)
-    for (std::uint32_t each : block->instructions)
-      if (each != statement)
-        forEachReadRegister(cfg.instruction(each),
-                            [&](const Operand &operand) { found |= operand.reg == reg; });
-  return found;
+    seen[block->number] = true;
+  const CfgBlock *latch = cfg.blockOf(branch);
+  while (!worklist.empty()) {
+    const CfgBlock *block = worklist.pop_back_val();
+    bool isOver = false;
+    for (std::uint32_t each : block->instructions) {
+      const Instruction &instruction = cfg.instruction(each);
+      bool reads = false;
+      forEachReadRegister(instruction,
+                          [&](const Operand &operand) { reads |= operand.reg == reg; });
+      if (reads && each != branch)
+        return true;
+      if (!loop.has(*block) && !instruction.guard)
+        forEachWrittenRegister(instruction,
+                               [&](const Operand &operand) { isOver |= operand.reg == reg; });
+      if (isOver)
+        break;
+    }
+    if (!isOver && block != latch)
+      for (const CfgBlock *next : block->successors)
+        if (!seen[next->number]) {
+          seen[next->number] = true;
+          worklist.push_back(next);
+        }
+  }
+  return false;
 }
 
 /// Whether the copy of what a turn counted to comes behind the count: one at the turn's begin
@@ -201,7 +224,7 @@ StripLoop Turns::stripFor(std::uint32_t turns) const {
       compare.operands[0].reg != branch.guard->predicate.reg ||
       compare.operands[1].kind != OperandKind::Register)
     return {};
-  // The inner loop does not set it.
+  // The inner loop does not set it, and may be left elsewhere than by this branch.
   if (isReadElsewhere(branch.guard->predicate.reg, strip.branch))
     return {};
   const Operand &limit = compare.operands[2];
@@ -211,7 +234,7 @@ StripLoop Turns::stripFor(std::uint32_t turns) const {
   std::string_view type = compare.modifiers[1];
   strip.isWide = type.ends_with("64");
   strip.isSigned = type.starts_with("s");
-  if (!strip.isWide && !type.ends_with("32"))
+  if ((!strip.isWide && !type.ends_with("32")) || type.starts_with("f"))
     return {};
   // What another turn needs: the comparison, or where the branch is taken without it the opposite.
   std::string_view test = compare.modifiers[0];

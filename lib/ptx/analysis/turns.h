@@ -45,7 +45,7 @@ private:
   bool comesByOnceEachTurn(std::uint32_t statement) const;
   bool isSetAtHeader(const Counter &counter) const;
   std::optional<std::int64_t> stepBetween(RegisterId from, RegisterId to) const;
-  bool isReadElsewhere(RegisterId reg, std::uint32_t statement) const;
+  bool isReadElsewhere(RegisterId reg, std::uint32_t branch) const;
   std::optional<std::int64_t> initialOf(const Counter &counter) const;
 
   const Cfg &cfg;
