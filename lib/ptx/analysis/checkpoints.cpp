@@ -220,10 +220,12 @@ private:
     if (result.plan.byBlock) {
       if (dependence.endless() || uniformity.ofControl(*each.header) != Variation::None)
         return "not all threads of the block are shown to go round the loop equally often";
-      point.barrier = barrierIn(each);
     }
-    if (!point.barrier && cutsAlike(site.strip))
+    // A barrier that carries the poll does so in each turn: one more between long strips costs less.
+    if (cutsAlike(site.strip))
       point.strip = site.strip;
+    else if (result.plan.byBlock)
+      point.barrier = barrierIn(each);
     unsigned scope = entry.body[point.statement].kind == StatementKind::ScopeBegin;
     if (depthOf[point.statement] - scope > 1)
       return "the loop stands in an inner scope";
@@ -282,7 +284,9 @@ private:
 
   /// Whether threads that meet after each strip are all at the same turn.
   bool cutsAlike(const StripLoop &strip) const {
-    if (strip.counter == noRegister || !result.plan.byBlock)
+    if (strip.counter == noRegister)
+      return false;
+    if (!result.plan.byBlock)
       return true;
     const Operand &limit = entry.body[strip.compare].instruction.operands[2];
     return uniformity.ofRegister(strip.counter) == Variation::None &&

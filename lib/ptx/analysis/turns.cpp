@@ -210,32 +210,55 @@ bool Turns::isSetAtHeader(const Counter &counter) const {
   return from == to ? add <= copy : canReach(loop, *from, *to, *loop.header);
 }
 
+bool Turns::isAssignedBetween(RegisterId reg, std::uint32_t from, std::uint32_t to) const {
+  return llvm::any_of(inside.of(reg), [&](std::uint32_t at) { return from < at && at < to; });
+}
+
+/// Whether the statement loads a word of 32 or 64 bits of a parameter that it names.
+bool Turns::loadsParameter(std::uint32_t statement, bool isWide) const {
+  const Instruction &load = cfg.instruction(statement);
+  return load.opcode == "ld" && load.has("param") && !load.guard && load.operands.size() == 2 &&
+         load.modifiers.size() == 2 && load.modifiers[1].ends_with(isWide ? "64" : "32") &&
+         load.operands[1].kind == OperandKind::Address &&
+         load.operands[1].children[0].kind == OperandKind::Symbol;
+}
+
 StripLoop Turns::stripFor(std::uint32_t turns) const {
   const CfgBlock *latch = latchOf(cfg, *loop.header, loop.blocks);
-  if (!latch || latch->instructions.size() < 2)
+  if (!latch)
     return {};
   StripLoop strip;
   strip.branch = latch->instructions.back();
-  strip.compare = latch->instructions[latch->instructions.size() - 2];
   const Instruction &branch = cfg.instruction(strip.branch);
+  if (!branch.guard || inside.of(branch.guard->predicate.reg).size() != 1)
+    return {};
+  strip.compare = inside.of(branch.guard->predicate.reg)[0];
   const Instruction &compare = cfg.instruction(strip.compare);
-  if (!branch.guard || compare.guard || compare.opcode != "setp" || compare.modifiers.size() != 2 ||
-      compare.operands.size() != 3 || compare.operands[0].kind != OperandKind::Register ||
-      compare.operands[0].reg != branch.guard->predicate.reg ||
-      compare.operands[1].kind != OperandKind::Register)
+  if (cfg.blockOf(strip.compare) != latch || compare.guard || compare.opcode != "setp" ||
+      compare.modifiers.size() != 2 || compare.operands.size() != 3 ||
+      compare.operands[0].kind != OperandKind::Register ||
+      compare.operands[1].kind != OperandKind::Register ||
+      isAssignedBetween(compare.operands[1].reg, strip.compare, strip.branch))
     return {};
-  // The inner loop does not set it, and may be left elsewhere than by this branch.
-  if (isReadElsewhere(branch.guard->predicate.reg, strip.branch))
-    return {};
+  // Before the comparison the inner loop does not set its outcome, and may be left elsewhere than
+  // by this branch.
+  bool isNext = latch->instructions.size() >= 2 &&
+                latch->instructions[latch->instructions.size() - 2] == strip.compare;
+  bool isFree = isNext && !isReadElsewhere(branch.guard->predicate.reg, strip.branch);
+  strip.turnsAt = isFree ? strip.compare : strip.branch;
   const Operand &limit = compare.operands[2];
-  if (limit.kind != OperandKind::Integer &&
-      (limit.kind != OperandKind::Register || inside.contains(limit.reg)))
+  if (limit.kind != OperandKind::Integer && limit.kind != OperandKind::Register)
     return {};
   std::string_view type = compare.modifiers[1];
   strip.isWide = type.ends_with("64");
   strip.isSigned = type.starts_with("s");
   if ((!strip.isWide && !type.ends_with("32")) || type.starts_with("f"))
     return {};
+  if (limit.kind == OperandKind::Register && inside.contains(limit.reg)) {
+    strip.limitLoad = inside.of(limit.reg)[0];
+    if (inside.of(limit.reg).size() != 1 || !loadsParameter(*strip.limitLoad, strip.isWide))
+      return {};
+  }
   // What another turn needs: the comparison, or where the branch is taken without it the opposite.
   std::string_view test = compare.modifiers[0];
   bool negated = branch.guard->predicate.negated;

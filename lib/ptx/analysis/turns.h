@@ -45,6 +45,8 @@ private:
   bool comesByOnceEachTurn(std::uint32_t statement) const;
   bool isSetAtHeader(const Counter &counter) const;
   std::optional<std::int64_t> stepBetween(RegisterId from, RegisterId to) const;
+  bool isAssignedBetween(RegisterId reg, std::uint32_t from, std::uint32_t to) const;
+  bool loadsParameter(std::uint32_t statement, bool isWide) const;
   bool isReadElsewhere(RegisterId reg, std::uint32_t branch) const;
   std::optional<std::int64_t> initialOf(const Counter &counter) const;
 

@@ -393,7 +393,7 @@ void Writer::insertPoints() {
       editor.insertBefore(point.statement, fmt::format("\n$tally_head_{}:\n\t", i + 1));
     }
     if (isStrip(point)) {
-      editor.insertBefore(point.strip.compare, stripTurn(input.function, point.strip, i + 1));
+      editor.insertBefore(point.strip.turnsAt, stripTurn(input.function, point.strip, i + 1));
       editor.insertBefore(point.statement,
                           fmt::format("@%tally_polls bra $tally_poll_{};\n"
                                       "\tmov.pred %tally_polls, 1;\n",

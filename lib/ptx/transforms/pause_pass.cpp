@@ -159,7 +159,7 @@ std::vector<std::string> PausePass::run(const PassInput &input) const {
     switch (points[i].place) {
     case PollPlace::Strip:
       declarations += stripDeclarations(points[i].strip, i);
-      editor.insertBefore(points[i].strip.compare, stripTurn(input.function, points[i].strip, i));
+      editor.insertBefore(points[i].strip.turnsAt, stripTurn(input.function, points[i].strip, i));
       editor.insertBefore(points[i].statement,
                           napLoop(input.module, i) +
                               stripBegin(input.function, points[i].strip, points[i].turns, i));

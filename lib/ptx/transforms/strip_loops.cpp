@@ -16,7 +16,7 @@ const Instruction &compareOf(const Function &function, const StripLoop &strip) {
 } // namespace
 
 std::string stripDeclarations(const StripLoop &strip, std::size_t number) {
-  return fmt::format(".reg .b{0} %tally_strip_{1}, %tally_ahead_{1};\n"
+  return fmt::format(".reg .b{0} %tally_strip_{1}, %tally_ahead_{1}, %tally_limit_{1};\n"
                      "\t.reg .pred %tally_cut_{1};\n\t",
                      strip.isWide ? 64 : 32, number);
 }
@@ -26,15 +26,21 @@ std::string stripDeclarations(const StripLoop &strip, std::size_t number) {
 std::string stripBegin(const Function &function, const StripLoop &strip, std::uint32_t turns,
                        std::size_t number) {
   std::string counter = registerName(function.declarationOf(strip.counter), strip.counter);
-  std::string_view limit = compareOf(function, strip).operands[2].text;
+  std::string limit(compareOf(function, strip).operands[2].text), load;
+  if (strip.limitLoad) {
+    const Instruction &theirs = function.body[*strip.limitLoad].instruction;
+    limit = fmt::format("%tally_limit_{}", number);
+    load = fmt::format("\tld.param.b{} {}, {};\n", strip.isWide ? 64 : 32, limit,
+                       theirs.operands[1].text);
+  }
   bool upwards = strip.step > 0;
   std::uint64_t length = static_cast<std::uint64_t>(std::llabs(strip.step)) * turns;
   unsigned bits = strip.isWide ? 64 : 32;
-  std::string text = fmt::format("\n$tally_strip_{0}:\n"
-                                 "\tsub.s{1} %tally_ahead_{0}, {2}, {3};\n"
-                                 "\tsetp.gt.u{1} %tally_cut_{0}, %tally_ahead_{0}, {4};\n",
-                                 number, bits, upwards ? limit : std::string_view(counter),
-                                 upwards ? std::string_view(counter) : limit, length);
+  std::string text =
+      fmt::format("\n$tally_strip_{0}:\n{5}"
+                  "\tsub.s{1} %tally_ahead_{0}, {2}, {3};\n"
+                  "\tsetp.gt.u{1} %tally_cut_{0}, %tally_ahead_{0}, {4};\n",
+                  number, bits, upwards ? limit : counter, upwards ? counter : limit, length, load);
   // How far it is says nothing of a counter that is past the limit.
   if (!strip.isExact)
     text += fmt::format("\tsetp.{0}.and.{1}{2} %tally_cut_{3}, {4}, {5}, %tally_cut_{3};\n",

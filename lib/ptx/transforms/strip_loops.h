@@ -20,7 +20,7 @@ std::string stripDeclarations(const StripLoop &strip, std::size_t number);
 std::string stripBegin(const Function &function, const StripLoop &strip, std::uint32_t turns,
                        std::size_t number);
 
-/// For the place before the comparison: the branch back to `$tally_go_N` while the strip lasts.
+/// For the place StripLoop::turnsAt: the branch back to `$tally_go_N` while the strip lasts.
 std::string stripTurn(const Function &function, const StripLoop &strip, std::size_t number);
 
 } // namespace tally::ptx

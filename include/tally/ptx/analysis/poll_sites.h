@@ -15,6 +15,7 @@
 #include "tally/ptx/analysis/cfg.h"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace tally::ptx {
@@ -27,8 +28,9 @@ struct TurnRegister {
 };
 
 /// How a loop can be cut into strips: so many turns become a loop of their own, with the poll
-/// between two of them and nothing more in their turns. The loop goes on by one branch back to its
-/// header, right behind a comparison of a counter in constant steps with what no turn changes.
+/// between two of them and nothing more in their turns, or one comparison. The loop goes on by one
+/// branch back to its header, decided by a comparison, in the same block, of a counter in constant
+/// steps with what no turn changes.
 struct StripLoop {
   RegisterId counter =
       noRegister;            ///< as it is at the header; noRegister: the loop has no such form
@@ -37,7 +39,12 @@ struct StripLoop {
   bool isSigned = false;     ///< the comparison
   bool isExact = false;      ///< it is for equality: the counter must not be led past the limit
   std::uint32_t compare = 0; ///< the statement, a setp
-  std::uint32_t branch = 0;  ///< the one behind it
+  std::uint32_t branch = 0;  ///< the branch, the block's last
+  /// The load of the limit from a parameter, where each turn makes it.
+  std::optional<std::uint32_t> limitLoad;
+  /// Before this the inner loop's branch stands: the comparison where nothing but the branch needs
+  /// its outcome, else the branch.
+  std::uint32_t turnsAt = 0;
 };
 
 /// One loop that polls.
