@@ -112,6 +112,10 @@ void Block::reset(const Dim3 &newId) {
     start.function = static_cast<std::uint32_t>(&function - program->functions.data());
     warp.groups.assign(1, start);
     std::memset(warp.rows.data(), 0, warp.rows.size());
+    // A great number in some blocks, one far below zero in others.
+    std::byte unwritten = (id.x & 1) != 0 ? unwrittenByte : ~unwrittenByte;
+    for (auto [offset, bytes] : function.unwrittenRows)
+      std::memset(warp.rows.data() + offset, std::to_integer<int>(unwritten), bytes);
     std::fill(warp.local.begin(), warp.local.end(), unwrittenByte);
     fillRow(warp, CtaidX, id.x);
     fillRow(warp, CtaidY, id.y);

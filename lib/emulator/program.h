@@ -44,6 +44,9 @@ struct FunctionCode {
   bool isEntry = false, hasBody = false;
   std::uint32_t entryPc = 0;
   std::uint32_t frameBytes = 0; ///< of the register rows, a multiple of 64
+  /// Rows of registers that hold no 0 when a block begins, (offset, bytes): those of the variants'
+  /// own, of which none is to be read before it is written.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> unwrittenRows;
   std::uint32_t frameStart = 0; ///< of a device function: where its frame is in a level of calls
   std::uint32_t localBytes = 0; ///< of .local and .param variables per thread
   std::uint32_t parameterBytes = 0;

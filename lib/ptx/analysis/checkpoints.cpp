@@ -196,8 +196,26 @@ private:
     }
     llvm::sort(result.plan.points,
                [](const SavePoint &a, const SavePoint &b) { return a.statement < b.statement; });
+    for (SavePoint &inner : result.plan.points)
+      for (unsigned i = 0; i != result.plan.points.size(); ++i)
+        if (const SavePoint &outer = result.plan.points[i];
+            &outer != &inner && outer.strip.counter != noRegister && isInside(inner, outer, loops))
+          inner.stripsAround.push_back(i);
     if (result.plan.points.empty() && !sites.empty())
       find(Reason::NoSavePoint, place, why);
+  }
+
+  /// Whether the head of one point's loop is in the other's.
+  bool isInside(const SavePoint &inner, const SavePoint &outer,
+                const std::vector<Loop> &loops) const {
+    return llvm::any_of(loops, [&](const Loop &each) {
+      return each.header && !each.header->instructions.empty() &&
+             placeAt(each.header->instructions.front()) == outer.statement &&
+             llvm::any_of(each.blocks, [&](const CfgBlock *block) {
+               return !block->instructions.empty() &&
+                      placeAt(block->instructions.front()) == inner.statement;
+             });
+    });
   }
 
   /// Makes the loop's head a point, or says why it is none.
@@ -221,7 +239,8 @@ private:
       if (dependence.endless() || uniformity.ofControl(*each.header) != Variation::None)
         return "not all threads of the block are shown to go round the loop equally often";
     }
-    // A barrier that carries the poll does so in each turn: one more between long strips costs less.
+    // A barrier that carries the poll does so in each turn: one more between long strips costs
+    // less.
     if (cutsAlike(site.strip))
       point.strip = site.strip;
     else if (result.plan.byBlock)

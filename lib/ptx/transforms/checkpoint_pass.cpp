@@ -282,10 +282,14 @@ std::string Writer::restore() const {
 }
 
 std::string Writer::resumeAt(const SavePoint &point, unsigned number) const {
-  return fmt::format("\n$tally_resume_{}:\n\t", number) +
-         record.registers(point, Transfer::Restore) +
-         (point.entrance ? fmt::format("bra $tally_enter_{};\n", number)
-                         : recompute(point) + fmt::format("bra $tally_head_{};\n", number));
+  std::string text =
+      fmt::format("\n$tally_resume_{}:\n\t", number) + record.registers(point, Transfer::Restore);
+  // A strip's end may be one of those that are made again.
+  if (!point.entrance || !point.stripsAround.empty())
+    text += recompute(point);
+  for (unsigned around : point.stripsAround)
+    text += stripToTheEnd(input.function, plan.points[around].strip, around + 1);
+  return text + fmt::format("bra $tally_{}_{};\n", point.entrance ? "enter" : "head", number);
 }
 
 /// What follows from other registers, made again. Where it stands before the loop, ptxas knows the

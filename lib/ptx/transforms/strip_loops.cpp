@@ -13,6 +13,19 @@ const Instruction &compareOf(const Function &function, const StripLoop &strip) {
   return function.body[strip.compare].instruction;
 }
 
+/// The comparison's limit, and what loads it where each turn does.
+struct Limit {
+  std::string name, load;
+};
+
+Limit limitOf(const Function &function, const StripLoop &strip, std::size_t number) {
+  if (!strip.limitLoad)
+    return {std::string(compareOf(function, strip).operands[2].text), {}};
+  std::string name = fmt::format("%tally_limit_{}", number);
+  return {name, fmt::format("\tld.param.b{} {}, {};\n", strip.isWide ? 64 : 32, name,
+                            function.body[*strip.limitLoad].instruction.operands[1].text)};
+}
+
 } // namespace
 
 std::string stripDeclarations(const StripLoop &strip, std::size_t number) {
@@ -26,13 +39,7 @@ std::string stripDeclarations(const StripLoop &strip, std::size_t number) {
 std::string stripBegin(const Function &function, const StripLoop &strip, std::uint32_t turns,
                        std::size_t number) {
   std::string counter = registerName(function.declarationOf(strip.counter), strip.counter);
-  std::string limit(compareOf(function, strip).operands[2].text), load;
-  if (strip.limitLoad) {
-    const Instruction &theirs = function.body[*strip.limitLoad].instruction;
-    limit = fmt::format("%tally_limit_{}", number);
-    load = fmt::format("\tld.param.b{} {}, {};\n", strip.isWide ? 64 : 32, limit,
-                       theirs.operands[1].text);
-  }
+  auto [limit, load] = limitOf(function, strip, number);
   bool upwards = strip.step > 0;
   std::uint64_t length = static_cast<std::uint64_t>(std::llabs(strip.step)) * turns;
   unsigned bits = strip.isWide ? 64 : 32;
@@ -50,6 +57,12 @@ std::string stripBegin(const Function &function, const StripLoop &strip, std::ui
                             "\tselp.b{1} %tally_strip_{0}, %tally_ahead_{0}, {4}, %tally_cut_{0};\n"
                             "\n$tally_go_{0}:\n\t",
                             number, bits, counter, length, limit, upwards ? "add" : "sub");
+}
+
+std::string stripToTheEnd(const Function &function, const StripLoop &strip, std::size_t number) {
+  auto [limit, load] = limitOf(function, strip, number);
+  return fmt::format("{}\tmov.b{} %tally_strip_{}, {};\n\t", load, strip.isWide ? 64 : 32, number,
+                     limit);
 }
 
 std::string stripTurn(const Function &function, const StripLoop &strip, std::size_t number) {

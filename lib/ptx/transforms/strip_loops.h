@@ -20,6 +20,10 @@ std::string stripDeclarations(const StripLoop &strip, std::size_t number);
 std::string stripBegin(const Function &function, const StripLoop &strip, std::uint32_t turns,
                        std::size_t number);
 
+/// Makes the strip one up to the loop's own end, for who comes into the loop past its head; the
+/// user's registers are set.
+std::string stripToTheEnd(const Function &function, const StripLoop &strip, std::size_t number);
+
 /// For the place StripLoop::turnsAt: the branch back to `$tally_go_N` while the strip lasts.
 std::string stripTurn(const Function &function, const StripLoop &strip, std::size_t number);
 

@@ -20,6 +20,9 @@ struct SavePoint {
   std::uint32_t turns = 1;               ///< of which one polls
   std::uint32_t turnCycles = 1;          ///< what one turn is estimated to take
   StripLoop strip;                       ///< of so many turns, where there can be; no barrier then
+  /// Points, by their number in the plan, whose strips are of loops around this one's: who goes on
+  /// here does not come by where they begin.
+  std::vector<unsigned> stripsAround;
   TurnRegister turn;                     ///< tells that turn, where there is one
   std::vector<RegisterId> saved;         ///< of the registers that are live there, ascending
   std::vector<std::uint32_t> recomputed; ///< statements that make the others anew, in order
