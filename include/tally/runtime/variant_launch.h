@@ -45,13 +45,14 @@ inline std::uint32_t workersFor(const bundle::Kernel &kernel, const LaunchShape 
 }
 
 /// Bytes of one worker's slot of the save area of a checkpoint launch (abi.h), a multiple of 256.
+/// There is a slot though nothing is kept in it: all that is live may be made again.
 inline std::uint64_t saveStrideOf(const bundle::Kernel &kernel, const LaunchShape &shape) {
   const Verdict *verdict = kernel.verdict(Kind::Checkpoint);
   if (!verdict)
     return 0;
   std::uint64_t records = shape.block.count() * verdict->recordBytes;
   std::uint64_t shared = std::uint64_t{verdict->savedSharedBytes} + shape.dynamicSharedBytes;
-  return ((shared + 15) / 16 * 16 + records + 255) / 256 * 256;
+  return std::max<std::uint64_t>(((shared + 15) / 16 * 16 + records + 255) / 256 * 256, 256);
 }
 
 /// Bytes of the headers of so many workers, before params.save_area; a multiple of 256.
