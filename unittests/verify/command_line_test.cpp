@@ -152,6 +152,5 @@ TEST_CASE("wrong input and usage") {
   checkOutput(run(kernelFile("grid_2d.ptx") + flatLaunch + "--block=2000"), 1,
               {"a block of 2000 threads"});
   TemporaryFile text(".version 7.0\n.target sm_80\n.entry k( {\n");
-  checkOutput(run(text.name() + " --kernel=k --grid=1 --block=1"), 1,
-              {"input:3:"});
+  checkOutput(run(text.name() + " --kernel=k --grid=1 --block=1"), 1, {"input:3:"});
 }

@@ -106,10 +106,11 @@ struct tally_divisor {
  * not depend on the stride, and where launches of several kernels share an area nothing but headers
  * ever stands there; it is filled with zeros at first. Only a worker that leaves with a saved block
  * writes there, and one that goes on with it, which clears the header; so launches behind one
- * another, all but the first of which run nothing under an old epoch, share an area. The header says under which epoch it was written, and a resuming launch
- * which one it resumes (params.resume): a worker that finds that one in its header goes on with the
- * block first, whatever the epoch says, at least to the next poll. A resuming launch has at least
- * as many workers as the launch that it resumes. */
+ * another, all but the first of which run nothing under an old epoch, share an area. The header
+ * says under which epoch it was written, and a resuming launch which one it resumes
+ * (params.resume): a worker that finds that one in its header goes on with the block first,
+ * whatever the epoch says, at least to the next poll. A resuming launch has at least as many
+ * workers as the launch that it resumes. */
 struct tally_save_slot {
   uint32_t launch; /* TALLY_SAVED_UNDER(epoch of the launch that saved) */
   uint32_t block;  /* the virtual block's linear id */

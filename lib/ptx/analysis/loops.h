@@ -21,8 +21,8 @@ struct Loop {
 
 /// Calls `visit` for each loop: the strongly connected components, then those left inside each when
 /// the edges back to its header are taken away, and so on. The inner loops of one without a single
-/// header are not told apart; loops that share a header are one. What no way leads to from the entry
-/// is not looked at.
+/// header are not told apart; loops that share a header are one. What no way leads to from the
+/// entry is not looked at.
 void forEachLoop(const Cfg &cfg, llvm::function_ref<void(const Loop &)> visit);
 
 /// Whether the blocks of `loop` without `without` still hold a cycle.

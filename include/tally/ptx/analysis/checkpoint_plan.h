@@ -17,9 +17,9 @@ struct SavePoint {
   /// A barrier of the whole block in the loop that carries the poll; without one the block, or the
   /// thread, polls for itself at the loop's head.
   std::optional<std::uint32_t> barrier;
-  std::uint32_t turns = 1;               ///< of which one polls
-  std::uint32_t turnCycles = 1;          ///< what one turn is estimated to take
-  StripLoop strip;                       ///< of so many turns, where there can be; no barrier then
+  std::uint32_t turns = 1;      ///< of which one polls
+  std::uint32_t turnCycles = 1; ///< what one turn is estimated to take
+  StripLoop strip;              ///< of so many turns, where there can be; no barrier then
   /// Points, by their number in the plan, whose strips are of loops around this one's: who goes on
   /// here does not come by where they begin.
   std::vector<unsigned> stripsAround;
