@@ -53,6 +53,7 @@ TEST_CASE("a tool that listens to NVTX sees requests and best-effort launches, e
     device->startThread();
     RuntimeOptions options;
     options.trace = trace;
+    options.kinds = {Kind::Guard};
     auto runtime = Runtime::openOn(std::move(device), options);
     REQUIRE(runtime);
     LoadedModule module = *(*runtime)->load(bundle);
