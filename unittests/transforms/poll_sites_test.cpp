@@ -88,6 +88,18 @@ TEST_CASE("no register tells the turn where") {
   }
 }
 
+TEST_CASE("a limit that a turn may load") {
+  auto turnsOf = [](const std::string &body) {
+    auto sites = sitesOf(body);
+    REQUIRE(sites.size() == 1);
+    return sites[0].turns;
+  };
+  std::string turn = "add.s32 %r1,%r1,1; setp.lt.s32 %p1,%r1,%r2; @%p1 bra L; ret;";
+  CHECK(turnsOf("L: ld.param.u32 %r2,[n];\n" + turn) == 512); // two periods: a strip
+  // What else is compared with, before the load is come by.
+  CHECK(turnsOf("mov.u32 %r2,%tid.x;\nL: @%p2 bra M; ld.param.u32 %r2,[n];\nM: " + turn) == 128);
+}
+
 TEST_CASE("a loop of few turns does not poll") {
   auto loop = [](const std::string &limit) {
     return "mov.u32 %r1,0;\nL: fma.rn.f32 %f1,%f1,%f2,%f3;\nadd.s32 %r1,%r1,1; setp.lt.s32 "

@@ -256,7 +256,8 @@ StripLoop Turns::stripFor(std::uint32_t turns) const {
     return {};
   if (limit.kind == OperandKind::Register && inside.contains(limit.reg)) {
     strip.limitLoad = inside.of(limit.reg)[0];
-    if (inside.of(limit.reg).size() != 1 || !loadsParameter(*strip.limitLoad, strip.isWide))
+    // Its only definition: with another, a turn that does not come by the load compares with that.
+    if (all.of(limit.reg).size() != 1 || !loadsParameter(*strip.limitLoad, strip.isWide))
       return {};
   }
   // What another turn needs: the comparison, or where the branch is taken without it the opposite.
