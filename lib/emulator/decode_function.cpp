@@ -73,7 +73,7 @@ void FunctionDecoder::layOutRegisters() {
   for (const ptx::RegisterDeclaration &each : function.registers)
     for (std::uint32_t i = 0; i < each.count && each.name.starts_with("%tally_"); ++i)
       if (const RegisterInfo &info = registers[each.first + i]; info.slot != noSlot)
-        code().unwrittenRows.emplace_back(info.slot, info.bytes == 0 ? 4 : 4 * warpSize);
+        code().unwrittenRows.emplace_back(info.slot, info.bytes == 0 ? 4 : info.bytes * warpSize);
   frameBytes += static_cast<std::uint32_t>(alignUp(std::uint64_t{4} * predicates, 64));
 }
 
