@@ -160,4 +160,22 @@ bool VariantLaunch::absorb(const tally_launch_state &state, std::uint64_t epoch,
   return false;
 }
 
+std::uint64_t VariantLaunch::blocksLeft() const {
+  assert(progress != Progress::Boxes);
+  std::uint64_t total = user.grid.count();
+  if (done)
+    return 0;
+  if (progress == Progress::List)
+    return resuming ? std::uint64_t{listLength} * cluster.count() : total;
+  return total - nextBlock + saved;
+}
+
+void VariantLaunch::goOnAs(Kind kind, std::uint32_t newWorkers, std::uint64_t newStride) {
+  assert(hasWorkers(variantKind) && hasWorkers(kind) && saved == 0 && !done);
+  assert(newWorkers >= 1 && user.grid.count() <= maxBlocks(kind, newWorkers));
+  variantKind = kind;
+  workers = newWorkers;
+  saveStride = newStride;
+}
+
 } // namespace tally::runtime

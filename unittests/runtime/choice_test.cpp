@@ -418,8 +418,6 @@ TEST_CASE("random programs whose launches change their kinds give the sequential
     harness.addStreams(program);
     if (seed % 5 == 0)
       harness.device.mostBytes = 0;
-    std::size_t next = 0;
-    int open = 0;
     std::optional<Kind> last;
     harness.device.onBlock = [&](std::optional<Kind> kind) {
       harness.now += Nanoseconds(harness.random() % 3 == 0 ? 100000 : 500);
@@ -427,26 +425,7 @@ TEST_CASE("random programs whose launches change their kinds give the sequential
       changed += kind == Kind::Checkpoint && last == Kind::Persistent;
       last = kind;
     };
-    for (std::uint64_t turn = 0; next < program.steps.size() || !harness.allFinished(); ++turn) {
-      REQUIRE(turn < 2000000);
-      harness.now += Nanoseconds(harness.random() % 3000);
-      std::uint64_t pick = harness.random() % 100;
-      if (pick < 5 && next < program.steps.size())
-        REQUIRE(harness.submit(program, next++));
-      else if (pick < 30)
-        harness.dispatcher->step();
-      else if (pick < 95)
-        harness.device.advance();
-      else if (pick < 97 || open == 0) {
-        REQUIRE(harness.high->beginRequest());
-        ++open;
-      } else {
-        REQUIRE(harness.high->endRequest());
-        --open;
-      }
-    }
-    for (; open > 0; --open)
-      REQUIRE(harness.high->endRequest());
+    runRandomly(harness, program, {5, 25, 65, 2, 3});
     CAPTURE(seed);
     CHECK((harness.outcome() == runInOrder(program)));
   }

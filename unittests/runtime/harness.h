@@ -127,7 +127,42 @@ struct Harness {
   std::vector<std::unique_ptr<LaneStream>> streams;
   std::vector<std::array<DevicePtr, Program::buffers>> memory;
   std::vector<Words> hostOut;
+  int openRequests = 0; ///< scopes of high priority that a test has begun and not ended
 };
+
+/// How often what is done next, of the sum.
+struct Mood {
+  std::uint64_t submit, dispatch, device, wake, end;
+};
+
+/// Runs a program under random interleavings of application, dispatcher, device and requests.
+inline void runRandomly(Harness &harness, const Program &program, const Mood &mood) {
+  std::mt19937_64 &random = harness.random;
+  std::size_t next = 0;
+  int &open = harness.openRequests;
+  std::uint64_t total = mood.submit + mood.dispatch + mood.device + mood.wake + mood.end;
+  for (std::uint64_t turn = 0; next < program.steps.size() || !harness.allFinished(); ++turn) {
+    REQUIRE(turn < 2000000);
+    harness.now += Nanoseconds(random() % 3000);
+    std::uint64_t pick = random() % total;
+    if (pick < mood.submit) {
+      if (next < program.steps.size())
+        REQUIRE(harness.submit(program, next++));
+    } else if ((pick -= mood.submit) < mood.dispatch) {
+      harness.dispatcher->step();
+    } else if ((pick -= mood.dispatch) < mood.device) {
+      harness.device.advance();
+    } else if ((pick -= mood.device) < mood.wake) {
+      REQUIRE(harness.high->beginRequest());
+      ++open;
+    } else if (open > 0) {
+      REQUIRE(harness.high->endRequest());
+      --open;
+    }
+  }
+  for (; open > 0; --open)
+    REQUIRE(harness.high->endRequest());
+}
 
 } // namespace tally::runtime
 

@@ -88,13 +88,11 @@ TEST_CASE("random programs give the sequential result when some of it pauses") {
     Harness harness(seed, {Kind::Pause, Kind::Persistent, Kind::Guard, Kind::Slice});
     Program program = Program::make(harness.random, 1 + seed % 3, 40, seed % 2 == 0 ? 1 : 5);
     harness.addStreams(program);
-    std::size_t next = 0;
-    int open = 0;
     // Requests come between a decision to send and the launch, too.
     harness.device.onLaunch = [&] {
-      if (open == 0 && harness.random() % 4 == 0) {
+      if (harness.openRequests == 0 && harness.random() % 4 == 0) {
         REQUIRE(harness.high->beginRequest());
-        ++open;
+        ++harness.openRequests;
       }
     };
     harness.device.onBlock = [&](std::optional<Kind> kind) {
@@ -103,28 +101,9 @@ TEST_CASE("random programs give the sequential result when some of it pauses") {
       // What the word says last, not what is on its way.
       bool paused =
           word == ControlFields{harness.word->currentEpoch(), 0xffff, TALLY_CONTROL_PAUSE};
-      besides += polls && open > 0 && paused && harness.word->isPausing();
+      besides += polls && harness.openRequests > 0 && paused && harness.word->isPausing();
     };
-    for (std::uint64_t turn = 0; next < program.steps.size() || !harness.allFinished(); ++turn) {
-      REQUIRE(turn < 2000000);
-      harness.now += Nanoseconds(harness.random() % 3000);
-      std::uint64_t pick = harness.random() % 100;
-      if (pick < 5 && next < program.steps.size())
-        REQUIRE(harness.submit(program, next++));
-      else if (pick < 30)
-        harness.dispatcher->step();
-      else if (pick < 95)
-        harness.device.advance();
-      else if (pick < 97 || open == 0) {
-        REQUIRE(harness.high->beginRequest());
-        ++open;
-      } else {
-        REQUIRE(harness.high->endRequest());
-        --open;
-      }
-    }
-    for (; open > 0; --open)
-      REQUIRE(harness.high->endRequest());
+    runRandomly(harness, program, {5, 25, 65, 2, 3});
     CAPTURE(seed);
     CHECK((harness.outcome() == runInOrder(program)));
     pauses += harness.statistics().pauses;

@@ -9,7 +9,6 @@
 #include "tally/support/dim3.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cstdint>
 
 namespace tally::runtime {
@@ -155,24 +154,6 @@ private:
   bool resuming = false;        // list: whether it is what is left
   bool done = false;
 };
-
-inline std::uint64_t VariantLaunch::blocksLeft() const {
-  assert(progress != Progress::Boxes);
-  std::uint64_t total = user.grid.count();
-  if (done)
-    return 0;
-  if (progress == Progress::List)
-    return resuming ? std::uint64_t{listLength} * cluster.count() : total;
-  return total - nextBlock + saved;
-}
-
-inline void VariantLaunch::goOnAs(Kind kind, std::uint32_t newWorkers, std::uint64_t newStride) {
-  assert(hasWorkers(variantKind) && hasWorkers(kind) && saved == 0 && !done);
-  assert(newWorkers >= 1 && user.grid.count() <= maxBlocks(kind, newWorkers));
-  variantKind = kind;
-  workers = newWorkers;
-  saveStride = newStride;
-}
 
 } // namespace tally::runtime
 

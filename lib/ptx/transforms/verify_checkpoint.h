@@ -16,8 +16,9 @@ namespace tally::ptx {
 ///   on the way there (liveness of the entry as it is written, which the pass has not seen);
 ///
 /// and that the block meets before its shared memory is copied out, behind its copies in flight,
-/// and before a restored block goes on; that each block barrier is in the form that promises
-/// nothing of the warp. Returns what is broken.
+/// and before a restored block goes on; that tally's own block barriers are in the form that
+/// promises nothing of the warp, and the user's too where a loop has two ways in. Returns what is
+/// broken.
 std::optional<std::string> checkCheckpoint(const Function &user, const Function &variant);
 
 } // namespace tally::ptx
