@@ -122,11 +122,12 @@ std::string Writer::readWord() const {
                      offsetof(tally_launch_params, control), emit::strongGlobal(input.module));
 }
 
-/// %tally_yield = the half word read last is of another epoch, as far as its low byte says. Whether
-/// it asks for a checkpoint is looked at then: where it does not, the block runs to its end.
+/// %tally_yield = the half word read last is of a greater epoch, as far as low bytes tell. (A word
+/// of an older one may stand for long: nobody writes for requests that come while nothing runs.)
+/// Whether it asks for a checkpoint is looked at then.
 std::string Writer::hint() {
   return fmt::format("{}\tsub.u32 %tally_r0, %tally_control, %tally_r0;\n"
-                     "\tsetp.ge.u32 %tally_yield, %tally_r0, {};\n\t",
+                     "\tsetp.ge.s32 %tally_yield, %tally_r0, {};\n\t",
                      ownEpoch("%tally_r0"), 1u << TALLY_CONTROL_EPOCH_SHIFT);
 }
 
