@@ -23,21 +23,23 @@ public:
   /// them the bits of results, are the same everywhere. Few for Size::small, so that all ways are
   /// gone.
   Products(Memory &memory, Size size) : sms(size == Size::small ? 2 : 132) {
-    sums = memory.array<float>(static_cast<std::size_t>(sms) * blocksPerSm * 64 * 64);
+    sums = memory.array<float4>(static_cast<std::size_t>(sms) * blocksPerSm * 64 * 64 / 4);
     arrived = memory.array<unsigned>(static_cast<std::size_t>(sms) * blocksPerSm);
   }
 
   template <class A, class B>
   void run(cudaStream_t stream, const A &a, const B &b, const Result &result, int m, int n, int k,
            int batch = 1) const {
-    if (tiles<product::Large>(m, n) * batch >= sms)
-      launch<product::Large>(stream, a, b, result, m, n, k, batch, 1);
+    if (tiles<Large>(m, n) * batch >= sms)
+      launch<Large>(stream, a, b, result, m, n, k, batch, 1);
     else
-      launch<product::Small>(stream, a, b, result, m, n, k, batch, splitsOf(m, n, k, batch));
+      launch<Small>(stream, a, b, result, m, n, k, batch, splitsOf(m, n, k, batch));
   }
 
 private:
-  static constexpr int blocksPerSm = 2, leastSlabs = 4;
+  using Large = product::Tile<128, 256, 64, 2, 4, 4, 1>;
+  using Small = product::Tile<64, 64, 64, 2, 2, 4, 3>;
+  static constexpr int blocksPerSm = 2, leastSlabs = 2, group = 8;
 
   template <class Shape> static long long tiles(int m, int n) {
     return static_cast<long long>((m + Shape::tileM - 1) / Shape::tileM) *
@@ -45,21 +47,17 @@ private:
   }
   /// As many as the SMs have room for, each with some slabs: the last block adds all of them up.
   int splitsOf(int m, int n, int k, int batch) const {
-    long long blocks = tiles<product::Small>(m, n);
+    long long blocks = tiles<Small>(m, n);
     if (batch > 1)
       return 1;
     long long most = std::min<long long>(sms * (blocks * 2 > sms ? blocksPerSm : 1) / blocks,
-                                         k / product::slab / leastSlabs);
+                                         k / Small::slab / leastSlabs);
     return static_cast<int>(std::max<long long>(most, 1));
   }
   template <class Shape, class A, class B>
   void launch(cudaStream_t stream, const A &a, const B &b, const Result &result, int m, int n,
               int k, int batch, int splits) const {
-    using SlabsA = product::Slabs<A, Shape::tileM, Shape::threads>;
-    using SlabsB = product::Slabs<B, Shape::tileN, Shape::threads>;
-    constexpr std::size_t bytes =
-        sizeof(__half) * Shape::stages * (SlabsA::halves + SlabsB::halves);
-    static_assert(bytes >= sizeof(float) * Shape::tileM * (Shape::tileN + 8), "room for the sums");
+    constexpr std::size_t bytes = product::sharedBytes<Shape>;
     auto kernel = product::multiply<Shape, A, B>;
     // Remembered here and in no static variable: which kernel this is differs by translation unit.
     if (bytes > 48 * 1024 && allowed.insert(reinterpret_cast<const void *>(kernel)).second)
@@ -68,11 +66,12 @@ private:
             "cudaFuncSetAttribute");
     dim3 grid((m + Shape::tileM - 1) / Shape::tileM, (n + Shape::tileN - 1) / Shape::tileN,
               batch * splits);
-    kernel<<<grid, Shape::threads, bytes, stream>>>(a, b, result, {splits, sums, arrived}, m, n, k);
+    kernel<<<grid, Shape::threads, bytes, stream>>>(a, b, result, {splits, sums, arrived}, group, m,
+                                                    n, k);
   }
 
   int sms;
-  float *sums = nullptr;
+  float4 *sums = nullptr;
   unsigned *arrived = nullptr;
   mutable std::set<const void *> allowed; // to use more shared memory than any kernel may
 };

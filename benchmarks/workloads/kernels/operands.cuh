@@ -25,21 +25,22 @@ template <bool isTurned> struct Matrix {
   int perOuter = 1;
 
   struct Line {
-    const __half *from;
+    int offset; ///< so a matrix has fewer than 2^31 halves
     bool inside;
   };
-  using Step = int;
+  using Step = const __half *;
   __device__ __forceinline__ void choose(int index) {
     data += index / perOuter * outer + index % perOuter * inner;
   }
   __device__ __forceinline__ Line line(int i) const {
-    bool inside = i < extent;
-    return {data + (inside ? i * static_cast<long long>(turned ? 1 : stride) : 0), inside};
+    return {turned ? i : i * stride, i < extent};
   }
-  __device__ __forceinline__ Step step(int k) const { return k; }
-  __device__ __forceinline__ const __half *piece(const Line &line, Step k, bool &inside) const {
+  __device__ __forceinline__ Step step(int k) const {
+    return data + k * static_cast<long long>(turned ? stride : 1);
+  }
+  __device__ __forceinline__ const __half *piece(const Line &line, Step step, bool &inside) const {
     inside = inside && line.inside;
-    return inside ? line.from + k * static_cast<long long>(turned ? stride : 1) : data;
+    return step + line.offset;
   }
 };
 using Plain = Matrix<false>;
