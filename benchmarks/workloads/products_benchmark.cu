@@ -215,7 +215,9 @@ int checkAll(cudaStream_t stream) {
                            {64, 64, 520},
                            {136, 264, 40},
                            {128, 128, 96},
-                           {8, 200, 600}})
+                           {8, 200, 600},
+                           {248, 184, 328},
+                           {184, 192, 104}})
       right &= isRight(stream, {turnedA   ? "turned, turned"
                                 : turnedB ? "plain, turned"
                                           : "plain, plain",

@@ -1,8 +1,8 @@
 // Matrix products on tensor cores, result = A B: f16 operands, sums in f32, mma.sync m16n8k16.
-// Slabs along k come by cp.async into a ring of buffers, fragments by ldmatrix, one step of 16 ahead
-// of the step that is multiplied. Where a result has few tiles, blocks share k (split-K): each leaves
-// its sums in memory, and the one that comes last adds all up in the order of k, so no result depends
-// on who came when.
+// Slabs along k come by cp.async into a ring of buffers, fragments by ldmatrix, one step of 16
+// ahead of the step that is multiplied. Where a result has few tiles, blocks share k (split-K):
+// each leaves its sums in memory, and the one that comes last adds all up in the order of k, so no
+// result depends on who came when.
 //
 // Operands are types, so that a convolution is a product whose operand computes where its pieces
 // lie (operands.cuh). Every piece is 8 halves, 16 bytes, in one place.

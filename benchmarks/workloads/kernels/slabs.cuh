@@ -1,9 +1,9 @@
 // Slabs of a product's operands in shared memory: how they come there, by cp.async, and how warps
 // read them, by ldmatrix.
 //
-// A row is 64 or 128 bytes of pieces of 8 halves. Piece p of row r stands where p ^ (some bits of r)
-// would, so that both the 8 pieces that a copy writes at once and the 8 that a matrix is read from
-// lie on different banks, and no padding is needed.
+// A row is 64 or 128 bytes of pieces of 8 halves. Piece p of row r stands where p ^ (some bits of
+// r) would, so that both the 8 pieces that a copy writes at once and the 8 that a matrix is read
+// from lie on different banks, and no padding is needed.
 #ifndef TALLY_BENCHMARKS_WORKLOADS_KERNELS_SLABS_CUH
 #define TALLY_BENCHMARKS_WORKLOADS_KERNELS_SLABS_CUH
 
@@ -21,8 +21,8 @@ __device__ __forceinline__ void copyPiece(unsigned to, const __half *from, bool 
                : "memory");
 }
 
-/// The slabs of one operand: `extent` of m or n by `depth` of k. Rows run along k; where the operand
-/// is turned, along m or n, in panels of `columns` which follow each other.
+/// The slabs of one operand: `extent` of m or n by `depth` of k. Rows run along k; where the
+/// operand is turned, along m or n, in panels of `columns` which follow each other.
 template <class Operand, int extent, int slabDepth, int threads> struct Slabs {
   static constexpr bool turned = Operand::turned;
   static constexpr int depth = slabDepth;
@@ -103,8 +103,8 @@ template <class Slabs, int warpExtent, bool isLeft> struct Fragments {
   __device__ __forceinline__ void load(Registers &to, unsigned from, int k) const {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
-      unsigned at = from + offsets[Slabs::turned ? i : k] +
-                    (Slabs::turned ? k : i) * 16 * Slabs::columns * 2;
+      unsigned at =
+          from + offsets[Slabs::turned ? i : k] + (Slabs::turned ? k : i) * 16 * Slabs::columns * 2;
       if (Slabs::turned)
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                      : "=r"(to[i][0]), "=r"(to[i][1]), "=r"(to[i][2]), "=r"(to[i][3])
