@@ -2,7 +2,7 @@
 #ifndef TALLY_BENCHMARKS_WORKLOADS_KERNELS_RESULT_CUH
 #define TALLY_BENCHMARKS_WORKLOADS_KERNELS_RESULT_CUH
 
-#include <cuda_fp16.h>
+#include "piece.cuh"
 
 namespace workloads::product {
 
@@ -37,21 +37,14 @@ __device__ __forceinline__ float activate(float x, Activation activation) {
   return x;
 }
 
-/// A piece as one value: as a struct of pairs it would be copied by 4 bytes, each a store of its
-/// own.
-union Piece {
-  uint4 whole;
-  unsigned pairs[4];
-};
-
 /// Eight neighbours of the result.
 __device__ __forceinline__ void store(const Result &result, long long at, int column,
                                       float (&x)[8]) {
   auto add = [&x](const __half *from) {
-    Piece piece{*reinterpret_cast<const uint4 *>(from)};
+    Piece piece = *reinterpret_cast<const Piece *>(from);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      float2 more = __half22float2(reinterpret_cast<const __half2 &>(piece.pairs[i]));
+      float2 more = __half22float2(piece.pairs[i]);
       x[2 * i] += more.x;
       x[2 * i + 1] += more.y;
     }
@@ -60,8 +53,8 @@ __device__ __forceinline__ void store(const Result &result, long long at, int co
     Piece piece;
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      reinterpret_cast<__half2 &>(piece.pairs[i]) = __floats2half2_rn(x[2 * i], x[2 * i + 1]);
-    *reinterpret_cast<uint4 *>(to) = piece.whole;
+      piece.pairs[i] = __floats2half2_rn(x[2 * i], x[2 * i + 1]);
+    *reinterpret_cast<Piece *>(to) = piece;
   };
 #pragma unroll
   for (float &each : x)
