@@ -69,8 +69,8 @@ private:
     return static_cast<long long>((m + Shape::tileM - 1) / Shape::tileM) *
            ((n + Shape::tileN - 1) / Shape::tileN);
   }
-  /// Of the SM with most tiles, in results of a full tile of Wide; `rate`: how fast this shape's
-  /// tiles are made beside Wide's, as measured on an H200.
+  /// Of the SM with most tiles, in results of Wide; `rate`: how fast this shape's tiles are made
+  /// beside Wide's, from the bytes that their warps read and from times on an H200.
   template <class Shape> double time(int m, int n, int batch, double rate) const {
     return static_cast<double>((tiles<Shape>(m, n) * batch + sms - 1) / sms) * Shape::tileM *
            Shape::tileN / rate;
