@@ -20,6 +20,9 @@ constexpr std::size_t maxTurnarounds = 65536;
 /// a program that goes on to send best-effort work. Then what runs yields, and goes on.
 constexpr Nanoseconds quietBeforeArming = 10us, longestArmed = 50ms;
 
+/// How long a call that woke has the driver for itself.
+constexpr Nanoseconds longestWakingCall = 20us;
+
 /// How long the thread polls without progress before it naps between polls. Polling is what makes
 /// best-effort work resume within microseconds; where cores are scarce they belong to others.
 Nanoseconds pollingTime() {
@@ -197,10 +200,21 @@ std::optional<std::uint64_t> Dispatcher::oldestUnderWay() const {
   return oldest;
 }
 
+/// A call that has just woken, of some microseconds, and what this thread would call now take turns
+/// in the driver; nothing is lost by waiting, since what was asked to yield has not yet.
+bool Dispatcher::leavesDriver() const {
+  if (control.snapshot().highPriorityActive == 0)
+    return false;
+  std::optional<Nanoseconds> woken = control.lastWake();
+  return woken && options.lane.clock() - *woken < longestWakingCall && highPriority.isCalling();
+}
+
 bool Dispatcher::step() {
   static_cast<void>(control.flush());
   highPriority.traceWakes();
   endPauses();
+  if (leavesDriver())
+    return false;
   bool nothingGoes = closed; // before the lanes ask
   std::optional<std::uint64_t> oldestBefore = oldestUnderWay();
   observeBusyTimes();

@@ -124,6 +124,7 @@ private:
   void tracePause(Nanoseconds since, PauseEnd why) const;
   void choosePausing();
   bool isHurried() const;
+  bool leavesDriver() const;
   std::optional<std::uint64_t> oldestUnderWay() const;
   void measureTurnaround(std::optional<std::uint64_t> oldestBefore);
   bool monitor();
@@ -152,6 +153,7 @@ private:
   Nanoseconds lastMonitored{0}, lastNoted{0}, armedAt{0};
   Nanoseconds progressAt{0};      // of high-priority work during a pause, as far as it is seen
   std::uint64_t progressSeen = 0; // its calls and scopes then
+  Nanoseconds lookedForProgress{0};
   PauseBackoff pauseBackoff;
   std::optional<std::uint64_t> yieldingEpoch; // what was under way when the request came
   Nanoseconds requestedAt{0};

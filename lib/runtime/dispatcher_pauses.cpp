@@ -11,6 +11,8 @@ namespace {
 
 /// How long high-priority launches that do not fit beside what pauses are expected to come again.
 constexpr Nanoseconds largeOnesLast = 1s;
+/// How often it is looked for progress, in the words that launches count in.
+constexpr Nanoseconds progressInterval = 20us;
 
 } // namespace
 
@@ -49,6 +51,9 @@ std::optional<PauseEnd> Dispatcher::mustEndPause() {
 /// Whether nothing of the high-priority work was seen to happen for too long.
 bool Dispatcher::isOverdue() {
   Nanoseconds now = options.lane.clock();
+  if (now - lookedForProgress < progressInterval)
+    return false;
+  lookedForProgress = now;
   std::uint64_t seen = highPriority.progress();
   Nanoseconds since = std::max(progressAt, control.pausedAt());
   if (seen != progressSeen)
