@@ -19,6 +19,10 @@ constexpr std::size_t maxTurnarounds = 65536;
 /// how long that stays armed: as long as a call that waits for the whole device may have to wait in
 /// a program that goes on to send best-effort work. Then what runs yields, and goes on.
 constexpr Nanoseconds quietBeforeArming = 10us, longestArmed = 50ms;
+/// A stream that waits costs each launch of the context some 1.5 us (H200: 5.6 % of a training
+/// whose launches take 20 us, 2.6 % where they take 55), a wake that is armed is 4 us sooner. So
+/// only where launches take this long.
+constexpr Nanoseconds worthArming = 100us;
 
 /// How long a call that woke has the driver for itself.
 constexpr Nanoseconds longestWakingCall = 20us;
@@ -331,12 +335,19 @@ void Dispatcher::run() {
   control.disarm();
 }
 
+bool Dispatcher::isWorthArming() const {
+  LaunchPace pace;
+  for (const std::unique_ptr<Lane> &lane : lanes) {
+    pace.ran += lane->pace().ran;
+    pace.launches += lane->pace().launches;
+  }
+  return pace.launches != 0 && pace.ran / static_cast<std::int64_t>(pace.launches) >= worthArming;
+}
+
 /// A failed device fails the lanes' calls, which say so.
 void Dispatcher::arm(Nanoseconds idleFor) {
-  if (idleFor < quietBeforeArming || lanesUnderWay() == 0)
-    return;
   // What is armed says RUN under the next epoch, where a wake may have to say PAUSE under this one.
-  if (mayPause)
+  if (idleFor < quietBeforeArming || lanesUnderWay() == 0 || mayPause)
     return;
   Nanoseconds now = options.lane.clock();
   if (control.isArmed()) {
@@ -344,7 +355,7 @@ void Dispatcher::arm(Nanoseconds idleFor) {
       control.disarm();
     return;
   }
-  if (!device.mayWait())
+  if (!device.mayWait() || !isWorthArming())
     return;
   armedAt = now;
   static_cast<void>(control.arm());

@@ -131,6 +131,7 @@ private:
   void run();
   void rest(Nanoseconds idleFor);
   void arm(Nanoseconds idleFor);
+  bool isWorthArming() const;
   template <class Awake>
   void restWithoutWork(std::unique_lock<std::mutex> &lock, const Awake &awake);
   bool hasWork() const;

@@ -172,6 +172,22 @@ struct LaneCounters {
       saveAreasRefused{0}; ///< the device had no memory for one, so that another kind was taken
 };
 
+/// How long what was sent took, the newest counting most. Not thread-safe.
+struct LaunchPace {
+  Nanoseconds ran{0};
+  std::uint64_t launches = 0;
+
+  void add(Nanoseconds took, std::uint64_t count) {
+    constexpr Nanoseconds memory{10'000'000};
+    ran += took;
+    launches += count;
+    if (ran > memory) {
+      ran /= 2;
+      launches = (launches + 1) / 2;
+    }
+  }
+};
+
 class Lane {
 public:
   static Result<std::unique_ptr<Lane>> create(StreamDevice &device, LaneOptions options);
@@ -220,6 +236,8 @@ public:
   Nanoseconds ranOf(std::uint32_t client) const {
     return client < ranByClient.size() ? ranByClient[client] : Nanoseconds(0);
   }
+  /// Lately: how long launches and the like were on the device, and how many they were.
+  const LaunchPace &pace() const { return lately; }
   /// Calls `each` with the clients of what is under way and of what is next.
   template <class Each> void forReadyClients(Each each) const {
     for (std::size_t i = 0; i < pending.size() && i <= sent; ++i)
@@ -365,6 +383,7 @@ private:
   const bool hasRanges = rangesAreOn();
   std::optional<Nanoseconds> waitsSince; // of a trace: work is there, and may not go
   Nanoseconds ranInAll{0};
+  LaunchPace lately;
   std::vector<Nanoseconds> ranByClient;
   using WholeKey = std::pair<std::uint64_t, LoadedKernel::ShapeKey>;
   std::map<WholeKey, std::shared_ptr<LaunchPlan>> wholePlans;

@@ -18,6 +18,7 @@ void Lane::account(const Batch &batch, std::size_t lanes) {
   Nanoseconds took = options.clock() - std::max(batch.sentAt, lastCollected);
   took /= static_cast<std::int64_t>(std::max<std::size_t>(lanes, 1));
   ranInAll += took;
+  lately.add(took, batch.items.size());
   auto count = static_cast<std::int64_t>(batch.items.size());
   for (const Item &item : batch.items) {
     std::uint32_t client = item.operation->stream->client;
