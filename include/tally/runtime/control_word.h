@@ -344,6 +344,8 @@ private:
     return now + 1;
   }
 
+  friend struct ControlWordTest;
+
   // Apart by who writes them: a launch reads `due`, and must not have to fetch it anew because the
   // dispatcher's thread has looked again.
   static constexpr std::size_t line = 64;
