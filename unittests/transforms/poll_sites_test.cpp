@@ -10,10 +10,11 @@ using namespace tally::ptx;
 
 namespace {
 
-/// What is looked at of a site: the text of its first instruction, its turns, the register's mask.
+/// What is looked at of a site: the text of its first instruction, its turns, the register's mask,
+/// the turns of a strip, 0 where there are none.
 struct Seen {
   std::string first;
-  std::uint32_t turns, mask;
+  std::uint32_t turns, mask, strip;
 };
 
 std::vector<Seen> sitesOf(const std::string &body, std::uint64_t period = 8192) {
@@ -23,7 +24,8 @@ std::vector<Seen> sitesOf(const std::string &body, std::uint64_t period = 8192) 
   std::vector<Seen> seen;
   for (const PollSite &site : findPollSites(cfg, {period}))
     seen.push_back({std::string(function.body[site.statement].text), site.turns,
-                    site.turn.reg == noRegister ? 0 : site.turn.mask});
+                    site.turn.reg == noRegister ? 0 : site.turn.mask,
+                    site.strip.counter == noRegister ? 0 : site.strip.turns});
   return seen;
 }
 
@@ -44,7 +46,8 @@ TEST_CASE("a loop of unknown length polls, told by its counter") {
                        "add.s32 %r1,%r1,4; setp.lt.s32 %p1,%r1,%r2; @%p1 bra L; ret;");
   REQUIRE(sites.size() == 1);
   CHECK(sites[0].first == "fma.rn.f32 %f1,%f1,%f2,%f3;");
-  CHECK(sites[0].turns == 256); // 8192 / 48, rounded down to a power of two; a strip is two periods
+  CHECK(sites[0].turns == 128); // 8192 / 48, rounded down to a power of two
+  CHECK(sites[0].strip == 341); // two periods
   CHECK(sites[0].mask == 127 * 4);
 }
 
@@ -52,7 +55,8 @@ TEST_CASE("the counter may be a copy of what the step makes") {
   std::string step = "add.s32 %r3,%r1,-1; setp.ne.s32 %p1,%r3,0; mov.u32 %r1,%r3; @%p1 bra L; ret;";
   auto sites = sitesOf("mov.u32 %r1,%ntid.x;\nL: fma.rn.f32 %f1,%f1,%f2,%f3;\n" + step);
   REQUIRE(sites.size() == 1);
-  CHECK(sites[0].turns == 256); // the copy stands between the comparison and the branch
+  CHECK(sites[0].turns == 128);
+  CHECK(sites[0].strip == 409); // the copy stands between the comparison and the branch
   CHECK(sites[0].mask == 127);
 }
 
@@ -89,15 +93,15 @@ TEST_CASE("no register tells the turn where") {
 }
 
 TEST_CASE("a limit that a turn may load") {
-  auto turnsOf = [](const std::string &body) {
+  auto stripOf = [](const std::string &body) {
     auto sites = sitesOf(body);
     REQUIRE(sites.size() == 1);
-    return sites[0].turns;
+    return sites[0].strip;
   };
   std::string turn = "add.s32 %r1,%r1,1; setp.lt.s32 %p1,%r1,%r2; @%p1 bra L; ret;";
-  CHECK(turnsOf("L: ld.param.u32 %r2,[n];\n" + turn) == 512); // two periods: a strip
+  CHECK(stripOf("L: ld.param.u32 %r2,[n];\n" + turn) == 512);
   // What else is compared with, before the load is come by.
-  CHECK(turnsOf("mov.u32 %r2,%tid.x;\nL: @%p2 bra M; ld.param.u32 %r2,[n];\nM: " + turn) == 128);
+  CHECK(stripOf("mov.u32 %r2,%tid.x;\nL: @%p2 bra M; ld.param.u32 %r2,[n];\nM: " + turn) == 0);
 }
 
 TEST_CASE("a loop of few turns does not poll") {
@@ -113,6 +117,56 @@ TEST_CASE("a loop of few turns does not poll") {
                 "@%p1 bra L; ret;")
             .empty());
   CHECK(sitesOf("ret;").empty());
+}
+
+TEST_CASE("strips of one length, of two turns or more") {
+  auto stripOf = [](unsigned fmas, const std::string &end, const std::string &start = "0") {
+    auto sites = sitesOf("mov.u32 %r1," + start + ";\nL: fma.rn.f32 %f1,%f1,%f2,%f3;\n" +
+                         times(fmas - 1, fma) + "add.s32 %r1,%r1,1; setp.lt.s32 %p1,%r1," + end +
+                         "; @%p1 bra L; ret;");
+    REQUIRE(sites.size() == 1);
+    return sites[0].strip;
+  };
+  CHECK(stripOf(97, "%r2") == 20);  // 800 cycles a turn, of 16,384
+  CHECK(stripOf(97, "32") == 16);   // 32 turns are no 20 and 12
+  CHECK(stripOf(1197, "%r2") == 2); // 9,600 cycles
+  CHECK(stripOf(2097, "%r2") == 0); // longer than two periods: each turn polls
+}
+
+TEST_CASE("a loop of few turns, compared before the step") {
+  // From a thread's id by 1,024 up to 1,024, as compilers turn that: one turn.
+  CHECK(sitesOf("mov.u32 %r1,%tid.x;\nL: fma.rn.f32 %f1,%f1,%f2,%f3;\n" + times(100, fma) +
+                "add.s32 %r3,%r1,1024; setp.lt.s32 %p1,%r1,0; mov.u32 %r1,%r3; @%p1 bra L; ret;")
+            .empty());
+}
+
+TEST_CASE("turns are as long as loads that ptxas joins, and as the warps that there is room for") {
+  auto turnOf = [](const std::string &before, const std::string &turn) {
+    auto cyclesOf = [&](const std::string &text) {
+      Module module = parsed(
+          moduleWith(".reg .f32 %v<100>; .reg .b32 %s; .shared .align 16 .b8 tile[64];\n" + before +
+                     "L: " + text + "add.s32 %r1,%r1,1; setp.lt.s32 %p1,%r1,%r2; @%p1 bra L;\n" +
+                     "st.global.f32 [%rd1],%f1; ret;"));
+      Cfg cfg(*module.function("k"));
+      auto sites = findPollSites(cfg, {});
+      REQUIRE(sites.size() == 1);
+      return sites[0].cycles;
+    };
+    return cyclesOf(turn) - cyclesOf("");
+  };
+  std::string four = "ld.shared.f32 %f1,[%s]; ld.shared.f32 %f2,[%s+4];\n"
+                     "ld.shared.f32 %f3,[%s+8]; ld.shared.f32 %f4,[%s+12];\n";
+  CHECK(turnOf("mov.u32 %s,tile;\n", four) == 32);   // one access, of all threads
+  CHECK(turnOf("mov.u32 %s,%tid.x;\n", four) == 80); // as ld.shared.v4
+  CHECK(turnOf("mov.u32 %s,tile;\n", "ld.shared.f32 %f1,[%s]; st.shared.f32 [%s],%f2;\n"
+                                     "ld.shared.f32 %f1,[%s+4];\n") == 96);
+  // 100 registers that live through the loop leave room for three warps of a scheduler, not eight.
+  std::string begin, end;
+  for (unsigned i = 0; i != 100; ++i) {
+    begin += "mov.f32 %v" + std::to_string(i) + ",0f00000000;\n";
+    end += "fma.rn.f32 %v" + std::to_string(i) + ",%f1,%f2,%v" + std::to_string(i) + ";\n";
+  }
+  CHECK(turnOf(begin, end) == 103 * 3 - 3 * 8);
 }
 
 TEST_CASE("of nested loops the innermost long one polls") {
@@ -132,8 +186,9 @@ TEST_CASE("of nested loops the innermost long one polls") {
     auto sites = sitesOf(nest(""));
     REQUIRE(sites.size() == 1);
     CHECK(sites[0].first == "mov.u32 %r5,%r6;");
-    CHECK(sites[0].turns == 16); // twice 8: 5 instructions, and 16 turns of 4
+    CHECK(sites[0].turns == 8); // 5 instructions, and 16 turns of 4
     CHECK(sites[0].mask == 7);
+    CHECK(sites[0].strip == 30);
   }
   SUBCASE("neither is, but the outer one turns as often as it likes") {
     CHECK(sitesOf(nest(""), 1 << 20).size() == 1);
@@ -148,7 +203,7 @@ TEST_CASE("a loop around one that polls polls too") {
     auto sites = sitesOf("O: mov.u32 %r5,%r6; @%p3 bra J;\n" + inner + latch);
     REQUIRE(sites.size() == 2);
     CHECK(sites[0].first == "mov.u32 %r5,%r6;");
-    CHECK(sites[0].turns == 256); // 5 instructions without the inner loop
+    CHECK(sites[0].turns == 128); // 5 instructions without the inner loop
   }
   SUBCASE("where it is long without") {
     CHECK(sitesOf("O: mov.u32 %r5,%r6;\n" + times(1100, fma) + inner + latch).size() == 2);

@@ -7,6 +7,7 @@
 #include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/analysis/uniformity.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -260,10 +261,33 @@ private:
       if (inner.contains(reg))
         return "a register of an inner scope is live at the loop's head";
       point.saved.push_back(reg);
+      if (result.plan.byBlock && uniformity.ofRegister(reg) == Variation::None)
+        point.alike.push_back(reg);
     }
+    order(point.saved, each);
     findEntrance(each, point);
     result.plan.points.push_back(std::move(point));
     return {};
+  }
+
+  /// First what the loop reads in an operand of several registers, as it reads it.
+  void order(std::vector<RegisterId> &saved, const Loop &each) const {
+    llvm::DenseMap<RegisterId, unsigned> place;
+    for (const CfgBlock *block : each.blocks)
+      for (std::uint32_t statement : block->instructions)
+        for (const Operand &operand : cfg.instruction(statement).operands)
+          if (operand.kind == OperandKind::Vector)
+            forEachOperand(operand, [&](const Operand &part) {
+              if (part.kind == OperandKind::Register)
+                place.try_emplace(part.reg, place.size());
+            });
+    llvm::stable_sort(saved, [&](RegisterId a, RegisterId b) {
+      auto placeOf = [&](RegisterId reg) {
+        auto found = place.find(reg);
+        return found == place.end() ? ~0u : found->second;
+      };
+      return placeOf(a) < placeOf(b);
+    });
   }
 
   /// Where what is made again can be made for all that enter the loop, and for nobody that goes

@@ -2,6 +2,8 @@
 
 #include "tally/ptx/analysis/opcodes.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -12,7 +14,7 @@ namespace {
 // cycle holds its warp for 8. Memory is priced by what it costs when many read: an SM's share of 4
 // TB/s is 18 bytes a cycle, so 128 bytes for a warp, with 32 warps at it, are some 200 cycles.
 constexpr std::uint64_t issue = 8, shared = 32, global = 200, store = 100, atomic = 300,
-                        meeting = 100, wide = 64, special = 32, divide = 160, called = 500;
+                        meeting = 100, wide = 48, special = 32, divide = 160, called = 500;
 
 std::uint64_t widthOf(const Instruction &instruction) {
   std::uint64_t words = instruction.has("v8")   ? 8
@@ -25,13 +27,46 @@ std::uint64_t widthOf(const Instruction &instruction) {
   return words;
 }
 
+/// Loads that are looked back at, so that a long block costs no more for each.
+constexpr std::size_t mostSeen = 64;
+
+bool isOnChip(const Instruction &instruction) {
+  return llvm::any_of(instruction.modifiers, [](std::string_view each) {
+    return each.starts_with("shared") || each == "local";
+  });
+}
+bool isQuick(const Instruction &instruction) {
+  return instruction.has("param") || instruction.has("const") || isOnChip(instruction);
+}
+
 std::uint64_t ofMemory(const Instruction &instruction, std::uint64_t outside) {
   if (instruction.has("param") || instruction.has("const"))
     return issue;
-  for (std::string_view each : instruction.modifiers)
-    if (each.starts_with("shared") || each == "local")
-      return shared * widthOf(instruction) / 2 + shared / 2;
+  if (isOnChip(instruction))
+    return shared * widthOf(instruction) / 2 + shared / 2;
   return outside * widthOf(instruction);
+}
+
+/// Whether a warp waits for memory, or for others: what it takes is not less for fewer warps.
+bool waits(const Instruction &instruction) {
+  llvm::StringRef opcode(instruction.opcode.data(), instruction.opcode.size());
+  if (isBlockBarrier(instruction))
+    return true;
+  if (opcode == "ld" || opcode == "ldu" || opcode == "st")
+    return !isQuick(instruction);
+  return llvm::StringSwitch<bool>(opcode)
+      .Cases({"atom", "red", "tex", "tld4", "suld", "sust", "sured"}, true)
+      .Cases({"membar", "fence", "nanosleep", "call"}, true)
+      .Default(false);
+}
+
+/// A load of one word of shared memory at a register or a variable and a distance.
+bool loadsSharedWord(const Instruction &instruction) {
+  return instruction.opcode == "ld" && instruction.has("shared") && !instruction.has("volatile") &&
+         widthOf(instruction) == 1 && instruction.operands.size() == 2 &&
+         instruction.operands[1].kind == OperandKind::Address &&
+         llvm::is_contained({OperandKind::Register, OperandKind::Symbol},
+                            instruction.operands[1].children[0].kind);
 }
 
 bool dividesIntegers(const Instruction &instruction) {
@@ -62,6 +97,42 @@ std::uint64_t cyclesOf(const Instruction &instruction) {
           .Cases({"pragma", "brkpt"}, 0)
           .Default(issue);
   return cycles * (cycles == issue && instruction.has("f64") ? 2 : 1);
+}
+
+/// ptxas loads neighbouring words by one instruction. Where all threads read the same ones that is
+/// all that it takes; where they do not, there are as many bytes to read.
+std::uint64_t BlockCosts::of(const CfgBlock &block) const {
+  struct Words {
+    const Operand *base;
+    std::uint64_t sixteenBytes;
+  };
+  llvm::SmallVector<Words, 16> seen;
+  std::uint64_t scaled = 0, whole = 0;
+  for (std::uint32_t statement : block.instructions) {
+    const Instruction &instruction = cfg.instruction(statement);
+    std::uint64_t cycles = cyclesOf(instruction);
+    if (loadsSharedWord(instruction)) {
+      const Operand &address = instruction.operands[1], &base = address.children[0];
+      bool isRead = llvm::any_of(seen, [&](const Words &each) {
+        return each.base->text == base.text && each.sixteenBytes == address.bits / 16;
+      });
+      if (isRead)
+        cycles = isUniform(base) ? 0 : shared / 2;
+      else if (seen.size() < mostSeen)
+        seen.push_back({&base, address.bits / 16});
+    }
+    forEachWrittenRegister(instruction, [&](const Operand &written) {
+      llvm::erase_if(seen, [&](const Words &each) { return each.base->reg == written.reg; });
+    });
+    if (isBlockBarrier(instruction) || (instruction.opcode == "st" && isOnChip(instruction)))
+      seen.clear();
+    (waits(instruction) ? whole : scaled) += cycles;
+  }
+  return whole + scaled * warps / usualWarps;
+}
+
+bool BlockCosts::isUniform(const Operand &base) const {
+  return base.kind == OperandKind::Symbol || uniformity.ofRegister(base.reg) == Variation::None;
 }
 
 } // namespace tally::ptx

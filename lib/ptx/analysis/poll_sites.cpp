@@ -2,6 +2,7 @@
 
 #include "instruction_cost.h"
 #include "loops.h"
+#include "tally/ptx/analysis/liveness.h"
 #include "turns.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -23,20 +24,34 @@ constexpr std::uint64_t longest = std::uint64_t{1} << 40;
 /// before: with strips as long as two periods a request is seen as soon, for half as many polls.
 constexpr std::uint32_t stripPeriods = 2;
 
+/// A scheduler's registers for each thread of a warp, and what a kernel takes beside those that
+/// live through a loop's head. Below so many warps it is latencies that count.
+constexpr std::uint64_t schedulerRegisters = 512, workingRegisters = 24;
+constexpr std::uint64_t fewestWarps = 2;
+
 class Finder {
 public:
-  Finder(const Cfg &cfg, const PollRules &rules) : cfg(cfg), rules(rules), definitions(cfg) {
+  Finder(Cfg &cfg, const PollRules &rules) : cfg(cfg), rules(rules), definitions(cfg) {
     forEachLoop(cfg, [&](const Loop &loop) { nests.push_back({loop}); });
   }
 
   std::vector<PollSite> run() {
     nest();
-    price();
-    // From the inside out: a parent was found before its children.
-    for (std::size_t i = nests.size(); i-- > 0;)
-      decide(nests[i]);
-    llvm::sort(sites,
-               [](const PollSite &a, const PollSite &b) { return a.statement < b.statement; });
+    price([&](const CfgBlock &block) {
+      std::uint64_t cycles = 0;
+      for (std::uint32_t statement : block.instructions)
+        cycles += cyclesOf(cfg.instruction(statement));
+      return cycles;
+    });
+    find();
+    // What takes more analyses only makes turns shorter.
+    if (sites.empty())
+      return {};
+    ControlDependence dependence(cfg);
+    Uniformity uniformity(cfg, dependence);
+    BlockCosts costs(cfg, busyWarps(), uniformity);
+    price([&](const CfgBlock &block) { return costs.of(block); });
+    find();
     return std::move(sites);
   }
 
@@ -58,20 +73,50 @@ private:
           nests[i].parent = j;
   }
 
+  void find() {
+    sites.clear();
+    // From the inside out: a parent was found before its children.
+    for (std::size_t i = nests.size(); i-- > 0;)
+      decide(nests[i]);
+    llvm::sort(sites,
+               [](const PollSite &a, const PollSite &b) { return a.statement < b.statement; });
+  }
+
+  /// Of a scheduler, as far as it shows in registers.
+  unsigned busyWarps() const {
+    Liveness liveness(cfg);
+    std::uint64_t most = 0;
+    for (const Nest &nest : nests) {
+      if (!nest.loop.header)
+        continue;
+      std::uint64_t registers = 0;
+      for (RegisterId reg : liveness.liveIn(*nest.loop.header)) {
+        std::string_view type = cfg.function().declarationOf(reg).type;
+        registers += type == "pred" ? 0 : type.ends_with("64") ? 2 : 1;
+      }
+      most = std::max(most, registers);
+    }
+    return static_cast<unsigned>(std::clamp<std::uint64_t>(
+        schedulerRegisters / (most + workingRegisters), fewestWarps, usualWarps));
+  }
+
   /// The cycles of each loop's own blocks.
-  void price() {
+  void price(llvm::function_ref<std::uint64_t(const CfgBlock &)> cyclesOfBlock) {
     std::vector<std::size_t> innermost(cfg.size(), nests.size());
     for (std::size_t i = 0; i != nests.size(); ++i)
       for (const CfgBlock *block : nests[i].loop.blocks)
         if (innermost[block->number] == nests.size() ||
             nests[i].loop.blocks.size() < nests[innermost[block->number]].loop.blocks.size())
           innermost[block->number] = i;
+    for (Nest &each : nests)
+      each.cycles = 0;
     for (const auto &block : cfg.blocks())
       if (std::size_t at = innermost[block->number]; at != nests.size())
-        for (std::uint32_t statement : block->instructions)
-          nests[at].cycles += cyclesOf(cfg.instruction(statement));
-    for (Nest &each : nests)
+        nests[at].cycles += cyclesOfBlock(*block);
+    for (Nest &each : nests) {
       each.unpolled = each.cycles = std::max<std::uint64_t>(each.cycles, 1);
+      each.isPolled = false;
+    }
   }
 
   void decide(Nest &nest) {
@@ -104,17 +149,31 @@ private:
     site.turns = static_cast<std::uint32_t>(
         std::bit_floor(std::clamp<std::uint64_t>(rules.period / nest.unpolled, 1, 1 << 16)));
     // A loop inside of another may be short each time that it is entered.
-    if (site.turns > 1 && (!nest.parent || known.value_or(0) >= site.turns)) {
-      site.turn = turns.registerFor(site.turns);
-      site.strip = turns.stripFor(stripPeriods * site.turns);
-      if (site.strip.counter != noRegister)
-        site.turns *= stripPeriods;
+    if (!nest.parent || known.value_or(0) >= site.turns) {
+      if (site.turns > 1)
+        site.turn = turns.registerFor(site.turns);
+      if (std::uint32_t length = turnsOfStrip(nest.unpolled, known); length > 1)
+        site.strip = turns.stripFor(length);
     }
     sites.push_back(std::move(site));
     nest.isPolled = true;
   }
 
-  const Cfg &cfg;
+  /// Strips of one length, as long as two periods, or two turns where it takes no more than that
+  /// again.
+  std::uint32_t turnsOfStrip(std::uint64_t cycles, std::optional<std::uint64_t> known) const {
+    std::uint64_t longest = stripPeriods * rules.period;
+    if (cycles > longest)
+      return 1;
+    std::uint64_t turns = std::clamp<std::uint64_t>(longest / cycles, 2, 1 << 17);
+    if (known) {
+      std::uint64_t strips = (*known + turns - 1) / turns;
+      turns = (*known + strips - 1) / strips;
+    }
+    return static_cast<std::uint32_t>(turns);
+  }
+
+  Cfg &cfg;
   const PollRules &rules;
   Definitions definitions;
   std::vector<Nest> nests;
@@ -123,7 +182,7 @@ private:
 
 } // namespace
 
-std::vector<PollSite> findPollSites(const Cfg &cfg, const PollRules &rules) {
+std::vector<PollSite> findPollSites(Cfg &cfg, const PollRules &rules) {
   return Finder(cfg, rules).run();
 }
 

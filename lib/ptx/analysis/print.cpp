@@ -117,7 +117,8 @@ std::string printPollSites(ModuleFacts &modules, const Function &entry) {
   for (const PollSite &site : findPollSites(cfg)) {
     std::string turns = site.turns == 1 ? "every turn" : fmt::format("every {} turns", site.turns);
     if (site.strip.counter != noRegister)
-      turns += ", in strips by " + nameOf(entry, site.strip.counter);
+      turns = fmt::format("every {} turns, in strips by {}", site.strip.turns,
+                          nameOf(entry, site.strip.counter));
     else if (site.turn.reg != noRegister)
       turns += ", told by " + nameOf(entry, site.turn.reg);
     text += fmt::format("{}  // {}, {} cycles a turn\n",

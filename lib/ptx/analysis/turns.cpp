@@ -145,10 +145,12 @@ std::optional<std::uint64_t> Turns::constant() const {
       auto initial = initialOf(counter);
       if (compared != counter.reg && compared != counter.next)
         continue;
+      // Compared before the step: so much further on it is what the step makes.
+      std::int64_t end = compared == counter.next ? limit : limit + counter.step;
       // From a thread's id, or the like: not more turns than from 0.
-      if (!initial && limit <= 0)
+      if (!initial && end <= 0)
         continue;
-      std::int64_t distance = limit - initial.value_or(0);
+      std::int64_t distance = end - initial.value_or(0);
       if ((distance < 0) != (counter.step < 0))
         continue;
       auto turns = static_cast<std::uint64_t>(distance / counter.step);
@@ -280,6 +282,7 @@ StripLoop Turns::stripFor(std::uint32_t turns) const {
       continue;
     strip.counter = counter.reg;
     strip.step = counter.step;
+    strip.turns = turns;
     return strip;
   }
   return {};

@@ -62,6 +62,7 @@ private:
   std::string readWord() const;
   /// Whether the virtual ids stand in registers.
   bool early() const { return input.coding != zeroed && input.coding != staged; }
+  static std::string ownEpoch(std::string_view into);
   static std::string hint();
   std::string look() const;
   void rewriteBarriers();
@@ -99,13 +100,18 @@ std::string Writer::declarations() const {
   return text;
 }
 
+/// The low half of a control word of the launch's own epoch, but for its low bits.
+std::string Writer::ownEpoch(std::string_view into) {
+  return fmt::format("ld.param.u32 {0}, [$tally_launch+{1}];\n\tshl.b32 {0}, {0}, {2};\n", into,
+                     offsetof(tally_launch_params, epoch), TALLY_CONTROL_EPOCH_SHIFT);
+}
+
 /// At a block's begin, and where a saved one goes on: nothing has been asked yet.
 std::string Writer::startPolling() const {
-  return fmt::format("mov.u32 %tally_control, 0;\n"
-                     "\tmov.u32 %tally_budget, {};\n"
+  return fmt::format("{}\tmov.u32 %tally_budget, {};\n"
                      "\tmov.pred %tally_asked, 0;\n"
                      "\tmov.pred %tally_polls, 0;\n\t",
-                     budget());
+                     ownEpoch("%tally_control"), budget());
 }
 
 /// %tally_control = the control word's low half.
@@ -116,18 +122,13 @@ std::string Writer::readWord() const {
                      offsetof(tally_launch_params, control), emit::strongGlobal(input.module));
 }
 
-/// %tally_yield = the half word read last is of another epoch, as far as its low byte says, and
-/// asks for checkpoints.
+/// %tally_yield = the half word read last is of a greater epoch, as far as low bytes tell. (A word
+/// of an older one may stand for long: nobody writes for requests that come while nothing runs.)
+/// Whether it asks for a checkpoint is looked at then.
 std::string Writer::hint() {
-  return fmt::format("ld.param.u32 %tally_r0, [$tally_launch+{}];\n"
-                     "\tshl.b32 %tally_r0, %tally_r0, {};\n"
-                     "\txor.b32 %tally_r0, %tally_r0, %tally_control;\n"
-                     "\tand.b32 %tally_r1, %tally_r0, 255;\n"
-                     "\tsetp.eq.u32 %tally_yield, %tally_r1, {};\n"
-                     "\tsetp.ge.and.u32 %tally_yield, %tally_r0, {}, %tally_yield;\n\t",
-                     offsetof(tally_launch_params, epoch), TALLY_CONTROL_EPOCH_SHIFT,
-                     static_cast<unsigned>(TALLY_CONTROL_CHECKPOINT),
-                     1u << TALLY_CONTROL_EPOCH_SHIFT);
+  return fmt::format("{}\tsub.u32 %tally_r0, %tally_control, %tally_r0;\n"
+                     "\tsetp.ge.s32 %tally_yield, %tally_r0, {};\n\t",
+                     ownEpoch("%tally_r0"), 1u << TALLY_CONTROL_EPOCH_SHIFT);
 }
 
 /// %tally_yield = the control word says so now: a greater epoch, and the mode.
@@ -398,11 +399,10 @@ void Writer::insertPoints() {
     }
     if (isStrip(point)) {
       editor.insertBefore(point.strip.turnsAt, stripTurn(input.function, point.strip, i + 1));
-      editor.insertBefore(point.statement,
-                          fmt::format("@%tally_polls bra $tally_poll_{};\n"
-                                      "\tmov.pred %tally_polls, 1;\n",
-                                      i + 1) +
-                              stripBegin(input.function, point.strip, point.turns, i + 1));
+      editor.insertBefore(point.statement, fmt::format("@%tally_polls bra $tally_poll_{};\n"
+                                                       "\tmov.pred %tally_polls, 1;\n",
+                                                       i + 1) +
+                                               stripBegin(input.function, point.strip, i + 1));
       continue;
     }
     if (point.barrier)

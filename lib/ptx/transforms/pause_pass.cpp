@@ -160,9 +160,8 @@ std::vector<std::string> PausePass::run(const PassInput &input) const {
     case PollPlace::Strip:
       declarations += stripDeclarations(points[i].strip, i);
       editor.insertBefore(points[i].strip.turnsAt, stripTurn(input.function, points[i].strip, i));
-      editor.insertBefore(points[i].statement,
-                          napLoop(input.module, i) +
-                              stripBegin(input.function, points[i].strip, points[i].turns, i));
+      editor.insertBefore(points[i].statement, napLoop(input.module, i) +
+                                                   stripBegin(input.function, points[i].strip, i));
       break;
     case PollPlace::Header:
       editor.insertBefore(points[i].statement, atHeader(input, points[i], i));

@@ -264,6 +264,12 @@ std::string SaveRecord::access(Transfer way, unsigned bits, Place place, std::st
                                   : fmt::format("ld.global.b{} {}, [%tally_d3];\n\t", bits, value));
 }
 
+std::string SaveRecord::restoreAlike(unsigned bits, Place place, std::string_view value) const {
+  return fmt::format("mad.wide.u32 %tally_d4, %tally_threads, {}, %tally_record;\n"
+                     "\tld.global.b{} {}, [%tally_d4];\n\t",
+                     bytesBefore(place, all), bits, value);
+}
+
 std::string SaveRecord::stopped(Transfer way) const {
   std::optional<Place> last;
   return access(way, 32, {8, 0}, "%tally_stopped", last);
@@ -308,16 +314,22 @@ std::string SaveRecord::registers(const SavePoint &point, Transfer way) const {
   std::vector<std::string> packed;
   for (RegisterId reg : point.saved) {
     unsigned bits = bitsOf(function.declarationOf(reg).type);
+    bool isAlike = way == Transfer::Restore && std::ranges::binary_search(point.alike, reg);
     for (const std::string &name : scalarsOf(function, reg)) {
       if (bits == 1)
         packed.push_back(name);
       else if (bits == 128) {
         eights += wide(way, eight, name, lastEight);
         eight += 2;
-      } else if (bits == 64)
-        eights += access(way, bits, {8, eight++}, name, lastEight);
-      else
-        fours += access(way, bits, {4, four++}, name, lastFour);
+      } else if (bits == 64) {
+        Place place{8, eight++};
+        eights +=
+            isAlike ? restoreAlike(bits, place, name) : access(way, bits, place, name, lastEight);
+      } else {
+        Place place{4, four++};
+        fours +=
+            isAlike ? restoreAlike(bits, place, name) : access(way, bits, place, name, lastFour);
+      }
     }
   }
   return eights + fours + predicates(packed, way, four, lastFour);

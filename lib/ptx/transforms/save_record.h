@@ -47,7 +47,9 @@ public:
   /// %tally_slot, %tally_threads, %tally_thread and %tally_record, where the records begin, from
   /// %ctaid and tally's parameters.
   std::string locate() const;
-  /// The registers of `point` but those that are recomputed. Direct: behind locate().
+  /// The registers of `point` but those that are recomputed. Direct: behind locate(). What is one
+  /// value for the block comes from thread 0's record: by an address that is the same for all ptxas
+  /// sees that the value is, and that threads which count by it stay together.
   /// Staged: to stage(Save), and from stage(Restore).
   std::string registers(const SavePoint &point, Transfer way) const;
   /// Between local memory and the slot, behind locate(); empty if direct.
@@ -75,6 +77,8 @@ private:
   std::string cell(Place next, std::optional<Place> &last) const;
   std::string access(Transfer way, unsigned bits, Place place, std::string_view value,
                      std::optional<Place> &last) const;
+  /// From thread 0's record.
+  std::string restoreAlike(unsigned bits, Place place, std::string_view value) const;
   std::string wide(Transfer way, std::uint32_t index, const std::string &name,
                    std::optional<Place> &last) const;
   std::string predicates(const std::vector<std::string> &names, Transfer way,

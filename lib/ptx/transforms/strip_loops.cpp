@@ -34,14 +34,13 @@ std::string stripDeclarations(const StripLoop &strip, std::size_t number) {
                      strip.isWide ? 64 : 32, number);
 }
 
-/// The strip ends where the counter is `turns` steps on, if that comes before the limit does: no
-/// turn is made that the user's comparison would not have asked for.
-std::string stripBegin(const Function &function, const StripLoop &strip, std::uint32_t turns,
-                       std::size_t number) {
+/// The strip ends where the counter is so many turns' steps on, if that comes before the limit
+/// does: no turn is made that the user's comparison would not have asked for.
+std::string stripBegin(const Function &function, const StripLoop &strip, std::size_t number) {
   std::string counter = registerName(function.declarationOf(strip.counter), strip.counter);
   auto [limit, load] = limitOf(function, strip, number);
   bool upwards = strip.step > 0;
-  std::uint64_t length = static_cast<std::uint64_t>(std::llabs(strip.step)) * turns;
+  std::uint64_t length = static_cast<std::uint64_t>(std::llabs(strip.step)) * strip.turns;
   unsigned bits = strip.isWide ? 64 : 32;
   std::string text =
       fmt::format("\n$tally_strip_{0}:\n{5}"

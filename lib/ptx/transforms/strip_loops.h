@@ -15,10 +15,9 @@ namespace tally::ptx {
 std::string stripDeclarations(const StripLoop &strip, std::size_t number);
 
 /// For the place right behind the header's label, and behind what is to happen before each strip:
-/// `$tally_strip_N`, where a strip of `turns` turns begins, and `$tally_go_N`, the head of the
+/// `$tally_strip_N`, where a strip begins, and `$tally_go_N`, the head of the
 /// inner loop. Of the user's registers none is changed.
-std::string stripBegin(const Function &function, const StripLoop &strip, std::uint32_t turns,
-                       std::size_t number);
+std::string stripBegin(const Function &function, const StripLoop &strip, std::size_t number);
 
 /// Makes the strip one up to the loop's own end, for who comes into the loop past its head; the
 /// user's registers are set.

@@ -23,8 +23,12 @@ struct SavePoint {
   /// Points, by their number in the plan, whose strips are of loops around this one's: who goes on
   /// here does not come by where they begin.
   std::vector<unsigned> stripsAround;
-  TurnRegister turn;                     ///< tells that turn, where there is one
-  std::vector<RegisterId> saved;         ///< of the registers that are live there, ascending
+  TurnRegister turn; ///< tells that turn, where there is one
+  /// Of the registers that are live there, first those that stand in one operand together, as a
+  /// matrix operation's do, in the order in which the loop reads them: ptxas moves neighbouring
+  /// words together, and an order that is not theirs costs moves in each turn.
+  std::vector<RegisterId> saved;
+  std::vector<RegisterId> alike;         ///< of those, what is one value for the block; ascending
   std::vector<std::uint32_t> recomputed; ///< statements that make the others anew, in order
   /// The first of the head's labels, where no way round the loop falls through to them: what is
   /// recomputed stands before it, for those who enter the loop and those who go on in it alike.

@@ -7,8 +7,9 @@
 // taken: nothing else bounds the time from one poll to the next. A loop that is entered at several
 // places has no header to poll at, and one around it polls in its place.
 //
-// The estimates are of the work that is written down, in cycles of one warp among many; they decide
-// what a poll costs and how long it may be in coming, and nothing of what is computed.
+// The estimates are of the work that is written down, in cycles of one warp among as many as the
+// registers that are live in loops leave room for; they decide what a poll costs and how long it
+// may be in coming, and nothing of what is computed.
 #ifndef TALLY_PTX_ANALYSIS_POLL_SITES_H
 #define TALLY_PTX_ANALYSIS_POLL_SITES_H
 
@@ -35,6 +36,7 @@ struct StripLoop {
   RegisterId counter =
       noRegister;            ///< as it is at the header; noRegister: the loop has no such form
   std::int64_t step = 0;     ///< of a turn; the strip's length in turns times it fits in 31 bits
+  std::uint32_t turns = 0;   ///< of a strip
   bool isWide = false;       ///< 64 bits, else 32
   bool isSigned = false;     ///< the comparison
   bool isExact = false;      ///< it is for equality: the counter must not be led past the limit
@@ -53,12 +55,12 @@ struct PollSite {
   std::vector<CfgBlock *> blocks;   ///< of the loop
   std::uint32_t statement = 0; ///< the header's first instruction, before which the poll stands
   std::uint64_t cycles = 1;    ///< of a turn, by estimate; of inner loops too, unless they poll
-  std::uint32_t turns = 1;     ///< of which one is to poll: a power of two
+  std::uint32_t turns = 1;     ///< of which one is to poll, but for strips: a power of two
   /// What tells that turn from the others at no cost, where a loop has it: `reg` is noRegister
   /// where turns is 1, where there is no such register, and where the loop may be left, again and
   /// again, before that turn comes.
   TurnRegister turn;
-  StripLoop strip; ///< where turns is above 1 and the loop is likely to make as many at a time
+  StripLoop strip; ///< of two turns or more, where the loop is likely to make as many at a time
 };
 
 struct PollRules {
@@ -66,7 +68,7 @@ struct PollRules {
 };
 
 /// The loops of `cfg` that poll, in the order of their headers. None where all loops are short.
-std::vector<PollSite> findPollSites(const Cfg &cfg, const PollRules &rules = {});
+std::vector<PollSite> findPollSites(Cfg &cfg, const PollRules &rules = {});
 
 } // namespace tally::ptx
 
