@@ -24,6 +24,9 @@ constexpr Nanoseconds quietBeforeArming = 10us, longestArmed = 50ms;
 /// only where launches take this long.
 constexpr Nanoseconds worthArming = 100us;
 
+/// How long a call that woke has the driver for itself.
+constexpr Nanoseconds longestWakingCall = 20us;
+
 /// How long the thread polls without progress before it naps between polls. Polling is what makes
 /// best-effort work resume within microseconds; where cores are scarce they belong to others.
 Nanoseconds pollingTime() {
@@ -77,7 +80,7 @@ void Dispatcher::close() {
   }
   // Lanes wait for what they have on the device.
   if (control.isPausing())
-    static_cast<void>(control.release());
+    release(PauseEnd::Closed);
   for (const std::unique_ptr<Lane> &lane : lanes)
     lane->close();
 }
@@ -202,10 +205,21 @@ std::optional<std::uint64_t> Dispatcher::oldestUnderWay() const {
   return oldest;
 }
 
+/// A call that has just woken, of some microseconds, and what this thread would call now take turns
+/// in the driver; nothing is lost by waiting, since what was asked to yield has not yet.
+bool Dispatcher::leavesDriver() const {
+  if (control.snapshot().highPriorityActive == 0)
+    return false;
+  std::optional<Nanoseconds> woken = control.lastWake();
+  return woken && options.lane.clock() - *woken < longestWakingCall && highPriority.isCalling();
+}
+
 bool Dispatcher::step() {
   static_cast<void>(control.flush());
   highPriority.traceWakes();
   endPauses();
+  if (leavesDriver())
+    return false;
   bool nothingGoes = closed; // before the lanes ask
   std::optional<std::uint64_t> oldestBefore = oldestUnderWay();
   observeBusyTimes();
@@ -220,59 +234,6 @@ bool Dispatcher::step() {
   if (progress && neighbours)
     neighbours->note(totals());
   return monitor() || progress;
-}
-
-bool Dispatcher::isHurried() const {
-  return std::any_of(lanes.begin(), lanes.end(),
-                     [](const auto &lane) { return lane->isHurried(); });
-}
-
-/// What is told to pause goes on when no scope is open any more, or when it must.
-void Dispatcher::endPauses() {
-  if (mustEndPause())
-    static_cast<void>(control.release()); // an error of the device is the lanes' to report
-  else
-    static_cast<void>(control.settle());
-}
-
-/// Where high-priority work waits for what pauses, or may not fit beside it, or is not seen to do
-/// anything for too long.
-bool Dispatcher::mustEndPause() {
-  if (!control.isPausing() || control.snapshot().highPriorityActive == 0)
-    return false;
-  Nanoseconds now = options.lane.clock();
-  if (closed || isHurried() || highPriority.largeSince(now - options.pauseBackoff))
-    return true;
-  std::uint64_t seen = highPriority.progress();
-  Nanoseconds since = std::max(progressAt, control.pausedAt());
-  if (seen != progressSeen)
-    since = now;
-  progressSeen = seen;
-  progressAt = since;
-  if (now - since < options.pauseDeadline)
-    return false;
-  // What is known to fit beside what pauses runs, as long as it is not done.
-  if (highPriority.runsWhatFits()) {
-    progressAt = now;
-    return false;
-  }
-  pausesAgainFrom = now + options.pauseBackoff;
-  return true;
-}
-
-/// What the next wake is to say of what is under way.
-void Dispatcher::choosePausing() {
-  bool some = false, all = true;
-  for (const std::unique_ptr<Lane> &lane : lanes) {
-    Pausing now = lane->pausing();
-    some |= now != Pausing::None;
-    all &= now == Pausing::All || !lane->underWay();
-  }
-  Nanoseconds now = options.lane.clock();
-  if (some && (closed || isHurried() || now < pausesAgainFrom ||
-               highPriority.largeSince(now - options.pauseBackoff)))
-    some = false;
-  control.setPausing(!some ? Pausing::None : all ? Pausing::All : Pausing::Some);
 }
 
 void Dispatcher::measureTurnaround(std::optional<std::uint64_t> oldestBefore) {

@@ -5,6 +5,7 @@
 
 #include "high_priority.h"
 #include "lane.h"
+#include "pause_backoff.h"
 
 #include "tally/runtime/any_policy.h"
 #include "tally/runtime/runtime.h"
@@ -25,8 +26,8 @@ struct DispatcherOptions {
   LaneOptions lane; ///< its `profiles` must live as long as the dispatcher
   std::size_t lanes = 2;
   /// How long work that pauses waits for high-priority work of which nothing is seen to happen,
-  /// before it goes on to the end of its blocks; and that long it is not told to pause after that.
-  Nanoseconds pauseDeadline{2000000}, pauseBackoff{1000000000};
+  /// before it goes on to the end of its blocks.
+  Nanoseconds pauseDeadline{2000000};
   std::function<void()> prepare = [] {}; ///< called first by the thread that start() makes
 };
 
@@ -115,10 +116,15 @@ private:
     if (control.whatPauses() == Pausing::All)
       control.setPausing(Pausing::Some);
   }
+  // dispatcher_pauses.cpp
   void endPauses();
-  bool mustEndPause();
+  std::optional<PauseEnd> mustEndPause();
+  bool isOverdue();
+  void release(PauseEnd why);
+  void tracePause(Nanoseconds since, PauseEnd why) const;
   void choosePausing();
   bool isHurried() const;
+  bool leavesDriver() const;
   std::optional<std::uint64_t> oldestUnderWay() const;
   void measureTurnaround(std::optional<std::uint64_t> oldestBefore);
   bool monitor();
@@ -148,7 +154,8 @@ private:
   Nanoseconds lastMonitored{0}, lastNoted{0}, armedAt{0};
   Nanoseconds progressAt{0};      // of high-priority work during a pause, as far as it is seen
   std::uint64_t progressSeen = 0; // its calls and scopes then
-  Nanoseconds pausesAgainFrom{0}; // behind a deadline that has passed
+  Nanoseconds lookedForProgress{0};
+  PauseBackoff pauseBackoff;
   std::optional<std::uint64_t> yieldingEpoch; // what was under way when the request came
   Nanoseconds requestedAt{0};
   mutable std::mutex statisticsMutex;

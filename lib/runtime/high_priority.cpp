@@ -20,6 +20,8 @@ Result<void> HighPriority::raise(bool callFollows) {
   Result<void> raised = callFollows ? control.raise() : control.raiseAndTell();
   if (!raised && slot)
     slot->withdraw();
+  if (callFollows)
+    control.letWriteGoFirst();
   return raised;
 }
 
@@ -165,6 +167,13 @@ void HighPriority::noteCalls() {
     if (const HighStream *stream = streams.find(number))
       calls += callsMadeOn(*stream);
   slot->set(ArenaCounter::HighCalls, calls);
+}
+
+bool HighPriority::isCalling() const {
+  for (std::uint64_t number = 1; number <= streams.size(); ++number)
+    if (const HighStream *stream = streams.find(number); stream && inCall(stream->word.load()))
+      return true;
+  return false;
 }
 
 std::uint64_t HighPriority::progress() const {

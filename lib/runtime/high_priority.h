@@ -49,8 +49,8 @@ struct HighStream {
   /// Whether nothing of it is counted, as far as the monitor has seen.
   bool isClosed() const { return (word.load() & 0xffff) == 0; }
 
-  // The monitor's own.
-  std::uint64_t lastSeen = 0;
+  // The monitor's own, apart from what launches count in.
+  alignas(64) std::uint64_t lastSeen = 0;
 };
 
 class HighPriority {
@@ -110,6 +110,8 @@ public:
   bool largeSince(Nanoseconds time) const {
     return lastLarge.load() != never && Nanoseconds(lastLarge.load()) >= time;
   }
+  /// Whether a call is being made on some stream.
+  bool isCalling() const;
   /// Another number when a call has been made or a scope has begun or ended.
   std::uint64_t progress() const;
   /// Whether there is work of high priority on the device, and all of it is known to fit.

@@ -29,6 +29,21 @@
 
 namespace tally::runtime {
 
+/// Why what paused went on.
+enum class PauseEnd : std::uint8_t {
+  Over,    ///< no scope was open any more
+  Overdue, ///< nothing of the high-priority work was seen to happen for too long
+  NoRoom,  ///< some of it may not fit beside what pauses
+  Awaited, ///< some of it waits for best-effort work
+  Closed   ///< the process is about to end
+};
+
+constexpr std::string_view nameOf(PauseEnd end) {
+  constexpr std::array<std::string_view, 5> names = {"over", "overdue", "no room", "awaited",
+                                                     "closed"};
+  return names[static_cast<std::size_t>(end)];
+}
+
 struct TraceEvent {
   enum class Type : std::uint8_t {
     Wake,       ///< the control word was advanced: who runs is asked to yield; `value`: the epoch
@@ -36,6 +51,8 @@ struct TraceEvent {
     Idle,       ///< the last high-priority scope was closed
     Request,    ///< an explicit request; `name`: the client's
     Elsewhere,  ///< high priority of other processes was active
+    Pause,      ///< what runs was told to pause, until it was told to go on; `value`: a PauseEnd
+    NoPauses,   ///< from here on nothing is told to pause for `value` nanoseconds
     Turnaround, ///< from a request to yield until the last of what ran was seen gone
     Wait,       ///< a lane had work that might not go
     Batch,      ///< was under way on a lane; `value`: of how many things

@@ -16,7 +16,13 @@ using Type = TraceEvent::Type;
 using Way = TraceEvent::Way;
 
 /// Tracks ("threads" to the format) of the process, in the order in which they are shown.
-enum Track : std::uint32_t { HighTrack = 1, YieldTrack, ElsewhereTrack, FirstLane = 10 };
+enum Track : std::uint32_t {
+  HighTrack = 1,
+  YieldTrack,
+  PauseTrack,
+  ElsewhereTrack,
+  FirstLane = 10
+};
 /// Waits of a lane, since a slice may not overlap another one of its track.
 constexpr std::uint32_t waitsOf = 100;
 
@@ -151,6 +157,19 @@ void Text::add(const TraceEvent &event) {
   case Type::Elsewhere:
     describe(ElsewhereTrack, "high priority of other processes");
     slice(ElsewhereTrack, "active", event.start, event.duration);
+    break;
+  case Type::Pause:
+    describe(PauseTrack, "pauses");
+    slice(PauseTrack, "paused", event.start, event.duration,
+          "\"ended\":" + quoted(nameOf(static_cast<PauseEnd>(event.value))));
+    // It may have woken without a new epoch.
+    if (!activeSince)
+      activeSince = event.start;
+    break;
+  case Type::NoPauses:
+    describe(PauseTrack, "pauses");
+    instant(PauseTrack, "nothing pauses", event.start,
+            "\"for_us\":" + microseconds(Nanoseconds(static_cast<std::int64_t>(event.value))));
     break;
   case Type::Turnaround:
     describe(YieldTrack, "requests to yield");

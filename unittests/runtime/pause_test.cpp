@@ -1,8 +1,10 @@
 // Work that pauses where it is: what the word says when, and until when.
+#include "../support/files.h"
 #include "harness.h"
 #include "residency.h"
 
 #include <atomic>
+#include <map>
 #include <thread>
 
 using namespace tally;
@@ -13,8 +15,10 @@ namespace {
 
 /// Programs of launches through pause on one stream, stopped by requests.
 struct Paused : Harness {
-  explicit Paused(std::uint64_t seed, std::size_t steps = 4, std::size_t kernelsUsed = 1)
-      : Harness(seed, {Kind::Pause, Kind::Persistent, Kind::Guard, Kind::Slice}) {
+  explicit Paused(std::uint64_t seed, std::size_t steps = 4, std::size_t kernelsUsed = 1,
+                  Trace *trace = nullptr)
+      : Harness(seed, {Kind::Pause, Kind::Persistent, Kind::Guard, Kind::Slice}, {}, 0, nullptr,
+                trace) {
     do
       program = Program::make(random, 1, steps, kernelsUsed);
     while (program.steps[0].type != Step::Type::Launch || program.steps[0].grid.count() < 20);
@@ -146,7 +150,7 @@ TEST_CASE("what does not pause yields beside it") {
   CHECK((harness.outcome() == runInOrder(program)));
 }
 
-TEST_CASE("a pause has a deadline without progress, and none follows soon") {
+TEST_CASE("a pause has a deadline without progress") {
   Paused run(4);
   run.begin();
   std::uint64_t epoch = run.word->currentEpoch();
@@ -160,12 +164,76 @@ TEST_CASE("a pause has a deadline without progress, and none follows soon") {
   CHECK(run.blocksIn(5ms) == 0);
   REQUIRE(run.high->endRequest());
   run.land(TALLY_CONTROL_RUN);
-  REQUIRE(!run.allFinished());
-  REQUIRE(run.high->beginRequest());
-  CHECK(run.word->currentEpoch() == epoch + 2);
-  CHECK_FALSE(run.word->isPausing());
-  REQUIRE(run.high->endRequest());
   run.finish();
+}
+
+TEST_CASE("for how long nothing pauses doubles with each deadline that is met") {
+  PauseBackoff backoff;
+  Nanoseconds now = 5s;
+  CHECK_FALSE(backoff.holds(now));
+  CHECK(backoff.miss(now) == 10ms);
+  CHECK(backoff.holds(now + 10ms - 1ns));
+  CHECK_FALSE(backoff.holds(now + 10ms));
+  for (Nanoseconds expected : {20ms, 40ms, 80ms, 160ms, 320ms, 640ms, 1000ms, 1000ms}) {
+    CHECK(backoff.miss(now) == expected);
+    CHECK(backoff.holds(now + expected - 1ns));
+    CHECK_FALSE(backoff.holds(now + expected));
+  }
+  backoff.endWell();
+  CHECK(backoff.holds(now + 999ms)); // what was said holds
+  CHECK(backoff.miss(now) == 10ms);
+}
+
+TEST_CASE("none follows soon behind one that met its deadline, and then again") {
+  test::TemporaryFolder folder;
+  auto trace = Trace::open(folder.file("t.json"));
+  REQUIRE(trace);
+  Paused run(4, 400, 1, trace->get());
+  run.begin();
+  // A request of that length; whether what runs paused for it.
+  auto request = [&](Nanoseconds length) {
+    std::uint64_t before = run.statistics().pauses;
+    // Until something that pauses is under way, if that may be known.
+    for (int i = 0; i < 500 && run.word->whatPauses() != Pausing::All; ++i)
+      run.turn(Nanoseconds(10));
+    REQUIRE(run.high->beginRequest());
+    run.blocksIn(length);
+    REQUIRE(run.high->endRequest());
+    run.land(TALLY_CONTROL_RUN);
+    REQUIRE(!run.allFinished());
+    return run.statistics().pauses != before;
+  };
+  auto passes = [&](Nanoseconds time) { run.now += time; };
+  CHECK(request(1ms));
+  CHECK(request(3ms)); // misses: 10 ms
+  CHECK_FALSE(request(1us));
+  passes(9100us);
+  CHECK(request(3ms)); // misses: 20 ms
+  passes(11ms);
+  CHECK_FALSE(request(1us));
+  passes(8100us);
+  CHECK(request(100us)); // well
+  CHECK(request(3ms));   // misses: 10 ms
+  passes(9100us);
+  CHECK(request(100us));
+  std::vector<Nanoseconds> none;
+  std::map<PauseEnd, int> ends;
+  for (const TraceEvent &event : (*trace)->events()) {
+    if (event.type == TraceEvent::Type::NoPauses)
+      none.push_back(Nanoseconds(static_cast<std::int64_t>(event.value)));
+    if (event.type != TraceEvent::Type::Pause)
+      continue;
+    auto end = static_cast<PauseEnd>(event.value);
+    ++ends[end];
+    CHECK(event.duration >= (end == PauseEnd::Overdue ? 2ms : 90us));
+    CHECK(event.duration < (end == PauseEnd::Overdue ? 2100us : 1100us));
+  }
+  CHECK(none == std::vector<Nanoseconds>{10ms, 20ms, 10ms});
+  CHECK(ends == std::map<PauseEnd, int>{{PauseEnd::Over, 3}, {PauseEnd::Overdue, 3}});
+  REQUIRE((*trace)->write());
+  std::string text = test::contents(folder.file("t.json"));
+  CHECK(text.find("\"args\":{\"ended\":\"overdue\"}") != std::string::npos);
+  CHECK(text.find("\"args\":{\"for_us\":20000.000}") != std::string::npos);
 }
 
 TEST_CASE("high-priority calls are progress") {

@@ -132,6 +132,17 @@ public:
     return written;
   }
 
+  /// For who has woken and is about to make a call of the driver's: returns when the listener has
+  /// begun the write that raise() left to it, within a microsecond or so in any case. The two take
+  /// turns in the driver, and the write is the shorter one, which others wait for.
+  void letWriteGoFirst() const {
+    constexpr Nanoseconds listenersTime{1000};
+    if (!due.load())
+      return;
+    for (Nanoseconds end = SteadyClock{}() + listenersTime; due.load() && SteadyClock{}() < end;) {
+    }
+  }
+
   /// Makes the write that is due, if one is and no other thread is making it.
   Result<void> flush() {
     while (due.load() && !writing.test_and_set()) {
@@ -165,7 +176,10 @@ public:
   }
   /// What a wake is to say from here on. Before a permit is asked for under which something goes
   /// that does not pause: not All.
-  void setPausing(Pausing now) { pausing.store(now); }
+  void setPausing(Pausing now) {
+    if (pausing.load() != now) // else who wakes need not fetch it anew
+      pausing.store(now);
+  }
   Pausing whatPauses() const { return pausing.load(); }
   /// Whether what pauses is told to.
   bool isPausing() const { return mode.load() == TALLY_CONTROL_PAUSE; }
@@ -330,21 +344,30 @@ private:
     return now + 1;
   }
 
+  friend struct ControlWordTest;
+
+  // Apart by who writes them: a launch reads `due`, and must not have to fetch it anew because the
+  // dispatcher's thread has looked again.
+  static constexpr std::size_t line = 64;
   Write write;
   Clock clock;
-  std::atomic<std::uint32_t> active{0};
-  std::atomic<std::uint64_t> epoch{0};
-  std::atomic<tally_control_mode> mode{TALLY_CONTROL_RUN}, requestMode{TALLY_CONTROL_RUN};
-  std::atomic<Pausing> pausing{Pausing::None};
-  std::atomic<std::int64_t> pausedSince{0};
-  std::atomic<std::uint64_t> pauseCount{0};
-  std::atomic<std::uint64_t> armed{0}, disarmed{0}; ///< the newest epoch whose write was armed
-  std::atomic<std::atomic<std::uint64_t> *> trigger{nullptr};
   bool refused = false; ///< to arm
-  std::atomic<bool> due{false}, busy{true}, listening{false};
-  std::atomic_flag writing;
-  std::atomic<std::int64_t> endedAt{never}, wokenAt{never};
+  std::atomic<std::atomic<std::uint64_t> *> trigger{nullptr};
+  std::atomic<tally_control_mode> requestMode{TALLY_CONTROL_RUN};
+  // Who wakes, and who counts out.
+  alignas(line) std::atomic<std::uint32_t> active{0};
+  std::atomic<bool> due{false};
+  std::atomic<std::uint64_t> epoch{0};
+  std::atomic<tally_control_mode> mode{TALLY_CONTROL_RUN};
+  std::atomic<std::int64_t> endedAt{never}, wokenAt{never}, pausedSince{0};
+  std::atomic<std::uint64_t> pauseCount{0};
   std::array<std::atomic<std::int64_t>, 64> raisedAt{};
+  // The dispatcher, again and again; and it now and then.
+  alignas(line) std::atomic<bool> listening{false};
+  alignas(line) std::atomic<Pausing> pausing{Pausing::None};
+  std::atomic<bool> busy{true};
+  std::atomic<std::uint64_t> armed{0}, disarmed{0}; ///< the newest epoch whose write was armed
+  alignas(line) std::atomic_flag writing;
 };
 
 } // namespace tally::runtime
