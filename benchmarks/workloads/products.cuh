@@ -22,44 +22,72 @@ public:
   /// Not the device's number of SMs, which under MPS is what its limit leaves: the splits, and with
   /// them the bits of results, are the same everywhere. Few for Size::small, so that all ways are
   /// gone.
-  Products(Memory &memory, Size size) : sms(size == Size::small ? 2 : 132) {
-    sums = memory.array<float>(static_cast<std::size_t>(sms) * blocksPerSm * 64 * 64);
+  Products(Memory &memory, Size size)
+      : sms(size == Size::small ? 2 : 132), mostUnsplit(size == Size::small ? 256 : 1024) {
+    sums = memory.array<float4>(static_cast<std::size_t>(sms) * blocksPerSm * 64 * 64 / 4);
     arrived = memory.array<unsigned>(static_cast<std::size_t>(sms) * blocksPerSm);
   }
 
   template <class A, class B>
   void run(cudaStream_t stream, const A &a, const B &b, const Result &result, int m, int n, int k,
            int batch = 1) const {
-    if (tiles<product::Large>(m, n) * batch >= sms)
-      launch<product::Large>(stream, a, b, result, m, n, k, batch, 1);
+    if (tiles<Medium>(m, n) * batch < sms) {
+      if (tiles<Small>(m, n) * batch * 2 <= sms && k <= mostUnsplit)
+        launch<Tiny>(stream, a, b, result, m, n, k, batch, 1);
+      else
+        launch<Small>(stream, a, b, result, m, n, k, batch, splitsOf(m, n, k, batch));
+      return;
+    }
+    double wide = time<Wide>(m, n, batch, 1.0), lower = time<Lower>(m, n, batch, 0.88);
+    double medium = time<Medium>(m, n, batch, 0.9), small = time<Small>(m, n, batch, 0.55);
+    double least = std::min({wide, lower, medium, small});
+    if (least == wide)
+      launch<Wide>(stream, a, b, result, m, n, k, batch, 1);
+    else if (least == medium)
+      launch<Medium>(stream, a, b, result, m, n, k, batch, 1);
+    else if (least == lower)
+      launch<Lower>(stream, a, b, result, m, n, k, batch, 1);
     else
-      launch<product::Small>(stream, a, b, result, m, n, k, batch, splitsOf(m, n, k, batch));
+      launch<Small>(stream, a, b, result, m, n, k, batch, 1);
   }
 
 private:
-  static constexpr int blocksPerSm = 2, leastSlabs = 4;
+  // What bounds large products is the shared memory that warps read: the larger a warp's part, the
+  // fewer bytes each multiplication takes. These have warps of 64 x 48, 48 x 48 and 48 x 64 (larger
+  // ones would take all 255 registers, and leave none to variants), and are chosen by how well a
+  // result's tiles fill the SMs. Medium's blocks are two on an SM: one multiplies while the other
+  // waits for its first slab or stores, which is most of the time where k is short.
+  using Wide = product::Tile<128, 192, 64, 2, 4, 4, 1>;
+  using Lower = product::Tile<96, 192, 64, 2, 4, 4, 1>;
+  using Medium = product::Tile<96, 128, 64, 2, 2, 4, 2>;
+  // What bounds small products is the way to memory: many blocks, many slabs on their way.
+  using Small = product::Tile<64, 64, 64, 2, 2, 4, 3>;
+  using Tiny = product::Tile<32, 32, 64, 2, 2, 8, 3>;
+  static constexpr int blocksPerSm = 2, leastSlabs = 2, group = 16;
 
   template <class Shape> static long long tiles(int m, int n) {
     return static_cast<long long>((m + Shape::tileM - 1) / Shape::tileM) *
            ((n + Shape::tileN - 1) / Shape::tileN);
   }
+  /// Of the SM with most tiles, in results of Wide; `rate`: how fast this shape's tiles are made
+  /// beside Wide's, from the bytes that their warps read and from times on an H200.
+  template <class Shape> double time(int m, int n, int batch, double rate) const {
+    return static_cast<double>((tiles<Shape>(m, n) * batch + sms - 1) / sms) * Shape::tileM *
+           Shape::tileN / rate;
+  }
   /// As many as the SMs have room for, each with some slabs: the last block adds all of them up.
   int splitsOf(int m, int n, int k, int batch) const {
-    long long blocks = tiles<product::Small>(m, n);
-    if (batch > 1)
+    long long blocks = tiles<Small>(m, n);
+    if (batch > 1 || k <= mostUnsplit)
       return 1;
     long long most = std::min<long long>(sms * (blocks * 2 > sms ? blocksPerSm : 1) / blocks,
-                                         k / product::slab / leastSlabs);
+                                         k / Small::slab / leastSlabs);
     return static_cast<int>(std::max<long long>(most, 1));
   }
   template <class Shape, class A, class B>
   void launch(cudaStream_t stream, const A &a, const B &b, const Result &result, int m, int n,
               int k, int batch, int splits) const {
-    using SlabsA = product::Slabs<A, Shape::tileM, Shape::threads>;
-    using SlabsB = product::Slabs<B, Shape::tileN, Shape::threads>;
-    constexpr std::size_t bytes =
-        sizeof(__half) * Shape::stages * (SlabsA::halves + SlabsB::halves);
-    static_assert(bytes >= sizeof(float) * Shape::tileM * (Shape::tileN + 8), "room for the sums");
+    constexpr std::size_t bytes = product::sharedBytes<Shape>;
     auto kernel = product::multiply<Shape, A, B>;
     // Remembered here and in no static variable: which kernel this is differs by translation unit.
     if (bytes > 48 * 1024 && allowed.insert(reinterpret_cast<const void *>(kernel)).second)
@@ -68,11 +96,13 @@ private:
             "cudaFuncSetAttribute");
     dim3 grid((m + Shape::tileM - 1) / Shape::tileM, (n + Shape::tileN - 1) / Shape::tileN,
               batch * splits);
-    kernel<<<grid, Shape::threads, bytes, stream>>>(a, b, result, {splits, sums, arrived}, m, n, k);
+    kernel<<<grid, Shape::threads, bytes, stream>>>(a, b, result, {splits, sums, arrived}, group, m,
+                                                    n, k);
   }
 
   int sms;
-  float *sums = nullptr;
+  int mostUnsplit; ///< k up to which sharing it between blocks takes longer than it spares
+  float4 *sums = nullptr;
   unsigned *arrived = nullptr;
   mutable std::set<const void *> allowed; // to use more shared memory than any kernel may
 };

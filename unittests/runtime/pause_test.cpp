@@ -326,6 +326,10 @@ TEST_CASE("room is left on each SM") {
   CHECK(beside(1024, 32, 0, 2) == 1);        // half of the threads
   CHECK(beside(256, 32, 200 << 10, 1) == 0); // all but 28 KB
   CHECK(beside(64, 32, 0, 3) == 3);
+  // The products of benchmarks/workloads (docs/policies.md).
+  CHECK(beside(128, 214, 80 << 10, 2) == 1);
+  CHECK(beside(128, 226, 80 << 10, 2) == 1);
+  CHECK(beside(128, 128, 40 << 10, 4) == 3);
   auto fits = [&](std::uint32_t threads, std::uint32_t registers, std::uint32_t shared) {
     LaunchShape shape{{1, 1, 1}, {threads, 1, 1}, shared};
     return fitsReserve(h200, footprintOf({registers, 0, 0}, shape), 25);

@@ -7,8 +7,6 @@
 
 namespace workloads::batch_norm {
 
-using rows::Piece;
-
 constexpr int rowsPerRun = 256, runThreads = 256;
 
 __device__ __forceinline__ void unpack(const Piece &piece, float (&values)[8]) {

@@ -19,13 +19,12 @@ static __global__ void __launch_bounds__(warps * 32)
   int output = blockIdx.x * warps + threadIdx.x / 32, lane = threadIdx.x % 32;
   if (output >= outputs)
     return; // the whole warp
-  auto *line =
-      reinterpret_cast<const rows::Piece *>(weight + static_cast<long long>(output) * inputs);
-  auto *vector = reinterpret_cast<const rows::Piece *>(x);
+  auto *line = reinterpret_cast<const Piece *>(weight + static_cast<long long>(output) * inputs);
+  auto *vector = reinterpret_cast<const Piece *>(x);
   float sum = 0.0f;
 #pragma unroll 4
   for (int i = lane; i < inputs / 8; i += 32) {
-    rows::Piece w = line[i], v = vector[i];
+    Piece w = line[i], v = vector[i];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       float2 a = __half22float2(w.pairs[j]), b = __half22float2(v.pairs[j]);
@@ -76,10 +75,10 @@ static __global__ void __launch_bounds__(attentionThreads)
   __syncthreads();
   float most = -INFINITY, total = 0.0f;
   for (int p = t; p <= position; p += attentionThreads) {
-    auto *key = reinterpret_cast<const rows::Piece *>(keys + static_cast<long long>(p) * width);
+    auto *key = reinterpret_cast<const Piece *>(keys + static_cast<long long>(p) * width);
     float score = 0.0f;
     for (int i = 0; i < headSize / 8; ++i) {
-      rows::Piece piece = key[i];
+      Piece piece = key[i];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         float2 pair = __half22float2(piece.pairs[j]);

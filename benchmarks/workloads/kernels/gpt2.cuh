@@ -8,7 +8,6 @@
 namespace workloads::gpt2 {
 
 using rows::mostPieces;
-using rows::Piece;
 
 /// A row of up to 1,024 halves, held by a warp.
 struct Row {

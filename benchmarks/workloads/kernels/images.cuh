@@ -8,7 +8,6 @@
 namespace workloads::images {
 
 using product::Divisor;
-using rows::Piece;
 
 /// 3x3, stride 2, margin 1.
 struct Pooling {

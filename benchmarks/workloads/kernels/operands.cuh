@@ -1,10 +1,11 @@
 // Operands of products: where the piece of 8 halves lies that has given indices. An operand is not
-// turned if its pieces run along k, turned if they run along m or n.
+// turned if its pieces run along k, turned if they run along m or n. All of them have fewer than
+// 2^31 halves.
 //
-//   line(i)            what is known of the place i along m or n (of a turned one: where pieces
-//   begin) step(k)            what is known of the place k piece(line, step)  the address; `inside`
-//   becomes false where zeros stand for it choose(index)      takes the product of this index in a
-//   batch
+//   line(i)            what is known of the place i along m or n, of a turned one of 8 from there
+//   step(k)            what is known of the place k
+//   piece(line, step)  the address; `inside` becomes false where zeros stand for it
+//   choose(index)      takes the product of this index in a batch
 #ifndef TALLY_BENCHMARKS_WORKLOADS_KERNELS_OPERANDS_CUH
 #define TALLY_BENCHMARKS_WORKLOADS_KERNELS_OPERANDS_CUH
 
@@ -25,21 +26,22 @@ template <bool isTurned> struct Matrix {
   int perOuter = 1;
 
   struct Line {
-    const __half *from;
+    int offset;
     bool inside;
   };
-  using Step = int;
+  using Step = const __half *;
   __device__ __forceinline__ void choose(int index) {
     data += index / perOuter * outer + index % perOuter * inner;
   }
   __device__ __forceinline__ Line line(int i) const {
-    bool inside = i < extent;
-    return {data + (inside ? i * static_cast<long long>(turned ? 1 : stride) : 0), inside};
+    return {turned ? i : i * stride, i < extent};
   }
-  __device__ __forceinline__ Step step(int k) const { return k; }
-  __device__ __forceinline__ const __half *piece(const Line &line, Step k, bool &inside) const {
+  __device__ __forceinline__ Step step(int k) const {
+    return data + k * static_cast<long long>(turned ? stride : 1);
+  }
+  __device__ __forceinline__ const __half *piece(const Line &line, Step step, bool &inside) const {
     inside = inside && line.inside;
-    return inside ? line.from + k * static_cast<long long>(turned ? stride : 1) : data;
+    return step + line.offset;
   }
 };
 using Plain = Matrix<false>;
@@ -58,6 +60,10 @@ struct Divisor {
     return (__umulhi(x, multiplier) + x) >> shift;
   }
 };
+
+/// A row of no image, whatever is added to it: threads keep many places, and a flag for each would
+/// take registers.
+constexpr int outside = 1 << 29;
 
 /// A convolution: images [count][height][width][channels], filters [filters][taps][taps][channels],
 /// results [count][rows][columns][filters]. Channels and filters are multiples of 8.
@@ -88,35 +94,29 @@ template <bool isTurned> struct Patches {
         perImage(c.rows * c.columns), perRow(c.columns), perTap(c.channels), tapsWide(c.taps) {}
 
   struct Corner {
-    const __half *image;
+    int image; ///< its first half
     int row, column;
-    bool inside;
   };
   struct Tap {
     int row, column, channel;
-    bool inside;
   };
   __device__ __forceinline__ Corner corner(int result) const {
     unsigned image = perImage.quotient(result), place = result - image * perImage.value;
     unsigned row = perRow.quotient(place), column = place - row * perRow.value;
-    bool inside = result < resultCount;
-    return {images + (inside ? static_cast<long long>(image) * height * width * channels : 0),
-            static_cast<int>(row) * stride - margin, static_cast<int>(column) * stride - margin,
-            inside};
+    return {static_cast<int>(image) * height * width * channels,
+            result < resultCount ? static_cast<int>(row) * stride - margin : outside,
+            static_cast<int>(column) * stride - margin};
   }
   __device__ __forceinline__ Tap tap(int k) const {
     unsigned which = perTap.quotient(k), row = tapsWide.quotient(which);
-    return {static_cast<int>(row), static_cast<int>(which - row * taps),
-            static_cast<int>(k - which * channels), k < size};
+    return {k < size ? static_cast<int>(row) : outside, static_cast<int>(which - row * taps),
+            static_cast<int>(k - which * channels)};
   }
   __device__ __forceinline__ const __half *at(const Corner &corner, const Tap &tap,
                                               bool &inside) const {
     int row = corner.row + tap.row, column = corner.column + tap.column;
-    inside = inside && corner.inside && tap.inside && static_cast<unsigned>(row) < height &&
-             static_cast<unsigned>(column) < width;
-    return inside ? corner.image + (static_cast<long long>(row) * width + column) * channels +
-                        tap.channel
-                  : images;
+    inside = inside && static_cast<unsigned>(row) < height && static_cast<unsigned>(column) < width;
+    return images + (inside ? corner.image + (row * width + column) * channels + tap.channel : 0);
   }
   __device__ __forceinline__ void choose(int) const {}
 
@@ -158,38 +158,34 @@ struct GradientPatches {
         tapsWide(c.taps) {}
 
   struct Line {
-    const __half *image;
+    int image; ///< its first half
     int row, column;
-    bool inside;
   };
   struct Step {
     int row, column, filter;
-    bool inside;
   };
   __device__ __forceinline__ void choose(int) const {}
   __device__ __forceinline__ Line line(int pixel) const {
     unsigned image = perImage.quotient(pixel), place = pixel - image * perImage.value;
     unsigned row = perRow.quotient(place), column = place - row * perRow.value;
-    bool inside = pixel < pixelCount;
-    return {gradients + (inside ? static_cast<long long>(image) * rows * columns * filters : 0),
-            static_cast<int>(row) + margin, static_cast<int>(column) + margin, inside};
+    return {static_cast<int>(image) * rows * columns * filters,
+            pixel < pixelCount ? static_cast<int>(row) + margin : outside,
+            static_cast<int>(column) + margin};
   }
   __device__ __forceinline__ Step step(int k) const {
     unsigned which = perTap.quotient(k), row = tapsWide.quotient(which);
     return {static_cast<int>(row), static_cast<int>(which - row * taps),
-            static_cast<int>(k - which * filters), k < size};
+            static_cast<int>(k - which * filters)};
   }
   __device__ __forceinline__ const __half *piece(const Line &line, const Step &step,
                                                  bool &inside) const {
     // stride is 1 or 2.
     int row = line.row - step.row, column = line.column - step.column;
-    inside = inside && line.inside && step.inside && ((row | column) & (stride - 1)) == 0;
+    inside = inside && ((row | column) & (stride - 1)) == 0;
     row >>= stride - 1;
     column >>= stride - 1;
     inside = inside && static_cast<unsigned>(row) < rows && static_cast<unsigned>(column) < columns;
-    return inside ? line.image + (static_cast<long long>(row) * columns + column) * filters +
-                        step.filter
-                  : gradients;
+    return gradients + (inside ? line.image + (row * columns + column) * filters + step.filter : 0);
   }
 };
 

@@ -3,16 +3,11 @@
 #define TALLY_BENCHMARKS_WORKLOADS_KERNELS_ROWS_CUH
 
 #include "../../../examples/inference_server/kernels/sums.cuh"
-
-#include <cuda_fp16.h>
+#include "piece.cuh"
 
 namespace workloads::rows {
 
 constexpr int warps = 4, mostPieces = 4; // of 8 halves a lane: up to 1,024 columns
-
-struct __align__(16) Piece {
-  __half2 pairs[4];
-};
 
 /// out = (in - mean) / sqrt(variance + epsilon) * gain + shift, row by row; statistics[row] =
 /// (mean, 1 / sqrt(variance + epsilon)) where it is not null. `columns`: a multiple of 8, <= 1024.
