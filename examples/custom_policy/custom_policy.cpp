@@ -21,6 +21,7 @@ namespace {
 std::atomic<int> windowsUsedUp{0};
 
 struct BudgetPolicy {
+  static constexpr bool limitsSms = false;
   std::chrono::nanoseconds window{20ms}, budget{2ms};
 
   Decision decide(const Snapshot &now) {

@@ -64,6 +64,7 @@ Dispatcher::Dispatcher(SignalDevice &device, DeviceControl &control, HighPriorit
                        DispatcherOptions options)
     : device(device), control(control), highPriority(highPriority), options(std::move(options)),
       mayPause(contains(this->options.lane.kinds, Kind::Pause)) {
+  this->options.lane.limitsSms = this->options.policy.limitsSms();
   // Whatever is chosen for a launch: the other kinds act on the epoch alone.
   if (contains(this->options.lane.kinds, Kind::Checkpoint))
     control.setRequestMode(TALLY_CONTROL_CHECKPOINT);

@@ -59,6 +59,17 @@ LaunchProfile::LaunchProfile(std::vector<LaunchPlan> given) {
       way->blocks = blocks;
 }
 
+void LaunchProfile::preferGuard() {
+  auto guard = std::find_if(ways.begin(), ways.end(),
+                            [](const auto &way) { return way->kind == Kind::Guard; });
+  if (guard == ways.end() || ways[0]->kind != Kind::Persistent)
+    return;
+  if (blocks)
+    whereShort = static_cast<std::size_t>(guard - ways.begin());
+  else
+    std::rotate(ways.begin(), guard, guard + 1);
+}
+
 void LaunchProfile::settle(std::optional<Kind> kind, Nanoseconds high) {
   for (std::size_t i = 0; i < ways.size(); ++i)
     if (ways[i]->kind == kind) {
@@ -74,11 +85,13 @@ const std::shared_ptr<LaunchPlan> &LaunchProfile::pick(Nanoseconds bound, bool m
   ++launches;
   if (std::optional<std::size_t> way = wayInside(bound, assumed))
     return ways[*way];
+  if (whereShort && !trying && !settled)
+    current = blocks->known() && blocks->time() <= bound ? *whereShort : 0;
   if (!measures || !hasChoice() || settled)
     return ways[current];
   if (!trying) {
     if (launches < trialsFrom)
-      return ways[0];
+      return ways[current];
     trying = true;
     startTrial(0, bound);
   }

@@ -82,6 +82,10 @@ public:
   /// blocks are taken to be like while nothing is known of these; zero: nothing.
   const std::shared_ptr<LaunchPlan> &pick(Nanoseconds bound, bool measures,
                                           Nanoseconds assumed = Nanoseconds(0));
+  /// Takes guard instead of persistent where both are ways: at once, or, where what blocks take
+  /// decides, when that is known to be within the bound; before that a launch that has begun could
+  /// not go on inside of its blocks.
+  void preferGuard();
   /// What a block takes; zero where it is not known, or decides nothing.
   Nanoseconds blockTime() const { return blocks ? blocks->time() : Nanoseconds(0); }
   /// What an earlier process found them to take.
@@ -105,8 +109,9 @@ private:
   std::size_t choose(Nanoseconds bound) const;
 
   std::vector<std::shared_ptr<LaunchPlan>> ways;
-  std::shared_ptr<BlockTimes> blocks; // of all ways
-  bool inside = false;                // the last launch was made to stop inside of blocks
+  std::shared_ptr<BlockTimes> blocks;    // of all ways
+  bool inside = false;                   // the last launch was made to stop inside of blocks
+  std::optional<std::size_t> whereShort; // the way for blocks within the bound
   std::size_t current = 0;
   /// What runs a few times is not worth trials, and the first launches pay for what is set up then.
   std::uint64_t launches = 0, trialsFrom = 16;

@@ -29,6 +29,7 @@ struct PlanRules {
   std::uint32_t maxSavedBlocks = 0; ///< that a launch may save
   Nanoseconds bound{0};
   std::uint32_t reserve = 25;       ///< percent of an SM that pausing blocks leave to others
+  bool limitsSms = true;            ///< whether launches may have to do with fewer SMs
   bool measures = false;            ///< whether more than the first kind that fits is tried
   ProfileStore *profiles = nullptr; ///< where what was found is kept; or none
 };

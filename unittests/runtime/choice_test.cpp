@@ -5,6 +5,8 @@
 #include "launch_profile.h"
 #include "profile_store.h"
 
+#include "tally/runtime/partition_policy.h"
+
 #include <map>
 #include <utility>
 
@@ -40,8 +42,8 @@ Kind after(LaunchProfile &profile, Nanoseconds block) {
 struct Launches : Harness {
   explicit Launches(std::size_t count, std::vector<Kind> kinds = everyKind,
                     std::uint32_t recordBytes = 32, Dim3 grid = {24, 1, 1},
-                    ProfileStore *store = nullptr)
-      : Harness(count, std::move(kinds), {}, 0, store, nullptr, recordBytes) {
+                    ProfileStore *store = nullptr, AnyPolicy policy = {})
+      : Harness(count, std::move(kinds), std::move(policy), 0, store, nullptr, recordBytes) {
     program.streams = 1;
     for (std::uint64_t n = 1; n <= count; ++n)
       program.steps.push_back({Step::Type::Launch, 0, 0, n % 2, (n + 1) % 2, grid, n, 0});
@@ -115,6 +117,28 @@ TEST_CASE("between blocks while nothing is known; inside of them where they are 
   LaunchProfile generous = profileOf();
   generous.pick(1ms, false)->blocks->add(500us);
   CHECK(generous.pick(1ms, false)->kind == Kind::Persistent);
+}
+
+TEST_CASE(
+    "a grid that a guard soon drains goes through it, once its blocks are known to be short") {
+  LaunchProfile profile = profileOf();
+  profile.preferGuard();
+  CHECK(profile.pick(20us, false)->kind == Kind::Persistent);
+  CHECK(after(profile, 12us) == Kind::Guard);
+  LaunchProfile lengthy = profileOf();
+  lengthy.preferGuard();
+  CHECK(after(lengthy, 445us) == Kind::Checkpoint);
+  LaunchProfile between({way(Kind::Persistent), way(Kind::Guard)});
+  between.preferGuard();
+  CHECK(between.pick(20us, false)->kind == Kind::Guard);
+
+  // 20 us are enough for 11 blocks on each of the two SMs.
+  const std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard};
+  CHECK(Launches(2, kinds, 32, {22, 1, 1}).runAll() == Blocks{{Kind::Guard, 22}});
+  CHECK(Launches(2, kinds, 32, {23, 1, 1}).runAll() == Blocks{{Kind::Persistent, 23}});
+  // A guard's blocks cannot be kept to some of the SMs.
+  CHECK(Launches(2, kinds, 32, {22, 1, 1}, nullptr, PartitionPolicy()).runAll() ==
+        Blocks{{Kind::Persistent, 22}});
 }
 
 TEST_CASE("what saving takes counts") {

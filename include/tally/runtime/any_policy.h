@@ -26,7 +26,7 @@ public:
   template <class T>
   requires(!std::same_as<T, AnyPolicy> && Policy<T>)
       AnyPolicy(T policy) // NOLINT(google-explicit-constructor): a policy is given as it is
-      : readsClients(usesClientsOf<T>()),
+      : readsClients(usesClientsOf<T>()), mayLimitSms(limitsSmsOf<T>()),
         call([kept = std::move(policy)](const Snapshot &now) mutable -> Decision {
           return kept.decide(now);
         }) {}
@@ -34,6 +34,8 @@ public:
   Decision decide(const Snapshot &now) const { return call(now); }
   /// Whether it reads Snapshot::clients: has `static constexpr bool usesClients = true`.
   bool usesClients() const { return readsClients; }
+  /// Whether it may set Decision::sms: has no `static constexpr bool limitsSms = false`.
+  bool limitsSms() const { return mayLimitSms; }
 
 private:
   template <class T> static constexpr bool usesClientsOf() {
@@ -43,7 +45,14 @@ private:
       return false;
   }
 
-  bool readsClients = false;
+  template <class T> static constexpr bool limitsSmsOf() {
+    if constexpr (requires { T::limitsSms; })
+      return T::limitsSms;
+    else
+      return true;
+  }
+
+  bool readsClients = false, mayLimitSms = true;
   std::function<Decision(const Snapshot &)> call;
 };
 

@@ -77,6 +77,8 @@ struct Decision {
 /// `hysteresis` is above zero, has not been for that long. A kernel that cannot yield and has not
 /// been measured yet waits for a longer idle time, though not for ever.
 struct PriorityPolicy {
+  static constexpr bool limitsSms = false;
+
   std::chrono::nanoseconds hysteresis{0};
   /// What has not been measured yet goes once high-priority work has been idle for so long, or once
   /// it has waited for `patience` in all.

@@ -13,6 +13,8 @@ namespace tally::runtime {
 /// and pays for the time that it has the device. It runs while it has any. The rate is steered by
 /// AdditiveControl.
 struct RatePolicy {
+  static constexpr bool limitsSms = false;
+
   RatePolicy() { rate.least = rate.value = 0.05; }
   AdditiveControl rate;
   std::chrono::nanoseconds burst{std::chrono::milliseconds(2)};

@@ -18,7 +18,7 @@ namespace tally::runtime {
 /// client that had nothing to send for longer than `memory` is not owed the time that it did not
 /// use.
 struct SharePolicy {
-  static constexpr bool usesClients = true;
+  static constexpr bool usesClients = true, limitsSms = false;
 
   SharePolicy() { weights.fill(1); }
   PriorityPolicy priority;

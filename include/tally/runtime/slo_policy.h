@@ -21,6 +21,8 @@ namespace tally::runtime {
 ///
 /// Where requests overlap or queue, a busy time is that of all of them.
 struct SloPolicy {
+  static constexpr bool limitsSms = false;
+
   std::chrono::nanoseconds target{std::chrono::milliseconds(10)}; ///< latency of a request
   double lightShare = 0.25;                                       ///< 0 to 1
   std::chrono::nanoseconds least{std::chrono::microseconds(50)};

@@ -195,6 +195,11 @@ private:
       why = against;
       place = entry.body[site.statement].text;
     }
+    // Two ways into a loop, and ptxas leaves warps apart in it. That a value is the same for all
+    // would tell it that they are together.
+    if (!result.plan.keepsAligned)
+      for (SavePoint &each : result.plan.points)
+        each.alike.clear();
     llvm::sort(result.plan.points,
                [](const SavePoint &a, const SavePoint &b) { return a.statement < b.statement; });
     for (SavePoint &inner : result.plan.points)

@@ -28,7 +28,9 @@ struct SavePoint {
   /// matrix operation's do, in the order in which the loop reads them: ptxas moves neighbouring
   /// words together, and an order that is not theirs costs moves in each turn.
   std::vector<RegisterId> saved;
-  std::vector<RegisterId> alike;         ///< of those, what is one value for the block; ascending
+  /// Of those, what is one value for the block, ascending; none unless
+  /// CheckpointPlan::keepsAligned.
+  std::vector<RegisterId> alike;
   std::vector<std::uint32_t> recomputed; ///< statements that make the others anew, in order
   /// The first of the head's labels, where no way round the loop falls through to them: what is
   /// recomputed stands before it, for those who enter the loop and those who go on in it alike.
