@@ -22,8 +22,11 @@ namespace {
 constexpr std::uint32_t tallyParameterBytes = sizeof(tally_launch_params);
 /// $tally_block where clones read it: it holds the grid's extents too.
 constexpr std::uint32_t tallySharedBytesWithClones = 32;
+/// Where the kernel has dynamic shared memory: a whole line of the banks, so that this begins where
+/// it did but for whole lines. Kernels lay it out by lines without saying so.
+constexpr std::uint32_t tallySharedBytesOfLine = 128;
 /// $tally_spent, with what its alignment may take.
-constexpr std::uint32_t spentSharedBytes = 32;
+constexpr std::uint32_t spentSharedBytes = 2 * tallySharedBytesOfLine;
 /// Clones that a variant chooses among at one call through a pointer: each costs a copy of it.
 constexpr std::ptrdiff_t maxDispatched = 64;
 constexpr std::uint32_t staticSharedLimit = 48 * 1024;
@@ -260,7 +263,7 @@ private:
 
   void checkShared() {
     std::uint64_t bytes = 0, leastAlignment = tensorAlignment, mostAlignment = 0;
-    bool tensor = modules.of(function).usesTensorAsync;
+    bool tensor = modules.of(function).usesTensorAsync, isDynamic = false;
     for (const Function *callee : callees)
       tensor |= modules.of(*callee).usesTensorAsync;
     auto see = [&](const Variable &variable) {
@@ -268,6 +271,7 @@ private:
         return;
       std::uint64_t alignment = std::max<std::uint64_t>(variable.alignment, 1);
       bytes = (bytes + alignment - 1) / alignment * alignment + variable.sizeInBytes;
+      isDynamic |= variable.sizeInBytes == 0;
       leastAlignment = std::min(leastAlignment, alignment);
       mostAlignment = std::max(mostAlignment, alignment);
     };
@@ -292,10 +296,12 @@ private:
         find(Reason::SharedAlignment, function.name);
     } else if (misaligned) {
       result.tallySharedBytes = tensorAlignment;
+    } else if (isDynamic) {
+      result.tallySharedBytes = tallySharedBytesOfLine;
     }
     // What stands before all others moves them by its size, or by a larger alignment of theirs.
     std::uint64_t more = result.tallySharedBytes;
-    if (more == tensorAlignment)
+    if (more >= tallySharedBytesOfLine)
       more = std::max(more, mostAlignment);
     sharedBytesWithTally = (bytes + 15) / 16 * 16 + more + copiedSharedBytes();
     if (sharedBytesWithTally > staticSharedLimit)

@@ -91,7 +91,7 @@ private:
 };
 
 std::string Writer::declarations() const {
-  std::string text = emit::declarations(input.analysis.cloned.empty()) + record.declarations() +
+  std::string text = record.declarations() +
                      ".reg .pred %tally_asked, %tally_due, %tally_saved, %tally_polls;\n"
                      "\t.reg .b32 %tally_budget, %tally_control;\n\t";
   for (unsigned i = 0; i != plan.points.size(); ++i)
@@ -440,6 +440,7 @@ void Writer::appendPolls() {
 
 std::string Writer::run() {
   emit::beginVariant(editor, input, Kind::Checkpoint);
+  emit::declare(editor, input, !input.analysis.cloned.empty());
   editor.insertAtBodyStart(declarations() + begin() + loopHead() + agree() + startPolling());
   editor.insertAtBodyStart(zero(input.function, undefinedAtBodyStart(input.function)));
   // Before what else stands before a loop's first instruction: a resumed thread executes that too.

@@ -39,6 +39,19 @@ std::string declarations(bool shared) {
   return text;
 }
 
+void declare(FunctionEditor &editor, const PassInput &input, bool ofModule, bool spent) {
+  std::uint32_t bytes = input.analysis.tallySharedBytes;
+  bool isLarge = bytes > 32;
+  auto large = [&](std::string_view name) {
+    return fmt::format(".shared .align {} .b32 {}[{}];\n\t", bytes, name, bytes / 4);
+  };
+  if (isLarge)
+    editor.insertBefore(1, (ofModule ? "" : large("$tally_block")) +
+                               (spent ? large("$tally_spent") : ""));
+  editor.insertAtBodyStart(declarations(!isLarge && !ofModule) +
+                           (spent && !isLarge ? ".shared .align 16 .b32 $tally_spent;\n\t" : ""));
+}
+
 std::string testLeader() {
   return "mov.u32 %tally_r0, %tid.x;\n"
          "\tmov.u32 %tally_r1, %tid.y;\n"

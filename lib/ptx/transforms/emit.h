@@ -21,6 +21,12 @@ void beginVariant(FunctionEditor &editor, const PassInput &input, Kind kind, boo
 /// calls clones uses the module's instead (clones.h), with the extents behind.
 std::string declarations(bool shared);
 
+/// Tally's registers at the body's begin, and its shared variables: `$tally_block`, unless it is
+/// the module's, which clones share, and with `spent` `$tally_spent`, one word. ptxas lays out the
+/// entry's shared variables as they are declared, then the module's, then the dynamic ones: a large
+/// variable before all others moves them by its size (KernelAnalysis::tallySharedBytes).
+void declare(FunctionEditor &editor, const PassInput &input, bool ofModule, bool spent = false);
+
 /// %tally_other = this is not thread 0.
 std::string testLeader();
 

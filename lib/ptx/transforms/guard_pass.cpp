@@ -44,19 +44,6 @@ std::string agreement(const PassInput &input) {
          (input.analysis.usesClusters ? agreeInClusterOrLeave : emit::agreeOrLeave());
 }
 
-/// Registers, and tally's shared variable. ptxas lays out the entry's shared variables as they are
-/// declared, then the module's, then the dynamic ones: the large variable before all others moves
-/// them by its size.
-/// Where clones share it, it is the module's.
-void declare(FunctionEditor &editor, const PassInput &input, bool ofModule = false) {
-  std::uint32_t bytes = input.analysis.tallySharedBytes;
-  bool large = bytes > 32 && !ofModule;
-  if (large)
-    editor.insertBefore(
-        1, fmt::format(".shared .align {} .b32 $tally_block[{}];\n\t", bytes, bytes / 4));
-  editor.insertAtBodyStart(emit::declarations(!large && !ofModule));
-}
-
 /// For clones, what they read beside the ids.
 std::string extentsForClones(const PassInput &input) {
   return input.analysis.cloned.empty() ? "" : emit::storeExtents();
@@ -76,7 +63,7 @@ void appendBehindBody(FunctionEditor &editor, const Function &function) {
 std::string firstEntry(const PassInput &input) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard);
-  declare(editor, input);
+  emit::declare(editor, input, false);
   std::string start = emit::unlessLeader("$tally_agree");
   if (input.analysis.usesClusters) {
     start += unlessFirstOfCluster("$tally_agree") + emit::poll(input.module) + publishYield +
@@ -101,7 +88,7 @@ bool canAgreeLate(const PassInput &input) {
 std::string lateEntry(const PassInput &input) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard);
-  declare(editor, input);
+  emit::declare(editor, input, false);
   editor.insertAtBodyStart(emit::unlessLeader("$tally_polled") + emit::loadControl(input.module) +
                            "\n$tally_polled:\n\t");
   std::string agree = "@%tally_other bra $tally_agree;\n\t" + emit::judge() + publishYield +
@@ -126,7 +113,7 @@ std::string resumeAlone(const PassInput &input) {
 std::string resumeEntry(const PassInput &input) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard, true);
-  declare(editor, input, !input.analysis.cloned.empty());
+  emit::declare(editor, input, !input.analysis.cloned.empty());
   editor.insertAtBodyStart(
       emit::unlessLeader("$tally_agree") +
       (input.analysis.usesClusters ? resumeInCluster(input) : resumeAlone(input)) +
@@ -140,7 +127,7 @@ std::string resumeEntry(const PassInput &input) {
 std::string ticketedEntry(const PassInput &input) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard);
-  declare(editor, input, !input.analysis.cloned.empty());
+  emit::declare(editor, input, !input.analysis.cloned.empty());
   editor.insertAtBodyStart(emit::unlessLeader("$tally_agree") + emit::poll(input.module) +
                            publishYield + "@%tally_yield bra $tally_agree;\n\t" +
                            emit::loadState() + emit::takeIndex() + emit::decodeToShared() +

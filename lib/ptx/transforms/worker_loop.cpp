@@ -43,7 +43,6 @@ LoopForm formOf(const PassInput &input) {
 // block. $tally_spent is 1 when part of a warp has exited, so that the worker leaves when this
 // virtual block has ended: set once, by any thread, and read only behind the next meeting. It
 // stands apart, since ptxas reads neighbouring words of $tally_block by one wide load.
-constexpr std::string_view spentVariable = ".shared .align 16 .b32 $tally_spent;\n\t";
 
 constexpr std::size_t live = offsetof(tally_launch_state, live_workers);
 
@@ -319,9 +318,8 @@ void writeWorkers(FunctionEditor &editor, const PassInput &input, Kind kind,
                   const WorkerParts &parts) {
   LoopForm form = formOf(input);
   emit::beginVariant(editor, input, kind);
-  editor.insertAtBodyStart(emit::declarations(input.analysis.cloned.empty()) + parts.declarations +
-                           std::string(input.analysis.loop.spends ? spentVariable : "") +
-                           loopHead(input, form) + parts.blockStart);
+  emit::declare(editor, input, !input.analysis.cloned.empty(), input.analysis.loop.spends);
+  editor.insertAtBodyStart(parts.declarations + loopHead(input, form) + parts.blockStart);
   if (input.coding != plain)
     editor.insertAtBodyStart(zero(input.function, undefinedAtBodyStart(input.function)));
   if (input.coding == opaque)

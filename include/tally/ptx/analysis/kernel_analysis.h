@@ -27,9 +27,10 @@ struct KernelAnalysis {
   std::vector<PollPoint> polls; ///< for pause: in the body's loops
   CheckpointPlan checkpoint;    ///< where that kind is not refused
   bool usesClusters = false;    ///< the kernel or a callee names a cluster feature
-  /// guard: bytes of tally's shared variable: 16, or 32 where clones read the ids from it, or
-  /// 1,024, and aligned so, where tensor operations rely on where the user's variables lie
-  /// (docs/transforms.md, guard).
+  /// Bytes of tally's shared variable: 16, or 32 where clones read the ids from it; 128 where the
+  /// kernel has dynamic shared memory, and 1,024 where tensor operations rely on where the user's
+  /// variables lie: these two are aligned so, and stand before the user's (docs/transforms.md,
+  /// guard).
   std::uint32_t tallySharedBytes = 16;
   /// guard: can do without tally's shared variable (docs/transforms.md, guard); must, as
   /// the kernel reads the size of its shared memory or leaves no room.
