@@ -22,11 +22,12 @@ namespace {
 constexpr std::uint32_t tallyParameterBytes = sizeof(tally_launch_params);
 /// $tally_block where clones read it: it holds the grid's extents too.
 constexpr std::uint32_t tallySharedBytesWithClones = 32;
-/// Where the kernel has dynamic shared memory: a whole line of the banks, so that this begins where
-/// it did but for whole lines. Kernels lay it out by lines without saying so.
+/// Where the kernel has dynamic shared memory of a smaller alignment: a whole line of the banks, so
+/// that this begins where it did but for whole lines. Kernels lay it out by lines without saying
+/// so.
 constexpr std::uint32_t tallySharedBytesOfLine = 128;
 /// $tally_spent, with what its alignment may take.
-constexpr std::uint32_t spentSharedBytes = 2 * tallySharedBytesOfLine;
+constexpr std::uint32_t spentSharedBytes = 32;
 /// Clones that a variant chooses among at one call through a pointer: each costs a copy of it.
 constexpr std::ptrdiff_t maxDispatched = 64;
 constexpr std::uint32_t staticSharedLimit = 48 * 1024;
@@ -90,7 +91,9 @@ public:
       result.loop.spends = true;
       result.loop.needsWholeWarpRows = false;
     }
-    if (result.loop.spends && sharedBytesWithTally + spentSharedBytes > staticSharedLimit)
+    if (result.loop.spends &&
+        sharedBytesWithTally + std::max(result.tallySharedBytes, spentSharedBytes) >
+            staticSharedLimit)
       result.findings.push_back({Reason::SharedMemoryLimit, function.name, {}, onWorkers});
     for (const Function *callee : callees)
       checkFlow(*callee, false);
@@ -271,7 +274,7 @@ private:
         return;
       std::uint64_t alignment = std::max<std::uint64_t>(variable.alignment, 1);
       bytes = (bytes + alignment - 1) / alignment * alignment + variable.sizeInBytes;
-      isDynamic |= variable.sizeInBytes == 0;
+      isDynamic |= variable.sizeInBytes == 0 && alignment < tallySharedBytesOfLine;
       leastAlignment = std::min(leastAlignment, alignment);
       mostAlignment = std::max(mostAlignment, alignment);
     };
