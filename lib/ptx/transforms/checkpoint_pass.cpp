@@ -166,10 +166,7 @@ std::string Writer::takeSaved() const {
                             static_cast<unsigned>(goOn));
 }
 
-std::string Writer::begin() const {
-  return emit::unlessLeader("$tally_begin") + emit::loadOpaqueState('x') + countIn() +
-         "\n$tally_begin:\n\tbra.uni $tally_turn;\n";
-}
+std::string Writer::begin() const { return enter() + "bra.uni $tally_turn;\n"; }
 
 /// All threads are done with the last block here, or have saved what they hold of it.
 std::string Writer::loopHead() const {

@@ -150,12 +150,13 @@ std::string loopHead(const PassInput &input, const LoopForm &form) {
   const LoopPlan &plan = input.analysis.loop;
   // Who thread 0 is stays known in a predicate: to ask for three thread ids in each round costs
   // more.
-  std::string text = emit::unlessLeader("$tally_begin") + emit::loadOpaqueState('x') + countIn();
+  std::string text = enter();
   if (plan.spends)
-    text += "mov.u32 %tally_flag, 0;\n\tst.shared.u32 [$tally_spent], %tally_flag;\n\t";
-  // All threads enter the loop at one place. Were it behind thread 0's turn, ptxas would take what
-  // does not change out of the loop, into registers: 9 more in a kernel that took 19.
-  text += "\n$tally_begin:\n\tbra.uni $tally_turn;\n\n$tally_next:\n\t";
+    text +=
+        "mov.u32 %tally_flag, 0;\n\t@!%tally_other st.shared.u32 [$tally_spent], %tally_flag;\n\t";
+  // Were the loop's entrance behind thread 0's turn, ptxas would take what does not change out of
+  // the loop, into registers: 9 more in a kernel that took 19.
+  text += "bra.uni $tally_turn;\n\n$tally_next:\n\t";
   if (!plan.spends)
     text += leaving(input, 0);
   if (!plan.parks && !form.overlaps)
@@ -240,8 +241,10 @@ std::vector<const Operand *> branchesToLeaves(const Function &function) {
 
 // inc and dec with limits that are never reached, where add would do: of an add by a constant ptxas
 // makes a longer, warp-wide form.
-std::string countIn() {
-  return fmt::format("red.global.inc.u32 [%tally_d2+{}], {};\n\t", live, emit::counterLimit);
+std::string enter() {
+  return emit::testLeader() + emit::loadOpaqueState('x') +
+         fmt::format("@!%tally_other red.global.inc.u32 [%tally_d2+{}], {};\n\t", live,
+                     emit::counterLimit);
 }
 std::string countOut() {
   return fmt::format("red.global.dec.u32 [%tally_d2+{}], {};\n\t", live, emit::counterLimit);

@@ -34,8 +34,11 @@ void writeWorkers(FunctionEditor &editor, const PassInput &input, Kind kind,
 /// Which virtual ids the body or a clone reads.
 emit::IdWords usedIds(const PassInput &input);
 
-/// Counts this worker among the live ones, or off them, behind emit::loadState() or the like.
-std::string countIn();
+/// Sets %tally_other and counts this worker among the live ones. Thread 0 takes no branch for that:
+/// ptxas would send it to its first turn, and the others behind that, so that the loop had two ways
+/// in, and would not bring the warp together before the block's meeting.
+std::string enter();
+/// Counts it off them, behind emit::loadState() or the like.
 std::string countOut();
 
 /// What thread 0 does in each round, from $tally_take on: polls and takes an index, whose `ids` it
