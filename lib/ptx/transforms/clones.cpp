@@ -85,7 +85,7 @@ Clone cloneOf(const Function &callee, const CallGraph &graph) {
   dropLinkage(editor, callee);
   const FunctionFacts &facts = graph.factsOf(callee);
   if (!facts.gridUses.empty())
-    editor.insertAtBodyStart(emit::declarations(false));
+    editor.insertAtBodyStart(emit::declarations());
   emit::replaceGridUses(editor, facts, {emit::loadIndexFromShared, emit::loadExtentFromShared});
   redirectCalls(editor, callee, graph);
   Clone clone{cloneName(callee), {}, editor.apply()};

@@ -24,32 +24,30 @@ void beginVariant(FunctionEditor &editor, const PassInput &input, Kind kind, boo
       fmt::format(".param .align 8 .b8 $tally_launch[{}]", sizeof(tally_launch_params)));
 }
 
-std::string declarations(bool shared) {
-  std::string text = ".reg .pred %tally_yield, %tally_other, %tally_leave;\n"
-                     "\t.reg .pred %tally_here, %tally_any;\n"
-                     "\t.reg .b32 %tally_r<6>, %tally_id, %tally_flag, %tally_word, %tally_count;\n"
-                     "\t.reg .b32 %tally_ctaid_x, %tally_ctaid_y, %tally_ctaid_z;\n"
-                     "\t.reg .b32 %tally_nctaid_x, %tally_nctaid_y, %tally_nctaid_z;\n"
-                     "\t.reg .b32 %tally_clusterid_x, %tally_clusterid_y, %tally_clusterid_z;\n"
-                     "\t.reg .b32 %tally_nclusterid_x, %tally_nclusterid_y, %tally_nclusterid_z;\n"
-                     "\t.reg .b32 %tally_offset_x, %tally_offset_y, %tally_offset_z;\n"
-                     "\t.reg .b64 %tally_d<6>;\n\t";
-  if (shared)
-    text += ".shared .align 16 .b32 $tally_block[4];\n\t";
-  return text;
+std::string declarations() {
+  return ".reg .pred %tally_yield, %tally_other, %tally_leave;\n"
+         "\t.reg .pred %tally_here, %tally_any;\n"
+         "\t.reg .b32 %tally_r<6>, %tally_id, %tally_flag, %tally_word, %tally_count;\n"
+         "\t.reg .b32 %tally_ctaid_x, %tally_ctaid_y, %tally_ctaid_z;\n"
+         "\t.reg .b32 %tally_nctaid_x, %tally_nctaid_y, %tally_nctaid_z;\n"
+         "\t.reg .b32 %tally_clusterid_x, %tally_clusterid_y, %tally_clusterid_z;\n"
+         "\t.reg .b32 %tally_nclusterid_x, %tally_nclusterid_y, %tally_nclusterid_z;\n"
+         "\t.reg .b32 %tally_offset_x, %tally_offset_y, %tally_offset_z;\n"
+         "\t.reg .b64 %tally_d<6>;\n\t";
 }
 
 void declare(FunctionEditor &editor, const PassInput &input, bool ofModule, bool spent) {
   std::uint32_t bytes = input.analysis.tallySharedBytes;
   bool isLarge = bytes > 32;
-  auto large = [&](std::string_view name) {
-    return fmt::format(".shared .align {} .b32 {}[{}];\n\t", bytes, name, bytes / 4);
+  auto variable = [&](std::string_view name, std::string_view small) {
+    return isLarge ? fmt::format(".shared .align {} .b32 {}[{}];\n\t", bytes, name, bytes / 4)
+                   : fmt::format(".shared .align 16 .b32 {}{};\n\t", name, small);
   };
+  std::string shared = (ofModule ? "" : variable("$tally_block", "[4]")) +
+                       (spent ? variable("$tally_spent", "") : "");
   if (isLarge)
-    editor.insertBefore(1, (ofModule ? "" : large("$tally_block")) +
-                               (spent ? large("$tally_spent") : ""));
-  editor.insertAtBodyStart(declarations(!isLarge && !ofModule) +
-                           (spent && !isLarge ? ".shared .align 16 .b32 $tally_spent;\n\t" : ""));
+    editor.insertBefore(1, shared);
+  editor.insertAtBodyStart(declarations() + (isLarge ? "" : shared));
 }
 
 std::string testLeader() {

@@ -16,15 +16,15 @@ namespace tally::ptx::emit {
 /// Renames the entry for `kind` and appends tally's parameters.
 void beginVariant(FunctionEditor &editor, const PassInput &input, Kind kind, bool resume = false);
 
-/// `.reg` declarations of everything that the texts below use; with `shared`, `$tally_block` too:
-/// four words, the first nonzero when the block leaves, then the virtual %ctaid. A variant that
-/// calls clones uses the module's instead (clones.h), with the extents behind.
-std::string declarations(bool shared);
+/// `.reg` declarations of everything that the texts below use.
+std::string declarations();
 
-/// Tally's registers at the body's begin, and its shared variables: `$tally_block`, unless it is
-/// the module's, which clones share, and with `spent` `$tally_spent`, one word. ptxas lays out the
-/// entry's shared variables as they are declared, then the module's, then the dynamic ones: a large
-/// variable before all others moves them by its size (KernelAnalysis::tallySharedBytes).
+/// Tally's registers at the body's begin, and its shared variables: `$tally_block`, four words, the
+/// first nonzero when the block leaves, then the virtual %ctaid, unless it is the module's, which
+/// clones share, with the extents behind (clones.h); and with `spent` `$tally_spent`, one word.
+/// ptxas lays out the entry's shared variables as they are declared, then the module's, then the
+/// dynamic ones: a large variable before all others moves them by its size
+/// (KernelAnalysis::tallySharedBytes).
 void declare(FunctionEditor &editor, const PassInput &input, bool ofModule, bool spent = false);
 
 /// %tally_other = this is not thread 0.

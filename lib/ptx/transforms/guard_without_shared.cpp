@@ -11,7 +11,7 @@ constexpr const char *agree = "bar.red.or.pred %tally_leave, 0, %tally_yield;\n"
 
 /// `linearId` puts the block's virtual id into %tally_id.
 std::string pollOrLeave(const PassInput &input, const std::string &linearId) {
-  return emit::declarations(false) + emit::poll(input.module) + agree +
+  return emit::declarations() + emit::poll(input.module) + agree +
          emit::unlessLeader("$tally_left") + linearId + emit::appendToList("%tally_id") +
          "\n$tally_left:\n\tret;\n\n$tally_run:\n\t";
 }

@@ -34,7 +34,7 @@ std::vector<std::string> SlicePass::run(const PassInput &input) const {
   emit::beginVariant(editor, input, kind());
   const KernelAnalysis &analysis = input.analysis;
   if (!analysis.facts->gridUses.empty() || !analysis.cloned.empty())
-    editor.insertAtBodyStart(emit::declarations(false));
+    editor.insertAtBodyStart(emit::declarations());
   if (!analysis.cloned.empty())
     editor.insertAtBodyStart(publishIds());
   emit::replaceGridUses(editor, *analysis.facts, {loadIndex, emit::loadExtentFromParameters});
