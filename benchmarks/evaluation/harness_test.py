@@ -42,11 +42,19 @@ class Harness(unittest.TestCase):
         return subprocess.run(command, capture_output=True, text=True, timeout=200)
 
     def test_measures_and_goes_on(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as above:
+            folder, page = os.path.join(above, "figures"), os.path.join(above, "docs", "page.md")
+            os.mkdir(os.path.dirname(page))
+            with open(page, "w") as file:
+                file.write("before\n<!-- figures: begin -->\nold\n<!-- figures: end -->\nbehind\n")
             done = self.run_it(folder, "--repetitions=2", "--minutes=0.0001")
             self.assertEqual(done.returncode, 75, done.stderr + done.stdout)
-            done = self.run_it(folder, "--repetitions=2")
+            # The emulator takes any name for a GPU.
+            done = self.run_it(folder, "--repetitions=2", "--gpus=first,second", f"--page={page}")
             self.assertEqual(done.returncode, 0, done.stderr)
+            with open(page) as file:
+                self.assertRegex(file.read(), r"(?s)^before\n.*begin -->\n((?!old).)*\| tally-block \| 30% \| 1 \|((?!old).)*"
+                                 r"\| gpt2-graph/dlrm.*end -->\nbehind\n$")
             with open(os.path.join(folder, "cells.csv"), newline="") as file:
                 cells = {row["system"]: row for row in csv.DictReader(file)}
             expected = {name for name, system in systems.BY_NAME.items() if systems.emulated(system)}

@@ -2,6 +2,7 @@
 import csv
 import json
 import os
+import threading
 
 from colocation import mean, median, p99, percentile
 
@@ -9,10 +10,10 @@ KEY = ("pair", "system", "arrivals", "load", "repetition")
 
 
 class Store:
-    """The measurements in a folder, with the machine's facts."""
+    """The measurements in a folder, with the machine's facts. `add` and `say` are for any thread."""
 
     def __init__(self, folder):
-        self.folder = folder
+        self.folder, self.lock = folder, threading.Lock()
         os.makedirs(folder, exist_ok=True)
         self.path = os.path.join(folder, "measurements.jsonl")
         self.known = {}  # of a repetition that was measured again, because it had been left half done, the last
@@ -43,14 +44,14 @@ class Store:
 
     def say(self, pair, said):
         """Keeps what the processes of a pair wrote to standard error: under tally, how launches went."""
-        with open(os.path.join(self.folder, "said.txt"), "a") as file:
+        with self.lock, open(os.path.join(self.folder, "said.txt"), "a") as file:
             for system, part, text in said:
                 if text.strip():
                     file.write(f"{pair} {system} {part}: {text.strip()}\n")
 
     def add(self, row):
-        self.known[self.key(row)] = row
-        with open(self.path, "a") as file:
+        with self.lock, open(self.path, "a") as file:
+            self.known[self.key(row)] = row
             file.write(json.dumps(row) + "\n")
 
 

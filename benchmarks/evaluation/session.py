@@ -35,15 +35,16 @@ class Wrong(Exception):
 
 
 class Session:
-    """`arguments`: programs, size, device, as `run` has them."""
+    """`arguments`: programs, size, device, as `run` has them. `gpu`: which one, by its UUID; else the first."""
 
-    def __init__(self, arguments, pair, wanted):
+    def __init__(self, arguments, pair, wanted, gpu=None):
         self.arguments, self.pair = arguments, pair
+        self.visible = {"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}
         self.folder = tempfile.mkdtemp(prefix="tally-benchmark-")
         self.spawned, self.processes, self.figures, self.unavailable = {}, {}, [], {}
         self.answer, self.wanted, self.no_mps = None, wanted, "no nvidia-cuda-mps-control here"
         needs_mps = any(role and role.mps for each in wanted for role in (each.server, each.trainer))
-        self.service = Mps() if needs_mps and shutil.which("nvidia-cuda-mps-control") else NoMps()
+        self.service = Mps(self.visible) if needs_mps and shutil.which("nvidia-cuda-mps-control") else NoMps()
 
     def __enter__(self):
         try:
@@ -73,7 +74,7 @@ class Session:
         return said
 
     def environment(self, system, role):
-        environment = {"TALLY_STATS": "1"}
+        environment = {"TALLY_STATS": "1", **self.visible}
         if system.trainer and role.program != "plain":
             environment["TALLY_ARENA"] = os.path.join(self.folder, system.name)
             os.makedirs(environment["TALLY_ARENA"], mode=0o700, exist_ok=True)

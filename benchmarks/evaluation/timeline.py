@@ -18,7 +18,7 @@ def record(arguments, pair, folder):
     server = dataclasses.replace(system.server,
                                  environment=system.server.environment + (("TALLY_TRACE", trace),))
     system = dataclasses.replace(system, server=server)
-    with Session(arguments, pair, [system]) as session:
+    with Session(arguments, pair, [system], arguments.gpus[0]) as session:
         period = session.service_time() * 5
         process, _ = session.parts(system)
         process.ask("train")

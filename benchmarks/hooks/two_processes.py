@@ -60,14 +60,17 @@ class Process:
 
 
 class Mps:
-    """The daemon, with directories of its own, for as long as the object is entered."""
+    """The daemon, with directories of its own, for as long as the object is entered. `environment`: of its clients too."""
+
+    def __init__(self, environment=()):
+        self.environment = dict(environment)
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="tally-mps-")
-        self.environment = {"CUDA_MPS_PIPE_DIRECTORY": self.folder + "/pipe",
-                            "CUDA_MPS_LOG_DIRECTORY": self.folder + "/log"}
-        for folder in self.environment.values():
+        folders = {"CUDA_MPS_PIPE_DIRECTORY": self.folder + "/pipe", "CUDA_MPS_LOG_DIRECTORY": self.folder + "/log"}
+        for folder in folders.values():
             os.mkdir(folder)
+        self.environment.update(folders)
         self.control(["-d"])
         return self
 
