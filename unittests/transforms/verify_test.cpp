@@ -77,9 +77,11 @@ TEST_CASE("grid registers") {
 }
 
 TEST_CASE("statements of the user's") {
+  constexpr const char *lost = "lost a statement of the user's: bar.sync 0;";
+  for (const Place &place : {slice, resume, persistent})
+    CHECK(contains(damaged(place, "[%r2],%r1; bar.sync 0;", "[%r2],%r1;"), lost));
+  CHECK(contains(damaged(guard, "$tally_agree:\n\tbar.sync 0;", "$tally_agree:"), lost));
   for (const Place &place : {slice, guard, resume, persistent}) {
-    CHECK(contains(damaged(place, "[%r2],%r1; bar.sync 0;", "[%r2],%r1;"),
-                   "lost a statement of the user's: bar.sync 0;"));
     CHECK(
         contains(damaged(place, "st.shared.u32 [%r2]", "st.shared.u32 [%r3]"), "lost a statement"));
     CHECK(contains(damaged(place, ".reg .f32 %f<8>;", ""), "lost a statement"));
@@ -89,6 +91,31 @@ TEST_CASE("statements of the user's") {
 TEST_CASE("a guard agrees before anything that shows") {
   CHECK(contains(damaged(guard, "\n$tally_agree:", "\nmembar.gl;\n$tally_agree:"),
                  "a block may do this and then leave: membar.gl;"));
+}
+
+TEST_CASE("a guard that agrees at the user's barrier") {
+  constexpr const char *tile =
+      "mov.u32 %r1,%tid.x; cp.async.ca.shared.global [%r2],[%rd1],4; bar.sync 0; "
+      "ld.shared.u32 %r3,[%r2]; st.global.u32 [%rd1],%r3; ret;";
+  auto damagedTile = [&](std::string_view from, std::string_view to) {
+    Module module = parsed(moduleWith(tile));
+    auto kernels = rewrite(module, {});
+    std::string &entry = kernels[0].variants[1].entries[0];
+    std::size_t at = entry.find(from);
+    REQUIRE_MESSAGE(at != std::string::npos, from << " in " << entry);
+    entry.replace(at, from.size(), to);
+    return verifyVariants(module, kernels).value_or("");
+  };
+  CHECK(damagedTile("ret;", "ret;") == "");
+  CHECK(contains(damagedTile("$tally_left:\n\tcp.async.wait_all;", "$tally_left:"),
+                 "copies may be in flight when a block leaves"));
+  CHECK(contains(damagedTile("\n$tally_agree:", "\nmembar.gl;\n$tally_agree:"),
+                 "a block may do this and then leave: membar.gl;"));
+  CHECK(contains(damagedTile("$tally_agree:\n", "$tally_agree:\n\tmembar.cta;\n"),
+                 "does not agree at the user's barrier"));
+  const char *leaves = "@%tally_leave bra $tally_left;\n";
+  std::string late = damagedTile(leaves, "");
+  CHECK(contains(late, "goes on behind the barrier"));
 }
 
 TEST_CASE("where the ids are read once") {

@@ -18,6 +18,10 @@ constexpr const char *lookBack = "test/kernels/look_back.ptx look_back --grid=6 
 constexpr const char *everyThread =
     "test/kernels/barrier_reduce.ptx barrier_reduce --grid=5 --block=64 --arg=ptr:u32:5:zero "
     "--arg=ptr:u32:300:random:6 --arg=u32:300 --coding=every-thread";
+// Two warps, and each adds.
+constexpr const char *atomicInt =
+    "test/kernels/atomic_int.ptx atomic_int --grid=5 --block=64 --arg=ptr:u32:16:zero "
+    "--arg=ptr:u32:300:random:36 --arg=u32:300";
 constexpr const char *opaquePointers =
     "test/kernels/grid_1d.ptx grid_1d --grid=5 --block=32 --arg=ptr:u32:150:zero "
     "--arg=ptr:u32:150:random:1 --arg=u32:150 --coding=opaque-pointers";
@@ -94,6 +98,14 @@ const std::vector<TextMutant> &textMutants() {
        "$1"},
       {"guard: agreement", "no barrier behind the flag", Kind::Guard, "grid_2d",
        R"(\$tally_agree:\n\tbar\.sync 0;)", "$$tally_agree:"},
+      {"guard: agreement", "the flag is read before the user's barrier", Kind::Guard,
+       "barrier_reduce", R"(\$tally_agree:\n(\s*bar\.sync\s+0;)\s*(ld\.shared[^;]*;))",
+       "$$tally_agree:\n\t$2\n$1"},
+      {"guard: agreement", "the flag is set behind the user's barrier", Kind::Guard, atomicInt,
+       R"((st\.shared\.u32 \[\$tally_block\], %tally_flag;)\s*\$tally_agree:\n(\s*bar\.sync\s+0;))",
+       "\n$$tally_agree:\n$2\n\t@!%tally_other $1"},
+      {"guard: whole or not at all", "a block that yielded at its barrier runs all the same",
+       Kind::Guard, "barrier_reduce", R"(@%tally_leave bra \$tally_left;)", ""},
       {"guard: agreement", "one warp meets, not the block", Kind::Guard, "barrier_tiles",
        R"(\$tally_agree:\n\tbar\.sync 0;)", "$$tally_agree:\n\tbar.sync 0, 32;"},
       {"persistent: reuse of shared memory", "no barrier at the loop's head", Kind::Persistent,

@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 
 namespace tally::ptx {
@@ -11,6 +12,9 @@ namespace {
 
 /// What a block that leaves has loaded in vain, and computed.
 constexpr unsigned maxLoads = 8, maxInstructions = 64;
+/// The same up to the first barrier: a thread's part of a tile and what says where it lies, which
+/// takes 1 to 2 us.
+constexpr unsigned maxLoadsToBarrier = 64, maxInstructionsToBarrier = 1024;
 
 llvm::StringRef ref(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -20,7 +24,7 @@ bool isPlainArithmetic(std::string_view opcode) {
               "abs", "min", "max"},
              true)
       .Cases({"and", "or", "xor", "not", "shl", "shr", "shf", "lop3", "bfe", "bfi", "prmt", "setp",
-              "selp", "set"},
+              "selp", "set", "div", "rem", "popc", "clz", "brev"},
              true)
       .Default(false);
 }
@@ -45,57 +49,195 @@ bool isTypeModifier(std::string_view modifier) {
          modifier.find_first_not_of("0123456789", 1) == std::string_view::npos;
 }
 
+/// Arithmetic on what may be in registers, parameters and the thread's and block's ids.
+bool isFixedArithmetic(const Instruction &instruction) {
+  // The condition code is no register.
+  return isPlainArithmetic(instruction.opcode) && !instruction.has("cc") &&
+         llvm::all_of(instruction.operands, [](const Operand &each) {
+           bool plain = true;
+           forEachOperand(each, [&](const Operand &inner) {
+             plain &= inner.kind != OperandKind::SpecialRegister || isFixedId(inner);
+           });
+           return plain;
+         });
+}
+
+bool isParameterLoad(const Instruction &load) {
+  return load.opcode == "ld" && load.has("param") && load.operands.size() == 2 &&
+         !load.operands[1].children.empty() &&
+         load.operands[1].children[0].kind == OperandKind::Symbol;
+}
+
+bool isPlainLoad(const Instruction &load) {
+  return load.opcode == "ld" && load.has("global") &&
+         llvm::all_of(load.modifiers, [](std::string_view each) {
+           return isPlainLoadModifier(each) || isTypeModifier(each);
+         });
+}
+
+/// Registers that hold what was loaded, or follows from it.
+class Loaded {
+public:
+  bool decides(const Instruction &instruction) const {
+    return instruction.guard && contains(instruction.guard->predicate);
+  }
+  bool isReadBy(const Instruction &instruction) const {
+    bool found = decides(instruction);
+    forEachReadRegister(instruction, [&](const Operand &each) { found |= contains(each); });
+    return found;
+  }
+  bool isWrittenBy(const Instruction &instruction) const {
+    bool found = false;
+    forEachWrittenRegister(instruction, [&](const Operand &each) { found |= contains(each); });
+    return found;
+  }
+  /// Whether `operand` names one, at any nesting.
+  bool isIn(const Operand &operand) const {
+    bool found = false;
+    forEachOperand(operand, [&](const Operand &each) { found |= contains(each); });
+    return found;
+  }
+  void addResultsOf(const Instruction &instruction) {
+    forEachWrittenRegister(instruction, [&](const Operand &each) { registers.insert(each.reg); });
+  }
+
+private:
+  bool contains(const Operand &operand) const {
+    return operand.kind == OperandKind::Register && registers.contains(operand.reg);
+  }
+
+  llvm::DenseSet<RegisterId> registers;
+};
+
 class Admission {
 public:
   /// Takes in one more instruction, or refuses it.
   bool admits(const Instruction &instruction) {
-    if (++instructions > maxInstructions || readsLoaded(instruction))
+    // A second write would end what the first is waited for.
+    if (++instructions > maxInstructions || loaded.isReadBy(instruction) ||
+        loaded.isWrittenBy(instruction))
       return false;
-    if (instruction.opcode == "ld" && instruction.has("global"))
-      return admitsLoad(instruction);
-    if (instruction.opcode == "ld")
-      return isParameterLoad(instruction);
-    // The condition code is no register.
-    return isPlainArithmetic(instruction.opcode) && !instruction.has("cc") &&
-           llvm::all_of(instruction.operands, [](const Operand &each) {
-             bool plain = true;
-             forEachOperand(each, [&](const Operand &inner) {
-               plain &= inner.kind != OperandKind::SpecialRegister || isFixedId(inner);
-             });
-             return plain;
-           });
+    if (!isPlainLoad(instruction))
+      return isParameterLoad(instruction) || isFixedArithmetic(instruction);
+    loaded.addResultsOf(instruction);
+    return ++loads <= maxLoads;
   }
 
   unsigned loadsSeen() const { return loads; }
 
 private:
-  bool readsLoaded(const Instruction &instruction) const {
-    bool found = instruction.guard && loaded.contains(instruction.guard->predicate.reg);
-    forEachReadRegister(instruction,
-                        [&](const Operand &each) { found |= loaded.contains(each.reg); });
-    // A second write would end what the first is waited for.
-    forEachWrittenRegister(instruction,
-                           [&](const Operand &each) { found |= loaded.contains(each.reg); });
-    return found;
+  Loaded loaded;
+  unsigned loads = 0, instructions = 0;
+};
+
+bool isPlainCopyModifier(std::string_view modifier) {
+  return llvm::StringSwitch<bool>(ref(modifier))
+             .Cases({"async", "ca", "cg", "shared", "shared::cta", "global", "commit_group",
+                     "wait_group", "wait_all"},
+                    true)
+             .Default(false) ||
+         modifier.starts_with("L2::");
+}
+
+/// A plain store to the block's shared memory, or load from there, of one thread or, by ldmatrix,
+/// of a warp.
+bool isPlainSharedAccess(const Instruction &access, std::string_view opcode) {
+  return access.opcode == opcode && access.operands.size() == 2 &&
+         (access.has("shared") || access.has("shared::cta")) &&
+         llvm::all_of(access.modifiers, [](std::string_view each) {
+           return llvm::StringSwitch<bool>(ref(each))
+                      .Cases({"shared", "shared::cta", "v2", "v4"}, true)
+                      .Cases({"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans"}, true)
+                      .Default(false) ||
+                  isTypeModifier(each);
+         });
+}
+
+/// Whether `instruction` is a meeting of all the block's threads, and no more. (An id in a register
+/// may differ between them.)
+bool isPlainMeeting(const Instruction &instruction) {
+  return isBlockBarrier(instruction) && !instruction.guard && instruction.has("sync") &&
+         barrierFormOf(instruction) == BarrierForm::Full &&
+         barrierIdOf(instruction).kind == OperandKind::Integer;
+}
+
+/// What may stand before the first barrier, in the order of the text.
+class AdmissionToBarrier {
+public:
+  bool admits(const Instruction &instruction) {
+    if (++instructions > maxInstructionsToBarrier || loaded.decides(instruction))
+      return false;
+    if (instruction.opcode == "bra")
+      return admitsBranch(instruction);
+    if (instruction.opcode == "cp")
+      return admitsCopy(instruction);
+    if (isPlainSharedAccess(instruction, "st"))
+      return !loaded.isIn(instruction.operands[0]);
+    if (isPlainLoad(instruction))
+      return ++loads <= maxLoadsToBarrier && admitsLoad(instruction);
+    if (!isParameterLoad(instruction) && !isFixedArithmetic(instruction))
+      return false;
+    if (loaded.isReadBy(instruction))
+      loaded.addResultsOf(instruction);
+    return true;
+  }
+  /// The same behind the barrier, where nothing begins any more that is waited for elsewhere.
+  bool admitsBehind(const Instruction &instruction) {
+    if (isPlainSharedAccess(instruction, "ld") || isPlainSharedAccess(instruction, "ldmatrix"))
+      return ++instructions <= maxInstructionsToBarrier && !loaded.decides(instruction) &&
+             admitsLoad(instruction);
+    return (isParameterLoad(instruction) || isFixedArithmetic(instruction)) && admits(instruction);
   }
 
+  /// Notes where a branch may go on; not back, so nothing here runs twice.
+  void see(std::string_view label) {
+    seen.insert(ref(label));
+    awaited.erase(ref(label));
+  }
+  bool hasSeen(std::string_view label) const { return seen.contains(ref(label)); }
+  /// Whether every way so far goes on here.
+  bool allWaysMeet() const { return awaited.empty(); }
+  bool copiesSeen() const { return copies; }
+
+private:
   bool admitsLoad(const Instruction &load) {
-    if (++loads > maxLoads || !llvm::all_of(load.modifiers, [](std::string_view each) {
-          return isPlainLoadModifier(each) || isTypeModifier(each);
-        }))
+    if (loaded.isIn(load.operands[1]))
       return false;
-    forEachWrittenRegister(load, [&](const Operand &each) { loaded.insert(each.reg); });
+    loaded.addResultsOf(load);
     return true;
   }
 
-  static bool isParameterLoad(const Instruction &load) {
-    return load.has("param") && load.operands.size() == 2 && !load.operands[1].children.empty() &&
-           load.operands[1].children[0].kind == OperandKind::Symbol;
+  bool admitsBranch(const Instruction &branch) {
+    if (branch.operands.size() != 1 || branch.operands[0].kind != OperandKind::Symbol ||
+        hasSeen(branch.operands[0].symbol))
+      return false;
+    awaited.insert(ref(branch.operands[0].symbol));
+    return true;
   }
 
-  llvm::DenseSet<RegisterId> loaded;
+  bool admitsCopy(const Instruction &copy) {
+    copies = true;
+    return copy.has("async") && llvm::all_of(copy.modifiers, isPlainCopyModifier) &&
+           (copy.operands.size() < 2 || ++loads <= maxLoadsToBarrier) && !loaded.isReadBy(copy);
+  }
+
+  Loaded loaded;
+  llvm::StringSet<> seen, awaited;
   unsigned loads = 0, instructions = 0;
+  bool copies = false;
 };
+
+/// Whether a statement from `begin` on goes back to a label that was seen.
+bool goesBack(const Function &function, std::uint32_t begin, const AdmissionToBarrier &seen) {
+  return std::any_of(
+      function.body.begin() + begin, function.body.end(), [&](const Statement &each) {
+        bool found =
+            llvm::any_of(each.names, [&](std::string_view name) { return seen.hasSeen(name); });
+        for (const Operand &operand : each.instruction.operands)
+          found |= operand.kind == OperandKind::Symbol && seen.hasSeen(operand.symbol);
+        return found;
+      });
+}
 
 } // namespace
 
@@ -127,6 +269,48 @@ Opening openingOf(const Function &function) {
     }
   }
   return opening;
+}
+
+std::optional<OwnBarrier> ownBarrierOf(const Function &function) {
+  AdmissionToBarrier admission;
+  OwnBarrier result;
+  for (std::uint32_t i = 1; i + 1 < function.body.size(); ++i) {
+    const Statement &statement = function.body[i];
+    switch (statement.kind) {
+    case StatementKind::Instruction:
+      if (isPlainMeeting(statement.instruction) && admission.allWaysMeet()) {
+        if (goesBack(function, i + 1, admission))
+          return std::nullopt;
+        result.barrier = i;
+        result.copies = admission.copiesSeen();
+        for (result.leave = i + 1; result.leave + 1 < function.body.size(); ++result.leave)
+          if (const Statement &behind = function.body[result.leave];
+              behind.kind != StatementKind::Instruction ||
+              !admission.admitsBehind(behind.instruction))
+            break;
+        return result;
+      }
+      if (!admission.admits(statement.instruction))
+        return std::nullopt;
+      result.end = i + 1;
+      break;
+    case StatementKind::Label:
+      admission.see(statement.label);
+      result.end = i + 1;
+      break;
+    case StatementKind::Register:
+    case StatementKind::Variable:
+    case StatementKind::Directive:
+      result.end = i + 1;
+      break;
+    case StatementKind::Location:
+    case StatementKind::Pragma:
+      break;
+    default:
+      return std::nullopt;
+    }
+  }
+  return std::nullopt;
 }
 
 } // namespace tally::ptx

@@ -251,12 +251,14 @@ std::string decode(unsigned dimension, const std::string &into) {
          remainder(into, "%tally_r1", "%tally_r2", 1);
 }
 
+std::string loadAgreed() { return "ld.shared.u32 %tally_flag, [$tally_block];\n\t"; }
+
+std::string leaveIfAgreed(std::string_view leave) {
+  return fmt::format("setp.ne.u32 %tally_leave, %tally_flag, 0;\n\t@%tally_leave {};\n\t", leave);
+}
+
 std::string agreeOrLeave(std::string_view leave) {
-  return fmt::format("bar.sync 0;\n"
-                     "\tld.shared.u32 %tally_flag, [$tally_block];\n"
-                     "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
-                     "\t@%tally_leave {};\n\t",
-                     leave);
+  return "bar.sync 0;\n\t" + loadAgreed() + leaveIfAgreed(leave);
 }
 
 std::string guardOf(const Instruction &instruction) {

@@ -90,7 +90,13 @@ std::string publish(IdWords words);
 /// %tally_flag and %tally_ctaid_… = what is published, by one load.
 std::string loadPublished(IdWords words);
 
-/// Meets at barrier 0, then leaves by `leave` if the first word of $tally_block says so.
+/// %tally_flag = the first word of $tally_block.
+std::string loadAgreed();
+
+/// Leaves by `leave` if that says so.
+std::string leaveIfAgreed(std::string_view leave);
+
+/// Meets at barrier 0, then does both.
 std::string agreeOrLeave(std::string_view leave = "ret");
 
 /// Stores the user's extents in words 4 to 6 of $tally_block, for clones.

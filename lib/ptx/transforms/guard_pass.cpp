@@ -10,7 +10,7 @@
 namespace tally::ptx {
 namespace {
 
-constexpr std::string_view late = "late-agreement", sharedWord = "shared-word",
+constexpr std::string_view own = "own-barrier", late = "late-agreement", sharedWord = "shared-word",
                            everyThread = "every-thread";
 
 /// The flag of the block: 1 when it leaves.
@@ -53,11 +53,12 @@ std::string extentsForClones(const PassInput &input) {
 std::string append() { return emit::physicalLinearId() + emit::appendToList("%tally_id"); }
 
 /// Behind the body: what a block does that leaves. There it is not in the way of those that stay.
-void appendBehindBody(FunctionEditor &editor, const Function &function) {
+void appendBehindBody(FunctionEditor &editor, const Function &function, bool copies = false) {
   if (emit::mayReachEnd(function))
     editor.insertAtBodyEnd("\n$tally_end:\n\tret;\n");
-  editor.insertAtBodyEnd("\n$tally_left:\n\t@%tally_other bra $tally_gone;\n\t" + append() +
-                         "\n$tally_gone:\n\tret;\n");
+  editor.insertAtBodyEnd(
+      std::string("\n$tally_left:\n\t") + (copies ? "cp.async.wait_all;\n\t" : "") +
+      "@%tally_other bra $tally_gone;\n\t" + append() + "\n$tally_gone:\n\tret;\n");
 }
 
 std::string firstEntry(const PassInput &input) {
@@ -77,9 +78,44 @@ std::string firstEntry(const PassInput &input) {
   return editor.apply();
 }
 
+/// Whether thread 0's poll decides, and nothing of the block's that the user's kernel has not.
+bool pollsForItself(const PassInput &input) {
+  return !input.analysis.usesClusters && input.analysis.waits != bundle::Waits::LowerBlocks;
+}
+
 bool canAgreeLate(const PassInput &input) {
-  return !input.analysis.usesClusters && input.analysis.waits != bundle::Waits::LowerBlocks &&
-         openingOf(input.function).loads != 0;
+  return pollsForItself(input) && openingOf(input.function).loads != 0;
+}
+
+std::optional<OwnBarrier> barrierToAgreeAt(const PassInput &input) {
+  return pollsForItself(input) ? ownBarrierOf(input.function) : std::nullopt;
+}
+
+/// Thread 0's poll, which nobody waits for here.
+std::string beginPoll(const PassInput &input) {
+  return emit::unlessLeader("$tally_polled") + emit::loadControl(input.module) +
+         "\n$tally_polled:\n\t";
+}
+
+/// Keeps ptxas from putting the poll behind the copies that follow, as it likes to: it takes the
+/// load for one that is back at once. No instruction where the warp is known to be whole.
+std::string keepPollFirst(const Module &module) {
+  return module.versionMajor() >= 6 && module.targetArch() >= 70 ? "bar.warp.sync -1;\n\t" : "";
+}
+
+/// The first entry where the block agrees at the body's own first barrier, behind all that stands
+/// before it.
+std::string entryAtOwnBarrier(const PassInput &input, const OwnBarrier &meeting) {
+  FunctionEditor editor(input.function);
+  emit::beginVariant(editor, input, Kind::Guard);
+  emit::declare(editor, input, false);
+  editor.insertAtBodyStart(beginPoll(input) + keepPollFirst(input.module));
+  editor.insertBefore(meeting.end, "@%tally_other bra $tally_agree;\n\t" + emit::judge() +
+                                       publishYield + "\n$tally_agree:\n\t");
+  editor.insertBefore(meeting.barrier + 1, emit::loadAgreed());
+  editor.insertBefore(meeting.leave, emit::leaveIfAgreed("bra $tally_left"));
+  appendBehindBody(editor, input.function, meeting.copies);
+  return editor.apply();
 }
 
 /// The first entry where the block agrees behind the body's opening, which runs while thread 0's
@@ -89,8 +125,7 @@ std::string lateEntry(const PassInput &input) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard);
   emit::declare(editor, input, false);
-  editor.insertAtBodyStart(emit::unlessLeader("$tally_polled") + emit::loadControl(input.module) +
-                           "\n$tally_polled:\n\t");
+  editor.insertAtBodyStart(beginPoll(input));
   std::string agree = "@%tally_other bra $tally_agree;\n\t" + emit::judge() + publishYield +
                       "@!%tally_yield bra $tally_agree;\n\t" + append() + agreement(input);
   editor.insertBefore(openingOf(input.function).end, agree);
@@ -144,6 +179,8 @@ std::vector<Coding> GuardPass::codings(const PassInput &input) const {
   if (!input.analysis.mayAvoidShared || input.analysis.mustAvoidShared)
     return {};
   std::vector<Coding> codings;
+  if (barrierToAgreeAt(input))
+    codings.push_back({own});
   if (canAgreeLate(input))
     codings.push_back({late});
   codings.push_back({sharedWord});
@@ -156,6 +193,9 @@ std::vector<std::string> GuardPass::run(const PassInput &input) const {
     return guardWithoutShared(input);
   if (input.analysis.waits == bundle::Waits::LowerBlocks)
     return {ticketedEntry(input)};
+  if (auto meeting = barrierToAgreeAt(input);
+      meeting && (input.coding.empty() || input.coding == own))
+    return {entryAtOwnBarrier(input, *meeting), resumeEntry(input)};
   bool agreesLate = input.coding.empty() ? canAgreeLate(input) : input.coding == late;
   return {agreesLate ? lateEntry(input) : firstEntry(input), resumeEntry(input)};
 }

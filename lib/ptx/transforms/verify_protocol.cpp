@@ -148,21 +148,61 @@ std::optional<std::string> checkLoopHead(const Module &module, const Function &u
   return std::nullopt;
 }
 
-/// What a block of a guard does before it has agreed, it may do again.
+bool isOwn(const Statement &statement) {
+  return statement.text.find("%tally_") != std::string_view::npos ||
+         statement.text.find("$tally_") != std::string_view::npos;
+}
+
+/// Where a block agrees at the user's own barrier: that all that stands before it in the user's
+/// kernel does here, that a block leaves before anything that shows, and waits for its copies.
+std::optional<std::string> checkOwnBarrier(const Function &user, const OwnBarrier &own,
+                                           const Function &variant, std::size_t agreed) {
+  std::size_t meets = agreed + 1;
+  while (meets < variant.body.size() && variant.body[meets].kind != StatementKind::Instruction)
+    ++meets;
+  if (meets == variant.body.size() || variant.body[meets].text != user.body[own.barrier].text)
+    return "the block does not agree at the user's barrier";
+  std::size_t users = 0;
+  for (const Statement &each : std::span(variant.body).subspan(meets + 1)) {
+    const Guard *guard = each.instruction.guard;
+    if (guard && guard->predicate.symbol == "%tally_leave")
+      break;
+    users += each.kind == StatementKind::Instruction && !isOwn(each);
+  }
+  if (users > own.leave - own.barrier - 1)
+    return "a block that leaves goes on behind the barrier";
+  std::size_t left = labelOf(variant, "$tally_left").value_or(variant.body.size());
+  if (own.copies &&
+      (left + 1 >= variant.body.size() || variant.body[left + 1].text != "cp.async.wait_all;"))
+    return "copies may be in flight when a block leaves";
+  return std::nullopt;
+}
+
+std::ptrdiff_t meetingsIn(const Function &function) {
+  return std::ranges::count_if(function.body, [](const Statement &each) {
+    return each.kind == StatementKind::Instruction &&
+           (isBlockBarrier(each.instruction) || each.instruction.has("cluster"));
+  });
+}
+
+/// What a block of a guard does before it has agreed, it may do again: an opening, or all that
+/// stands before a barrier of the user's by which it agrees.
 std::optional<std::string> checkOpening(const Function &user, const Function &variant) {
-  std::uint32_t at = 1, end = openingOf(user).end;
+  std::optional<OwnBarrier> own = ownBarrierOf(user);
+  std::uint32_t at = 1, openingEnd = openingOf(user).end, end = own ? own->barrier : openingEnd;
   std::size_t agreed = labelOf(variant, "$tally_agree").value_or(0);
   for (const Statement &each : std::span(variant.body.data(), agreed)) {
-    if (each.kind != StatementKind::Instruction ||
-        each.text.find("%tally_") != std::string_view::npos ||
-        each.text.find("$tally_") != std::string_view::npos)
+    if (each.kind != StatementKind::Instruction || isOwn(each) || each.text == "bar.warp.sync -1;")
       continue;
     while (at < end && user.body[at].kind != StatementKind::Instruction)
       ++at;
     if (at >= end || user.body[at++].text != each.text)
       return "a block may do this and then leave: " + std::string(each.text);
   }
-  return std::nullopt;
+  if (at <= openingEnd && meetingsIn(variant) > meetingsIn(user))
+    return std::nullopt;
+  return own ? checkOwnBarrier(user, *own, variant, agreed)
+             : std::optional<std::string>("the block does not meet to agree");
 }
 
 } // namespace

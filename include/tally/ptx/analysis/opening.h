@@ -5,6 +5,7 @@
 #include "tally/ptx/ir/module.h"
 
 #include <cstdint>
+#include <optional>
 
 namespace tally::ptx {
 
@@ -27,6 +28,29 @@ struct Opening {
 };
 
 Opening openingOf(const Function &function);
+
+/// A barrier of the entry's own by which a block may decide whether it runs at all: the body's
+/// first, where all before it vanishes with a block that leaves there. All threads come to it, once
+/// and first of all barriers: in the text before it nobody exits, and branches go forward, to
+/// labels before it that nothing behind it goes to. What stands there is
+///
+/// * what an opening may hold;
+/// * stores to the block's shared memory, and copies into it that are waited for by the thread (not
+/// bulk ones, and none that arrives at an mbarrier);
+/// * arithmetic on what was loaded, which may be stored, but is no part of an address and decides
+/// nothing. So which loads, copies and stores a thread executes, and where, follows from parameters
+/// and ids as in an opening: the block executes them in any case.
+struct OwnBarrier {
+  std::uint32_t end = 1; ///< index behind the last statement before it that is no line or pragma
+  std::uint32_t barrier = 0; ///< its index
+  /// Index up to which a block that leaves may still go: what stands between reads parameters and
+  /// shared memory, where the addresses follow from the same, and is arithmetic.
+  std::uint32_t leave = 0;
+  bool copies = false; ///< copies may be in flight there
+};
+
+/// Nothing where there is no such barrier, or what stands before it takes long.
+std::optional<OwnBarrier> ownBarrierOf(const Function &function);
 
 } // namespace tally::ptx
 

@@ -10,9 +10,19 @@
 //            bar.sync 0; if (shared) return;
 //            <body>
 //
-// Where the body opens with loads of global memory (analysis/opening.h), these and the poll are
-// under way together, and the block agrees behind them, before anything that shows. Elsewhere what
-// a block does that leaves stands behind the body.
+// Where all that stands before the body's first barrier vanishes with a block that leaves
+// (analysis/opening.h), the block agrees at that barrier:
+//
+//   before   <loads, copies and stores to shared memory> bar.sync 0; <body>
+//   after    if (thread 0) load control;
+//            <loads, copies and stores to shared memory>
+//            if (thread 0) shared = control.epoch > launch.epoch;
+//            bar.sync 0; if (shared) { wait for copies; list it; return; }
+//            <body>
+//
+// Where the body opens with loads of global memory, these and the poll are under way together, and
+// the block agrees behind them, before anything that shows. Elsewhere what a block does that leaves
+// stands behind the body.
 //
 // Resume entry: a row of physical blocks, the i-th of which stands for virtual block list_in[i].
 // Thread 0 polls and decodes the linear id into shared memory; each read of %ctaid becomes a load
