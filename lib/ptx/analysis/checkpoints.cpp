@@ -166,7 +166,6 @@ private:
 
   /// Where a loop that is to poll cannot be a point, the next one around it that can is.
   void choosePoints() {
-    std::vector<Loop> loops; // outer before inner
     forEachLoop(cfg, [&](const Loop &each) { loops.push_back(each); });
     std::vector<PollSite> sites = findPollSites(cfg, polls);
     if (sites.empty())
@@ -181,12 +180,8 @@ private:
           continue;
         bool itself = each.header == site.header;
         std::string found = addPoint(each, itself ? site : PollSite{each.header});
-        if (found.empty()) {
-          result.plan.keepsAligned &= llvm::none_of(loops, [&](const Loop &around) {
-            return around.header != each.header && around.has(*each.header);
-          });
+        if (found.empty())
           break;
-        }
         if (itself)
           against = std::move(found);
       }
@@ -202,26 +197,49 @@ private:
         each.alike.clear();
     llvm::sort(result.plan.points,
                [](const SavePoint &a, const SavePoint &b) { return a.statement < b.statement; });
-    for (SavePoint &inner : result.plan.points)
-      for (unsigned i = 0; i != result.plan.points.size(); ++i)
-        if (const SavePoint &outer = result.plan.points[i];
-            &outer != &inner && outer.strip.counter != noRegister && isInside(inner, outer, loops))
-          inner.stripsAround.push_back(i);
+    findPassages();
     if (result.plan.points.empty() && !sites.empty())
       find(Reason::NoSavePoint, place, why);
   }
 
-  /// Whether the head of one point's loop is in the other's.
-  bool isInside(const SavePoint &inner, const SavePoint &outer,
-                const std::vector<Loop> &loops) const {
-    return llvm::any_of(loops, [&](const Loop &each) {
-      return each.header && !each.header->instructions.empty() &&
-             placeAt(each.header->instructions.front()) == outer.statement &&
-             llvm::any_of(each.blocks, [&](const CfgBlock *block) {
-               return !block->instructions.empty() &&
-                      placeAt(block->instructions.front()) == inner.statement;
-             });
-    });
+  /// Whether `header` is another loop's, inside of `outer`.
+  static bool isAround(const Loop &outer, const CfgBlock &header) {
+    return outer.header && outer.header != &header && outer.has(header);
+  }
+
+  /// Which loops stand around those of points.
+  void findPassages() {
+    std::vector<const Loop *> around; // by passage
+    auto innermost = [&](const CfgBlock &header) -> std::optional<unsigned> {
+      for (std::size_t i = around.size(); i-- > 0;)
+        if (isAround(*around[i], header))
+          return static_cast<unsigned>(i);
+      return std::nullopt;
+    };
+    auto &points = result.plan.points;
+    for (const Loop &each : loops) {
+      if (llvm::none_of(points, [&](const SavePoint &point) {
+            return isAround(each, *headers.lookup(point.statement));
+          }))
+        continue;
+      Passage passage;
+      passage.statement = placeAt(each.header->instructions.front());
+      passage.around = innermost(*each.header);
+      auto here = llvm::find_if(
+          points, [&](const SavePoint &point) { return point.statement == passage.statement; });
+      if (here != points.end())
+        passage.point = static_cast<unsigned>(here - points.begin());
+      passage.live = liveness.liveIn(*each.header);
+      llvm::erase_if(passage.live, [&](RegisterId reg) { return inner.contains(reg); });
+      if (!passage.around) {
+        passage.entrance = entranceOf(each);
+        passage.recomputed = madeAround.lookup(each.header);
+      }
+      around.push_back(&each);
+      result.plan.passages.push_back(std::move(passage));
+    }
+    for (SavePoint &point : points)
+      point.passage = innermost(*headers.lookup(point.statement));
   }
 
   /// Makes the loop's head a point, or says why it is none.
@@ -232,6 +250,13 @@ private:
       return "the loop is empty";
     SavePoint point;
     point.statement = placeAt(each.header->instructions.front());
+    const Loop *outermost = nullptr;
+    for (const Loop &around : llvm::reverse(loops))
+      if (isAround(around, *each.header)) {
+        if (around.header->instructions.empty() || isInner(around))
+          return "a loop around it stands in an inner scope";
+        outermost = &around;
+      }
     if (llvm::any_of(result.plan.points,
                      [&](const SavePoint &other) { return other.statement == point.statement; }))
       return {};
@@ -251,14 +276,25 @@ private:
       point.strip = site.strip;
     else if (result.plan.byBlock)
       point.barrier = barrierIn(each);
-    unsigned scope = entry.body[point.statement].kind == StatementKind::ScopeBegin;
-    if (depthOf[point.statement] - scope > 1)
+    if (isInner(each))
       return "the loop stands in an inner scope";
     if (liveness.carryLiveBefore(each.header->instructions.front()))
       return "a condition code is live at the loop's head";
     std::vector<RegisterId> live = liveness.liveIn(*each.header);
     Recomputation recomputation(*recomputed, *each.header, live);
+    // What no register decides on is made before all loops, if it is of use there: who goes on at
+    // any point in them, and who begins, makes the same of it.
+    std::optional<Recomputation> before;
+    std::vector<RegisterId> liveBefore;
+    if (outermost && entranceOf(*outermost).label) {
+      before.emplace(*recomputed, *outermost->header, std::vector<RegisterId>());
+      liveBefore = liveness.liveIn(*outermost->header);
+    }
     for (RegisterId reg : live) {
+      if (before && std::ranges::binary_search(liveBefore, reg) && before->canMake(reg)) {
+        before->addTo(madeAround[outermost->header], reg);
+        continue;
+      }
       if (recomputation.canMake(reg)) {
         recomputation.addTo(point.recomputed, reg);
         continue;
@@ -270,9 +306,16 @@ private:
         point.alike.push_back(reg);
     }
     order(point.saved, each);
-    findEntrance(each, point);
+    point.entrance = entranceOf(each);
+    headers[point.statement] = each.header;
     result.plan.points.push_back(std::move(point));
     return {};
+  }
+
+  /// Whether the loop's head has no name in the body's outer scope.
+  bool isInner(const Loop &each) const {
+    std::uint32_t at = placeAt(each.header->instructions.front());
+    return depthOf[at] - (entry.body[at].kind == StatementKind::ScopeBegin) > 1;
   }
 
   /// First what the loop reads in an operand of several registers, as it reads it.
@@ -295,10 +338,9 @@ private:
     });
   }
 
-  /// Where what is made again can be made for all that enter the loop, and for nobody that goes
-  /// round it.
-  void findEntrance(const Loop &each, SavePoint &point) const {
-    std::uint32_t at = point.statement;
+  Entrance entranceOf(const Loop &each) const {
+    std::uint32_t at = placeAt(each.header->instructions.front());
+    Entrance entrance;
     llvm::StringSet<> labels;
     while (at > 1 && entry.body[at - 1].kind != StatementKind::Instruction &&
            entry.body[at - 1].kind != StatementKind::ScopeBegin &&
@@ -306,11 +348,11 @@ private:
       --at;
       if (entry.body[at].kind == StatementKind::Label) {
         labels.insert(ref(entry.body[at].label));
-        point.entrance = at;
+        entrance.label = at;
       }
     }
     if (labels.empty())
-      return;
+      return {};
     for (const CfgBlock *from : each.header->predecessors) {
       if (from->instructions.empty())
         continue;
@@ -319,15 +361,13 @@ private:
       bool jumps = branch && branch->opcode == "bra" && branch->operands.size() == 1 &&
                    labels.contains(ref(branch->operands[0].symbol));
       if (each.has(*from)) {
-        if (!jumps || (branch->guard && from->successors.size() < 2)) {
-          point.entrance.reset(); // it falls through to the head, or may
-          point.entering.clear();
-          return;
-        }
+        if (!jumps || (branch->guard && from->successors.size() < 2))
+          return {}; // it falls through to the head, or may
       } else if (jumps) {
-        point.entering.push_back(last);
+        entrance.branches.push_back(last);
       }
     }
+    return entrance;
   }
 
   /// Whether threads that meet after each strip are all at the same turn.
@@ -387,6 +427,10 @@ private:
   llvm::DenseSet<RegisterId> inner; ///< what has no name in the body's outer scope
   llvm::StringSet<> innerVariables;
   std::optional<RecomputationFacts> recomputed;
+  std::vector<Loop> loops;                                 ///< outer before inner
+  llvm::DenseMap<std::uint32_t, const CfgBlock *> headers; ///< of points' loops
+  /// Passage::recomputed, by the header of an outermost loop.
+  llvm::DenseMap<const CfgBlock *, std::vector<std::uint32_t>> madeAround;
   Checkpoints result;
 };
 

@@ -3,7 +3,7 @@
 #include "clones.h"
 #include "codings.h"
 #include "emit.h"
-#include "save_record.h"
+#include "saved_block.h"
 #include "strip_loops.h"
 #include "tally/bundle/abi.h"
 #include "tally/ptx/analysis/opcodes.h"
@@ -16,10 +16,6 @@
 
 namespace tally::ptx {
 namespace {
-
-/// What thread 0 publishes in the first word of $tally_block; from goOn on, the point at which a
-/// saved block goes on.
-enum Publication : unsigned { run = 0, leave = 1, goOn = 2 };
 
 /// Codings: registers go to the slot straight or by way of local memory, and the virtual ids are
 /// read as the block starts or goes on, or at each use.
@@ -34,7 +30,8 @@ class Writer {
 public:
   explicit Writer(const PassInput &input)
       : input(input), plan(input.analysis.checkpoint), route(routeOf(input)), ids(usedIds(input)),
-        record(input.function, plan, route), editor(input.function) {}
+        record(input.function, plan, route), saved(input, record, route, early()),
+        editor(input.function) {}
 
   std::string run();
 
@@ -51,8 +48,6 @@ private:
   std::string depart() const;
   std::string restore() const;
   std::string pollAt(const SavePoint &point, unsigned number) const;
-  std::string recompute(const SavePoint &point) const;
-  std::string resumeAt(const SavePoint &point, unsigned number) const;
   std::string startPolling() const;
   std::string barrierWithPoll(const Instruction &barrier) const;
   std::string reduce(std::string_view into, std::string_view predicate) const {
@@ -87,13 +82,15 @@ private:
   Route route;
   emit::IdWords ids;
   SaveRecord record;
+  SavedBlock saved;
   FunctionEditor editor;
 };
 
 std::string Writer::declarations() const {
-  std::string text = record.declarations() +
-                     ".reg .pred %tally_asked, %tally_due, %tally_saved, %tally_polls;\n"
-                     "\t.reg .b32 %tally_budget, %tally_control;\n\t";
+  std::string text =
+      record.declarations() +
+      ".reg .pred %tally_asked, %tally_due, %tally_saved, %tally_polls, %tally_passes;\n"
+      "\t.reg .b32 %tally_budget, %tally_control;\n\t";
   for (unsigned i = 0; i != plan.points.size(); ++i)
     if (isStrip(plan.points[i]))
       text += stripDeclarations(plan.points[i].strip, i + 1);
@@ -163,7 +160,7 @@ std::string Writer::takeSaved() const {
   return text + fmt::format("\tadd.u32 %tally_stopped, %tally_stopped, {};\n"
                             "\tst.shared.u32 [$tally_block], %tally_stopped;\n"
                             "\tbra $tally_agree;\n",
-                            static_cast<unsigned>(goOn));
+                            static_cast<unsigned>(Publication::GoOn));
 }
 
 std::string Writer::begin() const { return enter() + "bra.uni $tally_turn;\n"; }
@@ -199,7 +196,7 @@ std::string Writer::leaderLeaves() const {
          fmt::format("mov.u32 %tally_flag, {};\n"
                      "\tst.shared.u32 [$tally_block], %tally_flag;\n"
                      "\tbra $tally_agree;\n",
-                     static_cast<unsigned>(leave));
+                     static_cast<unsigned>(Publication::Leave));
 }
 
 /// How a worker leaves with a saved block: %tally_slot and the like are set where something of this
@@ -257,12 +254,12 @@ std::string Writer::restore() const {
   std::string text = fmt::format("\n$tally_other_than_run:\n"
                                  "\tsetp.eq.u32 %tally_leave, %tally_flag, {};\n"
                                  "\t@%tally_leave bra $tally_gone;\n\t",
-                                 static_cast<unsigned>(leave)) +
+                                 static_cast<unsigned>(Publication::Leave)) +
                      record.locate();
   if (plan.byBlock)
-    text +=
-        record.shared(Transfer::Restore) +
-        fmt::format("sub.u32 %tally_stopped, %tally_flag, {};\n\t", static_cast<unsigned>(goOn));
+    text += record.shared(Transfer::Restore) +
+            fmt::format("sub.u32 %tally_stopped, %tally_flag, {};\n\t",
+                        static_cast<unsigned>(Publication::GoOn));
   else
     text += record.stopped(Transfer::Restore) + "setp.eq.u32 %tally_leave, %tally_stopped, 0;\n"
                                                 "\t@%tally_leave bra $tally_next;\n\t";
@@ -270,49 +267,7 @@ std::string Writer::restore() const {
           record.largeArrays(Transfer::Restore) + startPolling();
   if (plan.byBlock)
     text += meet(input);
-  for (unsigned i = 1; i < plan.points.size(); ++i)
-    text += fmt::format("setp.eq.u32 %tally_leave, %tally_stopped, {0};\n"
-                        "\t@%tally_leave bra $tally_resume_{0};\n\t",
-                        i + 1);
-  for (unsigned i = 0; i != plan.points.size(); ++i)
-    text += resumeAt(plan.points[i], i + 1);
-  return text;
-}
-
-std::string Writer::resumeAt(const SavePoint &point, unsigned number) const {
-  std::string text =
-      fmt::format("\n$tally_resume_{}:\n\t", number) + record.registers(point, Transfer::Restore);
-  // A strip's end may be one of those that are made again.
-  if (!point.entrance || !point.stripsAround.empty())
-    text += recompute(point);
-  for (unsigned around : point.stripsAround)
-    text += stripToTheEnd(input.function, plan.points[around].strip, around + 1);
-  return text + fmt::format("bra $tally_{}_{};\n", point.entrance ? "enter" : "head", number);
-}
-
-/// What follows from other registers, made again. Where it stands before the loop, ptxas knows the
-/// one value that it has in the loop for what it is made of, whoever comes from where: an address
-/// at some distance from another one then takes no register of its own.
-std::string Writer::recompute(const SavePoint &point) const {
-  std::string text;
-  for (std::uint32_t statement : point.recomputed) {
-    const Instruction &instruction = input.function.body[statement].instruction;
-    const Operand &source = instruction.operands[1];
-    std::string_view name = specialRegisterName(source);
-    if (name != "ctaid" && name != "nctaid") {
-      text += std::string(input.function.body[statement].text) + "\n\t";
-      continue;
-    }
-    std::string into(instruction.operands[0].text);
-    auto dimension = static_cast<unsigned>(source.component[0] - 'x');
-    if (name == "nctaid")
-      text += emit::loadExtentFromParameters(dimension, into);
-    else if (early())
-      text += fmt::format("mov.u32 {}, %tally_ctaid_{};\n\t", into, source.component);
-    else
-      text += emit::loadIndexFromShared(dimension, into);
-  }
-  return text;
+  return text + saved.goOn();
 }
 
 /// Behind the body: what a thread does at `point` when a poll is due.
@@ -365,8 +320,8 @@ std::string Writer::barrierWithPoll(const Instruction &barrier) const {
          readWord();
 }
 
-/// Barriers take the form that does not promise a whole warp, where restored blocks come into a
-/// loop at another place than others (docs/transforms.md).
+/// Barriers take the form that does not promise a whole warp, where a loop has several heads
+/// (docs/transforms.md).
 void Writer::rewriteBarriers() {
   for (std::uint32_t statement : input.analysis.facts->blockBarriers) {
     const Statement &barrier = input.function.body[statement];
@@ -382,24 +337,17 @@ void Writer::rewriteBarriers() {
 }
 
 void Writer::insertPoints() {
+  saved.insertWays(editor);
   for (unsigned i = 0; i != plan.points.size(); ++i) {
     const SavePoint &point = plan.points[i];
     std::string text;
-    if (point.entrance) {
-      editor.insertBefore(*point.entrance,
-                          fmt::format("\n$tally_enter_{}:\n\t", i + 1) + recompute(point));
-      for (std::uint32_t branch : point.entering)
-        editor.replace(input.function.body[branch].instruction.operands[0].text,
-                       fmt::format("$tally_enter_{}", i + 1));
-    } else {
-      editor.insertBefore(point.statement, fmt::format("\n$tally_head_{}:\n\t", i + 1));
-    }
     if (isStrip(point)) {
       editor.insertBefore(point.strip.turnsAt, stripTurn(input.function, point.strip, i + 1));
       editor.insertBefore(point.statement, fmt::format("@%tally_polls bra $tally_poll_{};\n"
                                                        "\tmov.pred %tally_polls, 1;\n",
                                                        i + 1) +
-                                               stripBegin(input.function, point.strip, i + 1));
+                                               stripBegin(input.function, point.strip, i + 1) +
+                                               saved.passStrip(i));
       continue;
     }
     if (point.barrier)
@@ -438,7 +386,8 @@ void Writer::appendPolls() {
 std::string Writer::run() {
   emit::beginVariant(editor, input, Kind::Checkpoint);
   emit::declare(editor, input, !input.analysis.cloned.empty());
-  editor.insertAtBodyStart(declarations() + begin() + loopHead() + agree() + startPolling());
+  editor.insertAtBodyStart(declarations() + begin() + loopHead() + agree() + startPolling() +
+                           saved.begin());
   editor.insertAtBodyStart(zero(input.function, undefinedAtBodyStart(input.function)));
   // Before what else stands before a loop's first instruction: a resumed thread executes that too.
   insertPoints();

@@ -61,7 +61,8 @@ std::string zero(const Function &function, const std::vector<RegisterId> &regist
   std::string text;
   for (RegisterId reg : registers) {
     const RegisterDeclaration &declaration = function.declarationOf(reg);
-    text += fmt::format("{} {}, 0;\n\t", moveFor(declaration), registerName(declaration, reg));
+    if (std::string_view move = moveFor(declaration); !move.empty())
+      text += fmt::format("{} {}, 0;\n\t", move, registerName(declaration, reg));
   }
   return text;
 }

@@ -18,7 +18,8 @@ std::string registerName(const RegisterDeclaration &declaration, RegisterId reg)
 /// whole body, as what one round leaves in it may be what the next one reads.
 std::vector<RegisterId> undefinedAtBodyStart(const Function &function);
 
-/// Instructions that set `registers` to 0: what is not defined may be anything.
+/// Instructions that set `registers` to 0, as far as one move does: what is not defined may be
+/// anything.
 std::string zero(const Function &function, const std::vector<RegisterId> &registers);
 
 /// Loads of 64-bit parameters as ptxas likes to take them out of a loop, by statement.

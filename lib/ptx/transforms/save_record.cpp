@@ -281,6 +281,9 @@ std::string SaveRecord::predicates(const std::vector<std::string> &names, Transf
   for (std::size_t first = 0; first < names.size(); first += 32) {
     auto index = firstCell + static_cast<std::uint32_t>(first / 32);
     std::size_t end = std::min(names.size(), first + 32);
+    if (std::all_of(names.begin() + first, names.begin() + end,
+                    [](const std::string &name) { return name.empty(); }))
+      continue;
     if (way == Transfer::Save) {
       text += "mov.u32 %tally_r0, 0;\n\t";
       for (std::size_t i = first; i != end; ++i)
@@ -290,9 +293,10 @@ std::string SaveRecord::predicates(const std::vector<std::string> &names, Transf
     text += access(way, 32, {4, index}, "%tally_r0", last);
     if (way == Transfer::Restore)
       for (std::size_t i = first; i != end; ++i)
-        text += fmt::format("and.b32 %tally_r1, %tally_r0, {};\n"
-                            "\tsetp.ne.u32 {}, %tally_r1, 0;\n\t",
-                            1u << (i - first), names[i]);
+        if (!names[i].empty())
+          text += fmt::format("and.b32 %tally_r1, %tally_r0, {};\n"
+                              "\tsetp.ne.u32 {}, %tally_r1, 0;\n\t",
+                              1u << (i - first), names[i]);
   }
   return text;
 }
@@ -307,7 +311,7 @@ std::string SaveRecord::wide(Transfer way, std::uint32_t index, const std::strin
   return save ? text : text + fmt::format("mov.b128 {}, {{%tally_d4, %tally_d5}};\n\t", name);
 }
 
-std::string SaveRecord::registers(const SavePoint &point, Transfer way) const {
+std::string SaveRecord::registers(const SavePoint &point, Transfer way, const Choice &which) const {
   std::string eights, fours;
   std::uint32_t eight = 1, four = 0;
   std::optional<Place> lastEight, lastFour;
@@ -315,20 +319,23 @@ std::string SaveRecord::registers(const SavePoint &point, Transfer way) const {
   for (RegisterId reg : point.saved) {
     unsigned bits = bitsOf(function.declarationOf(reg).type);
     bool isAlike = way == Transfer::Restore && std::ranges::binary_search(point.alike, reg);
+    bool isChosen = !which || which(reg);
+    auto move = [&](Place place, const std::string &name, std::optional<Place> &last) {
+      return !isChosen ? std::string()
+             : isAlike ? restoreAlike(bits, place, name)
+                       : access(way, bits, place, name, last);
+    };
     for (const std::string &name : scalarsOf(function, reg)) {
-      if (bits == 1)
-        packed.push_back(name);
-      else if (bits == 128) {
-        eights += wide(way, eight, name, lastEight);
+      if (bits == 1) {
+        packed.push_back(isChosen ? name : std::string());
+      } else if (bits == 128) {
+        if (isChosen)
+          eights += wide(way, eight, name, lastEight);
         eight += 2;
       } else if (bits == 64) {
-        Place place{8, eight++};
-        eights +=
-            isAlike ? restoreAlike(bits, place, name) : access(way, bits, place, name, lastEight);
+        eights += move({8, eight++}, name, lastEight);
       } else {
-        Place place{4, four++};
-        fours +=
-            isAlike ? restoreAlike(bits, place, name) : access(way, bits, place, name, lastFour);
+        fours += move({4, four++}, name, lastFour);
       }
     }
   }

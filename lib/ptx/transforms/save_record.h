@@ -16,6 +16,7 @@
 
 #include "tally/ptx/analysis/checkpoint_plan.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,7 +52,9 @@ public:
   /// value for the block comes from thread 0's record: by an address that is the same for all ptxas
   /// sees that the value is, and that threads which count by it stay together.
   /// Staged: to stage(Save), and from stage(Restore).
-  std::string registers(const SavePoint &point, Transfer way) const;
+  /// `which`: of them these alone, where they are restored.
+  using Choice = std::function<bool(RegisterId)>;
+  std::string registers(const SavePoint &point, Transfer way, const Choice &which = {}) const;
   /// Between local memory and the slot, behind locate(); empty if direct.
   std::string stage(Transfer way) const;
   /// %tally_stopped from or to the record's first cell.
@@ -81,6 +84,7 @@ private:
   std::string restoreAlike(unsigned bits, Place place, std::string_view value) const;
   std::string wide(Transfer way, std::uint32_t index, const std::string &name,
                    std::optional<Place> &last) const;
+  /// One without a name is not chosen.
   std::string predicates(const std::vector<std::string> &names, Transfer way,
                          std::uint32_t firstCell, std::optional<Place> &last) const;
   /// One cell of local memory, at the address `here`.

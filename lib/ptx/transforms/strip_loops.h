@@ -19,7 +19,7 @@ std::string stripDeclarations(const StripLoop &strip, std::size_t number);
 /// inner loop. Of the user's registers none is changed.
 std::string stripBegin(const Function &function, const StripLoop &strip, std::size_t number);
 
-/// Makes the strip one up to the loop's own end, for who comes into the loop past its head; the
+/// Makes the strip one up to the loop's own end, for who passes the place where it begins; the
 /// user's registers are set.
 std::string stripToTheEnd(const Function &function, const StripLoop &strip, std::size_t number);
 

@@ -78,21 +78,47 @@ private:
     return checkRestored(number);
   }
 
-  /// What the way from where the points part to the user's code assigns.
+  /// What the way from where the points part to the user's code assigns. In between it comes by the
+  /// heads of the loops around the point's.
   std::optional<std::string> checkRestored(unsigned number) const {
-    auto resumed = section(fmt::format("$tally_resume_{}", number));
     auto entrance = labelOf(fmt::format("$tally_enter_{}", number));
     auto going = entrance ? entrance : labelOf(fmt::format("$tally_head_{}", number));
-    if (!resumed || !going)
+    auto at = labelOf(fmt::format("$tally_resume_{}", number));
+    if (!at || !going)
       return fmt::format("point {} is not gone on from", number);
     if (entrance)
       if (auto broken = checkEntrance(*entrance))
         return broken;
     std::set<RegisterId> set;
-    for (const Statement &each : *resumed)
-      if (each.kind == StatementKind::Instruction && !each.instruction.guard)
-        forEachWrittenRegister(each.instruction,
-                               [&](const Operand &operand) { set.insert(operand.reg); });
+    bool passes = true, chosen = false;
+    for (std::size_t steps = 0; at != going;) {
+      if (!at || *at == variant.body.size() || ++steps > variant.body.size())
+        return fmt::format("point {} is not come to", number);
+      const Statement &each = variant.body[*at];
+      ++*at;
+      if (each.kind == StatementKind::Label && each.label.starts_with("$tally_enter_"))
+        if (auto broken = checkEntrance(*at - 1))
+          return broken;
+      if (each.kind != StatementKind::Instruction)
+        continue;
+      const Instruction &instruction = each.instruction;
+      if (instruction.opcode == "bra") {
+        std::string_view guard = guardOf(instruction);
+        if (!isOwn(guard.empty() ? instruction.operands[0].symbol : guard))
+          return fmt::format("who goes on at point {} may go elsewhere: {}", number, each.text);
+        if (guard.empty() || (guard == "%tally_passes" && passes) ||
+            (guard == "%tally_leave" && chosen))
+          at = labelOf(instruction.operands[0].symbol);
+        continue;
+      }
+      if (instruction.opcode == "setp" && instruction.operands[0].symbol == "%tally_passes")
+        passes = instruction.has("eq");
+      if (instruction.opcode == "setp" && instruction.operands[0].symbol == "%tally_leave")
+        chosen = instruction.operands[2].text == std::to_string(number);
+      note(each, set);
+    }
+    if (passes && labelOf("$tally_inside_1"))
+      return fmt::format("who goes on at point {} would leave the next turn out", number);
     std::size_t first = *going;
     while (variant.body[first].kind != StatementKind::Instruction)
       ++first;
@@ -102,6 +128,31 @@ private:
                            std::string(variant.declarationOf(reg).name) +
                                std::to_string(reg - variant.declarationOf(reg).first));
     return std::nullopt;
+  }
+
+  static std::string_view guardOf(const Instruction &instruction) {
+    return instruction.guard ? instruction.guard->predicate.symbol : std::string_view();
+  }
+
+  /// Adds to `set` what the statement sets. What is made of other values than the user's is not
+  /// set, nor what is but a 0 for something.
+  void note(const Statement &statement, std::set<RegisterId> &set) const {
+    const Instruction &instruction = statement.instruction;
+    bool known = instruction.opcode != "mov" || instruction.operands[1].text != "0" ||
+                 isTheirs(statement.text);
+    forEachReadRegister(instruction, [&](const Operand &operand) {
+      known &= set.contains(operand.reg) || isOwn(variant.declarationOf(operand.reg).name);
+    });
+    forEachWrittenRegister(instruction, [&](const Operand &operand) {
+      if (!known)
+        set.erase(operand.reg);
+      else if (!instruction.guard)
+        set.insert(operand.reg);
+    });
+  }
+
+  bool isTheirs(std::string_view text) const {
+    return std::ranges::any_of(user.body, [&](const Statement &each) { return each.text == text; });
   }
 
   /// Before a loop nothing is done but what the user's kernel does, in one place: registers are

@@ -11,6 +11,13 @@
 
 namespace tally::ptx {
 
+/// Where something can be done for all that enter a loop, and for nobody that goes round it.
+struct Entrance {
+  /// The first of the head's labels, where no way round the loop falls through to them.
+  std::optional<std::uint32_t> label;
+  std::vector<std::uint32_t> branches; ///< into the loop, to one of these labels
+};
+
 /// The head of a loop, where a thread stops and later goes on.
 struct SavePoint {
   std::uint32_t statement = 0; ///< the first of the loop's header behind its label
@@ -20,9 +27,8 @@ struct SavePoint {
   std::uint32_t turns = 1;      ///< of which one polls
   std::uint32_t turnCycles = 1; ///< what one turn is estimated to take
   StripLoop strip;              ///< of so many turns, where there can be; no barrier then
-  /// Points, by their number in the plan, whose strips are of loops around this one's: who goes on
-  /// here does not come by where they begin.
-  std::vector<unsigned> stripsAround;
+  /// The next loop around this one, by its number in CheckpointPlan::passages.
+  std::optional<unsigned> passage;
   TurnRegister turn; ///< tells that turn, where there is one
   /// Of the registers that are live there, first those that stand in one operand together, as a
   /// matrix operation's do, in the order in which the loop reads them: ptxas moves neighbouring
@@ -32,10 +38,24 @@ struct SavePoint {
   /// CheckpointPlan::keepsAligned.
   std::vector<RegisterId> alike;
   std::vector<std::uint32_t> recomputed; ///< statements that make the others anew, in order
-  /// The first of the head's labels, where no way round the loop falls through to them: what is
-  /// recomputed stands before it, for those who enter the loop and those who go on in it alike.
-  std::optional<std::uint32_t> entrance;
-  std::vector<std::uint32_t> entering; ///< branches into the loop to one of these labels
+  Entrance entrance;                     ///< of the loop: before it they stand
+};
+
+/// A loop around the loops of points. Who goes on at one of those comes in at this loop's head, as
+/// everybody does, and from there straight to the inner loop. So the variant's loops have one head
+/// each, as the user's have.
+struct Passage {
+  std::uint32_t statement = 0;    ///< the first of the loop's header behind its label
+  std::optional<unsigned> around; ///< the next one around it, by its number
+  std::optional<unsigned> point;  ///< at this loop's head, where there is one
+
+  /// Registers that are live at its head, ascending: who goes on inside has them before the loop.
+  std::vector<RegisterId> live;
+
+  // Of an outermost one:
+  Entrance entrance;
+  /// As SavePoint::recomputed, for points inside: what parameters, ids and constants make.
+  std::vector<std::uint32_t> recomputed;
 };
 
 /// How a kernel is checkpointed. No points: it is refused.
@@ -43,10 +63,10 @@ struct CheckpointPlan {
   /// The block's threads stop at one point together, since they share memory or synchronise;
   /// otherwise each stops where it polls.
   bool byBlock = false;
-  /// The loops of all points stand in no other loop of the body, and each loop of the body has one
-  /// head: who goes on at a point makes no loop one that is entered at two places.
+  /// Each loop of the body has one head, and so has each of the variant.
   bool keepsAligned = false;
   std::vector<SavePoint> points; ///< by place
+  std::vector<Passage> passages; ///< outer before inner
   /// Shared variables of known size that the kernel or a callee names, and one of those whose size
   /// the launch says: they all begin at one place.
   std::vector<const Variable *> shared;

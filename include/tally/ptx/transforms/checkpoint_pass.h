@@ -30,7 +30,8 @@
 // To return: thread 0 finds the header of its slot and publishes that block's ids in place of a new
 // one's. What was saved is loaded, the rest is made again, and each thread comes in at the head of
 // the loop that it stopped at, where the first poll finds nothing asked. So it runs at least to the
-// next poll, whatever the epoch says.
+// next poll, whatever the epoch says. Into a loop within others it comes by way of their heads
+// (lib/ptx/transforms/saved_block.h).
 //
 // Invariants. One entry both saves and restores, so addresses of shared and local memory in
 // registers stay what they were. A block is in one slot, or taken and running, or done. Whether a

@@ -1,0 +1,193 @@
+#include "saved_block.h"
+
+#include "codings.h"
+#include "emit.h"
+#include "strip_loops.h"
+#include "tally/bundle/abi.h"
+#include "tally/ptx/analysis/opcodes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tally::ptx {
+
+SavedBlock::SavedBlock(const PassInput &input, const SaveRecord &record, Route route, bool early)
+    : input(input), plan(input.analysis.checkpoint), record(record), route(route), early(early) {}
+
+/// A slot's stride is a multiple of 256.
+std::string SavedBlock::passes(bool value) const {
+  if (plan.passages.empty())
+    return {};
+  return fmt::format("ld.param.u32 %tally_r0, [$tally_launch+{}];\n"
+                     "\tand.b32 %tally_r0, %tally_r0, 255;\n"
+                     "\tsetp.{}.u32 %tally_passes, %tally_r0, 0;\n\t",
+                     offsetof(tally_launch_params, save_stride), value ? "eq" : "ne");
+}
+
+/// What follows from other registers, made again. Where it stands before the loop, ptxas knows the
+/// one value that it has in the loop for what it is made of, whoever comes from where: an address
+/// at some distance from another one then takes no register of its own.
+std::string SavedBlock::recompute(const std::vector<std::uint32_t> &statements) const {
+  std::string text;
+  for (std::uint32_t statement : statements) {
+    const Instruction &instruction = input.function.body[statement].instruction;
+    const Operand &source = instruction.operands[1];
+    std::string_view name = specialRegisterName(source);
+    if (name != "ctaid" && name != "nctaid") {
+      text += std::string(input.function.body[statement].text) + "\n\t";
+      continue;
+    }
+    std::string into(instruction.operands[0].text);
+    auto dimension = static_cast<unsigned>(source.component[0] - 'x');
+    if (name == "nctaid")
+      text += emit::loadExtentFromParameters(dimension, into);
+    else if (early)
+      text += fmt::format("mov.u32 {}, %tally_ctaid_{};\n\t", into, source.component);
+    else
+      text += emit::loadIndexFromShared(dimension, into);
+  }
+  return text;
+}
+
+void SavedBlock::enter(FunctionEditor &editor, const Entrance &entrance,
+                       const std::string &label) const {
+  for (std::uint32_t branch : entrance.branches)
+    editor.replace(input.function.body[branch].instruction.operands[0].text, label);
+}
+
+void SavedBlock::insertWays(FunctionEditor &editor) const {
+  for (unsigned i = 0; i != plan.points.size(); ++i) {
+    const SavePoint &point = plan.points[i];
+    std::string label = fmt::format("$tally_{}_{}", point.entrance.label ? "enter" : "head", i + 1);
+    std::string text = fmt::format("\n{}:\n\t", label);
+    if (point.entrance.label) {
+      editor.insertBefore(*point.entrance.label, text + recompute(point.recomputed));
+      enter(editor, point.entrance, label);
+    } else {
+      editor.insertBefore(point.statement, text);
+    }
+  }
+  for (unsigned i = 0; i != plan.passages.size(); ++i) {
+    const Passage &passage = plan.passages[i];
+    if (!passage.recomputed.empty()) {
+      std::string label = fmt::format("$tally_enter_around_{}", i + 1);
+      editor.insertBefore(*passage.entrance.label,
+                          fmt::format("\n{}:\n\t", label) + recompute(passage.recomputed));
+      if (!passage.point)
+        enter(editor, passage.entrance, label);
+    }
+    bool strips = passage.point && isStrip(plan.points[*passage.point]);
+    editor.insertBefore(passage.statement,
+                        fmt::format("\n$tally_around_{}:\n\t@%tally_passes bra {};\n\t", i + 1,
+                                    strips ? fmt::format("$tally_go_{}", *passage.point + 1)
+                                           : fmt::format("$tally_inside_{}", i + 1)));
+  }
+}
+
+std::string SavedBlock::passStrip(unsigned point) const {
+  for (unsigned i = 0; i != plan.passages.size(); ++i)
+    if (plan.passages[i].point == point)
+      return fmt::format("@%tally_passes bra $tally_inside_{};\n\t", i + 1);
+  return {};
+}
+
+/// The passages around the point, the outermost first.
+std::vector<unsigned> SavedBlock::passagesTo(const SavePoint &point) const {
+  std::vector<unsigned> way;
+  for (std::optional<unsigned> each = point.passage; each; each = plan.passages[*each].around)
+    way.insert(way.begin(), *each);
+  return way;
+}
+
+/// Where the ways to the points part that lead by the passage's head, or all of them.
+std::string SavedBlock::part(std::optional<unsigned> passage) const {
+  std::vector<unsigned> numbers;
+  for (unsigned i = 0; i != plan.points.size(); ++i)
+    if (!passage || std::ranges::count(passagesTo(plan.points[i]), *passage) != 0)
+      numbers.push_back(i + 1);
+  std::string text;
+  if (passage && numbers.size() > 1) {
+    if (plan.byBlock)
+      text += fmt::format("ld.shared.u32 %tally_stopped, [$tally_block];\n"
+                          "\tsub.u32 %tally_stopped, %tally_stopped, {};\n\t",
+                          static_cast<unsigned>(Publication::GoOn));
+    else
+      text += record.locate() + record.stopped(Transfer::Restore);
+  }
+  auto label = [&](unsigned number) {
+    return passage ? fmt::format("$tally_inside_{}_{}", *passage + 1, number)
+                   : fmt::format("$tally_resume_{}", number);
+  };
+  for (unsigned number : numbers)
+    text += number == numbers.back() ? fmt::format("bra {};\n", label(number))
+                                     : fmt::format("setp.eq.u32 %tally_leave, %tally_stopped, {};\n"
+                                                   "\t@%tally_leave bra {};\n\t",
+                                                   number, label(number));
+  return text;
+}
+
+std::string SavedBlock::goOn() const {
+  std::string text = passes(true) + part(std::nullopt);
+  for (unsigned i = 0; i != plan.points.size(); ++i)
+    text += resumeAt(plan.points[i], i + 1);
+  for (unsigned i = 0; i != plan.passages.size(); ++i)
+    text += fmt::format("\n$tally_inside_{}:\n\t", i + 1) + part(i);
+  return text;
+}
+
+std::string SavedBlock::resumeAt(const SavePoint &point, unsigned number) const {
+  std::string text = fmt::format("\n$tally_resume_{}:\n\t", number);
+  std::vector<unsigned> way = passagesTo(point);
+  for (std::size_t i = 0; i != way.size(); ++i) {
+    bool makes = !plan.passages[way[i]].recomputed.empty();
+    text += beforeLoop(point, way, i) +
+            fmt::format("bra $tally_{}around_{};\n\n$tally_inside_{}_{}:\n\t",
+                        makes ? "enter_" : "", way[i] + 1, way[i] + 1, number);
+    if (route == Route::Direct)
+      text += record.locate();
+  }
+  auto isRest = [&](RegisterId reg) {
+    return std::ranges::none_of(way, [&](unsigned each) {
+      return std::ranges::binary_search(plan.passages[each].live, reg);
+    });
+  };
+  return text + record.registers(point, Transfer::Restore, isRest) + toHead(point, number);
+}
+
+/// What is live at the head that comes next, and at none before. What this point does not save and
+/// is not made again there is 0, not what the block before has left.
+std::string SavedBlock::beforeLoop(const SavePoint &point, const std::vector<unsigned> &way,
+                                   std::size_t at) const {
+  const Passage &next = plan.passages[way[at]];
+  auto isNew = [&](RegisterId reg) {
+    for (std::size_t i = 0; i != at; ++i)
+      if (std::ranges::binary_search(plan.passages[way[i]].live, reg))
+        return false;
+    return std::ranges::binary_search(next.live, reg);
+  };
+  std::vector<RegisterId> others = next.live;
+  std::erase_if(others, [&](RegisterId reg) {
+    return !isNew(reg) || std::ranges::count(point.saved, reg) != 0 ||
+           std::ranges::any_of(next.recomputed, [&](std::uint32_t statement) {
+             return input.function.body[statement].instruction.operands[0].reg == reg;
+           });
+  });
+  return zero(input.function, others) + record.registers(point, Transfer::Restore, isNew);
+}
+
+/// The point's registers are there.
+std::string SavedBlock::toHead(const SavePoint &point, unsigned number) const {
+  std::string text = passes(false), strips;
+  for (std::optional<unsigned> each = point.passage; each; each = plan.passages[*each].around)
+    if (std::optional<unsigned> around = plan.passages[*each].point;
+        around && isStrip(plan.points[*around]))
+      strips += stripToTheEnd(input.function, plan.points[*around].strip, *around + 1);
+  // A strip's end may be one of those that are made again.
+  if (!point.entrance.label || !strips.empty())
+    text += recompute(point.recomputed);
+  return text + strips +
+         fmt::format("bra $tally_{}_{};\n", point.entrance.label ? "enter" : "head", number);
+}
+
+} // namespace tally::ptx
