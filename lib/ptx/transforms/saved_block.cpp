@@ -6,6 +6,7 @@
 #include "tally/bundle/abi.h"
 #include "tally/ptx/analysis/opcodes.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -119,11 +120,12 @@ std::string SavedBlock::part(std::optional<unsigned> passage) const {
     return passage ? fmt::format("$tally_inside_{}_{}", *passage + 1, number)
                    : fmt::format("$tally_resume_{}", number);
   };
-  for (unsigned number : numbers)
-    text += number == numbers.back() ? fmt::format("bra {};\n", label(number))
-                                     : fmt::format("setp.eq.u32 %tally_leave, %tally_stopped, {};\n"
-                                                   "\t@%tally_leave bra {};\n\t",
-                                                   number, label(number));
+  // The first one's code comes first.
+  for (unsigned number : llvm::drop_begin(numbers))
+    text += fmt::format("setp.eq.u32 %tally_leave, %tally_stopped, {};\n"
+                        "\t@%tally_leave bra {};\n\t",
+                        number, label(number));
+  text += fmt::format("bra {};\n", label(numbers.front()));
   return text;
 }
 
