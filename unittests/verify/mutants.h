@@ -18,8 +18,9 @@ namespace tally::verify {
 struct TextMutant {
   const char *rule, *name;
   Kind kind;
-  const char
-      *subject; ///< a kernel of test/execution/launches.txt, such a line itself, or "generated"
+  /// A kernel of test/execution/launches.txt, perhaps with more options; such a line itself; or
+  /// "generated".
+  const char *subject;
   const char *from, *to;
 };
 

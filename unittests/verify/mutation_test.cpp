@@ -47,21 +47,25 @@ Subject subjectOfRow(const std::vector<std::string> &row) {
   return {row[0], *options};
 }
 
-/// By the name of a kernel, or by a line as launches.txt has them.
-Subject subjectOf(const std::string &kernel) {
-  static const std::map<std::string, Subject> subjects = [] {
-    std::map<std::string, Subject> result;
+/// By the name of a kernel, options of tally-verify behind it or not; or by a line as launches.txt
+/// has them.
+Subject subjectOf(const std::string &text) {
+  using Row = std::vector<std::string>;
+  static const std::map<std::string, Row> rows = [] {
+    std::map<std::string, Row> result;
     for (const auto &row : readTable(sourceRoot() / "test/execution/launches.txt"))
-      result.emplace(row[1], subjectOfRow(row));
+      result.emplace(row[1], row);
     return result;
   }();
-  if (kernel.find(' ') != std::string::npos) {
-    std::istringstream fields(kernel);
-    return subjectOfRow({std::istream_iterator<std::string>(fields), {}});
-  }
-  auto found = subjects.find(kernel);
-  REQUIRE_MESSAGE(found != subjects.end(), "launches.txt has no kernel ", kernel);
-  return found->second;
+  std::istringstream fields(text);
+  Row words{std::istream_iterator<std::string>(fields), {}};
+  if (words[0].find('/') != std::string::npos)
+    return subjectOfRow(words);
+  auto found = rows.find(words[0]);
+  REQUIRE_MESSAGE(found != rows.end(), "launches.txt has no kernel ", words[0]);
+  Row row = found->second;
+  row.insert(row.end(), words.begin() + 1, words.end());
+  return subjectOfRow(row);
 }
 
 std::string sourceOf(const Subject &subject) { return readText(sourceRoot() / subject.file); }

@@ -92,7 +92,8 @@ struct tally_launch_state {
  *
  * Workers that may spend themselves (bundle::Kernel::maySpend) exit after a virtual block in which
  * part of a warp left alone. A launch of such a kernel has as many workers as blocks are left, so
- * that one is left for each block; they do not look at the workers wanted. */
+ * that one is left for each block; they do not look at the workers wanted, and those that take one
+ * block in any case do not count themselves among the live. */
 
 /* Unsigned division by a constant d of a number n < 2^31: (n * multiplier) >> shift in 64 bits. */
 struct tally_divisor {

@@ -109,6 +109,16 @@ private:
   llvm::DenseSet<RegisterId> registers;
 };
 
+bool asksForBlock(const Instruction &instruction) {
+  bool found = false;
+  for (const Operand &operand : instruction.operands)
+    forEachOperand(operand, [&](const Operand &each) {
+      found |=
+          each.kind == OperandKind::SpecialRegister && specialRegisterName(each).ends_with("ctaid");
+    });
+  return found;
+}
+
 class Admission {
 public:
   /// Takes in one more instruction, or refuses it.
@@ -241,7 +251,7 @@ bool goesBack(const Function &function, std::uint32_t begin, const AdmissionToBa
 
 } // namespace
 
-Opening openingOf(const Function &function) {
+Opening openingOf(const Function &function, bool mayAskForBlock) {
   Admission admission;
   Opening opening;
   bool begun = false;
@@ -250,7 +260,8 @@ Opening openingOf(const Function &function) {
     const Statement &statement = function.body[i];
     switch (statement.kind) {
     case StatementKind::Instruction:
-      if (!admission.admits(statement.instruction))
+      if ((!mayAskForBlock && asksForBlock(statement.instruction)) ||
+          !admission.admits(statement.instruction))
         return opening;
       begun = true;
       opening = {i + 1, admission.loadsSeen()};

@@ -25,7 +25,7 @@ void beginVariant(FunctionEditor &editor, const PassInput &input, Kind kind, boo
 }
 
 std::string declarations() {
-  return ".reg .pred %tally_yield, %tally_other, %tally_leave;\n"
+  return ".reg .pred %tally_yield, %tally_other, %tally_leave, %tally_stay;\n"
          "\t.reg .pred %tally_here, %tally_any;\n"
          "\t.reg .b32 %tally_r<6>, %tally_id, %tally_flag, %tally_word, %tally_count;\n"
          "\t.reg .b32 %tally_ctaid_x, %tally_ctaid_y, %tally_ctaid_z;\n"
@@ -61,6 +61,18 @@ std::string testLeader() {
 
 std::string unlessLeader(std::string_view label) {
   return testLeader() + fmt::format("@%tally_other bra {};\n\t", label);
+}
+
+std::string unlessLeaderInTurn(std::string_view label) {
+  return fmt::format("mov.u32 %tally_r0, %tid.x;\n"
+                     "\tsetp.ne.u32 %tally_other, %tally_r0, 0;\n"
+                     "\t@%tally_other bra {0};\n"
+                     "\tmov.u32 %tally_r1, %tid.y;\n"
+                     "\tmov.u32 %tally_r2, %tid.z;\n"
+                     "\tor.b32 %tally_r1, %tally_r1, %tally_r2;\n"
+                     "\tsetp.ne.u32 %tally_other, %tally_r1, 0;\n"
+                     "\t@%tally_other bra {0};\n\t",
+                     label);
 }
 
 std::string_view strongGlobal(const Module &module) {

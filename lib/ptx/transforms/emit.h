@@ -33,6 +33,10 @@ std::string testLeader();
 /// Skips to `label` in all threads but the block's first.
 std::string unlessLeader(std::string_view label);
 
+/// The same where each instruction counts that all warps issue: of the other threads most learn it
+/// by one of the three ids. %tally_other is set for those that go on behind `label`.
+std::string unlessLeaderInTurn(std::string_view label);
+
 /// Modifiers of a global load that sees what others write meanwhile: "relaxed.gpu.global", or
 /// "volatile.global" before sm_70 and PTX 6.0. A plain load may hit a stale line for ever.
 std::string_view strongGlobal(const Module &module);

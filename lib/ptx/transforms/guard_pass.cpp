@@ -10,7 +10,8 @@
 namespace tally::ptx {
 namespace {
 
-constexpr std::string_view own = "own-barrier", late = "late-agreement", sharedWord = "shared-word",
+constexpr std::string_view own = "own-barrier", byBarrier = "told-by-barrier",
+                           late = "late-agreement", sharedWord = "shared-word",
                            everyThread = "every-thread";
 
 /// The flag of the block: 1 when it leaves.
@@ -132,6 +133,30 @@ std::string lateEntry(const PassInput &input) {
   return editor.apply();
 }
 
+/// The first entry where the barrier tells the block what thread 0 has seen, by a reduction: three
+/// instructions of each warp, where a shared word takes eight with its address. The block agrees
+/// behind the body's opening, if it has one. The list stands inline, and the block leaves where it
+/// has agreed: of what thread 0 does ptxas else makes predicated instructions, which all warps
+/// issue; and behind a branch it no longer takes the warps for whole, and asks before each shuffle.
+std::string entryToldByBarrier(const PassInput &input) {
+  FunctionEditor editor(input.function);
+  emit::beginVariant(editor, input, Kind::Guard);
+  std::string judgement = emit::judge() +
+                          "not.pred %tally_other, %tally_yield;\n"
+                          "\t@%tally_other bra $tally_agree;\n\t" +
+                          append() +
+                          "\n$tally_agree:\n\tbar.red.and.pred %tally_stay, 0, %tally_other;\n"
+                          "\t@!%tally_stay ret;\n\t";
+  bool late = canAgreeLate(input);
+  editor.insertAtBodyStart(
+      emit::declarations() + emit::unlessLeaderInTurn(late ? "$tally_polled" : "$tally_agree") +
+      emit::loadControl(input.module) + (late ? "\n$tally_polled:\n\t" : judgement));
+  if (late)
+    editor.insertBefore(openingOf(input.function).end,
+                        "@%tally_other bra $tally_agree;\n\t" + judgement);
+  return editor.apply();
+}
+
 /// Every block decodes its own id; whether the cluster yields is its first block's matter.
 std::string resumeInCluster(const PassInput &input) {
   return emit::idFromList("%clusterid.x") + emit::decodeToShared(true) + extentsForClones(input) +
@@ -184,6 +209,8 @@ std::vector<Coding> GuardPass::codings(const PassInput &input) const {
   if (canAgreeLate(input))
     codings.push_back({late});
   codings.push_back({sharedWord});
+  if (pollsForItself(input))
+    codings.push_back({byBarrier});
   codings.push_back({everyThread, /*onlyForOccupancy=*/true});
   return codings;
 }
@@ -196,6 +223,8 @@ std::vector<std::string> GuardPass::run(const PassInput &input) const {
   if (auto meeting = barrierToAgreeAt(input);
       meeting && (input.coding.empty() || input.coding == own))
     return {entryAtOwnBarrier(input, *meeting), resumeEntry(input)};
+  if (input.coding == byBarrier && pollsForItself(input))
+    return {entryToldByBarrier(input), resumeEntry(input)};
   bool agreesLate = input.coding.empty() ? canAgreeLate(input) : input.coding == late;
   return {agreesLate ? lateEntry(input) : firstEntry(input), resumeEntry(input)};
 }

@@ -90,7 +90,7 @@ private:
     if (auto broken = checkParameters(user, entry))
       return broken;
     AllowedChanges allowed{.gridReads = !keepsGrid, .calls = !keepsGrid};
-    allowed.leaves = allowed.barriers = hasWorkers(kind);
+    allowed.leaves = allowed.barriers = hasWorkers(kind) && !takesOneBlock(kind, entry);
     allowed.unaligned = allowed.entrances = kind == Kind::Checkpoint;
     if (auto broken = checkBody(again, user, entry, allowed))
       return broken;

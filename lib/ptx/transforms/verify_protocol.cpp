@@ -205,7 +205,30 @@ std::optional<std::string> checkOpening(const Function &user, const Function &va
              : std::optional<std::string>("the block does not meet to agree");
 }
 
+/// A worker of one block: the block meets before it reads which one, and what may have run by then
+/// does not ask.
+std::optional<std::string> checkOneBlock(const Function &user, const Function &variant) {
+  std::span<const Statement> agreed = agreement(variant);
+  bool met = false;
+  for (const Statement &each : agreed) {
+    met |= each.kind == StatementKind::Instruction && isBlockBarrier(each.instruction);
+    if (!met && readsBlock(each))
+      return "what thread 0 publishes is read before the block has met: " + std::string(each.text);
+  }
+  if (!met)
+    return "the block does not meet to agree";
+  for (const Statement &each : std::span(variant.body.data(), agreed.data()))
+    if (each.kind == StatementKind::Instruction && !isTallys(each.instruction) &&
+        each.text.find("%tally_ctaid") != std::string_view::npos)
+      return "an id is read before the block has met: " + std::string(each.text);
+  return checkOpening(user, variant);
+}
+
 } // namespace
+
+bool takesOneBlock(Kind kind, const Function &variant) {
+  return kind == Kind::Persistent && !labelOf(variant, "$tally_next");
+}
 
 std::optional<std::string> checkProtocol(const Module &module, const Function &user, Kind kind,
                                          const Function &variant) {
@@ -218,6 +241,8 @@ std::optional<std::string> checkProtocol(const Module &module, const Function &u
     return "the control word is not read by a strong load";
   if (kind == Kind::Checkpoint)
     return checkCheckpoint(user, variant);
+  if (takesOneBlock(kind, variant))
+    return checkOneBlock(user, variant);
   return hasWorkers(kind) ? checkLoopHead(module, user, variant) : checkOpening(user, variant);
 }
 

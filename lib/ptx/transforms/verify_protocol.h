@@ -11,6 +11,9 @@
 
 namespace tally::ptx {
 
+/// Whether `variant` is a persistent one without a loop: its worker takes one block and exits.
+bool takesOneBlock(Kind kind, const Function &variant);
+
 /// Checks one entry of a guard variant of `user`, or of a kind with workers: the control word is
 /// read by a strong load; the barrier at the head of the persistent loop is not the aligned form,
 /// which a warp that arrives in parts may not use (where the module's PTX has another); copies that

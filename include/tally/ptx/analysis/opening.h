@@ -27,7 +27,8 @@ struct Opening {
   unsigned loads = 0;    ///< of global memory
 };
 
-Opening openingOf(const Function &function);
+/// `mayAskForBlock`: whether it may read the block's id and the grid's extents.
+Opening openingOf(const Function &function, bool mayAskForBlock = true);
 
 /// A barrier of the entry's own by which a block may decide whether it runs at all: the body's
 /// first, where all before it vanishes with a block that leaves there. All threads come to it, once

@@ -22,7 +22,16 @@
 // never reached, as ptxas turns an add into a longer, warp-wide form. What is rarely asked stands
 // behind the body: thread 0 compares the control word with the one that asks nothing.
 //
-// Where threads may leave the body while others still meet in it (analysis/loop_plan.h):
+// Where part of a warp may leave the body alone (analysis/loop_plan.h, spends) a launch has a
+// worker for each block, so there is no loop but in codings that ask for it:
+//
+//   after    if (thread 0) { leave = control.epoch > launch.epoch;
+//                            if (!leave) { i = atomicInc(&state.next_block);
+//                                          leave = i >= launch.blocks; decode i; } }
+//            bar.sync; read leave and the ids; if (leave) return;
+//            <body>
+//
+// In those, and where threads may leave the body while others still meet in it:
 //
 //   spends   each way out of the body has code of its own: if (activemask is not the whole warp)
 //            { spent = 1; exit; }; the loop's head, when all have met: if (spent) leave.
