@@ -14,7 +14,7 @@ namespace {
 constexpr unsigned maxLoads = 8, maxInstructions = 64;
 /// The same up to the first barrier: a thread's part of a tile and what says where it lies, which
 /// takes 1 to 2 us.
-constexpr unsigned maxLoadsToBarrier = 64, maxInstructionsToBarrier = 1024;
+constexpr unsigned maxLoadsToBarrier = 64, maxInstructionsToBarrier = 1536;
 
 llvm::StringRef ref(std::string_view text) { return {text.data(), text.size()}; }
 
