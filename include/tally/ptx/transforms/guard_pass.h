@@ -1,13 +1,15 @@
 // guard: the grid is launched as it is; each block polls once on entry and, told to yield, puts its
 // id on a list and leaves. The resume entry runs the blocks of such a list.
 //
-// What it does. First entry: thread 0 polls, tells the block through a shared word, and appends the
-// block's linear id when it yields; then the user's body, unchanged.
+// What it does. First entry: thread 0 polls, tells the block by a reduction of the barrier at which
+// all meet, or through a shared word, and appends the block's linear id when it yields; then the
+// user's body, unchanged.
 //
 //   before   <body>
-//   after    if (thread 0) { shared = control.epoch > launch.epoch;
-//                            if (shared) list_out[atomicAdd(&state.yielded, 1)] = linear id; }
-//            bar.sync 0; if (shared) return;
+//   after    stay = true;
+//            if (thread 0) { stay = control.epoch <= launch.epoch;
+//                            if (!stay) list_out[atomicAdd(&state.yielded, 1)] = linear id; }
+//            if (!bar.red.and(stay)) return;
 //            <body>
 //
 // Where all that stands before the body's first barrier vanishes with a block that leaves
@@ -21,8 +23,7 @@
 //            <body>
 //
 // Where the body opens with loads of global memory, these and the poll are under way together, and
-// the block agrees behind them, before anything that shows. Elsewhere what a block does that leaves
-// stands behind the body.
+// the block agrees behind them, before anything that shows.
 //
 // Resume entry: a row of physical blocks, the i-th of which stands for virtual block list_in[i].
 // Thread 0 polls and decodes the linear id into shared memory; each read of %ctaid becomes a load
