@@ -418,6 +418,7 @@ Result<void> Lane::sendLaunch(const Batch &batch, std::size_t index) {
     if (Result<void> set = setState(params.state, item.launch.state); !set)
       return set;
     params.save_area = item.launch.saveBytes == 0 ? 0 : saveArea;
+    params.stay = operation.progress->kind() == Kind::Pause ? stayOf(*item.plan) : 0;
     params.list_out = item.list ? lists.address(*item.list) : 0;
     assert(!item.launch.readsList || retained);
     params.list_in = item.launch.readsList ? lists.address(*retained) : 0;

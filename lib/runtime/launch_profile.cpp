@@ -29,6 +29,15 @@ Nanoseconds scaled(Nanoseconds time, double by) {
 
 bool isInside(const LaunchPlan &way) { return way.kind && stopsInsideBlocks(*way.kind); }
 
+/// What a block takes, by what is known of the way's launches.
+Nanoseconds blockOf(const LaunchPlan &way) {
+  if (way.blocks && way.blocks->known())
+    return way.blocks->time();
+  // The median is not moved by a host that was stopped while it measured.
+  Nanoseconds whole = way.trial.isMeasured() ? way.trial.cost() : way.duration.mean();
+  return whole / static_cast<std::int64_t>(std::max<std::uint64_t>(way.waves, 1));
+}
+
 } // namespace
 
 Nanoseconds turnaroundOf(const LaunchPlan &way) {
@@ -38,11 +47,18 @@ Nanoseconds turnaroundOf(const LaunchPlan &way) {
     return pollTime + way.saveTime;
   if (*way.kind == Kind::Slice)
     return 2 * way.duration.mean();
-  if (way.blocks && way.blocks->known())
-    return way.blocks->time();
-  // The median is not moved by a host that was stopped while it measured.
-  Nanoseconds whole = way.trial.isMeasured() ? way.trial.cost() : way.duration.mean();
-  return whole / static_cast<std::int64_t>(std::max<std::uint64_t>(way.waves, 1));
+  return blockOf(way);
+}
+
+std::uint32_t stayOf(const LaunchPlan &way) {
+  // The launch ends up to two naps later. Many workers look at one word of the L2.
+  constexpr Nanoseconds least{1000}, most{8000};
+  constexpr int napsOfBlock = 64;
+  Nanoseconds block = blockOf(way);
+  // Blocks that end before they are seen to pause leave nobody alone for long.
+  if (block.count() != 0 && block < pollTime)
+    return 0;
+  return static_cast<std::uint32_t>(std::clamp(block / napsOfBlock, least, most).count());
 }
 
 LaunchProfile::LaunchProfile(std::vector<LaunchPlan> given) {

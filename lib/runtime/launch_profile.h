@@ -121,6 +121,9 @@ private:
 /// From a request to yield until the last block of such a launch is gone, by its measured duration.
 Nanoseconds turnaroundOf(const LaunchPlan &way);
 
+/// tally_launch_params::stay of a launch through pause.
+std::uint32_t stayOf(const LaunchPlan &way);
+
 /// Makes slices of a kernel longer where they are much shorter than the bound, and shorter where
 /// they are longer; `wave` blocks run at a time, a slice has at least so many. A request waits for
 /// what is left of two.

@@ -162,6 +162,7 @@ Result<void> VariantRun::launchOnce(Progress &progress, std::uint64_t epoch) {
   physical.params.save_area = progress.saveArea;
   physical.params.list_in = physical.readsList ? progress.lists[progress.written] : 0;
   physical.params.list_out = progress.lists[1 - progress.written];
+  physical.params.stay = kind == Kind::Pause && plan.stays ? 1000 : 0;
   const bundle::Kernel &kernel = *progress.kernel->kernel;
   std::memcpy(progress.parameters.data() + kernel.tallyParameterOffset(), &physical.params,
               sizeof physical.params);

@@ -60,6 +60,7 @@ YieldPlan randomPlan(RequestKind request, std::uint64_t seed, const PlanShape &s
   plan.workers = static_cast<std::uint32_t>(1 + random.below(2 * shape.wave));
   plan.sliceBlocks = static_cast<std::uint32_t>(1 + random.below(blocks));
   plan.stormLaunches = shape.stormLaunches;
+  plan.stays = seed % 4 != 0;
   return plan;
 }
 
@@ -140,7 +141,8 @@ std::string toText(const YieldPlan &plan, Kind kind) {
   text += fmt::format(", schedule seed {}, {} resident blocks", plan.schedule.seed,
                       plan.schedule.residentBlocks);
   if (hasWorkers(kind))
-    text += fmt::format(", {} workers", plan.workers);
+    text += fmt::format(", {} workers{}", plan.workers,
+                        kind == Kind::Pause && plan.stays ? " that stay" : "");
   return text;
 }
 

@@ -73,6 +73,7 @@ struct YieldPlan {
   std::uint32_t sliceBlocks = 1; ///< about how many blocks a slice holds
   std::uint32_t workers = 1;     ///< blocks that a launch of a kind with workers has
   bool pauses = false;           ///< of Storm: what is raised also says PAUSE
+  bool stays = true;             ///< of pause: workers stay until the last one has no block
 };
 
 inline constexpr std::uint64_t neverPolled = ~std::uint64_t{0};

@@ -243,17 +243,31 @@ static tally_control_mode modeOf(const tally_launch_params &params) {
   return decodeControl(*reinterpret_cast<const std::uint64_t *>(params.control)).mode;
 }
 
-/// One turn of a worker: a poll, and a block unless it leaves or naps. Whether it leaves.
-bool FakeDevice::runWorker(const Running &launch, const tally_launch_params &params) {
-  if (toldToYield(params))
-    return true;
-  if (launch.function->kind == Kind::Pause && modeOf(params) == TALLY_CONTROL_PAUSE)
-    return false;
+/// One turn of a worker: a poll, and a block unless it leaves, naps or stays. Whether it leaves.
+bool FakeDevice::runWorker(Running &launch, std::uint32_t worker,
+                           const tally_launch_params &params) {
+  bool yields = toldToYield(params);
+  bool naps = launch.function->kind == Kind::Pause && modeOf(params) == TALLY_CONTROL_PAUSE;
+  if (launch.staying.contains(worker)) {
+    bool leaves = launch.staying.size() == launch.left.size() || (yields && !naps);
+    if (leaves) {
+      launch.staying.erase(worker);
+      --staying;
+    }
+    return leaves;
+  }
   auto *state = reinterpret_cast<tally_launch_state *>(params.state);
-  std::uint32_t id = state->next_block++;
-  if (id >= params.blocks)
+  if (!yields && naps)
+    return false;
+  if (!yields)
+    if (std::uint32_t id = state->next_block++; id < params.blocks) {
+      runVirtual(launch, id, params);
+      return false;
+    }
+  if (params.stay == 0)
     return true;
-  runVirtual(launch, id, params);
+  ++staying;
+  launch.staying.insert(worker);
   return false;
 }
 
@@ -334,7 +348,7 @@ bool FakeDevice::runBlock(Running &launch) {
     }
     case Kind::Persistent:
     case Kind::Pause:
-      leaves = runWorker(launch, params);
+      leaves = runWorker(launch, physical, params);
       break;
     case Kind::Checkpoint:
       leaves = runSavingWorker(launch, physical, params);

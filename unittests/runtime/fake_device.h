@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -65,6 +66,8 @@ public:
   }
   /// In onPoll: overwrites the state of the launch that polls.
   void corruptState(std::uint32_t yielded) { pollingState->yielded = yielded; }
+  /// Workers that take no further block and have not left.
+  std::uint64_t staying = 0;
   /// Launches on streams of createConfinedStream().
   std::uint64_t confinedLaunches = 0;
   /// Waits for this stream fail; `holdsUp`: for a while only.
@@ -131,7 +134,8 @@ private:
     std::vector<std::byte> parameters;
     std::vector<std::uint32_t> left; // physical blocks that have not finished
     bool started = false;
-    std::vector<Inside> inside; // by worker
+    std::vector<Inside> inside;      // by worker
+    std::set<std::uint32_t> staying; // those that take no further block
   };
   struct Work {
     std::function<bool()> ready, run; // run: whether the work is done
@@ -149,7 +153,7 @@ private:
   bool runOne(FakeStream &stream);
   bool runBlock(Running &launch);
   bool toldToYield(const tally_launch_params &params);
-  bool runWorker(const Running &launch, const tally_launch_params &params);
+  bool runWorker(Running &launch, std::uint32_t worker, const tally_launch_params &params);
   bool runSavingWorker(Running &launch, std::uint32_t worker, const tally_launch_params &params);
   void runVirtual(const Running &launch, std::uint64_t linear, const tally_launch_params &params);
 

@@ -150,6 +150,29 @@ TEST_CASE("what does not pause yields beside it") {
   CHECK((harness.outcome() == runInOrder(program)));
 }
 
+TEST_CASE("workers that find no block stay beside those that pause, and leave for a deadline") {
+  for (bool isLate : {false, true}) {
+    Paused run(3);
+    run.submitAll();
+    for (int i = 0; i < 10000 && run.device.staying < 2; ++i)
+      run.turn();
+    REQUIRE(run.device.staying >= 2);
+    REQUIRE(run.high->beginRequest());
+    run.land(TALLY_CONTROL_PAUSE);
+    std::uint64_t staying = run.device.staying;
+    run.blocksIn(1ms);
+    CHECK(run.device.staying == staying);
+    if (isLate) {
+      run.blocksIn(1500us);
+      CHECK(run.told().mode == TALLY_CONTROL_LEAVE_AT_BLOCK_END);
+      CHECK(run.device.staying == 0);
+    }
+    REQUIRE(run.high->endRequest());
+    run.finish();
+    CHECK(run.device.staying == 0);
+  }
+}
+
 TEST_CASE("a pause has a deadline without progress") {
   Paused run(4);
   run.begin();

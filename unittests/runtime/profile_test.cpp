@@ -162,6 +162,19 @@ TEST_CASE("slices become as long as the bound allows") {
   CHECK(run(500us) == 100); // one wave at least
 }
 
+TEST_CASE("workers of pause stay where blocks are long or not known") {
+  auto stayAt = [](Nanoseconds launch) {
+    LaunchPlan plan = way(Kind::Pause, 10);
+    plan.duration.add(launch);
+    return stayOf(plan);
+  };
+  CHECK(stayOf(way(Kind::Pause)) == 1000);
+  CHECK(stayAt(100us) == 0);
+  CHECK(stayAt(200us) == 1000);
+  CHECK(stayAt(1280us) == 2000);
+  CHECK(stayAt(50ms) == 8000);
+}
+
 TEST_CASE("in the lane: launches are measured as they come, and the best way is kept") {
   Folder folder;
   ProfileStore store(folder.file(), gpu());

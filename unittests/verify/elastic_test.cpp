@@ -1,24 +1,11 @@
 // The width of persistent launches (bundle/abi.h): surplus workers leave, others join, and the grid
 // is run once whatever comes and goes.
-#include "ptx_text.h"
+#include "work_grid.h"
 
-#include "input.h"
-
-#include "tally/bundle/abi.h"
-#include "tally/emulator/machine.h"
-#include "tally/runtime/control_word.h"
-#include "tally/runtime/variant_launch.h"
-
-#include <doctest/doctest.h>
-
-#include <atomic>
-#include <cstring>
 #include <thread>
-#include <vector>
 
 using namespace tally;
 using namespace tally::emulator;
-using runtime::encodeControl;
 
 namespace {
 
@@ -52,83 +39,13 @@ AGAIN:
 }
 )";
 
-/// A grid of `work` in a machine, with a state and a control word of its own.
-class Grid {
-public:
-  Grid() {
-    auto bundle = verify::rewriteToBundle(kernel, "work.ptx");
-    REQUIRE_MESSAGE(bundle, bundle.error().message);
-    auto text = verify::ptxOf(*bundle);
-    REQUIRE(text);
-    auto module = verify::parsePtx(std::string(*text), "work.ptx");
-    REQUIRE(module);
-    auto loaded = machine.load(*module);
-    REQUIRE(loaded);
-    program = *loaded;
-    done = allocate(blocks * 4);
-    count = allocate(8);
-    state = allocate(sizeof(tally_launch_state));
-    control = allocate(8);
-    setWidth(TALLY_CONTROL_WORKERS_UNLIMITED);
-    parameters.resize(16 + sizeof(tally_launch_params));
-    runtime::VariantLaunch launch(Kind::Persistent, shape(blocks), 1, blocks);
-    tally_launch_params params = launch.next().params;
-    params.control = control;
-    params.state = state;
-    std::memcpy(parameters.data(), &done, 8);
-    std::memcpy(parameters.data() + 8, &count, 8);
-    std::memcpy(parameters.data() + 16, &params, sizeof params);
-  }
-
-  static LaunchShape shape(std::uint32_t grid) { return {{grid, 1, 1}, {1, 1, 1}, 0}; }
-  std::uint32_t &word(DevicePtr base, std::uint32_t index) {
-    auto view = machine.view(base + 4 * index, 4);
-    REQUIRE(view);
-    return *reinterpret_cast<std::uint32_t *>(view->data());
-  }
-  std::uint32_t read(DevicePtr base, std::uint32_t index) {
-    return std::atomic_ref(word(base, index)).load();
-  }
-  std::uint32_t live() { return read(state, 1); }
-  std::uint32_t taken() { return read(state, 0); }
+struct Grid : verify::WorkGrid {
+  Grid() : WorkGrid(kernel, Kind::Persistent, blocks) {}
   std::uint32_t peak() { return read(count, 1); }
   void setWidth(std::uint16_t workers, std::uint64_t epoch = 0) {
-    auto view = machine.view(control, 8);
-    REQUIRE(view);
-    std::atomic_ref(*reinterpret_cast<std::uint64_t *>(view->data()))
-        .store(encodeControl({.epoch = epoch, .workers = workers}));
+    tell({.epoch = epoch, .workers = workers});
   }
-  void run(std::uint32_t workers, const Schedule &schedule) {
-    auto fault = machine.run(*program, entry, shape(workers), parameters, schedule);
-    REQUIRE_MESSAGE(!fault, fault->message);
-  }
-  GridExecution launch(std::uint32_t workers) {
-    return GridExecution(machine, program, entry, shape(workers), parameters);
-  }
-  /// Every block ran once, and the state is as the ABI says.
-  void checkEnd(std::uint32_t workers) {
-    for (std::uint32_t i = 0; i < blocks; ++i)
-      CHECK(read(done, i) == 1);
-    CHECK(live() == 0);
-    CHECK(taken() >= blocks);
-    CHECK(taken() <= blocks + workers);
-  }
-
-  static constexpr const char *entry = "work$tally_persistent";
-  Machine machine;
-  std::shared_ptr<const Program> program;
-  DevicePtr done = 0, count = 0, state = 0, control = 0;
-  std::vector<std::byte> parameters;
-
-private:
-  DevicePtr allocate(std::size_t bytes) {
-    auto pointer = machine.allocate(bytes);
-    REQUIRE(pointer);
-    auto view = machine.view(*pointer, bytes);
-    REQUIRE(view);
-    std::memset(view->data(), 0, bytes);
-    return *pointer;
-  }
+  void checkEnd(std::uint32_t workers) { WorkGrid::checkEnd(blocks, workers); }
 };
 
 } // namespace

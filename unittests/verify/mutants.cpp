@@ -195,6 +195,25 @@ const std::vector<TextMutant> &textMutants() {
        R"((@!?%p\d+) bra \$tally_on_\d+;)", "$1 bra $$tally_next;"},
       {"pause: registers", "a poll changes the user's", Kind::Pause, "nounroll",
        R"((\$tally_look_\d+:\n))", "$1\tadd.u32 %r17, %r17, 1;\n"},
+      {"pause: staying", "the epoch is not looked at", Kind::Pause, "nounroll",
+       R"(@%tally_yield bra \$tally_ended;(\n\tnanosleep\.u32 %tally_r1;))", "$1"},
+      {"pause: staying", "the epoch is looked at though others pause", Kind::Pause, "nounroll",
+       R"(@%tally_nap bra \$tally_stays;)", "bra $$tally_stays;"},
+      {"pause: staying", "for ever", Kind::Pause, "nounroll",
+       R"((, 0;\n\t@%tally_yield bra )\$tally_ended;)", "$1$$tally_stays;"},
+      {"pause: staying", "until those have ended that have not started", Kind::Pause, "nounroll",
+       R"(\$tally_stay:\n)",
+       "$$tally_stay:\n\tld.relaxed.gpu.global.u32 %tally_r2, [%tally_d2];\n"
+       "\tld.param.u32 %tally_r3, [$$tally_launch+64];\n\tmov.u32 %tally_r4, %nctaid.x;\n"
+       "\tadd.u32 %tally_r3, %tally_r3, %tally_r4;\n"
+       "\tsetp.ge.u32 %tally_nap, %tally_r2, %tally_r3;\n\t@%tally_nap bra $$tally_all;\n"
+       "\tnanosleep.u32 %tally_r1;\n\tbra $$tally_stay;\n$$tally_all:\n"},
+      {"pause: staying", "without naps", Kind::Pause, "nounroll", R"(nanosleep\.u32 %tally_r1;)",
+       ""},
+      {"pause: staying", "thread 0 stays alone", Kind::Pause, "nounroll",
+       R"((\$tally_ended:\n\t)barrier\.sync 0;)", "$1"},
+      {"pause: staying", "a worker is not counted out", Kind::Pause, "nounroll",
+       R"(atom\.global\.dec\.u32 %tally_r0, \[%tally_d2\+4\], \d+;)", "mov.u32 %tally_r0, 2;"},
 
       // Blocks that stop inside
       {"checkpoint: registers", "those of 32 bits are not restored", Kind::Checkpoint,

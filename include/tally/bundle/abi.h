@@ -93,7 +93,14 @@ struct tally_launch_state {
  * Workers that may spend themselves (bundle::Kernel::maySpend) exit after a virtual block in which
  * part of a warp left alone. A launch of such a kernel has as many workers as blocks are left, so
  * that one is left for each block; they do not look at the workers wanted, and those that take one
- * block in any case do not count themselves among the live. */
+ * block in any case do not count themselves among the live.
+ *
+ * Workers of pause that stay. Where params.stay is not 0 a worker that takes no further block, but
+ * for those that spend themselves, takes itself off live_workers and does not exit until that is 0,
+ * or the mode is not PAUSE and the word's epoch is greater than its launch's; it looks each `stay`
+ * nanoseconds or so. So none of the launch's SMs is emptied while others still pause. It waits for
+ * workers that have started, and those for none that has not, as no block is left for one. 0 is
+ * always right. */
 
 /* Unsigned division by a constant d of a number n < 2^31: (n * multiplier) >> shift in 64 bits. */
 struct tally_divisor {
@@ -141,7 +148,7 @@ struct tally_launch_params {
   uint64_t save_area;             /* checkpoint: a slot for each worker, 256-byte aligned; before it
                                      their headers */
   uint32_t save_stride;           /* checkpoint: bytes of a slot, a multiple of 256 */
-  uint32_t reserved0;
+  uint32_t stay;                  /* pause: 0, or nanoseconds: see above */
 };
 
 /* The largest number of virtual blocks that one launch of a guard or of workers takes; a larger
@@ -159,6 +166,7 @@ static_assert(offsetof(tally_launch_params, by_grid_x) == 72);
 static_assert(offsetof(tally_launch_params, by_grid_y) == 80);
 static_assert(offsetof(tally_launch_params, save_area) == 88);
 static_assert(offsetof(tally_launch_params, save_stride) == 96);
+static_assert(offsetof(tally_launch_params, stay) == 100);
 static_assert(offsetof(tally_launch_state, saved) == 12);
 #endif
 

@@ -143,6 +143,39 @@ std::string asked() {
          nap() + "bra $tally_take;\n";
 }
 
+/// What a block does that takes no other one. Thread 0 counts the worker out when the whole block
+/// has ended, and naps for as long as others of the launch have blocks, so that its SM looks as
+/// theirs do to whatever places a request's blocks. While the mode is PAUSE it naps as they do,
+/// whatever the epoch; with any other mode a greater epoch makes it leave.
+std::string ending(const PassInput &input) {
+  constexpr std::size_t live = offsetof(tally_launch_state, live_workers);
+  return "@%tally_other bra $tally_ended;\n\t" + emit::loadState() +
+         fmt::format("atom.global.dec.u32 %tally_r0, [%tally_d2+{0}], {1};\n"
+                     "\tld.param.u32 %tally_r1, [$tally_launch+{2}];\n"
+                     "\tsetp.eq.u32 %tally_nap, %tally_r1, 0;\n"
+                     "\t@%tally_nap bra $tally_ended;\n"
+                     "\tsetp.eq.u32 %tally_yield, %tally_r0, 1;\n"
+                     "\t@%tally_yield bra $tally_ended;\n"
+                     "\n$tally_stay:\n"
+                     "\tld.{3}.u32 %tally_r0, [%tally_d2+{0}];\n"
+                     "\tsetp.eq.u32 %tally_yield, %tally_r0, 0;\n"
+                     "\t@%tally_yield bra $tally_ended;\n\t",
+                     live, emit::counterLimit, offsetof(tally_launch_params, stay),
+                     emit::strongGlobal(input.module)) +
+         emit::loadControl(input.module) +
+         fmt::format("cvt.u32.u64 %tally_word, %tally_d0;\n"
+                     "\tand.b32 %tally_word, %tally_word, 255;\n"
+                     "\tsetp.ne.u32 %tally_nap, %tally_word, {};\n"
+                     "\t@%tally_nap bra $tally_stays;\n\t",
+                     unsigned{TALLY_CONTROL_PAUSE}) +
+         nap() + "bra $tally_stay;\n\n$tally_stays:\n\t" + emit::judge() +
+         "@%tally_yield bra $tally_ended;\n"
+         "\tnanosleep.u32 %tally_r1;\n"
+         "\tbra $tally_stay;\n"
+         "\n$tally_ended:\n\t" +
+         meet(input) + "\n$tally_left:\n\tret;\n";
+}
+
 } // namespace
 
 std::vector<Coding> PausePass::codings(const PassInput &input) const {
@@ -170,7 +203,9 @@ std::vector<std::string> PausePass::run(const PassInput &input) const {
       editor.insertBefore(points[i].statement, atLatch(input, points[i], i));
       break;
     }
-  writeWorkers(editor, input, kind(), {declarations, blockStart(points), asked()});
+  // Workers that may spend themselves are as many as blocks: what stays keeps some from starting.
+  std::string last = input.analysis.loop.spends ? std::string() : ending(input);
+  writeWorkers(editor, input, kind(), {declarations, blockStart(points), asked(), last});
   return {editor.apply()};
 }
 

@@ -67,7 +67,7 @@ std::vector<std::string> PersistentPass::run(const PassInput &input) const {
   if (input.analysis.loop.spends && (input.coding.empty() || input.coding == oneBlock))
     return {entryOfOneBlock(input)};
   FunctionEditor editor(input.function);
-  writeWorkers(editor, input, kind(), {{}, {}, leaveIfSurplus(input)});
+  writeWorkers(editor, input, kind(), {{}, {}, leaveIfSurplus(input), {}});
   return {editor.apply()};
 }
 

@@ -97,7 +97,7 @@ private:
     if (auto broken = checkProtocol(again, user, kind, entry))
       return broken;
     if (kind == Kind::Pause)
-      if (auto broken = checkPolls(user, entry))
+      if (auto broken = checkPolls(user, entry); broken || (broken = checkStay(entry)))
         return broken;
     return keepsGrid ? checkCallsNoClone(entry) : checkCalls(entry);
   }

@@ -31,6 +31,10 @@ std::size_t labelOf(const Function &function, std::string_view name) {
   return at;
 }
 
+bool isStrong(const Instruction &load) {
+  return load.opcode == "ld" && (load.has("volatile") || (load.has("relaxed") && load.has("gpu")));
+}
+
 /// One poll: the statements of tally's around its nap, and the user's behind it.
 class PollCheck {
 public:
@@ -104,9 +108,8 @@ private:
   }
 
   bool loadsMode(const Instruction &each) const {
-    return each.opcode == "ld" && each.has("u8") && each.operands.size() == 2 &&
-           each.operands[0].symbol == "%tally_mode" &&
-           (each.has("volatile") || (each.has("relaxed") && each.has("gpu")));
+    return isStrong(each) && each.has("u8") && each.operands.size() == 2 &&
+           each.operands[0].symbol == "%tally_mode";
   }
 
   /// From the label to the next: load, compare, leave; nap, and back to the label.
@@ -182,7 +185,87 @@ private:
   std::size_t nap, look, begin = 0, end = 0;
 };
 
+/// How a worker stays that takes no further block.
+class StayCheck {
+public:
+  explicit StayCheck(const Function &variant)
+      : body(variant.body), stay(labelOf(variant, "$tally_stay")),
+        judged(labelOf(variant, "$tally_stays")), ended(labelOf(variant, "$tally_ended")) {}
+
+  std::optional<std::string> run() const {
+    if (stay == body.size())
+      return std::nullopt; // it leaves
+    if (ended + 2 >= body.size() || judged > ended || stay > judged)
+      return "a worker that stays does not leave";
+    if (!isBlockBarrier(body[ended + 1].instruction))
+      return "a worker's threads do not stay together";
+    if (auto broken = checkBack())
+      return broken;
+    if (!leavesOn("eq", [](const Instruction &each) {
+          return isStrong(each) && each.has("u32") && each.operands[1].text == "[%tally_d2+4]";
+        }))
+      return "a worker stays though no other is live";
+    if (!leavesOn("gt", [](const Instruction &each) { return isStrong(each) && each.has("u64"); }))
+      return "a worker stays though its epoch has passed";
+    if (!napsWherePaused())
+      return "a worker leaves where others pause";
+    return std::nullopt;
+  }
+
+private:
+  /// Each way back naps.
+  std::optional<std::string> checkBack() const {
+    for (std::size_t at = stay + 1; at != ended; ++at)
+      if (const Instruction &each = body[at].instruction;
+          each.opcode == "bra" && each.operands[0].symbol == body[stay].label &&
+          body[at - 1].instruction.opcode != "nanosleep")
+        return "a worker that stays does not nap";
+    return std::nullopt;
+  }
+
+  /// Where it is told to pause it looks at nothing else before it has napped.
+  bool napsWherePaused() const {
+    std::size_t goes = 0;
+    for (std::size_t at = stay + 1; at != judged; ++at) {
+      const Instruction &each = body[at].instruction;
+      if (each.opcode == "setp" && each.has("gt"))
+        return false;
+      if (each.opcode == "bra" && each.guard && each.operands[0].symbol == "$tally_stays" &&
+          body[at - 1].instruction.has("ne") &&
+          body[at - 1].instruction.operands[2].bits == TALLY_CONTROL_PAUSE)
+        goes = at;
+    }
+    const Instruction &last = body[judged - 1].instruction;
+    return goes != 0 && last.opcode == "bra" && !last.guard;
+  }
+
+  /// Whether something is loaded, compared and, where that is so, left for.
+  template <class IsLoad> bool leavesOn(std::string_view comparison, IsLoad isLoad) const {
+    std::string_view loaded, compared;
+    for (std::size_t at = stay + 1; at != ended; ++at) {
+      const Instruction &each = body[at].instruction;
+      if (body[at].kind != StatementKind::Instruction)
+        continue;
+      if (isLoad(each))
+        loaded = each.operands[0].symbol;
+      else if (each.opcode == "setp" && each.has(comparison) && !loaded.empty() &&
+               each.operands[1].symbol == loaded)
+        compared = each.operands[0].symbol;
+      else if (each.opcode == "bra" && each.guard && !each.guard->predicate.negated &&
+               !compared.empty() && each.guard->predicate.symbol == compared &&
+               each.operands[0].symbol == body[ended].label)
+        return true;
+    }
+    return false;
+  }
+
+  std::span<const Statement> body;
+  std::size_t stay, judged, ended;
+};
+
 } // namespace
+
+std::optional<std::string> checkStay(const Function &variant) { return StayCheck(variant).run(); }
 
 std::optional<std::string> checkPolls(const Function &user, const Function &variant) {
   std::set<std::string_view> usersText;

@@ -33,7 +33,10 @@ std::optional<std::size_t> labelOf(const Function &function, std::string_view na
 /// From where the block meets to where it leaves if it has agreed to.
 std::span<const Statement> agreement(const Function &function) {
   std::size_t begin = labelOf(function, "$tally_agree").value_or(function.body.size()), end = begin;
-  while (end != function.body.size() && function.body[end].instruction.opcode != "ret")
+  auto leaves = [](const Statement &each) {
+    return each.instruction.opcode == "ret" || each.instruction.opcode == "bra";
+  };
+  while (end != function.body.size() && !leaves(function.body[end]))
     ++end;
   return std::span(function.body.data() + begin, end - begin);
 }

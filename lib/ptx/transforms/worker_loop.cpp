@@ -51,15 +51,16 @@ constexpr const char *hasPartialRows = "mov.u32 %tally_r0, %ntid.x;\n"
                                        "\tand.b32 %tally_r0, %tally_r0, 31;\n"
                                        "\tsetp.ne.u32 %tally_leave, %tally_r0, 0;\n\t";
 
-/// Behind the body: what it does where something is asked of it, or no block is left. `unlessLast`:
-/// what it does where its epoch has not passed.
-std::string leaderLeaves(const std::string &unlessLast) {
+/// Behind the body: what it does where something is asked of it, or no block is left.
+std::string leaderLeaves(const WorkerParts &parts) {
   return "\n$tally_asked:\n\tcvt.u32.u64 %tally_word, %tally_d0;\n\t" + emit::judge() +
-         "@%tally_yield bra $tally_last;\n\t" + unlessLast + "\n$tally_last:\n\t" + countOut() +
+         "@%tally_yield bra $tally_last;\n\t" + parts.asked + "\n$tally_last:\n\t" +
+         (parts.ending.empty() ? countOut() : "") +
          "\n$tally_publish:\n"
          "\tmov.u32 %tally_flag, 1;\n"
          "\tst.shared.u32 [$tally_block], %tally_flag;\n"
-         "\tbra $tally_agree;\n";
+         "\tbra $tally_agree;\n" +
+         (parts.ending.empty() ? "" : "\n$tally_ending:\n\t" + parts.ending);
 }
 
 /// Goes on where all threads that the warp has are here together; else to $tally_spend. The last
@@ -137,16 +138,17 @@ std::string ways(const PassInput &input, unsigned count) {
 /// what would make it so (bar.warp.sync). Where the loop has more than one way in, lanes that do
 /// not take the branch then came first, and the barrier counted them for their whole warp. The
 /// second meeting is in the aligned form, from which ptxas knows the block's ids for uniform.
-std::string agree(const PassInput &input, const LoopForm &form) {
+std::string agree(const PassInput &input, const LoopForm &form, const WorkerParts &parts) {
   std::string text = "\n$tally_agree:\n\t" + meet(input) +
                      emit::loadPublished(form.early ? form.ids : emit::IdWords::None) +
-                     "setp.ne.u32 %tally_leave, %tally_flag, 0;\n\t@%tally_leave ret;\n\t";
+                     "setp.ne.u32 %tally_leave, %tally_flag, 0;\n\t@%tally_leave " +
+                     (parts.ending.empty() ? "ret" : "bra $tally_ending") + ";\n\t";
   if (form.overlaps)
     text += fmt::format("bar.sync {};\n\t", input.analysis.loop.barrier);
   return text;
 }
 
-std::string loopHead(const PassInput &input, const LoopForm &form) {
+std::string loopHead(const PassInput &input, const LoopForm &form, const WorkerParts &parts) {
   const LoopPlan &plan = input.analysis.loop;
   // Who thread 0 is stays known in a predicate: to ask for three thread ids in each round costs
   // more.
@@ -166,7 +168,7 @@ std::string loopHead(const PassInput &input, const LoopForm &form) {
             "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
             "\t@%tally_leave bra $tally_leave;\n\t";
   return text + "\n$tally_turn:\n\t@%tally_other bra $tally_agree;\n" +
-         leaderTakes(input, form.ids) + agree(input, form);
+         leaderTakes(input, form.ids) + agree(input, form, parts);
 }
 
 /// Behind the body: how a thread exits that cannot go to the loop's head. The fence makes the word
@@ -322,7 +324,7 @@ void writeWorkers(FunctionEditor &editor, const PassInput &input, Kind kind,
   LoopForm form = formOf(input);
   emit::beginVariant(editor, input, kind);
   emit::declare(editor, input, !input.analysis.cloned.empty(), input.analysis.loop.spends);
-  editor.insertAtBodyStart(parts.declarations + loopHead(input, form) + parts.blockStart);
+  editor.insertAtBodyStart(parts.declarations + loopHead(input, form, parts) + parts.blockStart);
   if (input.coding != plain)
     editor.insertAtBodyStart(zero(input.function, undefinedAtBodyStart(input.function)));
   if (input.coding == opaque)
@@ -354,7 +356,7 @@ void writeWorkers(FunctionEditor &editor, const PassInput &input, Kind kind,
   if (emit::mayReachEnd(input.function))
     editor.insertAtBodyEnd("\tbra " + wayOut() + ";\n");
   editor.insertAtBodyEnd(ways(input, count));
-  editor.insertAtBodyEnd(leaderLeaves(parts.asked));
+  editor.insertAtBodyEnd(leaderLeaves(parts));
   if (plan.spends || plan.needsWholeWarpRows)
     editor.insertAtBodyEnd(spend(plan));
 }

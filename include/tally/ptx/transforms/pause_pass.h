@@ -16,6 +16,15 @@
 //            if (p) look(mode);
 //            if (p) goto L;
 //
+// Where the launch says so (params.stay) a worker that takes no further block stays while others
+// have some, so that no SM is emptied before all are: the request's blocks would all go there.
+//
+//   ending:  bar.sync;                             // all threads have ended the last block
+//            if (thread 0 && --state.live_workers != 0)
+//              do nap; while (state.live_workers != 0 &&
+//                             (control.mode == PAUSE || control.epoch <= launch.epoch));
+//            bar.sync; return;
+//
 // mode, left and turns are registers of tally's, set anew for each virtual block; mode begins as
 // RUN. A poll uses what the one before it has loaded, so nobody waits for the load, and a request
 // is seen after two periods at most.
@@ -25,7 +34,10 @@
 // the mode changes, and the mode always does: the runtime sets a deadline. No epoch is looked at
 // inside of a block, so a block that has begun runs to its end in the launch that began it. Before
 // a block persistent's argument holds: it is taken under an epoch that has not passed, or left
-// over. Since PAUSE without a new epoch leaves no block over, taking it back loses nothing.
+// over. Who stays waits for workers that have started, and for none that has not: it stays since no
+// block is left, or the epoch has passed and those that start now take none. Workers that may spend
+// themselves do not stay. Since PAUSE without a new epoch leaves no block over, taking it back
+// loses nothing.
 //
 // The branch of a Latch is taken by all threads of a block together (analysis/poll_plan.h). With
 // one that is not, threads of a warp that have come to the poll would wait for the others to come

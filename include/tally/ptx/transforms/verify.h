@@ -24,7 +24,10 @@ namespace tally::ptx {
 ///   that may be reached in parts, with no copy in flight;
 /// * a poll of pause in a loop writes nothing but tally's registers, reads the control word's mode
 ///   by a strong load each time that it has napped, goes on behind itself when that is not PAUSE,
-///   and branches back only where the user's branch behind it would.
+///   and branches back only where the user's branch behind it would;
+/// * a worker of pause that stays when no block is left has a strong load tell it to leave, where
+///   no other is live and where its epoch has passed, naps between two looks, and keeps all its
+///   threads.
 ///
 /// Returns what is broken, a bug of ours, or nothing.
 std::optional<std::string> verifyVariants(const Module &module,

@@ -1,0 +1,117 @@
+// Workers of pause that stay when no block is left (bundle/abi.h): until when, and for whom.
+#include "work_grid.h"
+
+#include <functional>
+
+using namespace tally;
+using namespace tally::emulator;
+
+namespace {
+
+constexpr std::uint32_t blocks = 4;
+
+/// Block 0 takes long, and polls seldom; the others are short. Each counts itself in `done`.
+constexpr const char *kernel = R"(.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry work(.param .u64 done, .param .u64 count)
+{
+	.reg .pred %p<3>;
+	.reg .b32 %r<6>;
+	.reg .b64 %rd<4>;
+	ld.param.u64 %rd1, [done];
+	mov.u32 %r3, %ctaid.x;
+	setp.eq.u32 %p2, %r3, 0;
+	selp.b32 %r4, 20000, 10, %p2;
+	mov.u32 %r2, 0;
+AGAIN:
+	add.u32 %r2, %r2, 1;
+	setp.lt.u32 %p1, %r2, %r4;
+	@%p1 bra AGAIN;
+	mul.wide.u32 %rd3, %r3, 4;
+	add.s64 %rd3, %rd1, %rd3;
+	red.global.add.u32 [%rd3], 1;
+	ret;
+}
+)";
+/// So that block 0 polls less than this often.
+constexpr std::uint64_t pollPeriod = 8192, loopPolls = 40;
+
+/// All blocks run side by side, each with a worker; there is room for another worker only when one
+/// has left.
+struct Grid : verify::WorkGrid {
+  explicit Grid(std::uint32_t stay) : WorkGrid(kernel, Kind::Pause, blocks, stay, pollPeriod) {}
+
+  /// `alone` is called at each poll while block 0 is the only one left, with the number of such
+  /// polls before.
+  void runWatched(const std::function<void(std::uint64_t)> &alone) {
+    machine.watchReads(control, [&](std::uint64_t) {
+      if (taken() < blocks || read(done, 0) != 0)
+        return;
+      // Another one has taken its turn, or has started.
+      if (taken() == 2 * blocks || (live() == 2 && polls != 0))
+        left = std::min(left, polls);
+      if (live() == 1)
+        alone(polls++);
+    });
+    run(blocks + 1, {1, blocks});
+    checkEnd(blocks, blocks + 1);
+  }
+
+  std::uint64_t polls = 0;    ///< while block 0 was the only one left
+  std::uint64_t left = never; ///< how many of them had been made when a worker left
+  static constexpr std::uint64_t never = ~std::uint64_t{0};
+};
+
+} // namespace
+
+TEST_CASE("workers stay as long as another one has a block, if they are told to") {
+  Grid leaving(0), staying(1000);
+  leaving.runWatched([](std::uint64_t) {});
+  staying.runWatched([](std::uint64_t) {});
+  CHECK(leaving.left <= loopPolls);
+  CHECK(leaving.polls < loopPolls);
+  CHECK(staying.left == Grid::never);
+  CHECK(staying.polls > 10 * loopPolls);
+}
+
+TEST_CASE("they leave when the epoch has passed") {
+  for (tally_control_mode mode : {TALLY_CONTROL_RUN, TALLY_CONTROL_LEAVE_AT_BLOCK_END}) {
+    Grid grid(1000);
+    grid.runWatched([&](std::uint64_t poll) {
+      if (poll == 100)
+        grid.tell({.epoch = 1, .mode = mode});
+    });
+    CHECK(grid.left >= 100);
+    CHECK(grid.left <= 100 + blocks);
+    CHECK(grid.polls < 100 + loopPolls + blocks);
+  }
+}
+
+TEST_CASE("they stay while others pause, whatever the epoch") {
+  for (std::uint64_t epoch : {0, 1}) {
+    Grid grid(1000);
+    grid.runWatched([&](std::uint64_t poll) {
+      if (poll == 100)
+        grid.tell({.epoch = epoch, .mode = TALLY_CONTROL_PAUSE});
+      if (poll == 1100)
+        grid.tell({.epoch = epoch, .mode = TALLY_CONTROL_RUN});
+    });
+    CHECK(grid.polls > 1100);
+    if (epoch == 0) {
+      CHECK(grid.left == Grid::never);
+    } else {
+      CHECK(grid.left >= 1100);
+      CHECK(grid.left <= 1100 + 2 * blocks);
+    }
+  }
+}
+
+TEST_CASE("they wait for no worker that has not started") {
+  for (std::uint64_t seed = 0; seed < 12; ++seed)
+    for (std::uint32_t resident : {1, 2, 3}) {
+      Grid grid(1000);
+      grid.run(3 * blocks, {seed, resident});
+      grid.checkEnd(blocks, 3 * blocks);
+    }
+}
