@@ -234,7 +234,7 @@ const std::vector<TextMutant> &textMutants() {
        "checkpoint_tiles", R"(\$tally_depart:\n\tbarrier\.sync 0;)", "$$tally_depart:"},
       {"checkpoint: shared memory", "used while others restore it", Kind::Checkpoint,
        "checkpoint_tiles",
-       R"(\tbarrier\.sync 0;\n(\tsetp\.eq\.u32 %tally_leave, %tally_stopped, 1;))", "$1"},
+       R"(\tbarrier\.sync 0;\n(\tsetp\.eq\.u32 %tally_leave, %tally_stopped, \d+;))", "$1"},
       {"checkpoint: local memory", "not restored", Kind::Checkpoint, "checkpoint_local",
        R"(st\.local\.b\d+ \[[^\]]*\], [^;]*;(\n\tmad\.wide))", "$1"},
       {"checkpoint: local memory", "of a large array not saved", Kind::Checkpoint,
