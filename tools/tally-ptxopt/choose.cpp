@@ -16,6 +16,8 @@ namespace {
 /// A block of more than a few spilled words pays more for them than for an SM that holds one block
 /// less.
 constexpr std::uint32_t maxSpillBytes = 128;
+/// Of stores and loads. So few words are spilled outside of inner loops.
+constexpr std::uint32_t fewSpillBytes = 32;
 constexpr std::uint32_t registerStep = 8, fewestRegisters = 24;
 
 /// One entry of a variant, and the best way to write it that is known.
@@ -65,9 +67,12 @@ public:
         places(placesOf(job, assembled)) {}
 
   bool run() {
+    tryAll(defaultCaps());
+    tryAll(usersCaps(/*mayRegain=*/true));
     tryAll(alternatives());
     tryAll(caps());
-    tryAll(usersCaps());
+    tryAll(alternativesCaps());
+    tryAll(usersCaps(/*mayRegain=*/false));
     return changed;
   }
 
@@ -92,6 +97,17 @@ private:
     return candidates;
   }
 
+  /// Of variants that can be saved the default coding with a cap, where it loses blocks on an SM
+  /// without. In others, which read the block's ids at each use, the turns of loops cost more than
+  /// a few words spilled.
+  std::vector<Candidate> defaultCaps() {
+    std::vector<Candidate> candidates;
+    for (Candidate &each : caps())
+      if (each.place->variant->verdict.kind == Kind::Checkpoint)
+        candidates.push_back(std::move(each));
+    return candidates;
+  }
+
   std::vector<Candidate> caps() {
     std::vector<Candidate> candidates;
     for (Place &place : places)
@@ -100,13 +116,26 @@ private:
     return candidates;
   }
 
+  /// The other codings with that cap, where the best does not do with it.
+  std::vector<Candidate> alternativesCaps() {
+    std::vector<Candidate> candidates;
+    for (Place &place : places)
+      if (std::uint32_t cap = losesOccupancy(place) && mayCap(place) ? capFor(place) : 0)
+        for (const ptx::Alternative &alternative : place.variant->alternatives)
+          candidates.push_back(capped(place, alternative.coding.name,
+                                      alternative.entries[place.index], cap, candidates.size()));
+    return candidates;
+  }
+
   /// The user's registers, in whole steps, and a step more, for variants that can be saved. As long
   /// as it costs no blocks on an SM, ptxas is free with registers in code that saves and restores,
   /// which seldom runs; that it can do with the user's is shown by that it does not spill.
-  std::vector<Candidate> usersCaps() {
+  std::vector<Candidate> usersCaps(bool mayRegain) {
     std::vector<Candidate> candidates;
     for (Place &place : places) {
-      if (place.variant->verdict.kind != Kind::Checkpoint || !mayCap(place))
+      // Where blocks are lost, another coding or cap may still keep them.
+      if (place.variant->verdict.kind != Kind::Checkpoint || !mayCap(place) ||
+          (mayRegain && losesOccupancy(place)))
         continue;
       std::uint32_t users = (place.user.registers + registerStep - 1) / registerStep * registerStep;
       for (std::uint32_t cap : {std::max(users, fewestRegisters), users + registerStep})
@@ -125,11 +154,14 @@ private:
   }
 
   static Candidate capped(Place &place, std::uint32_t cap, std::size_t number) {
+    return capped(place, place.variant->codings[place.index], place.variant->entries[place.index],
+                  cap, number);
+  }
+  static Candidate capped(Place &place, std::string_view coding, const std::string &text,
+                          std::uint32_t cap, std::size_t number) {
     std::string name = fmt::format("{}_{}", place.name, number);
-    const std::string &coding = place.variant->codings[place.index];
-    return {
-        &place, fmt::format("{}{}maxnreg {}", coding, coding.empty() ? "" : ", ", cap), name,
-        ptx::withRegisterCap(renamed(place.variant->entries[place.index], place.name, name), cap)};
+    return {&place, fmt::format("{}{}maxnreg {}", coding, coding.empty() ? "" : ", ", cap), name,
+            ptx::withRegisterCap(renamed(text, place.name, name), cap)};
   }
 
   /// The most registers with which the user's number of blocks fits; 0 if they are not what keeps
@@ -181,9 +213,11 @@ private:
     // of a guard a round trip to the L2, so there only whole steps count, as registers are given
     // out.
     std::uint32_t step = place.variant->verdict.kind == Kind::Guard ? registerStep : 1;
+    bool toleratesFew = place.variant->verdict.kind == Kind::Checkpoint;
     auto cost = [&](const EntryUsage &each) {
       std::uint32_t registers = std::max(each.registers, place.user.registers);
-      return std::pair((registers + step - 1) / step, each.spillBytes);
+      std::uint32_t spills = toleratesFew && each.spillBytes <= fewSpillBytes ? 0 : each.spillBytes;
+      return std::pair((registers + step - 1) / step, spills);
     };
     return cost(usage) < cost(place.best);
   }
