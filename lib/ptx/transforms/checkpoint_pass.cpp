@@ -57,6 +57,10 @@ private:
   std::string readWord() const;
   /// Whether the virtual ids stand in registers.
   bool early() const { return input.coding != zeroed && input.coding != staged; }
+  /// Whether thread 0 takes the next block while others are in the last one: nobody reads
+  /// $tally_block in the body, and points are such that all threads have come by those that thread
+  /// 0 has. (As in worker_loop.cpp.)
+  bool overlaps() const { return plan.byBlock && early() && input.analysis.cloned.empty(); }
   static std::string ownEpoch(std::string_view into);
   static std::string hint();
   std::string look() const;
@@ -163,28 +167,33 @@ std::string Writer::takeSaved() const {
                             static_cast<unsigned>(Publication::GoOn));
 }
 
-std::string Writer::begin() const { return enter() + "bra.uni $tally_turn;\n"; }
+std::string Writer::begin() const { return enter() + toFirstTurn(); }
 
-/// All threads are done with the last block here, or have saved what they hold of it.
+/// All threads are done with the last block here, or have saved what they hold of it; or thread 0
+/// takes the next block as soon as it is itself.
 std::string Writer::loopHead() const {
   std::string text = "\n$tally_next:\n\t";
   if (input.analysis.copiesAsync)
     text += "cp.async.wait_all;\n\t";
-  if (plan.byBlock)
-    text += meet(input);
-  else
+  if (!plan.byBlock)
     text += "mov.pred %tally_saved, 0;\n"
             "\n$tally_met:\n\t" +
             reduce("%tally_any", "%tally_saved") + "@%tally_any bra $tally_depart;\n";
+  else if (!overlaps())
+    text += meet(input);
   return text + "\n$tally_turn:\n\t@%tally_other bra $tally_agree;\n\t" + takeSaved() +
          leaderTakes(input, ids) + keepId();
 }
 
 std::string Writer::agree() const {
-  return "\n$tally_agree:\n\t" + meet(input) +
-         emit::loadPublished(early() ? ids : emit::IdWords::None) +
-         "setp.ne.u32 %tally_leave, %tally_flag, 0;\n"
-         "\t@%tally_leave bra $tally_other_than_run;\n\t";
+  std::string text = "\n$tally_agree:\n\t" + meet(input) +
+                     emit::loadPublished(early() ? ids : emit::IdWords::None);
+  // From the aligned form ptxas knows that what was read is one value for the warp.
+  if (overlaps())
+    text += plan.keepsAligned ? fmt::format("bar.sync {};\n\t", input.analysis.loop.barrier)
+                              : meet(input);
+  return text + "setp.ne.u32 %tally_leave, %tally_flag, 0;\n"
+                "\t@%tally_leave bra $tally_other_than_run;\n\t";
 }
 
 /// Behind the body: thread 0 leaves where it is asked to or no block is left.
@@ -395,7 +404,7 @@ std::string Writer::run() {
   auto index = [&](unsigned dimension, const std::string &into) {
     return early() ? std::string() : emit::loadIndexFromShared(dimension, into);
   };
-  emit::replaceGridUses(editor, facts, {index, emit::loadExtentFromParameters});
+  emit::replaceGridUses(editor, facts, {index, emit::loadExtentFromParameters, &input.function});
   redirectCalls(editor, input.function, input.analysis);
   for (std::uint32_t statement : facts.leaves) {
     const Statement &leaves = input.function.body[statement];
@@ -416,7 +425,7 @@ std::vector<std::string> CheckpointPass::run(const PassInput &input) const {
 }
 
 std::vector<Coding> CheckpointPass::codings(const PassInput &) const {
-  return {{direct}, {zeroed}, {staged}};
+  return {{direct}, {zeroed}, {staged, /*onlyForOccupancy=*/true}};
 }
 
 SaveSizes CheckpointPass::saveSizes(const PassInput &input) const {

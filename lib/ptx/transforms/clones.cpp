@@ -86,7 +86,8 @@ Clone cloneOf(const Function &callee, const CallGraph &graph) {
   const FunctionFacts &facts = graph.factsOf(callee);
   if (!facts.gridUses.empty())
     editor.insertAtBodyStart(emit::declarations());
-  emit::replaceGridUses(editor, facts, {emit::loadIndexFromShared, emit::loadExtentFromShared});
+  emit::replaceGridUses(editor, facts,
+                        {emit::loadIndexFromShared, emit::loadExtentFromShared, &callee});
   redirectCalls(editor, callee, graph);
   Clone clone{cloneName(callee), {}, editor.apply()};
   std::size_t header = callee.header.size() + clone.name.size() - callee.name.size() -

@@ -2,6 +2,7 @@
 
 #include "tally/bundle/abi.h"
 #include "tally/bundle/bundle.h"
+#include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/transforms/pass.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -343,6 +344,24 @@ std::string lowHalf(const std::string &id, unsigned dimension, std::string &text
   return half;
 }
 
+/// By use, which dimensions of %ctaid are read there, as bits: at the first of a straight run what
+/// the run reads, and at the others nothing.
+std::vector<unsigned> readsOfRuns(const Function &function, const FunctionFacts &facts) {
+  std::vector<unsigned> reads(facts.gridUses.size());
+  std::size_t first = 0;
+  for (std::size_t i = 0; i != facts.gridUses.size(); ++i) {
+    const GridUse &use = facts.gridUses[i];
+    for (std::uint32_t at = facts.gridUses[first].statement; at < use.statement; ++at)
+      if (StatementKind kind = function.body[at].kind;
+          (kind != StatementKind::Instruction && kind != StatementKind::Location) ||
+          (kind == StatementKind::Instruction && isTerminator(function.body[at].instruction)))
+        first = i;
+    if (!use.isExtent)
+      reads[first] |= use.isVector ? 7u : (1u << use.dimension) & 7u;
+  }
+  return reads;
+}
+
 } // namespace
 
 void replaceGridUses(FunctionEditor &editor, const FunctionFacts &facts,
@@ -351,12 +370,21 @@ void replaceGridUses(FunctionEditor &editor, const FunctionFacts &facts,
         return use.isHalf || use.isVector || use.dimension == 3;
       }))
     editor.insertAtBodyStart(".reg .b32 %tally_zero;\n\t.reg .b16 %tally_half<4>;\n\t");
-  for (const GridUse &use : facts.gridUses) {
+  std::vector<unsigned> reads;
+  if (sources.together)
+    reads = readsOfRuns(*sources.together, facts);
+  auto none = [](unsigned, const std::string &) { return std::string(); };
+  for (std::size_t i = 0; i != facts.gridUses.size(); ++i) {
+    const GridUse &use = facts.gridUses[i];
     std::string text, ids;
+    for (unsigned dimension = 0; sources.together && dimension != 3; ++dimension)
+      if (reads[i] >> dimension & 1)
+        text += sources.index(dimension, fmt::format("%tally_ctaid_{}", axis(dimension)));
     for (unsigned dimension = use.isVector ? 0 : use.dimension,
                   last = use.isVector ? 3 : use.dimension;
          dimension <= last; ++dimension) {
-      std::string id = virtualId(use, dimension, sources, text);
+      std::string id = virtualId(
+          use, dimension, sources.together ? GridSources{none, sources.extent} : sources, text);
       ids += (ids.empty() ? "" : ", ") + (use.isHalf ? lowHalf(id, dimension, text) : id);
     }
     editor.insertBefore(use.statement, text);

@@ -112,6 +112,10 @@ using GridLoad = llvm::function_ref<std::string(unsigned, const std::string &)>;
 /// Where a function reads its virtual %ctaid and %nctaid.
 struct GridSources {
   GridLoad index, extent;
+  /// Where given, what a straight run of its statements reads of %ctaid is read at the first of
+  /// them: reads of shared memory do not move past the user's stores, so what waits for them would
+  /// be issued one after the other.
+  const Function *together = nullptr;
 };
 
 /// Replaces each read of a grid register by one of a fresh register, loaded just before; %clusterid

@@ -109,12 +109,11 @@ std::string SavedBlock::part(std::optional<unsigned> passage) const {
       numbers.push_back(i + 1);
   std::string text;
   if (passage && numbers.size() > 1) {
-    if (plan.byBlock)
-      text += fmt::format("ld.shared.u32 %tally_stopped, [$tally_block];\n"
-                          "\tsub.u32 %tally_stopped, %tally_stopped, {};\n\t",
-                          static_cast<unsigned>(Publication::GoOn));
-    else
-      text += record.locate() + record.stopped(Transfer::Restore);
+    // Thread 0 may have published another block by now.
+    text += plan.byBlock ? SaveRecord::headerAddress() +
+                               fmt::format("ld.global.u32 %tally_stopped, [%tally_slot+{}];\n\t",
+                                           offsetof(tally_save_slot, point))
+                         : record.locate() + record.stopped(Transfer::Restore);
   }
   auto label = [&](unsigned number) {
     return passage ? fmt::format("$tally_inside_{}_{}", *passage + 1, number)
@@ -149,33 +148,39 @@ std::string SavedBlock::resumeAt(const SavePoint &point, unsigned number) const 
     if (route == Route::Direct)
       text += record.locate();
   }
-  auto isRest = [&](RegisterId reg) {
-    return std::ranges::none_of(way, [&](unsigned each) {
-      return std::ranges::binary_search(plan.passages[each].live, reg);
-    });
-  };
+  auto isRest = [&](RegisterId reg) { return stageOf(reg, way) == way.size(); };
   return text + record.registers(point, Transfer::Restore, isRest) + toHead(point, number);
 }
 
-/// What is live at the head that comes next, and at none before. What this point does not save and
-/// is not made again there is 0, not what the block before has left.
+bool SavedBlock::isLiveAt(RegisterId reg, unsigned passage) const {
+  return std::ranges::binary_search(plan.passages[passage].live, reg);
+}
+
+/// Before which loop on the way the register is restored: the first from which on it is live at all
+/// heads.
+std::size_t SavedBlock::stageOf(RegisterId reg, const std::vector<unsigned> &way) const {
+  std::size_t stage = way.size();
+  while (stage != 0 && isLiveAt(reg, way[stage - 1]))
+    --stage;
+  return stage;
+}
+
+/// What is restored before the loop that comes next. What else its head may read, and is not made
+/// before the first, is 0, not what the block before has left.
 std::string SavedBlock::beforeLoop(const SavePoint &point, const std::vector<unsigned> &way,
                                    std::size_t at) const {
-  const Passage &next = plan.passages[way[at]];
-  auto isNew = [&](RegisterId reg) {
-    for (std::size_t i = 0; i != at; ++i)
-      if (std::ranges::binary_search(plan.passages[way[i]].live, reg))
-        return false;
-    return std::ranges::binary_search(next.live, reg);
-  };
-  std::vector<RegisterId> others = next.live;
+  const std::vector<std::uint32_t> &made = plan.passages[way.front()].recomputed;
+  std::vector<RegisterId> others = plan.passages[way[at]].live;
   std::erase_if(others, [&](RegisterId reg) {
-    return !isNew(reg) || std::ranges::count(point.saved, reg) != 0 ||
-           std::ranges::any_of(next.recomputed, [&](std::uint32_t statement) {
+    bool isSaved = std::ranges::count(point.saved, reg) != 0;
+    return (isSaved && stageOf(reg, way) <= at) || (at != 0 && isLiveAt(reg, way[at - 1])) ||
+           std::ranges::any_of(made, [&](std::uint32_t statement) {
              return input.function.body[statement].instruction.operands[0].reg == reg;
            });
   });
-  return zero(input.function, others) + record.registers(point, Transfer::Restore, isNew);
+  return zero(input.function, others) +
+         record.registers(point, Transfer::Restore,
+                          [&](RegisterId reg) { return stageOf(reg, way) == at; });
 }
 
 /// The point's registers are there.

@@ -53,6 +53,8 @@ private:
   std::string part(std::optional<unsigned> passage) const;
   std::string resumeAt(const SavePoint &point, unsigned number) const;
   std::string toHead(const SavePoint &point, unsigned number) const;
+  bool isLiveAt(RegisterId reg, unsigned passage) const;
+  std::size_t stageOf(RegisterId reg, const std::vector<unsigned> &way) const;
   std::string beforeLoop(const SavePoint &point, const std::vector<unsigned> &way,
                          std::size_t at) const;
 

@@ -65,7 +65,7 @@ public:
 
   std::optional<std::string> run() {
     std::uint32_t at = 1;
-    std::set<std::string_view> written; // by tally's, since the user's instruction before
+    std::set<std::string_view> written; // by tally's, since the label before
     for (std::uint32_t i = 1; i + 1 < user.body.size(); ++i) {
       std::uint32_t own = at; // what is tally's stands from here
       while (at + 1 < rewritten.body.size() && !stands(user.body[i], rewritten.body[at]))
@@ -79,10 +79,8 @@ public:
       }
       if (auto broken = checkSet(user.body[i], rewritten.body[at], written))
         return broken;
-      // A pragma or a line between a value and its use is the use's.
-      if (user.body[i].kind != StatementKind::Pragma &&
-          user.body[i].kind != StatementKind::Location)
-        written.clear();
+      if (user.body[i].kind == StatementKind::Label)
+        written.clear(); // from elsewhere nothing is set
       ++at;
     }
     for (; at + 1 < rewritten.body.size(); ++at)
@@ -218,7 +216,7 @@ private:
     return found;
   }
 
-  /// A virtual id is set right before it is used, or as the block starts.
+  /// A virtual id is set before it is used, on the one way there, or as the block starts.
   std::optional<std::string> checkSet(const Statement &ours, const Statement &theirs,
                                       const std::set<std::string_view> &written) const {
     if (!allowed.gridReads || ours.kind != StatementKind::Instruction ||

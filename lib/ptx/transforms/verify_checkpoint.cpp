@@ -240,7 +240,8 @@ private:
   }
 
   /// ptxas takes the aligned form for a promise that the warp is whole. It is at the user's
-  /// barriers, as long as no loop has two ways in; at tally's own threads come from all over.
+  /// barriers, as long as no loop has two ways in, and where the block meets again behind a meeting
+  /// of tally's; at tally's others threads come from all over.
   std::optional<std::string> checkBarriers() const {
     auto theirs = std::ranges::count_if(user.body, isAligned);
     auto first = std::ranges::find_if(variant.body, isAligned);
@@ -249,9 +250,24 @@ private:
     if (!everyLoopHasOneHead(cfg))
       return fmt::format("a barrier in the aligned form, and a loop with two ways in: {}",
                          first->text);
+    theirs += meetsAgain();
     if (std::ranges::count_if(variant.body, isAligned) > theirs)
       return fmt::format("tally's barriers are in the aligned form, or some: {}", first->text);
     return std::nullopt;
+  }
+
+  /// Whether the block meets in the aligned form behind another meeting of tally's, where it reads
+  /// what thread 0 published.
+  bool meetsAgain() const {
+    auto agrees = labelOf("$tally_agree");
+    bool met = false;
+    for (std::size_t i = agrees.value_or(variant.body.size());
+         i < variant.body.size() && variant.body[i].instruction.opcode != "bra"; ++i) {
+      if (met && isAligned(variant.body[i]))
+        return true;
+      met |= meets(variant.body[i]);
+    }
+    return false;
   }
 
   const Function &user;

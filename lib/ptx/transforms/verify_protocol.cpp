@@ -96,25 +96,39 @@ bool readsBlock(const Statement &statement) {
          statement.text.find("[$tally_block") != std::string_view::npos;
 }
 
+/// What thread 0 alone does of how a worker leaves with a saved block, if it is one that may.
+std::span<const Statement> departure(const Function &function) {
+  std::size_t end = labelOf(function, "$tally_gone").value_or(0);
+  std::size_t begin = labelOf(function, "$tally_depart").value_or(end);
+  while (begin < end &&
+         (!function.body[begin].instruction.guard ||
+          function.body[begin].instruction.guard->predicate.symbol != "%tally_other"))
+    ++begin;
+  return std::span(function.body.data() + begin, end < begin ? 0 : end - begin);
+}
+
 /// Where thread 0 may take the next block while others are in the last one: all meet before they
-/// read what it published, and again behind that; and nobody reads it elsewhere.
+/// read what it published, and again behind that; and nobody reads it elsewhere, but for thread 0.
 std::optional<std::string> checkOverlap(const Function &variant) {
   std::span<const Statement> agreed = agreement(variant);
   std::size_t reads = 0, barriers = 0;
   for (const Statement &statement : agreed) {
     if (readsBlock(statement)) {
-      if (barriers == 0)
+      if (barriers != 1)
         return "what thread 0 publishes is read where it may be writing it: " +
                std::string(statement.text);
       ++reads;
     }
     barriers += isBlockBarrier(statement.instruction);
   }
+  // The second may stand behind the worker's leaving.
   std::size_t behind =
       static_cast<std::size_t>(agreed.data() - variant.body.data()) + agreed.size() + 1;
-  if (barriers != 1 || behind >= variant.body.size() ||
-      !isBlockBarrier(variant.body[behind].instruction))
+  if (behind < variant.body.size())
+    barriers += isBlockBarrier(variant.body[behind].instruction);
+  if (barriers != 2)
     return "the block does not meet at the loop's head";
+  reads += static_cast<std::size_t>(std::ranges::count_if(departure(variant), readsBlock));
   if (static_cast<std::size_t>(std::ranges::count_if(variant.body, readsBlock)) != reads)
     return "the body reads what thread 0 may have published for the next block";
   return std::nullopt;

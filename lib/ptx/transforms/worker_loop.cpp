@@ -156,9 +156,7 @@ std::string loopHead(const PassInput &input, const LoopForm &form, const WorkerP
   if (plan.spends)
     text +=
         "mov.u32 %tally_flag, 0;\n\t@!%tally_other st.shared.u32 [$tally_spent], %tally_flag;\n\t";
-  // Were the loop's entrance behind thread 0's turn, ptxas would take what does not change out of
-  // the loop, into registers: 9 more in a kernel that took 19.
-  text += "bra.uni $tally_turn;\n\n$tally_next:\n\t";
+  text += toFirstTurn() + "\n$tally_next:\n\t";
   if (!plan.spends)
     text += leaving(input, 0);
   if (!plan.parks && !form.overlaps)
@@ -248,6 +246,17 @@ std::string enter() {
          fmt::format("@!%tally_other red.global.inc.u32 [%tally_d2+{}], {};\n\t", live,
                      emit::counterLimit);
 }
+// Were the loop's entrance behind thread 0's turn, ptxas would take what does not change out of the
+// loop, into registers: 9 more in a kernel that took 19.
+std::string toFirstTurn() {
+  return fmt::format("ld.param.u32 %tally_r1, [$tally_launch+{}];\n"
+                     "\tand.b32 %tally_r1, %tally_r1, 255;\n"
+                     "\tor.b32 %tally_r0, %tally_r0, %tally_r1;\n"
+                     "\tsetp.ne.u32 %tally_other, %tally_r0, 0;\n"
+                     "\tbra.uni $tally_turn;\n",
+                     offsetof(tally_launch_params, save_stride));
+}
+
 std::string countOut() {
   return fmt::format("red.global.dec.u32 [%tally_d2+{}], {};\n\t", live, emit::counterLimit);
 }
@@ -335,7 +344,7 @@ void writeWorkers(FunctionEditor &editor, const PassInput &input, Kind kind,
   auto index = [&](unsigned dimension, const std::string &into) {
     return form.early ? std::string() : emit::loadIndexFromShared(dimension, into);
   };
-  emit::replaceGridUses(editor, facts, {index, emit::loadExtentFromParameters});
+  emit::replaceGridUses(editor, facts, {index, emit::loadExtentFromParameters, &input.function});
   redirectCalls(editor, input.function, input.analysis);
   unsigned count = 0;
   auto wayOut = [&] {

@@ -37,10 +37,13 @@ void writeWorkers(FunctionEditor &editor, const PassInput &input, Kind kind,
 /// Which virtual ids the body or a clone reads.
 emit::IdWords usedIds(const PassInput &input);
 
-/// Sets %tally_other and counts this worker among the live ones. Thread 0 takes no branch for that:
-/// ptxas would send it to its first turn, and the others behind that, so that the loop had two ways
-/// in, and would not bring the warp together before the block's meeting.
+/// Sets %tally_other and counts this worker among the live ones, by an instruction under a guard.
 std::string enter();
+/// Behind enter(), and what else thread 0 alone does once: into the loop, with %tally_other anew,
+/// of what ptxas cannot know to be the same. It makes branches of some guards, and would send
+/// thread 0 from the last of them to its first turn, and the others behind that; the loop had two
+/// ways in then, in which ptxas does not bring the warp together before the block's meeting.
+std::string toFirstTurn();
 /// Counts it off them, behind emit::loadState() or the like.
 std::string countOut();
 
