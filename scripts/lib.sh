@@ -41,7 +41,7 @@ llvm_version() {
 missing_packages() {
   local package
   for package in cmake ninja-build g++ python3 libfmt-dev doctest-dev libbenchmark-dev zlib1g-dev \
-    libzstd-dev "$@"; do
+    libzstd-dev liblz4-dev "$@"; do
     installed "$package" || printf '%s ' "$package"
   done
 }
