@@ -46,8 +46,9 @@ bool Lane::preparePlan(Operation &operation) {
 }
 
 PlanRules Lane::planRules() const {
-  return {options.kinds,   maxListBytes,      maxSaveBytes,     maxSavedBlocks,  options.bound,
-          options.reserve, options.limitsSms, options.measures, options.profiles};
+  return {options.kinds,    maxListBytes,          maxSaveBytes,    maxSavedBlocks,
+          options.bound,    options.boundsToDrain, options.reserve, options.limitsSms,
+          options.measures, options.profiles};
 }
 
 /// A launch that yielded between blocks goes on inside of them where these have turned out to be

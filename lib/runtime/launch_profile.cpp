@@ -19,7 +19,7 @@ constexpr std::uint64_t slicesBeforeFit = 16;
 constexpr Nanoseconds pollTime{15000};
 /// The share of the throughput that it may cost to make waits half as long, a third, and so on: so
 /// much for each.
-constexpr double costForEach = 0.05;
+constexpr double costForEach = 0.02;
 /// Measurements of a way before its cost counts.
 constexpr std::uint64_t leastCosts = 3;
 

@@ -19,9 +19,6 @@ constexpr std::size_t maxPlans = 4096;
 /// What a block that finds a request takes of its SM to leave. On an H200 a request has found 8,192
 /// blocks of a guard gone 107 us later than as many of a persistent launch (docs/results.md).
 constexpr Nanoseconds guardLeaves{1700};
-/// A request's own blocks go before a guard's that are left, so these may take longer than the bound
-/// to leave: so many bounds. Guards for all launches made P99 beside trainings no higher.
-constexpr int boundsToDrain = 3;
 /// Blocks of a cluster, where the device allows more than the 8 that every one has (CUDA C++
 /// Programming Guide, "Thread Block Clusters").
 constexpr std::uint32_t maxClusterBlocks = 16;
@@ -37,10 +34,11 @@ Nanoseconds timeToWrite(std::uint64_t bytes, const DeviceInfo &device) {
       static_cast<std::int64_t>(bytes / (device.bandwidth == 0 ? usual : device.bandwidth)));
 }
 
-/// Whether a guard's blocks that have not begun are gone so soon that the loop and its counter, which
-/// cost each launch 2 us, buy nothing.
+/// Whether a guard's blocks that have not begun are gone so soon that the loop and its counter,
+/// which cost each launch 2 us, buy nothing.
 bool drainsSoon(std::uint64_t blocks, const DeviceInfo &device, const PlanRules &rules) {
-  auto most = static_cast<std::uint64_t>(boundsToDrain * rules.bound / guardLeaves) * device.smCount;
+  auto most =
+      static_cast<std::uint64_t>(rules.boundsToDrain * rules.bound / guardLeaves) * device.smCount;
   return !rules.limitsSms && blocks <= most;
 }
 

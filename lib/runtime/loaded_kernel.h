@@ -28,6 +28,9 @@ struct PlanRules {
   std::uint64_t maxSaveBytes = 0;   ///< that the blocks of a launch may be saved in
   std::uint32_t maxSavedBlocks = 0; ///< that a launch may save
   Nanoseconds bound{0};
+  /// A guard's blocks that have not begun may take so many bounds to leave: a request's own go
+  /// before them.
+  std::uint32_t boundsToDrain = 3;
   std::uint32_t reserve = 25;       ///< percent of an SM that pausing blocks leave to others
   bool limitsSms = true;            ///< whether launches may have to do with fewer SMs
   bool measures = false;            ///< whether more than the first kind that fits is tried
