@@ -15,6 +15,7 @@ from matplotlib import pyplot, ticker
 
 matplotlib.rcParams.update({"svg.hashsalt": "tally", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3})
 HIGH, LOW = "#1f77b4", "#ff7f0e"
+POINTS = 80  # of a curve of latencies; more only make the file larger
 
 
 def color(system, order):
@@ -92,7 +93,8 @@ def latencies(rows, order, folder, load):
             values = sorted(sum((row["latency_us"] for row in rows
                                  if (row["pair"], row["system"], row["load"]) == (pair, name, load)), []))
             if values:
-                axes.step([each / 1000 for each in values], [(i + 1) / len(values) for i in range(len(values))],
+                shown = sorted({*range(0, len(values), max(1, len(values) // POINTS)), len(values) - 1})
+                axes.step([values[i] / 1000 for i in shown], [(i + 1) / len(values) for i in shown],
                           where="post", lw=1, color=color(name, order), label=name)
         axes.set_xscale("log")
         logarithmic(axes.xaxis)
