@@ -2,8 +2,8 @@
 extern "C" {
 
 /// Three deep, with two loops side by side. `before` is set in a turn of the outermost loop and
-/// read behind the inner ones; `next` is read only as a turn begins, so that it is not live in them;
-/// `sum` is begun anew in each turn.
+/// read behind the inner ones; `next` is read only as a turn begins, so that it is not live in
+/// them; `sum` is begun anew in each turn.
 __global__ void checkpoint_deep(unsigned *out, const unsigned *in, int n) {
   __shared__ unsigned box[64];
   unsigned value = threadIdx.x, next = in[threadIdx.x];
