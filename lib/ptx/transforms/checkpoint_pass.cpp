@@ -192,8 +192,7 @@ std::string Writer::agree() const {
   if (overlaps())
     text += plan.keepsAligned ? fmt::format("bar.sync {};\n\t", input.analysis.loop.barrier)
                               : meet(input);
-  return text + "setp.ne.u32 %tally_leave, %tally_flag, 0;\n"
-                "\t@%tally_leave bra $tally_other_than_run;\n\t";
+  return text + emit::leaveIfAgreed("bra $tally_other_than_run");
 }
 
 /// Behind the body: thread 0 leaves where it is asked to or no block is left.

@@ -264,6 +264,11 @@ std::string decode(unsigned dimension, const std::string &into) {
          remainder(into, "%tally_r1", "%tally_r2", 1);
 }
 
+std::string opaqueZero(std::string_view into) {
+  return fmt::format("ld.param.u32 {0}, [$tally_launch+{1}];\n\tand.b32 {0}, {0}, 255;\n\t", into,
+                     offsetof(tally_launch_params, save_stride));
+}
+
 std::string loadAgreed() { return "ld.shared.u32 %tally_flag, [$tally_block];\n\t"; }
 
 std::string leaveIfAgreed(std::string_view leave) {
@@ -351,7 +356,7 @@ std::vector<unsigned> readsOfRuns(const Function &function, const FunctionFacts 
   std::size_t first = 0;
   for (std::size_t i = 0; i != facts.gridUses.size(); ++i) {
     const GridUse &use = facts.gridUses[i];
-    for (std::uint32_t at = facts.gridUses[first].statement; at < use.statement; ++at)
+    for (std::uint32_t at = facts.gridUses[i == 0 ? 0 : i - 1].statement; at < use.statement; ++at)
       if (StatementKind kind = function.body[at].kind;
           (kind != StatementKind::Instruction && kind != StatementKind::Location) ||
           (kind == StatementKind::Instruction && isTerminator(function.body[at].instruction)))

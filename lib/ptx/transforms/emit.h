@@ -94,6 +94,10 @@ std::string publish(IdWords words);
 /// %tally_flag and %tally_ctaid_… = what is published, by one load.
 std::string loadPublished(IdWords words);
 
+/// `into` = 0, of which ptxas cannot know that: the low byte of a slot's stride, which is a
+/// multiple of 256 (tally/bundle/abi.h).
+std::string opaqueZero(std::string_view into);
+
 /// %tally_flag = the first word of $tally_block.
 std::string loadAgreed();
 

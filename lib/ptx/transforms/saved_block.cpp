@@ -16,14 +16,11 @@ namespace tally::ptx {
 SavedBlock::SavedBlock(const PassInput &input, const SaveRecord &record, Route route, bool early)
     : input(input), plan(input.analysis.checkpoint), record(record), route(route), early(early) {}
 
-/// A slot's stride is a multiple of 256.
 std::string SavedBlock::passes(bool value) const {
   if (plan.passages.empty())
     return {};
-  return fmt::format("ld.param.u32 %tally_r0, [$tally_launch+{}];\n"
-                     "\tand.b32 %tally_r0, %tally_r0, 255;\n"
-                     "\tsetp.{}.u32 %tally_passes, %tally_r0, 0;\n\t",
-                     offsetof(tally_launch_params, save_stride), value ? "eq" : "ne");
+  return emit::opaqueZero("%tally_r0") +
+         fmt::format("setp.{}.u32 %tally_passes, %tally_r0, 0;\n\t", value ? "eq" : "ne");
 }
 
 /// What follows from other registers, made again. Where it stands before the loop, ptxas knows the

@@ -141,8 +141,7 @@ std::string ways(const PassInput &input, unsigned count) {
 std::string agree(const PassInput &input, const LoopForm &form, const WorkerParts &parts) {
   std::string text = "\n$tally_agree:\n\t" + meet(input) +
                      emit::loadPublished(form.early ? form.ids : emit::IdWords::None) +
-                     "setp.ne.u32 %tally_leave, %tally_flag, 0;\n\t@%tally_leave " +
-                     (parts.ending.empty() ? "ret" : "bra $tally_ending") + ";\n\t";
+                     emit::leaveIfAgreed(parts.ending.empty() ? "ret" : "bra $tally_ending");
   if (form.overlaps)
     text += fmt::format("bar.sync {};\n\t", input.analysis.loop.barrier);
   return text;
@@ -246,15 +245,13 @@ std::string enter() {
          fmt::format("@!%tally_other red.global.inc.u32 [%tally_d2+{}], {};\n\t", live,
                      emit::counterLimit);
 }
+
 // Were the loop's entrance behind thread 0's turn, ptxas would take what does not change out of the
 // loop, into registers: 9 more in a kernel that took 19.
 std::string toFirstTurn() {
-  return fmt::format("ld.param.u32 %tally_r1, [$tally_launch+{}];\n"
-                     "\tand.b32 %tally_r1, %tally_r1, 255;\n"
-                     "\tor.b32 %tally_r0, %tally_r0, %tally_r1;\n"
-                     "\tsetp.ne.u32 %tally_other, %tally_r0, 0;\n"
-                     "\tbra.uni $tally_turn;\n",
-                     offsetof(tally_launch_params, save_stride));
+  return emit::opaqueZero("%tally_r1") + "or.b32 %tally_r0, %tally_r0, %tally_r1;\n"
+                                         "\tsetp.ne.u32 %tally_other, %tally_r0, 0;\n"
+                                         "\tbra.uni $tally_turn;\n";
 }
 
 std::string countOut() {
