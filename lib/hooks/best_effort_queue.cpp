@@ -2,6 +2,7 @@
 
 #include "api_device.h"
 #include "settings.h"
+#include "spin.h"
 
 #include <chrono>
 #include <memory>
@@ -13,8 +14,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A wake-up from sleep costs about 50 us; a turn mostly comes within a few.
-constexpr int spinsBeforeSleep = 200;
+/// Between looks of a thread that has waited long.
+constexpr auto napBetweenLooks = 20us;
 
 } // namespace
 
@@ -76,11 +77,13 @@ cudaError_t BestEffortQueue::inTurn(StreamState &stream, bool launches, std::uin
   operation.ended = ended;
   std::uint64_t ticket = submit(stream, std::move(operation));
   // An operation that is over without having been reached was given up with its lane.
-  for (int round = 0; !reached->load() && !isOver(ticket); ++round)
-    if (round < spinsBeforeSleep)
+  // A training's step ends so: its thread waits here for what it has launched.
+  auto deadline = std::chrono::steady_clock::now() + runtime::spinBeforeSleep();
+  while (!reached->load() && !isOver(ticket))
+    if (std::chrono::steady_clock::now() < deadline)
       std::this_thread::yield();
     else
-      std::this_thread::sleep_for(20us);
+      std::this_thread::sleep_for(napBetweenLooks);
   cudaError_t status = run();
   ended->store(true);
   dispatcher.wake();

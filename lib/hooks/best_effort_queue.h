@@ -16,6 +16,8 @@
 namespace tally::hooks {
 
 using Run = std::function<cudaError_t()>;
+/// A call that has its stream as a parameter.
+using RunOn = std::function<cudaError_t(cudaStream_t)>;
 
 /// Tickets count operations from 1. Thread-safe.
 class BestEffortQueue {

@@ -109,6 +109,11 @@ std::uint64_t Engine::submit(StreamState &stream, Run run) {
   });
 }
 
+std::uint64_t Engine::submitCopy(StreamState &stream, RunOn run) {
+  threadIsHigh() = false;
+  return work->submit(stream, operationOf(std::move(run)));
+}
+
 void Engine::submit(StreamState &stream, std::shared_ptr<const KernelLaunch> launch) {
   threadIsHigh() = false;
   work->submit(stream, operationOf(std::move(launch)));
@@ -163,7 +168,7 @@ runtime::Operation Engine::operationOf(const GraphPart &part) {
   return operation;
 }
 
-runtime::Operation Engine::operationOf(std::function<cudaError_t(cudaStream_t)> run) {
+runtime::Operation Engine::operationOf(RunOn run) {
   runtime::Operation operation;
   operation.type = runtime::Operation::Type::Put;
   operation.put = [this, run = std::move(run)](runtime::StreamId on) {

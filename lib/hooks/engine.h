@@ -69,6 +69,9 @@ public:
 
   /// Queues a call that is ordered by a best-effort stream.
   std::uint64_t submit(StreamState &stream, Run run);
+  /// The same of a copy or a fill, which goes on the lane's own stream: what is queued behind it
+  /// need not wait for the program's. `stream` is one of this device.
+  std::uint64_t submitCopy(StreamState &stream, RunOn run);
   /// Queues a launch on a best-effort stream.
   void submit(StreamState &stream, std::shared_ptr<const KernelLaunch> launch);
   /// Queues the parts of a graph on a best-effort stream; nothing of other threads comes between
@@ -121,7 +124,7 @@ private:
   runtime::Operation operationOf(std::shared_ptr<const KernelLaunch> launch);
   runtime::Operation operationOf(const GraphPart &part);
   /// What `run` puts on the lane's stream, no kernel.
-  runtime::Operation operationOf(std::function<cudaError_t(cudaStream_t)> run);
+  runtime::Operation operationOf(RunOn run);
   void storm(std::uint32_t everyMicroseconds);
   /// Whether the calling thread last put work of high priority on a stream.
   static bool &threadIsHigh() {

@@ -69,6 +69,16 @@ public:
     return queueBestEffort(api, state, handle, mayQueue, Run(call)).status;
   }
 
+  /// The same of a copy or a fill, with the stream as `copy`'s parameter.
+  template <class MayQueue, class Copy>
+  cudaError_t queueCopy(const CudaApi &api, cudaStream_t handle, MayQueue mayQueue, Copy copy) {
+    StreamState &state = streams.find(api, handle);
+    auto call = [copy, handle] { return copy(handle); };
+    if (!state.bestEffort.load(std::memory_order_relaxed))
+      return pass(state, call);
+    return queueBestEffort(api, state, handle, mayQueue, Run(call), RunOn(copy)).status;
+  }
+
   // Launches. (hooks_launch.cpp)
 
   /// `request` gives the LaunchRequest; it is asked for on best-effort streams only.
@@ -142,6 +152,8 @@ public:
 
   cudaError_t copyAsync(const CudaApi &api, void *to, const void *from, std::size_t bytes,
                         cudaMemcpyKind kind, cudaStream_t handle);
+  cudaError_t fillAsync(const CudaApi &api, void *to, int value, std::size_t bytes,
+                        cudaStream_t handle);
   cudaError_t createStream(const CudaApi &api, cudaStream_t *made, unsigned flags, int priority);
   cudaError_t destroyStream(const CudaApi &api, cudaStream_t handle);
   cudaError_t synchronizeStream(const CudaApi &api, cudaStream_t handle);
@@ -286,7 +298,8 @@ private:
   void forgetStream(StreamState &state);
   void countStreams();
   Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
-                         const std::function<bool()> &mayQueue, Run call);
+                         const std::function<bool()> &mayQueue, const Run &call,
+                         const RunOn &copy = {});
   cudaError_t launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                const LaunchRequest &request, const Run &call);
   void graphInstantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,

@@ -15,16 +15,20 @@ bool isPageable(const CudaApi &api, const void *pointer) {
 
 } // namespace
 
+/// `copy`: the call, if it is a copy or a fill.
 Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
-                                     const std::function<bool()> &mayQueue, Run call) {
+                                     const std::function<bool()> &mayQueue, const Run &call,
+                                     const RunOn &copy) {
   Engine *running = start(api);
   InHook inside;
   if (!running || captures.takesPart(api, handle))
     return {call(), 0};
   bool idle = running->queue().isIdle();
   // The default stream of a thread means another stream on the dispatcher's thread.
-  if (!idle && state.kind != StreamKind::PerThread && mayQueue())
-    return {cudaSuccess, running->submit(state, std::move(call))};
+  if (!idle && state.kind != StreamKind::PerThread && mayQueue()) {
+    bool onLane = copy && state.device == running->deviceNumber();
+    return {cudaSuccess, onLane ? running->submitCopy(state, copy) : running->submit(state, call)};
+  }
   // What other threads queue meanwhile is not ordered before it.
   if (!idle)
     running->drain();
@@ -35,17 +39,23 @@ Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cud
 
 cudaError_t Hooks::copyAsync(const CudaApi &api, void *to, const void *from, std::size_t bytes,
                              cudaMemcpyKind kind, cudaStream_t handle) {
-  auto call = [&api, to, from, bytes, kind, handle] {
-    return api.cudaMemcpyAsync(to, from, bytes, kind, handle);
+  auto copy = [&api, to, from, bytes, kind](cudaStream_t on) {
+    return api.cudaMemcpyAsync(to, from, bytes, kind, on);
   };
-  StreamState &state = streams.find(api, handle);
-  if (!state.bestEffort)
-    return pass(state, call);
   auto mayQueue = [&] {
     return QueueChecks{api}.copy(to, from, bytes, kind) &&
            (kind == cudaMemcpyDeviceToDevice || !(isPageable(api, to) || isPageable(api, from)));
   };
-  return queueBestEffort(api, state, handle, mayQueue, call).status;
+  return queueCopy(api, handle, mayQueue, copy);
+}
+
+cudaError_t Hooks::fillAsync(const CudaApi &api, void *to, int value, std::size_t bytes,
+                             cudaStream_t handle) {
+  auto fill = [&api, to, value, bytes](cudaStream_t on) {
+    return api.cudaMemsetAsync(to, value, bytes, on);
+  };
+  auto mayQueue = [&] { return QueueChecks{api}.isOnDevice(to, bytes); };
+  return queueCopy(api, handle, mayQueue, fill);
 }
 
 cudaError_t Hooks::priorityRange(const CudaApi &api, int *lowest, int *highest) {

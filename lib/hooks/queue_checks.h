@@ -20,9 +20,6 @@ struct QueueChecks {
     return callback && flags == 0;
   }
   bool cudaFreeAsync(void *memory, cudaStream_t) const { return isOnDevice(memory, 1); }
-  bool cudaMemsetAsync(void *to, int, std::size_t bytes, cudaStream_t) const {
-    return isOnDevice(to, bytes);
-  }
   bool cudaMemset2DAsync(void *to, std::size_t pitch, int, std::size_t width, std::size_t height,
                          cudaStream_t) const {
     return width <= pitch && isOnDevice(to, height == 0 ? 0 : pitch * (height - 1) + width);
@@ -38,9 +35,9 @@ struct QueueChecks {
     return flags == 0 && isManaged(from, bytes);
   }
   bool copy(const void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind) const;
+  bool isOnDevice(const void *memory, std::size_t bytes) const;
 
 private:
-  bool isOnDevice(const void *memory, std::size_t bytes) const;
   bool isManaged(const void *memory, std::size_t bytes) const;
 };
 

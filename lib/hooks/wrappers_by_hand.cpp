@@ -126,6 +126,9 @@ TALLY_HOOK_PTSZ(cudaMemcpyAsync,
                  cudaStream_t stream),
                 (dst, src, count, kind, stream),
                 { return hooks().copyAsync(table, dst, src, count, kind, stream); })
+TALLY_HOOK_PTSZ(cudaMemsetAsync, (void *devPtr, int value, size_t count, cudaStream_t stream),
+                (devPtr, value, count, stream),
+                { return hooks().fillAsync(table, devPtr, value, count, stream); })
 
 // Streams.
 

@@ -40,8 +40,8 @@ public:
   bool known() const { return times.known(); }
   /// Zero while nothing is known.
   Nanoseconds time() const { return times.value(); }
-  /// From a launch that had the device to itself.
-  void add(Nanoseconds block) { times.add(block); }
+  /// From a launch that had the device to itself. Zero would say that nothing is known.
+  void add(Nanoseconds block) { times.add(std::max(block, Nanoseconds(1))); }
   /// From one that shared it. Where nothing better comes for a while this has to do.
   void addShared(Nanoseconds block) {
     if (!known() && ++shared > mostShared)

@@ -1,5 +1,7 @@
 #include "lane.h"
 
+#include "spin.h"
+
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -17,13 +19,6 @@ constexpr std::uint64_t maxUnfinished = 4096;
 /// Without progress for so long, the device is asked whether it failed: while work is under way,
 /// and while it is held back (a fault of high-priority work may be what holds it back for ever).
 constexpr Nanoseconds healthInterval = 1ms, heldBackInterval = 20ms;
-/// How long a waiting application polls before it sleeps. A wake-up from sleep costs about 50 us,
-/// which a training loop would pay in each step; where cores are scarce they belong to others.
-Nanoseconds spinBeforeSleep() {
-  static const Nanoseconds time = std::thread::hardware_concurrency() >= 8 ? 20ms : 50us;
-  return time;
-}
-
 std::uint64_t loadMarker(const MappedMemory &word) {
   auto &value = *reinterpret_cast<std::uint64_t *>(word.host);
   return std::atomic_ref(value).load(std::memory_order_acquire);
@@ -212,13 +207,17 @@ bool Lane::collect(const Gate &gate) {
   return true;
 }
 
-/// Before its marker is looked at: where the two are seen in one look, it is not known how long
-/// the launch took.
+/// Before its marker is looked at. Where the two are seen in one look, the launch took no longer
+/// than since the look before.
 void Lane::seeBegin(Batch &batch) const {
-  if (batch.beginMark == 0 || batch.begunAt.count() != 0 ||
-      loadMarker(beginWord) < batch.beginMark || loadMarker(markerWord) >= batch.marker)
+  if (batch.beginMark == 0 || batch.begunAt.count() != 0)
     return;
-  batch.begunAt = options.clock();
+  if (loadMarker(beginWord) < batch.beginMark)
+    batch.notBegunAt = options.clock();
+  else if (loadMarker(markerWord) < batch.marker)
+    batch.begunAt = options.clock();
+  else
+    batch.begunAt = batch.notBegunAt;
 }
 
 /// Puts the marker behind what somebody else had to end, once that is done.

@@ -141,6 +141,7 @@ struct Operation {
   bool wasAlone = true;    ///< on the device
   bool wasStopped = false; ///< in the middle of a wave
   bool isOfOneKind = true; ///< all of its launches were
+  bool wasMeasured = true; ///< all of its launches went alone for that
   bool failed = false;     ///< nothing of it runs any more
 };
 
@@ -261,6 +262,7 @@ private:
     bool completes = false;   // the operation ends with it, unless it yields
     bool resumes = false;     // the operation was launched before, and yielded
     bool isTimed = false;     // for what its blocks take
+    bool isMeasured = false;  // it goes alone for that, and nothing is sent until it is back
     PhysicalLaunch launch;
     std::optional<ListRing::Region> list;
     std::shared_ptr<LaunchPlan> plan; // of launches
@@ -278,6 +280,7 @@ private:
     /// once it has waited for that, or 0; and when that was seen, or zero.
     std::uint64_t beginMark = 0;
     Nanoseconds begunAt{0};
+    Nanoseconds notBegunAt{0}; // when it was last seen not to have begun
     Nanoseconds waitedFrom{0}; // since when the device could have worked on it
     std::vector<Item> items;
     std::uint64_t range = 0;                  // for a profiler

@@ -49,6 +49,9 @@ bool Lane::issue(const Gate &gate) {
   // come behind.
   if (!batches.empty() && batches.back().ended)
     return false;
+  // Sending takes this thread long enough to see the end of a short launch too late.
+  if (!batches.empty() && batches.back().items.front().isMeasured)
+    return false;
   std::optional<Permit> permitted = permit(gate);
   if (!permitted || (!batches.empty() && batches.front().epoch != permitted->epoch)) {
     traceWait(true);
@@ -207,8 +210,9 @@ bool Lane::planYielding(Item &item, const Batch &batch, Budget &used) {
   item.canYield = item.completes = true;
   item.launch = item.operation->progress->next();
   // What is measured goes alone.
-  const LaunchPlan &plan = *item.plan;
-  item.heavy = plan.isTried || (plan.blocks && plan.blocks->wantsMore(options.bound));
+  LaunchPlan &plan = *item.plan;
+  item.isMeasured = wantsMeasurement(plan, options.bound);
+  item.heavy = plan.isTried || item.isMeasured;
   if (item.heavy && !batch.items.empty())
     return false;
   item.isTimed = plan.blocks && (item.heavy || plan.duration.mean() >= worthTiming);
@@ -227,6 +231,7 @@ bool Lane::planYielding(Item &item, const Batch &batch, Budget &used) {
     return false;
   used.time += item.plan->duration.known() ? item.plan->duration.mean() : assumedDuration;
   used.guardBlocks += guardBlocks;
+  plan.timesAlone += item.isMeasured ? 1 : 0;
   return true;
 }
 
@@ -310,7 +315,7 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
     nextState = (batch.firstState + gone) % (2 * options.halfRing);
   batch.marker = ++lastMarker;
   Result<void> marked = batch.ended ? Result<void>() : sendMarker(batch);
-  batch.issuedAt = options.clock();
+  batch.issuedAt = batch.notBegunAt = options.clock();
   return marked;
 }
 

@@ -78,6 +78,7 @@ void Lane::measureBlocks(const Batch &batch, std::size_t lanes) {
   // From when the application's stream let it go; without that from earlier, so that it looks long.
   bool isSeen = !operation.ordered || batch.begunAt.count() != 0;
   operation.isTimed = operation.isTimed && (item.isTimed || !operation.ordered);
+  operation.wasMeasured = operation.wasMeasured && item.isMeasured;
   Nanoseconds took = options.clock() - std::max({batch.issuedAt, lastCollected, batch.begunAt});
   operation.ran += std::max(took - hostsTurn, Nanoseconds(0));
   operation.wasAlone =
@@ -114,7 +115,7 @@ void Lane::noteBlocks(const Operation &operation, std::uint64_t left, std::size_
     return plan.blocks->addShared(block /
                                   static_cast<std::int64_t>(std::max<std::size_t>(lanes, 1)));
   plan.blocks->add(block);
-  if (operation.isOfOneKind)
+  if (operation.isOfOneKind && operation.wasMeasured)
     plan.blockCost.add(
         Nanoseconds(static_cast<std::int64_t>(ran * 1024 / static_cast<double>(done))));
 }

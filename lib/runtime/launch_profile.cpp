@@ -20,8 +20,12 @@ constexpr Nanoseconds pollTime{15000};
 /// The share of the throughput that it may cost to make waits half as long, a third, and so on: so
 /// much for each.
 constexpr double costForEach = 0.02;
-/// Measurements of a way before its cost counts.
+/// Measurements of a way before its cost counts; and launches that may go alone for them: where
+/// other work is always beside them, all do without.
 constexpr std::uint64_t leastCosts = 3;
+constexpr std::uint32_t mostAlone = 32;
+/// While launches stop inside of blocks, one of so many does not, where that is to be measured.
+constexpr std::uint64_t launchesBetweenLooks = 32;
 
 Nanoseconds scaled(Nanoseconds time, double by) {
   return Nanoseconds(static_cast<std::int64_t>(static_cast<double>(time.count()) * by));
@@ -38,7 +42,15 @@ Nanoseconds blockOf(const LaunchPlan &way) {
   return whole / static_cast<std::int64_t>(std::max<std::uint64_t>(way.waves, 1));
 }
 
+bool isCostKnown(const LaunchPlan &way) { return way.blockCost.count() >= leastCosts; }
+
 } // namespace
+
+bool wantsMeasurement(const LaunchPlan &way, Nanoseconds bound) {
+  if (!way.blocks || way.timesAlone >= mostAlone)
+    return false;
+  return way.blocks->wantsMore(bound) || (way.blocks->time() > bound && !isCostKnown(way));
+}
 
 Nanoseconds turnaroundOf(const LaunchPlan &way) {
   if (!way.kind)
@@ -142,16 +154,23 @@ std::optional<std::size_t> LaunchProfile::wayInside(Nanoseconds bound, Nanosecon
   return found;
 }
 
-/// Where it is known what the way and the one between blocks take of the device.
+/// By what the way and the one between blocks take of the device. Of the latter the first launch
+/// shows too much, since what it needs is set up then, and of one wave none is made; so now and
+/// then one is, unless blocks are so long that the way may take twice as much.
 bool LaunchProfile::isWorthItsCost(const LaunchPlan &way, Nanoseconds block) const {
-  const RecentMedian &cost = way.blockCost, &other = ways[current]->blockCost;
-  if (cost.count() < leastCosts || !other.known())
-    return true;
   auto ratio = [](Nanoseconds a, Nanoseconds b) {
     return static_cast<double>(a.count()) /
            static_cast<double>(std::max<std::int64_t>(b.count(), 1));
   };
-  return ratio(cost.value(), other.value()) - 1 <= costForEach * ratio(block, turnaroundOf(way));
+  const LaunchPlan &other = *ways[current];
+  double allowed = costForEach * ratio(block, turnaroundOf(way));
+  if (!isCostKnown(way))
+    return true;
+  if (!isCostKnown(other) && allowed < 1 && launches % launchesBetweenLooks == 0)
+    return false;
+  if (!other.blockCost.known())
+    return true;
+  return ratio(way.blockCost.value(), other.blockCost.value()) - 1 <= allowed;
 }
 
 /// Begins the trial of the first way from `from` that is worth one; without any the trials end.

@@ -68,6 +68,7 @@ struct LaunchPlan {
   std::shared_ptr<BlockTimes> blocks;
   /// With them: what the device took for 1,024 blocks.
   RecentMedian blockCost;
+  std::uint32_t timesAlone = 0; ///< how often a launch went alone for the sake of these
 };
 
 /// For one thread.
@@ -117,6 +118,10 @@ private:
   std::uint64_t launches = 0, trialsFrom = 16;
   bool trying = false, settled = false;
 };
+
+/// Whether the next launch made so should go alone, since too little is known of what its blocks
+/// take, or, where they are longer than the bound, of what the way costs.
+bool wantsMeasurement(const LaunchPlan &way, Nanoseconds bound);
 
 /// From a request to yield until the last block of such a launch is gone, by its measured duration.
 Nanoseconds turnaroundOf(const LaunchPlan &way);

@@ -45,6 +45,10 @@ void setMemory(CudaApi &table) {
     return cudaSuccess;
   };
   table.cudaMemsetAsync = [](void *memory, int value, std::size_t bytes, cudaStream_t stream) {
+    {
+      std::unique_lock lock(FakeCuda::current().mutex);
+      FakeCuda::current().copyStreams.push_back(stream);
+    }
     FakeCuda::current().put(stream, [=] { std::memset(memory, value, bytes); });
     return cudaSuccess;
   };
@@ -58,6 +62,8 @@ void setMemory(CudaApi &table) {
     {
       std::unique_lock lock(FakeCuda::current().mutex);
       pageable = !FakeCuda::current().isPinned(from) && !FakeCuda::current().isAllocated(from);
+      if (!pageable)
+        FakeCuda::current().copyStreams.push_back(stream);
     }
     if (!pageable) {
       FakeCuda::current().put(stream, [=] { copyBytes(to, from, bytes); });
@@ -71,8 +77,9 @@ void setMemory(CudaApi &table) {
   table.cudaPointerGetAttributes = [](cudaPointerAttributes *attributes, const void *pointer) {
     ++FakeCuda::current().pageableQueries;
     std::unique_lock lock(FakeCuda::current().mutex);
-    attributes->type =
-        FakeCuda::current().isPinned(pointer) ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered;
+    attributes->type = FakeCuda::current().isPinned(pointer)      ? cudaMemoryTypeHost
+                       : FakeCuda::current().isAllocated(pointer) ? cudaMemoryTypeDevice
+                                                                  : cudaMemoryTypeUnregistered;
     return cudaSuccess;
   };
 }

@@ -36,6 +36,8 @@ class FakeCuda {
 public:
   /// Copies that the driver-level hook would take for a library's.
   std::atomic<int> copiesFromOutside{0};
+  /// The streams of copies from other than pageable memory and of fills, under the mutex.
+  std::vector<cudaStream_t> copyStreams;
   /// Questions about streams that are gone, which crash the real runtime.
   std::atomic<int> queriesOfDestroyed{0};
   /// How often it was asked whether the stream is idle.

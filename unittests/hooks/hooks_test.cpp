@@ -150,6 +150,33 @@ TEST_CASE("arguments and pageable copies are taken at the call, pinned ones in t
   CHECK(target == 6);
 }
 
+TEST_CASE("queued copies and fills go on the runtime's stream, between the kernels around them") {
+  Harness h;
+  cudaStream_t low = h.stream(0);
+  h.stream(-1);
+  std::uint64_t cell = 0, copied = 0;
+  h.cuda.pin(&cell);
+  h.cuda.pin(&copied);
+  void *filled = nullptr;
+  REQUIRE(h.cuda.api().cudaMalloc(&filled, 8) == cudaSuccess);
+  h.gated = true;
+  h.launch(low, &cell, 4u, 2);
+  CHECK(h.hooks.copyAsync(h.cuda.api(), &copied, &cell, 8, cudaMemcpyHostToDevice, low) ==
+        cudaSuccess);
+  CHECK(h.hooks.fillAsync(h.cuda.api(), filled, 1, 8, low) == cudaSuccess);
+  h.launch(low, &cell, 5u, 2);
+  h.gate.open();
+  CHECK(h.synchronize(low) == cudaSuccess);
+  std::uint64_t first = Harness::mixed(0, 4, 2);
+  CHECK(copied == first);
+  CHECK(*static_cast<std::uint64_t *>(filled) == 0x0101010101010101);
+  CHECK(cell == Harness::mixed(first, 5, 2));
+  // The runtime's own states are filled too.
+  CHECK(h.cuda.copyStreams.size() >= 2);
+  for (cudaStream_t each : h.cuda.copyStreams)
+    CHECK(each != low);
+}
+
 TEST_CASE("launch errors are returned by the call, and nothing of them is queued") {
   Harness h;
   cudaStream_t low = h.stream(0);
@@ -336,7 +363,7 @@ TEST_CASE("which calls may be queued") {
   CHECK(!checks.copy(nullptr, &pinned, 8, cudaMemcpyDefault));
   CHECK(checks.copy(nullptr, nullptr, 0, cudaMemcpyDefault));
   CHECK(!checks.copy(&h, &pinned, 8, cudaMemcpyHostToDevice));
-  CHECK(!checks.cudaMemsetAsync(nullptr, 0, 8, nullptr));
+  CHECK(!checks.isOnDevice(nullptr, 8));
   CHECK(!checks.cudaMemset2DAsync(&pinned, 4, 0, 8, 1, nullptr));
   CHECK(!checks.cudaMemset3DAsync({&pinned, 8, 8, 1}, 0, {8, 2, 1}, nullptr));
   CHECK(!checks.cudaLaunchHostFunc(nullptr, nullptr, nullptr));

@@ -194,6 +194,45 @@ TEST_CASE("what a kind was measured to cost counts") {
   CHECK(chosen(5ms, 100us, 150us) == Kind::Checkpoint);
 }
 
+TEST_CASE("of one wave, what going between blocks costs is found out too") {
+  LaunchPlan guard = way(Kind::Guard), checkpoint = way(Kind::Checkpoint);
+  guard.waves = checkpoint.waves = 1;
+  LaunchProfile profile({guard, checkpoint, way(std::nullopt)});
+  std::map<std::optional<Kind>, int> taken;
+  for (int i = 0; i < 1000; ++i) {
+    auto plan = profile.pick(20us, false);
+    ++taken[plan->kind];
+    plan->blocks->add(60us);
+    plan->blockCost.add(plan->kind == Kind::Guard ? 100us : 115us);
+  }
+  CHECK(taken[Kind::Checkpoint] < 40);
+  CHECK(taken[Kind::Guard] > 960);
+}
+
+TEST_CASE("a block that takes less than can be measured is a short one") {
+  LaunchPlan guard = way(Kind::Guard), checkpoint = way(Kind::Checkpoint);
+  guard.waves = checkpoint.waves = 1;
+  LaunchProfile profile({guard, checkpoint, way(std::nullopt)});
+  CHECK(profile.pick(20us, false)->kind == Kind::Checkpoint);
+  CHECK(after(profile, 0us) == Kind::Guard);
+  CHECK(profile.blockTime() > 0us);
+}
+
+TEST_CASE("what a kind costs is measured by launches that go alone") {
+  LaunchPlan plan = way(Kind::Checkpoint);
+  plan.blocks = std::make_shared<BlockTimes>();
+  CHECK(wantsMeasurement(plan, 20us));
+  for (int i = 0; i < 3; ++i)
+    plan.blocks->add(60us);
+  CHECK(wantsMeasurement(plan, 20us)); // its cost is not known
+  for (int i = 0; i < 3; ++i)
+    plan.blockCost.add(60us);
+  CHECK(!wantsMeasurement(plan, 20us));
+  plan.blockCost = {};
+  plan.timesAlone = 32; // others are always beside it
+  CHECK(!wantsMeasurement(plan, 20us));
+}
+
 TEST_CASE("a kind in front is taken whatever blocks take") {
   LaunchProfile profile({way(Kind::Checkpoint, 1ms), way(Kind::Persistent), way(std::nullopt)});
   for (int i = 0; i < 10; ++i) {
@@ -256,6 +295,34 @@ TEST_CASE("in the lane: what is queued together is not measured together") {
   CHECK((launches.outcome() == runInOrder(launches.program)));
   KindCounts byKind = launches.statistics().launchesByKind;
   CHECK(byKind[static_cast<std::size_t>(Kind::Checkpoint)] >= 10);
+}
+
+TEST_CASE("in the lane: what inside costs is found out though launches are sent in batches") {
+  Launches launches(400, everyKind, 32, {4, 2, 1});
+  launches.device.onBlock = [&](std::optional<Kind> kind) {
+    ++launches.blocks[kind];
+    launches.now += kind == Kind::Checkpoint ? 12us : 8us;
+  };
+  for (std::size_t n = 0; n < 400; ++n)
+    REQUIRE(launches.submit(launches.program, n));
+  for (int i = 0; i < 100000 && !launches.allFinished(); ++i)
+    launches.turn();
+  CHECK(launches.blocks[Kind::Checkpoint] > 0);
+  CHECK(launches.blocks[Kind::Checkpoint] < 40 * 8);
+  CHECK((launches.outcome() == runInOrder(launches.program)));
+}
+
+TEST_CASE("in the lane: while a launch is measured nothing is sent behind it") {
+  Launches launches(8);
+  for (std::size_t n = 0; n < 8; ++n)
+    REQUIRE(launches.submit(launches.program, n));
+  for (int i = 0; i < 10; ++i)
+    launches.dispatcher->step();
+  CHECK(launches.statistics().physicalLaunches == 1);
+  for (int i = 0; i < 10000 && !launches.allFinished(); ++i)
+    launches.turn();
+  CHECK(launches.statistics().physicalLaunches == 8);
+  CHECK((launches.outcome() == runInOrder(launches.program)));
 }
 
 TEST_CASE("in the lane: short blocks are not") {

@@ -1,0 +1,22 @@
+// How threads wait for the device before they sleep.
+#ifndef TALLY_LIB_RUNTIME_SPIN_H
+#define TALLY_LIB_RUNTIME_SPIN_H
+
+#include "tally/runtime/control_word.h"
+
+#include <chrono>
+#include <thread>
+
+namespace tally::runtime {
+
+/// How long a waiting application polls before it sleeps. A wake-up from sleep costs about 50 us,
+/// which a training loop would pay in each step; where cores are scarce they belong to others.
+inline Nanoseconds spinBeforeSleep() {
+  using namespace std::chrono_literals;
+  static const Nanoseconds time = std::thread::hardware_concurrency() >= 8 ? 20ms : 50us;
+  return time;
+}
+
+} // namespace tally::runtime
+
+#endif
