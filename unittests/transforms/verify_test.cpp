@@ -118,6 +118,38 @@ TEST_CASE("a guard that agrees at the user's barrier") {
   CHECK(contains(late, "goes on behind the barrier"));
 }
 
+TEST_CASE("a guard whose warps poll") {
+  constexpr const char *turns =
+      "ld.param.u64 %rd1,[p]; ld.global.u32 %r1,[%rd1]; mov.u32 %r2,%tid.x; again: "
+      "add.u32 %r1,%r1,1; add.u32 %r2,%r2,-1; setp.gt.s32 %p1,%r2,0; @%p1 bra again; "
+      "st.global.u32 [%rd1],%r1; ret;";
+  auto damagedTurns = [&](std::string_view from, std::string_view to) {
+    Module module = parsed(moduleWith(turns));
+    RewriteOptions options;
+    options.coding = "every-warp";
+    auto kernels = rewrite(module, options);
+    std::string &entry = kernels[0].variants[1].entries[0];
+    std::size_t at = entry.find(from);
+    REQUIRE_MESSAGE(at != std::string::npos, from << " in " << entry);
+    entry.replace(at, from.size(), to);
+    return verifyVariants(module, kernels).value_or("");
+  };
+  CHECK(damagedTurns("ret;", "ret;") == "");
+  constexpr const char *vote = "vote.sync.any.pred %tally_any, %tally_yield, -1;\n",
+                       *leave = "@%tally_leave bra $tally_left;";
+  CHECK(contains(damagedTurns(vote, ""), "lanes of one warp may go by what each has seen"));
+  CHECK(contains(damagedTurns("ld.relaxed", "@%p1 ld.relaxed"), "not all threads do this"));
+  CHECK(contains(damagedTurns("\n$tally_agree:", "setp.ne.u32 %tally_any, %r1, 0;\n$tally_agree:"),
+                 "a warp may not come by this"));
+  constexpr const char *stays = "a warp that has not been through may stay";
+  CHECK(contains(damagedTurns("bar.red.or.pred %tally_leave", "bar.red.and.pred %tally_leave"),
+                 stays));
+  CHECK(contains(damagedTurns("\tbar.red.or.pred %tally_leave, 0, %tally_any;", ""), stays));
+  CHECK(contains(damagedTurns(leave, ""), stays));
+  CHECK(contains(damagedTurns("\n$tally_agree:", "\nmembar.gl;\n$tally_agree:"),
+                 "a block may do this and then leave: membar.gl;"));
+}
+
 TEST_CASE("where the ids are read once") {
   auto damagedOnce = [](std::string_view from, std::string_view to) {
     Module module = parsed(moduleWith("mov.u32 %r1,%ctaid.x; ret;"));

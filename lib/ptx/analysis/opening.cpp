@@ -1,11 +1,16 @@
 #include "tally/ptx/analysis/opening.h"
 
+#include "tally/ptx/analysis/cfg.h"
 #include "tally/ptx/analysis/opcodes.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
 
 namespace tally::ptx {
 namespace {
@@ -26,6 +31,12 @@ bool isPlainArithmetic(std::string_view opcode) {
       .Cases({"and", "or", "xor", "not", "shl", "shr", "shf", "lop3", "bfe", "bfi", "prmt", "setp",
               "selp", "set", "div", "rem", "popc", "clz", "brev"},
              true)
+      .Default(false);
+}
+
+bool isSpecialFunction(std::string_view opcode) {
+  return llvm::StringSwitch<bool>(ref(opcode))
+      .Cases({"rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh"}, true)
       .Default(false);
 }
 
@@ -50,16 +61,19 @@ bool isTypeModifier(std::string_view modifier) {
 }
 
 /// Arithmetic on what may be in registers, parameters and the thread's and block's ids.
-bool isFixedArithmetic(const Instruction &instruction) {
+bool isFixed(const Instruction &instruction) {
   // The condition code is no register.
-  return isPlainArithmetic(instruction.opcode) && !instruction.has("cc") &&
-         llvm::all_of(instruction.operands, [](const Operand &each) {
-           bool plain = true;
-           forEachOperand(each, [&](const Operand &inner) {
-             plain &= inner.kind != OperandKind::SpecialRegister || isFixedId(inner);
-           });
-           return plain;
-         });
+  return !instruction.has("cc") && llvm::all_of(instruction.operands, [](const Operand &each) {
+    bool plain = true;
+    forEachOperand(each, [&](const Operand &inner) {
+      plain &= inner.kind != OperandKind::SpecialRegister || isFixedId(inner);
+    });
+    return plain;
+  });
+}
+
+bool isFixedArithmetic(const Instruction &instruction) {
+  return isPlainArithmetic(instruction.opcode) && isFixed(instruction);
 }
 
 bool isParameterLoad(const Instruction &load) {
@@ -100,6 +114,7 @@ public:
   void addResultsOf(const Instruction &instruction) {
     forEachWrittenRegister(instruction, [&](const Operand &each) { registers.insert(each.reg); });
   }
+  std::size_t size() const { return registers.size(); }
 
 private:
   bool contains(const Operand &operand) const {
@@ -237,6 +252,129 @@ private:
   bool copies = false;
 };
 
+/// Finds where a prelude ends.
+class PreludeSearch {
+public:
+  explicit PreludeSearch(const Function &function) : function(function), crossed(placesCrossed()) {}
+
+  std::optional<Prelude> run() {
+    std::uint32_t end = placeBefore(firstNotAdmitted());
+    while (end > 1) {
+      std::uint32_t broken = firstLedByData(end);
+      if (broken == end)
+        return Prelude{end, goesRound(end)};
+      end = placeBefore(broken);
+    }
+    return std::nullopt;
+  }
+
+private:
+  /// Calls `visit` with the index of each label that `statement` names. A name that several scopes
+  /// declare stands for all of them.
+  template <class Visit> void forEachTarget(const Statement &statement, Visit &&visit) const {
+    auto visitName = [&](std::string_view name) {
+      auto [begin, end] = labels.equal_range(name);
+      for (auto each = begin; each != end; ++each)
+        visit(each->second);
+    };
+    for (std::string_view name : statement.names)
+      visitName(name);
+    for (const Operand &operand : statement.instruction.operands)
+      if (operand.kind == OperandKind::Symbol)
+        visitName(operand.symbol);
+  }
+
+  /// By index of a statement: whether a branch leads over the place before it.
+  std::vector<bool> placesCrossed() {
+    for (std::uint32_t i = 0; i != function.body.size(); ++i)
+      if (function.body[i].kind == StatementKind::Label)
+        labels.emplace(function.body[i].label, i);
+    std::vector<int> begins(function.body.size() + 1);
+    for (std::uint32_t i = 0; i != function.body.size(); ++i)
+      forEachTarget(function.body[i], [&](std::uint32_t label) {
+        ++begins[std::min(i, label) + 1];
+        --begins[std::max(i, label) + 1];
+      });
+    std::vector<bool> result;
+    for (int open = 0; int change : begins)
+      result.push_back((open += change) != 0);
+    return result;
+  }
+
+  bool isAdmitted(const Statement &statement) const {
+    const Instruction &instruction = statement.instruction;
+    switch (statement.kind) {
+    case StatementKind::Instruction:
+      if (instruction.opcode == "bra")
+        return instruction.operands.size() == 1 &&
+               instruction.operands[0].kind == OperandKind::Symbol;
+      return isPlainLoad(instruction) || isParameterLoad(instruction) ||
+             isFixedArithmetic(instruction) ||
+             (isSpecialFunction(instruction.opcode) && isFixed(instruction));
+    case StatementKind::Label:
+    case StatementKind::Register:
+    case StatementKind::Variable:
+    case StatementKind::Directive:
+    case StatementKind::Location:
+    case StatementKind::Pragma:
+      return true;
+    default:
+      return false;
+    }
+  }
+
+  std::uint32_t firstNotAdmitted() const {
+    std::uint32_t i = 1;
+    while (i + 1 < function.body.size() && isAdmitted(function.body[i]))
+      ++i;
+    return i;
+  }
+
+  /// The last place up to `limit` that all threads come to, once; lines and pragmas belong to what
+  /// stands behind them. 1 if there is none.
+  std::uint32_t placeBefore(std::uint32_t limit) const {
+    auto isBehind = [&](StatementKind kind) {
+      return kind != StatementKind::Location && kind != StatementKind::Pragma;
+    };
+    while (limit > 1 && (crossed[limit] || !isBehind(function.body[limit - 1].kind)))
+      --limit;
+    return limit;
+  }
+
+  /// The first statement before `end` that does something else where something else was loaded, but
+  /// for its result; or `end`.
+  std::uint32_t firstLedByData(std::uint32_t end) const {
+    // A loop's later statements come before its first.
+    Loaded loaded;
+    std::size_t known;
+    do {
+      known = loaded.size();
+      for (std::uint32_t i = 1; i != end; ++i)
+        if (const Instruction &instruction = function.body[i].instruction;
+            function.body[i].kind == StatementKind::Instruction &&
+            (isPlainLoad(instruction) || loaded.isReadBy(instruction)))
+          loaded.addResultsOf(instruction);
+    } while (loaded.size() != known);
+    for (std::uint32_t i = 1; i != end; ++i)
+      if (const Instruction &instruction = function.body[i].instruction;
+          function.body[i].kind == StatementKind::Instruction &&
+          (instruction.opcode == "bra" || isPlainLoad(instruction)) && loaded.isReadBy(instruction))
+        return i;
+    return end;
+  }
+
+  bool goesRound(std::uint32_t end) const {
+    bool found = false;
+    for (std::uint32_t i = 1; i != end; ++i)
+      forEachTarget(function.body[i], [&](std::uint32_t label) { found |= label < i; });
+    return found;
+  }
+
+  const Function &function;
+  std::multimap<std::string_view, std::uint32_t> labels;
+  std::vector<bool> crossed;
+};
+
 /// Whether a statement from `begin` on goes back to a label that was seen.
 bool goesBack(const Function &function, std::uint32_t begin, const AdmissionToBarrier &seen) {
   return std::any_of(
@@ -322,6 +460,13 @@ std::optional<OwnBarrier> ownBarrierOf(const Function &function) {
     }
   }
   return std::nullopt;
+}
+
+std::optional<Prelude> preludeOf(const Function &function) {
+  std::optional<Prelude> prelude = PreludeSearch(function).run();
+  if (prelude && prelude->loops && !everyLoopHasOneHead(Cfg(function)))
+    return std::nullopt;
+  return prelude;
 }
 
 } // namespace tally::ptx

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view own = "own-barrier", byBarrier = "told-by-barrier",
                            late = "late-agreement", sharedWord = "shared-word",
-                           everyThread = "every-thread";
+                           everyWarp = "every-warp", everyThread = "every-thread";
 
 /// The flag of the block: 1 when it leaves.
 constexpr const char *publishYield = "selp.u32 %tally_flag, 1, 0, %tally_yield;\n"
@@ -55,13 +55,15 @@ std::string extentsForClones(const PassInput &input) {
 /// Puts the block on the list.
 std::string append() { return emit::physicalLinearId() + emit::appendToList("%tally_id"); }
 
-/// Behind the body: what a block does that leaves. There it is not in the way of those that stay.
-void appendBehindBody(FunctionEditor &editor, const Function &function, bool copies = false) {
+/// Behind the body: what a block does that leaves, `first` before all else. There it is not in the
+/// way of those that stay.
+void appendBehindBody(FunctionEditor &editor, const Function &function,
+                      const std::string &first = {}) {
   if (emit::mayReachEnd(function))
     editor.insertAtBodyEnd("\n$tally_end:\n\tret;\n");
-  editor.insertAtBodyEnd(
-      std::string("\n$tally_left:\n\t") + (copies ? "cp.async.wait_all;\n\t" : "") +
-      "@%tally_other bra $tally_gone;\n\t" + append() + "\n$tally_gone:\n\tret;\n");
+  editor.insertAtBodyEnd(fmt::format("\n$tally_left:\n\t{}@%tally_other bra $tally_gone;\n\t{}"
+                                     "\n$tally_gone:\n\tret;\n",
+                                     first, append()));
 }
 
 std::string entryToldByWord(const PassInput &input) {
@@ -117,7 +119,7 @@ std::string entryAtOwnBarrier(const PassInput &input, const OwnBarrier &meeting)
                                        publishYield + "\n$tally_agree:\n\t");
   editor.insertBefore(meeting.barrier + 1, emit::loadAgreed());
   editor.insertBefore(meeting.leave, emit::leaveIfAgreed("bra $tally_left"));
-  appendBehindBody(editor, input.function, meeting.copies);
+  appendBehindBody(editor, input.function, meeting.copies ? "cp.async.wait_all;\n\t" : "");
   return editor.apply();
 }
 
@@ -156,6 +158,32 @@ std::string entryToldByBarrier(const PassInput &input) {
   if (late)
     editor.insertBefore(openingOf(input.function).end,
                         "@%tally_other bra $tally_agree;\n\t" + judgement);
+  return editor.apply();
+}
+
+/// What each warp may run by what it sees itself, where that is more than an opening.
+std::optional<Prelude> preludeOfWarps(const PassInput &input) {
+  if (!pollsForItself(input) || input.module.versionMajor() < 6 || input.module.targetArch() < 70)
+    return std::nullopt;
+  std::optional<Prelude> prelude = preludeOf(input.function);
+  return prelude && prelude->end > openingOf(input.function).end ? prelude : std::nullopt;
+}
+
+/// The first entry where each warp polls, beside the body's opening, and goes through the prelude,
+/// or past it, by what it sees itself. The block agrees behind that: it leaves if any warp has seen
+/// that it should, so all warps of one that stays have been through. The vote makes one value of
+/// what the lanes of a warp may see by their loads of one word, so that no warp is divided.
+std::string entryByWarps(const PassInput &input, const Prelude &prelude) {
+  FunctionEditor editor(input.function);
+  emit::beginVariant(editor, input, Kind::Guard);
+  editor.insertAtBodyStart(emit::declarations() + emit::loadControl(input.module));
+  editor.insertBefore(openingOf(input.function).end,
+                      emit::judge() + "vote.sync.any.pred %tally_any, %tally_yield, -1;\n"
+                                      "\t@%tally_any bra $tally_agree;\n\t");
+  editor.insertBefore(prelude.end, "\n$tally_agree:\n"
+                                   "\tbar.red.or.pred %tally_leave, 0, %tally_any;\n"
+                                   "\t@%tally_leave bra $tally_left;\n\t");
+  appendBehindBody(editor, input.function, emit::testLeader());
   return editor.apply();
 }
 
@@ -228,6 +256,10 @@ std::vector<Coding> firstEntries(const PassInput &input) {
             ? codings.end()
             : llvm::find_if(codings, [](const Coding &each) { return each.name != own; }),
         {byBarrier});
+  if (std::optional<Prelude> prelude = preludeOfWarps(input))
+    codings.insert(prelude->loops && declaresWideBlocks(input.function) ? codings.begin()
+                                                                        : codings.end(),
+                   {everyWarp});
   return codings;
 }
 
@@ -236,6 +268,8 @@ std::string firstEntry(const PassInput &input, std::string_view coding) {
     return entryAtOwnBarrier(input, *barrierToAgreeAt(input));
   if (coding == byBarrier)
     return entryToldByBarrier(input);
+  if (coding == everyWarp)
+    return entryByWarps(input, *preludeOfWarps(input));
   return coding == late ? lateEntry(input) : entryToldByWord(input);
 }
 

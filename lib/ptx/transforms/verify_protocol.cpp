@@ -195,6 +195,32 @@ std::optional<std::string> checkOwnBarrier(const Function &user, const OwnBarrie
   return std::nullopt;
 }
 
+bool isText(const Function &function, std::size_t at, std::string_view text) {
+  return at < function.body.size() && function.body[at].text == text;
+}
+
+/// Where each warp goes through the prelude by what it has seen itself: that no warp is divided by
+/// it, and that the block leaves if any has seen that it should.
+std::optional<std::string> checkEveryWarp(const Function &variant, std::size_t vote,
+                                          std::size_t agreed) {
+  constexpr std::string_view one = "vote.sync.any.pred %tally_any, %tally_yield, -1;";
+  if (!isText(variant, vote, one))
+    return "lanes of one warp may go by what each has seen";
+  for (std::size_t i = 1; i != agreed; ++i) {
+    const Statement &each = variant.body[i];
+    if (each.kind != StatementKind::Instruction || !isOwn(each))
+      continue;
+    if (each.instruction.guard && i != vote + 1)
+      return "not all threads do this: " + std::string(each.text);
+    if (i > vote + 1)
+      return "a warp may not come by this: " + std::string(each.text);
+  }
+  if (!isText(variant, agreed + 1, "bar.red.or.pred %tally_leave, 0, %tally_any;") ||
+      !isText(variant, agreed + 2, "@%tally_leave bra $tally_left;"))
+    return "a warp that has not been through may stay";
+  return std::nullopt;
+}
+
 std::ptrdiff_t meetingsIn(const Function &function) {
   return std::ranges::count_if(function.body, [](const Statement &each) {
     return each.kind == StatementKind::Instruction &&
@@ -202,20 +228,45 @@ std::ptrdiff_t meetingsIn(const Function &function) {
   });
 }
 
-/// What a block of a guard does before it has agreed, it may do again: an opening, or all that
-/// stands before a barrier of the user's by which it agrees.
-std::optional<std::string> checkOpening(const Function &user, const Function &variant) {
-  std::optional<OwnBarrier> own = ownBarrierOf(user);
-  std::uint32_t at = 1, openingEnd = openingOf(user).end, end = own ? own->barrier : openingEnd;
-  std::size_t agreed = labelOf(variant, "$tally_agree").value_or(0);
-  for (const Statement &each : std::span(variant.body.data(), agreed)) {
+/// The first of the user's statements before `to` in the variant that is not, as it stands, the
+/// next of those before `end` in the user's kernel. `at`: index of the user's next one.
+const Statement *strangerBefore(std::size_t to, const Function &variant, const Function &user,
+                                std::uint32_t end, std::uint32_t &at) {
+  for (const Statement &each : std::span(variant.body.data(), to)) {
     if (each.kind != StatementKind::Instruction || isOwn(each) || each.text == "bar.warp.sync -1;")
       continue;
     while (at < end && user.body[at].kind != StatementKind::Instruction)
       ++at;
     if (at >= end || user.body[at++].text != each.text)
-      return "a block may do this and then leave: " + std::string(each.text);
+      return &each;
   }
+  return nullptr;
+}
+
+/// What a block of a guard does before it has agreed, it may do again: an opening, all that stands
+/// before a barrier of the user's by which it agrees, or, where each warp polls behind an opening,
+/// a prelude.
+std::optional<std::string> checkOpening(const Function &user, const Function &variant) {
+  auto again = [](const Statement &each) {
+    return "a block may do this and then leave: " + std::string(each.text);
+  };
+  std::optional<OwnBarrier> own = ownBarrierOf(user);
+  std::uint32_t at = 1, openingEnd = openingOf(user).end, end = own ? own->barrier : openingEnd;
+  std::size_t agreed = labelOf(variant, "$tally_agree").value_or(0);
+  auto past = std::ranges::find(variant.body, "@%tally_any bra $tally_agree;", &Statement::text);
+  if (past != variant.body.end()) {
+    auto branch = static_cast<std::size_t>(past - variant.body.begin());
+    std::optional<Prelude> prelude = preludeOf(user);
+    if (const Statement *each = strangerBefore(branch, variant, user, openingEnd, at))
+      return again(*each);
+    at = 1;
+    if (const Statement *each =
+            strangerBefore(agreed, variant, user, prelude ? prelude->end : 1, at))
+      return again(*each);
+    return checkEveryWarp(variant, branch - 1, agreed);
+  }
+  if (const Statement *each = strangerBefore(agreed, variant, user, end, at))
+    return again(*each);
   if (at <= openingEnd && meetingsIn(variant) > meetingsIn(user))
     return std::nullopt;
   return own ? checkOwnBarrier(user, *own, variant, agreed)

@@ -179,10 +179,12 @@ void Emitter::kernelStart() {
   line("mov.u32 %u2, %ctaid.y");
   line("mov.u32 %u3, 1234567");
   if (program.delay) {
-    std::string left = word(), more = predicate();
-    line("mov.u32 {}, {}", left, program.delay);
+    std::string left = word(), read = word(), more = predicate();
+    line("and.b32 {}, %tl, 3", left);
+    line("add.u32 {0}, {0}, {1}", left, program.delay);
     place("$delay");
-    line("mad.lo.u32 %v0, %v0, 1664525, 1013904223");
+    line("ld.global.u32 {}, [%in+4]", read);
+    line("mad.lo.u32 %v0, %v0, 1664525, {}", read);
     line("add.s32 {0}, {0}, -1", left);
     line("setp.ne.u32 {}, {}, 0", more, left);
     line("@{} bra $delay", more);

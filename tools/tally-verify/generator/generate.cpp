@@ -79,6 +79,8 @@ public:
       program.body.insert(program.body.begin(), {NodeKind::LookBack, numbers(), {}, {}});
     if (options.large)
       program.delay = 200 + static_cast<std::uint32_t>(random.below(4000));
+    else if (oneIn(4))
+      program.delay = 1 + static_cast<std::uint32_t>(random.below(4));
     return std::move(program);
   }
 

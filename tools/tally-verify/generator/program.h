@@ -77,7 +77,7 @@ struct Program {
   bool withoutParameters = false;
   bool dynamicShared = false; ///< a region of shared memory is sized at the launch
   bool noise = false;         ///< .loc, pragmas, comments
-  std::uint32_t delay = 0;    ///< turns of an idle loop at the start, for runs on a device
+  std::uint32_t delay = 0;    ///< turns of a loop before all that shows; many for runs on a device
   std::vector<DeviceFunction> functions;
   std::vector<Node> body;
 };

@@ -53,6 +53,26 @@ struct OwnBarrier {
 /// Nothing where there is no such barrier, or what stands before it takes long.
 std::optional<OwnBarrier> ownBarrierOf(const Function &function);
 
+/// The prelude of an entry: all that its threads do before the first thing that can be seen, loops
+/// included. It is the start of the text, up to a place that every thread comes to, once: no branch
+/// leads over that place, and nobody exits before it. It holds nothing but
+///
+/// * arithmetic, and moves of parameters and of the thread's and block's ids;
+/// * plain loads of global memory whose addresses come from these. What was loaded goes into
+///   arithmetic, but is no part of an address and decides on no branch and no load. So which way a
+///   thread takes, how often loops turn and what is loaded where follows from parameters and ids:
+///   the block does it in any case, and whoever does it ends whatever was loaded.
+///
+/// So a warp may go through it, or not, and its block leave behind it.
+struct Prelude {
+  std::uint32_t end = 1; ///< index of the first statement that is not in it
+  bool loops = false;    ///< whether anything in it is repeated
+};
+
+/// Nothing where what shows comes first, or where a loop has more than one head: the warps are to
+/// be whole at its end.
+std::optional<Prelude> preludeOf(const Function &function);
+
 } // namespace tally::ptx
 
 #endif

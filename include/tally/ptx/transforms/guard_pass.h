@@ -23,7 +23,15 @@
 //            <body>
 //
 // Where the body opens with loads of global memory, these and the poll are under way together, and
-// the block agrees behind them, before anything that shows.
+// the block agrees behind them, before anything that shows. Or each warp polls for itself, and goes
+// through all that stands before the first thing that shows, its loops too, without a meeting:
+//
+//   before   <loads, arithmetic, loops> store; <body>
+//   after    load control; <opening>
+//            yield = any lane of the warp (control.epoch > launch.epoch);
+//            if (!yield) <loops>
+//            if (bar.red.or(yield)) { list it; return; }
+//            store; <body>
 //
 // Resume entry: a row of physical blocks, the i-th of which stands for virtual block list_in[i].
 // Thread 0 polls and decodes the linear id into shared memory; each read of %ctaid becomes a load
@@ -38,13 +46,13 @@
 //            bar.sync 0; if (shared) return;
 //            <body>
 //
-// Invariants. The decision is taken before the body and once for the whole block, so a block runs
-// whole or not at all; its id then is in list_out exactly once. Nothing loops, so what a body does
-// with barriers, mbarriers, register reallocation or copies in flight is as in the user's kernel.
-// All threads stand at the variant's barrier 0 before any thread is in the body, so the body may
-// use that barrier too. The shared variable has 16 bytes at an alignment of 16 so that the user's
-// variables behind it, dynamic ones included, keep the alignment that 16-byte accesses need even
-// where they declare less.
+// Invariants. The decision is taken before anything shows and once for the whole block, so a block
+// runs whole or not at all; its id then is in list_out exactly once. Nothing loops, so what a body
+// does with barriers, mbarriers, register reallocation or copies in flight is as in the user's
+// kernel. All threads stand at the variant's barrier 0 before any thread comes to one of the
+// body's, which so may be the same. The shared variable has 16 bytes at an alignment of 16 so that
+// the user's variables behind it, dynamic ones included, keep the alignment that 16-byte accesses
+// need even where they declare less.
 //
 // In clusters the first block polls for all, and all threads read its flag between two barriers of
 // the cluster; a list's id is a cluster's. Beside tensor operations the shared variable takes 1,024
