@@ -49,6 +49,21 @@ std::string damaged(const Place &place, std::string_view from, std::string_view 
   return verifyVariants(module, kernels).value_or("");
 }
 
+/// The same of a kernel with this body, whose variants stand in one coding; the first entry of
+/// `kind`.
+std::string damagedIn(std::string_view body, Kind kind, std::string_view coding,
+                      std::string_view from, std::string_view to) {
+  Module module = parsed(moduleWith(body));
+  RewriteOptions options;
+  options.coding = coding;
+  auto kernels = rewrite(module, options);
+  std::string &entry = kernels[0].variants[static_cast<std::size_t>(kind)].entries[0];
+  std::size_t at = entry.find(from);
+  REQUIRE_MESSAGE(at != std::string::npos, from << " in " << entry);
+  entry.replace(at, from.size(), to);
+  return verifyVariants(module, kernels).value_or("");
+}
+
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
@@ -97,14 +112,8 @@ TEST_CASE("a guard that agrees at the user's barrier") {
   constexpr const char *tile =
       "mov.u32 %r1,%tid.x; cp.async.ca.shared.global [%r2],[%rd1],4; bar.sync 0; "
       "ld.shared.u32 %r3,[%r2]; st.global.u32 [%rd1],%r3; ret;";
-  auto damagedTile = [&](std::string_view from, std::string_view to) {
-    Module module = parsed(moduleWith(tile));
-    auto kernels = rewrite(module, {});
-    std::string &entry = kernels[0].variants[1].entries[0];
-    std::size_t at = entry.find(from);
-    REQUIRE_MESSAGE(at != std::string::npos, from << " in " << entry);
-    entry.replace(at, from.size(), to);
-    return verifyVariants(module, kernels).value_or("");
+  auto damagedTile = [](std::string_view from, std::string_view to) {
+    return damagedIn(tile, Kind::Guard, "", from, to);
   };
   CHECK(damagedTile("ret;", "ret;") == "");
   CHECK(contains(damagedTile("$tally_left:\n\tcp.async.wait_all;", "$tally_left:"),
@@ -123,16 +132,8 @@ TEST_CASE("a guard whose warps poll") {
       "ld.param.u64 %rd1,[p]; ld.global.u32 %r1,[%rd1]; mov.u32 %r2,%tid.x; again: "
       "add.u32 %r1,%r1,1; add.u32 %r2,%r2,-1; setp.gt.s32 %p1,%r2,0; @%p1 bra again; "
       "st.global.u32 [%rd1],%r1; ret;";
-  auto damagedTurns = [&](std::string_view from, std::string_view to) {
-    Module module = parsed(moduleWith(turns));
-    RewriteOptions options;
-    options.coding = "every-warp";
-    auto kernels = rewrite(module, options);
-    std::string &entry = kernels[0].variants[1].entries[0];
-    std::size_t at = entry.find(from);
-    REQUIRE_MESSAGE(at != std::string::npos, from << " in " << entry);
-    entry.replace(at, from.size(), to);
-    return verifyVariants(module, kernels).value_or("");
+  auto damagedTurns = [](std::string_view from, std::string_view to) {
+    return damagedIn(turns, Kind::Guard, "every-warp", from, to);
   };
   CHECK(damagedTurns("ret;", "ret;") == "");
   constexpr const char *vote = "vote.sync.any.pred %tally_any, %tally_yield, -1;\n",
@@ -152,13 +153,7 @@ TEST_CASE("a guard whose warps poll") {
 
 TEST_CASE("where the ids are read once") {
   auto damagedOnce = [](std::string_view from, std::string_view to) {
-    Module module = parsed(moduleWith("mov.u32 %r1,%ctaid.x; ret;"));
-    auto kernels = rewrite(module, {});
-    std::string &entry = kernels[0].variants[2].entries[0];
-    std::size_t at = entry.find(from);
-    REQUIRE(at != std::string::npos);
-    entry.replace(at, from.size(), to);
-    return verifyVariants(module, kernels).value_or("");
+    return damagedIn("mov.u32 %r1,%ctaid.x; ret;", Kind::Persistent, "", from, to);
   };
   CHECK(damagedOnce("ret;", "ret;") == "");
   const char *meeting = "$tally_agree:\n\tbarrier.sync 0;";
