@@ -259,7 +259,7 @@ public:
 
   std::optional<Prelude> run() {
     std::uint32_t end = placeBefore(firstNotAdmitted());
-    while (end > 1) {
+    for (unsigned tries = 0; end > 1 && tries != maxTries; ++tries) {
       std::uint32_t broken = firstLedByData(end);
       if (broken == end)
         return Prelude{end, goesRound(end)};
@@ -342,12 +342,15 @@ private:
   }
 
   /// The first statement before `end` that does something else where something else was loaded, but
-  /// for its result; or `end`.
+  /// for its result; or `end`. 1 where it takes long to tell.
   std::uint32_t firstLedByData(std::uint32_t end) const {
     // A loop's later statements come before its first.
     Loaded loaded;
     std::size_t known;
+    unsigned tries = 0;
     do {
+      if (tries++ == maxTries)
+        return 1;
       known = loaded.size();
       for (std::uint32_t i = 1; i != end; ++i)
         if (const Instruction &instruction = function.body[i].instruction;
@@ -369,6 +372,9 @@ private:
       forEachTarget(function.body[i], [&](std::uint32_t label) { found |= label < i; });
     return found;
   }
+
+  /// Time is to be linear in the text.
+  static constexpr unsigned maxTries = 8;
 
   const Function &function;
   std::multimap<std::string_view, std::uint32_t> labels;
