@@ -185,22 +185,23 @@ private:
   std::size_t nap, look, begin = 0, end = 0;
 };
 
-/// How a worker stays that takes no further block.
+/// How a worker stays that takes no further block: in turns of the whole block, in which thread 0
+/// looks and naps, and tells the others in a barrier whether they leave.
 class StayCheck {
 public:
   explicit StayCheck(const Function &variant)
       : body(variant.body), stay(labelOf(variant, "$tally_stay")),
-        judged(labelOf(variant, "$tally_stays")), ended(labelOf(variant, "$tally_ended")) {}
+        judged(labelOf(variant, "$tally_stays")), told(labelOf(variant, "$tally_told")) {}
 
   std::optional<std::string> run() const {
     if (stay == body.size())
       return std::nullopt; // it leaves
-    if (ended + 2 >= body.size() || judged > ended || stay > judged)
+    if (told + 4 >= body.size() || judged > told || stay > judged)
       return "a worker that stays does not leave";
-    if (!isBlockBarrier(body[ended + 1].instruction))
+    if (!staysTogether())
       return "a worker's threads do not stay together";
-    if (auto broken = checkBack())
-      return broken;
+    if (!napsInEachTurn())
+      return "a worker that stays does not nap";
     if (!leavesOn("eq", [](const Instruction &each) {
           return isStrong(each) && each.has("u32") && each.operands[1].text == "[%tally_d2+4]";
         }))
@@ -213,14 +214,48 @@ public:
   }
 
 private:
-  /// Each way back naps.
-  std::optional<std::string> checkBack() const {
-    for (std::size_t at = stay + 1; at != ended; ++at)
+  static constexpr std::string_view yields = "%tally_yield";
+
+  static bool isGuardedBy(const Instruction &each, std::string_view predicate, bool negated) {
+    return each.guard && each.guard->predicate.symbol == predicate &&
+           each.guard->predicate.negated == negated;
+  }
+  static bool goesTo(const Instruction &each, std::string_view label) {
+    return each.opcode == "bra" && each.operands[0].symbol == label;
+  }
+
+  /// All but thread 0 go to the barrier at once, with nothing to say; what comes of it decides for
+  /// each thread alike, and no branch in between leads elsewhere.
+  bool staysTogether() const {
+    const Instruction &nothing = body[stay + 1].instruction, &others = body[stay + 2].instruction;
+    const Instruction &meets = body[told + 1].instruction, &back = body[told + 2].instruction;
+    if (nothing.opcode != "mov" || !nothing.has("pred") || nothing.operands[0].symbol != yields ||
+        nothing.operands[1].bits != 0 || !goesTo(others, body[told].label) ||
+        !isGuardedBy(others, "%tally_other", false))
+      return false;
+    for (std::size_t at = stay + 3; at != told; ++at)
       if (const Instruction &each = body[at].instruction;
-          each.opcode == "bra" && each.operands[0].symbol == body[stay].label &&
+          each.opcode == "ret" || each.opcode == "exit" ||
+          (each.opcode == "bra" && !goesTo(each, body[told].label) &&
+           !goesTo(each, body[judged].label)))
+        return false;
+    return !meets.guard && isBlockBarrier(meets) && meets.has("red") && meets.has("or") &&
+           meets.operands.size() == 3 && meets.operands[0].symbol == yields &&
+           meets.operands[2].symbol == yields && !meets.operands[2].negated &&
+           goesTo(back, body[stay].label) && isGuardedBy(back, yields, true) &&
+           body[told + 3].kind == StatementKind::Label &&
+           body[told + 4].instruction.opcode == "ret";
+  }
+
+  /// Thread 0 comes to the barrier to leave, or has napped.
+  bool napsInEachTurn() const {
+    for (std::size_t at = stay + 3; at <= told; ++at) {
+      bool arrives = at == told || goesTo(body[at].instruction, body[told].label);
+      if (arrives && !(at != told && isGuardedBy(body[at].instruction, yields, false)) &&
           body[at - 1].instruction.opcode != "nanosleep")
-        return "a worker that stays does not nap";
-    return std::nullopt;
+        return false;
+    }
+    return true;
   }
 
   /// Where it is told to pause it looks at nothing else before it has napped.
@@ -242,7 +277,7 @@ private:
   /// Whether something is loaded, compared and, where that is so, left for.
   template <class IsLoad> bool leavesOn(std::string_view comparison, IsLoad isLoad) const {
     std::string_view loaded, compared;
-    for (std::size_t at = stay + 1; at != ended; ++at) {
+    for (std::size_t at = stay + 1; at != told; ++at) {
       const Instruction &each = body[at].instruction;
       if (body[at].kind != StatementKind::Instruction)
         continue;
@@ -251,16 +286,15 @@ private:
       else if (each.opcode == "setp" && each.has(comparison) && !loaded.empty() &&
                each.operands[1].symbol == loaded)
         compared = each.operands[0].symbol;
-      else if (each.opcode == "bra" && each.guard && !each.guard->predicate.negated &&
-               !compared.empty() && each.guard->predicate.symbol == compared &&
-               each.operands[0].symbol == body[ended].label)
+      else if (compared == yields && isGuardedBy(each, yields, false) &&
+               goesTo(each, body[told].label))
         return true;
     }
     return false;
   }
 
   std::span<const Statement> body;
-  std::size_t stay, judged, ended;
+  std::size_t stay, judged, told;
 };
 
 } // namespace

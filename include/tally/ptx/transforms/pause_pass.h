@@ -19,11 +19,12 @@
 // Where the launch says so (params.stay) a worker that takes no further block stays while others
 // have some, so that no SM is emptied before all are: the request's blocks would all go there.
 //
-//   ending:  bar.sync;                             // all threads have ended the last block
-//            if (thread 0 && --state.live_workers != 0)
-//              do nap; while (state.live_workers != 0 &&
-//                             (control.mode == PAUSE || control.epoch <= launch.epoch));
-//            bar.sync; return;
+//   ending:  <all threads have met, so the last block has ended>
+//            if (thread 0) --state.live_workers;
+//            do if (thread 0) leave = state.live_workers == 0 ||
+//                                     (control.mode != PAUSE && control.epoch > launch.epoch),
+//                             leave || nap;
+//            while (!barrier.red.or(leave)); return;
 //
 // mode, left and turns are registers of tally's, set anew for each virtual block; mode begins as
 // RUN. A poll uses what the one before it has loaded, so nobody waits for the load, and a request
