@@ -31,6 +31,7 @@ PollPoint pointOf(const Cfg &cfg, const Uniformity &uniformity, const PollSite &
   point.turns = site.turns;
   point.cycles = site.cycles;
   point.turn = site.turn;
+  point.isOutermost = site.isOutermost;
   if (site.strip.counter != noRegister) {
     point.place = PollPlace::Strip;
     point.strip = site.strip;

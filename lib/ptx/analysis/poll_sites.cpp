@@ -146,6 +146,7 @@ private:
     site.blocks = nest.loop.blocks;
     site.statement = nest.loop.header->instructions.front();
     site.cycles = nest.unpolled;
+    site.isOutermost = !nest.parent;
     site.turns = static_cast<std::uint32_t>(
         std::bit_floor(std::clamp<std::uint64_t>(rules.period / nest.unpolled, 1, 1 << 16)));
     // A loop inside of another may be short each time that it is entered.

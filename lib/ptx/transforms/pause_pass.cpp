@@ -116,6 +116,14 @@ std::string atHeader(const PassInput &input, const PollPoint &point, std::size_t
          look(input.module, number) + fmt::format("\n$tally_on_{}:\n\t", number);
 }
 
+/// To behind the poll, where the user's branch back behind it is not taken.
+std::string skipUnlessTaken(const Instruction &branch, std::size_t number) {
+  if (!branch.guard)
+    return {};
+  return fmt::format("@{}{} bra $tally_on_{};\n\t", branch.guard->predicate.negated ? "" : "!",
+                     branch.guard->predicate.symbol, number);
+}
+
 std::string atLatch(const PassInput &input, const PollPoint &point, std::size_t number) {
   const Instruction &branch = input.function.body[point.statement].instruction;
   std::string back, text;
@@ -124,13 +132,18 @@ std::string atLatch(const PassInput &input, const PollPoint &point, std::size_t 
                        branch.guard->predicate.symbol);
   text =
       judgeTurn(input.function, point, back) + fmt::format("@%tally_due bra {};\n\t", point.header);
-  if (branch.guard)
-    text += fmt::format("@{}{} bra $tally_on_{};\n\t", branch.guard->predicate.negated ? "" : "!",
-                        branch.guard->predicate.symbol, number);
-  text += countAgain(point) + look(input.module, number);
+  text += skipUnlessTaken(branch, number) + countAgain(point) + look(input.module, number);
   if (branch.guard)
     text += fmt::format("\n$tally_on_{}:\n\t", number);
   return text;
+}
+
+/// Before the branch back: where the loop goes on by a further strip, and not before the first one,
+/// since a block that comes to the loop once has been asked just before it was taken.
+std::string betweenStrips(const PassInput &input, const PollPoint &point, std::size_t number) {
+  const Instruction &branch = input.function.body[point.strip.branch].instruction;
+  return skipUnlessTaken(branch, number) + napLoop(input.module, number) +
+         fmt::format("\n$tally_on_{}:\n\t", number);
 }
 
 /// What thread 0 does where its epoch has not passed: as long as it is told to pause it takes no
@@ -195,8 +208,11 @@ std::vector<std::string> PausePass::run(const PassInput &input) const {
     case PollPlace::Strip:
       declarations += stripDeclarations(points[i].strip, i);
       editor.insertBefore(points[i].strip.turnsAt, stripTurn(input.function, points[i].strip, i));
-      editor.insertBefore(points[i].statement, napLoop(input.module, i) +
-                                                   stripBegin(input.function, points[i].strip, i));
+      if (points[i].isOutermost)
+        editor.insertBefore(points[i].strip.branch, betweenStrips(input, points[i], i));
+      editor.insertBefore(points[i].statement,
+                          (points[i].isOutermost ? std::string() : napLoop(input.module, i)) +
+                              stripBegin(input.function, points[i].strip, i));
       break;
     case PollPlace::Header:
       editor.insertBefore(points[i].statement, atHeader(input, points[i], i));

@@ -150,10 +150,18 @@ private:
     for (std::size_t at = begin; at != end; ++at) {
       const Instruction &each = body[at].instruction;
       if (body[at].kind == StatementKind::Instruction && each.opcode == "bra" &&
-          !inside.contains(each.operands[0].symbol) && !goesWhereTheUserDoes(at))
+          !inside.contains(each.operands[0].symbol) && !goesWhereTheUserDoes(at) && !goesOn(at))
         return fmt::format("a poll leads elsewhere than behind itself: {}", body[at].text);
     }
     return std::nullopt;
+  }
+
+  /// Whether it is that of the inner loop, before a poll that stands between two strips.
+  bool goesOn(std::size_t at) const {
+    const Instruction &each = body[at].instruction;
+    return at < nap && each.guard &&
+           each.guard->predicate.symbol == fmt::format("%tally_cut_{}", number) &&
+           each.operands[0].symbol == fmt::format("$tally_go_{}", number);
   }
 
   /// Whether the branch at `at` is taken only where the user's behind the poll would be, too.

@@ -12,7 +12,8 @@ namespace tally::ptx {
 
 /// Where the poll of a site stands.
 enum class PollPlace : std::uint8_t {
-  /// Between two strips of the loop. That costs its turns nothing.
+  /// Between two strips of the loop. That costs its turns nothing. Before the first one only in a
+  /// loop that a block may come to often: else the block has been asked just before.
   Strip,
   /// Right behind the header's label. Threads that skip it wait for those that do not, as behind
   /// any
@@ -32,6 +33,7 @@ struct PollPoint {
   std::uint32_t turns = 1;     ///< of which one polls
   std::uint64_t cycles = 1;    ///< of a turn, by estimate
   StripLoop strip;             ///< Strip
+  bool isOutermost = false;    ///< see PollSite
   TurnRegister turn;           ///< see PollSite; of a Latch one that is the same for the block
 };
 

@@ -61,6 +61,7 @@ struct PollSite {
   /// again, before that turn comes.
   TurnRegister turn;
   StripLoop strip; ///< of two turns or more, where the loop is likely to make as many at a time
+  bool isOutermost = false; ///< inside of no other loop: a block comes to it once
 };
 
 struct PollRules {

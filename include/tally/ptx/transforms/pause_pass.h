@@ -8,6 +8,9 @@
 //   look(mode):  if (mode == PAUSE) while (mode = control.mode, mode == PAUSE) nap;
 //                mode = control.mode;   // a load: what it gives is looked at by the next poll
 //
+//   Strip    L:  <an inner loop of so many turns>
+//            if (p) { while (mode = control.mode, mode == PAUSE) nap; goto L; }
+//            in a loop inside of another also before the first strip
 //   Header   L:  <behind its label:> left -= cycles; if (left < 0) { left = period; look(mode); }
 //            or  if ((i & mask) == 0) look(mode);  // i: a register that counts the turns
 //            or  look(mode);                        // where one turn is as long as the period
