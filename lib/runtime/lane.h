@@ -154,9 +154,9 @@ struct LaneOptions {
   std::size_t halfRing = 1024;
   /// How much of kernels that cannot yield may be sent ahead: what a request may wait for.
   Nanoseconds bound{20000};
-  std::uint32_t boundsToDrain = 3; ///< PlanRules
-  std::uint32_t reserve = 25;      ///< PlanRules
-  bool limitsSms = true;           ///< PlanRules; the dispatcher asks the policy
+  double boundsToDrain = 3;   ///< PlanRules
+  std::uint32_t reserve = 25; ///< PlanRules
+  bool limitsSms = true;      ///< PlanRules; the dispatcher asks the policy
   /// Whether kinds are chosen by what they are measured to take, and where that is kept, or none.
   bool measures = false;
   ProfileStore *profiles = nullptr;

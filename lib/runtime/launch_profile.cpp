@@ -13,6 +13,9 @@ constexpr std::uint64_t launchesBeforeRetry = 4096;
 constexpr double betterBy = 0.98, wholeBetterBy = 0.95;
 /// Turnarounds above the bound that are about equally bad.
 constexpr double aboutEqual = 1.25;
+/// So many times what a request waits for inside of blocks these have to take for launches to be
+/// made so, and to stay so: what blocks take is seen some 10 us too long.
+constexpr double insideFrom = 2, insideUntil = 1.5;
 constexpr std::uint32_t mostWavesPerSlice = 64;
 constexpr std::uint64_t slicesBeforeFit = 16;
 /// Two periods between polls (ptx::PollRules) and the write.
@@ -114,7 +117,7 @@ const std::shared_ptr<LaunchPlan> &LaunchProfile::pick(Nanoseconds bound, bool m
   if (std::optional<std::size_t> way = wayInside(bound, assumed))
     return ways[*way];
   if (whereShort && !trying && !settled)
-    current = blocks->known() && blocks->time() <= bound ? *whereShort : 0;
+    current = blocks->known() ? *whereShort : 0;
   if (!measures || !hasChoice() || settled)
     return ways[current];
   if (!trying) {
@@ -143,7 +146,8 @@ std::optional<std::size_t> LaunchProfile::wayInside(Nanoseconds bound, Nanosecon
     // Nothing could be kept back of one wave, however long it is.
     if (block.count() == 0)
       return between.waves == 1 && way.saveTime <= bound;
-    Nanoseconds limit = scaled(std::max(bound, turnaroundOf(way)), inside ? 1 : aboutEqual);
+    Nanoseconds limit =
+        scaled(std::max(bound, turnaroundOf(way)), inside ? insideUntil : insideFrom);
     return block > limit && isWorthItsCost(way, block);
   };
   std::optional<std::size_t> found;

@@ -84,7 +84,7 @@ public:
   const std::shared_ptr<LaunchPlan> &pick(Nanoseconds bound, bool measures,
                                           Nanoseconds assumed = Nanoseconds(0));
   /// Takes guard instead of persistent where both are ways: at once, or, where what blocks take
-  /// decides, when that is known to be within the bound; before that a launch that has begun could
+  /// decides, when that is known and launches go between; before that a launch that has begun could
   /// not go on inside of its blocks.
   void preferGuard();
   /// What a block takes; zero where it is not known, or decides nothing.
@@ -112,7 +112,7 @@ private:
   std::vector<std::shared_ptr<LaunchPlan>> ways;
   std::shared_ptr<BlockTimes> blocks;    // of all ways
   bool inside = false;                   // the last launch was made to stop inside of blocks
-  std::optional<std::size_t> whereShort; // the way for blocks within the bound
+  std::optional<std::size_t> whereShort; // the way between blocks once these are known
   std::size_t current = 0;
   /// What runs a few times is not worth trials, and the first launches pay for what is set up then.
   std::uint64_t launches = 0, trialsFrom = 16;

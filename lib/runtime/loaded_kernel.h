@@ -30,7 +30,7 @@ struct PlanRules {
   Nanoseconds bound{0};
   /// A guard's blocks that have not begun may take so many bounds to leave: a request's own go
   /// before them.
-  std::uint32_t boundsToDrain = 3;
+  double boundsToDrain = 3;
   std::uint32_t reserve = 25;       ///< percent of an SM that pausing blocks leave to others
   bool limitsSms = true;            ///< whether launches may have to do with fewer SMs
   bool measures = false;            ///< whether more than the first kind that fits is tried

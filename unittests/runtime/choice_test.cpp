@@ -132,13 +132,13 @@ TEST_CASE(
   between.preferGuard();
   CHECK(between.pick(20us, false)->kind == Kind::Guard);
 
-  // 20 us are enough for 11 blocks on each of the two SMs.
+  // 8 us are enough for 4 waves.
   const std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard};
-  CHECK(Launches(2, kinds, 32, {22, 1, 1}).runAll() == Blocks{{Kind::Guard, 22}});
-  CHECK(Launches(2, kinds, 32, {23, 1, 1}).runAll() == Blocks{{Kind::Persistent, 23}});
+  CHECK(Launches(2, kinds, 32, {16, 1, 1}).runAll() == Blocks{{Kind::Guard, 16}});
+  CHECK(Launches(2, kinds, 32, {17, 1, 1}).runAll() == Blocks{{Kind::Persistent, 17}});
   // A guard's blocks cannot be kept to some of the SMs.
-  CHECK(Launches(2, kinds, 32, {22, 1, 1}, nullptr, PartitionPolicy()).runAll() ==
-        Blocks{{Kind::Persistent, 22}});
+  CHECK(Launches(2, kinds, 32, {16, 1, 1}, nullptr, PartitionPolicy()).runAll() ==
+        Blocks{{Kind::Persistent, 16}});
 }
 
 TEST_CASE("what saving takes counts") {
@@ -170,7 +170,7 @@ TEST_CASE("blocks that become shorter or longer") {
     after(profile, 500us);
   CHECK(profile.pick(20us, false)->kind == Kind::Checkpoint);
   for (int i = 0; i < 4; ++i) // not clearly shorter
-    CHECK(after(profile, 22us) == Kind::Checkpoint);
+    CHECK(after(profile, 32us) == Kind::Checkpoint);
   for (int i = 0; i < 4; ++i)
     after(profile, 15us);
   CHECK(profile.pick(20us, false)->kind == Kind::Persistent);
@@ -301,7 +301,7 @@ TEST_CASE("in the lane: what inside costs is found out though launches are sent 
   Launches launches(400, everyKind, 32, {4, 2, 1});
   launches.device.onBlock = [&](std::optional<Kind> kind) {
     ++launches.blocks[kind];
-    launches.now += kind == Kind::Checkpoint ? 12us : 8us;
+    launches.now += kind == Kind::Checkpoint ? 24us : 16us;
   };
   for (std::size_t n = 0; n < 400; ++n)
     REQUIRE(launches.submit(launches.program, n));
@@ -392,8 +392,8 @@ TEST_CASE("in the lane: a launch that was stopped goes on inside of blocks") {
 }
 
 TEST_CASE("in the lane: what a stopped launch says of its blocks") {
-  // Four at a time: 16 us, and 40 us.
-  for (auto [each, later] : {std::pair(4us, Kind::Persistent), {10us, Kind::Checkpoint}}) {
+  // Four at a time: 16 us, and 80 us.
+  for (auto [each, later] : {std::pair(4us, Kind::Persistent), {20us, Kind::Checkpoint}}) {
     Launches launches(1);
     launches.eachBlock = each;
     launches.stopBehind(7);

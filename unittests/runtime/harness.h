@@ -38,7 +38,7 @@ struct Harness {
     options.lane.smsOfWholes = smsOfWholes;
     options.lane.profiles = profiles;
     options.lane.trace = trace;
-    options.lane.boundsToDrain = 1; // 24 blocks are many here
+    options.lane.boundsToDrain = 0.4; // six waves are many here
     options.lane.measures = profiles != nullptr;
     dispatcher = std::move(*Dispatcher::create(device, *word, *high, std::move(options)));
   }
