@@ -249,7 +249,7 @@ bool FakeDevice::runWorker(Running &launch, std::uint32_t worker,
   bool yields = toldToYield(params);
   bool naps = launch.function->kind == Kind::Pause && modeOf(params) == TALLY_CONTROL_PAUSE;
   if (launch.staying.contains(worker)) {
-    bool leaves = launch.staying.size() == launch.left.size() || (yields && !naps);
+    bool leaves = !naps && (yields || launch.staying.size() == launch.left.size());
     if (leaves) {
       launch.staying.erase(worker);
       --staying;

@@ -210,7 +210,11 @@ const std::vector<TextMutant> &textMutants() {
       {"pause: staying", "the epoch is looked at though others pause", Kind::Pause, "nounroll",
        R"(@%tally_nap bra \$tally_stays;)", "bra $$tally_stays;"},
       {"pause: staying", "for ever", Kind::Pause, "nounroll",
-       R"((, 0;\n\t@%tally_yield bra )\$tally_told;)", "$1$$tally_stays;"},
+       R"((setp\.eq\.u32 %tally_yield, %tally_r0, 0;\n\t)@%tally_yield bra \$tally_told;)", "$1"},
+      {"pause: staying", "the last one leaves though others pause", Kind::Pause, "nounroll",
+       R"((@%tally_other bra \$tally_told;))",
+       "$1\n\tld.relaxed.gpu.global.u32 %tally_r0, [%tally_d2+4];\n"
+       "\tsetp.eq.u32 %tally_yield, %tally_r0, 0;\n\t@%tally_yield bra $$tally_told;"},
       {"pause: staying", "until those have ended that have not started", Kind::Pause, "nounroll",
        R"(\$tally_stay:\n)",
        "$$tally_stay:\n\tld.relaxed.gpu.global.u32 %tally_r2, [%tally_d2];\n"

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::uint32_t blocks = 4;
 
-/// Block 0 takes long, and polls seldom; the others are short. Each counts itself in `done`.
+/// Block 0 takes long, and polls seldom, last long before its end; the others are short. Each
+/// counts itself in `done`.
 constexpr const char *kernel = R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -22,7 +23,7 @@ constexpr const char *kernel = R"(.version 8.0
 	ld.param.u64 %rd1, [done];
 	mov.u32 %r3, %ctaid.x;
 	setp.eq.u32 %p2, %r3, 0;
-	selp.b32 %r4, 20000, 10, %p2;
+	selp.b32 %r4, 20400, 10, %p2;
 	mov.u32 %r2, 0;
 AGAIN:
 	add.u32 %r2, %r2, 1;
@@ -105,6 +106,34 @@ TEST_CASE("they stay while others pause, whatever the epoch") {
       CHECK(grid.left <= 1100 + 2 * blocks);
     }
   }
+}
+
+TEST_CASE("no launch ends while others pause") {
+  auto run = [](const std::function<void(Grid &, std::uint64_t)> &atRead) {
+    Grid grid(1000);
+    std::uint64_t reads = 0;
+    grid.machine.watchReads(grid.control, [&](std::uint64_t) { atRead(grid, reads++); });
+    grid.run(blocks, {1, blocks});
+    grid.checkEnd(blocks, blocks);
+    return reads;
+  };
+  std::uint64_t all = run([](Grid &, std::uint64_t) {});
+  // The last block is behind its last poll.
+  for (std::uint64_t before = 2; before <= 10; ++before)
+    for (std::uint64_t epoch : {0, 1}) {
+      CAPTURE(before);
+      CAPTURE(epoch);
+      std::uint64_t begin = all - before, end = begin + 200;
+      bool napped = false; // with no block left
+      CHECK(run([&](Grid &grid, std::uint64_t read) {
+              if (read == begin)
+                grid.tell({.epoch = epoch, .mode = TALLY_CONTROL_PAUSE});
+              if (read == end)
+                grid.tell({.epoch = epoch, .mode = TALLY_CONTROL_RUN});
+              napped |= read < end && grid.read(grid.done, 0) != 0;
+            }) > end);
+      CHECK(napped);
+    }
 }
 
 TEST_CASE("they wait for no worker that has not started") {

@@ -96,11 +96,12 @@ struct tally_launch_state {
  * block in any case do not count themselves among the live.
  *
  * Workers of pause that stay. Where params.stay is not 0 a worker that takes no further block, but
- * for those that spend themselves, takes itself off live_workers and does not exit until that is 0,
- * or the mode is not PAUSE and the word's epoch is greater than its launch's; it looks each `stay`
- * nanoseconds or so. So none of the launch's SMs is emptied while others still pause. It waits for
- * workers that have started, and those for none that has not, as no block is left for one. 0 is
- * always right. */
+ * for those that spend themselves, takes itself off live_workers and does not exit until the mode
+ * is not PAUSE and either that is 0 or the word's epoch is greater than its launch's; it looks each
+ * `stay` nanoseconds or so. So none of the launch's SMs is emptied while others still pause, and no
+ * launch behind it starts while a request runs. It waits for workers that have started, and those
+ * for none that has not, as no block is left for one; and for a mode that the host always takes
+ * back. 0 is always right. */
 
 /* Unsigned division by a constant d of a number n < 2^31: (n * multiplier) >> shift in 64 bits. */
 struct tally_divisor {

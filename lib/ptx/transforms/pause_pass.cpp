@@ -159,33 +159,39 @@ std::string asked() {
 /// What a block does that takes no other one, all of whose threads have met. Thread 0 counts the
 /// worker out and naps for as long as others of the launch have blocks, so that its SM looks as
 /// theirs do to whatever places a request's blocks. While the mode is PAUSE it naps as they do,
-/// whatever the epoch; with any other mode a greater epoch makes it leave. The others wait for it
-/// in a barrier behind each look, which says whether to leave: with one plain barrier behind all of
-/// that ptxas would take no warp for whole any more, at the block's meetings in the loop either.
+/// whatever the epoch and though none has a block: a launch that ends makes room for the next one,
+/// whose workers would be placed where the request's blocks are not, and stay there. With any other
+/// mode a greater epoch makes it leave. The others wait for it in a barrier behind each look, which
+/// says whether to leave: with one plain barrier behind all of that ptxas would take no warp for
+/// whole any more, at the block's meetings in the loop either.
 std::string ending(const PassInput &input) {
   constexpr std::size_t live = offsetof(tally_launch_state, live_workers);
   return emit::loadState() + "@!%tally_other " + countOut() +
-         fmt::format("ld.param.u32 %tally_r1, [$tally_launch+{0}];\n"
+         fmt::format("ld.param.u32 %tally_r1, [$tally_launch+{}];\n"
                      "\tsetp.eq.u32 %tally_nap, %tally_r1, 0;\n"
                      "\t@%tally_nap bra $tally_left;\n"
                      "\n$tally_stay:\n"
                      "\tmov.pred %tally_yield, 0;\n"
-                     "\t@%tally_other bra $tally_told;\n"
-                     "\tld.{1}.u32 %tally_r0, [%tally_d2+{2}];\n"
-                     "\tsetp.eq.u32 %tally_yield, %tally_r0, 0;\n"
-                     "\t@%tally_yield bra $tally_told;\n\t",
-                     offsetof(tally_launch_params, stay), emit::strongGlobal(input.module), live) +
+                     "\t@%tally_other bra $tally_told;\n\t",
+                     offsetof(tally_launch_params, stay)) +
          emit::loadControl(input.module) +
          fmt::format("cvt.u32.u64 %tally_word, %tally_d0;\n"
                      "\tand.b32 %tally_word, %tally_word, 255;\n"
                      "\tsetp.ne.u32 %tally_nap, %tally_word, {};\n"
                      "\t@%tally_nap bra $tally_stays;\n\t",
                      unsigned{TALLY_CONTROL_PAUSE}) +
-         nap() + "bra $tally_told;\n\n$tally_stays:\n\t" + emit::judge() +
-         "@%tally_yield bra $tally_told;\n"
-         "\tnanosleep.u32 %tally_r1;\n"
-         "\n$tally_told:\n\t" +
-         fmt::format("barrier.red.or.pred %tally_yield, {}, %tally_yield;\n"
+         nap() +
+         fmt::format("bra $tally_told;\n"
+                     "\n$tally_stays:\n"
+                     "\tld.{}.u32 %tally_r0, [%tally_d2+{}];\n"
+                     "\tsetp.eq.u32 %tally_yield, %tally_r0, 0;\n"
+                     "\t@%tally_yield bra $tally_told;\n\t",
+                     emit::strongGlobal(input.module), live) +
+         emit::judge() +
+         fmt::format("@%tally_yield bra $tally_told;\n"
+                     "\tnanosleep.u32 %tally_r1;\n"
+                     "\n$tally_told:\n"
+                     "\tbarrier.red.or.pred %tally_yield, {}, %tally_yield;\n"
                      "\t@!%tally_yield bra $tally_stay;\n"
                      "\n$tally_left:\n\tret;\n",
                      input.analysis.loop.barrier);

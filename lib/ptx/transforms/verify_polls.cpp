@@ -271,7 +271,7 @@ private:
     std::size_t goes = 0;
     for (std::size_t at = stay + 1; at != judged; ++at) {
       const Instruction &each = body[at].instruction;
-      if (each.opcode == "setp" && each.has("gt"))
+      if (at > stay + 2 && goesTo(each, body[told].label) && each.guard)
         return false;
       if (each.opcode == "bra" && each.guard && each.operands[0].symbol == "$tally_stays" &&
           body[at - 1].instruction.has("ne") &&

@@ -24,8 +24,8 @@
 //
 //   ending:  <all threads have met, so the last block has ended>
 //            if (thread 0) --state.live_workers;
-//            do if (thread 0) leave = state.live_workers == 0 ||
-//                                     (control.mode != PAUSE && control.epoch > launch.epoch),
+//            do if (thread 0) leave = control.mode != PAUSE && (state.live_workers == 0 ||
+//                                                               control.epoch > launch.epoch),
 //                             leave || nap;
 //            while (!barrier.red.or(leave)); return;
 //
