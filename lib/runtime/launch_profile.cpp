@@ -18,8 +18,8 @@ constexpr double aboutEqual = 1.25;
 constexpr double insideFrom = 2, insideUntil = 1.5;
 constexpr std::uint32_t mostWavesPerSlice = 64;
 constexpr std::uint64_t slicesBeforeFit = 16;
-/// Two periods between polls (ptx::PollRules) and the write.
-constexpr Nanoseconds pollTime{15000};
+/// A strip between polls (ptx::PollRules), and the write.
+constexpr Nanoseconds pollTime{20000};
 /// The share of the throughput that it may cost to make waits half as long, a third, and so on: so
 /// much for each.
 constexpr double costForEach = 0.02;
