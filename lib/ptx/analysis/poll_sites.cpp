@@ -20,9 +20,8 @@ constexpr std::uint64_t usualTurns = 16;
 /// Nothing is longer: sums and products stay far below what 64 bits hold.
 constexpr std::uint64_t longest = std::uint64_t{1} << 40;
 
-/// Between two strips the control word is read and looked at, elsewhere what was read a period
-/// before: with strips as long as two periods a request is seen as soon, for half as many polls.
-constexpr std::uint32_t stripPeriods = 2;
+/// A turn of more periods is no part of a strip: each polls.
+constexpr std::uint64_t longestTurn = 2;
 
 /// A scheduler's registers for each thread of a warp, and what a kernel takes beside those that
 /// live through a loop's head. Below so many warps it is latencies that count.
@@ -160,13 +159,13 @@ private:
     nest.isPolled = true;
   }
 
-  /// Strips of one length, as long as two periods, or two turns where it takes no more than that
-  /// again.
+  /// Strips of one length, as long as the rules say, or two turns where one is longer than half of
+  /// that.
   std::uint32_t turnsOfStrip(std::uint64_t cycles, std::optional<std::uint64_t> known) const {
-    std::uint64_t longest = stripPeriods * rules.period;
-    if (cycles > longest)
+    if (cycles > longestTurn * rules.period)
       return 1;
-    std::uint64_t turns = std::clamp<std::uint64_t>(longest / cycles, 2, 1 << 17);
+    std::uint64_t turns =
+        std::clamp<std::uint64_t>(rules.stripPeriods * rules.period / cycles, 2, 1 << 17);
     if (known) {
       std::uint64_t strips = (*known + turns - 1) / turns;
       turns = (*known + strips - 1) / strips;
