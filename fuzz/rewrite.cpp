@@ -1,5 +1,5 @@
 // Whatever parses goes through analyses and passes: no assertion, no crash, and every variant
-// passes the structural check.
+// passes the structural check. Read body by body it becomes the same, or is no PTX either.
 #include "fuzzer.h"
 
 #include "tally/ptx/syntax/parser.h"
@@ -12,12 +12,19 @@
 using namespace tally;
 
 int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
-  auto parsed = ptx::parse(std::string(fuzz::textOf(data, size)));
+  std::string text(fuzz::textOf(data, size));
+  auto parsed = ptx::parse(text);
+  auto rewritten = ptx::rewriteText(text, {});
   const auto *module = std::get_if<ptx::Module>(&parsed);
+  const auto *byBody = std::get_if<ptx::RewrittenModule>(&rewritten);
+  fuzz::require(!module == !byBody, "read body by body it is PTX or not, else not or PTX");
   if (!module)
     return 0;
   auto kernels = ptx::rewrite(*module, {});
   if (auto broken = ptx::verifyVariants(*module, kernels))
     fuzz::require(false, *broken);
+  fuzz::require(ptx::textWithVariants(*module, kernels) ==
+                    ptx::textWithVariants(byBody->module, byBody->kernels),
+                "read body by body it has other variants");
   return 0;
 }

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <random>
+#include <vector>
 
 namespace tally::benchmarks {
 namespace {
@@ -17,7 +19,9 @@ struct Traits {
   bool shuffles = false, matrix = false, atomics = false;
 };
 
-/// One kernel. Each register is assigned once, as in nvcc's output, but a loop's counters.
+/// One kernel. Each register is assigned once, as in nvcc's output, but those of loops and
+/// branches. Most are read soon after and none where it may be undefined, so that at no place more
+/// of them are alive than a GPU has.
 class KernelWriter {
 public:
   KernelWriter(std::mt19937_64 &random, int number, Traits traits)
@@ -37,6 +41,11 @@ public:
 
 private:
   std::size_t below(std::size_t limit) { return random() % limit; }
+  /// A recent one, or now and then one of the first.
+  unsigned one(const std::vector<unsigned> &readable) {
+    std::size_t which = below(std::min<std::size_t>(readable.size(), 16));
+    return below(8) ? readable[readable.size() - 1 - which] : readable[which];
+  }
   template <class... T> void line(fmt::format_string<T...> text, T &&...arguments) {
     body += '\t';
     fmt::format_to(std::back_inserter(body), text, std::forward<T>(arguments)...);
@@ -46,9 +55,16 @@ private:
   void label(std::string_view what) {
     fmt::format_to(std::back_inserter(body), "\n$L__BB{}_{}:\n", number, what);
   }
-  unsigned newWord() { return ++words; }
-  unsigned newFloat() { return ++floats; }
-  unsigned lastFloat() const { return floats; }
+  unsigned newWord() {
+    readableWords.push_back(++words);
+    return words;
+  }
+  unsigned newFloat() {
+    readableFloats.push_back(++floats);
+    return floats;
+  }
+  unsigned lastWord() const { return readableWords.back(); }
+  unsigned lastFloat() const { return readableFloats.back(); }
 
   std::string header() const {
     return fmt::format("\t// .globl\t{0}\n.visible .entry {0}(\n"
@@ -80,9 +96,10 @@ private:
     line("mul.wide.s32 \t%rd4, %r5, 4;");
     line("add.s64 \t%rd5, %rd3, %rd4;");
     line("mov.f32 \t%f1, 0f00000000;");
-    words = 6;
+    while (words != 6)
+      newWord();
+    newFloat();
     pointers = address = 5;
-    floats = 1;
     if (!traits.earlyExit)
       return;
     line("setp.ge.s32 \t%p{}, %r{}, %r1;", ++predicates, traits.divergent ? 5 : 2);
@@ -104,7 +121,7 @@ private:
       return traits.shuffles ? shuffle() : loads();
     case 6:
       if (traits.atomics && below(8) == 0)
-        return line("red.global.add.u32 \t[%rd{}], %r{};", address, words);
+        return line("red.global.add.u32 \t[%rd{}], %r{};", address, lastWord());
       return arithmetic();
     case 8:
       return matrix();
@@ -115,9 +132,9 @@ private:
 
   void arithmetic() {
     for (std::size_t i = 0, end = 4 + below(12); i != end; ++i) {
-      unsigned a = 1 + static_cast<unsigned>(below(words)), b = words;
+      unsigned a = one(readableWords), b = lastWord();
       if (below(3)) {
-        unsigned x = 1 + static_cast<unsigned>(below(floats)), y = floats, into = newFloat();
+        unsigned x = one(readableFloats), y = lastFloat(), into = newFloat();
         line("fma.rn.f32 \t%f{}, %f{}, %f{}, 0f3F{:06X};", into, x, y, below(1 << 24));
       } else {
         line("mad.lo.s32 \t%r{}, %r{}, {}, %r{};", newWord(), a, 1 + below(1000), b);
@@ -127,27 +144,33 @@ private:
 
   void loads() {
     unsigned offset = ++pointers;
-    line("mul.wide.s32 \t%rd{}, %r{}, 4;", offset, words);
+    line("mul.wide.s32 \t%rd{}, %r{}, 4;", offset, lastWord());
     address = ++pointers;
     line("add.s64 \t%rd{}, %rd3, %rd{};", address, offset);
     unsigned first = floats + 1;
-    floats += 4;
+    for (int i = 0; i != 4; ++i)
+      newFloat();
     line("ld.global.nc.v4.f32 \t{{%f{}, %f{}, %f{}, %f{}}}, [%rd{}+{}];", first, first + 1,
          first + 2, first + 3, address, 16 * below(256));
     for (int i = 0; i != 4; ++i) {
-      unsigned sum = floats;
+      unsigned sum = lastFloat();
       line("add.f32 \t%f{}, %f{}, %f{};", newFloat(), first + i, sum);
     }
     if (below(4) == 0)
       line("st.global.v2.f32 \t[%rd{}+{}], {{%f{}, %f{}}};", address, 8 * below(256), first,
-           floats);
+           lastFloat());
   }
 
   void condition() {
-    unsigned here = ++labels;
-    line("setp.lt.s32 \t%p{}, %r{}, {};", ++predicates, words, below(4096));
+    unsigned here = ++labels, before = lastFloat(), joined = newFloat();
+    line("mov.f32 \t%f{}, %f{};", joined, before);
+    line("setp.lt.s32 \t%p{}, %r{}, {};", ++predicates, lastWord(), below(4096));
     line("@%p{} bra \t$L__BB{}_{};", predicates, number, here);
+    std::size_t someWords = readableWords.size(), someFloats = readableFloats.size();
     arithmetic();
+    line("mov.f32 \t%f{}, %f{};", joined, lastFloat());
+    readableWords.resize(someWords);
+    readableFloats.resize(someFloats);
     label(std::to_string(here));
   }
 
@@ -170,7 +193,7 @@ private:
     unsigned base = newWord(), place = newWord();
     line("mov.u32 \t%r{}, tile_{};", base, number);
     line("mad.lo.s32 \t%r{}, %r4, 4, %r{};", place, base);
-    line("st.shared.f32 \t[%r{}], %f{};", place, floats);
+    line("st.shared.f32 \t[%r{}], %f{};", place, lastFloat());
     line("bar.sync \t0;");
     for (int i = 0; i != 4; ++i)
       line("ld.shared.f32 \t%f{}, [%r{}+{}];", newFloat(), base, 4 * below(256));
@@ -179,10 +202,10 @@ private:
 
   void shuffle() {
     for (int width : {16, 8, 4, 2, 1}) {
-      unsigned from = newWord(), into = newWord();
-      line("mov.b32 \t%r{}, %f{};", from, floats);
+      unsigned mine = lastFloat(), from = newWord(), into = newWord();
+      line("mov.b32 \t%r{}, %f{};", from, mine);
       line("shfl.sync.bfly.b32 \t%r{}|%p{}, %r{}, {}, 31, -1;", into, ++predicates, from, width);
-      unsigned other = newFloat(), mine = floats - 1;
+      unsigned other = newFloat();
       line("mov.b32 \t%f{}, %r{};", other, into);
       line("add.f32 \t%f{}, %f{}, %f{};", newFloat(), mine, other);
     }
@@ -190,12 +213,15 @@ private:
 
   void matrix() {
     for (int i = 0; i != 4; ++i) {
-      unsigned into = words + 1, from = 1 + static_cast<unsigned>(below(words - 5));
-      words += 4;
+      unsigned from[4], into[4];
+      for (unsigned &each : from)
+        each = one(readableWords);
+      for (unsigned &each : into)
+        each = newWord();
       line("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 \t{{%r{},%r{},%r{},%r{}}}, "
            "{{%r{},%r{},%r{},%r{}}}, {{%r{},%r{}}}, {{%r{},%r{},%r{},%r{}}};",
-           into, into + 1, into + 2, into + 3, from, from + 1, from + 2, from + 3, from, from + 1,
-           from, from + 1, from + 2, from + 3);
+           into[0], into[1], into[2], into[3], from[0], from[1], from[2], from[3], from[0], from[1],
+           from[0], from[1], from[2], from[3]);
     }
   }
 
@@ -205,6 +231,7 @@ private:
   int number;
   std::size_t count = 0;
   unsigned predicates = 0, floats = 0, words = 0, pointers = 0, address = 0, labels = 0;
+  std::vector<unsigned> readableFloats, readableWords; ///< assigned on every way that leads here
 };
 
 Traits chooseTraits(std::mt19937_64 &random) {

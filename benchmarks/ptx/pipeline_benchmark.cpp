@@ -2,15 +2,18 @@
 //
 //   parse      text -> module
 //   print      module -> text
-//   rewrite    analyses and variants of every kind
-//   whole      all of it, the module with its variants written through a buffer of 1 MiB
+//   rewrite    analyses and variants of slice, guard and persistent, the module's bodies all there
+//   whole      text -> text with these variants, as the tool does it: one body at a time, written
+//              through a buffer of 1 MiB
 //
+// the last two once more with all five kinds, as rewrite-five and whole-five,
 // over a generated module of 1, 10 and 100 MB, and over the .ptx files that are named on the
 // command line (or stand under a directory named there), one after the other. Counts processor
 // time.
 //
 //   ptx_benchmark [google-benchmark's options] [FILE|DIRECTORY...]
-//   ptx_benchmark --memory[=BYTES]   peak memory of `whole` over the input's size, once, and stop
+//   ptx_benchmark --memory[=BYTES]        peak memory of `whole` over the input's size, once, and
+//   stop ptx_benchmark --memory-five[=BYTES]   of `whole-five`
 #include "generated_module.h"
 
 #include "tally/ptx/syntax/parser.h"
@@ -29,12 +32,16 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace {
 
 using namespace tally::ptx;
 using Texts = std::vector<std::string>;
+
+/// The kinds that poll between blocks: the target of the design speaks of them.
+constexpr KindSet threeKinds = onSlice | onGuard | onPersistent;
 
 const Texts &generated(std::int64_t bytes) {
   static std::map<std::int64_t, Texts> made;
@@ -51,13 +58,13 @@ std::size_t sizeOf(const Texts &texts) {
   return bytes;
 }
 
-Module parsed(std::string text) {
-  auto result = parse(std::move(text));
+/// What parse() or rewriteText() gave, of an input that parses.
+template <class Result> Result good(std::variant<Result, Diagnostic> result) {
   if (auto *diagnostic = std::get_if<Diagnostic>(&result)) {
     fmt::print(stderr, "ptx_benchmark: does not parse: {}\n", diagnostic->message);
     std::exit(1);
   }
-  return std::move(std::get<Module>(result));
+  return std::move(std::get<Result>(result));
 }
 
 void countBytes(benchmark::State &state, const Texts &texts) {
@@ -67,7 +74,7 @@ void countBytes(benchmark::State &state, const Texts &texts) {
 void parseStage(benchmark::State &state, const Texts &texts) {
   for (auto _ : state)
     for (const std::string &text : texts) {
-      Module module = parsed(text);
+      Module module = good(parse(text));
       benchmark::DoNotOptimize(module);
     }
   countBytes(state, texts);
@@ -77,7 +84,7 @@ void parseStage(benchmark::State &state, const Texts &texts) {
 template <class Stage> void withModules(benchmark::State &state, const Texts &texts, Stage stage) {
   std::vector<Module> modules;
   for (const std::string &text : texts)
-    modules.push_back(parsed(text));
+    modules.push_back(good(parse(text)));
   for (auto _ : state)
     for (const Module &module : modules)
       stage(module);
@@ -91,18 +98,18 @@ void printStage(benchmark::State &state, const Texts &texts) {
   });
 }
 
-void rewriteStage(benchmark::State &state, const Texts &texts) {
+template <KindSet kinds> void rewriteStage(benchmark::State &state, const Texts &texts) {
   withModules(state, texts, [&](const Module &module) {
-    auto kernels = rewrite(module, {});
+    auto kernels = rewrite(module, {kinds});
     benchmark::DoNotOptimize(kernels);
   });
 }
 
-std::size_t runWhole(std::string text) {
-  Module module = parsed(std::move(text));
+std::size_t runWhole(std::string text, KindSet kinds) {
+  auto [module, kernels] = good(rewriteText(std::move(text), {kinds}));
   std::vector<char> buffer(1 << 20);
   std::size_t bytes = 0, used = 0;
-  writeWithVariants(module, rewrite(module, {}), [&](std::string_view piece) {
+  writeWithVariants(module, kernels, [&](std::string_view piece) {
     bytes += piece.size();
     while (!piece.empty()) {
       if (used == buffer.size())
@@ -117,12 +124,12 @@ std::size_t runWhole(std::string text) {
   return bytes;
 }
 
-void wholeStage(benchmark::State &state, const Texts &texts) {
+template <KindSet kinds> void wholeStage(benchmark::State &state, const Texts &texts) {
   std::size_t out = 0;
   for (auto _ : state) {
     out = 0;
     for (const std::string &text : texts)
-      out += runWhole(text);
+      out += runWhole(text, kinds);
   }
   countBytes(state, texts);
   state.counters["out/in"] = static_cast<double>(out) / static_cast<double>(sizeOf(texts));
@@ -132,8 +139,12 @@ struct Stage {
   const char *name;
   void (*run)(benchmark::State &, const Texts &);
 };
-constexpr Stage stages[] = {
-    {"parse", parseStage}, {"print", printStage}, {"rewrite", rewriteStage}, {"whole", wholeStage}};
+constexpr Stage stages[] = {{"parse", parseStage},
+                            {"print", printStage},
+                            {"rewrite", rewriteStage<threeKinds>},
+                            {"whole", wholeStage<threeKinds>},
+                            {"rewrite-five", rewriteStage<everyKind>},
+                            {"whole-five", wholeStage<everyKind>}};
 
 Texts readAll(const std::vector<std::string> &paths) {
   Texts texts;
@@ -157,9 +168,9 @@ Texts readAll(const std::vector<std::string> &paths) {
 }
 
 /// Peak of this process. The input as it was read counts once, as in the tool.
-int reportMemory(std::size_t bytes) {
+int reportMemory(std::size_t bytes, KindSet kinds) {
   std::string text = tally::benchmarks::generateModule(bytes);
-  std::size_t in = text.size(), out = runWhole(std::move(text));
+  std::size_t in = text.size(), out = runWhole(std::move(text), kinds);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   double peak = static_cast<double>(usage.ru_maxrss) * 1024;
@@ -174,9 +185,13 @@ int reportMemory(std::size_t bytes) {
 int main(int argc, char **argv) {
   benchmark::Initialize(&argc, argv);
   std::vector<std::string> paths(argv + 1, argv + argc);
-  if (!paths.empty() && paths[0].starts_with("--memory"))
-    return reportMemory(paths[0].size() > 9 ? std::strtoull(paths[0].c_str() + 9, nullptr, 10)
-                                            : 100'000'000);
+  if (!paths.empty() && paths[0].starts_with("--memory")) {
+    std::size_t equals = paths[0].find('=');
+    return reportMemory(equals == std::string::npos
+                            ? 100'000'000
+                            : std::strtoull(paths[0].c_str() + equals + 1, nullptr, 10),
+                        paths[0].starts_with("--memory-five") ? everyKind : threeKinds);
+  }
   for (std::int64_t bytes : {1'000'000, 10'000'000, 100'000'000})
     for (const Stage &stage : stages)
       benchmark::RegisterBenchmark(

@@ -93,7 +93,7 @@ private:
         if (!alternative.coding.onlyForOccupancy || losesOccupancy(place)) {
           std::string name = fmt::format("{}_{}", place.name, candidates.size());
           candidates.push_back({&place, std::string(alternative.coding.name), name,
-                                renamed(alternative.entries[place.index], place.name, name),
+                                renamed(alternative.entries[place.index].str(), place.name, name),
                                 alternative.coding.onlyForOccupancy});
         }
     return candidates;
@@ -181,11 +181,11 @@ private:
     return capped(place, place.variant->codings[place.index], place.variant->entries[place.index],
                   cap, number);
   }
-  static Candidate capped(Place &place, std::string_view coding, const std::string &text,
+  static Candidate capped(Place &place, std::string_view coding, const ptx::EditedText &text,
                           std::uint32_t cap, std::size_t number) {
     std::string name = fmt::format("{}_{}", place.name, number);
     return {&place, fmt::format("{}{}maxnreg {}", coding, coding.empty() ? "" : ", ", cap), name,
-            ptx::withRegisterCap(renamed(text, place.name, name), cap)};
+            ptx::withRegisterCap(renamed(text.str(), place.name, name), cap)};
   }
 
   /// The most registers with which the user's number of blocks fits; 0 if they are not what keeps
@@ -207,7 +207,7 @@ private:
     std::vector<ptx::Variant> variants(candidates.size());
     std::vector<const ptx::Variant *> pointers;
     for (std::size_t i = 0; i != candidates.size(); ++i) {
-      variants[i].entries = {candidates[i].text};
+      variants[i].entries.emplace_back(candidates[i].text);
       variants[i].clones = candidates[i].place->variant->clones;
       pointers.push_back(&variants[i]);
     }

@@ -38,18 +38,31 @@ std::string render(const std::string &input, const std::string &source,
   return text;
 }
 
+using Read = std::variant<ptx::RewrittenModule, ptx::Diagnostic>;
+
+/// For what is said of the kernels: their bodies are there.
+Read parsedWhole(const std::string &text) {
+  auto parsed = ptx::parse(text);
+  if (auto *diagnostic = std::get_if<ptx::Diagnostic>(&parsed))
+    return std::move(*diagnostic);
+  return ptx::RewrittenModule{std::move(std::get<ptx::Module>(parsed)), {}};
+}
+
+Read rewritten(const Options &options, const std::string &text) {
+  return ptx::rewriteText(text, {options.kinds, options.selects, options.assumesInOrder,
+                                 options.choosesCodings(), options.polls, options.coding});
+}
+
 } // namespace
 
 Result<std::unique_ptr<Job>> makeJob(const Options &options, const std::string &input,
                                      const std::string &text) {
-  auto parsed = ptx::parse(text);
-  if (auto *diagnostic = std::get_if<ptx::Diagnostic>(&parsed))
+  auto read = options.describes() ? parsedWhole(text) : rewritten(options, text);
+  if (auto *diagnostic = std::get_if<ptx::Diagnostic>(&read))
     return Error{render(input, text, *diagnostic)};
-  auto job = std::make_unique<Job>(input, std::move(std::get<ptx::Module>(parsed)));
-  if (!options.describes())
-    job->kernels =
-        ptx::rewrite(job->module, {options.kinds, options.selects, options.assumesInOrder,
-                                   options.choosesCodings(), options.polls, options.coding});
+  auto &[module, kernels] = std::get<ptx::RewrittenModule>(read);
+  auto job = std::make_unique<Job>(input, std::move(module));
+  job->kernels = std::move(kernels);
   return job;
 }
 
@@ -80,8 +93,7 @@ std::string description(const Options &options, const Job &job) {
   std::string text;
   for (const ptx::Item &item : job.module.items()) {
     const ptx::Function *function = item.function.get();
-    if (!function || !function->isEntry || !function->hasBody ||
-        (options.selects && !options.selects(function->name)))
+    if (!item.isKernel() || (options.selects && !options.selects(function->name)))
       continue;
     if (!options.printAnalysis) {
       text += ptx::cfgAsDot(*function);

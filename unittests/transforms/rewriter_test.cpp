@@ -4,6 +4,7 @@
 #include "tally/ptx/transforms/editor.h"
 #include "tally/ptx/transforms/pass.h"
 #include "tally/ptx/transforms/rewriter.h"
+#include "tally/ptx/transforms/verify.h"
 
 using namespace tally;
 using namespace tally::ptx;
@@ -16,7 +17,7 @@ std::string variantOf(const Module &module, Kind kind, std::size_t entry = 0) {
   for (const Variant &variant : kernels[0].variants)
     if (variant.verdict.kind == kind) {
       REQUIRE(variant.verdict.status == Status::Emitted);
-      return variant.entries.at(entry);
+      return variant.entries.at(entry).str();
     }
   FAIL("no such kind");
   return {};
@@ -40,7 +41,7 @@ TEST_CASE("an editor without edits gives the text back") {
   Module module = parsed(moduleWith("mov.u32 %r1,%tid.x; // why\n ret;"));
   const Function &kernel = *module.function("k");
   FunctionEditor editor(kernel);
-  CHECK(contains(module.source(), editor.apply()));
+  CHECK(contains(module.source(), editor.apply().str()));
 }
 
 TEST_CASE("parameters are appended, whatever the list was") {
@@ -49,7 +50,7 @@ TEST_CASE("parameters are appended, whatever the list was") {
                            list + " { ret; }");
     FunctionEditor editor(*module.function("k"));
     editor.appendParameter(".param .u32 x");
-    std::string edited = editor.apply();
+    std::string edited = editor.apply().str();
     Module again = parsed(".version 8.0\n.target sm_90\n.address_size 64\n" + edited);
     return again.function("k")->parameters.size();
   };
@@ -142,4 +143,65 @@ TEST_CASE("kernels that are not asked for get no variant but are described") {
   CHECK(described.parameterBytes == 12);
   CHECK(described.tallyParameterOffset() == 16);
   CHECK(textWithVariants(module, kernels) == module.source());
+}
+
+namespace {
+
+/// What rewriteText() says of `text`: all of it, or its diagnostic.
+std::string rewrittenText(const std::string &text) {
+  auto result = rewriteText(text, {});
+  if (auto *diagnostic = std::get_if<Diagnostic>(&result))
+    return diagnostic->message + " at " + std::to_string(diagnostic->offset);
+  auto &[module, kernels] = std::get<RewrittenModule>(result);
+  CHECK(verifyVariants(module, kernels).value_or("") == "");
+  return textWithVariants(module, kernels);
+}
+
+/// The same by way of a module that has all its bodies.
+std::string rewrittenModule(const std::string &text) {
+  auto result = parse(text);
+  if (auto *diagnostic = std::get_if<Diagnostic>(&result))
+    return diagnostic->message + " at " + std::to_string(diagnostic->offset);
+  const Module &module = std::get<Module>(result);
+  return textWithVariants(module, rewrite(module, {}));
+}
+
+} // namespace
+
+TEST_CASE("whether bodies are read one by one makes no difference") {
+  std::string loop = "mov.u32 %r1,%ctaid.x; L: add.s32 %r1,%r1,1; bar.sync 0; "
+                     "setp.lt.s32 %p1,%r1,%r2; @%p1 bra L; ret;";
+  std::string other = "\n.visible .entry m(.param .u64 p)\n{ .reg .b32 %r<3>; ";
+  std::string callee = ".func f() { .reg .b32 %r; mov.u32 %r,%ctaid.x; ret; }\n";
+  for (const std::string &text :
+       {moduleWith(loop), moduleWith(loop) + other + "mov.u32 %r1,%nctaid.y; ret; }\n",
+        moduleWith(loop, callee) + other + "call f; ret; }\n",         // keeps all from here on
+        moduleWith("call f; ret;", callee) + other + "ret; }\n",       // from the first one on
+        moduleWith(loop) + other + "mov.u32 %r1 %r2; }\n",             // no PTX
+        moduleWith(loop) + other + "ret; }\n.entry m() {ret;}\n",      // a second m
+        moduleWith("mov.u32 %r1 %r2;") + ".nonsense\n",                // two errors: the first
+        moduleWith("mov.u32 %r1, (1 }; ret; {}") + other + "ret; }\n", // parses, but braces cross
+        std::string(".version")}) {
+    CAPTURE(text);
+    CHECK(rewrittenText(text) == rewrittenModule(text));
+  }
+}
+
+TEST_CASE("registers that are made of themselves, and long ways to make one") {
+  auto checkpointOf = [](std::string made) {
+    return variantOf(parsed(moduleWith("ld.param.u64 %rd1,[p]; " + made +
+                                       "L: st.global.u32 [%rd1],%r1; st.global.u32 [%rd1+4],%r2; "
+                                       "ld.global.u32 %r6,[%rd1]; add.s32 %r6,%r6,1; "
+                                       "setp.lt.s32 %p1,%r6,1000; @%p1 bra L; ret;")),
+                     Kind::Checkpoint);
+  };
+  // Undefined at first, but PTX.
+  CHECK(contains(checkpointOf("mov.b32 %r1,%r2; mov.b32 %r2,%r1;"), ".entry"));
+  CHECK(contains(checkpointOf("mov.u64 %rd2,%rd3; mov.u64 %rd3,%rd2; ld.param.u32 %r1,[%rd3]; "
+                              "mov.u32 %r2,%r1;"),
+                 ".entry"));
+  std::string chain = ".reg .b32 %c<100001>; mov.u32 %c0,%tid.x; ";
+  for (int i = 0; i != 100000; ++i)
+    chain += "add.s32 %c" + std::to_string(i + 1) + ",%c" + std::to_string(i) + ",1; ";
+  CHECK(contains(checkpointOf(chain + "mov.u32 %r1,%c100000; mov.u32 %r2,%r1;"), ".entry"));
 }

@@ -38,7 +38,7 @@ std::string damaged(const Place &place, std::string_view from, std::string_view 
     return text.replace(at, from.size(), to);
   };
   if (!place.clone) {
-    variant.entries[place.entry] = replace(variant.entries[place.entry]);
+    variant.entries[place.entry] = replace(variant.entries[place.entry].str());
     return verifyVariants(module, kernels).value_or("");
   }
   for (Variant &each : kernels[0].variants)
@@ -57,10 +57,11 @@ std::string damagedIn(std::string_view body, Kind kind, std::string_view coding,
   RewriteOptions options;
   options.coding = coding;
   auto kernels = rewrite(module, options);
-  std::string &entry = kernels[0].variants[static_cast<std::size_t>(kind)].entries[0];
+  EditedText &edited = kernels[0].variants[static_cast<std::size_t>(kind)].entries[0];
+  std::string entry = edited.str();
   std::size_t at = entry.find(from);
   REQUIRE_MESSAGE(at != std::string::npos, from << " in " << entry);
-  entry.replace(at, from.size(), to);
+  edited = entry.replace(at, from.size(), to);
   return verifyVariants(module, kernels).value_or("");
 }
 

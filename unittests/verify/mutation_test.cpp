@@ -87,9 +87,12 @@ Rewritten rewritten(std::string text, const std::string &coding, Kind kind,
   auto kernels = ptx::rewrite(*module, options);
   for (ptx::RewrittenKernel &kernel : kernels)
     for (ptx::Variant &variant : kernel.variants)
-      for (std::string &entry : variant.entries)
-        if (change && variant.verdict.kind == kind)
-          change(entry);
+      for (ptx::EditedText &entry : variant.entries)
+        if (change && variant.verdict.kind == kind) {
+          std::string text = entry.str();
+          change(text);
+          entry = std::move(text);
+        }
   Rewritten result;
   result.broken = ptx::verifyVariants(*module, kernels);
   for (const ptx::RewrittenKernel &kernel : kernels)

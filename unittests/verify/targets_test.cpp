@@ -65,7 +65,8 @@ std::size_t checkRewrite(const std::string &text, int version, int arch) {
   for (const ptx::RewrittenKernel &kernel : kernels)
     for (const ptx::Variant &variant : kernel.variants) {
       emitted += variant.verdict.status == Status::Emitted;
-      for (const std::string &entry : variant.entries) {
+      for (const ptx::EditedText &each : variant.entries) {
+        std::string entry = each.str();
         bool polls = variant.verdict.kind != Kind::Slice;
         bool relaxed = version >= 60 && arch >= 70;
         CHECK(contains(entry, "ld.relaxed.gpu.global") == (polls && relaxed));

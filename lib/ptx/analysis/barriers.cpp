@@ -48,8 +48,9 @@ public:
   Convergence run() {
     for (std::uint32_t barrier : facts.blockBarriers)
       seeBarrier(barrier);
+    MemberMasks masks(cfg);
     for (std::uint32_t sync : facts.warpSyncs)
-      if (isReachable(sync) && !namesOnlyComers(cfg, sync))
+      if (isReachable(sync) && !masks.nameOnlyComers(sync))
         needWholeWarp(sync);
     if (result.plan.spends)
       result.plan.needsWholeWarpRows = false;

@@ -240,7 +240,7 @@ private:
       llvm::erase_if(passage.live, [&](RegisterId reg) { return inner.contains(reg); });
       if (!passage.around) {
         passage.entrance = entranceOf(each);
-        passage.recomputed = madeAround.lookup(each.header);
+        passage.recomputed = madeAround.lookup(each.header).getArrayRef().vec();
       }
       around.push_back(&each);
       result.plan.passages.push_back(std::move(passage));
@@ -289,6 +289,7 @@ private:
       return "a condition code is live at the loop's head";
     std::vector<RegisterId> live = liveness.liveIn(*each.header);
     Recomputation recomputation(*recomputed, *each.header, live);
+    llvm::SetVector<std::uint32_t> made;
     // What no register decides on is made before all loops, if it is of use there: who goes on at
     // any point in them, and who begins, makes the same of it.
     std::optional<Recomputation> before;
@@ -303,7 +304,7 @@ private:
         continue;
       }
       if (recomputation.canMake(reg)) {
-        recomputation.addTo(point.recomputed, reg);
+        recomputation.addTo(made, reg);
         continue;
       }
       if (inner.contains(reg))
@@ -312,6 +313,7 @@ private:
       if (result.plan.byBlock && uniformity.ofRegister(reg) == Variation::None)
         point.alike.push_back(reg);
     }
+    point.recomputed = made.getArrayRef().vec();
     order(point.saved, each);
     point.entrance = entranceOf(each);
     headers[point.statement] = each.header;
@@ -437,7 +439,7 @@ private:
   std::vector<Loop> loops;                                 ///< outer before inner
   llvm::DenseMap<std::uint32_t, const CfgBlock *> headers; ///< of points' loops
   /// Passage::recomputed, by the header of an outermost loop.
-  llvm::DenseMap<const CfgBlock *, std::vector<std::uint32_t>> madeAround;
+  llvm::DenseMap<const CfgBlock *, llvm::SetVector<std::uint32_t>> madeAround;
   Checkpoints result;
 };
 

@@ -202,18 +202,16 @@ bool isBallot(const Instruction &instruction) {
 
 } // namespace
 
-bool namesOnlyComers(const Cfg &cfg, std::uint32_t sync) {
+bool MemberMasks::nameOnlyComers(std::uint32_t sync) {
   const Instruction &instruction = cfg.instruction(sync);
   if (instruction.operands.empty()) // not PTX, but it parses
     return false;
   const Operand &mask = instruction.operands.back();
   if (mask.kind != OperandKind::Register || instruction.guard)
     return false;
-  Statements assignments;
-  for (const auto &block : cfg.blocks())
-    for (std::uint32_t statement : block->instructions)
-      if (writes(cfg.instruction(statement), mask.reg))
-        assignments.push_back(statement);
+  if (!definitions)
+    definitions.emplace(cfg);
+  Statements assignments = definitions->of(mask.reg).vec();
   bool unguarded = llvm::none_of(
       assignments, [&](std::uint32_t each) { return cfg.instruction(each).guard != nullptr; });
   bool areActive = llvm::all_of(assignments, [&](std::uint32_t each) {

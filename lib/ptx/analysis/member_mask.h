@@ -2,21 +2,33 @@
 #ifndef TALLY_LIB_PTX_ANALYSIS_MEMBER_MASK_H
 #define TALLY_LIB_PTX_ANALYSIS_MEMBER_MASK_H
 
+#include "definitions.h"
 #include "tally/ptx/analysis/cfg.h"
+
+#include <optional>
 
 namespace tally::ptx {
 
-/// Whether the mask of `sync`, an unguarded isMaskedWarpSync, names only threads that come to it:
-/// then none of them can have left the body while another waits there. Such a mask is
-///
-/// * what activemask gave, where only activemask assigns the register; or
-/// * what one vote.sync.ballot gave of a predicate, on the ways that threads take for which it
-/// holds
-///   (by a branch at the end of the vote's block on that predicate, or on its complement);
-///
-/// where all ways on from there pass `sync` before they leave or come to such an assignment again,
-/// and all ways to `sync` pass such an assignment after the last turn of `sync`.
-bool namesOnlyComers(const Cfg &cfg, std::uint32_t sync);
+/// The masks of one body. Collects the body's assignments once, when a mask is a register.
+class MemberMasks {
+public:
+  explicit MemberMasks(const Cfg &cfg) : cfg(cfg) {}
+
+  /// Whether the mask of `sync`, an unguarded isMaskedWarpSync, names only threads that come to it:
+  /// then none of them can have left the body while another waits there. Such a mask is
+  ///
+  /// * what activemask gave, where only activemask assigns the register; or
+  /// * what one vote.sync.ballot gave of a predicate, on the ways that threads take for which it
+  ///   holds (by a branch at the end of the vote's block on that predicate, or on its complement);
+  ///
+  /// where all ways on from there pass `sync` before they leave or come to such an assignment
+  /// again, and all ways to `sync` pass such an assignment after the last turn of `sync`.
+  bool nameOnlyComers(std::uint32_t sync);
+
+private:
+  const Cfg &cfg;
+  std::optional<Definitions> definitions;
+};
 
 } // namespace tally::ptx
 

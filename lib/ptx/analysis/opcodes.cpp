@@ -3,6 +3,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include <algorithm>
 #include <array>
 
 namespace tally::ptx {
@@ -61,9 +62,22 @@ constexpr const char *silentOpcodes[] = {"st",
                                          "tensormap",
                                          "stackrestore"};
 
+/// Of names of one length the same only where the first eight bytes are; made without a call.
+constexpr std::uint64_t digestOf(std::string_view name) {
+  auto byte = [&](std::size_t at) { return std::uint64_t{static_cast<unsigned char>(name[at])}; };
+  auto word = [&](std::size_t at) {
+    return byte(at) | byte(at + 1) << 8 | byte(at + 2) << 16 | byte(at + 3) << 24;
+  };
+  std::size_t size = name.size();
+  if (size >= 4)
+    return word(0) | word(std::min<std::size_t>(size, 8) - 4) << 32;
+  return size == 0 ? 0 : byte(0) | byte(size / 2) << 8 | byte(size - 1) << 16;
+}
+
 /// What the table says of one name.
 struct OpcodeFacts {
   std::string_view name;
+  std::uint64_t digest = 0;
   ResultKind result = ResultKind::Unknown;
   bool dependsOnForm = false; ///< bar, wmma and others: the result is one of the form's
   bool isTerminator = false;
@@ -99,18 +113,19 @@ private:
   constexpr void add(const char *name, ResultKind result) {
     OpcodeFacts &slot = slots[place(name)];
     slot.name = name;
+    slot.digest = digestOf(name);
     slot.result = result;
   }
 
   /// Where `name` is, or the free slot where it would be.
   constexpr std::size_t place(std::string_view name) const {
-    std::uint32_t key = static_cast<std::uint32_t>(name.size());
-    if (!name.empty())
-      key |= static_cast<std::uint32_t>(static_cast<unsigned char>(name.front())) << 24 |
-             static_cast<std::uint32_t>(static_cast<unsigned char>(name[name.size() / 2])) << 16 |
-             static_cast<std::uint32_t>(static_cast<unsigned char>(name.back())) << 8;
-    std::size_t at = (key * 0x9e3779b1u) >> (32 - logSlots);
-    while (!slots[at].name.empty() && slots[at].name != name)
+    std::uint64_t digest = digestOf(name);
+    std::size_t at = ((digest + name.size()) * 0x9e3779b97f4a7c15u) >> (64 - logSlots);
+    auto isName = [&](const OpcodeFacts &slot) {
+      return slot.digest == digest && slot.name.size() == name.size() &&
+             (name.size() <= 8 || slot.name == name);
+    };
+    while (!slots[at].name.empty() && !isName(slots[at]))
       at = (at + 1) % slots.size();
     return at;
   }

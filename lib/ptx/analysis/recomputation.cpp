@@ -59,13 +59,13 @@ Recomputation::Recomputation(const RecomputationFacts &facts, const CfgBlock &he
     : facts(facts), header(header), live(live.begin(), live.end()) {}
 
 /// Whether what `reader` reads there is the same at the head, or can be made again.
-bool Recomputation::isSource(const Operand &operand, std::uint32_t reader) {
+bool Recomputation::isSource(const Operand &operand, std::uint32_t reader, unsigned depth) {
   switch (operand.kind) {
   case OperandKind::Register: {
     if (!operand.component.empty())
       return false;
-    if (canMake(operand.reg))
-      return true;
+    if (Answer answer = ask(operand.reg, depth); answer != Answer::No)
+      return answer == Answer::Yes;
     std::uint32_t by = facts.assignedBy[operand.reg];
     return live.contains(operand.reg) && by != facts.never && by != facts.several &&
            facts.dominates(by, reader) && facts.cfg.blockOf(reader) != &header &&
@@ -91,19 +91,22 @@ bool Recomputation::isSource(const Operand &operand, std::uint32_t reader) {
 /// call's result. Their addresses in registers come from a move of a name.
 bool Recomputation::isParameter(const Operand &base) const {
   const Cfg &cfg = facts.cfg;
-  if (base.kind == OperandKind::Symbol)
-    return llvm::any_of(cfg.function().parameters,
-                        [&](const Variable &each) { return each.name == base.symbol; });
-  if (base.kind != OperandKind::Register)
-    return false;
-  std::uint32_t by = facts.assignedBy[base.reg];
-  if (by == facts.never || by == facts.several)
-    return false;
-  const Instruction &instruction = cfg.instruction(by);
-  return instruction.opcode == "mov" && isParameter(instruction.operands[1]);
+  const Operand *address = &base;
+  for (unsigned copies = 0; address->kind == OperandKind::Register; ++copies) {
+    std::uint32_t by = facts.assignedBy[address->reg];
+    if (by == facts.never || by == facts.several || copies == maxDepth)
+      return false;
+    const Instruction &instruction = cfg.instruction(by);
+    if (instruction.opcode != "mov" || instruction.operands.size() != 2)
+      return false;
+    address = &instruction.operands[1];
+  }
+  return address->kind == OperandKind::Symbol &&
+         llvm::any_of(cfg.function().parameters,
+                      [&](const Variable &each) { return each.name == address->symbol; });
 }
 
-bool Recomputation::makes(std::uint32_t statement) {
+bool Recomputation::makes(std::uint32_t statement, unsigned depth) {
   const Instruction &instruction = facts.cfg.instruction(statement);
   if (instruction.guard || instruction.operands.size() < 2 ||
       instruction.operands[0].kind != OperandKind::Register)
@@ -111,36 +114,36 @@ bool Recomputation::makes(std::uint32_t statement) {
   const Operand &source = instruction.operands[1];
   if (instruction.opcode == "ld" && instruction.has("param"))
     return instruction.operands.size() == 2 && source.children.size() == 1 &&
-           isSource(source.children[0], statement) && isParameter(source.children[0]);
+           isSource(source.children[0], statement, depth) && isParameter(source.children[0]);
   if (!isArithmetic(instruction) && !(instruction.opcode == "cvta" && instruction.has("to")))
     return false;
   unsigned written = 0;
   forEachWrittenRegister(instruction, [&](const Operand &) { ++written; });
   return written == 1 && llvm::all_of(instruction.operands.subspan(1), [&](const Operand &each) {
-           return isSource(each, statement);
+           return isSource(each, statement, depth);
          });
 }
 
-bool Recomputation::canMake(RegisterId reg) {
+Recomputation::Answer Recomputation::ask(RegisterId reg, unsigned depth) {
   if (auto found = known.find(reg); found != known.end())
     return found->second;
-  known[reg] = false; // what depends on itself
   std::uint32_t by = facts.assignedBy[reg];
-  if (by == facts.never || by == facts.several || facts.innerRegisters.contains(reg))
-    return false;
-  bool can = makes(by);
-  return known[reg] = can;
+  if (depth == 0 || by == facts.never || by == facts.several || facts.innerRegisters.contains(reg))
+    return known[reg] = Answer::No;
+  known[reg] = Answer::Open;
+  Answer answer = makes(by, depth - 1) ? Answer::Yes : Answer::No;
+  return known[reg] = answer;
 }
 
-void Recomputation::addTo(std::vector<std::uint32_t> &statements, RegisterId reg) {
+void Recomputation::addTo(llvm::SetVector<std::uint32_t> &statements, RegisterId reg) {
   std::uint32_t by = facts.assignedBy[reg];
-  if (llvm::is_contained(statements, by))
+  if (statements.contains(by))
     return;
   forEachReadRegister(facts.cfg.instruction(by), [&](const Operand &each) {
     if (canMake(each.reg))
       addTo(statements, each.reg);
   });
-  statements.push_back(by);
+  statements.insert(by);
 }
 
 } // namespace tally::ptx

@@ -6,6 +6,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/GenericDomTree.h"
 
@@ -46,20 +47,27 @@ public:
   /// `live` at the begin of `header`.
   Recomputation(const RecomputationFacts &facts, const CfgBlock &header,
                 const std::vector<RegisterId> &live);
-  bool canMake(RegisterId reg);
+  bool canMake(RegisterId reg) { return ask(reg, maxDepth) == Answer::Yes; }
   /// Adds the statements that make `reg`, which canMake() is true of, each once, behind those that
   /// make what they read.
-  void addTo(std::vector<std::uint32_t> &statements, RegisterId reg);
+  void addTo(llvm::SetVector<std::uint32_t> &statements, RegisterId reg);
 
 private:
-  bool isSource(const Operand &operand, std::uint32_t reader);
+  /// Instructions that are made of one another: longer chains cost more than a register saved.
+  static constexpr unsigned maxDepth = 64;
+
+  /// Open: it is being asked already, so that the register is made of itself. Nothing is built on
+  /// that, nor on its being saved.
+  enum class Answer : std::uint8_t { Open, No, Yes };
+  Answer ask(RegisterId reg, unsigned depth);
+  bool isSource(const Operand &operand, std::uint32_t reader, unsigned depth);
   bool isParameter(const Operand &base) const;
-  bool makes(std::uint32_t statement);
+  bool makes(std::uint32_t statement, unsigned depth);
 
   const RecomputationFacts &facts;
   const CfgBlock &header;
   llvm::DenseSet<RegisterId> live;
-  llvm::DenseMap<RegisterId, bool> known;
+  llvm::DenseMap<RegisterId, Answer> known;
 };
 
 } // namespace tally::ptx

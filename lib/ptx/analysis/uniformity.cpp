@@ -112,8 +112,8 @@ Variation Uniformity::ofPure(const Instruction &instruction) const {
   return most == Variation::Threads && dropsLane(instruction) ? Variation::Warps : most;
 }
 
-Variation Uniformity::ofResult(const Instruction &instruction) const {
-  switch (resultKindOf(instruction)) {
+Variation Uniformity::ofResult(const Instruction &instruction, ResultKind kind) const {
+  switch (kind) {
   case ResultKind::Memory:
     return ofLoad(instruction);
   case ResultKind::Pure:
@@ -158,12 +158,13 @@ bool Uniformity::update() {
       raise(control[block->number], std::max(control[branch->number], ofBranch(*branch)));
     for (std::uint32_t statement : block->instructions) {
       const Instruction &instruction = cfg.instruction(statement);
-      if (resultKindOf(instruction) == ResultKind::None)
+      ResultKind kind = resultKindOf(instruction);
+      if (kind == ResultKind::None)
         continue;
       Variation execution = ofExecution(statement);
-      Variation result = std::max(ofResult(instruction), execution);
+      Variation result = std::max(ofResult(instruction, kind), execution);
       Shape shape = execution == Variation::Threads ? Shape::Other : shapeOfResult(instruction);
-      forEachWrittenRegister(instruction, [&](const Operand &each) {
+      forEachWrittenRegister(instruction, kind, [&](const Operand &each) {
         raise(registers[each.reg], result);
         Shape met = meet(shapes[each.reg], shape);
         changed |= met != shapes[each.reg];

@@ -19,29 +19,40 @@ constexpr std::size_t firstChunk = 16 << 10, hugePage = 2 << 20;
 } // namespace
 
 Arena::~Arena() {
+  clear();
   for (void *chunk : chunks)
     std::free(chunk);
 }
 
+void Arena::clear() {
+  for (void *object : largeObjects)
+    std::free(object);
+  largeObjects.clear();
+  used = left = 0;
+}
+
 void *Arena::allocateInNewChunk(std::size_t bytes) {
-  const std::size_t size =
-      std::min(firstChunk << std::min<std::size_t>(chunks.size(), 8), hugePage);
-  chunks.reserve(chunks.size() + 1);
-  if (bytes > size / 4) { // a chunk of its own; the current one goes on
-    void *own = std::malloc(bytes);
-    if (!own)
+  const std::size_t size = std::min(firstChunk << std::min<std::size_t>(used, 8), hugePage);
+  if (bytes > size / 4) { // the current chunk goes on
+    largeObjects.push_back(nullptr);
+    if (!(largeObjects.back() = std::malloc(bytes)))
       throw std::bad_alloc();
-    chunks.push_back(own);
-    return own;
+    return largeObjects.back();
   }
-  void *chunk = size == hugePage ? std::aligned_alloc(hugePage, size) : std::malloc(size);
-  if (!chunk)
-    throw std::bad_alloc();
-  chunks.push_back(chunk);
+  if (used == chunks.size()) {
+    chunks.push_back(nullptr);
+    void *&chunk = chunks.back();
+    chunk = size == hugePage ? std::aligned_alloc(hugePage, size) : std::malloc(size);
+    if (!chunk) {
+      chunks.pop_back();
+      throw std::bad_alloc();
+    }
 #ifdef __linux__
-  if (size == hugePage)
-    madvise(chunk, size, MADV_HUGEPAGE); // an advice: without huge pages it is only slower
+    if (size == hugePage)
+      madvise(chunk, size, MADV_HUGEPAGE); // an advice: without huge pages it is only slower
 #endif
+  }
+  void *chunk = chunks[used++];
   next = static_cast<std::byte *>(chunk) + bytes;
   left = size - bytes;
   return chunk;

@@ -1,5 +1,6 @@
 #include "lexer.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
@@ -9,7 +10,14 @@ namespace tally::ptx {
 
 namespace {
 
-enum CharClass : std::uint8_t { Space = 1, NameStart = 2, NameFollow = 4, Digit = 8, Punct = 16 };
+enum CharClass : std::uint8_t {
+  Space = 1,
+  NameStart = 2,
+  NameFollow = 4,
+  Digit = 8,
+  Punct = 16,
+  Nesting = 32 ///< a brace, or what may hide one: the start of a string or comment
+};
 
 constexpr std::array<std::uint8_t, 256> makeClasses() {
   std::array<std::uint8_t, 256> classes{};
@@ -26,6 +34,8 @@ constexpr std::array<std::uint8_t, 256> makeClasses() {
   classes['%'] |= NameStart;
   for (char c : std::string_view(",;:{}[]()<>@!|+-*/&^~=?"))
     classes[static_cast<unsigned char>(c)] |= Punct;
+  for (char c : std::string_view("{}\"/"))
+    classes[static_cast<unsigned char>(c)] |= Nesting;
   return classes;
 }
 
@@ -33,18 +43,21 @@ constexpr std::array<std::uint8_t, 256> classes = makeClasses();
 
 bool isIn(char c, std::uint8_t mask) { return classes[static_cast<unsigned char>(c)] & mask; }
 
-const char *skipName(const char *position, const char *limit) {
-  while (position != limit && isIn(*position, NameFollow))
+const char *skipAll(const char *position, const char *limit, std::uint8_t mask) {
+  while (position != limit && isIn(*position, mask))
     ++position;
   return position;
+}
+
+const char *skipName(const char *position, const char *limit) {
+  return skipAll(position, limit, NameFollow);
 }
 
 } // namespace
 
 bool Lexer::skipTrivia() {
   for (;;) {
-    while (cursor != limit && isIn(*cursor, Space))
-      ++cursor;
+    cursor = skipAll(cursor, limit, Space);
     if (limit - cursor < 2 || *cursor != '/')
       return true;
     if (cursor[1] == '/') {
@@ -60,6 +73,30 @@ bool Lexer::skipTrivia() {
       return true;
     }
   }
+}
+
+bool Lexer::skipBlock() {
+  for (std::size_t open = 1; open != 0;) {
+    cursor = std::find_if(cursor, limit, [](char c) { return isIn(c, Nesting); });
+    if (cursor == limit)
+      return false;
+    const char *mark = cursor;
+    switch (*mark) {
+    case '"':
+      if (next().kind == TokenKind::Invalid)
+        return false;
+      break;
+    case '/':
+      if (!skipTrivia())
+        return false;
+      cursor += cursor == mark; // no comment
+      break;
+    default:
+      open += *mark == '{' ? 1 : -1;
+      ++cursor;
+    }
+  }
+  return true;
 }
 
 const char *Lexer::endOfNumber(const char *position) const {

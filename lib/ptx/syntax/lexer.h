@@ -43,6 +43,10 @@ public:
   Token next();
   /// Goes on at `position`, which lies in the text.
   void restartAt(const char *position) { cursor = position; }
+  /// Behind a '{': goes on behind its '}' and makes no tokens of what is between. False where there
+  /// is none, or a comment or string without its end.
+  bool skipBlock();
+  const char *position() const { return cursor; }
 
 private:
   /// Skips white space and comments; false at a comment without its end, where the cursor stays.

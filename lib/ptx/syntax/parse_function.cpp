@@ -40,7 +40,8 @@ bool Parser::parseFunction(Item &item, const DeclarationHead &head, const char *
   function->hasBody = !accept(';');
   function->header = textFrom(begin);
   itemEnd = previousEnd;
-  if (function->hasBody && !parseBody())
+  const bool skips = skipsEntries && function->isEntry;
+  if (function->hasBody && !(skips ? skipBody() : parseBody()))
     return false;
   scopes.close();
   function = nullptr;
@@ -125,7 +126,15 @@ bool Parser::parseBody() {
     if (!parseStatement())
       return false;
   } while (scopes.openScopes() != outside);
-  function->body = keep(statementStack, 0);
+  function->body = keepsBodies ? keep(statementStack, 0) : statementStack;
+  return true;
+}
+
+bool Parser::skipBody() {
+  if (!lexer.skipBlock())
+    return fail("this function's '{' is never closed", tok.text());
+  previousEnd = itemEnd = lexer.position();
+  tok = lexer.next();
   return true;
 }
 

@@ -32,7 +32,7 @@ bool Parser::parseGuard(Statement &statement) {
     return fail("no register of this name is declared here", name);
   predicate.text = textFrom(begin);
   const Guard guard{predicate};
-  statement.instruction.guard = module.arena->copy(&guard, 1);
+  statement.instruction.guard = arena->copy(&guard, 1);
   return true;
 }
 

@@ -18,6 +18,7 @@ Parser::Parser(std::string source) {
   module.sourceText = std::make_unique<std::string>(std::move(source));
   const std::string_view all = *module.sourceText;
   module.arena = std::make_unique<Arena>();
+  arena = module.arena.get();
   // Text taken from a fatbin ends in NUL bytes; they are white space after the last item.
   const std::size_t last = all.find_last_not_of('\0');
   const std::string_view text = all.substr(0, last == std::string_view::npos ? 0 : last + 1);
@@ -27,24 +28,32 @@ Parser::Parser(std::string source) {
 }
 
 std::variant<Module, Diagnostic> Parser::run() {
-  if (module.source().size() > maxSourceBytes)
-    return Diagnostic{"a module of more than 4 GiB", 0, 0};
+  if (!parseModule())
+    return std::move(*diagnostic);
+  return std::move(module);
+}
+
+bool Parser::parseModule() {
+  const std::string_view all = module.source();
+  if (all.size() > maxSourceBytes)
+    return fail("a module of more than 4 GiB", all.substr(0, 0));
   indexLines();
   while (tok.kind != TokenKind::End)
     if (!parseItem())
-      return std::move(*diagnostic);
-  const std::string_view all = module.source();
+      return false;
   if (module.itemList.empty())
-    return Diagnostic{"a PTX module begins with .version", 0, 0};
+    return fail("a PTX module begins with .version", all.substr(0, 0));
   module.trailingText = all.substr(static_cast<std::size_t>(itemEnd - all.data()));
+  return nameFunctions();
+}
+
+bool Parser::nameFunctions() {
   for (const Item &item : module.itemList) {
     if (!item.function)
       continue;
     const Function *&known = module.functionsByName[item.function->name];
-    if (known && known->hasBody && item.function->hasBody) {
-      fail("a second body for the function of this name", item.function->name);
-      return std::move(*diagnostic);
-    }
+    if (known && known->hasBody && item.function->hasBody)
+      return fail("a second body for the function of this name", item.function->name);
     if (!known || item.function->hasBody)
       known = item.function.get();
   }
@@ -54,7 +63,7 @@ std::variant<Module, Diagnostic> Parser::run() {
       if (!known || !known->hasBody)
         known = of;
     }
-  return std::move(module);
+  return true;
 }
 
 void Parser::indexLines() {

@@ -43,6 +43,8 @@ public:
   std::variant<Module, Diagnostic> run();
 
 private:
+  friend class EntryReader;
+
   // parser.cpp: tokens, errors, storage, items
   void advance() {
     previousEnd = tok.end;
@@ -67,6 +69,8 @@ private:
   bool skipBlock();
   bool skipParentheses();
   void indexLines();
+  bool parseModule();
+  bool nameFunctions();
   bool parseItem();
   bool parseItemText(Item &item);
   bool parseVersion();
@@ -106,6 +110,7 @@ private:
   bool parseHeaderDirectives();
   bool parseHeaderDirective();
   bool parseBody();
+  bool skipBody();
   bool parseStatement();
   bool parseLabelled(const Token &name, Statement &statement);
   bool parseDirectiveStatement(Statement &statement);
@@ -131,6 +136,7 @@ private:
   bool parseOffset(std::uint64_t &value);
 
   Module module;
+  Arena *arena = nullptr; ///< where what is parsed is kept: the module's, but see EntryReader
   Lexer lexer;
   Token tok;
   const char *previousEnd = nullptr; ///< end of the last token consumed
@@ -139,6 +145,8 @@ private:
 
   ScopeTable scopes;
   Function *function = nullptr; ///< the one being parsed, or null
+  bool skipsEntries = false;    ///< leaves their bodies out
+  bool keepsBodies = true;      ///< else a body's statements stay on their stack
   bool inCall = false;          ///< parentheses are an argument list, not an expression
 
   // Stacks that hold what is not yet complete; keep() moves their tops into the arena.
@@ -154,7 +162,7 @@ template <class T> std::span<const T> Parser::keep(std::vector<T> &stack, std::s
   const std::size_t count = stack.size() - from;
   if (count == 0)
     return {};
-  const T *kept = module.arena->copy(stack.data() + from, count);
+  const T *kept = arena->copy(stack.data() + from, count);
   stack.resize(from);
   return std::span<const T>(kept, count);
 }

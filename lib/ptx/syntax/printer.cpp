@@ -7,7 +7,7 @@ namespace {
 template <class Sink> void printTo(const Module &module, Sink &&sink) {
   for (const Item &item : module.items()) {
     sink(item.leading);
-    if (!item.function) {
+    if (!item.function || item.function->body.empty()) {
       sink(item.text);
       continue;
     }

@@ -33,7 +33,7 @@ public:
         record(input.function, plan, route), saved(input, record, route, early()),
         editor(input.function) {}
 
-  std::string run();
+  EditedText run();
 
 private:
   std::string declarations() const;
@@ -391,7 +391,7 @@ void Writer::appendPolls() {
     editor.insertAtBodyEnd(pollAt(plan.points[i], i + 1));
 }
 
-std::string Writer::run() {
+EditedText Writer::run() {
   emit::beginVariant(editor, input, Kind::Checkpoint);
   emit::declare(editor, input, !input.analysis.cloned.empty());
   editor.insertAtBodyStart(declarations() + begin() + loopHead() + agree() + startPolling() +
@@ -419,7 +419,7 @@ std::string Writer::run() {
 
 } // namespace
 
-std::vector<std::string> CheckpointPass::run(const PassInput &input) const {
+std::vector<EditedText> CheckpointPass::run(const PassInput &input) const {
   return {Writer(input).run()};
 }
 

@@ -89,7 +89,7 @@ Clone cloneOf(const Function &callee, const CallGraph &graph) {
   emit::replaceGridUses(editor, facts,
                         {emit::loadIndexFromShared, emit::loadExtentFromShared, &callee});
   redirectCalls(editor, callee, graph);
-  Clone clone{cloneName(callee), {}, editor.apply()};
+  Clone clone{cloneName(callee), {}, editor.apply().str()};
   std::size_t header = callee.header.size() + clone.name.size() - callee.name.size() -
                        (callee.linkage.empty() ? 0 : callee.linkage.size() + 1);
   clone.declaration = llvm::StringRef(clone.definition).take_front(header).rtrim().str() + ";";

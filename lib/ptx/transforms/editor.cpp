@@ -84,26 +84,22 @@ void FunctionEditor::replace(std::string_view view, std::string_view text) {
   edits.push_back({begin, begin + view.size(), std::string(text)});
 }
 
-std::string FunctionEditor::apply() const {
+EditedText FunctionEditor::apply() const {
   std::vector<const Edit *> order;
   for (const Edit &edit : edits)
     order.push_back(&edit);
   std::stable_sort(order.begin(), order.end(), [](const Edit *a, const Edit *b) {
     return std::pair(a->begin, a->atBodyEnd) < std::pair(b->begin, b->atBodyEnd);
   });
-  std::size_t size = source.size();
-  for (const Edit &edit : edits)
-    size += edit.text.size() - (edit.end - edit.begin);
-  std::string result;
-  result.reserve(size);
+  EditedText result;
   std::size_t at = 0;
   for (const Edit *edit : order) {
     assert(edit->begin >= at && "edits overlap");
-    result += source.substr(at, edit->begin - at);
-    result += edit->text;
+    result.appendShared(source.substr(at, edit->begin - at));
+    result.append(edit->text);
     at = edit->end;
   }
-  result += source.substr(at);
+  result.appendShared(source.substr(at));
   return result;
 }
 

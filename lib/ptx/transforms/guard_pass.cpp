@@ -66,7 +66,7 @@ void appendBehindBody(FunctionEditor &editor, const Function &function,
                                      first, append()));
 }
 
-std::string entryToldByWord(const PassInput &input) {
+EditedText entryToldByWord(const PassInput &input) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard);
   emit::declare(editor, input, false);
@@ -110,7 +110,7 @@ std::string keepPollFirst(const Module &module) {
 
 /// The first entry where the block agrees at the body's own first barrier, behind all that stands
 /// before it.
-std::string entryAtOwnBarrier(const PassInput &input, const OwnBarrier &meeting) {
+EditedText entryAtOwnBarrier(const PassInput &input, const OwnBarrier &meeting) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard);
   emit::declare(editor, input, false);
@@ -126,7 +126,7 @@ std::string entryAtOwnBarrier(const PassInput &input, const OwnBarrier &meeting)
 /// The first entry where the block agrees behind the body's opening, which runs while thread 0's
 /// poll is under way. The list stands inline: without it ptxas makes predicated instructions of
 /// what thread 0 does, which all warps issue.
-std::string lateEntry(const PassInput &input) {
+EditedText lateEntry(const PassInput &input) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard);
   emit::declare(editor, input, false);
@@ -142,7 +142,7 @@ std::string lateEntry(const PassInput &input) {
 /// behind the body's opening, if it has one. The list stands inline, and the block leaves where it
 /// has agreed: of what thread 0 does ptxas else makes predicated instructions, which all warps
 /// issue; and behind a branch it no longer takes the warps for whole, and asks before each shuffle.
-std::string entryToldByBarrier(const PassInput &input) {
+EditedText entryToldByBarrier(const PassInput &input) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard);
   std::string judgement = emit::judge() +
@@ -173,7 +173,7 @@ std::optional<Prelude> preludeOfWarps(const PassInput &input) {
 /// or past it, by what it sees itself. The block agrees behind that: it leaves if any warp has seen
 /// that it should, so all warps of one that stays have been through. The vote makes one value of
 /// what the lanes of a warp may see by their loads of one word, so that no warp is divided.
-std::string entryByWarps(const PassInput &input, const Prelude &prelude) {
+EditedText entryByWarps(const PassInput &input, const Prelude &prelude) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard);
   editor.insertAtBodyStart(emit::declarations() + emit::loadControl(input.module));
@@ -200,7 +200,7 @@ std::string resumeAlone(const PassInput &input) {
          "bra.uni $tally_agree;\n\n$tally_list:\n\t" + emit::appendToList("%tally_id");
 }
 
-std::string resumeEntry(const PassInput &input) {
+EditedText resumeEntry(const PassInput &input) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard, true);
   emit::declare(editor, input, !input.analysis.cloned.empty());
@@ -214,7 +214,7 @@ std::string resumeEntry(const PassInput &input) {
   return editor.apply();
 }
 
-std::string ticketedEntry(const PassInput &input) {
+EditedText ticketedEntry(const PassInput &input) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard);
   emit::declare(editor, input, !input.analysis.cloned.empty());
@@ -263,7 +263,7 @@ std::vector<Coding> firstEntries(const PassInput &input) {
   return codings;
 }
 
-std::string firstEntry(const PassInput &input, std::string_view coding) {
+EditedText firstEntry(const PassInput &input, std::string_view coding) {
   if (coding == own)
     return entryAtOwnBarrier(input, *barrierToAgreeAt(input));
   if (coding == byBarrier)
@@ -283,7 +283,7 @@ std::vector<Coding> GuardPass::codings(const PassInput &input) const {
   return codings;
 }
 
-std::vector<std::string> GuardPass::run(const PassInput &input) const {
+std::vector<EditedText> GuardPass::run(const PassInput &input) const {
   if (input.analysis.mustAvoidShared || input.coding == everyThread)
     return guardWithoutShared(input);
   if (input.analysis.waits == bundle::Waits::LowerBlocks)

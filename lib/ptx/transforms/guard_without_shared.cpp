@@ -18,7 +18,7 @@ std::string pollOrLeave(const PassInput &input, const std::string &linearId) {
 
 } // namespace
 
-std::vector<std::string> guardWithoutShared(const PassInput &input) {
+std::vector<EditedText> guardWithoutShared(const PassInput &input) {
   FunctionEditor first(input.function), resume(input.function);
   emit::beginVariant(first, input, Kind::Guard);
   first.insertAtBodyStart(pollOrLeave(input, emit::physicalLinearId()));

@@ -12,7 +12,7 @@ namespace tally::ptx {
 /// Both entries. Every thread polls, and a reducing barrier makes one decision of it; the resume
 /// entry reads and divides its block's id at each use of %ctaid. Only for a kernel whose analysis
 /// says mayAvoidShared.
-std::vector<std::string> guardWithoutShared(const PassInput &input);
+std::vector<EditedText> guardWithoutShared(const PassInput &input);
 
 } // namespace tally::ptx
 

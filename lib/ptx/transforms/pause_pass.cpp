@@ -203,7 +203,7 @@ std::vector<Coding> PausePass::codings(const PassInput &input) const {
   return workerCodings(input);
 }
 
-std::vector<std::string> PausePass::run(const PassInput &input) const {
+std::vector<EditedText> PausePass::run(const PassInput &input) const {
   const std::vector<PollPoint> &points = input.analysis.polls;
   FunctionEditor editor(input.function);
   // Before what the loop of workers inserts: a value that it sets for the user's next instruction

@@ -25,7 +25,7 @@ std::string takeOne(const PassInput &input, emit::IdWords ids) {
 }
 
 /// A worker of a kernel that spends: one block, in which threads really exit.
-std::string entryOfOneBlock(const PassInput &input) {
+EditedText entryOfOneBlock(const PassInput &input) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Persistent);
   emit::declare(editor, input, !input.analysis.cloned.empty());
@@ -63,7 +63,7 @@ std::vector<Coding> PersistentPass::codings(const PassInput &input) const {
   return codings;
 }
 
-std::vector<std::string> PersistentPass::run(const PassInput &input) const {
+std::vector<EditedText> PersistentPass::run(const PassInput &input) const {
   if (input.analysis.loop.spends && (input.coding.empty() || input.coding == oneBlock))
     return {entryOfOneBlock(input)};
   FunctionEditor editor(input.function);

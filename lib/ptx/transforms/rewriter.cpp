@@ -2,6 +2,7 @@
 
 #include "clones.h"
 #include "tally/ptx/analysis/kernel_analysis.h"
+#include "tally/ptx/syntax/entry_reader.h"
 #include "tally/ptx/syntax/parser.h"
 #include "tally/ptx/syntax/printer.h"
 #include "tally/ptx/transforms/pass.h"
@@ -11,8 +12,10 @@
 #include <fmt/format.h>
 
 #include <cassert>
+#include <optional>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 namespace tally::ptx {
 namespace {
@@ -100,12 +103,32 @@ private:
   std::unordered_map<const Function *, std::shared_ptr<const Clone>> made;
 };
 
-RewrittenKernel rewriteKernel(ModuleFacts &facts, Clones &clones, const Function &function,
-                              KindSet kinds, const RewriteOptions &options, bool assumesInOrder) {
-  const Module &module = facts.moduleOf();
-  KernelAnalysis analysis = analyzeKernel(facts, function, kinds, assumesInOrder, options.polls);
+/// Rewrites a module's entries, one after the other.
+class Rewriter {
+public:
+  Rewriter(const Module &module, const RewriteOptions &options)
+      : module(module), options(options), facts(module) {}
+
+  RewrittenKernel rewrite(const Function &entry);
+  bool calls(const Function &entry) { return !facts.of(entry).calls.empty(); }
+  /// The entry's body is about to go.
+  void forget(const Function &entry) { facts.forget(entry); }
+
+private:
+  const Module &module;
+  const RewriteOptions &options;
+  ModuleFacts facts;
+  Clones clones;
+};
+
+RewrittenKernel Rewriter::rewrite(const Function &function) {
+  bool selected = !options.selects || options.selects(function.name);
+  KindSet kinds = selected ? options.kinds : KindSet{0};
+  bool assumed = options.assumesInOrder && options.assumesInOrder(function.name);
+  KernelAnalysis analysis = analyzeKernel(facts, function, kinds, assumed, options.polls);
   RewrittenKernel result;
   result.function = &function;
+  result.selected = selected;
   result.layout = layoutOf(function, analysis);
   for (const PassFacts &pass : allPasses()) {
     if (!(kinds & setOf(pass.kind)))
@@ -136,19 +159,54 @@ RewrittenKernel rewriteKernel(ModuleFacts &facts, Clones &clones, const Function
 
 std::vector<RewrittenKernel> rewrite(const Module &module, const RewriteOptions &options) {
   std::vector<RewrittenKernel> kernels;
-  ModuleFacts facts(module);
-  Clones clones;
-  for (const Item &item : module.items()) {
-    const Function *function = item.function.get();
-    if (!function || !function->isEntry || !function->hasBody)
+  Rewriter rewriter(module, options);
+  for (const Item &item : module.items())
+    if (item.isKernel())
+      kernels.push_back(rewriter.rewrite(*item.function));
+  return kernels;
+}
+
+namespace {
+
+/// Nothing where the reader meets an error.
+std::optional<std::vector<RewrittenKernel>> rewriteEach(EntryReader &reader,
+                                                        const RewriteOptions &options) {
+  if (!reader.isGood())
+    return std::nullopt;
+  std::vector<RewrittenKernel> kernels;
+  Rewriter rewriter(reader.module(), options);
+  const std::vector<Item> &items = reader.module().items();
+  for (std::size_t i = 0; i != items.size(); ++i) {
+    if (!items[i].isKernel())
       continue;
-    bool selected = !options.selects || options.selects(function->name);
-    bool assumed = options.assumesInOrder && options.assumesInOrder(function->name);
-    kernels.push_back(rewriteKernel(facts, clones, *function, selected ? options.kinds : KindSet{0},
-                                    options, assumed));
-    kernels.back().selected = selected;
+    const Function &entry = *items[i].function;
+    if (!reader.read(i))
+      return std::nullopt;
+    if (rewriter.calls(entry) && !reader.keepsAll()) {
+      rewriter.forget(entry);
+      if (!reader.readAll())
+        return std::nullopt;
+    }
+    kernels.push_back(rewriter.rewrite(entry));
+    if (!reader.keepsAll())
+      rewriter.forget(entry);
   }
   return kernels;
+}
+
+} // namespace
+
+std::variant<RewrittenModule, Diagnostic> rewriteText(std::string source,
+                                                      const RewriteOptions &options) {
+  EntryReader reader(std::move(source));
+  if (auto kernels = rewriteEach(reader, options))
+    return RewrittenModule{reader.takeModule(), std::move(*kernels)};
+  auto parsed = parse(reader.takeSource());
+  if (auto *diagnostic = std::get_if<Diagnostic>(&parsed))
+    return std::move(*diagnostic);
+  RewrittenModule result{std::move(std::get<Module>(parsed)), {}};
+  result.kernels = rewrite(result.module, options);
+  return result;
 }
 
 bundle::Kernel describe(const RewrittenKernel &kernel) {
@@ -174,14 +232,14 @@ void writeWith(const Module &module, const std::vector<const Variant *> &variant
     });
   else
     for (const Item &item : module.items())
-      if (!item.function || !item.function->isEntry || !item.function->hasBody) {
+      if (!item.isKernel()) {
         sink(item.leading);
         sink(item.text);
       }
   bool endsLine = usersKernels && module.text().ends_with('\n');
-  auto append = [&](std::string_view part) {
+  auto append = [&](const EditedText &part) {
     sink(endsLine ? "\n" : "\n\n");
-    sink(part);
+    part.forEachPiece(sink);
     sink("\n");
     endsLine = true;
   };
@@ -192,13 +250,13 @@ void writeWith(const Module &module, const std::vector<const Variant *> &variant
       if (names.insert(clone->name).second)
         clones.push_back(clone.get());
   if (!clones.empty())
-    append(blockVariable);
+    append(std::string(blockVariable));
   for (const Clone *clone : clones)
     append(clone->declaration);
   for (const Clone *clone : clones)
     append(clone->definition);
   for (const Variant *variant : variants)
-    for (const std::string &entry : variant->entries)
+    for (const EditedText &entry : variant->entries)
       append(entry);
   if (usersKernels)
     sink(module.source().substr(module.text().size()));

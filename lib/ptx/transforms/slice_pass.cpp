@@ -29,7 +29,7 @@ std::string publishIds() {
 
 } // namespace
 
-std::vector<std::string> SlicePass::run(const PassInput &input) const {
+std::vector<EditedText> SlicePass::run(const PassInput &input) const {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, kind());
   const KernelAnalysis &analysis = input.analysis;

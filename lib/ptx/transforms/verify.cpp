@@ -66,6 +66,7 @@ public:
 
 private:
   std::optional<std::string> checkVariant(const RewrittenKernel &kernel, const Variant &variant) {
+    const Function *user = again.function(kernel.layout.name);
     clones.clear();
     for (const auto &clone : variant.clones)
       clones.insert(clone->name);
@@ -79,7 +80,7 @@ private:
         return fmt::format("there is no entry {}", name);
       bool keepsGrid =
           variant.verdict.kind == Kind::Guard && i == 0 && !kernel.layout.guardTakesTickets();
-      if (auto broken = checkEntry(*kernel.function, *entry, variant.verdict.kind, keepsGrid))
+      if (auto broken = checkEntry(*user, *entry, variant.verdict.kind, keepsGrid))
         return fmt::format("{}: {}", name, *broken);
     }
     return std::nullopt;

@@ -18,6 +18,8 @@ class ModuleFacts {
 public:
   explicit ModuleFacts(const Module &module);
   const FunctionFacts &of(const Function &function);
+  /// For when the function's body goes.
+  void forget(const Function &function) { cache.erase(&function); }
   /// The module-level variable of this name, or null.
   const Variable *variable(std::string_view name) const;
   /// The same, if it is in shared memory.

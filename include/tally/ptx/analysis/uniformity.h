@@ -3,6 +3,7 @@
 #define TALLY_PTX_ANALYSIS_UNIFORMITY_H
 
 #include "tally/ptx/analysis/control_dependence.h"
+#include "tally/ptx/analysis/opcodes.h"
 
 #include <vector>
 
@@ -48,7 +49,7 @@ public:
 private:
   void assumeArgumentsVary();
   Variation ofOperand(const Operand &operand) const;
-  Variation ofResult(const Instruction &instruction) const;
+  Variation ofResult(const Instruction &instruction, ResultKind kind) const;
   Variation ofLoad(const Instruction &instruction) const;
   Variation ofPure(const Instruction &instruction) const;
   bool update();

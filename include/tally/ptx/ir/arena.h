@@ -9,8 +9,8 @@
 
 namespace tally::ptx {
 
-/// Bump allocation from chunks. What is copied here stays where it is until the arena goes; nothing
-/// is destroyed, so only trivially destructible things go in. Not thread-safe.
+/// Bump allocation from chunks. What is copied here stays where it is until the arena goes or is
+/// cleared; nothing is destroyed, so only trivially destructible things go in. Not thread-safe.
 class Arena {
 public:
   Arena() = default;
@@ -29,6 +29,9 @@ public:
     std::uninitialized_copy_n(from, count, memory);
     return memory;
   }
+  /// Forgets what was allocated and keeps the memory for what comes: to touch new pages costs more
+  /// than to parse into them.
+  void clear();
 
 private:
   void *allocateBytes(std::size_t bytes, std::size_t alignment) {
@@ -42,7 +45,9 @@ private:
   }
   void *allocateInNewChunk(std::size_t bytes);
 
-  std::vector<void *> chunks;
+  std::vector<void *> chunks;       ///< the sizes follow from the order
+  std::vector<void *> largeObjects; ///< each alone
+  std::size_t used = 0;             ///< of the chunks; `next` is in the last of them
   std::byte *next = nullptr;
   std::size_t left = 0;
 };

@@ -177,6 +177,7 @@ struct Function {
   std::vector<Variable> results;  ///< `.func (.param .b32 r) f`
   std::vector<Variable> parameters;
   std::vector<HeaderDirective> directives;
+  // These three are empty where the module does not hold the body (syntax/entry_reader.h):
   std::span<const Statement> body;            ///< the first is the body's `{`, the last its `}`
   std::vector<RegisterDeclaration> registers; ///< all of the body's, by `first`
   std::uint32_t registerCount = 0;            ///< ids are below this
@@ -196,6 +197,9 @@ struct Item {
   std::string_view leading, text; ///< text of a Function is header and body together
   std::span<const Variable> variables;
   std::unique_ptr<Function> function;
+
+  /// Whether it is an entry with a body.
+  bool isKernel() const { return function && function->isEntry && function->hasBody; }
 };
 
 /// `.alias name, of;`: `name`, declared without a body, is the function `of`.
@@ -231,6 +235,7 @@ public:
 
 private:
   friend class Parser;
+  friend class EntryReader;
   std::unique_ptr<std::string> sourceText;
   std::unique_ptr<Arena> arena;
   std::vector<Item> itemList;

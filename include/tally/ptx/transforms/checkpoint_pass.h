@@ -52,7 +52,7 @@ namespace tally::ptx {
 class CheckpointPass final : public Pass {
 public:
   Kind kind() const override { return Kind::Checkpoint; }
-  std::vector<std::string> run(const PassInput &input) const override;
+  std::vector<EditedText> run(const PassInput &input) const override;
   std::vector<Coding> codings(const PassInput &input) const override;
   SaveSizes saveSizes(const PassInput &input) const override;
 };

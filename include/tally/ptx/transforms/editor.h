@@ -3,6 +3,7 @@
 #define TALLY_PTX_TRANSFORMS_EDITOR_H
 
 #include "tally/ptx/ir/module.h"
+#include "tally/ptx/transforms/edited_text.h"
 
 #include <cstdint>
 #include <string>
@@ -36,7 +37,7 @@ public:
   /// Replaces `view`, a view into the function's text.
   void replace(std::string_view view, std::string_view text);
 
-  std::string apply() const;
+  EditedText apply() const;
 
 private:
   struct Edit {

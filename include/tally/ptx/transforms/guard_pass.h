@@ -72,7 +72,7 @@ namespace tally::ptx {
 class GuardPass final : public Pass {
 public:
   Kind kind() const override { return Kind::Guard; }
-  std::vector<std::string> run(const PassInput &input) const override;
+  std::vector<EditedText> run(const PassInput &input) const override;
   std::vector<Coding> codings(const PassInput &input) const override;
 };
 

@@ -5,6 +5,7 @@
 #include "tally/bundle/verdict.h"
 #include "tally/ptx/analysis/poll_sites.h"
 #include "tally/ptx/ir/module.h"
+#include "tally/ptx/transforms/edited_text.h"
 
 #include <memory>
 #include <string>
@@ -37,21 +38,16 @@ struct Coding {
   bool onlyForOccupancy = false;
 };
 
-/// The entries of one variant as PTX text (one, or two where the kind has a resume entry), or the
-/// refusal. A refusal is a value, never an error.
-struct PassResult {
-  Verdict verdict;
-  std::vector<std::string> entries; ///< whole `.entry` texts, to be appended to the module
-};
-
 /// Writes the variant of one kind. Passes have no state: one object serves all kernels and threads.
 class Pass {
 public:
   virtual ~Pass() = default;
   virtual Kind kind() const = 0;
-  /// The variant's entries. Called only for a kernel that the analyses let this kind have, so it
-  /// cannot refuse: what is unsound is a finding (analysis/reasons.def).
-  virtual std::vector<std::string> run(const PassInput &input) const = 0;
+  /// The variant's entries, one, or two where the kind has a resume entry: whole `.entry` texts, to
+  /// be appended to the module, of which they share what is the user's. Called only for a kernel
+  /// that the analyses let this kind have, so it cannot refuse: what is unsound is a finding
+  /// (analysis/reasons.def).
+  virtual std::vector<EditedText> run(const PassInput &input) const = 0;
   /// The ways to write this kernel's variant, the default one first; empty where there is but one.
   /// All have the same entries.
   virtual std::vector<Coding> codings(const PassInput &) const { return {}; }

@@ -60,7 +60,7 @@ namespace tally::ptx {
 class PausePass final : public Pass {
 public:
   Kind kind() const override { return Kind::Pause; }
-  std::vector<std::string> run(const PassInput &input) const override;
+  std::vector<EditedText> run(const PassInput &input) const override;
   std::vector<Coding> codings(const PassInput &input) const override;
 };
 

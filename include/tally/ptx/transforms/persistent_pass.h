@@ -64,7 +64,7 @@ namespace tally::ptx {
 class PersistentPass final : public Pass {
 public:
   Kind kind() const override { return Kind::Persistent; }
-  std::vector<std::string> run(const PassInput &input) const override;
+  std::vector<EditedText> run(const PassInput &input) const override;
   std::vector<Coding> codings(const PassInput &input) const override;
 };
 

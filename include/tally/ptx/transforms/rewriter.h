@@ -6,12 +6,14 @@
 #include "tally/ptx/analysis/poll_sites.h"
 #include "tally/ptx/analysis/reasons.h"
 #include "tally/ptx/ir/module.h"
+#include "tally/ptx/syntax/diagnostic.h"
 #include "tally/ptx/transforms/pass.h"
 
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace tally::ptx {
@@ -24,13 +26,13 @@ struct Clone {
 /// A variant's entries in another coding; it may reach the same clones.
 struct Alternative {
   Coding coding;
-  std::vector<std::string> entries;
+  std::vector<EditedText> entries;
 };
 
 /// One kind of one kernel.
 struct Variant {
   Verdict verdict;
-  std::vector<std::string> entries;                 ///< whole `.entry` texts; empty unless emitted
+  std::vector<EditedText> entries;                  ///< whole `.entry` texts; empty unless emitted
   std::vector<std::shared_ptr<const Clone>> clones; ///< that the entries may reach
   std::vector<std::string> codings;                 ///< of each entry; empty where not asked for
   std::vector<Alternative> alternatives;            ///< see RewriteOptions::withAlternatives
@@ -61,6 +63,18 @@ struct RewriteOptions {
 /// Analyses and rewrites the module's entries that have bodies, in source order. `module` must
 /// outlive the result. Thread-safe for distinct modules.
 std::vector<RewrittenKernel> rewrite(const Module &module, const RewriteOptions &options);
+
+/// A module and what became of its kernels.
+struct RewrittenModule {
+  Module module; ///< perhaps without the bodies of its kernels (syntax/entry_reader.h)
+  std::vector<RewrittenKernel> kernels;
+};
+
+/// parse() and rewrite() of a text of any size: kernels are parsed one after the other, and their
+/// statements, which take more than ten times the memory of the text, are not kept. Once a kernel
+/// calls a function all are parsed and kept, as each may take the address of what is called.
+std::variant<RewrittenModule, Diagnostic> rewriteText(std::string source,
+                                                      const RewriteOptions &options);
 
 /// The kernel as a bundle holds it: a verdict of every kind, "not-requested" for those not asked
 /// for.

@@ -33,7 +33,7 @@ namespace tally::ptx {
 class SlicePass final : public Pass {
 public:
   Kind kind() const override { return Kind::Slice; }
-  std::vector<std::string> run(const PassInput &input) const override;
+  std::vector<EditedText> run(const PassInput &input) const override;
 };
 
 } // namespace tally::ptx

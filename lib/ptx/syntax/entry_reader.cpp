@@ -1,0 +1,75 @@
+#include "tally/ptx/syntax/entry_reader.h"
+
+#include "parser_impl.h"
+
+#include <utility>
+
+namespace tally::ptx {
+
+EntryReader::EntryReader(std::string source) : parser(std::make_unique<Parser>(std::move(source))) {
+  parser->skipsEntries = true;
+  parser->parseModule();
+  parser->skipsEntries = false;
+}
+
+EntryReader::~EntryReader() = default;
+
+bool EntryReader::isGood() const { return !parser->diagnostic; }
+
+const Module &EntryReader::module() const { return parser->module; }
+
+void EntryReader::forget() {
+  if (Function *function = std::exchange(current, nullptr)) {
+    function->body = {};
+    function->registers.clear();
+    function->registerCount = 0;
+  }
+  statements.clear();
+}
+
+bool EntryReader::read(std::size_t index) {
+  if (allKept)
+    return isGood();
+  forget();
+  current = parser->module.itemList[index].function.get();
+  return parse(index);
+}
+
+bool EntryReader::readAll() {
+  forget();
+  allKept = true;
+  for (std::size_t i = 0; i != module().items().size(); ++i)
+    if (module().items()[i].isKernel() && !parse(i))
+      return false;
+  return true;
+}
+
+// The header is parsed anew, since the body speaks of its parameters. What else a body may name is
+// a register, or looked up by its name when somebody asks for it.
+bool EntryReader::parse(std::size_t index) {
+  const Item &item = module().items()[index];
+  Function &function = *item.function;
+  parser->arena = allKept ? parser->module.arena.get() : &statements;
+  parser->keepsBodies = allKept;
+  parser->lexer.restartAt(function.header.data());
+  parser->advance();
+  Item again;
+  if (!isGood() || !parser->parseItemText(again))
+    return false;
+  // Where parentheses and braces cross, what looked like the body's end is not it.
+  if (parser->previousEnd != item.text.data() + item.text.size())
+    return parser->fail("expected the end of the function", item.text);
+  function.body = again.function->body;
+  function.registers = std::move(again.function->registers);
+  function.registerCount = again.function->registerCount;
+  return true;
+}
+
+Module EntryReader::takeModule() {
+  forget();
+  return std::move(parser->module);
+}
+
+std::string EntryReader::takeSource() { return std::move(*parser->module.sourceText); }
+
+} // namespace tally::ptx
