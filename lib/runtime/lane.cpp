@@ -19,6 +19,7 @@ constexpr std::uint64_t maxUnfinished = 4096;
 /// Without progress for so long, the device is asked whether it failed: while work is under way,
 /// and while it is held back (a fault of high-priority work may be what holds it back for ever).
 constexpr Nanoseconds healthInterval = 1ms, heldBackInterval = 20ms;
+
 std::uint64_t loadMarker(const MappedMemory &word) {
   auto &value = *reinterpret_cast<std::uint64_t *>(word.host);
   return std::atomic_ref(value).load(std::memory_order_acquire);

@@ -170,7 +170,8 @@ bool LaunchProfile::isWorthItsCost(const LaunchPlan &way, Nanoseconds block) con
   double allowed = costForEach * ratio(block, turnaroundOf(way));
   if (!isCostKnown(way))
     return true;
-  if (!isCostKnown(other) && allowed < 1 && launches % launchesBetweenLooks == 0)
+  bool maybeKnownLater = !isCostKnown(other) && other.timesAlone < mostAlone;
+  if (maybeKnownLater && allowed < 1 && launches % launchesBetweenLooks == 0)
     return false;
   if (!other.blockCost.known())
     return true;

@@ -209,6 +209,22 @@ TEST_CASE("of one wave, what going between blocks costs is found out too") {
   CHECK(taken[Kind::Guard] > 960);
 }
 
+TEST_CASE("what cannot be measured is not tried for ever") {
+  LaunchPlan guard = way(Kind::Guard), checkpoint = way(Kind::Checkpoint);
+  guard.waves = checkpoint.waves = 1;
+  LaunchProfile profile({guard, checkpoint, way(std::nullopt)});
+  int between = 0;
+  for (int i = 0; i < 10000; ++i) {
+    auto plan = profile.pick(20us, false);
+    plan->blocks->add(60us);
+    if (plan->kind == Kind::Checkpoint)
+      plan->blockCost.add(115us);
+    else
+      ++between, plan->timesAlone += wantsMeasurement(*plan, 20us);
+  }
+  CHECK(between == 32);
+}
+
 TEST_CASE("a block that takes less than can be measured is a short one") {
   LaunchPlan guard = way(Kind::Guard), checkpoint = way(Kind::Checkpoint);
   guard.waves = checkpoint.waves = 1;
