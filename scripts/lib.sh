@@ -68,6 +68,16 @@ need_root_for() {
   exit 1
 }
 
+# Installs packages of lists that apt has.
+install() {
+  local log
+  log=$(mktemp)
+  say "installing $*"
+  quietly "$log" as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y --no-install-recommends "$@"
+  rm -f "$log"
+}
+
 install_missing() {
   if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     say "no apt here: taking what is installed (needed: cmake, ninja, g++, python3, fmt, doctest, benchmark, LLVM 19 to 22)"
@@ -90,12 +100,10 @@ install_missing() {
       say "apt offers no LLVM of 22 to 19, which tally-ptxopt is built on"
       exit 1
     fi
-    missing=$(missing_packages "llvm-$version-dev" "llvm-$version-tools")
-    say "installing $missing"
-    # shellcheck disable=SC2086
-    quietly "$log" as_root env DEBIAN_FRONTEND=noninteractive \
-      apt-get install -y --no-install-recommends $missing
     rm -f "$log"
+    missing=$(missing_packages "llvm-$version-dev" "llvm-$version-tools")
+    # shellcheck disable=SC2086
+    install $missing
   fi
 }
 
