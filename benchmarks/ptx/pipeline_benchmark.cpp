@@ -12,8 +12,8 @@
 // time.
 //
 //   ptx_benchmark [google-benchmark's options] [FILE|DIRECTORY...]
-//   ptx_benchmark --memory[=BYTES]        peak memory of `whole` over the input's size, once, and
-//   stop ptx_benchmark --memory-five[=BYTES]   of `whole-five`
+//   ptx_benchmark --memory[=BYTES]        peak memory of `whole` over the input's size, and no more
+//   ptx_benchmark --memory-five[=BYTES]   that of `whole-five`
 #include "generated_module.h"
 
 #include "tally/ptx/syntax/parser.h"

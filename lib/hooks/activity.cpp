@@ -2,14 +2,11 @@
 
 #include "own_thread.h"
 
-#include <chrono>
 #include <thread>
 
 namespace tally::hooks {
 
 namespace {
-
-runtime::Nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
 void warnOfArena(const Error &error) {
   warn(Warning::Arena,
@@ -37,7 +34,8 @@ Result<std::unique_ptr<Activity>> Activity::create(const CudaApi &api, Captures 
 Result<void> Activity::open(const CudaApi &api, const Settings &settings) {
   if (Result<void> done = device.open(); !done)
     return done;
-  control.emplace(runtime::ControlWriter{&device, {}, 0}, runtime::ClockFunction(now));
+  control.emplace(runtime::ControlWriter{&device, {}, 0},
+                  runtime::ClockFunction(runtime::SteadyClock()));
   highPriority.emplace(device, *control);
   highPriority->traceTo(trace);
   if (settings.joinsArena)

@@ -77,13 +77,10 @@ cudaError_t BestEffortQueue::inTurn(StreamState &stream, bool launches, std::uin
   operation.ended = ended;
   std::uint64_t ticket = submit(stream, std::move(operation));
   // An operation that is over without having been reached was given up with its lane.
-  // A training's step ends so: its thread waits here for what it has launched.
-  auto deadline = std::chrono::steady_clock::now() + runtime::spinBeforeSleep();
-  while (!reached->load() && !isOver(ticket))
-    if (std::chrono::steady_clock::now() < deadline)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(napBetweenLooks);
+  auto isItsTurn = [&] { return reached->load() || isOver(ticket); };
+  runtime::spinUntil(isItsTurn, runtime::SteadyClock());
+  while (!isItsTurn())
+    std::this_thread::sleep_for(napBetweenLooks);
   cudaError_t status = run();
   ended->store(true);
   dispatcher.wake();

@@ -6,12 +6,6 @@
 
 namespace tally::hooks {
 
-namespace {
-
-runtime::Nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
-
-} // namespace
-
 Result<std::unique_ptr<Engine>> Engine::create(const CudaApi &api, Activity &activity,
                                                const Settings &settings, runtime::Trace *trace) {
   std::unique_ptr<Engine> engine(new Engine(api, activity, settings, trace));
@@ -45,7 +39,7 @@ Result<void> Engine::openOnOwnThread() {
   options.lane.reserve = settings.pauseReserve;
   options.pauseDeadline = std::chrono::microseconds(settings.pauseDeadlineMicroseconds);
   options.lane.control = device.controlAddress();
-  options.lane.clock = now;
+  options.lane.clock = runtime::SteadyClock();
   options.lane.trace = trace;
   options.lanes = 1;
   options.policy = settings.policy;

@@ -115,9 +115,7 @@ template <class Over> void Lane::waitUntil(std::unique_lock<std::mutex> &lock, O
   if (over())
     return;
   lock.unlock();
-  Nanoseconds deadline = options.clock() + spinBeforeSleep();
-  while (!over() && options.clock() < deadline)
-    std::this_thread::yield();
+  spinUntil(over, options.clock);
   lock.lock();
   changed.wait(lock, over);
 }

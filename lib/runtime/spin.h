@@ -17,6 +17,13 @@ inline Nanoseconds spinBeforeSleep() {
   return time;
 }
 
+/// Polls `over` for so long; `now` is a clock.
+template <class Over, class Clock> void spinUntil(Over over, Clock now) {
+  Nanoseconds deadline = now() + spinBeforeSleep();
+  while (!over() && now() < deadline)
+    std::this_thread::yield();
+}
+
 } // namespace tally::runtime
 
 #endif

@@ -206,7 +206,7 @@ std::optional<std::string> checkEveryWarp(const Function &variant, std::size_t v
   constexpr std::string_view one = "vote.sync.any.pred %tally_any, %tally_yield, -1;";
   if (!isText(variant, vote, one))
     return "lanes of one warp may go by what each has seen";
-  for (std::size_t i = 1; i != agreed; ++i) {
+  for (std::size_t i = 1; i < agreed; ++i) {
     const Statement &each = variant.body[i];
     if (each.kind != StatementKind::Instruction || !isOwn(each))
       continue;
