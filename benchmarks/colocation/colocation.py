@@ -98,7 +98,7 @@ def main():
     arguments = parser.parse_args()
 
     print("| request | form | blocks | alone P99 | L2 flushed | low priority | hooks, alone | tally | tally P50 "
-          "| best effort | over low priority's | first launch P50, us: alone, tally |")
+          "| best effort | over low priority's | first launch P50, us: alone, low priority, tally |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
     everything = []
     for form in arguments.forms.split(","):
@@ -123,8 +123,9 @@ def main():
                 print(f"| {request / 1000:g} ms | {form} | {block:g} us | {alone:.0f} us | "
                       f"{cell.ratio('flushed'):.2f} | {cell.spread('low')} | {cell.spread('hooked')} | "
                       f"{cell.spread('tally')} | {half:.2f} | {mean(cell.best_effort['tally']):.3f} | "
-                      f"{mean(cell.raw['tally']) / mean(cell.raw['low']):.3f} | {median(cell.first['alone']):.1f}, "
-                      f"{median(cell.first['tally']):.1f} |", flush=True)
+                      f"{mean(cell.raw['tally']) / mean(cell.raw['low']):.3f} | "
+                      + ", ".join(f"{median(cell.first[name]):.1f}" for name in ("alone", "low", "tally"))
+                      + " |", flush=True)
                 everything.append(dict(request_us=request, form=form, block_us=block, layers=layers,
                                        latency=cell.latency, first=cell.first,
                                        best_effort=cell.best_effort, kernels_per_s=cell.raw))
