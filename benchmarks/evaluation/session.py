@@ -1,10 +1,12 @@
 """The processes of one pair of models, alive together and idle but for those being measured, so that what is
 compared is measured in turn within seconds."""
+import concurrent.futures
 import dataclasses
 import os
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 
 from two_processes import Ended, Mps, NoMps, Process
@@ -43,6 +45,7 @@ class Session:
         self.folder = tempfile.mkdtemp(prefix="tally-benchmark-")
         self.spawned, self.processes, self.figures, self.unavailable = {}, {}, [], {}
         self.answer, self.wanted, self.no_mps = None, wanted, "no nvidia-cuda-mps-control here"
+        self.answering = threading.Lock()
         needs_mps = any(role and role.mps for each in wanted for role in (each.server, each.trainer))
         self.service = Mps(self.visible) if needs_mps and shutil.which("nvidia-cuda-mps-control") else NoMps()
 
@@ -51,12 +54,28 @@ class Session:
             self.service.__enter__()
         except (OSError, subprocess.SubprocessError) as failed:
             self.service, self.no_mps = NoMps(), f"MPS does not start: {failed}"
-        # All at once: a context takes its time.
-        for system in self.wanted:
-            self.spawn(system, system.server)
-            if system.trainer:
-                self.spawn(system, system.trainer, "trainer")
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
+
+    def start(self):
+        """All processes with their models, before anything is measured: whoever starts disturbs the others. All at once, since a
+        context takes its time."""
+        parts = {}
+        for system in self.wanted:
+            for role, part in self.roles(system):
+                parts.setdefault(self.key(system, role, part), (system, role, part))
+        for each in parts.values():
+            self.spawn(*each)
+        with concurrent.futures.ThreadPoolExecutor(len(parts)) as pool:
+            for started in [pool.submit(self.process, *each) for each in parts.values()]:
+                try:
+                    started.result()
+                except Unavailable:
+                    pass  # prepare() says it of each system that it holds for
 
     def __exit__(self, *_):
         for process in self.spawned.values():
@@ -85,10 +104,9 @@ class Session:
 
     def key(self, system, role, part):
         """Plain processes serve all systems that use them alike."""
-        part = part or ("server" if system.trainer else "both")
         return ("" if role.program == "plain" else system.name, role, part)
 
-    def spawn(self, system, role, part=None):
+    def spawn(self, system, role, part):
         """The process, which may still be starting. `part`: server, trainer or both."""
         key = self.key(system, role, part)
         if role.mps and not self.service.environment:
@@ -123,16 +141,22 @@ class Session:
         if "error" in found:
             raise Wrong(f"{name}: {found['error']}")
         if "digest" in found:
-            if self.answer not in (None, found["digest"]):
-                raise Wrong(f"{name} answers differently in different processes")
-            self.answer = found["digest"]
+            with self.answering:
+                if self.answer not in (None, found["digest"]):
+                    raise Wrong(f"{name} answers differently in different processes")
+                self.answer = found["digest"]
+
+    @staticmethod
+    def roles(system):
+        """Of the process that serves, and of the one that trains where that is another."""
+        if not system.trainer:
+            return [(system.server, "both")]
+        return [(system.server, "server"), (system.trainer, "trainer")]
 
     def parts(self, system):
         """The processes that serve and train."""
-        if not system.trainer:
-            both = self.process(system, system.server, "both")
-            return both, both
-        return (self.process(system, system.server, "server"), self.process(system, system.trainer, "trainer"))
+        processes = [self.process(system, role, part) for role, part in self.roles(system)]
+        return processes[0], processes[-1]
 
     def prepare(self, system):
         """Starts what the system needs; whether this machine has it."""
