@@ -2,6 +2,7 @@
 
 #include "codings.h"
 #include "emit.h"
+#include "one_block.h"
 #include "strip_loops.h"
 #include "tally/bundle/abi.h"
 #include "worker_loop.h"
@@ -146,14 +147,15 @@ std::string betweenStrips(const PassInput &input, const PollPoint &point, std::s
          fmt::format("\n$tally_on_{}:\n\t", number);
 }
 
-/// What thread 0 does where its epoch has not passed: as long as it is told to pause it takes no
-/// block. How many workers are wanted is not looked at.
-std::string asked() {
+/// What thread 0 does where its epoch has not passed, with the word's low half: as long as it is
+/// told to pause it takes no block, and goes on by `again`. How many workers are wanted is not
+/// looked at.
+std::string asked(std::string_view again) {
   return fmt::format("and.b32 %tally_word, %tally_word, 255;\n"
                      "\tsetp.ne.u32 %tally_nap, %tally_word, {};\n"
                      "\t@%tally_nap bra $tally_index;\n\t",
                      unsigned{TALLY_CONTROL_PAUSE}) +
-         nap() + "bra $tally_take;\n";
+         nap() + fmt::format("{};\n", again);
 }
 
 /// What a block does that takes no other one, all of whose threads have met. Thread 0 counts the
@@ -200,7 +202,7 @@ std::string ending(const PassInput &input) {
 } // namespace
 
 std::vector<Coding> PausePass::codings(const PassInput &input) const {
-  return workerCodings(input);
+  return codingsWithOneBlock(input);
 }
 
 std::vector<EditedText> PausePass::run(const PassInput &input) const {
@@ -227,9 +229,17 @@ std::vector<EditedText> PausePass::run(const PassInput &input) const {
       editor.insertBefore(points[i].statement, atLatch(input, points[i], i));
       break;
     }
+  if (asksForOneBlock(input)) {
+    writeOneBlock(editor, input, kind(),
+                  {declarations, blockStart(points),
+                   "cvt.u32.u64 %tally_word, %tally_d0;\n\t" +
+                       asked(emit::loadControl(input.module) + "bra $tally_judge")});
+    return {editor.apply()};
+  }
   // Workers that may spend themselves are as many as blocks: what stays keeps some from starting.
   std::string last = input.analysis.loop.spends ? std::string() : ending(input);
-  writeWorkers(editor, input, kind(), {declarations, blockStart(points), asked(), last});
+  writeWorkers(editor, input, kind(),
+               {declarations, blockStart(points), asked("bra $tally_take"), last});
   return {editor.apply()};
 }
 

@@ -1,73 +1,20 @@
 #include "tally/ptx/transforms/persistent_pass.h"
 
-#include "clones.h"
-#include "emit.h"
-#include "tally/bundle/abi.h"
-#include "tally/ptx/analysis/opening.h"
+#include "one_block.h"
 #include "worker_loop.h"
 
-#include <fmt/format.h>
-
 namespace tally::ptx {
-namespace {
-
-constexpr std::string_view oneBlock = "one-block";
-
-/// Thread 0, with the control word: takes a block and says which, or that there is none for it.
-std::string takeOne(const PassInput &input, emit::IdWords ids) {
-  return emit::judge() + "@%tally_yield bra $tally_none;\n\t" + emit::loadState() +
-         emit::takeIndex() +
-         fmt::format("ld.param.u32 %tally_r3, [$tally_launch+{}];\n"
-                     "\tsetp.ge.u32 %tally_yield, %tally_id, %tally_r3;\n"
-                     "\t@%tally_yield bra $tally_none;\n\t",
-                     offsetof(tally_launch_params, blocks)) +
-         emit::publish(ids) + (input.analysis.cloned.empty() ? "" : "\t" + emit::storeExtents());
-}
-
-/// A worker of a kernel that spends: one block, in which threads really exit.
-EditedText entryOfOneBlock(const PassInput &input) {
-  FunctionEditor editor(input.function);
-  emit::beginVariant(editor, input, Kind::Persistent);
-  emit::declare(editor, input, !input.analysis.cloned.empty());
-  emit::IdWords ids = usedIds(input);
-  std::string take = takeOne(input, ids) + "\n$tally_agree:\n\tbar.sync 0;\n\t" +
-                     emit::loadPublished(ids) + emit::leaveIfAgreed("ret");
-  // The poll may be under way while the body's opening runs, which must not ask which block this
-  // is.
-  Opening opening = openingOf(input.function, /*mayAskForBlock=*/false);
-  bool late = opening.loads != 0;
-  editor.insertAtBodyStart(emit::unlessLeaderInTurn(late ? "$tally_polled" : "$tally_agree") +
-                           emit::loadControl(input.module) +
-                           (late ? "\n$tally_polled:\n\t" : take));
-  if (late)
-    editor.insertBefore(opening.end, "@%tally_other bra $tally_agree;\n\t" + take);
-  emit::replaceGridUses(editor, *input.analysis.facts,
-                        {[](unsigned, const std::string &) { return std::string(); },
-                         emit::loadExtentFromParameters});
-  redirectCalls(editor, input.function, input.analysis);
-  if (emit::mayReachEnd(input.function))
-    editor.insertAtBodyEnd("\n$tally_end:\n\tret;\n");
-  editor.insertAtBodyEnd("\n$tally_none:\n"
-                         "\tmov.u32 %tally_flag, 1;\n"
-                         "\tst.shared.u32 [$tally_block], %tally_flag;\n"
-                         "\tbra $tally_agree;\n");
-  return editor.apply();
-}
-
-} // namespace
 
 std::vector<Coding> PersistentPass::codings(const PassInput &input) const {
-  std::vector<Coding> codings = workerCodings(input);
-  if (input.analysis.loop.spends)
-    codings.insert(codings.begin(), {oneBlock});
-  return codings;
+  return codingsWithOneBlock(input);
 }
 
 std::vector<EditedText> PersistentPass::run(const PassInput &input) const {
-  if (input.analysis.loop.spends && (input.coding.empty() || input.coding == oneBlock))
-    return {entryOfOneBlock(input)};
   FunctionEditor editor(input.function);
-  writeWorkers(editor, input, kind(), {{}, {}, leaveIfSurplus(input), {}});
+  if (asksForOneBlock(input))
+    writeOneBlock(editor, input, kind(), {});
+  else
+    writeWorkers(editor, input, kind(), {{}, {}, leaveIfSurplus(input), {}});
   return {editor.apply()};
 }
 

@@ -233,7 +233,8 @@ std::ptrdiff_t meetingsIn(const Function &function) {
 const Statement *strangerBefore(std::size_t to, const Function &variant, const Function &user,
                                 std::uint32_t end, std::uint32_t &at) {
   for (const Statement &each : std::span(variant.body.data(), to)) {
-    if (each.kind != StatementKind::Instruction || isOwn(each) || each.text == "bar.warp.sync -1;")
+    if (each.kind != StatementKind::Instruction || isOwn(each) ||
+        each.text == "bar.warp.sync -1;" || each.instruction.opcode == "nanosleep")
       continue;
     while (at < end && user.body[at].kind != StatementKind::Instruction)
       ++at;
@@ -295,7 +296,7 @@ std::optional<std::string> checkOneBlock(const Function &user, const Function &v
 } // namespace
 
 bool takesOneBlock(Kind kind, const Function &variant) {
-  return kind == Kind::Persistent && !labelOf(variant, "$tally_next");
+  return hasWorkers(kind) && kind != Kind::Checkpoint && !labelOf(variant, "$tally_next");
 }
 
 std::optional<std::string> checkProtocol(const Module &module, const Function &user, Kind kind,
