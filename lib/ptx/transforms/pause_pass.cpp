@@ -16,9 +16,10 @@
 namespace tally::ptx {
 namespace {
 
-/// Naps of 10 to 50 us cost those that run beside nothing, where 1 us costs them 10 % more
-/// (facts: H200); nanosleep takes at most twice what it is told (PTX ISA).
-constexpr std::uint32_t napNanoseconds = 20000;
+/// Naps of 10 to 50 us cost those that run beside nothing, where 1 us costs them 10 % more (facts:
+/// H200); nanosleep takes at most twice what it is told (PTX ISA). Whoever naps goes on late by as
+/// much, so not longer than that.
+constexpr std::uint32_t napNanoseconds = 10000;
 
 constexpr std::string_view registers =
     ".reg .pred %tally_nap, %tally_due;\n"
