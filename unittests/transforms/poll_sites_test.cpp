@@ -119,6 +119,25 @@ TEST_CASE("a loop of few turns does not poll") {
   CHECK(sitesOf("ret;").empty());
 }
 
+TEST_CASE("a loop behind an unrolled one does not poll: low bits of something say how long it is") {
+  auto count = [](const std::string &start, const std::string &turn) {
+    return sitesOf(start + "L: fma.rn.f32 %f1,%f1,%f2,%f3;\n" + turn + "@%p1 bra L; ret;").size();
+  };
+  std::string down = "add.s32 %r1,%r1,-1; setp.ne.s32 %p1,%r1,0;";
+  CHECK(count("and.b32 %r1,%r2,3;\n", down) == 0);
+  CHECK(count("and.b32 %r3,%r2,3; mov.u32 %r1,%r3;\n", down) == 0);
+  CHECK(count("and.b32 %r3,%r2,3; neg.s32 %r1,%r3;\n",
+              "add.s32 %r1,%r1,1; setp.ne.s32 %p1,%r1,0;") == 0);
+  // Upwards it begins with no bit set: 256 turns of 32 cycles.
+  CHECK(count("and.b32 %r1,%r2,7;\n", "add.s32 %r1,%r1,1; setp.lt.s32 %p1,%r1,256;") == 1);
+  CHECK(count("and.b32 %r1,%r2,7;\n", "add.s32 %r1,%r1,1; setp.lt.s32 %p1,%r1,255;") == 0);
+  // Another beginning, many bits, high bits.
+  CHECK(count("and.b32 %r1,%r2,3; @%p2 bra L; mov.u32 %r1,%r2;\n", down) == 1);
+  CHECK(count("and.b32 %r1,%r2,1023;\n", down) == 1);
+  CHECK(count("and.b32 %r1,%r2,-4;\n", down) == 1);
+  CHECK(count("@%p2 and.b32 %r1,%r2,3;\n", down) == 1);
+}
+
 TEST_CASE("strips of one length, of two turns or more") {
   auto stripOf = [](unsigned fmas, const std::string &end, const std::string &start = "0") {
     auto sites = sitesOf("mov.u32 %r1," + start + ";\nL: fma.rn.f32 %f1,%f1,%f2,%f3;\n" +

@@ -12,6 +12,9 @@
 namespace tally::ptx {
 namespace {
 
+/// Of a loop behind an unrolled one. A larger mask is some other one.
+constexpr std::int64_t greatestRemainder = 255;
+
 /// `add reg, reg, constant` without a guard, of integers of 32 or 64 bits.
 bool isStep(const Instruction &instruction) {
   bool subtracts = instruction.opcode == "sub";
@@ -110,16 +113,46 @@ std::optional<std::int64_t> Turns::stepBetween(RegisterId from, RegisterId to) c
   return add.opcode == "sub" ? -step : step;
 }
 
+/// What the statement assigns: of several values the least, or the greatest. A remainder's loop, as
+/// compilers write it behind an unrolled one, begins with so many low bits of something.
+std::optional<std::int64_t> Turns::extremeOf(std::uint32_t statement, bool least) const {
+  const Instruction &instruction = cfg.instruction(statement);
+  if (instruction.guard || instruction.operands.size() < 2)
+    return std::nullopt;
+  auto ofRegister = [&](RegisterId reg, bool least) -> std::optional<std::int64_t> {
+    // Before what is assigned there; so no loop of copies is followed for ever.
+    if (reg == noRegister || all.of(reg).size() != 1 || all.of(reg)[0] >= statement)
+      return std::nullopt;
+    return extremeOf(all.of(reg)[0], least);
+  };
+  const Operand &source = instruction.operands[1];
+  if (instruction.opcode == "mov" && source.kind == OperandKind::Integer)
+    return static_cast<std::int64_t>(source.bits);
+  if (instruction.opcode == "mov")
+    return ofRegister(copiedRegister(instruction), least);
+  if (instruction.opcode == "neg" && source.kind == OperandKind::Register) {
+    auto negated = ofRegister(source.reg, !least);
+    return negated ? std::optional(-*negated) : std::nullopt;
+  }
+  if (instruction.opcode != "and" || instruction.operands.size() != 3 ||
+      instruction.operands[2].kind != OperandKind::Integer)
+    return std::nullopt;
+  auto mask = static_cast<std::int64_t>(instruction.operands[2].bits);
+  if (mask < 0 || mask > greatestRemainder)
+    return std::nullopt;
+  return least ? 0 : mask;
+}
+
 std::optional<std::int64_t> Turns::initialOf(const Counter &counter) const {
   std::optional<std::int64_t> initial;
   for (std::uint32_t statement : all.of(counter.reg)) {
     if (llvm::is_contained(inside.of(counter.reg), statement))
       continue;
-    const Instruction &move = cfg.instruction(statement);
-    if (initial || move.opcode != "mov" || move.guard || move.operands.size() != 2 ||
-        move.operands[1].kind != OperandKind::Integer)
+    if (initial)
       return std::nullopt;
-    initial = static_cast<std::int64_t>(move.operands[1].bits);
+    initial = extremeOf(statement, counter.step > 0);
+    if (!initial)
+      return std::nullopt;
   }
   return initial;
 }

@@ -26,8 +26,9 @@ public:
   Turns(const Cfg &cfg, const Loop &loop, const Definitions &all);
 
   /// The number of turns where it is written down: a counter in constant steps that is compared
-  /// with a constant, from a constant or from what is taken for 0. An estimate, as of a comparison
-  /// no more is looked at than that the loop may be left by it.
+  /// with a constant, from a constant, from low bits of something, all of them set or clear, or
+  /// from what is taken for 0. An estimate, as of a comparison no more is looked at than that the
+  /// loop may be left by it.
   std::optional<std::uint64_t> constant() const;
 
   /// A register that tells each `turns`-th turn, where the loop has one. `turns`: a power of two.
@@ -48,6 +49,7 @@ private:
   bool isAssignedBetween(RegisterId reg, std::uint32_t from, std::uint32_t to) const;
   bool loadsParameter(std::uint32_t statement, bool isWide) const;
   bool isReadElsewhere(RegisterId reg, std::uint32_t branch) const;
+  std::optional<std::int64_t> extremeOf(std::uint32_t statement, bool least) const;
   std::optional<std::int64_t> initialOf(const Counter &counter) const;
 
   const Cfg &cfg;
