@@ -212,3 +212,23 @@ TEST_CASE("parameters, names and text") {
   CHECK(contains(damaged(slice, "k$tally_slice", "k$tally_guard"), "do not parse: a second body"));
   CHECK(contains(damaged(slice, "bar.sync 0;", "bar.sync 0"), "do not parse"));
 }
+
+TEST_CASE("a counter that is kept is left by a strong store and counted up digit by digit") {
+  auto damagedCounter = [](std::string_view from, std::string_view to) {
+    return damagedIn(".shared .b32 s[32]; mov.u32 %r1,0; L: st.shared.u32 [s],%r1; bar.sync 0;\n"
+                     "add.s32 %r1,%r1,1; setp.lt.s32 %p1,%r1,%r2; @%p1 bra L; ret;",
+                     Kind::Checkpoint, "counted", from, to);
+  };
+  CHECK(damagedCounter("ret;", "ret;") == "");
+  CHECK(contains(damagedCounter("st.relaxed.cta.shared.b32 [$tally_counter]",
+                                "st.shared.b32 [$tally_counter]"),
+                 "it saves before it has looked"));
+  CHECK(contains(damagedCounter("st.relaxed.cta.shared.b32 [$tally_counter], %r1;", ""),
+                 "saved that was not kept"));
+  constexpr std::string_view lost = "a register is not restored at point 1";
+  CHECK(contains(damagedCounter("add.s32 %r1, %r1, 16;", "add.s32 %r1, %r1, 15;"), lost));
+  CHECK(contains(
+      damagedCounter("shr.u32 %tally_r5, %tally_kept, 28;", "shr.u32 %tally_r5, %tally_kept, 24;"),
+      lost));
+  CHECK(contains(damagedCounter("add.s32 %r1, %r1, 268435456;", ""), lost));
+}

@@ -35,6 +35,9 @@ constexpr const char *stagedUneven =
 constexpr const char *stagedLocal =
     "test/kernels/checkpoint_threads.ptx checkpoint_local --grid=3 --block=40 "
     "--arg=ptr:u32:120:zero --arg=ptr:u32:40:random:106 --arg=i32:13 --coding=staged";
+constexpr const char *countedStrips =
+    "test/kernels/strips.ptx strips_block --grid=2 --block=33 --arg=ptr:u32:66:zero --arg=u32:30 "
+    "--coding=counted";
 constexpr const char *rereadTiles =
     "test/kernels/barrier_tiles.ptx barrier_tiles --grid=5 --block=64 --arg=ptr:u32:320:zero "
     "--arg=ptr:u32:960:random:5 --arg=i32:3 --coding=zeroed";
@@ -301,6 +304,16 @@ const std::vector<TextMutant> &textMutants() {
        R"(st\.local\.b32 \[\$tally_stage\+\d+\])", "st.local.b32 [$$tally_stage+0]"},
       {"checkpoint: staged records", "a small array is not restored", Kind::Checkpoint, stagedLocal,
        R"(ld\.local\.b(\d+) (%tally_\w+), \[\$tally_stage\+(\d+)\];)", "mov.b$1 $2, 0;"},
+      {"checkpoint: counters", "one is not kept", Kind::Checkpoint, countedStrips,
+       R"(st\.relaxed\.cta\.shared\.b32 \[\$tally_counter\], %\w+;)", ""},
+      {"checkpoint: counters", "one of 64 bits is not kept", Kind::Checkpoint, countedStrips,
+       R"(st\.relaxed\.cta\.shared\.b64 \[\$tally_counter\], %\w+;)", ""},
+      {"checkpoint: counters", "a digit counts twice", Kind::Checkpoint, countedStrips,
+       R"((\$tally_count_\d+_0:[^:]*add\.s\d+ %\w+, %\w+), 1;)", "$1, 2;"},
+      {"checkpoint: counters", "a digit is left out", Kind::Checkpoint, countedStrips,
+       R"(@%tally_leave bra \$tally_counted_(\d+)_0;)", "bra $$tally_counted_$1_0;"},
+      {"checkpoint: counters", "not from 0 on", Kind::Checkpoint, countedStrips,
+       R"(mov\.u\d+ %\w+, 0;(\n\tshr\.u))", "$1"},
       {"checkpoint: made again", "from a register that is not restored", Kind::Checkpoint,
        "checkpoint_uneven", R"((\$tally_enter_\d+:\n)[^:]*(\n\t\$L))", "$1$2"},
       {"checkpoint: made again", "with the physical block id", Kind::Checkpoint,

@@ -30,7 +30,6 @@ constexpr std::uint32_t tallySharedBytesOfLine = 128;
 constexpr std::uint32_t spentSharedBytes = 32;
 /// Clones that a variant chooses among at one call through a pointer: each costs a copy of it.
 constexpr std::ptrdiff_t maxDispatched = 64;
-constexpr std::uint32_t staticSharedLimit = 48 * 1024;
 /// The strictest alignment that a tensor operation asks of shared memory: the repeat of the
 /// 128-byte swizzle, 8 rows of 128 bytes (PTX ISA, "Shared memory matrix layout", tensor copies).
 constexpr std::uint32_t tensorAlignment = 1024;

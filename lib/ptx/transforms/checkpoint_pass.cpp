@@ -3,6 +3,7 @@
 #include "clones.h"
 #include "codings.h"
 #include "emit.h"
+#include "kept_counter.h"
 #include "saved_block.h"
 #include "strip_loops.h"
 #include "tally/bundle/abi.h"
@@ -17,9 +18,11 @@
 namespace tally::ptx {
 namespace {
 
-/// Codings: registers go to the slot straight or by way of local memory, and the virtual ids are
-/// read as the block starts or goes on, or at each use.
-constexpr std::string_view direct = "direct", zeroed = "zeroed", staged = "staged";
+/// Codings: registers go to the slot straight, counters of strips by way of shared memory or not,
+/// or by way of local memory; and the virtual ids are read as the block starts or goes on, or at
+/// each use.
+constexpr std::string_view counted = "counted", direct = "direct", zeroed = "zeroed",
+                           staged = "staged";
 
 Route routeOf(const PassInput &input) {
   return input.coding == staged ? Route::Staged : Route::Direct;
@@ -30,8 +33,8 @@ class Writer {
 public:
   explicit Writer(const PassInput &input)
       : input(input), plan(input.analysis.checkpoint), route(routeOf(input)), ids(usedIds(input)),
-        record(input.function, plan, route), saved(input, record, route, early()),
-        editor(input.function) {}
+        record(input.function, plan, route, keepsCounters() ? counterWord(input) : std::string()),
+        saved(input, record, route, early()), editor(input.function) {}
 
   EditedText run();
 
@@ -55,6 +58,9 @@ private:
                        predicate);
   }
   std::string readWord() const;
+  bool keepsCounters() const {
+    return input.coding == counted || (input.coding.empty() && canKeepCounters(input));
+  }
   /// Whether the virtual ids stand in registers.
   bool early() const { return input.coding != zeroed && input.coding != staged; }
   /// Whether thread 0 takes the next block while others are in the last one: nobody reads
@@ -92,7 +98,7 @@ private:
 
 std::string Writer::declarations() const {
   std::string text =
-      record.declarations() +
+      record.declarations() + (keepsCounters() ? declareCounterWord(input) : std::string()) +
       ".reg .pred %tally_asked, %tally_due, %tally_saved, %tally_polls, %tally_passes;\n"
       "\t.reg .b32 %tally_budget, %tally_control;\n\t";
   for (unsigned i = 0; i != plan.points.size(); ++i)
@@ -282,6 +288,8 @@ std::string Writer::restore() const {
 std::string Writer::pollAt(const SavePoint &point, unsigned number) const {
   std::string back = goOnAt(point, number);
   std::string text = fmt::format("\n$tally_poll_{}:\n\t", number);
+  if (keepsCounters() && canKeepCounter(point))
+    text += keepCounter(input, point, counterWord(input));
   auto proceedIf = [&](std::string_view predicate) {
     text += fmt::format("@!{} {}", predicate, back);
   };
@@ -423,8 +431,11 @@ std::vector<EditedText> CheckpointPass::run(const PassInput &input) const {
   return {Writer(input).run()};
 }
 
-std::vector<Coding> CheckpointPass::codings(const PassInput &) const {
-  return {{direct}, {zeroed}, {staged, /*onlyForOccupancy=*/true}};
+std::vector<Coding> CheckpointPass::codings(const PassInput &input) const {
+  std::vector<Coding> codings = {{direct}, {zeroed}, {staged, /*onlyForOccupancy=*/true}};
+  if (canKeepCounters(input))
+    codings.insert(codings.begin(), {counted});
+  return codings;
 }
 
 SaveSizes CheckpointPass::saveSizes(const PassInput &input) const {

@@ -1,6 +1,7 @@
 #include "save_record.h"
 
 #include "codings.h"
+#include "kept_counter.h"
 #include "tally/bundle/abi.h"
 
 #include <fmt/format.h>
@@ -129,8 +130,9 @@ std::string_view wordOf(Transfer way) { return way == Transfer::Save ? "out" : "
 
 } // namespace
 
-SaveRecord::SaveRecord(const Function &function, const CheckpointPlan &plan, Route route)
-    : function(function), plan(plan), route(route) {
+SaveRecord::SaveRecord(const Function &function, const CheckpointPlan &plan, Route route,
+                       std::string counterWord)
+    : function(function), plan(plan), route(route), counterWord(std::move(counterWord)) {
   registerCells.eight = 1;
   for (const SavePoint &point : plan.points) {
     Cells cells = cellsOf(point);
@@ -316,15 +318,24 @@ std::string SaveRecord::registers(const SavePoint &point, Transfer way, const Ch
   std::uint32_t eight = 1, four = 0;
   std::optional<Place> lastEight, lastFour;
   std::vector<std::string> packed;
+  std::string counted;
   for (RegisterId reg : point.saved) {
     unsigned bits = bitsOf(function.declarationOf(reg).type);
     bool isAlike = way == Transfer::Restore && std::ranges::binary_search(point.alike, reg);
     bool isChosen = !which || which(reg);
+    bool isKept =
+        isChosen && !counterWord.empty() && reg == point.strip.counter && canKeepCounter(point);
     auto move = [&](Place place, const std::string &name, std::optional<Place> &last) {
+      std::string_view value = isKept ? keptThrough(bits) : name;
+      std::string load;
+      if (isKept && way == Transfer::Save)
+        load = fmt::format("ld.shared.b{} {}, [{}];\n\t", bits, value, counterWord);
       return !isChosen ? std::string()
-             : isAlike ? restoreAlike(bits, place, name)
-                       : access(way, bits, place, name, last);
+             : isAlike ? restoreAlike(bits, place, value)
+                       : load + access(way, bits, place, value, last);
     };
+    if (isKept && way == Transfer::Restore)
+      counted = countUp(registerName(function.declarationOf(reg), reg), bits, numberOf(point));
     for (const std::string &name : scalarsOf(function, reg)) {
       if (bits == 1) {
         packed.push_back(isChosen ? name : std::string());
@@ -339,7 +350,7 @@ std::string SaveRecord::registers(const SavePoint &point, Transfer way, const Ch
       }
     }
   }
-  return eights + fours + predicates(packed, way, four, lastFour);
+  return eights + fours + predicates(packed, way, four, lastFour) + counted;
 }
 
 SaveRecord::Place SaveRecord::placeOf(const Variable &variable, Cells &next) {

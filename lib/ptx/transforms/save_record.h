@@ -32,7 +32,9 @@ enum class Route { Direct, Staged };
 
 class SaveRecord {
 public:
-  SaveRecord(const Function &function, const CheckpointPlan &plan, Route route);
+  /// `counterWord`: where a point's counter is kept, if it is (kept_counter.h).
+  SaveRecord(const Function &function, const CheckpointPlan &plan, Route route,
+             std::string counterWord = {});
 
   /// Bytes of one thread's record, a multiple of 8.
   std::uint32_t recordBytes() const;
@@ -66,6 +68,7 @@ public:
   std::string shared(Transfer way) const;
 
 private:
+  std::size_t numberOf(const SavePoint &point) const { return &point - plan.points.data() + 1; }
   struct Cells {
     std::uint32_t eight = 0, four = 0, one = 0;
   };
@@ -112,6 +115,7 @@ private:
   const Function &function;
   const CheckpointPlan &plan;
   Route route;
+  std::string counterWord;
   Cells registerCells; ///< the most that a point needs
   Cells unrolled;      ///< and local arrays that are copied by constant addresses
   Cells all;           ///< and the others

@@ -1,5 +1,6 @@
 #include "verify_checkpoint.h"
 
+#include "kept_counter.h"
 #include "tally/bundle/abi.h"
 #include "tally/ptx/analysis/liveness.h"
 #include "tally/ptx/analysis/opcodes.h"
@@ -64,15 +65,22 @@ private:
   }
 
   std::optional<std::string> checkPoint(unsigned number) const {
-    bool looked = false;
+    bool looked = false, kept = false;
     Statements poll = *section(fmt::format("$tally_poll_{}", number));
     for (const Statement &each : poll) {
       const Instruction &instruction = each.instruction;
       if (each.kind != StatementKind::Instruction)
         continue;
       looked |= instruction.opcode == "ld" && instruction.has("global") && instruction.has("u64") &&
-                (instruction.has("relaxed") || instruction.has("volatile"));
-      if (instruction.opcode == "st" && !looked)
+                isStrong(instruction);
+      // A kept counter's word is no part of what is saved.
+      bool ofWord =
+          each.text.find("[$tally_counter]") != npos || each.text.find("[$tally_block+16]") != npos;
+      bool keeps = instruction.opcode == "st" && ofWord && isStrong(instruction);
+      kept |= keeps;
+      if (instruction.opcode == "ld" && ofWord && !kept)
+        return fmt::format("a counter is saved that was not kept: {}", each.text);
+      if (instruction.opcode == "st" && !looked && !keeps)
         return fmt::format("it saves before it has looked at the control word: {}", each.text);
     }
     return checkRestored(number);
@@ -90,6 +98,7 @@ private:
       if (auto broken = checkEntrance(*entrance))
         return broken;
     std::set<RegisterId> set;
+    Digits digits;
     bool passes = true, chosen = false;
     for (std::size_t steps = 0; at != going;) {
       if (!at || *at == variant.body.size() || ++steps > variant.body.size())
@@ -99,6 +108,11 @@ private:
       if (each.kind == StatementKind::Label && each.label.starts_with("$tally_enter_"))
         if (auto broken = checkEntrance(*at - 1))
           return broken;
+      if (each.kind == StatementKind::Label) {
+        if (each.label.starts_with("$tally_counted_") && digits.isDone)
+          set.insert(digits.counter);
+        digits.label = each.label.starts_with("$tally_count_") ? each.label : "";
+      }
       if (each.kind != StatementKind::Instruction)
         continue;
       const Instruction &instruction = each.instruction;
@@ -115,6 +129,10 @@ private:
         passes = instruction.has("eq");
       if (instruction.opcode == "setp" && instruction.operands[0].symbol == "%tally_leave")
         chosen = instruction.operands[2].text == std::to_string(number);
+      if (instruction.opcode == "shr")
+        digits.shift = instruction.operands[2].bits;
+      else if (!digits.label.empty() && instruction.opcode == "add")
+        addDigit(instruction, digits);
       note(each, set);
     }
     if (passes && labelOf("$tally_inside_1"))
@@ -128,6 +146,31 @@ private:
                            std::string(variant.declarationOf(reg).name) +
                                std::to_string(reg - variant.declarationOf(reg).first));
     return std::nullopt;
+  }
+
+  static bool isStrong(const Instruction &instruction) {
+    return instruction.has("relaxed") || instruction.has("volatile");
+  }
+
+  /// A counter that is counted up to what it was, from its lowest digit on.
+  struct Digits {
+    RegisterId counter = noRegister;
+    std::string_view label;  ///< of the loop that adds a digit, inside of it
+    std::uint64_t shift = 0; ///< of the digit
+    std::uint64_t next = 0;  ///< of the one that is awaited
+    bool isDone = false;     ///< all of them have been added
+  };
+
+  void addDigit(const Instruction &add, Digits &digits) const {
+    RegisterId into = add.operands[0].reg;
+    if (into == noRegister || add.operands[1].reg != into ||
+        isOwn(variant.declarationOf(into).name))
+      return;
+    if (into != digits.counter)
+      digits = {into, digits.label, digits.shift, 0, false};
+    bool isNext = digits.shift == digits.next && add.operands[2].bits == 1ull << digits.shift;
+    digits.next += isNext ? keptDigit : 0;
+    digits.isDone = digits.next == (add.modifiers[0].ends_with("64") ? 64 : 32);
   }
 
   static std::string_view guardOf(const Instruction &instruction) {

@@ -12,6 +12,9 @@
 
 namespace tally::ptx {
 
+/// Static shared memory of an entry, the user's and tally's.
+inline constexpr std::uint32_t staticSharedLimit = 48 * 1024;
+
 /// The verdict of the analyses on one kernel.
 struct KernelAnalysis {
   const FunctionFacts *facts = nullptr; ///< of the entry itself
