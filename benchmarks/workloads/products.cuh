@@ -38,10 +38,12 @@ public:
         launch<Small>(stream, a, b, result, m, n, k, batch, splitsOf(m, n, k, batch));
       return;
     }
-    double wide = time<Wide>(m, n, batch, 1.0), lower = time<Lower>(m, n, batch, 0.88);
-    double medium = time<Medium>(m, n, batch, 0.9), small = time<Small>(m, n, batch, 0.55);
-    double least = std::min({wide, lower, medium, small});
-    if (least == wide)
+    double large = time<Large>(m, n, batch, 1.0), wide = time<Wide>(m, n, batch, 0.92);
+    double lower = time<Lower>(m, n, batch, 0.85), medium = time<Medium>(m, n, batch, 0.91);
+    double least = std::min({large, wide, lower, medium, time<Small>(m, n, batch, 0.68)});
+    if (least == large)
+      launch<Large>(stream, a, b, result, m, n, k, batch, 1);
+    else if (least == wide)
       launch<Wide>(stream, a, b, result, m, n, k, batch, 1);
     else if (least == medium)
       launch<Medium>(stream, a, b, result, m, n, k, batch, 1);
@@ -53,10 +55,11 @@ public:
 
 private:
   // What bounds large products is the shared memory that warps read: the larger a warp's part, the
-  // fewer bytes each multiplication takes. These have warps of 64 x 48, 48 x 48 and 48 x 64 (larger
-  // ones would take all 255 registers, and leave none to variants), and are chosen by how well a
-  // result's tiles fill the SMs. Medium's blocks are two on an SM: one multiplies while the other
-  // waits for its first slab or stores, which is most of the time where k is short.
+  // fewer bytes each multiplication takes. These have warps of 64 x 64, 64 x 48, 48 x 48 and
+  // 48 x 64, and are chosen by how well a result's tiles fill the SMs. Large's and Medium's blocks
+  // are two on an SM: one multiplies while the other waits for its slabs or stores, which is most
+  // of the time where k is short.
+  using Large = product::Tile<128, 128, 64, 2, 2, 3, 2>;
   using Wide = product::Tile<128, 192, 64, 2, 4, 4, 1>;
   using Lower = product::Tile<96, 192, 64, 2, 4, 4, 1>;
   using Medium = product::Tile<96, 128, 64, 2, 2, 4, 2>;
@@ -69,8 +72,8 @@ private:
     return static_cast<long long>((m + Shape::tileM - 1) / Shape::tileM) *
            ((n + Shape::tileN - 1) / Shape::tileN);
   }
-  /// Of the SM with most tiles, in results of Wide; `rate`: how fast this shape's tiles are made
-  /// beside Wide's, from the bytes that their warps read and from times on an H200.
+  /// Of the SM with most tiles, in results of Large; `rate`: how fast this shape's tiles are made
+  /// beside Large's, from times on an H200.
   template <class Shape> double time(int m, int n, int batch, double rate) const {
     return static_cast<double>((tiles<Shape>(m, n) * batch + sms - 1) / sms) * Shape::tileM *
            Shape::tileN / rate;

@@ -164,21 +164,24 @@ unsigned bitsOf(const std::vector<float> &values) {
   return hash;
 }
 
-/// Whether a product is that of the CPU, with everything that can be asked of a result.
-bool isRight(cudaStream_t stream, const Case &c) {
+/// Whether a product is that of the CPU, with everything that can be asked of a result, or with
+/// nothing added to it.
+bool isRight(cudaStream_t stream, const Case &c, bool bare) {
   Memory memory;
   Products products(memory, Size::small);
   Filling fillingA{3, 1}, fillingB{4, 1}, fillingBias{5, 1}, fillingResidual{6, 1};
   const std::size_t count = std::size_t(c.m) * c.n;
   Result result;
   result.out = memory.array<__half>(count);
-  result.before = memory.array<__half>(count);
   result.sums = memory.array<float>(count);
-  result.bias = memory.halves(c.n, fillingBias);
-  result.residual = memory.halves(count, fillingResidual);
   result.stride = c.n;
   result.scale = 0.5f;
-  result.activation = Activation::relu;
+  if (!bare) {
+    result.before = memory.array<__half>(count);
+    result.bias = memory.halves(c.n, fillingBias);
+    result.residual = memory.halves(count, fillingResidual);
+    result.activation = Activation::relu;
+  }
   const __half *a = memory.halves(std::size_t(c.m) * c.k, fillingA);
   const __half *b = memory.halves(std::size_t(c.n) * c.k, fillingB);
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
@@ -187,7 +190,9 @@ bool isRight(cudaStream_t stream, const Case &c) {
   std::vector<float> found[2];
   for (auto &each : found) {
     check(cudaMemsetAsync(result.out, 0xff, count * sizeof(__half), stream), "cudaMemsetAsync");
-    check(cudaMemsetAsync(result.before, 0xff, count * sizeof(__half), stream), "cudaMemsetAsync");
+    if (result.before)
+      check(cudaMemsetAsync(result.before, 0xff, count * sizeof(__half), stream),
+            "cudaMemsetAsync");
     check(cudaMemsetAsync(result.sums, 0xff, count * sizeof(float), stream), "cudaMemsetAsync");
     launch(products, stream, c, a, b, result);
     finish(stream);
@@ -203,22 +208,25 @@ bool isRight(cudaStream_t stream, const Case &c) {
       for (int k = 0; k < c.k; ++k)
         sum += left[c.turnedA ? k * c.m + i : i * c.k + k] *
                right[c.turnedA || c.turnedB ? k * c.n + j : j * c.k + k];
-      expected[i * c.n + j] = sum * 0.5 + bias[j] + residual[i * c.n + j];
+      expected[i * c.n + j] = sum * 0.5 + (bare ? 0 : bias[j] + residual[i * c.n + j]);
     }
   auto against = [&](const std::vector<float> &values) {
     return reference::relativeError({values.begin(), values.end()}, expected);
   };
   Checked sums(1e-5), halves(4e-3); // over the root of the mean square, so some units of a half's
   sums.add(against(found[1]));
-  halves.add(against(downloadFloats(result.before, count)));
-  for (double &each : expected)
-    each = std::fmax(each, 0);
+  if (!bare) {
+    halves.add(against(downloadFloats(result.before, count)));
+    for (double &each : expected)
+      each = std::fmax(each, 0);
+  }
   halves.add(against(downloadFloats(result.out, count)));
   bool sameBits = std::memcmp(found[0].data(), found[1].data(), count * sizeof(float)) == 0;
   bool allRight = sums.right() && halves.right() && sameBits;
-  std::printf("%s  %s %d x %d x %d: errors %.2g, in halves %.2g, bits %s %08x\n",
-              allRight ? "right" : "WRONG", c.name, c.m, c.n, c.k, sums.largest(), halves.largest(),
-              sameBits ? "twice" : "OTHER the second time,", bitsOf(found[1]));
+  std::printf("%s  %s%s %d x %d x %d: errors %.2g, in halves %.2g, bits %s %08x\n",
+              allRight ? "right" : "WRONG", c.name, bare ? ", bare" : "", c.m, c.n, c.k,
+              sums.largest(), halves.largest(), sameBits ? "twice" : "OTHER the second time,",
+              bitsOf(found[1]));
   return allRight;
 }
 
@@ -233,11 +241,15 @@ int checkAll(cudaStream_t stream) {
                            {128, 128, 96},
                            {8, 200, 600},
                            {248, 184, 328},
-                           {184, 192, 104}})
-      right &= isRight(stream, {turnedA   ? "turned, turned"
-                                : turnedB ? "plain, turned"
-                                          : "plain, plain",
-                                m, n, k, turnedA, turnedB});
+                           {184, 192, 104},
+                           {232, 120, 328}})
+      for (bool bare : {false, true})
+        right &= isRight(stream,
+                         {turnedA   ? "turned, turned"
+                          : turnedB ? "plain, turned"
+                                    : "plain, plain",
+                          m, n, k, turnedA, turnedB},
+                         bare);
   return right ? 0 : 1;
 }
 

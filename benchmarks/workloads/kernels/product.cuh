@@ -1,8 +1,8 @@
 // Matrix products on tensor cores, result = A B: f16 operands, sums in f32, mma.sync m16n8k16.
-// Slabs along k come by cp.async into a ring of buffers, fragments by ldmatrix, one step of 16
-// ahead of the step that is multiplied. Where a result has few tiles, blocks share k (split-K):
-// each leaves its sums in memory, and the one that comes last adds all up in the order of k, so no
-// result depends on who came when.
+// Slabs along k come by cp.async into a ring of buffers, fragments by ldmatrix, ahead of
+// the multiplications: the left operand's by a step of 16, the right one's by 16 columns. Where a
+// result has few tiles, blocks share k (split-K): each leaves its sums in memory, and the one that
+// comes last adds all up in the order of k, so no result depends on who came when.
 //
 // Operands are types, so that a convolution is a product whose operand computes where its pieces
 // lie (operands.cuh). Every piece is 8 halves, 16 bytes, in one place.
@@ -40,15 +40,16 @@ __device__ __forceinline__ void multiplyAdd(float (&sum)[4], const unsigned (&a)
 
 template <class Shape> using Sums = float[Shape::warpM / 16][Shape::warpN / 8][4];
 
+/// Adds the products of a step's left fragments with 16 columns, the pair-th of the warp's part.
 template <class Shape>
-__device__ __forceinline__ void multiplyStep(Sums<Shape> &sums,
+__device__ __forceinline__ void multiplyPair(Sums<Shape> &sums,
                                              const unsigned (&a)[Shape::warpM / 16][4],
-                                             const unsigned (&b)[Shape::warpN / 16][4]) {
+                                             const unsigned (&b)[4], int pair) {
 #pragma unroll
   for (int i = 0; i < Shape::warpM / 16; ++i)
 #pragma unroll
-    for (int j = 0; j < Shape::warpN / 8; ++j)
-      multiplyAdd(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
+    for (int half = 0; half < 2; ++half)
+      multiplyAdd(sums[i][pair * 2 + half], a[i], b[half * 2], b[half * 2 + 1]);
 }
 
 /// Which tile this is: where it begins, and its number.
@@ -74,19 +75,15 @@ __device__ __forceinline__ void accumulate(const A &a, const B &b, const Place &
   SlabsB slabsB(b, tile.n);
   Left left(warp / Shape::warpsN * Shape::warpM);
   Right right(warp % Shape::warpsN * Shape::warpN);
-  // A group for every slab, past the end too, of zeros: waiting counts groups.
+  // A group for every slab, past the end too, empty there: waiting counts groups.
   auto fetch = [&](int buffer, int k) {
-    slabsA.fetch(a, buffers + buffer, k, kEnd);
-    slabsB.fetch(b, buffers + buffer + SlabsA::bytes, k, kEnd);
+    if (k < kEnd) {
+      slabsA.fetch(a, buffers + buffer, k, kEnd);
+      slabsB.fetch(b, buffers + buffer + SlabsA::bytes, k, kEnd);
+    }
     asm volatile("cp.async.commit_group;" ::: "memory");
   };
-  typename Left::Registers fromA[2];
-  typename Right::Registers fromB[2];
-  auto load = [&](int buffer, int step) {
-    left.load(fromA[step % 2], buffers + buffer, step);
-    right.load(fromB[step % 2], buffers + buffer + SlabsA::bytes, step);
-  };
-  // The next slab is there for all, and all have read the last step of the one before.
+  // The next slab is there for all, and all have read the last fragments of the one before.
   auto meet = [] {
     asm volatile("cp.async.wait_group %0;" ::"n"(Shape::stages - 2) : "memory");
     __syncthreads();
@@ -96,20 +93,37 @@ __device__ __forceinline__ void accumulate(const A &a, const B &b, const Place &
     fetch(i * stageBytes, kBegin + i * Shape::slab);
   meet();
   int reading = 0, filling = ringBytes - stageBytes;
-  load(reading, 0);
+  // Of the right operand no whole step: with warps of 64 x 64 variants need those registers.
+  unsigned fromA[2][Left::count][4], fromB[2][4];
+  auto loadLeft = [&](int step) {
+#pragma unroll
+    for (int i = 0; i < Left::count; ++i)
+      left.load(fromA[step % 2][i], buffers + reading, step % steps, i);
+  };
+  constexpr int pairs = Right::count, all = steps * pairs;
+  auto loadRight = [&](int pair) {
+    right.load(fromB[pair % 2], buffers + reading + SlabsA::bytes, pair / pairs % steps,
+               pair % pairs);
+  };
+  loadLeft(0);
+  loadRight(0);
 #pragma unroll 1
   for (int k = kBegin; k < kEnd; k += Shape::slab) {
 #pragma unroll
-    for (int step = 0; step < steps; ++step) {
-      if (step == steps - 1) {
+    for (int pair = 0; pair < all; ++pair) {
+      const int step = pair / pairs;
+      const bool slabEnds = pair == all - 1;
+      if (slabEnds) {
         meet();
         filling = reading;
         reading = reading + stageBytes == ringBytes ? 0 : reading + stageBytes;
       }
-      load(reading, (step + 1) % steps);
-      if (step == 0)
+      loadRight(pair + 1);
+      if (slabEnds || (pair % pairs == 0 && step < steps - 1))
+        loadLeft(step + 1);
+      if (pair == 0)
         fetch(filling, k + (Shape::stages - 1) * Shape::slab);
-      multiplyStep<Shape>(sums, fromA[step % 2], fromB[step % 2]);
+      multiplyPair<Shape>(sums, fromA[step % 2], fromB[pair % 2], pair % pairs);
     }
   }
 }
@@ -160,18 +174,48 @@ template <class Shape> struct Staging {
   static constexpr int warps = Shape::warpsM * Shape::warpsN;
   static constexpr int rows = Shape::warpM % 32 == 0 ? 32 : 16;
   static constexpr int floats = rows * stride, bytes = warps * floats * 4;
+  static constexpr int perLane = rows * (Shape::warpN / 8) / 32;
+  /// Pieces of a lane that are stored at once, where nothing is added to them.
+  static constexpr int together = perLane % 4 == 0 ? 4 : perLane % 3 == 0 ? 3 : 1;
 };
 
 /// A block's dynamic shared memory.
 template <class Shape>
 constexpr int sharedBytes = Shape::stages *(Shape::tileM + Shape::tileN) * Shape::slab * 2;
 
+/// Stores a warp's staged rows, which begin at `row0` and `column0`; each lane `together` pieces at
+/// once, so that they wait for shared memory together.
+template <class Shape, int together>
+__device__ __forceinline__ void storeRows(const Result &result, const float *staged, int row0,
+                                          int column0, long long base, int m, int n) {
+  using Rows = Staging<Shape>;
+  constexpr int perRow = Shape::warpN / 8;
+#pragma unroll 1
+  for (int first = threadIdx.x % 32; first < Rows::rows * perRow; first += 32 * together) {
+    float x[together][8];
+#pragma unroll
+    for (int t = 0; t < together; ++t) {
+      int i = first + t * 32;
+      auto *from =
+          reinterpret_cast<const float4 *>(staged + i / perRow * Rows::stride + i % perRow * 8);
+      *reinterpret_cast<float4 *>(x[t]) = from[0];
+      *reinterpret_cast<float4 *>(x[t] + 4) = from[1];
+    }
+#pragma unroll
+    for (int t = 0; t < together; ++t) {
+      int i = first + t * 32, row = row0 + i / perRow, column = column0 + i % perRow * 8;
+      if (row < m && column < n)
+        store(result, base + static_cast<long long>(row) * result.stride + column, column, x[t]);
+    }
+  }
+}
+
 template <class Shape>
 __device__ __forceinline__ void storeTile(const Result &result, const Sums<Shape> &sums,
                                           const Place &tile, long long base, int m, int n) {
   using Rows = Staging<Shape>;
   static_assert(Rows::bytes <= sharedBytes<Shape>, "room for the sums");
-  constexpr int perRow = Shape::warpN / 8, fragments = Rows::rows / 16;
+  constexpr int fragments = Rows::rows / 16;
   extern __shared__ __align__(16) unsigned char ring[];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   float *staged = reinterpret_cast<float *>(ring) + warp * Rows::floats;
@@ -193,18 +237,11 @@ __device__ __forceinline__ void storeTile(const Result &result, const Sums<Shape
               make_float2(sums[part * fragments + i][j][2 * half],
                           sums[part * fragments + i][j][2 * half + 1]);
     __syncwarp();
-#pragma unroll 1
-    for (int i = lane; i < Rows::rows * perRow; i += 32) {
-      int row = row0 + part * Rows::rows + i / perRow, column = column0 + i % perRow * 8;
-      if (row >= m || column >= n)
-        continue;
-      float x[8];
-      auto *from =
-          reinterpret_cast<const float4 *>(staged + i / perRow * Rows::stride + i % perRow * 8);
-      *reinterpret_cast<float4 *>(x) = from[0];
-      *reinterpret_cast<float4 *>(x + 4) = from[1];
-      store(result, base + static_cast<long long>(row) * result.stride + column, column, x);
-    }
+    if (result.isBare())
+      storeRows<Shape, Rows::together>(result.bare(), staged, row0 + part * Rows::rows, column0,
+                                       base, m, n);
+    else
+      storeRows<Shape, 1>(result, staged, row0 + part * Rows::rows, column0, base, m, n);
   }
 }
 

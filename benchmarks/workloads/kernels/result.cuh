@@ -21,6 +21,18 @@ struct Result {
   Activation activation = Activation::none;
   long long outer = 0, inner = 0; ///< of a batch's products, as in Matrix
   int perOuter = 1;
+
+  /// Whether sums are stored as they are, but for the scale.
+  __device__ __forceinline__ bool isBare() const {
+    return !bias && !residual && !before && activation == Activation::none;
+  }
+  /// The same, which the compiler knows as well.
+  __device__ __forceinline__ Result bare() const {
+    Result same = *this;
+    same.bias = same.residual = same.before = nullptr;
+    same.activation = Activation::none;
+    return same;
+  }
 };
 
 __device__ __forceinline__ float activate(float x, Activation activation) {

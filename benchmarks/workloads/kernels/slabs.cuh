@@ -77,7 +77,6 @@ template <class Operand, int extent, int slabDepth, int threads> struct Slabs {
 /// m16n8k16, of the left operand or of two neighbours of the right one.
 template <class Slabs, int warpExtent, bool isLeft> struct Fragments {
   static constexpr int count = warpExtent / 16;
-  using Registers = unsigned[count][4];
 
   unsigned offsets[Slabs::turned ? count : Slabs::depth / 16];
 
@@ -99,23 +98,20 @@ template <class Slabs, int warpExtent, bool isLeft> struct Fragments {
         offsets[i] = Slabs::place(begin + alongExtent + lane % 8, i * 2 + alongK / 8);
     }
   }
-  /// Of the k-th 16 of the slab at the shared address `from`.
-  __device__ __forceinline__ void load(Registers &to, unsigned from, int k) const {
-#pragma unroll
-    for (int i = 0; i < count; ++i) {
-      unsigned at =
-          from + offsets[Slabs::turned ? i : k] + (Slabs::turned ? k : i) * 16 * Slabs::columns * 2;
-      if (Slabs::turned)
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(to[i][0]), "=r"(to[i][1]), "=r"(to[i][2]), "=r"(to[i][3])
-                     : "r"(at)
-                     : "memory");
-      else
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(to[i][0]), "=r"(to[i][1]), "=r"(to[i][2]), "=r"(to[i][3])
-                     : "r"(at)
-                     : "memory");
-    }
+  /// The i-th 16 of the warp's part, of the k-th 16 of the slab at the shared address `from`.
+  __device__ __forceinline__ void load(unsigned (&to)[4], unsigned from, int k, int i) const {
+    unsigned at =
+        from + offsets[Slabs::turned ? i : k] + (Slabs::turned ? k : i) * 16 * Slabs::columns * 2;
+    if (Slabs::turned)
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                   : "r"(at)
+                   : "memory");
+    else
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                   : "r"(at)
+                   : "memory");
   }
 };
 
