@@ -154,7 +154,7 @@ TEST_CASE("a guard whose warps poll") {
 
 TEST_CASE("where the ids are read once") {
   auto damagedOnce = [](std::string_view from, std::string_view to) {
-    return damagedIn("mov.u32 %r1,%ctaid.x; ret;", Kind::Persistent, "", from, to);
+    return damagedIn("mov.u32 %r1,%ctaid.x; ret;", Kind::Persistent, "early-ids", from, to);
   };
   CHECK(damagedOnce("ret;", "ret;") == "");
   const char *meeting = "$tally_agree:\n\tbarrier.sync 0;";
@@ -167,6 +167,33 @@ TEST_CASE("where the ids are read once") {
       contains(damagedOnce("mov.u32 %r1,", "ld.shared.u32 %tally_r0, [$tally_block]; mov.u32 %r1,"),
                "may have published for the next block"));
   CHECK(contains(damagedOnce("mov.u32 %r1,", "mov.u32 %tally_ctaid_x, 0; mov.u32 %r1,"),
+                 "sets again what the block has agreed on"));
+}
+
+TEST_CASE("where the ids stand in two slots") {
+  auto damagedSlots = [](std::string_view from, std::string_view to) {
+    return damagedIn("mov.u32 %r1,%ctaid.x; mov.u32 %r2,%ctaid.y; ret;", Kind::Persistent, "", from,
+                     to);
+  };
+  CHECK(damagedSlots("ret;", "ret;") == "");
+  const char *meeting = "$tally_agree:\n\tbarrier.sync 0;";
+  const char *swap = "\txor.b32 %tally_ids, %tally_ids, 8;\n";
+  CHECK(contains(damagedSlots(meeting, "$tally_agree:\n\tbar.sync 0;"),
+                 "in the aligned form: bar.sync 0;"));
+  CHECK(contains(damagedSlots(meeting, "$tally_agree:"), "does not meet at the loop's head"));
+  constexpr const char *same = "the slot of the next block may be the one that some still read";
+  CHECK(contains(damagedSlots(swap, ""), same));
+  CHECK(contains(damagedSlots(swap, "\t@%tally_other xor.b32 %tally_ids, %tally_ids, 8;\n"), same));
+  CHECK(contains(damagedSlots(swap, "\txor.b32 %tally_ids, %tally_ids, 4;\n"), same));
+  CHECK(
+      contains(damagedSlots("mov.u32 %r1,", "ld.shared.u32 %tally_r0, [%tally_ids]; mov.u32 %r1,"),
+               "may have published for the next block"));
+  CHECK(contains(
+      damagedSlots("mov.u32 %r1,", "ld.shared.u32 %tally_r0, [$tally_block]; mov.u32 %r1,"),
+      "is not where this looks"));
+  CHECK(contains(damagedSlots("mov.u32 %r1,", "mov.u32 %tally_ids, %tally_r0; mov.u32 %r1,"),
+                 "threads may go by different slots"));
+  CHECK(contains(damagedSlots("mov.u32 %r1,", "mov.u32 %tally_ctaid_y, 0; mov.u32 %r1,"),
                  "sets again what the block has agreed on"));
 }
 

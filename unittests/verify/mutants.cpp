@@ -22,6 +22,13 @@ constexpr const char *everyThread =
 constexpr const char *atomicInt =
     "test/kernels/atomic_int.ptx atomic_int --grid=5 --block=64 --arg=ptr:u32:16:zero "
     "--arg=ptr:u32:300:random:36 --arg=u32:300";
+// Two warps that never meet, and blocks enough for each worker.
+constexpr const char *twoWarps =
+    "test/kernels/grid_1d.ptx grid_1d --grid=24 --block=64 --arg=ptr:u32:1536:zero "
+    "--arg=ptr:u32:1536:random:1 --arg=u32:1536";
+constexpr const char *twoWarpsEarlyIds =
+    "test/kernels/grid_1d.ptx grid_1d --grid=24 --block=64 --arg=ptr:u32:1536:zero "
+    "--arg=ptr:u32:1536:random:1 --arg=u32:1536 --coding=early-ids";
 constexpr const char *opaquePointers =
     "test/kernels/grid_1d.ptx grid_1d --grid=5 --block=32 --arg=ptr:u32:150:zero "
     "--arg=ptr:u32:150:random:1 --arg=u32:150 --coding=opaque-pointers";
@@ -93,9 +100,24 @@ const std::vector<TextMutant> &textMutants() {
       {"defect 3", "a kernel without barriers does not meet in the loop", Kind::Persistent,
        "grid_2d", R"(\$tally_agree:\n\tbarrier\.sync 0;)", "$$tally_agree:"},
       {"persistent: overlap", "the next ids are published while some read the last ones",
-       Kind::Persistent, "barrier_tiles", R"((@%tally_leave ret;\n)\tbar\.sync 0;)", "$1"},
-      {"persistent: overlap", "the ids are read in the body", Kind::Persistent, "barrier_tiles",
-       R"(mov\.u32 (\s*%\w+), %tally_ctaid_x;)", "ld.shared.u32 $1, [$$tally_block+4];"},
+       Kind::Persistent, twoWarpsEarlyIds, R"((@%tally_leave ret;\n)\tbar\.sync 0;)", "$1"},
+      {"persistent: two slots", "one slot", Kind::Persistent, twoWarps,
+       R"(\txor\.b32 %tally_ids, %tally_ids, 8;\n)", ""},
+      {"persistent: two slots", "the block does not meet", Kind::Persistent, "grid_3d",
+       R"(\$tally_agree:\n\tbarrier\.sync 0;)", "$$tally_agree:"},
+      {"persistent: two slots", "the next block's is read", Kind::Persistent, "grid_1d",
+       R"((ld\.shared[^\n]*\n)\t(xor\.b32 %tally_ids, %tally_ids, 8;\n))", "$2\t$1"},
+      {"persistent: two slots", "thread 0 stays with the first", Kind::Persistent, "grid_1d",
+       R"((xor\.b32 %tally_ids, %tally_ids, 8;))", "@%tally_other $1"},
+      {"persistent: two slots", "the ids are read in the body", Kind::Persistent, "barrier_tiles",
+       R"(mov\.u32 (\s*%\w+), %tally_ctaid_x;)", "ld.shared.u32 $1, [%tally_ids];"},
+      {"persistent: two slots", "y and z change places", Kind::Persistent, "grid_3d",
+       R"(shl\.b32 %tally_r2, %tally_r2, 16;)", "shl.b32 %tally_r3, %tally_r3, 16;"},
+      {"persistent: two slots", "who leaves takes it for an id", Kind::Persistent, "grid_3d",
+       R"(setp\.lt\.s32 %tally_leave)", "setp.lt.u32 %tally_leave"},
+      {"persistent: overlap", "the ids are read in the body", Kind::Persistent,
+       "barrier_tiles --coding=early-ids", R"(mov\.u32 (\s*%\w+), %tally_ctaid_x;)",
+       "ld.shared.u32 $1, [$$tally_block+4];"},
       {"persistent: overlap", "a worker that may be spent takes the next block", Kind::Persistent,
        "part_leaves --coding=early-ids",
        R"(\tbarrier\.sync 0;\n(\tld\.shared\.u32 %tally_flag, \[\$tally_spent\];))", "$1"},

@@ -12,6 +12,10 @@
 namespace tally::ptx::emit {
 namespace {
 
+/// $tally_block is aligned to twice as many.
+constexpr std::uint32_t slotBytes = 8;
+constexpr std::string_view slot = "%tally_ids";
+
 constexpr char axis(unsigned dimension) { return "xyz"[dimension]; }
 
 /// Offset of a member of tally's parameters, for use in `[$tally_launch+N]`.
@@ -228,30 +232,72 @@ std::string decodeToShared(bool inCluster) {
                     : std::string("st.shared.u32 [$tally_block+12], %tally_r2;\n\t"));
 }
 
-std::string publish(IdWords words) {
-  std::string text = "mov.u32 %tally_flag, 0;\n\t";
-  if (words == IdWords::None)
-    return text + "st.shared.u32 [$tally_block], %tally_flag;\n";
-  text += divide("%tally_r1", "%tally_id", TALLY_PARAMETER(by_grid_x)) +
-          remainder("%tally_r0", "%tally_id", "%tally_r1", 0);
+namespace {
+
+/// %tally_r0, %tally_r3, %tally_r2 = x, y, z of the linear id, or x alone.
+std::string divideId(IdWords words) {
+  std::string text = divide("%tally_r1", "%tally_id", TALLY_PARAMETER(by_grid_x)) +
+                     remainder("%tally_r0", "%tally_id", "%tally_r1", 0);
   if (words == IdWords::X)
-    return text + "st.shared.v2.u32 [$tally_block], {%tally_flag, %tally_r0};\n";
+    return text;
   return text + divide("%tally_r2", "%tally_r1", TALLY_PARAMETER(by_grid_y), "%tally_r3") +
-         remainder("%tally_r3", "%tally_r1", "%tally_r2", 1) +
-         "st.shared.v4.u32 [$tally_block], {%tally_flag, %tally_r0, %tally_r3, %tally_r2};\n";
+         remainder("%tally_r3", "%tally_r1", "%tally_r2", 1);
 }
 
-std::string loadPublished(IdWords words) {
+} // namespace
+
+std::string publish(IdWords words, std::string_view at) {
+  std::string text = "mov.u32 %tally_flag, 0;\n\t";
+  if (words == IdWords::None)
+    return text + fmt::format("st.shared.u32 [{}], %tally_flag;\n", at);
+  text += divideId(words);
+  if (words == IdWords::X)
+    return text + fmt::format("st.shared.v2.u32 [{}], {{%tally_flag, %tally_r0}};\n", at);
+  return text +
+         fmt::format("st.shared.v4.u32 [{}], {{%tally_flag, %tally_r0, %tally_r3, %tally_r2}};\n",
+                     at);
+}
+
+std::string loadPublished(IdWords words, std::string_view at) {
   switch (words) {
   case IdWords::None:
-    return "ld.shared.u32 %tally_flag, [$tally_block];\n\t";
+    return fmt::format("ld.shared.u32 %tally_flag, [{}];\n\t", at);
   case IdWords::X:
-    return "ld.shared.v2.u32 {%tally_flag, %tally_ctaid_x}, [$tally_block];\n\t";
+    return fmt::format("ld.shared.v2.u32 {{%tally_flag, %tally_ctaid_x}}, [{}];\n\t", at);
   case IdWords::All:
     break;
   }
-  return "ld.shared.v4.u32 {%tally_flag, %tally_ctaid_x, %tally_ctaid_y, %tally_ctaid_z}, "
-         "[$tally_block];\n\t";
+  return fmt::format(
+      "ld.shared.v4.u32 {{%tally_flag, %tally_ctaid_x, %tally_ctaid_y, %tally_ctaid_z}}, "
+      "[{}];\n\t",
+      at);
+}
+
+std::string firstSlot() { return "mov.u32 %tally_ids, $tally_block;\n\t"; }
+
+std::string publishInSlot(IdWords words) {
+  if (words != IdWords::All)
+    return publish(words, slot);
+  return divideId(words) + "shl.b32 %tally_r2, %tally_r2, 16;\n"
+                           "\tor.b32 %tally_r3, %tally_r3, %tally_r2;\n"
+                           "\tst.shared.v2.u32 [%tally_ids], {%tally_r0, %tally_r3};\n";
+}
+
+std::string publishLeaveInSlot() {
+  return "\tmov.u32 %tally_r0, -1;\n\tst.shared.u32 [%tally_ids], %tally_r0;\n";
+}
+
+std::string loadFromSlot(IdWords words, std::string_view leave) {
+  std::string swap = fmt::format("xor.b32 %tally_ids, %tally_ids, {};\n\t", slotBytes);
+  constexpr std::string_view meetInWarp = "bar.warp.sync -1;\n\t";
+  if (words != IdWords::All)
+    return loadPublished(words, slot) + swap + leaveIfAgreed(leave) + std::string(meetInWarp);
+  return "ld.shared.v2.u32 {%tally_ctaid_x, %tally_flag}, [%tally_ids];\n"
+         "\tand.b32 %tally_ctaid_y, %tally_flag, 65535;\n"
+         "\tshr.u32 %tally_ctaid_z, %tally_flag, 16;\n\t" +
+         swap +
+         fmt::format("setp.lt.s32 %tally_leave, %tally_ctaid_x, 0;\n\t@%tally_leave {};\n\t{}",
+                     leave, meetInWarp);
 }
 
 std::string decode(unsigned dimension, const std::string &into) {

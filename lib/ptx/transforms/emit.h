@@ -88,11 +88,24 @@ std::string decodeToShared(bool inCluster = false);
 /// Which of the virtual ids are used: none, %ctaid.x, or any.
 enum class IdWords { None, X, All };
 
-/// Divides the linear id in `%tally_id` and stores a flag of 0 and the ids in $tally_block at once.
-std::string publish(IdWords words);
+/// Divides the linear id in `%tally_id` and stores a flag of 0 and the ids in $tally_block, or
+/// elsewhere, at once.
+std::string publish(IdWords words, std::string_view at = "$tally_block");
 
 /// %tally_flag and %tally_ctaid_… = what is published, by one load.
-std::string loadPublished(IdWords words);
+std::string loadPublished(IdWords words, std::string_view at = "$tally_block");
+
+/// The same by two slots of eight bytes in $tally_block, which a loop takes in turn; %tally_ids, a
+/// register that the loop declares, is the address of the one for its next block. Of all ids the
+/// first word is %ctaid.x, negative where the block leaves (it is below 2^31), the second %ctaid.y
+/// and, in its upper half, %ctaid.z (below 2^16 both). Otherwise they are the flag and %ctaid.x:
+/// packed into one word they took `reduction` of benchmarks/variants 0.7 % of its time, as ptxas
+/// gave out registers so that each turn waited for a load's address to be read.
+std::string firstSlot();
+std::string publishInSlot(IdWords words);
+std::string publishLeaveInSlot();
+/// Reads what is there, leaves by `leave` if that says so, and goes over to the other slot.
+std::string loadFromSlot(IdWords words, std::string_view leave);
 
 /// `into` = 0, of which ptxas cannot know that: the low byte of a slot's stride, which is a
 /// multiple of 256 (tally/bundle/abi.h).

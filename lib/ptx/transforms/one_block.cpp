@@ -29,8 +29,8 @@ std::string takeOne(const PassInput &input, emit::IdWords ids, const std::string
 
 } // namespace
 
-std::vector<Coding> codingsWithOneBlock(const PassInput &input) {
-  std::vector<Coding> codings = workerCodings(input);
+std::vector<Coding> codingsWithOneBlock(const PassInput &input, Kind kind) {
+  std::vector<Coding> codings = workerCodings(input, kind);
   if (input.analysis.loop.spends)
     codings.insert(codings.begin(), {oneBlock});
   return codings;

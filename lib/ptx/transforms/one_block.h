@@ -12,7 +12,7 @@
 namespace tally::ptx {
 
 /// The ways to write workers, the default one first: this one where they may spend themselves.
-std::vector<Coding> codingsWithOneBlock(const PassInput &input);
+std::vector<Coding> codingsWithOneBlock(const PassInput &input, Kind kind);
 
 /// Whether `input` asks for it.
 bool asksForOneBlock(const PassInput &input);

@@ -203,7 +203,7 @@ std::string ending(const PassInput &input) {
 } // namespace
 
 std::vector<Coding> PausePass::codings(const PassInput &input) const {
-  return codingsWithOneBlock(input);
+  return codingsWithOneBlock(input, kind());
 }
 
 std::vector<EditedText> PausePass::run(const PassInput &input) const {

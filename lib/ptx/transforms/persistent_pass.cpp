@@ -6,7 +6,7 @@
 namespace tally::ptx {
 
 std::vector<Coding> PersistentPass::codings(const PassInput &input) const {
-  return codingsWithOneBlock(input);
+  return codingsWithOneBlock(input, kind());
 }
 
 std::vector<EditedText> PersistentPass::run(const PassInput &input) const {

@@ -99,10 +99,18 @@ private:
     // It ends where the block leaves, or does something else than to run.
     for (; at != body.end() && at->instruction.opcode != "ret" && at->instruction.opcode != "bra";
          ++at)
-      if (at->instruction.opcode == "ld" && at->instruction.has("shared") &&
-          at->text.ends_with("[$tally_block];"))
+      if ((at->instruction.opcode == "ld" && at->instruction.has("shared") &&
+           (at->text.ends_with("[$tally_block];") || at->text.ends_with("[%tally_ids];"))) ||
+          isPartOfWord(*at))
         noteWritten(*at, agreed);
     agreedUpTo = static_cast<std::uint32_t>(at - body.begin());
+  }
+
+  /// Whether this takes %ctaid.y or z from what was read in one word.
+  bool isPartOfWord(const Statement &statement) const {
+    return agreed.contains("%tally_flag") &&
+           (statement.text == "and.b32 %tally_ctaid_y, %tally_flag, 65535;" ||
+            statement.text == "shr.u32 %tally_ctaid_z, %tally_flag, 16;");
   }
 
   /// Whether `theirs` is `ours`, or what it must become.

@@ -107,9 +107,47 @@ std::span<const Statement> departure(const Function &function) {
   return std::span(function.body.data() + begin, end < begin ? 0 : end - begin);
 }
 
+bool names(const Statement &statement, std::string_view name) {
+  return statement.kind == StatementKind::Instruction &&
+         statement.text.find(name) != std::string_view::npos;
+}
+
+/// Where thread 0 publishes in two slots in turn, in which case `variant` names %tally_ids: all
+/// meet before they read one, and go over to the other right behind that, each thread in each
+/// round.
+std::optional<std::string> checkSlots(const Function &variant) {
+  constexpr std::string_view ids = "%tally_ids", slot = "[%tally_ids";
+  std::size_t reads = 0, barriers = 0, swaps = 0;
+  for (const Statement &each : agreement(variant)) {
+    barriers += each.kind == StatementKind::Instruction && isBlockBarrier(each.instruction);
+    reads += each.instruction.opcode == "ld" && names(each, slot) && barriers == 1 && swaps == 0;
+    swaps += reads == 1 && each.text == "xor.b32 %tally_ids, %tally_ids, 8;";
+  }
+  if (barriers != 1)
+    return "the block does not meet at the loop's head";
+  if (reads != 1 || swaps != 1)
+    return "the slot of the next block may be the one that some still read";
+  for (const Statement &each : variant.body) {
+    std::span<const Operand> operands = each.instruction.operands;
+    reads -= each.instruction.opcode == "ld" && names(each, slot);
+    swaps -= names(each, ids) && !operands.empty() && operands[0].symbol == ids &&
+             each.text != "mov.u32 %tally_ids, $tally_block;";
+    if (names(each, "[$tally_block"))
+      return "what thread 0 published is not where this looks: " + std::string(each.text);
+  }
+  if (reads != 0)
+    return "the body reads what thread 0 may have published for the next block";
+  if (swaps != 0)
+    return "threads may go by different slots";
+  return std::nullopt;
+}
+
 /// Where thread 0 may take the next block while others are in the last one: all meet before they
 /// read what it published, and again behind that; and nobody reads it elsewhere, but for thread 0.
 std::optional<std::string> checkOverlap(const Function &variant) {
+  if (std::ranges::any_of(variant.body,
+                          [](const Statement &each) { return names(each, "%tally_ids"); }))
+    return checkSlots(variant);
   std::span<const Statement> agreed = agreement(variant);
   std::size_t reads = 0, barriers = 0;
   for (const Statement &statement : agreed) {

@@ -13,11 +13,11 @@
 namespace tally::ptx {
 namespace {
 
-/// Codings: the virtual ids are read once, as the block starts; or at each use. In the latter,
-/// registers that the body may read before it writes them are set to 0 in each round, or are not;
-/// besides, pointers are made to depend on the round.
-constexpr std::string_view earlyIds = "early-ids", zeroed = "zeroed", plain = "plain",
-                           opaque = "opaque-pointers";
+/// Codings: the virtual ids are read once, as the block starts, from one of two slots or from one
+/// place; or at each use. In the latter, registers that the body may read before it writes them are
+/// set to 0 in each round, or are not; besides, pointers are made to depend on the round.
+constexpr std::string_view twoSlots = "two-slots", earlyIds = "early-ids", zeroed = "zeroed",
+                           plain = "plain", opaque = "opaque-pointers";
 
 /// How the loop is written.
 struct LoopForm {
@@ -25,16 +25,27 @@ struct LoopForm {
   emit::IdWords ids; ///< those that are published
   /// Thread 0 takes the next block as soon as it is done with the last one itself: nobody reads
   /// $tally_block in the body, and a way out of it never ends the worker. Threads meet once before
-  /// they read what it published, and once behind that.
+  /// they read what it published, and, without slots, once behind that.
   bool overlaps;
+  /// What is published stands in two slots in turn, so that one meeting a block is enough.
+  bool slots;
 };
 
-LoopForm formOf(const PassInput &input) {
+/// With two slots no barrier in the aligned form stands behind the meeting, and where a warp may
+/// nap in the body ptxas then has threads wait for each other behind each loop. The module must
+/// have bar.warp.sync.
+bool mayTakeSlots(const PassInput &input, Kind kind) {
+  return kind == Kind::Persistent && input.module.versionMajor() >= 6 &&
+         input.module.targetArch() >= 70;
+}
+
+LoopForm formOf(const PassInput &input, Kind kind) {
   const KernelAnalysis &analysis = input.analysis;
   bool clones = !analysis.cloned.empty();
   LoopForm form{};
-  form.early = input.coding.empty() || input.coding == earlyIds;
+  form.early = input.coding.empty() || input.coding == twoSlots || input.coding == earlyIds;
   form.overlaps = form.early && !clones && !analysis.loop.parks && !analysis.loop.spends;
+  form.slots = form.overlaps && mayTakeSlots(input, kind) && input.coding != earlyIds;
   form.ids = !form.early && !analysis.facts->gridUses.empty() ? emit::IdWords::All : usedIds(input);
   return form;
 }
@@ -52,13 +63,13 @@ constexpr const char *hasPartialRows = "mov.u32 %tally_r0, %ntid.x;\n"
                                        "\tsetp.ne.u32 %tally_leave, %tally_r0, 0;\n\t";
 
 /// Behind the body: what it does where something is asked of it, or no block is left.
-std::string leaderLeaves(const WorkerParts &parts) {
+std::string leaderLeaves(const LoopForm &form, const WorkerParts &parts) {
   return "\n$tally_asked:\n\tcvt.u32.u64 %tally_word, %tally_d0;\n\t" + emit::judge() +
          "@%tally_yield bra $tally_last;\n\t" + parts.asked + "\n$tally_last:\n\t" +
-         (parts.ending.empty() ? countOut() : "") +
-         "\n$tally_publish:\n"
-         "\tmov.u32 %tally_flag, 1;\n"
-         "\tst.shared.u32 [$tally_block], %tally_flag;\n"
+         (parts.ending.empty() ? countOut() : "") + "\n$tally_publish:\n" +
+         (form.slots ? emit::publishLeaveInSlot()
+                     : "\tmov.u32 %tally_flag, 1;\n"
+                       "\tst.shared.u32 [$tally_block], %tally_flag;\n") +
          "\tbra $tally_agree;\n" +
          (parts.ending.empty() ? "" : "\n$tally_ending:\n\t" + parts.ending);
 }
@@ -139,9 +150,12 @@ std::string ways(const PassInput &input, unsigned count) {
 /// not take the branch then came first, and the barrier counted them for their whole warp. The
 /// second meeting is in the aligned form, from which ptxas knows the block's ids for uniform.
 std::string agree(const PassInput &input, const LoopForm &form, const WorkerParts &parts) {
-  std::string text = "\n$tally_agree:\n\t" + meet(input) +
-                     emit::loadPublished(form.early ? form.ids : emit::IdWords::None) +
-                     emit::leaveIfAgreed(parts.ending.empty() ? "ret" : "bra $tally_ending");
+  std::string leave = parts.ending.empty() ? "ret" : "bra $tally_ending";
+  std::string text = "\n$tally_agree:\n\t" + meet(input);
+  if (form.slots)
+    return text + emit::loadFromSlot(form.ids, leave);
+  text +=
+      emit::loadPublished(form.early ? form.ids : emit::IdWords::None) + emit::leaveIfAgreed(leave);
   if (form.overlaps)
     text += fmt::format("bar.sync {};\n\t", input.analysis.loop.barrier);
   return text;
@@ -155,6 +169,8 @@ std::string loopHead(const PassInput &input, const LoopForm &form, const WorkerP
   if (plan.spends)
     text +=
         "mov.u32 %tally_flag, 0;\n\t@!%tally_other st.shared.u32 [$tally_spent], %tally_flag;\n\t";
+  if (form.slots)
+    text += emit::firstSlot();
   text += toFirstTurn() + "\n$tally_next:\n\t";
   if (!plan.spends)
     text += leaving(input, 0);
@@ -165,7 +181,7 @@ std::string loopHead(const PassInput &input, const LoopForm &form, const WorkerP
             "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
             "\t@%tally_leave bra $tally_leave;\n\t";
   return text + "\n$tally_turn:\n\t@%tally_other bra $tally_agree;\n" +
-         leaderTakes(input, form.ids) + agree(input, form, parts);
+         leaderTakes(input, form.ids, form.slots) + agree(input, form, parts);
 }
 
 /// Behind the body: how a thread exits that cannot go to the loop's head. The fence makes the word
@@ -258,14 +274,14 @@ std::string countOut() {
   return fmt::format("red.global.dec.u32 [%tally_d2+{}], {};\n\t", live, emit::counterLimit);
 }
 
-std::string leaderTakes(const PassInput &input, emit::IdWords ids) {
+std::string leaderTakes(const PassInput &input, emit::IdWords ids, bool inSlot) {
   std::string text = "\n$tally_take:\n\t" + emit::quickPoll(input.module, "$tally_asked") +
                      "\n$tally_index:\n\t" + emit::takeIndex() +
                      fmt::format("ld.param.u32 %tally_r3, [$tally_launch+{}];\n"
                                  "\tsetp.ge.u32 %tally_yield, %tally_id, %tally_r3;\n"
                                  "\t@%tally_yield bra $tally_last;\n\t",
                                  offsetof(tally_launch_params, blocks)) +
-                     emit::publish(ids);
+                     (inSlot ? emit::publishInSlot(ids) : emit::publish(ids));
   if (!input.analysis.cloned.empty())
     text.append("\t").append(emit::storeExtents());
   return text;
@@ -284,9 +300,13 @@ emit::IdWords usedIds(const PassInput &input) {
   return ids;
 }
 
-std::vector<Coding> workerCodings(const PassInput &input) {
-  std::vector<Coding> codings = {{earlyIds}};
-  if (formOf(input).ids != emit::IdWords::None)
+std::vector<Coding> workerCodings(const PassInput &input, Kind kind) {
+  std::vector<Coding> codings;
+  LoopForm form = formOf(input, kind);
+  if (form.slots)
+    codings.push_back({twoSlots});
+  codings.push_back({earlyIds});
+  if (form.ids != emit::IdWords::None)
     codings.push_back({zeroed});
   if (!undefinedAtBodyStart(input.function).empty())
     codings.push_back({plain});
@@ -327,10 +347,11 @@ std::string leaveIfSurplus(const PassInput &input) {
 
 void writeWorkers(FunctionEditor &editor, const PassInput &input, Kind kind,
                   const WorkerParts &parts) {
-  LoopForm form = formOf(input);
+  LoopForm form = formOf(input, kind);
   emit::beginVariant(editor, input, kind);
   emit::declare(editor, input, !input.analysis.cloned.empty(), input.analysis.loop.spends);
-  editor.insertAtBodyStart(parts.declarations + loopHead(input, form, parts) + parts.blockStart);
+  editor.insertAtBodyStart((form.slots ? ".reg .b32 %tally_ids;\n\t" : "") + parts.declarations +
+                           loopHead(input, form, parts) + parts.blockStart);
   if (input.coding != plain)
     editor.insertAtBodyStart(zero(input.function, undefinedAtBodyStart(input.function)));
   if (input.coding == opaque)
@@ -362,7 +383,7 @@ void writeWorkers(FunctionEditor &editor, const PassInput &input, Kind kind,
   if (emit::mayReachEnd(input.function))
     editor.insertAtBodyEnd("\tbra " + wayOut() + ";\n");
   editor.insertAtBodyEnd(ways(input, count));
-  editor.insertAtBodyEnd(leaderLeaves(parts));
+  editor.insertAtBodyEnd(leaderLeaves(form, parts));
   if (plan.spends || plan.needsWholeWarpRows)
     editor.insertAtBodyEnd(spend(plan));
 }

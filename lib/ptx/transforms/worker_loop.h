@@ -27,7 +27,7 @@ struct WorkerParts {
 };
 
 /// The ways to write the loop, the default one first.
-std::vector<Coding> workerCodings(const PassInput &input);
+std::vector<Coding> workerCodings(const PassInput &input, Kind kind);
 
 /// Makes the entry that `editor` edits one of `kind`. What else is edited in the body must be no
 /// statement that the loop replaces: ways out, full-block barriers, calls, reads of grid registers.
@@ -48,8 +48,8 @@ std::string toFirstTurn();
 std::string countOut();
 
 /// What thread 0 does in each round, from $tally_take on: polls and takes an index, whose `ids` it
-/// publishes.
-std::string leaderTakes(const PassInput &input, emit::IdWords ids);
+/// publishes, in $tally_block or `inSlot`.
+std::string leaderTakes(const PassInput &input, emit::IdWords ids, bool inSlot = false);
 
 /// All threads of the block meet. Threads arrive from every way out of the body, perhaps not as one
 /// warp any more: the aligned form is undefined then (PTX ISA, barrier).

@@ -11,16 +11,18 @@
 //                                  if (!leave) { i = atomicInc(&state.next_block);
 //                                                leave = i >= launch.blocks; decode i; }
 //                                  if (leave) --state.live_workers; }
-//            bar.warp.sync; bar.sync;           // all threads are done with the last block
-//            read leave and the ids; bar.sync;  // thread 0 may write the next ones
+//            barrier.sync;                      // all threads are done with the last block
+//            read leave and the ids; slot ^= 8; // thread 0 writes the next ones in the other slot
 //            if (leave) return;
 //            <body, ret and exit as branches to loop>
 //
-// In other codings, and where a thread may exit or park, the ids are read from shared memory at
-// each use; then the block meets by barrier.sync before thread 0's turn, and once behind it.
-// %nctaid is read from the parameters. Counters are advanced by inc and dec with a limit that is
-// never reached, as ptxas turns an add into a longer, warp-wide form. What is rarely asked stands
-// behind the body: thread 0 compares the control word with the one that asks nothing.
+// Where the slots' address would cost a register there is one place for the ids, and the block
+// meets again when it has read them. In other codings, and where a thread may exit or park, the ids
+// are read from shared memory at each use; then the block meets by barrier.sync before thread 0's
+// turn, and once behind it. %nctaid is read from the parameters. Counters are advanced by inc and
+// dec with a limit that is never reached, as ptxas turns an add into a longer, warp-wide form. What
+// is rarely asked stands behind the body: thread 0 compares the control word with the one that asks
+// nothing.
 //
 // Where part of a warp may leave the body alone (analysis/loop_plan.h, spends) a launch has a
 // worker for each block, so there is no loop but in codings that ask for it:
