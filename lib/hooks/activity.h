@@ -75,6 +75,15 @@ public:
   ApiDevice &onDevice() { return device; }
   runtime::DeviceControl &controlWord() { return *control; }
   runtime::HighPriority &scopes() { return *highPriority; }
+  /// The stream as its scopes know it; nullptr where they do not.
+  runtime::HighStream *highOf(StreamState &stream) {
+    if (stream.device != device.number()) {
+      warnOfOtherDevice(stream.device, device.number());
+      return nullptr;
+    }
+    runtime::HighStream *high = stream.high.load(std::memory_order_acquire);
+    return high ? high : adopt(stream);
+  }
   /// From here on the dispatcher, which has not been started yet, closes scopes; best-effort work
   /// is seen in the arena and asked to yield from there.
   void serve(runtime::Dispatcher &dispatcher);
@@ -91,14 +100,6 @@ private:
       : captures(captures), trace(trace), device(api, captures) {}
   Result<void> open(const CudaApi &api, const Settings &settings);
   void join(const Settings &settings);
-  runtime::HighStream *highOf(StreamState &stream) {
-    if (stream.device != device.number()) {
-      warnOfOtherDevice(stream.device, device.number());
-      return nullptr;
-    }
-    runtime::HighStream *high = stream.high.load(std::memory_order_acquire);
-    return high ? high : adopt(stream);
-  }
   runtime::HighStream *adopt(StreamState &stream);
   bool isWaitedFor() const {
     return served.load(std::memory_order_relaxed) != nullptr || (link && link->isWaitedFor());

@@ -70,10 +70,12 @@ Result<void> ApiDevice::describe() {
 }
 
 Result<void> ApiDevice::describeSms() {
-  constexpr std::array<cudaDeviceAttr, 5> wanted = {
-      cudaDevAttrMaxThreadsPerMultiProcessor, cudaDevAttrMaxRegistersPerMultiprocessor,
-      cudaDevAttrMaxSharedMemoryPerMultiprocessor, cudaDevAttrMemoryClockRate,
-      cudaDevAttrGlobalMemoryBusWidth};
+  constexpr std::array<cudaDeviceAttr, 6> wanted = {cudaDevAttrMaxThreadsPerMultiProcessor,
+                                                    cudaDevAttrMaxRegistersPerMultiprocessor,
+                                                    cudaDevAttrMaxSharedMemoryPerMultiprocessor,
+                                                    cudaDevAttrMemoryClockRate,
+                                                    cudaDevAttrGlobalMemoryBusWidth,
+                                                    cudaDevAttrMaxBlocksPerMultiprocessor};
   std::array<int, wanted.size()> values{};
   for (std::size_t i = 0; i < wanted.size(); ++i)
     TALLY_API_TRY(api, cudaDeviceGetAttribute, &values[i], wanted[i], device);
@@ -81,6 +83,7 @@ Result<void> ApiDevice::describeSms() {
   facts.registersPerSm = static_cast<std::uint32_t>(values[1]);
   facts.sharedBytesPerSm = static_cast<std::uint32_t>(values[2]);
   facts.bandwidth = runtime::bandwidthOf(values[3], values[4]);
+  facts.blocksPerSm = static_cast<std::uint32_t>(values[5]);
   return {};
 }
 

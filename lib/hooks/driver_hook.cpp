@@ -33,7 +33,10 @@ bool isForeign() {
 
 template <class Call> CUresult byRule_Launch(CUstream stream, Call call) {
   auto never = [] { return std::shared_ptr<const ForeignLaunch>(); };
-  return isForeign() ? Hooks::shared().foreignLaunch(stream, call, never) : call();
+  auto see = [](HighFootprints &to, const CudaApi &table, StreamState &state) {
+    to.unknown(table, state);
+  };
+  return isForeign() ? Hooks::shared().foreignLaunch(stream, call, never, see) : call();
 }
 template <class Call> CUresult byRule_Stream(CUstream stream, Call call) {
   if (!isForeign())
@@ -43,10 +46,22 @@ template <class Call> CUresult byRule_Stream(CUstream stream, Call call) {
   Hooks::shared().afterForeign(stream);
   return status;
 }
+/// Of a copy or fill that may be a kernel of the driver's.
+template <class Call> CUresult byRule_Fill(CUstream stream, Call call) {
+  if (isForeign())
+    Hooks::shared().runsDriverKernel(Hooks::shared().foreignApi(), stream);
+  return byRule_Stream(stream, call);
+}
 template <class Call> CUresult byRule_Drain(CUstream, Call call) {
   if (isForeign())
     Hooks::shared().drain();
   return call();
+}
+template <class Call> CUresult byRule_Unload(CUstream stream, Call call) {
+  CUresult status = byRule_Drain(stream, call);
+  if (isForeign())
+    Hooks::shared().kernelsUnloaded();
+  return status;
 }
 template <class Call> CUresult byRule_Context(CUstream, Call call) {
   CUresult status = call();
@@ -123,13 +138,41 @@ const DriverLaunches &driverLaunches() {
   return found;
 }
 
+bool isCooperative(const CUlaunchConfig &config) {
+  for (unsigned i = 0; config.attrs && i < config.numAttrs; ++i)
+    if (config.attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+      return config.attrs[i].value.cooperative != 0;
+  return false;
+}
+
+std::optional<KernelUse> useOf(const DriverLaunches &driver, const CUlaunchConfig &config,
+                               CUfunction function) {
+  auto attributes = attributesOf(driver, function);
+  if (!attributes)
+    return std::nullopt;
+  KernelUse use{*attributes, {}, false};
+  use.shape.grid = {config.gridDimX, config.gridDimY, config.gridDimZ};
+  use.shape.block = {config.blockDimX, config.blockDimY, config.blockDimZ};
+  use.shape.dynamicSharedBytes = config.sharedMemBytes;
+  return use;
+}
+
 template <class Call>
 CUresult launchKernel(const CUlaunchConfig &config, CUfunction function, void **parameters,
                       void **extra, Call call) {
   if (!isForeign())
     return call();
   auto take = [&] { return takeLaunch(driverLaunches(), config, function, parameters, extra); };
-  return Hooks::shared().foreignLaunch(config.hStream, call, take);
+  auto see = [&](HighFootprints &to, const CudaApi &table, StreamState &state) {
+    // What libraries launch so is rare.
+    if (isCooperative(config))
+      return to.unknown(table, state);
+    dim3 grid(config.gridDimX, config.gridDimY, config.gridDimZ);
+    dim3 block(config.blockDimX, config.blockDimY, config.blockDimZ);
+    to.foreign(table, state, function, grid, block, config.sharedMemBytes,
+               [&] { return useOf(driverLaunches(), config, function); });
+  };
+  return Hooks::shared().foreignLaunch(config.hStream, call, take, see);
 }
 
 /// cuLaunchKernelEx has its stream inside of the configuration.

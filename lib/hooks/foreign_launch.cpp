@@ -1,6 +1,7 @@
 #include "foreign_launch.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <optional>
@@ -134,6 +135,23 @@ cudaError_t make(const DriverLaunches &driver, CUlaunchConfig config, CUfunction
 }
 
 } // namespace
+
+std::optional<runtime::FunctionAttributes> attributesOf(const DriverLaunches &driver,
+                                                        CUfunction function) {
+  if (!driver.attribute)
+    return std::nullopt;
+  CUfunction known = functionOf(driver, function);
+  constexpr std::array<CUfunction_attribute, 3> wanted = {CU_FUNC_ATTRIBUTE_NUM_REGS,
+                                                          CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+                                                          CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK};
+  std::array<int, wanted.size()> values{};
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (driver.attribute(&values[i], wanted[i], known) != CUDA_SUCCESS)
+      return std::nullopt;
+  return runtime::FunctionAttributes{static_cast<std::uint32_t>(values[0]),
+                                     static_cast<std::uint32_t>(values[1]),
+                                     static_cast<std::uint32_t>(values[2])};
+}
 
 std::shared_ptr<const ForeignLaunch> takeLaunch(const DriverLaunches &driver,
                                                 const CUlaunchConfig &config, CUfunction function,

@@ -3,6 +3,7 @@
 #ifndef TALLY_LIB_HOOKS_FOREIGN_LAUNCH_H
 #define TALLY_LIB_HOOKS_FOREIGN_LAUNCH_H
 
+#include "tally/runtime/device.h"
 #include "tally/support/dim3.h"
 
 #include <cuda.h>
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 namespace tally::hooks {
@@ -39,6 +41,10 @@ struct DriverLaunches {
   FunctionOfKernel functionOfKernel = nullptr; ///< since 12.0
   FunctionName functionName = nullptr;         ///< since 12.3; nullptr: nobody wants to know names
 };
+
+/// What each block of a kernel takes; nothing where the driver does not tell.
+std::optional<runtime::FunctionAttributes> attributesOf(const DriverLaunches &driver,
+                                                        CUfunction function);
 
 /// Takes a copy of a launch, its parameters included. nullptr where it cannot be made later: its
 /// parameters are not known (an older driver, a kernel without any), it has attributes that tie it

@@ -67,6 +67,26 @@ void ExecutableGraph::read(cudaGraph_t graph) {
   readNow(graph);
 }
 
+void ExecutableGraph::readUse(cudaGraph_t graph) {
+  use.emplace(api, registry, device);
+  asked.reset();
+  ask([&] { use->addGraph(graph); });
+}
+
+void ExecutableGraph::watchUse(cudaGraph_t graph) {
+  std::unique_lock lock(mutex);
+  readUse(graph);
+}
+
+runtime::Room::Asked ExecutableGraph::useIn(const runtime::Room &room) {
+  std::unique_lock lock(mutex);
+  runtime::Room::Asked unknown;
+  unknown.known = false;
+  if (!asked)
+    asked = use ? use->askedOf(room) : unknown;
+  return *asked;
+}
+
 void ExecutableGraph::keepWhole(WholeReason reason) {
   std::unique_lock lock(mutex);
   giveUp(reason);
@@ -148,6 +168,12 @@ SnapshotNode *ExecutableGraph::find(cudaGraphNode_t node) {
 }
 
 void ExecutableGraph::setKernel(cudaGraphNode_t node, const cudaKernelNodeParams &parameters) {
+  {
+    std::unique_lock lock(mutex);
+    asked.reset();
+    if (use)
+      ask([&] { use->setKernel(parameters); });
+  }
   change([&] {
     SnapshotNode *found = find(node);
     if (!found || found->type != cudaGraphNodeTypeKernel)
@@ -169,6 +195,12 @@ void ExecutableGraph::setOther(cudaGraphNode_t node, const SmallGraph::Add &add)
 }
 
 void ExecutableGraph::setChild(cudaGraphNode_t node, cudaGraph_t graph) {
+  {
+    std::unique_lock lock(mutex);
+    asked.reset();
+    if (use)
+      ask([&] { use->addGraph(graph); });
+  }
   change([&] {
     SnapshotNode *found = find(node);
     if (!found || !found->child || found->child->hasDisabled())
@@ -198,6 +230,8 @@ void ExecutableGraph::setEnabled(cudaGraphNode_t node, bool isEnabled) {
 
 void ExecutableGraph::update(cudaGraph_t graph) {
   std::unique_lock lock(mutex);
+  if (use)
+    readUse(graph);
   bool mayHelp = snapshot || copy || why == WholeReason::Kernel ||
                  why == WholeReason::NotReadable || why == WholeReason::Update;
   if (!mayHelp)

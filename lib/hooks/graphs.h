@@ -4,11 +4,13 @@
 #define TALLY_LIB_HOOKS_GRAPHS_H
 
 #include "graph_snapshot.h"
+#include "kernel_use.h"
 
 #include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -48,6 +50,10 @@ public:
   /// All nodes at once. `graph` has the same nodes and edges.
   void update(cudaGraph_t graph);
 
+  /// Keeps account of what its launches of high priority take of an SM. `graph`: what it does now.
+  void watchUse(cudaGraph_t graph);
+  runtime::Room::Asked useIn(const runtime::Room &room);
+
   /// It was launched on a stream of high priority. CUDA orders the launches of one executable
   /// graph, so what is launched as best effort next comes behind that.
   void launchedHigh(cudaStream_t stream);
@@ -59,6 +65,7 @@ private:
   template <class Change> void change(Change apply);
   template <class Questions> void ask(Questions questions);
   void readNow(cudaGraph_t graph);
+  void readUse(cudaGraph_t graph);
   void readCopy();
   void giveUp(WholeReason reason);
   void dropCopy();
@@ -77,7 +84,10 @@ private:
   bool wasHigh = false;      ///< without an event behind it: then `highEvent` was not needed
   bool highRecorded = false; ///< `highEvent` stands behind a launch of high priority
   OrderingEvent highEvent;
-  bool disabledUnknown = false; ///< which nodes are disabled is not known any more
+  std::optional<GraphUse>
+      use; ///< where it is watched; of nodes that are changed, all that they were
+  std::optional<runtime::Room::Asked> asked; ///< about that
+  bool disabledUnknown = false;              ///< which nodes are disabled is not known any more
   /// Of an update before the first best-effort launch, read only then: a graph of high priority
   /// pays for no more than that copy.
   cudaGraph_t copy = nullptr;

@@ -74,6 +74,7 @@ void Hooks::prepareDriver() {
 void Hooks::beInForkedChild() {
   mayJoin = false;
   cannotStart = true;
+  footprints = nullptr;
   engine = nullptr;
   activity = nullptr;
 }
@@ -111,6 +112,8 @@ Engine *Hooks::start(const CudaApi &api) {
     }
   });
   static_cast<void>(atEnd);
+  if (contains(settings.kinds, Kind::Pause))
+    footprints.store(new HighFootprints(*shared, registry, captures), std::memory_order_release);
   engine.store(made->release(), std::memory_order_release);
   if (settings.drainMilliseconds != 0 && tallySharedHooks1.load() == this)
     drainOnce();
@@ -219,6 +222,7 @@ cudaError_t Hooks::resetDevice(const CudaApi &api) {
     old->retire();
     add(earlier, old->totals());
   }
+  footprints = nullptr;
   if (Activity *old = activity.exchange(nullptr)) {
     account.showTo(-1, {});
     old->retire();
@@ -287,6 +291,11 @@ void Hooks::writeStatistics() {
     line += "; no memory to save blocks of " + text(sum.saveAreasRefused) + " launches in";
   if (sum.pauses != 0)
     line += "; " + text(sum.pauses) + " pauses";
+  if (const runtime::Room *known = sum.pauses != 0 ? room() : nullptr) {
+    runtime::Footprint left = known->now();
+    line += "; room for requests on an SM: " + text(left.threads) + " threads, " +
+            text(left.registers) + " registers, " + text(left.sharedBytes) + " bytes shared";
+  }
   if (std::string launched = graphs.statistics(); !launched.empty())
     line += "; best-effort graphs: " + launched;
   if (std::string used = account.statistics(); !used.empty())

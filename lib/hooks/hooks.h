@@ -13,6 +13,7 @@
 #include "events.h"
 #include "foreign_launch.h"
 #include "graphs.h"
+#include "high_footprints.h"
 #include "in_hook.h"
 #include "memory_account.h"
 #include "queue_checks.h"
@@ -81,13 +82,15 @@ public:
 
   // Launches. (hooks_launch.cpp)
 
-  /// `request` gives the LaunchRequest; it is asked for on best-effort streams only.
+  /// `request` gives the LaunchRequest; of high priority it is asked for where work may pause only.
   template <class Request, class Call>
   cudaError_t launch(const CudaApi &api, cudaStream_t handle, Request request, Call call) {
     StreamState &state = streams.find(api, handle);
     checkOnce();
     if (!state.bestEffort.load(std::memory_order_relaxed)) {
       state.launches.fetch_add(1, std::memory_order_relaxed);
+      if (HighFootprints *seen = footprints.load(std::memory_order_acquire))
+        seen->launch(api, state, request);
       return pass(state, call);
     }
     return launchBestEffort(api, state, handle, request(), Run(call));
@@ -201,8 +204,9 @@ public:
 
   /// A launch by a library, on a stream of the driver's: its class is the stream's.
   /// `take` gives a shared_ptr<const ForeignLaunch>: the launch to be made later, if it can be.
-  template <class Call, class Take>
-  auto foreignLaunch(cudaStream_t handle, Call call, Take take) -> decltype(call()) {
+  /// `see` tells a HighFootprints of one of high priority.
+  template <class Call, class Take, class See>
+  auto foreignLaunch(cudaStream_t handle, Call call, Take take, See see) -> decltype(call()) {
     // Without best-effort work no question is asked: the runtime may be about to start.
     if (!running() && !activity.load(std::memory_order_relaxed) && !settings.bestEffort) {
       foreignHigh.fetch_add(1, std::memory_order_relaxed);
@@ -214,6 +218,8 @@ public:
     StreamState &state = streams.find(foreignApi(), handle);
     if (!state.bestEffort.load(std::memory_order_relaxed)) {
       foreignHigh.fetch_add(1, std::memory_order_relaxed);
+      if (HighFootprints *seen = footprints.load(std::memory_order_acquire))
+        see(*seen, foreignApi(), state);
       return pass(state, call);
     }
     foreignBestEffort.fetch_add(1, std::memory_order_relaxed);
@@ -236,6 +242,24 @@ public:
   void afterForeign(cudaStream_t handle) {
     if (Engine *now = running())
       now->noteCall(streams.find(foreignApi(), handle));
+  }
+  /// A copy or fill that may be a kernel of the driver's is about to be put on a stream.
+  void runsDriverKernel(const CudaApi &api, cudaStream_t handle) {
+    HighFootprints *seen = footprints.load(std::memory_order_acquire);
+    if (!seen)
+      return;
+    if (StreamState &state = streams.find(api, handle); !state.bestEffort)
+      seen->ofDriver(api, state);
+  }
+  /// Handles of kernels may come to mean others.
+  void kernelsUnloaded() {
+    if (HighFootprints *seen = footprints.load(std::memory_order_acquire))
+      seen->forget();
+  }
+  /// What pausing work leaves room for on each SM; nullptr where nothing pauses.
+  const runtime::Room *room() const {
+    HighFootprints *seen = footprints.load(std::memory_order_acquire);
+    return seen ? &seen->room() : nullptr;
   }
   /// A library destroys a stream.
   void foreignDestroy(cudaStream_t handle) {
@@ -334,7 +358,8 @@ private:
   MemoryAccount account;
   std::atomic<Activity *> activity{nullptr}; ///< there is no engine without it
   std::atomic<Engine *> engine{nullptr};
-  std::atomic<bool> mayJoin; ///< the arena was not tried yet
+  std::atomic<HighFootprints *> footprints{nullptr}; ///< with the engine, where work may pause
+  std::atomic<bool> mayJoin;                         ///< the arena was not tried yet
   std::mutex joinerMutex;
   std::thread joiner; ///< guarded by the mutex
   const pid_t joinerProcess = getpid();

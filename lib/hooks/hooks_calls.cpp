@@ -42,6 +42,8 @@ cudaError_t Hooks::copyAsync(const CudaApi &api, void *to, const void *from, std
   auto copy = [&api, to, from, bytes, kind](cudaStream_t on) {
     return api.cudaMemcpyAsync(to, from, bytes, kind, on);
   };
+  if (isOfDriver(kind))
+    runsDriverKernel(api, handle);
   auto mayQueue = [&] {
     return QueueChecks{api}.copy(to, from, bytes, kind) &&
            (kind == cudaMemcpyDeviceToDevice || !(isPageable(api, to) || isPageable(api, from)));
@@ -54,6 +56,7 @@ cudaError_t Hooks::fillAsync(const CudaApi &api, void *to, int value, std::size_
   auto fill = [&api, to, value, bytes](cudaStream_t on) {
     return api.cudaMemsetAsync(to, value, bytes, on);
   };
+  runsDriverKernel(api, handle);
   auto mayQueue = [&] { return QueueChecks{api}.isOnDevice(to, bytes); };
   return queueCopy(api, handle, mayQueue, fill);
 }
@@ -98,6 +101,8 @@ void Hooks::forgetStream(StreamState &state) {
   if (Engine *now = running(); now && state.bestEffort)
     now->wait(state.lastTicket.load());
   // A best-effort stream too: it may have been of high priority when it was last used.
+  if (HighFootprints *seen = footprints.load())
+    seen->streamLeaves(state);
   if (Activity *shared = activity.load())
     shared->forget(state);
   streams.destroyed(state);

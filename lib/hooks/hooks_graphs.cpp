@@ -5,15 +5,22 @@ namespace tally::hooks {
 
 void Hooks::graphInstantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,
                               unsigned long long flags) {
-  // Without best-effort work nothing is asked and kept.
-  if (!running() && !settings.bestEffort) {
+  // Without best-effort work nothing is asked and kept, but for what is asked about when that comes
+  // and pauses, and CUDA does not tell any more then.
+  bool isWatched = !settings.bestEffort && contains(settings.kinds, Kind::Pause);
+  bool mayBeBestEffort = running() || settings.bestEffort;
+  if (!mayBeBestEffort && !isWatched) {
     graphs.remove(handle);
     return;
   }
   int device = 0;
   api.cudaGetDevice(&device);
   auto added = std::make_shared<ExecutableGraph>(api, registry, device);
-  if ((flags & cudaGraphInstantiateFlagDeviceLaunch) != 0)
+  if (isWatched)
+    added->watchUse(graph);
+  if (!mayBeBestEffort)
+    added->keepWhole(WholeReason::NotSeen);
+  else if ((flags & cudaGraphInstantiateFlagDeviceLaunch) != 0)
     added->keepWhole(WholeReason::DeviceLaunch);
   else if (!streams.onlyDevice(device))
     added->keepWhole(WholeReason::SeveralDevices);
@@ -84,6 +91,8 @@ cudaError_t Hooks::graphLaunchHigh(const CudaApi &api, StreamState &state, cudaG
   // CUDA orders the launches of one executable graph, of whatever class.
   if (known)
     now->queue().wait(known->lastTicket.load(), true);
+  if (HighFootprints *seen = footprints.load(std::memory_order_acquire))
+    seen->graph(api, state, known.get());
   cudaError_t status = pass(state, call);
   if (status == cudaSuccess && known)
     known->launchedHigh(state.handle);

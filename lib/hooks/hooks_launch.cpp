@@ -156,6 +156,9 @@ void Hooks::functionAttribute(const CudaApi &api, const void *function, cudaFunc
   KernelRecord &kernel = registry.find(api, function);
   std::unique_lock lock(kernel.mutex);
   kernel.described = false; // what it allows has changed
+  kernel.taken.reset();
+  if (HighFootprints *seen = footprints.load(std::memory_order_acquire))
+    seen->forget();
   auto known = std::find_if(kernel.set.begin(), kernel.set.end(),
                             [&](const auto &each) { return each.first == attribute; });
   if (known != kernel.set.end())

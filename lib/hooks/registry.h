@@ -46,6 +46,8 @@ struct KernelRecord {
   cudaFuncAttributes attributes{};
   /// Its parameters; nothing where they cannot be had.
   std::optional<std::vector<bundle::Parameter>> parameters;
+  /// What its blocks take of an SM, once somebody wanted to know.
+  std::optional<runtime::FunctionAttributes> taken;
   std::vector<std::pair<cudaFuncAttribute, int>> set; ///< by the application, to go to the variants
   std::atomic<std::uint64_t> attributeVersion{0};
 

@@ -2,6 +2,9 @@
 #include "wrappers.h"
 #include "queue_checks.h"
 
+#include <string_view>
+#include <type_traits>
+
 using namespace tally::hooks;
 
 namespace {
@@ -14,6 +17,38 @@ template <class Call> auto pass(Call call) {
 }
 
 } // namespace
+
+namespace {
+
+constexpr bool isCopyOrFill(std::string_view name) {
+  return name.starts_with("cudaMemcpy") || name.starts_with("cudaMemset");
+}
+
+/// Of a call with these arguments: whether it may be a kernel of the driver's. Copies that do not
+/// say between what they go may be.
+template <class... Arguments> constexpr bool mayBeOfDriver(const Arguments &...arguments) {
+  bool may = true;
+  auto look = [&](const auto &argument) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(argument)>, cudaMemcpyKind>)
+      may = isOfDriver(argument);
+  };
+  (look(arguments), ...);
+  return may;
+}
+
+} // namespace
+
+// Says before a copy or fill that it comes.
+#define TALLY_TELL(stream, name, arguments)                                                        \
+  if constexpr (isCopyOrFill(#name))                                                               \
+    if (mayBeOfDriver arguments)                                                                   \
+      Hooks::shared().runsDriverKernel(table, stream);
+
+#define TALLY_TELL_Pass(stream, name, arguments)
+#define TALLY_TELL_Drain TALLY_TELL_Pass
+#define TALLY_TELL_Legacy(stream, name, arguments) TALLY_TELL(nullptr, name, arguments)
+#define TALLY_TELL_Stream TALLY_TELL
+#define TALLY_TELL_Queue TALLY_TELL
 
 #define TALLY_RULE_Pass(call, stream, name, arguments) pass(call)
 #define TALLY_RULE_Legacy(call, stream, name, arguments)                                           \
@@ -31,7 +66,8 @@ template <class Call> auto pass(Call call) {
       return __real_##name arguments;                                                              \
     const CudaApi &table = api();                                                                  \
     auto call = [=, &table]() -> result { return table.name arguments; };                          \
-    return TALLY_RULE_##rule(call, stream, name, arguments);                                       \
+    TALLY_TELL_##rule(stream, name, arguments) return TALLY_RULE_##rule(call, stream, name,        \
+                                                                        arguments);                \
   }
 
 #define TALLY_WRAP_Plain(result, name, parameters, arguments)
@@ -48,6 +84,7 @@ template <class Call> auto pass(Call call) {
       return __real_##name##_ptds arguments;                                                       \
     const CudaApi &table = api();                                                                  \
     auto call = [=, &table]() -> result { return table.name##_ptds arguments; };                   \
+    TALLY_TELL(cudaStreamPerThread, name, arguments)                                               \
     return Hooks::shared().legacy(table, cudaStreamPerThread, call);                               \
   }
 

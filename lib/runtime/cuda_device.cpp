@@ -65,8 +65,8 @@ Result<void> CudaDevice::describe() {
   CUuuid uuid{};
   TALLY_CUDA_TRY(driver, cuDeviceGetUuid, &uuid, device);
   facts.uuid = uuidText(uuid.bytes);
-  std::array<int, 10> values{};
-  constexpr std::array<CUdevice_attribute, 10> wanted = {
+  std::array<int, 11> values{};
+  constexpr std::array<CUdevice_attribute, 11> wanted = {
       CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
       CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
       CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
@@ -76,7 +76,8 @@ Result<void> CudaDevice::describe() {
       CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR,
       CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
       CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,
-      CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH};
+      CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
+      CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR};
   for (std::size_t i = 0; i < wanted.size(); ++i)
     TALLY_CUDA_TRY(driver, cuDeviceGetAttribute, &values[i], wanted[i], device);
   facts.arch = static_cast<std::uint32_t>(values[0] * 10 + values[1]);
@@ -86,6 +87,7 @@ Result<void> CudaDevice::describe() {
   facts.registersPerSm = static_cast<std::uint32_t>(values[6]);
   facts.sharedBytesPerSm = static_cast<std::uint32_t>(values[7]);
   facts.bandwidth = bandwidthOf(values[8], values[9]);
+  facts.blocksPerSm = static_cast<std::uint32_t>(values[10]);
   if (values[4] == 0)
     return Error{facts.name + ": the device has no 64-bit stream writes, by which best-effort work "
                               "is told to yield"};

@@ -49,6 +49,7 @@ Result<std::unique_ptr<Dispatcher>> Dispatcher::create(StreamDevice &device, Dev
                                                        DispatcherOptions options) {
   std::unique_ptr<Dispatcher> made(
       new Dispatcher(device, control, highPriority, std::move(options)));
+  highPriority.room().open(device.info(), made->options.lane.reserve);
   for (std::size_t i = 0; i < made->options.lanes; ++i) {
     made->options.lane.number = static_cast<std::uint8_t>(i);
     Result<std::unique_ptr<Lane>> lane = Lane::create(device, made->options.lane);
@@ -65,6 +66,7 @@ Dispatcher::Dispatcher(SignalDevice &device, DeviceControl &control, HighPriorit
     : device(device), control(control), highPriority(highPriority), options(std::move(options)),
       mayPause(contains(this->options.lane.kinds, Kind::Pause)) {
   this->options.lane.limitsSms = this->options.policy.limitsSms();
+  this->options.lane.room = &highPriority.room();
   // Whatever is chosen for a launch: the other kinds act on the epoch alone.
   if (contains(this->options.lane.kinds, Kind::Checkpoint))
     control.setRequestMode(TALLY_CONTROL_CHECKPOINT);

@@ -120,6 +120,7 @@ private:
   void endPauses();
   std::optional<PauseEnd> mustEndPause();
   bool isOverdue();
+  bool lacksRoom() const;
   void release(PauseEnd why);
   void tracePause(Nanoseconds since, PauseEnd why) const;
   void choosePausing();
@@ -153,7 +154,9 @@ private:
   Nanoseconds lastImplicit{0};                 // when an implicit scope was last seen open
   Nanoseconds lastMonitored{0}, lastNoted{0}, armedAt{0};
   Nanoseconds progressAt{0};      // of high-priority work during a pause, as far as it is seen
+  Nanoseconds callSeenAt{0};      // likewise, of its calls and scopes
   std::uint64_t progressSeen = 0; // its calls and scopes then
+  int longRuns = 0;               // pauses that were ended though all was known to fit
   Nanoseconds lookedForProgress{0};
   PauseBackoff pauseBackoff;
   std::optional<std::uint64_t> yieldingEpoch; // what was under way when the request came

@@ -11,6 +11,10 @@ namespace {
 
 /// How long high-priority launches that do not fit beside what pauses are expected to come again.
 constexpr Nanoseconds largeOnesLast = 1s;
+/// How many deadlines a pause lasts at most without a call of high priority.
+constexpr int deadlinesToRun = 50;
+/// After so many that lasted that long nothing is taken to be known any more.
+constexpr int mostLongRuns = 3;
 /// How often it is looked for progress, in the words that launches count in.
 constexpr Nanoseconds progressInterval = 20us;
 
@@ -19,6 +23,12 @@ constexpr Nanoseconds progressInterval = 20us;
 bool Dispatcher::isHurried() const {
   return std::any_of(lanes.begin(), lanes.end(),
                      [](const auto &lane) { return lane->isHurried(); });
+}
+
+/// Whether something pauses that was planned when less was known of what high priority takes.
+bool Dispatcher::lacksRoom() const {
+  return std::any_of(lanes.begin(), lanes.end(),
+                     [](const auto &lane) { return lane->lacksRoom(); });
 }
 
 /// What is told to pause goes on when no scope is open any more, or when it must.
@@ -43,7 +53,7 @@ std::optional<PauseEnd> Dispatcher::mustEndPause() {
     return PauseEnd::Closed;
   if (isHurried())
     return PauseEnd::Awaited;
-  if (highPriority.largeSince(options.lane.clock() - largeOnesLast))
+  if (highPriority.largeSince(options.lane.clock() - largeOnesLast) || lacksRoom())
     return PauseEnd::NoRoom;
   return isOverdue() ? std::optional(PauseEnd::Overdue) : std::nullopt;
 }
@@ -56,17 +66,25 @@ bool Dispatcher::isOverdue() {
   lookedForProgress = now;
   std::uint64_t seen = highPriority.progress();
   Nanoseconds since = std::max(progressAt, control.pausedAt());
+  if (seen != progressSeen || control.pausedAt() > callSeenAt)
+    callSeenAt = now;
   if (seen != progressSeen)
     since = now;
   progressSeen = seen;
   progressAt = since;
   if (now - since < options.pauseDeadline)
     return false;
-  // What is known to fit beside what pauses runs, as long as it is not done.
-  bool runs = highPriority.runsWhatFits();
-  if (runs)
-    progressAt = now;
-  return !runs;
+  if (!highPriority.runsWhatFits())
+    return true;
+  // What is known to fit beside what pauses runs, as long as it is not done. But what is known may
+  // be wrong: a kernel may launch others. It is where that comes again; once may be a long copy.
+  if (now - callSeenAt >= deadlinesToRun * options.pauseDeadline) {
+    if (++longRuns == mostLongRuns)
+      highPriority.room().seeUnknown();
+    return true;
+  }
+  progressAt = now;
+  return false;
 }
 
 void Dispatcher::release(PauseEnd why) {
@@ -106,7 +124,7 @@ void Dispatcher::choosePausing() {
   }
   Nanoseconds now = options.lane.clock();
   if (closed || isHurried() || pauseBackoff.holds(now) ||
-      highPriority.largeSince(now - largeOnesLast))
+      highPriority.largeSince(now - largeOnesLast) || (some && lacksRoom()))
     some = false;
   control.setPausing(!some ? Pausing::None : all ? Pausing::All : Pausing::Some);
 }

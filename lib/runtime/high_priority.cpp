@@ -185,7 +185,7 @@ std::uint64_t HighPriority::progress() const {
 }
 
 bool HighPriority::runsWhatFits() const {
-  if (!seesFootprints)
+  if (!left.knowsAll())
     return false;
   for (std::uint64_t number = 1; number <= streams.size(); ++number)
     if (const HighStream *stream = streams.find(number))

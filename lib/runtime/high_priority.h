@@ -15,6 +15,7 @@
 
 #include "arena.h"
 #include "lane.h"
+#include "room.h"
 #include "stable_table.h"
 #include "trace.h"
 
@@ -45,6 +46,7 @@ struct HighStream {
   StreamId id{};
   std::atomic<std::uint64_t> word{0};
   std::atomic<std::uint64_t> synchronised{0}; ///< calls made before a synchronisation that is over
+  std::atomic<bool> launches{false};          ///< kernels: Room knows
 
   /// Whether nothing of it is counted, as far as the monitor has seen.
   bool isClosed() const { return (word.load() & 0xffff) == 0; }
@@ -104,8 +106,20 @@ public:
 
   // What pauses must leave room for.
 
-  /// From here on noteLarge() is called for each launch that does not fit what is left free.
-  void setSeesFootprints() { seesFootprints = true; }
+  /// Who launches tells it what that takes, and noteLarge() what does not fit. What is launched
+  /// without is not known to fit.
+  Room &room() { return left; }
+  const Room &room() const { return left; }
+  /// A launch on the stream, before it is made. `room.see()` says whether it fits.
+  void noteLaunchOn(HighStream &stream) {
+    if (!stream.launches.load(std::memory_order_relaxed) && !stream.launches.exchange(true))
+      left.addStream();
+  }
+  /// Nothing is launched on it any more.
+  void noteGone(HighStream &stream) {
+    if (stream.launches.exchange(false))
+      left.dropStream();
+  }
   void noteLarge(Nanoseconds now) { lastLarge.store(now.count()); }
   bool largeSince(Nanoseconds time) const {
     return lastLarge.load() != never && Nanoseconds(lastLarge.load()) >= time;
@@ -130,7 +144,7 @@ private:
   std::atomic<std::uint64_t> tracedEpoch{0};
   std::atomic<std::uint32_t> explicitScopes{0};
   static constexpr std::int64_t never = INT64_MIN;
-  std::atomic<bool> seesFootprints{false};
+  Room left;
   std::atomic<std::int64_t> lastLarge{never};
   std::atomic<std::uint64_t> scopeChanges{0};
   StableTable<HighStream> streams;

@@ -353,6 +353,15 @@ Pausing Lane::pausing() const {
   return std::any_of(batches.begin(), batches.end(), pauses) ? Pausing::Some : Pausing::None;
 }
 
+bool Lane::lacksRoom() const {
+  Footprint room = options.room->now();
+  for (const Batch &batch : batches)
+    for (const Item &item : batch.items)
+      if (item.plan && item.plan->kind == Kind::Pause && !item.plan->leaves.holds(room))
+        return true;
+  return false;
+}
+
 std::optional<std::uint32_t> Lane::sharedSms() const {
   for (const Batch &batch : batches)
     if (batch.shares && batch.canYield())

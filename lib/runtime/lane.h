@@ -26,6 +26,7 @@
 #include "list_ring.h"
 #include "loaded_kernel.h"
 #include "ranges.h"
+#include "room.h"
 #include "trace.h"
 
 #include "tally/runtime/policy.h"
@@ -135,6 +136,7 @@ struct Operation {
   std::optional<VariantLaunch> progress; ///< of launches through a variant
   bool begun = false;                    ///< something was launched through it
   bool mayChange = false;                ///< it has yielded since it was planned
+  std::uint64_t roomVersion = 0;         ///< Room::version() when it was planned
   // Of those whose blocks' times decide on the kind (LaunchPlan::blocks).
   Nanoseconds ran{0};      ///< all of its launches
   bool isTimed = true;     ///< `ran` is known of all of them
@@ -155,7 +157,8 @@ struct LaneOptions {
   /// How much of kernels that cannot yield may be sent ahead: what a request may wait for.
   Nanoseconds bound{20000};
   double boundsToDrain = 3;   ///< PlanRules
-  std::uint32_t reserve = 25; ///< PlanRules
+  std::uint32_t reserve = 25; ///< percent of an SM: the most that work that pauses leaves free
+  const Room *room = nullptr; ///< that it leaves; the dispatcher's to set
   bool limitsSms = true;      ///< PlanRules; the dispatcher asks the policy
   /// Whether kinds are chosen by what they are measured to take, and where that is kept, or none.
   bool measures = false;
@@ -230,6 +233,8 @@ public:
   Nanoseconds wholesLeft() const;
   /// What of what is under way pauses when it is told to.
   Pausing pausing() const;
+  /// Whether what is under way and pauses leaves less room than it should by now.
+  bool lacksRoom() const;
   /// The SMs that what is under way may use, where that shares the device with high-priority work.
   std::optional<std::uint32_t> sharedSms() const;
   /// What is next or under way must go, whatever the policy says.
@@ -344,6 +349,8 @@ private:
   PlanRules planRules() const;
   bool preparePlan(Operation &operation);
   void reconsider(Operation &operation);
+  bool isOutdated(const Operation &operation) const;
+  void leaveRoom(Operation &operation);
   std::shared_ptr<LaunchPlan> planByIdentity(const Operation &operation);
   bool growSaveArea(Item &item, const Batch &batch);
   bool allocateSaveArea(std::uint64_t least);

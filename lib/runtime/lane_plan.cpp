@@ -25,18 +25,23 @@ bool Lane::preparePlan(Operation &operation) {
   if (operation.plan) {
     if (std::exchange(operation.mayChange, false))
       reconsider(operation);
-    return true;
+    if (isOutdated(operation))
+      leaveRoom(operation);
   }
+  if (operation.plan)
+    return true;
   if (!operation.kernel) {
     operation.plan = planByIdentity(operation);
     return true;
   }
-  auto plan = operation.kernel->plan(device, operation.shape, planRules());
+  PlanRules rules = planRules();
+  auto plan = operation.kernel->plan(device, operation.shape, rules);
   if (!plan) {
     failOperation(operation, plan.error());
     return false;
   }
   operation.plan = *plan;
+  operation.roomVersion = rules.roomVersion;
   if (operation.plan->kind)
     operation.progress.emplace(
         *operation.plan->kind, shapeForVariants(operation.kernel->facts(), operation.shape),
@@ -46,9 +51,10 @@ bool Lane::preparePlan(Operation &operation) {
 }
 
 PlanRules Lane::planRules() const {
-  return {options.kinds,    maxListBytes,          maxSaveBytes,    maxSavedBlocks,
-          options.bound,    options.boundsToDrain, options.reserve, options.limitsSms,
-          options.measures, options.profiles};
+  std::uint64_t version = options.room->version();
+  return {options.kinds,     maxListBytes,          maxSaveBytes,        maxSavedBlocks,
+          options.bound,     options.boundsToDrain, options.room->now(), version,
+          options.limitsSms, options.measures,      options.profiles};
 }
 
 /// A launch that yielded between blocks goes on inside of them where these have turned out to be
@@ -64,6 +70,29 @@ void Lane::reconsider(Operation &operation) {
   operation.progress->goOnAs(*(*plan)->kind, (*plan)->workers, (*plan)->saveStride);
   operation.plan = *plan;
   operation.isOfOneKind = false;
+}
+
+/// Whether it was planned to leave another room than there is to be left now.
+bool Lane::isOutdated(const Operation &operation) const {
+  return operation.plan->kind == Kind::Pause && operation.progress &&
+         operation.roomVersion != options.room->version();
+}
+
+/// What has not begun is planned anew, the rest of a launch gets other workers. Where it cannot, it
+/// keeps those that it has, and nothing pauses while it is under way.
+void Lane::leaveRoom(Operation &operation) {
+  if (!operation.begun) {
+    operation.progress.reset();
+    operation.plan.reset();
+    return;
+  }
+  PlanRules rules = planRules();
+  operation.roomVersion = rules.roomVersion;
+  auto plan = operation.kernel->plan(device, operation.shape, rules);
+  if (!plan || (*plan)->kind != Kind::Pause)
+    return;
+  operation.progress->goOnAs(Kind::Pause, (*plan)->workers, 0);
+  operation.plan = *plan;
 }
 
 /// The plan of a kernel that there is nothing to choose for: it holds what it took.

@@ -1,6 +1,7 @@
 #include "launch_profile.h"
 
 #include <cassert>
+#include <utility>
 
 namespace tally::runtime {
 
@@ -109,6 +110,28 @@ void LaunchProfile::settle(std::optional<Kind> kind, Nanoseconds high) {
       settled = true;
       return;
     }
+}
+
+bool LaunchProfile::has(Kind kind) const {
+  return std::any_of(ways.begin(), ways.end(), [&](const auto &way) { return way->kind == kind; });
+}
+
+void LaunchProfile::changeWorkers(const LaunchPlan &planned) {
+  for (std::shared_ptr<LaunchPlan> &way : ways) {
+    if (way->kind != planned.kind || way->leaves == planned.leaves)
+      continue;
+    // Launches under way hold the one that they were made by.
+    auto changed = std::make_shared<LaunchPlan>(*way);
+    changed->wave = planned.wave;
+    changed->waves = planned.waves;
+    changed->sliceBlocks = planned.sliceBlocks;
+    changed->leaves = planned.leaves;
+    if (std::exchange(changed->workers, planned.workers) != planned.workers) {
+      changed->blockCost = {};
+      changed->timesAlone = 0;
+    }
+    way = std::move(changed);
+  }
 }
 
 const std::shared_ptr<LaunchPlan> &LaunchProfile::pick(Nanoseconds bound, bool measures,

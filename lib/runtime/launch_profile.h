@@ -8,6 +8,7 @@
 
 #include "block_times.h"
 #include "duration_estimate.h"
+#include "residency.h"
 
 #include "tally/bundle/bundle.h"
 
@@ -55,6 +56,7 @@ struct LaunchPlan {
   std::uint32_t sliceBlocks = 1;
   std::uint32_t workers = 1;
   std::uint32_t wave = 1;       ///< blocks that run at a time
+  Footprint leaves;             ///< of kinds with workers: what these leave of an SM
   std::uint64_t saveStride = 0; ///< of checkpoint: see saveStrideOf()
   std::uint64_t saveBytes = 0;  ///< likewise: of all workers' slots
   Nanoseconds saveTime{0};      ///< likewise: what it takes to write these
@@ -98,6 +100,11 @@ public:
   const LaunchPlan *best() const { return settled ? ways[current].get() : nullptr; }
   /// What an earlier process found: taken for this one's, if there is such a way.
   void settle(std::optional<Kind> kind, Nanoseconds high);
+
+  bool has(Kind kind) const;
+  /// The way through a kind was planned again, to leave other room. What blocks take stays known;
+  /// what they cost is measured anew where there are other workers.
+  void changeWorkers(const LaunchPlan &planned);
 
   /// Whether there is a choice at all.
   bool hasChoice() const { return ways.size() > 1; }

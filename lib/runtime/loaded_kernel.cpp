@@ -165,10 +165,9 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
       device.residentBlocksPerSm(candidate->entry, shape.block, shape.dynamicSharedBytes);
   if (!resident)
     return resident.error();
+  FunctionAttributes facts{candidate->registers, candidate->staticSharedBytes, 0};
   if (kind == Kind::Pause)
-    *resident = besideReserve(
-        device.info(), footprintOf({candidate->registers, candidate->staticSharedBytes, 0}, shape),
-        *resident, rules.reserve);
+    *resident = besideRoom(device.info(), facts, shape, *resident, rules.room);
   std::uint64_t blocks = shape.grid.count();
   // Saturating: what is more than the counter takes is refused by maxBlocks() below.
   auto wave = static_cast<std::uint32_t>(
@@ -185,6 +184,7 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
   if (kind == Kind::Slice)
     return std::optional(plan);
   plan.workers = workersFor(kernel, shape, wave);
+  plan.leaves = leftBy(device.info(), footprintOf(facts, shape, *resident));
   // A part of a warp that has left its block alone could not be saved with it.
   if (kind == Kind::Checkpoint) {
     plan.saveStride = saveStrideOf(kernel, shape);
@@ -248,8 +248,15 @@ LoadedKernel::plan(FunctionDevice &device, const LaunchShape &shape, const PlanR
       return made.error();
     if (plans.size() >= maxPlans)
       plans.clear();
-    known = plans.emplace(key, Known{std::move(*made), {}}).first;
+    known = plans.emplace(key, Known{std::move(*made), {}, rules.roomVersion}).first;
     known->second.kept = foundOf(*known->second.profile);
+  }
+  Result<bool> leaves = leaveRoom(known->second, device, shape, rules);
+  if (!leaves)
+    return leaves.error();
+  if (!*leaves) {
+    plans.erase(known);
+    return plan(device, shape, rules);
   }
   LaunchProfile &profile = *known->second.profile;
   std::shared_ptr<LaunchPlan> picked = profile.pick(rules.bound, rules.measures, newestBlockTime);
@@ -265,6 +272,25 @@ LoadedKernel::plan(FunctionDevice &device, const LaunchShape &shape, const PlanR
   if (rules.profiles)
     keep(known->second, {moduleHash, kernel.name, key}, *rules.profiles);
   return picked;
+}
+
+/// Where the room has changed, the launches through pause get the workers that leave it. False: the
+/// kind does not take them any more, or takes them now.
+Result<bool> LoadedKernel::leaveRoom(Known &known, FunctionDevice &device, const LaunchShape &shape,
+                                     const PlanRules &rules) const {
+  if (known.roomVersion == rules.roomVersion)
+    return true;
+  known.roomVersion = rules.roomVersion;
+  if (!contains(rules.kinds, Kind::Pause) || !kernel.variantsTake(shape.grid))
+    return true;
+  Result<std::optional<LaunchPlan>> planned = planOf(Kind::Pause, device, shape, rules);
+  if (!planned)
+    return planned.error();
+  if (planned->has_value() != known.profile->has(Kind::Pause))
+    return false;
+  if (*planned)
+    known.profile->changeWorkers(**planned);
+  return true;
 }
 
 ProfileStore::Found LoadedKernel::foundOf(const LaunchProfile &profile) {

@@ -4,6 +4,7 @@
 
 #include "launch_profile.h"
 #include "profile_store.h"
+#include "residency.h"
 
 #include "tally/bundle/bundle.h"
 #include "tally/runtime/control_word.h"
@@ -31,7 +32,8 @@ struct PlanRules {
   /// A guard's blocks that have not begun may take so many bounds to leave: a request's own go
   /// before them.
   double boundsToDrain = 3;
-  std::uint32_t reserve = 25;       ///< percent of an SM that pausing blocks leave to others
+  Footprint room;                   ///< that pausing blocks leave of an SM to others
+  std::uint64_t roomVersion = 0;    ///< Room::version(), read before it
   bool limitsSms = true;            ///< whether launches may have to do with fewer SMs
   bool measures = false;            ///< whether more than the first kind that fits is tried
   ProfileStore *profiles = nullptr; ///< where what was found is kept; or none
@@ -76,6 +78,11 @@ public:
   }
 
 private:
+  struct Known {
+    std::unique_ptr<LaunchProfile> profile;
+    ProfileStore::Found kept;      ///< of what was found, what is in the store
+    std::uint64_t roomVersion = 0; ///< of the room that workers of pause leave
+  };
   Result<void> checkCluster(const LaunchShape &shape) const;
   bool fits(const FunctionDevice &device, const Variant &variant, const LaunchShape &shape) const;
   bool guardFits(const FunctionDevice &device, const LaunchShape &shape,
@@ -84,15 +91,13 @@ private:
                                            const LaunchShape &shape, const PlanRules &rules) const;
   Result<std::unique_ptr<LaunchProfile>>
   makeProfile(FunctionDevice &device, const LaunchShape &shape, const PlanRules &rules) const;
+  Result<bool> leaveRoom(Known &known, FunctionDevice &device, const LaunchShape &shape,
+                         const PlanRules &rules) const;
 
   bundle::Kernel kernel;
   FunctionId user{};
   FunctionAttributes userAttributes;
   std::array<std::optional<Variant>, allKinds.size()> variants;
-  struct Known {
-    std::unique_ptr<LaunchProfile> profile;
-    ProfileStore::Found kept; ///< of what was found, what is in the store
-  };
   static ProfileStore::Found foundOf(const LaunchProfile &profile);
   static void keep(Known &entry, const ProfileStore::Key &key, ProfileStore &store);
 

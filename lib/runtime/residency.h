@@ -1,4 +1,5 @@
-// How many blocks that may pause an SM holds, so that others fit beside them.
+// What blocks take of an SM, and how many of those that may pause one holds, so that others fit
+// beside them.
 #ifndef TALLY_LIB_RUNTIME_RESIDENCY_H
 #define TALLY_LIB_RUNTIME_RESIDENCY_H
 
@@ -8,22 +9,42 @@
 
 namespace tally::runtime {
 
-/// What a block takes of an SM.
+/// What blocks take of an SM, or what is left of one.
 struct Footprint {
   std::uint32_t threads = 0, registers = 0, sharedBytes = 0;
+  std::uint32_t blocks = 0; ///< places for them
+
+  /// Whether that is enough for what takes `other`.
+  bool holds(const Footprint &other) const {
+    return threads >= other.threads && registers >= other.registers &&
+           sharedBytes >= other.sharedBytes && blocks >= other.blocks;
+  }
+  friend bool operator==(const Footprint &, const Footprint &) = default;
 };
 
-/// Of a block of this shape; threads in whole warps, registers and shared memory in the pieces that
-/// they are given out in.
-Footprint footprintOf(const FunctionAttributes &function, const LaunchShape &shape);
+/// Of `count` blocks of this shape: warps as they lie on the SM's four parts, registers and shared
+/// memory in the pieces that they are given out in.
+Footprint footprintOf(const FunctionAttributes &function, const LaunchShape &shape,
+                      std::uint32_t count = 1);
 
-/// The most blocks of `resident`, which fit one SM, that leave `reserve` percent of each resource
-/// free. 0 where the device does not say what an SM has.
-std::uint32_t besideReserve(const DeviceInfo &device, const Footprint &block,
-                            std::uint32_t resident, std::uint32_t reserve);
+/// What an SM has; nothing where the device does not say.
+Footprint wholeSm(const DeviceInfo &device);
 
-/// Whether a block fits in `reserve` percent of an SM; of a device that says what one has.
-bool fitsReserve(const DeviceInfo &device, const Footprint &block, std::uint32_t reserve);
+/// What is left of an SM where `percent` of each resource is to be free.
+Footprint reserveOf(const DeviceInfo &device, std::uint32_t percent);
+
+/// What a launch takes of an SM: where each has its part of the grid, or as many blocks as it
+/// holds.
+Footprint needOf(const DeviceInfo &device, const FunctionAttributes &function,
+                 const LaunchShape &shape);
+
+/// The most blocks of this shape that leave `room` free on an SM, of `resident`, which fit one. 0
+/// where the device does not say what an SM has.
+std::uint32_t besideRoom(const DeviceInfo &device, const FunctionAttributes &function,
+                         const LaunchShape &shape, std::uint32_t resident, const Footprint &room);
+
+/// What so many blocks leave of an SM that they fit.
+Footprint leftBy(const DeviceInfo &device, const Footprint &taken);
 
 } // namespace tally::runtime
 

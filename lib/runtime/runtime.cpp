@@ -69,8 +69,6 @@ Result<void> Runtime::State::initialise() {
   dispatching.lane.bound = options.bound;
   dispatching.lane.reserve = options.pauseReserve;
   dispatching.pauseDeadline = options.pauseDeadline;
-  if (pauses())
-    highPriority->setSeesFootprints();
   dispatching.lane.smsOfWholes = options.smsOfWholes;
   dispatching.lane.clock = steadyNow;
   dispatching.lane.trace = trace.get();
@@ -359,9 +357,12 @@ Result<void> Runtime::fill(Stream stream, DevicePtr to, std::byte value, std::si
   Result<StreamRecord *> record = state->findStream(stream);
   if (!record)
     return record.error();
-  if (!(*record)->bestEffort)
+  if (!(*record)->bestEffort) {
+    if (state->pauses() && (*record)->high)
+      state->highPriority->room().seeOfDriver();
     return state->pass(**record,
                        [&](StreamId id) { return state->device->fill(id, to, value, bytes); });
+  }
   Operation operation;
   operation.type = Operation::Type::Fill;
   operation.device = to;
@@ -389,10 +390,11 @@ Result<void> Runtime::launch(Stream stream, Kernel kernel, const LaunchShape &sh
   }
   std::vector<std::byte> storage;
   std::span<const std::byte> parameters = parameterSpace(loaded->facts(), arguments, storage);
-  if (state->pauses() && (*record)->high &&
-      !fitsReserve(state->device->info(), footprintOf(loaded->attributes(), shape),
-                   state->options.pauseReserve))
-    state->highPriority->noteLarge(steadyNow());
+  if (state->pauses() && (*record)->high) {
+    state->highPriority->noteLaunchOn(*(*record)->high);
+    if (!state->highPriority->room().see(loaded->attributes(), shape))
+      state->highPriority->noteLarge(steadyNow());
+  }
   Result<void> launched = state->pass(**record, [&](StreamId id) {
     return state->device->launch(id, loaded->userFunction(), shape, parameters);
   });

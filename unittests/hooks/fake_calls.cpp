@@ -223,9 +223,15 @@ void setDevice(CudaApi &table) {
     return cudaSuccess;
   };
   table.cudaDeviceGetAttribute = [](int *value, cudaDeviceAttr attribute, int) {
-    *value = attribute == cudaDevAttrMultiProcessorCount            ? 2
-             : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 232448
-                                                                    : 9;
+    static const std::map<cudaDeviceAttr, int> values = {
+        {cudaDevAttrMultiProcessorCount, 2},
+        {cudaDevAttrMaxSharedMemoryPerBlockOptin, 232448},
+        {cudaDevAttrMaxThreadsPerMultiProcessor, 2048},
+        {cudaDevAttrMaxRegistersPerMultiprocessor, 65536},
+        {cudaDevAttrMaxSharedMemoryPerMultiprocessor, 233472},
+        {cudaDevAttrMaxBlocksPerMultiprocessor, 32}};
+    auto known = values.find(attribute);
+    *value = known == values.end() ? 9 : known->second;
     return cudaSuccess;
   };
   table.cudaDeviceGetStreamPriorityRange = [](int *lowest, int *highest) {
@@ -271,8 +277,10 @@ void setKernels(CudaApi &table) {
     if (found == FakeCuda::current().functions.end() ||
         !FakeCuda::current().kernels.contains(found->second))
       return FakeCuda::failed(cudaErrorInvalidDeviceFunction);
+    FakeCuda::current().attributeQueries.fetch_add(1);
     *attributes = {};
     attributes->maxThreadsPerBlock = FakeCuda::current().kernels[found->second].maxThreads;
+    attributes->numRegs = FakeCuda::current().kernels[found->second].registers;
     attributes->maxDynamicSharedSizeBytes = 49152;
     return cudaSuccess;
   };

@@ -54,6 +54,7 @@ public:
     std::vector<std::size_t> parameterSizes;
     std::function<void(const FakeLaunch &)> run;
     int maxThreads = 1024;
+    int registers = 16;
   };
   void addKernel(const std::string &name, Kernel kernel);
 
@@ -69,6 +70,7 @@ public:
   void fail(cudaError_t with) { failure = with; }
   std::map<std::string, std::map<int, int>> attributes(); ///< set, by entry
   std::atomic<int> pageableQueries{0};
+  std::atomic<int> attributeQueries{0}; ///< of kernels
   /// The calling thread's device; there are two.
   static int &currentDevice();
   /// The calling thread's, as cudaGetLastError() has it.

@@ -94,8 +94,9 @@ inline void runGuard(const FakeLaunch &launch, bool resume,
 
 class Harness {
 public:
-  explicit Harness(bool processIsBestEffort = false, std::uint32_t yieldEvery = 0)
-      : hooks(settings(processIsBestEffort, yieldEvery)) {
+  explicit Harness(bool processIsBestEffort = false, std::uint32_t yieldEvery = 0,
+                   std::vector<Kind> kinds = hooks::Settings().kinds)
+      : hooks(settings(processIsBestEffort, yieldEvery, std::move(kinds))) {
     addKernels();
     void **handle = hooks.registered().registerFatBinary(cuda.api(), testWrapper);
     for (const auto &[symbol, name] :
@@ -208,8 +209,10 @@ public:
   static inline char mixSymbol, plainSymbol;
 
 private:
-  static hooks::Settings settings(bool bestEffort, std::uint32_t yieldEvery) {
+  static hooks::Settings settings(bool bestEffort, std::uint32_t yieldEvery,
+                                  std::vector<Kind> kinds) {
     hooks::Settings made;
+    made.kinds = std::move(kinds);
     made.bestEffort = bestEffort;
     made.yieldEveryMicroseconds = yieldEvery;
     made.emulator = true; // no driver to ask for stream writes

@@ -38,12 +38,14 @@ using FakeKernel = std::function<void(const FakeBlock &)>;
 class FakeDevice final : public Device {
 public:
   explicit FakeDevice(std::uint64_t seed) : random(seed) {
-    facts = {"fake", 90, 2, 48 << 10, 2048, 65536, 228 << 10};
+    facts = {"fake", 90, 2, 48 << 10, 2048, 65536, 228 << 10, 32};
   }
   ~FakeDevice() override;
 
   /// Before it is opened by anybody.
   void setUuid(std::string uuid) { facts.uuid = std::move(uuid); }
+  /// Of an SM, likewise.
+  void setRegisters(std::uint32_t perSm) { facts.registersPerSm = perSm; }
   /// Before loadModule.
   void define(const std::string &kernel, FakeKernel body) { bodies[kernel] = std::move(body); }
 

@@ -17,8 +17,9 @@ struct Harness {
                    std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice},
                    AnyPolicy policy = {}, std::uint32_t smsOfWholes = 0,
                    ProfileStore *profiles = nullptr, Trace *trace = nullptr,
-                   std::uint32_t recordBytes = 4)
+                   std::uint32_t recordBytes = 4, std::uint32_t registersPerSm = 65536)
       : device(seed), random(seed * 77 + 1) {
+    device.setRegisters(registersPerSm);
     bundle::Bundle bundle = mixBundle(device, recordBytes);
     ModuleId module = *device.loadModule(bundle);
     for (const bundle::Kernel &kernel : bundle.kernels)
@@ -67,7 +68,7 @@ struct Harness {
     switch (step.type) {
     case Step::Type::Launch: {
       operation.kernel = kernels[step.kernel].get();
-      operation.shape = {step.grid, {64, 1, 1}, 0};
+      operation.shape = {step.grid, block, 0};
       MixArguments arguments{buffers[step.to], buffers[step.from], Program::words, step.key};
       auto bytes = std::as_bytes(std::span(&arguments, 1));
       operation.parameters.assign(bytes.begin(), bytes.end());
@@ -128,6 +129,7 @@ struct Harness {
   std::vector<std::unique_ptr<LaneStream>> streams;
   std::vector<std::array<DevicePtr, Program::buffers>> memory;
   std::vector<Words> hostOut;
+  Dim3 block{64, 1, 1};
   int openRequests = 0; ///< scopes of high priority that a test has begun and not ended
 };
 

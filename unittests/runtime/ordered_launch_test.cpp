@@ -20,9 +20,11 @@ public:
 };
 
 struct Fixture {
+  Room room; // of a device on which nothing pauses
   Fixture() {
     LaneOptions options;
     options.clock = [] { return Nanoseconds{0}; };
+    options.room = &room;
     auto made = Lane::create(device, std::move(options));
     REQUIRE(made);
     lane = std::move(*made);

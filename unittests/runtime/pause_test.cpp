@@ -1,7 +1,6 @@
 // Work that pauses where it is: what the word says when, and until when.
 #include "../support/files.h"
 #include "harness.h"
-#include "residency.h"
 
 #include <atomic>
 #include <map>
@@ -279,7 +278,7 @@ TEST_CASE("high-priority calls are progress") {
 TEST_CASE("what is known to fit is progress as long as it runs") {
   Paused run(6);
   run.begin();
-  run.high->setSeesFootprints();
+  run.high->room().see({16, 0, 0}, {{1, 1, 1}, {32, 1, 1}, 0});
   StreamId id = *run.device.createStream(StreamPriority::High);
   HighStream *stream = *run.high->adopt(id);
   REQUIRE(run.high->beginRequest());
@@ -334,35 +333,6 @@ TEST_CASE("requests of other processes do not pause") {
   CHECK_FALSE(run.word->isPausing());
   REQUIRE(run.word->withdraw());
   run.finish();
-}
-
-TEST_CASE("room is left on each SM") {
-  DeviceInfo h200{"", 90, 132, 227 << 10, 2048, 65536, 228 << 10};
-  auto beside = [&](std::uint32_t threads, std::uint32_t registers, std::uint32_t shared,
-                    std::uint32_t resident) {
-    LaunchShape shape{{1000, 1, 1}, {threads, 1, 1}, shared};
-    return besideReserve(h200, footprintOf({registers, 0, 0}, shape), resident, 25);
-  };
-  CHECK(beside(256, 32, 0, 8) == 6);         // threads
-  CHECK(beside(256, 128, 0, 2) == 1);        // registers: 32768 a block
-  CHECK(beside(256, 32, 70 << 10, 3) == 2);  // shared memory
-  CHECK(beside(1024, 32, 0, 2) == 1);        // half of the threads
-  CHECK(beside(256, 32, 200 << 10, 1) == 0); // all but 28 KB
-  CHECK(beside(64, 32, 0, 3) == 3);
-  // The products of benchmarks/workloads (docs/policies.md).
-  CHECK(beside(128, 214, 80 << 10, 2) == 1);
-  CHECK(beside(128, 226, 80 << 10, 2) == 1);
-  CHECK(beside(128, 128, 40 << 10, 4) == 3);
-  auto fits = [&](std::uint32_t threads, std::uint32_t registers, std::uint32_t shared) {
-    LaunchShape shape{{1, 1, 1}, {threads, 1, 1}, shared};
-    return fitsReserve(h200, footprintOf({registers, 0, 0}, shape), 25);
-  };
-  CHECK(fits(512, 32, 0));
-  CHECK_FALSE(fits(1024, 32, 0));
-  CHECK_FALSE(fits(512, 33, 0)); // given out by 8 a thread
-  CHECK(fits(128, 32, 56 << 10));
-  CHECK_FALSE(fits(128, 32, 57 << 10)); // and 1 KB of the system's
-  CHECK(besideReserve(DeviceInfo{"", 90, 2}, {64, 0, 0}, 2, 25) == 0);
 }
 
 TEST_CASE("who wakes and who sends others see each other") {

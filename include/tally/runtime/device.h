@@ -35,7 +35,8 @@ struct DeviceInfo {
   std::uint32_t maxSharedBytesPerBlock = 0; ///< with opt-in, static and dynamic together
   /// What one SM has for all its blocks; 0 where the device cannot say (an emulator).
   std::uint32_t threadsPerSm = 0, registersPerSm = 0, sharedBytesPerSm = 0;
-  int driverVersion = 0; ///< CUDA's; 0: there is none (an emulator)
+  std::uint32_t blocksPerSm = 0; ///< likewise
+  int driverVersion = 0;         ///< CUDA's; 0: there is none (an emulator)
   /// Of the GPU or of the part of it (MIG) that the device is: 32 digits in five groups, as
   /// nvidia-smi shows them behind "GPU-". Of an emulator as its options say.
   std::string uuid;

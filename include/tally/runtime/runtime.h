@@ -105,9 +105,10 @@ struct RuntimeOptions {
   /// the bound (docs/policies.md); in front of them, always. Without any the user's kernel is
   /// launched whole while no high-priority work is active.
   std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice, Kind::Checkpoint};
-  /// Of launches through Kind::Pause: so much of each SM's threads, registers and shared memory
-  /// they leave to others, in percents, 1 to 90. While high-priority kernels are launched whose
-  /// blocks do not fit there, nothing pauses.
+  /// Of launches through Kind::Pause: the most of each SM's threads, registers, shared memory and
+  /// places for blocks that they leave to others, in percents, 1 to 90. They leave what
+  /// high-priority launches were seen to take, and so much before any was. While high-priority
+  /// kernels are launched whose blocks do not fit there, nothing pauses.
   std::uint32_t pauseReserve = 25;
   /// How long they stay paused while nothing of the high-priority work is seen to happen; then they
   /// go on to the end of their blocks and leave. 10 us to 10 s.

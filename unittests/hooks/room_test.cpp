@@ -1,0 +1,266 @@
+// What launches of high priority are seen to take of an SM, by which pausing work leaves room.
+#include "built_graphs.h"
+
+using namespace tally;
+using namespace tally::test;
+using runtime::Footprint;
+
+namespace {
+
+/// A device of two SMs; `plain` has blocks of 32 threads with 16 registers.
+struct Room : Harness {
+  Room() : Harness(false, 0, {Kind::Pause, Kind::Persistent}) {}
+  /// From here on there is best-effort work.
+  void begin() { low = stream(0); }
+  Footprint left() {
+    REQUIRE(hooks.room());
+    return hooks.room()->now();
+  }
+  bool knows() { return hooks.room()->knowsAll(); }
+  cudaError_t launchPlain(cudaStream_t on, std::uint32_t blocks) {
+    return launch(on, &cell, 1, blocks, &plainSymbol);
+  }
+  /// Of so many blocks of `plain` on each SM.
+  static Footprint of(std::uint32_t blocks) {
+    return {128 * ((blocks + 3) / 4), 2048 * ((blocks + 3) / 4), 1024 * blocks, blocks};
+  }
+  static constexpr Footprint reserve{512, 16384, 58368, 8};
+  cudaStream_t low = nullptr, high = stream(-1);
+  std::uint64_t cell = 0;
+};
+
+} // namespace
+
+TEST_CASE("launches are looked at once") {
+  Room h;
+  CHECK(h.launchPlain(h.high, 2) == cudaSuccess);
+  CHECK(h.hooks.room() == nullptr);
+  h.begin();
+  CHECK(h.left() == h.reserve);
+  int asked = h.cuda.attributeQueries;
+  for (int i = 0; i < 3; ++i)
+    CHECK(h.launchPlain(h.high, 2) == cudaSuccess);
+  CHECK(h.left() == h.of(1));
+  CHECK(h.knows());
+  CHECK(h.cuda.attributeQueries == asked + 1);
+  // Another shape: the kernel is known.
+  CHECK(h.launchPlain(h.high, 10) == cudaSuccess);
+  CHECK(h.left() == h.of(5));
+  CHECK(h.cuda.attributeQueries == asked + 1);
+  // Best effort takes no part.
+  CHECK(h.launchPlain(h.low, 16) == cudaSuccess);
+  CHECK(h.left() == h.of(5));
+  // A kernel that may have changed.
+  h.hooks.functionAttribute(h.cuda.api(), &Room::plainSymbol,
+                            cudaFuncAttributePreferredSharedMemoryCarveout, 50);
+  asked = h.cuda.attributeQueries;
+  CHECK(h.launchPlain(h.high, 10) == cudaSuccess);
+  CHECK(h.cuda.attributeQueries == asked + 1);
+  CHECK(FakeCuda::lastError() == cudaSuccess);
+}
+
+TEST_CASE("each stream that launches has its room") {
+  Room h;
+  cudaStream_t other = h.stream(-1);
+  h.begin();
+  CHECK(h.launchPlain(h.high, 2) == cudaSuccess);
+  CHECK(h.left() == h.of(1));
+  // One that does not launch kernels has none.
+  cudaEvent_t event = h.event();
+  CHECK(h.hooks.recordEvent(h.cuda.api(), event, other, 0) == cudaSuccess);
+  CHECK(h.left() == h.of(1));
+  for (int i = 0; i < 3; ++i) {
+    CHECK(h.launchPlain(other, 2) == cudaSuccess);
+    CHECK(h.left() == Footprint{256, 4096, 2048, 2});
+  }
+  CHECK(h.hooks.destroyStream(h.cuda.api(), other) == cudaSuccess);
+  CHECK(h.left() == h.of(1));
+  // It may be the other one under another handle.
+  cudaStream_t third = h.stream(-1);
+  CHECK(h.launchPlain(third, 2) == cudaSuccess);
+  CHECK(h.left() == Footprint{256, 4096, 2048, 2});
+}
+
+TEST_CASE("where nothing may pause nothing is looked at") {
+  Harness h;
+  cudaStream_t high = h.stream(-1);
+  h.stream(0);
+  int asked = h.cuda.attributeQueries;
+  std::uint64_t cell = 0;
+  CHECK(h.launch(high, &cell, 1, 2, &Harness::plainSymbol) == cudaSuccess);
+  CHECK(h.cuda.attributeQueries == asked);
+  CHECK(h.hooks.room() == nullptr);
+}
+
+TEST_CASE("what is not known, or the driver's, takes the reserve") {
+  Room h;
+  h.begin();
+  CHECK(h.launchPlain(h.high, 2) == cudaSuccess);
+  auto take = [] { return std::shared_ptr<const hooks::ForeignLaunch>(); };
+  auto succeed = [] { return cudaSuccess; };
+  bool known = true;
+  SUBCASE("a library's launch") {
+    auto see = [](hooks::HighFootprints &to, const hooks::CudaApi &api, hooks::StreamState &state) {
+      to.foreign(api, state, &api, dim3(2), dim3(32), 0,
+                 [] { return std::optional<hooks::KernelUse>(); });
+    };
+    h.hooks.hooked(h.cuda.api());
+    h.hooks.foreignLaunch(h.high, succeed, take, see);
+    known = false;
+  }
+  SUBCASE("a kernel that CUDA does not tell of") {
+    static char symbol;
+    h.hooks.launch(
+        h.cuda.api(), h.high,
+        [&] { return hooks::LaunchRequest{&symbol, dim3(1), dim3(32), 0, {}, nullptr}; }, succeed);
+    known = false;
+  }
+  SUBCASE("a graph that was not seen") {
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    h.cuda.api().cudaGraphCreate(&graph, 0);
+    h.cuda.api().cudaGraphInstantiate(&exec, graph, 0);
+    CHECK(h.hooks.graphLaunch(h.cuda.api(), exec, h.high) == cudaSuccess);
+    known = false;
+  }
+  SUBCASE("a fill") {
+    CHECK(h.hooks.fillAsync(h.cuda.api(), &h.cell, 0, 8, h.high) == cudaSuccess);
+  }
+  SUBCASE("a copy on the device") {
+    CHECK(h.hooks.copyAsync(h.cuda.api(), &h.cell, &h.cell, 8, cudaMemcpyDeviceToDevice, h.high) ==
+          cudaSuccess);
+  }
+  CHECK(h.left() == h.reserve);
+  CHECK(h.knows() == known);
+}
+
+TEST_CASE("copies from and to the host take nothing, nor what best effort fills") {
+  Room h;
+  h.begin();
+  CHECK(h.launchPlain(h.high, 2) == cudaSuccess);
+  std::uint64_t other = 1;
+  CHECK(h.hooks.copyAsync(h.cuda.api(), &h.cell, &other, 8, cudaMemcpyHostToDevice, h.high) ==
+        cudaSuccess);
+  CHECK(h.hooks.fillAsync(h.cuda.api(), &other, 0, 8, h.low) == cudaSuccess);
+  CHECK(h.left() == h.of(1));
+}
+
+TEST_CASE("what is captured is not launched") {
+  Room h;
+  h.begin();
+  h.hooks.beginCapture(
+      [&] { return h.cuda.api().cudaStreamBeginCapture(h.high, cudaStreamCaptureModeGlobal); });
+  CHECK(h.launchPlain(h.high, 2) == cudaSuccess);
+  CHECK(h.left() == h.reserve);
+  h.hooks.endCapture([&] { return h.cuda.api().cudaStreamEndCapture(h.high, nullptr); });
+  CHECK(h.launchPlain(h.high, 2) == cudaSuccess);
+  CHECK(h.left() == h.of(1));
+}
+
+TEST_CASE("a graph takes what its kernels do") {
+  Room h;
+  Graphs g(h);
+  cudaGraphNode_t node = g.kernel(&h.cell, 1, 2);
+  g.kernel(&h.cell, 2, 6);
+  // Before there is best-effort work.
+  cudaGraphExec_t exec = g.instantiate();
+  h.begin();
+  CHECK(h.left() == h.reserve);
+  CHECK(g.launch(exec, h.high) == cudaSuccess);
+  CHECK(h.left() == h.of(3));
+  CHECK(h.knows());
+  SUBCASE("updated as a whole") {
+    Graphs larger(h);
+    larger.kernel(&h.cell, 1, 2);
+    larger.kernel(&h.cell, 2, 10);
+    CHECK(h.hooks.updateGraph(g.api, exec, larger.graph, nullptr) == cudaSuccess);
+    CHECK(h.left() == h.of(3));
+    CHECK(g.launch(exec, h.high) == cudaSuccess);
+    CHECK(h.left() == h.of(5));
+  }
+  SUBCASE("updated in one node") {
+    g.setKernel(exec, node, &h.cell, 1, 10);
+    CHECK(g.launch(exec, h.high) == cudaSuccess);
+    CHECK(h.left() == h.of(5));
+    // As small as before: what was seen is not forgotten.
+    g.setKernel(exec, node, &h.cell, 1, 2);
+    CHECK(g.launch(exec, h.high) == cudaSuccess);
+    CHECK(h.left() == h.of(5));
+  }
+  CHECK(h.knows());
+}
+
+TEST_CASE("what else a graph has") {
+  Room h;
+  h.begin();
+  Graphs g(h);
+  cudaGraphNode_t first = g.kernel(&h.cell, 1, 2);
+  Footprint left = h.of(1);
+  bool known = true;
+  SUBCASE("one kernel") {}
+  SUBCASE("kernels beside each other") {
+    g.kernel(&h.cell, 2, 2);
+    g.last = first;
+    g.kernel(&h.cell, 3, 2);
+    left = {384, 6144, 3072, 3};
+  }
+  SUBCASE("two that come first") {
+    g.last = nullptr;
+    g.kernel(&h.cell, 2, 2);
+    left = {256, 4096, 2048, 2};
+  }
+  SUBCASE("a fill") {
+    g.fill(&h.cell, 0, 8);
+    left = h.reserve;
+  }
+  SUBCASE("a kernel that only the driver knows, which does not tell") {
+    FakeNode::of(g.kernel(&h.cell, 2, 2)).isOfLibrary = true;
+    left = h.reserve;
+    known = false;
+  }
+  SUBCASE("a node that kernels may change") {
+    FakeNode::of(first)
+        .attributes[cudaLaunchAttributeDeviceUpdatableKernelNode]
+        .deviceUpdatableKernelNode.deviceUpdatable = 1;
+    left = h.reserve;
+    known = false;
+  }
+  CHECK(g.launch(g.instantiate(), h.high) == cudaSuccess);
+  CHECK(h.left() == left);
+  CHECK(h.knows() == known);
+}
+
+TEST_CASE("what does not fit is said each time") {
+  Room h;
+  h.cuda.addKernel("plain", {{8, 4}, [](const FakeLaunch &) {}, 1024, 255});
+  hooks::Captures captures;
+  hooks::Settings settings;
+  settings.joinsArena = false;
+  auto activity = hooks::Activity::create(h.cuda.api(), captures, settings, 0);
+  REQUIRE(activity);
+  runtime::HighPriority &scopes = (*activity)->scopes();
+  scopes.room().open((*activity)->onDevice().info(), 25);
+  hooks::HighFootprints seen(**activity, h.hooks.registered(), captures);
+  hooks::StreamTable streams(false);
+  hooks::StreamState &state = streams.find(h.cuda.api(), h.high);
+  auto launch = [&](unsigned blocks, bool cooperative) {
+    auto before = runtime::SteadyClock()();
+    seen.launch(h.cuda.api(), state, [&] {
+      return hooks::LaunchRequest{&Room::mixSymbol, dim3(blocks), dim3(512), 0, {},
+                                  nullptr,          cooperative};
+    });
+    return scopes.largeSince(before);
+  };
+  CHECK_FALSE(launch(2, false));
+  CHECK_FALSE(launch(2, true));
+  CHECK_FALSE(launch(4, false)); // one after the other
+  for (int i = 0; i < 3; ++i) {
+    CHECK(launch(4, true)); // all at a time
+    auto before = runtime::SteadyClock()();
+    seen.launch(h.cuda.api(), state, [] {
+      return hooks::LaunchRequest{&Room::plainSymbol, dim3(1), dim3(128), 0, {}, nullptr};
+    });
+    CHECK(scopes.largeSince(before));
+  }
+  CHECK_FALSE(launch(4, false));
+}

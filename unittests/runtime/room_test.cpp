@@ -1,0 +1,335 @@
+// The room that pausing work leaves: what fits how, what launches of high priority make of it, and
+// that nothing pauses which leaves less.
+#include "harness.h"
+#include "room.h"
+
+using namespace tally;
+using namespace tally::runtime;
+using namespace std::chrono_literals;
+
+namespace {
+
+const DeviceInfo h200{"", 90, 132, 227 << 10, 2048, 65536, 228 << 10, 32};
+
+struct Block {
+  std::uint32_t threads = 32, registers = 16, shared = 0;
+};
+LaunchShape shapeOf(const Block &block, std::uint32_t blocks) {
+  return {{blocks, 1, 1}, {block.threads, 1, 1}, block.shared};
+}
+bool see(Room &room, const Block &block, std::uint32_t blocks, bool together = false) {
+  return room.see({block.registers, 0, 0}, shapeOf(block, blocks), together);
+}
+std::uint32_t beside(const Block &block, std::uint32_t resident, const Footprint &room) {
+  return besideRoom(h200, {block.registers, 0, 0}, shapeOf(block, 1000), resident, room);
+}
+
+struct H200Room : Room {
+  explicit H200Room(std::uint32_t percent = 25) { open(h200, percent); }
+};
+
+/// benchmarks/colocation: a layer of a request, and the blocks of its trainings.
+constexpr Block layer{256, 14}, gemm{256, 45, 8208}, attention{256, 62, 41232};
+
+} // namespace
+
+TEST_CASE("the reserve is left as long as nothing is known") {
+  Footprint reserve = H200Room().now();
+  CHECK(reserve == Footprint{512, 16384, 58368, 8});
+  CHECK(beside({256, 32}, 8, reserve) == 6);            // threads
+  CHECK(beside({256, 128}, 2, reserve) == 1);           // registers: 32768 a block
+  CHECK(beside({256, 32, 70 << 10}, 3, reserve) == 2);  // shared memory
+  CHECK(beside({1024, 32}, 2, reserve) == 1);           // half of the threads
+  CHECK(beside({256, 32, 200 << 10}, 1, reserve) == 0); // all but 28 KB
+  CHECK(beside({64, 32}, 3, reserve) == 3);
+  CHECK(beside({32, 32}, 32, reserve) == 24); // places for blocks
+  CHECK(beside({32, 255}, 8, reserve) == 4);  // a quarter of each part's registers is no warp's
+  // The products of benchmarks/workloads (docs/policies.md).
+  CHECK(beside({128, 214, 80 << 10}, 2, reserve) == 1);
+  CHECK(beside({128, 226, 80 << 10}, 2, reserve) == 1);
+  CHECK(beside({128, 128, 40 << 10}, 4, reserve) == 3);
+  CHECK(beside(gemm, 5, reserve) == 4);
+  CHECK(beside(attention, 4, reserve) == 3);
+  CHECK(besideRoom(DeviceInfo{"", 90, 2}, {16, 0, 0}, shapeOf({}, 1), 2, {}) == 0);
+}
+
+TEST_CASE("what a launch takes is left, and no more") {
+  H200Room room;
+  CHECK_FALSE(room.knowsAll());
+  CHECK(see(room, layer, 132));
+  CHECK(room.knowsAll());
+  CHECK(room.now() == Footprint{256, 4096, 1024, 1});
+  CHECK(beside(gemm, 5, room.now()) == 5);
+  CHECK(beside(attention, 4, room.now()) == 3); // all registers
+  CHECK(beside({256, 32}, 8, room.now()) == 7);
+  CHECK(beside({128, 214, 80 << 10}, 2, room.now()) == 2);
+  CHECK(beside({128, 128, 40 << 10}, 4, room.now()) == 3); // all registers
+  std::uint64_t version = room.version();
+  // Smaller ones change nothing.
+  CHECK(see(room, {64, 16}, 100));
+  CHECK(room.version() == version);
+  // One block more than SMs.
+  CHECK(see(room, layer, 133));
+  CHECK(room.now() == Footprint{512, 8192, 2048, 2});
+  CHECK(room.version() > version);
+  // The most of each resource, of whichever launch.
+  CHECK(see(room, {32, 16, 20 << 10}, 1));
+  CHECK(room.now() == Footprint{512, 8192, 21 << 10, 2});
+  // Never more than the reserve.
+  CHECK(see(room, layer, 100000));
+  CHECK(room.now() == Footprint{512, 16384, 21 << 10, 8});
+}
+
+TEST_CASE("warps lie on the four parts of an SM") {
+  H200Room room;
+  CHECK(see(room, {32, 128}, 132)); // a quarter of a part's registers
+  CHECK(room.now() == Footprint{128, 16384, 1024, 1});
+  CHECK_FALSE(see(room, {32, 129}, 132));
+  // Nine warps take three places of one part, so as much as twelve.
+  CHECK(footprintOf({32, 0, 0}, shapeOf({288}, 1)) == Footprint{384, 12288, 1024, 1});
+  CHECK(footprintOf({32, 0, 0}, shapeOf({288}, 1), 2) == Footprint{640, 20480, 2048, 2});
+}
+
+TEST_CASE("kernels of several streams may run at a time") {
+  H200Room room;
+  room.addStream();
+  CHECK(see(room, layer, 132));
+  CHECK(room.now() == Footprint{256, 4096, 1024, 1});
+  std::uint64_t version = room.version();
+  room.addStream();
+  CHECK(room.now() == Footprint{512, 8192, 2048, 2});
+  CHECK(room.version() > version);
+  version = room.version();
+  room.dropStream();
+  CHECK(room.now() == Footprint{256, 4096, 1024, 1});
+  CHECK(room.version() > version);
+  room.addStream();
+  for (int i = 0; i < 10; ++i)
+    room.addStream();
+  CHECK(room.now() == Footprint{512, 16384, 12 << 10, 8});
+}
+
+TEST_CASE("what does not fit the reserve is said, and what is not known takes it all") {
+  H200Room room;
+  CHECK(see(room, {512, 32}, 132));
+  CHECK_FALSE(see(room, {1024, 32}, 1));
+  CHECK_FALSE(see(room, {512, 33}, 1)); // given out by 8 a thread
+  CHECK(see(room, {128, 32, 56 << 10}, 1));
+  CHECK_FALSE(see(room, {128, 32, 57 << 10}, 1)); // and 1 KB of the system's
+  CHECK(room.knowsAll());
+  Footprint reserve = H200Room().now();
+  CHECK(room.now().registers == reserve.registers);
+
+  H200Room small;
+  CHECK(see(small, layer, 132));
+  SUBCASE("unknown") {
+    small.seeUnknown();
+    CHECK_FALSE(small.knowsAll());
+  }
+  SUBCASE("a kernel of the driver's") {
+    small.seeOfDriver();
+    CHECK(small.knowsAll());
+  }
+  CHECK(small.now() == reserve);
+}
+
+TEST_CASE("blocks that wait for each other have to fit together") {
+  H200Room room;
+  CHECK(see(room, layer, 264, true));
+  CHECK(see(room, layer, 1000));
+  CHECK_FALSE(see(room, layer, 265, true));
+}
+
+TEST_CASE("a graph's kernels come one after the other, or beside each other") {
+  H200Room room;
+  auto one = room.ask({16, 0, 0}, shapeOf(layer, 132), false);
+  Room::Asked chain, branches;
+  for (int i = 0; i < 2; ++i) {
+    chain.add(one, false);
+    branches.add(one, true);
+  }
+  CHECK(chain.need == one.need);
+  CHECK(branches.need == Footprint{512, 8192, 2048, 2});
+  CHECK(room.see(chain));
+  CHECK(room.now() == one.need);
+  chain.known = false;
+  CHECK(room.see(chain));
+  CHECK_FALSE(room.knowsAll());
+}
+
+namespace {
+
+/// Launches on the fake device: two SMs, of which each has room for two blocks (256 threads of 32
+/// registers) or for one and the reserve.
+struct Roomy : Harness {
+  static constexpr std::uint32_t one = 2, both = 4; // workers of the device
+
+  explicit Roomy(std::uint64_t seed, std::size_t launches = 1)
+      : Harness(seed, {Kind::Pause, Kind::Persistent}, {}, 0, nullptr, nullptr, 4, 20480) {
+    block = {256, 1, 1};
+    program.streams = 1;
+    for (std::size_t i = 0; i < launches; ++i) {
+      Step step;
+      step.grid = {24, 1, 1};
+      step.to = i % 2;
+      step.from = 1 - step.to;
+      step.key = i;
+      program.steps.push_back(step);
+    }
+    program.hostIn.resize(launches);
+    addStreams(program);
+    device.onLaunchShape = [this](const LaunchShape &shape) { grids.push_back(shape.grid.x); };
+    stream = *high->adopt(*device.createStream(StreamPriority::High));
+  }
+  void turn() {
+    now += 1us;
+    dispatcher->step();
+    device.advance();
+  }
+  void turns(int count) {
+    for (int i = 0; i < count; ++i)
+      turn();
+  }
+  /// Before a request launches 128 threads of so many registers on each SM.
+  void seeLaunch(std::uint32_t registers) {
+    high->noteLaunchOn(*stream);
+    if (!high->room().see({registers, 0, 0}, {{2, 1, 1}, {128, 1, 1}, 0}))
+      high->noteLarge(now);
+  }
+  /// Submits the next launch and waits for its first blocks.
+  void begin() {
+    std::uint64_t before = device.blocksRun();
+    REQUIRE(submit(program, next++));
+    for (int i = 0; i < 1000 && device.blocksRun() < before + 2; ++i)
+      turn();
+    REQUIRE(!allFinished());
+  }
+  void finish() {
+    for (int i = 0; i < 10000 && !allFinished(); ++i)
+      turn();
+    REQUIRE(allFinished());
+  }
+  void end() {
+    finish();
+    CHECK((outcome() == runInOrder(program)));
+  }
+
+  Program program;
+  std::size_t next = 0;
+  HighStream *stream = nullptr;
+  std::vector<std::uint32_t> grids; // of launches
+};
+
+} // namespace
+
+TEST_CASE("launches leave what requests were seen to take") {
+  Roomy run(1, 4);
+  run.begin();
+  run.finish();
+  run.seeLaunch(16);
+  run.begin();
+  run.finish();
+  run.seeLaunch(40); // all of the reserve
+  run.begin();
+  run.finish();
+  run.high->room().seeUnknown();
+  run.begin();
+  run.end();
+  CHECK(run.grids == std::vector{run.one, run.both, run.one, run.one});
+}
+
+TEST_CASE("what leaves enough pauses though it was planned before") {
+  Roomy run(2);
+  run.begin();
+  REQUIRE(run.high->beginRequest());
+  run.seeLaunch(16);
+  run.turns(5);
+  CHECK(run.word->isPausing());
+  run.seeLaunch(40); // the launch under way has the reserve's workers
+  run.turns(5);
+  CHECK(run.word->isPausing());
+  REQUIRE(run.high->endRequest());
+  run.end();
+  CHECK(run.grids == std::vector{run.one});
+  CHECK(run.statistics().yields == 0);
+}
+
+TEST_CASE("nothing pauses for what takes more until that is left") {
+  Roomy run(3, 2);
+  run.seeLaunch(16);
+  run.begin();
+  std::uint64_t epoch = run.word->currentEpoch();
+  SUBCASE("it comes in the request") {
+    REQUIRE(run.high->beginRequest());
+    CHECK(run.word->isPausing());
+    run.turns(3);
+    run.seeLaunch(40);
+    run.turns(1);
+  }
+  SUBCASE("it came before") {
+    run.seeLaunch(40);
+    run.turns(1);
+    REQUIRE(run.high->beginRequest());
+    CHECK_FALSE(run.word->isPausing());
+    run.turns(1);
+  }
+  SUBCASE("on another stream") {
+    run.stream = *run.high->adopt(*run.device.createStream(StreamPriority::High));
+    run.seeLaunch(16);
+    run.seeLaunch(20);
+    run.stream = *run.high->adopt(*run.device.createStream(StreamPriority::High));
+    run.seeLaunch(16);
+    run.turns(1);
+    REQUIRE(run.high->beginRequest());
+    run.turns(1);
+  }
+  CHECK_FALSE(run.word->isPausing());
+  CHECK(run.word->currentEpoch() == epoch + 1);
+  run.turns(200); // until it has left
+  REQUIRE(run.high->endRequest());
+  // The rest of the launch leaves the room, and pauses again.
+  for (int i = 0; i < 1000 && run.grids.size() == 1; ++i)
+    run.turn();
+  run.turns(3);
+  REQUIRE(run.high->beginRequest());
+  CHECK(run.word->isPausing());
+  REQUIRE(run.high->endRequest());
+  run.finish();
+  run.begin();
+  run.end();
+  CHECK(run.grids == std::vector{run.both, run.one, run.one});
+}
+
+TEST_CASE("what is known to fit is not waited for without end") {
+  Roomy run(4, 4);
+  run.seeLaunch(16);
+  StreamId id = run.stream->id;
+  for (int pause = 1; pause <= 3; ++pause) {
+    CHECK(run.high->room().knowsAll());
+    run.begin();
+    REQUIRE(run.high->beginRequest());
+    run.turns(5);
+    // Something that is not done before the device comes to it.
+    REQUIRE(run.high->beginCall(*run.stream));
+    REQUIRE(run.device.waitFor(id, run.control));
+    REQUIRE(run.device.fill(id, run.memory[0][0], std::byte{0}, 0));
+    run.high->endCall(*run.stream);
+    for (int i = 0; i < 95; ++i) {
+      run.now += 1ms;
+      run.dispatcher->step();
+    }
+    CHECK(run.word->isPausing());
+    for (int i = 0; i < 10; ++i) {
+      run.now += 1ms;
+      run.dispatcher->step();
+    }
+    CHECK_FALSE(run.word->isPausing());
+    REQUIRE(run.high->endRequest());
+    run.now += 100ms; // no pauses
+    run.finish();
+  }
+  CHECK_FALSE(run.high->room().knowsAll());
+  CHECK(run.high->room().now() == reserveOf(run.device.info(), 25));
+  run.begin();
+  run.end();
+}
