@@ -78,6 +78,7 @@ Result<void> Lane::initialise() {
       return word.error();
     *each = *word;
   }
+  takeFirstSaveArea();
   return {};
 }
 

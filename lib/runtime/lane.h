@@ -354,6 +354,8 @@ private:
   std::shared_ptr<LaunchPlan> planByIdentity(const Operation &operation);
   bool growSaveArea(Item &item, const Batch &batch);
   bool allocateSaveArea(std::uint64_t least);
+  bool takeSaveArea(std::uint64_t bytes);
+  void takeFirstSaveArea();
 
   Result<void> continueOn(StreamId target);
   Result<void> send(Batch &batch, const Gate &gate);

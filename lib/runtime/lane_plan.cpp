@@ -126,14 +126,18 @@ bool Lane::growSaveArea(Item &item, const Batch &batch) {
 /// While nothing uses the one there is. Where none can be had, no launch that needs as much gets
 /// the kind any more.
 bool Lane::allocateSaveArea(std::uint64_t least) {
-  std::uint64_t bytes = std::max(least, std::min(2 * saveAreaBytes, maxSaveBytes));
+  if (takeSaveArea(std::max(least, std::min(2 * saveAreaBytes, maxSaveBytes))))
+    return true;
+  maxSaveBytes = least - 1;
+  counts.saveAreasRefused.fetch_add(1);
+  return false;
+}
+
+bool Lane::takeSaveArea(std::uint64_t bytes) {
   constexpr std::uint64_t headers = saveHeaderBytes(maxSavedBlocks);
   Result<DevicePtr> area = device.allocate(headers + bytes);
-  if (!area) {
-    maxSaveBytes = least - 1;
-    counts.saveAreasRefused.fetch_add(1);
+  if (!area)
     return false;
-  }
   // The old one is freed at the end: freeing waits for the device.
   memory.push_back(*area);
   saveArea = *area + headers;
@@ -143,7 +147,19 @@ bool Lane::allocateSaveArea(std::uint64_t least) {
     behind = device.fill(stream, *area, std::byte{0}, headers);
   if (!behind)
     failAll(behind.error());
-  return static_cast<bool>(behind);
+  return true;
+}
+
+/// Before there are requests: the driver may take a tenth of a second for memory, and launches of
+/// the process wait for it. What all SMs hold is enough but for kernels with much local memory;
+/// where it cannot be had now the first launch that needs an area asks again.
+void Lane::takeFirstSaveArea() {
+  const DeviceInfo &has = device.info();
+  if (has.registersPerSm == 0 || !contains(options.kinds, Kind::Checkpoint))
+    return;
+  std::uint64_t perSm =
+      std::uint64_t{has.registersPerSm} * sizeof(std::uint32_t) + has.sharedBytesPerSm;
+  static_cast<void>(takeSaveArea(std::min(has.smCount * perSm, maxSaveBytes)));
 }
 
 } // namespace tally::runtime

@@ -22,8 +22,10 @@ const std::vector<Kind> everyKind = {Kind::Persistent, Kind::Guard, Kind::Slice,
 struct Launches : Harness {
   explicit Launches(std::size_t count, std::vector<Kind> kinds = everyKind,
                     std::uint32_t recordBytes = 32, Dim3 grid = {24, 1, 1},
-                    ProfileStore *store = nullptr, AnyPolicy policy = {})
-      : Harness(count, std::move(kinds), std::move(policy), 0, store, nullptr, recordBytes) {
+                    ProfileStore *store = nullptr, AnyPolicy policy = {},
+                    std::uint32_t registersPerSm = 65536)
+      : Harness(count, std::move(kinds), std::move(policy), 0, store, nullptr, recordBytes,
+                registersPerSm) {
     program.streams = 1;
     for (std::uint64_t n = 1; n <= count; ++n)
       program.steps.push_back({Step::Type::Launch, 0, 0, n % 2, (n + 1) % 2, grid, n, 0});
@@ -279,7 +281,8 @@ TEST_CASE("in the lane: the time of others is not taken for a block's") {
 TEST_CASE("in the lane: where a save area cannot be had, blocks are run to their ends") {
   for (int stoppedBehind : {0, 7}) {
     CAPTURE(stoppedBehind);
-    Launches launches(4);
+    // The device does not say what its SMs hold, so that none is taken in advance.
+    Launches launches(4, everyKind, 32, {24, 1, 1}, nullptr, {}, 0);
     launches.eachBlock = 200us;
     launches.device.mostBytes = 0; // all that is needed otherwise is there
     if (stoppedBehind != 0)
@@ -300,6 +303,15 @@ TEST_CASE("in the lane: where a save area cannot be had, blocks are run to their
     CHECK(launches.statistics().saveAreasRefused == 1);
     CHECK((launches.outcome() == runInOrder(launches.program)));
   }
+}
+
+TEST_CASE("in the lane: no memory is asked for while requests may wait") {
+  Launches launches(4);
+  launches.eachBlock = 200us;
+  launches.device.mostBytes = 0;
+  CHECK(launches.run(0) == Blocks{{Kind::Persistent, 24}});
+  CHECK(launches.run(1) == Blocks{{Kind::Checkpoint, 24}});
+  CHECK(launches.statistics().saveAreasRefused == 0);
 }
 
 TEST_CASE("in the lane: what blocks take is kept, and known to the next process") {
