@@ -117,6 +117,8 @@ private:
       control.setPausing(Pausing::Some);
   }
   // dispatcher_pauses.cpp
+  void expectPausing() const override;
+  bool pausesAreAllowed() const;
   void endPauses();
   std::optional<PauseEnd> mustEndPause();
   bool isOverdue();

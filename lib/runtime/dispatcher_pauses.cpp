@@ -114,6 +114,19 @@ void Dispatcher::tracePause(Nanoseconds since, PauseEnd why) const {
   trace->add(event);
 }
 
+bool Dispatcher::pausesAreAllowed() const {
+  Nanoseconds now = options.lane.clock();
+  return !closed && !isHurried() && !pauseBackoff.holds(now) &&
+         !highPriority.largeSince(now - largeOnesLast);
+}
+
+/// A wake may come before choosePausing() does. It would ask what has just been sent to yield, and
+/// its blocks run to their ends then, however long they are.
+void Dispatcher::expectPausing() const {
+  if (control.whatPauses() == Pausing::None && pausesAreAllowed() && !lacksRoom())
+    control.setPausing(lanesUnderWay() == 0 ? Pausing::All : Pausing::Some);
+}
+
 /// What the next wake is to say of what is under way.
 void Dispatcher::choosePausing() {
   bool some = false, all = true;
@@ -122,9 +135,7 @@ void Dispatcher::choosePausing() {
     some |= now != Pausing::None;
     all &= now == Pausing::All || !lane->underWay();
   }
-  Nanoseconds now = options.lane.clock();
-  if (closed || isHurried() || pauseBackoff.holds(now) ||
-      highPriority.largeSince(now - largeOnesLast) || (some && lacksRoom()))
+  if (!pausesAreAllowed() || (some && lacksRoom()))
     some = false;
   control.setPausing(!some ? Pausing::None : all ? Pausing::All : Pausing::Some);
 }

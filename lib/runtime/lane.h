@@ -73,6 +73,8 @@ public:
   virtual std::uint64_t currentEpoch() const = 0;
   /// Something goes out that does not pause when it is told to. Said before permit() is asked.
   virtual void expectOthers() const = 0;
+  /// Something goes out that pauses when it is told to, before it does.
+  virtual void expectPausing() const = 0;
   /// Nothing goes out any more, not even what high priority waits for.
   virtual bool isClosed() const { return false; }
 };

@@ -68,7 +68,9 @@ bool Lane::issue(const Gate &gate) {
     traceWait(true);
     return false;
   }
-  if (!batch.pauses())
+  if (batch.pauses())
+    gate.expectPausing();
+  else
     gate.expectOthers();
   Result<void> done = send(batch, gate);
   if (!done) {

@@ -14,6 +14,7 @@ public:
   std::optional<Permit> permit() const override { return Permit{1, {}, false}; }
   std::size_t lanesUnderWay() const override { return 1; }
   void expectOthers() const override {}
+  void expectPausing() const override {}
   Nanoseconds wholesLeft() const override { return Nanoseconds{0}; }
   bool isClosed() const override { return false; }
   std::uint64_t currentEpoch() const override { return 1; }

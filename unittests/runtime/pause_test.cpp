@@ -5,6 +5,7 @@
 #include <atomic>
 #include <map>
 #include <thread>
+#include <utility>
 
 using namespace tally;
 using namespace tally::runtime;
@@ -256,6 +257,23 @@ TEST_CASE("none follows soon behind one that met its deadline, and then again") 
   std::string text = test::contents(folder.file("t.json"));
   CHECK(text.find("\"args\":{\"ended\":\"overdue\"}") != std::string::npos);
   CHECK(text.find("\"args\":{\"for_us\":20000.000}") != std::string::npos);
+}
+
+TEST_CASE("a request that comes while what pauses is being sent pauses it") {
+  Paused run(10);
+  bool came = false;
+  run.device.onLaunch = [&] {
+    if (!std::exchange(came, true))
+      REQUIRE(run.high->beginRequest());
+  };
+  run.submitAll();
+  std::uint64_t epoch = run.word->currentEpoch();
+  run.land(TALLY_CONTROL_PAUSE);
+  CHECK(came);
+  CHECK(run.told().epoch == epoch);
+  REQUIRE(run.high->endRequest());
+  run.finish();
+  CHECK(run.statistics().yields == 0);
 }
 
 TEST_CASE("high-priority calls are progress") {
