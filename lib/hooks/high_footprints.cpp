@@ -42,11 +42,8 @@ std::optional<KernelUse> HighFootprints::useOf(const CudaApi &api, const LaunchR
   auto function = attributesOf(registry.find(api, request.function), activity.onDevice().number());
   if (!function)
     return std::nullopt;
-  LaunchShape shape;
-  shape.grid = {request.grid.x, request.grid.y, request.grid.z};
-  shape.block = {request.block.x, request.block.y, request.block.z};
-  shape.dynamicSharedBytes = static_cast<std::uint32_t>(request.sharedBytes);
-  return KernelUse{*function, shape, request.cooperative || isCooperative(request.attributes)};
+  return KernelUse{*function, shapeOf(request.grid, request.block, request.sharedBytes),
+                   request.cooperative || isCooperative(request.attributes)};
 }
 
 void HighFootprints::see(StreamState &stream, const runtime::Room::Asked &asked) {

@@ -110,9 +110,7 @@ std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
   auto launch = std::make_shared<KernelLaunch>();
   launch->kernel = &kernel;
   launch->device = device;
-  launch->shape.grid = {request.grid.x, request.grid.y, request.grid.z};
-  launch->shape.block = {request.block.x, request.block.y, request.block.z};
-  launch->shape.dynamicSharedBytes = static_cast<std::uint32_t>(request.sharedBytes);
+  launch->shape = shapeOf(request.grid, request.block, request.sharedBytes);
   if (!takeAttributes(request.attributes, *launch) || !isLaunchable(kernel, launch->shape))
     return nullptr;
   if (request.cooperative) {

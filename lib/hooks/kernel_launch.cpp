@@ -83,6 +83,14 @@ std::vector<void *> pointersTo(std::span<const bundle::Parameter> parameters,
 
 } // namespace
 
+LaunchShape shapeOf(dim3 grid, dim3 block, std::size_t sharedBytes) {
+  LaunchShape shape;
+  shape.grid = {grid.x, grid.y, grid.z};
+  shape.block = {block.x, block.y, block.z};
+  shape.dynamicSharedBytes = static_cast<std::uint32_t>(sharedBytes);
+  return shape;
+}
+
 runtime::LoadedKernel *usableVariants(ApiDevice &device, KernelRecord &kernel) {
   std::unique_lock lock(kernel.mutex);
   std::uint64_t version = kernel.attributeVersion.load();

@@ -33,6 +33,8 @@ struct KernelLaunch {
   std::vector<cudaLaunchAttribute> attributes; ///< that are kept, the cluster's not among them
 };
 
+LaunchShape shapeOf(dim3 grid, dim3 block, std::size_t sharedBytes);
+
 /// The launch with its arguments; nullptr where it cannot be queued. (hooks_launch.cpp)
 std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
                                          const LaunchRequest &request);

@@ -1,6 +1,7 @@
 #include "kernel_use.h"
 
 #include "api_device.h"
+#include "kernel_launch.h"
 #include "own_thread.h"
 
 #include <algorithm>
@@ -21,14 +22,6 @@ bool isSet(const CudaApi &api, cudaGraphNode_t node, cudaLaunchAttributeID id) {
   return id == cudaLaunchAttributeCooperative
              ? value.cooperative != 0
              : value.deviceUpdatableKernelNode.deviceUpdatable != 0;
-}
-
-LaunchShape shapeOf(dim3 grid, dim3 block, std::size_t sharedBytes) {
-  LaunchShape shape;
-  shape.grid = {grid.x, grid.y, grid.z};
-  shape.block = {block.x, block.y, block.z};
-  shape.dynamicSharedBytes = static_cast<std::uint32_t>(sharedBytes);
-  return shape;
 }
 
 bool isSame(const KernelUse &a, const KernelUse &b) {
