@@ -140,13 +140,14 @@ bool Lane::takeSaveArea(std::uint64_t bytes) {
     return false;
   // The old one is freed at the end: freeing waits for the device.
   memory.push_back(*area);
+  Result<void> cleared = continueOn(stream);
+  if (cleared)
+    cleared = device.fill(stream, *area, std::byte{0}, headers);
+  // Then the device fails, as the next call for a launch says; who plans still holds operations.
+  if (!cleared)
+    return false;
   saveArea = *area + headers;
   saveAreaBytes = bytes;
-  Result<void> behind = continueOn(stream);
-  if (behind)
-    behind = device.fill(stream, *area, std::byte{0}, headers);
-  if (!behind)
-    failAll(behind.error());
   return true;
 }
 

@@ -305,6 +305,15 @@ TEST_CASE("in the lane: where a save area cannot be had, blocks are run to their
   }
 }
 
+TEST_CASE("in the lane: a save area that cannot be cleared is none") {
+  Launches launches(4, everyKind, 32, {24, 1, 1}, nullptr, {}, 0);
+  launches.eachBlock = 200us;
+  CHECK(launches.run(0) == Blocks{{Kind::Persistent, 24}});
+  launches.device.refusesFills = true;
+  CHECK(launches.run(1) == Blocks{{Kind::Persistent, 24}});
+  CHECK(launches.statistics().saveAreasRefused == 1);
+}
+
 TEST_CASE("in the lane: no memory is asked for while requests may wait") {
   Launches launches(4);
   launches.eachBlock = 200us;

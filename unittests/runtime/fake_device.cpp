@@ -170,6 +170,8 @@ Result<void> FakeDevice::copyToHost(StreamId stream, std::span<std::byte> to, De
 }
 
 Result<void> FakeDevice::fill(StreamId stream, DevicePtr to, std::byte value, std::size_t bytes) {
+  if (refusesFills)
+    return Error{"fill: refused"};
   return put(stream, [=] {
     std::memset(reinterpret_cast<void *>(to), std::to_integer<int>(value), bytes);
     return true;

@@ -79,6 +79,8 @@ public:
   std::string refusedEntry;
   /// Larger allocations fail.
   std::size_t mostBytes = std::size_t{1} << 30;
+  /// Fills fail.
+  bool refusesFills = false;
   std::uint64_t polls() const { return pollCount; }
   /// Writes that were put on a stream to wait there.
   std::uint64_t writesArmed() const { return armedWrites; }
