@@ -31,6 +31,32 @@ const Codes spends = {"spends"};
 
 } // namespace
 
+TEST_CASE("warps that may come apart ahead of a barrier") {
+  auto parts = [](std::string_view body, std::string_view before = "") {
+    Module module = parsed(moduleWith(body, before));
+    ModuleFacts facts(module);
+    return analyzeKernel(facts, *module.function("k"), everyKind).loop.partsWarps;
+  };
+  constexpr const char *turns = "mov.u32 %r1,%tid.x; L: add.u32 %r1,%r1,9;"
+                                "setp.lt.u32 %p1,%r1,100; @%p1 bra L;";
+  CHECK(!parts("bar.sync 0; ret;"));
+  CHECK(parts(std::string(turns) + "bar.sync 0; ret;"));
+  CHECK(!parts("bar.sync 0;" + std::string(turns) + "ret;"));
+  CHECK(!parts(std::string(turns) + "ret;"));
+  SUBCASE("by turns of a loop that all go round together, and what stands in it") {
+    constexpr const char *together = "add.u32 %r2,%r2,1; setp.lt.u32 %p2,%r2,8; @%p2 bra H; ret;";
+    CHECK(!parts("mov.u32 %r2,0; H: bar.sync 0;" + std::string(together)));
+    CHECK(parts("mov.u32 %r2,0; H: bar.sync 0;" + std::string(turns) + together));
+  }
+  SUBCASE("by the loop that ptxas makes of an atomic") {
+    CHECK(parts("mov.u32 %r1,%tid.x; atom.shared.add.u32 %r2,[%r1],%r1; bar.sync 0; ret;"));
+    CHECK(parts("mov.u32 %r1,%tid.x; red.add.u32 [%rd1],%r1; bar.sync 0; ret;"));
+    CHECK(!parts("mov.u32 %r1,%tid.x; red.global.add.u32 [%rd1],%r1; bar.sync 0; ret;"));
+    CHECK(!parts("bar.sync 0; mov.u32 %r1,%tid.x; red.shared.add.u32 [%r1],%r1; ret;"));
+  }
+  SUBCASE("in what is called") { CHECK(parts("call f; ret;", ".func f() { bar.sync 0; ret; }\n")); }
+}
+
 TEST_CASE("a barrier on the straight way is reached by all") {
   CHECK(convergenceOf("bar.sync 0; barrier.sync 0; ret;") == none);
 }

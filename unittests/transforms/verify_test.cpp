@@ -170,6 +170,21 @@ TEST_CASE("where the ids are read once") {
                  "sets again what the block has agreed on"));
 }
 
+TEST_CASE("where a warp may come apart ahead of a barrier") {
+  constexpr const char *body = "ld.param.u32 %r2,[n]; mov.u32 %r1,%tid.x; L: add.u32 %r1,%r1,9;"
+                               "setp.lt.u32 %p1,%r1,%r2; @%p1 bra L; bar.sync 0; ret;";
+  constexpr const char *broken = "ptxas may take warps for whole that come apart in the body";
+  constexpr const char *meeting = "@%tally_leave bra $tally_ending;\n\tbarrier.sync 0;";
+  for (const char *coding : {"", "zeroed"}) {
+    auto damaged = [&](std::string_view to) {
+      return damagedIn(body, Kind::Pause, coding, meeting, to);
+    };
+    CHECK(damaged(meeting) == "");
+    CHECK(contains(damaged("@%tally_leave bra $tally_ending;\n\tbar.sync 0;"), broken));
+    CHECK(contains(damaged("@%tally_leave bra $tally_ending;"), broken));
+  }
+}
+
 TEST_CASE("where the ids stand in two slots") {
   auto damagedSlots = [](std::string_view from, std::string_view to) {
     return damagedIn("mov.u32 %r1,%ctaid.x; mov.u32 %r2,%ctaid.y; ret;", Kind::Persistent, "", from,

@@ -207,6 +207,8 @@ const std::vector<TextMutant> &textMutants() {
        R"((\$tally_nap_\d+:\n)\tld\.param[^;]*;\n\tcvta[^;]*;\n\tld\.relaxed[^;]*;)", "$1"},
       {"pause: naps", "by a weak load", Kind::Pause, "barrier_tiles",
        R"(ld\.relaxed\.gpu\.global\.u8)", "ld.global.u8"},
+      {"pause: convergence", "ptxas may take a warp for whole that is not", Kind::Pause, "parted",
+       R"((bra \$tally_ending;\n\t)barrier\.sync)", "$1bar.sync"},
       {"pause: modes", "LEAVE is taken for PAUSE", Kind::Pause, "nounroll",
        R"(setp\.ne\.u32 %tally_nap, %tally_mode, 2;)", "setp.eq.u32 %tally_nap, %tally_mode, 0;"},
       {"pause: naps", "a nap ends the block", Kind::Pause, "nounroll", R"(bra \$tally_nap_\d+;)",

@@ -39,6 +39,17 @@ std::optional<std::uint32_t> possibleIds(const Function &function, const Operand
   return known && ids ? std::optional(ids) : std::nullopt;
 }
 
+/// A callee may have loops and barriers. And of atomics on shared memory of floating-point and
+/// 64-bit types ptxas makes loops that each thread leaves when its exchange was the one.
+bool maySplitWarp(const Instruction &instruction) {
+  return instruction.opcode == "call" ||
+         ((instruction.opcode == "atom" || instruction.opcode == "red") &&
+          !instruction.has("global"));
+}
+bool mayMeet(const Instruction &instruction) {
+  return instruction.opcode == "call" || isBlockBarrier(instruction);
+}
+
 class Checker {
 public:
   Checker(const Module &module, const Cfg &cfg, const ControlDependence &dependence,
@@ -130,6 +141,42 @@ private:
 };
 
 } // namespace
+
+bool mayPartWarps(const Cfg &cfg, const ControlDependence &dependence,
+                  const Uniformity &uniformity) {
+  // From their last instructions backwards: the blocks behind which a barrier may come.
+  std::vector<bool> leads(cfg.size());
+  std::vector<const CfgBlock *> work;
+  auto reachBack = [&](const CfgBlock &block) {
+    for (const CfgBlock *before : block.predecessors)
+      if (!leads[before->number]) {
+        leads[before->number] = true;
+        work.push_back(before);
+      }
+  };
+  for (const auto &block : cfg.blocks())
+    if (std::ranges::any_of(block->instructions,
+                            [&](std::uint32_t each) { return mayMeet(cfg.instruction(each)); }))
+      reachBack(*block);
+  while (!work.empty()) {
+    const CfgBlock *block = work.back();
+    work.pop_back();
+    reachBack(*block);
+  }
+
+  for (const auto &block : cfg.blocks()) {
+    bool branches = dependence.endless() || uniformity.ofBranch(*block) != Variation::None;
+    bool comesApart = false;
+    for (std::uint32_t each : block->instructions) {
+      comesApart |= maySplitWarp(cfg.instruction(each));
+      if (comesApart && mayMeet(cfg.instruction(each)))
+        return true;
+    }
+    if (leads[block->number] && (branches || comesApart))
+      return true;
+  }
+  return false;
+}
 
 bool canSpend(const Module &module) {
   return module.targetArch() >= 70 &&

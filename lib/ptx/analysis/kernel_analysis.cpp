@@ -337,8 +337,9 @@ private:
 
   void checkFlow(const Function &body, bool isEntry) {
     const FunctionFacts &facts = modules.of(body);
-    bool converges = isEntry && (kinds & onWorkers) &&
-                     (!facts.blockBarriers.empty() || !facts.warpSyncs.empty());
+    bool converges =
+        isEntry && (kinds & onWorkers) &&
+        (!facts.blockBarriers.empty() || !facts.warpSyncs.empty() || !facts.calls.empty());
     bool mayWait = mayWaitIn(facts);
     if (!converges && !mayWait && !isEntry)
       return;
@@ -357,6 +358,7 @@ private:
       Convergence convergence = checkConvergence(module, cfg, dependence, uniformity, facts);
       llvm::append_range(result.findings, convergence.findings);
       result.loop = convergence.plan;
+      result.loop.partsWarps = mayPartWarps(cfg, dependence, uniformity);
     }
   }
 

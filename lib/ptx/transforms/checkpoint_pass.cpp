@@ -195,9 +195,11 @@ std::string Writer::agree() const {
   std::string text = "\n$tally_agree:\n\t" + meet(input) +
                      emit::loadPublished(early() ? ids : emit::IdWords::None);
   // From the aligned form ptxas knows that what was read is one value for the warp.
-  if (overlaps())
-    text += plan.keepsAligned ? fmt::format("bar.sync {};\n\t", input.analysis.loop.barrier)
-                              : meet(input);
+  bool parts = input.analysis.loop.partsWarps;
+  if (overlaps() && plan.keepsAligned && !parts)
+    text += fmt::format("bar.sync {};\n\t", input.analysis.loop.barrier);
+  else if (overlaps() || parts)
+    text += meet(input);
   return text + emit::leaveIfAgreed("bra $tally_other_than_run");
 }
 

@@ -1,5 +1,6 @@
 #include "verify_protocol.h"
 
+#include "tally/ptx/analysis/barriers.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/analysis/opening.h"
 #include "verify_checkpoint.h"
@@ -140,6 +141,38 @@ std::optional<std::string> checkSlots(const Function &variant) {
   if (swaps != 0)
     return "threads may go by different slots";
   return std::nullopt;
+}
+
+/// Where a worker leaves to code of its own and a warp of the user's kernel may come apart ahead of
+/// a barrier, the block meets once more between the branch and the body, in pause, or right ahead
+/// of the branch, in checkpoint; and not in the aligned form, else ptxas may not bring that warp
+/// together again (docs/transforms.md, persistent).
+std::optional<std::string> checkWarpsMeet(const Function &user, const Function &variant) {
+  std::span<const Statement> agreed = agreement(variant);
+  std::size_t branch =
+      static_cast<std::size_t>(agreed.data() - variant.body.data()) + agreed.size();
+  if (branch + 1 >= variant.body.size() || variant.body[branch].instruction.operands.empty())
+    return std::nullopt;
+  std::string_view to = variant.body[branch].instruction.operands[0].symbol;
+  std::vector<Statement> meetings;
+  for (const Statement &each : agreed)
+    if (each.kind == StatementKind::Instruction && isBlockBarrier(each.instruction))
+      meetings.push_back(each);
+  const Statement *last = nullptr;
+  if (to == "$tally_ending")
+    last = &variant.body[branch + 1];
+  else if (to != "$tally_other_than_run")
+    return std::nullopt;
+  else if (meetings.size() == 2)
+    last = &meetings.back();
+  Cfg cfg(user);
+  ControlDependence dependence(cfg);
+  if (!mayPartWarps(cfg, dependence, Uniformity(cfg, dependence)) ||
+      (last && isBlockBarrier(last->instruction) && last->instruction.opcode == "barrier" &&
+       !last->instruction.has("aligned")))
+    return std::nullopt;
+  return "ptxas may take warps for whole that come apart in the body: " +
+         std::string(variant.body[branch].text);
 }
 
 /// Where thread 0 may take the next block while others are in the last one: all meet before they
@@ -346,6 +379,8 @@ std::optional<std::string> checkProtocol(const Module &module, const Function &u
   });
   if (!polls)
     return "the control word is not read by a strong load";
+  if (auto broken = checkWarpsMeet(user, variant))
+    return broken;
   if (kind == Kind::Checkpoint)
     return checkCheckpoint(user, variant);
   if (takesOneBlock(kind, variant))

@@ -148,7 +148,10 @@ std::string ways(const PassInput &input, unsigned count) {
 /// Not in the aligned form: ptxas takes that for a promise that the warp is whole here, and drops
 /// what would make it so (bar.warp.sync). Where the loop has more than one way in, lanes that do
 /// not take the branch then came first, and the barrier counted them for their whole warp. The
-/// second meeting is in the aligned form, from which ptxas knows the block's ids for uniform.
+/// second meeting is in the aligned form, from which ptxas knows the block's ids for uniform; but
+/// where the worker goes on to code of its own when it leaves, ptxas then takes each aligned
+/// barrier of the body for such a promise too, and no longer brings together a warp that came
+/// apart.
 std::string agree(const PassInput &input, const LoopForm &form, const WorkerParts &parts) {
   std::string leave = parts.ending.empty() ? "ret" : "bra $tally_ending";
   std::string text = "\n$tally_agree:\n\t" + meet(input);
@@ -156,7 +159,9 @@ std::string agree(const PassInput &input, const LoopForm &form, const WorkerPart
     return text + emit::loadFromSlot(form.ids, leave);
   text +=
       emit::loadPublished(form.early ? form.ids : emit::IdWords::None) + emit::leaveIfAgreed(leave);
-  if (form.overlaps)
+  if (input.analysis.loop.partsWarps && !parts.ending.empty())
+    text += meet(input);
+  else if (form.overlaps)
     text += fmt::format("bar.sync {};\n\t", input.analysis.loop.barrier);
   return text;
 }

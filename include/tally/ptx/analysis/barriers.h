@@ -40,6 +40,12 @@ Convergence checkConvergence(const Module &module, const Cfg &cfg,
                              const ControlDependence &dependence, const Uniformity &uniformity,
                              const FunctionFacts &facts);
 
+/// Whether a warp may come apart ahead of one of the body's barriers, so that ptxas has to bring it
+/// together again: by a branch that may differ between threads of the block, in a callee, or in the
+/// loop that ptxas makes of some atomics on shared memory.
+bool mayPartWarps(const Cfg &cfg, const ControlDependence &dependence,
+                  const Uniformity &uniformity);
+
 /// Whether `module` may use activemask, and threads of a warp progress independently in its code.
 bool canSpend(const Module &module);
 

@@ -20,6 +20,8 @@ struct LoopPlan {
   /// The same, told by the block's shape: only where %ntid.x is a multiple of 32 do threads go to
   /// the loop's head; elsewhere all exit, and a worker runs one virtual block. Never with `spends`.
   bool needsWholeWarpRows = false;
+  /// See mayPartWarps (barriers.h).
+  bool partsWarps = false;
   /// Id of the loop's own barrier: one that the body names with no thread count.
   unsigned barrier = 0;
 };
