@@ -43,6 +43,8 @@ TEST_CASE("warps that may come apart ahead of a barrier") {
   CHECK(parts(std::string(turns) + "bar.sync 0; ret;"));
   CHECK(!parts("bar.sync 0;" + std::string(turns) + "ret;"));
   CHECK(!parts(std::string(turns) + "ret;"));
+  CHECK(!parts("mov.u32 %r1,%tid.x; setp.lt.u32 %p1,%r1,9; @%p1 bra L; add.u32 %r1,%r1,1; L:"
+               "bar.sync 0; ret;"));
   SUBCASE("by turns of a loop that all go round together, and what stands in it") {
     constexpr const char *together = "add.u32 %r2,%r2,1; setp.lt.u32 %p2,%r2,8; @%p2 bra H; ret;";
     CHECK(!parts("mov.u32 %r2,0; H: bar.sync 0;" + std::string(together)));

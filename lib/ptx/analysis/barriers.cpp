@@ -1,5 +1,6 @@
 #include "tally/ptx/analysis/barriers.h"
 
+#include "loops.h"
 #include "member_mask.h"
 #include "tally/ptx/analysis/opcodes.h"
 
@@ -164,8 +165,19 @@ bool mayPartWarps(const Cfg &cfg, const ControlDependence &dependence,
     reachBack(*block);
   }
 
+  std::vector<Loop> loops;
+  forEachLoop(cfg, [&](const Loop &each) { loops.push_back(each); });
+  bool anywhere = dependence.endless() || !everyLoopHasOneHead(cfg);
+  auto leavesLoop = [&](const CfgBlock &block) {
+    return anywhere || std::ranges::any_of(loops, [&](const Loop &loop) {
+             return loop.has(block) && !std::ranges::all_of(block.successors, [&](CfgBlock *next) {
+                      return loop.has(*next);
+                    });
+           });
+  };
   for (const auto &block : cfg.blocks()) {
-    bool branches = dependence.endless() || uniformity.ofBranch(*block) != Variation::None;
+    bool branches = (dependence.endless() || uniformity.ofBranch(*block) != Variation::None) &&
+                    leavesLoop(*block);
     bool comesApart = false;
     for (std::uint32_t each : block->instructions) {
       comesApart |= maySplitWarp(cfg.instruction(each));
