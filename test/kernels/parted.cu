@@ -18,5 +18,6 @@ extern "C" __global__ void parted(float *sums, const unsigned *values, int n) {
     rows[threadIdx.x] += columns[i];
   __syncthreads();
   if (threadIdx.x < 32)
-    atomicAdd(sums + threadIdx.x, columns[threadIdx.x] + rows[threadIdx.x] + rows[threadIdx.x + 32]);
+    atomicAdd(sums + threadIdx.x,
+              columns[threadIdx.x] + rows[threadIdx.x] + rows[threadIdx.x + 32]);
 }

@@ -154,17 +154,19 @@ std::optional<std::string> checkWarpsMeet(const Function &user, const Function &
   if (branch + 1 >= variant.body.size() || variant.body[branch].instruction.operands.empty())
     return std::nullopt;
   std::string_view to = variant.body[branch].instruction.operands[0].symbol;
-  std::vector<Statement> meetings;
-  for (const Statement &each : agreed)
-    if (each.kind == StatementKind::Instruction && isBlockBarrier(each.instruction))
-      meetings.push_back(each);
   const Statement *last = nullptr;
+  unsigned meetings = 0;
+  for (const Statement &each : agreed)
+    if (each.kind == StatementKind::Instruction && isBlockBarrier(each.instruction)) {
+      last = &each;
+      ++meetings;
+    }
   if (to == "$tally_ending")
     last = &variant.body[branch + 1];
   else if (to != "$tally_other_than_run")
     return std::nullopt;
-  else if (meetings.size() == 2)
-    last = &meetings.back();
+  else if (meetings < 2)
+    last = nullptr;
   Cfg cfg(user);
   ControlDependence dependence(cfg);
   if (!mayPartWarps(cfg, dependence, Uniformity(cfg, dependence)) ||
