@@ -42,7 +42,7 @@ std::optional<std::uint32_t> possibleIds(const Function &function, const Operand
 
 /// A callee may have loops and barriers. And of atomics on shared memory of floating-point and
 /// 64-bit types ptxas makes loops that each thread leaves when its exchange was the one.
-bool maySplitWarp(const Instruction &instruction) {
+bool maySplit(const Instruction &instruction) {
   return instruction.opcode == "call" ||
          ((instruction.opcode == "atom" || instruction.opcode == "red") &&
           !instruction.has("global"));
@@ -145,46 +145,33 @@ private:
 
 bool mayPartWarps(const Cfg &cfg, const ControlDependence &dependence,
                   const Uniformity &uniformity) {
-  // From their last instructions backwards: the blocks behind which a barrier may come.
-  std::vector<bool> leads(cfg.size());
-  std::vector<const CfgBlock *> work;
-  auto reachBack = [&](const CfgBlock &block) {
-    for (const CfgBlock *before : block.predecessors)
-      if (!leads[before->number]) {
-        leads[before->number] = true;
-        work.push_back(before);
-      }
-  };
+  std::vector<const CfgBlock *> ahead;
   for (const auto &block : cfg.blocks())
     if (std::ranges::any_of(block->instructions,
                             [&](std::uint32_t each) { return mayMeet(cfg.instruction(each)); }))
-      reachBack(*block);
-  while (!work.empty()) {
-    const CfgBlock *block = work.back();
-    work.pop_back();
-    reachBack(*block);
-  }
+      llvm::append_range(ahead, block->predecessors);
+  std::vector<bool> leads = walkFrom(ahead, cfg.size(), false);
 
   std::vector<Loop> loops;
   forEachLoop(cfg, [&](const Loop &each) { loops.push_back(each); });
-  bool anywhere = dependence.endless() || !everyLoopHasOneHead(cfg);
-  auto leavesLoop = [&](const CfgBlock &block) {
-    return anywhere || std::ranges::any_of(loops, [&](const Loop &loop) {
-             return loop.has(block) && !std::ranges::all_of(block.successors, [&](CfgBlock *next) {
-                      return loop.has(*next);
-                    });
-           });
+  auto isLeftAt = [](const Loop &loop, const CfgBlock &block) {
+    return loop.has(block) &&
+           !llvm::all_of(block.successors, [&](const CfgBlock *next) { return loop.has(*next); });
   };
+  // Of loops without a single head, and where post-dominance says little, nothing is told apart.
+  bool anywhere = dependence.endless() ||
+                  std::ranges::any_of(loops, [](const Loop &each) { return !each.header; });
   for (const auto &block : cfg.blocks()) {
-    bool branches = (dependence.endless() || uniformity.ofBranch(*block) != Variation::None) &&
-                    leavesLoop(*block);
-    bool comesApart = false;
+    bool parts = (dependence.endless() || uniformity.ofBranch(*block) != Variation::None) &&
+                 (anywhere || std::ranges::any_of(
+                                  loops, [&](const Loop &loop) { return isLeftAt(loop, *block); }));
+    bool splits = false;
     for (std::uint32_t each : block->instructions) {
-      comesApart |= maySplitWarp(cfg.instruction(each));
-      if (comesApart && mayMeet(cfg.instruction(each)))
+      splits |= maySplit(cfg.instruction(each));
+      if (splits && mayMeet(cfg.instruction(each)))
         return true;
     }
-    if (leads[block->number] && (branches || comesApart))
+    if (leads[block->number] && (parts || splits))
       return true;
   }
   return false;
@@ -198,7 +185,9 @@ bool canSpend(const Module &module) {
 Convergence checkConvergence(const Module &module, const Cfg &cfg,
                              const ControlDependence &dependence, const Uniformity &uniformity,
                              const FunctionFacts &facts) {
-  return Checker(module, cfg, dependence, uniformity, facts).run();
+  Convergence result = Checker(module, cfg, dependence, uniformity, facts).run();
+  result.plan.partsWarps = mayPartWarps(cfg, dependence, uniformity);
+  return result;
 }
 
 } // namespace tally::ptx

@@ -205,4 +205,21 @@ void Cfg::removeTraps() {
   }
 }
 
+std::vector<bool> walkFrom(llvm::ArrayRef<const CfgBlock *> starts, std::size_t count,
+                           bool forward) {
+  std::vector<bool> met(count);
+  llvm::SmallVector<const CfgBlock *, 32> worklist(starts.begin(), starts.end());
+  for (const CfgBlock *start : starts)
+    met[start->number] = true;
+  while (!worklist.empty()) {
+    const CfgBlock *block = worklist.pop_back_val();
+    for (CfgBlock *next : forward ? block->successors : block->predecessors)
+      if (!met[next->number]) {
+        met[next->number] = true;
+        worklist.push_back(next);
+      }
+  }
+  return met;
+}
+
 } // namespace tally::ptx

@@ -358,7 +358,6 @@ private:
       Convergence convergence = checkConvergence(module, cfg, dependence, uniformity, facts);
       llvm::append_range(result.findings, convergence.findings);
       result.loop = convergence.plan;
-      result.loop.partsWarps = mayPartWarps(cfg, dependence, uniformity);
     }
   }
 

@@ -190,6 +190,10 @@ bool isBlockBarrier(const Instruction &instruction) {
          (instruction.opcode == "barrier" && !instruction.has("cluster"));
 }
 
+bool isAlignedBarrier(const Instruction &instruction) {
+  return isBlockBarrier(instruction) && (instruction.opcode == "bar" || instruction.has("aligned"));
+}
+
 BarrierForm barrierFormOf(const Instruction &barrier) {
   bool reduces = barrier.has("red");
   std::size_t least = reduces ? 3 : 1, count = barrier.operands.size();

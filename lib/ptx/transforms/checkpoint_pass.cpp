@@ -196,10 +196,10 @@ std::string Writer::agree() const {
                      emit::loadPublished(early() ? ids : emit::IdWords::None);
   // From the aligned form ptxas knows that what was read is one value for the warp.
   bool parts = input.analysis.loop.partsWarps;
-  if (overlaps() && plan.keepsAligned && !parts)
-    text += fmt::format("bar.sync {};\n\t", input.analysis.loop.barrier);
-  else if (overlaps() || parts)
-    text += meet(input);
+  if (overlaps() || parts)
+    text += plan.keepsAligned && !parts
+                ? fmt::format("bar.sync {};\n\t", input.analysis.loop.barrier)
+                : meet(input);
   return text + emit::leaveIfAgreed("bra $tally_other_than_run");
 }
 
@@ -331,7 +331,7 @@ std::string Writer::stow() const {
 }
 
 std::string Writer::barrierWithPoll(const Instruction &barrier) const {
-  bool aligned = plan.keepsAligned && (barrier.opcode == "bar" || barrier.has("aligned"));
+  bool aligned = plan.keepsAligned && isAlignedBarrier(barrier);
   return hint() +
          fmt::format("{}.red.or.pred %tally_asked, {}, %tally_yield;\n\t",
                      aligned ? "bar" : "barrier", barrierIdOf(barrier).text) +

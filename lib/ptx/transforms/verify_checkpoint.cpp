@@ -279,7 +279,7 @@ private:
   }
 
   static bool isAligned(const Statement &each) {
-    return meets(each) && (each.instruction.opcode == "bar" || each.instruction.has("aligned"));
+    return each.kind == StatementKind::Instruction && isAlignedBarrier(each.instruction);
   }
 
   /// ptxas takes the aligned form for a promise that the warp is whole. It is at the user's

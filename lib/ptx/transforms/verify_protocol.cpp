@@ -73,7 +73,7 @@ Meeting meetingIn(std::span<const Statement> statements) {
     if (!isBlockBarrier(instruction))
       continue;
     result.meets = true;
-    if (instruction.opcode == "bar" || instruction.has("aligned"))
+    if (isAlignedBarrier(instruction))
       result.aligned = statement.text;
   }
   return result;
@@ -170,8 +170,7 @@ std::optional<std::string> checkWarpsMeet(const Function &user, const Function &
   Cfg cfg(user);
   ControlDependence dependence(cfg);
   if (!mayPartWarps(cfg, dependence, Uniformity(cfg, dependence)) ||
-      (last && isBlockBarrier(last->instruction) && last->instruction.opcode == "barrier" &&
-       !last->instruction.has("aligned")))
+      (last && isBlockBarrier(last->instruction) && !isAlignedBarrier(last->instruction)))
     return std::nullopt;
   return "ptxas may take warps for whole that come apart in the body: " +
          std::string(variant.body[branch].text);

@@ -4,6 +4,7 @@
 
 #include "tally/ptx/ir/module.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/GraphTraits.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -78,6 +79,11 @@ private:
   std::vector<CfgBlock *> blockOfStatement;
   std::optional<std::string_view> unresolved;
 };
+
+/// Which of `count` blocks, by number, a walk along successors (or predecessors) from `starts`
+/// meets, these among them.
+std::vector<bool> walkFrom(llvm::ArrayRef<const CfgBlock *> starts, std::size_t count,
+                           bool forward);
 
 /// Whether each loop is entered at one block alone.
 bool everyLoopHasOneHead(const Cfg &cfg);

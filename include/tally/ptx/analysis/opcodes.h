@@ -82,6 +82,8 @@ std::string_view specialRegisterName(const Operand &operand);
 /// Whether `instruction` synchronises a thread block: bar.*, barrier.* but bar.warp and
 /// barrier.cluster.
 bool isBlockBarrier(const Instruction &instruction);
+/// And in the form with .aligned, which bar.* has without saying so.
+bool isAlignedBarrier(const Instruction &instruction);
 
 /// Who meets at a block barrier (PTX ISA 9.0, 9.7.13.1).
 enum class BarrierForm : std::uint8_t {
