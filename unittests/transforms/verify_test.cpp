@@ -52,8 +52,8 @@ std::string damaged(const Place &place, std::string_view from, std::string_view 
 /// The same of a kernel with this body, whose variants stand in one coding; the first entry of
 /// `kind`.
 std::string damagedIn(std::string_view body, Kind kind, std::string_view coding,
-                      std::string_view from, std::string_view to) {
-  Module module = parsed(moduleWith(body));
+                      std::string_view from, std::string_view to, std::string_view before = "") {
+  Module module = parsed(moduleWith(body, before));
   RewriteOptions options;
   options.coding = coding;
   auto kernels = rewrite(module, options);
@@ -174,14 +174,23 @@ TEST_CASE("where a warp may come apart ahead of a barrier") {
   constexpr const char *body = "ld.param.u32 %r2,[n]; mov.u32 %r1,%tid.x; L: add.u32 %r1,%r1,9;"
                                "setp.lt.u32 %p1,%r1,%r2; @%p1 bra L; bar.sync 0; ret;";
   constexpr const char *broken = "ptxas may take warps for whole that come apart in the body";
-  constexpr const char *meeting = "@%tally_leave bra $tally_ending;\n\tbarrier.sync 0;";
+  constexpr const char *barrier = "@%p1 bra L; barrier.sync 0;";
   for (const char *coding : {"", "zeroed"}) {
     auto damaged = [&](std::string_view to) {
-      return damagedIn(body, Kind::Pause, coding, meeting, to);
+      return damagedIn(body, Kind::Pause, coding, barrier, to);
     };
-    CHECK(damaged(meeting) == "");
-    CHECK(contains(damaged("@%tally_leave bra $tally_ending;\n\tbar.sync 0;"), broken));
-    CHECK(contains(damaged("@%tally_leave bra $tally_ending;"), broken));
+    CHECK(damaged(barrier) == "");
+    CHECK(contains(damaged("@%p1 bra L; bar.sync 0;"), broken));
+  }
+  SUBCASE("in what is called, too") {
+    auto damaged = [&](std::string_view to) {
+      return damagedIn("mov.u32 %r1,%tid.x; ld.param.u32 %r2,[n]; L: add.u32 %r1,%r1,9;"
+                       "setp.lt.u32 %p1,%r1,%r2; @%p1 bra L; call.uni f; ret;",
+                       Kind::Pause, "", "@%tally_leave ret;\n\tbarrier.sync 0;", to,
+                       ".func f() { bar.sync 0; ret; }\n");
+    };
+    CHECK(damaged("@%tally_leave ret;\n\tbarrier.sync 0;") == "");
+    CHECK(contains(damaged("@%tally_leave ret;\n\tbar.sync 0;"), broken));
   }
 }
 

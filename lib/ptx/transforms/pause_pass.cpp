@@ -5,6 +5,7 @@
 #include "one_block.h"
 #include "strip_loops.h"
 #include "tally/bundle/abi.h"
+#include "tally/ptx/analysis/opcodes.h"
 #include "worker_loop.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -159,45 +160,46 @@ std::string asked(std::string_view again) {
          nap() + fmt::format("{};\n", again);
 }
 
-/// What a block does that takes no other one, all of whose threads have met. Thread 0 counts the
-/// worker out and naps for as long as others of the launch have blocks, so that its SM looks as
-/// theirs do to whatever places a request's blocks. While the mode is PAUSE it naps as they do,
-/// whatever the epoch and though none has a block: a launch that ends makes room for the next one,
-/// whose workers would be placed where the request's blocks are not, and stay there. With any other
-/// mode a greater epoch makes it leave. The others wait for it in a barrier behind each look, which
-/// says whether to leave: with one plain barrier behind all of that ptxas would take no warp for
-/// whole any more, at the block's meetings in the loop either.
-std::string ending(const PassInput &input) {
-  constexpr std::size_t live = offsetof(tally_launch_state, live_workers);
-  return emit::loadState() + "@!%tally_other " + countOut() +
-         fmt::format("ld.param.u32 %tally_r1, [$tally_launch+{}];\n"
+/// What thread 0 does that takes no further block: it naps for as long as others of the launch have
+/// blocks, so that its SM looks as theirs do to whatever places a request's blocks. While the mode
+/// is PAUSE it naps as they do, whatever the epoch and though none has a block: a launch that ends
+/// makes room for the next one, whose workers would be placed where the request's blocks are not,
+/// and stay there. With any other mode a greater epoch makes it leave. The others wait for it where
+/// the block agrees.
+std::string stay(const Module &module) {
+  return fmt::format("ld.param.u32 %tally_r1, [$tally_launch+{}];\n"
                      "\tsetp.eq.u32 %tally_nap, %tally_r1, 0;\n"
-                     "\t@%tally_nap bra $tally_left;\n"
-                     "\n$tally_stay:\n"
-                     "\tmov.pred %tally_yield, 0;\n"
-                     "\t@%tally_other bra $tally_told;\n\t",
+                     "\t@%tally_nap bra $tally_publish;\n"
+                     "\n$tally_stay:\n\t",
                      offsetof(tally_launch_params, stay)) +
-         emit::loadControl(input.module) +
+         emit::loadControl(module) +
          fmt::format("cvt.u32.u64 %tally_word, %tally_d0;\n"
                      "\tand.b32 %tally_word, %tally_word, 255;\n"
                      "\tsetp.ne.u32 %tally_nap, %tally_word, {};\n"
                      "\t@%tally_nap bra $tally_stays;\n\t",
                      unsigned{TALLY_CONTROL_PAUSE}) +
          nap() +
-         fmt::format("bra $tally_told;\n"
+         fmt::format("bra $tally_stay;\n"
                      "\n$tally_stays:\n"
                      "\tld.{}.u32 %tally_r0, [%tally_d2+{}];\n"
                      "\tsetp.eq.u32 %tally_yield, %tally_r0, 0;\n"
-                     "\t@%tally_yield bra $tally_told;\n\t",
-                     emit::strongGlobal(input.module), live) +
+                     "\t@%tally_yield bra $tally_publish;\n\t",
+                     emit::strongGlobal(module), offsetof(tally_launch_state, live_workers)) +
          emit::judge() +
-         fmt::format("@%tally_yield bra $tally_told;\n"
-                     "\tnanosleep.u32 %tally_r1;\n"
-                     "\n$tally_told:\n"
-                     "\tbarrier.red.or.pred %tally_yield, {}, %tally_yield;\n"
-                     "\t@!%tally_yield bra $tally_stay;\n"
-                     "\n$tally_left:\n\tret;\n",
-                     input.analysis.loop.barrier);
+         "@%tally_yield bra $tally_publish;\n"
+         "\tnanosleep.u32 %tally_r1;\n"
+         "\tbra $tally_stay;\n";
+}
+
+/// Where a warp may come apart ahead of them the user's barriers lose .aligned: ptxas takes that
+/// for a promise that the warp is whole, and with naps in the body's loops it does not always bring
+/// the warp together to keep it (docs/transforms.md, persistent).
+void loseAlignment(FunctionEditor &editor, const PassInput &input, bool parks) {
+  for (std::uint32_t statement : input.analysis.facts->blockBarriers) {
+    const Statement &barrier = input.function.body[statement];
+    if (!parks || barrierFormOf(barrier.instruction) != BarrierForm::Full)
+      editor.replace(barrier.text, emit::unalignedBarrier(barrier));
+  }
 }
 
 } // namespace
@@ -230,6 +232,9 @@ std::vector<EditedText> PausePass::run(const PassInput &input) const {
       editor.insertBefore(points[i].statement, atLatch(input, points[i], i));
       break;
     }
+  const LoopPlan &plan = input.analysis.loop;
+  if (plan.partsWarps)
+    loseAlignment(editor, input, plan.parks && !asksForOneBlock(input));
   if (asksForOneBlock(input)) {
     writeOneBlock(editor, input, kind(),
                   {declarations, blockStart(points),
@@ -238,9 +243,9 @@ std::vector<EditedText> PausePass::run(const PassInput &input) const {
     return {editor.apply()};
   }
   // Workers that may spend themselves are as many as blocks: what stays keeps some from starting.
-  std::string last = input.analysis.loop.spends ? std::string() : ending(input);
   writeWorkers(editor, input, kind(),
-               {declarations, blockStart(points), asked("bra $tally_take"), last});
+               {declarations, blockStart(points), asked("bra $tally_take"),
+                plan.spends ? std::string() : stay(input.module)});
   return {editor.apply()};
 }
 

@@ -92,7 +92,8 @@ private:
       return broken;
     AllowedChanges allowed{.gridReads = !keepsGrid, .calls = !keepsGrid};
     allowed.leaves = allowed.barriers = hasWorkers(kind) && !takesOneBlock(kind, entry);
-    allowed.unaligned = allowed.entrances = kind == Kind::Checkpoint;
+    allowed.entrances = kind == Kind::Checkpoint;
+    allowed.unaligned = kind == Kind::Checkpoint || kind == Kind::Pause;
     if (auto broken = checkBody(again, user, entry, allowed))
       return broken;
     if (auto broken = checkProtocol(again, user, kind, entry))

@@ -193,18 +193,19 @@ private:
   std::size_t nap, look, begin = 0, end = 0;
 };
 
-/// How a worker stays that takes no further block: in turns of the whole block, in which thread 0
-/// looks and naps, and tells the others in a barrier whether they leave.
+/// How a worker stays that takes no further block: thread 0 looks and naps before it says that the
+/// worker leaves, while the others wait for that.
 class StayCheck {
 public:
   explicit StayCheck(const Function &variant)
-      : body(variant.body), stay(labelOf(variant, "$tally_stay")),
-        judged(labelOf(variant, "$tally_stays")), told(labelOf(variant, "$tally_told")) {}
+      : body(variant.body), take(labelOf(variant, "$tally_take")),
+        stay(labelOf(variant, "$tally_stay")), judged(labelOf(variant, "$tally_stays")),
+        publish(labelOf(variant, "$tally_publish")) {}
 
   std::optional<std::string> run() const {
     if (stay == body.size())
       return std::nullopt; // it leaves
-    if (told + 4 >= body.size() || judged > told || stay > judged)
+    if (publish == body.size() || judged > publish || stay > judged)
       return "a worker that stays does not leave";
     if (!staysTogether())
       return "a worker's threads do not stay together";
@@ -224,46 +225,35 @@ public:
 private:
   static constexpr std::string_view yields = "%tally_yield";
 
-  static bool isGuardedBy(const Instruction &each, std::string_view predicate, bool negated) {
-    return each.guard && each.guard->predicate.symbol == predicate &&
-           each.guard->predicate.negated == negated;
-  }
   static bool goesTo(const Instruction &each, std::string_view label) {
     return each.opcode == "bra" && each.operands[0].symbol == label;
   }
 
-  /// All but thread 0 go to the barrier at once, with nothing to say; what comes of it decides for
-  /// each thread alike, and no branch in between leads elsewhere.
+  /// It is a part of thread 0's turn that meets nobody, and leads to where the turn ends alone.
   bool staysTogether() const {
-    const Instruction &nothing = body[stay + 1].instruction, &others = body[stay + 2].instruction;
-    const Instruction &meets = body[told + 1].instruction, &back = body[told + 2].instruction;
-    if (nothing.opcode != "mov" || !nothing.has("pred") || nothing.operands[0].symbol != yields ||
-        nothing.operands[1].bits != 0 || !goesTo(others, body[told].label) ||
-        !isGuardedBy(others, "%tally_other", false))
+    if (take > stay)
       return false;
-    for (std::size_t at = stay + 3; at != told; ++at)
+    for (std::size_t at = stay; at != publish; ++at)
       if (const Instruction &each = body[at].instruction;
-          each.opcode == "ret" || each.opcode == "exit" ||
-          (each.opcode == "bra" && !goesTo(each, body[told].label) &&
-           !goesTo(each, body[judged].label)))
+          each.opcode == "ret" || each.opcode == "exit" || isBlockBarrier(each) ||
+          (each.opcode == "bra" && !goesTo(each, body[stay].label) &&
+           !goesTo(each, body[judged].label) && !goesTo(each, body[publish].label)))
         return false;
-    return !meets.guard && isBlockBarrier(meets) && meets.has("red") && meets.has("or") &&
-           meets.operands.size() == 3 && meets.operands[0].symbol == yields &&
-           meets.operands[2].symbol == yields && !meets.operands[2].negated &&
-           goesTo(back, body[stay].label) && isGuardedBy(back, yields, true) &&
-           body[told + 3].kind == StatementKind::Label &&
-           body[told + 4].instruction.opcode == "ret";
+    std::size_t says = publish;
+    while (says != body.size() && body[says].instruction.opcode != "bra")
+      ++says;
+    return says != body.size() && !body[says].instruction.guard &&
+           goesTo(body[says].instruction, "$tally_agree");
   }
 
-  /// Thread 0 comes to the barrier to leave, or has napped.
+  /// It looks again when it has napped, and comes to the turn's end by a branch alone.
   bool napsInEachTurn() const {
-    for (std::size_t at = stay + 3; at <= told; ++at) {
-      bool arrives = at == told || goesTo(body[at].instruction, body[told].label);
-      if (arrives && !(at != told && isGuardedBy(body[at].instruction, yields, false)) &&
+    for (std::size_t at = stay + 1; at != publish; ++at)
+      if (goesTo(body[at].instruction, body[stay].label) &&
           body[at - 1].instruction.opcode != "nanosleep")
         return false;
-    }
-    return true;
+    const Instruction &last = body[publish - 1].instruction;
+    return goesTo(last, body[stay].label) && !last.guard;
   }
 
   /// Where it is told to pause it looks at nothing else before it has napped.
@@ -271,10 +261,9 @@ private:
     std::size_t goes = 0;
     for (std::size_t at = stay + 1; at != judged; ++at) {
       const Instruction &each = body[at].instruction;
-      if (at > stay + 2 && goesTo(each, body[told].label) && each.guard)
+      if (goesTo(each, body[publish].label))
         return false;
-      if (each.opcode == "bra" && each.guard && each.operands[0].symbol == "$tally_stays" &&
-          body[at - 1].instruction.has("ne") &&
+      if (goesTo(each, body[judged].label) && each.guard && body[at - 1].instruction.has("ne") &&
           body[at - 1].instruction.operands[2].bits == TALLY_CONTROL_PAUSE)
         goes = at;
     }
@@ -285,7 +274,7 @@ private:
   /// Whether something is loaded, compared and, where that is so, left for.
   template <class IsLoad> bool leavesOn(std::string_view comparison, IsLoad isLoad) const {
     std::string_view loaded, compared;
-    for (std::size_t at = stay + 1; at != told; ++at) {
+    for (std::size_t at = stay + 1; at != publish; ++at) {
       const Instruction &each = body[at].instruction;
       if (body[at].kind != StatementKind::Instruction)
         continue;
@@ -294,15 +283,15 @@ private:
       else if (each.opcode == "setp" && each.has(comparison) && !loaded.empty() &&
                each.operands[1].symbol == loaded)
         compared = each.operands[0].symbol;
-      else if (compared == yields && isGuardedBy(each, yields, false) &&
-               goesTo(each, body[told].label))
+      else if (compared == yields && each.guard && each.guard->predicate.symbol == yields &&
+               !each.guard->predicate.negated && goesTo(each, body[publish].label))
         return true;
     }
     return false;
   }
 
   std::span<const Statement> body;
-  std::size_t stay, judged, told;
+  std::size_t take, stay, judged, publish;
 };
 
 } // namespace

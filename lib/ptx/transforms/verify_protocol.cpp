@@ -143,37 +143,44 @@ std::optional<std::string> checkSlots(const Function &variant) {
   return std::nullopt;
 }
 
-/// Where a worker leaves to code of its own and a warp of the user's kernel may come apart ahead of
-/// a barrier, the block meets once more between the branch and the body, in pause, or right ahead
-/// of the branch, in checkpoint; and not in the aligned form, else ptxas may not bring that warp
-/// together again (docs/transforms.md, persistent).
-std::optional<std::string> checkWarpsMeet(const Function &user, const Function &variant) {
-  std::span<const Statement> agreed = agreement(variant);
-  std::size_t branch =
-      static_cast<std::size_t>(agreed.data() - variant.body.data()) + agreed.size();
-  if (branch + 1 >= variant.body.size() || variant.body[branch].instruction.operands.empty())
+/// Where a warp of the user's kernel may come apart ahead of a barrier ptxas must not be promised
+/// that it is whole there, else it may not bring the warp together (docs/transforms.md,
+/// persistent). pause: no barrier has the aligned form, but for the block's second meeting ahead of
+/// the body, where no callee has barriers. checkpoint: the block meets once more right ahead of
+/// where its workers leave to code of their own, not in that form.
+std::optional<std::string> checkWarpsMeet(const Function &user, Kind kind,
+                                          const Function &variant) {
+  if (kind != Kind::Pause && kind != Kind::Checkpoint)
     return std::nullopt;
-  std::string_view to = variant.body[branch].instruction.operands[0].symbol;
-  const Statement *last = nullptr;
-  unsigned meetings = 0;
-  for (const Statement &each : agreed)
-    if (each.kind == StatementKind::Instruction && isBlockBarrier(each.instruction)) {
-      last = &each;
-      ++meetings;
-    }
-  if (to == "$tally_ending")
-    last = &variant.body[branch + 1];
-  else if (to != "$tally_other_than_run")
-    return std::nullopt;
-  else if (meetings < 2)
-    last = nullptr;
   Cfg cfg(user);
   ControlDependence dependence(cfg);
-  if (!mayPartWarps(cfg, dependence, Uniformity(cfg, dependence)) ||
-      (last && isBlockBarrier(last->instruction) && !isAlignedBarrier(last->instruction)))
+  if (!mayPartWarps(cfg, dependence, Uniformity(cfg, dependence)))
     return std::nullopt;
-  return "ptxas may take warps for whole that come apart in the body: " +
-         std::string(variant.body[branch].text);
+  auto broken = [](const Statement &each) {
+    return "ptxas may take warps for whole that come apart in the body: " + std::string(each.text);
+  };
+  std::span<const Statement> agreed = agreement(variant);
+  if (kind == Kind::Checkpoint) {
+    const Statement *last = nullptr;
+    unsigned meetings = 0;
+    for (const Statement &each : agreed)
+      if (each.kind == StatementKind::Instruction && isBlockBarrier(each.instruction)) {
+        last = &each;
+        ++meetings;
+      }
+    if (meetings < 2 || isAlignedBarrier(last->instruction))
+      return broken(*(agreed.data() + agreed.size()));
+    return std::nullopt;
+  }
+  bool calls = std::ranges::any_of(
+      user.body, [](const Statement &each) { return each.instruction.opcode == "call"; });
+  std::size_t body = static_cast<std::size_t>(agreed.data() - variant.body.data()) + agreed.size();
+  bool meetsAgain = !takesOneBlock(kind, variant) && !calls;
+  for (std::size_t at = body + (meetsAgain ? 2 : 1); at < variant.body.size(); ++at)
+    if (variant.body[at].kind == StatementKind::Instruction &&
+        isAlignedBarrier(variant.body[at].instruction))
+      return broken(variant.body[at]);
+  return std::nullopt;
 }
 
 /// Where thread 0 may take the next block while others are in the last one: all meet before they
@@ -380,7 +387,7 @@ std::optional<std::string> checkProtocol(const Module &module, const Function &u
   });
   if (!polls)
     return "the control word is not read by a strong load";
-  if (auto broken = checkWarpsMeet(user, variant))
+  if (auto broken = checkWarpsMeet(user, kind, variant))
     return broken;
   if (kind == Kind::Checkpoint)
     return checkCheckpoint(user, variant);

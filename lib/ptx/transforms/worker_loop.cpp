@@ -65,13 +65,12 @@ constexpr const char *hasPartialRows = "mov.u32 %tally_r0, %ntid.x;\n"
 /// Behind the body: what it does where something is asked of it, or no block is left.
 std::string leaderLeaves(const LoopForm &form, const WorkerParts &parts) {
   return "\n$tally_asked:\n\tcvt.u32.u64 %tally_word, %tally_d0;\n\t" + emit::judge() +
-         "@%tally_yield bra $tally_last;\n\t" + parts.asked + "\n$tally_last:\n\t" +
-         (parts.ending.empty() ? countOut() : "") + "\n$tally_publish:\n" +
+         "@%tally_yield bra $tally_last;\n\t" + parts.asked + "\n$tally_last:\n\t" + countOut() +
+         parts.stay + "\n$tally_publish:\n" +
          (form.slots ? emit::publishLeaveInSlot()
                      : "\tmov.u32 %tally_flag, 1;\n"
                        "\tst.shared.u32 [$tally_block], %tally_flag;\n") +
-         "\tbra $tally_agree;\n" +
-         (parts.ending.empty() ? "" : "\n$tally_ending:\n\t" + parts.ending);
+         "\tbra $tally_agree;\n";
 }
 
 /// Goes on where all threads that the warp has are here together; else to $tally_spend. The last
@@ -148,22 +147,20 @@ std::string ways(const PassInput &input, unsigned count) {
 /// Not in the aligned form: ptxas takes that for a promise that the warp is whole here, and drops
 /// what would make it so (bar.warp.sync). Where the loop has more than one way in, lanes that do
 /// not take the branch then came first, and the barrier counted them for their whole warp. The
-/// second meeting is in the aligned form, from which ptxas knows the block's ids for uniform; but
-/// where the worker goes on to code of its own when it leaves, ptxas then takes each aligned
-/// barrier of the body for such a promise too, and no longer brings together a warp that came
-/// apart.
+/// second meeting is in the aligned form, from which ptxas knows the block's ids for uniform. Not
+/// where warps may come apart in a body with polls whose callees may have barriers: these keep the
+/// form that they have.
 std::string agree(const PassInput &input, const LoopForm &form, const WorkerParts &parts) {
-  std::string leave = parts.ending.empty() ? "ret" : "bra $tally_ending";
   std::string text = "\n$tally_agree:\n\t" + meet(input);
   if (form.slots)
-    return text + emit::loadFromSlot(form.ids, leave);
+    return text + emit::loadFromSlot(form.ids, "ret");
   text +=
-      emit::loadPublished(form.early ? form.ids : emit::IdWords::None) + emit::leaveIfAgreed(leave);
-  if (input.analysis.loop.partsWarps && !parts.ending.empty())
-    text += meet(input);
-  else if (form.overlaps)
-    text += fmt::format("bar.sync {};\n\t", input.analysis.loop.barrier);
-  return text;
+      emit::loadPublished(form.early ? form.ids : emit::IdWords::None) + emit::leaveIfAgreed("ret");
+  if (!form.overlaps)
+    return text;
+  if (!parts.stay.empty() && input.analysis.loop.partsWarps && !input.analysis.facts->calls.empty())
+    return text + meet(input);
+  return text + fmt::format("bar.sync {};\n\t", input.analysis.loop.barrier);
 }
 
 std::string loopHead(const PassInput &input, const LoopForm &form, const WorkerParts &parts) {

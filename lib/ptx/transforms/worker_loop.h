@@ -21,9 +21,9 @@ struct WorkerParts {
   /// $tally_index, to take the next block; to $tally_take, to poll again; to $tally_last, to leave;
   /// or to $tally_publish, to leave when it is no longer counted as live.
   std::string asked;
-  /// What a block does that has met for the last time, all its threads, thread 0 still counted as
-  /// live. Empty: they exit, and thread 0 is counted out before.
-  std::string ending;
+  /// What thread 0 does that is no longer counted as live, before it says that the worker leaves.
+  /// %tally_d2 is the launch's state. Falls through, or goes to $tally_publish.
+  std::string stay;
 };
 
 /// The ways to write the loop, the default one first.

@@ -22,12 +22,10 @@
 // Where the launch says so (params.stay) a worker that takes no further block stays while others
 // have some, so that no SM is emptied before all are: the request's blocks would all go there.
 //
-//   ending:  <all threads have met, so the last block has ended>
-//            if (thread 0) --state.live_workers;
-//            do if (thread 0) leave = control.mode != PAUSE && (state.live_workers == 0 ||
-//                                                               control.epoch > launch.epoch),
-//                             leave || nap;
-//            while (!barrier.red.or(leave)); return;
+//   last:    <thread 0, in its turn>  --state.live_workers;
+//            while (control.mode == PAUSE ||
+//                   (state.live_workers != 0 && control.epoch <= launch.epoch)) nap;
+//            <says that the worker leaves, which the others wait for>
 //
 // mode, left and turns are registers of tally's, set anew for each virtual block; mode begins as
 // RUN. A poll uses what the one before it has loaded, so nobody waits for the load, and a request
