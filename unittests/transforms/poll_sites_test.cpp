@@ -104,6 +104,23 @@ TEST_CASE("a limit that a turn may load") {
   CHECK(stripOf("mov.u32 %r2,%tid.x;\nL: @%p2 bra M; ld.param.u32 %r2,[n];\nM: " + turn) == 0);
 }
 
+TEST_CASE("strips of what moves on by a register") {
+  auto stripOf = [](const std::string &turn, const std::string &test) {
+    auto sites = sitesOf("L: " + turn + "setp." + test + " %p1,%r1,%r2; @%p1 bra L; ret;");
+    REQUIRE(sites.size() == 1);
+    return sites[0].strip;
+  };
+  CHECK(stripOf("add.s32 %r1,%r1,%r3;", "lt.s32") == 682);
+  CHECK(stripOf("add.s32 %r1,%r3,%r1;", "le.u32") == 682);
+  CHECK(stripOf("add.s32 %r4,%r1,%r3; mov.u32 %r1,%r4;", "lt.s32") == 512);
+  // Where it is may be past the limit, or what it moves by may change.
+  CHECK(stripOf("add.s32 %r1,%r1,%r3;", "ne.s32") == 0);
+  CHECK(stripOf("add.s32 %r1,%r1,%r3;", "gt.s32") == 0);
+  CHECK(stripOf("sub.s32 %r1,%r1,%r3;", "lt.s32") == 0);
+  CHECK(stripOf("add.s32 %r1,%r1,%r1;", "lt.s32") == 0);
+  CHECK(stripOf("add.s32 %r3,%r3,1; add.s32 %r1,%r1,%r3;", "lt.s32") == 0);
+}
+
 TEST_CASE("a loop of few turns does not poll") {
   auto loop = [](const std::string &limit) {
     return "mov.u32 %r1,0;\nL: fma.rn.f32 %f1,%f1,%f2,%f3;\nadd.s32 %r1,%r1,1; setp.lt.s32 "

@@ -387,6 +387,7 @@ private:
       return true;
     const Operand &limit = entry.body[strip.compare].instruction.operands[2];
     return uniformity.ofRegister(strip.counter) == Variation::None &&
+           (strip.stride == noRegister || uniformity.ofRegister(strip.stride) == Variation::None) &&
            (limit.kind == OperandKind::Integer ||
             uniformity.ofRegister(limit.reg) == Variation::None);
   }

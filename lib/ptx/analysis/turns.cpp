@@ -15,7 +15,7 @@ namespace {
 /// Of a loop behind an unrolled one. A larger mask is some other one.
 constexpr std::int64_t greatestRemainder = 255;
 
-/// `add reg, reg, constant` without a guard, of integers of 32 or 64 bits.
+/// `add reg, reg, constant` without a guard, of integers of 32 or 64 bits, or `add reg, reg, reg`.
 bool isStep(const Instruction &instruction) {
   bool subtracts = instruction.opcode == "sub";
   return !instruction.guard && (instruction.opcode == "add" || subtracts) &&
@@ -24,7 +24,8 @@ bool isStep(const Instruction &instruction) {
          !instruction.modifiers[0].starts_with("f") && instruction.operands.size() == 3 &&
          instruction.operands[0].kind == OperandKind::Register &&
          instruction.operands[1].kind == OperandKind::Register &&
-         instruction.operands[2].kind == OperandKind::Integer;
+         (instruction.operands[2].kind == OperandKind::Integer ||
+          (!subtracts && instruction.operands[2].kind == OperandKind::Register));
 }
 
 /// Whether a way of one step or more leads from `from` to `to` inside of `loop`, not by `avoided`.
@@ -91,8 +92,8 @@ Turns::Turns(const Cfg &cfg, const Loop &loop, const Definitions &all)
     RegisterId next = isStep(definition) ? reg : copiedRegister(definition);
     if (next == noRegister || !comesByOnceEachTurn(inside.of(reg)[0]))
       continue;
-    if (auto step = stepBetween(reg, next); step && *step != 0)
-      counters.push_back({reg, next, *step});
+    if (auto counter = counterBetween(reg, next))
+      (counter->stride == noRegister ? counters : strided).push_back(*counter);
   }
 }
 
@@ -102,15 +103,24 @@ bool Turns::comesByOnceEachTurn(std::uint32_t statement) const {
          (block == loop.header || !canReach(loop, *block, *block, *loop.header));
 }
 
-std::optional<std::int64_t> Turns::stepBetween(RegisterId from, RegisterId to) const {
+std::optional<Turns::Counter> Turns::counterBetween(RegisterId from, RegisterId to) const {
   if (inside.of(to).size() != 1)
     return std::nullopt;
   std::uint32_t statement = inside.of(to)[0];
   const Instruction &add = cfg.instruction(statement);
-  if (!isStep(add) || add.operands[1].reg != from || !comesByOnceEachTurn(statement))
+  if (!isStep(add) || !comesByOnceEachTurn(statement))
     return std::nullopt;
-  auto step = static_cast<std::int64_t>(add.operands[2].bits);
-  return add.opcode == "sub" ? -step : step;
+  const Operand &one = add.operands[1], &other = add.operands[2];
+  if (other.kind == OperandKind::Register) {
+    RegisterId stride = one.reg == from ? other.reg : one.reg;
+    if ((one.reg != from && other.reg != from) || inside.contains(stride))
+      return std::nullopt;
+    return Counter{from, to, 0, stride};
+  }
+  auto step = static_cast<std::int64_t>(other.bits);
+  if (one.reg != from || step == 0)
+    return std::nullopt;
+  return Counter{from, to, add.opcode == "sub" ? -step : step};
 }
 
 /// What the statement assigns: of several values the least, or the greatest. A remainder's loop, as
@@ -305,20 +315,31 @@ StripLoop Turns::stripFor(std::uint32_t turns) const {
   strip.isExact = holds({"ne"}, {"eq"});
   bool upwards = holds({"lt", "le", "lo", "ls"}, {"ge", "gt", "hs", "hi"});
   bool downwards = holds({"gt", "ge", "hi", "hs"}, {"le", "lt", "ls", "lo"});
-  for (const Counter &counter : counters) {
+  auto isCompared = [&](const Counter &counter) {
     bool isWide = cfg.instruction(inside.of(counter.next)[0]).modifiers[0].ends_with("64");
+    return (compare.operands[1].reg == counter.reg || compare.operands[1].reg == counter.next) &&
+           isSetAtHeader(counter) && isWide == strip.isWide;
+  };
+  auto isCut = [&](const Counter &counter) {
     auto step = static_cast<std::uint64_t>(std::llabs(counter.step));
-    if ((compare.operands[1].reg != counter.reg && compare.operands[1].reg != counter.next) ||
-        !isSetAtHeader(counter) || isWide != strip.isWide ||
-        step > (std::uint64_t{1} << 30) / turns ||
-        !(strip.isExact || (counter.step > 0 ? upwards : downwards)))
-      continue;
-    strip.counter = counter.reg;
-    strip.step = counter.step;
-    strip.turns = turns;
-    return strip;
+    return isCompared(counter) && step <= (std::uint64_t{1} << 30) / turns &&
+           (strip.isExact || (counter.step > 0 ? upwards : downwards));
+  };
+  // How far so many strides lead is not known: for equality they might lead past the limit.
+  auto isCutByStrides = [&](const Counter &counter) {
+    return isCompared(counter) && upwards && !strip.isExact;
+  };
+  auto found = llvm::find_if(counters, isCut);
+  if (found == counters.end()) {
+    found = llvm::find_if(strided, isCutByStrides);
+    if (found == strided.end())
+      return {};
   }
-  return {};
+  strip.counter = found->reg;
+  strip.step = found->step;
+  strip.stride = found->stride;
+  strip.turns = turns;
+  return strip;
 }
 
 } // namespace tally::ptx

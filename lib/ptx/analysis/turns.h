@@ -38,14 +38,16 @@ public:
   StripLoop stripFor(std::uint32_t turns) const;
 
 private:
-  /// A register of the header's that is another constant larger in each turn.
+  /// A register of the header's that is larger in each turn, by a constant or by what another
+  /// register holds, which no turn changes.
   struct Counter {
     RegisterId reg, next; ///< at the header, and behind the step; the same where it is one register
     std::int64_t step;
+    RegisterId stride = noRegister;
   };
   bool comesByOnceEachTurn(std::uint32_t statement) const;
   bool isSetAtHeader(const Counter &counter) const;
-  std::optional<std::int64_t> stepBetween(RegisterId from, RegisterId to) const;
+  std::optional<Counter> counterBetween(RegisterId from, RegisterId to) const;
   bool isAssignedBetween(RegisterId reg, std::uint32_t from, std::uint32_t to) const;
   bool loadsParameter(std::uint32_t statement, bool isWide) const;
   bool isReadElsewhere(RegisterId reg, std::uint32_t branch) const;
@@ -56,7 +58,8 @@ private:
   const Loop &loop;
   const Definitions &all;
   Definitions inside;
-  std::vector<Counter> counters;
+  std::vector<Counter> counters; ///< in constant steps
+  std::vector<Counter> strided;
 };
 
 } // namespace tally::ptx

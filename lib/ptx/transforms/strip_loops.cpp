@@ -26,22 +26,34 @@ Limit limitOf(const Function &function, const StripLoop &strip, std::size_t numb
                             function.body[*strip.limitLoad].instruction.operands[1].text)};
 }
 
+bool hasStride(const StripLoop &strip) { return strip.stride != noRegister; }
+
 } // namespace
 
 std::string stripDeclarations(const StripLoop &strip, std::size_t number) {
-  return fmt::format(".reg .b{0} %tally_strip_{1}, %tally_ahead_{1}, %tally_limit_{1};\n"
+  return fmt::format(".reg .b{0} %tally_strip_{1}, %tally_ahead_{1}, %tally_limit_{1}{2};\n"
                      "\t.reg .pred %tally_cut_{1};\n\t",
-                     strip.isWide ? 64 : 32, number);
+                     strip.isWide ? 64 : 32, number,
+                     hasStride(strip) ? fmt::format(", %tally_length_{}", number) : "");
 }
 
 /// The strip ends where the counter is so many turns' steps on, if that comes before the limit
-/// does: no turn is made that the user's comparison would not have asked for.
+/// does: no turn is made that the user's comparison would not have asked for. So it is whatever the
+/// strides come to, as a number without a sign that may have gone round: a strip that ends before
+/// the limit only has another length.
 std::string stripBegin(const Function &function, const StripLoop &strip, std::size_t number) {
   std::string counter = registerName(function.declarationOf(strip.counter), strip.counter);
   auto [limit, load] = limitOf(function, strip, number);
-  bool upwards = strip.step > 0;
-  std::uint64_t length = static_cast<std::uint64_t>(std::llabs(strip.step)) * strip.turns;
+  bool upwards = hasStride(strip) || strip.step > 0;
   unsigned bits = strip.isWide ? 64 : 32;
+  std::string length =
+      hasStride(strip)
+          ? fmt::format("%tally_length_{}", number)
+          : std::to_string(static_cast<std::uint64_t>(std::llabs(strip.step)) * strip.turns);
+  if (hasStride(strip))
+    load +=
+        fmt::format("\tmul.lo.s{} {}, {}, {};\n", bits, length,
+                    registerName(function.declarationOf(strip.stride), strip.stride), strip.turns);
   std::string text =
       fmt::format("\n$tally_strip_{0}:\n{5}"
                   "\tsub.s{1} %tally_ahead_{0}, {2}, {3};\n"

@@ -243,11 +243,19 @@ void Emitter::testedAtEnd(const Node &node, const Context &within, const Counter
     line("mov.u32 {}, {}", count, limit);
   if (form == 3)
     line("neg.s32 {}, {}", count, limit);
+  // Upwards to a limit also by what a register holds.
+  std::string step = std::array{"1", "1", "-1", "2"}[form];
+  if ((form == 0 || form == 3) && (node.n[2] & 64)) {
+    bool apart = !within.uniform && !within.warpUniform;
+    step = word();
+    line("and.b32 {}, {}, 1", step, apart ? varying(node.n[3] >> 3) : uniform(node.n[3] >> 3));
+    line("add.u32 {0}, {0}, 1", step);
+  }
   place(head);
   if (node.n[2] & 1)
     text += "\t.pragma \"nounroll\";\n";
   loopBody(node, within, end);
-  line("add.s32 {0}, {0}, {1}", count, std::array{1, 1, -1, 2}[form]);
+  line("add.s32 {0}, {0}, {1}", count, step);
   line("setp.{} {}, {}, {}", std::array{"lt.u32", "ne.s32", "gt.s32", "lt.s32"}[form], more, count,
        form == 2 ? std::string(1, '0') : limit);
   line("@{} bra {}", more, head);

@@ -30,12 +30,14 @@ struct TurnRegister {
 
 /// How a loop can be cut into strips: so many turns become a loop of their own, with the poll
 /// between two of them and nothing more in their turns, or one comparison. The loop goes on by one
-/// branch back to its header, decided by a comparison, in the same block, of a counter in constant
-/// steps with what no turn changes.
+/// branch back to its header, decided by a comparison, in the same block, of a counter with what no
+/// turn changes; the counter moves on by a constant, or up by what no turn changes either.
 struct StripLoop {
   RegisterId counter =
-      noRegister;            ///< as it is at the header; noRegister: the loop has no such form
-  std::int64_t step = 0;     ///< of a turn; the strip's length in turns times it fits in 31 bits
+      noRegister;        ///< as it is at the header; noRegister: the loop has no such form
+  std::int64_t step = 0; ///< of a turn; the strip's length in turns times it fits in 31 bits
+  /// What a turn adds, where that is no constant, and `step` 0. Of the counter's width.
+  RegisterId stride = noRegister;
   std::uint32_t turns = 0;   ///< of a strip
   bool isWide = false;       ///< 64 bits, else 32
   bool isSigned = false;     ///< the comparison
