@@ -112,10 +112,11 @@ std::optional<Turns::Counter> Turns::counterBetween(RegisterId from, RegisterId 
     return std::nullopt;
   const Operand &one = add.operands[1], &other = add.operands[2];
   if (other.kind == OperandKind::Register) {
-    RegisterId stride = one.reg == from ? other.reg : one.reg;
-    if ((one.reg != from && other.reg != from) || inside.contains(stride))
+    const Operand &stride = one.reg == from ? other : one;
+    if ((one.reg != from && other.reg != from) || inside.contains(stride.reg) ||
+        !stride.component.empty())
       return std::nullopt;
-    return Counter{from, to, 0, stride};
+    return Counter{from, to, 0, stride.reg};
   }
   auto step = static_cast<std::int64_t>(other.bits);
   if (one.reg != from || step == 0)

@@ -143,10 +143,34 @@ std::optional<std::string> checkSlots(const Function &variant) {
   return std::nullopt;
 }
 
+/// The first barrier behind the agreement that has the aligned form, but for the block's second
+/// meeting right behind it where `meetsAgain`.
+const Statement *alignedBehind(std::span<const Statement> agreed, const Function &variant,
+                               bool meetsAgain) {
+  std::size_t leave = static_cast<std::size_t>(agreed.data() - variant.body.data()) + agreed.size();
+  for (std::size_t at = leave + (meetsAgain ? 2 : 1); at < variant.body.size(); ++at)
+    if (variant.body[at].kind == StatementKind::Instruction &&
+        isAlignedBarrier(variant.body[at].instruction))
+      return &variant.body[at];
+  return nullptr;
+}
+
+/// Whether the block meets twice before it leaves, the second time not in the aligned form.
+bool meetsTwice(std::span<const Statement> agreed) {
+  const Statement *last = nullptr;
+  unsigned meetings = 0;
+  for (const Statement &each : agreed)
+    if (each.kind == StatementKind::Instruction && isBlockBarrier(each.instruction)) {
+      last = &each;
+      ++meetings;
+    }
+  return meetings >= 2 && !isAlignedBarrier(last->instruction);
+}
+
 /// Where a warp of the user's kernel may come apart ahead of a barrier ptxas must not be promised
 /// that it is whole there, else it may not bring the warp together (docs/transforms.md,
-/// persistent). pause: no barrier has the aligned form, but for the block's second meeting ahead of
-/// the body, where no callee has barriers. checkpoint: the block meets once more right ahead of
+/// persistent). pause: no barrier has the aligned form, but for the block's second meeting, where
+/// nothing is called that may have barriers. checkpoint: the block meets once more right ahead of
 /// where its workers leave to code of their own, not in that form.
 std::optional<std::string> checkWarpsMeet(const Function &user, Kind kind,
                                           const Function &variant) {
@@ -156,31 +180,19 @@ std::optional<std::string> checkWarpsMeet(const Function &user, Kind kind,
   ControlDependence dependence(cfg);
   if (!mayPartWarps(cfg, dependence, Uniformity(cfg, dependence)))
     return std::nullopt;
-  auto broken = [](const Statement &each) {
-    return "ptxas may take warps for whole that come apart in the body: " + std::string(each.text);
-  };
   std::span<const Statement> agreed = agreement(variant);
-  if (kind == Kind::Checkpoint) {
-    const Statement *last = nullptr;
-    unsigned meetings = 0;
-    for (const Statement &each : agreed)
-      if (each.kind == StatementKind::Instruction && isBlockBarrier(each.instruction)) {
-        last = &each;
-        ++meetings;
-      }
-    if (meetings < 2 || isAlignedBarrier(last->instruction))
-      return broken(*(agreed.data() + agreed.size()));
-    return std::nullopt;
+  const Statement *promise = nullptr;
+  if (kind == Kind::Pause) {
+    bool calls = std::ranges::any_of(
+        user.body, [](const Statement &each) { return each.instruction.opcode == "call"; });
+    promise = alignedBehind(agreed, variant, !takesOneBlock(kind, variant) && !calls);
+  } else if (!agreed.empty() && !meetsTwice(agreed)) {
+    promise = &agreed.back();
   }
-  bool calls = std::ranges::any_of(
-      user.body, [](const Statement &each) { return each.instruction.opcode == "call"; });
-  std::size_t body = static_cast<std::size_t>(agreed.data() - variant.body.data()) + agreed.size();
-  bool meetsAgain = !takesOneBlock(kind, variant) && !calls;
-  for (std::size_t at = body + (meetsAgain ? 2 : 1); at < variant.body.size(); ++at)
-    if (variant.body[at].kind == StatementKind::Instruction &&
-        isAlignedBarrier(variant.body[at].instruction))
-      return broken(variant.body[at]);
-  return std::nullopt;
+  if (!promise)
+    return std::nullopt;
+  return "ptxas may take warps for whole that come apart in the body: " +
+         std::string(promise->text);
 }
 
 /// Where thread 0 may take the next block while others are in the last one: all meet before they
