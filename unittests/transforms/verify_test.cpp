@@ -182,6 +182,18 @@ TEST_CASE("where a warp may come apart ahead of a barrier") {
     CHECK(damaged(barrier) == "");
     CHECK(contains(damaged("@%p1 bra L; bar.sync 0;"), broken));
   }
+  SUBCASE("ahead of where workers leave to code of their own") {
+    constexpr const char *meeting = "barrier.sync 0;\n\tsetp.ne.u32 %tally_leave";
+    auto damaged = [&](std::string_view to) {
+      return damagedIn("ld.param.u32 %r2,[n]; mov.u32 %r3,0; H: mov.u32 %r1,%tid.x;"
+                       "L: add.u32 %r1,%r1,9; setp.lt.u32 %p1,%r1,%r2; @%p1 bra L; bar.sync 0;"
+                       "add.u32 %r3,%r3,1; setp.lt.u32 %p2,%r3,%r2; @%p2 bra H; ret;",
+                       Kind::Checkpoint, "", meeting, to);
+    };
+    CHECK(damaged(meeting) == "");
+    CHECK(contains(damaged("bar.sync 0;\n\tsetp.ne.u32 %tally_leave"), broken));
+    CHECK(contains(damaged("setp.ne.u32 %tally_leave"), broken));
+  }
   SUBCASE("in what is called, too") {
     auto damaged = [&](std::string_view to) {
       return damagedIn("mov.u32 %r1,%tid.x; ld.param.u32 %r2,[n]; L: add.u32 %r1,%r1,9;"

@@ -208,7 +208,7 @@ const std::vector<TextMutant> &textMutants() {
       {"pause: naps", "by a weak load", Kind::Pause, "barrier_tiles",
        R"(ld\.relaxed\.gpu\.global\.u8)", "ld.global.u8"},
       {"pause: convergence", "ptxas may take a warp for whole that is not", Kind::Pause, "parted",
-       R"(barrier\.(sync \t?0;)(?![^]*\$tally_agree:))", "bar.$1"},
+       R"(barrier\.(sync \t0;))", "bar.$1"},
       {"pause: modes", "LEAVE is taken for PAUSE", Kind::Pause, "nounroll",
        R"(setp\.ne\.u32 %tally_nap, %tally_mode, 2;)", "setp.eq.u32 %tally_nap, %tally_mode, 0;"},
       {"pause: naps", "a nap ends the block", Kind::Pause, "nounroll", R"(bra \$tally_nap_\d+;)",

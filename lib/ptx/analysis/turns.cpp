@@ -316,31 +316,26 @@ StripLoop Turns::stripFor(std::uint32_t turns) const {
   strip.isExact = holds({"ne"}, {"eq"});
   bool upwards = holds({"lt", "le", "lo", "ls"}, {"ge", "gt", "hs", "hi"});
   bool downwards = holds({"gt", "ge", "hi", "hs"}, {"le", "lt", "ls", "lo"});
-  auto isCompared = [&](const Counter &counter) {
-    bool isWide = cfg.instruction(inside.of(counter.next)[0]).modifiers[0].ends_with("64");
-    return (compare.operands[1].reg == counter.reg || compare.operands[1].reg == counter.next) &&
-           isSetAtHeader(counter) && isWide == strip.isWide;
-  };
   auto isCut = [&](const Counter &counter) {
+    // How far so many strides lead is not known: for equality they might lead past the limit.
+    if (counter.stride != noRegister)
+      return upwards;
     auto step = static_cast<std::uint64_t>(std::llabs(counter.step));
-    return isCompared(counter) && step <= (std::uint64_t{1} << 30) / turns &&
+    return step <= (std::uint64_t{1} << 30) / turns &&
            (strip.isExact || (counter.step > 0 ? upwards : downwards));
   };
-  // How far so many strides lead is not known: for equality they might lead past the limit.
-  auto isCutByStrides = [&](const Counter &counter) {
-    return isCompared(counter) && upwards && !strip.isExact;
-  };
-  auto found = llvm::find_if(counters, isCut);
-  if (found == counters.end()) {
-    found = llvm::find_if(strided, isCutByStrides);
-    if (found == strided.end())
-      return {};
+  for (const Counter &counter : llvm::concat<const Counter>(counters, strided)) {
+    bool isWide = cfg.instruction(inside.of(counter.next)[0]).modifiers[0].ends_with("64");
+    if ((compare.operands[1].reg != counter.reg && compare.operands[1].reg != counter.next) ||
+        !isSetAtHeader(counter) || isWide != strip.isWide || !isCut(counter))
+      continue;
+    strip.counter = counter.reg;
+    strip.step = counter.step;
+    strip.stride = counter.stride;
+    strip.turns = turns;
+    return strip;
   }
-  strip.counter = found->reg;
-  strip.step = found->step;
-  strip.stride = found->stride;
-  strip.turns = turns;
-  return strip;
+  return {};
 }
 
 } // namespace tally::ptx

@@ -287,17 +287,17 @@ std::string publishLeaveInSlot() {
   return "\tmov.u32 %tally_r0, -1;\n\tst.shared.u32 [%tally_ids], %tally_r0;\n";
 }
 
-std::string loadFromSlot(IdWords words, std::string_view leave) {
+std::string loadFromSlot(IdWords words) {
   std::string swap = fmt::format("xor.b32 %tally_ids, %tally_ids, {};\n\t", slotBytes);
   constexpr std::string_view meetInWarp = "bar.warp.sync -1;\n\t";
   if (words != IdWords::All)
-    return loadPublished(words, slot) + swap + leaveIfAgreed(leave) + std::string(meetInWarp);
+    return loadPublished(words, slot) + swap + leaveIfAgreed("ret") + std::string(meetInWarp);
   return "ld.shared.v2.u32 {%tally_ctaid_x, %tally_flag}, [%tally_ids];\n"
          "\tand.b32 %tally_ctaid_y, %tally_flag, 65535;\n"
          "\tshr.u32 %tally_ctaid_z, %tally_flag, 16;\n\t" +
          swap +
-         fmt::format("setp.lt.s32 %tally_leave, %tally_ctaid_x, 0;\n\t@%tally_leave {};\n\t{}",
-                     leave, meetInWarp);
+         fmt::format("setp.lt.s32 %tally_leave, %tally_ctaid_x, 0;\n\t@%tally_leave ret;\n\t{}",
+                     meetInWarp);
 }
 
 std::string decode(unsigned dimension, const std::string &into) {

@@ -105,7 +105,7 @@ std::string firstSlot();
 std::string publishInSlot(IdWords words);
 std::string publishLeaveInSlot();
 /// Reads what is there, leaves by `leave` if that says so, and goes over to the other slot.
-std::string loadFromSlot(IdWords words, std::string_view leave);
+std::string loadFromSlot(IdWords words);
 
 /// `into` = 0, of which ptxas cannot know that: the low byte of a slot's stride, which is a
 /// multiple of 256 (tally/bundle/abi.h).

@@ -13,12 +13,13 @@ const Instruction &compareOf(const Function &function, const StripLoop &strip) {
   return function.body[strip.compare].instruction;
 }
 
-/// The comparison's limit, and what loads it where each turn does.
-struct Limit {
-  std::string name, load;
+/// An operand of a strip's instructions, and what makes it right before them, if anything has to.
+struct Value {
+  std::string name, made;
 };
 
-Limit limitOf(const Function &function, const StripLoop &strip, std::size_t number) {
+/// The comparison's limit: loaded where each turn does.
+Value limitOf(const Function &function, const StripLoop &strip, std::size_t number) {
   if (!strip.limitLoad)
     return {std::string(compareOf(function, strip).operands[2].text), {}};
   std::string name = fmt::format("%tally_limit_{}", number);
@@ -27,6 +28,16 @@ Limit limitOf(const Function &function, const StripLoop &strip, std::size_t numb
 }
 
 bool hasStride(const StripLoop &strip) { return strip.stride != noRegister; }
+
+/// What a strip's turns add, or take off.
+Value lengthOf(const Function &function, const StripLoop &strip, std::size_t number) {
+  if (!hasStride(strip))
+    return {std::to_string(static_cast<std::uint64_t>(std::llabs(strip.step)) * strip.turns), {}};
+  std::string name = fmt::format("%tally_length_{}", number);
+  return {name, fmt::format("\tmul.lo.s{} {}, {}, {};\n", strip.isWide ? 64 : 32, name,
+                            registerName(function.declarationOf(strip.stride), strip.stride),
+                            strip.turns)};
+}
 
 } // namespace
 
@@ -43,22 +54,15 @@ std::string stripDeclarations(const StripLoop &strip, std::size_t number) {
 /// the limit only has another length.
 std::string stripBegin(const Function &function, const StripLoop &strip, std::size_t number) {
   std::string counter = registerName(function.declarationOf(strip.counter), strip.counter);
-  auto [limit, load] = limitOf(function, strip, number);
+  auto [limit, loaded] = limitOf(function, strip, number);
+  auto [length, multiplied] = lengthOf(function, strip, number);
   bool upwards = hasStride(strip) || strip.step > 0;
   unsigned bits = strip.isWide ? 64 : 32;
-  std::string length =
-      hasStride(strip)
-          ? fmt::format("%tally_length_{}", number)
-          : std::to_string(static_cast<std::uint64_t>(std::llabs(strip.step)) * strip.turns);
-  if (hasStride(strip))
-    load +=
-        fmt::format("\tmul.lo.s{} {}, {}, {};\n", bits, length,
-                    registerName(function.declarationOf(strip.stride), strip.stride), strip.turns);
-  std::string text =
-      fmt::format("\n$tally_strip_{0}:\n{5}"
-                  "\tsub.s{1} %tally_ahead_{0}, {2}, {3};\n"
-                  "\tsetp.gt.u{1} %tally_cut_{0}, %tally_ahead_{0}, {4};\n",
-                  number, bits, upwards ? limit : counter, upwards ? counter : limit, length, load);
+  std::string text = fmt::format("\n$tally_strip_{0}:\n{5}{6}"
+                                 "\tsub.s{1} %tally_ahead_{0}, {2}, {3};\n"
+                                 "\tsetp.gt.u{1} %tally_cut_{0}, %tally_ahead_{0}, {4};\n",
+                                 number, bits, upwards ? limit : counter, upwards ? counter : limit,
+                                 length, loaded, multiplied);
   // How far it is says nothing of a counter that is past the limit.
   if (!strip.isExact)
     text += fmt::format("\tsetp.{0}.and.{1}{2} %tally_cut_{3}, {4}, {5}, %tally_cut_{3};\n",
@@ -71,8 +75,8 @@ std::string stripBegin(const Function &function, const StripLoop &strip, std::si
 }
 
 std::string stripToTheEnd(const Function &function, const StripLoop &strip, std::size_t number) {
-  auto [limit, load] = limitOf(function, strip, number);
-  return fmt::format("{}\tmov.b{} %tally_strip_{}, {};\n\t", load, strip.isWide ? 64 : 32, number,
+  auto [limit, loaded] = limitOf(function, strip, number);
+  return fmt::format("{}\tmov.b{} %tally_strip_{}, {};\n\t", loaded, strip.isWide ? 64 : 32, number,
                      limit);
 }
 

@@ -278,6 +278,13 @@ private:
 
 } // namespace
 
+std::optional<std::size_t> labelOf(const Function &function, std::string_view name) {
+  for (std::size_t i = 0; i != function.body.size(); ++i)
+    if (function.body[i].kind == StatementKind::Label && function.body[i].label == name)
+      return i;
+  return std::nullopt;
+}
+
 std::optional<std::string> checkBody(const Module &module, const Function &user,
                                      const Function &rewritten, const AllowedChanges &allowed) {
   return BodyCheck(module, user, rewritten, allowed).run();

@@ -4,8 +4,10 @@
 
 #include "tally/ptx/ir/module.h"
 
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace tally::ptx {
 
@@ -18,6 +20,9 @@ struct AllowedChanges {
   bool entrances = false; ///< branches to a loop's head, which lead to what stands before it
   bool barriers = false;  ///< full-block ones, which threads that have left take part in
 };
+
+/// Where the label of that name stands in the function's body.
+std::optional<std::size_t> labelOf(const Function &function, std::string_view name);
 
 /// Checks that every statement of `user` stands in `rewritten`, in order and verbatim but for the
 /// changes allowed, and that no grid register is read but by tally's own. What `rewritten` holds

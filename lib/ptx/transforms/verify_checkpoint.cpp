@@ -4,6 +4,7 @@
 #include "tally/bundle/abi.h"
 #include "tally/ptx/analysis/liveness.h"
 #include "tally/ptx/analysis/opcodes.h"
+#include "verify_body.h"
 
 #include <fmt/format.h>
 
@@ -41,16 +42,9 @@ private:
   static constexpr auto npos = std::string_view::npos;
   using Statements = std::span<const Statement>;
 
-  std::optional<std::size_t> labelOf(std::string_view name) const {
-    for (std::size_t i = 0; i != variant.body.size(); ++i)
-      if (variant.body[i].kind == StatementKind::Label && variant.body[i].label == name)
-        return i;
-    return std::nullopt;
-  }
-
   /// From the label up to the next unconditional branch or return.
   std::optional<Statements> section(const std::string &label) const {
-    auto begin = labelOf(label);
+    auto begin = labelOf(variant, label);
     if (!begin)
       return std::nullopt;
     std::size_t end = *begin;
@@ -89,9 +83,9 @@ private:
   /// What the way from where the points part to the user's code assigns. In between it comes by the
   /// heads of the loops around the point's.
   std::optional<std::string> checkRestored(unsigned number) const {
-    auto entrance = labelOf(fmt::format("$tally_enter_{}", number));
-    auto going = entrance ? entrance : labelOf(fmt::format("$tally_head_{}", number));
-    auto at = labelOf(fmt::format("$tally_resume_{}", number));
+    auto entrance = labelOf(variant, fmt::format("$tally_enter_{}", number));
+    auto going = entrance ? entrance : labelOf(variant, fmt::format("$tally_head_{}", number));
+    auto at = labelOf(variant, fmt::format("$tally_resume_{}", number));
     if (!at || !going)
       return fmt::format("point {} is not gone on from", number);
     if (entrance)
@@ -122,7 +116,7 @@ private:
           return fmt::format("who goes on at point {} may go elsewhere: {}", number, each.text);
         if (guard.empty() || (guard == "%tally_passes" && passes) ||
             (guard == "%tally_leave" && chosen))
-          at = labelOf(instruction.operands[0].symbol);
+          at = labelOf(variant, instruction.operands[0].symbol);
         continue;
       }
       if (instruction.opcode == "setp" && instruction.operands[0].symbol == "%tally_passes")
@@ -135,7 +129,7 @@ private:
         addDigit(instruction, digits);
       note(each, set);
     }
-    if (passes && labelOf("$tally_inside_1"))
+    if (passes && labelOf(variant, "$tally_inside_1"))
       return fmt::format("who goes on at point {} would leave the next turn out", number);
     std::size_t first = *going;
     while (variant.body[first].kind != StatementKind::Instruction)
@@ -244,8 +238,9 @@ private:
   }
 
   std::optional<std::string> checkMeetings() const {
-    auto departs = labelOf("$tally_depart"), restores = labelOf("$tally_other_than_run"),
-         resumes = labelOf("$tally_resume_1");
+    auto departs = labelOf(variant, "$tally_depart"),
+         restores = labelOf(variant, "$tally_other_than_run"),
+         resumes = labelOf(variant, "$tally_resume_1");
     if (!departs || !restores || !resumes)
       return "it neither saves nor restores";
     bool waited = !copiesAsync(), met = false;
@@ -302,7 +297,7 @@ private:
   /// Whether the block meets in the aligned form behind another meeting of tally's, where it reads
   /// what thread 0 published.
   bool meetsAgain() const {
-    auto agrees = labelOf("$tally_agree");
+    auto agrees = labelOf(variant, "$tally_agree");
     bool met = false;
     for (std::size_t i = agrees.value_or(variant.body.size());
          i < variant.body.size() && variant.body[i].instruction.opcode != "bra"; ++i) {

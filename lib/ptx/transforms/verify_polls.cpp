@@ -2,6 +2,7 @@
 
 #include "tally/bundle/abi.h"
 #include "tally/ptx/analysis/opcodes.h"
+#include "verify_body.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -23,12 +24,9 @@ bool isWayOut(std::string_view label) {
   return label == "$tally_next" || label.starts_with("$tally_way_");
 }
 
-std::size_t labelOf(const Function &function, std::string_view name) {
-  std::size_t at = 0;
-  while (at != function.body.size() &&
-         (function.body[at].kind != StatementKind::Label || function.body[at].label != name))
-    ++at;
-  return at;
+/// Where the label stands; behind the body without it.
+std::size_t placeOf(const Function &function, std::string_view label) {
+  return labelOf(function, label).value_or(function.body.size());
 }
 
 bool isStrong(const Instruction &load) {
@@ -40,8 +38,8 @@ class PollCheck {
 public:
   PollCheck(const Function &variant, const std::set<std::string_view> &usersText, unsigned number)
       : body(variant.body), usersText(usersText), number(number),
-        nap(labelOf(variant, fmt::format("$tally_nap_{}", number))),
-        look(labelOf(variant, fmt::format("$tally_look_{}", number))) {}
+        nap(placeOf(variant, fmt::format("$tally_nap_{}", number))),
+        look(placeOf(variant, fmt::format("$tally_look_{}", number))) {}
 
   bool exists() const { return nap != body.size(); }
 
@@ -198,9 +196,9 @@ private:
 class StayCheck {
 public:
   explicit StayCheck(const Function &variant)
-      : body(variant.body), take(labelOf(variant, "$tally_take")),
-        stay(labelOf(variant, "$tally_stay")), judged(labelOf(variant, "$tally_stays")),
-        publish(labelOf(variant, "$tally_publish")) {}
+      : body(variant.body), take(placeOf(variant, "$tally_take")),
+        stay(placeOf(variant, "$tally_stay")), judged(placeOf(variant, "$tally_stays")),
+        publish(placeOf(variant, "$tally_publish")) {}
 
   std::optional<std::string> run() const {
     if (stay == body.size())

@@ -3,6 +3,7 @@
 #include "tally/ptx/analysis/barriers.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/analysis/opening.h"
+#include "verify_body.h"
 #include "verify_checkpoint.h"
 
 #include <algorithm>
@@ -24,13 +25,6 @@ bool isStrongPoll(const Instruction &instruction) {
          (instruction.has("volatile") || (instruction.has("relaxed") && instruction.has("gpu")));
 }
 
-std::optional<std::size_t> labelOf(const Function &function, std::string_view name) {
-  for (std::size_t i = 0; i != function.body.size(); ++i)
-    if (function.body[i].kind == StatementKind::Label && function.body[i].label == name)
-      return i;
-  return std::nullopt;
-}
-
 /// From where the block meets to where it leaves if it has agreed to.
 std::span<const Statement> agreement(const Function &function) {
   std::size_t begin = labelOf(function, "$tally_agree").value_or(function.body.size()), end = begin;
@@ -40,6 +34,11 @@ std::span<const Statement> agreement(const Function &function) {
   while (end != function.body.size() && !leaves(function.body[end]))
     ++end;
   return std::span(function.body.data() + begin, end - begin);
+}
+
+/// The statement that stands right behind `part` of the function: behind an agreement, the leave.
+std::size_t behind(std::span<const Statement> part, const Function &function) {
+  return static_cast<std::size_t>(part.data() - function.body.data()) + part.size();
 }
 
 /// The statements from the loop's head to where the next virtual block is taken.
@@ -147,8 +146,8 @@ std::optional<std::string> checkSlots(const Function &variant) {
 /// meeting right behind it where `meetsAgain`.
 const Statement *alignedBehind(std::span<const Statement> agreed, const Function &variant,
                                bool meetsAgain) {
-  std::size_t leave = static_cast<std::size_t>(agreed.data() - variant.body.data()) + agreed.size();
-  for (std::size_t at = leave + (meetsAgain ? 2 : 1); at < variant.body.size(); ++at)
+  for (std::size_t at = behind(agreed, variant) + (meetsAgain ? 2 : 1); at < variant.body.size();
+       ++at)
     if (variant.body[at].kind == StatementKind::Instruction &&
         isAlignedBarrier(variant.body[at].instruction))
       return &variant.body[at];
@@ -213,10 +212,8 @@ std::optional<std::string> checkOverlap(const Function &variant) {
     barriers += isBlockBarrier(statement.instruction);
   }
   // The second may stand behind the worker's leaving.
-  std::size_t behind =
-      static_cast<std::size_t>(agreed.data() - variant.body.data()) + agreed.size() + 1;
-  if (behind < variant.body.size())
-    barriers += isBlockBarrier(variant.body[behind].instruction);
+  if (std::size_t next = behind(agreed, variant) + 1; next < variant.body.size())
+    barriers += isBlockBarrier(variant.body[next].instruction);
   if (barriers != 2)
     return "the block does not meet at the loop's head";
   reads += static_cast<std::size_t>(std::ranges::count_if(departure(variant), readsBlock));

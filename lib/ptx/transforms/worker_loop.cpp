@@ -153,7 +153,7 @@ std::string ways(const PassInput &input, unsigned count) {
 std::string agree(const PassInput &input, const LoopForm &form, const WorkerParts &parts) {
   std::string text = "\n$tally_agree:\n\t" + meet(input);
   if (form.slots)
-    return text + emit::loadFromSlot(form.ids, "ret");
+    return text + emit::loadFromSlot(form.ids);
   text +=
       emit::loadPublished(form.early ? form.ids : emit::IdWords::None) + emit::leaveIfAgreed("ret");
   if (!form.overlaps)
