@@ -195,6 +195,7 @@ bool Lane::collect(const Gate &gate) {
     endRange(batch.range);
   traceBatch(batch);
   measureBlocks(batch, lanes);
+  noteLate(batch);
   take(batch);
   lastCollected = options.clock();
   lastEpoch = batch.epoch;
@@ -240,6 +241,7 @@ bool Lane::endCall(Batch &batch) {
 Result<void> Lane::readStates() {
   for (Batch &batch : batches) {
     batch.statesComing = true;
+    batch.askedAt = options.clock();
     if (!batch.canYield())
       continue;
     if (Result<void> behind = continueOn(stream); !behind)

@@ -289,6 +289,7 @@ private:
     Nanoseconds begunAt{0};
     Nanoseconds notBegunAt{0}; // when it was last seen not to have begun
     Nanoseconds waitedFrom{0}; // since when the device could have worked on it
+    Nanoseconds askedAt{0};    // when it was seen that it was told to yield
     std::vector<Item> items;
     std::uint64_t range = 0;                  // for a profiler
     std::shared_ptr<std::atomic<bool>> ended; // of its call, which has to end before the marker
@@ -311,6 +312,8 @@ private:
   void account(const Batch &batch, std::size_t lanes);
   void measureBlocks(const Batch &batch, std::size_t lanes);
   void noteBlocks(const Operation &operation, std::uint64_t left, std::size_t lanes);
+  void noteLate(const Batch &batch);
+  const Item *lastToRun(const Batch &batch) const;
   void learnDurations(const Batch &batch);
   bool isMeasurable(const Batch &batch) const;
   // lane_trace.cpp
@@ -319,6 +322,7 @@ private:
   void beginBatchRange(Batch &batch) const;
   TraceEvent traced(const Item &item) const;
   bool willYield(const Batch &batch, std::size_t index) const;
+  bool willHaveRunNothing(const Batch &batch, std::size_t index) const;
   void absorb(const Item &item, const tally_launch_state &state, std::uint64_t epoch);
   void finishFront(const Operation *operation);
   void dropFailed();

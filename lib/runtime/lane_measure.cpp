@@ -9,6 +9,11 @@ namespace {
 
 /// Between the launch's call and its first block, and between its last block and the host's look.
 constexpr Nanoseconds hostsTurn{5000};
+/// For the states of what was stopped to be copied, and seen.
+constexpr Nanoseconds statesTurn{20000};
+/// So many times what a launch's blocks are known to take, or the bound, and it is another kind of
+/// launch than its shape says.
+constexpr std::int64_t lateFrom = 3;
 
 } // namespace
 
@@ -118,6 +123,32 @@ void Lane::noteBlocks(const Operation &operation, std::uint64_t left, std::size_
   if (operation.isOfOneKind && operation.wasMeasured)
     plan.blockCost.add(
         Nanoseconds(static_cast<std::int64_t>(ran * 1024 / static_cast<double>(done))));
+}
+
+/// Some launches of a shape may take much longer than the others: of a product as wide and as high,
+/// but with a far longer inner dimension. Then a batch that was told to yield comes back late, and
+/// what ran when it was told to is one of these. Before the batch is taken.
+void Lane::noteLate(const Batch &batch) {
+  if (!batch.statesComing || draining)
+    return;
+  const Item *item = lastToRun(batch);
+  if (!item || !item->canYield || !item->plan || !item->plan->blocks ||
+      !item->plan->blocks->known() || stopsInsideBlocks(*item->plan->kind))
+    return;
+  Nanoseconds usual = std::max(options.bound, item->plan->blocks->time());
+  if (options.clock() - batch.askedAt > lateFrom * usual + statesTurn)
+    item->operation->kernel->setApart(item->operation->shape, item->operation->parameters);
+}
+
+/// What of a batch that was told to yield ran longest; nothing where that may stand in the next.
+const Lane::Item *Lane::lastToRun(const Batch &batch) const {
+  const Item *last = nullptr;
+  for (std::size_t i = 0; i < batch.items.size(); ++i) {
+    if (willHaveRunNothing(batch, i))
+      return last;
+    last = &batch.items[i];
+  }
+  return batches.empty() || willHaveRunNothing(batches.front(), 0) ? last : nullptr;
 }
 
 } // namespace tally::runtime

@@ -35,7 +35,7 @@ bool Lane::preparePlan(Operation &operation) {
     return true;
   }
   PlanRules rules = planRules();
-  auto plan = operation.kernel->plan(device, operation.shape, rules);
+  auto plan = operation.kernel->plan(device, operation.shape, operation.parameters, rules);
   if (!plan) {
     failOperation(operation, plan.error());
     return false;
@@ -63,7 +63,7 @@ void Lane::reconsider(Operation &operation) {
   assert(batches.empty() && operation.begun);
   if (!operation.plan->blocks || operation.progress->kind() != Kind::Persistent)
     return;
-  auto plan = operation.kernel->plan(device, operation.shape, planRules());
+  auto plan = operation.kernel->plan(device, operation.shape, operation.parameters, planRules());
   if (!plan || !(*plan)->kind || !stopsInsideBlocks(*(*plan)->kind) ||
       ((*plan)->saveBytes > saveAreaBytes && !allocateSaveArea((*plan)->saveBytes)))
     return;
@@ -88,7 +88,7 @@ void Lane::leaveRoom(Operation &operation) {
   }
   PlanRules rules = planRules();
   operation.roomVersion = rules.roomVersion;
-  auto plan = operation.kernel->plan(device, operation.shape, rules);
+  auto plan = operation.kernel->plan(device, operation.shape, operation.parameters, rules);
   if (!plan || (*plan)->kind != Kind::Pause)
     return;
   operation.progress->goOnAs(Kind::Pause, (*plan)->workers, 0);

@@ -88,6 +88,11 @@ bool Lane::willYield(const Batch &batch, std::size_t index) const {
          (after.plausible(state) && after.absorb(state, batch.epoch, item.launch.shape.grid.x));
 }
 
+bool Lane::willHaveRunNothing(const Batch &batch, std::size_t index) const {
+  return willYield(batch, index) &&
+         batch.items[index].operation->progress->ranNothing(mirrors[batch.slot][index]);
+}
+
 /// Before the batch is taken. A host sees when a batch came back, and of its parts nothing: these
 /// have shares of its time, by what they are expected to take.
 void Lane::traceBatch(const Batch &batch) {

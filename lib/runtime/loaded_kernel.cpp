@@ -5,6 +5,7 @@
 #include "tally/runtime/variant_launch.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 namespace tally::runtime {
@@ -16,6 +17,10 @@ namespace {
 constexpr std::uint32_t wavesPerSlice = 2;
 /// Plans kept per kernel; a kernel with ever new shapes must not grow without bound.
 constexpr std::size_t maxPlans = 4096;
+/// Likewise launches of a kernel that are apart from their shapes.
+constexpr std::size_t maxApart = 256;
+/// Arguments of 8 bytes from here on are addresses, not sizes.
+constexpr std::uint64_t leastAddress = std::uint64_t{1} << 32;
 /// What a wave of blocks that find a request takes to leave: on an H200 0.9 to 1.5 us, 3 where they
 /// agree at a barrier of their own (docs/results.md).
 constexpr Nanoseconds guardLeaves{1700};
@@ -238,9 +243,51 @@ Result<std::unique_ptr<LaunchProfile>> LoadedKernel::makeProfile(FunctionDevice 
   return profile;
 }
 
-Result<std::shared_ptr<LaunchPlan>>
-LoadedKernel::plan(FunctionDevice &device, const LaunchShape &shape, const PlanRules &rules) {
-  ShapeKey key = keyOf(shape);
+std::uint64_t LoadedKernel::hashOfSizes(std::span<const std::byte> arguments) const {
+  std::string sizes;
+  for (const bundle::Parameter &each : kernel.parameters) {
+    // The launch was checked to have them all.
+    std::span<const std::byte> bytes = arguments.subspan(each.offset, each.size);
+    std::uint64_t value = 0;
+    if (bytes.size() == sizeof value)
+      std::memcpy(&value, bytes.data(), sizeof value);
+    if (value < leastAddress)
+      sizes.append(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  }
+  return std::max<std::uint64_t>(bundle::hashOf(sizes), 1);
+}
+
+void LoadedKernel::setApart(const LaunchShape &shape, std::span<const std::byte> arguments) {
+  if (apart.size() >= maxApart)
+    apart.clear();
+  apart.emplace(keyOf(shape), hashOfSizes(arguments));
+}
+
+LoadedKernel::PlanKey LoadedKernel::planKeyOf(const LaunchShape &shape,
+                                              std::span<const std::byte> arguments) const {
+  PlanKey usual(keyOf(shape), 0);
+  auto first = apart.lower_bound(usual);
+  if (first == apart.end() || first->first != usual.first)
+    return usual;
+  PlanKey key(usual.first, hashOfSizes(arguments));
+  return apart.contains(key) ? key : usual;
+}
+
+Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device,
+                                                       const LaunchShape &shape,
+                                                       std::span<const std::byte> arguments,
+                                                       const PlanRules &rules) {
+  PlanKey key = planKeyOf(shape, arguments);
+  PlanRules used = rules;
+  // What is kept is the shape's.
+  if (key.second != 0)
+    used.profiles = nullptr;
+  return plan(device, shape, key, used);
+}
+
+Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device,
+                                                       const LaunchShape &shape, const PlanKey &key,
+                                                       const PlanRules &rules) {
   auto known = plans.find(key);
   if (known == plans.end()) {
     Result<std::unique_ptr<LaunchProfile>> made = makeProfile(device, shape, rules);
@@ -256,21 +303,21 @@ LoadedKernel::plan(FunctionDevice &device, const LaunchShape &shape, const PlanR
     return leaves.error();
   if (!*leaves) {
     plans.erase(known);
-    return plan(device, shape, rules);
+    return plan(device, shape, key, rules);
   }
   LaunchProfile &profile = *known->second.profile;
   std::shared_ptr<LaunchPlan> picked = profile.pick(rules.bound, rules.measures, newestBlockTime);
   // There was more room when it was planned.
   if (picked->saveBytes > rules.maxSaveBytes) {
     plans.erase(known);
-    return plan(device, shape, rules);
+    return plan(device, shape, key, rules);
   }
   if (profile.blockTime().count() != 0)
     newestBlockTime = profile.blockTime();
   if (picked->kind == Kind::Slice)
     fitSlices(*picked, rules.bound, picked->wave);
   if (rules.profiles)
-    keep(known->second, {moduleHash, kernel.name, key}, *rules.profiles);
+    keep(known->second, {moduleHash, kernel.name, key.first}, *rules.profiles);
   return picked;
 }
 

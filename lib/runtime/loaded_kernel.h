@@ -15,8 +15,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
-#include <tuple>
+#include <utility>
 
 namespace tally::runtime {
 
@@ -65,9 +66,13 @@ public:
   Result<void> check(const FunctionDevice &device, const LaunchShape &shape,
                      std::size_t argumentBytes) const;
 
-  /// The plan for the next launch of this shape.
+  /// The plan for the next launch of this shape. `arguments`: as the user's kernel gets them.
   Result<std::shared_ptr<LaunchPlan>> plan(FunctionDevice &device, const LaunchShape &shape,
+                                           std::span<const std::byte> arguments,
                                            const PlanRules &rules);
+  /// A launch was seen to take much longer than what its shape is known for: from now on those of
+  /// its sizes are measured and planned by themselves. Sizes: its arguments without the addresses.
+  void setApart(const LaunchShape &shape, std::span<const std::byte> arguments);
 
   /// Tells launch shapes apart.
   using ShapeKey = std::array<std::uint32_t, 10>;
@@ -83,6 +88,12 @@ private:
     ProfileStore::Found kept;      ///< of what was found, what is in the store
     std::uint64_t roomVersion = 0; ///< of the room that workers of pause leave
   };
+  /// The shape, and of launches that are apart a hash of their sizes; else 0.
+  using PlanKey = std::pair<ShapeKey, std::uint64_t>;
+  PlanKey planKeyOf(const LaunchShape &shape, std::span<const std::byte> arguments) const;
+  std::uint64_t hashOfSizes(std::span<const std::byte> arguments) const;
+  Result<std::shared_ptr<LaunchPlan>> plan(FunctionDevice &device, const LaunchShape &shape,
+                                           const PlanKey &key, const PlanRules &rules);
   Result<void> checkCluster(const LaunchShape &shape) const;
   bool fits(const FunctionDevice &device, const Variant &variant, const LaunchShape &shape) const;
   bool guardFits(const FunctionDevice &device, const LaunchShape &shape,
@@ -102,7 +113,8 @@ private:
   static void keep(Known &entry, const ProfileStore::Key &key, ProfileStore &store);
 
   std::uint64_t moduleHash = 0;
-  std::map<ShapeKey, Known> plans;
+  std::map<PlanKey, Known> plans;
+  std::set<PlanKey> apart;
   /// Of the shape that was launched last and is known: what one that is not is taken to be like.
   Nanoseconds newestBlockTime{0};
 };

@@ -278,6 +278,72 @@ TEST_CASE("in the lane: the time of others is not taken for a block's") {
   }
 }
 
+namespace {
+
+/// Launches of one shape in turn: every fourth is of another size and has long blocks; some are at
+/// other addresses.
+struct LongAmongShort : Launches {
+  explicit LongAmongShort(Dim3 grid) : Launches(40, everyKind, 32, grid) {
+    for (std::size_t n = 0; n < program.steps.size(); ++n) {
+      Step &step = program.steps[n];
+      step.key = isLong(n) ? 50304 : 768;
+      step.to = n / 4 % 2;
+      step.from = 1 - step.to;
+    }
+    device.onPoll = [](std::uint64_t) {}; // the control word is there before the next block
+    for (std::size_t n : {1, 2, 3, 5, 6, 7})
+      blocksOf(n);
+  }
+  static bool isLong(std::size_t n) { return n % 4 == 0; }
+  Blocks blocksOf(std::size_t n) {
+    eachBlock = isLong(n) ? 100us : 1us;
+    return run(n);
+  }
+  /// A request comes in the block behind so many, and what runs goes on for `goesOn`.
+  void request(std::initializer_list<std::size_t> steps, int behind, Nanoseconds goesOn) {
+    eachBlock = 1us;
+    stopBehind(behind);
+    for (std::size_t n : steps)
+      REQUIRE(submit(program, n));
+    for (int i = 0; i < 400; ++i) {
+      dispatcher->step();
+      if (std::uint64_t epoch = told().epoch; epoch != std::exchange(seen, epoch))
+        now += goesOn;
+      device.advance();
+    }
+    inBlock = nullptr;
+    REQUIRE(high->endRequest());
+    for (int i = 0; i < 10000 && !allFinished(); ++i)
+      turn();
+    REQUIRE(allFinished());
+  }
+  std::uint64_t seen = 0;
+};
+
+} // namespace
+
+TEST_CASE("in the lane: long launches among short ones of their shape, once one was late") {
+  for (Dim3 grid : {Dim3{24, 1, 1}, Dim3{2, 2, 1}}) {
+    auto count = static_cast<int>(grid.count());
+    CAPTURE(count);
+    Kind between = count > 4 ? Kind::Persistent : Kind::Guard;
+    LongAmongShort launches(grid);
+    Blocks stays{{between, count}}, changes{{Kind::Checkpoint, count}};
+    SUBCASE("stopped between its blocks") { launches.request({0}, 2, 500us); }
+    SUBCASE("done when the next one found the request") { launches.request({0, 9}, count, 500us); }
+    SUBCASE("not late") {
+      launches.request({0}, 2, 30us);
+      changes = stays;
+    }
+    // The first one is measured, between its blocks.
+    CHECK(launches.blocksOf(4) == stays);
+    for (std::size_t n = 10; n < 40; ++n) {
+      CAPTURE(n);
+      CHECK(launches.blocksOf(n) == (launches.isLong(n) ? changes : stays));
+    }
+  }
+}
+
 TEST_CASE("in the lane: where a save area cannot be had, blocks are run to their ends") {
   for (int stoppedBehind : {0, 7}) {
     CAPTURE(stoppedBehind);

@@ -185,6 +185,39 @@ TEST_CASE("a shape that is not known is taken to be like the kernel's others") {
   CHECK(profile.pick(20us, false, 400us)->kind == Kind::Persistent);
 }
 
+TEST_CASE("launches that are apart from their shape: by their sizes, whatever their addresses") {
+  Harness harness(1, {Kind::Persistent, Kind::Checkpoint});
+  LoadedKernel &kernel = *harness.kernels[0];
+  PlanRules rules;
+  rules.kinds = allKinds;
+  rules.maxListBytes = rules.maxSaveBytes = 1 << 20;
+  rules.maxSavedBlocks = 1 << 10;
+  LaunchShape shape{{24, 1, 1}, {64, 1, 1}, 0}, other{{48, 1, 1}, {64, 1, 1}, 0};
+  auto planOf = [&](const LaunchShape &of, std::uint64_t address, std::uint64_t size) {
+    MixArguments arguments{address, address, Program::words, size};
+    return *kernel.plan(harness.device, of, std::as_bytes(std::span(&arguments, 1)), rules);
+  };
+  constexpr std::uint64_t here = std::uint64_t{1} << 40, there = here + 256;
+  auto usual = planOf(shape, here, 768), othersUsual = planOf(other, here, 768);
+  CHECK(planOf(shape, here, 50304) == usual);
+  MixArguments late{here, here, Program::words, 50304};
+  kernel.setApart(shape, std::as_bytes(std::span(&late, 1)));
+  auto apart = planOf(shape, here, 50304);
+  CHECK(apart != usual);
+  CHECK(planOf(shape, there, 50304) == apart);
+  CHECK(planOf(shape, here, 768) == usual);
+  CHECK(planOf(shape, here, 3072) == usual);
+  CHECK(planOf(other, here, 50304) == othersUsual);
+  SUBCASE("ever new sizes: the first are as before") {
+    for (std::uint64_t size = 0; size < 256; ++size) {
+      late.key = 100000 + size;
+      kernel.setApart(shape, std::as_bytes(std::span(&late, 1)));
+    }
+    CHECK(planOf(shape, here, 50304) == usual);
+    CHECK(planOf(shape, here, late.key) != usual);
+  }
+}
+
 TEST_CASE("trials are for kinds between blocks, and for blocks that are short") {
   LaunchProfile profile = profileOf();
   std::map<std::optional<Kind>, int> taken;
