@@ -1,5 +1,7 @@
 #include "arena_watcher.h"
 
+#include "spin.h"
+
 #include <utility>
 
 namespace tally::runtime {
@@ -10,12 +12,6 @@ namespace {
 
 /// Within this time of a change the thread does not even yield its core.
 constexpr Nanoseconds tightSpin = 50us;
-
-void pauseProcessor() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 } // namespace
 

@@ -1,6 +1,7 @@
 #include "dispatcher.h"
 
 #include "monitor_times.h"
+#include "spin.h"
 
 #include <algorithm>
 #include <utility>
@@ -24,6 +25,9 @@ constexpr Nanoseconds quietBeforeArming = 10us, longestArmed = 50ms;
 /// only where launches take this long.
 constexpr Nanoseconds worthArming = 100us;
 
+/// For so long after a request others are expected.
+constexpr Nanoseconds requestsAreExpected = 20ms;
+
 /// How long a call that woke has the driver for itself.
 constexpr Nanoseconds longestWakingCall = 20us;
 
@@ -35,12 +39,6 @@ Nanoseconds pollingTime() {
 }
 /// Within this time of progress the thread does not even yield its core.
 constexpr Nanoseconds tightPolling = 50us;
-
-void pauseProcessor() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 } // namespace
 
@@ -120,7 +118,8 @@ std::optional<Permit> Dispatcher::permit() const {
   Decision decision = options.policy.decide(now);
   if (!decision.runBestEffort)
     return std::nullopt;
-  return Permit{epoch, decision, now.highPriorityActive != 0 || decision.sms < now.smCount};
+  return Permit{epoch, decision, now.highPriorityActive != 0 || decision.sms < now.smCount,
+                now.sinceHighPriorityEnded < requestsAreExpected};
 }
 
 Snapshot Dispatcher::snapshot() const {

@@ -58,6 +58,7 @@ struct Permit {
   std::uint64_t epoch = 0; ///< under which
   Decision decision;       ///< what of it
   bool shares = false;     ///< beside high-priority work, or on a part of the SMs
+  bool oftenAsked = false; ///< requests come, so that it may soon have to yield
 };
 
 /// Says whether best-effort work may go out now, and under which epoch.
@@ -335,7 +336,7 @@ private:
 
   // lane_issue.cpp: batches going out.
   struct Budget {
-    Nanoseconds time{0};
+    Nanoseconds time{0}, batchTime{0};
     std::uint64_t guardBlocks = 0;
     Decision decision;         // Permit's
     Nanoseconds wholesLeft{0}; // Gate's

@@ -12,9 +12,10 @@ using namespace std::chrono_literals;
 namespace {
 
 /// About how long a batch should run: long enough to hide the marker behind it and the host's turn,
-/// short enough that little is left to drain when a request comes. (The marker takes 4 us of an
-/// H200.)
-constexpr Nanoseconds batchTime = 500us;
+/// short enough that little is left to drain when a request comes: a launch that runs nothing takes
+/// the device some 2 us too, and a request's first kernels wait for these. (The marker takes 4 us
+/// of an H200.)
+constexpr Nanoseconds batchTime = 500us, batchTimeWhereAsked = 100us;
 /// What a launch of unknown duration is taken for.
 constexpr Nanoseconds assumedDuration = 50us;
 /// Guards of one batch: an empty grid of this many blocks drains in about 25 us on an H200.
@@ -93,6 +94,7 @@ std::size_t Lane::freeSlot() const {
 void Lane::planBatch(Batch &batch, const Gate &gate, const Permit &permit) {
   Budget used;
   used.decision = permit.decision;
+  used.batchTime = permit.oftenAsked ? batchTimeWhereAsked : batchTime;
   used.wholesLeft = gate.wholesLeft();
   for (std::size_t i = sent; i < pending.size() && batch.items.size() < maxItems; ++i)
     // What is heavy ends its batch; of a slice, more may have to come before the next operation.
@@ -226,7 +228,7 @@ bool Lane::planYielding(Item &item, const Batch &batch, Budget &used) {
   std::uint64_t guardBlocks =
       item.operation->progress->kind() == Kind::Guard ? item.launch.shape.grid.count() : 0;
   if (!batch.items.empty() &&
-      (used.time >= batchTime || used.guardBlocks + guardBlocks > batchGuardBlocks))
+      (used.time >= used.batchTime || used.guardBlocks + guardBlocks > batchGuardBlocks))
     return false;
   if (item.launch.listCapacity != 0 && !reserveList(item, batch))
     return false;

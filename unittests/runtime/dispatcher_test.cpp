@@ -145,6 +145,34 @@ TEST_CASE("after a request all that is under way leaves, and the first is resume
   CHECK((harness.outcome() == runInOrder(program)));
 }
 
+TEST_CASE("batches are short for a while after a request") {
+  auto sent = [](std::optional<Nanoseconds> requestEnded) {
+    Harness harness(12, {Kind::Guard});
+    Program program;
+    program.streams = 1;
+    for (std::uint64_t key = 1; key <= 40; ++key)
+      program.steps.push_back(
+          {Step::Type::Launch, 0, 0, key % 2, (key + 1) % 2, {24, 1, 1}, key, 0});
+    program.hostIn.resize(program.steps.size());
+    harness.addStreams(program);
+    if (requestEnded) {
+      REQUIRE(harness.high->beginRequest());
+      REQUIRE(harness.high->endRequest());
+      harness.now += *requestEnded;
+    }
+    for (std::size_t n = 0; n < program.steps.size(); ++n)
+      REQUIRE(harness.submit(program, n));
+    for (int i = 0; i < 5; ++i)
+      harness.dispatcher->step();
+    return harness.statistics().physicalLaunches;
+  };
+  // Two batches of launches that are taken for 50 us each.
+  CHECK(sent({}) == 20);
+  CHECK(sent(0us) == 4);
+  CHECK(sent(19ms) == 4);
+  CHECK(sent(20ms) == 20);
+}
+
 TEST_CASE("a request in the middle of a batch ends it") {
   Harness harness(11);
   Program program = Program::make(harness.random, 1, 0, 1);
