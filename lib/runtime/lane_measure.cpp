@@ -133,7 +133,7 @@ void Lane::noteLate(const Batch &batch) {
     return;
   const Item *item = lastToRun(batch);
   if (!item || !item->canYield || !item->plan || !item->plan->blocks ||
-      !item->plan->blocks->known() || stopsInsideBlocks(*item->plan->kind))
+      !item->plan->blocks->known() || stopsInsideBlocks(item->operation->progress->kind()))
     return;
   Nanoseconds usual = std::max(options.bound, item->plan->blocks->time());
   if (options.clock() - batch.askedAt > lateFrom * usual + statesTurn)

@@ -17,8 +17,8 @@ inline Nanoseconds spinBeforeSleep() {
   return time;
 }
 
-/// Between two looks. A core's other thread may be the one that launches requests, and has most of
-/// the core meanwhile: of the time that a look, or a yield of the system's, takes it has half.
+/// Between two looks: the core's other thread, which may be the one that launches requests, has
+/// most of the core meanwhile.
 inline void pauseProcessor() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
