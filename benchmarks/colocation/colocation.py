@@ -2,9 +2,9 @@
 """P99 of requests beside training: alone, on plain stream priorities, under tally; one table.
 
 Each repetition runs colocation_plain and colocation one after the other with the same arrivals, so that
-every ratio is of one run. P99s are of all repetitions' requests together; in brackets the lowest and the
-highest of the single repetitions. `L2 flushed` is the floor that no scheduler gets below. Best effort is
-training throughput over what it has alone, divided by 1 - A, the fraction of the time in which no request
+every ratio is of one run, over the same requests alone. P99s are of all repetitions' requests together; in
+brackets the lowest and the highest of the single repetitions. `hooks, alone` is the relinked program without
+training, `L2 flushed` the floor that no scheduler gets below. Best effort is training throughput over what it has alone, divided by 1 - A, the fraction of the time in which no request
 was served; beside it, tally's throughput over the low-priority stream's, whose requests wait.
 """
 import argparse
@@ -50,6 +50,7 @@ class Cell:
         self.latency = {}
         self.ratios = {}
         self.first = {}
+        self.alone = {}  # of the requests that a column has, which may be fewer
         self.best_effort = {"low": [], "tally": []}
         self.raw = {"low": [], "tally": []}
 
@@ -59,8 +60,9 @@ class Cell:
         for name, phase in columns.items():
             self.latency.setdefault(name, []).extend(phase["latency_us"])
             self.first.setdefault(name, []).extend(phase["first_launch_us"])
-            self.ratios.setdefault(name, []).append(
-                p99(phase["latency_us"]) / p99(plain["alone"]["latency_us"]))
+            alone = plain["alone"]["latency_us"][:len(phase["latency_us"])]
+            self.alone.setdefault(name, []).extend(alone)
+            self.ratios.setdefault(name, []).append(p99(phase["latency_us"]) / p99(alone))
         alone = plain["train"]["kernels_per_s"]
         for name in self.best_effort:
             phase = columns[name]
@@ -68,7 +70,7 @@ class Cell:
             self.raw[name].append(phase["kernels_per_s"])
 
     def ratio(self, name):
-        return p99(self.latency[name]) / p99(self.latency["alone"])
+        return p99(self.latency[name]) / p99(self.alone[name])
 
     def spread(self, name):
         return f"{self.ratio(name):.2f} [{min(self.ratios[name]):.2f}, {max(self.ratios[name]):.2f}]"
@@ -88,7 +90,7 @@ def main():
     parser.add_argument("--load", type=float, default=0.3, help="fraction of the requests' capacity")
     parser.add_argument("--requests", type=int, default=400, help="of a repetition")
     parser.add_argument("--fewer", type=int, default=100,
-                        help="requests of a repetition where tally's are not compared: low priority, L2 flushed, hooks alone")
+                        help="requests of a repetition where tally's are not compared: low priority, L2 flushed")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--training", default="compute", choices=["compute", "bandwidth", "gemm", "attention"])
     parser.add_argument("--blocks", type=int, default=67584, help="of a training kernel")
@@ -97,9 +99,9 @@ def main():
     parser.add_argument("--out", help="a file for all figures, as JSON")
     arguments = parser.parse_args()
 
-    print("| request | form | blocks | alone P99 | L2 flushed | low priority | hooks, alone | tally | tally P50 "
+    print("| request | form | blocks | alone P99 | L2 flushed | low priority | hooks, alone | their P50 | tally | tally P50 "
           "| best effort | over low priority's | first launch P50, us: alone, low priority, tally |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
     everything = []
     for form in arguments.forms.split(","):
         graph = int(form == "graph")
@@ -116,13 +118,13 @@ def main():
                     plain = run(arguments.plain, phases=f"alone,flushed:{few},train,both:{few}",
                                 block_rounds=rounds, **common)
                     rounds = plain["alone"]["block_rounds"]
-                    tally = run(arguments.tally, phases=f"alone:{few},both", block_rounds=rounds, **common)
+                    tally = run(arguments.tally, phases="alone,both", block_rounds=rounds, **common)
                     cell.add(plain, tally)
                 alone = p99(cell.latency["alone"])
-                half = median(cell.latency["tally"]) / median(cell.latency["alone"])
+                half = {name: median(cell.latency[name]) / median(cell.latency["alone"]) for name in ("hooked", "tally")}
                 print(f"| {request / 1000:g} ms | {form} | {block:g} us | {alone:.0f} us | "
                       f"{cell.ratio('flushed'):.2f} | {cell.spread('low')} | {cell.spread('hooked')} | "
-                      f"{cell.spread('tally')} | {half:.2f} | {mean(cell.best_effort['tally']):.3f} | "
+                      f"{half['hooked']:.2f} | {cell.spread('tally')} | {half['tally']:.2f} | {mean(cell.best_effort['tally']):.3f} | "
                       f"{mean(cell.raw['tally']) / mean(cell.raw['low']):.3f} | "
                       + ", ".join(f"{median(cell.first[name]):.1f}" for name in ("alone", "low", "tally"))
                       + " |", flush=True)

@@ -43,8 +43,7 @@ public:
     // A wake writes on a stream of tally's own, which must not be taken for one of the program's.
     InHook inside;
     runtime::HighStream *high = highOf(stream);
-    // A wake that could not be told to the device must not keep the call from being made.
-    bool counted = high && static_cast<bool>(highPriority->beginCall(*high));
+    bool counted = high && highPriority->countCall(*high);
     auto result = call();
     if (stream.kind == StreamKind::PerThread && isWaitedFor())
       mark(stream);

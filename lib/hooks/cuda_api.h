@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstddef>
 
 namespace tally::hooks {
@@ -34,7 +35,13 @@ const CudaApi &refusingApi();
 /// The one in use: emulatedApi() under TALLY_DEVICE=emulator, refusingApi() where the settings are
 /// wrong, else realApi(). Decided at the first
 /// call. Thread-safe.
-const CudaApi &api();
+const CudaApi &chooseApi();
+/// What chooseApi() gave; each module's own.
+inline constinit std::atomic<const CudaApi *> chosenApi{nullptr};
+inline const CudaApi &api() {
+  const CudaApi *known = chosenApi.load(std::memory_order_acquire);
+  return known ? *known : chooseApi();
+}
 
 } // namespace tally::hooks
 

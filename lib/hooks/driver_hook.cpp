@@ -157,11 +157,11 @@ std::optional<KernelUse> useOf(const DriverLaunches &driver, const CUlaunchConfi
   return use;
 }
 
+/// A launch that comes from outside of the hooks.
 template <class Call>
 CUresult launchKernel(const CUlaunchConfig &config, CUfunction function, void **parameters,
                       void **extra, Call call) {
-  if (!isForeign())
-    return call();
+  Hooks::shared().hooked(api());
   auto take = [&] { return takeLaunch(driverLaunches(), config, function, parameters, extra); };
   auto see = [&](HighFootprints &to, const CudaApi &table, StreamState &state) {
     // What libraries launch so is rare.
@@ -185,7 +185,7 @@ struct Entry_cuLaunchKernelEx {
     auto call = [&] {
       return reinterpret_cast<Function>(real[perThread].load())(config, f, parameters, extra);
     };
-    if (!config)
+    if (InHook::any() || !config)
       return call();
     CUlaunchConfig meant = *config;
     meant.hStream = perThread ? ownOf(config->hStream) : config->hStream;
@@ -204,6 +204,8 @@ struct Entry_cuLaunchKernel {
       return reinterpret_cast<Function>(real[perThread].load())(
           f, gridX, gridY, gridZ, blockX, blockY, blockZ, shared, stream, parameters, extra);
     };
+    if (InHook::any()) // the runtime's own: as soon as can be
+      return call();
     CUlaunchConfig config{};
     config.gridDimX = gridX;
     config.gridDimY = gridY;

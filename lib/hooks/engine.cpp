@@ -91,7 +91,7 @@ std::uint32_t Engine::confinement() {
 }
 
 std::uint64_t Engine::submit(StreamState &stream, Run run) {
-  threadIsHigh() = false;
+  threadState.launchedHigh = false;
   int target = stream.device;
   return work->submit(stream, [this, target, &stream, run = std::move(run)] {
     bool elsewhere = target != device.number() && api.cudaSetDevice(target) == cudaSuccess;
@@ -104,18 +104,18 @@ std::uint64_t Engine::submit(StreamState &stream, Run run) {
 }
 
 std::uint64_t Engine::submitCopy(StreamState &stream, RunOn run) {
-  threadIsHigh() = false;
+  threadState.launchedHigh = false;
   return work->submit(stream, operationOf(std::move(run)));
 }
 
 void Engine::submit(StreamState &stream, std::shared_ptr<const KernelLaunch> launch) {
-  threadIsHigh() = false;
+  threadState.launchedHigh = false;
   work->submit(stream, operationOf(std::move(launch)));
 }
 
 std::uint64_t Engine::submit(StreamState &stream, const std::vector<GraphPart> &parts,
                              OrderingEvent behind) {
-  threadIsHigh() = false;
+  threadState.launchedHigh = false;
   std::vector<runtime::Operation> operations;
   operations.reserve(parts.size() + 1);
   if (behind)
@@ -172,7 +172,7 @@ runtime::Operation Engine::operationOf(RunOn run) {
 }
 
 void Engine::submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> launch) {
-  threadIsHigh() = false;
+  threadState.launchedHigh = false;
   runtime::Operation operation;
   operation.shape = launch->shape;
   operation.identity = launch->identity;
@@ -186,7 +186,7 @@ void Engine::submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> la
 cudaError_t Engine::inTurn(StreamState &stream, bool launches, const void *identity,
                            const Run &run) {
   InHook inside;
-  threadIsHigh() = false;
+  threadState.launchedHigh = false;
   // The lane waits for a kernel by an event of its own device, which another one's stream does not
   // take; what goes there is ordered by the program's own events.
   bool waits = launches && stream.device == device.number();

@@ -53,7 +53,7 @@ public:
     std::uint64_t ahead = orderedAhead(stream);
     if (!work->isOver(ahead))
       work->wait(ahead, true);
-    threadIsHigh() = true;
+    threadState.launchedHigh = true;
     auto result = activity.pass(stream, call);
     if (stream.kind != StreamKind::NonBlocking)
       device.noteCall(stream);
@@ -92,8 +92,8 @@ public:
     device.noteCall(stream);
   }
   /// Waits for all that is queued; what a thread of high priority waits for is urgent.
-  void drain() { work->drain(threadIsHigh()); }
-  void wait(std::uint64_t ticket) { work->wait(ticket, threadIsHigh()); }
+  void drain() { work->drain(threadState.launchedHigh); }
+  void wait(std::uint64_t ticket) { work->wait(ticket, threadState.launchedHigh); }
 
   /// For a process that is about to end: asks what runs to yield, sends nothing more, and returns
   /// when the device has no work of the process. On a thread of its own.
@@ -126,11 +126,6 @@ private:
   /// What `run` puts on the lane's stream, no kernel.
   runtime::Operation operationOf(RunOn run);
   void storm(std::uint32_t everyMicroseconds);
-  /// Whether the calling thread last put work of high priority on a stream.
-  static bool &threadIsHigh() {
-    static thread_local bool high = false;
-    return high;
-  }
 
   const CudaApi &api;
   Activity &activity;

@@ -15,11 +15,6 @@
 
 namespace tally::hooks {
 
-/// The process's hooks. Modules that were linked with this library each have the variable; being
-/// inline it is one symbol (STB_GNU_UNIQUE) to the loader, which takes one of them for all. Its
-/// name changes with the layout of Hooks, so that modules of different versions do not meet.
-__attribute__((visibility("default"))) inline std::atomic<Hooks *> tallySharedHooks1{nullptr};
-
 namespace {
 
 void add(Totals &sum, const Totals &more) {
@@ -49,7 +44,7 @@ Hooks::Hooks(const Settings &settings)
     warn(Warning::Trace, "TALLY_TRACE: " + opened.error().message + "; there is no trace");
 }
 
-Hooks &Hooks::shared() {
+Hooks &Hooks::makeShared() {
   Hooks *known = tallySharedHooks1.load(std::memory_order_acquire);
   if (known)
     return *known;
@@ -77,6 +72,7 @@ void Hooks::beInForkedChild() {
   footprints = nullptr;
   engine = nullptr;
   activity = nullptr;
+  streams.forgetKnown();
 }
 
 Engine *Hooks::start(const CudaApi &api) {
@@ -115,6 +111,7 @@ Engine *Hooks::start(const CudaApi &api) {
   if (contains(settings.kinds, Kind::Pause))
     footprints.store(new HighFootprints(*shared, registry, captures), std::memory_order_release);
   engine.store(made->release(), std::memory_order_release);
+  streams.forgetKnown();
   if (settings.drainMilliseconds != 0 && tallySharedHooks1.load() == this)
     drainOnce();
   return running();

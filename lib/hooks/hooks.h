@@ -30,12 +30,21 @@
 
 namespace tally::hooks {
 
+class Hooks;
+/// The process's hooks. Modules that were linked with this library each have the variable; being
+/// inline it is one symbol (STB_GNU_UNIQUE) to the loader, which takes one of them for all. Its
+/// name changes with the layout of Hooks, so that modules of different versions do not meet.
+__attribute__((visibility("default"))) inline std::atomic<Hooks *> tallySharedHooks1{nullptr};
+
 class Hooks {
 public:
   explicit Hooks(const Settings &settings);
   ~Hooks() { endJoining(); }
   /// The process's. Never destroyed.
-  static Hooks &shared();
+  static Hooks &shared() {
+    Hooks *known = tallySharedHooks1.load(std::memory_order_acquire);
+    return known ? *known : makeShared();
+  }
 
   const Settings &configuration() const { return settings; }
 
@@ -83,17 +92,15 @@ public:
   // Launches. (hooks_launch.cpp)
 
   /// `request` gives the LaunchRequest; of high priority it is asked for where work may pause only.
+  /// A launch like the thread's last one takes the shortest way there is: a program whose requests
+  /// are many launches waits for the thread that makes them.
   template <class Request, class Call>
-  cudaError_t launch(const CudaApi &api, cudaStream_t handle, Request request, Call call) {
-    StreamState &state = streams.find(api, handle);
-    checkOnce();
-    if (!state.bestEffort.load(std::memory_order_relaxed)) {
-      state.launches.fetch_add(1, std::memory_order_relaxed);
-      if (HighFootprints *seen = footprints.load(std::memory_order_acquire))
-        seen->launch(api, state, request);
-      return pass(state, call);
-    }
-    return launchBestEffort(api, state, handle, request(), Run(call));
+  [[gnu::always_inline]] cudaError_t launch(const CudaApi &api, cudaStream_t handle,
+                                            Request request, Call call) {
+    const KnownStream &last = threadState.last;
+    if (last.handle == handle && last.scopes && streams.isCurrent(last)) [[likely]]
+      return launchKnown(last, api, request, call);
+    return launchOnAny(api, handle, request, call);
   }
 
   // Graphs. (hooks_graphs.cpp)
@@ -282,11 +289,45 @@ public:
   }
 
 private:
+  static Hooks &makeShared();
   struct Queued {
     cudaError_t status;
     std::uint64_t ticket; ///< 0: it was called at once
   };
 
+  template <class Request, class Call>
+  [[gnu::always_inline]] static cudaError_t launchKnown(const KnownStream &known,
+                                                        const CudaApi &api, const Request &request,
+                                                        const Call &call) {
+    known.state->launches.fetch_add(1, std::memory_order_relaxed);
+    if (known.footprints)
+      known.footprints->launch(api, *known.state, request);
+    InHook inside;
+    threadState.launchedHigh = true;
+    runtime::HighPriority *scopes = known.scopes; // the call may make the thread forget
+    runtime::HighStream *high = known.high;
+    bool counted = scopes->countCall(*high);
+    cudaError_t status = call();
+    if (counted) [[likely]]
+      scopes->endCall(*high);
+    return status;
+  }
+  template <class Request, class Call>
+  [[gnu::noinline]] cudaError_t launchOnAny(const CudaApi &api, cudaStream_t handle,
+                                            const Request &request, const Call &call) {
+    StreamState &state = streams.find(api, handle);
+    checkOnce();
+    if (state.bestEffort.load(std::memory_order_relaxed))
+      return launchBestEffort(api, state, handle, request(), Run(call));
+    state.launches.fetch_add(1, std::memory_order_relaxed);
+    if (HighFootprints *seen = footprints.load(std::memory_order_acquire))
+      seen->launch(api, state, request);
+    cudaError_t status = pass(state, call);
+    knowLast(state);
+    return status;
+  }
+  /// Whoever changes what is asked here calls streams.forgetKnown() behind that.
+  void knowLast(const StreamState &state);
   /// On a best-effort stream: on the calling thread, when all that is queued is over.
   template <class Call> auto afterDrain(StreamState &state, Call call) {
     drain();

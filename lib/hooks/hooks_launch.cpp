@@ -131,6 +131,19 @@ std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
   return launch;
 }
 
+void Hooks::knowLast(const StreamState &state) {
+  KnownStream &last = threadState.last;
+  Activity *shared = activity.load();
+  // With best-effort work, work on a stream that is ordered with the legacy one may have to wait.
+  bool waits = state.kind != StreamKind::NonBlocking && engine.load();
+  if (last.state != &state || !shared || state.kind == StreamKind::PerThread || waits ||
+      state.device != shared->onDevice().number())
+    return;
+  last.high = state.high.load();
+  last.footprints = footprints.load();
+  last.scopes = last.high ? &shared->scopes() : nullptr;
+}
+
 cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                     const LaunchRequest &request, const Run &call) {
   Engine *running = start(api);

@@ -3,22 +3,18 @@
 #ifndef TALLY_LIB_HOOKS_IN_HOOK_H
 #define TALLY_LIB_HOOKS_IN_HOOK_H
 
+#include "thread_state.h"
+
 namespace tally::hooks {
 
 class InHook {
 public:
-  InHook() { ++depth(); }
-  ~InHook() { --depth(); }
+  InHook() { ++threadState.hooksEntered; }
+  ~InHook() { --threadState.hooksEntered; }
   InHook(const InHook &) = delete;
   InHook &operator=(const InHook &) = delete;
 
-  static bool any() { return depth() != 0; }
-
-private:
-  static int &depth() {
-    static thread_local int value = 0;
-    return value;
-  }
+  static bool any() { return threadState.hooksEntered != 0; }
 };
 
 } // namespace tally::hooks

@@ -50,8 +50,9 @@ const CudaApi &choose() {
 
 } // namespace
 
-const CudaApi &api() {
+const CudaApi &chooseApi() {
   static const CudaApi &chosen = choose();
+  chosenApi.store(&chosen, std::memory_order_release);
   return chosen;
 }
 

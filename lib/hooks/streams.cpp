@@ -19,7 +19,6 @@ bool isReusable(const StreamState &state) {
 
 } // namespace
 
-thread_local StreamTable::Last StreamTable::last;
 thread_local std::vector<StreamTable::OfThread> StreamTable::ofThread;
 
 StreamState &StreamTable::findSlowly(const CudaApi &api, cudaStream_t handle) {
@@ -47,7 +46,7 @@ StreamState &StreamTable::findSlowly(const CudaApi &api, cudaStream_t handle) {
         &add(api, handle, nonBlocking ? StreamKind::NonBlocking : StreamKind::Blocking, priority);
     byHandle[handle] = found;
   }
-  last = {handle, found, now};
+  threadState.last = {.handle = handle, .state = found, .generation = now};
   return *found;
 }
 
@@ -107,7 +106,7 @@ bool StreamTable::created(const CudaApi &api, cudaStream_t handle, unsigned flag
   if (known)
     known->destroyed = true;
   known = &added;
-  generation.store(nextGeneration.fetch_add(1));
+  generation.fetch_add(1);
   return std::any_of(byHandle.begin(), byHandle.end(),
                      [](const auto &each) { return each.second->bestEffort.load(); });
 }
@@ -116,7 +115,7 @@ void StreamTable::destroyed(StreamState &state) {
   std::unique_lock lock(mutex);
   byHandle.erase(state.handle);
   state.destroyed = true;
-  generation.store(nextGeneration.fetch_add(1));
+  generation.fetch_add(1);
 }
 
 void StreamTable::clear(int device) {
@@ -129,12 +128,13 @@ void StreamTable::clear(int device) {
     }
   std::erase_if(byHandle, [&](const auto &each) { return each.second->device == device; });
   legacy.erase(device);
-  lifeOf(device).store(nextGeneration.fetch_add(1));
-  generation.store(nextGeneration.fetch_add(1));
+  lifeOf(device).fetch_add(1);
+  generation.fetch_add(1);
 }
 
 void StreamTable::setClass(StreamState &state, bool bestEffort) {
   state.bestEffort = bestEffort || processIsBestEffort;
+  generation.fetch_add(1);
 }
 
 std::size_t StreamTable::count() {

@@ -4,6 +4,7 @@
 
 #include "cuda_api.h"
 #include "high_priority.h"
+#include "thread_state.h"
 
 #include <array>
 #include <atomic>
@@ -26,7 +27,7 @@ enum class StreamKind : std::uint8_t {
 
 /// One stream of the application. Lives as long as the process; after cudaStreamDestroy it is used
 /// again for another one.
-struct StreamState {
+struct alignas(64) StreamState { // none shares a line of the cache with another's counts
   cudaStream_t handle = nullptr;
   const CudaApi *api = nullptr; ///< by which it may be queried
   StreamKind kind = StreamKind::Blocking;
@@ -54,14 +55,19 @@ public:
   /// `processIsBestEffort`: all streams are, whatever their priorities.
   explicit StreamTable(bool processIsBestEffort) : processIsBestEffort(processIsBestEffort) {
     for (std::atomic<std::uint64_t> &each : lives)
-      each = nextGeneration.fetch_add(1);
+      each = firstGeneration();
   }
 
   StreamState &find(const CudaApi &api, cudaStream_t handle) {
-    if (last.handle == handle && last.state && last.generation == generation.load())
+    const KnownStream &last = threadState.last;
+    if (last.handle == handle && last.state && isCurrent(last))
       return *last.state;
     return findSlowly(api, handle);
   }
+  /// Whether what a thread remembers may be used.
+  bool isCurrent(const KnownStream &known) const { return known.generation == generation.load(); }
+  /// What was remembered is not used any more: something else than the table has changed.
+  void forgetKnown() { generation.fetch_add(1); }
 
   /// A stream was created by the application. Returns whether there are best-effort streams now.
   bool created(const CudaApi &api, cudaStream_t handle, unsigned flags, int priority);
@@ -71,14 +77,14 @@ public:
   void clear(int device);
   /// The calling thread uses another device.
   void deviceChanged(int now) {
-    last = {};
+    threadState.last = {};
     devicesUsed.fetch_or(bitOf(now));
   }
   /// The calling thread may use another device: a library has made another context current.
   void contextChanged() {
-    if (last.state &&
-        (last.state->kind == StreamKind::Legacy || last.state->kind == StreamKind::PerThread))
-      last = {};
+    const StreamState *last = threadState.last.state;
+    if (last && (last->kind == StreamKind::Legacy || last->kind == StreamKind::PerThread))
+      threadState.last = {};
   }
   /// Whether no other device is known to be used by the process.
   bool onlyDevice(int device) const { return (devicesUsed.load() & ~bitOf(device)) == 0; }
@@ -92,18 +98,16 @@ public:
   std::uint64_t launches();
 
 private:
-  struct Last {
-    cudaStream_t handle = nullptr;
-    StreamState *state = nullptr;
-    std::uint64_t generation = 0;
-  };
   struct OfThread {
     int device = 0;
     StreamState *state = nullptr;
     std::uint64_t life = 0;
   };
-  static inline std::atomic<std::uint64_t> nextGeneration{1};
-  static thread_local Last last;
+  /// No two tables ever have the same generations.
+  static std::uint64_t firstGeneration() {
+    static std::atomic<std::uint64_t> made{1};
+    return made.fetch_add(1) << 32;
+  }
   static thread_local std::vector<OfThread> ofThread; // its default streams
 
   std::atomic<std::uint64_t> &lifeOf(int device) {
@@ -116,8 +120,8 @@ private:
 
   const bool processIsBestEffort;
   std::atomic<std::uint64_t> devicesUsed{0}; ///< a bit each
-  /// Changes with whatever makes a remembered stream invalid; no two tables ever have the same.
-  std::atomic<std::uint64_t> generation{nextGeneration.fetch_add(1)};
+  /// Grows with whatever makes a remembered stream invalid.
+  std::atomic<std::uint64_t> generation{firstGeneration()};
   /// By device: changes when all of its streams are gone, those of threads too.
   std::array<std::atomic<std::uint64_t>, 64> lives;
   std::mutex mutex; // what follows

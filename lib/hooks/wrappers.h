@@ -10,7 +10,10 @@
 namespace tally::hooks {
 
 /// TALLY_DISABLE=1: the call goes to the real function, and nothing else happens.
-inline bool isOff() { return Settings::get().disabled; }
+inline bool isOff() {
+  static const bool off = Settings::get().disabled;
+  return off;
+}
 
 /// Stream 0 in a call that takes it for the thread's own default stream.
 inline cudaStream_t ownStream(cudaStream_t stream) { return stream ? stream : cudaStreamPerThread; }

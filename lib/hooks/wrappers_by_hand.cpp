@@ -27,7 +27,7 @@ cudaError_t launchConfigured(const cudaLaunchConfig_t *config, const void *funct
 
 } // namespace
 
-// Launches.
+// Launches. Each call is made, or what it was given is copied, before its wrapper returns.
 
 TALLY_HOOK_PTSZ(cudaLaunchKernel,
                 (const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
@@ -35,8 +35,8 @@ TALLY_HOOK_PTSZ(cudaLaunchKernel,
                 (func, gridDim, blockDim, args, sharedMem, stream), {
                   return hooks().launch(
                       table, stream,
-                      [=] { return LaunchRequest{func, gridDim, blockDim, sharedMem, {}, args}; },
-                      [=, &table] {
+                      [&] { return LaunchRequest{func, gridDim, blockDim, sharedMem, {}, args}; },
+                      [&] {
                         return table.cudaLaunchKernel(func, gridDim, blockDim, args, sharedMem,
                                                       stream);
                       });
@@ -47,8 +47,8 @@ TALLY_HOOK_PTSZ(__cudaLaunchKernel,
                 (kernel, gridDim, blockDim, args, sharedMem, stream), {
                   return hooks().launch(
                       table, stream,
-                      [=] { return LaunchRequest{kernel, gridDim, blockDim, sharedMem, {}, args}; },
-                      [=, &table] {
+                      [&] { return LaunchRequest{kernel, gridDim, blockDim, sharedMem, {}, args}; },
+                      [&] {
                         return table.__cudaLaunchKernel(kernel, gridDim, blockDim, args, sharedMem,
                                                         stream);
                       });
@@ -59,10 +59,10 @@ TALLY_HOOK_PTSZ(cudaLaunchCooperativeKernel,
                 (func, gridDim, blockDim, args, sharedMem, stream), {
                   return hooks().launch(
                       table, stream,
-                      [=] {
+                      [&] {
                         return LaunchRequest{func, gridDim, blockDim, sharedMem, {}, args, true};
                       },
-                      [=, &table] {
+                      [&] {
                         return table.cudaLaunchCooperativeKernel(func, gridDim, blockDim, args,
                                                                  sharedMem, stream);
                       });

@@ -4,12 +4,11 @@ namespace tally::runtime {
 
 namespace {
 
-constexpr std::uint64_t openBit = 1, oneCall = 2, oneMade = 1u << 16;
-constexpr std::uint64_t callsMask = oneMade - oneCall;
+constexpr std::uint64_t callsMask = HighStream::oneMade - HighStream::oneCall;
 
-bool isOpen(std::uint64_t word) { return (word & openBit) != 0; }
+bool isOpen(std::uint64_t word) { return (word & HighStream::openBit) != 0; }
 bool inCall(std::uint64_t word) { return (word & callsMask) != 0; }
-std::uint64_t callsMade(std::uint64_t word) { return word / oneMade; }
+std::uint64_t callsMade(std::uint64_t word) { return word / HighStream::oneMade; }
 
 } // namespace
 
@@ -105,28 +104,20 @@ Result<void> HighPriority::openImplicit(HighStream &stream) {
   // Counted before the bit shows, so that the monitor never counts out what is not counted in.
   if (Result<void> raised = raise(true); !raised)
     return raised;
-  if (isOpen(stream.word.fetch_or(openBit)))
+  if (isOpen(stream.word.fetch_or(HighStream::openBit)))
     if (Result<bool> twice = withdraw(); !twice)
       return twice.error();
   return {};
 }
 
-Result<void> HighPriority::beginCall(HighStream &stream) {
-  std::uint64_t before = stream.word.fetch_add(oneCall);
-  if (isOpen(before) || explicitScopes.load() != 0)
-    return {};
+Result<void> HighPriority::openForCall(HighStream &stream) {
   Result<void> opened = openImplicit(stream);
   if (!opened)
-    stream.word.fetch_sub(oneCall);
+    stream.word.fetch_sub(HighStream::oneCall);
   return opened;
 }
 
-void HighPriority::endCall(HighStream &stream) {
-  stream.word.fetch_add(oneMade - oneCall);
-  // Mostly somebody else has made the write meanwhile. A device that fails here says so to whoever
-  // waits for best-effort work.
-  static_cast<void>(control.flush());
-}
+void HighPriority::flush() { static_cast<void>(control.flush()); }
 
 Result<void> HighPriority::synchronize(HighStream &stream) {
   std::uint64_t made = callsMadeOn(stream);
@@ -147,7 +138,7 @@ void HighPriority::noteSynchronised(HighStream &stream, std::uint64_t made) {
 }
 
 void HighPriority::abandon(HighStream &stream) {
-  if (isOpen(stream.word.fetch_and(~openBit)))
+  if (isOpen(stream.word.fetch_and(~HighStream::openBit)))
     static_cast<void>(withdraw()); // writes nothing to the device
 }
 
@@ -215,7 +206,7 @@ Result<bool> HighPriority::monitor() {
         continue;
     }
     // Fails when a call began meanwhile: its work was not covered by what the device said.
-    if (!stream.word.compare_exchange_strong(word, word & ~openBit))
+    if (!stream.word.compare_exchange_strong(word, word & ~HighStream::openBit))
       continue;
     Result<bool> withdrawn = withdraw();
     if (!withdrawn)

@@ -43,6 +43,7 @@ using DeviceControl = ControlWord<ControlWriter, ClockFunction>;
 /// A stream whose calls pass through. `word` holds, from bit 0: whether its implicit scope is open;
 /// 15 bits of calls being made; 48 bits of calls made.
 struct HighStream {
+  static constexpr std::uint64_t openBit = 1, oneCall = 2, oneMade = 1u << 16;
   StreamId id{};
   std::atomic<std::uint64_t> word{0};
   std::atomic<std::uint64_t> synchronised{0}; ///< calls made before a synchronisation that is over
@@ -82,8 +83,21 @@ public:
   std::size_t streamCount() const { return streams.size(); }
 
   /// Around every call that puts work on the stream: begin, the call, end whatever came of it.
-  Result<void> beginCall(HighStream &stream);
-  void endCall(HighStream &stream);
+  Result<void> beginCall(HighStream &stream) {
+    return isCounted(stream) ? Result<void>{} : openForCall(stream);
+  }
+  void endCall(HighStream &stream) {
+    stream.word.fetch_add(HighStream::oneMade - HighStream::oneCall);
+    // Mostly somebody else has made the write meanwhile. A device that fails here says so to
+    // whoever waits for best-effort work.
+    if (control.isDue()) [[unlikely]]
+      flush();
+  }
+  /// beginCall(); whether endCall() has to follow. A wake that could not be told to the device must
+  /// not keep the call from being made.
+  bool countCall(HighStream &stream) {
+    return isCounted(stream) || static_cast<bool>(openForCall(stream));
+  }
   Result<void> synchronize(HighStream &stream);
   /// For who waits for a stream by a call of its own: what was made before the wait, and that the
   /// wait is over.
@@ -133,6 +147,13 @@ public:
 
 private:
   /// `callFollows`: one that endCall() stands behind, which sees to the write.
+  /// Counts a call in. Whether the stream is counted as active already.
+  bool isCounted(HighStream &stream) {
+    std::uint64_t before = stream.word.fetch_add(HighStream::oneCall);
+    return (before & HighStream::openBit) != 0 || explicitScopes.load() != 0;
+  }
+  Result<void> openForCall(HighStream &stream);
+  void flush();
   Result<void> raise(bool callFollows);
   Result<bool> withdraw();
   Result<void> openImplicit(HighStream &stream);

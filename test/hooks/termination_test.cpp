@@ -76,6 +76,8 @@ TEST_CASE("without that it cuts blocks short") {
 
 TEST_CASE("a trace is written at the end, whichever of the two comes") {
   for (bool terminated : {true, false}) {
+    if (terminated && keepsSignalsBack)
+      continue;
     HookedPlace place;
     std::string file = place.path / "trace.json";
     Child child(place.words("obey", {bestEffort, "TALLY_TRACE=" + file}));

@@ -95,8 +95,8 @@ inline void runGuard(const FakeLaunch &launch, bool resume,
 class Harness {
 public:
   explicit Harness(bool processIsBestEffort = false, std::uint32_t yieldEvery = 0,
-                   std::vector<Kind> kinds = hooks::Settings().kinds)
-      : hooks(settings(processIsBestEffort, yieldEvery, std::move(kinds))) {
+                   std::vector<Kind> kinds = hooks::Settings().kinds, bool joinsArena = false)
+      : hooks(settings(processIsBestEffort, yieldEvery, std::move(kinds), joinsArena)) {
     addKernels();
     void **handle = hooks.registered().registerFatBinary(cuda.api(), testWrapper);
     for (const auto &[symbol, name] :
@@ -210,8 +210,9 @@ public:
 
 private:
   static hooks::Settings settings(bool bestEffort, std::uint32_t yieldEvery,
-                                  std::vector<Kind> kinds) {
+                                  std::vector<Kind> kinds, bool joinsArena) {
     hooks::Settings made;
+    made.joinsArena = joinsArena;
     made.kinds = std::move(kinds);
     made.bestEffort = bestEffort;
     made.yieldEveryMicroseconds = yieldEvery;

@@ -385,6 +385,25 @@ TEST_CASE("a stream's class can be set") {
   CHECK(h.hooks.totals().highLaunches == 1);
 }
 
+TEST_CASE("a thread forgets a stream's class when that is set") {
+  Harness h;
+  cudaStream_t high = h.stream(-1);
+  h.stream(0);
+  std::uint64_t cell = 0, expected = 0;
+  for (int i = 0; i < 3; ++i)
+    h.launch(high, &cell, 1);
+  CHECK(hooks::threadState.last.scopes);
+  // By another thread, and a stream is used anew there.
+  std::thread([&] { h.hooks.setClass(h.cuda.api(), high, true); }).join();
+  h.launch(high, &cell, 1);
+  CHECK(h.synchronize(high) == cudaSuccess);
+  CHECK(h.hooks.totals().highLaunches == 3);
+  CHECK(h.hooks.totals().throughVariants == 1);
+  for (int i = 0; i < 4; ++i)
+    mixBlock({&expected, 1}, 0);
+  CHECK(cell == expected);
+}
+
 TEST_CASE("copies and events are made at once while nothing is queued") {
   Harness h(true);
   std::uint64_t from = 1, to = 0;

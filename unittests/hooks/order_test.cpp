@@ -1,5 +1,7 @@
 // What waits for what: events, the default streams, calls past the queue; over the fake CUDA
 // runtime.
+#include "../support/files.h"
+#include "../support/variable.h"
 #include "harness.h"
 
 using namespace tally;
@@ -71,6 +73,40 @@ TEST_CASE("the legacy stream comes after what blocking best-effort streams have 
   CHECK(far == 0);
   closed.open();
   CHECK(h.synchronize(apart) == cudaSuccess);
+}
+
+TEST_CASE(
+    "a stream that a thread knew waits for what is ordered before it as soon as there is any") {
+  // The thread may come to know it just before that, or not.
+  for (int round = 0; round < 10; ++round) {
+    // In an arena calls are counted before there is best-effort work.
+    TemporaryFolder folder;
+    Variable arena("TALLY_ARENA", folder.file("arena"));
+    Harness h(false, 0, hooks::Settings().kinds, true);
+    cudaStream_t high = h.stream(-1, cudaStreamDefault);
+    std::uint64_t ignored = 0, cell = 0, expected = 0;
+    auto launchAndKnow = [&] {
+      h.launch(high, &ignored, 1, 1, &Harness::plainSymbol);
+      return hooks::threadState.last.scopes != nullptr;
+    };
+    CHECK(eventually(launchAndKnow));
+    std::thread beginner([&] { h.hooks.setClass(h.cuda.api(), nullptr, true); });
+    while (!h.hooks.running())
+      launchAndKnow();
+    beginner.join();
+    h.gated = true;
+    std::thread([&] { h.launch(nullptr, &cell, 2); }).join();
+    std::thread opener([&] {
+      std::this_thread::sleep_for(5ms);
+      h.gate.open();
+    });
+    h.launch(high, &cell, 3, 1, &Harness::plainSymbol);
+    CHECK(h.synchronize(high) == cudaSuccess);
+    opener.join();
+    mixBlock({&expected, 2}, 0);
+    mixBlock({&expected, 3}, 0);
+    CHECK(cell == expected);
+  }
 }
 
 TEST_CASE("kernels on the default stream of a thread are queued, calls on it keep their thread") {

@@ -1,4 +1,5 @@
 // Where the arena's file lies, and what is done about whatever may lie there.
+#include "../support/variable.h"
 #include "arena_folder.h"
 
 #include <doctest/doctest.h>
@@ -38,14 +39,6 @@ bool has(const std::string &text, const std::string &part) {
   return text.find(part) != std::string::npos;
 }
 
-struct Variable {
-  Variable(const char *name, const std::string &value) : name(name) {
-    setenv(name, value.c_str(), 1);
-  }
-  ~Variable() { unsetenv(name); }
-  const char *name;
-};
-
 } // namespace
 
 TEST_CASE("the place: options, environment, the user's own") {
@@ -63,8 +56,8 @@ TEST_CASE("the place: options, environment, the user's own") {
 
   ArenaFolder folder;
   CHECK(findArenaPlace({folder.path, {}}, "abc-1")->path == folder.path / "tally-abc-1");
-  Variable path("TALLY_ARENA", "/from/environment");
-  Variable group("TALLY_ARENA_GROUP", "12");
+  test::Variable path("TALLY_ARENA", "/from/environment");
+  test::Variable group("TALLY_ARENA_GROUP", "12");
   CHECK(findArenaPlace({}, "abc-1")->path == "/from/environment");
   CHECK(*findArenaPlace({}, "abc-1")->group == 12);
   CHECK(findArenaPlace({"/x/y", {}}, "abc-1")->path == "/x/y");

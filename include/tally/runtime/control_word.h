@@ -156,6 +156,8 @@ public:
     return {};
   }
 
+  /// Whether a request to yield is left to be written by whoever comes to it.
+  bool isDue() const { return due.load(); }
   /// Whether no request to yield is left to be written.
   bool isTold() const { return !due.load() && !writing.test(); }
 
