@@ -164,6 +164,12 @@ Result<runtime::FunctionAttributes> ApiDevice::attributes(runtime::FunctionId fu
 Result<std::uint32_t> ApiDevice::residentBlocksPerSm(runtime::FunctionId function, Dim3 block,
                                                      std::uint32_t dynamicSharedBytes) {
   const FunctionEntry &entry = entryOf(function);
+  // A variant may be given more than the program allows its kernel.
+  cudaFuncAttributes limits{};
+  if (entry.api->cudaFuncGetAttributes(&limits, entry.address) == cudaSuccess &&
+      dynamicSharedBytes > static_cast<std::uint64_t>(limits.maxDynamicSharedSizeBytes))
+    entry.api->cudaFuncSetAttribute(entry.address, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(dynamicSharedBytes));
   int blocks = 0;
   cudaError_t status = entry.api->cudaOccupancyMaxActiveBlocksPerMultiprocessor(
       &blocks, entry.address, static_cast<int>(block.count()), dynamicSharedBytes);

@@ -34,13 +34,21 @@ void lookUp(ApiDevice &device, KernelRecord &kernel) {
     warn(Warning::StaleBundle, found.error().message + "; it runs as it is, without variants");
 }
 
+/// Whether the variant may have more shared memory already: its launches may be padded.
+bool allowsMore(const CudaApi &api, const void *entry, cudaFuncAttribute attribute, int value) {
+  cudaFuncAttributes now{};
+  return attribute == cudaFuncAttributeMaxDynamicSharedMemorySize &&
+         api.cudaFuncGetAttributes(&now, entry) == cudaSuccess &&
+         now.maxDynamicSharedSizeBytes > value;
+}
+
 /// What the application has set on its kernel holds for the variants. One that cannot have it does
 /// not fit then, and is not chosen.
 void applyAttributes(KernelRecord &kernel) {
   for (const auto &entries : kernel.variants)
     for (const void *entry : entries)
       for (const auto &[attribute, value] : kernel.set)
-        if (entry)
+        if (entry && !allowsMore(*kernel.api, entry, attribute, value))
           kernel.api->cudaFuncSetAttribute(entry, attribute, value);
 }
 

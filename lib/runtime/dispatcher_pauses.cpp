@@ -116,7 +116,7 @@ void Dispatcher::tracePause(Nanoseconds since, PauseEnd why) const {
 
 bool Dispatcher::pausesAreAllowed() const {
   Nanoseconds now = options.lane.clock();
-  return !closed && !isHurried() && !pauseBackoff.holds(now) &&
+  return options.lane.reserve != 0 && !closed && !isHurried() && !pauseBackoff.holds(now) &&
          !highPriority.largeSince(now - largeOnesLast);
 }
 

@@ -31,7 +31,7 @@ constexpr std::array<Variable, 21> table = {{
     {"TALLY_MEMORY_QUOTA", memoryValues},
     {"TALLY_MEMORY_RESERVE", memoryValues},
     {"TALLY_PAUSE_DEADLINE_US", "10 to 10000000"},
-    {"TALLY_PAUSE_RESERVE", "1 to 90"},
+    {"TALLY_PAUSE_RESERVE", "0 to 90"},
     {"TALLY_POLICY", "NAME or NAME:KEY=VALUE,..."},
     {"TALLY_PROFILE", "on or off"},
     {"TALLY_STATS", "0 or 1"},
@@ -206,7 +206,7 @@ void Reader::readAll(EnvironmentSettings &settings) {
   readNumber("TALLY_YIELD_EVERY_US", settings.yieldEveryMicroseconds, 0, 1000000000);
   readNumber("TALLY_BOUND_US", settings.boundMicroseconds, 1, 1000000);
   readNumber("TALLY_PAUSE_DEADLINE_US", settings.pauseDeadlineMicroseconds, 10, 10000000);
-  readNumber("TALLY_PAUSE_RESERVE", settings.pauseReserve, 1, 90);
+  readNumber("TALLY_PAUSE_RESERVE", settings.pauseReserve, 0, 90);
   readNumber("TALLY_DRAIN_MS", settings.drainMilliseconds, 0, 600000);
   readNumber("TALLY_TRACE_EVENTS", settings.traceEvents, Trace::leastCapacity, Trace::mostCapacity);
   readNumber("TALLY_EMULATOR_SMS", settings.emulatorSms, 1, 256);

@@ -159,8 +159,9 @@ struct LaneOptions {
   std::size_t halfRing = 1024;
   /// How much of kernels that cannot yield may be sent ahead: what a request may wait for.
   Nanoseconds bound{20000};
-  double boundsToDrain = 3;   ///< PlanRules
-  std::uint32_t reserve = 25; ///< percent of an SM: the most that work that pauses leaves free
+  double boundsToDrain = 3; ///< PlanRules
+  /// Percent of an SM: the most that work that pauses leaves free; with 0 nothing pauses.
+  std::uint32_t reserve = 25;
   const Room *room = nullptr; ///< that it leaves; the dispatcher's to set
   bool limitsSms = true;      ///< PlanRules; the dispatcher asks the policy
   /// Whether kinds are chosen by what they are measured to take, and where that is kept, or none.

@@ -416,11 +416,13 @@ Result<void> Lane::sendLaunch(const Batch &batch, std::size_t index) {
   }
   const bundle::Kernel &facts = operation.kernel->facts();
   FunctionId function = operation.kernel->userFunction();
+  LaunchShape shape = item.launch.shape;
   parameterBuffer.assign(facts.parameterBytes, std::byte{0});
   std::copy(operation.parameters.begin(), operation.parameters.end(), parameterBuffer.begin());
   if (operation.progress) {
     const LoadedKernel::Variant &variant = operation.kernel->variant(operation.progress->kind());
     function = item.launch.resumeEntry ? variant.resume : variant.entry;
+    shape.dynamicSharedBytes += item.plan->padding;
     tally_launch_params params = item.launch.params;
     params.control = options.control;
     params.epoch = batch.epoch;
@@ -435,9 +437,9 @@ Result<void> Lane::sendLaunch(const Batch &batch, std::size_t index) {
     parameterBuffer.resize(facts.tallyParameterOffset() + sizeof params);
     std::memcpy(parameterBuffer.data() + facts.tallyParameterOffset(), &params, sizeof params);
   }
-  Result<void> launched =
-      operation.launchBy ? operation.launchBy(current, function, item.launch.shape, parameterBuffer)
-                         : device.launch(current, function, item.launch.shape, parameterBuffer);
+  Result<void> launched = operation.launchBy
+                              ? operation.launchBy(current, function, shape, parameterBuffer)
+                              : device.launch(current, function, shape, parameterBuffer);
   if (!launched)
     return Error{facts.name + ": " + launched.error().message};
   operation.begun = operation.progress.has_value();

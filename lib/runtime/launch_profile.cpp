@@ -126,6 +126,7 @@ void LaunchProfile::changeWorkers(const LaunchPlan &planned) {
     changed->waves = planned.waves;
     changed->sliceBlocks = planned.sliceBlocks;
     changed->leaves = planned.leaves;
+    changed->padding = planned.padding;
     if (std::exchange(changed->workers, planned.workers) != planned.workers) {
       changed->blockCost = {};
       changed->timesAlone = 0;

@@ -57,6 +57,7 @@ struct LaunchPlan {
   std::uint32_t workers = 1;
   std::uint32_t wave = 1;       ///< blocks that run at a time
   Footprint leaves;             ///< of kinds with workers: what these leave of an SM
+  std::uint32_t padding = 0;    ///< of pause: see paddingFor()
   std::uint64_t saveStride = 0; ///< of checkpoint: see saveStrideOf()
   std::uint64_t saveBytes = 0;  ///< likewise: of all workers' slots
   Nanoseconds saveTime{0};      ///< likewise: what it takes to write these

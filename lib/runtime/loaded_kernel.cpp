@@ -156,6 +156,25 @@ bool LoadedKernel::guardFits(const FunctionDevice &device, const LaunchShape &sh
          (kernel.guardTakesTickets() || blocks * sizeof(std::uint32_t) <= rules.maxListBytes);
 }
 
+/// Workers go to whatever SM has room when they start: where a request has blocks, or others are
+/// about to end, some SMs would get more of them than others, and requests none beside them. So
+/// each takes so much shared memory that an SM holds `resident` and no more, of `most`.
+Result<std::uint32_t> LoadedKernel::paddingOf(const Variant &pause, FunctionDevice &device,
+                                              const LaunchShape &shape, std::uint32_t resident,
+                                              std::uint32_t most, const Footprint &room) const {
+  if (resident == 0 || resident == most || kernel.readsSharedSize)
+    return 0u;
+  FunctionAttributes facts{pause.registers, pause.staticSharedBytes, 0};
+  std::uint32_t padding = paddingFor(device.info(), facts, shape, resident, room);
+  if (padding == 0)
+    return 0u;
+  Result<std::uint32_t> holds =
+      device.residentBlocksPerSm(pause.entry, shape.block, shape.dynamicSharedBytes + padding);
+  if (!holds)
+    return holds.error();
+  return *holds == resident ? padding : 0u;
+}
+
 /// Nothing where the kind does not take launches of this shape.
 Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice &device,
                                                        const LaunchShape &shape,
@@ -171,8 +190,17 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
   if (!resident)
     return resident.error();
   FunctionAttributes facts{candidate->registers, candidate->staticSharedBytes, 0};
-  if (kind == Kind::Pause)
-    *resident = besideRoom(device.info(), facts, shape, *resident, rules.room);
+  LaunchShape padded = shape;
+  if (kind == Kind::Pause) {
+    std::uint32_t most = *resident;
+    *resident = besideRoom(device.info(), facts, shape, most, rules.room);
+    if (Result<std::uint32_t> padding =
+            paddingOf(*candidate, device, shape, *resident, most, rules.room);
+        padding)
+      padded.dynamicSharedBytes += *padding;
+    else
+      return padding.error();
+  }
   std::uint64_t blocks = shape.grid.count();
   // Saturating: what is more than the counter takes is refused by maxBlocks() below.
   auto wave = static_cast<std::uint32_t>(
@@ -189,7 +217,8 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
   if (kind == Kind::Slice)
     return std::optional(plan);
   plan.workers = workersFor(kernel, shape, wave);
-  plan.leaves = leftBy(device.info(), footprintOf(facts, shape, *resident));
+  plan.leaves = leftBy(device.info(), footprintOf(facts, padded, *resident));
+  plan.padding = padded.dynamicSharedBytes - shape.dynamicSharedBytes;
   // A part of a warp that has left its block alone could not be saved with it.
   if (kind == Kind::Checkpoint) {
     plan.saveStride = saveStrideOf(kernel, shape);

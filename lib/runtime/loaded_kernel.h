@@ -98,6 +98,9 @@ private:
   bool fits(const FunctionDevice &device, const Variant &variant, const LaunchShape &shape) const;
   bool guardFits(const FunctionDevice &device, const LaunchShape &shape,
                  const PlanRules &rules) const;
+  Result<std::uint32_t> paddingOf(const Variant &pause, FunctionDevice &device,
+                                  const LaunchShape &shape, std::uint32_t resident,
+                                  std::uint32_t most, const Footprint &room) const;
   Result<std::optional<LaunchPlan>> planOf(Kind kind, FunctionDevice &device,
                                            const LaunchShape &shape, const PlanRules &rules) const;
   Result<std::unique_ptr<LaunchProfile>>

@@ -62,8 +62,10 @@ Footprint wholeSm(const DeviceInfo &device) {
 }
 
 Footprint reserveOf(const DeviceInfo &device, std::uint32_t percent) {
+  // A block's kilobyte less, else blocks that share the rest could never be padded to leave it.
+  std::uint32_t shared = percentOf(device.sharedBytesPerSm, percent);
   return {percentOf(device.threadsPerSm, percent), percentOf(device.registersPerSm, percent),
-          percentOf(device.sharedBytesPerSm, percent), percentOf(placesOf(device), percent)};
+          shared - std::min(shared, systemSharedBytes), percentOf(placesOf(device), percent)};
 }
 
 Footprint needOf(const DeviceInfo &device, const FunctionAttributes &function,
@@ -81,6 +83,17 @@ std::uint32_t besideRoom(const DeviceInfo &device, const FunctionAttributes &fun
   if (device.threadsPerSm == 0 || !wholeSm(device).holds(room))
     return 0;
   return countIn(leftBy(device, room), function, shape, resident);
+}
+
+std::uint32_t paddingFor(const DeviceInfo &device, const FunctionAttributes &function,
+                         const LaunchShape &shape, std::uint32_t count, const Footprint &room) {
+  std::uint32_t has = device.sharedBytesPerSm, takes = footprintOf(function, shape).sharedBytes;
+  std::uint32_t least = (has / (count + 1) / sharedPiece + 1) * sharedPiece;
+  std::uint32_t most = leftBy(device, room).sharedBytes / count;
+  std::uint64_t whole = std::uint64_t{least} - systemSharedBytes;
+  if (takes >= least || least > most || whole > device.maxSharedBytesPerBlock)
+    return 0;
+  return least - takes;
 }
 
 Footprint leftBy(const DeviceInfo &device, const Footprint &taken) {

@@ -43,6 +43,12 @@ Footprint needOf(const DeviceInfo &device, const FunctionAttributes &function,
 std::uint32_t besideRoom(const DeviceInfo &device, const FunctionAttributes &function,
                          const LaunchShape &shape, std::uint32_t resident, const Footprint &room);
 
+/// The bytes of dynamic shared memory to add to the shape's so that an SM holds `count` blocks and
+/// not one more, with `room` free beside them; 0 where there is no such size, or none is needed for
+/// that.
+std::uint32_t paddingFor(const DeviceInfo &device, const FunctionAttributes &function,
+                         const LaunchShape &shape, std::uint32_t count, const Footprint &room);
+
 /// What so many blocks leave of an SM that they fit.
 Footprint leftBy(const DeviceInfo &device, const Footprint &taken);
 

@@ -20,9 +20,9 @@ Result<void> checkOptions(const RuntimeOptions &options) {
   if (options.drainOnTermination < 0ms || options.drainOnTermination > 600s)
     return wrong("drainOnTermination", "is " + std::to_string(options.drainOnTermination.count()) +
                                            " ms; allowed are 0 to 600000 ms");
-  if (options.pauseReserve < 1 || options.pauseReserve > 90)
+  if (options.pauseReserve > 90)
     return wrong("pauseReserve",
-                 "is " + std::to_string(options.pauseReserve) + " %; allowed are 1 to 90");
+                 "is " + std::to_string(options.pauseReserve) + " %; allowed are 0 to 90");
   if (options.pauseDeadline < 10us || options.pauseDeadline > 10s)
     return wrong("pauseDeadline", "is " + std::to_string(options.pauseDeadline.count()) +
                                       " ns; allowed are 10 us to 10 s");

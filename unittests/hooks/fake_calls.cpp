@@ -281,7 +281,9 @@ void setKernels(CudaApi &table) {
     *attributes = {};
     attributes->maxThreadsPerBlock = FakeCuda::current().kernels[found->second].maxThreads;
     attributes->numRegs = FakeCuda::current().kernels[found->second].registers;
-    attributes->maxDynamicSharedSizeBytes = 49152;
+    const auto &set = FakeCuda::current().attributesSet[found->second];
+    auto shared = set.find(cudaFuncAttributeMaxDynamicSharedMemorySize);
+    attributes->maxDynamicSharedSizeBytes = shared == set.end() ? 49152 : shared->second;
     return cudaSuccess;
   };
   table.cudaFuncSetAttribute = [](const void *function, cudaFuncAttribute attribute, int value) {

@@ -321,6 +321,13 @@ TEST_CASE("attributes of a kernel go to its variants") {
   for (const char *entry :
        {"mix$tally_slice", "mix$tally_guard", "mix$tally_guard_resume", "mix$tally_persistent"})
     CHECK(set[entry][cudaFuncAttributeMaxDynamicSharedMemorySize] == 70000);
+  // Launches of variants may have more than the program's.
+  h.hooks.functionAttribute(h.cuda.api(), &Harness::mixSymbol,
+                            cudaFuncAttributeMaxDynamicSharedMemorySize, 60000);
+  h.launch(nullptr, &cell, 1, 3);
+  h.hooks.synchronizeDevice(h.cuda.api());
+  CHECK(h.cuda.attributes()["mix$tally_guard"][cudaFuncAttributeMaxDynamicSharedMemorySize] ==
+        70000);
 }
 
 TEST_CASE("what is wrong with a call is said at the call, whatever is queued ahead") {

@@ -24,7 +24,7 @@ struct Room : Harness {
   static Footprint of(std::uint32_t blocks) {
     return {128 * ((blocks + 3) / 4), 2048 * ((blocks + 3) / 4), 1024 * blocks, blocks};
   }
-  static constexpr Footprint reserve{512, 16384, 58368, 8};
+  static constexpr Footprint reserve{512, 16384, 57344, 8};
   cudaStream_t low = nullptr, high = stream(-1);
   std::uint64_t cell = 0;
 };

@@ -111,7 +111,7 @@ TEST_CASE("what is not understood is an error that says what is allowed") {
       {"TALLY_DRAIN_MS", {"600001"}},
       {"TALLY_KINDS", {"pauses", "pause,", "pause,pause", "all"}},
       {"TALLY_PAUSE_DEADLINE_US", {"9", "2ms"}},
-      {"TALLY_PAUSE_RESERVE", {"0", "91", "25%"}},
+      {"TALLY_PAUSE_RESERVE", {"-1", "91", "25%"}},
       {"TALLY_YIELD_EVERY_US", {"often"}},
       {"TALLY_BEST_EFFORT_SMS", {"0", "0%", "101%", "half"}},
       {"TALLY_MEMORY_QUOTA", {"0", "1X", "K", "%", "101%", "1048577G"}},

@@ -46,6 +46,8 @@ public:
   void setUuid(std::string uuid) { facts.uuid = std::move(uuid); }
   /// Of an SM, likewise.
   void setRegisters(std::uint32_t perSm) { facts.registersPerSm = perSm; }
+  /// The most that a block may have, likewise.
+  void setShared(std::uint32_t bytes) { facts.maxSharedBytesPerBlock = bytes; }
   /// Before loadModule.
   void define(const std::string &kernel, FakeKernel body) { bodies[kernel] = std::move(body); }
 

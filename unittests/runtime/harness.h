@@ -17,7 +17,8 @@ struct Harness {
                    std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice},
                    AnyPolicy policy = {}, std::uint32_t smsOfWholes = 0,
                    ProfileStore *profiles = nullptr, Trace *trace = nullptr,
-                   std::uint32_t recordBytes = 4, std::uint32_t registersPerSm = 65536)
+                   std::uint32_t recordBytes = 4, std::uint32_t registersPerSm = 65536,
+                   std::uint32_t reserve = 25)
       : device(seed), random(seed * 77 + 1) {
     device.setRegisters(registersPerSm);
     bundle::Bundle bundle = mixBundle(device, recordBytes);
@@ -37,6 +38,7 @@ struct Harness {
     // The smallest ring, so that it goes round often.
     options.lane = {std::move(kinds), wordAddress, clock, 32};
     options.lane.smsOfWholes = smsOfWholes;
+    options.lane.reserve = reserve;
     options.lane.profiles = profiles;
     options.lane.trace = trace;
     options.lane.boundsToDrain = 0.4; // six waves are many here

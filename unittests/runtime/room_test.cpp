@@ -35,7 +35,7 @@ constexpr Block layer{256, 14}, gemm{256, 45, 8208}, attention{256, 62, 41232};
 
 TEST_CASE("the reserve is left as long as nothing is known") {
   Footprint reserve = H200Room().now();
-  CHECK(reserve == Footprint{512, 16384, 58368, 8});
+  CHECK(reserve == Footprint{512, 16384, 57344, 8});
   CHECK(beside({256, 32}, 8, reserve) == 6);            // threads
   CHECK(beside({256, 128}, 2, reserve) == 1);           // registers: 32768 a block
   CHECK(beside({256, 32, 70 << 10}, 3, reserve) == 2);  // shared memory
@@ -80,6 +80,61 @@ TEST_CASE("what a launch takes is left, and no more") {
   CHECK(room.now() == Footprint{512, 16384, 21 << 10, 8});
 }
 
+TEST_CASE("shared memory keeps more of them than leave the room from an SM") {
+  auto padded = [](Block block, std::uint32_t count, const Footprint &room) {
+    block.shared += paddingFor(h200, {block.registers, 0, 0}, shapeOf(block, 1000), count, room);
+    return block;
+  };
+  H200Room requests;
+  CHECK(see(requests, layer, 132));
+  Footprint room = requests.now();
+  for (const Block &block : {Block{32, 16}, Block{64, 32, 1000}, gemm, attention})
+    for (std::uint32_t count = 1; count <= 4; ++count) {
+      CAPTURE(block.shared);
+      CAPTURE(count);
+      Block limited = padded(block, count, room);
+      CHECK(limited.shared > block.shared);
+      Block alone{32, 16, limited.shared}; // by nothing else
+      CHECK(beside(alone, 32, {}) == count);
+      CHECK(leftBy(h200, footprintOf({}, shapeOf(alone, 1000), count)).sharedBytes >=
+            room.sharedBytes);
+    }
+  // No more of them fit anyway.
+  CHECK(padded({256, 32, 70 << 10}, 3, room).shared == 70 << 10);
+  Footprint reserve = H200Room().now();
+  CHECK(padded(attention, 3, reserve).shared > attention.shared);
+  // What keeps a seventh from an SM leaves no quarter of it.
+  CHECK(padded(gemm, 6, reserve).shared == gemm.shared);
+  DeviceInfo small = h200;
+  small.maxSharedBytesPerBlock = 99 << 10;
+  CHECK(paddingFor(small, {16, 0, 0}, shapeOf({}, 1), 1, room) == 0);
+  CHECK(paddingFor(small, {16, 0, 0}, shapeOf({}, 1), 2, room) != 0);
+}
+
+TEST_CASE("a kernel that asks how much shared memory it has gets no more") {
+  for (bool asks : {false, true}) {
+    FakeDevice device(1);
+    device.setRegisters(20480); // room for one beside the reserve
+    device.setShared(227 << 10);
+    bundle::Bundle bundle = mixBundle(device, 4);
+    bundle.kernels[0].readsSharedSize = asks;
+    ModuleId module = *device.loadModule(bundle);
+    auto loaded = LoadedKernel::find(device, module, bundle.kernels[0], 77);
+    REQUIRE(loaded);
+    PlanRules rules;
+    std::vector<Kind> kinds = {Kind::Pause};
+    rules.kinds = kinds;
+    rules.room = reserveOf(device.info(), 25);
+    rules.roomVersion = 1;
+    LaunchShape shape{{24, 1, 1}, {256, 1, 1}, 0};
+    auto plan = (*loaded)->plan(device, shape, std::span<const std::byte>(), rules);
+    REQUIRE(plan);
+    CHECK((*plan)->kind == Kind::Pause);
+    CHECK((*plan)->workers == 2);
+    CHECK(((*plan)->padding == 0) == asks);
+  }
+}
+
 TEST_CASE("warps lie on the four parts of an SM") {
   H200Room room;
   CHECK(see(room, {32, 128}, 132)); // a quarter of a part's registers
@@ -114,8 +169,8 @@ TEST_CASE("what does not fit the reserve is said, and what is not known takes it
   CHECK(see(room, {512, 32}, 132));
   CHECK_FALSE(see(room, {1024, 32}, 1));
   CHECK_FALSE(see(room, {512, 33}, 1)); // given out by 8 a thread
-  CHECK(see(room, {128, 32, 56 << 10}, 1));
-  CHECK_FALSE(see(room, {128, 32, 57 << 10}, 1)); // and 1 KB of the system's
+  CHECK(see(room, {128, 32, 55 << 10}, 1));
+  CHECK_FALSE(see(room, {128, 32, 56 << 10}, 1)); // and 1 KB of the system's
   CHECK(room.knowsAll());
   Footprint reserve = H200Room().now();
   CHECK(room.now().registers == reserve.registers);
@@ -164,8 +219,8 @@ namespace {
 struct Roomy : Harness {
   static constexpr std::uint32_t one = 2, both = 4; // workers of the device
 
-  explicit Roomy(std::uint64_t seed, std::size_t launches = 1)
-      : Harness(seed, {Kind::Pause, Kind::Persistent}, {}, 0, nullptr, nullptr, 4, 20480) {
+  explicit Roomy(std::uint64_t seed, std::size_t launches = 1, std::uint32_t reserve = 25)
+      : Harness(seed, {Kind::Pause, Kind::Persistent}, {}, 0, nullptr, nullptr, 4, 20480, reserve) {
     block = {256, 1, 1};
     program.streams = 1;
     for (std::size_t i = 0; i < launches; ++i) {
@@ -178,7 +233,11 @@ struct Roomy : Harness {
     }
     program.hostIn.resize(launches);
     addStreams(program);
-    device.onLaunchShape = [this](const LaunchShape &shape) { grids.push_back(shape.grid.x); };
+    device.setShared(227 << 10);
+    device.onLaunchShape = [this](const LaunchShape &shape) {
+      grids.push_back(shape.grid.x);
+      isPadded.push_back(shape.dynamicSharedBytes != 0);
+    };
     stream = *high->adopt(*device.createStream(StreamPriority::High));
   }
   void turn() {
@@ -218,6 +277,7 @@ struct Roomy : Harness {
   std::size_t next = 0;
   HighStream *stream = nullptr;
   std::vector<std::uint32_t> grids; // of launches
+  std::vector<bool> isPadded;       // likewise: they have shared memory
 };
 
 } // namespace
@@ -236,6 +296,20 @@ TEST_CASE("launches leave what requests were seen to take") {
   run.begin();
   run.end();
   CHECK(run.grids == std::vector{run.one, run.both, run.one, run.one});
+  CHECK(run.isPadded == std::vector{true, false, true, true});
+}
+
+TEST_CASE("where no room is kept nothing pauses") {
+  Roomy run(5, 1, 0);
+  run.begin();
+  REQUIRE(run.high->beginRequest());
+  run.turns(5);
+  CHECK_FALSE(run.word->isPausing());
+  REQUIRE(run.high->endRequest());
+  run.end();
+  CHECK(run.grids[0] == run.both);
+  CHECK_FALSE(run.isPadded[0]);
+  CHECK(run.statistics().yields != 0);
 }
 
 TEST_CASE("what leaves enough pauses though it was planned before") {

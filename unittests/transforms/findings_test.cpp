@@ -27,6 +27,19 @@ TEST_CASE("every reason has a code of its own and refuses somebody") {
   }
 }
 
+TEST_CASE("who asks how much dynamic shared memory there is") {
+  auto asks = [](const std::string &module) {
+    Module parsedModule = parsed(module);
+    ModuleFacts facts(parsedModule);
+    return analyzeKernel(facts, *parsedModule.function("k"), everyKind).readsSharedSize;
+  };
+  CHECK(asks(moduleWith("mov.u32 %r1,%dynamic_smem_size; ret;")));
+  CHECK_FALSE(asks(moduleWith("mov.u32 %r1,%tid.x; ret;")));
+  CHECK(asks(".version 8.0\n.target sm_80\n.address_size 64\n"
+             ".func f() { .reg .u32 %r; mov.u32 %r, %dynamic_smem_size; ret; }\n"
+             ".visible .entry k() { call f; ret; }\n"));
+}
+
 TEST_CASE("forms of grid registers") {
   const Codes form = {"grid-register-form"}, none;
   CHECK(reasonsOf("mov.u32 %r1,%ctaid.x; ret;") == none);

@@ -59,6 +59,8 @@ struct Kernel {
   /// something unknown.
   bool usesClusters = false;
   Dim3 requiredCluster{0, 0, 0}; ///< .reqnctapercluster, in blocks; zeros without it
+  /// The kernel asks how much dynamic shared memory its launch has: no variant may be given more.
+  bool readsSharedSize = false;
 
   /// Offset of tally_launch_params in a variant's parameters.
   std::uint32_t tallyParameterOffset() const { return (parameterBytes + 7) / 8 * 8; }

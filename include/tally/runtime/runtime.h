@@ -106,9 +106,9 @@ struct RuntimeOptions {
   /// launched whole while no high-priority work is active.
   std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice, Kind::Checkpoint};
   /// Of launches through Kind::Pause: the most of each SM's threads, registers, shared memory and
-  /// places for blocks that they leave to others, in percents, 1 to 90. They leave what
+  /// places for blocks that they leave to others, in percents, 0 to 90. They leave what
   /// high-priority launches were seen to take, and so much before any was. While high-priority
-  /// kernels are launched whose blocks do not fit there, nothing pauses.
+  /// kernels are launched whose blocks do not fit there, nothing pauses; with 0 nothing ever does.
   std::uint32_t pauseReserve = 25;
   /// How long they stay paused while nothing of the high-priority work is seen to happen; then they
   /// go on to the end of their blocks and leave. 10 us to 10 s.

@@ -195,6 +195,7 @@ private:
     else if (name == "total_smem_size" || name == "aggr_smem_size" ||
              (name.starts_with("reserved_smem") && !isSystemAddress(name)))
       find(Reason::SharedSize, operand.text, text);
+    facts.readsSharedSize |= name == "dynamic_smem_size";
     if (name.starts_with("clock") || name.starts_with("globaltimer") || name == "smid" ||
         name == "warpid" || name.starts_with("pm"))
       facts.orderDependent = true;

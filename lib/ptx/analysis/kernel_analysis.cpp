@@ -73,12 +73,14 @@ public:
     result.facts = &facts;
     result.findings = facts.findings;
     result.copiesAsync = facts.copiesAsync;
+    result.readsSharedSize = facts.readsSharedSize;
     bool orderDependent = facts.orderDependent;
     collectCallees();
     for (const Function *callee : callees) {
       addCallee(*callee);
       orderDependent |= modules.of(*callee).orderDependent;
       calleesAidPolling |= modules.of(*callee).aidsPolling;
+      result.readsSharedSize |= modules.of(*callee).readsSharedSize;
     }
     checkLimits();
     checkFlow(function, true);

@@ -55,6 +55,7 @@ bundle::Kernel layoutOf(const Function &function, const KernelAnalysis &analysis
   if (auto [x, y, z] = requiredCluster(function); x != 0 && y != 0 && z != 0)
     kernel.requiredCluster = {x, y, z};
   kernel.bitwiseStable = analysis.bitwiseStable;
+  kernel.readsSharedSize = analysis.readsSharedSize;
   kernel.spending = analysis.loop.spends               ? bundle::Spending::Possible
                     : analysis.loop.needsWholeWarpRows ? bundle::Spending::InPartialRows
                                                        : bundle::Spending::Never;

@@ -51,6 +51,7 @@ struct FunctionFacts {
   bool usesTensorAsync = false; ///< wgmma, tcgen05, tensor copies: they need alignment above 16
   bool orderDependent = false;  ///< see KernelAnalysis::bitwiseStable
   bool aidsPolling = false;     ///< see isPollingAid
+  bool readsSharedSize = false; ///< %dynamic_smem_size
 };
 
 FunctionFacts collectFacts(const Module &module, const Function &function);
