@@ -165,7 +165,7 @@ Result<std::uint32_t> LoadedKernel::paddingOf(const Variant &pause, FunctionDevi
   if (resident == 0 || resident == most || kernel.readsSharedSize)
     return 0u;
   FunctionAttributes facts{pause.registers, pause.staticSharedBytes, 0};
-  std::uint32_t padding = paddingFor(device.info(), facts, shape, resident, room);
+  std::uint32_t padding = paddingFor(device.info(), facts, shape, resident, most, room);
   if (padding == 0)
     return 0u;
   Result<std::uint32_t> holds =

@@ -86,12 +86,14 @@ std::uint32_t besideRoom(const DeviceInfo &device, const FunctionAttributes &fun
 }
 
 std::uint32_t paddingFor(const DeviceInfo &device, const FunctionAttributes &function,
-                         const LaunchShape &shape, std::uint32_t count, const Footprint &room) {
+                         const LaunchShape &shape, std::uint32_t count, std::uint32_t most,
+                         const Footprint &room) {
   std::uint32_t has = device.sharedBytesPerSm, takes = footprintOf(function, shape).sharedBytes;
   std::uint32_t least = (has / (count + 1) / sharedPiece + 1) * sharedPiece;
-  std::uint32_t most = leftBy(device, room).sharedBytes / count;
+  std::uint64_t together = std::uint64_t{count} * least, before = std::uint64_t{most} * takes;
   std::uint64_t whole = std::uint64_t{least} - systemSharedBytes;
-  if (takes >= least || least > most || whole > device.maxSharedBytesPerBlock)
+  if (takes >= least || together > leftBy(device, room).sharedBytes ||
+      together > before + has / 16 || whole > device.maxSharedBytesPerBlock)
     return 0;
   return least - takes;
 }

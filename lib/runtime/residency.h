@@ -43,11 +43,13 @@ Footprint needOf(const DeviceInfo &device, const FunctionAttributes &function,
 std::uint32_t besideRoom(const DeviceInfo &device, const FunctionAttributes &function,
                          const LaunchShape &shape, std::uint32_t resident, const Footprint &room);
 
-/// The bytes of dynamic shared memory to add to the shape's so that an SM holds `count` blocks and
-/// not one more, with `room` free beside them; 0 where there is no such size, or none is needed for
-/// that.
+/// The bytes of dynamic shared memory to add to the shape's so that an SM, which has places for
+/// `most` of its blocks, holds `count` and not one more, with `room` free beside them; 0 where
+/// there is no such size, or none is needed for that. Nor where the SM's shared memory would grow
+/// much: that is taken from the L1.
 std::uint32_t paddingFor(const DeviceInfo &device, const FunctionAttributes &function,
-                         const LaunchShape &shape, std::uint32_t count, const Footprint &room);
+                         const LaunchShape &shape, std::uint32_t count, std::uint32_t most,
+                         const Footprint &room);
 
 /// What so many blocks leave of an SM that they fit.
 Footprint leftBy(const DeviceInfo &device, const Footprint &taken);

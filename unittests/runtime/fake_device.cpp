@@ -106,7 +106,8 @@ Result<FunctionAttributes> FakeDevice::attributes(FunctionId) {
 
 Result<std::uint32_t> FakeDevice::residentBlocksPerSm(FunctionId, Dim3 block,
                                                       std::uint32_t dynamicSharedBytes) {
-  return block.count() > 512 || dynamicSharedBytes > (16u << 10) ? 1 : 2;
+  std::uint32_t shared = (16 + dynamicSharedBytes + 1024 + 127) / 128 * 128;
+  return block.count() > 512 || 2 * shared > facts.sharedBytesPerSm ? 1 : 2;
 }
 
 Result<DevicePtr> FakeDevice::allocate(std::size_t bytes) {

@@ -70,7 +70,7 @@ struct Harness {
     switch (step.type) {
     case Step::Type::Launch: {
       operation.kernel = kernels[step.kernel].get();
-      operation.shape = {step.grid, block, 0};
+      operation.shape = {step.grid, block, sharedBytes};
       MixArguments arguments{buffers[step.to], buffers[step.from], Program::words, step.key};
       auto bytes = std::as_bytes(std::span(&arguments, 1));
       operation.parameters.assign(bytes.begin(), bytes.end());
@@ -132,6 +132,7 @@ struct Harness {
   std::vector<std::array<DevicePtr, Program::buffers>> memory;
   std::vector<Words> hostOut;
   Dim3 block{64, 1, 1};
+  std::uint32_t sharedBytes = 0; // dynamic, of each launch
   int openRequests = 0; ///< scopes of high priority that a test has begun and not ended
 };
 

@@ -81,34 +81,42 @@ TEST_CASE("what a launch takes is left, and no more") {
 }
 
 TEST_CASE("shared memory keeps more of them than leave the room from an SM") {
-  auto padded = [](Block block, std::uint32_t count, const Footprint &room) {
-    block.shared += paddingFor(h200, {block.registers, 0, 0}, shapeOf(block, 1000), count, room);
+  auto padded = [](Block block, std::uint32_t count, std::uint32_t most, const Footprint &room) {
+    block.shared +=
+        paddingFor(h200, {block.registers, 0, 0}, shapeOf(block, 1000), count, most, room);
     return block;
   };
   H200Room requests;
   CHECK(see(requests, layer, 132));
   Footprint room = requests.now();
-  for (const Block &block : {Block{32, 16}, Block{64, 32, 1000}, gemm, attention})
-    for (std::uint32_t count = 1; count <= 4; ++count) {
-      CAPTURE(block.shared);
-      CAPTURE(count);
-      Block limited = padded(block, count, room);
-      CHECK(limited.shared > block.shared);
-      Block alone{32, 16, limited.shared}; // by nothing else
-      CHECK(beside(alone, 32, {}) == count);
-      CHECK(leftBy(h200, footprintOf({}, shapeOf(alone, 1000), count)).sharedBytes >=
-            room.sharedBytes);
-    }
+  // As many of these as shared memory alone lets an SM have, and one less.
+  for (std::uint32_t most = 2; most <= 6; ++most) {
+    CAPTURE(most);
+    Block block{32, 16, (228 << 10) / most / 128 * 128 - 1024};
+    CHECK(beside(block, 32, {}) == most);
+    Block limited = padded(block, most - 1, most, room);
+    CHECK(beside(limited, 32, {}) == most - 1);
+    CHECK(leftBy(h200, footprintOf({}, shapeOf(limited, 1000), most - 1)).sharedBytes >=
+          room.sharedBytes);
+  }
+  CHECK(beside(Block{32, 16, padded(attention, 3, 4, room).shared}, 32, {}) == 3);
   // No more of them fit anyway.
-  CHECK(padded({256, 32, 70 << 10}, 3, room).shared == 70 << 10);
+  CHECK(padded({256, 32, 70 << 10}, 3, 3, room).shared == 70 << 10);
+  // The L1 would lose most of what it has.
+  CHECK(padded(gemm, 4, 5, room).shared == gemm.shared);
+  CHECK(padded({256, 32}, 7, 8, room).shared == 0);
   Footprint reserve = H200Room().now();
-  CHECK(padded(attention, 3, reserve).shared > attention.shared);
-  // What keeps a seventh from an SM leaves no quarter of it.
-  CHECK(padded(gemm, 6, reserve).shared == gemm.shared);
+  CHECK(padded(attention, 3, 4, reserve).shared > attention.shared);
+  // What keeps a fifth of an SM from it leaves no quarter.
+  CHECK(padded({128, 16, 44 << 10}, 4, 5, room).shared > 44 << 10);
+  CHECK(padded({128, 16, 44 << 10}, 4, 5, reserve).shared == 44 << 10);
   DeviceInfo small = h200;
   small.maxSharedBytesPerBlock = 99 << 10;
-  CHECK(paddingFor(small, {16, 0, 0}, shapeOf({}, 1), 1, room) == 0);
-  CHECK(paddingFor(small, {16, 0, 0}, shapeOf({}, 1), 2, room) != 0);
+  FunctionAttributes function{16, 0, 0};
+  LaunchShape half = shapeOf({32, 16, 98 << 10}, 1), third = shapeOf({32, 16, 74 << 10}, 1);
+  CHECK(paddingFor(h200, function, half, 1, 2, room) != 0);
+  CHECK(paddingFor(small, function, half, 1, 2, room) == 0);
+  CHECK(paddingFor(small, function, third, 2, 3, room) != 0);
 }
 
 TEST_CASE("a kernel that asks how much shared memory it has gets no more") {
@@ -126,7 +134,7 @@ TEST_CASE("a kernel that asks how much shared memory it has gets no more") {
     rules.kinds = kinds;
     rules.room = reserveOf(device.info(), 25);
     rules.roomVersion = 1;
-    LaunchShape shape{{24, 1, 1}, {256, 1, 1}, 0};
+    LaunchShape shape{{24, 1, 1}, {256, 1, 1}, 60 << 10};
     auto plan = (*loaded)->plan(device, shape, std::span<const std::byte>(), rules);
     REQUIRE(plan);
     CHECK((*plan)->kind == Kind::Pause);
@@ -222,6 +230,7 @@ struct Roomy : Harness {
   explicit Roomy(std::uint64_t seed, std::size_t launches = 1, std::uint32_t reserve = 25)
       : Harness(seed, {Kind::Pause, Kind::Persistent}, {}, 0, nullptr, nullptr, 4, 20480, reserve) {
     block = {256, 1, 1};
+    sharedBytes = 60 << 10;
     program.streams = 1;
     for (std::size_t i = 0; i < launches; ++i) {
       Step step;
@@ -236,7 +245,7 @@ struct Roomy : Harness {
     device.setShared(227 << 10);
     device.onLaunchShape = [this](const LaunchShape &shape) {
       grids.push_back(shape.grid.x);
-      isPadded.push_back(shape.dynamicSharedBytes != 0);
+      isPadded.push_back(shape.dynamicSharedBytes != sharedBytes);
     };
     stream = *high->adopt(*device.createStream(StreamPriority::High));
   }
@@ -277,7 +286,7 @@ struct Roomy : Harness {
   std::size_t next = 0;
   HighStream *stream = nullptr;
   std::vector<std::uint32_t> grids; // of launches
-  std::vector<bool> isPadded;       // likewise: they have shared memory
+  std::vector<bool> isPadded;       // likewise: they have more shared memory
 };
 
 } // namespace
