@@ -194,12 +194,11 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
   if (kind == Kind::Pause) {
     std::uint32_t most = *resident;
     *resident = besideRoom(device.info(), facts, shape, most, rules.room);
-    if (Result<std::uint32_t> padding =
-            paddingOf(*candidate, device, shape, *resident, most, rules.room);
-        padding)
-      padded.dynamicSharedBytes += *padding;
-    else
+    Result<std::uint32_t> padding =
+        paddingOf(*candidate, device, shape, *resident, most, rules.room);
+    if (!padding)
       return padding.error();
+    padded.dynamicSharedBytes += *padding;
   }
   std::uint64_t blocks = shape.grid.count();
   // Saturating: what is more than the counter takes is refused by maxBlocks() below.

@@ -133,7 +133,7 @@ struct Harness {
   std::vector<Words> hostOut;
   Dim3 block{64, 1, 1};
   std::uint32_t sharedBytes = 0; // dynamic, of each launch
-  int openRequests = 0; ///< scopes of high priority that a test has begun and not ended
+  int openRequests = 0;          ///< scopes of high priority that a test has begun and not ended
 };
 
 /// How often what is done next, of the sum.
