@@ -240,7 +240,7 @@ TEST_CASE("what is captured passes through, and captured streams are not asked")
   CHECK(begin(low) == cudaSuccess);
   CHECK(begin(high) == cudaSuccess);
   h.launch(low, &cell, 1); // the fake runs what it is given
-  h.launch(high, &cell, 1);
+  h.launch(high, &other, 1);
   CHECK(h.hooks.totals().throughVariants == 0);
   for (cudaStream_t stream : {low, high})
     h.hooks.endCapture([&] { return h.cuda.api().cudaStreamEndCapture(stream, nullptr); });

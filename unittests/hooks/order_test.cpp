@@ -94,6 +94,7 @@ TEST_CASE(
     while (!h.hooks.running())
       launchAndKnow();
     beginner.join();
+    CHECK(h.synchronize(high) == cudaSuccess);
     h.gated = true;
     std::thread([&] { h.launch(nullptr, &cell, 2); }).join();
     std::thread opener([&] {

@@ -127,7 +127,8 @@ TEST_CASE("what is not known, or the driver's, takes the reserve") {
     CHECK(h.hooks.fillAsync(h.cuda.api(), &h.cell, 0, 8, h.high) == cudaSuccess);
   }
   SUBCASE("a copy on the device") {
-    CHECK(h.hooks.copyAsync(h.cuda.api(), &h.cell, &h.cell, 8, cudaMemcpyDeviceToDevice, h.high) ==
+    std::uint64_t other = 1;
+    CHECK(h.hooks.copyAsync(h.cuda.api(), &h.cell, &other, 8, cudaMemcpyDeviceToDevice, h.high) ==
           cudaSuccess);
   }
   CHECK(h.left() == h.reserve);
