@@ -4,8 +4,9 @@
 Each repetition runs colocation_plain and colocation one after the other with the same arrivals, so that
 every ratio is of one run, over the same requests alone. P99s are of all repetitions' requests together; in
 brackets the lowest and the highest of the single repetitions. `hooks, alone` is the relinked program without
-training, `L2 flushed` the floor that no scheduler gets below. Best effort is training throughput over what it has alone, divided by 1 - A, the fraction of the time in which no request
-was served; beside it, tally's throughput over the low-priority stream's, whose requests wait.
+training, `L2 flushed` the floor that no scheduler gets below. Best effort is training throughput over what it
+has alone, divided by 1 - A, the fraction of the time in which no request was served; beside it, tally's
+throughput over the low-priority stream's, whose requests wait.
 """
 import argparse
 import json
@@ -124,7 +125,8 @@ def main():
                 half = {name: median(cell.latency[name]) / median(cell.latency["alone"]) for name in ("hooked", "tally")}
                 print(f"| {request / 1000:g} ms | {form} | {block:g} us | {alone:.0f} us | "
                       f"{cell.ratio('flushed'):.2f} | {cell.spread('low')} | {cell.spread('hooked')} | "
-                      f"{half['hooked']:.2f} | {cell.spread('tally')} | {half['tally']:.2f} | {mean(cell.best_effort['tally']):.3f} | "
+                      f"{half['hooked']:.2f} | {cell.spread('tally')} | {half['tally']:.2f} | "
+                      f"{mean(cell.best_effort['tally']):.3f} | "
                       f"{mean(cell.raw['tally']) / mean(cell.raw['low']):.3f} | "
                       + ", ".join(f"{median(cell.first[name]):.1f}" for name in ("alone", "low", "tally"))
                       + " |", flush=True)

@@ -32,12 +32,11 @@ const CudaApi &emulatedApi();
 /// The same calls, all of which fail (cudaErrorStartupFailure) but those that register code and
 /// name errors.
 const CudaApi &refusingApi();
-/// The one in use: emulatedApi() under TALLY_DEVICE=emulator, refusingApi() where the settings are
-/// wrong, else realApi(). Decided at the first
-/// call. Thread-safe.
-const CudaApi &chooseApi();
-/// What chooseApi() gave; each module's own.
+/// Each module's own; nullptr before the first call of api().
 inline constinit std::atomic<const CudaApi *> chosenApi{nullptr};
+const CudaApi &chooseApi();
+/// The one in use: emulatedApi() under TALLY_DEVICE=emulator, refusingApi() where the settings are
+/// wrong, else realApi(). Decided at the first call. Thread-safe.
 inline const CudaApi &api() {
   const CudaApi *known = chosenApi.load(std::memory_order_acquire);
   return known ? *known : chooseApi();

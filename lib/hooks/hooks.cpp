@@ -45,9 +45,7 @@ Hooks::Hooks(const Settings &settings)
 }
 
 Hooks &Hooks::makeShared() {
-  Hooks *known = tallySharedHooks1.load(std::memory_order_acquire);
-  if (known)
-    return *known;
+  Hooks *known = nullptr;
   auto made = std::make_unique<Hooks>(Settings::get());
   if (!tallySharedHooks1.compare_exchange_strong(known, made.get()))
     return *known;

@@ -106,7 +106,7 @@ bool StreamTable::created(const CudaApi &api, cudaStream_t handle, unsigned flag
   if (known)
     known->destroyed = true;
   known = &added;
-  generation.fetch_add(1);
+  forgetKnown();
   return std::any_of(byHandle.begin(), byHandle.end(),
                      [](const auto &each) { return each.second->bestEffort.load(); });
 }
@@ -115,7 +115,7 @@ void StreamTable::destroyed(StreamState &state) {
   std::unique_lock lock(mutex);
   byHandle.erase(state.handle);
   state.destroyed = true;
-  generation.fetch_add(1);
+  forgetKnown();
 }
 
 void StreamTable::clear(int device) {
@@ -129,12 +129,12 @@ void StreamTable::clear(int device) {
   std::erase_if(byHandle, [&](const auto &each) { return each.second->device == device; });
   legacy.erase(device);
   lifeOf(device).fetch_add(1);
-  generation.fetch_add(1);
+  forgetKnown();
 }
 
 void StreamTable::setClass(StreamState &state, bool bestEffort) {
   state.bestEffort = bestEffort || processIsBestEffort;
-  generation.fetch_add(1);
+  forgetKnown();
 }
 
 std::size_t StreamTable::count() {

@@ -66,7 +66,7 @@ public:
   }
   /// Whether what a thread remembers may be used.
   bool isCurrent(const KnownStream &known) const { return known.generation == generation.load(); }
-  /// What was remembered is not used any more: something else than the table has changed.
+  /// What threads remember is not used any more: the table has changed, or what else they know.
   void forgetKnown() { generation.fetch_add(1); }
 
   /// A stream was created by the application. Returns whether there are best-effort streams now.

@@ -146,7 +146,6 @@ public:
   bool runsWhatFits() const;
 
 private:
-  /// `callFollows`: one that endCall() stands behind, which sees to the write.
   /// Counts a call in. Whether the stream is counted as active already.
   bool isCounted(HighStream &stream) {
     std::uint64_t before = stream.word.fetch_add(HighStream::oneCall);
@@ -154,6 +153,7 @@ private:
   }
   Result<void> openForCall(HighStream &stream);
   void flush();
+  /// `callFollows`: one that endCall() stands behind, which sees to the write.
   Result<void> raise(bool callFollows);
   Result<bool> withdraw();
   Result<void> openImplicit(HighStream &stream);

@@ -422,7 +422,6 @@ Result<void> Lane::sendLaunch(const Batch &batch, std::size_t index) {
   if (operation.progress) {
     const LoadedKernel::Variant &variant = operation.kernel->variant(operation.progress->kind());
     function = item.launch.resumeEntry ? variant.resume : variant.entry;
-    shape.dynamicSharedBytes += item.plan->padding;
     tally_launch_params params = item.launch.params;
     params.control = options.control;
     params.epoch = batch.epoch;
@@ -430,7 +429,10 @@ Result<void> Lane::sendLaunch(const Batch &batch, std::size_t index) {
     if (Result<void> set = setState(params.state, item.launch.state); !set)
       return set;
     params.save_area = item.launch.saveBytes == 0 ? 0 : saveArea;
-    params.stay = operation.progress->kind() == Kind::Pause ? stayOf(*item.plan) : 0;
+    if (operation.progress->kind() == Kind::Pause) {
+      params.stay = stayOf(*item.plan);
+      shape.dynamicSharedBytes += item.plan->padding;
+    }
     params.list_out = item.list ? lists.address(*item.list) : 0;
     assert(!item.launch.readsList || retained);
     params.list_in = item.launch.readsList ? lists.address(*retained) : 0;

@@ -164,8 +164,8 @@ Result<std::uint32_t> LoadedKernel::paddingOf(const Variant &pause, FunctionDevi
                                               std::uint32_t most, const Footprint &room) const {
   if (resident == 0 || resident == most || kernel.readsSharedSize)
     return 0u;
-  FunctionAttributes facts{pause.registers, pause.staticSharedBytes, 0};
-  std::uint32_t padding = paddingFor(device.info(), facts, shape, resident, most, room);
+  std::uint32_t padding =
+      paddingFor(device.info(), pause.attributes(), shape, resident, most, room);
   if (padding == 0)
     return 0u;
   Result<std::uint32_t> holds =
@@ -189,7 +189,7 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
       device.residentBlocksPerSm(candidate->entry, shape.block, shape.dynamicSharedBytes);
   if (!resident)
     return resident.error();
-  FunctionAttributes facts{candidate->registers, candidate->staticSharedBytes, 0};
+  FunctionAttributes facts = candidate->attributes();
   LaunchShape padded = shape;
   if (kind == Kind::Pause) {
     std::uint32_t most = *resident;

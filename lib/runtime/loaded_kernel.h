@@ -47,6 +47,10 @@ public:
     FunctionId entry{}, resume{}; ///< resume: the guard's where it has one
     std::uint32_t maxThreadsPerBlock = 0, staticSharedBytes = 0; ///< of the tighter entry
     std::uint32_t registers = 0;                                 ///< per thread, likewise
+
+    FunctionAttributes attributes() const {
+      return {registers, staticSharedBytes, maxThreadsPerBlock};
+    }
   };
 
   /// Looks up the user's kernel and every emitted variant.

@@ -132,7 +132,7 @@ struct Harness {
   std::vector<std::array<DevicePtr, Program::buffers>> memory;
   std::vector<Words> hostOut;
   Dim3 block{64, 1, 1};
-  std::uint32_t sharedBytes = 0; // dynamic, of each launch
+  std::uint32_t sharedBytes = 0; ///< dynamic, of each launch
   int openRequests = 0;          ///< scopes of high priority that a test has begun and not ended
 };
 

@@ -159,7 +159,7 @@ public:
   /// Whether a request to yield is left to be written by whoever comes to it.
   bool isDue() const { return due.load(); }
   /// Whether no request to yield is left to be written.
-  bool isTold() const { return !due.load() && !writing.test(); }
+  bool isTold() const { return !isDue() && !writing.test(); }
 
   /// The mode that requests are written with where nothing pauses: CHECKPOINT where what runs can
   /// stop inside of a block. Kinds that cannot act on the epoch alone. At any time: a request that
