@@ -15,7 +15,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.dirname(HERE))
-from evaluation import loads, results, session, systems
+from evaluation import cores, loads, results, session, systems
 from two_processes import Process
 
 EMULATOR = {"TALLY_DEVICE": "emulator", "TALLY_ARENA": "off"}
@@ -33,6 +33,22 @@ class Models(unittest.TestCase):
             for part, found in process.ask("check").items():
                 self.assertTrue(found["right"], f"{part} of {inference}, {training}: {found}")
         self.assertRegex(process.end(), r"[1-9]\d* through variants.* [1-9]\d* yields")
+
+
+class Cores(unittest.TestCase):
+    def test_leaves_one_cpu_of_each(self):
+        def kept(cpus, share):
+            return cores.one_of_each(cpus, share)
+
+        self.assertEqual(kept(range(8), lambda a, b: a // 2 == b // 2), [0, 2, 4, 6])
+        self.assertEqual(kept(range(8), lambda a, b: a % 4 == b % 4), [0, 1, 2, 3])
+        self.assertEqual(kept({1, 2, 3, 4}, lambda a, b: a // 2 == b // 2), [1, 2, 4])
+        self.assertEqual(kept(range(4), lambda a, b: False), [0, 1, 2, 3])
+
+    def test_two_threads_of_one_cpu_share_it(self):
+        cpu = min(os.sched_getaffinity(0))
+        with cores.Trials() as trials:
+            self.assertTrue(trials.share(cpu, cpu))
 
 
 class Harness(unittest.TestCase):
@@ -97,7 +113,7 @@ class Bits(unittest.TestCase):
         checked = self.session()
         for figures in ([1, 2], [1, 2, 3], [1]):
             checked.stopped(Scripted(stop={"figures": figures}), 0, 1)
-        self.assertEqual(checked.figures, [1, 2, 3])
+        self.assertEqual(checked.bits.figures, [1, 2, 3])
         with self.assertRaisesRegex(session.Wrong, "step 2 "):
             checked.stopped(Scripted(stop={"figures": [1, 4, 3]}), 0, 1)
 
@@ -111,8 +127,10 @@ class Bits(unittest.TestCase):
     def test_models_that_differ_by_process_are_seen(self):
         checked = self.session()
         checked.load(Scripted(inference={"digest": "1"}), "inference", "bert", "graph")
+        later = session.Session(checked.arguments, checked.pair, [], bits=checked.bits)
+        self.addCleanup(shutil.rmtree, later.folder)
         with self.assertRaises(session.Wrong):
-            checked.load(Scripted(inference={"digest": "2"}), "inference", "bert", "graph")
+            later.load(Scripted(inference={"digest": "2"}), "inference", "bert", "graph")
 
 
 class Loads(unittest.TestCase):
@@ -162,6 +180,12 @@ class Summary(unittest.TestCase):
         self.assertAlmostEqual(mps["best_effort_of_rest"], 1)
         self.assertAlmostEqual(mps["system_sum"], 1.75)
         self.assertIsNone(mps["p999_us"])
+
+    def test_disturbances(self):
+        rows = [{"tries": 1, "disturbed": False}, {"tries": 2, "disturbed": False}, {"tries": 3, "disturbed": True},
+                {"unavailable": "not here"}]
+        self.assertEqual(results.disturbances(rows), {"cells": 3, "again": 2, "still": 1})
+        self.assertRegex(results.disturbed(results.disturbances(rows)), "^2 of 3 cells .* 1 to no avail")
 
     def test_a_pair_that_does_not_suffer_does_not_count(self):
         def cell(pair, system, p99):

@@ -1,5 +1,6 @@
 """The processes of one pair of models, alive together and idle but for those being measured, so that what is
-compared is measured in turn within seconds."""
+compared is measured in turn within seconds. A repetition has processes of its own: two of one program differ by
+as much as some systems do."""
 import concurrent.futures
 import dataclasses
 import os
@@ -15,6 +16,7 @@ from . import loads, systems
 
 PROGRAMS = {"plain": "workloads_plain", "scheduled": "workloads_scheduled", "tally": "workloads"}
 WARMING = 5  # requests before each measurement
+LEARNING = 0.25  # of a measurement's requests before the first of a process that learns from what it runs
 
 
 class Unavailable(Exception):
@@ -36,16 +38,23 @@ class Wrong(Exception):
     """Something was computed wrongly."""
 
 
-class Session:
-    """`arguments`: programs, size, device, as `run` has them. `gpu`: which one, by its UUID; else the first."""
+class Bits:
+    """What all processes of a pair have to compute alike."""
 
-    def __init__(self, arguments, pair, wanted, gpu=None):
-        self.arguments, self.pair = arguments, pair
+    def __init__(self):
+        self.answer, self.figures, self.lock = None, [], threading.Lock()
+
+
+class Session:
+    """`arguments`: programs, size, device, as `run` has them. `gpu`: which one, by its UUID; else the first. `bits`: of
+    the pair's sessions before."""
+
+    def __init__(self, arguments, pair, wanted, gpu=None, bits=None):
+        self.arguments, self.pair, self.bits = arguments, pair, bits or Bits()
         self.visible = {"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}
         self.folder = tempfile.mkdtemp(prefix="tally-benchmark-")
-        self.spawned, self.processes, self.figures, self.unavailable = {}, {}, [], {}
-        self.answer, self.wanted, self.no_mps = None, wanted, "no nvidia-cuda-mps-control here"
-        self.answering = threading.Lock()
+        self.spawned, self.processes, self.unavailable, self.learnt = {}, {}, {}, set()
+        self.wanted, self.no_mps = wanted, "no nvidia-cuda-mps-control here"
         needs_mps = any(role and role.mps for each in wanted for role in (each.server, each.trainer))
         self.service = Mps(self.visible) if needs_mps and shutil.which("nvidia-cuda-mps-control") else NoMps()
 
@@ -86,11 +95,12 @@ class Session:
 
     def end(self):
         """Ends the processes as they should end; what they said."""
-        said = []
-        for key, process in list(self.processes.items()):
-            said.append((key[0], key[2], process.end()))
-            del self.processes[key], self.spawned[key]
-        return said
+        ending, self.processes = self.processes, {}
+        with concurrent.futures.ThreadPoolExecutor(len(ending)) as pool:
+            said = list(pool.map(lambda process: process.end(), ending.values()))
+        for key in ending:
+            del self.spawned[key]
+        return [(key[0], key[2], text) for key, text in zip(ending, said)]
 
     def environment(self, system, role):
         environment = {"TALLY_STATS": "1", **self.visible}
@@ -141,10 +151,10 @@ class Session:
         if "error" in found:
             raise Wrong(f"{name}: {found['error']}")
         if "digest" in found:
-            with self.answering:
-                if self.answer not in (None, found["digest"]):
+            with self.bits.lock:
+                if self.bits.answer not in (None, found["digest"]):
                     raise Wrong(f"{name} answers differently in different processes")
-                self.answer = found["digest"]
+                self.bits.answer = found["digest"]
 
     @staticmethod
     def roles(system):
@@ -193,12 +203,13 @@ class Session:
     def stopped(self, trainer, begin, end):
         """Ends training; its figures have to be those of all other runs after as many steps."""
         stopped = trainer.ask("stop", begin, end)
-        known = min(len(self.figures), len(stopped["figures"]))
-        if self.figures[:known] != stopped["figures"][:known]:
-            first = next(i for i in range(known) if self.figures[i] != stopped["figures"][i])
+        figures = self.bits.figures
+        known = min(len(figures), len(stopped["figures"]))
+        if figures[:known] != stopped["figures"][:known]:
+            first = next(i for i in range(known) if figures[i] != stopped["figures"][i])
             raise Wrong(f"{self.pair.training}: step {first + 1} computes other bits than before")
-        if len(stopped["figures"]) > len(self.figures):
-            self.figures = stopped["figures"]
+        if len(stopped["figures"]) > len(figures):
+            self.bits.figures = stopped["figures"]
         return stopped
 
     def measure(self, system, kind, count, period, seed, limit):
@@ -207,13 +218,19 @@ class Session:
         if system.trains:
             trainer.ask("train")
         server.ask("capacity", WARMING if self.arguments.device != "emulator" else 0, 0)
-        arrivals = loads.arrivals(kind, count, period, seed)
-        answer = server.ask("serve", limit, int(system.flush), *(f"{each:.2f}" for each in arrivals))
-        if answer["wrong"]:
-            raise Wrong(f"{self.pair.inference} under {system.name}: {answer['wrong']} wrong answers")
+        if system.server.program != "plain" and system.name not in self.learnt:
+            self.learnt.add(system.name)
+            self.serve(server, system, loads.arrivals(kind, max(2, int(count * LEARNING)), period, 0), limit)
+        answer = self.serve(server, system, loads.arrivals(kind, count, period, seed), limit)
         found = {"latency_us": answer["latency_us"], "asked": count, "active": answer["active"],
                  "seconds": (answer["end"] - answer["begin"]) / 1e9}
         if system.trains:
             stopped = self.stopped(trainer, answer["begin"], answer["end"])
             found.update(steps_per_s=stopped["steps_per_s"], steps=stopped["steps"])
         return found
+
+    def serve(self, server, system, arrivals, limit):
+        answer = server.ask("serve", limit, int(system.flush), *(f"{each:.2f}" for each in arrivals))
+        if answer["wrong"]:
+            raise Wrong(f"{self.pair.inference} under {system.name}: {answer['wrong']} wrong answers")
+        return answer
