@@ -1,11 +1,12 @@
-"""One CPU of each core. A virtual machine may hide which of its CPUs are two threads of one core; the system then puts
-a program's threads on both, and figures depend on where. What is hidden shows in time: two busy threads of one core
-take it from each other."""
+"""What a virtual machine hides of its CPUs. It may not tell which are two threads of one core; the system then puts a
+program's threads on both, and figures depend on where. That shows in time: two busy threads of one core take it from
+each other. And it may lend its CPUs to others meanwhile, which it does tell."""
 import multiprocessing
 import os
 import time
 
 TRIAL = 0.008  # seconds
+STOLEN = 0.02  # of one CPU's time: what others may have had of all CPUs together while something was measured
 SHARED = 0.85  # of what a CPU does alone; two threads of one core do 0.5 to 0.7 each
 
 
@@ -57,10 +58,11 @@ class Trials:
 
 def one_of_each(cpus, share):
     """Those of `cpus` to use: of two that `share` says to share a core, the first. A partner of the first or, where that
-    has none here, the second is looked for among all others; machines number all cores alike, so the rest are asked for
-    the same distance alone."""
+    has none here, the second is looked for among all others, and asked for twice, since a trial may have been disturbed;
+    machines number all cores alike, so the rest are asked for the same distance alone."""
     cpus = sorted(cpus)
-    distance = next((other - cpu for cpu in cpus[:2] for other in cpus if other > cpu and share(cpu, other)), None)
+    distance = next((other - cpu for cpu in cpus[:2] for other in cpus
+                     if other > cpu and share(cpu, other) and share(cpu, other)), None)
     left_out = set()
     for cpu in cpus if distance else []:
         if cpu not in left_out and cpu + distance in cpus and share(cpu, cpu + distance):
@@ -81,3 +83,15 @@ def stolen():
     """Seconds for which all CPUs together had something to run and the machine that they are part of ran others."""
     with open("/proc/stat") as file:
         return int(file.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
+
+
+def undisturbed(measure, tries, stolen=stolen, clock=time.monotonic):
+    """What `measure` finds, at the first of so many tries in which others did not have the CPUs, or at the last; with
+    the number of tries, and whether they had them at the last."""
+    for count in range(1, tries + 1):
+        began, before = clock(), stolen()
+        found = measure()
+        disturbed = stolen() - before > STOLEN * (clock() - began)
+        if not disturbed:
+            break
+    return {**found, "tries": count, "disturbed": disturbed}

@@ -44,6 +44,23 @@ class Cores(unittest.TestCase):
         self.assertEqual(kept(range(8), lambda a, b: a % 4 == b % 4), [0, 1, 2, 3])
         self.assertEqual(kept({1, 2, 3, 4}, lambda a, b: a // 2 == b // 2), [1, 2, 4])
         self.assertEqual(kept(range(4), lambda a, b: False), [0, 1, 2, 3])
+        once = [True]
+        self.assertEqual(kept(range(8), lambda a, b: bool(b == 3 and once and once.pop()) or a % 4 == b % 4), [0, 1, 2, 3])
+
+    def test_what_others_disturbed_is_measured_again(self):
+        def tried(*stolen):
+            """With so much stolen in each second that one measurement takes."""
+            seconds, before, left = [0], [0.0], list(stolen)
+
+            def measure():
+                seconds[0] += 1
+                before[0] += left.pop(0)
+                return {"found": seconds[0]}
+            return cores.undisturbed(measure, len(stolen), lambda: before[0], lambda: seconds[0])
+
+        self.assertEqual(tried(0.01, 9, 9), {"found": 1, "tries": 1, "disturbed": False})
+        self.assertEqual(tried(0.5, 0, 9), {"found": 2, "tries": 2, "disturbed": False})
+        self.assertEqual(tried(0.5, 0.1, 0.03), {"found": 3, "tries": 3, "disturbed": True})
 
     def test_two_threads_of_one_cpu_share_it(self):
         cpu = min(os.sched_getaffinity(0))
