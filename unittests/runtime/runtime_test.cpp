@@ -361,16 +361,19 @@ TEST_CASE("while best-effort work runs its next wake is armed, and nothing waits
   REQUIRE(runtime.synchronize(training));
   CHECK(opened.device->writesArmed() > 0);
   CHECK(runtime.statistics().requestsToYield == 0);
-  std::uint64_t before = opened.device->writesArmed();
-  // What was armed may still be, where the dispatcher has not seen the queue empty.
-  while (opened.device->writesArmed() == before) {
-    train();
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  REQUIRE(runtime.beginRequest(server));
-  REQUIRE(runtime.endRequest(server));
-  REQUIRE(runtime.synchronize(training));
-  CHECK(runtime.statistics().requestsToYield == 1);
+  std::uint64_t requests = 0;
+  do { // a request may come too late, where this thread's core is taken away
+    std::uint64_t before = opened.device->writesArmed();
+    // What was armed may still be, where the dispatcher has not seen the queue empty.
+    while (opened.device->writesArmed() == before) {
+      train();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    REQUIRE(runtime.beginRequest(server));
+    REQUIRE(runtime.endRequest(server));
+    REQUIRE(runtime.synchronize(training));
+    CHECK(runtime.statistics().requestsToYield == ++requests);
+  } while (runtime.statistics().yields == 0 && requests < 100);
   CHECK(runtime.statistics().yields > 0);
 }
 
