@@ -13,13 +13,26 @@ import json
 import subprocess
 import sys
 
+import cores
+
+measurements = cores.Measurements()
+
+
+def run_and_hear(program, environment=None, **options):
+    """Its phases by name, and what it wrote to standard error."""
+    command = [program] + [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
+
+    def measure():
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(command)}: ended with {done.returncode}: {done.stderr}")
+        return {"phases": {phase["phase"]: phase for phase in map(json.loads, done.stdout.splitlines())}, "said": done.stderr}
+    found = measurements.of(measure)
+    return found["phases"], found["said"]
+
 
 def run(program, environment=None, **options):
-    command = [program] + [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}: ended with {done.returncode}: {done.stderr}")
-    return {phase["phase"]: phase for phase in map(json.loads, done.stdout.splitlines())}
+    return run_and_hear(program, environment, **options)[0]
 
 
 def percentile(values, fraction):
@@ -100,6 +113,7 @@ def main():
     parser.add_argument("--out", help="a file for all figures, as JSON")
     arguments = parser.parse_args()
 
+    cores.keep_apart()
     print("| request | form | blocks | alone P99 | L2 flushed | low priority | hooks, alone | their P50 | tally | tally P50 "
           "| best effort | over low priority's | first launch P50, us: alone, low priority, tally |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
@@ -136,6 +150,7 @@ def main():
                 if arguments.out:
                     with open(arguments.out, "w") as file:
                         json.dump(everything, file)
+    print(measurements.said())
 
 
 if __name__ == "__main__":

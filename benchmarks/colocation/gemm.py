@@ -9,6 +9,7 @@ import json
 import os
 
 import colocation
+import cores
 
 
 def main():
@@ -27,6 +28,7 @@ def main():
     parser.add_argument("--out", help="a file for all figures, as JSON")
     arguments = parser.parse_args()
 
+    cores.keep_apart()
     shares = arguments.sms.split(",") if arguments.sms else []
     ways = ["low", "tally"] + shares
     print("| request | form | product | alone P99 | " + " | ".join(
@@ -72,6 +74,7 @@ def main():
                 if arguments.out:
                     with open(arguments.out, "w") as file:
                         json.dump(everything, file)
+    print(colocation.measurements.said())
 
 
 if __name__ == "__main__":

@@ -10,22 +10,12 @@ import json
 import math
 import os
 import re
-import subprocess
-import sys
 
-from colocation import layers_of, mean, median, p99
+import cores
+from colocation import layers_of, mean, measurements, median, p99, run_and_hear
 
 # What the runtime may fall back to where the device or the launch does not take the kind.
 FALLBACKS = "persistent,guard,slice"
-
-
-def run(program, environment=None, **options):
-    """Its phases by name, and what it wrote to standard error."""
-    command = [program] + [f"--{key.replace('_', '-')}={value}" for key, value in options.items()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}: ended with {done.returncode}: {done.stderr}")
-    return {phase["phase"]: phase for phase in map(json.loads, done.stdout.splitlines())}, done.stderr
 
 
 def counted(text, what):
@@ -73,7 +63,7 @@ def floor(arguments, serving):
     """What requests take that find nothing of theirs in the L2: no scheduler gets below."""
     ratios, alone, flushed = [], [], []
     for repetition in range(arguments.repetitions):
-        phases, _ = run(arguments.plain, phases="alone,flushed", seed=repetition + 1, block_rounds=1, **serving)
+        phases, _ = run_and_hear(arguments.plain, phases="alone,flushed", seed=repetition + 1, block_rounds=1, **serving)
         alone += phases["alone"]["latency_us"]
         flushed += phases["flushed"]["latency_us"]
         ratios.append(p99(phases["flushed"]["latency_us"]) / p99(phases["alone"]["latency_us"]))
@@ -96,6 +86,7 @@ def main():
     parser.add_argument("--out", help="a file for all figures, as JSON")
     arguments = parser.parse_args()
 
+    cores.keep_apart()
     graph = int(arguments.form == "graph")
     layers = layers_of(arguments.plain, arguments.request_us, graph)
     serving = dict(layers=layers, graph=graph, requests=arguments.requests,
@@ -113,13 +104,13 @@ def main():
                 common = dict(training=load, block_us=block, seed=repetition + 1, **serving, **shape(block))
                 # Each kernel of a request waits there for a block's end.
                 few = round(min(40, max(2, 6000 / block)))
-                plain, _ = run(arguments.plain, phases=f"alone,train,both:{few}", block_rounds=rounds, **common)
+                plain, _ = run_and_hear(arguments.plain, phases=f"alone,train,both:{few}", block_rounds=rounds, **common)
                 rounds = plain["alone"]["block_rounds"]
                 common.update(waves=0, blocks=plain["alone"]["blocks"])
                 for kind, cell in cells.items():
                     kinds = {"default": "", "between": FALLBACKS}.get(kind, f"{kind},{FALLBACKS}")
                     environment = dict(os.environ, TALLY_KINDS=kinds, TALLY_STATS="1")
-                    tally, statistics = run(arguments.tally, environment, phases="both", block_rounds=rounds, **common)
+                    tally, statistics = run_and_hear(arguments.tally, environment, phases="both", block_rounds=rounds, **common)
                     cell.add(plain, tally["both"], statistics)
             for kind, cell in cells.items():
                 print(cell.row(load, block, kind, rounds), flush=True)
@@ -128,6 +119,7 @@ def main():
             if arguments.out:
                 with open(arguments.out, "w") as file:
                     json.dump(everything, file)
+    print(measurements.said())
 
 
 if __name__ == "__main__":

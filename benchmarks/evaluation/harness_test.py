@@ -15,7 +15,8 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.dirname(HERE))
-from evaluation import cores, loads, results, session, systems
+from evaluation import loads, results, session, systems
+import cores
 from two_processes import Process
 
 EMULATOR = {"TALLY_DEVICE": "emulator", "TALLY_ARENA": "off"}
@@ -201,8 +202,8 @@ class Summary(unittest.TestCase):
     def test_disturbances(self):
         rows = [{"tries": 1, "disturbed": False}, {"tries": 2, "disturbed": False}, {"tries": 3, "disturbed": True},
                 {"unavailable": "not here"}]
-        self.assertEqual(results.disturbances(rows), {"cells": 3, "again": 2, "still": 1})
-        self.assertRegex(results.disturbed(results.disturbances(rows)), "^2 of 3 cells .* 1 to no avail")
+        self.assertEqual(cores.disturbances(rows), {"cells": 3, "again": 2, "still": 1})
+        self.assertRegex(cores.disturbed(cores.disturbances(rows)), "^2 of 3 measurements .* 1 to no avail")
 
     def test_a_pair_that_does_not_suffer_does_not_count(self):
         def cell(pair, system, p99):

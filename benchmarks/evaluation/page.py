@@ -3,6 +3,8 @@ import json
 import os
 import shutil
 
+import cores
+
 from . import results
 
 # Of the table by pair; the others are in cells.csv.
@@ -66,7 +68,7 @@ def write(folder, page, name, pictures):
     for each in ["cells.csv"] + [f"{picture}.svg" for picture in pictures]:
         shutil.copyfile(os.path.join(folder, each), os.path.join(beside, each))
     lines = [f"{machine['gpu']}, {machine['sms']} SMs, CUDA {machine['cuda_driver'] // 1000}.{machine['cuda_driver'] % 1000 // 10}, "
-             f"{machine['date']}. {results.disturbed(found['disturbances'])}All figures: [cells.csv]({name}/cells.csv).", ""]
+             f"{machine['date']}. {cores.disturbed(found['disturbances'])}All figures: [cells.csv]({name}/cells.csv).", ""]
     lines += by_system(table) + ["", f"By pair at {load:.0%} load: P99 over alone, of tally with that of single repetitions and P50 over alone; "
                                  "best effort / (1 - A).", ""] + by_pair(table, load) + [""]
     lines += [f"![{picture}]({name}/{picture}.svg)" for picture in pictures]

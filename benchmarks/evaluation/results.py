@@ -4,6 +4,7 @@ import json
 import os
 import threading
 
+import cores
 from colocation import mean, median, p99, percentile
 
 KEY = ("pair", "system", "arrivals", "load", "repetition")
@@ -122,21 +123,6 @@ def by_system(table):
     return rows
 
 
-def disturbances(rows):
-    """How many cells there are, of how many something else had the machine's CPUs and they were measured again, and of
-    how many it still had at the last try."""
-    rows = [row for row in rows if "tries" in row]
-    return {"cells": len(rows), "again": sum(row["tries"] > 1 for row in rows), "still": sum(row["disturbed"] for row in rows)}
-
-
-def disturbed(counts):
-    """The same in words; none of an old measurement, which does not say."""
-    if not counts["cells"]:
-        return ""
-    return (f"{counts['again']} of {counts['cells']} cells were measured again, as other machines had had the CPUs of this one; "
-            f"{counts['still']} to no avail. ")
-
-
 COLUMNS = ["pair", "system", "arrivals", "load", "requests", "cut", "repetitions", "p50_us", "p99_us", "p999_us", "p50",
            "p99", "p99_low", "p99_high", "slo", "a", "best_effort", "best_effort_low", "best_effort_high",
            "best_effort_of_rest", "system_sum"]
@@ -155,7 +141,7 @@ def write(store, table):
         machine = json.load(file)
     with open(os.path.join(store.folder, "cells.json"), "w") as file:
         plain = [[{key: rounded(value) for key, value in row.items()} for row in rows] for rows in (table, by_system(table))]
-        json.dump({"machine": machine, "disturbances": disturbances(store.rows), "cells": plain[0], "systems": plain[1]}, file, indent=1)
+        json.dump({"machine": machine, "disturbances": cores.disturbances(store.rows), "cells": plain[0], "systems": plain[1]}, file, indent=1)
 
 
 def text(table):

@@ -21,6 +21,7 @@ import time
 
 # In the tree, or beside this file where both were carried to a GPU.
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "colocation"))
+import cores
 from colocation import mean, median, p99
 
 
@@ -113,6 +114,7 @@ class Measurement:
         self.latency = {}  # (pair, request, block or None) -> a list for each repetition
         self.best_effort = {}  # (pair, request, block) -> a ratio for each repetition
         self.raw, self.first, self.said = {}, {}, []
+        self.tries = cores.Measurements()
 
     def calibrate(self):
         server = Process([self.arguments.plain], {})
@@ -131,6 +133,14 @@ class Measurement:
     def train(self, trainer, block):
         return trainer.ask("train", self.rounds[block], self.arguments.blocks, self.arguments.step)["now"]
 
+    def both(self, server, trainer, request, block, seed):
+        """Requests while the other process trains."""
+        self.train(trainer, block)
+        answer = self.serve(server, request, seed)
+        stopped = trainer.ask("stop", answer["begin"], answer["end"])
+        self.check(stopped)
+        return {"answer": answer, "stopped": stopped}
+
     def keep(self, name, request, block, answer):
         self.latency.setdefault((name, request, block), []).append(answer["latency_us"])
         self.first.setdefault((name, request, block), []).extend(answer["first_launch_us"])
@@ -140,7 +150,7 @@ class Measurement:
         program = self.arguments.tally if with_tally else self.arguments.plain
         server, trainer = (Process([program], each) for each in environments)
         for request in self.requests:
-            self.keep(name, request, None, self.serve(server, request, repetition))
+            self.keep(name, request, None, self.tries.of(lambda: self.serve(server, request, repetition)))
         for block in self.blocks:
             if name == PAIRS[0][0]:
                 begin = self.train(trainer, block)
@@ -149,10 +159,8 @@ class Measurement:
                 self.check(stopped)
                 self.alone[block] = stopped["kernels_per_s"]
             for request in self.requests:
-                self.train(trainer, block)
-                answer = self.serve(server, request, repetition)
-                stopped = trainer.ask("stop", answer["begin"], answer["end"])
-                self.check(stopped)
+                found = self.tries.of(lambda: self.both(server, trainer, request, block, repetition))
+                answer, stopped = found["answer"], found["stopped"]
                 self.keep(name, request, block, answer)
                 ratio = stopped["kernels_per_s"] / self.alone[block] / (1 - answer["active"])
                 self.best_effort.setdefault((name, request, block), []).append(ratio)
@@ -232,6 +240,7 @@ def main():
     if not shutil.which("nvidia-cuda-mps-control"):
         print("no nvidia-cuda-mps-control here: without MPS")
         pairs = [pair for pair in pairs if not pair[1]]
+    cores.keep_apart()
     measurement = Measurement(arguments)
     measurement.calibrate()
     for repetition in range(1, arguments.repetitions + 1):
@@ -240,6 +249,7 @@ def main():
             measurement.save(arguments.out)
         print(f"repetition {repetition} of {arguments.repetitions} done", file=sys.stderr, flush=True)
     measurement.table(pairs)
+    print(measurement.tries.said())
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import os
 import time
 
 TRIAL = 0.008  # seconds
+TRIES = 3  # to measure something
 STOLEN = 0.02  # of one CPU's time: what others may have had of all CPUs together while something was measured
 SHARED = 0.85  # of what a CPU does alone; two threads of one core do 0.5 to 0.7 each
 
@@ -85,7 +86,7 @@ def stolen():
         return int(file.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
 
 
-def undisturbed(measure, tries, stolen=stolen, clock=time.monotonic):
+def undisturbed(measure, tries=TRIES, stolen=stolen, clock=time.monotonic):
     """What `measure` finds, at the first of so many tries in which others did not have the CPUs, or at the last; with
     the number of tries, and whether they had them at the last."""
     for count in range(1, tries + 1):
@@ -95,3 +96,34 @@ def undisturbed(measure, tries, stolen=stolen, clock=time.monotonic):
         if not disturbed:
             break
     return {**found, "tries": count, "disturbed": disturbed}
+
+
+class Measurements:
+    """Of a benchmark: measured as undisturbed() does."""
+
+    def __init__(self):
+        self.tried = []
+
+    def of(self, measure):
+        found = undisturbed(measure)
+        self.tried.append({"tries": found.pop("tries"), "disturbed": found.pop("disturbed")})
+        return found
+
+    def said(self):
+        """How many were disturbed, for people."""
+        return disturbed(disturbances(self.tried))
+
+
+def disturbances(rows):
+    """Of what undisturbed() gave: how many there are, how many were measured again, and of how many others had the CPUs
+    at the last try too."""
+    rows = [row for row in rows if "tries" in row]
+    return {"cells": len(rows), "again": sum(row["tries"] > 1 for row in rows), "still": sum(row["disturbed"] for row in rows)}
+
+
+def disturbed(counts):
+    """The same in words; none of an old measurement, which does not say."""
+    if not counts["cells"]:
+        return ""
+    return (f"{counts['again']} of {counts['cells']} measurements were made again, as other machines had had the CPUs of this one; "
+            f"{counts['still']} to no avail. ")
