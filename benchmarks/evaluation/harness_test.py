@@ -63,10 +63,23 @@ class Cores(unittest.TestCase):
         self.assertEqual(tried(0.5, 0, 9), {"found": 2, "tries": 2, "disturbed": False})
         self.assertEqual(tried(0.5, 0.1, 0.03), {"found": 3, "tries": 3, "disturbed": True})
 
-    def test_two_threads_of_one_cpu_share_it(self):
-        cpu = min(os.sched_getaffinity(0))
+    def test_who_shares_a_core_gets_less_done(self):
+        def shares(*counts):
+            """With two counts alone, then two beside the other."""
+            trials, left = cores.Trials(), list(counts)
+            trials.count = lambda *cpus: left.pop(0)
+            return trials.share(0, 1)
+
+        self.assertTrue(shares(90, 100, 60, 70))
+        self.assertFalse(shares(90, 100, 60, 95))  # disturbed once
+        self.assertFalse(shares(100, 100, 99, 100))
+
+    def test_trials_count_on_the_cpus_asked_for(self):
+        cpus = os.sched_getaffinity(0)
         with cores.Trials() as trials:
-            self.assertTrue(trials.share(cpu, cpu))
+            self.assertGreater(trials.count(min(cpus)), 0)
+            self.assertGreater(trials.count(min(cpus), max(cpus)), 0)
+        self.assertEqual(os.sched_getaffinity(0), cpus)
 
 
 class Harness(unittest.TestCase):
