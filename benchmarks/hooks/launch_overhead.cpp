@@ -2,13 +2,17 @@
 // call) and plain ones (the CUDA runtime's own function) taking turns in one process, on one
 // stream, of an empty kernel.
 //
-//   launch_overhead [--pairs=N] [--best-effort-stream]
+//   launch_overhead [--pairs=N] [--best-effort-stream | --held-back]
 //
 // --best-effort-stream: beside an idle stream of lower priority, so that launches are counted for
-// it; without it there is no best-effort work in the process. Prints median and P99 of the time
-// that a call takes, the clock's own cost in both. The plain calls pass the driver-level hook too,
-// which knows in about a nanosecond that it has nothing to do: with TALLY_DISABLE=1 it is not
-// there, and the two kinds of calls are the same but for one test.
+// it; without it there is no best-effort work in the process. --held-back: beside one with a kernel
+// that the launches hold back, so that the dispatcher's thread looks again and again whether more
+// of them come.
+//
+// Prints median and P99 of the time that a call takes, the clock's own cost in both. The plain
+// calls pass the driver-level hook too, which knows in about a nanosecond that it has nothing to
+// do: with TALLY_DISABLE=1 it is not there, and the two kinds of calls are the same but for one
+// test.
 #include "in_hook.h"
 
 #include <cuda_runtime.h>
@@ -67,8 +71,16 @@ template <class Launch> std::int64_t timed(Launch launch, const void *kernel, cu
   return after - before;
 }
 
-/// `pairs` of a hooked and a plain launch, in random order within the pair.
-void measure(const void *kernel, cudaStream_t stream, int pairs, Times &hooked, Times &plain) {
+/// What is measured beside what.
+struct Beside {
+  const char *name = "no best-effort work";
+  bool stream = false, heldBack = false;
+};
+
+/// `pairs` of a hooked and a plain launch, in random order within the pair. `heldBack`: the stream
+/// of a kernel that is, if not nullptr.
+void measure(const void *kernel, cudaStream_t stream, cudaStream_t heldBack, int pairs,
+             Times &hooked, Times &plain) {
   std::mt19937 random(1);
   auto byHook = [](auto... arguments) { return cudaLaunchKernel(arguments...); };
   auto byRuntime = [](auto... arguments) { return __real_cudaLaunchKernel(arguments...); };
@@ -78,8 +90,14 @@ void measure(const void *kernel, cudaStream_t stream, int pairs, Times &hooked, 
     plain.each.push_back(timed(byRuntime, kernel, stream));
   };
   for (int i = 0; i < pairs; ++i) {
-    if (i % (launchesPerRound / 2) == 0)
+    if (i % (launchesPerRound / 2) == 0) {
       must(cudaStreamSynchronize(stream), "synchronisation");
+      if (heldBack) {
+        must(cudaStreamSynchronize(heldBack), "synchronisation");
+        timed(byHook, kernel, stream); // what holds back
+        timed(byHook, kernel, heldBack);
+      }
+    }
     if (random() % 2 == 0) {
       hooked.each.push_back(timed(byHook, kernel, stream));
       plainly();
@@ -94,14 +112,17 @@ void measure(const void *kernel, cudaStream_t stream, int pairs, Times &hooked, 
 
 int main(int argc, char **argv) {
   int pairs = 200000;
-  bool bestEffortStream = false;
+  Beside beside;
   for (int i = 1; i < argc; ++i) {
     if (std::strncmp(argv[i], "--pairs=", 8) == 0)
       pairs = std::atoi(argv[i] + 8);
     else if (std::strcmp(argv[i], "--best-effort-stream") == 0)
-      bestEffortStream = true;
+      beside = {"beside an idle best-effort stream", true, false};
+    else if (std::strcmp(argv[i], "--held-back") == 0)
+      beside = {"beside a kernel that is held back", true, true};
     else {
-      std::fprintf(stderr, "usage: launch_overhead [--pairs=N] [--best-effort-stream]\n");
+      std::fprintf(stderr,
+                   "usage: launch_overhead [--pairs=N] [--best-effort-stream | --held-back]\n");
       return 1;
     }
   }
@@ -112,19 +133,19 @@ int main(int argc, char **argv) {
   must(cudaLibraryGetKernel(&kernel, library, "nothing"), "kernel");
   int lowest = 0, highest = 0;
   must(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "priorities");
-  cudaStream_t stream, low;
+  cudaStream_t stream, low = nullptr;
   must(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, highest), "stream");
-  if (bestEffortStream)
+  if (beside.stream)
     must(cudaStreamCreateWithPriority(&low, cudaStreamNonBlocking, lowest), "stream");
   Times warm, hooked, plain;
-  measure(kernel, stream, std::min(pairs, 5000), warm, warm);
-  measure(kernel, stream, pairs, hooked, plain);
+  cudaStream_t heldBack = beside.heldBack ? low : nullptr;
+  measure(kernel, stream, heldBack, std::min(pairs, 5000), warm, warm);
+  measure(kernel, stream, heldBack, pairs, hooked, plain);
   std::int64_t values[4] = {plain.quantile(0.5), hooked.quantile(0.5), plain.quantile(0.99),
                             hooked.quantile(0.99)};
   std::printf("%s: median %lld ns plain, %lld hooked, %+lld added; P99 %lld plain, %lld hooked, "
               "%+lld added (%d pairs)\n",
-              bestEffortStream ? "beside an idle best-effort stream" : "no best-effort work",
-              static_cast<long long>(values[0]), static_cast<long long>(values[1]),
+              beside.name, static_cast<long long>(values[0]), static_cast<long long>(values[1]),
               static_cast<long long>(values[1] - values[0]), static_cast<long long>(values[2]),
               static_cast<long long>(values[3]), static_cast<long long>(values[3] - values[2]),
               pairs);
