@@ -6,7 +6,8 @@ every ratio is of one run, over the same requests alone. P99s are of all repetit
 brackets the lowest and the highest of the single repetitions. `hooks, alone` is the relinked program without
 training, `L2 flushed` the floor that no scheduler gets below. Best effort is training throughput over what it
 has alone, divided by 1 - A, the fraction of the time in which no request was served; beside it, tally's
-throughput over the low-priority stream's, whose requests wait.
+throughput over the low-priority stream's, whose requests wait. A run of a program during which other machines
+had the CPUs is made again (cores.py).
 """
 import argparse
 import json
