@@ -27,9 +27,9 @@ def run_and_hear(program, environment=None, **options):
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
         if done.returncode != 0:
             sys.exit(f"{' '.join(command)}: ended with {done.returncode}: {done.stderr}")
-        return {"phases": {phase["phase"]: phase for phase in map(json.loads, done.stdout.splitlines())}, "said": done.stderr}
-    found = measurements.of(measure)
-    return found["phases"], found["said"]
+        return {phase["phase"]: phase for phase in map(json.loads, done.stdout.splitlines())}, done.stderr
+
+    return measurements.of(measure)
 
 
 def run(program, environment=None, **options):

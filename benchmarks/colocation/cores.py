@@ -87,7 +87,7 @@ def stolen():
 
 
 def undisturbed(measure, tries=TRIES, stolen=stolen, clock=time.monotonic):
-    """What `measure` finds, at the first of so many tries in which others did not have the CPUs, or at the last; with
+    """What `measure` finds, at the first of so many tries in which others did not have the CPUs, or at the last; and
     the number of tries, and whether they had them at the last."""
     for count in range(1, tries + 1):
         began, before = clock(), stolen()
@@ -95,7 +95,7 @@ def undisturbed(measure, tries=TRIES, stolen=stolen, clock=time.monotonic):
         disturbed = stolen() - before > STOLEN * (clock() - began)
         if not disturbed:
             break
-    return {**found, "tries": count, "disturbed": disturbed}
+    return found, {"tries": count, "disturbed": disturbed}
 
 
 class Measurements:
@@ -105,8 +105,8 @@ class Measurements:
         self.tried = []
 
     def of(self, measure):
-        found = undisturbed(measure)
-        self.tried.append({"tries": found.pop("tries"), "disturbed": found.pop("disturbed")})
+        found, tried = undisturbed(measure)
+        self.tried.append(tried)
         return found
 
     def said(self):
@@ -115,7 +115,7 @@ class Measurements:
 
 
 def disturbances(rows):
-    """Of what undisturbed() gave: how many there are, how many were measured again, and of how many others had the CPUs
+    """Of what undisturbed() says of tries: how many there are, how many were measured again, and of how many others had the CPUs
     at the last try too."""
     rows = [row for row in rows if "tries" in row]
     return {"cells": len(rows), "again": sum(row["tries"] > 1 for row in rows), "still": sum(row["disturbed"] for row in rows)}

@@ -56,12 +56,12 @@ class Cores(unittest.TestCase):
             def measure():
                 seconds[0] += 1
                 before[0] += left.pop(0)
-                return {"found": seconds[0]}
+                return seconds[0]
             return cores.undisturbed(measure, len(stolen), lambda: before[0], lambda: seconds[0])
 
-        self.assertEqual(tried(0.01, 9, 9), {"found": 1, "tries": 1, "disturbed": False})
-        self.assertEqual(tried(0.5, 0, 9), {"found": 2, "tries": 2, "disturbed": False})
-        self.assertEqual(tried(0.5, 0.1, 0.03), {"found": 3, "tries": 3, "disturbed": True})
+        self.assertEqual(tried(0.01, 9, 9), (1, {"tries": 1, "disturbed": False}))
+        self.assertEqual(tried(0.5, 0, 9), (2, {"tries": 2, "disturbed": False}))
+        self.assertEqual(tried(0.5, 0.1, 0.03), (3, {"tries": 3, "disturbed": True}))
 
     def test_who_shares_a_core_gets_less_done(self):
         def shares(*counts):

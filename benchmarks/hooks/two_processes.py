@@ -139,7 +139,7 @@ class Measurement:
         answer = self.serve(server, request, seed)
         stopped = trainer.ask("stop", answer["begin"], answer["end"])
         self.check(stopped)
-        return {"answer": answer, "stopped": stopped}
+        return answer, stopped
 
     def keep(self, name, request, block, answer):
         self.latency.setdefault((name, request, block), []).append(answer["latency_us"])
@@ -159,8 +159,7 @@ class Measurement:
                 self.check(stopped)
                 self.alone[block] = stopped["kernels_per_s"]
             for request in self.requests:
-                found = self.tries.of(lambda: self.both(server, trainer, request, block, repetition))
-                answer, stopped = found["answer"], found["stopped"]
+                answer, stopped = self.tries.of(lambda: self.both(server, trainer, request, block, repetition))
                 self.keep(name, request, block, answer)
                 ratio = stopped["kernels_per_s"] / self.alone[block] / (1 - answer["active"])
                 self.best_effort.setdefault((name, request, block), []).append(ratio)
