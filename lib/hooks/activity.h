@@ -59,13 +59,17 @@ public:
   void mark(StreamState &stream);
   /// A stream of high priority is about to be destroyed.
   void forget(StreamState &stream);
-  /// Around a wait of the program's for a stream: what `synchronize` returns is the program's.
+  /// Around a wait of the program's for a stream, or a query that may say that there is nothing to
+  /// wait for: returns what `wait` does.
   template <class Wait> cudaError_t synchronize(StreamState &stream, Wait wait) {
     runtime::HighStream *high = stream.high.load(std::memory_order_acquire);
-    std::uint64_t made = high ? runtime::HighPriority::callsMadeOn(*high) : 0;
-    cudaError_t status = wait();
-    if (high && status == cudaSuccess)
-      runtime::HighPriority::noteSynchronised(*high, made);
+    if (!high)
+      return wait();
+    cudaError_t status = cudaSuccess;
+    highPriority->synchronizeBy(*high, [&] {
+      status = wait();
+      return status == cudaSuccess;
+    });
     return status;
   }
 

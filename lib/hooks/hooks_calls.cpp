@@ -136,7 +136,9 @@ cudaError_t Hooks::queryStream(const CudaApi &api, cudaStream_t handle) {
     if (!over)
       return cudaErrorNotReady;
   }
-  return withDeferred(api.cudaStreamQuery(handle));
+  auto query = [&] { return api.cudaStreamQuery(handle); };
+  Activity *shared = activity.load(std::memory_order_acquire);
+  return withDeferred(shared ? shared->synchronize(state, query) : query());
 }
 
 cudaError_t Hooks::waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_t event,

@@ -268,7 +268,7 @@ void Dispatcher::measureTurnaround(std::optional<std::uint64_t> oldestBefore) {
 
 bool Dispatcher::monitor() {
   Nanoseconds now = options.lane.clock();
-  if (now - lastMonitored < monitorInterval)
+  if (now - lastMonitored < monitorInterval && highPriority.untilRest().count() != 0)
     return false;
   lastMonitored = now;
   if (neighbours && now - lastNoted > noteInterval) {
@@ -380,7 +380,7 @@ void Dispatcher::rest(Nanoseconds idleFor) {
   // waited for may be the device, which does not. Asked after the counter was read: of work that
   // came before that, the call of wake() may be over.
   if (hasWork()) {
-    woken.wait_for(lock, nap, awake);
+    woken.wait_for(lock, std::min(nap, highPriority.untilRest()), awake);
   } else {
     control.setBusy(false);
     restWithoutWork(lock, awake);
@@ -402,7 +402,7 @@ void Dispatcher::restWithoutWork(std::unique_lock<std::mutex> &lock, const Awake
   Nanoseconds wanted = !neighbours->isWaitedFor()      ? unwatchedNap
                        : now - lastImplicit < recently ? nap
                                                        : watchedNap;
-  woken.wait_for(lock, wanted, awake);
+  woken.wait_for(lock, std::min(wanted, highPriority.untilRest()), awake);
 }
 
 } // namespace tally::runtime

@@ -2,6 +2,7 @@
 
 #include "monitor_times.h"
 
+#include <algorithm>
 #include <sys/prctl.h>
 #include <utility>
 
@@ -59,7 +60,7 @@ Nanoseconds HighMonitor::look() {
     lastImplicit = now;
   // A failed device fails the streams' own calls, which report it.
   static_cast<void>(highPriority.monitor());
-  return now - lastImplicit < recently ? nap : watchedNap;
+  return std::min(now - lastImplicit < recently ? nap : watchedNap, highPriority.untilRest());
 }
 
 } // namespace tally::runtime

@@ -1,5 +1,7 @@
 #include "high_priority.h"
 
+#include "monitor_times.h"
+
 namespace tally::runtime {
 
 namespace {
@@ -120,21 +122,24 @@ Result<void> HighPriority::openForCall(HighStream &stream) {
 void HighPriority::flush() { static_cast<void>(control.flush()); }
 
 Result<void> HighPriority::synchronize(HighStream &stream) {
-  std::uint64_t made = callsMadeOn(stream);
-  Result<void> done = device.synchronize(stream.id);
-  if (done)
-    noteSynchronised(stream, made);
+  Result<void> done;
+  synchronizeBy(stream, [&] {
+    done = device.synchronize(stream.id);
+    return static_cast<bool>(done);
+  });
   return done;
 }
 
-std::uint64_t HighPriority::callsMadeOn(const HighStream &stream) {
-  return callsMade(stream.word.load());
-}
-
+/// The time first, so that the monitor finds none from before these calls.
 void HighPriority::noteSynchronised(HighStream &stream, std::uint64_t made) {
+  std::int64_t now = control.now().count();
   std::uint64_t known = stream.synchronised.load();
+  if (known >= made)
+    return;
+  stream.synchronisedAt.store(now);
   while (known < made && !stream.synchronised.compare_exchange_weak(known, made)) {
   }
+  lastSynchronised.store(now);
 }
 
 void HighPriority::abandon(HighStream &stream) {
@@ -185,7 +190,19 @@ bool HighPriority::runsWhatFits() const {
   return false;
 }
 
+Nanoseconds HighPriority::untilRest() const {
+  std::int64_t last = lastSynchronised.load();
+  if (last == restLookedFor)
+    return Nanoseconds::max();
+  return std::max(Nanoseconds(last) + betweenRequests - control.now(), Nanoseconds(0));
+}
+
 Result<bool> HighPriority::monitor() {
+  std::int64_t last = lastSynchronised.load();
+  Nanoseconds now = control.now();
+  auto isLongAgo = [&](std::int64_t time) { return now - Nanoseconds(time) >= betweenRequests; };
+  if (last != never && isLongAgo(last))
+    restLookedFor = last;
   bool closed = false;
   for (std::uint64_t number = 1; number <= streams.size(); ++number) {
     HighStream &stream = *streams.find(number);
@@ -195,17 +212,20 @@ Result<bool> HighPriority::monitor() {
     // While calls keep coming the device is not asked.
     bool still = !inCall(word) && word == stream.lastSeen;
     stream.lastSeen = word;
-    if (!still)
-      continue;
     std::uint64_t made = callsMade(word);
     if (stream.synchronised.load() != made) {
+      if (!still || stream.waiting.load() != 0)
+        continue;
       Result<bool> idle = device.isIdle(stream.id);
       if (!idle)
         return idle.error();
-      if (!*idle)
-        continue;
+      if (*idle)
+        noteSynchronised(stream, made);
+      continue;
     }
-    // Fails when a call began meanwhile: its work was not covered by what the device said.
+    if (inCall(word) || !isLongAgo(stream.synchronisedAt.load()))
+      continue;
+    // Fails when a call began meanwhile.
     if (!stream.word.compare_exchange_strong(word, word & ~HighStream::openBit))
       continue;
     Result<bool> withdrawn = withdraw();

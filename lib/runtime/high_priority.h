@@ -1,11 +1,15 @@
 // High-priority streams and request scopes: who is counted in the control word, and until when.
 //
 // Explicit scopes are counted one by one. A call on a stream while no explicit scope is open opens
-// the stream's implicit scope, which a monitor (the dispatcher's thread) closes once it has seen
-// the stream idle; so the launch path costs two atomic additions. When the last explicit scope
-// ends, streams that nobody has synchronised since their last call get an implicit scope too: work
-// that a request leaves behind stays protected, and where the request was synchronised, its end is
-// exact.
+// the stream's implicit scope, which a monitor (the dispatcher's thread) closes once the stream has
+// come to rest; so the launch path costs two atomic additions. When the last explicit scope ends,
+// streams that nobody has synchronised since their last call get an implicit scope too: work that a
+// request leaves behind stays protected, and where the request was synchronised, its end is exact.
+//
+// A stream has come to rest `betweenRequests` (monitor_times.h) after a wait for it was over or the
+// device said that it is idle: a server whose next request is there already makes its first call by
+// then, and finds the device as the last one left it. While a thread waits for the stream the
+// device is not asked: that thread says when it is over, and is not overtaken.
 //
 // Scopes are counted in the process's own control word and, where there is one, in its slot of the
 // arena: the slot first and last, since that takes nanoseconds and the control word a call of the
@@ -46,8 +50,10 @@ struct HighStream {
   static constexpr std::uint64_t openBit = 1, oneCall = 2, oneMade = 1u << 16;
   StreamId id{};
   std::atomic<std::uint64_t> word{0};
-  std::atomic<std::uint64_t> synchronised{0}; ///< calls made before a synchronisation that is over
-  std::atomic<bool> launches{false};          ///< kernels: Room knows
+  std::atomic<std::uint64_t> synchronised{0};  ///< calls made that are known to be over
+  std::atomic<std::int64_t> synchronisedAt{0}; ///< since when, about
+  std::atomic<std::uint32_t> waiting{0};       ///< threads that wait for it by a call of their own
+  std::atomic<bool> launches{false};           ///< kernels: Room knows
 
   /// Whether nothing of it is counted, as far as the monitor has seen.
   bool isClosed() const { return (word.load() & 0xffff) == 0; }
@@ -99,16 +105,21 @@ public:
     return isCounted(stream) || static_cast<bool>(openForCall(stream));
   }
   Result<void> synchronize(HighStream &stream);
-  /// For who waits for a stream by a call of its own: what was made before the wait, and that the
-  /// wait is over.
-  static std::uint64_t callsMadeOn(const HighStream &stream);
-  static void noteSynchronised(HighStream &stream, std::uint64_t made);
+  /// For who waits for the stream by a call of its own: `wait` makes it, and returns whether all
+  /// that was put on the stream before is over.
+  template <class Wait> void synchronizeBy(HighStream &stream, Wait wait) {
+    Waiting during(*this, stream);
+    during.isOver = wait();
+  }
   /// Closes the stream's implicit scope whatever is on it.
   void abandon(HighStream &stream);
 
   /// Closes the implicit scopes of streams that have come to rest. Returns whether any was closed.
   /// For one thread at a time. Fails when the device does.
   Result<bool> monitor();
+  /// How long it is until a stream may have come to rest for which monitor() has not looked since;
+  /// Nanoseconds::max() where none may. For the thread that calls monitor().
+  Nanoseconds untilRest() const;
   /// Statistics, where there is a slot: how many calls were made; what a request took.
   void noteCalls();
   void noteRequest(Nanoseconds took) {
@@ -146,6 +157,31 @@ public:
   bool runsWhatFits() const;
 
 private:
+  /// A thread's wait for a stream.
+  struct Waiting {
+    Waiting(HighPriority &scopes, HighStream &stream)
+        : scopes(scopes), stream(stream), made(callsMadeOn(stream)) {
+      stream.waiting.fetch_add(1);
+    }
+    ~Waiting() {
+      if (isOver)
+        scopes.noteSynchronised(stream, made);
+      stream.waiting.fetch_sub(1); // noted before: the device need not be asked
+    }
+    Waiting(const Waiting &) = delete;
+    Waiting &operator=(const Waiting &) = delete;
+
+    HighPriority &scopes;
+    HighStream &stream;
+    const std::uint64_t made; ///< calls, before the wait
+    bool isOver = false;
+  };
+
+  static std::uint64_t callsMadeOn(const HighStream &stream) {
+    return stream.word.load() / HighStream::oneMade;
+  }
+  /// So many calls on the stream are known to be over.
+  void noteSynchronised(HighStream &stream, std::uint64_t made);
   /// Counts a call in. Whether the stream is counted as active already.
   bool isCounted(HighStream &stream) {
     std::uint64_t before = stream.word.fetch_add(HighStream::oneCall);
@@ -164,10 +200,13 @@ private:
   Trace *trace = nullptr;
   std::atomic<std::uint64_t> tracedEpoch{0};
   std::atomic<std::uint32_t> explicitScopes{0};
-  static constexpr std::int64_t never = INT64_MIN;
   Room left;
+  static constexpr std::int64_t never = INT64_MIN;
   std::atomic<std::int64_t> lastLarge{never};
   std::atomic<std::uint64_t> scopeChanges{0};
+  // Written once a request, and read by the dispatcher's thread again and again.
+  alignas(64) std::atomic<std::int64_t> lastSynchronised{never}; ///< any stream
+  alignas(64) std::int64_t restLookedFor = never; ///< monitor()'s own: the last that it has seen to
   StableTable<HighStream> streams;
 };
 

@@ -1,8 +1,10 @@
-// A wake beside the call that it is for: what is written first, who leaves the driver alone, and
-// what lies on lines of its own.
+// A wake beside the call that it is for: what is written first, who leaves the driver alone, what
+// lies on lines of its own; and when the next call is a wake again.
 #include "harness.h"
+#include "monitor_times.h"
 
 #include <cstddef>
+#include <functional>
 #include <thread>
 
 using namespace tally;
@@ -44,6 +46,43 @@ struct Written final : SignalDevice {
   }
   Result<bool> isIdle(StreamId) override { return true; }
   Result<void> synchronize(StreamId) override { return {}; }
+};
+
+/// A stream of high priority on a device that says what the test wants, by a clock that it sets.
+struct OneStream {
+  struct Device final : SignalDevice {
+    bool idle = false;
+    int asked = 0, writes = 0;
+    Result<void> waited;
+    std::function<void()> duringWait = [] {};
+    Result<void> writeValue(StreamId, DevicePtr, std::uint64_t) override {
+      ++writes;
+      return {};
+    }
+    Result<bool> isIdle(StreamId) override {
+      ++asked;
+      return idle;
+    }
+    Result<void> synchronize(StreamId) override {
+      duringWait();
+      return waited;
+    }
+  } device;
+  Nanoseconds now{1s};
+  DeviceControl word{ControlWriter{&device, StreamId{}, 0}, ClockFunction([this] { return now; })};
+  HighPriority high{device, word};
+  HighStream &stream = **high.adopt(StreamId{});
+
+  void call() {
+    REQUIRE(high.beginCall(stream));
+    high.endCall(stream);
+  }
+  /// One look of the monitor's, then. Whether the stream's scope is open behind it.
+  bool isOpenAfter(Nanoseconds later) {
+    now += later;
+    REQUIRE(high.monitor());
+    return word.snapshot().highPriorityActive != 0;
+  }
 };
 
 void spin(Nanoseconds time) {
@@ -150,4 +189,105 @@ TEST_CASE("the dispatcher sends nothing beside the call that has just woken") {
     step(1us);
   }
   CHECK((harness.outcome() == runInOrder(program)));
+}
+
+TEST_CASE("a stream that was synchronised stays open for the next request's first call") {
+  OneStream one;
+  one.call();
+  CHECK(one.isOpenAfter(1ms));
+  CHECK(one.high.untilRest() == Nanoseconds::max());
+  REQUIRE(one.high.synchronize(one.stream));
+  CHECK(one.high.untilRest() == betweenRequests);
+  int asked = one.device.asked;
+  SUBCASE("which comes in time, and wakes nobody") {
+    for (int requests = 0; requests < 5; ++requests) {
+      CHECK(one.isOpenAfter(betweenRequests - 1ns));
+      CHECK(one.high.untilRest() == 1ns);
+      one.call();
+      CHECK(one.isOpenAfter(1ns)); // when the wait before would have closed it
+      REQUIRE(one.high.synchronize(one.stream));
+    }
+    CHECK(one.device.writes == 1);
+    CHECK(one.word.requests() == 1);
+  }
+  SUBCASE("which comes too late") {
+    CHECK_FALSE(one.isOpenAfter(betweenRequests));
+    CHECK(one.high.untilRest() == Nanoseconds::max());
+    one.call();
+    CHECK(one.word.requests() == 2);
+  }
+  CHECK(one.device.asked == asked); // who waited has said it
+}
+
+TEST_CASE("while a thread waits for a stream the device is not asked whether it is over") {
+  OneStream one;
+  one.call();
+  one.isOpenAfter(1ms);
+  one.isOpenAfter(1ms);
+  int before = one.device.asked;
+  CHECK(before > 0);
+  one.device.idle = true; // as the device sees it before the thread does
+  one.device.duringWait = [&] {
+    for (int looks = 0; looks < 3; ++looks)
+      CHECK(one.isOpenAfter(1ms));
+    CHECK(one.device.asked == before);
+  };
+  SUBCASE("until it is") {
+    REQUIRE(one.high.synchronize(one.stream));
+    CHECK(one.isOpenAfter(betweenRequests - 1ns));
+    CHECK_FALSE(one.isOpenAfter(1ns));
+    CHECK(one.device.asked == before);
+  }
+  SUBCASE("unless its wait fails") {
+    one.device.waited = Error{"refused"};
+    REQUIRE_FALSE(one.high.synchronize(one.stream));
+    CHECK(one.isOpenAfter(1ms));
+    CHECK(one.device.asked == before + 1);
+    CHECK_FALSE(one.isOpenAfter(betweenRequests));
+  }
+  SUBCASE("nor for what was called behind the wait") {
+    one.device.duringWait = [&] { one.call(); };
+    REQUIRE(one.high.synchronize(one.stream));
+    one.device.idle = false;
+    CHECK(one.isOpenAfter(1ms));
+    CHECK(one.isOpenAfter(1ms));
+    CHECK(one.device.asked == before + 1);
+  }
+}
+
+TEST_CASE("a stream that the device says is idle comes to rest like one that was waited for") {
+  OneStream one;
+  one.call();
+  one.device.idle = true;
+  CHECK(one.isOpenAfter(20us)); // calls may still be coming
+  CHECK(one.device.asked == 0);
+  CHECK(one.isOpenAfter(20us));
+  CHECK(one.device.asked == 1);
+  SUBCASE("12 us later") {
+    CHECK(one.isOpenAfter(betweenRequests - 1ns));
+    CHECK_FALSE(one.isOpenAfter(1ns));
+    CHECK(one.device.asked == 1);
+  }
+  SUBCASE("unless a call follows") {
+    one.call();
+    CHECK(one.isOpenAfter(betweenRequests));
+    CHECK(one.word.requests() == 1);
+  }
+}
+
+TEST_CASE("the dispatcher goes on when a stream has come to rest, not at its next look") {
+  Harness harness(12);
+  HighStream &stream = **harness.high->adopt(*harness.device.createStream(StreamPriority::High));
+  auto isOpenAfter = [&](Nanoseconds later) {
+    harness.now += later;
+    harness.dispatcher->step();
+    return harness.word->snapshot().highPriorityActive != 0;
+  };
+  REQUIRE(harness.high->beginCall(stream));
+  harness.high->endCall(stream);
+  CHECK(isOpenAfter(1ms)); // a look: the next is 20 us later
+  harness.now += 1us;
+  REQUIRE(harness.high->synchronize(stream));
+  CHECK(isOpenAfter(betweenRequests - 1ns));
+  CHECK_FALSE(isOpenAfter(1ns));
 }

@@ -283,6 +283,8 @@ public:
     return now;
   }
 
+  /// By the clock.
+  Nanoseconds now() const { return clock(); }
   /// When the count last rose from 0; nothing if it never did.
   std::optional<Nanoseconds> lastWake() const {
     std::int64_t at = wokenAt.load();
