@@ -4,9 +4,12 @@
 #include "settings.h"
 #include "spin.h"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <thread>
+#include <utility>
 
 namespace tally::hooks {
 
@@ -19,54 +22,115 @@ constexpr auto napBetweenLooks = 20us;
 
 } // namespace
 
-std::uint64_t BestEffortQueue::submit(StreamState &stream, runtime::Operation operation) {
+BestEffortQueue::BestEffortQueue(runtime::Dispatcher &dispatcher, std::size_t count)
+    : dispatcher(dispatcher) {
+  for (std::size_t i = 0; i < count; ++i)
+    tracks.emplace_back(dispatcher.assignLane());
+}
+
+void BestEffortQueue::Track::sweep() {
+  while (!unfinished.empty() && lane.isOver(unfinished.front().number))
+    unfinished.pop_front();
+}
+
+std::uint64_t BestEffortQueue::Track::numberUpTo(std::uint64_t ticket) const {
+  auto isBelow = [](std::uint64_t value, const Placed &each) { return value < each.ticket; };
+  auto behind = std::upper_bound(unfinished.begin(), unfinished.end(), ticket, isBelow);
+  return behind == unfinished.begin() ? 0 : std::prev(behind)->number;
+}
+
+/// Streams in the order in which they are first used, in turn. Under the mutex of submission.
+BestEffortQueue::Track &BestEffortQueue::trackOf(StreamState &stream) {
+  if (stream.track == 0)
+    stream.track = nextTrack++ % tracks.size() + 1;
+  return tracks[stream.track - 1];
+}
+
+std::vector<runtime::LanePosition> BestEffortQueue::inOthers(const Track &track,
+                                                             std::uint64_t upTo) const {
+  std::vector<runtime::LanePosition> found;
+  std::unique_lock lock(looking);
+  for (const Track &other : tracks)
+    if (&other != &track)
+      if (std::uint64_t number = other.numberUpTo(upTo); number != 0)
+        found.push_back({&other.lane, number});
+  return found;
+}
+
+bool BestEffortQueue::look(std::uint64_t ticket) const {
+  std::unique_lock lock(looking);
+  std::uint64_t known = submitted.load(); // each of these is in a list, or was seen to be over
+  for (Track &track : tracks) {
+    track.sweep();
+    if (!track.unfinished.empty())
+      known = std::min(known, track.unfinished.front().ticket - 1);
+  }
+  over.store(known);
+  return ticket <= known;
+}
+
+std::uint64_t BestEffortQueue::submit(StreamState &stream, runtime::Operation operation,
+                                      std::uint64_t behind) {
   std::unique_lock lock(mutex);
-  return put(stream, std::move(operation));
+  return put(stream, std::move(operation), behind);
 }
 
 std::uint64_t BestEffortQueue::submit(StreamState &stream,
-                                      std::vector<runtime::Operation> operations) {
+                                      std::vector<runtime::Operation> operations,
+                                      std::uint64_t behind) {
   std::unique_lock lock(mutex);
   for (runtime::Operation &each : operations)
-    put(stream, std::move(each));
+    put(stream, std::move(each), std::exchange(behind, 0)); // the others by their track's order
   return submitted.load();
 }
 
-/// Under the mutex. The dispatcher is woken at each one, since a full queue makes the next one
+/// Under the mutex. The dispatcher is woken at each one, since a full track makes the next one
 /// wait.
-std::uint64_t BestEffortQueue::put(StreamState &stream, runtime::Operation operation) {
-  operation.stream = &order;
+std::uint64_t BestEffortQueue::put(StreamState &stream, runtime::Operation operation,
+                                   std::uint64_t behind) {
+  Track &track = trackOf(stream);
+  if (stream.kind != StreamKind::NonBlocking)
+    behind = std::max(behind, stream.kind == StreamKind::Legacy ? blocking.load() : legacy.load());
+  if (tracks.size() > 1)
+    operation.behind = inOthers(track, behind);
+  operation.stream = &track.order;
   operation.ordered = ApiDevice::idOf(stream);
   operation.launchFailed = [this](const Error &error) {
     warn(Warning::Fault, error.message);
     keepError(cudaErrorUnknown);
   };
-  Result<std::uint64_t> number = lane.submit(std::move(operation));
+  Result<std::uint64_t> number = track.lane.submit(std::move(operation));
   if (!number) {
-    // Nothing goes through the lane any more, so everything is over.
+    // Nothing goes through the lane any more, so everything in it is over.
     warn(Warning::Fault, number.error().message);
     keepError(cudaErrorUnknown);
     return submitted.load();
   }
-  stream.lastTicket.store(*number);
+  std::uint64_t ticket = submitted.load() + 1;
+  {
+    std::unique_lock lock(looking);
+    track.sweep();
+    track.unfinished.push_back({ticket, *number});
+  }
+  stream.lastTicket.store(ticket);
   if (stream.kind != StreamKind::NonBlocking)
-    blocking.store(*number);
+    blocking.store(ticket);
   if (stream.kind == StreamKind::Legacy)
-    legacy.store(*number);
-  submitted.store(*number);
+    legacy.store(ticket);
+  submitted.store(ticket);
   dispatcher.wake();
-  return *number;
+  return ticket;
 }
 
-std::uint64_t BestEffortQueue::submit(StreamState &stream, Run run) {
+std::uint64_t BestEffortQueue::submit(StreamState &stream, Run run, std::uint64_t behind) {
   runtime::Operation operation;
   operation.type = runtime::Operation::Type::Call;
   operation.call = [this, run = std::move(run)] { keepError(run()); };
-  return submit(stream, std::move(operation));
+  return submit(stream, std::move(operation), behind);
 }
 
 cudaError_t BestEffortQueue::inTurn(StreamState &stream, bool launches, std::uint64_t identity,
-                                    const Run &run) {
+                                    const Run &run, std::uint64_t behind) {
   auto reached = std::make_shared<std::atomic<bool>>(false);
   auto ended = std::make_shared<std::atomic<bool>>(false);
   runtime::Operation operation;
@@ -75,7 +139,7 @@ cudaError_t BestEffortQueue::inTurn(StreamState &stream, bool launches, std::uin
   operation.callsKernel = launches;
   operation.identity = identity;
   operation.ended = ended;
-  std::uint64_t ticket = submit(stream, std::move(operation));
+  std::uint64_t ticket = submit(stream, std::move(operation), behind);
   // An operation that is over without having been reached was given up with its lane.
   auto isItsTurn = [&] { return reached->load() || isOver(ticket); };
   runtime::spinUntil(isItsTurn, runtime::SteadyClock());
@@ -86,18 +150,26 @@ cudaError_t BestEffortQueue::inTurn(StreamState &stream, bool launches, std::uin
   dispatcher.wake();
   // A call that failed has put nothing on the stream, which is not busy with it.
   if (status != cudaSuccess)
-    lane.waitFor(ticket);
+    wait(ticket, false);
   return status;
 }
 
 void BestEffortQueue::wait(std::uint64_t ticket, bool urgent) {
   if (isOver(ticket))
     return;
+  std::vector<std::uint64_t> numbers;
+  {
+    std::unique_lock lock(looking);
+    for (const Track &track : tracks)
+      numbers.push_back(track.numberUpTo(ticket));
+  }
   if (urgent) {
-    lane.hurry(ticket);
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      tracks[i].lane.hurry(numbers[i]);
     dispatcher.wake();
   }
-  lane.waitFor(ticket);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    tracks[i].lane.waitFor(numbers[i]);
 }
 
 void BestEffortQueue::keepError(cudaError_t status) {
@@ -109,10 +181,11 @@ void BestEffortQueue::keepError(cudaError_t status) {
 cudaError_t BestEffortQueue::takeError(bool clear) {
   int kept = clear ? error.exchange(cudaSuccess) : error.load();
   // What the lane gave up comes from a device that has failed, which stays so.
-  if (kept == cudaSuccess && order.failed) {
-    warn(Warning::Fault, order.failure.message);
-    return cudaErrorUnknown;
-  }
+  for (const Track &track : tracks)
+    if (kept == cudaSuccess && track.order.failed) {
+      warn(Warning::Fault, track.order.failure.message);
+      return cudaErrorUnknown;
+    }
   return static_cast<cudaError_t>(kept);
 }
 

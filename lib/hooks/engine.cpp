@@ -41,7 +41,7 @@ Result<void> Engine::openOnOwnThread() {
   options.lane.control = device.controlAddress();
   options.lane.clock = runtime::SteadyClock();
   options.lane.trace = trace;
-  options.lanes = 1;
+  options.lanes = settings.bestEffortStreams;
   options.policy = settings.policy;
   options.lane.bound = std::chrono::microseconds(settings.boundMicroseconds);
   options.lane.smsOfWholes = confinement();
@@ -52,7 +52,7 @@ Result<void> Engine::openOnOwnThread() {
   if (!made)
     return made.error();
   dispatcher = std::move(*made);
-  work.emplace(*dispatcher);
+  work.emplace(*dispatcher, settings.bestEffortStreams);
   activity.serve(*dispatcher);
   return {};
 }
@@ -90,17 +90,18 @@ std::uint32_t Engine::confinement() {
   return sms;
 }
 
-std::uint64_t Engine::submit(StreamState &stream, Run run) {
+std::uint64_t Engine::submit(StreamState &stream, Run run, std::uint64_t behind) {
   threadState.launchedHigh = false;
   int target = stream.device;
-  return work->submit(stream, [this, target, &stream, run = std::move(run)] {
+  auto call = [this, target, &stream, run = std::move(run)] {
     bool elsewhere = target != device.number() && api.cudaSetDevice(target) == cudaSuccess;
     cudaError_t status = run();
     if (elsewhere)
       api.cudaSetDevice(device.number());
     device.noteCall(stream);
     return status;
-  });
+  };
+  return work->submit(stream, std::move(call), behind);
 }
 
 std::uint64_t Engine::submitCopy(StreamState &stream, RunOn run) {
@@ -114,16 +115,16 @@ void Engine::submit(StreamState &stream, std::shared_ptr<const KernelLaunch> lau
 }
 
 std::uint64_t Engine::submit(StreamState &stream, const std::vector<GraphPart> &parts,
-                             OrderingEvent behind) {
+                             OrderingEvent event, std::uint64_t behind) {
   threadState.launchedHigh = false;
   std::vector<runtime::Operation> operations;
   operations.reserve(parts.size() + 1);
-  if (behind)
+  if (event)
     operations.push_back(operationOf(
-        [this, behind](cudaStream_t on) { return api.cudaStreamWaitEvent(on, behind.get(), 0); }));
+        [this, event](cudaStream_t on) { return api.cudaStreamWaitEvent(on, event.get(), 0); }));
   for (const GraphPart &each : parts)
     operations.push_back(each.kernel ? operationOf(each.kernel) : operationOf(each));
-  return work->submit(stream, std::move(operations));
+  return work->submit(stream, std::move(operations), behind);
 }
 
 runtime::Operation Engine::operationOf(std::shared_ptr<const KernelLaunch> launch) {
@@ -183,18 +184,19 @@ void Engine::submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> la
   work->submit(stream, std::move(operation));
 }
 
-cudaError_t Engine::inTurn(StreamState &stream, bool launches, const void *identity,
-                           const Run &run) {
+cudaError_t Engine::inTurn(StreamState &stream, bool launches, const void *identity, const Run &run,
+                           std::uint64_t behind) {
   InHook inside;
   threadState.launchedHigh = false;
   // The lane waits for a kernel by an event of its own device, which another one's stream does not
   // take; what goes there is ordered by the program's own events.
   bool waits = launches && stream.device == device.number();
-  return work->inTurn(stream, waits, reinterpret_cast<std::uint64_t>(identity), [&] {
+  auto call = [&] {
     cudaError_t status = run();
     noteCall(stream);
     return status;
-  });
+  };
+  return work->inTurn(stream, waits, reinterpret_cast<std::uint64_t>(identity), call, behind);
 }
 
 Totals Engine::totals() const {

@@ -67,23 +67,25 @@ public:
     return stream.kind == StreamKind::Legacy ? work->lastBlocking() : work->lastLegacy();
   }
 
-  /// Queues a call that is ordered by a best-effort stream.
-  std::uint64_t submit(StreamState &stream, Run run);
+  /// Queues a call that is ordered by a best-effort stream, and comes behind what was queued up to
+  /// the ticket `behind` on others.
+  std::uint64_t submit(StreamState &stream, Run run, std::uint64_t behind = 0);
   /// The same of a copy or a fill, which goes on the lane's own stream: what is queued behind it
   /// need not wait for the program's. `stream` is one of this device.
   std::uint64_t submitCopy(StreamState &stream, RunOn run);
   /// Queues a launch on a best-effort stream.
   void submit(StreamState &stream, std::shared_ptr<const KernelLaunch> launch);
-  /// Queues the parts of a graph on a best-effort stream; nothing of other threads comes between
-  /// them. `behind`: an event that all of it comes after, or nullptr. Returns the last one's
-  /// ticket.
+  /// Queues the parts of a graph on a best-effort stream, where nothing of other threads comes
+  /// between them. `event`: one that all of it comes after, or nullptr; `behind` as above. Returns
+  /// the last one's ticket.
   std::uint64_t submit(StreamState &stream, const std::vector<GraphPart> &parts,
-                       OrderingEvent behind);
+                       OrderingEvent event, std::uint64_t behind);
   /// The same of a library's launch, whose context is this one's.
   void submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> launch);
-  /// Makes a call at once, on the calling thread, when all that is queued is over. `launches`: it
-  /// may launch a kernel; what stands for that, so that its duration can be known.
-  cudaError_t inTurn(StreamState &stream, bool launches, const void *identity, const Run &run);
+  /// Makes a call on the calling thread when its turn on the stream comes. `launches`: it may
+  /// launch a kernel; what stands for that, so that its duration can be known. `behind` as above.
+  cudaError_t inTurn(StreamState &stream, bool launches, const void *identity, const Run &run,
+                     std::uint64_t behind = 0);
   /// A call was made past the queue: launches behind it have to come behind what it put on the
   /// stream, or on one that is ordered with it.
   void noteCall(StreamState &stream) {

@@ -58,8 +58,10 @@ public:
   /// graph, so what is launched as best effort next comes behind that.
   void launchedHigh(cudaStream_t stream);
 
-  /// The ticket of its last launch's last part.
+  /// The ticket of its last best-effort launch's last part, or of what came behind that. A
+  /// best-effort launch holds `launching` from reading it to writing it.
   std::atomic<std::uint64_t> lastTicket{0};
+  std::mutex launching;
 
 private:
   template <class Change> void change(Change apply);

@@ -15,10 +15,11 @@ bool isPageable(const CudaApi &api, const void *pointer) {
 
 } // namespace
 
-/// `copy`: the call, if it is a copy or a fill.
+/// `copy`: the call, if it is a copy or a fill. `behind`: the ticket of what was queued on other
+/// streams that it comes behind.
 Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                      const std::function<bool()> &mayQueue, const Run &call,
-                                     const RunOn &copy) {
+                                     const RunOn &copy, std::uint64_t behind) {
   Engine *running = start(api);
   InHook inside;
   if (!running || captures.takesPart(api, handle))
@@ -27,7 +28,8 @@ Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cud
   // The default stream of a thread means another stream on the dispatcher's thread.
   if (!idle && state.kind != StreamKind::PerThread && mayQueue()) {
     bool onLane = copy && state.device == running->deviceNumber();
-    return {cudaSuccess, onLane ? running->submitCopy(state, copy) : running->submit(state, call)};
+    return {cudaSuccess,
+            onLane ? running->submitCopy(state, copy) : running->submit(state, call, behind)};
   }
   // What other threads queue meanwhile is not ordered before it.
   if (!idle)
@@ -153,7 +155,8 @@ cudaError_t Hooks::waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_
     if (captures.any())
       return afterDrain(state, call);
     auto mayQueue = [&] { return event && flags == 0; };
-    Queued queued = queueBestEffort(api, state, handle, mayQueue, call);
+    Queued queued =
+        queueBestEffort(api, state, handle, mayQueue, call, nullptr, events.recordOf(event));
     if (queued.ticket != 0)
       events.awaited(event, queued.ticket);
     return queued.status;
@@ -172,8 +175,10 @@ cudaError_t Hooks::recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream
   };
   StreamState &state = streams.find(api, handle);
   if (state.bestEffort) {
-    Queued queued = queueBestEffort(
-        api, state, handle, [&] { return event && flags == 0; }, call);
+    // Queued waits are for the record before.
+    auto mayQueue = [&] { return event && flags == 0; };
+    Queued queued =
+        queueBestEffort(api, state, handle, mayQueue, call, nullptr, events.useOf(event));
     if (queued.ticket != 0)
       events.recorded(event, queued.ticket);
     else

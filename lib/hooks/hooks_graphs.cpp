@@ -67,19 +67,26 @@ cudaError_t Hooks::graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaSt
     return call();
   ExecutableGraph::Launch launch{nullptr, WholeReason::NotSeen, nullptr};
   std::shared_ptr<ExecutableGraph> known = graphs.find(graph);
-  if (known)
+  std::unique_lock<std::mutex> inOrder;
+  std::uint64_t behind = 0; // CUDA orders the launches of one executable graph
+  if (known) {
+    inOrder = std::unique_lock(known->launching);
+    behind = known->lastTicket.load();
     launch = known->launch(running->deviceNumber());
+  }
   if (launch.parts && state.device != running->deviceNumber())
     launch = {nullptr, WholeReason::SeveralDevices, nullptr};
   if (!launch.parts) {
-    cudaError_t status = running->inTurn(state, true, graph, call);
+    cudaError_t status = running->inTurn(state, true, graph, call, behind);
     if (status == cudaSuccess)
       graphs.launched(launch.reason);
+    if (known)
+      known->lastTicket = state.lastTicket.load();
     return status;
   }
   graphs.launched(WholeReason::None);
   if (!launch.parts->empty())
-    known->lastTicket = running->submit(state, *launch.parts, launch.behind);
+    known->lastTicket = running->submit(state, *launch.parts, launch.behind, behind);
   return cudaSuccess;
 }
 

@@ -37,6 +37,7 @@ struct alignas(64) StreamState { // none shares a line of the cache with another
   std::atomic<bool> bestEffort{false};
   std::atomic<std::uint64_t> launches{0};   ///< of kernels, passed through
   std::atomic<std::uint64_t> lastTicket{0}; ///< of what was last queued on it
+  std::size_t track = 0;                    ///< BestEffortQueue's own: from 1; 0: it has none yet
   std::atomic<runtime::HighStream *> high{nullptr};
   /// Where the stream itself cannot be asked whether it is idle (it belongs to a thread, or is
   /// destroyed): an event behind all that was put on it.

@@ -16,10 +16,11 @@ namespace {
 
 constexpr std::string_view memoryValues = "bytes, with K, M, G or T behind them, or 1% to 100%";
 
-constexpr std::array<Variable, 21> table = {{
+constexpr std::array<Variable, 22> table = {{
     {"TALLY_ARENA", "a file, a folder, or off"},
     {"TALLY_ARENA_GROUP", "a group's name or number"},
     {"TALLY_BEST_EFFORT_SMS", "1 to 65535, or 1% to 100%"},
+    {"TALLY_BEST_EFFORT_STREAMS", "1 to 4"},
     {"TALLY_BOUND_US", "1 to 1000000"},
     {"TALLY_CLASS", "high or best-effort"},
     {"TALLY_DEVICE", "cuda or emulator"},
@@ -205,6 +206,7 @@ void Reader::readAll(EnvironmentSettings &settings) {
   readChoice("TALLY_PROFILE", settings.profiles, "on", "off");
   readNumber("TALLY_YIELD_EVERY_US", settings.yieldEveryMicroseconds, 0, 1000000000);
   readNumber("TALLY_BOUND_US", settings.boundMicroseconds, 1, 1000000);
+  readNumber("TALLY_BEST_EFFORT_STREAMS", settings.bestEffortStreams, 1, 4);
   readNumber("TALLY_PAUSE_DEADLINE_US", settings.pauseDeadlineMicroseconds, 10, 10000000);
   readNumber("TALLY_PAUSE_RESERVE", settings.pauseReserve, 0, 90);
   readNumber("TALLY_DRAIN_MS", settings.drainMilliseconds, 0, 600000);

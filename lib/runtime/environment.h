@@ -63,6 +63,7 @@ struct EnvironmentSettings {
   std::uint32_t pauseDeadlineMicroseconds = 2000; ///< TALLY_PAUSE_DEADLINE_US
   std::uint32_t drainMilliseconds = 5000;         ///< TALLY_DRAIN_MS; 0: SIGTERM is left alone
   SmShare wholeSms;                               ///< TALLY_BEST_EFFORT_SMS
+  std::uint32_t bestEffortStreams = 1;            ///< TALLY_BEST_EFFORT_STREAMS
   MemoryAmount memoryQuota;           ///< TALLY_MEMORY_QUOTA; of best-effort processes only
   MemoryAmount memoryReserve;         ///< TALLY_MEMORY_RESERVE; likewise
   AnyPolicy policy;                   ///< TALLY_POLICY

@@ -94,6 +94,12 @@ struct LaneStream {
   Error failure; ///< set before `failed`, never changed after
 };
 
+/// An operation of a lane's, by its number there.
+struct LanePosition {
+  const Lane *lane = nullptr;
+  std::uint64_t number = 0;
+};
+
 /// One thing that an application put on a best-effort stream.
 struct Operation {
   enum class Type : std::uint8_t { Launch, CopyToDevice, CopyToHost, Fill, Put, Call };
@@ -116,6 +122,8 @@ struct Operation {
   /// Of what may fail by itself: told why one of them does not run. Empty: all that
   /// follows on its stream fails with it.
   std::function<void(const Error &)> launchFailed;
+  /// Of other lanes: what has to be over before this starts. Each was submitted before it.
+  std::vector<LanePosition> behind;
   /// The application's stream that a launch or a put comes behind, or that a call works on.
   std::optional<StreamId> ordered;
 
@@ -345,6 +353,7 @@ private:
   bool issue(const Gate &gate);
   std::optional<Permit> permit(const Gate &gate) const;
   void planBatch(Batch &batch, const Gate &gate, const Permit &permit);
+  static bool mayStart(Operation &operation);
   bool planCall(Item &item, const Batch &batch);
   bool planItem(Operation &operation, Batch &batch, Budget &used);
   bool planWhole(Item &item, const Batch &batch, const Budget &used);

@@ -102,7 +102,16 @@ void Lane::planBatch(Batch &batch, const Gate &gate, const Permit &permit) {
       return;
 }
 
+/// Whether what it comes behind in other lanes is over.
+bool Lane::mayStart(Operation &operation) {
+  std::erase_if(operation.behind,
+                [](const LanePosition &each) { return each.lane->isOver(each.number); });
+  return operation.behind.empty();
+}
+
 bool Lane::planItem(Operation &operation, Batch &batch, Budget &used) {
+  if (!mayStart(operation))
+    return false;
   Item item;
   item.operation = &operation;
   item.resumes = operation.begun && operation.progress->kind() != Kind::Slice;

@@ -32,6 +32,11 @@ public:
     --allowed;
     --waiting;
   }
+  /// How many kernels do now.
+  std::int64_t waitingNow() {
+    std::unique_lock lock(mutex);
+    return waiting;
+  }
   /// Until a kernel waits at the gate.
   void arrived() {
     std::unique_lock lock(mutex);
@@ -95,8 +100,10 @@ inline void runGuard(const FakeLaunch &launch, bool resume,
 class Harness {
 public:
   explicit Harness(bool processIsBestEffort = false, std::uint32_t yieldEvery = 0,
-                   std::vector<Kind> kinds = hooks::Settings().kinds, bool joinsArena = false)
-      : hooks(settings(processIsBestEffort, yieldEvery, std::move(kinds), joinsArena)) {
+                   std::vector<Kind> kinds = hooks::Settings().kinds, bool joinsArena = false,
+                   std::uint32_t bestEffortStreams = 1)
+      : hooks(settings(processIsBestEffort, yieldEvery, std::move(kinds), joinsArena,
+                       bestEffortStreams)) {
     addKernels();
     void **handle = hooks.registered().registerFatBinary(cuda.api(), testWrapper);
     for (const auto &[symbol, name] :
@@ -210,8 +217,10 @@ public:
 
 private:
   static hooks::Settings settings(bool bestEffort, std::uint32_t yieldEvery,
-                                  std::vector<Kind> kinds, bool joinsArena) {
+                                  std::vector<Kind> kinds, bool joinsArena,
+                                  std::uint32_t bestEffortStreams) {
     hooks::Settings made;
+    made.bestEffortStreams = bestEffortStreams;
     made.joinsArena = joinsArena;
     made.kinds = std::move(kinds);
     made.bestEffort = bestEffort;

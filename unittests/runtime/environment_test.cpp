@@ -67,6 +67,7 @@ TEST_CASE("what every variable may hold") {
                                    {"TALLY_KINDS", "pause,guard"},
                                    {"TALLY_PAUSE_DEADLINE_US", "500"},
                                    {"TALLY_PAUSE_RESERVE", "40"},
+                                   {"TALLY_BEST_EFFORT_STREAMS", "3"},
                                    {"TALLY_MEMORY_QUOTA", "3G"},
                                    {"TALLY_MEMORY_RESERVE", "7%"},
                                    {"TALLY_TRACE", "t.json"},
@@ -84,6 +85,7 @@ TEST_CASE("what every variable may hold") {
   CHECK(some.kinds == std::vector{Kind::Pause, Kind::Guard});
   CHECK(some.pauseDeadlineMicroseconds == 500);
   CHECK(some.pauseReserve == 40);
+  CHECK(some.bestEffortStreams == 3);
   CHECK(good({{"TALLY_KINDS", "none"}}).kinds.empty());
   CHECK(some.memoryQuota.of(0) == std::uint64_t{3} << 30);
   CHECK(some.memoryReserve.of(1000) == 70);
@@ -112,6 +114,7 @@ TEST_CASE("what is not understood is an error that says what is allowed") {
       {"TALLY_KINDS", {"pauses", "pause,", "pause,pause", "all"}},
       {"TALLY_PAUSE_DEADLINE_US", {"9", "2ms"}},
       {"TALLY_PAUSE_RESERVE", {"-1", "91", "25%"}},
+      {"TALLY_BEST_EFFORT_STREAMS", {"0", "5", "two"}},
       {"TALLY_YIELD_EVERY_US", {"often"}},
       {"TALLY_BEST_EFFORT_SMS", {"0", "0%", "101%", "half"}},
       {"TALLY_MEMORY_QUOTA", {"0", "1X", "K", "%", "101%", "1048577G"}},
