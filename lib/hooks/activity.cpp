@@ -51,7 +51,10 @@ void Activity::join(const Settings &settings) {
     if (runtime::Dispatcher *dispatcher = served)
       dispatcher->resume();
   };
-  auto opened = runtime::ArenaLink::open({}, device.info().uuid, *control, *highPriority, resume);
+  runtime::ArenaOptions options;
+  options.bestEffortClass = settings.bestEffortClass;
+  auto opened =
+      runtime::ArenaLink::open(options, device.info().uuid, *control, *highPriority, resume);
   if (!opened)
     return warnOfArena(opened.error());
   (*opened)->traceTo(trace);

@@ -240,6 +240,17 @@ std::uint64_t Arena::higherActive(std::uint32_t slotClass) const {
   return active;
 }
 
+bool Arena::lowerPresent(std::uint32_t slotClass) const {
+  const ArenaData *all = data.load(std::memory_order_relaxed);
+  if (!all)
+    return false;
+  std::uint64_t left = all->header.masks.bestEffort.load() & ~own.load(std::memory_order_relaxed);
+  for (; left != 0; left &= left - 1)
+    if (all->slots[static_cast<std::size_t>(std::countr_zero(left))].slotClass.load() > slotClass)
+      return true;
+  return false;
+}
+
 bool Arena::bestEffortPresent() const {
   const ArenaData *all = data.load(std::memory_order_relaxed);
   return all && (all->header.masks.bestEffort.load() & ~own.load(std::memory_order_relaxed)) != 0;

@@ -133,6 +133,9 @@ public:
 
   /// Slots of classes above `slotClass` with open scopes, a bit each, without this arena's own.
   std::uint64_t higherActive(std::uint32_t slotClass) const;
+  /// Whether slots of classes below `slotClass` are there, but this arena's own. A hint, as
+  /// bestEffortPresent() is.
+  bool lowerPresent(std::uint32_t slotClass) const;
   /// Clears the slot's claim if its holder is dead. Returns whether it was.
   bool clearIfDead(std::uint32_t slot);
   /// Whether best-effort work is there: other arena objects' slots, so mostly other processes'. A

@@ -92,11 +92,12 @@ struct alignas(4096) ArenaHeader {
 
 struct alignas(4096) ArenaSlotData {
   // The line that watchers read.
-  alignas(64) std::atomic<std::uint64_t> active; ///< open high-priority scopes: the claim
-  std::atomic<std::uint32_t> slotClass;          ///< 0 is the highest
-  std::atomic<std::uint32_t> pid;                ///< in its own namespace: to be shown, no more
-  std::atomic<std::uint64_t> generation;         ///< grows with each owner
-  std::atomic<std::uint64_t> changedAt; ///< CLOCK_MONOTONIC, ns: when the claim came or went
+  /// The claim: open high-priority scopes; or best-effort work of a class above others', 1.
+  alignas(64) std::atomic<std::uint64_t> active;
+  std::atomic<std::uint32_t> slotClass;  ///< 0 is the highest
+  std::atomic<std::uint32_t> pid;        ///< in its own namespace: to be shown, no more
+  std::atomic<std::uint64_t> generation; ///< grows with each owner
+  std::atomic<std::uint64_t> changedAt;  ///< CLOCK_MONOTONIC, ns: when the claim came or went
   alignas(64) std::array<std::atomic<std::uint64_t>, 4> name; ///< 32 characters, zeros behind
   alignas(1024) std::array<std::atomic<std::uint64_t>, arenaCounters> statistics;
 };

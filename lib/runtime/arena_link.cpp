@@ -7,6 +7,15 @@
 
 namespace tally::runtime {
 
+using namespace std::chrono_literals;
+
+namespace {
+
+/// For how long lower classes make way behind the last best-effort work.
+constexpr Nanoseconds claimOutlasts = 1ms;
+
+} // namespace
+
 Result<std::unique_ptr<ArenaLink>> ArenaLink::open(const ArenaOptions &options,
                                                    std::string_view uuid, DeviceControl &control,
                                                    HighPriority &highPriority,
@@ -17,8 +26,8 @@ Result<std::unique_ptr<ArenaLink>> ArenaLink::open(const ArenaOptions &options,
   Result<std::shared_ptr<Arena>> arena = Arena::open(*place);
   if (!arena)
     return arena.error();
-  return std::unique_ptr<ArenaLink>(
-      new ArenaLink(std::move(*arena), control, highPriority, std::move(resume)));
+  return std::unique_ptr<ArenaLink>(new ArenaLink(std::move(*arena), options.bestEffortClass,
+                                                  control, highPriority, std::move(resume)));
 }
 
 ArenaLink::~ArenaLink() {
@@ -32,7 +41,8 @@ Result<void> ArenaLink::join(Class clientClass, std::string_view name) {
   std::unique_ptr<ArenaSlot> &slot = isHigh ? high : bestEffort;
   if (slot)
     return {};
-  auto claimed = arena->claim(isHigh ? 0 : 1, name.empty() ? program_invocation_short_name : name);
+  auto claimed = arena->claim(isHigh ? 0 : bestEffortClass,
+                              name.empty() ? program_invocation_short_name : name);
   if (!claimed)
     return claimed.error();
   slot = std::move(*claimed);
@@ -68,6 +78,7 @@ void ArenaLink::noteMemory(const MemoryStatus &now) {
 void ArenaLink::watch() {
   counted = bestEffort.get();
   ArenaWatcherOptions options;
+  options.slotClass = bestEffortClass;
   // A device that refuses the write has failed, and says so to whoever has work on it.
   options.onRaise = [this] {
     bool raised = static_cast<bool>(control.raiseAndTell(false));
@@ -112,10 +123,30 @@ void ArenaLink::leave() {
 }
 
 void ArenaLink::setBusy(bool now) {
-  if (ArenaSlot *slot = counted; slot && std::exchange(shownBusy, now) != now)
-    slot->set(ArenaCounter::HasWork, now);
+  if (ArenaSlot *slot = counted) {
+    if (std::exchange(shownBusy, now) != now)
+      slot->set(ArenaCounter::HasWork, now);
+    claimFor(*slot, now);
+  }
   if (ArenaWatcher *current = watching)
     current->setBusy(now);
+}
+
+void ArenaLink::claimFor(ArenaSlot &slot, bool hasWork) {
+  bool wanted = (hasWork || claims) && arena->lowerPresent(bestEffortClass);
+  if (wanted) {
+    Nanoseconds now = SteadyClock{}();
+    if (hasWork)
+      lastWork = now;
+    wanted = now - lastWork < claimOutlasts;
+  }
+  if (wanted == claims)
+    return;
+  claims = wanted;
+  if (claims)
+    slot.raise();
+  else
+    slot.withdraw();
 }
 
 void ArenaLink::note(const LaneTotals &totals) {

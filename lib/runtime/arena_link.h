@@ -5,6 +5,11 @@
 // one scope more in the control word alone. It never gets into a slot, so it goes no further than
 // this process: activity that came from another process would else come back to it and last for
 // ever.
+//
+// Best-effort work has classes too, which are processes'. Where a process of a lower one is there,
+// this one's best-effort slot has a claim while there is best-effort work, held back or not, and
+// for a millisecond after that: a training has nothing to do between two steps either. Claims block
+// lower classes alone, so nobody waits for who waits for it.
 #ifndef TALLY_LIB_RUNTIME_ARENA_LINK_H
 #define TALLY_LIB_RUNTIME_ARENA_LINK_H
 
@@ -59,15 +64,17 @@ public:
   void traceTo(Trace *to) { trace = to; }
 
 private:
-  ArenaLink(std::shared_ptr<Arena> arena, DeviceControl &control, HighPriority &highPriority,
-            std::function<void()> resume)
-      : arena(std::move(arena)), control(control), highPriority(highPriority),
-        resume(std::move(resume)) {}
+  ArenaLink(std::shared_ptr<Arena> arena, std::uint32_t bestEffortClass, DeviceControl &control,
+            HighPriority &highPriority, std::function<void()> resume)
+      : arena(std::move(arena)), bestEffortClass(bestEffortClass), control(control),
+        highPriority(highPriority), resume(std::move(resume)) {}
   void watch();
+  void claimFor(ArenaSlot &slot, bool hasWork);
   void traceElsewhere();
   void showMemory();
 
   std::shared_ptr<Arena> arena;
+  const std::uint32_t bestEffortClass;
   DeviceControl &control;
   HighPriority &highPriority;
   std::function<void()> resume;
@@ -79,7 +86,9 @@ private:
   std::atomic<ArenaSlot *> counted{nullptr};     ///< likewise
   Trace *trace = nullptr;
   Nanoseconds elsewhereSince{0}; ///< the watcher's thread's own
-  bool shownBusy = false;        ///< that thread's own
+  // The dispatcher's thread's own.
+  bool shownBusy = false, claims = false;
+  Nanoseconds lastWork{0};
 };
 
 } // namespace tally::runtime

@@ -70,16 +70,19 @@ ClientStatus statusOf(const ArenaSlotView &slot, Nanoseconds now, bool higherAct
       client.name.begin(), client.name.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
   bool isHigh = slot.slotClass == 0;
   client.clientClass = isHigh ? Class::High : Class::BestEffort;
+  client.bestEffortClass = slot.slotClass;
   bool hasWork = isHigh ? slot.active != 0 : value(ArenaCounter::HasWork) != 0;
   client.state = !hasWork                  ? ClientStatus::State::Idle
                  : isHigh || !higherActive ? ClientStatus::State::Active
                                            : ClientStatus::State::Waiting;
-  client.openScopes = slot.active;
   client.requests = value(ArenaCounter::Requests);
-  client.activations = value(ArenaCounter::Activations);
-  client.active = duration(ArenaCounter::ActiveNanoseconds);
-  if (slot.active != 0 && now > slot.changedAt)
-    client.active += now - slot.changedAt;
+  if (isHigh) { // a claim of best effort is no request
+    client.openScopes = slot.active;
+    client.activations = value(ArenaCounter::Activations);
+    client.active = duration(ArenaCounter::ActiveNanoseconds);
+    if (slot.active != 0 && now > slot.changedAt)
+      client.active += now - slot.changedAt;
+  }
   client.launches = value(isHigh ? ArenaCounter::HighCalls : ArenaCounter::Launches);
   client.physicalLaunches = value(ArenaCounter::PhysicalLaunches);
   client.yields = value(ArenaCounter::Yields);
@@ -101,6 +104,13 @@ ClientStatus statusOf(const ArenaSlotView &slot, Nanoseconds now, bool higherAct
 }
 
 } // namespace
+
+std::string classText(const ClientStatus &client) {
+  if (client.clientClass == Class::High)
+    return "high";
+  std::string text = "best-effort";
+  return client.bestEffortClass > 1 ? text + "-" + std::to_string(client.bestEffortClass) : text;
+}
 
 Result<std::vector<std::string>> findArenas(const ArenaOptions &options) {
   Result<ArenaGlob> where = findArenaGlob(options);

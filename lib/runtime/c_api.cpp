@@ -72,9 +72,12 @@ Result<RuntimeOptions> optionsFrom(const tally_options *given) {
   RuntimeOptions options;
   if (!given)
     return options;
-  if (!given->arena && (given->arena_group || given->best_effort_only != 0))
-    return tally::Error{std::string(given->arena_group ? "arena_group" : "best_effort_only") +
-                        " means nothing without `arena`"};
+  if (const char *withArena = given->arena_group              ? "arena_group"
+                              : given->best_effort_only != 0  ? "best_effort_only"
+                              : given->best_effort_class != 0 ? "best_effort_class"
+                                                              : nullptr;
+      withArena && !given->arena)
+    return tally::Error{std::string(withArena) + " means nothing without `arena`"};
   if (given->device)
     options.device = given->device;
   options.sharing = static_cast<Sharing>(given->sharing);
@@ -95,7 +98,8 @@ Result<RuntimeOptions> optionsFrom(const tally_options *given) {
     options.emulator.residentBlocksPerSm = given->emulator_resident_per_sm;
   if (given->arena)
     options.arena = ArenaOptions{given->arena, given->arena_group ? given->arena_group : "",
-                                 given->best_effort_only != 0};
+                                 given->best_effort_only != 0,
+                                 given->best_effort_class != 0 ? given->best_effort_class : 1};
   if (given->trace)
     options.trace = given->trace;
   options.drainOnTermination = std::chrono::milliseconds(given->drain_milliseconds);

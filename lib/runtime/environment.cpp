@@ -16,9 +16,10 @@ namespace {
 
 constexpr std::string_view memoryValues = "bytes, with K, M, G or T behind them, or 1% to 100%";
 
-constexpr std::array<Variable, 22> table = {{
+constexpr std::array<Variable, 23> table = {{
     {"TALLY_ARENA", "a file, a folder, or off"},
     {"TALLY_ARENA_GROUP", "a group's name or number"},
+    {"TALLY_BEST_EFFORT_CLASS", "1 to 4"},
     {"TALLY_BEST_EFFORT_SMS", "1 to 65535, or 1% to 100%"},
     {"TALLY_BEST_EFFORT_STREAMS", "1 to 4"},
     {"TALLY_BOUND_US", "1 to 1000000"},
@@ -206,6 +207,7 @@ void Reader::readAll(EnvironmentSettings &settings) {
   readChoice("TALLY_PROFILE", settings.profiles, "on", "off");
   readNumber("TALLY_YIELD_EVERY_US", settings.yieldEveryMicroseconds, 0, 1000000000);
   readNumber("TALLY_BOUND_US", settings.boundMicroseconds, 1, 1000000);
+  readNumber("TALLY_BEST_EFFORT_CLASS", settings.bestEffortClass, 1, lowestBestEffortClass);
   readNumber("TALLY_BEST_EFFORT_STREAMS", settings.bestEffortStreams, 1, 4);
   readNumber("TALLY_PAUSE_DEADLINE_US", settings.pauseDeadlineMicroseconds, 10, 10000000);
   readNumber("TALLY_PAUSE_RESERVE", settings.pauseReserve, 0, 90);
@@ -235,7 +237,8 @@ void Reader::findContradictions(const EnvironmentSettings &settings) {
     contradict(name, !settings.bestEffort, "counts with TALLY_CLASS=best-effort only");
   for (std::string_view name : {"TALLY_EMULATOR_SMS", "TALLY_EMULATOR_UUID"})
     contradict(name, !settings.emulator, "counts with TALLY_DEVICE=emulator only");
-  contradict("TALLY_ARENA_GROUP", settings.arena == "off", "means nothing with TALLY_ARENA=off");
+  for (std::string_view name : {"TALLY_ARENA_GROUP", "TALLY_BEST_EFFORT_CLASS"})
+    contradict(name, settings.arena == "off", "means nothing with TALLY_ARENA=off");
   contradict("TALLY_TRACE_EVENTS", settings.trace.empty(), "means nothing without TALLY_TRACE");
   for (std::string_view name : {"TALLY_PAUSE_DEADLINE_US", "TALLY_PAUSE_RESERVE"})
     contradict(name, !contains(settings.kinds, Kind::Pause),

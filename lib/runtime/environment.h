@@ -47,6 +47,9 @@ struct MemoryAmount {
   }
 };
 
+/// Classes of best-effort work are 1 to this; 0 is high priority.
+constexpr std::uint32_t lowestBestEffortClass = 4;
+
 /// docs/settings.md says what each means, and which of them the API reads.
 struct EnvironmentSettings {
   bool disabled = false;                    ///< TALLY_DISABLE=1; then nothing else is read
@@ -64,6 +67,7 @@ struct EnvironmentSettings {
   std::uint32_t drainMilliseconds = 5000;         ///< TALLY_DRAIN_MS; 0: SIGTERM is left alone
   SmShare wholeSms;                               ///< TALLY_BEST_EFFORT_SMS
   std::uint32_t bestEffortStreams = 1;            ///< TALLY_BEST_EFFORT_STREAMS
+  std::uint32_t bestEffortClass = 1;              ///< TALLY_BEST_EFFORT_CLASS
   MemoryAmount memoryQuota;           ///< TALLY_MEMORY_QUOTA; of best-effort processes only
   MemoryAmount memoryReserve;         ///< TALLY_MEMORY_RESERVE; likewise
   AnyPolicy policy;                   ///< TALLY_POLICY

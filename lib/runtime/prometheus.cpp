@@ -26,8 +26,7 @@ std::string escaped(const std::string &value) {
 }
 
 std::string labelsOf(const ArenaStatus &arena, const ClientStatus &client) {
-  return "gpu=\"" + escaped(arena.uuid) + "\",class=\"" +
-         (client.clientClass == Class::High ? "high" : "best-effort") + "\",name=\"" +
+  return "gpu=\"" + escaped(arena.uuid) + "\",class=\"" + classText(client) + "\",name=\"" +
          escaped(client.name) + "\",pid=\"" + std::to_string(client.pid) + "\",slot=\"" +
          std::to_string(client.slot) + "\"";
 }

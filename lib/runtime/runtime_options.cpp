@@ -28,6 +28,11 @@ Result<void> checkOptions(const RuntimeOptions &options) {
                                       " ns; allowed are 10 us to 10 s");
   if (options.profiling == Profiling::Off && !options.profilePath.empty())
     return wrong("profilePath", "means nothing without Profiling::On");
+  if (options.arena && (options.arena->bestEffortClass < 1 ||
+                        options.arena->bestEffortClass > lowestBestEffortClass))
+    return wrong("arena->bestEffortClass", "is " + std::to_string(options.arena->bestEffortClass) +
+                                               "; allowed are 1 to " +
+                                               std::to_string(lowestBestEffortClass));
   if (options.sharing == Sharing::Tally)
     return {};
   constexpr std::string_view onlyTally = "is for Sharing::Tally only";

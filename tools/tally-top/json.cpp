@@ -71,7 +71,7 @@ std::string clientText(const ClientRow &row) {
   Object object;
   object.count("pid", now.pid)
       .add("name", quoted(now.name))
-      .add("class", quoted(classWord(now)))
+      .add("class", quoted(runtime::classText(now)))
       .add("state", quoted(stateWord(now)))
       .count("slot", now.slot)
       .count("launches", now.launches)

@@ -1,14 +1,10 @@
-// How classes and states are called.
+// How states are called.
 #ifndef TALLY_TOP_WORDS_H
 #define TALLY_TOP_WORDS_H
 
 #include "tally/runtime/arena_status.h"
 
 namespace tally::top {
-
-inline const char *classWord(const runtime::ClientStatus &client) {
-  return client.clientClass == runtime::Class::High ? "high" : "best-effort";
-}
 
 inline const char *stateWord(const runtime::ClientStatus &client) {
   switch (client.state) {

@@ -97,3 +97,43 @@ TEST_CASE("a request of another process is written, though the thread that liste
   server->withdraw();
   link->reset();
 }
+
+TEST_CASE("best-effort work is claimed for while there is any and shortly after it") {
+  ArenaFolder folder;
+  FakeDevice device(1);
+  DeviceControl control(ControlWriter{&device, {}, 0}, ClockFunction(SteadyClock()));
+  HighPriority highPriority(device, control);
+  ArenaOptions options;
+  options.path = folder.file();
+  options.bestEffortClass = 2;
+  auto link = ArenaLink::open(options, "gpu", control, highPriority, [] {});
+  REQUIRE(link);
+  REQUIRE((*link)->join(Class::BestEffort, "batch"));
+  auto others = folder.open();
+  auto isClaimed = [&](std::uint32_t seenBy) { return others->higherActive(seenBy) != 0; };
+  auto above = claimed(others, 1, "trainer");
+  (*link)->setBusy(true);
+  CHECK_FALSE(isClaimed(3)); // nobody is below it
+  auto below = claimed(others, 3, "scavenger");
+  (*link)->setBusy(true);
+  CHECK(isClaimed(3));
+  CHECK_FALSE(isClaimed(2));
+  CHECK_FALSE(isClaimed(1));
+  std::this_thread::sleep_for(2ms);
+  (*link)->setBusy(false);
+  CHECK_FALSE(isClaimed(3));
+  (*link)->setBusy(true);
+  CHECK(isClaimed(3));
+  // Two bursts of it within a millisecond are one to others.
+  for (bool tried = false; !tried;) {
+    Nanoseconds begin = SteadyClock{}();
+    (*link)->setBusy(true);
+    (*link)->setBusy(false);
+    bool still = isClaimed(3);
+    tried = SteadyClock{}() - begin < 1ms; // the system may have taken the core away
+    CHECK((still || !tried));
+  }
+  below.reset();
+  (*link)->setBusy(true);
+  CHECK_FALSE(isClaimed(3));
+}

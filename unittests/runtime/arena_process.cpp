@@ -80,11 +80,12 @@ std::unique_ptr<Device> fakeDevice(bundle::Bundle &bundle) {
 }
 
 struct Tenant {
-  Tenant(const std::string &arena, std::string name, const std::string &device,
-         const char *bundlePath)
+  Tenant(const std::string &arena, std::string name, std::uint32_t bestEffortClass,
+         const std::string &device, const char *bundlePath)
       : name(std::move(name)) {
     RuntimeOptions options;
-    options.arena = ArenaOptions{arena, {}};
+    options.arena.emplace().path = arena;
+    options.arena->bestEffortClass = bestEffortClass;
     options.device = device;
     options.emulator.uuid = "gpu";
     bundle::Bundle bundle;
@@ -182,16 +183,18 @@ int main(int count, char **arguments) {
   // Not after a test that was itself killed.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (count < 4)
-    fail("usage: arena_process high|best-effort|both|claim|fork ARENA NAME [DEVICE BUNDLE]");
+    fail("usage: arena_process high|best-effort|best-effort-2|both|claim|fork ARENA NAME "
+         "[DEVICE BUNDLE]");
   std::string mode = arguments[1], arena = arguments[2], name = arguments[3];
   if (mode == "claim" || mode == "fork") {
     claim(arena, name, mode == "fork");
     return 0;
   }
-  Tenant tenant(arena, name, count > 5 ? arguments[4] : "", count > 5 ? arguments[5] : nullptr);
+  Tenant tenant(arena, name, mode == "best-effort-2" ? 2 : 1, count > 5 ? arguments[4] : "",
+                count > 5 ? arguments[5] : nullptr);
   if (mode == "high")
     serve(tenant);
-  else if (mode == "best-effort")
+  else if (mode == "best-effort" || mode == "best-effort-2")
     launchOn(tenant, [](std::uint64_t) {});
   else if (mode == "both")
     both(tenant);

@@ -3,7 +3,7 @@
 
 #include "fake_device.h"
 
-#include "tally/runtime/runtime.h"
+#include "tally/runtime/arena_status.h"
 
 #include <doctest/doctest.h>
 
@@ -60,6 +60,15 @@ Counts countsOf(const Arena &arena, const std::string &name) {
   return {counter(arena, name, ArenaCounter::Launches),
           counter(arena, name, ArenaCounter::PhysicalLaunches),
           counter(arena, name, ArenaCounter::Yields)};
+}
+
+ClientStatus clientOf(const ArenaFolder &folder, const std::string &name) {
+  Result<ArenaStatus> status = readArenaStatus(folder.file());
+  REQUIRE(status);
+  for (const ClientStatus &each : status->clients)
+    if (each.name == name)
+      return each;
+  return {};
 }
 
 /// Whether the process finishes launches now.
@@ -155,6 +164,51 @@ TEST_CASE("processes with both classes do not keep each other awake") {
   }
   CHECK(one.finish() == 0);
   CHECK(two.finish() == 0);
+}
+
+TEST_CASE("best-effort work makes way for that of a class above it in another process") {
+  ArenaFolder folder;
+  auto arena = folder.open();
+  Child batch(process(folder, "best-effort-2", "batch"));
+  REQUIRE(progresses(*arena, "batch"));
+  auto above = claimed(arena, 1, "above"), below = claimed(arena, 3, "below");
+  below->raise();
+  CHECK(progresses(*arena, "batch"));
+  above->raise();
+  CHECK(rests(*arena, "batch"));
+  CHECK(classText(clientOf(folder, "batch")) == "best-effort-2");
+  CHECK(clientOf(folder, "batch").state == ClientStatus::State::Waiting);
+  above->withdraw();
+  CHECK(progresses(*arena, "batch"));
+  below->withdraw();
+  CHECK(batch.finish() == 0);
+}
+
+TEST_CASE("best-effort work is shown to classes below it, while there are any") {
+  ArenaFolder folder;
+  auto arena = folder.open();
+  auto isClaimed = [&] { return find(*arena, "trainer")->active == 1; };
+  Child trainer(process(folder, "best-effort", "trainer")),
+      same(process(folder, "best-effort", "same"));
+  REQUIRE(progresses(*arena, "trainer"));
+  REQUIRE(progresses(*arena, "same"));
+  CHECK(find(*arena, "trainer")->active == 0); // they do not hold each other back
+  CHECK(find(*arena, "same")->active == 0);
+  Child batch(process(folder, "best-effort-2", "batch"));
+  REQUIRE(within(isClaimed));
+  CHECK(clientOf(folder, "trainer").openScopes == 0);
+  CHECK(progresses(*arena, "trainer"));
+  CHECK(find(*arena, "batch")->active == 0); // there is nobody below it
+  batch.kill(); // held back, it would not come to its end
+  arena->clearDeadBestEffort();
+  CHECK(within([&] { return !isClaimed(); }));
+  // Who dies with a claim holds nobody back.
+  Child another(process(folder, "best-effort-2", "another"));
+  REQUIRE(within(isClaimed));
+  trainer.kill();
+  same.kill();
+  CHECK(progresses(*arena, "another"));
+  CHECK(another.finish() == 0);
 }
 
 TEST_CASE("a process that dies in a request holds nobody back") {

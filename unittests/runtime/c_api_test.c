@@ -72,6 +72,15 @@ static void checkSettings(void) {
   options.best_effort_only = 1;
   CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
   options.best_effort_only = 0;
+  options.best_effort_class = 2;
+  CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
+  CHECK(strcmp(tally_last_error(), "best_effort_class means nothing without `arena`") == 0);
+  options.arena = "";
+  options.best_effort_class = 5;
+  CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
+  CHECK(strstr(tally_last_error(), "bestEffortClass is 5; allowed are 1 to 4") != NULL);
+  options.arena = NULL;
+  options.best_effort_class = 0;
   options.bound_nanoseconds = 999;
   CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
   options.bound_nanoseconds = 0;

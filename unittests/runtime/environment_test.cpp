@@ -68,6 +68,7 @@ TEST_CASE("what every variable may hold") {
                                    {"TALLY_PAUSE_DEADLINE_US", "500"},
                                    {"TALLY_PAUSE_RESERVE", "40"},
                                    {"TALLY_BEST_EFFORT_STREAMS", "3"},
+                                   {"TALLY_BEST_EFFORT_CLASS", "2"},
                                    {"TALLY_MEMORY_QUOTA", "3G"},
                                    {"TALLY_MEMORY_RESERVE", "7%"},
                                    {"TALLY_TRACE", "t.json"},
@@ -86,6 +87,7 @@ TEST_CASE("what every variable may hold") {
   CHECK(some.pauseDeadlineMicroseconds == 500);
   CHECK(some.pauseReserve == 40);
   CHECK(some.bestEffortStreams == 3);
+  CHECK(some.bestEffortClass == 2);
   CHECK(good({{"TALLY_KINDS", "none"}}).kinds.empty());
   CHECK(some.memoryQuota.of(0) == std::uint64_t{3} << 30);
   CHECK(some.memoryReserve.of(1000) == 70);
@@ -115,6 +117,7 @@ TEST_CASE("what is not understood is an error that says what is allowed") {
       {"TALLY_PAUSE_DEADLINE_US", {"9", "2ms"}},
       {"TALLY_PAUSE_RESERVE", {"-1", "91", "25%"}},
       {"TALLY_BEST_EFFORT_STREAMS", {"0", "5", "two"}},
+      {"TALLY_BEST_EFFORT_CLASS", {"0", "5", "low"}},
       {"TALLY_YIELD_EVERY_US", {"often"}},
       {"TALLY_BEST_EFFORT_SMS", {"0", "0%", "101%", "half"}},
       {"TALLY_MEMORY_QUOTA", {"0", "1X", "K", "%", "101%", "1048577G"}},
@@ -151,6 +154,8 @@ TEST_CASE("settings that contradict each other are errors") {
   CHECK(has(errorOf({{"TALLY_EMULATOR_SMS", "2"}}), "counts with TALLY_DEVICE=emulator only"));
   CHECK(has(errorOf({{"TALLY_ARENA", "off"}, {"TALLY_ARENA_GROUP", "g"}}),
             "TALLY_ARENA_GROUP means nothing with TALLY_ARENA=off"));
+  CHECK(has(errorOf({{"TALLY_ARENA", "off"}, {"TALLY_BEST_EFFORT_CLASS", "2"}}),
+            "TALLY_BEST_EFFORT_CLASS means nothing with TALLY_ARENA=off"));
   CHECK(has(errorOf({{"TALLY_TRACE_EVENTS", "100"}}), "means nothing without TALLY_TRACE"));
   CHECK(has(errorOf({{"TALLY_DEVICE", "emulator"}, {"TALLY_BEST_EFFORT_SMS", "1"}}),
             "TALLY_BEST_EFFORT_SMS means nothing with TALLY_DEVICE=emulator"));

@@ -25,13 +25,14 @@ struct ClientStatus {
   enum class State : std::uint8_t {
     Idle,
     Active, ///< high priority: scopes are open. Best effort: there is work, and nothing holds it
-    Waiting ///< best effort: there is work, and high priority is active somewhere on the GPU
+    Waiting ///< best effort: there is work, and so there is of a higher class on the GPU
   };
   std::uint32_t slot = 0;       ///< of the arena, below 64
   std::uint64_t generation = 0; ///< with `slot`: a client that comes later has another one
   std::uint32_t pid = 0;        ///< in the process's own PID namespace
   std::string name;             ///< 31 to 126 in ASCII; what else was in it is '?'
   Class clientClass = Class::High;
+  std::uint32_t bestEffortClass = 0; ///< best effort: which, 1 being the highest
   State state = State::Idle;
 
   // Since the client came.
@@ -59,6 +60,9 @@ struct ClientStatus {
   std::uint64_t memoryQuota = 0, memoryReserve = 0; ///< 0: there is none
   std::uint64_t memoryRefusals = 0; ///< allocations that were not made for one of the two
 };
+
+/// "high", "best-effort", or for classes below that "best-effort-2" and so on.
+std::string classText(const ClientStatus &client);
 
 struct ArenaStatus {
   std::string path;

@@ -76,6 +76,9 @@ struct ArenaOptions {
   /// unless it is set; the driver reads it when it starts, which must not have happened before. As
   /// with any setenv(), no other thread may read the environment meanwhile.
   bool bestEffortOnly = false;
+  /// Which of the classes of best-effort work the process's is of, 1 (the highest) to 4. It makes
+  /// way for high-priority work and, while there is any, for processes' work of classes above it.
+  std::uint32_t bestEffortClass = 1;
 };
 
 /// Whether the kinds of variants are chosen by measuring the application's launches.

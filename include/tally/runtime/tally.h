@@ -64,6 +64,9 @@ typedef struct tally_options {
      see RuntimeOptions::drainOnTermination (runtime.h). 0: it is left alone. */
   uint32_t drain_milliseconds;
   uint32_t trace_events; /* that it holds, the newest; 0: $TALLY_TRACE_EVENTS, or 131,072 */
+  /* With `arena`: which class of best-effort work the process's is of, 1 (the highest) to 4; 0: 1.
+     See ArenaOptions::bestEffortClass (runtime.h). */
+  uint32_t best_effort_class;
 } tally_options;
 
 typedef struct tally_dim3 {
