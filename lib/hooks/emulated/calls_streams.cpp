@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 namespace tally::hooks::emulated {
 
@@ -19,9 +22,22 @@ struct Record {
 
 struct Event {
   unsigned flags = 0;
-  std::shared_ptr<Record> record;   ///< the last; null before the first
   std::shared_ptr<Capture> capture; ///< where the last record was captured
   std::vector<GraphNode *> tips;
+
+  /// The last; null before the first. One thread may record while another asks.
+  std::shared_ptr<Record> record() {
+    std::unique_lock lock(mutex);
+    return last;
+  }
+  void setRecord(std::shared_ptr<Record> made) {
+    std::unique_lock lock(mutex);
+    last = std::move(made);
+  }
+
+private:
+  std::mutex mutex;
+  std::shared_ptr<Record> last;
 };
 
 Event *eventOf(cudaEvent_t handle) { return reinterpret_cast<Event *>(handle); }
@@ -40,7 +56,8 @@ template <class Call> cudaError_t onRecord(cudaEvent_t handle, Call call) {
     Event *event = eventOf(handle);
     if (!event)
       return cudaErrorInvalidResourceHandle;
-    return event->record ? call(device, *event->record) : cudaSuccess;
+    std::shared_ptr<Record> record = event->record();
+    return record ? call(device, *record) : cudaSuccess;
   });
 }
 
@@ -196,7 +213,7 @@ cudaError_t Calls::cudaEventRecord(cudaEvent_t handle, cudaStream_t streamHandle
     if (!marker)
       return Context::get().meaning(marker.error());
     record->marker = std::move(*marker);
-    event->record = std::move(record);
+    event->setRecord(std::move(record));
     return cudaSuccess;
   });
 }
@@ -225,18 +242,20 @@ cudaError_t Calls::cudaEventSynchronize(cudaEvent_t handle) {
 cudaError_t Calls::cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
   return served([&](runtime::EmulatorDevice &device) {
     Event *events[] = {eventOf(start), eventOf(end)};
-    for (Event *each : events) {
-      if (!each || !each->record || each->flags & cudaEventDisableTiming)
+    std::shared_ptr<Record> records[2];
+    for (int i = 0; i < 2; ++i) {
+      Event *each = events[i];
+      records[i] = each ? each->record() : nullptr;
+      if (!records[i] || each->flags & cudaEventDisableTiming)
         return cudaErrorInvalidResourceHandle;
-      auto reached = device.isReached(each->record->marker);
+      auto reached = device.isReached(records[i]->marker);
       if (!reached)
         return Context::get().meaning(reached.error());
       if (!*reached)
         return cudaErrorNotReady;
     }
     *milliseconds =
-        std::chrono::duration<float, std::milli>(events[1]->record->time - events[0]->record->time)
-            .count();
+        std::chrono::duration<float, std::milli>(records[1]->time - records[0]->time).count();
     return cudaSuccess;
   });
 }
@@ -253,10 +272,11 @@ cudaError_t Calls::cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t eventHan
       stream.tips.insert(stream.tips.end(), event->tips.begin(), event->tips.end());
       return cudaSuccess;
     }
-    if (!event->record)
+    std::shared_ptr<Record> record = event->record();
+    if (!record)
       return cudaSuccess;
     return submit(device, stream, cudaGraphNodeTypeWaitEvent,
-                  [record = event->record](runtime::EmulatorDevice &to, runtime::StreamId id) {
+                  [record](runtime::EmulatorDevice &to, runtime::StreamId id) {
                     return to.waitFor(id, record->marker);
                   });
   });
