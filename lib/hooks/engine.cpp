@@ -91,7 +91,6 @@ std::uint32_t Engine::confinement() {
 }
 
 std::uint64_t Engine::submit(StreamState &stream, Run run, std::uint64_t behind) {
-  threadState.launchedHigh = false;
   int target = stream.device;
   auto call = [this, target, &stream, run = std::move(run)] {
     bool elsewhere = target != device.number() && api.cudaSetDevice(target) == cudaSuccess;
@@ -101,22 +100,23 @@ std::uint64_t Engine::submit(StreamState &stream, Run run, std::uint64_t behind)
     device.noteCall(stream);
     return status;
   };
+  beginQueued(stream);
   return work->submit(stream, std::move(call), behind);
 }
 
 std::uint64_t Engine::submitCopy(StreamState &stream, RunOn run) {
-  threadState.launchedHigh = false;
+  beginQueued(stream);
   return work->submit(stream, operationOf(std::move(run)));
 }
 
 void Engine::submit(StreamState &stream, std::shared_ptr<const KernelLaunch> launch) {
-  threadState.launchedHigh = false;
+  beginQueued(stream);
   work->submit(stream, operationOf(std::move(launch)));
 }
 
 std::uint64_t Engine::submit(StreamState &stream, const std::vector<GraphPart> &parts,
                              OrderingEvent event, std::uint64_t behind) {
-  threadState.launchedHigh = false;
+  beginQueued(stream);
   std::vector<runtime::Operation> operations;
   operations.reserve(parts.size() + 1);
   if (event)
@@ -173,7 +173,7 @@ runtime::Operation Engine::operationOf(RunOn run) {
 }
 
 void Engine::submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> launch) {
-  threadState.launchedHigh = false;
+  beginQueued(stream);
   runtime::Operation operation;
   operation.shape = launch->shape;
   operation.identity = launch->identity;
@@ -187,13 +187,15 @@ void Engine::submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> la
 cudaError_t Engine::inTurn(StreamState &stream, bool launches, const void *identity, const Run &run,
                            std::uint64_t behind) {
   InHook inside;
-  threadState.launchedHigh = false;
+  beginQueued(stream);
   // The lane waits for a kernel by an event of its own device, which another one's stream does not
   // take; what goes there is ordered by the program's own events.
   bool waits = launches && stream.device == device.number();
   auto call = [&] {
     cudaError_t status = run();
     noteCall(stream);
+    if (waits)
+      markCalls(stream);
     return status;
   };
   return work->inTurn(stream, waits, reinterpret_cast<std::uint64_t>(identity), call, behind);

@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 namespace tally::hooks {
 
@@ -89,8 +90,7 @@ public:
   /// A call was made past the queue: launches behind it have to come behind what it put on the
   /// stream, or on one that is ordered with it.
   void noteCall(StreamState &stream) {
-    if (stream.kind == StreamKind::PerThread)
-      activity.mark(stream);
+    stream.isUnmarked = stream.kind == StreamKind::PerThread;
     device.noteCall(stream);
   }
   /// Waits for all that is queued; what a thread of high priority waits for is urgent.
@@ -116,6 +116,18 @@ public:
   void saveProfiles();
 
 private:
+  /// The calling thread is about to queue something on the stream.
+  void beginQueued(StreamState &stream) {
+    threadState.launchedHigh = false;
+    markCalls(stream);
+  }
+  /// What is queued comes behind calls that were made past the queue. Where those end on a thread's
+  /// default stream that thread alone can say; and not before something is queued, since a program
+  /// that has waited for its work may ask whether the stream is idle.
+  void markCalls(StreamState &stream) {
+    if (std::exchange(stream.isUnmarked, false))
+      activity.mark(stream);
+  }
   Engine(const CudaApi &api, Activity &activity, const Settings &settings, runtime::Trace *trace)
       : api(api), activity(activity), settings(settings), trace(trace),
         device(activity.onDevice()) {}

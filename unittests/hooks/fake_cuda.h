@@ -45,6 +45,11 @@ public:
     std::unique_lock lock(mutex);
     return find(stream).queries;
   }
+  /// How many events were recorded on it.
+  int recordsOn(cudaStream_t stream) {
+    std::unique_lock lock(mutex);
+    return find(stream).records;
+  }
   FakeCuda();
   ~FakeCuda();
   /// The table; calls go to the object that was made last.
@@ -106,7 +111,7 @@ public:
     bool blocking = true;
     int priority = 0, device = 0;
     bool capturing = false, destroyed = false;
-    int queries = 0;
+    int queries = 0, records = 0;
     std::deque<Operation> operations; ///< the front one runs, or waits
     std::thread thread;
   };

@@ -132,6 +132,27 @@ TEST_CASE("kernels on the default stream of a thread are queued, calls on it kee
   CHECK(h.hooks.totals().throughVariants == 1);
 }
 
+TEST_CASE("nothing of tally's stands behind a call on a thread's default stream") {
+  Harness h(true);
+  std::uint64_t cell = 0;
+  // A program that has waited for its work may ask whether the stream is idle.
+  auto call = [&] {
+    CHECK(h.hostFunction(cudaStreamPerThread, [&] { cell = cell * 7 + 1; }) == cudaSuccess);
+  };
+  h.launch(cudaStreamPerThread, &cell, 1);
+  CHECK(h.synchronize(cudaStreamPerThread) == cudaSuccess);
+  int before = h.cuda.recordsOn(cudaStreamPerThread);
+  call();
+  call();
+  CHECK(h.cuda.recordsOn(cudaStreamPerThread) == before);
+  // But before what is queued next, once.
+  h.launch(cudaStreamPerThread, &cell, 2);
+  h.launch(cudaStreamPerThread, &cell, 3);
+  CHECK(h.cuda.recordsOn(cudaStreamPerThread) == before + 1);
+  CHECK(h.synchronize(cudaStreamPerThread) == cudaSuccess);
+  CHECK(cell == Harness::mixed(Harness::mixed((Harness::mixed(0, 1) * 7 + 1) * 7 + 1, 2), 3));
+}
+
 TEST_CASE("launches come behind what was put on their stream past the queue") {
   for (cudaStream_t stream : {cudaStream_t(nullptr), cudaStreamPerThread}) {
     Harness h(true);
