@@ -99,7 +99,8 @@ private:
     if (auto broken = checkProtocol(again, user, kind, entry))
       return broken;
     if (kind == Kind::Pause)
-      if (auto broken = checkPolls(user, entry); broken || (broken = checkStay(entry)))
+      if (auto broken = checkPolls(user, entry);
+          broken || (broken = checkFirstLook(entry)) || (broken = checkStay(entry)))
         return broken;
     return keepsGrid ? checkCallsNoClone(entry) : checkCalls(entry);
   }
