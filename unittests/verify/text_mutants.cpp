@@ -39,6 +39,7 @@ constexpr const char *stagedLocal =
 constexpr const char *countedStrips =
     "test/kernels/strips.ptx strips_block --grid=2 --block=33 --arg=ptr:u32:66:zero --arg=u32:30 "
     "--coding=counted";
+constexpr const char *joinedDeep = "joined_deep --coding=joined";
 constexpr const char *rereadTiles =
     "test/kernels/barrier_tiles.ptx barrier_tiles --grid=5 --block=64 --arg=ptr:u32:320:zero "
     "--arg=ptr:u32:960:random:5 --arg=i32:3 --coding=zeroed";
@@ -357,6 +358,24 @@ const std::vector<TextMutant> &textMutants() {
       {"checkpoint: saved blocks", "those of other launches' epochs are taken", Kind::Checkpoint,
        "checkpoint_uneven", R"(or\.b32 %tally_r4, %tally_r4, 2147483648;)",
        "mov.u32 %tally_r4, 2147483648;"},
+      {"checkpoint: joins", "who has stopped goes on with the loop around", Kind::Checkpoint,
+       joinedDeep, R"(@%tally_saved bra \$tally_past_1;)", ""},
+      {"checkpoint: joins", "others are led away too", Kind::Checkpoint, joinedDeep,
+       R"(@%tally_saved (bra \$tally_past_1;))", "@!%tally_saved $1"},
+      {"checkpoint: joins", "who stops does not say so", Kind::Checkpoint, joinedDeep,
+       R"(setp\.eq\.u32 %tally_saved, %tally_r0, 0;)", ""},
+      {"checkpoint: joins", "all say that they have stopped", Kind::Checkpoint, joinedDeep,
+       R"(setp\.ne\.u32 %tally_saved, %tally_r0, 0;)", "setp.eq.u32 %tally_saved, %tally_r0, 0;"},
+      {"checkpoint: joins", "nobody says at first that it has not", Kind::Checkpoint, joinedDeep,
+       R"(setp\.ne\.u32 %tally_saved, %tally_r0, 0;)", ""},
+      {"checkpoint: joins", "the user's code stands ahead of one", Kind::Checkpoint, joinedDeep,
+       R"((\$tally_join_\d+:\n)\s*(@%tally_saved bra [^;]*;)\s*([^;:]*;))", "$1\t$3\n\t$2\n"},
+      {"checkpoint: joins", "who stops goes to the loop's next turn", Kind::Checkpoint, joinedDeep,
+       R"(bra \$tally_join_1;)", "bra $$tally_go_2;"},
+      {"checkpoint: joins", "local memory is not saved behind the last", Kind::Checkpoint,
+       joinedDeep, R"(bra \$tally_stow;)", "bra $$tally_met;"},
+      {"checkpoint: joins", "what the loop makes is kept from before it", Kind::Checkpoint,
+       joinedDeep, R"((setp\.eq\.u32 %tally_saved[^;]*;)\s*mov[^;]*;)", "$1"},
       {"checkpoint: barriers", "in the aligned form", Kind::Checkpoint, "checkpoint_tiles",
        R"(\tbarrier\.sync 0;)", "\tbar.sync 0;"},
 
