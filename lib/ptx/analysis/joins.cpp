@@ -3,6 +3,7 @@
 #include "loops.h"
 #include "tally/ptx/analysis/control_dependence.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/GenericDomTreeConstruction.h"
@@ -34,11 +35,13 @@ public:
     llvm::sort(order, [](const CfgBlock *a, const CfgBlock *b) {
       return a->instructions.front() < b->instructions.front();
     });
+    llvm::DenseMap<const CfgBlock *, unsigned> numbers;
+    for (const CfgBlock *each : order)
+      numbers.try_emplace(each, numbers.size());
     auto firstBehind = [&](CfgBlock &block, const Loop *without) -> std::optional<unsigned> {
       for (CfgBlock *each = behind(block); each; each = behind(*each))
-        if (auto at = llvm::find(order, each);
-            at != order.end() && !(without && without->has(*each)))
-          return static_cast<unsigned>(at - order.begin());
+        if (auto at = numbers.find(each); at != numbers.end() && !(without && without->has(*each)))
+          return at->second;
       return std::nullopt;
     };
     for (const CfgBlock *each : order)
