@@ -205,3 +205,23 @@ TEST_CASE("registers that are made of themselves, and long ways to make one") {
     chain += "add.s32 %c" + std::to_string(i + 1) + ",%c" + std::to_string(i) + ",1; ";
   CHECK(contains(checkpointOf(chain + "mov.u32 %r1,%c100000; mov.u32 %r2,%r1;"), ".entry"));
 }
+
+TEST_CASE("what has to be asked for is no choice, and is written where it is") {
+  Module module = parsed(moduleWith("ld.param.u64 %rd1,[p]; mov.u32 %r1,0; "
+                                    "L: add.s32 %r1,%r1,1; st.global.u32 [%rd1],%r1; "
+                                    "setp.lt.s32 %p1,%r1,%r2; @%p1 bra L; ret;"));
+  RewriteOptions options{.kinds = setOf(Kind::Pause)};
+  options.polls.period = 128;
+  options.withAlternatives = true;
+  auto choices = rewrite(module, options);
+  const Variant &chosen = choices[0].variants.at(0);
+  CHECK(chosen.codings.at(0) != "late-look");
+  CHECK(!chosen.alternatives.empty());
+  for (const Alternative &each : chosen.alternatives)
+    CHECK(each.coding.name != "late-look");
+  options.withAlternatives = false;
+  options.coding = "late-look";
+  auto asked = rewrite(module, options);
+  CHECK(asked[0].variants.at(0).codings.at(0) == "late-look");
+  CHECK(asked[0].variants[0].entries.at(0).str() != chosen.entries.at(0).str());
+}

@@ -39,6 +39,7 @@ constexpr const char *stagedLocal =
 constexpr const char *countedStrips =
     "test/kernels/strips.ptx strips_block --grid=2 --block=33 --arg=ptr:u32:66:zero --arg=u32:30 "
     "--coding=counted";
+constexpr const char *joinedDeep = "joined_deep --coding=joined";
 constexpr const char *rereadTiles =
     "test/kernels/barrier_tiles.ptx barrier_tiles --grid=5 --block=64 --arg=ptr:u32:320:zero "
     "--arg=ptr:u32:960:random:5 --arg=i32:3 --coding=zeroed";
@@ -235,6 +236,15 @@ const std::vector<TextMutant> &textMutants() {
        "setp.$1.$2 %tally_due, $3, 0;"},
       {"pause: turns", "those that do not poll leave the block", Kind::Pause, "strips_late",
        R"((@!?%p\d+) bra \$tally_on_\d+;)", "$1 bra $$tally_next;"},
+      {"pause: looking late", "the word is not read anew", Kind::Pause,
+       "strips_block --coding=late-look",
+       R"((\$tally_look_\d+:\n\t)ld\.param[^;]*;\n\tcvta[^;]*;\n\tld\.relaxed[^;]*;)", "$1"},
+      {"pause: looking late", "at what was read before the block", Kind::Pause,
+       "strips_block --coding=late-look", R"(mov\.u32 %tally_mode, 0;)", ""},
+      {"pause: looking late", "a strip behind the loop's end", Kind::Pause,
+       "strips_block --coding=late-look", R"(@!?%p\d+ bra \$tally_on_\d+;)", ""},
+      {"pause: looking late", "a strip without an end", Kind::Pause,
+       "strips_block --coding=late-look", R"(selp\.[^;]*;(\n\tbra \$tally_go_\d+;))", "$1"},
       {"pause: registers", "a poll changes the user's", Kind::Pause, "nounroll",
        R"((\$tally_look_\d+:\n))", "$1\tadd.u32 %r17, %r17, 1;\n"},
       {"pause: staying", "the epoch is not looked at", Kind::Pause, "nounroll",
@@ -348,6 +358,24 @@ const std::vector<TextMutant> &textMutants() {
       {"checkpoint: saved blocks", "those of other launches' epochs are taken", Kind::Checkpoint,
        "checkpoint_uneven", R"(or\.b32 %tally_r4, %tally_r4, 2147483648;)",
        "mov.u32 %tally_r4, 2147483648;"},
+      {"checkpoint: joins", "who has stopped goes on with the loop around", Kind::Checkpoint,
+       joinedDeep, R"(@%tally_saved bra \$tally_past_1;)", ""},
+      {"checkpoint: joins", "others are led away too", Kind::Checkpoint, joinedDeep,
+       R"(@%tally_saved (bra \$tally_past_1;))", "@!%tally_saved $1"},
+      {"checkpoint: joins", "who stops does not say so", Kind::Checkpoint, joinedDeep,
+       R"(setp\.eq\.u32 %tally_saved, %tally_r0, 0;)", ""},
+      {"checkpoint: joins", "all say that they have stopped", Kind::Checkpoint, joinedDeep,
+       R"(setp\.ne\.u32 %tally_saved, %tally_r0, 0;)", "setp.eq.u32 %tally_saved, %tally_r0, 0;"},
+      {"checkpoint: joins", "nobody says at first that it has not", Kind::Checkpoint, joinedDeep,
+       R"(setp\.ne\.u32 %tally_saved, %tally_r0, 0;)", ""},
+      {"checkpoint: joins", "the user's code stands ahead of one", Kind::Checkpoint, joinedDeep,
+       R"((\$tally_join_\d+:\n)\s*(@%tally_saved bra [^;]*;)\s*([^;:]*;))", "$1\t$3\n\t$2\n"},
+      {"checkpoint: joins", "who stops goes to the loop's next turn", Kind::Checkpoint, joinedDeep,
+       R"(bra \$tally_join_1;)", "bra $$tally_go_2;"},
+      {"checkpoint: joins", "local memory is not saved behind the last", Kind::Checkpoint,
+       joinedDeep, R"(bra \$tally_stow;)", "bra $$tally_met;"},
+      {"checkpoint: joins", "what the loop makes is kept from before it", Kind::Checkpoint,
+       joinedDeep, R"((setp\.eq\.u32 %tally_saved[^;]*;)\s*mov[^;]*;)", "$1"},
       {"checkpoint: barriers", "in the aligned form", Kind::Checkpoint, "checkpoint_tiles",
        R"(\tbarrier\.sync 0;)", "\tbar.sync 0;"},
 

@@ -3,6 +3,7 @@
 #include "clones.h"
 #include "codings.h"
 #include "emit.h"
+#include "joined_stops.h"
 #include "kept_counter.h"
 #include "saved_block.h"
 #include "strip_loops.h"
@@ -14,15 +15,16 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace tally::ptx {
 namespace {
 
 /// Codings: registers go to the slot straight, counters of strips by way of shared memory or not,
 /// or by way of local memory; and the virtual ids are read as the block starts or goes on, or at
-/// each use.
+/// each use. Or who stops alone leaves by way of where others meet (joined_stops.h).
 constexpr std::string_view counted = "counted", direct = "direct", zeroed = "zeroed",
-                           staged = "staged";
+                           staged = "staged", joined = "joined";
 
 Route routeOf(const PassInput &input) {
   return input.coding == staged ? Route::Staged : Route::Direct;
@@ -34,7 +36,10 @@ public:
   explicit Writer(const PassInput &input)
       : input(input), plan(input.analysis.checkpoint), route(routeOf(input)), ids(usedIds(input)),
         record(input.function, plan, route, keepsCounters() ? counterWord(input) : std::string()),
-        saved(input, record, route, early()), editor(input.function) {}
+        saved(input, record, route, early()), editor(input.function) {
+    if (input.coding == joined)
+      joins.emplace(input);
+  }
 
   EditedText run();
 
@@ -93,6 +98,7 @@ private:
   emit::IdWords ids;
   SaveRecord record;
   SavedBlock saved;
+  std::optional<JoinedStops> joins; ///< of that coding
   FunctionEditor editor;
 };
 
@@ -118,7 +124,8 @@ std::string Writer::startPolling() const {
   return fmt::format("{}\tmov.u32 %tally_budget, {};\n"
                      "\tmov.pred %tally_asked, 0;\n"
                      "\tmov.pred %tally_polls, 0;\n\t",
-                     ownEpoch("%tally_control"), budget());
+                     ownEpoch("%tally_control"), budget()) +
+         (joins ? joins->begin() : std::string());
 }
 
 /// %tally_control = the control word's low half.
@@ -311,15 +318,20 @@ std::string Writer::pollAt(const SavePoint &point, unsigned number) const {
   proceedIf(plan.byBlock ? "%tally_any" : "%tally_yield");
   if (route == Route::Direct)
     text += record.locate();
-  return text + record.registers(point, Transfer::Save) +
-         fmt::format("mov.u32 %tally_stopped, {};\n"
-                     "\tbra $tally_stow;\n",
-                     number);
+  text += record.registers(point, Transfer::Save) +
+          fmt::format("mov.u32 %tally_stopped, {};\n\t", number);
+  return text +
+         (joins ? record.stopped(Transfer::Save) + joins->stop(number) : "bra $tally_stow;\n");
 }
 
 /// What a thread saves at any point.
 std::string Writer::stow() const {
-  std::string text = "\n$tally_stow:\n\t" + record.arrays(Transfer::Save);
+  std::string text = "\n$tally_stow:\n\t";
+  if (joins)
+    return text + record.locate() + record.stopped(Transfer::Restore) +
+           record.arrays(Transfer::Save) + record.largeArrays(Transfer::Save) +
+           "bra $tally_met;\n" + joins->ways();
+  text += record.arrays(Transfer::Save);
   if (route == Route::Staged)
     text += record.locate() + record.stage(Transfer::Save);
   text += record.largeArrays(Transfer::Save);
@@ -407,6 +419,8 @@ EditedText Writer::run() {
   editor.insertAtBodyStart(declarations() + begin() + loopHead() + agree() + startPolling() +
                            saved.begin());
   editor.insertAtBodyStart(zero(input.function, undefinedAtBodyStart(input.function)));
+  if (joins)
+    joins->insert(editor);
   // Before what else stands before a loop's first instruction: a resumed thread executes that too.
   insertPoints();
   const FunctionFacts &facts = *input.analysis.facts;
@@ -437,6 +451,8 @@ std::vector<Coding> CheckpointPass::codings(const PassInput &input) const {
   std::vector<Coding> codings = {{direct}, {zeroed}, {staged, /*onlyForOccupancy=*/true}};
   if (canKeepCounters(input))
     codings.insert(codings.begin(), {counted});
+  if (!input.analysis.checkpoint.byBlock && JoinedStops(input).exist())
+    codings.push_back({.name = joined, .onlyIfAsked = true});
   return codings;
 }
 
