@@ -15,7 +15,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.dirname(HERE))
-from evaluation import loads, results, session, systems
+from evaluation import lateness, loads, results, session, systems
 import cores
 from two_processes import Process
 
@@ -227,6 +227,38 @@ class Summary(unittest.TestCase):
         self.assertEqual((low["pairs"], low["p99_worst"]), (1, 3))
         self.assertEqual((tally["pairs"], tally["worst_pair"]), (2, "c"))
         self.assertAlmostEqual(tally["p99_mean"], 1.15)
+
+
+class Lateness(unittest.TestCase):
+    def row(self, system, latency, repetition=1, service=100.0, **more):
+        return {"pair": "p", "system": system, "arrivals": "poisson", "load": 0.5, "repetition": repetition,
+                "service_us": service, "latency_us": latency, "asked": len(latency), **more}
+
+    def test_places(self):
+        self.assertEqual(lateness.places([], []), [])
+        self.assertEqual(lateness.places([1000], [9]), [0])
+        # Served until 100, 160, 210, 260; idle; until 350, and from 350 on.
+        self.assertEqual(lateness.places([0, 50, 100, 150, 300, 350], [100, 110, 110, 110, 50, 50]), [0, 1, 2, 3, 0, 0])
+
+    def test_by_place(self):
+        times = {1: [0, 50, 100, 300, 310, 320, 330, 340], 2: [0, 500, 1000]}
+        self.addCleanup(setattr, loads, "arrivals", loads.arrivals)
+        loads.arrivals = lambda kind, count, period, seed: times[seed][:count] if (kind, period) == ("poisson", 200) else None
+        # Alone the second comes to an idle server.
+        rows = [self.row("alone", [40, 70, 80, 20, 30, 40, 50, 60]), self.row("alone", [60] * 3, 2),
+                # Until 100, 160 and 170, as the third finds the second at work; then five in a row.
+                self.row("mps", [100, 110, 70, 40, 60, 80, 300, 400]), self.row("mps", [70, 361], 2)]
+        self.assertEqual([(row["place"], row["requests"], row["late_us"], row["very_late"]) for row in lateness.table(rows)],
+                         # 10, 20, 60 and 301; 30 and 40; -10 and 40; 250 and 340: of an even number the upper one
+                         [("0", 4, 60, 1), ("1", 2, 40, 0), ("2", 2, 40, 0), ("3+", 2, 340, 2)])
+        self.assertEqual(len(lateness.text(lateness.table(rows)).splitlines()), 6)
+
+    def test_little_or_nothing(self):
+        self.assertEqual(lateness.table([]), [])
+        one = [self.row("alone", [100.0]), self.row("mps", [130.0]), self.row("green", [], unavailable="not here")]
+        self.assertEqual([(row["system"], row["place"], row["late_us"]) for row in lateness.table(one)], [("mps", "0", 30)])
+        self.assertEqual(lateness.table(one[1:]), [])  # no alone
+        self.assertEqual(lateness.table([self.row("alone", [100.0], service=90.0), one[1]]), [])  # of another time
 
 
 if __name__ == "__main__":

@@ -1,0 +1,52 @@
+"""How late requests are by their place behind an idle server, out of what a run measured: what waking costs, and what each
+request that waits pays on top."""
+from colocation import median
+
+from . import loads
+from .results import KEY
+
+LATE_US = 200
+PLACES = ["0", "1", "2", "3+"]  # 0: came to an idle server, 1: the first that waited behind that one
+
+
+def places(arrivals, latency):
+    """Of each request its place in the server's busy period; one server, in the order of arrival."""
+    found, free = [], float("-inf")
+    for arrival, took in zip(arrivals, latency):
+        found.append(found[-1] + 1 if arrival < free else 0)
+        free = arrival + took
+    return found
+
+
+def arrivals(row):
+    """When the requests of a measurement came: made again as the run made them, which keeps none of them."""
+    return loads.arrivals(row["arrivals"], row["asked"], row["service_us"] / row["load"], row["repetition"])
+
+
+def table(rows):
+    """A row for each cell and place that has requests; `late_us`: over the same request of `alone` in the same repetition."""
+    measured = [row for row in rows if row["latency_us"]]
+    base = {tuple(row[each] for each in KEY if each != "system"): row for row in measured if row["system"] == "alone"}
+    late = {}
+    for row in measured:
+        alone = base.get(tuple(row[each] for each in KEY if each != "system"))
+        # Another service time: a repetition that was measured again and left half done.
+        if row["system"] == "alone" or not alone or alone["service_us"] != row["service_us"]:
+            continue
+        cell = late.setdefault(tuple(row[each] for each in KEY[:4]), {})
+        ours = arrivals(row)
+        if any(one != other for one, other in zip(ours, arrivals(alone))):
+            raise ValueError(f"{row['pair']} {row['system']}: other arrivals than those of alone")
+        for place, took, before in zip(places(ours, row["latency_us"]), row["latency_us"], alone["latency_us"]):
+            cell.setdefault(PLACES[min(place, 3)], []).append(took - before)
+    return [{**dict(zip(KEY, key)), "place": place, "requests": len(cell[place]), "late_us": median(cell[place]),
+             "very_late": sum(each > LATE_US for each in cell[place])}
+            for key, cell in late.items() for place in PLACES if place in cell]
+
+
+def text(found):
+    """The table for people."""
+    lines = [f"{'':34}{'system':20}{'load':>5} {'place':>5} {'requests':>8} {'late us':>9} {f'by > {LATE_US} us':>11}"]
+    lines += [f"{row['pair'][:33]:34}{row['system']:20}{row['load']:5.2f} {row['place']:>5} {row['requests']:8} "
+              f"{row['late_us']:9.1f} {row['very_late']:11}" for row in found]
+    return "\n".join(lines + ["place: 0 came to an idle server, 1 waited first behind that one; late: the median over the same request of alone"])
