@@ -27,10 +27,10 @@ class Kernel:
         self.name, self.barriers, self.parted, self.unknown = name, barriers, parted, unknown
 
 
-def check(section):
+def check(section, rows=False):
     if not any(each.opcode == "BAR" for each in section.instructions):
         return Kernel(section.name, 0, [], [])
-    parting = Parting(Graph(section))
+    parting = Parting(Graph(section), rows)
     lines = {False: [], True: []}
     for finding in parting.findings():
         sure = [each for each, unknown in finding.causes.values() if not unknown]
@@ -41,12 +41,24 @@ def check(section):
     return Kernel(section.name, len(parting.barriers()), lines[False], lines[True])
 
 
+def kernels_of_rows(text):
+    """Entries of PTX in whose blocks a warp's threads have one %tid.x / 32: of one row, or of rows of whole warps."""
+    found = set()
+    for name, directives in re.findall(r"\.entry\s+([\w$%]+)\s*(?:\([^)]*\))?([^{;]*)", text):
+        for kind, shape in re.findall(r"\.(reqntid|maxntid)\s+([\d,\s]+)", directives):
+            x, y, z = ([int(each) for each in shape.split(",")] + [1, 1])[:3]
+            if y == z == 1 or kind == "reqntid" and x % 32 == 0:
+                found.add(name)
+    return found
+
+
 def listing(path, options):
-    """What nvdisasm says of the file, or of what ptxas makes of it."""
+    """What nvdisasm says of the file, or of what ptxas makes of it; and kernels_of_rows, which PTX alone tells."""
     with open(path, "rb") as file:
         data = file.read()
     if path.endswith(".sass"):
-        return data.decode()
+        return data.decode(), set()
+    rows = set()
     with tempfile.TemporaryDirectory() as folder:
         if not data.startswith(b"\x7fELF"):
             target = re.search(r"^\s*\.target\s+(sm_\d+[af]?)", data.decode(errors="replace"), re.M)
@@ -54,8 +66,8 @@ def listing(path, options):
                 raise ValueError("neither PTX nor a cubin")
             cubin = os.path.join(folder, "a.cubin")
             run([options.ptxas, "-arch", higher(options.arch, target[1]), path, "-o", cubin])
-            path = cubin
-        return run([options.nvdisasm, "-c", path])
+            path, rows = cubin, kernels_of_rows(data.decode(errors="replace"))
+        return run([options.nvdisasm, "-c", path]), rows
 
 
 def higher(arch, target):
@@ -73,7 +85,8 @@ def run(command):
 
 def check_file(path, options):
     try:
-        return path, [check(each) for each in sections(listing(path, options)) if each.instructions], None
+        text, rows = listing(path, options)
+        return path, [check(each, each.name in rows) for each in sections(text) if each.instructions], None
     except (ValueError, OSError) as error:
         return path, [], str(error)
 
@@ -92,7 +105,7 @@ def report(path, kernels, options):
             if len(found) <= len(before):
                 continue
             for line in found:
-                print(f"{path}: {kernel.name}: {kind}: {line}")
+                print(f"{path}: {kernel.name}: {kind}: {line}", flush=True)
             if kind == "parted":
                 parted += len(found)
             else:

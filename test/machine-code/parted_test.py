@@ -9,7 +9,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(HERE)
 from listing import sections
-from parted import check
+from parted import check, kernels_of_rows
 
 # Behind these P0 varies, and UP0 and P1 do not.
 OPENING = """
@@ -134,6 +134,14 @@ class Data(unittest.TestCase):
     def test_pairs(self):
         self.assertEqual(self.branch("IMAD.WIDE.U32 R4, R0, 0x4, R8 ;\nISETP.NE.AND P3, PT, R5, RZ, PT ;"), (1, 0))
         self.assertEqual(self.branch("MOV R5, R0 ;\nLDS.64 R4, [UR4] ;\nISETP.NE.AND P3, PT, R5, RZ, PT ;"), (0, 0))
+
+    def test_warp_of_a_row(self):
+        for shift, parted in (5, 0), (4, 1):
+            code = f"SHF.R.U32.HI R6, RZ, {shift:#x}, R0 ;\nISETP.NE.AND P0, PT, R6, 0x1, PT ;\n@P0 BRA `(.L_9) ;\nNOP ;\n.L_9:" + BARRIER
+            section, = sections(listing("kernel", code))
+            self.assertEqual([len(check(section, rows).parted) for rows in (False, True)], [1, parted])
+        text = ".entry a(\n.param .u32 p\n)\n.reqntid 96, 1, 1\n{\n}\n.entry b()\n.reqntid 48, 2\n{\n}\n.entry c()\n.maxntid 64, 2\n{\n}\n.entry d\n.reqntid 64, 2\n{"
+        self.assertEqual(kernels_of_rows(text), {"a", "d"})
 
     def test_guarded(self):
         self.assertEqual(self.branch("MOV R6, RZ ;\n@P0 MOV R6, 0x1 ;\nISETP.NE.AND P3, PT, R6, RZ, PT ;"), (1, 0))

@@ -24,8 +24,8 @@ class State:
 
 
 class Parting:
-    def __init__(self, graph):
-        self.graph, self.values = graph, Values(graph)
+    def __init__(self, graph, rows=False):
+        self.graph, self.values = graph, Values(graph, rows)
         self.causes = []  # per bit: the instruction, and whether it is not known what becomes of the warp there
         self.bits, self.setters = {}, {}
         self.broken = {}  # per BSSY: the causes that its BSYNC leaves

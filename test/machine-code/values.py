@@ -1,4 +1,5 @@
 """Which values may differ between the lanes of a warp: of machine code, by definitions, joins and loops."""
+import re
 
 # What each lane of a warp has the same of.
 SAME_FOR_A_WARP = ("SR_CTAID", "SR_CgaCtaId", "SR_NTID", "SR_NCTAID", "SR_SWINHI", "SR_SMEMSZ", "SR_GRIDID", "SRZ", "SR_SMID", "SR_NSMID",
@@ -38,8 +39,9 @@ class Definition:
 class Values:
     """The definition that each register has at each instruction, joins among them; then which of them vary."""
 
-    def __init__(self, graph):
-        self.graph = graph
+    def __init__(self, graph, rows=False):
+        """rows: whether threads of a warp have one %tid.x / 32, as the block has one row, or such as are of whole warps."""
+        self.graph, self.rows = graph, rows
         self.definitions = [Definition(graph.order[0], None, None, [])]  # 0: what a register holds at the entry
         self.joins = {}
         self.used = {}
@@ -181,6 +183,8 @@ class Values:
             return any(self.varies(one, each.block) for one in each.used)
         if each.instruction.opcode == "CALL":
             return not uniform_register
+        if self.rows and self._is_warp_of_row(each):
+            return False
         kind = rule(each.instruction)
         differ = any(self.varies(one, each.block) for one in each.used)
         together = whole(each.block, each.place)
@@ -199,6 +203,15 @@ class Values:
                 return True
             return not together or any(self.varies(one, each.block) for one in source)
         return kind == "varying" or differ
+
+    def _is_warp_of_row(self, made):
+        """Whether it is %tid.x, shifted right by 5 or more."""
+        each = made.instruction
+        if each.opcode != "SHF" or each.modifiers not in (["R", "U32", "HI"], ["R", "S32", "HI"]) or each.guard is not None \
+                or each.operands[1] != "RZ" or not re.fullmatch(r"0x[0-9a-f]+", each.operands[2]) or int(each.operands[2], 16) < 5:
+            return False
+        source = [self.definitions[number].instruction for number in made.used]
+        return len(source) == 1 and source[0] is not None and source[0].guard is None and source[0].text.endswith("SR_TID.X")
 
     def _spread(self, branch):
         """Marks where the ways from a branch that lanes leave differently meet again, up to where all have met: each block has
