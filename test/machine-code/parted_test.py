@@ -131,6 +131,10 @@ class Data(unittest.TestCase):
                              ("ATOMG.E.ADD.STRONG.GPU PT, R6, desc[UR4][R4.64], R2 ;", 1), ("MATCH.ANY R6, R2 ;", 1)):
             self.assertEqual(self.branch(load + compare), (parted, 0), load)
 
+    def test_never_less_than_nothing(self):
+        self.assertEqual(self.branch("ISETP.LT.U32.AND P3, PT, R0, RZ, PT ;"), (0, 0))
+        self.assertEqual(self.branch("ISETP.LT.AND P3, PT, R0, RZ, PT ;"), (1, 0))
+
     def test_pairs(self):
         self.assertEqual(self.branch("IMAD.WIDE.U32 R4, R0, 0x4, R8 ;\nISETP.NE.AND P3, PT, R5, RZ, PT ;"), (1, 0))
         self.assertEqual(self.branch("MOV R5, R0 ;\nLDS.64 R4, [UR4] ;\nISETP.NE.AND P3, PT, R5, RZ, PT ;"), (0, 0))

@@ -23,6 +23,8 @@ def rule(instruction):
         return "same" if "RESULT" in instruction.modifiers else "varying"
     if opcode in ("VOTE", "VOTEU", "REDUX", "R2UR", "UREDUX"):
         return "whole"
+    if opcode == "ISETP" and instruction.modifiers == ["LT", "U32", "AND"] and instruction.operands[3] == "RZ":
+        return "same"  # never less than 0
     if opcode in LOADS:
         return "together"
     if opcode == "SHFL":
