@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""No barrier of the variants of kernels in test/kernels is one to which a part of a warp may come; and it is seen where one is.
+
+  variants_test.py TALLY_PTXOPT PTXAS NVDISASM
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+KERNELS = os.path.join(os.path.dirname(HERE), "kernels")
+SKIPPED = 77
+# With a barrier, an atomic on shared memory or a loop for each thread ahead of one, all kinds among them.
+CHECKED = ("bar_red", "barrier_data_loop", "barrier_divergent_exit", "barrier_reduce", "barrier_tiles", "block_1024", "callee_barrier",
+           "checkpoint_threads", "dynamic_shared", "early_return", "exit_mid", "func_barrier", "mma_gemm", "named_barrier", "parted",
+           "scan", "shared_reuse", "strides", "strips", "warp_exit", "warp_ops")
+
+# What a worker of pause once left to, of its own: ptxas then took the aligned barriers of the body for a promise.
+ENDING = """
+$tally_ending:
+	mov.u32 %tally_r0, %tid.x;
+	setp.ne.u32 %tally_leave, %tally_r0, 0;
+	@%tally_leave ret;
+$tally_staying:
+	ld.param.u64 %tally_d5, [$tally_launch];
+	ld.relaxed.gpu.u64 %tally_d5, [%tally_d5];
+	setp.ne.u64 %tally_leave, %tally_d5, 77;
+	nanosleep.u32 1000;
+	@%tally_leave bra $tally_staying;
+	ret;
+"""
+
+
+def rewritten(kernel, folder):
+    path = os.path.join(folder, kernel + ".ptx")
+    subprocess.run([PTXOPT, "-S", os.path.join(KERNELS, kernel + ".ptx"), "-o", path], check=True, capture_output=True)
+    return path
+
+
+def parted(*paths):
+    done = subprocess.run([sys.executable, os.path.join(HERE, "parted.py"), "--nvdisasm", NVDISASM, "--ptxas", PTXAS, *paths],
+                          capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+class Variants(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def test_are_whole_at_barriers(self):
+        status, said = parted(*[rewritten(each, self.folder) for each in CHECKED])
+        self.assertEqual(status, 0, said)
+        kernels, barriers = map(int, re.search(r"(\d+) kernels, (\d+) barriers, 0 parted, 0 not known", said).groups())
+        self.assertGreater(kernels, 5 * len(CHECKED))
+        self.assertGreater(barriers, kernels)
+
+    def test_found_without_the_mending(self):
+        """Both halves of it undone in pause, and each alone, which is enough for this kernel."""
+        path = rewritten("parted", self.folder)
+        with open(path) as file:
+            text = file.read()
+        others, pause = text[:text.index(".entry parted$tally_pause(")], text[text.index(".entry parted$tally_pause("):]
+        start = pause.index("bar.sync", pause.index("$tally_agree:"))
+        aligned = pause[:start] + pause[start:].replace("barrier.sync", "bar.sync")
+        self.assertNotEqual(aligned, pause)
+
+        def leaves_to_code(variant):
+            self.assertIn("@%tally_leave ret;", variant)
+            return variant.replace("@%tally_leave ret;", "@%tally_leave bra $tally_ending;").replace("\n}\n", ENDING + "}\n", 1)
+
+        for variant, status in ((leaves_to_code(aligned), 1), (aligned, 0), (leaves_to_code(pause), 0)):
+            with open(path, "w") as file:
+                file.write(others + variant)
+            found, said = parted(path)
+            self.assertEqual(found, status, said)
+            self.assertEqual("parted$tally_pause: parted: BAR.SYNC" in said, status == 1, said)
+
+
+if __name__ == "__main__":
+    PTXOPT, PTXAS, NVDISASM = sys.argv[1:4]
+    if not (os.path.isfile(PTXAS) and os.path.isfile(NVDISASM)):
+        print("no ptxas or no nvdisasm")
+        sys.exit(SKIPPED)
+    unittest.main(argv=sys.argv[:1])
