@@ -38,14 +38,19 @@ public:
   /// Shows it to others. Only where isInArena().
   void noteMemory(const runtime::MemoryStatus &now) { link->noteMemory(now); }
 
-  /// A call that puts work of high priority on a stream.
-  template <class Call> auto pass(StreamState &stream, Call call) {
+  /// A call that puts work of high priority on a stream. Where that is a thread's own, which nobody
+  /// else can ask, an event says when the work is done: behind the call; ahead of one that records
+  /// an event of the program's, who has waited for that and may ask whether the stream is idle.
+  template <class Call> auto pass(StreamState &stream, Call call, bool recordsEvent = false) {
     // A wake writes on a stream of tally's own, which must not be taken for one of the program's.
     InHook inside;
     runtime::HighStream *high = highOf(stream);
     bool counted = high && highPriority->countCall(*high);
+    bool marks = stream.kind == StreamKind::PerThread && isWaitedFor();
+    if (marks && recordsEvent)
+      mark(stream);
     auto result = call();
-    if (stream.kind == StreamKind::PerThread && isWaitedFor())
+    if (marks && !recordsEvent)
       mark(stream);
     if (counted)
       highPriority->endCall(*high);

@@ -50,12 +50,12 @@ public:
 
   /// A call that puts work of high priority on a stream. It waits only for best-effort work that
   /// the stream is ordered behind.
-  template <class Call> auto passHigh(StreamState &stream, Call call) {
+  template <class Call> auto passHigh(StreamState &stream, Call call, bool recordsEvent) {
     std::uint64_t ahead = orderedAhead(stream);
     if (!work->isOver(ahead))
       work->wait(ahead, true);
     threadState.launchedHigh = true;
-    auto result = activity.pass(stream, call);
+    auto result = activity.pass(stream, call, recordsEvent);
     if (stream.kind != StreamKind::NonBlocking)
       device.noteCall(stream);
     return result;

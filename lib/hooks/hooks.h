@@ -337,11 +337,11 @@ private:
       now->noteCall(state);
     return result;
   }
-  template <class Call> auto pass(StreamState &state, Call call) {
+  template <class Call> auto pass(StreamState &state, Call call, bool recordsEvent = false) {
     if (Engine *running = engine.load(std::memory_order_acquire))
-      return running->passHigh(state, call);
+      return running->passHigh(state, call, recordsEvent);
     if (Activity *shared = activity.load(std::memory_order_acquire))
-      return shared->pass(state, call);
+      return shared->pass(state, call, recordsEvent);
     auto result = [&] {
       InHook inside;
       return call();

@@ -190,7 +190,7 @@ cudaError_t Hooks::recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream
   if (Engine *now = running())
     now->queue().wait(events.useOf(event), true);
   events.recordedNow(event);
-  return pass(state, call);
+  return pass(state, call, true);
 }
 
 cudaError_t Hooks::queryEvent(const CudaApi &api, cudaEvent_t event) {

@@ -184,6 +184,7 @@ void setEvents(CudaApi &table) {
     std::uint64_t sequence = FakeCuda::current().put(stream, [] {});
     std::unique_lock lock(FakeCuda::current().mutex);
     ++FakeCuda::current().find(stream).records;
+    FakeCuda::current().find(stream).lastRecord = event;
     FakeCuda::current().events[event] = {&FakeCuda::current().find(stream), sequence,
                                          FakeCuda::current().events[event].device};
     return cudaSuccess;

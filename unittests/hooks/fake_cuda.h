@@ -45,6 +45,11 @@ public:
     std::unique_lock lock(mutex);
     return find(stream).queries;
   }
+  /// The event that was recorded on it last.
+  cudaEvent_t lastRecordOn(cudaStream_t stream) {
+    std::unique_lock lock(mutex);
+    return find(stream).lastRecord;
+  }
   /// How many events were recorded on it.
   int recordsOn(cudaStream_t stream) {
     std::unique_lock lock(mutex);
@@ -112,6 +117,7 @@ public:
     int priority = 0, device = 0;
     bool capturing = false, destroyed = false;
     int queries = 0, records = 0;
+    cudaEvent_t lastRecord = nullptr;
     std::deque<Operation> operations; ///< the front one runs, or waits
     std::thread thread;
   };

@@ -153,6 +153,26 @@ TEST_CASE("nothing of tally's stands behind a call on a thread's default stream"
   CHECK(cell == Harness::mixed(Harness::mixed((Harness::mixed(0, 1) * 7 + 1) * 7 + 1, 2), 3));
 }
 
+TEST_CASE("nothing of tally's stands behind an event on a thread's stream of high priority") {
+  Harness h;
+  cudaStream_t low = h.stream(0);
+  h.stream(-1);
+  std::uint64_t cell = 0, other = 0;
+  h.launch(low, &cell, 1); // from here on somebody waits for the end of such work
+  CHECK(h.synchronize(low) == cudaSuccess);
+  cudaEvent_t event = h.event();
+  h.launch(cudaStreamPerThread, &other, 1, 1, &Harness::plainSymbol);
+  CHECK(h.hooks.recordEvent(h.cuda.api(), event, cudaStreamPerThread, 0) == cudaSuccess);
+  CHECK(h.cuda.lastRecordOn(cudaStreamPerThread) == event);
+  h.launch(cudaStreamPerThread, &other, 1, 1, &Harness::plainSymbol);
+  cudaEvent_t marker = h.cuda.lastRecordOn(cudaStreamPerThread);
+  CHECK(marker != event);
+  CHECK(h.synchronize(cudaStreamPerThread) == cudaSuccess);
+  int records = h.cuda.recordsOn(cudaStreamPerThread);
+  CHECK(h.hooks.recordEvent(h.cuda.api(), event, cudaStreamPerThread, 0) == cudaSuccess);
+  CHECK(h.cuda.recordsOn(cudaStreamPerThread) == records + 2); // the work ahead is marked too
+}
+
 TEST_CASE("launches come behind what was put on their stream past the queue") {
   for (cudaStream_t stream : {cudaStream_t(nullptr), cudaStreamPerThread}) {
     Harness h(true);
