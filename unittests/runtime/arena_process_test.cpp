@@ -199,7 +199,7 @@ TEST_CASE("best-effort work is shown to classes below it, while there are any") 
   CHECK(clientOf(folder, "trainer").openScopes == 0);
   CHECK(progresses(*arena, "trainer"));
   CHECK(find(*arena, "batch")->active == 0); // there is nobody below it
-  batch.kill(); // held back, it would not come to its end
+  batch.kill();                              // held back, it would not come to its end
   arena->clearDeadBestEffort();
   CHECK(within([&] { return !isClaimed(); }));
   // Who dies with a claim holds nobody back.

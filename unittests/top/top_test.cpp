@@ -128,13 +128,14 @@ TEST_CASE("rates and times between two looks") {
 TEST_CASE("a frame for people and for scripts") {
   Look before = idleLook(), now = busyLook();
   auto frames = compare(before, before, now);
-  CHECK(toTable(frames) == "GPU gpu-1  /arena\n"
-                           "     PID  NAME              CLASS          STATE    LAUNCHES/S   "
-                           "YIELDS/S  REQUESTS/S     P50 us     P99 us   ACTIVE         MEMORY\n"
-                           "       7  server            high           active        150.0          "
-                           "-        5.0       1016       1016   25.0 %              -\n"
-                           "       8  trainer           best-effort    waiting        25.0        "
-                           "4.5          -       19.5       19.5        -      1.5G/4.0G\n");
+  CHECK(toTable(frames) ==
+        "GPU gpu-1  /arena\n"
+        "     PID  NAME              CLASS          STATE    LAUNCHES/S   "
+        "YIELDS/S  REQUESTS/S     P50 us     P99 us   ACTIVE         MEMORY\n"
+        "       7  server            high           active        150.0          "
+        "-        5.0       1016       1016   25.0 %              -\n"
+        "       8  trainer           best-effort    waiting        25.0        "
+        "4.5          -       19.5       19.5        -      1.5G/4.0G\n");
   CHECK(
       toJson(frames, 12.5) ==
       "{\"time\":12.500,\"arenas\":[{\"gpu\":\"gpu-1\",\"path\":\"/"
