@@ -212,6 +212,15 @@ class Summary(unittest.TestCase):
         self.assertAlmostEqual(mps["system_sum"], 1.75)
         self.assertIsNone(mps["p999_us"])
 
+    def test_fewer_requests_are_compared_with_the_same_of_alone(self):
+        rows = [self.row("alone", [100.0] * 10 + [400.0] * 90), self.row("mps", [200.0] * 9 + [900.0])]
+        _, mps = results.summarize(rows, 2)
+        self.assertEqual((mps["p50"], mps["p99"], mps["p99_high"]), (2, 9, 9))
+        self.assertEqual(mps["slo"], 0.9)  # of 800, twice alone's P99 of all
+        rows[1].update(latency_us=[200.0] * 4, asked=10)  # cut off
+        _, mps = results.summarize(rows, 2)
+        self.assertEqual((mps["p99"], mps["cut"], mps["slo"]), (2, 6, 0.4))
+
     def test_disturbances(self):
         rows = [{"tries": 1, "disturbed": False}, {"tries": 2, "disturbed": False}, {"tries": 3, "disturbed": True},
                 {"unavailable": "not here"}]

@@ -62,8 +62,9 @@ def cell_rows(rows, pair, system, arrivals, load):
 
 
 def summarize(rows, slo):
-    """A row for each cell. Ratios are over `alone` of the same repetitions; in `p99_low` and `p99_high` the
-    lowest and highest of single repetitions."""
+    """A row for each cell. Ratios are over `alone` of the same repetitions and arrivals: where a cell has fewer
+    requests, over as many of alone's, the first; in `p99_low` and `p99_high` the lowest and highest of single
+    repetitions. The SLO is by all of alone's."""
     table = []
     for pair, system, arrivals, load in dict.fromkeys(Store.key(row)[:4] for row in rows):
         cell = cell_rows(rows, pair, system, arrivals, load)
@@ -72,8 +73,10 @@ def summarize(rows, slo):
         if not cell:
             continue
         latency = sum((row["latency_us"] for row in cell), [])
-        alone = sum((base[row["repetition"]]["latency_us"] for row in cell), [])
-        single = [p99(row["latency_us"]) / p99(base[row["repetition"]]["latency_us"]) for row in cell]
+        same = [base[row["repetition"]]["latency_us"][:row["asked"]] for row in cell]
+        alone = sum(same, [])
+        single = [p99(row["latency_us"]) / p99(before) for row, before in zip(cell, same)]
+        allowed = slo * p99(sum((base[row["repetition"]]["latency_us"] for row in cell), []))
         asked = sum(row["asked"] for row in cell)
         active = mean([base[row["repetition"]]["active"] for row in cell])
         out = {"pair": pair, "system": system, "arrivals": arrivals, "load": load,
@@ -82,7 +85,7 @@ def summarize(rows, slo):
                "p999_us": percentile(latency, 0.999) if len(latency) >= 20000 else None,
                "p50": median(latency) / median(alone), "p99": p99(latency) / p99(alone),
                "p99_low": min(single), "p99_high": max(single),
-               "slo": sum(each <= slo * p99(alone) for each in latency) / asked, "a": active}
+               "slo": sum(each <= allowed for each in latency) / asked, "a": active}
         if "steps_per_s" in cell[0]:
             ratios = [row["steps_per_s"] / row["alone_steps_per_s"] for row in cell]
             served = [min(1.0, len(row["latency_us"]) / row["asked"] * row["span_s"] / max(row["seconds"], row["span_s"]))
