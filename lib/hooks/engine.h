@@ -90,7 +90,8 @@ public:
   /// A call was made past the queue: launches behind it have to come behind what it put on the
   /// stream, or on one that is ordered with it.
   void noteCall(StreamState &stream) {
-    stream.isUnmarked = stream.kind == StreamKind::PerThread;
+    if (stream.kind == StreamKind::PerThread)
+      stream.isUnmarked = true;
     device.noteCall(stream);
   }
   /// Waits for all that is queued; what a thread of high priority waits for is urgent.
@@ -125,7 +126,7 @@ private:
   /// default stream that thread alone can say; and not before something is queued, since a program
   /// that has waited for its work may ask whether the stream is idle.
   void markCalls(StreamState &stream) {
-    if (std::exchange(stream.isUnmarked, false))
+    if (stream.kind == StreamKind::PerThread && std::exchange(stream.isUnmarked, false))
       activity.mark(stream);
   }
   Engine(const CudaApi &api, Activity &activity, const Settings &settings, runtime::Trace *trace)

@@ -42,7 +42,9 @@ struct alignas(64) StreamState { // none shares a line of the cache with another
   /// Where the stream itself cannot be asked whether it is idle (it belongs to a thread, or is
   /// destroyed): an event behind all that was put on it.
   std::atomic<cudaEvent_t> marker{nullptr};
-  bool isUnmarked = false; ///< its thread's own: calls were made past the queue behind the marker
+  /// Of a thread's default stream, that thread's own: calls were made past the queue behind the
+  /// marker.
+  bool isUnmarked = false;
   /// The stream itself must not be asked any more, since it is being destroyed. Who asks counts
   /// itself in first (ApiDevice); who destroys says so here, then waits until nobody asks.
   std::atomic<bool> leaving{false};
