@@ -22,12 +22,6 @@ constexpr auto napBetweenLooks = 20us;
 
 } // namespace
 
-BestEffortQueue::BestEffortQueue(runtime::Dispatcher &dispatcher, std::size_t count)
-    : dispatcher(dispatcher) {
-  for (std::size_t i = 0; i < count; ++i)
-    tracks.emplace_back(dispatcher.assignLane());
-}
-
 void BestEffortQueue::Track::sweep() {
   while (!unfinished.empty() && lane.isOver(unfinished.front().number))
     unfinished.pop_front();
@@ -41,24 +35,68 @@ std::uint64_t BestEffortQueue::Track::numberUpTo(std::uint64_t ticket) const {
 
 /// Streams in the order in which they are first used, in turn. Under the mutex of submission.
 BestEffortQueue::Track &BestEffortQueue::trackOf(StreamState &stream) {
-  if (stream.track == 0)
-    stream.track = nextTrack++ % tracks.size() + 1;
-  return tracks[stream.track - 1];
+  std::uint32_t now = stream.bestEffortClass;
+  if (stream.place.queue != this || stream.place.bestEffortClass != now) {
+    Group &group = groupOf(now);
+    stream.place = {this, now, group.first + group.next++ % group.count};
+  }
+  return tracks[stream.place.track];
 }
 
-std::vector<runtime::LanePosition> BestEffortQueue::inOthers(const Track &track,
-                                                             std::uint64_t upTo) const {
+/// Where a class' lanes cannot be had it shares those of one that has some.
+BestEffortQueue::Group &BestEffortQueue::groupOf(std::uint32_t bestEffortClass) {
+  Group &group = groups[bestEffortClass];
+  if (group.count != 0)
+    return group;
+  Lanes lanes = openLanes(bestEffortClass);
+  if (lanes.empty())
+    return std::ranges::find_if(groups, [](const auto &each) { return each.second.count != 0; })
+        ->second;
+  std::unique_lock lock(looking);
+  group.first = tracks.size();
+  group.count = lanes.size();
+  for (const std::unique_ptr<runtime::Lane> &each : lanes)
+    tracks.emplace_back(*each);
+  return group;
+}
+
+/// `last`: of the stream, which may have been of another class then.
+std::vector<runtime::LanePosition> BestEffortQueue::inOthers(const Track &track, Behind behind,
+                                                             std::uint64_t last) const {
   std::vector<runtime::LanePosition> found;
+  for (std::uint64_t each : {behind.one, last})
+    if (each > over.load())
+      if (runtime::LanePosition at = find(each); at.lane && at.lane != &track.lane)
+        found.push_back(at);
   std::unique_lock lock(looking);
   for (const Track &other : tracks)
     if (&other != &track)
-      if (std::uint64_t number = other.numberUpTo(upTo); number != 0)
+      if (std::uint64_t number = other.numberUpTo(behind.upTo); number != 0)
         found.push_back({&other.lane, number});
   return found;
 }
 
+/// Where the operation is, while it is not over. No lane: it is.
+runtime::LanePosition BestEffortQueue::find(std::uint64_t ticket) const {
+  std::unique_lock lock(looking);
+  sweep();
+  for (const Track &track : tracks) {
+    auto isBelow = [](const Placed &each, std::uint64_t value) { return each.ticket < value; };
+    auto at = std::lower_bound(track.unfinished.begin(), track.unfinished.end(), ticket, isBelow);
+    if (at != track.unfinished.end() && at->ticket == ticket)
+      return {&track.lane, at->number};
+  }
+  return {};
+}
+
 bool BestEffortQueue::look(std::uint64_t ticket) const {
   std::unique_lock lock(looking);
+  sweep();
+  return ticket <= over.load();
+}
+
+/// Under `looking`.
+void BestEffortQueue::sweep() const {
   std::uint64_t known = submitted.load(); // each of these is in a list, or was seen to be over
   for (Track &track : tracks) {
     track.sweep();
@@ -66,33 +104,32 @@ bool BestEffortQueue::look(std::uint64_t ticket) const {
       known = std::min(known, track.unfinished.front().ticket - 1);
   }
   over.store(known);
-  return ticket <= known;
 }
 
 std::uint64_t BestEffortQueue::submit(StreamState &stream, runtime::Operation operation,
-                                      std::uint64_t behind) {
+                                      Behind behind) {
   std::unique_lock lock(mutex);
   return put(stream, std::move(operation), behind);
 }
 
 std::uint64_t BestEffortQueue::submit(StreamState &stream,
-                                      std::vector<runtime::Operation> operations,
-                                      std::uint64_t behind) {
+                                      std::vector<runtime::Operation> operations, Behind behind) {
   std::unique_lock lock(mutex);
   for (runtime::Operation &each : operations)
-    put(stream, std::move(each), std::exchange(behind, 0)); // the others by their track's order
+    put(stream, std::move(each), std::exchange(behind, {})); // the others by their track's order
   return submitted.load();
 }
 
 /// Under the mutex. The dispatcher is woken at each one, since a full track makes the next one
 /// wait.
 std::uint64_t BestEffortQueue::put(StreamState &stream, runtime::Operation operation,
-                                   std::uint64_t behind) {
+                                   Behind behind) {
   Track &track = trackOf(stream);
   if (stream.kind != StreamKind::NonBlocking)
-    behind = std::max(behind, stream.kind == StreamKind::Legacy ? blocking.load() : legacy.load());
+    behind.upTo =
+        std::max(behind.upTo, stream.kind == StreamKind::Legacy ? blocking.load() : legacy.load());
   if (tracks.size() > 1)
-    operation.behind = inOthers(track, behind);
+    operation.behind = inOthers(track, behind, stream.lastTicket.load());
   operation.stream = &track.order;
   operation.ordered = ApiDevice::idOf(stream);
   operation.launchFailed = [this](const Error &error) {
@@ -122,7 +159,7 @@ std::uint64_t BestEffortQueue::put(StreamState &stream, runtime::Operation opera
   return ticket;
 }
 
-std::uint64_t BestEffortQueue::submit(StreamState &stream, Run run, std::uint64_t behind) {
+std::uint64_t BestEffortQueue::submit(StreamState &stream, Run run, Behind behind) {
   runtime::Operation operation;
   operation.type = runtime::Operation::Type::Call;
   operation.call = [this, run = std::move(run)] { keepError(run()); };
@@ -130,7 +167,7 @@ std::uint64_t BestEffortQueue::submit(StreamState &stream, Run run, std::uint64_
 }
 
 cudaError_t BestEffortQueue::inTurn(StreamState &stream, bool launches, std::uint64_t identity,
-                                    const Run &run, std::uint64_t behind) {
+                                    const Run &run, Behind behind) {
   auto reached = std::make_shared<std::atomic<bool>>(false);
   auto ended = std::make_shared<std::atomic<bool>>(false);
   runtime::Operation operation;
@@ -155,21 +192,32 @@ cudaError_t BestEffortQueue::inTurn(StreamState &stream, bool launches, std::uin
 }
 
 void BestEffortQueue::wait(std::uint64_t ticket, bool urgent) {
-  if (isOver(ticket))
+  if (ticket > over.load())
+    if (runtime::LanePosition at = find(ticket); at.lane)
+      wait({at}, urgent);
+}
+
+void BestEffortQueue::waitUpTo(std::uint64_t ticket, bool urgent) {
+  if (isOverUpTo(ticket))
     return;
-  std::vector<std::uint64_t> numbers;
+  std::vector<runtime::LanePosition> positions;
   {
     std::unique_lock lock(looking);
     for (const Track &track : tracks)
-      numbers.push_back(track.numberUpTo(ticket));
+      positions.push_back({&track.lane, track.numberUpTo(ticket)});
   }
+  wait(positions, urgent);
+}
+
+/// What these wait for in other lanes is as urgent: the lanes see to that.
+void BestEffortQueue::wait(const std::vector<runtime::LanePosition> &positions, bool urgent) {
   if (urgent) {
-    for (std::size_t i = 0; i < numbers.size(); ++i)
-      tracks[i].lane.hurry(numbers[i]);
+    for (const runtime::LanePosition &each : positions)
+      each.lane->hurry(each.number);
     dispatcher.wake();
   }
-  for (std::size_t i = 0; i < numbers.size(); ++i)
-    tracks[i].lane.waitFor(numbers[i]);
+  for (const runtime::LanePosition &each : positions)
+    each.lane->waitFor(each.number);
 }
 
 void BestEffortQueue::keepError(cudaError_t status) {
@@ -181,6 +229,7 @@ void BestEffortQueue::keepError(cudaError_t status) {
 cudaError_t BestEffortQueue::takeError(bool clear) {
   int kept = clear ? error.exchange(cudaSuccess) : error.load();
   // What the lane gave up comes from a device that has failed, which stays so.
+  std::unique_lock lock(looking);
   for (const Track &track : tracks)
     if (kept == cudaSuccess && track.order.failed) {
       warn(Warning::Fault, track.order.failure.message);

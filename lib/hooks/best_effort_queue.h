@@ -1,12 +1,12 @@
 // The queue of best-effort work. Operations have tickets in the order of submission over all
-// streams; one is over, as far as anybody is told, when all before it are too.
+// streams.
 //
-// Streams are spread over tracks, each a lane of the runtime. In one track the order is that of
-// submission, so with one track whatever an event, a stream's wait or the legacy stream demands of
-// queued operations holds by itself. Between tracks an operation starts when what it comes behind
-// there is over: for the legacy stream all that was put on blocking streams before, and the
-// reverse; else what its caller says. What it comes behind was submitted before it, so no two wait
-// for each other.
+// Streams are spread over tracks, each a lane of the runtime; those of one class of best effort
+// over that class' own. In one track the order is that of submission, so with one track whatever an
+// event, a stream's wait or the legacy stream demands of queued operations holds by itself. Between
+// tracks an operation starts when what it comes behind there is over: for the legacy stream all
+// that was put on blocking streams before, and the reverse; else what its caller says. What it
+// comes behind was submitted before it, so no two wait for each other.
 #ifndef TALLY_LIB_HOOKS_BEST_EFFORT_QUEUE_H
 #define TALLY_LIB_HOOKS_BEST_EFFORT_QUEUE_H
 
@@ -17,7 +17,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace tally::hooks {
@@ -26,33 +30,47 @@ using Run = std::function<cudaError_t()>;
 /// A call that has its stream as a parameter.
 using RunOn = std::function<cudaError_t(cudaStream_t)>;
 
+/// What an operation comes behind, but for what its stream's order says: tickets.
+struct Behind {
+  std::uint64_t one = 0;  ///< this operation
+  std::uint64_t upTo = 0; ///< all up to this one
+};
+
 /// Tickets count operations from 1. Thread-safe.
 class BestEffortQueue {
 public:
-  BestEffortQueue(runtime::Dispatcher &dispatcher, std::size_t tracks);
+  /// `openLanes` gives the lanes of a class of best effort, on whatever thread; nothing where they
+  /// cannot be had.
+  using Lanes = std::span<const std::unique_ptr<runtime::Lane>>;
+  BestEffortQueue(runtime::Dispatcher &dispatcher,
+                  std::function<Lanes(std::uint32_t bestEffortClass)> openLanes)
+      : dispatcher(dispatcher), openLanes(std::move(openLanes)) {}
 
-  /// Puts an operation behind all others of its stream, and behind those of any up to the ticket
-  /// `behind`; returns its ticket. Waits while the stream's track is full.
-  std::uint64_t submit(StreamState &stream, runtime::Operation operation, std::uint64_t behind = 0);
+  /// Puts an operation behind all others of its stream; returns its ticket. Waits while the
+  /// stream's track is full.
+  std::uint64_t submit(StreamState &stream, runtime::Operation operation, Behind behind = {});
   /// The same with several, between which nothing of other threads comes on their track. Returns
   /// the last one's ticket; that of the newest operation of all where there are none.
   std::uint64_t submit(StreamState &stream, std::vector<runtime::Operation> operations,
-                       std::uint64_t behind);
+                       Behind behind);
   /// A call of the CUDA runtime, made on the dispatcher's thread.
-  std::uint64_t submit(StreamState &stream, Run run, std::uint64_t behind = 0);
+  std::uint64_t submit(StreamState &stream, Run run, Behind behind = {});
   /// Runs on the calling thread when its turn comes, and returns then. `launches`: it may put a
   /// kernel on the stream, which is over before the next operation of the track starts; what that
   /// takes is remembered under `identity`.
   cudaError_t inTurn(StreamState &stream, bool launches, std::uint64_t identity, const Run &run,
-                     std::uint64_t behind);
+                     Behind behind);
 
-  /// Waits until that operation, and so all before it, is over. `urgent`: work of high priority
-  /// waits for it, so that it need not wait for other such work.
+  /// Waits until that operation, and so what its track had before it, is over. `urgent`: work of
+  /// high priority waits for it, so that it need not wait for other such work.
   void wait(std::uint64_t ticket, bool urgent);
-  void drain(bool urgent) { wait(submitted.load(), urgent); }
-  bool isOver(std::uint64_t ticket) const { return ticket <= over.load() || look(ticket); }
+  /// The same of all operations up to that one, on whatever track.
+  void waitUpTo(std::uint64_t ticket, bool urgent);
+  void drain(bool urgent) { waitUpTo(submitted.load(), urgent); }
+  bool isOver(std::uint64_t ticket) const { return ticket <= over.load() || !find(ticket).lane; }
+  bool isOverUpTo(std::uint64_t ticket) const { return ticket <= over.load() || look(ticket); }
   /// Whether a call may be made at once.
-  bool isIdle() const { return isOver(submitted.load()) && !dispatcher.isClosed(); }
+  bool isIdle() const { return isOverUpTo(submitted.load()) && !dispatcher.isClosed(); }
   std::uint64_t last() const { return submitted.load(); }
   /// The last operation on a stream that the legacy stream is ordered with, and on a legacy stream.
   std::uint64_t lastBlocking() const { return blocking.load(); }
@@ -77,17 +95,28 @@ private:
     /// The last of them up to that ticket; 0 where there is none.
     std::uint64_t numberUpTo(std::uint64_t ticket) const;
   };
+  /// The tracks of a class.
+  struct Group {
+    std::size_t first = 0, count = 0; ///< none: it was not needed yet
+    std::size_t next = 0;             ///< for the next stream, in turn
+  };
 
-  std::uint64_t put(StreamState &stream, runtime::Operation operation, std::uint64_t behind);
+  std::uint64_t put(StreamState &stream, runtime::Operation operation, Behind behind);
   Track &trackOf(StreamState &stream);
-  std::vector<runtime::LanePosition> inOthers(const Track &track, std::uint64_t upTo) const;
+  Group &groupOf(std::uint32_t bestEffortClass);
+  std::vector<runtime::LanePosition> inOthers(const Track &track, Behind behind,
+                                              std::uint64_t last) const;
+  runtime::LanePosition find(std::uint64_t ticket) const;
   bool look(std::uint64_t ticket) const;
+  void sweep() const;
+  void wait(const std::vector<runtime::LanePosition> &positions, bool urgent);
 
   runtime::Dispatcher &dispatcher;
-  mutable std::deque<Track> tracks;
+  const std::function<Lanes(std::uint32_t)> openLanes;
   std::mutex mutex;                           ///< of submission
-  std::size_t nextTrack = 0;                  ///< guarded by it
-  mutable std::mutex looking;                 ///< of the tracks' lists; never held while waiting
+  std::map<std::uint32_t, Group> groups;      ///< by class; guarded by it
+  mutable std::mutex looking;                 ///< of the tracks; never held while waiting
+  mutable std::deque<Track> tracks;           ///< they stay
   mutable std::atomic<std::uint64_t> over{0}; ///< all up to there
   std::atomic<std::uint64_t> submitted{0}, blocking{0}, legacy{0};
   std::atomic<int> error{cudaSuccess};

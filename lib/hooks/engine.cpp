@@ -52,9 +52,22 @@ Result<void> Engine::openOnOwnThread() {
   if (!made)
     return made.error();
   dispatcher = std::move(*made);
-  work.emplace(*dispatcher, settings.bestEffortStreams);
+  work.emplace(*dispatcher, [this](std::uint32_t of) { return openLanes(of); });
   activity.serve(*dispatcher);
   return {};
+}
+
+BestEffortQueue::Lanes Engine::openLanes(std::uint32_t bestEffortClass) {
+  BestEffortQueue::Lanes lanes;
+  std::thread([&] {
+    beOnOwnThread(api, device.number());
+    if (auto made = dispatcher->lanesOf(bestEffortClass))
+      lanes = *made;
+    else
+      warn(Warning::NoDevice, made.error().message + "; best-effort work of class " +
+                                  std::to_string(bestEffortClass) + " goes with that of another");
+  }).join();
+  return lanes;
 }
 
 void Engine::openProfiles(runtime::LaneOptions &lane) {
@@ -90,7 +103,7 @@ std::uint32_t Engine::confinement() {
   return sms;
 }
 
-std::uint64_t Engine::submit(StreamState &stream, Run run, std::uint64_t behind) {
+std::uint64_t Engine::submit(StreamState &stream, Run run, Behind behind) {
   int target = stream.device;
   auto call = [this, target, &stream, run = std::move(run)] {
     bool elsewhere = target != device.number() && api.cudaSetDevice(target) == cudaSuccess;
@@ -115,7 +128,7 @@ void Engine::submit(StreamState &stream, std::shared_ptr<const KernelLaunch> lau
 }
 
 std::uint64_t Engine::submit(StreamState &stream, const std::vector<GraphPart> &parts,
-                             OrderingEvent event, std::uint64_t behind) {
+                             OrderingEvent event, Behind behind) {
   beginQueued(stream);
   std::vector<runtime::Operation> operations;
   operations.reserve(parts.size() + 1);
@@ -185,7 +198,7 @@ void Engine::submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> la
 }
 
 cudaError_t Engine::inTurn(StreamState &stream, bool launches, const void *identity, const Run &run,
-                           std::uint64_t behind) {
+                           Behind behind) {
   InHook inside;
   beginQueued(stream);
   // The lane waits for a kernel by an event of its own device, which another one's stream does not

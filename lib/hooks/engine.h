@@ -15,6 +15,7 @@
 
 #include "tally/runtime/policy.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -52,8 +53,8 @@ public:
   /// the stream is ordered behind.
   template <class Call> auto passHigh(StreamState &stream, Call call, bool recordsEvent) {
     std::uint64_t ahead = orderedAhead(stream);
-    if (!work->isOver(ahead))
-      work->wait(ahead, true);
+    if (!work->isOverUpTo(ahead))
+      work->waitUpTo(ahead, true);
     threadState.launchedHigh = true;
     auto result = activity.pass(stream, call, recordsEvent);
     if (stream.kind != StreamKind::NonBlocking)
@@ -68,25 +69,24 @@ public:
     return stream.kind == StreamKind::Legacy ? work->lastBlocking() : work->lastLegacy();
   }
 
-  /// Queues a call that is ordered by a best-effort stream, and comes behind what was queued up to
-  /// the ticket `behind` on others.
-  std::uint64_t submit(StreamState &stream, Run run, std::uint64_t behind = 0);
+  /// Queues a call that is ordered by a best-effort stream.
+  std::uint64_t submit(StreamState &stream, Run run, Behind behind = {});
   /// The same of a copy or a fill, which goes on the lane's own stream: what is queued behind it
   /// need not wait for the program's. `stream` is one of this device.
   std::uint64_t submitCopy(StreamState &stream, RunOn run);
   /// Queues a launch on a best-effort stream.
   void submit(StreamState &stream, std::shared_ptr<const KernelLaunch> launch);
   /// Queues the parts of a graph on a best-effort stream, where nothing of other threads comes
-  /// between them. `event`: one that all of it comes after, or nullptr; `behind` as above. Returns
-  /// the last one's ticket.
+  /// between them. `event`: one that all of it comes after, or nullptr. Returns the last one's
+  /// ticket.
   std::uint64_t submit(StreamState &stream, const std::vector<GraphPart> &parts,
-                       OrderingEvent event, std::uint64_t behind);
+                       OrderingEvent event, Behind behind);
   /// The same of a library's launch, whose context is this one's.
   void submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> launch);
   /// Makes a call on the calling thread when its turn on the stream comes. `launches`: it may
-  /// launch a kernel; what stands for that, so that its duration can be known. `behind` as above.
+  /// launch a kernel; what stands for that, so that its duration can be known.
   cudaError_t inTurn(StreamState &stream, bool launches, const void *identity, const Run &run,
-                     std::uint64_t behind = 0);
+                     Behind behind = {});
   /// A call was made past the queue: launches behind it have to come behind what it put on the
   /// stream, or on one that is ordered with it.
   void noteCall(StreamState &stream) {
@@ -97,6 +97,14 @@ public:
   /// Waits for all that is queued; what a thread of high priority waits for is urgent.
   void drain() { work->drain(threadState.launchedHigh); }
   void wait(std::uint64_t ticket) { work->wait(ticket, threadState.launchedHigh); }
+  void waitUpTo(std::uint64_t ticket) { work->waitUpTo(ticket, threadState.launchedHigh); }
+  /// Waits for what of the queue a call on the stream comes behind.
+  void waitBefore(const StreamState &stream, Behind behind = {}) {
+    waitUpTo(std::max(orderedAhead(stream), behind.upTo));
+    if (stream.bestEffort)
+      wait(stream.lastTicket.load());
+    wait(behind.one);
+  }
 
   /// For a process that is about to end: asks what runs to yield, sends nothing more, and returns
   /// when the device has no work of the process. On a thread of its own.
@@ -134,6 +142,7 @@ private:
         device(activity.onDevice()) {}
   Result<void> open();
   Result<void> openOnOwnThread();
+  BestEffortQueue::Lanes openLanes(std::uint32_t bestEffortClass);
   std::uint32_t confinement();
   void openProfiles(runtime::LaneOptions &lane);
   runtime::Operation operationOf(std::shared_ptr<const KernelLaunch> launch);

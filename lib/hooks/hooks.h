@@ -191,6 +191,7 @@ public:
   cudaError_t lastError(const CudaApi &api, bool clear);
   /// A stream's class by the API (tally/runtime/hooks.h).
   cudaError_t setClass(const CudaApi &api, cudaStream_t handle, bool bestEffort);
+  cudaError_t setBestEffortClass(const CudaApi &api, cudaStream_t handle, std::uint32_t number);
 
   /// In a forked child, which has none of the threads: from here on calls go to the CUDA runtime as
   /// they are, which says what it makes of them.
@@ -243,7 +244,7 @@ public:
     StreamState &state = streams.find(foreignApi(), handle);
     if (captures.takesPart(foreignApi(), handle))
       return;
-    now->wait(state.bestEffort ? now->queue().last() : now->orderedAhead(state));
+    now->waitUpTo(state.bestEffort ? now->queue().last() : now->orderedAhead(state));
   }
   /// Behind it.
   void afterForeign(cudaStream_t handle) {
@@ -364,7 +365,7 @@ private:
   void countStreams();
   Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                          const std::function<bool()> &mayQueue, const Run &call,
-                         const RunOn &copy = {}, std::uint64_t behind = 0);
+                         const RunOn &copy = {}, Behind behind = {});
   cudaError_t launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                const LaunchRequest &request, const Run &call);
   void graphInstantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,

@@ -15,11 +15,10 @@ bool isPageable(const CudaApi &api, const void *pointer) {
 
 } // namespace
 
-/// `copy`: the call, if it is a copy or a fill. `behind`: the ticket of what was queued on other
-/// streams that it comes behind.
+/// `copy`: the call, if it is a copy or a fill.
 Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                      const std::function<bool()> &mayQueue, const Run &call,
-                                     const RunOn &copy, std::uint64_t behind) {
+                                     const RunOn &copy, Behind behind) {
   Engine *running = start(api);
   InHook inside;
   if (!running || captures.takesPart(api, handle))
@@ -33,7 +32,7 @@ Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cud
   }
   // What other threads queue meanwhile is not ordered before it.
   if (!idle)
-    running->drain();
+    running->waitBefore(state, behind);
   cudaError_t status = call();
   running->noteCall(state);
   return {status, 0};
@@ -64,17 +63,14 @@ cudaError_t Hooks::fillAsync(const CudaApi &api, void *to, int value, std::size_
 }
 
 cudaError_t Hooks::priorityRange(const CudaApi &api, int *lowest, int *highest) {
-  int low = 0, high = 0;
-  cudaError_t status = api.cudaDeviceGetStreamPriorityRange(&low, &high);
+  Priorities all;
+  cudaError_t status = Priorities::ask(api, all);
   if (status != cudaSuccess)
     return status;
-  // The device's highest is the control stream's own, where there are more than two.
-  if (low - high >= 2)
-    ++high;
   if (lowest)
-    *lowest = low;
+    *lowest = all.lowest;
   if (highest)
-    *highest = high;
+    *highest = all.highest;
   return status;
 }
 
@@ -120,9 +116,7 @@ cudaError_t Hooks::synchronizeStream(const CudaApi &api, cudaStream_t handle) {
   StreamState &state = streams.find(api, handle);
   InHook inside;
   if (Engine *now = running(); now && !captures.takesPart(api, handle)) {
-    now->wait(now->orderedAhead(state));
-    if (state.bestEffort)
-      now->wait(state.lastTicket.load());
+    now->waitBefore(state);
   }
   auto wait = [&] { return api.cudaStreamSynchronize(handle); };
   Activity *shared = activity.load(std::memory_order_acquire);
@@ -133,7 +127,7 @@ cudaError_t Hooks::queryStream(const CudaApi &api, cudaStream_t handle) {
   StreamState &state = streams.find(api, handle);
   InHook inside;
   if (Engine *now = running(); now && !captures.takesPart(api, handle)) {
-    bool over = now->queue().isOver(now->orderedAhead(state)) &&
+    bool over = now->queue().isOverUpTo(now->orderedAhead(state)) &&
                 (!state.bestEffort || now->queue().isOver(state.lastTicket.load()));
     if (!over)
       return cudaErrorNotReady;
@@ -155,8 +149,8 @@ cudaError_t Hooks::waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_
     if (captures.any())
       return afterDrain(state, call);
     auto mayQueue = [&] { return event && flags == 0; };
-    Queued queued =
-        queueBestEffort(api, state, handle, mayQueue, call, nullptr, events.recordOf(event));
+    Queued queued = queueBestEffort(api, state, handle, mayQueue, call, nullptr,
+                                    {.one = events.recordOf(event)});
     if (queued.ticket != 0)
       events.awaited(event, queued.ticket);
     return queued.status;
@@ -178,7 +172,7 @@ cudaError_t Hooks::recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream
     // Queued waits are for the record before.
     auto mayQueue = [&] { return event && flags == 0; };
     Queued queued =
-        queueBestEffort(api, state, handle, mayQueue, call, nullptr, events.useOf(event));
+        queueBestEffort(api, state, handle, mayQueue, call, nullptr, {.upTo = events.useOf(event)});
     if (queued.ticket != 0)
       events.recorded(event, queued.ticket);
     else
@@ -188,7 +182,7 @@ cudaError_t Hooks::recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream
   // An earlier record that is still queued must not come after this one, nor a wait, which is for
   // an earlier record.
   if (Engine *now = running())
-    now->queue().wait(events.useOf(event), true);
+    now->queue().waitUpTo(events.useOf(event), true);
   events.recordedNow(event);
   return pass(state, call, true);
 }
@@ -212,9 +206,9 @@ cudaError_t Hooks::destroyEvent(const CudaApi &api, cudaEvent_t event) {
   events.forget(event);
   InHook inside;
   if (Engine *now = running()) {
-    events.sweep([now](std::uint64_t ticket) { return now->queue().isOver(ticket); });
+    events.sweep([now](std::uint64_t ticket) { return now->queue().isOverUpTo(ticket); });
     // As CUDA's own, the call does not wait for what the event is still used by.
-    if (!now->queue().isOver(lastUse)) {
+    if (!now->queue().isOverUpTo(lastUse)) {
       events.destroyLater(api, event, lastUse);
       return cudaSuccess;
     }
@@ -254,6 +248,17 @@ cudaError_t Hooks::setClass(const CudaApi &api, cudaStream_t handle, bool bestEf
   drain();
   streams.setClass(state, bestEffort);
   return !bestEffort || start(api) ? cudaSuccess : cudaErrorNotSupported;
+}
+
+cudaError_t Hooks::setBestEffortClass(const CudaApi &api, cudaStream_t handle,
+                                      std::uint32_t number) {
+  if (number < 1 || number > runtime::lowestBestEffortClass)
+    return cudaErrorInvalidValue;
+  StreamState &state = streams.find(api, handle);
+  if (!state.bestEffort)
+    drain();
+  streams.setBestEffortClass(state, number);
+  return start(api) ? cudaSuccess : cudaErrorNotSupported;
 }
 
 } // namespace tally::hooks

@@ -68,10 +68,10 @@ cudaError_t Hooks::graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaSt
   ExecutableGraph::Launch launch{nullptr, WholeReason::NotSeen, nullptr};
   std::shared_ptr<ExecutableGraph> known = graphs.find(graph);
   std::unique_lock<std::mutex> inOrder;
-  std::uint64_t behind = 0; // CUDA orders the launches of one executable graph
+  Behind behind; // CUDA orders the launches of one executable graph
   if (known) {
     inOrder = std::unique_lock(known->launching);
-    behind = known->lastTicket.load();
+    behind.one = known->lastTicket.load();
     launch = known->launch(running->deviceNumber());
   }
   if (launch.parts && state.device != running->deviceNumber())

@@ -53,4 +53,11 @@ int tally_stream_set_class(void *stream, tally_stream_class streamClass) {
                                   streamClass == TALLY_STREAM_BEST_EFFORT);
 }
 
+int tally_stream_set_best_effort_class(void *stream, unsigned bestEffortClass) {
+  if (isOff())
+    return cudaSuccess;
+  return Hooks::shared().setBestEffortClass(api(), static_cast<cudaStream_t>(stream),
+                                            bestEffortClass);
+}
+
 } // extern "C"

@@ -80,6 +80,9 @@ StreamState &StreamTable::add(const CudaApi &api, cudaStream_t handle, StreamKin
   devicesUsed.fetch_or(bitOf(state.device));
   state.priority = priority;
   state.bestEffort = processIsBestEffort;
+  Priorities priorities;
+  state.bestEffortClass =
+      Priorities::ask(api, priorities) == cudaSuccess ? priorities.bestEffortClass(priority) : 1;
   state.lastTicket = 0;
   state.destroyed = false;
   state.leaving = false;
@@ -135,6 +138,23 @@ void StreamTable::clear(int device) {
 void StreamTable::setClass(StreamState &state, bool bestEffort) {
   state.bestEffort = bestEffort || processIsBestEffort;
   forgetKnown();
+}
+
+void StreamTable::setBestEffortClass(StreamState &state, std::uint32_t number) {
+  state.bestEffortClass = number;
+  setClass(state, true);
+}
+
+cudaError_t Priorities::ask(const CudaApi &api, Priorities &found) {
+  cudaError_t status = api.cudaDeviceGetStreamPriorityRange(&found.lowest, &found.highest);
+  if (status == cudaSuccess && found.lowest - found.highest >= 2)
+    ++found.highest;
+  return status;
+}
+
+std::uint32_t Priorities::bestEffortClass(int priority) const {
+  constexpr int lowestClass = runtime::lowestBestEffortClass;
+  return static_cast<std::uint32_t>(std::clamp(priority - highest, 1, lowestClass));
 }
 
 std::size_t StreamTable::count() {

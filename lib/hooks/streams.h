@@ -6,6 +6,8 @@
 #include "high_priority.h"
 #include "thread_state.h"
 
+#include "tally/runtime/policy.h"
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -35,9 +37,15 @@ struct alignas(64) StreamState { // none shares a line of the cache with another
   bool isOwn = false; ///< none of the application's, but a lane's
   int priority = 0;   ///< CUDA's: the lower number is the higher priority
   std::atomic<bool> bestEffort{false};
-  std::atomic<std::uint64_t> launches{0};   ///< of kernels, passed through
-  std::atomic<std::uint64_t> lastTicket{0}; ///< of what was last queued on it
-  std::size_t track = 0;                    ///< BestEffortQueue's own: from 1; 0: it has none yet
+  std::atomic<std::uint32_t> bestEffortClass{1}; ///< where it is that: 1, the highest, to 4
+  std::atomic<std::uint64_t> launches{0};        ///< of kernels, passed through
+  std::atomic<std::uint64_t> lastTicket{0};      ///< of what was last queued on it
+  /// BestEffortQueue's own: which of its tracks, of which class; of which queue, if any.
+  struct {
+    const void *queue = nullptr;
+    std::uint32_t bestEffortClass = 0;
+    std::size_t track = 0;
+  } place;
   std::atomic<runtime::HighStream *> high{nullptr};
   /// Where the stream itself cannot be asked whether it is idle (it belongs to a thread, or is
   /// destroyed): an event behind all that was put on it.
@@ -51,6 +59,17 @@ struct alignas(64) StreamState { // none shares a line of the cache with another
   /// The dispatcher's: calls, and those on the legacy stream, that its launches here are behind.
   std::uint64_t callsSeen = 0, legacyCallsSeen = 0;
   bool destroyed = false; ///< guarded by the table's mutex
+};
+
+/// The priorities that applications may have: CUDA's, the lower number is the higher.
+struct Priorities {
+  int lowest = 0, highest = 0;
+
+  /// All but the device's highest, which is the control stream's own where there are more than two.
+  static cudaError_t ask(const CudaApi &api, Priorities &found);
+  /// That of best-effort streams of the priority: one for each below the highest, as far as there
+  /// are classes.
+  std::uint32_t bestEffortClass(int priority) const;
 };
 
 /// Finds streams by handle. Thread-safe; what a thread used last is found without a lock.
@@ -99,6 +118,8 @@ public:
   std::vector<StreamState *> all();
   /// Sets a stream's class; streams of a best-effort process stay so.
   void setClass(StreamState &state, bool bestEffort);
+  /// Makes the stream best effort, and of that class.
+  void setBestEffortClass(StreamState &state, std::uint32_t number);
   std::uint64_t launches();
 
 private:

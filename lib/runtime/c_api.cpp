@@ -180,6 +180,15 @@ tally_status tally_create_client(tally_runtime *runtime, tally_class client_clas
               [&](Client created) { *client = static_cast<tally_client>(created); });
 }
 
+tally_status tally_create_best_effort_client(tally_runtime *runtime, uint32_t best_effort_class,
+                                             const char *name, tally_client *client) {
+  if (!runtime || !client)
+    return invalid("tally_create_best_effort_client");
+  return give(
+      [&] { return runtime->runtime->createBestEffortClient(best_effort_class, name ? name : ""); },
+      [&](Client created) { *client = static_cast<tally_client>(created); });
+}
+
 tally_status tally_create_stream(tally_runtime *runtime, tally_client client,
                                  tally_stream *stream) {
   if (!runtime || !stream)

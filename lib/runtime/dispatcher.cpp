@@ -48,18 +48,13 @@ Result<std::unique_ptr<Dispatcher>> Dispatcher::create(StreamDevice &device, Dev
   std::unique_ptr<Dispatcher> made(
       new Dispatcher(device, control, highPriority, std::move(options)));
   highPriority.room().open(device.info(), made->options.lane.reserve);
-  for (std::size_t i = 0; i < made->options.lanes; ++i) {
-    made->options.lane.number = static_cast<std::uint8_t>(i);
-    Result<std::unique_ptr<Lane>> lane = Lane::create(device, made->options.lane);
-    if (!lane)
-      return lane.error();
-    made->lanes.push_back(std::move(*lane));
-  }
+  if (Result<void> lanes = made->makeLanes(); !lanes)
+    return lanes.error();
   made->smCount = device.info().smCount;
   return made;
 }
 
-Dispatcher::Dispatcher(SignalDevice &device, DeviceControl &control, HighPriority &highPriority,
+Dispatcher::Dispatcher(StreamDevice &device, DeviceControl &control, HighPriority &highPriority,
                        DispatcherOptions options)
     : device(device), control(control), highPriority(highPriority), options(std::move(options)),
       mayPause(contains(this->options.lane.kinds, Kind::Pause)) {
@@ -81,7 +76,7 @@ void Dispatcher::close() {
   // Lanes wait for what they have on the device.
   if (control.isPausing())
     release(PauseEnd::Closed);
-  for (const std::unique_ptr<Lane> &lane : lanes)
+  for (const std::unique_ptr<Lane> &lane : lanes())
     lane->close();
 }
 
@@ -107,12 +102,9 @@ void Dispatcher::bringToRest() {
     std::this_thread::sleep_for(50us);
 }
 
-Lane &Dispatcher::assignLane(std::uint32_t client) {
-  std::size_t number = options.policy.usesClients() ? client : nextLane.fetch_add(1);
-  return *lanes[number % lanes.size()];
-}
-
-std::optional<Permit> Dispatcher::permit() const {
+std::optional<Permit> Dispatcher::permit(std::uint32_t bestEffortClass) const {
+  if (bestEffortClass > leadingClass)
+    return std::nullopt;
   std::uint64_t epoch = control.currentEpoch(); // before the snapshot: control_word.h
   Snapshot now = snapshot();
   Decision decision = options.policy.decide(now);
@@ -124,13 +116,13 @@ std::optional<Permit> Dispatcher::permit() const {
 
 Snapshot Dispatcher::snapshot() const {
   Snapshot now = control.snapshot();
-  for (const std::unique_ptr<Lane> &lane : lanes)
+  for (const std::unique_ptr<Lane> &lane : lanes())
     if (std::optional<Nanoseconds> since = lane->heldBackSince())
       now.heldBack = std::max(now.heldBack, now.now - *since);
   now.busyPeriods = busyTimes.count();
   now.busyMean = busyTimes.mean();
   now.busyHigh = busyTimes.high();
-  for (const std::unique_ptr<Lane> &lane : lanes)
+  for (const std::unique_ptr<Lane> &lane : lanes())
     now.bestEffortRan += lane->ran();
   now.smCount = smCount;
   if (options.policy.usesClients())
@@ -145,8 +137,10 @@ void Dispatcher::readClients(Snapshot &now) const {
       clients.resize(client + 1);
     return clients[client];
   };
-  for (const std::unique_ptr<Lane> &lane : lanes) {
-    lane->forReadyClients([&](std::uint32_t client) { progressOf(client).ready = true; });
+  for (const std::unique_ptr<Lane> &lane : lanes()) {
+    // Whom a higher class holds back the others must not wait for.
+    if (lane->currentClass() <= leadingClass)
+      lane->forReadyClients([&](std::uint32_t client) { progressOf(client).ready = true; });
     for (std::uint32_t client = 0; client < clients.size(); ++client)
       clients[client].ran += lane->ranOf(client);
   }
@@ -171,7 +165,7 @@ void Dispatcher::observeBusyTimes() {
 /// on as many SMs; what it still wants is sent again then.
 void Dispatcher::enforcePolicy() {
   std::optional<std::uint32_t> sms;
-  for (const std::unique_ptr<Lane> &lane : lanes) {
+  for (const std::unique_ptr<Lane> &lane : lanes()) {
     if (lane->isHurried())
       return;
     if (lane->underWay() && lane->epochUnderWay() == control.currentEpoch() && !sms)
@@ -193,14 +187,14 @@ void Dispatcher::stopByPolicy() {
 /// Requests wait for what is under way on all lanes.
 Nanoseconds Dispatcher::wholesLeft() const {
   Nanoseconds sum{0};
-  for (const std::unique_ptr<Lane> &lane : lanes)
+  for (const std::unique_ptr<Lane> &lane : lanes())
     sum = sumOf(sum, lane->wholesLeft());
   return sum;
 }
 
 std::optional<std::uint64_t> Dispatcher::oldestUnderWay() const {
   std::optional<std::uint64_t> oldest;
-  for (const std::unique_ptr<Lane> &lane : lanes)
+  for (const std::unique_ptr<Lane> &lane : lanes())
     if (lane->underWay())
       oldest = std::min(oldest.value_or(lane->epochUnderWay()), lane->epochUnderWay());
   return oldest;
@@ -225,8 +219,9 @@ bool Dispatcher::step() {
   std::optional<std::uint64_t> oldestBefore = oldestUnderWay();
   observeBusyTimes();
   enforcePolicy();
+  enforceClasses();
   bool progress = false;
-  for (const std::unique_ptr<Lane> &lane : lanes)
+  for (const std::unique_ptr<Lane> &lane : lanes())
     progress = lane->step(*this) || progress;
   measureTurnaround(oldestBefore);
   choosePausing();
@@ -282,12 +277,12 @@ bool Dispatcher::monitor() {
 
 std::size_t Dispatcher::lanesUnderWay() const {
   return static_cast<std::size_t>(
-      std::count_if(lanes.begin(), lanes.end(), [](const auto &lane) { return lane->underWay(); }));
+      std::ranges::count_if(lanes(), [](const auto &lane) { return lane->underWay(); }));
 }
 
 LaneTotals Dispatcher::totals() const {
   LaneTotals sums;
-  for (const std::unique_ptr<Lane> &lane : lanes) {
+  for (const std::unique_ptr<Lane> &lane : lanes()) {
     sums.finishedLaunches += lane->counters().finishedLaunches.load();
     for (std::size_t i = 0; i < allKinds.size(); ++i)
       sums.launchesByKind[i] += lane->counters().launchesByKind[i].load();
@@ -317,7 +312,7 @@ void Dispatcher::addTo(Statistics &statistics) const {
 }
 
 bool Dispatcher::hasWork() const {
-  return std::any_of(lanes.begin(), lanes.end(), [](const auto &lane) { return lane->hasWork(); });
+  return std::ranges::any_of(lanes(), [](const auto &lane) { return lane->hasWork(); });
 }
 
 void Dispatcher::run() {
@@ -339,7 +334,7 @@ void Dispatcher::run() {
 
 bool Dispatcher::isWorthArming() const {
   LaunchPace pace;
-  for (const std::unique_ptr<Lane> &lane : lanes) {
+  for (const std::unique_ptr<Lane> &lane : lanes()) {
     pace.ran += lane->pace().ran;
     pace.launches += lane->pace().launches;
   }

@@ -10,12 +10,14 @@
 #include "tally/runtime/any_policy.h"
 #include "tally/runtime/runtime.h"
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -23,8 +25,8 @@ namespace tally::runtime {
 
 struct DispatcherOptions {
   AnyPolicy policy;
-  LaneOptions lane; ///< its `profiles` must live as long as the dispatcher
-  std::size_t lanes = 2;
+  LaneOptions lane;      ///< its `profiles` must live as long as the dispatcher
+  std::size_t lanes = 2; ///< of each class of best effort that there is work of; up to 16
   /// How long work that pauses waits for high-priority work of which nothing is seen to happen,
   /// before it goes on to the end of its blocks.
   Nanoseconds pauseDeadline{2000000};
@@ -90,9 +92,12 @@ public:
   /// start().
   void bringToRest();
 
-  /// The lane for the next best-effort stream, of that client. Where the policy tells clients apart
+  /// The lanes of a class of best effort, 1 to 4, whose work stops that of lower ones. Makes them
+  /// where the class is new, which fails when the device does. Thread-safe.
+  Result<std::span<const std::unique_ptr<Lane>>> lanesOf(std::uint32_t bestEffortClass);
+  /// The one for the next best-effort stream, of that client. Where the policy tells clients apart
   /// so do lanes, as far as there are enough.
-  Lane &assignLane(std::uint32_t client = 0);
+  Result<Lane *> assignLane(std::uint32_t client = 0, std::uint32_t bestEffortClass = 1);
   void addTo(Statistics &statistics) const;
 
   /// One pass over all lanes and the monitor. Returns whether anything happened. For the thread,
@@ -100,10 +105,10 @@ public:
   bool step();
 
 private:
-  Dispatcher(SignalDevice &device, DeviceControl &control, HighPriority &highPriority,
+  Dispatcher(StreamDevice &device, DeviceControl &control, HighPriority &highPriority,
              DispatcherOptions options);
 
-  std::optional<Permit> permit() const override;
+  std::optional<Permit> permit(std::uint32_t bestEffortClass) const override;
   Nanoseconds wholesLeft() const override;
   std::size_t lanesUnderWay() const override;
   Snapshot snapshot() const;
@@ -111,6 +116,14 @@ private:
   void observeBusyTimes();
   void enforcePolicy();
   void stopByPolicy();
+  // dispatcher_classes.cpp
+  Result<void> makeLanes();
+  std::span<const std::unique_ptr<Lane>> lanes() const {
+    return {laneSlots.data(), laneCount.load(std::memory_order_acquire)};
+  }
+  void enforceClasses();
+  void findLeadingClass();
+
   std::uint64_t currentEpoch() const override { return control.currentEpoch(); }
   void expectOthers() const override {
     if (control.whatPauses() == Pausing::All)
@@ -140,14 +153,25 @@ private:
   bool hasWork() const;
   LaneTotals totals() const;
 
-  SignalDevice &device;
+  StreamDevice &device;
   DeviceControl &control;
   HighPriority &highPriority;
   DispatcherOptions options;
   const bool mayPause;       // kind pause is among the kinds
   std::uint32_t smCount = 0; // of the device
-  std::vector<std::unique_ptr<Lane>> lanes;
-  std::atomic<std::size_t> nextLane{0};
+  // Lanes are added, and stay. Those of a class lie one behind the other.
+  static constexpr std::size_t maxLanesOfClass = 16;
+  std::array<std::unique_ptr<Lane>, lowestBestEffortClass * maxLanesOfClass> laneSlots;
+  std::atomic<std::size_t> laneCount{0}, nextLane{0};
+  std::mutex lanesMutex; // of adding
+  std::array<std::optional<std::size_t>, lowestBestEffortClass>
+      first;                           // lane of each; guarded by it
+  std::size_t classCount = 0;          // likewise: that have lanes
+  std::atomic<bool> hasClasses{false}; // several
+  // The dispatcher's thread's own.
+  std::uint32_t leadingClass =
+      lowestBestEffortClass; // the highest that there is work of, or was lately
+  std::array<std::optional<Nanoseconds>, lowestBestEffortClass> lastWork;
   Neighbours *neighbours = nullptr;
 
   DurationEstimate busyTimes;                  // of high-priority work

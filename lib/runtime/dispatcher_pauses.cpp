@@ -21,14 +21,12 @@ constexpr Nanoseconds progressInterval = 20us;
 } // namespace
 
 bool Dispatcher::isHurried() const {
-  return std::any_of(lanes.begin(), lanes.end(),
-                     [](const auto &lane) { return lane->isHurried(); });
+  return std::ranges::any_of(lanes(), [](const auto &lane) { return lane->isHurried(); });
 }
 
 /// Whether something pauses that was planned when less was known of what high priority takes.
 bool Dispatcher::lacksRoom() const {
-  return std::any_of(lanes.begin(), lanes.end(),
-                     [](const auto &lane) { return lane->lacksRoom(); });
+  return std::ranges::any_of(lanes(), [](const auto &lane) { return lane->lacksRoom(); });
 }
 
 /// What is told to pause goes on when no scope is open any more, or when it must.
@@ -130,7 +128,7 @@ void Dispatcher::expectPausing() const {
 /// What the next wake is to say of what is under way.
 void Dispatcher::choosePausing() {
   bool some = false, all = true;
-  for (const std::unique_ptr<Lane> &lane : lanes) {
+  for (const std::unique_ptr<Lane> &lane : lanes()) {
     Pausing now = lane->pausing();
     some |= now != Pausing::None;
     all &= now == Pausing::All || !lane->underWay();

@@ -47,9 +47,6 @@ struct MemoryAmount {
   }
 };
 
-/// Classes of best-effort work are 1 to this; 0 is high priority.
-constexpr std::uint32_t lowestBestEffortClass = 4;
-
 /// docs/settings.md says what each means, and which of them the API reads.
 struct EnvironmentSettings {
   bool disabled = false;                    ///< TALLY_DISABLE=1; then nothing else is read

@@ -16,6 +16,9 @@
 //  - Kernels without a variant: a request waits for all of them that are under way. Those whose
 //    predicted durations together stay below the bound are sent ahead; a longer one is sent when
 //    the others are about to be over, and one of which nothing is known when there are none.
+//  - What is of a lower class of best effort goes while there is no work of a higher one. What a
+//    higher one's waits for in another lane goes as if it were of that class, and what work of high
+//    priority waits for as that.
 //  - A call, which works on a stream of the application's own, is made only when nothing at all is
 //    under way; a launch behind it waits for that stream.
 //  - After a yield the lane sends nothing until all that was under way is back; then the first
@@ -65,7 +68,8 @@ struct Permit {
 class Gate {
 public:
   virtual ~Gate() = default;
-  virtual std::optional<Permit> permit() const = 0;
+  /// For work of that class of best effort.
+  virtual std::optional<Permit> permit(std::uint32_t bestEffortClass) const = 0;
   /// Lanes that have something under way: they have the device between them.
   virtual std::size_t lanesUnderWay() const = 0;
   /// What is left, on all lanes, of kernels under way that cannot yield: as Lane::wholesLeft().
@@ -96,7 +100,7 @@ struct LaneStream {
 
 /// An operation of a lane's, by its number there.
 struct LanePosition {
-  const Lane *lane = nullptr;
+  Lane *lane = nullptr;
   std::uint64_t number = 0;
 };
 
@@ -228,6 +232,8 @@ public:
   /// What is up to that number goes out whether best-effort work may run or not: work of high
   /// priority waits for it. Wake the dispatcher afterwards.
   void hurry(std::uint64_t number);
+  /// Of what is put on it; before anything is.
+  void setClass(std::uint32_t number) { ownClass.store(number); }
   /// Blocks until all that was put on the stream so far is done; the stream's failure, if any.
   Result<void> wait(LaneStream &stream);
   const LaneCounters &counters() const { return counts; }
@@ -251,6 +257,9 @@ public:
   std::optional<std::uint32_t> sharedSms() const;
   /// What is next or under way must go, whatever the policy says.
   bool isHurried() const { return finished.load() < hurryUntil.load(); }
+  /// Which class of best effort the oldest operation goes as: the lane's, or a higher one's that
+  /// waits for it.
+  std::uint32_t currentClass() const { return classAt(finished.load()); }
   /// For how long work has been on the device, and that of a client's.
   Nanoseconds ran() const { return ranInAll; }
   Nanoseconds ranOf(std::uint32_t client) const {
@@ -353,7 +362,9 @@ private:
   bool issue(const Gate &gate);
   std::optional<Permit> permit(const Gate &gate) const;
   void planBatch(Batch &batch, const Gate &gate, const Permit &permit);
-  static bool mayStart(Operation &operation);
+  bool mayStart(Operation &operation);
+  std::uint32_t classAt(std::uint64_t before) const;
+  void lend(std::uint64_t number, std::uint32_t bestEffortClass);
   bool planCall(Item &item, const Batch &batch);
   bool planItem(Operation &operation, Batch &batch, Budget &used);
   bool planWhole(Item &item, const Batch &batch, const Budget &used);
@@ -403,6 +414,7 @@ private:
   std::atomic<std::uint64_t> unfinished{0}; // operations submitted and not finished
   std::uint64_t submitted = 0;              // guarded by the mutex
   std::atomic<std::uint64_t> finished{0}, hurryUntil{0};
+  std::atomic<std::uint32_t> ownClass{1}; // of best effort
   std::optional<Error> broken; // the physical stream is of no use any more; set under the mutex
   std::atomic<bool> isBroken{false};
 
@@ -410,6 +422,8 @@ private:
   std::deque<Operation> pending; // not finished, in order; the first `sent` are under way
   std::size_t sent = 0;
   std::deque<Batch> batches;
+  std::uint64_t lentUntil = 0; // up to that number operations go as of the class `lent`
+  std::uint32_t lent = lowestBestEffortClass;
   std::optional<Nanoseconds> heldSince;
   const bool hasRanges = rangesAreOn();
   std::optional<Nanoseconds> waitsSince; // of a trace: work is there, and may not go

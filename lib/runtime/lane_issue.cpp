@@ -39,9 +39,22 @@ Nanoseconds predictionOf(const LaunchPlan &plan) {
 std::optional<Permit> Lane::permit(const Gate &gate) const {
   if (gate.isClosed())
     return std::nullopt;
-  if (finished.load() + sent < hurryUntil.load())
+  std::uint64_t before = finished.load() + sent;
+  if (before < hurryUntil.load())
     return Permit{gate.currentEpoch(), {.runBestEffort = true}};
-  return gate.permit();
+  return gate.permit(classAt(before));
+}
+
+/// Which class of best effort what comes behind so many operations goes as.
+std::uint32_t Lane::classAt(std::uint64_t before) const {
+  return before < lentUntil ? std::min(lent, ownClass.load()) : ownClass.load();
+}
+
+/// Work of that class waits for the operations up to that number.
+void Lane::lend(std::uint64_t number, std::uint32_t bestEffortClass) {
+  bool holds = finished.load() < lentUntil; // an earlier one, which may reach further
+  lent = holds ? std::min(lent, bestEffortClass) : bestEffortClass;
+  lentUntil = holds ? std::max(lentUntil, number) : number;
 }
 
 bool Lane::issue(const Gate &gate) {
@@ -102,10 +115,16 @@ void Lane::planBatch(Batch &batch, const Gate &gate, const Permit &permit) {
       return;
 }
 
-/// Whether what it comes behind in other lanes is over.
+/// Whether what it comes behind in other lanes is over. What is not goes as urgently as this.
 bool Lane::mayStart(Operation &operation) {
   std::erase_if(operation.behind,
                 [](const LanePosition &each) { return each.lane->isOver(each.number); });
+  std::uint64_t before = finished.load() + sent;
+  for (const LanePosition &each : operation.behind)
+    if (before < hurryUntil.load())
+      each.lane->hurry(each.number);
+    else
+      each.lane->lend(each.number, classAt(before));
   return operation.behind.empty();
 }
 

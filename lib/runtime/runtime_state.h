@@ -43,7 +43,8 @@ struct ClientRecord {
   Class clientClass = Class::High;
   std::string name;
   std::uint32_t traceName = 0;        ///< where there is a trace
-  std::uint32_t bestEffortNumber = 0; ///< of its class, as policies number them
+  std::uint32_t bestEffortNumber = 0; ///< as policies number them
+  std::uint32_t bestEffortClass = 1;
   std::atomic<std::uint32_t> openRequests{0};
   RequestTimes requestTimes; ///< where somebody wants to know
 };

@@ -133,6 +133,14 @@ static void checkRequests(tally_runtime *runtime) {
   CHECK(tally_create_client(runtime, TALLY_CLASS_BEST_EFFORT, "trainer", &trainer) == TALLY_OK);
   CHECK(tally_create_client(runtime, (tally_class)2, "none", &none) == TALLY_INVALID);
   CHECK(none == 9);
+  CHECK(tally_create_best_effort_client(NULL, 2, "batch", &none) == TALLY_INVALID);
+  CHECK(tally_create_best_effort_client(runtime, 5, "batch", &none) == TALLY_ERROR);
+  CHECK(strcmp(tally_last_error(),
+               "createBestEffortClient: the class is 5; allowed are 1 to 4") == 0);
+  CHECK(none == 9);
+  CHECK(tally_create_best_effort_client(runtime, 2, "batch", &none) == TALLY_OK);
+  CHECK(tally_begin_request(runtime, none) == TALLY_ERROR);
+  CHECK(strstr(tally_last_error(), "client 'batch' is best effort") != NULL);
   CHECK(tally_begin_request(runtime, server) == TALLY_OK);
   CHECK(tally_end_request(runtime, server) == TALLY_OK);
   CHECK(tally_end_request(runtime, server) == TALLY_ERROR);

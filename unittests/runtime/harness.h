@@ -50,7 +50,7 @@ struct Harness {
   void addStreams(const Program &program) {
     Outcome initial = initialOutcome(program);
     for (std::size_t s = 0; s < program.streams; ++s) {
-      streams.push_back(std::make_unique<LaneStream>(dispatcher->assignLane()));
+      streams.push_back(std::make_unique<LaneStream>(**dispatcher->assignLane()));
       memory.emplace_back();
       for (std::size_t b = 0; b < Program::buffers; ++b) {
         memory[s][b] = *device.allocate(Program::words * 8);

@@ -11,7 +11,7 @@ namespace {
 
 class OpenGate final : public runtime::Gate {
 public:
-  std::optional<Permit> permit() const override { return Permit{1, {}, false}; }
+  std::optional<Permit> permit(std::uint32_t) const override { return Permit{1, {}, false}; }
   std::size_t lanesUnderWay() const override { return 1; }
   void expectOthers() const override {}
   void expectPausing() const override {}

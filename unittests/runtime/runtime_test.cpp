@@ -227,6 +227,40 @@ TEST_CASE("a client's class decides for all its streams") {
   CHECK(statistics.highPriorityLaunches == 1);
 }
 
+TEST_CASE("best-effort clients of every class get their work done, beside each other") {
+  Opened opened = openFake();
+  Runtime &runtime = *opened.runtime;
+  for (std::uint32_t number : {0u, 5u}) {
+    auto refused = runtime.createBestEffortClient(number);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message == "createBestEffortClient: the class is " +
+                                         std::to_string(number) + "; allowed are 1 to 4");
+  }
+  struct Tenant {
+    Stream stream;
+    DevicePtr memory;
+  };
+  std::vector<Tenant> tenants;
+  for (std::uint32_t number : {4u, 1u, 3u, 2u, 1u})
+    tenants.push_back({*runtime.createStream(*runtime.createBestEffortClient(number)),
+                       *runtime.allocate(Program::words * 8)});
+  for (const Tenant &each : tenants)
+    REQUIRE(runtime.fill(each.stream, each.memory, std::byte{1}, Program::words * 8));
+  for (std::uint64_t key = 0; key < 20; ++key)
+    for (const Tenant &each : tenants)
+      REQUIRE(runtime.launch(each.stream, opened.kernels[0], {{24, 1, 1}, {64, 1, 1}, 0},
+                             Arguments(each.memory, each.memory, std::uint64_t{24}, key)));
+  for (const Tenant &each : tenants)
+    CHECK(runtime.synchronize(each.stream));
+  CHECK(runtime.statistics().bestEffortLaunches == 100);
+  RuntimeOptions options;
+  options.sharing = Sharing::LowPriority;
+  auto refused = openFake(options).runtime->createBestEffortClient(1);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message ==
+        "createBestEffortClient: classes are for sharing by tally only");
+}
+
 TEST_CASE("requests are for high-priority clients, each of which ends its own") {
   for (Sharing sharing : {Sharing::Tally, Sharing::LowPriority, Sharing::SamePriority}) {
     RuntimeOptions options;

@@ -212,14 +212,14 @@ TEST_CASE("clients of different weights get the device accordingly") {
   policy.weights[0] = 2;
   policy.quantum = 10us;
   Harness harness(6, {Kind::Guard}, policy);
-  CHECK(&harness.dispatcher->assignLane(0) != &harness.dispatcher->assignLane(1));
+  CHECK(*harness.dispatcher->assignLane(0) != *harness.dispatcher->assignLane(1));
   Program program = launches(600, 1, {1, 1, 1});
   program.streams = 2;
   for (std::size_t n = 0; n < 600; ++n)
     program.steps[n].stream = n % 2;
   harness.addStreams(program); // client 0 on lane 0 ...
-  harness.streams[0] = std::make_unique<LaneStream>(harness.dispatcher->assignLane(0), 0);
-  harness.streams[1] = std::make_unique<LaneStream>(harness.dispatcher->assignLane(1), 1);
+  harness.streams[0] = std::make_unique<LaneStream>(**harness.dispatcher->assignLane(0), 0);
+  harness.streams[1] = std::make_unique<LaneStream>(**harness.dispatcher->assignLane(1), 1);
   for (std::size_t n = 0; n < 600; ++n)
     REQUIRE(harness.submit(program, n));
   while (harness.streams[0]->finished + harness.streams[1]->finished < 300) {

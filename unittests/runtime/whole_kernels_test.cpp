@@ -149,7 +149,7 @@ TEST_CASE("two lanes share the bound") {
   Timed timed(3, 15us);
   Harness &harness = timed.harness;
   timed.learnOne();
-  LaneStream other(harness.dispatcher->assignLane());
+  LaneStream other(**harness.dispatcher->assignLane());
   REQUIRE(&other.lane != &harness.streams[0]->lane);
   harness.streams.push_back(nullptr);
   timed.submit(1);

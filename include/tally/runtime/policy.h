@@ -51,6 +51,8 @@ inline constexpr std::chrono::nanoseconds anyKnownDuration =
     anyDuration - std::chrono::nanoseconds(1);
 inline constexpr std::uint32_t allSms = UINT32_MAX;
 inline constexpr std::size_t maxPolicyClients = 64;
+/// Classes of best-effort work are 1, the highest, to this; 0 is high priority.
+inline constexpr std::uint32_t lowestBestEffortClass = 4;
 
 /// What best-effort work may do now.
 ///

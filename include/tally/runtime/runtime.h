@@ -181,6 +181,12 @@ public:
   /// A tenant of the device. Its class holds for all its streams; errors call it by its name, which
   /// need not be unique, or by its number when it has none.
   Result<Client> createClient(Class clientClass, std::string name = {});
+  /// A best-effort client of one of the classes that best-effort work of this process has, 1 (the
+  /// highest, and of createClient()) to 4. Work of a class stands aside while there is work of a
+  /// higher one, unless that, or work of high priority, waits for it. Only for Sharing::Tally. The
+  /// first stream of each class but one takes memory of the device: for saved blocks, where
+  /// checkpoint is among the kinds, some 64 MiB on an H200 for each of two lanes.
+  Result<Client> createBestEffortClient(std::uint32_t bestEffortClass, std::string name = {});
   Result<Stream> createStream(Client client);
 
   /// Copies are ordered on their stream; the host memory is used until the stream is synchronised.
@@ -214,6 +220,7 @@ public:
   class State; ///< internal
 
 private:
+  Result<Client> addClient(Class clientClass, std::uint32_t bestEffortClass, std::string name);
   explicit Runtime(std::unique_ptr<State> made);
   std::unique_ptr<State> state;
 };

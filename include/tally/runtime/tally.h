@@ -110,6 +110,11 @@ tally_status tally_free(tally_runtime *runtime, tally_device_pointer pointer);
  * copied, need not be unique and may be NULL. */
 tally_status tally_create_client(tally_runtime *runtime, tally_class client_class, const char *name,
                                  tally_client *client);
+/* A best-effort client of one of the classes that best-effort work of this process has, 1 (the
+ * highest, and of tally_create_client()) to 4; work of a class stands aside while there is work of
+ * a higher one. With a sharing other than tally's it fails. */
+tally_status tally_create_best_effort_client(tally_runtime *runtime, uint32_t best_effort_class,
+                                             const char *name, tally_client *client);
 tally_status tally_create_stream(tally_runtime *runtime, tally_client client, tally_stream *stream);
 /* Ordered on their stream; the host memory is used until the stream is synchronised. */
 tally_status tally_copy_to_device(tally_runtime *runtime, tally_stream stream,

@@ -104,6 +104,9 @@ const std::vector<Mode> &tallyModes() {
       {"storm", {{"TALLY_CLASS", "best-effort"}, {"TALLY_YIELD_EVERY_US", "50"}}, {}},
       {"mixed", {}, {"--priorities=mixed"}},
       {"mixed-storm", {{"TALLY_YIELD_EVERY_US", "70"}}, {"--priorities=mixed"}},
+      {"classes",
+       {{"TALLY_CLASS", "best-effort"}, {"TALLY_YIELD_EVERY_US", "70"}},
+       {"--priorities=mixed"}},
       {"requests", {}, {"--priorities=lowest", "--requests=300"}}};
   return modes;
 }
