@@ -195,6 +195,7 @@ bool Lane::collect(const Gate &gate) {
     endRange(batch.range);
   traceBatch(batch);
   measureBlocks(batch, lanes);
+  noteLong(batch, lanes);
   noteLate(batch);
   take(batch);
   lastCollected = options.clock();

@@ -331,8 +331,10 @@ private:
   void account(const Batch &batch, std::size_t lanes);
   void measureBlocks(const Batch &batch, std::size_t lanes);
   void noteBlocks(const Operation &operation, std::uint64_t left, std::size_t lanes);
+  void noteLong(const Batch &batch, std::size_t lanes) const;
   void noteLate(const Batch &batch);
   const Item *lastToRun(const Batch &batch) const;
+  static bool goesByShape(const Item &item);
   void learnDurations(const Batch &batch);
   bool isMeasurable(const Batch &batch) const;
   // lane_trace.cpp

@@ -15,7 +15,7 @@ namespace {
 /// short enough that little is left to drain when a request comes: a launch that runs nothing takes
 /// the device some 2 us too, and a request's first kernels wait for these. (The marker takes 4 us
 /// of an H200.)
-constexpr Nanoseconds batchTime = 500us, batchTimeWhereAsked = 100us;
+constexpr Nanoseconds batchTime = 500us, batchTimeWhereAsked = 60us;
 /// What a launch of unknown duration is taken for.
 constexpr Nanoseconds assumedDuration = 50us;
 /// Guards of one batch: an empty grid of this many blocks drains in about 25 us on an H200.

@@ -11,8 +11,8 @@ namespace {
 constexpr Nanoseconds hostsTurn{5000};
 /// For the states of what was stopped to be copied, and seen.
 constexpr Nanoseconds statesTurn{20000};
-/// So many times what a launch's blocks are known to take, or the bound, and it is another kind of
-/// launch than its shape says.
+/// So many times what launches or their blocks are known to take, or the bound, and there is
+/// another kind of launch among them than its shape says.
 constexpr std::int64_t lateFrom = 3;
 
 } // namespace
@@ -126,14 +126,38 @@ void Lane::noteBlocks(const Operation &operation, std::uint64_t left, std::size_
 }
 
 /// Some launches of a shape may take much longer than the others: of a product as wide and as high,
-/// but with a far longer inner dimension. Then a batch that was told to yield comes back late, and
-/// what ran when it was told to is one of these. Before the batch is taken.
+/// but with a far longer inner dimension. A batch that takes far longer than its launches are known
+/// to has one of these; which one it is their next times say. Before the batch is taken.
+void Lane::noteLong(const Batch &batch, std::size_t lanes) const {
+  if (draining || batch.statesComing || batch.shares || batch.hasOthers || lanes != 1)
+    return;
+  Nanoseconds known{0};
+  for (const Item &item : batch.items) {
+    if (!item.plan || !item.plan->duration.known())
+      return;
+    known += item.plan->duration.mean();
+  }
+  Nanoseconds took = options.clock() - std::max({batch.sentAt, lastCollected, batch.begunAt});
+  if (took - hostsTurn <= lateFrom * std::max(options.bound, known))
+    return;
+  for (const Item &item : batch.items)
+    if (goesByShape(item))
+      item.operation->kernel->setApart(item.operation->shape, item.operation->parameters);
+}
+
+/// Whether the launch goes between blocks because of what these are known to take.
+bool Lane::goesByShape(const Item &item) {
+  return item.canYield && item.plan && item.plan->blocks && item.plan->blocks->known() &&
+         !stopsInsideBlocks(item.operation->progress->kind());
+}
+
+/// Where such a launch runs when a request comes, the batch that was told to yield comes back late,
+/// and what ran when it was told to is one of these. Before the batch is taken.
 void Lane::noteLate(const Batch &batch) {
   if (!batch.statesComing || draining)
     return;
   const Item *item = lastToRun(batch);
-  if (!item || !item->canYield || !item->plan || !item->plan->blocks ||
-      !item->plan->blocks->known() || stopsInsideBlocks(item->operation->progress->kind()))
+  if (!item || !goesByShape(*item))
     return;
   Nanoseconds usual = std::max(options.bound, item->plan->blocks->time());
   if (options.clock() - batch.askedAt > lateFrom * usual + statesTurn)

@@ -322,26 +322,69 @@ struct LongAmongShort : Launches {
 
 } // namespace
 
-TEST_CASE("in the lane: long launches among short ones of their shape, once one was late") {
+TEST_CASE("in the lane: long launches among short ones of their shape, once one was seen") {
   for (Dim3 grid : {Dim3{24, 1, 1}, Dim3{2, 2, 1}}) {
     auto count = static_cast<int>(grid.count());
     CAPTURE(count);
     Kind between = count > 4 ? Kind::Persistent : Kind::Guard;
     LongAmongShort launches(grid);
-    Blocks stays{{between, count}}, changes{{Kind::Checkpoint, count}};
-    SUBCASE("stopped between its blocks") { launches.request({0}, 2, 500us); }
-    SUBCASE("done when the next one found the request") { launches.request({0, 9}, count, 500us); }
+    Blocks stays{{between, count}}, inside{{Kind::Checkpoint, count}};
+    std::size_t measured = 4; // the first one of which is known that it may be long
+    SUBCASE("late, stopped between its blocks") { launches.request({0}, 2, 500us); }
+    SUBCASE("late, done when the next one found the request") {
+      launches.request({0, 9}, count, 500us);
+    }
     SUBCASE("not late") {
       launches.request({0}, 2, 30us);
-      changes = stays;
+      measured = 12;
     }
-    // The first one is measured, between its blocks.
+    SUBCASE("long by itself") { CHECK(launches.blocksOf(0) == stays); }
+    SUBCASE("long in a batch") {
+      launches.eachBlock = 1us;
+      launches.inBlock = [&launches, count, seen = 0]() mutable {
+        launches.eachBlock = seen++ / count == 1 ? 100us : 1us;
+      };
+      for (std::size_t n : {9, 0, 9})
+        REQUIRE(launches.submit(launches.program, n));
+      for (int i = 0; i < 10000 && !launches.allFinished(); ++i)
+        launches.turn();
+      launches.inBlock = nullptr;
+    }
     CHECK(launches.blocksOf(4) == stays);
     for (std::size_t n = 10; n < 40; ++n) {
       CAPTURE(n);
-      CHECK(launches.blocksOf(n) == (launches.isLong(n) ? changes : stays));
+      CHECK(launches.blocksOf(n) == (launches.isLong(n) && n > measured ? inside : stays));
     }
   }
+}
+
+TEST_CASE("in the lane: no launch is taken for long because of others' time") {
+  LongAmongShort launches({24, 1, 1});
+  SUBCASE("of a launch that was stopped") {
+    launches.eachBlock = 1us;
+    launches.inBlock = [&launches, seen = 0]() mutable {
+      if (++seen != 2)
+        return;
+      launches.now += 200us;
+      REQUIRE(launches.high->beginRequest());
+    };
+    REQUIRE(launches.submit(launches.program, 9));
+    for (int i = 0; i < 100; ++i)
+      launches.turn();
+    launches.inBlock = nullptr;
+    REQUIRE(launches.high->endRequest());
+    for (int i = 0; i < 10000 && !launches.allFinished(); ++i)
+      launches.turn();
+  }
+  SUBCASE("little more than is known") {
+    launches.eachBlock = 3us;
+    launches.run(9);
+  }
+  launches.eachBlock = 100us;
+  // Still of its shape, the median of whose launches is short.
+  CHECK(launches.run(10) == Blocks{{Kind::Persistent, 24}});
+  CHECK(launches.run(11) == Blocks{{Kind::Persistent, 24}}); // measured
+  CHECK(launches.run(13) == Blocks{{Kind::Checkpoint, 24}});
 }
 
 TEST_CASE("in the lane: where a save area cannot be had, blocks are run to their ends") {
