@@ -47,7 +47,7 @@ TEST_CASE("a loop of unknown length polls, told by its counter") {
   REQUIRE(sites.size() == 1);
   CHECK(sites[0].first == "fma.rn.f32 %f1,%f1,%f2,%f3;");
   CHECK(sites[0].turns == 128); // 8192 / 48, rounded down to a power of two
-  CHECK(sites[0].strip == 341); // two periods
+  CHECK(sites[0].strip == 853); // five periods
   CHECK(sites[0].mask == 127 * 4);
 }
 
@@ -56,7 +56,7 @@ TEST_CASE("the counter may be a copy of what the step makes") {
   auto sites = sitesOf("mov.u32 %r1,%ntid.x;\nL: fma.rn.f32 %f1,%f1,%f2,%f3;\n" + step);
   REQUIRE(sites.size() == 1);
   CHECK(sites[0].turns == 128);
-  CHECK(sites[0].strip == 409); // the copy stands between the comparison and the branch
+  CHECK(sites[0].strip == 1024); // the copy stands between the comparison and the branch
   CHECK(sites[0].mask == 127);
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("a limit that a turn may load") {
     return sites[0].strip;
   };
   std::string turn = "add.s32 %r1,%r1,1; setp.lt.s32 %p1,%r1,%r2; @%p1 bra L; ret;";
-  CHECK(stripOf("L: ld.param.u32 %r2,[n];\n" + turn) == 512);
+  CHECK(stripOf("L: ld.param.u32 %r2,[n];\n" + turn) == 1280);
   // What else is compared with, before the load is come by.
   CHECK(stripOf("mov.u32 %r2,%tid.x;\nL: @%p2 bra M; ld.param.u32 %r2,[n];\nM: " + turn) == 0);
 }
@@ -110,9 +110,9 @@ TEST_CASE("strips of what moves on by a register") {
     REQUIRE(sites.size() == 1);
     return sites[0].strip;
   };
-  CHECK(stripOf("add.s32 %r1,%r1,%r3;", "lt.s32") == 682);
-  CHECK(stripOf("add.s32 %r1,%r3,%r1;", "le.u32") == 682);
-  CHECK(stripOf("add.s32 %r4,%r1,%r3; mov.u32 %r1,%r4;", "lt.s32") == 512);
+  CHECK(stripOf("add.s32 %r1,%r1,%r3;", "lt.s32") == 1706);
+  CHECK(stripOf("add.s32 %r1,%r3,%r1;", "le.u32") == 1706);
+  CHECK(stripOf("add.s32 %r4,%r1,%r3; mov.u32 %r1,%r4;", "lt.s32") == 1280);
   // Where it is may be past the limit, or what it moves by may change.
   CHECK(stripOf("add.s32 %r1,%r1,%r3;", "ne.s32") == 0);
   CHECK(stripOf("add.s32 %r1,%r1,%r3;", "gt.s32") == 0);
@@ -163,9 +163,10 @@ TEST_CASE("strips of one length, of two turns or more") {
     REQUIRE(sites.size() == 1);
     return sites[0].strip;
   };
-  CHECK(stripOf(97, "%r2") == 20);  // 800 cycles a turn, of 16,384
-  CHECK(stripOf(97, "32") == 16);   // 32 turns are no 20 and 12
-  CHECK(stripOf(1197, "%r2") == 2); // 9,600 cycles
+  CHECK(stripOf(97, "%r2") == 51); // 800 cycles a turn, of 40,960
+  CHECK(stripOf(97, "80") == 40);  // 80 turns are no 51 and 29
+  CHECK(stripOf(97, "32") == 32);
+  CHECK(stripOf(1997, "%r2") == 2); // 16,000 cycles
   CHECK(stripOf(2097, "%r2") == 0); // longer than two periods: each turn polls
 }
 
@@ -224,7 +225,7 @@ TEST_CASE("of nested loops the innermost long one polls") {
     CHECK(sites[0].first == "mov.u32 %r5,%r6;");
     CHECK(sites[0].turns == 8); // 5 instructions, and 16 turns of 4
     CHECK(sites[0].mask == 7);
-    CHECK(sites[0].strip == 30);
+    CHECK(sites[0].strip == 75);
   }
   SUBCASE("neither is, but the outer one turns as often as it likes") {
     CHECK(sitesOf(nest(""), 1 << 20).size() == 1);

@@ -22,11 +22,11 @@ namespace tally::verify {
 /// Of a kernel `work(.param .u64 done, .param .u64 count)`: a word for each block, and two more.
 class WorkGrid {
 public:
-  /// `stay`: see tally_launch_params; `coding`: see readInput().
+  /// `stay`: see tally_launch_params.
   WorkGrid(const char *kernel, Kind kind, std::uint32_t blocks, std::uint32_t stay = 0,
-           std::uint64_t pollPeriod = defaultPollPeriod, const std::string &coding = {})
+           std::uint64_t pollPeriod = defaultPollPeriod)
       : entry(bundle::entryName("work", kind)) {
-    auto bundle = rewriteToBundle(kernel, "work.ptx", coding, pollPeriod);
+    auto bundle = rewriteToBundle(kernel, "work.ptx", {}, pollPeriod);
     REQUIRE_MESSAGE(bundle, bundle.error().message);
     auto text = ptxOf(*bundle);
     REQUIRE(text);

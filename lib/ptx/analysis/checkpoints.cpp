@@ -47,9 +47,6 @@ template <class Visit> void forEachInstruction(const Function &body, Visit &&vis
       visit(statement);
 }
 
-/// PollRules::stripPeriods where a block stops together: with two its polls took 2 % of the time.
-constexpr std::uint32_t periodsOfMeeting = 5;
-
 class Finder {
 public:
   Finder(ModuleFacts &modules, const Function &entry,
@@ -170,11 +167,7 @@ private:
   /// Where a loop that is to poll cannot be a point, the next one around it that can is.
   void choosePoints() {
     forEachLoop(cfg, [&](const Loop &each) { loops.push_back(each); });
-    // A poll at which a block meets takes all of it a round trip to the L2 and a barrier.
-    PollRules rules = polls;
-    if (result.plan.byBlock)
-      rules.stripPeriods = periodsOfMeeting;
-    std::vector<PollSite> sites = findPollSites(cfg, rules);
+    std::vector<PollSite> sites = findPollSites(cfg, polls);
     if (sites.empty())
       find(Reason::NoLongLoop, entry.name);
     result.plan.keepsAligned = everyLoopHasOneHead(cfg);

@@ -1,6 +1,5 @@
 #include "tally/ptx/analysis/poll_plan.h"
 
-#include "loops.h"
 #include "turns.h"
 
 #include "tally/ptx/analysis/opcodes.h"
@@ -33,8 +32,6 @@ PollPoint pointOf(const Cfg &cfg, const Uniformity &uniformity, const PollSite &
   point.cycles = site.cycles;
   point.turn = site.turn;
   point.isOutermost = site.isOutermost;
-  for (const CfgBlock *block : site.blocks)
-    point.instructions += block->instructions.size();
   if (site.strip.counter != noRegister) {
     point.place = PollPlace::Strip;
     point.strip = site.strip;
@@ -64,14 +61,6 @@ std::vector<PollPoint> planPolls(Cfg &cfg, const PollRules &rules) {
   std::vector<PollPoint> points;
   for (const PollSite &site : sites)
     points.push_back(pointOf(cfg, uniformity, site));
-  for (std::size_t i = 0; i != sites.size(); ++i) {
-    points[i].isInnermost = true;
-    forEachLoop(cfg, [&](const Loop &loop) {
-      if (loop.blocks.size() < sites[i].blocks.size() &&
-          llvm::is_contained(sites[i].blocks, loop.blocks.front()))
-        points[i].isInnermost = false;
-    });
-  }
   return points;
 }
 

@@ -141,59 +141,12 @@ std::string atLatch(const PassInput &input, const PollPoint &point, std::size_t 
   return text;
 }
 
-/// The coding in which nobody waits between two strips for what it reads there.
-constexpr std::string_view lateLook = "late-look";
-/// ptxas was seen to unroll loops of up to 75 instructions, and none of 120 or more; of polls as
-/// far apart as they usually are.
-constexpr std::uint64_t cyclesPerInstruction = 80;
-
-/// Whether a strip's poll may look at what the one before it has read. ptxas waits for a load
-/// before it enters a loop that does not use what is loaded. So each turn looks, or the turns must
-/// be no loop inside of another one for it, and hold none. What is one loop for it, with two ways
-/// back, it does not unroll.
-bool mayLookLate(const PollPoint &point, const PollRules &rules) {
-  return point.place == PollPlace::Strip &&
-         (point.strip.turns / rules.stripPeriods < 2 || (point.isOutermost && point.isInnermost)) &&
-         point.instructions * cyclesPerInstruction >= rules.period;
-}
-
-/// A kernel's polls, and which of them look late.
-struct Polls {
-  std::vector<PollPoint> points;
-  std::vector<bool> late;
-};
-
-/// In strips of one period a request is seen as soon by who looks late.
-Polls pollsOf(const PassInput &input) {
-  Polls polls{input.analysis.polls, std::vector<bool>(input.analysis.polls.size())};
-  if (input.coding != lateLook)
-    return polls;
-  for (std::size_t i = 0; i != polls.points.size(); ++i) {
-    PollPoint &point = polls.points[i];
-    if (!mayLookLate(point, input.polls))
-      continue;
-    polls.late[i] = true;
-    point.strip.turns /= input.polls.stripPeriods;
-    if (point.strip.turns < 2) { // each turn is a strip
-      point.place = PollPlace::Header;
-      point.turns = 1;
-    }
-  }
-  return polls;
-}
-
 /// Before the branch back: where the loop goes on by a further strip, and not before the first one,
-/// since a block that comes to the loop once has been asked just before it was taken. Who looks
-/// late goes on to the turns' head itself.
-std::string betweenStrips(const PassInput &input, const PollPoint &point, std::size_t number,
-                          bool late) {
+/// since a block that comes to the loop once has been asked just before it was taken.
+std::string betweenStrips(const PassInput &input, const PollPoint &point, std::size_t number) {
   const Instruction &branch = input.function.body[point.strip.branch].instruction;
-  std::string text =
-      skipUnlessTaken(branch, number) +
-      (late ? look(input.module, number) + "\n" + stripEnd(input.function, point.strip, number) +
-                  fmt::format("\tbra $tally_go_{};\n", number)
-            : napLoop(input.module, number));
-  return text + fmt::format("\n$tally_on_{}:\n\t", number);
+  return skipUnlessTaken(branch, number) + napLoop(input.module, number) +
+         fmt::format("\n$tally_on_{}:\n\t", number);
 }
 
 /// What thread 0 does where its epoch has not passed, with the word's low half: as long as it is
@@ -249,18 +202,25 @@ void loseAlignment(FunctionEditor &editor, const PassInput &input, bool parks) {
   }
 }
 
-/// The polls; returns what they declare.
-std::string insertPolls(FunctionEditor &editor, const PassInput &input, const Polls &polls) {
-  const std::vector<PollPoint> &points = polls.points;
-  std::string declarations;
+} // namespace
+
+std::vector<Coding> PausePass::codings(const PassInput &input) const {
+  return codingsWithOneBlock(input, kind());
+}
+
+std::vector<EditedText> PausePass::run(const PassInput &input) const {
+  const std::vector<PollPoint> &points = input.analysis.polls;
+  FunctionEditor editor(input.function);
+  // Before what the loop of workers inserts: a value that it sets for the user's next instruction
+  // is set right before that.
+  std::string declarations(registers);
   for (std::size_t i = 0; i != points.size(); ++i)
     switch (points[i].place) {
     case PollPlace::Strip:
       declarations += stripDeclarations(points[i].strip, i);
       editor.insertBefore(points[i].strip.turnsAt, stripTurn(input.function, points[i].strip, i));
       if (points[i].isOutermost)
-        editor.insertBefore(points[i].strip.branch,
-                            betweenStrips(input, points[i], i, polls.late[i]));
+        editor.insertBefore(points[i].strip.branch, betweenStrips(input, points[i], i));
       editor.insertBefore(points[i].statement,
                           (points[i].isOutermost ? std::string() : napLoop(input.module, i)) +
                               stripBegin(input.function, points[i].strip, i));
@@ -272,42 +232,19 @@ std::string insertPolls(FunctionEditor &editor, const PassInput &input, const Po
       editor.insertBefore(points[i].statement, atLatch(input, points[i], i));
       break;
     }
-  return declarations;
-}
-
-} // namespace
-
-std::vector<Coding> PausePass::codings(const PassInput &input) const {
-  std::vector<Coding> codings = codingsWithOneBlock(input, kind());
-  if (llvm::any_of(input.analysis.polls,
-                   [&](const PollPoint &each) { return mayLookLate(each, input.polls); }))
-    codings.push_back({.name = lateLook, .onlyIfAsked = true});
-  return codings;
-}
-
-std::vector<EditedText> PausePass::run(const PassInput &input) const {
-  Polls polls = pollsOf(input);
-  FunctionEditor editor(input.function);
-  // Before what the loop of workers inserts: a value that it sets for the user's next instruction
-  // is set right before that.
-  std::string declarations = std::string(registers) + insertPolls(editor, input, polls);
   const LoopPlan &plan = input.analysis.loop;
-  PassInput workers = input; // in their default coding
-  if (input.coding == lateLook)
-    workers.coding = {};
-  bool takesOne = asksForOneBlock(workers);
   if (plan.partsWarps)
-    loseAlignment(editor, input, plan.parks && !takesOne);
-  if (takesOne) {
-    writeOneBlock(editor, workers, kind(),
-                  {declarations, blockStart(polls.points),
+    loseAlignment(editor, input, plan.parks && !asksForOneBlock(input));
+  if (asksForOneBlock(input)) {
+    writeOneBlock(editor, input, kind(),
+                  {declarations, blockStart(points),
                    "cvt.u32.u64 %tally_word, %tally_d0;\n\t" +
                        asked(emit::loadControl(input.module) + "bra $tally_judge")});
     return {editor.apply()};
   }
   // Workers that may spend themselves are as many as blocks: what stays keeps some from starting.
-  writeWorkers(editor, workers, kind(),
-               {declarations, blockStart(polls.points), asked("bra $tally_take"),
+  writeWorkers(editor, input, kind(),
+               {declarations, blockStart(points), asked("bra $tally_take"),
                 plan.spends ? std::string() : stay(input.module)});
   return {editor.apply()};
 }

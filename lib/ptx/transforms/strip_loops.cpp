@@ -52,13 +52,13 @@ std::string stripDeclarations(const StripLoop &strip, std::size_t number) {
 /// does: no turn is made that the user's comparison would not have asked for. So it is whatever the
 /// strides come to, as a number without a sign that may have gone round: a strip that ends before
 /// the limit only has another length.
-std::string stripEnd(const Function &function, const StripLoop &strip, std::size_t number) {
+std::string stripBegin(const Function &function, const StripLoop &strip, std::size_t number) {
   std::string counter = registerName(function.declarationOf(strip.counter), strip.counter);
   auto [limit, loaded] = limitOf(function, strip, number);
   auto [length, multiplied] = lengthOf(function, strip, number);
   bool upwards = hasStride(strip) || strip.step > 0;
   unsigned bits = strip.isWide ? 64 : 32;
-  std::string text = fmt::format("{5}{6}"
+  std::string text = fmt::format("\n$tally_strip_{0}:\n{5}{6}"
                                  "\tsub.s{1} %tally_ahead_{0}, {2}, {3};\n"
                                  "\tsetp.gt.u{1} %tally_cut_{0}, %tally_ahead_{0}, {4};\n",
                                  number, bits, upwards ? limit : counter, upwards ? counter : limit,
@@ -68,15 +68,10 @@ std::string stripEnd(const Function &function, const StripLoop &strip, std::size
     text += fmt::format("\tsetp.{0}.and.{1}{2} %tally_cut_{3}, {4}, {5}, %tally_cut_{3};\n",
                         upwards ? "lt" : "gt", strip.isSigned ? 's' : 'u', bits, number, counter,
                         limit);
-  return text +
-         fmt::format("\t{5}.s{1} %tally_ahead_{0}, {2}, {3};\n"
-                     "\tselp.b{1} %tally_strip_{0}, %tally_ahead_{0}, {4}, %tally_cut_{0};\n",
-                     number, bits, counter, length, limit, upwards ? "add" : "sub");
-}
-
-std::string stripBegin(const Function &function, const StripLoop &strip, std::size_t number) {
-  return fmt::format("\n$tally_strip_{0}:\n{1}\n$tally_go_{0}:\n\t", number,
-                     stripEnd(function, strip, number));
+  return text + fmt::format("\t{5}.s{1} %tally_ahead_{0}, {2}, {3};\n"
+                            "\tselp.b{1} %tally_strip_{0}, %tally_ahead_{0}, {4}, %tally_cut_{0};\n"
+                            "\n$tally_go_{0}:\n\t",
+                            number, bits, counter, length, limit, upwards ? "add" : "sub");
 }
 
 std::string stripToTheEnd(const Function &function, const StripLoop &strip, std::size_t number) {

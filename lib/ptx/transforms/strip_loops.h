@@ -14,13 +14,9 @@ namespace tally::ptx {
 /// `.reg` declarations for the loop with this number.
 std::string stripDeclarations(const StripLoop &strip, std::size_t number);
 
-/// Sets where the strip ends that begins here. Lines that begin with a tab. Of the user's registers
-/// none is changed.
-std::string stripEnd(const Function &function, const StripLoop &strip, std::size_t number);
-
 /// For the place right behind the header's label, and behind what is to happen before each strip:
 /// `$tally_strip_N`, where a strip begins, and `$tally_go_N`, the head of the
-/// inner loop.
+/// inner loop. Of the user's registers none is changed.
 std::string stripBegin(const Function &function, const StripLoop &strip, std::size_t number);
 
 /// Makes the strip one up to the loop's own end, for who passes the place where it begins; the

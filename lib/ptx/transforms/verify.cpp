@@ -103,8 +103,7 @@ private:
       if (auto broken = checkJoins(user, entry))
         return broken;
     if (kind == Kind::Pause)
-      if (auto broken = checkPolls(user, entry);
-          broken || (broken = checkFirstLook(entry)) || (broken = checkStay(entry)))
+      if (auto broken = checkPolls(user, entry); broken || (broken = checkStay(entry)))
         return broken;
     return keepsGrid ? checkCallsNoClone(entry) : checkCalls(entry);
   }

@@ -1,7 +1,6 @@
 #include "verify_polls.h"
 
 #include "tally/bundle/abi.h"
-#include "tally/ptx/analysis/liveness.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "verify_body.h"
 
@@ -149,8 +148,7 @@ private:
     for (std::size_t at = begin; at != end; ++at) {
       const Instruction &each = body[at].instruction;
       if (body[at].kind == StatementKind::Instruction && each.opcode == "bra" &&
-          !inside.contains(each.operands[0].symbol) && !goesWhereTheUserDoes(at) && !goesOn(at) &&
-          !beginsStrip(at))
+          !inside.contains(each.operands[0].symbol) && !goesWhereTheUserDoes(at) && !goesOn(at))
         return fmt::format("a poll leads elsewhere than behind itself: {}", body[at].text);
     }
     return std::nullopt;
@@ -164,44 +162,16 @@ private:
            each.operands[0].symbol == fmt::format("$tally_go_{}", number);
   }
 
-  /// Whether it goes on by a further strip, whose end is set, where the user's branch behind the
-  /// poll would be taken.
-  bool beginsStrip(std::size_t at) const {
-    const Instruction &each = body[at].instruction, *theirs = behindPoll();
-    if (at < look || each.guard || !theirs || !theirs->guard ||
-        each.operands[0].symbol != fmt::format("$tally_go_{}", number))
-      return false;
-    bool skips = false, ends = false;
-    for (std::size_t i = begin; i != at; ++i) {
-      const Instruction &before = body[i].instruction;
-      if (body[i].kind != StatementKind::Instruction)
-        continue;
-      skips |= i < nap && before.opcode == "bra" && before.guard &&
-               before.guard->predicate.symbol == theirs->guard->predicate.symbol &&
-               before.guard->predicate.negated != theirs->guard->predicate.negated &&
-               before.operands[0].symbol == fmt::format("$tally_on_{}", number);
-      ends |= i > look && before.opcode == "selp" &&
-              before.operands[0].symbol == fmt::format("%tally_strip_{}", number);
-    }
-    return skips && ends;
-  }
-
-  /// The branch behind the poll, or null.
-  const Instruction *behindPoll() const {
+  /// Whether the branch at `at` is taken only where the user's behind the poll would be, too.
+  bool goesWhereTheUserDoes(std::size_t at) const {
     std::size_t behind = end;
     while (behind + 1 < body.size() && body[behind].kind == StatementKind::Location)
       ++behind;
-    const Instruction &each = body[behind].instruction;
-    return each.opcode == "bra" && each.operands.size() == 1 ? &each : nullptr;
-  }
-
-  /// Whether the branch at `at` is taken only where the user's behind the poll would be, too.
-  bool goesWhereTheUserDoes(std::size_t at) const {
-    const Instruction &ours = body[at].instruction, &test = body[at - 1].instruction;
-    const Instruction *branch = behindPoll();
-    if (!branch || branch->operands[0].symbol != ours.operands[0].symbol)
+    const Instruction &ours = body[at].instruction, &theirs = body[behind].instruction;
+    const Instruction &test = body[at - 1].instruction;
+    if (theirs.opcode != "bra" || theirs.operands.size() != 1 ||
+        theirs.operands[0].symbol != ours.operands[0].symbol)
       return false;
-    const Instruction &theirs = *branch;
     if (!theirs.guard)
       return true;
     return ours.guard && !ours.guard->predicate.negated && at > begin && test.opcode == "setp" &&
@@ -323,20 +293,6 @@ private:
 };
 
 } // namespace
-
-std::optional<std::string> checkFirstLook(const Function &variant) {
-  Cfg cfg(variant);
-  Liveness liveness(cfg);
-  std::size_t first = placeOf(variant, "$tally_agree");
-  while (first < variant.body.size() && variant.body[first].kind != StatementKind::Instruction)
-    ++first;
-  if (first == variant.body.size())
-    return "the block does not agree on what it runs";
-  for (RegisterId reg : liveness.liveBefore(static_cast<std::uint32_t>(first)))
-    if (variant.declarationOf(reg).name == "%tally_mode")
-      return "a poll looks at what was read before its block began";
-  return std::nullopt;
-}
 
 std::optional<std::string> checkStay(const Function &variant) { return StayCheck(variant).run(); }
 

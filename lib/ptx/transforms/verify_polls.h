@@ -13,9 +13,6 @@ namespace tally::ptx {
 /// one. Returns what is broken.
 std::optional<std::string> checkPolls(const Function &user, const Function &variant);
 
-/// Checks that no poll of `variant` looks at what was read before its block began, or at nothing.
-std::optional<std::string> checkFirstLook(const Function &variant);
-
 /// Checks how a worker of `variant`, if it does, stays until others have ended.
 std::optional<std::string> checkStay(const Function &variant);
 

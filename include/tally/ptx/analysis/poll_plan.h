@@ -28,15 +28,13 @@ enum class PollPlace : std::uint8_t {
 
 struct PollPoint {
   PollPlace place = PollPlace::Header;
-  std::uint32_t statement = 0;  ///< that the poll stands before
-  std::string_view header;      ///< Latch: the label that the branch goes to
-  std::uint32_t turns = 1;      ///< of which one polls
-  std::uint64_t cycles = 1;     ///< of a turn, by estimate
-  StripLoop strip;              ///< Strip
-  bool isOutermost = false;     ///< see PollSite
-  bool isInnermost = false;     ///< no other loop is inside of it
-  std::size_t instructions = 0; ///< of a turn, as they are written
-  TurnRegister turn;            ///< see PollSite; of a Latch one that is the same for the block
+  std::uint32_t statement = 0; ///< that the poll stands before
+  std::string_view header;     ///< Latch: the label that the branch goes to
+  std::uint32_t turns = 1;     ///< of which one polls
+  std::uint64_t cycles = 1;    ///< of a turn, by estimate
+  StripLoop strip;             ///< Strip
+  bool isOutermost = false;    ///< see PollSite
+  TurnRegister turn;           ///< see PollSite; of a Latch one that is the same for the block
 };
 
 /// Where `cfg`, a kernel's, polls: a point for each of findPollSites().

@@ -68,10 +68,9 @@ struct PollSite {
 
 struct PollRules {
   std::uint64_t period = 8192; ///< cycles between polls; 5 to 6 us at 1.4 to 1.8 GHz
-  /// Periods from one poll to the next where a loop is cut into strips. Between two strips the
-  /// control word is read and looked at, elsewhere what was read a period before: with strips of
-  /// two periods a request is seen as soon, for half as many polls.
-  std::uint32_t stripPeriods = 2;
+  /// Periods from one poll to the next where a loop is cut into strips. Between two strips who polls
+  /// waits for what is read there, elsewhere it looks at what was read a period before.
+  std::uint32_t stripPeriods = 5;
 };
 
 /// The loops of `cfg` that poll, in the order of their headers. None where all loops are short.

@@ -11,8 +11,6 @@
 //   Strip    L:  <an inner loop of so many turns>
 //            if (p) { while (mode = control.mode, mode == PAUSE) nap; goto L; }
 //            in a loop inside of another also before the first strip
-//            late-look, in loops of long turns: if (p) { look(mode); <the next strip's end>;
-//            goto <the inner loop's head> }, and strips half as long
 //   Header   L:  <behind its label:> left -= cycles; if (left < 0) { left = period; look(mode); }
 //            or  if ((i & mask) == 0) look(mode);  // i: a register that counts the turns
 //            or  look(mode);                        // where one turn is as long as the period
@@ -31,8 +29,7 @@
 //
 // mode, left and turns are registers of tally's, set anew for each virtual block; mode begins as
 // RUN. A poll uses what the one before it has loaded, so nobody waits for the load, and a request
-// is seen after two periods at most. Between two strips, but for the coding late-look, a poll waits
-// for what it loads, and a strip is two periods long.
+// is seen after two periods at most; between two strips it waits for it, and strips are five long.
 //
 // Invariants. Nothing of the user's is changed: the polls write tally's registers and read the
 // control word. Nobody leaves, so whatever the user's threads wait for, at barriers too, comes when
