@@ -46,6 +46,11 @@ public:
                   std::function<Lanes(std::uint32_t bestEffortClass)> openLanes)
       : dispatcher(dispatcher), openLanes(std::move(openLanes)) {}
 
+  /// Takes what a class needs of the device, before there is anything of it: that may take a while.
+  void open(std::uint32_t bestEffortClass) {
+    std::unique_lock lock(mutex);
+    groupOf(bestEffortClass);
+  }
   /// Puts an operation behind all others of its stream; returns its ticket. Waits while the
   /// stream's track is full.
   std::uint64_t submit(StreamState &stream, runtime::Operation operation, Behind behind = {});

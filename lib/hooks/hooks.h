@@ -361,6 +361,7 @@ private:
   Activity *openActivity(const CudaApi &api, int device, bool forOthers);
   /// Made when it is first needed. nullptr where it cannot be had: then nothing is held back.
   Engine *start(const CudaApi &api);
+  void openClasses(const CudaApi &api);
   void forgetStream(StreamState &state);
   void countStreams();
   Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,

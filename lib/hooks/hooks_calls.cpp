@@ -82,9 +82,18 @@ cudaError_t Hooks::createStream(const CudaApi &api, cudaStream_t *made, unsigned
     priority = high;
   cudaError_t status = api.cudaStreamCreateWithPriority(made, flags, priority);
   if (status == cudaSuccess && streams.created(api, *made, flags, priority < low ? priority : low))
-    start(api);
+    openClasses(api);
   countStreams();
   return status;
+}
+
+/// Before requests may have to wait for the driver. Where all is best effort there are none.
+void Hooks::openClasses(const CudaApi &api) {
+  Engine *now = start(api);
+  if (!now || settings.bestEffort)
+    return;
+  for (std::uint32_t each : streams.bestEffortClasses(now->deviceNumber()))
+    now->queue().open(each);
 }
 
 cudaError_t Hooks::destroyStream(const CudaApi &api, cudaStream_t handle) {

@@ -171,6 +171,15 @@ std::vector<StreamState *> StreamTable::all() {
   return found;
 }
 
+std::set<std::uint32_t> StreamTable::bestEffortClasses(int device) {
+  std::unique_lock lock(mutex);
+  std::set<std::uint32_t> found;
+  for (const auto &[handle, state] : byHandle)
+    if (state->bestEffort && state->device == device)
+      found.insert(state->bestEffortClass);
+  return found;
+}
+
 std::uint64_t StreamTable::launches() {
   std::unique_lock lock(mutex);
   std::uint64_t sum = 0;

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -116,6 +117,8 @@ public:
   std::size_t count();
   /// Every stream that may have work of high priority.
   std::vector<StreamState *> all();
+  /// Of the application's best-effort streams of a device, but default ones.
+  std::set<std::uint32_t> bestEffortClasses(int device);
   /// Sets a stream's class; streams of a best-effort process stay so.
   void setClass(StreamState &state, bool bestEffort);
   /// Makes the stream best effort, and of that class.

@@ -162,6 +162,45 @@ TEST_CASE("an event's second use is not over with its last one, on another class
   CHECK(h.synchronize(low) == cudaSuccess);
 }
 
+TEST_CASE("a class whose lanes cannot be had goes with another one") {
+  Classes h;
+  cudaStream_t low = h.stream(0);
+  h.stream(-2);
+  std::uint64_t slow = 0, quick = 0;
+  h.launch(low, &slow, 1);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  h.cuda.hasNoMemory = true;
+  cudaStream_t middle = h.stream(-1);
+  h.gated = true;
+  h.launch(low, &slow, 2);
+  h.gate.arrived();
+  h.launch(middle, &quick, 3);
+  std::this_thread::sleep_for(5ms);
+  CHECK(h.gate.waitingNow() == 1); // in one lane, one behind the other
+  h.gate.open();
+  CHECK(h.synchronize(middle) == cudaSuccess);
+  CHECK(quick == Harness::mixed(0, 3));
+  CHECK(slow == Harness::mixed(Harness::mixed(0, 1), 2));
+  CHECK(h.hooks.totals().yields == 0);
+}
+
+TEST_CASE("what a class needs of the device is there once its stream is") {
+  Classes h;
+  h.stream(0);
+  h.stream(-2);
+  h.stream(-1);
+  auto takesMore = [&h, taken = std::size_t{0}](std::uint32_t number) mutable {
+    h.hooks.running()->queue().open(number);
+    std::unique_lock lock(h.cuda.mutex);
+    std::size_t before = std::exchange(taken, h.cuda.allocations.size());
+    return before != taken;
+  };
+  CHECK(takesMore(4)); // than none
+  CHECK_FALSE(takesMore(4));
+  CHECK_FALSE(takesMore(3));
+  CHECK(takesMore(2));
+}
+
 TEST_CASE("numbers that are no class, and streams that were of high priority") {
   Classes h;
   cudaStream_t stream = h.stream(0);

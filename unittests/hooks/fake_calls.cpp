@@ -24,6 +24,8 @@ void copyBytes(void *to, const void *from, std::size_t bytes) {
 }
 
 cudaError_t allocate(void **memory, std::size_t bytes) {
+  if (FakeCuda::current().hasNoMemory)
+    return FakeCuda::failed(cudaErrorMemoryAllocation);
   *memory = std::calloc(1, bytes);
   std::unique_lock lock(FakeCuda::current().mutex);
   FakeCuda::current().allocations[*memory] = bytes;

@@ -90,6 +90,7 @@ public:
   /// On which devices kernels of that name were launched.
   std::map<std::string, std::set<int>> devicesOf;
   std::atomic<int> resets{0};
+  std::atomic<bool> hasNoMemory{false}; ///< of its own, and mapped
   bool driverTellsGraphs = false; ///< there is a driver beneath, as far as graphs go
   /// Makes these eight bytes host memory, as cudaPointerGetAttributes has it.
   void pin(const void *memory);
