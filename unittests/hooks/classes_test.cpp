@@ -47,7 +47,6 @@ TEST_CASE("a stream of a higher priority stops one of a lower, of which neither 
   h.gated = false; // what has started stays at the gate
   SUBCASE("and is over before it goes on") {
     h.launch(middle, &quick, 3, 2);
-    CHECK(eventually([&] { return quick == Harness::mixed(0, 3, 2); }));
     CHECK(h.synchronize(middle) == cudaSuccess);
     CHECK(h.hooks.queryStream(h.cuda.api(), low) == cudaErrorNotReady);
     h.gate.open();
@@ -57,7 +56,7 @@ TEST_CASE("a stream of a higher priority stops one of a lower, of which neither 
     CHECK(h.setClass(middle, 4) == cudaSuccess);
     h.launch(middle, &quick, 3, 2);
     std::this_thread::sleep_for(5ms);
-    CHECK(quick == 0);
+    CHECK(h.hooks.totals().throughVariants == 0);
     h.gate.open();
     CHECK(h.synchronize(middle) == cudaSuccess);
     CHECK(h.hooks.totals().yields == 0);
