@@ -42,7 +42,10 @@ public:
   RequestLog serve(std::size_t count, double meanPeriod, std::uint64_t seed) {
     return serveOpenLoop(
         count, meanPeriod, seed, [this] { launchFirst(); }, [this] { launchRest(); },
-        [this] { flush(); });
+        [this](bool nextIsThere) {
+          if (!nextIsThere)
+            flush();
+        });
   }
 
 private:

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <random>
@@ -25,9 +26,10 @@ struct RequestLog {
 };
 
 /// Serves a request at each of `arrivals`, microseconds from now in ascending order. `first` makes
-/// the first call of a request, `rest` the others, and returns when the request is done; `after` is
-/// called behind each one, and is part of no latency unless the next request arrives meanwhile.
-/// No request is begun later than `limit` microseconds from now: the log may be shorter.
+/// the first call of a request, `rest` the others, and returns when the request is done;
+/// `after(nextIsThere)` is called behind each one, and is part of no latency unless the next
+/// request is there, or arrives meanwhile. No request is begun later than `limit` microseconds from
+/// now: the log may be shorter.
 template <class First, class Rest, class After>
 RequestLog serveOpenLoop(const std::vector<double> &arrivals, double limit, First first, Rest rest,
                          After after) {
@@ -37,8 +39,8 @@ RequestLog serveOpenLoop(const std::vector<double> &arrivals, double limit, Firs
     return zero + std::chrono::duration_cast<Clock::duration>(Microseconds(microseconds));
   };
   log.begin = log.end = at(arrivals.empty() ? 0 : arrivals.front());
-  for (double each : arrivals) {
-    auto arrival = at(each);
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    auto arrival = at(arrivals[i]);
     auto started = Clock::now();
     for (; started < arrival; started = Clock::now()) {
     }
@@ -51,7 +53,7 @@ RequestLog serveOpenLoop(const std::vector<double> &arrivals, double limit, Firs
     log.firstLaunches.push_back(Microseconds(launched - started).count());
     log.latencies.push_back(Microseconds(log.end - arrival).count());
     log.activeMicroseconds += Microseconds(log.end - started).count();
-    after();
+    after(i + 1 < arrivals.size() && at(arrivals[i + 1]) <= log.end);
   }
   return log;
 }

@@ -38,7 +38,8 @@ public:
 
   /// Requests one behind the other, for at least `least` requests and `seconds`; what each took.
   std::vector<double> serveClosedLoop(std::size_t least, double seconds);
-  /// As serveOpenLoop(); `flush`: the L2 is overwritten behind each request.
+  /// As serveOpenLoop(); `flush`: the L2 is overwritten behind each request, unless the next one
+  /// waits.
   RequestLog serve(const std::vector<double> &arrivals, double limit, bool flush);
   /// A request's kernels and copies.
   std::size_t nodes() const { return nodeCount; }
