@@ -9,12 +9,6 @@ using namespace std::chrono_literals;
 namespace {
 
 struct Classes : Harness {
-  void record(cudaEvent_t event, cudaStream_t on) {
-    CHECK(hooks.recordEvent(cuda.api(), event, on, 0) == cudaSuccess);
-  }
-  void wait(cudaStream_t on, cudaEvent_t event) {
-    CHECK(hooks.waitEvent(cuda.api(), on, event, 0) == cudaSuccess);
-  }
   cudaError_t setClass(cudaStream_t stream, std::uint32_t number) {
     return hooks.setBestEffortClass(cuda.api(), stream, number);
   }

@@ -91,7 +91,7 @@ public:
   std::map<std::string, std::set<int>> devicesOf;
   std::atomic<int> resets{0};
   std::atomic<bool> hasNoMemory{false}; ///< of its own, and mapped
-  bool driverTellsGraphs = false; ///< there is a driver beneath, as far as graphs go
+  bool driverTellsGraphs = false;       ///< there is a driver beneath, as far as graphs go
   /// Makes these eight bytes host memory, as cudaPointerGetAttributes has it.
   void pin(const void *memory);
   bool isDestroyed(cudaEvent_t event);

@@ -133,6 +133,12 @@ public:
     cuda.api().cudaEventCreateWithFlags(&made, 0);
     return made;
   }
+  void record(cudaEvent_t event, cudaStream_t on) {
+    CHECK(hooks.recordEvent(cuda.api(), event, on, 0) == cudaSuccess);
+  }
+  void wait(cudaStream_t on, cudaEvent_t event) {
+    CHECK(hooks.waitEvent(cuda.api(), on, event, 0) == cudaSuccess);
+  }
   /// A launch of `mix` or `plain`.
   cudaError_t launch(cudaStream_t stream, std::uint64_t *cell, std::uint32_t value,
                      std::uint32_t blocks = 1, const char *symbol = &mixSymbol) {

@@ -9,12 +9,6 @@ namespace {
 
 struct Tracks : Harness {
   explicit Tracks(std::uint32_t count) : Harness(false, 0, hooks::Settings().kinds, false, count) {}
-  void record(cudaEvent_t event, cudaStream_t on) {
-    CHECK(hooks.recordEvent(cuda.api(), event, on, 0) == cudaSuccess);
-  }
-  void wait(cudaStream_t on, cudaEvent_t event) {
-    CHECK(hooks.waitEvent(cuda.api(), on, event, 0) == cudaSuccess);
-  }
 };
 
 } // namespace

@@ -135,8 +135,8 @@ static void checkRequests(tally_runtime *runtime) {
   CHECK(none == 9);
   CHECK(tally_create_best_effort_client(NULL, 2, "batch", &none) == TALLY_INVALID);
   CHECK(tally_create_best_effort_client(runtime, 5, "batch", &none) == TALLY_ERROR);
-  CHECK(strcmp(tally_last_error(),
-               "createBestEffortClient: the class is 5; allowed are 1 to 4") == 0);
+  CHECK(strcmp(tally_last_error(), "createBestEffortClient: the class is 5; allowed are 1 to 4") ==
+        0);
   CHECK(none == 9);
   CHECK(tally_create_best_effort_client(runtime, 2, "batch", &none) == TALLY_OK);
   CHECK(tally_begin_request(runtime, none) == TALLY_ERROR);

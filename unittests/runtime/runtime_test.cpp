@@ -257,8 +257,7 @@ TEST_CASE("best-effort clients of every class get their work done, beside each o
   options.sharing = Sharing::LowPriority;
   auto refused = openFake(options).runtime->createBestEffortClient(1);
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().message ==
-        "createBestEffortClient: classes are for sharing by tally only");
+  CHECK(refused.error().message == "createBestEffortClient: classes are for sharing by tally only");
 }
 
 TEST_CASE("requests are for high-priority clients, each of which ends its own") {

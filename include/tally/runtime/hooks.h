@@ -20,11 +20,11 @@ typedef enum tally_stream_class {
 int tally_stream_set_class(void *stream, tally_stream_class stream_class);
 
 /* Makes a stream best effort, of one of four classes: work of a class stands aside while there is
- * work of a higher one in the process, unless that, or work of high priority, waits for it. 1 is the
- * highest. Without this call a stream's priority says its class: one for each priority below the
- * highest that cudaDeviceGetStreamPriorityRange() tells. For calls made from now on; what a stream
- * has queued keeps its order. Returns as above; cudaErrorInvalidValue for a number that is none.
- * Thread-safe. */
+ * work of a higher one in the process, unless that, or work of high priority, waits for it. 1 is
+ * the highest. Without this call a stream's priority says its class: one for each priority below
+ * the highest that cudaDeviceGetStreamPriorityRange() tells. For calls made from now on; what a
+ * stream has queued keeps its order. Returns as above; cudaErrorInvalidValue for a number that is
+ * none. Thread-safe. */
 int tally_stream_set_best_effort_class(void *stream, unsigned best_effort_class);
 
 #ifdef __cplusplus

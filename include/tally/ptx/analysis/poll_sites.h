@@ -68,8 +68,8 @@ struct PollSite {
 
 struct PollRules {
   std::uint64_t period = 8192; ///< cycles between polls; 5 to 6 us at 1.4 to 1.8 GHz
-  /// Periods from one poll to the next where a loop is cut into strips. Between two strips who polls
-  /// waits for what is read there, elsewhere it looks at what was read a period before.
+  /// Periods from one poll to the next where a loop is cut into strips. Between two strips who
+  /// polls waits for what is read there, elsewhere it looks at what was read a period before.
   std::uint32_t stripPeriods = 5;
 };
 
