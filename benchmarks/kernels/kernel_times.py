@@ -119,7 +119,8 @@ def measure(command, options):
     for _ in range(options.turns):
         plain.append(launches_of([plain_program, *arguments], options.library, {}, options.limit))
         for kind in options.kinds:
-            settings = {"TALLY_CLASS": "best-effort", "TALLY_ARENA": "off", "TALLY_KINDS": kind, **options.settings}
+            settings = {"TALLY_CLASS": "best-effort", "TALLY_ARENA": "off", "TALLY_KINDS": kind,
+                        **options.settings.get(None, {}), **options.settings.get(kind, {})}
             runs[kind].append(launches_of([tally_program, *arguments], options.library, settings, options.limit))
     return plain, runs
 
@@ -133,10 +134,15 @@ def kinds_of(text):
 
 
 def setting_of(text):
+    """The kind that it is for, or None, the name and the value."""
     name, separator, value = text.partition("=")
     if not separator:
-        raise argparse.ArgumentTypeError(f"{text}: NAME=VALUE is expected")
-    return name, value
+        raise argparse.ArgumentTypeError(f"{text}: [KIND:]NAME=VALUE is expected")
+    kind, separator, rest = name.partition(":")
+    if not separator:
+        return None, name, value
+    kinds_of(kind)
+    return kind, rest, value
 
 
 def arguments_from(words):
@@ -144,8 +150,8 @@ def arguments_from(words):
     parser.add_argument("command", nargs=argparse.REMAINDER, help="PLAIN TALLY [ARGUMENT...]")
     parser.add_argument("--programs", help="a file with a command a line; # begins a comment")
     parser.add_argument("--kinds", type=kinds_of, default=["persistent", "pause", "checkpoint"])
-    parser.add_argument("--set", type=setting_of, action="append", default=[], dest="settings", metavar="NAME=VALUE",
-                        help="a setting of tally's more, such as TALLY_PAUSE_RESERVE=0: pause's polls alone")
+    parser.add_argument("--set", type=setting_of, action="append", default=[], dest="settings", metavar="[KIND:]NAME=VALUE",
+                        help="a setting of tally's more, for one kind or for all, such as pause:TALLY_PAUSE_RESERVE=0: its polls alone")
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--least-us", type=float, default=30, help="shorter launches do not count")
     parser.add_argument("--spread", type=float, default=0.02, help="how far plain runs may lie apart")
@@ -160,7 +166,10 @@ def arguments_from(words):
         parser.error("PLAIN and TALLY, the same program without tally and with it")
     if options.turns < 2:
         parser.error("--turns: 2 at least, which say how far plain runs lie apart")
-    options.settings = dict(options.settings)
+    settings = collections.defaultdict(dict)
+    for kind, name, value in options.settings:
+        settings[kind][name] = value
+    options.settings = settings
     options.library = os.path.abspath(options.library)
     if not os.path.exists(options.library):
         parser.error(f"{options.library} is not there: it is built where CUPTI is found")

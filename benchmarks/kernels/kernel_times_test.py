@@ -118,11 +118,14 @@ class Running(unittest.TestCase):
 
     def test_whole(self):
         plain = self.program("plain", f'[ -z "$TALLY_CLASS" ] && echo "{line(0, 50000, "a")}" > "$KERNEL_TIMES_FILE.1"\n')
-        tally = self.program("tally", f'''[ "$TALLY_CLASS$TALLY_PAUSE_RESERVE$1" = best-effort0x ] || exit 1
+        tally = self.program("tally", f'''case "$TALLY_CLASS $TALLY_KINDS $TALLY_PAUSE_RESERVE $TALLY_BOUND_US $1" in
+"best-effort pause 0 30 x" | "best-effort checkpoint  30 x") ;;
+*) exit 1 ;;
+esac
 echo "{line(0, 60000, "a")}" | sed "s/a$/a\\$tally_$TALLY_KINDS/" > "$KERNEL_TIMES_FILE.1"
 ''')
-        status, output, errors = self.called("--kinds=pause,checkpoint", "--set", "TALLY_PAUSE_RESERVE=0",
-                                             "--csv", self.path("cells.csv"), plain, tally, "x")
+        status, output, errors = self.called("--kinds=pause,checkpoint", "--set", "pause:TALLY_PAUSE_RESERVE=0",
+                                             "--set", "TALLY_BOUND_US=30", "--csv", self.path("cells.csv"), plain, tally, "x")
         self.assertEqual((status, errors), (0, ""))
         for kind in ("pause", "checkpoint"):
             self.assertIn(f"{kind}: 1 launch shapes, median 1.200, mean 1.200, most 1.200, above 1.04: 1\n", output)
@@ -145,7 +148,8 @@ echo "{line(0, 60000, "a")}" | sed "s/a$/a\\$tally_$TALLY_KINDS/" > "$KERNEL_TIM
     def test_wrong_arguments_say_what_is_expected(self):
         for words, expected in (((), "either PLAIN and TALLY"), (("one",), "PLAIN and TALLY, the same program"),
                                 (("--kinds=pause,nap", "a", "b"), "nap: there are"), (("--turns=1", "a", "b"), "2 at least"),
-                                (("--set", "X", "a", "b"), "NAME=VALUE"), (("--library=/nowhere", "a", "b"), "is not there")):
+                                (("--set", "X", "a", "b"), "NAME=VALUE"),
+                                (("--set", "paws:X=1", "a", "b"), "paws: there are"), (("--library=/nowhere", "a", "b"), "is not there")):
             with self.subTest(words), contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit):
                 kernel_times.arguments_from(["--library", self.library, *words])
             self.assertIn(expected, said.getvalue())

@@ -54,8 +54,9 @@ public:
   std::atomic<std::uint64_t> *trigger() override { return triggerWord; }
   Result<void> writeValueWhen(runtime::StreamId stream, std::uint64_t reached,
                               runtime::DevicePtr to, std::uint64_t value) override;
-  bool mayWait() const override {
-    return batchMemOp && streamCount.load(std::memory_order_relaxed) < mostStreams;
+  bool mayWait() const override { return batchMemOp && areStreamsApart(); }
+  bool areStreamsApart() const override {
+    return streamCount.load(std::memory_order_relaxed) < mostStreams;
   }
   /// How many streams the application has now.
   void setStreamCount(std::size_t now) { streamCount = now; }

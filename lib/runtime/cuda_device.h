@@ -54,7 +54,8 @@ public:
   }
   Result<void> writeValueWhen(StreamId stream, std::uint64_t reached, DevicePtr to,
                               std::uint64_t value) override;
-  bool mayWait() const override { return streamCount < mostStreams; }
+  bool mayWait() const override { return areStreamsApart(); }
+  bool areStreamsApart() const override { return streamCount < mostStreams; }
   Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                       std::span<const std::byte> parameters) override;
   Result<bool> isIdle(StreamId stream) override;

@@ -72,7 +72,13 @@ Result<void> Lane::initialise() {
     return mirror.error();
   for (std::size_t i = 0; i < maxBatches; ++i)
     mirrors[i] = {reinterpret_cast<tally_launch_state *>(mirror->host + i * mirrorBytes), maxItems};
-  for (MappedMemory *each : {&markerWord, &beginWord}) {
+  if (device.areStreamsApart()) {
+    Result<StreamId> beside = device.createStream(StreamPriority::Low);
+    if (!beside)
+      return beside.error();
+    marks = *beside;
+  }
+  for (MappedMemory *each : {&markerWord, &markerBeside, &beginWord}) {
     Result<MappedMemory> word = device.allocateMapped(sizeof(std::uint64_t));
     if (!word)
       return word.error();
@@ -87,6 +93,10 @@ void Lane::close() {
     return;
   // Errors here would be repeats: the device is going away with everything on it.
   static_cast<void>(device.synchronize(current));
+  if (marks) {
+    static_cast<void>(device.synchronize(*marks));
+    static_cast<void>(device.destroyStream(*marks));
+  }
   for (DevicePtr each : memory)
     static_cast<void>(device.free(each));
   static_cast<void>(device.destroyStream(stream));
@@ -179,7 +189,7 @@ bool Lane::collect(const Gate &gate) {
   seeBegin(batches.front());
   // The marker first, then the epoch: where no request came before the marker was seen, nothing in
   // front of it can have yielded.
-  bool reached = loadMarker(markerWord) >= batches.front().marker;
+  bool reached = isReached(batches.front().marker);
   if (!batches.front().statesComing && gate.currentEpoch() > batches.front().epoch) {
     if (Result<void> asked = readStates(); !asked)
       failAll(asked.error());
@@ -209,6 +219,10 @@ bool Lane::collect(const Gate &gate) {
   return true;
 }
 
+bool Lane::isReached(std::uint64_t marker) const {
+  return loadMarker(markerWord) >= marker || loadMarker(markerBeside) >= marker;
+}
+
 /// Before its marker is looked at. Where the two are seen in one look, the launch took no longer
 /// than since the look before.
 void Lane::seeBegin(Batch &batch) const {
@@ -216,7 +230,7 @@ void Lane::seeBegin(Batch &batch) const {
     return;
   if (loadMarker(beginWord) < batch.beginMark)
     batch.notBegunAt = options.clock();
-  else if (loadMarker(markerWord) < batch.marker)
+  else if (!isReached(batch.marker))
     batch.begunAt = options.clock();
   else
     batch.begunAt = batch.notBegunAt;

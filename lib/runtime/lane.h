@@ -299,6 +299,7 @@ private:
     std::size_t firstState = 0; // in the ring; item i has the i-th from there
     bool statesComing = false;  // the marker stands behind a copy of the states
     bool shares = false;
+    bool mayBeAsked = false; // requests come
     std::uint32_t sms = allSms;
     Nanoseconds sentAt{0}, issuedAt{0}; // before its first call, behind its last one
     bool hasOthers = false;             // other lanes had something under way
@@ -385,6 +386,7 @@ private:
   bool growSaveArea(Item &item, const Batch &batch);
   bool allocateSaveArea(std::uint64_t least);
   bool takeSaveArea(std::uint64_t bytes);
+  Result<void> clear(DevicePtr memory, std::uint64_t bytes);
   void takeFirstSaveArea();
 
   Result<void> continueOn(StreamId target);
@@ -392,6 +394,7 @@ private:
   Result<void> claimStates(Batch &batch);
   Result<void> sendItem(Batch &batch, std::size_t index);
   Result<void> sendMarker(Batch &batch);
+  bool isReached(std::uint64_t marker) const;
   static bool standIn(Operation &operation);
   bool isHeldUp(const Operation &operation) const;
   Result<void> setState(DevicePtr address, const tally_launch_state &state);
@@ -404,8 +407,9 @@ private:
   StreamDevice &device;
   LaneOptions options;
   StreamId stream{};
-  StreamId wholes{};  // for kernels that cannot yield; mostly the same
-  StreamId current{}; // where the newest work is; the other stream's is done before it
+  StreamId wholes{};             // for kernels that cannot yield; mostly the same
+  StreamId current{};            // where the newest work is; the other stream's is done before it
+  std::optional<StreamId> marks; // for markers beside the work
   LaneCounters counts;
 
   // The applications' side.
@@ -439,7 +443,7 @@ private:
   DevicePtr states = 0;      // the ring
   std::size_t nextState = 0; // in the ring
   std::span<tally_launch_state> mirrors[maxBatches];
-  MappedMemory markerWord, beginWord;
+  MappedMemory markerWord, markerBeside, beginWord; // the first two each by one stream at a time
   std::uint64_t lastMarker = 0;
   ListRing lists;
   std::optional<ListRing::Region> retained; // the list that the front operation is resumed from

@@ -11,11 +11,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// About how long a batch should run: long enough to hide the marker behind it and the host's turn,
-/// short enough that little is left to drain when a request comes: a launch that runs nothing takes
-/// the device some 2 us too, and a request's first kernels wait for these. (The marker takes 4 us
-/// of an H200.)
-constexpr Nanoseconds batchTime = 500us, batchTimeWhereAsked = 60us;
+/// About how long a batch should run: long enough to hide the host's turn, short enough that little
+/// is left to drain when a request comes: a launch that runs nothing takes the device some 2 us
+/// too, and a request's first kernels wait for these.
+constexpr Nanoseconds batchTime = 500us, batchTimeWhereAsked = 40us;
 /// What a launch of unknown duration is taken for.
 constexpr Nanoseconds assumedDuration = 50us;
 /// Guards of one batch: an empty grid of this many blocks drains in about 25 us on an H200.
@@ -76,6 +75,7 @@ bool Lane::issue(const Gate &gate) {
   batch.epoch = permitted->epoch;
   batch.shares = permitted->shares;
   batch.sms = permitted->decision.sms;
+  batch.mayBeAsked = permitted->oftenAsked;
   batch.slot = freeSlot();
   planBatch(batch, gate, *permitted);
   if (batch.items.empty()) {
@@ -356,7 +356,15 @@ Result<void> Lane::sendMarker(Batch &batch) {
   if (const Operation &last = *batch.items.back().operation; last.callsKernel)
     if (Result<void> behind = device.waitFor(current, *last.ordered); !behind)
       return behind;
-  return device.writeValue(current, markerWord.device, batch.marker);
+  // Between two kernels of a stream a write takes 2 us of an H200's, an event that another stream
+  // waits for none. By itself that stream's write comes later, which nobody sees who has more to
+  // send.
+  bool isLast = sent == pending.size() && !inboxFilled.load();
+  if (!marks || isLast || !device.areStreamsApart())
+    return device.writeValue(current, markerWord.device, batch.marker);
+  if (Result<void> behind = device.waitFor(*marks, current); !behind)
+    return behind;
+  return device.writeValue(*marks, markerBeside.device, batch.marker);
 }
 
 /// Whether what the operation comes behind cannot be told at the moment.
@@ -458,7 +466,7 @@ Result<void> Lane::sendLaunch(const Batch &batch, std::size_t index) {
       return set;
     params.save_area = item.launch.saveBytes == 0 ? 0 : saveArea;
     if (operation.progress->kind() == Kind::Pause) {
-      params.stay = stayOf(*item.plan);
+      params.stay = batch.mayBeAsked ? stayOf(*item.plan) : 0;
       shape.dynamicSharedBytes += item.plan->padding;
     }
     params.list_out = item.list ? lists.address(*item.list) : 0;

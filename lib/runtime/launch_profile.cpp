@@ -68,7 +68,7 @@ Nanoseconds turnaroundOf(const LaunchPlan &way) {
 
 std::uint32_t stayOf(const LaunchPlan &way) {
   // The launch ends up to two naps later. Many workers look at one word of the L2.
-  constexpr Nanoseconds least{1000}, most{8000};
+  constexpr Nanoseconds least{1000}, most{2000};
   constexpr int napsOfBlock = 64;
   Nanoseconds block = blockOf(way);
   // Blocks that end before they are seen to pause leave nobody alone for long.

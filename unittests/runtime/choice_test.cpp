@@ -414,6 +414,17 @@ TEST_CASE("in the lane: where a save area cannot be had, blocks are run to their
   }
 }
 
+TEST_CASE("in the lane: no stream of kernels begins with clearing a save area") {
+  for (std::uint32_t registersPerSm : {65536u, 0u}) { // in advance, and for the first launch
+    CAPTURE(registersPerSm);
+    Launches launches(2, {Kind::Checkpoint, Kind::Persistent}, 32, {24, 1, 1}, nullptr, {},
+                      registersPerSm);
+    launches.eachBlock = 200us;
+    CHECK(launches.runAll() == Blocks{{Kind::Checkpoint, 24}});
+    CHECK(launches.device.mostFilledFirst < std::size_t{1} << 20);
+  }
+}
+
 TEST_CASE("in the lane: a save area that cannot be cleared is none") {
   Launches launches(4, everyKind, 32, {24, 1, 1}, nullptr, {}, 0);
   launches.eachBlock = 200us;

@@ -173,6 +173,9 @@ Result<void> FakeDevice::copyToHost(StreamId stream, std::span<std::byte> to, De
 Result<void> FakeDevice::fill(StreamId stream, DevicePtr to, std::byte value, std::size_t bytes) {
   if (refusesFills)
     return Error{"fill: refused"};
+  std::unique_lock lock(mutex);
+  if (FakeStream &on = streams.at(static_cast<std::uint64_t>(stream)); on.put == 0)
+    on.filledFirst = bytes;
   return put(stream, [=] {
     std::memset(reinterpret_cast<void *>(to), std::to_integer<int>(value), bytes);
     return true;
@@ -210,7 +213,9 @@ Result<void> FakeDevice::launch(StreamId stream, FunctionId function, const Laun
   running->function = &functions.at(static_cast<std::size_t>(function));
   if (running->function->entry == refusedEntry)
     return Error{"launch: invalid argument"};
-  confinedLaunches += streams.at(static_cast<std::uint64_t>(stream)).confined;
+  const FakeStream &on = streams.at(static_cast<std::uint64_t>(stream));
+  confinedLaunches += on.confined;
+  mostFilledFirst = std::max(mostFilledFirst, on.filledFirst);
   running->shape = shape;
   running->parameters.assign(parameters.begin(), parameters.end());
   return put(stream, [this, running] { return runBlock(*running); });
@@ -392,6 +397,7 @@ Result<void> FakeDevice::waitFor(StreamId later, StreamId earlier) {
     return fine;
   if (unwaitable == earlier)
     return Error{"this stream cannot be waited for"};
+  ++waitCount;
   FakeStream &before = streams.at(static_cast<std::uint64_t>(earlier));
   std::uint64_t until = before.put;
   FakeStream &after = streams.at(static_cast<std::uint64_t>(later));

@@ -79,6 +79,12 @@ public:
   bool holdsUp = false;
   /// Launches of this entry fail.
   std::string refusedEntry;
+  /// Streams that wait hold up no others.
+  bool streamsAreApart = true;
+  /// How often one was made to wait for another.
+  std::uint64_t waits() const { return waitCount; }
+  /// The most bytes that a stream of kernels began with a fill of.
+  std::size_t mostFilledFirst = 0;
   /// Larger allocations fail.
   std::size_t mostBytes = std::size_t{1} << 30;
   /// Fills fail.
@@ -114,6 +120,7 @@ public:
   Result<void> writeValueWhen(StreamId stream, std::uint64_t reached, DevicePtr to,
                               std::uint64_t value) override;
   bool mayWait() const override { return true; }
+  bool areStreamsApart() const override { return streamsAreApart; }
   Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                       std::span<const std::byte> parameters) override;
   Result<bool> isIdle(StreamId stream) override;
@@ -152,6 +159,7 @@ private:
     bool confined = false;
     std::deque<Work> queue;
     std::uint64_t put = 0, done = 0;
+    std::size_t filledFirst = 0;
   };
 
   Result<void> healthy() const;
@@ -174,7 +182,7 @@ private:
   std::atomic<std::uint64_t> triggerWord{0};
   std::atomic<std::uint64_t> armedWrites{0};
   tally_launch_state *pollingState = nullptr;
-  std::uint64_t pollCount = 0, blockCount = 0, stepsToBreak = ~std::uint64_t{0};
+  std::uint64_t pollCount = 0, blockCount = 0, waitCount = 0, stepsToBreak = ~std::uint64_t{0};
   std::optional<std::string> broken;
   std::string breakMessage;
   std::atomic<bool> stop{false}, threaded{false};

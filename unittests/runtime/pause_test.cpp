@@ -2,6 +2,7 @@
 #include "../support/files.h"
 #include "harness.h"
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <thread>
@@ -28,6 +29,13 @@ struct Paused : Harness {
   void submitAll() {
     for (std::size_t n = 0; n < program.steps.size(); ++n)
       REQUIRE(submit(program, n));
+  }
+  /// One that comes and goes: others are expected then.
+  void request() {
+    REQUIRE(high->beginRequest());
+    turn();
+    REQUIRE(high->endRequest());
+    turn();
   }
   /// Until some blocks of the first launch have run and others have not.
   void begin() {
@@ -153,6 +161,7 @@ TEST_CASE("what does not pause yields beside it") {
 TEST_CASE("workers that find no block stay beside those that pause, and leave for a deadline") {
   for (bool isLate : {false, true}) {
     Paused run(3);
+    run.request();
     run.submitAll();
     for (int i = 0; i < 10000 && run.device.staying < 2; ++i)
       run.turn();
@@ -170,6 +179,22 @@ TEST_CASE("workers that find no block stay beside those that pause, and leave fo
     REQUIRE(run.high->endRequest());
     run.finish();
     CHECK(run.device.staying == 0);
+  }
+}
+
+TEST_CASE("where no requests come nobody stays") {
+  for (Nanoseconds since : {Nanoseconds(1ms), Nanoseconds(30ms)}) {
+    Paused run(3);
+    run.request();
+    run.now += since;
+    run.submitAll();
+    std::uint64_t most = 0;
+    for (int i = 0; i < 10000 && !run.allFinished(); ++i) {
+      run.turn(Nanoseconds(1));
+      most = std::max<std::uint64_t>(most, run.device.staying);
+    }
+    run.finish();
+    CHECK((most > 0) == (since == 1ms));
   }
 }
 

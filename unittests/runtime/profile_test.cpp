@@ -171,8 +171,8 @@ TEST_CASE("workers of pause stay where blocks are long or not known") {
   CHECK(stayOf(way(Kind::Pause)) == 1000);
   CHECK(stayAt(100us) == 0);
   CHECK(stayAt(200us) == 1000);
-  CHECK(stayAt(1280us) == 2000);
-  CHECK(stayAt(50ms) == 8000);
+  CHECK(stayAt(960us) == 1500);
+  CHECK(stayAt(50ms) == 2000);
 }
 
 TEST_CASE("in the lane: launches are measured as they come, and the best way is kept") {

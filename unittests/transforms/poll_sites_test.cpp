@@ -11,11 +11,19 @@ using namespace tally::ptx;
 namespace {
 
 /// What is looked at of a site: the text of its first instruction, its turns, the register's mask,
-/// the turns of a strip, 0 where there are none.
+/// the turns of a strip, 0 where there are none, and what counts them.
 struct Seen {
   std::string first;
   std::uint32_t turns, mask, strip;
+  std::string counter;
 };
+
+std::string nameOf(const Function &function, RegisterId reg) {
+  if (reg == noRegister)
+    return "";
+  const RegisterDeclaration &declaration = function.declarationOf(reg);
+  return std::string(declaration.name) + std::to_string(reg - declaration.first);
+}
 
 std::vector<Seen> sitesOf(const std::string &body, std::uint64_t period = 8192) {
   Module module = parsed(moduleWith(body));
@@ -25,7 +33,8 @@ std::vector<Seen> sitesOf(const std::string &body, std::uint64_t period = 8192) 
   for (const PollSite &site : findPollSites(cfg, {period}))
     seen.push_back({std::string(function.body[site.statement].text), site.turns,
                     site.turn.reg == noRegister ? 0 : site.turn.mask,
-                    site.strip.counter == noRegister ? 0 : site.strip.turns});
+                    site.strip.counter == noRegister ? 0 : site.strip.turns,
+                    nameOf(function, site.strip.counter)});
   return seen;
 }
 
@@ -113,12 +122,40 @@ TEST_CASE("strips of what moves on by a register") {
   CHECK(stripOf("add.s32 %r1,%r1,%r3;", "lt.s32") == 1706);
   CHECK(stripOf("add.s32 %r1,%r3,%r1;", "le.u32") == 1706);
   CHECK(stripOf("add.s32 %r4,%r1,%r3; mov.u32 %r1,%r4;", "lt.s32") == 1280);
+  // From a copy that is made before.
+  CHECK(stripOf("mov.u32 %r4,%r1; add.s32 %r1,%r4,%r3;", "lt.s32") == 1280);
+  CHECK(stripOf("mov.u32 %r4,%r1; add.s32 %r1,%r3,%r4;", "lt.s32") == 1280);
+  CHECK(stripOf("mov.u32 %r4,%r1; add.s32 %r1,%r4,3;", "lt.s32") == 1280);
+  CHECK(stripOf("mov.u32 %r4,%r1; @%p2 bra M; add.s32 %r5,%r5,1; M: add.s32 %r1,%r4,%r3;",
+                "lt.s32") == 853);
+  // From one that a turn may leave out; from one of something else; from one that something else is
+  // put in too; from one that is made behind, so that the first turn moves on from something else.
+  CHECK(stripOf("@%p2 bra M; add.s32 %r1,%r4,%r3; M: mov.u32 %r4,%r1;", "lt.s32") == 0);
+  CHECK(stripOf("@%p2 bra M; mov.u32 %r4,%r1; M: add.s32 %r1,%r4,%r3;", "lt.s32") == 0);
+  CHECK(stripOf("@%p2 mov.u32 %r4,%r1; add.s32 %r1,%r4,%r3;", "lt.s32") == 0);
+  CHECK(stripOf("mov.u32 %r4,%r5; add.s32 %r1,%r4,%r3;", "lt.s32") == 0);
+  CHECK(stripOf("mov.u32 %r4,%r1; mov.u32 %r4,%r5; add.s32 %r1,%r4,%r3;", "lt.s32") == 0);
+  CHECK(stripOf("mov.u32 %r4,%r1; add.s32 %r1,%r4,%r4;", "lt.s32") == 0);
   // Where it is may be past the limit, or what it moves by may change.
   CHECK(stripOf("add.s32 %r1,%r1,%r3;", "ne.s32") == 0);
   CHECK(stripOf("add.s32 %r1,%r1,%r3;", "gt.s32") == 0);
   CHECK(stripOf("sub.s32 %r1,%r1,%r3;", "lt.s32") == 0);
   CHECK(stripOf("add.s32 %r1,%r1,%r1;", "lt.s32") == 0);
   CHECK(stripOf("add.s32 %r3,%r3,1; add.s32 %r1,%r1,%r3;", "lt.s32") == 0);
+}
+
+TEST_CASE("of a counter and its copy the one that the turn begins with counts a strip's turns") {
+  auto counterOf = [](const std::string &turn) {
+    auto sites = sitesOf("L: " + turn + "setp.lt.s32 %p1,%r1,%r2; @%p1 bra L; ret;");
+    REQUIRE(sites.size() == 1);
+    return sites[0].counter;
+  };
+  CHECK(counterOf("mov.u32 %r4,%r1; add.s32 %r1,%r4,%r3;") == "%r1");
+  CHECK(counterOf("mov.u32 %r4,%r1; @%p2 bra M; add.s32 %r5,%r5,1; M: add.s32 %r1,%r4,%r3;") ==
+        "%r1");
+  CHECK(counterOf("add.s32 %r1,%r4,%r3; mov.u32 %r4,%r1;") == "%r4");
+  CHECK(counterOf("add.s32 %r1,%r4,%r3; @%p2 bra M; add.s32 %r5,%r5,1; M: mov.u32 %r4,%r1;") ==
+        "%r4");
 }
 
 TEST_CASE("a loop of few turns does not poll") {

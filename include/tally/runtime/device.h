@@ -130,6 +130,8 @@ public:
   virtual Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                               std::span<const std::byte> parameters) = 0;
 
+  /// Whether streams are so few that one that waits for another holds up no third one.
+  virtual bool areStreamsApart() const { return false; }
   /// `later` starts only when what is on `earlier` now is done. Blocks nobody.
   virtual Result<void> waitFor(StreamId later, StreamId earlier) = 0;
   /// Whether waitFor() cannot be asked about a stream at the moment, and can later.

@@ -111,17 +111,34 @@ std::optional<Turns::Counter> Turns::counterBetween(RegisterId from, RegisterId 
   if (!isStep(add) || !comesByOnceEachTurn(statement))
     return std::nullopt;
   const Operand &one = add.operands[1], &other = add.operands[2];
+  auto holdsCounter = [&](const Operand &operand) {
+    return operand.reg == from || (from == to && isCopiedBefore(from, operand.reg, statement));
+  };
+  bool isFirst = holdsCounter(one);
   if (other.kind == OperandKind::Register) {
-    const Operand &stride = one.reg == from ? other : one;
-    if ((one.reg != from && other.reg != from) || inside.contains(stride.reg) ||
+    const Operand &stride = isFirst ? other : one;
+    if ((!isFirst && !holdsCounter(other)) || inside.contains(stride.reg) ||
         !stride.component.empty())
       return std::nullopt;
     return Counter{from, to, 0, stride.reg};
   }
   auto step = static_cast<std::int64_t>(other.bits);
-  if (one.reg != from || step == 0)
+  if (!isFirst || step == 0)
     return std::nullopt;
   return Counter{from, to, add.opcode == "sub" ? -step : step};
+}
+
+/// Whether at the statement, the only one in the loop that assigns `reg`, `copy` holds what `reg`
+/// held when the turn began.
+bool Turns::isCopiedBefore(RegisterId reg, RegisterId copy, std::uint32_t statement) const {
+  if (inside.of(copy).size() != 1)
+    return false;
+  std::uint32_t at = inside.of(copy)[0];
+  const Instruction &instruction = cfg.instruction(at);
+  if (instruction.opcode != "mov" || copiedRegister(instruction) != reg || !comesByOnceEachTurn(at))
+    return false;
+  const CfgBlock *from = cfg.blockOf(at), *to = cfg.blockOf(statement);
+  return from == to ? at < statement : canReach(loop, *from, *to, *loop.header);
 }
 
 /// What the statement assigns: of several values the least, or the greatest. A remainder's loop, as

@@ -47,6 +47,7 @@ private:
   };
   bool comesByOnceEachTurn(std::uint32_t statement) const;
   bool isSetAtHeader(const Counter &counter) const;
+  bool isCopiedBefore(RegisterId reg, RegisterId copy, std::uint32_t statement) const;
   std::optional<Counter> counterBetween(RegisterId from, RegisterId to) const;
   bool isAssignedBetween(RegisterId reg, std::uint32_t from, std::uint32_t to) const;
   bool loadsParameter(std::uint32_t statement, bool isWide) const;
