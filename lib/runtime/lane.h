@@ -387,6 +387,7 @@ private:
   bool allocateSaveArea(std::uint64_t least);
   bool takeSaveArea(std::uint64_t bytes);
   Result<void> clear(DevicePtr memory, std::uint64_t bytes);
+  Result<void> awaitShortly(StreamId other);
   void takeFirstSaveArea();
 
   Result<void> continueOn(StreamId target);

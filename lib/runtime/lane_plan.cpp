@@ -1,5 +1,6 @@
 // What a lane launches an operation as: its kind, and what that needs of the device.
 #include "lane.h"
+#include "spin.h"
 
 #include <algorithm>
 #include <cassert>
@@ -160,9 +161,24 @@ Result<void> Lane::clear(DevicePtr memory, std::uint64_t bytes) {
     return other.error();
   Result<void> cleared = device.fill(*other, memory, std::byte{0}, bytes);
   if (cleared)
-    cleared = device.synchronize(*other);
+    cleared = awaitShortly(*other);
   Result<void> ended = device.destroyStream(*other);
   return cleared ? ended : cleared;
+}
+
+/// What is sent from now on comes behind what is on the stream, for which this waits only as long
+/// as it should take: the GPU may be full of kernels that wait for the calling thread.
+Result<void> Lane::awaitShortly(StreamId other) {
+  constexpr int mostLooks = 10000; // of a microsecond or so
+  for (int look = 0; look < mostLooks; ++look) {
+    Result<bool> idle = device.isIdle(other);
+    if (!idle)
+      return idle.error();
+    if (*idle)
+      return {};
+    pauseProcessor();
+  }
+  return device.waitFor(stream, other);
 }
 
 /// Before there are requests: the driver may take a tenth of a second for memory, and launches of

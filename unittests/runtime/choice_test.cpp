@@ -422,6 +422,7 @@ TEST_CASE("in the lane: no stream of kernels begins with clearing a save area") 
     launches.eachBlock = 200us;
     CHECK(launches.runAll() == Blocks{{Kind::Checkpoint, 24}});
     CHECK(launches.device.mostFilledFirst < std::size_t{1} << 20);
+    CHECK(launches.device.waits() != 0); // this device does nothing by itself
   }
 }
 
