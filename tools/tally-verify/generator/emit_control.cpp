@@ -254,8 +254,14 @@ void Emitter::testedAtEnd(const Node &node, const Context &within, const Counter
   place(head);
   if (node.n[2] & 1)
     text += "\t.pragma \"nounroll\";\n";
+  // Moved on from a copy, as compilers write it where the body reads what the turn began with.
+  std::string from = count;
+  if (node.n[2] & 128) {
+    from = word();
+    line("mov.u32 {}, {}", from, count);
+  }
   loopBody(node, within, end);
-  line("add.s32 {0}, {0}, {1}", count, step);
+  line("add.s32 {}, {}, {}", count, from, step);
   line("setp.{} {}, {}, {}", std::array{"lt.u32", "ne.s32", "gt.s32", "lt.s32"}[form], more, count,
        form == 2 ? std::string(1, '0') : limit);
   line("@{} bra {}", more, head);
