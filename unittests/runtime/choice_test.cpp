@@ -26,10 +26,7 @@ struct Launches : Harness {
                     std::uint32_t registersPerSm = 65536)
       : Harness(count, std::move(kinds), std::move(policy), 0, store, nullptr, recordBytes,
                 registersPerSm) {
-    program.streams = 1;
-    for (std::uint64_t n = 1; n <= count; ++n)
-      program.steps.push_back({Step::Type::Launch, 0, 0, n % 2, (n + 1) % 2, grid, n, 0});
-    program.hostIn.resize(count);
+    program = Program::launches(count, 0, grid);
     addStreams(program);
     device.onBlock = [this](std::optional<Kind> kind) {
       ++blocks[kind];

@@ -111,11 +111,7 @@ TEST_CASE("the policy's hysteresis holds best effort back") {
 
 TEST_CASE("after a request all that is under way leaves, and the first is resumed first") {
   Harness harness(7, {Kind::Guard});
-  Program program;
-  program.streams = 1;
-  for (std::uint64_t key = 1; key <= 8; ++key)
-    program.steps.push_back({Step::Type::Launch, 0, 0, key % 2, (key + 1) % 2, {24, 1, 1}, key, 0});
-  program.hostIn.resize(8);
+  Program program = Program::launches(8);
   harness.addStreams(program);
   for (std::size_t n = 0; n < 8; ++n)
     REQUIRE(harness.submit(program, n));
@@ -149,12 +145,7 @@ TEST_CASE("after a request all that is under way leaves, and the first is resume
 TEST_CASE("batches are short for a while after a request") {
   auto sent = [](std::optional<Nanoseconds> requestEnded) {
     Harness harness(12, {Kind::Guard});
-    Program program;
-    program.streams = 1;
-    for (std::uint64_t key = 1; key <= 40; ++key)
-      program.steps.push_back(
-          {Step::Type::Launch, 0, 0, key % 2, (key + 1) % 2, {24, 1, 1}, key, 0});
-    program.hostIn.resize(program.steps.size());
+    Program program = Program::launches(40);
     harness.addStreams(program);
     if (requestEnded) {
       REQUIRE(harness.high->beginRequest());
@@ -178,12 +169,7 @@ TEST_CASE("markers stand beside the work while there is more of it") {
   for (bool apart : {true, false}) {
     Harness harness(13, {Kind::Guard});
     harness.device.streamsAreApart = apart;
-    Program program;
-    program.streams = 1;
-    for (std::uint64_t key = 1; key <= 35; ++key)
-      program.steps.push_back(
-          {Step::Type::Launch, 0, 0, key % 2, (key + 1) % 2, {24, 1, 1}, key, 0});
-    program.hostIn.resize(program.steps.size());
+    Program program = Program::launches(35);
     harness.addStreams(program);
     for (std::size_t n = 0; n < program.steps.size(); ++n)
       REQUIRE(harness.submit(program, n));
@@ -202,10 +188,7 @@ TEST_CASE("markers stand beside the work while there is more of it") {
 
 TEST_CASE("a request in the middle of a batch ends it") {
   Harness harness(11);
-  Program program = Program::make(harness.random, 1, 0, 1);
-  for (std::uint64_t key = 1; key <= 8; ++key)
-    program.steps.push_back({Step::Type::Launch, 0, 0, key % 2, (key + 1) % 2, {24, 1, 1}, key, 0});
-  program.hostIn.resize(8);
+  Program program = Program::launches(8);
   harness.addStreams(program);
   for (std::size_t n = 0; n < 8; ++n)
     REQUIRE(harness.submit(program, n));

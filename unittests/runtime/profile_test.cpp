@@ -181,11 +181,7 @@ TEST_CASE("in the lane: launches are measured as they come, and the best way is 
   CHECK(store.warning().empty());
   auto run = [&](std::uint64_t seed, std::size_t launches) {
     Harness harness(seed, {Kind::Persistent, Kind::Guard}, {}, 0, &store);
-    Program program;
-    program.streams = 1;
-    for (std::uint64_t n = 1; n <= launches; ++n)
-      program.steps.push_back({Step::Type::Launch, 0, 0, n % 2, (n + 1) % 2, {24, 1, 1}, n, 0});
-    program.hostIn.resize(launches);
+    Program program = Program::launches(launches);
     harness.addStreams(program);
     std::map<std::optional<Kind>, int> blocks;
     harness.device.onBlock = [&](std::optional<Kind> kind) {

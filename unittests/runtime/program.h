@@ -110,6 +110,16 @@ struct Program {
     }
     return program;
   }
+
+  /// Launches of one kernel, all of one stream, each from where the one before wrote to.
+  static Program launches(std::size_t count, std::size_t kernel = 0, Dim3 grid = {24, 1, 1}) {
+    Program program;
+    program.streams = 1;
+    for (std::uint64_t n = 1; n <= count; ++n)
+      program.steps.push_back({Step::Type::Launch, 0, kernel, n % 2, (n + 1) % 2, grid, n, 0});
+    program.hostIn.resize(count);
+    return program;
+  }
 };
 
 /// The device's and the host's memory after a program.

@@ -11,16 +11,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Launches of one kernel, all of one stream.
-Program launches(std::size_t count, std::size_t kernel, Dim3 grid) {
-  Program program;
-  program.streams = 1;
-  for (std::uint64_t n = 1; n <= count; ++n)
-    program.steps.push_back({Step::Type::Launch, 0, kernel, n % 2, (n + 1) % 2, grid, n, 0});
-  program.hostIn.resize(count);
-  return program;
-}
-
 void stepAll(Harness &harness) {
   while (harness.dispatcher->step()) {
   }
@@ -86,7 +76,7 @@ TEST_CASE("whatever a policy lets run beside requests, results are the sequentia
 TEST_CASE("beside a request a persistent launch has the partition's workers") {
   // Two SMs, two blocks each: four workers.
   Harness harness(3, {Kind::Persistent}, PartitionPolicy(0.5, 0.5));
-  Program program = launches(1, 0, {24, 1, 1});
+  Program program = Program::launches(1, 0, {24, 1, 1});
   harness.addStreams(program);
   REQUIRE(harness.submit(program, 0));
   std::uint64_t grid = 0;
@@ -119,7 +109,7 @@ TEST_CASE("beside a request a persistent launch has the partition's workers") {
 TEST_CASE("what cannot be kept to a part of the SMs waits") {
   for (std::size_t kernel : {1, 3, 4}) { // guard, slice, whole
     Harness harness(3, {Kind::Persistent, Kind::Guard, Kind::Slice}, PartitionPolicy(0.5, 0.5));
-    Program program = launches(1, kernel, {24, 1, 1});
+    Program program = Program::launches(1, kernel, {24, 1, 1});
     harness.addStreams(program);
     REQUIRE(harness.high->beginRequest());
     REQUIRE(harness.submit(program, 0));
@@ -131,7 +121,7 @@ TEST_CASE("what cannot be kept to a part of the SMs waits") {
   }
   // One block is on one SM.
   Harness harness(3, {Kind::Guard}, PartitionPolicy(0.5, 0.5));
-  Program program = launches(1, 1, {1, 1, 1});
+  Program program = Program::launches(1, 1, {1, 1, 1});
   harness.addStreams(program);
   REQUIRE(harness.high->beginRequest());
   REQUIRE(harness.submit(program, 0));
@@ -144,7 +134,7 @@ TEST_CASE("what cannot be kept to a part of the SMs waits") {
 TEST_CASE("what was let run beside a request is told to leave when the policy changes its mind") {
   bool on = true;
   Harness harness(4, {Kind::Guard}, SwitchedPolicy{&on});
-  Program program = launches(1, 1, {24, 1, 1});
+  Program program = Program::launches(1, 1, {24, 1, 1});
   harness.addStreams(program);
   REQUIRE(harness.high->beginRequest());
   REQUIRE(harness.submit(program, 0));
@@ -167,7 +157,7 @@ TEST_CASE("what was let run beside a request is told to leave when the policy ch
 
 TEST_CASE("beside a request only kernels of a short duration go") {
   Harness harness(5, {Kind::Guard}, SloPolicy{.target = 1ms, .lightShare = 0.1});
-  Program program = launches(4, 1, {24, 1, 1});
+  Program program = Program::launches(4, 1, {24, 1, 1});
   harness.addStreams(program);
   auto busy = [&](Nanoseconds time) {
     REQUIRE(harness.high->beginRequest());
@@ -213,7 +203,7 @@ TEST_CASE("clients of different weights get the device accordingly") {
   policy.quantum = 10us;
   Harness harness(6, {Kind::Guard}, policy);
   CHECK(*harness.dispatcher->assignLane(0) != *harness.dispatcher->assignLane(1));
-  Program program = launches(600, 1, {1, 1, 1});
+  Program program = Program::launches(600, 1, {1, 1, 1});
   program.streams = 2;
   for (std::size_t n = 0; n < 600; ++n)
     program.steps[n].stream = n % 2;

@@ -7,20 +7,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// `count` launches of the kernel without variants, each of one block.
-Program wholes(std::size_t count) {
-  Program program;
-  program.streams = 1;
-  for (std::uint64_t n = 1; n <= count; ++n)
-    program.steps.push_back({Step::Type::Launch, 0, 4, n % 2, (n + 1) % 2, {1, 1, 1}, n, 0});
-  program.hostIn.resize(count);
-  return program;
-}
-
-/// A harness whose kernels take a time: each launch's block moves the clock.
+/// A harness for launches of the kernel without variants, of one block each, which moves the clock.
 struct Timed {
   explicit Timed(std::size_t launches, Nanoseconds each, PriorityPolicy policy = {})
-      : program(wholes(launches)), harness(1, {Kind::Guard}, policy), each(each) {
+      : program(Program::launches(launches, 4, {1, 1, 1})), harness(1, {Kind::Guard}, policy),
+        each(each) {
     harness.addStreams(program);
   }
   void submit(std::size_t count) {
