@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""No barrier of the variants of kernels in test/kernels is one to which a part of a warp may come; and it is seen where one is.
+"""What ptxas makes of the variants of kernels in test/kernels: no barrier is one to which a part of a warp may come, and
+threads that stop one by one leave those of their warps together. And it is seen where that is not so.
 
   variants_test.py TALLY_PTXOPT PTXAS NVDISASM
 """
@@ -34,9 +35,9 @@ $tally_staying:
 """
 
 
-def rewritten(kernel, folder):
+def rewritten(kernel, folder, *options):
     path = os.path.join(folder, kernel + ".ptx")
-    subprocess.run([PTXOPT, "-S", os.path.join(KERNELS, kernel + ".ptx"), "-o", path], check=True, capture_output=True)
+    subprocess.run([PTXOPT, "-S", os.path.join(KERNELS, kernel + ".ptx"), "-o", path, *options], check=True, capture_output=True)
     return path
 
 
@@ -46,12 +47,51 @@ def parted(*paths):
     return done.returncode, done.stdout + done.stderr
 
 
-class Variants(unittest.TestCase):
+def counted(path, *instructions):
+    """How many of each of them there are, by entry."""
+    subprocess.run([PTXAS, "-arch=sm_90", path, "-o", path + ".cubin"], check=True, capture_output=True)
+    listing = subprocess.run([NVDISASM, "-c", path + ".cubin"], check=True, capture_output=True, text=True).stdout
+    sections = re.split(r"^\.text\.(\S+):$", listing, flags=re.MULTILINE)[1:]
+    return {name: [len(re.findall(rf"\b{each}\b", text)) for each in instructions]
+            for name, text in zip(sections[::2], sections[1::2])}
+
+
+class InFolder(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
+
+class ThreadsThatStopAlone(InFolder):
+    """Of test/kernels/joined.ptx, whose threads make unequally many turns: BSYNC is where those of a warp meet, YIELD lets
+    those go that wait there."""
+    KERNELS = ("joined_skips", "joined_deep", "joined_ways", "joined_far")
+
+    def checkpoints(self, change=lambda text: text):
+        """BSYNC and YIELD of each one's variant, as it is after the change."""
+        path = rewritten("joined", self.folder, "--variants=checkpoint", "--poll-period=64")
+        with open(path) as file:
+            text = file.read()
+        with open(path, "w") as file:
+            file.write(change(text))
+        found = counted(path, "BSYNC", "YIELD")
+        return [found[each + "$tally_checkpoint"] for each in self.KERNELS]
+
+    def test_meet_where_they_would_not_if_who_stops_went_on(self):
+        goes_on = re.compile(r"(\$tally_stopped:\s*)ret;")
+        parted = self.checkpoints(lambda text: goes_on.sub(r"\1bra $tally_next;", text))
+        for (meetings, _), (fewer, _) in zip(self.checkpoints(), parted):
+            self.assertGreater(meetings, fewer)
+
+    def test_are_waited_for_as_they_would_not_be_if_what_was_read_were_judged_straight(self):
+        own_word = re.compile(r"st\.u32 \[%tally_d1\], %tally_\w+;\s*ld\.u32 %tally_\w+, \[%tally_d1\];")
+        for (_, none), (_, some) in zip(self.checkpoints(), self.checkpoints(lambda text: own_word.sub("", text))):
+            self.assertEqual(none, 0)
+            self.assertGreater(some, 0)
+
+
+class Variants(InFolder):
     def test_are_whole_at_barriers(self):
         status, said = parted(*[rewritten(each, self.folder) for each in CHECKED])
         self.assertEqual(status, 0, said)

@@ -205,27 +205,3 @@ TEST_CASE("registers that are made of themselves, and long ways to make one") {
     chain += "add.s32 %c" + std::to_string(i + 1) + ",%c" + std::to_string(i) + ",1; ";
   CHECK(contains(checkpointOf(chain + "mov.u32 %r1,%c100000; mov.u32 %r2,%r1;"), ".entry"));
 }
-
-TEST_CASE("what has to be asked for is no choice, and is written where it is") {
-  // Threads leave the inner loop one by one, and meet behind it.
-  Module module = parsed(moduleWith(
-      "ld.param.u64 %rd1,[p]; ld.param.u32 %r3,[n]; mov.u32 %r4,%tid.x; mov.u32 %r5,0; "
-      "O: mov.u32 %r2,0; "
-      "I: ld.global.u32 %r7,[%rd1]; mad.lo.u32 %r4,%r4,%r7,%r2; add.u32 %r2,%r2,1; "
-      "setp.lt.u32 %p1,%r4,%r3; @%p1 bra I; "
-      "add.u32 %r5,%r5,3; setp.lt.u32 %p3,%r5,%r4; @%p3 bra O; st.global.u32 [%rd1],%r4; ret;"));
-  RewriteOptions options{.kinds = setOf(Kind::Checkpoint)};
-  options.polls.period = 128;
-  options.withAlternatives = true;
-  auto choices = rewrite(module, options);
-  const Variant &chosen = choices[0].variants.at(0);
-  CHECK(chosen.codings.at(0) != "joined");
-  CHECK(!chosen.alternatives.empty());
-  for (const Alternative &each : chosen.alternatives)
-    CHECK(each.coding.name != "joined");
-  options.withAlternatives = false;
-  options.coding = "joined";
-  auto asked = rewrite(module, options);
-  CHECK(asked[0].variants.at(0).codings.at(0) == "joined");
-  CHECK(asked[0].variants[0].entries.at(0).str() != chosen.entries.at(0).str());
-}

@@ -3,7 +3,6 @@
 #include "clones.h"
 #include "codings.h"
 #include "emit.h"
-#include "joined_stops.h"
 #include "kept_counter.h"
 #include "saved_block.h"
 #include "strip_loops.h"
@@ -22,9 +21,9 @@ namespace {
 
 /// Codings: registers go to the slot straight, counters of strips by way of shared memory or not,
 /// or by way of local memory; and the virtual ids are read as the block starts or goes on, or at
-/// each use. Or who stops alone leaves by way of where others meet (joined_stops.h).
+/// each use.
 constexpr std::string_view counted = "counted", direct = "direct", zeroed = "zeroed",
-                           staged = "staged", joined = "joined";
+                           staged = "staged";
 
 Route routeOf(const PassInput &input) {
   return input.coding == staged ? Route::Staged : Route::Direct;
@@ -36,10 +35,7 @@ public:
   explicit Writer(const PassInput &input)
       : input(input), plan(input.analysis.checkpoint), route(routeOf(input)), ids(usedIds(input)),
         record(input.function, plan, route, keepsCounters() ? counterWord(input) : std::string()),
-        saved(input, record, route, early()), editor(input.function) {
-    if (input.coding == joined)
-      joins.emplace(input);
-  }
+        saved(input, record, route, early()), editor(input.function) {}
 
   EditedText run();
 
@@ -54,6 +50,7 @@ private:
   std::string keepId() const;
   std::string linearId() const;
   std::string depart() const;
+  std::string leave(std::string_view label) const;
   std::string restore() const;
   std::string pollAt(const SavePoint &point, unsigned number) const;
   std::string startPolling() const;
@@ -75,6 +72,7 @@ private:
   static std::string ownEpoch(std::string_view into);
   static std::string hint();
   std::string look() const;
+  static std::string laundered(std::string_view reg);
   void rewriteBarriers();
   void insertPoints();
   void appendPolls();
@@ -98,15 +96,16 @@ private:
   emit::IdWords ids;
   SaveRecord record;
   SavedBlock saved;
-  std::optional<JoinedStops> joins; ///< of that coding
   FunctionEditor editor;
 };
 
 std::string Writer::declarations() const {
-  std::string text =
-      record.declarations() + (keepsCounters() ? declareCounterWord(input) : std::string()) +
-      ".reg .pred %tally_asked, %tally_due, %tally_saved, %tally_polls, %tally_passes;\n"
-      "\t.reg .b32 %tally_budget, %tally_control;\n\t";
+  std::string text = record.declarations() +
+                     (keepsCounters() ? declareCounterWord(input) : std::string()) +
+                     ".reg .pred %tally_asked, %tally_due, %tally_polls, %tally_passes;\n"
+                     "\t.reg .b32 %tally_budget, %tally_control;\n\t";
+  if (!plan.byBlock)
+    text += ".local .align 4 .b32 $tally_seen;\n\t";
   for (unsigned i = 0; i != plan.points.size(); ++i)
     if (isStrip(plan.points[i]))
       text += stripDeclarations(plan.points[i].strip, i + 1);
@@ -124,8 +123,7 @@ std::string Writer::startPolling() const {
   return fmt::format("{}\tmov.u32 %tally_budget, {};\n"
                      "\tmov.pred %tally_asked, 0;\n"
                      "\tmov.pred %tally_polls, 0;\n\t",
-                     ownEpoch("%tally_control"), budget()) +
-         (joins ? joins->begin() : std::string());
+                     ownEpoch("%tally_control"), budget());
 }
 
 /// %tally_control = the control word's low half.
@@ -154,6 +152,18 @@ std::string Writer::look() const {
                      static_cast<unsigned>(TALLY_CONTROL_CHECKPOINT));
 }
 
+/// The register by way of the thread's own memory, at a generic address. Where a loop is left
+/// because of what a strong load has read, ptxas takes it for one that waits for other threads, and
+/// has each turn yield (YIELD): the parts of a warp that wait for it behind a branch no longer do
+/// (docs/transforms.md, checkpoint). It does not look into memory for where a value comes from.
+std::string Writer::laundered(std::string_view reg) {
+  return fmt::format("mov.u64 %tally_d1, $tally_seen;\n"
+                     "\tcvta.local.u64 %tally_d1, %tally_d1;\n"
+                     "\tst.u32 [%tally_d1], {0};\n"
+                     "\tld.u32 {0}, [%tally_d1];\n\t",
+                     reg);
+}
+
 /// Thread 0 goes on with what its slot holds, if that is a block. It does so in the loop, where
 /// other blocks are taken: with a way in of its own ptxas would not know for the loop's parts where
 /// the threads of a warp meet again. The header is cleared, so a block is gone on with once.
@@ -180,20 +190,20 @@ std::string Writer::takeSaved() const {
                             static_cast<unsigned>(Publication::GoOn));
 }
 
-std::string Writer::begin() const { return enter() + toFirstTurn(); }
+std::string Writer::begin() const {
+  return enter() + (plan.byBlock ? std::string() : nobodySpent()) + toFirstTurn();
+}
 
-/// All threads are done with the last block here, or have saved what they hold of it; or thread 0
-/// takes the next block as soon as it is itself.
+/// All threads are done with the last block here, but for those that have stopped one by one, which
+/// have exited; or thread 0 takes the next block as soon as it is done itself.
 std::string Writer::loopHead() const {
   std::string text = "\n$tally_next:\n\t";
   if (input.analysis.copiesAsync)
     text += "cp.async.wait_all;\n\t";
-  if (!plan.byBlock)
-    text += "mov.pred %tally_saved, 0;\n"
-            "\n$tally_met:\n\t" +
-            reduce("%tally_any", "%tally_saved") + "@%tally_any bra $tally_depart;\n";
-  else if (!overlaps())
+  if (!overlaps())
     text += meet(input);
+  if (!plan.byBlock)
+    text += ifSpent("$tally_depart");
   return text + "\n$tally_turn:\n\t@%tally_other bra $tally_agree;\n\t" + takeSaved() +
          leaderTakes(input, ids) + keepId();
 }
@@ -222,35 +232,34 @@ std::string Writer::leaderLeaves() const {
                      static_cast<unsigned>(Publication::Leave));
 }
 
-/// How a worker leaves with a saved block: %tally_slot and the like are set where something of this
-/// thread was saved.
+/// How a worker leaves with a saved block. Threads that stop one by one are gone by then.
 std::string Writer::depart() const {
-  std::string text;
+  std::string text = "\n$tally_depart:\n\t";
   if (plan.byBlock) {
-    text = "\n$tally_depart:\n\t";
     if (input.analysis.copiesAsync)
       text += "cp.async.wait_all;\n\t";
     // All that is in flight to shared memory has landed, and nobody writes there any more.
     text += meet(input) + record.shared(Transfer::Save);
   } else {
-    // Those that stopped come here too: what they saved stays.
-    text = "\n$tally_depart:\n\t"
-           "@%tally_saved bra $tally_departed;\n\t" +
-           record.locate() + "mov.u32 %tally_stopped, 0;\n\t" + record.stopped(Transfer::Save) +
-           "\n$tally_departed:\n\t";
+    text += record.locate() + "mov.u32 %tally_stopped, 0;\n\t" + record.stopped(Transfer::Save);
   }
-  text += "@%tally_other bra $tally_gone;\n\t" + SaveRecord::headerAddress() + emit::loadState() +
-          fmt::format("red.global.inc.u32 [%tally_d2+{}], {};\n\t",
-                      offsetof(tally_launch_state, saved), emit::counterLimit) +
-          countOut();
-  return text + linearId() +
+  return text + leave("gone");
+}
+
+/// A thread of the saved block exits, thread 0 with the slot's header. `label`: of the last step.
+std::string Writer::leave(std::string_view label) const {
+  return fmt::format("@%tally_other bra $tally_{};\n\t", label) + SaveRecord::headerAddress() +
+         emit::loadState() +
+         fmt::format("red.global.inc.u32 [%tally_d2+{}], {};\n\t",
+                     offsetof(tally_launch_state, saved), emit::counterLimit) +
+         countOut() + linearId() +
          fmt::format("ld.param.u32 %tally_r4, [$tally_launch+{}];\n"
                      "\tor.b32 %tally_r4, %tally_r4, {};\n"
                      "\tst.global.v2.u32 [%tally_slot], {{%tally_r4, %tally_id}};\n"
                      "\tst.global.u32 [%tally_slot+{}], %tally_stopped;\n"
-                     "\n$tally_gone:\n\tret;\n",
+                     "\n$tally_{}:\n\tret;\n",
                      offsetof(tally_launch_params, epoch), TALLY_SAVED_UNDER(0),
-                     offsetof(tally_save_slot, point));
+                     offsetof(tally_save_slot, point), label);
 }
 
 /// Where not all ids are published there is a word left for the linear id of thread 0's block.
@@ -307,7 +316,8 @@ std::string Writer::pollAt(const SavePoint &point, unsigned number) const {
   } else {
     if (usesBudget(point))
       text += fmt::format("mov.u32 %tally_budget, {};\n\t", budget());
-    text += isStrip(point) ? readWord() + hint() : hint() + readWord();
+    std::string judged = (plan.byBlock ? "" : laundered("%tally_control")) + hint();
+    text += isStrip(point) ? readWord() + judged : judged + readWord();
     if (plan.byBlock)
       text += reduce("%tally_any", "%tally_yield");
     proceedIf(plan.byBlock ? "%tally_any" : "%tally_yield");
@@ -315,31 +325,27 @@ std::string Writer::pollAt(const SavePoint &point, unsigned number) const {
   text += look();
   if (plan.byBlock)
     text += reduce("%tally_any", "%tally_yield");
+  else
+    text += "selp.u32 %tally_r0, 1, 0, %tally_yield;\n\t" + laundered("%tally_r0") +
+            "setp.ne.u32 %tally_yield, %tally_r0, 0;\n\t";
   proceedIf(plan.byBlock ? "%tally_any" : "%tally_yield");
   if (route == Route::Direct)
     text += record.locate();
-  text += record.registers(point, Transfer::Save) +
-          fmt::format("mov.u32 %tally_stopped, {};\n\t", number);
-  return text +
-         (joins ? record.stopped(Transfer::Save) + joins->stop(number) : "bra $tally_stow;\n");
+  return text + record.registers(point, Transfer::Save) +
+         fmt::format("mov.u32 %tally_stopped, {};\n\tbra $tally_stow;\n", number);
 }
 
-/// What a thread saves at any point.
+/// What a thread saves at any point. One that stops alone exits right here: were its way to join
+/// that of the others further on, ptxas would have the threads of a warp meet there, and not behind
+/// the user's loops (docs/transforms.md, checkpoint).
 std::string Writer::stow() const {
-  std::string text = "\n$tally_stow:\n\t";
-  if (joins)
-    return text + record.locate() + record.stopped(Transfer::Restore) +
-           record.arrays(Transfer::Save) + record.largeArrays(Transfer::Save) +
-           "bra $tally_met;\n" + joins->ways();
-  text += record.arrays(Transfer::Save);
+  std::string text = "\n$tally_stow:\n\t" + record.arrays(Transfer::Save);
   if (route == Route::Staged)
     text += record.locate() + record.stage(Transfer::Save);
   text += record.largeArrays(Transfer::Save);
   if (plan.byBlock)
     return text + "bra $tally_depart;\n";
-  return text + record.stopped(Transfer::Save) +
-         "mov.pred %tally_saved, 1;\n"
-         "\tbra $tally_met;\n";
+  return text + record.stopped(Transfer::Save) + saySpent() + leave("stopped");
 }
 
 std::string Writer::barrierWithPoll(const Instruction &barrier) const {
@@ -415,12 +421,10 @@ void Writer::appendPolls() {
 
 EditedText Writer::run() {
   emit::beginVariant(editor, input, Kind::Checkpoint);
-  emit::declare(editor, input, !input.analysis.cloned.empty());
+  emit::declare(editor, input, !input.analysis.cloned.empty(), !plan.byBlock);
   editor.insertAtBodyStart(declarations() + begin() + loopHead() + agree() + startPolling() +
                            saved.begin());
   editor.insertAtBodyStart(zero(input.function, undefinedAtBodyStart(input.function)));
-  if (joins)
-    joins->insert(editor);
   // Before what else stands before a loop's first instruction: a resumed thread executes that too.
   insertPoints();
   const FunctionFacts &facts = *input.analysis.facts;
@@ -451,8 +455,6 @@ std::vector<Coding> CheckpointPass::codings(const PassInput &input) const {
   std::vector<Coding> codings = {{direct}, {zeroed}, {staged, /*onlyForOccupancy=*/true}};
   if (canKeepCounters(input))
     codings.insert(codings.begin(), {counted});
-  if (!input.analysis.checkpoint.byBlock && JoinedStops(input).exist())
-    codings.push_back({.name = joined, .onlyIfAsked = true});
   return codings;
 }
 

@@ -47,14 +47,13 @@ std::string registerName(const RegisterDeclaration &declaration, RegisterId reg)
   return declaration.isRange ? name + std::to_string(reg - declaration.first) : name;
 }
 
-bool canZero(const Function &function, RegisterId reg) {
-  return reg < endOfOpening(function) && !moveFor(function.declarationOf(reg)).empty();
-}
-
 std::vector<RegisterId> undefinedAtBodyStart(const Function &function) {
   Cfg cfg(function);
   std::vector<RegisterId> registers = Liveness(cfg).liveIn(cfg.front());
-  llvm::erase_if(registers, [&](RegisterId reg) { return !canZero(function, reg); });
+  const RegisterId end = endOfOpening(function);
+  llvm::erase_if(registers, [&](RegisterId reg) {
+    return reg >= end || moveFor(function.declarationOf(reg)).empty();
+  });
   return registers;
 }
 

@@ -13,9 +13,6 @@ namespace tally::ptx {
 /// How the body names `reg`, which `declaration` declares.
 std::string registerName(const RegisterDeclaration &declaration, RegisterId reg);
 
-/// Whether one move sets the register to 0, and it can be named all over the body.
-bool canZero(const Function &function, RegisterId reg);
-
 /// Registers that some way through the body may read before it writes them, as far as the place
 /// where insertAtBodyStart() puts its text can name them. In a loop each holds a register for the
 /// whole body, as what one round leaves in it may be what the next one reads.

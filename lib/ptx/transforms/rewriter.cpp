@@ -80,7 +80,7 @@ void write(Variant &variant, const Pass &pass, PassInput input, const RewriteOpt
   variant.codings.assign(variant.entries.size(), std::string(input.coding));
   if (options.withAlternatives)
     for (std::size_t i = 0; i != codings.size(); ++i)
-      if (i != first && !codings[i].onlyIfAsked) {
+      if (i != first) {
         input.coding = codings[i].name;
         variant.alternatives.push_back({codings[i], pass.run(input)});
       }

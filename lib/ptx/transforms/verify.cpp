@@ -6,7 +6,6 @@
 #include "tally/ptx/analysis/module_facts.h"
 #include "tally/ptx/syntax/parser.h"
 #include "verify_body.h"
-#include "verify_joins.h"
 #include "verify_polls.h"
 #include "verify_protocol.h"
 
@@ -99,9 +98,6 @@ private:
       return broken;
     if (auto broken = checkProtocol(again, user, kind, entry))
       return broken;
-    if (kind == Kind::Checkpoint)
-      if (auto broken = checkJoins(user, entry))
-        return broken;
     if (kind == Kind::Pause)
       if (auto broken = checkPolls(user, entry); broken || (broken = checkStay(entry)))
         return broken;

@@ -35,6 +35,9 @@ public:
       return "it has no point to stop at";
     if (auto broken = checkMeetings())
       return broken;
+    if (labelOf(variant, "$tally_stopped"))
+      if (auto broken = checkStopped())
+        return broken;
     return checkBarriers();
   }
 
@@ -74,7 +77,10 @@ private:
       kept |= keeps;
       if (instruction.opcode == "ld" && ofWord && !kept)
         return fmt::format("a counter is saved that was not kept: {}", each.text);
-      if (instruction.opcode == "st" && !looked && !keeps)
+      // A thread's own word, through which what it has read goes.
+      bool launders = instruction.opcode == "st" && instruction.operands[0].text == "[%tally_d1]" &&
+                      !instruction.has("global");
+      if (instruction.opcode == "st" && !looked && !keeps && !launders)
         return fmt::format("it saves before it has looked at the control word: {}", each.text);
     }
     return checkRestored(number);
@@ -264,6 +270,50 @@ private:
     if (restored)
       return "a thread goes on while shared memory is restored";
     return std::nullopt;
+  }
+
+  /// Threads that stop one by one: each saves where it has stopped, says that it is gone, so that
+  /// all who meet later see it, and exits; the others ask behind the meeting.
+  std::optional<std::string> checkStopped() const {
+    bool saved = false, said = false, isSeen = false;
+    std::size_t at = labelOf(variant, "$tally_stow").value_or(variant.body.size());
+    for (; at != variant.body.size(); ++at) {
+      const Instruction &instruction = variant.body[at].instruction;
+      if (variant.body[at].kind != StatementKind::Instruction)
+        continue;
+      if (instruction.opcode == "ret")
+        break;
+      if (instruction.opcode == "bra" && instruction.operands[0].symbol != "$tally_stopped" &&
+          !instruction.operands[0].symbol.starts_with("$tally_local_") &&
+          !instruction.operands[0].symbol.starts_with("$tally_stage_"))
+        return fmt::format("who has stopped goes elsewhere: {}", variant.body[at].text);
+      saved |= stores(instruction, "global") && instruction.operands[1].symbol == "%tally_stopped";
+      said |= stores(instruction, "shared") && instruction.operands[0].text == "[$tally_spent]";
+      isSeen |= said && instruction.opcode == "membar";
+    }
+    if (at == variant.body.size() || !saved || !isSeen)
+      return "who has stopped does not save where, say so and exit";
+    return checkAsked();
+  }
+
+  /// At the loop's head the block meets, asks who has stopped, and is gone then.
+  std::optional<std::string> checkAsked() const {
+    bool met = false, asked = false;
+    for (std::size_t at = labelOf(variant, "$tally_next").value_or(variant.body.size());
+         at < variant.body.size() && variant.body[at].instruction.opcode != "bra"; ++at) {
+      const Instruction &instruction = variant.body[at].instruction;
+      met |= meets(variant.body[at]);
+      asked |= met && instruction.opcode == "ld" && instruction.has("shared") &&
+               instruction.operands[1].text == "[$tally_spent]";
+      if (asked && variant.body[at + 1].instruction.opcode == "bra" &&
+          variant.body[at + 1].instruction.operands[0].symbol == "$tally_depart")
+        return std::nullopt;
+    }
+    return "a block that some threads have stopped in is taken for done";
+  }
+
+  static bool stores(const Instruction &instruction, std::string_view space) {
+    return instruction.opcode == "st" && instruction.has(space);
   }
 
   bool copiesAsync() const {

@@ -169,8 +169,7 @@ std::string loopHead(const PassInput &input, const LoopForm &form, const WorkerP
   // more.
   std::string text = enter();
   if (plan.spends)
-    text +=
-        "mov.u32 %tally_flag, 0;\n\t@!%tally_other st.shared.u32 [$tally_spent], %tally_flag;\n\t";
+    text += nobodySpent();
   if (form.slots)
     text += emit::firstSlot();
   text += toFirstTurn() + "\n$tally_next:\n\t";
@@ -179,23 +178,17 @@ std::string loopHead(const PassInput &input, const LoopForm &form, const WorkerP
   if (!plan.parks && !form.overlaps)
     text += meet(input);
   if (plan.spends)
-    text += "ld.shared.u32 %tally_flag, [$tally_spent];\n"
-            "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
-            "\t@%tally_leave bra $tally_leave;\n\t";
+    text += ifSpent("$tally_leave");
   return text + "\n$tally_turn:\n\t@%tally_other bra $tally_agree;\n" +
          leaderTakes(input, form.ids, form.slots) + agree(input, form, parts);
 }
 
-/// Behind the body: how a thread exits that cannot go to the loop's head. The fence makes the word
-/// seen by those who meet after it.
+/// Behind the body: how a thread exits that cannot go to the loop's head.
 std::string spend(const LoopPlan &plan) {
   // Where rows are not whole warps all threads exit, and nobody is left to read it.
-  const char *sayso = "\tmov.u32 %tally_flag, 1;\n"
-                      "\tst.shared.u32 [$tally_spent], %tally_flag;\n"
-                      "\tmembar.cta;\n"
-                      "\n$tally_leave:\n";
-  return std::string("\n$tally_spend:\n") + (plan.spends ? sayso : "") +
-         "\t@%tally_other bra $tally_gone;\n\t" + emit::loadState() + countOut() +
+  return std::string("\n$tally_spend:\n\t") +
+         (plan.spends ? saySpent() + "\n$tally_leave:\n\t" : "") +
+         "@%tally_other bra $tally_gone;\n\t" + emit::loadState() + countOut() +
          "\n$tally_gone:\n\tret;\n";
 }
 
@@ -270,6 +263,24 @@ std::string toFirstTurn() {
   return emit::opaqueZero("%tally_r1") + "or.b32 %tally_r0, %tally_r0, %tally_r1;\n"
                                          "\tsetp.ne.u32 %tally_other, %tally_r0, 0;\n"
                                          "\tbra.uni $tally_turn;\n";
+}
+
+std::string nobodySpent() {
+  return "mov.u32 %tally_flag, 0;\n"
+         "\t@!%tally_other st.shared.u32 [$tally_spent], %tally_flag;\n\t";
+}
+
+std::string saySpent() {
+  return "mov.u32 %tally_flag, 1;\n"
+         "\tst.volatile.shared.u32 [$tally_spent], %tally_flag;\n"
+         "\tmembar.cta;\n\t";
+}
+
+std::string ifSpent(std::string_view label) {
+  return fmt::format("ld.shared.u32 %tally_flag, [$tally_spent];\n"
+                     "\tsetp.ne.u32 %tally_leave, %tally_flag, 0;\n"
+                     "\t@%tally_leave bra {};\n\t",
+                     label);
 }
 
 std::string countOut() {

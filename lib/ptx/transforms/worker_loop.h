@@ -44,6 +44,14 @@ std::string enter();
 /// thread 0 from the last of them to its first turn, and the others behind that; the loop had two
 /// ways in then, in which ptxas does not bring the warp together before the block's meeting.
 std::string toFirstTurn();
+/// $tally_spent says whether threads have exited that the worker would need for another block.
+/// Where a worker begins, in thread 0: none has.
+std::string nobodySpent();
+/// Before a thread exits so. The fence makes the word seen by those who meet after it. All that do
+/// store the same; by a strong store, as two weak ones would be a race.
+std::string saySpent();
+/// Behind a meeting, a branch to `label`. The next to say so comes behind a later meeting.
+std::string ifSpent(std::string_view label);
 /// Counts it off them, behind emit::loadState() or the like.
 std::string countOut();
 

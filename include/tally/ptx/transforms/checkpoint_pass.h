@@ -24,10 +24,11 @@
 //
 // To leave (Transfer::Save): copies in flight are waited for, the block meets, shared and local
 // memory and the registers go to the worker's slot, thread 0 writes the slot's header and counts
-// the worker as saved. Threads that stop one by one go to the loop's head, where the block meets in
-// a reduction: if any has saved, the others write that they had left the block, and all leave. In
-// the coding `joined` they come by the places where others meet
-// (lib/ptx/transforms/joined_stops.h).
+// the worker as saved. Threads that stop one by one say so in a shared word and exit; behind the
+// block's meeting at the loop's head the others look there, and if any has stopped they write that
+// they had left the block, and leave. What such a thread reads of the control word goes through its
+// own memory before it is judged: else ptxas draws the warps of the loop apart
+// (docs/transforms.md).
 //
 // To return: thread 0 finds the header of its slot and publishes that block's ids in place of a new
 // one's. What was saved is loaded, the rest is made again, and each thread comes in at the head of

@@ -36,8 +36,6 @@ struct Coding {
   /// It costs time, so it is taken only where those before it leave room for fewer blocks on an SM
   /// than the user's kernel.
   bool onlyForOccupancy = false;
-  /// Nobody has seen what it costs: it is written where --coding names it, and is no choice.
-  bool onlyIfAsked = false;
 };
 
 /// Writes the variant of one kind. Passes have no state: one object serves all kernels and threads.
