@@ -211,6 +211,7 @@ bool Dispatcher::leavesDriver() const {
 
 bool Dispatcher::step() {
   static_cast<void>(control.flush());
+  highPriority.watch();
   highPriority.traceWakes();
   endPauses();
   if (leavesDriver())

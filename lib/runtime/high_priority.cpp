@@ -1,6 +1,6 @@
 #include "high_priority.h"
 
-#include "monitor_times.h"
+#include <utility>
 
 namespace tally::runtime {
 
@@ -194,13 +194,40 @@ Nanoseconds HighPriority::untilRest() const {
   std::int64_t last = lastSynchronised.load();
   if (last == restLookedFor)
     return Nanoseconds::max();
-  return std::max(Nanoseconds(last) + betweenRequests - control.now(), Nanoseconds(0));
+  return std::max(Nanoseconds(last) + rest.now() - control.now(), Nanoseconds(0));
+}
+
+/// A thread that does something else between two looks knows no better when a call came.
+void HighPriority::watch() {
+  Nanoseconds now = control.now(), before = std::exchange(lastLook, now);
+  std::int64_t last = lastSynchronised.load();
+  if (last == watchedFor)
+    return;
+  bool isPending = false;
+  for (std::uint64_t number = 1; number <= streams.size(); ++number) {
+    HighStream &stream = *streams.find(number);
+    std::int64_t over = stream.synchronisedAt.load();
+    if (over == stream.watched)
+      continue;
+    Nanoseconds gap = now - Nanoseconds(over);
+    std::uint64_t word = stream.word.load();
+    bool hasCome = inCall(word) || callsMade(word) != stream.synchronised.load();
+    if (!hasCome && gap <= RestTime::longest) {
+      isPending = true;
+      continue;
+    }
+    stream.watched = over;
+    if (!hasCome || now - before <= 2 * RestTime::doubt)
+      rest.see(gap);
+  }
+  if (!isPending)
+    watchedFor = last;
 }
 
 Result<bool> HighPriority::monitor() {
   std::int64_t last = lastSynchronised.load();
   Nanoseconds now = control.now();
-  auto isLongAgo = [&](std::int64_t time) { return now - Nanoseconds(time) >= betweenRequests; };
+  auto isLongAgo = [&](std::int64_t time) { return now - Nanoseconds(time) >= rest.now(); };
   if (last != never && isLongAgo(last))
     restLookedFor = last;
   bool closed = false;

@@ -6,7 +6,7 @@
 // streams that nobody has synchronised since their last call get an implicit scope too: work that a
 // request leaves behind stays protected, and where the request was synchronised, its end is exact.
 //
-// A stream has come to rest `betweenRequests` (monitor_times.h) after a wait for it was over or the
+// A stream has come to rest some microseconds (rest_time.h) after a wait for it was over or the
 // device said that it is idle: a server whose next request is there already makes its first call by
 // then, and finds the device as the last one left it. While a thread waits for the stream the
 // device is not asked: that thread says when it is over, and is not overtaken.
@@ -19,6 +19,7 @@
 
 #include "arena.h"
 #include "lane.h"
+#include "rest_time.h"
 #include "room.h"
 #include "stable_table.h"
 #include "trace.h"
@@ -60,6 +61,7 @@ struct HighStream {
 
   // The monitor's own, apart from what launches count in.
   alignas(64) std::uint64_t lastSeen = 0;
+  std::int64_t watched = 0; ///< synchronisedAt of which it is known when the next call came
 };
 
 class HighPriority {
@@ -117,6 +119,11 @@ public:
   /// Closes the implicit scopes of streams that have come to rest. Returns whether any was closed.
   /// For one thread at a time. Fails when the device does.
   Result<bool> monitor();
+  /// For that thread, while it looks at little else: sees how soon the next call comes behind a
+  /// stream's last work. What it did not look at for some microseconds it leaves out.
+  void watch();
+  /// How long a stream stays open behind its last work.
+  Nanoseconds restTime() const { return rest.now(); }
   /// How long it is until a stream may have come to rest for which monitor() has not looked since;
   /// Nanoseconds::max() where none may. For the thread that calls monitor().
   Nanoseconds untilRest() const;
@@ -206,7 +213,11 @@ private:
   std::atomic<std::uint64_t> scopeChanges{0};
   // Written once a request, and read by the dispatcher's thread again and again.
   alignas(64) std::atomic<std::int64_t> lastSynchronised{never}; ///< any stream
-  alignas(64) std::int64_t restLookedFor = never; ///< monitor()'s own: the last that it has seen to
+  // The monitor's own.
+  alignas(64) std::int64_t restLookedFor = never; ///< the last that it has seen to
+  std::int64_t watchedFor = never;                ///< likewise, watch()
+  Nanoseconds lastLook{0};
+  RestTime rest;
   StableTable<HighStream> streams;
 };
 

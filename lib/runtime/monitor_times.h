@@ -1,4 +1,4 @@
-// How often implicit scopes are looked at, and when they are closed.
+// How often implicit scopes are looked at.
 #ifndef TALLY_LIB_RUNTIME_MONITOR_TIMES_H
 #define TALLY_LIB_RUNTIME_MONITOR_TIMES_H
 
@@ -6,11 +6,6 @@
 
 namespace tally::runtime {
 
-/// How long after its last work was over a stream is taken to have come to rest. A server with a
-/// next request in its queue makes the first call of it within some microseconds; to let
-/// best-effort work go on in between, and ask it to yield again, costs that request and the work
-/// about as much as this.
-constexpr Nanoseconds betweenRequests = std::chrono::microseconds(12);
 /// Between two looks while something is waited for.
 constexpr Nanoseconds nap = std::chrono::microseconds(20);
 /// Where other processes wait for this one's implicit scopes to be closed: naps while none is open,

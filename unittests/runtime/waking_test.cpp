@@ -197,11 +197,11 @@ TEST_CASE("a stream that was synchronised stays open for the next request's firs
   CHECK(one.isOpenAfter(1ms));
   CHECK(one.high.untilRest() == Nanoseconds::max());
   REQUIRE(one.high.synchronize(one.stream));
-  CHECK(one.high.untilRest() == betweenRequests);
+  CHECK(one.high.untilRest() == RestTime::longest);
   int asked = one.device.asked;
   SUBCASE("which comes in time, and wakes nobody") {
     for (int requests = 0; requests < 5; ++requests) {
-      CHECK(one.isOpenAfter(betweenRequests - 1ns));
+      CHECK(one.isOpenAfter(RestTime::longest - 1ns));
       CHECK(one.high.untilRest() == 1ns);
       one.call();
       CHECK(one.isOpenAfter(1ns)); // when the wait before would have closed it
@@ -211,7 +211,7 @@ TEST_CASE("a stream that was synchronised stays open for the next request's firs
     CHECK(one.word.requests() == 1);
   }
   SUBCASE("which comes too late") {
-    CHECK_FALSE(one.isOpenAfter(betweenRequests));
+    CHECK_FALSE(one.isOpenAfter(RestTime::longest));
     CHECK(one.high.untilRest() == Nanoseconds::max());
     one.call();
     CHECK(one.word.requests() == 2);
@@ -234,7 +234,7 @@ TEST_CASE("while a thread waits for a stream the device is not asked whether it 
   };
   SUBCASE("until it is") {
     REQUIRE(one.high.synchronize(one.stream));
-    CHECK(one.isOpenAfter(betweenRequests - 1ns));
+    CHECK(one.isOpenAfter(RestTime::longest - 1ns));
     CHECK_FALSE(one.isOpenAfter(1ns));
     CHECK(one.device.asked == before);
   }
@@ -243,7 +243,7 @@ TEST_CASE("while a thread waits for a stream the device is not asked whether it 
     REQUIRE_FALSE(one.high.synchronize(one.stream));
     CHECK(one.isOpenAfter(1ms));
     CHECK(one.device.asked == before + 1);
-    CHECK_FALSE(one.isOpenAfter(betweenRequests));
+    CHECK_FALSE(one.isOpenAfter(RestTime::longest));
   }
   SUBCASE("nor for what was called behind the wait") {
     one.device.duringWait = [&] { one.call(); };
@@ -264,14 +264,61 @@ TEST_CASE("a stream that the device says is idle comes to rest like one that was
   CHECK(one.isOpenAfter(20us));
   CHECK(one.device.asked == 1);
   SUBCASE("12 us later") {
-    CHECK(one.isOpenAfter(betweenRequests - 1ns));
+    CHECK(one.isOpenAfter(RestTime::longest - 1ns));
     CHECK_FALSE(one.isOpenAfter(1ns));
     CHECK(one.device.asked == 1);
   }
   SUBCASE("unless a call follows") {
     one.call();
-    CHECK(one.isOpenAfter(betweenRequests));
+    CHECK(one.isOpenAfter(RestTime::longest));
     CHECK(one.word.requests() == 1);
+  }
+}
+
+TEST_CASE("how long a stream stays open is learnt from when its next calls came") {
+  OneStream one;
+  // A request whose wait is over, and the next call so long after; a look each microsecond, or one
+  // each `between`.
+  auto request = [&](Nanoseconds gap, Nanoseconds between = 1us) {
+    one.call();
+    REQUIRE(one.high.synchronize(one.stream));
+    for (Nanoseconds end = one.now + gap; one.now < end; one.now += between)
+      one.high.watch();
+    one.call();
+    one.high.watch();
+    one.now += 1ms;
+    one.high.watch();
+  };
+  auto requests = [&](int count, Nanoseconds gap, Nanoseconds between = 1us) {
+    for (int i = 0; i < count; ++i)
+      request(gap, between);
+    return one.high.restTime();
+  };
+  one.high.watch();
+  CHECK(requests(15, 3us) == RestTime::longest); // too few
+  SUBCASE("they came soon") {
+    CHECK(requests(1, 3us) == 3us + RestTime::doubt);
+    SUBCASE("but for one") { CHECK(requests(1, 9us) == 3us + RestTime::doubt); }
+    SUBCASE("and later, too late for that, and are waited for again") {
+      CHECK(requests(2, 9us) == 9us + RestTime::doubt);
+      CHECK(requests(2, 11us) == RestTime::longest);
+      CHECK(requests(62, 3us) == RestTime::longest); // these two still count
+      CHECK(requests(2, 3us) == 3us + RestTime::doubt);
+    }
+    SUBCASE("or never") {
+      CHECK(requests(60, 500us) == 3us + RestTime::doubt);
+      CHECK(requests(10, 500us) == RestTime::doubt); // nothing is gained by waiting
+    }
+  }
+  SUBCASE("who looked away does not know when they came") {
+    CHECK(requests(20, 8us, 8us) == RestTime::longest);
+  }
+  SUBCASE("a scope is closed by what was learnt") {
+    requests(5, 3us);
+    REQUIRE(one.high.synchronize(one.stream));
+    CHECK(one.isOpenAfter(3us));
+    CHECK(one.high.untilRest() == RestTime::doubt);
+    CHECK_FALSE(one.isOpenAfter(RestTime::doubt));
   }
 }
 
@@ -288,6 +335,6 @@ TEST_CASE("the dispatcher goes on when a stream has come to rest, not at its nex
   CHECK(isOpenAfter(1ms)); // a look: the next is 20 us later
   harness.now += 1us;
   REQUIRE(harness.high->synchronize(stream));
-  CHECK(isOpenAfter(betweenRequests - 1ns));
+  CHECK(isOpenAfter(RestTime::longest - 1ns));
   CHECK_FALSE(isOpenAfter(1ns));
 }
