@@ -19,6 +19,8 @@ constexpr std::uint32_t maxSpillBytes = 128;
 /// Of stores and loads. So few words are spilled outside of inner loops.
 constexpr std::uint32_t fewSpillBytes = 32;
 constexpr std::uint32_t registerStep = 8, fewestRegisters = 24;
+/// A request's block that should find room beside what naps.
+constexpr std::uint32_t threadsOfRequest = 256, registersOfRequest = threadsOfRequest * 16;
 
 /// One entry of a variant, and the best way to write it that is known.
 struct Place {
@@ -37,6 +39,7 @@ struct Candidate {
   bool onlyForOccupancy = false;
   bool mustNotSpill = false; ///< more than the best way that is known
   bool isForSpills = false;  ///< only of use where it spills no more than the user's kernel
+  bool isForRoom = false;    ///< better if it takes fewer registers, and no more of anything else
 };
 
 std::string renamed(std::string text, std::string_view from, std::string_view to) {
@@ -75,6 +78,7 @@ public:
     tryAll(alternativesCaps());
     tryAll(usersCaps(/*mayRegain=*/false));
     tryAll(withoutSpills());
+    tryAll(capsForRoom());
     return changed;
   }
 
@@ -171,6 +175,32 @@ private:
     return candidates;
   }
 
+  /// Of what naps in place: so few registers that a request's block finds some beside as many
+  /// blocks as an SM holds anyway. Without, one of them would have to go for it: a quarter of a
+  /// kernel's warps where four blocks fill the registers.
+  std::vector<Candidate> capsForRoom() {
+    std::vector<Candidate> candidates;
+    for (Place &place : places) {
+      if (place.variant->verdict.kind != Kind::Pause || !mayCap(place))
+        continue;
+      std::uint32_t held = blocks(place, place.best);
+      auto leavesRoom = [&](std::uint32_t registers) {
+        return registersLeft(place.threads, registers, held) >= registersOfRequest;
+      };
+      if (leavesRoom(place.best.registers) ||
+          threadsLeft(arch, place.threads, held) < threadsOfRequest)
+        continue;
+      std::uint32_t cap = (place.best.registers - 1) / registerStep * registerStep;
+      while (cap >= fewestRegisters && !leavesRoom(cap))
+        cap -= registerStep;
+      if (cap < fewestRegisters)
+        continue;
+      candidates.push_back(capped(place, cap, candidates.size()));
+      candidates.back().mustNotSpill = candidates.back().isForRoom = true;
+    }
+    return candidates;
+  }
+
   /// Whether the entry has no cap yet.
   static bool mayCap(const Place &place) {
     return !place.kernel->function->directive("maxnreg") &&
@@ -231,6 +261,8 @@ private:
       return false;
     if (now != then)
       return then > now;
+    if (candidate.isForRoom)
+      return blocks(place, usage) == blocks(place, place.best);
     if (candidate.isForSpills)
       return usage.spillBytes <= place.user.spillBytes && place.best.spillBytes > usage.spillBytes;
     if (candidate.onlyForOccupancy)

@@ -22,24 +22,45 @@ constexpr std::uint32_t roundUp(std::uint32_t value, std::uint32_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-} // namespace
-
-std::uint32_t blocksPerSm(std::uint32_t arch, std::uint32_t threads, std::uint32_t registers,
-                          std::uint32_t sharedBytes) {
+Limits limitsOf(std::uint32_t arch) {
   Limits limits = table[0];
   for (const Limits &row : table)
     if (row.arch <= arch)
       limits = row;
-  std::uint32_t warps = (std::max(threads, 1u) + 31) / 32;
+  return limits;
+}
+
+constexpr std::uint32_t warpsOf(std::uint32_t threads) { return (std::max(threads, 1u) + 31) / 32; }
+/// Registers come to a warp in units.
+constexpr std::uint32_t registersOfWarp(std::uint32_t registers) {
+  return roundUp(std::max(registers, 1u) * 32, registerUnit);
+}
+
+} // namespace
+
+std::uint32_t blocksPerSm(std::uint32_t arch, std::uint32_t threads, std::uint32_t registers,
+                          std::uint32_t sharedBytes) {
+  Limits limits = limitsOf(arch);
+  std::uint32_t warps = warpsOf(threads);
   std::uint32_t blocks = std::min(limits.blocks, limits.warps / warps);
-  // Registers come to a warp in units, and a warp lives in one partition of the SM.
-  std::uint32_t perWarp = roundUp(std::max(registers, 1u) * 32, registerUnit);
-  blocks = std::min(blocks, registersPerPartition / perWarp * partitions / warps);
+  // A warp lives in one partition of the SM.
+  blocks =
+      std::min(blocks, registersPerPartition / registersOfWarp(registers) * partitions / warps);
   // From sm_80 on each block costs 1 KiB of the system's own.
   std::uint32_t shared = arch >= 80 ? roundUp(sharedBytes + 1024, 128) : roundUp(sharedBytes, 256);
   if (shared > 0)
     blocks = std::min(blocks, limits.sharedKiB * 1024 / shared);
   return blocks;
+}
+
+std::uint32_t registersLeft(std::uint32_t threads, std::uint32_t registers, std::uint32_t blocks) {
+  std::uint32_t all = partitions * registersPerPartition;
+  return all - std::min(all, blocks * warpsOf(threads) * registersOfWarp(registers));
+}
+
+std::uint32_t threadsLeft(std::uint32_t arch, std::uint32_t threads, std::uint32_t blocks) {
+  std::uint32_t all = limitsOf(arch).warps;
+  return (all - std::min(all, blocks * warpsOf(threads))) * 32;
 }
 
 std::uint32_t threadsOf(const ptx::Function &function) {

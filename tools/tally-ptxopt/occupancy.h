@@ -14,6 +14,10 @@ namespace tally::ptxopt {
 std::uint32_t blocksPerSm(std::uint32_t arch, std::uint32_t threads, std::uint32_t registers,
                           std::uint32_t sharedBytes);
 
+/// What so many of such blocks leave of an SM.
+std::uint32_t registersLeft(std::uint32_t threads, std::uint32_t registers, std::uint32_t blocks);
+std::uint32_t threadsLeft(std::uint32_t arch, std::uint32_t threads, std::uint32_t blocks);
+
 /// Threads of a block as the kernel declares them (.reqntid, .maxntid), or 256.
 std::uint32_t threadsOf(const ptx::Function &function);
 
