@@ -55,18 +55,18 @@ TEST_CASE("a loop of unknown length polls, told by its counter") {
                        "add.s32 %r1,%r1,4; setp.lt.s32 %p1,%r1,%r2; @%p1 bra L; ret;");
   REQUIRE(sites.size() == 1);
   CHECK(sites[0].first == "fma.rn.f32 %f1,%f1,%f2,%f3;");
-  CHECK(sites[0].turns == 128); // 8192 / 48, rounded down to a power of two
+  CHECK(sites[0].turns == 256); // 20480 / 48, rounded down to a power of two
   CHECK(sites[0].strip == 853); // five periods
-  CHECK(sites[0].mask == 127 * 4);
+  CHECK(sites[0].mask == 255 * 4);
 }
 
 TEST_CASE("the counter may be a copy of what the step makes") {
   std::string step = "add.s32 %r3,%r1,-1; setp.ne.s32 %p1,%r3,0; mov.u32 %r1,%r3; @%p1 bra L; ret;";
   auto sites = sitesOf("mov.u32 %r1,%ntid.x;\nL: fma.rn.f32 %f1,%f1,%f2,%f3;\n" + step);
   REQUIRE(sites.size() == 1);
-  CHECK(sites[0].turns == 128);
+  CHECK(sites[0].turns == 512);
   CHECK(sites[0].strip == 1024); // the copy stands between the comparison and the branch
-  CHECK(sites[0].mask == 127);
+  CHECK(sites[0].mask == 511);
 }
 
 TEST_CASE("no register tells the turn where") {
@@ -127,7 +127,7 @@ TEST_CASE("strips of what moves on by a register") {
   CHECK(stripOf("mov.u32 %r4,%r1; add.s32 %r1,%r3,%r4;", "lt.s32") == 1280);
   CHECK(stripOf("mov.u32 %r4,%r1; add.s32 %r1,%r4,3;", "lt.s32") == 1280);
   CHECK(stripOf("mov.u32 %r4,%r1; @%p2 bra M; add.s32 %r5,%r5,1; M: add.s32 %r1,%r4,%r3;",
-                "lt.s32") == 853);
+                "lt.s32") == 930); // what a turn may leave out counts half
   // From one that a turn may leave out; from one of something else; from one that something else is
   // put in too; from one that is made behind, so that the first turn moves on from something else.
   CHECK(stripOf("@%p2 bra M; add.s32 %r1,%r4,%r3; M: mov.u32 %r4,%r1;", "lt.s32") == 0);
@@ -253,20 +253,35 @@ TEST_CASE("of nested loops the innermost long one polls") {
     auto sites = sitesOf(nest(times(60, fma)));
     REQUIRE(sites.size() == 1);
     CHECK(sites[0].first == "xor.b32 %r7,%r7,%r5;");
-    CHECK(sites[0].turns == 16);
-    CHECK(sites[0].mask == 0); // it may be entered for less than 16 turns, again and again
+    CHECK(sites[0].turns == 40);
+    CHECK(sites[0].mask == 0); // it may be entered for less than 32 turns, again and again
   }
   SUBCASE("the inner one is short") {
     auto sites = sitesOf(nest(""));
     REQUIRE(sites.size() == 1);
     CHECK(sites[0].first == "mov.u32 %r5,%r6;");
-    CHECK(sites[0].turns == 8); // 5 instructions, and 16 turns of 4
-    CHECK(sites[0].mask == 7);
+    CHECK(sites[0].turns == 32); // 5 instructions, and 16 turns of 4
+    CHECK(sites[0].mask == 31);
     CHECK(sites[0].strip == 75);
   }
   SUBCASE("neither is, but the outer one turns as often as it likes") {
     CHECK(sitesOf(nest(""), 1 << 20).size() == 1);
   }
+}
+
+TEST_CASE("an inner loop is cut into strips only if these are not short") {
+  auto sitesOfTurns = [](unsigned turns) {
+    return sitesOf("O: mov.u32 %r5,0;\nI: xor.b32 %r7,%r7,%r5;\n" + times(1100, fma) +
+                   "add.s32 %r5,%r5,1; setp.lt.s32 %p2,%r5," + std::to_string(turns) +
+                   "; @%p2 bra I;\nadd.s32 %r1,%r1,1; setp.lt.s32 %p1,%r1,%r2; @%p1 bra O; ret;");
+  };
+  auto few = sitesOfTurns(2), many = sitesOfTurns(5);
+  REQUIRE(few.size() == 1);
+  CHECK(few[0].first == "xor.b32 %r7,%r7,%r5;");
+  CHECK(few[0].turns == 2); // 8800 cycles each
+  CHECK(few[0].strip == 0);
+  REQUIRE(many.size() == 1);
+  CHECK(many[0].strip == 3); // 5 turns in strips of 4 at most, all alike
 }
 
 TEST_CASE("a loop around one that polls polls too") {
@@ -277,10 +292,10 @@ TEST_CASE("a loop around one that polls polls too") {
     auto sites = sitesOf("O: mov.u32 %r5,%r6; @%p3 bra J;\n" + inner + latch);
     REQUIRE(sites.size() == 2);
     CHECK(sites[0].first == "mov.u32 %r5,%r6;");
-    CHECK(sites[0].turns == 128); // 5 instructions without the inner loop
+    CHECK(sites[0].turns == 512); // 5 instructions without the inner loop
   }
   SUBCASE("where it is long without") {
-    CHECK(sitesOf("O: mov.u32 %r5,%r6;\n" + times(1100, fma) + inner + latch).size() == 2);
+    CHECK(sitesOf("O: mov.u32 %r5,%r6;\n" + times(2600, fma) + inner + latch).size() == 2);
   }
   SUBCASE("where another inner loop does not, but not for that one") {
     std::string other = "mov.u32 %r9,0; X: add.s32 %r9,%r9,1; setp.lt.s32 %p4,%r9,5; @%p4 bra X;\n";

@@ -19,6 +19,9 @@
 namespace tally::ptx {
 namespace {
 
+/// A loop that polls each so many turns does so by a barrier of its own.
+constexpr std::uint32_t turnsWithoutCarrier = 4;
+
 llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
 
 /// Special registers whose value another SM, or another time, would change (PTX ISA 9.0, chapter
@@ -270,11 +273,11 @@ private:
       if (dependence.endless() || uniformity.ofControl(*each.header) != Variation::None)
         return "not all threads of the block are shown to go round the loop equally often";
     }
-    // A barrier that carries the poll does so in each turn: one more between long strips costs
-    // less.
+    // A barrier that carries the poll does so in each turn: one more between long strips, or each
+    // few turns, costs less.
     if (cutsAlike(site.strip))
       point.strip = site.strip;
-    else if (result.plan.byBlock)
+    else if (result.plan.byBlock && site.turns < turnsWithoutCarrier)
       point.barrier = barrierIn(each);
     if (isInner(each))
       return "the loop stands in an inner scope";
@@ -398,8 +401,9 @@ private:
     return statement;
   }
 
-  /// A barrier that every turn of the loop comes by exactly once, as far as its place shows it: all
-  /// that matters for soundness is that all threads of the block make it.
+  /// A barrier that every turn of the loop comes by exactly once, as far as its place shows it, and
+  /// in no loop further in: all that matters for soundness is that all threads of the block make
+  /// it.
   std::optional<std::uint32_t> barrierIn(const Loop &each) const {
     for (const CfgBlock *block : each.blocks)
       for (std::uint32_t statement : block->instructions) {
@@ -407,10 +411,18 @@ private:
         if (!isBlockBarrier(instruction) || barrierFormOf(instruction) != BarrierForm::Full ||
             instruction.has("red") || instruction.guard)
           continue;
-        if (uniformity.ofExecution(statement) == Variation::None && isOnEveryTurn(each, *block))
+        if (uniformity.ofExecution(statement) == Variation::None && isOnEveryTurn(each, *block) &&
+            !isFurtherIn(each, *block))
           return statement;
       }
     return std::nullopt;
+  }
+
+  bool isFurtherIn(const Loop &each, const CfgBlock &block) const {
+    return llvm::any_of(loops, [&](const Loop &other) {
+      return other.blocks.size() < each.blocks.size() && other.has(block) &&
+             each.has(*other.blocks.front());
+    });
   }
 
   bool isOnEveryTurn(const Loop &each, const CfgBlock &block) const {

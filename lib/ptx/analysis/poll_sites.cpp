@@ -19,6 +19,8 @@ namespace {
 constexpr std::uint64_t usualTurns = 16;
 /// Nothing is longer: sums and products stay far below what 64 bits hold.
 constexpr std::uint64_t longest = std::uint64_t{1} << 40;
+/// Of a loop with more blocks each is taken to be come by in each turn.
+constexpr std::size_t mostLookedAt = 256;
 
 /// A turn of more periods is no part of a strip: each polls.
 constexpr std::uint64_t longestTurn = 2;
@@ -36,7 +38,7 @@ public:
 
   std::vector<PollSite> run() {
     nest();
-    price([&](const CfgBlock &block) {
+    price([&](const CfgBlock &block, const Loop &) {
       std::uint64_t cycles = 0;
       for (std::uint32_t statement : block.instructions)
         cycles += cyclesOf(cfg.instruction(statement));
@@ -49,7 +51,11 @@ public:
     ControlDependence dependence(cfg);
     Uniformity uniformity(cfg, dependence);
     BlockCosts costs(cfg, busyWarps(), uniformity);
-    price([&](const CfgBlock &block) { return costs.of(block); });
+    price([&](const CfgBlock &block, const Loop &loop) {
+      // What a turn may go past it goes past in every second one.
+      bool isSometimes = loop.blocks.size() <= mostLookedAt && mayTurnWithout(loop, block);
+      return isSometimes ? costs.of(block) / 2 : costs.of(block);
+    });
     find();
     return std::move(sites);
   }
@@ -100,7 +106,7 @@ private:
   }
 
   /// The cycles of each loop's own blocks.
-  void price(llvm::function_ref<std::uint64_t(const CfgBlock &)> cyclesOfBlock) {
+  void price(llvm::function_ref<std::uint64_t(const CfgBlock &, const Loop &)> cyclesOfBlock) {
     std::vector<std::size_t> innermost(cfg.size(), nests.size());
     for (std::size_t i = 0; i != nests.size(); ++i)
       for (const CfgBlock *block : nests[i].loop.blocks)
@@ -111,7 +117,7 @@ private:
       each.cycles = 0;
     for (const auto &block : cfg.blocks())
       if (std::size_t at = innermost[block->number]; at != nests.size())
-        nests[at].cycles += cyclesOfBlock(*block);
+        nests[at].cycles += cyclesOfBlock(*block, nests[at].loop);
     for (Nest &each : nests) {
       each.unpolled = each.cycles = std::max<std::uint64_t>(each.cycles, 1);
       each.isPolled = false;
@@ -127,7 +133,7 @@ private:
     };
     bool isLong = together(nest.unpolled) >= rules.period || endless;
     if (nest.loop.header && !nest.loop.header->instructions.empty() &&
-        (nest.isPolled ? nest.unpolled >= rules.period : isLong))
+        (nest.isPolled ? nest.unpolled >= rules.apart() : isLong))
       poll(nest, turns, known);
     if (!nest.parent)
       return;
@@ -147,13 +153,17 @@ private:
     site.cycles = nest.unpolled;
     site.isOutermost = !nest.parent;
     site.turns = static_cast<std::uint32_t>(
-        std::bit_floor(std::clamp<std::uint64_t>(rules.period / nest.unpolled, 1, 1 << 16)));
+        std::clamp<std::uint64_t>(rules.apart() / nest.unpolled, 1, 1 << 16));
     // A loop inside of another may be short each time that it is entered.
     if (!nest.parent || known.value_or(0) >= site.turns) {
       if (site.turns > 1)
-        site.turn = turns.registerFor(site.turns);
-      if (std::uint32_t length = turnsOfStrip(nest.unpolled, known); length > 1)
-        site.strip = turns.stripFor(length);
+        site.turn = turns.registerFor(std::bit_floor(site.turns));
+      if (site.turn.reg != noRegister)
+        site.turns = std::bit_floor(site.turns);
+      // Who is between two strips waits for what is read there, so they are not short.
+      std::uint64_t length = turnsOfStrip(nest.unpolled, known);
+      if (length > 1 && (!nest.parent || length * nest.unpolled >= rules.apart()))
+        site.strip = turns.stripFor(static_cast<std::uint32_t>(length));
     }
     sites.push_back(std::move(site));
     nest.isPolled = true;
@@ -161,16 +171,16 @@ private:
 
   /// Strips of one length, as long as the rules say, or two turns where one is longer than half of
   /// that.
-  std::uint32_t turnsOfStrip(std::uint64_t cycles, std::optional<std::uint64_t> known) const {
+  std::uint64_t turnsOfStrip(std::uint64_t cycles, std::optional<std::uint64_t> known) const {
     if (cycles > longestTurn * rules.period)
       return 1;
     std::uint64_t turns =
-        std::clamp<std::uint64_t>(rules.stripPeriods * rules.period / cycles, 2, 1 << 17);
+        std::clamp<std::uint64_t>(rules.seenWithin * rules.period / cycles, 2, 1 << 17);
     if (known) {
       std::uint64_t strips = (*known + turns - 1) / turns;
       turns = (*known + strips - 1) / strips;
     }
-    return static_cast<std::uint32_t>(turns);
+    return turns;
   }
 
   Cfg &cfg;

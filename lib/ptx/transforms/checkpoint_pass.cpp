@@ -79,7 +79,7 @@ private:
   std::string turnTest(const SavePoint &point) const;
   /// Cycles between polls where nothing else tells the turns.
   std::uint64_t budget() const {
-    return std::min<std::uint64_t>(input.polls.period, std::numeric_limits<std::int32_t>::max());
+    return std::min<std::uint64_t>(input.polls.apart(), std::numeric_limits<std::int32_t>::max());
   }
   static bool isStrip(const SavePoint &point) { return point.strip.counter != noRegister; }
   static bool usesBudget(const SavePoint &point) {

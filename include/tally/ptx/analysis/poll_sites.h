@@ -15,6 +15,7 @@
 
 #include "tally/ptx/analysis/cfg.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -57,20 +58,23 @@ struct PollSite {
   std::vector<CfgBlock *> blocks;   ///< of the loop
   std::uint32_t statement = 0; ///< the header's first instruction, before which the poll stands
   std::uint64_t cycles = 1;    ///< of a turn, by estimate; of inner loops too, unless they poll
-  std::uint32_t turns = 1;     ///< of which one is to poll, but for strips: a power of two
-  /// What tells that turn from the others at no cost, where a loop has it: `reg` is noRegister
-  /// where turns is 1, where there is no such register, and where the loop may be left, again and
-  /// again, before that turn comes.
+  std::uint32_t turns = 1;     ///< of which one is to poll, but for strips
+  /// What tells that turn from the others at no cost, where a loop has it; `turns` is a power of
+  /// two then. `reg` is noRegister where turns is 1, where there is no such register, and where the
+  /// loop may be left, again and again, before that turn comes.
   TurnRegister turn;
   StripLoop strip; ///< of two turns or more, where the loop is likely to make as many at a time
   bool isOutermost = false; ///< inside of no other loop: a block comes to it once
 };
 
 struct PollRules {
-  std::uint64_t period = 8192; ///< cycles between polls; 5 to 6 us at 1.4 to 1.8 GHz
-  /// Periods from one poll to the next where a loop is cut into strips. Between two strips who
-  /// polls waits for what is read there, elsewhere it looks at what was read a period before.
-  std::uint32_t stripPeriods = 5;
+  std::uint64_t period = 8192; ///< cycles; 5 to 6 us at 1.4 to 1.8 GHz. Loops of less do not poll
+  /// Periods from a request until it is seen. So many are from one poll to the next where a loop is
+  /// cut into strips: between two of them who polls waits for what is read there.
+  std::uint32_t seenWithin = 5;
+
+  /// Cycles from one poll to the next elsewhere: what is looked at was read at the poll before.
+  std::uint64_t apart() const { return std::max<std::uint64_t>(period * seenWithin / 2, 1); }
 };
 
 /// The loops of `cfg` that poll, in the order of their headers. None where all loops are short.

@@ -7,7 +7,7 @@
 //
 //   before   LOOP: <turn>; @more bra LOOP;
 //   after    LOOP: if ((budget -= turn's cycles) < 0) {        // behind the body
-//                    budget = period; asked = word read last time says so; word = control;
+//                    budget = polls' distance; asked = word read last time says so; word = control;
 //                    if (asked && control says so) { save live registers, the point; leave }
 //                  }
 //            go:   <turn>; @more bra LOOP;
