@@ -87,11 +87,24 @@ Result<void> ApiDevice::describeSms() {
   return {};
 }
 
-/// The control stream has the device's highest priority, which applications do not get.
-Result<void> ApiDevice::openControl(std::uint64_t controlWord) {
+/// It has the device's highest priority, which applications do not get, and where the driver can
+/// connections that none of their streams share.
+Result<void> ApiDevice::openControlStream() {
   int lowest = 0, highest = 0;
   TALLY_API_TRY(api, cudaDeviceGetStreamPriorityRange, &lowest, &highest);
-  TALLY_API_TRY(api, cudaStreamCreateWithPriority, &controlStream, cudaStreamNonBlocking, highest);
+  Result<CUstream> apart = confined.createApart(device, highest);
+  controlIsApart = static_cast<bool>(apart);
+  if (controlIsApart)
+    controlStream = *apart;
+  else
+    TALLY_API_TRY(api, cudaStreamCreateWithPriority, &controlStream, cudaStreamNonBlocking,
+                  highest);
+  return {};
+}
+
+Result<void> ApiDevice::openControl(std::uint64_t controlWord) {
+  if (Result<void> opened = openControlStream(); !opened)
+    return opened;
   TALLY_API_TRY(api, cudaEventCreateWithFlags, &order, cudaEventDisableTiming);
   void *memory = nullptr;
   TALLY_API_TRY(api, cudaHostAlloc, &memory, wordCount * sizeof(std::uint64_t),

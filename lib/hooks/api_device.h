@@ -54,7 +54,7 @@ public:
   std::atomic<std::uint64_t> *trigger() override { return triggerWord; }
   Result<void> writeValueWhen(runtime::StreamId stream, std::uint64_t reached,
                               runtime::DevicePtr to, std::uint64_t value) override;
-  bool mayWait() const override { return batchMemOp && areStreamsApart(); }
+  bool mayWait() const override { return batchMemOp && (controlIsApart || areStreamsApart()); }
   bool areStreamsApart() const override {
     return streamCount.load(std::memory_order_relaxed) < mostStreams;
   }
@@ -126,6 +126,7 @@ private:
   using StreamWriteValue = int (*)(cudaStream_t, std::uint64_t, std::uint64_t, unsigned);
   using BatchMemOp = int (*)(cudaStream_t, unsigned, void *, unsigned);
 
+  Result<void> openControlStream();
   Result<void> openTrigger();
   bool isBehindLegacy(const StreamState &stream) const;
   Result<void> describe();
@@ -141,6 +142,7 @@ private:
   runtime::GreenStreams confined{[this](const char *name) { return driverEntry(api, name); }};
   runtime::DevicePtr control = 0;
   cudaStream_t controlStream = nullptr;
+  bool controlIsApart = false;         ///< that stream has a connection of its own
   std::atomic<bool> hasControl{false}; ///< set behind the others
   /// The driver's cuStreamWriteValue64; without it the word is copied from `words`.
   StreamWriteValue streamWriteValue = nullptr;

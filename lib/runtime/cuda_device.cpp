@@ -103,6 +103,7 @@ CudaDevice::~CudaDevice() {
       driver.TALLY_CUDA_ENTRY(cuStreamSynchronize)(stream);
       driver.TALLY_CUDA_ENTRY(cuStreamDestroy)(stream);
     }
+    confined.destroyAll();
     for (CUmodule module : modules)
       driver.TALLY_CUDA_ENTRY(cuModuleUnload)(module);
     for (void *memory : hostMemory)

@@ -54,7 +54,7 @@ public:
   }
   Result<void> writeValueWhen(StreamId stream, std::uint64_t reached, DevicePtr to,
                               std::uint64_t value) override;
-  bool mayWait() const override { return areStreamsApart(); }
+  bool mayWait() const override { return controlIsApart || areStreamsApart(); }
   bool areStreamsApart() const override { return streamCount < mostStreams; }
   Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                       std::span<const std::byte> parameters) override;
@@ -86,6 +86,8 @@ private:
   MappedMemory triggerWord{};
   std::atomic<std::size_t> streamCount{0};
   std::size_t mostStreams = 0; ///< with which each has its own connection
+  /// Streams of StreamPriority::Control have connections that no other streams share.
+  std::atomic<bool> controlIsApart{false};
 
   std::mutex mutex; // what follows
   std::vector<CUmodule> modules;

@@ -13,9 +13,13 @@ Result<StreamId> CudaDevice::createStream(StreamPriority priority) {
     return current.error();
   // 0 to -5 on an H200. Where there are only two levels, the control stream shares the upper one.
   int level = lowest;
-  if (priority == StreamPriority::Control)
+  if (priority == StreamPriority::Control) {
     level = highest;
-  else if (priority == StreamPriority::High)
+    if (Result<CUstream> apart = confined.createApart(0, highest)) {
+      controlIsApart = true;
+      return static_cast<StreamId>(reinterpret_cast<std::uint64_t>(*apart));
+    }
+  } else if (priority == StreamPriority::High)
     level = lowest - highest >= 2 ? highest + 1 : highest;
   CUstream stream = nullptr;
   TALLY_CUDA_TRY(driver, cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, level);

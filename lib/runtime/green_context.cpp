@@ -1,5 +1,7 @@
 #include "green_context.h"
 
+#include "driver_environment.h"
+
 #include <algorithm>
 #include <string>
 
@@ -59,17 +61,35 @@ Result<CUstream> GreenStreams::create(int device, std::uint32_t sms, int priorit
   return stream;
 }
 
+Result<CUstream> GreenStreams::createApart(int device, int priority) {
+  if (isMpsRunning())
+    return Error{"under MPS a green context has no connections of its own"};
+  constexpr std::uint32_t fewestSms = 8; // of a Hopper device's green contexts; nothing runs there
+  return create(device, fewestSms, priority);
+}
+
+void GreenStreams::end(CUstream stream, CUgreenCtx context) const {
+  if (auto *destroyStream = entry<CUresult(CUstream)>(find, "cuStreamDestroy"))
+    destroyStream(stream);
+  if (auto *destroyContext = entry<decltype(cuGreenCtxDestroy)>(find, "cuGreenCtxDestroy"))
+    destroyContext(context);
+}
+
 bool GreenStreams::destroy(CUstream stream) {
   std::unique_lock lock(mutex);
   auto known = contexts.find(stream);
   if (known == contexts.end())
     return false;
-  if (auto *destroyStream = entry<CUresult(CUstream)>(find, "cuStreamDestroy"))
-    destroyStream(stream);
-  if (auto *destroyContext = entry<decltype(cuGreenCtxDestroy)>(find, "cuGreenCtxDestroy"))
-    destroyContext(known->second);
+  end(stream, known->second);
   contexts.erase(known);
   return true;
+}
+
+void GreenStreams::destroyAll() {
+  std::unique_lock lock(mutex);
+  for (auto [stream, context] : contexts)
+    end(stream, context);
+  contexts.clear();
 }
 
 } // namespace tally::runtime

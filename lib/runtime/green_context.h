@@ -2,7 +2,8 @@
 // Driver API, "Green Contexts"). The driver's entry points are looked up when the first one is
 // asked for, since drivers before 12.4 have none.
 //
-// It bounds what runs on it, nothing else: work of other streams may still use these SMs.
+// It bounds what runs on it, nothing else: work of other streams may still use these SMs. And it
+// has connections to the hardware of its own.
 #ifndef TALLY_LIB_RUNTIME_GREEN_CONTEXT_H
 #define TALLY_LIB_RUNTIME_GREEN_CONTEXT_H
 
@@ -30,10 +31,17 @@ public:
   /// `priority`: the stream's. The device's context is current. Fails with the call's name and the
   /// driver's number of the error.
   Result<CUstream> create(int device, std::uint32_t sms, int priority);
+  /// For writes and waits: what is put there is held up by none of the context's own streams, and
+  /// one that waits there holds up none of them, however many they are. Not under MPS, whose
+  /// clients share the connections. Fails like create().
+  Result<CUstream> createApart(int device, int priority);
   /// Nothing runs on it any more. False: the stream is none of these.
   bool destroy(CUstream stream);
+  void destroyAll();
 
 private:
+  void end(CUstream stream, CUgreenCtx context) const;
+
   FindDriverEntry find;
   std::mutex mutex;
   std::map<CUstream, CUgreenCtx> contexts;

@@ -91,7 +91,7 @@ public:
                                       DevicePtr /*to*/, std::uint64_t /*value*/) {
     return Error{"streams of this device do not wait"};
   }
-  /// Whether a stream that waits now would hold up no other one, since there are few.
+  /// Whether the stream of StreamPriority::Control would hold up no other one if it waited now.
   virtual bool mayWait() const { return false; }
   /// Whether all work put on the stream so far is done.
   virtual Result<bool> isIdle(StreamId stream) = 0;
