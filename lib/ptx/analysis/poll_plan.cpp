@@ -25,14 +25,17 @@ std::uint32_t behindLabel(const Function &function, std::uint32_t first) {
   return at;
 }
 
-PollPoint pointOf(const Cfg &cfg, const Uniformity &uniformity, const PollSite &site) {
+PollPoint pointOf(const Cfg &cfg, const Uniformity &uniformity, const PollRules &rules,
+                  const PollSite &site) {
   PollPoint point;
   point.statement = behindLabel(cfg.function(), site.statement);
   point.turns = site.turns;
   point.cycles = site.cycles;
   point.turn = site.turn;
   point.isOutermost = site.isOutermost;
-  if (site.strip.counter != noRegister) {
+  // A turn so long that each polls does so for less than what a strip costs: nobody waits there for
+  // what is read.
+  if (site.strip.counter != noRegister && site.turns > 1) {
     point.place = PollPlace::Strip;
     point.strip = site.strip;
     return point;
@@ -40,8 +43,12 @@ PollPoint pointOf(const Cfg &cfg, const Uniformity &uniformity, const PollSite &
   const CfgBlock *latch = site.turns == 1 ? nullptr : latchOf(cfg, *site.header, site.blocks);
   if (!latch || uniformity.ofControl(*site.header) != Variation::None ||
       uniformity.ofControl(*latch) != Variation::None ||
-      uniformity.ofBranch(*latch) != Variation::None)
+      uniformity.ofBranch(*latch) != Variation::None) {
+    // Threads of a warp that are not to poll in this turn wait for those that are.
+    if (2 * site.cycles >= rules.period)
+      point.turns = 1;
     return point;
+  }
   point.place = PollPlace::Latch;
   point.statement = latch->instructions.back();
   point.header = cfg.instruction(point.statement).operands[0].symbol;
@@ -60,7 +67,7 @@ std::vector<PollPoint> planPolls(Cfg &cfg, const PollRules &rules) {
   Uniformity uniformity(cfg, dependence);
   std::vector<PollPoint> points;
   for (const PollSite &site : sites)
-    points.push_back(pointOf(cfg, uniformity, site));
+    points.push_back(pointOf(cfg, uniformity, rules, site));
   return points;
 }
 
