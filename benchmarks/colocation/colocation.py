@@ -106,6 +106,7 @@ def main():
     parser.add_argument("--requests", type=int, default=400, help="of a repetition")
     parser.add_argument("--fewer", type=int, default=100,
                         help="requests of a repetition where tally's are not compared: low priority, L2 flushed")
+    parser.add_argument("--flushed", type=int, help="of the latter, where they are not so few")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--training", default="compute", choices=["compute", "bandwidth", "gemm", "attention"])
     parser.add_argument("--blocks", type=int, default=67584, help="of a training kernel")
@@ -131,7 +132,7 @@ def main():
                                   requests=arguments.requests, period_us=request / arguments.load, blocks=arguments.blocks,
                                   step=arguments.step, block_us=block, seed=repetition + 1)
                     few = arguments.fewer
-                    plain = run(arguments.plain, phases=f"alone,flushed:{few},train,both:{few}",
+                    plain = run(arguments.plain, phases=f"alone,flushed:{arguments.flushed or few},train,both:{few}",
                                 block_rounds=rounds, **common)
                     rounds = plain["alone"]["block_rounds"]
                     tally = run(arguments.tally, phases="alone,both", block_rounds=rounds, **common)
