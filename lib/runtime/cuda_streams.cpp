@@ -19,8 +19,9 @@ Result<StreamId> CudaDevice::createStream(StreamPriority priority) {
       controlIsApart = true;
       return static_cast<StreamId>(reinterpret_cast<std::uint64_t>(*apart));
     }
-  } else if (priority == StreamPriority::High)
+  } else if (priority == StreamPriority::High) {
     level = lowest - highest >= 2 ? highest + 1 : highest;
+  }
   CUstream stream = nullptr;
   TALLY_CUDA_TRY(driver, cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, level);
   std::unique_lock lock(mutex);

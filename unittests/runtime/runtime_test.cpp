@@ -426,8 +426,8 @@ TEST_CASE("nothing is armed beside short launches, which a write that waits woul
     REQUIRE(runtime.synchronize(training));
     return opened.device->writesArmed() != before;
   };
-  // On a machine that is busy some launches are not short. Were it worth it for all of them, a fifth
-  // of the rounds and more would arm.
+  // On a machine that is busy some launches are not short. Were it worth it for all of them, a
+  // fifth of the rounds and more would arm.
   constexpr int rounds = 200;
   int armed = 0;
   for (int i = 0; i < rounds; ++i)

@@ -313,6 +313,25 @@ TEST_CASE("how long a stream stays open is learnt from when its next calls came"
   SUBCASE("who looked away does not know when they came") {
     CHECK(requests(20, 8us, 8us) == RestTime::longest);
   }
+  SUBCASE("of each stream by itself") {
+    // Another one whose work is over at the same time has no next call.
+    HighStream &other = **one.high.adopt(StreamId{1});
+    auto look = [&](int times) {
+      for (int looks = 0; looks < times; ++looks, one.now += 1us)
+        one.high.watch();
+    };
+    for (int i = 0; i < 10; ++i) {
+      REQUIRE(one.high.beginCall(other));
+      one.high.endCall(other);
+      one.call();
+      REQUIRE(one.high.synchronize(other));
+      REQUIRE(one.high.synchronize(one.stream));
+      look(3);
+      one.call();
+      look(20);
+    }
+    CHECK(one.high.restTime() == 3us + RestTime::doubt);
+  }
   SUBCASE("a scope is closed by what was learnt") {
     requests(5, 3us);
     REQUIRE(one.high.synchronize(one.stream));
