@@ -106,7 +106,7 @@ def main():
     parser.add_argument("--requests", type=int, default=400, help="of a repetition")
     parser.add_argument("--fewer", type=int, default=100,
                         help="requests of a repetition where tally's are not compared: low priority, L2 flushed")
-    parser.add_argument("--flushed", type=int, help="of the latter, where they are not so few")
+    parser.add_argument("--flushed", type=int, help="requests of a repetition with the L2 flushed, in place of --fewer")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--training", default="compute", choices=["compute", "bandwidth", "gemm", "attention"])
     parser.add_argument("--blocks", type=int, default=67584, help="of a training kernel")

@@ -20,7 +20,7 @@ public:
   /// About what it costs to let best-effort work go on and ask it to yield again: to wait no longer
   /// than that is at most twice as bad as to know when the next call comes.
   static constexpr Nanoseconds longest = std::chrono::microseconds(12);
-  /// A thread that looks all the time sees a call this much later, or sooner than its own clock.
+  /// How much later than those before the next call may come, and be seen.
   static constexpr Nanoseconds doubt = std::chrono::microseconds(2);
 
   /// A stream's next call came so long after the work before was over; anything above longest: not

@@ -190,13 +190,10 @@ private:
       if (leavesRoom(place.best.registers) ||
           threadsLeft(arch, place.threads, held) < threadsOfRequest)
         continue;
-      std::uint32_t cap = (place.best.registers - 1) / registerStep * registerStep;
-      while (cap >= fewestRegisters && !leavesRoom(cap))
-        cap -= registerStep;
-      if (cap < fewestRegisters)
-        continue;
-      candidates.push_back(capped(place, cap, candidates.size()));
-      candidates.back().mustNotSpill = candidates.back().isForRoom = true;
+      if (std::uint32_t cap = mostRegisters(place, leavesRoom)) {
+        candidates.push_back(capped(place, cap, candidates.size()));
+        candidates.back().mustNotSpill = candidates.back().isForRoom = true;
+      }
     }
     return candidates;
   }
@@ -222,9 +219,16 @@ private:
   /// it from fitting.
   std::uint32_t capFor(const Place &place) const {
     std::uint32_t wanted = blocks(place, place.user);
+    return mostRegisters(place, [&](std::uint32_t cap) {
+      return blocksPerSm(arch, place.threads, cap, place.best.sharedBytes) >= wanted;
+    });
+  }
+
+  /// In whole steps and no more than the best way that is known takes; 0 if none `fit`.
+  template <class Fit> static std::uint32_t mostRegisters(const Place &place, Fit fit) {
     for (std::uint32_t cap = place.best.registers / registerStep * registerStep;
          cap >= fewestRegisters; cap -= registerStep)
-      if (blocksPerSm(arch, place.threads, cap, place.best.sharedBytes) >= wanted)
+      if (fit(cap))
         return cap;
     return 0;
   }

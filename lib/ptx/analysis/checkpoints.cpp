@@ -19,7 +19,7 @@
 namespace tally::ptx {
 namespace {
 
-/// A loop that polls each so many turns does so by a barrier of its own.
+/// A loop that polls each so many turns, or more, does so by a barrier of its own.
 constexpr std::uint32_t turnsWithoutCarrier = 4;
 
 llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
@@ -418,10 +418,11 @@ private:
     return std::nullopt;
   }
 
+  /// Whether a block of the loop is one of a loop inside of it, too. Loops that share a block lie
+  /// within one another.
   bool isFurtherIn(const Loop &each, const CfgBlock &block) const {
     return llvm::any_of(loops, [&](const Loop &other) {
-      return other.blocks.size() < each.blocks.size() && other.has(block) &&
-             each.has(*other.blocks.front());
+      return other.blocks.size() < each.blocks.size() && other.has(block);
     });
   }
 

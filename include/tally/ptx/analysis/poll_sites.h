@@ -15,7 +15,6 @@
 
 #include "tally/ptx/analysis/cfg.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -68,13 +67,14 @@ struct PollSite {
 };
 
 struct PollRules {
-  std::uint64_t period = 8192; ///< cycles; 5 to 6 us at 1.4 to 1.8 GHz. Loops of less do not poll
+  /// Cycles, at least 1; 5 to 6 us at 1.4 to 1.8 GHz. Loops of less do not poll.
+  std::uint64_t period = 8192;
   /// Periods from a request until it is seen. So many are from one poll to the next where a loop is
   /// cut into strips: between two of them who polls waits for what is read there.
   std::uint32_t seenWithin = 5;
 
   /// Cycles from one poll to the next elsewhere: what is looked at was read at the poll before.
-  std::uint64_t apart() const { return std::max<std::uint64_t>(period * seenWithin / 2, 1); }
+  std::uint64_t apart() const { return period * seenWithin / 2; }
 };
 
 /// The loops of `cfg` that poll, in the order of their headers. None where all loops are short.
