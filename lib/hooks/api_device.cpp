@@ -428,11 +428,11 @@ bool ApiDevice::isHeldUp(runtime::StreamId earlier) {
   return !state.isOwn && captures.takesPart(*state.api, state.handle);
 }
 
-Result<void> ApiDevice::waitFor(runtime::StreamId later, runtime::StreamId earlier) {
+Result<bool> ApiDevice::waitFor(runtime::StreamId later, runtime::StreamId earlier) {
   StreamState &before = stateOf(earlier);
   std::uint64_t noted = calls.load(), notedLegacy = legacyCalls.load();
   if (!before.isOwn && before.callsSeen == noted)
-    return {};
+    return false;
   cudaStream_t behind = stateOf(later).handle;
   Result<void> done = captures.steadily([&]() -> Result<void> {
     // A record would become a part of the capture, or make it invalid.
@@ -447,11 +447,11 @@ Result<void> ApiDevice::waitFor(runtime::StreamId later, runtime::StreamId earli
       TALLY_API_TRY(api, cudaStreamWaitEvent, behind, marker, 0);
     return {};
   });
-  if (done) {
-    before.callsSeen = noted;
-    before.legacyCallsSeen = notedLegacy;
-  }
-  return done;
+  if (!done)
+    return done.error();
+  before.callsSeen = noted;
+  before.legacyCallsSeen = notedLegacy;
+  return true;
 }
 
 } // namespace tally::hooks

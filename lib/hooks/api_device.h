@@ -87,8 +87,8 @@ public:
   Result<void> launchWith(runtime::StreamId stream, runtime::FunctionId function,
                           const LaunchShape &shape, std::span<const std::byte> parameters,
                           std::span<const cudaLaunchAttribute> attributes);
-  /// Does nothing where no call was noted since `later` last waited for `earlier`. For one thread.
-  Result<void> waitFor(runtime::StreamId later, runtime::StreamId earlier) override;
+  /// Puts nothing where no call was noted since `later` last waited for `earlier`. For one thread.
+  Result<bool> waitFor(runtime::StreamId later, runtime::StreamId earlier) override;
   /// While the stream takes part in a capture, as the legacy one does in those on blocking streams.
   bool isHeldUp(runtime::StreamId earlier) override;
   /// The application has put something on some stream of its own.

@@ -60,7 +60,7 @@ public:
                       std::span<const std::byte> parameters) override;
   Result<bool> isIdle(StreamId stream) override;
   Result<void> synchronize(StreamId stream) override;
-  Result<void> waitFor(StreamId later, StreamId earlier) override;
+  Result<bool> waitFor(StreamId later, StreamId earlier) override;
 
 private:
   Result<void> makeCurrent();

@@ -116,9 +116,9 @@ Result<void> CudaDevice::synchronize(StreamId stream) {
   return {};
 }
 
-Result<void> CudaDevice::waitFor(StreamId later, StreamId earlier) {
+Result<bool> CudaDevice::waitFor(StreamId later, StreamId earlier) {
   if (Result<void> current = makeCurrent(); !current)
-    return current;
+    return current.error();
   CUevent event = nullptr;
   TALLY_CUDA_TRY(driver, cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
   CUresult code = driver.TALLY_CUDA_ENTRY(cuEventRecord)(event, streamOf(earlier));
@@ -131,7 +131,7 @@ Result<void> CudaDevice::waitFor(StreamId later, StreamId earlier) {
   driver.TALLY_CUDA_ENTRY(cuEventDestroy)(event);
   if (code != CUDA_SUCCESS)
     return driver.failure(call, code);
-  return {};
+  return true;
 }
 
 } // namespace tally::runtime

@@ -46,7 +46,7 @@ public:
 
   Result<bool> isIdle(StreamId stream) override { return queue.isIdle(stream); }
   Result<void> synchronize(StreamId stream) override { return queue.synchronize(stream); }
-  Result<void> waitFor(StreamId later, StreamId earlier) override {
+  Result<bool> waitFor(StreamId later, StreamId earlier) override {
     return queue.waitFor(later, earlier);
   }
 

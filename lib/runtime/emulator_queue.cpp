@@ -124,11 +124,13 @@ Result<EmulatorQueue::Marker> EmulatorQueue::mark(StreamId id) {
   return marker;
 }
 
-Result<void> EmulatorQueue::waitFor(StreamId later, StreamId earlier) {
+Result<bool> EmulatorQueue::waitFor(StreamId later, StreamId earlier) {
   Result<Marker> marker = mark(earlier);
   if (!marker)
     return marker.error();
-  return waitFor(later, *marker);
+  if (Result<void> waits = waitFor(later, *marker); !waits)
+    return waits.error();
+  return true;
 }
 
 Result<void> EmulatorQueue::waitFor(StreamId later, const Marker &marker) {

@@ -52,7 +52,7 @@ public:
   /// The same, always by a thread that does nothing else: it may wait for what the caller does
   /// next.
   Result<void> enqueueForHost(StreamId id, std::function<void()> action);
-  Result<void> waitFor(StreamId later, StreamId earlier);
+  Result<bool> waitFor(StreamId later, StreamId earlier);
   Result<Marker> mark(StreamId id);
   /// What is put on `later` from now on starts when the marker is reached.
   Result<void> waitFor(StreamId later, const Marker &marker);

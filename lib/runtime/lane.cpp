@@ -275,10 +275,10 @@ Result<void> Lane::readStates() {
 Result<void> Lane::continueOn(StreamId target) {
   if (target == current)
     return {};
-  Result<void> behind = device.waitFor(target, current);
-  if (behind)
-    current = target;
-  return behind;
+  if (Result<bool> behind = device.waitFor(target, current); !behind)
+    return behind.error();
+  current = target;
+  return {};
 }
 
 void Lane::take(const Batch &batch) {

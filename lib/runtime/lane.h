@@ -303,8 +303,8 @@ private:
     std::uint32_t sms = allSms;
     Nanoseconds sentAt{0}, issuedAt{0}; // before its first call, behind its last one
     bool hasOthers = false;             // other lanes had something under way
-    /// Of a launch that is timed and comes behind an application's stream: what the device writes
-    /// once it has waited for that, or 0; and when that was seen, or zero.
+    /// Of a timed launch that waits for an application's stream: what the device writes once it has
+    /// waited, or 0; and when that was seen, or zero.
     std::uint64_t beginMark = 0;
     Nanoseconds begunAt{0};
     Nanoseconds notBegunAt{0}; // when it was last seen not to have begun
@@ -399,7 +399,8 @@ private:
   static bool standIn(Operation &operation);
   bool isHeldUp(const Operation &operation) const;
   Result<void> setState(DevicePtr address, const tally_launch_state &state);
-  Result<void> sendLaunch(const Batch &batch, std::size_t index);
+  Result<void> sendBehind(Batch &batch, std::size_t index);
+  Result<void> sendLaunch(Batch &batch, std::size_t index);
   std::size_t freeSlot() const;
   DevicePtr stateAddress(const Batch &batch, std::size_t index) const {
     return states + (batch.firstState + index) * sizeof(tally_launch_state);

@@ -310,8 +310,6 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
   bool waited = hadMore && lastEpoch == batch.epoch && batch.sentAt - lastCollected < longestTurn;
   batch.waitedFrom = waited ? lastCollected : batch.sentAt;
   batch.hasOthers = gate.lanesUnderWay() > (underWay() ? 1 : 0);
-  if (const Item &first = batch.items.front(); first.isTimed && first.operation->ordered)
-    batch.beginMark = lastMarker + 1;
   std::size_t gone = 0;
   auto permitted = [&] {
     std::optional<Permit> now = permit(gate);
@@ -354,16 +352,16 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
 
 Result<void> Lane::sendMarker(Batch &batch) {
   if (const Operation &last = *batch.items.back().operation; last.callsKernel)
-    if (Result<void> behind = device.waitFor(current, *last.ordered); !behind)
-      return behind;
+    if (Result<bool> behind = device.waitFor(current, *last.ordered); !behind)
+      return behind.error();
   // Between two kernels of a stream a write takes 2 us of an H200's, an event that another stream
   // waits for none. By itself that stream's write comes later, which nobody sees who has more to
   // send.
   bool isLast = sent == pending.size() && !inboxFilled.load();
   if (!marks || isLast || !device.areStreamsApart())
     return device.writeValue(current, markerWord.device, batch.marker);
-  if (Result<void> behind = device.waitFor(*marks, current); !behind)
-    return behind;
+  if (Result<bool> behind = device.waitFor(*marks, current); !behind)
+    return behind.error();
   return device.writeValue(*marks, markerBeside.device, batch.marker);
 }
 
@@ -419,8 +417,8 @@ Result<void> Lane::sendItem(Batch &batch, std::size_t index) {
     return device.fill(stream, operation.device, operation.value, operation.bytes);
   case Operation::Type::Put:
     if (operation.ordered)
-      if (Result<void> behind = device.waitFor(stream, *operation.ordered); !behind)
-        return behind;
+      if (Result<bool> behind = device.waitFor(stream, *operation.ordered); !behind)
+        return behind.error();
     operation.put(stream);
     break;
   }
@@ -435,16 +433,26 @@ Result<void> Lane::setState(DevicePtr address, const tally_launch_state &state) 
                                : device.writeValue(stream, address, state.next_block);
 }
 
-Result<void> Lane::sendLaunch(const Batch &batch, std::size_t index) {
+/// Puts a launch behind the application's stream. When one that is timed has to wait the device
+/// says when it is let go, which takes 2 us of an H200's.
+Result<void> Lane::sendBehind(Batch &batch, std::size_t index) {
+  const Item &item = batch.items[index];
+  if (!item.operation->ordered)
+    return {};
+  Result<bool> waits = device.waitFor(current, *item.operation->ordered);
+  if (!waits)
+    return waits.error();
+  if (!*waits || !item.isTimed || index != 0)
+    return {};
+  batch.beginMark = lastMarker + 1;
+  return device.writeValue(current, beginWord.device, batch.beginMark);
+}
+
+Result<void> Lane::sendLaunch(Batch &batch, std::size_t index) {
   const Item &item = batch.items[index];
   Operation &operation = *item.operation;
-  if (operation.ordered)
-    if (Result<void> behind = device.waitFor(current, *operation.ordered); !behind)
-      return behind;
-  if (batch.beginMark != 0 && index == 0)
-    if (Result<void> marked = device.writeValue(current, beginWord.device, batch.beginMark);
-        !marked)
-      return marked;
+  if (Result<void> behind = sendBehind(batch, index); !behind)
+    return behind;
   if (!operation.progress && operation.launchWhole) {
     operation.launchWhole(current);
     counts.physicalLaunches.fetch_add(1);

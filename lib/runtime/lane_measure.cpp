@@ -80,14 +80,12 @@ void Lane::measureBlocks(const Batch &batch, std::size_t lanes) {
   if (item.dropped || !item.canYield || !item.plan->blocks)
     return;
   Operation &operation = *item.operation;
-  // From when the application's stream let it go; without that from earlier, so that it looks long.
-  bool isSeen = !operation.ordered || batch.begunAt.count() != 0;
   operation.isTimed = operation.isTimed && (item.isTimed || !operation.ordered);
   operation.wasMeasured = operation.wasMeasured && item.isMeasured;
+  // From when the application's stream let it go, where it waited for that.
   Nanoseconds took = options.clock() - std::max({batch.issuedAt, lastCollected, batch.begunAt});
   operation.ran += std::max(took - hostsTurn, Nanoseconds(0));
-  operation.wasAlone =
-      operation.wasAlone && isSeen && lanes == 1 && !batch.hasOthers && !batch.shares;
+  operation.wasAlone = operation.wasAlone && lanes == 1 && !batch.hasOthers && !batch.shares;
   VariantLaunch after = *operation.progress;
   if (batch.statesComing) {
     const tally_launch_state &state = mirrors[batch.slot].front();

@@ -178,7 +178,9 @@ Result<void> Lane::awaitShortly(StreamId other) {
       return {};
     pauseProcessor();
   }
-  return device.waitFor(stream, other);
+  if (Result<bool> behind = device.waitFor(stream, other); !behind)
+    return behind.error();
+  return {};
 }
 
 /// Before there are requests: the driver may take a tenth of a second for memory, and launches of

@@ -48,6 +48,17 @@ struct Launches : Harness {
     REQUIRE(allFinished());
     return blocks;
   }
+  /// A launch that comes behind that stream of the application's; nothing: behind none.
+  void submitBehind(std::optional<StreamId> ahead) {
+    Operation operation;
+    operation.stream = streams[0].get();
+    operation.kernel = kernels[0].get();
+    operation.shape = {{24, 1, 1}, {64, 1, 1}, 0};
+    auto bytes = std::as_bytes(std::span(&scratchArguments, 1));
+    operation.parameters.assign(bytes.begin(), bytes.end());
+    operation.ordered = ahead;
+    REQUIRE(streams[0]->lane.submit(std::move(operation)));
+  }
   std::map<std::optional<Kind>, int> runAll() {
     std::map<std::optional<Kind>, int> last;
     for (std::size_t n = 0; n < program.steps.size(); ++n)
@@ -70,6 +81,10 @@ struct Launches : Harness {
   Nanoseconds eachBlock = 1us;
   std::function<void()> inBlock;
   std::map<std::optional<Kind>, int> blocks;
+  Words scratch = Words(2 * Program::words);
+  MixArguments scratchArguments{reinterpret_cast<std::uint64_t>(scratch.data()),
+                                reinterpret_cast<std::uint64_t>(&scratch[Program::words]),
+                                Program::words, 1};
 };
 
 using Blocks = std::map<std::optional<Kind>, int>;
@@ -248,23 +263,12 @@ TEST_CASE("in the lane: the time of others is not taken for a block's") {
   }
   SUBCASE("what was ahead on the application's stream") {
     StreamId ahead = *launches.device.createStream(StreamPriority::High);
-    Words scratch(2 * Program::words);
-    LoadedKernel &kernel = *launches.kernels[0];
-    MixArguments arguments{reinterpret_cast<std::uint64_t>(scratch.data()),
-                           reinterpret_cast<std::uint64_t>(&scratch[Program::words]),
-                           Program::words, 1};
-    auto bytes = std::as_bytes(std::span(&arguments, 1));
+    auto bytes = std::as_bytes(std::span(&launches.scratchArguments, 1));
     for (int n = 0; n < 30; ++n) {
-      LaunchShape shape{{24, 1, 1}, {64, 1, 1}, 0};
       launches.eachBlock = 1ms;
-      REQUIRE(launches.device.launch(ahead, kernel.userFunction(), shape, bytes));
-      Operation operation;
-      operation.stream = launches.streams[0].get();
-      operation.kernel = &kernel;
-      operation.shape = shape;
-      operation.parameters.assign(bytes.begin(), bytes.end());
-      operation.ordered = ahead;
-      REQUIRE(launches.streams[0]->lane.submit(std::move(operation)));
+      REQUIRE(launches.device.launch(ahead, launches.kernels[0]->userFunction(),
+                                     {{24, 1, 1}, {64, 1, 1}, 0}, bytes));
+      launches.submitBehind(ahead);
       for (int i = 0; i < 100000 && !launches.allFinished(); ++i) {
         if (launches.blocks[std::nullopt] == (n + 1) * 24)
           launches.eachBlock = 4us;
@@ -273,6 +277,29 @@ TEST_CASE("in the lane: the time of others is not taken for a block's") {
     }
     CHECK(launches.blocks == Blocks{{std::nullopt, 30 * 24}, {Kind::Persistent, 30 * 24}});
   }
+}
+
+TEST_CASE("in the lane: only a launch that has to wait says when it begins") {
+  constexpr int count = 20;
+  auto run = [](bool isOrdered, bool isBusy) {
+    Launches launches(count);
+    launches.eachBlock = 8us; // a launch is worth timing
+    StreamId ahead = *launches.device.createStream(StreamPriority::High);
+    auto word = DevicePtr{reinterpret_cast<std::uint64_t>(launches.scratch.data())};
+    for (int n = 0; n < count; ++n) {
+      if (isBusy)
+        REQUIRE(launches.device.fill(ahead, word, std::byte{0}, 8));
+      launches.submitBehind(isOrdered ? std::optional(ahead) : std::nullopt);
+      for (int i = 0; i < 100000 && !launches.allFinished(); ++i)
+        launches.turn();
+      REQUIRE(launches.allFinished());
+    }
+    return std::pair(launches.device.writes(), launches.blocks);
+  };
+  auto free = run(false, false), idle = run(true, false), busy = run(true, true);
+  CHECK(free == idle);
+  CHECK(busy.first == idle.first + count);
+  CHECK(busy.second == idle.second);
 }
 
 namespace {

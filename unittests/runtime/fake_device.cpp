@@ -183,6 +183,7 @@ Result<void> FakeDevice::fill(StreamId stream, DevicePtr to, std::byte value, st
 }
 
 Result<void> FakeDevice::writeValue(StreamId stream, DevicePtr to, std::uint64_t value) {
+  ++writeCount;
   return put(stream, [=] {
     std::atomic_ref(*reinterpret_cast<std::uint64_t *>(to)).store(value, std::memory_order_release);
     return true;
@@ -391,19 +392,21 @@ Result<void> FakeDevice::synchronize(StreamId stream) {
   }
 }
 
-Result<void> FakeDevice::waitFor(StreamId later, StreamId earlier) {
+Result<bool> FakeDevice::waitFor(StreamId later, StreamId earlier) {
   std::unique_lock lock(mutex);
   if (Result<void> fine = healthy(); !fine)
-    return fine;
+    return fine.error();
   if (unwaitable == earlier)
     return Error{"this stream cannot be waited for"};
-  ++waitCount;
   FakeStream &before = streams.at(static_cast<std::uint64_t>(earlier));
   std::uint64_t until = before.put;
   FakeStream &after = streams.at(static_cast<std::uint64_t>(later));
+  if (std::exchange(after.awaited[earlier], until) == until)
+    return false;
+  ++waitCount;
   after.queue.push_back({[&before, until] { return before.done >= until; }, [] { return true; }});
   ++after.put;
-  return {};
+  return true;
 }
 
 } // namespace tally::runtime

@@ -83,6 +83,8 @@ public:
   bool streamsAreApart = true;
   /// How often one was made to wait for another.
   std::uint64_t waits() const { return waitCount; }
+  /// How many words were written by streams.
+  std::uint64_t writes() const { return writeCount; }
   /// The most bytes that a stream of kernels began with a fill of.
   std::size_t mostFilledFirst = 0;
   /// Larger allocations fail.
@@ -125,7 +127,7 @@ public:
                       std::span<const std::byte> parameters) override;
   Result<bool> isIdle(StreamId stream) override;
   Result<void> synchronize(StreamId stream) override;
-  Result<void> waitFor(StreamId later, StreamId earlier) override;
+  Result<bool> waitFor(StreamId later, StreamId earlier) override;
   bool isHeldUp(StreamId earlier) override { return holdsUp && unwaitable == earlier; }
 
 private:
@@ -159,6 +161,7 @@ private:
     bool confined = false;
     std::deque<Work> queue;
     std::uint64_t put = 0, done = 0;
+    std::map<StreamId, std::uint64_t> awaited; // of others, how much it comes behind
     std::size_t filledFirst = 0;
   };
 
@@ -180,7 +183,7 @@ private:
   std::map<std::uint64_t, FakeStream> streams;
   std::map<DevicePtr, std::vector<std::byte>> allocations, mapped;
   std::atomic<std::uint64_t> triggerWord{0};
-  std::atomic<std::uint64_t> armedWrites{0};
+  std::atomic<std::uint64_t> armedWrites{0}, writeCount{0};
   tally_launch_state *pollingState = nullptr;
   std::uint64_t pollCount = 0, blockCount = 0, waitCount = 0, stepsToBreak = ~std::uint64_t{0};
   std::optional<std::string> broken;
