@@ -4,8 +4,10 @@
 //
 //   colocation [--KEY=VALUE...]
 //
-// Prints one line of JSON for each phase of --phases: `alone` (requests only), `flushed` (with the
-// L2 overwritten between them), `train` (training only, for --seconds), `both`.
+// Prints one line of JSON for each phase of --phases: `alone` (requests only; `untrained` is the
+// same for who puts it in front of all training), `flushed` (with the L2 overwritten between them),
+// `train` (training only, for --seconds), `both`; `launches` and `launches-beside` (what a kernel
+// of the requests takes the device back to back).
 #include "attention.cuh"
 #include "bandwidth.cuh"
 #include "phases.cuh"

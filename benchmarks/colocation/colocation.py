@@ -2,12 +2,13 @@
 """P99 of requests beside training: alone, on plain stream priorities, under tally; one table.
 
 Each repetition runs colocation_plain and colocation one after the other with the same arrivals, so that
-every ratio is of one run, over the same requests alone. P99s are of all repetitions' requests together; in
-brackets the lowest and the highest of the single repetitions. `hooks, alone` is the relinked program without
-training, `L2 flushed` the floor that no scheduler gets below. Best effort is training throughput over what it
-has alone, divided by 1 - A, the fraction of the time in which no request was served; beside it, tally's
-throughput over the low-priority stream's, whose requests wait. A run of a program during which other machines
-had the CPUs is made again (cores.py).
+every ratio is of one run, over the same requests alone. `alone` is the plain program that has trained and does
+not now: a launch takes the device longer from the first training kernel on (docs/results.md), `untrained` is
+the same before. P99s are of all repetitions' requests together; in brackets the lowest and the highest of the
+single repetitions. `hooks, alone` is the relinked program without training, `L2 flushed` the floor that no
+scheduler gets below. Best effort is training throughput over what it has alone, divided by 1 - A, the fraction
+of the time in which no request was served; beside it, tally's throughput over the low-priority stream's, whose
+requests wait. A run of a program during which other machines had the CPUs is made again (cores.py).
 """
 import argparse
 import json
@@ -50,12 +51,17 @@ def median(values):
 
 
 def layers_of(plain, request_us, graph):
-    """As many kernels as make a request that long."""
+    """As many kernels as make a request that long, on a GPU that has left its idle clocks."""
     probe = 60
-    phase = run(plain, phases="alone", layers=probe, graph=graph, requests=200,
+    phase = run(plain, phases="train,alone", layers=probe, graph=graph, requests=200,
                 period_us=2000, block_rounds=1)["alone"]
     each = median(phase["latency_us"]) / probe
     return max(1, round(request_us / each))
+
+
+def rounds_of(plain, training, block_us):
+    """The turns of a training block's loop that make it take so long."""
+    return run(plain, phases="untrained", training=training, block_us=block_us, requests=1)["untrained"]["block_rounds"]
 
 
 class Cell:
@@ -70,8 +76,8 @@ class Cell:
         self.raw = {"low": [], "tally": []}
 
     def add(self, plain, tally):
-        columns = {"alone": plain["alone"], "flushed": plain["flushed"], "low": plain["both"],
-                   "hooked": tally["alone"], "tally": tally["both"]}
+        columns = {"alone": plain["alone"], "untrained": plain["untrained"], "flushed": plain["flushed"],
+                   "low": plain["both"], "hooked": tally["alone"], "tally": tally["both"]}
         for name, phase in columns.items():
             self.latency.setdefault(name, []).extend(phase["latency_us"])
             self.first.setdefault(name, []).extend(phase["first_launch_us"])
@@ -105,8 +111,10 @@ def main():
     parser.add_argument("--load", type=float, default=0.3, help="fraction of the requests' capacity")
     parser.add_argument("--requests", type=int, default=400, help="of a repetition")
     parser.add_argument("--fewer", type=int, default=100,
-                        help="requests of a repetition where tally's are not compared: low priority, L2 flushed")
-    parser.add_argument("--flushed", type=int, help="requests of a repetition with the L2 flushed, in place of --fewer")
+                        help="requests of a repetition where tally's are not compared: low priority, and --controls")
+    parser.add_argument("--controls", type=int,
+                        help="requests of a repetition untrained, with the L2 flushed, and with hooks alone, in place of --fewer")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of training alone")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--training", default="compute", choices=["compute", "bandwidth", "gemm", "attention"])
     parser.add_argument("--blocks", type=int, default=67584, help="of a training kernel")
@@ -116,9 +124,9 @@ def main():
     arguments = parser.parse_args()
 
     cores.keep_apart()
-    print("| request | form | blocks | alone P99 | L2 flushed | low priority | hooks, alone | their P50 | tally | tally P50 "
+    print("| request | form | blocks | alone P99 | untrained, its P50 | L2 flushed | low priority | hooks, alone | their P50 | tally | tally P50 "
           "| best effort | over low priority's | first launch P50, us: alone, low priority, tally |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
     everything = []
     for form in arguments.forms.split(","):
         graph = int(form == "graph")
@@ -126,21 +134,21 @@ def main():
             layers = layers_of(arguments.plain, request, graph)
             for block in map(float, arguments.block_us.split(",")):
                 cell = Cell()
-                rounds = arguments.rounds
+                rounds = arguments.rounds or rounds_of(arguments.plain, arguments.training, block)
                 for repetition in range(arguments.repetitions):
                     common = dict(training=arguments.training, layers=layers, graph=graph,
                                   requests=arguments.requests, period_us=request / arguments.load, blocks=arguments.blocks,
-                                  step=arguments.step, block_us=block, seed=repetition + 1)
+                                  step=arguments.step, block_rounds=rounds, seconds=arguments.seconds, seed=repetition + 1)
                     few = arguments.fewer
-                    plain = run(arguments.plain, phases=f"alone,flushed:{arguments.flushed or few},train,both:{few}",
-                                block_rounds=rounds, **common)
-                    rounds = plain["alone"]["block_rounds"]
-                    tally = run(arguments.tally, phases="alone,both", block_rounds=rounds, **common)
+                    controls = arguments.controls or few
+                    plain = run(arguments.plain, phases=f"untrained:{controls},train,alone,flushed:{controls},both:{few}",
+                                **common)
+                    tally = run(arguments.tally, phases=f"train,alone:{controls},both", **common)
                     cell.add(plain, tally)
                 alone = p99(cell.latency["alone"])
-                half = {name: median(cell.latency[name]) / median(cell.latency["alone"]) for name in ("hooked", "tally")}
+                half = {name: median(cell.latency[name]) / median(cell.alone[name]) for name in ("untrained", "hooked", "tally")}
                 print(f"| {request / 1000:g} ms | {form} | {block:g} us | {alone:.0f} us | "
-                      f"{cell.ratio('flushed'):.2f} | {cell.spread('low')} | {cell.spread('hooked')} | "
+                      f"{cell.spread('untrained')}, {half['untrained']:.2f} | {cell.ratio('flushed'):.2f} | {cell.spread('low')} | {cell.spread('hooked')} | "
                       f"{half['hooked']:.2f} | {cell.spread('tally')} | {half['tally']:.2f} | "
                       f"{mean(cell.best_effort['tally']):.3f} | "
                       f"{mean(cell.raw['tally']) / mean(cell.raw['low']):.3f} | "

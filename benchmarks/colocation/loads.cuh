@@ -5,6 +5,11 @@
 
 #include "training.cuh"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
 namespace colocation {
 
 /// One layer of a request: reads its weights, computes, writes what the next one starts from.
@@ -22,6 +27,12 @@ struct ServerOptions {
   int rounds = 1000;    ///< of a kernel's loop
   bool graph = false;   ///< the request is one graph
   bool flush = false;   ///< the L2 is overwritten between requests
+};
+
+/// Of kernels launched one behind the other, in microseconds. Where the two are about the same it
+/// is the host that is waited for, and `kernel` says nothing of the device.
+struct LaunchPace {
+  double kernel = 0, call = 0;
 };
 
 /// Serves requests on a stream of the highest priority.
@@ -46,6 +57,28 @@ public:
           if (!nextIsThere)
             flush();
         });
+  }
+
+  /// Microseconds that a kernel takes the device where the next one is always there: medians of
+  /// some rounds, of which each fills the stream's queue.
+  LaunchPace backToBack() {
+    constexpr unsigned rounds = 20, kernels = 2000;
+    std::vector<double> calls, kernelTimes;
+    for (unsigned round = 0; round < rounds; ++round) {
+      auto begin = Clock::now();
+      for (unsigned i = 0; i < kernels; ++i)
+        launch(i);
+      calls.push_back(Microseconds(Clock::now() - begin).count() / kernels);
+      check(cudaGetLastError(), "launch");
+      check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+      kernelTimes.push_back(Microseconds(Clock::now() - begin).count() / kernels);
+    }
+    auto median = [](std::vector<double> &values) {
+      auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+      std::nth_element(values.begin(), middle, values.end());
+      return *middle;
+    };
+    return {median(kernelTimes), median(calls)};
   }
 
 private:

@@ -104,7 +104,7 @@ def main():
                 common = dict(training=load, block_us=block, seed=repetition + 1, **serving, **shape(block))
                 # Each kernel of a request waits there for a block's end.
                 few = round(min(40, max(2, 6000 / block)))
-                plain, _ = run_and_hear(arguments.plain, phases=f"alone,train,both:{few}", block_rounds=rounds, **common)
+                plain, _ = run_and_hear(arguments.plain, phases=f"train,alone,both:{few}", block_rounds=rounds, **common)
                 rounds = plain["alone"]["block_rounds"]
                 common.update(waves=0, blocks=plain["alone"]["blocks"])
                 for kind, cell in cells.items():
