@@ -51,7 +51,7 @@ def median(values):
 
 
 def layers_of(plain, request_us, graph):
-    """As many kernels as make a request that long, on a GPU that has left its idle clocks."""
+    """As many kernels as make a request that long, in a program that has trained."""
     probe = 60
     phase = run(plain, phases="train,alone", layers=probe, graph=graph, requests=200,
                 period_us=2000, block_rounds=1)["alone"]

@@ -132,9 +132,9 @@ public:
 
   /// Whether streams are so few that one that waits for another holds up no third one.
   virtual bool areStreamsApart() const { return false; }
-  /// `later` starts what is put there from now on only when what is on `earlier` now is done. Blocks
-  /// nobody. Returns whether that had to be put on `later`: not where it is known to come behind
-  /// that already.
+  /// `later` starts what is put there from now on only when what is on `earlier` now is done.
+  /// Blocks nobody. Returns whether that had to be put on `later`: not where it is known to come
+  /// behind that already.
   virtual Result<bool> waitFor(StreamId later, StreamId earlier) = 0;
   /// Whether waitFor() cannot be asked about a stream at the moment, and can later.
   virtual bool isHeldUp(StreamId earlier) {
