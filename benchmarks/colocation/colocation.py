@@ -59,9 +59,9 @@ def layers_of(plain, request_us, graph):
     return max(1, round(request_us / each))
 
 
-def rounds_of(plain, training, block_us):
+def rounds_of(plain, block_us, **training):
     """The turns of a training block's loop that make it take so long."""
-    return run(plain, phases="untrained", training=training, block_us=block_us, requests=1)["untrained"]["block_rounds"]
+    return run(plain, phases="untrained", block_us=block_us, requests=1, **training)["untrained"]["block_rounds"]
 
 
 class Cell:
@@ -113,7 +113,8 @@ def main():
     parser.add_argument("--fewer", type=int, default=100,
                         help="requests of a repetition where tally's are not compared: low priority, and --controls")
     parser.add_argument("--controls", type=int,
-                        help="requests of a repetition untrained, with the L2 flushed, and with hooks alone, in place of --fewer")
+                        help="requests of a repetition untrained, with the L2 flushed, and with hooks alone, "
+                        "in place of --fewer")
     parser.add_argument("--seconds", type=float, default=0.5, help="of training alone")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--training", default="compute", choices=["compute", "bandwidth", "gemm", "attention"])
@@ -124,8 +125,9 @@ def main():
     arguments = parser.parse_args()
 
     cores.keep_apart()
-    print("| request | form | blocks | alone P99 | untrained, its P50 | L2 flushed | low priority | hooks, alone | their P50 | tally | tally P50 "
-          "| best effort | over low priority's | first launch P50, us: alone, low priority, tally |")
+    print("| request | form | blocks | alone P99 | untrained, its P50 | L2 flushed | low priority | hooks, alone "
+          "| their P50 | tally | tally P50 | best effort | over low priority's "
+          "| first launch P50, us: alone, low priority, tally |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
     everything = []
     for form in arguments.forms.split(","):
@@ -134,21 +136,24 @@ def main():
             layers = layers_of(arguments.plain, request, graph)
             for block in map(float, arguments.block_us.split(",")):
                 cell = Cell()
-                rounds = arguments.rounds or rounds_of(arguments.plain, arguments.training, block)
+                training = dict(training=arguments.training, blocks=arguments.blocks)
+                rounds = arguments.rounds or rounds_of(arguments.plain, block, **training)
                 for repetition in range(arguments.repetitions):
-                    common = dict(training=arguments.training, layers=layers, graph=graph,
-                                  requests=arguments.requests, period_us=request / arguments.load, blocks=arguments.blocks,
-                                  step=arguments.step, block_rounds=rounds, seconds=arguments.seconds, seed=repetition + 1)
+                    common = dict(layers=layers, graph=graph, requests=arguments.requests,
+                                  period_us=request / arguments.load, step=arguments.step, block_rounds=rounds,
+                                  seconds=arguments.seconds, seed=repetition + 1, **training)
                     few = arguments.fewer
                     controls = arguments.controls or few
-                    plain = run(arguments.plain, phases=f"untrained:{controls},train,alone,flushed:{controls},both:{few}",
-                                **common)
+                    phases = f"untrained:{controls},train,alone,flushed:{controls},both:{few}"
+                    plain = run(arguments.plain, phases=phases, **common)
                     tally = run(arguments.tally, phases=f"train,alone:{controls},both", **common)
                     cell.add(plain, tally)
                 alone = p99(cell.latency["alone"])
-                half = {name: median(cell.latency[name]) / median(cell.alone[name]) for name in ("untrained", "hooked", "tally")}
+                half = {name: median(cell.latency[name]) / median(cell.alone[name])
+                        for name in ("untrained", "hooked", "tally")}
                 print(f"| {request / 1000:g} ms | {form} | {block:g} us | {alone:.0f} us | "
-                      f"{cell.spread('untrained')}, {half['untrained']:.2f} | {cell.ratio('flushed'):.2f} | {cell.spread('low')} | {cell.spread('hooked')} | "
+                      f"{cell.spread('untrained')}, {half['untrained']:.2f} | {cell.ratio('flushed'):.2f} | "
+                      f"{cell.spread('low')} | {cell.spread('hooked')} | "
                       f"{half['hooked']:.2f} | {cell.spread('tally')} | {half['tally']:.2f} | "
                       f"{mean(cell.best_effort['tally']):.3f} | "
                       f"{mean(cell.raw['tally']) / mean(cell.raw['low']):.3f} | "
