@@ -434,24 +434,26 @@ Result<bool> ApiDevice::waitFor(runtime::StreamId later, runtime::StreamId earli
   if (!before.isOwn && before.callsSeen == noted)
     return false;
   cudaStream_t behind = stateOf(later).handle;
-  Result<void> done = captures.steadily([&]() -> Result<void> {
+  Result<bool> done = captures.steadily([&]() -> Result<bool> {
     // A record would become a part of the capture, or make it invalid.
     if (isHeldUp(earlier))
       return Error{"the stream takes part in a capture"};
     bool ofThread = before.kind == StreamKind::PerThread;
-    if (!ofThread || isBehindLegacy(before)) {
+    bool needsRecord = !ofThread || isBehindLegacy(before);
+    if (needsRecord) {
       TALLY_API_TRY(api, cudaEventRecord, order, ofThread ? cudaStreamLegacy : before.handle);
       TALLY_API_TRY(api, cudaStreamWaitEvent, behind, order, 0);
     }
-    if (cudaEvent_t marker = ofThread ? before.marker.load() : nullptr)
+    cudaEvent_t marker = ofThread ? before.marker.load() : nullptr;
+    if (marker)
       TALLY_API_TRY(api, cudaStreamWaitEvent, behind, marker, 0);
-    return {};
+    return needsRecord || marker;
   });
-  if (!done)
-    return done.error();
-  before.callsSeen = noted;
-  before.legacyCallsSeen = notedLegacy;
-  return true;
+  if (done) {
+    before.callsSeen = noted;
+    before.legacyCallsSeen = notedLegacy;
+  }
+  return done;
 }
 
 } // namespace tally::hooks
