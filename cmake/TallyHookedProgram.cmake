@@ -1,18 +1,23 @@
-# tally_hooked_program(NAME SOURCE [nvcc option...]): a program of CUDA C++ that does not know of tally,
-# compiled by nvcc, its object rewritten, linked with the hooks: NAME; and NAME_plain without tally.
-# TALLY_HOOKED_DEPENDS: what it includes.
-function(tally_hooked_program name source)
-  set(object "${CMAKE_CURRENT_BINARY_DIR}/${name}.o")
-  set(compile "${TALLY_NVCC}" -std=c++17 -O2 -gencode arch=compute_90,code=[compute_90,sm_90]
-    ${ARGN} -c "${CMAKE_CURRENT_SOURCE_DIR}/${source}")
+# tally_rewritten_object(OBJECT SOURCE [nvcc option...]): CUDA C++ that does not know of tally, compiled by nvcc
+# into OBJECT, which is rewritten. TALLY_HOOKED_DEPENDS: what it includes.
+function(tally_rewritten_object object source)
   add_custom_command(OUTPUT "${object}"
     DEPENDS "${source}" ${TALLY_HOOKED_DEPENDS} tally-ptxopt
-    COMMAND ${compile} -o "${object}"
+    COMMAND "${TALLY_NVCC}" -std=c++17 -O2 -gencode arch=compute_90,code=[compute_90,sm_90]
+      ${ARGN} -c "${CMAKE_CURRENT_SOURCE_DIR}/${source}" -o "${object}"
     COMMAND tally-ptxopt --in-place "${object}"
-    COMMENT "Compiling ${name} with variants")
+    COMMENT "Compiling ${source} with variants")
+endfunction()
+
+# tally_hooked_program(NAME SOURCE [nvcc option...]): a program of CUDA C++ that does not know of tally,
+# compiled by nvcc, its object rewritten, linked with the hooks: NAME; and NAME_plain without tally.
+function(tally_hooked_program name source)
+  set(object "${CMAKE_CURRENT_BINARY_DIR}/${name}.o")
+  tally_rewritten_object("${object}" "${source}" ${ARGN})
   add_custom_command(OUTPUT "${object}.plain.o"
     DEPENDS "${source}" ${TALLY_HOOKED_DEPENDS}
-    COMMAND ${compile} -o "${object}.plain.o"
+    COMMAND "${TALLY_NVCC}" -std=c++17 -O2 -gencode arch=compute_90,code=[compute_90,sm_90]
+      ${ARGN} -c "${CMAKE_CURRENT_SOURCE_DIR}/${source}" -o "${object}.plain.o"
     COMMENT "Compiling ${name}")
   add_executable(${name} "${object}")
   add_executable(${name}_plain "${object}.plain.o")

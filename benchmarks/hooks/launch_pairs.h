@@ -1,0 +1,121 @@
+// Hooked launches (the name that programs call) and plain ones (the CUDA runtime's own function) of
+// an empty kernel, timed in pairs within one process.
+//
+// The plain calls pass the driver-level hook too, which knows in about a nanosecond that it has
+// nothing to do: with TALLY_DISABLE=1 it is not there, and the two kinds of calls are the same but
+// for one test.
+#ifndef TALLY_BENCHMARKS_HOOKS_LAUNCH_PAIRS_H
+#define TALLY_BENCHMARKS_HOOKS_LAUNCH_PAIRS_H
+
+#include "in_hook.h"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <random>
+#include <string>
+#include <vector>
+
+extern "C" cudaError_t __real_cudaLaunchKernel(const void *function, dim3 grid, dim3 block,
+                                               void **arguments, std::size_t sharedBytes,
+                                               cudaStream_t stream);
+
+namespace launch_pairs {
+
+inline void must(cudaError_t status, const char *what) {
+  if (status == cudaSuccess)
+    return;
+  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(status));
+  std::exit(1);
+}
+
+inline std::int64_t nanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
+}
+
+/// A stream of the highest or the lowest priority.
+inline cudaStream_t makeStream(bool isHigh) {
+  int lowest = 0, highest = 0;
+  must(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "priorities");
+  cudaStream_t stream = nullptr;
+  must(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, isHigh ? highest : lowest),
+       "stream");
+  return stream;
+}
+
+inline const void *emptyKernel() {
+  static const void *kernel = [] {
+    constexpr char text[] = ".version 8.0\n"
+                            ".target sm_80\n"
+                            ".address_size 64\n"
+                            ".visible .entry nothing() { ret; }\n";
+    cudaLibrary_t library;
+    cudaKernel_t found;
+    must(cudaLibraryLoadData(&library, text, nullptr, nullptr, 0, nullptr, nullptr, 0), "loading");
+    must(cudaLibraryGetKernel(&found, library, "nothing"), "kernel");
+    return static_cast<const void *>(found);
+  }();
+  return kernel;
+}
+
+/// Nanoseconds that the call takes, the clock's own cost in them.
+template <class Launch> std::int64_t timed(Launch launch, cudaStream_t stream) {
+  const void *kernel = emptyKernel();
+  std::int64_t before = nanoseconds();
+  cudaError_t status = launch(kernel, dim3(1), dim3(32), nullptr, 0, stream);
+  std::int64_t after = nanoseconds();
+  must(status, "launch");
+  return after - before;
+}
+inline std::int64_t timedByHook(cudaStream_t stream) {
+  return timed([](auto... arguments) { return cudaLaunchKernel(arguments...); }, stream);
+}
+inline std::int64_t timedPlainly(cudaStream_t stream) {
+  // Else the driver-level hook would count it, as a library's.
+  tally::hooks::InHook unseen;
+  return timed([](auto... arguments) { return __real_cudaLaunchKernel(arguments...); }, stream);
+}
+
+struct Times {
+  std::vector<std::int64_t> each;
+  long long quantile(double q) {
+    auto place =
+        each.begin() + static_cast<std::ptrdiff_t>(q * static_cast<double>(each.size() - 1));
+    std::nth_element(each.begin(), place, each.end());
+    return *place;
+  }
+};
+
+struct Pairs {
+  Times plain, hooked;
+
+  /// One of each, in random order. `prepare()` is called in front of either.
+  template <class Prepare> void add(cudaStream_t stream, std::mt19937 &random, Prepare prepare) {
+    bool hookedFirst = random() % 2 == 0;
+    for (bool isHooked : {hookedFirst, !hookedFirst}) {
+      prepare();
+      if (isHooked)
+        hooked.each.push_back(timedByHook(stream));
+      else
+        plain.each.push_back(timedPlainly(stream));
+    }
+  }
+  void print(const std::string &name) {
+    long long half[2] = {plain.quantile(0.5), hooked.quantile(0.5)};
+    long long tail[2] = {plain.quantile(0.99), hooked.quantile(0.99)};
+    std::printf("%s: median %lld ns plain, %lld hooked, %+lld added; P99 %lld plain, %lld hooked, "
+                "%+lld added (%zu pairs)\n",
+                name.c_str(), half[0], half[1], half[1] - half[0], tail[0], tail[1],
+                tail[1] - tail[0], plain.each.size());
+  }
+};
+
+} // namespace launch_pairs
+
+#endif

@@ -1,0 +1,75 @@
+// What the hooks add to a kernel launch of high priority that wakes: one that finds best-effort work
+// running, which has to yield. Hooked launches, each of which wakes, and plain ones, of which
+// nobody is told, taking turns in one process beside the same training (launch_pairs.h); and the
+// same with nothing beside, so that it shows what the training costs a plain launch.
+//
+//   waking_launch [--pairs=N] [--blocks=N] [--block-us=N]
+//
+// Each launch comes to an idle server: 300 to 700 us behind the end of the one before, spent
+// looking at the clock as a server does that waits for a request. Prints median and P99 of the time
+// that a call takes. Exits with 1 where hooked launches beside training did not wake, or where the
+// training's results are wrong.
+#include "hooks.h"
+#include "launch_pairs.h"
+#include "training_load.h"
+
+#include <cstring>
+
+namespace {
+
+using namespace launch_pairs;
+
+Pairs measure(cudaStream_t stream, int count) {
+  std::mt19937 random(1);
+  std::uniform_int_distribution<std::int64_t> idle(300000, 700000);
+  Pairs pairs;
+  for (int i = 0; i < count; ++i)
+    pairs.add(stream, random, [&] {
+      must(cudaStreamSynchronize(stream), "synchronisation");
+      for (std::int64_t end = nanoseconds() + idle(random); nanoseconds() < end;) {
+      }
+    });
+  must(cudaStreamSynchronize(stream), "synchronisation");
+  return pairs;
+}
+
+std::uint64_t wakes() { return tally::hooks::Hooks::shared().totals().requests; }
+
+} // namespace
+
+int main(int argc, char **argv) {
+  int count = 2000;
+  unsigned blocks = 67584;
+  double blockMicroseconds = 10;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strncmp(argv[i], "--pairs=", 8) == 0)
+      count = std::atoi(argv[i] + 8);
+    else if (std::strncmp(argv[i], "--blocks=", 9) == 0)
+      blocks = static_cast<unsigned>(std::atoi(argv[i] + 9));
+    else if (std::strncmp(argv[i], "--block-us=", 11) == 0)
+      blockMicroseconds = std::atof(argv[i] + 11);
+    else {
+      std::fprintf(stderr, "usage: waking_launch [--pairs=N] [--blocks=N] [--block-us=N]\n");
+      return 1;
+    }
+  }
+  emptyKernel();
+  cudaStream_t stream = makeStream(true);
+  startTraining(blocks, blockMicroseconds);
+  measure(stream, std::min(count, 200)); // warms up
+  std::uint64_t before = wakes();
+  Pairs beside = measure(stream, count);
+  std::uint64_t woken = wakes() - before;
+  std::size_t wrong = stopTraining();
+  Pairs alone = measure(stream, count);
+  beside.print("beside training");
+  alone.print("nothing beside");
+  std::printf("%llu of %d hooked launches woke\n", static_cast<unsigned long long>(woken), count);
+  if (wrong != 0)
+    std::fprintf(stderr, "waking_launch: %zu results of the training are wrong\n", wrong);
+  // Now and then one comes where the training has nothing on the device.
+  bool didWake = woken >= static_cast<std::uint64_t>(count) * 9 / 10;
+  if (!didWake)
+    std::fprintf(stderr, "waking_launch: hooked launches did not wake\n");
+  return wrong == 0 && didWake ? 0 : 1;
+}
