@@ -309,6 +309,16 @@ void Arena::wakeSleepers() {
   errno = before;
 }
 
+void Arena::wakeOthers() {
+  ArenaData *all = data.load(std::memory_order_relaxed);
+  if (!all)
+    return;
+  std::uint64_t slept = all->header.sleepers.slept.load();
+  // The tickets first: one that is taken later looks after the change.
+  if (slept != ownTicket.load() || all->header.sleepers.woken.load() + 1 < slept)
+    wakeSleepers();
+}
+
 void Arena::waitFor(std::uint32_t sequence, Nanoseconds limit) {
   constexpr std::int64_t second = 1'000'000'000;
   timespec time{limit.count() / second, limit.count() % second};
@@ -323,7 +333,7 @@ void ArenaSlot::raise() {
   ArenaSlotData *mine = shared.load(std::memory_order_relaxed);
   if (!mine || mine->active.fetch_add(1) != 0)
     return;
-  arena->wakeSleepers();
+  arena->wakeOthers();
   mine->changedAt.store(monotonicNow(), std::memory_order_relaxed);
   add(ArenaCounter::Activations);
 }
@@ -332,7 +342,7 @@ void ArenaSlot::withdraw() {
   ArenaSlotData *mine = shared.load(std::memory_order_relaxed);
   if (!mine || mine->active.fetch_sub(1) != 1)
     return;
-  arena->wakeSleepers();
+  arena->wakeOthers();
   std::uint64_t now = monotonicNow();
   std::uint64_t came = mine->changedAt.exchange(now, std::memory_order_relaxed);
   // A raise() that is under way on another thread may have stored a later time.

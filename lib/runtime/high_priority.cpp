@@ -15,6 +15,7 @@ std::uint64_t callsMade(std::uint64_t word) { return word / HighStream::oneMade;
 } // namespace
 
 Result<void> HighPriority::raise(bool callFollows) {
+  control.fetchForRaise();
   ArenaSlot *slot = published;
   if (slot)
     slot->raise();

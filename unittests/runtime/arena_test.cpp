@@ -233,6 +233,54 @@ TEST_CASE("no wake is lost") {
   CHECK(stuck == 0);
 }
 
+TEST_CASE("a change in a process's own slot is no call where only its own watcher sleeps") {
+  ArenaFolder folder;
+  auto arena = folder.open();
+  auto high = claimed(arena, 0, "high");
+  ArenaWatcherOptions options = asleep();
+  options.longestSleep = 5ms;
+  Watched own(arena, options);
+  Raw raw(folder.file());
+  ArenaSleepers &sleepers = raw.data->header.sleepers;
+  // It takes one ticket after the other.
+  REQUIRE(within([&] { return sleepers.slept > 3; }));
+  std::uint32_t before = sleepers.sequence;
+  for (int i = 0; i < 10000; ++i) {
+    high->raise();
+    high->withdraw();
+  }
+  CHECK(sleepers.sequence == before);
+  CHECK(own.raises == 0);
+
+  Watched other(folder.open(), asleep());
+  REQUIRE(within([&] { return sleepers.slept > sleepers.woken + 1; }));
+  // The newest ticket is its own again, and the one before it is not.
+  std::uint64_t known = sleepers.slept;
+  REQUIRE(within([&] { return sleepers.slept > known; }));
+  high->raise();
+  CHECK(within([&] { return other.active.load(); }));
+  CHECK(sleepers.sequence != before);
+}
+
+TEST_CASE("no wake is lost between processes that watch each other") {
+  ArenaFolder folder;
+  std::array<std::shared_ptr<Arena>, 2> arenas = {folder.open(), folder.open()};
+  std::array<std::unique_ptr<ArenaSlot>, 2> slots = {claimed(arenas[0], 0, "x"),
+                                                     claimed(arenas[1], 0, "y")};
+  Watched first(arenas[0], asleep()), second(arenas[1], asleep());
+  std::array<Watched *, 2> watchers = {&first, &second};
+  std::mt19937_64 seeds(11);
+  for (int round = 0; round < 3000; ++round) {
+    std::size_t mine = seeds() % 2;
+    for (bool up : {true, false}) {
+      for (std::uint64_t n = seeds() % 3000; n != 0; --n)
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+      up ? slots[mine]->raise() : slots[mine]->withdraw();
+      REQUIRE(within([&] { return watchers[1 - mine]->active == up; }));
+    }
+  }
+}
+
 TEST_CASE("a sleeping watcher stops, and hears that there is work") {
   ArenaFolder folder;
   auto high = claimed(folder.open(), 0, "high");

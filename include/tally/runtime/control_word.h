@@ -91,6 +91,18 @@ public:
   /// The word that device memory holds before the first raise().
   static constexpr std::uint64_t initialWord() { return encodeControl({}); }
 
+  /// For who is about to call raise(): fetches what that writes and reads, which other threads had
+  /// last, all at once.
+  void fetchForRaise() const {
+    std::uint64_t next = epoch.load(std::memory_order_relaxed) + 1;
+    __builtin_prefetch(&active, 1);
+    __builtin_prefetch(&raisedAt[next % raisedAt.size()], 1);
+    __builtin_prefetch(&armed);
+    __builtin_prefetch(&due);
+    if (const std::atomic<std::uint64_t> *word = trigger.load(std::memory_order_relaxed))
+      __builtin_prefetch(word, 1);
+  }
+
   /// Counts a high-priority scope in. Where it wakes from idle, best-effort work is asked to yield:
   /// at once, or by the thread that listens; then the caller should call flush() behind whatever it
   /// has to do first. When a write fails here, the scope is not counted. `mayPause`: not for what
@@ -351,7 +363,8 @@ private:
   friend struct ControlWordTest;
 
   // Apart by who writes them: a launch reads `due`, and must not have to fetch it anew because the
-  // dispatcher's thread has looked again.
+  // dispatcher's thread has looked again; and that thread looks at `due` all the time, which must
+  // not take from who wakes the lines that it writes.
   static constexpr std::size_t line = 64;
   Write write;
   Clock clock;
@@ -360,12 +373,12 @@ private:
   std::atomic<tally_control_mode> requestMode{TALLY_CONTROL_RUN};
   // Who wakes, and who counts out.
   alignas(line) std::atomic<std::uint32_t> active{0};
-  std::atomic<bool> due{false};
   std::atomic<std::uint64_t> epoch{0};
   std::atomic<tally_control_mode> mode{TALLY_CONTROL_RUN};
   std::atomic<std::int64_t> endedAt{never}, wokenAt{never}, pausedSince{0};
   std::atomic<std::uint64_t> pauseCount{0};
   std::array<std::atomic<std::int64_t>, 64> raisedAt{};
+  alignas(line) std::atomic<bool> due{false};
   // The dispatcher, again and again; and it now and then.
   alignas(line) std::atomic<bool> listening{false};
   alignas(line) std::atomic<Pausing> pausing{Pausing::None};
