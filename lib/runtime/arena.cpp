@@ -329,6 +329,15 @@ void Arena::waitFor(std::uint32_t sequence, Nanoseconds limit) {
 
 // ---- ArenaSlot
 
+void ArenaSlot::fetchForRaise() const {
+  const ArenaSlotData *mine = shared.load(std::memory_order_relaxed);
+  if (!mine)
+    return;
+  __builtin_prefetch(&mine->active, 1);
+  __builtin_prefetch(&mine->statistics[static_cast<std::size_t>(ArenaCounter::Activations)], 1);
+  arena->fetchSleepers();
+}
+
 void ArenaSlot::raise() {
   ArenaSlotData *mine = shared.load(std::memory_order_relaxed);
   if (!mine || mine->active.fetch_add(1) != 0)

@@ -76,6 +76,8 @@ public:
   /// wake the watchers that sleep, if any do. After release() and in a forked child nothing.
   void raise();
   void withdraw();
+  /// For who is about to call raise(): fetches what that writes and reads, all at once.
+  void fetchForRaise() const;
 
   /// Statistics for others to read.
   void add(ArenaCounter counter, std::uint64_t amount = 1) { change(counter, amount, false); }
@@ -171,6 +173,10 @@ public:
 
 private:
   friend class ArenaSlot;
+  void fetchSleepers() const {
+    if (const ArenaData *now = data.load(std::memory_order_relaxed))
+      __builtin_prefetch(&now->header.sleepers);
+  }
   explicit Arena(ArenaPlace place) : place(std::move(place)) {}
   enum class Lock { Taken, Held };
   Result<Lock> tryLock(std::uint32_t slot) const;

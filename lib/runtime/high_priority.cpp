@@ -15,10 +15,12 @@ std::uint64_t callsMade(std::uint64_t word) { return word / HighStream::oneMade;
 } // namespace
 
 Result<void> HighPriority::raise(bool callFollows) {
-  control.fetchForRaise();
   ArenaSlot *slot = published;
-  if (slot)
+  control.fetchForRaise();
+  if (slot) {
+    slot->fetchForRaise();
     slot->raise();
+  }
   Result<void> raised = callFollows ? control.raise() : control.raiseAndTell();
   if (!raised && slot)
     slot->withdraw();
