@@ -1,5 +1,5 @@
-// Best-effort work for a program that is not compiled by nvcc: kernels of blocks of a given time, on
-// a stream of the lowest priority, from a thread of their own.
+// Best-effort work for a program that is not compiled by nvcc: kernels of blocks of a given time,
+// on a stream of the lowest priority, from a thread of their own.
 #ifndef TALLY_BENCHMARKS_HOOKS_TRAINING_LOAD_H
 #define TALLY_BENCHMARKS_HOOKS_TRAINING_LOAD_H
 

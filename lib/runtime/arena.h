@@ -34,9 +34,9 @@
 // before it was advanced, so it is woken or does not fall asleep; one whose ticket came later looks
 // after the change was made. Nobody's part can be lost by another's death: a waker that dies leaves
 // the ticket uncovered, so that the next one wakes; a sleeper that dies costs one wake for nothing.
-// A sleeper that is awake again covers its ticket itself where those before it are covered. So where
-// the one ticket that is not is this arena's own, only this process sleeps, which a change in its
-// own slots does not concern: then that costs no call of the system's.
+// A sleeper that is awake again covers its ticket itself where those before it are covered. So
+// where the one ticket that is not is this arena's own, only this process sleeps, which a change in
+// its own slots does not concern: then that costs no call of the system's.
 //
 // Fork. A child shares its parent's open file descriptions, and with them the locks. So the child
 // closes its copy at once (an atfork handler; closing in the child leaves the parent's lock), has
@@ -197,7 +197,7 @@ private:
   std::atomic<int> file{-1};
   std::atomic<ArenaData *> data{nullptr}; ///< null in a forked child
   std::mutex claiming;
-  std::atomic<std::uint64_t> own{0}; ///< slots whose locks this arena's description holds
+  std::atomic<std::uint64_t> own{0};       ///< slots whose locks this arena's description holds
   std::atomic<std::uint64_t> ownTicket{0}; ///< the last that a thread of this process took
   std::array<std::atomic<ArenaSlot *>, arenaSlots> slots{};
 };

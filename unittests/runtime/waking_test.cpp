@@ -21,9 +21,11 @@ struct ControlWordTest {
   }
   static bool keepsApart(const DeviceControl &word) {
     std::uintptr_t last = lineOf(word.raisedAt.back());
-    // In the order in which they lie: of who wakes; of the dispatcher, in three.
-    return lineOf(word.active) < lineOf(word.listening) && last < lineOf(word.listening) &&
-           lineOf(word.due) <= last && lineOf(word.listening) < lineOf(word.pausing) &&
+    // In the order in which they lie: of who wakes; what is looked at for it; of the dispatcher, in
+    // three.
+    return lineOf(word.active) < lineOf(word.due) && last < lineOf(word.due) &&
+           lineOf(word.due) < lineOf(word.listening) &&
+           lineOf(word.listening) < lineOf(word.pausing) &&
            lineOf(word.armed) < lineOf(word.writing);
   }
 };
