@@ -85,6 +85,8 @@ class Cell:
             self.alone.setdefault(name, []).extend(alone)
             self.ratios.setdefault(name, []).append(p99(phase["latency_us"]) / p99(alone))
         alone = plain["train"]["kernels_per_s"]
+        if not alone:
+            sys.exit("training alone did not end two steps: it needs more --seconds, or a smaller --step")
         for name in self.best_effort:
             phase = columns[name]
             self.best_effort[name].append(phase["kernels_per_s"] / alone / (1 - phase["active"]))
@@ -92,6 +94,11 @@ class Cell:
 
     def ratio(self, name):
         return p99(self.latency[name]) / p99(self.alone[name])
+
+    def over_low(self):
+        """Tally's training over the low-priority stream's; a dash where that was too short to end a step."""
+        low = mean(self.raw["low"])
+        return f"{mean(self.raw['tally']) / low:.3f}" if low else "-"
 
     def spread(self, name):
         return f"{self.ratio(name):.2f} [{min(self.ratios[name]):.2f}, {max(self.ratios[name]):.2f}]"
@@ -156,7 +163,7 @@ def main():
                       f"{cell.spread('low')} | {cell.spread('hooked')} | "
                       f"{half['hooked']:.2f} | {cell.spread('tally')} | {half['tally']:.2f} | "
                       f"{mean(cell.best_effort['tally']):.3f} | "
-                      f"{mean(cell.raw['tally']) / mean(cell.raw['low']):.3f} | "
+                      f"{cell.over_low()} | "
                       + ", ".join(f"{median(cell.first[name]):.1f}" for name in ("alone", "low", "tally"))
                       + " |", flush=True)
                 everything.append(dict(request_us=request, form=form, block_us=block, layers=layers,
