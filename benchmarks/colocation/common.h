@@ -6,6 +6,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
@@ -14,7 +15,8 @@ namespace colocation {
 inline void check(cudaError_t status, const char *what) {
   if (status == cudaSuccess)
     return;
-  std::fprintf(stderr, "colocation: %s: %s\n", what, cudaGetErrorString(status));
+  std::fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what,
+               cudaGetErrorString(status));
   std::exit(1);
 }
 

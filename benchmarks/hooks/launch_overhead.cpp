@@ -32,9 +32,9 @@ Pairs measure(cudaStream_t stream, cudaStream_t heldBack, int count) {
   Pairs pairs;
   for (int i = 0; i < count; ++i) {
     if (i % pairsPerRound == 0) {
-      must(cudaStreamSynchronize(stream), "synchronisation");
+      check(cudaStreamSynchronize(stream), "synchronisation");
       if (heldBack) {
-        must(cudaStreamSynchronize(heldBack), "synchronisation");
+        check(cudaStreamSynchronize(heldBack), "synchronisation");
         timedByHook(stream); // what holds back
         timedByHook(heldBack);
       }
@@ -63,8 +63,8 @@ int main(int argc, char **argv) {
     }
   }
   emptyKernel();
-  cudaStream_t stream = makeStream(true);
-  cudaStream_t low = beside.stream ? makeStream(false) : nullptr;
+  cudaStream_t stream = colocation::makeStream(colocation::priorities().high);
+  cudaStream_t low = beside.stream ? colocation::makeStream(colocation::priorities().low) : nullptr;
   cudaStream_t heldBack = beside.heldBack ? low : nullptr;
   measure(stream, heldBack, std::min(count, 5000)); // warms up
   measure(stream, heldBack, count).print(beside.name);

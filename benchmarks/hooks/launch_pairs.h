@@ -7,9 +7,8 @@
 #ifndef TALLY_BENCHMARKS_HOOKS_LAUNCH_PAIRS_H
 #define TALLY_BENCHMARKS_HOOKS_LAUNCH_PAIRS_H
 
+#include "../colocation/common.h"
 #include "in_hook.h"
-
-#include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -26,27 +25,12 @@ extern "C" cudaError_t __real_cudaLaunchKernel(const void *function, dim3 grid, 
 
 namespace launch_pairs {
 
-inline void must(cudaError_t status, const char *what) {
-  if (status == cudaSuccess)
-    return;
-  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(status));
-  std::exit(1);
-}
+using colocation::check;
 
 inline std::int64_t nanoseconds() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return std::int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
-}
-
-/// A stream of the highest or the lowest priority.
-inline cudaStream_t makeStream(bool isHigh) {
-  int lowest = 0, highest = 0;
-  must(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "priorities");
-  cudaStream_t stream = nullptr;
-  must(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, isHigh ? highest : lowest),
-       "stream");
-  return stream;
 }
 
 inline const void *emptyKernel() {
@@ -57,8 +41,8 @@ inline const void *emptyKernel() {
                             ".visible .entry nothing() { ret; }\n";
     cudaLibrary_t library;
     cudaKernel_t found;
-    must(cudaLibraryLoadData(&library, text, nullptr, nullptr, 0, nullptr, nullptr, 0), "loading");
-    must(cudaLibraryGetKernel(&found, library, "nothing"), "kernel");
+    check(cudaLibraryLoadData(&library, text, nullptr, nullptr, 0, nullptr, nullptr, 0), "loading");
+    check(cudaLibraryGetKernel(&found, library, "nothing"), "kernel");
     return static_cast<const void *>(found);
   }();
   return kernel;
@@ -70,7 +54,7 @@ template <class Launch> std::int64_t timed(Launch launch, cudaStream_t stream) {
   std::int64_t before = nanoseconds();
   cudaError_t status = launch(kernel, dim3(1), dim3(32), nullptr, 0, stream);
   std::int64_t after = nanoseconds();
-  must(status, "launch");
+  check(status, "launch");
   return after - before;
 }
 inline std::int64_t timedByHook(cudaStream_t stream) {

@@ -25,11 +25,11 @@ Pairs measure(cudaStream_t stream, int count) {
   Pairs pairs;
   for (int i = 0; i < count; ++i)
     pairs.add(stream, random, [&] {
-      must(cudaStreamSynchronize(stream), "synchronisation");
+      check(cudaStreamSynchronize(stream), "synchronisation");
       for (std::int64_t end = nanoseconds() + idle(random); nanoseconds() < end;) {
       }
     });
-  must(cudaStreamSynchronize(stream), "synchronisation");
+  check(cudaStreamSynchronize(stream), "synchronisation");
   return pairs;
 }
 
@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
     }
   }
   emptyKernel();
-  cudaStream_t stream = makeStream(true);
+  cudaStream_t stream = colocation::makeStream(colocation::priorities().high);
   startTraining(blocks, blockMicroseconds);
   measure(stream, std::min(count, 200)); // warms up
   std::uint64_t before = wakes();
