@@ -17,6 +17,7 @@
 #include <ctime>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 extern "C" cudaError_t __real_cudaLaunchKernel(const void *function, dim3 grid, dim3 block,
@@ -68,7 +69,10 @@ inline std::int64_t timedPlainly(cudaStream_t stream) {
 
 struct Times {
   std::vector<std::int64_t> each;
+  /// -1 of none.
   long long quantile(double q) {
+    if (each.empty())
+      return -1;
     auto place =
         each.begin() + static_cast<std::ptrdiff_t>(q * static_cast<double>(each.size() - 1));
     std::nth_element(each.begin(), place, each.end());
@@ -76,27 +80,45 @@ struct Times {
   }
 };
 
+/// Calls of one kind: all, and by whether a plain or a hooked one came before.
+struct Calls {
+  Times all, behind[2];
+  void add(std::int64_t time, bool behindHooked) {
+    all.each.push_back(time);
+    behind[behindHooked].each.push_back(time);
+  }
+};
+
 struct Pairs {
-  Times plain, hooked;
+  Calls plain, hooked;
+  bool lastWasHooked = false;
 
   /// One of each, in random order. `prepare()` is called in front of either.
   template <class Prepare> void add(cudaStream_t stream, std::mt19937 &random, Prepare prepare) {
     bool hookedFirst = random() % 2 == 0;
     for (bool isHooked : {hookedFirst, !hookedFirst}) {
       prepare();
+      bool behindHooked = std::exchange(lastWasHooked, isHooked);
       if (isHooked)
-        hooked.each.push_back(timedByHook(stream));
+        hooked.add(timedByHook(stream), behindHooked);
       else
-        plain.each.push_back(timedPlainly(stream));
+        plain.add(timedPlainly(stream), behindHooked);
     }
   }
   void print(const std::string &name) {
-    long long half[2] = {plain.quantile(0.5), hooked.quantile(0.5)};
-    long long tail[2] = {plain.quantile(0.99), hooked.quantile(0.99)};
+    long long half[2] = {plain.all.quantile(0.5), hooked.all.quantile(0.5)};
+    long long tail[2] = {plain.all.quantile(0.99), hooked.all.quantile(0.99)};
     std::printf("%s: median %lld ns plain, %lld hooked, %+lld added; P99 %lld plain, %lld hooked, "
                 "%+lld added (%zu pairs)\n",
                 name.c_str(), half[0], half[1], half[1] - half[0], tail[0], tail[1],
-                tail[1] - tail[0], plain.each.size());
+                tail[1] - tail[0], plain.all.each.size());
+  }
+  /// Whether it matters what the one before has left behind.
+  void printBehind() {
+    for (bool behindHooked : {false, true})
+      std::printf("  behind a %s one: median %lld ns plain, %lld hooked\n",
+                  behindHooked ? "hooked" : "plain", plain.behind[behindHooked].quantile(0.5),
+                  hooked.behind[behindHooked].quantile(0.5));
   }
 };
 

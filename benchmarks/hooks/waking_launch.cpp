@@ -63,6 +63,7 @@ int main(int argc, char **argv) {
   std::size_t wrong = stopTraining();
   Pairs alone = measure(stream, count);
   beside.print("beside training");
+  beside.printBehind();
   alone.print("nothing beside");
   std::printf("%llu of %d hooked launches woke\n", static_cast<unsigned long long>(woken), count);
   if (wrong != 0)
