@@ -8,6 +8,7 @@
 #define TALLY_BENCHMARKS_HOOKS_LAUNCH_PAIRS_H
 
 #include "../colocation/common.h"
+#include "cuda_api.h"
 #include "in_hook.h"
 
 #include <algorithm>
@@ -61,9 +62,11 @@ template <class Launch> std::int64_t timed(Launch launch, cudaStream_t stream) {
 inline std::int64_t timedByHook(cudaStream_t stream) {
   return timed([](auto... arguments) { return cudaLaunchKernel(arguments...); }, stream);
 }
-inline std::int64_t timedPlainly(cudaStream_t stream) {
+inline std::int64_t timedPlainly(cudaStream_t stream, bool isEmulated) {
   // Else the driver-level hook would count it, as a library's.
   tally::hooks::InHook unseen;
+  if (isEmulated)
+    return timed(tally::hooks::api().cudaLaunchKernel, stream);
   return timed([](auto... arguments) { return __real_cudaLaunchKernel(arguments...); }, stream);
 }
 
@@ -92,6 +95,7 @@ struct Calls {
 struct Pairs {
   Calls plain, hooked;
   bool lastWasHooked = false;
+  const bool isEmulated = &tally::hooks::api() != &tally::hooks::realApi();
 
   /// One of each, in random order. `prepare()` is called in front of either.
   template <class Prepare> void add(cudaStream_t stream, std::mt19937 &random, Prepare prepare) {
@@ -102,7 +106,7 @@ struct Pairs {
       if (isHooked)
         hooked.add(timedByHook(stream), behindHooked);
       else
-        plain.add(timedPlainly(stream), behindHooked);
+        plain.add(timedPlainly(stream, isEmulated), behindHooked);
     }
   }
   void print(const std::string &name) {
