@@ -79,6 +79,7 @@ void ArenaLink::watch() {
   counted = bestEffort.get();
   ArenaWatcherOptions options;
   options.slotClass = bestEffortClass;
+  options.sleepsWhileIdle = true;
   // A device that refuses the write has failed, and says so to whoever has work on it.
   options.onRaise = [this] {
     bool raised = static_cast<bool>(control.raiseAndTell(false));

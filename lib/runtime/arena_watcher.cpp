@@ -28,6 +28,8 @@ void ArenaWatcher::stop() {
     return;
   stopping = true;
   arena->wakeSleepers();
+  { std::unique_lock lock(idling); }
+  hasWork.notify_all();
   thread.join();
 }
 
@@ -37,6 +39,15 @@ void ArenaWatcher::setBusy(bool now) {
     return;
   if (now && options.spinWhileBusy && asleep.load())
     arena->wakeSleepers();
+  if (!now || !options.sleepsWhileIdle)
+    return;
+  // It sees `busy` under the mutex, or says under it that it sleeps.
+  { std::unique_lock lock(idling); }
+  if (!idle.load())
+    return;
+  hasWork.notify_all();
+  while (idle.load() && !stopping)
+    std::this_thread::yield();
 }
 
 void ArenaWatcher::look() {
@@ -77,12 +88,29 @@ void ArenaWatcher::run() {
 }
 
 void ArenaWatcher::rest() {
-  Nanoseconds quiet = SteadyClock{}() - lastChange;
+  Nanoseconds now = SteadyClock{}();
+  if (busy)
+    lastBusy = now;
+  Nanoseconds quiet = now - lastChange;
   if (quiet < tightSpin)
     return pauseProcessor();
   if (quiet < options.spin || (options.spinWhileBusy && busy))
     return std::this_thread::yield();
-  sleep();
+  if (!options.sleepsWhileIdle || busy || told || higher != 0)
+    return sleep();
+  if (now - lastBusy < options.spin) // a training has nothing to do between two steps either
+    return options.spinWhileBusy ? std::this_thread::yield() : sleep();
+  sleepIdle();
+}
+
+void ArenaWatcher::sleepIdle() {
+  {
+    std::unique_lock lock(idling);
+    idle = true;
+    hasWork.wait(lock, [&] { return stopping || busy; });
+  }
+  look();
+  idle = false;
 }
 
 void ArenaWatcher::sleep() {

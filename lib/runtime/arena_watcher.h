@@ -10,13 +10,19 @@
 // microsecond; likewise while best-effort work is under way, where there are cores for that. Else
 // it sleeps until it is woken by the change itself, and after 50 ms at the latest; while it is
 // blocked after 2 ms, since a dead process wakes nobody.
+//
+// Where the process has had no best-effort work for `spin` what others do does not concern it: then
+// it may sleep where nobody has to wake it, which is a call of the system's in whoever serves
+// requests. Who has work again wakes it, and waits until it has looked.
 #ifndef TALLY_LIB_RUNTIME_ARENA_WATCHER_H
 #define TALLY_LIB_RUNTIME_ARENA_WATCHER_H
 
 #include "arena.h"
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <thread>
 
 namespace tally::runtime {
@@ -28,6 +34,8 @@ struct ArenaWatcherOptions {
   std::uint32_t slotClass = 1;
   Nanoseconds spin = std::chrono::milliseconds(1);
   bool spinWhileBusy = hasCoresToSpin();
+  /// Without work nothing is reported; see above.
+  bool sleepsWhileIdle = false;
   /// How long a slot may block before its holder is looked for, and how often from then on.
   Nanoseconds deathInterval = std::chrono::milliseconds(2);
   /// Nobody has to be woken by its end; it bounds what a process that writes nonsense can do.
@@ -50,8 +58,9 @@ public:
   /// Ends the thread; what was raised stays so. The second time nothing.
   void stop();
 
-  /// Whether best-effort work is under way, or about to be: a hint. Thread-safe, cheap where
-  /// nothing changes.
+  /// Whether best-effort work is under way, or about to be: a hint, but where it sleeps while idle;
+  /// then nothing goes before this was told, and it returns when the others' activity is known.
+  /// Thread-safe, cheap where nothing changes.
   void setBusy(bool now);
 
 private:
@@ -60,14 +69,18 @@ private:
   void run();
   void rest();
   void sleep();
+  void sleepIdle();
 
   std::shared_ptr<Arena> arena;
   ArenaWatcherOptions options;
   std::uint64_t higher = 0, followed = 0; // slots that block; those with a time for the next test
   std::array<Nanoseconds, arenaSlots> nextTest{};
   bool told = false;
-  Nanoseconds lastChange{0};
+  Nanoseconds lastChange{0}, lastBusy{0};
   std::atomic<bool> busy{false}, asleep{false}, stopping{false};
+  std::mutex idling;
+  std::condition_variable hasWork;
+  std::atomic<bool> idle{false}; ///< it sleeps, or has not looked since; set under the mutex
   std::thread thread;
 };
 

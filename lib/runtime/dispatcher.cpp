@@ -103,7 +103,7 @@ void Dispatcher::bringToRest() {
 }
 
 std::optional<Permit> Dispatcher::permit(std::uint32_t bestEffortClass) const {
-  if (bestEffortClass > leadingClass)
+  if (bestEffortClass > leadingClass || !neighboursKnow)
     return std::nullopt;
   std::uint64_t epoch = control.currentEpoch(); // before the snapshot: control_word.h
   Snapshot now = snapshot();
@@ -316,12 +316,19 @@ bool Dispatcher::hasWork() const {
   return std::ranges::any_of(lanes(), [](const auto &lane) { return lane->hasWork(); });
 }
 
+/// Work that comes behind this waits for the next call.
+void Dispatcher::tellNeighbours(bool hasWork) {
+  if (!neighbours)
+    return;
+  neighbours->setBusy(hasWork);
+  neighboursKnow = hasWork;
+}
+
 void Dispatcher::run() {
   options.prepare();
   Nanoseconds lastProgress = options.lane.clock();
   while (!stopping) {
-    if (neighbours)
-      neighbours->setBusy(hasWork());
+    tellNeighbours(hasWork());
     if (step())
       lastProgress = options.lane.clock();
     else
@@ -391,7 +398,7 @@ template <class Awake>
 void Dispatcher::restWithoutWork(std::unique_lock<std::mutex> &lock, const Awake &awake) {
   if (!neighbours)
     return woken.wait(lock, awake);
-  neighbours->setBusy(false);
+  tellNeighbours(false);
   Nanoseconds now = options.lane.clock();
   if (highPriority.hasImplicit())
     lastImplicit = now;

@@ -47,7 +47,8 @@ public:
   Neighbours(const Neighbours &) = delete;
   Neighbours &operator=(const Neighbours &) = delete;
 
-  /// Whether best-effort work is waiting or under way. Called often.
+  /// Whether best-effort work is waiting or under way. Called often. Nothing goes before this was
+  /// told; when it returns the others' activity is known.
   virtual void setBusy(bool now) = 0;
   /// Whether others may be waiting for scopes of this process to be closed.
   virtual bool isWaitedFor() const = 0;
@@ -145,6 +146,7 @@ private:
   void measureTurnaround(std::optional<std::uint64_t> oldestBefore);
   bool monitor();
   void run();
+  void tellNeighbours(bool hasWork);
   void rest(Nanoseconds idleFor);
   void arm(Nanoseconds idleFor);
   bool isWorthArming() const;
@@ -173,6 +175,7 @@ private:
       lowestBestEffortClass; // the highest that there is work of, or was lately
   std::array<std::optional<Nanoseconds>, lowestBestEffortClass> lastWork;
   Neighbours *neighbours = nullptr;
+  bool neighboursKnow = true; ///< of work, where there are any
 
   DurationEstimate busyTimes;                  // of high-priority work
   std::optional<Nanoseconds> lastBusySince;    // the newest of them began then

@@ -262,6 +262,51 @@ TEST_CASE("a change in a process's own slot is no call where only its own watche
   CHECK(sleepers.sequence != before);
 }
 
+TEST_CASE("a watcher without work sleeps where nobody wakes it, and knows all once there is work") {
+  ArenaFolder folder;
+  auto high = claimed(folder.open(), 0, "high");
+  ArenaWatcherOptions options = asleep();
+  options.sleepsWhileIdle = true;
+  options.deathInterval = 1ms; // while it is told it looks again and again
+  Watched seen(folder.open(), options);
+  Raw raw(folder.file());
+  ArenaSleepers &sleepers = raw.data->header.sleepers;
+  std::uint64_t tickets = 0;
+  std::mt19937_64 seeds(13);
+  for (int round = 0; round < 2000; ++round) {
+    // Some of these find it on its way to sleep.
+    for (std::uint64_t n = seeds() % 20000; n != 0; --n)
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (round % 100 == 0) {
+      std::this_thread::sleep_for(2ms);
+      tickets = sleepers.slept;
+      std::uint32_t before = sleepers.sequence;
+      high->raise();
+      high->withdraw();
+      CHECK(sleepers.sequence == before);
+      CHECK(sleepers.slept == tickets);
+      CHECK(!seen.active);
+    }
+    high->raise();
+    seen.watcher->setBusy(true);
+    // Where it slept it has looked; else it does within a turn.
+    if (round % 100 == 0)
+      CHECK(seen.active);
+    REQUIRE(within([&] { return seen.active.load(); }));
+    if (round % 2 == 0)
+      seen.watcher->setBusy(false); // it is told of the end all the same
+    if (round % 100 == 0)
+      std::this_thread::sleep_for(3ms);
+    high->withdraw();
+    REQUIRE(within([&] { return !seen.active; }));
+    seen.watcher->setBusy(false);
+  }
+  for (int i = 0; i < 10; ++i) { // they stop where they sleep
+    Watched other(folder.open(), options);
+    std::this_thread::sleep_for(std::chrono::microseconds(300 * i));
+  }
+}
+
 TEST_CASE("no wake is lost between processes that watch each other") {
   ArenaFolder folder;
   std::array<std::shared_ptr<Arena>, 2> arenas = {folder.open(), folder.open()};

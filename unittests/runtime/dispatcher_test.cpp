@@ -386,3 +386,38 @@ TEST_CASE(
   CHECK(cut > 0);
   CHECK(held > 20);
 }
+
+TEST_CASE("nothing is sent before other processes' activity is known") {
+  /// Work comes right behind the look that found none.
+  struct Late final : Neighbours {
+    std::function<void()> submit;
+    std::atomic<bool> isTold{false};
+    void setBusy(bool now) override {
+      isTold = now;
+      if (!now && submit)
+        std::exchange(submit, nullptr)();
+    }
+    bool isWaitedFor() const override { return false; }
+    void note(const LaneTotals &) override {}
+    void noteTurnaround(Nanoseconds) override {}
+  } neighbours;
+  Harness harness(1);
+  LaneStream stream(**harness.dispatcher->assignLane());
+  std::atomic<bool> wasTold{false}, isOver{false};
+  neighbours.submit = [&] {
+    Operation operation;
+    operation.type = Operation::Type::Call;
+    operation.stream = &stream;
+    operation.call = [&] {
+      wasTold = neighbours.isTold.load();
+      isOver = true;
+    };
+    REQUIRE(stream.lane.submit(std::move(operation)));
+  };
+  harness.dispatcher->setNeighbours(&neighbours);
+  harness.dispatcher->start();
+  while (!isOver)
+    std::this_thread::yield();
+  CHECK(wasTold);
+  harness.dispatcher->close();
+}
