@@ -62,6 +62,8 @@ public:
   /// then nothing goes before this was told, and it returns when the others' activity is known.
   /// Thread-safe, cheap where nothing changes.
   void setBusy(bool now);
+  /// Whether it sleeps where no change wakes it.
+  bool isIdle() const { return idle; }
 
 private:
   void look();
