@@ -22,26 +22,30 @@ using namespace std::chrono_literals;
 
 namespace {
 
+/// How a watcher waits for the next change.
+enum class Watch { Spins, Sleeps, Idle };
+
 /// Another process with a watcher, which notes in its slot when it was told.
 class Watching {
 public:
-  Watching(const ArenaFolder &folder, bool sleeps) : process(fork()) {
+  Watching(const ArenaFolder &folder, Watch how) : process(fork()) {
     if (process != 0)
       return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     auto arena = folder.open();
     auto slot = std::move(*arena->claim(1, "watching"));
     ArenaWatcherOptions options;
-    if (sleeps)
+    if (how != Watch::Spins)
       options.spin = 0ns;
-    options.spinWhileBusy = !sleeps;
+    options.spinWhileBusy = how == Watch::Spins;
+    options.sleepsWhileIdle = how == Watch::Idle;
     options.onRaise = [&] {
       slot->set(ArenaCounter::Requests, static_cast<std::uint64_t>(SteadyClock{}().count()));
       return true;
     };
     options.onWithdraw = [&] { slot->set(ArenaCounter::Requests, 0); };
     ArenaWatcher watcher(arena, std::move(options));
-    watcher.setBusy(true);
+    watcher.setBusy(how != Watch::Idle);
     slot->set(ArenaCounter::Launches, 1); // ready
     pause();
     std::abort();
@@ -69,9 +73,9 @@ double quantile(std::vector<double> values, double which) {
   return values[static_cast<std::size_t>(which * static_cast<double>(values.size() - 1))];
 }
 
-void signal(benchmark::State &state, bool sleeps) {
+void signal(benchmark::State &state, Watch how) {
   ArenaFolder folder;
-  Watching watching(folder, sleeps);
+  Watching watching(folder, how);
   auto arena = folder.open();
   auto slot = std::move(*arena->claim(0, "signalling"));
   while (noted(*arena, ArenaCounter::Launches) == 0)
@@ -98,12 +102,13 @@ void signal(benchmark::State &state, bool sleeps) {
   state.counters["raise_p50"] = quantile(calls, 0.5);
 }
 
-/// A scope, opened and closed, with nobody asleep; with and without a process that watches.
-void raiseAndWithdraw(benchmark::State &state, bool watched) {
+/// A scope, opened and closed, with nobody who has to be woken; with and without a process that
+/// watches.
+void raiseAndWithdraw(benchmark::State &state, std::optional<Watch> watched) {
   ArenaFolder folder;
   std::optional<Watching> watching;
   if (watched)
-    watching.emplace(folder, false);
+    watching.emplace(folder, *watched);
   auto arena = folder.open();
   auto slot = std::move(*arena->claim(0, "signalling"));
   while (watched && noted(*arena, ArenaCounter::Launches) == 0)
@@ -129,10 +134,11 @@ void raiseInside(benchmark::State &state) {
 
 } // namespace
 
-BENCHMARK_CAPTURE(signal, spinning, false)->UseManualTime()->Iterations(2000);
-BENCHMARK_CAPTURE(signal, sleeping, true)->UseManualTime()->Iterations(2000);
-BENCHMARK_CAPTURE(raiseAndWithdraw, nobodyWatches, false);
-BENCHMARK_CAPTURE(raiseAndWithdraw, watcherSpins, true);
+BENCHMARK_CAPTURE(signal, spinning, Watch::Spins)->UseManualTime()->Iterations(2000);
+BENCHMARK_CAPTURE(signal, sleeping, Watch::Sleeps)->UseManualTime()->Iterations(2000);
+BENCHMARK_CAPTURE(raiseAndWithdraw, nobodyWatches, std::nullopt);
+BENCHMARK_CAPTURE(raiseAndWithdraw, watcherSpins, Watch::Spins);
+BENCHMARK_CAPTURE(raiseAndWithdraw, watcherIdle, Watch::Idle);
 BENCHMARK(raiseInside);
 
 BENCHMARK_MAIN();
