@@ -297,7 +297,7 @@ TEST_CASE("a watcher without work sleeps where nobody wakes it, and knows all on
     REQUIRE(within([&] { return seen.active.load(); }));
     if (round % 2 == 0)
       seen.watcher->setBusy(false); // it is told of the end all the same
-    if (round % 100 == 0)
+    if (sleeps)
       std::this_thread::sleep_for(3ms);
     high->withdraw();
     REQUIRE(within([&] { return !seen.active; }));
