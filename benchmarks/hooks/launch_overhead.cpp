@@ -1,7 +1,7 @@
 // What the hooks add to a kernel launch of high priority that wakes nobody: hooked launches and
-// plain ones taking turns in one process, on one stream (launch_pairs.h).
+// plain ones in random order in one process, on one stream (launch_times.h).
 //
-//   launch_overhead [--pairs=N] [--best-effort-stream | --held-back]
+//   launch_overhead [--launches=N] [--best-effort-stream | --held-back]
 //
 // --best-effort-stream: beside an idle stream of lower priority, so that launches are counted for
 // it; without it there is no best-effort work in the process. --held-back: beside one with a kernel
@@ -9,16 +9,16 @@
 // of them come.
 //
 // Prints median and P99 of the time that a call takes.
-#include "launch_pairs.h"
+#include "launch_times.h"
 
 #include <cstring>
 
 namespace {
 
-using namespace launch_pairs;
+using namespace launch_times;
 
-/// Pairs between synchronisations: far fewer than the driver queues, so that none waits.
-constexpr int pairsPerRound = 64;
+/// Launches between synchronisations: far fewer than the driver queues, so that none waits.
+constexpr int launchesPerRound = 128;
 
 /// What is measured beside what.
 struct Beside {
@@ -27,11 +27,11 @@ struct Beside {
 };
 
 /// `heldBack`: the stream of a kernel that is, if not nullptr.
-Pairs measure(cudaStream_t stream, cudaStream_t heldBack, int count) {
+LaunchTimes measure(cudaStream_t stream, cudaStream_t heldBack, int count) {
   std::mt19937 random(1);
-  Pairs pairs;
+  LaunchTimes times;
   for (int i = 0; i < count; ++i) {
-    if (i % pairsPerRound == 0) {
+    if (i % launchesPerRound == 0) {
       check(cudaStreamSynchronize(stream), "synchronisation");
       if (heldBack) {
         check(cudaStreamSynchronize(heldBack), "synchronisation");
@@ -39,26 +39,26 @@ Pairs measure(cudaStream_t stream, cudaStream_t heldBack, int count) {
         timedByHook(heldBack);
       }
     }
-    pairs.add(stream, random, [] {});
+    times.add(stream, random, [] {});
   }
-  return pairs;
+  return times;
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-  int count = 200000;
+  int count = 400000;
   Beside beside;
   for (int i = 1; i < argc; ++i) {
-    if (std::strncmp(argv[i], "--pairs=", 8) == 0)
-      count = std::atoi(argv[i] + 8);
+    if (std::strncmp(argv[i], "--launches=", 11) == 0)
+      count = std::atoi(argv[i] + 11);
     else if (std::strcmp(argv[i], "--best-effort-stream") == 0)
       beside = {"beside an idle best-effort stream", true, false};
     else if (std::strcmp(argv[i], "--held-back") == 0)
       beside = {"beside a kernel that is held back", true, true};
     else {
       std::fprintf(stderr,
-                   "usage: launch_overhead [--pairs=N] [--best-effort-stream | --held-back]\n");
+                   "usage: launch_overhead [--launches=N] [--best-effort-stream | --held-back]\n");
       return 1;
     }
   }
@@ -66,7 +66,7 @@ int main(int argc, char **argv) {
   cudaStream_t stream = colocation::makeStream(colocation::priorities().high);
   cudaStream_t low = beside.stream ? colocation::makeStream(colocation::priorities().low) : nullptr;
   cudaStream_t heldBack = beside.heldBack ? low : nullptr;
-  measure(stream, heldBack, std::min(count, 5000)); // warms up
+  measure(stream, heldBack, std::min(count, 10000)); // warms up
   measure(stream, heldBack, count).print(beside.name);
   return 0;
 }

@@ -1,9 +1,9 @@
 // What the hooks add to a kernel launch of high priority that wakes: one that finds best-effort
 // work running, which has to yield. Hooked launches, each of which wakes, and plain ones, of which
-// nobody is told, taking turns in one process beside the same training (launch_pairs.h); and the
+// nobody is told, taking turns in one process beside the same training (launch_times.h); and the
 // same with nothing beside, so that it shows what the training costs a plain launch.
 //
-//   waking_launch [--pairs=N] [--blocks=N] [--block-us=N] [--least-percent=N]
+//   waking_launch [--launches=N] [--blocks=N] [--block-us=N] [--least-percent=N]
 //
 // Each launch comes to an idle server: 300 to 700 us behind the end of the one before, spent
 // looking at the clock as a server does that waits for a request. Prints median and P99 of the time
@@ -11,27 +11,27 @@
 // woke (where cores are scarce nobody may have seen that the one before was over), or where the
 // training's results are wrong.
 #include "hooks.h"
-#include "launch_pairs.h"
+#include "launch_times.h"
 #include "training_load.h"
 
 #include <cstring>
 
 namespace {
 
-using namespace launch_pairs;
+using namespace launch_times;
 
-Pairs measure(cudaStream_t stream, int count) {
+LaunchTimes measure(cudaStream_t stream, int count) {
   std::mt19937 random(1);
   std::uniform_int_distribution<std::int64_t> idle(300000, 700000);
-  Pairs pairs;
+  LaunchTimes times;
   for (int i = 0; i < count; ++i)
-    pairs.add(stream, random, [&] {
+    times.add(stream, random, [&] {
       check(cudaStreamSynchronize(stream), "synchronisation");
       for (std::int64_t end = nanoseconds() + idle(random); nanoseconds() < end;) {
       }
     });
   check(cudaStreamSynchronize(stream), "synchronisation");
-  return pairs;
+  return times;
 }
 
 std::uint64_t wakes() { return tally::hooks::Hooks::shared().totals().requests; }
@@ -39,13 +39,13 @@ std::uint64_t wakes() { return tally::hooks::Hooks::shared().totals().requests; 
 } // namespace
 
 int main(int argc, char **argv) {
-  int count = 2000;
+  int count = 4000;
   unsigned blocks = 67584;
   double blockMicroseconds = 10;
   unsigned leastPercent = 90;
   for (int i = 1; i < argc; ++i) {
-    if (std::strncmp(argv[i], "--pairs=", 8) == 0)
-      count = std::atoi(argv[i] + 8);
+    if (std::strncmp(argv[i], "--launches=", 11) == 0)
+      count = std::atoi(argv[i] + 11);
     else if (std::strncmp(argv[i], "--blocks=", 9) == 0)
       blocks = static_cast<unsigned>(std::atoi(argv[i] + 9));
     else if (std::strncmp(argv[i], "--block-us=", 11) == 0)
@@ -53,7 +53,7 @@ int main(int argc, char **argv) {
     else if (std::strncmp(argv[i], "--least-percent=", 16) == 0)
       leastPercent = static_cast<unsigned>(std::atoi(argv[i] + 16));
     else {
-      std::fprintf(stderr, "usage: waking_launch [--pairs=N] [--blocks=N] [--block-us=N] "
+      std::fprintf(stderr, "usage: waking_launch [--launches=N] [--blocks=N] [--block-us=N] "
                            "[--least-percent=N]\n");
       return 1;
     }
@@ -61,19 +61,20 @@ int main(int argc, char **argv) {
   emptyKernel();
   cudaStream_t stream = colocation::makeStream(colocation::priorities().high);
   startTraining(blocks, blockMicroseconds);
-  measure(stream, std::min(count, 200)); // warms up
+  measure(stream, std::min(count, 400)); // warms up
   std::uint64_t before = wakes();
-  Pairs beside = measure(stream, count);
+  LaunchTimes beside = measure(stream, count);
   std::uint64_t woken = wakes() - before;
   std::size_t wrong = stopTraining();
-  Pairs alone = measure(stream, count);
+  LaunchTimes alone = measure(stream, count);
   beside.print("beside training");
   beside.printBehind();
   alone.print("nothing beside");
-  std::printf("%llu of %d hooked launches woke\n", static_cast<unsigned long long>(woken), count);
+  std::size_t hooked = beside.hooked.all.each.size();
+  std::printf("%llu of %zu hooked launches woke\n", static_cast<unsigned long long>(woken), hooked);
   if (wrong != 0)
     std::fprintf(stderr, "waking_launch: %zu results of the training are wrong\n", wrong);
-  bool didWake = woken * 100 >= static_cast<std::uint64_t>(count) * leastPercent;
+  bool didWake = woken * 100 >= hooked * leastPercent;
   if (!didWake)
     std::fprintf(stderr, "waking_launch: hooked launches did not wake\n");
   return wrong == 0 && didWake ? 0 : 1;

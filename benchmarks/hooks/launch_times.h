@@ -1,11 +1,13 @@
 // Hooked launches (the name that programs call) and plain ones (the CUDA runtime's own function) of
-// an empty kernel, timed in pairs within one process.
+// an empty kernel, timed within one process. Which kind comes next is drawn each time: what the one
+// before has left behind, which may cost more than the hooks do, then comes to both kinds alike.
+// (In pairs, one of each, three of four would come behind one of the other kind.)
 //
 // The plain calls pass the driver-level hook too, which knows in about a nanosecond that it has
 // nothing to do: with TALLY_DISABLE=1 it is not there, and the two kinds of calls are the same but
 // for one test.
-#ifndef TALLY_BENCHMARKS_HOOKS_LAUNCH_PAIRS_H
-#define TALLY_BENCHMARKS_HOOKS_LAUNCH_PAIRS_H
+#ifndef TALLY_BENCHMARKS_HOOKS_LAUNCH_TIMES_H
+#define TALLY_BENCHMARKS_HOOKS_LAUNCH_TIMES_H
 
 #include "../colocation/common.h"
 #include "cuda_api.h"
@@ -25,7 +27,7 @@ extern "C" cudaError_t __real_cudaLaunchKernel(const void *function, dim3 grid, 
                                                void **arguments, std::size_t sharedBytes,
                                                cudaStream_t stream);
 
-namespace launch_pairs {
+namespace launch_times {
 
 using colocation::check;
 
@@ -92,30 +94,28 @@ struct Calls {
   }
 };
 
-struct Pairs {
+struct LaunchTimes {
   Calls plain, hooked;
   bool lastWasHooked = false;
   const bool isEmulated = &tally::hooks::api() != &tally::hooks::realApi();
 
-  /// One of each, in random order. `prepare()` is called in front of either.
+  /// `prepare()` is called in front of it.
   template <class Prepare> void add(cudaStream_t stream, std::mt19937 &random, Prepare prepare) {
-    bool hookedFirst = random() % 2 == 0;
-    for (bool isHooked : {hookedFirst, !hookedFirst}) {
-      prepare();
-      bool behindHooked = std::exchange(lastWasHooked, isHooked);
-      if (isHooked)
-        hooked.add(timedByHook(stream), behindHooked);
-      else
-        plain.add(timedPlainly(stream, isEmulated), behindHooked);
-    }
+    bool isHooked = random() % 2 == 0;
+    prepare();
+    bool behindHooked = std::exchange(lastWasHooked, isHooked);
+    if (isHooked)
+      hooked.add(timedByHook(stream), behindHooked);
+    else
+      plain.add(timedPlainly(stream, isEmulated), behindHooked);
   }
   void print(const std::string &name) {
     long long half[2] = {plain.all.quantile(0.5), hooked.all.quantile(0.5)};
     long long tail[2] = {plain.all.quantile(0.99), hooked.all.quantile(0.99)};
     std::printf("%s: median %lld ns plain, %lld hooked, %+lld added; P99 %lld plain, %lld hooked, "
-                "%+lld added (%zu pairs)\n",
+                "%+lld added (%zu and %zu launches)\n",
                 name.c_str(), half[0], half[1], half[1] - half[0], tail[0], tail[1],
-                tail[1] - tail[0], plain.all.each.size());
+                tail[1] - tail[0], plain.all.each.size(), hooked.all.each.size());
   }
   /// Whether it matters what the one before has left behind.
   void printBehind() {
@@ -126,6 +126,6 @@ struct Pairs {
   }
 };
 
-} // namespace launch_pairs
+} // namespace launch_times
 
 #endif
