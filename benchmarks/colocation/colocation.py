@@ -5,10 +5,13 @@ Each repetition runs colocation_plain and colocation one after the other with th
 every ratio is of one run, over the same requests alone. `alone` is the plain program that has trained and does
 not now: a launch takes the device longer from the first training kernel on (docs/results.md), `untrained` is
 the same before. P99s are of all repetitions' requests together; in brackets the lowest and the highest of the
-single repetitions. `hooks, alone` is the relinked program without training, `L2 flushed` the floor that no
-scheduler gets below. Best effort is training throughput over what it has alone, divided by 1 - A, the fraction
-of the time in which no request was served; beside it, tally's throughput over the low-priority stream's, whose
-requests wait. A run of a program during which other machines had the CPUs is made again (cores.py).
+single repetitions. `late by place`: by how many microseconds a request is later than the same one alone,
+medians of those that come to an idle server, of the first that waits behind such a one, of the second, and of
+the others, of which a P99 is made, and of stalls of the host. `hooks, alone` is the relinked program without
+training, `L2 flushed` the floor that no scheduler gets below. Best effort is training throughput over what it
+has alone, divided by 1 - A, the fraction of the time in which no request was served; beside it, tally's
+throughput over the low-priority stream's, whose requests wait. A run of a program during which other machines
+had the CPUs is made again (cores.py).
 """
 import argparse
 import json
@@ -50,6 +53,18 @@ def median(values):
     return percentile(values, 0.5)
 
 
+PLACES = ["0", "1", "2", "3+"]  # 0: came to an idle server, 1: the first that waited behind that one
+
+
+def places(arrivals, latency):
+    """Of each request its place in the server's busy period; one server, in the order of arrival."""
+    found, free = [], float("-inf")
+    for arrival, took in zip(arrivals, latency):
+        found.append(found[-1] + 1 if arrival < free else 0)
+        free = arrival + took
+    return found
+
+
 def layers_of(plain, request_us, graph):
     """As many kernels as make a request that long, in a program that has trained."""
     probe = 60
@@ -72,6 +87,7 @@ class Cell:
         self.ratios = {}
         self.first = {}
         self.alone = {}  # of the requests that a column has, which may be fewer
+        self.late = {}  # by place
         self.best_effort = {"low": [], "tally": []}
         self.raw = {"low": [], "tally": []}
 
@@ -84,6 +100,9 @@ class Cell:
             alone = plain["alone"]["latency_us"][:len(phase["latency_us"])]
             self.alone.setdefault(name, []).extend(alone)
             self.ratios.setdefault(name, []).append(p99(phase["latency_us"]) / p99(alone))
+            late = self.late.setdefault(name, {})
+            for place, took, before in zip(places(phase["arrival_us"], phase["latency_us"]), phase["latency_us"], alone):
+                late.setdefault(PLACES[min(place, 3)], []).append(took - before)
         alone = plain["train"]["kernels_per_s"]
         if not alone:
             sys.exit("training alone did not end two steps: it needs more --seconds, or a smaller --step")
@@ -94,6 +113,11 @@ class Cell:
 
     def ratio(self, name):
         return p99(self.latency[name]) / p99(self.alone[name])
+
+    def lateness(self, name):
+        """Microseconds by which a request is later than the same one of `alone`, medians by place."""
+        late = self.late[name]
+        return ", ".join(f"{median(late[place]):.0f}" if place in late else "-" for place in PLACES)
 
     def over_low(self):
         """Tally's training over the low-priority stream's; a dash where that was too short to end a step."""
@@ -133,9 +157,9 @@ def main():
 
     cores.keep_apart()
     print("| request | form | blocks | alone P99 | untrained, its P50 | L2 flushed | low priority | hooks, alone "
-          "| their P50 | tally | tally P50 | best effort | over low priority's "
+          "| their P50 | late by place | tally | tally P50 | late by place | best effort | over low priority's "
           "| first launch P50, us: alone, low priority, tally |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|", flush=True)
+    print("|---" * 16 + "|", flush=True)
     everything = []
     for form in arguments.forms.split(","):
         graph = int(form == "graph")
@@ -161,7 +185,8 @@ def main():
                 print(f"| {request / 1000:g} ms | {form} | {block:g} us | {alone:.0f} us | "
                       f"{cell.spread('untrained')}, {half['untrained']:.2f} | {cell.ratio('flushed'):.2f} | "
                       f"{cell.spread('low')} | {cell.spread('hooked')} | "
-                      f"{half['hooked']:.2f} | {cell.spread('tally')} | {half['tally']:.2f} | "
+                      f"{half['hooked']:.2f} | {cell.lateness('hooked')} | "
+                      f"{cell.spread('tally')} | {half['tally']:.2f} | {cell.lateness('tally')} | "
                       f"{mean(cell.best_effort['tally']):.3f} | "
                       f"{cell.over_low()} | "
                       + ", ".join(f"{median(cell.first[name]):.1f}" for name in ("alone", "low", "tally"))

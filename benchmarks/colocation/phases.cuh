@@ -57,6 +57,7 @@ void runPhase(const std::string &asked, const Options &options, Server &server, 
     std::printf(", \"kernels_per_s\": %.3f", trainer.kernelsPerSecond(begin, end));
   if (serves) {
     std::printf(", \"active\": %.5f", log.activeFraction());
+    print("arrival_us", log.arrivals);
     print("latency_us", log.latencies);
     print("first_launch_us", log.firstLaunches);
   }

@@ -1,21 +1,11 @@
 """How late requests are by their place behind an idle server, out of what a run measured: what waking costs, and what each
 request that waits pays on top."""
-from colocation import median
+from colocation import PLACES, median, places
 
 from . import loads
 from .results import KEY
 
 LATE_US = 200
-PLACES = ["0", "1", "2", "3+"]  # 0: came to an idle server, 1: the first that waited behind that one
-
-
-def places(arrivals, latency):
-    """Of each request its place in the server's busy period; one server, in the order of arrival."""
-    found, free = [], float("-inf")
-    for arrival, took in zip(arrivals, latency):
-        found.append(found[-1] + 1 if arrival < free else 0)
-        free = arrival + took
-    return found
 
 
 def arrivals(row):

@@ -1,12 +1,12 @@
 // What the hooks add to a kernel launch of high priority that wakes nobody: hooked launches and
 // plain ones in random order in one process, on one stream (launch_times.h).
 //
-//   launch_overhead [--launches=N] [--best-effort-stream | --held-back]
+//   launch_overhead [--launches=N] [--best-effort-stream | --held-back] [--checked]
 //
 // --best-effort-stream: beside an idle stream of lower priority, so that launches are counted for
 // it; without it there is no best-effort work in the process. --held-back: beside one with a kernel
 // that the launches hold back, so that the dispatcher's thread looks again and again whether more
-// of them come.
+// of them come. --checked: with the call of cudaGetLastError that frameworks make behind each.
 //
 // Prints median and P99 of the time that a call takes.
 #include "launch_times.h"
@@ -27,16 +27,17 @@ struct Beside {
 };
 
 /// `heldBack`: the stream of a kernel that is, if not nullptr.
-LaunchTimes measure(cudaStream_t stream, cudaStream_t heldBack, int count) {
+LaunchTimes measure(cudaStream_t stream, cudaStream_t heldBack, int count, bool areChecked) {
   std::mt19937 random(1);
   LaunchTimes times;
+  times.areChecked = areChecked;
   for (int i = 0; i < count; ++i) {
     if (i % launchesPerRound == 0) {
       check(cudaStreamSynchronize(stream), "synchronisation");
       if (heldBack) {
         check(cudaStreamSynchronize(heldBack), "synchronisation");
-        timedByHook(stream); // what holds back
-        timedByHook(heldBack);
+        timedByHook(stream, false); // what holds back
+        timedByHook(heldBack, false);
       }
     }
     times.add(stream, random, [] {});
@@ -49,6 +50,7 @@ LaunchTimes measure(cudaStream_t stream, cudaStream_t heldBack, int count) {
 int main(int argc, char **argv) {
   int count = 400000;
   Beside beside;
+  bool areChecked = false;
   for (int i = 1; i < argc; ++i) {
     if (std::strncmp(argv[i], "--launches=", 11) == 0)
       count = std::atoi(argv[i] + 11);
@@ -56,9 +58,11 @@ int main(int argc, char **argv) {
       beside = {"beside an idle best-effort stream", true, false};
     else if (std::strcmp(argv[i], "--held-back") == 0)
       beside = {"beside a kernel that is held back", true, true};
+    else if (std::strcmp(argv[i], "--checked") == 0)
+      areChecked = true;
     else {
-      std::fprintf(stderr,
-                   "usage: launch_overhead [--launches=N] [--best-effort-stream | --held-back]\n");
+      std::fprintf(stderr, "usage: launch_overhead [--launches=N] [--best-effort-stream | "
+                           "--held-back] [--checked]\n");
       return 1;
     }
   }
@@ -66,7 +70,7 @@ int main(int argc, char **argv) {
   cudaStream_t stream = colocation::makeStream(colocation::priorities().high);
   cudaStream_t low = beside.stream ? colocation::makeStream(colocation::priorities().low) : nullptr;
   cudaStream_t heldBack = beside.heldBack ? low : nullptr;
-  measure(stream, heldBack, std::min(count, 10000)); // warms up
-  measure(stream, heldBack, count).print(beside.name);
+  measure(stream, heldBack, std::min(count, 10000), areChecked); // warms up
+  measure(stream, heldBack, count, areChecked).print(beside.name);
   return 0;
 }

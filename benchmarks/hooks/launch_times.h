@@ -26,6 +26,7 @@
 extern "C" cudaError_t __real_cudaLaunchKernel(const void *function, dim3 grid, dim3 block,
                                                void **arguments, std::size_t sharedBytes,
                                                cudaStream_t stream);
+extern "C" cudaError_t __real_cudaGetLastError();
 
 namespace launch_times {
 
@@ -52,24 +53,31 @@ inline const void *emptyKernel() {
   return kernel;
 }
 
-/// Nanoseconds that the call takes, the clock's own cost in them.
-template <class Launch> std::int64_t timed(Launch launch, cudaStream_t stream) {
+/// Nanoseconds that the call takes, the clock's own cost in them, and where there is one that of
+/// the question behind it whether it was wrong.
+template <class Launch, class Check>
+std::int64_t timed(Launch launch, Check lastError, bool isChecked, cudaStream_t stream) {
   const void *kernel = emptyKernel();
   std::int64_t before = nanoseconds();
   cudaError_t status = launch(kernel, dim3(1), dim3(32), nullptr, 0, stream);
+  if (isChecked)
+    status = lastError();
   std::int64_t after = nanoseconds();
   check(status, "launch");
   return after - before;
 }
-inline std::int64_t timedByHook(cudaStream_t stream) {
-  return timed([](auto... arguments) { return cudaLaunchKernel(arguments...); }, stream);
+inline std::int64_t timedByHook(cudaStream_t stream, bool isChecked) {
+  return timed([](auto... arguments) { return cudaLaunchKernel(arguments...); },
+               [] { return cudaGetLastError(); }, isChecked, stream);
 }
-inline std::int64_t timedPlainly(cudaStream_t stream, bool isEmulated) {
+inline std::int64_t timedPlainly(cudaStream_t stream, bool isChecked, bool isEmulated) {
   // Else the driver-level hook would count it, as a library's.
   tally::hooks::InHook unseen;
   if (isEmulated)
-    return timed(tally::hooks::api().cudaLaunchKernel, stream);
-  return timed([](auto... arguments) { return __real_cudaLaunchKernel(arguments...); }, stream);
+    return timed(tally::hooks::api().cudaLaunchKernel, tally::hooks::api().cudaGetLastError,
+                 isChecked, stream);
+  return timed([](auto... arguments) { return __real_cudaLaunchKernel(arguments...); },
+               [] { return __real_cudaGetLastError(); }, isChecked, stream);
 }
 
 struct Times {
@@ -95,6 +103,7 @@ struct Calls {
 };
 
 struct LaunchTimes {
+  bool areChecked = false; ///< each is followed by cudaGetLastError, as frameworks' are
   Calls plain, hooked;
   bool lastWasHooked = false;
   const bool isEmulated = &tally::hooks::api() != &tally::hooks::realApi();
@@ -105,9 +114,9 @@ struct LaunchTimes {
     prepare();
     bool behindHooked = std::exchange(lastWasHooked, isHooked);
     if (isHooked)
-      hooked.add(timedByHook(stream), behindHooked);
+      hooked.add(timedByHook(stream, areChecked), behindHooked);
     else
-      plain.add(timedPlainly(stream, isEmulated), behindHooked);
+      plain.add(timedPlainly(stream, areChecked, isEmulated), behindHooked);
   }
   void print(const std::string &name) {
     long long half[2] = {plain.all.quantile(0.5), hooked.all.quantile(0.5)};

@@ -56,7 +56,7 @@ BestEffortQueue::Group &BestEffortQueue::groupOf(std::uint32_t bestEffortClass) 
   group.first = tracks.size();
   group.count = lanes.size();
   for (const std::unique_ptr<runtime::Lane> &each : lanes)
-    tracks.emplace_back(*each);
+    tracks.emplace_back(*each, anyFailed);
   return group;
 }
 
@@ -226,7 +226,7 @@ void BestEffortQueue::keepError(cudaError_t status) {
     error.compare_exchange_strong(none, status);
 }
 
-cudaError_t BestEffortQueue::takeError(bool clear) {
+cudaError_t BestEffortQueue::takeSlowly(bool clear) {
   int kept = clear ? error.exchange(cudaSuccess) : error.load();
   // What the lane gave up comes from a device that has failed, which stays so.
   std::unique_lock lock(looking);

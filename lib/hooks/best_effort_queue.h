@@ -84,14 +84,20 @@ public:
   /// Keeps what an operation whose call had returned came to, if it is no success.
   void keepError(cudaError_t status);
   /// The first error of such an operation; cudaSuccess if there was none. Given once where `clear`.
-  cudaError_t takeError(bool clear);
+  /// Programs ask behind each launch and each wait, those of high priority too: mostly that reads
+  /// two words, which nobody writes.
+  cudaError_t takeError(bool clear) {
+    bool none = error.load() == cudaSuccess && !anyFailed.load();
+    return none ? cudaSuccess : takeSlowly(clear);
+  }
 
 private:
   struct Placed {
     std::uint64_t ticket = 0, number = 0; ///< in the queue, and in the lane
   };
   struct Track {
-    explicit Track(runtime::Lane &lane) : lane(lane), order(lane) {}
+    Track(runtime::Lane &lane, std::atomic<bool> &anyFailed)
+        : lane(lane), order(lane, 0, &anyFailed) {}
     runtime::Lane &lane;
     runtime::LaneStream order;     ///< all operations are on one stream of the lane
     std::deque<Placed> unfinished; ///< those that were not seen to be over; guarded by `looking`
@@ -114,6 +120,7 @@ private:
   runtime::LanePosition find(std::uint64_t ticket) const;
   bool look(std::uint64_t ticket) const;
   void sweep() const;
+  cudaError_t takeSlowly(bool clear);
   void wait(const std::vector<runtime::LanePosition> &positions, bool urgent);
 
   runtime::Dispatcher &dispatcher;
@@ -124,7 +131,8 @@ private:
   mutable std::deque<Track> tracks;           ///< they stay
   mutable std::atomic<std::uint64_t> over{0}; ///< all up to there
   std::atomic<std::uint64_t> submitted{0}, blocking{0}, legacy{0};
-  std::atomic<int> error{cudaSuccess};
+  alignas(64) std::atomic<int> error{cudaSuccess};
+  std::atomic<bool> anyFailed{false}; ///< of the tracks
 };
 
 } // namespace tally::hooks

@@ -208,18 +208,20 @@ void HighPriority::watch() {
     return;
   bool isPending = false;
   for (std::uint64_t number = 1; number <= streams.size(); ++number) {
-    HighStream &stream = *streams.find(number);
-    std::int64_t over = stream.synchronisedAt.load();
-    if (over == stream.watched)
+    HighStream *stream = streams.find(number);
+    if (!stream)
+      continue;
+    std::int64_t over = stream->synchronisedAt.load();
+    if (over == stream->watched)
       continue;
     Nanoseconds gap = now - Nanoseconds(over);
-    std::uint64_t word = stream.word.load();
-    bool hasCome = inCall(word) || callsMade(word) != stream.synchronised.load();
+    std::uint64_t word = stream->word.load();
+    bool hasCome = inCall(word) || callsMade(word) != stream->synchronised.load();
     if (!hasCome && gap <= RestTime::longest) {
       isPending = true;
       continue;
     }
-    stream.watched = over;
+    stream->watched = over;
     if (!hasCome || now - before <= 2 * RestTime::doubt)
       rest.see(gap);
   }

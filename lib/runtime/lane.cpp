@@ -403,10 +403,7 @@ Nanoseconds Lane::wholesLeft() const {
 
 void Lane::failStream(LaneStream &target, const Error &error) {
   std::unique_lock lock(mutex);
-  if (!target.failed) {
-    target.failure = error;
-    target.failed = true;
-  }
+  target.fail(error);
   somethingFinished = true;
 }
 
@@ -424,10 +421,7 @@ void Lane::failAll(const Error &error) {
   isBroken = true;
   std::move(inbox.begin(), inbox.end(), std::back_inserter(pending));
   for (Operation &operation : pending)
-    if (!operation.stream->failed) {
-      operation.stream->failure = error;
-      operation.stream->failed = true;
-    }
+    operation.stream->fail(error);
   pending.clear();
   inbox.clear();
   for (const Batch &batch : batches)

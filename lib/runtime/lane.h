@@ -86,16 +86,28 @@ public:
 
 class Lane;
 
-/// A best-effort stream of the application. Fields but `lane` are guarded by the lane's mutex; the
-/// atomics may be read without it.
+/// A best-effort stream of the application. Fields but the constant ones are guarded by the lane's
+/// mutex; the atomics may be read without it.
 struct LaneStream {
-  explicit LaneStream(Lane &lane, std::uint32_t client = 0) : lane(lane), client(client) {}
+  explicit LaneStream(Lane &lane, std::uint32_t client = 0, std::atomic<bool> *anyFailed = nullptr)
+      : lane(lane), client(client), anyFailed(anyFailed) {}
   Lane &lane;
-  const std::uint32_t client; ///< whose it is, as policies number them
+  const std::uint32_t client;         ///< whose it is, as policies number them
+  std::atomic<bool> *const anyFailed; ///< where it is told that one of several has; or nullptr
   std::uint64_t submitted = 0;
   std::atomic<std::uint64_t> finished{0};
   std::atomic<bool> failed{false};
   Error failure; ///< set before `failed`, never changed after
+
+  /// Whoever sees `failed` sees what was told before.
+  void fail(const Error &why) {
+    if (failed)
+      return;
+    failure = why;
+    if (anyFailed)
+      anyFailed->store(true);
+    failed = true;
+  }
 };
 
 /// An operation of a lane's, by its number there.

@@ -295,6 +295,25 @@ TEST_CASE("a fault of the device ends all waits, and is said") {
   }
 }
 
+TEST_CASE("what a fault of the device took is told to each who asks, though nothing came since") {
+  Harness h(true);
+  std::uint64_t cell = 0;
+  h.gated = true;
+  h.launch(nullptr, &cell, 1, 2);
+  h.gate.arrived();
+  h.cuda.api().cudaGetLastError(); // an earlier test's
+  CHECK(h.hooks.lastError(h.cuda.api(), true) == cudaSuccess);
+  h.cuda.fail(cudaErrorIllegalAddress);
+  CHECK(h.synchronize(nullptr) == cudaErrorIllegalAddress);
+  h.cuda.fail(cudaSuccess);
+  h.cuda.api().cudaGetLastError();
+  h.gate.open();
+  for (int asked = 0; asked < 2; ++asked) {
+    CHECK(h.hooks.lastError(h.cuda.api(), true) == cudaErrorUnknown);
+    CHECK(h.synchronize(nullptr) == cudaErrorUnknown);
+  }
+}
+
 TEST_CASE("nobody waits for an engine that was retired") {
   for (int i = 0; i < 20; ++i) {
     Harness h(true);
