@@ -7,11 +7,12 @@ not now: a launch takes the device longer from the first training kernel on (doc
 the same before. P99s are of all repetitions' requests together; in brackets the lowest and the highest of the
 single repetitions. `late by place`: by how many microseconds a request is later than the same one alone,
 medians of those that come to an idle server, of the first that waits behind such a one, of the second, and of
-the others, of which a P99 is made, and of stalls of the host. `hooks, alone` is the relinked program without
-training, `L2 flushed` the floor that no scheduler gets below. Best effort is training throughput over what it
-has alone, divided by 1 - A, the fraction of the time in which no request was served; beside it, tally's
-throughput over the low-priority stream's, whose requests wait. A run of a program during which other machines
-had the CPUs is made again (cores.py).
+the others. A P99 is made of the last ones, and of stalls of the host: `stalled` is, in thousandths, for how much
+of the time that servers wait for their next request somebody else has their core. `hooks, alone` is the relinked
+program without training, `L2 flushed` the floor that no scheduler gets below. Best effort is training throughput
+over what it has alone, divided by 1 - A, the fraction of the time in which no request was served; beside it,
+tally's throughput over the low-priority stream's, whose requests wait. A run of a program during which other
+machines had the CPUs is made again (cores.py).
 """
 import argparse
 import json
@@ -88,6 +89,7 @@ class Cell:
         self.first = {}
         self.alone = {}  # of the requests that a column has, which may be fewer
         self.late = {}  # by place
+        self.stalled = {}
         self.best_effort = {"low": [], "tally": []}
         self.raw = {"low": [], "tally": []}
 
@@ -97,6 +99,7 @@ class Cell:
         for name, phase in columns.items():
             self.latency.setdefault(name, []).extend(phase["latency_us"])
             self.first.setdefault(name, []).extend(phase["first_launch_us"])
+            self.stalled.setdefault(name, []).append(phase["stalled"])
             alone = plain["alone"]["latency_us"][:len(phase["latency_us"])]
             self.alone.setdefault(name, []).extend(alone)
             self.ratios.setdefault(name, []).append(p99(phase["latency_us"]) / p99(alone))
@@ -158,8 +161,8 @@ def main():
     cores.keep_apart()
     print("| request | form | blocks | alone P99 | untrained, its P50 | L2 flushed | low priority | hooks, alone "
           "| their P50 | late by place | tally | tally P50 | late by place | best effort | over low priority's "
-          "| first launch P50, us: alone, low priority, tally |")
-    print("|---" * 16 + "|", flush=True)
+          "| first launch P50, us: alone, low priority, tally | stalled: alone, hooks alone, tally |")
+    print("|---" * 17 + "|", flush=True)
     everything = []
     for form in arguments.forms.split(","):
         graph = int(form == "graph")
@@ -189,10 +192,11 @@ def main():
                       f"{cell.spread('tally')} | {half['tally']:.2f} | {cell.lateness('tally')} | "
                       f"{mean(cell.best_effort['tally']):.3f} | "
                       f"{cell.over_low()} | "
-                      + ", ".join(f"{median(cell.first[name]):.1f}" for name in ("alone", "low", "tally"))
+                      + ", ".join(f"{median(cell.first[name]):.1f}" for name in ("alone", "low", "tally")) + " | "
+                      + ", ".join(f"{1000 * mean(cell.stalled[name]):.1f}" for name in ("alone", "hooked", "tally"))
                       + " |", flush=True)
                 everything.append(dict(request_us=request, form=form, block_us=block, layers=layers,
-                                       latency=cell.latency, first=cell.first,
+                                       latency=cell.latency, first=cell.first, stalled=cell.stalled,
                                        best_effort=cell.best_effort, kernels_per_s=cell.raw))
                 if arguments.out:
                     with open(arguments.out, "w") as file:

@@ -21,9 +21,29 @@ struct RequestLog {
   std::vector<double> latencies;     ///< microseconds from the intended arrival to the end
   std::vector<double> firstLaunches; ///< microseconds that the request's first call took the host
   double activeMicroseconds = 0;     ///< in which a request was being served
-  Clock::time_point begin, end;      ///< the first arrival, the last end
+  /// In which the server looked at the clock for the next one, and of that what lay between two
+  /// looks far apart: somebody else had its core, as may happen while it serves one too.
+  double waitedMicroseconds = 0, stalledMicroseconds = 0;
+  Clock::time_point begin, end; ///< the first arrival, the last end
 
   double activeFraction() const { return activeMicroseconds / Microseconds(end - begin).count(); }
+  double stalledFraction() const {
+    return waitedMicroseconds == 0 ? 0 : stalledMicroseconds / waitedMicroseconds;
+  }
+
+  /// Looks at the clock until then; returns when it was.
+  Clock::time_point waitUntil(Clock::time_point arrival) {
+    constexpr Microseconds farApart{20};
+    auto first = Clock::now(), last = first;
+    while (last < arrival) {
+      auto now = Clock::now();
+      if (now - last > farApart)
+        stalledMicroseconds += Microseconds(now - last).count();
+      last = now;
+    }
+    waitedMicroseconds += Microseconds(last - first).count();
+    return last;
+  }
 };
 
 /// Serves a request at each of `arrivals`, microseconds from now in ascending order. `first` makes
@@ -42,9 +62,7 @@ RequestLog serveOpenLoop(const std::vector<double> &arrivals, double limit, Firs
   log.begin = log.end = at(arrivals.empty() ? 0 : arrivals.front());
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
     auto arrival = at(arrivals[i]);
-    auto started = Clock::now();
-    for (; started < arrival; started = Clock::now()) {
-    }
+    auto started = log.waitUntil(arrival);
     if (Microseconds(started - zero).count() > limit)
       break;
     first();

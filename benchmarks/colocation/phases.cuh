@@ -56,7 +56,8 @@ void runPhase(const std::string &asked, const Options &options, Server &server, 
   if (trains)
     std::printf(", \"kernels_per_s\": %.3f", trainer.kernelsPerSecond(begin, end));
   if (serves) {
-    std::printf(", \"active\": %.5f", log.activeFraction());
+    std::printf(", \"active\": %.5f, \"stalled\": %.6f", log.activeFraction(),
+                log.stalledFraction());
     print("arrival_us", log.arrivals);
     print("latency_us", log.latencies);
     print("first_launch_us", log.firstLaunches);

@@ -1,6 +1,6 @@
 // What the hooks add to a kernel launch of high priority that wakes: one that finds best-effort
 // work running, which has to yield. Hooked launches, each of which wakes, and plain ones, of which
-// nobody is told, taking turns in one process beside the same training (launch_times.h); and the
+// nobody is told, in random order in one process beside the same training (launch_times.h); and the
 // same with nothing beside, so that it shows what the training costs a plain launch.
 //
 //   waking_launch [--launches=N] [--blocks=N] [--block-us=N] [--least-percent=N]
