@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
   std::printf("%llu of %zu hooked launches woke\n", static_cast<unsigned long long>(woken), hooked);
   if (wrong != 0)
     std::fprintf(stderr, "waking_launch: %zu results of the training are wrong\n", wrong);
-  bool didWake = woken * 100 >= hooked * leastPercent;
+  bool didWake = hooked != 0 && woken * 100 >= hooked * leastPercent;
   if (!didWake)
     std::fprintf(stderr, "waking_launch: hooked launches did not wake\n");
   return wrong == 0 && didWake ? 0 : 1;
