@@ -92,16 +92,43 @@ public:
   // Launches. (hooks_launch.cpp)
 
   /// `request` gives the LaunchRequest; of high priority it is asked for where work may pause only.
-  /// A launch like the thread's last one takes the shortest way there is: a program whose requests
-  /// are many launches waits for the thread that makes them.
   template <class Request, class Call>
-  [[gnu::always_inline]] cudaError_t launch(const CudaApi &api, cudaStream_t handle,
-                                            Request request, Call call) {
-    const KnownStream &last = threadState.last;
-    if (last.handle == handle && last.scopes && streams.isCurrent(last)) [[likely]]
-      return launchKnown(last, api, request, call);
+  cudaError_t launch(const CudaApi &api, cudaStream_t handle, Request request, Call call) {
+    if (OwnLaunch own(*this, handle); own) [[likely]]
+      return call();
     return launchOnAny(api, handle, request, call);
   }
+  /// Around a launch like the thread's last one, which takes the shortest way there is: a program
+  /// whose requests are many launches waits for the thread that makes them. False where it is
+  /// another one, for launch() to make.
+  class OwnLaunch {
+  public:
+    OwnLaunch(const Hooks &hooks, cudaStream_t handle) {
+      const KnownStream &last = threadState.last;
+      if (last.handle != handle || !last.own || !hooks.streams.isCurrent(last)) [[unlikely]]
+        return;
+      stream = last.own;
+      scopes = last.scopes; // the call may make the thread forget
+      ++threadState.hooksEntered;
+      threadState.launchedHigh = true;
+      isCounted = scopes->countOwnLaunch(*stream);
+    }
+    ~OwnLaunch() {
+      if (!stream)
+        return;
+      if (isCounted) [[likely]]
+        scopes->endOwnLaunch(*stream);
+      --threadState.hooksEntered;
+    }
+    OwnLaunch(const OwnLaunch &) = delete;
+    OwnLaunch &operator=(const OwnLaunch &) = delete;
+    explicit operator bool() const { return stream != nullptr; }
+
+  private:
+    runtime::HighStream *stream = nullptr;
+    runtime::HighPriority *scopes = nullptr;
+    bool isCounted = false;
+  };
 
   // Graphs. (hooks_graphs.cpp)
 
@@ -297,25 +324,27 @@ private:
   };
 
   template <class Request, class Call>
-  [[gnu::always_inline]] static cudaError_t launchKnown(const KnownStream &known,
-                                                        const CudaApi &api, const Request &request,
-                                                        const Call &call) {
+  static cudaError_t launchKnown(const KnownStream &known, const CudaApi &api,
+                                 const Request &request, const Call &call) {
     known.state->launches.fetch_add(1, std::memory_order_relaxed);
     if (known.footprints)
       known.footprints->launch(api, *known.state, request);
     InHook inside;
     threadState.launchedHigh = true;
-    runtime::HighPriority *scopes = known.scopes; // the call may make the thread forget
+    runtime::HighPriority *scopes = known.scopes; // as in OwnLaunch
     runtime::HighStream *high = known.high;
     bool counted = scopes->countCall(*high);
     cudaError_t status = call();
-    if (counted) [[likely]]
+    if (counted)
       scopes->endCall(*high);
     return status;
   }
   template <class Request, class Call>
   [[gnu::noinline]] cudaError_t launchOnAny(const CudaApi &api, cudaStream_t handle,
                                             const Request &request, const Call &call) {
+    const KnownStream &last = threadState.last;
+    if (last.handle == handle && last.scopes && streams.isCurrent(last))
+      return launchKnown(last, api, request, call);
     StreamState &state = streams.find(api, handle);
     checkOnce();
     if (state.bestEffort.load(std::memory_order_relaxed))

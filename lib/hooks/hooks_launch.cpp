@@ -142,6 +142,8 @@ void Hooks::knowLast(const StreamState &state) {
   last.high = state.high.load();
   last.footprints = footprints.load();
   last.scopes = last.high ? &shared->scopes() : nullptr;
+  last.own =
+      last.high && !last.footprints && last.high->isOwnedBy(&threadState) ? last.high : nullptr;
 }
 
 cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,

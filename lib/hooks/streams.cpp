@@ -11,6 +11,12 @@ int currentDevice(const CudaApi &api) {
   return api.cudaGetDevice(&device) == cudaSuccess ? device : 0;
 }
 
+/// Those that its owner has made on it the shortest way.
+std::uint64_t ownLaunches(const StreamState &state) {
+  const runtime::HighStream *high = state.high.load();
+  return high ? high->ownMade.load() : 0;
+}
+
 /// Whether nothing of high priority is known to be on a stream that is gone.
 bool isReusable(const StreamState &state) {
   const runtime::HighStream *high = state.high.load();
@@ -126,6 +132,7 @@ void StreamTable::clear(int device) {
   for (StreamState &state : states)
     if (state.device == device) {
       state.destroyed = true;
+      state.launches += ownLaunches(state);
       state.high = nullptr;
       state.marker = nullptr;
     }
@@ -184,7 +191,7 @@ std::uint64_t StreamTable::launches() {
   std::unique_lock lock(mutex);
   std::uint64_t sum = 0;
   for (const StreamState &state : states)
-    sum += state.launches.load();
+    sum += state.launches.load() + ownLaunches(state);
   return sum;
 }
 

@@ -39,7 +39,7 @@ struct alignas(64) StreamState { // none shares a line of the cache with another
   int priority = 0;   ///< CUDA's: the lower number is the higher priority
   std::atomic<bool> bestEffort{false};
   std::atomic<std::uint32_t> bestEffortClass{1}; ///< where it is that: 1, the highest, to 4
-  std::atomic<std::uint64_t> launches{0};        ///< of kernels, passed through
+  std::atomic<std::uint64_t> launches{0};        ///< of kernels, passed through, but its owner's
   std::atomic<std::uint64_t> lastTicket{0};      ///< of what was last queued on it
   /// BestEffortQueue's own: which of its tracks, of which class; of which queue, if any.
   struct {

@@ -27,6 +27,8 @@ struct KnownStream {
   runtime::HighPriority *scopes = nullptr;
   runtime::HighStream *high = nullptr;
   HighFootprints *footprints = nullptr;
+  /// `high`, where the thread owns it and nobody else is told of its launches.
+  runtime::HighStream *own = nullptr;
 };
 
 struct alignas(64) ThreadState {

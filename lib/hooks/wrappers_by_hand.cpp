@@ -25,6 +25,16 @@ cudaError_t launchConfigured(const cudaLaunchConfig_t *config, const void *funct
       call);
 }
 
+[[gnu::noinline]] cudaError_t launchOnAny(const CudaApi &table, const void *func, dim3 gridDim,
+                                          dim3 blockDim, void **args, size_t sharedMem,
+                                          cudaStream_t stream) {
+  return hooks().launch(
+      table, stream, [=] { return LaunchRequest{func, gridDim, blockDim, sharedMem, {}, args}; },
+      [=, &table] {
+        return table.cudaLaunchKernel(func, gridDim, blockDim, args, sharedMem, stream);
+      });
+}
+
 } // namespace
 
 // Launches. Each call is made, or what it was given is copied, before its wrapper returns.
@@ -33,13 +43,10 @@ TALLY_HOOK_PTSZ(cudaLaunchKernel,
                 (const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
                  cudaStream_t stream),
                 (func, gridDim, blockDim, args, sharedMem, stream), {
-                  return hooks().launch(
-                      table, stream,
-                      [&] { return LaunchRequest{func, gridDim, blockDim, sharedMem, {}, args}; },
-                      [&] {
-                        return table.cudaLaunchKernel(func, gridDim, blockDim, args, sharedMem,
-                                                      stream);
-                      });
+                  // Here, and not by launch(): what is handed on as it came stays in registers.
+                  if (Hooks::OwnLaunch own(hooks(), stream); own) [[likely]]
+                    return table.cudaLaunchKernel(func, gridDim, blockDim, args, sharedMem, stream);
+                  return launchOnAny(table, func, gridDim, blockDim, args, sharedMem, stream);
                 })
 TALLY_HOOK_PTSZ(__cudaLaunchKernel,
                 (cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
@@ -47,8 +54,8 @@ TALLY_HOOK_PTSZ(__cudaLaunchKernel,
                 (kernel, gridDim, blockDim, args, sharedMem, stream), {
                   return hooks().launch(
                       table, stream,
-                      [&] { return LaunchRequest{kernel, gridDim, blockDim, sharedMem, {}, args}; },
-                      [&] {
+                      [=] { return LaunchRequest{kernel, gridDim, blockDim, sharedMem, {}, args}; },
+                      [=, &table] {
                         return table.__cudaLaunchKernel(kernel, gridDim, blockDim, args, sharedMem,
                                                         stream);
                       });
@@ -59,10 +66,10 @@ TALLY_HOOK_PTSZ(cudaLaunchCooperativeKernel,
                 (func, gridDim, blockDim, args, sharedMem, stream), {
                   return hooks().launch(
                       table, stream,
-                      [&] {
+                      [=] {
                         return LaunchRequest{func, gridDim, blockDim, sharedMem, {}, args, true};
                       },
-                      [&] {
+                      [=, &table] {
                         return table.cudaLaunchCooperativeKernel(func, gridDim, blockDim, args,
                                                                  sharedMem, stream);
                       });

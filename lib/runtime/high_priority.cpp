@@ -9,10 +9,17 @@ namespace {
 constexpr std::uint64_t callsMask = HighStream::oneMade - HighStream::oneCall;
 
 bool isOpen(std::uint64_t word) { return (word & HighStream::openBit) != 0; }
-bool inCall(std::uint64_t word) { return (word & callsMask) != 0; }
-std::uint64_t callsMade(std::uint64_t word) { return word / HighStream::oneMade; }
 
 } // namespace
+
+/// What has ended is read first and what has begun last, so that launches in between count as being
+/// made, and never as made.
+HighStream::Calls HighStream::calls() const {
+  std::uint64_t ended = ownMade.load(std::memory_order_acquire);
+  std::uint64_t now = word.load();
+  std::uint64_t own = ownBegun.load() - ended;
+  return {now, (now & callsMask) != 0 || own != 0, now / oneMade - own};
+}
 
 Result<void> HighPriority::raise(bool callFollows) {
   ArenaSlot *slot = published;
@@ -87,8 +94,8 @@ Result<bool> HighPriority::endRequest() {
     // that began before shows in its stream's word.
     for (std::uint64_t number = 1; number <= streams.size(); ++number) {
       HighStream &stream = *streams.find(number);
-      std::uint64_t word = stream.word.load();
-      if (inCall(word) || callsMade(word) != stream.synchronised.load())
+      HighStream::Calls calls = stream.calls();
+      if (calls.isBeingMade || calls.made != stream.synchronised.load())
         // The count is above 0 until the withdraw() below, so this writes nothing and cannot fail.
         if (Result<void> kept = openImplicit(stream); !kept)
           return kept.error();
@@ -120,6 +127,14 @@ Result<void> HighPriority::openForCall(HighStream &stream) {
   if (!opened)
     stream.word.fetch_sub(HighStream::oneCall);
   return opened;
+}
+
+bool HighPriority::openForOwnLaunch(HighStream &stream) {
+  if (openImplicit(stream))
+    return true;
+  stream.word.fetch_sub(HighStream::oneMade);
+  stream.ownBegun.store(stream.ownBegun.load() - 1);
+  return false;
 }
 
 void HighPriority::flush() { static_cast<void>(control.flush()); }
@@ -164,13 +179,13 @@ void HighPriority::noteCalls() {
   std::uint64_t calls = 0;
   for (std::uint64_t number = 1; number <= streams.size(); ++number)
     if (const HighStream *stream = streams.find(number))
-      calls += callsMadeOn(*stream);
+      calls += stream->calls().made;
   slot->set(ArenaCounter::HighCalls, calls);
 }
 
 bool HighPriority::isCalling() const {
   for (std::uint64_t number = 1; number <= streams.size(); ++number)
-    if (const HighStream *stream = streams.find(number); stream && inCall(stream->word.load()))
+    if (const HighStream *stream = streams.find(number); stream && stream->calls().isBeingMade)
       return true;
   return false;
 }
@@ -179,7 +194,7 @@ std::uint64_t HighPriority::progress() const {
   std::uint64_t sum = scopeChanges.load(std::memory_order_relaxed);
   for (std::uint64_t number = 1; number <= streams.size(); ++number)
     if (const HighStream *stream = streams.find(number))
-      sum += callsMadeOn(*stream);
+      sum += stream->calls().made;
   return sum;
 }
 
@@ -215,8 +230,8 @@ void HighPriority::watch() {
     if (over == stream->watched)
       continue;
     Nanoseconds gap = now - Nanoseconds(over);
-    std::uint64_t word = stream->word.load();
-    bool hasCome = inCall(word) || callsMade(word) != stream->synchronised.load();
+    HighStream::Calls calls = stream->calls();
+    bool hasCome = calls.isBeingMade || calls.made != stream->synchronised.load();
     if (!hasCome && gap <= RestTime::longest) {
       isPending = true;
       continue;
@@ -238,13 +253,12 @@ Result<bool> HighPriority::monitor() {
   bool closed = false;
   for (std::uint64_t number = 1; number <= streams.size(); ++number) {
     HighStream &stream = *streams.find(number);
-    std::uint64_t word = stream.word.load();
+    auto [word, isBeingMade, made] = stream.calls();
     if (!isOpen(word))
       continue;
     // While calls keep coming the device is not asked.
-    bool still = !inCall(word) && word == stream.lastSeen;
+    bool still = !isBeingMade && word == stream.lastSeen;
     stream.lastSeen = word;
-    std::uint64_t made = callsMade(word);
     if (stream.synchronised.load() != made) {
       if (!still || stream.waiting.load() != 0)
         continue;
@@ -255,7 +269,7 @@ Result<bool> HighPriority::monitor() {
         noteSynchronised(stream, made);
       continue;
     }
-    if (inCall(word) || !isLongAgo(stream.synchronisedAt.load()))
+    if (isBeingMade || !isLongAgo(stream.synchronisedAt.load()))
       continue;
     // Fails when a call began meanwhile.
     if (!stream.word.compare_exchange_strong(word, word & ~HighStream::openBit))

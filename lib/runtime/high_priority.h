@@ -45,19 +45,39 @@ struct ControlWriter {
 };
 using DeviceControl = ControlWord<ControlWriter, ClockFunction>;
 
-/// A stream whose calls pass through. `word` holds, from bit 0: whether its implicit scope is open;
-/// 15 bits of calls being made; 48 bits of calls made.
+/// A stream whose calls pass through. Its owner is a thread that has launched on it, the first: the
+/// end of its launches takes a plain store, since nobody else makes that.
 struct HighStream {
   static constexpr std::uint64_t openBit = 1, oneCall = 2, oneMade = 1u << 16;
-  StreamId id{};
-  std::atomic<std::uint64_t> word{0};
-  std::atomic<std::uint64_t> synchronised{0};  ///< calls made that are known to be over
-  std::atomic<std::int64_t> synchronisedAt{0}; ///< since when, about
-  std::atomic<std::uint32_t> waiting{0};       ///< threads that wait for it by a call of their own
-  std::atomic<bool> launches{false};           ///< kernels: Room knows
+  /// What was seen of the calls at one instant.
+  struct Calls {
+    std::uint64_t word; ///< then; another one where a call has begun or ended since
+    bool isBeingMade;   ///< one at least
+    std::uint64_t made;
+  };
 
+  StreamId id{};
+  /// From bit 0: whether its implicit scope is open; 15 bits of calls being made, but the owner's;
+  /// 48 bits of calls made and launches that the owner has begun.
+  std::atomic<std::uint64_t> word{0};
+  std::atomic<const void *> owner{nullptr};           ///< whatever tells threads apart
+  std::atomic<std::uint64_t> ownBegun{0}, ownMade{0}; ///< its launches; written by it alone
+  std::atomic<std::uint64_t> synchronised{0};         ///< calls made that are known to be over
+  std::atomic<std::int64_t> synchronisedAt{0};        ///< since when, about
+  std::atomic<std::uint32_t> waiting{0}; ///< threads that wait for it by a call of their own
+  std::atomic<bool> launches{false};     ///< kernels: Room knows
+
+  Calls calls() const;
+  /// Whether the thread is the owner, from now on where there was none.
+  bool isOwnedBy(const void *thread) {
+    const void *known = nullptr;
+    return owner.compare_exchange_strong(known, thread) || known == thread;
+  }
   /// Whether nothing of it is counted, as far as the monitor has seen.
-  bool isClosed() const { return (word.load() & 0xffff) == 0; }
+  bool isClosed() const {
+    Calls seen = calls();
+    return (seen.word & openBit) == 0 && !seen.isBeingMade;
+  }
 
   // The monitor's own, apart from what launches count in.
   alignas(64) std::uint64_t lastSeen = 0;
@@ -105,6 +125,19 @@ public:
   /// not keep the call from being made.
   bool countCall(HighStream &stream) {
     return isCounted(stream) || static_cast<bool>(openForCall(stream));
+  }
+  /// The same around a launch by the stream's owner.
+  bool countOwnLaunch(HighStream &stream) {
+    stream.ownBegun.store(stream.ownBegun.load(std::memory_order_relaxed) + 1,
+                          std::memory_order_relaxed);
+    std::uint64_t before = stream.word.fetch_add(HighStream::oneMade);
+    return isCountedAt(before) || openForOwnLaunch(stream);
+  }
+  void endOwnLaunch(HighStream &stream) {
+    stream.ownMade.store(stream.ownMade.load(std::memory_order_relaxed) + 1,
+                         std::memory_order_release);
+    if (control.isDue()) [[unlikely]]
+      flush();
   }
   Result<void> synchronize(HighStream &stream);
   /// For who waits for the stream by a call of its own: `wait` makes it, and returns whether all
@@ -167,7 +200,7 @@ private:
   /// A thread's wait for a stream.
   struct Waiting {
     Waiting(HighPriority &scopes, HighStream &stream)
-        : scopes(scopes), stream(stream), made(callsMadeOn(stream)) {
+        : scopes(scopes), stream(stream), made(stream.calls().made) {
       stream.waiting.fetch_add(1);
     }
     ~Waiting() {
@@ -184,17 +217,17 @@ private:
     bool isOver = false;
   };
 
-  static std::uint64_t callsMadeOn(const HighStream &stream) {
-    return stream.word.load() / HighStream::oneMade;
-  }
   /// So many calls on the stream are known to be over.
   void noteSynchronised(HighStream &stream, std::uint64_t made);
   /// Counts a call in. Whether the stream is counted as active already.
   bool isCounted(HighStream &stream) {
-    std::uint64_t before = stream.word.fetch_add(HighStream::oneCall);
-    return (before & HighStream::openBit) != 0 || explicitScopes.load() != 0;
+    return isCountedAt(stream.word.fetch_add(HighStream::oneCall));
+  }
+  bool isCountedAt(std::uint64_t word) const {
+    return (word & HighStream::openBit) != 0 || explicitScopes.load() != 0;
   }
   Result<void> openForCall(HighStream &stream);
+  bool openForOwnLaunch(HighStream &stream);
   void flush();
   /// `callFollows`: one that endCall() stands behind, which sees to the write.
   Result<void> raise(bool callFollows);

@@ -411,6 +411,33 @@ TEST_CASE("a stream's class can be set") {
   CHECK(h.hooks.totals().highLaunches == 1);
 }
 
+TEST_CASE("the first thread that launches on a stream owns it, and all launches count") {
+  Harness h;
+  cudaStream_t high = h.stream(-1);
+  cudaStream_t low = h.stream(0);
+  std::uint64_t cell = 0, expected = 0, other = 0;
+  h.launch(low, &other, 1);
+  auto launchTwice = [&] {
+    for (int i = 0; i < 2; ++i)
+      h.launch(high, &cell, 1);
+  };
+  launchTwice();
+  CHECK(hooks::threadState.last.own);
+  std::thread([&] {
+    launchTwice();
+    CHECK(hooks::threadState.last.scopes);
+    CHECK_FALSE(hooks::threadState.last.own);
+  }).join();
+  launchTwice();
+  CHECK(h.synchronize(high) == cudaSuccess);
+  CHECK(h.hooks.totals().highLaunches == 6);
+  CHECK(h.hooks.resetDevice(h.cuda.api()) == cudaSuccess);
+  CHECK(h.hooks.totals().highLaunches == 6);
+  for (int i = 0; i < 6; ++i)
+    mixBlock({&expected, 1}, 0);
+  CHECK(cell == expected);
+}
+
 TEST_CASE("a thread forgets a stream's class when that is set") {
   Harness h;
   cudaStream_t high = h.stream(-1);

@@ -1,6 +1,8 @@
 // What launches of high priority are seen to take of an SM, by which pausing work leaves room.
 #include "built_graphs.h"
 
+#include <array>
+
 using namespace tally;
 using namespace tally::test;
 using runtime::Footprint;
@@ -18,7 +20,15 @@ struct Room : Harness {
   }
   bool knows() { return hooks.room()->knowsAll(); }
   cudaError_t launchPlain(cudaStream_t on, std::uint32_t blocks) {
-    return launch(on, &cell, 1, blocks, &plainSymbol);
+    return launch(on, cellOf(on), 1, blocks, &plainSymbol);
+  }
+  /// Streams run beside each other: each has its own.
+  std::uint64_t *cellOf(cudaStream_t stream) {
+    std::size_t i = 0;
+    while (users[i] && users[i] != stream)
+      ++i;
+    users[i] = stream;
+    return &cells[i];
   }
   /// Of so many blocks of `plain` on each SM.
   static Footprint of(std::uint32_t blocks) {
@@ -27,6 +37,8 @@ struct Room : Harness {
   static constexpr Footprint reserve{512, 16384, 57344, 8};
   cudaStream_t low = nullptr, high = stream(-1);
   std::uint64_t cell = 0;
+  std::array<cudaStream_t, 8> users{};
+  std::array<std::uint64_t, 8> cells{};
 };
 
 } // namespace
