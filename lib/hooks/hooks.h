@@ -94,41 +94,28 @@ public:
   /// `request` gives the LaunchRequest; of high priority it is asked for where work may pause only.
   template <class Request, class Call>
   cudaError_t launch(const CudaApi &api, cudaStream_t handle, Request request, Call call) {
-    if (OwnLaunch own(*this, handle); own) [[likely]]
-      return call();
+    if (ownsStream(handle)) [[likely]]
+      return launchOwn(call);
     return launchOnAny(api, handle, request, call);
   }
-  /// Around a launch like the thread's last one, which takes the shortest way there is: a program
-  /// whose requests are many launches waits for the thread that makes them. False where it is
-  /// another one, for launch() to make.
-  class OwnLaunch {
-  public:
-    OwnLaunch(const Hooks &hooks, cudaStream_t handle) {
-      const KnownStream &last = threadState.last;
-      if (last.handle != handle || !last.own || !hooks.streams.isCurrent(last)) [[unlikely]]
-        return;
-      stream = last.own;
-      scopes = last.scopes; // the call may make the thread forget
-      ++threadState.hooksEntered;
-      threadState.launchedHigh = true;
-      isCounted = scopes->countOwnLaunch(*stream);
-    }
-    ~OwnLaunch() {
-      if (!stream)
-        return;
-      if (isCounted) [[likely]]
-        scopes->endOwnLaunch(*stream);
-      --threadState.hooksEntered;
-    }
-    OwnLaunch(const OwnLaunch &) = delete;
-    OwnLaunch &operator=(const OwnLaunch &) = delete;
-    explicit operator bool() const { return stream != nullptr; }
-
-  private:
-    runtime::HighStream *stream = nullptr;
-    runtime::HighPriority *scopes = nullptr;
-    bool isCounted = false;
-  };
+  /// Whether launchOwn() may be called: the thread's last launch was on this stream, and nothing
+  /// more has to be asked.
+  bool ownsStream(cudaStream_t handle) const {
+    const KnownStream &last = threadState.last;
+    return last.handle == handle && last.own && streams.isCurrent(last);
+  }
+  /// The shortest way there is: a program whose requests are many launches waits for the thread
+  /// that makes them.
+  template <class Call> [[gnu::always_inline]] static cudaError_t launchOwn(const Call &call) {
+    runtime::HighStream *own = threadState.last.own; // the call may make the thread forget
+    runtime::HighPriority *scopes = threadState.last.scopes;
+    InHook inside;
+    threadState.launchedHigh = true;
+    runtime::HighPriority::OwnCount counted = scopes->countOwnLaunch(*own);
+    cudaError_t status = call();
+    scopes->endOwnLaunch(*own, counted);
+    return status;
+  }
 
   // Graphs. (hooks_graphs.cpp)
 
@@ -331,7 +318,7 @@ private:
       known.footprints->launch(api, *known.state, request);
     InHook inside;
     threadState.launchedHigh = true;
-    runtime::HighPriority *scopes = known.scopes; // as in OwnLaunch
+    runtime::HighPriority *scopes = known.scopes; // as in launchOwn()
     runtime::HighStream *high = known.high;
     bool counted = scopes->countCall(*high);
     cudaError_t status = call();

@@ -25,7 +25,7 @@ inline Hooks &hooks() { return Hooks::shared(); }
 // __wrap_NAME and, where the call has it, __wrap_NAME_ptsz; `body` is the hooked call.
 #define TALLY_HOOK(name, parameters, arguments, ...)                                               \
   extern "C" cudaError_t __wrap_##name parameters {                                                \
-    if (isOff())                                                                                   \
+    if (isOff()) [[unlikely]]                                                                      \
       return __real_##name arguments;                                                              \
     [[maybe_unused]] const CudaApi &table = api();                                                 \
     __VA_ARGS__                                                                                    \

@@ -44,8 +44,11 @@ TALLY_HOOK_PTSZ(cudaLaunchKernel,
                  cudaStream_t stream),
                 (func, gridDim, blockDim, args, sharedMem, stream), {
                   // Here, and not by launch(): what is handed on as it came stays in registers.
-                  if (Hooks::OwnLaunch own(hooks(), stream); own) [[likely]]
-                    return table.cudaLaunchKernel(func, gridDim, blockDim, args, sharedMem, stream);
+                  if (hooks().ownsStream(stream)) [[likely]]
+                    return Hooks::launchOwn([&] {
+                      return table.cudaLaunchKernel(func, gridDim, blockDim, args, sharedMem,
+                                                    stream);
+                    });
                   return launchOnAny(table, func, gridDim, blockDim, args, sharedMem, stream);
                 })
 TALLY_HOOK_PTSZ(__cudaLaunchKernel,

@@ -129,12 +129,12 @@ Result<void> HighPriority::openForCall(HighStream &stream) {
   return opened;
 }
 
-bool HighPriority::openForOwnLaunch(HighStream &stream) {
+HighPriority::OwnCount HighPriority::openForOwnLaunch(HighStream &stream) {
   if (openImplicit(stream))
-    return true;
+    return OwnCount::Opened;
   stream.word.fetch_sub(HighStream::oneMade);
   stream.ownBegun.store(stream.ownBegun.load() - 1);
-  return false;
+  return OwnCount::No;
 }
 
 void HighPriority::flush() { static_cast<void>(control.flush()); }

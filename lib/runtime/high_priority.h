@@ -126,17 +126,19 @@ public:
   bool countCall(HighStream &stream) {
     return isCounted(stream) || static_cast<bool>(openForCall(stream));
   }
-  /// The same around a launch by the stream's owner.
-  bool countOwnLaunch(HighStream &stream) {
+  /// The same around a launch by the stream's owner; who has opened a scope sees to the write.
+  enum class OwnCount : std::uint8_t { No, Counted, Opened };
+  OwnCount countOwnLaunch(HighStream &stream) {
     stream.ownBegun.store(stream.ownBegun.load(std::memory_order_relaxed) + 1,
                           std::memory_order_relaxed);
     std::uint64_t before = stream.word.fetch_add(HighStream::oneMade);
-    return isCountedAt(before) || openForOwnLaunch(stream);
+    return isCountedAt(before) ? OwnCount::Counted : openForOwnLaunch(stream);
   }
-  void endOwnLaunch(HighStream &stream) {
-    stream.ownMade.store(stream.ownMade.load(std::memory_order_relaxed) + 1,
-                         std::memory_order_release);
-    if (control.isDue()) [[unlikely]]
+  void endOwnLaunch(HighStream &stream, OwnCount counted) {
+    if (counted != OwnCount::No) [[likely]]
+      stream.ownMade.store(stream.ownMade.load(std::memory_order_relaxed) + 1,
+                           std::memory_order_release);
+    if (counted == OwnCount::Opened) [[unlikely]]
       flush();
   }
   Result<void> synchronize(HighStream &stream);
@@ -227,7 +229,7 @@ private:
     return (word & HighStream::openBit) != 0 || explicitScopes.load() != 0;
   }
   Result<void> openForCall(HighStream &stream);
-  bool openForOwnLaunch(HighStream &stream);
+  OwnCount openForOwnLaunch(HighStream &stream);
   void flush();
   /// `callFollows`: one that endCall() stands behind, which sees to the write.
   Result<void> raise(bool callFollows);

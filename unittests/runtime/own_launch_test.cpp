@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace tally;
@@ -36,10 +37,15 @@ struct OwnedStream {
   HighPriority high{device, word};
   HighStream &stream = **high.adopt(StreamId{});
 
+  HighPriority::OwnCount counted{};
+
   OwnedStream() { REQUIRE(stream.isOwnedBy(this)); }
 
-  void beginOwn() { REQUIRE(high.countOwnLaunch(stream)); }
-  void endOwn() { high.endOwnLaunch(stream); }
+  void beginOwn() {
+    counted = high.countOwnLaunch(stream);
+    REQUIRE(counted != HighPriority::OwnCount::No);
+  }
+  void endOwn() { high.endOwnLaunch(stream, counted); }
   void callOfAnother() {
     REQUIRE(high.beginCall(stream));
     high.endCall(stream);
@@ -119,11 +125,23 @@ TEST_CASE("the end of a request leaves a stream open while its owner makes a lau
   CHECK_FALSE(one.isOpenAfter(5));
 }
 
+TEST_CASE("a launch that wakes makes the write, behind itself, where nobody else has") {
+  OwnedStream one;
+  REQUIRE(one.word.listen([&, first = true]() mutable {
+    if (!std::exchange(first, false))
+      return;
+    one.beginOwn();
+    CHECK_FALSE(one.word.isTold());
+    one.endOwn();
+    CHECK(one.word.isTold());
+  }));
+}
+
 TEST_CASE("a launch whose wake the device does not take is not counted") {
   OwnedStream one;
   one.word.setBusy(true);
   one.device.fails = true;
-  CHECK_FALSE(one.high.countOwnLaunch(one.stream));
+  CHECK(one.high.countOwnLaunch(one.stream) == HighPriority::OwnCount::No);
   CHECK(one.stream.isClosed());
   CHECK(one.stream.calls().made == 0);
   CHECK(one.word.snapshot().highPriorityActive == 0);
@@ -147,7 +165,7 @@ TEST_CASE("calls that are seen to be made were begun and are over, whoever makes
   };
   std::vector<std::thread> threads;
   threads.emplace_back(
-      make, [&] { one.high.countOwnLaunch(one.stream); }, [&] { one.endOwn(); });
+      make, [&] { one.counted = one.high.countOwnLaunch(one.stream); }, [&] { one.endOwn(); });
   for (int i = 0; i < 2; ++i)
     threads.emplace_back(
         make, [&] { one.high.countCall(one.stream); }, [&] { one.high.endCall(one.stream); });
