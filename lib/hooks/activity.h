@@ -2,8 +2,8 @@
 // best-effort work by the control word, other processes by a slot of the arena.
 //
 // A process that has high-priority work only has this and no engine: no control word in device
-// memory, no queue, no stream. Its calls are counted by two atomic additions; that what was called
-// is over is asked of the device only while a process with best-effort work is in the arena.
+// memory, no queue, no stream. Its calls are counted by two atomic additions or one; that what was
+// called is over is asked of the device only while a process with best-effort work is in the arena.
 #ifndef TALLY_LIB_HOOKS_ACTIVITY_H
 #define TALLY_LIB_HOOKS_ACTIVITY_H
 

@@ -2,9 +2,10 @@
 //
 // Explicit scopes are counted one by one. A call on a stream while no explicit scope is open opens
 // the stream's implicit scope, which a monitor (the dispatcher's thread) closes once the stream has
-// come to rest; so the launch path costs two atomic additions. When the last explicit scope ends,
-// streams that nobody has synchronised since their last call get an implicit scope too: work that a
-// request leaves behind stays protected, and where the request was synchronised, its end is exact.
+// come to rest; so the launch path costs two atomic additions, or one. When the last explicit scope
+// ends, streams that nobody has synchronised since their last call get an implicit scope too: work
+// that a request leaves behind stays protected, and where the request was synchronised, its end is
+// exact.
 //
 // A stream has come to rest some microseconds (rest_time.h) after a wait for it was over or the
 // device said that it is idle: a server whose next request is there already makes its first call by
