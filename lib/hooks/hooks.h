@@ -101,8 +101,7 @@ public:
   /// Whether launchOwn() may be called: the thread's last launch was on this stream, and nothing
   /// more has to be asked.
   bool ownsStream(cudaStream_t handle) const {
-    const KnownStream &last = threadState.last;
-    return last.handle == handle && last.own && streams.isCurrent(last);
+    return streams.isLast(handle) && threadState.last.own;
   }
   /// The shortest way there is: a program whose requests are many launches waits for the thread
   /// that makes them.
@@ -329,9 +328,8 @@ private:
   template <class Request, class Call>
   [[gnu::noinline]] cudaError_t launchOnAny(const CudaApi &api, cudaStream_t handle,
                                             const Request &request, const Call &call) {
-    const KnownStream &last = threadState.last;
-    if (last.handle == handle && last.scopes && streams.isCurrent(last))
-      return launchKnown(last, api, request, call);
+    if (streams.isLast(handle) && threadState.last.scopes)
+      return launchKnown(threadState.last, api, request, call);
     StreamState &state = streams.find(api, handle);
     checkOnce();
     if (state.bestEffort.load(std::memory_order_relaxed))

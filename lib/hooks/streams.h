@@ -83,13 +83,14 @@ public:
   }
 
   StreamState &find(const CudaApi &api, cudaStream_t handle) {
-    const KnownStream &last = threadState.last;
-    if (last.handle == handle && last.state && isCurrent(last))
-      return *last.state;
-    return findSlowly(api, handle);
+    return isLast(handle) ? *threadState.last.state : findSlowly(api, handle);
   }
-  /// Whether what a thread remembers may be used.
-  bool isCurrent(const KnownStream &known) const { return known.generation == generation.load(); }
+  /// Whether the stream is the one that the thread used last, and what it knows of that may be
+  /// used.
+  bool isLast(cudaStream_t handle) const {
+    const KnownStream &last = threadState.last;
+    return last.handle == handle && last.generation == generation.load();
+  }
   /// What threads remember is not used any more: the table has changed, or what else they know.
   void forgetKnown() { generation.fetch_add(1); }
 

@@ -25,9 +25,9 @@ cudaError_t launchConfigured(const cudaLaunchConfig_t *config, const void *funct
       call);
 }
 
-[[gnu::noinline]] cudaError_t launchOnAny(const CudaApi &table, const void *func, dim3 gridDim,
-                                          dim3 blockDim, void **args, size_t sharedMem,
-                                          cudaStream_t stream) {
+[[gnu::noinline]] cudaError_t launchByRequest(const CudaApi &table, const void *func, dim3 gridDim,
+                                              dim3 blockDim, void **args, size_t sharedMem,
+                                              cudaStream_t stream) {
   return hooks().launch(
       table, stream, [=] { return LaunchRequest{func, gridDim, blockDim, sharedMem, {}, args}; },
       [=, &table] {
@@ -49,7 +49,7 @@ TALLY_HOOK_PTSZ(cudaLaunchKernel,
                       return table.cudaLaunchKernel(func, gridDim, blockDim, args, sharedMem,
                                                     stream);
                     });
-                  return launchOnAny(table, func, gridDim, blockDim, args, sharedMem, stream);
+                  return launchByRequest(table, func, gridDim, blockDim, args, sharedMem, stream);
                 })
 TALLY_HOOK_PTSZ(__cudaLaunchKernel,
                 (cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
