@@ -10,6 +10,8 @@
 
 namespace tally::hooks {
 
+struct DriverLaunches;
+
 /// One member per row of cuda_api.def, named as the function; NAME_ptds is a member of its own.
 struct CudaApi {
 #define TALLY_CUDA_MEMBER_Plain(result, name, parameters)
@@ -22,6 +24,8 @@ struct CudaApi {
 #undef TALLY_CUDA_MEMBER_Plain
 #undef TALLY_CUDA_MEMBER_Ptsz
 #undef TALLY_CUDA_MEMBER_Ptds
+  /// The driver below it, for DirectLaunches; nullptr: there is none to be called.
+  const DriverLaunches &(*driver)() = nullptr;
 };
 
 /// The CUDA runtime that the program is linked with. Every member is set.

@@ -63,6 +63,12 @@ template <class Call> CUresult byRule_Unload(CUstream stream, Call call) {
     Hooks::shared().kernelsUnloaded();
   return status;
 }
+template <class Call> CUresult byRule_Forget(CUstream, Call call) {
+  CUresult status = call();
+  if (isForeign())
+    Hooks::shared().kernelsUnloaded();
+  return status;
+}
 template <class Call> CUresult byRule_Context(CUstream, Call call) {
   CUresult status = call();
   if (isForeign())
@@ -123,19 +129,6 @@ template <class Function> Function realEntry(const char *name, int version) {
   else if (void *earlier = realGetProcAddress1)
     reinterpret_cast<GetProcAddress1>(earlier)(name, &entry, version, 0);
   return reinterpret_cast<Function>(entry);
-}
-
-const DriverLaunches &driverLaunches() {
-  static const DriverLaunches found = {
-      realEntry<DriverLaunches::LaunchEx>("cuLaunchKernelEx", 11060),
-      realEntry<DriverLaunches::ParameterInfo>("cuFuncGetParamInfo", 12040),
-      realEntry<DriverLaunches::Attribute>("cuFuncGetAttribute", 2020),
-      realEntry<DriverLaunches::CurrentContext>("cuCtxGetCurrent", 4000),
-      realEntry<DriverLaunches::FunctionOfKernel>("cuKernelGetFunction", 12000),
-      hooks().configuration().trace.empty()
-          ? nullptr
-          : realEntry<DriverLaunches::FunctionName>("cuFuncGetName", 12030)};
-  return found;
 }
 
 bool isCooperative(const CUlaunchConfig &config) {
@@ -302,6 +295,19 @@ void *wrappedByFullName(std::string_view name, void *real) {
 } // namespace
 
 namespace tally::hooks {
+
+const DriverLaunches &driverLaunches() {
+  static const DriverLaunches found = {
+      realEntry<DriverLaunches::LaunchEx>("cuLaunchKernelEx", 11060),
+      realEntry<DriverLaunches::ParameterInfo>("cuFuncGetParamInfo", 12040),
+      realEntry<DriverLaunches::Attribute>("cuFuncGetAttribute", 2020),
+      realEntry<DriverLaunches::CurrentContext>("cuCtxGetCurrent", 4000),
+      realEntry<DriverLaunches::FunctionOfKernel>("cuKernelGetFunction", 12000),
+      hooks().configuration().trace.empty()
+          ? nullptr
+          : realEntry<DriverLaunches::FunctionName>("cuFuncGetName", 12030)};
+  return found;
+}
 
 void *wrappedEntry(std::string_view symbol, int version, bool perThread, void *real) {
   const Row *newest = nullptr;

@@ -8,6 +8,11 @@
 
 namespace tally::hooks {
 
+struct DriverLaunches;
+/// The driver's own entry points, past the hook. Where none of this module's CUDA runtime has asked
+/// for the driver by this module's dlsym, all are nullptr. To be called once the driver runs.
+const DriverLaunches &driverLaunches();
+
 /// The wrapper of the driver's entry point `real`, which cuGetProcAddress gives for `symbol` and
 /// `version`, or `real` itself. `perThread`: the form whose stream 0 is the thread's own.
 /// Thread-safe.

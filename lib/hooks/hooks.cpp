@@ -33,8 +33,10 @@ void add(Totals &sum, const Totals &more) {
 } // namespace
 
 Hooks::Hooks(const Settings &settings)
-    : settings(settings), streams(settings.bestEffort), account(settings),
-      mayJoin(settings.joinsArena) {
+    : settings(settings), streams(settings.bestEffort),
+      // A profiler that is injected is shown the program's own calls.
+      directLaunches(settings.launchesByDriver && !std::getenv("CUDA_INJECTION64_PATH"), captures),
+      account(settings), mayJoin(settings.joinsArena) {
   if (settings.trace.empty())
     return;
   auto opened = runtime::Trace::open(settings.trace, settings.traceEvents);
@@ -208,6 +210,7 @@ cudaError_t Hooks::resetDevice(const CudaApi &api) {
       isKnown && served && served->onDevice().number() != device) {
     streams.clear(device);
     account.clear(device);
+    directLaunches.forget();
     InHook inside;
     return api.cudaDeviceReset();
   }
@@ -227,6 +230,7 @@ cudaError_t Hooks::resetDevice(const CudaApi &api) {
   streams.clear(device);
   graphs.clear();
   registry.forgetDevice();
+  directLaunches.forget();
   if (isKnown)
     account.clear(device);
   InHook inside;

@@ -9,6 +9,7 @@
 #include "activity.h"
 #include "captures.h"
 #include "cuda_api.h"
+#include "direct_launches.h"
 #include "engine.h"
 #include "events.h"
 #include "foreign_launch.h"
@@ -91,6 +92,7 @@ public:
 
   // Launches. (hooks_launch.cpp)
 
+  DirectLaunches &direct() { return directLaunches; }
   /// `request` gives the LaunchRequest; of high priority it is asked for where work may pause only.
   template <class Request, class Call>
   cudaError_t launch(const CudaApi &api, cudaStream_t handle, Request request, Call call) {
@@ -221,6 +223,13 @@ public:
   }
   Engine *running() const { return engine.load(std::memory_order_acquire); }
 
+  /// Handles of kernels may come to mean others.
+  void kernelsUnloaded() {
+    directLaunches.forget();
+    if (HighFootprints *seen = footprints.load(std::memory_order_acquire))
+      seen->forget();
+  }
+
   // For the driver-level hook: calls that do not come through the runtime that was hooked.
 
   /// A launch by a library, on a stream of the driver's: its class is the stream's.
@@ -271,11 +280,6 @@ public:
       return;
     if (StreamState &state = streams.find(api, handle); !state.bestEffort)
       seen->ofDriver(api, state);
-  }
-  /// Handles of kernels may come to mean others.
-  void kernelsUnloaded() {
-    if (HighFootprints *seen = footprints.load(std::memory_order_acquire))
-      seen->forget();
   }
   /// What pausing work leaves room for on each SM; nullptr where nothing pauses.
   const runtime::Room *room() const {
@@ -410,6 +414,7 @@ private:
   StreamTable streams;
   Registry registry;
   Captures captures;
+  DirectLaunches directLaunches;
   Events events;
   Graphs graphs;
   MemoryAccount account;

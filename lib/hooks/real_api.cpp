@@ -1,6 +1,7 @@
 #include "settings.h"
 
 #include "cuda_api.h"
+#include "driver_hook.h"
 #include "real_calls.h"
 
 #include <atomic>
@@ -21,6 +22,7 @@ CudaApi makeRealApi() {
 #undef TALLY_CUDA_SET_Plain
 #undef TALLY_CUDA_SET_Ptsz
 #undef TALLY_CUDA_SET_Ptds
+  table.driver = &driverLaunches;
   return table;
 }
 

@@ -31,6 +31,7 @@ void __wrap___cudaUnregisterFatBinary(void **handle) {
   hooks.drain();
   InHook inside;
   hooks.registered().unregisterFatBinary(handle);
+  hooks.kernelsUnloaded();
   api().__cudaUnregisterFatBinary(handle);
 }
 

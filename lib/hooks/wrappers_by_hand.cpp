@@ -25,14 +25,25 @@ cudaError_t launchConfigured(const cudaLaunchConfig_t *config, const void *funct
       call);
 }
 
-[[gnu::noinline]] cudaError_t launchByRequest(const CudaApi &table, const void *func, dim3 gridDim,
-                                              dim3 blockDim, void **args, size_t sharedMem,
-                                              cudaStream_t stream) {
+/// `kernel`: a symbol or a cudaKernel_t.
+template <class Kernel>
+[[gnu::noinline]] cudaError_t launchByRequest(const CudaApi &table, Kernel kernel,
+                                              const LaunchArguments &launch) {
   return hooks().launch(
-      table, stream, [=] { return LaunchRequest{func, gridDim, blockDim, sharedMem, {}, args}; },
-      [=, &table] {
-        return table.cudaLaunchKernel(func, gridDim, blockDim, args, sharedMem, stream);
-      });
+      table, launch.stream,
+      [=] {
+        return LaunchRequest{kernel, launch.grid,     launch.block, launch.sharedBytes,
+                             {},     launch.arguments};
+      },
+      [=, &table] { return hooks().direct().make(table, kernel, launch); });
+}
+template <class Kernel>
+[[gnu::always_inline]] inline cudaError_t launchPlain(const CudaApi &table, Kernel kernel,
+                                                      const LaunchArguments &launch) {
+  // Here, and not by launch(): so the shortest way is all that is in the wrapper.
+  if (hooks().ownsStream(launch.stream)) [[likely]]
+    return Hooks::launchOwn([&] { return hooks().direct().make(table, kernel, launch); });
+  return launchByRequest(table, kernel, launch);
 }
 
 } // namespace
@@ -43,25 +54,13 @@ TALLY_HOOK_PTSZ(cudaLaunchKernel,
                 (const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
                  cudaStream_t stream),
                 (func, gridDim, blockDim, args, sharedMem, stream), {
-                  // Here, and not by launch(): what is handed on as it came stays in registers.
-                  if (hooks().ownsStream(stream)) [[likely]]
-                    return Hooks::launchOwn([&] {
-                      return table.cudaLaunchKernel(func, gridDim, blockDim, args, sharedMem,
-                                                    stream);
-                    });
-                  return launchByRequest(table, func, gridDim, blockDim, args, sharedMem, stream);
+                  return launchPlain(table, func, {gridDim, blockDim, args, sharedMem, stream});
                 })
 TALLY_HOOK_PTSZ(__cudaLaunchKernel,
                 (cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
                  cudaStream_t stream),
                 (kernel, gridDim, blockDim, args, sharedMem, stream), {
-                  return hooks().launch(
-                      table, stream,
-                      [=] { return LaunchRequest{kernel, gridDim, blockDim, sharedMem, {}, args}; },
-                      [=, &table] {
-                        return table.__cudaLaunchKernel(kernel, gridDim, blockDim, args, sharedMem,
-                                                        stream);
-                      });
+                  return launchPlain(table, kernel, {gridDim, blockDim, args, sharedMem, stream});
                 })
 TALLY_HOOK_PTSZ(cudaLaunchCooperativeKernel,
                 (const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
@@ -128,6 +127,13 @@ TALLY_HOOK(cudaKernelSetAttributeForDevice,
                hooks().functionAttribute(table, kernel, attr, value);
              return status;
            })
+
+TALLY_HOOK(cudaLibraryUnload, (cudaLibrary_t library), (library), {
+  return hooks().drained([&] {
+    hooks().kernelsUnloaded();
+    return table.cudaLibraryUnload(library);
+  });
+})
 
 // Copies.
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view memoryValues = "bytes, with K, M, G or T behind them, or 1% to 100%";
 
-constexpr std::array<Variable, 23> table = {{
+constexpr std::array<Variable, 24> table = {{
     {"TALLY_ARENA", "a file, a folder, or off"},
     {"TALLY_ARENA_GROUP", "a group's name or number"},
     {"TALLY_BEST_EFFORT_CLASS", "1 to 4"},
@@ -30,6 +30,7 @@ constexpr std::array<Variable, 23> table = {{
     {"TALLY_EMULATOR_SMS", "1 to 256"},
     {"TALLY_EMULATOR_UUID", "32 hexadecimal digits, with or without dashes"},
     {"TALLY_KINDS", "kinds of variants, or none: slice, guard, persistent, pause, checkpoint"},
+    {"TALLY_LAUNCH", "driver or runtime"},
     {"TALLY_MEMORY_QUOTA", memoryValues},
     {"TALLY_MEMORY_RESERVE", memoryValues},
     {"TALLY_PAUSE_DEADLINE_US", "10 to 10000000"},
@@ -204,6 +205,7 @@ void Reader::readAll(EnvironmentSettings &settings) {
   readChoice("TALLY_DEVICE", settings.emulator, "emulator", "cuda");
   readChoice("TALLY_CLASS", settings.bestEffort, "best-effort", "high");
   readChoice("TALLY_STATS", settings.statistics, "1", "0");
+  readChoice("TALLY_LAUNCH", settings.launchesByDriver, "driver", "runtime");
   readChoice("TALLY_PROFILE", settings.profiles, "on", "off");
   readNumber("TALLY_YIELD_EVERY_US", settings.yieldEveryMicroseconds, 0, 1000000000);
   readNumber("TALLY_BOUND_US", settings.boundMicroseconds, 1, 1000000);

@@ -61,6 +61,7 @@ TEST_CASE("what every variable may hold") {
   EnvironmentSettings some = good({{"TALLY_CLASS", "best-effort"},
                                    {"TALLY_DEVICE", "emulator"},
                                    {"TALLY_STATS", "1"},
+                                   {"TALLY_LAUNCH", "runtime"},
                                    {"TALLY_PROFILE", "on"},
                                    {"TALLY_BOUND_US", "1000000"},
                                    {"TALLY_DRAIN_MS", "0"},
@@ -80,6 +81,8 @@ TEST_CASE("what every variable may hold") {
   CHECK(some.emulator);
   CHECK(some.bestEffort);
   CHECK(some.statistics);
+  CHECK(none.launchesByDriver);
+  CHECK(!some.launchesByDriver);
   CHECK(some.profiles);
   CHECK(some.boundMicroseconds == 1000000);
   CHECK(some.drainMilliseconds == 0);
@@ -110,6 +113,7 @@ TEST_CASE("what is not understood is an error that says what is allowed") {
       {"TALLY_DEVICE", {"gpu"}},
       {"TALLY_DISABLE", {"yes"}},
       {"TALLY_STATS", {"on"}},
+      {"TALLY_LAUNCH", {"on"}},
       {"TALLY_PROFILE", {"1"}},
       {"TALLY_BOUND_US", {"0", "1000001", "20us", "-1", " 20"}},
       {"TALLY_DRAIN_MS", {"600001"}},

@@ -2,6 +2,7 @@
 // says so.
 #include "calls.h"
 #include "context.h"
+#include "launch.h"
 
 #include "../cuda_api.h"
 
@@ -42,6 +43,7 @@ CudaApi makeEmulatedApi() {
 #undef TALLY_UNSERVED_Ptds
 #define TALLY_SERVED(name) table.name = &emulated::Calls::name;
 #include "served.def"
+  table.driver = &emulated::driver;
   return table;
 }
 

@@ -7,7 +7,14 @@
 
 #include <vector>
 
+namespace tally::hooks {
+struct DriverLaunches;
+}
+
 namespace tally::hooks::emulated {
+
+/// The driver below the emulated runtime, as far as launches need one.
+const DriverLaunches &driver();
 
 struct KernelLaunch {
   const void *function = nullptr;

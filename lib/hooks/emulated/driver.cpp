@@ -1,0 +1,60 @@
+// What of the driver the hooks call past the emulated runtime. A call that fails leaves no error
+// for the runtime to find.
+#include "calls.h"
+#include "context.h"
+#include "launch.h"
+#include "streams.h"
+
+#include "../foreign_launch.h"
+
+namespace tally::hooks::emulated {
+
+namespace {
+
+/// The codes of the two are the same.
+CUresult driverCode(cudaError_t error) { return static_cast<CUresult>(error); }
+
+CUresult launchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters,
+                        void **extra) {
+  Context &context = Context::get();
+  if (cudaError_t bad = context.health(); bad != cudaSuccess)
+    return driverCode(bad);
+  if (extra || config->numAttrs != 0)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  LaunchShape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
+                    {config->blockDimX, config->blockDimY, config->blockDimZ},
+                    config->sharedMemBytes,
+                    {0, 0, 0}};
+  GraphWork work;
+  cudaError_t error = workOf(*context.device(), {function, shape, false, parameters}, work);
+  if (error == cudaSuccess)
+    error = submit(*context.device(), config->hStream, cudaGraphNodeTypeKernel, std::move(work));
+  return driverCode(error);
+}
+
+/// There is one, which is always current.
+CUresult currentContext(CUcontext *context) {
+  *context = reinterpret_cast<CUcontext>(&Context::get());
+  return CUDA_SUCCESS;
+}
+
+/// Either handle is the kernel.
+CUresult functionOfKernel(CUfunction *function, CUkernel kernel) {
+  *function = reinterpret_cast<CUfunction>(kernel);
+  return CUDA_SUCCESS;
+}
+
+} // namespace
+
+const DriverLaunches &driver() {
+  static constexpr DriverLaunches calls = [] {
+    DriverLaunches made;
+    made.launch = launchKernelEx;
+    made.currentContext = currentContext;
+    made.functionOfKernel = functionOfKernel;
+    return made;
+  }();
+  return calls;
+}
+
+} // namespace tally::hooks::emulated
