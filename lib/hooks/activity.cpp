@@ -130,6 +130,7 @@ void Activity::retire() {
   monitor.reset();
   if (link)
     link->leave();
+  device.retire();
 }
 
 } // namespace tally::hooks

@@ -215,6 +215,11 @@ void ApiDevice::end() {
   awaitCalls();
 }
 
+void ApiDevice::retire() {
+  end();
+  confined.destroyAll();
+}
+
 void ApiDevice::awaitCalls() const {
   while (inCalls.load() != 0)
     std::this_thread::yield();

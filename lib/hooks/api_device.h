@@ -101,6 +101,9 @@ public:
   /// for which threads of the hooks would call a CUDA runtime that may be gone. Returns when nobody
   /// does any more. What is put on lanes still is.
   void end();
+  /// The device is about to be reset, and nothing runs on lanes: end(), and the green contexts go,
+  /// since the driver resets no device that has one.
+  void retire();
   /// Returns when no thread of the hooks is asking an application's stream or writing a control
   /// word: none is for longer than a call of the CUDA runtime takes.
   void awaitCalls() const;

@@ -35,11 +35,14 @@ cudaError_t DirectLaunches::makeByRuntime(const CudaApi &api, const void *symbol
                                             launch.sharedBytes, launch.stream);
   // A question that fails must not cover an error that the program has yet to find.
   if (isNew && isOn && status == cudaSuccess && api.cudaPeekAtLastError() == cudaSuccess)
-    keep(api, symbol, [&](const DriverLaunches &, CUfunction &function) {
+    keep(api, symbol, [&](const DriverLaunches &by, CUfunction &function) {
       if (api.cudaGetFuncBySymbol(&function, symbol) == cudaSuccess)
         return true;
       api.cudaGetLastError();
-      return false;
+      // No symbol, and the runtime has launched it: a cudaKernel_t, which may stand in a symbol's
+      // place.
+      auto kernel = static_cast<CUkernel>(const_cast<void *>(symbol));
+      return by.functionOfKernel(&function, kernel) == CUDA_SUCCESS;
     });
   return status;
 }

@@ -226,6 +226,7 @@ public:
   /// Handles of kernels may come to mean others.
   void kernelsUnloaded() {
     directLaunches.forget();
+    registry.forgetHandles();
     if (HighFootprints *seen = footprints.load(std::memory_order_acquire))
       seen->forget();
   }

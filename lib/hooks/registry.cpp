@@ -104,6 +104,7 @@ void Registry::registerFunction(const CudaApi &api, void **handle, const char *h
   kernel.api = &api;
   kernel.function = hostFunction;
   kernel.name = deviceName;
+  kernel.isRegistered = true;
   byFunction[hostFunction] = &kernel;
   auto found = byHandle.find(handle);
   if (found == byHandle.end())
@@ -182,6 +183,12 @@ KernelRecord &Registry::findHandle(const CudaApi &api, const void *handle) {
     }
   }
   return find(api, handle);
+}
+
+/// The records stay, as of those whose file is gone.
+void Registry::forgetHandles() {
+  std::unique_lock lock(mutex);
+  std::erase_if(byFunction, [](const auto &each) { return !each.second->isRegistered; });
 }
 
 void Registry::forgetDevice() {

@@ -34,6 +34,7 @@ struct KernelRecord {
   const CudaApi *api = nullptr;
   const void *function = nullptr; ///< what the runtime launches it by
   std::string name;
+  bool isRegistered = false;             ///< by a file, else found by its handle
   const bundle::Kernel *facts = nullptr; ///< nullptr: it has no bundle
   std::uint64_t moduleHash = 0;          ///< the bundle's
   std::string unmatchedIn; ///< then: the file, if that has bundles, but none for all of its code
@@ -77,6 +78,8 @@ public:
   /// Asks the runtime for those of kernels with variants.
   KernelRecord &findHandle(const CudaApi &api, const void *handle);
 
+  /// Handles of kernels that no file has registered may come to mean others.
+  void forgetHandles();
   /// The device is reset: what was set on kernels is gone.
   void forgetDevice();
 

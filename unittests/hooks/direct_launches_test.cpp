@@ -19,7 +19,8 @@ struct World {
   CUcontext current = contextOf(1);
   bool refuses = false;                  ///< launches, by the driver
   cudaError_t runtimeSays = cudaSuccess; ///< of launches
-  bool hasFunctions = true;              ///< the runtime knows the functions of symbols
+  bool hasSymbols = true;                ///< the runtime knows the functions of symbols
+  bool hasFunctions = true;              ///< the driver knows those of kernels
   std::uintptr_t loaded = 256;           ///< what the code's place adds to a kernel
   cudaError_t lastError = cudaSuccess;
   std::atomic<int> byDriver{0}, byRuntime{0}, asked{0};
@@ -57,7 +58,7 @@ const DriverLaunches &driver() {
     made.functionOfKernel = [](CUfunction *function, CUkernel kernel) {
       ++world->asked;
       *function = functionBehind(kernel);
-      return CUDA_SUCCESS;
+      return world->hasFunctions ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
     };
     return made;
   }();
@@ -76,7 +77,7 @@ CudaApi runtime() {
   };
   api.cudaGetFuncBySymbol = [](cudaFunction_t *function, const void *symbol) {
     ++world->asked;
-    if (!world->hasFunctions)
+    if (!world->hasSymbols)
       return world->lastError = cudaErrorInvalidDeviceFunction;
     *function = functionBehind(symbol);
     return cudaSuccess;
@@ -134,6 +135,16 @@ TEST_CASE("a kernel's handle names it too") {
   f.launch(handle);
   CHECK(f.here.byDriver == 1);
   CHECK(f.here.function == functionBehind(handle));
+}
+
+TEST_CASE("a kernel's handle may stand in a symbol's place, and leaves no error") {
+  Fixture f;
+  f.here.hasSymbols = false;
+  f.launch(f.symbol(1));
+  CHECK(f.here.lastError == cudaSuccess);
+  f.launch(f.symbol(1));
+  CHECK(f.here.byDriver == 1);
+  CHECK(f.here.function == functionBehind(f.symbol(1)));
 }
 
 TEST_CASE("the error of a launch that the driver refuses is the runtime's") {
@@ -203,17 +214,17 @@ TEST_CASE("code that was loaded anew is asked for anew") {
 
 TEST_CASE("a kernel without a function of the driver's is asked for once, and leaves no error") {
   Fixture f;
-  f.here.hasFunctions = false;
+  f.here.hasSymbols = f.here.hasFunctions = false;
   for (int i = 0; i < 3; ++i)
     CHECK(f.launch(f.symbol()) == cudaSuccess);
-  CHECK(f.here.asked == 1);
+  CHECK(f.here.asked == 2); // the runtime and the driver
   CHECK(f.here.byRuntime == 3);
   CHECK(f.here.lastError == cudaSuccess);
 }
 
 TEST_CASE("an error that the program has yet to find stays") {
   Fixture f;
-  f.here.hasFunctions = false;
+  f.here.hasSymbols = false;
   f.here.lastError = cudaErrorInvalidValue;
   f.launch(f.symbol());
   CHECK(f.here.lastError == cudaErrorInvalidValue);

@@ -219,6 +219,8 @@ void setDevice(CudaApi &table) {
     return cudaSuccess;
   };
   table.cudaDeviceReset = [] {
+    if (FakeCuda::current().greenContexts != 0)
+      return FakeCuda::failed(cudaErrorNotPermitted); // as CUDA 13.0 on an H200
     ++FakeCuda::current().resets;
     return cudaSuccess;
   };
@@ -251,10 +253,12 @@ void setDevice(CudaApi &table) {
     *version = 0; // there is none
     return cudaSuccess;
   };
-  // Of the driver there are graphs only, where a test wants them.
+  // Of the driver there is what a test wants.
   table.cudaGetDriverEntryPoint = [](const char *name, void **entry, unsigned long long,
                                      cudaDriverEntryPointQueryResult *result) {
     *entry = FakeCuda::current().driverTellsGraphs ? driverGraphEntry(name) : nullptr;
+    if (!*entry && FakeCuda::current().driverHasGreenContexts)
+      *entry = greenContextEntry(name);
     *result = *entry ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return *entry ? cudaSuccess : cudaErrorNotSupported;
   };

@@ -92,6 +92,8 @@ public:
   std::atomic<int> resets{0};
   std::atomic<bool> hasNoMemory{false}; ///< of its own, and mapped
   bool driverTellsGraphs = false;       ///< there is a driver beneath, as far as graphs go
+  bool driverHasGreenContexts = false;  ///< likewise
+  std::atomic<int> greenContexts{0};    ///< that there are; with one no device can be reset
   /// Makes these eight bytes host memory, as cudaPointerGetAttributes has it.
   void pin(const void *memory);
   bool isDestroyed(cudaEvent_t event);

@@ -438,6 +438,35 @@ TEST_CASE("the first thread that launches on a stream owns it, and all launches 
   CHECK(cell == expected);
 }
 
+TEST_CASE("once code was unloaded a handle is another kernel's, and a file's kernels stay") {
+  Harness h;
+  hooks::Registry &known = h.hooks.registered();
+  char handle = 0;
+  hooks::KernelRecord &before = known.find(h.cuda.api(), &handle);
+  hooks::KernelRecord &mix = known.find(h.cuda.api(), &Harness::mixSymbol);
+  CHECK(&known.find(h.cuda.api(), &handle) == &before);
+  h.hooks.kernelsUnloaded();
+  CHECK(&known.find(h.cuda.api(), &handle) != &before);
+  CHECK(&known.find(h.cuda.api(), &Harness::mixSymbol) == &mix);
+}
+
+TEST_CASE("a device is reset though the control stream had a green context") {
+  Harness h;
+  h.cuda.driverHasGreenContexts = true;
+  for (int round = 0; round < 2; ++round) {
+    cudaStream_t low = h.stream(0), high = h.stream(-1);
+    std::uint64_t cell = 0;
+    CHECK(h.launch(low, &cell, 1) == cudaSuccess);
+    CHECK(h.launch(high, &cell, 1, 1, &Harness::plainSymbol) == cudaSuccess);
+    CHECK(h.synchronize(low) == cudaSuccess);
+    CHECK(h.synchronize(high) == cudaSuccess);
+    CHECK(h.cuda.greenContexts == 1);
+    CHECK(h.hooks.resetDevice(h.cuda.api()) == cudaSuccess);
+    CHECK(h.cuda.greenContexts == 0);
+  }
+  CHECK(h.cuda.resets == 2);
+}
+
 TEST_CASE("a thread forgets a stream's class when that is set") {
   Harness h;
   cudaStream_t high = h.stream(-1);
