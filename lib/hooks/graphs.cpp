@@ -259,6 +259,7 @@ void ExecutableGraph::update(cudaGraph_t graph) {
 void Graphs::add(cudaGraphExec_t handle, std::shared_ptr<ExecutableGraph> graph) {
   std::unique_lock lock(mutex);
   byHandle[handle] = std::move(graph);
+  count = byHandle.size();
 }
 
 std::shared_ptr<ExecutableGraph> Graphs::find(cudaGraphExec_t handle) {
@@ -270,12 +271,14 @@ std::shared_ptr<ExecutableGraph> Graphs::find(cudaGraphExec_t handle) {
 std::shared_ptr<ExecutableGraph> Graphs::remove(cudaGraphExec_t handle) {
   std::unique_lock lock(mutex);
   auto node = byHandle.extract(handle);
+  count = byHandle.size();
   return node.empty() ? nullptr : std::move(node.mapped());
 }
 
 void Graphs::clear() {
   std::unique_lock lock(mutex);
   byHandle.clear();
+  count = 0;
 }
 
 void Graphs::launched(WholeReason reason) {

@@ -99,6 +99,7 @@ private:
 class Graphs {
 public:
   void add(cudaGraphExec_t handle, std::shared_ptr<ExecutableGraph> graph);
+  bool any() const { return count.load(std::memory_order_acquire) != 0; }
   std::shared_ptr<ExecutableGraph> find(cudaGraphExec_t handle);
   std::shared_ptr<ExecutableGraph> remove(cudaGraphExec_t handle);
   /// The device is reset.
@@ -115,6 +116,7 @@ public:
 private:
   std::mutex mutex;
   std::unordered_map<cudaGraphExec_t, std::shared_ptr<ExecutableGraph>> byHandle;
+  std::atomic<std::size_t> count{0}; ///< of them
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(WholeReason::Count)> launches{};
 };
 

@@ -320,6 +320,10 @@ private:
     known.state->launches.fetch_add(1, std::memory_order_relaxed);
     if (known.footprints)
       known.footprints->launch(api, *known.state, request);
+    return passKnown(known, call);
+  }
+  /// A call that puts work on a stream of which nothing more has to be asked.
+  template <class Call> static cudaError_t passKnown(const KnownStream &known, const Call &call) {
     InHook inside;
     threadState.launchedHigh = true;
     runtime::HighPriority *scopes = known.scopes; // as in launchOwn()

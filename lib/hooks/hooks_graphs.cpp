@@ -57,10 +57,17 @@ void Hooks::waitForLaunches(const ExecutableGraph &graph) {
 }
 
 cudaError_t Hooks::graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaStream_t handle) {
-  StreamState &state = streams.find(api, handle);
   auto call = [&api, graph, handle] { return api.cudaGraphLaunch(graph, handle); };
-  if (!state.bestEffort)
-    return graphLaunchHigh(api, state, graph, call);
+  // Where no graph is kept, none has to be looked up.
+  if (streams.isLast(handle) && threadState.last.scopes && !threadState.last.footprints &&
+      !graphs.any())
+    return passKnown(threadState.last, call);
+  StreamState &state = streams.find(api, handle);
+  if (!state.bestEffort) {
+    cudaError_t status = graphLaunchHigh(api, state, graph, call);
+    knowLast(state);
+    return status;
+  }
   Engine *running = start(api);
   InHook inside;
   if (!running || captures.takesPart(api, handle))

@@ -257,6 +257,34 @@ TEST_CASE("a graph that was instantiated before anything was best effort is laun
   CHECK(g.statistics() == "0 in parts, 1 whole (not-seen 1)");
 }
 
+TEST_CASE(
+    "work makes way for a graph that nothing is kept of, on a stream that the thread used last") {
+  Harness h;
+  std::uint64_t cell = 0, ignored = 0;
+  Graphs g(h);
+  g.kernel(&ignored, 1, 1, &Harness::plainSymbol);
+  cudaGraphExec_t exec = g.instantiate(); // before anything is best effort
+  cudaStream_t low = h.stream(0), high = h.stream(-1);
+  CHECK(h.launch(low, &cell, 7) == cudaSuccess);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(g.launch(exec, high) == cudaSuccess);
+  CHECK(h.synchronize(high) == cudaSuccess);
+  h.gated = true;
+  std::thread([&] { CHECK(h.launch(low, &cell, 8, 8) == cudaSuccess); }).join();
+  h.gate.arrived();
+  h.holdPlain();
+  CHECK(hooks::threadState.last.handle == high);
+  CHECK(hooks::threadState.last.scopes);
+  CHECK(g.launch(exec, high) == cudaSuccess);
+  h.highGate.arrived();
+  h.settleRequest();
+  h.gate.open();
+  CHECK(eventually([&] { return h.hooks.totals().yields == 1; }));
+  h.highGate.open();
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(cell == Harness::mixed(Harness::mixed(0, 7), 8, 8));
+}
+
 TEST_CASE("launches of one executable graph are in order, whatever their classes") {
   Harness h;
   cudaStream_t low = h.stream(0), high = h.stream(-1);
