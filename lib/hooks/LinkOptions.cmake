@@ -26,7 +26,7 @@ function(tally_write_link_options directory output)
   # hooks of several modules meet by (hooks.cpp, real_api.cpp).
   set(driver "")
   set(nvcc "")
-  foreach(name dlsym _ZN5tally5hooks17tallySharedHooks1E _ZN5tally5hooks20tallySharedEmulator1E)
+  foreach(name dlsym _ZN5tally5hooks17tallySharedHooks2E _ZN5tally5hooks20tallySharedEmulator2E)
     string(APPEND driver "-Wl,--export-dynamic-symbol=${name}\n")
     string(APPEND nvcc "-Xlinker --export-dynamic-symbol=${name}\n")
   endforeach()

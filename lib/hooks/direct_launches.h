@@ -42,9 +42,10 @@ public:
   [[gnu::always_inline]] cudaError_t make(const CudaApi &api, Kernel kernel,
                                           const LaunchArguments &launch) {
     CUfunction function = find(kernel);
-    if (isFunction(function) && !captures.any() && launchByDriver(function, launch)) [[likely]]
+    bool isCapturing = captures.any();
+    if (isFunction(function) && !isCapturing && launchByDriver(function, launch)) [[likely]]
       return cudaSuccess;
-    return makeByRuntime(api, kernel, launch, !function);
+    return makeByRuntime(api, kernel, launch, !function && !isCapturing);
   }
 
   /// Kernels may come to mean others: code was unloaded, or the device reset.

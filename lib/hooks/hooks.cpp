@@ -49,14 +49,14 @@ Hooks::Hooks(const Settings &settings)
 Hooks &Hooks::makeShared() {
   Hooks *known = nullptr;
   auto made = std::make_unique<Hooks>(Settings::get());
-  if (!tallySharedHooks1.compare_exchange_strong(known, made.get()))
+  if (!tallySharedHooks2.compare_exchange_strong(known, made.get()))
     return *known;
   made->prepareDriver();
-  pthread_atfork(nullptr, nullptr, [] { tallySharedHooks1.load()->beInForkedChild(); });
+  pthread_atfork(nullptr, nullptr, [] { tallySharedHooks2.load()->beInForkedChild(); });
   if (made->settings.statistics)
-    std::atexit([] { tallySharedHooks1.load()->writeStatistics(); });
+    std::atexit([] { tallySharedHooks2.load()->writeStatistics(); });
   if (made->trace)
-    std::atexit([] { tallySharedHooks1.load()->writeTrace(); });
+    std::atexit([] { tallySharedHooks2.load()->writeTrace(); });
   return *made.release();
 }
 
@@ -101,7 +101,7 @@ Engine *Hooks::start(const CudaApi &api) {
   static const int atEnd = std::atexit([] {
     // Before the CUDA runtime's own end, which was registered earlier. A test's hooks are not the
     // process's.
-    Hooks *process = tallySharedHooks1.load();
+    Hooks *process = tallySharedHooks2.load();
     if (Engine *last = process ? process->running() : nullptr) {
       last->queue().drain(true);
       last->end();
@@ -112,7 +112,7 @@ Engine *Hooks::start(const CudaApi &api) {
     footprints.store(new HighFootprints(*shared, registry, captures), std::memory_order_release);
   engine.store(made->release(), std::memory_order_release);
   streams.forgetKnown();
-  if (settings.drainMilliseconds != 0 && tallySharedHooks1.load() == this)
+  if (settings.drainMilliseconds != 0 && tallySharedHooks2.load() == this)
     drainOnce();
   return running();
 }
@@ -120,7 +120,7 @@ Engine *Hooks::start(const CudaApi &api) {
 /// For as long as the process lives.
 void Hooks::drainOnce() {
   auto drain = [] {
-    Hooks *process = tallySharedHooks1.load();
+    Hooks *process = tallySharedHooks2.load();
     if (Engine *last = process->running())
       last->quiesce();
     process->writeTrace();
@@ -175,7 +175,7 @@ void Hooks::joinLater(const CudaApi &api) {
   // Before the CUDA runtime's own end, which was registered earlier: a thread that calls it then
   // would crash.
   static const int atEnd = std::atexit([] {
-    if (Hooks *process = tallySharedHooks1.load())
+    if (Hooks *process = tallySharedHooks2.load())
       process->endJoining();
   });
   static_cast<void>(atEnd);

@@ -35,7 +35,7 @@ class Hooks;
 /// The process's hooks. Modules that were linked with this library each have the variable; being
 /// inline it is one symbol (STB_GNU_UNIQUE) to the loader, which takes one of them for all. Its
 /// name changes with the layout of Hooks, so that modules of different versions do not meet.
-__attribute__((visibility("default"))) inline std::atomic<Hooks *> tallySharedHooks1{nullptr};
+__attribute__((visibility("default"))) inline std::atomic<Hooks *> tallySharedHooks2{nullptr};
 
 class Hooks {
 public:
@@ -43,7 +43,7 @@ public:
   ~Hooks() { endJoining(); }
   /// The process's. Never destroyed.
   static Hooks &shared() {
-    Hooks *known = tallySharedHooks1.load(std::memory_order_acquire);
+    Hooks *known = tallySharedHooks2.load(std::memory_order_acquire);
     return known ? *known : makeShared();
   }
 

@@ -127,9 +127,6 @@ cudaError_t Hooks::synchronizeStream(const CudaApi &api, cudaStream_t handle) {
   if (Engine *now = running(); now && !captures.takesPart(api, handle)) {
     now->waitBefore(state);
   }
-  // What is asked behind the wait is asked once before, while it is the device that is waited for:
-  // then it is near, and the program is told sooner.
-  withDeferred(cudaSuccess, false);
   auto wait = [&] { return api.cudaStreamSynchronize(handle); };
   Activity *shared = activity.load(std::memory_order_acquire);
   return withDeferred(shared ? shared->synchronize(state, wait) : wait());

@@ -28,8 +28,8 @@ CudaApi makeRealApi() {
 
 } // namespace
 
-/// One emulator for all modules of the process (see tallySharedHooks1).
-__attribute__((visibility("default"))) inline std::atomic<const CudaApi *> tallySharedEmulator1{
+/// One emulator for all modules of the process (see tallySharedHooks2).
+__attribute__((visibility("default"))) inline std::atomic<const CudaApi *> tallySharedEmulator2{
     nullptr};
 
 const CudaApi &realApi() {
@@ -47,7 +47,7 @@ const CudaApi &choose() {
     return realApi();
   const CudaApi *known = nullptr;
   const CudaApi *own = &emulatedApi();
-  return tallySharedEmulator1.compare_exchange_strong(known, own) ? *own : *known;
+  return tallySharedEmulator2.compare_exchange_strong(known, own) ? *own : *known;
 }
 
 } // namespace

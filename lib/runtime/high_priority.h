@@ -205,8 +205,6 @@ private:
     Waiting(HighPriority &scopes, HighStream &stream)
         : scopes(scopes), stream(stream), made(stream.calls().made) {
       stream.waiting.fetch_add(1);
-      // Notes nothing, and has what the end of the wait needs near by then.
-      scopes.noteSynchronised(stream, 0);
     }
     ~Waiting() {
       if (isOver)

@@ -178,12 +178,14 @@ TEST_CASE("in another context the runtime launches, and nothing is learnt there"
   CHECK(f.here.byDriver == 1);
 }
 
-TEST_CASE("while a capture is open the runtime launches") {
+TEST_CASE("while a capture is open the runtime launches, and nothing is asked") {
   Fixture f;
   f.launch(f.symbol());
   f.captures.begin([] { return cudaSuccess; });
   f.launch(f.symbol());
+  f.launch(f.symbol(1));
   CHECK(f.here.byDriver == 0);
+  CHECK(f.here.asked == 1);
   f.captures.end([] { return cudaSuccess; });
   f.launch(f.symbol());
   CHECK(f.here.byDriver == 1);
