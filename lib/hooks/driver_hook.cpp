@@ -57,17 +57,14 @@ template <class Call> CUresult byRule_Drain(CUstream, Call call) {
     Hooks::shared().drain();
   return call();
 }
-template <class Call> CUresult byRule_Unload(CUstream stream, Call call) {
-  CUresult status = byRule_Drain(stream, call);
-  if (isForeign())
-    Hooks::shared().kernelsUnloaded();
-  return status;
-}
 template <class Call> CUresult byRule_Forget(CUstream, Call call) {
   CUresult status = call();
   if (isForeign())
     Hooks::shared().kernelsUnloaded();
   return status;
+}
+template <class Call> CUresult byRule_Unload(CUstream stream, Call call) {
+  return byRule_Drain(stream, [&] { return byRule_Forget(stream, call); });
 }
 template <class Call> CUresult byRule_Context(CUstream, Call call) {
   CUresult status = call();

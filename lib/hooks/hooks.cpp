@@ -206,13 +206,16 @@ cudaError_t Hooks::resetDevice(const CudaApi &api) {
     InHook inside;
     return api.cudaGetDevice(&device) == cudaSuccess;
   }();
+  auto reset = [&] {
+    directLaunches.forget();
+    InHook inside;
+    return api.cudaDeviceReset();
+  };
   if (Activity *served = activity.load();
       isKnown && served && served->onDevice().number() != device) {
     streams.clear(device);
     account.clear(device);
-    directLaunches.forget();
-    InHook inside;
-    return api.cudaDeviceReset();
+    return reset();
   }
   events.sweep([](std::uint64_t) { return true; });
   std::unique_lock lock(starting);
@@ -230,11 +233,9 @@ cudaError_t Hooks::resetDevice(const CudaApi &api) {
   streams.clear(device);
   graphs.clear();
   registry.forgetDevice();
-  directLaunches.forget();
   if (isKnown)
     account.clear(device);
-  InHook inside;
-  return api.cudaDeviceReset();
+  return reset();
 }
 
 cudaError_t Hooks::withDeferred(cudaError_t status, bool clear) {

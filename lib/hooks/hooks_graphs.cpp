@@ -63,11 +63,8 @@ cudaError_t Hooks::graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaSt
       !graphs.any())
     return passKnown(threadState.last, call);
   StreamState &state = streams.find(api, handle);
-  if (!state.bestEffort) {
-    cudaError_t status = graphLaunchHigh(api, state, graph, call);
-    knowLast(state);
-    return status;
-  }
+  if (!state.bestEffort)
+    return graphLaunchHigh(api, state, graph, call);
   Engine *running = start(api);
   InHook inside;
   if (!running || captures.takesPart(api, handle))
@@ -110,6 +107,7 @@ cudaError_t Hooks::graphLaunchHigh(const CudaApi &api, StreamState &state, cudaG
   cudaError_t status = pass(state, call);
   if (status == cudaSuccess && known)
     known->launchedHigh(state.handle);
+  knowLast(state);
   return status;
 }
 

@@ -167,6 +167,9 @@ private:
 /// Makes the table's calls those of FakeCuda::current().
 void setCalls(hooks::CudaApi &table);
 
+/// The driver's entry point for green contexts, or nullptr. (fake_green_contexts.cpp)
+void *greenContextEntry(const char *name);
+
 } // namespace tally::test
 
 #endif

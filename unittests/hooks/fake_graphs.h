@@ -41,7 +41,6 @@ struct FakeGraph {
 void setGraphs(hooks::CudaApi &table);
 /// An entry point of the driver's, or nullptr.
 void *driverGraphEntry(const char *name);
-void *greenContextEntry(const char *name); // fake_green_contexts.cpp
 
 } // namespace tally::test
 

@@ -1,6 +1,5 @@
 // The driver's green contexts over the fake CUDA runtime: their streams are its own.
 #include "fake_cuda.h"
-#include "fake_graphs.h"
 
 #include <cuda.h>
 
