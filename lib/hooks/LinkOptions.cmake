@@ -22,11 +22,12 @@ function(tally_write_link_options directory output)
       list(APPEND names "${CMAKE_MATCH_1}_ptds")
     endif()
   endforeach()
-  # Libraries that are loaded later find the driver through this dlsym; the other two are what the
-  # hooks of several modules meet by (hooks.cpp, real_api.cpp).
+  # What the hooks of several modules meet by (hooks.h, real_api.cpp, thread_state.h,
+  # driver_exports.h).
   set(driver "")
   set(nvcc "")
-  foreach(name dlsym _ZN5tally5hooks17tallySharedHooks2E _ZN5tally5hooks20tallySharedEmulator2E)
+  foreach(name _ZN5tally5hooks17tallySharedHooks2E _ZN5tally5hooks20tallySharedEmulator2E
+      _ZN5tally5hooks14thread_state_111threadStateE _ZN5tally7runtime18tallySharedDriver1E)
     string(APPEND driver "-Wl,--export-dynamic-symbol=${name}\n")
     string(APPEND nvcc "-Xlinker --export-dynamic-symbol=${name}\n")
   endforeach()

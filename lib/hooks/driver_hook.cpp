@@ -1,13 +1,16 @@
+// The wrappers of the driver's entry points.
 #include "driver_hook.h"
 
+#include "driver_exports.h"
 #include "wrappers.h"
 
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
-#include <dlfcn.h>
-
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <string>
 #include <string_view>
 #include <tuple>
 
@@ -18,14 +21,12 @@ namespace {
 using GetProcAddress1 = CUresult (*)(const char *, void **, int, cuuint64_t);
 using GetProcAddress2 = CUresult (*)(const char *, void **, int, cuuint64_t,
                                      CUdriverProcAddressQueryResult *);
-using Dlsym = void *(*)(void *, const char *);
-
-std::atomic<void *> realGetProcAddress1{nullptr}, realGetProcAddress2{nullptr};
+using GetExportTable = CUresult (*)(const void **, const CUuuid *);
 
 /// Whether a call comes from outside of the hooks. A program without kernels has registered none,
 /// and its libraries' launches count all the same.
 bool isForeign() {
-  if (InHook::any())
+  if (InHook::any() || isOff())
     return false;
   Hooks::shared().hooked(api());
   return true;
@@ -65,6 +66,12 @@ template <class Call> CUresult byRule_Forget(CUstream, Call call) {
 }
 template <class Call> CUresult byRule_Unload(CUstream stream, Call call) {
   return byRule_Drain(stream, [&] { return byRule_Forget(stream, call); });
+}
+/// The driver reads its environment now, which the hooks prepare.
+template <class Call> CUresult byRule_Init(CUstream, Call call) {
+  if (!isOff())
+    Hooks::shared();
+  return call();
 }
 template <class Call> CUresult byRule_Context(CUstream, Call call) {
   CUresult status = call();
@@ -118,13 +125,19 @@ struct Entry<Tag, CUresult (*)(Parameters...), stream> {
   using Entry_##name##_##version = Entry<Tag_##name##_##version, PFN_##name##_v##version, stream>;
 #include "driver_api.def"
 
+/// The driver's own function that it exports as `name`.
+template <class Function> Function exported(const char *name) {
+  const tally::runtime::DriverExports *known = tally::runtime::driverExports();
+  return reinterpret_cast<Function>(known ? known->find(name) : nullptr);
+}
+
 /// An entry point of the real driver, in the newest version up to `version`; nullptr without one.
 template <class Function> Function realEntry(const char *name, int version) {
   void *entry = nullptr;
-  if (void *real = realGetProcAddress2)
-    reinterpret_cast<GetProcAddress2>(real)(name, &entry, version, 0, nullptr);
-  else if (void *earlier = realGetProcAddress1)
-    reinterpret_cast<GetProcAddress1>(earlier)(name, &entry, version, 0);
+  if (auto real = exported<GetProcAddress2>("cuGetProcAddress_v2"))
+    real(name, &entry, version, 0, nullptr);
+  else if (auto earlier = exported<GetProcAddress1>("cuGetProcAddress"))
+    earlier(name, &entry, version, 0);
   return reinterpret_cast<Function>(entry);
 }
 
@@ -175,7 +188,7 @@ struct Entry_cuLaunchKernelEx {
     auto call = [&] {
       return reinterpret_cast<Function>(real[perThread].load())(config, f, parameters, extra);
     };
-    if (InHook::any() || !config)
+    if (!config || InHook::any() || isOff())
       return call();
     CUlaunchConfig meant = *config;
     meant.hStream = perThread ? ownOf(config->hStream) : config->hStream;
@@ -194,7 +207,7 @@ struct Entry_cuLaunchKernel {
       return reinterpret_cast<Function>(real[perThread].load())(
           f, gridX, gridY, gridZ, blockX, blockY, blockZ, shared, stream, parameters, extra);
     };
-    if (InHook::any()) // the runtime's own: as soon as can be
+    if (InHook::any() || isOff()) // the runtime's own: as soon as can be
       return call();
     CUlaunchConfig config{};
     config.gridDimX = gridX;
@@ -209,10 +222,14 @@ struct Entry_cuLaunchKernel {
   }
 };
 
+/// The wrapper of `real`. A driver that looks itself up finds wrappers: they stay what they are.
 template <class Entry> void *keep(bool perThread, void *real) {
+  void *const wrappers[2] = {reinterpret_cast<void *>(&Entry::template wrapper<false>),
+                             reinterpret_cast<void *>(&Entry::template wrapper<true>)};
+  if (real == wrappers[0] || real == wrappers[1])
+    return real;
   Entry::real[perThread].store(real);
-  return perThread ? reinterpret_cast<void *>(&Entry::template wrapper<true>)
-                   : reinterpret_cast<void *>(&Entry::template wrapper<false>);
+  return wrappers[perThread];
 }
 
 struct Row {
@@ -234,23 +251,53 @@ CUresult getProcAddress1(const char *symbol, void **entry, int version, cuuint64
 CUresult getProcAddress2(const char *symbol, void **entry, int version, cuuint64_t flags,
                          CUdriverProcAddressQueryResult *result);
 
+/// Of the driver's private tables, those that the CUDA runtime, cuFFT, NVRTC and NVML ask for: no
+/// launch of theirs goes by one (docs/hooks.md has how that was seen).
+constexpr std::array<std::string_view, 0> knownTables = {};
+
+CUresult getExportTable(const void **table, const CUuuid *id) {
+  if (id && isForeign()) {
+    std::string name;
+    for (char each : id->bytes)
+      name += {"0123456789abcdef"[(each >> 4) & 15], "0123456789abcdef"[each & 15]};
+    if (std::find(knownTables.begin(), knownTables.end(), name) == knownTables.end())
+      launchesPassUnseen(Unseen::PrivateTable);
+  }
+  return exported<GetExportTable>("cuGetExportTable")(table, id);
+}
+
+/// The wrappers that are no rows, by the names that the driver exports.
+void *wrapperByHand(std::string_view name) {
+  if (name == "cuGetProcAddress")
+    return reinterpret_cast<void *>(&getProcAddress1);
+  if (name == "cuGetProcAddress_v2")
+    return reinterpret_cast<void *>(&getProcAddress2);
+  return name == "cuGetExportTable" ? reinterpret_cast<void *>(&getExportTable) : nullptr;
+}
+
+const Row *newestRow(std::string_view symbol, int version) {
+  const Row *newest = nullptr;
+  for (const Row &row : rows)
+    if (symbol == row.name && row.version <= version && (!newest || row.version > newest->version))
+      newest = &row;
+  return newest;
+}
+
 void wrapResult(const char *symbol, void **entry, int version, cuuint64_t flags) {
   if (!symbol || !entry || !*entry)
     return;
-  if (std::string_view(symbol) == "cuGetProcAddress") {
-    bool second = version >= 12000;
-    (second ? realGetProcAddress2 : realGetProcAddress1).store(*entry);
-    *entry = second ? reinterpret_cast<void *>(&getProcAddress2)
-                    : reinterpret_cast<void *>(&getProcAddress1);
-    return;
-  }
-  *entry = wrappedEntry(symbol, version,
-                        (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0, *entry);
+  std::string_view name = symbol;
+  if (name == "cuGetProcAddress" && version >= 12000)
+    name = "cuGetProcAddress_v2";
+  bool perThread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
+  if (void *own = wrapperByHand(name))
+    *entry = own;
+  else if (const Row *row = newestRow(name, version))
+    *entry = row->keep(perThread, *entry);
 }
 
 CUresult getProcAddress1(const char *symbol, void **entry, int version, cuuint64_t flags) {
-  CUresult status =
-      reinterpret_cast<GetProcAddress1>(realGetProcAddress1.load())(symbol, entry, version, flags);
+  CUresult status = exported<GetProcAddress1>("cuGetProcAddress")(symbol, entry, version, flags);
   if (status == CUDA_SUCCESS)
     wrapResult(symbol, entry, version, flags);
   return status;
@@ -258,8 +305,8 @@ CUresult getProcAddress1(const char *symbol, void **entry, int version, cuuint64
 
 CUresult getProcAddress2(const char *symbol, void **entry, int version, cuuint64_t flags,
                          CUdriverProcAddressQueryResult *result) {
-  CUresult status = reinterpret_cast<GetProcAddress2>(realGetProcAddress2.load())(
-      symbol, entry, version, flags, result);
+  CUresult status =
+      exported<GetProcAddress2>("cuGetProcAddress_v2")(symbol, entry, version, flags, result);
   if (status == CUDA_SUCCESS)
     wrapResult(symbol, entry, version, flags);
   return status;
@@ -270,23 +317,6 @@ bool takeSuffix(std::string_view &name, std::string_view suffix) {
     return false;
   name.remove_suffix(suffix.size());
   return true;
-}
-
-/// An entry point by its name in the library: cuMemcpyHtoDAsync_v2_ptsz.
-void *wrappedByFullName(std::string_view name, void *real) {
-  if (name == "cuGetProcAddress") {
-    realGetProcAddress1.store(real);
-    return reinterpret_cast<void *>(&getProcAddress1);
-  }
-  if (name == "cuGetProcAddress_v2") {
-    realGetProcAddress2.store(real);
-    return reinterpret_cast<void *>(&getProcAddress2);
-  }
-  bool perThread = takeSuffix(name, "_ptsz") || takeSuffix(name, "_ptds");
-  for (const Row &row : rows)
-    if (name == row.exported)
-      return row.keep(perThread, real);
-  return real;
 }
 
 } // namespace
@@ -307,83 +337,19 @@ const DriverLaunches &driverLaunches() {
 }
 
 void *wrappedEntry(std::string_view symbol, int version, bool perThread, void *real) {
-  const Row *newest = nullptr;
+  const runtime::DriverExports *known = runtime::driverExports();
+  const Row *row = known && known->holds(real) ? newestRow(symbol, version) : nullptr;
+  return row ? row->keep(perThread, real) : real;
+}
+
+void *wrappedExport(std::string_view name, void *real) {
+  if (void *own = wrapperByHand(name))
+    return own;
+  bool perThread = takeSuffix(name, "_ptsz") || takeSuffix(name, "_ptds");
   for (const Row &row : rows)
-    if (symbol == row.name && row.version <= version && (!newest || row.version > newest->version))
-      newest = &row;
-  return newest ? newest->keep(perThread, real) : real;
+    if (name == row.exported)
+      return row.keep(perThread, real);
+  return real;
 }
 
 } // namespace tally::hooks
-
-extern "C" {
-
-/// The C library's own, which `dlsym` below jumps to.
-__attribute__((visibility("hidden"))) Dlsym tallyRealDlsym = nullptr;
-
-/// What `dlsym` gives instead of the library's entry; nullptr: what the C library's dlsym gives.
-__attribute__((visibility("hidden"))) void *tallyFindSymbol(void *handle, const char *name) {
-  if (!tallyRealDlsym) {
-    // Its version differs between C libraries; both names mean the same function.
-    for (const char *version : {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"})
-      if (!tallyRealDlsym)
-        tallyRealDlsym = reinterpret_cast<Dlsym>(dlvsym(RTLD_NEXT, "dlsym", version));
-  }
-  if (!name || name[0] != 'c' || name[1] != 'u' || handle == RTLD_NEXT || isOff())
-    return nullptr;
-  void *real = tallyRealDlsym(handle, name);
-  void *wrapped = real ? wrappedByFullName(name, real) : nullptr;
-  return wrapped == real ? nullptr : wrapped;
-}
-
-} // extern "C"
-
-// The C library's dlsym looks at its return address to know what RTLD_NEXT means. So it is jumped
-// to, with the caller's own.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-// A sanitizer's runtime calls dlsym before anything here is there: libraries are not seen then.
-#elif defined(__x86_64__)
-asm(R"(
-    .text
-    .globl dlsym
-    .type dlsym, @function
-dlsym:
-    endbr64
-    pushq %rdi
-    pushq %rsi
-    subq $8, %rsp
-    call tallyFindSymbol
-    addq $8, %rsp
-    popq %rsi
-    popq %rdi
-    testq %rax, %rax
-    jne 1f
-    jmp *tallyRealDlsym(%rip)
-1:
-    ret
-    .size dlsym, . - dlsym
-)");
-#elif defined(__aarch64__)
-asm(R"(
-    .text
-    .globl dlsym
-    .type dlsym, %function
-dlsym:
-    stp x29, x30, [sp, #-32]!
-    stp x0, x1, [sp, #16]
-    bl tallyFindSymbol
-    mov x2, x0
-    ldp x0, x1, [sp, #16]
-    ldp x29, x30, [sp], #32
-    cbnz x2, 1f
-    adrp x2, tallyRealDlsym
-    ldr x2, [x2, :lo12:tallyRealDlsym]
-    br x2
-1:
-    mov x0, x2
-    ret
-    .size dlsym, . - dlsym
-)");
-#else
-#error "the driver-level hook knows x86-64 and AArch64"
-#endif

@@ -1,22 +1,37 @@
-// The hook at the driver's level: an exported `dlsym` that gives out wrapped entry points of the
-// CUDA driver, so that launches of libraries that were not linked with the hooks (cuBLAS, cuDNN)
-// are seen. The CUDA runtime looks up cuGetProcAddress by dlsym and asks that for all else.
+// The hook at the driver's level: what the CUDA driver exports leads to wrappers, for every object
+// of the process, so that the launches of libraries that were not linked with the hooks (cuBLAS,
+// cuDNN) are seen, and those of programs that call the driver themselves.
 #ifndef TALLY_LIB_HOOKS_DRIVER_HOOK_H
 #define TALLY_LIB_HOOKS_DRIVER_HOOK_H
 
+#include <cstdint>
 #include <string_view>
 
 namespace tally::hooks {
 
 struct DriverLaunches;
-/// The driver's own entry points, past the hook. Where none of this module's CUDA runtime has asked
-/// for the driver by this module's dlsym, all are nullptr. To be called once the driver runs.
+/// The driver's own entry points, past the hook; where there is no hook, all are nullptr. To be
+/// called once the driver runs.
 const DriverLaunches &driverLaunches();
 
-/// The wrapper of the driver's entry point `real`, which cuGetProcAddress gives for `symbol` and
-/// `version`, or `real` itself. `perThread`: the form whose stream 0 is the thread's own.
-/// Thread-safe.
+/// The wrapper of the driver's own entry point `real`, which cuGetProcAddress gives for `symbol`
+/// and `version`; `real` itself, where it is none of these or has no wrapper. `perThread`: the form
+/// whose stream 0 is the thread's own. Thread-safe.
 void *wrappedEntry(std::string_view symbol, int version, bool perThread, void *real);
+
+/// The wrapper of `real`, which the driver exports as `name`, or `real` itself. Thread-safe.
+void *wrappedExport(std::string_view name, void *real);
+
+/// Why launches may pass unseen.
+enum class Unseen : std::uint8_t {
+  DriverInUse, ///< pointers into the driver were taken before the hook was there
+  NotWritable, ///< the driver's exports could not be led elsewhere
+  NoDriver,    ///< there was none yet
+  Namespace,   ///< the program has loaded a library by dlmopen, which may load a driver of its own
+  PrivateTable ///< a library has a table of the driver's that is not known
+};
+/// From now on best-effort work of the process runs as it would without tally. Thread-safe.
+void launchesPassUnseen(Unseen why);
 
 } // namespace tally::hooks
 

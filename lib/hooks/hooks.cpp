@@ -2,6 +2,8 @@
 #include "hooks.h"
 
 #include "driver_environment.h"
+#include "driver_exports.h"
+#include "redirected_exports.h"
 #include "termination.h"
 
 #include <cstdio>
@@ -75,11 +77,40 @@ void Hooks::beInForkedChild() {
   streams.forgetKnown();
 }
 
+bool Hooks::seesAll() {
+  const runtime::DriverExports *driver = runtime::driverExports();
+  if (!driver || (settings.emulator && driver->isEmpty()))
+    return true;
+  if (runtime::objectsNamed("libcuda.so.1") > 1)
+    driver->notAll("several CUDA drivers are loaded");
+  const char *why = driver->whyNotAll();
+  if (why)
+    warn(Warning::Unseen, std::string("launches may pass unseen: ") + why +
+                              ". Best-effort work of this process runs as it would without tally, "
+                              "and no other process makes way for such launches");
+  return !why;
+}
+
+void Hooks::runPlainly() {
+  if (isPlain.exchange(true))
+    return;
+  seesAll();
+  drain();
+}
+
 Engine *Hooks::start(const CudaApi &api) {
-  if (Engine *known = running())
-    return known;
+  if (Engine *known = running()) {
+    if (!isPlain.load(std::memory_order_relaxed))
+      return known;
+    known->drain(); // of before
+    return nullptr;
+  }
   if (cannotStart)
     return nullptr;
+  if (!seesAll()) {
+    cannotStart = true;
+    return nullptr;
+  }
   std::unique_lock lock(starting);
   if (Engine *known = running(); known || cannotStart)
     return known;
@@ -155,6 +186,7 @@ Activity *Hooks::openActivity(const CudaApi &api, int device, bool forOthers) {
 /// The calling thread may be inside of a library's call that holds locks; so it does not wait.
 void Hooks::joinLater(const CudaApi &api) {
   InHook inside;
+  seesAll();
   int device = 0;
   if (!mayJoin.exchange(false) || api.cudaGetDevice(&device) != cudaSuccess)
     return;

@@ -222,6 +222,9 @@ public:
       running->drain();
   }
   Engine *running() const { return engine.load(std::memory_order_acquire); }
+  /// Launches may pass unseen (driver_hook.h): what is queued is waited for, and best-effort work
+  /// runs as it would without tally from here on.
+  void runPlainly();
 
   /// Handles of kernels may come to mean others.
   void kernelsUnloaded() {
@@ -384,6 +387,8 @@ private:
   Activity *openActivity(const CudaApi &api, int device, bool forOthers);
   /// Made when it is first needed. nullptr where it cannot be had: then nothing is held back.
   Engine *start(const CudaApi &api);
+  /// Whether all launches of the process are seen; if not, a line says why.
+  bool seesAll();
   void openClasses(const CudaApi &api);
   void forgetStream(StreamState &state);
   void countStreams();
@@ -432,6 +437,7 @@ private:
   const pid_t joinerProcess = getpid();
   std::mutex starting; ///< what follows, and making the two
   std::atomic<bool> cannotStart{false};
+  std::atomic<bool> isPlain{false}; ///< best-effort work is not queued any more
   std::atomic<std::uint64_t> resets{0}; ///< of the device
   std::atomic<bool> checked{false};
   std::atomic<const CudaApi *> anyApi{nullptr};

@@ -28,6 +28,7 @@ enum class Warning : std::uint8_t {
   StaleBundle,   ///< device code that no bundle belongs to
   Trace,         ///< what ran when cannot be written
   NothingHooked, ///< no kernel has variants, or the launches do not come through the hooks
+  Unseen,        ///< launches may pass the hooks
   NoDevice,      ///< what best-effort work needs of the device cannot be had
   OtherDevice,   ///< work on a device that is not served
   Arena,         ///< other processes are not seen

@@ -37,7 +37,11 @@ struct alignas(64) ThreadState {
   bool launchedHigh = false; ///< it last put work of high priority on a stream
 };
 
-inline constinit thread_local ThreadState threadState;
+/// One for all modules of the process, as tallySharedHooks2 is: a call that one module's wrapper
+/// makes may come to another's. The namespace's name changes with the layout.
+inline namespace thread_state_1 {
+__attribute__((visibility("default"))) inline constinit thread_local ThreadState threadState;
+}
 
 } // namespace tally::hooks
 

@@ -1,5 +1,7 @@
 #include "cuda_driver.h"
 
+#include "driver_exports.h"
+
 #include <dlfcn.h>
 #include <string_view>
 
@@ -10,15 +12,27 @@ namespace tally::runtime {
 
 namespace {
 
+void *openDriver() {
+  static void *const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  return library;
+}
+
+/// The driver's own function, also where the hooks have led its exports elsewhere.
+void *findOwn(void *library, const char *symbol) {
+  const DriverExports *hooked = driverExports();
+  void *own = hooked ? hooked->find(symbol) : nullptr;
+  return own ? own : dlsym(library, symbol);
+}
+
 Result<CudaDriver> lookUp() {
-  void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  void *library = openDriver();
   if (!library)
     return Error{std::string("no CUDA driver: ") + dlerror()};
   CudaDriver driver;
   std::string missing;
 #define TALLY_CUDA_LOOK_UP(name)                                                                   \
   driver.TALLY_CUDA_MEMBER_(name) =                                                                \
-      reinterpret_cast<decltype(&name)>(dlsym(library, TALLY_CUDA_TEXT(name)));                    \
+      reinterpret_cast<decltype(&name)>(findOwn(library, TALLY_CUDA_TEXT(name)));                  \
   if (!driver.TALLY_CUDA_MEMBER_(name))                                                            \
     missing = TALLY_CUDA_TEXT(name);
   TALLY_CUDA_ENTRY_POINTS(TALLY_CUDA_LOOK_UP)
@@ -38,8 +52,8 @@ Result<const CudaDriver *> CudaDriver::load() {
 }
 
 void *CudaDriver::find(const char *symbol) {
-  static void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  return library ? dlsym(library, symbol) : nullptr;
+  void *library = openDriver();
+  return library ? findOwn(library, symbol) : nullptr;
 }
 
 Error CudaDriver::failure(const char *call, CUresult code) const {

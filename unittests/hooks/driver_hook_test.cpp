@@ -1,4 +1,6 @@
-// The driver-level hook: what a library that was not linked with the hooks gets of dlsym.
+// The driver-level hook: what a library that was not linked with the hooks finds in the driver.
+#include "driver_exports.h"
+#include "driver_hook.h"
 #include "fake_cuda.h"
 #include "hooks.h"
 
@@ -225,7 +227,33 @@ TEST_CASE("a name whose parameters changed is wrapped as the version asked for h
   CHECK(*synchronized == nullptr);
 }
 
-TEST_CASE("other symbols are the C library's answers, the next one included") {
+TEST_CASE("the driver's own functions are known, and no wrapper is taken for one") {
+  Library library;
+  void *wrapper = dlsym(library.handle, "cuGetProcAddress_v2");
+  void *own = runtime::driverExports()->find("cuGetProcAddress_v2");
+  CHECK(own == *library.find<void *>("fakeDriverGetProcAddress"));
+  CHECK(wrapper != own);
+  // A runtime that has a wrapper of the driver gives that out.
+  void *launch = nullptr;
+  library.ask("cuLaunchKernel", &launch, 13000, 0, nullptr);
+  CHECK(hooks::wrappedEntry("cuLaunchKernel", 13000, false, launch) == launch);
+  auto launches = library.find<int>("fakeDriverLaunches");
+  int before = *launches;
+  hooks::InHook inside;
+  reinterpret_cast<Launch>(launch)(nullptr, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr);
+  CHECK(*launches == before + 1);
+
+  CUresult (*again)(CUcontext) = nullptr;
+  void *synchronize = dlsym(library.handle, "cuCtxSynchronize_v2");
+  CHECK(hooks::wrappedEntry("cuCtxSynchronize", 13000, false, synchronize) == synchronize);
+  void *real = runtime::driverExports()->find("cuCtxSynchronize_v2");
+  CHECK(hooks::wrappedEntry("cuCtxSynchronize", 13000, false, real) == synchronize);
+  CHECK(hooks::wrappedExport("cuCtxSynchronize_v2", synchronize) == synchronize);
+  again = reinterpret_cast<CUresult (*)(CUcontext)>(synchronize);
+  CHECK(again(nullptr) == CUDA_SUCCESS); // and does not call itself
+}
+
+TEST_CASE("other symbols are as they were") {
   CHECK(dlsym(RTLD_DEFAULT, "printf") == reinterpret_cast<void *>(&std::printf));
   CHECK(dlsym(RTLD_DEFAULT, "cuThereIsNone") == nullptr);
   CHECK(dlsym(RTLD_NEXT, "malloc") != nullptr);

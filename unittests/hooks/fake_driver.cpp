@@ -103,4 +103,6 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **entry, int version, cuui
     *entry = reinterpret_cast<void *>(&cuOtherFake);
   return CUDA_SUCCESS;
 }
+/// Its address, which a lookup does not give under the hooks.
+void *fakeDriverGetProcAddress = reinterpret_cast<void *>(&cuGetProcAddress_v2);
 }

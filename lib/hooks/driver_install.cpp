@@ -1,0 +1,189 @@
+// Leads what the driver exports to the wrappers, before any code of the module runs that could look
+// for the driver; and finds out where launches may pass unseen all the same.
+#include "driver_exports.h"
+#include "driver_hook.h"
+#include "hooks.h"
+#include "redirected_exports.h"
+
+#include <cuda.h>
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+using namespace tally;
+using namespace tally::hooks;
+
+namespace {
+
+constexpr char driverName[] = "libcuda.so.1";
+
+/// Whether somebody may have looked up functions of the driver before now. Linking with the driver
+/// alone leaves its functions in offset tables only.
+bool isInUse(void *driver) {
+  if (!runtime::isNeeded(driverName))
+    return true;
+  auto current = reinterpret_cast<CUresult (*)(CUcontext *)>(dlsym(driver, "cuCtxGetCurrent"));
+  CUcontext context = nullptr;
+  return current && current(&context) != CUDA_ERROR_NOT_INITIALIZED;
+}
+
+bool isDisabled() {
+  const char *setting = std::getenv("TALLY_DISABLE");
+  return setting && std::string_view(setting) == "1";
+}
+
+void watchNamespaces();
+
+/// Before the module's other initializers. Settings are not read yet: a program may still set them.
+__attribute__((constructor(101))) void install() {
+  if (runtime::driverExports() || isDisabled())
+    return;
+  void *loaded = dlopen(driverName, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  bool wasInUse = loaded && isInUse(loaded);
+  // It stays loaded: pointers to it are kept.
+  void *driver = loaded ? loaded : dlopen(driverName, RTLD_NOW | RTLD_LOCAL);
+  auto own = std::make_unique<runtime::DriverExports>();
+  if (!driver) {
+    runtime::tallySharedDriver1.store(own.release());
+    return launchesPassUnseen(Unseen::NoDriver);
+  }
+  auto choose = [&](std::string_view name, void *function) {
+    void *wrapper = wrappedExport(name, function);
+    if (wrapper != function)
+      own->add(name, function);
+    return wrapper;
+  };
+  // The wrappers find the driver's own functions by it, so it is shared before they can be called.
+  auto publish = [&] { runtime::tallySharedDriver1.store(own.release()); };
+  Result<void> redirected = runtime::redirectExports(driver, choose, publish);
+  if (!redirected)
+    launchesPassUnseen(Unseen::NotWritable);
+  else if (wasInUse)
+    launchesPassUnseen(Unseen::DriverInUse);
+  watchNamespaces();
+}
+
+} // namespace
+
+// The loader takes dlmopen's return address for that of the object that loads. So it is jumped to,
+// with the caller's own.
+extern "C" {
+/// The C library's own.
+__attribute__((visibility("hidden"))) void *tallyRealDlmopen = nullptr;
+__attribute__((visibility("hidden"))) void tallyNoteNamespace() {
+  launchesPassUnseen(Unseen::Namespace);
+}
+__attribute__((visibility("hidden"))) void *tallyDlmopen(Lmid_t, const char *, int);
+}
+static_assert(LM_ID_BASE == 0);
+#if defined(__x86_64__)
+asm(R"(
+    .text
+    .hidden tallyDlmopen
+    .globl tallyDlmopen
+    .type tallyDlmopen, @function
+tallyDlmopen:
+    endbr64
+    testq %rdi, %rdi
+    je 1f
+    pushq %rdi
+    pushq %rsi
+    pushq %rdx
+    call tallyNoteNamespace
+    popq %rdx
+    popq %rsi
+    popq %rdi
+1:
+    jmp *tallyRealDlmopen(%rip)
+    .size tallyDlmopen, . - tallyDlmopen
+)");
+#elif defined(__aarch64__)
+asm(R"(
+    .text
+    .hidden tallyDlmopen
+    .globl tallyDlmopen
+    .type tallyDlmopen, %function
+tallyDlmopen:
+    cbz x0, 1f
+    stp x29, x30, [sp, #-48]!
+    stp x0, x1, [sp, #16]
+    str x2, [sp, #32]
+    bl tallyNoteNamespace
+    ldr x2, [sp, #32]
+    ldp x0, x1, [sp, #16]
+    ldp x29, x30, [sp], #48
+1:
+    adrp x9, tallyRealDlmopen
+    ldr x9, [x9, :lo12:tallyRealDlmopen]
+    br x9
+    .size tallyDlmopen, . - tallyDlmopen
+)");
+#else
+#error "the driver-level hook knows x86-64 and AArch64"
+#endif
+
+namespace {
+
+/// Whether there is another namespace than the first, as glibc tells debuggers since 2.35.
+bool hasOtherNamespace() {
+#if __GLIBC_PREREQ(2, 35)
+  const auto *known = static_cast<const r_debug_extended *>(dlsym(RTLD_DEFAULT, "_r_debug"));
+  return known && known->base.r_version >= 2 && known->r_next;
+#else
+  return false;
+#endif
+}
+
+void watchNamespaces() {
+  if (hasOtherNamespace())
+    launchesPassUnseen(Unseen::Namespace);
+  // The C libraries before glibc 2.34 have the loader's functions in one of their own.
+  for (const char *name : {"libc.so.6", "libdl.so.2"}) {
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (!library)
+      continue;
+    auto choose = [](std::string_view exported, void *function) {
+      if (exported != "dlmopen")
+        return function;
+      tallyRealDlmopen = function;
+      return reinterpret_cast<void *>(&tallyDlmopen);
+    };
+    if (!runtime::redirectExports(library, choose, [] {}))
+      launchesPassUnseen(Unseen::NotWritable);
+    dlclose(library);
+  }
+}
+
+const char *reasonOf(Unseen why) {
+  switch (why) {
+  case Unseen::DriverInUse:
+    return "the CUDA driver was loaded before the hooks, and what was found in it then leads past "
+           "them (load what is linked with tally before the first use of CUDA)";
+  case Unseen::NotWritable:
+    return "the CUDA driver's symbol table cannot be written to";
+  case Unseen::NoDriver:
+    return "no CUDA driver (libcuda.so.1) was found when the hooks were loaded";
+  case Unseen::Namespace:
+    return "a library was loaded into a namespace of its own (dlmopen)";
+  case Unseen::PrivateTable:
+    return "a library uses a private table of the CUDA driver that is not known";
+  }
+  return "";
+}
+
+} // namespace
+
+namespace tally::hooks {
+
+void launchesPassUnseen(Unseen why) {
+  const runtime::DriverExports *known = runtime::driverExports();
+  if (known && known->notAll(reasonOf(why)))
+    if (Hooks *process = tallySharedHooks2.load())
+      process->runPlainly();
+}
+
+} // namespace tally::hooks

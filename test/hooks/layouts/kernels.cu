@@ -1,0 +1,44 @@
+// What is enabled: kernels of its own, and products by a library behind it. Knows nothing of tally.
+#include <cstdio>
+
+#include <dlfcn.h>
+
+extern "C" void useEmulatorsOrder();
+extern "C" int test(int (*product)(void *, const float *, const float *, float *, int));
+
+__global__ void fill(float *to, int count, float value) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+    to[i] = value;
+}
+
+#ifndef ELEMENTS
+#define ELEMENTS 4096 // for the emulator
+#endif
+
+/// How many of 100 products are wrong.
+extern "C" int test(int (*product)(void *, const float *, const float *, float *, int)) {
+  constexpr int count = ELEMENTS, blocks = count / 256, rounds = 100;
+  useEmulatorsOrder();
+  float *a = nullptr, *b = nullptr, *c = nullptr;
+  cudaMalloc(&a, count * sizeof *a);
+  cudaMalloc(&b, count * sizeof *b);
+  cudaMalloc(&c, count * sizeof *c);
+  cudaStream_t stream;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  int wrong = 0;
+  for (int round = 1; round <= rounds; ++round) {
+    float value = static_cast<float>(round % 7), got = -1;
+    fill<<<blocks, 64, 0, stream>>>(a, count, value);
+    fill<<<blocks, 64, 0, stream>>>(b, count, 3.0f);
+    wrong += product(stream, a, b, c, count) != 0;
+    cudaMemcpyAsync(&got, c + round, sizeof got, cudaMemcpyDeviceToHost, stream);
+    cudaStreamSynchronize(stream);
+    wrong += got != 3 * value;
+  }
+  auto *launches =
+      static_cast<int *>(dlsym(dlopen("libcuda.so.1", RTLD_NOW), "fakeDriverLaunches"));
+  std::printf("%d of %d products wrong, %d launches reached the driver, %s\n", wrong, rounds,
+              launches ? *launches : -1, cudaGetErrorString(cudaGetLastError()));
+  std::fflush(stdout);
+  return wrong != 0;
+}
