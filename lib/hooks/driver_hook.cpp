@@ -253,7 +253,13 @@ CUresult getProcAddress2(const char *symbol, void **entry, int version, cuuint64
 
 /// Of the driver's private tables, those that the CUDA runtime, cuFFT, NVRTC and NVML ask for: no
 /// launch of theirs goes by one (docs/hooks.md has how that was seen).
-constexpr std::array<std::string_view, 0> knownTables = {};
+constexpr std::array<std::string_view, 11> knownTables = {
+    "21318c60971432488ca641ff7324c8f2", "263e88607cd2614392f6bbd5006dfa7e",
+    "42d85a8123f6cb478298f6e78a3aecdc", "69a28e9f24498b47b030c5da330ea4e9",
+    "6bd5fb6c5bf4e74a8987d93912fd9df9", "6e163fbeb958444d835ce182aff1991e",
+    "a094798c2e742e7493f20800200c0a66", "c693336e1121df11a8c368f355d89593",
+    "d4082055bde6704b8d34ba123c66e1f2", "da9151d33ae6cc41a5c04f26d533e328",
+    "f8cff95121468b4eb9e2fb469e7c0dd9"};
 
 CUresult getExportTable(const void **table, const CUuuid *id) {
   if (id && isForeign()) {
@@ -312,11 +318,14 @@ CUresult getProcAddress2(const char *symbol, void **entry, int version, cuuint64
   return status;
 }
 
-bool takeSuffix(std::string_view &name, std::string_view suffix) {
-  if (!name.ends_with(suffix))
-    return false;
-  name.remove_suffix(suffix.size());
-  return true;
+/// The row of a function by the name that the driver exports it by, cuMemcpyHtoDAsync_v2_ptsz.
+const Row *rowOfExport(std::string_view name, bool &perThread) {
+  perThread = name.ends_with("_ptsz") || name.ends_with("_ptds");
+  if (perThread)
+    name.remove_suffix(5);
+  const Row *found = std::find_if(std::begin(rows), std::end(rows),
+                                  [&](const Row &row) { return name == row.exported; });
+  return found == std::end(rows) ? nullptr : found;
 }
 
 } // namespace
@@ -342,14 +351,17 @@ void *wrappedEntry(std::string_view symbol, int version, bool perThread, void *r
   return row ? row->keep(perThread, real) : real;
 }
 
+bool hasWrapper(std::string_view name) {
+  bool perThread = false;
+  return wrapperByHand(name) || rowOfExport(name, perThread);
+}
+
 void *wrappedExport(std::string_view name, void *real) {
   if (void *own = wrapperByHand(name))
     return own;
-  bool perThread = takeSuffix(name, "_ptsz") || takeSuffix(name, "_ptds");
-  for (const Row &row : rows)
-    if (name == row.exported)
-      return row.keep(perThread, real);
-  return real;
+  bool perThread = false;
+  const Row *row = rowOfExport(name, perThread);
+  return row ? row->keep(perThread, real) : real;
 }
 
 } // namespace tally::hooks

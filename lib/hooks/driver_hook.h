@@ -19,16 +19,20 @@ const DriverLaunches &driverLaunches();
 /// whose stream 0 is the thread's own. Thread-safe.
 void *wrappedEntry(std::string_view symbol, int version, bool perThread, void *real);
 
+/// Whether the driver's exported function of that name has a wrapper. Thread-safe.
+bool hasWrapper(std::string_view name);
+
 /// The wrapper of `real`, which the driver exports as `name`, or `real` itself. Thread-safe.
 void *wrappedExport(std::string_view name, void *real);
 
 /// Why launches may pass unseen.
 enum class Unseen : std::uint8_t {
-  DriverInUse, ///< pointers into the driver were taken before the hook was there
-  NotWritable, ///< the driver's exports could not be led elsewhere
-  NoDriver,    ///< there was none yet
-  Namespace,   ///< the program has loaded a library by dlmopen, which may load a driver of its own
-  PrivateTable ///< a library has a table of the driver's that is not known
+  DriverInUse,     ///< the driver was started before the hook was there
+  AllocatedCopies, ///< pointers into the driver lie where they cannot be replaced
+  NotWritable,     ///< the driver's exports could not be led elsewhere
+  NoDriver,        ///< there was none yet
+  Namespace,       ///< a library was loaded by dlmopen, and may load a driver of its own
+  PrivateTable     ///< a library has a table of the driver's that is not known
 };
 /// From now on best-effort work of the process runs as it would without tally. Thread-safe.
 void launchesPassUnseen(Unseen why);

@@ -12,6 +12,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 using namespace tally;
@@ -21,14 +22,16 @@ namespace {
 
 constexpr char driverName[] = "libcuda.so.1";
 
-/// Whether somebody may have looked up functions of the driver before now. Linking with the driver
-/// alone leaves its functions in offset tables only.
-bool isInUse(void *driver) {
-  if (!runtime::isNeeded(driverName))
-    return true;
+/// Of a driver that was loaded before now: why calls of it may pass unseen, if they may. Linking
+/// with it leaves its functions in offset tables, a look at it by a constructor (cuBLASLt's,
+/// cuDNN's) in variables: these are found.
+std::optional<Unseen> whyUnseen(void *driver) {
   auto current = reinterpret_cast<CUresult (*)(CUcontext *)>(dlsym(driver, "cuCtxGetCurrent"));
   CUcontext context = nullptr;
-  return current && current(&context) != CUDA_ERROR_NOT_INITIALIZED;
+  if (current && current(&context) != CUDA_ERROR_NOT_INITIALIZED)
+    return Unseen::DriverInUse;
+  return runtime::hasAllocatedCopies(driver, &hasWrapper) ? std::optional(Unseen::AllocatedCopies)
+                                                          : std::nullopt;
 }
 
 bool isDisabled() {
@@ -43,7 +46,7 @@ __attribute__((constructor(101))) void install() {
   if (runtime::driverExports() || isDisabled())
     return;
   void *loaded = dlopen(driverName, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-  bool wasInUse = loaded && isInUse(loaded);
+  std::optional<Unseen> unseen = loaded ? whyUnseen(loaded) : std::nullopt;
   // It stays loaded: pointers to it are kept.
   void *driver = loaded ? loaded : dlopen(driverName, RTLD_NOW | RTLD_LOCAL);
   auto own = std::make_unique<runtime::DriverExports>();
@@ -59,11 +62,14 @@ __attribute__((constructor(101))) void install() {
   };
   // The wrappers find the driver's own functions by it, so it is shared before they can be called.
   auto publish = [&] { runtime::tallySharedDriver1.store(own.release()); };
-  Result<void> redirected = runtime::redirectExports(driver, choose, publish);
+  Result<std::vector<runtime::Redirected>> redirected =
+      runtime::redirectExports(driver, choose, publish);
+  if (redirected && loaded)
+    runtime::redirectCopies(driver, *redirected);
   if (!redirected)
     launchesPassUnseen(Unseen::NotWritable);
-  else if (wasInUse)
-    launchesPassUnseen(Unseen::DriverInUse);
+  else if (unseen)
+    launchesPassUnseen(*unseen);
   watchNamespaces();
 }
 
@@ -161,8 +167,12 @@ void watchNamespaces() {
 const char *reasonOf(Unseen why) {
   switch (why) {
   case Unseen::DriverInUse:
-    return "the CUDA driver was loaded before the hooks, and what was found in it then leads past "
-           "them (load what is linked with tally before the first use of CUDA)";
+    return "the CUDA driver was started before the hooks were loaded, and what was found in it "
+           "then "
+           "leads past them (load what is linked with tally before the first use of CUDA)";
+  case Unseen::AllocatedCopies:
+    return "functions of the CUDA driver were looked up before the hooks were loaded, and their "
+           "addresses lie in allocated memory (load what is linked with tally earlier)";
   case Unseen::NotWritable:
     return "the CUDA driver's symbol table cannot be written to";
   case Unseen::NoDriver:

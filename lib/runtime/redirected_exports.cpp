@@ -2,13 +2,16 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <span>
 #include <string>
@@ -46,6 +49,22 @@ public:
   }
   std::string_view nameOf(const ElfW(Sym) & symbol) const { return strings + symbol.st_name; }
 
+  /// The variables: what the loader leaves writable.
+  template <class Use> void forEachVariable(Use use) const {
+    for (const ElfW(Phdr) & each : headers) {
+      if (each.p_type != PT_LOAD || (each.p_flags & PF_W) == 0)
+        continue;
+      Address first = (base + each.p_vaddr + sizeof(Address) - 1) & ~(sizeof(Address) - 1);
+      Address end = base + each.p_vaddr + each.p_memsz;
+      for (Address word = first; word + sizeof(Address) <= end; word += sizeof(Address))
+        if (const ElfW(Phdr) *readOnly = relro();
+            readOnly && word - (base + readOnly->p_vaddr) < readOnly->p_memsz)
+          word = base + readOnly->p_vaddr + readOnly->p_memsz - sizeof(Address);
+        else
+          use(reinterpret_cast<Address *>(word));
+    }
+  }
+
   /// The words that relocation has filled with addresses of symbols.
   template <class Use> void forEachSlot(Use use) const {
     auto see = [&](ElfW(Sxword) table, ElfW(Sxword) size) {
@@ -76,6 +95,11 @@ public:
   }
 
 private:
+  const ElfW(Phdr) * relro() const {
+    auto found = std::find_if(headers.begin(), headers.end(),
+                              [](const ElfW(Phdr) & each) { return each.p_type == PT_GNU_RELRO; });
+    return found == headers.end() ? nullptr : &*found;
+  }
   static bool isSlot(unsigned type) {
 #if defined(__x86_64__)
     return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT || type == R_X86_64_64;
@@ -158,22 +182,25 @@ private:
   std::size_t size = 0;
 };
 
-struct Redirected {
-  ElfW(Sym) * symbol;
-  void *from, *to;
-};
+/// Calls `use` with each function that the object exports, and its address.
+template <class Use> void forEachFunction(const LoadedObject &object, Use use) {
+  for (ElfW(Sym) & each : object.symbols())
+    if (each.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(each.st_info) == STT_FUNC)
+      use(each, object.loadAddress() + each.st_value);
+}
 
-std::vector<Redirected> chooseIn(const LoadedObject &object, const Replacement &replacement) {
-  std::vector<Redirected> chosen;
-  for (ElfW(Sym) & each : object.symbols()) {
-    if (each.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(each.st_info) != STT_FUNC)
-      continue;
-    auto *function = reinterpret_cast<void *>(object.loadAddress() + each.st_value);
-    void *instead = replacement(object.nameOf(each), function);
-    if (instead != function)
-      chosen.push_back({&each, function, instead});
-  }
-  return chosen;
+using Replaced = std::unordered_map<Address, Address>;
+
+Replaced tableOf(const std::vector<Redirected> &functions) {
+  Replaced table;
+  for (const Redirected &each : functions)
+    table.emplace(reinterpret_cast<Address>(each.from), reinterpret_cast<Address>(each.to));
+  return table;
+}
+
+Address loadAddressOf(void *library) {
+  link_map *map = nullptr;
+  return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_addr : 0;
 }
 
 /// Other threads may read the word meanwhile.
@@ -185,33 +212,40 @@ Error refused(const char *what, int number) {
 
 } // namespace
 
-Result<void> redirectExports(void *library, const Replacement &replacement,
-                             const std::function<void()> &ready) {
-  link_map *map = nullptr;
-  if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0)
-    return Error{std::string("no loaded library: ") + dlerror()};
-  std::vector<Redirected> chosen;
-  Result<void> result;
+Result<std::vector<Redirected>> redirectExports(void *library, const Replacement &replacement,
+                                                const std::function<void()> &ready) {
+  Address base = loadAddressOf(library);
+  std::vector<Redirected> functions;
+  std::vector<ElfW(Sym) *> symbols;
+  Error failed;
+  bool isWritten = true;
+  auto fail = [&](const char *what, int number) {
+    failed = refused(what, number);
+    isWritten = false;
+  };
   forEachObject([&](const LoadedObject &object) {
-    if (object.loadAddress() != map->l_addr)
+    if (object.loadAddress() != base)
       return;
-    chosen = chooseIn(object, replacement);
+    forEachFunction(object, [&](ElfW(Sym) & symbol, Address address) {
+      auto *function = reinterpret_cast<void *>(address);
+      void *instead = replacement(object.nameOf(symbol), function);
+      if (instead == function)
+        return;
+      symbols.push_back(&symbol);
+      functions.push_back({function, instead});
+    });
     ready();
     std::span<ElfW(Sym)> table = object.symbols();
     Writable opened(object, reinterpret_cast<Address>(table.data()), table.size_bytes());
     if (opened.error != 0)
-      result = refused("the symbol table", opened.error);
-    for (const Redirected &each : chosen)
-      if (opened.error == 0) // a value below the load address wraps, as it does where it is used
-        write(&each.symbol->st_value, reinterpret_cast<Address>(each.to) - map->l_addr);
+      return fail("the symbol table", opened.error);
+    for (std::size_t i = 0; i < symbols.size();
+         ++i) // a difference wraps, here and where it is used
+      write(&symbols[i]->st_value, reinterpret_cast<Address>(functions[i].to) - base);
   });
-  if (!result)
-    return result;
-  std::unordered_map<Address, Address> replaced;
-  for (const Redirected &each : chosen)
-    replaced.emplace(reinterpret_cast<Address>(each.from), reinterpret_cast<Address>(each.to));
+  Replaced replaced = tableOf(functions);
   forEachObject([&](const LoadedObject &object) {
-    if (object.loadAddress() == map->l_addr)
+    if (object.loadAddress() == base || !isWritten)
       return;
     object.forEachSlot([&](Address *slot) {
       auto found = replaced.find(*slot);
@@ -221,10 +255,87 @@ Result<void> redirectExports(void *library, const Replacement &replacement,
       if (opened.error == 0)
         write(slot, found->second);
       else
-        result = refused("an offset table", opened.error);
+        fail("an offset table", opened.error);
     });
   });
-  return result;
+  if (!isWritten)
+    return failed;
+  return functions;
+}
+
+void redirectCopies(void *library, const std::vector<Redirected> &functions) {
+  Replaced replaced = tableOf(functions);
+  Address base = loadAddressOf(library), self = reinterpret_cast<Address>(&redirectCopies);
+  // Compared first: nearly no word is one.
+  auto [least, greatest] = std::minmax_element(functions.begin(), functions.end(),
+                                               [](auto &a, auto &b) { return a.from < b.from; });
+  if (functions.empty())
+    return;
+  Address first = reinterpret_cast<Address>(least->from);
+  Address span = reinterpret_cast<Address>(greatest->from) - first;
+  forEachObject([&](const LoadedObject &object) {
+    if (object.loadAddress() == base || object.protectionOf(self) != 0)
+      return;
+    object.forEachVariable([&](Address *word) {
+      Address value = __atomic_load_n(word, __ATOMIC_RELAXED);
+      if (value - first > span)
+        return;
+      if (auto found = replaced.find(value); found != replaced.end())
+        __atomic_compare_exchange_n(word, &value, found->second, false, __ATOMIC_RELEASE,
+                                    __ATOMIC_RELAXED);
+    });
+  });
+}
+
+bool hasAllocatedCopies(void *library, bool (*isMeant)(std::string_view name)) {
+  // Static: what is on the heap or on a stack would be found.
+  static std::array<Address, 1024> addresses;
+  static std::array<Address, 8192> words;
+  std::size_t count = 0;
+  Address base = loadAddressOf(library);
+  forEachObject([&](const LoadedObject &object) {
+    if (object.loadAddress() == base)
+      forEachFunction(object, [&](ElfW(Sym) & symbol, Address address) {
+        if (count < addresses.size() && isMeant(object.nameOf(symbol)))
+          addresses[count++] = address;
+      });
+  });
+  std::sort(addresses.begin(), addresses.begin() + count);
+  if (count == 0)
+    return false;
+  auto isOfObject = [](Address address) {
+    bool any = false;
+    forEachObject([&](const LoadedObject &object) { any |= object.protectionOf(address) != 0; });
+    return any;
+  };
+  auto isCopy = [&](Address value) {
+    return value - addresses[0] <= addresses[count - 1] - addresses[0] &&
+           std::binary_search(addresses.begin(), addresses.begin() + count, value);
+  };
+  // Read through a file: another thread may unmap meanwhile.
+  std::FILE *maps = std::fopen("/proc/self/maps", "re");
+  int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+  bool any = !maps || memory < 0;
+  char line[512];
+  while (!any && std::fgets(line, sizeof line, maps)) {
+    Address first = 0, end = 0;
+    char use[5] = "", name[256] = "";
+    if (std::sscanf(line, "%lx-%lx %4s %*s %*s %*s %255s", &first, &end, use, name) < 3 ||
+        std::strcmp(use, "rw-p") != 0 || (name[0] != 0 && std::strcmp(name, "[heap]") != 0))
+      continue;
+    while (first < end && !any) {
+      std::size_t wanted = std::min<std::size_t>(end - first, sizeof words);
+      ssize_t got = pread(memory, words.data(), wanted, static_cast<off_t>(first));
+      for (std::size_t i = 0; got > 0 && i < static_cast<std::size_t>(got) / sizeof(Address); ++i)
+        any |= isCopy(words[i]) && !isOfObject(first + i * sizeof(Address));
+      first += wanted;
+    }
+  }
+  if (maps)
+    std::fclose(maps);
+  if (memory >= 0)
+    close(memory);
+  return any;
 }
 
 unsigned objectsNamed(std::string_view soname) {
@@ -233,14 +344,6 @@ unsigned objectsNamed(std::string_view soname) {
     object.forEachText(DT_SONAME, [&](std::string_view name) { count += name == soname; });
   });
   return count;
-}
-
-bool isNeeded(std::string_view soname) {
-  bool any = false;
-  forEachObject([&](const LoadedObject &object) {
-    object.forEachText(DT_NEEDED, [&](std::string_view name) { any |= name == soname; });
-  });
-  return any;
 }
 
 } // namespace tally::runtime

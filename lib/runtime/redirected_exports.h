@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <string_view>
+#include <vector>
 
 namespace tally::runtime {
 
@@ -14,23 +15,32 @@ namespace tally::runtime {
 /// `function` itself.
 using Replacement = std::function<void *(std::string_view name, void *function)>;
 
+struct Redirected {
+  void *from, *to;
+};
+
 /// Asks `replacement` for each function that `library`, a handle of dlopen, exports, and leads the
 /// replaced ones elsewhere:
 /// - the library's symbol table, by which every later lookup is answered (dlsym of any object, the
 ///   relocation of objects that are loaded later, lazy binding),
 /// - the offset tables of all other objects of the namespace that are bound to them.
-/// A pointer that a program has copied out of these is not found. `ready` is called when
-/// `replacement` was asked for all and nothing is changed yet. An error may leave a part as it was.
-/// The library must stay loaded. Two threads must not be in it at once. (System V ABI, "Dynamic
-/// Linking".)
-Result<void> redirectExports(void *library, const Replacement &replacement,
-                             const std::function<void()> &ready);
+/// `ready` is called when `replacement` was asked for all and nothing is changed yet. An error may
+/// leave a part as it was. The library must stay loaded. Two threads must not be in it at once.
+/// (System V ABI, "Dynamic Linking".)
+Result<std::vector<Redirected>> redirectExports(void *library, const Replacement &replacement,
+                                                const std::function<void()> &ready);
+
+/// Replaces what objects of the namespace have copied of these functions' addresses into their
+/// variables, but for `library` and the object that this code is in.
+void redirectCopies(void *library, const std::vector<Redirected> &functions);
+
+/// Whether an address of a function that `library` exports and `isMeant` names lies in memory that
+/// is no object's: in what was allocated, or on a thread's stack. To be called before
+/// redirectExports, which keeps such addresses itself.
+bool hasAllocatedCopies(void *library, bool (*isMeant)(std::string_view name));
 
 /// How many objects of the namespace have that DT_SONAME.
 unsigned objectsNamed(std::string_view soname);
-
-/// Whether an object of the namespace names that library among those that it needs.
-bool isNeeded(std::string_view soname);
 
 } // namespace tally::runtime
 
