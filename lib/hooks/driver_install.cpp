@@ -34,6 +34,13 @@ std::optional<Unseen> whyUnseen(void *driver) {
                                                           : std::nullopt;
 }
 
+/// The driver's exports lead into this module until the process ends.
+void stayLoaded() {
+  Dl_info self = {};
+  if (dladdr(reinterpret_cast<void *>(&stayLoaded), &self) != 0 && self.dli_fname)
+    dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 bool isDisabled() {
   const char *setting = std::getenv("TALLY_DISABLE");
   return setting && std::string_view(setting) == "1";
@@ -60,6 +67,7 @@ __attribute__((constructor(101))) void install() {
       own->add(name, function);
     return wrapper;
   };
+  stayLoaded();
   // The wrappers find the driver's own functions by it, so it is shared before they can be called.
   auto publish = [&] { runtime::tallySharedDriver1.store(own.release()); };
   Result<std::vector<runtime::Redirected>> redirected =

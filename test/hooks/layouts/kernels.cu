@@ -4,21 +4,23 @@
 #include <dlfcn.h>
 
 extern "C" void useEmulatorsOrder();
-extern "C" int test(int (*product)(void *, const float *, const float *, float *, int));
 
 __global__ void fill(float *to, int count, float value) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
     to[i] = value;
 }
 
+// For the emulator; a GPU has more.
 #ifndef ELEMENTS
-#define ELEMENTS 4096 // for the emulator
+#define ELEMENTS 4096
+#define RUNS 1
 #endif
 
-/// How many of 100 products are wrong.
-extern "C" int test(int (*product)(void *, const float *, const float *, float *, int)) {
-  constexpr int count = ELEMENTS, blocks = count / 256, rounds = 100;
-  useEmulatorsOrder();
+using Product = int (*)(void *, const float *, const float *, float *, int);
+
+/// How many of so many products are wrong.
+static int multiply(Product product, int rounds) {
+  constexpr int count = ELEMENTS, blocks = count / 256;
   float *a = nullptr, *b = nullptr, *c = nullptr;
   cudaMalloc(&a, count * sizeof *a);
   cudaMalloc(&b, count * sizeof *b);
@@ -35,9 +37,22 @@ extern "C" int test(int (*product)(void *, const float *, const float *, float *
     cudaStreamSynchronize(stream);
     wrong += got != 3 * value;
   }
+  cudaFree(a);
+  cudaFree(b);
+  cudaFree(c);
+  cudaStreamDestroy(stream);
+  return wrong;
+}
+
+extern "C" int test(Product product) {
+  constexpr int rounds = 100;
+  useEmulatorsOrder();
+  int wrong = 0;
+  for (int run = 0; run < RUNS; ++run)
+    wrong += multiply(product, rounds);
   auto *launches =
       static_cast<int *>(dlsym(dlopen("libcuda.so.1", RTLD_NOW), "fakeDriverLaunches"));
-  std::printf("%d of %d products wrong, %d launches reached the driver, %s\n", wrong, rounds,
+  std::printf("%d of %d products wrong, %d launches reached the driver, %s\n", wrong, RUNS * rounds,
               launches ? *launches : -1, cudaGetErrorString(cudaGetLastError()));
   std::fflush(stdout);
   return wrong != 0;
