@@ -2,23 +2,35 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 namespace tally::hooks {
 
 namespace {
 
+/// A kernel that is loaded by its first use is loaded under the driver's lock, when the device is
+/// idle. What pauses is not, and a call that waits for the lock cannot tell it to go on.
+bool pausesUnderLazyLoading(const Settings &settings) {
+  const char *loading = std::getenv("CUDA_MODULE_LOADING");
+  return contains(settings.kinds, Kind::Pause) && loading && std::string_view(loading) == "LAZY";
+}
+
 Settings read() {
   Settings settings;
   Result<runtime::EnvironmentSettings> environment = runtime::readEnvironment();
-  if (environment) {
+  std::string wrong;
+  if (!environment)
+    wrong = environment.error().message;
+  else
     static_cast<runtime::EnvironmentSettings &>(settings) = *environment;
+  if (pausesUnderLazyLoading(settings))
+    wrong = "TALLY_KINDS has pause, which CUDA_MODULE_LOADING=LAZY may keep from going on";
+  if (wrong.empty())
     return settings;
-  }
   settings.areWrong = true;
-  warn(Warning::Setting, environment.error().message +
-                             ". Until that is put right every call of the CUDA runtime fails "
-                             "(TALLY_DISABLE=1 leaves tally out)");
+  warn(Warning::Setting, wrong + ". Until that is put right every call of the CUDA runtime fails "
+                                 "(TALLY_DISABLE=1 leaves tally out)");
   return settings;
 }
 

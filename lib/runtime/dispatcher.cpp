@@ -57,7 +57,7 @@ Result<std::unique_ptr<Dispatcher>> Dispatcher::create(StreamDevice &device, Dev
 Dispatcher::Dispatcher(StreamDevice &device, DeviceControl &control, HighPriority &highPriority,
                        DispatcherOptions options)
     : device(device), control(control), highPriority(highPriority), options(std::move(options)),
-      mayPause(contains(this->options.lane.kinds, Kind::Pause)) {
+      mayPause(contains(this->options.lane.kinds, Kind::Pause)), armedLimit(control, longestArmed) {
   this->options.lane.limitsSms = this->options.policy.limitsSms();
   this->options.lane.room = &highPriority.room();
   // Whatever is chosen for a launch: the other kinds act on the epoch alone.
@@ -73,6 +73,7 @@ void Dispatcher::close() {
     wake();
     thread.join();
   }
+  armedLimit.end();
   // Lanes wait for what they have on the device.
   if (control.isPausing())
     release(PauseEnd::Closed);
@@ -363,6 +364,7 @@ void Dispatcher::arm(Nanoseconds idleFor) {
   if (!device.mayWait() || !isWorthArming())
     return;
   armedAt = now;
+  ArmedLimit::Arming arming(armedLimit);
   static_cast<void>(control.arm());
 }
 

@@ -3,6 +3,7 @@
 #ifndef TALLY_LIB_RUNTIME_DISPATCHER_H
 #define TALLY_LIB_RUNTIME_DISPATCHER_H
 
+#include "armed_limit.h"
 #include "high_priority.h"
 #include "lane.h"
 #include "pause_backoff.h"
@@ -199,6 +200,7 @@ private:
   std::atomic<bool> asleep{false}, stopping{false};
   std::atomic<bool> closed{false}, atRest{false};
   std::atomic<std::uint64_t> wakes{0};
+  ArmedLimit armedLimit;
   std::thread thread;
 };
 

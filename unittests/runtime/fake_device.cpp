@@ -205,6 +205,8 @@ Result<void> FakeDevice::writeValueWhen(StreamId stream, std::uint64_t reached, 
 
 Result<void> FakeDevice::launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                                 std::span<const std::byte> parameters) {
+  if (onDriverCall)
+    onDriverCall();
   std::unique_lock lock(mutex);
   if (onLaunch)
     onLaunch();
@@ -372,6 +374,8 @@ bool FakeDevice::runBlock(Running &launch) {
 }
 
 Result<bool> FakeDevice::isIdle(StreamId stream) {
+  if (onDriverCall)
+    onDriverCall();
   std::unique_lock lock(mutex);
   if (Result<void> fine = healthy(); !fine)
     return fine.error();

@@ -57,6 +57,8 @@ public:
   void startThread();
   /// Called before every poll, with its number. Stream writes that it causes take effect at once.
   std::function<void(std::uint64_t)> onPoll;
+  /// Called at the start of every launch and every look whether a stream is idle, without a lock.
+  std::function<void()> onDriverCall;
   /// Called at the start of every launch call.
   std::function<void()> onLaunch;
   std::function<void(const LaunchShape &)> onLaunchShape;

@@ -413,6 +413,35 @@ TEST_CASE("while best-effort work runs its next wake is armed, and nothing waits
   CHECK(runtime.statistics().yields > 0);
 }
 
+TEST_CASE("what is armed is let go though the dispatcher's thread is kept inside of the driver") {
+  Opened opened = openFake();
+  Runtime &runtime = *opened.runtime;
+  Stream training = opened.stream(Class::BestEffort);
+  DevicePtr memory = *runtime.allocate(Program::words * 8);
+  opened.device->onBlock = [](auto) { std::this_thread::sleep_for(std::chrono::microseconds(50)); };
+  // A thread of the program's has the driver's lock until the device is idle, which a stream that
+  // waits is not.
+  std::atomic<bool> isKept{false}, isLetGo{true};
+  std::thread::id program = std::this_thread::get_id();
+  opened.device->onDriverCall = [&] {
+    std::uint64_t armed = opened.device->writesArmed();
+    if (armed == 0 || std::this_thread::get_id() == program || isKept.exchange(true))
+      return;
+    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (opened.device->trigger()->load() < armed && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    isLetGo = opened.device->trigger()->load() >= armed;
+  };
+  while (!isKept) {
+    for (int i = 0; i < 10; ++i)
+      REQUIRE(runtime.launch(training, opened.kernels[0], {{24, 1, 1}, {64, 1, 1}, 0},
+                             Arguments(memory, memory, std::uint64_t{24}, std::uint64_t{1})));
+    REQUIRE(runtime.synchronize(training));
+  }
+  CHECK(isLetGo);
+  CHECK(runtime.statistics().requestsToYield == 0);
+}
+
 TEST_CASE("nothing is armed beside short launches, which a write that waits would slow") {
   Opened opened = openFake();
   Runtime &runtime = *opened.runtime;

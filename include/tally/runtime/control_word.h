@@ -243,8 +243,13 @@ public:
     return put ? written : put;
   }
   bool isArmed() const { return armed.load() > epoch.load(); }
+  /// The epoch that is armed, or 0. By any thread.
+  std::uint64_t armedEpoch() const {
+    std::uint64_t next = armed.load();
+    return next > epoch.load() ? next : 0;
+  }
   /// Lets go what waits on the device: best-effort work that is there yields, though no scope
-  /// wakes.
+  /// wakes. By any thread; it makes no call of the device's.
   void disarm() {
     std::uint64_t next = armed.load();
     if (next <= epoch.load())
