@@ -115,4 +115,19 @@ Result<std::optional<std::string_view>> findSection(std::string_view file, std::
   return std::optional((*found)->bytes);
 }
 
+Result<std::vector<std::string_view>> findSections(std::string_view file, std::string_view name) {
+  auto view = ElfView::open(file);
+  if (!view)
+    return view.error();
+  std::vector<std::string_view> found;
+  for (std::uint64_t i = 1; i < view->sectionCount(); ++i) {
+    auto section = view->section(i);
+    if (!section)
+      return section.error();
+    if (section->name == name)
+      found.push_back(section->bytes);
+  }
+  return found;
+}
+
 } // namespace tally::bundle

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 namespace tally::hooks {
 
@@ -83,19 +84,20 @@ const BundleFiles::File &BundleFiles::fileOf(const void *address) {
     file->error = mapped.error();
     return *file;
   }
-  auto section = bundle::findSection(mapped.bytes(), ".tally");
-  if (!section) {
-    file->error = section.error().message;
+  auto sections = bundle::findSections(mapped.bytes(), ".tally");
+  if (!sections) {
+    file->error = sections.error().message;
     return *file;
   }
-  if (!*section)
-    return *file;
-  file->hasSection = true;
-  auto bundles = bundle::readBundles(**section);
-  if (bundles)
-    file->bundles = std::move(*bundles);
-  else
-    file->error = bundles.error().message;
+  for (std::string_view section : *sections) {
+    file->hasSection = true;
+    auto bundles = bundle::readBundles(section);
+    if (!bundles) {
+      file->error = bundles.error().message;
+      break;
+    }
+    std::move(bundles->begin(), bundles->end(), std::back_inserter(file->bundles));
+  }
   return *file;
 }
 

@@ -86,6 +86,50 @@ test_one_step() {
   done
 }
 
+# Objects joined by ld -r, in one section or several, then rewritten; and rewritten, then joined and
+# linked with sections kept apart. All launches go through variants.
+test_joined() {
+  need_nvcc
+  local link=(--options-file "$prefix/lib/tally/tally-link-options.nvcc" "-L$prefix/lib" -ltally_runtime)
+  local program
+  mkdir -p "$SCRATCH/joined" && cd "$SCRATCH/joined"
+  rm -f ./*
+  local part
+  for part in 1 2; do
+    printf '__global__ void add(int *p) { p[threadIdx.x] += %s; }\nvoid run%s(int *p) { add<<<1, 32>>>(p); }\n' $part $part >$part.cu
+    sed -i 's/void add/static void add/' $part.cu
+    "$NVCC" -arch=sm_90 -c $part.cu -o $part.o
+    "$prefix/bin/tally-ptxopt" $part.o -o rewritten$part.o
+  done
+  cat >main.cpp <<'END'
+#include <cstdio>
+#include <cuda_runtime_api.h>
+void run1(int *), run2(int *);
+int main() {
+  int *p = nullptr, x[32] = {};
+  cudaMalloc(reinterpret_cast<void **>(&p), sizeof x);
+  cudaMemset(p, 0, sizeof x);
+  run1(p);
+  run2(p);
+  cudaMemcpy(x, p, sizeof x, cudaMemcpyDeviceToHost);
+  std::printf("sum %d\n", x[31]);
+}
+END
+  ld -r 1.o 2.o -o one.o
+  ld -r --unique 1.o 2.o -o several.o
+  ld -r --unique rewritten1.o 2.o -o half.o
+  ld -r --unique rewritten1.o rewritten2.o -o before.o
+  "$prefix/bin/tally-ptxopt" --in-place --strict --variants=slice,guard,persistent one.o several.o half.o
+  for program in one several half before; do
+    "$NVCC" -arch=sm_90 main.cpp $program.o -o $program "${link[@]}"
+  done
+  "$NVCC" -arch=sm_90 main.cpp before.o -o apart "${link[@]}" -Xlinker --unique
+  for program in one several half before apart; do
+    TALLY_DEVICE=emulator TALLY_CLASS=best-effort TALLY_STATS=1 ./$program >$program.log 2>&1 || fail "$program: $(cat $program.log)"
+    grep -q '^sum 3$' $program.log && grep -q '2 best effort (2 through variants' $program.log || fail "$program: $(cat $program.log)"
+  done
+}
+
 # CMake up to 4.0 tries clang with sm_52, which CUDA 13 no longer knows, and links by a tool that
 # Debian packs elsewhere; a compiler that is older than the toolkit's headers is of no use here.
 test_clang() {

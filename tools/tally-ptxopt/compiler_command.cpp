@@ -164,6 +164,13 @@ bool endsBefore(llvm::StringRef word) {
                             word);
 }
 
+/// Those of them that make device code all the same, in a file of its own.
+bool makesDeviceCode(llvm::StringRef word) {
+  return llvm::is_contained({"-ptx", "--ptx", "-cubin", "--cubin", "-fatbin", "--fatbin",
+                             "-optix-ir", "--optix-ir", "-ltoir", "--ltoir"},
+                            word);
+}
+
 /// Files of options may name others; one that names itself must end too.
 constexpr unsigned maxFileDepth = 16;
 
@@ -293,7 +300,14 @@ private:
     else if (name == "-lib" || name == "--lib")
       makesLibrary = true;
     else if (endsBefore(name))
-      ends = true;
+      takeEnd(name);
+    else if (name == "--cuda-device-only")
+      deviceOnly = name;
+  }
+
+  void takeEnd(llvm::StringRef name) {
+    ends = true;
+    (makesDeviceCode(name) ? deviceOnly : endsOtherwise) = name;
   }
 
   CommandWord::Role takeInput(llvm::StringRef word) {
@@ -313,6 +327,9 @@ private:
       command.codeOptions.push_back(("arch=compute_" + number + ",code=" + codes).str());
     if (command.isNvcc && llvm::is_contained({"all", "all-major", "native"}, arch))
       command.archGroup = arch;
+    // clang's -S writes device code with --cuda-device-only alone.
+    if (ends && (endsOtherwise.empty() || endsOtherwise == "-S") && command.hasSources)
+      command.deviceCodeOnly = deviceOnly;
     if (ends)
       return;
     if (compiles) {
@@ -340,6 +357,7 @@ private:
   std::vector<CommandWord> words;
   CompilerCommand command;
   std::string output, directory, language, arch, codes;
+  std::string deviceOnly, endsOtherwise; ///< options
   std::vector<std::string> objects;
   bool compiles = false, makesLibrary = false, ends = false, relocatable = false;
 };

@@ -38,6 +38,8 @@ struct CompilerCommand {
   bool compilesCuda = false; ///< a source that is CUDA by its name or by -x
   bool includesPtx = false;  ///< clang's --cuda-include-ptx is given
   bool relocatable = false;  ///< clang's -fgpu-rdc
+  /// The option by which device code alone is made, where the command makes nothing else: -fatbin.
+  std::string deviceCodeOnly;
   /// Each value of nvcc's -gencode, and what -arch and -code say in that form.
   std::vector<std::string> codeOptions;
   std::string archGroup; ///< nvcc's -arch where it is "all", "all-major" or "native"

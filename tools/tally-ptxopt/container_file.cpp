@@ -1,5 +1,7 @@
 #include "container_file.h"
 
+#include "unread_code.h"
+
 #include "tally/bundle/bundle_reader.h"
 #include "tally/bundle/bundle_writer.h"
 #include "tally/bundle/elf.h"
@@ -53,9 +55,16 @@ Result<ArchivePlan> planArchive(const Options &options, const std::string &name,
   plan.objects.resize(plan.members.size());
   for (std::size_t i = 0; i < plan.members.size(); ++i) {
     const ArchiveMember &member = plan.members[i];
-    if (member.isTable || fileKindOf(member.bytes, member.name) != FileKind::Object)
+    if (member.isTable)
       continue;
-    auto elf = planElf(options, fmt::format("{}({})", name, member.name), member.bytes, jobs);
+    std::string path = fmt::format("{}({})", name, member.name);
+    FileKind kind = fileKindOf(member.bytes, member.name);
+    if (kind != FileKind::Object) {
+      if (auto remark = remarkOnOther(path, member.bytes, kind))
+        plan.remarks.push_back(std::move(*remark));
+      continue;
+    }
+    auto elf = planElf(options, path, member.bytes, jobs);
     if (!elf)
       return elf.error();
     plan.objects[i] = std::move(*elf);
@@ -149,6 +158,17 @@ std::string_view describe(FileKind kind) {
   return words[static_cast<std::size_t>(kind)];
 }
 
+std::optional<std::string> remarkOnOther(const std::string &name, std::string_view bytes,
+                                         FileKind kind) {
+  if (kind == FileKind::Bitcode)
+    return remarkOnBitcode(name, bytes);
+  if (auto found = deviceCodeIn(bytes))
+    return fmt::format("{}: {}, whose device code ({}) is not rewritten here; rewrite it as a file "
+                       "of its own",
+                       name, describe(kind), *found);
+  return std::nullopt;
+}
+
 Result<std::unique_ptr<ContainerFile>> planContainerFile(const Options &options,
                                                          const std::string &input,
                                                          std::string bytes, FileKind kind,
@@ -183,10 +203,12 @@ std::vector<std::string> remarksOn(const ContainerFile &file) {
   std::vector<std::string> remarks;
   if (const auto *elf = std::get_if<ElfPlan>(&file.plan))
     remarks = remarksOn(*elf);
-  if (const auto *archive = std::get_if<ArchivePlan>(&file.plan))
+  if (const auto *archive = std::get_if<ArchivePlan>(&file.plan)) {
+    remarks = archive->remarks;
     for (const std::optional<ElfPlan> &object : archive->objects)
       if (object)
         llvm::append_range(remarks, remarksOn(*object));
+  }
   if (const auto *fatbins = std::get_if<FatbinFilePlan>(&file.plan))
     for (const FatbinPlan &fatbin : fatbins->fatbins)
       llvm::append_range(remarks, remarksOn(fatbin));

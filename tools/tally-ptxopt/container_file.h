@@ -35,9 +35,15 @@ FileKind fileKindOf(std::string_view bytes, std::string_view path);
 /// "a relocatable object"
 std::string_view describe(FileKind kind);
 
+/// Of a file that is no ELF file, called `name`, which is taken as it is (an archive's member, what
+/// a compiler made): what to say of device code in it. Nullopt where there is none.
+std::optional<std::string> remarkOnOther(const std::string &name, std::string_view bytes,
+                                         FileKind kind);
+
 struct ArchivePlan {
   std::vector<ArchiveMember> members;
   std::vector<std::optional<ElfPlan>> objects; ///< of each member that is one
+  std::vector<std::string> remarks;            ///< on members that are none
 };
 /// A file that is nothing but containers.
 struct FatbinFilePlan {

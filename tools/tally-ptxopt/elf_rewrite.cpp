@@ -1,5 +1,7 @@
 #include "elf_rewrite.h"
 
+#include "unread_code.h"
+
 #include "tally/bundle/bundle_reader.h"
 #include "tally/bundle/bundle_writer.h"
 #include "tally/bundle/elf.h"
@@ -13,15 +15,14 @@
 #include <cstring>
 #include <elf.h>
 #include <functional>
+#include <map>
+#include <utility>
 
 namespace tally::ptxopt {
 namespace {
 
-constexpr const char *wholeProgramSection = ".nv_fatbin", *relocatableSection = "__nv_relfatbin",
-                     *bundleSection = ".tally", *clangSection = ".llvm.offloading";
-
 /// Offsets inside the section, as the reader gives them, said to be such.
-Error inSection(const ElfPlan &plan, const char *section, const Error &error) {
+Error inSection(const ElfPlan &plan, std::string_view section, const Error &error) {
   return {fmt::format("{}: section {}: {}", plan.name, section, error.message)};
 }
 
@@ -35,106 +36,137 @@ public:
     if (!view)
       return Error{plan.name + ": " + view.error().message};
     plan.relocatable = view->type() == ET_REL;
-    std::optional<std::string_view> whole, parts;
-    bool offloading = false;
+    auto unread = remarksOnUnreadCode(plan.name, plan.bytes, *view);
+    if (!unread)
+      return unread.error();
+    plan.remarks = std::move(*unread);
+    std::vector<Containers> whole, parts;
+    std::string oldBundles;
     for (std::uint64_t i = 1; i < view->sectionCount(); ++i) {
       auto section = view->section(i);
       if (!section)
         return Error{plan.name + ": " + section.error().message};
-      auto take = [&](const char *name, std::optional<std::string_view> &place) {
-        if (section->name == name && !place)
-          place = section->bytes;
-      };
-      std::optional<std::string_view> bundles;
-      take(wholeProgramSection, whole);
-      take(relocatableSection, parts);
-      take(bundleSection, bundles);
-      if (bundles && !plan.hasOldBundles) {
-        plan.oldBundles = *bundles;
-        plan.hasOldBundles = true;
+      Result<void> done;
+      if (section->name == wholeProgramSection) {
+        done = readContainers(whole, i, *section);
+      } else if (section->name == relocatableSection) {
+        done = readContainers(parts, i, *section);
+      } else if (section->name == bundleSection && looksForBundles()) {
+        oldBundles += section->bytes;
+        plan.bundleSections.push_back(i);
       }
-      offloading |= section->name == clangSection;
+      if (!done)
+        return done;
     }
-    if (offloading)
-      plan.remarks.push_back(plan.name + ": clang's -fgpu-rdc keeps device code in " +
-                             clangSection +
-                             ", which is not rewritten; compile without it, or with nvcc");
-    if (auto done = readBundles(); !done)
+    if (auto done = readBundles(oldBundles); !done)
       return done;
     // The code of a linked file of parts (nvcc -rdc) is machine code that was linked.
-    if (parts && !plan.relocatable)
-      return readLinkedParts(*parts);
-    for (auto [name, bytes] : {std::pair(wholeProgramSection, whole), {relocatableSection, parts}})
-      if (bytes)
-        if (auto done = readSection(name, *bytes); !done)
-          return done;
-    return {};
+    if (!parts.empty() && !plan.relocatable) {
+      readLinkedParts(parts);
+      return {};
+    }
+    bool joined = containersIn(whole) > 1;
+    for (Containers &each : whole)
+      if (auto done = planSection(each, plan.relocatable && !joined); !done)
+        return done;
+    return planParts(parts);
   }
 
 private:
+  /// A section of fatbins.
+  struct Containers {
+    std::uint64_t index;
+    std::string_view name;
+    std::vector<bundle::FatbinContainer> containers;
+  };
+
   /// What is only looked at may have been rewritten before.
-  Result<void> readBundles() {
-    if (options.emit == Emit::Ptx || options.describes()) {
-      plan.hasOldBundles = false;
-      return {};
-    }
-    auto bundles = bundle::readBundles(plan.oldBundles);
+  bool looksForBundles() const { return options.emit != Emit::Ptx && !options.describes(); }
+
+  Result<void> readContainers(std::vector<Containers> &sections, std::uint64_t index,
+                              const bundle::ElfSection &section) {
+    auto containers = bundle::readFatbins(section.bytes);
+    if (!containers)
+      return inSection(plan, section.name, containers.error());
+    sections.push_back({index, section.name, std::move(*containers)});
+    return {};
+  }
+
+  static std::size_t containersIn(const std::vector<Containers> &sections) {
+    std::size_t count = 0;
+    for (const Containers &each : sections)
+      count += each.containers.size();
+    return count;
+  }
+
+  Result<void> readBundles(std::string_view oldBundles) {
+    auto bundles = bundle::readBundles(oldBundles);
     if (!bundles)
       return inSection(plan, bundleSection, bundles.error());
     for (const bundle::Bundle &each : *bundles) {
       described.insert(each.moduleHash);
       plan.bundles.insert(bundle::write(each));
       // A container without variants may get some now, say with other options.
-      if (llvm::none_of(each.kernels, std::mem_fn(&bundle::Kernel::hasVariants)))
+      if (llvm::none_of(each.kernels, std::mem_fn(&bundle::Kernel::hasVariants))) {
+        withoutVariants.emplace(each.moduleHash, bundle::write(each));
         continue;
+      }
       rewritten.insert(each.moduleHash);
       plan.keptBundles.insert(bundle::write(each));
     }
     return {};
   }
 
-  Result<void> readLinkedParts(std::string_view bytes) {
-    auto containers = bundle::readFatbins(bytes);
-    if (!containers)
-      return inSection(plan, relocatableSection, containers.error());
-    auto known = llvm::count_if(*containers, [&](const bundle::FatbinContainer &each) {
-      return described.contains(bundle::hashOf(each.bytes));
-    });
+  void readLinkedParts(const std::vector<Containers> &sections) {
     plan.keptBundles = plan.bundles;
-    if (known == 0)
-      plan.remarks.push_back(plan.name + ": its device code was linked (nvcc -rdc=true), so it is "
-                                         "not rewritten; rewrite the objects before linking");
+    for (const Containers &section : sections)
+      for (const bundle::FatbinContainer &each : section.containers)
+        if (described.contains(bundle::hashOf(each.bytes)))
+          return;
+    plan.remarks.push_back(plan.name + ": its device code was linked (nvcc -rdc=true), so it is "
+                                       "not rewritten; rewrite the objects before linking");
+  }
+
+  /// Of objects that ld -r joined: relocations point between the containers of one section, and
+  /// nvlink reads the first section alone. nvlink sees no bundles, so it cannot be given others.
+  Result<void> planParts(std::vector<Containers> &sections) {
+    if (containersIn(sections) <= 1) {
+      for (Containers &each : sections)
+        if (auto done = planSection(each, /*inPlace=*/true); !done)
+          return done;
+      return {};
+    }
+    bool isRewritten = true;
+    for (const Containers &section : sections)
+      for (const bundle::FatbinContainer &each : section.containers) {
+        std::uint64_t hash = bundle::hashOf(each.bytes);
+        isRewritten &= rewritten.contains(hash);
+        if (auto bundle = withoutVariants.find(hash); bundle != withoutVariants.end())
+          plan.keptBundles.insert(bundle->second);
+      }
+    if (!isRewritten)
+      plan.remarks.push_back(plan.name +
+                             ": it was joined of several objects (ld -r) of relocatable device "
+                             "code, so that is not rewritten; rewrite the objects before that");
     return {};
   }
 
-  Result<void> readSection(const char *name, std::string_view bytes) {
-    auto containers = bundle::readFatbins(bytes);
-    if (!containers)
-      return inSection(plan, name, containers.error());
-    bool several = containers->size() > 1;
-    std::erase_if(*containers, [&](const bundle::FatbinContainer &each) {
-      return rewritten.contains(bundle::hashOf(each.bytes));
-    });
-    if (plan.relocatable && several && !containers->empty()) {
-      // Relocations point between them; they would have to be moved along.
-      plan.keptBundles = plan.bundles;
-      plan.remarks.push_back(plan.name + ": it was joined of several objects (ld -r), so it is not "
-                                         "rewritten; rewrite the objects before that");
-      return {};
-    }
-    SectionPlan section{name, bytes, {}};
-    for (bundle::FatbinContainer &container : *containers) {
-      if (plan.relocatable && plan.hasOldBundles &&
-          !described.contains(bundle::hashOf(container.bytes)))
+  Result<void> planSection(Containers &section, bool inPlace) {
+    SectionPlan planned{section.index, inPlace, {}};
+    for (bundle::FatbinContainer &container : section.containers) {
+      std::uint64_t hash = bundle::hashOf(container.bytes);
+      if (rewritten.contains(hash))
+        continue;
+      if (inPlace && !plan.bundleSections.empty() && !described.contains(hash))
         return Error{fmt::format("{}: its {} section is not of the fatbin in {} (stale): compile "
                                  "the file again",
-                                 plan.name, bundleSection, name)};
+                                 plan.name, bundleSection, section.name)};
       auto fatbin = planFatbin(options, plan.name, std::move(container), jobs);
       if (!fatbin)
-        return inSection(plan, name, fatbin.error());
-      section.fatbins.push_back(std::move(*fatbin));
+        return inSection(plan, section.name, fatbin.error());
+      planned.fatbins.push_back(std::move(*fatbin));
     }
-    plan.sections.push_back(std::move(section));
+    plan.sections.push_back(std::move(planned));
     return {};
   }
 
@@ -142,9 +174,14 @@ private:
   ElfPlan &plan;
   std::vector<std::unique_ptr<Job>> &jobs;
   std::set<std::uint64_t> described, rewritten; ///< hashes of containers, by the file's bundles
+  std::map<std::uint64_t, std::string> withoutVariants; ///< bundles of the others
 };
 
-struct SectionContents {
+struct NewContents {
+  std::uint64_t section; ///< its index
+  std::string bytes;
+};
+struct NewSection {
   std::string name, bytes;
 };
 
@@ -156,14 +193,14 @@ class ElfEditor {
 public:
   explicit ElfEditor(const ElfPlan &plan) : plan(plan), file(plan.bytes) {}
 
-  Result<std::string> run(const std::vector<SectionContents> &updated,
-                          const std::vector<SectionContents> &added) {
+  Result<std::string> run(const std::vector<NewContents> &updated,
+                          const std::vector<NewSection> &added) {
     if (auto done = readTable(added.size()); !done)
       return done.error();
-    for (const SectionContents &each : updated)
+    for (const NewContents &each : updated)
       if (auto done = replace(each); !done)
         return done.error();
-    for (const SectionContents &each : added) {
+    for (const NewSection &each : added) {
       Elf64_Shdr section{};
       section.sh_name = static_cast<Elf64_Word>(names.size());
       section.sh_type = SHT_PROGBITS;
@@ -199,22 +236,18 @@ private:
     return {};
   }
 
-  Result<void> replace(const SectionContents &contents) {
-    for (std::size_t i = 1; i < table.size(); ++i) {
-      Elf64_Shdr &section = table[i];
-      if (names.c_str() + section.sh_name != contents.name)
-        continue;
-      if (section.sh_addralign > maxAlignment)
-        return wrong(fmt::format("damaged ELF file: at byte {}: a section is aligned to {} bytes",
-                                 header.e_shoff + i * sizeof(Elf64_Shdr) +
-                                     offsetof(Elf64_Shdr, sh_addralign),
-                                 section.sh_addralign));
-      if (!plan.relocatable && section.sh_flags & SHF_ALLOC)
-        return wrong(fmt::format("the section {} of a linked file cannot be moved", contents.name));
-      place(section, contents.bytes, std::max<std::uint64_t>(section.sh_addralign, 1));
-      return {};
-    }
-    return wrong(fmt::format("there is no section {}", contents.name));
+  Result<void> replace(const NewContents &contents) {
+    Elf64_Shdr &section = table[contents.section];
+    if (section.sh_addralign > maxAlignment)
+      return wrong(fmt::format("damaged ELF file: at byte {}: a section is aligned to {} bytes",
+                               header.e_shoff + contents.section * sizeof(Elf64_Shdr) +
+                                   offsetof(Elf64_Shdr, sh_addralign),
+                               section.sh_addralign));
+    if (!plan.relocatable && section.sh_flags & SHF_ALLOC)
+      return wrong(fmt::format("the section {} of a linked file cannot be moved",
+                               names.c_str() + section.sh_name));
+    place(section, contents.bytes, std::max<std::uint64_t>(section.sh_addralign, 1));
+    return {};
   }
 
   void place(Elf64_Shdr &section, const std::string &bytes, std::uint64_t alignment) {
@@ -247,7 +280,7 @@ Result<ElfPlan> planElf(const Options &options, const std::string &name, std::st
 }
 
 Result<std::optional<std::string>> rewriteElf(const ElfPlan &plan) {
-  std::vector<SectionContents> updated, added;
+  std::vector<NewContents> updated;
   std::multiset<std::string> bundles = plan.keptBundles;
   for (const SectionPlan &section : plan.sections)
     for (const FatbinPlan &fatbin : section.fatbins) {
@@ -257,9 +290,9 @@ Result<std::optional<std::string>> rewriteElf(const ElfPlan &plan) {
       bundle::Bundle description;
       description.kernels = std::move(merged->kernels);
       description.moduleHash =
-          bundle::hashOf(plan.relocatable ? merged->container : fatbin.container.bytes);
-      if (merged->changed && plan.relocatable)
-        updated.push_back({section.section, std::move(merged->container)});
+          bundle::hashOf(section.inPlace ? merged->container : fatbin.container.bytes);
+      if (merged->changed && section.inPlace)
+        updated.push_back({section.index, std::move(merged->container)});
       else if (merged->changed)
         description.images.push_back(
             {bundle::ImageFormat::Fatbin, 0, std::move(merged->container)});
@@ -270,7 +303,11 @@ Result<std::optional<std::string>> rewriteElf(const ElfPlan &plan) {
   std::string contents;
   for (const std::string &each : bundles)
     contents += each;
-  (plan.hasOldBundles ? updated : added).push_back({bundleSection, std::move(contents)});
+  std::vector<NewSection> added;
+  if (plan.bundleSections.empty())
+    added.push_back({bundleSection, std::move(contents)});
+  for (std::uint64_t section : plan.bundleSections)
+    updated.push_back({section, std::exchange(contents, {})});
   auto bytes = ElfEditor(plan).run(updated, added);
   if (!bytes)
     return bytes.error();

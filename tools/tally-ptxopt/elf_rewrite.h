@@ -15,8 +15,9 @@ namespace tally::ptxopt {
 
 /// The containers of one section.
 struct SectionPlan {
-  std::string section;
-  std::string_view bytes;
+  std::uint64_t index = 0; ///< of the section
+  /// Whether the merged container takes the place of the one that is there. Else bundles carry it.
+  bool inPlace = false;
   std::vector<FatbinPlan> fatbins;
 };
 
@@ -26,8 +27,8 @@ struct ElfPlan {
   std::string_view bytes;
   bool relocatable = false;
   std::vector<SectionPlan> sections;
-  std::string_view oldBundles; ///< the `.tally` section that is there
-  bool hasOldBundles = false;
+  /// Its `.tally` sections: one, or several where `ld -r --unique` joined objects.
+  std::vector<std::uint64_t> bundleSections;
   /// Its bundles, and those of them whose containers are left as they are.
   std::multiset<std::string> bundles, keptBundles;
   std::vector<std::string> remarks;
@@ -41,11 +42,12 @@ Result<ElfPlan> planElf(const Options &options, const std::string &name, std::st
 
 /// The file with what was assembled, and a bundle for each container, also where no kernel has a
 /// variant. In an object the fatbins are replaced, and bundles without images describe them. A
-/// linked file's are left as they are, since nothing in it can be moved: bundles carry the merged
-/// ones. Nullopt when nothing changes.
+/// linked file's are left as they are, since nothing in it can be moved, and so are those of an
+/// object that `ld -r` made of several, whose relocations point between them: bundles carry the
+/// merged ones. Nullopt when nothing changes.
 Result<std::optional<std::string>> rewriteElf(const ElfPlan &plan);
 
-/// Of all that was planned.
+/// Of all that was planned: sentences about device code that is left as it is.
 std::vector<std::string> remarksOn(const ElfPlan &plan);
 
 } // namespace tally::ptxopt

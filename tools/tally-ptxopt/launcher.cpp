@@ -65,13 +65,16 @@ std::string ptxasBeside(const std::string &compiler) {
   return llvm::sys::fs::can_execute(path) ? std::string(path) : std::string();
 }
 
-/// Whether a file that the compiler has made may hold kernels.
-bool isContainer(const std::string &path) {
+/// A file that the compiler has made may hold kernels; of what is no container there is a remark.
+bool isContainer(const std::string &path, std::optional<std::string> &remark) {
   auto bytes = readInput(path);
   if (!bytes)
     return false;
   FileKind kind = fileKindOf(*bytes, path);
-  return kind == FileKind::Object || kind == FileKind::Linked || kind == FileKind::Archive;
+  if (kind == FileKind::Object || kind == FileKind::Linked || kind == FileKind::Archive)
+    return true;
+  remark = remarkOnOther(path, *bytes, kind);
+  return false;
 }
 
 int rewriteOutputs(Options options, const std::vector<std::string> &outputs) {
@@ -79,12 +82,20 @@ int rewriteOutputs(Options options, const std::vector<std::string> &outputs) {
   options.inPlace = true;
   options.output.clear();
   options.inputs.clear();
-  for (const std::string &output : outputs)
-    if (isContainer(output))
+  int status = 0;
+  for (const std::string &output : outputs) {
+    std::optional<std::string> remark;
+    if (isContainer(output, remark))
       options.inputs.push_back(output);
+    if (!remark)
+      continue;
+    note(*remark);
+    status = options.strict ? exitStrict : 0;
+  }
   if (options.inputs.empty())
-    return 0;
-  int status = rewriteInputs(options);
+    return status;
+  if (int rewriting = rewriteInputs(options); rewriting != 0)
+    status = rewriting;
   if (status != 0 && status != exitStrict)
     for (const std::string &output : options.inputs)
       llvm::sys::fs::remove(output);
@@ -158,7 +169,12 @@ int compile(const Options &given) {
   std::vector<std::string> words = options.inputs;
   if (command.makes == Makes::Nothing || !command.hasSources) {
     llvm::append_range(words, forLinking);
-    return runCommand(words);
+    int status = runCommand(words);
+    if (status != 0 || command.deviceCodeOnly.empty())
+      return status;
+    note(command.deviceCodeOnly + ": what is made is device code alone, which is not rewritten; "
+                                  "give the file to tally-ptxopt");
+    return options.strict ? exitStrict : 0;
   }
   TemporaryDirectory directory;
   if (directory.error())

@@ -1,6 +1,7 @@
 #include "list.h"
 
 #include "machine_code.h"
+#include "unread_code.h"
 
 #include "tally/bundle/bundle_reader.h"
 #include "tally/bundle/elf.h"
@@ -34,6 +35,9 @@ public:
     case FileKind::Cubin:
       return cubin(bytes, depth + 1);
     default:
+      if (depth > 0)
+        if (auto remark = remarkOnOther("not read", bytes, kind))
+          line(depth + 1, *remark);
       return {};
     }
   }
@@ -55,24 +59,24 @@ private:
     auto view = bundle::ElfView::open(bytes);
     if (!view)
       return view.error();
+    auto unread = remarksOnUnreadCode("not read", bytes, *view);
+    if (!unread)
+      return unread.error();
     for (std::uint64_t i = 1; i < view->sectionCount(); ++i) {
       auto section = view->section(i);
       if (!section)
         return section.error();
-      bool isFatbin = section->name == ".nv_fatbin" || section->name == "__nv_relfatbin";
-      if (!isFatbin && section->name != ".tally" && section->name != ".llvm.offloading")
+      bool isFatbin = section->name == wholeProgramSection || section->name == relocatableSection;
+      if (!isFatbin && section->name != bundleSection)
         continue;
       line(depth, fmt::format("section {}, {} bytes", section->name, section->bytes.size()));
-      Result<void> done;
-      if (isFatbin)
-        done = fatbins(section->bytes, depth + 1);
-      else if (section->name == ".tally")
-        done = bundles(section->bytes, depth + 1);
-      else
-        line(depth + 1, "clang's -fgpu-rdc; not read");
+      auto done =
+          isFatbin ? fatbins(section->bytes, depth + 1) : bundles(section->bytes, depth + 1);
       if (!done)
         return Error{fmt::format("section {}: {}", section->name, done.error().message)};
     }
+    for (const std::string &remark : *unread)
+      line(depth, remark);
     return {};
   }
 

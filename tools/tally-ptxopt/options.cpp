@@ -74,7 +74,7 @@ cl::opt<std::string> reportFile("report-file", cl::value_desc("F"), cl::cat(cate
                                 cl::desc("where the report goes; default standard output"));
 cl::opt<bool> strict("strict", cl::cat(category),
                      cl::desc("exit 2 if any kind of any kernel was refused or failed, but for "
-                              "no-long-loop"));
+                              "no-long-loop, or if device code was left as it is"));
 cl::opt<bool> verifyEach("verify-each", cl::cat(category),
                          cl::desc("parse every variant again and check its invariants"));
 cl::opt<bool> inPlace("in-place", cl::cat(category),

@@ -21,8 +21,12 @@ struct Work {
   std::vector<std::unique_ptr<ContainerFile>> containers;
 };
 
-/// A kernel without a long loop is refused nothing that it needs.
+/// What --strict counts: device code that was left as it is, and kernels without a kind. A kernel
+/// without a long loop is refused nothing that it needs.
 bool anyNotEmitted(const Work &work) {
+  for (const auto &file : work.containers)
+    if (!remarksOn(*file).empty())
+      return true;
   std::string_view needless = ptx::factsOf(ptx::Reason::NoLongLoop).code;
   for (const auto &job : work.jobs)
     for (const ptx::RewrittenKernel &kernel : job->kernels)
@@ -119,7 +123,7 @@ Result<void> checkOutputs(const Work &work) {
 
 Result<void> writeContainer(const Options &options, const ContainerFile &file) {
   for (const std::string &remark : remarksOn(file))
-    llvm::errs() << "tally-ptxopt: " << llvm::StringRef(remark).rtrim() << '\n';
+    note(remark);
   auto bytes = rewriteContainerFile(options, file);
   if (!bytes)
     return bytes.error();
@@ -156,6 +160,10 @@ int fail(const Error &error) {
   else
     llvm::errs() << "tally-ptxopt: error: " << error.message << '\n';
   return exitInput;
+}
+
+void note(std::string_view remark) {
+  llvm::errs() << "tally-ptxopt: " << llvm::StringRef(remark).rtrim() << '\n';
 }
 
 int rewriteInputs(const Options &options) {

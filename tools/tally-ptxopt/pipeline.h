@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tally::ptxopt {
@@ -16,6 +17,9 @@ constexpr int exitInput = 1, exitStrict = 2, exitInternal = 3;
 
 /// Prints an Error as the tool does; returns exitInput.
 int fail(const Error &error);
+
+/// Prints a sentence about device code that is left as it is.
+void note(std::string_view remark);
 
 /// Rewrites options.inputs; returns the tool's exit status. All inputs are read and rewritten
 /// before the first output is written.

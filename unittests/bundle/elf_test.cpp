@@ -79,6 +79,22 @@ TEST_CASE("sections are found by name") {
   CHECK(view->sectionCount() == 4);
 }
 
+TEST_CASE("sections of one name are found all") {
+  std::string file = sample();
+  auto one = findSections(file, ".tally");
+  REQUIRE(one);
+  CHECK(*one == std::vector<std::string_view>{"bundles"});
+  // .bss is given the name and the bytes of .tally.
+  file.replace(thirdAt + sizeof(Elf64_Shdr), sizeof(Elf64_Shdr), file, thirdAt, sizeof(Elf64_Shdr));
+  auto two = findSections(file, ".tally");
+  REQUIRE(two);
+  CHECK(*two == std::vector<std::string_view>{"bundles", "bundles"});
+  auto none = findSections(file, ".tall");
+  REQUIRE(none);
+  CHECK(none->empty());
+  CHECK_FALSE(findSections("", ".tally"));
+}
+
 TEST_CASE("numbers too large for the header are in section 0") {
   std::string file = sample();
   patch(file, offsetof(Elf64_Ehdr, e_shnum), 0, 2);

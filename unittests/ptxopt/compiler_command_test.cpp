@@ -55,6 +55,16 @@ TEST_CASE("other commands make nothing to rewrite") {
     CAPTURE(word);
     CHECK(readCommand({"nvcc", word, "a.cu", "-o", "x"}).makes == Makes::Nothing);
   }
+  for (const char *word : {"-ptx", "--fatbin", "-cubin", "-ltoir", "--optix-ir"}) {
+    CAPTURE(word);
+    CHECK(readCommand({"nvcc", word, "a.cu"}).deviceCodeOnly == word);
+    CHECK(readCommand({"nvcc", word, "--dryrun", "a.cu"}).deviceCodeOnly.empty());
+    CHECK(readCommand({"nvcc", word}).deviceCodeOnly.empty());
+  }
+  CHECK(readCommand({"clang++", "--cuda-device-only", "-S", "a.cu"}).deviceCodeOnly ==
+        "--cuda-device-only");
+  CHECK(readCommand({"clang++", "--cuda-device-only", "-c", "a.cu"}).deviceCodeOnly.empty());
+  CHECK(readCommand({"nvcc", "-E", "a.cu"}).deviceCodeOnly.empty());
   CHECK(readCommand({"nvcc"}).makes == Makes::Nothing);
   CHECK(readCommand({"nvcc", "-o"}).outputs == Words{"a.out"});
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace tally::bundle {
 
@@ -45,6 +46,10 @@ private:
 
 /// The bytes of the first section of that name in an ELF file's bytes; nullopt without one.
 Result<std::optional<std::string_view>> findSection(std::string_view file, std::string_view name);
+
+/// Those of all sections of that name, in the file's order: a link with `--unique` keeps apart what
+/// other links put into one.
+Result<std::vector<std::string_view>> findSections(std::string_view file, std::string_view name);
 
 } // namespace tally::bundle
 
