@@ -18,8 +18,12 @@ if(TALLY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${TALLY_CCACHE}")
 endif()
 
+# As a variable it holds for the targets here. As a feature (cxx_std_20) of theirs it would change how a
+# project that takes this one in compiles its own sources.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+
 add_library(tally_options INTERFACE)
-target_compile_features(tally_options INTERFACE cxx_std_20)
 target_include_directories(tally_options INTERFACE "${PROJECT_SOURCE_DIR}/include")
 target_compile_options(tally_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers
   $<$<BOOL:${TALLY_WERROR}>:-Werror>)

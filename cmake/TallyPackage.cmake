@@ -41,7 +41,8 @@ add_custom_command(OUTPUT "${runtimeObject}"
   COMMAND "${CMAKE_COMMAND}" -E make_directory "${CMAKE_CURRENT_BINARY_DIR}/package"
   COMMAND "${CMAKE_CXX_COMPILER}" -r -nostdlib -o "${runtimeObject}" ${objects} ${decompressors}
   COMMAND "${CMAKE_OBJCOPY}" --wildcard --localize-symbol=ZSTD* --localize-symbol=FSE_*
-    --localize-symbol=HUF_* --localize-symbol=HIST_* --localize-symbol=ERR_*
+    --localize-symbol=HUF_* --localize-symbol=FSEv* --localize-symbol=HUFv* --localize-symbol=ZBUFF*
+    --localize-symbol=HIST_* --localize-symbol=ERR_*
     --localize-symbol=POOL_* --localize-symbol=COVER_* --localize-symbol=ZDICT* --localize-symbol=XXH*
     --localize-symbol=LZ4* --localize-symbol=divsufsort* --localize-symbol=divbwt*
     "${runtimeObject}"
@@ -54,7 +55,6 @@ set_target_properties(tally_runtime_archive PROPERTIES
   OUTPUT_NAME tally_runtime
   ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/package"
   EXPORT_NAME runtime)
-target_compile_features(tally_runtime_archive INTERFACE cxx_std_20)
 target_link_libraries(tally_runtime_archive INTERFACE Threads::Threads ${CMAKE_DL_LIBS}
   ${interfaceLibraries})
 

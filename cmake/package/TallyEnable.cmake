@@ -9,6 +9,10 @@
 #   ARCHS     architectures to assemble for besides those that the compiler was asked for, e.g. sm_100
 #   KERNELS   an extended regular expression; only kernels whose whole mangled name matches
 #
+# A program without CUDA that links or loads a library with kernels is enabled in the same way: the hooks
+# are linked into it, with the CUDA runtime that they need (CUDA_RUNTIME_LIBRARY says which; None: the
+# project links one).
+#
 # A compiler launcher (ccache, say) that is set is kept: it runs inside tally-ptxopt's.
 function(tally_enable)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "KERNELS" "VARIANTS;ARCHS")
@@ -75,11 +79,39 @@ function(tally_enable_target_ target launcher)
   # A static library hands this on to what it is linked into.
   target_link_libraries(${target} PRIVATE tally::runtime)
 
-  # A new tally-ptxopt rewrites anew.
   get_target_property(sources ${target} SOURCES)
   get_target_property(directory ${target} SOURCE_DIR)
+  if(NOT sources)
+    set(sources "")
+  endif()
   list(FILTER sources INCLUDE REGEX "\\.cu$")
+  if(NOT sources AND type MATCHES "^(EXECUTABLE|(SHARED|MODULE)_LIBRARY)$")
+    tally_link_cuda_runtime_(${target})
+  endif()
+  # A new tally-ptxopt rewrites anew.
   foreach(source IN LISTS sources)
     set_property(SOURCE ${source} DIRECTORY "${directory}" APPEND PROPERTY OBJECT_DEPENDS "${tool}")
   endforeach()
+endfunction()
+
+# What has CUDA sources gets the CUDA runtime from CMake.
+function(tally_link_cuda_runtime_ target)
+  get_target_property(libraries ${target} LINK_LIBRARIES)
+  get_target_property(which ${target} CUDA_RUNTIME_LIBRARY)
+  if(NOT which)
+    set(which "${CMAKE_CUDA_RUNTIME_LIBRARY}")
+  endif()
+  if(libraries MATCHES "cudart" OR which STREQUAL "None")
+    return()
+  endif()
+  find_package(CUDAToolkit QUIET)
+  set(runtime CUDA::cudart_static)
+  if(which STREQUAL "Shared")
+    set(runtime CUDA::cudart)
+  endif()
+  if(NOT TARGET ${runtime})
+    message(FATAL_ERROR "tally_enable: '${target}' has no CUDA sources, so that the hooks need a CUDA runtime to be linked "
+      "with them, and find_package(CUDAToolkit) finds no ${runtime}; say -DCUDAToolkit_ROOT=<the toolkit>")
+  endif()
+  target_link_libraries(${target} PRIVATE ${runtime})
 endfunction()

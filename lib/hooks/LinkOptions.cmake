@@ -31,6 +31,10 @@ function(tally_write_link_options directory output)
     string(APPEND driver "-Wl,--export-dynamic-symbol=${name}\n")
     string(APPEND nvcc "-Xlinker --export-dynamic-symbol=${name}\n")
   endforeach()
+  # Also where nothing in the program calls the CUDA runtime, but a library that it loads does: the
+  # archive's object is taken all the same, by a name that no shared library gives out.
+  string(APPEND driver "-Wl,--undefined=__wrap___cudaRegisterFatBinary\n")
+  string(APPEND nvcc "-Xlinker --undefined=__wrap___cudaRegisterFatBinary\n")
   foreach(name IN LISTS names)
     string(APPEND driver "-Wl,--wrap=${name}\n")
     string(APPEND nvcc "-Xlinker --wrap=${name}\n")

@@ -155,6 +155,7 @@ void Hooks::drainOnce() {
     if (Engine *last = process->running())
       last->quiesce();
     process->writeTrace();
+    process->writeStatistics();
   };
   auto tooLate = [limit = settings.drainMilliseconds] {
     warn(Warning::Termination, "SIGTERM: the device is not done after " + std::to_string(limit) +
@@ -304,6 +305,9 @@ void Hooks::writeTrace() {
 }
 
 void Hooks::writeStatistics() {
+  // exit() may come while SIGTERM's drain is under way.
+  if (!settings.statistics || wroteStatistics.exchange(true))
+    return;
   Totals sum = totals();
   auto text = [](std::uint64_t number) { return std::to_string(number); };
   std::string line =

@@ -416,7 +416,7 @@ private:
   void selfCheck();
   void drainOnce();
   void prepareDriver();
-  void writeStatistics();
+  void writeStatistics(); ///< once, where they are wanted
   void writeTrace();
 
   const Settings settings;
@@ -440,6 +440,7 @@ private:
   std::atomic<bool> isPlain{false}; ///< best-effort work is not queued any more
   std::atomic<std::uint64_t> resets{0}; ///< of the device
   std::atomic<bool> checked{false};
+  std::atomic<bool> wroteStatistics{false};
   std::atomic<const CudaApi *> anyApi{nullptr};
   std::atomic<std::uint64_t> foreignHigh{0}, foreignBestEffort{0};
   Totals earlier; ///< of engines before a reset of the device

@@ -208,6 +208,12 @@ Result<ArenaPlace> findArenaPlace(const ArenaOptions &options, std::string_view 
   bool inFolder = !place.path.empty() && isFolder(place.path);
   if (!place.path.empty() && !inFolder)
     return place;
+  // Emulators alone have none. Those that are given one folder are one GPU, as those that are given
+  // one file are.
+  if (inFolder && uuid.empty()) {
+    place.path += "/tally-emulator";
+    return place;
+  }
   if (!isFileName(uuid))
     return Error{"arena: the device has no UUID to name the file by; set a path"};
   if (inFolder) {

@@ -131,6 +131,22 @@ TEST_CASE("a forked child exits at once, and has no part in the arena") {
   }
 }
 
+TEST_CASE("emulators without a UUID meet in the folder that they are given") {
+  Place place;
+  auto arena = *Arena::open({place.path / "tally-emulator", "", {}, false});
+  auto words = [&](const char *role, const char *which) {
+    auto all = place.words(role, {"TALLY_ARENA=" + place.path.string(), which});
+    std::erase_if(all,
+                  [](const std::string &word) { return word.starts_with("TALLY_EMULATOR_UUID="); });
+    return all;
+  };
+  Child server(words("obey", "TALLY_CLASS=high")),
+      trainer(words("train", "TALLY_CLASS=best-effort"));
+  checkYields(server, *arena);
+  CHECK(server.finish() == 0);
+  CHECK(trainer.finish() == 0);
+}
+
 TEST_CASE("who says so stays alone") {
   Place place;
   auto arena = place.open();

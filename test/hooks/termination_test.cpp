@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -93,6 +94,29 @@ TEST_CASE("a trace is written at the end, whichever of the two comes") {
     CHECK(text.starts_with("{"));
     CHECK(text.ends_with("]}\n"));
     CHECK(text.find("\"name\":\"batch\"") != std::string::npos);
+  }
+}
+
+TEST_CASE("the line of TALLY_STATS is written once at the end, whichever of the two comes") {
+  for (bool terminated : {true, false}) {
+    if (terminated && keepsSignalsBack)
+      continue;
+    CAPTURE(terminated);
+    HookedPlace place;
+    std::string errors = place.path / "errors";
+    Child child(withErrorsIn(errors, place.words("obey", {bestEffort, "TALLY_STATS=1"})));
+    REQUIRE(ask(child, "begin") == "done");
+    REQUIRE(ask(child, "end") == "done");
+    if (terminated) {
+      child.send(SIGTERM);
+      REQUIRE(child.endingSignal() == SIGTERM);
+    } else {
+      REQUIRE(child.finish() == 0);
+    }
+    std::string text = contents(errors);
+    CAPTURE(text);
+    CHECK(text.starts_with("tally: launches: 0 high priority, 1 best effort"));
+    CHECK(std::count(text.begin(), text.end(), '\n') == 1);
   }
 }
 

@@ -37,6 +37,8 @@ test_install() {
   local members
   members=$(ar t "$runtime/lib/libtally_runtime.a")
   [ "$members" = tally_runtime.o ] || fail "more than one object in the archive: $members"
+  ! nm -g --defined-only "$runtime/lib/libtally_runtime.a" | grep -E ' (ZSTD|ZBUFF|FSE|HUF|HIST|LZ4|XXH)' ||
+    fail "the decompressors' names are global"
 }
 
 test_cmake_ninja() {
@@ -128,6 +130,64 @@ END
     TALLY_DEVICE=emulator TALLY_CLASS=best-effort TALLY_STATS=1 ./$program >$program.log 2>&1 || fail "$program: $(cat $program.log)"
     grep -q '^sum 3$' $program.log && grep -q '2 best effort (2 through variants' $program.log || fail "$program: $(cat $program.log)"
   done
+}
+
+# configure_own DIRECTORY NAME OPTION...: of the project test/package/NAME.
+configure_own() {
+  local directory=$1 name=$2
+  shift 2
+  rm -rf "$directory"
+  "$CMAKE" -S "$SOURCE/test/package/$name" -B "$directory" -G Ninja "-DCMAKE_PREFIX_PATH=$prefix" \
+    "-DCMAKE_CUDA_COMPILER=$NVCC" "$@" >"$directory.log" 2>&1 || { tail -n 30 "$directory.log"; return 1; }
+}
+
+# Enabling leaves the dialect of a project's sources alone; headers of the C++ API say that they need
+# another one in their first error.
+test_dialect() {
+  need_nvcc
+  configure_own "$SCRATCH/dialect" dialect || fail "cannot configure"
+  "$CMAKE" --build "$SCRATCH/dialect" || fail "another dialect than the project's"
+  ! grep -rlE 'cxx_std_|CXX_STANDARD' "$prefix/lib/cmake/tally" | grep . || fail "the package asks for a dialect"
+  local header first
+  cd "$prefix/include"
+  for header in tally/bundle/*.h tally/emulator/*.h tally/runtime/*.h tally/support/*.h; do
+    # The compiler's own words stand between "error:" and ours, or there is no error.
+    first=$({ printf '#include "%s"\n' "$header" | "${CXX:-g++}" -std=c++17 -fsyntax-only -x c++ -I. \
+      -I"$(dirname "$(dirname "$NVCC")")/include" - 2>&1 || true; } | grep -m 1 'error' || true)
+    [[ -z $first || $first == *"C++ API needs C++20"* ]] || fail "$header in C++17: $first"
+    printf '#include "%s"\n' "$header" | "${CXX:-g++}" -std=c++20 -fsyntax-only -x c++ -I. \
+      -I"$(dirname "$(dirname "$NVCC")")/include" - || fail "$header in C++20"
+  done
+}
+
+# Neither does taking Tally's source in.
+test_in_tree() {
+  rm -rf "$SCRATCH/in_tree"
+  "$CMAKE" -S "$SOURCE/test/package/in_tree" -B "$SCRATCH/in_tree" -G Ninja "-DTALLY_SOURCE=$SOURCE" >"$SCRATCH/in_tree.log" 2>&1 ||
+    { tail -n 30 "$SCRATCH/in_tree.log"; fail "cannot configure"; }
+  "$CMAKE" --build "$SCRATCH/in_tree" --target mine || fail "another dialect than the project's"
+}
+
+# A program without CUDA keeps the hooks, though nothing in it calls them: it has the dlsym that
+# libraries find the driver by. Without a CUDA runtime to be had tally_enable() says so.
+test_plain_program() {
+  need_nvcc
+  local program
+  configure_own "$SCRATCH/plain" plain_program || fail "cannot configure"
+  "$CMAKE" --build "$SCRATCH/plain"
+  for program in main host; do
+    nm -D --defined-only "$SCRATCH/plain/$program" >"$SCRATCH/plain/$program.names"
+    grep -q ' dlsym$' "$SCRATCH/plain/$program.names" || fail "$program has no dlsym of the hooks"
+    grep -q 'tallySharedHooks' "$SCRATCH/plain/$program.names" || fail "$program does not share the hooks' state"
+    TALLY_DEVICE=emulator TALLY_CLASS=best-effort TALLY_STATS=1 "$SCRATCH/plain/$program" >"$SCRATCH/plain/$program.log" 2>&1 ||
+      fail "$program: $(cat "$SCRATCH/plain/$program.log")"
+    grep -q '^sum 328350$' "$SCRATCH/plain/$program.log" && grep -q ' 1 best effort (1 through variants' "$SCRATCH/plain/$program.log" ||
+      fail "$program: $(cat "$SCRATCH/plain/$program.log")"
+  done
+  if configure_own "$SCRATCH/plain-none" plain_program -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON >"$SCRATCH/plain-none.said"; then
+    fail "tally_enable() of a program without CUDA went through without a CUDA runtime"
+  fi
+  tr -s ' \n' ' ' <"$SCRATCH/plain-none.log" | grep -q "'main' has no CUDA sources" || fail "it does not say why"
 }
 
 # CMake up to 4.0 tries clang with sm_52, which CUDA 13 no longer knows, and links by a tool that

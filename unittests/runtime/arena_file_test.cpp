@@ -56,6 +56,8 @@ TEST_CASE("the place: options, environment, the user's own") {
 
   ArenaFolder folder;
   CHECK(findArenaPlace({folder.path, {}}, "abc-1")->path == folder.path / "tally-abc-1");
+  CHECK(findArenaPlace({folder.path, {}}, "")->path == folder.path / "tally-emulator");
+  CHECK(has(findArenaPlace({folder.path, {}}, "../x").error().message, "no UUID"));
   test::Variable path("TALLY_ARENA", "/from/environment");
   test::Variable group("TALLY_ARENA_GROUP", "12");
   CHECK(findArenaPlace({}, "abc-1")->path == "/from/environment");

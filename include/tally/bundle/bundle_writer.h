@@ -2,6 +2,8 @@
 #ifndef TALLY_BUNDLE_BUNDLE_WRITER_H
 #define TALLY_BUNDLE_BUNDLE_WRITER_H
 
+#include "tally/support/dialect.h"
+
 #include "tally/bundle/bundle.h"
 #include "tally/support/result.h"
 

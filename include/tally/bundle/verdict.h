@@ -2,6 +2,8 @@
 #ifndef TALLY_BUNDLE_VERDICT_H
 #define TALLY_BUNDLE_VERDICT_H
 
+#include "tally/support/dialect.h"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

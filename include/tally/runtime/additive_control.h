@@ -3,6 +3,8 @@
 #ifndef TALLY_RUNTIME_ADDITIVE_CONTROL_H
 #define TALLY_RUNTIME_ADDITIVE_CONTROL_H
 
+#include "tally/support/dialect.h"
+
 #include "tally/runtime/policy.h"
 
 #include <algorithm>

@@ -2,6 +2,8 @@
 #ifndef TALLY_RUNTIME_ANY_POLICY_H
 #define TALLY_RUNTIME_ANY_POLICY_H
 
+#include "tally/support/dialect.h"
+
 #include "tally/runtime/policy.h"
 
 #include <concepts>

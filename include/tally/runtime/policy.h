@@ -3,6 +3,8 @@
 #ifndef TALLY_RUNTIME_POLICY_H
 #define TALLY_RUNTIME_POLICY_H
 
+#include "tally/support/dialect.h"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -3,6 +3,8 @@
 #ifndef TALLY_RUNTIME_RATE_POLICY_H
 #define TALLY_RUNTIME_RATE_POLICY_H
 
+#include "tally/support/dialect.h"
+
 #include "tally/runtime/additive_control.h"
 
 #include <algorithm>

@@ -2,6 +2,8 @@
 #ifndef TALLY_SUPPORT_DIM3_H
 #define TALLY_SUPPORT_DIM3_H
 
+#include "tally/support/dialect.h"
+
 #include <cstdint>
 
 namespace tally {
