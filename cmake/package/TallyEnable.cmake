@@ -13,7 +13,8 @@
 # are linked into it, with the CUDA runtime that they need (CUDA_RUNTIME_LIBRARY says which; None: the
 # project links one).
 #
-# A compiler launcher (ccache, say) that is set is kept: it runs inside tally-ptxopt's.
+# A compiler launcher (ccache, say) that is set is kept: it runs inside tally-ptxopt's, so that it sees the
+# compiler's own command. So does one that RULE_LAUNCH_COMPILE names at the time of the call.
 function(tally_enable)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "KERNELS" "VARIANTS;ARCHS")
   if(NOT arg_UNPARSED_ARGUMENTS)
@@ -75,7 +76,8 @@ function(tally_enable_target_ target launcher)
   if(before MATCHES "tally-ptxopt")
     message(FATAL_ERROR "tally_enable: '${target}' is enabled twice")
   endif()
-  set_property(TARGET ${target} PROPERTY CUDA_COMPILER_LAUNCHER ${launcher} ${before})
+  tally_take_rule_launcher_(${target} outer)
+  set_property(TARGET ${target} PROPERTY CUDA_COMPILER_LAUNCHER ${launcher} ${outer} ${before})
   # A static library hands this on to what it is linked into.
   target_link_libraries(${target} PRIVATE tally::runtime)
 
@@ -114,4 +116,34 @@ function(tally_link_cuda_runtime_ target)
       "with them, and find_package(CUDAToolkit) finds no ${runtime}; say -DCUDAToolkit_ROOT=<the toolkit>")
   endif()
   target_link_libraries(${target} PRIVATE ${runtime})
+endfunction()
+
+# tally_take_rule_launcher_(TARGET OUT): RULE_LAUNCH_COMPILE stands in front of all launchers, where ccache takes
+# tally-ptxopt for a compiler that it does not know and caches nothing. It becomes a launcher of the
+# target's; what it is for CUDA is left to the caller.
+function(tally_take_rule_launcher_ target out)
+  set(${out} "" PARENT_SCOPE)
+  # Of the target, else of its directory, else of the project.
+  get_target_property(rule ${target} RULE_LAUNCH_COMPILE)
+  if(NOT rule)
+    get_target_property(directory ${target} SOURCE_DIR)
+    get_property(rule DIRECTORY "${directory}" PROPERTY RULE_LAUNCH_COMPILE)
+  endif()
+  if(NOT rule)
+    get_property(rule GLOBAL PROPERTY RULE_LAUNCH_COMPILE)
+  endif()
+  # Placeholders as <OBJECT> have a meaning there alone.
+  if(NOT rule OR rule MATCHES "<[A-Z_]+>")
+    return()
+  endif()
+  separate_arguments(words UNIX_COMMAND "${rule}")
+  set_property(TARGET ${target} PROPERTY RULE_LAUNCH_COMPILE "")
+  foreach(language C CXX)
+    get_target_property(before ${target} ${language}_COMPILER_LAUNCHER)
+    if(NOT before)
+      set(before "")
+    endif()
+    set_property(TARGET ${target} PROPERTY ${language}_COMPILER_LAUNCHER ${words} ${before})
+  endforeach()
+  set(${out} ${words} PARENT_SCOPE)
 endfunction()

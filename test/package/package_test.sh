@@ -190,6 +190,25 @@ test_plain_program() {
   tr -s ' \n' ' ' <"$SCRATCH/plain-none.log" | grep -q "'main' has no CUDA sources" || fail "it does not say why"
 }
 
+# Through ccache enabled compiles are cached as others are: built once more, all of them are hits.
+test_ccache() {
+  need_nvcc
+  command -v ccache >/dev/null || skip "no ccache here"
+  local launched counted
+  for launched in ON OFF; do
+    export CCACHE_DIR=$SCRATCH/cached-$launched.ccache
+    rm -rf "$CCACHE_DIR"
+    configure_own "$SCRATCH/cached-$launched" cached -DLAUNCHED=$launched || fail "cannot configure"
+    "$CMAKE" --build "$SCRATCH/cached-$launched"
+    ccache -z >/dev/null
+    "$CMAKE" --build "$SCRATCH/cached-$launched" --clean-first
+    counted=$(ccache --print-stats | sort | tr '\t\n' '= ')
+    [[ $counted == *"direct_cache_hit=2 "* && $counted == *"cache_miss=0 "* ]] || fail "launcher $launched: $counted"
+    "$prefix/bin/tally-ptxopt" --list "$SCRATCH/cached-$launched/libkernels.so" | grep -q 'guard emitted' ||
+      fail "launcher $launched: what came from the cache is not rewritten"
+  done
+}
+
 # CMake up to 4.0 tries clang with sm_52, which CUDA 13 no longer knows, and links by a tool that
 # Debian packs elsewhere; a compiler that is older than the toolkit's headers is of no use here.
 test_clang() {
