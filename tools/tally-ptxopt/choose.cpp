@@ -90,9 +90,13 @@ private:
     return blocks(place, place.best) < blocks(place, place.user);
   }
 
+  /// The other codings of entries that cost anything. Half of what ptxas did here was for entries
+  /// of which it then said what was known: that they take no more than the user's kernel.
   std::vector<Candidate> alternatives() {
     std::vector<Candidate> candidates;
-    for (Place &place : places)
+    for (Place &place : places) {
+      if (!mayBeCheaper(place))
+        continue;
       for (const ptx::Alternative &alternative : place.variant->alternatives)
         if (!alternative.coding.onlyForOccupancy || losesOccupancy(place)) {
           std::string name = fmt::format("{}_{}", place.name, candidates.size());
@@ -100,6 +104,7 @@ private:
                                 renamed(alternative.entries[place.index].str(), place.name, name),
                                 alternative.coding.onlyForOccupancy});
         }
+    }
     return candidates;
   }
 
@@ -271,17 +276,25 @@ private:
       return usage.spillBytes <= place.user.spillBytes && place.best.spillBytes > usage.spillBytes;
     if (candidate.onlyForOccupancy)
       return false;
-    // Registers that the user's kernel takes too cost nothing, and earlier codings less time: those
-    // of a guard a round trip to the L2, so there only whole steps count, as registers are given
-    // out.
+    return cost(place, usage) < cost(place, place.best);
+  }
+
+  /// Registers, in steps that count, and spilled bytes. Registers that the user's kernel takes too
+  /// cost nothing, and earlier codings less time: those of a guard a round trip to the L2, so there
+  /// only whole steps count, as registers are given out.
+  static std::pair<std::uint32_t, std::uint32_t> cost(const Place &place, const EntryUsage &usage) {
     std::uint32_t step = place.variant->verdict.kind == Kind::Guard ? registerStep : 1;
     bool toleratesFew = place.variant->verdict.kind == Kind::Checkpoint;
-    auto cost = [&](const EntryUsage &each) {
-      std::uint32_t registers = std::max(each.registers, place.user.registers);
-      std::uint32_t spills = toleratesFew && each.spillBytes <= fewSpillBytes ? 0 : each.spillBytes;
-      return std::pair((registers + step - 1) / step, spills);
-    };
-    return cost(usage) < cost(place.best);
+    std::uint32_t registers = std::max(usage.registers, place.user.registers);
+    std::uint32_t spills = toleratesFew && usage.spillBytes <= fewSpillBytes ? 0 : usage.spillBytes;
+    return {(registers + step - 1) / step, spills};
+  }
+
+  /// Whether isBetter() can hold for another coding: nothing is cheaper than the user's registers
+  /// without spills, and no more blocks are wanted than the user's kernel has.
+  bool mayBeCheaper(const Place &place) const {
+    return losesOccupancy(place) ||
+           cost(place, place.best) > cost(place, {place.user.registers, 0, 0});
   }
 
   void take(Candidate &candidate, const EntryUsage &usage) {
