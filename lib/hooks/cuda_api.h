@@ -3,7 +3,7 @@
 #ifndef TALLY_LIB_HOOKS_CUDA_API_H
 #define TALLY_LIB_HOOKS_CUDA_API_H
 
-#include <cuda_runtime_api.h>
+#include "cuda_versions.h"
 
 #include <atomic>
 #include <cstddef>

@@ -77,7 +77,7 @@ copyAttributes(std::span<const CUlaunchAttribute> given, LaunchShape &shape) {
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+    case static_cast<CUlaunchAttributeID>(14): // the carveout; 12.4 has no name for it
       kept.push_back(each);
       break;
     default:

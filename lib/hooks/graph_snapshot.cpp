@@ -65,8 +65,8 @@ bool isSet(const cudaLaunchAttribute &attribute) {
     return value.clusterSchedulingPolicyPreference != cudaClusterSchedulingPolicyDefault;
   case cudaLaunchAttributeMemSyncDomain:
     return value.memSyncDomain != cudaLaunchMemSyncDomainDefault;
-  case cudaLaunchAttributePreferredSharedMemoryCarveout:
-    return static_cast<int>(value.sharedMemCarveout) != cudaSharedmemCarveoutDefault;
+  case carveoutLaunchAttribute:
+    return carveoutOf(value) != cudaSharedmemCarveoutDefault;
   case cudaLaunchAttributeDeviceUpdatableKernelNode:
     return value.deviceUpdatableKernelNode.deviceUpdatable != 0;
   default:
@@ -310,7 +310,7 @@ bool GraphReader::readAttributes(SnapshotNode &node) {
   for (cudaLaunchAttributeID id :
        {cudaLaunchAttributeCooperative, cudaLaunchAttributeClusterDimension,
         cudaLaunchAttributeAccessPolicyWindow, cudaLaunchAttributeClusterSchedulingPolicyPreference,
-        cudaLaunchAttributeMemSyncDomain, cudaLaunchAttributePreferredSharedMemoryCarveout,
+        cudaLaunchAttributeMemSyncDomain, carveoutLaunchAttribute,
         cudaLaunchAttributeDeviceUpdatableKernelNode}) {
     cudaLaunchAttribute attribute{};
     attribute.id = id;

@@ -67,7 +67,7 @@ bool takeAttributes(std::span<const cudaLaunchAttribute> attributes, KernelLaunc
     case cudaLaunchAttributePriority:
     case cudaLaunchAttributeMemSyncDomainMap:
     case cudaLaunchAttributeMemSyncDomain:
-    case cudaLaunchAttributePreferredSharedMemoryCarveout:
+    case carveoutLaunchAttribute:
       launch.attributes.push_back(each);
       break;
     default:

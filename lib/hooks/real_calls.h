@@ -2,7 +2,7 @@
 #ifndef TALLY_LIB_HOOKS_REAL_CALLS_H
 #define TALLY_LIB_HOOKS_REAL_CALLS_H
 
-#include <cuda_runtime_api.h>
+#include "cuda_versions.h"
 
 extern "C" {
 #define TALLY_CUDA_REAL_Plain(result, name, parameters)

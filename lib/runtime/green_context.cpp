@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <string>
 
+/// Headers of CUDA 12.4 do not declare it.
+extern "C" CUresult CUDAAPI cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx context,
+                                                   unsigned int flags, int priority);
+
 namespace tally::runtime {
 
 namespace {

@@ -4,7 +4,7 @@
 #ifndef TALLY_LIB_HOOKS_EMULATED_CALLS_H
 #define TALLY_LIB_HOOKS_EMULATED_CALLS_H
 
-#include <cuda_runtime_api.h>
+#include "cuda_versions.h"
 
 #include <cstddef>
 

@@ -57,8 +57,8 @@ cudaError_t Calls::cudaGraphKernelNodeGetAttribute(cudaGraphNode_t node,
     value->clusterDim.y = cluster.y;
     value->clusterDim.z = cluster.z;
     return cudaSuccess;
-  case cudaLaunchAttributePreferredSharedMemoryCarveout:
-    value->sharedMemCarveout = static_cast<unsigned>(cudaSharedmemCarveoutDefault);
+  case carveoutLaunchAttribute:
+    carveoutOf(*value) = cudaSharedmemCarveoutDefault;
     return cudaSuccess;
   // Of no effect here, and so as they are without having been set.
   case cudaLaunchAttributeAccessPolicyWindow:

@@ -5,7 +5,7 @@
 
 #include "../../runtime/emulator_device.h"
 
-#include <cuda_runtime_api.h>
+#include "cuda_versions.h"
 
 #include <array>
 #include <atomic>

@@ -4,7 +4,7 @@
 
 #include "graph.h"
 
-#include <cuda_runtime_api.h>
+#include "cuda_versions.h"
 
 namespace tally::hooks::emulated {
 

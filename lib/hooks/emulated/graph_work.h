@@ -5,7 +5,7 @@
 
 #include "copies.h"
 
-#include <cuda_runtime_api.h>
+#include "cuda_versions.h"
 
 namespace tally::hooks::emulated {
 
