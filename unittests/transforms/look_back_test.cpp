@@ -167,6 +167,10 @@ TEST_CASE("tickets by way of shared memory") {
   CHECK(through("", "ld.shared.u32 %r7,[s+4];") == tickets);
   CHECK(through("", "ld.shared.u32 %r7,[s+8];") == unknown);
   CHECK(through("st.shared.u32 [s+4],%r2;", "ld.shared.u32 %r7,[s+4];") == unknown);
+  CHECK(through("cp.async.ca.shared.global [s+4],[%rd6],4;", "ld.shared.u32 %r7,[s+4];") ==
+        unknown);
+  CHECK(through("cp.async.bulk.global.shared::cta.bulk_group [%rd6],[s],16;",
+                "ld.shared.u32 %r7,[s+4];") == tickets);
   CHECK(through("", "st.shared.u32 [s],%r2; ld.shared.u32 %r7,[s+4];") == unknown);
   CHECK(through("", "st.u32 [%rd6],%r2; ld.shared.u32 %r7,[s+4];") == unknown);
   CHECK(through("", "ld.shared.u32 %r7,[s+4]; st.shared.u32 [s+4],%r2;") == tickets);

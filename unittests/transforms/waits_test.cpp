@@ -358,4 +358,26 @@ TEST_CASE("counters in other codings") {
   CHECK(reasonsOf(taking("st.shared.u32 [%r3],%r3;" + shared)) == waits);
   CHECK(reasonsOf(taking("st.u32 [%rd3],%r3;" + shared)) == waits);
   CHECK(reasonsOf(taking("atom.shared.exch.b32 %r3,[v],0;" + shared)) == waits);
+  CHECK(reasonsOf(taking("cp.async.ca.shared.global [v],[%rd3],4;" + shared)) == waits);
+  // A pipeline of copies beside a ticket that stays in registers.
+  CHECK(reasonsOf(taking("cp.async.ca.shared.global [w],[%rd3],4; cp.async.wait_all; bar.sync 0;"
+                         "ld.shared.u32 %r3,[w]; setp.lt.u32 %p1,%r1,%r9;")) == none);
+}
+
+TEST_CASE("a pipeline of copies waits for nobody") {
+  auto pipeline = [](const char *fill, const char *wait) {
+    return ".shared .align 128 .b8 s[4096];" + pointer +
+           "mov.u32 %r4,s; ld.param.u32 %r2,[n]; L: " + fill + wait +
+           "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r5},[%r4];"
+           "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r6,%r7},{%r5,%r5},{%r5},{%r6,%r7};"
+           "shfl.sync.idx.b32 %r8,%r6,0,31,-1; bar.sync 0; add.u64 %rd1,%rd1,16;"
+           "sub.u32 %r2,%r2,1; setp.ne.u32 %p1,%r2,0; @%p1 bra L; st.global.u32 [%rd1],%r8; ret;";
+  };
+  CHECK(reasonsOf(pipeline("cp.async.cg.shared.global [%r4],[%rd1],16; cp.async.commit_group;",
+                           "cp.async.wait_group 1; bar.sync 0;")) == none);
+  CHECK_FALSE(reasonsOf(pipeline("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                                 " [%r4],[%rd1],16,[%r9];",
+                                 "W: mbarrier.try_wait.parity.shared::cta.b64 %p2,[%r9],%r10;"
+                                 "@!%p2 bra W; xor.b32 %r10,%r10,1;"))
+                  .contains("waits-on-blocks"));
 }

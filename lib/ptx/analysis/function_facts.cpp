@@ -1,5 +1,6 @@
 #include "tally/ptx/analysis/function_facts.h"
 
+#include "awaited_reads.h"
 #include "tally/ptx/analysis/opcodes.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -29,13 +30,6 @@ unsigned componentNumber(std::string_view component) {
       .Cases({"z", "b"}, 2)
       .Cases({"w", "a"}, 3)
       .Default(4);
-}
-
-bool isPrivateSpace(const Instruction &instruction) {
-  return llvm::any_of(instruction.modifiers, [](std::string_view each) {
-    return each == "local" || each == "const" || each.starts_with("shared") ||
-           each.starts_with("param");
-  });
 }
 
 bool isFloat(std::string_view type) {
@@ -270,12 +264,12 @@ private:
   void seeMemory(const Instruction &instruction) {
     llvm::StringRef opcode = ref(instruction.opcode);
     facts.aidsPolling |= isPollingAid(instruction);
-    if (isStrongRead(instruction))
+    Awaits awaited = awaitedBy(instruction);
+    if (awaited == Awaits::Others)
       facts.strongReads.push_back(current);
-    else if ((opcode == "ld" && !instruction.has("nc") && !isPrivateSpace(instruction)) ||
-             isOwnBlockRead(instruction))
+    else if (awaited != Awaits::Nothing)
       facts.plainReads.push_back(current);
-    if (opcode == "ld" && (isStrongRead(instruction) || isOwnBlockRead(instruction)))
+    if (opcode == "ld" && (awaited == Awaits::Others || awaited == Awaits::OwnBlock))
       facts.orderDependent = true;
     if (opcode != "atom" && opcode != "red" && opcode != "multimem" &&
         !(opcode == "cp" && instruction.has("reduce")))
@@ -326,37 +320,6 @@ std::array<std::uint32_t, 3> requiredCluster(const Function &function) {
       extents[i] =
           i < directive->values.size() ? static_cast<std::uint32_t>(directive->values[i]) : 1;
   return extents;
-}
-
-bool isPollingAid(const Instruction &instruction) {
-  if (instruction.opcode == "nanosleep")
-    return true;
-  return (instruction.opcode == "fence" || instruction.opcode == "membar") &&
-         !instruction.has("cta") && !instruction.has("proxy");
-}
-
-namespace {
-
-/// A load or an atomic that says it is more than a plain access.
-bool saysItIsStrong(const Instruction &instruction) {
-  if (instruction.opcode == "atom")
-    return true;
-  if (instruction.opcode != "ld" && instruction.opcode != "multimem")
-    return false;
-  for (const char *strength : {"volatile", "relaxed", "acquire", "mmio", "cv", "cg"})
-    if (instruction.has(strength))
-      return true;
-  return false;
-}
-
-} // namespace
-
-bool isStrongRead(const Instruction &instruction) {
-  return !isPrivateSpace(instruction) && saysItIsStrong(instruction) && !instruction.has("cta");
-}
-
-bool isOwnBlockRead(const Instruction &instruction) {
-  return !isPrivateSpace(instruction) && saysItIsStrong(instruction) && instruction.has("cta");
 }
 
 FunctionFacts collectFacts(const Module &module, const Function &function) {

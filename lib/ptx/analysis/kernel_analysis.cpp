@@ -34,6 +34,9 @@ constexpr std::ptrdiff_t maxDispatched = 64;
 /// 128-byte swizzle, 8 rows of 128 bytes (PTX ISA, "Shared memory matrix layout", tensor copies).
 constexpr std::uint32_t tensorAlignment = 1024;
 
+/// Whether it finds memory depends on what other blocks have freed.
+constexpr std::string_view allocator = "malloc";
+
 llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
 
 Reason reasonOfMissingBody(std::string_view name) {
@@ -377,12 +380,13 @@ private:
       find(Reason::NoLongLoop, function.name);
   }
 
-  bool mayWaitIn(const FunctionFacts &facts) const {
+  bool mayWaitIn(const FunctionFacts &facts) {
     auto reads = [](const FunctionFacts &each) {
       return !each.strongReads.empty() || !each.plainReads.empty();
     };
-    return reads(facts) || llvm::any_of(callees, [&](const Function *callee) {
-             return reads(modules.of(*callee));
+    return reads(facts) || allocates(function) ||
+           llvm::any_of(callees, [&](const Function *callee) {
+             return reads(modules.of(*callee)) || allocates(*callee);
            });
   }
 
@@ -398,7 +402,11 @@ private:
           context.calleesWrite |= mayWriteShared(statement.instruction);
           context.calleesWriteStrongly |= isStrongWrite(statement.instruction);
         }
-    for (const CallSite &call : facts.calls)
+    for (const CallSite &call : facts.calls) {
+      if (mayAllocate(body, call))
+        context.readingCalls.push_back(call);
+      if (mayExit(body, call))
+        context.exitingCalls.push_back(call.statement);
       for (const Function *callee : result.calls->targets(body, call)) {
         if (!callee->hasBody || !readsOthers(*callee))
           continue;
@@ -410,6 +418,7 @@ private:
         }
         break;
       }
+    }
     WaitFacts waits = findWaits(cfg, facts, context);
     llvm::append_range(result.findings, waits.findings);
     result.waits = std::max(result.waits, waits.waits);
@@ -423,7 +432,28 @@ private:
     reached.insert(&from);
     return llvm::any_of(reached, [&](const Function *each) {
       const FunctionFacts &facts = modules.of(*each);
-      return !facts.strongReads.empty() || (polls && !facts.plainReads.empty());
+      return !facts.strongReads.empty() || (polls && !facts.plainReads.empty()) || allocates(*each);
+    });
+  }
+
+  bool mayAllocate(const Function &from, const CallSite &call) {
+    return call.callee == allocator ||
+           llvm::any_of(result.calls->targets(from, call),
+                        [](const Function *callee) { return callee->name == allocator; });
+  }
+  bool allocates(const Function &from) {
+    return llvm::any_of(modules.of(from).calls,
+                        [&](const CallSite &call) { return mayAllocate(from, call); });
+  }
+
+  bool mayExit(const Function &from, const CallSite &call) {
+    return llvm::any_of(result.calls->targets(from, call), [&](const Function *callee) {
+      if (!callee->hasBody)
+        return false;
+      llvm::SetVector<const Function *> reached = result.calls->reachable(*callee);
+      reached.insert(callee);
+      return llvm::any_of(reached,
+                          [&](const Function *each) { return modules.of(*each).exit.has_value(); });
     });
   }
 

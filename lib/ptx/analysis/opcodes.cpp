@@ -11,56 +11,49 @@ namespace {
 
 llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
 
-// Grouped by result. PTX ISA 9.0, sections 9.7.1 to 9.7.19.
-constexpr const char *pureOpcodes[] = {
-    "abs",    "add",   "addc",     "sub",       "subc",      "mul",      "mad",      "madc",
-    "mul24",  "mad24", "sad",      "div",       "rem",       "neg",      "min",      "max",
-    "popc",   "clz",   "bfind",    "fns",       "brev",      "bfe",      "bfi",      "bmsk",
-    "szext",  "dp4a",  "dp2a",     "testp",     "fma",       "rcp",      "sqrt",     "rsqrt",
-    "sin",    "cos",   "lg2",      "ex2",       "tanh",      "set",      "setp",     "selp",
-    "slct",   "and",   "or",       "xor",       "not",       "cnot",     "lop3",     "shf",
-    "shl",    "shr",   "mov",      "prmt",      "cvt",       "cvta",     "vadd",     "vsub",
-    "vmin",   "vmax",  "vshl",     "vshr",      "vmad",      "vset",     "vadd2",    "vsub2",
-    "vavrg2", "vmin2", "vmax2",    "vset2",     "vadd4",     "vsub4",    "vavrg4",   "vmin4",
-    "vmax4",  "vset4", "vabsdiff", "vabsdiff2", "vabsdiff4", "copysign", "isspacep", "createpolicy",
-    "txq",    "suq",   "istypep",  "mapa",      "getctarank"};
+/// Opcodes of which the table says the same, with spaces between.
+struct OpcodeGroup {
+  ResultKind result;
+  Intake intake;
+  std::string_view names;
+};
 
-constexpr const char *varyingOpcodes[] = {"shfl",      "tex",
-                                          "tld4",      "suld",
-                                          "atom",      "vote",
-                                          "match",     "activemask",
-                                          "redux",     "elect",
-                                          "mma",       "ldmatrix",
-                                          "movmatrix", "wgmma",
-                                          "tcgen05",   "alloca",
-                                          "stacksave", "mbarrier",
-                                          "multimem",  "wmma",
-                                          "call",      "clusterlaunchcontrol"};
+// PTX ISA 9.0, sections 9.7.1 to 9.7.19. docs/transforms.md, "Waits between blocks", lists the ways
+// by which a value of memory reaches a branch; what is added here belongs there too.
+constexpr OpcodeGroup opcodeGroups[] = {
+    {ResultKind::Pure, Intake::Operands,
+     "abs mul mul24 mad24 sad div rem neg min max popc clz bfind fns brev bfe bfi bmsk szext dp4a "
+     "dp2a testp fma rcp sqrt rsqrt sin cos lg2 ex2 tanh set setp selp slct and or xor not cnot "
+     "lop3 shf shl shr mov prmt cvt cvta vadd vsub vmin vmax vshl vshr vmad vset vadd2 vsub2 "
+     "vavrg2 vmin2 vmax2 vset2 vadd4 vsub4 vavrg4 vmin4 vmax4 vset4 vabsdiff vabsdiff2 vabsdiff4 "
+     "copysign isspacep createpolicy txq suq istypep mapa getctarank"},
+    {ResultKind::Pure, Intake::Carry, "add addc sub subc mad madc"},
+    {ResultKind::Memory, Intake::Cached, "ld ldu"},
+    {ResultKind::Varying, Intake::Cached, "tex tld4 wmma"},
+    {ResultKind::Varying, Intake::Renewed, "atom suld multimem"},
+    {ResultKind::Varying, Intake::Lanes, "shfl vote match activemask redux"},
+    {ResultKind::Varying, Intake::Own, "ldmatrix wgmma tcgen05 mbarrier clusterlaunchcontrol"},
+    {ResultKind::Varying, Intake::Operands, "alloca stacksave mma movmatrix elect"},
+    {ResultKind::Varying, Intake::Anything, "call"},
+    // bar.red gives all threads of the block one value; the other forms have none.
+    {ResultKind::None, Intake::Lanes, "bar barrier"},
+    {ResultKind::None, Intake::Renewed, "cp"},
+    // tensormap.cp_fenceproxy copies from shared memory.
+    {ResultKind::None, Intake::Own, "tensormap"},
+    {ResultKind::None, Intake::Operands,
+     "st red prefetch prefetchu applypriority discard sust sured bra brx ret exit membar fence "
+     "stmatrix trap brkpt nanosleep pmevent setmaxnreg griddepcontrol stackrestore"},
+};
 
-constexpr const char *silentOpcodes[] = {"st",
-                                         "red",
-                                         "prefetch",
-                                         "prefetchu",
-                                         "applypriority",
-                                         "discard",
-                                         "cp",
-                                         "sust",
-                                         "sured",
-                                         "bra",
-                                         "brx",
-                                         "ret",
-                                         "exit",
-                                         "membar",
-                                         "fence",
-                                         "stmatrix",
-                                         "trap",
-                                         "brkpt",
-                                         "nanosleep",
-                                         "pmevent",
-                                         "setmaxnreg",
-                                         "griddepcontrol",
-                                         "tensormap",
-                                         "stackrestore"};
+/// Calls `visit` with each name in `group`.
+template <class Visit> constexpr void forEachName(const OpcodeGroup &group, Visit &&visit) {
+  std::string_view rest = group.names;
+  while (!rest.empty()) {
+    std::size_t end = std::min(rest.find(' '), rest.size());
+    visit(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+}
 
 /// Of names of one length the same only where the first eight bytes are; made without a call.
 constexpr std::uint64_t digestOf(std::string_view name) {
@@ -79,6 +72,7 @@ struct OpcodeFacts {
   std::string_view name;
   std::uint64_t digest = 0;
   ResultKind result = ResultKind::Unknown;
+  Intake intake = Intake::Anything;
   bool dependsOnForm = false; ///< bar, wmma and others: the result is one of the form's
   bool isTerminator = false;
 };
@@ -88,17 +82,8 @@ struct OpcodeFacts {
 class OpcodeTable {
 public:
   constexpr OpcodeTable() {
-    for (const char *name : pureOpcodes)
-      add(name, ResultKind::Pure);
-    for (const char *name : varyingOpcodes)
-      add(name, ResultKind::Varying);
-    for (const char *name : silentOpcodes)
-      add(name, ResultKind::None);
-    for (const char *name : {"ld", "ldu"})
-      add(name, ResultKind::Memory);
-    // bar.red gives all threads of the block one value; the other forms have none.
-    for (const char *name : {"bar", "barrier"})
-      add(name, ResultKind::None);
+    for (const OpcodeGroup &group : opcodeGroups)
+      forEachName(group, [&](std::string_view name) { add(name, group); });
     for (const char *name :
          {"bar", "barrier", "call", "wmma", "multimem", "wgmma", "tcgen05", "mbarrier"})
       slots[place(name)].dependsOnForm = true;
@@ -110,11 +95,12 @@ public:
   constexpr const OpcodeFacts &of(std::string_view name) const { return slots[place(name)]; }
 
 private:
-  constexpr void add(const char *name, ResultKind result) {
+  constexpr void add(std::string_view name, const OpcodeGroup &group) {
     OpcodeFacts &slot = slots[place(name)];
     slot.name = name;
     slot.digest = digestOf(name);
-    slot.result = result;
+    slot.result = group.result;
+    slot.intake = group.intake;
   }
 
   /// Where `name` is, or the free slot where it would be.
@@ -176,6 +162,17 @@ ResultKind resultKindOf(const Instruction &instruction) {
   if (instruction.opcode == "call")
     return callHasResults(instruction) ? ResultKind::Varying : ResultKind::None;
   return hasNoResultInThisForm(instruction) ? ResultKind::None : facts.result;
+}
+
+Intake intakeOf(const Instruction &instruction) {
+  return opcodeTable.of(instruction.opcode).intake;
+}
+
+std::vector<std::string_view> knownOpcodes() {
+  std::vector<std::string_view> names;
+  for (const OpcodeGroup &group : opcodeGroups)
+    forEachName(group, [&](std::string_view name) { names.push_back(name); });
+  return names;
 }
 
 std::string_view specialRegisterName(const Operand &operand) {

@@ -1,5 +1,6 @@
 #include "shared_writes.h"
 
+#include "awaited_reads.h"
 #include "tally/ptx/analysis/opcodes.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -19,23 +20,18 @@ bool isPrivate(const Instruction &instruction) {
   });
 }
 
-/// Of a copy's two spaces the first is the destination's.
-bool copiesToGlobal(const Instruction &instruction) {
-  for (std::string_view each : instruction.modifiers)
-    if (each == "global" || each.starts_with("shared"))
-      return each == "global";
-  return false;
-}
-
 } // namespace
 
 bool mayWriteShared(const Instruction &instruction) {
   if (!isKnown(instruction) || instruction.opcode == "call")
     return true;
   if (instruction.opcode == "cp")
-    return copiesToGlobal(instruction);
+    return copySpacesOf(instruction).to == "global";
+  // Its space is that which it copies from.
+  if (instruction.opcode == "multimem" && instruction.has("cp"))
+    return true;
   bool writes = llvm::StringSwitch<bool>(ref(instruction.opcode))
-                    .Cases({"st", "atom", "red", "multimem", "sust", "sured"}, true)
+                    .Cases({"st", "atom", "red", "multimem", "sust", "sured", "tensormap"}, true)
                     .Case("wmma", instruction.has("store"))
                     .Default(false);
   return writes && !isPrivate(instruction);
@@ -47,7 +43,8 @@ bool isStrongWrite(const Instruction &instruction) {
   if (instruction.opcode == "cp")
     return instruction.has("reduce");
   if (instruction.opcode != "st")
-    return instruction.opcode != "sust" && instruction.opcode != "wmma";
+    return instruction.opcode != "sust" && instruction.opcode != "wmma" &&
+           instruction.opcode != "tensormap";
   for (const char *strength : {"volatile", "relaxed", "release", "mmio", "cg", "wt", "async"})
     if (instruction.has(strength))
       return true;
@@ -55,8 +52,11 @@ bool isStrongWrite(const Instruction &instruction) {
 }
 
 bool mayWriteBlockMemory(const Instruction &instruction) {
-  static constexpr std::string_view writers[] = {"st",   "atom",     "red",      "cp",
-                                                 "call", "stmatrix", "mbarrier", "wmma"};
+  if (instruction.opcode == "cp")
+    return !(copySpacesOf(instruction).to == "global");
+  static constexpr std::string_view writers[] = {
+      "st",       "atom", "red",     "call",      "stmatrix",
+      "mbarrier", "wmma", "tcgen05", "tensormap", "clusterlaunchcontrol"};
   bool writes = llvm::is_contained(writers, instruction.opcode) || !isKnown(instruction);
   return writes && !instruction.has("global") && !instruction.has("local") &&
          !llvm::any_of(instruction.modifiers,

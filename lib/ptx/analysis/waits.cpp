@@ -1,5 +1,6 @@
 #include "tally/ptx/analysis/waits.h"
 
+#include "awaited_reads.h"
 #include "cas_retry.h"
 #include "claims.h"
 #include "counters.h"
@@ -7,166 +8,17 @@
 #include "loops.h"
 #include "pointer_roots.h"
 #include "shared_writes.h"
+#include "taint.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "turnstile.h"
 
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringRef.h"
-#include "llvm/ADT/StringSwitch.h"
 
 #include <algorithm>
 #include <optional>
 
 namespace tally::ptx {
 namespace {
-
-/// What a taint may be kept in, other than registers: one cell for each state space (an access that
-/// names a space reaches no other), and one for what a warp's lanes tell each other.
-enum Cell : unsigned { Shared = 1, Local = 2, Global = 4, Param = 8, Warp = 16, All = 31 };
-
-/// The cells that an access to memory may reach. A generic address is of any of three.
-unsigned cellsOf(const Instruction &access) {
-  for (std::string_view each : access.modifiers) {
-    if (each.starts_with("shared"))
-      return Shared;
-    if (each == "local")
-      return Local;
-    if (each == "global")
-      return Global;
-    if (each.starts_with("param"))
-      return Param;
-    if (each == "const")
-      return 0;
-  }
-  return Shared | Local | Global;
-}
-
-/// The cells that `instruction` may write.
-unsigned cellsWrittenBy(const Instruction &instruction) {
-  llvm::StringRef opcode(instruction.opcode.data(), instruction.opcode.size());
-  if (opcode == "st" || opcode == "atom" || opcode == "red")
-    return instruction.has("async") ? All : cellsOf(instruction);
-  bool isSilent = llvm::StringSwitch<bool>(opcode)
-                      .Cases({"bar", "barrier", "membar", "fence", "nanosleep"}, true)
-                      .Cases({"shfl", "vote", "match", "activemask", "redux", "elect"}, true)
-                      .Default(false);
-  if (isSilent)
-    return Warp;
-  ResultKind kind = resultKindOf(instruction);
-  bool writes =
-      !isTerminator(instruction) && kind != ResultKind::Pure && kind != ResultKind::Memory;
-  return writes ? +All : 0;
-}
-
-/// Follows what other blocks wrote through one loop.
-class Taint {
-public:
-  Taint(const Cfg &cfg, const Loop &loop, const llvm::DenseSet<std::uint32_t> &sources)
-      : cfg(cfg), loop(loop), sources(sources) {
-    if (!loop.header)
-      return;
-    turn.emplace(cfg, loop.blocks, *loop.header);
-    dependence.emplace(*turn);
-  }
-
-  bool reachesExit() {
-    do {
-      changed = false;
-      for (const CfgBlock *block : loop.blocks)
-        visit(*block);
-    } while (changed);
-    return llvm::any_of(loop.blocks, [&](const CfgBlock *block) {
-      if (block->successors.size() < 2 || !(decides(*block) || control.contains(block)))
-        return false;
-      // Without a header every decision may be a way out of some turn.
-      return !loop.header || llvm::any_of(block->successors,
-                                          [&](const CfgBlock *next) { return !loop.has(*next); });
-    });
-  }
-
-private:
-  bool isTainted(const Operand &operand) const {
-    bool any = false;
-    forEachOperand(operand, [&](const Operand &each) {
-      any |= each.kind == OperandKind::Register && registers.contains(each.reg);
-    });
-    return any;
-  }
-
-  bool decides(const CfgBlock &block) const {
-    const Instruction *last = cfg.terminator(block);
-    return last && ((last->guard && isTainted(last->guard->predicate)) ||
-                    (last->opcode == "brx" && llvm::any_of(last->operands, [&](const auto &each) {
-                       return isTainted(each);
-                     })));
-  }
-
-  const CfgBlock *copyOf(const CfgBlock &block) const {
-    return turn->blockOf(block.instructions.front());
-  }
-
-  void visit(const CfgBlock &block) {
-    if (dependence && !block.instructions.empty())
-      for (const CfgBlock *branch : dependence->controllers(*copyOf(block))) {
-        const CfgBlock *original = cfg.blockOf(branch->instructions.front());
-        if (decides(*original) || control.contains(original))
-          changed |= control.insert(&block).second;
-      }
-    for (std::uint32_t statement : block.instructions) {
-      const Instruction &instruction = cfg.instruction(statement);
-      bool tainted = control.contains(&block) || sources.contains(statement) ||
-                     (instruction.guard && isTainted(instruction.guard->predicate)) ||
-                     (cellsReadBy(instruction) & memory);
-      if (!tainted)
-        forEachReadRegister(instruction,
-                            [&](const Operand &each) { tainted |= registers.contains(each.reg); });
-      if (!tainted)
-        continue;
-      forEachWrittenRegister(
-          instruction, [&](const Operand &each) { changed |= registers.insert(each.reg).second; });
-      unsigned written = cellsWrittenBy(instruction) & ~memory;
-      changed |= written != 0;
-      memory |= written;
-    }
-  }
-
-  /// The cells that `instruction` may read. Kernel parameters are nobody's to write.
-  unsigned cellsReadBy(const Instruction &instruction) const {
-    switch (resultKindOf(instruction)) {
-    case ResultKind::Memory:
-      return readsEntryParameter(instruction) ? 0 : cellsOf(instruction);
-    case ResultKind::Varying:
-      return instruction.opcode == "atom" ? cellsOf(instruction) : All;
-    case ResultKind::Unknown:
-      return All;
-    case ResultKind::None:
-    case ResultKind::Pure:
-      break;
-    }
-    return 0;
-  }
-
-  bool readsEntryParameter(const Instruction &instruction) const {
-    if (!instruction.has("param") || instruction.operands.size() < 2 ||
-        instruction.operands[1].children.empty())
-      return false;
-    const Operand &base = instruction.operands[1].children[0];
-    return base.kind == OperandKind::Symbol &&
-           llvm::any_of(cfg.function().parameters,
-                        [&](const Variable &each) { return each.name == base.symbol; });
-  }
-
-  const Cfg &cfg;
-  const Loop &loop;
-  const llvm::DenseSet<std::uint32_t> &sources;
-  std::optional<Cfg> turn; ///< one turn of the loop
-  std::optional<ControlDependence> dependence;
-  llvm::DenseSet<RegisterId> registers;
-  llvm::DenseSet<const CfgBlock *> control;
-  unsigned memory = 0; ///< of Cell
-  bool changed = false;
-};
 
 /// A loop whose end depends on what other blocks write.
 struct WaitingLoop : LoopReads {
@@ -208,12 +60,36 @@ private:
       if (onlyCalls && candidate.callee.empty() && !candidate.reads.empty())
         candidate.callee = call.callee;
     }
+    dropWhatDecidesNothing(candidate);
     bool waits = !candidate.reads.empty() && !isCasRetry(cfg, loop, candidate.reads) &&
                  decide(loop, candidate.reads);
     if (waits)
       waiting.push_back(std::move(candidate));
     else if (result.waits == bundle::Waits::None && waitsForOwnBlock(loop))
       result.waits = bundle::Waits::OwnBlock;
+  }
+
+  /// Whether classify() and isCasRetry() follow the read: by a load that is coherent, an atomic or
+  /// a call.
+  bool isFollowed(std::uint32_t read) const {
+    const Instruction &instruction = cfg.instruction(read);
+    return (instruction.opcode == "ld" && !instruction.has("nc")) || instruction.opcode == "atom" ||
+           instruction.opcode == "call";
+  }
+
+  /// Forgets copies, reads of textures and others that are not followed, where they are no poll: a
+  /// loop that takes its work from a counter may well hold a pipeline of copies. A taint of several
+  /// reads is that of each, so nothing is lost.
+  void dropWhatDecidesNothing(LoopReads &candidate) const {
+    llvm::SmallVector<std::uint32_t, 8> others;
+    llvm::copy_if(candidate.reads, std::back_inserter(others),
+                  [&](std::uint32_t read) { return !isFollowed(read); });
+    if (others.empty())
+      return;
+    bool anyDecides = decide(candidate.loop, others);
+    llvm::erase_if(candidate.reads, [&](std::uint32_t read) {
+      return !isFollowed(read) && !(anyDecides && decide(candidate.loop, read));
+    });
   }
 
   /// Whether a plain load in this loop may be a poll.
@@ -227,16 +103,14 @@ private:
 
   /// Whether `reads` decide when the loop ends.
   bool decide(const Loop &loop, llvm::ArrayRef<std::uint32_t> reads) const {
-    llvm::DenseSet<std::uint32_t> sources;
-    sources.insert(reads.begin(), reads.end());
-    return Taint(cfg, loop, sources).reachesExit();
+    return decideWhenItEnds(cfg, loop, reads, context.exitingCalls);
   }
 
   bool waitsForOwnBlock(const Loop &loop) const {
     llvm::SmallVector<std::uint32_t, 4> reads;
     for (const CfgBlock *block : loop.blocks)
       for (std::uint32_t statement : block->instructions)
-        if (isOwnBlockRead(cfg.instruction(statement)))
+        if (awaitedBy(cfg.instruction(statement)) == Awaits::OwnBlock)
           reads.push_back(statement);
     return !reads.empty() && decide(loop, reads);
   }
@@ -252,8 +126,8 @@ private:
           reads.push_back(read);
           awaited.add(rootsOfAddress(cfg, whole, cfg.instruction(read)));
         }
-    // What a callee writes by is not followed.
-    if (context.calleesWrite)
+    // What a callee writes by is not followed, nor what else than loads and atomics reads.
+    if (context.calleesWrite || !llvm::all_of(reads, [&](auto read) { return isFollowed(read); }))
       return bundle::Waits::Unknown;
     llvm::SmallVector<std::uint32_t, 8> writes = writesThatMatter(whole, awaited);
     llvm::SmallVector<LoopReads, 2> loops(waiting.begin(), waiting.end());

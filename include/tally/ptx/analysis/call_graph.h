@@ -69,7 +69,8 @@ private:
 };
 
 /// Functions that the driver or the toolchain supplies: they read no grid register, hold no block
-/// barrier, wait for no other block and come back, or end the launch with an error.
+/// barrier, wait for no other block and come back, or end the launch with an error. (What malloc
+/// returns depends on other blocks: a loop may wait by it.)
 bool isHarmlessWithoutBody(std::string_view name);
 
 /// The clone's name: `<callee>$tally_virtual`.

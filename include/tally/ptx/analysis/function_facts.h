@@ -41,16 +41,15 @@ struct FunctionFacts {
                                             ///< aside, in order; may repeat
   std::vector<std::uint32_t> blockBarriers; ///< bar.*, barrier.* of the thread block
   std::vector<std::uint32_t> warpSyncs;     ///< isMaskedWarpSync
-  std::vector<std::uint32_t> strongReads;   ///< see isStrongRead
-  std::vector<std::uint32_t> plainReads;    ///< other loads of memory that blocks share,
-                                            ///< and isOwnBlockRead
+  std::vector<std::uint32_t> strongReads;   ///< Awaits::Others, see awaited_reads.h
+  std::vector<std::uint32_t> plainReads;    ///< Awaits::Aided and Awaits::OwnBlock
   std::vector<std::uint32_t> leaves;        ///< ret and exit
   const Variable *ownVariable = nullptr;    ///< a .global or .const one declared in the body
   std::optional<std::uint32_t> exit;        ///< the first `exit`
   bool copiesAsync = false;     ///< cp.async, not the bulk forms: waited for by cp.async.wait_all
   bool usesTensorAsync = false; ///< wgmma, tcgen05, tensor copies: they need alignment above 16
   bool orderDependent = false;  ///< see KernelAnalysis::bitwiseStable
-  bool aidsPolling = false;     ///< see isPollingAid
+  bool aidsPolling = false;     ///< isPollingAid, see awaited_reads.h
   bool readsSharedSize = false; ///< %dynamic_smem_size
 };
 
@@ -58,18 +57,6 @@ FunctionFacts collectFacts(const Module &module, const Function &function);
 
 /// The extents that .reqnctapercluster demands; zeros without it.
 std::array<std::uint32_t, 3> requiredCluster(const Function &function);
-
-/// Whether `instruction` may see what another thread block writes while it runs: a volatile,
-/// relaxed, acquire, mmio, .cv or .cg load or an atomic with a result, unless its space is shared,
-/// local, param or const. A generic address counts. One of scope .cta is none: with what another
-/// block writes it would race (PTX ISA, memory consistency model: morally strong operations).
-bool isStrongRead(const Instruction &instruction);
-
-/// The same of scope .cta: it may see what other threads of the own block write.
-bool isOwnBlockRead(const Instruction &instruction);
-
-/// A fence that orders against other blocks, or a nap: a plain load beside it may be a poll.
-bool isPollingAid(const Instruction &instruction);
 
 } // namespace tally::ptx
 

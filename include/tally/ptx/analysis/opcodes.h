@@ -6,6 +6,7 @@
 #include "tally/ptx/ir/module.h"
 
 #include <string_view>
+#include <vector>
 
 namespace tally::ptx {
 
@@ -18,8 +19,23 @@ enum class ResultKind : std::uint8_t {
   Unknown  ///< not in the table: any register operand may be written
 };
 
+/// Where an opcode takes values from, beside its operands and its guard.
+enum class Intake : std::uint8_t {
+  Operands, ///< nowhere else
+  Carry,    ///< the forms addc, subc and madc from the carry flag, which those with .cc write
+  Lanes,    ///< from the threads of its warp or block
+  Own,      ///< from memory or state of its own block or cluster alone
+  Cached,   ///< from memory, by a read that ptxas may do once for all turns of a loop
+  Renewed,  ///< from memory, by a read that ptxas does in each turn
+  Anything  ///< not in the table, or a call: from wherever
+};
+
 /// Facts of one base opcode. Thread-safe: the table is constant.
 ResultKind resultKindOf(const Instruction &instruction);
+Intake intakeOf(const Instruction &instruction);
+
+/// All names in the table.
+std::vector<std::string_view> knownOpcodes();
 
 /// Whether the base opcode is in the table, and the instruction has a shape that it can have: `ret`
 /// and `exit` have no operands.

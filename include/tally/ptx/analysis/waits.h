@@ -15,9 +15,9 @@ namespace tally::ptx {
 ///
 /// A thread waits only in a cycle of the CFG, by leaving it on what another block wrote. So: for
 /// each loop, at each depth of nesting, what is read from memory that other blocks write
-/// (isStrongRead, and in a loop that fences or naps every other load) is followed through
-/// registers, through memory that the loop writes, and through control; a loop that has a way out
-/// depending on it is a wait.
+/// (Awaits::Others of awaited_reads.h, and in a loop that fences or naps Awaits::Aided) is followed
+/// through registers, the carry flag, memory that the loop writes, and control (taint.h); a loop
+/// that has a way out depending on it is a wait.
 ///
 /// Control is that of one turn of the loop: a block depends on a branch that decides whether this
 /// turn comes by it, even if some later turn must. (With plain post-dominance a loop that counts
@@ -41,10 +41,11 @@ struct WaitFacts {
 /// What the functions called, directly or not, do about waiting.
 struct WaitContext {
   bool isEntry = true;
-  bool calleesAidPolling = false;     ///< one fences or naps, which counts as every loop's
-  bool calleesWrite = false;          ///< one may write memory that blocks share
-  bool calleesWriteStrongly = false;  ///< by what another block may wait for
-  std::vector<CallSite> readingCalls; ///< calls whose results may come from what others write
+  bool calleesAidPolling = false;          ///< one fences or naps, which counts as every loop's
+  bool calleesWrite = false;               ///< one may write memory that blocks share
+  bool calleesWriteStrongly = false;       ///< by what another block may wait for
+  std::vector<CallSite> readingCalls;      ///< calls whose results may come from what others write
+  std::vector<std::uint32_t> exitingCalls; ///< calls in which the thread may exit
 };
 
 WaitFacts findWaits(const Cfg &cfg, const FunctionFacts &facts, const WaitContext &context);

@@ -1,0 +1,215 @@
+#include "taint.h"
+
+#include "awaited_reads.h"
+#include "tally/ptx/analysis/control_dependence.h"
+#include "tally/ptx/analysis/opcodes.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <optional>
+
+namespace tally::ptx {
+namespace {
+
+/// What a taint may be kept in, other than registers: one cell for each state space (an access that
+/// names a space reaches no other), one for what a warp's or block's threads tell each other, one
+/// for which of them stand together, and the carry flag.
+enum Cell : unsigned {
+  Shared = 1,
+  Local = 2,
+  Global = 4,
+  Param = 8,
+  Lanes = 16,
+  Company = 32,
+  Carry = 64,
+  AnyMemory = Shared | Local | Global | Param | Lanes
+};
+
+/// The cells of a space. A generic address is of any of three.
+unsigned cellsOf(std::string_view space) {
+  if (space.starts_with("shared"))
+    return Shared;
+  if (space == "local")
+    return Local;
+  if (space == "global")
+    return Global;
+  if (space.starts_with("param"))
+    return Param;
+  return space == "const" ? 0u : unsigned{Shared | Local | Global};
+}
+
+/// The cells that an access to memory may reach.
+unsigned cellsOf(const Instruction &access) {
+  for (std::string_view each : access.modifiers)
+    if (each == "local" || each == "global" || each == "const" || each.starts_with("shared") ||
+        each.starts_with("param"))
+      return cellsOf(each);
+  return cellsOf(std::string_view());
+}
+
+/// Whether the result depends on which lanes came along: the forms that name no lanes.
+bool countsCompany(const Instruction &instruction) {
+  return instruction.opcode == "activemask" ||
+         (!instruction.has("sync") &&
+          (instruction.opcode == "vote" || instruction.opcode == "shfl"));
+}
+
+/// The cells that `instruction` may write.
+unsigned cellsWrittenBy(const Instruction &instruction) {
+  std::string_view opcode = instruction.opcode;
+  if (opcode == "st" || opcode == "atom" || opcode == "red")
+    return instruction.has("async") ? +AnyMemory : cellsOf(instruction);
+  if (opcode == "cp")
+    return cellsOf(copySpacesOf(instruction).to);
+  switch (intakeOf(instruction)) {
+  case Intake::Carry:
+    return instruction.has("cc") ? +Carry : 0;
+  case Intake::Lanes:
+    return isBlockBarrier(instruction) && !instruction.has("red") ? 0 : +Lanes;
+  default:
+    break;
+  }
+  if (opcode == "membar" || opcode == "fence" || opcode == "nanosleep" || isTerminator(instruction))
+    return 0;
+  ResultKind kind = resultKindOf(instruction);
+  bool writes = kind != ResultKind::Pure && kind != ResultKind::Memory;
+  return writes ? +AnyMemory : 0;
+}
+
+/// Follows a taint through one loop.
+class Taint {
+public:
+  Taint(const Cfg &cfg, const Loop &loop, llvm::ArrayRef<std::uint32_t> sources,
+        llvm::ArrayRef<std::uint32_t> exits)
+      : cfg(cfg), loop(loop), sources(sources.begin(), sources.end()),
+        exits(exits.begin(), exits.end()) {
+    if (!loop.header)
+      return;
+    turn.emplace(cfg, loop.blocks, *loop.header);
+    dependence.emplace(*turn);
+  }
+
+  bool reachesExit() {
+    do {
+      changed = false;
+      for (const CfgBlock *block : loop.blocks)
+        visit(*block);
+    } while (changed);
+    return exitsInCall || llvm::any_of(loop.blocks, [&](const CfgBlock *block) {
+             if (block->successors.size() < 2 || !(decides(*block) || control.contains(block)))
+               return false;
+             // Without a header every decision may be a way out of some turn.
+             return !loop.header || llvm::any_of(block->successors, [&](const CfgBlock *next) {
+               return !loop.has(*next);
+             });
+           });
+  }
+
+private:
+  bool isTainted(const Operand &operand) const {
+    bool any = false;
+    forEachOperand(operand, [&](const Operand &each) {
+      any |= each.kind == OperandKind::Register && registers.contains(each.reg);
+    });
+    return any;
+  }
+
+  bool decides(const CfgBlock &block) const {
+    const Instruction *last = cfg.terminator(block);
+    return last && ((last->guard && isTainted(last->guard->predicate)) ||
+                    (last->opcode == "brx" && llvm::any_of(last->operands, [&](const auto &each) {
+                       return isTainted(each);
+                     })));
+  }
+
+  const CfgBlock *copyOf(const CfgBlock &block) const {
+    return turn->blockOf(block.instructions.front());
+  }
+
+  void visit(const CfgBlock &block) {
+    if (dependence && !block.instructions.empty())
+      for (const CfgBlock *branch : dependence->controllers(*copyOf(block))) {
+        const CfgBlock *original = cfg.blockOf(branch->instructions.front());
+        if (decides(*original) || control.contains(original))
+          changed |= control.insert(&block).second;
+      }
+    // Lanes part at a branch, and may not have met again when the next one is executed.
+    if (block.successors.size() > 1 && decides(block))
+      mark(Company);
+    for (std::uint32_t statement : block.instructions) {
+      const Instruction &instruction = cfg.instruction(statement);
+      bool tainted = control.contains(&block) || sources.contains(statement) ||
+                     (instruction.guard && isTainted(instruction.guard->predicate)) ||
+                     (cellsReadBy(instruction) & cells);
+      if (!tainted)
+        forEachReadRegister(instruction,
+                            [&](const Operand &each) { tainted |= registers.contains(each.reg); });
+      if (!tainted)
+        continue;
+      exitsInCall |= exits.contains(statement);
+      forEachWrittenRegister(
+          instruction, [&](const Operand &each) { changed |= registers.insert(each.reg).second; });
+      mark(cellsWrittenBy(instruction));
+    }
+  }
+
+  void mark(unsigned written) {
+    changed |= (written & ~cells) != 0;
+    cells |= written;
+  }
+
+  /// The cells that `instruction` may read. Kernel parameters are nobody's to write.
+  unsigned cellsReadBy(const Instruction &instruction) const {
+    std::string_view opcode = instruction.opcode;
+    switch (intakeOf(instruction)) {
+    case Intake::Operands:
+      return 0;
+    case Intake::Carry:
+      return opcode.ends_with('c') ? +Carry : 0;
+    case Intake::Lanes:
+      return countsCompany(instruction) ? Lanes | Company : +Lanes;
+    case Intake::Cached:
+    case Intake::Renewed:
+      if (opcode == "ld" || opcode == "ldu" || opcode == "atom")
+        return readsEntryParameter(instruction) ? 0 : cellsOf(instruction);
+      if (opcode == "cp")
+        return copySpacesOf(instruction).moves ? cellsOf(copySpacesOf(instruction).from) : 0;
+      return AnyMemory;
+    case Intake::Own:
+    case Intake::Anything:
+      break;
+    }
+    return AnyMemory;
+  }
+
+  bool readsEntryParameter(const Instruction &instruction) const {
+    if (!instruction.has("param") || instruction.operands.size() < 2 ||
+        instruction.operands[1].children.empty())
+      return false;
+    const Operand &base = instruction.operands[1].children[0];
+    return base.kind == OperandKind::Symbol &&
+           llvm::any_of(cfg.function().parameters,
+                        [&](const Variable &each) { return each.name == base.symbol; });
+  }
+
+  const Cfg &cfg;
+  const Loop &loop;
+  llvm::DenseSet<std::uint32_t> sources, exits;
+  std::optional<Cfg> turn; ///< one turn of the loop
+  std::optional<ControlDependence> dependence;
+  llvm::DenseSet<RegisterId> registers;
+  llvm::DenseSet<const CfgBlock *> control;
+  unsigned cells = 0; ///< of Cell
+  bool exitsInCall = false;
+  bool changed = false;
+};
+
+} // namespace
+
+bool decideWhenItEnds(const Cfg &cfg, const Loop &loop, llvm::ArrayRef<std::uint32_t> sources,
+                      llvm::ArrayRef<std::uint32_t> exits) {
+  return Taint(cfg, loop, sources, exits).reachesExit();
+}
+
+} // namespace tally::ptx
