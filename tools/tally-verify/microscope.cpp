@@ -62,7 +62,12 @@ public:
 
   Result<void> launch(std::string_view entry, const LaunchShape &shape,
                       std::span<const std::byte> parameters) override {
+    std::uint64_t before = machine->executedThreadInstructions();
     auto fault = machine->run(*program, entry, shape, parameters, schedule);
+    executedSoFar += machine->executedThreadInstructions() - before;
+    if (fault && fault->kind == emulator::FaultKind::StepLimit)
+      return Error{fmt::format("{}: {}; given up after {} warp-instructions (--step-limit)", entry,
+                               fault->message, stepLimit)};
     if (fault)
       return Error{fmt::format("{}: {}", entry, fault->message)};
     return {};
@@ -93,6 +98,13 @@ public:
   void setPollHook(PollHook newHook) override { hook = std::move(newHook); }
   void setSchedule(const emulator::Schedule &newSchedule) override { schedule = newSchedule; }
 
+  void setStepLimit(std::uint64_t limit) override {
+    stepLimit = limit;
+    if (machine)
+      machine->setStepLimit(limit);
+  }
+  std::uint64_t executed() const override { return executedSoFar; }
+
 private:
   Result<void> freeAll() {
     machine->watchReads(0, {});
@@ -104,7 +116,7 @@ private:
   }
 
   ptx::Module module;
-  std::uint64_t stepLimit;
+  std::uint64_t stepLimit, executedSoFar = 0;
   bool hasVariables;
   std::vector<DeviceAddress> allocations;
   std::optional<emulator::Machine> machine;

@@ -117,6 +117,8 @@ Result<void> parseOption(std::string_view name, std::string_view value, Options 
     return store(name, parseYieldMode(value), options.verify.yield);
   if (name == "--storm")
     return store(name, parseAtLeast<std::uint64_t>(value, 1), options.verify.stormLaunches);
+  if (name == "--step-limit")
+    return store(name, parseAtLeast<std::uint64_t>(value, 1), options.verify.stepLimit);
   if (name == "--compare")
     return store(name, parseComparison(value), options.verify.compare);
   if (name == "--device")
@@ -154,6 +156,9 @@ all buffers and module variables. FILE is PTX, which is rewritten first, or a bu
   --yield=N              one request, at poll N
   --yield=random:SEED    random requests under a random schedule
   --storm=N              launches after which a storm of requests ends (default 256)
+  --step-limit=N         warp-instructions after which a launch on the emulator is taken for endless;
+                         without it 2^30 for the user's kernel, and for a variant's some hundreds of
+                         times what that took, 2^24 at least
   --compare=MODE         exact, ulp:N or sorted; only where the result depends on the order of
                          blocks: others are compared exactly
   --device=DEVICE        emulator (default) or cuda: a GPU under a storm of requests
@@ -173,7 +178,7 @@ each poll and random schedules. What fails is reduced, and written as generated_
   --large                larger grids and longer blocks, for a device
 
 Exit status: 0 all variants agree (refused ones are reported, and are no failure); 1 usage, input or
-I/O; 2 a variant differs, faults or failed to assemble.
+I/O; 2 a variant or the user's kernel differs, faults, does not end or failed to assemble.
 )";
 
 Result<Dim3> parseDim3(std::string_view text) {

@@ -52,6 +52,12 @@ public:
   virtual Result<void> writeControl(std::uint64_t word) = 0;
   virtual void setPollHook(PollHook hook) = 0;
   virtual void setSchedule(const emulator::Schedule &schedule) = 0;
+
+  /// Warp-instructions after which a launch is taken for endless and given up; nothing on a device,
+  /// whose kernels nobody counts.
+  virtual void setStepLimit(std::uint64_t) {}
+  /// Thread-instructions of all launches so far; 0 on a device.
+  virtual std::uint64_t executed() const { return 0; }
 };
 
 /// The emulator, one host thread, every poll seen. The module is the bundle's PTX image. A launch

@@ -19,6 +19,7 @@ public:
 
 private:
   void runUserKernels();
+  void limitVariants();
   std::optional<KindReport> refusal(Kind kind) const;
   KindReport verifyKind(Kind kind);
   bool runPlan(KindReport &report, const YieldPlan &plan);
@@ -57,6 +58,7 @@ std::optional<std::string> Verifier::difference(const RunResult &got) const {
 
 void Verifier::runUserKernels() {
   emulator::Schedule schedule = quietPlan(shape).schedule;
+  target.setStepLimit(options.stepLimit.value_or(defaultUserSteps));
   auto first = runUser(target, workload, variables, schedule);
   report.userRuns = 1;
   if (!first) {
@@ -77,6 +79,16 @@ void Verifier::runUserKernels() {
     if (report.userTrouble)
       return;
   }
+}
+
+/// A launch of a variant does at most what the user's kernels did, and polls. So one that waits for
+/// a block that has left is told from one that is long: a thread-instruction of the user's stands
+/// for 64 warp-instructions, since under a random schedule blocks that wait for others may turn a
+/// while.
+void Verifier::limitVariants() {
+  constexpr std::uint64_t least = std::uint64_t{1} << 24, most = std::uint64_t{1} << 48;
+  if (!options.stepLimit)
+    target.setStepLimit(least + 64 * std::min(target.executed(), most));
 }
 
 /// False where the run went wrong.
@@ -161,6 +173,7 @@ VerifyReport Verifier::run() {
     runUserKernels();
   if (report.userTrouble)
     return report;
+  limitVariants();
   for (Kind kind : options.kinds)
     report.kinds.push_back(verifyKind(kind));
   return report;

@@ -21,10 +21,16 @@ struct VerifyOptions {
   /// The caller knows that the order of blocks does not show, whatever the verdict says: the user's
   /// kernel is held to it, and all is compared exactly.
   bool orderFree = false;
+  /// Warp-instructions of one launch, see Target::setStepLimit; none: defaultUserSteps for the
+  /// user's kernels, and for variants what these took, times some hundreds.
+  std::optional<std::uint64_t> stepLimit;
   std::uint32_t userSchedules = 5; ///< more runs of a user's kernel whose order does not show
   std::uint32_t randomPlans = randomRuns; ///< PlanShape::randomPlans
   std::uint64_t scheduleSeed = 0;         ///< PlanShape::scheduleSeed
 };
+
+/// Some ten seconds of the emulator's.
+inline constexpr std::uint64_t defaultUserSteps = std::uint64_t{1} << 30;
 
 /// Of a kernel whose result depends on the order of blocks, where nobody said how to compare:
 /// integers as a multiset (slots come in any order), floats within 256 ulp (sums in any order).

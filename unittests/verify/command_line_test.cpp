@@ -115,6 +115,33 @@ TEST_CASE("a fault names the line of the PTX") {
               2, {"grid_2d user's kernel: WRONG: grid_2d: out-of-bounds", "at line "});
 }
 
+TEST_CASE("a kernel that turns for ever is given up") {
+  TemporaryFile endless(".version 8.0\n.target sm_80\n.address_size 64\n"
+                        ".visible .entry k(.param .u64 p)\n{\n"
+                        ".reg .b64 %d; .reg .b32 %r; .reg .pred %q;\nld.param.u64 %d, [p];\n"
+                        "L: ld.relaxed.cta.global.u32 %r, [%d];\nsetp.eq.u32 %q, %r, 0;\n"
+                        "@%q bra L;\nret;\n}\n");
+  std::string launch = endless.name() + " --kernel=k --grid=2 --block=1 --variants=guard ";
+  checkOutput(run(launch + "--arg=ptr:u32:1:zero --step-limit=1000"), 2,
+              {"k user's kernel: WRONG: k: the step limit is reached (an endless loop?), at line ",
+               "given up after 1000 warp-instructions (--step-limit)"});
+  checkOutput(run(launch + "--arg=ptr:u32:1:random:1"), 0, {"k guard: ok"});
+
+  // Only the variant turns: without an option it is measured by the user's kernel.
+  auto bundle = rewriteToBundle(readText(sourceRoot() / "test/kernels/grid_2d.ptx"), "grid_2d.ptx");
+  REQUIRE(bundle);
+  std::string &text = bundle->images.front().bytes;
+  std::size_t body = text.find('{', text.find(".entry grid_2d$tally_guard("));
+  REQUIRE(body != std::string::npos);
+  text.insert(body + 1, "\n$turn:\n\tbra $turn;\n");
+  TemporaryFile stuck(bundle::write(*bundle));
+  checkOutput(run(stuck.name() + flatLaunch + "--variants=guard"), 2,
+              {"grid_2d user's kernel: 6 runs",
+               "grid_2d guard: WRONG in run 1: grid_2d$tally_guard: "
+               "the step limit is reached",
+               "bra", "warp-instructions (--step-limit); no request"});
+}
+
 TEST_CASE("a bundle is taken as it is, planted bugs and all") {
   auto bundle = rewriteToBundle(readText(sourceRoot() / "test/kernels/grid_2d.ptx"), "grid_2d.ptx");
   REQUIRE(bundle);

@@ -42,6 +42,7 @@ VerifyOptions verifyOptions(std::uint64_t seed, const CheckOptions &options) {
   result.userSchedules = options.userSchedules;
   result.randomPlans = options.randomPlans;
   result.scheduleSeed = seed * 1000003 + 1;
+  result.stepLimit = stepLimit;
   return result;
 }
 
