@@ -114,7 +114,8 @@ const std::vector<Carrying> &carryings() {
       {"a guard", "setp.eq.u32 %p2,%r1,0; mov.u32 %r2,1; @%p2 mov.u32 %r2,0;"
                   "setp.eq.u32 %p1,%r2,0;"},
       {"a selection", "setp.eq.u32 %p2,%r1,0; selp.u32 %r2,1,0,%p2; setp.eq.u32 %p1,%r2,1;"},
-      {"a selection by sign", "slct.u32.s32 %r2,5,6,%r1; setp.eq.u32 %p1,%r2,5;"},
+      {"a selection by sign",
+       "sub.u32 %r3,%r1,1; slct.u32.s32 %r2,6,5,%r3; setp.eq.u32 %p1,%r2,5;"},
       {"a set", "set.eq.u32.u32 %r2,%r1,0; setp.ne.u32 %p1,%r2,0;"},
       {"the carry of add",
        "add.cc.u32 %r2,%r1,0xffffffff; addc.u32 %r3,0,0; setp.eq.u32 %p1,%r3,0;"},
@@ -129,15 +130,15 @@ const std::vector<Carrying> &carryings() {
       {"arithmetic", "shl.b32 %r2,%r1,1; mad.lo.u32 %r2,%r2,3,1; xor.b32 %r2,%r2,1;"
                      "setp.eq.u32 %p1,%r2,0;"},
       {"bits", "prmt.b32 %r2,%r1,0,0x3210; bfe.u32 %r2,%r2,0,8; popc.b32 %r2,%r2;"
-               "dp4a.u32.u32 %r2,%r2,%r0,%r0; vadd.u32.u32.u32 %r2,%r2,0; setp.eq.u32 %p1,%r2,0;"},
-      {"a predicate of lop3", "lop3.or.b32 %r2|%p1,%r1,0,0,0x0f,0;"},
+               "dp4a.u32.u32 %r2,%r2,%r2,%r0;  setp.eq.u32 %p1,%r2,0;"},
+      {"a predicate of lop3", "lop3.or.b32 %r2|%p2,%r1,0,0,0xf0,0; not.pred %p1,%p2;"},
       {"floats", "cvt.rn.f32.u32 %f1,%r1; fma.rn.f32 %f1,%f1,%f1,%f1; testp.subnormal.f32 %p2,%f1;"
                  "setp.eq.or.f32 %p1,%f1,0f00000000,%p2;"},
       {"a pair", "mov.b64 %rd4,{%r1,%r0}; mov.b64 {%r2,%r3},%rd4; setp.eq.u32 %p1,%r2,0;"},
       {"a vector register", "mov.v2.u32 v,{%r1,%r0}; mov.u32 %r2,v.x; setp.eq.u32 %p1,%r2,0;"},
       {"the space of an address",
        "cvt.u64.u32 %rd4,%r1; isspacep.shared %p2,%rd4; not.pred %p1,%p2;"},
-      {"an address", "cvt.u64.u32 %rd4,%r1; mov.u64 %rd5,c; add.u64 %rd5,%rd5,%rd4;"
+      {"an address", "mul.wide.u32 %rd4,%r1,4; mov.u64 %rd5,c; add.u64 %rd5,%rd5,%rd4;"
                      "ld.const.u32 %r2,[%rd5]; setp.eq.u32 %p1,%r2,0;"},
       {"shared memory", "st.shared.u32 [s],%r1; bar.sync 0; ld.shared.u32 %r2,[s];"
                         "setp.eq.u32 %p1,%r2,0;"},
@@ -147,13 +148,15 @@ const std::vector<Carrying> &carryings() {
       {"local memory by a generic address",
        "st.local.u32 [l],%r1; mov.u64 %rd4,l; cvta.local.u64 %rd4,%rd4; ld.u32 %r2,[%rd4];"
        "setp.eq.u32 %p1,%r2,0;"},
-      {"the place of a store", "cvt.u64.u32 %rd4,%r1; mov.u64 %rd5,l; add.u64 %rd5,%rd5,%rd4;"
-                               "st.local.u32 [%rd5],1; ld.local.u32 %r2,[l];"
-                               "setp.eq.u32 %p1,%r2,0;"},
-      {"an atomic of shared memory", "atom.shared.max.u32 %r2,[s],%r1; ld.shared.u32 %r2,[s];"
-                                     "setp.eq.u32 %p1,%r2,0;"},
-      {"a reduction into shared memory", "red.shared.or.b32 [s],%r1; ld.shared.u32 %r2,[s];"
-                                         "setp.eq.u32 %p1,%r2,0;"},
+      {"the place of a store", "st.local.u32 [l],0; mul.wide.u32 %rd4,%r1,4; mov.u64 %rd5,l;"
+                               "add.u64 %rd5,%rd5,%rd4; st.local.u32 [%rd5],1;"
+                               "ld.local.u32 %r2,[l]; setp.eq.u32 %p1,%r2,1;"},
+      {"an atomic of shared memory",
+       "st.shared.u32 [s],0; atom.shared.max.u32 %r2,[s],%r1; ld.shared.u32 %r2,[s];"
+       "setp.eq.u32 %p1,%r2,0;"},
+      {"a reduction into shared memory",
+       "st.shared.u32 [s],0; red.shared.or.b32 [s],%r1; ld.shared.u32 %r2,[s];"
+       "setp.eq.u32 %p1,%r2,0;"},
       {"a copy", "st.global.u32 [%rd1+64],%r1; cp.async.ca.shared.global [%r9],[%rd1+64],4;"
                  "cp.async.wait_all; ld.shared.u32 %r2,[%r9]; setp.eq.u32 %p1,%r2,0;"},
       {"a surface", "sust.b.1d.b32.trap [%rd2,{%r0}],%r1; suld.b.1d.b32.trap %r2,[%rd2,{%r0}];"
@@ -183,7 +186,7 @@ const std::vector<Carrying> &carryings() {
       {"a ballot", "setp.eq.u32 %p2,%r1,0; vote.sync.ballot.b32 %r2,%p2,0xffffffff;"
                    "setp.ne.u32 %p1,%r2,0;"},
       {"a shuffle", "shfl.sync.idx.b32 %r2|%p2,%r1,0,31,0xffffffff; setp.eq.u32 %p1,%r2,0;"},
-      {"a match", "match.all.sync.b32 %r2|%p1,%r1,0xffffffff;"},
+      {"a match", "mul.lo.u32 %r2,%r1,%r0; match.all.sync.b32 %r3|%p1,%r2,0xffffffff;"},
       {"a reduction over the warp", "redux.sync.or.b32 %r2,%r1,0xffffffff; setp.eq.u32 %p1,%r2,0;"},
       {"shuffles at two places",
        "setp.ne.u32 %p2,%r0,0; @%p2 bra CA; shfl.sync.idx.b32 %r2,%r1,0,31,0xffffffff; bra CB;"
@@ -202,13 +205,13 @@ const std::vector<Carrying> &carryings() {
                    "CA: setp.eq.u32 %p1,%r2,0;"},
       {"a branch by an index", "mov.u32 %r2,0; and.b32 %r3,%r1,1; CT: .branchtargets CA, CB;"
                                "brx.idx %r3,CT; CB: mov.u32 %r2,1; CA: setp.eq.u32 %p1,%r2,0;"},
-      {"an argument", "call (%r2), adds, (%r1); setp.eq.u32 %p1,%r2,0;"},
+      {"an argument", "call (%r2), adds, (%r1); setp.eq.u32 %p1,%r2,1;"},
       {"an argument in parameter space",
        "{ .param .b32 a; .param .b32 x; st.param.b32 [a],%r1; call (x), adds_in_parameters, (a);"
-       "ld.param.b32 %r3,[x]; } setp.eq.u32 %p1,%r3,0;"},
+       "ld.param.b32 %r3,[x]; } setp.eq.u32 %p1,%r3,1;"},
       {"which function is called",
        "setp.eq.u32 %p2,%r1,0; mov.u64 %rd4,adds; mov.u64 %rd5,adds_more;"
-       "selp.u64 %rd4,%rd4,%rd5,%p2; call (%r2), %rd4, (%r0), adder; setp.eq.u32 %p1,%r2,0;"},
+       "selp.u64 %rd4,%rd4,%rd5,%p2; call (%r2), %rd4, (%r0), adder; setp.eq.u32 %p1,%r2,1;"},
       {"memory that a callee copies", "st.global.u32 [shared_by_all],%r1; call copies;"
                                       "ld.shared.u32 %r2,[s]; setp.eq.u32 %p1,%r2,0;"},
       {"an opcode that nobody knows", "newop.u32 %r2,%r1; setp.eq.u32 %p1,%r2,0;"},
@@ -251,7 +254,7 @@ std::string moduleOfWays(std::string_view body) {
 .target sm_100a
 .address_size 64
 .extern .func (.param .b64 x) malloc (.param .b64 a);
-.const .align 4 .b32 c[64];
+.const .align 4 .b32 c[64] = {0, 1};
 .global .align 4 .b32 shared_by_all;
 .shared .align 128 .b8 s[2048];
 .func (.reg .b32 x) adds (.reg .b32 y) { add.u32 x, y, 1; ret; }
