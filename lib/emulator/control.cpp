@@ -89,21 +89,42 @@ void growLocal(Warp &warp, std::uint32_t needed) {
   warp.localStride = stride;
 }
 
-/// One argument or result between the frames; each side in local memory or in a register row.
-void copyValue(Warp &warp, std::uint32_t mask, std::uint32_t bytes, bool toRegister,
-               std::uint32_t toFrame, std::uint64_t toOffset, bool fromRegister,
-               std::uint32_t fromFrame, std::uint64_t fromOffset) {
+/// An argument or a result on one side of a call: in local memory, or in a register's rows.
+struct ValuePlace {
+  bool inRegister;
+  std::uint32_t frame; ///< where the function's rows, or its part of local memory, begin
+  std::uint64_t offset;
+  std::uint32_t bytes, width;
+
+  std::byte *of(Warp &warp, std::uint32_t lane, std::uint32_t component) const {
+    if (!inRegister)
+      return localOf(warp, lane, frame + offset);
+    auto slot = static_cast<Slot>(offset);
+    std::byte *base = (slot & 3u) == FrameBase ? warp.rows.data() + frame : warp.base[slot & 3u];
+    return base + (slot & ~3u) + std::size_t{component} * rowBytes(bytes) +
+           std::size_t{lane} * bytes;
+  }
+};
+
+ValuePlace placeOf(const FormalParameter &formal, const Group &callee) {
+  return {formal.inRegister, formal.inRegister ? callee.frame : callee.local, formal.offset,
+          formal.bytes, formal.width};
+}
+
+ValuePlace placeOf(const CallArgument &argument, const Group &caller, std::uint32_t bytes) {
+  bool isSingle = argument.single != 0 && bytes == 4;
+  return {argument.inRegister, argument.inRegister ? caller.frame : caller.local,
+          isSingle ? argument.single : argument.offset, isSingle ? 4 : argument.bytes,
+          argument.width};
+}
+
+/// One argument or result between the frames.
+void copyValue(Warp &warp, std::uint32_t mask, const ValuePlace &to, const ValuePlace &from) {
+  std::uint32_t bytes = std::min(to.bytes, from.bytes);
   for (; mask; mask &= mask - 1) {
     auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
-    auto place = [&](bool inRegister, std::uint32_t frame, std::uint64_t offset) {
-      if (!inRegister)
-        return localOf(warp, lane, frame + offset);
-      auto slot = static_cast<Slot>(offset);
-      std::byte *base = (slot & 3u) == FrameBase ? warp.rows.data() + frame : warp.base[slot & 3u];
-      return base + (slot & ~3u) + std::size_t{lane} * bytes;
-    };
-    std::memmove(place(toRegister, toFrame, toOffset), place(fromRegister, fromFrame, fromOffset),
-                 bytes);
+    for (std::uint32_t component = 0; component < std::min(to.width, from.width); ++component)
+      std::memmove(to.of(warp, lane, component), from.of(warp, lane, component), bytes);
   }
 }
 
@@ -141,10 +162,7 @@ Status enter(Warp &warp, const Op &op, std::uint32_t mask, const CallSite &site,
   }
   for (std::size_t i = 0; i < site.arguments.size(); ++i) {
     const FormalParameter &to = callee.parameters[i];
-    const CallArgument &from = site.arguments[i];
-    copyValue(warp, mask, std::min(to.bytes, from.bytes), to.inRegister,
-              to.inRegister ? inside.frame : inside.local, to.offset, from.inRegister,
-              from.inRegister ? caller.frame : caller.local, from.offset);
+    copyValue(warp, mask, placeOf(to, inside), placeOf(site.arguments[i], caller, to.bytes));
   }
   return replaceLanes(warp, mask, inside);
 }
@@ -182,8 +200,9 @@ bool callOperand(FunctionDecoder &decoder, const ptx::Operand &operand, CallArgu
     argument.bytes = ~0u; // the callee's formal says how many
     return true;
   }
-  if (const RegisterInfo *info = decoder.registerOf(operand); info && info->bytes) {
-    argument = {true, info->slot, info->bytes};
+  const RegisterInfo *info = decoder.registerOf(operand);
+  if (info && info->bytes && operand.component.empty()) {
+    argument = {true, info->slot, info->bytes, info->width};
     return true;
   }
   return false;
@@ -193,9 +212,11 @@ bool callOperands(FunctionDecoder &decoder, const ptx::Operand &list,
                   std::vector<CallArgument> &arguments) {
   for (const ptx::Operand &each : list.children) {
     CallArgument argument;
-    bool isImmediate = each.kind == OperandKind::Integer || each.kind == OperandKind::Float32;
-    if (isImmediate)
-      argument = {true, decoder.constant(each.bits, 4), 4};
+    // The callee's formal says how much of it is meant.
+    if (each.kind == OperandKind::Integer || each.kind == OperandKind::Float32)
+      argument = {true, decoder.constant(each.bits, 8), 8};
+    else if (each.kind == OperandKind::Float64)
+      argument = {true, decoder.source(each, Type::F64), 8, 1, decoder.source(each, Type::F32)};
     else if (!callOperand(decoder, each, argument))
       return false;
     arguments.push_back(argument);
@@ -292,10 +313,7 @@ Status returnFromFunction(Warp &warp, const Op &, std::uint32_t mask) {
     back.frame = frameOf(*warp.block, back.depth, back.function);
     for (std::size_t i = 0; i < site.results.size() && i < callee.results.size(); ++i) {
       const FormalParameter &from = callee.results[i];
-      const CallArgument &to = site.results[i];
-      copyValue(warp, same, std::min(from.bytes, to.bytes), to.inRegister,
-                to.inRegister ? back.frame : back.local, to.offset, from.inRegister,
-                from.inRegister ? inside.frame : inside.local, from.offset);
+      copyValue(warp, same, placeOf(site.results[i], back, from.bytes), placeOf(from, inside));
     }
     replaceLanes(warp, same, back);
   }

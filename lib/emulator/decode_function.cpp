@@ -95,6 +95,7 @@ void FunctionDecoder::declareFormals() {
         if (each.name == variables[i].name && !each.isRange) {
           formals[i].offset = registers[each.first].slot;
           formals[i].bytes = registers[each.first].bytes;
+          formals[i].width = registers[each.first].width;
           break; // parameters are the first of the function's registers
         }
     }

@@ -19,10 +19,9 @@ namespace {
 
 constexpr std::uint32_t longestString = 1u << 16;
 
-std::byte *placeOf(Warp &warp, const CallArgument &argument, std::uint32_t lane,
-                   std::uint32_t bytes) {
+std::byte *placeOf(Warp &warp, const CallArgument &argument, std::uint32_t lane) {
   if (argument.inRegister)
-    return warp.row<std::byte>(argument.offset) + std::size_t{lane} * bytes;
+    return warp.row<std::byte>(argument.offset) + std::size_t{lane} * argument.bytes;
   return warp.local.data() + std::size_t{lane} * warp.localStride + warp.group().local +
          argument.offset;
 }
@@ -31,14 +30,14 @@ std::uint64_t argumentOf(Warp &warp, const Op &op, std::uint32_t lane, std::size
                          std::uint32_t bytes) {
   const CallSite &site = warp.block->program->calls[op.extra];
   std::uint64_t value = 0;
-  std::memcpy(&value, placeOf(warp, site.arguments[index], lane, bytes), bytes);
+  std::memcpy(&value, placeOf(warp, site.arguments[index], lane), bytes);
   return value;
 }
 
 template <class T> void setResult(Warp &warp, const Op &op, std::uint32_t lane, T value) {
   const CallSite &site = warp.block->program->calls[op.extra];
   if (!site.results.empty())
-    std::memcpy(placeOf(warp, site.results[0], lane, sizeof(T)), &value, sizeof(T));
+    std::memcpy(placeOf(warp, site.results[0], lane), &value, sizeof(T));
 }
 
 /// The string at a generic address; nothing after a fault.

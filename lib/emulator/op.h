@@ -12,6 +12,10 @@
 namespace tally::emulator {
 
 inline constexpr std::uint32_t warpSize = 32;
+/// A register's elements for all lanes, padded so that each row begins on a line.
+constexpr std::uint32_t rowBytes(std::uint32_t elementBytes) {
+  return (warpSize * elementBytes + 63) / 64 * 64;
+}
 inline constexpr std::uint32_t fullMask = 0xffffffffu;
 
 using Slot = std::uint32_t;

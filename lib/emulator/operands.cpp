@@ -26,7 +26,7 @@ std::uint32_t componentOffset(const ptx::Operand &operand, const RegisterInfo &i
   for (std::string_view each : names) {
     std::size_t index = each.find(operand.component[0]);
     if (index != std::string_view::npos && index < info.width)
-      return static_cast<std::uint32_t>(index) * ((warpSize * info.bytes + 63) / 64 * 64);
+      return static_cast<std::uint32_t>(index) * rowBytes(info.bytes);
   }
   return 0;
 }

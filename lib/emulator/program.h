@@ -30,6 +30,7 @@ struct FormalParameter {
   bool inRegister = false;
   std::uint32_t offset = 0; ///< in the local frame, or the row's slot
   std::uint32_t bytes = 0;  ///< in memory; of a register its row's element size
+  std::uint32_t width = 1;  ///< rows of a vector register, one for each component
   bool isPredicate = false;
 };
 
@@ -104,7 +105,9 @@ struct SavedRow {
 struct CallArgument {
   bool inRegister = false;
   std::uint32_t offset = 0; ///< local frame offset of the caller's .param, or a slot
-  std::uint32_t bytes = 0;
+  std::uint32_t bytes = 0;  ///< of a register its row's element size
+  std::uint32_t width = 1;  ///< as in FormalParameter
+  std::uint32_t single = 0; ///< of a double literal: the slot of the float that it is for 4 bytes
 };
 struct CallSite {
   std::uint32_t function = ~0u; ///< index of the callee; ~0 for an indirect call

@@ -179,6 +179,60 @@ TEST_CASE("indirect calls go through tables, each lane to its own callee") {
   CHECK(fault->kind == FaultKind::OutOfBounds);
 }
 
+TEST_CASE("functions take and give vector registers of every width") {
+  const std::string functions = R"(
+.func (.reg .v2 .u32 r) turn2(.reg .v2 .u32 a, .reg .b32 n)
+{ .reg .b32 x, y; mov.u32 x, a.x; mov.u32 y, a.y; add.u32 x, x, n; mov.v2.u32 r, {y, x}; ret; }
+.func (.reg .v4 .f32 r) turn4(.reg .v4 .f32 a)
+{ .reg .f32 x, y, z, w; mov.f32 x, a.x; mov.f32 y, a.y; mov.f32 z, a.z; mov.f32 w, a.w;
+  mov.v4.f32 r, {w, z, y, x}; ret; }
+.func (.reg .v2 .u64 r) wide(.reg .v2 .u64 a)
+{ .reg .b64 x, y; mov.u64 x, a.x; mov.u64 y, a.y; mov.v2.u64 r, {y, x}; ret; }
+.func (.reg .v4 .b16 r) half(.reg .v4 .b16 a)
+{ .reg .b16 x, y, z, w; mov.b16 x, a.x; mov.b16 y, a.y; mov.b16 z, a.z; mov.b16 w, a.w;
+  mov.v4.b16 r, {w, z, y, x}; ret; }
+)";
+  // The first component of each result comes from the last of the argument.
+  auto of = [&](const std::string &body) { return run(kernel(body, functions), 3); };
+  CHECK(of(".reg .v2 .u32 v; mov.v2.u32 v, {%lane, 7}; call (v), turn2, (v, 10); mov.u32 %r1, v.x;"
+           "mov.u32 %r2, v.y; mad.lo.u32 %r1, %r1, 1000, %r2; st.global.u32 [%out], %r1;") ==
+        std::vector<U32>{7010, 7011, 7012});
+  CHECK(of(".reg .v4 .f32 v; .reg .f32 a, b; cvt.rn.f32.u32 a, %lane;"
+           "mov.v4.f32 v, {a, 0f3f800000, 0f40000000, 0f40400000}; call (v), turn4, (v);"
+           "mov.f32 a, v.x; mov.f32 b, v.w; fma.rn.f32 a, a, 0f41200000, b;"
+           "cvt.rni.u32.f32 %r1, a; st.global.u32 [%out], %r1;") == std::vector<U32>{30, 31, 32});
+  CHECK(of(".reg .v2 .u64 v; cvt.u64.u32 %d1, %lane; mov.v2.u64 v, {%d1, 5}; call (v), wide, (v);"
+           "mov.u64 %d1, v.x; mov.u64 %d2, v.y; mad.lo.u64 %d1, %d1, 10, %d2;"
+           "st.global.u32 [%out], %d1;") == std::vector<U32>{50, 51, 52});
+  CHECK(of(".reg .v4 .b16 v; .reg .b16 a, b; cvt.u16.u32 a, %lane; mov.b16 b, 6;"
+           "mov.v4.b16 v, {a, b, b, b}; call (v), half, (v); mov.b16 a, v.x; mov.b16 b, v.w;"
+           "mov.b32 %r1, {b, a}; st.global.u32 [%out], %r1;") ==
+        std::vector<U32>{6 << 16, 6 << 16 | 1, 6 << 16 | 2});
+}
+
+TEST_CASE("a literal is an argument of the size and type that the function takes") {
+  const std::string functions = R"(
+.func (.reg .s64 r) same64(.reg .s64 a) { mov.s64 r, a; ret; }
+.func (.reg .f64 r) same_double(.reg .f64 a) { mov.f64 r, a; ret; }
+.func (.reg .f32 r) same_float(.reg .f32 a) { mov.f32 r, a; ret; }
+.func (.param .b64 r) in_memory(.param .b64 a)
+{ .reg .b64 x; ld.param.b64 x, [a]; st.param.b64 [r], x; ret; }
+)";
+  auto of = [&](const std::string &body) { return run(kernel(body, functions), 2); };
+  auto both = [](U32 value) { return std::vector<U32>(2, value); };
+  std::string sum = "shr.u64 %d2, %d1, 32; add.s64 %d1, %d1, %d2; st.global.u32 [%out], %d1;";
+  CHECK(of("call (%d1), same64, (-5);" + sum) == both(U32(-6)));
+  CHECK(of("call (%d1), same64, (0x300000004);" + sum) == both(7));
+  CHECK(of("{ .param .b64 v; call (v), in_memory, (0x300000004); ld.param.b64 %d1, [v]; }" + sum) ==
+        both(7));
+  std::string three = ".reg .f64 e; .reg .f32 f;";
+  std::string rounded = "cvt.rni.u32.f64 %r1, e; st.global.u32 [%out], %r1;";
+  CHECK(of(three + "call (e), same_double, (3.0);" + rounded) == both(3));
+  CHECK(of(three + "call (e), same_double, (0d4008000000000000);" + rounded) == both(3));
+  CHECK(of(three + "call (f), same_float, (3.0); cvt.f64.f32 e, f;" + rounded) == both(3));
+  CHECK(of(three + "call (f), same_float, (0f40400000); cvt.f64.f32 e, f;" + rounded) == both(3));
+}
+
 TEST_CASE("functions take and give registers, and several parameters of several sizes") {
   const std::string functions = R"(
 .func (.reg .b32 sum) plus(.reg .b32 a, .reg .b32 b) { add.u32 sum, a, b; ret; }
