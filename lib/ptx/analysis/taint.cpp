@@ -1,20 +1,23 @@
 #include "taint.h"
 
 #include "awaited_reads.h"
+#include "pointer_roots.h"
 #include "tally/ptx/analysis/control_dependence.h"
 #include "tally/ptx/analysis/opcodes.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <initializer_list>
+#include <map>
 #include <optional>
 
 namespace tally::ptx {
 namespace {
 
 /// What a taint may be kept in, other than registers: one cell for each state space (an access that
-/// names a space reaches no other), one for what a warp's or block's threads tell each other, one
-/// for which of them stand together, and the carry flag.
+/// names a space reaches no other), one for tensor memory, one for what a warp's or block's threads
+/// tell each other, one for which of them stand together, and the carry flag.
 enum Cell : unsigned {
   Shared = 1,
   Local = 2,
@@ -23,7 +26,8 @@ enum Cell : unsigned {
   Lanes = 16,
   Company = 32,
   Carry = 64,
-  AnyMemory = Shared | Local | Global | Param | Lanes
+  Tensor = 128,
+  AnyMemory = Shared | Local | Global | Param | Tensor | Lanes
 };
 
 /// The cells of a space. A generic address is of any of three.
@@ -55,35 +59,57 @@ bool countsCompany(const Instruction &instruction) {
           (instruction.opcode == "vote" || instruction.opcode == "shfl"));
 }
 
-/// The cells that `instruction` may write.
+bool isOneOf(std::string_view opcode, std::initializer_list<std::string_view> list) {
+  return llvm::is_contained(list, opcode);
+}
+
+/// The cells that `instruction` may write beside its result. What is not known to write less writes
+/// all memory.
 unsigned cellsWrittenBy(const Instruction &instruction) {
   std::string_view opcode = instruction.opcode;
-  if (opcode == "st" || opcode == "atom" || opcode == "red")
-    return instruction.has("async") ? +AnyMemory : cellsOf(instruction);
-  if (opcode == "cp")
-    return cellsOf(copySpacesOf(instruction).to);
   switch (intakeOf(instruction)) {
   case Intake::Carry:
     return instruction.has("cc") ? +Carry : 0;
   case Intake::Lanes:
     return isBlockBarrier(instruction) && !instruction.has("red") ? 0 : +Lanes;
-  default:
+  case Intake::Cached:
+    return opcode == "wmma" && instruction.has("store") ? cellsOf(instruction) : 0;
+  case Intake::Renewed:
+    if (opcode == "cp")
+      return cellsOf(copySpacesOf(instruction).to);
+    if (opcode == "suld" || instruction.has("ld_reduce"))
+      return 0;
+    return opcode == "atom" ? cellsOf(instruction) : +AnyMemory;
+  case Intake::Own:
+    if (opcode == "ldmatrix" || opcode == "wgmma")
+      return 0;
+    return opcode == "mbarrier" ? Shared : opcode == "tcgen05" ? Shared | Tensor : +AnyMemory;
+  case Intake::Anything:
+    return AnyMemory;
+  case Intake::Operands:
     break;
   }
-  if (opcode == "membar" || opcode == "fence" || opcode == "nanosleep" || isTerminator(instruction))
-    return 0;
-  ResultKind kind = resultKindOf(instruction);
-  bool writes = kind != ResultKind::Pure && kind != ResultKind::Memory;
-  return writes ? +AnyMemory : 0;
+  if (opcode == "st" || opcode == "red")
+    return instruction.has("async") ? +AnyMemory : cellsOf(instruction);
+  if (isOneOf(opcode, {"sust", "sured"}))
+    return Global;
+  if (opcode == "stmatrix")
+    return Shared;
+  bool isSilent =
+      resultKindOf(instruction) == ResultKind::Pure || isTerminator(instruction) ||
+      isOneOf(opcode, {"alloca", "stacksave", "stackrestore", "mma", "movmatrix", "elect",
+                       "prefetch", "prefetchu", "applypriority", "membar", "fence", "nanosleep",
+                       "trap", "brkpt", "pmevent", "setmaxnreg", "griddepcontrol"});
+  return isSilent ? 0 : +AnyMemory;
 }
 
 /// Follows a taint through one loop.
 class Taint {
 public:
   Taint(const Cfg &cfg, const Loop &loop, llvm::ArrayRef<std::uint32_t> sources,
-        llvm::ArrayRef<std::uint32_t> exits)
+        llvm::ArrayRef<std::uint32_t> exits, const Definitions *byRoots)
       : cfg(cfg), loop(loop), sources(sources.begin(), sources.end()),
-        exits(exits.begin(), exits.end()) {
+        exits(exits.begin(), exits.end()), byRoots(byRoots) {
     if (!loop.header)
       return;
     turn.emplace(cfg, loop.blocks, *loop.header);
@@ -141,7 +167,7 @@ private:
       const Instruction &instruction = cfg.instruction(statement);
       bool tainted = control.contains(&block) || sources.contains(statement) ||
                      (instruction.guard && isTainted(instruction.guard->predicate)) ||
-                     (cellsReadBy(instruction) & cells);
+                     mayReadTaint(statement);
       if (!tainted)
         forEachReadRegister(instruction,
                             [&](const Operand &each) { tainted |= registers.contains(each.reg); });
@@ -150,8 +176,41 @@ private:
       exitsInCall |= exits.contains(statement);
       forEachWrittenRegister(
           instruction, [&](const Operand &each) { changed |= registers.insert(each.reg).second; });
-      mark(cellsWrittenBy(instruction));
+      write(statement);
     }
+  }
+
+  /// Marks what the statement may write. By roots, a store to global memory marks its pointer's.
+  void write(std::uint32_t statement) {
+    const Instruction &instruction = cfg.instruction(statement);
+    unsigned written = cellsWrittenBy(instruction);
+    bool isAccess = isOneOf(instruction.opcode, {"st", "atom", "red"});
+    if (byRoots && isAccess && (written & Global)) {
+      written &= ~unsigned{Global};
+      if (stores.insert(statement).second) {
+        storedTo.add(rootsOf(statement));
+        changed = true;
+      }
+    }
+    mark(written);
+  }
+
+  bool mayReadTaint(std::uint32_t statement) {
+    const Instruction &instruction = cfg.instruction(statement);
+    unsigned read = cellsReadBy(instruction);
+    if (read & cells)
+      return true;
+    if (!(read & Global) || stores.empty())
+      return false;
+    return !isOneOf(instruction.opcode, {"ld", "ldu", "atom"}) ||
+           storedTo.meets(rootsOf(statement));
+  }
+
+  const PointerRoots &rootsOf(std::uint32_t statement) {
+    auto [found, isNew] = roots.try_emplace(statement);
+    if (isNew)
+      found->second = rootsOfAddress(cfg, *byRoots, cfg.instruction(statement));
+    return found->second;
   }
 
   void mark(unsigned written) {
@@ -177,6 +236,11 @@ private:
         return copySpacesOf(instruction).moves ? cellsOf(copySpacesOf(instruction).from) : 0;
       return AnyMemory;
     case Intake::Own:
+      if (opcode == "ldmatrix")
+        return cellsOf(instruction);
+      if (opcode == "tensormap")
+        return AnyMemory;
+      return opcode == "tcgen05" ? Shared | Tensor : +Shared;
     case Intake::Anything:
       break;
     }
@@ -200,7 +264,11 @@ private:
   std::optional<ControlDependence> dependence;
   llvm::DenseSet<RegisterId> registers;
   llvm::DenseSet<const CfgBlock *> control;
-  unsigned cells = 0; ///< of Cell
+  unsigned cells = 0;                          ///< of Cell
+  const Definitions *byRoots;                  ///< of the whole body; may be null
+  llvm::DenseSet<std::uint32_t> stores;        ///< of tainted values to global memory, by roots
+  PointerRoots storedTo;                       ///< of these
+  std::map<std::uint32_t, PointerRoots> roots; ///< of the addresses of statements
   bool exitsInCall = false;
   bool changed = false;
 };
@@ -208,8 +276,8 @@ private:
 } // namespace
 
 bool decideWhenItEnds(const Cfg &cfg, const Loop &loop, llvm::ArrayRef<std::uint32_t> sources,
-                      llvm::ArrayRef<std::uint32_t> exits) {
-  return Taint(cfg, loop, sources, exits).reachesExit();
+                      llvm::ArrayRef<std::uint32_t> exits, const Definitions *byRoots) {
+  return Taint(cfg, loop, sources, exits, byRoots).reachesExit();
 }
 
 } // namespace tally::ptx

@@ -79,16 +79,28 @@ private:
 
   /// Forgets copies, reads of textures and others that are not followed, where they are no poll: a
   /// loop that takes its work from a counter may well hold a pipeline of copies. A taint of several
-  /// reads is that of each, so nothing is lost.
+  /// reads is that of each, so nothing is lost. What comes of copies is written to a result, and
+  /// the loop's work read from a list: by another pointer that is taken for other memory.
   void dropWhatDecidesNothing(LoopReads &candidate) const {
-    llvm::SmallVector<std::uint32_t, 8> others;
-    llvm::copy_if(candidate.reads, std::back_inserter(others),
-                  [&](std::uint32_t read) { return !isFollowed(read); });
-    if (others.empty())
+    llvm::SmallVector<std::uint32_t, 8> copies, others;
+    for (std::uint32_t read : candidate.reads)
+      if (!isFollowed(read))
+        (cfg.instruction(read).opcode == "cp" ? copies : others).push_back(read);
+    if (copies.empty() && others.empty())
       return;
-    bool anyDecides = decide(candidate.loop, others);
+    std::optional<Definitions> whole;
+    if (!copies.empty())
+      whole.emplace(cfg);
+    auto decides = [&](llvm::ArrayRef<std::uint32_t> reads, bool areCopies) {
+      return !reads.empty() && decideWhenItEnds(cfg, candidate.loop, reads, context.exitingCalls,
+                                                areCopies ? &*whole : nullptr);
+    };
+    bool anyCopy = decides(copies, true), anyOther = decides(others, false);
     llvm::erase_if(candidate.reads, [&](std::uint32_t read) {
-      return !isFollowed(read) && !(anyDecides && decide(candidate.loop, read));
+      if (isFollowed(read))
+        return false;
+      bool isCopy = cfg.instruction(read).opcode == "cp";
+      return !(isCopy ? anyCopy : anyOther) || !decides(read, isCopy);
     });
   }
 
