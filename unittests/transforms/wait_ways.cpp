@@ -201,6 +201,10 @@ const std::vector<Carrying> &carryings() {
        "bra CB; CA: bar.red.and.pred %p1,0,%p3; CB: mov.u32 %r2,0;"},
       {"an mbarrier", "{ .reg .b64 state; mbarrier.arrive.shared::cta.b64 state,[%r10],%r1;"
                       "mbarrier.test_wait.shared::cta.b64 %p2,[%r10],state; } not.pred %p1,%p2;"},
+      {"a copy that is made or not",
+       "setp.ne.u32 %p2,%r1,0; @%p2 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx"
+       "::bytes [%r9],[%r11],16,[%r10];"
+       "mbarrier.test_wait.parity.shared::cta.b64 %p3,[%r10],0; not.pred %p1,%p3;"},
       {"a branch", "setp.eq.u32 %p2,%r1,0; mov.u32 %r2,0; @%p2 bra CA; mov.u32 %r2,1;"
                    "CA: setp.eq.u32 %p1,%r2,0;"},
       {"a branch by an index", "mov.u32 %r2,0; and.b32 %r3,%r1,1; CT: .branchtargets CA, CB;"

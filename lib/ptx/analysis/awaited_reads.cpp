@@ -69,7 +69,7 @@ bool isPollingAid(const Instruction &instruction) {
   if (instruction.has("cta"))
     return false;
   if (instruction.opcode == "fence" || instruction.opcode == "membar")
-    return !instruction.has("proxy") || instruction.has("acquire");
+    return !instruction.has("proxy");
   bool reads = instruction.opcode == "ld" || instruction.opcode == "atom" ||
                instruction.opcode == "multimem";
   return reads && !isPrivateSpace(instruction) &&

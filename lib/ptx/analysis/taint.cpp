@@ -11,13 +11,16 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 
 namespace tally::ptx {
 namespace {
 
 /// What a taint may be kept in, other than registers: one cell for each state space (an access that
-/// names a space reaches no other), one for tensor memory, one for what a warp's or block's threads
-/// tell each other, one for which of them stand together, and the carry flag.
+/// names a space reaches no other), one for tensor memory, one for mbarrier objects (which nothing
+/// else may access: PTX ISA, mbarrier), one for what lanes tell each other by instructions that are
+/// not known, one for which of them stand together, and the carry flag.
 enum Cell : unsigned {
   Shared = 1,
   Local = 2,
@@ -27,7 +30,8 @@ enum Cell : unsigned {
   Company = 32,
   Carry = 64,
   Tensor = 128,
-  AnyMemory = Shared | Local | Global | Param | Tensor | Lanes
+  Barriers = 256,
+  AnyMemory = Shared | Local | Global | Param | Tensor | Barriers | Lanes
 };
 
 /// The cells of a space. A generic address is of any of three.
@@ -63,6 +67,19 @@ bool isOneOf(std::string_view opcode, std::initializer_list<std::string_view> li
   return llvm::is_contained(list, opcode);
 }
 
+/// By which threads of a warp or block meet, where they tell each other something: those at another
+/// instruction with the same qualifiers too (PTX ISA, shfl.sync, vote.sync, …).
+std::string meetingOf(const Instruction &instruction) {
+  if (intakeOf(instruction) != Intake::Lanes)
+    return {};
+  if (isBlockBarrier(instruction))
+    return instruction.has("red") ? "bar" : "";
+  std::string name(instruction.opcode);
+  for (std::string_view each : instruction.modifiers)
+    name.append(".").append(each);
+  return name;
+}
+
 /// The cells that `instruction` may write beside its result. What is not known to write less writes
 /// all memory.
 unsigned cellsWrittenBy(const Instruction &instruction) {
@@ -71,7 +88,7 @@ unsigned cellsWrittenBy(const Instruction &instruction) {
   case Intake::Carry:
     return instruction.has("cc") ? +Carry : 0;
   case Intake::Lanes:
-    return isBlockBarrier(instruction) && !instruction.has("red") ? 0 : +Lanes;
+    return 0; // see meetingOf
   case Intake::Cached:
     return opcode == "wmma" && instruction.has("store") ? cellsOf(instruction) : 0;
   case Intake::Renewed:
@@ -83,7 +100,11 @@ unsigned cellsWrittenBy(const Instruction &instruction) {
   case Intake::Own:
     if (opcode == "ldmatrix" || opcode == "wgmma")
       return 0;
-    return opcode == "mbarrier" ? Shared : opcode == "tcgen05" ? Shared | Tensor : +AnyMemory;
+    if (opcode == "tensormap")
+      return cellsOf(instruction);
+    return opcode == "mbarrier"  ? +Barriers
+           : opcode == "tcgen05" ? Shared | Tensor | Barriers
+                                 : +AnyMemory;
   case Intake::Anything:
     return AnyMemory;
   case Intake::Operands:
@@ -165,14 +186,17 @@ private:
       mark(Company);
     for (std::uint32_t statement : block.instructions) {
       const Instruction &instruction = cfg.instruction(statement);
-      bool tainted = control.contains(&block) || sources.contains(statement) ||
+      bool tainted = control.contains(&block) ||
                      (instruction.guard && isTainted(instruction.guard->predicate)) ||
                      mayReadTaint(statement);
       if (!tainted)
         forEachReadRegister(instruction,
                             [&](const Operand &each) { tainted |= registers.contains(each.reg); });
-      if (!tainted)
+      if (!tainted && !sources.contains(statement))
         continue;
+      // What a copy has read does not say whether it is done.
+      if (tainted && instruction.opcode == "cp")
+        mark(Barriers);
       exitsInCall |= exits.contains(statement);
       forEachWrittenRegister(
           instruction, [&](const Operand &each) { changed |= registers.insert(each.reg).second; });
@@ -193,12 +217,16 @@ private:
       }
     }
     mark(written);
+    if (std::string meeting = meetingOf(instruction); !meeting.empty())
+      changed |= meetings.insert(std::move(meeting)).second;
   }
 
   bool mayReadTaint(std::uint32_t statement) {
     const Instruction &instruction = cfg.instruction(statement);
     unsigned read = cellsReadBy(instruction);
-    if (read & cells)
+    if ((read & cells) || (!meetings.empty() && meetings.contains(meetingOf(instruction))))
+      return true;
+    if (intakeOf(instruction) == Intake::Anything && !meetings.empty())
       return true;
     if (!(read & Global) || stores.empty())
       return false;
@@ -239,8 +267,8 @@ private:
       if (opcode == "ldmatrix")
         return cellsOf(instruction);
       if (opcode == "tensormap")
-        return AnyMemory;
-      return opcode == "tcgen05" ? Shared | Tensor : +Shared;
+        return cellsOf(instruction) | Shared;
+      return opcode == "mbarrier" ? +Barriers : opcode == "tcgen05" ? Shared | Tensor : +Shared;
     case Intake::Anything:
       break;
     }
@@ -269,6 +297,7 @@ private:
   llvm::DenseSet<std::uint32_t> stores;        ///< of tainted values to global memory, by roots
   PointerRoots storedTo;                       ///< of these
   std::map<std::uint32_t, PointerRoots> roots; ///< of the addresses of statements
+  std::set<std::string> meetings;              ///< meetingOf
   bool exitsInCall = false;
   bool changed = false;
 };
