@@ -208,7 +208,7 @@ private:
   void write(std::uint32_t statement) {
     const Instruction &instruction = cfg.instruction(statement);
     unsigned written = cellsWrittenBy(instruction);
-    bool isAccess = isOneOf(instruction.opcode, {"st", "atom", "red"});
+    bool isAccess = isOneOf(instruction.opcode, {"st", "atom", "red", "tensormap"});
     if (byRoots && isAccess && (written & Global)) {
       written &= ~unsigned{Global};
       if (stores.insert(statement).second) {
