@@ -1,5 +1,6 @@
 // Variables, parameters, registers, header directives and how names resolve.
 #include "parse_text.h"
+#include "tally/ptx/syntax/printer.h"
 
 #include <map>
 
@@ -223,4 +224,31 @@ TEST_CASE("statements keep their kinds") {
   CHECK(halve.body.back().kind == StatementKind::ScopeEnd);
   CHECK(statementsOf(halve, StatementKind::Variable)[0]->variables[0].name == "halve_tile");
   CHECK(statementsOf(*nvcc.function("barriers"), StatementKind::Label).size() == 2);
+}
+
+TEST_CASE("a prototype may end where the next item begins") {
+  for (const char *next : {".entry k() { ret; }", ".visible .func g() { ret; }", "",
+                           ".global .b32 v;", ".file 1 \"a.cu\""}) {
+    CAPTURE(next);
+    const std::string text =
+        header + std::string(".func (.param .u32 r) f (.param .u32 a)\n") + next;
+    const Module module = parseText(text);
+    REQUIRE(module.function("f"));
+    CHECK_FALSE(module.function("f")->hasBody);
+    CHECK(print(module) == text);
+  }
+  // A kernel has a body.
+  CHECK(std::holds_alternative<Diagnostic>(
+      parse(header + std::string(".entry k()\n.entry l(){ret;}"))));
+}
+
+TEST_CASE("what a preprocessor leaves of a line's place is no text") {
+  const std::string text =
+      "# 1 \"kernel.ptx\"\n" + std::string(header) +
+      "#line 7\n.entry k()\n{ # 3 \"a{b.c\" 2\n\tret;\n#line 9 \"it's\"\n}\n# 5";
+  const Module module = parseText(text);
+  CHECK(statementsOf(*module.function("k"), StatementKind::Instruction).size() == 1);
+  CHECK(print(module) == text);
+  for (const char *line : {"#define X 3\n", "#pragma once\n", "#\n", "#if 0\n", "#line\n"})
+    CHECK(std::holds_alternative<Diagnostic>(parse(std::string(line) + header)));
 }

@@ -179,3 +179,43 @@ TEST_CASE("calls: results, callee, arguments, prototype") {
   REQUIRE(targets[1]->names.size() == 2);
   CHECK(targets[1]->names[1] == "L1");
 }
+
+TEST_CASE("an array with an index is the address of that element") {
+  const Module module = parseText(header + std::string(R"(.global .u16 pairs[8];
+.global .v2 .f32 vectors[4];
+.entry k(.param .u32 args[3])
+{
+	.reg .b32 %r<4>; .reg .b64 %rd<2>; .shared .b64 own[2];
+	ld.global.u16 %r1, pairs[3];
+	ld.global.f32 %r1, vectors[1+1];
+	ld.param.u32 %r1, args [2];
+	st.shared.u64 own[1], %rd1;
+	mov.u64 %rd1, pairs[5];
+	ld.global.u16 %r1, pairs[%r2];
+	ret;
+}
+)"));
+  const Function &kernel = *module.function("k");
+  const auto check = [&](const Operand &operand, std::string_view name, std::uint64_t offset) {
+    CHECK(operand.kind == OperandKind::Address);
+    CHECK(operand.bits == offset);
+    REQUIRE(operand.children.size() == 1);
+    CHECK(operand.children[0].kind == OperandKind::Symbol);
+    CHECK(operand.children[0].symbol == name);
+    CHECK(operand.children[0].text == name);
+    CHECK(operand.children[0].bits == 0);
+  };
+  check(instruction(kernel, "ld", 0).operands[1], "pairs", 6);
+  CHECK(instruction(kernel, "ld", 0).operands[1].text == "pairs[3]");
+  check(instruction(kernel, "ld", 1).operands[1], "vectors", 16);
+  check(instruction(kernel, "ld", 2).operands[1], "args", 8);
+  check(instruction(kernel, "st").operands[0], "own", 8);
+  const Operand &moved = instruction(kernel, "mov").operands[1];
+  CHECK(moved.kind == OperandKind::Symbol);
+  CHECK(moved.bits == 10);
+  // By a register: nothing is said of it but what it names.
+  const Operand &indexed = instruction(kernel, "ld", 3).operands[1];
+  CHECK(indexed.kind == OperandKind::Opaque);
+  REQUIRE(indexed.children.size() == 2);
+  CHECK(indexed.children[1].reg == 2);
+}

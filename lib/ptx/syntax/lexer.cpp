@@ -16,7 +16,7 @@ enum CharClass : std::uint8_t {
   NameFollow = 4,
   Digit = 8,
   Punct = 16,
-  Nesting = 32 ///< a brace, or what may hide one: the start of a string or comment
+  Nesting = 32 ///< a brace, or what may hide one: the start of a string, comment or line marker
 };
 
 constexpr std::array<std::uint8_t, 256> makeClasses() {
@@ -34,7 +34,7 @@ constexpr std::array<std::uint8_t, 256> makeClasses() {
   classes['%'] |= NameStart;
   for (char c : std::string_view(",;:{}[]()<>@!|+-*/&^~=?"))
     classes[static_cast<unsigned char>(c)] |= Punct;
-  for (char c : std::string_view("{}\"/"))
+  for (char c : std::string_view("{}\"/#"))
     classes[static_cast<unsigned char>(c)] |= Nesting;
   return classes;
 }
@@ -58,7 +58,14 @@ const char *skipName(const char *position, const char *limit) {
 bool Lexer::skipTrivia() {
   for (;;) {
     cursor = skipAll(cursor, limit, Space);
-    if (limit - cursor < 2 || *cursor != '/')
+    if (limit - cursor < 2)
+      return true;
+    if (*cursor == '#') {
+      if (!skipLineMarker())
+        return true;
+      continue;
+    }
+    if (*cursor != '/')
       return true;
     if (cursor[1] == '/') {
       const void *newline = std::memchr(cursor, '\n', static_cast<std::size_t>(limit - cursor));
@@ -75,6 +82,18 @@ bool Lexer::skipTrivia() {
   }
 }
 
+bool Lexer::skipLineMarker() {
+  std::string_view rest(cursor + 1, static_cast<std::size_t>(limit - cursor) - 1);
+  if (rest.starts_with("line"))
+    rest.remove_prefix(4);
+  const std::size_t number = rest.find_first_not_of(" \t");
+  if (number == std::string_view::npos || number == 0 || !isIn(rest[number], Digit))
+    return false;
+  const std::size_t newline = rest.find('\n');
+  cursor = newline == std::string_view::npos ? limit : rest.data() + newline + 1;
+  return true;
+}
+
 bool Lexer::skipBlock() {
   for (std::size_t open = 1; open != 0;) {
     cursor = std::find_if(cursor, limit, [](char c) { return isIn(c, Nesting); });
@@ -87,6 +106,7 @@ bool Lexer::skipBlock() {
         return false;
       break;
     case '/':
+    case '#':
       if (!skipTrivia())
         return false;
       cursor += cursor == mark; // no comment

@@ -49,8 +49,12 @@ public:
   const char *position() const { return cursor; }
 
 private:
-  /// Skips white space and comments; false at a comment without its end, where the cursor stays.
+  /// Skips white space, comments and line markers; false at a comment without its end, where the
+  /// cursor stays.
   bool skipTrivia();
+  /// `# 3 "file"`, `#line 3`: what a preprocessor leaves. False, and nothing skipped, for another
+  /// line that begins with #, which ptxas does not take.
+  bool skipLineMarker();
   const char *endOfNumber(const char *position) const;
   const char *endOfDotWord(const char *position) const;
 

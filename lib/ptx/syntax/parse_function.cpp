@@ -37,7 +37,7 @@ bool Parser::parseFunction(Item &item, const DeclarationHead &head, const char *
     return false;
   if (!parseHeaderDirectives())
     return false;
-  function->hasBody = !accept(';');
+  function->hasBody = !accept(';') && !endsPrototype();
   function->header = textFrom(begin);
   itemEnd = previousEnd;
   const bool skips = skipsEntries && function->isEntry;
@@ -78,8 +78,22 @@ bool Parser::parseParameterList(std::vector<Variable> &variables) {
   return expect(')', "')' after the parameters");
 }
 
+/// Whether the text goes on with another item where a function's header ends: compilers before CUDA
+/// 4.1 wrote prototypes without ';', and ptxas takes them.
+bool Parser::endsPrototype() const {
+  if (function->isEntry)
+    return false;
+  if (tok.kind == TokenKind::End)
+    return true;
+  for (std::string_view word : {"entry", "func", "visible", "extern", "weak", "common", "global",
+                                "const", "shared", "tex", "file", "section", "alias"})
+    if (tok.isDotWord(word))
+      return true;
+  return false;
+}
+
 bool Parser::parseHeaderDirectives() {
-  while (!tok.is('{') && !tok.is(';')) {
+  while (!tok.is('{') && !tok.is(';') && !endsPrototype()) {
     if (tok.kind != TokenKind::DotWord)
       return failAtToken("'{', ';' or a directive such as .maxntid");
     if (!parseHeaderDirective())

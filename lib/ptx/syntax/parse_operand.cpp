@@ -60,6 +60,7 @@ bool Parser::parseInstruction(const Token &opcode, Statement &statement) {
   if (accept(';'))
     return true;
   inCall = instruction.opcode == "call";
+  inMove = instruction.opcode == "mov";
   return parseOperandList(';', instruction.operands, 0);
 }
 
@@ -120,7 +121,9 @@ bool Parser::parsePrimary(Operand &operand, unsigned depth) {
     return fail("operands are nested too deeply", tok.text());
   switch (tok.kind) {
   case TokenKind::Identifier:
-    return tok.text() == warpSizeName ? parseConstant(operand) : parseName(operand);
+    if (tok.text() == warpSizeName)
+      return parseConstant(operand);
+    return parseName(operand) && (!tok.is('[') || parseArrayIndex(operand));
   case TokenKind::Number:
     return parseConstant(operand);
   case TokenKind::Punctuator:
@@ -184,6 +187,47 @@ bool Parser::parseName(Operand &operand) {
   return true;
 }
 
+// `array[2]` (PTX ISA 6.4.2, arrays as operands): an address of ld and st, in elements. False
+// without a diagnostic where the index is a register, or the variable is not declared here.
+bool Parser::parseArrayIndex(Operand &operand) {
+  const std::uint64_t bytes =
+      operand.kind == OperandKind::Symbol ? elementBytes(operand.symbol) : 0;
+  advance(); // [
+  Operand index;
+  if (bytes == 0 || tok.kind != TokenKind::Number || !parseConstant(index) || !accept(']') ||
+      index.kind != OperandKind::Integer)
+    return false;
+  const std::uint64_t offset = index.bits * bytes;
+  if (inMove) {
+    operand.bits = offset;
+    return true;
+  }
+  Operand base = operand;
+  base.text = base.symbol;
+  operand = Operand{};
+  operand.kind = OperandKind::Address;
+  operand.bits = offset;
+  operand.children = std::span<const Operand>(arena->copy(&base, 1), 1);
+  return true;
+}
+
+// Of an array that is declared before; 0 where there is none of this name.
+std::uint64_t Parser::elementBytes(std::string_view variable) const {
+  std::uint64_t bytes = 0;
+  const auto look = [&](std::span<const Variable> list) {
+    for (const Variable &each : list)
+      if (each.name == variable && each.isArray && each.elementCount != 0)
+        bytes = each.sizeInBytes / each.elementCount;
+  };
+  for (const Item &item : module.itemList)
+    look(item.variables);
+  if (function)
+    look(function->parameters);
+  for (const Statement &statement : statementStack)
+    look(statement.variables);
+  return bytes;
+}
+
 // `[base+offset]`, `[base, {coordinates}]`.
 bool Parser::parseAddress(Operand &operand, unsigned depth) {
   operand.kind = OperandKind::Address;
@@ -234,7 +278,10 @@ bool Parser::parseOpaque(Operand &operand, const Token &start) {
       return failAtToken("an operand");
     // No operator in between: a ',' or ';' was forgotten.
     const bool previousEnds = isOperandWord(previous) || previous.is(']') || previous.is('}');
-    if (previousEnds && (isOperandWord(tok) || tok.is('{') || tok.is('[') || tok.is('@')))
+    const bool isIndexed = tok.is('[') && previous.kind == TokenKind::Identifier &&
+                           scopes.lookup(previous.text()) == noRegister;
+    if (previousEnds && !isIndexed &&
+        (isOperandWord(tok) || tok.is('{') || tok.is('[') || tok.is('@')))
       return fail("expected ',' or ';' after this", previous.text());
     previous = tok;
     if (tok.kind == TokenKind::Identifier) {

@@ -107,6 +107,7 @@ private:
   bool parseFunction(Item &item, const DeclarationHead &head, const char *begin);
   bool parseParameterList(std::vector<Variable> &variables);
   bool placeParameters();
+  bool endsPrototype() const;
   bool parseHeaderDirectives();
   bool parseHeaderDirective();
   bool parseBody();
@@ -128,6 +129,8 @@ private:
   bool parseAddress(Operand &operand, unsigned depth);
   bool parseOpaque(Operand &operand, const Token &start);
   bool parseBracketed(Operand &operand, OperandKind kind, char close, unsigned depth);
+  bool parseArrayIndex(Operand &operand);
+  std::uint64_t elementBytes(std::string_view variable) const;
   bool parseConstant(Operand &operand);
   bool atOperandEnd() const;
   bool evaluateSum(std::uint64_t &value, unsigned depth);
@@ -148,6 +151,7 @@ private:
   bool skipsEntries = false;    ///< leaves their bodies out
   bool keepsBodies = true;      ///< else a body's statements stay on their stack
   bool inCall = false;          ///< parentheses are an argument list, not an expression
+  bool inMove = false;          ///< `array[1]` is an address, not what is there
 
   // Stacks that hold what is not yet complete; keep() moves their tops into the arena.
   std::vector<Operand> operandStack;
