@@ -106,7 +106,7 @@ Result<Assembled> Assembler::run(const AssembleRequest &request) const {
     std::error_code error;
     llvm::raw_fd_ostream stream(input.path, error);
     if (!error)
-      stream << request.ptx;
+      stream << llvm::StringRef(request.ptx).rtrim('\0'); // nvrtc's ends in one, ptxas minds
     stream.flush();
     if (error || stream.has_error()) {
       Error failure{std::string(input.path) + ": cannot be written"};

@@ -195,3 +195,16 @@ TEST_CASE("the result is bitwise stable unless order shows") {
   CHECK_FALSE(stable("mov.u64 %rd1,%clock64; ret;"));
   CHECK_FALSE(stable("mov.u32 %r1,%smid; ret;"));
 }
+
+TEST_CASE("the mbarrier of tcgen05.commit is the own block's, unless it is for several") {
+  std::string commit = "tcgen05.commit.cta_group::";
+  CHECK_FALSE(reasonsOf(commit + "1.mbarrier::arrive::one.shared::cluster.b64 [%r1]; ret;")
+                  .contains("cluster"));
+  CHECK(reasonsOf(commit + "2.mbarrier::arrive::one.shared::cluster.b64 [%r1]; ret;")
+            .contains("cluster"));
+  CHECK(reasonsOf(commit + "1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r1],"
+                           "%r2; ret;")
+            .contains("cluster"));
+  CHECK(reasonsOf("tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r1],32; ret;")
+            .contains("cluster"));
+}

@@ -237,8 +237,11 @@ private:
     bool bulk = opcode == "cp" && instruction.has("bulk");
     // cp.async.bulk names its own block's shared memory .shared::cluster; multicast is the form
     // that reaches others. A scope of .cluster alone reaches no other block.
+    // So is tcgen05.commit's mbarrier, which has no other form; a pair of blocks is a cluster.
+    bool isCommit = opcode == "tcgen05" && instruction.has("commit");
     if (instruction.has("multicast::cluster") || opcode == "mapa" || opcode == "getctarank" ||
-        (instruction.has("shared::cluster") && !bulk))
+        (opcode == "tcgen05" && instruction.has("cta_group::2")) ||
+        (instruction.has("shared::cluster") && !bulk && !isCommit))
       find(Reason::Cluster, here());
     if (opcode == "clusterlaunchcontrol")
       find(Reason::LaunchControl, here());

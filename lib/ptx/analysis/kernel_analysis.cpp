@@ -252,6 +252,7 @@ private:
                                                    copied.header.data());
     if (std::string_view reserved = modules.reservedName(text); !reserved.empty())
       find(Reason::ReservedName, reserved);
+    checkRegisterNames(copied);
     if (const Variable *own = modules.of(copied).ownVariable)
       find(Reason::VariableInBody, own->name, std::string(own->name));
   }
@@ -260,12 +261,22 @@ private:
     checkCopied();
     if (module.addressSize() != 64)
       find(Reason::AddressSize, function.name);
+    if (module.versionMajor() < 2 || module.targetArch() < 20)
+      find(Reason::OldTarget, function.name);
     if ((function.parameterBytes() + 7) / 8 * 8 + tallyParameterBytes > parameterLimit(module))
       find(Reason::ParameterLimit, function.name);
     for (const Variable &parameter : function.parameters)
       if (isOpaque(parameter.type))
         find(Reason::OpaqueParameter, parameter.name, std::string(parameter.name));
     checkShared();
+  }
+
+  /// ptxas 13.0 crashes where a second entry has a register of the first one's name.
+  void checkRegisterNames(const Function &copied) {
+    for (const RegisterDeclaration &each : copied.registers)
+      if (const Function *named = each.isRange ? nullptr : module.function(each.name);
+          named && named->isEntry)
+        find(Reason::RegisterNamedAsEntry, each.name, std::string(each.name));
   }
 
   void checkShared() {
