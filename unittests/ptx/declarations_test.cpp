@@ -252,3 +252,27 @@ TEST_CASE("what a preprocessor leaves of a line's place is no text") {
   for (const char *line : {"#define X 3\n", "#pragma once\n", "#\n", "#if 0\n", "#line\n"})
     CHECK(std::holds_alternative<Diagnostic>(parse(std::string(line) + header)));
 }
+
+TEST_CASE("registers of the module are every function's") {
+  const Module module = parseText(header + std::string(R"(.reg .u32 %a<3>, x;
+.reg .v2 .f32 v;
+.entry k() { .reg .b32 own; mov.u32 %a2, own; mov.f32 x, v.y; ret; }
+.entry l() { .reg .b32 x; mov.u32 x, %a0; ret; }
+)"));
+  const Function &k = *module.function("k"), &l = *module.function("l");
+  CHECK(k.registerCount == 6);
+  REQUIRE(k.registers.size() == 4);
+  CHECK(k.registers[2].vectorWidth == 2);
+  CHECK(instruction(k, "mov", 0).operands[0].reg == 2);
+  CHECK(instruction(k, "mov", 0).operands[1].reg == 5);
+  CHECK(instruction(k, "mov", 1).operands[0].reg == 3);
+  CHECK(instruction(k, "mov", 1).operands[1].reg == 4);
+  CHECK(instruction(l, "mov").operands[0].reg == 5);
+  CHECK(instruction(l, "mov").operands[1].reg == 0);
+  const auto isRefused = [](const std::string &text) {
+    return std::holds_alternative<Diagnostic>(parse(header + text));
+  };
+  CHECK(isRefused(".reg .u32 x; .func f() { ret; } .entry k() { call f; ret; }"));
+  CHECK(isRefused(".entry k() { ret; } .reg .u32 x; .entry l() { mov.u32 x, 1; ret; }"));
+  CHECK(isRefused(".reg .u32 x, x; .entry k() { ret; }"));
+}

@@ -381,3 +381,9 @@ TEST_CASE("a pipeline of copies waits for nobody") {
                                  "@!%p2 bra W; xor.b32 %r10,%r10,1;"))
                   .contains("waits-on-blocks"));
 }
+
+TEST_CASE("a spin by a register of the module waits") {
+  CHECK(reasonsOf(pointer + "L: ld.volatile.global.u32 %word,[%rd1]; setp.eq.u32 %p1,%word,0;"
+                            "@%p1 bra L; ret;",
+                  ".reg .u32 %word;") == waits);
+}

@@ -229,7 +229,31 @@ bool Parser::parseDeclarators(const DeclarationHead &head, std::span<const Varia
   return expect(';', "';' after the declaration");
 }
 
+// Before any function: its registers begin with those of the module, under the same ids.
+bool Parser::addModuleRegister(RegisterDeclaration &declaration) {
+  const std::uint64_t before =
+      moduleRegisters.empty() ? 0 : moduleRegisters.back().first + moduleRegisters.back().count;
+  if (before + declaration.count > maxRegisters)
+    return fail("a module with more than " + std::to_string(maxRegisters) + " registers",
+                declaration.name);
+  for (const Item &item : module.itemList)
+    if (item.function)
+      return fail("registers of the module stand before its functions", declaration.name);
+  declaration.first = static_cast<RegisterId>(before);
+  const bool isNew =
+      declaration.isRange
+          ? scopes.declareRange(declaration.name, declaration.first, declaration.count)
+          : scopes.declareRegister(declaration.name, declaration.first);
+  if (!isNew)
+    return fail("this name is already declared in this scope", declaration.name);
+  if (declaration.count != 0)
+    moduleRegisters.push_back(declaration);
+  return true;
+}
+
 bool Parser::addRegister(RegisterDeclaration &declaration) {
+  if (!function)
+    return addModuleRegister(declaration);
   if (function->registerCount + std::uint64_t{declaration.count} > maxRegisters)
     return fail("a function with more than " + std::to_string(maxRegisters) + " registers",
                 declaration.name);

@@ -16,6 +16,9 @@ bool Parser::parseFunction(Item &item, const DeclarationHead &head, const char *
   function = item.function.get();
   function->linkage = head.linkage;
   function->isEntry = tok.isDotWord("entry");
+  function->registers = moduleRegisters;
+  if (!moduleRegisters.empty())
+    function->registerCount = moduleRegisters.back().first + moduleRegisters.back().count;
   advance();
   scopes.open();
   DeclarationHead attributes;
@@ -39,6 +42,10 @@ bool Parser::parseFunction(Item &item, const DeclarationHead &head, const char *
     return false;
   function->hasBody = !accept(';') && !endsPrototype();
   function->header = textFrom(begin);
+  // A call would change them in its caller, which nothing here follows.
+  if (function->hasBody && !function->isEntry && !moduleRegisters.empty())
+    return fail("a function beside registers of the module, which it shares with its callers",
+                function->name);
   itemEnd = previousEnd;
   const bool skips = skipsEntries && function->isEntry;
   if (function->hasBody && !(skips ? skipBody() : parseBody()))

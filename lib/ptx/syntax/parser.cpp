@@ -196,6 +196,10 @@ bool Parser::parseItemText(Item &item) {
     return parseAlias();
   if (tok.isDotWord("pragma"))
     return skipToSemicolon();
+  if (tok.isDotWord("reg")) {
+    std::span<const RegisterDeclaration> ignored;
+    return parseRegisters(ignored);
+  }
   DeclarationHead head;
   if (!parseHead(head))
     return false;

@@ -95,6 +95,7 @@ private:
   bool declareName(std::string_view name);
   bool parseRegisters(std::span<const RegisterDeclaration> &registers);
   bool addRegister(RegisterDeclaration &declaration);
+  bool addModuleRegister(RegisterDeclaration &declaration);
 
   // parse_initializer.cpp
   bool parseInitializer(Variable &variable, const std::vector<std::uint64_t> &extents);
@@ -147,11 +148,12 @@ private:
   std::optional<Diagnostic> diagnostic;
 
   ScopeTable scopes;
-  Function *function = nullptr; ///< the one being parsed, or null
-  bool skipsEntries = false;    ///< leaves their bodies out
-  bool keepsBodies = true;      ///< else a body's statements stay on their stack
-  bool inCall = false;          ///< parentheses are an argument list, not an expression
-  bool inMove = false;          ///< `array[1]` is an address, not what is there
+  std::vector<RegisterDeclaration> moduleRegisters; ///< which every function has
+  Function *function = nullptr;                     ///< the one being parsed, or null
+  bool skipsEntries = false;                        ///< leaves their bodies out
+  bool keepsBodies = true; ///< else a body's statements stay on their stack
+  bool inCall = false;     ///< parentheses are an argument list, not an expression
+  bool inMove = false;     ///< `array[1]` is an address, not what is there
 
   // Stacks that hold what is not yet complete; keep() moves their tops into the arena.
   std::vector<Operand> operandStack;
