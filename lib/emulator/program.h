@@ -79,7 +79,7 @@ public:
   void grow(std::size_t newLength) {
     if (newLength <= length)
       return;
-    Owner larger(static_cast<std::byte *>(::operator new (newLength, std::align_val_t{64})));
+    Owner larger(static_cast<std::byte *>(::operator new(newLength, std::align_val_t{64})));
     if (length)
       std::memcpy(larger.get(), bytes.get(), length);
     std::memset(larger.get() + length, 0, newLength - length);
@@ -89,7 +89,7 @@ public:
 
 private:
   struct Release {
-    void operator()(std::byte *memory) const { ::operator delete (memory, std::align_val_t{64}); }
+    void operator()(std::byte *memory) const { ::operator delete(memory, std::align_val_t{64}); }
   };
   using Owner = std::unique_ptr<std::byte, Release>;
   Owner bytes;

@@ -25,7 +25,7 @@ class MappedFile {
 public:
   explicit MappedFile(const std::string &path) {
     int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    struct stat status {};
+    struct stat status{};
     if (file >= 0 && ::fstat(file, &status) == 0 && status.st_size > 0) {
       size = static_cast<std::size_t>(status.st_size);
       memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);

@@ -118,7 +118,7 @@ TALLY_CUDA_12_BATCH(cudaMemcpyBatchAsync_ptsz)
     return tallyBatch_##name(numOps, opList, &failed, flags, stream);                              \
   }                                                                                                \
   TALLY_CUDA_12_OLD(name, #name,                                                                   \
-                    (size_t numOps, cudaMemcpy3DBatchOp * opList, size_t * failed,                 \
+                    (size_t numOps, cudaMemcpy3DBatchOp *opList, size_t *failed,                   \
                      unsigned long long flags, cudaStream_t stream),                               \
                     (leaveOpen(failed), __wrap_##name(numOps, opList, flags, stream)))
 TALLY_CUDA_12_BATCH_3D(cudaMemcpy3DBatchAsync)

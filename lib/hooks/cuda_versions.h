@@ -69,7 +69,7 @@ extern "C" {
 TALLY_CUDA_12_BATCH(cudaMemcpyBatchAsync)
 TALLY_CUDA_12_BATCH(cudaMemcpyBatchAsync_ptsz)
 #define TALLY_CUDA_12_BATCH_3D(name)                                                               \
-  TALLY_CUDA_12_MADE(name, (size_t numOps, cudaMemcpy3DBatchOp * opList, unsigned long long flags, \
+  TALLY_CUDA_12_MADE(name, (size_t numOps, cudaMemcpy3DBatchOp *opList, unsigned long long flags,  \
                             cudaStream_t stream))
 TALLY_CUDA_12_BATCH_3D(cudaMemcpy3DBatchAsync)
 TALLY_CUDA_12_BATCH_3D(cudaMemcpy3DBatchAsync_ptsz)

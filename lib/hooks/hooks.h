@@ -160,9 +160,8 @@ public:
     // What a graph will allocate is none of the process's yet.
     if (!account.isOn() || captures.takesPart(api, handle))
       return ordered();
-    return account.allocate(api, bytes, ordered, [&] {
-      return MemoryAccount::Piece{*made, bytes};
-    });
+    return account.allocate(api, bytes, ordered,
+                            [&] { return MemoryAccount::Piece{*made, bytes}; });
   }
   template <class Call>
   cudaError_t freeAsync(const CudaApi &api, void *memory, cudaStream_t handle, Call call) {
@@ -437,7 +436,7 @@ private:
   const pid_t joinerProcess = getpid();
   std::mutex starting; ///< what follows, and making the two
   std::atomic<bool> cannotStart{false};
-  std::atomic<bool> isPlain{false}; ///< best-effort work is not queued any more
+  std::atomic<bool> isPlain{false};     ///< best-effort work is not queued any more
   std::atomic<std::uint64_t> resets{0}; ///< of the device
   std::atomic<bool> checked{false};
   std::atomic<bool> wroteStatistics{false};

@@ -63,7 +63,7 @@ bool isFileName(std::string_view text) {
 }
 
 bool isFolder(const std::string &path) {
-  struct stat facts {};
+  struct stat facts{};
   return stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
@@ -137,7 +137,7 @@ Result<ArenaIdentification> identificationOf(const std::string &path, int file) 
   ssize_t got = pread(file, &found, sizeof found, 0);
   if (got < 0)
     return arenaFailure(path, "cannot be read", errno);
-  struct stat facts {};
+  struct stat facts{};
   if (fstat(file, &facts) != 0)
     return arenaFailure(path, "cannot be looked at", errno);
   ArenaIdentification wanted = identify({});
@@ -159,7 +159,7 @@ bool isLeftBehind(int file) {
   if (pread(file, &found, sizeof found, 0) != sizeof found || found.magic != wanted.magic ||
       found.version >= wanted.version)
     return false;
-  struct flock any {};
+  struct flock any{};
   any.l_type = F_WRLCK;
   any.l_whence = SEEK_SET; // from the start; a length of 0 is all
   return fcntl(file, F_OFD_GETLK, &any) == 0 && any.l_type == F_UNLCK;
@@ -253,14 +253,14 @@ Result<int> openArenaFile(const ArenaPlace &place) {
     }
     if (file.number < 0)
       return arenaFailure(place.path, "cannot be opened", errno);
-    struct stat facts {};
+    struct stat facts{};
     if (fstat(file.number, &facts) != 0)
       return arenaFailure(place.path, "cannot be looked at", errno);
     if (Result<void> fine = checkOwner(place, facts); !fine)
       return fine.error();
     if (isLeftBehind(file.number)) {
       // Not one that somebody else has put there meanwhile.
-      struct stat there {};
+      struct stat there{};
       if (lstat(place.path.c_str(), &there) == 0 && there.st_dev == facts.st_dev &&
           there.st_ino == facts.st_ino && unlink(place.path.c_str()) != 0 && errno != ENOENT)
         return arenaFailure(place.path, "of an older version cannot be removed", errno);

@@ -29,8 +29,8 @@ struct ArenaPlace {
 
 /// The place for a GPU: from the options, else from TALLY_ARENA and TALLY_ARENA_GROUP, else the
 /// user's (or group's) own in /dev/shm. A path that names a folder means a file of the GPU's name
-/// in it, and tally-emulator for an emulator that has no UUID. Fails for other GPUs without a usable
-/// UUID where the path depends on it, and for an unknown group.
+/// in it, and tally-emulator for an emulator that has no UUID. Fails for other GPUs without a
+/// usable UUID where the path depends on it, and for an unknown group.
 Result<ArenaPlace> findArenaPlace(const ArenaOptions &options, std::string_view uuid);
 
 /// Where arenas of any GPU lie: files in a folder whose names begin so, or, where `folder` is

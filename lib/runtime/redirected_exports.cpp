@@ -28,7 +28,7 @@ class LoadedObject {
 public:
   LoadedObject(const dl_phdr_info &info)
       : base(info.dlpi_addr), headers(info.dlpi_phdr, info.dlpi_phnum) {
-    for (const ElfW(Phdr) & each : headers)
+    for (const ElfW(Phdr) &each : headers)
       if (each.p_type == PT_DYNAMIC)
         dynamic = reinterpret_cast<const ElfW(Dyn) *>(base + each.p_vaddr);
     strings = at<char>(DT_STRTAB);
@@ -51,7 +51,7 @@ public:
 
   /// The variables: what the loader leaves writable.
   template <class Use> void forEachVariable(Use use) const {
-    for (const ElfW(Phdr) & each : headers) {
+    for (const ElfW(Phdr) &each : headers) {
       if (each.p_type != PT_LOAD || (each.p_flags & PF_W) == 0)
         continue;
       Address first = (base + each.p_vaddr + sizeof(Address) - 1) & ~(sizeof(Address) - 1);
@@ -69,7 +69,7 @@ public:
   template <class Use> void forEachSlot(Use use) const {
     auto see = [&](ElfW(Sxword) table, ElfW(Sxword) size) {
       auto *first = at<ElfW(Rela)>(table);
-      for (const ElfW(Rela) & each : std::span(first, first ? value(size) / sizeof *first : 0))
+      for (const ElfW(Rela) &each : std::span(first, first ? value(size) / sizeof *first : 0))
         if (isSlot(ELF64_R_TYPE(each.r_info)))
           use(reinterpret_cast<Address *>(base + each.r_offset));
     };
@@ -81,7 +81,7 @@ public:
   /// What the pages that hold `address` may be used for: PROT_...; 0: it is not the object's.
   int protectionOf(Address address) const {
     int protection = 0;
-    for (const ElfW(Phdr) & each : headers) {
+    for (const ElfW(Phdr) &each : headers) {
       if (address - (base + each.p_vaddr) >= each.p_memsz)
         continue;
       if (each.p_type == PT_LOAD)
@@ -184,7 +184,7 @@ private:
 
 /// Calls `use` with each function that the object exports, and its address.
 template <class Use> void forEachFunction(const LoadedObject &object, Use use) {
-  for (ElfW(Sym) & each : object.symbols())
+  for (ElfW(Sym) &each : object.symbols())
     if (each.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(each.st_info) == STT_FUNC)
       use(each, object.loadAddress() + each.st_value);
 }

@@ -67,7 +67,7 @@ TEST_CASE("the place: options, environment, the user's own") {
 
 TEST_CASE("modes and owners") {
   ArenaFolder folder;
-  struct stat facts {};
+  struct stat facts{};
   mode_t before = umask(0);
   REQUIRE(complaint(folder.place()).empty());
   umask(before);
@@ -105,7 +105,7 @@ TEST_CASE("an older version's arena is replaced once nobody holds a slot of it")
   put(folder.file(), older);
   int holder = open(folder.file().c_str(), O_RDWR | O_CLOEXEC);
   REQUIRE(holder >= 0);
-  struct flock slot {};
+  struct flock slot{};
   slot.l_type = F_WRLCK;
   slot.l_start = 123456;
   slot.l_len = 1;
@@ -169,7 +169,7 @@ TEST_CASE("a file with holes gets its room") {
   put(folder.file(), good);
   REQUIRE(truncate(folder.file().c_str(), sizeof(ArenaData)) == 0);
   REQUIRE(complaint(folder.place()).empty());
-  struct stat facts {};
+  struct stat facts{};
   REQUIRE(stat(folder.file().c_str(), &facts) == 0);
   CHECK(facts.st_blocks * 512 >= static_cast<blkcnt_t>(sizeof(ArenaData)));
 }

@@ -16,8 +16,7 @@ namespace tally::runtime {
 template <class T>
 concept Policy = requires(T policy, const Snapshot &now) {
   { policy.decide(now) } -> std::same_as<Decision>;
-}
-&&std::copy_constructible<T>; // last: what is no policy at all is not asked for that
+} && std::copy_constructible<T>; // last: what is no policy at all is not asked for that
 
 /// Holds a copy of a policy. decide() is called by one thread at a time, often (before each launch
 /// that is sent): it must not block. A policy may keep what it has seen; time is what the snapshots
@@ -26,8 +25,8 @@ class AnyPolicy {
 public:
   AnyPolicy() : AnyPolicy(PriorityPolicy{}) {}
   template <class T>
-  requires(!std::same_as<T, AnyPolicy> && Policy<T>)
-      AnyPolicy(T policy) // NOLINT(google-explicit-constructor): a policy is given as it is
+    requires(!std::same_as<T, AnyPolicy> && Policy<T>)
+  AnyPolicy(T policy) // NOLINT(google-explicit-constructor): a policy is given as it is
       : readsClients(usesClientsOf<T>()), mayLimitSms(limitsSmsOf<T>()),
         call([kept = std::move(policy)](const Snapshot &now) mutable -> Decision {
           return kept.decide(now);

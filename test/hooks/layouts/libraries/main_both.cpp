@@ -5,6 +5,7 @@ extern "C" int product(cudaStream_t stream, const float *a, const float *b, floa
 extern "C" int test(int (*product)(void *, const float *, const float *, float *, int));
 extern "C" int run();
 int main() {
-  int failed = test(reinterpret_cast<int (*)(void *, const float *, const float *, float *, int)>(&product));
+  int failed =
+      test(reinterpret_cast<int (*)(void *, const float *, const float *, float *, int)>(&product));
   return run() | failed;
 }
