@@ -23,6 +23,12 @@ namespace {
 
 using Address = std::uintptr_t;
 
+/// Where the page that holds `address` begins.
+Address pageOf(Address address) {
+  static const Address size = static_cast<Address>(sysconf(_SC_PAGESIZE));
+  return address & ~(size - 1);
+}
+
 /// One object of the process, as its program headers and its dynamic section describe it.
 class LoadedObject {
 public:
@@ -51,17 +57,25 @@ public:
 
   /// The variables: what the loader leaves writable.
   template <class Use> void forEachVariable(Use use) const {
+    auto readOnly = std::find_if(headers.begin(), headers.end(), [](const ElfW(Phdr) & each) {
+      return each.p_type == PT_GNU_RELRO;
+    });
+    Address from = 0, to = 0;
+    if (readOnly != headers.end()) {
+      from = base + readOnly->p_vaddr;
+      to = from + readOnly->p_memsz;
+    }
+    auto see = [&](Address first, Address end) {
+      first = (first + sizeof first - 1) & ~(sizeof first - 1);
+      for (; first + sizeof first <= end; first += sizeof first)
+        use(reinterpret_cast<Address *>(first));
+    };
     for (const ElfW(Phdr) &each : headers) {
       if (each.p_type != PT_LOAD || (each.p_flags & PF_W) == 0)
         continue;
-      Address first = (base + each.p_vaddr + sizeof(Address) - 1) & ~(sizeof(Address) - 1);
-      Address end = base + each.p_vaddr + each.p_memsz;
-      for (Address word = first; word + sizeof(Address) <= end; word += sizeof(Address))
-        if (const ElfW(Phdr) *readOnly = relro();
-            readOnly && word - (base + readOnly->p_vaddr) < readOnly->p_memsz)
-          word = base + readOnly->p_vaddr + readOnly->p_memsz - sizeof(Address);
-        else
-          use(reinterpret_cast<Address *>(word));
+      Address first = base + each.p_vaddr, end = first + each.p_memsz;
+      see(first, std::clamp(from, first, end));
+      see(std::clamp(to, first, end), end);
     }
   }
 
@@ -87,19 +101,14 @@ public:
       if (each.p_type == PT_LOAD)
         protection = (each.p_flags & PF_R ? PROT_READ : 0) |
                      (each.p_flags & PF_W ? PROT_WRITE : 0) | (each.p_flags & PF_X ? PROT_EXEC : 0);
-      // It comes behind those of type PT_LOAD. The loader has made it read-only.
-      if (each.p_type == PT_GNU_RELRO)
+      // It comes behind those of type PT_LOAD. The loader has made its whole pages read-only.
+      if (each.p_type == PT_GNU_RELRO && address < pageOf(base + each.p_vaddr + each.p_memsz))
         protection &= ~PROT_WRITE;
     }
     return protection;
   }
 
 private:
-  const ElfW(Phdr) * relro() const {
-    auto found = std::find_if(headers.begin(), headers.end(),
-                              [](const ElfW(Phdr) & each) { return each.p_type == PT_GNU_RELRO; });
-    return found == headers.end() ? nullptr : &*found;
-  }
   static bool isSlot(unsigned type) {
 #if defined(__x86_64__)
     return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT || type == R_X86_64_64;
@@ -161,9 +170,8 @@ public:
       : protection(object.protectionOf(first)) {
     if ((protection & PROT_WRITE) != 0)
       return;
-    Address page = static_cast<Address>(sysconf(_SC_PAGESIZE));
-    begin = reinterpret_cast<void *>(first & ~(page - 1));
-    size = ((first + bytes + page - 1) & ~(page - 1)) - (first & ~(page - 1));
+    begin = reinterpret_cast<void *>(pageOf(first));
+    size = first + bytes - pageOf(first); // mprotect takes whole pages
     // Others may be running what lies there.
     error = mprotect(begin, size, protection | PROT_READ | PROT_WRITE) == 0 ? 0 : errno;
   }
@@ -198,9 +206,10 @@ Replaced tableOf(const std::vector<Redirected> &functions) {
   return table;
 }
 
+/// Of no object, where `library` is none.
 Address loadAddressOf(void *library) {
   link_map *map = nullptr;
-  return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_addr : 0;
+  return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_addr : ~Address{0};
 }
 
 /// Other threads may read the word meanwhile.
