@@ -23,6 +23,10 @@ namespace {
 
 using Address = std::uintptr_t;
 
+/// Of allocated memory so much is looked at, in a second or so. A mapping of more than the second
+/// is reserved, not used: a sanitizer's shadow, say.
+constexpr std::size_t mostLookedAt = std::size_t{16} << 30, mostUsed = std::size_t{64} << 30;
+
 /// Where the page that holds `address` begins.
 Address pageOf(Address address) {
   static const Address size = static_cast<Address>(sysconf(_SC_PAGESIZE));
@@ -325,13 +329,17 @@ bool hasAllocatedCopies(void *library, bool (*isMeant)(std::string_view name)) {
   std::FILE *maps = std::fopen("/proc/self/maps", "re");
   int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
   bool any = !maps || memory < 0;
+  std::size_t looked = 0;
   char line[512];
   while (!any && std::fgets(line, sizeof line, maps)) {
     Address first = 0, end = 0;
     char use[5] = "", name[256] = "";
     if (std::sscanf(line, "%lx-%lx %4s %*s %*s %*s %255s", &first, &end, use, name) < 3 ||
-        std::strcmp(use, "rw-p") != 0 || (name[0] != 0 && std::strcmp(name, "[heap]") != 0))
+        std::strcmp(use, "rw-p") != 0 || (name[0] != 0 && std::strcmp(name, "[heap]") != 0) ||
+        end - first > mostUsed)
       continue;
+    looked += end - first;
+    any |= looked > mostLookedAt;
     while (first < end && !any) {
       std::size_t wanted = std::min<std::size_t>(end - first, sizeof words);
       ssize_t got = pread(memory, words.data(), wanted, static_cast<off_t>(first));
