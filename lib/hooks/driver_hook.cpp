@@ -251,8 +251,8 @@ CUresult getProcAddress1(const char *symbol, void **entry, int version, cuuint64
 CUresult getProcAddress2(const char *symbol, void **entry, int version, cuuint64_t flags,
                          CUdriverProcAddressQueryResult *result);
 
-/// Of the driver's private tables, those that the CUDA runtime, cuFFT, NVRTC and NVML ask for: no
-/// launch of theirs goes by one (docs/hooks.md has how that was seen).
+/// Of the driver's private tables, those that the CUDA runtime, cuBLAS, cuFFT, NVRTC and NVML ask
+/// for: no launch of theirs goes by one (docs/hooks.md has how that was seen).
 constexpr std::array<std::string_view, 11> knownTables = {
     "21318c60971432488ca641ff7324c8f2", "263e88607cd2614392f6bbd5006dfa7e",
     "42d85a8123f6cb478298f6e78a3aecdc", "69a28e9f24498b47b030c5da330ea4e9",
