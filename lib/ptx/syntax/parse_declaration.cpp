@@ -229,6 +229,15 @@ bool Parser::parseDeclarators(const DeclarationHead &head, std::span<const Varia
   return expect(';', "';' after the declaration");
 }
 
+// By the ids that `declaration.first` begins.
+bool Parser::declareInScope(const RegisterDeclaration &declaration) {
+  const bool isNew =
+      declaration.isRange
+          ? scopes.declareRange(declaration.name, declaration.first, declaration.count)
+          : scopes.declareRegister(declaration.name, declaration.first);
+  return isNew || fail("this name is already declared in this scope", declaration.name);
+}
+
 // Before any function: its registers begin with those of the module, under the same ids.
 bool Parser::addModuleRegister(RegisterDeclaration &declaration) {
   const std::uint64_t before =
@@ -240,12 +249,8 @@ bool Parser::addModuleRegister(RegisterDeclaration &declaration) {
     if (item.function)
       return fail("registers of the module stand before its functions", declaration.name);
   declaration.first = static_cast<RegisterId>(before);
-  const bool isNew =
-      declaration.isRange
-          ? scopes.declareRange(declaration.name, declaration.first, declaration.count)
-          : scopes.declareRegister(declaration.name, declaration.first);
-  if (!isNew)
-    return fail("this name is already declared in this scope", declaration.name);
+  if (!declareInScope(declaration))
+    return false;
   if (declaration.count != 0)
     moduleRegisters.push_back(declaration);
   return true;
@@ -258,12 +263,8 @@ bool Parser::addRegister(RegisterDeclaration &declaration) {
     return fail("a function with more than " + std::to_string(maxRegisters) + " registers",
                 declaration.name);
   declaration.first = function->registerCount;
-  const bool isNew =
-      declaration.isRange
-          ? scopes.declareRange(declaration.name, declaration.first, declaration.count)
-          : scopes.declareRegister(declaration.name, declaration.first);
-  if (!isNew)
-    return fail("this name is already declared in this scope", declaration.name);
+  if (!declareInScope(declaration))
+    return false;
   if (declaration.count == 0)
     return true;
   function->registerCount += declaration.count;

@@ -95,6 +95,7 @@ private:
   bool declareName(std::string_view name);
   bool parseRegisters(std::span<const RegisterDeclaration> &registers);
   bool addRegister(RegisterDeclaration &declaration);
+  bool declareInScope(const RegisterDeclaration &declaration);
   bool addModuleRegister(RegisterDeclaration &declaration);
 
   // parse_initializer.cpp
