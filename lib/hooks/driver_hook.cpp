@@ -251,15 +251,15 @@ CUresult getProcAddress1(const char *symbol, void **entry, int version, cuuint64
 CUresult getProcAddress2(const char *symbol, void **entry, int version, cuuint64_t flags,
                          CUdriverProcAddressQueryResult *result);
 
-/// Of the driver's private tables, those that the CUDA runtime, cuBLAS, cuFFT, NVRTC and NVML ask
-/// for: no launch of theirs goes by one (docs/hooks.md has how that was seen).
-constexpr std::array<std::string_view, 11> knownTables = {
-    "21318c60971432488ca641ff7324c8f2", "263e88607cd2614392f6bbd5006dfa7e",
-    "42d85a8123f6cb478298f6e78a3aecdc", "69a28e9f24498b47b030c5da330ea4e9",
-    "6bd5fb6c5bf4e74a8987d93912fd9df9", "6e163fbeb958444d835ce182aff1991e",
-    "a094798c2e742e7493f20800200c0a66", "c693336e1121df11a8c368f355d89593",
-    "d4082055bde6704b8d34ba123c66e1f2", "da9151d33ae6cc41a5c04f26d533e328",
-    "f8cff95121468b4eb9e2fb469e7c0dd9"};
+/// Of the driver's private tables, those that the CUDA runtime, cuBLAS, cuBLASLt, cuFFT, NVRTC and
+/// NVML ask for: no launch of theirs goes by one (docs/hooks.md has how that was seen).
+constexpr std::array<std::string_view, 12> knownTables = {
+    "1734dc26800d47458726c0f1e7dd8bca", "21318c60971432488ca641ff7324c8f2",
+    "263e88607cd2614392f6bbd5006dfa7e", "42d85a8123f6cb478298f6e78a3aecdc",
+    "69a28e9f24498b47b030c5da330ea4e9", "6bd5fb6c5bf4e74a8987d93912fd9df9",
+    "6e163fbeb958444d835ce182aff1991e", "a094798c2e742e7493f20800200c0a66",
+    "c693336e1121df11a8c368f355d89593", "d4082055bde6704b8d34ba123c66e1f2",
+    "da9151d33ae6cc41a5c04f26d533e328", "f8cff95121468b4eb9e2fb469e7c0dd9"};
 
 CUresult getExportTable(const void **table, const CUuuid *id) {
   if (id && isForeign()) {
@@ -267,7 +267,7 @@ CUresult getExportTable(const void **table, const CUuuid *id) {
     for (char each : id->bytes)
       name += {"0123456789abcdef"[(each >> 4) & 15], "0123456789abcdef"[each & 15]};
     if (std::find(knownTables.begin(), knownTables.end(), name) == knownTables.end())
-      launchesPassUnseen(Unseen::PrivateTable);
+      launchesPassUnseen(Unseen::PrivateTable, " (" + name + ")");
   }
   return exported<GetExportTable>("cuGetExportTable")(table, id);
 }

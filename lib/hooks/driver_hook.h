@@ -5,6 +5,7 @@
 #define TALLY_LIB_HOOKS_DRIVER_HOOK_H
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace tally::hooks {
@@ -34,8 +35,9 @@ enum class Unseen : std::uint8_t {
   Namespace,       ///< a library was loaded by dlmopen, and may load a driver of its own
   PrivateTable     ///< a library has a table of the driver's that is not known
 };
-/// From now on best-effort work of the process runs as it would without tally. Thread-safe.
-void launchesPassUnseen(Unseen why);
+/// From now on best-effort work of the process runs as it would without tally. The line that says
+/// so ends with `detail`. Thread-safe.
+void launchesPassUnseen(Unseen why, const std::string &detail = {});
 
 } // namespace tally::hooks
 

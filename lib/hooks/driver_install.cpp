@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 using namespace tally;
@@ -172,7 +173,7 @@ void watchNamespaces() {
   }
 }
 
-const char *reasonOf(Unseen why) {
+std::string reasonOf(Unseen why) {
   switch (why) {
   case Unseen::DriverInUse:
     return "the CUDA driver was started before the hooks were loaded, and what was found in it "
@@ -197,11 +198,16 @@ const char *reasonOf(Unseen why) {
 
 namespace tally::hooks {
 
-void launchesPassUnseen(Unseen why) {
+void launchesPassUnseen(Unseen why, const std::string &detail) {
   const runtime::DriverExports *known = runtime::driverExports();
-  if (known && known->notAll(reasonOf(why)))
-    if (Hooks *process = tallySharedHooks2.load())
-      process->runPlainly();
+  if (!known || known->whyNotAll())
+    return;
+  auto reason = std::make_unique<std::string>(reasonOf(why) + detail);
+  if (!known->notAll(reason->c_str()))
+    return;
+  (void)reason.release(); // for the life of the process
+  if (Hooks *process = tallySharedHooks2.load())
+    process->runPlainly();
 }
 
 } // namespace tally::hooks
