@@ -5,7 +5,8 @@
 # tally::runtime. Call it for executables and shared libraries, and for the static and object
 # libraries that hold their kernels, in any order, after add_executable() and add_library().
 #
-#   VARIANTS  kinds to write: slice, guard, persistent (default: all)
+#   VARIANTS  kinds to write: slice, guard, persistent, pause, checkpoint, or all (default: what runs
+#             without settings, see --variants of tally-ptxopt)
 #   ARCHS     architectures to assemble for besides those that the compiler was asked for, e.g. sm_100
 #   KERNELS   an extended regular expression; only kernels whose whole mangled name matches
 #

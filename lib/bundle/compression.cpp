@@ -10,6 +10,7 @@
 
 #ifdef TALLY_HAVE_LZ4
 #include <lz4.h>
+#include <lz4hc.h>
 #endif
 #ifdef TALLY_HAVE_ZSTD
 #include <zstd.h>
@@ -50,7 +51,7 @@ Result<std::string> decompressZstd(const FatbinEntry &entry, std::string_view by
   constexpr std::size_t piece = std::size_t{1} << 18;
   // The decoder allocates the window that a frame asks for. nvcc's ask for 8 MiB at most
   // (--compress-mode=size).
-  constexpr int windowLog = 23;
+  constexpr int windowLog = 27;
   std::unique_ptr<ZSTD_DStream, std::size_t (*)(ZSTD_DStream *)> stream(ZSTD_createDStream(),
                                                                         &ZSTD_freeDStream);
   if (!stream)
@@ -133,8 +134,8 @@ Result<std::string> compressLz4([[maybe_unused]] std::string_view bytes) {
     return cannotCompress(Compression::Lz4, "it is too large");
   auto size = static_cast<int>(bytes.size());
   std::string packed(static_cast<std::size_t>(LZ4_compressBound(size)), '\0');
-  int got =
-      LZ4_compress_default(bytes.data(), packed.data(), size, static_cast<int>(packed.size()));
+  int got = LZ4_compress_HC(bytes.data(), packed.data(), size, static_cast<int>(packed.size()),
+                            LZ4HC_CLEVEL_DEFAULT);
   if (got <= 0)
     return cannotCompress(Compression::Lz4, "the library failed");
   packed.resize(static_cast<std::size_t>(got));
@@ -146,9 +147,16 @@ Result<std::string> compressLz4([[maybe_unused]] std::string_view bytes) {
 
 Result<std::string> compressZstd([[maybe_unused]] std::string_view bytes) {
 #ifdef TALLY_HAVE_ZSTD
+  // A kernel's variants are much like the kernel, and far behind it in the bytes: the window counts
+  // for more than the level. 2^27 bytes is what zstd readers take without being asked to.
+  constexpr int level = 9, windowLog = 27;
+  std::unique_ptr<ZSTD_CCtx, std::size_t (*)(ZSTD_CCtx *)> context(ZSTD_createCCtx(),
+                                                                   &ZSTD_freeCCtx);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_windowLog, windowLog);
   std::string packed(ZSTD_compressBound(bytes.size()), '\0');
   std::size_t got =
-      ZSTD_compress(packed.data(), packed.size(), bytes.data(), bytes.size(), ZSTD_CLEVEL_DEFAULT);
+      ZSTD_compress2(context.get(), packed.data(), packed.size(), bytes.data(), bytes.size());
   if (ZSTD_isError(got))
     return cannotCompress(Compression::Zstd, ZSTD_getErrorName(got));
   packed.resize(got);

@@ -60,8 +60,9 @@ public:
 
   /// Changes the job only where it chooses.
   void run() {
+    std::vector<Uncapped> capped = chooses ? capAhead(job, arch) : std::vector<Uncapped>();
     auto whole = assembleUnits(emittedUnits(job));
-    if (whole && chooses && chooseCodings(assembler, job, *whole))
+    if (whole && chooses && chooseCodings(assembler, job, *whole, std::move(capped)))
       whole = assembleUnits(emittedUnits(job));
     if (whole) {
       result = std::move(*whole);

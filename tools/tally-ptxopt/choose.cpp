@@ -19,6 +19,8 @@ constexpr std::uint32_t maxSpillBytes = 128;
 /// Of stores and loads. So few words are spilled outside of inner loops.
 constexpr std::uint32_t fewSpillBytes = 32;
 constexpr std::uint32_t registerStep = 8, fewestRegisters = 24;
+/// Entries take so many more than the user's kernel at most, but for few.
+constexpr std::uint32_t registersAdded = 24;
 /// A request's block that should find room beside what naps.
 constexpr std::uint32_t threadsOfRequest = 256, registersOfRequest = threadsOfRequest * 16;
 
@@ -40,12 +42,20 @@ struct Candidate {
   bool mustNotSpill = false; ///< more than the best way that is known
   bool isForSpills = false;  ///< only of use where it spills no more than the user's kernel
   bool isForRoom = false;    ///< better if it takes fewer registers, and no more of anything else
+  bool isReset = false;      ///< better than anything: what there is serves nobody
 };
 
 std::string renamed(std::string text, std::string_view from, std::string_view to) {
   std::size_t at = text.find(from);
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
+
+/// A coding's name with a cap.
+std::string withCap(std::string_view coding, std::uint32_t cap) {
+  return fmt::format("{}{}maxnreg {}", coding, coding.empty() ? "" : ", ", cap);
+}
+
+bool isCapped(std::string_view coding) { return coding.find("maxnreg") != std::string_view::npos; }
 
 std::vector<Place> placesOf(Job &job, const Assembled &assembled) {
   std::vector<Place> places;
@@ -66,11 +76,13 @@ std::vector<Place> placesOf(Job &job, const Assembled &assembled) {
 
 class Chooser {
 public:
-  Chooser(const ModuleAssembler &assembler, Job &job, const Assembled &assembled)
+  Chooser(const ModuleAssembler &assembler, Job &job, const Assembled &assembled,
+          std::vector<Uncapped> capped)
       : assembler(assembler), job(job), arch(assembler.architecture().number),
-        places(placesOf(job, assembled)) {}
+        places(placesOf(job, assembled)), cappedAhead(std::move(capped)) {}
 
   bool run() {
+    tryAll(uncapped());
     tryAll(defaultCaps());
     tryAll(usersCaps(/*mayRegain=*/true));
     tryAll(alternatives());
@@ -86,12 +98,30 @@ private:
   std::uint32_t blocks(const Place &place, const EntryUsage &usage) const {
     return blocksPerSm(arch, place.threads, usage.registers, usage.sharedBytes);
   }
+  static bool spillsMuch(const Place &place) {
+    return place.best.spillBytes > place.user.spillBytes + maxSpillBytes;
+  }
   bool losesOccupancy(const Place &place) const {
     return blocks(place, place.best) < blocks(place, place.user);
   }
 
-  /// The other codings of entries that cost anything. Half of what ptxas did here was for entries
-  /// of which it then said what was known: that they take no more than the user's kernel.
+  /// Entries without the cap of capAhead(), where it makes them spill.
+  std::vector<Candidate> uncapped() {
+    std::vector<Candidate> candidates;
+    for (Place &place : places)
+      if (spillsMuch(place))
+        for (const Uncapped &each : cappedAhead)
+          if (each.name == place.name) {
+            std::string name = fmt::format("{}_{}", place.name, candidates.size());
+            candidates.push_back(
+                {&place, each.coding, name, renamed(each.text.str(), place.name, name)});
+            candidates.back().isReset = true;
+          }
+    return candidates;
+  }
+
+  /// The other codings of entries that cost anything that counts. A whole module is assembled once
+  /// more for the first that is better, so a few registers that cost no block are no reason.
   std::vector<Candidate> alternatives() {
     std::vector<Candidate> candidates;
     for (Place &place : places) {
@@ -138,15 +168,15 @@ private:
     return candidates;
   }
 
-  /// The user's registers, in whole steps, and a step more, for variants that can be saved. As long
-  /// as it costs no blocks on an SM, ptxas is free with registers in code that saves and restores,
-  /// which seldom runs; that it can do with the user's is shown by that it does not spill.
+  /// The user's registers, in whole steps, and a step more, for variants that can be saved and lose
+  /// blocks or spill: ptxas is free with registers in code that saves and restores, which seldom
+  /// runs; that it can do with the user's is shown by that it does not spill.
   std::vector<Candidate> usersCaps(bool mayRegain) {
     std::vector<Candidate> candidates;
     for (Place &place : places) {
       // Where blocks are lost, another coding or cap may still keep them.
       if (place.variant->verdict.kind != Kind::Checkpoint || !mayCap(place) ||
-          (mayRegain && losesOccupancy(place)))
+          !mayBeCheaper(place) || (mayRegain && losesOccupancy(place)))
         continue;
       std::uint32_t users = (place.user.registers + registerStep - 1) / registerStep * registerStep;
       for (std::uint32_t cap : {std::max(users, fewestRegisters), users + registerStep})
@@ -167,6 +197,7 @@ private:
     for (Place &place : places) {
       if (place.variant->verdict.kind != Kind::Checkpoint ||
           place.best.spillBytes <= place.user.spillBytes ||
+          !isCapped(place.variant->codings[place.index]) ||
           place.kernel->function->directive("maxnreg"))
         continue;
       for (const ptx::Alternative &alternative : place.variant->alternatives)
@@ -206,7 +237,7 @@ private:
   /// Whether the entry has no cap yet.
   static bool mayCap(const Place &place) {
     return !place.kernel->function->directive("maxnreg") &&
-           place.variant->codings[place.index].find("maxnreg") == std::string::npos;
+           !isCapped(place.variant->codings[place.index]);
   }
 
   static Candidate capped(Place &place, std::uint32_t cap, std::size_t number) {
@@ -216,7 +247,7 @@ private:
   static Candidate capped(Place &place, std::string_view coding, const ptx::EditedText &text,
                           std::uint32_t cap, std::size_t number) {
     std::string name = fmt::format("{}_{}", place.name, number);
-    return {&place, fmt::format("{}{}maxnreg {}", coding, coding.empty() ? "" : ", ", cap), name,
+    return {&place, withCap(coding, cap), name,
             ptx::withRegisterCap(renamed(text.str(), place.name, name), cap)};
   }
 
@@ -260,6 +291,8 @@ private:
   }
 
   bool isBetter(const Candidate &candidate, const EntryUsage &usage) const {
+    if (candidate.isReset)
+      return true;
     const Place &place = *candidate.place;
     std::uint32_t wanted = blocks(place, place.user);
     std::uint32_t now = std::min(wanted, blocks(place, place.best));
@@ -290,11 +323,18 @@ private:
     return {(registers + step - 1) / step, spills};
   }
 
-  /// Whether isBetter() can hold for another coding: nothing is cheaper than the user's registers
-  /// without spills, and no more blocks are wanted than the user's kernel has.
+  /// Whether another coding is worth a try. Blocks of a kernel that does not declare their size may
+  /// be larger than those that are counted with.
   bool mayBeCheaper(const Place &place) const {
-    return losesOccupancy(place) ||
-           cost(place, place.best) > cost(place, {place.user.registers, 0, 0});
+    auto losesAt = [&](std::uint32_t threads) {
+      auto fit = [&](const EntryUsage &usage) {
+        return blocksPerSm(arch, threads, usage.registers, usage.sharedBytes);
+      };
+      return fit(place.best) < fit(place.user);
+    };
+    bool isDeclared = declaresThreads(*place.kernel->function);
+    return losesOccupancy(place) || spillsMuch(place) ||
+           (!isDeclared && (losesAt(512) || losesAt(1024)));
   }
 
   void take(Candidate &candidate, const EntryUsage &usage) {
@@ -310,13 +350,56 @@ private:
   Job &job;
   std::uint32_t arch;
   std::vector<Place> places;
+  std::vector<Uncapped> cappedAhead;
   bool changed = false;
 };
 
+/// The cap of an entry of `kernel` that takes `users` registers itself; 0 for none.
+std::uint32_t capAheadOf(const ptx::RewrittenKernel &kernel, std::uint32_t arch,
+                         std::uint32_t users) {
+  const ptx::Function &function = *kernel.function;
+  if (function.directive("maxnreg") || function.directive("minnctapersm"))
+    return 0; // ptxas heeds these
+  auto blocks = [&](std::uint32_t registers) {
+    return blocksPerSm(arch, threadsOf(function), registers, kernel.layout.staticSharedBytes);
+  };
+  std::uint32_t cap =
+      std::max((users + registerStep - 1) / registerStep * registerStep, fewestRegisters);
+  while (cap < users + registersAdded && blocks(cap + registerStep) >= blocks(users))
+    cap += registerStep;
+  return cap < users + registersAdded ? cap : 0;
+}
+
 } // namespace
 
-bool chooseCodings(const ModuleAssembler &assembler, Job &job, const Assembled &assembled) {
-  return Chooser(assembler, job, assembled).run();
+std::vector<Uncapped> capAhead(Job &job, const Architecture &arch) {
+  std::vector<Uncapped> uncapped;
+  auto users = job.usersRegisters.find(arch);
+  if (users == job.usersRegisters.end())
+    return uncapped;
+  for (ptx::RewrittenKernel &kernel : job.kernels) {
+    auto known = users->second.find(kernel.layout.name);
+    std::uint32_t cap =
+        known == users->second.end() ? 0 : capAheadOf(kernel, arch.number, known->second);
+    if (cap == 0)
+      continue;
+    for (ptx::Variant &variant : kernel.variants)
+      for (std::size_t i = 0; i != variant.entries.size(); ++i) {
+        std::string &coding = variant.codings[i];
+        if (isCapped(coding))
+          continue; // before another variant was taken out
+        uncapped.push_back({bundle::entryName(kernel.layout.name, variant.verdict.kind, i == 1),
+                            variant.entries[i], coding});
+        variant.entries[i] = ptx::withRegisterCap(variant.entries[i].str(), cap);
+        coding = withCap(coding, cap);
+      }
+  }
+  return uncapped;
+}
+
+bool chooseCodings(const ModuleAssembler &assembler, Job &job, const Assembled &assembled,
+                   std::vector<Uncapped> capped) {
+  return Chooser(assembler, job, assembled, std::move(capped)).run();
 }
 
 } // namespace tally::ptxopt

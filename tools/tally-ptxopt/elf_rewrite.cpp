@@ -210,6 +210,8 @@ public:
       names += each.name + '\0';
     }
     place(table[namesIndex], names, 1);
+    if (plan.relocatable)
+      closeGaps();
     file.resize(llvm::alignTo(file.size(), alignof(Elf64_Shdr)));
     header.e_shoff = file.size();
     header.e_shnum = static_cast<Elf64_Half>(table.size());
@@ -255,6 +257,42 @@ private:
     section.sh_offset = file.size();
     section.sh_size = bytes.size();
     file += bytes;
+  }
+
+  /// Leaves out what no section holds any more. Nothing but the table says where the sections of an
+  /// object are; one whose sections overlap, or lie further apart than they must, stays as it is.
+  void closeGaps() {
+    auto bytesOf = [](const Elf64_Shdr &section) {
+      return section.sh_type == SHT_NULL || section.sh_type == SHT_NOBITS ? 0 : section.sh_size;
+    };
+    std::vector<Elf64_Shdr *> sections;
+    for (Elf64_Shdr &section : table)
+      if (section.sh_type != SHT_NULL)
+        sections.push_back(&section);
+    llvm::stable_sort(sections, [](const Elf64_Shdr *a, const Elf64_Shdr *b) {
+      return a->sh_offset < b->sh_offset;
+    });
+    std::uint64_t end = sizeof(header);
+    for (const Elf64_Shdr *section : sections) {
+      if (bytesOf(*section) == 0)
+        continue;
+      if (section->sh_offset < end || section->sh_addralign > maxAlignment)
+        return;
+      end = section->sh_offset + section->sh_size;
+    }
+    if (header.e_phnum != 0)
+      return;
+    std::string closed = file.substr(0, sizeof(header));
+    for (Elf64_Shdr *section : sections) {
+      std::uint64_t bytes = bytesOf(*section), from = section->sh_offset;
+      if (bytes != 0)
+        closed.resize(
+            llvm::alignTo(closed.size(), std::max<std::uint64_t>(section->sh_addralign, 1)));
+      section->sh_offset = closed.size();
+      if (bytes != 0)
+        closed.append(file, from, bytes);
+    }
+    file = std::move(closed);
   }
 
   /// Of a section whose contents are replaced; fatbins need 8.

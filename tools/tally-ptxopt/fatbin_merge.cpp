@@ -126,6 +126,7 @@ private:
     std::vector<std::string> arguments = assemblerOptions(ptx->entry.options);
     if (arguments.empty() && code->options)
       arguments = *code->options;
+    plan.job->usersRegisters[*plan.arch] = std::move(code->registers);
     addTarget(*plan.job, {*plan.arch, std::move(arguments)});
     return {};
   }

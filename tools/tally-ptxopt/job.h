@@ -24,6 +24,8 @@ struct Job {
   std::uint64_t sourceHash = 0; ///< bundle::hashOf() the input
   std::vector<AssemblyTarget> targets;
   std::map<Architecture, Assembled> assembled;
+  /// What the compiler's machine code takes, by function, where it is at hand.
+  std::map<Architecture, std::map<std::string, std::uint32_t, std::less<>>> usersRegisters;
 
   /// Of a fatbin's entry: there is machine code to fall back on, so that a module that ptxas
   /// rejects is no Error.

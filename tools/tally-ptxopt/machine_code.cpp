@@ -52,6 +52,28 @@ Result<llvm::StringRef> sectionOf(std::string_view cubin, std::string_view name)
   return llvm::StringRef(section->value_or(std::string_view()));
 }
 
+/// From the attributes of the whole file: EIATTR_REGCOUNT holds a symbol's index and a number. What
+/// is damaged is left out, since it only says what to try first.
+std::map<std::string, std::uint32_t, std::less<>>
+registersIn(llvm::StringRef attributes, llvm::StringRef symbols, llvm::StringRef names) {
+  constexpr unsigned char sizedFormat = 4, registerCount = 0x2f;
+  constexpr std::size_t symbolBytes = 24;
+  std::map<std::string, std::uint32_t, std::less<>> registers;
+  for (std::size_t at = 0; at + 4 <= attributes.size();) {
+    unsigned char format = attributes[at], attribute = attributes[at + 1];
+    std::uint32_t size = format == sizedFormat ? word(attributes, at + 2, 2) : 0;
+    if (format == sizedFormat && attribute == registerCount && size >= 8) {
+      std::size_t symbol = std::size_t{word(attributes, at + 4)} * symbolBytes;
+      llvm::StringRef name =
+          names.drop_front(std::min<std::size_t>(names.size(), word(symbols, symbol)));
+      if (name = name.split('\0').first; !name.empty())
+        registers[name.str()] = word(attributes, at + 8);
+    }
+    at += 4 + size;
+  }
+  return registers;
+}
+
 } // namespace
 
 Result<MachineCode> readMachineCode(std::string_view cubin) {
@@ -67,6 +89,10 @@ Result<MachineCode> readMachineCode(std::string_view cubin) {
       return section.error();
     code.hasCode |= section->name.starts_with(".text.");
   }
+  auto attributes = sectionOf(cubin, ".nv.info");
+  auto symbols = sectionOf(cubin, ".symtab"), names = sectionOf(cubin, ".strtab");
+  if (attributes && symbols && names)
+    code.registers = registersIn(*attributes, *symbols, *names);
   if (static_cast<unsigned char>(cubin[abiVersionAt]) < firstAbiWithNotes) {
     code.virtualArch = view->flags() >> 16 & 0xff;
     return code;

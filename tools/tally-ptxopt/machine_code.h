@@ -5,6 +5,7 @@
 #include "tally/support/result.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,8 @@ struct MachineCode {
   /// ptxas's options, ready for its command line: without the architecture, names of files, and
   /// what makes no difference. Nullopt where the cubin does not say.
   std::optional<std::vector<std::string>> options;
+  /// Of each entry and function, by its mangled name; without those of which it says nothing.
+  std::map<std::string, std::uint32_t, std::less<>> registers;
 };
 
 /// An Error for what is no cubin, or damaged.

@@ -63,6 +63,10 @@ std::uint32_t threadsLeft(std::uint32_t arch, std::uint32_t threads, std::uint32
   return (all - std::min(all, blocks * warpsOf(threads))) * 32;
 }
 
+bool declaresThreads(const ptx::Function &function) {
+  return function.directive("reqntid") || function.directive("maxntid");
+}
+
 std::uint32_t threadsOf(const ptx::Function &function) {
   for (const char *name : {"reqntid", "maxntid"})
     if (const ptx::HeaderDirective *directive = function.directive(name)) {

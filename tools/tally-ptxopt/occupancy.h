@@ -20,6 +20,7 @@ std::uint32_t threadsLeft(std::uint32_t arch, std::uint32_t threads, std::uint32
 
 /// Threads of a block as the kernel declares them (.reqntid, .maxntid), or 256.
 std::uint32_t threadsOf(const ptx::Function &function);
+bool declaresThreads(const ptx::Function &function);
 
 } // namespace tally::ptxopt
 

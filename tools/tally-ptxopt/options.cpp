@@ -28,9 +28,10 @@ cl::opt<std::string> output("o", cl::value_desc("OUT"), cl::cat(category),
                                      "place of its extension, in the current directory; for "
                                      "--print-analysis and --emit=cfg-dot standard output"));
 cl::opt<std::string> variants(
-    "variants", cl::value_desc("KIND,..."), cl::init("all"), cl::cat(category),
-    cl::desc("kinds to write: slice, guard, persistent, pause, checkpoint, or all, or none; "
-             "default all"));
+    "variants", cl::value_desc("KIND,..."), cl::init("default"), cl::cat(category),
+    cl::desc("kinds to write: slice, guard, persistent, pause, checkpoint, or all, or none; or "
+             "default: what runs without settings, guard, persistent and checkpoint, and slice "
+             "where guard is refused"));
 cl::opt<std::string> kernel("kernel", cl::value_desc("REGEX"), cl::cat(category),
                             cl::desc("only kernels whose whole name matches this extended regular "
                                      "expression"));
@@ -99,6 +100,8 @@ llvm::SmallVector<llvm::StringRef, 8> splitList(llvm::StringRef text) {
 Result<ptx::KindSet> parseKinds(llvm::StringRef text) {
   if (text == "all")
     return ptx::everyKind;
+  if (text == "default")
+    return static_cast<ptx::KindSet>(ptx::everyKind & ~ptx::setOf(Kind::Pause));
   if (text == "none")
     return ptx::KindSet{0};
   ptx::KindSet kinds = 0;
@@ -182,6 +185,7 @@ Result<Options> collect() {
   if (!kinds)
     return kinds.error();
   options.kinds = *kinds;
+  options.slicesUnguarded = variants == "default";
   auto selects = matcher("--kernel", kernel);
   if (!selects)
     return selects.error();

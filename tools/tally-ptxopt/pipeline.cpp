@@ -8,6 +8,7 @@
 
 #include "tally/ptx/transforms/verify.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <map>
@@ -34,6 +35,19 @@ bool anyNotEmitted(const Work &work) {
         if (variant.verdict.status != Status::Emitted && variant.verdict.reason != needless)
           return true;
   return false;
+}
+
+/// A guard does what a slice does, and is not slower. To be called when the kinds of all jobs are
+/// settled but for what ptxas rejects.
+void dropSlicesOfGuarded(Work &work) {
+  auto isGuard = [](const ptx::Variant &variant) {
+    return variant.verdict.kind == Kind::Guard && variant.verdict.status == Status::Emitted;
+  };
+  auto isSlice = [](const ptx::Variant &variant) { return variant.verdict.kind == Kind::Slice; };
+  for (const auto &job : work.jobs)
+    for (ptx::RewrittenKernel &kernel : job->kernels)
+      if (llvm::any_of(kernel.variants, isGuard))
+        llvm::erase_if(kernel.variants, isSlice);
 }
 
 /// The PTX in a container as if each were an input. Several go to a directory.
@@ -176,6 +190,8 @@ int rewriteInputs(const Options &options) {
     return exitInput;
   if (auto distinct = checkOutputs(work); !distinct)
     return fail(distinct.error());
+  if (options.slicesUnguarded)
+    dropSlicesOfGuarded(work);
   if (options.verifyEach)
     for (const auto &job : work.jobs)
       if (auto broken = ptx::verifyVariants(job->module, job->kernels)) {

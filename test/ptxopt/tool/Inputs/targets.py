@@ -24,7 +24,7 @@ for target, version in since.items():
             text = re.sub(r"\.version .*\n\.target .*\n", f".version {at}\n.target {target}\n", text)
             ours, variants = folder / "in.ptx", folder / "out.ptx"
             ours.write_text(text)
-            subprocess.run([ptxopt, ours, "--verify-each", "-S", "-o", variants, "--no-assemble",
+            subprocess.run([ptxopt, ours, "--variants=all", "--verify-each", "-S", "-o", variants, "--no-assemble",
                             f"--report-file={folder / 'report.txt'}"], check=True)
             emitted = variants.read_text().count("$tally_launch[104]")
             # slice, guard and its resume entry; persistent where there are no clusters.
