@@ -2,6 +2,8 @@
 #ifndef TALLY_TOOLS_PTXOPT_ASSEMBLE_H
 #define TALLY_TOOLS_PTXOPT_ASSEMBLE_H
 
+#include "memory_budget.h"
+
 #include "tally/support/result.h"
 
 #include <compare>
@@ -52,9 +54,11 @@ class AssemblyCache;
 /// ptxas, and what it gave before. Thread-safe.
 class Assembler {
 public:
-  /// `threads`: of one run of ptxas; it makes the same code with any number.
+  /// `threads`: of one run of ptxas; it makes the same code with any number. Runs side by side take
+  /// half of the memory that is free now, as far as a text's size tells what it takes.
   Assembler(std::string ptxas, std::shared_ptr<AssemblyCache> cache, unsigned threads)
-      : ptxas(std::move(ptxas)), cache(std::move(cache)), threads(threads) {}
+      : ptxas(std::move(ptxas)), cache(std::move(cache)), threads(threads),
+        memory(std::make_unique<MemoryBudget>(availableMemory() / 2)) {}
 
   /// An Error holds ptxas's own message.
   Result<Assembled> assemble(const AssembleRequest &request) const;
@@ -65,6 +69,7 @@ private:
   std::string ptxas;
   std::shared_ptr<AssemblyCache> cache; ///< null without one
   unsigned threads;
+  std::unique_ptr<MemoryBudget> memory;
 };
 
 /// The usage lines of `ptxas -v`.

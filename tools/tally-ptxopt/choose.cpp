@@ -358,8 +358,8 @@ private:
 std::uint32_t capAheadOf(const ptx::RewrittenKernel &kernel, std::uint32_t arch,
                          std::uint32_t users) {
   const ptx::Function &function = *kernel.function;
-  if (function.directive("maxnreg") || function.directive("minnctapersm"))
-    return 0; // ptxas heeds these
+  if (function.directive("maxnreg"))
+    return 0;
   auto blocks = [&](std::uint32_t registers) {
     return blocksPerSm(arch, threadsOf(function), registers, kernel.layout.staticSharedBytes);
   };

@@ -19,7 +19,7 @@ struct Options {
   std::vector<std::string> inputs; ///< "-" is standard input; with `compile` the compiler's command
   std::string output;              ///< as given; empty when not
   ptx::KindSet kinds = ptx::everyKind;
-  bool slicesUnguarded = false; ///< no slice of kernels that have a guard
+  bool slicesUnguarded = false;                         ///< no slice of kernels that have a guard
   std::function<bool(std::string_view)> selects;        ///< empty selects all kernels
   std::function<bool(std::string_view)> assumesInOrder; ///< empty assumes it of none
   Emit emit = Emit::Bundle;
