@@ -7,6 +7,8 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSwitch.h"
 
+#include <fmt/format.h>
+
 namespace tally::ptx {
 namespace {
 
@@ -224,9 +226,11 @@ private:
 
   void seeCall(const Instruction &instruction) {
     const Operand *callee = calleeOf(instruction);
-    if (callee && callee->kind == OperandKind::Symbol)
+    if (callee && callee->kind == OperandKind::Symbol) {
       facts.calls.push_back({current, callee->symbol, nullptr});
-    else if (callee && callee->kind == OperandKind::Register)
+      // Addresses go to blocks as they come.
+      facts.orderDependent |= callee->symbol == "malloc";
+    } else if (callee && callee->kind == OperandKind::Register)
       facts.calls.push_back({current, {}, callee});
     else
       find(Reason::IndirectCall, here());
@@ -286,31 +290,30 @@ private:
     facts.orderDependent |= !commutes || usesResult || !sameReduction(instruction);
   }
 
-  /// Reductions of one operation commute with themselves, not with another operation.
+  /// Reductions of one operation commute with themselves, not with another operation; those that
+  /// wrap at a bound only where all have the same one, as a number in the text.
   bool sameReduction(const Instruction &instruction) {
-    llvm::StringRef operation;
+    std::string operation;
     for (std::string_view each : instruction.modifiers)
       if (llvm::StringSwitch<bool>(ref(each))
-              .Case("add", true)
-              .Case("and", true)
-              .Case("or", true)
-              .Case("xor", true)
-              .Case("min", true)
-              .Case("max", true)
-              .Case("inc", true)
-              .Case("dec", true)
+              .Cases({"add", "and", "or", "xor", "min", "max", "inc", "dec"}, true)
               .Default(false))
-        operation = ref(each);
-    if (reduction.empty())
-      reduction = operation;
-    return reduction == operation;
+        operation = each;
+    if (operation == "inc" || operation == "dec") {
+      const Operand &bound = instruction.operands.back();
+      if (bound.kind != OperandKind::Integer)
+        return false;
+      operation += fmt::format(" {}", bound.text);
+    }
+    if (facts.reduction.empty())
+      facts.reduction = operation;
+    return facts.reduction == operation;
   }
 
   const Module &module;
   const Function &function;
   FunctionFacts facts;
   std::vector<bool> readers; ///< whether a register is read anywhere
-  llvm::StringRef reduction; ///< the first one seen
   std::uint32_t current = 0;
 };
 

@@ -78,10 +78,14 @@ public:
     result.copiesAsync = facts.copiesAsync;
     result.readsSharedSize = facts.readsSharedSize;
     bool orderDependent = facts.orderDependent;
+    std::string reduction = facts.reduction;
     collectCallees();
     for (const Function *callee : callees) {
       addCallee(*callee);
-      orderDependent |= modules.of(*callee).orderDependent;
+      const std::string &other = modules.of(*callee).reduction;
+      orderDependent |= modules.of(*callee).orderDependent ||
+                        (!reduction.empty() && !other.empty() && reduction != other);
+      reduction = reduction.empty() ? other : reduction;
       calleesAidPolling |= modules.of(*callee).aidsPolling;
       result.readsSharedSize |= modules.of(*callee).readsSharedSize;
     }

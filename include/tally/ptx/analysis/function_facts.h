@@ -7,6 +7,7 @@
 
 #include <array>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace tally::ptx {
@@ -49,6 +50,9 @@ struct FunctionFacts {
   bool copiesAsync = false;     ///< cp.async, not the bulk forms: waited for by cp.async.wait_all
   bool usesTensorAsync = false; ///< wgmma, tcgen05, tensor copies: they need alignment above 16
   bool orderDependent = false;  ///< see KernelAnalysis::bitwiseStable
+  /// The operation of its reductions, with the bound of one that wraps; empty without any. More
+  /// than one make it order-dependent.
+  std::string reduction;
   bool aidsPolling = false;     ///< isPollingAid, see awaited_reads.h
   bool readsSharedSize = false; ///< %dynamic_smem_size
 };
