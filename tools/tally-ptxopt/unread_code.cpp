@@ -69,7 +69,7 @@ std::optional<std::size_t> ptxIn(std::string_view bytes) {
   return findIf(bytes, ".version", [&](std::size_t at) {
     llvm::StringRef text = llvm::StringRef(bytes).substr(at + 8, directivesApart);
     llvm::StringRef number = text.ltrim(" \t");
-    if (number.size() == text.size() || !llvm::isDigit(number.front()))
+    if (number.empty() || number.size() == text.size() || !llvm::isDigit(number.front()))
       return false;
     std::size_t target = number.find(".target");
     return target != llvm::StringRef::npos &&

@@ -128,3 +128,10 @@ TEST_CASE("bitcode that registers device code is named, and so is what cannot be
   CHECK(remarkOnBitcode("a.o", "BC\xc0\xde..llvm.embedded.object"));
   CHECK(remarkOnBitcode("a.o", "BC\xc0\xde..")->find("cannot read") != std::string::npos);
 }
+
+TEST_CASE("text may end behind the word that opens a module") {
+  for (const char *text : {".version", ".version ", ".version \t", ".version 8"}) {
+    CAPTURE(text);
+    CHECK_FALSE(deviceCodeIn(text));
+  }
+}
