@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint32_t maxSpillBytes = 128;
 /// Of stores and loads. So few words are spilled outside of inner loops.
 constexpr std::uint32_t fewSpillBytes = 32;
-constexpr std::uint32_t registerStep = 8, fewestRegisters = 24;
+constexpr std::uint32_t registerStep = 8, fewestRegisters = 24, mostRegistersOfThread = 255;
 /// Entries take so many more than the user's kernel at most, but for few.
 constexpr std::uint32_t registersAdded = 24;
 /// A request's block that should find room beside what naps.
@@ -109,7 +109,7 @@ private:
   std::vector<Candidate> uncapped() {
     std::vector<Candidate> candidates;
     for (Place &place : places)
-      if (spillsMuch(place))
+      if (place.best.spillBytes > place.user.spillBytes)
         for (const Uncapped &each : cappedAhead)
           if (each.name == place.name) {
             std::string name = fmt::format("{}_{}", place.name, candidates.size());
@@ -367,7 +367,7 @@ std::uint32_t capAheadOf(const ptx::RewrittenKernel &kernel, std::uint32_t arch,
       std::max((users + registerStep - 1) / registerStep * registerStep, fewestRegisters);
   while (cap < users + registersAdded && blocks(cap + registerStep) >= blocks(users))
     cap += registerStep;
-  return cap < users + registersAdded ? cap : 0;
+  return cap < users + registersAdded && cap < mostRegistersOfThread ? cap : 0;
 }
 
 } // namespace
@@ -383,7 +383,9 @@ std::vector<Uncapped> capAhead(Job &job, const Architecture &arch) {
         known == users->second.end() ? 0 : capAheadOf(kernel, arch.number, known->second);
     if (cap == 0)
       continue;
-    for (ptx::Variant &variant : kernel.variants)
+    for (ptx::Variant &variant : kernel.variants) {
+      if (variant.verdict.kind == Kind::Pause)
+        continue; // a request's block should find room beside it, which may take a lower cap
       for (std::size_t i = 0; i != variant.entries.size(); ++i) {
         std::string &coding = variant.codings[i];
         if (isCapped(coding))
@@ -393,6 +395,7 @@ std::vector<Uncapped> capAhead(Job &job, const Architecture &arch) {
         variant.entries[i] = ptx::withRegisterCap(variant.entries[i].str(), cap);
         coding = withCap(coding, cap);
       }
+    }
   }
   return uncapped;
 }
