@@ -276,7 +276,8 @@ private:
     for (const Elf64_Shdr *section : sections) {
       if (bytesOf(*section) == 0)
         continue;
-      if (section->sh_offset < end || section->sh_addralign > maxAlignment)
+      if (section->sh_offset < end || section->sh_addralign > maxAlignment ||
+          section->sh_offset > file.size() || section->sh_size > file.size() - section->sh_offset)
         return;
       end = section->sh_offset + section->sh_size;
     }
