@@ -260,7 +260,8 @@ private:
   }
 
   /// Leaves out what no section holds any more. Nothing but the table says where the sections of an
-  /// object are; one whose sections overlap, or lie further apart than they must, stays as it is.
+  /// object are; one whose sections overlap or lie outside of it (the first, which is none, may)
+  /// stays as it is.
   void closeGaps() {
     auto bytesOf = [](const Elf64_Shdr &section) {
       return section.sh_type == SHT_NULL || section.sh_type == SHT_NOBITS ? 0 : section.sh_size;
