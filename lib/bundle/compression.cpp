@@ -47,11 +47,13 @@ Result<std::string> decompressLz4(const FatbinEntry &entry, std::string_view byt
 #endif
 
 #ifdef TALLY_HAVE_ZSTD
+/// A decoder allocates the window that a frame asks for, whatever the frame then gives. nvcc's ask
+/// for 8 MiB at most (--compress-mode=size); more lets variants be written as copies of kernels far
+/// before them.
+constexpr int windowLog = 25;
+
 Result<std::string> decompressZstd(const FatbinEntry &entry, std::string_view bytes) {
   constexpr std::size_t piece = std::size_t{1} << 18;
-  // The decoder allocates the window that a frame asks for. nvcc's ask for 8 MiB at most
-  // (--compress-mode=size).
-  constexpr int windowLog = 27;
   std::unique_ptr<ZSTD_DStream, std::size_t (*)(ZSTD_DStream *)> stream(ZSTD_createDStream(),
                                                                         &ZSTD_freeDStream);
   if (!stream)
@@ -148,8 +150,8 @@ Result<std::string> compressLz4([[maybe_unused]] std::string_view bytes) {
 Result<std::string> compressZstd([[maybe_unused]] std::string_view bytes) {
 #ifdef TALLY_HAVE_ZSTD
   // A kernel's variants are much like the kernel, and far behind it in the bytes: the window counts
-  // for more than the level. 2^27 bytes is what zstd readers take without being asked to.
-  constexpr int level = 9, windowLog = 27;
+  // for more than the level.
+  constexpr int level = 9;
   std::unique_ptr<ZSTD_CCtx, std::size_t (*)(ZSTD_CCtx *)> context(ZSTD_createCCtx(),
                                                                    &ZSTD_freeCCtx);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
