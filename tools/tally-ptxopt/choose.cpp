@@ -101,8 +101,12 @@ private:
   static bool spillsMuch(const Place &place) {
     return place.best.spillBytes > place.user.spillBytes + maxSpillBytes;
   }
-  bool losesOccupancy(const Place &place) const {
-    return blocks(place, place.best) < blocks(place, place.user);
+  bool losesOccupancy(const Place &place) const { return losesOccupancy(place, place.threads); }
+  bool losesOccupancy(const Place &place, std::uint32_t threads) const {
+    auto fit = [&](const EntryUsage &usage) {
+      return blocksPerSm(arch, threads, usage.registers, usage.sharedBytes);
+    };
+    return fit(place.best) < fit(place.user);
   }
 
   /// Entries without the cap of capAhead(), where it makes them spill.
@@ -326,15 +330,10 @@ private:
   /// Whether another coding is worth a try. Blocks of a kernel that does not declare their size may
   /// be larger than those that are counted with.
   bool mayBeCheaper(const Place &place) const {
-    auto losesAt = [&](std::uint32_t threads) {
-      auto fit = [&](const EntryUsage &usage) {
-        return blocksPerSm(arch, threads, usage.registers, usage.sharedBytes);
-      };
-      return fit(place.best) < fit(place.user);
-    };
-    bool isDeclared = declaresThreads(*place.kernel->function);
-    return losesOccupancy(place) || spillsMuch(place) ||
-           (!isDeclared && (losesAt(512) || losesAt(1024)));
+    if (losesOccupancy(place) || spillsMuch(place))
+      return true;
+    return !declaresThreads(*place.kernel->function) &&
+           (losesOccupancy(place, 512) || losesOccupancy(place, 1024));
   }
 
   void take(Candidate &candidate, const EntryUsage &usage) {
