@@ -24,7 +24,8 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 
 add_library(tally_options INTERFACE)
-target_include_directories(tally_options INTERFACE "${PROJECT_SOURCE_DIR}/include")
+# lib/include: headers that the parts share and nobody outside gets.
+target_include_directories(tally_options INTERFACE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/lib/include")
 target_compile_options(tally_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers
   $<$<BOOL:${TALLY_WERROR}>:-Werror>)
 if(TALLY_SANITIZE)

@@ -13,7 +13,7 @@
 #include "settings.h"
 #include "streams.h"
 
-#include "tally/runtime/policy.h"
+#include "tally/policy/policy.h"
 
 #include <algorithm>
 #include <atomic>

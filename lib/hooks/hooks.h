@@ -203,7 +203,7 @@ public:
   cudaError_t resetDevice(const CudaApi &api);
   cudaError_t setDevice(const CudaApi &api, int device);
   cudaError_t lastError(const CudaApi &api, bool clear);
-  /// A stream's class by the API (tally/runtime/hooks.h).
+  /// A stream's class by the API (tally/hooks.h).
   cudaError_t setClass(const CudaApi &api, cudaStream_t handle, bool bestEffort);
   cudaError_t setBestEffortClass(const CudaApi &api, cudaStream_t handle, std::uint32_t number);
 

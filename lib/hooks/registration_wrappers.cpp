@@ -2,7 +2,7 @@
 // C interface.
 #include "wrappers.h"
 
-#include "tally/runtime/hooks.h"
+#include "tally/hooks.h"
 
 using namespace tally::hooks;
 

@@ -6,7 +6,7 @@
 #include "high_priority.h"
 #include "thread_state.h"
 
-#include "tally/runtime/policy.h"
+#include "tally/policy/policy.h"
 
 #include <array>
 #include <atomic>

@@ -1,7 +1,9 @@
 // The C interface over the C++ one.
-#include "tally/runtime/tally.h"
+#include "tally/tally.h"
 
-#include "tally/runtime/policy_text.h"
+#include "c_api_values.h"
+
+#include "tally/bundle/bundle_reader.h"
 #include "tally/runtime/runtime.h"
 
 #include <algorithm>
@@ -9,16 +11,31 @@
 
 using namespace tally;
 using namespace tally::runtime;
+using namespace tally::runtime::c_api;
 
 struct tally_runtime {
+  tally_runtime(std::unique_ptr<Runtime> opened, const tally_policy *policy)
+      : runtime(std::move(opened)) {
+    if (policy)
+      custom = *fromCaller(*policy);
+  }
+  tally_runtime(const tally_runtime &) = delete;
+  tally_runtime &operator=(const tally_runtime &) = delete;
+  ~tally_runtime() {
+    runtime.reset(); // it calls the policy until then
+    if (custom.destroy)
+      custom.destroy(custom.state);
+  }
+
   std::unique_ptr<Runtime> runtime;
+  tally_policy custom{};
 };
 
 namespace {
-
 thread_local std::string lastError;
+} // namespace
 
-tally_status fail(tally_status status, const char *message) {
+tally_status c_api::fail(tally_status status, const char *message) {
   try {
     lastError = message;
   } catch (const std::bad_alloc &) {
@@ -27,126 +44,76 @@ tally_status fail(tally_status status, const char *message) {
   return status;
 }
 
-/// Runs `call`, which gives a Result, and stores its value by `store`.
-template <class Call, class Store> tally_status give(const Call &call, const Store &store) {
+tally_status c_api::invalid(const char *call, const char *why) {
   try {
-    auto result = call();
-    if (!result)
-      return fail(TALLY_ERROR, result.error().message.c_str());
-    store(std::move(*result));
-    return TALLY_OK;
-  } catch (const std::bad_alloc &) {
-    return fail(TALLY_OUT_OF_MEMORY, "out of memory");
-  }
-}
-
-template <class Call> tally_status perform(const Call &call) {
-  try {
-    Result<void> result = call();
-    return result ? TALLY_OK : fail(TALLY_ERROR, result.error().message.c_str());
-  } catch (const std::bad_alloc &) {
-    return fail(TALLY_OUT_OF_MEMORY, "out of memory");
-  }
-}
-
-tally_status invalid(const char *call) {
-  try {
-    return fail(TALLY_INVALID,
-                (std::string(call) + ": a null pointer or a value out of range").c_str());
+    return fail(TALLY_INVALID, (std::string(call) + ": " + why).c_str());
   } catch (const std::bad_alloc &) {
     return fail(TALLY_INVALID, "");
   }
 }
 
-Result<AnyPolicy> policyFrom(const tally_options &given) {
-  if (given.policy && given.hysteresis_nanoseconds != 0)
-    return tally::Error{"hysteresis_nanoseconds is priority's: with `policy`, which is '" +
-                        std::string(given.policy) + "', it says so itself"};
-  if (given.policy)
-    return tally::runtime::policyFromText(given.policy);
-  return AnyPolicy(tally::runtime::PriorityPolicy{
-      .hysteresis = std::chrono::nanoseconds(given.hysteresis_nanoseconds)});
-}
-
-Result<RuntimeOptions> optionsFrom(const tally_options *given) {
-  RuntimeOptions options;
-  if (!given)
-    return options;
-  if (const char *withArena = given->arena_group              ? "arena_group"
-                              : given->best_effort_only != 0  ? "best_effort_only"
-                              : given->best_effort_class != 0 ? "best_effort_class"
-                                                              : nullptr;
-      withArena && !given->arena)
-    return tally::Error{std::string(withArena) + " means nothing without `arena`"};
-  if (given->device)
-    options.device = given->device;
-  options.sharing = static_cast<Sharing>(given->sharing);
-  Result<AnyPolicy> policy = policyFrom(*given);
-  if (!policy)
-    return policy.error();
-  options.policy = *policy;
-  if (given->bound_nanoseconds != 0)
-    options.bound = std::chrono::nanoseconds(given->bound_nanoseconds);
-  options.smsOfWholes = given->sms_of_wholes;
-  if (given->profiling > static_cast<std::uint32_t>(tally::runtime::Profiling::On))
-    return tally::Error{"profiling is " + std::to_string(given->profiling) +
-                        "; there are 0 off, 1 on"};
-  options.profiling = static_cast<tally::runtime::Profiling>(given->profiling);
-  if (given->emulator_sms != 0)
-    options.emulator.smCount = given->emulator_sms;
-  if (given->emulator_resident_per_sm != 0)
-    options.emulator.residentBlocksPerSm = given->emulator_resident_per_sm;
-  if (given->arena)
-    options.arena = ArenaOptions{given->arena, given->arena_group ? given->arena_group : "",
-                                 given->best_effort_only != 0,
-                                 given->best_effort_class != 0 ? given->best_effort_class : 1};
-  if (given->trace)
-    options.trace = given->trace;
-  options.drainOnTermination = std::chrono::milliseconds(given->drain_milliseconds);
-  if (given->trace_events != 0)
-    options.traceEvents = given->trace_events;
-  if (given->emulator_uuid)
-    options.emulator.uuid = given->emulator_uuid;
-  return options;
-}
+namespace {
 
 Dim3 extent(tally_dim3 given) { return {given.x, given.y, given.z}; }
-
-tally_status launchAs(const char *call, tally_runtime *runtime, tally_stream stream,
-                      tally_kernel kernel, const LaunchShape &shape, const void *arguments,
-                      size_t argument_bytes) {
-  if (!runtime || (!arguments && argument_bytes != 0))
-    return invalid(call);
-  return perform([&] {
-    return runtime->runtime->launch(
-        Stream{stream}, Kernel{kernel}, shape,
-        Arguments::fromBytes({static_cast<const std::byte *>(arguments), argument_bytes}));
-  });
-}
 
 } // namespace
 
 const char *tally_last_error(void) { return lastError.c_str(); }
 
+int tally_version(void) { return TALLY_VERSION; }
+
 tally_status tally_open(const tally_options *options, tally_runtime **runtime) {
-  if (!runtime || (options && (options->sharing < TALLY_SHARING_TALLY ||
-                               options->sharing > TALLY_SHARING_SAME_PRIORITY)))
+  if (!runtime)
+    return invalid("tally_open");
+  std::optional<tally_options> given =
+      options ? fromCaller(*options) : std::optional(tally_default_options());
+  if (!given)
+    return invalid("tally_open", wrongSize);
+  if (given->sharing < TALLY_SHARING_TALLY || given->sharing > TALLY_SHARING_SAME_PRIORITY)
     return invalid("tally_open");
   return give(
       [&]() -> Result<std::unique_ptr<Runtime>> {
-        Result<RuntimeOptions> meant = optionsFrom(options);
+        Result<RuntimeOptions> meant = optionsFrom(*given);
         return meant ? Runtime::open(*meant) : meant.error();
       },
-      [&](std::unique_ptr<Runtime> opened) { *runtime = new tally_runtime{std::move(opened)}; });
+      [&](std::unique_ptr<Runtime> opened) {
+        *runtime = new tally_runtime(std::move(opened), given->custom_policy);
+      });
 }
 
 void tally_close(tally_runtime *runtime) { delete runtime; }
+
+tally_status tally_get_device_info(tally_runtime *runtime, tally_device_info *info) {
+  if (!runtime || !info)
+    return invalid("tally_get_device_info");
+  const DeviceInfo &facts = runtime->runtime->deviceInfo();
+  tally_device_info known = tally_default_device_info();
+  known.arch = facts.arch;
+  known.sms = facts.smCount;
+  known.driver = facts.driverVersion;
+  facts.name.copy(known.name, sizeof known.name - 1);
+  facts.uuid.copy(known.uuid, sizeof known.uuid - 1);
+  return toCaller(known, *info) ? TALLY_OK : invalid("tally_get_device_info", wrongSize);
+}
 
 tally_status tally_load(tally_runtime *runtime, const char *path, tally_module *module) {
   if (!runtime || !path || !module)
     return invalid("tally_load");
   return give([&] { return runtime->runtime->load(std::string(path)); },
               [&](LoadedModule loaded) { *module = static_cast<tally_module>(loaded); });
+}
+
+tally_status tally_load_memory(tally_runtime *runtime, const void *bundle, size_t bytes,
+                               tally_module *module) {
+  if (!runtime || !bundle || !module)
+    return invalid("tally_load_memory");
+  return give(
+      [&]() -> Result<LoadedModule> {
+        Result<bundle::Bundle> read =
+            bundle::read(std::string_view(static_cast<const char *>(bundle), bytes));
+        return read ? runtime->runtime->load(*read) : read.error();
+      },
+      [&](LoadedModule loaded) { *module = static_cast<tally_module>(loaded); });
 }
 
 tally_status tally_find_kernel(tally_runtime *runtime, tally_module module, const char *name,
@@ -226,21 +193,20 @@ tally_status tally_fill(tally_runtime *runtime, tally_stream stream, tally_devic
 }
 
 tally_status tally_launch(tally_runtime *runtime, tally_stream stream, tally_kernel kernel,
-                          tally_dim3 grid, tally_dim3 block, uint32_t dynamic_shared_bytes,
-                          const void *arguments, size_t argument_bytes) {
-  return launchAs("tally_launch", runtime, stream, kernel,
-                  {extent(grid), extent(block), dynamic_shared_bytes}, arguments, argument_bytes);
-}
-
-tally_status tally_launch_in_clusters(tally_runtime *runtime, tally_stream stream,
-                                      tally_kernel kernel, tally_dim3 grid, tally_dim3 block,
-                                      tally_dim3 cluster, uint32_t dynamic_shared_bytes,
-                                      const void *arguments, size_t argument_bytes) {
-  if (cluster.x == 0 || cluster.y == 0 || cluster.z == 0)
-    return invalid("tally_launch_in_clusters");
-  return launchAs("tally_launch_in_clusters", runtime, stream, kernel,
-                  {extent(grid), extent(block), dynamic_shared_bytes, extent(cluster)}, arguments,
-                  argument_bytes);
+                          const tally_launch_shape *shape, const void *arguments,
+                          size_t argument_bytes) {
+  if (!runtime || !shape || (!arguments && argument_bytes != 0))
+    return invalid("tally_launch");
+  std::optional<tally_launch_shape> given = fromCaller(*shape);
+  if (!given)
+    return invalid("tally_launch", wrongSize);
+  return perform([&] {
+    return runtime->runtime->launch(
+        Stream{stream}, Kernel{kernel},
+        {extent(given->grid), extent(given->block), given->dynamic_shared_bytes,
+         extent(given->cluster)},
+        Arguments::fromBytes({static_cast<const std::byte *>(arguments), argument_bytes}));
+  });
 }
 
 tally_status tally_synchronize(tally_runtime *runtime, tally_stream stream) {
@@ -264,15 +230,24 @@ tally_status tally_end_request(tally_runtime *runtime, tally_client client) {
 tally_status tally_get_statistics(tally_runtime *runtime, tally_statistics *statistics) {
   if (!runtime || !statistics)
     return invalid("tally_get_statistics");
-  return give([&] { return Result<Statistics>(runtime->runtime->statistics()); },
-              [&](const Statistics &now) {
-                *statistics = {now.highPriorityLaunches,
-                               now.bestEffortLaunches,
-                               now.physicalLaunches,
-                               now.requestsToYield,
-                               now.yields,
-                               now.turnaroundNanoseconds.size()};
-              });
+  bool fits = true;
+  tally_status status = give([&] { return Result<Statistics>(runtime->runtime->statistics()); },
+                             [&](const Statistics &now) {
+                               tally_statistics known = tally_default_statistics();
+                               known.high_priority_launches = now.highPriorityLaunches;
+                               known.best_effort_launches = now.bestEffortLaunches;
+                               for (std::uint64_t ofKind : now.launchesByKind)
+                                 known.variant_launches += ofKind;
+                               known.physical_launches = now.physicalLaunches;
+                               known.requests_to_yield = now.requestsToYield;
+                               known.yields = now.yields;
+                               known.saved_blocks = now.savedBlocks;
+                               known.pauses = now.pauses;
+                               known.save_areas_refused = now.saveAreasRefused;
+                               known.turnarounds = now.turnaroundNanoseconds.size();
+                               fits = toCaller(known, *statistics);
+                             });
+  return fits ? status : invalid("tally_get_statistics", wrongSize);
 }
 
 tally_status tally_turnarounds(tally_runtime *runtime, uint64_t *nanoseconds, size_t capacity,

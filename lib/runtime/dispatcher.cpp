@@ -145,7 +145,7 @@ void Dispatcher::readClients(Snapshot &now) const {
     for (std::uint32_t client = 0; client < clients.size(); ++client)
       clients[client].ran += lane->ranOf(client);
   }
-  now.clients = clients;
+  now.clients = {clients.data(), clients.size()};
 }
 
 /// How long high-priority work was active, when that has just ended.

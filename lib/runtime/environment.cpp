@@ -109,23 +109,6 @@ std::optional<std::array<char, 16>> parseUuid(std::string_view text) {
   return bytes;
 }
 
-/// NAME,NAME,...; `none` is none.
-std::optional<std::vector<Kind>> parseKinds(std::string_view text) {
-  std::vector<Kind> kinds;
-  if (text == "none")
-    return kinds;
-  for (;;) {
-    std::size_t comma = text.find(',');
-    auto kind = kindFromName(text.substr(0, comma));
-    if (!kind || contains(kinds, *kind))
-      return std::nullopt;
-    kinds.push_back(*kind);
-    if (comma == std::string_view::npos)
-      return kinds;
-    text.remove_prefix(comma + 1);
-  }
-}
-
 class Reader {
 public:
   explicit Reader(const std::map<std::string, std::string, std::less<>> &variables)
@@ -218,7 +201,7 @@ void Reader::readAll(EnvironmentSettings &settings) {
   readNumber("TALLY_EMULATOR_SMS", settings.emulatorSms, 1, 256);
   read("TALLY_EMULATOR_UUID", settings.emulatorUuid, parseUuid);
   read("TALLY_BEST_EFFORT_SMS", settings.wholeSms, parseShare);
-  read("TALLY_KINDS", settings.kinds, parseKinds);
+  read("TALLY_KINDS", settings.kinds, kindsFromText);
   read("TALLY_MEMORY_QUOTA", settings.memoryQuota, parseMemory);
   read("TALLY_MEMORY_RESERVE", settings.memoryReserve, parseMemory);
   settings.arena = text("TALLY_ARENA");
@@ -252,6 +235,22 @@ void Reader::findContradictions(const EnvironmentSettings &settings) {
 }
 
 } // namespace
+
+std::optional<std::vector<Kind>> kindsFromText(std::string_view text) {
+  std::vector<Kind> kinds;
+  if (text == "none")
+    return kinds;
+  for (;;) {
+    std::size_t comma = text.find(',');
+    auto kind = kindFromName(text.substr(0, comma));
+    if (!kind || contains(kinds, *kind))
+      return std::nullopt;
+    kinds.push_back(*kind);
+    if (comma == std::string_view::npos)
+      return kinds;
+    text.remove_prefix(comma + 1);
+  }
+}
 
 std::span<const Variable> allVariables() { return table; }
 

@@ -76,6 +76,10 @@ struct EnvironmentSettings {
   std::optional<std::array<char, 16>> emulatorUuid; ///< TALLY_EMULATOR_UUID
 };
 
+/// Kinds of variants as users write them, NAME,NAME,...; `none` is none. Nothing where a name is
+/// unknown or stands there twice.
+std::optional<std::vector<Kind>> kindsFromText(std::string_view text);
+
 /// Reads variables, of which those that do not begin with TALLY_ are not looked at. The error names
 /// every one that is unknown, is not understood or contradicts another, and says what is allowed.
 Result<EnvironmentSettings>

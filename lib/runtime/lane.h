@@ -32,7 +32,7 @@
 #include "room.h"
 #include "trace.h"
 
-#include "tally/runtime/policy.h"
+#include "tally/policy/policy.h"
 #include "tally/runtime/variant_launch.h"
 
 #include <atomic>

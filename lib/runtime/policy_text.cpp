@@ -1,9 +1,9 @@
 #include "tally/runtime/policy_text.h"
 
-#include "tally/runtime/partition_policy.h"
-#include "tally/runtime/rate_policy.h"
-#include "tally/runtime/share_policy.h"
-#include "tally/runtime/slo_policy.h"
+#include "tally/policy/partition_policy.h"
+#include "tally/policy/rate_policy.h"
+#include "tally/policy/share_policy.h"
+#include "tally/policy/slo_policy.h"
 
 #include <charconv>
 #include <cmath>

@@ -141,22 +141,32 @@ configure_own() {
     "-DCMAKE_CUDA_COMPILER=$NVCC" "$@" >"$directory.log" 2>&1 || { tail -n 30 "$directory.log"; return 1; }
 }
 
-# Enabling leaves the dialect of a project's sources alone; headers of the C++ API say that they need
-# another one in their first error.
+# Enabling leaves the dialect of a project's sources alone.
 test_dialect() {
   need_nvcc
   configure_own "$SCRATCH/dialect" dialect || fail "cannot configure"
   "$CMAKE" --build "$SCRATCH/dialect" || fail "another dialect than the project's"
   ! grep -rlE 'cxx_std_|CXX_STANDARD' "$prefix/lib/cmake/tally" | grep . || fail "the package asks for a dialect"
-  local header first
+}
+
+# At most 16 headers are installed. Each compiles alone, in C++17 to 23 and, where it is C, as C99, by
+# g++ and by clang, without a warning.
+test_headers() {
+  local header headers dialect compiler
   cd "$prefix/include"
-  for header in tally/bundle/*.h tally/emulator/*.h tally/runtime/*.h tally/support/*.h; do
-    # The compiler's own words stand between "error:" and ours, or there is no error.
-    first=$({ printf '#include "%s"\n' "$header" | "${CXX:-g++}" -std=c++17 -fsyntax-only -x c++ -I. \
-      -I"$(dirname "$(dirname "$NVCC")")/include" - 2>&1 || true; } | grep -m 1 'error' || true)
-    [[ -z $first || $first == *"C++ API needs C++20"* ]] || fail "$header in C++17: $first"
-    printf '#include "%s"\n' "$header" | "${CXX:-g++}" -std=c++20 -fsyntax-only -x c++ -I. \
-      -I"$(dirname "$(dirname "$NVCC")")/include" - || fail "$header in C++20"
+  mapfile -t headers < <(find tally -type f | sort)
+  [ "${#headers[@]}" -le 16 ] || fail "${#headers[@]} headers: ${headers[*]}"
+  for compiler in "${CXX:-g++}" ${CLANG:+"$CLANG"}; do
+    for header in "${headers[@]}"; do
+      for dialect in c++17 c++20 c++23; do
+        printf '#include "%s"\n' "$header" | "$compiler" -std=$dialect -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c++ -I. - ||
+          fail "$header in $dialect by $compiler"
+      done
+    done
+    for header in tally/tally.h tally/hooks.h; do
+      printf '#include "%s"\n' "$header" | "$compiler" -std=c99 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c -I. - ||
+        fail "$header in C by $compiler"
+    done
   done
 }
 

@@ -65,7 +65,7 @@ Result<std::uint64_t> Requests::beginRound() {
     withdraw();
     withhold = false;
   }
-  auto epoch = control.permit(runtime::PriorityPolicy{});
+  auto epoch = control.permit(PriorityPolicy{});
   assert(epoch && "nothing is raised, so the policy lets best-effort work run");
   newer = false;
   if (plan.request == RequestKind::Early && rounds == 1)
@@ -82,7 +82,7 @@ Result<std::uint64_t> Requests::beginStormRound() {
     if (auto failure = finish())
       return *failure;
   for (;;) {
-    if (auto epoch = control.permit(runtime::PriorityPolicy{}))
+    if (auto epoch = control.permit(PriorityPolicy{}))
       return *epoch;
     std::this_thread::yield();
   }

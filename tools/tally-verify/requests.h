@@ -7,7 +7,7 @@
 #include "yield_plan.h"
 
 #include "tally/runtime/control_word.h"
-#include "tally/runtime/policy.h"
+#include "tally/policy/policy.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
 /* The C header compiled as C, and its calls made from C. */
-#include "tally/runtime/tally.h"
+#include "tally/tally.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,8 +19,8 @@ static void checkErrors(void) {
   tally_options options;
   tally_client client = 6;
   tally_stream stream = 5;
-  const tally_dim3 one = {1, 1, 1};
-  memset(&options, 0, sizeof options);
+  const tally_launch_shape one = tally_shape(1, 1);
+  options = tally_default_options();
   options.device = "abacus";
   CHECK(strcmp(tally_last_error(), "") == 0);
   CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
@@ -52,8 +52,8 @@ static void checkErrors(void) {
   CHECK(client == 6);
   CHECK(tally_create_stream(NULL, client, &stream) == TALLY_INVALID);
   CHECK(stream == 5);
-  CHECK(tally_launch_in_clusters(NULL, stream, 0, one, one, one, 0, NULL, 0) == TALLY_INVALID);
-  CHECK(strncmp(tally_last_error(), "tally_launch_in_clusters: ", 26) == 0);
+  CHECK(tally_launch(NULL, stream, 0, &one, NULL, 0) == TALLY_INVALID);
+  CHECK(strncmp(tally_last_error(), "tally_launch: ", 14) == 0);
   tally_close(NULL);
 }
 
@@ -63,7 +63,7 @@ static void checkSettings(void) {
   tally_options options;
   FILE *file;
   char start[2] = {0};
-  memset(&options, 0, sizeof options);
+  options = tally_default_options();
   options.device = "emulator";
   options.arena_group = "nogroup";
   CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
@@ -126,6 +126,102 @@ static void checkStream(tally_runtime *runtime, tally_class client_class) {
   CHECK(tally_free(runtime, memory) == TALLY_ERROR);
 }
 
+/* A program whose header is older than the library: its structures end before the newest fields,
+ * and what lies behind them is no part of them. And one whose header is newer. */
+static void checkGrowth(void) {
+  struct newer {
+    tally_options known;
+    uint64_t added;
+  } newer;
+  struct older {
+    size_t size;
+    uint64_t high_priority_launches;
+    uint64_t behind;
+  } older = {sizeof(size_t) + sizeof(uint64_t), 7, 0xabab};
+  struct grown {
+    tally_statistics known;
+    uint64_t added;
+  } grown;
+  tally_runtime *runtime = NULL;
+  tally_options options = tally_default_options();
+  options.device = "emulator";
+  options.drain_milliseconds = 600001; /* wrong, and behind the end of the older structure */
+  options.arena = "/nonexistent/arena";
+  options.size = offsetof(tally_options, arena);
+  CHECK(tally_open(&options, &runtime) == TALLY_OK);
+  /* Its statistics are as old. */
+  CHECK(tally_get_statistics(runtime, (tally_statistics *)&older) == TALLY_OK);
+  CHECK(older.size == sizeof(size_t) + sizeof(uint64_t));
+  CHECK(older.high_priority_launches == 0);
+  CHECK(older.behind == 0xabab);
+  memset(&grown, 0xff, sizeof grown);
+  grown.known.size = sizeof grown;
+  CHECK(tally_get_statistics(runtime, &grown.known) == TALLY_OK);
+  CHECK(grown.known.size == sizeof grown);
+  CHECK(grown.known.turnarounds == 0);
+  CHECK(grown.added == 0);
+  tally_close(runtime);
+  runtime = NULL;
+  options.size = 0;
+  CHECK(tally_open(&options, &runtime) == TALLY_INVALID);
+  CHECK(strstr(tally_last_error(), "size is wrong") != NULL);
+  memset(&newer, 0, sizeof newer);
+  newer.known.size = sizeof newer;
+  newer.known.device = "emulator";
+  CHECK(tally_open(&newer.known, &runtime) == TALLY_OK);
+  tally_close(runtime);
+  runtime = NULL;
+  newer.added = 1; /* set, and this library does not know what it means */
+  CHECK(tally_open(&newer.known, &runtime) == TALLY_INVALID);
+  CHECK(runtime == NULL);
+  CHECK(tally_version() == TALLY_VERSION);
+}
+
+static int decided = 0, destroyed = 0;
+static void decide(void *state, const tally_policy_snapshot *snapshot,
+                   tally_policy_decision *decision) {
+  *(int *)state += 1;
+  decision->run_best_effort = snapshot->high_priority_active == 0;
+}
+static void destroy(void *state) {
+  *(int *)state = 0;
+  destroyed += 1;
+}
+
+static void checkPolicy(void) {
+  tally_runtime *runtime = NULL;
+  tally_options options = tally_default_options();
+  tally_device_info info = tally_default_device_info();
+  tally_policy policy;
+  memset(&policy, 0, sizeof policy);
+  policy.size = sizeof policy;
+  policy.state = &decided;
+  policy.destroy = destroy;
+  options.device = "emulator";
+  options.emulator_sms = 3;
+  options.custom_policy = &policy;
+  CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
+  CHECK(strcmp(tally_last_error(), "custom_policy: decide is NULL") == 0);
+  policy.decide = decide;
+  options.policy = "share";
+  CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
+  options.policy = NULL;
+  options.kinds = "guard,guard";
+  CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
+  CHECK(strstr(tally_last_error(), "kinds is 'guard,guard'; allowed are ") != NULL);
+  options.kinds = "none";
+  CHECK(destroyed == 0);
+  CHECK(tally_open(&options, &runtime) == TALLY_OK);
+  memset(&policy, 0, sizeof policy); /* it was copied */
+  CHECK(tally_get_device_info(runtime, &info) == TALLY_OK);
+  CHECK(info.sms == 3);
+  checkStream(runtime, TALLY_CLASS_BEST_EFFORT);
+  CHECK(decided > 0);
+  CHECK(destroyed == 0);
+  tally_close(runtime);
+  CHECK(destroyed == 1);
+}
+
 static void checkRequests(tally_runtime *runtime) {
   tally_client server = 0, trainer = 0, none = 9;
   tally_stream stream = 5;
@@ -156,12 +252,14 @@ static void checkRequests(tally_runtime *runtime) {
 int main(void) {
   tally_runtime *runtime = NULL;
   tally_options options;
-  tally_statistics statistics;
+  tally_statistics statistics = tally_default_statistics();
   tally_module module = 0;
   size_t count = 7;
   checkErrors();
   checkSettings();
-  memset(&options, 0, sizeof options);
+  checkGrowth();
+  checkPolicy();
+  options = tally_default_options();
   options.device = "emulator";
   options.arena = "/nonexistent/arena";
   CHECK(tally_open(&options, &runtime) == TALLY_ERROR);

@@ -4,7 +4,7 @@
 
 #include "profile_store.h"
 
-#include "tally/runtime/partition_policy.h"
+#include "tally/policy/partition_policy.h"
 
 #include <map>
 #include <utility>

@@ -2,7 +2,7 @@
 // what is held back.
 #include "harness.h"
 
-#include "tally/runtime/share_policy.h"
+#include "tally/policy/share_policy.h"
 
 using namespace tally;
 using namespace tally::runtime;

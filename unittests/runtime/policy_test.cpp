@@ -1,9 +1,9 @@
 // The policies' rules, on snapshots made by hand.
-#include "tally/runtime/partition_policy.h"
+#include "tally/policy/partition_policy.h"
 #include "tally/runtime/policy_text.h"
-#include "tally/runtime/rate_policy.h"
-#include "tally/runtime/share_policy.h"
-#include "tally/runtime/slo_policy.h"
+#include "tally/policy/rate_policy.h"
+#include "tally/policy/share_policy.h"
+#include "tally/policy/slo_policy.h"
 
 #include <doctest/doctest.h>
 
@@ -163,7 +163,7 @@ TEST_CASE("share: time in proportion to the weights") {
   clients[0].ready = clients[1].ready = true;
   // One of those that may run gets the device for 100 us, in turns.
   for (int i = 0; i < 40000; ++i) {
-    now.clients = clients;
+    now.clients = {clients.data(), clients.size()};
     Decision decision = policy.decide(now);
     REQUIRE(decision.clients != 0);
     std::size_t pick = i % 2;
@@ -183,11 +183,11 @@ TEST_CASE("share: a client that comes back is not owed the time that it did not 
   std::array<ClientProgress, 2> clients;
   Snapshot now = idleFor(1s);
   clients[0] = {5s, true};
-  now.clients = clients;
+  now.clients = {clients.data(), clients.size()};
   CHECK((policy.decide(now).clients & 3) == 3); // alone it may
   clients[1].ready = true;
   now.now += 1ms;
-  now.clients = clients;
+  now.clients = {clients.data(), clients.size()};
   CHECK((policy.decide(now).clients & 3) == 3);
   clients[0].ran += 2ms; // now it is ahead by more than the quantum
   CHECK((policy.decide(now).clients & 3) == 2);

@@ -1,9 +1,9 @@
 // Policies that let best-effort work run beside requests, in the dispatcher.
 #include "harness.h"
 
-#include "tally/runtime/partition_policy.h"
-#include "tally/runtime/share_policy.h"
-#include "tally/runtime/slo_policy.h"
+#include "tally/policy/partition_policy.h"
+#include "tally/policy/share_policy.h"
+#include "tally/policy/slo_policy.h"
 
 using namespace tally;
 using namespace tally::runtime;

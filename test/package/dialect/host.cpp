@@ -1,6 +1,6 @@
 // What a program that opted in may include, in its own dialect.
-#include "tally/runtime/hooks.h"
-#include "tally/runtime/tally.h"
+#include "tally/hooks.h"
+#include "tally/tally.h"
 
 static_assert(__cplusplus == 201703L, "compiled in another dialect than the project's");
 

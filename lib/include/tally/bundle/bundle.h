@@ -2,8 +2,6 @@
 #ifndef TALLY_BUNDLE_BUNDLE_H
 #define TALLY_BUNDLE_BUNDLE_H
 
-#include "tally/support/dialect.h"
-
 #include "tally/bundle/verdict.h"
 #include "tally/support/dim3.h"
 

@@ -1,10 +1,8 @@
 // share: best-effort clients get the device in proportion to their weights.
-#ifndef TALLY_RUNTIME_SHARE_POLICY_H
-#define TALLY_RUNTIME_SHARE_POLICY_H
+#ifndef TALLY_POLICY_SHARE_POLICY_H
+#define TALLY_POLICY_SHARE_POLICY_H
 
-#include "tally/support/dialect.h"
-
-#include "tally/runtime/policy.h"
+#include "tally/policy/policy.h"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +10,7 @@
 #include <limits>
 #include <optional>
 
-namespace tally::runtime {
+namespace tally {
 
 /// Strict priority towards high-priority work. Among best-effort clients, one that has had more of
 /// the device than its weight gives it waits for the others that are ready: a client may send while
@@ -61,6 +59,6 @@ private:
   std::array<std::optional<std::chrono::nanoseconds>, maxPolicyClients> lastReady{};
 };
 
-} // namespace tally::runtime
+} // namespace tally
 
 #endif

@@ -2,8 +2,6 @@
 #ifndef TALLY_BUNDLE_BUNDLE_WRITER_H
 #define TALLY_BUNDLE_BUNDLE_WRITER_H
 
-#include "tally/support/dialect.h"
-
 #include "tally/bundle/bundle.h"
 #include "tally/support/result.h"
 

@@ -2,8 +2,6 @@
 #ifndef TALLY_RUNTIME_POLICY_TEXT_H
 #define TALLY_RUNTIME_POLICY_TEXT_H
 
-#include "tally/support/dialect.h"
-
 #include "tally/runtime/any_policy.h"
 #include "tally/support/result.h"
 

@@ -1,16 +1,13 @@
 // Policies: pure decisions over a snapshot. A user's own policy is any copyable type with
 // `Decision decide(const Snapshot &)`; docs/policies.md.
-#ifndef TALLY_RUNTIME_POLICY_H
-#define TALLY_RUNTIME_POLICY_H
-
-#include "tally/support/dialect.h"
+#ifndef TALLY_POLICY_POLICY_H
+#define TALLY_POLICY_POLICY_H
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
-namespace tally::runtime {
+namespace tally {
 
 /// A best-effort client, as policies see it.
 struct ClientProgress {
@@ -19,6 +16,26 @@ struct ClientProgress {
   /// Whether it has something under way, or next in a queue. (What waits behind another client's
   /// work is not ready: that client must not be made to wait for it.)
   bool ready = false;
+  /// Another one where the number has gone to a new client.
+  std::uint32_t generation = 0;
+};
+
+/// The best-effort clients of a Snapshot, by number: a view of memory that is not its own, valid
+/// during the call of decide().
+class ClientView {
+public:
+  constexpr ClientView() = default;
+  constexpr ClientView(const ClientProgress *first, std::size_t count)
+      : first(first), count(count) {}
+
+  constexpr std::size_t size() const { return count; }
+  constexpr const ClientProgress &operator[](std::size_t number) const { return first[number]; }
+  constexpr const ClientProgress *begin() const { return first; }
+  constexpr const ClientProgress *end() const { return first + count; }
+
+private:
+  const ClientProgress *first = nullptr;
+  std::size_t count = 0;
 };
 
 /// What a policy sees. Plain data, taken at one instant.
@@ -41,9 +58,8 @@ struct Snapshot {
   /// For how long best-effort work has had the device.
   std::chrono::nanoseconds bestEffortRan{0};
   std::uint32_t smCount = 0; ///< of the device
-  /// The best-effort clients, by number; only for policies whose `usesClients` is true. Valid
-  /// during the call.
-  std::span<const ClientProgress> clients;
+  /// Only for policies that have `static constexpr bool usesClients = true`; else empty.
+  ClientView clients;
 };
 
 /// Values of a longest duration: no launch is held back for its duration; all that have been
@@ -99,6 +115,6 @@ struct PriorityPolicy {
   }
 };
 
-} // namespace tally::runtime
+} // namespace tally
 
 #endif

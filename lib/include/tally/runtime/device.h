@@ -6,8 +6,6 @@
 #ifndef TALLY_RUNTIME_DEVICE_H
 #define TALLY_RUNTIME_DEVICE_H
 
-#include "tally/support/dialect.h"
-
 #include "tally/bundle/bundle.h"
 #include "tally/support/dim3.h"
 #include "tally/support/result.h"

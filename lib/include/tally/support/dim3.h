@@ -2,8 +2,6 @@
 #ifndef TALLY_SUPPORT_DIM3_H
 #define TALLY_SUPPORT_DIM3_H
 
-#include "tally/support/dialect.h"
-
 #include <cstdint>
 
 namespace tally {

@@ -12,8 +12,6 @@
 #ifndef TALLY_RUNTIME_RUNTIME_H
 #define TALLY_RUNTIME_RUNTIME_H
 
-#include "tally/support/dialect.h"
-
 #include "tally/runtime/any_policy.h"
 #include "tally/runtime/device.h"
 

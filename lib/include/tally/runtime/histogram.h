@@ -4,8 +4,6 @@
 #ifndef TALLY_RUNTIME_HISTOGRAM_H
 #define TALLY_RUNTIME_HISTOGRAM_H
 
-#include "tally/support/dialect.h"
-
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -1,15 +1,13 @@
 // slo: what a request's deadline leaves over is best effort's (after Herald: light kernels share
 // the device with a request, heavy ones take turns with it).
-#ifndef TALLY_RUNTIME_SLO_POLICY_H
-#define TALLY_RUNTIME_SLO_POLICY_H
+#ifndef TALLY_POLICY_SLO_POLICY_H
+#define TALLY_POLICY_SLO_POLICY_H
 
-#include "tally/support/dialect.h"
-
-#include "tally/runtime/policy.h"
+#include "tally/policy/policy.h"
 
 #include <algorithm>
 
-namespace tally::runtime {
+namespace tally {
 
 /// The slack is the target less what high-priority work usually takes (Snapshot::busyHigh), or has
 /// taken by now where that is more. As nothing but measured times goes in, sharing that slows
@@ -31,8 +29,11 @@ struct SloPolicy {
   std::chrono::nanoseconds patience{std::chrono::milliseconds(20)};
 
   Decision decide(const Snapshot &now) const {
-    if (now.busyPeriods == 0)
-      return PriorityPolicy{.patience = patience}.decide(now);
+    if (now.busyPeriods == 0) {
+      PriorityPolicy strict;
+      strict.patience = patience;
+      return strict.decide(now);
+    }
     std::chrono::nanoseconds slack = target - std::max(now.busyHigh, now.activeFor);
     Decision decision;
     if (now.highPriorityActive == 0) {
@@ -48,6 +49,6 @@ struct SloPolicy {
   }
 };
 
-} // namespace tally::runtime
+} // namespace tally
 
 #endif

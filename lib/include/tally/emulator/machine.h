@@ -8,8 +8,6 @@
 #ifndef TALLY_EMULATOR_MACHINE_H
 #define TALLY_EMULATOR_MACHINE_H
 
-#include "tally/support/dialect.h"
-
 #include "tally/emulator/texture.h"
 #include "tally/ptx/ir/module.h"
 #include "tally/support/dim3.h"

@@ -1,13 +1,11 @@
 // partition: high-priority work has most SMs, best effort a share of them, all the time (after
 // MuxFlow's dynamic SM share).
-#ifndef TALLY_RUNTIME_PARTITION_POLICY_H
-#define TALLY_RUNTIME_PARTITION_POLICY_H
+#ifndef TALLY_POLICY_PARTITION_POLICY_H
+#define TALLY_POLICY_PARTITION_POLICY_H
 
-#include "tally/support/dialect.h"
+#include "tally/policy/additive_control.h"
 
-#include "tally/runtime/additive_control.h"
-
-namespace tally::runtime {
+namespace tally {
 
 /// While high-priority work is active, best-effort work runs on a share of the SMs; that grows
 /// while busy times stay what they are with the least share, and shrinks when they do not
@@ -35,6 +33,6 @@ struct PartitionPolicy {
   }
 };
 
-} // namespace tally::runtime
+} // namespace tally
 
 #endif

@@ -21,8 +21,6 @@
 #ifndef TALLY_BUNDLE_BUNDLE_READER_H
 #define TALLY_BUNDLE_BUNDLE_READER_H
 
-#include "tally/support/dialect.h"
-
 #include "tally/bundle/abi.h"
 #include "tally/bundle/bundle.h"
 #include "tally/support/result.h"

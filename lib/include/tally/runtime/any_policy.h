@@ -2,9 +2,7 @@
 #ifndef TALLY_RUNTIME_ANY_POLICY_H
 #define TALLY_RUNTIME_ANY_POLICY_H
 
-#include "tally/support/dialect.h"
-
-#include "tally/runtime/policy.h"
+#include "tally/policy/policy.h"
 
 #include <concepts>
 #include <functional>
@@ -12,6 +10,16 @@
 #include <utility>
 
 namespace tally::runtime {
+
+using tally::allSms;
+using tally::anyDuration;
+using tally::anyKnownDuration;
+using tally::ClientProgress;
+using tally::Decision;
+using tally::lowestBestEffortClass;
+using tally::maxPolicyClients;
+using tally::PriorityPolicy;
+using tally::Snapshot;
 
 template <class T>
 concept Policy = requires(T policy, const Snapshot &now) {
@@ -31,6 +39,10 @@ public:
         call([kept = std::move(policy)](const Snapshot &now) mutable -> Decision {
           return kept.decide(now);
         }) {}
+
+  /// One of which the two are known at run time only.
+  AnyPolicy(std::function<Decision(const Snapshot &)> decide, bool usesClients, bool limitsSms)
+      : readsClients(usesClients), mayLimitSms(limitsSms), call(std::move(decide)) {}
 
   Decision decide(const Snapshot &now) const { return call(now); }
   /// Whether it reads Snapshot::clients: has `static constexpr bool usesClients = true`.

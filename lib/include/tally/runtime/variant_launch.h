@@ -4,8 +4,6 @@
 #ifndef TALLY_RUNTIME_VARIANT_LAUNCH_H
 #define TALLY_RUNTIME_VARIANT_LAUNCH_H
 
-#include "tally/support/dialect.h"
-
 #include "tally/bundle/abi.h"
 #include "tally/bundle/bundle.h"
 #include "tally/support/dim3.h"

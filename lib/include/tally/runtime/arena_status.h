@@ -8,8 +8,6 @@
 #ifndef TALLY_RUNTIME_ARENA_STATUS_H
 #define TALLY_RUNTIME_ARENA_STATUS_H
 
-#include "tally/support/dialect.h"
-
 #include "tally/runtime/histogram.h"
 #include "tally/runtime/runtime.h"
 #include "tally/support/result.h"

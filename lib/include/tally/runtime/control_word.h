@@ -38,10 +38,8 @@
 #ifndef TALLY_RUNTIME_CONTROL_WORD_H
 #define TALLY_RUNTIME_CONTROL_WORD_H
 
-#include "tally/support/dialect.h"
-
 #include "tally/bundle/abi.h"
-#include "tally/runtime/policy.h"
+#include "tally/policy/policy.h"
 #include "tally/support/result.h"
 
 #include <algorithm>

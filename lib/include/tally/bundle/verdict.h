@@ -2,8 +2,6 @@
 #ifndef TALLY_BUNDLE_VERDICT_H
 #define TALLY_BUNDLE_VERDICT_H
 
-#include "tally/support/dialect.h"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,16 +1,14 @@
 // A quantity that grows by steps while high-priority work does not suffer, and shrinks by a factor
 // when it does: what rate and partition steer by.
-#ifndef TALLY_RUNTIME_ADDITIVE_CONTROL_H
-#define TALLY_RUNTIME_ADDITIVE_CONTROL_H
+#ifndef TALLY_POLICY_ADDITIVE_CONTROL_H
+#define TALLY_POLICY_ADDITIVE_CONTROL_H
 
-#include "tally/support/dialect.h"
-
-#include "tally/runtime/policy.h"
+#include "tally/policy/policy.h"
 
 #include <algorithm>
 #include <optional>
 
-namespace tally::runtime {
+namespace tally {
 
 /// AIMD. High-priority work suffers where its busy times take more than `tolerance` times the
 /// shortest average seen. That baseline is given up slowly (1 % an interval), so that a load that
@@ -45,6 +43,6 @@ private:
   std::optional<std::chrono::nanoseconds> last;
 };
 
-} // namespace tally::runtime
+} // namespace tally
 
 #endif

@@ -1,15 +1,13 @@
 // rate: best effort is given a part of the time that grows until high-priority work suffers (after
 // TGS). It does not look at whether a request is there: a baseline to compare with.
-#ifndef TALLY_RUNTIME_RATE_POLICY_H
-#define TALLY_RUNTIME_RATE_POLICY_H
+#ifndef TALLY_POLICY_RATE_POLICY_H
+#define TALLY_POLICY_RATE_POLICY_H
 
-#include "tally/support/dialect.h"
-
-#include "tally/runtime/additive_control.h"
+#include "tally/policy/additive_control.h"
 
 #include <algorithm>
 
-namespace tally::runtime {
+namespace tally {
 
 /// Best-effort work earns `rate` nanoseconds in each nanosecond, saves at most `burst` of them,
 /// and pays for the time that it has the device. It runs while it has any. The rate is steered by
@@ -44,6 +42,6 @@ private:
   std::chrono::nanoseconds lastNow{0}, lastRan{0};
 };
 
-} // namespace tally::runtime
+} // namespace tally
 
 #endif

@@ -1,0 +1,465 @@
+/**
+ * @file
+ * The runtime's C++ interface, C++17: values over the C interface (tally/tally.h), header-only.
+ *
+ *     auto runtime = tally::Runtime::open(options);
+ *     auto kernels = runtime->load("kernels.tally");
+ *     auto gemm = kernels->kernel("gemm");
+ *     auto trainer = runtime->createClient(tally::Class::BestEffort, "trainer");
+ *     auto stream = trainer->createStream();
+ *     stream->launch(*gemm, tally::Shape(blocks, threads), a.device(), b.device(), n);
+ *
+ * Each object gives up what it stands for when it is destroyed, and keeps the runtime open until
+ * then; so their order does not matter. They can be moved, not copied. Errors are values that say
+ * what failed: a tally::Result is tested before it is read.
+ *
+ * Threads: as tally/tally.h says; moving and destroying an object is of one thread, as of any
+ * value.
+ */
+#ifndef TALLY_TALLY_HPP
+#define TALLY_TALLY_HPP
+
+#include "tally/policies.h"
+#include "tally/policy/chosen_policy.hpp"
+#include "tally/support/result.h"
+#include "tally/tally.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace tally {
+
+/// High-priority work passes through; best-effort work yields to it.
+enum class Class : std::uint8_t {
+  High,      ///< of latency-critical work
+  BestEffort ///< of work that may wait
+};
+
+/// How best-effort work shares the GPU; ::tally_sharing.
+enum class Sharing : std::uint8_t {
+  Tally,       ///< by variants under the policy
+  LowPriority, ///< the user's kernels on a stream of low priority, to compare with
+  SamePriority ///< the user's kernels on a stream of the same priority, to compare with
+};
+
+/// @cond internal
+namespace detail {
+
+inline Error lastError() { return Error{tally_last_error()}; }
+
+/// What a handle's owner holds of the runtime.
+using Shared = std::shared_ptr<tally_runtime>;
+
+/// A handle that is given up by `Destroy` when its owner goes.
+template <class Handle, auto Destroy> class Owned {
+public:
+  Owned() = default;
+  Owned(Shared runtime, Handle handle) : runtime(std::move(runtime)), handle(handle) {}
+  Owned(Owned &&other) noexcept
+      : runtime(std::move(other.runtime)), handle(std::exchange(other.handle, Handle{})) {}
+  Owned &operator=(Owned &&other) noexcept {
+    if (this != &other) {
+      reset();
+      runtime = std::move(other.runtime);
+      handle = std::exchange(other.handle, Handle{});
+    }
+    return *this;
+  }
+  Owned(const Owned &) = delete;
+  Owned &operator=(const Owned &) = delete;
+  ~Owned() { reset(); }
+
+  Handle get() const { return handle; }
+  const Shared &owner() const { return runtime; }
+  tally_runtime *raw() const { return runtime.get(); }
+
+private:
+  void reset() {
+    if (runtime && handle != Handle{})
+      static_cast<void>(Destroy(runtime.get(), handle)); // nobody is there to hear of it
+    runtime.reset();
+    handle = Handle{};
+  }
+  Shared runtime;
+  Handle handle{};
+};
+
+inline Result<void> check(tally_status status) {
+  return status == TALLY_OK ? Result<void>() : Result<void>(lastError());
+}
+
+} // namespace detail
+/// @endcond
+
+/// What Runtime::open() is told; each field is one of ::tally_options, which says the ranges. Zero
+/// and empty mean the default.
+struct Options {
+  std::string device = "cuda";             ///< "cuda" or "emulator"
+  Sharing sharing = Sharing::Tally;        ///< how best-effort work shares the GPU
+  Policy policy;                           ///< when best-effort work may run
+  std::chrono::nanoseconds bound{0};       ///< what a request may wait for best effort; 0: 20 us
+  std::string kinds;                       ///< of variants, in the order of preference
+  std::uint32_t smsOfWholes = 0;           ///< SMs for kernels that cannot yield
+  std::uint32_t emulatorSms = 0;           ///< virtual SMs, each a thread
+  std::uint32_t emulatorResidentPerSm = 0; ///< blocks at a time on one of them
+  std::string emulatorUuid;                ///< names the emulator's default arena
+  bool profiling = false;                  ///< choose kinds by measuring launches
+  std::string profilePath;                 ///< where what was measured is kept
+  std::string trace;                       ///< a file for Perfetto (docs/tracing.md)
+  std::uint32_t traceEvents = 0;           ///< that it holds
+  bool usesArena = false;                  ///< whether other processes are met
+  std::string arena;                       ///< where; empty: the default place
+  std::string arenaGroup;                  ///< whose members may join
+  bool bestEffortOnly = false;             ///< no client will be of high priority
+  std::uint32_t bestEffortClass = 0;       ///< the process's, 1 to 4
+  std::chrono::milliseconds drainOnTermination{0}; ///< what SIGTERM waits for at most
+};
+
+/// An address in device memory of elements of type T.
+template <class T> struct DevicePointer {
+  std::uint64_t address = 0; ///< as kernels get it
+};
+
+/// Device memory for `size()` elements; freed when it goes, which waits for all streams.
+template <class T> class Buffer {
+public:
+  static_assert(std::is_trivially_copyable_v<T>, "device memory is copied byte for byte");
+  /// None.
+  Buffer() = default;
+  std::size_t size() const { return count; }                 ///< elements
+  std::size_t bytes() const { return count * sizeof(T); }    ///< of them all
+  DevicePointer<T> device() const { return {memory.get()}; } ///< the first element
+
+private:
+  friend class Runtime;
+  Buffer(detail::Shared runtime, std::uint64_t address, std::size_t count)
+      : memory(std::move(runtime), address), count(count) {}
+  detail::Owned<tally_device_pointer, tally_free> memory;
+  std::size_t count = 0;
+};
+
+/// A launch's extents; ::tally_launch_shape.
+struct Shape {
+  /// One dimension: blocks of a grid, threads of a block.
+  Shape(std::uint32_t blocks, std::uint32_t threads) : Shape({blocks, 1, 1}, {threads, 1, 1}) {}
+  /// Three dimensions.
+  Shape(tally_dim3 grid, tally_dim3 block) : grid(grid), block(block) {}
+  tally_dim3 grid;                      ///< in thread blocks
+  tally_dim3 block;                     ///< in threads
+  tally_dim3 cluster{0, 0, 0};          ///< in blocks; zeros: what the kernel demands
+  std::uint32_t dynamicSharedBytes = 0; ///< of a block
+};
+
+/// A kernel of a loaded module; a plain handle, good as long as its module is loaded.
+class Kernel {
+public:
+  tally_kernel handle() const { return number; } ///< for calls of tally/tally.h
+
+private:
+  friend class Module;
+  friend class AdoptedKernel;
+  explicit Kernel(tally_kernel number) : number(number) {}
+  tally_kernel number;
+};
+
+/// A kernel whose parameters have these types, so that a launch with others does not compile:
+/// `Function<DevicePointer<float>, int>`. What the kernel's own are the caller says.
+template <class... Parameters> class Function {
+public:
+  explicit Function(Kernel kernel) : untyped(kernel) {} ///< of that kernel
+  Kernel kernel() const { return untyped; }             ///< without the types
+
+private:
+  Kernel untyped;
+};
+
+/// A CUfunction that the program has loaded itself (tally_adopt_function()); given up when it goes.
+class AdoptedKernel {
+public:
+  Kernel kernel() const { return Kernel(function.get()); } ///< to launch it by
+
+private:
+  friend class Runtime;
+  AdoptedKernel(detail::Shared runtime, tally_kernel handle)
+      : function(std::move(runtime), handle) {}
+  detail::Owned<tally_kernel, tally_forget_function> function;
+};
+
+/// A loaded bundle; unloaded when it goes, which waits for all work.
+class Module {
+public:
+  /// A kernel by its name as the PTX has it.
+  Result<Kernel> kernel(const std::string &name) const {
+    tally_kernel found = 0;
+    if (tally_find_kernel(module.raw(), module.get(), name.c_str(), &found) != TALLY_OK)
+      return detail::lastError();
+    return Kernel(found);
+  }
+  /// The same with the types of its parameters.
+  template <class... Parameters>
+  Result<Function<Parameters...>> function(const std::string &name) const {
+    Result<Kernel> found = kernel(name);
+    if (!found)
+      return found.error();
+    return Function<Parameters...>(*found);
+  }
+  tally_module handle() const { return module.get(); } ///< for calls of tally/tally.h
+
+private:
+  friend class Runtime;
+  Module(detail::Shared runtime, tally_module handle) : module(std::move(runtime), handle) {}
+  detail::Owned<tally_module, tally_unload> module;
+};
+
+/// A kernel's arguments, packed as PTX lays out parameters: each at its natural alignment.
+class Arguments {
+public:
+  /// Of these values; a DevicePointer is its address.
+  template <class... T> explicit Arguments(const T &...values) { (append(values), ...); }
+  const void *data() const { return packed.data(); } ///< as tally_launch() takes them
+  std::size_t size() const { return packed.size(); } ///< in bytes
+
+private:
+  template <class T> void append(const T &value) {
+    static_assert(std::is_trivially_copyable_v<T>, "a kernel argument is copied byte for byte");
+    packed.resize((packed.size() + alignof(T) - 1) / alignof(T) * alignof(T) + sizeof(T));
+    std::memcpy(packed.data() + packed.size() - sizeof(T), &value, sizeof(T));
+  }
+  std::vector<unsigned char> packed;
+};
+
+/// An in-order queue of a client's. When it goes, what is on it is waited for.
+class Stream {
+public:
+  /// Launches a kernel; what is wrong with shape or arguments is an error here, a fault on the
+  /// device one of the next synchronize().
+  template <class... T>
+  Result<void> launch(Kernel kernel, const Shape &shape, const T &...arguments) {
+    return launchPacked(kernel, shape, Arguments(arguments...));
+  }
+  /// The same with arguments of the function's types, to which they convert.
+  template <class... Parameters>
+  Result<void> launch(const Function<Parameters...> &function, const Shape &shape,
+                      const std::common_type_t<Parameters> &...arguments) {
+    return launchPacked(function.kernel(), shape, Arguments(arguments...));
+  }
+  /// The same with arguments that are packed already.
+  Result<void> launchPacked(Kernel kernel, const Shape &shape, const Arguments &arguments) {
+    tally_launch_shape given = tally_shape(1, 1);
+    given.grid = shape.grid;
+    given.block = shape.block;
+    given.cluster = shape.cluster;
+    given.dynamic_shared_bytes = shape.dynamicSharedBytes;
+    return detail::check(tally_launch(stream.raw(), stream.get(), kernel.handle(), &given,
+                                      arguments.data(), arguments.size()));
+  }
+
+  /// Copies `count` elements; the host memory is used until the stream is synchronised.
+  template <class T>
+  Result<void> copyToDevice(const Buffer<T> &to, const T *from, std::size_t count) {
+    return inside(to, count,
+                  tally_copy_to_device(stream.raw(), stream.get(), to.device().address, from,
+                                       count <= to.size() ? count * sizeof(T) : 0));
+  }
+  /// Likewise.
+  template <class T> Result<void> copyToHost(T *to, const Buffer<T> &from, std::size_t count) {
+    return inside(from, count,
+                  tally_copy_to_host(stream.raw(), stream.get(), to, from.device().address,
+                                     count <= from.size() ? count * sizeof(T) : 0));
+  }
+  /// A whole buffer from a vector of as many elements.
+  template <class T> Result<void> copyToDevice(const Buffer<T> &to, const std::vector<T> &from) {
+    return copyToDevice(to, from.data(), from.size());
+  }
+  /// As many elements as the vector has.
+  template <class T> Result<void> copyToHost(std::vector<T> &to, const Buffer<T> &from) {
+    return copyToHost(to.data(), from, to.size());
+  }
+  /// Sets every byte of the buffer.
+  template <class T> Result<void> fill(const Buffer<T> &to, std::uint8_t value) {
+    return detail::check(
+        tally_fill(stream.raw(), stream.get(), to.device().address, value, to.bytes()));
+  }
+  /// Blocks until everything put on the stream so far is done.
+  Result<void> synchronize() {
+    return detail::check(tally_synchronize(stream.raw(), stream.get()));
+  }
+  tally_stream handle() const { return stream.get(); } ///< for calls of tally/tally.h
+
+private:
+  friend class Client;
+  Stream(detail::Shared runtime, tally_stream handle) : stream(std::move(runtime), handle) {}
+  template <class T>
+  static Result<void> inside(const Buffer<T> &buffer, std::size_t count, tally_status status) {
+    if (count > buffer.size())
+      return Error{"a copy of " + std::to_string(count) + " elements to or from a buffer of " +
+                   std::to_string(buffer.size())};
+    return detail::check(status);
+  }
+  detail::Owned<tally_stream, tally_destroy_stream> stream;
+};
+
+/// A request of a high-priority client: while it lives, best-effort work stands aside.
+class ClientRequest {
+public:
+  ClientRequest(ClientRequest &&) noexcept = default; ///< takes it over
+  ClientRequest &
+  operator=(ClientRequest &&) noexcept = default; ///< ends what it was, takes it over
+
+private:
+  friend class Client;
+  ClientRequest(detail::Shared runtime, tally_client client)
+      : request(std::move(runtime), client) {}
+  detail::Owned<tally_client, tally_end_request> request;
+};
+
+/// A tenant of the device; its class holds for all its streams. It should go after them: while it
+/// has streams or open requests it stays until the runtime is closed.
+class Client {
+public:
+  /// A stream of the client's.
+  Result<Stream> createStream() {
+    tally_stream made = 0;
+    if (tally_create_stream(client.raw(), client.get(), &made) != TALLY_OK)
+      return detail::lastError();
+    return Stream(client.owner(), made);
+  }
+  /// A stream for a cudaStream_t or CUstream of the program's own; tally_adopt_stream().
+  Result<Stream> adoptStream(void *native) {
+    tally_stream made = 0;
+    if (tally_adopt_stream(client.raw(), client.get(), native, &made) != TALLY_OK)
+      return detail::lastError();
+    return Stream(client.owner(), made);
+  }
+  /// Begins a request, which ends with the object. Fails for a best-effort client.
+  Result<ClientRequest> beginRequest() {
+    if (tally_begin_request(client.raw(), client.get()) != TALLY_OK)
+      return detail::lastError();
+    return ClientRequest(client.owner(), client.get());
+  }
+  tally_client handle() const { return client.get(); } ///< for calls of tally/tally.h
+
+private:
+  friend class Runtime;
+  Client(detail::Shared runtime, tally_client handle) : client(std::move(runtime), handle) {}
+  detail::Owned<tally_client, tally_destroy_client> client;
+};
+
+/// An open device. It is closed when it and all objects made of it are gone.
+class Runtime {
+public:
+  /// Opens a device. What contradicts itself is an error, and so is whatever is wrong with a TALLY_
+  /// variable of the environment.
+  static Result<Runtime> open(const Options &options = {}) {
+    tally_options given = tally_default_options();
+    auto text = [](const std::string &value) { return value.empty() ? nullptr : value.c_str(); };
+    given.device = options.device.c_str();
+    given.sharing = static_cast<tally_sharing>(options.sharing);
+    given.policy = text(options.policy.text);
+    given.bound_nanoseconds = static_cast<std::uint64_t>(options.bound.count());
+    given.kinds = text(options.kinds);
+    given.sms_of_wholes = options.smsOfWholes;
+    given.emulator_sms = options.emulatorSms;
+    given.emulator_resident_per_sm = options.emulatorResidentPerSm;
+    given.emulator_uuid = text(options.emulatorUuid);
+    given.profiling = options.profiling ? 1 : 0;
+    given.profile_path = text(options.profilePath);
+    given.trace = text(options.trace);
+    given.trace_events = options.traceEvents;
+    given.arena = options.usesArena ? options.arena.c_str() : nullptr;
+    given.arena_group = text(options.arenaGroup);
+    given.best_effort_only = options.bestEffortOnly ? 1 : 0;
+    given.best_effort_class = options.bestEffortClass;
+    given.drain_milliseconds = static_cast<std::uint32_t>(options.drainOnTermination.count());
+    tally_policy policy{};
+    if (options.policy.make) {
+      policy = options.policy.make();
+      given.custom_policy = &policy;
+    }
+    tally_runtime *opened = nullptr;
+    if (tally_open(&given, &opened) != TALLY_OK) {
+      Error error = detail::lastError();
+      if (policy.destroy)
+        policy.destroy(policy.state);
+      return error;
+    }
+    return Runtime(detail::Shared(opened, tally_close));
+  }
+
+  /// What the device is.
+  tally_device_info deviceInfo() const {
+    tally_device_info info = tally_default_device_info();
+    static_cast<void>(tally_get_device_info(runtime.get(), &info)); // neither is null
+    return info;
+  }
+  /// Reads and loads a bundle file of tally-ptxopt's.
+  Result<Module> load(const std::string &path) {
+    tally_module loaded = 0;
+    if (tally_load(runtime.get(), path.c_str(), &loaded) != TALLY_OK)
+      return detail::lastError();
+    return Module(runtime, loaded);
+  }
+  /// The same of a bundle in memory, which is copied.
+  Result<Module> load(const void *bundle, std::size_t bytes) {
+    tally_module loaded = 0;
+    if (tally_load_memory(runtime.get(), bundle, bytes, &loaded) != TALLY_OK)
+      return detail::lastError();
+    return Module(runtime, loaded);
+  }
+  /// A kernel that the program has loaded itself, a CUfunction; tally_adopt_function().
+  Result<AdoptedKernel> adoptFunction(void *function, const std::string &name = {}) {
+    tally_kernel adopted = 0;
+    if (tally_adopt_function(runtime.get(), function, name.c_str(), &adopted) != TALLY_OK)
+      return detail::lastError();
+    return AdoptedKernel(runtime, adopted);
+  }
+  /// Device memory for `count` elements.
+  template <class T> Result<Buffer<T>> allocate(std::size_t count) {
+    tally_device_pointer made = 0;
+    if (tally_allocate(runtime.get(), count * sizeof(T), &made) != TALLY_OK)
+      return detail::lastError();
+    return Buffer<T>(runtime, made, count);
+  }
+  /// A tenant of the device; errors, tally-top and traces call it by its name.
+  Result<Client> createClient(Class clientClass, const std::string &name = {}) {
+    tally_client made = 0;
+    if (tally_create_client(runtime.get(), static_cast<tally_class>(clientClass), name.c_str(),
+                            &made) != TALLY_OK)
+      return detail::lastError();
+    return Client(runtime, made);
+  }
+  /// A best-effort client of a class, 1 (the highest) to 4: its work stands aside for that of
+  /// higher ones.
+  Result<Client> createBestEffortClient(std::uint32_t bestEffortClass,
+                                        const std::string &name = {}) {
+    tally_client made = 0;
+    if (tally_create_best_effort_client(runtime.get(), bestEffortClass, name.c_str(), &made) !=
+        TALLY_OK)
+      return detail::lastError();
+    return Client(runtime, made);
+  }
+  /// What was done since the runtime was opened.
+  tally_statistics statistics() const {
+    tally_statistics now = tally_default_statistics();
+    static_cast<void>(tally_get_statistics(runtime.get(), &now)); // neither is null
+    return now;
+  }
+  /// Writes the trace so far. Fails where Options::trace is empty.
+  Result<void> writeTrace() { return detail::check(tally_write_trace(runtime.get())); }
+  tally_runtime *handle() const { return runtime.get(); } ///< for calls of tally/tally.h
+
+private:
+  explicit Runtime(detail::Shared runtime) : runtime(std::move(runtime)) {}
+  detail::Shared runtime;
+};
+
+} // namespace tally
+
+#endif
