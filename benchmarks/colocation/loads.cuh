@@ -81,6 +81,21 @@ public:
     return {median(kernelTimes), median(calls)};
   }
 
+protected: // a request, for who puts something around it
+  cudaStream_t requestStream() const { return stream; }
+  void launchFirst() {
+    if (graph)
+      check(cudaGraphLaunch(graph, stream), "cudaGraphLaunch");
+    else
+      launch(0);
+  }
+  void launchRest() {
+    for (unsigned i = 1; !graph && i < options.layers; ++i)
+      launch(i);
+    check(cudaGetLastError(), "launch");
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  }
+
 private:
   static constexpr unsigned blocks = 132, weightLayers = 16;
   static constexpr std::size_t flushBytes = std::size_t{128} << 20;
@@ -97,18 +112,6 @@ private:
     check(cudaStreamEndCapture(stream, &recorded), "end capture");
     check(cudaGraphInstantiate(&graph, recorded, 0), "cudaGraphInstantiate");
     check(cudaGraphUpload(graph, stream), "cudaGraphUpload");
-    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-  }
-  void launchFirst() {
-    if (graph)
-      check(cudaGraphLaunch(graph, stream), "cudaGraphLaunch");
-    else
-      launch(0);
-  }
-  void launchRest() {
-    for (unsigned i = 1; !graph && i < options.layers; ++i)
-      launch(i);
-    check(cudaGetLastError(), "launch");
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   }
   void flush() {

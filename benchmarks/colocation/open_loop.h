@@ -19,6 +19,7 @@ using Microseconds = std::chrono::duration<double, std::micro>;
 struct RequestLog {
   std::vector<double> arrivals;      ///< intended, microseconds from the beginning of the loop
   std::vector<double> latencies;     ///< microseconds from the intended arrival to the end
+  std::vector<double> services;      ///< microseconds from when it was begun to the end
   std::vector<double> firstLaunches; ///< microseconds that the request's first call took the host
   double activeMicroseconds = 0;     ///< in which a request was being served
   /// In which the server looked at the clock for the next one, and of that what lay between two
@@ -72,6 +73,7 @@ RequestLog serveOpenLoop(const std::vector<double> &arrivals, double limit, Firs
     log.firstLaunches.push_back(Microseconds(launched - started).count());
     log.arrivals.push_back(arrivals[i]);
     log.latencies.push_back(Microseconds(log.end - arrival).count());
+    log.services.push_back(Microseconds(log.end - started).count());
     log.activeMicroseconds += Microseconds(log.end - started).count();
     after(i + 1 < arrivals.size() && at(arrivals[i + 1]) <= log.end);
   }

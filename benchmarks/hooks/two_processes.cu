@@ -1,5 +1,6 @@
 // One of two processes that share a GPU: a server, or a trainer. The program knows nothing of
-// tally; two_processes_plain is the same without it. two_processes.py starts and measures both.
+// tally but that requests can be named; two_processes_plain is the same without it, where that does
+// nothing. two_processes.py and requests.py start and measure both.
 //
 // Commands come one a line, answers likewise, as JSON; instants are nanoseconds of CLOCK_MONOTONIC,
 // which all processes of a machine share:
@@ -7,9 +8,14 @@
 //   rounds BLOCK_US                  the loop's rounds that make a training block take so long
 //   serve LAYERS ROUNDS REQUESTS PERIOD_US SEED
 //                                    requests of so many kernels, in an open loop
+//   name LAYERS ROUNDS REQUESTS PERIOD_US SEED
+//                                    the same, each within a tally::RequestScope
+//   cost PAIRS                       nanoseconds that a begin and an end of a request take
 //   train ROUNDS BLOCKS STEP         from now on; answers when it has begun
 //   stop BEGIN END                   ends that; kernels a second between the two instants
 #include "loads.cuh"
+
+#include "tally/request.h"
 
 #include <iostream>
 #include <memory>
@@ -34,27 +40,84 @@ void print(const char *name, const std::vector<double> &values) {
   std::printf("]");
 }
 
-void serve(std::istream &words) {
+/// Whose requests are named where the caller wants it.
+class NamingServer : public Server {
+public:
+  using Server::Server;
+  RequestLog serveNamed(std::size_t count, double meanPeriod, std::uint64_t seed) {
+    tally_request request = 0;
+    tally_request_options named = {sizeof named, "request", 0};
+    return serveOpenLoop(
+        count, meanPeriod, seed,
+        [&] {
+          tally_request_begin(requestStream(), &named, &request);
+          launchFirst();
+        },
+        [&] {
+          launchRest();
+          tally_request_end(request);
+        },
+        [](bool) {});
+  }
+};
+
+void serve(std::istream &words, bool areNamed) {
   ServerOptions options;
   std::size_t requests = 0;
   double period = 0;
   std::uint64_t seed = 0;
   words >> options.layers >> options.rounds >> requests >> period >> seed;
   // Of each size one, since nothing of it is given back.
-  static std::vector<std::pair<unsigned, std::unique_ptr<Server>>> servers;
-  Server *server = nullptr;
+  static std::vector<std::pair<unsigned, std::unique_ptr<NamingServer>>> servers;
+  NamingServer *server = nullptr;
   for (const auto &[layers, known] : servers)
     if (layers == options.layers)
       server = known.get();
   if (!server)
-    server = servers.emplace_back(options.layers, new Server(options)).second.get();
+    server = servers.emplace_back(options.layers, new NamingServer(options)).second.get();
   server->serve(20, period, seed); // warms up
-  RequestLog log = server->serve(requests, period, seed);
+  RequestLog log =
+      areNamed ? server->serveNamed(requests, period, seed) : server->serve(requests, period, seed);
   std::printf("{\"begin\": %lld, \"end\": %lld, \"active\": %.5f", nanoseconds(log.begin),
               nanoseconds(log.end), log.activeFraction());
   print("latency_us", log.latencies);
+  print("service_us", log.services);
   print("first_launch_us", log.firstLaunches);
   std::printf("}\n");
+}
+
+double median(std::vector<double> values) {
+  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Each call by itself, less what looking at the clock takes; and pairs without looking between.
+void cost(std::istream &words) {
+  std::size_t pairs = 1;
+  words >> pairs;
+  static cudaStream_t stream = makeStream(priorities().high);
+  using Nanoseconds = std::chrono::duration<double, std::nano>;
+  std::vector<double> clock, begins, ends;
+  tally_request request = 0;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    auto zero = Clock::now(), first = Clock::now();
+    tally_request_begin(stream, nullptr, &request);
+    auto second = Clock::now();
+    tally_request_end(request);
+    auto third = Clock::now();
+    clock.push_back(Nanoseconds(first - zero).count());
+    begins.push_back(Nanoseconds(second - first).count());
+    ends.push_back(Nanoseconds(third - second).count());
+  }
+  auto begun = Clock::now();
+  for (std::size_t i = 0; i < pairs; ++i) {
+    tally_request_begin(stream, nullptr, &request);
+    tally_request_end(request);
+  }
+  double pair = Nanoseconds(Clock::now() - begun).count() / static_cast<double>(pairs);
+  std::printf("{\"begin_ns\": %.1f, \"end_ns\": %.1f, \"clock_ns\": %.1f, \"pair_ns\": %.1f}\n",
+              median(begins) - median(clock), median(ends) - median(clock), median(clock), pair);
 }
 
 std::unique_ptr<Trainer> trainer;
@@ -88,8 +151,10 @@ int main() {
       double blockTime = 0;
       words >> blockTime;
       std::printf("{\"rounds\": %d}\n", trainingRounds(blockTime));
-    } else if (command == "serve") {
-      serve(words);
+    } else if (command == "serve" || command == "name") {
+      serve(words, command == "name");
+    } else if (command == "cost") {
+      cost(words);
     } else if (command == "train") {
       train(words);
     } else if (command == "stop") {

@@ -41,11 +41,12 @@ function(tally_write_link_options directory output)
     endif()
   endforeach()
   # What the hooks of several modules meet by (hooks.h, real_api.cpp, thread_state.h,
-  # driver_exports.h).
+  # driver_exports.h); and what libraries that are not linked with them may call (request.h).
   set(driver "")
   set(nvcc "")
-  foreach(name _ZN5tally5hooks17tallySharedHooks2E _ZN5tally5hooks20tallySharedEmulator2E
-      _ZN5tally5hooks14thread_state_111threadStateE _ZN5tally7runtime18tallySharedDriver1E)
+  foreach(name _ZN5tally5hooks17tallySharedHooks3E _ZN5tally5hooks20tallySharedEmulator2E
+      _ZN5tally5hooks14thread_state_211threadStateE _ZN5tally7runtime18tallySharedDriver1E
+      tally_request_begin_v1 tally_request_add_stream_v1 tally_request_end_v1)
     string(APPEND driver "-Wl,--export-dynamic-symbol=${name}\n")
     string(APPEND nvcc "-Xlinker --export-dynamic-symbol=${name}\n")
   endforeach()

@@ -2,6 +2,8 @@
 
 #include "own_thread.h"
 
+#include <array>
+#include <span>
 #include <thread>
 
 namespace tally::hooks {
@@ -18,9 +20,9 @@ void warnOfArena(const Error &error) {
 /// On a thread of its own: what fails there leaves no error behind that the application's threads
 /// would find.
 Result<std::unique_ptr<Activity>> Activity::create(const CudaApi &api, Captures &captures,
-                                                   const Settings &settings, int number,
-                                                   runtime::Trace *trace) {
-  std::unique_ptr<Activity> made(new Activity(api, captures, trace));
+                                                   Requests &requests, const Settings &settings,
+                                                   int number, runtime::Trace *trace) {
+  std::unique_ptr<Activity> made(new Activity(api, captures, requests, trace));
   Result<void> opened;
   std::thread([&] {
     beOnOwnThread(api, number);
@@ -70,6 +72,52 @@ void Activity::countWhatWasThere(const std::vector<StreamState *> &streams) {
     if (!stream->bestEffort && stream->launches.load() != 0)
       if (runtime::HighStream *high = highOf(*stream); high && highPriority->beginCall(*high))
         highPriority->endCall(*high);
+}
+
+void Activity::countRequest(Requests::Record &request) {
+  if (request.countedBy || request.streams.front()->device != device.number())
+    return;
+  // A wake writes on a stream of tally's own. One that could not be told to the device must not
+  // keep the request from being made; the device says so itself.
+  InHook inside;
+  if (highPriority->beginRequest())
+    request.countedBy = this;
+}
+
+void Activity::endRequest(Requests::Record &request) {
+  InHook inside;
+  constexpr std::size_t most = 16; // of others the monitor sees to
+  std::array<runtime::HighStream *, most> named{};
+  std::size_t count = 0;
+  for (StreamState *stream : request.streams) {
+    runtime::HighStream *high = stream->device == device.number() ? highOf(*stream) : nullptr;
+    if (!high || count == most)
+      continue;
+    named[count++] = high;
+    if (!high->isOver() && isWaitedFor())
+      highPriority->synchronizeBy(*high, [&] { return isDone(*stream); });
+  }
+  // Nothing is written at an end, so no device can fail here.
+  Result<bool> last = highPriority->endRequest(std::span(named.data(), count));
+  if (last && *last)
+    if (runtime::Dispatcher *dispatcher = served)
+      dispatcher->resume();
+}
+
+/// A question leaves an error where the answer is no, which the program would find.
+bool Activity::isDone(StreamState &stream) {
+  if (stream.api->cudaPeekAtLastError() != cudaSuccess)
+    return false;
+  Result<bool> idle = device.isIdle(ApiDevice::idOf(stream));
+  if (idle && *idle)
+    return true;
+  stream.api->cudaGetLastError();
+  return false;
+}
+
+bool Activity::isUrgent() const {
+  return threadState.launchedHigh || requests.isAnyOf(&threadState) ||
+         (requests.any() && !threadState.hasQueued);
 }
 
 runtime::HighStream *Activity::adopt(StreamState &stream) {

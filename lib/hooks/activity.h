@@ -13,6 +13,7 @@
 #include "high_monitor.h"
 #include "high_priority.h"
 #include "in_hook.h"
+#include "requests.h"
 #include "settings.h"
 #include "streams.h"
 
@@ -29,10 +30,12 @@ public:
   /// For a device whose context is there. Joins the arena where `settings` say so; what keeps the
   /// process from that is warned about, and leaves it alone. `trace`: where it is noted what was
   /// active when, or nowhere; it outlives the activity.
+  /// `requests`: the process's, which outlive it too.
   static Result<std::unique_ptr<Activity>> create(const CudaApi &api, Captures &captures,
-                                                  const Settings &settings, int number,
-                                                  runtime::Trace *trace = nullptr);
+                                                  Requests &requests, const Settings &settings,
+                                                  int number, runtime::Trace *trace = nullptr);
 
+  int servedDevice() const { return device.number(); }
   /// Whether anybody sees what is counted here, but for the process's own best-effort work.
   bool isInArena() const { return link != nullptr; }
   /// Shows it to others. Only where isInArena().
@@ -56,6 +59,21 @@ public:
       highPriority->endCall(*high);
     return result;
   }
+  /// A request that the calling thread has alone begins to count, unless it does somewhere or its
+  /// stream is another device's.
+  void countRequest(Requests::Record &request);
+  /// A request that counts here ends; where somebody waits, its streams are asked whether they are
+  /// idle. Best-effort work may go on before this returns.
+  void endRequest(Requests::Record &request);
+  /// Shows what a request took, which need not have counted here.
+  void noteRequest(bool wasCounted, runtime::Nanoseconds took, bool missedDeadline) {
+    highPriority->noteRequest(took, missedDeadline);
+    if (!wasCounted)
+      highPriority->noteUncounted();
+  }
+  /// Whether what the calling thread waits for must not stand aside for high priority.
+  bool isUrgent() const;
+
   /// What was put on these before was not counted: it counts until they are seen idle.
   void countWhatWasThere(const std::vector<StreamState *> &streams);
 
@@ -104,8 +122,9 @@ public:
   void retire();
 
 private:
-  Activity(const CudaApi &api, Captures &captures, runtime::Trace *trace)
-      : captures(captures), trace(trace), device(api, captures) {}
+  Activity(const CudaApi &api, Captures &captures, Requests &requests, runtime::Trace *trace)
+      : captures(captures), requests(requests), trace(trace), device(api, captures) {}
+  bool isDone(StreamState &stream);
   Result<void> open(const CudaApi &api, const Settings &settings);
   void join(const Settings &settings);
   runtime::HighStream *adopt(StreamState &stream);
@@ -114,6 +133,7 @@ private:
   }
 
   Captures &captures;
+  Requests &requests;
   runtime::Trace *const trace; ///< or none
   ApiDevice device;
   std::optional<runtime::DeviceControl> control;

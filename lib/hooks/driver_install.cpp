@@ -206,7 +206,7 @@ void launchesPassUnseen(Unseen why, const std::string &detail) {
   if (!known->notAll(reason->c_str()))
     return;
   (void)reason.release(); // for the life of the process
-  if (Hooks *process = tallySharedHooks2.load())
+  if (Hooks *process = tallySharedHooks3.load())
     process->runPlainly();
 }
 

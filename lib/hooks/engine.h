@@ -95,9 +95,9 @@ public:
     device.noteCall(stream);
   }
   /// Waits for all that is queued; what a thread of high priority waits for is urgent.
-  void drain() { work->drain(threadState.launchedHigh); }
-  void wait(std::uint64_t ticket) { work->wait(ticket, threadState.launchedHigh); }
-  void waitUpTo(std::uint64_t ticket) { work->waitUpTo(ticket, threadState.launchedHigh); }
+  void drain() { work->drain(activity.isUrgent()); }
+  void wait(std::uint64_t ticket) { work->wait(ticket, activity.isUrgent()); }
+  void waitUpTo(std::uint64_t ticket) { work->waitUpTo(ticket, activity.isUrgent()); }
   /// Waits for what of the queue a call on the stream comes behind.
   void waitBefore(const StreamState &stream, Behind behind = {}) {
     waitUpTo(std::max(orderedAhead(stream), behind.upTo));
@@ -128,6 +128,7 @@ private:
   /// The calling thread is about to queue something on the stream.
   void beginQueued(StreamState &stream) {
     threadState.launchedHigh = false;
+    threadState.hasQueued = true;
     markCalls(stream);
   }
   /// What is queued comes behind calls that were made past the queue. Where those end on a thread's

@@ -51,14 +51,14 @@ Hooks::Hooks(const Settings &settings)
 Hooks &Hooks::makeShared() {
   Hooks *known = nullptr;
   auto made = std::make_unique<Hooks>(Settings::get());
-  if (!tallySharedHooks2.compare_exchange_strong(known, made.get()))
+  if (!tallySharedHooks3.compare_exchange_strong(known, made.get()))
     return *known;
   made->prepareDriver();
-  pthread_atfork(nullptr, nullptr, [] { tallySharedHooks2.load()->beInForkedChild(); });
+  pthread_atfork(nullptr, nullptr, [] { tallySharedHooks3.load()->beInForkedChild(); });
   if (made->settings.statistics)
-    std::atexit([] { tallySharedHooks2.load()->writeStatistics(); });
+    std::atexit([] { tallySharedHooks3.load()->writeStatistics(); });
   if (made->trace)
-    std::atexit([] { tallySharedHooks2.load()->writeTrace(); });
+    std::atexit([] { tallySharedHooks3.load()->writeTrace(); });
   return *made.release();
 }
 
@@ -69,6 +69,7 @@ void Hooks::prepareDriver() {
 }
 
 void Hooks::beInForkedChild() {
+  isForkedChild = true;
   mayJoin = false;
   cannotStart = true;
   footprints = nullptr;
@@ -132,7 +133,7 @@ Engine *Hooks::start(const CudaApi &api) {
   static const int atEnd = std::atexit([] {
     // Before the CUDA runtime's own end, which was registered earlier. A test's hooks are not the
     // process's.
-    Hooks *process = tallySharedHooks2.load();
+    Hooks *process = tallySharedHooks3.load();
     if (Engine *last = process ? process->running() : nullptr) {
       last->queue().drain(true);
       last->end();
@@ -143,7 +144,7 @@ Engine *Hooks::start(const CudaApi &api) {
     footprints.store(new HighFootprints(*shared, registry, captures), std::memory_order_release);
   engine.store(made->release(), std::memory_order_release);
   streams.forgetKnown();
-  if (settings.drainMilliseconds != 0 && tallySharedHooks2.load() == this)
+  if (settings.drainMilliseconds != 0 && tallySharedHooks3.load() == this)
     drainOnce();
   return running();
 }
@@ -151,7 +152,7 @@ Engine *Hooks::start(const CudaApi &api) {
 /// For as long as the process lives.
 void Hooks::drainOnce() {
   auto drain = [] {
-    Hooks *process = tallySharedHooks2.load();
+    Hooks *process = tallySharedHooks3.load();
     if (Engine *last = process->running())
       last->quiesce();
     process->writeTrace();
@@ -167,7 +168,7 @@ void Hooks::drainOnce() {
 }
 
 Activity *Hooks::openActivity(const CudaApi &api, int device, bool forOthers) {
-  auto made = Activity::create(api, captures, settings, device, trace.get());
+  auto made = Activity::create(api, captures, requests, settings, device, trace.get());
   if (!made) {
     warn(Warning::NoDevice, made.error().message + "; best-effort work runs as if it were not");
     return nullptr;
@@ -178,6 +179,7 @@ Activity *Hooks::openActivity(const CudaApi &api, int device, bool forOthers) {
   Activity *shared = made->release();
   activity.store(shared, std::memory_order_release);
   shared->countWhatWasThere(streams.all());
+  requests.forEach([shared](Requests::Record &each) { shared->countRequest(each); });
   if (shared->isInArena() && account.isOn())
     account.showTo(device, [shared](const runtime::MemoryStatus &now) { shared->noteMemory(now); });
   countStreams();
@@ -208,7 +210,7 @@ void Hooks::joinLater(const CudaApi &api) {
   // Before the CUDA runtime's own end, which was registered earlier: a thread that calls it then
   // would crash.
   static const int atEnd = std::atexit([] {
-    if (Hooks *process = tallySharedHooks2.load())
+    if (Hooks *process = tallySharedHooks3.load())
       process->endJoining();
   });
   static_cast<void>(atEnd);

@@ -35,7 +35,7 @@ class Hooks;
 /// The process's hooks. Modules that were linked with this library each have the variable; being
 /// inline it is one symbol (STB_GNU_UNIQUE) to the loader, which takes one of them for all. Its
 /// name changes with the layout of Hooks, so that modules of different versions do not meet.
-__attribute__((visibility("default"))) inline std::atomic<Hooks *> tallySharedHooks2{nullptr};
+__attribute__((visibility("default"))) inline std::atomic<Hooks *> tallySharedHooks3{nullptr};
 
 class Hooks {
 public:
@@ -43,7 +43,7 @@ public:
   ~Hooks() { endJoining(); }
   /// The process's. Never destroyed.
   static Hooks &shared() {
-    Hooks *known = tallySharedHooks2.load(std::memory_order_acquire);
+    Hooks *known = tallySharedHooks3.load(std::memory_order_acquire);
     return known ? *known : makeShared();
   }
 
@@ -206,6 +206,13 @@ public:
   /// A stream's class by the API (tally/hooks.h).
   cudaError_t setClass(const CudaApi &api, cudaStream_t handle, bool bestEffort);
   cudaError_t setBestEffortClass(const CudaApi &api, cudaStream_t handle, std::uint32_t number);
+
+  // Requests (tally/request.h; hooks_requests.cpp).
+
+  cudaError_t beginRequest(const CudaApi &api, cudaStream_t handle, const char *name,
+                           runtime::Nanoseconds deadline, std::uint64_t *made);
+  cudaError_t addToRequest(const CudaApi &api, std::uint64_t number, cudaStream_t handle);
+  cudaError_t endRequest(std::uint64_t number);
 
   /// In a forked child, which has none of the threads: from here on calls go to the CUDA runtime as
   /// they are, which says what it makes of them.
@@ -391,6 +398,7 @@ private:
   void openClasses(const CudaApi &api);
   void forgetStream(StreamState &state);
   void countStreams();
+  cudaError_t mayName(const StreamState &state) const;
   Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                          const std::function<bool()> &mayQueue, const Run &call,
                          const RunOn &copy = {}, Behind behind = {});
@@ -423,6 +431,7 @@ private:
   StreamTable streams;
   Registry registry;
   Captures captures;
+  Requests requests;
   DirectLaunches directLaunches;
   Events events;
   Graphs graphs;
@@ -436,6 +445,7 @@ private:
   const pid_t joinerProcess = getpid();
   std::mutex starting; ///< what follows, and making the two
   std::atomic<bool> cannotStart{false};
+  std::atomic<bool> isForkedChild{false};
   std::atomic<bool> isPlain{false};     ///< best-effort work is not queued any more
   std::atomic<std::uint64_t> resets{0}; ///< of the device
   std::atomic<bool> checked{false};

@@ -35,11 +35,13 @@ struct alignas(64) ThreadState {
   KnownStream last;
   int hooksEntered = 0;      ///< calls of the hooks that the thread is in
   bool launchedHigh = false; ///< it last put work of high priority on a stream
+  bool hasQueued = false;    ///< it has put best-effort work on one, at some time
 };
+static_assert(sizeof(ThreadState) == 64);
 
-/// One for all modules of the process, as tallySharedHooks2 is: a call that one module's wrapper
+/// One for all modules of the process, as tallySharedHooks3 is: a call that one module's wrapper
 /// makes may come to another's. The namespace's name changes with the layout.
-inline namespace thread_state_1 {
+inline namespace thread_state_2 {
 __attribute__((visibility("default"))) inline constinit thread_local ThreadState threadState;
 }
 

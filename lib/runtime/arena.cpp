@@ -23,7 +23,7 @@ std::uint64_t monotonicNow() { return static_cast<std::uint64_t>(SteadyClock{}()
 
 /// A write lock on the slot's byte. `pid` has to be 0 for locks of a description (fcntl(2)).
 struct flock lockOf(std::uint32_t slot, short type) {
-  struct flock lock {};
+  struct flock lock{};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
   lock.l_start = static_cast<off_t>(arenaLockBase + slot);
@@ -369,9 +369,9 @@ void ArenaSlot::change(ArenaCounter counter, std::uint64_t value, bool absolute)
     counted.fetch_add(value, std::memory_order_relaxed);
 }
 
-void ArenaSlot::addTo(ArenaCounter histogram, ArenaCounter sum, Nanoseconds took) {
-  auto first = static_cast<std::uint32_t>(histogram);
-  add(static_cast<ArenaCounter>(first + Histogram::bucketOf(took)));
+void ArenaSlot::addTo(ArenaCounter histogram, std::uint32_t bucket, ArenaCounter sum,
+                      Nanoseconds took) {
+  add(static_cast<ArenaCounter>(static_cast<std::uint32_t>(histogram) + bucket));
   add(sum, static_cast<std::uint64_t>(took.count()));
 }
 

@@ -83,10 +83,11 @@ public:
   void add(ArenaCounter counter, std::uint64_t amount = 1) { change(counter, amount, false); }
   void set(ArenaCounter counter, std::uint64_t value) { change(counter, value, true); }
   void addTurnaround(Nanoseconds took) {
-    addTo(ArenaCounter::Turnaround, ArenaCounter::TurnaroundSum, took);
+    addTo(ArenaCounter::Turnaround, Histogram::bucketOf(took), ArenaCounter::TurnaroundSum, took);
   }
   void addRequest(Nanoseconds took) {
-    addTo(ArenaCounter::RequestTime, ArenaCounter::RequestSum, took);
+    addTo(ArenaCounter::RequestTime, RequestHistogram::bucketOf(took), ArenaCounter::RequestSum,
+          took);
   }
 
   /// Gives the slot back with all its claims; the second time nothing. Calls only what a signal
@@ -102,7 +103,7 @@ private:
   ArenaSlot(std::shared_ptr<Arena> arena, std::uint32_t place, ArenaSlotData *data)
       : arena(std::move(arena)), place(place), shared(data) {}
   void change(ArenaCounter counter, std::uint64_t value, bool absolute);
-  void addTo(ArenaCounter histogram, ArenaCounter sum, Nanoseconds took);
+  void addTo(ArenaCounter histogram, std::uint32_t bucket, ArenaCounter sum, Nanoseconds took);
 
   std::shared_ptr<Arena> arena;
   std::uint32_t place;

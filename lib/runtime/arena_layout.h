@@ -5,7 +5,7 @@
 //   64     who sleeps: the futex and its tickets
 //   128    masks of slots, as hints
 //   4096   slot 0: the claim's line, the description, statistics
-//   8192   slot 1 …
+//   12288  slot 1 …
 //
 // Whoever may open the file may write anything into it. So nothing in it is an index, a length or a
 // pointer for anybody: masks have a bit per slot, and every other number is only compared, added or
@@ -26,7 +26,7 @@
 namespace tally::runtime {
 
 constexpr std::uint64_t arenaMagic = 0x414e4552'594c4154; ///< "TALYRENA" in memory
-constexpr std::uint32_t arenaVersion = 2;
+constexpr std::uint32_t arenaVersion = 3;
 constexpr std::uint32_t arenaSlots = 64;
 /// The byte of the file whose lock is slot 0's; far behind the file's end, where nothing is read.
 constexpr std::uint64_t arenaLockBase = std::uint64_t{1} << 32;
@@ -53,15 +53,17 @@ enum class ArenaCounter : std::uint32_t {
   SavedBlocks,       ///< that physical launches left saved inside of a loop
   LaunchesByKind,    ///< of Launches through variants, a counter for each kind
   BehindKinds = LaunchesByKind + allKinds.size(),
-  Turnaround = 32,  ///< a histogram: from a request to yield until best-effort work had left
-  RequestTime = 208 ///< a histogram: explicit requests, from their begin to their end
+  MissedDeadlines = BehindKinds, ///< explicit requests that ended behind their deadlines
+  BehindAll,
+  Turnaround = 32,  ///< a Histogram: from a request to yield until best-effort work had left
+  RequestTime = 208 ///< a RequestHistogram: explicit requests, from their begin to their end
 };
-constexpr std::uint32_t arenaCounters = 384;
+constexpr std::uint32_t arenaCounters = 1008;
 static_assert(static_cast<std::uint32_t>(ArenaCounter::Turnaround) + Histogram::buckets ==
                   static_cast<std::uint32_t>(ArenaCounter::RequestTime) &&
-              static_cast<std::uint32_t>(ArenaCounter::RequestTime) + Histogram::buckets ==
+              static_cast<std::uint32_t>(ArenaCounter::RequestTime) + RequestHistogram::buckets <=
                   arenaCounters &&
-              ArenaCounter::BehindKinds <= ArenaCounter::Turnaround);
+              ArenaCounter::BehindAll <= ArenaCounter::Turnaround);
 
 struct alignas(64) ArenaIdentification {
   std::uint64_t magic;
@@ -99,7 +101,7 @@ struct alignas(4096) ArenaSlotData {
   std::atomic<std::uint64_t> generation; ///< grows with each owner
   std::atomic<std::uint64_t> changedAt;  ///< CLOCK_MONOTONIC, ns: when the claim came or went
   alignas(64) std::array<std::atomic<std::uint64_t>, 4> name; ///< 32 characters, zeros behind
-  alignas(1024) std::array<std::atomic<std::uint64_t>, arenaCounters> statistics;
+  alignas(64) std::array<std::atomic<std::uint64_t>, arenaCounters> statistics;
 };
 
 struct ArenaData {
@@ -110,10 +112,10 @@ struct ArenaData {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
               sizeof(std::atomic<std::uint64_t>) == 8 && sizeof(std::atomic<std::uint32_t>) == 4);
 static_assert(std::is_standard_layout_v<ArenaData>);
-static_assert(sizeof(ArenaHeader) == 4096 && sizeof(ArenaSlotData) == 4096);
+static_assert(sizeof(ArenaHeader) == 4096 && sizeof(ArenaSlotData) == 8192);
 static_assert(offsetof(ArenaHeader, sleepers) == 64 && offsetof(ArenaHeader, masks) == 128);
-static_assert(offsetof(ArenaSlotData, name) == 64 && offsetof(ArenaSlotData, statistics) == 1024);
-static_assert(sizeof(ArenaData) == 4096 + 64 * 4096);
+static_assert(offsetof(ArenaSlotData, name) == 64 && offsetof(ArenaSlotData, statistics) == 128);
+static_assert(sizeof(ArenaData) == 4096 + 64 * 8192);
 
 } // namespace tally::runtime
 

@@ -49,9 +49,9 @@ private:
   const ArenaData *data;
 };
 
-Histogram histogramAt(const ArenaSlotView &slot, ArenaCounter first) {
-  Histogram histogram;
-  std::copy_n(slot.statistics.begin() + static_cast<std::ptrdiff_t>(first), Histogram::buckets,
+template <class Times> Times histogramAt(const ArenaSlotView &slot, ArenaCounter first) {
+  Times histogram;
+  std::copy_n(slot.statistics.begin() + static_cast<std::ptrdiff_t>(first), Times::buckets,
               histogram.counts.begin());
   return histogram;
 }
@@ -91,10 +91,11 @@ ClientStatus statusOf(const ArenaSlotView &slot, Nanoseconds now, bool higherAct
   for (std::size_t i = 0; i < allKinds.size(); ++i)
     client.launchesByKind[i] = slot.statistics[firstKind + i];
   client.requestsToYield = value(ArenaCounter::RequestsToYield);
-  client.turnaround = histogramAt(slot, ArenaCounter::Turnaround);
+  client.turnaround = histogramAt<Histogram>(slot, ArenaCounter::Turnaround);
   client.turnaroundSum = duration(ArenaCounter::TurnaroundSum);
-  client.requestTime = histogramAt(slot, ArenaCounter::RequestTime);
+  client.requestTime = histogramAt<RequestHistogram>(slot, ArenaCounter::RequestTime);
   client.requestSum = duration(ArenaCounter::RequestSum);
+  client.missedDeadlines = value(ArenaCounter::MissedDeadlines);
   client.memoryUsed = value(ArenaCounter::MemoryUsed);
   client.memoryPeak = value(ArenaCounter::MemoryPeak);
   client.memoryQuota = value(ArenaCounter::MemoryQuota);

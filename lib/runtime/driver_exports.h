@@ -42,7 +42,7 @@ private:
 };
 
 /// The process's, set once by the first of its modules that has the hooks and never destroyed;
-/// nullptr: the driver's exports are as they were. One for all modules, as tallySharedHooks2 is;
+/// nullptr: the driver's exports are as they were. One for all modules, as tallySharedHooks3 is;
 /// its name changes with the layout of DriverExports.
 __attribute__((visibility("default"))) inline std::atomic<const DriverExports *> tallySharedDriver1{
     nullptr};

@@ -82,7 +82,7 @@ Result<void> HighPriority::beginRequest() {
   return {};
 }
 
-Result<bool> HighPriority::endRequest() {
+Result<bool> HighPriority::endRequest(std::span<HighStream *const> named) {
   std::uint32_t open = explicitScopes.load();
   do
     if (open == 0)
@@ -100,7 +100,23 @@ Result<bool> HighPriority::endRequest() {
         if (Result<void> kept = openImplicit(stream); !kept)
           return kept.error();
     }
+  for (HighStream *each : named) {
+    each->isNamed.store(true, std::memory_order_relaxed);
+    if (Result<void> closed = closeIfOver(*each); !closed)
+      return closed.error();
+  }
   return withdraw();
+}
+
+/// As monitor() does: a call that begins meanwhile changes the word. Only while something else is
+/// counted in.
+Result<void> HighPriority::closeIfOver(HighStream &stream) {
+  auto [word, isBeingMade, made] = stream.calls();
+  if (!isOpen(word) || isBeingMade || made != stream.synchronised.load() ||
+      !stream.word.compare_exchange_strong(word, word & ~HighStream::openBit))
+    return {};
+  Result<bool> withdrawn = withdraw();
+  return withdrawn ? Result<void>() : withdrawn.error();
 }
 
 Result<HighStream *> HighPriority::adopt(StreamId id) {
@@ -256,8 +272,9 @@ Result<bool> HighPriority::monitor() {
     auto [word, isBeingMade, made] = stream.calls();
     if (!isOpen(word))
       continue;
+    bool isNamed = stream.isNamed.load(std::memory_order_relaxed);
     // While calls keep coming the device is not asked.
-    bool still = !isBeingMade && word == stream.lastSeen;
+    bool still = !isBeingMade && (isNamed || word == stream.lastSeen);
     stream.lastSeen = word;
     if (stream.synchronised.load() != made) {
       if (!still || stream.waiting.load() != 0)
@@ -267,9 +284,10 @@ Result<bool> HighPriority::monitor() {
         return idle.error();
       if (*idle)
         noteSynchronised(stream, made);
-      continue;
+      if (!*idle || !isNamed)
+        continue;
     }
-    if (isBeingMade || !isLongAgo(stream.synchronisedAt.load()))
+    if (isBeingMade || !(isNamed || isLongAgo(stream.synchronisedAt.load())))
       continue;
     // Fails when a call began meanwhile.
     if (!stream.word.compare_exchange_strong(word, word & ~HighStream::openBit))

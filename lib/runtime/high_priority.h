@@ -12,6 +12,10 @@
 // then, and finds the device as the last one left it. While a thread waits for the stream the
 // device is not asked: that thread says when it is over, and is not overtaken.
 //
+// A stream that a request has named has no such time: its program says when requests end. At the
+// end of the request its implicit scope is closed where its calls are over, and else as soon as
+// they are.
+//
 // Scopes are counted in the process's own control word and, where there is one, in its slot of the
 // arena: the slot first and last, since that takes nanoseconds and the control word a call of the
 // driver's.
@@ -29,6 +33,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 namespace tally::runtime {
 
@@ -67,8 +72,14 @@ struct HighStream {
   std::atomic<std::int64_t> synchronisedAt{0};        ///< since when, about
   std::atomic<std::uint32_t> waiting{0}; ///< threads that wait for it by a call of their own
   std::atomic<bool> launches{false};     ///< kernels: Room knows
+  std::atomic<bool> isNamed{false};      ///< by a request: no time to rest
 
   Calls calls() const;
+  /// Whether all calls so far are known to be over.
+  bool isOver() const {
+    Calls seen = calls();
+    return !seen.isBeingMade && seen.made == synchronised.load();
+  }
   /// Whether the thread is the owner, from now on where there was none.
   bool isOwnedBy(const void *thread) {
     const void *known = nullptr;
@@ -103,8 +114,9 @@ public:
   void traceIdle();
 
   Result<void> beginRequest();
-  /// Returns whether best-effort work may run again. Fails when no request is open.
-  Result<bool> endRequest();
+  /// Returns whether best-effort work may run again. Fails when no request is open. `named`: the
+  /// streams that are the request's; it may be that only now they are known to be.
+  Result<bool> endRequest(std::span<HighStream *const> named = {});
 
   /// A stream of the device's that calls pass through to from now on. It is never given back.
   Result<HighStream *> adopt(StreamId id);
@@ -165,9 +177,18 @@ public:
   Nanoseconds untilRest() const;
   /// Statistics, where there is a slot: how many calls were made; what a request took.
   void noteCalls();
-  void noteRequest(Nanoseconds took) {
+  void noteRequest(Nanoseconds took, bool missedDeadline = false) {
+    ArenaSlot *slot = published;
+    if (!slot)
+      return;
+    slot->addRequest(took);
+    if (missedDeadline)
+      slot->add(ArenaCounter::MissedDeadlines);
+  }
+  /// A request that was over before anybody could have seen it.
+  void noteUncounted() {
     if (ArenaSlot *slot = published)
-      slot->addRequest(took);
+      slot->add(ArenaCounter::Requests);
   }
   /// Whether a stream's implicit scope is open, which monitor() has to close.
   bool hasImplicit() const;
@@ -236,6 +257,7 @@ private:
   Result<void> raise(bool callFollows);
   Result<bool> withdraw();
   Result<void> openImplicit(HighStream &stream);
+  Result<void> closeIfOver(HighStream &stream);
 
   SignalDevice &device;
   DeviceControl &control;

@@ -1,6 +1,7 @@
 // The arenas' status in Prometheus's text format.
 #include "tally/runtime/arena_status.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace tally::runtime {
@@ -56,19 +57,25 @@ public:
                static_cast<double>(client.launchesByKind[i]));
     });
   }
-  /// By powers of two, as few as a dashboard needs.
-  void histogram(const char *name, const char *help, Of which, Histogram ClientStatus::*counts,
-                 std::chrono::nanoseconds ClientStatus::*sum) {
+  /// By powers of two. `finely`: octaves in which there is anything by all of their buckets; once
+  /// given they are given again, since counts only grow.
+  template <class Times>
+  void histogram(const char *name, const char *help, Of which, Times ClientStatus::*counts,
+                 std::chrono::nanoseconds ClientStatus::*sum, bool finely = false) {
     head(name, "histogram", help);
     std::string base = name;
     ofEach(which, [&](const std::string &labels, const ClientStatus &client) {
-      const Histogram &histogram = client.*counts;
+      const Times &histogram = client.*counts;
       std::uint64_t below = 0;
-      for (std::uint32_t i = 0; i < Histogram::buckets; ++i) {
-        below += histogram.counts[i];
-        if ((i + 1) % Histogram::bucketsOfOctave == 0 && i + 1 != Histogram::buckets)
+      bool all = false;
+      for (std::uint32_t i = 0; i < Times::buckets; ++i) {
+        auto from = histogram.counts.begin() + i;
+        if (finely && i % Times::bucketsOfOctave == 0)
+          all = std::any_of(from, from + Times::bucketsOfOctave, [](auto n) { return n != 0; });
+        below += *from;
+        if ((all || (i + 1) % Times::bucketsOfOctave == 0) && i + 1 != Times::buckets)
           sample(base + "_bucket",
-                 labels + ",le=\"" + numberText(seconds(Histogram::lowerBound(i + 1))) + "\"",
+                 labels + ",le=\"" + numberText(seconds(Times::lowerBound(i + 1))) + "\"",
                  static_cast<double>(below));
       }
       sample(base + "_bucket", labels + ",le=\"+Inf\"", static_cast<double>(below));
@@ -111,6 +118,9 @@ std::string prometheusText(std::span<const ArenaStatus> arenas) {
             [](const ClientStatus &each) { return seconds(each.active); });
   text.each("tally_requests_total", "counter", "Explicit requests that have begun.", Of::High,
             count(&ClientStatus::requests));
+  text.each("tally_missed_deadlines_total", "counter",
+            "Explicit requests that ended behind their deadlines.", Of::High,
+            count(&ClientStatus::missedDeadlines));
   text.each("tally_launches_total", "counter",
             "Best effort: launches finished. High priority: launches and copies called.", Of::Both,
             count(&ClientStatus::launches));
@@ -139,7 +149,7 @@ std::string prometheusText(std::span<const ArenaStatus> arenas) {
                  "From a request to yield until the host saw best-effort work gone.",
                  Of::BestEffort, &ClientStatus::turnaround, &ClientStatus::turnaroundSum);
   text.histogram("tally_request_seconds", "Explicit requests, from their begin to their end.",
-                 Of::High, &ClientStatus::requestTime, &ClientStatus::requestSum);
+                 Of::High, &ClientStatus::requestTime, &ClientStatus::requestSum, true);
   return text.text;
 }
 

@@ -49,7 +49,7 @@ struct TraceEvent {
     Wake,       ///< the control word was advanced: who runs is asked to yield; `value`: the epoch
     Stop,       ///< the same, by the policy and not by a request
     Idle,       ///< the last high-priority scope was closed
-    Request,    ///< an explicit request; `name`: the client's
+    Request,    ///< an explicit request; `name`: its own or the client's; `value`: missed deadlines
     Elsewhere,  ///< high priority of other processes was active
     Pause,      ///< what runs was told to pause, until it was told to go on; `value`: a PauseEnd
     NoPauses,   ///< from here on nothing is told to pause for `value` nanoseconds

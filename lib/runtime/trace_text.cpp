@@ -106,7 +106,8 @@ void Text::request(const TraceEvent &event) {
   std::string id = ",\"cat\":\"request\",\"id\":" + std::to_string(++requests);
   std::string_view name = called(event);
   put("b", HighTrack, name, event.start, id);
-  put("e", HighTrack, name, event.start + event.duration, id);
+  put("e", HighTrack, name, event.start + event.duration,
+      id + (event.value != 0 ? ",\"args\":{\"missed_deadline\":true}" : ""));
 }
 
 void Text::work(const TraceEvent &event) {

@@ -35,6 +35,7 @@ ClientRow rowOf(const ClientStatus &now, const ClientStatus &before, const Clien
   row.launchesPerSecond = rate(&ClientStatus::launches);
   row.yieldsPerSecond = rate(&ClientStatus::yields);
   row.requestsPerSecond = rate(&ClientStatus::requests);
+  row.missedPerSecond = rate(&ClientStatus::missedDeadlines);
   double active = std::chrono::duration<double>(now.active - before.active).count();
   row.activeFraction = seconds > 0 ? std::clamp(active / seconds, 0.0, 1.0) : 0;
   row.turnaround = now.turnaround.since(longBefore.turnaround);

@@ -15,8 +15,11 @@ namespace tally::top {
 struct ClientRow {
   runtime::ClientStatus now;
   double launchesPerSecond = 0, yieldsPerSecond = 0, requestsPerSecond = 0;
-  double activeFraction = 0;               ///< high priority: of the interval, 0 to 1
-  runtime::Histogram turnaround, requests; ///< of a time that may be longer
+  double missedPerSecond = 0; ///< high priority: deadlines
+  double activeFraction = 0;  ///< high priority: of the interval, 0 to 1
+  // Of a time that may be longer.
+  runtime::Histogram turnaround;
+  runtime::RequestHistogram requests;
 };
 
 struct ArenaFrame {

@@ -8,8 +8,6 @@ namespace tally::top {
 
 namespace {
 
-using runtime::Histogram;
-
 std::string quoted(const std::string &text) {
   std::string result = "\"";
   for (char c : text) {
@@ -33,7 +31,7 @@ std::string number(double value) {
   return text;
 }
 
-std::string distribution(const Histogram &times) {
+template <class Times> std::string distribution(const Times &times) {
   auto quantile = [&](double fraction) {
     auto value = times.quantile(fraction);
     return value ? number(static_cast<double>(value->count()) * 1e-3) : std::string("null");
@@ -81,7 +79,9 @@ std::string clientText(const ClientRow &row) {
         .count("requests", now.requests)
         .rate("requests_per_s", row.requestsPerSecond)
         .rate("active_fraction", row.activeFraction)
-        .add("request_us", distribution(row.requests));
+        .add("request_us", distribution(row.requests))
+        .count("missed_deadlines", now.missedDeadlines)
+        .rate("missed_deadlines_per_s", row.missedPerSecond);
   else
     object.add("launches_by_kind", byKind(now.launchesByKind))
         .count("physical_launches", now.physicalLaunches)

@@ -20,8 +20,7 @@ std::string format(const char *pattern, ...) {
   return text;
 }
 
-std::string microseconds(const runtime::Histogram &times, double fraction) {
-  auto value = times.quantile(fraction);
+std::string microseconds(std::optional<std::chrono::nanoseconds> value) {
   if (!value)
     return "-";
   double us = static_cast<double>(value->count()) * 1e-3;
@@ -47,14 +46,17 @@ std::string memory(const runtime::ClientStatus &client) {
 
 std::string line(const ClientRow &row) {
   bool isHigh = row.now.clientClass == runtime::Class::High;
-  const runtime::Histogram &times = isHigh ? row.requests : row.turnaround;
-  return format("%8u  %-16.16s  %-13s  %-7s  %10.1f  %9s  %9s  %9s  %9s  %7s  %13s\n", row.now.pid,
-                row.now.name.c_str(), runtime::classText(row.now).c_str(), stateWord(row.now),
-                row.launchesPerSecond, isHigh ? "-" : format("%.1f", row.yieldsPerSecond).c_str(),
-                isHigh ? format("%.1f", row.requestsPerSecond).c_str() : "-",
-                microseconds(times, 0.5).c_str(), microseconds(times, 0.99).c_str(),
-                isHigh ? format("%.1f %%", 100 * row.activeFraction).c_str() : "-",
-                memory(row.now).c_str());
+  auto time = [&](double fraction) {
+    return microseconds(isHigh ? row.requests.quantile(fraction)
+                               : row.turnaround.quantile(fraction));
+  };
+  return format(
+      "%8u  %-16.16s  %-13s  %-7s  %10.1f  %9s  %9s  %9s  %9s  %8s  %7s  %13s\n", row.now.pid,
+      row.now.name.c_str(), runtime::classText(row.now).c_str(), stateWord(row.now),
+      row.launchesPerSecond, isHigh ? "-" : format("%.1f", row.yieldsPerSecond).c_str(),
+      isHigh ? format("%.1f", row.requestsPerSecond).c_str() : "-", time(0.5).c_str(),
+      time(0.99).c_str(), isHigh ? format("%.1f", row.missedPerSecond).c_str() : "-",
+      isHigh ? format("%.1f %%", 100 * row.activeFraction).c_str() : "-", memory(row.now).c_str());
 }
 
 } // namespace
@@ -68,9 +70,9 @@ std::string toTable(std::span<const ArenaFrame> frames) {
       text += "no process has work on it\n";
       continue;
     }
-    text += format("%8s  %-16s  %-13s  %-7s  %10s  %9s  %9s  %9s  %9s  %7s  %13s\n", "PID", "NAME",
-                   "CLASS", "STATE", "LAUNCHES/S", "YIELDS/S", "REQUESTS/S", "P50 us", "P99 us",
-                   "ACTIVE", "MEMORY");
+    text += format("%8s  %-16s  %-13s  %-7s  %10s  %9s  %9s  %9s  %9s  %8s  %7s  %13s\n", "PID",
+                   "NAME", "CLASS", "STATE", "LAUNCHES/S", "YIELDS/S", "REQUESTS/S", "P50 us",
+                   "P99 us", "MISSED/S", "ACTIVE", "MEMORY");
     for (const ClientRow &row : frame.clients)
       text += line(row);
   }

@@ -122,7 +122,10 @@ void setStreams(CudaApi &table) {
     FakeCuda::current().queriesOfDestroyed += FakeCuda::current().find(stream).destroyed;
     ++FakeCuda::current().find(stream).queries;
     assert(!FakeCuda::current().find(stream).capturing && "a query made a capture invalid");
-    return FakeCuda::current().find(stream).operations.empty() ? cudaSuccess : cudaErrorNotReady;
+    // The real one's answer is found as an error too.
+    return FakeCuda::current().find(stream).operations.empty()
+               ? cudaSuccess
+               : FakeCuda::failed(cudaErrorNotReady);
   };
   table.cudaStreamWaitEvent = [](cudaStream_t stream, cudaEvent_t event, unsigned) {
     if (!event)

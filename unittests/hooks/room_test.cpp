@@ -249,7 +249,8 @@ TEST_CASE("what does not fit is said each time") {
   hooks::Captures captures;
   hooks::Settings settings;
   settings.joinsArena = false;
-  auto activity = hooks::Activity::create(h.cuda.api(), captures, settings, 0);
+  hooks::Requests requests;
+  auto activity = hooks::Activity::create(h.cuda.api(), captures, requests, settings, 0);
   REQUIRE(activity);
   runtime::HighPriority &scopes = (*activity)->scopes();
   scopes.room().open((*activity)->onDevice().info(), 25);

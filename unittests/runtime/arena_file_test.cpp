@@ -110,7 +110,7 @@ TEST_CASE("an older version's arena is replaced once nobody holds a slot of it")
   slot.l_start = 123456;
   slot.l_len = 1;
   REQUIRE(fcntl(holder, F_OFD_SETLK, &slot) == 0);
-  CHECK(has(complaint(folder.place()), "an arena of version 1; this tally knows version 2"));
+  CHECK(has(complaint(folder.place()), "an arena of version 1; this tally knows version 3"));
   CHECK(contents(folder.file()) == older);
   close(holder);
   CHECK(complaint(folder.place()).empty());
@@ -138,7 +138,7 @@ TEST_CASE("what is no arena is named and left as it is") {
   Bytes newer = good;
   newer[8] = 7;
   CHECK(complaintAbout(newer) == folder.file() +
-                                     ": an arena of version 7; this tally knows version 2; end the "
+                                     ": an arena of version 7; this tally knows version 3; end the "
                                      "processes that use it and remove it, or set TALLY_ARENA to "
                                      "another path");
   // A newer one may have another size; that it is newer is what the user must hear.

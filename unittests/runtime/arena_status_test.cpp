@@ -39,22 +39,31 @@ bool has(const std::string &text, const std::string &part) {
 
 } // namespace
 
-TEST_CASE("histogram: each duration is in a bucket that holds it") {
-  CHECK(Histogram::bucketOf(-1ns) == 0);
-  CHECK(Histogram::bucketOf(0ns) == 0);
+TEST_CASE_TEMPLATE("histogram: each duration is in a bucket that holds it", Times, Histogram,
+                   RequestHistogram) {
+  CHECK(Times::bucketOf(-1ns) == 0);
+  CHECK(Times::bucketOf(0ns) == 0);
   std::uint32_t last = 0;
-  for (std::int64_t ns = 1024; ns < 5'000'000'000; ns += ns / 37 + 1) {
-    std::uint32_t bucket = Histogram::bucketOf(std::chrono::nanoseconds(ns));
+  for (std::int64_t ns = Times::lowerBound(0).count(); ns < 50'000'000'000; ns += ns / 97 + 1) {
+    std::uint32_t bucket = Times::bucketOf(std::chrono::nanoseconds(ns));
     CHECK(bucket >= last);
-    CHECK(Histogram::lowerBound(bucket).count() <= ns);
-    if (bucket + 1 < Histogram::buckets)
-      CHECK(Histogram::lowerBound(bucket + 1).count() > ns);
+    CHECK(Times::lowerBound(bucket).count() <= ns);
+    if (bucket + 1 < Times::buckets)
+      CHECK(Times::lowerBound(bucket + 1).count() > ns);
     last = bucket;
   }
-  CHECK(last == Histogram::buckets - 1);
-  for (std::uint32_t bucket = 1; bucket < Histogram::buckets; ++bucket) {
-    CHECK(Histogram::bucketOf(Histogram::lowerBound(bucket)) == bucket);
-    CHECK(Histogram::bucketOf(Histogram::lowerBound(bucket) - 1ns) == bucket - 1);
+  CHECK(last == Times::buckets - 1);
+  CHECK(Times::bucketOf(std::chrono::nanoseconds::max()) == Times::buckets - 1);
+  for (std::uint32_t bucket = 1; bucket < Times::buckets; ++bucket) {
+    CHECK(Times::bucketOf(Times::lowerBound(bucket)) == bucket);
+    CHECK(Times::bucketOf(Times::lowerBound(bucket) - 1ns) == bucket - 1);
+  }
+}
+
+TEST_CASE("histogram: buckets of requests are less than 2 % wide") {
+  for (std::uint32_t bucket = 1; bucket < RequestHistogram::buckets; ++bucket) {
+    auto from = static_cast<double>(RequestHistogram::lowerBound(bucket - 1).count());
+    CHECK(static_cast<double>(RequestHistogram::lowerBound(bucket).count()) < 1.0196 * from);
   }
 }
 
@@ -129,6 +138,7 @@ TEST_CASE("what each client is doing") {
   high->add(ArenaCounter::Requests, 3);
   high->set(ArenaCounter::HighCalls, 4);
   high->addRequest(2ms);
+  high->add(ArenaCounter::MissedDeadlines, 2);
   bestEffort->set(ArenaCounter::Launches, 5);
   bestEffort->addTurnaround(30us);
   ArenaStatus status = read(folder);
@@ -140,6 +150,7 @@ TEST_CASE("what each client is doing") {
   CHECK(status.clients[0].launches == 4);
   CHECK(status.clients[0].requestTime.count() == 1);
   CHECK(status.clients[0].requestSum == 2ms);
+  CHECK(status.clients[0].missedDeadlines == 2);
   CHECK(status.clients[1].clientClass == Class::BestEffort);
   CHECK(status.clients[1].launches == 5);
   CHECK(status.clients[1].turnaround.count() == 1);
@@ -150,6 +161,11 @@ TEST_CASE("what each client is doing") {
   CHECK(has(text, "\ntally_requests_total" + first + "} 3\n"));
   CHECK(has(text, "\ntally_request_seconds_bucket" + first + ",le=\"0.002097152\"} 1\n"));
   CHECK(has(text, "\ntally_request_seconds_bucket" + first + ",le=\"0.001048576\"} 0\n"));
+  // That octave finely, others not.
+  CHECK(has(text, "\ntally_request_seconds_bucket" + first + ",le=\"0.001979448\"} 0\n"));
+  CHECK(has(text, "\ntally_request_seconds_bucket" + first + ",le=\"0.00201793\"} 1\n"));
+  CHECK(!has(text, ",le=\"0.003958896\"}"));
+  CHECK(has(text, "\ntally_missed_deadlines_total" + first + "} 2\n"));
   CHECK(has(text, "\ntally_request_seconds_bucket" + first + ",le=\"1.073741824\"} 1\n"));
   CHECK(has(text, "\ntally_request_seconds_bucket" + first + ",le=\"+Inf\"} 1\n"));
   CHECK(has(text, "\ntally_request_seconds_sum" + first + "} 0.002\n"));

@@ -45,7 +45,8 @@ Look busyLook() {
   server.launches = 300;
   server.requests = 10;
   server.active = 500ms;
-  server.requestTime.counts[runtime::Histogram::bucketOf(1ms)] = 10;
+  server.requestTime.counts[runtime::RequestHistogram::bucketOf(1ms)] = 10;
+  server.missedDeadlines = 3;
   trainer.state = ClientStatus::State::Waiting;
   trainer.launches = 50;
   trainer.launchesByKind = {0, 0, 40, 0, 9};
@@ -131,11 +132,11 @@ TEST_CASE("a frame for people and for scripts") {
   CHECK(toTable(frames) ==
         "GPU gpu-1  /arena\n"
         "     PID  NAME              CLASS          STATE    LAUNCHES/S   "
-        "YIELDS/S  REQUESTS/S     P50 us     P99 us   ACTIVE         MEMORY\n"
+        "YIELDS/S  REQUESTS/S     P50 us     P99 us  MISSED/S   ACTIVE         MEMORY\n"
         "       7  server            high           active        150.0          "
-        "-        5.0       1016       1016   25.0 %              -\n"
+        "-        5.0        999        999       1.5   25.0 %              -\n"
         "       8  trainer           best-effort    waiting        25.0        "
-        "4.5          -       19.5       19.5        -      1.5G/4.0G\n");
+        "4.5          -       19.5       19.5         -        -      1.5G/4.0G\n");
   CHECK(
       toJson(frames, 12.5) ==
       "{\"time\":12.500,\"arenas\":[{\"gpu\":\"gpu-1\",\"path\":\"/"
@@ -143,7 +144,8 @@ TEST_CASE("a frame for people and for scripts") {
       "{\"pid\":7,\"name\":\"server\",\"class\":\"high\",\"state\":\"active\",\"slot\":0,"
       "\"launches\":300,\"launches_per_s\":150,\"open_scopes\":0,\"requests\":10,"
       "\"requests_per_s\":5,\"active_fraction\":0.25,"
-      "\"request_us\":{\"count\":10,\"p50\":1015.81,\"p99\":1015.81},"
+      "\"request_us\":{\"count\":10,\"p50\":999.344,\"p99\":999.344},"
+      "\"missed_deadlines\":3,\"missed_deadlines_per_s\":1.5,"
       "\"memory_bytes\":0,\"memory_peak_bytes\":0},"
       "{\"pid\":8,\"name\":\"trainer\",\"class\":\"best-effort\",\"state\":\"waiting\",\"slot\":1,"
       "\"launches\":50,\"launches_per_s\":25,"

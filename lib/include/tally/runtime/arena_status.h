@@ -50,8 +50,9 @@ struct ClientStatus {
   std::uint64_t requestsToYield = 0;  ///< best effort: times it was asked
   Histogram turnaround; ///< best effort: from being asked to yield until the host saw it gone
   std::chrono::nanoseconds turnaroundSum{0};
-  Histogram requestTime; ///< high priority: explicit requests, from their begin to their end
+  RequestHistogram requestTime; ///< high priority: explicit requests, from begin to end
   std::chrono::nanoseconds requestSum{0};
+  std::uint64_t missedDeadlines = 0; ///< high priority: requests that ended behind theirs
 
   // The process's part of the device's memory, in bytes; of a process with clients of both classes
   // at that of high priority. Counted are allocations by the API, and in relinked programs of class
@@ -79,8 +80,9 @@ Result<std::vector<std::string>> findArenas(const ArenaOptions &options);
 /// Fails where there is no arena that this version knows, or it may not be read.
 Result<ArenaStatus> readArenaStatus(const std::string &path);
 
-/// All arenas in Prometheus's text format (0.0.4): counters, gauges, and histograms by powers of
-/// two, labelled with gpu, class, name, pid and slot.
+/// All arenas in Prometheus's text format (0.0.4): counters, gauges and histograms, labelled with
+/// gpu, class, name, pid and slot. Turnarounds are by powers of two. So are requests, and each
+/// power of two that has any is divided further, into buckets of 1.94 %.
 std::string prometheusText(std::span<const ArenaStatus> arenas);
 
 } // namespace tally::runtime

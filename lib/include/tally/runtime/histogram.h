@@ -1,6 +1,12 @@
-// Counts of durations in 176 buckets, eight to each power of two from 1.024 us to 4.3 s: a duration
-// is known to within 1/16 of itself. What is shorter counts in the first bucket, what is longer in
-// the last one.
+// Counts of durations, of two scales:
+//
+//   Histogram         176 buckets, eight to each power of two from 1.024 us to 4.3 s: a duration is
+//                     known to within 1/16 of itself
+//   RequestHistogram  792 buckets, 36 to each power of two from 8.192 us to 34.4 s, each 1.94 %
+//                     wide: a duration is known to within 1 % of itself, and to within 2 % where
+//                     somebody else interpolates in the bucket, as Prometheus does
+//
+// What is shorter counts in the first bucket, what is longer in the last one.
 #ifndef TALLY_RUNTIME_HISTOGRAM_H
 #define TALLY_RUNTIME_HISTOGRAM_H
 
@@ -14,7 +20,8 @@
 
 namespace tally::runtime {
 
-struct Histogram {
+/// Buckets of one octave (a power of two) are equally wide: few instructions.
+struct LinearOctaves {
   static constexpr std::uint32_t buckets = 176;
   static constexpr std::uint32_t bucketsOfOctave = 8;
 
@@ -33,6 +40,79 @@ struct Histogram {
     return std::chrono::nanoseconds(part << (bucket / bucketsOfOctave + lowestBits - 3));
   }
 
+private:
+  static constexpr std::uint32_t lowestBits = 10;
+  static constexpr std::uint64_t lowest = std::uint64_t{1} << lowestBits;
+};
+
+namespace detail {
+
+inline constexpr std::uint32_t geometricBuckets = 36;
+
+/// exp(x) for x in 0 to 1, by its series.
+constexpr double exponential(double x) {
+  double sum = 1, term = 1;
+  for (int i = 1; i < 24; ++i)
+    sum += term *= x / i;
+  return sum;
+}
+/// Where the buckets of an octave begin, in units of 2^-32 of the octave's begin.
+constexpr std::array<std::uint64_t, geometricBuckets> makeGeometricEdges() {
+  constexpr double ln2 = 0.693147180559945309417;
+  std::array<std::uint64_t, geometricBuckets> made{};
+  for (std::uint32_t i = 0; i < geometricBuckets; ++i)
+    made[i] = static_cast<std::uint64_t>(exponential(i * ln2 / geometricBuckets) * 4294967296.0);
+  return made;
+}
+inline constexpr std::array<std::uint64_t, geometricBuckets> geometricEdges = makeGeometricEdges();
+/// The bucket in which each 64th of an octave begins.
+constexpr std::array<std::uint8_t, 64> makeGeometricFirst() {
+  std::array<std::uint8_t, 64> made{};
+  for (std::uint64_t i = 0; i < made.size(); ++i)
+    while (made[i] + 1u < geometricBuckets && geometricEdges[made[i] + 1u] <= (i + made.size())
+                                                                                  << 26)
+      ++made[i];
+  return made;
+}
+inline constexpr std::array<std::uint8_t, 64> geometricFirst = makeGeometricFirst();
+
+} // namespace detail
+
+/// All buckets have the same ratio of their ends, so the fewest for an error in percents.
+struct GeometricOctaves {
+  static constexpr std::uint32_t bucketsOfOctave = detail::geometricBuckets;
+  static constexpr std::uint32_t buckets = 22 * bucketsOfOctave;
+
+  static constexpr std::uint32_t bucketOf(std::chrono::nanoseconds duration) {
+    auto ns = static_cast<std::uint64_t>(std::max<std::int64_t>(duration.count(), 0));
+    if (ns < std::uint64_t{1} << lowestBits)
+      return 0;
+    auto bits = static_cast<std::uint32_t>(std::bit_width(ns) - 1);
+    if (bits >= lowestBits + buckets / bucketsOfOctave)
+      return buckets - 1;
+    // In units of 2^-32 of the octave's begin. The highest octave begins at 2^34.
+    std::uint64_t part = bits <= 32 ? ns << (32 - bits) : ns >> (bits - 32);
+    std::uint32_t bucket = detail::geometricFirst[(part >> 26) - detail::geometricFirst.size()];
+    while (bucket + 1 < bucketsOfOctave && detail::geometricEdges[bucket + 1] <= part)
+      ++bucket;
+    return (bits - lowestBits) * bucketsOfOctave + bucket;
+  }
+  static constexpr std::chrono::nanoseconds lowerBound(std::uint32_t bucket) {
+    std::uint64_t edge = detail::geometricEdges[bucket % bucketsOfOctave];
+    std::uint32_t bits = lowestBits + bucket / bucketsOfOctave;
+    if (bits >= 32)
+      return std::chrono::nanoseconds(edge << (bits - 32));
+    std::uint64_t unit = std::uint64_t{1} << (32 - bits);
+    return std::chrono::nanoseconds((edge + unit - 1) / unit);
+  }
+
+private:
+  static constexpr std::uint32_t lowestBits = 13;
+};
+
+template <class Octaves> struct HistogramOf : Octaves {
+  using Octaves::buckets, Octaves::lowerBound;
+
   std::uint64_t count() const {
     std::uint64_t sum = 0;
     for (std::uint64_t each : counts)
@@ -40,7 +120,7 @@ struct Histogram {
     return sum;
   }
   /// What `fraction` (0 to 1) of the durations do not exceed, as the middle of its bucket; nothing
-  /// where there are none.
+  /// where there are none. Of n durations it is that behind the n * `fraction` shortest ones.
   std::optional<std::chrono::nanoseconds> quantile(double fraction) const {
     std::uint64_t all = count();
     if (all == 0)
@@ -55,19 +135,18 @@ struct Histogram {
     return (lowerBound(bucket) + lowerBound(bucket + 1)) / 2;
   }
   /// What came since `earlier`, which is the same histogram some time ago.
-  Histogram since(const Histogram &earlier) const {
-    Histogram later = *this;
+  HistogramOf since(const HistogramOf &earlier) const {
+    HistogramOf later = *this;
     for (std::uint32_t i = 0; i < buckets; ++i)
       later.counts[i] -= std::min(later.counts[i], earlier.counts[i]);
     return later;
   }
 
   std::array<std::uint64_t, buckets> counts{};
-
-private:
-  static constexpr std::uint32_t lowestBits = 10;
-  static constexpr std::uint64_t lowest = std::uint64_t{1} << lowestBits;
 };
+
+using Histogram = HistogramOf<LinearOctaves>;
+using RequestHistogram = HistogramOf<GeometricOctaves>;
 
 } // namespace tally::runtime
 

@@ -1,0 +1,18 @@
+/* A program in C99 without Tally and without CUDA: the calls are there and do nothing. */
+#include "tally/request.h"
+
+#include <stdio.h>
+
+int requestOfLibrary(struct CUstream_st *stream);
+
+int main(void) {
+  tally_request_options options = {sizeof options, "name", 1000};
+  tally_request request = 7;
+  if (tally_request_begin(NULL, &options, &request) != 0 || request != 0 ||
+      tally_request_add_stream(request, NULL) != 0 || tally_request_add_stream(5, NULL) != 0 ||
+      tally_request_end(request) != 0 || tally_request_end(5) != 0 ||
+      tally_request_begin(NULL, NULL, NULL) != 0 || requestOfLibrary(NULL) != 2000)
+    return 1;
+  puts("nothing was done");
+  return 0;
+}
