@@ -244,15 +244,15 @@ private:
            !isCapped(place.variant->codings[place.index]);
   }
 
-  static Candidate capped(Place &place, std::uint32_t cap, std::size_t number) {
+  Candidate capped(Place &place, std::uint32_t cap, std::size_t number) const {
     return capped(place, place.variant->codings[place.index], place.variant->entries[place.index],
                   cap, number);
   }
-  static Candidate capped(Place &place, std::string_view coding, const ptx::EditedText &text,
-                          std::uint32_t cap, std::size_t number) {
+  Candidate capped(Place &place, std::string_view coding, const ptx::EditedText &text,
+                   std::uint32_t cap, std::size_t number) const {
     std::string name = fmt::format("{}_{}", place.name, number);
     return {&place, withCap(coding, cap), name,
-            ptx::withRegisterCap(renamed(text.str(), place.name, name), cap)};
+            ptx::withRegisterCap(job.module, renamed(text.str(), place.name, name), cap)};
   }
 
   /// The most registers with which the user's number of blocks fits; 0 if they are not what keeps
@@ -391,7 +391,7 @@ std::vector<Uncapped> capAhead(Job &job, const Architecture &arch) {
           continue; // before another variant was taken out
         uncapped.push_back({bundle::entryName(kernel.layout.name, variant.verdict.kind, i == 1),
                             variant.entries[i], coding});
-        variant.entries[i] = ptx::withRegisterCap(variant.entries[i].str(), cap);
+        variant.entries[i] = ptx::withRegisterCap(job.module, variant.entries[i].str(), cap);
         coding = withCap(coding, cap);
       }
     }

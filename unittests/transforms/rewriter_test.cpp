@@ -205,3 +205,19 @@ TEST_CASE("registers that are made of themselves, and long ways to make one") {
     chain += "add.s32 %c" + std::to_string(i + 1) + ",%c" + std::to_string(i) + ",1; ";
   CHECK(contains(checkpointOf(chain + "mov.u32 %r1,%c100000; mov.u32 %r2,%r1;"), ".entry"));
 }
+
+TEST_CASE("a cap on registers stands in the header, of whatever version and with whatever body") {
+  for (std::string prelude : {".version 9.2\n.target sm_120a\n.address_size 64\n",
+                              "// no address size\n.version 8.0\n.target sm_90, debug\n"}) {
+    prelude += ".reg .pred %all;\n.global .u32 table[4];\n";
+    std::string header = ".visible .entry k(.param .u64 p, .param .align 8 .b8 s[16])\n"
+                         ".reqntid 64, 1, 1 // of {64}\n.pragma \"{\";";
+    std::string body = "\n{\n\t.reg .b32 %r;\n\t@%all bra out;\n\tmov.b32 %r, table;\n"
+                       "\tcut.of.tomorrow.b8 {%r}, [%r];\nout:\n\tret;\n}";
+    Module module = parsed(prelude + header + body);
+    std::string capped = withRegisterCap(module, header + body, 40);
+    CHECK(capped == header + "\n.maxnreg 40\n" + body);
+    Module read = parsed(prelude + capped);
+    CHECK(read.function("k")->directive("maxnreg"));
+  }
+}

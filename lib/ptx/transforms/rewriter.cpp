@@ -284,12 +284,10 @@ void writeWithVariants(const Module &module, const std::vector<RewrittenKernel> 
 std::string textWith(const Module &module, const std::vector<const Variant *> &variants,
                      bool usersKernels) {
   std::size_t size = 0;
-  writeWith(
-      module, variants, [&](std::string_view piece) { size += piece.size(); }, usersKernels);
+  writeWith(module, variants, [&](std::string_view piece) { size += piece.size(); }, usersKernels);
   std::string text;
   text.reserve(size);
-  writeWith(
-      module, variants, [&](std::string_view piece) { text += piece; }, usersKernels);
+  writeWith(module, variants, [&](std::string_view piece) { text += piece; }, usersKernels);
   return text;
 }
 
@@ -297,14 +295,20 @@ std::string textWithVariants(const Module &module, const std::vector<RewrittenKe
   return textWith(module, emittedOf(kernels));
 }
 
-std::string withRegisterCap(const std::string &entry, std::uint32_t registers) {
-  constexpr std::string_view prelude = ".version 9.0\n.target sm_90\n.address_size 64\n";
-  auto parsed = parse(std::string(prelude) + entry);
-  assert(std::holds_alternative<Module>(parsed) && "an entry that tally wrote parses");
-  const Module &module = std::get<Module>(parsed);
-  std::string_view header = module.items().back().function->header;
-  std::size_t end = static_cast<std::size_t>(header.data() - module.source().data()) +
-                    header.size() - prelude.size();
+std::string withRegisterCap(const Module &module, const std::string &entry,
+                            std::uint32_t registers) {
+  std::string prelude;
+  for (const Item &item : module.items())
+    if (item.kind == ItemKind::Version || item.kind == ItemKind::Target ||
+        item.kind == ItemKind::AddressSize)
+      prelude.append(item.text).append("\n");
+  // Not the body, which may name what only the module declares.
+  EntryReader reader(prelude + entry);
+  assert(reader.isGood() && "the header of an entry that tally wrote parses");
+  const Module &read = reader.module();
+  std::string_view header = read.items().back().function->header;
+  std::size_t end = static_cast<std::size_t>(header.data() - read.source().data()) + header.size() -
+                    prelude.size();
   return std::string(entry).insert(end, fmt::format("\n.maxnreg {}\n", registers));
 }
 

@@ -89,8 +89,10 @@ std::string textWith(const Module &module, const std::vector<const Variant *> &v
 /// The same with all emitted variants.
 std::string textWithVariants(const Module &module, const std::vector<RewrittenKernel> &kernels);
 
-/// `entry`, the text of an `.entry` without such a directive, with `.maxnreg registers`.
-std::string withRegisterCap(const std::string &entry, std::uint32_t registers);
+/// `entry`, the text of an `.entry` of `module` without such a directive, with `.maxnreg
+/// registers`.
+std::string withRegisterCap(const Module &module, const std::string &entry,
+                            std::uint32_t registers);
 
 /// textWith() and textWithVariants(), handed to `sink` in pieces: nothing holds the whole text.
 void writeWith(const Module &module, const std::vector<const Variant *> &variants,
