@@ -1,4 +1,6 @@
-// What machine code says of its making: notes as ptxas 13 writes them, flags as ptxas 12 does.
+// What machine code says of its making: notes as ptxas 13 writes them, flags as ptxas 12 does; and
+// of its entries, as ptxas makes it.
+#include "assemble.h"
 #include "machine_code.h"
 
 #include <doctest/doctest.h>
@@ -70,7 +72,68 @@ std::string cubin(unsigned char abi, std::uint32_t flags, const std::vector<Sect
   return file + names + contents + table;
 }
 
+/// An entry that holds `values` values at a time: volatile accesses stay in their order.
+std::string holding(const std::string &name, unsigned values) {
+  std::string loads, stores;
+  for (unsigned i = 0; i != values; ++i) {
+    std::string place = "%r" + std::to_string(i), address = "[%rd+" + std::to_string(4 * i) + "]";
+    loads += "ld.volatile.global.u32 " + place + ", " + address + ";\n";
+    stores = "st.volatile.global.u32 " + address + ", " + place + ";\n" + stores;
+  }
+  return ".visible .entry " + name + "(.param .u64 p) {\n.reg .b64 %rd;\n.reg .b32 %r<" +
+         std::to_string(values) + ">;\nld.param.u64 %rd, [p];\n" + loads + stores + "ret;\n}\n";
+}
+
+/// Machine code of two such entries.
+Assembled assembled(std::uint32_t arch) {
+  Assembler assembler(TALLY_PTXAS_PATH, nullptr, 1);
+  auto made = assembler.assemble(
+      {".version 7.8\n.target sm_75\n.address_size 64\n" + holding("few", 4) + holding("many", 60),
+       {{arch, ""}, {}}});
+  if (!made)
+    FAIL(made.error().message);
+  return *made;
+}
+
+bool havePtxas() {
+  bool have = *TALLY_PTXAS_PATH != '\0';
+  if (!have)
+    MESSAGE("no ptxas here: nothing is read of what it makes");
+  return have;
+}
+
 } // namespace
+
+TEST_CASE("registers of each entry are those that ptxas says") {
+  if (!havePtxas())
+    return;
+  for (std::uint32_t arch : {75u, 80u, 90u, 100u}) {
+    CAPTURE(arch);
+    Assembled made = assembled(arch);
+    auto code = readMachineCode(made.cubin);
+    REQUIRE(code);
+    CHECK(code->registers.size() == 2);
+    for (const char *name : {"few", "many"})
+      CHECK(code->registers[name] == made.entries.at(name).registers);
+    CHECK(code->registers["many"] > 60);
+    CHECK(code->registers["few"] < 32);
+  }
+}
+
+TEST_CASE("machine code that is damaged says less, and nothing breaks") {
+  if (!havePtxas())
+    return;
+  const std::string good = assembled(90).cubin;
+  for (std::size_t at = 0; at < good.size(); ++at)
+    for (char value : {'\xff', '\0'}) {
+      std::string bad = good;
+      bad[at] = value;
+      static_cast<void>(readMachineCode(bad));
+    }
+  for (std::size_t size = 0; size < good.size(); size += 3)
+    static_cast<void>(readMachineCode(std::string_view(good).substr(0, size)));
+  CHECK(readMachineCode(good));
+}
 
 TEST_CASE("notes say the virtual architecture and the options") {
   auto code = readMachineCode(
