@@ -5,6 +5,7 @@ set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build="$top/build"
 jobs=$(nproc)
+extra_packages=() # of whoever sources this
 
 say() { printf '== %s\n' "$*" >&2; }
 
@@ -41,7 +42,7 @@ llvm_version() {
 missing_packages() {
   local package
   for package in cmake ninja-build g++ python3 libfmt-dev doctest-dev libbenchmark-dev zlib1g-dev \
-    libzstd-dev liblz4-dev "$@"; do
+    libzstd-dev liblz4-dev "${extra_packages[@]}" "$@"; do
     installed "$package" || printf '%s ' "$package"
   done
 }
