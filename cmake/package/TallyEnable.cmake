@@ -1,4 +1,4 @@
-# tally_enable(TARGET... [VARIANTS KIND...] [ARCHS ARCH...] [KERNELS REGEX])
+# tally_enable(TARGET... [VARIANTS KIND...] [ARCHS ARCH...] [KERNELS REGEX] [PROFILES FILE...])
 #
 # Lets the kernels of the targets make way for other work: every object that the CUDA compiler makes
 # for them is rewritten in place by tally-ptxopt, and what they are linked into is linked with
@@ -9,6 +9,9 @@
 #             without settings, see --variants of tally-ptxopt)
 #   ARCHS     architectures to assemble for besides those that the compiler was asked for, e.g. sm_100
 #   KERNELS   an extended regular expression; only kernels whose whole mangled name matches
+#   PROFILES  what runs of the program with TALLY_PROFILE=on have written (--profile of tally-ptxopt): of
+#             kernels that they name only the kinds that their launches want. When a file changes the
+#             targets' sources are rewritten anew.
 #
 # A program without CUDA that links or loads a library with kernels is enabled in the same way: the hooks
 # are linked into it, with the CUDA runtime that they need (CUDA_RUNTIME_LIBRARY says which; None: the
@@ -17,7 +20,7 @@
 # A compiler launcher (ccache, say) that is set is kept: it runs inside tally-ptxopt's, so that it sees the
 # compiler's own command. So does one that RULE_LAUNCH_COMPILE names at the time of the call.
 function(tally_enable)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "KERNELS" "VARIANTS;ARCHS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "KERNELS" "VARIANTS;ARCHS;PROFILES")
   if(NOT arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tally_enable: no target was named")
   endif()
@@ -51,17 +54,26 @@ function(tally_enable)
     endif()
     list(APPEND launcher "--kernel=${arg_KERNELS}")
   endif()
+  set(profiles "")
+  foreach(profile IN LISTS arg_PROFILES)
+    get_filename_component(profile "${profile}" ABSOLUTE)
+    if(NOT EXISTS "${profile}" OR IS_DIRECTORY "${profile}")
+      message(FATAL_ERROR "tally_enable: PROFILES: there is no file ${profile}")
+    endif()
+    list(APPEND profiles "${profile}")
+    list(APPEND launcher "--profile=${profile}")
+  endforeach()
   if(CMAKE_CUDA_COMPILER_TOOLKIT_ROOT)
     list(APPEND launcher "--cuda-path=${CMAKE_CUDA_COMPILER_TOOLKIT_ROOT}")
   endif()
   list(APPEND launcher --)
 
   foreach(target IN LISTS arg_UNPARSED_ARGUMENTS)
-    tally_enable_target_("${target}" "${launcher}")
+    tally_enable_target_("${target}" "${launcher}" "${profiles}")
   endforeach()
 endfunction()
 
-function(tally_enable_target_ target launcher)
+function(tally_enable_target_ target launcher profiles)
   if(NOT TARGET ${target})
     message(FATAL_ERROR "tally_enable: there is no target '${target}' (yet)")
   endif()
@@ -91,9 +103,9 @@ function(tally_enable_target_ target launcher)
   if(NOT sources AND type MATCHES "^(EXECUTABLE|(SHARED|MODULE)_LIBRARY)$")
     tally_link_cuda_runtime_(${target})
   endif()
-  # A new tally-ptxopt rewrites anew.
+  # A new tally-ptxopt rewrites anew, and so does another profile.
   foreach(source IN LISTS sources)
-    set_property(SOURCE ${source} DIRECTORY "${directory}" APPEND PROPERTY OBJECT_DEPENDS "${tool}")
+    set_property(SOURCE ${source} DIRECTORY "${directory}" APPEND PROPERTY OBJECT_DEPENDS "${tool}" ${profiles})
   endforeach()
 endfunction()
 

@@ -1,5 +1,7 @@
 #include "launch_profile.h"
 
+#include "tally/bundle/profile.h"
+
 #include <cassert>
 #include <utility>
 
@@ -21,6 +23,8 @@ constexpr std::uint32_t mostWavesPerSlice = 64;
 constexpr std::uint64_t slicesBeforeFit = 16;
 /// A strip between polls (ptx::PollRules), and the write.
 constexpr Nanoseconds pollTime{20000};
+// What a profile says may be short by a factor of two (LoadedKernel::keep()).
+static_assert(2 * bundle::shortBlock.count() <= insideFrom * pollTime.count());
 /// The share of the throughput that it may cost to make waits half as long, a third, and so on: so
 /// much for each.
 constexpr double costForEach = 0.02;

@@ -1,16 +1,12 @@
 // What the profiler found, kept on disk: one file per device and driver, in
-// $XDG_CACHE_HOME/tally (docs/hooks.md says what it holds).
+// $XDG_CACHE_HOME/tally (docs/hooks.md says what it holds, bundle/profile.h how).
 #ifndef TALLY_LIB_RUNTIME_PROFILE_STORE_H
 #define TALLY_LIB_RUNTIME_PROFILE_STORE_H
 
-#include "tally/bundle/bundle.h"
+#include "tally/bundle/profile.h"
 #include "tally/runtime/control_word.h"
 #include "tally/runtime/device.h"
 
-#include <array>
-#include <compare>
-#include <cstdint>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -20,19 +16,8 @@ namespace tally::runtime {
 /// Thread-safe.
 class ProfileStore {
 public:
-  struct Key {
-    std::uint64_t moduleHash = 0; ///< bundle::Bundle::moduleHash
-    std::string kernel;
-    std::array<std::uint32_t, 10> shape{}; ///< LoadedKernel::ShapeKey
-    friend auto operator<=>(const Key &, const Key &) = default;
-  };
-  struct Found {
-    std::optional<Kind> kind; ///< the best that was tried; nothing: the user's kernel as it is
-    Nanoseconds high{0};      ///< what it takes at most; zero: none was tried
-    Nanoseconds block{0};     ///< what a block takes; zero: not known
-    bool isTried() const { return high.count() != 0; }
-    friend bool operator==(const Found &, const Found &) = default;
-  };
+  using Key = bundle::ProfileKey; ///< its shape: LoadedKernel::ShapeKey
+  using Found = bundle::ProfileFound;
 
   /// The file of a device in the default folder; empty where there is none ($XDG_CACHE_HOME and
   /// $HOME are both unset) or the device has no driver, so that what it measures is of no use
@@ -51,10 +36,9 @@ public:
   Result<void> save();
 
 private:
-  using Entries = std::map<Key, Found>;
+  using Entries = bundle::ProfileEntries;
   /// What is wrong with the text, if anything is.
   Result<Entries> parse(const std::string &text) const;
-  std::string print(const Entries &all) const;
 
   const std::string path;
   std::string device; ///< as the file names it

@@ -199,6 +199,27 @@ test_plain_program() {
   tr -s ' \n' ' ' <"$SCRATCH/plain-none.log" | grep -q "'main' has no CUDA sources" || fail "it does not say why"
 }
 
+# What a run has found, given to tally_enable(): fewer kinds. Another profile has the sources rewritten anew.
+test_profiles() {
+  need_nvcc
+  local profile=$SCRATCH/profile-found library=$SCRATCH/profiles/libkernels.so
+  found() { python3 "$SOURCE/test/ptxopt/tool/Inputs/profile.py" "$profile" "1 $1 9000 3000 4,1,1,32,1,1,0,0,0,0 _Z10addSquaresPii"; }
+  listed() { "$prefix/bin/tally-ptxopt" --list "$library" | grep -q "$1" || fail "not $1: $("$prefix/bin/tally-ptxopt" --list "$library")"; }
+  found guard
+  configure_own "$SCRATCH/profiles" plain_program "-DPROFILES=$profile" || fail "cannot configure"
+  "$CMAKE" --build "$SCRATCH/profiles"
+  listed 'guard emitted, persistent refused not-in-profile'
+  found persistent
+  "$CMAKE" --build "$SCRATCH/profiles"
+  listed 'guard refused not-in-profile, persistent emitted'
+  TALLY_DEVICE=emulator TALLY_CLASS=best-effort TALLY_STATS=1 "$SCRATCH/profiles/main" >"$SCRATCH/profiles/main.log" 2>&1 ||
+    fail "main: $(cat "$SCRATCH/profiles/main.log")"
+  grep -q '^sum 328350$' "$SCRATCH/profiles/main.log" && grep -q '1 persistent' "$SCRATCH/profiles/main.log" ||
+    fail "main: $(cat "$SCRATCH/profiles/main.log")"
+  ! configure_own "$SCRATCH/profiles-none" plain_program "-DPROFILES=$SCRATCH/no-such-file" >/dev/null || fail "a profile that is not there"
+  tr -s ' \n' ' ' <"$SCRATCH/profiles-none.log" | grep -q "there is no file $SCRATCH/no-such-file" || fail "it does not say why"
+}
+
 # Through ccache enabled compiles are cached as others are: built once more, all of them are hits.
 test_ccache() {
   need_nvcc

@@ -41,13 +41,6 @@ ptx::Variant *variantOf(ptx::RewrittenKernel &kernel, Kind kind) {
   return nullptr;
 }
 
-void withdraw(ptx::Variant &variant, Verdict verdict) {
-  variant.verdict = std::move(verdict);
-  variant.entries.clear();
-  variant.clones.clear();
-  variant.alternatives.clear();
-}
-
 /// Takes a kind out of all instances if one of them has not got it.
 void equalize(const std::vector<Instance> &instances, Kind kind) {
   const ptx::Variant *missing = nullptr;
@@ -93,6 +86,13 @@ void combine(bundle::Kernel &all, const bundle::Kernel &other) {
 }
 
 } // namespace
+
+void withdraw(ptx::Variant &variant, Verdict verdict) {
+  variant.verdict = std::move(verdict);
+  variant.entries.clear();
+  variant.clones.clear();
+  variant.alternatives.clear();
+}
 
 void makeSiblings(const std::vector<Job *> &jobs) {
   for (Job *job : jobs)

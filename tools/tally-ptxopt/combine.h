@@ -9,6 +9,9 @@
 
 namespace tally::ptxopt {
 
+/// Takes the variant out; `verdict` says why.
+void withdraw(ptx::Variant &variant, Verdict verdict);
+
 /// Makes the jobs siblings. A variant that one of them has not, or that would have to be launched
 /// in another way there, is taken out of all. To be called before they are assembled.
 void makeSiblings(const std::vector<Job *> &jobs);

@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include "cache.h"
+#include "profiles.h"
 
 #include "tally/ptx/transforms/pass.h"
 
@@ -32,6 +33,11 @@ cl::opt<std::string> variants(
     cl::desc("kinds to write: slice, guard, persistent, pause, checkpoint, or all, or none; or "
              "default: what runs without settings, guard, persistent and checkpoint, and slice "
              "where guard is refused"));
+cl::list<std::string> profiles(
+    "profile", cl::value_desc("FILE"), cl::cat(category),
+    cl::desc(
+        "what a run with TALLY_PROFILE=on has written: of kernels that it names only the kinds "
+        "that their launches want; may be given several times"));
 cl::opt<std::string> kernel("kernel", cl::value_desc("REGEX"), cl::cat(category),
                             cl::desc("only kernels whose whole name matches this extended regular "
                                      "expression"));
@@ -75,7 +81,8 @@ cl::opt<std::string> reportFile("report-file", cl::value_desc("F"), cl::cat(cate
                                 cl::desc("where the report goes; default standard output"));
 cl::opt<bool> strict("strict", cl::cat(category),
                      cl::desc("exit 2 if any kind of any kernel was refused or failed, but for "
-                              "no-long-loop, or if device code was left as it is"));
+                              "no-long-loop and what --profile leaves out, or if device code was "
+                              "left as it is"));
 cl::opt<bool> verifyEach("verify-each", cl::cat(category),
                          cl::desc("parse every variant again and check its invariants"));
 cl::opt<bool> inPlace("in-place", cl::cat(category),
@@ -186,6 +193,14 @@ Result<Options> collect() {
     return kinds.error();
   options.kinds = *kinds;
   options.slicesUnguarded = variants == "default";
+  if (!profiles.empty()) {
+    auto read = Profiles::read({profiles.begin(), profiles.end()});
+    if (!read)
+      return read.error();
+    options.profiles = std::move(*read);
+    if (variants == "default")
+      options.kinds |= options.profiles->wantedOfAny();
+  }
   auto selects = matcher("--kernel", kernel);
   if (!selects)
     return selects.error();

@@ -6,11 +6,14 @@
 #include "tally/support/result.h"
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace tally::ptxopt {
+
+class Profiles;
 
 enum class Emit { Ptx, Bundle, CfgDot };
 enum class ReportFormat { None, Text, Json };
@@ -20,6 +23,7 @@ struct Options {
   std::string output;              ///< as given; empty when not
   ptx::KindSet kinds = ptx::everyKind;
   bool slicesUnguarded = false;                         ///< no slice of kernels that have a guard
+  std::shared_ptr<const Profiles> profiles;             ///< of --profile; null without
   std::function<bool(std::string_view)> selects;        ///< empty selects all kernels
   std::function<bool(std::string_view)> assumesInOrder; ///< empty assumes it of none
   Emit emit = Emit::Bundle;

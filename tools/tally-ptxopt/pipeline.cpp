@@ -4,6 +4,7 @@
 #include "files.h"
 #include "list.h"
 #include "lower.h"
+#include "profiles.h"
 #include "report.h"
 
 #include "tally/ptx/transforms/verify.h"
@@ -23,7 +24,7 @@ struct Work {
 };
 
 /// What --strict counts: device code that was left as it is, and kernels without a kind. A kernel
-/// without a long loop is refused nothing that it needs.
+/// without a long loop is refused nothing that it needs, nor is one that a profile names.
 bool anyNotEmitted(const Work &work) {
   for (const auto &file : work.containers)
     if (!remarksOn(*file).empty())
@@ -32,7 +33,8 @@ bool anyNotEmitted(const Work &work) {
   for (const auto &job : work.jobs)
     for (const ptx::RewrittenKernel &kernel : job->kernels)
       for (const ptx::Variant &variant : kernel.variants)
-        if (variant.verdict.status != Status::Emitted && variant.verdict.reason != needless)
+        if (variant.verdict.status != Status::Emitted && variant.verdict.reason != needless &&
+            variant.verdict.reason != leftOutByProfile)
           return true;
   return false;
 }
@@ -190,6 +192,9 @@ int rewriteInputs(const Options &options) {
     return exitInput;
   if (auto distinct = checkOutputs(work); !distinct)
     return fail(distinct.error());
+  if (options.profiles)
+    for (const auto &job : work.jobs)
+      options.profiles->leaveOut(*job, options.slicesUnguarded);
   if (options.slicesUnguarded)
     dropSlicesOfGuarded(work);
   if (options.verifyEach)
