@@ -5,6 +5,7 @@
 #include "rounding.h"
 
 #include <bit>
+#include <span>
 #include <string_view>
 
 namespace tally::emulator {
@@ -122,9 +123,71 @@ bool decodeXorSign(FunctionDecoder &decoder, const Instruction &instruction, Han
   return true;
 }
 
+// The two floats of a 64-bit register, and a register made of two.
+Status splitPair(Warp &warp, const Op &op, std::uint32_t mask) {
+  auto *low = warp.row<std::uint32_t>(op.slot[0]), *high = warp.row<std::uint32_t>(op.slot[1]);
+  const auto *pair = warp.row<std::uint64_t>(op.slot[2]);
+  for (; mask; mask &= mask - 1) {
+    int i = std::countr_zero(mask);
+    low[i] = static_cast<std::uint32_t>(pair[i]);
+    high[i] = static_cast<std::uint32_t>(pair[i] >> 32);
+  }
+  return Status::Next;
+}
+Status joinPair(Warp &warp, const Op &op, std::uint32_t mask) {
+  auto *pair = warp.row<std::uint64_t>(op.slot[0]);
+  const auto *low = warp.row<std::uint32_t>(op.slot[1]);
+  const auto *high = warp.row<std::uint32_t>(op.slot[2]);
+  for (; mask; mask &= mask - 1) {
+    int i = std::countr_zero(mask);
+    pair[i] = std::uint64_t{high[i]} << 32 | low[i];
+  }
+  return Status::Next;
+}
+
+/// add, sub, mul and fma of .f32x2: the operation on the low halves and on the high ones. There is
+/// no .sat, and no immediate operand (ptxas 13.0).
+bool decodePairOfFloats(FunctionDecoder &decoder, const Instruction &instruction) {
+  constexpr std::size_t pairOperations = 4; // the first of `known`
+  const Known *found = nullptr;
+  for (const Known &each : std::span(known).first(pairOperations))
+    if (each.opcode == instruction.opcode)
+      found = &each;
+  if (!found || instruction.has("sat") || instruction.operands.size() != found->sources + 1)
+    return false;
+  Rounding rounding = roundingOf(instruction);
+  std::uint8_t flags = instruction.has("ftz") ? FlushSubnormal : 0;
+  Handler handler = rounding == Rounding::Nearest
+                        ? vectorHandlers().floating(found->operation, Type::F32, flags)
+                        : roundedHandler(found->operation, Type::F32, rounding, flags);
+  if (!handler)
+    return false;
+  Op low, high;
+  low.handler = high.handler = handler;
+  for (std::size_t i = 1; i <= found->sources; ++i) {
+    low.slot[i] = decoder.temporary(4);
+    high.slot[i] = decoder.temporary(4);
+    Slot pair = decoder.source(instruction.operands[i], Type::B64);
+    if (decoder.failed())
+      return true;
+    decoder.emit(splitPair, {low.slot[i], high.slot[i], pair});
+  }
+  low.slot[0] = decoder.temporary(4);
+  high.slot[0] = decoder.temporary(4);
+  Slot result = decoder.destination(instruction.operands[0], Type::B64);
+  if (decoder.failed())
+    return true;
+  decoder.emit(low);
+  decoder.emit(high);
+  decoder.emit(joinPair, {result, low.slot[0], high.slot[0]});
+  return true;
+}
+
 } // namespace
 
 bool decodeFloat(FunctionDecoder &decoder, const Instruction &instruction) {
+  if (!instruction.modifiers.empty() && instruction.modifiers.back() == "f32x2")
+    return decodePairOfFloats(decoder, instruction);
   Type type = lastType(instruction);
   if (type != Type::F32 && type != Type::F64)
     return false;

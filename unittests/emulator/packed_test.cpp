@@ -249,3 +249,37 @@ TEST_CASE("pairs of 16-bit integers: neither half reaches into the other") {
   CHECK(one<U32>("max.relu.s16x2 %d, %a, %b;", 0xffff8000u, 0xfffe0003u) == 0x00000003u);
   CHECK(one<U32>("min.relu.s16x2 %d, %a, %b;", 0xffff0007u, 0x00050003u) == 0x00000003u);
 }
+
+TEST_CASE("pairs of floats: each half as the instruction on one, rounded and flushed alike") {
+  using U64 = std::uint64_t;
+  // Rounding shows in the last bits, flushing in subnormals, and NaN comes out as the one NaN.
+  const std::vector<U32> values = {0x3f800001, 0x33800000, 0xbf7fffff, 0x00000007,
+                                   0x80000001, 0x7f7fffff, 0x7f800000, 0xff800000,
+                                   0x7fc12345, 0x00800000, 0x80000000, 0x3eaaaaab};
+  std::vector<U32> a, b, c;
+  for (U32 i = 0; i != 32; ++i) {
+    auto at = [&](U32 n) { return values[n % values.size()]; };
+    a.push_back(at(i));
+    b.push_back(at(i * 5 + 3));
+    c.push_back(at(i * 7 + 1));
+  }
+  auto pair = [](const std::vector<U32> &each) {
+    std::vector<U64> pairs; // the high half is another lane's value
+    for (std::size_t i = 0; i != each.size(); ++i)
+      pairs.push_back(U64{each[(i + 1) % each.size()]} << 32 | each[i]);
+    return pairs;
+  };
+  for (const char *operation : {"add", "sub", "mul", "fma"})
+    for (const char *how : {".rn", ".rz", ".rm", ".rp", ".rn.ftz", ".rz.ftz", ".rp.ftz"}) {
+      bool isFused = operation[0] == 'f';
+      std::string name = std::string(operation) + how + ".f32";
+      std::string operands = isFused ? " %d, %a, %b, %c;" : " %d, %a, %b;";
+      auto single = evaluate<U32, U32>(name + operands, a, b, c);
+      auto both = evaluate<U64, U64>(name + "x2" + operands, pair(a), pair(b), pair(c));
+      CHECK(both == pair(single));
+    }
+  CHECK(one<U64, U64>("add.f32x2 %d, %a, %b;", 0x3f80000040000000, 0x40000000c0000000) ==
+        0x4040000000000000);
+  CHECK(one<U64, U64>("fma.rn.f32x2 %a, %a, %b, %c; mov.b64 %d, %a;", 0x3f80000040000000,
+                      0x4000000040400000, 0x3f8000003f800000) == 0x4040000040e00000);
+}
