@@ -81,14 +81,14 @@ void FunctionDecoder::declareFormals() {
   Scope &outer = scopes[0];
   if (function.isEntry) {
     for (const ptx::Variable &each : function.parameters)
-      outer.symbols[each.name] = {SymbolInfo::KernelParameter, each.paramOffset};
+      outer.symbols[each.name] = {SymbolInfo::KernelParameter, each.paramOffset, 0};
     return;
   }
   auto declareList = [&](const std::vector<ptx::Variable> &variables,
                          std::vector<FormalParameter> &formals) {
     for (std::size_t i = 0; i < variables.size(); ++i) {
       if (!formals[i].inRegister) {
-        outer.symbols[variables[i].name] = {SymbolInfo::Local, formals[i].offset};
+        outer.symbols[variables[i].name] = {SymbolInfo::Local, formals[i].offset, 0};
         continue;
       }
       for (const ptx::RegisterDeclaration &each : function.registers)
@@ -113,18 +113,19 @@ void FunctionDecoder::declare(const ptx::Variable &variable) {
       break;
     }
     sharedBytes = alignUp(sharedBytes, variable.alignment);
-    info = {SymbolInfo::Shared, sharedBytes};
+    info = {SymbolInfo::Shared, sharedBytes, 0};
     sharedBytes += variable.sizeInBytes;
     break;
   case ptx::StateSpace::Local:
   case ptx::StateSpace::Param:
     localBytes = alignUp(localBytes, variable.alignment);
-    info = {SymbolInfo::Local, localBytes};
+    info = {SymbolInfo::Local, localBytes, 0};
     localBytes += variable.sizeInBytes;
     break;
   default:
     return; // a use of the name is then refused by name
   }
+  info.elementBytes = elementBytesOf(variable);
   scopes[scope].symbols[variable.name] = info;
 }
 

@@ -52,7 +52,8 @@ std::span<const ptx::Operand> elements(const ptx::Operand &operand) {
 /// Offset in the kernel's parameters when the address is a parameter's name.
 std::optional<std::uint64_t> kernelParameter(FunctionDecoder &decoder,
                                              const ptx::Operand &address) {
-  if (address.children.empty() || address.children[0].kind != OperandKind::Symbol)
+  if (address.kind != OperandKind::Address || address.children.empty() ||
+      address.children[0].kind != OperandKind::Symbol)
     return std::nullopt;
   std::optional<SymbolInfo> info = decoder.symbol(address.children[0].symbol);
   if (!info || info->kind != SymbolInfo::KernelParameter)

@@ -141,7 +141,7 @@ Result<void> ModuleDecoder::declareFunctions(ModuleUnit &unit) {
     if (function.isEntry)
       program->functionIndex.emplace(function.name, index);
     if (!known || known->kind != SymbolInfo::Code)
-      declared(unit, function.linkage, function.name) = {SymbolInfo::Code, index};
+      declared(unit, function.linkage, function.name) = {SymbolInfo::Code, index, 0};
   }
   for (const ptx::Alias &alias : unit.module->aliases()) {
     const ptx::Function *function = unit.module->function(alias.name);
@@ -153,19 +153,23 @@ Result<void> ModuleDecoder::declareFunctions(ModuleUnit &unit) {
   return {};
 }
 
+std::uint32_t elementBytesOf(const ptx::Variable &variable) {
+  return variable.isArray ? sizeOf(typeNamed(variable.type)) : 0;
+}
+
 SymbolInfo ModuleDecoder::declareShared(std::uint64_t bytes, std::uint32_t alignment) {
   SharedVariable shared{bytes, alignment, 0};
   shared.fixedOffset = alignUp(moduleSharedEnd, alignment);
   moduleSharedEnd = shared.fixedOffset + shared.bytes;
   sharedVariables.push_back(shared);
-  return {SymbolInfo::ModuleShared, sharedVariables.size() - 1};
+  return {SymbolInfo::ModuleShared, sharedVariables.size() - 1, 0};
 }
 
 Result<void> ModuleDecoder::declareVariable(ModuleUnit &unit, const ptx::Variable &variable,
                                             std::string_view linkage, bool isManaged) {
   bool isShared = variable.space == ptx::StateSpace::Shared;
   if (isShared && (variable.isExtern || variable.sizeInBytes == 0)) {
-    unit.symbols[variable.name] = {SymbolInfo::DynamicShared, 0};
+    unit.symbols[variable.name] = {SymbolInfo::DynamicShared, 0, elementBytesOf(variable)};
     return {};
   }
   if (!isShared && variable.space != ptx::StateSpace::Global &&
@@ -184,15 +188,16 @@ Result<void> ModuleDecoder::declareVariable(ModuleUnit &unit, const ptx::Variabl
       return {};
   }
   if (isShared) {
-    declared(unit, linkage, variable.name) =
-        declareShared(variable.sizeInBytes, variable.alignment);
+    SymbolInfo info = declareShared(variable.sizeInBytes, variable.alignment);
+    info.elementBytes = elementBytesOf(variable);
+    declared(unit, linkage, variable.name) = info;
     return {};
   }
   std::uint64_t bytes = variable.sizeInBytes;
   Result<std::uint64_t> address = arena.allocate(bytes, std::byte{0});
   if (!address)
     return address.error();
-  declared(unit, linkage, variable.name) = {SymbolInfo::Global, *address};
+  declared(unit, linkage, variable.name) = {SymbolInfo::Global, *address, elementBytesOf(variable)};
   bool isConstant = variable.space == ptx::StateSpace::Const;
   if (isConstant)
     program->constSegments.push_back({*address, *address + bytes});
@@ -240,7 +245,7 @@ Result<void> ModuleDecoder::resolveExternals() {
     Result<std::uint64_t> address = arena.allocate(each->sizeInBytes, std::byte{0});
     if (!address)
       return address.error();
-    symbols[each->name] = {SymbolInfo::Global, *address};
+    symbols[each->name] = {SymbolInfo::Global, *address, elementBytesOf(*each)};
     program->ownedMemory.push_back(*address);
   }
   return {};

@@ -33,7 +33,11 @@ struct SymbolInfo {
   };
   Kind kind = Global;
   std::uint64_t value = 0;
+  std::uint32_t elementBytes = 0; ///< of an array's scalars, which an index counts; 0 of others
 };
+
+/// See SymbolInfo.
+std::uint32_t elementBytesOf(const ptx::Variable &variable);
 
 struct SharedVariable {
   std::uint64_t bytes = 0;
@@ -128,6 +132,9 @@ public:
   void address(const ptx::Operand &operand, Op &op);
   /// The address that a symbol stands for; a runtime one is emitted into a temporary.
   Slot symbolAddress(const ptx::Operand &operand, std::uint32_t bytes);
+  /// Of an array's element whose index is a register, `array[%r1+2]`: PTX ISA 6.4.2. noSlot for
+  /// every other operand, without a failure.
+  Slot elementAddress(const ptx::Operand &operand);
 
   Slot temporary(std::uint32_t bytes);
   Slot temporaryPredicate();

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
+#include <charconv>
 #include <utility>
 
 namespace tally::emulator {
@@ -70,6 +72,10 @@ Slot FunctionDecoder::source(const ptx::Operand &operand, Type type) {
     if (operand.symbol == "WARP_SZ")
       return constant(warpSize, bytes);
     return symbolAddress(operand, bytes);
+  case OperandKind::Opaque:
+    if (Slot slot = elementAddress(operand); slot != noSlot)
+      return bytes == 8 ? slot : converted(slot, 8, bytes, false);
+    [[fallthrough]];
   default:
     fail(fmt::format("operand '{}' is no value", operand.text));
     return noSlot;
@@ -256,7 +262,75 @@ Slot FunctionDecoder::symbolAddress(const ptx::Operand &operand, std::uint32_t b
   return noSlot;
 }
 
+namespace {
+
+/// What `text`, `array[%r1+2]`, adds to the register; none where it has another form. ptxas 13.0
+/// knows no `-`, and adds in the register's width.
+std::optional<std::uint64_t> addedToIndex(std::string_view text, std::string_view array,
+                                          std::string_view index) {
+  auto skip = [&](std::string_view expected) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+    bool matches = text.starts_with(expected);
+    text.remove_prefix(matches ? expected.size() : 0);
+    return matches;
+  };
+  if (!skip(array) || !skip("[") || !skip(index))
+    return std::nullopt;
+  std::uint64_t added = 0;
+  if (skip("+")) {
+    skip("");
+    bool isHex = text.starts_with("0x") || text.starts_with("0X");
+    text.remove_prefix(isHex ? 2 : 0);
+    auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), added, isHex ? 16 : 10);
+    if (error != std::errc())
+      return std::nullopt;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    skip("U");
+  }
+  return skip("]") && text.empty() ? std::optional(added) : std::nullopt;
+}
+
+} // namespace
+
+Slot FunctionDecoder::elementAddress(const ptx::Operand &operand) {
+  if (operand.kind != OperandKind::Opaque || operand.children.size() != 2 ||
+      operand.children[0].kind != OperandKind::Symbol || !operand.children[0].component.empty() ||
+      operand.children[1].kind != OperandKind::Register)
+    return noSlot;
+  const ptx::Operand &array = operand.children[0], &index = operand.children[1];
+  std::optional<std::uint64_t> added = addedToIndex(operand.text, array.symbol, index.text);
+  std::optional<SymbolInfo> info = symbol(array.symbol);
+  const RegisterInfo *row = registerOf(index);
+  if (!added || !info || info->elementBytes == 0 || !row || row->bytes == 0 || row->bytes > 8)
+    return noSlot;
+  // An index counts the array's scalars, also where the elements are vectors, and is unsigned
+  // whatever the register's type (ptxas 13.0).
+  const VectorHandlers &vector = vectorHandlers();
+  Type type = row->bytes == 8 ? Type::U64 : Type::U32;
+  Slot count = source(index, type);
+  if (*added != 0) {
+    Slot sum = temporary(sizeOf(type));
+    emit(vector.integer(IntegerOp::Add, type), {sum, count, constant(*added, sizeOf(type))});
+    count = sum;
+  }
+  Slot result = temporary(8);
+  if (type == Type::U32)
+    emit(vector.convert(Type::U64, Type::U32), {result, count});
+  emit(vector.integer(IntegerOp::MulLo, Type::U64),
+       {result, type == Type::U32 ? result : count, constant(info->elementBytes, 8)});
+  Slot base = symbolAddress(array, 8);
+  emit(vector.integer(IntegerOp::Add, Type::U64), {result, result, base});
+  return result;
+}
+
 void FunctionDecoder::address(const ptx::Operand &operand, Op &op) {
+  if (Slot slot = elementAddress(operand); slot != noSlot) {
+    op.slot[4] = slot;
+    op.addressSize = 8;
+    op.immediate = 0;
+    return;
+  }
   if (operand.kind != OperandKind::Address || operand.children.empty()) {
     fail(fmt::format("operand '{}' is no address", operand.text));
     return;

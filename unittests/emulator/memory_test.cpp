@@ -137,6 +137,38 @@ TEST_CASE("shared memory: static, module-scope and dynamic, through generic addr
   CHECK(out[10] == 21);
 }
 
+TEST_CASE("an array's element by a register: in the array's scalars, unsigned") {
+  auto out = run<U32>(kernel(R"(
+    .shared .b32 before[5]; .shared .v2 .b32 pairs[8]; .local .b32 own[8]; .local .b16 small[8];
+    .reg .b16 %i; .reg .b64 %w;
+    mov.u32 %r1, 3; cvt.u16.u32 %i, %r1; cvt.u64.u32 %w, %r1;
+    ld.global.u32 %r2, table[%r1];         st.global.u32 [%out], %r2;
+    ld.global.u32 %r2, table[%r1+1];       st.global.u32 [%out+4], %r2;
+    ld.global.u32 %r2, table[%i];          st.global.u32 [%out+8], %r2;
+    ld.global.u32 %r2, table[ %w + 0x2 ];  st.global.u32 [%out+12], %r2;
+    ld.const.u16 %h1, words[%r1];          cvt.u32.u16 %r2, %h1; st.global.u32 [%out+16], %r2;
+    mov.u64 %d1, table[%r1];               ld.u32 %r2, [%d1+4]; st.global.u32 [%out+20], %r2;
+    mov.u32 %r3, before; st.shared.u32 before[%r1], 77;
+    ld.shared.u32 %r2, [before+12];        st.global.u32 [%out+24], %r2;
+    mov.u32 %r3, pairs; mov.u32 %r4, pairs[%r1]; sub.u32 %r2, %r4, %r3;
+    st.global.u32 [%out+28], %r2;
+    mov.u32 %r3, pairs; mov.u32 %r4, pairs[3]; sub.u32 %r2, %r4, %r3;
+    st.global.u32 [%out+32], %r2;
+    st.local.u32 own[%r1], 88;             ld.local.u32 %r2, [own+12]; st.global.u32 [%out+36], %r2;
+    mov.u32 %r5, 0xffffffff;
+    ld.global.u32 %r2, table[%r5+2];       st.global.u32 [%out+40], %r2;
+    setp.ne.u32 %p1, %lane, 0; mov.u32 %r2, 5;
+    @%p1 ld.global.u32 %r2, table[%r1];    st.global.u32 [%out+44], %r2;
+    mul.lo.u32 %r6, %r1, 2;
+    st.shared.u32 window[%r6], 99;         ld.shared.u32 %r2, [window+24]; st.global.u32 [%out+48], %r2;
+  )",
+                             ".global .u32 table[8] = {10, 11, 12, 13, 14, 15, 16, 17};\n"
+                             ".const .u16 words[4] = {1, 2, 3, 4};\n"
+                             ".extern .shared .align 4 .b32 window[];\n"),
+                      1, 13);
+  CHECK(out == std::vector<U32>{13, 14, 13, 15, 4, 14, 77, 12, 12, 88, 11, 5, 99});
+}
+
 TEST_CASE("local memory is each thread's own") {
   auto out = run<U32>(kernel(R"(
     .local .align 8 .b8 depot[16];
@@ -244,6 +276,13 @@ TEST_CASE("unwritten memory shows a pattern") {
   DevicePtr out = *h.machine.allocate(8);
   h.ok("k", shapeOf(1, 1), out);
   CHECK(h.download<U32>(out, 2) == std::vector<U32>{0xa5a5a5a5u, 0xa5a5a5a5u});
+}
+
+TEST_CASE("an index that ptxas refuses has no address") {
+  for (const char *load : {"ld.global.u32 %r1, single[%lane];", "ld.param.u32 %r1, out[%lane];",
+                           "ld.global.u32 %r1, table[%lane*2];"})
+    CHECK(faultOf(kernel(load, ".global .u32 single; .global .u32 table[4];\n"))
+              .message.find("is no address") != std::string::npos);
 }
 
 TEST_CASE("what is lacking is named when it is reached, not before") {

@@ -1,6 +1,7 @@
 // Instructions and their operands (PTX ISA 4.3.2, 4.5, 6).
 #include "parser_impl.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tally::ptx {
@@ -211,13 +212,14 @@ bool Parser::parseArrayIndex(Operand &operand) {
   return true;
 }
 
-// Of an array that is declared before; 0 where there is none of this name.
+// Of an array that is declared before, its scalars also where the elements are vectors, which ptxas
+// 13.0 counts too; 0 where there is none of this name.
 std::uint64_t Parser::elementBytes(std::string_view variable) const {
   std::uint64_t bytes = 0;
   const auto look = [&](std::span<const Variable> list) {
     for (const Variable &each : list)
       if (each.name == variable && each.isArray && each.elementCount != 0)
-        bytes = each.sizeInBytes / each.elementCount;
+        bytes = each.sizeInBytes / each.elementCount / std::max(each.vectorWidth, 1u);
   };
   for (const Item &item : module.itemList)
     look(item.variables);
