@@ -68,6 +68,44 @@ TEST_CASE("a barrier under a block-uniform decision is reached by all or none") 
                       "@%p1 bra L; bar.sync 0; L: ret;") == none);
 }
 
+TEST_CASE("a register that holds another value elsewhere") {
+  // %p1 is the block's where it decides, and differs behind.
+  std::string first = "ld.param.u32 %r1,[n]; setp.lt.u32 %p1,%r1,9; @%p1 bra L; bar.sync 0;";
+  std::string second = "mov.u32 %r2,%tid.x; setp.lt.u32 %p1,%r2,9;";
+  CHECK(convergenceOf(first + second + "@%p1 st.global.u32 [%rd1],%r2; L: ret;") == none);
+  CHECK(convergenceOf(second + "@%p1 st.global.u32 [%rd1],%r2;" + first + "L: ret;") == none);
+  // The lanes' shape of a value is that of the value too.
+  CHECK(convergenceOf("mov.u32 %r1,%tid.x; shr.u32 %r1,%r1,5; setp.eq.u32 %p1,%r1,1; @%p1 bra L;"
+                      "bar.warp.sync -1; L: ret;") == Codes{"rows"});
+  SUBCASE("comes there by some way") {
+    CHECK(convergenceOf(second + "ld.param.u32 %r1,[n]; setp.eq.u32 %p2,%r1,0; @%p2 bra M;"
+                                 "setp.lt.u32 %p1,%r1,9; M: @%p1 bra L; bar.sync 0; L: ret;") ==
+          divergent);
+    CHECK(convergenceOf(second + "ld.param.u32 %r1,[n]; setp.eq.u32 %p2,%r1,0;"
+                                 "@%p2 setp.lt.u32 %p1,%r1,9; @%p1 bra L; bar.sync 0; L: ret;") ==
+          divergent);
+  }
+  SUBCASE("comes there in the next turn of a loop") {
+    std::string loop = "ld.param.u32 %r1,[n]; setp.lt.u32 %p1,%r1,9; H: @%p1 bra E; bar.sync 0;" +
+                       second + "add.u32 %r3,%r3,1; setp.lt.u32 %p2,%r3,4;";
+    CHECK(convergenceOf(loop + "@%p2 bra H; E: ret;") == divergent);
+    CHECK(convergenceOf(loop + "setp.lt.u32 %p1,%r1,8; @%p2 bra H; E: ret;") == none);
+  }
+  SUBCASE("is left there by the block before") {
+    // A worker's next block finds in %p1 what this one's threads have.
+    CHECK(convergenceOf("@%p1 bra L; bar.sync 0; L:" + second + "setp.lt.u32 %p1,%r2,3; ret;") ==
+          divergent);
+  }
+  SUBCASE("is assigned under a decision that differs") {
+    CHECK(convergenceOf("mov.u32 %r2,%tid.x; setp.lt.u32 %p2,%r2,9; mov.u32 %r1,0; @%p2 bra M;"
+                        "mov.u32 %r1,1; M: setp.eq.u32 %p1,%r1,0; @%p1 bra L; bar.sync 0; L:"
+                        "mov.u32 %r1,5; ret;") == divergent);
+    CHECK(convergenceOf("mov.u32 %r2,%tid.x; mov.u32 %r1,0; H: add.u32 %r1,%r1,1;"
+                        "setp.lt.u32 %p2,%r1,%r2; @%p2 bra H; setp.eq.u32 %p1,%r1,3; @%p1 bra L;"
+                        "bar.sync 0; L: mov.u32 %r1,5; ret;") == divergent);
+  }
+}
+
 TEST_CASE("a uniform decision inside a divergent one is taken by some threads only") {
   CHECK(convergenceOf("mov.u32 %r1,%tid.x; setp.eq.u32 %p1,%r1,0; mov.u32 %r2,%ctaid.x;\n"
                       "setp.eq.u32 %p2,%r2,0; @%p1 bra E; @%p2 bra E; bar.sync 0; E: ret;") ==

@@ -69,9 +69,9 @@ Uniformity::Shape Uniformity::shapeOfOperand(const Operand &operand) const {
     return specialRegisterName(operand) == "ntid" ? Shape::Aligned : Shape::Other;
   case OperandKind::Register:
     if (operand.negated || !operand.component.empty() ||
-        (isAligned(shapes[operand.reg]) && registers[operand.reg] == Variation::Threads))
+        (isAligned(shapes[values.of(operand)]) && ofValue(operand) == Variation::Threads))
       return Shape::Other;
-    return shapes[operand.reg];
+    return shapes[values.of(operand)];
   default:
     return Shape::Other;
   }

@@ -50,8 +50,8 @@ bool isWholeWarpVote(const Instruction &instruction) {
 } // namespace
 
 Uniformity::Uniformity(const Cfg &cfg, const ControlDependence &dependence)
-    : cfg(cfg), dependence(dependence), registers(cfg.function().registerCount, Variation::None),
-      control(cfg.size(), Variation::None), shapes(cfg.function().registerCount, Shape::Unset) {
+    : cfg(cfg), dependence(dependence), values(cfg), variations(values.count(), Variation::None),
+      control(cfg.size(), Variation::None), shapes(values.count(), Shape::Unset) {
   for (const Statement &statement : cfg.function().body)
     for (const Variable &variable : statement.variables)
       hasLocalParameters |= variable.space == StateSpace::Param;
@@ -67,17 +67,15 @@ void Uniformity::assumeArgumentsVary() {
     for (const Variable &each : *list)
       for (const RegisterDeclaration &declaration : cfg.function().registers)
         if (each.space == StateSpace::Register && declaration.name == each.name)
-          for (std::uint32_t i = 0; i != declaration.count; ++i) {
-            registers[declaration.first + i] = Variation::Threads;
-            shapes[declaration.first + i] = Shape::Other;
-          }
+          for (std::uint32_t i = 0; i != declaration.count; ++i)
+            add(declaration.first + i, Variation::Threads, Shape::Other);
 }
 
 Variation Uniformity::ofOperand(const Operand &operand) const {
   Variation most = Variation::None;
   forEachOperand(operand, [&](const Operand &each) {
     if (each.kind == OperandKind::Register)
-      most = std::max(most, registers[each.reg]);
+      most = std::max(most, ofValue(each));
     else if (each.kind == OperandKind::SpecialRegister)
       most = std::max(most, ofSpecialRegister(each));
   });
@@ -145,6 +143,14 @@ Variation Uniformity::ofExecution(std::uint32_t statement) const {
   return std::max(control[block->number], guard);
 }
 
+bool Uniformity::add(RegisterValues::Id value, Variation variation, Shape shape) {
+  Shape met = meet(shapes[value], shape);
+  bool isNew = variations[value] < variation || met != shapes[value];
+  variations[value] = std::max(variations[value], variation);
+  shapes[value] = met;
+  return isNew;
+}
+
 bool Uniformity::update() {
   bool changed = false;
   auto raise = [&](Variation &value, Variation to) {
@@ -153,6 +159,8 @@ bool Uniformity::update() {
       changed = true;
     }
   };
+  for (auto [from, to] : values.flows())
+    changed |= add(to, variations[from], shapes[from]);
   for (const auto &block : cfg.blocks()) {
     for (const CfgBlock *branch : dependence.controllers(*block))
       raise(control[block->number], std::max(control[branch->number], ofBranch(*branch)));
@@ -165,10 +173,9 @@ bool Uniformity::update() {
       Variation result = std::max(ofResult(instruction, kind), execution);
       Shape shape = execution == Variation::Threads ? Shape::Other : shapeOfResult(instruction);
       forEachWrittenRegister(instruction, kind, [&](const Operand &each) {
-        raise(registers[each.reg], result);
-        Shape met = meet(shapes[each.reg], shape);
-        changed |= met != shapes[each.reg];
-        shapes[each.reg] = met;
+        changed |= add(each.reg, result, shape);
+        if (values.of(each) != each.reg)
+          changed |= add(values.of(each), result, shape);
       });
       if (instruction.has("cc"))
         raise(carry, result);

@@ -4,6 +4,7 @@
 
 #include "tally/ptx/analysis/control_dependence.h"
 #include "tally/ptx/analysis/opcodes.h"
+#include "tally/ptx/analysis/register_values.h"
 
 #include <vector>
 
@@ -16,8 +17,8 @@ enum class Variation : std::uint8_t {
   Threads, ///< anything
 };
 
-/// A forward data-flow over registers and control, flow-insensitive per register (PTX as compilers
-/// write it assigns most registers once), to a fixed point from "everything uniform":
+/// A forward data-flow over the values of registers (register_values.h) and control, to a fixed
+/// point from "everything uniform":
 ///
 /// * A result varies as its sources and its guard do, and as its opcode says: thread ids, lane ids,
 ///   clocks, atomics, shuffles, calls, textures and unknown opcodes vary by thread. Loads vary by
@@ -38,7 +39,8 @@ class Uniformity {
 public:
   Uniformity(const Cfg &cfg, const ControlDependence &dependence);
 
-  Variation ofRegister(RegisterId reg) const { return registers[reg]; }
+  /// Of whatever `reg` may ever hold.
+  Variation ofRegister(RegisterId reg) const { return variations[reg]; }
   /// How the decision whether `block` runs varies: the iterated control dependence.
   Variation ofControl(const CfgBlock &block) const { return control[block.number]; }
   /// The same of one instruction: its block and its guard.
@@ -48,6 +50,7 @@ public:
 
 private:
   void assumeArgumentsVary();
+  Variation ofValue(const Operand &operand) const { return variations[values.of(operand)]; }
   Variation ofOperand(const Operand &operand) const;
   Variation ofResult(const Instruction &instruction, ResultKind kind) const;
   Variation ofLoad(const Instruction &instruction) const;
@@ -76,11 +79,15 @@ private:
   Shape shapeOfProduct(const Operand &a, const Operand &b) const;
   Shape shapeOfResult(const Instruction &instruction) const;
   bool dropsLane(const Instruction &instruction) const;
+  /// Notes what a value may be; whether that is new.
+  bool add(RegisterValues::Id value, Variation variation, Shape shape);
 
   const Cfg &cfg;
   const ControlDependence &dependence;
-  std::vector<Variation> registers, control;
-  std::vector<Shape> shapes;         ///< of registers
+  RegisterValues values;
+  std::vector<Variation> variations; ///< of values
+  std::vector<Variation> control;    ///< of blocks
+  std::vector<Shape> shapes;         ///< of values
   Variation carry = Variation::None; ///< of the condition code that add.cc and its kin leave
   bool hasLocalParameters = false;
 };

@@ -1,0 +1,46 @@
+// Which assignments of a register reach a use of it.
+#ifndef TALLY_PTX_ANALYSIS_REGISTER_VALUES_H
+#define TALLY_PTX_ANALYSIS_REGISTER_VALUES_H
+
+#include "tally/ptx/analysis/cfg.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <utility>
+#include <vector>
+
+namespace tally::ptx {
+
+/// Compilers use a register again for another value. This tells the values of one register apart:
+/// each assignment makes one, and where ways with different ones meet there is one that may be any
+/// of them. Registers that are assigned once, as most are, have one value.
+///
+/// Values below the function's `registerCount` stand for whatever that register may ever hold. What
+/// a register holds at the function's entry is such a value: a worker's last block may have left
+/// anything in it.
+class RegisterValues {
+public:
+  using Id = std::uint32_t;
+
+  explicit RegisterValues(const Cfg &cfg);
+
+  std::size_t count() const { return total; }
+  /// The value of a register operand of the function's body, where it is read or written.
+  Id of(const Operand &operand) const {
+    auto found = values.find(&operand);
+    return found == values.end() ? operand.reg : found->second;
+  }
+  /// Pairs `from`, `to`: whatever `from` is, `to` may be.
+  const std::vector<std::pair<Id, Id>> &flows() const { return flowsTo; }
+
+private:
+  friend class RegisterValuesBuilder;
+
+  llvm::DenseMap<const Operand *, Id> values;
+  std::vector<std::pair<Id, Id>> flowsTo;
+  std::size_t total;
+};
+
+} // namespace tally::ptx
+
+#endif
