@@ -206,6 +206,83 @@ TEST_CASE("calls in a loop are followed like loads") {
                   add) == waits);
 }
 
+TEST_CASE("a retry that a later turn ends, which finds what was stored") {
+  // `test` decides on what the cas found, %r4 or %f4, and on the value stored, %r3 or %f3.
+  auto raising = [](const std::string &test, const std::string &before = "",
+                    const std::string &after = "") {
+    return pointer + "ld.global.f32 %f3,[%rd1+64]; mov.b32 %r3,%f3; ld.global.u32 %r2,[%rd1];" +
+           before + "L: atom.global.cas.b32 %r4,[%rd1],%r2,%r3; mov.b32 %f4,%r4; mov.u32 %r2,%r4;" +
+           test + "@%p1 bra L;" + after + "ret;";
+  };
+  for (const char *test :
+       {"setp.lt.f32 %p1,%f4,%f3;", "setp.gtu.f32 %p1,%f3,%f4;", "setp.gt.ftz.f32 %p1,%f3,%f4;",
+        "setp.ne.f32 %p1,%f3,%f4;", "setp.lt.s32 %p1,%r4,%r3;", "setp.hi.u32 %p1,%r3,%r4;",
+        "setp.geu.f32 %p2,%f4,%f3; not.pred %p1,%p2;", "setp.ge.s32 %p2,%r4,%r3; not.pred %p1,%p2;",
+        // As long as it fails, too.
+        "setp.lt.s32 %p2,%r4,%r3; setp.lt.s32 %p3,%r4,9; and.pred %p1,%p2,%p3;"}) {
+    CAPTURE(test);
+    CHECK(reasonsOf(raising(test)) == none);
+  }
+  for (const char *test :
+       {// True of what was stored, or of something else.
+        "setp.le.f32 %p1,%f4,%f3;", "setp.eq.s32 %p1,%r4,%r3;", "setp.gt.u32 %p1,%r4,9;",
+        "setp.lt.s32 %p1,%r4,%r5;", "setp.lt.f32 %p1,%f4,%f5;",
+        "setp.ltu.f32 %p2,%f4,%f3; not.pred %p1,%p2;",
+        // Of a part of it.
+        "setp.lt.s16 %p1,%r4,%r3;", "setp.lt.f16x2 %p1|%p2,%r4,%r3;",
+        // Either is enough to go on.
+        "setp.lt.s32 %p2,%r4,%r3; setp.ne.s32 %p3,%r4,9; or.pred %p1,%p2,%p3;",
+        // For a NaN only the flag ends it.
+        "setp.ltu.f32 %p2,%f4,%f3; setp.ne.s32 %p3,%r4,9; and.pred %p1,%p2,%p3;",
+        "setp.eq.s32 %p3,%r4,9; @%p3 ret; setp.ltu.f32 %p1,%f4,%f3;"}) {
+    CAPTURE(test);
+    CHECK(reasonsOf(raising(test)) == waits);
+  }
+  // A number has no such case: another way out is none that it waits for.
+  CHECK(reasonsOf(raising("setp.eq.s32 %p3,%r4,9; @%p3 ret; setp.lt.f32 %p1,%f4,%f3;")) == none);
+  CHECK(reasonsOf(raising("setp.eq.s32 %p3,%r4,9; @%p3 ret; setp.lt.s32 %p1,%r4,%r3;")) == none);
+  // What was found is written over before it is looked at.
+  CHECK(reasonsOf(raising("mov.u32 %r4,%r5; setp.lt.s32 %p1,%r4,%r3;")) == waits);
+  // The value stored is not that of the turn before, or not the float that it is compared with.
+  CHECK(reasonsOf(raising("setp.lt.s32 %p1,%r4,%r3; add.u32 %r3,%r3,1;")) == waits);
+  CHECK(reasonsOf(raising("setp.lt.f32 %p1,%f4,%f3; mov.f32 %f3,%f5;")) == waits);
+  CHECK(reasonsOf(raising("setp.lt.f32 %p1,%f4,%f3;", "mov.f32 %f3,%f5;")) == waits);
+  CHECK(reasonsOf(raising("setp.lt.f32 %p1,%f4,%f3;", "@%p4 mov.b32 %r3,%r6;")) == waits);
+  CHECK(reasonsOf(raising("setp.lt.f32 %p1,%f4,%f3;", "O:",
+                          "ld.global.f32 %f3,[%rd1+64]; setp.lt.f32 %p5,%f3,%f5; @%p5 bra O;")) ==
+        waits);
+}
+
+TEST_CASE("a retry whose comparand is not what was seen last waits for the old value") {
+  std::string loop = pointer + "ld.global.u32 %r2,[%rd1]; setp.eq.u32 %p4,%r9,0;"
+                               "L: add.u32 %r3,%r2,7; atom.global.cas.b32 %r4,[%rd1],%r2,%r3;"
+                               "setp.eq.s32 %p1,%r2,%r4; @%p1 ret;";
+  CHECK(reasonsOf(loop + "mov.u32 %r2,%r4; bra L;") == none);
+  CHECK(reasonsOf(loop + "@%p4 bra M; mov.u32 %r2,%r4; bra L; M: mov.u32 %r2,%r4; bra L;") == none);
+  CHECK(reasonsOf(loop + "@%p4 bra L; mov.u32 %r2,%r4; bra L;") == waits);
+  CHECK(reasonsOf(loop + "@%p4 mov.u32 %r2,%r4; bra L;") == waits);
+  CHECK(reasonsOf(loop + "mov.u32 %r2,%r5; mov.u32 %r5,%r4; bra L;") == waits);
+}
+
+TEST_CASE("a retry's address is computed in the loop") {
+  auto at = [](const std::string &address, const std::string &rest = "") {
+    return pointer + "ld.global.u32 %r2,[%rd1];" + "L:" + address +
+           "add.u32 %r3,%r2,7; atom.global.cas.b32 %r4,[%rd2],%r2,%r3; setp.ne.s32 %p1,%r2,%r4;"
+           "mov.u32 %r2,%r4;" +
+           rest + "@%p1 bra L; ret;";
+  };
+  CHECK(reasonsOf(at("add.s64 %rd2,%rd1,8;")) == none);
+  CHECK(reasonsOf(at("mul.wide.u32 %rd3,%r9,4; add.s64 %rd2,%rd1,%rd3;")) == none);
+  CHECK(reasonsOf(at("@%p4 add.s64 %rd2,%rd1,8;")) == waits);
+  CHECK(reasonsOf(at("add.s64 %rd2,%rd2,8;")) == waits);
+  CHECK(reasonsOf(at("mul.wide.u32 %rd3,%r2,4; add.s64 %rd2,%rd1,%rd3;")) == waits);
+  CHECK(reasonsOf(at("add.s64 %rd2,%rd3,8;", "add.s64 %rd3,%rd3,8;")) == waits);
+  CHECK(reasonsOf(at("add.s64 %rd2,%rd1,8;", "add.s64 %rd2,%rd1,16;")) == waits);
+  CHECK(reasonsOf(at("ld.global.u64 %rd2,[%rd1+64];")) == waits);
+  // Assigned behind the cas it is another one in the first turn.
+  CHECK(reasonsOf(at("", "add.s64 %rd2,%rd1,8;")) == waits);
+}
+
 TEST_CASE("retries in other codings") {
   std::string reload = pointer + "L: ld.volatile.global.u32 %r1,[%rd1]; add.u32 %r2,%r1,7;"
                                  "atom.global.cas.b32 %r3,[%rd1],%r1,%r2;";

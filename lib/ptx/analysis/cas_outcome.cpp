@@ -10,12 +10,22 @@
 namespace tally::ptx {
 namespace {
 
-/// What a predicate says of the exchange. Neither: nothing.
+/// What a predicate says of the exchange: that it failed, or that what it found is not yet what is
+/// stored. Neither: nothing.
 struct Says {
-  bool failedIfSet = false, failedIfClear = false;
+  bool goesOnIfSet = false, goesOnIfClear = false;
+  bool byNan = false; ///< always said for a new value that is a NaN
 
-  Says inverted() const { return {failedIfClear, failedIfSet}; }
+  Says inverted() const { return {goesOnIfClear, goesOnIfSet, byNan}; }
 };
+
+/// Which values do not compare with themselves so, NaNs aside.
+bool isIrreflexive(std::string_view comparison) {
+  return llvm::is_contained({"lt", "gt", "ne", "lo", "hi", "ltu", "gtu", "neu"}, comparison);
+}
+bool isReflexive(std::string_view comparison) {
+  return llvm::is_contained({"eq", "le", "ge", "ls", "hs", "equ", "leu", "geu"}, comparison);
+}
 
 /// The type's bits, of "u32" or "b64"; 0 for floats, whose equality is not that of bits.
 unsigned widthOf(std::string_view type) {
@@ -27,8 +37,10 @@ unsigned widthOf(std::string_view type) {
 /// Which predicates say, on one way from the cas, whether it failed.
 class Tests {
 public:
-  Tests(const Instruction &cas, std::optional<std::uint64_t> constant)
-      : width(widthOf(cas.modifiers.back())), constant(constant), seen{cas.operands[0].reg} {
+  Tests(const Instruction &cas, std::optional<std::uint64_t> constant,
+        llvm::ArrayRef<RegisterId> stored, bool hasOneWayOut)
+      : width(widthOf(cas.modifiers.back())), constant(constant), hasOneWayOut(hasOneWayOut),
+        seen{cas.operands[0].reg}, stored(stored.begin(), stored.end()) {
     if (cas.operands[2].kind == OperandKind::Register)
       expected.push_back(cas.operands[2].reg);
     // The comparand is overwritten by what was there: then nothing can be compared with it.
@@ -46,16 +58,20 @@ public:
     RegisterId source = copiedRegister(instruction);
     bool copiesSeen = source != noRegister && llvm::is_contained(seen, source);
     bool copiesExpected = source != noRegister && llvm::is_contained(expected, source);
+    bool copiesStored = source != noRegister && llvm::is_contained(stored, source);
     std::optional<Says> says = instruction.guard ? std::nullopt : saidBy(instruction);
     forEachWrittenRegister(instruction, [&](const Operand &written) {
       llvm::erase(seen, written.reg);
       llvm::erase(expected, written.reg);
+      llvm::erase(stored, written.reg);
       predicates.erase(written.reg);
     });
     if (copiesSeen)
       seen.push_back(instruction.operands[0].reg);
     if (copiesExpected)
       expected.push_back(instruction.operands[0].reg);
+    if (copiesStored)
+      stored.push_back(instruction.operands[0].reg);
     if (says)
       predicates[instruction.operands[0].reg] = *says;
   }
@@ -74,15 +90,48 @@ private:
     if (operands.size() != 3)
       return std::nullopt;
     Says a = of(operands[1]), b = of(operands[2]);
+    if (a.byNan || b.byNan) // together with something else it may be left for a NaN too
+      return std::nullopt;
     if (instruction.opcode == "and")
-      return Says{a.failedIfSet || b.failedIfSet, a.failedIfClear && b.failedIfClear};
+      return Says{a.goesOnIfSet || b.goesOnIfSet, a.goesOnIfClear && b.goesOnIfClear};
     if (instruction.opcode == "or")
-      return Says{a.failedIfSet && b.failedIfSet, a.failedIfClear || b.failedIfClear};
+      return Says{a.goesOnIfSet && b.goesOnIfSet, a.goesOnIfClear || b.goesOnIfClear};
     return std::nullopt;
   }
 
-  /// Of `setp.eq p, seen, expected` and `setp.ne`.
   std::optional<Says> saidByTest(const Instruction &setp) const {
+    std::optional<Says> says = saidOfSuccess(setp);
+    return says ? says : saidOfStored(setp);
+  }
+
+  /// Of a comparison of what was seen with what is stored. A NaN compares with nothing, so for one
+  /// the comparisons with `u` are true, and the others false, whatever was seen.
+  std::optional<Says> saidOfStored(const Instruction &setp) const {
+    const auto &operands = setp.operands;
+    bool flushes = setp.modifiers.size() == 3 && setp.modifiers[1] == "ftz";
+    if (operands.size() != 3 || width == 0 || (setp.modifiers.size() != 2 && !flushes))
+      return std::nullopt;
+    std::string_view comparison = setp.modifiers[0], type = setp.modifiers.back();
+    bool isFloat = type == (width == 32 ? "f32" : "f64");
+    if ((!isFloat && widthOf(type) != width) || (isFloat && width == 16))
+      return std::nullopt;
+    auto pair = [&](const Operand &a, const Operand &b) { return isSeen(a) && isStored(b); };
+    if (!pair(operands[1], operands[2]) && !pair(operands[2], operands[1]))
+      return std::nullopt;
+    Says says{isIrreflexive(comparison), isReflexive(comparison)};
+    says.byNan = isFloat && says.goesOnIfSet == comparison.ends_with('u');
+    if (says.byNan && !hasOneWayOut)
+      return std::nullopt;
+    return says;
+  }
+
+  bool isStored(const Operand &operand) const {
+    return operand.kind == OperandKind::Register && !operand.negated && operand.component.empty() &&
+           llvm::is_contained(stored, operand.reg);
+  }
+
+  /// Of `setp.eq p, seen, expected` and `setp.ne`.
+  std::optional<Says> saidOfSuccess(const Instruction &setp) const {
     const auto &operands = setp.operands;
     if (setp.modifiers.size() != 2 || operands.size() != 3 || width == 0 ||
         widthOf(setp.modifiers[1]) != width)
@@ -109,11 +158,12 @@ private:
 
   unsigned width;
   std::optional<std::uint64_t> constant;
-  llvm::SmallVector<RegisterId, 4> seen, expected;
+  bool hasOneWayOut;
+  llvm::SmallVector<RegisterId, 4> seen, expected, stored;
   llvm::DenseMap<RegisterId, Says> predicates;
 };
 
-/// Follows every way from the cas until it leaves the loop or is taken only after a failure.
+/// Follows every way from the cas until it leaves the loop or may stay.
 class Ways {
 public:
   Ways(const Cfg &cfg, const Loop &loop, std::uint32_t cas)
@@ -130,8 +180,8 @@ public:
     Says says = decides ? tests.of(last->guard->predicate) : Says{};
     for (std::size_t i = 0; i != block.successors.size(); ++i) {
       const CfgBlock &next = *block.successors[i];
-      bool failed = decides && (i == 0 ? says.failedIfSet : says.failedIfClear);
-      if (!failed && loop.has(next) && (&next == &start || !allEnd(next, tests)))
+      bool mayStay = decides && (i == 0 ? says.goesOnIfSet : says.goesOnIfClear);
+      if (!mayStay && loop.has(next) && (&next == &start || !allEnd(next, tests)))
         return false;
     }
     return true;
@@ -158,8 +208,13 @@ bool isPlainCas(const Instruction &instruction) {
 }
 
 bool leavesWhenExchanged(const Cfg &cfg, const Loop &loop, std::uint32_t cas,
-                         std::optional<std::uint64_t> expected) {
-  return Ways(cfg, loop, cas).allEnd(*cfg.blockOf(cas), Tests(cfg.instruction(cas), expected));
+                         std::optional<std::uint64_t> expected, llvm::ArrayRef<RegisterId> stored) {
+  auto leaves = [&](const CfgBlock *block) {
+    return !llvm::all_of(block->successors, [&](const CfgBlock *next) { return loop.has(*next); });
+  };
+  bool hasOneWayOut = llvm::count_if(loop.blocks, leaves) == 1;
+  return Ways(cfg, loop, cas)
+      .allEnd(*cfg.blockOf(cas), Tests(cfg.instruction(cas), expected, stored, hasOneWayOut));
 }
 
 } // namespace tally::ptx

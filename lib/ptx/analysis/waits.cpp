@@ -61,15 +61,25 @@ private:
         candidate.callee = call.callee;
     }
     dropWhatDecidesNothing(candidate);
-    bool waits = !candidate.reads.empty() && !isCasRetry(cfg, loop, candidate.reads) &&
-                 decide(loop, candidate.reads);
+    bool waits = !candidate.reads.empty() && !isRetry(candidate) && decide(loop, candidate.reads);
     if (waits)
       waiting.push_back(std::move(candidate));
     else if (result.waits == bundle::Waits::None && waitsForOwnBlock(loop))
       result.waits = bundle::Waits::OwnBlock;
   }
 
-  /// Whether classify() and isCasRetry() follow the read: by a load that is coherent, an atomic or
+  bool isRetry(const WaitingLoop &candidate) {
+    bool hasAtomic = llvm::any_of(candidate.reads, [&](std::uint32_t read) {
+      return cfg.instruction(read).opcode == "atom";
+    });
+    if (!hasAtomic)
+      return false;
+    if (!wholeBody)
+      wholeBody.emplace(cfg);
+    return isCasRetry(cfg, *wholeBody, candidate.loop, candidate.reads);
+  }
+
+  /// Whether classify() and isRetry() follow the read: by a load that is coherent, an atomic or
   /// a call.
   bool isFollowed(std::uint32_t read) const {
     const Instruction &instruction = cfg.instruction(read);
@@ -198,6 +208,7 @@ private:
   const WaitContext &context;
   WaitFacts result;
   std::vector<WaitingLoop> waiting;
+  std::optional<Definitions> wholeBody; ///< where it was asked for
 };
 
 } // namespace
