@@ -142,8 +142,12 @@ void Dispatcher::readClients(Snapshot &now) const {
     // Whom a higher class holds back the others must not wait for.
     if (lane->currentClass() <= leadingClass)
       lane->forReadyClients([&](std::uint32_t client) { progressOf(client).ready = true; });
-    for (std::uint32_t client = 0; client < clients.size(); ++client)
-      clients[client].ran += lane->ranOf(client);
+  }
+  for (std::uint32_t client = 0; client < clients.size(); ++client) {
+    ClientProgress &progress = clients[client];
+    progress.generation = generationOf(client);
+    for (const std::unique_ptr<Lane> &lane : lanes())
+      progress.ran += lane->ranOf(client, progress.generation);
   }
   now.clients = {clients.data(), clients.size()};
 }

@@ -7,6 +7,7 @@
 #include "high_priority.h"
 #include "lane.h"
 #include "pause_backoff.h"
+#include "stable_table.h"
 
 #include "tally/runtime/any_policy.h"
 #include "tally/runtime/runtime.h"
@@ -100,6 +101,9 @@ public:
   /// The one for the next best-effort stream, of that client. Where the policy tells clients apart
   /// so do lanes, as far as there are enough.
   Result<Lane *> assignLane(std::uint32_t client = 0, std::uint32_t bestEffortClass = 1);
+  /// The number has gone to a client, before that has any work: ClientProgress::generation.
+  /// Thread-safe. Of numbers that it is not called for that is 0.
+  void noteClient(std::uint32_t client, std::uint32_t generation);
   void addTo(Statistics &statistics) const;
 
   /// One pass over all lanes and the monitor. Returns whether anything happened. For the thread,
@@ -115,6 +119,10 @@ private:
   std::size_t lanesUnderWay() const override;
   Snapshot snapshot() const;
   void readClients(Snapshot &snapshot) const;
+  std::uint32_t generationOf(std::uint32_t client) const {
+    const std::atomic<std::uint32_t> *known = generations.find(client + std::uint64_t{1});
+    return known ? known->load() : 0;
+  }
   void observeBusyTimes();
   void enforcePolicy();
   void stopByPolicy();
@@ -168,9 +176,10 @@ private:
   std::atomic<std::size_t> laneCount{0}, nextLane{0};
   std::mutex lanesMutex; // of adding
   std::array<std::optional<std::size_t>, lowestBestEffortClass>
-      first;                           // lane of each; guarded by it
-  std::size_t classCount = 0;          // likewise: that have lanes
-  std::atomic<bool> hasClasses{false}; // several
+      first;                                           // lane of each; guarded by it
+  std::size_t classCount = 0;                          // likewise: that have lanes
+  std::atomic<bool> hasClasses{false};                 // several
+  StableTable<std::atomic<std::uint32_t>> generations; // of clients' numbers, each at its own and 1
   // The dispatcher's thread's own.
   std::uint32_t leadingClass =
       lowestBestEffortClass; // the highest that there is work of, or was lately

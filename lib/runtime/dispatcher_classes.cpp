@@ -58,6 +58,14 @@ Result<Lane *> Dispatcher::assignLane(std::uint32_t client, std::uint32_t bestEf
   return (*all)[number % all->size()].get();
 }
 
+void Dispatcher::noteClient(std::uint32_t client, std::uint32_t generation) {
+  std::unique_lock lock(lanesMutex);
+  while (generations.size() <= client)
+    if (!generations.add(std::make_unique<std::atomic<std::uint32_t>>(0)))
+      return; // so many clients that no policy steers them
+  generations.find(client + std::uint64_t{1})->store(generation);
+}
+
 /// What works for a higher class, which waits for it, counts as that.
 void Dispatcher::findLeadingClass() {
   Nanoseconds now = options.lane.clock();

@@ -88,11 +88,16 @@ class Lane;
 
 /// A best-effort stream of the application. Fields but the constant ones are guarded by the lane's
 /// mutex; the atomics may be read without it.
+///
+/// It may go once wait() has returned and nobody submits to it: the count of what has finished is
+/// the last that the lane touches of it, and what is under way or queued was not counted.
 struct LaneStream {
-  explicit LaneStream(Lane &lane, std::uint32_t client = 0, std::atomic<bool> *anyFailed = nullptr)
-      : lane(lane), client(client), anyFailed(anyFailed) {}
+  explicit LaneStream(Lane &lane, std::uint32_t client = 0, std::atomic<bool> *anyFailed = nullptr,
+                      std::uint32_t generation = 0)
+      : lane(lane), client(client), generation(generation), anyFailed(anyFailed) {}
   Lane &lane;
   const std::uint32_t client;         ///< whose it is, as policies number them
+  const std::uint32_t generation;     ///< of that number: ClientProgress
   std::atomic<bool> *const anyFailed; ///< where it is told that one of several has; or nullptr
   std::uint64_t submitted = 0;
   std::atomic<std::uint64_t> finished{0};
@@ -274,8 +279,9 @@ public:
   std::uint32_t currentClass() const { return classAt(finished.load()); }
   /// For how long work has been on the device, and that of a client's.
   Nanoseconds ran() const { return ranInAll; }
-  Nanoseconds ranOf(std::uint32_t client) const {
-    return client < ranByClient.size() ? ranByClient[client] : Nanoseconds(0);
+  Nanoseconds ranOf(std::uint32_t client, std::uint32_t generation) const {
+    bool isKnown = client < ranByClient.size() && ranByClient[client].generation == generation;
+    return isKnown ? ranByClient[client].ran : Nanoseconds(0);
   }
   /// Lately: how long launches and the like were on the device, and how many they were.
   const LaunchPace &pace() const { return lately; }
@@ -449,7 +455,11 @@ private:
   std::optional<Nanoseconds> waitsSince; // of a trace: work is there, and may not go
   Nanoseconds ranInAll{0};
   LaunchPace lately;
-  std::vector<Nanoseconds> ranByClient;
+  struct RanOfClient {
+    std::uint32_t generation = 0; // whose number it is
+    Nanoseconds ran{0};
+  };
+  std::vector<RanOfClient> ranByClient;
   using WholeKey = std::pair<std::uint64_t, LoadedKernel::ShapeKey>;
   std::map<WholeKey, std::shared_ptr<LaunchPlan>> wholePlans;
   bool draining = false; // a launch yielded, and not all that was under way is back yet

@@ -26,10 +26,13 @@ void Lane::account(const Batch &batch, std::size_t lanes) {
   lately.add(took, batch.items.size());
   auto count = static_cast<std::int64_t>(batch.items.size());
   for (const Item &item : batch.items) {
-    std::uint32_t client = item.operation->stream->client;
-    if (client >= ranByClient.size())
-      ranByClient.resize(client + 1);
-    ranByClient[client] += took / count;
+    const LaneStream &of = *item.operation->stream;
+    if (of.client >= ranByClient.size())
+      ranByClient.resize(of.client + 1);
+    RanOfClient &known = ranByClient[of.client];
+    if (known.generation != of.generation)
+      known = {of.generation, Nanoseconds(0)};
+    known.ran += took / count;
   }
 }
 

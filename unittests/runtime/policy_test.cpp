@@ -202,6 +202,35 @@ TEST_CASE("share: a client that comes back is not owed the time that it did not 
   CHECK(!policy.decide(activeFor(1us)).runBestEffort);
 }
 
+TEST_CASE("share: nothing is kept of a number that has gone to a new client") {
+  SharePolicy policy;
+  std::array<ClientProgress, 2> clients;
+  Snapshot now = idleFor(1s);
+  auto allowed = [&] {
+    now.now += 1ms;
+    now.clients = {clients.data(), clients.size()};
+    return policy.decide(now).clients & 3;
+  };
+  // Number 1 comes when the other has had 5 s, which it is forgiven.
+  clients[0] = {5s, true};
+  CHECK(allowed() == 3);
+  clients[1].ready = true;
+  CHECK(allowed() == 3);
+  // That was the old client's.
+  clients[0] = {0s, true, 1};
+  clients[1] = {0s, true, 1};
+  CHECK(allowed() == 3);
+  clients[1].ran = 2ms;
+  CHECK(allowed() == 1);
+  clients[0].ran = 3ms;
+  CHECK(allowed() == 3);
+  // A new one was not there when its number was last ready, so nothing is owed to it.
+  clients[0] = {0s, true, 2};
+  CHECK(allowed() == 3);
+  clients[0].ran = 2ms;
+  CHECK(allowed() == 2);
+}
+
 TEST_CASE("any policy keeps its state, and whether it reads clients") {
   AnyPolicy rate = RatePolicy();
   AnyPolicy copy = rate;

@@ -16,7 +16,8 @@ struct ClientProgress {
   /// Whether it has something under way, or next in a queue. (What waits behind another client's
   /// work is not ready: that client must not be made to wait for it.)
   bool ready = false;
-  /// Another one where the number has gone to a new client.
+  /// Another one where the number has gone to a new client: whatever is kept of the number was the
+  /// old one's. `ran` begins at 0.
   std::uint32_t generation = 0;
 };
 

@@ -9,14 +9,15 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 
 namespace tally {
 
 /// Strict priority towards high-priority work. Among best-effort clients, one that has had more of
 /// the device than its weight gives it waits for the others that are ready: a client may send while
 /// its time, divided by its weight, is at most `quantum` above the smallest of those ready. A
-/// client that had nothing to send for longer than `memory` is not owed the time that it did not
-/// use.
+/// client that had nothing to send for longer than `memory`, or is new, is not owed the time that
+/// it did not use. Weights are numbers': a new client has that of the one whose number it got.
 struct SharePolicy {
   static constexpr bool usesClients = true, limitsSms = false;
 
@@ -32,6 +33,10 @@ struct SharePolicy {
     std::array<double, maxPolicyClients> had{};
     double smallest = std::numeric_limits<double>::infinity(); // of those ready all the time
     for (std::size_t i = 0; i < count; ++i) {
+      if (std::exchange(generations[i], now.clients[i].generation) != now.clients[i].generation) {
+        forgiven[i] = 0;
+        lastReady[i].reset();
+      }
       had[i] = static_cast<double>(now.clients[i].ran.count()) / weights[i] + forgiven[i];
       if (now.clients[i].ready && !isNew(i, now.now))
         smallest = std::min(smallest, had[i]);
@@ -57,6 +62,7 @@ private:
   }
   std::array<double, maxPolicyClients> forgiven{}; // ns over the weight
   std::array<std::optional<std::chrono::nanoseconds>, maxPolicyClients> lastReady{};
+  std::array<std::uint32_t, maxPolicyClients> generations{}; // that the two are of
 };
 
 } // namespace tally
