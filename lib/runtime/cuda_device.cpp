@@ -104,8 +104,9 @@ CudaDevice::~CudaDevice() {
       driver.TALLY_CUDA_ENTRY(cuStreamDestroy)(stream);
     }
     confined.destroyAll();
-    for (CUmodule module : modules)
-      driver.TALLY_CUDA_ENTRY(cuModuleUnload)(module);
+    for (const auto &[module, functions] : modules)
+      if (module)
+        driver.TALLY_CUDA_ENTRY(cuModuleUnload)(module);
     for (void *memory : hostMemory)
       driver.TALLY_CUDA_ENTRY(cuMemFreeHost)(memory);
     driver.TALLY_CUDA_ENTRY(cuCtxSetCurrent)(nullptr);
@@ -133,7 +134,7 @@ Result<ModuleId> CudaDevice::loadModule(const bundle::Bundle &bundle) {
   if (!loaded)
     return loaded.error();
   std::unique_lock lock(mutex);
-  modules.push_back(*loaded);
+  modules[*loaded];
   return static_cast<ModuleId>(reinterpret_cast<std::uint64_t>(*loaded));
 }
 
@@ -152,34 +153,6 @@ Result<CUmodule> CudaDevice::loadImage(const bundle::Image &image) {
   if (log[0] != '\0')
     error.message += std::string(": ") + log.data();
   return error;
-}
-
-Result<FunctionId> CudaDevice::function(ModuleId module, std::string_view entry) {
-  if (Result<void> current = makeCurrent(); !current)
-    return current.error();
-  std::string name(entry);
-  CUfunction handle = nullptr;
-  CUresult code = driver.TALLY_CUDA_ENTRY(cuModuleGetFunction)(
-      &handle, reinterpret_cast<CUmodule>(static_cast<std::uint64_t>(module)), name.c_str());
-  if (code != CUDA_SUCCESS)
-    return Error{name + ": " + driver.failure("cuModuleGetFunction", code).message};
-  int staticShared = 0;
-  TALLY_CUDA_TRY(driver, cuFuncGetAttribute, &staticShared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
-                 handle);
-  int cluster[3] = {0, 0, 0};
-  constexpr CUfunction_attribute required[3] = {CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
-                                                CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
-                                                CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH};
-  for (int i = 0; i < 3; ++i)
-    TALLY_CUDA_TRY(driver, cuFuncGetAttribute, &cluster[i], required[i], handle);
-  std::unique_lock lock(mutex);
-  CudaFunction &record = functions.emplace_back();
-  record.handle = handle;
-  record.name = std::move(name);
-  record.staticShared = static_cast<std::uint32_t>(staticShared);
-  record.demanded = {static_cast<std::uint32_t>(cluster[0]), static_cast<std::uint32_t>(cluster[1]),
-                     static_cast<std::uint32_t>(cluster[2])};
-  return static_cast<FunctionId>(reinterpret_cast<std::uint64_t>(&record));
 }
 
 Result<FunctionAttributes> CudaDevice::attributes(FunctionId function) {

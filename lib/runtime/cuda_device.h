@@ -9,8 +9,10 @@
 #include "tally/runtime/device.h"
 
 #include <atomic>
-#include <deque>
+#include <list>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -34,6 +36,12 @@ public:
 
   const DeviceInfo &info() const override { return facts; }
   Result<ModuleId> loadModule(const bundle::Bundle &bundle) override;
+  Result<void> unloadModule(ModuleId module) override;
+  Result<StreamId> adoptStream(std::uint64_t nativeStream) override;
+  void releaseStream(StreamId stream) override;
+  Result<AdoptedFunction> adoptFunction(std::uint64_t nativeFunction,
+                                        std::string_view name) override;
+  void releaseFunction(FunctionId function) override;
   Result<FunctionId> function(ModuleId module, std::string_view entry) override;
   Result<FunctionAttributes> attributes(FunctionId function) override;
   Result<std::uint32_t> residentBlocksPerSm(FunctionId function, Dim3 block,
@@ -66,6 +74,9 @@ private:
   Result<void> makeCurrent();
   Result<void> describe();
   Result<CUmodule> loadImage(const bundle::Image &image);
+  Result<FunctionId> addFunction(CUmodule module, CUfunction handle, std::string name);
+  std::optional<std::vector<bundle::Parameter>> parametersOf(CUfunction handle) const;
+  void countStreams();
   Result<void> allowShared(CudaFunction &function, std::uint32_t dynamicSharedBytes);
   Result<void> allowCluster(CudaFunction &function, const Dim3 &cluster);
 
@@ -90,9 +101,10 @@ private:
   std::atomic<bool> controlIsApart{false};
 
   std::mutex mutex; // what follows
-  std::vector<CUmodule> modules;
-  std::deque<CudaFunction> functions;
+  /// By module, each with its functions. Those that were adopted are nullptr's.
+  std::map<CUmodule, std::list<CudaFunction>> modules;
   std::set<CUstream> streams;
+  std::size_t adoptedStreams = 0;
   std::vector<void *> hostMemory;
 
   static inline std::atomic<std::uint64_t> nextSerial{1};

@@ -41,6 +41,7 @@
   X(cuMemsetD8Async)                                                                               \
   X(cuStreamCreateWithPriority)                                                                    \
   X(cuStreamDestroy)                                                                               \
+  X(cuStreamGetCtx)                                                                                \
   X(cuStreamBatchMemOp)                                                                            \
   X(cuStreamWriteValue64)                                                                          \
   X(cuStreamQuery)                                                                                 \

@@ -26,7 +26,7 @@ Result<StreamId> CudaDevice::createStream(StreamPriority priority) {
   TALLY_CUDA_TRY(driver, cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, level);
   std::unique_lock lock(mutex);
   streams.insert(stream);
-  streamCount = streams.size();
+  countStreams();
   return static_cast<StreamId>(reinterpret_cast<std::uint64_t>(stream));
 }
 
@@ -46,10 +46,37 @@ Result<void> CudaDevice::destroyStream(StreamId stream) {
   {
     std::unique_lock lock(mutex);
     streams.erase(streamOf(stream));
-    streamCount = streams.size();
+    countStreams();
   }
   TALLY_CUDA_TRY(driver, cuStreamDestroy, streamOf(stream));
   return {};
+}
+
+/// Under the mutex.
+void CudaDevice::countStreams() { streamCount = streams.size() + adoptedStreams; }
+
+Result<StreamId> CudaDevice::adoptStream(std::uint64_t nativeStream) {
+  auto *stream = reinterpret_cast<CUstream>(nativeStream);
+  // What a default stream is depends on the thread, or it waits for others' streams.
+  if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD)
+    return Error{"a default stream cannot be adopted; make one with "
+                 "cudaStreamCreateWithPriority()"};
+  if (Result<void> current = makeCurrent(); !current)
+    return current.error();
+  CUcontext of = nullptr;
+  TALLY_CUDA_TRY(driver, cuStreamGetCtx, stream, &of);
+  if (of != context)
+    return Error{"the stream is of another context than the primary one of the device"};
+  std::unique_lock lock(mutex);
+  ++adoptedStreams;
+  countStreams();
+  return static_cast<StreamId>(nativeStream);
+}
+
+void CudaDevice::releaseStream(StreamId /*stream*/) {
+  std::unique_lock lock(mutex);
+  --adoptedStreams;
+  countStreams();
 }
 
 Result<void> CudaDevice::copyToDevice(StreamId stream, DevicePtr to,

@@ -47,16 +47,28 @@ Result<ModuleId> EmulatorDevice::loadModules(std::span<const ptx::Module *const>
   if (!program)
     return failed("loadModule", program.error().message);
   std::scoped_lock lock(mutex);
-  modules.push_back(*program);
-  return static_cast<ModuleId>(modules.size());
+  auto id = static_cast<ModuleId>(++lastModule);
+  modules.emplace(id, *program);
+  return id;
+}
+
+Result<void> EmulatorDevice::unloadModule(ModuleId module) {
+  std::scoped_lock lock(mutex);
+  auto known = modules.find(module);
+  if (known == modules.end())
+    return failed("unloadModule", "no such module");
+  emulated.unload(*known->second);
+  std::erase_if(functions, [&](const auto &each) { return each.second.module == module; });
+  modules.erase(known);
+  return {};
 }
 
 Result<emulator::ProgramVariable> EmulatorDevice::variable(ModuleId module, std::string_view name) {
   std::scoped_lock lock(mutex);
-  auto index = static_cast<std::size_t>(module);
-  if (index == 0 || index > modules.size())
+  auto known = modules.find(module);
+  if (known == modules.end())
     return failed("variable", "no such module");
-  return emulator::programVariable(*modules[index - 1], name);
+  return emulator::programVariable(*known->second, name);
 }
 
 Result<emulator::KernelInfo> EmulatorDevice::kernelInfo(FunctionId function) {
@@ -68,22 +80,23 @@ Result<emulator::KernelInfo> EmulatorDevice::kernelInfo(FunctionId function) {
 
 Result<FunctionId> EmulatorDevice::function(ModuleId module, std::string_view name) {
   std::scoped_lock lock(mutex);
-  auto index = static_cast<std::size_t>(module);
-  if (index == 0 || index > modules.size())
+  auto known = modules.find(module);
+  if (known == modules.end())
     return failed("function", "no such module");
-  auto info = emulator::kernelInfo(*modules[index - 1], name);
+  auto info = emulator::kernelInfo(*known->second, name);
   if (!info)
     return failed("function", info.error().message);
-  functions.push_back({modules[index - 1], std::string(name), *info});
-  return static_cast<FunctionId>(functions.size());
+  auto id = static_cast<FunctionId>(++lastFunction);
+  functions.emplace(id, Entry{module, known->second, std::string(name), *info});
+  return id;
 }
 
 Result<EmulatorDevice::Entry> EmulatorDevice::entry(FunctionId function) {
   std::scoped_lock lock(mutex);
-  auto index = static_cast<std::size_t>(function);
-  if (index == 0 || index > functions.size())
+  auto known = functions.find(function);
+  if (known == functions.end())
     return Error{"emulator: no such function"};
-  return functions[index - 1];
+  return known->second;
 }
 
 Result<FunctionAttributes> EmulatorDevice::attributes(FunctionId function) {

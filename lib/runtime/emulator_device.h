@@ -9,10 +9,10 @@
 #include "tally/emulator/machine.h"
 #include "tally/runtime/device.h"
 
+#include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace tally::runtime {
 
@@ -23,6 +23,7 @@ public:
   const DeviceInfo &info() const override { return facts; }
 
   Result<ModuleId> loadModule(const bundle::Bundle &bundle) override;
+  Result<void> unloadModule(ModuleId module) override;
   Result<FunctionId> function(ModuleId module, std::string_view entry) override;
   Result<FunctionAttributes> attributes(FunctionId function) override;
   Result<std::uint32_t> residentBlocksPerSm(FunctionId function, Dim3 block,
@@ -81,6 +82,7 @@ public:
 
 private:
   struct Entry {
+    ModuleId module{};
     std::shared_ptr<const emulator::Program> program;
     std::string name;
     emulator::KernelInfo info;
@@ -94,8 +96,9 @@ private:
   DeviceInfo facts;
   emulator::Machine emulated;
   std::mutex mutex; ///< guards modules and functions
-  std::vector<std::shared_ptr<const emulator::Program>> modules;
-  std::vector<Entry> functions;
+  std::map<ModuleId, std::shared_ptr<const emulator::Program>> modules;
+  std::map<FunctionId, Entry> functions;
+  std::uint64_t lastModule = 0, lastFunction = 0;
   EmulatorQueue queue; ///< last: its threads use the machine
 };
 

@@ -1,5 +1,6 @@
 #include "high_priority.h"
 
+#include <thread>
 #include <utility>
 
 namespace tally::runtime {
@@ -120,12 +121,35 @@ Result<void> HighPriority::closeIfOver(HighStream &stream) {
 }
 
 Result<HighStream *> HighPriority::adopt(StreamId id) {
+  std::unique_lock lock(releasing);
+  if (HighStream *again = released) {
+    released = again->nextReleased;
+    again->id = id;
+    again->isReleased = false;
+    return again;
+  }
   auto stream = std::make_unique<HighStream>();
   stream->id = id;
   HighStream *raw = stream.get();
   if (!streams.add(std::move(stream)))
     return Error{"too many high-priority streams"};
   return raw;
+}
+
+void HighPriority::release(HighStream &stream) {
+  noteGone(stream);
+  stream.isReleased = true;
+  while (stream.asking.load() != 0)
+    std::this_thread::yield(); // a call of the device's, of a microsecond
+  std::unique_lock lock(releasing);
+  stream.nextReleased = std::exchange(released, &stream);
+}
+
+Result<bool> HighPriority::isIdle(HighStream &stream) const {
+  stream.asking.fetch_add(1);
+  Result<bool> idle = stream.isReleased.load() ? Result<bool>(true) : device.isIdle(stream.id);
+  stream.asking.fetch_sub(1);
+  return idle;
 }
 
 Result<void> HighPriority::openImplicit(HighStream &stream) {
@@ -218,8 +242,8 @@ bool HighPriority::runsWhatFits() const {
   if (!left.knowsAll())
     return false;
   for (std::uint64_t number = 1; number <= streams.size(); ++number)
-    if (const HighStream *stream = streams.find(number))
-      if (Result<bool> idle = device.isIdle(stream->id); idle && !*idle)
+    if (HighStream *stream = streams.find(number))
+      if (Result<bool> idle = isIdle(*stream); idle && !*idle)
         return true;
   return false;
 }
@@ -279,7 +303,7 @@ Result<bool> HighPriority::monitor() {
     if (stream.synchronised.load() != made) {
       if (!still || stream.waiting.load() != 0)
         continue;
-      Result<bool> idle = device.isIdle(stream.id);
+      Result<bool> idle = isIdle(stream);
       if (!idle)
         return idle.error();
       if (*idle)

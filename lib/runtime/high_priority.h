@@ -19,6 +19,10 @@
 // Scopes are counted in the process's own control word and, where there is one, in its slot of the
 // arena: the slot first and last, since that takes nanoseconds and the control word a call of the
 // driver's.
+//
+// What is kept of a stream outlives it and is used again for another one, so that whoever looks at
+// all of them needs no lock: a scope that is open when its stream is released stays counted, and
+// the monitor closes it.
 #ifndef TALLY_LIB_RUNTIME_HIGH_PRIORITY_H
 #define TALLY_LIB_RUNTIME_HIGH_PRIORITY_H
 
@@ -33,6 +37,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <span>
 
 namespace tally::runtime {
@@ -94,6 +99,11 @@ struct HighStream {
   // The monitor's own, apart from what launches count in.
   alignas(64) std::uint64_t lastSeen = 0;
   std::int64_t watched = 0; ///< synchronisedAt of which it is known when the next call came
+  /// Who asks the device about the stream counts itself in, then looks at `isReleased`; who
+  /// releases it sets that, then waits until nobody asks.
+  std::atomic<std::uint32_t> asking{0};
+  std::atomic<bool> isReleased{false};
+  HighStream *nextReleased = nullptr; ///< guarded by HighPriority's mutex
 };
 
 class HighPriority {
@@ -118,8 +128,11 @@ public:
   /// streams that are the request's; it may be that only now they are known to be.
   Result<bool> endRequest(std::span<HighStream *const> named = {});
 
-  /// A stream of the device's that calls pass through to from now on. It is never given back.
+  /// A stream of the device's that calls pass through to from now on.
   Result<HighStream *> adopt(StreamId id);
+  /// No call on it is being made or will be. When this returns the device is not asked about it any
+  /// more; what is still on it counts as over.
+  void release(HighStream &stream);
   HighStream *find(std::uint64_t number) const { return streams.find(number); }
   std::size_t streamCount() const { return streams.size(); }
 
@@ -258,6 +271,8 @@ private:
   Result<bool> withdraw();
   Result<void> openImplicit(HighStream &stream);
   Result<void> closeIfOver(HighStream &stream);
+  /// Whether the device has nothing on the stream; so it is where the stream was released.
+  Result<bool> isIdle(HighStream &stream) const;
 
   SignalDevice &device;
   DeviceControl &control;
@@ -277,6 +292,8 @@ private:
   Nanoseconds lastLook{0};
   RestTime rest;
   StableTable<HighStream> streams;
+  std::mutex releasing;
+  HighStream *released = nullptr; ///< those to be used again; guarded by it
 };
 
 } // namespace tally::runtime

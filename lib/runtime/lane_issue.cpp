@@ -461,7 +461,8 @@ Result<void> Lane::sendLaunch(Batch &batch, std::size_t index) {
   const bundle::Kernel &facts = operation.kernel->facts();
   FunctionId function = operation.kernel->userFunction();
   LaunchShape shape = item.launch.shape;
-  parameterBuffer.assign(facts.parameterBytes, std::byte{0});
+  parameterBuffer.assign(operation.kernel->parameterBytes(operation.parameters.size()),
+                         std::byte{0});
   std::copy(operation.parameters.begin(), operation.parameters.end(), parameterBuffer.begin());
   if (operation.progress) {
     const LoadedKernel::Variant &variant = operation.kernel->variant(operation.progress->kind());

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 namespace tally::runtime {
 
@@ -92,6 +93,26 @@ Result<std::unique_ptr<LoadedKernel>> LoadedKernel::find(FunctionDevice &device,
   return loaded;
 }
 
+Result<std::unique_ptr<LoadedKernel>>
+LoadedKernel::adopt(FunctionDevice &device, const AdoptedFunction &function, std::string name) {
+  auto loaded = std::make_unique<LoadedKernel>();
+  loaded->adopted = true;
+  loaded->kernel.name = std::move(name);
+  loaded->kernel.requiredCluster = function.requiredCluster;
+  loaded->parametersAreKnown = function.parameters.has_value();
+  if (function.parameters)
+    loaded->kernel.parameters = *function.parameters;
+  for (const bundle::Parameter &each : loaded->kernel.parameters)
+    loaded->kernel.parameterBytes =
+        std::max(loaded->kernel.parameterBytes, each.offset + each.size);
+  Result<FunctionAttributes> attributes = device.attributes(function.id);
+  if (!attributes)
+    return attributes.error();
+  loaded->user = function.id;
+  loaded->userAttributes = *attributes;
+  return loaded;
+}
+
 Result<void> LoadedKernel::check(const FunctionDevice &device, const LaunchShape &shape,
                                  std::size_t argumentBytes) const {
   auto wrong = [&](const std::string &what) { return Error{kernel.name + ": " + what}; };
@@ -110,6 +131,8 @@ Result<void> LoadedKernel::check(const FunctionDevice &device, const LaunchShape
                  " dynamic bytes of shared memory are more than a block may have");
   if (Result<void> fine = checkCluster(shape); !fine)
     return fine;
+  if (!parametersAreKnown)
+    return {};
   std::uint32_t expected = 0;
   for (const bundle::Parameter &each : kernel.parameters)
     expected = std::max(expected, each.offset + each.size);

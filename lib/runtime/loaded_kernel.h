@@ -10,6 +10,7 @@
 #include "tally/runtime/control_word.h"
 #include "tally/runtime/device.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -17,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace tally::runtime {
@@ -59,11 +61,21 @@ public:
                                                     const bundle::Kernel &kernel,
                                                     std::uint64_t moduleHash = 0);
 
+  /// A function that the program has loaded itself: there is the user's kernel only.
+  static Result<std::unique_ptr<LoadedKernel>>
+  adopt(FunctionDevice &device, const AdoptedFunction &function, std::string name);
+  bool isAdopted() const { return adopted; }
+
   const bundle::Kernel &facts() const { return kernel; }
   FunctionId userFunction() const { return user; }
   /// Of the user's kernel.
   const FunctionAttributes &attributes() const { return userAttributes; }
   const Variant &variant(Kind kind) const { return *variants[static_cast<std::size_t>(kind)]; }
+  /// The user's parameter space for a launch that was checked. Bytes at its end that the arguments
+  /// do not have are zero.
+  std::size_t parameterBytes(std::size_t argumentBytes) const {
+    return std::max<std::size_t>(kernel.parameterBytes, argumentBytes);
+  }
 
   /// Whether the device can take a launch of the user's kernel with this shape and these
   /// parameters; the error says what is wrong with them.
@@ -113,6 +125,7 @@ private:
                          const PlanRules &rules) const;
 
   bundle::Kernel kernel;
+  bool adopted = false, parametersAreKnown = true;
   FunctionId user{};
   FunctionAttributes userAttributes;
   std::array<std::optional<Variant>, allKinds.size()> variants;

@@ -3,8 +3,6 @@
 #include "driver_environment.h"
 #include "runtime_state.h"
 
-#include "tally/bundle/bundle_reader.h"
-
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -16,12 +14,13 @@ namespace {
 Nanoseconds steadyNow() { return SteadyClock{}(); }
 
 /// The parameter space of the user's kernel; `storage` is used where the arguments end before it.
-std::span<const std::byte> parameterSpace(const bundle::Kernel &kernel, const Arguments &arguments,
+std::span<const std::byte> parameterSpace(const LoadedKernel &kernel, const Arguments &arguments,
                                           std::vector<std::byte> &storage) {
-  if (arguments.bytes().size() == kernel.parameterBytes)
+  std::size_t bytes = kernel.parameterBytes(arguments.bytes().size());
+  if (arguments.bytes().size() == bytes)
     return arguments.bytes();
   storage.assign(arguments.bytes().begin(), arguments.bytes().end());
-  storage.resize(kernel.parameterBytes);
+  storage.resize(bytes);
   return storage;
 }
 
@@ -100,9 +99,10 @@ Result<void> Runtime::State::checkControlStream(DevicePtr address, StreamId stre
 }
 
 Result<StreamRecord *> Runtime::State::findStream(Stream stream) const {
-  StreamRecord *record = streams.find(static_cast<std::uint64_t>(stream));
+  auto handle = static_cast<std::uint64_t>(stream);
+  StreamRecord *record = streams.find(handle);
   if (!record)
-    return Error{"no such stream: " + std::to_string(static_cast<std::uint64_t>(stream))};
+    return Error{"no such stream: " + streams.describe(handle)};
   return record;
 }
 
@@ -133,19 +133,29 @@ Result<void> Runtime::State::synchronize(StreamRecord &stream) {
     std::uint64_t launched = stream.plain->launched.load();
     Result<void> done = device->synchronize(stream.plain->id);
     std::uint64_t known = stream.plain->finished.load();
-    while (done && known < launched &&
-           !stream.plain->finished.compare_exchange_weak(known, launched)) {
-    }
+    while (done && known < launched)
+      if (stream.plain->finished.compare_exchange_weak(known, launched)) {
+        plainFinished.fetch_add(launched - known);
+        break;
+      }
     return done;
   }
   return highPriority ? highPriority->synchronize(*stream.high)
                       : device->synchronize(stream.high->id);
 }
 
+Result<void> Runtime::State::waitFor(StreamRecord &stream) {
+  // Counted first, then looked at; who closes does it the other way round. So one sees the other.
+  stream.waiting.fetch_add(1);
+  Result<void> done = stream.isClosed.load() ? Result<void>() : synchronize(stream);
+  stream.waiting.fetch_sub(1);
+  return done;
+}
+
 Result<void> Runtime::State::waitForAll() {
   Result<void> all;
-  for (std::uint64_t number = 1; number <= streams.size(); ++number)
-    if (Result<void> done = synchronize(*streams.find(number)); !done && all)
+  for (const std::shared_ptr<StreamRecord> &stream : streams.entries())
+    if (Result<void> done = waitFor(*stream); !done && all)
       all = done;
   return all;
 }
@@ -154,9 +164,9 @@ Result<void> Runtime::State::waitForAll() {
 void Runtime::State::quiesce() {
   if (dispatcher)
     dispatcher->bringToRest();
-  for (std::uint64_t number = 1; number <= streams.size(); ++number)
-    if (StreamRecord &stream = *streams.find(number); !stream.bestEffort)
-      static_cast<void>(synchronize(stream)); // a device that has failed has nothing running
+  for (const std::shared_ptr<StreamRecord> &stream : streams.entries())
+    if (!stream->bestEffort)
+      static_cast<void>(waitFor(*stream)); // a device that has failed has nothing running
   if (trace)
     static_cast<void>(trace->write());
 }
@@ -195,48 +205,6 @@ Result<std::unique_ptr<Runtime>> Runtime::openOn(std::unique_ptr<Device> device,
 }
 
 const DeviceInfo &Runtime::deviceInfo() const { return state->device->info(); }
-
-Result<LoadedModule> Runtime::load(const std::string &path) {
-  Result<bundle::Bundle> bundle = bundle::readFile(path);
-  if (!bundle)
-    return bundle.error();
-  Result<LoadedModule> loaded = load(*bundle);
-  if (!loaded)
-    return Error{path + ": " + loaded.error().message};
-  return loaded;
-}
-
-Result<LoadedModule> Runtime::load(const bundle::Bundle &bundle) {
-  Result<ModuleId> id = state->device->loadModule(bundle);
-  if (!id)
-    return id.error();
-  std::unique_lock lock(state->modulesMutex);
-  state->modules.push_back({*id, bundle.kernels, bundle.moduleHash, {}});
-  return static_cast<LoadedModule>(state->modules.size());
-}
-
-Result<Kernel> Runtime::kernel(LoadedModule module, std::string_view kernelName) {
-  std::unique_lock lock(state->modulesMutex);
-  auto number = static_cast<std::uint64_t>(module);
-  if (number - 1 >= state->modules.size())
-    return Error{"no such module: " + std::to_string(number)};
-  ModuleRecord &record = state->modules[number - 1];
-  if (auto known = record.found.find(kernelName); known != record.found.end())
-    return static_cast<Kernel>(known->second);
-  auto facts = std::find_if(record.kernels.begin(), record.kernels.end(),
-                            [&](const bundle::Kernel &each) { return each.name == kernelName; });
-  if (facts == record.kernels.end())
-    return Error{"no kernel '" + std::string(kernelName) + "' in the module"};
-  Result<std::unique_ptr<LoadedKernel>> found =
-      LoadedKernel::find(*state->device, record.id, *facts, record.hash);
-  if (!found)
-    return found.error();
-  std::optional<std::uint64_t> added = state->kernels.add(std::move(*found));
-  if (!added)
-    return Error{"too many kernels"};
-  record.found.emplace(kernelName, *added);
-  return static_cast<Kernel>(*added);
-}
 
 Result<void> Runtime::copyToDevice(Stream stream, DevicePtr to, std::span<const std::byte> from) {
   Result<StreamRecord *> record = state->findStream(stream);
@@ -291,7 +259,7 @@ Result<void> Runtime::launch(Stream stream, Kernel kernel, const LaunchShape &sh
     return record.error();
   LoadedKernel *loaded = state->kernels.find(static_cast<std::uint64_t>(kernel));
   if (!loaded)
-    return Error{"no such kernel: " + std::to_string(static_cast<std::uint64_t>(kernel))};
+    return Error{"no such kernel: " + state->kernels.describe(static_cast<std::uint64_t>(kernel))};
   if (Result<void> fine = loaded->check(*state->device, shape, arguments.bytes().size()); !fine)
     return fine;
   if ((*record)->bestEffort) {
@@ -302,7 +270,7 @@ Result<void> Runtime::launch(Stream stream, Kernel kernel, const LaunchShape &sh
     return state->enqueue(**record, std::move(operation));
   }
   std::vector<std::byte> storage;
-  std::span<const std::byte> parameters = parameterSpace(loaded->facts(), arguments, storage);
+  std::span<const std::byte> parameters = parameterSpace(*loaded, arguments, storage);
   if (state->pauses() && (*record)->high) {
     state->highPriority->noteLaunchOn(*(*record)->high);
     if (!state->highPriority->room().see(loaded->attributes(), shape))
@@ -314,10 +282,12 @@ Result<void> Runtime::launch(Stream stream, Kernel kernel, const LaunchShape &sh
   if (!launched)
     return Error{loaded->facts().name + ": " + launched.error().message};
   StreamRecord::Plain *plain = (*record)->plain.get();
-  if (plain && !plain->isHigh)
+  if (plain && !plain->isHigh) {
     plain->launched.fetch_add(1);
-  else
+    state->plainLaunched.fetch_add(1);
+  } else {
     state->highPriorityLaunches.fetch_add(1, std::memory_order_relaxed);
+  }
   return {};
 }
 
@@ -339,11 +309,8 @@ Statistics Runtime::statistics() const {
     now.requestsToYield = state->control->requests();
   if (state->dispatcher)
     state->dispatcher->addTo(now);
-  for (std::uint64_t number = 1; number <= state->streams.size(); ++number)
-    if (const StreamRecord::Plain *plain = state->streams.find(number)->plain.get()) {
-      now.bestEffortLaunches += plain->finished.load();
-      now.physicalLaunches += plain->launched.load();
-    }
+  now.bestEffortLaunches += state->plainFinished.load();
+  now.physicalLaunches += state->plainLaunched.load();
   return now;
 }
 

@@ -1,17 +1,12 @@
-// Clients, their streams and their requests.
+// Clients and their requests.
 #include "runtime_state.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tally::runtime {
 
 namespace {
-
-/// The client as errors call it.
-std::string describe(Client client, const ClientRecord &record) {
-  return "client " + (record.name.empty() ? std::to_string(static_cast<std::uint64_t>(client))
-                                          : "'" + record.name + "'");
-}
 
 const std::string &requestName(const ClientRecord &record) {
   static const std::string withoutName = "request";
@@ -20,10 +15,33 @@ const std::string &requestName(const ClientRecord &record) {
 
 } // namespace
 
+ClientNumbers::Taken ClientNumbers::take() {
+  std::unique_lock lock(mutex);
+  auto free = std::ranges::find_if(numbers, [](const Number &each) { return !each.isTaken; });
+  if (free == numbers.end())
+    free = numbers.emplace(numbers.end());
+  free->isTaken = true;
+  return {static_cast<std::uint32_t>(free - numbers.begin()), free->generation++};
+}
+
+void ClientNumbers::giveBack(std::uint32_t number) {
+  std::unique_lock lock(mutex);
+  numbers[number].isTaken = false;
+}
+
+/// The client as errors call it.
+std::string Runtime::State::describe(Client client) const {
+  auto handle = static_cast<std::uint64_t>(client);
+  const ClientRecord *record = clients.find(handle);
+  return "client " +
+         (record && !record->name.empty() ? "'" + record->name + "'" : clients.describe(handle));
+}
+
 Result<ClientRecord *> Runtime::State::findClient(Client client) const {
-  ClientRecord *record = clients.find(static_cast<std::uint64_t>(client));
+  auto handle = static_cast<std::uint64_t>(client);
+  ClientRecord *record = clients.find(handle);
   if (!record)
-    return Error{"no such client: " + std::to_string(static_cast<std::uint64_t>(client))};
+    return Error{"no such client: " + clients.describe(handle)};
   return record;
 }
 
@@ -31,7 +49,7 @@ Result<ClientRecord *> Runtime::State::findClient(Client client) const {
 Result<ClientRecord *> Runtime::State::findHighClient(Client client, const char *call) const {
   Result<ClientRecord *> record = findClient(client);
   if (record && (*record)->clientClass != Class::High)
-    return Error{std::string(call) + ": " + describe(client, **record) +
+    return Error{std::string(call) + ": " + describe(client) +
                  " is best effort; requests are for high-priority clients"};
   return record;
 }
@@ -53,65 +71,49 @@ Result<Client> Runtime::addClient(Class clientClass, std::uint32_t bestEffortCla
                                   std::string name) {
   if (clientClass == Class::High && state->options.arena && state->options.arena->bestEffortOnly)
     return Error{"createClient: the process is in the arena for best effort only"};
-  auto record = std::make_unique<ClientRecord>();
+  auto record = std::make_shared<ClientRecord>();
   record->clientClass = clientClass;
   record->bestEffortClass = bestEffortClass;
   record->name = std::move(name);
-  if (clientClass == Class::BestEffort)
-    record->bestEffortNumber = state->bestEffortClients.fetch_add(1);
   if (state->trace)
     record->traceName = state->trace->nameOf(requestName(*record));
   if (state->arena)
     if (Result<void> joined = state->arena->join(clientClass, record->name); !joined)
       return joined.error();
-  std::optional<std::uint64_t> added = state->clients.add(std::move(record));
-  if (!added)
-    return Error{"too many clients"};
-  return static_cast<Client>(*added);
-}
-
-Result<std::unique_ptr<StreamRecord>> Runtime::State::makeStream(const ClientRecord &owner) {
-  Class streamClass = owner.clientClass;
-  auto record = std::make_unique<StreamRecord>();
-  bool plain = options.sharing != Sharing::Tally;
-  if (streamClass == Class::BestEffort && !plain) {
-    std::uint32_t number = owner.bestEffortNumber;
-    Result<Lane *> lane = dispatcher->assignLane(number, owner.bestEffortClass);
-    if (!lane)
-      return lane.error();
-    record->bestEffort = std::make_unique<LaneStream>(**lane, number);
-  } else if (!plain) {
-    Result<StreamId> created = device->createStream(StreamPriority::High);
-    if (!created)
-      return created.error();
-    Result<HighStream *> adopted = highPriority->adopt(*created);
-    if (!adopted)
-      return adopted.error();
-    record->high = *adopted;
-  } else {
-    bool low = streamClass == Class::BestEffort && options.sharing == Sharing::LowPriority;
-    Result<StreamId> created =
-        device->createStream(low ? StreamPriority::Low : StreamPriority::High);
-    if (!created)
-      return created.error();
-    record->plain = std::make_unique<StreamRecord::Plain>();
-    record->plain->id = *created;
-    record->plain->isHigh = streamClass == Class::High;
+  if (clientClass == Class::BestEffort) {
+    record->bestEffortNumber = state->clientNumbers.take();
+    if (state->dispatcher)
+      state->dispatcher->noteClient(record->bestEffortNumber.number,
+                                    record->bestEffortNumber.generation);
   }
-  return record;
+  std::optional<std::uint64_t> added = state->clients.add(record);
+  if (added)
+    return static_cast<Client>(*added);
+  if (clientClass == Class::BestEffort)
+    state->clientNumbers.giveBack(record->bestEffortNumber.number);
+  return Error{"too many clients"};
 }
 
-Result<Stream> Runtime::createStream(Client client) {
-  Result<ClientRecord *> owner = state->findClient(client);
-  if (!owner)
-    return owner.error();
-  Result<std::unique_ptr<StreamRecord>> record = state->makeStream(**owner);
+Result<void> Runtime::destroyClient(Client client) {
+  Result<ClientRecord *> record = state->findClient(client);
   if (!record)
-    return Error{describe(client, **owner) + ": " + record.error().message};
-  std::optional<std::uint64_t> added = state->streams.add(std::move(*record));
-  if (!added)
-    return Error{describe(client, **owner) + ": too many streams"};
-  return static_cast<Stream>(*added);
+    return record.error();
+  auto refuse = [&](std::uint32_t count, const char *what, const char *first) {
+    return Error{"destroyClient: " + state->describe(client) + " has " + std::to_string(count) +
+                 " " + what + (count == 1 ? "; " : "s; ") + first};
+  };
+  if (std::uint32_t streams = (*record)->streams.load(); streams != 0)
+    return refuse(streams, "stream", "destroy its streams first");
+  if (std::uint32_t open = (*record)->openRequests.load(); open != 0)
+    return refuse(open, "open request", "end its requests first");
+  auto handle = static_cast<std::uint64_t>(client);
+  std::shared_ptr<ClientRecord> ended = state->clients.close(handle);
+  if (!ended)
+    return Error{"no such client: " + state->clients.describe(handle)};
+  state->clients.erase(handle);
+  if (ended->clientClass == Class::BestEffort)
+    state->clientNumbers.giveBack(ended->bestEffortNumber.number);
+  return {};
 }
 
 Result<void> Runtime::beginRequest(Client client) {
@@ -138,7 +140,7 @@ Result<void> Runtime::endRequest(Client client) {
   std::uint32_t open = openRequests.load();
   do
     if (open == 0)
-      return Error{"endRequest: " + describe(client, **record) + " has no open request"};
+      return Error{"endRequest: " + state->describe(client) + " has no open request"};
   while (!openRequests.compare_exchange_weak(open, open - 1));
   if (!state->highPriority)
     return {};

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 
 namespace tally::runtime {
@@ -43,16 +44,29 @@ bool FakeDevice::advance() {
     return false;
   std::vector<FakeStream *> runnable;
   for (auto &[number, stream] : streams)
-    if (!stream.queue.empty() && isReady(stream.queue.front()))
-      runnable.push_back(&stream);
+    if (!stream->queue.empty() && isReady(stream->queue.front()))
+      runnable.push_back(stream.get());
   if (runnable.empty())
     return false;
   if (stepsToBreak-- == 0) {
     broken = breakMessage;
     return false;
   }
-  runOne(*runnable[random() % runnable.size()]);
+  FakeStream &picked = *runnable[random() % runnable.size()];
+  runOne(picked);
+  if (picked.isGone && picked.queue.empty()) {
+    std::erase_if(streams, [&](const auto &each) { return each.second.get() == &picked; });
+    --goneStreams;
+  }
   return true;
+}
+
+/// Fails hard on one that was destroyed.
+FakeDevice::FakeStream &FakeDevice::at(StreamId stream) const {
+  FakeStream &found = *streams.at(static_cast<std::uint64_t>(stream));
+  if (found.isGone)
+    throw std::logic_error("a call for a stream that was destroyed");
+  return found;
 }
 
 bool FakeDevice::runOne(FakeStream &stream) {
@@ -67,7 +81,7 @@ Result<void> FakeDevice::put(StreamId stream, std::function<bool()> run) {
   std::unique_lock lock(mutex);
   if (Result<void> fine = healthy(); !fine)
     return fine;
-  FakeStream &target = streams.at(static_cast<std::uint64_t>(stream));
+  FakeStream &target = at(stream);
   target.queue.push_back({{}, std::move(run)});
   ++target.put;
   return {};
@@ -75,20 +89,73 @@ Result<void> FakeDevice::put(StreamId stream, std::function<bool()> run) {
 
 Result<ModuleId> FakeDevice::loadModule(const bundle::Bundle &bundle) {
   std::unique_lock lock(mutex);
-  modules.push_back(bundle);
-  return static_cast<ModuleId>(modules.size() - 1);
+  auto id = static_cast<ModuleId>(++lastModule);
+  modules.emplace(id, bundle);
+  return id;
+}
+
+void FakeDevice::endFunctions(const std::function<bool(std::uint64_t, const Function &)> &isMeant) {
+  std::erase_if(functions, [&](const auto &each) {
+    bool ends = isMeant(each.first, *each.second);
+    endedBusy += ends && each.second.use_count() > 1; // a launch has it too
+    return ends;
+  });
+}
+
+Result<void> FakeDevice::unloadModule(ModuleId module) {
+  std::unique_lock lock(mutex);
+  if (modules.erase(module) == 0)
+    return Error{"unloadModule: no such module"};
+  endFunctions([&](std::uint64_t, const Function &each) { return each.module == module; });
+  return healthy();
+}
+
+Result<StreamId> FakeDevice::adoptStream(std::uint64_t nativeStream) {
+  std::unique_lock lock(mutex);
+  auto id = static_cast<StreamId>(nativeStream);
+  if (!streams.contains(nativeStream))
+    return Error{"no stream of the program's"};
+  adoptedStreams.insert(id);
+  return id;
+}
+
+void FakeDevice::releaseStream(StreamId stream) {
+  std::unique_lock lock(mutex);
+  endedBusy += !broken && !at(stream).queue.empty();
+  adoptedStreams.erase(adoptedStreams.find(stream));
+}
+
+Result<AdoptedFunction> FakeDevice::adoptFunction(std::uint64_t nativeFunction, std::string_view) {
+  std::unique_lock lock(mutex);
+  auto known = functions.find(nativeFunction);
+  if (known == functions.end())
+    return Error{"no function of the program's"};
+  AdoptedFunction adopted;
+  adopted.id = static_cast<FunctionId>(nativeFunction);
+  if (tellsParameters)
+    adopted.parameters = known->second->parameters;
+  adoptedFunctions.insert(adopted.id);
+  return adopted;
+}
+
+void FakeDevice::releaseFunction(FunctionId function) {
+  std::unique_lock lock(mutex);
+  endedBusy += functions.at(static_cast<std::uint64_t>(function)).use_count() > 1;
+  adoptedFunctions.erase(adoptedFunctions.find(function));
 }
 
 Result<FunctionId> FakeDevice::function(ModuleId module, std::string_view entry) {
   std::unique_lock lock(mutex);
-  for (const bundle::Kernel &kernel : modules.at(static_cast<std::size_t>(module)).kernels) {
+  for (const bundle::Kernel &kernel : modules.at(module).kernels) {
     auto body = bodies.find(kernel.name);
     if (body == bodies.end())
       continue;
     auto add = [&](std::optional<Kind> kind, bool resume) {
-      functions.push_back(
-          {std::string(entry), body->second, kind, resume, kernel.tallyParameterOffset()});
-      return static_cast<FunctionId>(functions.size() - 1);
+      Function made{
+          std::string(entry), body->second, kind, resume, kernel.tallyParameterOffset(), module,
+          kernel.parameters};
+      functions.emplace(++lastFunction, std::make_shared<const Function>(std::move(made)));
+      return static_cast<FunctionId>(lastFunction);
     };
     if (entry == kernel.name)
       return add(std::nullopt, false);
@@ -141,19 +208,31 @@ Result<MappedMemory> FakeDevice::allocateMapped(std::size_t bytes) {
 
 Result<StreamId> FakeDevice::createStream(StreamPriority priority) {
   std::unique_lock lock(mutex);
-  std::uint64_t number = streams.size() + 1;
-  streams[number].priority = priority;
-  return static_cast<StreamId>(number);
+  auto stream = std::make_shared<FakeStream>();
+  stream->priority = priority;
+  streams.emplace(++lastStream, std::move(stream));
+  return static_cast<StreamId>(lastStream);
 }
 
 Result<StreamId> FakeDevice::createConfinedStream(std::uint32_t) {
   Result<StreamId> made = createStream(StreamPriority::Low);
   std::unique_lock lock(mutex);
-  streams.at(static_cast<std::uint64_t>(*made)).confined = true;
+  at(*made).confined = true;
   return made;
 }
 
-Result<void> FakeDevice::destroyStream(StreamId) { return {}; }
+Result<void> FakeDevice::destroyStream(StreamId stream) {
+  std::unique_lock lock(mutex);
+  FakeStream &ends = at(stream);
+  if (ends.queue.empty() || broken) {
+    streams.erase(static_cast<std::uint64_t>(stream));
+    return {};
+  }
+  endedBusy += ends.priority != StreamPriority::Low; // lanes do
+  ends.isGone = true;
+  ++goneStreams;
+  return {};
+}
 
 Result<void> FakeDevice::copyToDevice(StreamId stream, DevicePtr to,
                                       std::span<const std::byte> from) {
@@ -174,7 +253,7 @@ Result<void> FakeDevice::fill(StreamId stream, DevicePtr to, std::byte value, st
   if (refusesFills)
     return Error{"fill: refused"};
   std::unique_lock lock(mutex);
-  if (FakeStream &on = streams.at(static_cast<std::uint64_t>(stream)); on.put == 0)
+  if (FakeStream &on = at(stream); on.put == 0)
     on.filledFirst = bytes;
   return put(stream, [=] {
     std::memset(reinterpret_cast<void *>(to), std::to_integer<int>(value), bytes);
@@ -196,9 +275,7 @@ Result<void> FakeDevice::writeValueWhen(StreamId stream, std::uint64_t reached, 
   Result<void> done = writeValue(stream, to, value);
   if (!done)
     return done;
-  streams.at(static_cast<std::uint64_t>(stream)).queue.back().ready = [this, reached] {
-    return triggerWord.load() >= reached;
-  };
+  at(stream).queue.back().ready = [this, reached] { return triggerWord.load() >= reached; };
   ++armedWrites;
   return {};
 }
@@ -213,10 +290,11 @@ Result<void> FakeDevice::launch(StreamId stream, FunctionId function, const Laun
   if (onLaunchShape)
     onLaunchShape(shape);
   auto running = std::make_shared<Running>();
-  running->function = &functions.at(static_cast<std::size_t>(function));
+  newestParameterBytes = parameters.size();
+  running->function = functions.at(static_cast<std::uint64_t>(function));
   if (running->function->entry == refusedEntry)
     return Error{"launch: invalid argument"};
-  const FakeStream &on = streams.at(static_cast<std::uint64_t>(stream));
+  const FakeStream &on = at(stream);
   confinedLaunches += on.confined;
   mostFilledFirst = std::max(mostFilledFirst, on.filledFirst);
   running->shape = shape;
@@ -229,9 +307,9 @@ bool FakeDevice::toldToYield(const tally_launch_params &params) {
   if (onPoll) {
     onPoll(pollCount);
     for (auto &[number, stream] : streams)
-      while (stream.priority == StreamPriority::Control && !stream.queue.empty() &&
-             isReady(stream.queue.front()))
-        runOne(stream);
+      while (stream->priority == StreamPriority::Control && !stream->queue.empty() &&
+             isReady(stream->queue.front()))
+        runOne(*stream);
   }
   ++pollCount;
   std::uint64_t word = *reinterpret_cast<const std::uint64_t *>(params.control);
@@ -379,7 +457,7 @@ Result<bool> FakeDevice::isIdle(StreamId stream) {
   std::unique_lock lock(mutex);
   if (Result<void> fine = healthy(); !fine)
     return fine.error();
-  return streams.at(static_cast<std::uint64_t>(stream)).queue.empty();
+  return at(stream).queue.empty();
 }
 
 Result<void> FakeDevice::synchronize(StreamId stream) {
@@ -402,13 +480,13 @@ Result<bool> FakeDevice::waitFor(StreamId later, StreamId earlier) {
     return fine.error();
   if (unwaitable == earlier)
     return Error{"this stream cannot be waited for"};
-  FakeStream &before = streams.at(static_cast<std::uint64_t>(earlier));
-  std::uint64_t until = before.put;
-  FakeStream &after = streams.at(static_cast<std::uint64_t>(later));
+  std::shared_ptr<FakeStream> before = streams.at(static_cast<std::uint64_t>(earlier));
+  std::uint64_t until = before->put;
+  FakeStream &after = at(later);
   if (std::exchange(after.awaited[earlier], until) == until)
     return false;
   ++waitCount;
-  after.queue.push_back({[&before, until] { return before.done >= until; }, [] { return true; }});
+  after.queue.push_back({[before, until] { return before->done >= until; }, [] { return true; }});
   ++after.put;
   return true;
 }

@@ -12,6 +12,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -79,6 +80,30 @@ public:
   /// Waits for this stream fail; `holdsUp`: for a while only.
   std::optional<StreamId> unwaitable;
   bool holdsUp = false;
+  /// What it holds now, but for streams that are destroyed.
+  std::size_t streamsHeld() const {
+    std::unique_lock lock(mutex);
+    return streams.size() - goneStreams;
+  }
+  std::size_t modulesHeld() const {
+    std::unique_lock lock(mutex);
+    return modules.size();
+  }
+  std::size_t functionsHeld() const {
+    std::unique_lock lock(mutex);
+    return functions.size();
+  }
+  std::size_t adoptedHeld() const {
+    std::unique_lock lock(mutex);
+    return adoptedStreams.size() + adoptedFunctions.size();
+  }
+  /// Streams that were destroyed, or released, and modules and functions that were, with work on
+  /// the device.
+  std::atomic<std::uint64_t> endedBusy{0};
+  /// adoptFunction() tells the parameters.
+  bool tellsParameters = true;
+  /// The bytes of parameters of the newest launch.
+  std::atomic<std::size_t> newestParameterBytes{0};
   /// Launches of this entry fail.
   std::string refusedEntry;
   /// Streams that wait hold up no others.
@@ -105,6 +130,14 @@ public:
 
   const DeviceInfo &info() const override { return facts; }
   Result<ModuleId> loadModule(const bundle::Bundle &bundle) override;
+  Result<void> unloadModule(ModuleId module) override;
+  /// One of createStream().
+  Result<StreamId> adoptStream(std::uint64_t nativeStream) override;
+  void releaseStream(StreamId stream) override;
+  /// One of function().
+  Result<AdoptedFunction> adoptFunction(std::uint64_t nativeFunction,
+                                        std::string_view name) override;
+  void releaseFunction(FunctionId function) override;
   Result<FunctionId> function(ModuleId module, std::string_view entry) override;
   Result<FunctionAttributes> attributes(FunctionId function) override;
   Result<std::uint32_t> residentBlocksPerSm(FunctionId function, Dim3 block,
@@ -139,6 +172,8 @@ private:
     std::optional<Kind> kind;
     bool resume = false;
     std::uint32_t tallyOffset = 0;
+    ModuleId module{};
+    std::vector<bundle::Parameter> parameters;
   };
   struct Inside { // where a worker of checkpoint is
     bool isInside = false;
@@ -146,7 +181,7 @@ private:
     bool hasStarted = false;
   };
   struct Running { // a launch
-    const Function *function = nullptr;
+    std::shared_ptr<const Function> function;
     LaunchShape shape;
     std::vector<std::byte> parameters;
     std::vector<std::uint32_t> left; // physical blocks that have not finished
@@ -161,6 +196,7 @@ private:
   struct FakeStream {
     StreamPriority priority = StreamPriority::High;
     bool confined = false;
+    bool isGone = false; // destroyed; what is on it still runs
     std::deque<Work> queue;
     std::uint64_t put = 0, done = 0;
     std::map<StreamId, std::uint64_t> awaited; // of others, how much it comes behind
@@ -169,6 +205,8 @@ private:
 
   Result<void> healthy() const;
   Result<void> put(StreamId stream, std::function<bool()> run);
+  FakeStream &at(StreamId stream) const;
+  void endFunctions(const std::function<bool(std::uint64_t, const Function &)> &isMeant);
   bool runOne(FakeStream &stream);
   bool runBlock(Running &launch);
   bool toldToYield(const tally_launch_params &params);
@@ -180,9 +218,13 @@ private:
   mutable std::recursive_mutex mutex;
   std::mt19937_64 random;
   std::map<std::string, FakeKernel> bodies;
-  std::vector<bundle::Bundle> modules;
-  std::deque<Function> functions;
-  std::map<std::uint64_t, FakeStream> streams;
+  std::map<ModuleId, bundle::Bundle> modules;
+  std::map<std::uint64_t, std::shared_ptr<const Function>> functions;
+  std::map<std::uint64_t, std::shared_ptr<FakeStream>> streams;
+  std::size_t goneStreams = 0;
+  std::multiset<StreamId> adoptedStreams;
+  std::multiset<FunctionId> adoptedFunctions;
+  std::uint64_t lastModule = 0, lastFunction = 0, lastStream = 0;
   std::map<DevicePtr, std::vector<std::byte>> allocations, mapped;
   std::atomic<std::uint64_t> triggerWord{0};
   std::atomic<std::uint64_t> armedWrites{0}, writeCount{0};

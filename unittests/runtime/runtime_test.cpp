@@ -1,6 +1,6 @@
 // The runtime's interface, with all its threads, on the fake device.
 #include "arena_folder.h"
-#include "program.h"
+#include "opened.h"
 
 #include "tally/runtime/runtime.h"
 
@@ -14,29 +14,6 @@ using namespace tally;
 using namespace tally::runtime;
 
 namespace {
-
-struct Opened {
-  FakeDevice *device = nullptr;
-  std::unique_ptr<Runtime> runtime;
-  std::vector<Kernel> kernels; ///< in the order of mixNames
-
-  Client client(Class clientClass) const { return *runtime->createClient(clientClass); }
-  /// A stream of a client of its own.
-  Stream stream(Class clientClass) const { return *runtime->createStream(client(clientClass)); }
-};
-
-Opened openFake(const RuntimeOptions &options = {}) {
-  auto device = std::make_unique<FakeDevice>(3);
-  Opened opened;
-  opened.device = device.get();
-  bundle::Bundle bundle = mixBundle(*device);
-  device->startThread();
-  opened.runtime = std::move(*Runtime::openOn(std::move(device), options));
-  LoadedModule module = *opened.runtime->load(bundle);
-  for (const std::string &name : mixNames)
-    opened.kernels.push_back(*opened.runtime->kernel(module, name));
-  return opened;
-}
 
 /// Runs the whole of a one-stream program through the interface; what memory holds afterwards.
 Outcome runThrough(Opened &opened, const Program &program, Class clientClass) {
@@ -108,10 +85,6 @@ void serve(Opened &opened, const std::atomic<bool> &stop, std::atomic<int> &serv
     ++served;
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 400));
   }
-}
-
-std::string errorOf(const Result<void> &result) {
-  return result ? std::string("no error") : result.error().message;
 }
 
 } // namespace

@@ -31,8 +31,20 @@ struct Shared {
   }
 };
 
-/// A process with best-effort work without end, of blocks of a few hundred microseconds.
-[[noreturn]] void train(Shared &shared, std::chrono::milliseconds drain) {
+struct Process {
+  std::unique_ptr<Runtime> runtime;
+  Kernel kernel{};
+  DevicePtr memory = 0;
+
+  Result<void> launch(Stream stream) const {
+    return runtime->launch(
+        stream, kernel, {{16, 1, 1}, {64, 1, 1}, 0},
+        Arguments(memory, memory, std::uint64_t{Program::words}, std::uint64_t{7}));
+  }
+};
+
+/// For a process of blocks of a few hundred microseconds.
+Process openIn(Shared &shared, std::chrono::milliseconds drain) {
   std::signal(SIGTERM, SIG_DFL); // the test framework has its own
   auto device = std::make_unique<FakeDevice>(5);
   bundle::Bundle bundle = mixBundle(*device);
@@ -46,24 +58,49 @@ struct Shared {
   device->startThread();
   RuntimeOptions options;
   options.drainOnTermination = drain;
-  auto runtime = std::move(*Runtime::openOn(std::move(device), options));
-  LoadedModule module = *runtime->load(bundle);
-  Kernel kernel = *runtime->kernel(module, mixNames[0]);
-  Stream stream = *runtime->createStream(*runtime->createClient(Class::BestEffort));
-  DevicePtr memory = *runtime->allocate(Program::words * 8);
+  Process process;
+  process.runtime = std::move(*Runtime::openOn(std::move(device), options));
+  process.kernel = *process.runtime->kernel(*process.runtime->load(bundle), mixNames[0]);
+  process.memory = *process.runtime->allocate(Program::words * 8);
+  return process;
+}
+
+/// A process with best-effort work without end.
+[[noreturn]] void train(Shared &shared, std::chrono::milliseconds drain) {
+  Process process = openIn(shared, drain);
+  Runtime &runtime = *process.runtime;
+  Stream stream = *runtime.createStream(*runtime.createClient(Class::BestEffort));
   for (;;)
-    if (!runtime->launch(
-            stream, kernel, {{16, 1, 1}, {64, 1, 1}, 0},
-            Arguments(memory, memory, std::uint64_t{Program::words}, std::uint64_t{7})))
+    if (!process.launch(stream))
       _exit(3);
 }
 
+/// One whose streams and clients come and go with it, while memory is freed.
+[[noreturn]] void comeAndGo(Shared &shared, std::chrono::milliseconds drain) {
+  Process process = openIn(shared, drain);
+  Runtime &runtime = *process.runtime;
+  auto goOn = [&] {
+    for (;;) {
+      Client client = *runtime.createClient(Class::BestEffort);
+      Stream stream = *runtime.createStream(client), idle = *runtime.createStream(client);
+      if (!process.launch(stream) || !runtime.destroyStream(idle) ||
+          !runtime.destroyStream(stream) || !runtime.destroyClient(client) ||
+          !runtime.free(*runtime.allocate(64)))
+        _exit(3);
+    }
+  };
+  std::thread other(goOn);
+  goOn();
+  _exit(3);
+}
+
 /// Terminates such a process; how many of its blocks that cuts short.
-std::uint64_t cutShort(std::chrono::milliseconds drain, std::chrono::microseconds after) {
+std::uint64_t cutShort(std::chrono::milliseconds drain, std::chrono::microseconds after,
+                       void (*run)(Shared &, std::chrono::milliseconds) = train) {
   Shared &shared = Shared::make();
   pid_t child = fork();
   if (child == 0)
-    train(shared, drain);
+    run(shared, drain);
   while (shared.begun.load() == 0)
     std::this_thread::sleep_for(100us);
   std::this_thread::sleep_for(after);
@@ -82,6 +119,11 @@ std::uint64_t cutShort(std::chrono::milliseconds drain, std::chrono::microsecond
 TEST_CASE("SIGTERM ends a process when nothing of it runs any more") {
   for (int round = 0; round < 10; ++round)
     CHECK(cutShort(5s, std::chrono::microseconds(round * 731)) == 0);
+}
+
+TEST_CASE("SIGTERM ends a process whose streams are being made and destroyed") {
+  for (int round = 0; round < 10; ++round)
+    CHECK(cutShort(5s, std::chrono::microseconds(round * 731), comeAndGo) == 0);
 }
 
 TEST_CASE("without the option it cuts blocks short") {

@@ -14,9 +14,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tally::runtime {
 
@@ -146,10 +148,36 @@ protected:
   StreamDevice() = default;
 };
 
+/// A function that the program has loaded itself.
+struct AdoptedFunction {
+  FunctionId id{};
+  /// Nothing where the device cannot tell.
+  std::optional<std::vector<bundle::Parameter>> parameters;
+  Dim3 requiredCluster{0, 0, 0}; ///< in blocks; zeros: none
+};
+
 class Device : public StreamDevice {
 public:
   /// Loads the best image for this device: a cubin of its arch, else PTX. Eager.
   virtual Result<ModuleId> loadModule(const bundle::Bundle &bundle) = 0;
+  /// Waits for nothing: the caller has synchronised what uses the module. Its functions end.
+  virtual Result<void> unloadModule(ModuleId module) = 0;
+
+  /// A stream of the program's, by its handle, of the context that this device works in; until
+  /// releaseStream(), which leaves it as it is.
+  virtual Result<StreamId> adoptStream(std::uint64_t nativeStream) {
+    static_cast<void>(nativeStream);
+    return Error{"this device has no streams but those that it makes"};
+  }
+  virtual void releaseStream(StreamId stream) { static_cast<void>(stream); }
+  /// The same of a function of the program's, until releaseFunction().
+  virtual Result<AdoptedFunction> adoptFunction(std::uint64_t nativeFunction,
+                                                std::string_view name) {
+    static_cast<void>(nativeFunction);
+    static_cast<void>(name);
+    return Error{"this device has no functions but those of modules that it loads"};
+  }
+  virtual void releaseFunction(FunctionId function) { static_cast<void>(function); }
 
 protected:
   Device() = default;

@@ -9,6 +9,12 @@
 //
 // All calls are thread-safe; calls on one stream keep the order in which they are made. Errors are
 // values that name what failed; nothing aborts, nothing prints.
+//
+// Streams, clients, modules and adopted functions may be destroyed at any time, beside any other
+// call on any other handle, and made again without end: nothing is kept of them but their counts in
+// statistics(). Whoever destroys one sees to it that no other thread has a call with that handle
+// under way, or makes one later at the same time. A handle that has ended stays an error ("no such
+// stream: 1, which was destroyed"), also when its place is taken by another object.
 #ifndef TALLY_RUNTIME_RUNTIME_H
 #define TALLY_RUNTIME_RUNTIME_H
 
@@ -133,6 +139,7 @@ struct RuntimeOptions {
   std::uint32_t traceEvents = 0;
 };
 
+/// Of all that the runtime has done; what was on streams that are destroyed stays counted.
 struct Statistics {
   std::uint64_t highPriorityLaunches = 0;
   std::uint64_t bestEffortLaunches = 0; ///< launches of user's kernels that were finished
@@ -173,9 +180,23 @@ public:
   Result<LoadedModule> load(const std::string &path);
   Result<LoadedModule> load(const bundle::Bundle &bundle);
   Result<Kernel> kernel(LoadedModule module, std::string_view kernelName);
+  /// Waits for all streams first, as free() does. The handles of the module and of its kernels have
+  /// ended whatever is returned: what the device says to the unloading. Nobody calls kernel() for
+  /// the module, or launches kernels of it, meanwhile.
+  Result<void> unload(LoadedModule module);
+
+  /// A kernel of the program's own: a CUfunction of the device's primary context, as
+  /// cuModuleGetFunction() and cudaGetFuncBySymbol() give it; valid until forget(). There are no
+  /// variants of it: high priority launches it as it is, best effort as a kernel that cannot yield.
+  /// `name` is what errors and traces call it. The arguments of launches are checked where the
+  /// driver tells the function's parameters (CUDA 12.4), else by nobody. Fails on the emulator.
+  Result<Kernel> adoptFunction(std::uint64_t nativeFunction, std::string name);
+  /// Ends the handle of a kernel of adoptFunction(). Waits for all streams first: the program may
+  /// unload the function then.
+  Result<void> forget(Kernel kernel);
 
   Result<DevicePtr> allocate(std::size_t bytes);
-  /// Waits for all streams first.
+  /// Waits first for all streams, those that another thread destroys too.
   Result<void> free(DevicePtr pointer);
 
   /// A tenant of the device. Its class holds for all its streams; errors call it by its name, which
@@ -187,7 +208,23 @@ public:
   /// first stream of each class but one takes memory of the device: for saved blocks, where
   /// checkpoint is among the kinds, some 64 MiB on an H200 for each of two lanes.
   Result<Client> createBestEffortClient(std::uint32_t bestEffortClass, std::string name = {});
+  /// Fails while the client has streams or open requests. The number by which policies know a
+  /// best-effort client goes to the next one that is created; what the client had of the device is
+  /// not that one's. The process's slots of an arena stay until the runtime ends.
+  Result<void> destroyClient(Client client);
+
   Result<Stream> createStream(Client client);
+  /// A stream of the program's for a high-priority client: a CUstream or cudaStream_t of the
+  /// device's primary context that is none of its default streams. It keeps its priority, which
+  /// should be above the lowest, the one that best-effort work has. Until destroyStream() it must
+  /// neither be destroyed nor captured: the runtime asks the driver whether it is idle. What the
+  /// program puts there by calls of its own keeps its order with the runtime's calls; best-effort
+  /// work makes way for it while a request is open. Fails for best-effort clients and on the
+  /// emulator.
+  Result<Stream> adoptStream(Client client, std::uint64_t nativeStream);
+  /// Waits for what is on the stream, like synchronize(), and returns what that does. The handle
+  /// has ended whatever is returned. A stream of adoptStream() stays the program's, and as it is.
+  Result<void> destroyStream(Stream stream);
 
   /// Copies are ordered on their stream; the host memory is used until the stream is synchronised.
   Result<void> copyToDevice(Stream stream, DevicePtr to, std::span<const std::byte> from);
