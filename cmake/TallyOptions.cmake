@@ -1,5 +1,5 @@
 # How every target here is compiled: C++20, assertions kept in Release, warnings on.
-option(TALLY_WERROR "Treat warnings as errors" OFF)
+option(TALLY_WARNINGS_AS_ERRORS "Treat the compilers' warnings as errors" OFF)
 set(TALLY_SANITIZE "" CACHE STRING "Value for -fsanitize=, e.g. address,undefined")
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
@@ -27,7 +27,7 @@ add_library(tally_options INTERFACE)
 # lib/include: headers that the parts share and nobody outside gets.
 target_include_directories(tally_options INTERFACE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/lib/include")
 target_compile_options(tally_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers
-  $<$<BOOL:${TALLY_WERROR}>:-Werror>)
+  $<$<BOOL:${TALLY_WARNINGS_AS_ERRORS}>:-Werror>)
 if(TALLY_SANITIZE)
   target_compile_options(tally_options INTERFACE -fsanitize=${TALLY_SANITIZE}
     -fno-sanitize-recover=all -fno-omit-frame-pointer)

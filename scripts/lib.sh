@@ -1,11 +1,13 @@
-# What scripts/demo and scripts/test share: installing what is missing, configuring, building.
+# shellcheck shell=bash
+# What the scripts beside this share: installing what is missing, configuring, building.
 # To be sourced by them; not a program of its own.
 set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build="$top/build"
 jobs=$(nproc)
-extra_packages=() # of whoever sources this
+# Reads the machine code of older toolkits too.
+nvdisasm_version=13.5.37
 
 say() { printf '== %s\n' "$*" >&2; }
 
@@ -42,7 +44,7 @@ llvm_version() {
 missing_packages() {
   local package
   for package in cmake ninja-build g++ python3 libfmt-dev doctest-dev libbenchmark-dev zlib1g-dev \
-    libzstd-dev liblz4-dev "${extra_packages[@]}" "$@"; do
+    libzstd-dev liblz4-dev "$@"; do
     installed "$package" || printf '%s ' "$package"
   done
 }
@@ -56,17 +58,28 @@ as_root() {
   fi
 }
 
-need_root_for() {
-  if [ "$(id -u)" = 0 ]; then
-    return
-  fi
+can_be_root() {
+  [ "$(id -u)" = 0 ] && return
   # Without a terminal sudo cannot ask for a password.
-  if command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
-    return
-  fi
+  command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }
+}
+
+need_root_for() {
+  can_be_root && return
   say "some packages are missing and this is neither root nor able to use sudo; run this, then try again:"
   printf '%s\n' "$1" >&2
   exit 1
+}
+
+# Once: a fresh machine has no list of packages.
+look_up_packages() {
+  [ -z "${looked_up:-}" ] || return 0
+  local log
+  log=$(mktemp)
+  say "looking up packages"
+  quietly "$log" as_root apt-get update
+  rm -f "$log"
+  looked_up=yes
 }
 
 # Installs packages of lists that apt has.
@@ -84,28 +97,68 @@ install_missing() {
     say "no apt here: taking what is installed (needed: cmake, ninja, g++, python3, fmt, doctest, benchmark, LLVM 19 to 22)"
     return
   fi
-  local version missing log
+  local version missing
   version=$(llvm_version)
   if [ -z "$version" ] || [ -n "$(missing_packages "llvm-$version-dev" "llvm-$version-tools")" ]; then
-    # A fresh machine has no list of packages, so which LLVM there is shows only after an update.
+    # Which LLVM there is shows only after an update.
     missing=$(missing_packages ${version:+"llvm-$version-dev" "llvm-$version-tools"})
     [ -n "$version" ] || missing+="llvm-19-dev llvm-19-tools"
     local line="apt-get update && apt-get install -y --no-install-recommends $missing"
     [ -n "$version" ] || line+="  # instead of 19, the newest of 22 to 19 that apt then offers"
     need_root_for "$line"
-    log=$(mktemp)
-    say "looking up packages"
-    quietly "$log" as_root apt-get update
+    look_up_packages
     version=$(llvm_version)
     if [ -z "$version" ]; then
       say "apt offers no LLVM of 22 to 19, which tally-ptxopt is built on"
       exit 1
     fi
-    rm -f "$log"
     missing=$(missing_packages "llvm-$version-dev" "llvm-$version-tools")
     # shellcheck disable=SC2086
     install $missing
   fi
+}
+
+# install_more PACKAGE...: what a script needs beside that; @ in a name is the version of LLVM.
+install_more() {
+  local missing
+  command -v apt-get >/dev/null || return 0
+  missing=$(missing_packages "${@//@/$(llvm_version)}")
+  [ -n "$missing" ] || return 0
+  need_root_for "apt-get update && apt-get install -y --no-install-recommends $missing"
+  look_up_packages
+  # shellcheck disable=SC2086
+  install $missing
+}
+
+# install_for_tests PACKAGE...: what only some tests need, which are skipped without it.
+install_for_tests() {
+  local missing
+  command -v apt-get >/dev/null || return 0
+  missing=$(missing_packages "${@//@/$(llvm_version)}")
+  if [ -n "$missing" ] && ! can_be_root; then
+    say "tests that need these packages will be skipped: $missing"
+    return
+  fi
+  install_more "$@"
+}
+
+# The CUDA Toolkit's disassembler, by pip, where the toolkit was installed without it.
+fetch_nvdisasm() {
+  local folder=$build/nvdisasm log=$build/nvdisasm.log
+  if ! command -v nvcc >/dev/null || command -v nvdisasm >/dev/null || [ -x "$folder/bin/nvdisasm" ]; then
+    return
+  fi
+  say "fetching nvdisasm"
+  rm -rf "$folder" && mkdir -p "$folder/wheel"
+  if ! quietly "$log" python3 -m pip download --no-deps --dest "$folder/wheel" "nvidia-cuda-nvdisasm==$nvdisasm_version" ||
+    ! quietly "$log" python3 -m zipfile -e "$folder"/wheel/*.whl "$folder/wheel"; then
+    say "tests that look at machine code will be skipped"
+    return
+  fi
+  mkdir "$folder/bin"
+  mv "$folder"/wheel/nvidia/*/bin/nvdisasm "$folder/bin/"
+  chmod +x "$folder/bin/nvdisasm"
+  rm -rf "$folder/wheel"
 }
 
 # nvcc is optional; where it is not on the PATH it is usually here.
@@ -116,10 +169,11 @@ find_cuda() {
   fi
 }
 
+# By the preset release, or another one that builds in the same folder: TALLY_PRESET=ci.
 configure() {
   mkdir -p "$build"
   say "configuring"
-  (cd "$top" && quietly "$build/configure.log" cmake --preset release)
+  (cd "$top" && quietly "$build/configure.log" cmake --preset "${TALLY_PRESET:-release}")
   grep -E '^-- (LLVM|No LLVM|CUDA Toolkit|No CUDA)' "$build/configure.log" >&2 || true
 }
 
