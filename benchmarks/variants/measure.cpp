@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 
 namespace variant_benchmark {
@@ -21,7 +22,8 @@ constexpr std::uint32_t maxBlocks = 1u << 20;
 Ratio quartiles(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   auto at = [&](double share) {
-    return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+    return values[static_cast<std::size_t>(
+        std::lround(share * static_cast<double>(values.size() - 1)))];
   };
   return {at(0.5), at(0.25), at(0.75)};
 }

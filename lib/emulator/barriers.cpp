@@ -16,7 +16,6 @@ namespace tally::emulator {
 namespace {
 
 using ptx::Instruction;
-using ptx::OperandKind;
 
 // Op::slot: 0 destination, 1 the barrier's id, 2 the thread count or noSlot, 3 the predicate.
 enum BarrierFlags : std::uint8_t {
@@ -97,7 +96,7 @@ Request requestOf(Warp &warp, const Op &op, std::uint32_t lane) {
           op.slot[2] == noSlot ? 0 : warp.row<std::uint32_t>(op.slot[2])[lane]};
 }
 
-Status misuse(Warp &warp, const Op &op, std::uint32_t lane, std::string what) {
+Status misuse(Warp &warp, const Op &op, std::uint32_t lane, const std::string &what) {
   return raise(warp, op, lane, FaultKind::BarrierMisuse, "barrier misuse: " + what);
 }
 

@@ -104,7 +104,7 @@ private:
     out.pop_back();
   }
 
-  bool appendInteger(std::string specification, std::string_view length, char conversion) {
+  bool appendInteger(const std::string &specification, std::string_view length, char conversion) {
     bool isWide = length.find_first_of("lLjzt") != std::string_view::npos;
     if (isWide) {
       std::int64_t value = 0;

@@ -44,7 +44,8 @@ public:
   /// A call that puts work of high priority on a stream. Where that is a thread's own, which nobody
   /// else can ask, an event says when the work is done: behind the call; ahead of one that records
   /// an event of the program's, who has waited for that and may ask whether the stream is idle.
-  template <class Call> auto pass(StreamState &stream, Call call, bool recordsEvent = false) {
+  template <class Call>
+  auto pass(StreamState &stream, const Call &call, bool recordsEvent = false) {
     // A wake writes on a stream of tally's own, which must not be taken for one of the program's.
     InHook inside;
     runtime::HighStream *high = highOf(stream);

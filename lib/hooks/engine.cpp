@@ -122,13 +122,13 @@ std::uint64_t Engine::submitCopy(StreamState &stream, RunOn run) {
   return work->submit(stream, operationOf(std::move(run)));
 }
 
-void Engine::submit(StreamState &stream, std::shared_ptr<const KernelLaunch> launch) {
+void Engine::submit(StreamState &stream, const std::shared_ptr<const KernelLaunch> &launch) {
   beginQueued(stream);
-  work->submit(stream, operationOf(std::move(launch)));
+  work->submit(stream, operationOf(launch));
 }
 
 std::uint64_t Engine::submit(StreamState &stream, const std::vector<GraphPart> &parts,
-                             OrderingEvent event, Behind behind) {
+                             const OrderingEvent &event, Behind behind) {
   beginQueued(stream);
   std::vector<runtime::Operation> operations;
   operations.reserve(parts.size() + 1);
@@ -140,7 +140,7 @@ std::uint64_t Engine::submit(StreamState &stream, const std::vector<GraphPart> &
   return work->submit(stream, std::move(operations), behind);
 }
 
-runtime::Operation Engine::operationOf(std::shared_ptr<const KernelLaunch> launch) {
+runtime::Operation Engine::operationOf(const std::shared_ptr<const KernelLaunch> &launch) {
   runtime::Operation operation;
   operation.kernel = launch->whole ? nullptr : usableVariants(device, *launch->kernel);
   operation.identity = reinterpret_cast<std::uint64_t>(launch->kernel);
@@ -185,7 +185,7 @@ runtime::Operation Engine::operationOf(RunOn run) {
   return operation;
 }
 
-void Engine::submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> launch) {
+void Engine::submit(StreamState &stream, const std::shared_ptr<const ForeignLaunch> &launch) {
   beginQueued(stream);
   runtime::Operation operation;
   operation.shape = launch->shape;

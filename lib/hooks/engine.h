@@ -51,7 +51,7 @@ public:
 
   /// A call that puts work of high priority on a stream. It waits only for best-effort work that
   /// the stream is ordered behind.
-  template <class Call> auto passHigh(StreamState &stream, Call call, bool recordsEvent) {
+  template <class Call> auto passHigh(StreamState &stream, const Call &call, bool recordsEvent) {
     std::uint64_t ahead = orderedAhead(stream);
     if (!work->isOverUpTo(ahead))
       work->waitUpTo(ahead, true);
@@ -75,14 +75,14 @@ public:
   /// need not wait for the program's. `stream` is one of this device.
   std::uint64_t submitCopy(StreamState &stream, RunOn run);
   /// Queues a launch on a best-effort stream.
-  void submit(StreamState &stream, std::shared_ptr<const KernelLaunch> launch);
+  void submit(StreamState &stream, const std::shared_ptr<const KernelLaunch> &launch);
   /// Queues the parts of a graph on a best-effort stream, where nothing of other threads comes
   /// between them. `event`: one that all of it comes after, or nullptr. Returns the last one's
   /// ticket.
   std::uint64_t submit(StreamState &stream, const std::vector<GraphPart> &parts,
-                       OrderingEvent event, Behind behind);
+                       const OrderingEvent &event, Behind behind);
   /// The same of a library's launch, whose context is this one's.
-  void submit(StreamState &stream, std::shared_ptr<const ForeignLaunch> launch);
+  void submit(StreamState &stream, const std::shared_ptr<const ForeignLaunch> &launch);
   /// Makes a call on the calling thread when its turn on the stream comes. `launches`: it may
   /// launch a kernel; what stands for that, so that its duration can be known.
   cudaError_t inTurn(StreamState &stream, bool launches, const void *identity, const Run &run,
@@ -146,7 +146,7 @@ private:
   BestEffortQueue::Lanes openLanes(std::uint32_t bestEffortClass);
   std::uint32_t confinement();
   void openProfiles(runtime::LaneOptions &lane);
-  runtime::Operation operationOf(std::shared_ptr<const KernelLaunch> launch);
+  runtime::Operation operationOf(const std::shared_ptr<const KernelLaunch> &launch);
   runtime::Operation operationOf(const GraphPart &part);
   /// What `run` puts on the lane's stream, no kernel.
   runtime::Operation operationOf(RunOn run);

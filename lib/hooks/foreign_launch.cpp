@@ -127,6 +127,7 @@ cudaError_t make(const DriverLaunches &driver, CUlaunchConfig config, CUfunction
   void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, parameters.bytes.data(),
                    CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
   std::vector<void *> pointers;
+  pointers.reserve(parameters.offsets.size());
   for (std::size_t offset : parameters.offsets)
     pointers.push_back(parameters.bytes.data() + offset);
   CUresult status = pointers.empty() ? driver.launch(&config, function, nullptr, extra)

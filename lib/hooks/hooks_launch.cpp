@@ -191,7 +191,7 @@ bool Hooks::queueForeign(StreamState &state,
   std::shared_ptr<const ForeignLaunch> launch = take();
   if (!launch || launch->context != now->context())
     return false;
-  now->submit(state, std::move(launch));
+  now->submit(state, launch);
   return true;
 }
 

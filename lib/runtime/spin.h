@@ -26,7 +26,7 @@ inline void pauseProcessor() {
 }
 
 /// Polls `over` for so long; `now` is a clock.
-template <class Over, class Clock> void spinUntil(Over over, Clock now) {
+template <class Over, class Clock> void spinUntil(Over over, const Clock &now) {
   constexpr int looksBetweenYields = 32;
   Nanoseconds deadline = now() + spinBeforeSleep();
   while (!over() && now() < deadline) {

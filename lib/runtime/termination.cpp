@@ -26,7 +26,7 @@ sem_t requested; ///< no file, which the program could close under the handler
 
 /// SIGTERM as it is by default. On a thread that blocks it, it waits until that no longer does.
 void sendByDefault() {
-  struct sigaction byDefault {};
+  struct sigaction byDefault{};
   byDefault.sa_handler = SIG_DFL;
   sigaction(SIGTERM, &byDefault, nullptr);
   raise(SIGTERM);
@@ -89,7 +89,7 @@ void awaitTermination() {
   }
   try {
     drainWithin();
-  } catch (const std::system_error &) {
+  } catch (const std::system_error &) { // NOLINT(bugprone-empty-catch)
     // No thread to be had: the end comes as if tally were not there.
   }
   sendByDefault();
@@ -101,16 +101,16 @@ void awaitTermination() {
 
 /// In a forked child SIGTERM is at its default again.
 void leaveInChild() {
-  struct sigaction now {};
+  struct sigaction now{};
   if (sigaction(SIGTERM, nullptr, &now) != 0 || !isOurs(now))
     return;
-  struct sigaction byDefault {};
+  struct sigaction byDefault{};
   byDefault.sa_handler = SIG_DFL;
   sigaction(SIGTERM, &byDefault, nullptr);
 }
 
 void install() {
-  struct sigaction now {};
+  struct sigaction now{};
   // By default the first process of a PID namespace is not ended by SIGTERM.
   if (getpid() == 1 || watching.exchange(true) || sigaction(SIGTERM, nullptr, &now) != 0 ||
       (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL)
@@ -123,10 +123,10 @@ void install() {
   } catch (const std::system_error &) {
     return; // SIGTERM stays as it was
   }
-  struct sigaction ours {};
+  struct sigaction ours{};
   ours.sa_handler = tallyOnTermination;
   ours.sa_flags = SA_RESTART;
-  struct sigaction before {};
+  struct sigaction before{};
   // The program may have set its own meanwhile.
   if (sigaction(SIGTERM, &ours, &before) == 0 &&
       ((before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL))

@@ -106,7 +106,7 @@ std::optional<Assembled> AssemblyCache::find(const std::string &key) const {
   auto assembled = readEntry((*buffer)->getBuffer());
   if (!assembled) {
     llvm::errs() << "tally-ptxopt: warning: " + path + " is damaged: assembling again\n";
-    llvm::sys::fs::remove(path);
+    (void)llvm::sys::fs::remove(path);
   }
   return assembled;
 }

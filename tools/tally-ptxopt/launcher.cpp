@@ -98,7 +98,7 @@ int rewriteOutputs(Options options, const std::vector<std::string> &outputs) {
     status = rewriting;
   if (status != 0 && status != exitStrict)
     for (const std::string &output : options.inputs)
-      llvm::sys::fs::remove(output);
+      (void)llvm::sys::fs::remove(output);
   return status;
 }
 
@@ -108,7 +108,7 @@ public:
   TemporaryDirectory() { failure = llvm::sys::fs::createUniqueDirectory("tally-ptxopt", path); }
   ~TemporaryDirectory() {
     if (!failure)
-      llvm::sys::fs::remove_directories(path);
+      (void)llvm::sys::fs::remove_directories(path);
   }
   TemporaryDirectory(const TemporaryDirectory &) = delete;
   TemporaryDirectory &operator=(const TemporaryDirectory &) = delete;

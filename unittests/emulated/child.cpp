@@ -8,7 +8,7 @@ namespace tally::hooks {
 
 namespace {
 std::string contents(std::FILE *file) {
-  std::rewind(file);
+  (void)std::fseek(file, 0, SEEK_SET);
   std::string text;
   for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file))
     text += static_cast<char>(c);

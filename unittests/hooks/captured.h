@@ -18,7 +18,7 @@ template <class Body> std::string captured(Body body) {
   std::fflush(stderr);
   dup2(kept, 2);
   close(kept);
-  std::rewind(file);
+  (void)std::fseek(file, 0, SEEK_SET);
   std::string text;
   for (int c; (c = std::fgetc(file)) != EOF;)
     text += static_cast<char>(c);

@@ -233,7 +233,7 @@ TEST_CASE("share: nothing is kept of a number that has gone to a new client") {
 
 TEST_CASE("any policy keeps its state, and whether it reads clients") {
   AnyPolicy rate = RatePolicy();
-  AnyPolicy copy = rate;
+  AnyPolicy copy = rate; // NOLINT(performance-unnecessary-copy-initialization)
   Snapshot now = idleFor(1s);
   CHECK(copy.decide(now).runBestEffort);
   now.bestEffortRan += 1s;

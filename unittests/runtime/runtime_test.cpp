@@ -297,7 +297,7 @@ TEST_CASE("a fault on the device ends all calls with its message, and nothing ha
   Stream serving = *runtime.createStream(server);
   DevicePtr memory = *runtime.allocate(Program::words * 8);
   opened.device->breakAfter(200, "launch: an illegal memory access was encountered");
-  std::string trainingError, servingError;
+  std::string trainingError;
   for (int i = 0; i < 10000 && trainingError.empty(); ++i) {
     Result<void> launched =
         runtime.launch(training, opened.kernels[i % 4], {{24, 1, 1}, {64, 1, 1}, 0},

@@ -188,7 +188,7 @@ TEST_CASE("whether bodies are read one by one makes no difference") {
 }
 
 TEST_CASE("registers that are made of themselves, and long ways to make one") {
-  auto checkpointOf = [](std::string made) {
+  auto checkpointOf = [](const std::string &made) {
     return variantOf(parsed(moduleWith("ld.param.u64 %rd1,[p]; " + made +
                                        "L: st.global.u32 [%rd1],%r1; st.global.u32 [%rd1+4],%r2; "
                                        "ld.global.u32 %r6,[%rd1]; add.s32 %r6,%r6,1; "

@@ -9,7 +9,7 @@ using namespace tally::ptx;
 namespace {
 
 /// The rank of grids in which the kernel waits for lower blocks alone; none when it is refused.
-std::optional<unsigned> rankOf(std::string body, std::string_view before = "") {
+std::optional<unsigned> rankOf(const std::string &body, std::string_view before = "") {
   Module module = parsed(moduleWith("ld.param.u64 %rd1,[p]; mov.u32 %r1,%ctaid.z;" + body, before));
   ModuleFacts facts(module);
   KernelAnalysis analysis = analyzeKernel(facts, *module.function("k"), everyKind);

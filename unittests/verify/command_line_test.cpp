@@ -8,7 +8,6 @@
 #include <doctest/doctest.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <sys/wait.h>
@@ -17,8 +16,6 @@ using namespace tally;
 using namespace tally::verify;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Ran {
   int status = -1;

@@ -47,7 +47,7 @@ onLaunch(std::function<bool(std::string_view, LaunchShape &, tally_launch_params
 }
 
 /// Changes the parameters alone.
-Sabotage onParameters(std::function<void(tally_launch_params &)> change) {
+Sabotage onParameters(const std::function<void(tally_launch_params &)> &change) {
   return onLaunch([change](std::string_view, LaunchShape &, tally_launch_params &params) {
     change(params);
     return true;

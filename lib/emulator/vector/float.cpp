@@ -24,6 +24,9 @@ template <bool Flush> float flushed(float a) {
   else
     return a;
 }
+// NOLINTNEXTLINE(misc-redundant-expression)
+template <class T> bool isNan(T a) { return a != a; }
+
 /// The result as the ISA wants it: f32 NaNs are 0x7fffffff, saturation turns NaN into 0.
 template <std::uint8_t Flags, class T> T finish(T a) {
   if constexpr (sizeof(T) == 4) {
@@ -32,7 +35,7 @@ template <std::uint8_t Flags, class T> T finish(T a) {
       a = a > 0.0f ? a : 0.0f;
       return a < 1.0f ? a : 1.0f;
     }
-    return a != a ? fromBits<float>(0x7fffffffu) : a;
+    return isNan(a) ? fromBits<float>(0x7fffffffu) : a;
   } else {
     return a;
   }
@@ -103,8 +106,8 @@ template <class T> struct MinOf {
     T zero = fromBits<T>(bitsOf(a) | bitsOf(b));
     T least = a < b ? a : b;
     least = a == b && a == 0 ? zero : least;
-    least = a != a ? b : least;
-    return b != b ? a : least;
+    least = isNan(a) ? b : least;
+    return isNan(b) ? a : least;
   }
 };
 template <class T> struct MaxOf {
@@ -112,15 +115,15 @@ template <class T> struct MaxOf {
     T zero = fromBits<T>(bitsOf(a) & bitsOf(b));
     T most = a > b ? a : b;
     most = a == b && a == 0 ? zero : most;
-    most = a != a ? b : most;
-    return b != b ? a : most;
+    most = isNan(a) ? b : most;
+    return isNan(b) ? a : most;
   }
 };
 template <class T> struct MinNanOf {
-  static T apply(T a, T b) { return a != a ? a : b != b ? b : MinOf<T>::apply(a, b); }
+  static T apply(T a, T b) { return isNan(a) ? a : isNan(b) ? b : MinOf<T>::apply(a, b); }
 };
 template <class T> struct MaxNanOf {
-  static T apply(T a, T b) { return a != a ? a : b != b ? b : MaxOf<T>::apply(a, b); }
+  static T apply(T a, T b) { return isNan(a) ? a : isNan(b) ? b : MaxOf<T>::apply(a, b); }
 };
 // These touch the sign alone.
 template <class T> struct AbsOf {

@@ -48,8 +48,8 @@ bool isFloat(std::string_view type) {
 /// One walk over a body. Each `see…` looks at one matter.
 class Collector {
 public:
-  Collector(const Module &module, const Function &function)
-      : module(module), function(function), readers(function.registerCount) {}
+  explicit Collector(const Function &function)
+      : function(function), readers(function.registerCount) {}
 
   FunctionFacts run() {
     countReaders();
@@ -310,7 +310,6 @@ private:
     return facts.reduction == operation;
   }
 
-  const Module &module;
   const Function &function;
   FunctionFacts facts;
   std::vector<bool> readers; ///< whether a register is read anywhere
@@ -328,8 +327,6 @@ std::array<std::uint32_t, 3> requiredCluster(const Function &function) {
   return extents;
 }
 
-FunctionFacts collectFacts(const Module &module, const Function &function) {
-  return Collector(module, function).run();
-}
+FunctionFacts collectFacts(const Function &function) { return Collector(function).run(); }
 
 } // namespace tally::ptx

@@ -43,7 +43,7 @@ const Variable *ModuleFacts::sharedVariable(std::string_view name) const {
 const FunctionFacts &ModuleFacts::of(const Function &function) {
   auto [place, isNew] = cache.try_emplace(&function);
   if (isNew && function.hasBody)
-    place->second = collectFacts(module, function);
+    place->second = collectFacts(function);
   return place->second;
 }
 

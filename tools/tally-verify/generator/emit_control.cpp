@@ -334,7 +334,7 @@ void Emitter::scope(const Node &node, const Context &context) {
 }
 
 /// The thread's last trace, then the way out: for good, or, in a function that may not exit, back.
-void Emitter::leave(const Node &node, Context context) {
+void Emitter::leave(const Node &node, const Context &context) {
   if (current && !current->mayExit)
     return returnEarly(node, context);
   Reach reach = reachOf(node);
@@ -355,7 +355,7 @@ void Emitter::leave(const Node &node, Context context) {
 }
 
 /// Only in the function's outermost statements: the mask of those that stay is made anew there.
-void Emitter::returnEarly(const Node &node, Context context) {
+void Emitter::returnEarly(const Node &node, const Context &context) {
   if (context.depth != 1 || context.inLoop || scopes != 0)
     return;
   Reach reach = current->hasBarrier ? Reach::Block : reachOf(node);

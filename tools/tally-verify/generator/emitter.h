@@ -111,8 +111,8 @@ private:
   void loopBody(const Node &node, const Context &inner, const std::string &end);
   void switchStatement(const Node &node, const Context &context);
   void scope(const Node &node, const Context &context);
-  void leave(const Node &node, Context context);
-  void returnEarly(const Node &node, Context context);
+  void leave(const Node &node, const Context &context);
+  void returnEarly(const Node &node, const Context &context);
   void call(const Node &node, const Context &context);
   void indirectCall(const Node &node, const Context &context);
   void recursion(const Node &node, const Context &context);

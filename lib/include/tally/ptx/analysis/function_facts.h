@@ -57,7 +57,7 @@ struct FunctionFacts {
   bool readsSharedSize = false; ///< %dynamic_smem_size
 };
 
-FunctionFacts collectFacts(const Module &module, const Function &function);
+FunctionFacts collectFacts(const Function &function);
 
 /// The extents that .reqnctapercluster demands; zeros without it.
 std::array<std::uint32_t, 3> requiredCluster(const Function &function);
