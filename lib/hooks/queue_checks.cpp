@@ -1,15 +1,18 @@
 #include "queue_checks.h"
 
+#include <optional>
+
 namespace tally::hooks {
 
 namespace {
 
-constexpr cudaMemoryType unknown = static_cast<cudaMemoryType>(-1);
+/// Nothing where the runtime does not say.
+using MemoryType = std::optional<cudaMemoryType>;
 
-cudaMemoryType typeOf(const CudaApi &api, const void *pointer) {
+MemoryType typeOf(const CudaApi &api, const void *pointer) {
   cudaPointerAttributes attributes{};
   if (!pointer || api.cudaPointerGetAttributes(&attributes, pointer) != cudaSuccess)
-    return unknown;
+    return std::nullopt;
   return attributes.type;
 }
 
@@ -20,10 +23,10 @@ bool isWithin(const CudaApi &api, const void *memory, std::size_t bytes, Wanted 
                         wanted(typeOf(api, static_cast<const std::byte *>(memory) + bytes - 1)));
 }
 
-bool isDeviceOrManaged(cudaMemoryType type) {
+bool isDeviceOrManaged(MemoryType type) {
   return type == cudaMemoryTypeDevice || type == cudaMemoryTypeManaged;
 }
-bool isHostOrManaged(cudaMemoryType type) {
+bool isHostOrManaged(MemoryType type) {
   return type == cudaMemoryTypeHost || type == cudaMemoryTypeManaged ||
          type == cudaMemoryTypeUnregistered;
 }
@@ -37,14 +40,14 @@ bool QueueChecks::isOnDevice(const void *memory, std::size_t bytes) const {
 
 bool QueueChecks::isManaged(const void *memory, std::size_t bytes) const {
   return isWithin(api, memory, bytes,
-                  [](cudaMemoryType type) { return type == cudaMemoryTypeManaged; });
+                  [](MemoryType type) { return type == cudaMemoryTypeManaged; });
 }
 
 bool QueueChecks::copy(const void *to, const void *from, std::size_t bytes,
                        cudaMemcpyKind kind) const {
   // Mapped host memory counts as the device's where the device can reach it.
-  auto any = [](cudaMemoryType type) { return type != unknown; };
-  auto onDevice = [](cudaMemoryType type) {
+  auto any = [](MemoryType type) { return type.has_value(); };
+  auto onDevice = [](MemoryType type) {
     return isDeviceOrManaged(type) || type == cudaMemoryTypeHost;
   };
   switch (kind) {
