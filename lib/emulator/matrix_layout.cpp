@@ -129,9 +129,8 @@ bool layOutWmma(MatrixRole role, Element element, std::uint32_t m, std::uint32_t
   if (own == 0)
     return false;
   bool repeats = element == Element::F16 && role != MatrixRole::Accumulator;
-  fill(fragment, repeats ? 16 : own, [&](std::uint32_t lane, std::uint32_t i) -> Place {
-    return {0, lane * own + i % own};
-  });
+  fill(fragment, repeats ? 16 : own,
+       [&](std::uint32_t lane, std::uint32_t i) -> Place { return {0, lane * own + i % own}; });
   return true;
 }
 

@@ -56,8 +56,7 @@ template <class... Arguments> constexpr bool mayBeOfDriver(const Arguments &...a
 #define TALLY_RULE_Drain(call, stream, name, arguments) Hooks::shared().drained(call)
 #define TALLY_RULE_Stream(call, stream, name, arguments) Hooks::shared().stream(api(), stream, call)
 #define TALLY_RULE_Queue(call, stream, name, arguments)                                            \
-  Hooks::shared().queue(                                                                           \
-      table, stream, [&] { return QueueChecks{table}.name arguments; }, call)
+  Hooks::shared().queue(table, stream, [&] { return QueueChecks{table}.name arguments; }, call)
 
 // Captured by value: a queued call is made after the caller has returned.
 #define TALLY_WRAP(result, name, parameters, arguments, rule)                                      \

@@ -53,9 +53,8 @@ template <class Kernel>
 TALLY_HOOK_PTSZ(cudaLaunchKernel,
                 (const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
                  cudaStream_t stream),
-                (func, gridDim, blockDim, args, sharedMem, stream), {
-                  return launchPlain(table, func, {gridDim, blockDim, args, sharedMem, stream});
-                })
+                (func, gridDim, blockDim, args, sharedMem, stream),
+                { return launchPlain(table, func, {gridDim, blockDim, args, sharedMem, stream}); })
 TALLY_HOOK_PTSZ(__cudaLaunchKernel,
                 (cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
                  cudaStream_t stream),

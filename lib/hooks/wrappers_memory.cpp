@@ -47,9 +47,7 @@ std::size_t bytesOfLevels(const cudaChannelFormatDesc *format, cudaExtent extent
     std::size_t wanted = bytes;                                                                    \
     return hooks().memory().allocate(                                                              \
         table, wanted, [&] { return table.name arguments; },                                       \
-        [&] {                                                                                      \
-          return Piece{handle, wanted};                                                            \
-        });                                                                                        \
+        [&] { return Piece{handle, wanted}; });                                                    \
   })
 #define TALLY_HOOK_FREE(name, parameters, handle)                                                  \
   TALLY_HOOK(name, parameters, (handle), {                                                         \
@@ -80,19 +78,18 @@ TALLY_HOOK(cudaMallocPitch, (void **devPtr, size_t *pitch, size_t width, size_t 
              return hooks().memory().allocate(
                  table, pitched(width, height),
                  [&] { return table.cudaMallocPitch(devPtr, pitch, width, height); },
+                 [&] { return Piece{*devPtr, *pitch * height}; });
+           })
+TALLY_HOOK(cudaMalloc3D, (cudaPitchedPtr * pitchedDevPtr, cudaExtent extent),
+           (pitchedDevPtr, extent), {
+             return hooks().memory().allocate(
+                 table, pitched(extent.width, extent.height * extent.depth),
+                 [&] { return table.cudaMalloc3D(pitchedDevPtr, extent); },
                  [&] {
-                   return Piece{*devPtr, *pitch * height};
+                   return Piece{pitchedDevPtr->ptr,
+                                pitchedDevPtr->pitch * extent.height * extent.depth};
                  });
            })
-TALLY_HOOK(
-    cudaMalloc3D, (cudaPitchedPtr * pitchedDevPtr, cudaExtent extent), (pitchedDevPtr, extent), {
-      return hooks().memory().allocate(
-          table, pitched(extent.width, extent.height * extent.depth),
-          [&] { return table.cudaMalloc3D(pitchedDevPtr, extent); },
-          [&] {
-            return Piece{pitchedDevPtr->ptr, pitchedDevPtr->pitch * extent.height * extent.depth};
-          });
-    })
 
 TALLY_HOOK_PTSZ(cudaMallocAsync, (void **devPtr, size_t size, cudaStream_t stream),
                 (devPtr, size, stream), {
@@ -116,5 +113,5 @@ TALLY_HOOK_FREE(cudaFree, (void *devPtr), devPtr)
 TALLY_HOOK_FREE(cudaFreeArray, (cudaArray_t array), array)
 TALLY_HOOK_FREE(cudaFreeMipmappedArray, (cudaMipmappedArray_t mipmappedArray), mipmappedArray)
 
-TALLY_HOOK(cudaMemGetInfo, (size_t * free, size_t *total), (free, total),
+TALLY_HOOK(cudaMemGetInfo, (size_t *free, size_t *total), (free, total),
            { return hooks().memory().info(table, free, total); })

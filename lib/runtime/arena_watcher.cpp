@@ -28,7 +28,9 @@ void ArenaWatcher::stop() {
     return;
   stopping = true;
   arena->wakeSleepers();
-  { std::unique_lock lock(idling); }
+  {
+    std::unique_lock lock(idling);
+  }
   hasWork.notify_all();
   thread.join();
 }
@@ -42,7 +44,9 @@ void ArenaWatcher::setBusy(bool now) {
   if (!now || !options.sleepsWhileIdle)
     return;
   // It sees `busy` under the mutex, or says under it that it sleeps.
-  { std::unique_lock lock(idling); }
+  {
+    std::unique_lock lock(idling);
+  }
   if (!idle.load())
     return;
   hasWork.notify_all();

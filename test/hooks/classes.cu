@@ -66,7 +66,8 @@ int main(int argc, char **argv) {
                          high));
     MUST(cudaStreamSynchronize(high));
     for (int i = 0; i < width; ++i)
-      wrong += got[i] != (static_cast<unsigned>(i) ^ (static_cast<unsigned>(request) * 2654435761u));
+      wrong +=
+          got[i] != (static_cast<unsigned>(i) ^ (static_cast<unsigned>(request) * 2654435761u));
   }
   EXPECT(wrong == 0);
   trainer.join();
@@ -78,7 +79,8 @@ int main(int argc, char **argv) {
   MUST(cudaEventRecord(updated, low));
   MUST(cudaStreamWaitEvent(high, updated, 0));
   serve<<<width / 64, 64, 0, high>>>(answers, weights, 0);
-  MUST(cudaMemcpyAsync(got.data(), answers, width * sizeof(unsigned), cudaMemcpyDeviceToHost, high));
+  MUST(
+      cudaMemcpyAsync(got.data(), answers, width * sizeof(unsigned), cudaMemcpyDeviceToHost, high));
   MUST(cudaStreamSynchronize(high));
   for (int i = 0; i < width; i += 64)
     EXPECT(got[i] == trained(static_cast<unsigned>(i), static_cast<long>(rounds) * (steps + 1)));

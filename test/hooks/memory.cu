@@ -70,8 +70,7 @@ void forms() {
   auto ordinary = [](void *memory) { return cudaFree(memory); };
   auto array = [](void *memory) { return cudaFreeArray(static_cast<cudaArray_t>(memory)); };
   cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
-  form(
-      "cudaMalloc", [](std::size_t n, void **to) { return cudaMalloc(to, n); }, ordinary);
+  form("cudaMalloc", [](std::size_t n, void **to) { return cudaMalloc(to, n); }, ordinary);
   form(
       "cudaMallocManaged",
       [](std::size_t n, void **to) { return cudaMallocManaged(to, n, cudaMemAttachGlobal); },

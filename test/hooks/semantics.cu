@@ -192,8 +192,7 @@ void hostFunctions() {
   for (int i = 0; i < 4; ++i) {
     launchStep(data, 1, stream);
     MUST(cudaLaunchHostFunc(
-        stream, [](void *value) { log[logged++] = *static_cast<int *>(value); },
-        new int(i)));
+        stream, [](void *value) { log[logged++] = *static_cast<int *>(value); }, new int(i)));
   }
   MUST(cudaStreamSynchronize(stream));
   EXPECT(logged == 4);

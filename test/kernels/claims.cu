@@ -1,5 +1,5 @@
-// Words that are claimed once, by compare-and-swap from "empty": nobody waits for anybody, as what is
-// not empty stays as it is. Then kernels that look like it, each with a reason to wait.
+// Words that are claimed once, by compare-and-swap from "empty": nobody waits for anybody, as what
+// is not empty stays as it is. Then kernels that look like it, each with a reason to wait.
 struct Pair {
   unsigned key, value;
 };

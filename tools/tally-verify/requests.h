@@ -6,8 +6,8 @@
 #include "target.h"
 #include "yield_plan.h"
 
-#include "tally/runtime/control_word.h"
 #include "tally/policy/policy.h"
+#include "tally/runtime/control_word.h"
 
 #include <cstdint>
 #include <optional>

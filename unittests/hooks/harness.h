@@ -153,9 +153,7 @@ public:
   void launchBad(cudaStream_t stream, std::function<void()> call) {
     hooks.launch(
         cuda.api(), stream,
-        [&] {
-          return hooks::LaunchRequest{&mixSymbol, {0, 0, 0}, {1, 1, 1}, 0, {}, nullptr};
-        },
+        [&] { return hooks::LaunchRequest{&mixSymbol, {0, 0, 0}, {1, 1, 1}, 0, {}, nullptr}; },
         [&] {
           call();
           return cudaErrorInvalidConfiguration;

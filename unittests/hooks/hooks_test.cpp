@@ -362,8 +362,8 @@ TEST_CASE("what is wrong with a call is said at the call, whatever is queued ahe
   });
   auto wrong = [] { return cudaErrorInvalidValue; };
   SUBCASE("a queued call") {
-    CHECK(h.hooks.queue(
-              h.cuda.api(), stream, [] { return false; }, wrong) == cudaErrorInvalidValue);
+    CHECK(
+        h.hooks.queue(h.cuda.api(), stream, [] { return false; }, wrong) == cudaErrorInvalidValue);
   }
   SUBCASE("a copy's kind") {
     auto kind = static_cast<cudaMemcpyKind>(77);

@@ -42,10 +42,7 @@ struct Program {
   }
   cudaError_t allocate(const void *handle, std::size_t bytes, cudaError_t outcome = cudaSuccess) {
     return account.allocate(
-        api, bytes, [&] { return outcome; },
-        [&] {
-          return MemoryAccount::Piece{handle, bytes};
-        });
+        api, bytes, [&] { return outcome; }, [&] { return MemoryAccount::Piece{handle, bytes}; });
   }
   cudaError_t release(const void *handle, cudaError_t outcome = cudaSuccess) {
     return account.release(handle, [&] { return outcome; });
@@ -124,9 +121,7 @@ TEST_CASE("what others are shown is what was allocated on the device, limits or 
     auto allocate = [&](const void *handle, std::size_t bytes) {
       return account.allocate(
           api, bytes, [] { return cudaSuccess; },
-          [&] {
-            return MemoryAccount::Piece{handle, bytes};
-          });
+          [&] { return MemoryAccount::Piece{handle, bytes}; });
     };
     device = 0;
     CHECK(allocate(&pieces[0], 60) == cudaSuccess);

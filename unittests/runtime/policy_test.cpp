@@ -1,9 +1,9 @@
 // The policies' rules, on snapshots made by hand.
 #include "tally/policy/partition_policy.h"
-#include "tally/runtime/policy_text.h"
 #include "tally/policy/rate_policy.h"
 #include "tally/policy/share_policy.h"
 #include "tally/policy/slo_policy.h"
+#include "tally/runtime/policy_text.h"
 
 #include <doctest/doctest.h>
 

@@ -57,7 +57,7 @@ __device__ __forceinline__ void sumRun(float *partials, int rowCount, int channe
 /// Grid: ceil(channels / 64), ceil(rows / 256). Block: 256.
 static __global__ void __launch_bounds__(runThreads)
     sumValues(const __half *in, float *partials, int rowCount, int channels) {
-  sumRun(partials, rowCount, channels, [in](long long at, float(&sums)[16]) {
+  sumRun(partials, rowCount, channels, [in](long long at, float (&sums)[16]) {
     float values[8];
     unpack(reinterpret_cast<const Piece *>(in)[at], values);
 #pragma unroll
@@ -128,7 +128,7 @@ static __global__ void maskGradient(__half *gradient, const __half *out, int pie
 static __global__ void __launch_bounds__(runThreads)
     sumGradients(const __half *gradient, const __half *in, const float2 *statistics,
                  float *partials, int rowCount, int channels) {
-  sumRun(partials, rowCount, channels, [=](long long at, float(&sums)[16]) {
+  sumRun(partials, rowCount, channels, [=](long long at, float (&sums)[16]) {
     float arriving[8], values[8];
     unpack(reinterpret_cast<const Piece *>(gradient)[at], arriving);
     unpack(reinterpret_cast<const Piece *>(in)[at], values);

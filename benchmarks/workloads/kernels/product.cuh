@@ -181,7 +181,7 @@ template <class Shape> struct Staging {
 
 /// A block's dynamic shared memory.
 template <class Shape>
-constexpr int sharedBytes = Shape::stages *(Shape::tileM + Shape::tileN) * Shape::slab * 2;
+constexpr int sharedBytes = Shape::stages * (Shape::tileM + Shape::tileN) * Shape::slab * 2;
 
 /// Stores a warp's staged rows, which begin at `row0` and `column0`; each lane `together` pieces at
 /// once, so that they wait for shared memory together.

@@ -12,12 +12,24 @@ template <class T> using Unsigned = std::make_unsigned_t<T>;
 template <class T> inline constexpr std::uint32_t bitsOf = sizeof(T) * 8;
 
 template <class T> struct Wider;
-template <> struct Wider<std::uint16_t> { using Of = std::uint32_t; };
-template <> struct Wider<std::int16_t> { using Of = std::int32_t; };
-template <> struct Wider<std::uint32_t> { using Of = std::uint64_t; };
-template <> struct Wider<std::int32_t> { using Of = std::int64_t; };
-template <> struct Wider<std::uint64_t> { using Of = unsigned __int128; };
-template <> struct Wider<std::int64_t> { using Of = __int128; };
+template <> struct Wider<std::uint16_t> {
+  using Of = std::uint32_t;
+};
+template <> struct Wider<std::int16_t> {
+  using Of = std::int32_t;
+};
+template <> struct Wider<std::uint32_t> {
+  using Of = std::uint64_t;
+};
+template <> struct Wider<std::int32_t> {
+  using Of = std::int64_t;
+};
+template <> struct Wider<std::uint64_t> {
+  using Of = unsigned __int128;
+};
+template <> struct Wider<std::int64_t> {
+  using Of = __int128;
+};
 template <class T> using Wide = typename Wider<T>::Of;
 
 // Arithmetic goes through an unsigned type of at least 32 bits: the wrap-around is then defined.

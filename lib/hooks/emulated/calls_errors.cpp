@@ -10,8 +10,7 @@ struct ErrorText {
   cudaError_t code;
   const char *name, *text;
 };
-#define TALLY_ERROR(name, text)                                                                    \
-  { name, #name, text }
+#define TALLY_ERROR(name, text) {name, #name, text}
 constexpr ErrorText texts[] = {
     TALLY_ERROR(cudaSuccess, "no error"),
     TALLY_ERROR(cudaErrorInvalidValue, "invalid argument"),

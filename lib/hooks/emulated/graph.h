@@ -29,7 +29,8 @@ using NodeDetails = std::variant<std::monostate, KernelDetails, cudaMemcpy3DParm
 struct GraphWork {
   GraphWork() = default;
   template <std::invocable<runtime::EmulatorDevice &, runtime::StreamId> Issue>
-  requires(!std::same_as<Issue, GraphWork>) GraphWork(Issue issue, NodeDetails details = {})
+    requires(!std::same_as<Issue, GraphWork>)
+  GraphWork(Issue issue, NodeDetails details = {})
       : issue(std::move(issue)), details(std::make_shared<const NodeDetails>(std::move(details))) {}
 
   explicit operator bool() const { return static_cast<bool>(issue); }

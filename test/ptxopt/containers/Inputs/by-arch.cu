@@ -17,6 +17,6 @@ __global__ void onlyOld(int *values) { values[blockIdx.x] = 2; }
 #if __CUDA_ARCH__ >= 900
 __cluster_dims__(2, 1, 1)
 #endif
-__global__ void inClusters(int *values) {
+    __global__ void inClusters(int *values) {
   values[blockIdx.x] = 3;
 }
