@@ -4,7 +4,7 @@
 //
 //   custom_policy          on the emulator
 //   custom_policy cuda     on the first GPU
-#include "tally/runtime/runtime.h"
+#include "tally/tally.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <vector>
 
-using namespace tally::runtime;
 using namespace std::chrono_literals;
 
 namespace {
@@ -24,7 +23,7 @@ struct BudgetPolicy {
   static constexpr bool limitsSms = false;
   std::chrono::nanoseconds window{20ms}, budget{2ms};
 
-  Decision decide(const Snapshot &now) {
+  tally::Decision decide(const tally::Snapshot &now) {
     if (now.now >= windowEnd) {
       windowEnd = now.now + window;
       ranBefore = now.bestEffortRan;
@@ -36,7 +35,7 @@ struct BudgetPolicy {
       usedUp = true;
       ++windowsUsedUp;
     }
-    Decision decision;
+    tally::Decision decision;
     decision.runBestEffort = now.highPriorityActive == 0 && !usedUp;
     return decision;
   }
@@ -45,45 +44,40 @@ private:
   std::chrono::nanoseconds windowEnd{0}, ranBefore{0};
   bool usedUp = false;
 };
-static_assert(Policy<BudgetPolicy>);
 
 template <class T> T must(tally::Result<T> result) {
   if (!result) {
     std::fprintf(stderr, "custom_policy: %s\n", result.error().message.c_str());
     std::exit(1);
   }
-  return std::move(*result);
-}
-void must(const tally::Result<void> &result) {
-  if (!result) {
-    std::fprintf(stderr, "custom_policy: %s\n", result.error().message.c_str());
-    std::exit(1);
-  }
+  if constexpr (!std::is_void_v<T>)
+    return std::move(*result);
 }
 
 } // namespace
 
 int main(int count, char **arguments) {
-  RuntimeOptions options;
+  tally::Options options;
   options.device = count > 1 ? arguments[1] : "emulator";
   options.policy = BudgetPolicy{};
-  auto runtime = must(Runtime::open(options));
-  Kernel scaleAdd = must(runtime->kernel(must(runtime->load(QUICKSTART_BUNDLE)), "scale_add"));
-  Client trainer = must(runtime->createClient(Class::BestEffort, "trainer"));
-  Stream background = must(runtime->createStream(trainer));
+  tally::Runtime runtime = must(tally::Runtime::open(options));
+  tally::Module module = must(runtime.load(QUICKSTART_BUNDLE));
+  tally::Kernel scaleAdd = must(module.kernel("scale_add"));
+  tally::Client trainer = must(runtime.createClient(tally::Class::BestEffort, "trainer"));
+  tally::Stream background = must(trainer.createStream());
 
   constexpr int size = 20'000, rounds = 60;
-  const tally::LaunchShape shape{{(size + 255) / 256}, {256}};
+  const tally::Shape shape((size + 255) / 256, 256);
   std::vector<float> values(size, 1), ones(size, 1);
-  DevicePtr x = must(runtime->allocate(size * sizeof(float)));
-  DevicePtr one = must(runtime->allocate(size * sizeof(float)));
-  must(runtime->copyToDevice(background, x, std::as_bytes(std::span(values))));
-  must(runtime->copyToDevice(background, one, std::as_bytes(std::span(ones))));
+  auto x = must(runtime.allocate<float>(size));
+  auto one = must(runtime.allocate<float>(size));
+  must(background.copyToDevice(x, values));
+  must(background.copyToDevice(one, ones));
   auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < rounds; ++i)
-    must(runtime->launch(background, scaleAdd, shape, Arguments(x, one, 1.0f, size)));
-  must(runtime->copyToHost(background, std::as_writable_bytes(std::span(values)), x));
-  must(runtime->synchronize(background));
+    must(background.launch(scaleAdd, shape, x.device(), one.device(), 1.0f, size));
+  must(background.copyToHost(values, x));
+  must(background.synchronize());
   std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
 
   bool right = values == std::vector<float>(size, 1 + rounds);

@@ -3,15 +3,13 @@
 //
 //   quickstart             on the emulator
 //   quickstart cuda        on the first GPU
-#include "tally/runtime/runtime.h"
+#include "tally/tally.hpp"
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
 #include <vector>
-
-using namespace tally::runtime;
 
 namespace {
 
@@ -20,53 +18,54 @@ template <class T> T must(tally::Result<T> result) {
     std::fprintf(stderr, "quickstart: %s\n", result.error().message.c_str());
     std::exit(1);
   }
-  return std::move(*result);
+  if constexpr (!std::is_void_v<T>)
+    return std::move(*result);
 }
-void must(const tally::Result<void> &result) {
-  if (!result) {
-    std::fprintf(stderr, "quickstart: %s\n", result.error().message.c_str());
-    std::exit(1);
-  }
-}
+
+using Floats = tally::DevicePointer<float>;
 
 } // namespace
 
 int main(int count, char **arguments) {
-  auto runtime = must(Runtime::open({.device = count > 1 ? arguments[1] : "emulator"}));
-  Kernel scaleAdd = must(runtime->kernel(must(runtime->load(QUICKSTART_BUNDLE)), "scale_add"));
-  Client trainer = must(runtime->createClient(Class::BestEffort, "trainer"));
-  Client server = must(runtime->createClient(Class::High, "server"));
-  Stream background = must(runtime->createStream(trainer));
-  Stream requests = must(runtime->createStream(server));
+  tally::Options options;
+  options.device = count > 1 ? arguments[1] : "emulator";
+  tally::Runtime runtime = must(tally::Runtime::open(options));
+  tally::Module module = must(runtime.load(QUICKSTART_BUNDLE));
+  auto scaleAdd = must(module.function<Floats, Floats, float, int>("scale_add"));
+  tally::Client trainer = must(runtime.createClient(tally::Class::BestEffort, "trainer"));
+  tally::Client server = must(runtime.createClient(tally::Class::High, "server"));
+  tally::Stream background = must(trainer.createStream());
+  tally::Stream requests = must(server.createStream());
 
   constexpr int size = 100'000, rounds = 20;
-  const tally::LaunchShape shape{{(size + 255) / 256}, {256}};
+  const tally::Shape shape((size + 255) / 256, 256);
   std::vector<float> batch(size, 1), answer(size, 2), ones(size, 1);
-  DevicePtr x = must(runtime->allocate(size * sizeof(float)));
-  DevicePtr y = must(runtime->allocate(size * sizeof(float)));
-  DevicePtr one = must(runtime->allocate(size * sizeof(float)));
-  must(runtime->copyToDevice(background, x, std::as_bytes(std::span(batch))));
-  must(runtime->copyToDevice(background, one, std::as_bytes(std::span(ones))));
-  must(runtime->copyToDevice(requests, y, std::as_bytes(std::span(answer))));
-  must(runtime->synchronize(background));
-  must(runtime->synchronize(requests));
+  auto x = must(runtime.allocate<float>(size));
+  auto y = must(runtime.allocate<float>(size));
+  auto one = must(runtime.allocate<float>(size));
+  must(background.copyToDevice(x, batch));
+  must(background.copyToDevice(one, ones));
+  must(requests.copyToDevice(y, answer));
+  must(background.synchronize());
+  must(requests.synchronize());
 
   // Best effort: 20 launches that depend on one another, x = x + 1.
   for (int i = 0; i < rounds; ++i)
-    must(runtime->launch(background, scaleAdd, shape, Arguments(x, one, 1.0f, size)));
+    must(background.launch(scaleAdd, shape, x.device(), one.device(), 1.0f, size));
 
   // A little later comes a request, y = 3 y + 1: what of the best-effort work is running makes way
   // for it.
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  must(runtime->beginRequest(server));
-  must(runtime->launch(requests, scaleAdd, shape, Arguments(y, one, 3.0f, size)));
-  must(runtime->copyToHost(requests, std::as_writable_bytes(std::span(answer)), y));
-  must(runtime->synchronize(requests));
-  must(runtime->endRequest(server));
+  {
+    tally::ClientRequest request = must(server.beginRequest());
+    must(requests.launch(scaleAdd, shape, y.device(), one.device(), 3.0f, size));
+    must(requests.copyToHost(answer, y));
+    must(requests.synchronize());
+  }
 
-  must(runtime->copyToHost(background, std::as_writable_bytes(std::span(batch)), x));
-  must(runtime->synchronize(background));
-  Statistics seen = runtime->statistics();
+  must(background.copyToHost(batch, x));
+  must(background.synchronize());
+  tally_statistics seen = runtime.statistics();
   std::printf(
       "request: %g (7 expected); best effort: %g (%d expected), %llu of its launches yielded\n",
       answer.back(), batch.back(), 1 + rounds, (unsigned long long)seen.yields);

@@ -116,12 +116,36 @@ tally_status tally_load_memory(tally_runtime *runtime, const void *bundle, size_
       [&](LoadedModule loaded) { *module = static_cast<tally_module>(loaded); });
 }
 
+tally_status tally_unload(tally_runtime *runtime, tally_module module) {
+  if (!runtime)
+    return invalid("tally_unload");
+  return perform([&] { return runtime->runtime->unload(LoadedModule{module}); });
+}
+
 tally_status tally_find_kernel(tally_runtime *runtime, tally_module module, const char *name,
                                tally_kernel *kernel) {
   if (!runtime || !name || !kernel)
     return invalid("tally_find_kernel");
   return give([&] { return runtime->runtime->kernel(LoadedModule{module}, name); },
               [&](Kernel found) { *kernel = static_cast<tally_kernel>(found); });
+}
+
+tally_status tally_adopt_function(tally_runtime *runtime, void *function, const char *name,
+                                  tally_kernel *kernel) {
+  if (!runtime || !function || !kernel)
+    return invalid("tally_adopt_function");
+  return give(
+      [&] {
+        return runtime->runtime->adoptFunction(reinterpret_cast<std::uintptr_t>(function),
+                                               name ? name : "");
+      },
+      [&](Kernel adopted) { *kernel = static_cast<tally_kernel>(adopted); });
+}
+
+tally_status tally_forget_function(tally_runtime *runtime, tally_kernel kernel) {
+  if (!runtime)
+    return invalid("tally_forget_function");
+  return perform([&] { return runtime->runtime->forget(Kernel{kernel}); });
 }
 
 tally_status tally_allocate(tally_runtime *runtime, size_t bytes, tally_device_pointer *pointer) {
@@ -156,12 +180,36 @@ tally_status tally_create_best_effort_client(tally_runtime *runtime, uint32_t be
       [&](Client created) { *client = static_cast<tally_client>(created); });
 }
 
+tally_status tally_destroy_client(tally_runtime *runtime, tally_client client) {
+  if (!runtime)
+    return invalid("tally_destroy_client");
+  return perform([&] { return runtime->runtime->destroyClient(Client{client}); });
+}
+
 tally_status tally_create_stream(tally_runtime *runtime, tally_client client,
                                  tally_stream *stream) {
   if (!runtime || !stream)
     return invalid("tally_create_stream");
   return give([&] { return runtime->runtime->createStream(Client{client}); },
               [&](Stream created) { *stream = static_cast<tally_stream>(created); });
+}
+
+tally_status tally_adopt_stream(tally_runtime *runtime, tally_client client, void *native,
+                                tally_stream *stream) {
+  if (!runtime || !native || !stream)
+    return invalid("tally_adopt_stream");
+  return give(
+      [&] {
+        return runtime->runtime->adoptStream(Client{client},
+                                             reinterpret_cast<std::uintptr_t>(native));
+      },
+      [&](Stream adopted) { *stream = static_cast<tally_stream>(adopted); });
+}
+
+tally_status tally_destroy_stream(tally_runtime *runtime, tally_stream stream) {
+  if (!runtime)
+    return invalid("tally_destroy_stream");
+  return perform([&] { return runtime->runtime->destroyStream(Stream{stream}); });
 }
 
 tally_status tally_copy_to_device(tally_runtime *runtime, tally_stream stream,

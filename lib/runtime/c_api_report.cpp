@@ -23,7 +23,8 @@ std::uint64_t count(std::chrono::nanoseconds duration) {
   return static_cast<std::uint64_t>(duration.count());
 }
 
-tally_durations durationsOf(const Histogram &histogram, std::chrono::nanoseconds sum) {
+template <class Counts>
+tally_durations durationsOf(const Counts &histogram, std::chrono::nanoseconds sum) {
   auto quantile = [&](double fraction) {
     return count(histogram.quantile(fraction).value_or(std::chrono::nanoseconds(0)));
   };

@@ -163,11 +163,22 @@ test_headers() {
           fail "$header in $dialect by $compiler"
       done
     done
-    for header in tally/tally.h tally/hooks.h; do
+    for header in tally/tally.h tally/report.h tally/hooks.h tally/request.h; do
       printf '#include "%s"\n' "$header" | "$compiler" -std=c99 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c -I. - ||
         fail "$header in C by $compiler"
     done
   done
+}
+
+# Programs of C and C++ that embed the runtime, outside of the tree and without a CUDA Toolkit.
+test_embed() {
+  local bundle=$BUILD/examples/quickstart/quickstart_kernels.tally
+  rm -rf "$SCRATCH/embed"
+  "$CMAKE" -S "$SOURCE/test/package/embed" -B "$SCRATCH/embed" -G Ninja "-DCMAKE_PREFIX_PATH=$prefix" \
+    -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON >"$SCRATCH/embed.log" 2>&1 || { tail -n 30 "$SCRATCH/embed.log"; fail "cannot configure"; }
+  "$CMAKE" --build "$SCRATCH/embed" || fail "cannot build"
+  "$SCRATCH/embed/embed_c" "$bundle" || fail "embed_c"
+  "$SCRATCH/embed/embed_cpp" "$bundle" || fail "embed_cpp"
 }
 
 # Neither does taking Tally's source in.
