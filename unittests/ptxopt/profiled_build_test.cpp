@@ -68,7 +68,8 @@ done:
   ret;
 }
 )";
-constexpr std::uint32_t blocks = 16, turns = 400;
+/// On the emulator a block of the first one takes more than a millisecond.
+constexpr std::uint32_t blocks = 16, turns = 20000;
 
 /// Launches both kernels and checks what they have counted.
 Statistics runProgram(const std::string &bundle, const RuntimeOptions &options) {
@@ -123,6 +124,7 @@ TEST_CASE("what a run has found makes the next build smaller, and its results ar
   options.profilePath = profile;
   runProgram(full, options);
 
+  INFO(test::contents(profile));
   bundle::Profile found = must(bundle::parseProfile(test::contents(profile)));
   bool knowsOnce = false, knowsTurning = false;
   for (const auto &[key, each] : found.entries) {
