@@ -38,6 +38,7 @@ Result<void> Activity::open(const CudaApi &api, const Settings &settings) {
     return done;
   control.emplace(runtime::ControlWriter{&device, {}, 0},
                   runtime::ClockFunction(runtime::SteadyClock()));
+  control->setBusy(false); // there is nothing that could be told to yield
   highPriority.emplace(device, *control);
   highPriority->traceTo(trace);
   if (settings.joinsArena)
@@ -74,17 +75,17 @@ void Activity::countWhatWasThere(const std::vector<StreamState *> &streams) {
         highPriority->endCall(*high);
 }
 
-void Activity::countRequest(Requests::Record &request) {
+void Activity::countRequest(Requests::Record &request, runtime::Nanoseconds at) {
   if (request.countedBy || request.streams.front()->device != device.number())
     return;
   // A wake writes on a stream of tally's own. One that could not be told to the device must not
   // keep the request from being made; the device says so itself.
   InHook inside;
-  if (highPriority->beginRequest())
+  if (highPriority->beginRequest(at))
     request.countedBy = this;
 }
 
-void Activity::endRequest(Requests::Record &request) {
+void Activity::endRequest(Requests::Record &request, runtime::Nanoseconds at) {
   InHook inside;
   constexpr std::size_t most = 16; // of others the monitor sees to
   std::array<runtime::HighStream *, most> named{};
@@ -98,7 +99,7 @@ void Activity::endRequest(Requests::Record &request) {
       highPriority->synchronizeBy(*high, [&] { return isDone(*stream); });
   }
   // Nothing is written at an end, so no device can fail here.
-  Result<bool> last = highPriority->endRequest(std::span(named.data(), count));
+  Result<bool> last = highPriority->endRequest(std::span(named.data(), count), at);
   if (last && *last)
     if (runtime::Dispatcher *dispatcher = served)
       dispatcher->resume();
@@ -161,6 +162,7 @@ void Activity::forget(StreamState &stream) {
 
 void Activity::serve(runtime::Dispatcher &dispatcher) {
   monitor.reset();
+  control->setBusy(true);
   served = &dispatcher;
   if (!link)
     return;

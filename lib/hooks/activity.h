@@ -61,11 +61,12 @@ public:
     return result;
   }
   /// A request that the calling thread has alone begins to count, unless it does somewhere or its
-  /// stream is another device's.
-  void countRequest(Requests::Record &request);
+  /// stream is another device's. `at`, here and below: what the clock says, from who has just
+  /// looked.
+  void countRequest(Requests::Record &request, runtime::Nanoseconds at);
   /// A request that counts here ends; where somebody waits, its streams are asked whether they are
   /// idle. Best-effort work may go on before this returns.
-  void endRequest(Requests::Record &request);
+  void endRequest(Requests::Record &request, runtime::Nanoseconds at);
   /// Shows what a request took, which need not have counted here.
   void noteRequest(bool wasCounted, runtime::Nanoseconds took, bool missedDeadline) {
     highPriority->noteRequest(took, missedDeadline);

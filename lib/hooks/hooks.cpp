@@ -179,7 +179,8 @@ Activity *Hooks::openActivity(const CudaApi &api, int device, bool forOthers) {
   Activity *shared = made->release();
   activity.store(shared, std::memory_order_release);
   shared->countWhatWasThere(streams.all());
-  requests.forEach([shared](Requests::Record &each) { shared->countRequest(each); });
+  requests.forEach(
+      [shared](Requests::Record &each) { shared->countRequest(each, runtime::SteadyClock{}()); });
   if (shared->isInArena() && account.isOn())
     account.showTo(device, [shared](const runtime::MemoryStatus &now) { shared->noteMemory(now); });
   countStreams();

@@ -54,11 +54,11 @@ cudaError_t Hooks::beginRequest(const CudaApi &api, cudaStream_t handle, const c
       hasRanges() ? runtime::beginRange(runtime::RangeOf::Request, name ? name : withoutName) : 0;
   Activity *shared = activity.load(std::memory_order_acquire);
   if (shared)
-    shared->countRequest(*request);
+    shared->countRequest(*request, request->begun);
   *made = requests.open(*request);
   if (!shared && (shared = activity.load()))
     if (Requests::Record *own = requests.hold(*made)) {
-      shared->countRequest(*own);
+      shared->countRequest(*own, own->begun);
       requests.letGo(*own);
     }
   return cudaSuccess;
@@ -87,13 +87,13 @@ cudaError_t Hooks::endRequest(std::uint64_t number) {
   Requests::Record *request = requests.hold(number);
   if (!request)
     return cudaErrorInvalidResourceHandle;
-  runtime::Nanoseconds began = request->begun, took = runtime::SteadyClock{}() - began;
+  runtime::Nanoseconds now = runtime::SteadyClock{}(), began = request->begun, took = now - began;
   bool missed = request->deadline.count() != 0 && took > request->deadline;
   std::uint64_t range = request->range;
   std::uint32_t name = request->name;
   Activity *counted = request->countedBy;
   if (counted)
-    counted->endRequest(*request);
+    counted->endRequest(*request, now);
   requests.close(*request);
   // What follows nobody waits for.
   if (Activity *shown = counted ? counted : activity.load(std::memory_order_acquire))

@@ -338,21 +338,22 @@ void ArenaSlot::fetchForRaise() const {
   arena->fetchSleepers();
 }
 
-void ArenaSlot::raise() {
+void ArenaSlot::raise(std::optional<Nanoseconds> at) {
   ArenaSlotData *mine = shared.load(std::memory_order_relaxed);
   if (!mine || mine->active.fetch_add(1) != 0)
     return;
   arena->wakeOthers();
-  mine->changedAt.store(monotonicNow(), std::memory_order_relaxed);
+  mine->changedAt.store(at ? static_cast<std::uint64_t>(at->count()) : monotonicNow(),
+                        std::memory_order_relaxed);
   add(ArenaCounter::Activations);
 }
 
-void ArenaSlot::withdraw() {
+void ArenaSlot::withdraw(std::optional<Nanoseconds> at) {
   ArenaSlotData *mine = shared.load(std::memory_order_relaxed);
   if (!mine || mine->active.fetch_sub(1) != 1)
     return;
   arena->wakeOthers();
-  std::uint64_t now = monotonicNow();
+  std::uint64_t now = at ? static_cast<std::uint64_t>(at->count()) : monotonicNow();
   std::uint64_t came = mine->changedAt.exchange(now, std::memory_order_relaxed);
   // A raise() that is under way on another thread may have stored a later time.
   add(ArenaCounter::ActiveNanoseconds, came < now ? now - came : 0);

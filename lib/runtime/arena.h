@@ -73,9 +73,10 @@ public:
   ArenaSlot &operator=(const ArenaSlot &) = delete;
 
   /// Counts a high-priority scope in and out. One atomic addition; the first in and the last out
-  /// wake the watchers that sleep, if any do. After release() and in a forked child nothing.
-  void raise();
-  void withdraw();
+  /// wake the watchers that sleep, if any do. After release() and in a forked child nothing. `at`:
+  /// of SteadyClock, from who has just looked.
+  void raise(std::optional<Nanoseconds> at = std::nullopt);
+  void withdraw(std::optional<Nanoseconds> at = std::nullopt);
   /// For who is about to call raise(): fetches what that writes and reads, all at once.
   void fetchForRaise() const;
 

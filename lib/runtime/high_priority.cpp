@@ -22,14 +22,14 @@ HighStream::Calls HighStream::calls() const {
   return {now, (now & callsMask) != 0 || own != 0, now / oneMade - own};
 }
 
-Result<void> HighPriority::raise(bool callFollows) {
+Result<void> HighPriority::raise(bool callFollows, std::optional<Nanoseconds> at) {
   ArenaSlot *slot = published;
   control.fetchForRaise();
   if (slot) {
     slot->fetchForRaise();
-    slot->raise();
+    slot->raise(at);
   }
-  Result<void> raised = callFollows ? control.raise() : control.raiseAndTell();
+  Result<void> raised = callFollows ? control.raise(true, at) : control.raiseAndTell(true, at);
   if (!raised && slot)
     slot->withdraw();
   if (callFollows)
@@ -37,12 +37,12 @@ Result<void> HighPriority::raise(bool callFollows) {
   return raised;
 }
 
-Result<bool> HighPriority::withdraw() {
-  Result<bool> last = control.withdraw();
+Result<bool> HighPriority::withdraw(std::optional<Nanoseconds> at) {
+  Result<bool> last = control.withdraw(at);
   if (last && *last)
     traceIdle();
   if (ArenaSlot *slot = published)
-    slot->withdraw();
+    slot->withdraw(at);
   return last;
 }
 
@@ -73,8 +73,8 @@ void HighPriority::traceIdle() {
   trace->add(event);
 }
 
-Result<void> HighPriority::beginRequest() {
-  if (Result<void> raised = raise(false); !raised)
+Result<void> HighPriority::beginRequest(std::optional<Nanoseconds> at) {
+  if (Result<void> raised = raise(false, at); !raised)
     return raised;
   if (ArenaSlot *slot = published)
     slot->add(ArenaCounter::Requests);
@@ -83,7 +83,8 @@ Result<void> HighPriority::beginRequest() {
   return {};
 }
 
-Result<bool> HighPriority::endRequest(std::span<HighStream *const> named) {
+Result<bool> HighPriority::endRequest(std::span<HighStream *const> named,
+                                      std::optional<Nanoseconds> at) {
   std::uint32_t open = explicitScopes.load();
   do
     if (open == 0)
@@ -106,7 +107,7 @@ Result<bool> HighPriority::endRequest(std::span<HighStream *const> named) {
     if (Result<void> closed = closeIfOver(*each); !closed)
       return closed.error();
   }
-  return withdraw();
+  return withdraw(at);
 }
 
 /// As monitor() does: a call that begins meanwhile changes the word. Only while something else is

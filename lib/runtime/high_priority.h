@@ -38,6 +38,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
 
 namespace tally::runtime {
@@ -123,10 +124,13 @@ public:
   /// For who has withdrawn the last scope.
   void traceIdle();
 
-  Result<void> beginRequest();
+  /// `at`, here and below: of SteadyClock, which the control word has too, from who has just
+  /// looked.
+  Result<void> beginRequest(std::optional<Nanoseconds> at = std::nullopt);
   /// Returns whether best-effort work may run again. Fails when no request is open. `named`: the
   /// streams that are the request's; it may be that only now they are known to be.
-  Result<bool> endRequest(std::span<HighStream *const> named = {});
+  Result<bool> endRequest(std::span<HighStream *const> named = {},
+                          std::optional<Nanoseconds> at = std::nullopt);
 
   /// A stream of the device's that calls pass through to from now on.
   Result<HighStream *> adopt(StreamId id);
@@ -267,8 +271,8 @@ private:
   OwnCount openForOwnLaunch(HighStream &stream);
   void flush();
   /// `callFollows`: one that endCall() stands behind, which sees to the write.
-  Result<void> raise(bool callFollows);
-  Result<bool> withdraw();
+  Result<void> raise(bool callFollows, std::optional<Nanoseconds> at = std::nullopt);
+  Result<bool> withdraw(std::optional<Nanoseconds> at = std::nullopt);
   Result<void> openImplicit(HighStream &stream);
   Result<void> closeIfOver(HighStream &stream);
   /// Whether the device has nothing on the stream; so it is where the stream was released.

@@ -62,14 +62,19 @@ std::string output(const std::string &words) {
 
 /// What a server has measured itself.
 struct Served {
-  int count = 0;
-  double p50 = 0, p99 = 0;
-  int missed = 0;
+  /// Two requests next to each other, between which a quantile is: which of them, or what between,
+  /// it is called is everybody's own.
+  struct Quantile {
+    double below = 0, above = 0;
+    bool isNear(double shown) const { return shown > 0.98 * below && shown < 1.02 * above; }
+  };
+  int count = 0, missed = 0;
+  Quantile p50, p99;
 };
 Served serve(Child &server, const char *words) {
   Served served;
-  std::istringstream(ask(server, words)) >> served.count >> served.p50 >> served.p99 >>
-      served.missed;
+  std::istringstream(ask(server, words)) >> served.count >> served.missed >> served.p50.below >>
+      served.p50.above >> served.p99.below >> served.p99.above;
   return served;
 }
 
@@ -140,11 +145,11 @@ TEST_CASE("tally-top and Prometheus show what the server has measured itself, to
   REQUIRE(isJoined(*arena));
   REQUIRE(progresses(*arena));
   FILE *top = popen(
-      (std::string(TALLY_TOP " --json --once --interval=5000 --arena=") + place.file()).c_str(),
+      (std::string(TALLY_TOP " --json --once --interval=6000 --arena=") + place.file()).c_str(),
       "r");
   REQUIRE(top);
   std::this_thread::sleep_for(500ms); // its first look
-  Served own = serve(server, "serve 400 decode 3000 1");
+  Served own = serve(server, "serve 400 decode 5000 1");
   char buffer[8192] = {};
   std::string json;
   while (std::fgets(buffer, sizeof buffer, top))
@@ -158,16 +163,18 @@ TEST_CASE("tally-top and Prometheus show what the server has measured itself, to
       json, found,
       std::regex("\"request_us\":\\{\"count\":400,\"p50\":([0-9.]+),\"p99\":([0-9.]+)\\},"
                  "\"missed_deadlines\":([0-9]+)")));
-  CHECK(std::stod(found[1]) == doctest::Approx(own.p50).epsilon(0.02));
-  CHECK(std::stod(found[2]) == doctest::Approx(own.p99).epsilon(0.02));
+  // The two are much narrower than that.
+  CHECK(own.p50.above < 1.03 * own.p50.below);
+  CHECK(own.p50.isNear(std::stod(found[1])));
+  CHECK(own.p99.isNear(std::stod(found[2])));
   // A clock is read a moment later by the one than by the other.
   CHECK(std::abs(std::stoi(found[3]) - own.missed) <= 2);
   std::string metrics = output("--prometheus --arena=" + place.file());
   CHECK(metric(metrics, "tally_request_seconds_count") == 400);
   CHECK(metric(metrics, "tally_requests_total") == 400);
   CHECK(metric(metrics, "tally_missed_deadlines_total") == std::stoi(found[3]));
-  CHECK(quantileOf(metrics, 0.5) * 1e6 == doctest::Approx(own.p50).epsilon(0.02));
-  CHECK(quantileOf(metrics, 0.99) * 1e6 == doctest::Approx(own.p99).epsilon(0.02));
+  CHECK(own.p50.isNear(quantileOf(metrics, 0.5) * 1e6));
+  CHECK(own.p99.isNear(quantileOf(metrics, 0.99) * 1e6));
 
   CHECK(ask(server, "begin prefill") == "0 counted");
   CHECK(ask(server, "end") == "0");
@@ -187,13 +194,13 @@ TEST_CASE("tally-top and Prometheus show what the server has measured itself, to
 
 TEST_CASE("a library that is not linked with Tally reaches that of the program") {
   Place place;
-  Child server(place.server()), disabled(place.server({"TALLY_DISABLE=1"}));
+  Child server(place.server());
   CHECK(ask(server, "library") == "1000");
   CHECK(ask(server, "best-effort") == "800");
   CHECK(server.finish() == 0);
 }
 
-TEST_CASE("wrong settings, and a process of best effort") {
+TEST_CASE("a process of best effort has no requests, and goes on") {
   Place place;
   Child trainer(place.server({"TALLY_CLASS=best-effort"}));
   CHECK(ask(trainer, "begin") == "800 nothing");

@@ -106,16 +106,19 @@ public:
   /// Counts a high-priority scope in. Where it wakes from idle, best-effort work is asked to yield:
   /// at once, or by the thread that listens; then the caller should call flush() behind whatever it
   /// has to do first. When a write fails here, the scope is not counted. `mayPause`: not for what
-  /// runs elsewhere, in time slices perhaps, which nobody can have who naps.
-  Result<void> raise([[maybe_unused]] bool mayPause = true) {
+  /// runs elsewhere, in time slices perhaps, which nobody can have who naps. `at`: what the clock
+  /// says, from who has just looked.
+  Result<void> raise([[maybe_unused]] bool mayPause = true,
+                     [[maybe_unused]] std::optional<Nanoseconds> at = std::nullopt) {
     if (active.fetch_add(1) != 0)
       return {};
 #ifdef TALLY_PLANT_CLEARED_CONTROL_WORD
     // Planted bug, for a test that must fail with it: a request that is set and cleared.
     Result<void> written = write(encodeControl({.epoch = 1}));
 #else
-    wokenAt.store(clock().count());
-    std::optional<std::uint64_t> next = askToYield(mayPause);
+    Nanoseconds now = at ? *at : clock();
+    wokenAt.store(now.count());
+    std::optional<std::uint64_t> next = askToYield(mayPause, now);
     // What is armed says RUN.
     bool isTold = next && armed.load() == *next && mode.load() == TALLY_CONTROL_RUN;
     if (!busy.load() || isTold)
@@ -132,9 +135,9 @@ public:
 
   /// The same for who has no call to make first: returns when the write was made. The thread that
   /// listens makes it within a microsecond, but the system may have taken its core away.
-  Result<void> raiseAndTell(bool mayPause = true) {
+  Result<void> raiseAndTell(bool mayPause = true, std::optional<Nanoseconds> at = std::nullopt) {
     constexpr Nanoseconds listenersTime{2000};
-    if (Result<void> raised = raise(mayPause); !raised)
+    if (Result<void> raised = raise(mayPause, at); !raised || !due.load())
       return raised;
     for (Nanoseconds end = SteadyClock{}() + listenersTime; due.load() && SteadyClock{}() < end;) {
     }
@@ -183,7 +186,7 @@ public:
   /// Asks all best-effort work that was issued to yield, though no scope wakes: what the policy let
   /// run has to go.
   Result<void> advance() {
-    if (armed.load() == nextEpoch())
+    if (armed.load() == nextEpoch(clock()))
       return {};
     due.store(true);
     return flush();
@@ -272,9 +275,9 @@ public:
     return flush();
   }
 
-  /// Counts a scope out. Returns whether it was the last one.
-  Result<bool> withdraw() {
-    endedAt.store(clock().count());
+  /// Counts a scope out. Returns whether it was the last one. `at`: as above.
+  Result<bool> withdraw(std::optional<Nanoseconds> at = std::nullopt) {
+    endedAt.store((at ? *at : clock()).count());
 #ifdef TALLY_PLANT_CLEARED_CONTROL_WORD
     if (active.load() == 1)
       if (Result<void> written = write(encodeControl({.epoch = 0})); !written)
@@ -325,17 +328,17 @@ private:
   static constexpr std::int64_t never = INT64_MIN;
 
   /// Returns the new epoch, if there is one.
-  std::optional<std::uint64_t> askToYield(bool mayPause) {
+  std::optional<std::uint64_t> askToYield(bool mayPause, Nanoseconds at) {
     Pausing now = mayPause ? pausing.load() : Pausing::None;
     if (now != Pausing::None) {
-      pausedSince.store(clock().count());
+      pausedSince.store(at.count());
       pauseCount.fetch_add(1);
       mode.store(TALLY_CONTROL_PAUSE);
     } else {
       tally_control_mode paused = TALLY_CONTROL_PAUSE;
       mode.compare_exchange_strong(paused, TALLY_CONTROL_LEAVE_AT_BLOCK_END);
     }
-    return now == Pausing::All ? std::nullopt : std::optional(nextEpoch());
+    return now == Pausing::All ? std::nullopt : std::optional(nextEpoch(at));
   }
 
   static std::uint64_t wordOf(std::uint64_t epoch, tally_control_mode mode) {
@@ -356,10 +359,10 @@ private:
       }
   }
   /// Returns the new one.
-  std::uint64_t nextEpoch() {
+  std::uint64_t nextEpoch(Nanoseconds at) {
     std::uint64_t now = epoch.load();
     do
-      raisedAt[(now + 1) % raisedAt.size()].store(clock().count());
+      raisedAt[(now + 1) % raisedAt.size()].store(at.count());
     while (!epoch.compare_exchange_weak(now, now + 1));
     fire(now + 1);
     return now + 1;
