@@ -9,19 +9,10 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(TALLY_PACKAGE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/tally")
 
-# One archive of one object: a program needs no other library of ours, and its order on the link line
-# matters to nobody. The decompressors come in with their names made local, so that a program may
-# link its own.
-set(parts tally_bundle tally_ptx tally_emulator tally_emulator_plain tally_emulator_haswell
-  tally_runtime tally_hooks_logic tally_hooks tally_emulated_cuda)
-set(objects "")
-foreach(part IN LISTS parts)
-  if(TARGET ${part})
-    # Into shared libraries too.
-    set_target_properties(${part} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-    list(APPEND objects "$<TARGET_OBJECTS:${part}>")
-  endif()
-endforeach()
+# One archive of two objects: the runtime, and what relinked programs need of it, which refers to the CUDA
+# runtime. A program needs no other library of ours, their order on the link line matters to nobody, and
+# who embeds the runtime alone is not asked for a CUDA runtime. The decompressors come in with their names
+# made local, so that a program may link its own.
 set(decompressors "")
 set(interfaceLibraries "")
 foreach(library zstd lz4)
@@ -36,20 +27,39 @@ foreach(library zstd lz4)
     endif()
   endif()
 endforeach()
-set(runtimeObject "${CMAKE_CURRENT_BINARY_DIR}/package/tally_runtime.o")
-add_custom_command(OUTPUT "${runtimeObject}"
-  COMMAND "${CMAKE_COMMAND}" -E make_directory "${CMAKE_CURRENT_BINARY_DIR}/package"
-  COMMAND "${CMAKE_CXX_COMPILER}" -r -nostdlib -o "${runtimeObject}" ${objects} ${decompressors}
-  COMMAND "${CMAKE_OBJCOPY}" --wildcard --localize-symbol=ZSTD* --localize-symbol=FSE_*
-    --localize-symbol=HUF_* --localize-symbol=FSEv* --localize-symbol=HUFv* --localize-symbol=ZBUFF*
-    --localize-symbol=HIST_* --localize-symbol=ERR_*
-    --localize-symbol=POOL_* --localize-symbol=COVER_* --localize-symbol=ZDICT* --localize-symbol=XXH*
-    --localize-symbol=LZ4* --localize-symbol=divsufsort* --localize-symbol=divbwt*
-    "${runtimeObject}"
-  DEPENDS ${objects} ${decompressors} COMMAND_EXPAND_LISTS VERBATIM
-  COMMENT "Linking what applications get into one object")
-add_library(tally_runtime_archive STATIC "${runtimeObject}")
-set_source_files_properties("${runtimeObject}" PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+
+# tally_packed_object(NAME LIBRARIES ARCHIVES): package/NAME.o of the libraries' objects and the archives.
+function(tally_packed_object name libraries archives)
+  set(objects "")
+  foreach(library IN LISTS libraries)
+    if(TARGET ${library})
+      # Into shared libraries too.
+      set_target_properties(${library} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+      list(APPEND objects "$<TARGET_OBJECTS:${library}>")
+    endif()
+  endforeach()
+  set(packed "${CMAKE_CURRENT_BINARY_DIR}/package/${name}.o")
+  add_custom_command(OUTPUT "${packed}"
+    COMMAND "${CMAKE_COMMAND}" -E make_directory "${CMAKE_CURRENT_BINARY_DIR}/package"
+    COMMAND "${CMAKE_CXX_COMPILER}" -r -nostdlib -o "${packed}" ${objects} ${archives}
+    COMMAND "${CMAKE_OBJCOPY}" --wildcard --localize-symbol=ZSTD* --localize-symbol=FSE_*
+      --localize-symbol=HUF_* --localize-symbol=FSEv* --localize-symbol=HUFv* --localize-symbol=ZBUFF*
+      --localize-symbol=HIST_* --localize-symbol=ERR_*
+      --localize-symbol=POOL_* --localize-symbol=COVER_* --localize-symbol=ZDICT* --localize-symbol=XXH*
+      --localize-symbol=LZ4* --localize-symbol=divsufsort* --localize-symbol=divbwt*
+      "${packed}"
+    DEPENDS ${objects} ${archives} COMMAND_EXPAND_LISTS VERBATIM
+    COMMENT "Linking what applications get into one object: ${name}")
+  set_source_files_properties("${packed}" PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+endfunction()
+tally_packed_object(tally_runtime
+  "tally_bundle;tally_ptx;tally_emulator;tally_emulator_plain;tally_emulator_haswell;tally_runtime" "${decompressors}")
+set(packedObjects "${CMAKE_CURRENT_BINARY_DIR}/package/tally_runtime.o")
+if(TARGET tally_hooks)
+  tally_packed_object(tally_hooks "tally_hooks_logic;tally_hooks;tally_emulated_cuda" "")
+  list(APPEND packedObjects "${CMAKE_CURRENT_BINARY_DIR}/package/tally_hooks.o")
+endif()
+add_library(tally_runtime_archive STATIC ${packedObjects})
 set_target_properties(tally_runtime_archive PROPERTIES
   LINKER_LANGUAGE CXX
   OUTPUT_NAME tally_runtime
