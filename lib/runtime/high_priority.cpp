@@ -126,6 +126,7 @@ Result<HighStream *> HighPriority::adopt(StreamId id) {
   if (HighStream *again = released) {
     released = again->nextReleased;
     again->id = id;
+    again->isNamed = false;
     again->isReleased = false;
     return again;
   }

@@ -241,6 +241,11 @@ TEST_CASE("the device is not asked about a stream that was released, whose scope
   owner.join();
 
   CHECK(adopt() == stream);
+  CHECK(high.beginRequest());
+  CHECK(high.endRequest(std::span(&stream, 1)));
+  high.release(*stream);
+  CHECK(adopt() == stream);
+  CHECK_FALSE(stream->isNamed); // no request has named the new one
   call();
   high.release(*stream);
   asked = 0;
