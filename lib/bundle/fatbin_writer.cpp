@@ -63,10 +63,10 @@ Result<void> FatbinWriter::replace(const FatbinEntry &entry, std::string_view pa
 }
 
 Result<void> FatbinWriter::replace(const FatbinEntry &entry, std::string_view payload,
-                                   std::string_view options) {
+                                   std::string_view options, Compression compression) {
   if (options == entry.options)
-    return replace(entry, payload);
-  return add({entry.kind, entry.major, entry.minor, entry.arch, entry.flags, entry.compression(),
+    return put(std::string(entry.header), compression, entry.kind, payload);
+  return add({entry.kind, entry.major, entry.minor, entry.arch, entry.flags, compression,
               std::string(entry.ident), std::string(options), std::string(payload)});
 }
 

@@ -177,9 +177,20 @@ std::string_view compatibilityOf(std::string_view cubin) {
   return section && *section ? **section : std::string_view();
 }
 
+/// How machine code with variants is compressed where the compiler did not compress the user's: as
+/// the PTX that it is made from. nvcc compresses PTX alone unless it is told otherwise, but
+/// variants make the code several times as long, and repeat it. A driver for which the PTX was
+/// compressed reads such code too.
+bundle::Compression compressionFor(const FatbinPlan &plan, const Job *job) {
+  for (const EntryPlan &each : plan.entries)
+    if (each.entry.kind == FatbinKind::Ptx && each.job == job)
+      return each.entry.compression();
+  return bundle::Compression::None;
+}
+
 /// An entry of machine code for which there was none.
-Result<void> addMachineCode(bundle::FatbinWriter &writer, const Job &job,
-                            const Architecture &arch) {
+Result<void> addMachineCode(bundle::FatbinWriter &writer, const Job &job, const Architecture &arch,
+                            bundle::Compression compression) {
   auto assembled = job.assembled.find(arch);
   if (assembled == job.assembled.end())
     return {};
@@ -193,6 +204,7 @@ Result<void> addMachineCode(bundle::FatbinWriter &writer, const Job &job,
     entry.flags |= bundle::fatbinCompatibility;
     entry.options = compatibilityOf(cubin);
   }
+  entry.compression = compression;
   entry.payload = cubin;
   return writer.add(entry);
 }
@@ -229,9 +241,12 @@ Result<MergedFatbin> mergeFatbin(const FatbinPlan &plan) {
     } else if (auto code = each.job->assembled.find(*each.arch);
                code != each.job->assembled.end()) {
       const std::string &cubin = code->second.cubin;
-      done = each.entry.flags & bundle::fatbinCompatibility
-                 ? writer.replace(each.entry, cubin, compatibilityOf(cubin))
-                 : writer.replace(each.entry, cubin);
+      auto compression = each.entry.compression();
+      if (compression == bundle::Compression::None)
+        compression = compressionFor(plan, each.job);
+      bool renewed = each.entry.flags & bundle::fatbinCompatibility;
+      done = writer.replace(each.entry, cubin,
+                            renewed ? compatibilityOf(cubin) : each.entry.options, compression);
     } else {
       writer.keep(each.entry);
     }
@@ -239,7 +254,9 @@ Result<MergedFatbin> mergeFatbin(const FatbinPlan &plan) {
       return Error{plan.name + ": " + done.error().message};
   }
   for (std::size_t i = 0; i < plan.added.size(); ++i)
-    if (auto done = addMachineCode(writer, *plan.addedFrom[i], plan.added[i].arch); !done)
+    if (auto done = addMachineCode(writer, *plan.addedFrom[i], plan.added[i].arch,
+                                   compressionFor(plan, plan.addedFrom[i]));
+        !done)
       return Error{plan.name + ": " + done.error().message};
   merged.container = writer.container();
   merged.kernels = combinedKernels({plan.jobs.begin(), plan.jobs.end()});

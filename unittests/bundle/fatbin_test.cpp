@@ -103,7 +103,8 @@ TEST_CASE("other options go into the header of a replaced entry, which keeps the
   std::string bytes = before.container();
   FatbinEntry entry = readFatbin(bytes)->entries[0];
   FatbinWriter writer;
-  REQUIRE(writer.replace(entry, "other code", std::string("\2\0\5\7\0\0\1\2\3", 9)));
+  REQUIRE(
+      writer.replace(entry, "other code", std::string("\2\0\5\7\0\0\1\2\3", 9), Compression::Zstd));
   std::string changed = writer.container();
   FatbinEntry after = readFatbin(changed)->entries[0];
   CHECK(after.options == std::string("\2\0\5\7\0\0\1\2\3", 9));
@@ -112,8 +113,32 @@ TEST_CASE("other options go into the header of a replaced entry, which keeps the
   CHECK(after.archName() == "100");
   CHECK(decompress(after)->starts_with("other code"));
   FatbinWriter same;
-  REQUIRE(same.replace(entry, "code", entry.options));
+  REQUIRE(same.replace(entry, "code", entry.options, Compression::Zstd));
   CHECK(same.container() == bytes);
+}
+
+TEST_CASE("a replaced entry may be compressed otherwise, and keeps the rest") {
+  std::string bytes = sample(Compression::None);
+  FatbinEntry entry = readFatbin(bytes)->entries[0];
+  REQUIRE(entry.kind == FatbinKind::Elf);
+  std::string code(1000, 'c');
+  for (Compression compression : {Compression::Lz4, Compression::Zstd}) {
+    CAPTURE(name(compression));
+    FatbinWriter packed, raw;
+    REQUIRE(packed.replace(entry, code, entry.options, compression));
+    std::string changed = packed.container();
+    FatbinEntry after = readFatbin(changed)->entries[0];
+    CHECK(after.compression() == compression);
+    CHECK(after.payload.size() < 100);
+    CHECK(*decompress(after) == code);
+    CHECK(after.archName() == entry.archName());
+    CHECK((after.flags & ~(fatbinLz4 | fatbinZstd)) == entry.flags);
+    REQUIRE(raw.replace(after, code, after.options, Compression::None));
+    std::string again = raw.container();
+    FatbinEntry last = readFatbin(again)->entries[0];
+    CHECK(last.flags == entry.flags);
+    CHECK(last.payload == code);
+  }
 }
 
 TEST_CASE("a section's containers are found between zeros, and nothing else may be there") {

@@ -28,9 +28,9 @@ public:
   /// An entry as it came but for what it holds, compressed in the same way. `payload` is as
   /// decompress() gives it. An Error says that this build cannot compress so.
   Result<void> replace(const FatbinEntry &entry, std::string_view payload);
-  /// The same with other options.
-  Result<void> replace(const FatbinEntry &entry, std::string_view payload,
-                       std::string_view options);
+  /// The same with other options, and compressed as `compression` says.
+  Result<void> replace(const FatbinEntry &entry, std::string_view payload, std::string_view options,
+                       Compression compression);
   Result<void> add(const NewFatbinEntry &entry);
 
   /// The container: header and entries, a multiple of 8 bytes.
