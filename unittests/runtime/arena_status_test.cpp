@@ -171,6 +171,15 @@ TEST_CASE("what each client is doing") {
   CHECK(has(text, "\ntally_request_seconds_sum" + first + "} 0.002\n"));
   CHECK(!has(text, "tally_yields_total" + first));
 
+  for (Nanoseconds took :
+       std::initializer_list<Nanoseconds>{1us, 100us, 1050us, 10400us, 103ms, 1020ms, 20s}) {
+    RequestHistogram before = client(folder, 0).requestTime;
+    high->addRequest(took);
+    auto shown = client(folder, 0).requestTime.since(before);
+    CHECK(shown.count() == 1);
+    CHECK(shown.counts[RequestHistogram::bucketOf(took)] == 1);
+  }
+
   // Who is gone is not shown, whatever it left.
   high->raise();
   bestEffort.reset();
