@@ -70,7 +70,7 @@ class Measurement:
         return Process(self.program(name), self.common)
 
     def calibrate(self):
-        server = self.server("two_processes_plain")
+        server = self.server(self.arguments.plain)
         if self.arguments.layers:
             self.layers, self.rounds = self.arguments.layers, self.arguments.rounds
         else:
@@ -96,7 +96,7 @@ class Measurement:
         return answer
 
     def repeat(self, seed):
-        server = self.server("two_processes_plain")
+        server = self.server(self.arguments.plain)
         self.latency["alone"].append(self.serve(server, "serve", seed)["latency_us"])
         server.end()
         trainer = Process(self.program("two_processes"), {**self.common, "TALLY_CLASS": "best-effort"})
@@ -143,6 +143,7 @@ class Measurement:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", default=".", help="folder of two_processes and two_processes_plain")
+    parser.add_argument("--plain", default="two_processes_plain", help="the program without tally; on the emulator two_processes")
     parser.add_argument("--top", default="tally-top")
     parser.add_argument("--request-us", type=float, default=1000)
     parser.add_argument("--block-us", type=float, default=50)

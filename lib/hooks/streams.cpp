@@ -92,6 +92,8 @@ StreamState &StreamTable::add(const CudaApi &api, cudaStream_t handle, StreamKin
   state.lastTicket = 0;
   state.destroyed = false;
   state.leaving = false;
+  if (runtime::HighStream *known = state.high.load())
+    known->isNamed = false; // what has named it was another stream
   if (cudaEvent_t marker = state.marker.exchange(nullptr))
     api.cudaEventDestroy(marker);
   return state;
