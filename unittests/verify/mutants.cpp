@@ -1,5 +1,5 @@
 // Rules are the rewriter's defects of docs/testing.md by number ("defect 3") or sentences of
-// include/tally/bundle/abi.h.
+// lib/include/tally/bundle/abi.h.
 #include "mutants.h"
 
 namespace tally::verify {
