@@ -4,6 +4,8 @@
 set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=scripts/wheels.sh
+source "$top/scripts/wheels.sh"
 build="$top/build"
 jobs=$(nproc)
 # Reads the machine code of older toolkits too.
@@ -144,21 +146,19 @@ install_for_tests() {
 
 # The CUDA Toolkit's disassembler, by pip, where the toolkit was installed without it.
 fetch_nvdisasm() {
-  local folder=$build/nvdisasm log=$build/nvdisasm.log
+  local folder=$build/nvdisasm wheel=nvidia-cuda-nvdisasm
   if ! command -v nvcc >/dev/null || command -v nvdisasm >/dev/null || [ -x "$folder/bin/nvdisasm" ]; then
     return
   fi
   say "fetching nvdisasm"
-  rm -rf "$folder" && mkdir -p "$folder/wheel"
-  if ! quietly "$log" python3 -m pip download --no-deps --dest "$folder/wheel" "nvidia-cuda-nvdisasm==$nvdisasm_version" ||
-    ! quietly "$log" python3 -m zipfile -e "$folder"/wheel/*.whl "$folder/wheel"; then
+  mkdir -p "$folder/bin"
+  if ! quietly "$build/nvdisasm.log" fetch "$wheel" "$nvdisasm_version"; then
     say "tests that look at machine code will be skipped"
     return
   fi
-  mkdir "$folder/bin"
-  mv "$folder"/wheel/nvidia/*/bin/nvdisasm "$folder/bin/"
+  mv "$folder/$wheel-$nvdisasm_version"/nvidia/*/bin/nvdisasm "$folder/bin/"
   chmod +x "$folder/bin/nvdisasm"
-  rm -rf "$folder/wheel"
+  rm -rf "${folder:?}/$wheel-$nvdisasm_version"
 }
 
 # nvcc is optional; where it is not on the PATH it is usually here.

@@ -264,15 +264,17 @@ public:
   /// Copies `count` elements; the host memory is used until the stream is synchronised.
   template <class T>
   Result<void> copyToDevice(const Buffer<T> &to, const T *from, std::size_t count) {
-    return inside(to, count,
-                  tally_copy_to_device(stream.raw(), stream.get(), to.device().address, from,
-                                       count <= to.size() ? count * sizeof(T) : 0));
+    if (count > to.size())
+      return tooMany(count, to.size());
+    return detail::check(tally_copy_to_device(stream.raw(), stream.get(), to.device().address, from,
+                                              count * sizeof(T)));
   }
   /// Likewise.
   template <class T> Result<void> copyToHost(T *to, const Buffer<T> &from, std::size_t count) {
-    return inside(from, count,
-                  tally_copy_to_host(stream.raw(), stream.get(), to, from.device().address,
-                                     count <= from.size() ? count * sizeof(T) : 0));
+    if (count > from.size())
+      return tooMany(count, from.size());
+    return detail::check(tally_copy_to_host(stream.raw(), stream.get(), to, from.device().address,
+                                            count * sizeof(T)));
   }
   /// A whole buffer from a vector of as many elements.
   template <class T> Result<void> copyToDevice(const Buffer<T> &to, const std::vector<T> &from) {
@@ -296,12 +298,9 @@ public:
 private:
   friend class Client;
   Stream(detail::Shared runtime, tally_stream handle) : stream(std::move(runtime), handle) {}
-  template <class T>
-  static Result<void> inside(const Buffer<T> &buffer, std::size_t count, tally_status status) {
-    if (count > buffer.size())
-      return Error{"a copy of " + std::to_string(count) + " elements to or from a buffer of " +
-                   std::to_string(buffer.size())};
-    return detail::check(status);
+  static Error tooMany(std::size_t count, std::size_t size) {
+    return Error{"a copy of " + std::to_string(count) + " elements to or from a buffer of " +
+                 std::to_string(size)};
   }
   detail::Owned<tally_stream, tally_destroy_stream> stream;
 };

@@ -104,9 +104,8 @@ Result<RuntimeOptions> optionsFrom(const tally_options &given) {
   if (given.kinds) {
     std::optional<std::vector<Kind>> kinds = kindsFromText(given.kinds);
     if (!kinds)
-      return Error{"kinds is '" + std::string(given.kinds) +
-                   "'; allowed are 'none' or names, each once, divided by commas: slice, guard, "
-                   "persistent, pause, checkpoint"};
+      return Error{"kinds is '" + std::string(given.kinds) + "'; allowed are " +
+                   std::string(allowedIn("TALLY_KINDS"))};
     options.kinds = std::move(*kinds);
   }
   options.smsOfWholes = given.sms_of_wholes;

@@ -129,7 +129,7 @@ public:
       value = *parsed;
     else
       complain(std::string(name) + "=" + std::string(text(name)) + ": allowed are " +
-               std::string(allowed(name)));
+               std::string(allowedIn(name)));
   }
   void readNumber(std::string_view name, std::uint32_t &value, std::uint32_t least,
                   std::uint32_t most) {
@@ -155,11 +155,6 @@ public:
   std::string wrong;
 
 private:
-  static std::string_view allowed(std::string_view name) {
-    return std::find_if(table.begin(), table.end(),
-                        [&](const Variable &each) { return each.name == name; })
-        ->allowed;
-  }
   const std::map<std::string, std::string, std::less<>> &variables;
 };
 
@@ -253,6 +248,13 @@ std::optional<std::vector<Kind>> kindsFromText(std::string_view text) {
 }
 
 std::span<const Variable> allVariables() { return table; }
+
+std::string_view allowedIn(std::string_view name) {
+  auto found = std::find_if(table.begin(), table.end(),
+                            [&](const Variable &each) { return each.name == name; });
+  assert(found != table.end() && "there is no such variable");
+  return found->allowed;
+}
 
 Result<EnvironmentSettings>
 readEnvironment(const std::map<std::string, std::string, std::less<>> &variables) {

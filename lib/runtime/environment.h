@@ -26,6 +26,8 @@ struct Variable {
 
 /// All of them, by name.
 std::span<const Variable> allVariables();
+/// What may stand in the one of that name, which there has to be.
+std::string_view allowedIn(std::string_view name);
 
 /// A part of a device's SMs: a number or percents.
 struct SmShare {
