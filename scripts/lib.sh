@@ -169,11 +169,11 @@ find_cuda() {
   fi
 }
 
-# By the preset release, or another one that builds in the same folder: TALLY_PRESET=ci.
+# By the preset release, or another one that builds in the same folder: BUILD_PRESET=ci.
 configure() {
   mkdir -p "$build"
   say "configuring"
-  (cd "$top" && quietly "$build/configure.log" cmake --preset "${TALLY_PRESET:-release}")
+  (cd "$top" && quietly "$build/configure.log" cmake --preset "${BUILD_PRESET:-release}")
   grep -E '^-- (LLVM|No LLVM|CUDA Toolkit|No CUDA)' "$build/configure.log" >&2 || true
 }
 
