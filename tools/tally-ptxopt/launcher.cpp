@@ -8,6 +8,7 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Allocator.h"
+#include "llvm/Support/Chrono.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -15,6 +16,7 @@
 #include "llvm/Support/StringSaver.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <chrono>
 #include <optional>
 
 namespace tally::ptxopt {
@@ -77,6 +79,40 @@ bool isContainer(const std::string &path, std::optional<std::string> &remark) {
   return false;
 }
 
+/// The oldest time of modification: make and ninja take a file that has it for one to make again.
+const llvm::sys::TimePoint<> oldest = llvm::sys::toTimePoint(1);
+
+void setModified(const std::string &path, llvm::sys::TimePoint<> time) {
+  int file = 0;
+  if (llvm::sys::fs::openFileForReadWrite(path, file, llvm::sys::fs::CD_OpenExisting,
+                                          llvm::sys::fs::OF_None))
+    return;
+  (void)llvm::sys::fs::setLastAccessAndModificationTime(file, time);
+  (void)llvm::sys::fs::closeFile(file);
+}
+
+/// The files that a compiler has made look old until they are rewritten: a signal that kills this
+/// process before then leaves none that a build takes for finished. Rewriting replaces a file.
+class OldUntilRewritten {
+public:
+  explicit OldUntilRewritten(const std::vector<std::string> &files) : files(files) {
+    for (const std::string &file : files)
+      setModified(file, oldest);
+  }
+  ~OldUntilRewritten() {
+    for (const std::string &file : files) {
+      llvm::sys::fs::file_status status;
+      if (!llvm::sys::fs::status(file, status) && status.getLastModificationTime() == oldest)
+        setModified(file, std::chrono::system_clock::now());
+    }
+  }
+  OldUntilRewritten(const OldUntilRewritten &) = delete;
+  OldUntilRewritten &operator=(const OldUntilRewritten &) = delete;
+
+private:
+  const std::vector<std::string> &files;
+};
+
 int rewriteOutputs(Options options, const std::vector<std::string> &outputs) {
   options.compile = false;
   options.inPlace = true;
@@ -94,6 +130,8 @@ int rewriteOutputs(Options options, const std::vector<std::string> &outputs) {
   }
   if (options.inputs.empty())
     return status;
+  std::vector<std::string> unfinished = options.inputs;
+  OldUntilRewritten old(unfinished);
   if (int rewriting = rewriteInputs(options); rewriting != 0)
     status = rewriting;
   if (status != 0 && status != exitStrict)
