@@ -25,7 +25,7 @@ extern "C" {
 /** A snapshot of all arenas at a place. */
 typedef struct tally_report tally_report;
 
-/** What a process's work of one class does. */
+/** The state of a process's work of one class. */
 typedef enum tally_client_state {
   TALLY_CLIENT_IDLE = 0, /**< there is no work */
   TALLY_CLIENT_ACTIVE =
@@ -77,7 +77,7 @@ typedef struct tally_client_report {
   uint64_t memory_refusals; /**< allocations that were not made for one of the two */
 } tally_client_report;
 
-/** An empty one. */
+/** An empty ::tally_client_report with its size set. */
 static inline tally_client_report tally_default_client_report(void) {
   tally_client_report client;
   memset(&client, 0, sizeof client);
@@ -90,7 +90,7 @@ static inline tally_client_report tally_default_client_report(void) {
  * report is empty. Fails for an unknown group, and where an arena may not be read or is of another
  * version. */
 tally_status tally_read_report(const char *arena, const char *arena_group, tally_report **report);
-/** NULL is allowed. What the report gave is gone then. */
+/** Frees a report and the strings that it gave. NULL is allowed. */
 void tally_free_report(tally_report *report);
 
 /** How many arenas, GPUs, there are; 0 where `report` is NULL. */
@@ -99,13 +99,14 @@ size_t tally_report_gpus(const tally_report *report);
 const char *tally_report_uuid(const tally_report *report, size_t gpu);
 /** The path of its arena; NULL where there is no such GPU. */
 const char *tally_report_path(const tally_report *report, size_t gpu);
-/** How many clients it has; 0 where there is no such GPU. */
+/** How many clients a GPU's arena has; 0 where there is no such GPU. */
 size_t tally_report_clients(const tally_report *report, size_t gpu);
-/** One of them, in the order of slots. */
+/** Fills in a client of a GPU, in the order of slots; `out->size` has to be set. Fails where there
+ * is no such client. */
 tally_status tally_report_client(const tally_report *report, size_t gpu, size_t client,
                                  tally_client_report *out);
-/** All of it in Prometheus's text format (0.0.4): counters, gauges, and histograms, labelled with
- * gpu, class, name, pid and slot. "" where `report` is NULL. */
+/** The report in Prometheus's text format (0.0.4): counters, gauges, and histograms, labelled with
+ * gpu, class, name, pid and slot. "" where `report` is NULL; valid until the report is freed. */
 const char *tally_report_prometheus(const tally_report *report);
 
 #ifdef __cplusplus
@@ -121,7 +122,7 @@ namespace tally {
 /// A ::tally_report that is freed when it goes.
 class Report {
 public:
-  /// tally_read_report(); empty: NULL.
+  /// tally_read_report(); empty strings stand for NULL. Its errors are the Result's.
   static Result<Report> read(const std::string &arena = {}, const std::string &group = {}) {
     tally_report *made = nullptr;
     if (tally_read_report(arena.empty() ? nullptr : arena.c_str(),
@@ -129,18 +130,18 @@ public:
       return Error{tally_last_error()};
     return Report(made);
   }
-  std::size_t gpus() const { return tally_report_gpus(report.get()); } ///< how many there are
-  /// As nvidia-smi shows it; nullptr where there is no such GPU.
+  std::size_t gpus() const { return tally_report_gpus(report.get()); } ///< how many GPUs there are
+  /// The GPU's UUID, as nvidia-smi shows it behind "GPU-"; nullptr where there is no such GPU.
   const char *uuid(std::size_t gpu) const { return tally_report_uuid(report.get(), gpu); }
-  /// How many clients a GPU has.
+  /// How many clients a GPU has; 0 where there is no such GPU.
   std::size_t clients(std::size_t gpu) const { return tally_report_clients(report.get(), gpu); }
-  /// One of them; an empty one where there is no such.
+  /// A client of a GPU, in the order of slots; an empty report where there is no such client.
   tally_client_report client(std::size_t gpu, std::size_t number) const {
     tally_client_report out = tally_default_client_report();
     static_cast<void>(tally_report_client(report.get(), gpu, number, &out)); // it stays empty
     return out;
   }
-  /// All of it in Prometheus's text format.
+  /// The report in Prometheus's text format; tally_report_prometheus().
   std::string prometheus() const { return tally_report_prometheus(report.get()); }
 
 private:

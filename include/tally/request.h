@@ -1,13 +1,15 @@
-/* Requests of a server that uses the CUDA runtime: where each begins and ends. C99, and C++11 or
+/**
+ * @file
+ * Requests of a server that uses the CUDA runtime: where each begins and ends. C99, and C++11 or
  * later, which has tally::RequestScope besides. Needs no other header, CUDA's neither.
  *
- *   tally_request request;
- *   tally_request_options options = {sizeof options, "decode", 20 * 1000 * 1000};
- *   tally_request_begin(stream, &options, &request);    // C
- *   …launch, copy, wait for the answer…
- *   tally_request_end(request);
+ *     tally_request request;
+ *     tally_request_options options = {sizeof options, "decode", 20 * 1000 * 1000};
+ *     tally_request_begin(stream, &options, &request);    // C
+ *     …launch, copy, wait for the answer…
+ *     tally_request_end(request);
  *
- *   tally::RequestScope request(stream, "decode");       // C++: ends with the block
+ *     tally::RequestScope request(stream, "decode");      // C++: ends with the block
  *
  * While a request is open, best-effort work on the GPU stands aside, in this process and in others,
  * whether the request has work on the device at the moment or not. Without requests Tally learns
@@ -39,7 +41,8 @@
  *
  * Cost: at most about 100 ns for a begin and for an end where no best-effort work is there. Where
  * it is, a begin tells it to yield, as the first launch of high priority does else, and an end
- * wakes it. */
+ * wakes it.
+ */
 #ifndef TALLY_REQUEST_H
 #define TALLY_REQUEST_H
 
@@ -50,29 +53,30 @@
 #include <chrono>
 #endif
 
-/* What cudaStream_t and CUstream point to. */
-struct CUstream_st;
+struct CUstream_st; /* what cudaStream_t and CUstream point to */
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* An open request. 0 is none. Numbers are not used again. */
+/** An open request. 0 is none. Numbers are not used again. */
 typedef uint64_t tally_request;
 
+/** What tally_request_begin() is told about a request. */
 typedef struct tally_request_options {
-  /* sizeof(tally_request_options). Later versions have more members behind these; those beyond
+  /** sizeof(tally_request_options). Later versions have more members behind these; those beyond
    * `size` have their defaults. */
   size_t size;
-  /* What traces and profilers call the request: UTF-8, copied by the call. NULL: "request". Traces
+  /** The request's name in traces and profilers: UTF-8, copied by the call. NULL: "request". Traces
    * tell 65,536 names apart, so it should name a kind of request, not a single one. */
   const char *name;
-  /* Nanoseconds from the begin, up to 2^63 - 1, by which the request should have ended; 0: it has
+  /** Nanoseconds from the begin, up to 2^63 - 1, by which the request should have ended; 0: it has
    * no deadline. A request that ends later is counted as one that missed it, no more. */
   uint64_t deadline_ns;
 } tally_request_options;
 
-/* What the library has; weak, so that they may be missing. Not to be called directly: */
+/** @cond internal */
+/* The library's functions; weak, so that they may be missing. Not to be called directly: */
 #define TALLY_REQUEST_LINKED __attribute__((weak, visibility("default")))
 extern int tally_request_begin_v1(struct CUstream_st *stream, const tally_request_options *options,
                                   tally_request *request) TALLY_REQUEST_LINKED;
@@ -91,20 +95,23 @@ TALLY_REQUEST_INLINE struct CUstream_st *tally_request_stream(struct CUstream_st
   return stream;
 #endif
 }
+/** @endcond */
 
-/* Begins a request whose work is on `stream`, and gives its number. `stream` is a cudaStream_t (or
+/** Begins a request whose work is on `stream`, and gives its number. `stream` is a cudaStream_t (or
  * CUstream) of high priority of the calling thread's process: one that the program made, or a
  * default stream. 0 and cudaStreamLegacy are the legacy default stream of the calling thread's
  * device; cudaStreamPerThread, and 0 where the file is compiled for per-thread default streams, is
- * that of the calling thread. `options` may be NULL: no name, no deadline.
+ * that of the calling thread. `options` may be NULL: no name, no deadline. Thread-safe.
  *
- * Returns 0, or
- *   1 (cudaErrorInvalidValue)        `request` is NULL, `options->size` is below that of the first
- *                                    version (24 on 64-bit systems), or the deadline is too far
- * away 2 (cudaErrorMemoryAllocation)    65,536 requests are open 101 (cudaErrorInvalidDevice) the
- * stream is on a device that Tally does not serve 127 (cudaErrorStartupFailure)    Tally's settings
- * are wrong; all CUDA calls return this 800 (cudaErrorNotPermitted)      the stream is best effort,
- * as all are under TALLY_CLASS=best-effort; the program may go on */
+ * @retval 0 The request is open; or Tally is not there, and `*request` is 0.
+ * @retval 1 cudaErrorInvalidValue: `request` is NULL, `options->size` is below that of the first
+ *   version (24 on 64-bit systems), or the deadline is too far away.
+ * @retval 2 cudaErrorMemoryAllocation: 65,536 requests are open.
+ * @retval 101 cudaErrorInvalidDevice: the stream is on a device that Tally does not serve.
+ * @retval 127 cudaErrorStartupFailure: Tally's settings are wrong; all CUDA calls return this.
+ * @retval 800 cudaErrorNotPermitted: the stream is best effort, as all are under
+ *   TALLY_CLASS=best-effort; the program may go on.
+ */
 TALLY_REQUEST_INLINE int tally_request_begin(struct CUstream_st *stream,
                                              const tally_request_options *options,
                                              tally_request *request) {
@@ -115,11 +122,12 @@ TALLY_REQUEST_INLINE int tally_request_begin(struct CUstream_st *stream,
              : 0;
 }
 
-/* The request has work on this stream too: its end takes the stream's work for over as soon as it
+/** The request has work on this stream too: its end takes the stream's work for over as soon as it
  * is, without the time for which a stream is else kept to see whether more comes. Best-effort work
  * stands aside for streams that were not added as well. Any number of streams; one that was added
  * before is added once. Returns as tally_request_begin() does, and 400
- * (cudaErrorInvalidResourceHandle) where no such request is open. A request of 0: does nothing. */
+ * (cudaErrorInvalidResourceHandle) where no such request is open. A request of 0: does nothing.
+ * Thread-safe. */
 TALLY_REQUEST_INLINE int tally_request_add_stream(tally_request request,
                                                   struct CUstream_st *stream) {
   return request != 0 && tally_request_add_stream_v1
@@ -127,9 +135,9 @@ TALLY_REQUEST_INLINE int tally_request_add_stream(tally_request request,
              : 0;
 }
 
-/* Ends the request. Returns 0, or 400 (cudaErrorInvalidResourceHandle) where no such request is
+/** Ends the request. Returns 0, or 400 (cudaErrorInvalidResourceHandle) where no such request is
  * open, as at its second end: nothing changes then. A request of 0: does nothing. A request that is
- * never ended keeps best-effort work away until its process has ended. */
+ * never ended keeps best-effort work away until its process has ended. Thread-safe. */
 TALLY_REQUEST_INLINE int tally_request_end(tally_request request) {
   return request != 0 && tally_request_end_v1 ? tally_request_end_v1(request) : 0;
 }
@@ -139,13 +147,16 @@ TALLY_REQUEST_INLINE int tally_request_end(tally_request request) {
 
 namespace tally {
 
+/// @cond internal
 // The members too: else a module that was linked with Tally might call those of one that was not.
 #define TALLY_REQUEST_MEMBER __attribute__((visibility("hidden")))
+/// @endcond
 
 /// A request from here to the end of the block. Can be moved, not copied. One thread at a time.
 class RequestScope {
 public:
-  /// As tally_request_begin(): `name` is copied; a `deadline` of zero or below is none.
+  /// tally_request_begin(): `name` is copied and may be nullptr; a `deadline`, counted from the
+  /// begin, of zero or below is none. status() says whether the request began.
   TALLY_REQUEST_MEMBER explicit RequestScope(
       struct CUstream_st *stream, const char *name = nullptr,
       std::chrono::nanoseconds deadline = std::chrono::nanoseconds(0)) {
@@ -154,11 +165,14 @@ public:
         deadline.count() > 0 ? static_cast<std::uint64_t>(deadline.count()) : 0};
     code = tally_request_begin(stream, &options, &number);
   }
+  /// Ends the request, unless end() did.
   TALLY_REQUEST_MEMBER ~RequestScope() { end(); }
+  /// Takes the request over.
   TALLY_REQUEST_MEMBER RequestScope(RequestScope &&other) noexcept
       : number(other.number), code(other.code) {
     other.number = 0;
   }
+  /// Ends the request that it has, and takes the other's over.
   TALLY_REQUEST_MEMBER RequestScope &operator=(RequestScope &&other) noexcept {
     if (this != &other) {
       end();
@@ -171,19 +185,20 @@ public:
   RequestScope(const RequestScope &) = delete;
   RequestScope &operator=(const RequestScope &) = delete;
 
-  /// As tally_request_add_stream().
+  /// tally_request_add_stream(): returns its cudaError_t.
   TALLY_REQUEST_MEMBER int add(struct CUstream_st *stream) {
     return tally_request_add_stream(number, stream);
   }
-  /// Ends it before the block does; later ends do nothing.
+  /// Ends the request before the block does; later ends do nothing. Returns tally_request_end()'s
+  /// cudaError_t.
   TALLY_REQUEST_MEMBER int end() {
     tally_request open = number;
     number = 0;
     return tally_request_end(open);
   }
-  /// What the begin returned.
+  /// The cudaError_t of the begin; 0: the request began, or Tally is not there.
   int status() const { return code; }
-  /// For C calls; 0 where it did not begin or has ended.
+  /// The request for C calls; 0 where it did not begin or has ended.
   tally_request get() const { return number; }
 
 private:

@@ -34,6 +34,7 @@
 #include <utility>
 #include <vector>
 
+/// Tally's C++ interface.
 namespace tally {
 
 /// High-priority work passes through; best-effort work yields to it.
@@ -98,44 +99,45 @@ inline Result<void> check(tally_status status) {
 } // namespace detail
 /// @endcond
 
-/// What Runtime::open() is told; each field is one of ::tally_options, which says the ranges. Zero
-/// and empty mean the default.
+/// What Runtime::open() is told; each field is one of ::tally_options, which says more. Zero and
+/// empty mean the default.
 struct Options {
-  std::string device = "cuda";             ///< "cuda" or "emulator"
-  Sharing sharing = Sharing::Tally;        ///< how best-effort work shares the GPU
-  Policy policy;                           ///< when best-effort work may run
-  std::chrono::nanoseconds bound{0};       ///< what a request may wait for best effort; 0: 20 us
-  std::string kinds;                       ///< of variants, in the order of preference
-  std::uint32_t smsOfWholes = 0;           ///< SMs for kernels that cannot yield
-  std::uint32_t emulatorSms = 0;           ///< virtual SMs, each a thread
-  std::uint32_t emulatorResidentPerSm = 0; ///< blocks at a time on one of them
-  std::string emulatorUuid;                ///< names the emulator's default arena
+  std::string device = "cuda";       ///< "cuda" or "emulator"
+  Sharing sharing = Sharing::Tally;  ///< how best-effort work shares the GPU
+  Policy policy;                     ///< when best-effort work may run
+  std::chrono::nanoseconds bound{0}; ///< a request's wait for best effort, 1 us to 1 s; 0: 20 us
+  std::string kinds; ///< kinds of variants in the order of preference, "guard,slice"; or "none"
+  std::uint32_t smsOfWholes = 0;           ///< SMs for kernels that cannot yield; 0: all
+  std::uint32_t emulatorSms = 0;           ///< emulator: virtual SMs, each a thread; 0: 2
+  std::uint32_t emulatorResidentPerSm = 0; ///< emulator: blocks at a time on one SM; 0: 2
+  std::string emulatorUuid;                ///< emulator: names its default arena; empty: none
   bool profiling = false;                  ///< choose kinds by measuring launches
-  std::string profilePath;                 ///< where what was measured is kept
+  std::string profilePath;                 ///< with `profiling`: the file of the measurements
   std::string trace;                       ///< a file for Perfetto (docs/tracing.md)
-  std::uint32_t traceEvents = 0;           ///< that it holds
-  bool usesArena = false;                  ///< whether other processes are met
-  std::string arena;                       ///< where; empty: the default place
-  std::string arenaGroup;                  ///< whose members may join
-  bool bestEffortOnly = false;             ///< no client will be of high priority
-  std::uint32_t bestEffortClass = 0;       ///< the process's, 1 to 4
-  std::chrono::milliseconds drainOnTermination{0}; ///< what SIGTERM waits for at most
+  std::uint32_t traceEvents = 0;           ///< newest events in it, 16 to 16,777,216; 0: 131,072
+  bool usesArena = false;                  ///< whether it meets other processes (docs/processes.md)
+  std::string arena;                 ///< with `usesArena`: the place; empty: the default place
+  std::string arenaGroup;            ///< with `usesArena`: group whose members may join
+  bool bestEffortOnly = false;       ///< with `usesArena`: no client will be of high priority
+  std::uint32_t bestEffortClass = 0; ///< with `usesArena`: 1 (the highest) to 4; 0: 1
+  /// How long SIGTERM waits for the device, 600 s at most; 0: SIGTERM is left alone.
+  std::chrono::milliseconds drainOnTermination{0};
 };
 
-/// An address in device memory of elements of type T.
+/// An address in device memory of elements of type T. A plain value: it owns nothing.
 template <class T> struct DevicePointer {
-  std::uint64_t address = 0; ///< as kernels get it
+  std::uint64_t address = 0; ///< in bytes, as kernels get it
 };
 
 /// Device memory for `size()` elements; freed when it goes, which waits for all streams.
 template <class T> class Buffer {
 public:
   static_assert(std::is_trivially_copyable_v<T>, "device memory is copied byte for byte");
-  /// None.
+  /// No memory, of size 0.
   Buffer() = default;
-  std::size_t size() const { return count; }                 ///< elements
-  std::size_t bytes() const { return count * sizeof(T); }    ///< of them all
-  DevicePointer<T> device() const { return {memory.get()}; } ///< the first element
+  std::size_t size() const { return count; }                 ///< number of elements
+  std::size_t bytes() const { return count * sizeof(T); }    ///< size in bytes
+  DevicePointer<T> device() const { return {memory.get()}; } ///< address of the first element
 
 private:
   friend class Runtime;
@@ -147,14 +149,14 @@ private:
 
 /// A launch's extents; ::tally_launch_shape.
 struct Shape {
-  /// One dimension: blocks of a grid, threads of a block.
+  /// One dimension: a grid of `blocks` blocks, each of `threads` threads.
   Shape(std::uint32_t blocks, std::uint32_t threads) : Shape({blocks, 1, 1}, {threads, 1, 1}) {}
-  /// Three dimensions.
+  /// Three dimensions: the grid in thread blocks, the block in threads.
   Shape(tally_dim3 grid, tally_dim3 block) : grid(grid), block(block) {}
   tally_dim3 grid;                      ///< in thread blocks
   tally_dim3 block;                     ///< in threads
-  tally_dim3 cluster{0, 0, 0};          ///< in blocks; zeros: what the kernel demands
-  std::uint32_t dynamicSharedBytes = 0; ///< of a block
+  tally_dim3 cluster{0, 0, 0};          ///< of a cluster in blocks; zeros: the kernel's own
+  std::uint32_t dynamicSharedBytes = 0; ///< of a block, beside what the kernel declares
 };
 
 /// A kernel of a loaded module; a plain handle, good as long as its module is loaded.
@@ -170,11 +172,12 @@ private:
 };
 
 /// A kernel whose parameters have these types, so that a launch with others does not compile:
-/// `Function<DevicePointer<float>, int>`. What the kernel's own are the caller says.
+/// `Function<DevicePointer<float>, int>`. The caller names the types; a launch compares their size
+/// with the kernel's parameters.
 template <class... Parameters> class Function {
 public:
-  explicit Function(Kernel kernel) : untyped(kernel) {} ///< of that kernel
-  Kernel kernel() const { return untyped; }             ///< without the types
+  explicit Function(Kernel kernel) : untyped(kernel) {} ///< gives a kernel these types
+  Kernel kernel() const { return untyped; }             ///< the kernel without the types
 
 private:
   Kernel untyped;
@@ -183,7 +186,7 @@ private:
 /// A CUfunction that the program has loaded itself (tally_adopt_function()); given up when it goes.
 class AdoptedKernel {
 public:
-  Kernel kernel() const { return Kernel(function.get()); } ///< to launch it by
+  Kernel kernel() const { return Kernel(function.get()); } ///< the handle for launches
 
 private:
   friend class Runtime;
@@ -195,14 +198,14 @@ private:
 /// A loaded bundle; unloaded when it goes, which waits for all work.
 class Module {
 public:
-  /// A kernel by its name as the PTX has it.
+  /// A kernel by its name as the PTX has it; fails where the module has no such kernel.
   Result<Kernel> kernel(const std::string &name) const {
     tally_kernel found = 0;
     if (tally_find_kernel(module.raw(), module.get(), name.c_str(), &found) != TALLY_OK)
       return detail::lastError();
     return Kernel(found);
   }
-  /// The same with the types of its parameters.
+  /// kernel() with the types of its parameters.
   template <class... Parameters>
   Result<Function<Parameters...>> function(const std::string &name) const {
     Result<Kernel> found = kernel(name);
@@ -221,10 +224,10 @@ private:
 /// A kernel's arguments, packed as PTX lays out parameters: each at its natural alignment.
 class Arguments {
 public:
-  /// Of these values; a DevicePointer is its address.
+  /// Packs these values; a DevicePointer is its address.
   template <class... T> explicit Arguments(const T &...values) { (append(values), ...); }
-  const void *data() const { return packed.data(); } ///< as tally_launch() takes them
-  std::size_t size() const { return packed.size(); } ///< in bytes
+  const void *data() const { return packed.data(); } ///< the bytes for tally_launch()
+  std::size_t size() const { return packed.size(); } ///< how many bytes
 
 private:
   template <class T> void append(const T &value) {
@@ -235,22 +238,22 @@ private:
   std::vector<unsigned char> packed;
 };
 
-/// An in-order queue of a client's. When it goes, what is on it is waited for.
+/// An in-order queue of a client's. Its destructor waits for the work on it.
 class Stream {
 public:
-  /// Launches a kernel; what is wrong with shape or arguments is an error here, a fault on the
-  /// device one of the next synchronize().
+  /// Launches a kernel. A wrong shape or wrong arguments are an error here, a fault on the device
+  /// is one of the next synchronize().
   template <class... T>
   Result<void> launch(Kernel kernel, const Shape &shape, const T &...arguments) {
     return launchPacked(kernel, shape, Arguments(arguments...));
   }
-  /// The same with arguments of the function's types, to which they convert.
+  /// Launches a typed kernel; the arguments convert to the function's types.
   template <class... Parameters>
   Result<void> launch(const Function<Parameters...> &function, const Shape &shape,
                       const std::common_type_t<Parameters> &...arguments) {
     return launchPacked(function.kernel(), shape, Arguments(arguments...));
   }
-  /// The same with arguments that are packed already.
+  /// Launches a kernel with arguments that are packed already.
   Result<void> launchPacked(Kernel kernel, const Shape &shape, const Arguments &arguments) {
     tally_launch_shape given = tally_shape(1, 1);
     given.grid = shape.grid;
@@ -269,18 +272,20 @@ public:
     return detail::check(tally_copy_to_device(stream.raw(), stream.get(), to.device().address, from,
                                               count * sizeof(T)));
   }
-  /// Likewise.
+  /// Copies `count` elements; the host memory holds them once the stream is synchronised.
   template <class T> Result<void> copyToHost(T *to, const Buffer<T> &from, std::size_t count) {
     if (count > from.size())
       return tooMany(count, from.size());
     return detail::check(tally_copy_to_host(stream.raw(), stream.get(), to, from.device().address,
                                             count * sizeof(T)));
   }
-  /// A whole buffer from a vector of as many elements.
+  /// Copies all elements of the vector, at most the buffer's; the vector must stay as it is until
+  /// the stream is synchronised.
   template <class T> Result<void> copyToDevice(const Buffer<T> &to, const std::vector<T> &from) {
     return copyToDevice(to, from.data(), from.size());
   }
-  /// As many elements as the vector has.
+  /// Copies as many elements as the vector has, at most the buffer's; the vector holds them once
+  /// the stream is synchronised.
   template <class T> Result<void> copyToHost(std::vector<T> &to, const Buffer<T> &from) {
     return copyToHost(to.data(), from, to.size());
   }
@@ -289,7 +294,7 @@ public:
     return detail::check(
         tally_fill(stream.raw(), stream.get(), to.device().address, value, to.bytes()));
   }
-  /// Blocks until everything put on the stream so far is done.
+  /// Blocks until everything put on the stream so far is done. Fails for a fault on the device.
   Result<void> synchronize() {
     return detail::check(tally_synchronize(stream.raw(), stream.get()));
   }
@@ -354,8 +359,8 @@ private:
 /// An open device. It is closed when it and all objects made of it are gone.
 class Runtime {
 public:
-  /// Opens a device. What contradicts itself is an error, and so is whatever is wrong with a TALLY_
-  /// variable of the environment.
+  /// Opens a device. Fails where there is no such device, where options contradict each other, and
+  /// for a wrong TALLY_ variable of the environment (docs/settings.md).
   static Result<Runtime> open(const Options &options = {}) {
     tally_options given = tally_default_options();
     auto text = [](const std::string &value) { return value.empty() ? nullptr : value.c_str(); };
@@ -405,7 +410,7 @@ public:
       return detail::lastError();
     return Module(runtime, loaded);
   }
-  /// The same of a bundle in memory, which is copied.
+  /// Loads a bundle of `bytes` bytes in memory, which is copied.
   Result<Module> load(const void *bundle, std::size_t bytes) {
     tally_module loaded = 0;
     if (tally_load_memory(runtime.get(), bundle, bytes, &loaded) != TALLY_OK)
@@ -419,7 +424,7 @@ public:
       return detail::lastError();
     return AdoptedKernel(runtime, adopted);
   }
-  /// Device memory for `count` elements.
+  /// Device memory for `count` elements, aligned to 256 bytes; not initialised.
   template <class T> Result<Buffer<T>> allocate(std::size_t count) {
     tally_device_pointer made = 0;
     if (tally_allocate(runtime.get(), count * sizeof(T), &made) != TALLY_OK)
@@ -444,13 +449,14 @@ public:
       return detail::lastError();
     return Client(runtime, made);
   }
-  /// What was done since the runtime was opened.
+  /// Counts of what the runtime has done since it was opened.
   tally_statistics statistics() const {
     tally_statistics now = tally_default_statistics();
     static_cast<void>(tally_get_statistics(runtime.get(), &now)); // neither is null
     return now;
   }
-  /// Writes the trace so far. Fails where Options::trace is empty.
+  /// Writes the trace so far. Fails where the runtime was opened without a trace, and where the
+  /// file cannot be written.
   Result<void> writeTrace() { return detail::check(tally_write_trace(runtime.get())); }
   tally_runtime *handle() const { return runtime.get(); } ///< for calls of tally/tally.h
 

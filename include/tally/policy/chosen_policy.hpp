@@ -1,7 +1,7 @@
 /**
  * @file
- * A policy of any type in the C interface's terms: what tally::Options holds of the one that the
- * program chose. Included by tally/tally.hpp.
+ * A policy of any type in the C interface's terms, as tally::Options holds it. Included by
+ * tally/tally.hpp.
  */
 #ifndef TALLY_POLICY_CHOSEN_POLICY_HPP
 #define TALLY_POLICY_CHOSEN_POLICY_HPP
@@ -82,18 +82,19 @@ template <class T> struct PolicyState {
 /// @endcond
 
 /// The policy that a runtime is opened with: the name of one ("slo:target-us=2000",
-/// docs/policies.md), or any copyable type with `Decision decide(const Snapshot &)`, called often
-/// and by one thread at a time. Such a type may say `static constexpr bool usesClients = true`
+/// docs/policies.md), or any copyable type with `Decision decide(const Snapshot &)`. The runtime
+/// calls decide() often, from one thread at a time; decide() must neither block nor throw nor call
+/// Tally. Such a type may say `static constexpr bool usesClients = true`
 /// where it reads Snapshot::clients, and `limitsSms = false` where it never sets Decision::sms.
 class Policy {
 public:
   /// Strict priority.
   Policy() = default;
-  /// A policy by its name.
+  /// A policy by its name; Runtime::open() fails for an unknown one.
   Policy(std::string text) : text(std::move(text)) {} // NOLINT(google-explicit-constructor)
-  /// The same.
+  /// A policy by its name; not nullptr.
   Policy(const char *text) : text(text) {} // NOLINT(google-explicit-constructor)
-  /// A policy of the program's own.
+  /// A policy of the program's own; each runtime gets a copy.
   template <class T, class = std::enable_if_t<detail::IsPolicy<std::decay_t<T>>::value>>
   Policy(T policy) // NOLINT(google-explicit-constructor)
       : make([kept = std::make_shared<const T>(std::move(policy))] { return table(*kept); }) {}

@@ -1,5 +1,8 @@
-// partition: high-priority work has most SMs, best effort a share of them, all the time (after
-// MuxFlow's dynamic SM share).
+/**
+ * @file
+ * partition: high-priority work has most SMs, best effort a share of them, all the time (after
+ * MuxFlow's dynamic SM share).
+ */
 #ifndef TALLY_POLICY_PARTITION_POLICY_H
 #define TALLY_POLICY_PARTITION_POLICY_H
 
@@ -7,20 +10,23 @@
 
 namespace tally {
 
-/// While high-priority work is active, best-effort work runs on a share of the SMs; that grows
-/// while busy times stay what they are with the least share, and shrinks when they do not
-/// (AdditiveControl). While none is active it has all. With least == most the share is fixed. What
-/// cannot be kept to a share waits (Decision::sms).
+/// While high-priority work is active, best-effort work runs on a share of the SMs. The share grows
+/// while busy times stay what they are with the least share, and shrinks when they grow
+/// (AdditiveControl). While no high-priority work is active, best-effort work has all SMs. With
+/// least == most the share is fixed. A launch that cannot be kept to a share waits (Decision::sms).
 struct PartitionPolicy {
+  /// A share from 0.1 to 0.5.
   PartitionPolicy() : PartitionPolicy(0.1, 0.5) {}
-  /// Shares of the SMs, 0 to 1; least <= most.
+  /// A share of the SMs from `least` to `most`; both 0 to 1, least <= most, not checked.
   PartitionPolicy(double least, double most) {
     share.least = share.value = least;
     share.most = most;
     share.step = 0.02;
   }
-  AdditiveControl share;
+  AdditiveControl share; ///< steers the share of the SMs, 0 to 1
 
+  /// Reads highPriorityActive, smCount, and the fields that AdditiveControl::update() reads. With
+  /// a share below one SM best-effort work stands aside.
   Decision decide(const Snapshot &now) {
     double wanted = share.update(now);
     Decision decision;

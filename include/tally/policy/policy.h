@@ -1,5 +1,11 @@
-// Policies: pure decisions over a snapshot. A user's own policy is any copyable type with
-// `Decision decide(const Snapshot &)`; docs/policies.md.
+/**
+ * @file
+ * Policies: pure decisions over a snapshot. A user's own policy is any copyable type with
+ * `Decision decide(const Snapshot &)`; docs/policies.md.
+ *
+ * Threads: the runtime calls decide() from one thread at a time. The types here have no locks; each
+ * object is used by one thread at a time.
+ */
 #ifndef TALLY_POLICY_POLICY_H
 #define TALLY_POLICY_POLICY_H
 
@@ -11,27 +17,33 @@ namespace tally {
 
 /// A best-effort client, as policies see it.
 struct ClientProgress {
-  /// For how long its work has had the device, by the host's clock.
+  /// Time for which the client's work has had the device, by the host's clock.
   std::chrono::nanoseconds ran{0};
-  /// Whether it has something under way, or next in a queue. (What waits behind another client's
-  /// work is not ready: that client must not be made to wait for it.)
+  /// Whether the client has work on the device, or next in a queue. Work that waits behind another
+  /// client's is not ready: that client must not be made to wait for it.
   bool ready = false;
-  /// Another one where the number has gone to a new client: whatever is kept of the number was the
-  /// old one's. `ran` begins at 0.
+  /// Changes when the client's number goes to a new client. A policy then drops what it kept of the
+  /// number; `ran` begins at 0.
   std::uint32_t generation = 0;
 };
 
-/// The best-effort clients of a Snapshot, by number: a view of memory that is not its own, valid
-/// during the call of decide().
+/// The best-effort clients of a Snapshot, by number. The view does not own the memory, which is
+/// valid during the call of decide().
 class ClientView {
 public:
+  /// No clients.
   constexpr ClientView() = default;
+  /// `count` clients from `first` on; the caller keeps the memory.
   constexpr ClientView(const ClientProgress *first, std::size_t count)
       : first(first), count(count) {}
 
+  /// How many clients there are.
   constexpr std::size_t size() const { return count; }
+  /// The client of a number below size(); not checked.
   constexpr const ClientProgress &operator[](std::size_t number) const { return first[number]; }
+  /// The client of number 0; with end(), for loops over all of them.
   constexpr const ClientProgress *begin() const { return first; }
+  /// One behind the last client.
   constexpr const ClientProgress *end() const { return first + count; }
 
 private:
@@ -40,35 +52,40 @@ private:
 };
 
 /// What a policy sees. Plain data, taken at one instant.
+///
+/// A busy time is a time in which highPriorityActive was above 0. The runtime records busy times
+/// only while there is best-effort work.
 struct Snapshot {
-  std::uint32_t highPriorityActive =
-      0; ///< open request scopes, and high-priority streams with work
-  /// Since that count last fell to 0; max() if it never did.
+  /// Open request scopes, and high-priority streams with work.
+  std::uint32_t highPriorityActive = 0;
+  /// Time since highPriorityActive last fell to 0; max() if it never did.
   std::chrono::nanoseconds sinceHighPriorityEnded{0};
-  /// How long the oldest launch has been waiting that `Decision::longestWhole` did not let go.
+  /// Waiting time of the oldest launch that Decision::longestWhole holds back; 0: there is none.
   std::chrono::nanoseconds heldBack{0};
 
-  std::chrono::nanoseconds now{0}; ///< of the clock that all times here are of; never goes back
-  /// Since that count last rose from 0; zero while it is 0.
+  std::chrono::nanoseconds now{0}; ///< the clock of all times here; never goes back
+  /// Time since highPriorityActive last rose from 0; zero while it is 0.
   std::chrono::nanoseconds activeFor{0};
-  /// Times in which the count was above 0, as far as they were seen (only while there is
-  /// best-effort work): how many, what they took lately on average, and what all but one of the
-  /// last 64 stayed below. Zero while there were none.
-  std::uint64_t busyPeriods = 0;
-  std::chrono::nanoseconds busyMean{0}, busyHigh{0};
-  /// For how long best-effort work has had the device.
+  std::uint64_t busyPeriods = 0;        ///< recorded busy times
+  std::chrono::nanoseconds busyMean{0}; ///< recent mean of busy times; 0: none was recorded
+  /// A bound that all but one of the last 64 busy times stayed below; 0: none was recorded.
+  std::chrono::nanoseconds busyHigh{0};
+  /// Time for which best-effort work has had the device.
   std::chrono::nanoseconds bestEffortRan{0};
-  std::uint32_t smCount = 0; ///< of the device
-  /// Only for policies that have `static constexpr bool usesClients = true`; else empty.
+  std::uint32_t smCount = 0; ///< the device's streaming multiprocessors
+  /// The best-effort clients, for policies with `static constexpr bool usesClients = true`; else
+  /// empty.
   ClientView clients;
 };
 
-/// Values of a longest duration: no launch is held back for its duration; all that have been
-/// measured go, new ones wait.
+/// A longest duration that holds no launch back.
 inline constexpr std::chrono::nanoseconds anyDuration = std::chrono::nanoseconds::max();
+/// A longest duration that lets each measured launch go and holds back those without a prediction.
 inline constexpr std::chrono::nanoseconds anyKnownDuration =
     anyDuration - std::chrono::nanoseconds(1);
+/// Decision::sms: best-effort work may be on all SMs.
 inline constexpr std::uint32_t allSms = UINT32_MAX;
+/// Clients that a policy may hold back one by one: those of numbers 0 to 63.
 inline constexpr std::size_t maxPolicyClients = 64;
 /// Classes of best-effort work are 1, the highest, to this; 0 is high priority.
 inline constexpr std::uint32_t lowestBestEffortClass = 4;
@@ -78,19 +95,20 @@ inline constexpr std::uint32_t lowestBestEffortClass = 4;
 /// When high-priority work wakes from idle, all best-effort work that runs is told to yield,
 /// whatever the policy; what it decides then says whether and how it goes on beside the request.
 struct Decision {
-  bool runBestEffort = false; ///< false: nothing best-effort is issued, what runs is told to yield
-  /// A kernel that cannot yield is sent only if it is predicted to take at most this (all but few
-  /// of its launches did). Of one that has not run yet nothing is predicted: that takes
-  /// `anyDuration`.
+  /// False: no best-effort launch is issued, and running best-effort work is told to yield.
+  bool runBestEffort = false;
+  /// Longest predicted duration of a kernel that cannot yield: a longer one is held back. The
+  /// prediction is a bound that all but few of the kernel's launches stayed below. A kernel that
+  /// has not run yet has no prediction and is sent only at ::anyDuration.
   std::chrono::nanoseconds longestWhole = anyDuration;
-  /// The same for every kernel.
+  /// The same bound for every kernel, those that can yield too.
   std::chrono::nanoseconds longest = anyDuration;
-  /// On how many SMs best-effort work may be. Below all of them only launches are sent that can be
-  /// kept there: kinds with workers with fewer of them (where blocks were saved, not before as many
-  /// workers may go on with them as saved them), others whose grid is as small, and those that
-  /// cannot yield in a green context of at most so many.
+  /// On how many SMs best-effort work may be: 1 and more, ::allSms for all. Below all of them the
+  /// runtime sends only launches that it can keep there: kinds with workers, with fewer of them
+  /// (saved blocks wait until as many workers may resume as saved them); other kinds, whose grid is
+  /// as small; kernels that cannot yield, in a green context of at most so many SMs.
   std::uint32_t sms = allSms;
-  /// Which clients may send, by number; those above 63 always.
+  /// Bit i: client i may send. Clients above 63 always may.
   std::uint64_t clients = ~std::uint64_t{0};
 };
 
@@ -98,14 +116,17 @@ struct Decision {
 /// `hysteresis` is above zero, has not been for that long. A kernel that cannot yield and has not
 /// been measured yet waits for a longer idle time, though not for ever.
 struct PriorityPolicy {
-  static constexpr bool limitsSms = false;
+  static constexpr bool limitsSms = false; ///< it never sets Decision::sms
 
+  /// Idle time of high-priority work before best-effort work runs; 0 or more.
   std::chrono::nanoseconds hysteresis{0};
-  /// What has not been measured yet goes once high-priority work has been idle for so long, or once
-  /// it has waited for `patience` in all.
+  /// Idle time of high-priority work before a kernel that cannot yield and was never measured runs;
+  /// 0 or more.
   std::chrono::nanoseconds idleBeforeUnknown{std::chrono::microseconds(500)};
+  /// Waiting time after which such a kernel runs in any idle time; 0 or more.
   std::chrono::nanoseconds patience{std::chrono::milliseconds(20)};
 
+  /// Reads highPriorityActive, sinceHighPriorityEnded and heldBack. Keeps nothing.
   constexpr Decision decide(const Snapshot &now) const {
     bool longIdle = now.sinceHighPriorityEnded >= idleBeforeUnknown || now.heldBack >= patience;
     Decision decision;

@@ -1,4 +1,7 @@
-// share: best-effort clients get the device in proportion to their weights.
+/**
+ * @file
+ * share: best-effort clients get the device in proportion to their weights.
+ */
 #ifndef TALLY_POLICY_SHARE_POLICY_H
 #define TALLY_POLICY_SHARE_POLICY_H
 
@@ -17,16 +20,22 @@ namespace tally {
 /// the device than its weight gives it waits for the others that are ready: a client may send while
 /// its time, divided by its weight, is at most `quantum` above the smallest of those ready. A
 /// client that had nothing to send for longer than `memory`, or is new, is not owed the time that
-/// it did not use. Weights are numbers': a new client has that of the one whose number it got.
+/// it did not use. A weight belongs to a client's number: a new client has the weight of the one
+/// whose number it got.
 struct SharePolicy {
-  static constexpr bool usesClients = true, limitsSms = false;
+  static constexpr bool usesClients = true; ///< it reads Snapshot::clients
+  static constexpr bool limitsSms = false;  ///< it never sets Decision::sms
 
+  /// All weights are 1.
   SharePolicy() { weights.fill(1); }
-  PriorityPolicy priority;
-  std::array<double, maxPolicyClients> weights{}; ///< by number; above 0
+  PriorityPolicy priority;                        ///< decides towards high-priority work
+  std::array<double, maxPolicyClients> weights{}; ///< by client number; above 0
+  /// How far a client's weighted time may run ahead of the smallest; 0 or more.
   std::chrono::nanoseconds quantum{std::chrono::milliseconds(1)};
+  /// Time without work after which a client loses its claim to unused time; 0 or more.
   std::chrono::nanoseconds memory{std::chrono::milliseconds(10)};
 
+  /// Reads now, clients, and the fields that PriorityPolicy::decide() reads.
   Decision decide(const Snapshot &now) {
     Decision decision = priority.decide(now);
     std::size_t count = std::min(now.clients.size(), weights.size());

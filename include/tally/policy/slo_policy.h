@@ -1,5 +1,8 @@
-// slo: what a request's deadline leaves over is best effort's (after Herald: light kernels share
-// the device with a request, heavy ones take turns with it).
+/**
+ * @file
+ * slo: best-effort work gets the time that a request's deadline leaves over (after Herald: light
+ * kernels share the device with a request, heavy ones take turns with it).
+ */
 #ifndef TALLY_POLICY_SLO_POLICY_H
 #define TALLY_POLICY_SLO_POLICY_H
 
@@ -21,13 +24,17 @@ namespace tally {
 ///
 /// Where requests overlap or queue, a busy time is that of all of them.
 struct SloPolicy {
-  static constexpr bool limitsSms = false;
+  static constexpr bool limitsSms = false; ///< it never sets Decision::sms
 
   std::chrono::nanoseconds target{std::chrono::milliseconds(10)}; ///< latency of a request
-  double lightShare = 0.25;                                       ///< 0 to 1
+  double lightShare = 0.25; ///< part of the slack that a light kernel may take; 0 to 1
+  /// Slack below which no best-effort work runs beside a request; 0 or more.
   std::chrono::nanoseconds least{std::chrono::microseconds(50)};
+  /// Waiting time after which a kernel that cannot yield runs in any idle time; 0 or more.
   std::chrono::nanoseconds patience{std::chrono::milliseconds(20)};
 
+  /// Reads busyPeriods, busyHigh, activeFor, highPriorityActive and heldBack; before the first busy
+  /// time, those that PriorityPolicy::decide() reads. Keeps nothing.
   Decision decide(const Snapshot &now) const {
     if (now.busyPeriods == 0) {
       PriorityPolicy strict;

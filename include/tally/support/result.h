@@ -1,6 +1,9 @@
-// Errors as values. Three kinds of trouble are never mixed in Tally: wrong input (this header, with
-// a place where there is one), a refusal (a verdict, see bundle/verdict.h) and our own bug
-// (assert).
+/**
+ * @file
+ * Errors as values. Three kinds of trouble are never mixed in Tally: wrong input (this header, with
+ * a place where there is one), a refusal (a verdict with a reason, which tally-ptxopt reports) and
+ * our own bug (assert).
+ */
 #ifndef TALLY_SUPPORT_RESULT_H
 #define TALLY_SUPPORT_RESULT_H
 
@@ -11,29 +14,36 @@
 
 namespace tally {
 
-/// What went wrong, where, and what to do about it, as one sentence without a final newline.
+/// Why a call failed.
 struct Error {
+  /// What went wrong, where, and what to do about it: one sentence without a final newline.
   std::string message;
 };
 
-/// Either a value or an Error. The caller tests it before use; reading the wrong side is a bug of
-/// the caller and asserts. Not thread-safe, as any value.
+/// Either a value or an Error. The caller tests it before use. Reading the wrong side is a bug of
+/// the caller: it asserts, and is undefined where NDEBUG is defined. One thread at a time.
 template <class T> class [[nodiscard]] Result {
 public:
+  /// Success with this value.
   Result(T value) : state(std::in_place_index<0>, std::move(value)) {}
+  /// Failure with this error.
   Result(Error error) : state(std::in_place_index<1>, std::move(error)) {}
 
+  /// Whether it holds a value.
   explicit operator bool() const { return state.index() == 0; }
+  /// The value, which has to be there.
   T &operator*() {
     assert(*this && "reading the value of a failed Result");
     return *std::get_if<0>(&state);
   }
+  /// The value, which has to be there.
   const T &operator*() const {
     assert(*this && "reading the value of a failed Result");
     return *std::get_if<0>(&state);
   }
-  T *operator->() { return &**this; }
-  const T *operator->() const { return &**this; }
+  T *operator->() { return &**this; }             ///< a member of the value, which has to be there
+  const T *operator->() const { return &**this; } ///< a member of the value, which has to be there
+  /// The error, which has to be there.
   const Error &error() const {
     assert(!*this && "reading the error of a good Result");
     return *std::get_if<1>(&state);
@@ -46,10 +56,14 @@ private:
 /// Result of an action that yields nothing: good unless it holds an Error.
 template <> class [[nodiscard]] Result<void> {
 public:
+  /// Success.
   Result() = default;
+  /// Failure with this error.
   Result(Error error) : failure(std::move(error)), failed(true) {}
 
+  /// Whether the action succeeded.
   explicit operator bool() const { return !failed; }
+  /// The error, which has to be there.
   const Error &error() const {
     assert(failed && "reading the error of a good Result");
     return failure;
