@@ -170,7 +170,7 @@ test_headers() {
   done
 }
 
-# Programs of C and C++ that embed the runtime, outside of the tree and without a CUDA Toolkit.
+# Programs of C and C++ that embed the runtime, those of docs/embedding.md too, outside of the tree and without a CUDA Toolkit.
 test_embed() {
   local bundle=$BUILD/examples/quickstart/quickstart_kernels.tally
   rm -rf "$SCRATCH/embed"
@@ -178,7 +178,9 @@ test_embed() {
     -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON >"$SCRATCH/embed.log" 2>&1 || { tail -n 30 "$SCRATCH/embed.log"; fail "cannot configure"; }
   "$CMAKE" --build "$SCRATCH/embed" || fail "cannot build"
   "$SCRATCH/embed/embed_c" "$bundle" || fail "embed_c"
-  "$SCRATCH/embed/embed_cpp" "$bundle" || fail "embed_cpp"
+  "$SCRATCH/embed/embed_cpp" "$bundle" emulator "$SCRATCH/embed/arena" || fail "embed_cpp"
+  "$SCRATCH/embed/server" "$bundle" || fail "server"
+  "$SCRATCH/embed/shared_server" "$bundle" || fail "shared_server"
 }
 
 # Neither does taking Tally's source in.

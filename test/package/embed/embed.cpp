@@ -1,5 +1,6 @@
-// embed_cpp BUNDLE [cuda]: the C++ interface as a server meets it: a policy of its own, typed
-// launches, requests, errors, objects that go in any order.
+// embed_cpp BUNDLE [DEVICE [ARENA]]: the C++ interface as a server meets it: a policy of its own,
+// typed launches, requests, errors, objects that go in any order; in an arena, what others are
+// shown.
 #include "tally/policies.h"
 #include "tally/report.h"
 #include "tally/tally.hpp"
@@ -35,6 +36,22 @@ void expect(bool fine, const char *what) {
     std::printf("embed_cpp: not so: %s\n", what);
     std::exit(1);
   }
+}
+
+/// A process of its own, for others.
+void meetOthers(char **given) {
+  tally::Options shared;
+  shared.device = given[2];
+  shared.usesArena = true;
+  shared.arena = given[3]; // a file or a folder; left out: the default place
+  tally::Runtime runtime = must(tally::Runtime::open(shared));
+  tally::Client server = must(runtime.createClient(tally::Class::High, "server"));
+  tally::ClientRequest request = must(server.beginRequest());
+  tally::Report report = must(tally::Report::read(given[3]));
+  expect(report.gpus() == 1 && report.clients(0) == 1, "the client is in the arena");
+  tally_client_report client = report.client(0, 0);
+  expect(client.client_class == TALLY_CLASS_HIGH && client.open_requests == 1, "with a request");
+  expect(report.prometheus().find("server") != std::string::npos, "Prometheus is told its name");
 }
 
 } // namespace
@@ -82,5 +99,7 @@ int main(int count, char **given) {
   expect(runtime->deviceInfo().sms != 0, "the device has SMs");
   runtime.reset(); // the module and the buffers keep it open
   expect(!!module.kernel("scale_add"), "the module is still there");
+  if (count > 3)
+    meetOthers(given);
   std::printf("embed_cpp: right\n");
 }
