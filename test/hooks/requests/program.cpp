@@ -10,7 +10,8 @@ extern "C" int requestOfLibrary(struct CUstream_st *stream);
 static_assert(!std::is_copy_constructible<tally::RequestScope>::value, "an end belongs to a begin");
 
 int main() {
-  tally::RequestScope request(nullptr, "name", std::chrono::milliseconds(20));
+  struct CUstream_st *stream = nullptr;
+  tally::RequestScope request(stream, "decode", std::chrono::milliseconds(20));
   tally::RequestScope moved(std::move(request));
   request = std::move(moved);
   if (request.status() != 0 || request.get() != 0 || request.add(nullptr) != 0 ||
