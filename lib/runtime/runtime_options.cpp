@@ -7,7 +7,7 @@ namespace tally::runtime {
 namespace {
 
 Error wrong(std::string_view option, std::string_view what) {
-  return {"RuntimeOptions::" + std::string(option) + " " + std::string(what)};
+  return {"the option " + std::string(option) + " " + std::string(what)};
 }
 
 } // namespace
@@ -27,12 +27,12 @@ Result<void> checkOptions(const RuntimeOptions &options) {
     return wrong("pauseDeadline", "is " + std::to_string(options.pauseDeadline.count()) +
                                       " ns; allowed are 10 us to 10 s");
   if (options.profiling == Profiling::Off && !options.profilePath.empty())
-    return wrong("profilePath", "means nothing without Profiling::On");
+    return wrong("profilePath", "means nothing without profiling");
   if (options.arena && (options.arena->bestEffortClass < 1 ||
                         options.arena->bestEffortClass > lowestBestEffortClass))
-    return wrong("arena->bestEffortClass", "is " + std::to_string(options.arena->bestEffortClass) +
-                                               "; allowed are 1 to " +
-                                               std::to_string(lowestBestEffortClass));
+    return wrong("bestEffortClass", "is " + std::to_string(options.arena->bestEffortClass) +
+                                        "; allowed are 1 to " +
+                                        std::to_string(lowestBestEffortClass));
   if (options.sharing == Sharing::Tally)
     return {};
   constexpr std::string_view onlyTally = "is for Sharing::Tally only";

@@ -194,7 +194,7 @@ TEST_CASE("a runtime opens with settings that are right, and says what is wrong 
   unsetenv("TALLY_ARENAS");
   RuntimeOptions options;
   options.bound = 999ns;
-  CHECK(open(options) == "RuntimeOptions::bound is 999 ns; allowed are 1 us to 1 s");
+  CHECK(open(options) == "the option bound is 999 ns; allowed are 1 us to 1 s");
   options = {};
   options.profilePath = "/x";
   CHECK(has(open(options), "profilePath means nothing without"));
