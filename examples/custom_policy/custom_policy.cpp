@@ -45,7 +45,7 @@ private:
   bool usedUp = false;
 };
 
-template <class T> T must(tally::Result<T> result) {
+template <class T> T must(tally::Result<T> &&result) {
   if (!result) {
     std::fprintf(stderr, "custom_policy: %s\n", result.error().message.c_str());
     std::exit(1);

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-template <class T> T must(tally::Result<T> result) {
+template <class T> T must(tally::Result<T> &&result) {
   if (!result) {
     std::fprintf(stderr, "server: %s\n", result.error().message.c_str());
     std::exit(1);

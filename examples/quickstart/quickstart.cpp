@@ -13,7 +13,7 @@
 
 namespace {
 
-template <class T> T must(tally::Result<T> result) {
+template <class T> T must(tally::Result<T> &&result) {
   if (!result) {
     std::fprintf(stderr, "quickstart: %s\n", result.error().message.c_str());
     std::exit(1);

@@ -23,7 +23,7 @@ struct Counting {
   }
 };
 
-template <class T> T must(tally::Result<T> result) {
+template <class T> T must(tally::Result<T> &&result) {
   if (!result) {
     std::printf("embed_cpp: %s\n", result.error().message.c_str());
     std::exit(1);
