@@ -9,10 +9,10 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(TALLY_PACKAGE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/tally")
 
-# One archive of two objects: the runtime, and what relinked programs need of it, which refers to the CUDA
-# runtime. A program needs no other library of ours, their order on the link line matters to nobody, and
-# who embeds the runtime alone is not asked for a CUDA runtime. The decompressors come in with their names
-# made local, so that a program may link its own.
+# One archive. tally_runtime.o is for who embeds the runtime, and asks for no CUDA runtime; tally_hooks.o is for
+# relinked programs, and has the runtime as well; tally_driver.o is the state that both have to share. Their
+# only global names are those of package/global_names.txt: a program may have names like ours, and its own
+# zstd. A program needs no other library of ours, and the order on the link line matters to nobody.
 set(decompressors "")
 set(interfaceLibraries "")
 foreach(library zstd lz4)
@@ -28,8 +28,10 @@ foreach(library zstd lz4)
   endif()
 endforeach()
 
-# tally_packed_object(NAME LIBRARIES ARCHIVES): package/NAME.o of the libraries' objects and the archives.
-function(tally_packed_object name libraries archives)
+# tally_packed_object(NAME LIBRARIES [DEPENDS FILE...] [BYPRODUCTS FILE...] [OPTIONS -D...]): package/NAME.o of the
+# libraries' objects and the decompressors; the options are PackedNames.cmake's.
+function(tally_packed_object name libraries)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "DEPENDS;BYPRODUCTS;OPTIONS")
   set(objects "")
   foreach(library IN LISTS libraries)
     if(TARGET ${library})
@@ -39,25 +41,29 @@ function(tally_packed_object name libraries archives)
     endif()
   endforeach()
   set(packed "${CMAKE_CURRENT_BINARY_DIR}/package/${name}.o")
+  set(script "${PROJECT_SOURCE_DIR}/cmake/PackedNames.cmake")
   add_custom_command(OUTPUT "${packed}"
     COMMAND "${CMAKE_COMMAND}" -E make_directory "${CMAKE_CURRENT_BINARY_DIR}/package"
-    COMMAND "${CMAKE_CXX_COMPILER}" -r -nostdlib -o "${packed}" ${objects} ${archives}
-    COMMAND "${CMAKE_OBJCOPY}" --wildcard --localize-symbol=ZSTD* --localize-symbol=FSE_*
-      --localize-symbol=HUF_* --localize-symbol=FSEv* --localize-symbol=HUFv* --localize-symbol=ZBUFF*
-      --localize-symbol=HIST_* --localize-symbol=ERR_*
-      --localize-symbol=POOL_* --localize-symbol=COVER_* --localize-symbol=ZDICT* --localize-symbol=XXH*
-      --localize-symbol=LZ4* --localize-symbol=divsufsort* --localize-symbol=divbwt*
-      "${packed}"
-    DEPENDS ${objects} ${archives} COMMAND_EXPAND_LISTS VERBATIM
+    COMMAND "${CMAKE_CXX_COMPILER}" -r -nostdlib -Wl,--force-group-allocation -o "${packed}" ${objects} ${decompressors}
+    COMMAND "${CMAKE_COMMAND}" -D "OBJECT=${packed}" -D "NM=${CMAKE_NM}" -D "OBJCOPY=${CMAKE_OBJCOPY}" ${arg_OPTIONS}
+      -P "${script}"
+    DEPENDS ${objects} ${decompressors} "${script}" "${PROJECT_SOURCE_DIR}/cmake/package/global_names.txt" ${arg_DEPENDS}
+    BYPRODUCTS ${arg_BYPRODUCTS} COMMAND_EXPAND_LISTS VERBATIM
     COMMENT "Linking what applications get into one object: ${name}")
   set_source_files_properties("${packed}" PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 endfunction()
-tally_packed_object(tally_runtime
-  "tally_bundle;tally_ptx;tally_emulator;tally_emulator_plain;tally_emulator_haswell;tally_runtime" "${decompressors}")
-set(packedObjects "${CMAKE_CURRENT_BINARY_DIR}/package/tally_runtime.o")
+set(packed "${CMAKE_CURRENT_BINARY_DIR}/package")
+set(runtimeParts tally_bundle tally_ptx tally_emulator tally_emulator_plain tally_emulator_haswell tally_runtime)
+tally_packed_object(tally_driver tally_driver_exports)
+tally_packed_object(tally_runtime "${runtimeParts}")
+set(packedObjects "${packed}/tally_driver.o" "${packed}/tally_runtime.o")
 if(TARGET tally_hooks)
-  tally_packed_object(tally_hooks "tally_hooks_logic;tally_hooks;tally_emulated_cuda" "")
-  list(APPEND packedObjects "${CMAKE_CURRENT_BINARY_DIR}/package/tally_hooks.o")
+  tally_packed_object(tally_hooks "${runtimeParts};tally_hooks_logic;tally_hooks;tally_emulated_cuda"
+    DEPENDS "${packed}/tally_runtime.o" "${PROJECT_BINARY_DIR}/tally-link-options" "${PROJECT_BINARY_DIR}/tally-link-options.nvcc"
+    BYPRODUCTS "${packed}/tally-link-options" "${packed}/tally-link-options.nvcc"
+    OPTIONS -D "INTERFACE_OF=${packed}/tally_runtime.o" -D "LINK_OPTIONS=${PROJECT_BINARY_DIR}/tally-link-options"
+      -D "PACKED_LINK_OPTIONS=${packed}/tally-link-options")
+  list(APPEND packedObjects "${packed}/tally_hooks.o")
 endif()
 add_library(tally_runtime_archive STATIC ${packedObjects})
 set_target_properties(tally_runtime_archive PROPERTIES
@@ -74,7 +80,7 @@ install(TARGETS tally_runtime_archive EXPORT tallyRuntime COMPONENT runtime
 install(EXPORT tallyRuntime NAMESPACE tally:: DESTINATION "${TALLY_PACKAGE_DIR}" COMPONENT runtime)
 install(DIRECTORY include/tally DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT runtime)
 if(TARGET tally_hooks)
-  install(FILES "${PROJECT_BINARY_DIR}/tally-link-options" "${PROJECT_BINARY_DIR}/tally-link-options.nvcc"
+  install(FILES "${packed}/tally-link-options" "${packed}/tally-link-options.nvcc"
     DESTINATION "${CMAKE_INSTALL_LIBDIR}/tally" COMPONENT runtime)
 endif()
 configure_package_config_file(cmake/package/tallyConfig.cmake.in

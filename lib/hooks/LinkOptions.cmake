@@ -44,9 +44,11 @@ function(tally_write_link_options directory output)
   # driver_exports.h); and what libraries that are not linked with them may call (request.h).
   set(driver "")
   set(nvcc "")
-  foreach(name _ZN5tally5hooks17tallySharedHooks3E _ZN5tally5hooks20tallySharedEmulator2E
-      _ZN5tally5hooks14thread_state_211threadStateE _ZN5tally7runtime18tallySharedDriver1E
-      tally_request_begin_v1 tally_request_add_stream_v1 tally_request_end_v1)
+  set(globalNames "${PROJECT_SOURCE_DIR}/cmake/package/global_names.txt")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${globalNames}")
+  file(STRINGS "${globalNames}" shared REGEX "^shared ")
+  foreach(name IN LISTS shared)
+    string(REGEX REPLACE "^shared " "" name "${name}")
     string(APPEND driver "-Wl,--export-dynamic-symbol=${name}\n")
     string(APPEND nvcc "-Xlinker --export-dynamic-symbol=${name}\n")
   endforeach()

@@ -44,8 +44,7 @@ private:
 /// The process's, set once by the first of its modules that has the hooks and never destroyed;
 /// nullptr: the driver's exports are as they were. One for all modules, as tallySharedHooks3 is;
 /// its name changes with the layout of DriverExports.
-__attribute__((visibility("default"))) inline std::atomic<const DriverExports *> tallySharedDriver1{
-    nullptr};
+extern __attribute__((visibility("default"))) std::atomic<const DriverExports *> tallySharedDriver1;
 
 /// The process's, or nullptr. Thread-safe.
 inline const DriverExports *driverExports() {

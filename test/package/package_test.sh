@@ -36,9 +36,40 @@ test_install() {
   ! grep -rl "$BUILD" "$prefix" --include='*.cmake' | grep . || fail "the build's paths are installed"
   local members
   members=$(ar t "$runtime/lib/libtally_runtime.a" | sort | tr '\n' ' ')
-  [ "$members" = "tally_hooks.o tally_runtime.o " ] || fail "other objects in the archive than the two: $members"
-  ! nm -g --defined-only "$runtime/lib/libtally_runtime.a" | grep -E ' (ZSTD|ZBUFF|FSE|HUF|HIST|LZ4|XXH)' ||
-    fail "the decompressors' names are global"
+  [ "$members" = "tally_driver.o tally_hooks.o tally_runtime.o " ] || fail "other objects in the archive than the three: $members"
+}
+
+# global_names FILE [-D]: what nm shows of it as global and defined.
+global_names() { nm -g --defined-only --format=posix "${@:2}" "$1" | awk 'NF > 2 { print $1 }' | sort -u; }
+
+# others KIND...: of the names on standard input those that global_names.txt has not under these kinds.
+others() {
+  local kinds=$* names=$SOURCE/cmake/package/global_names.txt
+  grep -vxE "$(sed -nE "s/^(${kinds// /|}) //p" "$names" | paste -sd '|')" || true
+}
+
+# The archive's objects show the C interface and what hooks need to, and nothing else.
+test_symbols() {
+  local archive=$runtime/lib/libtally_runtime.a name leaked
+  rm -rf "$SCRATCH/symbols" && mkdir "$SCRATCH/symbols" && cd "$SCRATCH/symbols"
+  leaked=$(global_names "$archive" | others interface wrapper shared)
+  [ -z "$leaked" ] || fail "names in the archive that are not in global_names.txt: $leaked"
+  ar x "$archive"
+  [ "$(global_names tally_driver.o)" = _ZN5tally7runtime18tallySharedDriver1E ] || fail "tally_driver.o: $(global_names tally_driver.o)"
+  leaked=$(global_names tally_runtime.o | others interface)
+  [ -z "$leaked" ] || fail "tally_runtime.o has more than the C interface: $leaked"
+  for name in $(global_names "$archive" | grep -v ^__wrap_ | others shared); do
+    grep -qE "\b$name\(" "$runtime"/include/tally/*.h || fail "no header declares $name"
+  done
+  global_names tally_hooks.o >hooks.names
+  for name in $(global_names tally_runtime.o); do
+    grep -qx "__wrap_$name" hooks.names || fail "tally_hooks.o has no __wrap_$name"
+    grep -qx -- "-Wl,--wrap=$name" "$runtime/lib/tally/tally-link-options" || fail "relinked programs call another $name"
+  done
+  # A name that is planted is found.
+  printf 'namespace tally { int leaked() { return 1; } }\n' | "${CXX:-g++}" -x c++ -c -o leaking.o -
+  cp "$archive" leaking.a && ar r leaking.a leaking.o
+  [ "$(global_names leaking.a | others interface wrapper shared)" = _ZN5tally6leakedEv ] || fail "a leaked name is not seen"
 }
 
 test_cmake_ninja() {
@@ -198,9 +229,15 @@ test_plain_program() {
   local program
   configure_own "$SCRATCH/plain" plain_program || fail "cannot configure"
   "$CMAKE" --build "$SCRATCH/plain"
-  for program in main host; do
-    nm -D --defined-only "$SCRATCH/plain/$program" >"$SCRATCH/plain/$program.names"
+  local leaked
+  for program in main host embedding libkernels.so; do
+    global_names "$SCRATCH/plain/$program" -D >"$SCRATCH/plain/$program.names"
     grep -q 'tallySharedHooks' "$SCRATCH/plain/$program.names" || fail "$program does not share the hooks' state"
+    leaked=$(others shared <"$SCRATCH/plain/$program.names" | grep -vxE 'sumOfSquares|_ZN4dim3C[12]Ejjj' || true)
+    [ -z "$leaked" ] || fail "$program gives out other names than its own and the shared: $leaked"
+  done
+  [ "$(nm "$SCRATCH/plain/embedding" | grep -cE ' [tT] (__wrap_)?tally_open$')" = 1 ] || fail "there is more than one runtime"
+  for program in main host embedding; do
     TALLY_DEVICE=emulator TALLY_CLASS=best-effort TALLY_STATS=1 "$SCRATCH/plain/$program" >"$SCRATCH/plain/$program.log" 2>&1 ||
       fail "$program: $(cat "$SCRATCH/plain/$program.log")"
     grep -q '^sum 328350$' "$SCRATCH/plain/$program.log" && grep -q ' 1 best effort (1 through variants' "$SCRATCH/plain/$program.log" ||
