@@ -69,6 +69,9 @@ tally_status tally_open(const tally_options *options, tally_runtime **runtime) {
       options ? fromCaller(*options) : std::optional(tally_default_options());
   if (!given)
     return invalid("tally_open", wrongSize);
+  if (given->custom_policy && !fromCaller(*given->custom_policy))
+    return invalid("tally_open",
+                   "custom_policy: its size is wrong, or it sets what this library does not know");
   if (given->sharing < TALLY_SHARING_TALLY || given->sharing > TALLY_SHARING_SAME_PRIORITY)
     return invalid("tally_open");
   return give(

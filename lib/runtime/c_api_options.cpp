@@ -24,10 +24,10 @@ Result<AnyPolicy> policyOf(const tally_options &given) {
   if (given.policy)
     return policyFromText(given.policy);
   if (given.custom_policy) {
-    std::optional<tally_policy> table = fromCaller(*given.custom_policy);
-    if (!table || !table->decide)
-      return Error{std::string("custom_policy: ") + (table ? "decide is NULL" : wrongSize)};
-    return policyFrom(*table);
+    tally_policy table = *fromCaller(*given.custom_policy); // tally_open() has looked at its size
+    if (!table.decide)
+      return Error{"custom_policy: decide is NULL"};
+    return policyFrom(table);
   }
   PriorityPolicy priority;
   priority.hysteresis = nanoseconds(given.hysteresis_nanoseconds);
