@@ -65,8 +65,9 @@ private:
   }
   TrainerOptions trainerOptions() const {
     const TrainingKind &kind = kindOf(options.text("training"));
-    unsigned blocks = options.count("waves") != 0 ? options.count("waves") * residentBlocks(kind)
-                                                  : options.count("blocks");
+    unsigned blocks = options.count("waves") != 0
+                          ? options.count("waves") * residentBlocks(kind.kernel)
+                          : options.count("blocks");
     int rounds = static_cast<int>(options.number("block-rounds"));
     if (rounds == 0)
       rounds = trainingRounds(options.number("block-us"), kind);

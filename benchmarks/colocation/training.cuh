@@ -100,12 +100,12 @@ static const TrainingKind computeKind = {
       return std::make_unique<Compute>(blocks, outputs);
     }};
 
-/// Blocks of the kind's kernel that run at a time.
-inline unsigned residentBlocks(const TrainingKind &kind) {
+/// Blocks of the kernel that run at a time.
+inline unsigned residentBlocks(const void *kernel) {
   int perSm = 0;
   cudaDeviceProp device{};
   check(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
-  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&perSm, kind.kernel, threads, 0),
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&perSm, kernel, threads, 0),
         "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
   return static_cast<unsigned>(perSm * device.multiProcessorCount);
 }
@@ -113,7 +113,7 @@ inline unsigned residentBlocks(const TrainingKind &kind) {
 /// The loops' rounds that make a block of a full GPU take `microseconds`.
 inline int trainingRounds(double microseconds, const TrainingKind &kind = computeKind) {
   constexpr unsigned waves = 4;
-  std::unique_ptr<Training> training = kind.make(waves * residentBlocks(kind), kind.many, 1);
+  std::unique_ptr<Training> training = kind.make(waves * residentBlocks(kind.kernel), kind.many, 1);
   auto time = [&](int rounds) {
     double best = 1e30;
     for (int repetition = 0; repetition < 20; ++repetition) {

@@ -13,32 +13,13 @@
 //   cost PAIRS                       nanoseconds that a begin and an end of a request take
 //   train ROUNDS BLOCKS STEP         from now on; answers when it has begun
 //   stop BEGIN END                   ends that; kernels a second between the two instants
-#include "loads.cuh"
+#include "commands.cuh"
 
 #include "tally/request.h"
-
-#include <iostream>
-#include <memory>
-#include <sstream>
-#include <string>
 
 namespace {
 
 using namespace colocation;
-
-long long nanoseconds(Clock::time_point at) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count();
-}
-Clock::time_point instant(long long nanoseconds) {
-  return Clock::time_point(std::chrono::nanoseconds(nanoseconds));
-}
-
-void print(const char *name, const std::vector<double> &values) {
-  std::printf(", \"%s\": [", name);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    std::printf("%s%.2f", i == 0 ? "" : ", ", values[i]);
-  std::printf("]");
-}
 
 /// Whose requests are named where the caller wants it.
 class NamingServer : public Server {
@@ -67,29 +48,11 @@ void serve(std::istream &words, bool areNamed) {
   double period = 0;
   std::uint64_t seed = 0;
   words >> options.layers >> options.rounds >> requests >> period >> seed;
-  // Of each size one, since nothing of it is given back.
-  static std::vector<std::pair<unsigned, std::unique_ptr<NamingServer>>> servers;
-  NamingServer *server = nullptr;
-  for (const auto &[layers, known] : servers)
-    if (layers == options.layers)
-      server = known.get();
-  if (!server)
-    server = servers.emplace_back(options.layers, new NamingServer(options)).second.get();
-  server->serve(20, period, seed); // warms up
+  auto &server = serverOf<NamingServer>(options);
+  server.serve(20, period, seed); // warms up
   RequestLog log =
-      areNamed ? server->serveNamed(requests, period, seed) : server->serve(requests, period, seed);
-  std::printf("{\"begin\": %lld, \"end\": %lld, \"active\": %.5f", nanoseconds(log.begin),
-              nanoseconds(log.end), log.activeFraction());
-  print("latency_us", log.latencies);
-  print("service_us", log.services);
-  print("first_launch_us", log.firstLaunches);
-  std::printf("}\n");
-}
-
-double median(std::vector<double> values) {
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+      areNamed ? server.serveNamed(requests, period, seed) : server.serve(requests, period, seed);
+  printRequests(log);
 }
 
 /// Each call by itself, less what looking at the clock takes; and pairs without looking between.
@@ -140,33 +103,24 @@ void stop(std::istream &words) {
   trainer.reset();
 }
 
+void rounds(std::istream &words) {
+  double blockTime = 0;
+  words >> blockTime;
+  std::printf("{\"rounds\": %d}\n", trainingRounds(blockTime));
+}
+
 } // namespace
 
 int main() {
-  for (std::string line; std::getline(std::cin, line);) {
-    std::istringstream words(line);
-    std::string command;
-    words >> command;
-    if (command == "rounds") {
-      double blockTime = 0;
-      words >> blockTime;
-      std::printf("{\"rounds\": %d}\n", trainingRounds(blockTime));
-    } else if (command == "serve" || command == "name") {
-      serve(words, command == "name");
-    } else if (command == "cost") {
-      cost(words);
-    } else if (command == "train") {
-      train(words);
-    } else if (command == "stop") {
-      stop(words);
-    } else {
-      std::fprintf(stderr, "two_processes: what is '%s'?\n", line.c_str());
-      return 2;
-    }
-    std::fflush(stdout);
-  }
+  int status = obey({{"rounds", rounds},
+                     {"serve", [](std::istream &words) { serve(words, false); }},
+                     {"name", [](std::istream &words) { serve(words, true); }},
+                     {"cost", cost},
+                     {"train", train},
+                     {"stop", stop}});
   if (trainer)
     trainer->stop();
   // Memory is given back while there is a device.
   trainer.reset();
+  return status;
 }
