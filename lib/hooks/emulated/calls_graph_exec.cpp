@@ -4,14 +4,26 @@
 #include "graph_work.h"
 #include "streams.h"
 
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
 namespace tally::hooks::emulated {
 
 namespace {
 
 /// Nodes in the order in which a launch issues them, those of embedded graphs among them.
 struct GraphExec {
+  /// Where its last launch ends: the next one, on whatever stream, comes behind that.
+  struct Order {
+    std::mutex mutex;
+    std::optional<runtime::EmulatorDevice::Marker> last;
+  };
+
   std::vector<GraphNode> nodes;
   unsigned long long flags = 0;
+  std::shared_ptr<Order> order = std::make_shared<Order>();
 
   GraphNode *find(cudaGraphNode_t original) {
     for (GraphNode &each : nodes)
@@ -108,10 +120,19 @@ cudaError_t Calls::cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
       if (each.work && each.isEnabled)
         steps.push_back(each.work);
     return submit(device, stream, cudaGraphNodeTypeGraph,
-                  [steps](runtime::EmulatorDevice &to, runtime::StreamId id) -> Result<void> {
+                  [steps, order = execOf(exec)->order](runtime::EmulatorDevice &to,
+                                                       runtime::StreamId id) -> Result<void> {
+                    std::unique_lock lock(order->mutex);
+                    if (order->last)
+                      if (auto done = to.waitFor(id, *order->last); !done)
+                        return done;
                     for (const GraphWork &each : steps)
                       if (auto done = each(to, id); !done)
                         return done;
+                    auto last = to.mark(id);
+                    if (!last)
+                      return last.error();
+                    order->last = std::move(*last);
                     return {};
                   });
   });
