@@ -2,7 +2,7 @@
 // nothing else running: what best effort costs short kernels. The program knows nothing of tally;
 // chain_plain is the same without it.
 //
-//   TALLY_CLASS=best-effort chain [BLOCKS] [LAUNCHES] [NODES]
+//   TALLY_CLASS=best-effort TALLY_RUN_AHEAD_US=0 chain [BLOCKS] [LAUNCHES] [NODES]
 //
 // By default 264 blocks of 256 threads, 10000 launches. With NODES the kernels are launched as
 // replays of a graph of so many, which the program captures. Prints microseconds a kernel for

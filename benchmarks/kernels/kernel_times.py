@@ -119,7 +119,7 @@ def measure(command, options):
     for _ in range(options.turns):
         plain.append(launches_of([plain_program, *arguments], options.library, {}, options.limit))
         for kind in options.kinds:
-            settings = {"TALLY_CLASS": "best-effort", "TALLY_ARENA": "off", "TALLY_KINDS": kind,
+            settings = {"TALLY_CLASS": "best-effort", "TALLY_ARENA": "off", "TALLY_RUN_AHEAD_US": "0", "TALLY_KINDS": kind,
                         **options.settings.get(None, {}), **options.settings.get(kind, {})}
             runs[kind].append(launches_of([tally_program, *arguments], options.library, settings, options.limit))
     return plain, runs

@@ -101,6 +101,7 @@ public:
   // For the engine, once there is best-effort work.
 
   ApiDevice &onDevice() { return device; }
+  Captures &openCaptures() { return captures; }
   runtime::DeviceControl &controlWord() { return *control; }
   runtime::HighPriority &scopes() { return *highPriority; }
   /// The stream as its scopes know it; nullptr where they do not.
@@ -117,6 +118,19 @@ public:
   void serve(runtime::Dispatcher &dispatcher);
   /// Before the dispatcher goes away.
   void leaveDispatcher();
+  /// Whether nothing of another process makes way for the process's best-effort work, nor the
+  /// reverse.
+  bool isAlone() { return !link || link->isAlone(); }
+  /// So many operations have gone to the device past the dispatcher.
+  void noteAhead(std::uint64_t operations) {
+    if (link)
+      link->noteAhead(operations);
+  }
+  /// The program has waited for all that it had put on the device.
+  void noteAtRest() {
+    if (link)
+      link->showAhead(false);
+  }
 
   /// At the process's end: nobody looks for the end of scopes any more.
   void stopMonitor() { monitor.reset(); }

@@ -37,7 +37,8 @@ template <class Call> CUresult byRule_Launch(CUstream stream, Call call) {
   auto see = [](HighFootprints &to, const CudaApi &table, StreamState &state) {
     to.unknown(table, state);
   };
-  return isForeign() ? Hooks::shared().foreignLaunch(stream, call, never, see) : call();
+  static constexpr char any = 0; // of these nothing is known
+  return isForeign() ? Hooks::shared().foreignLaunch(stream, {&any, 1}, call, never, see) : call();
 }
 template <class Call> CUresult byRule_Stream(CUstream stream, Call call) {
   if (!isForeign())
@@ -175,7 +176,8 @@ CUresult launchKernel(const CUlaunchConfig &config, CUfunction function, void **
     to.foreign(table, state, function, grid, block, config.sharedMemBytes,
                [&] { return useOf(driverLaunches(), config, function); });
   };
-  return Hooks::shared().foreignLaunch(config.hStream, call, take, see);
+  AheadWork work{function, std::uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ};
+  return Hooks::shared().foreignLaunch(config.hStream, work, call, take, see);
 }
 
 /// cuLaunchKernelEx has its stream inside of the configuration.

@@ -3,6 +3,7 @@
 #include "own_thread.h"
 
 #include <chrono>
+#include <random>
 
 namespace tally::hooks {
 
@@ -54,7 +55,25 @@ Result<void> Engine::openOnOwnThread() {
   dispatcher = std::move(*made);
   work.emplace(*dispatcher, [this](std::uint32_t of) { return openLanes(of); });
   activity.serve(*dispatcher);
+  if (mayRunAhead())
+    ahead.emplace(api, activity.openCaptures(), activity, *work,
+                  std::chrono::microseconds(settings.runAheadMicroseconds), trace);
   return {};
+}
+
+/// Whether there is nothing that best-effort work would make way for while no other process is
+/// there: nothing of high priority here, no policy that holds it back even then, and nobody who
+/// wants to know how variants do.
+bool Engine::mayRunAhead() const {
+  if (!settings.bestEffort || settings.runAheadMicroseconds == 0 || settings.profiles)
+    return false;
+  runtime::Snapshot idle;
+  idle.sinceHighPriorityEnded = std::chrono::nanoseconds::max();
+  idle.now = runtime::SteadyClock{}();
+  idle.smCount = device.info().smCount;
+  runtime::Decision decision = runtime::AnyPolicy(settings.policy).decide(idle);
+  return decision.runBestEffort && decision.longest == runtime::anyDuration &&
+         decision.longestWhole == runtime::anyDuration && decision.sms == runtime::allSms;
 }
 
 BestEffortQueue::Lanes Engine::openLanes(std::uint32_t bestEffortClass) {
@@ -220,6 +239,7 @@ Totals Engine::totals() const {
   Totals sum;
   sum.throughVariants = statistics.bestEffortLaunches;
   sum.whole = whole.load();
+  sum.ahead = ahead ? ahead->launches() : 0;
   sum.byKind = statistics.launchesByKind;
   sum.physical = statistics.physicalLaunches;
   sum.yields = statistics.yields;
@@ -230,12 +250,18 @@ Totals Engine::totals() const {
   return sum;
 }
 
-/// A test's: requests that come and go, whatever the application does.
+/// A test's: requests that come and go, whatever the application does. Where work may run ahead
+/// they are those of a process that comes and goes too, for some 16 requests each time.
 void Engine::storm(std::uint32_t everyMicroseconds) {
   beOnOwnThread(api, device.number());
   runtime::DeviceControl &control = activity.controlWord();
+  std::minstd_rand random(everyMicroseconds);
   while (!retired) {
     std::this_thread::sleep_for(std::chrono::microseconds(everyMicroseconds));
+    if (ahead && random() % 16 == 0)
+      ahead->isHeldUp = !ahead->isHeldUp;
+    if (ahead && !ahead->isHeldUp)
+      continue;
     if (!control.raise())
       return;
     Result<bool> last = control.withdraw();

@@ -10,6 +10,7 @@
 #include "graph_snapshot.h"
 #include "in_hook.h"
 #include "kernel_launch.h"
+#include "run_ahead.h"
 #include "settings.h"
 #include "streams.h"
 
@@ -24,13 +25,13 @@
 
 namespace tally::hooks {
 
-/// What was launched. `whole` and `throughVariants` are best effort; `foreign...`: by libraries
-/// that are not linked with the hooks.
+/// What was launched. `whole`, `throughVariants` and `ahead` (run_ahead.h) are best effort;
+/// `foreign...`: by libraries that are not linked with the hooks.
 struct Totals {
   KindCounts byKind{}; ///< of throughVariants
   std::uint64_t highLaunches = 0, throughVariants = 0, whole = 0, foreignHigh = 0,
-                foreignBestEffort = 0, physical = 0, yields = 0, requests = 0, savedBlocks = 0,
-                saveAreasRefused = 0, pauses = 0;
+                foreignBestEffort = 0, ahead = 0, physical = 0, yields = 0, requests = 0,
+                savedBlocks = 0, saveAreasRefused = 0, pauses = 0;
 };
 
 /// Thread-safe. Never destroyed: threads may be in it as long as the process lives.
@@ -83,6 +84,23 @@ public:
                        const OrderingEvent &event, Behind behind);
   /// The same of a library's launch, whose context is this one's.
   void submit(StreamState &stream, const std::shared_ptr<const ForeignLaunch> &launch);
+  /// Makes a call that puts `work` on a best-effort stream at once, where nobody else is there.
+  /// Nothing: it has to be queued.
+  template <class Call>
+  auto tryAhead(StreamState &stream, const AheadWork &work, const Call &call)
+      -> std::optional<decltype(call())> {
+    if (!ahead || stream.device != device.number())
+      return std::nullopt;
+    InHook inside;
+    return ahead->tryPass(stream, work, [&] {
+      threadState.launchedHigh = false;
+      threadState.hasQueued = true;
+      auto status = call();
+      noteCall(stream);
+      return status;
+    });
+  }
+  bool isAhead() { return ahead && ahead->isAlone(); }
   /// Makes a call on the calling thread when its turn on the stream comes. `launches`: it may
   /// launch a kernel; what stands for that, so that its duration can be known.
   cudaError_t inTurn(StreamState &stream, bool launches, const void *identity, const Run &run,
@@ -145,6 +163,7 @@ private:
   Result<void> openOnOwnThread();
   BestEffortQueue::Lanes openLanes(std::uint32_t bestEffortClass);
   std::uint32_t confinement();
+  bool mayRunAhead() const;
   void openProfiles(runtime::LaneOptions &lane);
   runtime::Operation operationOf(const std::shared_ptr<const KernelLaunch> &launch);
   runtime::Operation operationOf(const GraphPart &part);
@@ -160,6 +179,7 @@ private:
   ApiDevice &device;
   std::unique_ptr<runtime::Dispatcher> dispatcher;
   std::optional<BestEffortQueue> work;
+  std::optional<RunAhead> ahead; ///< where all work of the process is best effort
   std::atomic<std::uint64_t> whole{0};
   std::thread yields;
   std::atomic<bool> retired{false};

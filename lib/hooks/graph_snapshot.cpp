@@ -28,6 +28,7 @@ constexpr std::array<ReasonText, static_cast<std::size_t>(WholeReason::Count)> r
     {"conditional-node", "it has a conditional node"},
     {"unknown-node", "it has a node of an unknown type"},
     {"after-high-priority", "it was last launched as high priority"},
+    {"after-at-once", "it was last launched on another stream, while nobody else was there"},
     {"several-devices", "the process uses several devices"},
     {"update", "it was updated in a way that could not be followed"},
 }};

@@ -34,6 +34,7 @@ enum class WholeReason : std::uint8_t {
   ConditionalNode, ///< a branch or a loop
   UnknownNode,     ///< of a type that CUDA 13.0 does not have
   AfterHigh,       ///< the last launch was of high priority; this once
+  AfterAhead,      ///< the last launch went at once, on another stream; this once
   SeveralDevices,  ///< the process uses several, and a node's cannot be told
   Update,          ///< an update that could not be followed
   Count

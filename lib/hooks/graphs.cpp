@@ -8,6 +8,13 @@
 
 namespace tally::hooks {
 
+namespace {
+
+/// What is updated as often as that need not be known between two updates.
+constexpr std::chrono::milliseconds frequentUpdates{100};
+
+} // namespace
+
 ExecutableGraph::~ExecutableGraph() { dropCopy(); }
 
 void ExecutableGraph::dropCopy() {
@@ -102,10 +109,18 @@ void ExecutableGraph::readCopy() {
     snapshot->forgetHandles();
 }
 
-ExecutableGraph::Launch ExecutableGraph::launch(int onDevice) {
+void ExecutableGraph::launchedAhead(const StreamState &stream) {
+  std::unique_lock lock(mutex);
+  aheadOn = &stream;
+  aheadUse = stream.uses;
+}
+
+ExecutableGraph::Launch ExecutableGraph::launch(int onDevice, const StreamState &stream) {
   std::unique_lock lock(mutex);
   wasLaunched = true;
   // What is launched whole is ordered behind that by CUDA.
+  bool isElsewhere = aheadOn && (aheadOn != &stream || aheadUse != stream.uses);
+  aheadOn = nullptr;
   bool afterHigh = std::exchange(wasHigh, false), recorded = std::exchange(highRecorded, false);
   readCopy();
   Launch result;
@@ -116,6 +131,8 @@ ExecutableGraph::Launch ExecutableGraph::launch(int onDevice) {
     result.reason = WholeReason::SeveralDevices;
   else if (afterHigh)
     result.reason = WholeReason::AfterHigh;
+  else if (isElsewhere)
+    result.reason = WholeReason::AfterAhead;
   if (result.reason != WholeReason::None)
     return result;
   if (!ready) {
@@ -228,14 +245,19 @@ void ExecutableGraph::setEnabled(cudaGraphNode_t node, bool isEnabled) {
   disabledUnknown |= !known;
 }
 
-void ExecutableGraph::update(cudaGraph_t graph) {
+void ExecutableGraph::update(cudaGraph_t graph, bool isAhead) {
   std::unique_lock lock(mutex);
+  runtime::Nanoseconds now = runtime::SteadyClock{}();
+  bool isFrequent = now - std::exchange(updatedAt, now) < frequentUpdates;
   if (use)
     readUse(graph);
   bool mayHelp = snapshot || copy || why == WholeReason::Kernel ||
                  why == WholeReason::NotReadable || why == WholeReason::Update;
   if (!mayHelp)
     return;
+  // The next update says it all again.
+  if (isAhead && isFrequent)
+    return giveUp(WholeReason::Update);
   // CUDA does not say what becomes of nodes that are disabled.
   if (isHighOnly() || disabledUnknown || (snapshot && snapshot->hasDisabled()))
     return giveUp(WholeReason::Update);

@@ -38,7 +38,9 @@ public:
     WholeReason reason = WholeReason::None;
     OrderingEvent behind; ///< that all of it comes after; may be nullptr
   };
-  Launch launch(int onDevice);
+  Launch launch(int onDevice, const StreamState &stream);
+  /// It was launched on a best-effort stream at once (run_ahead.h), whole.
+  void launchedAhead(const StreamState &stream);
 
   // CUDA has taken the update of a node that the program names.
 
@@ -47,8 +49,8 @@ public:
   void setOther(cudaGraphNode_t node, const SmallGraph::Add &add);
   void setChild(cudaGraphNode_t node, cudaGraph_t graph);
   void setEnabled(cudaGraphNode_t node, bool isEnabled);
-  /// All nodes at once. `graph` has the same nodes and edges.
-  void update(cudaGraph_t graph);
+  /// All nodes at once. `graph` has the same nodes and edges. `isAhead`: its launches go at once.
+  void update(cudaGraph_t graph, bool isAhead);
 
   /// Keeps account of what its launches of high priority take of an SM. `graph`: what it does now.
   void watchUse(cudaGraph_t graph);
@@ -89,6 +91,9 @@ private:
   std::optional<GraphUse>
       use; ///< where it is watched; of nodes that are changed, all that they were
   std::optional<runtime::Room::Asked> asked; ///< about that
+  const StreamState *aheadOn = nullptr;      ///< of the last launch that went at once, if any
+  std::uint32_t aheadUse = 0;                ///< StreamState::uses then
+  runtime::Nanoseconds updatedAt{0};         ///< all nodes
   bool disabledUnknown = false;              ///< which nodes are disabled is not known any more
   /// Of an update before the first best-effort launch, read only then: a graph of high priority
   /// pays for no more than that copy.

@@ -24,6 +24,7 @@ void add(Totals &sum, const Totals &more) {
   for (std::size_t i = 0; i < allKinds.size(); ++i)
     sum.byKind[i] += more.byKind[i];
   sum.whole += more.whole;
+  sum.ahead += more.ahead;
   sum.physical += more.physical;
   sum.yields += more.yields;
   sum.requests += more.requests;
@@ -313,12 +314,13 @@ void Hooks::writeStatistics() {
     return;
   Totals sum = totals();
   auto text = [](std::uint64_t number) { return std::to_string(number); };
-  std::string line =
-      "tally: launches: " + text(sum.highLaunches) + " high priority, " +
-      text(sum.throughVariants + sum.whole) + " best effort (" + text(sum.throughVariants) +
-      " through variants, " + text(sum.whole) + " whole), " + text(sum.foreignHigh) + " high and " +
-      text(sum.foreignBestEffort) + " best effort by libraries; " + text(sum.physical) +
-      " physical launches, " + text(sum.yields) + " yields, " + text(sum.requests) + " requests";
+  std::string line = "tally: launches: " + text(sum.highLaunches) + " high priority, " +
+                     text(sum.throughVariants + sum.whole + sum.ahead) + " best effort (" +
+                     text(sum.throughVariants) + " through variants, " + text(sum.whole) +
+                     " whole" + (sum.ahead != 0 ? ", " + text(sum.ahead) + " at once" : "") +
+                     "), " + text(sum.foreignHigh) + " high and " + text(sum.foreignBestEffort) +
+                     " best effort by libraries; " + text(sum.physical) + " physical launches, " +
+                     text(sum.yields) + " yields, " + text(sum.requests) + " requests";
   const char *between = "; variants: ";
   for (std::size_t i = 0; i < allKinds.size(); ++i)
     if (sum.byKind[i] != 0)

@@ -24,6 +24,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 
@@ -80,14 +81,16 @@ public:
     return queueBestEffort(api, state, handle, mayQueue, Run(call)).status;
   }
 
-  /// The same of a copy or a fill, with the stream as `copy`'s parameter.
+  /// The same of a copy or a fill, with the stream as `copy`'s parameter; `bytes` where they are
+  /// known.
   template <class MayQueue, class Copy>
-  cudaError_t queueCopy(const CudaApi &api, cudaStream_t handle, MayQueue mayQueue, Copy copy) {
+  cudaError_t queueCopy(const CudaApi &api, cudaStream_t handle, MayQueue mayQueue, Copy copy,
+                        std::uint64_t bytes = 1) {
     StreamState &state = streams.find(api, handle);
     auto call = [copy, handle] { return copy(handle); };
     if (!state.bestEffort.load(std::memory_order_relaxed))
       return pass(state, call);
-    return queueBestEffort(api, state, handle, mayQueue, Run(call), RunOn(copy)).status;
+    return queueBestEffort(api, state, handle, mayQueue, Run(call), RunOn(copy), bytes).status;
   }
 
   // Launches. (hooks_launch.cpp)
@@ -243,10 +246,12 @@ public:
   // For the driver-level hook: calls that do not come through the runtime that was hooked.
 
   /// A launch by a library, on a stream of the driver's: its class is the stream's.
-  /// `take` gives a shared_ptr<const ForeignLaunch>: the launch to be made later, if it can be.
+  /// `work` is what is launched. `take` gives a shared_ptr<const ForeignLaunch>: the launch to be
+  /// made later, if it can be.
   /// `see` tells a HighFootprints of one of high priority.
   template <class Call, class Take, class See>
-  auto foreignLaunch(cudaStream_t handle, Call call, Take take, See see) -> decltype(call()) {
+  auto foreignLaunch(cudaStream_t handle, const AheadWork &work, Call call, Take take, See see)
+      -> decltype(call()) {
     // Without best-effort work no question is asked: the runtime may be about to start.
     if (!running() && !activity.load(std::memory_order_relaxed) && !settings.bestEffort) {
       foreignHigh.fetch_add(1, std::memory_order_relaxed);
@@ -264,6 +269,8 @@ public:
     }
     foreignBestEffort.fetch_add(1, std::memory_order_relaxed);
     decltype(call()) status{};
+    if (auto made = tryForeignAhead(state, work, [&] { return static_cast<int>(call()); }))
+      return static_cast<decltype(call())>(*made);
     if (!queueForeign(state, take))
       inTurn(state, [&] { status = call(); });
     return status;
@@ -395,13 +402,18 @@ private:
   Engine *start(const CudaApi &api);
   /// Whether all launches of the process are seen; if not, a line says why.
   bool seesAll();
+  /// Whether best-effort work goes to the device at once now.
+  bool isAhead() const {
+    Engine *now = running();
+    return now && now->isAhead();
+  }
   void openClasses(const CudaApi &api);
   void forgetStream(StreamState &state);
   void countStreams();
   cudaError_t mayName(const StreamState &state) const;
   Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                          const std::function<bool()> &mayQueue, const Run &call,
-                         const RunOn &copy = {}, Behind behind = {});
+                         const RunOn &copy = {}, std::uint64_t bytes = 1, Behind behind = {});
   cudaError_t launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                const LaunchRequest &request, const Run &call);
   void graphInstantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,
@@ -409,6 +421,8 @@ private:
   cudaError_t graphLaunchHigh(const CudaApi &api, StreamState &state, cudaGraphExec_t graph,
                               const Run &call);
   void waitForLaunches(const ExecutableGraph &graph);
+  std::optional<int> tryForeignAhead(StreamState &state, const AheadWork &work,
+                                     const std::function<int()> &call);
   bool queueForeign(StreamState &state,
                     const std::function<std::shared_ptr<const ForeignLaunch>()> &take);
   /// The call at once, on the calling thread, when all that is queued is over and a permit is

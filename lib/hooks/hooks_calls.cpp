@@ -15,14 +15,17 @@ bool isPageable(const CudaApi &api, const void *pointer) {
 
 } // namespace
 
-/// `copy`: the call, if it is a copy or a fill.
+/// `copy`: the call, if it is a copy or a fill, of so many bytes.
 Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                      const std::function<bool()> &mayQueue, const Run &call,
-                                     const RunOn &copy, Behind behind) {
+                                     const RunOn &copy, std::uint64_t bytes, Behind behind) {
   Engine *running = start(api);
   InHook inside;
   if (!running || captures.takesPart(api, handle))
     return {call(), 0};
+  if (copy)
+    if (auto status = running->tryAhead(state, RunAhead::copyOf(bytes), call))
+      return {*status, 0};
   bool idle = running->queue().isIdle();
   // The default stream of a thread means another stream on the dispatcher's thread.
   if (!idle && state.kind != StreamKind::PerThread && mayQueue()) {
@@ -49,7 +52,7 @@ cudaError_t Hooks::copyAsync(const CudaApi &api, void *to, const void *from, std
     return QueueChecks{api}.copy(to, from, bytes, kind) &&
            (kind == cudaMemcpyDeviceToDevice || !(isPageable(api, to) || isPageable(api, from)));
   };
-  return queueCopy(api, handle, mayQueue, copy);
+  return queueCopy(api, handle, mayQueue, copy, bytes);
 }
 
 cudaError_t Hooks::fillAsync(const CudaApi &api, void *to, int value, std::size_t bytes,
@@ -59,7 +62,7 @@ cudaError_t Hooks::fillAsync(const CudaApi &api, void *to, int value, std::size_
   };
   runsDriverKernel(api, handle);
   auto mayQueue = [&] { return QueueChecks{api}.isOnDevice(to, bytes); };
-  return queueCopy(api, handle, mayQueue, fill);
+  return queueCopy(api, handle, mayQueue, fill, bytes);
 }
 
 cudaError_t Hooks::priorityRange(const CudaApi &api, int *lowest, int *highest) {
@@ -129,6 +132,11 @@ cudaError_t Hooks::synchronizeStream(const CudaApi &api, cudaStream_t handle) {
   }
   auto wait = [&] { return api.cudaStreamSynchronize(handle); };
   Activity *shared = activity.load(std::memory_order_acquire);
+  if (shared && state.bestEffort) {
+    cudaError_t status = wait();
+    shared->noteAtRest();
+    return withDeferred(status);
+  }
   return withDeferred(shared ? shared->synchronize(state, wait) : wait());
 }
 
@@ -158,7 +166,7 @@ cudaError_t Hooks::waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_
     if (captures.any())
       return afterDrain(state, call);
     auto mayQueue = [&] { return event && flags == 0; };
-    Queued queued = queueBestEffort(api, state, handle, mayQueue, call, nullptr,
+    Queued queued = queueBestEffort(api, state, handle, mayQueue, call, nullptr, 0,
                                     {.one = events.recordOf(event)});
     if (queued.ticket != 0)
       events.awaited(event, queued.ticket);
@@ -180,8 +188,8 @@ cudaError_t Hooks::recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream
   if (state.bestEffort) {
     // Queued waits are for the record before.
     auto mayQueue = [&] { return event && flags == 0; };
-    Queued queued =
-        queueBestEffort(api, state, handle, mayQueue, call, nullptr, {.upTo = events.useOf(event)});
+    Queued queued = queueBestEffort(api, state, handle, mayQueue, call, nullptr, 0,
+                                    {.upTo = events.useOf(event)});
     if (queued.ticket != 0)
       events.recorded(event, queued.ticket);
     else
@@ -236,7 +244,10 @@ cudaError_t Hooks::elapsedTime(const CudaApi &api, float *ms, cudaEvent_t start,
 cudaError_t Hooks::synchronizeDevice(const CudaApi &api) {
   drain();
   InHook inside;
-  return withDeferred(api.cudaDeviceSynchronize());
+  cudaError_t status = api.cudaDeviceSynchronize();
+  if (Activity *shared = activity.load())
+    shared->noteAtRest();
+  return withDeferred(status);
 }
 
 cudaError_t Hooks::setDevice(const CudaApi &api, int device) {

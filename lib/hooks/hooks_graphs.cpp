@@ -37,7 +37,7 @@ cudaError_t Hooks::updateGraph(const CudaApi &api, cudaGraphExec_t handle, cudaG
     waitForLaunches(*known);
   cudaError_t status = api.cudaGraphExecUpdate(handle, graph, info);
   if (status == cudaSuccess && known)
-    known->update(graph);
+    known->update(graph, isAhead());
   return status;
 }
 
@@ -69,14 +69,19 @@ cudaError_t Hooks::graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaSt
   InHook inside;
   if (!running || captures.takesPart(api, handle))
     return call();
-  ExecutableGraph::Launch launch{nullptr, WholeReason::NotSeen, nullptr};
   std::shared_ptr<ExecutableGraph> known = graphs.find(graph);
+  if (auto status = running->tryAhead(state, {graph, 1}, call)) {
+    if (known)
+      known->launchedAhead(state);
+    return *status;
+  }
+  ExecutableGraph::Launch launch{nullptr, WholeReason::NotSeen, nullptr};
   std::unique_lock<std::mutex> inOrder;
   Behind behind; // CUDA orders the launches of one executable graph
   if (known) {
     inOrder = std::unique_lock(known->launching);
     behind.one = known->lastTicket.load();
-    launch = known->launch(running->deviceNumber());
+    launch = known->launch(running->deviceNumber(), state);
   }
   if (launch.parts && state.device != running->deviceNumber())
     launch = {nullptr, WholeReason::SeveralDevices, nullptr};

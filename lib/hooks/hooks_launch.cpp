@@ -33,10 +33,11 @@ std::optional<std::vector<bundle::Parameter>> askParameters(const KernelRecord &
 
 /// Asks once for what has to be known of a kernel before a launch of it can be queued.
 void describe(KernelRecord &kernel) {
+  if (kernel.described.load(std::memory_order_acquire))
+    return;
   std::unique_lock lock(kernel.mutex);
   if (kernel.described)
     return;
-  kernel.described = true;
   if (!kernel.unmatchedIn.empty())
     warnOfUnmatched(kernel.unmatchedIn);
   kernel.status = kernel.api->cudaFuncGetAttributes(&kernel.attributes, kernel.function);
@@ -44,6 +45,7 @@ void describe(KernelRecord &kernel) {
     kernel.parameters = kernel.facts->parameters;
   else if (kernel.status == cudaSuccess)
     kernel.parameters = askParameters(kernel);
+  kernel.described = true;
 }
 
 /// Takes the attributes that a queued launch can keep. False: it has to be made as it is.
@@ -152,11 +154,17 @@ cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cuda
   InHook inside;
   if (!running || captures.takesPart(api, handle))
     return call();
+  KernelRecord &kernel = registry.find(api, request.function);
+  if (running->isAhead()) {
+    describe(kernel); // now: it takes a while, and may be to warn of
+    std::uint64_t blocks = std::uint64_t{request.grid.x} * request.grid.y * request.grid.z;
+    if (auto status = running->tryAhead(state, {&kernel, blocks}, call))
+      return *status;
+  }
   if (state.device != running->deviceNumber()) {
     warnOfOtherDevice(state.device, running->deviceNumber());
     return running->inTurn(state, true, nullptr, call);
   }
-  KernelRecord &kernel = registry.find(api, request.function);
   std::shared_ptr<KernelLaunch> launch = makeLaunch(kernel, state.device, request);
   if (!launch)
     return running->inTurn(state, true, &kernel, call);
@@ -179,6 +187,14 @@ void Hooks::functionAttribute(const CudaApi &api, const void *function, cudaFunc
   else
     kernel.set.emplace_back(attribute, value);
   kernel.attributeVersion.fetch_add(1);
+}
+
+std::optional<int> Hooks::tryForeignAhead(StreamState &state, const AheadWork &work,
+                                          const std::function<int()> &call) {
+  Engine *now = start(foreignApi());
+  if (!now || captures.takesPart(foreignApi(), state.handle))
+    return std::nullopt;
+  return now->tryAhead(state, work, call);
 }
 
 /// Queues a library's launch. False: it has to be made by the calling thread.

@@ -42,7 +42,7 @@ struct KernelRecord {
   std::array<std::array<const void *, 2>, allKinds.size()> variants{};
 
   std::mutex mutex; ///< what follows, to `attributeVersion`
-  bool described = false;
+  std::atomic<bool> described{false};
   cudaError_t status = cudaSuccess; ///< of asking the runtime
   cudaFuncAttributes attributes{};
   /// Its parameters; nothing where they cannot be had.

@@ -80,6 +80,7 @@ StreamState &StreamTable::add(const CudaApi &api, cudaStream_t handle, StreamKin
   auto free = std::find_if(states.begin(), states.end(), isReusable);
   StreamState &state = free != states.end() ? *free : states.emplace_back();
   state.handle = handle;
+  ++state.uses;
   state.api = &api;
   state.kind = kind;
   state.device = currentDevice(api);

@@ -20,6 +20,8 @@
 
 namespace tally::hooks {
 
+class StreamAhead;
+
 /// How a stream stands to the legacy default stream.
 enum class StreamKind : std::uint8_t {
   Legacy,     ///< the legacy default stream of a device
@@ -35,8 +37,9 @@ struct alignas(64) StreamState { // none shares a line of the cache with another
   const CudaApi *api = nullptr; ///< by which it may be queried
   StreamKind kind = StreamKind::Blocking;
   int device = 0;
-  bool isOwn = false; ///< none of the application's, but a lane's
-  int priority = 0;   ///< CUDA's: the lower number is the higher priority
+  std::uint32_t uses = 0; ///< streams that it has been
+  bool isOwn = false;     ///< none of the application's, but a lane's
+  int priority = 0;       ///< CUDA's: the lower number is the higher priority
   std::atomic<bool> bestEffort{false};
   std::atomic<std::uint32_t> bestEffortClass{1}; ///< where it is that: 1, the highest, to 4
   std::atomic<std::uint64_t> launches{0};        ///< of kernels, passed through, but its owner's
@@ -48,6 +51,7 @@ struct alignas(64) StreamState { // none shares a line of the cache with another
     std::size_t track = 0;
   } place;
   std::atomic<runtime::HighStream *> high{nullptr};
+  std::atomic<StreamAhead *> ahead{nullptr}; ///< RunAhead's own
   /// Where the stream itself cannot be asked whether it is idle (it belongs to a thread, or is
   /// destroyed): an event behind all that was put on it.
   std::atomic<cudaEvent_t> marker{nullptr};

@@ -256,6 +256,26 @@ bool Arena::bestEffortPresent() const {
   return all && (all->header.masks.bestEffort.load() & ~own.load(std::memory_order_relaxed)) != 0;
 }
 
+bool Arena::onlyOfClass(std::uint32_t slotClass) const {
+  const ArenaData *all = data.load(std::memory_order_relaxed);
+  std::uint64_t left =
+      all ? all->header.masks.occupied.load() & ~own.load(std::memory_order_relaxed) : 0;
+  for (; left != 0; left &= left - 1)
+    if (all->slots[static_cast<std::size_t>(std::countr_zero(left))].slotClass.load() != slotClass)
+      return false;
+  return true;
+}
+
+void Arena::clearDeadBut(std::uint32_t slotClass) {
+  const ArenaData *all = data.load();
+  std::uint64_t left = all ? all->header.masks.occupied.load() & ~own.load() : 0;
+  for (; left != 0; left &= left - 1) {
+    auto slot = static_cast<std::uint32_t>(std::countr_zero(left));
+    if (all->slots[slot].slotClass.load() != slotClass)
+      clearIfDead(slot);
+  }
+}
+
 void Arena::clearDeadBestEffort() {
   const ArenaData *all = data.load();
   for (std::uint64_t left = all ? all->header.masks.bestEffort.load() : 0; left != 0;

@@ -143,12 +143,16 @@ public:
   /// Whether slots of classes below `slotClass` are there, but this arena's own. A hint, as
   /// bestEffortPresent() is.
   bool lowerPresent(std::uint32_t slotClass) const;
+  /// Whether all slots but this arena's own are of that class. A hint, as bestEffortPresent() is.
+  bool onlyOfClass(std::uint32_t slotClass) const;
   /// Clears the slot's claim if its holder is dead. Returns whether it was.
   bool clearIfDead(std::uint32_t slot);
   /// Whether best-effort work is there: other arena objects' slots, so mostly other processes'. A
   /// hint: after a death it may say so until somebody claims a slot or calls clearDeadBestEffort().
   bool bestEffortPresent() const;
   void clearDeadBestEffort();
+  /// The same of all slots that are of another class.
+  void clearDeadBut(std::uint32_t slotClass);
   /// All slots that are held or hold something.
   std::vector<ArenaSlotView> view() const;
 

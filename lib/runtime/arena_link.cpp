@@ -13,6 +13,8 @@ namespace {
 
 /// For how long lower classes make way behind the last best-effort work.
 constexpr Nanoseconds claimOutlasts = 1ms;
+/// Between looks whether processes that are in the way of isAlone() have died.
+constexpr Nanoseconds deadInterval = 20ms;
 
 } // namespace
 
@@ -123,6 +125,30 @@ void ArenaLink::leave() {
       slot->release();
 }
 
+bool ArenaLink::isAlone() {
+  if (arena->onlyOfClass(bestEffortClass))
+    return true;
+  std::int64_t now = SteadyClock{}().count(), last = deadLookedFor.load(std::memory_order_relaxed);
+  if (now - last < deadInterval.count() || !deadLookedFor.compare_exchange_strong(last, now))
+    return false;
+  arena->clearDeadBut(bestEffortClass);
+  return arena->onlyOfClass(bestEffortClass);
+}
+
+void ArenaLink::noteAhead(std::uint64_t launches) {
+  launchedAhead.fetch_add(launches);
+  if (ArenaSlot *slot = counted)
+    slot->add(ArenaCounter::Launches, launches);
+  showAhead(true);
+}
+
+void ArenaLink::showAhead(bool now) {
+  if (aheadShown.load(std::memory_order_relaxed) == now || aheadShown.exchange(now) == now)
+    return;
+  if (ArenaSlot *slot = counted)
+    slot->set(ArenaCounter::HasWork, now);
+}
+
 void ArenaLink::setBusy(bool now) {
   if (ArenaSlot *slot = counted) {
     if (std::exchange(shownBusy, now) != now)
@@ -154,7 +180,7 @@ void ArenaLink::note(const LaneTotals &totals) {
   ArenaSlot *slot = counted;
   if (!slot)
     return;
-  slot->set(ArenaCounter::Launches, totals.finishedLaunches);
+  slot->set(ArenaCounter::Launches, totals.finishedLaunches + launchedAhead.load());
   slot->set(ArenaCounter::PhysicalLaunches, totals.physicalLaunches);
   slot->set(ArenaCounter::Yields, totals.yields);
   slot->set(ArenaCounter::SavedBlocks, totals.savedBlocks);

@@ -54,6 +54,14 @@ public:
   /// isWaitedFor() says no again where those that waited have died.
   void clearDead() { arena->clearDeadBestEffort(); }
 
+  /// Whether no other process has work of another class than this one's best-effort work: nobody
+  /// makes way for anybody then. Thread-safe, cheap.
+  bool isAlone();
+  /// So much best-effort work has gone to the device past the dispatcher. Thread-safe.
+  void noteAhead(std::uint64_t launches);
+  /// Whether such work is there now.
+  void showAhead(bool now);
+
   void setBusy(bool now) override;
   bool isWaitedFor() const override { return arena->bestEffortPresent(); }
   void note(const LaneTotals &totals) override;
@@ -83,7 +91,10 @@ private:
   MemoryStatus memory; ///< guarded by `joining`
   std::unique_ptr<ArenaWatcher> watcher;
   std::atomic<ArenaWatcher *> watching{nullptr}; ///< for the dispatcher's thread
-  std::atomic<ArenaSlot *> counted{nullptr};     ///< likewise
+  std::atomic<ArenaSlot *> counted{nullptr};     ///< the best-effort slot, once it is watched
+  std::atomic<std::uint64_t> launchedAhead{0};
+  std::atomic<bool> aheadShown{false};
+  std::atomic<std::int64_t> deadLookedFor{0}; ///< when, in ns
   Trace *trace = nullptr;
   Nanoseconds elsewhereSince{0}; ///< the watcher's thread's own
   // The dispatcher's thread's own.

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view memoryValues = "bytes, with K, M, G or T behind them, or 1% to 100%";
 
-constexpr std::array<Variable, 24> table = {{
+constexpr std::array<Variable, 25> table = {{
     {"TALLY_ARENA", "a file, a folder, or off"},
     {"TALLY_ARENA_GROUP", "a group's name or number"},
     {"TALLY_BEST_EFFORT_CLASS", "1 to 4"},
@@ -37,6 +37,7 @@ constexpr std::array<Variable, 24> table = {{
     {"TALLY_PAUSE_RESERVE", "0 to 90"},
     {"TALLY_POLICY", "NAME or NAME:KEY=VALUE,..."},
     {"TALLY_PROFILE", "on or off"},
+    {"TALLY_RUN_AHEAD_US", "0 to 1000000"},
     {"TALLY_STATS", "0 or 1"},
     {"TALLY_TRACE", "a file"},
     {"TALLY_TRACE_EVENTS", "16 to 16777216"},
@@ -186,6 +187,9 @@ void Reader::readAll(EnvironmentSettings &settings) {
   readChoice("TALLY_LAUNCH", settings.launchesByDriver, "driver", "runtime");
   readChoice("TALLY_PROFILE", settings.profiles, "on", "off");
   readNumber("TALLY_YIELD_EVERY_US", settings.yieldEveryMicroseconds, 0, 1000000000);
+  if (settings.yieldEveryMicroseconds != 0)
+    settings.runAheadMicroseconds = 0; // by default: nothing that runs ahead yields
+  readNumber("TALLY_RUN_AHEAD_US", settings.runAheadMicroseconds, 0, 1000000);
   readNumber("TALLY_BOUND_US", settings.boundMicroseconds, 1, 1000000);
   readNumber("TALLY_BEST_EFFORT_CLASS", settings.bestEffortClass, 1, lowestBestEffortClass);
   readNumber("TALLY_BEST_EFFORT_STREAMS", settings.bestEffortStreams, 1, 4);

@@ -51,15 +51,16 @@ struct MemoryAmount {
 
 /// docs/settings.md says what each means, and which of them the API reads.
 struct EnvironmentSettings {
-  bool disabled = false;                    ///< TALLY_DISABLE=1; then nothing else is read
-  bool emulator = false;                    ///< TALLY_DEVICE=emulator
-  bool bestEffort = false;                  ///< TALLY_CLASS=best-effort
-  bool statistics = false;                  ///< TALLY_STATS=1
-  bool joinsArena = false;                  ///< a relinked program: other than by TALLY_ARENA=off
-  bool profiles = false;                    ///< TALLY_PROFILE=on
-  bool launchesByDriver = true;             ///< TALLY_LAUNCH=driver
-  std::uint32_t yieldEveryMicroseconds = 0; ///< TALLY_YIELD_EVERY_US; 0: never
-  std::uint32_t boundMicroseconds = 20;     ///< TALLY_BOUND_US
+  bool disabled = false;                     ///< TALLY_DISABLE=1; then nothing else is read
+  bool emulator = false;                     ///< TALLY_DEVICE=emulator
+  bool bestEffort = false;                   ///< TALLY_CLASS=best-effort
+  bool statistics = false;                   ///< TALLY_STATS=1
+  bool joinsArena = false;                   ///< a relinked program: other than by TALLY_ARENA=off
+  bool profiles = false;                     ///< TALLY_PROFILE=on
+  bool launchesByDriver = true;              ///< TALLY_LAUNCH=driver
+  std::uint32_t yieldEveryMicroseconds = 0;  ///< TALLY_YIELD_EVERY_US; 0: never
+  std::uint32_t boundMicroseconds = 20;      ///< TALLY_BOUND_US
+  std::uint32_t runAheadMicroseconds = 5000; ///< TALLY_RUN_AHEAD_US; 0: never
   std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice,
                              Kind::Checkpoint};   ///< TALLY_KINDS
   std::uint32_t pauseReserve = 25;                ///< TALLY_PAUSE_RESERVE, percent

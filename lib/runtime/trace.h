@@ -56,7 +56,8 @@ struct TraceEvent {
     Turnaround, ///< from a request to yield until the last of what ran was seen gone
     Wait,       ///< a lane had work that might not go
     Batch,      ///< was under way on a lane; `value`: of how many things
-    Work        ///< one thing of a batch; its time is a part of the batch's
+    Work,       ///< one thing of a batch; its time is a part of the batch's
+    Ahead       ///< `value` operations went to the device past the lanes; `lane`: of a stream
   };
   /// Of work: what it was sent as.
   enum class Way : std::uint8_t { Variant, Whole, Copy, Fill, Call, Put };

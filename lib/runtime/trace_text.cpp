@@ -25,6 +25,8 @@ enum Track : std::uint32_t {
 };
 /// Waits of a lane, since a slice may not overlap another one of its track.
 constexpr std::uint32_t waitsOf = 100;
+/// Of streams whose work goes at once; 50 of them.
+constexpr std::uint32_t firstAhead = 50;
 
 std::string quoted(std::string_view text) {
   std::string result = "\"";
@@ -184,6 +186,13 @@ void Text::add(const TraceEvent &event) {
     describe(lane, "lane " + std::to_string(event.lane));
     slice(lane, "batch", event.start, event.duration, "\"things\":" + std::to_string(event.value));
     break;
+  case Type::Ahead: {
+    std::uint32_t track = firstAhead + event.lane;
+    describe(track, "at once, stream " + std::to_string(event.lane));
+    slice(track, "at once", event.start, event.duration,
+          "\"operations\":" + std::to_string(event.value));
+    break;
+  }
   case Type::Work:
     describe(lane, "lane " + std::to_string(event.lane));
     work(event);

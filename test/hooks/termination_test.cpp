@@ -81,7 +81,7 @@ TEST_CASE("a trace is written at the end, whichever of the two comes") {
       continue;
     HookedPlace place;
     std::string file = place.path / "trace.json";
-    Child child(place.words("obey", {bestEffort, "TALLY_TRACE=" + file}));
+    Child child(place.words("obey", {bestEffort, "TALLY_RUN_AHEAD_US=0", "TALLY_TRACE=" + file}));
     REQUIRE(ask(child, "begin") == "done");
     REQUIRE(ask(child, "end") == "done");
     if (terminated) {

@@ -114,7 +114,7 @@ test_one_step() {
     -o relocatable "${link[@]}"
   local program
   for program in whole relocatable; do
-    TALLY_DEVICE=emulator TALLY_CLASS=best-effort TALLY_STATS=1 "./$program" >"$program.log" 2>&1 || fail "$program: $(cat "$program.log")"
+    TALLY_DEVICE=emulator TALLY_CLASS=best-effort TALLY_RUN_AHEAD_US=0 TALLY_STATS=1 "./$program" >"$program.log" 2>&1 || fail "$program: $(cat "$program.log")"
     grep -q '^twice each' "$program.log" && grep -q '1 best effort (1 through variants' "$program.log" || fail "$program: $(cat "$program.log")"
   done
 }
@@ -158,7 +158,7 @@ END
   done
   "$NVCC" -arch=sm_90 main.cpp before.o -o apart "${link[@]}" -Xlinker --unique
   for program in one several half before apart; do
-    TALLY_DEVICE=emulator TALLY_CLASS=best-effort TALLY_STATS=1 ./$program >$program.log 2>&1 || fail "$program: $(cat $program.log)"
+    TALLY_DEVICE=emulator TALLY_CLASS=best-effort TALLY_RUN_AHEAD_US=0 TALLY_STATS=1 ./$program >$program.log 2>&1 || fail "$program: $(cat $program.log)"
     grep -q '^sum 3$' $program.log && grep -q '2 best effort (2 through variants' $program.log || fail "$program: $(cat $program.log)"
   done
 }
@@ -238,7 +238,7 @@ test_plain_program() {
   done
   [ "$(nm "$SCRATCH/plain/embedding" | grep -cE ' [tT] (__wrap_)?tally_open$')" = 1 ] || fail "there is more than one runtime"
   for program in main host embedding; do
-    TALLY_DEVICE=emulator TALLY_CLASS=best-effort TALLY_STATS=1 "$SCRATCH/plain/$program" >"$SCRATCH/plain/$program.log" 2>&1 ||
+    TALLY_DEVICE=emulator TALLY_CLASS=best-effort TALLY_RUN_AHEAD_US=0 TALLY_STATS=1 "$SCRATCH/plain/$program" >"$SCRATCH/plain/$program.log" 2>&1 ||
       fail "$program: $(cat "$SCRATCH/plain/$program.log")"
     grep -q '^sum 328350$' "$SCRATCH/plain/$program.log" && grep -q ' 1 best effort (1 through variants' "$SCRATCH/plain/$program.log" ||
       fail "$program: $(cat "$SCRATCH/plain/$program.log")"
@@ -262,7 +262,7 @@ test_profiles() {
   found persistent
   "$CMAKE" --build "$SCRATCH/profiles"
   listed 'guard refused not-in-profile, persistent emitted'
-  TALLY_DEVICE=emulator TALLY_CLASS=best-effort TALLY_STATS=1 "$SCRATCH/profiles/main" >"$SCRATCH/profiles/main.log" 2>&1 ||
+  TALLY_DEVICE=emulator TALLY_CLASS=best-effort TALLY_RUN_AHEAD_US=0 TALLY_STATS=1 "$SCRATCH/profiles/main" >"$SCRATCH/profiles/main.log" 2>&1 ||
     fail "main: $(cat "$SCRATCH/profiles/main.log")"
   grep -q '^sum 328350$' "$SCRATCH/profiles/main.log" && grep -q '1 persistent' "$SCRATCH/profiles/main.log" ||
     fail "main: $(cat "$SCRATCH/profiles/main.log")"

@@ -20,6 +20,7 @@ TEST_CASE("a bundle that cannot be used leaves the user's kernels, with one warn
   REQUIRE(wrapper);
   hooks::Settings settings;
   settings.bestEffort = settings.emulator = true;
+  settings.runAheadMicroseconds = 0;
   hooks::Hooks hooks(settings);
   static char symbol;
   std::uint64_t cell = 0, *pointer = &cell;

@@ -200,6 +200,13 @@ void setEvents(CudaApi &table) {
     bool over = !recorded.stream || FakeCuda::current().isDone(*recorded.stream, recorded.sequence);
     return over ? cudaSuccess : cudaErrorNotReady;
   };
+  table.cudaEventElapsedTime = [](float *ms, cudaEvent_t start, cudaEvent_t end) {
+    std::unique_lock lock(FakeCuda::current().mutex);
+    std::uint64_t operations =
+        FakeCuda::current().events[end].sequence - FakeCuda::current().events[start].sequence;
+    *ms = FakeCuda::current().msOfOperation * static_cast<float>(operations);
+    return cudaSuccess;
+  };
   table.cudaEventSynchronize = [](cudaEvent_t event) {
     std::unique_lock lock(FakeCuda::current().mutex);
     FakeCuda::Event recorded = FakeCuda::current().events[event];

@@ -79,6 +79,7 @@ public:
   /// From now on the device says this to whoever asks for its streams, as after a fault.
   void fail(cudaError_t with) { failure = with; }
   std::map<std::string, std::map<int, int>> attributes(); ///< set, by entry
+  float msOfOperation = 0.01f;                            ///< what events say that each took
   std::atomic<int> pageableQueries{0};
   std::atomic<int> attributeQueries{0}; ///< of kernels
   /// The calling thread's device; there are two.

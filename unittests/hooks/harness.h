@@ -102,8 +102,9 @@ public:
   explicit Harness(bool processIsBestEffort = false, std::uint32_t yieldEvery = 0,
                    std::vector<Kind> kinds = hooks::Settings().kinds, bool joinsArena = false,
                    std::uint32_t bestEffortStreams = 1)
-      : hooks(settings(processIsBestEffort, yieldEvery, std::move(kinds), joinsArena,
-                       bestEffortStreams)) {
+      : Harness(settings(processIsBestEffort, yieldEvery, std::move(kinds), joinsArena,
+                         bestEffortStreams)) {}
+  explicit Harness(const hooks::Settings &settings) : hooks(settings) {
     addKernels();
     void **handle = hooks.registered().registerFatBinary(cuda.api(), testWrapper);
     for (const auto &[symbol, name] :
@@ -219,7 +220,7 @@ public:
 
   static inline char mixSymbol, plainSymbol;
 
-private:
+protected:
   static hooks::Settings settings(bool bestEffort, std::uint32_t yieldEvery,
                                   std::vector<Kind> kinds, bool joinsArena,
                                   std::uint32_t bestEffortStreams) {
@@ -228,10 +229,13 @@ private:
     made.joinsArena = joinsArena;
     made.kinds = std::move(kinds);
     made.bestEffort = bestEffort;
+    made.runAheadMicroseconds = 0;
     made.yieldEveryMicroseconds = yieldEvery;
     made.emulator = true; // no driver to ask for stream writes
     return made;
   }
+
+private:
   void addKernels() {
     auto body = [this](const FakeLaunch &launch) {
       return [this, mix = Mix{launch.argument<std::uint64_t *>(0),

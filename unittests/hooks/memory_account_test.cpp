@@ -114,6 +114,7 @@ TEST_CASE("the reserve is what the device has to have free afterwards") {
 TEST_CASE("what others are shown is what was allocated on the device, limits or not") {
   Settings settings;
   settings.bestEffort = true;
+  settings.runAheadMicroseconds = 0;
   for (MemoryAmount quota : {MemoryAmount{}, MemoryAmount{100, 0}}) {
     settings.memoryQuota = quota;
     MemoryAccount account(settings);

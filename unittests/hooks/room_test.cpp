@@ -117,7 +117,7 @@ TEST_CASE("what is not known, or the driver's, takes the reserve") {
                  [] { return std::optional<hooks::KernelUse>(); });
     };
     h.hooks.hooked(h.cuda.api());
-    h.hooks.foreignLaunch(h.high, succeed, take, see);
+    h.hooks.foreignLaunch(h.high, {&known, 1}, succeed, take, see);
     known = false;
   }
   SUBCASE("a kernel that CUDA does not tell of") {

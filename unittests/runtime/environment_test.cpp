@@ -55,6 +55,10 @@ TEST_CASE("what every variable may hold") {
   CHECK(!none.bestEffort);
   CHECK(none.joinsArena);
   CHECK(none.boundMicroseconds == 20);
+  CHECK(none.runAheadMicroseconds == 5000);
+  CHECK(good({{"TALLY_YIELD_EVERY_US", "50"}}).runAheadMicroseconds == 0);
+  CHECK(good({{"TALLY_YIELD_EVERY_US", "50"}, {"TALLY_RUN_AHEAD_US", "7"}}).runAheadMicroseconds ==
+        7);
   CHECK(none.drainMilliseconds == 5000);
   CHECK(none.traceEvents == 131072);
   CHECK(none.trace.empty());

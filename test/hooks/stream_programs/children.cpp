@@ -61,7 +61,8 @@ void listen(const std::string &line, Counts &counts) {
   static std::set<std::string> known;
   if (line.starts_with("tally: launches:")) {
     readNumber(line, " through variants", counts.throughVariants);
-    readNumber(line, " whole)", counts.whole);
+    readNumber(line, " whole", counts.whole);
+    readNumber(line, " at once", counts.atOnce);
     readNumber(line, " yields", counts.yields);
   } else if (known.insert(line).second)
     std::fprintf(stderr, "%s\n", line.c_str());
@@ -71,7 +72,8 @@ using Ends = std::array<int, 2>;
 
 [[noreturn]] void become(const Mode &mode, const std::vector<std::string> &arguments,
                          const Ends &writes) {
-  for (const char *each : {"TALLY_CLASS", "TALLY_YIELD_EVERY_US", "TALLY_DISABLE"})
+  for (const char *each :
+       {"TALLY_CLASS", "TALLY_YIELD_EVERY_US", "TALLY_DISABLE", "TALLY_RUN_AHEAD_US"})
     unsetenv(each);
   setenv("TALLY_STATS", "1", 1);
   for (const auto &[name, value] : mode.environment)
@@ -100,8 +102,14 @@ const Mode &plainMode() {
 const std::vector<Mode> &tallyModes() {
   static const std::vector<Mode> modes = {
       {"high", {{"TALLY_CLASS", "high"}}, {}},
-      {"best-effort", {{"TALLY_CLASS", "best-effort"}}, {}},
+      {"best-effort", {{"TALLY_CLASS", "best-effort"}, {"TALLY_RUN_AHEAD_US", "0"}}, {}},
+      {"ahead", {{"TALLY_CLASS", "best-effort"}, {"TALLY_RUN_AHEAD_US", "200"}}, {}},
       {"storm", {{"TALLY_CLASS", "best-effort"}, {"TALLY_YIELD_EVERY_US", "50"}}, {}},
+      {"coming-and-going",
+       {{"TALLY_CLASS", "best-effort"},
+        {"TALLY_YIELD_EVERY_US", "50"},
+        {"TALLY_RUN_AHEAD_US", "5000"}},
+       {}},
       {"mixed", {}, {"--priorities=mixed"}},
       {"mixed-storm", {{"TALLY_YIELD_EVERY_US", "70"}}, {"--priorities=mixed"}},
       {"classes",

@@ -177,6 +177,7 @@ std::optional<std::uint64_t> compareChunk(const CompareOptions &options, const M
   ChildResult result = runChunk(options, mode, first, count, options.runs, hashes);
   counts.throughVariants += result.counts.throughVariants;
   counts.whole += result.counts.whole;
+  counts.atOnce += result.counts.atOnce;
   counts.yields += result.counts.yields;
   std::optional<std::uint64_t> found;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
@@ -231,8 +232,9 @@ int compare(const CompareOptions &options) {
       break;
   }
   for (const auto &[mode, each] : counts)
-    std::printf("%-12s best effort: %llu launches through variants, %llu whole, %llu yields\n",
-                mode.data(), each.throughVariants, each.whole, each.yields);
+    std::printf("%-16s best effort: %llu launches through variants, %llu whole, %llu at once, "
+                "%llu yields\n",
+                mode.data(), each.throughVariants, each.whole, each.atOnce, each.yields);
   if (toExplain)
     explain(options, toExplain->first, *toExplain->second);
   return differences;

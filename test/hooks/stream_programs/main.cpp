@@ -23,7 +23,8 @@ const char *const usage =
 
   --seed=N          the first program (1)
   --programs=N      how many (100)
-  --modes=A,B       of high, best-effort, storm, mixed, mixed-storm, requests (all)
+  --modes=A,B       of high, best-effort, ahead, coming-and-going, storm, mixed, mixed-storm,
+                    classes, requests (all)
   --runs=N          of each program in each mode (1)
   --operations=N    of a program, about (60)
   --threads=N       of a program (one to four)

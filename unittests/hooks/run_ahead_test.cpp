@@ -1,0 +1,236 @@
+// Best-effort work that goes to CUDA at once while nobody else is there: how far, until when, and
+// in which order with what is queued then.
+#include "harness.h"
+
+#include "../support/files.h"
+#include "../support/variable.h"
+#include "arena.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <thread>
+
+using namespace tally;
+using namespace tally::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct OwnArena {
+  TemporaryFolder folder;
+  std::string path = folder.file("arena");
+  Variable variable{"TALLY_ARENA", path};
+};
+
+/// A process of best effort alone, in an arena of the test's.
+struct Ahead : OwnArena, Harness {
+  explicit Ahead(const std::function<void(hooks::Settings &)> &change = [](hooks::Settings &) {})
+      : Harness(settingsWith(change)) {}
+
+  static hooks::Settings settingsWith(const std::function<void(hooks::Settings &)> &change) {
+    hooks::Settings made = settings(true, 0, hooks::Settings().kinds, true, 1);
+    made.runAheadMicroseconds = 5000;
+    change(made);
+    return made;
+  }
+  std::uint64_t ahead() { return hooks.totals().ahead; }
+  std::uint64_t queued() { return hooks.totals().throughVariants + hooks.totals().whole; }
+  /// A slot of another process, as it looks from here.
+  std::unique_ptr<runtime::ArenaSlot> join(std::uint32_t slotClass) {
+    auto arena = runtime::Arena::open({path, std::string(), {}, false});
+    REQUIRE(arena);
+    auto slot = (*arena)->claim(slotClass, "other");
+    REQUIRE(slot);
+    return std::move(*slot);
+  }
+};
+
+} // namespace
+
+TEST_CASE("alone launches go at once; from the moment when somebody joins they are queued") {
+  Ahead h;
+  cudaStream_t stream = h.stream(0);
+  std::uint64_t cell = 0, expected = 0;
+  for (std::uint32_t round = 1; round <= 3; ++round) {
+    std::uint64_t before = h.ahead(), queuedBefore = h.queued();
+    for (std::uint32_t i = 0; i < 20; ++i) {
+      CHECK(h.launch(stream, &cell, i) == cudaSuccess);
+      expected = Harness::mixed(expected, i);
+    }
+    CHECK(h.ahead() == before + 20);
+    std::unique_ptr<runtime::ArenaSlot> other = h.join(round == 2 ? 2 : 0);
+    for (std::uint32_t i = 0; i < 20; ++i) {
+      CHECK(h.launch(stream, &cell, i) == cudaSuccess);
+      expected = Harness::mixed(expected, i);
+    }
+    CHECK(h.ahead() == before + 20);
+    CHECK(h.synchronize(stream) == cudaSuccess);
+    CHECK(h.queued() == queuedBefore + 20);
+    CHECK(cell == expected);
+  }
+}
+
+TEST_CASE("a process of the same class is not in the way") {
+  Ahead h;
+  cudaStream_t stream = h.stream(0);
+  std::uint64_t cell = 0;
+  std::unique_ptr<runtime::ArenaSlot> other;
+  CHECK(h.launch(stream, &cell, 1) == cudaSuccess);
+  other = h.join(1);
+  CHECK(h.launch(stream, &cell, 2) == cudaSuccess);
+  CHECK(h.synchronize(stream) == cudaSuccess);
+  CHECK(h.ahead() == 2);
+}
+
+TEST_CASE("what is queued comes behind what went at once, on its stream and behind its events") {
+  Ahead h;
+  cudaStream_t first = h.stream(0), second = h.stream(0);
+  std::uint64_t cell = 0;
+  CHECK(h.launch(first, &cell, 1) == cudaSuccess);
+  CHECK(h.synchronize(first) == cudaSuccess);
+  h.gated = true;
+  std::unique_ptr<runtime::ArenaSlot> other;
+  cudaStream_t later = first;
+  SUBCASE("the stream") {
+    CHECK(h.launch(first, &cell, 2) == cudaSuccess);
+    h.gate.arrived();
+    other = h.join(0);
+  }
+  SUBCASE("an event that was recorded at once") {
+    cudaEvent_t event = h.event();
+    CHECK(h.launch(first, &cell, 2) == cudaSuccess);
+    h.gate.arrived();
+    h.record(event, first);
+    other = h.join(0);
+    h.wait(second, event);
+    later = second;
+  }
+  SUBCASE("an event that is recorded behind the change") {
+    cudaEvent_t event = h.event();
+    CHECK(h.launch(first, &cell, 2) == cudaSuccess);
+    h.gate.arrived();
+    other = h.join(0);
+    h.record(event, first);
+    h.wait(second, event);
+    later = second;
+  }
+  CHECK(h.launch(later, &cell, 3) == cudaSuccess);
+  std::this_thread::sleep_for(5ms);
+  CHECK(cell == Harness::mixed(0, 1));
+  h.gate.open();
+  CHECK(h.synchronize(later) == cudaSuccess);
+  CHECK(cell == Harness::mixed(Harness::mixed(Harness::mixed(0, 1), 2), 3));
+  CHECK(h.queued() == 1);
+}
+
+TEST_CASE("what is queued is over before anything goes at once again") {
+  Ahead h;
+  cudaStream_t stream = h.stream(0);
+  std::uint64_t cell = 0;
+  CHECK(h.launch(stream, &cell, 1) == cudaSuccess);
+  CHECK(h.synchronize(stream) == cudaSuccess);
+  std::unique_ptr<runtime::ArenaSlot> other = h.join(0);
+  h.gated = true;
+  CHECK(h.launch(stream, &cell, 2) == cudaSuccess);
+  h.gate.arrived();
+  other.reset();
+  // Nobody else opens the gate: the wait for what is queued ends all the same.
+  CHECK(h.launch(stream, &cell, 3) == cudaSuccess);
+  CHECK(h.ahead() == 1);
+  h.gate.open();
+  CHECK(h.synchronize(stream) == cudaSuccess);
+  CHECK(h.launch(stream, &cell, 4) == cudaSuccess);
+  CHECK(h.synchronize(stream) == cudaSuccess);
+  CHECK(eventually([&] {
+    h.launch(stream, &cell, 5);
+    return h.ahead() > 1;
+  }));
+}
+
+TEST_CASE(
+    "a stream is ahead of the device by no more than the bound, and no thread waits for ever") {
+  Ahead h;
+  h.cuda.msOfOperation = 0.4F; // events say so; records are operations too
+  cudaStream_t stream = h.stream(0);
+  std::uint64_t cell = 0;
+  for (std::uint32_t i = 0; i < 10; ++i)
+    CHECK(h.launch(stream, &cell, i) == cudaSuccess);
+  CHECK(h.synchronize(stream) == cudaSuccess);
+  h.gated = true;
+  std::atomic<int> made{0};
+  auto began = std::chrono::steady_clock::now();
+  std::thread launcher([&] {
+    for (std::uint32_t i = 0; i < 50; ++i, ++made)
+      h.launch(stream, &cell, i);
+  });
+  std::this_thread::sleep_for(30ms);
+  CHECK(made.load() >= 2);
+  CHECK(made.load() <= 8);
+  launcher.join(); // though nothing runs: the gate may wait for what this thread does next
+  CHECK(std::chrono::steady_clock::now() - began > 100ms);
+  CHECK(made == 50);
+  h.gate.open();
+  CHECK(h.synchronize(stream) == cudaSuccess);
+}
+
+TEST_CASE("what must be scheduled even alone is queued") {
+  std::function<void(hooks::Settings &)> change;
+  SUBCASE("no run-ahead") {
+    change = [](hooks::Settings &all) { all.runAheadMicroseconds = 0; };
+  }
+  SUBCASE("variants are to be measured") {
+    change = [](hooks::Settings &all) { all.profiles = true; };
+  }
+  SUBCASE("the policy holds back") {
+    change = [](hooks::Settings &all) {
+      all.policy = runtime::AnyPolicy(
+          [](const runtime::Snapshot &) {
+            runtime::Decision decision;
+            decision.runBestEffort = true;
+            decision.sms = 4;
+            return decision;
+          },
+          false, true);
+    };
+  }
+  Ahead h(change);
+  cudaStream_t stream = h.stream(0);
+  std::uint64_t cell = 0;
+  CHECK(h.launch(stream, &cell, 1) == cudaSuccess);
+  CHECK(h.synchronize(stream) == cudaSuccess);
+  CHECK(h.ahead() == 0);
+}
+
+TEST_CASE("where streams are of several classes their work is queued") {
+  Ahead h;
+  cudaStream_t low = h.stream(0), other = h.stream(-2);
+  std::uint64_t cell = 0, ignored = 0;
+  CHECK(h.launch(low, &cell, 1) == cudaSuccess);
+  CHECK(h.launch(other, &ignored, 1) == cudaSuccess);
+  CHECK(h.launch(low, &cell, 2) == cudaSuccess);
+  for (cudaStream_t each : {low, other})
+    CHECK(h.synchronize(each) == cudaSuccess);
+  CHECK(h.ahead() == 1);
+  CHECK(cell == Harness::mixed(Harness::mixed(0, 1), 2));
+}
+
+TEST_CASE("a capture is left alone") {
+  Ahead h;
+  cudaStream_t stream = h.stream(0), other = h.stream(0);
+  std::uint64_t cell = 0;
+  for (std::uint32_t i = 0; i < 5; ++i)
+    CHECK(h.launch(other, &cell, i) == cudaSuccess);
+  auto begin = [&] {
+    return h.cuda.api().cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+  };
+  CHECK(h.hooks.beginCapture(begin) == cudaSuccess);
+  int records = h.cuda.recordsOn(other);
+  for (std::uint32_t i = 0; i < 200; ++i)
+    CHECK(h.launch(other, &cell, i) == cudaSuccess);
+  CHECK(h.cuda.recordsOn(other) == records);
+  cudaGraph_t graph = nullptr;
+  CHECK(h.hooks.endCapture([&] { return h.cuda.api().cudaStreamEndCapture(stream, &graph); }) ==
+        cudaSuccess);
+  CHECK(h.synchronize(other) == cudaSuccess);
+}
