@@ -146,6 +146,27 @@ void destroyedEarly() {
   }
 }
 
+/// One executable graph on two streams of one class in turn.
+void twoStreams() {
+  Stream one, two;
+  Array data(1);
+  cudaGraph_t graph;
+  MUST(cudaGraphCreate(&graph, 0));
+  cudaGraphNode_t first = addStep(graph, data.data, 2);
+  addStep(graph, data.data, 3, {first});
+  cudaGraphExec_t executable = instantiated(graph);
+  int want = 1;
+  for (int launches = 0; launches < 400; ++launches) {
+    MUST(cudaGraphLaunch(executable, launches % 2 == 0 ? one : two));
+    want = stepped(stepped(want, 2), 3);
+  }
+  one.wait();
+  two.wait();
+  EXPECT(data.value() == want);
+  MUST(cudaGraphExecDestroy(executable));
+  MUST(cudaGraphDestroy(graph));
+}
+
 /// One executable graph on several streams, of both priorities where there are two: its launches
 /// are in the order of the calls.
 void severalStreams() {
@@ -248,6 +269,7 @@ int main() {
   accumulate();
   hostNodes();
   destroyedEarly();
+  twoStreams();
   severalStreams();
   units();
   memoryNodes();

@@ -1,6 +1,6 @@
 // Best-effort work that goes to CUDA at once while nobody else is there: how far, until when, and
 // in which order with what is queued then.
-#include "harness.h"
+#include "built_graphs.h"
 
 #include "../support/files.h"
 #include "../support/variable.h"
@@ -213,6 +213,32 @@ TEST_CASE("where streams are of several classes their work is queued") {
     CHECK(h.synchronize(each) == cudaSuccess);
   CHECK(h.ahead() == 1);
   CHECK(cell == Harness::mixed(Harness::mixed(0, 1), 2));
+}
+
+TEST_CASE("a graph behind its launch on another stream, which went at once, is CUDA's to order") {
+  Ahead h;
+  cudaStream_t one = h.stream(0), two = h.stream(0);
+  std::uint64_t cell = 0;
+  Graphs g(h);
+  g.kernel(&cell, 1);
+  cudaGraphExec_t exec = g.instantiate();
+  auto launch = [&](cudaStream_t on) {
+    CHECK(g.launch(exec, on) == cudaSuccess);
+    CHECK(h.synchronize(on) == cudaSuccess);
+  };
+  launch(one);
+  CHECK(h.ahead() == 1);
+  std::unique_ptr<runtime::ArenaSlot> other = h.join(0);
+  SUBCASE("the same stream") {
+    launch(one);
+    CHECK(g.statistics() == "1 in parts, 0 whole");
+  }
+  SUBCASE("another one") {
+    launch(two);
+    CHECK(g.statistics() == "0 in parts, 1 whole (after-at-once 1)");
+    launch(one);
+    CHECK(g.statistics() == "1 in parts, 1 whole (after-at-once 1)");
+  }
 }
 
 TEST_CASE("a capture is left alone") {
