@@ -2,19 +2,17 @@
 // (cell.cuh), or requests. It knows nothing of tally; ordinary_plain is the same without it.
 // Commands (commands.cuh):
 //
-//   calibrate KIND US                blocks and rounds of the kind's kernels, US by the kind: of a
-//   step, kernel or block make KIND BLOCKS ROUNDS          the cell that the commands below are
-//   about steps COUNT                      so many steps, then a wait for them all: steps a second,
-//   and their digest calls COUNT                      host time of each call, with little queued:
-//   [median, P99] in nanoseconds start AHEAD                      steps from now on, at most so
-//   many ahead of the device; answers when one has begun stop BEGIN END                   ends
-//   that; steps a second between the two instants, and the digest of all steps serve LAYERS ROUNDS
-//   GRAPH REQUESTS PERIOD_US SEED
-//                                    requests of so many kernels, as a graph with 1, in an open
-//                                    loop
-//   join LAYERS ROUNDS REQUESTS PAUSE_US
-//                                    the same without a request before, so far apart; one, and the
-//                                    process is idle
+// - calibrate KIND US: blocks and rounds of the kind's kernels, US by the kind of a step, kernel or
+//   block
+// - make KIND BLOCKS ROUNDS: the cell that the commands below are about
+// - steps COUNT: so many steps, then a wait for them all; steps a second, and their digest
+// - calls COUNT: host time of each call, with little queued: [median, P99] in nanoseconds
+// - start AHEAD: steps from now on, at most so many ahead of the device; answers when one has begun
+// - stop BEGIN END: ends that; steps a second between the two instants, and the digest of all
+// - serve LAYERS ROUNDS GRAPH REQUESTS PERIOD_US SEED: requests of so many kernels, as a graph with
+//   1, in an open loop
+// - join LAYERS ROUNDS REQUESTS PAUSE_US: the same without a request before, so far apart; one, and
+//   the process is idle
 #include "cell.cuh"
 #include "commands.cuh"
 
