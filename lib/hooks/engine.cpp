@@ -143,7 +143,10 @@ std::uint64_t Engine::submitCopy(StreamState &stream, RunOn run) {
 
 void Engine::submit(StreamState &stream, const std::shared_ptr<const KernelLaunch> &launch) {
   beginQueued(stream);
-  work->submit(stream, operationOf(launch));
+  runtime::Operation operation = operationOf(launch);
+  if (ahead)
+    operation.took = ahead->tookOf(stream, {launch->function, operation.shape.grid.count()});
+  work->submit(stream, std::move(operation));
 }
 
 std::uint64_t Engine::submit(StreamState &stream, const std::vector<GraphPart> &parts,
@@ -210,6 +213,9 @@ void Engine::submit(StreamState &stream, const std::shared_ptr<const ForeignLaun
   operation.shape = launch->shape;
   operation.identity = launch->identity;
   operation.label = launch->name;
+  if (ahead)
+    operation.took = ahead->tookOf(
+        stream, {reinterpret_cast<const void *>(launch->identity), operation.shape.grid.count()});
   operation.launchWhole = [this, launch](runtime::StreamId on) {
     work->keepError(launch->launch(ApiDevice::stateOf(on).handle));
   };

@@ -85,20 +85,26 @@ public:
   /// The same of a library's launch, whose context is this one's.
   void submit(StreamState &stream, const std::shared_ptr<const ForeignLaunch> &launch);
   /// Makes a call that puts `work` on a best-effort stream at once, where nobody else is there.
-  /// Nothing: it has to be queued.
-  template <class Call>
-  auto tryAhead(StreamState &stream, const AheadWork &work, const Call &call)
+  /// Nothing: it has to be queued. `meet` is called before work that the stream has not had yet.
+  template <class Call, class Meet>
+  auto tryAhead(StreamState &stream, const AheadWork &work, const Call &call, const Meet &meet)
       -> std::optional<decltype(call())> {
     if (!ahead || stream.device != device.number())
       return std::nullopt;
     InHook inside;
-    return ahead->tryPass(stream, work, [&] {
+    auto noted = [&] {
       threadState.launchedHigh = false;
       threadState.hasQueued = true;
       auto status = call();
       noteCall(stream);
       return status;
-    });
+    };
+    return ahead->tryPass(stream, work, noted, meet);
+  }
+  template <class Call>
+  auto tryAhead(StreamState &stream, const AheadWork &work, const Call &call)
+      -> std::optional<decltype(call())> {
+    return tryAhead(stream, work, call, [] {});
   }
   bool isAhead() { return ahead && ahead->isAlone(); }
   /// Makes a call on the calling thread when its turn on the stream comes. `launches`: it may

@@ -357,8 +357,12 @@ private:
       return launchKnown(threadState.last, api, request, call);
     StreamState &state = streams.find(api, handle);
     checkOnce();
-    if (state.bestEffort.load(std::memory_order_relaxed))
-      return launchBestEffort(api, state, handle, request(), Run(call));
+    if (state.bestEffort.load(std::memory_order_relaxed)) {
+      LaunchRequest made = request();
+      if (auto status = tryLaunchAhead(api, state, handle, made, call))
+        return *status;
+      return launchBestEffort(api, state, handle, made, Run(call));
+    }
     state.launches.fetch_add(1, std::memory_order_relaxed);
     if (HighFootprints *seen = footprints.load(std::memory_order_acquire))
       seen->launch(api, state, request);
@@ -366,6 +370,18 @@ private:
     knowLast(state);
     return status;
   }
+  template <class Call>
+  std::optional<cudaError_t> tryLaunchAhead(const CudaApi &api, StreamState &state,
+                                            cudaStream_t handle, const LaunchRequest &request,
+                                            const Call &call) {
+    Engine *now = start(api);
+    if (!now || captures.takesPart(api, handle))
+      return std::nullopt;
+    std::uint64_t blocks = std::uint64_t{request.grid.x} * request.grid.y * request.grid.z;
+    return now->tryAhead(state, {request.function, blocks}, call,
+                         [&] { meetKernel(api, request.function); });
+  }
+  void meetKernel(const CudaApi &api, const void *function);
   /// Whoever changes what is asked here calls streams.forgetKnown() behind that.
   void knowLast(const StreamState &state);
   /// On a best-effort stream: on the calling thread, when all that is queued is over.

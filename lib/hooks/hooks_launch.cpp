@@ -111,6 +111,7 @@ std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
     return nullptr;
   auto launch = std::make_shared<KernelLaunch>();
   launch->kernel = &kernel;
+  launch->function = request.function;
   launch->device = device;
   launch->shape = shapeOf(request.grid, request.block, request.sharedBytes);
   if (!takeAttributes(request.attributes, *launch) || !isLaunchable(kernel, launch->shape))
@@ -148,6 +149,11 @@ void Hooks::knowLast(const StreamState &state) {
       last.high && !last.footprints && last.high->isOwnedBy(&threadState) ? last.high : nullptr;
 }
 
+/// What a launch through the queue needs is asked once, and warned of, though it may never come.
+void Hooks::meetKernel(const CudaApi &api, const void *function) {
+  describe(registry.find(api, function));
+}
+
 cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                     const LaunchRequest &request, const Run &call) {
   Engine *running = start(api);
@@ -155,12 +161,6 @@ cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cuda
   if (!running || captures.takesPart(api, handle))
     return call();
   KernelRecord &kernel = registry.find(api, request.function);
-  if (running->isAhead()) {
-    describe(kernel); // now: it takes a while, and may be to warn of
-    std::uint64_t blocks = std::uint64_t{request.grid.x} * request.grid.y * request.grid.z;
-    if (auto status = running->tryAhead(state, {&kernel, blocks}, call))
-      return *status;
-  }
   if (state.device != running->deviceNumber()) {
     warnOfOtherDevice(state.device, running->deviceNumber());
     return running->inTurn(state, true, nullptr, call);

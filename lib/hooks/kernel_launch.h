@@ -25,6 +25,7 @@ struct LaunchRequest {
 /// With the arguments of the moment of the call.
 struct KernelLaunch {
   KernelRecord *kernel = nullptr;
+  const void *function = nullptr; ///< by what the program names it
   LaunchShape shape;
   int device = 0;
   bool whole = false;               ///< not through a variant, whatever there is

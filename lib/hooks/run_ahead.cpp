@@ -13,8 +13,6 @@ using runtime::Nanoseconds;
 
 namespace {
 
-/// Events stand between groups of so much of the bound.
-constexpr double groupsOfBound = 5;
 /// What is taken for the duration of an operation of which nothing is known.
 constexpr double unknownNs = 1e6;
 constexpr double leastNs = 500;
@@ -30,17 +28,21 @@ constexpr Nanoseconds mostBehindExpected = 100ms;
 /// A thread waits so long for what is queued, and not again for so many times that.
 constexpr Nanoseconds longestSettling = 20ms;
 constexpr int timesSettling = 10;
+/// One longer than the bound goes when no more than such a part of the bound is ahead of it.
+constexpr double partOfLonger = 25;
+/// Of so many bursts on a stream at rest one is measured.
+constexpr std::uint32_t measuredAtRest = 8;
 constexpr std::size_t mostEstimates = 4096, mostEvents = 64;
-
-std::uint64_t keyOf(const AheadWork &work) {
-  std::uint64_t mixed = reinterpret_cast<std::uint64_t>(work.identity) * 0x9e3779b97f4a7c15;
-  return (mixed ^ (mixed >> 29)) + work.size * 0xbf58476d1ce4e5b9;
-}
 
 } // namespace
 
-StreamAhead::Estimate &StreamAhead::estimateOf(const AheadWork &work) {
-  std::uint64_t key = keyOf(work);
+std::uint64_t StreamAhead::keyOf(const AheadWork &work) {
+  std::uint64_t mixed = reinterpret_cast<std::uint64_t>(work.identity) * 0x9e3779b97f4a7c15;
+  mixed = (mixed ^ (mixed >> 29)) + work.size * 0xbf58476d1ce4e5b9;
+  return mixed ^ (mixed >> 32);
+}
+
+StreamAhead::Estimate &StreamAhead::look(const AheadWork &work, std::uint64_t key) {
   auto found = estimates.find(key);
   if (found != estimates.end())
     return found->second;
@@ -48,6 +50,7 @@ StreamAhead::Estimate &StreamAhead::estimateOf(const AheadWork &work) {
     for (Group &each : closed)
       each.work.clear();
     open.work.clear();
+    recent = {};
     estimates.clear();
     kinds.clear();
   }
@@ -71,7 +74,7 @@ StreamAhead::Event StreamAhead::record(StreamState &stream) {
     }
     return api.cudaEventCreateWithFlags(&event, cudaEventDefault);
   };
-  if (ask(take) != Answer::Yes)
+  if (ask(take) != Said::Yes)
     return nullptr;
   Event made(event, [this](cudaEvent_t used) {
     if (spare.size() < mostEvents)
@@ -80,32 +83,37 @@ StreamAhead::Event StreamAhead::record(StreamState &stream) {
       api.cudaEventDestroy(used);
   });
   auto put = [&] { return api.cudaEventRecord(event, stream.handle); };
-  return ask(put) == Answer::Yes ? made : nullptr;
+  return ask(put) == Said::Yes ? made : nullptr;
 }
 
 /// A question leaves an error where the answer is no, which the program would find, and may make a
 /// capture invalid.
-template <class Question> StreamAhead::Answer StreamAhead::ask(const Question &question) {
+template <class Question> StreamAhead::Said StreamAhead::ask(const Question &question) {
   if (api.cudaPeekAtLastError() != cudaSuccess)
-    return Answer::Unknown;
+    return Said::Unknown;
   cudaError_t status = cudaErrorNotReady;
   if (!captures.ask([&] { status = question(); }))
-    return Answer::No;
+    return Said::No;
   if (status == cudaSuccess)
-    return Answer::Yes;
+    return Said::Yes;
   api.cudaGetLastError();
-  return status == cudaErrorNotReady ? Answer::No : Answer::Unknown;
+  return status == cudaErrorNotReady ? Said::No : Said::Unknown;
 }
 
-void StreamAhead::begin(StreamState &stream) {
+/// A stream that comes to rest all the time has no event ahead of each burst of what is known.
+void StreamAhead::begin(StreamState &stream, bool isKnown) {
   sweep(runtime::SteadyClock{}());
   open = {};
-  open.from = closed.empty() ? record(stream) : closed.back().to;
+  if (!closed.empty())
+    open.from = closed.back().to;
+  else if (!isKnown || ++begunAtRest % measuredAtRest == 0)
+    open.from = record(stream);
 }
 
 void StreamAhead::close(StreamState &stream) {
+  activity.noteAhead(open.operations);
   open.to = record(stream);
-  if (open.from && open.to) {
+  if (open.to) {
     if (closed.empty())
       firstSince = runtime::SteadyClock{}();
     closedExpected += open.expected;
@@ -119,10 +127,10 @@ void StreamAhead::sweep(Nanoseconds now) {
   lastSweep = now;
   while (!closed.empty()) {
     Group &first = closed.front();
-    Answer over = ask([&] { return api.cudaEventQuery(first.to.get()); });
-    if (over == Answer::No)
+    Said over = ask([&] { return api.cudaEventQuery(first.to.get()); });
+    if (over == Said::No)
       return;
-    if (over == Answer::Yes)
+    if (over == Said::Yes)
       learn(first);
     if (trace) {
       runtime::TraceEvent event;
@@ -141,29 +149,34 @@ void StreamAhead::sweep(Nanoseconds now) {
   isLetGo = false;
 }
 
-/// Longer is believed at once, shorter by halves.
-void StreamAhead::learn(Group &group) {
+/// Longer is believed at once, shorter by halves. What was expected of the group's work may be old:
+/// what it took is compared with that, not with what is expected of such work now.
+void StreamAhead::learn(const Group &group) {
   float ms = 0;
   auto elapsed = [&] { return api.cudaEventElapsedTime(&ms, group.from.get(), group.to.get()); };
-  if (group.work.empty() || ask(elapsed) != Answer::Yes)
+  if (!group.from || group.work.empty() || ask(elapsed) != Said::Yes)
     return;
-  double took = std::max(static_cast<double>(ms) * 1e6, leastNs);
-  double factor = took / group.expected;
-  bool isAlone = group.operations == 1 && !group.work.front().first->isKnown;
-  if (!isAlone && factor < 1)
-    factor = (1 + factor) / 2;
-  for (auto &[estimate, count] : group.work) {
-    estimate->ns = std::max(estimate->ns * factor, leastNs);
-    estimate->isKnown = true;
-    estimate->kind->nsOfUnit = estimate->ns / estimate->size;
+  double factor = static_cast<double>(ms) * 1e6 / group.expected;
+  ++groupsLearnt;
+  for (const Work &each : group.work) {
+    Estimate &estimate = *each.estimate;
+    if (std::exchange(estimate.learntFrom, groupsLearnt) == groupsLearnt)
+      continue;
+    double found = std::max(each.ns * factor, leastNs);
+    bool isMeasured = group.operations == 1 || found > estimate.ns;
+    estimate.ns = isMeasured ? found : (estimate.ns + found) / 2;
+    estimate.isKnown = true;
+    estimate.kind->nsOfUnit = estimate.ns / estimate.size;
   }
 }
 
 /// Where the stream has come to rest its thread was what it waited for.
 void StreamAhead::dropIdle(StreamState &stream, Nanoseconds now) {
-  if (ask([&] { return api.cudaStreamQuery(stream.handle); }) != Answer::Yes)
+  if (ask([&] { return api.cudaStreamQuery(stream.handle); }) != Said::Yes)
     return;
   sweep(now);
+  if (open.operations != 0)
+    activity.noteAhead(open.operations);
   open = {};
 }
 
@@ -173,63 +186,81 @@ double StreamAhead::ahead(Nanoseconds now) const {
   if (closed.empty())
     return sum;
   double first = closed.front().expected;
-  return sum - first + std::max(first, static_cast<double>((now - firstSince).count()));
+  auto had = static_cast<double>((now - firstSince).count());
+  return sum - first + (had <= first ? first - had : had);
 }
 
-/// Returns when the first group is over, a capture begins, or at `until`.
-void StreamAhead::waitForFirst(Nanoseconds until) {
-  std::size_t before = closed.size();
-  Nanoseconds began = runtime::SteadyClock{}();
-  for (Nanoseconds now = began; now < until; now = runtime::SteadyClock{}()) {
-    sweep(now);
-    if (closed.size() < before || captures.any())
-      return;
+/// Whether an operation would be too far ahead. One that is longer than the bound goes when hardly
+/// anything is ahead of it.
+bool StreamAhead::isTooFar(double ns, Nanoseconds now) const {
+  auto limit = static_cast<double>(bound.count());
+  double before = ahead(now);
+  return !isLetGo && before + ns > limit && before > limit / partOfLonger;
+}
+
+/// Returns when the operation is not too far ahead, a capture begins, or no group is over for far
+/// longer than was expected: the stream is let go then. Whether the calling thread has waited.
+bool StreamAhead::waitUntilAdmissible(StreamState &stream, double ns) {
+  Nanoseconds now = runtime::SteadyClock{}(), began = now, since = now;
+  sweep(now);
+  if (open.operations != 0)
+    close(stream);
+  // For a whole group: else there would be an event behind each operation from here on.
+  double room = std::max(ns, static_cast<double>(bound.count()) / groupsOfBound);
+  while (!closed.empty() && !captures.any() && isTooFar(room, now)) {
+    double expected = closed.front().expected * mostTimesExpected;
+    if (now - since > Nanoseconds(static_cast<std::int64_t>(expected)) + mostBehindExpected)
+      isLetGo = true;
     if (now - began < spinFor)
       runtime::pauseProcessor();
     else
       std::this_thread::sleep_for(nap);
+    now = runtime::SteadyClock{}();
+    std::size_t before = closed.size();
+    sweep(now);
+    if (closed.size() != before)
+      since = now;
   }
-  isLetGo = true;
+  return now != began;
 }
 
-void StreamAhead::admit(StreamState &stream, const AheadWork &work) {
+StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &work) {
+  std::unique_lock lock(mutex);
+  if (captures.any())
+    return std::exchange(estimateOf(work).isMet, true) ? Answer::Go : Answer::GoFirstTime;
   Nanoseconds now = runtime::SteadyClock{}();
-  if (now - lastPut > longGap && (!closed.empty() || open.from))
+  if (now - lastPut > longGap && (!closed.empty() || open.operations != 0))
     dropIdle(stream, now);
   if (now - lastSweep > sweepInterval)
     sweep(now);
   Estimate &estimate = estimateOf(work);
-  if (!estimate.isKnown && open.operations != 0)
+  if (isFull() || (!estimate.isKnown && open.operations != 0))
     close(stream);
-  auto limit = static_cast<double>(bound.count());
-  if (!isLetGo && ahead(now) + estimate.ns > limit) {
-    sweep(now);
-    if (open.operations != 0)
-      close(stream);
-    while (!isLetGo && !closed.empty() && !captures.any() && ahead(now) + estimate.ns > limit) {
-      double expected = closed.front().expected * mostTimesExpected;
-      waitForFirst(now + Nanoseconds(static_cast<std::int64_t>(expected)) + mostBehindExpected);
-      now = runtime::SteadyClock{}();
-    }
-  }
-  if (!open.from)
-    begin(stream);
-}
-
-std::uint64_t StreamAhead::put(StreamState &stream, const AheadWork &work) {
-  lastPut = runtime::SteadyClock{}();
-  Estimate &estimate = estimateOf(work);
-  if (!open.work.empty() && open.work.back().first == &estimate)
-    ++open.work.back().second;
-  else
-    open.work.emplace_back(&estimate, 1);
+  if (isTooFar(estimate.ns, now) && waitUntilAdmissible(stream, estimate.ns))
+    return Answer::Waited;
+  if (open.operations == 0)
+    begin(stream, estimate.isKnown);
+  if (open.work.empty() || open.work.back().estimate != &estimate)
+    open.work.push_back({&estimate, estimate.ns});
   ++open.operations;
   open.expected += estimate.ns;
-  std::uint64_t operations = open.operations;
-  if (estimate.isKnown && open.expected * groupsOfBound < static_cast<double>(bound.count()))
-    return 0;
-  close(stream);
-  return operations;
+  lastPut = now;
+  if (!std::exchange(estimate.isMet, true))
+    return Answer::GoFirstTime;
+  return estimate.isKnown ? Answer::Go : Answer::GoUnknown;
+}
+
+Nanoseconds StreamAhead::tookOf(const AheadWork &work) {
+  std::unique_lock lock(mutex);
+  auto found = estimates.find(keyOf(work));
+  bool isKnown = found != estimates.end() && found->second.isKnown;
+  return Nanoseconds(isKnown ? static_cast<std::int64_t>(found->second.ns) : 0);
+}
+
+void StreamAhead::closeBehind(StreamState &stream) {
+  std::unique_lock lock(mutex);
+  if (open.operations != 0 && !captures.any())
+    close(stream);
 }
 
 /// Work of a class makes way for that of a higher one, which takes the queue.
@@ -259,43 +290,24 @@ bool RunAhead::settle() {
   return false;
 }
 
-StreamAhead &RunAhead::of(StreamState &stream) {
-  StreamAhead *known = stream.ahead.load(std::memory_order_acquire);
-  if (known && &known->owner == this)
-    return *known;
+StreamAhead &RunAhead::add(StreamState &stream) {
   std::unique_lock lock(adding);
-  known = stream.ahead.load();
+  StreamAhead *known = stream.ahead.load();
   if (!known || &known->owner != this) {
     constexpr std::size_t mostTraced = 50;
     auto number = static_cast<std::uint8_t>(streams.size() % mostTraced);
-    known = &streams.emplace_back(*this, api, captures, bound, trace, number);
+    known = &streams.emplace_back(*this, api, captures, activity, bound, trace, number);
     stream.ahead.store(known, std::memory_order_release);
   }
   return *known;
 }
 
-/// While a capture is open events may not be asked about.
-void RunAhead::admit(StreamState &stream, const AheadWork &work) {
-  if (captures.any())
-    return;
-  StreamAhead &own = of(stream);
-  std::unique_lock lock(own.mutex);
-  own.admit(stream, work);
-}
-
-void RunAhead::put(StreamState &stream, const AheadWork &work) {
-  if (work.identity != &copies)
-    launched.fetch_add(1, std::memory_order_relaxed);
-  if (captures.any())
-    return;
-  StreamAhead &own = of(stream);
-  std::uint64_t operations = 0;
-  {
-    std::unique_lock lock(own.mutex);
-    operations = own.put(stream, work);
-  }
-  if (operations != 0)
-    activity.noteAhead(operations);
+std::uint64_t RunAhead::launches() const {
+  std::unique_lock lock(adding);
+  std::uint64_t sum = 0;
+  for (const StreamAhead &each : streams)
+    sum += each.launches.load(std::memory_order_relaxed);
+  return sum;
 }
 
 } // namespace tally::hooks

@@ -5,8 +5,8 @@
 // On each stream events stand between groups of operations of about a fifth of the bound. What lies
 // between two events took what is between them by the device's clock; the operations of a group
 // share it by what was expected of each. An operation that is new is measured alone. A thread waits
-// before an operation that would be further ahead than the bound. Where nothing is ahead one goes
-// that takes longer by itself.
+// before an operation that would be further ahead than the bound. Where hardly anything is ahead
+// one goes that takes longer by itself.
 //
 // That nobody else is there is looked up for each operation. From the first one on that finds
 // somebody operations are queued (best_effort_queue.h); where everybody is gone they go at once
@@ -28,6 +28,7 @@
 
 #include "tally/runtime/control_word.h"
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -49,22 +50,31 @@ struct AheadWork {
 
 class RunAhead;
 
-/// Operations of one stream that were put on it, and how long they take. For one thread at a time:
-/// who has the mutex.
+/// Operations of one stream that were put on it, and how long they take. Thread-safe; no lock is
+/// held during a call of the program's.
 class StreamAhead {
 public:
-  StreamAhead(const RunAhead &owner, const CudaApi &api, Captures &captures,
+  StreamAhead(const RunAhead &owner, const CudaApi &api, Captures &captures, Activity &activity,
               runtime::Nanoseconds bound, runtime::Trace *trace, std::uint8_t number)
-      : owner(owner), api(api), captures(captures), bound(bound), trace(trace), number(number) {}
+      : owner(owner), api(api), captures(captures), activity(activity), bound(bound), trace(trace),
+        number(number) {}
 
   const RunAhead &owner;
-  std::mutex mutex; ///< never held during a call of the program's
 
-  /// Before an operation is put on the stream: waits while that would be too far ahead.
-  void admit(StreamState &stream, const AheadWork &work);
-  /// It was put there. Returns how many operations are new since an event was put behind some; 0
-  /// mostly.
-  std::uint64_t put(StreamState &stream, const AheadWork &work);
+  enum class Answer : std::uint8_t {
+    Waited,     ///< it would have been too far ahead, and is to ask again
+    Go,         ///< it is counted, and may be put on the stream
+    GoUnknown,  ///< likewise; nothing is known of it, so closeBehind() is to be called then
+    GoFirstTime ///< likewise, and it was not met on this stream before
+  };
+  /// Before an operation is put on the stream. While a capture is open, when events may not be
+  /// asked about, all may go.
+  Answer admit(StreamState &stream, const AheadWork &work);
+  /// What such work took; zero where that is not known.
+  runtime::Nanoseconds tookOf(const AheadWork &work);
+  /// Behind an operation of which nothing was known: it is measured alone.
+  void closeBehind(StreamState &stream);
+  std::atomic<std::uint64_t> launches{0}; ///< made so far, but copies
 
 private:
   struct Kind {
@@ -73,42 +83,72 @@ private:
   struct Estimate {
     Kind *kind = nullptr;
     double size = 1, ns = 0;
-    bool isKnown = false;
+    bool isKnown = false, isMet = false;
+    std::uint64_t learntFrom = 0; ///< a group's number
+  };
+  struct Work {
+    Estimate *estimate = nullptr;
+    double ns = 0; ///< expected then, of each operation
   };
   using Event = std::shared_ptr<CUevent_st>;
   struct Group {
-    Event from, to;
+    Event from, to;      ///< without `from` it is not measured
     double expected = 0; ///< ns
     std::uint64_t operations = 0;
-    std::vector<std::pair<Estimate *, std::uint32_t>> work;
+    std::vector<Work> work; ///< one of operations of one estimate that follow each other
   };
   /// Unknown: the context has failed, which the program hears of by its own calls.
-  enum class Answer : std::uint8_t { No, Yes, Unknown };
+  enum class Said : std::uint8_t { No, Yes, Unknown };
+  /// The estimate of work that was met not long ago.
+  struct Recent {
+    AheadWork work;
+    Estimate *estimate = nullptr;
+  };
+  static constexpr std::size_t recentCount = 64;
 
-  Estimate &estimateOf(const AheadWork &work);
+  Estimate &estimateOf(const AheadWork &work) {
+    std::uint64_t key = keyOf(work);
+    Recent &known = recent[key % recentCount];
+    if (!known.estimate || known.work.identity != work.identity || known.work.size != work.size)
+      known = {work, &look(work, key)};
+    return *known.estimate;
+  }
+  static std::uint64_t keyOf(const AheadWork &work);
+  Estimate &look(const AheadWork &work, std::uint64_t key);
   Event record(StreamState &stream);
-  template <class Question> Answer ask(const Question &question);
-  void begin(StreamState &stream);
+  template <class Question> Said ask(const Question &question);
+  void begin(StreamState &stream, bool isKnown);
   void close(StreamState &stream);
   void sweep(runtime::Nanoseconds now);
   void dropIdle(StreamState &stream, runtime::Nanoseconds now);
-  void learn(Group &group);
+  void learn(const Group &group);
   double ahead(runtime::Nanoseconds now) const;
-  void waitForFirst(runtime::Nanoseconds until);
+  bool isFull() const {
+    return open.expected * groupsOfBound >= static_cast<double>(bound.count());
+  }
+  bool waitUntilAdmissible(StreamState &stream, double ns);
+  bool isTooFar(double ns, runtime::Nanoseconds now) const;
 
+  /// Events stand between groups of so much of the bound.
+  static constexpr double groupsOfBound = 5;
   const CudaApi &api;
   Captures &captures;
+  Activity &activity;
   const runtime::Nanoseconds bound;
   runtime::Trace *const trace; ///< or none
   const std::uint8_t number;   ///< there
+  std::mutex mutex;            ///< for what follows
   std::unordered_map<const void *, Kind> kinds;
+  std::array<Recent, recentCount> recent;
   std::unordered_map<std::uint64_t, Estimate> estimates; ///< by identity and size
   std::vector<cudaEvent_t> spare;
   std::deque<Group> closed;
   Group open;
   double closedExpected = 0;
+  std::uint64_t groupsLearnt = 0;
   runtime::Nanoseconds firstSince{0}; ///< the first of `closed` has had the device at most so long
   runtime::Nanoseconds lastPut{0}, lastSweep{0};
+  std::uint32_t begunAtRest = 0;
   bool isLetGo = false;
 };
 
@@ -123,27 +163,40 @@ public:
   }
 
   /// Makes the call, which puts `work` on the stream, if it may go at once. Nothing: it has to be
-  /// queued.
-  template <class Call>
-  auto tryPass(StreamState &stream, const AheadWork &work, const Call &call)
+  /// queued. `meet` is called before work of a kind that the stream has not met.
+  template <class Call, class Meet>
+  auto tryPass(StreamState &stream, const AheadWork &work, const Call &call, const Meet &meet)
       -> std::optional<decltype(call())> {
     if (!mayPass(stream))
       return std::nullopt;
-    admit(stream, work);
-    if (!mayPass(stream)) // while it waited
-      return std::nullopt;
+    using Answer = StreamAhead::Answer;
+    StreamAhead &own = of(stream);
+    Answer answer = own.admit(stream, work);
+    for (; answer == Answer::Waited; answer = own.admit(stream, work))
+      if (!mayPass(stream))
+        return std::nullopt;
+    if (answer == Answer::GoFirstTime)
+      meet();
     auto status = call();
-    if (static_cast<int>(status) == cudaSuccess)
-      put(stream, work);
+    if (static_cast<int>(status) == cudaSuccess && !isCopy(work))
+      own.launches.fetch_add(1, std::memory_order_relaxed);
+    if (answer != Answer::Go)
+      own.closeBehind(stream);
     return status;
   }
   /// A test's: while set it is as if somebody else were there.
   std::atomic<bool> isHeldUp{false};
+  /// What such work took on the stream when it last went at once; zero where it did not.
+  static runtime::Nanoseconds tookOf(const StreamState &stream, const AheadWork &work) {
+    StreamAhead *known = stream.ahead.load(std::memory_order_acquire);
+    return known ? known->tookOf(work) : runtime::Nanoseconds(0);
+  }
   /// Kernels and graphs so far, but copies.
-  std::uint64_t launches() const { return launched.load(std::memory_order_relaxed); }
+  std::uint64_t launches() const;
 
   /// All copies and fills are of one identity.
   static AheadWork copyOf(std::uint64_t bytes) { return {&copies, bytes}; }
+  static bool isCopy(const AheadWork &work) { return work.identity == &copies; }
 
   /// Whether nobody else is there.
   bool isAlone() { return !isHeldUp.load(std::memory_order_relaxed) && activity.isAlone(); }
@@ -154,9 +207,11 @@ private:
   }
   bool isOneClass(const StreamState &stream);
   bool settle();
-  void admit(StreamState &stream, const AheadWork &work);
-  void put(StreamState &stream, const AheadWork &work);
-  StreamAhead &of(StreamState &stream);
+  StreamAhead &of(StreamState &stream) {
+    StreamAhead *known = stream.ahead.load(std::memory_order_acquire);
+    return known && &known->owner == this ? *known : add(stream);
+  }
+  StreamAhead &add(StreamState &stream);
 
   static constexpr char copies = 0;
   const CudaApi &api;
@@ -165,11 +220,10 @@ private:
   BestEffortQueue &queue;
   const runtime::Nanoseconds bound;
   runtime::Trace *const trace;
-  std::atomic<std::uint64_t> launched{0};
   std::atomic<std::uint32_t> classes{0}; ///< of best effort, of streams so far; a bit each
   std::mutex settling;
   runtime::Nanoseconds settleAgain{0}; ///< guarded by it
-  std::mutex adding;
+  mutable std::mutex adding;
   std::deque<StreamAhead> streams; ///< they stay
 };
 

@@ -36,6 +36,7 @@ bool Lane::preparePlan(Operation &operation) {
     return true;
   }
   PlanRules rules = planRules();
+  rules.took = operation.took;
   auto plan = operation.kernel->plan(device, operation.shape, operation.parameters, rules);
   if (!plan) {
     failOperation(operation, plan.error());
@@ -106,6 +107,8 @@ std::shared_ptr<LaunchPlan> Lane::planByIdentity(const Operation &operation) {
       wholePlans[{operation.identity, LoadedKernel::keyOf(operation.shape)}];
   if (!known)
     known = std::make_shared<LaunchPlan>();
+  if (!known->duration.known() && operation.took.count() != 0)
+    known->duration.add(operation.took);
   return known;
 }
 

@@ -92,6 +92,10 @@ public:
   void preferGuard();
   /// What a block takes; zero where it is not known, or decides nothing.
   Nanoseconds blockTime() const { return blocks ? blocks->time() : Nanoseconds(0); }
+  /// What blocks take of a launch that takes so long all in all.
+  Nanoseconds blockOf(Nanoseconds launch) const {
+    return launch / static_cast<std::int64_t>(std::max<std::uint64_t>(ways[0]->waves, 1));
+  }
   /// What an earlier process found them to take.
   void assumeBlocks(Nanoseconds each) {
     if (blocks)

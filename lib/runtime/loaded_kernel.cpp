@@ -357,7 +357,8 @@ Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device,
     return plan(device, shape, key, rules);
   }
   LaunchProfile &profile = *known->second.profile;
-  std::shared_ptr<LaunchPlan> picked = profile.pick(rules.bound, rules.measures, newestBlockTime);
+  Nanoseconds assumed = rules.took.count() != 0 ? profile.blockOf(rules.took) : newestBlockTime;
+  std::shared_ptr<LaunchPlan> picked = profile.pick(rules.bound, rules.measures, assumed);
   // There was more room when it was planned.
   if (picked->saveBytes > rules.maxSaveBytes) {
     plans.erase(known);

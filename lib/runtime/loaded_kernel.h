@@ -40,6 +40,7 @@ struct PlanRules {
   bool limitsSms = true;            ///< whether launches may have to do with fewer SMs
   bool measures = false;            ///< whether more than the first kind that fits is tried
   ProfileStore *profiles = nullptr; ///< where what was found is kept; or none
+  Nanoseconds took{0};              ///< Operation::took
 };
 
 /// Immutable but for the plans, which belong to the dispatcher's thread.

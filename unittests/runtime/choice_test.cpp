@@ -57,6 +57,7 @@ struct Launches : Harness {
     auto bytes = std::as_bytes(std::span(&scratchArguments, 1));
     operation.parameters.assign(bytes.begin(), bytes.end());
     operation.ordered = ahead;
+    operation.took = took;
     REQUIRE(streams[0]->lane.submit(std::move(operation)));
   }
   std::map<std::optional<Kind>, int> runAll() {
@@ -79,6 +80,7 @@ struct Launches : Harness {
 
   Program program;
   Nanoseconds eachBlock = 1us;
+  Nanoseconds took{0}; ///< what launches of submitBehind() took before, past the lane
   std::function<void()> inBlock;
   std::map<std::optional<Kind>, int> blocks;
   Words scratch = Words(2 * Program::words);
@@ -115,6 +117,18 @@ TEST_CASE("in the lane: long blocks are stopped inside from the second launch on
   for (std::size_t n = 1; n < 6; ++n)
     CHECK(launches.run(n) == Blocks{{Kind::Checkpoint, 24}});
   CHECK((launches.outcome() == runInOrder(launches.program)));
+}
+
+TEST_CASE("in the lane: long blocks from the first launch on, where it ran past the lane before") {
+  for (Nanoseconds took : {Nanoseconds(0), Nanoseconds(60us), Nanoseconds(6ms)}) {
+    Launches launches(1);
+    launches.took = took;
+    launches.submitBehind(std::nullopt);
+    for (int i = 0; i < 100000 && !launches.allFinished(); ++i)
+      launches.turn();
+    Kind kind = took > 1ms ? Kind::Checkpoint : Kind::Persistent;
+    CHECK(launches.blocks == Blocks{{kind, 24}});
+  }
 }
 
 TEST_CASE("in the lane: what is queued together is not measured together") {

@@ -1,7 +1,7 @@
-// stream_joins STREAM_PROGRAMS [JOINS [SEED]]: runs random stream programs as a best-effort process
-// that has the GPU to itself, while others join its arena and leave again at random moments. The
-// programs have to come to what they come to without tally, and must have gone to CUDA at once and
-// through the queue.
+// stream_joins STREAM_PROGRAMS [JOINS [SEED [UUID]]]: runs random stream programs as a best-effort
+// process that has the GPU to itself, while others join its arena and leave again at random
+// moments. The programs have to come to what they come to without tally, and must have gone to CUDA
+// at once and through the queue.
 #include "arena_children.h"
 
 #include <cstdio>
@@ -61,13 +61,13 @@ unsigned long long numberIn(const std::string &line, const std::string &what) {
 
 int main(int argc, char **argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: stream_joins STREAM_PROGRAMS [JOINS [SEED]]\n");
+    std::fprintf(stderr, "usage: stream_joins STREAM_PROGRAMS [JOINS [SEED [UUID]]]\n");
     return 2;
   }
   int wanted = argc > 2 ? std::atoi(argv[2]) : 1000;
   unsigned seed = argc > 3 ? static_cast<unsigned>(std::atoi(argv[3])) : 1;
   constexpr unsigned programs = 50;
-  ArenaFolder folder{std::string()};
+  ArenaFolder folder(argc > 4 ? argv[4] : ""); // the GPU's; the emulator has none
   unsigned long long atOnce = 0, queued = 0;
   Visitor visitor(folder, seed);
   unsigned first = seed * 100000;
