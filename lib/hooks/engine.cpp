@@ -145,7 +145,7 @@ void Engine::submit(StreamState &stream, const std::shared_ptr<const KernelLaunc
   beginQueued(stream);
   runtime::Operation operation = operationOf(launch);
   if (ahead)
-    operation.took = ahead->tookOf(stream, {launch->function, operation.shape.grid.count()});
+    operation.took = ahead->takeNews(stream, {launch->function, operation.shape.grid.count()});
   work->submit(stream, std::move(operation));
 }
 
@@ -214,7 +214,7 @@ void Engine::submit(StreamState &stream, const std::shared_ptr<const ForeignLaun
   operation.identity = launch->identity;
   operation.label = launch->name;
   if (ahead)
-    operation.took = ahead->tookOf(
+    operation.took = ahead->takeNews(
         stream, {reinterpret_cast<const void *>(launch->identity), operation.shape.grid.count()});
   operation.launchWhole = [this, launch](runtime::StreamId on) {
     work->keepError(launch->launch(ApiDevice::stateOf(on).handle));

@@ -156,6 +156,15 @@ public:
   // Memory in stream order; other allocations use memory() alone.
 
   MemoryAccount &memory() { return account; }
+  /// `call` allocates so many bytes, as the piece that `made` gives. Work will follow: others see
+  /// the process by then.
+  template <class Call, class Made>
+  cudaError_t allocate(const CudaApi &api, std::size_t bytes, Call call, Made made) {
+    cudaError_t status = account.allocate(api, bytes, call, made);
+    if (mayJoin.load(std::memory_order_relaxed) && status == cudaSuccess && !settings.bestEffort)
+      joinLater(api);
+    return status;
+  }
   template <class Call>
   cudaError_t allocateAsync(const CudaApi &api, void **made, std::size_t bytes, cudaStream_t handle,
                             Call call) {

@@ -165,7 +165,7 @@ void StreamAhead::learn(const Group &group) {
     double found = std::max(each.ns * factor, leastNs);
     bool isMeasured = group.operations == 1 || found > estimate.ns;
     estimate.ns = isMeasured ? found : (estimate.ns + found) / 2;
-    estimate.isKnown = true;
+    estimate.isKnown = estimate.isNews = true;
     estimate.kind->nsOfUnit = estimate.ns / estimate.size;
   }
 }
@@ -250,11 +250,12 @@ StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &wor
   return estimate.isKnown ? Answer::Go : Answer::GoUnknown;
 }
 
-Nanoseconds StreamAhead::tookOf(const AheadWork &work) {
+Nanoseconds StreamAhead::takeNews(const AheadWork &work) {
   std::unique_lock lock(mutex);
   auto found = estimates.find(keyOf(work));
-  bool isKnown = found != estimates.end() && found->second.isKnown;
-  return Nanoseconds(isKnown ? static_cast<std::int64_t>(found->second.ns) : 0);
+  if (found == estimates.end() || !std::exchange(found->second.isNews, false))
+    return Nanoseconds(0);
+  return Nanoseconds(static_cast<std::int64_t>(found->second.ns));
 }
 
 void StreamAhead::closeBehind(StreamState &stream) {

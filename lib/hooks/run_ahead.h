@@ -70,8 +70,8 @@ public:
   /// Before an operation is put on the stream. While a capture is open, when events may not be
   /// asked about, all may go.
   Answer admit(StreamState &stream, const AheadWork &work);
-  /// What such work took; zero where that is not known.
-  runtime::Nanoseconds tookOf(const AheadWork &work);
+  /// What such work took; zero where that is not known, or was said since it was last measured.
+  runtime::Nanoseconds takeNews(const AheadWork &work);
   /// Behind an operation of which nothing was known: it is measured alone.
   void closeBehind(StreamState &stream);
   std::atomic<std::uint64_t> launches{0}; ///< made so far, but copies
@@ -83,7 +83,7 @@ private:
   struct Estimate {
     Kind *kind = nullptr;
     double size = 1, ns = 0;
-    bool isKnown = false, isMet = false;
+    bool isKnown = false, isMet = false, isNews = false;
     std::uint64_t learntFrom = 0; ///< a group's number
   };
   struct Work {
@@ -186,10 +186,11 @@ public:
   }
   /// A test's: while set it is as if somebody else were there.
   std::atomic<bool> isHeldUp{false};
-  /// What such work took on the stream when it last went at once; zero where it did not.
-  static runtime::Nanoseconds tookOf(const StreamState &stream, const AheadWork &work) {
+  /// What such work took on the stream when it went at once, for those that do not know it yet;
+  /// zero where there is nothing new.
+  static runtime::Nanoseconds takeNews(const StreamState &stream, const AheadWork &work) {
     StreamAhead *known = stream.ahead.load(std::memory_order_acquire);
-    return known ? known->tookOf(work) : runtime::Nanoseconds(0);
+    return known ? known->takeNews(work) : runtime::Nanoseconds(0);
   }
   /// Kernels and graphs so far, but copies.
   std::uint64_t launches() const;

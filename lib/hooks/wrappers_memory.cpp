@@ -45,7 +45,7 @@ std::size_t bytesOfLevels(const cudaChannelFormatDesc *format, cudaExtent extent
 #define TALLY_HOOK_ALLOCATE(name, parameters, arguments, bytes, handle)                            \
   TALLY_HOOK(name, parameters, arguments, {                                                        \
     std::size_t wanted = bytes;                                                                    \
-    return hooks().memory().allocate(                                                              \
+    return hooks().allocate(                                                                       \
         table, wanted, [&] { return table.name arguments; },                                       \
         [&] { return Piece{handle, wanted}; });                                                    \
   })
@@ -75,14 +75,14 @@ TALLY_HOOK_ALLOCATE(cudaMallocMipmappedArray,
 
 TALLY_HOOK(cudaMallocPitch, (void **devPtr, size_t *pitch, size_t width, size_t height),
            (devPtr, pitch, width, height), {
-             return hooks().memory().allocate(
+             return hooks().allocate(
                  table, pitched(width, height),
                  [&] { return table.cudaMallocPitch(devPtr, pitch, width, height); },
                  [&] { return Piece{*devPtr, *pitch * height}; });
            })
 TALLY_HOOK(cudaMalloc3D, (cudaPitchedPtr * pitchedDevPtr, cudaExtent extent),
            (pitchedDevPtr, extent), {
-             return hooks().memory().allocate(
+             return hooks().allocate(
                  table, pitched(extent.width, extent.height * extent.depth),
                  [&] { return table.cudaMalloc3D(pitchedDevPtr, extent); },
                  [&] {

@@ -42,6 +42,15 @@ public:
   Nanoseconds time() const { return times.value(); }
   /// From a launch that had the device to itself. Zero would say that nothing is known.
   void add(Nanoseconds block) { times.add(std::max(block, Nanoseconds(1))); }
+  /// What was measured elsewhere, not long ago. Where it is something else altogether than what was
+  /// known, that is forgotten.
+  void addNews(Nanoseconds block) {
+    Nanoseconds before = time();
+    if (before.count() == 0 || (block < 2 * before && before < 2 * block))
+      return;
+    times = {};
+    add(block);
+  }
   /// From one that shared it. Where nothing better comes for a while this has to do.
   void addShared(Nanoseconds block) {
     if (!known() && ++shared > mostShared)

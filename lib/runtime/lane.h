@@ -138,8 +138,8 @@ struct Operation {
   /// Of launches without `kernel`, and of calls of kernels: what stands for the kernel where its
   /// duration is remembered, with the shape. 0: it is not.
   std::uint64_t identity = 0;
-  /// Of launches: what the kernel took in this shape when it last ran past the lanes, alone on the
-  /// device; zero where it has not.
+  /// Of launches: what the kernel took in this shape when it ran past the lanes, alone on the
+  /// device; zero where it has not since the lanes were last told.
   Nanoseconds took{0};
   /// Of launches without `kernel`: what a trace calls it. It lives as long as they.
   std::string_view label;

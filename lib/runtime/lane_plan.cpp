@@ -107,8 +107,12 @@ std::shared_ptr<LaunchPlan> Lane::planByIdentity(const Operation &operation) {
       wholePlans[{operation.identity, LoadedKernel::keyOf(operation.shape)}];
   if (!known)
     known = std::make_shared<LaunchPlan>();
-  if (!known->duration.known() && operation.took.count() != 0)
+  if (operation.took.count() != 0) {
+    Nanoseconds before = known->duration.mean();
+    if (before >= 2 * operation.took || operation.took >= 2 * before)
+      known->duration = {};
     known->duration.add(operation.took);
+  }
   return known;
 }
 

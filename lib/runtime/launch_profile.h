@@ -96,6 +96,11 @@ public:
   Nanoseconds blockOf(Nanoseconds launch) const {
     return launch / static_cast<std::int64_t>(std::max<std::uint64_t>(ways[0]->waves, 1));
   }
+  /// Launches took so long while they ran past the lane.
+  void addNews(Nanoseconds launch) {
+    if (blocks)
+      blocks->addNews(blockOf(launch));
+  }
   /// What an earlier process found them to take.
   void assumeBlocks(Nanoseconds each) {
     if (blocks)

@@ -357,7 +357,11 @@ Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device,
     return plan(device, shape, key, rules);
   }
   LaunchProfile &profile = *known->second.profile;
-  Nanoseconds assumed = rules.took.count() != 0 ? profile.blockOf(rules.took) : newestBlockTime;
+  Nanoseconds assumed = newestBlockTime;
+  if (rules.took.count() != 0) {
+    assumed = profile.blockOf(rules.took);
+    profile.addNews(rules.took);
+  }
   std::shared_ptr<LaunchPlan> picked = profile.pick(rules.bound, rules.measures, assumed);
   // There was more room when it was planned.
   if (picked->saveBytes > rules.maxSaveBytes) {
