@@ -18,7 +18,7 @@ constexpr double unknownNs = 1e6;
 constexpr double leastNs = 500;
 /// A stream that had nothing put on it for so long may have come to rest, and what it then waited
 /// for its thread is no duration.
-constexpr Nanoseconds longGap = 100us;
+constexpr Nanoseconds longGap = 500us;
 constexpr Nanoseconds sweepInterval = 250us;
 /// Waiting threads look again and again for so long, then sleep between looks.
 constexpr Nanoseconds spinFor = 50us, nap = 50us;
@@ -30,8 +30,6 @@ constexpr Nanoseconds longestSettling = 20ms;
 constexpr int timesSettling = 10;
 /// One longer than the bound goes when no more than such a part of the bound is ahead of it.
 constexpr double partOfLonger = 25;
-/// Of so many bursts on a stream at rest one is measured.
-constexpr std::uint32_t measuredAtRest = 8;
 constexpr std::size_t mostEstimates = 4096, mostEvents = 64;
 
 } // namespace
@@ -100,20 +98,18 @@ template <class Question> StreamAhead::Said StreamAhead::ask(const Question &que
   return status == cudaErrorNotReady ? Said::No : Said::Unknown;
 }
 
-/// A stream that comes to rest all the time has no event ahead of each burst of what is known.
-void StreamAhead::begin(StreamState &stream, bool isKnown) {
-  sweep(runtime::SteadyClock{}());
+void StreamAhead::begin(StreamState &stream) {
+  Nanoseconds now = runtime::SteadyClock{}();
+  sweep(now);
   open = {};
-  if (!closed.empty())
-    open.from = closed.back().to;
-  else if (!isKnown || ++begunAtRest % measuredAtRest == 0)
-    open.from = record(stream);
+  open.begun = now;
+  open.from = closed.empty() ? record(stream) : closed.back().to;
 }
 
 void StreamAhead::close(StreamState &stream) {
   activity.noteAhead(open.operations);
   open.to = record(stream);
-  if (open.to) {
+  if (open.from && open.to) {
     if (closed.empty())
       firstSince = runtime::SteadyClock{}();
     closedExpected += open.expected;
@@ -154,7 +150,7 @@ void StreamAhead::sweep(Nanoseconds now) {
 void StreamAhead::learn(const Group &group) {
   float ms = 0;
   auto elapsed = [&] { return api.cudaEventElapsedTime(&ms, group.from.get(), group.to.get()); };
-  if (!group.from || group.work.empty() || ask(elapsed) != Said::Yes)
+  if (group.work.empty() || ask(elapsed) != Said::Yes)
     return;
   double factor = static_cast<double>(ms) * 1e6 / group.expected;
   ++groupsLearnt;
@@ -233,13 +229,15 @@ StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &wor
     dropIdle(stream, now);
   if (now - lastSweep > sweepInterval)
     sweep(now);
+  // What other sizes took, by which a new one is judged, may be far from it.
   Estimate &estimate = estimateOf(work);
-  if (isFull() || (!estimate.isKnown && open.operations != 0))
+  bool isNew = !estimate.isKnown || !estimate.isMet;
+  if (open.operations != 0 && (isNew || isFull(now)))
     close(stream);
   if (isTooFar(estimate.ns, now) && waitUntilAdmissible(stream, estimate.ns))
     return Answer::Waited;
   if (open.operations == 0)
-    begin(stream, estimate.isKnown);
+    begin(stream);
   if (open.work.empty() || open.work.back().estimate != &estimate)
     open.work.push_back({&estimate, estimate.ns});
   ++open.operations;
@@ -247,7 +245,7 @@ StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &wor
   lastPut = now;
   if (!std::exchange(estimate.isMet, true))
     return Answer::GoFirstTime;
-  return estimate.isKnown ? Answer::Go : Answer::GoUnknown;
+  return isNew ? Answer::GoUnknown : Answer::Go;
 }
 
 Nanoseconds StreamAhead::takeNews(const AheadWork &work) {

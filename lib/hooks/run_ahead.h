@@ -92,7 +92,8 @@ private:
   };
   using Event = std::shared_ptr<CUevent_st>;
   struct Group {
-    Event from, to;      ///< without `from` it is not measured
+    Event from, to;
+    runtime::Nanoseconds begun{0};
     double expected = 0; ///< ns
     std::uint64_t operations = 0;
     std::vector<Work> work; ///< one of operations of one estimate that follow each other
@@ -117,14 +118,16 @@ private:
   Estimate &look(const AheadWork &work, std::uint64_t key);
   Event record(StreamState &stream);
   template <class Question> Said ask(const Question &question);
-  void begin(StreamState &stream, bool isKnown);
+  void begin(StreamState &stream);
   void close(StreamState &stream);
   void sweep(runtime::Nanoseconds now);
   void dropIdle(StreamState &stream, runtime::Nanoseconds now);
   void learn(const Group &group);
   double ahead(runtime::Nanoseconds now) const;
-  bool isFull() const {
-    return open.expected * groupsOfBound >= static_cast<double>(bound.count());
+  /// By what is expected, or by the time since it was begun: it may take longer than expected.
+  bool isFull(runtime::Nanoseconds now) const {
+    double most = static_cast<double>(bound.count()) / groupsOfBound;
+    return open.expected >= most || static_cast<double>((now - open.begun).count()) >= most;
   }
   bool waitUntilAdmissible(StreamState &stream, double ns);
   bool isTooFar(double ns, runtime::Nanoseconds now) const;
@@ -148,7 +151,6 @@ private:
   std::uint64_t groupsLearnt = 0;
   runtime::Nanoseconds firstSince{0}; ///< the first of `closed` has had the device at most so long
   runtime::Nanoseconds lastPut{0}, lastSweep{0};
-  std::uint32_t begunAtRest = 0;
   bool isLetGo = false;
 };
 

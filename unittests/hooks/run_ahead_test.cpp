@@ -174,6 +174,32 @@ TEST_CASE(
   CHECK(h.synchronize(stream) == cudaSuccess);
 }
 
+TEST_CASE("a size of a kernel that takes far longer than its others is known from its first time") {
+  Ahead h;
+  cudaStream_t stream = h.stream(0);
+  std::uint64_t cell = 0;
+  auto launches = [&](int count, std::uint32_t blocks, float ms) {
+    h.cuda.msOfOperation = ms;
+    for (int i = 0; i < count; ++i) {
+      CHECK(h.launch(stream, &cell, 1, blocks) == cudaSuccess);
+      CHECK(h.synchronize(stream) == cudaSuccess);
+    }
+  };
+  launches(100, 1, 0.001F);
+  launches(2, 2, 2);
+  h.gated = true;
+  std::atomic<int> made{0};
+  std::thread launcher([&] {
+    for (std::uint32_t i = 0; i < 20; ++i, ++made)
+      h.launch(stream, &cell, i, 2);
+  });
+  std::this_thread::sleep_for(20ms);
+  CHECK(made.load() <= 3);
+  h.gate.open();
+  launcher.join();
+  CHECK(h.synchronize(stream) == cudaSuccess);
+}
+
 TEST_CASE("events stand between groups, not behind each operation") {
   Ahead h;
   h.cuda.msOfOperation = 0.01F;
