@@ -19,7 +19,7 @@ constexpr double leastNs = 500;
 /// A stream that had nothing put on it for so long may have come to rest, and what it then waited
 /// for its thread is no duration.
 constexpr Nanoseconds longGap = 500us;
-constexpr Nanoseconds sweepInterval = 250us;
+constexpr Nanoseconds sweepInterval = 1ms;
 /// Waiting threads look again and again for so long, then sleep between looks.
 constexpr Nanoseconds spinFor = 50us, nap = 50us;
 /// A thread waits for at most so many times what was expected, and so long behind that.
