@@ -10,7 +10,7 @@ namespace tally::bundle {
 
 namespace {
 
-constexpr std::string_view magic = "tally-profile ", firstLine = "tally-profile 2";
+constexpr std::string_view profileMagic = "tally-profile ", firstLine = "tally-profile 2";
 constexpr std::string_view wholeName = "whole", untriedName = "untried", endName = "end ";
 /// About 8 MB.
 constexpr std::size_t mostEntries = 65536;
@@ -89,7 +89,7 @@ Result<std::string_view> checked(std::string_view text) {
 
 Result<Profile> parseProfile(std::string_view text) {
   std::string_view first = text.substr(0, text.find('\n'));
-  if (!first.starts_with(magic))
+  if (!first.starts_with(profileMagic))
     return at(1,
               "this is no profile of tally's, which begins with '" + std::string(firstLine) + "'");
   if (first != firstLine)

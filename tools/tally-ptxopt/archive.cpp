@@ -11,7 +11,7 @@
 namespace tally::ptxopt {
 namespace {
 
-constexpr llvm::StringLiteral magic = "!<arch>\n", headerEnd = "`\n";
+constexpr llvm::StringLiteral archiveMagic = "!<arch>\n", headerEnd = "`\n";
 constexpr llvm::StringLiteral symbols32 = "/", symbols64 = "/SYM64/", longNames = "//";
 constexpr std::size_t headerBytes = 60, nameBytes = 16, sizeAt = 48, sizeBytes = 10, endAt = 58;
 
@@ -36,11 +36,11 @@ Result<std::string> nameOf(llvm::StringRef raw, llvm::StringRef table, std::size
 } // namespace
 
 Result<std::vector<ArchiveMember>> readArchive(std::string_view bytes) {
-  if (!llvm::StringRef(bytes).starts_with(magic))
+  if (!llvm::StringRef(bytes).starts_with(archiveMagic))
     return damaged(0, "this is no archive");
   std::vector<ArchiveMember> members;
   llvm::StringRef table;
-  for (std::size_t at = magic.size(); at < bytes.size();) {
+  for (std::size_t at = archiveMagic.size(); at < bytes.size();) {
     if (bytes.size() - at < headerBytes ||
         !llvm::StringRef(bytes).substr(at + endAt).starts_with(headerEnd))
       return damaged(at, "no member's header is here");
@@ -97,7 +97,7 @@ Result<void> moveOffsets(std::string &file, std::size_t start, std::size_t size,
 Result<std::string> replaceMembers(std::string_view bytes,
                                    const std::vector<ArchiveMember> &members,
                                    const std::vector<std::optional<std::string>> &contents) {
-  std::string file = magic.str();
+  std::string file = archiveMagic.str();
   std::map<std::size_t, std::size_t> moved;
   for (std::size_t i = 0; i < members.size(); ++i) {
     const ArchiveMember &member = members[i];

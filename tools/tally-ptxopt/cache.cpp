@@ -17,7 +17,7 @@ namespace tally::ptxopt {
 namespace {
 
 /// First line of every entry; the number changes with the format and with what tally asks of ptxas.
-constexpr llvm::StringLiteral magic = "tally assembly 1\n";
+constexpr llvm::StringLiteral cacheMagic = "tally assembly 1\n";
 
 std::string hashOf(llvm::StringRef bytes) {
   auto digest = llvm::SHA256::hash(llvm::arrayRefFromStringRef(bytes));
@@ -53,7 +53,7 @@ std::optional<Assembled> readPayload(llvm::StringRef payload) {
 }
 
 std::optional<Assembled> readEntry(llvm::StringRef bytes) {
-  if (!bytes.consume_front(magic))
+  if (!bytes.consume_front(cacheMagic))
     return std::nullopt;
   auto [hash, payload] = bytes.split('\n');
   return hash == hashOf(payload) ? readPayload(payload) : std::nullopt;
@@ -82,7 +82,7 @@ std::string AssemblyCache::keyOf(const std::string &ptxas, const AssembleRequest
     hash.update(fmt::format("{} ", part.size()));
     hash.update(part);
   };
-  add(magic);
+  add(cacheMagic);
   add(program);
   add(request.target.arch.name());
   for (const std::string &option : request.target.options)
@@ -113,7 +113,7 @@ std::optional<Assembled> AssemblyCache::find(const std::string &key) const {
 
 void AssemblyCache::store(const std::string &key, const Assembled &assembled) {
   std::string payload = payloadOf(assembled);
-  std::string bytes = magic.str() + hashOf(payload) + "\n" + payload;
+  std::string bytes = cacheMagic.str() + hashOf(payload) + "\n" + payload;
   stored = true;
   if (auto written = writeOutput(pathOf(key), bytes); !written && !warned.exchange(true))
     llvm::errs() << "tally-ptxopt: warning: cache: " + written.error().message + "\n";

@@ -1,5 +1,6 @@
 #include "tally/ptx/analysis/cfg.h"
 
+#include "string_ref.h"
 #include "tally/ptx/analysis/opcodes.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -11,8 +12,6 @@
 
 namespace tally::ptx {
 namespace {
-
-llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
 
 /// Labels by scope: a label is visible in its scope and the scopes inside it, before and after its
 /// own place (PTX ISA 9.0, 5.2 and 9.7.13).

@@ -2,6 +2,7 @@
 
 #include "loops.h"
 #include "recomputation.h"
+#include "string_ref.h"
 #include "tally/ptx/analysis/barriers.h"
 #include "tally/ptx/analysis/liveness.h"
 #include "tally/ptx/analysis/opcodes.h"
@@ -21,8 +22,6 @@ namespace {
 
 /// A loop that polls each so many turns, or more, does so by a barrier of its own.
 constexpr std::uint32_t turnsWithoutCarrier = 4;
-
-llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
 
 /// Special registers whose value another SM, or another time, would change (PTX ISA 9.0, chapter
 /// 10). %laneid is the thread's place in the block.
@@ -50,9 +49,9 @@ template <class Visit> void forEachInstruction(const Function &body, Visit &&vis
       visit(statement);
 }
 
-class Finder {
+class CheckpointFinder {
 public:
-  Finder(ModuleFacts &modules, const Function &entry,
+  CheckpointFinder(ModuleFacts &modules, const Function &entry,
          const llvm::SetVector<const Function *> &callees, const LoopPlan &loop,
          const PollRules &polls)
       : modules(modules), entry(entry), loop(loop), polls(polls), bodies(callees), cfg(entry),
@@ -455,7 +454,7 @@ private:
 Checkpoints findCheckpoints(ModuleFacts &modules, const Function &entry,
                             const llvm::SetVector<const Function *> &callees, const LoopPlan &loop,
                             const PollRules &polls) {
-  return Finder(modules, entry, callees, loop, polls).run();
+  return CheckpointFinder(modules, entry, callees, loop, polls).run();
 }
 
 } // namespace tally::ptx

@@ -26,11 +26,6 @@ struct Residue {
 
 using Form = std::optional<Residue>;
 
-/// An integer type of 32 or 64 bits.
-bool isWord(std::string_view type) {
-  return type.size() == 3 && type.front() != 'f' && (type.ends_with("32") || type.ends_with("64"));
-}
-
 /// Whether it accesses just the bytes from its address on.
 bool isSimple(const Instruction &access) {
   return access.opcode == "ld" || access.opcode == "st" || access.opcode == "atom" ||

@@ -3,6 +3,7 @@
 #include "congruence.h"
 #include "linear_bounds.h"
 #include "shared_writes.h"
+#include "string_ref.h"
 #include "tally/ptx/analysis/opcodes.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -14,8 +15,6 @@
 
 namespace tally::ptx {
 namespace {
-
-llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
 
 /// c of an atom.add or red.add of an integer constant; 0 of anything else.
 std::uint64_t countedBy(const Instruction &add) {
@@ -29,10 +28,6 @@ std::uint64_t countedBy(const Instruction &add) {
   const Operand &step = add.operands.back();
   constexpr std::uint64_t most = 1 << 20; // far from wrapping around in one step
   return isInteger && step.kind == OperandKind::Integer && step.bits <= most ? step.bits : 0;
-}
-
-bool isWord(std::string_view type) {
-  return type.size() == 3 && type.front() != 'f' && (type.ends_with("32") || type.ends_with("64"));
 }
 
 /// What a register holds, seen from a turn of the loop.

@@ -8,6 +8,8 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
 
+#include <string_view>
+
 namespace tally::ptx {
 
 /// All assignments of each register. PTX as compilers write it assigns most registers once; nothing
@@ -29,6 +31,11 @@ private:
 
 /// The register copied by an unguarded `mov` or `cvta` of one register, else noRegister.
 RegisterId copiedRegister(const Instruction &instruction);
+
+/// An integer type of 32 or 64 bits.
+inline bool isWord(std::string_view type) {
+  return type.size() == 3 && type.front() != 'f' && (type.ends_with("32") || type.ends_with("64"));
+}
 
 /// Whether `operand` is %ctaid of `dimension` (0 x, 1 y, 2 z), or a register that nothing but a
 /// copy of it is assigned to.

@@ -1,6 +1,7 @@
 #include "tally/ptx/analysis/function_facts.h"
 
 #include "awaited_reads.h"
+#include "string_ref.h"
 #include "tally/ptx/analysis/opcodes.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -11,8 +12,6 @@
 
 namespace tally::ptx {
 namespace {
-
-llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
 
 /// Bits of an integer type, or 0.
 unsigned integerBits(std::string_view type) {

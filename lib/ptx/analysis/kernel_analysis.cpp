@@ -2,6 +2,7 @@
 
 #include "checkpoints.h"
 #include "shared_writes.h"
+#include "string_ref.h"
 #include "tally/bundle/abi.h"
 #include "tally/ptx/analysis/barriers.h"
 #include "tally/ptx/analysis/call_sequence.h"
@@ -36,8 +37,6 @@ constexpr std::uint32_t tensorAlignment = 1024;
 
 /// Whether it finds memory depends on what other blocks have freed.
 constexpr std::string_view allocator = "malloc";
-
-llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
 
 Reason reasonOfMissingBody(std::string_view name) {
   llvm::StringRef text = ref(name);

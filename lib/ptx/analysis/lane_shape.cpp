@@ -1,4 +1,5 @@
 // The part of Uniformity that follows integers modulo the warp size: see Uniformity's header.
+#include "string_ref.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/analysis/uniformity.h"
 
@@ -7,8 +8,6 @@
 
 namespace tally::ptx {
 namespace {
-
-llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
 
 bool isInteger(std::string_view type) {
   return llvm::StringSwitch<bool>(ref(type))

@@ -1,5 +1,7 @@
 #include "tally/ptx/analysis/opcodes.h"
 
+#include "string_ref.h"
+
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -8,8 +10,6 @@
 
 namespace tally::ptx {
 namespace {
-
-llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
 
 /// Opcodes of which the table says the same, with spaces between.
 struct OpcodeGroup {

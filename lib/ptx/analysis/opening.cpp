@@ -1,5 +1,6 @@
 #include "tally/ptx/analysis/opening.h"
 
+#include "string_ref.h"
 #include "tally/ptx/analysis/cfg.h"
 #include "tally/ptx/analysis/opcodes.h"
 
@@ -20,8 +21,6 @@ constexpr unsigned maxLoads = 8, maxInstructions = 64;
 /// The same up to the first barrier: a thread's part of a tile and what says where it lies, which
 /// takes 1 to 2 us.
 constexpr unsigned maxLoadsToBarrier = 64, maxInstructionsToBarrier = 1536;
-
-llvm::StringRef ref(std::string_view text) { return {text.data(), text.size()}; }
 
 bool isPlainArithmetic(std::string_view opcode) {
   return llvm::StringSwitch<bool>(ref(opcode))

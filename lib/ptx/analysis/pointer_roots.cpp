@@ -35,9 +35,9 @@ std::optional<Place> placeOf(const Cfg &cfg, const Definitions &whole, const Ope
   return place;
 }
 
-class Finder {
+class RootFinder {
 public:
-  Finder(const Cfg &cfg, const Definitions &whole) : cfg(cfg), whole(whole) {}
+  RootFinder(const Cfg &cfg, const Definitions &whole) : cfg(cfg), whole(whole) {}
 
   PointerRoots run(const Operand &address) {
     for (const Operand &child : address.children)
@@ -134,7 +134,7 @@ PointerRoots rootsOfAddress(const Cfg &cfg, const Definitions &whole,
                             const Instruction &instruction) {
   for (const Operand &operand : instruction.operands)
     if (operand.kind == OperandKind::Address)
-      return Finder(cfg, whole).run(operand);
+      return RootFinder(cfg, whole).run(operand);
   PointerRoots roots;
   roots.unknown = true;
   return roots;

@@ -30,9 +30,9 @@ constexpr std::uint64_t longestTurn = 2;
 constexpr std::uint64_t schedulerRegisters = 512, workingRegisters = 24;
 constexpr std::uint64_t fewestWarps = 2;
 
-class Finder {
+class PollSiteFinder {
 public:
-  Finder(Cfg &cfg, const PollRules &rules) : cfg(cfg), rules(rules), definitions(cfg) {
+  PollSiteFinder(Cfg &cfg, const PollRules &rules) : cfg(cfg), rules(rules), definitions(cfg) {
     forEachLoop(cfg, [&](const Loop &loop) { nests.push_back({loop}); });
   }
 
@@ -193,7 +193,7 @@ private:
 } // namespace
 
 std::vector<PollSite> findPollSites(Cfg &cfg, const PollRules &rules) {
-  return Finder(cfg, rules).run();
+  return PollSiteFinder(cfg, rules).run();
 }
 
 } // namespace tally::ptx

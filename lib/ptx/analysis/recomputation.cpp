@@ -1,5 +1,6 @@
 #include "recomputation.h"
 
+#include "string_ref.h"
 #include "tally/ptx/analysis/opcodes.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -8,8 +9,6 @@
 
 namespace tally::ptx {
 namespace {
-
-llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
 
 /// Whether the result follows from the operands alone, and takes no more than a few cycles.
 bool isArithmetic(const Instruction &instruction) {

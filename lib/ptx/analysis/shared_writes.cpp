@@ -1,6 +1,7 @@
 #include "shared_writes.h"
 
 #include "awaited_reads.h"
+#include "string_ref.h"
 #include "tally/ptx/analysis/opcodes.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -11,8 +12,6 @@
 
 namespace tally::ptx {
 namespace {
-
-llvm::StringRef ref(std::string_view text) { return llvm::StringRef(text.data(), text.size()); }
 
 bool isPrivate(const Instruction &instruction) {
   return llvm::any_of(instruction.modifiers, [](std::string_view each) {

@@ -25,9 +25,9 @@ struct WaitingLoop : LoopReads {
   std::string callee; ///< called for the first of the reads; may be empty
 };
 
-class Finder {
+class WaitFinder {
 public:
-  Finder(const Cfg &cfg, const FunctionFacts &facts, const WaitContext &context)
+  WaitFinder(const Cfg &cfg, const FunctionFacts &facts, const WaitContext &context)
       : cfg(cfg), facts(facts), context(context) {}
 
   WaitFacts run() {
@@ -214,7 +214,7 @@ private:
 } // namespace
 
 WaitFacts findWaits(const Cfg &cfg, const FunctionFacts &facts, const WaitContext &context) {
-  return Finder(cfg, facts, context).run();
+  return WaitFinder(cfg, facts, context).run();
 }
 
 } // namespace tally::ptx

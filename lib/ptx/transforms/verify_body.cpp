@@ -13,10 +13,6 @@
 namespace tally::ptx {
 namespace {
 
-bool isOwn(std::string_view name) {
-  return name.starts_with("%tally_") || name.starts_with("$tally_");
-}
-
 bool readsGrid(const Operand &operand) {
   bool found = false;
   forEachOperand(operand, [&](const Operand &each) {
@@ -31,7 +27,7 @@ bool readsGrid(const Operand &operand) {
 std::set<std::string_view> ownRegisters(const Operand &operand) {
   std::set<std::string_view> names;
   forEachOperand(operand, [&](const Operand &each) {
-    if (each.kind == OperandKind::Register && isOwn(each.symbol))
+    if (each.kind == OperandKind::Register && isOwnName(each.symbol))
       names.insert(each.symbol);
   });
   return names;
@@ -256,13 +252,13 @@ private:
     const Instruction &instruction = statement.instruction;
     if (at > agreedUpTo && writesAgreed(instruction))
       return fmt::format("it sets again what the block has agreed on: {}", statement.text);
-    bool setsOwn = !instruction.operands.empty() && isOwn(instruction.operands[0].symbol);
+    bool setsOwn = !instruction.operands.empty() && isOwnName(instruction.operands[0].symbol);
     if (readsAnyGrid(instruction) && !setsOwn)
       return fmt::format("it still reads a physical grid register: {}", statement.text);
     bool leaves = instruction.opcode == "ret" || instruction.opcode == "exit";
-    bool guardedByOwn = instruction.guard && isOwn(instruction.guard->predicate.symbol);
+    bool guardedByOwn = instruction.guard && isOwnName(instruction.guard->predicate.symbol);
     bool behindOwnLabel =
-        rewritten.body[at - 1].kind == StatementKind::Label && isOwn(rewritten.body[at - 1].label);
+        rewritten.body[at - 1].kind == StatementKind::Label && isOwnName(rewritten.body[at - 1].label);
     if (leaves && !guardedByOwn && !behindOwnLabel)
       return fmt::format("a way out does not lead to the loop's head: {}", statement.text);
     return std::nullopt;

@@ -21,6 +21,11 @@ struct AllowedChanges {
   bool barriers = false;  ///< full-block ones, which threads that have left take part in
 };
 
+/// Whether a register or label is one of those that emit.h makes.
+inline bool isOwnName(std::string_view name) {
+  return name.starts_with("%tally_") || name.starts_with("$tally_");
+}
+
 /// Where the label of that name stands in the function's body.
 std::optional<std::size_t> labelOf(const Function &function, std::string_view name);
 

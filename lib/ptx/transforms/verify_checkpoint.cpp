@@ -17,10 +17,6 @@
 namespace tally::ptx {
 namespace {
 
-bool isOwn(std::string_view name) {
-  return name.starts_with("%tally_") || name.starts_with("$tally_");
-}
-
 class CheckpointCheck {
 public:
   CheckpointCheck(const Function &user, const Function &variant)
@@ -118,7 +114,7 @@ private:
       const Instruction &instruction = each.instruction;
       if (instruction.opcode == "bra") {
         std::string_view guard = guardOf(instruction);
-        if (!isOwn(guard.empty() ? instruction.operands[0].symbol : guard))
+        if (!isOwnName(guard.empty() ? instruction.operands[0].symbol : guard))
           return fmt::format("who goes on at point {} may go elsewhere: {}", number, each.text);
         if (guard.empty() || (guard == "%tally_passes" && passes) ||
             (guard == "%tally_leave" && chosen))
@@ -141,7 +137,7 @@ private:
     while (variant.body[first].kind != StatementKind::Instruction)
       ++first;
     for (RegisterId reg : liveness.liveBefore(static_cast<std::uint32_t>(first)))
-      if (!set.contains(reg) && !isOwn(variant.declarationOf(reg).name))
+      if (!set.contains(reg) && !isOwnName(variant.declarationOf(reg).name))
         return fmt::format("a register is not restored at point {}: {}", number,
                            std::string(variant.declarationOf(reg).name) +
                                std::to_string(reg - variant.declarationOf(reg).first));
@@ -164,7 +160,7 @@ private:
   void addDigit(const Instruction &add, Digits &digits) const {
     RegisterId into = add.operands[0].reg;
     if (into == noRegister || add.operands[1].reg != into ||
-        isOwn(variant.declarationOf(into).name))
+        isOwnName(variant.declarationOf(into).name))
       return;
     if (into != digits.counter)
       digits = {into, digits.label, digits.shift, 0, false};
@@ -184,7 +180,7 @@ private:
     bool known = instruction.opcode != "mov" || instruction.operands[1].text != "0" ||
                  isTheirs(statement.text);
     forEachReadRegister(instruction, [&](const Operand &operand) {
-      known &= set.contains(operand.reg) || isOwn(variant.declarationOf(operand.reg).name);
+      known &= set.contains(operand.reg) || isOwnName(variant.declarationOf(operand.reg).name);
     });
     forEachWrittenRegister(instruction, [&](const Operand &operand) {
       if (!known)

@@ -16,10 +16,6 @@
 namespace tally::ptx {
 namespace {
 
-bool isOwnName(std::string_view name) {
-  return name.starts_with("%tally_") || name.starts_with("$tally_");
-}
-
 bool isWayOut(std::string_view label) {
   return label == "$tally_next" || label.starts_with("$tally_way_");
 }

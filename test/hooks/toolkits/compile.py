@@ -7,6 +7,7 @@ INCLUDE: the other toolkit's headers; INCLUDE_DIR: those that the commands name,
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -30,6 +31,14 @@ def command_with(entry, include, others):
     return result
 
 
+def sources_of(path):
+    """The sources that CMake compiles together in a file of its own (CMAKE_UNITY_BUILD), else the source itself."""
+    if "/Unity/" not in path:
+        return [path]
+    with open(path) as text:
+        return re.findall(r'#include "(.*\.cpp)"', text.read())
+
+
 def run(words, folder):
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
     return done.returncode, done.stdout, done.stderr
@@ -39,8 +48,8 @@ def main(commands, include, source, *others):
     others = {os.path.realpath(each) for each in others}
     compiled, wrong = 0, []
     for entry in json.load(open(commands)):
-        name = os.path.relpath(os.path.join(entry["directory"], entry["file"]), source)
-        if not name.startswith(tuple(each + "/" for each in FOLDERS)):
+        names = [os.path.relpath(each, source) for each in sources_of(os.path.join(entry["directory"], entry["file"]))]
+        if not any(name.startswith(tuple(each + "/" for each in FOLDERS)) for name in names):
             continue
         words = command_with(entry, include, others)
         status, included, errors = run(words + ["-M"], entry["directory"])
@@ -48,9 +57,9 @@ def main(commands, include, source, *others):
             continue
         if status == 0:
             status, _, errors = run(words + ["-fsyntax-only"], entry["directory"])
-        compiled += 1
+        compiled += len(names)
         if status != 0:
-            wrong.append(name)
+            wrong += names
             print(errors, file=sys.stderr)
     if wrong:
         sys.exit(f"{len(wrong)} of {compiled} sources do not compile with {include}: {' '.join(wrong)}")
