@@ -75,6 +75,16 @@ TEST_CASE("figures count only where best-effort work hurts without tally") {
   CHECK(mentions(report({}, without), "not known"));
 }
 
+TEST_CASE("the report ends with what its figures mean") {
+  std::string text = report({}, measurementWith(0.5));
+  CHECK(mentions(text, "takes 5.0 times as long beside training"));
+  CHECK(mentions(text, "1.2 times as long with tally"));
+  CHECK(mentions(text, "90 % of its own speed"));
+  Measurement without = measurementWith(0.5);
+  without.modes.pop_back();
+  CHECK_FALSE(mentions(report({}, without), "In words"));
+}
+
 TEST_CASE("the introduction says what was trained") {
   Options options;
   options.training = {.batch = 640, .inputs = 64, .hidden = 64, .classes = 16};
