@@ -52,8 +52,8 @@ template <class Visit> void forEachInstruction(const Function &body, Visit &&vis
 class CheckpointFinder {
 public:
   CheckpointFinder(ModuleFacts &modules, const Function &entry,
-         const llvm::SetVector<const Function *> &callees, const LoopPlan &loop,
-         const PollRules &polls)
+                   const llvm::SetVector<const Function *> &callees, const LoopPlan &loop,
+                   const PollRules &polls)
       : modules(modules), entry(entry), loop(loop), polls(polls), bodies(callees), cfg(entry),
         dependence(cfg), uniformity(cfg, dependence), liveness(cfg) {
     bodies.insert(&entry);

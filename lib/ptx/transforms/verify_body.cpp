@@ -257,8 +257,8 @@ private:
       return fmt::format("it still reads a physical grid register: {}", statement.text);
     bool leaves = instruction.opcode == "ret" || instruction.opcode == "exit";
     bool guardedByOwn = instruction.guard && isOwnName(instruction.guard->predicate.symbol);
-    bool behindOwnLabel =
-        rewritten.body[at - 1].kind == StatementKind::Label && isOwnName(rewritten.body[at - 1].label);
+    bool behindOwnLabel = rewritten.body[at - 1].kind == StatementKind::Label &&
+                          isOwnName(rewritten.body[at - 1].label);
     if (leaves && !guardedByOwn && !behindOwnLabel)
       return fmt::format("a way out does not lead to the loop's head: {}", statement.text);
     return std::nullopt;
