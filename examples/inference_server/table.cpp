@@ -111,11 +111,12 @@ std::string introduction(const Options &options, const Measurement &measurement)
   return fmt::format(
       "\nOn {}: serving an encoder ({} layers, width {}, {} heads, {} x {} positions a request)\n"
       "while training {}.\n"
-      "{} requests a cell over {} repetitions, {} workers, Poisson at {:.0f} % of the capacity of "
+      "{} requests a cell over {} repetitions, {} worker{}, Poisson at {:.0f} % of the capacity of "
       "one: alone a request takes {:.3f} ms.\n\n",
       measurement.capacity.device, encoder.layers, encoder.width, encoder.heads, encoder.batch,
       encoder.sequence, trainingText(options), options.requests, options.repetitions,
-      options.workers, options.load * 100, measurement.capacity.service.count() * 1e3);
+      options.workers, options.workers == 1 ? "" : "s", options.load * 100,
+      measurement.capacity.service.count() * 1e3);
 }
 
 /// Whether the figures say something: best-effort work must have hurt without tally. NaN: not run.
