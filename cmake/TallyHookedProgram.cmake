@@ -1,7 +1,8 @@
 set(TALLY_PROGRAM_VARIANTS all CACHE STRING "kinds of variants of the programs in benchmarks and tests, as tally-ptxopt's --variants takes them")
 
 # tally_rewritten_object(OBJECT SOURCE [nvcc option...]): CUDA C++ that does not know of tally, compiled by nvcc:
-# OBJECT.plain.o; and OBJECT.o, the same rewritten. TALLY_HOOKED_DEPENDS: what it includes.
+# OBJECT.plain.o; and OBJECT.o, the same rewritten. TALLY_HOOKED_DEPENDS: what it includes; TALLY_REWRITE_OPTIONS:
+# more options of tally-ptxopt.
 function(tally_rewritten_object object source)
   add_custom_command(OUTPUT "${object}.plain.o"
     DEPENDS "${source}" ${TALLY_HOOKED_DEPENDS}
@@ -11,7 +12,7 @@ function(tally_rewritten_object object source)
   add_custom_command(OUTPUT "${object}.o"
     DEPENDS "${object}.plain.o" tally-ptxopt
     COMMAND "${CMAKE_COMMAND}" -E copy "${object}.plain.o" "${object}.o"
-    COMMAND tally-ptxopt --in-place "--variants=${TALLY_PROGRAM_VARIANTS}" "${object}.o"
+    COMMAND tally-ptxopt --in-place "--variants=${TALLY_PROGRAM_VARIANTS}" ${TALLY_REWRITE_OPTIONS} "${object}.o"
     COMMENT "Rewriting ${source}")
 endfunction()
 
