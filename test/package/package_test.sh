@@ -98,7 +98,8 @@ test_makefile() {
   mkdir -p "$SCRATCH/makefile" && cd "$SCRATCH/makefile"
   rm -f ./*
   PATH="$(dirname "$NVCC"):$PATH" make -f "$SOURCE/examples/outside/Makefile" "TALLY=$prefix"
-  run_enabled ./outside
+  # Where the loader does not know the toolkit's libraries, cuBLAS among them, CMake writes down where they are; make does not.
+  LD_LIBRARY_PATH="$(dirname "$(dirname "$NVCC")")/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" run_enabled ./outside
 }
 
 # Compiled and linked by one command, whole-program and relocatable.
@@ -355,7 +356,8 @@ test_runtime_only() {
 }
 
 test_debs() {
-  command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null || skip "no dpkg-deb or dpkg-shlibdeps"
+  command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null && command -v file >/dev/null ||
+    skip "no dpkg-deb, dpkg-shlibdeps or file"
   rm -rf "$SCRATCH/debs"
   (cd "$BUILD" && "$CPACK" -G DEB -B "$SCRATCH/debs") >"$SCRATCH/debs.log" 2>&1 || { tail -n 20 "$SCRATCH/debs.log"; fail "cpack"; }
   local runtime tools
