@@ -26,7 +26,7 @@ std::string wrongIn(const std::string &text) {
   return read ? "nothing" : read.error().message;
 }
 
-std::string sealed(std::string text) {
+std::string sealed(const std::string &text) {
   char digits[32];
   std::snprintf(digits, sizeof digits, "end %llx\n", static_cast<unsigned long long>(hashOf(text)));
   return text + digits;
