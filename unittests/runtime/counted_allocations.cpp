@@ -39,8 +39,16 @@ void release(void *memory) {
 using tally::runtime::allocate;
 using tally::runtime::release;
 
-// The forms that are not here call these.
+// The forms that are not here call these, or have a delete of their own that is not here either.
 void *operator new(std::size_t size) { return allocate(size, 1); }
+// The address sanitizer's would not call the one above, but what it gives is released below.
+void *operator new(std::size_t size, const std::nothrow_t &) noexcept {
+  try {
+    return allocate(size, 1);
+  } catch (const std::bad_alloc &) {
+    return nullptr;
+  }
+}
 void *operator new(std::size_t size, std::align_val_t alignment) {
   return allocate(size, static_cast<std::size_t>(alignment));
 }
