@@ -77,8 +77,9 @@ class Cores(unittest.TestCase):
     def test_trials_count_on_the_cpus_asked_for(self):
         cpus = os.sched_getaffinity(0)
         with cores.Trials() as trials:
-            self.assertGreater(trials.count(min(cpus)), 0)
-            self.assertGreater(trials.count(min(cpus), max(cpus)), 0)
+            # In the few milliseconds of one trial others may have the CPU.
+            for asked in ((min(cpus),), (min(cpus), max(cpus))):
+                self.assertTrue(any(trials.count(*asked) > 0 for _ in range(200)))
         self.assertEqual(os.sched_getaffinity(0), cpus)
 
 
