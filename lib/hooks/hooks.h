@@ -446,7 +446,7 @@ private:
   cudaError_t graphLaunchHigh(const CudaApi &api, StreamState &state, cudaGraphExec_t graph,
                               const Run &call);
   void waitForLaunches(const ExecutableGraph &graph);
-  std::optional<int> tryForeignAhead(StreamState &state, const AheadWork &work,
+  std::optional<int> tryForeignAhead(StreamState &state, AheadWork work,
                                      const std::function<int()> &call);
   bool queueForeign(StreamState &state,
                     const std::function<std::shared_ptr<const ForeignLaunch>()> &take);

@@ -189,11 +189,13 @@ void Hooks::functionAttribute(const CudaApi &api, const void *function, cudaFunc
   kernel.attributeVersion.fetch_add(1);
 }
 
-std::optional<int> Hooks::tryForeignAhead(StreamState &state, const AheadWork &work,
+/// Launches of libraries have a count of their own.
+std::optional<int> Hooks::tryForeignAhead(StreamState &state, AheadWork work,
                                           const std::function<int()> &call) {
   Engine *now = start(foreignApi());
   if (!now || captures.takesPart(foreignApi(), state.handle))
     return std::nullopt;
+  work.isCounted = false;
   return now->tryAhead(state, work, call);
 }
 

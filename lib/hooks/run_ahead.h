@@ -46,6 +46,7 @@ namespace tally::hooks {
 struct AheadWork {
   const void *identity = nullptr; ///< the kernel, the executable graph, or one for all copies
   std::uint64_t size = 1;         ///< thread blocks, or bytes
+  bool isCounted = true;          ///< among the program's launches, of kernels and graphs
 };
 
 class RunAhead;
@@ -74,7 +75,7 @@ public:
   runtime::Nanoseconds takeNews(const AheadWork &work);
   /// Behind an operation of which nothing was known: it is measured alone.
   void closeBehind(StreamState &stream);
-  std::atomic<std::uint64_t> launches{0}; ///< made so far, but copies
+  std::atomic<std::uint64_t> launches{0}; ///< made so far, of those that are counted
 
 private:
   struct Kind {
@@ -180,7 +181,7 @@ public:
     if (answer == Answer::GoFirstTime)
       meet();
     auto status = call();
-    if (static_cast<int>(status) == cudaSuccess && !isCopy(work))
+    if (static_cast<int>(status) == cudaSuccess && work.isCounted)
       own.launches.fetch_add(1, std::memory_order_relaxed);
     if (answer != Answer::Go)
       own.closeBehind(stream);
@@ -194,12 +195,11 @@ public:
     StreamAhead *known = stream.ahead.load(std::memory_order_acquire);
     return known ? known->takeNews(work) : runtime::Nanoseconds(0);
   }
-  /// Kernels and graphs so far, but copies.
+  /// Of the program itself: kernels and graphs so far.
   std::uint64_t launches() const;
 
   /// All copies and fills are of one identity.
-  static AheadWork copyOf(std::uint64_t bytes) { return {&copies, bytes}; }
-  static bool isCopy(const AheadWork &work) { return work.identity == &copies; }
+  static AheadWork copyOf(std::uint64_t bytes) { return {&copies, bytes, false}; }
 
   /// Whether nobody else is there.
   bool isAlone() { return !isHeldUp.load(std::memory_order_relaxed) && activity.isAlone(); }

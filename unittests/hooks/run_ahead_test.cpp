@@ -71,6 +71,26 @@ TEST_CASE("alone launches go at once; from the moment when somebody joins they a
   }
 }
 
+TEST_CASE("libraries' launches go at once too, and are counted once, as theirs") {
+  Ahead h;
+  cudaStream_t stream = h.stream(0);
+  std::uint64_t cell = 0;
+  CHECK(h.launch(stream, &cell, 1) == cudaSuccess);
+  int made = 0;
+  auto call = [&] {
+    ++made;
+    return cudaSuccess;
+  };
+  auto take = [] { return std::shared_ptr<const hooks::ForeignLaunch>(); };
+  auto see = [](hooks::HighFootprints &, const hooks::CudaApi &, hooks::StreamState &) {};
+  static const char kernel = 0;
+  CHECK(h.hooks.foreignLaunch(stream, {&kernel, 8}, call, take, see) == cudaSuccess);
+  CHECK(made == 1);
+  CHECK(h.ahead() == 1);
+  CHECK(h.hooks.totals().foreignBestEffort == 1);
+  CHECK(h.queued() == 0);
+}
+
 TEST_CASE("a process of the same class is not in the way") {
   Ahead h;
   cudaStream_t stream = h.stream(0);
