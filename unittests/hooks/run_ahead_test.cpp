@@ -17,14 +17,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-struct OwnArena {
-  TemporaryFolder folder;
-  std::string path = folder.file("arena");
-  Variable variable{"TALLY_ARENA", path};
-};
-
-/// A process of best effort alone, in an arena of the test's.
-struct Ahead : OwnArena, Harness {
+/// A process of best effort alone, in an arena of the test's, which it joins with its first work.
+struct Ahead : Harness {
   explicit Ahead(const std::function<void(hooks::Settings &)> &change = [](hooks::Settings &) {})
       : Harness(settingsWith(change)) {}
 
@@ -44,6 +38,10 @@ struct Ahead : OwnArena, Harness {
     REQUIRE(slot);
     return std::move(*slot);
   }
+
+  TemporaryFolder folder;
+  std::string path = folder.file("arena");
+  Variable variable{"TALLY_ARENA", path};
 };
 
 } // namespace
