@@ -5,7 +5,7 @@
 #include "in_hook.h"
 #include "kernel_launch.h"
 #include "settings.h"
-#include "triggered_write.h"
+#include "stream_memory.h"
 #include "uuid_text.h"
 
 #include <algorithm>
@@ -23,6 +23,13 @@ constexpr std::size_t wordCount = 1024;
 
 Error failed(const CudaApi &api, const char *call, cudaError_t status) {
   return ApiDevice::failure(api, call, status);
+}
+
+/// Of the driver's cuStreamBatchMemOp.
+Result<void> did(CUresult status) {
+  if (status != CUDA_SUCCESS)
+    return Error{"cuStreamBatchMemOp: error " + std::to_string(status)};
+  return {};
 }
 
 } // namespace
@@ -132,6 +139,7 @@ Result<void> ApiDevice::openTrigger() {
   triggerAddress = word->device;
   mostStreams = runtime::streamsWithOwnConnection();
   batchMemOp = reinterpret_cast<BatchMemOp>(driverEntry(api, "cuStreamBatchMemOp"));
+  wordWait = Settings::get().emulator ? api.driver().batchMemOp : batchMemOp;
   return {};
 }
 
@@ -279,9 +287,15 @@ Result<void> ApiDevice::writeValueWhen(runtime::StreamId stream, std::uint64_t r
   if (!hasControl || !calling)
     return {};
   auto both = runtime::triggeredWrite(triggerAddress, reached, control, value);
-  if (int status = batchMemOp(controlStream, both.size(), both.data(), 0); status != 0)
-    return Error{"cuStreamBatchMemOp: error " + std::to_string(status)};
-  return {};
+  return did(batchMemOp(controlStream, both.size(), both.data(), 0));
+}
+
+/// By threads whose device is this one.
+Result<void> ApiDevice::waitForWords(runtime::StreamId stream,
+                                     std::span<const runtime::WordWait> words) {
+  InHook inside;
+  auto all = runtime::wordWaits(words);
+  return did(wordWait(stateOf(stream).handle, static_cast<unsigned>(words.size()), all.data(), 0));
 }
 
 Result<bool> ApiDevice::isIdle(runtime::StreamId stream) {

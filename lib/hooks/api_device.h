@@ -58,6 +58,9 @@ public:
   bool areStreamsApart() const override {
     return streamCount.load(std::memory_order_relaxed) < mostStreams;
   }
+  Result<void> waitForWords(runtime::StreamId stream,
+                            std::span<const runtime::WordWait> words) override;
+  bool mayWaitForWords() const override { return wordWait && areStreamsApart(); }
   /// How many streams the application has now.
   void setStreamCount(std::size_t now) { streamCount = now; }
   /// While a capture is open: no. A stream of the application's that cannot be asked (its context
@@ -127,7 +130,7 @@ public:
 
 private:
   using StreamWriteValue = int (*)(cudaStream_t, std::uint64_t, std::uint64_t, unsigned);
-  using BatchMemOp = int (*)(cudaStream_t, unsigned, void *, unsigned);
+  using BatchMemOp = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams *, unsigned);
 
   Result<void> openControlStream();
   Result<void> openTrigger();
@@ -151,6 +154,8 @@ private:
   StreamWriteValue streamWriteValue = nullptr;
   /// The driver's cuStreamBatchMemOp; without it nothing is armed.
   BatchMemOp batchMemOp = nullptr;
+  /// The same, or the emulator's in its place; without it no lane's stream waits.
+  BatchMemOp wordWait = nullptr;
   std::atomic<std::uint64_t> *triggerWord = nullptr; ///< mapped memory
   runtime::DevicePtr triggerAddress = 0;
   std::atomic<std::size_t> streamCount{0}; ///< of the application

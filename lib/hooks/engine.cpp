@@ -39,6 +39,7 @@ Result<void> Engine::openOnOwnThread() {
   options.lane.kinds = settings.kinds;
   options.lane.reserve = settings.pauseReserve;
   options.pauseDeadline = std::chrono::microseconds(settings.pauseDeadlineMicroseconds);
+  options.lane.triesWaits = true;
   options.lane.control = device.controlAddress();
   options.lane.clock = runtime::SteadyClock();
   options.lane.trace = trace;

@@ -1,7 +1,7 @@
 // The streams of a CUDA device, and what is put on them but for launches.
 #include "cuda_device.h"
 
-#include "triggered_write.h"
+#include "stream_memory.h"
 
 #include <optional>
 #include <utility>

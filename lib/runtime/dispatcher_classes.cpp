@@ -29,6 +29,8 @@ Result<void> Dispatcher::makeLanes() {
       return made.error();
     laneSlots[count + i] = std::move(*made);
   }
+  if (options.lane.triesWaits)
+    Lane::tryWaits(std::span(laneSlots).subspan(count, options.lanes));
   laneCount.store(count + options.lanes, std::memory_order_release);
   return {};
 }

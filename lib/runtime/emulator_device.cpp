@@ -198,6 +198,24 @@ Result<void> EmulatorDevice::writeValue(StreamId stream, DevicePtr to, std::uint
   });
 }
 
+Result<void> EmulatorDevice::waitForWords(StreamId stream, std::span<const WordWait> words) {
+  for (const WordWait &each : words) {
+    auto target = memory("waitForWords", each.address, sizeof each.value);
+    if (!target)
+      return target.error();
+    auto *word = reinterpret_cast<std::uint32_t *>(target->data());
+    auto holds = [word, wait = each] {
+      std::uint32_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+      return wait.until == WordWait::Until::Equal
+                 ? now == wait.value
+                 : static_cast<std::int32_t>(now - wait.value) >= 0;
+    };
+    if (Result<void> waits = queue.waitUntil(stream, holds); !waits)
+      return waits;
+  }
+  return {};
+}
+
 Result<void> EmulatorDevice::launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                                     std::span<const std::byte> parameters) {
   return launch(stream, function, shape, parameters, emulator::Residency::AsTheyCome);

@@ -1,6 +1,15 @@
 #include "emulator_queue.h"
 
+#include <algorithm>
+#include <chrono>
+
 namespace tally::runtime {
+
+namespace {
+
+constexpr std::chrono::microseconds pollInterval{50};
+
+} // namespace
 
 EmulatorQueue::EmulatorQueue(std::uint32_t virtualSms) {
   for (std::uint32_t i = 0; i < virtualSms; ++i)
@@ -51,7 +60,8 @@ bool EmulatorQueue::headIsReady(const Stream &stream, Runner runner) {
   const Operation &head = stream.operations.front();
   if (head.isForHost != (runner == Runner::HostThread))
     return false;
-  return !head.grid && (!head.awaited || head.awaited->done >= head.count);
+  return !head.grid && (!head.awaited || head.awaited->done >= head.count) &&
+         (!head.holds || head.holds());
 }
 
 void EmulatorQueue::finishHead(Stream &stream) {
@@ -110,6 +120,12 @@ Result<void> EmulatorQueue::enqueueForHost(StreamId id, std::function<void()> ac
     return {};
   };
   operation.isForHost = true;
+  return add(id, std::move(operation));
+}
+
+Result<void> EmulatorQueue::waitUntil(StreamId id, std::function<bool()> holds) {
+  Operation operation;
+  operation.holds = std::move(holds);
   return add(id, std::move(operation));
 }
 
@@ -237,11 +253,24 @@ void EmulatorQueue::runBlocks(std::uint32_t virtualSm) {
   }
 }
 
+bool EmulatorQueue::isPolled() const {
+  return std::any_of(streams.begin(), streams.end(), [](const auto &each) {
+    const auto &operations = each.second->operations;
+    return !operations.empty() && operations.front().holds;
+  });
+}
+
 void EmulatorQueue::runActions(Runner runner) {
   Lock lock(mutex);
   while (true) {
     std::shared_ptr<Stream> stream;
-    changed.wait(lock, [&] { return stopping || (stream = nextAction(runner)); });
+    auto isAwake = [&] { return stopping || (stream = nextAction(runner)); };
+    // Of stores that make a wait hold nobody is told.
+    while (!isAwake())
+      if (isPolled())
+        changed.wait_for(lock, pollInterval);
+      else
+        changed.wait(lock);
     if (stopping)
       return;
     drain(lock, stream, runner);

@@ -52,6 +52,8 @@ public:
   /// The same, always by a thread that does nothing else: it may wait for what the caller does
   /// next.
   Result<void> enqueueForHost(StreamId id, std::function<void()> action);
+  /// What is put on the stream from now on starts when `holds()`, which may change at any time.
+  Result<void> waitUntil(StreamId id, std::function<bool()> holds);
   Result<bool> waitFor(StreamId later, StreamId earlier);
   Result<Marker> mark(StreamId id);
   /// What is put on `later` from now on starts when the marker is reached.
@@ -67,12 +69,13 @@ public:
   std::optional<emulator::Fault> fault();
 
 private:
-  /// One of: a grid, an action, a wait for `awaited` to have done `count` operations.
+  /// One of: a grid, an action, a wait for `awaited` to have done `count` operations or `holds()`.
   struct Operation {
     std::shared_ptr<emulator::GridExecution> grid;
     std::function<Result<void>()> action;
     std::shared_ptr<Stream> awaited;
     std::uint64_t count = 0;
+    std::function<bool()> holds;
     bool isForHost = false;
   };
   struct Stream {
@@ -94,6 +97,7 @@ private:
   void fail(std::string message);
   void runBlocks(std::uint32_t virtualSm);
   void runActions(Runner runner);
+  bool isPolled() const;
 
   std::mutex mutex; ///< guards everything below
   std::condition_variable changed;

@@ -61,16 +61,17 @@ Result<void> Lane::initialise() {
       return confined.error();
     wholes = *confined;
   }
-  Result<DevicePtr> ring = device.allocate(2 * options.halfRing * sizeof(tally_launch_state));
+  Result<DevicePtr> ring =
+      device.allocate((2 * options.halfRing + maxItems) * sizeof(tally_launch_state));
   if (!ring)
     return ring.error();
   states = *ring;
   memory.push_back(*ring);
   constexpr std::size_t mirrorBytes = maxItems * sizeof(tally_launch_state);
-  Result<MappedMemory> mirror = device.allocateMapped(maxBatches * mirrorBytes);
+  Result<MappedMemory> mirror = device.allocateMapped(std::size(mirrors) * mirrorBytes);
   if (!mirror)
     return mirror.error();
-  for (std::size_t i = 0; i < maxBatches; ++i)
+  for (std::size_t i = 0; i < std::size(mirrors); ++i)
     mirrors[i] = {reinterpret_cast<tally_launch_state *>(mirror->host + i * mirrorBytes), maxItems};
   if (device.areStreamsApart()) {
     Result<StreamId> beside = device.createStream(StreamPriority::Low);
@@ -78,7 +79,13 @@ Result<void> Lane::initialise() {
       return beside.error();
     marks = *beside;
   }
-  for (MappedMemory *each : {&markerWord, &markerBeside, &beginWord}) {
+  if (wholes == stream && device.mayWaitForWords()) {
+    Result<StreamId> other = device.createStream(StreamPriority::Low);
+    if (!other)
+      return other.error();
+    resumes = *other;
+  }
+  for (MappedMemory *each : {&markerWord, &markerBeside, &markerResumed, &beginWord}) {
     Result<MappedMemory> word = device.allocateMapped(sizeof(std::uint64_t));
     if (!word)
       return word.error();
@@ -91,8 +98,15 @@ Result<void> Lane::initialise() {
 void Lane::close() {
   if (std::exchange(closed, true))
     return;
+  letAllGo();
   // Errors here would be repeats: the device is going away with everything on it.
   static_cast<void>(device.synchronize(current));
+  if (resumes) {
+    static_cast<void>(device.synchronize(stream));
+    static_cast<void>(device.synchronize(*resumes));
+    static_cast<void>(device.destroyStream(*resumes));
+    resumes.reset();
+  }
   if (marks) {
     static_cast<void>(device.synchronize(*marks));
     static_cast<void>(device.destroyStream(*marks));
@@ -163,6 +177,7 @@ bool Lane::step(const Gate &gate) {
   takeInbox();
   bool progress = collect(gate);
   dropFailed();
+  progress = letGo(gate) || progress;
   // One batch a step: no lane keeps the dispatcher from the others.
   progress = (!isBroken && issue(gate)) || progress;
   if (progress)
@@ -186,20 +201,39 @@ bool Lane::collect(const Gate &gate) {
     return false;
   if (batches.front().ended)
     return endCall(batches.front());
-  seeBegin(batches.front());
+  Batch &front = batches.front();
+  seeBegin(front);
   // The marker first, then the epoch: where no request came before the marker was seen, nothing in
   // front of it can have yielded.
-  bool reached = isReached(batches.front().marker);
-  if (!batches.front().statesComing && gate.currentEpoch() > batches.front().epoch) {
-    if (Result<void> asked = readStates(); !asked)
+  bool reached = isReached(front);
+  if (!front.statesComing && gate.currentEpoch() > front.epoch) {
+    // What waits behind it may do so until what it has to be resumed of is known.
+    bool alone = waitsBehindFront();
+    if (front.askedAt.count() == 0)
+      front.askedAt = options.clock();
+    if (alone && !reached)
+      return false;
+    if (Result<void> asked = readStates(alone ? 1 : batches.size()); !asked)
       failAll(asked.error());
     return true;
   }
   if (!reached)
     return false;
-  std::size_t lanes = gate.lanesUnderWay();
-  Batch batch = std::move(batches.front());
+  Batch batch = std::move(front);
   batches.pop_front();
+  come(batch, gate);
+  if (!isBroken && draining && (batches.empty() || batches.front().behind != 0)) {
+    draining = false;
+    lists.keepOnly(retained);
+    hold();
+  }
+  return true;
+}
+
+void Lane::come(const Batch &batch, const Gate &gate) {
+  if (batch.items.empty())
+    return;
+  std::size_t lanes = gate.lanesUnderWay() + (batches.empty() ? 1 : 0);
   account(batch, lanes);
   if (hasRanges)
     endRange(batch.range);
@@ -210,18 +244,10 @@ bool Lane::collect(const Gate &gate) {
   take(batch);
   lastCollected = options.clock();
   lastEpoch = batch.epoch;
-  hadMore = sent < pending.size();
-  if (!isBroken && batches.empty() && draining) {
-    draining = false;
-    sent = 0;
-    lists.keepOnly(retained);
-  }
-  return true;
+  hadMore = sent < sendable();
 }
 
-bool Lane::isReached(std::uint64_t marker) const {
-  return loadMarker(markerWord) >= marker || loadMarker(markerBeside) >= marker;
-}
+bool Lane::isReached(const Batch &batch) { return loadMarker(*batch.markerAt) >= batch.marker; }
 
 /// Before its marker is looked at. Where the two are seen in one look, the launch took no longer
 /// than since the look before.
@@ -230,7 +256,7 @@ void Lane::seeBegin(Batch &batch) const {
     return;
   if (loadMarker(beginWord) < batch.beginMark)
     batch.notBegunAt = options.clock();
-  else if (!isReached(batch.marker))
+  else if (!isReached(batch))
     batch.begunAt = options.clock();
   else
     batch.begunAt = batch.notBegunAt;
@@ -251,24 +277,31 @@ bool Lane::endCall(Batch &batch) {
   return true;
 }
 
-/// A request came: has the states of all that is under way copied behind it. Nothing more is sent
-/// until these batches are back, since the epoch is another.
-Result<void> Lane::readStates() {
-  for (Batch &batch : batches) {
+/// A request came: has the states of the first `count` batches copied, behind them or, where others
+/// wait behind the first, beside: that one has come back then. Nothing more is sent until these are
+/// back, since the epoch is another.
+Result<void> Lane::readStates(std::size_t count) {
+  bool beside = waitsBehindFront();
+  StreamId on = beside ? *resumes : home();
+  for (std::size_t i = 0; i < count; ++i) {
+    Batch &batch = batches[i];
     batch.statesComing = true;
     batch.askedAt = options.clock();
     if (!batch.canYield())
       continue;
-    if (Result<void> behind = continueOn(stream); !behind)
-      return behind;
+    if (!beside)
+      if (Result<void> behind = continueOn(on); !behind)
+        return behind;
     auto mirror = std::as_writable_bytes(mirrors[batch.slot].first(batch.items.size()));
-    if (Result<void> down = device.copyToHost(stream, mirror, stateAddress(batch, 0)); !down)
+    if (Result<void> down = device.copyToHost(on, mirror, stateAddress(batch, 0)); !down)
       return down;
   }
-  ++lastMarker;
-  for (Batch &batch : batches)
-    batch.marker = lastMarker;
-  return device.writeValue(current, markerWord.device, lastMarker);
+  const MappedMemory &word = on == resumes ? markerResumed : markerWord;
+  for (std::size_t i = 0; i < count; ++i) {
+    batches[i].marker = lastMarker + 1;
+    batches[i].markerAt = &word;
+  }
+  return device.writeValue(beside ? on : current, word.device, ++lastMarker);
 }
 
 /// Where what is sent next goes: behind all that was sent before, on whichever stream.
@@ -352,13 +385,14 @@ void Lane::finishFront(const Operation *operation) {
   finished.fetch_add(1);
   pending.pop_front();
   --sent;
+  toResume -= held.empty() ? 0 : 1;
   unfinished.fetch_sub(1);
   somethingFinished = true;
 }
 
 /// Operations of failed streams need no permit: they are only counted out.
 void Lane::dropFailed() {
-  while (!isBroken && batches.empty() && !pending.empty() && pending.front().stream->failed) {
+  while (!isBroken && batches.empty() && sendable() != 0 && pending.front().stream->failed) {
     sent = 1;
     finishFront(&pending.front());
   }
@@ -416,6 +450,7 @@ void Lane::failOperation(Operation &operation, const Error &error) {
 }
 
 void Lane::failAll(const Error &error) {
+  letAllGo();
   std::unique_lock lock(mutex);
   broken = error;
   isBroken = true;
@@ -428,6 +463,7 @@ void Lane::failAll(const Error &error) {
     if (hasRanges)
       endRange(batch.range);
   batches.clear();
+  held.clear();
   sent = 0;
   unfinished.store(0);
   somethingFinished = true;

@@ -12,7 +12,11 @@
 //    Under a newer epoch it would run, on half a result; so a new epoch is used only once nothing
 //    of an older one is under way.
 //  - What cannot yield (copies, fills, slices, kernels without a variant) is sent only when nothing
-//    that can yield is under way ahead of it.
+//    that can yield is under way ahead of it, or begins a batch that the stream lets go once the
+//    state of the newest launch ahead says that it is done. Where that has yielded, the stream
+//    waits: what has to be resumed goes out on another stream, and when all of that is done, that
+//    state is written to say so. What can yield behind the wait carries an older epoch and runs
+//    nothing then (lane_resume.cpp).
 //  - Kernels without a variant: a request waits for all of them that are under way. Those whose
 //    predicted durations together stay below the bound are sent ahead; a longer one is sent when
 //    the others are about to be over, and one of which nothing is known when there are none.
@@ -201,6 +205,9 @@ struct LaneOptions {
   ProfileStore *profiles = nullptr;
   /// Above 0: kernels that cannot yield run on a stream that has so many of the device's SMs.
   std::uint32_t smsOfWholes = 0;
+  /// Lanes try whether their streams may wait: Lane::tryWaits(). Else they may where the device says
+  /// so.
+  bool triesWaits = false;
   /// Where it is noted what ran when, or nowhere; and the lane's number there.
   Trace *trace = nullptr;
   std::uint8_t number = 0;
@@ -254,6 +261,9 @@ public:
   void hurry(std::uint64_t number);
   /// Of what is put on it; before anything is.
   void setClass(std::uint32_t number) { ownClass.store(number); }
+  /// Lets streams of these lanes wait, where those for what is resumed are seen to go on while all
+  /// others wait. Before anything is put on them.
+  static void tryWaits(std::span<const std::unique_ptr<Lane>> lanes);
   /// Blocks until all that was put on the stream so far is done; the stream's failure, if any.
   Result<void> wait(LaneStream &stream);
   const LaneCounters &counters() const { return counts; }
@@ -314,8 +324,17 @@ private:
     std::optional<ListRing::Region> list;
     std::shared_ptr<LaunchPlan> plan; // of launches
   };
+  /// By what the state of a launch says that it is done: VariantLaunch::countsBlocks().
+  struct Awaited {
+    bool countsBlocks = false, saves = false;
+    std::uint32_t blocks = 0;
+  };
   struct Batch {
     std::uint64_t epoch = 0, marker = 0;
+    const MappedMemory *markerAt = nullptr; // where the marker is written
+    /// The state of a launch, by which its stream lets it go; 0: it waits for none.
+    DevicePtr behind = 0;
+    Awaited behindLaunch;
     std::size_t slot = 0;       // of the mirrors
     std::size_t firstState = 0; // in the ring; item i has the i-th from there
     bool statesComing = false;  // the marker stands behind a copy of the states
@@ -345,9 +364,10 @@ private:
   // lane.cpp: the queue, and batches coming back.
   void takeInbox();
   bool collect(const Gate &gate);
+  void come(const Batch &batch, const Gate &gate);
   bool endCall(Batch &batch);
   void seeBegin(Batch &batch) const;
-  Result<void> readStates();
+  Result<void> readStates(std::size_t count);
   void take(const Batch &batch);
   // lane_measure.cpp
   void account(const Batch &batch, std::size_t lanes);
@@ -375,6 +395,21 @@ private:
   void publish();
   void checkHealth();
   template <class Over> void waitUntil(std::unique_lock<std::mutex> &lock, Over over);
+
+  // lane_resume.cpp: batches whose stream waits for a launch.
+  const Item *newestThatYields(const Batch *&of) const;
+  bool mayComeBehind(const Operation &operation) const;
+  bool isBehindWait(const Batch &batch) const;
+  void putBehind(Batch &batch) const;
+  Result<void> sendWait(const Batch &batch);
+  Result<void> sayDone(const Batch &batch);
+  void hold();
+  bool letGo(const Gate &gate);
+  void letAllGo();
+  bool waitsBehindFront() const;
+  std::size_t sendable() const { return held.empty() ? pending.size() : toResume; }
+  StreamId home() const { return held.empty() ? stream : *resumes; }
+  static std::size_t completed(const Batch &batch);
 
   // lane_issue.cpp: batches going out.
   struct Budget {
@@ -416,13 +451,15 @@ private:
   Result<void> claimStates(Batch &batch);
   Result<void> sendItem(Batch &batch, std::size_t index);
   Result<void> sendMarker(Batch &batch);
-  bool isReached(std::uint64_t marker) const;
+  Result<void> putMarker(Batch &batch, const MappedMemory &word, StreamId on);
+  static bool isReached(const Batch &batch);
   static bool standIn(Operation &operation);
   bool isHeldUp(const Operation &operation) const;
   Result<void> setState(DevicePtr address, const tally_launch_state &state);
   Result<void> sendBehind(Batch &batch, std::size_t index);
   Result<void> sendLaunch(Batch &batch, std::size_t index);
   std::size_t freeSlot() const;
+  /// Those of a batch on `resumes` are apart: the ring's may be waited for.
   DevicePtr stateAddress(const Batch &batch, std::size_t index) const {
     return states + (batch.firstState + index) * sizeof(tally_launch_state);
   }
@@ -433,6 +470,8 @@ private:
   StreamId wholes{};             // for kernels that cannot yield; mostly the same
   StreamId current{};            // where the newest work is; the other stream's is done before it
   std::optional<StreamId> marks; // for markers beside the work
+  /// For what is resumed while `stream` waits; none: it never does.
+  std::optional<StreamId> resumes;
   LaneCounters counts;
 
   // The applications' side.
@@ -451,6 +490,8 @@ private:
   std::deque<Operation> pending; // not finished, in order; the first `sent` are under way
   std::size_t sent = 0;
   std::deque<Batch> batches;
+  std::deque<Batch> held;   // the stream waits ahead of them for what is resumed; of `pending` they
+  std::size_t toResume = 0; // come behind so many, and are not among the first `sent`
   std::uint64_t lentUntil = 0; // up to that number operations go as of the class `lent`
   std::uint32_t lent = lowestBestEffortClass;
   std::optional<Nanoseconds> heldSince;
@@ -469,8 +510,9 @@ private:
   bool somethingFinished = false;
   DevicePtr states = 0;      // the ring
   std::size_t nextState = 0; // in the ring
-  std::span<tally_launch_state> mirrors[maxBatches];
-  MappedMemory markerWord, markerBeside, beginWord; // the first two each by one stream at a time
+  std::span<tally_launch_state> mirrors[maxBatches + 1]; // the last of a batch on `resumes`
+  // Each of the first three is written by one stream.
+  MappedMemory markerWord, markerBeside, markerResumed, beginWord;
   std::uint64_t lastMarker = 0;
   ListRing lists;
   std::optional<ListRing::Region> retained; // the list that the front operation is resumed from

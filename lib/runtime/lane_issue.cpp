@@ -57,14 +57,14 @@ void Lane::lend(std::uint64_t number, std::uint32_t bestEffortClass) {
 }
 
 bool Lane::issue(const Gate &gate) {
-  if (draining || sent == pending.size() || batches.size() == maxBatches)
+  if (draining || sent == sendable() || batches.size() == (held.empty() ? maxBatches : 1))
     return false;
   // Until somebody else has ended a call, there is nothing on the device that what follows could
   // come behind.
   if (!batches.empty() && batches.back().ended)
     return false;
   // Sending takes this thread long enough to see the end of a short launch too late.
-  if (!batches.empty() && batches.back().items.front().isMeasured)
+  if (!batches.empty() && !batches.back().items.empty() && batches.back().items.front().isMeasured)
     return false;
   std::optional<Permit> permitted = permit(gate);
   if (!permitted || (!batches.empty() && batches.front().epoch != permitted->epoch)) {
@@ -91,9 +91,9 @@ bool Lane::issue(const Gate &gate) {
     failAll(done.error());
     return true;
   }
-  if (batch.items.empty())
+  if (batch.marker == 0)
     return false;
-  if (hasRanges)
+  if (hasRanges && !batch.items.empty())
     beginBatchRange(batch);
   batches.push_back(std::move(batch));
   traceWait(false);
@@ -101,6 +101,8 @@ bool Lane::issue(const Gate &gate) {
 }
 
 std::size_t Lane::freeSlot() const {
+  if (!held.empty())
+    return maxBatches;
   return batches.empty() ? 0 : (batches.back().slot + 1) % maxBatches;
 }
 
@@ -109,7 +111,7 @@ void Lane::planBatch(Batch &batch, const Gate &gate, const Permit &permit) {
   used.decision = permit.decision;
   used.batchTime = permit.oftenAsked ? batchTimeWhereAsked : batchTime;
   used.wholesLeft = gate.wholesLeft();
-  for (std::size_t i = sent; i < pending.size() && batch.items.size() < maxItems; ++i)
+  for (std::size_t i = sent; i < sendable() && batch.items.size() < maxItems; ++i)
     // What is heavy ends its batch; of a slice, more may have to come before the next operation.
     if (!planItem(pending[i], batch, used) || batch.items.back().heavy)
       return;
@@ -144,6 +146,8 @@ bool Lane::planItem(Operation &operation, Batch &batch, Budget &used) {
     item.plan = operation.plan;
     bool yielding = operation.progress && operation.progress->kind() != Kind::Slice;
     planned = yielding ? planYielding(item, batch, used) : planWhole(item, batch, used);
+    if (planned && !yielding)
+      putBehind(batch);
   }
   if (planned) {
     batch.items.push_back(std::move(item));
@@ -157,7 +161,7 @@ bool Lane::planCall(Item &item, const Batch &batch) {
   bool first = std::all_of(batch.items.begin(), batch.items.end(), [](const Item &each) {
     return each.dropped || each.operation->type == Operation::Type::Call;
   });
-  if (!batches.empty() || !first)
+  if (!batches.empty() || !held.empty() || !first)
     return false;
   item.heavy = item.operation->callsKernel || item.operation->ended;
   item.completes = true;
@@ -174,8 +178,7 @@ bool Lane::planWhole(Item &item, const Batch &batch, const Budget &used) {
     return planCall(item, batch) &&
            (!item.operation->callsKernel ||
             (goesByDuration(item.predicted, used) && fitsSms(item, used.decision.sms)));
-  auto canYield = [](const Batch &each) { return each.canYield(); };
-  if (batch.canYield() || std::any_of(batches.begin(), batches.end(), canYield))
+  if (batch.canYield() || !mayComeBehind(operation))
     return false;
   item.completes = true;
   if (operation.type != Operation::Type::Launch)
@@ -258,6 +261,10 @@ bool Lane::planYielding(Item &item, const Batch &batch, Budget &used) {
   if (!batch.items.empty() &&
       (used.time >= used.batchTime || used.guardBlocks + guardBlocks > batchGuardBlocks))
     return false;
+  // What waits must not need what may be given to a launch that is resumed; work that pauses is
+  // told so with all that is under way.
+  if (isBehindWait(batch) && (item.launch.listCapacity != 0 || plan.kind == Kind::Pause))
+    return false;
   if (item.launch.listCapacity != 0 && !reserveList(item, batch))
     return false;
   if (item.launch.saveBytes > saveAreaBytes && !growSaveArea(item, batch))
@@ -311,12 +318,20 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
   batch.waitedFrom = waited ? lastCollected : batch.sentAt;
   batch.hasOthers = gate.lanesUnderWay() > (underWay() ? 1 : 0);
   std::size_t gone = 0;
+  bool isPut = false; // something of it, be it a wait
   auto permitted = [&] {
     std::optional<Permit> now = permit(gate);
     return now && now->epoch == batch.epoch;
   };
   for (; gone < batch.items.size() && permitted(); ++gone) {
     Item &item = batch.items[gone];
+    if (gone == 0 && batch.behind != 0) {
+      if (isHeldUp(*item.operation))
+        break;
+      if (Result<void> waits = sendWait(batch); !waits)
+        return waits;
+      isPut = true;
+    }
     if (!item.dropped)
       if (Result<void> issued = sendItem(batch, gone); !issued) {
         if (isHeldUp(*item.operation))
@@ -340,29 +355,38 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
       lists.undo();
     batch.items.pop_back();
   }
-  if (gone == 0)
+  if (gone == 0 && !isPut)
     return {};
-  if (batch.canYield())
+  if (batch.canYield() && held.empty())
     nextState = (batch.firstState + gone) % (2 * options.halfRing);
   batch.marker = ++lastMarker;
+  batch.markerAt = &markerWord;
   Result<void> marked = batch.ended ? Result<void>() : sendMarker(batch);
   batch.issuedAt = batch.notBegunAt = options.clock();
   return marked;
 }
 
 Result<void> Lane::sendMarker(Batch &batch) {
-  if (const Operation &last = *batch.items.back().operation; last.callsKernel)
-    if (Result<bool> behind = device.waitFor(current, *last.ordered); !behind)
+  if (!held.empty())
+    return putMarker(batch, markerResumed, current);
+  if (!batch.items.empty() && batch.items.back().operation->callsKernel)
+    if (Result<bool> behind = device.waitFor(current, *batch.items.back().operation->ordered);
+        !behind)
       return behind.error();
   // Between two kernels of a stream a write takes 2 us of an H200's, an event that another stream
   // waits for none. By itself that stream's write comes later, which nobody sees who has more to
   // send.
   bool isLast = sent == pending.size() && !inboxFilled.load();
   if (!marks || isLast || !device.areStreamsApart())
-    return device.writeValue(current, markerWord.device, batch.marker);
+    return putMarker(batch, markerWord, current);
   if (Result<bool> behind = device.waitFor(*marks, current); !behind)
     return behind.error();
-  return device.writeValue(*marks, markerBeside.device, batch.marker);
+  return putMarker(batch, markerBeside, *marks);
+}
+
+Result<void> Lane::putMarker(Batch &batch, const MappedMemory &word, StreamId on) {
+  batch.markerAt = &word;
+  return device.writeValue(on, word.device, batch.marker);
 }
 
 /// Whether what the operation comes behind cannot be told at the moment.
@@ -382,6 +406,11 @@ bool Lane::standIn(Operation &operation) {
 /// Gives the batch as many consecutive cleared states as it has items. A half of the ring is
 /// cleared when it is entered, in the order of the stream.
 Result<void> Lane::claimStates(Batch &batch) {
+  if (!held.empty()) {
+    batch.firstState = 2 * options.halfRing;
+    return device.fill(current, stateAddress(batch, 0), std::byte{0},
+                       maxItems * sizeof(tally_launch_state));
+  }
   std::size_t half = nextState / options.halfRing;
   bool entered = nextState % options.halfRing == 0;
   if (nextState % options.halfRing + batch.items.size() > options.halfRing) {
@@ -399,8 +428,9 @@ Result<void> Lane::claimStates(Batch &batch) {
 
 Result<void> Lane::sendItem(Batch &batch, std::size_t index) {
   Operation &operation = *batch.items[index].operation;
-  bool whole = operation.type == Operation::Type::Launch && !operation.progress;
-  if (Result<void> behind = continueOn(whole ? wholes : stream); !behind)
+  bool isApart = operation.type == Operation::Type::Launch && !operation.progress && held.empty();
+  StreamId on = isApart ? wholes : home();
+  if (Result<void> behind = continueOn(on); !behind)
     return behind;
   switch (operation.type) {
   case Operation::Type::Call:
@@ -410,16 +440,16 @@ Result<void> Lane::sendItem(Batch &batch, std::size_t index) {
   case Operation::Type::Launch:
     return sendLaunch(batch, index);
   case Operation::Type::CopyToDevice:
-    return device.copyToDevice(stream, operation.device, operation.from);
+    return device.copyToDevice(on, operation.device, operation.from);
   case Operation::Type::CopyToHost:
-    return device.copyToHost(stream, operation.to, operation.device);
+    return device.copyToHost(on, operation.to, operation.device);
   case Operation::Type::Fill:
-    return device.fill(stream, operation.device, operation.value, operation.bytes);
+    return device.fill(on, operation.device, operation.value, operation.bytes);
   case Operation::Type::Put:
     if (operation.ordered)
-      if (Result<bool> behind = device.waitFor(stream, *operation.ordered); !behind)
+      if (Result<bool> behind = device.waitFor(on, *operation.ordered); !behind)
         return behind.error();
-    operation.put(stream);
+    operation.put(on);
     break;
   }
   return {};
@@ -430,14 +460,14 @@ Result<void> Lane::setState(DevicePtr address, const tally_launch_state &state) 
   static_assert(offsetof(tally_launch_state, next_block) == 0);
   assert(state.live_workers == 0 && state.yielded == 0);
   return state.next_block == 0 ? Result<void>()
-                               : device.writeValue(stream, address, state.next_block);
+                               : device.writeValue(current, address, state.next_block);
 }
 
-/// Puts a launch behind the application's stream. When one that is timed has to wait the device
+/// Puts a launch behind the application's stream, as what is resumed was already. When one that is timed has to wait the device
 /// says when it is let go, which takes 2 us of an H200's.
 Result<void> Lane::sendBehind(Batch &batch, std::size_t index) {
   const Item &item = batch.items[index];
-  if (!item.operation->ordered)
+  if (!item.operation->ordered || !held.empty())
     return {};
   Result<bool> waits = device.waitFor(current, *item.operation->ordered);
   if (!waits)

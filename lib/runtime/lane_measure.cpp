@@ -173,7 +173,8 @@ const Lane::Item *Lane::lastToRun(const Batch &batch) const {
       return last;
     last = &batch.items[i];
   }
-  return batches.empty() || willHaveRunNothing(batches.front(), 0) ? last : nullptr;
+  bool isLast = batches.empty() || batches.front().behind != 0;
+  return isLast || willHaveRunNothing(batches.front(), 0) ? last : nullptr;
 }
 
 } // namespace tally::runtime

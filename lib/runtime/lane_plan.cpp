@@ -160,8 +160,8 @@ bool Lane::takeSaveArea(std::uint64_t bytes) {
 /// kernel of a stream that has begun with a fill of a megabyte begins 1 us later, for good.
 Result<void> Lane::clear(DevicePtr memory, std::uint64_t bytes) {
   if (counts.physicalLaunches.load() != 0) {
-    Result<void> behind = continueOn(stream);
-    return behind ? device.fill(stream, memory, std::byte{0}, bytes) : behind;
+    Result<void> behind = continueOn(home());
+    return behind ? device.fill(current, memory, std::byte{0}, bytes) : behind;
   }
   Result<StreamId> other = device.createStream(StreamPriority::Low);
   if (!other)

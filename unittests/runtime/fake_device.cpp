@@ -269,6 +269,31 @@ Result<void> FakeDevice::writeValue(StreamId stream, DevicePtr to, std::uint64_t
   });
 }
 
+Result<void> FakeDevice::waitForWords(StreamId stream, std::span<const WordWait> words) {
+  std::unique_lock lock(mutex);
+  Result<void> done = put(stream, [] { return true; });
+  if (!done)
+    return done;
+  // Each is looked at when the one before it has held.
+  auto left = std::make_shared<std::deque<WordWait>>(words.begin(), words.end());
+  at(stream).queue.back().ready = [this, left, hasWaited = false]() mutable {
+    while (!left->empty()) {
+      const WordWait &next = left->front();
+      auto word = std::atomic_ref(*reinterpret_cast<std::uint32_t *>(next.address)).load();
+      bool holds = next.until == WordWait::Until::Equal
+                       ? word == next.value
+                       : static_cast<std::int32_t>(word - next.value) >= 0;
+      if (!holds) {
+        wordWaitCount += !std::exchange(hasWaited, true);
+        return false;
+      }
+      left->pop_front();
+    }
+    return true;
+  };
+  return {};
+}
+
 Result<void> FakeDevice::writeValueWhen(StreamId stream, std::uint64_t reached, DevicePtr to,
                                         std::uint64_t value) {
   std::unique_lock lock(mutex);

@@ -108,6 +108,10 @@ public:
   std::string refusedEntry;
   /// Streams that wait hold up no others.
   bool streamsAreApart = true;
+  /// Streams may wait for words.
+  bool waitsForWords = true;
+  /// Waits for words that had to wait, and of these those that were let go.
+  std::uint64_t wordWaits() const { return wordWaitCount; }
   /// How often one was made to wait for another.
   std::uint64_t waits() const { return waitCount; }
   /// How many words were written by streams.
@@ -158,6 +162,8 @@ public:
                               std::uint64_t value) override;
   bool mayWait() const override { return true; }
   bool areStreamsApart() const override { return streamsAreApart; }
+  Result<void> waitForWords(StreamId stream, std::span<const WordWait> words) override;
+  bool mayWaitForWords() const override { return waitsForWords; }
   Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                       std::span<const std::byte> parameters) override;
   Result<bool> isIdle(StreamId stream) override;
@@ -229,7 +235,8 @@ private:
   std::atomic<std::uint64_t> triggerWord{0};
   std::atomic<std::uint64_t> armedWrites{0}, writeCount{0};
   tally_launch_state *pollingState = nullptr;
-  std::uint64_t pollCount = 0, blockCount = 0, waitCount = 0, stepsToBreak = ~std::uint64_t{0};
+  std::uint64_t pollCount = 0, blockCount = 0, waitCount = 0, wordWaitCount = 0,
+                stepsToBreak = ~std::uint64_t{0};
   std::optional<std::string> broken;
   std::string breakMessage;
   std::atomic<bool> stop{false}, threaded{false};

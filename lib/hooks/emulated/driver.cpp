@@ -44,6 +44,28 @@ CUresult functionOfKernel(CUfunction *function, CUkernel kernel) {
   return CUDA_SUCCESS;
 }
 
+/// Waits for 4-byte words.
+CUresult batchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams *all, unsigned) {
+  Context &context = Context::get();
+  for (unsigned i = 0; i < count; ++i) {
+    const auto &wait = all[i].waitValue;
+    if (wait.operation != CU_STREAM_MEM_OP_WAIT_VALUE_32)
+      return CUDA_ERROR_NOT_SUPPORTED;
+    runtime::WordWait word{wait.address, static_cast<std::uint32_t>(wait.value),
+                           wait.flags == CU_STREAM_WAIT_VALUE_EQ
+                               ? runtime::WordWait::Until::Equal
+                               : runtime::WordWait::Until::AtLeast};
+    GraphWork work = [word](runtime::EmulatorDevice &device, runtime::StreamId on) {
+      return device.waitForWords(on, std::span(&word, 1));
+    };
+    if (cudaError_t bad =
+            submit(*context.device(), stream, cudaGraphNodeTypeMemset, std::move(work));
+        bad != cudaSuccess)
+      return driverCode(bad);
+  }
+  return CUDA_SUCCESS;
+}
+
 } // namespace
 
 const DriverLaunches &driver() {
@@ -52,6 +74,7 @@ const DriverLaunches &driver() {
     made.launch = launchKernelEx;
     made.currentContext = currentContext;
     made.functionOfKernel = functionOfKernel;
+    made.batchMemOp = batchMemOp;
     return made;
   }();
   return calls;

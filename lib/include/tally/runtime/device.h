@@ -58,6 +58,15 @@ struct FunctionAttributes {
   std::uint32_t maxThreadsPerBlock = 0;
 };
 
+/// What a stream waits for: a 4-byte word of device memory, until it equals `value` or, as a number
+/// that wraps, is at least `value`.
+struct WordWait {
+  enum class Until : std::uint8_t { Equal, AtLeast };
+  DevicePtr address = 0; ///< 4-byte aligned
+  std::uint32_t value = 0;
+  Until until = Until::Equal;
+};
+
 /// The part of a device that answers for the functions of loaded modules.
 class FunctionDevice {
 public:
@@ -132,6 +141,14 @@ public:
   virtual Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                               std::span<const std::byte> parameters) = 0;
 
+  /// In stream order: waits until all of these hold at some time each. Whoever makes them hold must
+  /// not need what the wait holds up: see mayWaitForWords().
+  virtual Result<void> waitForWords(StreamId /*stream*/, std::span<const WordWait> /*words*/) {
+    return Error{"streams of this device do not wait for words"};
+  }
+  /// Whether waitForWords() serves, and so few streams share the device's connections that one that
+  /// waits now holds up no other one.
+  virtual bool mayWaitForWords() const { return false; }
   /// Whether streams are so few that one that waits for another holds up no third one.
   virtual bool areStreamsApart() const { return false; }
   /// `later` starts what is put there from now on only when what is on `earlier` now is done.

@@ -127,6 +127,9 @@ public:
   /// Goes on through another kind: those with workers count blocks alike. Only where nothing is
   /// saved, and before next() is looked at. `workers`, `saveStride`: as for the constructor.
   void goOnAs(Kind kind, std::uint32_t workers, std::uint64_t saveStride);
+  /// Which words of its state say that the launch from next() is done, once it has ended: where
+  /// true `next_block` is at least the blocks, else `yielded` is 0; and `saved` is 0.
+  bool countsBlocks() const { return progress == Progress::Counter; }
   /// Takes the state that the launch from next() left; it must be plausible(). Of checkpoint,
   /// `epoch`: that it was issued under, `launched`: its workers. Returns whether it yielded (blocks
   /// are left that it was asked to run). A guard's first launch that ran nothing is simply to be

@@ -1,0 +1,147 @@
+// What cannot be taken back, sent ahead behind launches that can yield: copies, fills and kernels
+// without a variant wait on the device for the launch ahead of them to be done, however often it
+// yields.
+//
+// What it guards against: a copy ahead of a kernel that is resumed, a fill between its two halves,
+// a state that says too early that it is done, and a stream that waits for ever.
+#include "harness.h"
+
+using namespace tally;
+using namespace tally::runtime;
+
+namespace {
+
+constexpr std::size_t wholeKernel = 4;
+
+/// Kernels with something between them that cannot yield.
+Program mixedChain() {
+  Program program;
+  program.streams = 1;
+  auto add = [&](Step::Type type, std::size_t kernel = 0) {
+    std::uint64_t n = program.steps.size();
+    program.steps.push_back({type, 0, kernel, n % 2, (n + 1) % 2, {6, 4, 1}, mixed(n), 0});
+  };
+  for (int round = 0; round < 2; ++round) {
+    add(Step::Type::Launch);
+    add(Step::Type::CopyOut);
+    add(Step::Type::Launch);
+    add(Step::Type::Launch);
+    add(Step::Type::Launch, wholeKernel);
+    add(Step::Type::Fill);
+    add(Step::Type::Launch);
+    add(Step::Type::CopyIn);
+  }
+  add(Step::Type::Launch);
+  for (std::size_t n = 0; n < program.steps.size(); ++n) {
+    program.hostIn.emplace_back(Program::words);
+    for (std::size_t word = 0; word < Program::words; ++word)
+      program.hostIn[n][word] = mixed(1000 * n + word);
+  }
+  return program;
+}
+
+/// Runs the program, with `turn` called before each turn. Whether the result is the sequential one.
+template <class Turn> bool run(Harness &harness, const Program &program, const Turn &turn) {
+  harness.addStreams(program);
+  for (std::size_t n = 0; n < program.steps.size(); ++n)
+    REQUIRE(harness.submit(program, n));
+  for (int i = 0; i < 100000 && !harness.allFinished(); ++i) {
+    harness.now += Nanoseconds(100);
+    turn();
+    harness.dispatcher->step();
+    harness.device.advance();
+  }
+  for (const auto &stream : harness.streams)
+    if (stream->failed)
+      return false;
+  return harness.allFinished() && harness.outcome() == runInOrder(program);
+}
+
+} // namespace
+
+TEST_CASE("a request at each poll, while copies and whole kernels wait behind launches") {
+  Program program = mixedChain();
+  for (Kind kind : {Kind::Guard, Kind::Persistent, Kind::Checkpoint}) {
+    std::uint64_t waits = 0, yields = 0, last = 0;
+    for (std::uint64_t raisedAt = 0; raisedAt <= last + 1 && raisedAt < 1000; ++raisedAt) {
+      Harness harness(raisedAt + 1, {kind});
+      int turnsLeft = -1; // of the request
+      harness.device.onPoll = [&](std::uint64_t poll) {
+        last = std::max(last, poll);
+        if (poll != raisedAt)
+          return;
+        turnsLeft = static_cast<int>(raisedAt % 40);
+        REQUIRE(harness.high->beginRequest());
+      };
+      bool right = run(harness, program, [&] {
+        if (turnsLeft >= 0 && turnsLeft-- == 0)
+          REQUIRE(harness.high->endRequest());
+      });
+      if (turnsLeft >= 0)
+        REQUIRE(harness.high->endRequest());
+      CAPTURE(raisedAt);
+      CAPTURE(name(kind));
+      CHECK(right);
+      waits += harness.device.wordWaits();
+      yields += harness.statistics().yields;
+    }
+    CHECK(last > 100);
+    CHECK(yields > last / 2);
+    CHECK(waits > last / 4);
+  }
+}
+
+TEST_CASE("requests come and go at random, while random programs wait on several streams") {
+  std::uint64_t waits = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Checkpoint, Kind::Slice};
+    Harness harness(seed, kinds);
+    Program program = Program::make(harness.random, 1 + seed % 3, 30, mixNames.size());
+    bool open = false;
+    harness.device.onPoll = [&](std::uint64_t) {
+      if (harness.random() % (open ? 3 : 25) != 0)
+        return;
+      if (!open)
+        REQUIRE(harness.high->beginRequest());
+      else
+        REQUIRE(harness.high->endRequest());
+      open = !open;
+    };
+    bool right = run(harness, program, [&] {
+      if (open && harness.random() % 20 == 0) {
+        open = false;
+        REQUIRE(harness.high->endRequest());
+      }
+    });
+    if (open)
+      REQUIRE(harness.high->endRequest());
+    CAPTURE(seed);
+    CHECK(right);
+    waits += harness.device.wordWaits();
+  }
+  CHECK(waits > 300);
+}
+
+TEST_CASE("lanes are given up while streams wait") {
+  std::uint64_t waits = 0;
+  for (std::uint64_t turns = 1; turns <= 200; ++turns) {
+    Harness harness(turns, {Kind::Persistent});
+    Program program = mixedChain();
+    harness.addStreams(program);
+    for (std::size_t n = 0; n < program.steps.size(); ++n)
+      REQUIRE(harness.submit(program, n));
+    bool asked = false;
+    for (std::uint64_t i = 0; i < turns; ++i) {
+      harness.now += Nanoseconds(100);
+      if (i > turns / 2 && !std::exchange(asked, true))
+        REQUIRE(harness.high->beginRequest());
+      harness.dispatcher->step();
+      harness.device.advance();
+    }
+    harness.dispatcher->close();
+    if (asked)
+      REQUIRE(harness.high->endRequest());
+    waits += harness.device.wordWaits();
+  }
+  CHECK(waits > 10);
+}
