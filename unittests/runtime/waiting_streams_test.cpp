@@ -65,6 +65,7 @@ TEST_CASE("a request at each poll, while copies and whole kernels wait behind la
     std::uint64_t waits = 0, yields = 0, last = 0;
     for (std::uint64_t raisedAt = 0; raisedAt <= last + 1 && raisedAt < 1000; ++raisedAt) {
       Harness harness(raisedAt + 1, {kind});
+      harness.device.streamsAreApart = raisedAt % 2 == 0; // markers: on a stream beside, or not
       int turnsLeft = -1; // of the request
       harness.device.onPoll = [&](std::uint64_t poll) {
         last = std::max(last, poll);
@@ -96,6 +97,7 @@ TEST_CASE("requests come and go at random, while random programs wait on several
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Checkpoint, Kind::Slice};
     Harness harness(seed, kinds);
+    harness.device.streamsAreApart = seed % 2 == 0;
     Program program = Program::make(harness.random, 1 + seed % 3, 30, mixNames.size());
     bool open = false;
     harness.device.onPoll = [&](std::uint64_t) {
