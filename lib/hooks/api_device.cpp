@@ -2,6 +2,7 @@
 
 #include "bandwidth.h"
 #include "driver_environment.h"
+#include "foreign_launch.h"
 #include "in_hook.h"
 #include "kernel_launch.h"
 #include "settings.h"

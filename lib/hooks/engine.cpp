@@ -137,9 +137,9 @@ std::uint64_t Engine::submit(StreamState &stream, Run run, Behind behind) {
   return work->submit(stream, std::move(call), behind);
 }
 
-std::uint64_t Engine::submitCopy(StreamState &stream, RunOn run) {
+std::uint64_t Engine::submitOnLane(StreamState &stream, RunOn run, Behind behind) {
   beginQueued(stream);
-  return work->submit(stream, operationOf(std::move(run)));
+  return work->submit(stream, operationOf(std::move(run)), behind);
 }
 
 void Engine::submit(StreamState &stream, const std::shared_ptr<const KernelLaunch> &launch) {

@@ -72,9 +72,9 @@ public:
 
   /// Queues a call that is ordered by a best-effort stream.
   std::uint64_t submit(StreamState &stream, Run run, Behind behind = {});
-  /// The same of a copy or a fill, which goes on the lane's own stream: what is queued behind it
-  /// need not wait for the program's. `stream` is one of this device.
-  std::uint64_t submitCopy(StreamState &stream, RunOn run);
+  /// The same on the lane's own stream: what is queued behind it need not wait for the program's.
+  /// `stream` is one of this device.
+  std::uint64_t submitOnLane(StreamState &stream, RunOn run, Behind behind = {});
   /// Queues a launch on a best-effort stream.
   void submit(StreamState &stream, const std::shared_ptr<const KernelLaunch> &launch);
   /// Queues the parts of a graph on a best-effort stream, where nothing of other threads comes

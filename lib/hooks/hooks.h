@@ -22,6 +22,7 @@
 #include "settings.h"
 #include "streams.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -90,7 +91,9 @@ public:
     auto call = [copy, handle] { return copy(handle); };
     if (!state.bestEffort.load(std::memory_order_relaxed))
       return pass(state, call);
-    return queueBestEffort(api, state, handle, mayQueue, Run(call), RunOn(copy), bytes).status;
+    return queueBestEffort(api, state, handle, mayQueue, Run(call), RunOn(copy),
+                           std::max<std::uint64_t>(bytes, 1))
+        .status;
   }
 
   // Launches. (hooks_launch.cpp)

@@ -15,23 +15,24 @@ bool isPageable(const CudaApi &api, const void *pointer) {
 
 } // namespace
 
-/// `copy`: the call, if it is a copy or a fill, of so many bytes.
+/// `onAny`: the call, if it may be made on another stream of the device in place of the program's.
+/// `bytes`: of a copy or a fill; else 0.
 Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                      const std::function<bool()> &mayQueue, const Run &call,
-                                     const RunOn &copy, std::uint64_t bytes, Behind behind) {
+                                     const RunOn &onAny, std::uint64_t bytes, Behind behind) {
   Engine *running = start(api);
   InHook inside;
   if (!running || captures.takesPart(api, handle))
     return {call(), 0};
-  if (copy)
+  if (bytes != 0)
     if (auto status = running->tryAhead(state, RunAhead::copyOf(bytes), call))
       return {*status, 0};
   bool idle = running->queue().isIdle();
   // The default stream of a thread means another stream on the dispatcher's thread.
   if (!idle && state.kind != StreamKind::PerThread && mayQueue()) {
-    bool onLane = copy && state.device == running->deviceNumber();
-    return {cudaSuccess,
-            onLane ? running->submitCopy(state, copy) : running->submit(state, call, behind)};
+    bool onLane = onAny && state.device == running->deviceNumber();
+    return {cudaSuccess, onLane ? running->submitOnLane(state, onAny, behind)
+                                : running->submit(state, call, behind)};
   }
   // What other threads queue meanwhile is not ordered before it.
   if (!idle)
@@ -156,9 +157,10 @@ cudaError_t Hooks::queryStream(const CudaApi &api, cudaStream_t handle) {
 
 cudaError_t Hooks::waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_t event,
                              unsigned flags) {
-  auto call = [&api, handle, event, flags] {
-    return api.cudaStreamWaitEvent(handle, event, flags);
+  auto onAny = [&api, event, flags](cudaStream_t on) {
+    return api.cudaStreamWaitEvent(on, event, flags);
   };
+  auto call = [onAny, handle] { return onAny(handle); };
   StreamState &state = streams.find(api, handle);
   Engine *now = running();
   if (state.bestEffort) {
@@ -166,7 +168,7 @@ cudaError_t Hooks::waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_
     if (captures.any())
       return afterDrain(state, call);
     auto mayQueue = [&] { return event && flags == 0; };
-    Queued queued = queueBestEffort(api, state, handle, mayQueue, call, nullptr, 0,
+    Queued queued = queueBestEffort(api, state, handle, mayQueue, call, onAny, 0,
                                     {.one = events.recordOf(event)});
     if (queued.ticket != 0)
       events.awaited(event, queued.ticket);
@@ -180,15 +182,16 @@ cudaError_t Hooks::waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_
 
 cudaError_t Hooks::recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream_t handle,
                                unsigned flags) {
-  auto call = [&api, event, handle, flags] {
-    return flags == 0 ? api.cudaEventRecord(event, handle)
-                      : api.cudaEventRecordWithFlags(event, handle, flags);
+  auto onAny = [&api, event, flags](cudaStream_t on) {
+    return flags == 0 ? api.cudaEventRecord(event, on)
+                      : api.cudaEventRecordWithFlags(event, on, flags);
   };
+  auto call = [onAny, handle] { return onAny(handle); };
   StreamState &state = streams.find(api, handle);
   if (state.bestEffort) {
     // Queued waits are for the record before.
     auto mayQueue = [&] { return event && flags == 0; };
-    Queued queued = queueBestEffort(api, state, handle, mayQueue, call, nullptr, 0,
+    Queued queued = queueBestEffort(api, state, handle, mayQueue, call, onAny, 0,
                                     {.upTo = events.useOf(event)});
     if (queued.ticket != 0)
       events.recorded(event, queued.ticket);
