@@ -1,7 +1,6 @@
 #include "api_device.h"
 
 #include "bandwidth.h"
-#include "driver_environment.h"
 #include "foreign_launch.h"
 #include "in_hook.h"
 #include "kernel_launch.h"
@@ -388,6 +387,7 @@ runtime::StreamId ApiDevice::addOwn(cudaStream_t handle) {
   made.kind = StreamKind::NonBlocking;
   made.device = device;
   made.isOwn = true;
+  ownCount = ownStreams.size();
   return idOf(made);
 }
 
@@ -396,6 +396,7 @@ Result<void> ApiDevice::destroyStream(runtime::StreamId stream) {
   {
     std::unique_lock lock(mutex);
     ownStreams.remove_if([&](const StreamState &own) { return &own == &stateOf(stream); });
+    ownCount = ownStreams.size();
   }
   if (confined.destroy(handle))
     return {};

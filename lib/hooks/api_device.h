@@ -5,6 +5,7 @@
 
 #include "captures.h"
 #include "cuda_api.h"
+#include "driver_environment.h"
 #include "green_context.h"
 #include "registry.h"
 #include "streams.h"
@@ -60,7 +61,28 @@ public:
   }
   Result<void> waitForWords(runtime::StreamId stream,
                             std::span<const runtime::WordWait> words) override;
-  bool mayWaitForWords() const override { return wordWait && areStreamsApart(); }
+  bool hasWordWaits() const override { return wordWait; }
+  bool mayWaitForWords() const override {
+    return wordWait && waitersForDevice.load() == 0 && (areStreamsApart() || areWaitsFew());
+  }
+  /// All work of the process is best effort, so that no stream that a waiting one holds up is waited
+  /// for by what that waits for.
+  void expectOneClass() { isOneClass = true; }
+  /// While one lives no lane's stream begins to wait: its thread calls what waits for the whole
+  /// device, and may hold a lock of the driver's that whoever lets the stream go needs. To be made
+  /// before what is queued is waited for.
+  class WaitForDevice {
+  public:
+    explicit WaitForDevice(ApiDevice &device) : device(device) {
+      device.waitersForDevice.fetch_add(1);
+    }
+    ~WaitForDevice() { device.waitersForDevice.fetch_sub(1); }
+    WaitForDevice(const WaitForDevice &) = delete;
+    WaitForDevice &operator=(const WaitForDevice &) = delete;
+
+  private:
+    ApiDevice &device;
+  };
   /// How many streams the application has now.
   void setStreamCount(std::size_t now) { streamCount = now; }
   /// While a capture is open: no. A stream of the application's that cannot be asked (its context
@@ -132,6 +154,8 @@ private:
   using StreamWriteValue = int (*)(cudaStream_t, std::uint64_t, std::uint64_t, unsigned);
   using BatchMemOp = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams *, unsigned);
 
+  /// Under MPS two streams of a process may wait (an H200, 4 connections): two lanes.
+  bool areWaitsFew() const { return isOneClass && isUnderMps && ownCount.load() <= 4; }
   Result<void> openControlStream();
   Result<void> openTrigger();
   bool isBehindLegacy(const StreamState &stream) const;
@@ -166,8 +190,12 @@ private:
   std::mutex adding;
   std::deque<FunctionEntry> functions;
   std::list<StreamState> ownStreams;
+  std::atomic<std::size_t> ownCount{0};
+  std::atomic<bool> isOneClass{false};
+  const bool isUnderMps = runtime::isMpsRunning();
   cudaEvent_t order = nullptr; ///< of waitFor()
   std::atomic<std::uint64_t> calls{0}, legacyCalls{0};
+  std::atomic<std::uint32_t> waitersForDevice{0};
   std::atomic<bool> ended{false};
   std::atomic<std::uint32_t> inCalls{0}; ///< that awaitCalls() waits for
 };

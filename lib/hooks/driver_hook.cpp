@@ -55,9 +55,7 @@ template <class Call> CUresult byRule_Fill(CUstream stream, Call call) {
   return byRule_Stream(stream, call);
 }
 template <class Call> CUresult byRule_Drain(CUstream, Call call) {
-  if (isForeign())
-    Hooks::shared().drain();
-  return call();
+  return isForeign() ? Hooks::shared().drained(call) : call();
 }
 template <class Call> CUresult byRule_Forget(CUstream, Call call) {
   CUresult status = call();

@@ -119,6 +119,7 @@ public:
     device.noteCall(stream);
   }
   /// Waits for all that is queued; what a thread of high priority waits for is urgent.
+  ApiDevice &onDevice() { return device; }
   void drain() { work->drain(activity.isUrgent()); }
   void wait(std::uint64_t ticket) { work->wait(ticket, activity.isUrgent()); }
   void waitUpTo(std::uint64_t ticket) { work->waitUpTo(ticket, activity.isUrgent()); }

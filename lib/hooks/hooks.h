@@ -60,6 +60,9 @@ public:
     return pass(stream, call);
   }
   template <class Call> auto drained(Call call) {
+    std::optional<ApiDevice::WaitForDevice> waiting;
+    if (Engine *now = running())
+      waiting.emplace(now->onDevice());
     drain();
     InHook inside;
     return call();

@@ -245,9 +245,8 @@ cudaError_t Hooks::elapsedTime(const CudaApi &api, float *ms, cudaEvent_t start,
 }
 
 cudaError_t Hooks::synchronizeDevice(const CudaApi &api) {
-  drain();
   InHook inside;
-  cudaError_t status = api.cudaDeviceSynchronize();
+  cudaError_t status = drained([&] { return api.cudaDeviceSynchronize(); });
   if (Activity *shared = activity.load())
     shared->noteAtRest();
   return withDeferred(status);

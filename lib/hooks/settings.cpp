@@ -10,10 +10,11 @@ namespace tally::hooks {
 namespace {
 
 /// A kernel that is loaded by its first use is loaded under the driver's lock, when the device is
-/// idle. What pauses is not, and a call that waits for the lock cannot tell it to go on.
-bool pausesUnderLazyLoading(const Settings &settings) {
+/// idle. While work pauses or a stream waits it is not, and a call that waits for the lock cannot
+/// let them go on.
+bool isLoadingLazy() {
   const char *loading = std::getenv("CUDA_MODULE_LOADING");
-  return contains(settings.kinds, Kind::Pause) && loading && std::string_view(loading) == "LAZY";
+  return loading && std::string_view(loading) == "LAZY";
 }
 
 Settings read() {
@@ -24,7 +25,8 @@ Settings read() {
     wrong = environment.error().message;
   else
     static_cast<runtime::EnvironmentSettings &>(settings) = *environment;
-  if (pausesUnderLazyLoading(settings))
+  settings.streamWaits = settings.streamWaits && !isLoadingLazy();
+  if (contains(settings.kinds, Kind::Pause) && isLoadingLazy())
     wrong = "TALLY_KINDS has pause, which CUDA_MODULE_LOADING=LAZY may keep from going on";
   if (wrong.empty())
     return settings;

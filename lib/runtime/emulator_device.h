@@ -42,7 +42,7 @@ public:
   Result<void> fill(StreamId stream, DevicePtr to, std::byte value, std::size_t bytes) override;
   bool areStreamsApart() const override { return true; }
   Result<void> waitForWords(StreamId stream, std::span<const WordWait> words) override;
-  bool mayWaitForWords() const override { return true; }
+  bool hasWordWaits() const override { return true; }
   Result<void> writeValue(StreamId stream, DevicePtr to, std::uint64_t value) override;
   Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                       std::span<const std::byte> parameters) override;

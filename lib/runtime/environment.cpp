@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view memoryValues = "bytes, with K, M, G or T behind them, or 1% to 100%";
 
-constexpr std::array<Variable, 25> table = {{
+constexpr std::array<Variable, 26> table = {{
     {"TALLY_ARENA", "a file, a folder, or off"},
     {"TALLY_ARENA_GROUP", "a group's name or number"},
     {"TALLY_BEST_EFFORT_CLASS", "1 to 4"},
@@ -39,6 +39,7 @@ constexpr std::array<Variable, 25> table = {{
     {"TALLY_PROFILE", "on or off"},
     {"TALLY_RUN_AHEAD_US", "0 to 1000000"},
     {"TALLY_STATS", "0 or 1"},
+    {"TALLY_STREAM_WAITS", "on or off"},
     {"TALLY_TRACE", "a file"},
     {"TALLY_TRACE_EVENTS", "16 to 16777216"},
     {"TALLY_YIELD_EVERY_US", "0 to 1000000000"},
@@ -184,6 +185,7 @@ void Reader::readAll(EnvironmentSettings &settings) {
   readChoice("TALLY_DEVICE", settings.emulator, "emulator", "cuda");
   readChoice("TALLY_CLASS", settings.bestEffort, "best-effort", "high");
   readChoice("TALLY_STATS", settings.statistics, "1", "0");
+  readChoice("TALLY_STREAM_WAITS", settings.streamWaits, "on", "off");
   readChoice("TALLY_LAUNCH", settings.launchesByDriver, "driver", "runtime");
   readChoice("TALLY_PROFILE", settings.profiles, "on", "off");
   readNumber("TALLY_YIELD_EVERY_US", settings.yieldEveryMicroseconds, 0, 1000000000);

@@ -50,7 +50,7 @@ Result<std::unique_ptr<Lane>> Lane::create(StreamDevice &device, LaneOptions opt
 }
 
 Result<void> Lane::initialise() {
-  assert(options.halfRing >= maxItems);
+  assert(options.halfRing >= (maxBatches - 1) * maxItems);
   Result<StreamId> created = device.createStream(StreamPriority::Low);
   if (!created)
     return created.error();
@@ -67,6 +67,9 @@ Result<void> Lane::initialise() {
     return ring.error();
   states = *ring;
   memory.push_back(*ring);
+  if (Result<void> cleared = clear(states, 2 * options.halfRing * sizeof(tally_launch_state));
+      !cleared)
+    return cleared;
   constexpr std::size_t mirrorBytes = maxItems * sizeof(tally_launch_state);
   Result<MappedMemory> mirror = device.allocateMapped(std::size(mirrors) * mirrorBytes);
   if (!mirror)
@@ -79,7 +82,7 @@ Result<void> Lane::initialise() {
       return beside.error();
     marks = *beside;
   }
-  if (wholes == stream && device.mayWaitForWords()) {
+  if (options.waits && wholes == stream && device.hasWordWaits()) {
     Result<StreamId> other = device.createStream(StreamPriority::Low);
     if (!other)
       return other.error();
@@ -224,7 +227,6 @@ bool Lane::collect(const Gate &gate) {
   come(batch, gate);
   if (!isBroken && draining && (batches.empty() || batches.front().behind != 0)) {
     draining = false;
-    lists.keepOnly(retained);
     hold();
   }
   return true;
@@ -329,7 +331,7 @@ void Lane::take(const Batch &batch) {
       continue;
     finishFront(item.operation);
     if (item.list)
-      lists.releaseOldest(*item.list);
+      ring().releaseOldest(*item.list);
   }
   if (!isBroken && measurable)
     learnDurations(batch);
@@ -353,27 +355,31 @@ void Lane::absorb(const Item &item, const tally_launch_state &state, std::uint64
   if (!progress.absorb(state, epoch, item.launch.shape.grid.x)) {
     finishFront(item.operation);
     if (item.list)
-      lists.releaseOldest(*item.list);
+      ring().releaseOldest(*item.list);
     return;
   }
   counts.yields.fetch_add(1);
   item.operation->mayChange = true;
   draining = true;
-  if (retained)
-    lists.releaseOldest(*retained);
-  retained.reset();
-  if (progress.next().readsList)
+  releaseRetained();
+  if (progress.next().readsList) {
     retained = item.list;
-  else if (item.list)
-    lists.releaseOldest(*item.list);
+    retainedIn = &ring();
+  } else if (item.list) {
+    ring().releaseOldest(*item.list);
+  }
+}
+
+void Lane::releaseRetained() {
+  if (retained)
+    retainedIn->releaseOldest(*retained);
+  retained.reset();
 }
 
 void Lane::finishFront(const Operation *operation) {
   assert(!pending.empty() && &pending.front() == operation && sent > 0);
   static_cast<void>(operation);
-  if (retained)
-    lists.releaseOldest(*retained);
-  retained.reset();
+  releaseRetained();
   Operation &front = pending.front();
   if (front.type == Operation::Type::Launch && !front.stream->failed && !front.failed &&
       (front.begun || !front.launchWhole)) {

@@ -2,7 +2,7 @@
 // mapped to lanes; what they put there keeps its order.
 //
 // Work goes out in batches, each under one epoch: the launches, then a marker that is polled in
-// mapped memory. Two batches may be under way, so that the device has work while the host looks. A
+// mapped memory. Two batches, three short ones, may be under way, so that the device has work while the host looks. A
 // launch can have yielded only if the epoch has advanced; so the states that launches leave are
 // read back only then, and a batch that was not disturbed costs one stream write. Launches take
 // fresh states from a ring that is cleared half by half. What makes sending ahead sound:
@@ -190,8 +190,8 @@ struct LaneOptions {
   std::vector<Kind> kinds;
   DevicePtr control = 0; ///< the control word
   ClockFunction clock;
-  /// States in one half of the ring: at least a batch, so that the half that is entered holds none
-  /// of what is under way. It is cleared then, so more makes that rarer.
+  /// States in one half of the ring: at least as many as there are under way when a batch is sent, so
+  /// that the half that is entered holds none of these. It is cleared then, so more makes that rarer.
   std::size_t halfRing = 1024;
   /// How much of kernels that cannot yield may be sent ahead: what a request may wait for.
   Nanoseconds bound{20000};
@@ -205,6 +205,8 @@ struct LaneOptions {
   ProfileStore *profiles = nullptr;
   /// Above 0: kernels that cannot yield run on a stream that has so many of the device's SMs.
   std::uint32_t smsOfWholes = 0;
+  /// Whether what cannot yield may be sent behind a wait of the lane's stream.
+  bool waits = true;
   /// Lanes try whether their streams may wait: Lane::tryWaits(). Else they may where the device says
   /// so.
   bool triesWaits = false;
@@ -307,7 +309,7 @@ public:
   std::optional<Nanoseconds> heldBackSince() const { return heldSince; }
 
 private:
-  static constexpr std::size_t maxBatches = 2, maxItems = 32;
+  static constexpr std::size_t maxBatches = 3, maxItems = 32;
 
   /// One thing of a batch on the device.
   struct Item {
@@ -418,6 +420,7 @@ private:
     Decision decision;         // Permit's
     Nanoseconds wholesLeft{0}; // Gate's
   };
+  bool isFull() const;
   bool issue(const Gate &gate);
   std::optional<Permit> permit(const Gate &gate) const;
   void planBatch(Batch &batch, const Gate &gate, const Permit &permit);
@@ -432,6 +435,8 @@ private:
   bool fitsSms(Item &item, std::uint32_t sms) const;
   bool planYielding(Item &item, const Batch &batch, Budget &used);
   bool reserveList(Item &item, const Batch &batch);
+  ListRing &ring() { return held.empty() ? lists : resumedLists; }
+  void releaseRetained();
   // lane_plan.cpp: what they go out as.
   PlanRules planRules() const;
   bool preparePlan(Operation &operation);
@@ -510,12 +515,14 @@ private:
   bool somethingFinished = false;
   DevicePtr states = 0;      // the ring
   std::size_t nextState = 0; // in the ring
+  int freshHalves = 2;       // of the ring, which are clear as they are entered
   std::span<tally_launch_state> mirrors[maxBatches + 1]; // the last of a batch on `resumes`
   // Each of the first three is written by one stream.
   MappedMemory markerWord, markerBeside, markerResumed, beginWord;
   std::uint64_t lastMarker = 0;
-  ListRing lists;
+  ListRing lists, resumedLists;             // the second of what is on `resumes`
   std::optional<ListRing::Region> retained; // the list that the front operation is resumed from
+  ListRing *retainedIn = nullptr;
   DevicePtr saveArea = 0; // where the front operation's blocks are saved, if it is a checkpoint
   std::uint64_t saveAreaBytes = 0;
   /// Registers and shared memory of a whole device are below 128 MiB; a lane's launches have as

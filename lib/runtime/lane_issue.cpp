@@ -21,6 +21,8 @@ constexpr Nanoseconds assumedDuration = 50us;
 constexpr std::uint64_t batchGuardBlocks = 32768;
 /// Copies and fills in one batch.
 constexpr std::size_t batchWholes = 4;
+/// Things in two batches that are so few that a third may be under way.
+constexpr std::size_t mostShort = 12;
 constexpr std::uint64_t firstRingBytes = std::uint64_t{1} << 20;
 /// Launches that are longer are timed, where that takes a write of the device's.
 constexpr Nanoseconds worthTiming = 100us;
@@ -56,8 +58,20 @@ void Lane::lend(std::uint64_t number, std::uint32_t bestEffortClass) {
   lentUntil = holds ? std::max(lentUntil, number) : number;
 }
 
+/// Two batches hide the host's turn, but for short ones. What is resumed is not worth hiding it.
+bool Lane::isFull() const {
+  if (!held.empty())
+    return !batches.empty();
+  if (batches.size() < 2)
+    return false;
+  std::size_t items = 0;
+  for (const Batch &each : batches)
+    items += each.items.size();
+  return batches.size() == maxBatches || items > mostShort;
+}
+
 bool Lane::issue(const Gate &gate) {
-  if (draining || sent == sendable() || batches.size() == (held.empty() ? maxBatches : 1))
+  if (draining || sent == sendable() || isFull())
     return false;
   // Until somebody else has ended a call, there is nothing on the device that what follows could
   // come behind.
@@ -67,6 +81,9 @@ bool Lane::issue(const Gate &gate) {
   if (!batches.empty() && !batches.back().items.empty() && batches.back().items.front().isMeasured)
     return false;
   std::optional<Permit> permitted = permit(gate);
+  // A third one is more to drain when a request comes.
+  if (batches.size() >= 2 && permitted && permitted->oftenAsked)
+    return false;
   if (!permitted || (!batches.empty() && batches.front().epoch != permitted->epoch)) {
     traceWait(true);
     return false;
@@ -261,9 +278,8 @@ bool Lane::planYielding(Item &item, const Batch &batch, Budget &used) {
   if (!batch.items.empty() &&
       (used.time >= used.batchTime || used.guardBlocks + guardBlocks > batchGuardBlocks))
     return false;
-  // What waits must not need what may be given to a launch that is resumed; work that pauses is
-  // told so with all that is under way.
-  if (isBehindWait(batch) && (item.launch.listCapacity != 0 || plan.kind == Kind::Pause))
+  // Work that pauses is told so with all that is under way.
+  if (isBehindWait(batch) && plan.kind == Kind::Pause)
     return false;
   if (item.launch.listCapacity != 0 && !reserveList(item, batch))
     return false;
@@ -280,27 +296,28 @@ bool Lane::planYielding(Item &item, const Batch &batch, Budget &used) {
 /// dropped then, its stream failed.
 bool Lane::reserveList(Item &item, const Batch &batch) {
   std::uint64_t bytes = std::uint64_t{item.launch.listCapacity} * sizeof(std::uint32_t);
-  item.list = lists.allocate(bytes);
+  ListRing &from = ring();
+  item.list = from.allocate(bytes);
   if (item.list)
     return true;
   // A bigger ring only while the old one holds nothing. What is resumed always finds room.
-  if (!batches.empty() || !batch.items.empty() || !lists.empty())
+  if (!batches.empty() || !batch.items.empty() || !from.empty())
     return false;
-  std::uint64_t size = std::max({ListRing::bytesFor(bytes), 2 * lists.size(), firstRingBytes});
-  Result<DevicePtr> ring = device.allocate(size);
-  if (!ring && standIn(*item.operation))
+  std::uint64_t size = std::max({ListRing::bytesFor(bytes), 2 * from.size(), firstRingBytes});
+  Result<DevicePtr> made = device.allocate(size);
+  if (!made && standIn(*item.operation))
     return false;
-  if (!ring) {
-    failOperation(*item.operation, ring.error());
+  if (!made) {
+    failOperation(*item.operation, made.error());
     item.dropped = true;
     item.canYield = false;
     item.launch.listCapacity = 0;
     return true;
   }
   // The old one is freed at the end: freeing waits for the device.
-  memory.push_back(*ring);
-  lists.reset(*ring, size);
-  item.list = lists.allocate(bytes);
+  memory.push_back(*made);
+  from.reset(*made, size);
+  item.list = from.allocate(bytes);
   assert(item.list);
   return true;
 }
@@ -352,7 +369,7 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
   }
   while (batch.items.size() > gone) {
     if (batch.items.back().list)
-      lists.undo();
+      ring().undo();
     batch.items.pop_back();
   }
   if (gone == 0 && !isPut)
@@ -420,6 +437,10 @@ Result<void> Lane::claimStates(Batch &batch) {
   batch.firstState = entered ? half * options.halfRing : nextState;
   if (!entered)
     return {};
+  if (freshHalves > 0) {
+    --freshHalves;
+    return {};
+  }
   if (Result<void> behind = continueOn(stream); !behind)
     return behind;
   return device.fill(stream, stateAddress(batch, 0), std::byte{0},
@@ -463,8 +484,8 @@ Result<void> Lane::setState(DevicePtr address, const tally_launch_state &state) 
                                : device.writeValue(current, address, state.next_block);
 }
 
-/// Puts a launch behind the application's stream, as what is resumed was already. When one that is timed has to wait the device
-/// says when it is let go, which takes 2 us of an H200's.
+/// Puts a launch behind the application's stream, as what is resumed was already. When one that is
+/// timed has to wait the device says when it is let go, which takes 2 us of an H200's.
 Result<void> Lane::sendBehind(Batch &batch, std::size_t index) {
   const Item &item = batch.items[index];
   if (!item.operation->ordered || !held.empty())
@@ -508,9 +529,9 @@ Result<void> Lane::sendLaunch(Batch &batch, std::size_t index) {
       params.stay = batch.mayBeAsked ? stayOf(*item.plan) : 0;
       shape.dynamicSharedBytes += item.plan->padding;
     }
-    params.list_out = item.list ? lists.address(*item.list) : 0;
+    params.list_out = item.list ? ring().address(*item.list) : 0;
     assert(!item.launch.readsList || retained);
-    params.list_in = item.launch.readsList ? lists.address(*retained) : 0;
+    params.list_in = item.launch.readsList ? retainedIn->address(*retained) : 0;
     parameterBuffer.resize(facts.tallyParameterOffset() + sizeof params);
     std::memcpy(parameterBuffer.data() + facts.tallyParameterOffset(), &params, sizeof params);
   }

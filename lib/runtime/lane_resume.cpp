@@ -110,8 +110,16 @@ std::size_t Lane::completed(const Batch &batch) {
       batch.items.begin(), batch.items.end(), [](const Item &each) { return each.completes; }));
 }
 
-/// All that has yielded is back. What is still under way waits for it.
+/// All that has yielded is back. What is still under way waits for it, and will write its lists.
 void Lane::hold() {
+  std::vector<ListRing::Region> kept;
+  if (retained && retainedIn == &ring())
+    kept.push_back(*retained);
+  for (const Batch &batch : batches)
+    for (const Item &item : batch.items)
+      if (item.list)
+        kept.push_back(*item.list);
+  ring().keepOnly(std::move(kept));
   if (!batches.empty()) {
     assert(held.empty());
     toResume = sent;

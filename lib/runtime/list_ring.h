@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <vector>
 
 namespace tally::runtime {
 
@@ -64,12 +65,8 @@ public:
     static_cast<void>(region);
     regions.pop_front();
   }
-  /// Gives back all regions but this one, or all.
-  void keepOnly(const std::optional<Region> &region) {
-    regions.clear();
-    if (region)
-      regions.push_back(*region);
-  }
+  /// Gives back all regions but these, which are in their order.
+  void keepOnly(std::vector<Region> kept) { regions.assign(kept.begin(), kept.end()); }
   /// Takes the newest allocation back, unused.
   void undo() { regions.pop_back(); }
 

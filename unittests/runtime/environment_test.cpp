@@ -77,6 +77,7 @@ TEST_CASE("what every variable may hold") {
                                    {"TALLY_MEMORY_QUOTA", "3G"},
                                    {"TALLY_MEMORY_RESERVE", "7%"},
                                    {"TALLY_TRACE", "t.json"},
+                                   {"TALLY_STREAM_WAITS", "off"},
                                    {"TALLY_TRACE_EVENTS", "16"},
                                    {"TALLY_EMULATOR_SMS", "3"},
                                    {"TALLY_EMULATOR_UUID", "00112233-44556677-8899aabb-ccddeeff"},
@@ -87,6 +88,8 @@ TEST_CASE("what every variable may hold") {
   CHECK(some.statistics);
   CHECK(none.launchesByDriver);
   CHECK(!some.launchesByDriver);
+  CHECK(none.streamWaits);
+  CHECK(!some.streamWaits);
   CHECK(some.profiles);
   CHECK(some.boundMicroseconds == 1000000);
   CHECK(some.drainMilliseconds == 0);
@@ -130,6 +133,7 @@ TEST_CASE("what is not understood is an error that says what is allowed") {
       {"TALLY_BEST_EFFORT_SMS", {"0", "0%", "101%", "half"}},
       {"TALLY_MEMORY_QUOTA", {"0", "1X", "K", "%", "101%", "1048577G"}},
       {"TALLY_MEMORY_RESERVE", {"much"}},
+      {"TALLY_STREAM_WAITS", {"yes", "1"}},
       {"TALLY_TRACE_EVENTS", {"15", "16777217"}},
       {"TALLY_EMULATOR_SMS", {"0", "257"}},
       {"TALLY_EMULATOR_UUID", {"0011", "0011223344556677889900112233445g"}},

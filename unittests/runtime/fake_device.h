@@ -163,7 +163,7 @@ public:
   bool mayWait() const override { return true; }
   bool areStreamsApart() const override { return streamsAreApart; }
   Result<void> waitForWords(StreamId stream, std::span<const WordWait> words) override;
-  bool mayWaitForWords() const override { return waitsForWords; }
+  bool hasWordWaits() const override { return waitsForWords; }
   Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                       std::span<const std::byte> parameters) override;
   Result<bool> isIdle(StreamId stream) override;

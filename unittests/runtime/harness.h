@@ -36,7 +36,7 @@ struct Harness {
     DispatcherOptions options;
     options.policy = std::move(policy);
     // The smallest ring, so that it goes round often.
-    options.lane = {std::move(kinds), wordAddress, clock, 32};
+    options.lane = {std::move(kinds), wordAddress, clock, 64};
     options.lane.smsOfWholes = smsOfWholes;
     options.lane.reserve = reserve;
     options.lane.profiles = profiles;

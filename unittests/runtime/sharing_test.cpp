@@ -201,26 +201,30 @@ TEST_CASE("clients of different weights get the device accordingly") {
   SharePolicy policy;
   policy.weights[0] = 2;
   policy.quantum = 10us;
-  Harness harness(6, {Kind::Guard}, policy);
-  CHECK(*harness.dispatcher->assignLane(0) != *harness.dispatcher->assignLane(1));
-  Program program = Program::launches(600, 1, {1, 1, 1});
-  program.streams = 2;
-  for (std::size_t n = 0; n < 600; ++n)
-    program.steps[n].stream = n % 2;
-  harness.addStreams(program); // client 0 on lane 0 ...
-  harness.streams[0] = std::make_unique<LaneStream>(**harness.dispatcher->assignLane(0), 0);
-  harness.streams[1] = std::make_unique<LaneStream>(**harness.dispatcher->assignLane(1), 1);
-  for (std::size_t n = 0; n < 600; ++n)
-    REQUIRE(harness.submit(program, n));
-  while (harness.streams[0]->finished + harness.streams[1]->finished < 300) {
-    harness.dispatcher->step();
-    if (harness.device.advance())
-      harness.now += 3us;
+  // Of one run chance decides: 1.0 to 2.9.
+  double first = 0, second = 0;
+  for (std::uint64_t seed = 1; seed <= 16; ++seed) {
+    Harness harness(seed, {Kind::Guard}, policy);
+    CHECK(*harness.dispatcher->assignLane(0) != *harness.dispatcher->assignLane(1));
+    Program program = Program::launches(600, 1, {1, 1, 1});
+    program.streams = 2;
+    for (std::size_t n = 0; n < 600; ++n)
+      program.steps[n].stream = n % 2;
+    harness.addStreams(program); // client 0 on lane 0 ...
+    harness.streams[0] = std::make_unique<LaneStream>(**harness.dispatcher->assignLane(0), 0);
+    harness.streams[1] = std::make_unique<LaneStream>(**harness.dispatcher->assignLane(1), 1);
+    for (std::size_t n = 0; n < 600; ++n)
+      REQUIRE(harness.submit(program, n));
+    while (harness.streams[0]->finished + harness.streams[1]->finished < 300) {
+      harness.dispatcher->step();
+      if (harness.device.advance())
+        harness.now += 3us;
+    }
+    first += static_cast<double>(harness.streams[0]->finished);
+    second += static_cast<double>(harness.streams[1]->finished);
+    finish(harness);
+    CHECK((harness.outcome() == runInOrder(program)));
   }
-  double ratio = static_cast<double>(harness.streams[0]->finished) /
-                 static_cast<double>(harness.streams[1]->finished);
-  CHECK(ratio > 1.5);
-  CHECK(ratio < 2.5);
-  finish(harness);
-  CHECK((harness.outcome() == runInOrder(program)));
+  CHECK(first / second > 1.5);
+  CHECK(first / second < 2.5);
 }

@@ -128,14 +128,18 @@ TEST_CASE("patience ends the wait of what is unknown") {
   CHECK(rounds == 100); // held back since the first of them
 }
 
-TEST_CASE("none goes behind what can yield and has not ended") {
+TEST_CASE("none goes behind what can yield and has not ended, but where its stream can wait") {
+  bool waits = false;
+  SUBCASE("it can") { waits = true; }
+  SUBCASE("it cannot") {}
   Timed timed(2, 3us);
+  timed.harness.device.waitsForWords = waits;
   timed.learnOne();
   timed.program.steps.push_back({Step::Type::Launch, 0, 0, 0, 1, {24, 1, 1}, 7, 0});
   timed.program.steps.push_back({Step::Type::Launch, 0, 4, 1, 0, {1, 1, 1}, 8, 0});
   timed.next = 2;
   timed.submit(2);
-  CHECK(timed.sendAll() == 2);
+  CHECK(timed.sendAll() == (waits ? 3 : 2));
 }
 
 TEST_CASE("two lanes share the bound") {
