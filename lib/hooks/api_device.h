@@ -65,8 +65,8 @@ public:
   bool mayWaitForWords() const override {
     return wordWait && waitersForDevice.load() == 0 && (areStreamsApart() || areWaitsFew());
   }
-  /// All work of the process is best effort, so that no stream that a waiting one holds up is waited
-  /// for by what that waits for.
+  /// All work of the process is best effort, so that no stream that a waiting one holds up is
+  /// waited for by what that waits for.
   void expectOneClass() { isOneClass = true; }
   /// While one lives no lane's stream begins to wait: its thread calls what waits for the whole
   /// device, and may hold a lock of the driver's that whoever lets the stream go needs. To be made

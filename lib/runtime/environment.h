@@ -57,7 +57,7 @@ struct EnvironmentSettings {
   bool statistics = false;                   ///< TALLY_STATS=1
   bool joinsArena = false;                   ///< a relinked program: other than by TALLY_ARENA=off
   bool profiles = false;                     ///< TALLY_PROFILE=on
-  bool streamWaits = true;                   ///< TALLY_STREAM_WAITS=on
+  bool streamWaits = false;                  ///< TALLY_STREAM_WAITS=on
   bool launchesByDriver = true;              ///< TALLY_LAUNCH=driver
   std::uint32_t yieldEveryMicroseconds = 0;  ///< TALLY_YIELD_EVERY_US; 0: never
   std::uint32_t boundMicroseconds = 20;      ///< TALLY_BOUND_US

@@ -210,13 +210,7 @@ bool Lane::collect(const Gate &gate) {
   // front of it can have yielded.
   bool reached = isReached(front);
   if (!front.statesComing && gate.currentEpoch() > front.epoch) {
-    // What waits behind it may do so until what it has to be resumed of is known.
-    bool alone = waitsBehindFront();
-    if (front.askedAt.count() == 0)
-      front.askedAt = options.clock();
-    if (alone && !reached)
-      return false;
-    if (Result<void> asked = readStates(alone ? 1 : batches.size()); !asked)
+    if (Result<void> asked = readStates(); !asked)
       failAll(asked.error());
     return true;
   }
@@ -279,12 +273,21 @@ bool Lane::endCall(Batch &batch) {
   return true;
 }
 
-/// A request came: has the states of the first `count` batches copied, behind them or, where others
-/// wait behind the first, beside: that one has come back then. Nothing more is sent until these are
-/// back, since the epoch is another.
-Result<void> Lane::readStates(std::size_t count) {
+/// A request came: has the states of all that is under way copied behind it. Where a batch waits
+/// behind the first, of the first alone, beside it, since the stream may wait for what has to be
+/// resumed; and now, while the device works for this process: under time slicing a copy that comes
+/// later takes it from the request. Nothing more is sent until these are back, since the epoch is
+/// another.
+Result<void> Lane::readStates() {
+  Batch &front = batches.front();
   bool beside = waitsBehindFront();
   StreamId on = beside ? *resumes : home();
+  if (beside) {
+    WordWait back = isBack(front);
+    if (Result<void> waits = device.waitForWords(on, std::span(&back, 1)); !waits)
+      return waits;
+  }
+  std::size_t count = beside ? 1 : batches.size();
   for (std::size_t i = 0; i < count; ++i) {
     Batch &batch = batches[i];
     batch.statesComing = true;
@@ -299,11 +302,12 @@ Result<void> Lane::readStates(std::size_t count) {
       return down;
   }
   const MappedMemory &word = on == resumes ? markerResumed : markerWord;
+  ++lastMarker;
   for (std::size_t i = 0; i < count; ++i) {
-    batches[i].marker = lastMarker + 1;
+    batches[i].marker = lastMarker;
     batches[i].markerAt = &word;
   }
-  return device.writeValue(beside ? on : current, word.device, ++lastMarker);
+  return device.writeValue(beside ? on : current, word.device, lastMarker);
 }
 
 /// Where what is sent next goes: behind all that was sent before, on whichever stream.

@@ -2,10 +2,11 @@
 // mapped to lanes; what they put there keeps its order.
 //
 // Work goes out in batches, each under one epoch: the launches, then a marker that is polled in
-// mapped memory. Two batches, three short ones, may be under way, so that the device has work while the host looks. A
-// launch can have yielded only if the epoch has advanced; so the states that launches leave are
-// read back only then, and a batch that was not disturbed costs one stream write. Launches take
-// fresh states from a ring that is cleared half by half. What makes sending ahead sound:
+// mapped memory. Two batches, three short ones, may be under way, so that the device has work while
+// the host looks. A launch can have yielded only if the epoch has advanced; so the states that
+// launches leave are read back only then, and a batch that was not disturbed costs one stream
+// write. Launches take fresh states from a ring that is cleared half by half. What makes sending
+// ahead sound:
 //
 //  - Batches under way at a time carry the same epoch. Once one launch has yielded, every launch
 //    behind it yields wholly, since it starts later on the same stream and the epoch only grows.
@@ -190,8 +191,9 @@ struct LaneOptions {
   std::vector<Kind> kinds;
   DevicePtr control = 0; ///< the control word
   ClockFunction clock;
-  /// States in one half of the ring: at least as many as there are under way when a batch is sent, so
-  /// that the half that is entered holds none of these. It is cleared then, so more makes that rarer.
+  /// States in one half of the ring: at least as many as there are under way when a batch is sent,
+  /// so that the half that is entered holds none of these. It is cleared then, so more makes that
+  /// rarer.
   std::size_t halfRing = 1024;
   /// How much of kernels that cannot yield may be sent ahead: what a request may wait for.
   Nanoseconds bound{20000};
@@ -207,8 +209,8 @@ struct LaneOptions {
   std::uint32_t smsOfWholes = 0;
   /// Whether what cannot yield may be sent behind a wait of the lane's stream.
   bool waits = true;
-  /// Lanes try whether their streams may wait: Lane::tryWaits(). Else they may where the device says
-  /// so.
+  /// Lanes try whether their streams may wait: Lane::tryWaits(). Else they may where the device
+  /// says so.
   bool triesWaits = false;
   /// Where it is noted what ran when, or nowhere; and the lane's number there.
   Trace *trace = nullptr;
@@ -369,7 +371,8 @@ private:
   void come(const Batch &batch, const Gate &gate);
   bool endCall(Batch &batch);
   void seeBegin(Batch &batch) const;
-  Result<void> readStates(std::size_t count);
+  Result<void> readStates();
+  static WordWait isBack(const Batch &batch);
   void take(const Batch &batch);
   // lane_measure.cpp
   void account(const Batch &batch, std::size_t lanes);

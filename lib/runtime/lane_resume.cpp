@@ -85,11 +85,10 @@ Result<void> Lane::sendWait(const Batch &batch) {
     return behind;
   const Awaited &launch = batch.behindLaunch;
   std::array<WordWait, 2> words;
-  words[0] = launch.countsBlocks
-                 ? WordWait{batch.behind + offsetof(tally_launch_state, next_block), launch.blocks,
-                            WordWait::Until::AtLeast}
-                 : WordWait{batch.behind + offsetof(tally_launch_state, yielded), 0,
-                            WordWait::Until::Equal};
+  words[0] = launch.countsBlocks ? WordWait{batch.behind + offsetof(tally_launch_state, next_block),
+                                            launch.blocks, WordWait::Until::AtLeast}
+                                 : WordWait{batch.behind + offsetof(tally_launch_state, yielded), 0,
+                                            WordWait::Until::Equal};
   words[1] = {batch.behind + offsetof(tally_launch_state, saved), 0, WordWait::Until::Equal};
   return device.waitForWords(stream, std::span(words).first(launch.saves ? 2 : 1));
 }
@@ -106,8 +105,8 @@ Result<void> Lane::sayDone(const Batch &batch) {
 }
 
 std::size_t Lane::completed(const Batch &batch) {
-  return static_cast<std::size_t>(std::count_if(
-      batch.items.begin(), batch.items.end(), [](const Item &each) { return each.completes; }));
+  return static_cast<std::size_t>(std::count_if(batch.items.begin(), batch.items.end(),
+                                                [](const Item &each) { return each.completes; }));
 }
 
 /// All that has yielded is back. What is still under way waits for it, and will write its lists.
@@ -168,6 +167,12 @@ bool Lane::letGo(const Gate &gate) {
   return true;
 }
 
+/// For streams that wait for the batch.
+WordWait Lane::isBack(const Batch &batch) {
+  return {batch.markerAt->device, static_cast<std::uint32_t>(batch.marker),
+          WordWait::Until::AtLeast};
+}
+
 /// Nothing of it is wanted any more: no stream waits longer than for what runs ahead.
 void Lane::letAllGo() {
   if (!resumes)
@@ -178,8 +183,7 @@ void Lane::letAllGo() {
     for (const Batch &each : *list) {
       // What fails here is a device that has failed, with all its streams.
       if (each.behind != 0 && back) {
-        WordWait until{back->markerAt->device, static_cast<std::uint32_t>(back->marker),
-                       WordWait::Until::AtLeast};
+        WordWait until = isBack(*back);
         static_cast<void>(device.waitForWords(*resumes, std::span(&until, 1)));
       }
       if (each.behind != 0 && (back || hasYielded))
@@ -189,7 +193,8 @@ void Lane::letAllGo() {
 }
 
 void Lane::tryWaits(std::span<const std::unique_ptr<Lane>> lanes) {
-  if (lanes.empty() || !std::ranges::all_of(lanes, [](const auto &each) { return each->resumes.has_value(); }))
+  if (lanes.empty() ||
+      !std::ranges::all_of(lanes, [](const auto &each) { return each->resumes.has_value(); }))
     return;
   StreamDevice &device = lanes.front()->device;
   const ClockFunction &clock = lanes.front()->options.clock;

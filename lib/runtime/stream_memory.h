@@ -14,8 +14,8 @@
 
 namespace tally::runtime {
 
-/// A wait until the word at `trigger` is at least `reached`, then a store of `value`. All are device
-/// addresses.
+/// A wait until the word at `trigger` is at least `reached`, then a store of `value`. All are
+/// device addresses.
 inline std::array<CUstreamBatchMemOpParams, 2> triggeredWrite(std::uint64_t trigger,
                                                               std::uint64_t reached,
                                                               std::uint64_t to,

@@ -88,8 +88,10 @@ TEST_CASE("what every variable may hold") {
   CHECK(some.statistics);
   CHECK(none.launchesByDriver);
   CHECK(!some.launchesByDriver);
-  CHECK(none.streamWaits);
+  CHECK(!none.streamWaits);
   CHECK(!some.streamWaits);
+  CHECK(good({{"TALLY_STREAM_WAITS", "on"}}).streamWaits);
+  CHECK(good({{"TALLY_DEVICE", "emulator"}}).streamWaits);
   CHECK(some.profiles);
   CHECK(some.boundMicroseconds == 1000000);
   CHECK(some.drainMilliseconds == 0);

@@ -66,7 +66,7 @@ TEST_CASE("a request at each poll, while copies and whole kernels wait behind la
     for (std::uint64_t raisedAt = 0; raisedAt <= last + 1 && raisedAt < 1000; ++raisedAt) {
       Harness harness(raisedAt + 1, {kind});
       harness.device.streamsAreApart = raisedAt % 2 == 0; // markers: on a stream beside, or not
-      int turnsLeft = -1; // of the request
+      int turnsLeft = -1;                                 // of the request
       harness.device.onPoll = [&](std::uint64_t poll) {
         last = std::max(last, poll);
         if (poll != raisedAt)

@@ -141,14 +141,14 @@ public:
   virtual Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                               std::span<const std::byte> parameters) = 0;
 
-  /// In stream order: waits until all of these hold at some time each; where hasWordWaits(). Whoever
-  /// makes them hold must not need what the wait holds up: see mayWaitForWords().
+  /// In stream order: waits until all of these hold at some time each; where hasWordWaits().
+  /// Whoever makes them hold must not need what the wait holds up: see mayWaitForWords().
   virtual Result<void> waitForWords(StreamId /*stream*/, std::span<const WordWait> /*words*/) {
     return Error{"streams of this device do not wait for words"};
   }
   virtual bool hasWordWaits() const { return false; }
-  /// Whether a stream that waits now holds up no other one, nor a call that keeps the device's other
-  /// callers waiting.
+  /// Whether a stream that waits now holds up no other one, nor a call that keeps the device's
+  /// other callers waiting.
   virtual bool mayWaitForWords() const { return hasWordWaits(); }
   /// Whether streams are so few that one that waits for another holds up no third one.
   virtual bool areStreamsApart() const { return false; }
