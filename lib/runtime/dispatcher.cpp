@@ -231,7 +231,8 @@ bool Dispatcher::step() {
     progress = lane->step(*this) || progress;
   measureTurnaround(oldestBefore);
   choosePausing();
-  if (nothingGoes && !oldestUnderWay())
+  if (nothingGoes && !oldestUnderWay() &&
+      std::ranges::none_of(lanes(), [](const auto &lane) { return lane->isHeld(); }))
     atRest = true;
   if (progress && neighbours)
     neighbours->note(totals());

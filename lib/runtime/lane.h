@@ -289,6 +289,8 @@ public:
   bool lacksRoom() const;
   /// The SMs that what is under way may use, where that shares the device with high-priority work.
   std::optional<std::uint32_t> sharedSms() const;
+  /// A stream waits for what has to be resumed, which goes out though nothing else does any more.
+  bool isHeld() const { return !held.empty(); }
   /// What is next or under way must go, whatever the policy says.
   bool isHurried() const { return finished.load() < hurryUntil.load(); }
   /// Which class of best effort the oldest operation goes as: the lane's, or a higher one's that

@@ -38,10 +38,11 @@ Nanoseconds predictionOf(const LaunchPlan &plan) {
 
 /// Whether the next operation may go, and as what.
 std::optional<Permit> Lane::permit(const Gate &gate) const {
-  if (gate.isClosed())
+  // A stream that waits would keep waiting whoever waits for the whole device.
+  if (gate.isClosed() && held.empty())
     return std::nullopt;
   std::uint64_t before = finished.load() + sent;
-  if (before < hurryUntil.load())
+  if (gate.isClosed() || before < hurryUntil.load())
     return Permit{gate.currentEpoch(), {.runBestEffort = true}};
   return gate.permit(classAt(before));
 }

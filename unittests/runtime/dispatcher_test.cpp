@@ -348,6 +348,7 @@ TEST_CASE(
   std::uint64_t cut = 0, held = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     Harness harness(seed);
+    harness.device.waitsForWords = seed % 2 == 0;
     Program program = Program::make(harness.random, 1 + seed % 3, 20, 5);
     harness.addStreams(program);
     for (std::size_t next = 0; next < program.steps.size(); ++next)
@@ -367,6 +368,9 @@ TEST_CASE(
       harness.device.advance();
       harness.dispatcher->step();
     }
+    // What a stream waits for is resumed.
+    CHECK((harness.device.waitsForWords || harness.statistics().physicalLaunches == sent));
+    sent = harness.statistics().physicalLaunches;
     // Markers may be left, beside what is over.
     std::uint64_t blocks = harness.device.blocksRun();
     while (harness.device.advance()) {

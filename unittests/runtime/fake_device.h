@@ -7,6 +7,7 @@
 #include "tally/bundle/abi.h"
 #include "tally/runtime/device.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <deque>
@@ -110,7 +111,13 @@ public:
   bool streamsAreApart = true;
   /// Streams may wait for words.
   bool waitsForWords = true;
-  /// Waits for words that had to wait, and of these those that were let go.
+  /// Whether something was put on streams and is not done.
+  bool hasWork() const {
+    std::unique_lock lock(mutex);
+    return std::ranges::any_of(streams,
+                               [](const auto &each) { return !each.second->queue.empty(); });
+  }
+  /// Waits for words that had to wait.
   std::uint64_t wordWaits() const { return wordWaitCount; }
   /// How often one was made to wait for another.
   std::uint64_t waits() const { return waitCount; }

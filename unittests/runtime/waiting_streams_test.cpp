@@ -124,6 +124,38 @@ TEST_CASE("requests come and go at random, while random programs wait on several
   CHECK(waits > 300);
 }
 
+TEST_CASE("once nothing is sent any more what a stream waits for is finished all the same") {
+  std::uint64_t waits = 0;
+  for (std::uint64_t turns = 1; turns <= 200; ++turns) {
+    Harness harness(turns, {Kind::Persistent});
+    Program program = mixedChain();
+    harness.addStreams(program);
+    for (std::size_t n = 0; n < program.steps.size(); ++n)
+      REQUIRE(harness.submit(program, n));
+    auto turn = [&] {
+      harness.now += Nanoseconds(100);
+      harness.dispatcher->step();
+      harness.device.advance();
+    };
+    for (std::uint64_t i = 0; i < turns; ++i)
+      turn();
+    REQUIRE(harness.high->beginRequest()); // and never ends
+    for (std::uint64_t i = 0; i < turns % 30; ++i)
+      turn();
+    harness.dispatcher->stopSending();
+    for (int i = 0; i < 5000 && !harness.dispatcher->isAtRest(); ++i)
+      turn();
+    CAPTURE(turns);
+    CHECK(harness.dispatcher->isAtRest());
+    for (int i = 0; i < 500 && harness.device.hasWork(); ++i)
+      harness.device.advance();
+    CHECK(!harness.device.hasWork());
+    waits += harness.device.wordWaits();
+    REQUIRE(harness.high->endRequest());
+  }
+  CHECK(waits > 10);
+}
+
 TEST_CASE("lanes are given up while streams wait") {
   std::uint64_t waits = 0;
   for (std::uint64_t turns = 1; turns <= 200; ++turns) {
