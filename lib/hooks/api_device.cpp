@@ -4,8 +4,6 @@
 #include "foreign_launch.h"
 #include "in_hook.h"
 #include "kernel_launch.h"
-#include "settings.h"
-#include "stream_memory.h"
 #include "uuid_text.h"
 
 #include <algorithm>
@@ -138,7 +136,7 @@ Result<void> ApiDevice::openTrigger() {
   triggerWord = reinterpret_cast<std::atomic<std::uint64_t> *>(word->host);
   triggerAddress = word->device;
   mostStreams = runtime::streamsWithOwnConnection();
-  batchMemOp = reinterpret_cast<BatchMemOp>(driverEntry(api, "cuStreamBatchMemOp"));
+  batchMemOp = reinterpret_cast<runtime::BatchMemOp>(driverEntry(api, "cuStreamBatchMemOp"));
   wordWait = Settings::get().emulator ? api.driver().batchMemOp : batchMemOp;
   return {};
 }

@@ -8,6 +8,8 @@
 #include "driver_environment.h"
 #include "green_context.h"
 #include "registry.h"
+#include "settings.h"
+#include "stream_memory.h"
 #include "streams.h"
 
 #include "tally/runtime/device.h"
@@ -65,9 +67,6 @@ public:
   bool mayWaitForWords() const override {
     return wordWait && waitersForDevice.load() == 0 && (areStreamsApart() || areWaitsFew());
   }
-  /// All work of the process is best effort, so that no stream that a waiting one holds up is
-  /// waited for by what that waits for.
-  void expectOneClass() { isOneClass = true; }
   /// While one lives no lane's stream begins to wait: its thread calls what waits for the whole
   /// device, and may hold a lock of the driver's that whoever lets the stream go needs. To be made
   /// before what is queued is waited for.
@@ -152,10 +151,10 @@ public:
 
 private:
   using StreamWriteValue = int (*)(cudaStream_t, std::uint64_t, std::uint64_t, unsigned);
-  using BatchMemOp = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams *, unsigned);
 
-  /// Under MPS two streams of a process may wait (an H200, 4 connections): two lanes.
-  bool areWaitsFew() const { return isOneClass && isUnderMps && ownCount.load() <= 4; }
+  /// Under MPS two streams of a process may wait (an H200, 4 connections): two lanes. Where all its
+  /// work is best effort no stream that these hold up is waited for by what they wait for.
+  bool areWaitsFew() const { return isOneClassUnderMps && ownCount.load() <= 4; }
   Result<void> openControlStream();
   Result<void> openTrigger();
   bool isBehindLegacy(const StreamState &stream) const;
@@ -177,9 +176,9 @@ private:
   /// The driver's cuStreamWriteValue64; without it the word is copied from `words`.
   StreamWriteValue streamWriteValue = nullptr;
   /// The driver's cuStreamBatchMemOp; without it nothing is armed.
-  BatchMemOp batchMemOp = nullptr;
+  runtime::BatchMemOp batchMemOp = nullptr;
   /// The same, or the emulator's in its place; without it no lane's stream waits.
-  BatchMemOp wordWait = nullptr;
+  runtime::BatchMemOp wordWait = nullptr;
   std::atomic<std::uint64_t> *triggerWord = nullptr; ///< mapped memory
   runtime::DevicePtr triggerAddress = 0;
   std::atomic<std::size_t> streamCount{0}; ///< of the application
@@ -191,8 +190,7 @@ private:
   std::deque<FunctionEntry> functions;
   std::list<StreamState> ownStreams;
   std::atomic<std::size_t> ownCount{0};
-  std::atomic<bool> isOneClass{false};
-  const bool isUnderMps = runtime::isMpsRunning();
+  const bool isOneClassUnderMps = Settings::get().bestEffort && runtime::isMpsRunning();
   cudaEvent_t order = nullptr; ///< of waitFor()
   std::atomic<std::uint64_t> calls{0}, legacyCalls{0};
   std::atomic<std::uint32_t> waitersForDevice{0};

@@ -40,8 +40,6 @@ Result<void> Engine::openOnOwnThread() {
   options.lane.reserve = settings.pauseReserve;
   options.pauseDeadline = std::chrono::microseconds(settings.pauseDeadlineMicroseconds);
   options.lane.waits = settings.streamWaits;
-  if (settings.bestEffort)
-    device.expectOneClass();
   options.lane.triesWaits = true;
   options.lane.control = device.controlAddress();
   options.lane.clock = runtime::SteadyClock();

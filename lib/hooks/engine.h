@@ -118,8 +118,8 @@ public:
       stream.isUnmarked = true;
     device.noteCall(stream);
   }
-  /// Waits for all that is queued; what a thread of high priority waits for is urgent.
   ApiDevice &onDevice() { return device; }
+  /// Waits for all that is queued; what a thread of high priority waits for is urgent.
   void drain() { work->drain(activity.isUrgent()); }
   void wait(std::uint64_t ticket) { work->wait(ticket, activity.isUrgent()); }
   void waitUpTo(std::uint64_t ticket) { work->waitUpTo(ticket, activity.isUrgent()); }

@@ -3,6 +3,8 @@
 #ifndef TALLY_LIB_HOOKS_FOREIGN_LAUNCH_H
 #define TALLY_LIB_HOOKS_FOREIGN_LAUNCH_H
 
+#include "stream_memory.h"
+
 #include "tally/runtime/device.h"
 #include "tally/support/dim3.h"
 
@@ -34,14 +36,13 @@ struct DriverLaunches {
   using Attribute = CUresult (*)(int *, CUfunction_attribute, CUfunction);
   using FunctionName = CUresult (*)(const char **, CUfunction);
   using FunctionOfKernel = CUresult (*)(CUfunction *, CUkernel);
-  using BatchMemOp = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams *, unsigned);
   LaunchEx launch = nullptr;
   ParameterInfo parameterInfo = nullptr; ///< since 12.4
   Attribute attribute = nullptr;
   CurrentContext currentContext = nullptr;
   FunctionOfKernel functionOfKernel = nullptr; ///< since 12.0
   FunctionName functionName = nullptr;         ///< since 12.3; nullptr: nobody wants to know names
-  BatchMemOp batchMemOp = nullptr;             ///< of the emulator only, and waits only
+  runtime::BatchMemOp batchMemOp = nullptr;    ///< of the emulator only, and waits only
 };
 
 /// What each block of a kernel takes; nothing where the driver does not tell.

@@ -205,10 +205,7 @@ Result<void> EmulatorDevice::waitForWords(StreamId stream, std::span<const WordW
       return target.error();
     auto *word = reinterpret_cast<std::uint32_t *>(target->data());
     auto holds = [word, wait = each] {
-      std::uint32_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-      return wait.until == WordWait::Until::Equal
-                 ? now == wait.value
-                 : static_cast<std::int32_t>(now - wait.value) >= 0;
+      return wait.holds(__atomic_load_n(word, __ATOMIC_ACQUIRE));
     };
     if (Result<void> waits = queue.waitUntil(stream, holds); !waits)
       return waits;

@@ -218,7 +218,7 @@ bool Lane::collect(const Gate &gate) {
     return false;
   Batch batch = std::move(front);
   batches.pop_front();
-  come(batch, gate);
+  takeBack(batch, gate);
   if (!isBroken && draining && (batches.empty() || batches.front().behind != 0)) {
     draining = false;
     hold();
@@ -226,7 +226,7 @@ bool Lane::collect(const Gate &gate) {
   return true;
 }
 
-void Lane::come(const Batch &batch, const Gate &gate) {
+void Lane::takeBack(const Batch &batch, const Gate &gate) {
   if (batch.items.empty())
     return;
   std::size_t lanes = gate.lanesUnderWay() + (batches.empty() ? 1 : 0);
@@ -274,9 +274,8 @@ bool Lane::endCall(Batch &batch) {
 }
 
 /// A request came: has the states of all that is under way copied behind it. Where a batch waits
-/// behind the first, of the first alone, beside it, since the stream may wait for what has to be
-/// resumed; and now, while the device works for this process: under time slicing a copy that comes
-/// later takes it from the request. Nothing more is sent until these are back, since the epoch is
+/// behind the first, of the first alone, on another stream that waits for that one: their own may
+/// wait for what has to be resumed. Nothing more is sent until these are back, since the epoch is
 /// another.
 Result<void> Lane::readStates() {
   Batch &front = batches.front();

@@ -370,7 +370,7 @@ private:
   // lane.cpp: the queue, and batches coming back.
   void takeInbox();
   bool collect(const Gate &gate);
-  void come(const Batch &batch, const Gate &gate);
+  void takeBack(const Batch &batch, const Gate &gate);
   bool endCall(Batch &batch);
   void seeBegin(Batch &batch) const;
   Result<void> readStates();
@@ -527,7 +527,7 @@ private:
   std::uint64_t lastMarker = 0;
   ListRing lists, resumedLists;             // the second of what is on `resumes`
   std::optional<ListRing::Region> retained; // the list that the front operation is resumed from
-  ListRing *retainedIn = nullptr;
+  ListRing *retainedIn = nullptr;           // while there is one
   DevicePtr saveArea = 0; // where the front operation's blocks are saved, if it is a checkpoint
   std::uint64_t saveAreaBytes = 0;
   /// Registers and shared memory of a whole device are below 128 MiB; a lane's launches have as

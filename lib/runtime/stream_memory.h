@@ -14,6 +14,9 @@
 
 namespace tally::runtime {
 
+/// cuStreamBatchMemOp.
+using BatchMemOp = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams *, unsigned);
+
 /// A wait until the word at `trigger` is at least `reached`, then a store of `value`. All are
 /// device addresses.
 inline std::array<CUstreamBatchMemOpParams, 2> triggeredWrite(std::uint64_t trigger,

@@ -280,10 +280,7 @@ Result<void> FakeDevice::waitForWords(StreamId stream, std::span<const WordWait>
     while (!left->empty()) {
       const WordWait &next = left->front();
       auto word = std::atomic_ref(*reinterpret_cast<std::uint32_t *>(next.address)).load();
-      bool holds = next.until == WordWait::Until::Equal
-                       ? word == next.value
-                       : static_cast<std::int32_t>(word - next.value) >= 0;
-      if (!holds) {
+      if (!next.holds(word)) {
         wordWaitCount += !std::exchange(hasWaited, true);
         return false;
       }

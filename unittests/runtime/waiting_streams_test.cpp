@@ -40,16 +40,25 @@ Program mixedChain() {
   return program;
 }
 
-/// Runs the program, with `turn` called before each turn. Whether the result is the sequential one.
-template <class Turn> bool run(Harness &harness, const Program &program, const Turn &turn) {
+void submitAll(Harness &harness, const Program &program) {
   harness.addStreams(program);
   for (std::size_t n = 0; n < program.steps.size(); ++n)
     REQUIRE(harness.submit(program, n));
+}
+
+void turn(Harness &harness) {
+  harness.now += Nanoseconds(100);
+  harness.dispatcher->step();
+  harness.device.advance();
+}
+
+/// Runs the program, with `before` called before each turn. Whether the result is the sequential
+/// one.
+template <class Before> bool run(Harness &harness, const Program &program, const Before &before) {
+  submitAll(harness, program);
   for (int i = 0; i < 100000 && !harness.allFinished(); ++i) {
-    harness.now += Nanoseconds(100);
-    turn();
-    harness.dispatcher->step();
-    harness.device.advance();
+    before();
+    turn(harness);
   }
   for (const auto &stream : harness.streams)
     if (stream->failed)
@@ -129,22 +138,15 @@ TEST_CASE("once nothing is sent any more what a stream waits for is finished all
   for (std::uint64_t turns = 1; turns <= 200; ++turns) {
     Harness harness(turns, {Kind::Persistent});
     Program program = mixedChain();
-    harness.addStreams(program);
-    for (std::size_t n = 0; n < program.steps.size(); ++n)
-      REQUIRE(harness.submit(program, n));
-    auto turn = [&] {
-      harness.now += Nanoseconds(100);
-      harness.dispatcher->step();
-      harness.device.advance();
-    };
+    submitAll(harness, program);
     for (std::uint64_t i = 0; i < turns; ++i)
-      turn();
+      turn(harness);
     REQUIRE(harness.high->beginRequest()); // and never ends
     for (std::uint64_t i = 0; i < turns % 30; ++i)
-      turn();
+      turn(harness);
     harness.dispatcher->stopSending();
     for (int i = 0; i < 5000 && !harness.dispatcher->isAtRest(); ++i)
-      turn();
+      turn(harness);
     CAPTURE(turns);
     CHECK(harness.dispatcher->isAtRest());
     for (int i = 0; i < 500 && harness.device.hasWork(); ++i)
@@ -161,16 +163,12 @@ TEST_CASE("lanes are given up while streams wait") {
   for (std::uint64_t turns = 1; turns <= 200; ++turns) {
     Harness harness(turns, {Kind::Persistent});
     Program program = mixedChain();
-    harness.addStreams(program);
-    for (std::size_t n = 0; n < program.steps.size(); ++n)
-      REQUIRE(harness.submit(program, n));
+    submitAll(harness, program);
     bool asked = false;
     for (std::uint64_t i = 0; i < turns; ++i) {
-      harness.now += Nanoseconds(100);
       if (i > turns / 2 && !std::exchange(asked, true))
         REQUIRE(harness.high->beginRequest());
-      harness.dispatcher->step();
-      harness.device.advance();
+      turn(harness);
     }
     harness.dispatcher->close();
     if (asked)

@@ -65,6 +65,10 @@ struct WordWait {
   DevicePtr address = 0; ///< 4-byte aligned
   std::uint32_t value = 0;
   Until until = Until::Equal;
+
+  bool holds(std::uint32_t word) const {
+    return until == Until::Equal ? word == value : static_cast<std::int32_t>(word - value) >= 0;
+  }
 };
 
 /// The part of a device that answers for the functions of loaded modules.
