@@ -447,6 +447,11 @@ bool ApiDevice::isHeldUp(runtime::StreamId earlier) {
   return !state.isOwn && captures.takesPart(*state.api, state.handle);
 }
 
+bool ApiDevice::hasNews(runtime::StreamId earlier) {
+  const StreamState &state = stateOf(earlier);
+  return state.isOwn || state.callsSeen != calls.load();
+}
+
 Result<bool> ApiDevice::waitFor(runtime::StreamId later, runtime::StreamId earlier) {
   StreamState &before = stateOf(earlier);
   std::uint64_t noted = calls.load(), notedLegacy = legacyCalls.load();

@@ -115,6 +115,7 @@ public:
   Result<bool> waitFor(runtime::StreamId later, runtime::StreamId earlier) override;
   /// While the stream takes part in a capture, as the legacy one does in those on blocking streams.
   bool isHeldUp(runtime::StreamId earlier) override;
+  bool hasNews(runtime::StreamId earlier) override;
   /// The application has put something on some stream of its own.
   void noteCall(const StreamState &stream) {
     if (stream.kind == StreamKind::Legacy)

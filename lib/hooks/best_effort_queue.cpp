@@ -131,7 +131,9 @@ std::uint64_t BestEffortQueue::put(StreamState &stream, runtime::Operation opera
   if (tracks.size() > 1)
     operation.behind = inOthers(track, behind, stream.lastTicket.load());
   operation.stream = &track.order;
-  operation.ordered = ApiDevice::idOf(stream);
+  // Where nothing is put, the program's own stream is as far as it was.
+  if (operation.type != runtime::Operation::Type::Put || operation.put)
+    operation.ordered = ApiDevice::idOf(stream);
   operation.launchFailed = [this](const Error &error) {
     warn(Warning::Fault, error.message);
     keepError(cudaErrorUnknown);

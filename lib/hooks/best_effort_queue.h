@@ -30,6 +30,13 @@ using Run = std::function<cudaError_t()>;
 /// A call that has its stream as a parameter.
 using RunOn = std::function<cudaError_t(cudaStream_t)>;
 
+/// A call that may be made on another stream of the device in place of the program's. None: it may
+/// not.
+struct OnAnyStream {
+  RunOn run;
+  bool mayBeLate = false; ///< runtime::Operation::mayBeLate
+};
+
 /// What an operation comes behind, but for what its stream's order says: tickets.
 struct Behind {
   std::uint64_t one = 0;  ///< this operation

@@ -138,9 +138,19 @@ std::uint64_t Engine::submit(StreamState &stream, Run run, Behind behind) {
   return work->submit(stream, std::move(call), behind);
 }
 
-std::uint64_t Engine::submitOnLane(StreamState &stream, RunOn run, Behind behind) {
+std::uint64_t Engine::submitOnLane(StreamState &stream, OnAnyStream call, Behind behind) {
   beginQueued(stream);
-  return work->submit(stream, operationOf(std::move(run)), behind);
+  runtime::Operation operation = operationOf(std::move(call.run));
+  operation.mayBeLate = call.mayBeLate;
+  return work->submit(stream, std::move(operation), behind);
+}
+
+std::uint64_t Engine::submitOrder(StreamState &stream, Behind behind) {
+  beginQueued(stream);
+  runtime::Operation operation;
+  operation.type = runtime::Operation::Type::Put;
+  operation.mayBeLate = true;
+  return work->submit(stream, std::move(operation), behind);
 }
 
 void Engine::submit(StreamState &stream, const std::shared_ptr<const KernelLaunch> &launch) {

@@ -74,7 +74,9 @@ public:
   std::uint64_t submit(StreamState &stream, Run run, Behind behind = {});
   /// The same on the lane's own stream: what is queued behind it need not wait for the program's.
   /// `stream` is one of this device.
-  std::uint64_t submitOnLane(StreamState &stream, RunOn run, Behind behind = {});
+  std::uint64_t submitOnLane(StreamState &stream, OnAnyStream call, Behind behind = {});
+  /// Queues nothing but an order: what follows on the stream comes behind these.
+  std::uint64_t submitOrder(StreamState &stream, Behind behind);
   /// Queues a launch on a best-effort stream.
   void submit(StreamState &stream, const std::shared_ptr<const KernelLaunch> &launch);
   /// Queues the parts of a graph on a best-effort stream, where nothing of other threads comes

@@ -15,11 +15,10 @@ namespace tally::hooks {
 /// The tickets of queued operations, by event. Thread-safe.
 class Events {
 public:
-  /// A record was queued.
-  void recorded(cudaEvent_t event, std::uint64_t ticket) {
+  /// A record was queued; `onLane`: once it is over, so is what was recorded.
+  void recorded(cudaEvent_t event, std::uint64_t ticket, bool onLane) {
     std::unique_lock lock(mutex);
-    Tickets &known = tickets[event];
-    known.record = known.use = ticket;
+    tickets[event] = {ticket, ticket, onLane};
     count.store(tickets.size());
   }
   /// A wait for the event was queued, which is for what is recorded now.
@@ -32,6 +31,7 @@ public:
   void recordedNow(cudaEvent_t event) { forget(event); }
   /// 0 where no record was queued.
   std::uint64_t recordOf(cudaEvent_t event) { return find(event).record; }
+  bool isRecordedOnLane(cudaEvent_t event) { return find(event).onLane; }
   /// Of the last record or wait; 0 where none was queued.
   std::uint64_t useOf(cudaEvent_t event) { return find(event).use; }
   void forget(cudaEvent_t event) {
@@ -61,6 +61,7 @@ public:
 private:
   struct Tickets {
     std::uint64_t record = 0, use = 0;
+    bool onLane = false;
   };
   struct Destroyed {
     const CudaApi *api;

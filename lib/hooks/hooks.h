@@ -94,7 +94,7 @@ public:
     auto call = [copy, handle] { return copy(handle); };
     if (!state.bestEffort.load(std::memory_order_relaxed))
       return pass(state, call);
-    return queueBestEffort(api, state, handle, mayQueue, Run(call), RunOn(copy),
+    return queueBestEffort(api, state, handle, mayQueue, Run(call), OnAnyStream{copy},
                            std::max<std::uint64_t>(bytes, 1))
         .status;
   }
@@ -343,6 +343,7 @@ private:
   struct Queued {
     cudaError_t status;
     std::uint64_t ticket; ///< 0: it was called at once
+    bool onLane = false;  ///< in place of the program's stream
   };
 
   template <class Request, class Call>
@@ -441,10 +442,12 @@ private:
   void openClasses(const CudaApi &api);
   void forgetStream(StreamState &state);
   void countStreams();
+  bool isOrderOnly(const StreamState &state, cudaEvent_t event);
   cudaError_t mayName(const StreamState &state) const;
   Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                          const std::function<bool()> &mayQueue, const Run &call,
-                         const RunOn &copy = {}, std::uint64_t bytes = 1, Behind behind = {});
+                         const OnAnyStream &onAny = {}, std::uint64_t bytes = 1,
+                         Behind behind = {});
   cudaError_t launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                const LaunchRequest &request, const Run &call);
   void graphInstantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,

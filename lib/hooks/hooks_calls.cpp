@@ -15,11 +15,10 @@ bool isPageable(const CudaApi &api, const void *pointer) {
 
 } // namespace
 
-/// `onAny`: the call, if it may be made on another stream of the device in place of the program's.
 /// `bytes`: of a copy or a fill; else 0.
 Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                      const std::function<bool()> &mayQueue, const Run &call,
-                                     const RunOn &onAny, std::uint64_t bytes, Behind behind) {
+                                     const OnAnyStream &onAny, std::uint64_t bytes, Behind behind) {
   Engine *running = start(api);
   InHook inside;
   if (!running || captures.takesPart(api, handle))
@@ -30,9 +29,10 @@ Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cud
   bool idle = running->queue().isIdle();
   // The default stream of a thread means another stream on the dispatcher's thread.
   if (!idle && state.kind != StreamKind::PerThread && mayQueue()) {
-    bool onLane = onAny && state.device == running->deviceNumber();
-    return {cudaSuccess, onLane ? running->submitOnLane(state, onAny, behind)
-                                : running->submit(state, call, behind)};
+    bool onLane = onAny.run && state.device == running->deviceNumber();
+    std::uint64_t ticket =
+        onLane ? running->submitOnLane(state, onAny, behind) : running->submit(state, call, behind);
+    return {cudaSuccess, ticket, onLane};
   }
   // What other threads queue meanwhile is not ordered before it.
   if (!idle)
@@ -155,6 +155,14 @@ cudaError_t Hooks::queryStream(const CudaApi &api, cudaStream_t handle) {
   return withDeferred(shared ? shared->synchronize(state, query) : query());
 }
 
+/// Whether a wait for the event is an order of what is queued, and of nothing else: once its record
+/// is over so is all before that.
+bool Hooks::isOrderOnly(const StreamState &state, cudaEvent_t event) {
+  Engine *now = running();
+  return now && state.device == now->deviceNumber() && state.kind != StreamKind::PerThread &&
+         events.isRecordedOnLane(event);
+}
+
 cudaError_t Hooks::waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_t event,
                              unsigned flags) {
   auto onAny = [&api, event, flags](cudaStream_t on) {
@@ -168,7 +176,12 @@ cudaError_t Hooks::waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_
     if (captures.any())
       return afterDrain(state, call);
     auto mayQueue = [&] { return event && flags == 0; };
-    Queued queued = queueBestEffort(api, state, handle, mayQueue, call, onAny, 0,
+    if (now && mayQueue() && isOrderOnly(state, event)) {
+      if (!now->queue().isOver(events.recordOf(event)))
+        now->submitOrder(state, {.one = events.recordOf(event)});
+      return cudaSuccess;
+    }
+    Queued queued = queueBestEffort(api, state, handle, mayQueue, call, {onAny}, 0,
                                     {.one = events.recordOf(event)});
     if (queued.ticket != 0)
       events.awaited(event, queued.ticket);
@@ -191,10 +204,10 @@ cudaError_t Hooks::recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream
   if (state.bestEffort) {
     // Queued waits are for the record before.
     auto mayQueue = [&] { return event && flags == 0; };
-    Queued queued = queueBestEffort(api, state, handle, mayQueue, call, onAny, 0,
+    Queued queued = queueBestEffort(api, state, handle, mayQueue, call, {onAny, true}, 0,
                                     {.upTo = events.useOf(event)});
     if (queued.ticket != 0)
-      events.recorded(event, queued.ticket);
+      events.recorded(event, queued.ticket, queued.onLane);
     else
       events.recordedNow(event);
     return queued.status;

@@ -110,10 +110,11 @@ void Lane::close() {
     static_cast<void>(device.destroyStream(*resumes));
     resumes.reset();
   }
-  if (marks) {
-    static_cast<void>(device.synchronize(*marks));
-    static_cast<void>(device.destroyStream(*marks));
-  }
+  for (const std::optional<StreamId> &each : {marks, aside})
+    if (each) {
+      static_cast<void>(device.synchronize(*each));
+      static_cast<void>(device.destroyStream(*each));
+    }
   for (DevicePtr each : memory)
     static_cast<void>(device.free(each));
   static_cast<void>(device.destroyStream(stream));
@@ -338,6 +339,10 @@ void Lane::take(const Batch &batch) {
   }
   if (!isBroken && measurable)
     learnDurations(batch);
+  for (std::size_t i = 0; i < batch.late.size() && !isBroken && !draining; ++i) {
+    putLate(*batch.late[i]);
+    finishFront(batch.late[i]);
+  }
 }
 
 void Lane::absorb(const Item &item, const tally_launch_state &state, std::uint64_t epoch) {

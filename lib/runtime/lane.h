@@ -24,6 +24,9 @@
 //  - What is of a lower class of best effort goes while there is no work of a higher one. What a
 //    higher one's waits for in another lane goes as if it were of that class, and what work of high
 //    priority waits for as that.
+//  - A put that may be late (the record of an event) is no reason to wait: it belongs to the batch
+//    of what comes before it, and the host makes it when it sees that batch done. By then it
+//    comes behind nothing on the device, so it goes on a stream of its own.
 //  - A call, which works on a stream of the application's own, is made only when nothing at all is
 //    under way; a launch behind it waits for that stream.
 //  - After a yield the lane sends nothing until all that was under way is back; then the first
@@ -33,6 +36,7 @@
 
 #include "list_ring.h"
 #include "loaded_kernel.h"
+#include "operation.h"
 #include "ranges.h"
 #include "room.h"
 #include "trace.h"
@@ -87,104 +91,6 @@ public:
   virtual void expectPausing() const = 0;
   /// Nothing goes out any more, not even what high priority waits for.
   virtual bool isClosed() const { return false; }
-};
-
-class Lane;
-
-/// A best-effort stream of the application. Fields but the constant ones are guarded by the lane's
-/// mutex; the atomics may be read without it.
-///
-/// It may go once wait() has returned and nobody submits to it: the count of what has finished is
-/// the last that the lane touches of it, and what is under way or queued was not counted.
-struct LaneStream {
-  explicit LaneStream(Lane &lane, std::uint32_t client = 0, std::atomic<bool> *anyFailed = nullptr,
-                      std::uint32_t generation = 0)
-      : lane(lane), client(client), generation(generation), anyFailed(anyFailed) {}
-  Lane &lane;
-  const std::uint32_t client;         ///< whose it is, as policies number them
-  const std::uint32_t generation;     ///< of that number: ClientProgress
-  std::atomic<bool> *const anyFailed; ///< where it is told that one of several has; or nullptr
-  std::uint64_t submitted = 0;
-  std::atomic<std::uint64_t> finished{0};
-  std::atomic<bool> failed{false};
-  Error failure; ///< set before `failed`, never changed after
-
-  /// Whoever sees `failed` sees what was told before.
-  void fail(const Error &why) {
-    if (failed)
-      return;
-    failure = why;
-    if (anyFailed)
-      anyFailed->store(true);
-    failed = true;
-  }
-};
-
-/// An operation of a lane's, by its number there.
-struct LanePosition {
-  Lane *lane = nullptr;
-  std::uint64_t number = 0;
-};
-
-/// One thing that an application put on a best-effort stream.
-struct Operation {
-  enum class Type : std::uint8_t { Launch, CopyToDevice, CopyToHost, Fill, Put, Call };
-  Type type = Type::Launch;
-  LaneStream *stream = nullptr;
-
-  LoadedKernel *kernel = nullptr; ///< of launches; nullptr: there is `launchWhole` only
-  LaunchShape shape;
-  std::vector<std::byte> parameters; ///< the user's
-  /// Of launches: makes a physical one where Device::launch() does not know enough. Empty: that.
-  std::function<Result<void>(StreamId, FunctionId, const LaunchShape &, std::span<const std::byte>)>
-      launchBy;
-  /// Of launches: launches the user's kernel, and reports its own errors. Empty: as the others.
-  std::function<void(StreamId)> launchWhole;
-  /// Of launches without `kernel`, and of calls of kernels: what stands for the kernel where its
-  /// duration is remembered, with the shape. 0: it is not.
-  std::uint64_t identity = 0;
-  /// Of launches: what the kernel took in this shape when it ran past the lanes, alone on the
-  /// device; zero where it has not since the lanes were last told.
-  Nanoseconds took{0};
-  /// Of launches without `kernel`: what a trace calls it. It lives as long as they.
-  std::string_view label;
-  /// Of what may fail by itself: told why one of them does not run. Empty: all that
-  /// follows on its stream fails with it.
-  std::function<void(const Error &)> launchFailed;
-  /// Of other lanes: what has to be over before this starts. Each was submitted before it.
-  std::vector<LanePosition> behind;
-  /// The application's stream that a launch or a put comes behind, or that a call works on.
-  std::optional<StreamId> ordered;
-
-  /// Of puts: puts on the lane's stream what is no kernel and not known to the lane; reports its
-  /// own errors.
-  std::function<void(StreamId)> put;
-
-  std::function<void()> call; ///< of calls; made by the dispatcher's thread; reports its own errors
-  bool callsKernel = false;   ///< of calls: the lane waits for what is put on `ordered`
-  /// Of calls that `call` only begins: set by whoever ends it, who then wakes the dispatcher.
-  std::shared_ptr<std::atomic<bool>> ended;
-
-  DevicePtr device = 0; ///< of copies and fills
-  std::span<const std::byte> from;
-  std::span<std::byte> to;
-  std::byte value{};
-  std::size_t bytes = 0;
-
-  // The lane's own: chosen when the operation is first planned.
-  std::shared_ptr<LaunchPlan> plan;
-  std::optional<VariantLaunch> progress; ///< of launches through a variant
-  bool begun = false;                    ///< something was launched through it
-  bool mayChange = false;                ///< it has yielded since it was planned
-  std::uint64_t roomVersion = 0;         ///< Room::version() when it was planned
-  // Of those whose blocks' times decide on the kind (LaunchPlan::blocks).
-  Nanoseconds ran{0};      ///< all of its launches
-  bool isTimed = true;     ///< `ran` is known of all of them
-  bool wasAlone = true;    ///< on the device
-  bool wasStopped = false; ///< in the middle of a wave
-  bool isOfOneKind = true; ///< all of its launches were
-  bool wasMeasured = true; ///< all of its launches went alone for that
-  bool failed = false;     ///< nothing of it runs any more
 };
 
 struct LaneOptions {
@@ -357,6 +263,8 @@ private:
     Nanoseconds waitedFrom{0}; // since when the device could have worked on it
     Nanoseconds askedAt{0};    // when it was seen that it was told to yield
     std::vector<Item> items;
+    /// Puts behind the items. The host makes them once all of these are done.
+    std::vector<Operation *> late;
     std::uint64_t range = 0;                  // for a profiler
     std::shared_ptr<std::atomic<bool>> ended; // of its call, which has to end before the marker
     bool canYield() const;
@@ -429,6 +337,8 @@ private:
   bool issue(const Gate &gate);
   std::optional<Permit> permit(const Gate &gate) const;
   void planBatch(Batch &batch, const Gate &gate, const Permit &permit);
+  bool addLate(Batch &batch);
+  void putLate(Operation &operation);
   bool mayStart(Operation &operation);
   std::uint32_t classAt(std::uint64_t before) const;
   void lend(std::uint64_t number, std::uint32_t bestEffortClass);
@@ -482,6 +392,7 @@ private:
   std::optional<StreamId> marks; // for markers beside the work
   /// For what is resumed while `stream` waits; none: it never does.
   std::optional<StreamId> resumes;
+  std::optional<StreamId> aside; // for puts that are late; from the first one on
   LaneCounters counts;
 
   // The applications' side.

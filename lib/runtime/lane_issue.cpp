@@ -72,7 +72,11 @@ bool Lane::isFull() const {
 }
 
 bool Lane::issue(const Gate &gate) {
-  if (draining || sent == sendable() || isFull())
+  if (draining || sent == sendable())
+    return false;
+  if (const Batch *of = nullptr; newestThatYields(of) && addLate(batches.back()))
+    return true;
+  if (isFull())
     return false;
   // Until somebody else has ended a call, there is nothing on the device that what follows could
   // come behind.
@@ -133,6 +137,32 @@ void Lane::planBatch(Batch &batch, const Gate &gate, const Permit &permit) {
     // What is heavy ends its batch; of a slice, more may have to come before the next operation.
     if (!planItem(pending[i], batch, used) || batch.items.back().heavy)
       return;
+}
+
+/// Gives the batch what comes next as far as it may be late. Returns whether there was any.
+bool Lane::addLate(Batch &batch) {
+  std::size_t before = batch.late.size();
+  auto isNext = [this](Operation &next) {
+    // What the application put on its own stream has to be done too; launches of the lane wait for
+    // that, but this one comes behind no launch that does.
+    return next.type == Operation::Type::Put && next.mayBeLate && !next.stream->failed &&
+           !next.failed && !(next.ordered && device.hasNews(*next.ordered)) && mayStart(next);
+  };
+  while (!batch.ended && sent < sendable() && isNext(pending[sent])) {
+    batch.late.push_back(&pending[sent]);
+    ++sent;
+  }
+  return batch.late.size() > before;
+}
+
+void Lane::putLate(Operation &operation) {
+  if (!operation.put)
+    return;
+  // Where there is none it is later still.
+  if (!aside)
+    if (Result<StreamId> made = device.createStream(StreamPriority::Low); made)
+      aside = *made;
+  operation.put(aside.value_or(stream));
 }
 
 /// Whether what it comes behind in other lanes is over. What is not goes as urgently as this.
@@ -368,6 +398,8 @@ Result<void> Lane::send(Batch &batch, const Gate &gate) {
     if (item.completes)
       ++sent;
   }
+  if (gone == batch.items.size() && batch.canYield())
+    addLate(batch);
   while (batch.items.size() > gone) {
     if (batch.items.back().list)
       ring().undo();
@@ -471,7 +503,8 @@ Result<void> Lane::sendItem(Batch &batch, std::size_t index) {
     if (operation.ordered)
       if (Result<bool> behind = device.waitFor(on, *operation.ordered); !behind)
         return behind.error();
-    operation.put(on);
+    if (operation.put)
+      operation.put(on);
     break;
   }
   return {};

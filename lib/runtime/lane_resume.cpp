@@ -105,8 +105,9 @@ Result<void> Lane::sayDone(const Batch &batch) {
 }
 
 std::size_t Lane::completed(const Batch &batch) {
-  return static_cast<std::size_t>(std::count_if(batch.items.begin(), batch.items.end(),
-                                                [](const Item &each) { return each.completes; }));
+  auto completes = [](const Item &each) { return each.completes; };
+  auto items = std::count_if(batch.items.begin(), batch.items.end(), completes);
+  return static_cast<std::size_t>(items) + batch.late.size();
 }
 
 /// All that has yielded is back. What is still under way waits for it, and will write its lists.

@@ -66,6 +66,8 @@ public:
   std::function<void(const LaunchShape &)> onLaunchShape;
   /// Called for every virtual block that runs, with its launch's kind; nothing: the user's kernel.
   std::function<void(std::optional<Kind>)> onBlock;
+  /// Called for every block of a program's kernels (program.h) that has run, with the step's key.
+  std::function<void(std::uint64_t)> onStepsBlock;
   /// After so many more steps every call fails with `message`.
   void breakAfter(std::uint64_t steps, std::string message);
   void breakNow(std::string message) {
@@ -177,6 +179,8 @@ public:
   Result<void> synchronize(StreamId stream) override;
   Result<bool> waitFor(StreamId later, StreamId earlier) override;
   bool isHeldUp(StreamId earlier) override { return holdsUp && unwaitable == earlier; }
+  /// Of streams that stand for an application's: none is ever used here.
+  bool hasNews(StreamId) override { return false; }
 
 private:
   struct Function {

@@ -55,11 +55,13 @@ inline bundle::Bundle mixBundle(FakeDevice &device, std::uint32_t recordBytes = 
                                  kind == Kind::Checkpoint ? recordBytes : 0});
     }
     bundle.kernels.push_back(kernel);
-    device.define(name, [](const FakeBlock &block) {
+    device.define(name, [&device](const FakeBlock &block) {
       auto arguments = block.argument<MixArguments>(0);
       mixBlock(reinterpret_cast<std::uint64_t *>(arguments.to),
                reinterpret_cast<const std::uint64_t *>(arguments.from), block.linear,
                arguments.count, arguments.key);
+      if (device.onStepsBlock)
+        device.onStepsBlock(arguments.key);
     });
   }
   return bundle;

@@ -160,6 +160,8 @@ public:
   /// Blocks nobody. Returns whether that had to be put on `later`: not where it is known to come
   /// behind that already.
   virtual Result<bool> waitFor(StreamId later, StreamId earlier) = 0;
+  /// Whether there may be work on the stream that waitFor() was not asked about since.
+  virtual bool hasNews(StreamId /*earlier*/) { return true; }
   /// Whether waitFor() cannot be asked about a stream at the moment, and can later.
   virtual bool isHeldUp(StreamId earlier) {
     static_cast<void>(earlier);
