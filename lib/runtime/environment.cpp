@@ -1,7 +1,5 @@
 #include "environment.h"
 
-#include "driver_environment.h"
-
 #include "trace.h"
 
 #include "tally/runtime/policy_text.h"
@@ -187,8 +185,7 @@ void Reader::readAll(EnvironmentSettings &settings) {
   readChoice("TALLY_DEVICE", settings.emulator, "emulator", "cuda");
   readChoice("TALLY_CLASS", settings.bestEffort, "best-effort", "high");
   readChoice("TALLY_STATS", settings.statistics, "1", "0");
-  // A stream that waits costs the launches of its process, and of others under time slicing.
-  settings.streamWaits = settings.emulator || (settings.bestEffort && isMpsRunning());
+  settings.streamWaits = settings.emulator; // on a GPU a stream that waits costs others' launches
   readChoice("TALLY_STREAM_WAITS", settings.streamWaits, "on", "off");
   readChoice("TALLY_LAUNCH", settings.launchesByDriver, "driver", "runtime");
   readChoice("TALLY_PROFILE", settings.profiles, "on", "off");

@@ -110,11 +110,10 @@ void Lane::close() {
     static_cast<void>(device.destroyStream(*resumes));
     resumes.reset();
   }
-  for (const std::optional<StreamId> &each : {marks, aside})
-    if (each) {
-      static_cast<void>(device.synchronize(*each));
-      static_cast<void>(device.destroyStream(*each));
-    }
+  if (marks) {
+    static_cast<void>(device.synchronize(*marks));
+    static_cast<void>(device.destroyStream(*marks));
+  }
   for (DevicePtr each : memory)
     static_cast<void>(device.free(each));
   static_cast<void>(device.destroyStream(stream));
@@ -340,8 +339,10 @@ void Lane::take(const Batch &batch) {
   if (!isBroken && measurable)
     learnDurations(batch);
   for (std::size_t i = 0; i < batch.late.size() && !isBroken && !draining; ++i) {
-    putLate(*batch.late[i]);
-    finishFront(batch.late[i]);
+    Operation &operation = *batch.late[i];
+    if (operation.put)
+      operation.put(operation.ordered.value_or(stream));
+    finishFront(&operation);
   }
 }
 

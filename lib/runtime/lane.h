@@ -25,8 +25,8 @@
 //    higher one's waits for in another lane goes as if it were of that class, and what work of high
 //    priority waits for as that.
 //  - A put that may be late (the record of an event) is no reason to wait: it belongs to the batch
-//    of what comes before it, and the host makes it when it sees that batch done. By then it
-//    comes behind nothing on the device, so it goes on a stream of its own.
+//    of what comes before it, and the host makes it, on the application's own stream, when it
+//    sees that batch done.
 //  - A call, which works on a stream of the application's own, is made only when nothing at all is
 //    under way; a launch behind it waits for that stream.
 //  - After a yield the lane sends nothing until all that was under way is back; then the first
@@ -263,7 +263,8 @@ private:
     Nanoseconds waitedFrom{0}; // since when the device could have worked on it
     Nanoseconds askedAt{0};    // when it was seen that it was told to yield
     std::vector<Item> items;
-    /// Puts behind the items. The host makes them once all of these are done.
+    /// Puts behind the items. The host makes them once all of these are done, on the application's
+    /// stream, where nothing is under way then.
     std::vector<Operation *> late;
     std::uint64_t range = 0;                  // for a profiler
     std::shared_ptr<std::atomic<bool>> ended; // of its call, which has to end before the marker
@@ -338,7 +339,6 @@ private:
   std::optional<Permit> permit(const Gate &gate) const;
   void planBatch(Batch &batch, const Gate &gate, const Permit &permit);
   bool addLate(Batch &batch);
-  void putLate(Operation &operation);
   bool mayStart(Operation &operation);
   std::uint32_t classAt(std::uint64_t before) const;
   void lend(std::uint64_t number, std::uint32_t bestEffortClass);
@@ -392,7 +392,6 @@ private:
   std::optional<StreamId> marks; // for markers beside the work
   /// For what is resumed while `stream` waits; none: it never does.
   std::optional<StreamId> resumes;
-  std::optional<StreamId> aside; // for puts that are late; from the first one on
   LaneCounters counts;
 
   // The applications' side.

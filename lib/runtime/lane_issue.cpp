@@ -155,16 +155,6 @@ bool Lane::addLate(Batch &batch) {
   return batch.late.size() > before;
 }
 
-void Lane::putLate(Operation &operation) {
-  if (!operation.put)
-    return;
-  // Where there is none it is later still.
-  if (!aside)
-    if (Result<StreamId> made = device.createStream(StreamPriority::Low); made)
-      aside = *made;
-  operation.put(aside.value_or(stream));
-}
-
 /// Whether what it comes behind in other lanes is over. What is not goes as urgently as this.
 bool Lane::mayStart(Operation &operation) {
   std::erase_if(operation.behind,

@@ -52,6 +52,7 @@ public:
 
   void submitAll() {
     harness.addStreams(recorded.program);
+    StreamId applications = *harness.device.createStream(StreamPriority::Low);
     std::uint64_t before = 0;
     for (std::size_t n = 0; n < seen.size(); ++n) {
       REQUIRE(harness.submit(recorded.program, n));
@@ -62,6 +63,7 @@ public:
       record.type = Operation::Type::Put;
       record.mayBeLate = true;
       record.stream = harness.streams[0].get();
+      record.ordered = applications;
       record.put = [this, n, before](StreamId on) {
         ++made;
         late += launches > before ? 1 : 0;
