@@ -54,6 +54,8 @@ enum class ArenaCounter : std::uint32_t {
   LaunchesByKind,    ///< of Launches through variants, a counter for each kind
   BehindKinds = LaunchesByKind + allKinds.size(),
   MissedDeadlines = BehindKinds, ///< explicit requests that ended behind their deadlines
+  OwnStreams,                    ///< that best-effort lanes have on the device
+  OwnBytes,                      ///< of the device's memory that they have
   BehindAll,
   Turnaround = 32,  ///< a Histogram: from a request to yield until best-effort work had left
   RequestTime = 208 ///< a RequestHistogram: explicit requests, from their begin to their end

@@ -96,6 +96,8 @@ ClientStatus statusOf(const ArenaSlotView &slot, Nanoseconds now, bool higherAct
   client.requestTime = histogramAt<RequestHistogram>(slot, ArenaCounter::RequestTime);
   client.requestSum = duration(ArenaCounter::RequestSum);
   client.missedDeadlines = value(ArenaCounter::MissedDeadlines);
+  client.ownStreams = value(ArenaCounter::OwnStreams);
+  client.ownBytes = value(ArenaCounter::OwnBytes);
   client.memoryUsed = value(ArenaCounter::MemoryUsed);
   client.memoryPeak = value(ArenaCounter::MemoryPeak);
   client.memoryQuota = value(ArenaCounter::MemoryQuota);

@@ -40,6 +40,7 @@ struct LaneTotals {
   KindCounts launchesByKind{};
   std::uint64_t finishedLaunches = 0, physicalLaunches = 0, yields = 0, savedBlocks = 0,
                 saveAreasRefused = 0;
+  std::uint64_t ownStreams = 0, ownBytes = 0; ///< that lanes have on the device now
 };
 
 /// Other processes on the device, as the dispatcher sees them. Called by its thread.

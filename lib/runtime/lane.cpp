@@ -51,22 +51,21 @@ Result<std::unique_ptr<Lane>> Lane::create(StreamDevice &device, LaneOptions opt
 
 Result<void> Lane::initialise() {
   assert(options.halfRing >= (maxBatches - 1) * maxItems);
-  Result<StreamId> created = device.createStream(StreamPriority::Low);
+  Result<StreamId> created = own.createStream();
   if (!created)
     return created.error();
   stream = wholes = current = *created;
   if (options.smsOfWholes != 0) {
-    Result<StreamId> confined = device.createConfinedStream(options.smsOfWholes);
+    Result<StreamId> confined = own.createConfinedStream(options.smsOfWholes);
     if (!confined)
       return confined.error();
     wholes = *confined;
   }
   Result<DevicePtr> ring =
-      device.allocate((2 * options.halfRing + maxItems) * sizeof(tally_launch_state));
+      own.allocate((2 * options.halfRing + maxItems) * sizeof(tally_launch_state));
   if (!ring)
     return ring.error();
   states = *ring;
-  memory.push_back(*ring);
   if (Result<void> cleared = clear(states, 2 * options.halfRing * sizeof(tally_launch_state));
       !cleared)
     return cleared;
@@ -77,13 +76,13 @@ Result<void> Lane::initialise() {
   for (std::size_t i = 0; i < std::size(mirrors); ++i)
     mirrors[i] = {reinterpret_cast<tally_launch_state *>(mirror->host + i * mirrorBytes), maxItems};
   if (device.areStreamsApart()) {
-    Result<StreamId> beside = device.createStream(StreamPriority::Low);
+    Result<StreamId> beside = own.createStream();
     if (!beside)
       return beside.error();
     marks = *beside;
   }
   if (options.waits && wholes == stream && device.hasWordWaits()) {
-    Result<StreamId> other = device.createStream(StreamPriority::Low);
+    Result<StreamId> other = own.createStream();
     if (!other)
       return other.error();
     resumes = *other;
@@ -106,19 +105,15 @@ void Lane::close() {
   static_cast<void>(device.synchronize(current));
   if (resumes) {
     static_cast<void>(device.synchronize(stream));
-    static_cast<void>(device.synchronize(*resumes));
-    static_cast<void>(device.destroyStream(*resumes));
+    own.endStream(*resumes);
     resumes.reset();
   }
-  if (marks) {
-    static_cast<void>(device.synchronize(*marks));
-    static_cast<void>(device.destroyStream(*marks));
-  }
-  for (DevicePtr each : memory)
-    static_cast<void>(device.free(each));
-  static_cast<void>(device.destroyStream(stream));
+  if (marks)
+    own.endStream(*marks);
+  own.freeMemory();
+  own.endStream(stream);
   if (wholes != stream)
-    static_cast<void>(device.destroyStream(wholes));
+    own.endStream(wholes);
   failAll({"the device was given up"});
   publish();
 }

@@ -34,6 +34,7 @@
 #ifndef TALLY_LIB_RUNTIME_LANE_H
 #define TALLY_LIB_RUNTIME_LANE_H
 
+#include "lane_resources.h"
 #include "list_ring.h"
 #include "loaded_kernel.h"
 #include "operation.h"
@@ -177,6 +178,7 @@ public:
   /// Blocks until all that was put on the stream so far is done; the stream's failure, if any.
   Result<void> wait(LaneStream &stream);
   const LaneCounters &counters() const { return counts; }
+  const LaneResources &resources() const { return own; }
   bool hasWork() const { return unfinished.load() != 0; }
 
   // For the dispatcher's thread.
@@ -273,7 +275,8 @@ private:
     Nanoseconds wholes() const;
   };
 
-  Lane(StreamDevice &device, LaneOptions options) : device(device), options(std::move(options)) {}
+  Lane(StreamDevice &device, LaneOptions options)
+      : device(device), options(std::move(options)), own(device) {}
   Result<void> initialise();
 
   // lane.cpp: the queue, and batches coming back.
@@ -386,6 +389,7 @@ private:
 
   StreamDevice &device;
   LaneOptions options;
+  LaneResources own;
   StreamId stream{};
   StreamId wholes{};             // for kernels that cannot yield; mostly the same
   StreamId current{};            // where the newest work is; the other stream's is done before it
@@ -443,7 +447,6 @@ private:
   /// Registers and shared memory of a whole device are below 128 MiB; a lane's launches have as
   /// many blocks as run at a time.
   std::uint64_t maxSaveBytes = std::uint64_t{256} << 20;
-  std::vector<DevicePtr> memory; // to be freed at the end
   std::vector<std::byte> parameterBuffer;
   Nanoseconds lastCollected{0}, lastProgress{0};
   std::uint64_t lastEpoch = 0; // of the batch that was collected then

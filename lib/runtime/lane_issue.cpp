@@ -325,7 +325,7 @@ bool Lane::reserveList(Item &item, const Batch &batch) {
   if (!batches.empty() || !batch.items.empty() || !from.empty())
     return false;
   std::uint64_t size = std::max({ListRing::bytesFor(bytes), 2 * from.size(), firstRingBytes});
-  Result<DevicePtr> made = device.allocate(size);
+  Result<DevicePtr> made = own.allocate(size);
   if (!made && standIn(*item.operation))
     return false;
   if (!made) {
@@ -335,8 +335,6 @@ bool Lane::reserveList(Item &item, const Batch &batch) {
     item.launch.listCapacity = 0;
     return true;
   }
-  // The old one is freed at the end: freeing waits for the device.
-  memory.push_back(*made);
   from.reset(*made, size);
   item.list = from.allocate(bytes);
   assert(item.list);

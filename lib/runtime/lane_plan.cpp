@@ -143,11 +143,9 @@ bool Lane::allocateSaveArea(std::uint64_t least) {
 
 bool Lane::takeSaveArea(std::uint64_t bytes) {
   constexpr std::uint64_t headers = saveHeaderBytes(maxSavedBlocks);
-  Result<DevicePtr> area = device.allocate(headers + bytes);
+  Result<DevicePtr> area = own.allocate(headers + bytes);
   if (!area)
     return false;
-  // The old one is freed at the end: freeing waits for the device.
-  memory.push_back(*area);
   // Then the device fails, as the next call for a launch says; who plans still holds operations.
   if (!clear(*area, headers))
     return false;

@@ -230,7 +230,7 @@ void Lane::tryWaits(std::span<const std::unique_ptr<Lane>> lanes) {
         static_cast<void>(device.synchronize(*on));
     wordOf(each->markerResumed) = 0;
     if (!works) {
-      static_cast<void>(device.destroyStream(*each->resumes));
+      each->own.endStream(*each->resumes);
       each->resumes.reset();
     }
   }

@@ -135,6 +135,10 @@ std::string prometheusText(std::span<const ArenaStatus> arenas) {
   text.each("tally_requests_to_yield_total", "counter",
             "Times best-effort work was asked to yield.", Of::BestEffort,
             count(&ClientStatus::requestsToYield));
+  text.each("tally_own_streams", "gauge", "Streams that Tally has for best-effort work.",
+            Of::BestEffort, count(&ClientStatus::ownStreams));
+  text.each("tally_own_memory_bytes", "gauge", "Device memory that Tally has for best-effort work.",
+            Of::BestEffort, count(&ClientStatus::ownBytes));
   text.each("tally_memory_bytes", "gauge", "Device memory that the process has allocated.",
             Of::Both, count(&ClientStatus::memoryUsed));
   text.each("tally_memory_peak_bytes", "gauge", "The most of it at a time.", Of::Both,

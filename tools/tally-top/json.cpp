@@ -90,6 +90,8 @@ std::string clientText(const ClientRow &row) {
         .rate("yields_per_s", row.yieldsPerSecond)
         .count("requests_to_yield", now.requestsToYield)
         .add("turnaround_us", distribution(row.turnaround))
+        .count("own_streams", now.ownStreams)
+        .count("own_memory_bytes", now.ownBytes)
         .count("memory_quota_bytes", now.memoryQuota)
         .count("memory_reserve_bytes", now.memoryReserve)
         .count("memory_refused", now.memoryRefusals);

@@ -44,19 +44,27 @@ std::string memory(const runtime::ClientStatus &client) {
          (client.memoryQuota != 0 ? "/" + bytes(client.memoryQuota) : std::string());
 }
 
+/// What Tally has for the work: streams, and memory.
+std::string own(const runtime::ClientStatus &client) {
+  return client.ownStreams == 0 ? "-"
+                                : format("%u %s", static_cast<unsigned>(client.ownStreams),
+                                         bytes(client.ownBytes).c_str());
+}
+
 std::string line(const ClientRow &row) {
   bool isHigh = row.now.clientClass == runtime::Class::High;
   auto time = [&](double fraction) {
     return microseconds(isHigh ? row.requests.quantile(fraction)
                                : row.turnaround.quantile(fraction));
   };
-  return format(
-      "%8u  %-16.16s  %-13s  %-7s  %10.1f  %9s  %9s  %9s  %9s  %8s  %7s  %13s\n", row.now.pid,
-      row.now.name.c_str(), runtime::classText(row.now).c_str(), stateWord(row.now),
-      row.launchesPerSecond, isHigh ? "-" : format("%.1f", row.yieldsPerSecond).c_str(),
-      isHigh ? format("%.1f", row.requestsPerSecond).c_str() : "-", time(0.5).c_str(),
-      time(0.99).c_str(), isHigh ? format("%.1f", row.missedPerSecond).c_str() : "-",
-      isHigh ? format("%.1f %%", 100 * row.activeFraction).c_str() : "-", memory(row.now).c_str());
+  return format("%8u  %-16.16s  %-13s  %-7s  %10.1f  %9s  %9s  %9s  %9s  %8s  %7s  %13s  %9s\n",
+                row.now.pid, row.now.name.c_str(), runtime::classText(row.now).c_str(),
+                stateWord(row.now), row.launchesPerSecond,
+                isHigh ? "-" : format("%.1f", row.yieldsPerSecond).c_str(),
+                isHigh ? format("%.1f", row.requestsPerSecond).c_str() : "-", time(0.5).c_str(),
+                time(0.99).c_str(), isHigh ? format("%.1f", row.missedPerSecond).c_str() : "-",
+                isHigh ? format("%.1f %%", 100 * row.activeFraction).c_str() : "-",
+                memory(row.now).c_str(), own(row.now).c_str());
 }
 
 } // namespace
@@ -70,9 +78,9 @@ std::string toTable(std::span<const ArenaFrame> frames) {
       text += "no process has work on it\n";
       continue;
     }
-    text += format("%8s  %-16s  %-13s  %-7s  %10s  %9s  %9s  %9s  %9s  %8s  %7s  %13s\n", "PID",
-                   "NAME", "CLASS", "STATE", "LAUNCHES/S", "YIELDS/S", "REQUESTS/S", "P50 us",
-                   "P99 us", "MISSED/S", "ACTIVE", "MEMORY");
+    text += format("%8s  %-16s  %-13s  %-7s  %10s  %9s  %9s  %9s  %9s  %8s  %7s  %13s  %9s\n",
+                   "PID", "NAME", "CLASS", "STATE", "LAUNCHES/S", "YIELDS/S", "REQUESTS/S",
+                   "P50 us", "P99 us", "MISSED/S", "ACTIVE", "MEMORY", "OWN");
     for (const ClientRow &row : frame.clients)
       text += line(row);
   }

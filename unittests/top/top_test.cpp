@@ -57,6 +57,8 @@ Look busyLook() {
   trainer.memoryPeak = trainer.memoryUsed + 1;
   trainer.memoryQuota = std::uint64_t{4} << 30;
   trainer.memoryRefusals = 3;
+  trainer.ownStreams = 2;
+  trainer.ownBytes = std::uint64_t{5} << 18;
   return look;
 }
 
@@ -132,11 +134,11 @@ TEST_CASE("a frame for people and for scripts") {
   CHECK(toTable(frames) ==
         "GPU gpu-1  /arena\n"
         "     PID  NAME              CLASS          STATE    LAUNCHES/S   "
-        "YIELDS/S  REQUESTS/S     P50 us     P99 us  MISSED/S   ACTIVE         MEMORY\n"
+        "YIELDS/S  REQUESTS/S     P50 us     P99 us  MISSED/S   ACTIVE         MEMORY        OWN\n"
         "       7  server            high           active        150.0          "
-        "-        5.0        999        999       1.5   25.0 %              -\n"
+        "-        5.0        999        999       1.5   25.0 %              -          -\n"
         "       8  trainer           best-effort    waiting        25.0        "
-        "4.5          -       19.5       19.5         -        -      1.5G/4.0G\n");
+        "4.5          -       19.5       19.5         -        -      1.5G/4.0G     2 1.2M\n");
   CHECK(
       toJson(frames, 12.5) ==
       "{\"time\":12.500,\"arenas\":[{\"gpu\":\"gpu-1\",\"path\":\"/"
@@ -153,6 +155,7 @@ TEST_CASE("a frame for people and for scripts") {
       "\"saved_blocks\":77,\"yields\":9,"
       "\"yields_per_s\":4.5,\"requests_to_yield\":0,"
       "\"turnaround_us\":{\"count\":9,\"p50\":19.456,\"p99\":19.456},"
+      "\"own_streams\":2,\"own_memory_bytes\":1310720,"
       "\"memory_quota_bytes\":4294967296,\"memory_reserve_bytes\":0,\"memory_refused\":3,"
       "\"memory_bytes\":1610612736,\"memory_peak_bytes\":1610612737}]}]}\n");
   now[0].path = "/a \"quoted\" \\ \x01 path";

@@ -48,6 +48,9 @@ struct ClientStatus {
   std::uint64_t yields = 0;           ///< best effort: physical ones that left blocks to run
   std::uint64_t savedBlocks = 0;      ///< best effort: that they left saved inside of a loop
   std::uint64_t requestsToYield = 0;  ///< best effort: times it was asked
+  /// Best effort: streams and bytes of device memory that Tally itself has for the work. Each
+  /// stream takes one of the device's connections while it has work.
+  std::uint64_t ownStreams = 0, ownBytes = 0;
   Histogram turnaround; ///< best effort: from being asked to yield until the host saw it gone
   std::chrono::nanoseconds turnaroundSum{0};
   RequestHistogram requestTime; ///< high priority: explicit requests, from begin to end
