@@ -1,5 +1,5 @@
-# tally_kernels(NAME SOURCE.cu [HEADERS FILE...]): compiles CUDA C++ to PTX and that to a bundle with
-# every variant. Sets <NAME>_BUNDLE to the bundle's path, or to nothing where none can be made, and
+# tally_kernels(NAME SOURCE.cu [HEADERS FILE...] [VARIANTS KIND,...]): compiles CUDA C++ to PTX and that to a bundle with
+# every variant, or those named. Sets <NAME>_BUNDLE to the bundle's path, or to nothing where none can be made, and
 # makes a target <NAME>.
 #
 # Without nvcc the .ptx checked in beside the source stands in for it; a test compares the two where
@@ -11,7 +11,10 @@ set(TALLY_PREBUILT_BUNDLES "" CACHE PATH "Where ready bundles are, for a build w
 set(TALLY_NVCC_PTX_FLAGS -ptx -arch=compute_80 -O3)
 
 function(tally_kernels name source)
-  cmake_parse_arguments(arg "" "" "HEADERS" ${ARGN})
+  cmake_parse_arguments(arg "" "VARIANTS" "HEADERS" ${ARGN})
+  if(NOT arg_VARIANTS)
+    set(arg_VARIANTS all)
+  endif()
   cmake_path(ABSOLUTE_PATH source NORMALIZE)
   cmake_path(REPLACE_EXTENSION source LAST_ONLY .ptx OUTPUT_VARIABLE checkedIn)
   set(bundle "${CMAKE_CURRENT_BINARY_DIR}/${name}.tally")
@@ -50,7 +53,7 @@ function(tally_kernels name source)
     set(architectures --arch=sm_90,sm_80) # the first decides on codings
   endif()
   add_custom_command(OUTPUT "${bundle}"
-    COMMAND tally-ptxopt "${ptx}" --variants=all --emit=bundle ${architectures}
+    COMMAND tally-ptxopt "${ptx}" "--variants=${arg_VARIANTS}" --emit=bundle ${architectures}
       "--report-file=${CMAKE_CURRENT_BINARY_DIR}/${name}.json" --report=json -o "${bundle}"
     DEPENDS tally-ptxopt "${ptx}"
     COMMENT "Rewriting the kernels of ${name}" VERBATIM)

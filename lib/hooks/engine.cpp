@@ -57,6 +57,8 @@ Result<void> Engine::openOnOwnThread() {
   dispatcher = std::move(*made);
   work.emplace(*dispatcher, [this](std::uint32_t of) { return openLanes(of); });
   activity.serve(*dispatcher);
+  if (settings.copyKernels)
+    own.emplace(api, device, activity.openCaptures(), settings.kinds);
   if (mayRunAhead())
     ahead.emplace(api, activity.openCaptures(), activity, *work,
                   std::chrono::microseconds(settings.runAheadMicroseconds), trace);
@@ -158,6 +160,21 @@ void Engine::submit(StreamState &stream, const std::shared_ptr<const KernelLaunc
   runtime::Operation operation = operationOf(launch);
   if (ahead)
     operation.took = ahead->takeNews(stream, {launch->function, operation.shape.grid.count()});
+  work->submit(stream, std::move(operation));
+}
+
+void Engine::submit(StreamState &stream, OwnLaunch launch, RunOn run) {
+  beginQueued(stream);
+  runtime::Operation operation = operationOf(std::move(run));
+  operation.launchWhole = std::exchange(operation.put, {});
+  operation.type = runtime::Operation::Type::Launch;
+  operation.kernel = launch.kernel->loaded.get();
+  operation.identity = reinterpret_cast<std::uint64_t>(launch.kernel);
+  operation.label = launch.label;
+  operation.shape = launch.shape;
+  operation.parameters = std::move(launch.parameters);
+  operation.isOfProgram = false;
+  copiesByKernels.fetch_add(1);
   work->submit(stream, std::move(operation));
 }
 
@@ -264,6 +281,7 @@ Totals Engine::totals() const {
   sum.savedBlocks = statistics.savedBlocks;
   sum.saveAreasRefused = statistics.saveAreasRefused;
   sum.pauses = statistics.pauses;
+  sum.copiesByKernels = copiesByKernels.load();
   sum.requests = activity.controlWord().requests();
   return sum;
 }

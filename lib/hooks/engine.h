@@ -10,6 +10,7 @@
 #include "graph_snapshot.h"
 #include "in_hook.h"
 #include "kernel_launch.h"
+#include "own_kernels.h"
 #include "run_ahead.h"
 #include "settings.h"
 #include "streams.h"
@@ -32,6 +33,8 @@ struct Totals {
   std::uint64_t highLaunches = 0, throughVariants = 0, whole = 0, foreignHigh = 0,
                 foreignBestEffort = 0, ahead = 0, physical = 0, yields = 0, requests = 0,
                 savedBlocks = 0, saveAreasRefused = 0, pauses = 0;
+  /// Copies and fills that kernels of the hooks' own made: none of the launches.
+  std::uint64_t copiesByKernels = 0;
 };
 
 /// Thread-safe. Never destroyed: threads may be in it as long as the process lives.
@@ -86,6 +89,11 @@ public:
                        const OrderingEvent &event, Behind behind);
   /// The same of a library's launch, whose context is this one's.
   void submit(StreamState &stream, const std::shared_ptr<const ForeignLaunch> &launch);
+  /// The same of a copy or a fill by a kernel of the hooks' own. `run`: by CUDA, where it goes
+  /// whole.
+  void submit(StreamState &stream, OwnLaunch launch, RunOn run);
+  /// nullptr where copies and fills are left to CUDA.
+  OwnKernels *ownKernels() { return own ? &*own : nullptr; }
   /// Makes a call that puts `work` on a best-effort stream at once, where nobody else is there.
   /// Nothing: it has to be queued. `meet` is called before work that the stream has not had yet.
   template <class Call, class Meet>
@@ -189,7 +197,8 @@ private:
   std::unique_ptr<runtime::Dispatcher> dispatcher;
   std::optional<BestEffortQueue> work;
   std::optional<RunAhead> ahead; ///< where all work of the process is best effort
-  std::atomic<std::uint64_t> whole{0};
+  std::optional<OwnKernels> own;
+  std::atomic<std::uint64_t> whole{0}, copiesByKernels{0};
   std::thread yields;
   std::atomic<bool> retired{false};
 };

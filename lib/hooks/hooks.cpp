@@ -31,6 +31,7 @@ void add(Totals &sum, const Totals &more) {
   sum.savedBlocks += more.savedBlocks;
   sum.saveAreasRefused += more.saveAreasRefused;
   sum.pauses += more.pauses;
+  sum.copiesByKernels += more.copiesByKernels;
 }
 
 } // namespace
@@ -326,6 +327,8 @@ void Hooks::writeStatistics() {
     if (sum.byKind[i] != 0)
       line +=
           std::exchange(between, ", ") + text(sum.byKind[i]) + " " + std::string(name(allKinds[i]));
+  if (sum.copiesByKernels != 0)
+    line += "; " + text(sum.copiesByKernels) + " copies and fills by kernels";
   if (sum.savedBlocks != 0)
     line += "; " + text(sum.savedBlocks) + " blocks saved";
   if (sum.saveAreasRefused != 0)

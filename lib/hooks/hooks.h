@@ -24,10 +24,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <thread>
+#include <type_traits>
 
 #include <unistd.h>
 
@@ -85,17 +88,22 @@ public:
     return queueBestEffort(api, state, handle, mayQueue, Run(call)).status;
   }
 
+  /// A copy or a fill as a launch of the hooks' own; nothing: CUDA makes it.
+  using ByKernel = std::function<std::optional<OwnLaunch>(OwnKernels &)>;
   /// The same of a copy or a fill, with the stream as `copy`'s parameter; `bytes` where they are
-  /// known.
-  template <class MayQueue, class Copy>
+  /// known; `byKernel`: a ByKernel, or none.
+  template <class MayQueue, class Copy, class Kernel = std::nullptr_t>
   cudaError_t queueCopy(const CudaApi &api, cudaStream_t handle, MayQueue mayQueue, Copy copy,
-                        std::uint64_t bytes = 1) {
+                        std::uint64_t bytes = 1, const Kernel &byKernel = nullptr) {
     StreamState &state = streams.find(api, handle);
     auto call = [copy, handle] { return copy(handle); };
     if (!state.bestEffort.load(std::memory_order_relaxed))
       return pass(state, call);
+    ByKernel kernel;
+    if constexpr (!std::is_null_pointer_v<Kernel>)
+      kernel = std::cref(byKernel);
     return queueBestEffort(api, state, handle, mayQueue, Run(call), OnAnyStream{copy},
-                           std::max<std::uint64_t>(bytes, 1))
+                           std::max<std::uint64_t>(bytes, 1), {}, kernel)
         .status;
   }
 
@@ -446,8 +454,8 @@ private:
   cudaError_t mayName(const StreamState &state) const;
   Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                          const std::function<bool()> &mayQueue, const Run &call,
-                         const OnAnyStream &onAny = {}, std::uint64_t bytes = 1,
-                         Behind behind = {});
+                         const OnAnyStream &onAny = {}, std::uint64_t bytes = 1, Behind behind = {},
+                         const ByKernel &byKernel = {});
   cudaError_t launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                const LaunchRequest &request, const Run &call);
   void graphInstantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,

@@ -15,10 +15,11 @@ bool isPageable(const CudaApi &api, const void *pointer) {
 
 } // namespace
 
-/// `bytes`: of a copy or a fill; else 0.
+/// `bytes`: of a copy or a fill; else 0. `byKernel`: gives the launch that makes it, if one can.
 Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                      const std::function<bool()> &mayQueue, const Run &call,
-                                     const OnAnyStream &onAny, std::uint64_t bytes, Behind behind) {
+                                     const OnAnyStream &onAny, std::uint64_t bytes, Behind behind,
+                                     const ByKernel &byKernel) {
   Engine *running = start(api);
   InHook inside;
   if (!running || captures.takesPart(api, handle))
@@ -28,8 +29,15 @@ Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cud
       return {*status, 0};
   bool idle = running->queue().isIdle();
   // The default stream of a thread means another stream on the dispatcher's thread.
-  if (!idle && state.kind != StreamKind::PerThread && mayQueue()) {
-    bool onLane = onAny.run && state.device == running->deviceNumber();
+  bool mayWait = !idle && state.kind != StreamKind::PerThread;
+  bool isServed = state.device == running->deviceNumber();
+  if (OwnKernels *own = running->ownKernels(); own && byKernel && mayWait && isServed)
+    if (std::optional<OwnLaunch> launch = byKernel(*own)) {
+      running->submit(state, std::move(*launch), onAny.run);
+      return {cudaSuccess, 0};
+    }
+  if (mayWait && mayQueue()) {
+    bool onLane = onAny.run && isServed;
     std::uint64_t ticket =
         onLane ? running->submitOnLane(state, onAny, behind) : running->submit(state, call, behind);
     return {cudaSuccess, ticket, onLane};
@@ -53,7 +61,8 @@ cudaError_t Hooks::copyAsync(const CudaApi &api, void *to, const void *from, std
     return QueueChecks{api}.copy(to, from, bytes, kind) &&
            (kind == cudaMemcpyDeviceToDevice || !(isPageable(api, to) || isPageable(api, from)));
   };
-  return queueCopy(api, handle, mayQueue, copy, bytes);
+  auto byKernel = [=](OwnKernels &own) { return own.copy(to, from, bytes, kind); };
+  return queueCopy(api, handle, mayQueue, copy, bytes, byKernel);
 }
 
 cudaError_t Hooks::fillAsync(const CudaApi &api, void *to, int value, std::size_t bytes,
@@ -63,7 +72,8 @@ cudaError_t Hooks::fillAsync(const CudaApi &api, void *to, int value, std::size_
   };
   runsDriverKernel(api, handle);
   auto mayQueue = [&] { return QueueChecks{api}.isOnDevice(to, bytes); };
-  return queueCopy(api, handle, mayQueue, fill, bytes);
+  auto byKernel = [=](OwnKernels &own) { return own.fill(to, value, bytes); };
+  return queueCopy(api, handle, mayQueue, fill, bytes, byKernel);
 }
 
 cudaError_t Hooks::priorityRange(const CudaApi &api, int *lowest, int *highest) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view memoryValues = "bytes, with K, M, G or T behind them, or 1% to 100%";
 
-constexpr std::array<Variable, 26> table = {{
+constexpr std::array<Variable, 27> table = {{
     {"TALLY_ARENA", "a file, a folder, or off"},
     {"TALLY_ARENA_GROUP", "a group's name or number"},
     {"TALLY_BEST_EFFORT_CLASS", "1 to 4"},
@@ -24,6 +24,7 @@ constexpr std::array<Variable, 26> table = {{
     {"TALLY_BEST_EFFORT_STREAMS", "1 to 4"},
     {"TALLY_BOUND_US", "1 to 1000000"},
     {"TALLY_CLASS", "high or best-effort"},
+    {"TALLY_COPY_KERNELS", "on or off"},
     {"TALLY_DEVICE", "cuda or emulator"},
     {"TALLY_DISABLE", "0 or 1"},
     {"TALLY_DRAIN_MS", "0 to 600000"},
@@ -187,6 +188,7 @@ void Reader::readAll(EnvironmentSettings &settings) {
   readChoice("TALLY_STATS", settings.statistics, "1", "0");
   settings.streamWaits = settings.emulator; // on a GPU a stream that waits costs others' launches
   readChoice("TALLY_STREAM_WAITS", settings.streamWaits, "on", "off");
+  readChoice("TALLY_COPY_KERNELS", settings.copyKernels, "on", "off");
   readChoice("TALLY_LAUNCH", settings.launchesByDriver, "driver", "runtime");
   readChoice("TALLY_PROFILE", settings.profiles, "on", "off");
   readNumber("TALLY_YIELD_EVERY_US", settings.yieldEveryMicroseconds, 0, 1000000000);

@@ -58,6 +58,7 @@ struct EnvironmentSettings {
   bool joinsArena = false;                   ///< a relinked program: other than by TALLY_ARENA=off
   bool profiles = false;                     ///< TALLY_PROFILE=on
   bool streamWaits = false;                  ///< TALLY_STREAM_WAITS=on
+  bool copyKernels = true;                   ///< TALLY_COPY_KERNELS=on
   bool launchesByDriver = true;              ///< TALLY_LAUNCH=driver
   std::uint32_t yieldEveryMicroseconds = 0;  ///< TALLY_YIELD_EVERY_US; 0: never
   std::uint32_t boundMicroseconds = 20;      ///< TALLY_BOUND_US

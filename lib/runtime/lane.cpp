@@ -385,8 +385,8 @@ void Lane::finishFront(const Operation *operation) {
   static_cast<void>(operation);
   releaseRetained();
   Operation &front = pending.front();
-  if (front.type == Operation::Type::Launch && !front.stream->failed && !front.failed &&
-      (front.begun || !front.launchWhole)) {
+  if (front.type == Operation::Type::Launch && front.isOfProgram && !front.stream->failed &&
+      !front.failed && (front.begun || !front.launchWhole)) {
     counts.finishedLaunches.fetch_add(1);
     if (front.progress)
       counts.launchesByKind[static_cast<std::size_t>(front.progress->kind())].fetch_add(1);

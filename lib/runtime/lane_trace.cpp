@@ -25,9 +25,10 @@ TraceEvent::Way wayOf(const Operation &operation) {
 }
 
 std::string_view nameOf(const Operation &operation) {
-  if (operation.kernel)
-    return operation.kernel->facts().name;
-  return operation.label.empty() ? nameOf(wayOf(operation)) : operation.label;
+  if (!operation.label.empty())
+    return operation.label;
+  return operation.kernel ? std::string_view(operation.kernel->facts().name)
+                          : nameOf(wayOf(operation));
 }
 
 } // namespace

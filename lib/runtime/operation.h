@@ -74,8 +74,9 @@ struct Operation {
   /// Of launches: what the kernel took in this shape when it ran past the lanes, alone on the
   /// device; zero where it has not since the lanes were last told.
   Nanoseconds took{0};
-  /// Of launches without `kernel`: what a trace calls it. It lives as long as they.
+  /// Of launches: what a trace calls it, or empty: as the kernel. It lives as long as they.
   std::string_view label;
+  bool isOfProgram = true; ///< of launches: it is counted among them
   /// Of what may fail by itself: told why one of them does not run. Empty: all that
   /// follows on its stream fails with it.
   std::function<void(const Error &)> launchFailed;

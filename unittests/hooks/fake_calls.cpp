@@ -283,6 +283,7 @@ void setKernels(CudaApi &table) {
     static std::deque<void *> handles; // of all objects: a test makes one after the other
     return &handles.emplace_back(nullptr);
   };
+  table.__cudaRegisterFatBinaryEnd = [](void **) {};
   table.__cudaUnregisterFatBinary = [](void **) {};
   table.__cudaRegisterFunction = [](void **, const char *hostFunction, char *, const char *name,
                                     int, uint3 *, uint3 *, dim3 *, dim3 *, int *) {

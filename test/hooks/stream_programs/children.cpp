@@ -64,6 +64,7 @@ void listen(const std::string &line, Counts &counts) {
     readNumber(line, " whole", counts.whole);
     readNumber(line, " at once", counts.atOnce);
     readNumber(line, " yields", counts.yields);
+    readNumber(line, " copies and fills by kernels", counts.copies);
   } else if (known.insert(line).second)
     std::fprintf(stderr, "%s\n", line.c_str());
 }

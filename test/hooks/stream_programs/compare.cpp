@@ -176,6 +176,7 @@ std::optional<std::uint64_t> compareChunk(const CompareOptions &options, const M
   Hashes hashes;
   ChildResult result = runChunk(options, mode, first, count, options.runs, hashes);
   counts.throughVariants += result.counts.throughVariants;
+  counts.copies += result.counts.copies;
   counts.whole += result.counts.whole;
   counts.atOnce += result.counts.atOnce;
   counts.yields += result.counts.yields;
@@ -233,8 +234,9 @@ int compare(const CompareOptions &options) {
   }
   for (const auto &[mode, each] : counts)
     std::printf("%-16s best effort: %llu launches through variants, %llu whole, %llu at once, "
-                "%llu yields\n",
-                mode.data(), each.throughVariants, each.whole, each.atOnce, each.yields);
+                "%llu yields, %llu copies and fills by kernels\n",
+                mode.data(), each.throughVariants, each.whole, each.atOnce, each.yields,
+                each.copies);
   if (toExplain)
     explain(options, toExplain->first, *toExplain->second);
   return differences;

@@ -1,0 +1,17 @@
+# cmake [-D INPUT=FILE] -D OUTPUT=FILE.cpp -P EmbedBundle.cmake: the bytes of a file as lib/hooks/own_bundle.h has them;
+# none where there is no INPUT. The two digits of each byte are swapped.
+set(rows "")
+set(bytes "{}")
+if(INPUT)
+  file(READ "${INPUT}" hex HEX)
+  string(REGEX REPLACE "(................................)" "\\1\n" rows "${hex}")
+  string(REGEX REPLACE "([0-9a-f])([0-9a-f])" "0x\\2\\1," rows "${rows}")
+  set(rows "static const unsigned char bytes[] = {\n${rows}};\n")
+  set(bytes "bytes")
+endif()
+file(WRITE "${OUTPUT}" "// Made by cmake/EmbedBundle.cmake.
+#include \"own_bundle.h\"
+
+${rows}
+std::span<const unsigned char> tally::hooks::swappedOwnBundle() { return ${bytes}; }
+")

@@ -1,0 +1,204 @@
+// Copies and fills by kernels of the hooks' own: when, how they are cut up, and that they are sent
+// ahead.
+#include "harness.h"
+
+#include "own_bundle.h"
+#include "own_kernels.h"
+
+#include <cstring>
+#include <vector>
+
+using namespace tally;
+using namespace tally::test;
+
+namespace {
+
+constexpr std::uint64_t megabyte = 1 << 20;
+
+/// As the kernel does, over a plan.
+void checkCovers(const hooks::CopyPlan &plan, std::uint64_t to, std::uint64_t from,
+                 std::uint64_t bytes) {
+  std::uint64_t body = (bytes - plan.head) / plan.unit * plan.unit;
+  CHECK(plan.head <= bytes);
+  CHECK(plan.head < plan.unit);
+  CHECK(bytes - plan.head - body < plan.unit);
+  CHECK(plan.blocks >= 1);
+  CHECK(plan.blocks * std::uint64_t{16384} >= body);
+  if (body != 0) {
+    CHECK((to + plan.head) % plan.unit == 0);
+    CHECK((from + plan.head) % plan.unit == 0);
+  }
+}
+
+/// The fake's copy: each block is a piece of the range, and the guard's is asked before each.
+void runCopy(const FakeLaunch &launch, bool isVariant) {
+  auto to = launch.argument<std::byte *>(0), from = launch.argument<std::byte *>(1);
+  auto bytes = launch.argument<std::uint64_t>(2);
+  auto block = [&](std::uint32_t id) {
+    std::uint64_t begin = std::uint64_t{id} * 16384;
+    if (begin < bytes)
+      std::memcpy(to + begin, from + begin, std::min<std::uint64_t>(bytes - begin, 16384));
+  };
+  if (!isVariant) {
+    for (std::uint32_t id = 0; id < launch.grid.x; ++id)
+      block(id);
+    return;
+  }
+  auto params = launch.argument<tally_launch_params>(5);
+  auto &state = *reinterpret_cast<tally_launch_state *>(params.state);
+  auto &word = *reinterpret_cast<std::uint64_t *>(params.control);
+  for (std::uint32_t id = 0; id < launch.grid.x; ++id)
+    if (std::atomic_ref(word).load() >> TALLY_CONTROL_EPOCH_SHIFT > params.epoch)
+      reinterpret_cast<std::uint32_t *>(params.list_out)[state.yielded++] = id;
+    else
+      block(id);
+}
+
+/// A fake device that takes the hooks' own kernels, as far as a copy goes.
+struct Copying : Harness {
+  explicit Copying(const hooks::Settings &settings = bestEffort()) : Harness(settings) {
+    const std::vector<std::size_t> copyBytes = {8, 8, 8, 4, 4}, fillBytes = {8, 8, 4, 4};
+    for (const char *suffix : {"", "$tally_guard", "$tally_guard_resume", "$tally_persistent"}) {
+      bool isVariant = *suffix != '\0';
+      std::vector<std::size_t> copySizes = copyBytes, fillSizes = fillBytes;
+      if (isVariant) {
+        copySizes.push_back(sizeof(tally_launch_params));
+        fillSizes.push_back(sizeof(tally_launch_params));
+      }
+      cuda.addKernel(std::string("tally_copy") + suffix,
+                     {copySizes, [isVariant](const FakeLaunch &l) { runCopy(l, isVariant); }});
+      cuda.addKernel(std::string("tally_fill") + suffix, {fillSizes, [](const FakeLaunch &) {}});
+    }
+    cuda.api().cudaMalloc(reinterpret_cast<void **>(&memory), 4 * megabyte);
+    std::memset(memory, 1, 2 * megabyte);
+    std::memset(memory + 2 * megabyte, 2, 2 * megabyte);
+  }
+  static hooks::Settings bestEffort() {
+    hooks::Settings made = settings(true, 0, {Kind::Guard}, false, 1);
+    made.runAheadMicroseconds = 0;
+    return made;
+  }
+  std::byte *from() const { return memory; }
+  std::byte *to() const { return memory + 2 * megabyte; }
+  cudaError_t copy(std::byte *target, const std::byte *source, std::size_t bytes,
+                   cudaMemcpyKind kind = cudaMemcpyDeviceToDevice) {
+    return hooks.copyAsync(cuda.api(), target, source, bytes, kind, stream);
+  }
+  /// With a kernel at the gate, so that what comes is queued. Returns how many were by kernels.
+  template <class Copy> std::uint64_t byKernels(const Copy &make) {
+    std::uint64_t before = hooks.totals().copiesByKernels;
+    gated = true;
+    CHECK(launch(stream, &cell, 1) == cudaSuccess);
+    gate.arrived();
+    CHECK(make() == cudaSuccess);
+    gated = false;
+    gate.open(1);
+    CHECK(synchronize(stream) == cudaSuccess);
+    return hooks.totals().copiesByKernels - before;
+  }
+
+  std::byte *memory = nullptr;
+  std::uint64_t cell = 0;
+  cudaStream_t stream = Harness::stream(0);
+};
+
+} // namespace
+
+TEST_CASE("plans cover a range by head, units and tail") {
+  for (std::uint64_t to : {0x10000u, 0x10001u, 0x1000fu, 0x10008u})
+    for (std::uint64_t from : {0x9000000u, 0x9000001u, 0x9000004u, 0x900000fu})
+      for (std::uint64_t bytes : {1u, 15u, 16u, 17u, 16384u, 16385u, 100001u}) {
+        auto plan = hooks::planCopy(to, from, bytes);
+        REQUIRE(plan);
+        checkCovers(*plan, to, from, bytes);
+        auto fill = hooks::planFill(to, bytes);
+        REQUIRE(fill);
+        checkCovers(*fill, to, to, bytes);
+      }
+  CHECK(hooks::planCopy(0x10003, 0x20003, 1000)->unit == 16);
+  CHECK(hooks::planCopy(0x10003, 0x20003, 1000)->head == 13);
+  CHECK(hooks::planCopy(0x10000, 0x20004, 1000)->unit == 4);
+  CHECK(hooks::planCopy(0x10000, 0x20002, 1000)->unit == 1);
+}
+
+TEST_CASE("overlapping ranges and what is too large have no plan") {
+  CHECK_FALSE(hooks::planCopy(0x10000, 0x10000, 16));
+  CHECK_FALSE(hooks::planCopy(0x10000, 0x10010, 17));
+  CHECK_FALSE(hooks::planCopy(0x10010, 0x10000, 17));
+  CHECK(hooks::planCopy(0x10010, 0x10000, 16));
+  CHECK_FALSE(hooks::planCopy(0x10010, 0x20000, 0));
+  CHECK(hooks::planCopy(0, 0x40000000, 256 * megabyte));
+  CHECK_FALSE(hooks::planCopy(0, 0x40000000, 256 * megabyte + 1));
+  CHECK_FALSE(hooks::planCopy(0, 0x40000001, 2 * megabyte));
+  CHECK_FALSE(hooks::planFill(0x10000, 0));
+  CHECK_FALSE(hooks::planFill(0x10000, 256 * megabyte + 1));
+}
+
+TEST_CASE("a copy is sent while the launch ahead of it runs, and is no launch of the program") {
+  if (hooks::ownBundle().empty())
+    return; // the build had no LLVM
+  Copying c;
+  c.gated = true;
+  CHECK(c.launch(c.stream, &c.cell, 1) == cudaSuccess);
+  c.gate.arrived();
+  CHECK(c.copy(c.to(), c.from(), megabyte) == cudaSuccess);
+  CHECK(eventually([&] { return c.hooks.totals().physical == 2; }));
+  c.gated = false;
+  c.gate.open(1);
+  CHECK(c.synchronize(c.stream) == cudaSuccess);
+  CHECK(std::memcmp(c.to(), c.from(), megabyte) == 0);
+  CHECK(c.to()[megabyte] == std::byte{2});
+  hooks::Totals totals = c.hooks.totals();
+  CHECK(totals.copiesByKernels == 1);
+  CHECK(totals.throughVariants == 1);
+  CHECK(totals.byKind[static_cast<std::size_t>(Kind::Guard)] == 1);
+  CHECK(totals.whole == 0);
+}
+
+TEST_CASE("what is not known to lie apart in the device's memory is left to CUDA") {
+  if (hooks::ownBundle().empty())
+    return;
+  Copying c;
+  auto by = [&](const auto &make) { return c.byKernels(make); };
+  CHECK(by([&] { return c.copy(c.to(), c.from(), megabyte); }) == 1);
+  CHECK(by([&] { return c.copy(c.to(), c.from(), megabyte, cudaMemcpyDefault); }) == 1);
+  CHECK(by([&] { return c.hooks.fillAsync(c.cuda.api(), c.to(), 3, 64, c.stream); }) == 1);
+  CHECK(by([&] { return c.copy(c.from() + 16, c.from(), megabyte); }) == 0);
+  CHECK(by([&] { return c.copy(c.to(), c.from(), 0); }) == 0);
+  std::uint64_t pinned[2] = {};
+  c.cuda.pin(&pinned[0]);
+  c.cuda.pin(&pinned[1]);
+  auto *host = reinterpret_cast<std::byte *>(pinned);
+  CHECK(by([&] { return c.copy(host, c.from(), 16); }) == 0);
+  CHECK(by([&] { return c.copy(c.to(), host, 16, cudaMemcpyDefault); }) == 0);
+  CHECK(by([&] { return c.copy(c.to(), host, 16, cudaMemcpyHostToDevice); }) == 0);
+}
+
+TEST_CASE("they are not used where that is switched off, and where no kind of theirs may be used") {
+  hooks::Settings settings = Copying::bestEffort();
+  SUBCASE("switched off") { settings.copyKernels = false; }
+  SUBCASE("no kind") { settings.kinds = {}; }
+  Copying c(settings);
+  CHECK(c.byKernels([&] { return c.copy(c.to(), c.from(), megabyte); }) == 0);
+  CHECK(std::memcmp(c.to(), c.from(), megabyte) == 0);
+}
+
+TEST_CASE("nothing is loaded while a capture is open") {
+  if (hooks::ownBundle().empty())
+    return;
+  Copying c;
+  auto copy = [&] { return c.copy(c.to(), c.from(), megabyte); };
+  auto same = [] { return cudaSuccess; };
+  CHECK(c.hooks.beginCapture(same) == cudaSuccess);
+  CHECK(c.byKernels(copy) == 0);
+  CHECK(c.hooks.endCapture(same) == cudaSuccess);
+  CHECK(c.byKernels(copy) == 1);
+}
+
+TEST_CASE("a device that does not take them has CUDA copy") {
+  Copying c;
+  c.cuda.kernels.erase("tally_fill$tally_guard");
+  CHECK(c.byKernels([&] { return c.copy(c.to(), c.from(), megabyte); }) == 0);
+  CHECK(std::memcmp(c.to(), c.from(), megabyte) == 0);
+  CHECK(c.hooks.lastError(c.cuda.api(), true) == cudaSuccess);
+}
