@@ -116,6 +116,17 @@ public:
   /// While the stream takes part in a capture, as the legacy one does in those on blocking streams.
   bool isHeldUp(runtime::StreamId earlier) override;
   bool hasNews(runtime::StreamId earlier) override;
+  /// Makes the call, which puts something on the stream, unless that is held up; no capture begins
+  /// meanwhile. Whether it was made.
+  template <class Call> bool putOn(runtime::StreamId stream, const Call &call) {
+    auto made = [&] {
+      call(stateOf(stream).handle);
+      return true;
+    };
+    if (stateOf(stream).isOwn)
+      return made();
+    return captures.steadily([&] { return !isHeldUp(stream) && made(); });
+  }
   /// The application has put something on some stream of its own.
   void noteCall(const StreamState &stream) {
     if (stream.kind == StreamKind::Legacy)

@@ -231,7 +231,7 @@ runtime::Operation Engine::operationOf(RunOn run) {
   runtime::Operation operation;
   operation.type = runtime::Operation::Type::Put;
   operation.put = [this, run = std::move(run)](runtime::StreamId on) {
-    work->keepError(run(ApiDevice::stateOf(on).handle));
+    return device.putOn(on, [&](cudaStream_t handle) { work->keepError(run(handle)); });
   };
   return operation;
 }

@@ -1,5 +1,6 @@
 #include "run_ahead.h"
 
+#include "own_thread.h"
 #include "spin.h"
 
 #include <algorithm>
@@ -25,6 +26,8 @@ constexpr Nanoseconds spinFor = 50us, nap = 50us;
 /// A thread waits for at most so many times what was expected, and so long behind that.
 constexpr double mostTimesExpected = 4;
 constexpr Nanoseconds mostBehindExpected = 100ms;
+/// An event on a stream that is at rest is over long before.
+constexpr Nanoseconds mostForOwnEvent = 1ms;
 /// A thread waits so long for what is queued, and not again for so many times that.
 constexpr Nanoseconds longestSettling = 20ms;
 constexpr int timesSettling = 10;
@@ -260,6 +263,28 @@ void StreamAhead::closeBehind(StreamState &stream) {
   std::unique_lock lock(mutex);
   if (open.operations != 0 && !captures.any())
     close(stream);
+}
+
+/// The failed call's error is the thread's, which a question there would replace.
+void StreamAhead::takeBack(StreamState &stream, const AheadWork &work) {
+  std::unique_lock lock(mutex);
+  if (open.operations == 0)
+    return;
+  --open.operations;
+  open.expected = std::max(0.0, open.expected - estimateOf(work).ns);
+  if (open.operations != 0)
+    return;
+  Event from = std::move(open.from);
+  open = {};
+  if (!from)
+    return;
+  std::thread([&] {
+    beOnOwnThread(api, stream.device);
+    Nanoseconds end = runtime::SteadyClock{}() + mostForOwnEvent;
+    while (ask([&] { return api.cudaEventQuery(from.get()); }) == Said::No &&
+           runtime::SteadyClock{}() < end)
+      runtime::pauseProcessor();
+  }).join();
 }
 
 /// Work of a class makes way for that of a higher one, which takes the queue.

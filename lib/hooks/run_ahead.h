@@ -75,6 +75,9 @@ public:
   runtime::Nanoseconds takeNews(const AheadWork &work);
   /// Behind an operation of which nothing was known: it is measured alone.
   void closeBehind(StreamState &stream);
+  /// The operation was admitted, and its call failed: it is not counted, and the event before it is
+  /// over when this returns, unless something of the program's is before that.
+  void takeBack(StreamState &stream, const AheadWork &work);
   std::atomic<std::uint64_t> launches{0}; ///< made so far, of those that are counted
 
 private:
@@ -181,7 +184,11 @@ public:
     if (answer == Answer::GoFirstTime)
       meet();
     auto status = call();
-    if (static_cast<int>(status) == cudaSuccess && work.isCounted)
+    if (static_cast<int>(status) != cudaSuccess) {
+      own.takeBack(stream, work);
+      return status;
+    }
+    if (work.isCounted)
       own.launches.fetch_add(1, std::memory_order_relaxed);
     if (answer != Answer::Go)
       own.closeBehind(stream);

@@ -335,8 +335,9 @@ void Lane::take(const Batch &batch) {
     learnDurations(batch);
   for (std::size_t i = 0; i < batch.late.size() && !isBroken && !draining; ++i) {
     Operation &operation = *batch.late[i];
-    if (operation.put)
-      operation.put(operation.ordered.value_or(stream));
+    // On another stream too it is over only behind what came before it: that is done.
+    if (operation.put && !operation.put(operation.ordered.value_or(stream)))
+      operation.put(stream);
     finishFront(&operation);
   }
 }

@@ -86,8 +86,9 @@ struct Operation {
   std::optional<StreamId> ordered;
 
   /// Of puts: puts on a stream what is no kernel and not known to the lane; reports its own errors.
-  /// Empty: there is nothing to put, and the operation is over when all before it is.
-  std::function<void(StreamId)> put;
+  /// False: it put nothing, since that stream of the application takes part in a capture. Empty:
+  /// there is nothing to put, and the operation is over when all before it is.
+  std::function<bool(StreamId)> put;
   /// Of puts: what follows on the lane may start before this is put, once all before it is done.
   bool mayBeLate = false;
 

@@ -155,6 +155,8 @@ void setStreams(CudaApi &table) {
   };
   table.cudaStreamIsCapturing = [](cudaStream_t stream, cudaStreamCaptureStatus *status) {
     std::unique_lock lock(FakeCuda::current().mutex);
+    if (FakeCuda::current().isLegacyCaptured(stream))
+      return FakeCuda::failed(cudaErrorStreamCaptureImplicit);
     *status = FakeCuda::current().find(stream).capturing ? cudaStreamCaptureStatusActive
                                                          : cudaStreamCaptureStatusNone;
     return cudaSuccess;
@@ -188,6 +190,7 @@ void setEvents(CudaApi &table) {
     }
     std::uint64_t sequence = FakeCuda::current().put(stream, [] {});
     std::unique_lock lock(FakeCuda::current().mutex);
+    FakeCuda::current().spoiltCaptures += FakeCuda::current().isLegacyCaptured(stream);
     ++FakeCuda::current().find(stream).records;
     FakeCuda::current().find(stream).lastRecord = event;
     FakeCuda::current().events[event] = {&FakeCuda::current().find(stream), sequence,

@@ -1,5 +1,6 @@
 #include "fake_cuda.h"
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -61,6 +62,13 @@ FakeCuda::Stream &FakeCuda::find(cudaStream_t handle) {
     return *found->second;
   assert(handle == cudaStreamPerThread);
   return add(handle, true, 0);
+}
+
+bool FakeCuda::isLegacyCaptured(cudaStream_t handle) const {
+  bool isLegacy = handle == nullptr || handle == cudaStreamLegacy;
+  return isLegacy && std::ranges::any_of(streams, [](const auto &each) {
+           return each.second->blocking && each.second->capturing;
+         });
 }
 
 bool FakeCuda::isAllocated(const void *pointer) const {

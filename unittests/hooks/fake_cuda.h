@@ -40,6 +40,8 @@ public:
   std::vector<cudaStream_t> copyStreams;
   /// Questions about streams that are gone, which crash the real runtime.
   std::atomic<int> queriesOfDestroyed{0};
+  /// Records on the legacy stream that made a capture on a blocking stream invalid.
+  std::atomic<int> spoiltCaptures{0};
   /// How often it was asked whether the stream is idle.
   int queriesOf(cudaStream_t stream) {
     std::unique_lock lock(mutex);
@@ -141,6 +143,7 @@ public:
   bool mayStart(const Stream &stream, const Operation &operation) const;
   void serve(Stream &stream);
   Stream &find(cudaStream_t handle);
+  bool isLegacyCaptured(cudaStream_t handle) const; ///< it is the legacy one, and a blocking one is
   Stream &add(cudaStream_t handle, bool blocking, int priority);
   void waitFor(std::unique_lock<std::mutex> &lock, Stream &stream);
   cudaError_t launch(const void *function, dim3 grid, dim3 block, void **arguments,

@@ -173,6 +173,32 @@ TEST_CASE("nothing of tally's stands behind an event on a thread's stream of hig
   CHECK(h.cuda.recordsOn(cudaStreamPerThread) == records + 2); // the work ahead is marked too
 }
 
+TEST_CASE("a record that is made late spoils no capture that another thread has begun") {
+  Harness h(true);
+  cudaStream_t blocking = h.stream(0, cudaStreamDefault);
+  std::uint64_t cell = 0;
+  h.launch(nullptr, &cell, 1);
+  CHECK(h.synchronize(nullptr) == cudaSuccess);
+  cudaEvent_t event = h.event();
+  h.gated = true;
+  auto begin = [&] {
+    // Behind the queue's drain.
+    std::thread([&] {
+      h.launch(nullptr, &cell, 2);
+      h.record(event, nullptr);
+    }).join();
+    h.gate.arrived();
+    return h.cuda.api().cudaStreamBeginCapture(blocking, cudaStreamCaptureModeGlobal);
+  };
+  CHECK(h.hooks.beginCapture(begin) == cudaSuccess);
+  h.gate.open();
+  CHECK(eventually([&] { return h.hooks.queryEvent(h.cuda.api(), event) == cudaSuccess; }));
+  CHECK(cell == Harness::mixed(Harness::mixed(0, 1), 2));
+  CHECK(h.cuda.spoiltCaptures == 0);
+  auto end = [&] { return h.cuda.api().cudaStreamEndCapture(blocking, nullptr); };
+  CHECK(h.hooks.endCapture(end) == cudaSuccess);
+}
+
 TEST_CASE("launches come behind what was put on their stream past the queue") {
   for (cudaStream_t stream : {cudaStream_t(nullptr), cudaStreamPerThread}) {
     Harness h(true);

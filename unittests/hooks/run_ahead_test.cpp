@@ -305,6 +305,25 @@ TEST_CASE("a graph behind its launch on another stream, which went at once, is C
   }
 }
 
+TEST_CASE("a call that fails leaves nothing on its stream") {
+  Ahead h;
+  std::uint64_t cell = 0;
+  int busy = 0;
+  constexpr int rounds = 30;
+  for (int round = 0; round < rounds; ++round) {
+    cudaStream_t stream = h.stream(0);
+    auto call = [] { return FakeCuda::failed(cudaErrorInvalidValue); };
+    CHECK(h.hooks.queue(h.cuda.api(), stream, mayQueue, call) == cudaErrorInvalidValue);
+    CHECK(FakeCuda::lastError() == cudaErrorInvalidValue);
+    busy += h.hooks.queryStream(h.cuda.api(), stream) == cudaErrorNotReady ? 1 : 0;
+    FakeCuda::lastError() = cudaSuccess;
+    CHECK(h.launch(stream, &cell, 1) == cudaSuccess);
+    CHECK(h.synchronize(stream) == cudaSuccess);
+  }
+  CHECK(busy <= rounds / 10); // the fake's threads may be late
+  CHECK(h.ahead() == rounds);
+}
+
 TEST_CASE("a capture is left alone") {
   Ahead h;
   cudaStream_t stream = h.stream(0), other = h.stream(0);

@@ -69,6 +69,7 @@ public:
         late += launches > before ? 1 : 0;
         auto to = std::as_writable_bytes(std::span(&seen[n], 1));
         REQUIRE(harness.device.copyToHost(on, to, marker));
+        return true;
       };
       REQUIRE(harness.streams[0]->lane.submit(std::move(record)));
       ++records;
