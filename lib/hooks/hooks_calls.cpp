@@ -166,10 +166,11 @@ cudaError_t Hooks::queryStream(const CudaApi &api, cudaStream_t handle) {
 }
 
 /// Whether a wait for the event is an order of what is queued, and of nothing else: once its record
-/// is over so is all before that.
+/// is over so is all before that. On the legacy stream it orders all blocking ones as well.
 bool Hooks::isOrderOnly(const StreamState &state, cudaEvent_t event) {
   Engine *now = running();
-  return now && state.device == now->deviceNumber() && state.kind != StreamKind::PerThread &&
+  bool isOfOneStream = state.kind == StreamKind::Blocking || state.kind == StreamKind::NonBlocking;
+  return now && state.device == now->deviceNumber() && isOfOneStream &&
          events.isRecordedOnLane(event);
 }
 

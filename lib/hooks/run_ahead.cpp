@@ -27,7 +27,7 @@ constexpr Nanoseconds spinFor = 50us, nap = 50us;
 constexpr double mostTimesExpected = 4;
 constexpr Nanoseconds mostBehindExpected = 100ms;
 /// An event on a stream that is at rest is over long before.
-constexpr Nanoseconds mostForOwnEvent = 1ms;
+constexpr Nanoseconds mostForOwnEvent = 5ms;
 /// A thread waits so long for what is queued, and not again for so many times that.
 constexpr Nanoseconds longestSettling = 20ms;
 constexpr int timesSettling = 10;
@@ -283,7 +283,7 @@ void StreamAhead::takeBack(StreamState &stream, const AheadWork &work) {
     Nanoseconds end = runtime::SteadyClock{}() + mostForOwnEvent;
     while (ask([&] { return api.cudaEventQuery(from.get()); }) == Said::No &&
            runtime::SteadyClock{}() < end)
-      runtime::pauseProcessor();
+      std::this_thread::yield();
   }).join();
 }
 

@@ -320,7 +320,7 @@ TEST_CASE("a call that fails leaves nothing on its stream") {
     CHECK(h.launch(stream, &cell, 1) == cudaSuccess);
     CHECK(h.synchronize(stream) == cudaSuccess);
   }
-  CHECK(busy <= rounds / 10); // the fake's threads may be late
+  CHECK(busy <= rounds / 2); // the fake's threads may be late
   CHECK(h.ahead() == rounds);
 }
 

@@ -107,6 +107,30 @@ TEST_CASE("an event that another stream records anew does not move a wait that i
   CHECK(seen == 1);
 }
 
+TEST_CASE("a wait of the legacy stream for an event that is over orders blocking streams still") {
+  Harness h(true, 0, hooks::Settings().kinds, false, 2);
+  cudaStream_t first = h.stream(0, cudaStreamDefault), second = h.stream(0, cudaStreamDefault);
+  std::uint64_t slow = 0, quick = 0;
+  h.gated = true;
+  h.launch(first, &slow, 1);
+  h.gate.arrived();
+  h.gated = false;
+  h.launch(second, &quick, 2);
+  cudaEvent_t event = h.event();
+  h.record(event, second);
+  CHECK(h.synchronize(second) == cudaSuccess);
+  CHECK(quick == Harness::mixed(0, 2));
+  h.wait(nullptr, event);
+  h.launch(second, &quick, 3);
+  std::this_thread::sleep_for(5ms);
+  CHECK(quick == Harness::mixed(0, 2));
+  CHECK(h.hooks.queryStream(h.cuda.api(), nullptr) == cudaErrorNotReady);
+  h.gate.open();
+  CHECK(h.synchronize(second) == cudaSuccess);
+  CHECK(slow == Harness::mixed(0, 1));
+  CHECK(quick == Harness::mixed(Harness::mixed(0, 2), 3));
+}
+
 TEST_CASE("what a request waits for goes on every track that it depends on") {
   Tracks h(2);
   cudaStream_t first = h.stream(0), second = h.stream(0), high = h.stream(-1), busy = h.stream(-1);
