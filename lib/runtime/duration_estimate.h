@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace tally::runtime {
 
@@ -21,26 +22,33 @@ public:
   /// What all but one of the last 64 stayed below; the longest while there are fewer than 32, so
   /// that little knowledge predicts too much. (A host that was stopped for a moment while it
   /// measured must not make a short kernel a long one for 64 launches.)
-  Nanoseconds high() const { return Nanoseconds(largest); }
+  Nanoseconds high() const { return Nanoseconds(samples < last.size() / 2 ? first : second); }
 
   void add(Nanoseconds took) {
     auto sample = static_cast<std::uint32_t>(
         std::clamp<std::int64_t>(took.count(), 1, std::int64_t{UINT32_MAX}));
     average = samples == 0 ? sample : average + (sample - average) / 4;
-    last[samples++ % last.size()] = sample;
-    std::size_t kept = std::min<std::size_t>(samples, last.size());
-    std::uint32_t first = 0, second = 0;
-    for (std::size_t i = 0; i < kept; ++i) {
-      second = std::max(second, std::min(first, last[i]));
-      first = std::max(first, last[i]);
-    }
-    largest = kept < last.size() / 2 ? first : second;
+    std::uint32_t forgotten = std::exchange(last[samples++ % last.size()], sample);
+    if (forgotten < second)
+      rank(sample);
+    else
+      rankAll();
   }
 
 private:
+  void rank(std::uint32_t sample) {
+    second = std::max(second, std::min(first, sample));
+    first = std::max(first, sample);
+  }
+  void rankAll() {
+    first = second = 0;
+    for (std::size_t i = 0; i < std::min<std::size_t>(samples, last.size()); ++i)
+      rank(last[i]);
+  }
+
   std::uint64_t samples = 0;
   double average = 0;
-  std::uint32_t largest = 0;
+  std::uint32_t first = 0, second = 0; ///< the largest of `last`, and the next
   std::array<std::uint32_t, 64> last{};
 };
 

@@ -3,6 +3,7 @@
 #include "spin.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstring>
 #include <thread>
@@ -120,6 +121,8 @@ void Lane::close() {
 
 Result<std::uint64_t> Lane::submit(Operation operation) {
   LaneStream &target = *operation.stream;
+  auto kept = std::make_unique<Operation>(std::move(operation));
+  std::array<std::unique_ptr<Operation>, 2> leftOver; // they go without the mutex
   std::unique_lock lock(mutex);
   changed.wait(lock,
                [&] { return unfinished.load() < maxUnfinished || target.failed || isBroken; });
@@ -127,7 +130,11 @@ Result<std::uint64_t> Lane::submit(Operation operation) {
     return *broken;
   if (target.failed)
     return target.failure;
-  inbox.push_back(std::move(operation));
+  inbox.push_back(std::move(kept));
+  for (std::size_t i = 0; i < leftOver.size() && !spent.empty(); ++i) {
+    leftOver[i] = std::move(spent.back());
+    spent.pop_back();
+  }
   ++target.submitted;
   unfinished.fetch_add(1);
   inboxFilled.store(true);
@@ -382,30 +389,34 @@ void Lane::releaseRetained() {
 }
 
 void Lane::finishFront(const Operation *operation) {
-  assert(!pending.empty() && &pending.front() == operation && sent > 0);
+  assert(!pending.empty() && pending.front().get() == operation && sent > 0);
   static_cast<void>(operation);
   releaseRetained();
-  Operation &front = pending.front();
+  Operation &front = *pending.front();
   if (front.type == Operation::Type::Launch && front.isOfProgram && !front.stream->failed &&
       !front.failed && (front.begun || !front.launchWhole)) {
-    counts.finishedLaunches.fetch_add(1);
+    countOne(counts.finishedLaunches);
     if (front.progress)
-      counts.launchesByKind[static_cast<std::size_t>(front.progress->kind())].fetch_add(1);
+      countOne(counts.launchesByKind[static_cast<std::size_t>(front.progress->kind())]);
   }
-  front.stream->finished.fetch_add(1);
-  finished.fetch_add(1);
+  bool isKernel = front.type == Operation::Type::Launch && front.kernel;
+  std::unique_ptr<Operation> gone = std::move(pending.front());
   pending.pop_front();
+  countOne(gone->stream->finished);
+  countOne(finished);
+  if (isKernel)
+    over.push_back(std::move(gone));
   --sent;
   toResume -= held.empty() ? 0 : 1;
-  unfinished.fetch_sub(1);
+  ++finishedNow;
   somethingFinished = true;
 }
 
 /// Operations of failed streams need no permit: they are only counted out.
 void Lane::dropFailed() {
-  while (!isBroken && batches.empty() && sendable() != 0 && pending.front().stream->failed) {
+  while (!isBroken && batches.empty() && sendable() != 0 && pending.front()->stream->failed) {
     sent = 1;
-    finishFront(&pending.front());
+    finishFront(pending.front().get());
   }
 }
 
@@ -466,8 +477,8 @@ void Lane::failAll(const Error &error) {
   broken = error;
   isBroken = true;
   std::move(inbox.begin(), inbox.end(), std::back_inserter(pending));
-  for (Operation &operation : pending)
-    operation.stream->fail(error);
+  for (const std::unique_ptr<Operation> &operation : pending)
+    operation->stream->fail(error);
   pending.clear();
   inbox.clear();
   for (const Batch &batch : batches)
@@ -475,7 +486,7 @@ void Lane::failAll(const Error &error) {
       endRange(batch.range);
   batches.clear();
   held.clear();
-  sent = 0;
+  sent = finishedNow = 0;
   unfinished.store(0);
   somethingFinished = true;
 }
@@ -483,8 +494,11 @@ void Lane::failAll(const Error &error) {
 void Lane::publish() {
   if (!std::exchange(somethingFinished, false))
     return;
+  unfinished.fetch_sub(std::exchange(finishedNow, 0));
   // Under the mutex, so that a waiter between its check and its sleep is not missed.
   std::unique_lock lock(mutex);
+  std::move(over.begin(), over.end(), std::back_inserter(spent));
+  over.clear();
   changed.notify_all();
 }
 

@@ -132,6 +132,11 @@ struct LaneCounters {
       saveAreasRefused{0}; ///< the device had no memory for one, so that another kind was taken
 };
 
+/// Cheaper than an addition in one: for the only thread that writes the counter.
+inline void countOne(std::atomic<std::uint64_t> &counter) {
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
 /// How long what was sent took, the newest counting most. Not thread-safe.
 struct LaunchPace {
   Nanoseconds ran{0};
@@ -215,7 +220,7 @@ public:
   /// Calls `each` with the clients of what is under way and of what is next.
   template <class Each> void forReadyClients(Each each) const {
     for (std::size_t i = 0; i < pending.size() && i <= sent; ++i)
-      each(pending[i].stream->client);
+      each(pending[i]->stream->client);
   }
   /// Since when a launch has been waiting that the policy did not let go for its duration.
   std::optional<Nanoseconds> heldBackSince() const { return heldSince; }
@@ -401,7 +406,10 @@ private:
   // The applications' side.
   std::mutex mutex;
   std::condition_variable changed; // something finished or failed
-  std::vector<Operation> inbox;
+  std::vector<std::unique_ptr<Operation>> inbox;
+  /// Kernels' that are over: threads that submit others free them, since the dispatcher's time is
+  /// what short launches take. As many at most as may be unfinished.
+  std::vector<std::unique_ptr<Operation>> spent;
   std::atomic<bool> inboxFilled{false};
   std::atomic<std::uint64_t> unfinished{0}; // operations submitted and not finished
   std::uint64_t submitted = 0;              // guarded by the mutex
@@ -411,8 +419,11 @@ private:
   std::atomic<bool> isBroken{false};
 
   // The dispatcher's side.
-  std::deque<Operation> pending; // not finished, in order; the first `sent` are under way
+  /// Not finished, in order; the first `sent` are under way.
+  std::deque<std::unique_ptr<Operation>> pending;
   std::size_t sent = 0;
+  std::vector<std::unique_ptr<Operation>> over; // to be `spent`
+  std::uint64_t finishedNow = 0;                // `unfinished` still counts them
   std::deque<Batch> batches;
   std::deque<Batch> held;   // the stream waits ahead of them for what is resumed; of `pending` they
   std::size_t toResume = 0; // come behind so many, and are not among the first `sent`

@@ -133,9 +133,10 @@ void Lane::planBatch(Batch &batch, const Gate &gate, const Permit &permit) {
   used.decision = permit.decision;
   used.batchTime = permit.oftenAsked ? batchTimeWhereAsked : batchTime;
   used.wholesLeft = gate.wholesLeft();
+  batch.items.reserve(std::min(sendable() - sent, maxItems));
   for (std::size_t i = sent; i < sendable() && batch.items.size() < maxItems; ++i)
     // What is heavy ends its batch; of a slice, more may have to come before the next operation.
-    if (!planItem(pending[i], batch, used) || batch.items.back().heavy)
+    if (!planItem(*pending[i], batch, used) || batch.items.back().heavy)
       return;
 }
 
@@ -148,8 +149,8 @@ bool Lane::addLate(Batch &batch) {
     return next.type == Operation::Type::Put && next.mayBeLate && !next.stream->failed &&
            !next.failed && !(next.ordered && device.hasNews(*next.ordered)) && mayStart(next);
   };
-  while (!batch.ended && sent < sendable() && isNext(pending[sent])) {
-    batch.late.push_back(&pending[sent]);
+  while (!batch.ended && sent < sendable() && isNext(*pending[sent])) {
+    batch.late.push_back(pending[sent].get());
     ++sent;
   }
   return batch.late.size() > before;
@@ -528,7 +529,7 @@ Result<void> Lane::sendLaunch(Batch &batch, std::size_t index) {
     return behind;
   if (!operation.progress && operation.launchWhole) {
     operation.launchWhole(current);
-    counts.physicalLaunches.fetch_add(1);
+    countOne(counts.physicalLaunches);
     return {};
   }
   const bundle::Kernel &facts = operation.kernel->facts();
@@ -563,7 +564,7 @@ Result<void> Lane::sendLaunch(Batch &batch, std::size_t index) {
   if (!launched)
     return Error{facts.name + ": " + launched.error().message};
   operation.begun = operation.progress.has_value();
-  counts.physicalLaunches.fetch_add(1);
+  countOne(counts.physicalLaunches);
   if (operation.progress && operation.progress->kind() == Kind::Slice)
     operation.progress->absorb({});
   return {};

@@ -42,7 +42,7 @@ bool Lane::preparePlan(Operation &operation) {
     failOperation(operation, plan.error());
     return false;
   }
-  operation.plan = *plan;
+  operation.plan = std::move(*plan);
   operation.roomVersion = rules.roomVersion;
   if (operation.plan->kind)
     operation.progress.emplace(

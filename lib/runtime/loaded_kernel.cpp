@@ -295,7 +295,8 @@ Result<std::unique_ptr<LaunchProfile>> LoadedKernel::makeProfile(FunctionDevice 
 }
 
 std::uint64_t LoadedKernel::hashOfSizes(std::span<const std::byte> arguments) const {
-  std::string sizes;
+  static thread_local std::string sizes; // each launch asks
+  sizes.clear();
   for (const bundle::Parameter &each : kernel.parameters) {
     // The launch was checked to have them all.
     std::span<const std::byte> bytes = arguments.subspan(each.offset, each.size);
