@@ -10,6 +10,7 @@
 #include <array>
 #include <cassert>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <thread>
 
@@ -117,8 +118,11 @@ Result<void> ApiDevice::openControl(std::uint64_t controlWord) {
   words = static_cast<std::uint64_t *>(memory);
   TALLY_API_TRY(api, cudaMalloc, &memory, sizeof(std::uint64_t));
   control = reinterpret_cast<runtime::DevicePtr>(memory);
-  // The emulator has no driver; there copies do for stores in stream order.
-  streamWriteValue = reinterpret_cast<StreamWriteValue>(driverEntry(api, "cuStreamWriteValue64"));
+  // Where there is no driver copies do for stores in stream order.
+  streamWriteValue =
+      Settings::get().emulator
+          ? api.driver().writeValue
+          : reinterpret_cast<StreamWriteValue>(driverEntry(api, "cuStreamWriteValue64"));
   findContext();
   if (Result<void> opened = openTrigger(); !opened)
     return opened;
@@ -135,7 +139,9 @@ Result<void> ApiDevice::openTrigger() {
     return word.error();
   triggerWord = reinterpret_cast<std::atomic<std::uint64_t> *>(word->host);
   triggerAddress = word->device;
-  mostStreams = runtime::streamsWithOwnConnection();
+  // The emulator's streams share nothing.
+  mostStreams = Settings::get().emulator ? std::numeric_limits<std::size_t>::max()
+                                         : runtime::streamsWithOwnConnection();
   batchMemOp = reinterpret_cast<runtime::BatchMemOp>(driverEntry(api, "cuStreamBatchMemOp"));
   wordWait = Settings::get().emulator ? api.driver().batchMemOp : batchMemOp;
   return {};

@@ -42,7 +42,10 @@ struct DriverLaunches {
   CurrentContext currentContext = nullptr;
   FunctionOfKernel functionOfKernel = nullptr; ///< since 12.0
   FunctionName functionName = nullptr;         ///< since 12.3; nullptr: nobody wants to know names
-  runtime::BatchMemOp batchMemOp = nullptr;    ///< of the emulator only, and waits only
+  // Of the emulator only.
+  runtime::BatchMemOp batchMemOp = nullptr; ///< of waits only
+  /// cuStreamWriteValue64
+  int (*writeValue)(cudaStream_t, std::uint64_t address, std::uint64_t value, unsigned) = nullptr;
 };
 
 /// What each block of a kernel takes; nothing where the driver does not tell.

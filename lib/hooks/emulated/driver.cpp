@@ -66,6 +66,13 @@ CUresult batchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams *a
   return CUDA_SUCCESS;
 }
 
+int writeValue(cudaStream_t stream, std::uint64_t address, std::uint64_t value, unsigned) {
+  GraphWork work = [address, value](runtime::EmulatorDevice &device, runtime::StreamId on) {
+    return device.writeValue(on, address, value);
+  };
+  return submit(*Context::get().device(), stream, cudaGraphNodeTypeMemset, std::move(work));
+}
+
 } // namespace
 
 const DriverLaunches &driver() {
@@ -75,6 +82,7 @@ const DriverLaunches &driver() {
     made.currentContext = currentContext;
     made.functionOfKernel = functionOfKernel;
     made.batchMemOp = batchMemOp;
+    made.writeValue = writeValue;
     return made;
   }();
   return calls;
