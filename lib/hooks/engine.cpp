@@ -282,6 +282,7 @@ Totals Engine::totals() const {
   sum.saveAreasRefused = statistics.saveAreasRefused;
   sum.pauses = statistics.pauses;
   sum.copiesByKernels = copiesByKernels.load();
+  sum.waits = dispatcher->totals().waits;
   sum.requests = activity.controlWord().requests();
   return sum;
 }

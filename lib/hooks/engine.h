@@ -35,6 +35,8 @@ struct Totals {
                 savedBlocks = 0, saveAreasRefused = 0, pauses = 0;
   /// Copies and fills that kernels of the hooks' own made: none of the launches.
   std::uint64_t copiesByKernels = 0;
+  /// Of streams on the device, for a launch ahead to be done.
+  std::uint64_t waits = 0;
 };
 
 /// Thread-safe. Never destroyed: threads may be in it as long as the process lives.

@@ -32,6 +32,7 @@ void add(Totals &sum, const Totals &more) {
   sum.saveAreasRefused += more.saveAreasRefused;
   sum.pauses += more.pauses;
   sum.copiesByKernels += more.copiesByKernels;
+  sum.waits += more.waits;
 }
 
 } // namespace
@@ -329,6 +330,8 @@ void Hooks::writeStatistics() {
           std::exchange(between, ", ") + text(sum.byKind[i]) + " " + std::string(name(allKinds[i]));
   if (sum.copiesByKernels != 0)
     line += "; " + text(sum.copiesByKernels) + " copies and fills by kernels";
+  if (sum.waits != 0)
+    line += "; " + text(sum.waits) + " waits on the device";
   if (sum.savedBlocks != 0)
     line += "; " + text(sum.savedBlocks) + " blocks saved";
   if (sum.saveAreasRefused != 0)

@@ -297,6 +297,7 @@ LaneTotals Dispatcher::totals() const {
     sums.yields += lane->counters().yields.load();
     sums.savedBlocks += lane->counters().savedBlocks.load();
     sums.saveAreasRefused += lane->counters().saveAreasRefused.load();
+    sums.waits += lane->counters().waits.load();
     sums.ownStreams += lane->resources().streams();
     sums.ownBytes += lane->resources().bytes();
   }

@@ -39,7 +39,7 @@ struct DispatcherOptions {
 struct LaneTotals {
   KindCounts launchesByKind{};
   std::uint64_t finishedLaunches = 0, physicalLaunches = 0, yields = 0, savedBlocks = 0,
-                saveAreasRefused = 0;
+                saveAreasRefused = 0, waits = 0;
   std::uint64_t ownStreams = 0, ownBytes = 0; ///< that lanes have on the device now
 };
 
@@ -106,6 +106,7 @@ public:
   /// Thread-safe. Of numbers that it is not called for that is 0.
   void noteClient(std::uint32_t client, std::uint32_t generation);
   void addTo(Statistics &statistics) const;
+  LaneTotals totals() const;
 
   /// One pass over all lanes and the monitor. Returns whether anything happened. For the thread,
   /// or for a test in its place.
@@ -163,7 +164,6 @@ private:
   template <class Awake>
   void restWithoutWork(std::unique_lock<std::mutex> &lock, const Awake &awake);
   bool hasWork() const;
-  LaneTotals totals() const;
 
   StreamDevice &device;
   DeviceControl &control;

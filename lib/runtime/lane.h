@@ -130,6 +130,7 @@ struct LaneCounters {
   std::atomic<std::uint64_t> finishedLaunches{0}, ///< but those of launchWhole
       physicalLaunches{0}, yields{0}, savedBlocks{0},
       saveAreasRefused{0}; ///< the device had no memory for one, so that another kind was taken
+  std::atomic<std::uint64_t> waits{0}; ///< of a lane's stream, for a launch ahead to be done
 };
 
 /// Cheaper than an addition in one: for the only thread that writes the counter.

@@ -81,6 +81,7 @@ void Lane::putBehind(Batch &batch) const {
 }
 
 Result<void> Lane::sendWait(const Batch &batch) {
+  countOne(counts.waits);
   if (Result<void> behind = continueOn(stream); !behind)
     return behind;
   const Awaited &launch = batch.behindLaunch;

@@ -65,6 +65,7 @@ void listen(const std::string &line, Counts &counts) {
     readNumber(line, " at once", counts.atOnce);
     readNumber(line, " yields", counts.yields);
     readNumber(line, " copies and fills by kernels", counts.copies);
+    readNumber(line, " waits on the device", counts.waits);
   } else if (known.insert(line).second)
     std::fprintf(stderr, "%s\n", line.c_str());
 }

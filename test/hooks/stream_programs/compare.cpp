@@ -179,6 +179,7 @@ std::optional<std::uint64_t> compareChunk(const CompareOptions &options, const M
   counts.copies += result.counts.copies;
   counts.whole += result.counts.whole;
   counts.atOnce += result.counts.atOnce;
+  counts.waits += result.counts.waits;
   counts.yields += result.counts.yields;
   std::optional<std::uint64_t> found;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
@@ -234,9 +235,9 @@ int compare(const CompareOptions &options) {
   }
   for (const auto &[mode, each] : counts)
     std::printf("%-16s best effort: %llu launches through variants, %llu whole, %llu at once, "
-                "%llu yields, %llu copies and fills by kernels\n",
+                "%llu yields, %llu copies and fills by kernels, %llu waits on the device\n",
                 mode.data(), each.throughVariants, each.whole, each.atOnce, each.yields,
-                each.copies);
+                each.copies, each.waits);
   if (toExplain)
     explain(options, toExplain->first, *toExplain->second);
   return differences;
