@@ -41,6 +41,7 @@ Result<void> Engine::openOnOwnThread() {
   options.pauseDeadline = std::chrono::microseconds(settings.pauseDeadlineMicroseconds);
   options.lane.waits = settings.streamWaits;
   options.lane.triesWaits = true;
+  options.lane.warn = [](const std::string &text) { warn(Warning::Waits, text); };
   options.lane.control = device.controlAddress();
   options.lane.clock = runtime::SteadyClock();
   options.lane.trace = trace;

@@ -185,10 +185,12 @@ bool Lane::step(const Gate &gate) {
   progress = letGo(gate) || progress;
   // One batch a step: no lane keeps the dispatcher from the others.
   progress = (!isBroken && issue(gate)) || progress;
-  if (progress)
-    lastProgress = options.clock();
-  else
+  if (progress) {
+    stillSince = lastProgress = options.clock();
+  } else {
     checkHealth();
+    watchWaits(gate);
+  }
   publish();
   return progress;
 }

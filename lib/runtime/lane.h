@@ -119,6 +119,8 @@ struct LaneOptions {
   /// Lanes try whether their streams may wait: Lane::tryWaits(). Else they may where the device
   /// says so.
   bool triesWaits = false;
+  /// Told what a stream waits for where nothing moves; or empty.
+  std::function<void(const std::string &)> warn;
   /// Where it is noted what ran when, or nowhere; and the lane's number there.
   Trace *trace = nullptr;
   std::uint8_t number = 0;
@@ -330,6 +332,8 @@ private:
   Result<void> sayDone(const Batch &batch);
   void hold();
   bool letGo(const Gate &gate);
+  std::string awaitedBy(const Batch &batch) const;
+  void watchWaits(const Gate &gate);
   void letAllGo();
   bool waitsBehindFront() const;
   std::size_t sendable() const { return held.empty() ? pending.size() : toResume; }
@@ -461,8 +465,9 @@ private:
   std::uint64_t maxSaveBytes = std::uint64_t{256} << 20;
   std::vector<std::byte> parameterBuffer;
   Nanoseconds lastCollected{0}, lastProgress{0};
-  std::uint64_t lastEpoch = 0; // of the batch that was collected then
-  bool hadMore = false;        // then: there was something to send
+  std::optional<Nanoseconds> stillSince; // nothing has moved; none: something has, or it was said
+  std::uint64_t lastEpoch = 0;           // of the batch that was collected then
+  bool hadMore = false;                  // then: there was something to send
   bool closed = false;
 };
 

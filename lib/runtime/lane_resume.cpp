@@ -26,6 +26,7 @@ namespace {
 
 /// What is sent to a stream whose connection is free is done long before.
 constexpr Nanoseconds longestTry = 20ms;
+constexpr Nanoseconds longStill = 5s;
 
 std::atomic_ref<std::uint64_t> wordOf(const MappedMemory &memory) {
   return std::atomic_ref(*reinterpret_cast<std::uint64_t *>(memory.host));
@@ -167,6 +168,32 @@ bool Lane::letGo(const Gate &gate) {
   current = stream;
   traceWait(false);
   return true;
+}
+
+std::string Lane::awaitedBy(const Batch &batch) const {
+  const Operation *launch = held.empty() ? nullptr : pending.front().get();
+  for (std::size_t i = 1; i < batches.size() && !launch; ++i)
+    if (&batches[i] == &batch)
+      for (const Item &each : batches[i - 1].items)
+        if (each.canYield)
+          launch = each.operation;
+  return launch && launch->kernel ? launch->kernel->facts().name : "a launch";
+}
+
+/// Says once what a stream waits for on the device while nothing moves, though it might.
+void Lane::watchWaits(const Gate &gate) {
+  if (!options.warn || !stillSince || options.clock() - *stillSince < longStill)
+    return;
+  auto waits = [](const Batch &each) { return each.behind != 0; };
+  auto found = std::ranges::find_if(batches, waits);
+  if (held.empty() ? found == batches.end() : !permit(gate).has_value())
+    return;
+  stillSince.reset();
+  options.warn("nothing of best-effort lane " + std::to_string(options.number) +
+               " has moved for 5 s: its stream waits on the device for " +
+               awaitedBy(held.empty() ? *found : held.front()) +
+               (held.empty() ? " to end" : ", which has yielded, to be resumed") +
+               "; what waits is sent only behind that with TALLY_STREAM_WAITS=off");
 }
 
 /// For streams that wait for the batch.

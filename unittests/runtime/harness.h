@@ -37,6 +37,7 @@ struct Harness {
     options.policy = std::move(policy);
     // The smallest ring, so that it goes round often.
     options.lane = {std::move(kinds), wordAddress, clock, 64};
+    options.lane.warn = [this](const std::string &text) { warnings.push_back(text); };
     options.lane.smsOfWholes = smsOfWholes;
     options.lane.reserve = reserve;
     options.lane.profiles = profiles;
@@ -122,6 +123,7 @@ struct Harness {
   FakeDevice device;
   std::mt19937_64 random;
   Nanoseconds now{1000000};
+  std::vector<std::string> warnings;                  ///< the lanes'
   std::vector<std::unique_ptr<LoadedKernel>> kernels; ///< in the order of mixNames
   StreamId control{};
   DevicePtr wordAddress = 0;

@@ -8,6 +8,7 @@
 
 using namespace tally;
 using namespace tally::runtime;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -99,6 +100,33 @@ TEST_CASE("a request at each poll, while copies and whole kernels wait behind la
     CHECK(yields > last / 2);
     CHECK(waits > last / 4);
   }
+}
+
+TEST_CASE("where nothing moves what a stream waits for is said once") {
+  Program program;
+  program.streams = 1;
+  program.steps.push_back({Step::Type::Launch, 0, 0, 0, 1, {6, 4, 1}, 1, 0});
+  program.steps.push_back({Step::Type::CopyOut, 0, 0, 1, 0, {6, 4, 1}, 2, 0});
+  program.hostIn.resize(2);
+  Harness harness(1, {Kind::Guard});
+  submitAll(harness, program);
+  auto stand = [&](Nanoseconds time) {
+    harness.now += time;
+    harness.dispatcher->step();
+  };
+  for (int i = 0; i < 10; ++i)
+    stand(1us);
+  stand(4s);
+  CHECK(harness.warnings.empty());
+  for (int i = 0; i < 3; ++i)
+    stand(6s);
+  REQUIRE(harness.warnings.size() == 1);
+  CHECK(harness.warnings[0].find("for 5 s: its stream waits on the device for " + mixNames[0]) !=
+        std::string::npos);
+  for (int i = 0; i < 1000 && !harness.allFinished(); ++i)
+    turn(harness);
+  CHECK(harness.allFinished());
+  CHECK(harness.outcome() == runInOrder(program));
 }
 
 TEST_CASE("requests come and go at random, while random programs wait on several streams") {
