@@ -268,8 +268,8 @@ void StreamAhead::closeBehind(StreamState &stream) {
 /// The failed call's error is the thread's, which a question there would replace.
 void StreamAhead::takeBack(StreamState &stream, const AheadWork &work) {
   std::unique_lock lock(mutex);
-  if (open.operations == 0)
-    return;
+  if (open.operations == 0 || captures.any())
+    return; // it was not counted, or what it was counted in is closed
   --open.operations;
   open.expected = std::max(0.0, open.expected - estimateOf(work).ns);
   if (open.operations != 0)
