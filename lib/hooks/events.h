@@ -15,7 +15,12 @@ namespace tally::hooks {
 /// The tickets of queued operations, by event. Thread-safe.
 class Events {
 public:
-  /// A record was queued; `onLane`: once it is over, so is what was recorded.
+  struct Tickets {
+    std::uint64_t record = 0; ///< 0 where none was queued
+    std::uint64_t use = 0;    ///< of the last record or wait; 0 where none was queued
+    bool onLane = false;      ///< once the record is over, so is what was recorded
+  };
+  /// A record was queued.
   void recorded(cudaEvent_t event, std::uint64_t ticket, bool onLane) {
     std::unique_lock lock(mutex);
     tickets[event] = {ticket, ticket, onLane};
@@ -29,10 +34,14 @@ public:
   }
   /// A record was made at once.
   void recordedNow(cudaEvent_t event) { forget(event); }
-  /// 0 where no record was queued.
+  Tickets find(cudaEvent_t event) {
+    if (count.load() == 0)
+      return {};
+    std::unique_lock lock(mutex);
+    auto found = tickets.find(event);
+    return found == tickets.end() ? Tickets{} : found->second;
+  }
   std::uint64_t recordOf(cudaEvent_t event) { return find(event).record; }
-  bool isRecordedOnLane(cudaEvent_t event) { return find(event).onLane; }
-  /// Of the last record or wait; 0 where none was queued.
   std::uint64_t useOf(cudaEvent_t event) { return find(event).use; }
   void forget(cudaEvent_t event) {
     if (count.load() == 0)
@@ -59,23 +68,11 @@ public:
   }
 
 private:
-  struct Tickets {
-    std::uint64_t record = 0, use = 0;
-    bool onLane = false;
-  };
   struct Destroyed {
     const CudaApi *api;
     cudaEvent_t event;
     std::uint64_t ticket;
   };
-  Tickets find(cudaEvent_t event) {
-    if (count.load() == 0)
-      return {};
-    std::unique_lock lock(mutex);
-    auto found = tickets.find(event);
-    return found == tickets.end() ? Tickets{} : found->second;
-  }
-
   std::atomic<std::size_t> count{0};
   std::mutex mutex;
   std::unordered_map<cudaEvent_t, Tickets> tickets;

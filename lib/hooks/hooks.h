@@ -450,7 +450,6 @@ private:
   void openClasses(const CudaApi &api);
   void forgetStream(StreamState &state);
   void countStreams();
-  bool isOrderOnly(const StreamState &state, cudaEvent_t event);
   cudaError_t mayName(const StreamState &state) const;
   Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                          const std::function<bool()> &mayQueue, const Run &call,

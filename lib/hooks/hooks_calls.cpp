@@ -13,6 +13,13 @@ bool isPageable(const CudaApi &api, const void *pointer) {
          attributes.type == cudaMemoryTypeUnregistered;
 }
 
+/// Whether a wait for the event is an order of what is queued, and of nothing else: once its record
+/// is over so is all before that. On the legacy stream it orders all blocking ones as well.
+bool isOrderOnly(const Engine &now, const StreamState &state, const Events::Tickets &event) {
+  bool isOfOneStream = state.kind == StreamKind::Blocking || state.kind == StreamKind::NonBlocking;
+  return state.device == now.deviceNumber() && isOfOneStream && event.onLane;
+}
+
 } // namespace
 
 /// `bytes`: of a copy or a fill; else 0. `byKernel`: gives the launch that makes it, if one can.
@@ -165,15 +172,6 @@ cudaError_t Hooks::queryStream(const CudaApi &api, cudaStream_t handle) {
   return withDeferred(shared ? shared->synchronize(state, query) : query());
 }
 
-/// Whether a wait for the event is an order of what is queued, and of nothing else: once its record
-/// is over so is all before that. On the legacy stream it orders all blocking ones as well.
-bool Hooks::isOrderOnly(const StreamState &state, cudaEvent_t event) {
-  Engine *now = running();
-  bool isOfOneStream = state.kind == StreamKind::Blocking || state.kind == StreamKind::NonBlocking;
-  return now && state.device == now->deviceNumber() && isOfOneStream &&
-         events.isRecordedOnLane(event);
-}
-
 cudaError_t Hooks::waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_t event,
                              unsigned flags) {
   auto onAny = [&api, event, flags](cudaStream_t on) {
@@ -187,13 +185,14 @@ cudaError_t Hooks::waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_
     if (captures.any())
       return afterDrain(state, call);
     auto mayQueue = [&] { return event && flags == 0; };
-    if (now && mayQueue() && isOrderOnly(state, event)) {
-      if (!now->queue().isOver(events.recordOf(event)))
-        now->submitOrder(state, {.one = events.recordOf(event)});
+    Events::Tickets known = events.find(event);
+    if (now && mayQueue() && isOrderOnly(*now, state, known)) {
+      if (!now->queue().isOver(known.record))
+        now->submitOrder(state, {.one = known.record});
       return cudaSuccess;
     }
-    Queued queued = queueBestEffort(api, state, handle, mayQueue, call, {onAny}, 0,
-                                    {.one = events.recordOf(event)});
+    Queued queued =
+        queueBestEffort(api, state, handle, mayQueue, call, {onAny}, 0, {.one = known.record});
     if (queued.ticket != 0)
       events.awaited(event, queued.ticket);
     return queued.status;

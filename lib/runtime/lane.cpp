@@ -188,8 +188,7 @@ bool Lane::step(const Gate &gate) {
   if (progress) {
     stillSince = lastProgress = options.clock();
   } else {
-    checkHealth();
-    watchWaits(gate);
+    checkHealth(gate);
   }
   publish();
   return progress;
@@ -504,14 +503,15 @@ void Lane::publish() {
   changed.notify_all();
 }
 
-void Lane::checkHealth() {
+void Lane::checkHealth(const Gate &gate) {
   if (batches.empty() && pending.empty())
     return;
   if (options.clock() - lastProgress < (batches.empty() ? heldBackInterval : healthInterval))
     return;
   lastProgress = options.clock();
   if (Result<bool> idle = device.isIdle(stream); !idle)
-    failAll(idle.error());
+    return failAll(idle.error());
+  watchWaits(gate);
 }
 
 } // namespace tally::runtime

@@ -320,7 +320,7 @@ private:
   void failOperation(Operation &operation, const Error &error);
   void failAll(const Error &error);
   void publish();
-  void checkHealth();
+  void checkHealth(const Gate &gate);
   template <class Over> void waitUntil(std::unique_lock<std::mutex> &lock, Over over);
 
   // lane_resume.cpp: batches whose stream waits for a launch.
@@ -332,7 +332,7 @@ private:
   Result<void> sayDone(const Batch &batch);
   void hold();
   bool letGo(const Gate &gate);
-  std::string awaitedBy(const Batch &batch) const;
+  const Operation *awaited() const;
   void watchWaits(const Gate &gate);
   void letAllGo();
   bool waitsBehindFront() const;

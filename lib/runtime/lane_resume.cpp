@@ -170,29 +170,33 @@ bool Lane::letGo(const Gate &gate) {
   return true;
 }
 
-std::string Lane::awaitedBy(const Batch &batch) const {
-  const Operation *launch = held.empty() ? nullptr : pending.front().get();
-  for (std::size_t i = 1; i < batches.size() && !launch; ++i)
-    if (&batches[i] == &batch)
-      for (const Item &each : batches[i - 1].items)
-        if (each.canYield)
-          launch = each.operation;
-  return launch && launch->kernel ? launch->kernel->facts().name : "a launch";
+/// The launch that the stream waits for; nullptr: what that was is back.
+const Operation *Lane::awaited() const {
+  if (!held.empty())
+    return pending.front().get();
+  const Operation *newest = nullptr;
+  for (const Batch &batch : batches) {
+    if (newest && batch.behind != 0)
+      break;
+    for (const Item &each : batch.items)
+      newest = each.canYield ? each.operation : newest;
+  }
+  return newest;
 }
 
 /// Says once what a stream waits for on the device while nothing moves, though it might.
 void Lane::watchWaits(const Gate &gate) {
   if (!options.warn || !stillSince || options.clock() - *stillSince < longStill)
     return;
-  auto waits = [](const Batch &each) { return each.behind != 0; };
-  auto found = std::ranges::find_if(batches, waits);
-  if (held.empty() ? found == batches.end() : !permit(gate).has_value())
+  bool yielded = !held.empty();
+  if (yielded ? !permit(gate).has_value() : !waitsBehindFront())
     return;
   stillSince.reset();
+  const Operation *launch = awaited();
   options.warn("nothing of best-effort lane " + std::to_string(options.number) +
                " has moved for 5 s: its stream waits on the device for " +
-               awaitedBy(held.empty() ? *found : held.front()) +
-               (held.empty() ? " to end" : ", which has yielded, to be resumed") +
+               (launch && launch->kernel ? launch->kernel->facts().name : "a launch") +
+               (yielded ? ", which has yielded, to be resumed" : " to end") +
                "; what waits is sent only behind that with TALLY_STREAM_WAITS=off");
 }
 

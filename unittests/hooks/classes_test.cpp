@@ -106,11 +106,7 @@ TEST_CASE("who waits for a stream of a higher class does not wait for one of a l
   cudaStream_t low = h.stream(0), middle = h.stream(-1);
   h.stream(-2);
   std::uint64_t slow = 0, quick = 0;
-  h.gated = true;
-  h.launch(low, &slow, 1);
-  h.gate.arrived();
-  h.gated = false;
-  h.launch(middle, &quick, 2);
+  h.launchBesideHeld(low, &slow, middle, &quick);
   cudaEvent_t event = h.event();
   h.record(event, middle);
   SUBCASE("the stream") {
@@ -140,11 +136,7 @@ TEST_CASE("an event's second use is not over with its last one, on another class
   h.stream(-2);
   std::uint64_t slow = 0, quick = 0;
   cudaEvent_t event = h.event();
-  h.gated = true;
-  h.launch(low, &slow, 1);
-  h.gate.arrived();
-  h.gated = false;
-  h.launch(middle, &quick, 2);
+  h.launchBesideHeld(low, &slow, middle, &quick);
   h.record(event, middle);
   h.wait(low, event);    // stays queued
   h.wait(middle, event); // is over soon

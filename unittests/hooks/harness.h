@@ -184,6 +184,16 @@ public:
     cuda.settleControl();
   }
 
+  /// A launch of `mix` with 1, which stays at the gate, and then one with 2, which does not.
+  void launchBesideHeld(cudaStream_t held, std::uint64_t *heldCell, cudaStream_t other,
+                        std::uint64_t *cell) {
+    gated = true;
+    launch(held, heldCell, 1);
+    gate.arrived();
+    gated = false;
+    launch(other, cell, 2);
+  }
+
   /// `plain` runs from now on until highGate opens.
   void holdPlain() {
     cuda.addKernel("plain", {{8, 4}, [this](const FakeLaunch &) { highGate.pass(); }});

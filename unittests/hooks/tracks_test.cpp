@@ -62,11 +62,7 @@ TEST_CASE("what one track has done is over, whatever another one has to do") {
   cudaStream_t first = h.stream(0), second = h.stream(0);
   h.stream(-1);
   std::uint64_t slow = 0, quick = 0;
-  h.gated = true;
-  h.launch(first, &slow, 1);
-  h.gate.arrived();
-  h.gated = false;
-  h.launch(second, &quick, 2);
+  h.launchBesideHeld(first, &slow, second, &quick);
   CHECK(h.synchronize(second) == cudaSuccess);
   CHECK(quick == Harness::mixed(0, 2));
   CHECK_FALSE(h.hooks.running()->queue().isIdle());
@@ -111,11 +107,7 @@ TEST_CASE("a wait of the legacy stream for an event that is over orders blocking
   Harness h(true, 0, hooks::Settings().kinds, false, 2);
   cudaStream_t first = h.stream(0, cudaStreamDefault), second = h.stream(0, cudaStreamDefault);
   std::uint64_t slow = 0, quick = 0;
-  h.gated = true;
-  h.launch(first, &slow, 1);
-  h.gate.arrived();
-  h.gated = false;
-  h.launch(second, &quick, 2);
+  h.launchBesideHeld(first, &slow, second, &quick);
   cudaEvent_t event = h.event();
   h.record(event, second);
   CHECK(h.synchronize(second) == cudaSuccess);
