@@ -23,6 +23,8 @@ namespace {
 /// not reach the memory's speed.
 constexpr std::uint64_t mostBytes = std::uint64_t{256} << 20, mostByWords = std::uint64_t{64} << 20,
                         mostByBytes = std::uint64_t{1} << 20;
+/// CUDA_ERROR_INVALID_CONTEXT: the calling thread has none.
+constexpr int invalidContext = 201;
 
 CopyPlan planOf(std::uint64_t to, std::uint64_t bytes, std::uint32_t unit) {
   CopyPlan plan;
@@ -145,8 +147,14 @@ bool OwnKernels::isOneAllocation(const void *memory, std::size_t bytes) const {
   auto address = reinterpret_cast<std::uint64_t>(memory);
   std::uint64_t base = 0;
   std::size_t size = 0;
-  return rangeOf(&base, &size, address) == 0 && address - base <= size &&
-         bytes <= size - (address - base);
+  int status = rangeOf(&base, &size, address);
+  // The runtime gives a thread its context by the first call that needs one. Those of a thread that
+  // only puts work on queues are none.
+  int current = 0;
+  if (status == invalidContext && api.cudaGetDevice(&current) == cudaSuccess &&
+      api.cudaSetDevice(current) == cudaSuccess)
+    status = rangeOf(&base, &size, address);
+  return status == 0 && address - base <= size && bytes <= size - (address - base);
 }
 
 bool OwnKernels::isUsable() {

@@ -23,6 +23,21 @@ void copyBytes(void *to, const void *from, std::size_t bytes) {
     std::memcpy(to, from, bytes);
 }
 
+/// The driver's cuMemGetAddressRange.
+int rangeOf(std::uint64_t *base, std::size_t *bytes, std::uint64_t address) {
+  constexpr int invalidValue = 1, invalidContext = 201;
+  if (!FakeCuda::hasContext())
+    return invalidContext;
+  std::unique_lock lock(FakeCuda::current().mutex);
+  for (const auto &[start, size] : FakeCuda::current().allocations)
+    if (address - reinterpret_cast<std::uint64_t>(start) < size) {
+      *base = reinterpret_cast<std::uint64_t>(start);
+      *bytes = size;
+      return 0;
+    }
+  return invalidValue;
+}
+
 cudaError_t allocate(void **memory, std::size_t bytes) {
   if (FakeCuda::current().hasNoMemory)
     return FakeCuda::failed(cudaErrorMemoryAllocation);
@@ -229,6 +244,7 @@ void setDevice(CudaApi &table) {
     if (device < 0 || device > 1)
       return FakeCuda::failed(cudaErrorInvalidDevice);
     FakeCuda::currentDevice() = device;
+    FakeCuda::hasContext() = true;
     return cudaSuccess;
   };
   table.cudaDeviceReset = [] {
@@ -272,6 +288,8 @@ void setDevice(CudaApi &table) {
     *entry = FakeCuda::current().driverTellsGraphs ? driverGraphEntry(name) : nullptr;
     if (!*entry && FakeCuda::current().driverHasGreenContexts)
       *entry = greenContextEntry(name);
+    if (std::strcmp(name, "cuMemGetAddressRange") == 0)
+      *entry = reinterpret_cast<void *>(&rangeOf);
     *result = *entry ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return *entry ? cudaSuccess : cudaErrorNotSupported;
   };

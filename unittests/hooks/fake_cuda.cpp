@@ -11,6 +11,7 @@ namespace {
 FakeCuda *newest = nullptr;
 thread_local cudaError_t threadsError = cudaSuccess;
 thread_local int threadsDevice = 0;
+thread_local bool threadHasContext = false;
 
 } // namespace
 
@@ -23,6 +24,7 @@ FakeCuda::FakeCuda() {
 
 FakeCuda &FakeCuda::current() { return *newest; }
 int &FakeCuda::currentDevice() { return threadsDevice; }
+bool &FakeCuda::hasContext() { return threadHasContext; }
 cudaError_t &FakeCuda::lastError() { return threadsError; }
 
 std::vector<std::size_t> FakeCuda::parameterSizes(const void *function) {

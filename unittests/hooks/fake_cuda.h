@@ -86,6 +86,7 @@ public:
   std::atomic<int> attributeQueries{0}; ///< of kernels
   /// The calling thread's device; there are two.
   static int &currentDevice();
+  static bool &hasContext(); ///< the calling thread, by cudaSetDevice
   /// The calling thread's, as cudaGetLastError() has it.
   static cudaError_t &lastError();
   static cudaError_t failed(cudaError_t status) { return lastError() = status; }

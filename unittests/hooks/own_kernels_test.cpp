@@ -6,6 +6,7 @@
 #include "own_kernels.h"
 
 #include <cstring>
+#include <thread>
 #include <vector>
 
 using namespace tally;
@@ -172,6 +173,20 @@ TEST_CASE("what is not known to lie apart in the device's memory is left to CUDA
   CHECK(by([&] { return c.copy(host, c.from(), 16); }) == 0);
   CHECK(by([&] { return c.copy(c.to(), host, 16, cudaMemcpyDefault); }) == 0);
   CHECK(by([&] { return c.copy(c.to(), host, 16, cudaMemcpyHostToDevice); }) == 0);
+}
+
+TEST_CASE("a thread that has no context yet has its copies made by kernels") {
+  if (hooks::ownBundle().empty())
+    return;
+  Copying c;
+  auto copy = [&] { return c.copy(c.to(), c.from(), megabyte); };
+  std::thread([&] {
+    CHECK_FALSE(FakeCuda::hasContext());
+    CHECK(c.byKernels(copy) == 1);
+  }).join();
+  // Of two allocations, one beside the other.
+  c.cuda.allocations = {{c.memory, 2 * megabyte + 16}, {c.to() + 16, 2 * megabyte - 16}};
+  CHECK(c.byKernels(copy) == 0);
 }
 
 TEST_CASE("they are not used where that is switched off, and where no kind of theirs may be used") {
