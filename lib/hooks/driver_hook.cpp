@@ -23,6 +23,45 @@ using GetProcAddress2 = CUresult (*)(const char *, void **, int, cuuint64_t,
                                      CUdriverProcAddressQueryResult *);
 using GetExportTable = CUresult (*)(const void **, const CUuuid *);
 
+void *pointerTo(CUdeviceptr memory) { return reinterpret_cast<void *>(memory); }
+
+/// What the calls of the rule Range do, by their parameters: fills by elements, and copies.
+template <class Element> ForeignCopy rangeOf(CUdeviceptr to, Element value, std::size_t count) {
+  ForeignCopy fill;
+  fill.isFill = true;
+  fill.to = pointerTo(to);
+  auto byte = static_cast<unsigned char>(value);
+  if (value == static_cast<Element>(0x01010101u * byte))
+    fill.byte = byte;
+  fill.isAligned = to % sizeof(Element) == 0;
+  fill.bytes = count * sizeof(Element);
+  return fill;
+}
+ForeignCopy copyOf(void *to, const void *from, std::size_t bytes, bool mayBeKernel) {
+  ForeignCopy copy;
+  copy.to = to;
+  copy.from = from;
+  copy.mayBeKernel = mayBeKernel;
+  copy.bytes = bytes;
+  return copy;
+}
+ForeignCopy rangeOf(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  return copyOf(pointerTo(to), pointerTo(from), bytes, true);
+}
+ForeignCopy rangeOf(CUdeviceptr to, const void *from, std::size_t bytes) {
+  return copyOf(pointerTo(to), from, bytes, false);
+}
+ForeignCopy rangeOf(void *to, CUdeviceptr from, std::size_t bytes) {
+  return copyOf(to, pointerTo(from), bytes, false);
+}
+
+/// nullptr: it has none, or it is not known.
+void *contextOfThread() {
+  CUcontext context = nullptr;
+  auto current = driverLaunches().currentContext;
+  return current && current(&context) == CUDA_SUCCESS ? context : nullptr;
+}
+
 /// Whether a call comes from outside of the hooks. A program without kernels has registered none,
 /// and its libraries' launches count all the same.
 bool isForeign() {
@@ -53,6 +92,19 @@ template <class Call> CUresult byRule_Fill(CUstream stream, Call call) {
   if (isForeign())
     Hooks::shared().runsDriverKernel(Hooks::shared().foreignApi(), stream);
   return byRule_Stream(stream, call);
+}
+/// Of one range of memory, by the queue where it can be.
+template <class Call, class To, class What>
+CUresult byRule_Range(CUstream stream, Call call, CUresult (*real)(To, What, std::size_t, CUstream),
+                      To to, What what, std::size_t count, CUstream) {
+  if (!isForeign())
+    return call();
+  ForeignCopy copy = rangeOf(to, what, count);
+  copy.context = contextOfThread();
+  auto status = [](CUresult result) { return static_cast<cudaError_t>(result); }; // alike in number
+  copy.on = [=](cudaStream_t on) { return status(real(to, what, count, on)); };
+  return static_cast<CUresult>(
+      Hooks::shared().foreignCopy(stream, copy, [&] { return status(call()); }));
 }
 template <class Call> CUresult byRule_Drain(CUstream, Call call) {
   return isForeign() ? Hooks::shared().drained(call) : call();
@@ -109,7 +161,14 @@ struct Entry<Tag, CUresult (*)(Parameters...), stream> {
     CUstream ordered = nullptr;
     if constexpr (stream >= 0)
       ordered = std::get<stream>(std::tie(parameters...));
-    return Tag::rule(perThread ? ownOf(ordered) : ordered, call);
+    if (perThread)
+      ordered = ownOf(ordered);
+    if constexpr (Tag::isOfRange)
+      return Tag::rule(ordered, call,
+                       reinterpret_cast<CUresult (*)(Parameters...)>(real[perThread].load()),
+                       parameters...);
+    else
+      return Tag::rule(ordered, call);
   }
 };
 
@@ -117,8 +176,9 @@ struct Entry<Tag, CUresult (*)(Parameters...), stream> {
 // The macro cu... names of cuda.h must not take part.
 #define TALLY_DRIVER_CALL(name, version, exported, stream, byRule)                                 \
   struct Tag_##name##_##version {                                                                  \
-    template <class Call> static CUresult rule(CUstream ordered, Call call) {                      \
-      return byRule_##byRule(ordered, call);                                                       \
+    static constexpr bool isOfRange = std::string_view(#byRule) == "Range";                        \
+    template <class... Given> static CUresult rule(Given... given) {                               \
+      return byRule_##byRule(given...);                                                            \
     }                                                                                              \
   };                                                                                               \
   using Entry_##name##_##version = Entry<Tag_##name##_##version, PFN_##name##_v##version, stream>;

@@ -28,6 +28,19 @@ struct ForeignLaunch {
   std::function<cudaError_t(cudaStream_t)> launch;
 };
 
+/// A copy or a fill of one range, likewise.
+struct ForeignCopy {
+  void *to = nullptr;
+  const void *from = nullptr; ///< of a copy
+  bool isFill = false;
+  bool mayBeKernel = true;           ///< of the driver's
+  std::optional<unsigned char> byte; ///< of a fill by what is the same in all bytes
+  bool isAligned = true;             ///< of a fill: `to`, as its elements have to be
+  std::size_t bytes = 0;
+  void *context = nullptr;                     ///< the CUcontext that the caller has
+  std::function<cudaError_t(cudaStream_t)> on; ///< makes it on that stream
+};
+
 /// What this takes of the driver.
 struct DriverLaunches {
   using LaunchEx = CUresult (*)(const CUlaunchConfig *, CUfunction, void **, void **);

@@ -164,8 +164,10 @@ public:
   void graphsHoldObjects() { graphs.holdObjects = true; }
   cudaError_t graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaStream_t handle);
 
-  void functionAttribute(const CudaApi &api, const void *function, cudaFuncAttribute attribute,
-                         int value);
+  /// `call` sets the attribute.
+  cudaError_t setFunctionAttribute(const CudaApi &api, const void *function,
+                                   cudaFuncAttribute attribute, int value,
+                                   const std::function<cudaError_t()> &call);
 
   // Memory in stream order; other allocations use memory() alone.
 
@@ -313,6 +315,9 @@ public:
     if (Engine *now = running())
       now->noteCall(streams.find(foreignApi(), handle));
   }
+  /// A copy or a fill by a library, on a stream of the driver's. `call` makes it there.
+  cudaError_t foreignCopy(cudaStream_t handle, const ForeignCopy &copy,
+                          const std::function<cudaError_t()> &call);
   /// A copy or fill that may be a kernel of the driver's is about to be put on a stream.
   void runsDriverKernel(const CudaApi &api, cudaStream_t handle) {
     HighFootprints *seen = footprints.load(std::memory_order_acquire);

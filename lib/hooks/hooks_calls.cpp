@@ -13,6 +13,12 @@ bool isPageable(const CudaApi &api, const void *pointer) {
          attributes.type == cudaMemoryTypeUnregistered;
 }
 
+bool mayQueueCopy(const CudaApi &api, const void *to, const void *from, std::size_t bytes,
+                  cudaMemcpyKind kind) {
+  return QueueChecks{api}.copy(to, from, bytes, kind) &&
+         (kind == cudaMemcpyDeviceToDevice || !(isPageable(api, to) || isPageable(api, from)));
+}
+
 /// Whether a wait for the event is an order of what is queued, and of nothing else: once its record
 /// is over so is all before that. On the legacy stream it orders all blocking ones as well.
 bool isOrderOnly(const Engine &now, const StreamState &state, const Events::Tickets &event) {
@@ -64,10 +70,7 @@ cudaError_t Hooks::copyAsync(const CudaApi &api, void *to, const void *from, std
   };
   if (isOfDriver(kind))
     runsDriverKernel(api, handle);
-  auto mayQueue = [&] {
-    return QueueChecks{api}.copy(to, from, bytes, kind) &&
-           (kind == cudaMemcpyDeviceToDevice || !(isPageable(api, to) || isPageable(api, from)));
-  };
+  auto mayQueue = [&] { return mayQueueCopy(api, to, from, bytes, kind); };
   auto byKernel = [=](OwnKernels &own) { return own.copy(to, from, bytes, kind); };
   return queueCopy(api, handle, mayQueue, copy, bytes, byKernel);
 }
@@ -81,6 +84,33 @@ cudaError_t Hooks::fillAsync(const CudaApi &api, void *to, int value, std::size_
   auto mayQueue = [&] { return QueueChecks{api}.isOnDevice(to, bytes); };
   auto byKernel = [=](OwnKernels &own) { return own.fill(to, value, bytes); };
   return queueCopy(api, handle, mayQueue, fill, bytes, byKernel);
+}
+
+cudaError_t Hooks::foreignCopy(cudaStream_t handle, const ForeignCopy &copy,
+                               const std::function<cudaError_t()> &call) {
+  const CudaApi &api = foreignApi();
+  StreamState &state = streams.find(api, handle);
+  if (copy.mayBeKernel)
+    runsDriverKernel(api, handle);
+  Engine *now = running();
+  if (!now || !state.bestEffort || copy.context != now->context()) {
+    beforeForeign(handle);
+    cudaError_t status = call();
+    afterForeign(handle);
+    return status;
+  }
+  auto mayQueue = [&] {
+    return copy.isFill ? copy.isAligned && QueueChecks{api}.isOnDevice(copy.to, copy.bytes)
+                       : mayQueueCopy(api, copy.to, copy.from, copy.bytes, cudaMemcpyDefault);
+  };
+  auto byKernel = [&](OwnKernels &own) -> std::optional<OwnLaunch> {
+    if (!copy.isFill)
+      return own.copy(copy.to, copy.from, copy.bytes, cudaMemcpyDefault);
+    return copy.byte ? own.fill(copy.to, *copy.byte, copy.bytes) : std::nullopt;
+  };
+  return queueBestEffort(api, state, handle, mayQueue, call, {copy.on},
+                         std::max<std::uint64_t>(copy.bytes, 1), {}, byKernel)
+      .status;
 }
 
 cudaError_t Hooks::priorityRange(const CudaApi &api, int *lowest, int *highest) {

@@ -172,21 +172,36 @@ cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cuda
   return cudaSuccess;
 }
 
-void Hooks::functionAttribute(const CudaApi &api, const void *function, cudaFuncAttribute attribute,
-                              int value) {
+/// Programs set the same value before each launch, which changes nothing.
+cudaError_t Hooks::setFunctionAttribute(const CudaApi &api, const void *function,
+                                        cudaFuncAttribute attribute, int value,
+                                        const std::function<cudaError_t()> &call) {
   KernelRecord &kernel = registry.find(api, function);
+  auto known = [&] {
+    return std::find_if(kernel.set.begin(), kernel.set.end(),
+                        [&](const auto &each) { return each.first == attribute; });
+  };
+  bool isSet = [&] {
+    std::unique_lock lock(kernel.mutex);
+    return known() != kernel.set.end() && known()->second == value;
+  }();
+  if (!isSet)
+    drain(); // what is queued was launched with the old value
+  InHook inside;
+  cudaError_t status = call();
+  if (isSet || status != cudaSuccess)
+    return status;
   std::unique_lock lock(kernel.mutex);
   kernel.described = false; // what it allows has changed
   kernel.taken.reset();
   if (HighFootprints *seen = footprints.load(std::memory_order_acquire))
     seen->forget();
-  auto known = std::find_if(kernel.set.begin(), kernel.set.end(),
-                            [&](const auto &each) { return each.first == attribute; });
-  if (known != kernel.set.end())
-    known->second = value;
+  if (known() != kernel.set.end())
+    known()->second = value;
   else
     kernel.set.emplace_back(attribute, value);
   kernel.attributeVersion.fetch_add(1);
+  return status;
 }
 
 /// Launches of libraries have a count of their own.

@@ -33,6 +33,10 @@ constexpr Nanoseconds longestSettling = 20ms;
 constexpr int timesSettling = 10;
 /// One longer than the bound goes when no more than such a part of the bound is ahead of it.
 constexpr double partOfLonger = 25;
+/// Times that operations take at most: how far above what is expected they make that doubtful, and
+/// how often.
+constexpr double mostUndoubted = 1.1;
+constexpr Nanoseconds doubtInterval = 100ms;
 constexpr std::size_t mostEstimates = 4096, mostEvents = 64;
 
 } // namespace
@@ -106,11 +110,21 @@ void StreamAhead::begin(StreamState &stream) {
   sweep(now);
   open = {};
   open.begun = now;
-  open.from = closed.empty() ? record(stream) : closed.back().to;
+  std::uint64_t others = putByOthers();
+  open.from = (closed.empty() || others != othersAtLast) ? record(stream) : closed.back().to;
+  open.othersAtFrom = others;
+}
+
+std::uint64_t StreamAhead::putByOthers() const {
+  return owner.put.load(std::memory_order_relaxed) - put;
 }
 
 void StreamAhead::close(StreamState &stream) {
   activity.noteAhead(open.operations);
+  othersAtLast = putByOthers();
+  open.isShared = othersAtLast != open.othersAtFrom;
+  open.isGapless =
+      open.from && ask([&] { return api.cudaEventQuery(open.from.get()); }) == Said::No;
   open.to = record(stream);
   if (open.from && open.to) {
     if (closed.empty())
@@ -156,17 +170,34 @@ void StreamAhead::learn(const Group &group) {
   if (group.work.empty() || ask(elapsed) != Said::Yes)
     return;
   double factor = static_cast<double>(ms) * 1e6 / group.expected;
+  bool isOne = group.operations == 1;
+  if (factor > 1 && (group.isShared || !(isOne || group.isGapless))) {
+    doubt(group, factor);
+    return;
+  }
   ++groupsLearnt;
   for (const Work &each : group.work) {
     Estimate &estimate = *each.estimate;
+    if (isOne)
+      estimate.isDoubtful = false;
     if (std::exchange(estimate.learntFrom, groupsLearnt) == groupsLearnt)
       continue;
     double found = std::max(each.ns * factor, leastNs);
-    bool isMeasured = group.operations == 1 || found > estimate.ns;
+    bool isMeasured = isOne || found > estimate.ns;
     estimate.ns = isMeasured ? found : (estimate.ns + found) / 2;
     estimate.isKnown = estimate.isNews = true;
     estimate.kind->nsOfUnit = estimate.ns / estimate.size;
   }
+}
+
+/// What the group's operations take may have grown; or its time holds more than theirs.
+void StreamAhead::doubt(const Group &group, double factor) {
+  Nanoseconds now = runtime::SteadyClock{}();
+  if (factor <= mostUndoubted || now - lastDoubt < doubtInterval)
+    return;
+  lastDoubt = now;
+  for (const Work &each : group.work)
+    each.estimate->isDoubtful = true;
 }
 
 /// Where the stream has come to rest its thread was what it waited for.
@@ -179,14 +210,17 @@ void StreamAhead::dropIdle(StreamState &stream, Nanoseconds now) {
   open = {};
 }
 
-/// ns. What takes longer than expected counts with what it has taken.
+/// ns. What takes longer than expected counts with what it has taken, but for what may have to wait
+/// for others.
 double StreamAhead::ahead(Nanoseconds now) const {
   double sum = closedExpected + open.expected;
   if (closed.empty())
     return sum;
   double first = closed.front().expected;
   auto had = static_cast<double>((now - firstSince).count());
-  return sum - first + (had <= first ? first - had : had);
+  if (had <= first)
+    return sum - had;
+  return closed.front().isShared ? sum : sum - first + had;
 }
 
 /// Whether an operation would be too far ahead. One that is longer than the bound goes when hardly
@@ -234,7 +268,7 @@ StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &wor
     sweep(now);
   // What other sizes took, by which a new one is judged, may be far from it.
   Estimate &estimate = estimateOf(work);
-  bool isNew = !estimate.isKnown || !estimate.isMet;
+  bool isNew = !estimate.isKnown || !estimate.isMet || estimate.isDoubtful;
   if (open.operations != 0 && (isNew || isFull(now)))
     close(stream);
   if (isTooFar(estimate.ns, now) && waitUntilAdmissible(stream, estimate.ns))
@@ -244,6 +278,8 @@ StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &wor
   if (open.work.empty() || open.work.back().estimate != &estimate)
     open.work.push_back({&estimate, estimate.ns});
   ++open.operations;
+  ++put;
+  owner.put.fetch_add(1, std::memory_order_relaxed);
   open.expected += estimate.ns;
   lastPut = now;
   if (!std::exchange(estimate.isMet, true))

@@ -4,9 +4,15 @@
 //
 // On each stream events stand between groups of operations of about a fifth of the bound. What lies
 // between two events took what is between them by the device's clock; the operations of a group
-// share it by what was expected of each. An operation that is new is measured alone. A thread waits
-// before an operation that would be further ahead than the bound. Where hardly anything is ahead
-// one goes that takes longer by itself.
+// share it by what was expected of each. An operation that is new is measured alone, from an event
+// right before it. A thread waits before an operation that would be further ahead than the bound.
+// Where hardly anything is ahead one goes that takes longer by itself.
+//
+// Not all that lies between two events is the operations'. Where the device had reached the first
+// event before the last operation came, it may have waited for the thread. Where other streams were
+// given work meanwhile, it may have waited for that: the legacy stream waits for all blocking ones,
+// and any stream for an event of another. Such a time says how long the operations take at most.
+// Where it is above what was expected, they are measured alone again, now and then.
 //
 // That nobody else is there is looked up for each operation. From the first one on that finds
 // somebody operations are queued (best_effort_queue.h); where everybody is gone they go at once
@@ -55,12 +61,12 @@ class RunAhead;
 /// held during a call of the program's.
 class StreamAhead {
 public:
-  StreamAhead(const RunAhead &owner, const CudaApi &api, Captures &captures, Activity &activity,
+  StreamAhead(RunAhead &owner, const CudaApi &api, Captures &captures, Activity &activity,
               runtime::Nanoseconds bound, runtime::Trace *trace, std::uint8_t number)
       : owner(owner), api(api), captures(captures), activity(activity), bound(bound), trace(trace),
         number(number) {}
 
-  const RunAhead &owner;
+  RunAhead &owner;
 
   enum class Answer : std::uint8_t {
     Waited,     ///< it would have been too far ahead, and is to ask again
@@ -88,6 +94,7 @@ private:
     Kind *kind = nullptr;
     double size = 1, ns = 0;
     bool isKnown = false, isMet = false, isNews = false;
+    bool isDoubtful = false;      ///< to be measured alone again
     std::uint64_t learntFrom = 0; ///< a group's number
   };
   struct Work {
@@ -97,6 +104,9 @@ private:
   using Event = std::shared_ptr<CUevent_st>;
   struct Group {
     Event from, to;
+    std::uint64_t othersAtFrom = 0; ///< what other streams had put when `from` was recorded
+    bool isShared = false;          ///< they put more until `to` was
+    bool isGapless = false;         ///< the device had not come to `from` when all was put
     runtime::Nanoseconds begun{0};
     double expected = 0; ///< ns
     std::uint64_t operations = 0;
@@ -122,11 +132,13 @@ private:
   Estimate &look(const AheadWork &work, std::uint64_t key);
   Event record(StreamState &stream);
   template <class Question> Said ask(const Question &question);
+  std::uint64_t putByOthers() const;
   void begin(StreamState &stream);
   void close(StreamState &stream);
   void sweep(runtime::Nanoseconds now);
   void dropIdle(StreamState &stream, runtime::Nanoseconds now);
   void learn(const Group &group);
+  void doubt(const Group &group, double factor);
   double ahead(runtime::Nanoseconds now) const;
   /// By what is expected, or by the time since it was begun: it may take longer than expected.
   bool isFull(runtime::Nanoseconds now) const {
@@ -153,6 +165,10 @@ private:
   Group open;
   double closedExpected = 0;
   std::uint64_t groupsLearnt = 0;
+  std::uint64_t put = 0; ///< operations so far
+  std::uint64_t othersAtLast =
+      0; ///< what other streams had put when `closed.back().to` was recorded
+  runtime::Nanoseconds lastDoubt{0};
   runtime::Nanoseconds firstSince{0}; ///< the first of `closed` has had the device at most so long
   runtime::Nanoseconds lastPut{0}, lastSweep{0};
   bool isLetGo = false;
@@ -194,6 +210,8 @@ public:
       own.closeBehind(stream);
     return status;
   }
+  /// Operations that all streams were given so far.
+  std::atomic<std::uint64_t> put{0};
   /// A test's: while set it is as if somebody else were there.
   std::atomic<bool> isHeldUp{false};
   /// What such work took on the stream when it went at once, for those that do not know it yet;

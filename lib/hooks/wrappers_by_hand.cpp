@@ -108,23 +108,16 @@ TALLY_HOOK(cudaGetKernel, (cudaKernel_t * kernelPtr, const void *entryFuncAddr),
            })
 TALLY_HOOK(cudaFuncSetAttribute, (const void *func, cudaFuncAttribute attr, int value),
            (func, attr, value), {
-             hooks().drain(); // what is queued was launched with the old value
-             InHook inside;
-             cudaError_t status = table.cudaFuncSetAttribute(func, attr, value);
-             if (status == cudaSuccess)
-               hooks().functionAttribute(table, func, attr, value);
-             return status;
+             return hooks().setFunctionAttribute(table, func, attr, value, [&] {
+               return table.cudaFuncSetAttribute(func, attr, value);
+             });
            })
 TALLY_HOOK(cudaKernelSetAttributeForDevice,
            (cudaKernel_t kernel, cudaFuncAttribute attr, int value, int device),
            (kernel, attr, value, device), {
-             hooks().drain(); // what is queued was launched with the old value
-             InHook inside;
-             cudaError_t status =
-                 table.cudaKernelSetAttributeForDevice(kernel, attr, value, device);
-             if (status == cudaSuccess)
-               hooks().functionAttribute(table, kernel, attr, value);
-             return status;
+             return hooks().setFunctionAttribute(table, kernel, attr, value, [&] {
+               return table.cudaKernelSetAttributeForDevice(kernel, attr, value, device);
+             });
            })
 
 TALLY_HOOK(cudaLibraryUnload, (cudaLibrary_t library), (library), {

@@ -5,6 +5,7 @@
 #include "hooks.h"
 
 #include <cuda.h>
+#include <cudaTypedefs.h>
 
 #include <doctest/doctest.h>
 
@@ -12,6 +13,8 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <functional>
+#include <thread>
 
 using namespace tally;
 using namespace std::chrono_literals;
@@ -96,8 +99,12 @@ TEST_CASE("launches of libraries are counted and attributed by their stream") {
     return cudaSuccess;
   };
   hooks::StreamState state;
-  hooks.running()->submit(state, slow);
-  copy(0, nullptr, 0, stream);
+  hooks.running()->submit(state, [] {
+    std::this_thread::sleep_for(5ms);
+    return cudaSuccess;
+  });
+  hooks.queue(cuda.api(), stream, [] { return true; }, slow);
+  copy(0, &hooks, 1, stream);
   CHECK(ended);
   CHECK(*copies == 1);
   ended = false;
@@ -106,6 +113,72 @@ TEST_CASE("launches of libraries are counted and attributed by their stream") {
   CHECK(ended);
   CHECK(*launches == 3);
   CHECK(hooks.totals().foreignBestEffort == 1);
+}
+
+TEST_CASE("a library's fill on a best-effort stream is made later; what cannot be is waited for") {
+  test::FakeCuda &cuda = runtimeOfProcess();
+  hooks::Hooks &hooks = hooks::Hooks::shared();
+  Library library;
+  auto fills = library.find<int>("fakeDriverFills");
+  auto value = library.find<unsigned>("fakeDriverFillValue");
+  auto filled = library.find<CUstream>("fakeDriverFillStream");
+  void *entry = nullptr;
+  REQUIRE(library.ask("cuMemsetD8Async", &entry, 13000, 0, nullptr) == CUDA_SUCCESS);
+  auto fill8 = reinterpret_cast<PFN_cuMemsetD8Async_v3020>(entry);
+  REQUIRE(library.ask("cuMemsetD32Async", &entry, 13000, 0, nullptr) == CUDA_SUCCESS);
+  auto fill32 = reinterpret_cast<PFN_cuMemsetD32Async_v3020>(entry);
+  cudaStream_t stream = nullptr;
+  REQUIRE(hooks.createStream(cuda.api(), &stream, cudaStreamNonBlocking, 0) == cudaSuccess);
+  REQUIRE(hooks.setClass(cuda.api(), stream, true) == cudaSuccess);
+  void *memory = nullptr;
+  REQUIRE(cuda.api().cudaMalloc(&memory, 64) == cudaSuccess);
+  auto address = reinterpret_cast<CUdeviceptr>(memory);
+  std::atomic<bool> mayEnd{false}, ended{false};
+  auto hold = [&] {
+    mayEnd = ended = false;
+    hooks::StreamState other;
+    hooks.running()->submit(other, [&] {
+      while (!mayEnd)
+        std::this_thread::yield();
+      return cudaSuccess;
+    });
+    auto end = [&] {
+      ended = true;
+      return cudaSuccess;
+    };
+    hooks.queue(cuda.api(), stream, [] { return true; }, end);
+  };
+  auto checkQueued = [&](const std::function<CUresult()> &call, unsigned given) {
+    hold();
+    int before = *fills;
+    CHECK(call() == CUDA_SUCCESS);
+    CHECK(*fills == before);
+    mayEnd = true;
+    hooks.running()->drain();
+    CHECK(*fills == before + 1);
+    CHECK(*value == given);
+    CHECK(*filled != stream); // a lane's
+  };
+  checkQueued([&] { return fill8(address, 7, 64, stream); }, 7);
+  checkQueued([&] { return fill32(address, 0x01020304, 16, stream); }, 0x01020304);
+
+  // What may fail is made in its turn, where its caller hears of it.
+  auto checkInTurn = [&](const std::function<CUresult()> &call) {
+    hold();
+    int before = *fills;
+    std::thread release([&] {
+      std::this_thread::sleep_for(5ms);
+      mayEnd = true;
+    });
+    CHECK(call() == CUDA_SUCCESS);
+    CHECK(ended);
+    CHECK(*fills == before + 1);
+    CHECK(*filled == stream);
+    release.join();
+  };
+  checkInTurn([&] { return fill32(address + 2, 0, 15, stream); });  // it is not aligned
+  checkInTurn([&] { return fill8(address + 4096, 0, 1, stream); }); // no memory of the device's
+  cuda.api().cudaFree(memory);
 }
 
 TEST_CASE("a library's launch on a best-effort stream is made later, with the parameters it had") {

@@ -223,6 +223,8 @@ void setEvents(CudaApi &table) {
     std::uint64_t operations =
         FakeCuda::current().events[end].sequence - FakeCuda::current().events[start].sequence;
     *ms = FakeCuda::current().msOfOperation * static_cast<float>(operations);
+    if (operations > 2) // one, and the record
+      *ms += FakeCuda::current().msBetween;
     return cudaSuccess;
   };
   table.cudaEventSynchronize = [](cudaEvent_t event) {

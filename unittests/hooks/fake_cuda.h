@@ -82,6 +82,7 @@ public:
   void fail(cudaError_t with) { failure = with; }
   std::map<std::string, std::map<int, int>> attributes(); ///< set, by entry
   float msOfOperation = 0.01f;                            ///< what events say that each took
+  float msBetween = 0; ///< likewise, what else is between two events with several operations
   std::atomic<int> pageableQueries{0};
   std::atomic<int> attributeQueries{0}; ///< of kernels
   /// The calling thread's device; there are two.

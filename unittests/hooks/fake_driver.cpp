@@ -22,6 +22,23 @@ CUresult cuMemcpyHtoDAsyncFake(CUdeviceptr, const void *, size_t, CUstream) {
   return CUDA_SUCCESS;
 }
 
+/// The stream and the value of each fill.
+int fakeDriverFills = 0;
+unsigned fakeDriverFillValue = 0;
+CUstream fakeDriverFillStream = nullptr;
+CUresult fill(unsigned value, CUstream stream) {
+  fakeDriverFillValue = value;
+  fakeDriverFillStream = stream;
+  ++fakeDriverFills;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemsetD8AsyncFake(CUdeviceptr, unsigned char value, size_t, CUstream stream) {
+  return fill(value, stream);
+}
+CUresult cuMemsetD32AsyncFake(CUdeviceptr, unsigned value, size_t, CUstream stream) {
+  return fill(value, stream);
+}
+
 CUcontext fakeDriverSynchronized = nullptr;
 CUresult cuCtxSynchronizeFake() {
   fakeDriverSynchronized = nullptr;
@@ -86,6 +103,10 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **entry, int version, cuui
     *entry = reinterpret_cast<void *>(&cuLaunchKernelFake);
   else if (std::strcmp(symbol, "cuMemcpyHtoDAsync") == 0)
     *entry = reinterpret_cast<void *>(&cuMemcpyHtoDAsyncFake);
+  else if (std::strcmp(symbol, "cuMemsetD8Async") == 0)
+    *entry = reinterpret_cast<void *>(&cuMemsetD8AsyncFake);
+  else if (std::strcmp(symbol, "cuMemsetD32Async") == 0)
+    *entry = reinterpret_cast<void *>(&cuMemsetD32AsyncFake);
   else if (std::strcmp(symbol, "cuLaunchKernelEx") == 0)
     *entry = reinterpret_cast<void *>(&cuLaunchKernelExFake);
   else if (std::strcmp(symbol, "cuFuncGetParamInfo") == 0)

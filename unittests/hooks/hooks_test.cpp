@@ -330,19 +330,34 @@ TEST_CASE("nobody waits for an engine that was retired") {
 TEST_CASE("attributes of a kernel go to its variants") {
   Harness h(true);
   std::uint64_t cell = 0;
-  h.cuda.api().cudaFuncSetAttribute(&Harness::mixSymbol,
-                                    cudaFuncAttributeMaxDynamicSharedMemorySize, 70000);
-  h.hooks.functionAttribute(h.cuda.api(), &Harness::mixSymbol,
-                            cudaFuncAttributeMaxDynamicSharedMemorySize, 70000);
+  auto set = [&h](int value) {
+    CHECK(h.hooks.setFunctionAttribute(h.cuda.api(), &Harness::mixSymbol,
+                                       cudaFuncAttributeMaxDynamicSharedMemorySize, value, [&] {
+                                         return h.cuda.api().cudaFuncSetAttribute(
+                                             &Harness::mixSymbol,
+                                             cudaFuncAttributeMaxDynamicSharedMemorySize, value);
+                                       }) == cudaSuccess);
+  };
+  set(70000);
   h.launch(nullptr, &cell, 1, 3);
   h.hooks.synchronizeDevice(h.cuda.api());
-  auto set = h.cuda.attributes();
+  auto found = h.cuda.attributes();
   for (const char *entry :
        {"mix$tally_slice", "mix$tally_guard", "mix$tally_guard_resume", "mix$tally_persistent"})
-    CHECK(set[entry][cudaFuncAttributeMaxDynamicSharedMemorySize] == 70000);
+    CHECK(found[entry][cudaFuncAttributeMaxDynamicSharedMemorySize] == 70000);
+  // Nothing changes, so nothing that is queued is waited for.
+  hooks::StreamState other;
+  std::atomic<bool> ended{false};
+  h.hooks.running()->submit(other, [&] {
+    std::this_thread::sleep_for(50ms);
+    ended = true;
+    return cudaSuccess;
+  });
+  set(70000);
+  CHECK(!ended);
   // Launches of variants may have more than the program's.
-  h.hooks.functionAttribute(h.cuda.api(), &Harness::mixSymbol,
-                            cudaFuncAttributeMaxDynamicSharedMemorySize, 60000);
+  set(60000);
+  CHECK(ended);
   h.launch(nullptr, &cell, 1, 3);
   h.hooks.synchronizeDevice(h.cuda.api());
   CHECK(h.cuda.attributes()["mix$tally_guard"][cudaFuncAttributeMaxDynamicSharedMemorySize] ==

@@ -63,8 +63,9 @@ TEST_CASE("launches are looked at once") {
   CHECK(h.launchPlain(h.low, 16) == cudaSuccess);
   CHECK(h.left() == h.of(5));
   // A kernel that may have changed.
-  h.hooks.functionAttribute(h.cuda.api(), &Room::plainSymbol,
-                            cudaFuncAttributePreferredSharedMemoryCarveout, 50);
+  h.hooks.setFunctionAttribute(h.cuda.api(), &Room::plainSymbol,
+                               cudaFuncAttributePreferredSharedMemoryCarveout, 50,
+                               [] { return cudaSuccess; });
   asked = h.cuda.attributeQueries;
   CHECK(h.launchPlain(h.high, 10) == cudaSuccess);
   CHECK(h.cuda.attributeQueries == asked + 1);

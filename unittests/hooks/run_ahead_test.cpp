@@ -218,6 +218,59 @@ TEST_CASE("a size of a kernel that takes far longer than its others is known fro
   CHECK(h.synchronize(stream) == cudaSuccess);
 }
 
+TEST_CASE("a group's time counts as its operations' own where nothing else can be in it") {
+  Ahead h;
+  cudaStream_t stream = h.stream(0), other = h.stream(0);
+  std::uint64_t cell = 0, ignored = 0;
+  auto launches = [&](int count) {
+    for (int i = 0; i < count; ++i)
+      CHECK(h.launch(stream, &cell, 1) == cudaSuccess);
+  };
+  auto rest = [&] {
+    CHECK(h.synchronize(stream) == cudaSuccess);
+    std::this_thread::sleep_for(2ms);
+  };
+  h.cuda.msOfOperation = 0.05F;
+  for (int i = 0; i < 20; ++i) {
+    launches(1);
+    rest();
+  }
+  h.cuda.msBetween = 100;
+  int least = 6, most = 60;
+  SUBCASE("the device waited for the thread") {
+    for (int i = 0; i < 100; ++i) {
+      launches(1);
+      CHECK(h.synchronize(stream) == cudaSuccess);
+    }
+  }
+  SUBCASE("another stream had work") {
+    h.gated = true;
+    for (int i = 0; i < 20; ++i) {
+      launches(2);
+      CHECK(h.launch(other, &ignored, 1) == cudaSuccess);
+    }
+    h.gate.open();
+  }
+  SUBCASE("all of it was ahead of the device") {
+    h.gated = true;
+    launches(40);
+    h.gate.open();
+    least = 0;
+    most = 4;
+  }
+  rest();
+  h.holdPlain();
+  CHECK(h.launch(stream, &ignored, 1, 1, &Harness::plainSymbol) == cudaSuccess);
+  int made = 0;
+  for (auto began = std::chrono::steady_clock::now();
+       made < 100 && std::chrono::steady_clock::now() - began < 50ms; ++made)
+    launches(1);
+  CHECK(made >= least);
+  CHECK(made <= most);
+  h.highGate.open();
+  CHECK(h.synchronize(stream) == cudaSuccess);
+}
+
 TEST_CASE("events stand between groups, not behind each operation") {
   Ahead h;
   h.cuda.msOfOperation = 0.01F;
