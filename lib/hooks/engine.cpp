@@ -58,8 +58,10 @@ Result<void> Engine::openOnOwnThread() {
   dispatcher = std::move(*made);
   work.emplace(*dispatcher, [this](std::uint32_t of) { return openLanes(of); });
   activity.serve(*dispatcher);
-  if (settings.copyKernels)
+  if (settings.copyKernels) {
     own.emplace(api, device, activity.openCaptures(), settings.kinds);
+    staging.emplace(api, activity.openCaptures(), *own, *work);
+  }
   if (mayRunAhead())
     ahead.emplace(api, activity.openCaptures(), activity, *work,
                   std::chrono::microseconds(settings.runAheadMicroseconds), trace);
@@ -164,7 +166,7 @@ void Engine::submit(StreamState &stream, const std::shared_ptr<const KernelLaunc
   work->submit(stream, std::move(operation));
 }
 
-void Engine::submit(StreamState &stream, OwnLaunch launch, RunOn run) {
+std::uint64_t Engine::submit(StreamState &stream, OwnLaunch launch, RunOn run) {
   beginQueued(stream);
   runtime::Operation operation = operationOf(std::move(run));
   operation.launchWhole = std::exchange(operation.put, {});
@@ -176,7 +178,7 @@ void Engine::submit(StreamState &stream, OwnLaunch launch, RunOn run) {
   operation.parameters = std::move(launch.parameters);
   operation.isOfProgram = false;
   copiesByKernels.fetch_add(1);
-  work->submit(stream, std::move(operation));
+  return work->submit(stream, std::move(operation));
 }
 
 std::uint64_t Engine::submit(StreamState &stream, const std::vector<GraphPart> &parts,

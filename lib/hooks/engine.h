@@ -13,6 +13,7 @@
 #include "own_kernels.h"
 #include "run_ahead.h"
 #include "settings.h"
+#include "staging.h"
 #include "streams.h"
 
 #include "tally/policy/policy.h"
@@ -93,9 +94,10 @@ public:
   void submit(StreamState &stream, const std::shared_ptr<const ForeignLaunch> &launch);
   /// The same of a copy or a fill by a kernel of the hooks' own. `run`: by CUDA, where it goes
   /// whole.
-  void submit(StreamState &stream, OwnLaunch launch, RunOn run);
+  std::uint64_t submit(StreamState &stream, OwnLaunch launch, RunOn run);
   /// nullptr where copies and fills are left to CUDA.
   OwnKernels *ownKernels() { return own ? &*own : nullptr; }
+  Staging *stagingMemory() { return staging ? &*staging : nullptr; }
   /// Makes a call that puts `work` on a best-effort stream at once, where nobody else is there.
   /// Nothing: it has to be queued. `meet` is called before work that the stream has not had yet.
   template <class Call, class Meet>
@@ -200,6 +202,7 @@ private:
   std::optional<BestEffortQueue> work;
   std::optional<RunAhead> ahead; ///< where all work of the process is best effort
   std::optional<OwnKernels> own;
+  std::optional<Staging> staging; ///< with those
   std::atomic<std::uint64_t> whole{0}, copiesByKernels{0};
   std::thread yields;
   std::atomic<bool> retired{false};

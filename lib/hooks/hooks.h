@@ -90,11 +90,12 @@ public:
 
   /// A copy or a fill as a launch of the hooks' own; nothing: CUDA makes it.
   using ByKernel = std::function<std::optional<OwnLaunch>(OwnKernels &)>;
-  /// The same of a copy or a fill, with the stream as `copy`'s parameter; `bytes` where they are
-  /// known; `byKernel`: a ByKernel, or none.
+  /// The same of a copy or a fill, with the stream as `copy`'s parameter. `byKernel`: a ByKernel,
+  /// or none.
   template <class MayQueue, class Copy, class Kernel = std::nullptr_t>
   cudaError_t queueCopy(const CudaApi &api, cudaStream_t handle, MayQueue mayQueue, Copy copy,
-                        std::uint64_t bytes = 1, const Kernel &byKernel = nullptr) {
+                        const AheadWork &work = RunAhead::other(),
+                        const Kernel &byKernel = nullptr) {
     StreamState &state = streams.find(api, handle);
     auto call = [copy, handle] { return copy(handle); };
     if (!state.bestEffort.load(std::memory_order_relaxed))
@@ -102,8 +103,8 @@ public:
     ByKernel kernel;
     if constexpr (!std::is_null_pointer_v<Kernel>)
       kernel = std::cref(byKernel);
-    return queueBestEffort(api, state, handle, mayQueue, Run(call), OnAnyStream{copy},
-                           std::max<std::uint64_t>(bytes, 1), {}, kernel)
+    return queueBestEffort(api, state, handle, mayQueue, Run(call), OnAnyStream{copy}, work, {},
+                           kernel)
         .status;
   }
 
@@ -200,12 +201,21 @@ public:
     return account.release(memory, ordered);
   }
 
-  // Copies, streams, events, captures, the device. (hooks_calls.cpp)
+  // Copies and fills. (hooks_copies.cpp)
 
   cudaError_t copyAsync(const CudaApi &api, void *to, const void *from, std::size_t bytes,
                         cudaMemcpyKind kind, cudaStream_t handle);
   cudaError_t fillAsync(const CudaApi &api, void *to, int value, std::size_t bytes,
                         cudaStream_t handle);
+  /// The same without a stream: `which` default stream orders it. `call` makes it.
+  cudaError_t copy(const CudaApi &api, void *to, const void *from, std::size_t bytes,
+                   cudaMemcpyKind kind, cudaStream_t which,
+                   const std::function<cudaError_t()> &call);
+  cudaError_t fill(const CudaApi &api, void *to, int value, std::size_t bytes, cudaStream_t which,
+                   const std::function<cudaError_t()> &call);
+
+  // Streams, events, captures, the device. (hooks_calls.cpp)
+
   cudaError_t createStream(const CudaApi &api, cudaStream_t *made, unsigned flags, int priority);
   cudaError_t destroyStream(const CudaApi &api, cudaStream_t handle);
   cudaError_t synchronizeStream(const CudaApi &api, cudaStream_t handle);
@@ -458,8 +468,12 @@ private:
   cudaError_t mayName(const StreamState &state) const;
   Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                          const std::function<bool()> &mayQueue, const Run &call,
-                         const OnAnyStream &onAny = {}, std::uint64_t bytes = 1, Behind behind = {},
-                         const ByKernel &byKernel = {});
+                         const OnAnyStream &onAny = {}, const AheadWork &work = RunAhead::other(),
+                         Behind behind = {}, const ByKernel &byKernel = {});
+  Engine *queueing(const CudaApi &api, const StreamState &state);
+  /// A copy from or to pageable memory by way of the hooks' own. Nothing: CUDA has to make it.
+  std::optional<cudaError_t> tryStaged(const CudaApi &api, void *to, const void *from,
+                                       std::size_t bytes, cudaMemcpyKind kind, cudaStream_t handle);
   cudaError_t launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                const LaunchRequest &request, const Run &call);
   void graphInstantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,

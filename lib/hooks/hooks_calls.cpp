@@ -1,23 +1,9 @@
-// Everything but launches: the queue's rules for copies, streams, events and the device.
+// The queue's rules for streams, events and the device.
 #include "hooks.h"
-#include "queue_checks.h"
 
 namespace tally::hooks {
 
 namespace {
-
-/// Memory that the runtime copies from and to during the call, not in the order of the stream.
-bool isPageable(const CudaApi &api, const void *pointer) {
-  cudaPointerAttributes attributes{};
-  return api.cudaPointerGetAttributes(&attributes, pointer) != cudaSuccess ||
-         attributes.type == cudaMemoryTypeUnregistered;
-}
-
-bool mayQueueCopy(const CudaApi &api, const void *to, const void *from, std::size_t bytes,
-                  cudaMemcpyKind kind) {
-  return QueueChecks{api}.copy(to, from, bytes, kind) &&
-         (kind == cudaMemcpyDeviceToDevice || !(isPageable(api, to) || isPageable(api, from)));
-}
 
 /// Whether a wait for the event is an order of what is queued, and of nothing else: once its record
 /// is over so is all before that. On the legacy stream it orders all blocking ones as well.
@@ -28,17 +14,18 @@ bool isOrderOnly(const Engine &now, const StreamState &state, const Events::Tick
 
 } // namespace
 
-/// `bytes`: of a copy or a fill; else 0. `byKernel`: gives the launch that makes it, if one can.
+/// `work`: as RunAhead has it. `byKernel`: gives the launch that makes a copy or a fill, if one
+/// can.
 Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                      const std::function<bool()> &mayQueue, const Run &call,
-                                     const OnAnyStream &onAny, std::uint64_t bytes, Behind behind,
+                                     const OnAnyStream &onAny, const AheadWork &work, Behind behind,
                                      const ByKernel &byKernel) {
   Engine *running = start(api);
   InHook inside;
   if (!running || captures.takesPart(api, handle))
     return {call(), 0};
-  if (bytes != 0)
-    if (auto status = running->tryAhead(state, RunAhead::copyOf(bytes), call))
+  if (work.identity)
+    if (auto status = running->tryAhead(state, work, call))
       return {*status, 0};
   bool idle = running->queue().isIdle();
   // The default stream of a thread means another stream on the dispatcher's thread.
@@ -61,56 +48,6 @@ Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cud
   cudaError_t status = call();
   running->noteCall(state);
   return {status, 0};
-}
-
-cudaError_t Hooks::copyAsync(const CudaApi &api, void *to, const void *from, std::size_t bytes,
-                             cudaMemcpyKind kind, cudaStream_t handle) {
-  auto copy = [&api, to, from, bytes, kind](cudaStream_t on) {
-    return api.cudaMemcpyAsync(to, from, bytes, kind, on);
-  };
-  if (isOfDriver(kind))
-    runsDriverKernel(api, handle);
-  auto mayQueue = [&] { return mayQueueCopy(api, to, from, bytes, kind); };
-  auto byKernel = [=](OwnKernels &own) { return own.copy(to, from, bytes, kind); };
-  return queueCopy(api, handle, mayQueue, copy, bytes, byKernel);
-}
-
-cudaError_t Hooks::fillAsync(const CudaApi &api, void *to, int value, std::size_t bytes,
-                             cudaStream_t handle) {
-  auto fill = [&api, to, value, bytes](cudaStream_t on) {
-    return api.cudaMemsetAsync(to, value, bytes, on);
-  };
-  runsDriverKernel(api, handle);
-  auto mayQueue = [&] { return QueueChecks{api}.isOnDevice(to, bytes); };
-  auto byKernel = [=](OwnKernels &own) { return own.fill(to, value, bytes); };
-  return queueCopy(api, handle, mayQueue, fill, bytes, byKernel);
-}
-
-cudaError_t Hooks::foreignCopy(cudaStream_t handle, const ForeignCopy &copy,
-                               const std::function<cudaError_t()> &call) {
-  const CudaApi &api = foreignApi();
-  StreamState &state = streams.find(api, handle);
-  if (copy.mayBeKernel)
-    runsDriverKernel(api, handle);
-  Engine *now = running();
-  if (!now || !state.bestEffort || copy.context != now->context()) {
-    beforeForeign(handle);
-    cudaError_t status = call();
-    afterForeign(handle);
-    return status;
-  }
-  auto mayQueue = [&] {
-    return copy.isFill ? copy.isAligned && QueueChecks{api}.isOnDevice(copy.to, copy.bytes)
-                       : mayQueueCopy(api, copy.to, copy.from, copy.bytes, cudaMemcpyDefault);
-  };
-  auto byKernel = [&](OwnKernels &own) -> std::optional<OwnLaunch> {
-    if (!copy.isFill)
-      return own.copy(copy.to, copy.from, copy.bytes, cudaMemcpyDefault);
-    return copy.byte ? own.fill(copy.to, *copy.byte, copy.bytes) : std::nullopt;
-  };
-  return queueBestEffort(api, state, handle, mayQueue, call, {copy.on},
-                         std::max<std::uint64_t>(copy.bytes, 1), {}, byKernel)
-      .status;
 }
 
 cudaError_t Hooks::priorityRange(const CudaApi &api, int *lowest, int *highest) {
@@ -222,7 +159,7 @@ cudaError_t Hooks::waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_
       return cudaSuccess;
     }
     Queued queued =
-        queueBestEffort(api, state, handle, mayQueue, call, {onAny}, 0, {.one = known.record});
+        queueBestEffort(api, state, handle, mayQueue, call, {onAny}, {}, {.one = known.record});
     if (queued.ticket != 0)
       events.awaited(event, queued.ticket);
     return queued.status;
@@ -244,7 +181,7 @@ cudaError_t Hooks::recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream
   if (state.bestEffort) {
     // Queued waits are for the record before.
     auto mayQueue = [&] { return event && flags == 0; };
-    Queued queued = queueBestEffort(api, state, handle, mayQueue, call, {onAny, true}, 0,
+    Queued queued = queueBestEffort(api, state, handle, mayQueue, call, {onAny, true}, {},
                                     {.upTo = events.useOf(event)});
     if (queued.ticket != 0)
       events.recorded(event, queued.ticket, queued.onLane);

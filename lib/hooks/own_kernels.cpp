@@ -93,12 +93,16 @@ std::optional<CopyPlan> planFill(std::uint64_t to, std::uint64_t bytes) {
 
 std::optional<OwnLaunch> OwnKernels::copy(void *to, const void *from, std::size_t bytes,
                                           cudaMemcpyKind kind) {
-  if (kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
+  if ((kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault) || state == State::Unusable ||
+      !isWithin(from, bytes) || !isWithin(to, bytes))
     return std::nullopt;
+  return launchCopy(to, from, bytes);
+}
+
+std::optional<OwnLaunch> OwnKernels::launchCopy(void *to, const void *from, std::size_t bytes) {
   auto target = reinterpret_cast<std::uint64_t>(to), source = reinterpret_cast<std::uint64_t>(from);
   std::optional<CopyPlan> plan = planCopy(target, source, bytes);
-  if (!plan || state == State::Unusable || !isOwn(from) || !isOwn(to) ||
-      !isOneAllocation(from, bytes) || !isOneAllocation(to, bytes) || !isUsable())
+  if (!plan || !isUsable())
     return std::nullopt;
   OwnLaunch launch = launchOf(copyKernel, "(copy)", plan->blocks);
   put(launch, 0, target);
@@ -112,7 +116,7 @@ std::optional<OwnLaunch> OwnKernels::copy(void *to, const void *from, std::size_
 std::optional<OwnLaunch> OwnKernels::fill(void *to, int value, std::size_t bytes) {
   auto target = reinterpret_cast<std::uint64_t>(to);
   std::optional<CopyPlan> plan = planFill(target, bytes);
-  if (!plan || state == State::Unusable || !isOwn(to) || !isOneAllocation(to, bytes) || !isUsable())
+  if (!plan || state == State::Unusable || !isWithin(to, bytes) || !isUsable())
     return std::nullopt;
   OwnLaunch launch = launchOf(fillKernel, "(fill)", plan->blocks);
   put(launch, 0, target);

@@ -60,6 +60,13 @@ public:
   /// does that: then it is left to CUDA, too.
   std::optional<OwnLaunch> copy(void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind);
   std::optional<OwnLaunch> fill(void *to, int value, std::size_t bytes);
+  /// A copy between ranges that the device can reach and that do not overlap.
+  std::optional<OwnLaunch> launchCopy(void *to, const void *from, std::size_t bytes);
+  /// Whether the range lies in one allocation of the device's own memory.
+  bool isWithin(const void *memory, std::size_t bytes) const {
+    return isOwn(memory) && isOneAllocation(memory, bytes);
+  }
+  int deviceNumber() const { return device.number(); }
 
 private:
   using RangeOf = int (*)(std::uint64_t *base, std::size_t *bytes, std::uint64_t address);

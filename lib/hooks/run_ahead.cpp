@@ -17,6 +17,9 @@ namespace {
 /// What is taken for the duration of an operation of which nothing is known.
 constexpr double unknownNs = 1e6;
 constexpr double leastNs = 500;
+/// An operation that is measured alone comes about so long behind the event before it, if the
+/// device had nothing else to do.
+constexpr double mostLaunchNs = 10e3;
 /// A stream that had nothing put on it for so long may have come to rest, and what it then waited
 /// for its thread is no duration.
 constexpr Nanoseconds longGap = 500us;
@@ -183,10 +186,16 @@ void StreamAhead::learn(const Group &group) {
     if (std::exchange(estimate.learntFrom, groupsLearnt) == groupsLearnt)
       continue;
     double found = std::max(each.ns * factor, leastNs);
+    if (isOne && !group.isGapless && estimate.isKnown && found > estimate.ns)
+      found = std::max(estimate.ns, found - mostLaunchNs);
     bool isMeasured = isOne || found > estimate.ns;
     estimate.ns = isMeasured ? found : (estimate.ns + found) / 2;
     estimate.isKnown = estimate.isNews = true;
-    estimate.kind->nsOfUnit = estimate.ns / estimate.size;
+    Kind &kind = *estimate.kind;
+    if (estimate.size < kind.largest)
+      continue; // what comes with any size is the more of it
+    kind.largest = estimate.size;
+    kind.nsOfUnit = estimate.ns / estimate.size;
   }
 }
 

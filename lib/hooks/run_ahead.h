@@ -36,9 +36,11 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -50,7 +52,8 @@ namespace tally::hooks {
 
 /// What an operation does, as far as its duration goes.
 struct AheadWork {
-  const void *identity = nullptr; ///< the kernel, the executable graph, or one for all copies
+  const void *identity = nullptr; ///< the kernel, the executable graph, or the kind of copy;
+                                  ///< nullptr: it is not bounded
   std::uint64_t size = 1;         ///< thread blocks, or bytes
   bool isCounted = true;          ///< among the program's launches, of kernels and graphs
 };
@@ -88,7 +91,8 @@ public:
 
 private:
   struct Kind {
-    double nsOfUnit = 0; ///< of `size`; 0: none was measured
+    double nsOfUnit = 0; ///< of `size`, in the largest that was measured; 0: none was
+    double largest = 0;
   };
   struct Estimate {
     Kind *kind = nullptr;
@@ -223,8 +227,14 @@ public:
   /// Of the program itself: kernels and graphs so far.
   std::uint64_t launches() const;
 
-  /// All copies and fills are of one identity.
-  static AheadWork copyOf(std::uint64_t bytes) { return {&copies, bytes, false}; }
+  /// Sizes are told apart as powers of two: there are programs in which each copy has its own.
+  static AheadWork copyOf(cudaMemcpyKind kind, std::uint64_t bytes) {
+    return {&copies[static_cast<unsigned>(kind) % std::size(copies)], std::bit_ceil(bytes | 1),
+            false};
+  }
+  static AheadWork fillOf(std::uint64_t bytes) { return {&fills, std::bit_ceil(bytes | 1), false}; }
+  /// What is no kernel, no graph and no copy or fill of one range.
+  static AheadWork other() { return {&others, 1, false}; }
 
   /// Whether nobody else is there.
   bool isAlone() { return !isHeldUp.load(std::memory_order_relaxed) && activity.isAlone(); }
@@ -241,7 +251,7 @@ private:
   }
   StreamAhead &add(StreamState &stream);
 
-  static constexpr char copies = 0;
+  static constexpr char copies[cudaMemcpyDefault + 1] = {}, fills = 0, others = 0;
   const CudaApi &api;
   Captures &captures;
   Activity &activity;

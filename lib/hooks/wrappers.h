@@ -38,5 +38,15 @@ inline Hooks &hooks() { return Hooks::shared(); }
     stream = ownStream(stream);                                                                    \
     return __wrap_##name arguments;                                                                \
   }
+// The same of a call that is ordered on a default stream, `which`; `call` is the call itself.
+#define TALLY_HOOK_PTDS(name, parameters, arguments, ...)                                          \
+  TALLY_HOOK_ON(name, nullptr, parameters, arguments, __VA_ARGS__)                                 \
+  TALLY_HOOK_ON(name##_ptds, cudaStreamPerThread, parameters, arguments, __VA_ARGS__)
+#define TALLY_HOOK_ON(name, stream, parameters, arguments, ...)                                    \
+  TALLY_HOOK(name, parameters, arguments, {                                                        \
+    cudaStream_t which = stream;                                                                   \
+    auto call = [&] { return table.name arguments; };                                              \
+    __VA_ARGS__                                                                                    \
+  })
 
 #endif

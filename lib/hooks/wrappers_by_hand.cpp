@@ -134,6 +134,11 @@ TALLY_HOOK_PTSZ(cudaMemcpyAsync,
                  cudaStream_t stream),
                 (dst, src, count, kind, stream),
                 { return hooks().copyAsync(table, dst, src, count, kind, stream); })
+TALLY_HOOK_PTDS(cudaMemcpy, (void *dst, const void *src, size_t count, cudaMemcpyKind kind),
+                (dst, src, count, kind),
+                { return hooks().copy(table, dst, src, count, kind, which, call); })
+TALLY_HOOK_PTDS(cudaMemset, (void *devPtr, int value, size_t count), (devPtr, value, count),
+                { return hooks().fill(table, devPtr, value, count, which, call); })
 TALLY_HOOK_PTSZ(cudaMemsetAsync, (void *devPtr, int value, size_t count, cudaStream_t stream),
                 (devPtr, value, count, stream),
                 { return hooks().fillAsync(table, devPtr, value, count, stream); })
