@@ -112,11 +112,12 @@ std::uint64_t BestEffortQueue::submit(StreamState &stream, runtime::Operation op
   return put(stream, std::move(operation), behind);
 }
 
-std::uint64_t BestEffortQueue::submit(StreamState &stream,
-                                      std::vector<runtime::Operation> operations, Behind behind) {
+std::uint64_t BestEffortQueue::submit(StreamState &stream, std::size_t count,
+                                      const std::function<runtime::Operation(std::size_t)> &make,
+                                      Behind behind) {
   std::unique_lock lock(mutex);
-  for (runtime::Operation &each : operations)
-    put(stream, std::move(each), std::exchange(behind, {})); // the others by their track's order
+  for (std::size_t i = 0; i < count; ++i)
+    put(stream, make(i), std::exchange(behind, {})); // the others by their track's order
   return submitted.load();
 }
 

@@ -61,10 +61,11 @@ public:
   /// Puts an operation behind all others of its stream; returns its ticket. Waits while the
   /// stream's track is full.
   std::uint64_t submit(StreamState &stream, runtime::Operation operation, Behind behind = {});
-  /// The same with several, between which nothing of other threads comes on their track. Returns
-  /// the last one's ticket; that of the newest operation of all where there are none.
-  std::uint64_t submit(StreamState &stream, std::vector<runtime::Operation> operations,
-                       Behind behind);
+  /// The same with several, which `make` gives by their numbers; nothing of other threads comes
+  /// between them on their track. Returns the last one's ticket; that of the newest operation of
+  /// all where there are none.
+  std::uint64_t submit(StreamState &stream, std::size_t count,
+                       const std::function<runtime::Operation(std::size_t)> &make, Behind behind);
   /// A call of the CUDA runtime, made on the dispatcher's thread.
   std::uint64_t submit(StreamState &stream, Run run, Behind behind = {});
   /// Runs on the calling thread when its turn comes, and returns then. `launches`: it may put a

@@ -184,14 +184,18 @@ std::uint64_t Engine::submit(StreamState &stream, OwnLaunch launch, RunOn run) {
 std::uint64_t Engine::submit(StreamState &stream, const std::vector<GraphPart> &parts,
                              const OrderingEvent &event, Behind behind) {
   beginQueued(stream);
-  std::vector<runtime::Operation> operations;
-  operations.reserve(parts.size() + 1);
-  if (event)
-    operations.push_back(operationOf(
-        [this, event](cudaStream_t on) { return api.cudaStreamWaitEvent(on, event.get(), 0); }));
-  for (const GraphPart &each : parts)
-    operations.push_back(each.kernel ? operationOf(each.kernel) : operationOf(each));
-  return work->submit(stream, std::move(operations), behind);
+  auto wait = [this, event](cudaStream_t on) {
+    return api.cudaStreamWaitEvent(on, event.get(), 0);
+  };
+  // The first of many is under way while the last is made.
+  std::size_t waits = event ? 1 : 0;
+  auto make = [&](std::size_t i) {
+    if (i < waits)
+      return operationOf(RunOn(wait));
+    const GraphPart &part = parts[i - waits];
+    return part.kernel ? operationOf(part.kernel) : operationOf(part);
+  };
+  return work->submit(stream, parts.size() + waits, make, behind);
 }
 
 runtime::Operation Engine::operationOf(const std::shared_ptr<const KernelLaunch> &launch) {
