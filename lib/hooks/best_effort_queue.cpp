@@ -19,6 +19,8 @@ namespace {
 
 /// Between looks of a thread that has waited long.
 constexpr auto napBetweenLooks = 20us;
+/// Of many operations so many are made before they are put: what a lane sends in one batch.
+constexpr std::size_t mostAtOnce = 32;
 
 } // namespace
 
@@ -116,8 +118,14 @@ std::uint64_t BestEffortQueue::submit(StreamState &stream, std::size_t count,
                                       const std::function<runtime::Operation(std::size_t)> &make,
                                       Behind behind) {
   std::unique_lock lock(mutex);
-  for (std::size_t i = 0; i < count; ++i)
-    put(stream, make(i), std::exchange(behind, {})); // the others by their track's order
+  std::vector<runtime::Operation> made;
+  made.reserve(std::min(count, mostAtOnce));
+  for (std::size_t i = 0; i < count;) {
+    for (made.clear(); i < count && made.size() < mostAtOnce; ++i)
+      made.push_back(make(i));
+    for (runtime::Operation &each : made)
+      put(stream, std::move(each), std::exchange(behind, {})); // the others by their track's order
+  }
   return submitted.load();
 }
 

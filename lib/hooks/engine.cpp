@@ -187,7 +187,7 @@ std::uint64_t Engine::submit(StreamState &stream, const std::vector<GraphPart> &
   auto wait = [this, event](cudaStream_t on) {
     return api.cudaStreamWaitEvent(on, event.get(), 0);
   };
-  // The first of many is under way while the last is made.
+  // The first batch of many is under way while the last is made.
   std::size_t waits = event ? 1 : 0;
   auto make = [&](std::size_t i) {
     if (i < waits)

@@ -93,10 +93,22 @@ std::optional<CopyPlan> planFill(std::uint64_t to, std::uint64_t bytes) {
 
 std::optional<OwnLaunch> OwnKernels::copy(void *to, const void *from, std::size_t bytes,
                                           cudaMemcpyKind kind) {
-  if ((kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault) || state == State::Unusable ||
-      !isWithin(from, bytes) || !isWithin(to, bytes))
+  // One that says none of these fails.
+  bool isKnown = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToHost ||
+                 kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
+  if (!isKnown || state == State::Unusable)
     return std::nullopt;
-  return launchCopy(to, from, bytes);
+  bool toHost = kind == cudaMemcpyDeviceToHost, fromHost = kind == cudaMemcpyHostToDevice;
+  // What the call says of its ends is right, or it says nothing.
+  bool toOwn = !toHost && isWithin(to, bytes), fromOwn = !fromHost && isWithin(from, bytes);
+  if (toOwn && fromOwn)
+    return launchCopy(to, from, bytes);
+  if ((!toOwn && !fromOwn) || kind == cudaMemcpyDeviceToDevice || bytes > mostOfHost)
+    return std::nullopt;
+  const void *host = pinned(toOwn ? from : to, bytes);
+  if (!host)
+    return std::nullopt;
+  return toOwn ? launchCopy(to, host, bytes) : launchCopy(const_cast<void *>(host), from, bytes);
 }
 
 std::optional<OwnLaunch> OwnKernels::launchCopy(void *to, const void *from, std::size_t bytes) {
@@ -141,6 +153,21 @@ bool OwnKernels::isOwn(const void *memory) const {
   cudaPointerAttributes attributes{};
   return memory && api.cudaPointerGetAttributes(&attributes, memory) == cudaSuccess &&
          attributes.type == cudaMemoryTypeDevice && attributes.device == device.number();
+}
+
+/// By which address the device reaches pinned host memory; nullptr: it is none.
+const void *OwnKernels::pinned(const void *memory, std::size_t bytes) const {
+  if (bytes == 0)
+    return nullptr;
+  auto ask = [&](std::size_t offset) -> const std::byte * {
+    cudaPointerAttributes attributes{};
+    const void *at = static_cast<const std::byte *>(memory) + offset;
+    bool isPinned = api.cudaPointerGetAttributes(&attributes, at) == cudaSuccess &&
+                    attributes.type == cudaMemoryTypeHost;
+    return isPinned ? static_cast<const std::byte *>(attributes.devicePointer) : nullptr;
+  };
+  const std::byte *first = ask(0), *last = first ? ask(bytes - 1) : nullptr;
+  return last && last == first + (bytes - 1) ? first : nullptr;
 }
 
 /// CUDA refuses a copy that leaves its allocation, where a kernel would fault. Where the driver

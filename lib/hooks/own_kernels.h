@@ -2,8 +2,9 @@
 // yield, so it must not go to the device before all that can yield ahead of it is over; a kernel
 // with a variant is sent ahead as any other launch, and is skipped and resumed likewise.
 //
-// Only within the memory of the one device, and only what is known to lie in it: a copy between
-// devices, of managed or host memory, or of ranges that overlap stays CUDA's.
+// Only within the memory of the one device and between that and pinned host memory, and only what
+// is known to lie there: a copy between devices, of managed or pageable memory (staging.h), or of
+// ranges that overlap stays CUDA's.
 #ifndef TALLY_LIB_HOOKS_OWN_KERNELS_H
 #define TALLY_LIB_HOOKS_OWN_KERNELS_H
 
@@ -62,6 +63,8 @@ public:
   std::optional<OwnLaunch> fill(void *to, int value, std::size_t bytes);
   /// A copy between ranges that the device can reach and that do not overlap.
   std::optional<OwnLaunch> launchCopy(void *to, const void *from, std::size_t bytes);
+  /// The largest copy from or to host memory.
+  static constexpr std::size_t mostOfHost = std::size_t{1} << 20;
   /// Whether the range lies in one allocation of the device's own memory.
   bool isWithin(const void *memory, std::size_t bytes) const {
     return isOwn(memory) && isOneAllocation(memory, bytes);
@@ -78,6 +81,7 @@ private:
   bool add(void **handle, KernelRecord &kernel, const char *name);
   const char *addEntry(void **handle, std::string name);
   bool find(KernelRecord &kernel);
+  const void *pinned(const void *memory, std::size_t bytes) const;
   bool isOwn(const void *memory) const;
   bool isOneAllocation(const void *memory, std::size_t bytes) const;
   static OwnLaunch launchOf(KernelRecord &kernel, std::string_view label, std::uint32_t blocks);

@@ -58,7 +58,7 @@ struct StagedCopy {
 class Staging {
 public:
   /// Of pinned memory; and the largest copy that goes through it.
-  static constexpr std::size_t capacity = std::size_t{8} << 20, most = std::size_t{1} << 20;
+  static constexpr std::size_t capacity = 8 * OwnKernels::mostOfHost, most = OwnKernels::mostOfHost;
 
   Staging(const CudaApi &api, const Captures &captures, OwnKernels &own, BestEffortQueue &queue)
       : api(api), captures(captures), own(own), queue(queue) {}

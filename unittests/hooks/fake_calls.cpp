@@ -97,6 +97,7 @@ void setMemory(CudaApi &table) {
     attributes->type = FakeCuda::current().isPinned(pointer)      ? cudaMemoryTypeHost
                        : FakeCuda::current().isAllocated(pointer) ? cudaMemoryTypeDevice
                                                                   : cudaMemoryTypeUnregistered;
+    attributes->devicePointer = const_cast<void *>(pointer);
     return cudaSuccess;
   };
 }

@@ -92,13 +92,31 @@ TEST_CASE("what is not known to lie apart in the device's memory is left to CUDA
   CHECK(by([&] { return c.hooks.fillAsync(c.cuda.api(), c.to(), 3, 64, c.stream); }) == 1);
   CHECK(by([&] { return c.copy(c.from() + 16, c.from(), megabyte); }) == 0);
   CHECK(by([&] { return c.copy(c.to(), c.from(), 0); }) == 0);
-  std::uint64_t pinned[2] = {};
-  c.cuda.pin(&pinned[0]);
-  c.cuda.pin(&pinned[1]);
-  auto *host = reinterpret_cast<std::byte *>(pinned);
-  CHECK(by([&] { return c.copy(host, c.from(), 16); }) == 0);
-  CHECK(by([&] { return c.copy(c.to(), host, 16, cudaMemcpyDefault); }) == 0);
-  CHECK(by([&] { return c.copy(c.to(), host, 16, cudaMemcpyHostToDevice); }) == 0);
+}
+
+TEST_CASE("a copy between the device's memory and pinned memory is by a kernel, up to a size") {
+  if (hooks::ownBundle().empty())
+    return;
+  Copying c;
+  auto by = [&](const auto &make) { return c.byKernels(make); };
+  std::vector<std::byte> pinned(megabyte + 1, std::byte{5});
+  std::byte *host = pinned.data();
+  c.cuda.pin(host);
+  // Its end is not pinned.
+  CHECK(by([&] { return c.copy(c.to(), host, megabyte, cudaMemcpyHostToDevice); }) == 0);
+  for (std::size_t each : {15u, 1u << 20, (1u << 20) - 1})
+    c.cuda.pin(host + each);
+  CHECK(by([&] { return c.copy(c.to(), host, 16, cudaMemcpyHostToDevice); }) == 1);
+  CHECK(c.to()[15] == std::byte{5});
+  CHECK(by([&] { return c.copy(host, c.from(), megabyte, cudaMemcpyDefault); }) == 1);
+  CHECK(pinned[megabyte - 1] == std::byte{1});
+  CHECK(pinned[megabyte] == std::byte{5});
+  CHECK(by([&] { return c.copy(c.to(), host, 16, cudaMemcpyDeviceToDevice); }) == 0);
+  // Which fails.
+  auto none = static_cast<cudaMemcpyKind>(9);
+  CHECK_FALSE(c.hooks.running()->ownKernels()->copy(c.to(), host, 16, none));
+  CHECK_FALSE(c.hooks.running()->ownKernels()->copy(c.to(), c.from(), 16, none));
+  CHECK(by([&] { return c.copy(c.to(), host, megabyte + 1, cudaMemcpyHostToDevice); }) == 0);
 }
 
 TEST_CASE("a thread that has no context yet has its copies made by kernels") {

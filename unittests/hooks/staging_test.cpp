@@ -4,6 +4,7 @@
 #include "own_bundle.h"
 #include "staging.h"
 
+#include <chrono>
 #include <deque>
 #include <random>
 #include <thread>
@@ -24,13 +25,15 @@ struct Staged : Copying {
     CHECK(synchronize(on) == cudaSuccess);
     return hooks.totals().copiesByKernels - before;
   }
-  /// A call that has to return behind the kernel that is held.
-  template <class Call> std::uint64_t behindHeld(cudaStream_t on, const Call &call) {
+  /// A call that has to return behind the kernel, which is held for so long.
+  template <class Call>
+  std::uint64_t behindHeld(cudaStream_t on, const Call &call,
+                           std::chrono::milliseconds held = 10ms) {
     std::uint64_t before = hooks.totals().copiesByKernels;
     hold(on);
     std::atomic<bool> isOpen{false};
     std::thread opener([&] {
-      std::this_thread::sleep_for(10ms);
+      std::this_thread::sleep_for(held);
       isOpen = true;
       gate.open(1);
     });
@@ -155,7 +158,7 @@ TEST_CASE("what is too large, and what the ring has no room for, is CUDA's") {
       status = s.copy(s.to(), s.host.data(), megabyte, cudaMemcpyHostToDevice);
     return status;
   };
-  CHECK(s.behindHeld(s.stream, all) == 7);
+  CHECK(s.behindHeld(s.stream, all, 500ms) == 7);
   CHECK(s.withoutWait(s.stream, [&] {
     CHECK(s.copy(s.to(), s.host.data(), megabyte, cudaMemcpyHostToDevice) == cudaSuccess);
   }) == 1);

@@ -392,8 +392,11 @@ bool Order::checkEvent(const Operation &operation) {
   if (operation.kind == WaitEvent) {
     if (!mayUse(operation))
       return false;
-    // Without a record there is nothing to wait for, and nothing need be put on the stream.
+    // Without a record there is nothing to wait for, and nothing need be put on the stream: it does
+    // not come behind the legacy one either.
     actions[index(count())] = event.record >= 0;
+    if (event.record < 0)
+      ahead = before(operation.thread, operation.stream, true);
     put(operation, ahead | recorded);
   } else if (operation.kind == QueryEvent) {
     settled[index(count())] = (recorded & ~completed[index(operation.thread)]).none();
