@@ -56,7 +56,7 @@ public:
 
   // What the rules of cuda_api.def name. `call` is the call itself. (hooks.h, hooks_calls.cpp)
 
-  template <class Call> auto legacy(const CudaApi &api, cudaStream_t which, Call call) {
+  template <class Call> auto legacy(const CudaApi &api, cudaStream_t which, const Call &call) {
     StreamState &stream = streams.find(api, which);
     if (stream.bestEffort.load(std::memory_order_relaxed))
       return afterDrain(stream, call);
@@ -424,7 +424,7 @@ private:
   /// Whoever changes what is asked here calls streams.forgetKnown() behind that.
   void knowLast(const StreamState &state);
   /// On a best-effort stream: on the calling thread, when all that is queued is over.
-  template <class Call> auto afterDrain(StreamState &state, Call call) {
+  template <class Call> auto afterDrain(StreamState &state, const Call &call) {
     drain();
     InHook inside;
     auto result = call();
