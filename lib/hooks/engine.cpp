@@ -61,6 +61,8 @@ Result<void> Engine::openOnOwnThread() {
   if (settings.copyKernels) {
     own.emplace(api, device, activity.openCaptures(), settings.kinds);
     staging.emplace(api, activity.openCaptures(), *own, *work);
+    if (settings.streamWaits)
+      staging->prepare();
   }
   if (mayRunAhead())
     ahead.emplace(api, activity.openCaptures(), activity, *work,

@@ -65,6 +65,8 @@ public:
   Staging(const Staging &) = delete;
   Staging &operator=(const Staging &) = delete;
 
+  /// Allocates it now: later, while a stream waits on the device, the driver might wait for that.
+  void prepare() { memory(); }
   /// Where one end is the device's memory and the other pageable. What is to go to the device is
   /// read during the call. Nothing: it is to be left to CUDA.
   std::optional<StagedCopy> begin(void *to, const void *from, std::size_t bytes,

@@ -340,7 +340,7 @@ private:
   StreamId home() const { return held.empty() ? stream : *resumes; }
   static std::size_t completed(const Batch &batch);
 
-  // lane_issue.cpp: batches going out.
+  // lane_issue.cpp: what goes out next.
   struct Budget {
     Nanoseconds time{0}, batchTime{0};
     std::uint64_t guardBlocks = 0;
@@ -380,6 +380,7 @@ private:
   void takeFirstSaveArea();
 
   Result<void> continueOn(StreamId target);
+  // lane_send.cpp: batches going out.
   Result<void> send(Batch &batch, const Gate &gate);
   Result<void> claimStates(Batch &batch);
   Result<void> sendItem(Batch &batch, std::size_t index);
