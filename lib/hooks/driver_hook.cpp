@@ -2,7 +2,7 @@
 #include "driver_hook.h"
 
 #include "driver_exports.h"
-#include "wrappers.h"
+#include "driver_rules.h"
 
 #include <cuda.h>
 #include <cudaTypedefs.h>
@@ -23,131 +23,6 @@ using GetProcAddress2 = CUresult (*)(const char *, void **, int, cuuint64_t,
                                      CUdriverProcAddressQueryResult *);
 using GetExportTable = CUresult (*)(const void **, const CUuuid *);
 
-void *pointerTo(CUdeviceptr memory) { return reinterpret_cast<void *>(memory); }
-
-/// What the calls of the rule Range do, by their parameters: fills by elements, and copies.
-template <class Element> ForeignCopy rangeOf(CUdeviceptr to, Element value, std::size_t count) {
-  ForeignCopy fill;
-  fill.isFill = true;
-  fill.to = pointerTo(to);
-  auto byte = static_cast<unsigned char>(value);
-  if (value == static_cast<Element>(0x01010101u * byte))
-    fill.byte = byte;
-  fill.isAligned = to % sizeof(Element) == 0;
-  fill.bytes = count * sizeof(Element);
-  return fill;
-}
-ForeignCopy copyOf(void *to, const void *from, std::size_t bytes, bool mayBeKernel) {
-  ForeignCopy copy;
-  copy.to = to;
-  copy.from = from;
-  copy.mayBeKernel = mayBeKernel;
-  copy.bytes = bytes;
-  return copy;
-}
-ForeignCopy rangeOf(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-  return copyOf(pointerTo(to), pointerTo(from), bytes, true);
-}
-ForeignCopy rangeOf(CUdeviceptr to, const void *from, std::size_t bytes) {
-  return copyOf(pointerTo(to), from, bytes, false);
-}
-ForeignCopy rangeOf(void *to, CUdeviceptr from, std::size_t bytes) {
-  return copyOf(to, pointerTo(from), bytes, false);
-}
-
-/// nullptr: it has none, or it is not known.
-void *contextOfThread() {
-  CUcontext context = nullptr;
-  auto current = driverLaunches().currentContext;
-  return current && current(&context) == CUDA_SUCCESS ? context : nullptr;
-}
-
-/// Whether a call comes from outside of the hooks. A program without kernels has registered none,
-/// and its libraries' launches count all the same.
-bool isForeign() {
-  if (InHook::any() || isOff())
-    return false;
-  Hooks::shared().hooked(api());
-  return true;
-}
-
-template <class Call> CUresult byRule_Launch(CUstream stream, Call call) {
-  auto never = [] { return std::shared_ptr<const ForeignLaunch>(); };
-  auto see = [](HighFootprints &to, const CudaApi &table, StreamState &state) {
-    to.unknown(table, state);
-  };
-  static constexpr char any = 0; // of these nothing is known
-  return isForeign() ? Hooks::shared().foreignLaunch(stream, {&any, 1}, call, never, see) : call();
-}
-template <class Call> CUresult byRule_Stream(CUstream stream, Call call) {
-  if (!isForeign())
-    return call();
-  Hooks::shared().beforeForeign(stream);
-  CUresult status = call();
-  Hooks::shared().afterForeign(stream);
-  return status;
-}
-/// Of a copy or fill that may be a kernel of the driver's.
-template <class Call> CUresult byRule_Fill(CUstream stream, Call call) {
-  if (isForeign())
-    Hooks::shared().runsDriverKernel(Hooks::shared().foreignApi(), stream);
-  return byRule_Stream(stream, call);
-}
-/// Of one range of memory, by the queue where it can be.
-template <class Call, class To, class What>
-CUresult byRule_Range(CUstream stream, Call call, CUresult (*real)(To, What, std::size_t, CUstream),
-                      To to, What what, std::size_t count, CUstream) {
-  if (!isForeign())
-    return call();
-  ForeignCopy copy = rangeOf(to, what, count);
-  copy.context = contextOfThread();
-  auto status = [](CUresult result) { return static_cast<cudaError_t>(result); }; // alike in number
-  copy.on = [=](cudaStream_t on) { return status(real(to, what, count, on)); };
-  return static_cast<CUresult>(
-      Hooks::shared().foreignCopy(stream, copy, [&] { return status(call()); }));
-}
-template <class Call> CUresult byRule_Drain(CUstream, Call call) {
-  return isForeign() ? Hooks::shared().drained(call) : call();
-}
-template <class Call> CUresult byRule_Forget(CUstream, Call call) {
-  CUresult status = call();
-  if (isForeign())
-    Hooks::shared().kernelsUnloaded();
-  return status;
-}
-template <class Call> CUresult byRule_Unload(CUstream stream, Call call) {
-  return byRule_Drain(stream, [&] { return byRule_Forget(stream, call); });
-}
-/// The driver reads its environment now, which the hooks prepare.
-template <class Call> CUresult byRule_Init(CUstream, Call call) {
-  if (!isOff())
-    Hooks::shared();
-  return call();
-}
-template <class Call> CUresult byRule_Context(CUstream, Call call) {
-  CUresult status = call();
-  if (isForeign())
-    Hooks::shared().contextChanged();
-  return status;
-}
-template <class Call> CUresult byRule_Query(CUstream, Call call) {
-  return isForeign() && !Hooks::shared().isQueueIdle() ? CUDA_ERROR_NOT_READY : call();
-}
-
-template <class Call> CUresult byRule_Begin(CUstream, Call call) {
-  return isForeign() ? Hooks::shared().beginCapture(call) : call();
-}
-template <class Call> CUresult byRule_End(CUstream, Call call) {
-  return isForeign() ? Hooks::shared().endCapture(call) : call();
-}
-template <class Call> CUresult byRule_Destroy(CUstream stream, Call call) {
-  if (isForeign())
-    Hooks::shared().foreignDestroy(stream);
-  return call();
-}
-
-CUstream ownOf(CUstream stream) { return stream ? stream : CU_STREAM_PER_THREAD; }
-
 /// An entry point of the driver: `stream` is the place of its stream among the parameters.
 /// [0]: the plain form, [1]: the one whose stream 0 is the thread's own.
 template <class Tag, class Function, int stream> struct Entry;
@@ -155,20 +30,12 @@ template <class Tag, class... Parameters, int stream>
 struct Entry<Tag, CUresult (*)(Parameters...), stream> {
   static inline std::atomic<void *> real[2] = {nullptr, nullptr};
   template <bool perThread> static CUresult wrapper(Parameters... parameters) {
-    auto call = [&] {
-      return reinterpret_cast<CUresult (*)(Parameters...)>(real[perThread].load())(parameters...);
-    };
     CUstream ordered = nullptr;
     if constexpr (stream >= 0)
       ordered = std::get<stream>(std::tie(parameters...));
     if (perThread)
       ordered = ownOf(ordered);
-    if constexpr (Tag::isOfRange)
-      return Tag::rule(ordered, call,
-                       reinterpret_cast<CUresult (*)(Parameters...)>(real[perThread].load()),
-                       parameters...);
-    else
-      return Tag::rule(ordered, call);
+    return Tag::rule(ordered, DriverCall<Parameters...>(real[perThread].load()), parameters...);
   }
 };
 
@@ -176,7 +43,6 @@ struct Entry<Tag, CUresult (*)(Parameters...), stream> {
 // The macro cu... names of cuda.h must not take part.
 #define TALLY_DRIVER_CALL(name, version, exported, stream, byRule)                                 \
   struct Tag_##name##_##version {                                                                  \
-    static constexpr bool isOfRange = std::string_view(#byRule) == "Range";                        \
     template <class... Given> static CUresult rule(Given... given) {                               \
       return byRule_##byRule(given...);                                                            \
     }                                                                                              \

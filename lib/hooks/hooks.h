@@ -218,15 +218,60 @@ public:
 
   cudaError_t createStream(const CudaApi &api, cudaStream_t *made, unsigned flags, int priority);
   cudaError_t destroyStream(const CudaApi &api, cudaStream_t handle);
-  cudaError_t synchronizeStream(const CudaApi &api, cudaStream_t handle);
-  cudaError_t queryStream(const CudaApi &api, cudaStream_t handle);
-  cudaError_t waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_t event, unsigned flags);
+  // The call itself is the last parameter: the runtime's, or one of the driver's. `on(stream)`
+  // makes it on that stream. (hooks_events.h)
+  template <class Call>
+  cudaError_t synchronizeStream(const CudaApi &api, cudaStream_t handle, const Call &call);
+  template <class Call>
+  cudaError_t queryStream(const CudaApi &api, cudaStream_t handle, const Call &call);
+  template <class On>
+  cudaError_t waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_t event, unsigned flags,
+                        const On &on);
+  template <class On>
   cudaError_t recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream_t handle,
-                          unsigned flags);
-  cudaError_t queryEvent(const CudaApi &api, cudaEvent_t event);
-  cudaError_t synchronizeEvent(const CudaApi &api, cudaEvent_t event);
-  cudaError_t destroyEvent(const CudaApi &api, cudaEvent_t event);
-  cudaError_t elapsedTime(const CudaApi &api, float *ms, cudaEvent_t start, cudaEvent_t end);
+                          unsigned flags, const On &on);
+  template <class Call> cudaError_t queryEvent(cudaEvent_t event, const Call &call);
+  template <class Call> cudaError_t synchronizeEvent(cudaEvent_t event, const Call &call);
+  template <class Call>
+  cudaError_t destroyEvent(const CudaApi &api, cudaEvent_t event, const Call &call);
+  template <class Call>
+  cudaError_t elapsedTime(cudaEvent_t start, cudaEvent_t end, const Call &call);
+  template <class Call> cudaError_t synchronizeDevice(const Call &call);
+
+  cudaError_t synchronizeStream(const CudaApi &api, cudaStream_t handle) {
+    return synchronizeStream(api, handle, [&] { return api.cudaStreamSynchronize(handle); });
+  }
+  cudaError_t queryStream(const CudaApi &api, cudaStream_t handle) {
+    return queryStream(api, handle, [&] { return api.cudaStreamQuery(handle); });
+  }
+  cudaError_t waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_t event,
+                        unsigned flags) {
+    return waitEvent(api, handle, event, flags, [&api, event, flags](cudaStream_t on) {
+      return api.cudaStreamWaitEvent(on, event, flags);
+    });
+  }
+  cudaError_t recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream_t handle,
+                          unsigned flags) {
+    return recordEvent(api, event, handle, flags, [&api, event, flags](cudaStream_t on) {
+      return flags == 0 ? api.cudaEventRecord(event, on)
+                        : api.cudaEventRecordWithFlags(event, on, flags);
+    });
+  }
+  cudaError_t queryEvent(const CudaApi &api, cudaEvent_t event) {
+    return queryEvent(event, [&] { return api.cudaEventQuery(event); });
+  }
+  cudaError_t synchronizeEvent(const CudaApi &api, cudaEvent_t event) {
+    return synchronizeEvent(event, [&] { return api.cudaEventSynchronize(event); });
+  }
+  cudaError_t destroyEvent(const CudaApi &api, cudaEvent_t event) {
+    return destroyEvent(api, event, [&] { return api.cudaEventDestroy(event); });
+  }
+  cudaError_t elapsedTime(const CudaApi &api, float *ms, cudaEvent_t start, cudaEvent_t end) {
+    return elapsedTime(start, end, [&] { return api.cudaEventElapsedTime(ms, start, end); });
+  }
+  cudaError_t synchronizeDevice(const CudaApi &api) {
+    return synchronizeDevice([&] { return api.cudaDeviceSynchronize(); });
+  }
   template <class Call> auto beginCapture(Call call) {
     drain();
     InHook inside;
@@ -237,7 +282,6 @@ public:
     return captures.end(call);
   }
   cudaError_t priorityRange(const CudaApi &api, int *lowest, int *highest);
-  cudaError_t synchronizeDevice(const CudaApi &api);
   cudaError_t resetDevice(const CudaApi &api);
   cudaError_t setDevice(const CudaApi &api, int device);
   cudaError_t lastError(const CudaApi &api, bool clear);
@@ -280,50 +324,21 @@ public:
 
   // For the driver-level hook: calls that do not come through the runtime that was hooked.
 
+  // (hooks_foreign.h)
+
   /// A launch by a library, on a stream of the driver's: its class is the stream's.
   /// `work` is what is launched. `take` gives a shared_ptr<const ForeignLaunch>: the launch to be
   /// made later, if it can be.
   /// `see` tells a HighFootprints of one of high priority.
   template <class Call, class Take, class See>
   auto foreignLaunch(cudaStream_t handle, const AheadWork &work, Call call, Take take, See see)
-      -> decltype(call()) {
-    // Without best-effort work no question is asked: the runtime may be about to start.
-    if (!running() && !activity.load(std::memory_order_relaxed) && !settings.bestEffort) {
-      foreignHigh.fetch_add(1, std::memory_order_relaxed);
-      auto status = call();
-      if (mayJoin.load(std::memory_order_relaxed) && static_cast<int>(status) == cudaSuccess)
-        joinLater(foreignApi());
-      return status;
-    }
-    StreamState &state = streams.find(foreignApi(), handle);
-    if (!state.bestEffort.load(std::memory_order_relaxed)) {
-      foreignHigh.fetch_add(1, std::memory_order_relaxed);
-      if (HighFootprints *seen = footprints.load(std::memory_order_acquire))
-        see(*seen, foreignApi(), state);
-      return pass(state, call);
-    }
-    foreignBestEffort.fetch_add(1, std::memory_order_relaxed);
-    decltype(call()) status{};
-    if (auto made = tryForeignAhead(state, work, [&] { return static_cast<int>(call()); }))
-      return static_cast<decltype(call())>(*made);
-    if (!queueForeign(state, take))
-      inTurn(state, [&] { status = call(); });
-    return status;
-  }
-  /// Before another call of a library's that is ordered on a stream: what is queued there is over.
-  void beforeForeign(cudaStream_t handle) {
-    Engine *now = running();
-    if (!now)
-      return;
-    StreamState &state = streams.find(foreignApi(), handle);
-    if (captures.takesPart(foreignApi(), handle))
-      return;
-    now->waitUpTo(state.bestEffort ? now->queue().last() : now->orderedAhead(state));
-  }
-  /// Behind it.
-  void afterForeign(cudaStream_t handle) {
-    if (Engine *now = running())
-      now->noteCall(streams.find(foreignApi(), handle));
+      -> decltype(call());
+  /// Another call of a library's. Before there is best-effort work in the process, or the arena was
+  /// joined, `call` is made, and no question is asked: the CUDA runtime may be about to start. Else
+  /// `hooked`.
+  template <class Call, class Hooked>
+  cudaError_t foreignCall(const Call &call, const Hooked &hooked) {
+    return running() || activity.load(std::memory_order_relaxed) ? hooked() : call();
   }
   /// A copy or a fill by a library, on a stream of the driver's. `call` makes it there.
   cudaError_t foreignCopy(cudaStream_t handle, const ForeignCopy &copy,
@@ -530,5 +545,8 @@ private:
 };
 
 } // namespace tally::hooks
+
+#include "hooks_events.h"
+#include "hooks_foreign.h"
 
 #endif

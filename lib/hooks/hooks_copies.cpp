@@ -55,12 +55,8 @@ cudaError_t Hooks::foreignCopy(cudaStream_t handle, const ForeignCopy &copy,
   if (copy.mayBeKernel)
     runsDriverKernel(api, handle);
   Engine *now = running();
-  if (!now || !state.bestEffort || copy.context != now->context()) {
-    beforeForeign(handle);
-    cudaError_t status = call();
-    afterForeign(handle);
-    return status;
-  }
+  if (!now || !state.bestEffort || copy.context != now->context())
+    return stream(api, handle, call);
   if (!copy.isFill)
     if (auto status = tryStaged(api, copy.to, copy.from, copy.bytes, cudaMemcpyDefault, handle))
       return *status;

@@ -1,0 +1,292 @@
+// What is done in the wrappers of the driver's calls, by the rules that driver_api.def names.
+#ifndef TALLY_LIB_HOOKS_DRIVER_RULES_H
+#define TALLY_LIB_HOOKS_DRIVER_RULES_H
+
+#include "driver_hook.h"
+#include "hooks.h"
+#include "wrappers.h"
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <memory>
+#include <tuple>
+
+namespace tally::hooks {
+
+/// A function of the driver's, past the hook.
+template <class... Parameters> class DriverCall {
+public:
+  explicit DriverCall(void *entry) : entry(reinterpret_cast<Function>(entry)) {}
+  CUresult operator()(Parameters... parameters) const { return entry(parameters...); }
+
+private:
+  using Function = CUresult (*)(Parameters...);
+  Function entry;
+};
+
+/// The two number errors alike.
+inline cudaError_t runtimeStatus(CUresult status) { return static_cast<cudaError_t>(status); }
+inline CUresult driverStatus(cudaError_t status) { return static_cast<CUresult>(status); }
+
+inline void *pointerTo(CUdeviceptr memory) { return reinterpret_cast<void *>(memory); }
+
+/// What the calls of the rule Range do, by their parameters: fills by elements, and copies.
+template <class Element> ForeignCopy rangeOf(CUdeviceptr to, Element value, std::size_t count) {
+  ForeignCopy fill;
+  fill.isFill = true;
+  fill.to = pointerTo(to);
+  auto byte = static_cast<unsigned char>(value);
+  if (value == static_cast<Element>(0x01010101u * byte))
+    fill.byte = byte;
+  fill.isAligned = to % sizeof(Element) == 0;
+  fill.bytes = count * sizeof(Element);
+  return fill;
+}
+inline ForeignCopy copyOf(void *to, const void *from, std::size_t bytes, bool mayBeKernel) {
+  ForeignCopy copy;
+  copy.to = to;
+  copy.from = from;
+  copy.mayBeKernel = mayBeKernel;
+  copy.bytes = bytes;
+  return copy;
+}
+inline ForeignCopy rangeOf(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  return copyOf(pointerTo(to), pointerTo(from), bytes, true);
+}
+inline ForeignCopy rangeOf(CUdeviceptr to, const void *from, std::size_t bytes) {
+  return copyOf(pointerTo(to), from, bytes, false);
+}
+inline ForeignCopy rangeOf(void *to, CUdeviceptr from, std::size_t bytes) {
+  return copyOf(to, pointerTo(from), bytes, false);
+}
+
+/// Stream 0 in a call that takes it for the thread's own default stream.
+inline CUstream ownOf(CUstream stream) { return stream ? stream : CU_STREAM_PER_THREAD; }
+
+/// nullptr: it has none, or it is not known.
+inline void *contextOfThread() {
+  CUcontext context = nullptr;
+  auto current = driverLaunches().currentContext;
+  return current && current(&context) == CUDA_SUCCESS ? context : nullptr;
+}
+
+/// Whether a call comes from outside of the hooks. A program without kernels has registered none,
+/// and its libraries' launches count all the same.
+inline bool isForeign() {
+  if (InHook::any() || isOff())
+    return false;
+  Hooks::shared().hooked(api());
+  return true;
+}
+inline const CudaApi &foreignApi() { return Hooks::shared().foreignApi(); }
+
+/// `hooked()`, or where the process has no part in sharing yet the call itself.
+template <class Call, class Hooked> CUresult asForeign(const Call &call, const Hooked &hooked) {
+  if (!isForeign())
+    return call();
+  return driverStatus(Hooks::shared().foreignCall([&] { return runtimeStatus(call()); }, hooked));
+}
+
+// Each rule is given the stream that orders the call, the call and its parameters.
+
+template <class Real, class... P> CUresult byRule_Launch(CUstream stream, Real real, P... p) {
+  auto call = [&] { return real(p...); };
+  auto never = [] { return std::shared_ptr<const ForeignLaunch>(); };
+  auto see = [](HighFootprints &to, const CudaApi &table, StreamState &state) {
+    to.unknown(table, state);
+  };
+  static constexpr char any = 0; // of these nothing is known
+  return isForeign() ? Hooks::shared().foreignLaunch(stream, {&any, 1}, call, never, see) : call();
+}
+template <class Real, class... P> CUresult byRule_Stream(CUstream stream, Real real, P... p) {
+  auto call = [&] { return real(p...); };
+  return asForeign(call, [&] {
+    return Hooks::shared().stream(foreignApi(), stream, [&] { return runtimeStatus(call()); });
+  });
+}
+/// Of a copy or fill that may be a kernel of the driver's.
+template <class Real, class... P> CUresult byRule_Fill(CUstream stream, Real real, P... p) {
+  if (isForeign())
+    Hooks::shared().runsDriverKernel(foreignApi(), stream);
+  return byRule_Stream(stream, real, p...);
+}
+/// Of one range of memory, by the queue where it can be.
+template <class Real, class To, class What>
+CUresult byRule_Range(CUstream stream, Real real, To to, What what, std::size_t count,
+                      CUstream given) {
+  auto call = [&] { return real(to, what, count, given); };
+  return asForeign(call, [&] {
+    ForeignCopy copy = rangeOf(to, what, count);
+    copy.context = contextOfThread();
+    copy.on = [=](cudaStream_t on) { return runtimeStatus(real(to, what, count, on)); };
+    return Hooks::shared().foreignCopy(stream, copy, [&] { return runtimeStatus(call()); });
+  });
+}
+/// A host function: later, once it is its turn.
+template <class Real>
+CUresult byRule_Host(CUstream stream, Real real, CUstream given, CUhostFn function, void *data) {
+  auto call = [=] { return runtimeStatus(real(given, function, data)); };
+  return asForeign([&] { return real(given, function, data); },
+                   [&] {
+                     return Hooks::shared().queue(
+                         foreignApi(), stream, [&] { return function != nullptr; }, call);
+                   });
+}
+
+// Memory.
+
+template <class Real, class... P>
+CUresult byRule_Allocate(CUstream, Real real, CUdeviceptr *made, std::size_t bytes, P... p) {
+  auto call = [&] { return real(made, bytes, p...); };
+  if (!isForeign())
+    return call();
+  return driverStatus(Hooks::shared().allocate(
+      foreignApi(), bytes, [&] { return runtimeStatus(call()); },
+      [&] { return MemoryAccount::Piece{pointerTo(*made), bytes}; }));
+}
+template <class Real> CUresult byRule_Free(CUstream stream, Real real, CUdeviceptr memory) {
+  auto call = [&] { return byRule_Drain(stream, [&] { return real(memory); }); };
+  if (!isForeign())
+    return call();
+  return driverStatus(
+      Hooks::shared().memory().release(pointerTo(memory), [&] { return runtimeStatus(call()); }));
+}
+template <class Real, class... Pool>
+CUresult byRule_AllocateAsync(CUstream stream, Real real, CUdeviceptr *made, std::size_t bytes,
+                              Pool... pool) {
+  auto call = [&] { return real(made, bytes, pool...); };
+  return asForeign(call, [&] {
+    auto address = reinterpret_cast<void **>(made);
+    return Hooks::shared().allocateAsync(foreignApi(), address, bytes, stream,
+                                         [&] { return runtimeStatus(call()); });
+  });
+}
+template <class Real>
+CUresult byRule_FreeAsync(CUstream stream, Real real, CUdeviceptr memory, CUstream given) {
+  auto call = [=] { return runtimeStatus(real(memory, given)); };
+  return asForeign(
+      [&] { return real(memory, given); },
+      [&] { return Hooks::shared().freeAsync(foreignApi(), pointerTo(memory), stream, call); });
+}
+template <class Real>
+CUresult byRule_Info(CUstream, Real real, std::size_t *free, std::size_t *total) {
+  if (!isForeign() || !free || !total)
+    return real(free, total);
+  return driverStatus(Hooks::shared().memory().info(foreignApi(), free, total));
+}
+
+template <class Real, class... P> CUresult byRule_Drain(CUstream, Real real, P... p) {
+  auto call = [&] { return real(p...); };
+  return isForeign() ? Hooks::shared().drained(call) : call();
+}
+template <class Real, class... P> CUresult byRule_Device(CUstream, Real real, P... p) {
+  auto call = [&] { return real(p...); };
+  return asForeign(call, [&] {
+    return Hooks::shared().synchronizeDevice([&] { return runtimeStatus(call()); });
+  });
+}
+template <class Real, class... P> CUresult byRule_Forget(CUstream, Real real, P... p) {
+  CUresult status = real(p...);
+  if (isForeign())
+    Hooks::shared().kernelsUnloaded();
+  return status;
+}
+template <class Real, class... P> CUresult byRule_Unload(CUstream stream, Real real, P... p) {
+  return byRule_Drain(stream, [&] { return byRule_Forget(stream, real, p...); });
+}
+/// The driver reads its environment now, which the hooks prepare.
+template <class Real> CUresult byRule_Init(CUstream, Real real, unsigned flags) {
+  if (isOff())
+    return real(flags);
+  if (Settings::get().areWrong)
+    return CUDA_ERROR_NOT_PERMITTED;
+  Hooks::shared();
+  return real(flags);
+}
+template <class Real, class... P> CUresult byRule_Context(CUstream, Real real, P... p) {
+  CUresult status = real(p...);
+  if (isForeign())
+    Hooks::shared().contextChanged();
+  return status;
+}
+
+// Streams.
+
+template <class Real, class... P> CUresult byRule_Wait(CUstream stream, Real real, P... p) {
+  auto call = [&] { return real(p...); };
+  return asForeign(call, [&] {
+    return Hooks::shared().synchronizeStream(foreignApi(), stream,
+                                             [&] { return runtimeStatus(call()); });
+  });
+}
+template <class Real, class... P> CUresult byRule_Query(CUstream stream, Real real, P... p) {
+  auto call = [&] { return real(p...); };
+  return asForeign(call, [&] {
+    return Hooks::shared().queryStream(foreignApi(), stream, [&] { return runtimeStatus(call()); });
+  });
+}
+template <class Real, class... P> CUresult byRule_Begin(CUstream, Real real, P... p) {
+  auto call = [&] { return real(p...); };
+  return isForeign() ? Hooks::shared().beginCapture(call) : call();
+}
+template <class Real, class... P> CUresult byRule_End(CUstream, Real real, P... p) {
+  auto call = [&] { return real(p...); };
+  return isForeign() ? Hooks::shared().endCapture(call) : call();
+}
+template <class Real, class... P> CUresult byRule_Destroy(CUstream stream, Real real, P... p) {
+  if (isForeign())
+    Hooks::shared().foreignDestroy(stream);
+  return real(p...);
+}
+
+// Events.
+
+template <class Real>
+CUresult byRule_WaitEvent(CUstream stream, Real real, CUstream given, CUevent event,
+                          unsigned flags) {
+  return asForeign([&] { return real(given, event, flags); },
+                   [&] {
+                     return Hooks::shared().waitEvent(
+                         foreignApi(), stream, event, flags,
+                         [=](cudaStream_t on) { return runtimeStatus(real(on, event, flags)); });
+                   });
+}
+template <class Real, class... Flags>
+CUresult byRule_Record(CUstream stream, Real real, CUevent event, CUstream given, Flags... flags) {
+  return asForeign([&] { return real(event, given, flags...); },
+                   [&] {
+                     return Hooks::shared().recordEvent(
+                         foreignApi(), event, stream, (0u | ... | flags),
+                         [=](cudaStream_t on) { return runtimeStatus(real(event, on, flags...)); });
+                   });
+}
+template <class Real> CUresult byRule_QueryEvent(CUstream, Real real, CUevent event) {
+  auto call = [&] { return real(event); };
+  return asForeign(call, [&] {
+    return Hooks::shared().queryEvent(event, [&] { return runtimeStatus(call()); });
+  });
+}
+template <class Real> CUresult byRule_SynchronizeEvent(CUstream, Real real, CUevent event) {
+  auto call = [&] { return real(event); };
+  return asForeign(call, [&] {
+    return Hooks::shared().synchronizeEvent(event, [&] { return runtimeStatus(call()); });
+  });
+}
+template <class Real> CUresult byRule_DestroyEvent(CUstream, Real real, CUevent event) {
+  auto call = [&] { return real(event); };
+  return asForeign(call, [&] {
+    return Hooks::shared().destroyEvent(foreignApi(), event, [&] { return runtimeStatus(call()); });
+  });
+}
+template <class Real>
+CUresult byRule_Elapsed(CUstream, Real real, float *ms, CUevent start, CUevent end) {
+  auto call = [&] { return real(ms, start, end); };
+  return asForeign(call, [&] {
+    return Hooks::shared().elapsedTime(start, end, [&] { return runtimeStatus(call()); });
+  });
+}
+
+} // namespace tally::hooks
+
+#endif
