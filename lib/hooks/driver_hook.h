@@ -26,6 +26,10 @@ bool hasWrapper(std::string_view name);
 /// The wrapper of `real`, which the driver exports as `name`, or `real` itself. Thread-safe.
 void *wrappedExport(std::string_view name, void *real);
 
+/// Leads what the driver exports to the wrappers, once in the process; loads the driver for that.
+/// Two threads must not be in it at once.
+void installDriverHook();
+
 /// Why launches may pass unseen.
 enum class Unseen : std::uint8_t {
   DriverInUse,     ///< the driver was started before the hook was there

@@ -10,7 +10,6 @@
 #include <dlfcn.h>
 #include <link.h>
 
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,16 +41,14 @@ void stayLoaded() {
     dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-bool isDisabled() {
-  const char *setting = std::getenv("TALLY_DISABLE");
-  return setting && std::string_view(setting) == "1";
-}
-
 void watchNamespaces();
 
-/// Before the module's other initializers. Settings are not read yet: a program may still set them.
-__attribute__((constructor(101))) void install() {
-  if (runtime::driverExports() || isDisabled())
+} // namespace
+
+namespace tally::hooks {
+
+void installDriverHook() {
+  if (runtime::driverExports())
     return;
   void *loaded = dlopen(driverName, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   std::optional<Unseen> unseen = loaded ? whyUnseen(loaded) : std::nullopt;
@@ -82,7 +79,7 @@ __attribute__((constructor(101))) void install() {
   watchNamespaces();
 }
 
-} // namespace
+} // namespace tally::hooks
 
 // The loader takes dlmopen's return address for that of the object that loads. So it is jumped to,
 // with the caller's own.

@@ -38,7 +38,7 @@ void add(Totals &sum, const Totals &more) {
 } // namespace
 
 Hooks::Hooks(const Settings &settings)
-    : settings(settings), streams(settings.bestEffort),
+    : settings(settings), streams(settings.bestEffort, !settings.arePreloaded),
       // A profiler that is injected is shown the program's own calls.
       directLaunches(settings.launchesByDriver && !std::getenv("CUDA_INJECTION64_PATH"), captures),
       account(settings), mayJoin(settings.joinsArena) {

@@ -1,5 +1,7 @@
 #include "settings.h"
 
+#include <dlfcn.h>
+
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -26,17 +28,28 @@ Settings read() {
   else
     static_cast<runtime::EnvironmentSettings &>(settings) = *environment;
   settings.streamWaits = settings.streamWaits && !isLoadingLazy();
+  settings.arePreloaded = isPreloadedLibrary;
+  if (settings.arePreloaded && settings.emulator)
+    wrong = "TALLY_DEVICE=emulator is for programs that are linked with tally, not for `tally run`";
   if (contains(settings.kinds, Kind::Pause) && isLoadingLazy())
     wrong = "TALLY_KINDS has pause, which CUDA_MODULE_LOADING=LAZY may keep from going on";
+  settings.disabled = settings.disabled || isLedByPreload();
   if (wrong.empty())
     return settings;
   settings.areWrong = true;
-  warn(Warning::Setting, wrong + ". Until that is put right every call of the CUDA runtime fails "
+  warn(Warning::Setting, wrong + ". Until that is put right every call of CUDA fails "
                                  "(TALLY_DISABLE=1 leaves tally out)");
   return settings;
 }
 
 } // namespace
+
+bool isLedByPreload() {
+  if (isPreloadedLibrary)
+    return false;
+  auto isActive = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "tally_preload_is_active"));
+  return isActive && isActive() != 0;
+}
 
 const Settings &Settings::get() {
   static const Settings settings = read();

@@ -16,10 +16,19 @@ struct Settings : runtime::EnvironmentSettings {
   /// The environment's cannot be followed; the others are the defaults. No call of the CUDA runtime
   /// may be made then.
   bool areWrong = false;
+  /// The hooks are a preloaded library's. Class is by the process alone: a stream's priority says
+  /// nothing of it.
+  bool arePreloaded = false;
 
   /// Thread-safe. What is wrong is written to standard error.
   static const Settings &get();
 };
+
+/// Set by a preloaded library (lib/preload) before any settings are read.
+inline constinit bool isPreloadedLibrary = false;
+/// Whether a preloaded library hooks the process: then a module that is linked with the hooks
+/// leaves all to it. False in that library itself.
+bool isLedByPreload();
 
 /// Kinds of warnings; of each, one line is written in the life of a process.
 enum class Warning : std::uint8_t {

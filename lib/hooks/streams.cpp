@@ -88,8 +88,9 @@ StreamState &StreamTable::add(const CudaApi &api, cudaStream_t handle, StreamKin
   state.priority = priority;
   state.bestEffort = processIsBestEffort;
   Priorities priorities;
-  state.bestEffortClass =
-      Priorities::ask(api, priorities) == cudaSuccess ? priorities.bestEffortClass(priority) : 1;
+  state.bestEffortClass = areRanked && Priorities::ask(api, priorities) == cudaSuccess
+                              ? priorities.bestEffortClass(priority)
+                              : 1;
   state.lastTicket = 0;
   state.destroyed = false;
   state.leaving = false;

@@ -80,8 +80,10 @@ struct Priorities {
 /// Finds streams by handle. Thread-safe; what a thread used last is found without a lock.
 class StreamTable {
 public:
-  /// `processIsBestEffort`: all streams are, whatever their priorities.
-  explicit StreamTable(bool processIsBestEffort) : processIsBestEffort(processIsBestEffort) {
+  /// `processIsBestEffort`: all streams are, whatever their priorities. `areRanked`: these say of
+  /// which class a best-effort stream is.
+  explicit StreamTable(bool processIsBestEffort, bool areRanked = true)
+      : processIsBestEffort(processIsBestEffort), areRanked(areRanked) {
     for (std::atomic<std::uint64_t> &each : lives)
       each = firstGeneration();
   }
@@ -151,7 +153,7 @@ private:
   StreamState &defaultStream(const CudaApi &api, StreamKind kind, cudaStream_t handle);
   StreamState &add(const CudaApi &api, cudaStream_t handle, StreamKind kind, int priority);
 
-  const bool processIsBestEffort;
+  const bool processIsBestEffort, areRanked;
   std::atomic<std::uint64_t> devicesUsed{0}; ///< a bit each
   /// Grows with whatever makes a remembered stream invalid.
   std::atomic<std::uint64_t> generation{firstGeneration()};

@@ -1,0 +1,36 @@
+// The CUDA driver's own functions, past the hooks, as the engine of a preloaded library calls them.
+#ifndef TALLY_LIB_PRELOAD_DRIVER_CALLS_H
+#define TALLY_LIB_PRELOAD_DRIVER_CALLS_H
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+namespace tally::preload {
+
+/// A function that the driver does not have fails with CUDA_ERROR_NOT_SUPPORTED.
+template <class Function> class DriverFunction;
+template <class... Parameters> class DriverFunction<CUresult (*)(Parameters...)> {
+public:
+  CUresult operator()(Parameters... parameters) const {
+    return entry ? entry(parameters...) : CUDA_ERROR_NOT_SUPPORTED;
+  }
+  void set(void *found) { entry = reinterpret_cast<CUresult (*)(Parameters...)>(found); }
+
+private:
+  CUresult (*entry)(Parameters...) = nullptr;
+};
+
+struct DriverCalls {
+#define TALLY_CALL(name, version) DriverFunction<PFN_##name##_v##version> name;
+#include "driver_calls.def"
+};
+
+/// To be called once the hooks are there. Thread-safe.
+const DriverCalls &driver();
+
+/// The driver's function in the newest form up to CUDA 13.0; nullptr without one. Thread-safe.
+void *driverFunction(const char *name, int version = 13000);
+
+} // namespace tally::preload
+
+#endif

@@ -1,0 +1,139 @@
+// The preloaded library's part in a process: it leads the driver's functions to the hooks when the
+// driver comes, and does nothing before. (`tally run`, docs/tally-run.md)
+#include "driver_api.h"
+#include "driver_exports.h"
+#include "driver_hook.h"
+#include "settings.h"
+
+#include "tally/request.h"
+
+#include <cuda.h>
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <mutex>
+#include <string_view>
+
+using namespace tally;
+
+namespace {
+
+constexpr char driverName[] = "libcuda.so.1";
+
+/// The program, or a library that was loaded with it, is linked with Tally: it has an engine of its
+/// own, which sees more.
+bool isLinkedWithTally() {
+  constexpr char name[] = "tally_request_begin_v1";
+  return dlsym(RTLD_NEXT, name) || dlsym(RTLD_DEFAULT, name) != &tally_request_begin_v1;
+}
+
+/// Where Tally is linked in, or left out, this library stands aside.
+bool standsAside() {
+  static const bool aside = hooks::Settings::get().disabled || isLinkedWithTally();
+  return aside;
+}
+
+/// Leads the driver to the hooks, where it is loaded by now. `load`: it is loaded for that.
+void meetDriver(bool load) {
+  static std::recursive_mutex meeting; // what this loads may come back here
+  static bool isUnderWay = false;
+  std::unique_lock lock(meeting);
+  if (isUnderWay || runtime::driverExports() || standsAside())
+    return;
+  if (!load) {
+    void *loaded = dlopen(driverName, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (!loaded)
+      return;
+    dlclose(loaded);
+  }
+  isUnderWay = true;
+  hooks::installDriverHook();
+  isUnderWay = false;
+}
+
+/// Of a program that is linked with the driver.
+__attribute__((constructor(101))) void meetLoadedDriver() {
+  hooks::isPreloadedLibrary = true;
+  meetDriver(false);
+}
+
+} // namespace
+
+namespace tally::hooks {
+
+const CudaApi &chooseApi() {
+  const CudaApi &chosen = preload::driverApi();
+  chosenApi.store(&chosen, std::memory_order_release);
+  return chosen;
+}
+
+} // namespace tally::hooks
+
+// The loader takes dlopen's return address for that of the object that loads, by which it finds
+// that object's own folders. So it is jumped to, with the caller's own.
+extern "C" {
+/// For modules that are linked with Tally and are loaded later.
+__attribute__((visibility("default"))) int tally_preload_is_active() {
+  return standsAside() ? 0 : 1;
+}
+
+/// The C library's own.
+__attribute__((visibility("hidden"))) void *tallyRealDlopen = nullptr;
+
+/// Before a library of that name is loaded.
+__attribute__((visibility("hidden"))) void tallyNoteLibrary(const char *name) {
+  if (!tallyRealDlopen)
+    tallyRealDlopen = dlsym(RTLD_NEXT, "dlopen");
+  std::string_view path = name ? name : "";
+  std::string_view file = path.substr(path.rfind('/') + 1); // npos + 1 is 0
+  if (file == driverName || file == "libcuda.so")
+    meetDriver(true);
+}
+
+/// What a library that was loaded with the driver finds before the driver's own function; who looks
+/// the driver's up finds the hooks by then.
+__attribute__((visibility("default"))) CUresult cuInit(unsigned flags) {
+  meetDriver(true);
+  void *driver = dlopen(driverName, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  auto init = driver ? reinterpret_cast<CUresult (*)(unsigned)>(dlsym(driver, "cuInit")) : nullptr;
+  return init ? init(flags) : CUDA_ERROR_NO_DEVICE;
+}
+}
+
+#if defined(__x86_64__)
+asm(R"(
+    .text
+    .globl dlopen
+    .type dlopen, @function
+dlopen:
+    endbr64
+    pushq %rdi
+    pushq %rsi
+    subq $8, %rsp
+    call tallyNoteLibrary
+    addq $8, %rsp
+    popq %rsi
+    popq %rdi
+    jmp *tallyRealDlopen(%rip)
+    .size dlopen, . - dlopen
+)");
+#elif defined(__aarch64__)
+asm(R"(
+    .text
+    .globl dlopen
+    .type dlopen, %function
+dlopen:
+    stp x29, x30, [sp, #-32]!
+    stp x0, x1, [sp, #16]
+    bl tallyNoteLibrary
+    ldp x0, x1, [sp, #16]
+    ldp x29, x30, [sp], #32
+    adrp x9, tallyRealDlopen
+    ldr x9, [x9, :lo12:tallyRealDlopen]
+    br x9
+    .size dlopen, . - dlopen
+)");
+#else
+#error "the preloaded library knows x86-64 and AArch64"
+#endif
