@@ -85,11 +85,35 @@ std::optional<KernelUse> useOf(const DriverLaunches &driver, const CUlaunchConfi
   return use;
 }
 
+/// By the registry's record of the kernel, as a launch of the program's own.
+template <class Call>
+CUresult launchWithVariants(const CUlaunchConfig &config, CUfunction function, void **parameters,
+                            Call call) {
+  static_assert(sizeof(CUlaunchAttribute) == sizeof(cudaLaunchAttribute) &&
+                offsetof(CUlaunchAttribute, value) == offsetof(cudaLaunchAttribute, val));
+  auto request = [&] {
+    LaunchRequest made;
+    made.function = function;
+    made.grid = dim3(config.gridDimX, config.gridDimY, config.gridDimZ);
+    made.block = dim3(config.blockDimX, config.blockDimY, config.blockDimZ);
+    made.sharedBytes = config.sharedMemBytes;
+    made.attributes = {reinterpret_cast<const cudaLaunchAttribute *>(config.attrs),
+                       config.attrs ? config.numAttrs : 0};
+    made.arguments = parameters;
+    return made;
+  };
+  return driverStatus(Hooks::shared().launch(foreignApi(), config.hStream, request,
+                                             [&] { return runtimeStatus(call()); }));
+}
+
 /// A launch that comes from outside of the hooks.
 template <class Call>
 CUresult launchKernel(const CUlaunchConfig &config, CUfunction function, void **parameters,
                       void **extra, Call call) {
   Hooks::shared().hooked(api());
+  if (parameters && !extra && Hooks::shared().loadedImages().hasVariants(function) &&
+      Hooks::shared().isServedContext(contextOfThread()))
+    return launchWithVariants(config, function, parameters, call);
   auto take = [&] { return takeLaunch(driverLaunches(), config, function, parameters, extra); };
   auto see = [&](HighFootprints &to, const CudaApi &table, StreamState &state) {
     // What libraries launch so is rare.

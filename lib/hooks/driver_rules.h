@@ -192,8 +192,77 @@ template <class Real, class... P> CUresult byRule_Forget(CUstream, Real real, P.
     Hooks::shared().kernelsUnloaded();
   return status;
 }
-template <class Real, class... P> CUresult byRule_Unload(CUstream stream, Real real, P... p) {
-  return byRule_Drain(stream, [&] { return byRule_Forget(stream, real, p...); });
+/// Of a context: what was loaded in it is gone.
+template <class Real, class... P> CUresult byRule_ForgetAll(CUstream stream, Real real, P... p) {
+  if (isForeign())
+    Hooks::shared().loadedImages().clear();
+  return byRule_Forget(stream, real, p...);
+}
+template <class Real, class Module>
+CUresult byRule_Unload(CUstream stream, Real real, Module module) {
+  return byRule_Drain(stream, [&] {
+    if (isForeign())
+      Hooks::shared().loadedImages().unloaded(module);
+    return byRule_Forget(stream, real, module);
+  });
+}
+
+// Code, a module or a library, and what is found in it.
+
+template <class Real, class Module, class... P>
+CUresult byRule_Load(CUstream, Real real, Module *module, const void *image, P... p) {
+  CUresult status = real(module, image, p...);
+  if (status == CUDA_SUCCESS && isForeign())
+    Hooks::shared().loadedImages().loaded(*module, bundle::deviceImageAt(image));
+  return status;
+}
+template <class Real, class Module, class... P>
+CUresult byRule_LoadFile(CUstream, Real real, Module *module, const char *path, P... p) {
+  CUresult status = real(module, path, p...);
+  if (status == CUDA_SUCCESS && isForeign())
+    Hooks::shared().loadedImages().loadedFile(*module, path);
+  return status;
+}
+template <class Real, class Kernel, class Module>
+CUresult byRule_Find(CUstream, Real real, Kernel *kernel, Module module, const char *name) {
+  CUresult status = real(kernel, module, name);
+  if (status == CUDA_SUCCESS && isForeign())
+    Hooks::shared().loadedImages().found(module, name, *kernel);
+  return status;
+}
+template <class Real>
+CUresult byRule_Alias(CUstream, Real real, CUfunction *function, CUkernel kernel) {
+  CUresult status = real(function, kernel);
+  if (status == CUDA_SUCCESS && isForeign())
+    Hooks::shared().loadedImages().alias(foreignApi(), kernel, *function);
+  return status;
+}
+template <class Real, class Module>
+CUresult byRule_FindVariable(CUstream, Real real, CUdeviceptr *address, std::size_t *bytes,
+                             Module module, const char *name) {
+  CUresult status = real(address, bytes, module, name);
+  if (status == CUDA_SUCCESS && isForeign())
+    Hooks::shared().loadedImages().foundVariable(module);
+  return status;
+}
+template <class Real, class Function>
+CUresult setAttribute(Real real, Function function, CUfunction_attribute attribute, int value) {
+  if (!isForeign() || !Hooks::shared().loadedImages().knows(function))
+    return real();
+  auto meant = static_cast<cudaFuncAttribute>(attribute); // numbered alike
+  return driverStatus(Hooks::shared().setFunctionAttribute(foreignApi(), function, meant, value,
+                                                           [&] { return runtimeStatus(real()); }));
+}
+template <class Real>
+CUresult byRule_SetFunction(CUstream, Real real, CUfunction function,
+                            CUfunction_attribute attribute, int value) {
+  return setAttribute([&] { return real(function, attribute, value); }, function, attribute, value);
+}
+template <class Real>
+CUresult byRule_SetKernel(CUstream, Real real, CUfunction_attribute attribute, int value,
+                          CUkernel kernel, CUdevice device) {
+  return setAttribute([&] { return real(attribute, value, kernel, device); }, kernel, attribute,
+                      value);
 }
 /// The driver reads its environment now, which the hooks prepare.
 template <class Real> CUresult byRule_Init(CUstream, Real real, unsigned flags) {

@@ -35,10 +35,18 @@ void add(Totals &sum, const Totals &more) {
   sum.waits += more.waits;
 }
 
+/// Empty: code that is loaded at run time has no variants.
+std::string storeOf(const Settings &settings) {
+  if (!settings.arePreloaded || !settings.bestEffort || settings.variants == "off")
+    return "";
+  return settings.variants.empty() ? bundle::VariantStore::defaultFolder() : settings.variants;
+}
+
 } // namespace
 
 Hooks::Hooks(const Settings &settings)
     : settings(settings), streams(settings.bestEffort, !settings.arePreloaded),
+      images(registry, storeOf(settings)),
       // A profiler that is injected is shown the program's own calls.
       directLaunches(settings.launchesByDriver && !std::getenv("CUDA_INJECTION64_PATH"), captures),
       account(settings), mayJoin(settings.joinsArena) {
@@ -138,6 +146,7 @@ Engine *Hooks::start(const CudaApi &api) {
     // process's.
     Hooks *process = tallySharedHooks3.load();
     if (Engine *last = process ? process->running() : nullptr) {
+      process->images.stop();
       last->queue().drain(true);
       last->end();
     }
@@ -146,6 +155,7 @@ Engine *Hooks::start(const CudaApi &api) {
   if (contains(settings.kinds, Kind::Pause))
     footprints.store(new HighFootprints(*shared, registry, captures), std::memory_order_release);
   engine.store(made->release(), std::memory_order_release);
+  images.serve(api, shared->onDevice().number());
   streams.forgetKnown();
   if (settings.drainMilliseconds != 0 && tallySharedHooks3.load() == this)
     drainOnce();
@@ -345,6 +355,8 @@ void Hooks::writeStatistics() {
   }
   if (std::string launched = graphs.statistics(); !launched.empty())
     line += "; best-effort graphs: " + launched;
+  if (std::string loaded = images.statistics(); !loaded.empty())
+    line += "; " + loaded;
   if (std::string used = account.statistics(); !used.empty())
     line += "; " + used;
   line += "\n";

@@ -16,6 +16,7 @@
 #include "graphs.h"
 #include "high_footprints.h"
 #include "in_hook.h"
+#include "loaded_images.h"
 #include "memory_account.h"
 #include "queue_checks.h"
 #include "registry.h"
@@ -301,6 +302,8 @@ public:
   void beInForkedChild();
 
   Registry &registered() { return registry; }
+  /// Code that the program loads by the driver.
+  LoadedImages &loadedImages() { return images; }
   Totals totals();
   /// Of best-effort graphs, in words; empty without any.
   std::string graphStatistics() const { return graphs.statistics(); }
@@ -363,10 +366,10 @@ public:
   }
   /// A library has made another context current on the calling thread.
   void contextChanged() { streams.contextChanged(); }
-  /// Whether a library may be told that a stream or an event is done.
-  bool isQueueIdle() const {
+  /// Whether best-effort work of the context can be queued.
+  bool isServedContext(const void *context) const {
     Engine *now = running();
-    return !now || now->queue().isIdle();
+    return now && now->context() == context;
   }
   /// That of the first module that hooks.
   const CudaApi &foreignApi() const { return *anyApi.load(std::memory_order_acquire); }
@@ -519,6 +522,7 @@ private:
   std::unique_ptr<runtime::Trace> trace; ///< or none
   StreamTable streams;
   Registry registry;
+  LoadedImages images;
   Captures captures;
   Requests requests;
   DirectLaunches directLaunches;

@@ -185,6 +185,11 @@ KernelRecord &Registry::findHandle(const CudaApi &api, const void *handle) {
   return find(api, handle);
 }
 
+void Registry::forget(const void *handle) {
+  std::unique_lock lock(mutex);
+  byFunction.erase(handle);
+}
+
 /// The records stay, as of those whose file is gone.
 void Registry::forgetHandles() {
   std::unique_lock lock(mutex);

@@ -78,6 +78,8 @@ public:
   /// Asks the runtime for those of kernels with variants.
   KernelRecord &findHandle(const CudaApi &api, const void *handle);
 
+  /// The handle will come to mean another kernel, or none.
+  void forget(const void *handle);
   /// Handles of kernels that no file has registered may come to mean others.
   void forgetHandles();
   /// The device is reset: what was set on kernels is gone.

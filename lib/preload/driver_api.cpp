@@ -203,6 +203,37 @@ cudaError_t launch(const cudaLaunchConfig_t *given, const void *kernel, void **a
   return status(driver().cuLaunchKernelEx(&config, function, arguments, nullptr));
 }
 
+/// By the driver's own names of a function's parameters.
+cudaError_t parameterInfo(const void *kernel, std::size_t index, std::size_t *offset,
+                          std::size_t *size) {
+  CUfunction function = nullptr;
+  CUresult result = OwnModules::get().find(kernel, function);
+  return status(result == CUDA_SUCCESS ? driver().cuFuncGetParamInfo(function, index, offset, size)
+                                       : result);
+}
+
+// Code that is loaded beside the program's.
+
+cudaError_t loadLibrary(cudaLibrary_t *library, const void *code, cudaJitOption *, void **,
+                        unsigned, cudaLibraryOption *, void **, unsigned) {
+  return status(driver().cuLibraryLoadData(reinterpret_cast<CUlibrary *>(library), code, nullptr,
+                                           nullptr, 0, nullptr, nullptr, 0));
+}
+cudaError_t unloadLibrary(cudaLibrary_t library) {
+  return status(driver().cuLibraryUnload(reinterpret_cast<CUlibrary>(library)));
+}
+/// Its CUfunction in the context of the thread.
+cudaError_t libraryKernel(cudaKernel_t *kernel, cudaLibrary_t library, const char *name) {
+  CUkernel found = nullptr;
+  CUfunction function = nullptr;
+  auto from = reinterpret_cast<CUlibrary>(library);
+  CUresult result = driver().cuLibraryGetKernel(&found, from, name);
+  if (result == CUDA_SUCCESS)
+    result = driver().cuKernelGetFunction(&function, found);
+  *kernel = reinterpret_cast<cudaKernel_t>(function);
+  return status(result);
+}
+
 void **registerContainer(void *wrapper) {
   OwnModules::Module &added =
       OwnModules::get().add(static_cast<hooks::FatbinWrapper *>(wrapper)->container);
@@ -335,6 +366,10 @@ void serveKernels(hooks::CudaApi &table) {
   table.cudaFuncSetAttribute = setFunctionAttribute;
   table.cudaOccupancyMaxActiveBlocksPerMultiprocessor = residentBlocks;
   table.cudaLaunchKernelExC = launch;
+  table.cudaFuncGetParamInfo = parameterInfo;
+  table.cudaLibraryLoadData = loadLibrary;
+  table.cudaLibraryUnload = unloadLibrary;
+  table.cudaLibraryGetKernel = libraryKernel;
   table.__cudaRegisterFatBinary = registerContainer;
   table.__cudaRegisterFunction = [](void **handle, const char *address, char *, const char *name,
                                     int, uint3 *, uint3 *, dim3 *, dim3 *,

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view memoryValues = "bytes, with K, M, G or T behind them, or 1% to 100%";
 
-constexpr std::array<Variable, 27> table = {{
+constexpr std::array<Variable, 28> table = {{
     {"TALLY_ARENA", "a file, a folder, or off"},
     {"TALLY_ARENA_GROUP", "a group's name or number"},
     {"TALLY_BEST_EFFORT_CLASS", "1 to 4"},
@@ -43,6 +43,7 @@ constexpr std::array<Variable, 27> table = {{
     {"TALLY_STREAM_WAITS", "on or off"},
     {"TALLY_TRACE", "a file"},
     {"TALLY_TRACE_EVENTS", "16 to 16777216"},
+    {"TALLY_VARIANTS", "a folder, or off"},
     {"TALLY_YIELD_EVERY_US", "0 to 1000000000"},
 }};
 
@@ -211,6 +212,7 @@ void Reader::readAll(EnvironmentSettings &settings) {
   settings.arena = text("TALLY_ARENA");
   settings.arenaGroup = text("TALLY_ARENA_GROUP");
   settings.trace = text("TALLY_TRACE");
+  settings.variants = text("TALLY_VARIANTS");
   // An emulator is its process's own, but where it is said to be another's too.
   bool isShared = !settings.emulator || isSet("TALLY_EMULATOR_UUID") || isSet("TALLY_ARENA");
   settings.joinsArena = isShared && settings.arena != "off";

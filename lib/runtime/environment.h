@@ -77,6 +77,7 @@ struct EnvironmentSettings {
   std::string arena, arenaGroup;      ///< TALLY_ARENA, TALLY_ARENA_GROUP; empty: not set
   std::string trace;                  ///< TALLY_TRACE; empty: none
   std::uint32_t traceEvents = 131072; ///< TALLY_TRACE_EVENTS
+  std::string variants;               ///< TALLY_VARIANTS; empty: not set
   std::uint32_t emulatorSms = 0;      ///< TALLY_EMULATOR_SMS; 0: by the processors
   std::optional<std::array<char, 16>> emulatorUuid; ///< TALLY_EMULATOR_UUID
 };

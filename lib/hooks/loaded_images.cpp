@@ -1,0 +1,299 @@
+#include "loaded_images.h"
+
+#include "own_thread.h"
+#include "settings.h"
+
+#include "tally/bundle/bundle_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+namespace tally::hooks {
+
+namespace {
+
+/// Of an image. What is made at run time is smaller, and the libraries' own code is not: to look at
+/// all of that would delay a program's start.
+constexpr std::size_t mostImageBytes = std::size_t{4} << 20;
+/// How long variants that were made meanwhile may go unseen.
+constexpr std::chrono::milliseconds between{500};
+
+bool isWord(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '.' ||
+         c == '%';
+}
+
+/// PTX without what has no meaning: the next word or character at or behind `at`. Empty: the end.
+std::string_view nextToken(std::string_view text, std::size_t &at) {
+  while (at < text.size()) {
+    std::string_view rest = text.substr(at);
+    if (std::isspace(static_cast<unsigned char>(rest[0])) != 0)
+      ++at;
+    else if (rest.starts_with("//"))
+      at = std::min(text.find('\n', at), text.size());
+    else if (rest.starts_with("/*"))
+      at = std::min(text.find("*/", at + 2), text.size() - 2) + 2;
+    else
+      break;
+  }
+  if (at >= text.size())
+    return {};
+  std::size_t begin = at++;
+  if (text[begin] == '"') {
+    at = std::min(text.find('"', at), text.size() - 1) + 1;
+    return text.substr(begin, at - begin);
+  }
+  while (isWord(text[begin]) && at < text.size() && isWord(text[at]))
+    ++at;
+  return text.substr(begin, at - begin);
+}
+
+std::optional<bundle::Bundle> readFile(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    return std::nullopt;
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  auto read = bundle::readBundles(text);
+  if (read && read->size() == 1)
+    return std::move(read->front());
+  warn(Warning::DamagedBundle,
+       path + " is damaged or of another version; its kernels run without variants");
+  return std::nullopt;
+}
+
+} // namespace
+
+bool hasVariables(std::string_view ptx) {
+  constexpr std::array<std::string_view, 5> spaces = {".global", ".const", ".texref", ".samplerref",
+                                                      ".surfref"};
+  int depth = 0;
+  std::size_t at = 0;
+  for (std::string_view token = nextToken(ptx, at); !token.empty(); token = nextToken(ptx, at)) {
+    if (token == "{" || token == "(")
+      ++depth;
+    else if (token == "}" || token == ")")
+      --depth;
+    else if (depth == 0 && std::find(spaces.begin(), spaces.end(), token) != spaces.end())
+      return true;
+  }
+  return false;
+}
+
+void LoadedImages::loaded(const void *module, std::string_view bytes) {
+  if (!isOn() || bytes.empty() || bytes.size() > mostImageBytes)
+    return;
+  auto image = std::make_shared<Image>();
+  image->key = bundle::imageKey(bytes);
+  {
+    std::unique_lock lock(mutex);
+    byModule[module] = std::move(image);
+  }
+  std::unique_lock lock(waking);
+  isNew = true;
+  woken.notify_one();
+}
+
+void LoadedImages::loadedFile(const void *module, const char *path) {
+  if (!isOn())
+    return;
+  std::ifstream file(path, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  constexpr std::size_t leastImageBytes = 64; // that of an ELF header
+  if (text.size() >= leastImageBytes)
+    loaded(module, bundle::deviceImageAt(text.c_str()));
+}
+
+void LoadedImages::unloaded(const void *module) {
+  std::unique_lock lock(mutex);
+  auto known = byModule.find(module);
+  if (known == byModule.end())
+    return;
+  std::shared_ptr<Image> image = std::move(known->second);
+  byModule.erase(known);
+  std::erase_if(byKernel, [&](const auto &each) {
+    bool isOf = each.second == image;
+    if (isOf)
+      registry.forget(each.first);
+    return isOf;
+  });
+  if (image->library && served)
+    served->cudaLibraryUnload(image->library);
+}
+
+void LoadedImages::clear() {
+  std::unique_lock lock(mutex);
+  for (const auto &[kernel, image] : byKernel)
+    registry.forget(kernel);
+  byKernel.clear();
+  byModule.clear();
+}
+
+void LoadedImages::found(const void *module, std::string_view name, const void *kernel) {
+  if (!isOn())
+    return;
+  std::unique_lock lock(mutex);
+  auto known = byModule.find(module);
+  if (known == byModule.end() || byKernel.contains(kernel))
+    return;
+  Image &image = *known->second;
+  image.kernels.emplace(name, kernel);
+  byKernel[kernel] = known->second;
+  if (image.state == State::Usable)
+    give(*served, image, std::string(name), kernel);
+}
+
+void LoadedImages::alias(const CudaApi &api, const void *kernel, const void *other) {
+  if (!isOn())
+    return;
+  std::unique_lock lock(mutex);
+  auto known = byKernel.find(kernel);
+  if (known == byKernel.end() || byKernel.contains(other))
+    return;
+  byKernel[other] = known->second;
+  registry.find(api, kernel);
+  registry.alias(other, kernel);
+}
+
+/// What is queued by now is right all the same: the program had not the variable then.
+void LoadedImages::foundVariable(const void *module) {
+  if (!isOn())
+    return;
+  std::unique_lock lock(mutex);
+  if (auto known = byModule.find(module); known != byModule.end())
+    known->second->state = State::Refused;
+}
+
+bool LoadedImages::hasVariants(const void *kernel) const {
+  if (usable.load(std::memory_order_acquire) == 0)
+    return false;
+  std::shared_lock lock(mutex);
+  auto known = byKernel.find(kernel);
+  return known != byKernel.end() && known->second->state == State::Usable;
+}
+
+bool LoadedImages::knows(const void *kernel) const {
+  if (!isOn())
+    return false;
+  std::shared_lock lock(mutex);
+  return byKernel.contains(kernel);
+}
+
+void LoadedImages::serve(const CudaApi &api, int device) {
+  std::unique_lock lock(waking);
+  if (!isOn() || isOver || loader.joinable())
+    return;
+  {
+    std::unique_lock all(mutex);
+    served = &api;
+  }
+  isNew = true;
+  loader = std::thread([this, &api, device] { run(api, device); });
+}
+
+void LoadedImages::stop() {
+  {
+    std::unique_lock lock(waking);
+    isOver = true;
+    woken.notify_one();
+  }
+  if (loader.joinable())
+    loader.join();
+}
+
+void LoadedImages::run(const CudaApi &api, int device) {
+  beOnOwnThread(api, device);
+  std::unique_lock lock(waking);
+  while (!isOver) {
+    isNew = false;
+    lock.unlock();
+    std::vector<std::shared_ptr<Image>> awaited;
+    {
+      std::shared_lock all(mutex);
+      for (const auto &[module, image] : byModule)
+        if (image->state == State::Awaited)
+          awaited.push_back(image);
+    }
+    for (const std::shared_ptr<Image> &each : awaited)
+      look(api, *each);
+    lock.lock();
+    auto mayGoOn = [this] { return isNew || isOver; };
+    if (awaited.empty())
+      woken.wait(lock, mayGoOn);
+    else
+      woken.wait_for(lock, between, mayGoOn);
+  }
+}
+
+void LoadedImages::look(const CudaApi &api, Image &image) {
+  std::optional<bundle::Bundle> read = readFile(store.bundleOf(image.key));
+  if (!read)
+    return;
+  image.contents = std::move(*read);
+  bool isUsable = load(api, image);
+  std::unique_lock lock(mutex);
+  // The program may have asked for a variable meanwhile.
+  if (!isUsable || image.state != State::Awaited) {
+    image.state = State::Refused;
+    refused.fetch_add(1);
+    return;
+  }
+  for (const auto &[name, kernel] : image.kernels)
+    give(api, image, name, kernel);
+  image.state = State::Usable;
+  usable.fetch_add(1, std::memory_order_release);
+}
+
+/// The driver takes the first image that suits the device: machine code before PTX.
+bool LoadedImages::load(const CudaApi &api, Image &image) {
+  const std::vector<bundle::Image> &images = image.contents.images;
+  if (images.empty() || images.front().format != bundle::ImageFormat::Ptx ||
+      hasVariables(images.front().bytes))
+    return false;
+  for (auto each = images.rbegin(); each != images.rend(); ++each)
+    if (api.cudaLibraryLoadData(&image.library, each->bytes.c_str(), nullptr, nullptr, 0, nullptr,
+                                nullptr, 0) == cudaSuccess)
+      return true;
+  image.library = nullptr;
+  return false;
+}
+
+/// Under the mutex. The record is the one by which launches of the kernel are made from now on.
+void LoadedImages::give(const CudaApi &api, Image &image, const std::string &name,
+                        const void *kernel) {
+  const bundle::Kernel *facts = image.contents.kernel(name);
+  KernelRecord &record = registry.find(api, kernel);
+  std::unique_lock lock(record.mutex);
+  record.name = name;
+  record.isRegistered = true;
+  if (!facts || record.facts)
+    return;
+  for (Kind kind : allKinds)
+    for (bool resume : {false, true}) {
+      bool isThere =
+          facts->emitted(kind) && (!resume || (kind == Kind::Guard && !facts->guardTakesTickets()));
+      cudaKernel_t entry = nullptr;
+      if (isThere &&
+          api.cudaLibraryGetKernel(&entry, image.library,
+                                   bundle::entryName(name, kind, resume).c_str()) == cudaSuccess)
+        record.variants[static_cast<std::size_t>(kind)][resume] = entry;
+    }
+  record.moduleHash = image.contents.moduleHash;
+  record.facts = facts;
+  record.described = record.looked = false;
+  record.attributeVersion.fetch_add(1); // what was set on the kernel goes to the variants
+}
+
+std::string LoadedImages::statistics() const {
+  std::size_t with = usable.load(), without = refused.load();
+  if (with + without == 0)
+    return "";
+  return "images: " + std::to_string(with) + " with variants" +
+         (without != 0 ? ", " + std::to_string(without) + " whose variants cannot be used" : "");
+}
+
+} // namespace tally::hooks

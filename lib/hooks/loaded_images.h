@@ -1,0 +1,100 @@
+// Code that the program loads by the driver at run time (Triton, NVRTC, CuPy), and its variants,
+// which lie in a store on disk, or come there while the program runs (variant_store.h).
+//
+// The program's own kernels run from the image that it has loaded. Variants are loaded beside it,
+// by a thread of the hooks' own, so that no launch waits for them: until they are there kernels run
+// as they are. Both must mean the same memory, so an image with variables of its own gets none.
+#ifndef TALLY_LIB_HOOKS_LOADED_IMAGES_H
+#define TALLY_LIB_HOOKS_LOADED_IMAGES_H
+
+#include "cuda_api.h"
+#include "registry.h"
+
+#include "tally/bundle/bundle.h"
+#include "tally/bundle/variant_store.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace tally::hooks {
+
+/// Whether the PTX module declares variables of its own outside of its functions: memory that the
+/// program may reach, or kernels may keep something in; textures and surfaces too.
+bool hasVariables(std::string_view ptx);
+
+/// Thread-safe. Never destroyed.
+class LoadedImages {
+public:
+  /// `folder`: of the store; empty: there are no variants to be had.
+  LoadedImages(Registry &registry, std::string folder)
+      : registry(registry), store(std::move(folder)) {}
+
+  bool isOn() const { return !store.path().empty(); }
+  /// A module or library was loaded from this.
+  void loaded(const void *module, std::string_view image);
+  /// The same from a file.
+  void loadedFile(const void *module, const char *path);
+  /// It is about to be unloaded.
+  void unloaded(const void *module);
+  /// All are gone.
+  void clear();
+  /// The program has asked for a module's kernel.
+  void found(const void *module, std::string_view name, const void *kernel);
+  /// The same kernel has another handle.
+  void alias(const CudaApi &api, const void *kernel, const void *other);
+  /// The program has asked for a variable of a module's, and may write to it.
+  void foundVariable(const void *module);
+
+  /// Whether a launch of the kernel is to be made by the registry's record: it has variants. Also
+  /// where it once had. A lock that readers share, and none where no image has any.
+  bool hasVariants(const void *kernel) const;
+  /// Whether the kernel is of an image that may get variants.
+  bool knows(const void *kernel) const;
+  /// There is an engine on the device: variants are loaded from now on.
+  void serve(const CudaApi &api, int device);
+  /// Before the driver ends.
+  void stop();
+
+  /// "images: 3 with variants, 1 with variables of its own"; empty where none was loaded.
+  std::string statistics() const;
+
+private:
+  enum class State : std::uint8_t { Awaited, Usable, Refused };
+  struct Image {
+    std::string key;
+    std::atomic<State> state{State::Awaited};
+    bundle::Bundle contents;                               ///< set before Usable
+    cudaLibrary_t library = nullptr;                       ///< likewise
+    std::unordered_map<std::string, const void *> kernels; ///< those found, by name
+  };
+
+  void run(const CudaApi &api, int device);
+  void look(const CudaApi &api, Image &image);
+  bool load(const CudaApi &api, Image &image);
+  void give(const CudaApi &api, Image &image, const std::string &name, const void *kernel);
+
+  Registry &registry;
+  const bundle::VariantStore store;
+  std::atomic<std::size_t> usable{0}, refused{0};
+  mutable std::shared_mutex mutex; ///< what follows, to `served`
+  std::unordered_map<const void *, std::shared_ptr<Image>> byModule;
+  std::unordered_map<const void *, std::shared_ptr<Image>> byKernel;
+  const CudaApi *served = nullptr;
+  std::mutex waking;
+  std::condition_variable woken;
+  bool isNew = false, isOver = false; ///< guarded by `waking`
+  std::thread loader;
+};
+
+} // namespace tally::hooks
+
+#endif
