@@ -2,6 +2,7 @@
 
 #include "own_thread.h"
 #include "settings.h"
+#include "variant_maker.h"
 
 #include "tally/bundle/bundle_reader.h"
 
@@ -53,6 +54,8 @@ std::string_view nextToken(std::string_view text, std::size_t &at) {
   return text.substr(begin, at - begin);
 }
 
+bool isText(std::string_view image) { return image.find('\0') == std::string_view::npos; }
+
 std::optional<bundle::Bundle> readFile(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
@@ -89,6 +92,9 @@ void LoadedImages::loaded(const void *module, std::string_view bytes) {
     return;
   auto image = std::make_shared<Image>();
   image->key = bundle::imageKey(bytes);
+  image->isCode = bytes.starts_with("\177ELF");
+  if (!image->isCode && isText(bytes))
+    image->ptx = bytes;
   {
     std::unique_lock lock(mutex);
     byModule[module] = std::move(image);
@@ -232,7 +238,7 @@ void LoadedImages::run(const CudaApi &api, int device) {
 void LoadedImages::look(const CudaApi &api, Image &image) {
   std::optional<bundle::Bundle> read = readFile(store.bundleOf(image.key));
   if (!read)
-    return;
+    return haveMade(image);
   image.contents = std::move(*read);
   bool isUsable = load(api, image);
   std::unique_lock lock(mutex);
@@ -246,6 +252,15 @@ void LoadedImages::look(const CudaApi &api, Image &image) {
     give(api, image, name, kernel);
   image.state = State::Usable;
   usable.fetch_add(1, std::memory_order_release);
+}
+
+/// Of PTX that the program has loaded. Of machine code only who has compiled it can: Triton's is in
+/// its caches, with the text beside it.
+void LoadedImages::haveMade(Image &image) {
+  if (std::string ptx = std::exchange(image.ptx, {}); !ptx.empty())
+    startMaking(store.path(), image.key, ptx);
+  else if (image.isCode && !std::exchange(lookedInCaches, true))
+    startMakingOfCaches();
 }
 
 /// The driver takes the first image that suits the device: machine code before PTX.

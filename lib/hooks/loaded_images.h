@@ -71,6 +71,8 @@ private:
   enum class State : std::uint8_t { Awaited, Usable, Refused };
   struct Image {
     std::string key;
+    std::string ptx; ///< of which variants have to be made, once it is known that there are none
+    bool isCode = false;
     std::atomic<State> state{State::Awaited};
     bundle::Bundle contents;                               ///< set before Usable
     cudaLibrary_t library = nullptr;                       ///< likewise
@@ -79,6 +81,7 @@ private:
 
   void run(const CudaApi &api, int device);
   void look(const CudaApi &api, Image &image);
+  void haveMade(Image &image);
   bool load(const CudaApi &api, Image &image);
   void give(const CudaApi &api, Image &image, const std::string &name, const void *kernel);
 
@@ -93,6 +96,7 @@ private:
   std::condition_variable woken;
   bool isNew = false, isOver = false; ///< guarded by `waking`
   std::thread loader;
+  bool lookedInCaches = false; ///< the loader's
 };
 
 } // namespace tally::hooks

@@ -61,6 +61,8 @@ cl::opt<bool> noAssemble("no-assemble", cl::cat(category),
 cl::opt<std::string> cudaPath("cuda-path", cl::value_desc("DIR"), cl::cat(category),
                               cl::desc("CUDA Toolkit whose ptxas to use; default: the one found "
                                        "at build time, then PATH"));
+cl::opt<std::string> ptxasPath("ptxas", cl::value_desc("FILE"), cl::cat(category),
+                               cl::desc("the ptxas to use, in place of --cuda-path's"));
 cl::opt<std::string>
     coding("coding", cl::value_desc("NAME"), cl::cat(category),
            cl::desc("write variants in this coding where they have it; default, or "
@@ -137,8 +139,12 @@ Result<std::vector<std::uint32_t>> parseArchitectures(llvm::StringRef text) {
   return result;
 }
 
-/// ptxas of --cuda-path, else of the build, else of PATH; empty when there is none.
+/// --ptxas, else ptxas of --cuda-path, else of the build, else of PATH; empty when there is none.
 Result<std::string> findPtxas() {
+  if (!ptxasPath.empty() && !llvm::sys::fs::can_execute(ptxasPath))
+    return Error{"--ptxas: " + ptxasPath + " cannot be run"};
+  if (!ptxasPath.empty())
+    return ptxasPath.getValue();
   if (!cudaPath.empty()) {
     llvm::SmallString<128> path(cudaPath);
     llvm::sys::path::append(path, "bin", "ptxas");
@@ -218,7 +224,7 @@ Result<Options> collect() {
   options.list = list;
   options.compile = compileCommand;
   options.linkOptions = linkWith;
-  options.ptxasIsChosen = !cudaPath.empty();
+  options.ptxasIsChosen = !cudaPath.empty() || !ptxasPath.empty();
   if (options.inPlace && !options.output.empty())
     return Error{"--in-place and -o exclude each other"};
   if (options.compile && (options.inPlace || options.list || !options.output.empty()))
