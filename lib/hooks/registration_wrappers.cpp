@@ -1,7 +1,29 @@
-// The wrappers of what the host code of nvcc and clang calls at start-up and at the end.
+// What happens at a module's start-up and end: the driver-level hook is put in, and the host code
+// of nvcc and clang calls these wrappers.
+#include "driver_hook.h"
+#include "settings.h"
 #include "wrappers.h"
 
+#include <cstdlib>
+#include <string_view>
+
 using namespace tally::hooks;
+
+namespace {
+
+/// Settings are not read yet: a program may still set them.
+bool isDisabled() {
+  const char *setting = std::getenv("TALLY_DISABLE");
+  return setting && std::string_view(setting) == "1";
+}
+
+/// Before the module's other initializers.
+__attribute__((constructor(101))) void install() {
+  if (!isDisabled() && !isLedByPreload())
+    installDriverHook();
+}
+
+} // namespace
 
 extern "C" {
 
