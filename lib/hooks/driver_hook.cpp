@@ -114,7 +114,10 @@ CUresult launchKernel(const CUlaunchConfig &config, CUfunction function, void **
   if (parameters && !extra && Hooks::shared().loadedImages().hasVariants(function) &&
       Hooks::shared().isServedContext(contextOfThread()))
     return launchWithVariants(config, function, parameters, call);
-  auto take = [&] { return takeLaunch(driverLaunches(), config, function, parameters, extra); };
+  auto take = [&] {
+    return takeLaunch(driverLaunches(), Hooks::shared().foreignKernels(), config, function,
+                      parameters, extra);
+  };
   auto see = [&](HighFootprints &to, const CudaApi &table, StreamState &state) {
     // What libraries launch so is rare.
     if (isCooperative(config))

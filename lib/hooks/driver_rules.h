@@ -187,10 +187,13 @@ template <class Real, class... P> CUresult byRule_Device(CUstream, Real real, P.
   });
 }
 template <class Real, class... P> CUresult byRule_Forget(CUstream, Real real, P... p) {
-  CUresult status = real(p...);
-  if (isForeign())
+  if (!isForeign())
+    return real(p...);
+  return Hooks::shared().foreignKernels().changing([&] {
+    CUresult status = real(p...);
     Hooks::shared().kernelsUnloaded();
-  return status;
+    return status;
+  });
 }
 /// Of a context: what was loaded in it is gone.
 template <class Real, class... P> CUresult byRule_ForgetAll(CUstream stream, Real real, P... p) {
@@ -247,8 +250,10 @@ CUresult byRule_FindVariable(CUstream, Real real, CUdeviceptr *address, std::siz
 }
 template <class Real, class Function>
 CUresult setAttribute(Real real, Function function, CUfunction_attribute attribute, int value) {
-  if (!isForeign() || !Hooks::shared().loadedImages().knows(function))
+  if (!isForeign())
     return real();
+  if (!Hooks::shared().loadedImages().knows(function))
+    return Hooks::shared().foreignKernels().changing(real);
   auto meant = static_cast<cudaFuncAttribute>(attribute); // numbered alike
   return driverStatus(Hooks::shared().setFunctionAttribute(foreignApi(), function, meant, value,
                                                            [&] { return runtimeStatus(real()); }));

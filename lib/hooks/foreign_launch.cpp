@@ -40,17 +40,12 @@ std::optional<Parameters> copyBuffer(void **extra) {
   return copied;
 }
 
-/// The driver is asked each time: a handle may come to mean another kernel when its module is
-/// unloaded.
-std::optional<Parameters> copyEach(const DriverLaunches &driver, CUfunction function,
-                                   void **parameters) {
+std::optional<Parameters> copyEach(const ForeignKernel &kernel, void **parameters) {
   Parameters copied;
-  std::size_t offset = 0, size = 0;
-  while (copied.offsets.size() < maxParameters &&
-         driver.parameterInfo(function, copied.offsets.size(), &offset, &size) == CUDA_SUCCESS) {
-    const void *value = parameters[copied.offsets.size()];
+  for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
+    const auto &[offset, size] = kernel.parameters[i];
     copied.bytes.resize(std::max(copied.bytes.size(), offset + size));
-    std::memcpy(copied.bytes.data() + offset, value, size);
+    std::memcpy(copied.bytes.data() + offset, parameters[i], size);
     copied.offsets.push_back(offset);
   }
   // Without one, a kernel that takes none looks like one that the driver does not know of.
@@ -100,20 +95,38 @@ CUfunction functionOf(const DriverLaunches &driver, CUfunction launched) {
 }
 
 /// Whether the kernel takes this shape, as far as that can be known before.
-bool isLaunchable(const DriverLaunches &driver, CUfunction function, const LaunchShape &shape) {
-  int threads = 0, shared = 0;
-  if (driver.attribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function) !=
-          CUDA_SUCCESS ||
-      driver.attribute(&shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function) !=
-          CUDA_SUCCESS)
-    return false;
+bool isLaunchable(const ForeignKernel &kernel, const LaunchShape &shape) {
   const Dim3 &cluster = shape.cluster;
   bool clustersFit =
       cluster == Dim3{0, 0, 0} || (cluster.count() != 0 && shape.grid.x % cluster.x == 0 &&
                                    shape.grid.y % cluster.y == 0 && shape.grid.z % cluster.z == 0);
   return shape.grid.count() != 0 && shape.grid.y <= 65535 && shape.grid.z <= 65535 &&
-         shape.block.count() != 0 && shape.block.count() <= static_cast<std::uint64_t>(threads) &&
-         shape.dynamicSharedBytes <= static_cast<std::uint64_t>(shared) && clustersFit;
+         shape.block.count() != 0 && shape.block.count() <= kernel.mostThreads &&
+         shape.dynamicSharedBytes <= kernel.mostShared && clustersFit;
+}
+
+std::shared_ptr<const ForeignKernel> ask(const DriverLaunches &driver, CUfunction launched,
+                                         CUcontext context) {
+  auto made = std::make_shared<ForeignKernel>();
+  made->function = functionOf(driver, launched);
+  made->context = context;
+  const char *name = nullptr;
+  if (driver.functionName && driver.functionName(&name, made->function) == CUDA_SUCCESS && name)
+    made->name = name;
+  int threads = 0, shared = 0;
+  if (driver.attribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, made->function) ==
+          CUDA_SUCCESS &&
+      driver.attribute(&shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, made->function) ==
+          CUDA_SUCCESS) {
+    made->mostThreads = static_cast<std::uint64_t>(threads);
+    made->mostShared = static_cast<std::uint64_t>(shared);
+  }
+  ForeignKernel::Parameter each{};
+  while (made->parameters.size() < maxParameters &&
+         driver.parameterInfo(made->function, made->parameters.size(), &each.offset, &each.size) ==
+             CUDA_SUCCESS)
+    made->parameters.push_back(each);
+  return made;
 }
 
 /// The driver copies the parameters during the call and does not write to them.
@@ -154,7 +167,30 @@ std::optional<runtime::FunctionAttributes> attributesOf(const DriverLaunches &dr
                                      static_cast<std::uint32_t>(values[2])};
 }
 
+std::shared_ptr<const ForeignKernel> ForeignKernels::find(const DriverLaunches &driver,
+                                                          CUfunction launched, CUcontext context) {
+  if (changes.load() == 0) {
+    std::shared_lock lock(mutex);
+    auto found = known.find(launched);
+    if (found != known.end() && found->second->context == context)
+      return found->second;
+  }
+  std::uint64_t before = forgotten.load();
+  std::shared_ptr<const ForeignKernel> made = ask(driver, launched, context);
+  std::unique_lock lock(mutex);
+  if (changes.load() == 0 && forgotten.load() == before)
+    known[launched] = made;
+  return made;
+}
+
+void ForeignKernels::forget() {
+  std::unique_lock lock(mutex);
+  forgotten.fetch_add(1);
+  known.clear();
+}
+
 std::shared_ptr<const ForeignLaunch> takeLaunch(const DriverLaunches &driver,
+                                                ForeignKernels &kernels,
                                                 const CUlaunchConfig &config, CUfunction function,
                                                 void **parameters, void **extra) {
   CUcontext context = nullptr;
@@ -164,19 +200,17 @@ std::shared_ptr<const ForeignLaunch> takeLaunch(const DriverLaunches &driver,
   auto taken = std::make_shared<ForeignLaunch>();
   taken->identity = reinterpret_cast<std::uint64_t>(function);
   taken->context = context;
-  CUfunction known = functionOf(driver, function);
-  const char *name = nullptr;
-  if (driver.functionName && driver.functionName(&name, known) == CUDA_SUCCESS && name)
-    taken->name = name;
+  std::shared_ptr<const ForeignKernel> kernel = kernels.find(driver, function, context);
+  taken->name = kernel->name;
   taken->shape.grid = {config.gridDimX, config.gridDimY, config.gridDimZ};
   taken->shape.block = {config.blockDimX, config.blockDimY, config.blockDimZ};
   taken->shape.dynamicSharedBytes = config.sharedMemBytes;
   std::span<const CUlaunchAttribute> given(config.attrs, config.attrs ? config.numAttrs : 0);
   auto attributes = copyAttributes(given, taken->shape);
   if (!attributes || (parameters && extra) || (!parameters && !extra) ||
-      !isLaunchable(driver, known, taken->shape))
+      !isLaunchable(*kernel, taken->shape))
     return nullptr;
-  auto copied = extra ? copyBuffer(extra) : copyEach(driver, known, parameters);
+  auto copied = extra ? copyBuffer(extra) : copyEach(*kernel, parameters);
   if (!copied)
     return nullptr;
   taken->launch = [driver, config, function, attributes = std::move(*attributes),

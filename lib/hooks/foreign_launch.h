@@ -11,11 +11,17 @@
 #include <cuda.h>
 #include <driver_types.h>
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 namespace tally::hooks {
 
@@ -65,10 +71,47 @@ struct DriverLaunches {
 std::optional<runtime::FunctionAttributes> attributesOf(const DriverLaunches &driver,
                                                         CUfunction function);
 
+/// What has to be known of a kernel before a launch of it can be queued.
+struct ForeignKernel {
+  struct Parameter {
+    std::size_t offset, size;
+  };
+  CUfunction function = nullptr;                 ///< what the driver may be asked about
+  CUcontext context = nullptr;                   ///< in which it was asked
+  std::string_view name;                         ///< empty where it was not asked for
+  std::uint64_t mostThreads = 0, mostShared = 0; ///< of a launch; mostThreads 0: not known
+  std::vector<Parameter> parameters;             ///< empty: none, or they are not known
+};
+
+/// Those that were asked about. Thread-safe.
+class ForeignKernels {
+public:
+  /// In the context, which is current. `launched`: a CUfunction, or a CUkernel in its place.
+  std::shared_ptr<const ForeignKernel> find(const DriverLaunches &driver, CUfunction launched,
+                                            CUcontext context);
+  /// Kernels may come to mean others, or to allow something else.
+  void forget();
+  /// Around a call by which handles may come to mean others: meanwhile nothing is kept.
+  template <class Call> auto changing(const Call &call) {
+    changes.fetch_add(1);
+    auto status = call();
+    forget();
+    changes.fetch_sub(1);
+    return status;
+  }
+
+private:
+  std::atomic<unsigned> changes{0};        ///< under way
+  std::atomic<std::uint64_t> forgotten{0}; ///< how often
+  std::shared_mutex mutex;
+  std::unordered_map<CUfunction, std::shared_ptr<const ForeignKernel>> known;
+};
+
 /// Takes a copy of a launch, its parameters included. nullptr where it cannot be made later: its
 /// parameters are not known (an older driver, a kernel without any), it has attributes that tie it
 /// to other work, or it would fail, which the caller has to hear of.
 std::shared_ptr<const ForeignLaunch> takeLaunch(const DriverLaunches &driver,
+                                                ForeignKernels &kernels,
                                                 const CUlaunchConfig &config, CUfunction function,
                                                 void **parameters, void **extra);
 

@@ -304,6 +304,8 @@ public:
   Registry &registered() { return registry; }
   /// Code that the program loads by the driver.
   LoadedImages &loadedImages() { return images; }
+  /// Those of libraries that have been launched.
+  ForeignKernels &foreignKernels() { return ofLibraries; }
   Totals totals();
   /// Of best-effort graphs, in words; empty without any.
   std::string graphStatistics() const { return graphs.statistics(); }
@@ -321,6 +323,7 @@ public:
   void kernelsUnloaded() {
     directLaunches.forget();
     registry.forgetHandles();
+    ofLibraries.forget();
     if (HighFootprints *seen = footprints.load(std::memory_order_acquire))
       seen->forget();
   }
@@ -523,6 +526,7 @@ private:
   StreamTable streams;
   Registry registry;
   LoadedImages images;
+  ForeignKernels ofLibraries;
   Captures captures;
   Requests requests;
   DirectLaunches directLaunches;
