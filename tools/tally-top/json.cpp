@@ -1,5 +1,6 @@
 #include "json.h"
 
+#include "json_text.h"
 #include "words.h"
 
 #include <cstdio>
@@ -7,29 +8,6 @@
 namespace tally::top {
 
 namespace {
-
-std::string quoted(const std::string &text) {
-  std::string result = "\"";
-  for (char c : text) {
-    auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte > 0x7e) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", byte);
-      result += escape;
-    } else {
-      if (c == '"' || c == '\\')
-        result += '\\';
-      result += c;
-    }
-  }
-  return result + "\"";
-}
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
-}
 
 template <class Times> std::string distribution(const Times &times) {
   auto quantile = [&](double fraction) {
@@ -39,20 +17,6 @@ template <class Times> std::string distribution(const Times &times) {
   return "{\"count\":" + std::to_string(times.count()) + ",\"p50\":" + quantile(0.5) +
          ",\"p99\":" + quantile(0.99) + "}";
 }
-
-class Object {
-public:
-  Object &add(const char *name, const std::string &value) {
-    text += std::string(text.size() > 1 ? "," : "") + "\"" + name + "\":" + value;
-    return *this;
-  }
-  Object &count(const char *name, std::uint64_t value) { return add(name, std::to_string(value)); }
-  Object &rate(const char *name, double value) { return add(name, number(value)); }
-  std::string close() const { return text + "}"; }
-
-private:
-  std::string text = "{";
-};
 
 /// Those that there were any of.
 std::string byKind(const KindCounts &counts) {
@@ -97,18 +61,6 @@ std::string clientText(const ClientRow &row) {
         .count("memory_refused", now.memoryRefusals);
   object.count("memory_bytes", now.memoryUsed).count("memory_peak_bytes", now.memoryPeak);
   return object.close();
-}
-
-/// `each` of the items, as an array.
-template <class Items, class Each> std::string array(const Items &items, const Each &each) {
-  std::string text = "[";
-  for (const auto &item : items) {
-    if (text.size() > 1)
-      text += ',';
-    text += each(item);
-  }
-  text += ']';
-  return text;
 }
 
 } // namespace
