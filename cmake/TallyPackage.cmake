@@ -1,7 +1,7 @@
 # What is installed, in two components:
 #
 #   runtime  libtally_runtime.a with all that an application needs (hooks, runtime, emulator), headers,
-#            the link options, the CMake package; tally-top. No LLVM.
+#            the link options, the CMake package; tally and tally-top. No LLVM.
 #   tools    tally-ptxopt and tally-verify, and their half of the CMake package.
 #
 # and a .deb of each by cpack.
@@ -91,7 +91,7 @@ write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/package/tallyConfi
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/package/tallyConfig.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/package/tallyConfigVersion.cmake" cmake/package/TallyEnable.cmake
   DESTINATION "${TALLY_PACKAGE_DIR}" COMPONENT runtime)
-install(TARGETS tally-top RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT runtime)
+install(TARGETS tally-top tally_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT runtime)
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT runtime)
 
 if(TALLY_HAVE_LLVM)

@@ -37,6 +37,7 @@ constexpr std::array<Variable, 28> table = {{
     {"TALLY_PAUSE_DEADLINE_US", "10 to 10000000"},
     {"TALLY_PAUSE_RESERVE", "0 to 90"},
     {"TALLY_POLICY", "NAME or NAME:KEY=VALUE,..."},
+    {"TALLY_PRELOAD_LIBRARY", "a file"},
     {"TALLY_PROFILE", "on or off"},
     {"TALLY_RUN_AHEAD_US", "0 to 1000000"},
     {"TALLY_STATS", "0 or 1"},

@@ -1,0 +1,45 @@
+// The command line of the launcher.
+#ifndef TALLY_LAUNCHER_COMMAND_LINE_H
+#define TALLY_LAUNCHER_COMMAND_LINE_H
+
+#include "options.h" // of tally-top
+
+#include "tally/support/result.h"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace tally::launcher {
+
+/// `tally --help`, `tally run --help`, `tally --version`: text to be written.
+struct Text {
+  std::string text;
+};
+
+struct RunOptions {
+  bool bestEffort = false;
+  /// What stands behind --best-effort=; empty without.
+  std::string bestEffortClass;
+  bool statistics = false;
+  std::optional<std::string> arena, policy, trace; ///< what was said, not empty
+  std::vector<std::string> command;                ///< with its arguments; not empty
+};
+
+struct DoctorOptions {
+  bool json = false;
+  std::vector<std::string> command; ///< empty: of no command in particular
+};
+
+/// What is to be done. `tally status` takes the options of `tally-top --once`.
+using Request = std::variant<Text, RunOptions, top::Options, DoctorOptions>;
+
+/// `arguments` without the program's name. The error names the option and says what it takes.
+Result<Request> parseCommandLine(std::span<const std::string_view> arguments);
+
+} // namespace tally::launcher
+
+#endif

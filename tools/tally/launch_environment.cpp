@@ -1,0 +1,52 @@
+#include "launch_environment.h"
+
+#include "text.h"
+
+#include <unistd.h>
+
+namespace tally::launcher {
+
+Variables currentVariables() {
+  Variables variables;
+  for (char **each = environ; each && *each; ++each) {
+    std::string_view entry = *each;
+    std::size_t equals = entry.find('=');
+    if (equals != std::string_view::npos)
+      variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return variables;
+}
+
+Variables settingsFor(const RunOptions &options, const Variables &variables) {
+  Variables settings;
+  auto found = variables.find("TALLY_CLASS");
+  if (options.bestEffort)
+    settings["TALLY_CLASS"] = "best-effort";
+  else if (found == variables.end() || found->second.empty()) // an empty variable is an unset one
+    settings["TALLY_CLASS"] = "high";
+  if (!options.bestEffortClass.empty())
+    settings["TALLY_BEST_EFFORT_CLASS"] = options.bestEffortClass;
+  if (options.arena)
+    settings["TALLY_ARENA"] = *options.arena;
+  if (options.policy)
+    settings["TALLY_POLICY"] = *options.policy;
+  if (options.statistics)
+    settings["TALLY_STATS"] = "1";
+  if (options.trace)
+    settings["TALLY_TRACE"] = *options.trace;
+  return settings;
+}
+
+std::string preloadWith(std::string_view library, std::string_view before) {
+  std::string result(library);
+  // The loader takes both for separators (ld.so(8)).
+  for (const std::string &entry : split(before, ": ")) {
+    if (entry == library)
+      return std::string(before);
+    if (fileName(entry) != fileName(library))
+      result += ":" + entry;
+  }
+  return result;
+}
+
+} // namespace tally::launcher

@@ -1,0 +1,26 @@
+// Where the library lies that is preloaded into commands.
+#ifndef TALLY_LAUNCHER_PRELOAD_LIBRARY_H
+#define TALLY_LAUNCHER_PRELOAD_LIBRARY_H
+
+#include "tally/support/result.h"
+
+#include <string>
+#include <vector>
+
+namespace tally::launcher {
+
+/// The folder of the launcher's own file; empty where /proc does not say.
+std::string launcherFolder();
+
+/// Where it is looked for, in this order: $TALLY_PRELOAD_LIBRARY alone, if that is set; else beside
+/// an installed launcher, and in the build tree where the launcher is the build tree's.
+std::vector<std::string> preloadLibraryPlaces();
+
+/// The first place that has a file: an absolute path without symbolic links, since children may run
+/// in other folders. The error names all places. A path that LD_PRELOAD cannot hold is an error
+/// too.
+Result<std::string> findPreloadLibrary();
+
+} // namespace tally::launcher
+
+#endif

@@ -1,0 +1,20 @@
+// `tally run`: a command in the launcher's place, with the library preloaded into it.
+#ifndef TALLY_LAUNCHER_RUN_H
+#define TALLY_LAUNCHER_RUN_H
+
+#include "command_line.h"
+
+namespace tally::launcher {
+
+/// Exit statuses, as env(1) and nohup(1) have them.
+constexpr int exitLauncher = 125, exitNotExecutable = 126, exitNotFound = 127;
+
+/// "tally: error: ..." on standard error; returns the status.
+int fail(const std::string &message, int status);
+
+/// Returns only where the command was not started: the exit status.
+int run(const RunOptions &options);
+
+} // namespace tally::launcher
+
+#endif
