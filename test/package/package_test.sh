@@ -365,6 +365,7 @@ test_debs() {
   tools=$(dpkg-deb -c "$SCRATCH"/debs/tally-tools_*.deb)
   grep -q lib/libtally_runtime.a <<<"$runtime" || fail "no archive in tally-runtime"
   grep -q bin/tally-top <<<"$runtime" || fail "no tally-top in tally-runtime"
+  grep -q "bin/tally$" <<<"$runtime" || fail "no tally in tally-runtime"
   grep -q bin/tally-ptxopt <<<"$tools" || fail "no tool in tally-tools"
   ! dpkg-deb -f "$SCRATCH"/debs/tally-runtime_*.deb Depends | grep -i llvm || fail "tally-runtime wants LLVM"
   dpkg-deb -f "$SCRATCH"/debs/tally-tools_*.deb Depends | grep -i llvm || fail "tally-tools does not want LLVM"
