@@ -81,7 +81,7 @@ class Process(Launcher):
             def ignore():
                 signal.signal(signal.SIGHUP, signal.SIG_IGN)
                 os.umask(0o123)
-            words = [*front, "sh", "-c", "grep Sig /proc/self/status; ls /proc/self/fd; umask; pwd"]
+            words = [*front, "sh", "-c", "grep -E 'Sig(Blk|Ign|Cgt)' /proc/self/status; ls /proc/self/fd; umask; pwd"]
             done = subprocess.run(words, env=self.variables, capture_output=True, preexec_fn=ignore, cwd=self.folder, timeout=60)
             return done.stdout
         self.assertEqual(state(launcher, "run"), state())
