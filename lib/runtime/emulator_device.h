@@ -72,6 +72,10 @@ public:
   Result<void> enqueueForHost(StreamId stream, std::function<void()> action) {
     return queue.enqueueForHost(stream, std::move(action));
   }
+  /// What is put on the stream later comes once `holds` has said yes; it is asked again and again.
+  Result<void> waitUntil(StreamId stream, std::function<bool()> holds) {
+    return queue.waitUntil(stream, std::move(holds));
+  }
   using Marker = EmulatorQueue::Marker;
   Result<Marker> mark(StreamId stream) { return queue.mark(stream); }
   Result<void> waitFor(StreamId later, const Marker &marker) {

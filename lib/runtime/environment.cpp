@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view memoryValues = "bytes, with K, M, G or T behind them, or 1% to 100%";
 
-constexpr std::array<Variable, 28> table = {{
+constexpr std::array<Variable, 30> table = {{
     {"TALLY_ARENA", "a file, a folder, or off"},
     {"TALLY_ARENA_GROUP", "a group's name or number"},
     {"TALLY_BEST_EFFORT_CLASS", "1 to 4"},
@@ -39,6 +39,7 @@ constexpr std::array<Variable, 28> table = {{
     {"TALLY_POLICY", "NAME or NAME:KEY=VALUE,..."},
     {"TALLY_PRELOAD_LIBRARY", "a file"},
     {"TALLY_PROFILE", "on or off"},
+    {"TALLY_PTXAS", "a file"},
     {"TALLY_RUN_AHEAD_US", "0 to 1000000"},
     {"TALLY_STATS", "0 or 1"},
     {"TALLY_STREAM_WAITS", "on or off"},

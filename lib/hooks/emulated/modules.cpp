@@ -151,6 +151,16 @@ void Modules::remove(Module *module) {
   std::erase_if(symbols, [&](const auto &each) { return each.second.module == module; });
 }
 
+void Modules::unload(Module &module) {
+  remove(&module);
+  std::scoped_lock lock(mutex);
+  for (const auto &each : module.kernels)
+    handles.erase(each.get());
+  if (module.wasTried && module.error == cudaSuccess)
+    (void)Context::get().device()->unloadModule(module.id); // it is loaded
+  module.error = cudaErrorInvalidResourceHandle;
+}
+
 cudaError_t Modules::load(Module &module) {
   std::scoped_lock lock(mutex);
   return loadLocked(module);

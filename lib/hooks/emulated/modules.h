@@ -68,6 +68,9 @@ public:
   void addManaged(Module *module, void **host, std::string_view name, std::size_t bytes);
   /// The program's symbols of the module are forgotten; the code stays, it may be running.
   void remove(Module *module);
+  /// The code goes too, and what is asked of the module's kernels is an error; what uses them has
+  /// been waited for.
+  void unload(Module &module);
 
   /// Loads the module unless that was done, and fills the pointers to managed variables.
   cudaError_t load(Module &module);
