@@ -295,7 +295,7 @@ cudaError_t Hooks::withDeferred(cudaError_t status, bool clear) {
 }
 
 void Hooks::selfCheck() {
-  if (checked.exchange(true) || registry.kernelsWithVariants() != 0)
+  if (checked.exchange(true) || settings.arePreloaded || registry.kernelsWithVariants() != 0)
     return;
   registry.warnOfNothing();
 }
