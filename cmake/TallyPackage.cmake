@@ -92,6 +92,14 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/package/tallyConfig.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/package/tallyConfigVersion.cmake" cmake/package/TallyEnable.cmake
   DESTINATION "${TALLY_PACKAGE_DIR}" COMPONENT runtime)
 install(TARGETS tally-top tally_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT runtime)
+# What `tally run` preloads, and what makes variants of kernels that are compiled at run time.
+if(TARGET tally_preload)
+  install(TARGETS tally_preload LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/tally" COMPONENT runtime)
+endif()
+if(TALLY_HAVE_LLVM)
+  install(TARGETS tally_ptxas tally_make_variants RUNTIME DESTINATION "${CMAKE_INSTALL_LIBDIR}/tally" COMPONENT tools)
+  install(FILES "${packed}/ptxas-blackwell" DESTINATION "${CMAKE_INSTALL_LIBDIR}/tally" COMPONENT tools)
+endif()
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT runtime)
 
 if(TALLY_HAVE_LLVM)

@@ -4,12 +4,17 @@
 #include "settings.h"
 #include "wrappers.h"
 
+#include "tally/hooks.h"
+
 #include <cstdlib>
 #include <string_view>
 
 using namespace tally::hooks;
 
 namespace {
+
+/// A program may call the C interface by weak references, for which no archive gives an object.
+__attribute__((used)) int (*const cInterface)(void *, tally_stream_class) = &tally_stream_set_class;
 
 /// Settings are not read yet: a program may still set them.
 bool isDisabled() {

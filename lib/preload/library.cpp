@@ -5,8 +5,6 @@
 #include "driver_hook.h"
 #include "settings.h"
 
-#include "tally/request.h"
-
 #include <cuda.h>
 
 #include <dlfcn.h>
@@ -25,12 +23,15 @@ constexpr char driverName[] = "libcuda.so.1";
 /// own, which sees more.
 bool isLinkedWithTally() {
   constexpr char name[] = "tally_request_begin_v1";
-  return dlsym(RTLD_NEXT, name) || dlsym(RTLD_DEFAULT, name) != &tally_request_begin_v1;
+  void *first = dlsym(RTLD_DEFAULT, name);
+  Dl_info own = {}, found = {};
+  dladdr(reinterpret_cast<void *>(&isLinkedWithTally), &own);
+  return dlsym(RTLD_NEXT, name) || (dladdr(first, &found) != 0 && found.dli_fbase != own.dli_fbase);
 }
 
 /// Where Tally is linked in, or left out, this library stands aside.
 bool standsAside() {
-  static const bool aside = hooks::Settings::get().disabled || isLinkedWithTally();
+  static const bool aside = isLinkedWithTally() || hooks::Settings::get().disabled;
   return aside;
 }
 

@@ -133,8 +133,8 @@ Result<Making> findPlaces() {
     return Error{"there is no store of variants (TALLY_VARIANTS, XDG_CACHE_HOME and HOME)"};
   found.store = folder;
   fs::path own = ownFolder();
-  for (const fs::path &each :
-       {own / "../../bin/tally-ptxopt", own / "tally-ptxopt", fs::path(TALLY_BUILT_PTXOPT)})
+  for (const fs::path &each : {own / "../../bin/tally-ptxopt", own / "../../../bin/tally-ptxopt",
+                               fs::path(TALLY_BUILT_PTXOPT)})
     if (found.ptxopt.empty() && access(each.c_str(), X_OK) == 0)
       found.ptxopt = each;
   if (found.ptxopt.empty())

@@ -2,6 +2,8 @@
 
 #include "text.h"
 
+#include <utility>
+
 #include <unistd.h>
 
 namespace tally::launcher {
@@ -34,6 +36,20 @@ Variables settingsFor(const RunOptions &options, const Variables &variables) {
     settings["TALLY_STATS"] = "1";
   if (options.trace)
     settings["TALLY_TRACE"] = *options.trace;
+  return settings;
+}
+
+Variables tritonBy(std::string_view folder, const Variables &variables) {
+  Variables settings;
+  constexpr std::pair<std::string_view, std::string_view> programs[] = {
+      {"TRITON_PTXAS_PATH", "ptxas"}, {"TRITON_PTXAS_BLACKWELL_PATH", "ptxas-blackwell"}};
+  for (const auto &[name, program] : programs) {
+    std::string own = std::string(folder) + "/" + std::string(program);
+    auto given = variables.find(name);
+    if (given != variables.end() && !given->second.empty() && given->second != own)
+      settings["TALLY_PTXAS"] = given->second;
+    settings[std::string(name)] = own;
+  }
   return settings;
 }
 

@@ -20,6 +20,10 @@ Variables currentVariables();
 /// effort too; high priority where they have none.
 Variables settingsFor(const RunOptions &options, const Variables &variables);
 
+/// Has Triton compile by the programs in `folder`, so that its kernels get variants. The ptxas that
+/// `variables` name for it is called by these.
+Variables tritonBy(std::string_view folder, const Variables &variables);
+
 /// LD_PRELOAD with `library` in front of what `before` names. A `before` that names it already
 /// stays as it is; other libraries of the same file name, which belong to another Tally, are left
 /// out.

@@ -50,6 +50,11 @@ Result<Variables> preloadFor(const RunOptions &options, const Variables &variabl
   }
   auto before = variables.find("LD_PRELOAD");
   preload["LD_PRELOAD"] = preloadWith(*library, before == variables.end() ? "" : before->second);
+  std::string folder = library->substr(0, library->rfind('/'));
+  auto setting = variables.find("TALLY_CLASS");
+  bool isBestEffort = setting != variables.end() && setting->second == "best-effort";
+  if (isBestEffort && access((folder + "/ptxas").c_str(), X_OK) == 0)
+    preload.merge(tritonBy(folder, variables));
   return preload;
 }
 

@@ -31,6 +31,16 @@ TEST_CASE("each option is a variable") {
                                               {"TALLY_TRACE", "t"}});
 }
 
+TEST_CASE("Triton compiles by Tally's programs, and these by the one that the user has chosen") {
+  Variables own = {{"TRITON_PTXAS_PATH", "/t/ptxas"},
+                   {"TRITON_PTXAS_BLACKWELL_PATH", "/t/ptxas-blackwell"}};
+  CHECK(tritonBy("/t", {}) == own);
+  CHECK(tritonBy("/t", own) == own); // nested
+  Variables given = own;
+  given["TALLY_PTXAS"] = "/cuda/ptxas";
+  CHECK(tritonBy("/t", {{"TRITON_PTXAS_PATH", "/cuda/ptxas"}}) == given);
+}
+
 TEST_CASE("the library stands in front of what is preloaded, once") {
   CHECK(preloadWith("/t/l.so", "") == "/t/l.so");
   CHECK(preloadWith("/t/l.so", "a.so b.so:/c.so") == "/t/l.so:a.so:b.so:/c.so");

@@ -1,0 +1,217 @@
+"""The preloaded library. CMakeLists.txt says where things are: LIBRARY, LAUNCHER, DRIVER (the folder of the emulator's
+libcuda.so.1), NM, READELF, CC, RELINKED (a program that is linked with Tally), PTXOPT."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+here = pathlib.Path(__file__).parent
+library, launcher = os.environ["LIBRARY"], os.environ["LAUNCHER"]
+rounds = 96
+# 96 is a multiple of 8: the last thing that happens to y is the fill.
+expected = "sum 4096.000, counted 12\n"
+
+
+class Preloaded(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="tally-preload-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.variables = {name: value for name, value in os.environ.items() if not name.startswith(("TALLY_", "CUDA_", "LD_"))}
+        self.variables.update(TALLY_ARENA=str(self.folder / "arena"), TALLY_VARIANTS=str(self.folder / "variants"))
+
+    def command(self, *words, timeout=120, **changes):
+        """With the library, and no driver but the emulator's where DRIVER is in LD_LIBRARY_PATH."""
+        variables = {**self.variables, "LD_PRELOAD": library, **changes}
+        return subprocess.run(list(map(str, words)), capture_output=True, text=True, env=variables, timeout=timeout,
+                              cwd=self.folder)
+
+    def tally(self, *words, **changes):
+        variables = {"LD_LIBRARY_PATH": os.environ["DRIVER"], "LD_PRELOAD": "", "TALLY_PRELOAD_LIBRARY": library, **changes}
+        return self.command(launcher, "run", *words, **variables)
+
+    def work(self, *options, count=rounds, **changes):
+        return self.tally(*options, "--", sys.executable, here / "work.py", here / "kernels.ptx", here / "counting.ptx",
+                          count, **changes)
+
+    def statistics(self, done):
+        lines = [line for line in done.stderr.splitlines() if line.startswith("tally: launches:")]
+        self.assertEqual(len(lines), 1, done.stderr)
+        return lines[0]
+
+
+class File(Preloaded):
+    def test_exports(self):
+        names = {line.split()[-1]: line.split()[-2] for line in
+                 subprocess.check_output([os.environ["NM"], "-D", "--defined-only", library], text=True).splitlines()}
+        known = {"cuInit", "dlopen", "tally_preload_is_active", "tally_request_begin_v1", "tally_request_add_stream_v1",
+                 "tally_request_end_v1", "tally_stream_set_class", "tally_stream_set_best_effort_class"}
+        self.assertEqual(set(names), known)
+        self.assertNotIn("u", names.values(), "a unique symbol, which other modules would share")
+
+    def test_needs_the_c_library_alone(self):
+        text = subprocess.check_output([os.environ["READELF"], "-d", library], text=True)
+        needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", text))
+        allowed = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
+        self.assertLessEqual({each for each in needed if not each.startswith("ld-linux")}, allowed)
+
+
+class WithoutCuda(Preloaded):
+    """Nothing happens before the driver is there."""
+
+    def rests(self, *words):
+        done = self.command(*words)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertFalse((self.folder / "arena").exists())
+        return done.stdout
+
+    def test_a_shell(self):
+        self.assertEqual(self.rests("bash", "-c", "echo $(cat <(echo a)) | tr a b"), "b\n")
+
+    def test_a_compiler(self):
+        (self.folder / "one.c").write_text("int main(void) { return 0; }\n")
+        self.rests(os.environ["CC"], "one.c", "-o", "one")
+        self.rests(self.folder / "one")
+
+    def test_python_with_threads_and_forks(self):
+        program = """if True:
+            import ctypes, multiprocessing, os, subprocess, threading
+            def double(x): return 2 * x
+            threads = [threading.Thread(target=ctypes.CDLL, args=("libm.so.6",)) for _ in range(8)]
+            [each.start() for each in threads]; [each.join() for each in threads]
+            with multiprocessing.get_context("fork").Pool(2) as pool: print(sum(pool.map(double, range(10))))
+            print(subprocess.check_output(["echo", "child"], text=True), end="")
+            print(len(os.listdir("/proc/self/task")), "libcuda" in open("/proc/self/maps").read())
+        """
+        self.assertEqual(self.rests(sys.executable, "-c", program), "90\nchild\n1 False\n")
+
+    def test_a_look_for_the_driver_fails_as_ever(self):
+        program = "import ctypes\ntry: ctypes.CDLL('libcuda.so.1')\nexcept OSError as error: print(error)"
+        self.assertIn("libcuda.so.1: cannot open shared object file", self.rests(sys.executable, "-c", program))
+
+    def test_the_loaders_own_folders_are_found(self):
+        """dlopen looks in the RUNPATH of the object that calls it."""
+        (self.folder / "inner.c").write_text("int inner(void) { return 7; }\n")
+        (self.folder / "outer.c").write_text(
+            '#include <dlfcn.h>\nint outer(void) { void *l = dlopen("libinner_of_test.so", RTLD_NOW);\n'
+            'return l ? ((int (*)(void))dlsym(l, "inner"))() : 0; }\n')
+        (self.folder / "sub").mkdir()
+        shared = [os.environ["CC"], "-shared", "-fPIC"]
+        subprocess.check_call([*shared, "inner.c", "-o", "sub/libinner_of_test.so"], cwd=self.folder)
+        subprocess.check_call([*shared, "outer.c", "-o", "libouter.so", "-Wl,-rpath,$ORIGIN/sub", "-ldl"], cwd=self.folder)
+        program = f"import ctypes; print(ctypes.CDLL('{self.folder}/libouter.so').outer())"
+        self.assertEqual(self.rests(sys.executable, "-c", program), "7\n")
+
+
+class WithDriver(Preloaded):
+    def test_high_priority(self):
+        done = self.work("--stats")
+        self.assertEqual((done.returncode, done.stdout), (0, expected), done.stderr)
+        self.assertIn("108 high and 0 best effort by libraries", self.statistics(done))
+
+    def test_best_effort_alone(self):
+        done = self.work("--best-effort", "--stats")
+        self.assertEqual((done.returncode, done.stdout), (0, expected), done.stderr)
+        self.assertIn("0 high and 108 best effort by libraries", self.statistics(done))
+
+    def test_best_effort_scheduled(self):
+        done = self.work("--best-effort", "--stats", TALLY_RUN_AHEAD_US="0")
+        self.assertEqual((done.returncode, done.stdout), (0, expected), done.stderr)
+        self.assertRegex(self.statistics(done), r"; [1-9]\d* physical launches")
+
+    @unittest.skipUnless("PTXOPT" in os.environ, "there is no tally-ptxopt")
+    def test_variants_are_made_and_found(self):
+        """The first run has them made, the second finds them; a module with a variable gets none."""
+        self.assertEqual(self.work("--best-effort").stdout, expected)
+        variants = self.folder / "variants"
+        deadline = time.monotonic() + 60
+        while len(list(variants.glob("*.tally"))) < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertEqual(len(list(variants.glob("*.tally"))), 2)
+        done = self.work("--best-effort", "--stats", count=960, TALLY_YIELD_EVERY_US="200")
+        self.assertEqual((done.returncode, done.stdout), (0, "sum 4096.000, counted 120\n"), done.stderr)
+        line = self.statistics(done)
+        self.assertRegex(line, r"images: 1 with variants, 1 whose variants cannot be used")
+        self.assertRegex(line, r"variants: [1-9]\d* guard")
+
+    def test_a_damaged_bundle_is_named_and_not_used(self):
+        self.work("--best-effort")
+        variants = self.folder / "variants"
+        variants.mkdir(exist_ok=True)
+        # Of every image that there may be: the store's names are hashes.
+        program = ("import ctypes, sys; data = open(sys.argv[1], 'rb').read(); h = 0x6c62272e07bb014262b821756295c58d\n"
+                   "for each in data: h = ((h ^ each) * 0x0000000001000000000000000000013B) % 2 ** 128\n"
+                   "print(f'{h:032x}')")
+        key = subprocess.check_output([sys.executable, "-c", program, here / "kernels.ptx"], text=True).strip()
+        (variants / f"{key}.tally").write_bytes(b"TALLYBDL and no bundle")
+        done = self.work("--best-effort", TALLY_RUN_AHEAD_US="0", count=960)
+        self.assertEqual(done.stdout, "sum 4096.000, counted 120\n")
+        self.assertIn(f"{key}.tally is damaged or of another version", done.stderr)
+
+    def test_two_processes_meet(self):
+        """A process of high priority asks the best-effort one to yield."""
+        words = [sys.executable, str(here / "work.py"), str(here / "kernels.ptx"), str(here / "counting.ptx"), "1200"]
+        variables = {**self.variables, "LD_LIBRARY_PATH": os.environ["DRIVER"], "TALLY_PRELOAD_LIBRARY": library}
+        started = [subprocess.Popen([launcher, "run", *options, "--stats", "--", *words], env=variables, text=True,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                   for options in (["--best-effort"], [])]
+        outputs = [each.communicate(timeout=120) for each in started]
+        for output, _ in outputs:
+            self.assertEqual(output, "sum 4096.000, counted 150\n")
+        self.assertRegex(outputs[0][1], r" [1-9]\d* requests")
+        self.assertIn("1350 high and 0 best effort by libraries", outputs[1][1])
+
+    def test_wrong_settings_stop_the_driver(self):
+        done = self.command(sys.executable, here / "work.py", here / "kernels.ptx", here / "counting.ptx", rounds,
+                            LD_LIBRARY_PATH=os.environ["DRIVER"], TALLY_CLASS="besteffort")
+        self.assertIn("cuInit: error 800", done.stderr)
+        self.assertIn("TALLY_CLASS=besteffort: allowed are", done.stderr)
+
+    def test_left_out(self):
+        done = self.work("--best-effort", "--stats", TALLY_DISABLE="1")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, expected, ""))
+
+    def test_a_program_that_is_linked_with_the_driver(self):
+        (self.folder / "linked.c").write_text(
+            "int cuInit(unsigned); int cuDeviceGetCount(int *); int printf(const char *, ...);\n"
+            'int main(void) { int n = 0; return cuInit(0) || cuDeviceGetCount(&n) || !printf("%d\\n", n); }\n')
+        driver = os.environ["DRIVER"]
+        subprocess.check_call([os.environ["CC"], "linked.c", "-o", "linked", f"{driver}/libcuda.so.1",
+                               "-Wl,--allow-shlib-undefined"], cwd=self.folder)
+        done = self.tally("--stats", "--", self.folder / "linked")
+        self.assertEqual((done.returncode, done.stdout), (0, "1\n"), done.stderr)
+        self.statistics(done)
+
+    def test_a_child_that_is_forked_before_cuda_is_used(self):
+        program = ("import os, runpy, sys\n"
+                   "child = os.fork()\n"
+                   "if child: sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+                   f"sys.argv = ['work.py', '{here}/kernels.ptx', '{here}/counting.ptx', '{rounds}']\n"
+                   f"runpy.run_path('{here}/work.py')")
+        done = self.tally("--best-effort", "--stats", "--", sys.executable, "-c", program, TALLY_RUN_AHEAD_US="0")
+        self.assertEqual((done.returncode, done.stdout), (0, expected), done.stderr)
+        self.statistics(done)
+
+    def test_a_child_that_is_forked_afterwards_ends_well(self):
+        program = (f"import os, runpy, sys\nsys.argv = ['work.py', '{here}/kernels.ptx', '{here}/counting.ptx', '{rounds}']\n"
+                   f"work = runpy.run_path('{here}/work.py')\n"
+                   "child = os.fork()\n"
+                   "if child: sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+                   "os._exit(5)")
+        done = self.tally("--best-effort", "--", sys.executable, "-c", program, TALLY_RUN_AHEAD_US="0")
+        self.assertEqual((done.returncode, done.stdout), (5, expected), done.stderr)
+
+    @unittest.skipUnless("RELINKED" in os.environ, "there is no relinked program")
+    def test_a_relinked_program_has_one_engine(self):
+        done = self.tally("--best-effort", "--stats", "--", os.environ["RELINKED"], TALLY_DEVICE="emulator",
+                          TALLY_RUN_AHEAD_US="0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("2 best effort (2 through variants", self.statistics(done))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

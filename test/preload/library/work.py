@@ -1,0 +1,66 @@
+"""A program that calls the CUDA driver by itself: work.py KERNELS COUNTING ROUNDS. Two streams take turns on one range, each
+behind the other's event; the sum is printed, which is another one where a launch is lost, doubled or out of order."""
+import array
+import ctypes
+import sys
+
+cuda = ctypes.CDLL("libcuda.so.1")
+
+
+def call(name, *arguments):
+    status = getattr(cuda, name)(*arguments)
+    if status != 0:
+        sys.exit(f"{name}: error {status}")
+
+
+def made(name, *arguments, kind=ctypes.c_void_p):
+    result = kind()
+    call(name, ctypes.byref(result), *arguments)
+    return result
+
+
+def launch(function, blocks, threads, stream, *arguments):
+    pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(each) for each in arguments))
+    call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, 0, stream, pointers, None)
+
+
+def range_of(values):
+    data = array.array("f", values)
+    address = made("cuMemAlloc_v2", ctypes.c_size_t(4 * len(data)), kind=ctypes.c_uint64)
+    call("cuMemcpyHtoD_v2", address, ctypes.c_void_p(data.buffer_info()[0]), ctypes.c_size_t(4 * len(data)))
+    return address
+
+
+def main(kernels, counting, rounds):
+    call("cuInit", 0)
+    device = made("cuDeviceGet", 0, kind=ctypes.c_int)
+    call("cuCtxSetCurrent", made("cuDevicePrimaryCtxRetain", device))
+    module = made("cuModuleLoadData", open(kernels, "rb").read())
+    other = made("cuModuleLoadData", open(counting, "rb").read())
+    axpy = made("cuModuleGetFunction", module, b"axpy")
+    count = made("cuModuleGetFunction", other, b"count")
+    n = 4096
+    x, y = range_of(i % 7 for i in range(n)), range_of(i % 5 for i in range(n))
+    out = range_of([0])
+    streams = [made("cuStreamCreate", flags) for flags in (1, 0)]
+    event = made("cuEventCreate", 2)
+    factor, size = ctypes.c_float(0.25), ctypes.c_uint(n)
+    for i in range(rounds):
+        # y = y + x / 4, and after each eighth round y = 1: no two of them may change places.
+        stream = streams[i % 2]
+        launch(axpy, n // 128, 128, stream, y, x, factor, size)
+        if i % 8 == 7:
+            call("cuMemsetD32Async", y, 0x3F800000, ctypes.c_size_t(n), stream)
+            launch(count, 1, 1, stream, out)
+        call("cuEventRecord", event, stream)
+        call("cuStreamWaitEvent", streams[1 - i % 2], event, 0)
+    for stream in streams:
+        call("cuStreamSynchronize", stream)
+    result = array.array("f", bytes(4 * n))
+    call("cuMemcpyDtoH_v2", ctypes.c_void_p(result.buffer_info()[0]), y, ctypes.c_size_t(4 * n))
+    counted = ctypes.c_uint()
+    call("cuMemcpyDtoH_v2", ctypes.byref(counted), out, ctypes.c_size_t(4))
+    print(f"sum {sum(result):.3f}, counted {counted.value + 1}")
+
+
+main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
