@@ -13,7 +13,7 @@ here = pathlib.Path(__file__).parent
 library, launcher = os.environ["LIBRARY"], os.environ["LAUNCHER"]
 rounds = 96
 # 96 is a multiple of 8: the last thing that happens to y is the fill.
-expected = "sum 4096.000, counted 12\n"
+expected = "sum 4096.000, counted 12, 0 events too early\n"
 
 
 class Preloaded(unittest.TestCase):
@@ -111,12 +111,12 @@ class WithDriver(Preloaded):
     def test_high_priority(self):
         done = self.work("--stats")
         self.assertEqual((done.returncode, done.stdout), (0, expected), done.stderr)
-        self.assertIn("108 high and 0 best effort by libraries", self.statistics(done))
+        self.assertIn("132 high and 0 best effort by libraries", self.statistics(done))
 
     def test_best_effort_alone(self):
         done = self.work("--best-effort", "--stats")
         self.assertEqual((done.returncode, done.stdout), (0, expected), done.stderr)
-        self.assertIn("0 high and 108 best effort by libraries", self.statistics(done))
+        self.assertIn("0 high and 132 best effort by libraries", self.statistics(done))
 
     def test_best_effort_scheduled(self):
         done = self.work("--best-effort", "--stats", TALLY_RUN_AHEAD_US="0")
@@ -133,7 +133,7 @@ class WithDriver(Preloaded):
             time.sleep(0.1)
         self.assertEqual(len(list(variants.glob("*.tally"))), 2)
         done = self.work("--best-effort", "--stats", count=960, TALLY_YIELD_EVERY_US="200")
-        self.assertEqual((done.returncode, done.stdout), (0, "sum 4096.000, counted 120\n"), done.stderr)
+        self.assertEqual((done.returncode, done.stdout), (0, "sum 4096.000, counted 120, 0 events too early\n"), done.stderr)
         line = self.statistics(done)
         self.assertRegex(line, r"images: 1 with variants, 1 whose variants cannot be used")
         self.assertRegex(line, r"variants: [1-9]\d* guard")
@@ -149,7 +149,7 @@ class WithDriver(Preloaded):
         key = subprocess.check_output([sys.executable, "-c", program, here / "kernels.ptx"], text=True).strip()
         (variants / f"{key}.tally").write_bytes(b"TALLYBDL and no bundle")
         done = self.work("--best-effort", TALLY_RUN_AHEAD_US="0", count=960)
-        self.assertEqual(done.stdout, "sum 4096.000, counted 120\n")
+        self.assertEqual(done.stdout, "sum 4096.000, counted 120, 0 events too early\n")
         self.assertIn(f"{key}.tally is damaged or of another version", done.stderr)
 
     def test_two_processes_meet(self):
@@ -161,9 +161,9 @@ class WithDriver(Preloaded):
                    for options in (["--best-effort"], [])]
         outputs = [each.communicate(timeout=120) for each in started]
         for output, _ in outputs:
-            self.assertEqual(output, "sum 4096.000, counted 150\n")
+            self.assertEqual(output, "sum 4096.000, counted 150, 0 events too early\n")
         self.assertRegex(outputs[0][1], r" [1-9]\d* requests")
-        self.assertIn("1350 high and 0 best effort by libraries", outputs[1][1])
+        self.assertIn("1650 high and 0 best effort by libraries", outputs[1][1])
 
     def test_wrong_settings_stop_the_driver(self):
         done = self.command(sys.executable, here / "work.py", here / "kernels.ptx", here / "counting.ptx", rounds,

@@ -31,6 +31,13 @@ def range_of(values):
     return address
 
 
+def wait_for(event, by_asking):
+    not_ready = 600
+    while by_asking and cuda.cuEventQuery(event) == not_ready:
+        pass
+    call("cuEventSynchronize", event)
+
+
 def main(kernels, counting, rounds):
     call("cuInit", 0)
     device = made("cuDeviceGet", 0, kind=ctypes.c_int)
@@ -45,6 +52,12 @@ def main(kernels, counting, rounds):
     streams = [made("cuStreamCreate", flags) for flags in (1, 0)]
     event = made("cuEventCreate", 2)
     factor, size = ctypes.c_float(0.25), ctypes.c_uint(n)
+    # What the host sees of an event: a word of its own memory, to which each fourth round adds 1.
+    host = made("cuMemHostAlloc", ctypes.c_size_t(4), 0)
+    seen = ctypes.c_float.from_address(host.value)
+    seen.value = 0
+    word = made("cuMemHostGetDevicePointer_v2", host, 0, kind=ctypes.c_uint64)
+    one, early = range_of([1]), 0
     for i in range(rounds):
         # y = y + x / 4, and after each eighth round y = 1: no two of them may change places.
         stream = streams[i % 2]
@@ -52,7 +65,12 @@ def main(kernels, counting, rounds):
         if i % 8 == 7:
             call("cuMemsetD32Async", y, 0x3F800000, ctypes.c_size_t(n), stream)
             launch(count, 1, 1, stream, out)
+        if i % 4 == 3:
+            launch(axpy, 1, 32, stream, word, one, ctypes.c_float(1), ctypes.c_uint(1))
         call("cuEventRecord", event, stream)
+        if i % 16 == 15:
+            wait_for(event, by_asking=i % 32 == 31)
+            early += seen.value != (i + 1) // 4
         call("cuStreamWaitEvent", streams[1 - i % 2], event, 0)
     for stream in streams:
         call("cuStreamSynchronize", stream)
@@ -60,7 +78,7 @@ def main(kernels, counting, rounds):
     call("cuMemcpyDtoH_v2", ctypes.c_void_p(result.buffer_info()[0]), y, ctypes.c_size_t(4 * n))
     counted = ctypes.c_uint()
     call("cuMemcpyDtoH_v2", ctypes.byref(counted), out, ctypes.c_size_t(4))
-    print(f"sum {sum(result):.3f}, counted {counted.value + 1}")
+    print(f"sum {sum(result):.3f}, counted {counted.value + 1}, {early} events too early")
 
 
 main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
