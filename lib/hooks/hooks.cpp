@@ -76,7 +76,7 @@ Hooks &Hooks::makeShared() {
 /// The driver starts later.
 void Hooks::prepareDriver() {
   if (!settings.emulator)
-    runtime::prepareDriverEnvironment(settings.bestEffort);
+    runtime::prepareDriverEnvironment(settings.bestEffort, !settings.arePreloaded);
 }
 
 void Hooks::beInForkedChild() {

@@ -14,9 +14,11 @@ namespace {
 /// A kernel that is loaded by its first use is loaded under the driver's lock, when the device is
 /// idle. While work pauses or a stream waits it is not, and a call that waits for the lock cannot
 /// let them go on.
+/// A preloaded library leaves the driver's default, which is lazy.
 bool isLoadingLazy() {
-  const char *loading = std::getenv("CUDA_MODULE_LOADING");
-  return loading && std::string_view(loading) == "LAZY";
+  const char *given = std::getenv("CUDA_MODULE_LOADING");
+  std::string_view loading = given ? given : "";
+  return loading == "LAZY" || (isPreloadedLibrary && loading != "EAGER");
 }
 
 Settings read() {
@@ -32,7 +34,8 @@ Settings read() {
   if (settings.arePreloaded && settings.emulator)
     wrong = "TALLY_DEVICE=emulator is for programs that are linked with tally, not for `tally run`";
   if (contains(settings.kinds, Kind::Pause) && isLoadingLazy())
-    wrong = "TALLY_KINDS has pause, which CUDA_MODULE_LOADING=LAZY may keep from going on";
+    wrong = "TALLY_KINDS has pause, which CUDA_MODULE_LOADING=LAZY, the driver's default, may keep "
+            "from going on";
   settings.disabled = settings.disabled || isLedByPreload();
   if (wrong.empty())
     return settings;

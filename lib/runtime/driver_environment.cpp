@@ -14,9 +14,10 @@ bool isMpsRunning() {
   return access((folder + "/control").c_str(), F_OK) == 0;
 }
 
-void prepareDriverEnvironment(std::optional<bool> bestEffortOnly) {
+void prepareDriverEnvironment(std::optional<bool> bestEffortOnly, bool loadsEagerly) {
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", isMpsRunning() ? "4" : "32", 0);
-  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  if (loadsEagerly)
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   if (bestEffortOnly)
     setenv("CUDA_MPS_CLIENT_PRIORITY", *bestEffortOnly ? "1" : "0", 0);
 }

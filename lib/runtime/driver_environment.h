@@ -18,10 +18,12 @@ bool isMpsRunning();
 ///    with 32 for each the fourth process gets no context (cudaErrorMemoryAllocation), with 8 the
 ///    sixteenth; with 4, 24 processes did, and with MPS's own default the control write came later.
 ///  - CUDA_MODULE_LOADING=EAGER: a module that is loaded by its first launch waits for running
-///    kernels.
+///    kernels. Only where the program `loadsEagerly`: one whose libraries have thousands of kernels
+///    (PyTorch) would start late, with gigabytes of code on the device.
 ///  - CUDA_MPS_CLIENT_PRIORITY, where it is known whether the process has best-effort work only: 1
 ///    then, else 0, which is the higher of MPS's two. Without MPS it means nothing.
-void prepareDriverEnvironment(std::optional<bool> bestEffortOnly = std::nullopt);
+void prepareDriverEnvironment(std::optional<bool> bestEffortOnly = std::nullopt,
+                              bool loadsEagerly = true);
 
 /// With fewer streams than this a program's streams are taken to have a hardware connection each,
 /// so that one that waits holds up no other: half of CUDA_DEVICE_MAX_CONNECTIONS, since libraries

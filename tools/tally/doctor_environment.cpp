@@ -46,10 +46,9 @@ void examineMps(Report &report, const Variables &variables) {
 void examineModuleLoading(Report &report, const Variables &variables) {
   const std::string name = "CUDA_MODULE_LOADING";
   std::string value = valueOf(variables, name);
-  if (value == "LAZY")
+  if (value == "EAGER")
     report.note(name,
-                value + ": a module that is loaded by its first launch waits for kernels "
-                        "that run",
+                value + ": programs with many kernels, as PyTorch, start later and use more memory",
                 "unset " + name);
   else
     report.ok(name, value.empty() ? "not set" : value);

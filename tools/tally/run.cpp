@@ -4,7 +4,9 @@
 #include "launch_environment.h"
 #include "preload_library.h"
 
-#include "environment.h" // of the runtime
+// Of the runtime:
+#include "driver_environment.h"
+#include "environment.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -89,10 +91,17 @@ int run(const RunOptions &options) {
   Result<Variables> preload = preloadFor(options, variables);
   if (!preload)
     return fail(preload.error().message, exitLauncher);
-  changes.merge(*preload);
+  changes.insert(preload->begin(), preload->end());
   for (const auto &[name, value] : changes)
     if (setenv(name.c_str(), value.c_str(), 1) != 0)
       return fail(name + ": " + std::strerror(errno), exitLauncher);
+  // Here rather than in the command, whose threads may read its environment by then.
+  if (auto with = preload->find("LD_PRELOAD"); with != preload->end()) {
+    auto before = variables.find("LD_PRELOAD");
+    if (before != variables.end() && before->second == with->second)
+      unsetenv("CUDA_MPS_CLIENT_PRIORITY"); // the outer `tally run` has set it, for its own class
+    runtime::prepareDriverEnvironment(settings->bestEffort, false);
+  }
   return execute(options.command);
 }
 

@@ -159,7 +159,14 @@ class Environment(Launcher):
 
     def test_nothing_else_changes(self):
         changed = {name: value for name, value in self.variables_of().items() if self.variables.get(name) != value}
-        self.assertEqual(changed, dict(TALLY_CLASS="high", LD_PRELOAD=recorder))
+        connections = changed.pop("CUDA_DEVICE_MAX_CONNECTIONS")
+        self.assertIn(connections, ("32", "4"))  # 4 under MPS
+        self.assertEqual(changed, dict(TALLY_CLASS="high", LD_PRELOAD=recorder, CUDA_MPS_CLIENT_PRIORITY="0"))
+
+    def test_a_nested_command_has_the_priority_of_its_own_class(self):
+        found = self.variables_of(launcher, "run", "--best-effort")
+        self.assertEqual((found["TALLY_CLASS"], found["CUDA_MPS_CLIENT_PRIORITY"]), ("best-effort", "1"))
+        self.assertEqual(self.variables_of(CUDA_MPS_CLIENT_PRIORITY="1")["CUDA_MPS_CLIENT_PRIORITY"], "1")
 
     def test_children_inherit(self):
         self.run_well("--best-effort", "sh", "-c", "cat /dev/null; [ $TALLY_CLASS = best-effort ]")
@@ -292,7 +299,7 @@ class Doctor(Launcher):
         self.has(found, "driver", "note", f"more than once: {os.environ['DRIVER']}/libcuda.so.1, {self.folder}/libcuda.so.1")
 
     def test_environment(self):
-        found = self.findings(CUDA_MODULE_LOADING="LAZY", CUDA_DEVICE_MAX_CONNECTIONS="1", CUDA_INJECTION64_PATH="/x.so",
+        found = self.findings(CUDA_MODULE_LOADING="EAGER", CUDA_DEVICE_MAX_CONNECTIONS="1", CUDA_INJECTION64_PATH="/x.so",
                               LD_PRELOAD=recorder, TALLY_CLAS="x", CUDA_MPS_PIPE_DIRECTORY="/no/such", TRITON_PTXAS_PATH="/no/ptxas",
                               XDG_CACHE_HOME="/dev/null/cache", TALLY_ARENA="/no/such/arena")
         for name in ("CUDA_MODULE_LOADING", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_INJECTION64_PATH", "LD_PRELOAD", "MPS"):
