@@ -214,6 +214,8 @@ CUresult byRule_Unload(CUstream stream, Real real, Module module) {
 
 template <class Real, class Module, class... P>
 CUresult byRule_Load(CUstream, Real real, Module *module, const void *image, P... p) {
+  if (isForeign())
+    Hooks::shared().loadedImages().willLoad();
   CUresult status = real(module, image, p...);
   if (status == CUDA_SUCCESS && isForeign())
     Hooks::shared().loadedImages().loaded(*module, bundle::deviceImageAt(image));

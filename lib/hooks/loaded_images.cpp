@@ -97,6 +97,8 @@ void LoadedImages::loaded(const void *module, std::string_view bytes) {
     image->ptx = bytes;
   {
     std::unique_lock lock(mutex);
+    if (auto known = compiledTexts.find(image->key); known != compiledTexts.end())
+      image->ptx = known->second;
     byModule[module] = std::move(image);
   }
   std::unique_lock lock(waking);
@@ -112,6 +114,14 @@ void LoadedImages::loadedFile(const void *module, const char *path) {
   constexpr std::size_t leastImageBytes = 64; // that of an ELF header
   if (text.size() >= leastImageBytes)
     loaded(module, bundle::deviceImageAt(text.c_str()));
+}
+
+void LoadedImages::compiled(std::string_view code, std::string ptx) {
+  if (!isOn() || ptx.empty())
+    return;
+  std::string key = bundle::imageKey(code);
+  std::unique_lock lock(mutex);
+  compiledTexts[std::move(key)] = std::move(ptx);
 }
 
 void LoadedImages::unloaded(const void *module) {

@@ -43,6 +43,15 @@ public:
   void loaded(const void *module, std::string_view image);
   /// The same from a file.
   void loadedFile(const void *module, const char *path);
+  /// The program has been given this machine code, which was compiled from that PTX.
+  void compiled(std::string_view code, std::string ptx);
+  /// Called before an image is loaded; set before the first one is, or never.
+  using Call = void (*)();
+  static inline constinit Call beforeLoading = nullptr;
+  void willLoad() const {
+    if (isOn() && beforeLoading)
+      beforeLoading();
+  }
   /// It is about to be unloaded.
   void unloaded(const void *module);
   /// All are gone.
@@ -91,6 +100,7 @@ private:
   mutable std::shared_mutex mutex; ///< what follows, to `served`
   std::unordered_map<const void *, std::shared_ptr<Image>> byModule;
   std::unordered_map<const void *, std::shared_ptr<Image>> byKernel;
+  std::unordered_map<std::string, std::string> compiledTexts; ///< by the code's key
   const CudaApi *served = nullptr;
   std::mutex waking;
   std::condition_variable woken;

@@ -3,6 +3,8 @@
 #include "driver_api.h"
 #include "driver_exports.h"
 #include "driver_hook.h"
+#include "loaded_images.h"
+#include "nvrtc.h"
 #include "settings.h"
 
 #include <cuda.h>
@@ -56,6 +58,7 @@ void meetDriver(bool load) {
 /// Of a program that is linked with the driver.
 __attribute__((constructor(101))) void meetLoadedDriver() {
   hooks::isPreloadedLibrary = true;
+  hooks::LoadedImages::beforeLoading = &preload::meetNvrtc;
   meetDriver(false);
 }
 
@@ -90,6 +93,9 @@ __attribute__((visibility("hidden"))) void tallyNoteLibrary(const char *name) {
   std::string_view file = path.substr(path.rfind('/') + 1); // npos + 1 is 0
   if (file == driverName || file == "libcuda.so")
     meetDriver(true);
+  // NVRTC opens a library of its own before it has made any code.
+  if (runtime::driverExports())
+    preload::meetNvrtc();
 }
 
 /// What a library that was loaded with the driver finds before the driver's own function; who looks

@@ -138,6 +138,36 @@ class WithDriver(Preloaded):
         self.assertRegex(line, r"images: 1 with variants, 1 whose variants cannot be used")
         self.assertRegex(line, r"variants: [1-9]\d* guard")
 
+    @unittest.skipUnless("PTXOPT" in os.environ, "there is no tally-ptxopt")
+    def test_what_nvrtc_compiles_has_variants_made_of_its_ptx(self):
+        subprocess.check_call([os.environ["CC"], "-shared", "-fPIC", here / "nvrtc.c", "-Wl,-soname,libnvrtc.so.13", "-o",
+                               "libnvrtc.so.13"], cwd=self.folder)
+        program = f"""if True:
+            import ctypes, runpy, sys
+            cuda = ctypes.CDLL("libcuda.so.1")
+            nvrtc = ctypes.CDLL("{self.folder}/libnvrtc.so.13")
+            ctypes.CDLL("libm.so.6") # as NVRTC opens a library when it compiles
+            size = ctypes.c_size_t()
+            nvrtc.nvrtcGetCUBINSize(None, ctypes.byref(size))
+            code = ctypes.create_string_buffer(size.value + 1)
+            nvrtc.nvrtcGetCUBIN(None, code)
+            cuda.cuInit(0)
+            context, module = ctypes.c_void_p(), ctypes.c_void_p()
+            cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+            cuda.cuCtxSetCurrent(context)
+            print(cuda.cuModuleLoadData(ctypes.byref(module), code))
+            sys.argv = ["work.py", "{here}/kernels.ptx", "{here}/counting.ptx", "8"]
+            runpy.run_path("{here}/work.py")
+        """
+        done = self.tally("--best-effort", "--", sys.executable, "-c", program)
+        self.assertEqual(done.stdout, "0\nsum 4096.000, counted 1, 0 events too early\n", done.stderr)
+        deadline = time.monotonic() + 60
+        found = []
+        while len(found) < 3 and time.monotonic() < deadline:
+            time.sleep(0.1)
+            found = list((self.folder / "variants").glob("*.tally"))
+        self.assertEqual(sum(b"marker_of_the_ptx" in each.read_bytes() for each in found), 1)
+
     def test_a_damaged_bundle_is_named_and_not_used(self):
         self.work("--best-effort")
         variants = self.folder / "variants"
