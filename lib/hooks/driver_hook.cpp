@@ -7,6 +7,8 @@
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -242,8 +244,17 @@ const Row *newestRow(std::string_view symbol, int version) {
   return newest;
 }
 
+/// Of this module: a driver that gives out what the loader has bound its own names to may give out
+/// the hooks' cuInit.
+bool isOwn(const void *function) {
+  Dl_info own = {}, found = {};
+  return dladdr(function, &found) != 0 &&
+         dladdr(reinterpret_cast<const void *>(&isOwn), &own) != 0 &&
+         found.dli_fbase == own.dli_fbase;
+}
+
 void wrapResult(const char *symbol, void **entry, int version, cuuint64_t flags) {
-  if (!symbol || !entry || !*entry)
+  if (!symbol || !entry || !*entry || isOwn(*entry))
     return;
   std::string_view name = symbol;
   if (name == "cuGetProcAddress" && version >= 12000)

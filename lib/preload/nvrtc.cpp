@@ -5,10 +5,12 @@
 
 #include <array>
 #include <dlfcn.h>
+#include <link.h>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace tally::preload {
 
@@ -18,20 +20,18 @@ using Program = void *;
 using Size = int (*)(Program, std::size_t *);
 using Text = int (*)(Program, char *);
 
-/// One version of NVRTC; a process may have several.
+/// One NVRTC; a process may have several.
 struct Library {
-  const char *file;
   Text wrapper;
-  bool isMet = false;
+  std::string path; ///< empty: none yet
   Size codeSize = nullptr, ptxSize = nullptr;
   Text code = nullptr, ptx = nullptr;
 };
 
 template <unsigned index> int getCode(Program program, char *code);
 
-std::array<Library, 3> libraries = {{{"libnvrtc.so.13", &getCode<0>},
-                                     {"libnvrtc.so.12", &getCode<1>},
-                                     {"libnvrtc.so.11.2", &getCode<2>}}};
+std::array<Library, 3> libraries = {
+    {{&getCode<0>, {}}, {&getCode<1>, {}}, {&getCode<2>, {}}}}; // not more, if ever
 
 std::string ptxOf(const Library &library, Program program) {
   std::size_t bytes = 0;
@@ -72,6 +72,27 @@ void meet(Library &library, void *handle) {
     runtime::redirectCopies(handle, *redirected);
 }
 
+/// What is loaded of NVRTC, unless nothing was loaded since the last time.
+std::vector<std::string> newlyLoaded() {
+  struct Found {
+    std::vector<std::string> paths;
+    bool isFirst = true;
+  } found;
+  auto look = [](dl_phdr_info *info, std::size_t, void *data) {
+    static unsigned long long seen = 0; // libraries that were ever loaded
+    auto *all = static_cast<Found *>(data);
+    if (std::exchange(all->isFirst, false) &&
+        std::exchange(seen, info->dlpi_adds) == info->dlpi_adds)
+      return 1;
+    std::string_view path = info->dlpi_name ? info->dlpi_name : "";
+    if (path.substr(path.rfind('/') + 1).starts_with("libnvrtc.so"))
+      all->paths.emplace_back(path);
+    return 0;
+  };
+  dl_iterate_phdr(look, &found);
+  return found.paths;
+}
+
 } // namespace
 
 void meetNvrtc() {
@@ -80,15 +101,20 @@ void meetNvrtc() {
   if (std::exchange(isUnderWay, true))
     return;
   std::unique_lock lock(meeting);
-  for (Library &each : libraries) {
-    if (each.isMet)
-      continue;
-    // It stays loaded: what leads here has to.
-    void *handle = dlopen(each.file, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
-    each.isMet = handle != nullptr;
-    if (handle)
-      meet(each, handle);
-  }
+  for (const std::string &path : newlyLoaded())
+    for (Library &each : libraries) {
+      if (each.path == path)
+        break;
+      if (!each.path.empty())
+        continue;
+      // It stays loaded: what leads here has to.
+      void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
+      if (handle) {
+        each.path = path;
+        meet(each, handle);
+      }
+      break;
+    }
   isUnderWay = false;
 }
 
