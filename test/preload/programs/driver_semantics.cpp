@@ -2,6 +2,7 @@
 // for names and versions, and around modules.
 #include "found_driver.h"
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <thread>
@@ -302,6 +303,25 @@ void words() {
   WORKS(cuStreamDestroy(other));
 }
 
+/// The forms that mean the thread's own default stream: those of two threads do not wait for each
+/// other.
+void threadsStreams(CUcontext context) {
+  std::atomic<bool> isOpen{false};
+  auto wait = [](void *data) {
+    while (!*static_cast<std::atomic<bool> *>(data))
+      std::this_thread::yield();
+  };
+  WORKS(thread_cuLaunchHostFunc(nullptr, wait, &isOpen));
+  GIVES(CUDA_ERROR_NOT_READY, thread_cuStreamQuery(nullptr));
+  GIVES(CUDA_ERROR_NOT_READY, cuStreamQuery(CU_STREAM_PER_THREAD));
+  std::thread([&] {
+    WORKS(cuCtxSetCurrent(context));
+    WORKS(thread_cuStreamQuery(nullptr));
+  }).join();
+  isOpen = true;
+  WORKS(thread_cuStreamSynchronize(nullptr));
+}
+
 } // namespace
 
 /// With an argument: what CUDA leaves undefined too.
@@ -318,6 +338,7 @@ int main(int count, char **) {
   modules();
   graphs();
   words();
+  threadsStreams(context);
   if (count > 1)
     goneHandles();
   WORKS(cuDevicePrimaryCtxRelease(0));

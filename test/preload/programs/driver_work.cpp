@@ -1,113 +1,14 @@
 // Work on several streams by the CUDA driver alone, in an order that events, default streams and
 // words of memory give. A model on the host does each step at the call; the results are compared
 // with it, and are the same whatever the timing.
-#include "found_driver.h"
+#include "lanes.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <cstring>
 #include <deque>
-#include <memory>
 #include <thread>
 #include <vector>
 
 namespace {
-
-constexpr unsigned count = 2048, block = 256, chunk = 64, allLaunches = 400, launchesOfThread = 50,
-                   flagWords = 1024;
-using Words = std::vector<std::uint32_t>;
-
-[[noreturn]] void fail(const char *what) {
-  std::fprintf(stderr, "%s\n", what);
-  std::exit(1);
-}
-
-class Random {
-public:
-  explicit Random(std::uint64_t seed) : state(seed) {}
-  unsigned below(unsigned end) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return static_cast<unsigned>(state >> 33) % end;
-  }
-
-private:
-  std::uint64_t state;
-};
-
-/// What functions of the host did, in the order of a stream.
-struct Order {
-  std::uint32_t done = 1, model = 1;
-  struct Note {
-    Order *order;
-    std::uint32_t value;
-  };
-  std::deque<Note> notes; ///< elements stay where they are
-
-  static void run(void *data) {
-    auto *note = static_cast<Note *>(data);
-    note->order->done = note->order->done * 33 + note->value;
-  }
-  /// A note for run(), which the model has done.
-  Note *add(std::uint32_t value) {
-    model = model * 33 + value;
-    return &notes.emplace_back(Note{this, value});
-  }
-};
-
-/// A stream with memory that its work is on.
-struct Lane {
-  CUstream stream = nullptr;
-  CUdeviceptr data = 0, scratch = 0;
-  Words model = Words(count, 0), scratchModel = Words(count, 0);
-  Order order;
-  CUgraphExec graph = nullptr;
-};
-
-/// A copy to pinned memory, and what should be there.
-struct Answer {
-  const std::uint32_t *pinned;
-  Words model;
-};
-
-void mixModel(Words &data, unsigned seed, unsigned rounds) {
-  for (unsigned i = 0; i < count; ++i)
-    for (unsigned round = 0; round < rounds; ++round)
-      data[i] = data[i] * 1664525u + seed + i;
-}
-
-void combineModel(Words &to, const Words &from) {
-  for (unsigned i = 0; i < count; ++i)
-    to[i] = to[i] * 31u + from[i];
-}
-
-struct Kernels {
-  CUmodule module = nullptr;
-  CUlibrary library = nullptr;
-  CUfunction mix = nullptr, combine = nullptr, addTable = nullptr;
-  Words table = Words(64, 0);
-
-  Kernels() {
-    // The images are gone once they are loaded.
-    auto text = std::make_unique<std::string>(imageOf(".ptx"));
-    MUST(cuModuleLoadData(&module, text->c_str()));
-    std::memset(text->data(), 'x', text->size());
-    text.reset();
-    MUST(cuModuleGetFunction(&mix, module, "mix"));
-    MUST(cuModuleGetFunction(&addTable, module, "addTable"));
-    auto fatbin = std::make_unique<std::string>(imageOf(".fatbin"));
-    MUST(cuLibraryLoadData(&library, fatbin->c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0));
-    fatbin.reset();
-    CUkernel kernel = nullptr;
-    MUST(cuLibraryGetKernel(&kernel, library, "combine"));
-    MUST(cuKernelGetFunction(&combine, kernel));
-    CUdeviceptr symbol = 0;
-    std::size_t bytes = 0;
-    MUST(cuModuleGetGlobal(&symbol, &bytes, module, "table"));
-    for (unsigned i = 0; i < table.size(); ++i)
-      table[i] = i * i + 7;
-    MUST(cuMemcpyHtoD(symbol, table.data(), bytes));
-  }
-};
 
 class Work {
 public:
@@ -304,6 +205,9 @@ void Work::combineByDefaultStream() {
   combine(isByLegacy ? legacy.stream : other.stream, to.data, from.data);
   ++launches;
   combineModel(to.model, from.model);
+  // Blocking streams are ordered by what the legacy stream does between their works.
+  if (!isByLegacy)
+    mix(legacy, 1);
 }
 
 void Work::copyIn(Lane &lane) {
@@ -508,20 +412,6 @@ void Work::runThread(CUcontext context) {
   }
   MUST(thread_cuStreamSynchronize(nullptr));
 }
-
-class Digest {
-public:
-  /// Counts where the two differ.
-  void add(const std::uint32_t *words, const Words &model) {
-    for (std::size_t i = 0; i < model.size(); ++i) {
-      hash = (hash ^ words[i]) * 1099511628211u;
-      isWrong += words[i] != model[i];
-      ++number;
-    }
-  }
-  std::uint64_t hash = 14695981039346656037u;
-  std::size_t isWrong = 0, number = 0;
-};
 
 int Work::finish() {
   // Code that is unloaded while it runs runs to its end.
