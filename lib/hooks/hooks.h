@@ -390,57 +390,19 @@ private:
     bool onLane = false;  ///< in place of the program's stream
   };
 
+  // (hooks_launches.h)
   template <class Request, class Call>
   static cudaError_t launchKnown(const KnownStream &known, const CudaApi &api,
-                                 const Request &request, const Call &call) {
-    known.state->launches.fetch_add(1, std::memory_order_relaxed);
-    if (known.footprints)
-      known.footprints->launch(api, *known.state, request);
-    return passKnown(known, call);
-  }
+                                 const Request &request, const Call &call);
   /// A call that puts work on a stream of which nothing more has to be asked.
-  template <class Call> static cudaError_t passKnown(const KnownStream &known, const Call &call) {
-    InHook inside;
-    threadState.launchedHigh = true;
-    runtime::HighPriority *scopes = known.scopes; // as in launchOwn()
-    runtime::HighStream *high = known.high;
-    bool counted = scopes->countCall(*high);
-    cudaError_t status = call();
-    if (counted)
-      scopes->endCall(*high);
-    return status;
-  }
+  template <class Call> static cudaError_t passKnown(const KnownStream &known, const Call &call);
   template <class Request, class Call>
-  [[gnu::noinline]] cudaError_t launchOnAny(const CudaApi &api, cudaStream_t handle,
-                                            const Request &request, const Call &call) {
-    if (streams.isLast(handle) && threadState.last.scopes)
-      return launchKnown(threadState.last, api, request, call);
-    StreamState &state = streams.find(api, handle);
-    checkOnce();
-    if (state.bestEffort.load(std::memory_order_relaxed)) {
-      LaunchRequest made = request();
-      if (auto status = tryLaunchAhead(api, state, handle, made, call))
-        return *status;
-      return launchBestEffort(api, state, handle, made, Run(call));
-    }
-    state.launches.fetch_add(1, std::memory_order_relaxed);
-    if (HighFootprints *seen = footprints.load(std::memory_order_acquire))
-      seen->launch(api, state, request);
-    cudaError_t status = pass(state, call);
-    knowLast(state);
-    return status;
-  }
+  cudaError_t launchOnAny(const CudaApi &api, cudaStream_t handle, const Request &request,
+                          const Call &call);
   template <class Call>
   std::optional<cudaError_t> tryLaunchAhead(const CudaApi &api, StreamState &state,
                                             cudaStream_t handle, const LaunchRequest &request,
-                                            const Call &call) {
-    Engine *now = start(api);
-    if (!now || captures.takesPart(api, handle))
-      return std::nullopt;
-    std::uint64_t blocks = std::uint64_t{request.grid.x} * request.grid.y * request.grid.z;
-    return now->tryAhead(state, {request.function, blocks}, call,
-                         [&] { meetKernel(api, request.function); });
-  }
+                                            const Call &call);
   void meetKernel(const CudaApi &api, const void *function);
   /// Whoever changes what is asked here calls streams.forgetKnown() behind that.
   void knowLast(const StreamState &state);
@@ -556,5 +518,6 @@ private:
 
 #include "hooks_events.h"
 #include "hooks_foreign.h"
+#include "hooks_launches.h"
 
 #endif
