@@ -121,6 +121,8 @@ public:
     return tryAhead(stream, work, call, [] {});
   }
   bool isAhead() { return ahead && ahead->isAlone(); }
+  /// How often best-effort work was asked to yield.
+  std::uint64_t requestsSoFar() const { return activity.controlWord().requests(); }
   /// Makes a call on the calling thread when its turn on the stream comes. `launches`: it may
   /// launch a kernel; what stands for that, so that its duration can be known.
   cudaError_t inTurn(StreamState &stream, bool launches, const void *identity, const Run &run,

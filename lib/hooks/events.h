@@ -19,11 +19,13 @@ public:
     std::uint64_t record = 0; ///< 0 where none was queued
     std::uint64_t use = 0;    ///< of the last record or wait; 0 where none was queued
     bool onLane = false;      ///< once the record is over, so is what was recorded
+    /// How often best-effort work had been asked to yield when the record was queued.
+    std::uint64_t requests = 0;
   };
   /// A record was queued.
-  void recorded(cudaEvent_t event, std::uint64_t ticket, bool onLane) {
+  void recorded(cudaEvent_t event, std::uint64_t ticket, bool onLane, std::uint64_t requests) {
     std::unique_lock lock(mutex);
-    tickets[event] = {ticket, ticket, onLane};
+    tickets[event] = {ticket, ticket, onLane, requests};
     count.store(tickets.size());
   }
   /// A wait for the event was queued, which is for what is recorded now.

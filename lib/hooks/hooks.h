@@ -447,6 +447,8 @@ private:
   }
   void openClasses(const CudaApi &api);
   void forgetStream(StreamState &state);
+  /// The program asks for the time between two events: says so once if requests came in between.
+  void noteTiming(cudaEvent_t start, cudaEvent_t end);
   void countStreams();
   cudaError_t mayName(const StreamState &state) const;
   Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,

@@ -83,7 +83,7 @@ cudaError_t Hooks::recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream
     Queued queued = queueBestEffort(api, state, handle, mayQueue, call, {on, true}, {},
                                     {.upTo = events.useOf(event)});
     if (queued.ticket != 0)
-      events.recorded(event, queued.ticket, queued.onLane);
+      events.recorded(event, queued.ticket, queued.onLane, running()->requestsSoFar());
     else
       events.recordedNow(event);
     return queued.status;
@@ -131,6 +131,7 @@ cudaError_t Hooks::elapsedTime(cudaEvent_t start, cudaEvent_t end, const Call &c
   for (cudaEvent_t each : {start, end})
     if (Engine *now = running(); now && !now->queue().isOver(events.recordOf(each)))
       return cudaErrorNotReady;
+  noteTiming(start, end);
   InHook inside;
   return call();
 }

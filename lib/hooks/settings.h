@@ -43,6 +43,7 @@ enum class Warning : std::uint8_t {
   Arena,         ///< other processes are not seen
   Termination,   ///< the process ends with work on the device
   Profile,       ///< what was measured cannot be read or kept
+  Timing,        ///< a time that requests have made longer
   Waits,         ///< a stream waits on the device, and nothing moves
   Fault          ///< a launch failed after its call had returned
 };

@@ -2,6 +2,7 @@
 // runtime.
 #include "../support/files.h"
 #include "../support/variable.h"
+#include "captured.h"
 #include "harness.h"
 
 using namespace tally;
@@ -47,6 +48,30 @@ TEST_CASE("best-effort work that high-priority work waits for does not wait for 
   CHECK(h.synchronize(high) == cudaSuccess); // while `busy` is
   CHECK(cell == Harness::mixed(0, 2, 4));
   h.highGate.open();
+}
+
+TEST_CASE("a time between two best-effort events that has a request in it is told of, once") {
+  Harness h;
+  cudaStream_t low = h.stream(0), high = h.stream(-1);
+  std::uint64_t cell = 0, other = 0;
+  cudaEvent_t start = h.event(), end = h.event();
+  float ms = 0;
+  auto timed = [&](bool disturbed) {
+    h.launch(low, &cell, 2, 4);
+    h.hooks.recordEvent(h.cuda.api(), start, low, 0);
+    if (disturbed) {
+      h.launch(high, &other, 1, 1);
+      CHECK(h.synchronize(high) == cudaSuccess);
+    }
+    h.launch(low, &cell, 2, 4);
+    h.hooks.recordEvent(h.cuda.api(), end, low, 0);
+    CHECK(h.synchronize(low) == cudaSuccess);
+    return test::captured(
+        [&] { CHECK(h.hooks.elapsedTime(h.cuda.api(), &ms, start, end) == cudaSuccess); });
+  };
+  CHECK(timed(false).empty());
+  CHECK(test::count(timed(true), "has requests in it") == 1);
+  CHECK(timed(true).empty());
 }
 
 TEST_CASE("the legacy stream comes after what blocking best-effort streams have queued") {
