@@ -1,5 +1,7 @@
 #include "tally/bundle/variant_store.h"
 
+#include "tally/bundle/abi.h"
+#include "tally/bundle/bundle_reader.h"
 #include "tally/bundle/fatbin.h"
 
 #include <algorithm>
@@ -79,6 +81,11 @@ std::string VariantStore::defaultFolder() {
   if (cache && *cache == '/')
     return std::string(cache) + "/tally/variants";
   return home && *home == '/' ? std::string(home) + "/.cache/tally/variants" : std::string();
+}
+
+std::string VariantStore::bundleOf(std::string_view key) const {
+  return folder + "/" + std::string(key) + "-" + std::to_string(formatVersion) + "." +
+         std::to_string(TALLY_ABI_VERSION) + ".tally";
 }
 
 } // namespace tally::bundle

@@ -232,7 +232,7 @@ template <class Real, class Kernel, class Module>
 CUresult byRule_Find(CUstream, Real real, Kernel *kernel, Module module, const char *name) {
   CUresult status = real(kernel, module, name);
   if (status == CUDA_SUCCESS && isForeign())
-    Hooks::shared().loadedImages().found(module, name, *kernel);
+    Hooks::shared().loadedImages().found(foreignApi(), module, name, *kernel);
   return status;
 }
 template <class Real>

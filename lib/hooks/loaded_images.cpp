@@ -10,6 +10,7 @@
 #include <array>
 #include <cctype>
 #include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -64,8 +65,9 @@ std::optional<bundle::Bundle> readFile(const std::string &path) {
   auto read = bundle::readBundles(text);
   if (read && read->size() == 1)
     return std::move(read->front());
-  warn(Warning::DamagedBundle,
-       path + " is damaged or of another version; its kernels run without variants");
+  warn(Warning::DamagedBundle, path + " is damaged, and is removed; its kernels run without "
+                                      "variants until they are made anew");
+  std::remove(path.c_str());
   return std::nullopt;
 }
 
@@ -137,7 +139,9 @@ void LoadedImages::unloaded(const void *module) {
       registry.forget(each.first);
     return isOf;
   });
-  if (image->library && served)
+  image->kernels.clear();
+  bool wasUsable = image->state.exchange(State::Refused) == State::Usable;
+  if (wasUsable && served)
     served->cudaLibraryUnload(image->library);
 }
 
@@ -145,34 +149,57 @@ void LoadedImages::clear() {
   std::unique_lock lock(mutex);
   for (const auto &[kernel, image] : byKernel)
     registry.forget(kernel);
+  for (const auto &[module, image] : byModule) {
+    image->kernels.clear();
+    image->state = State::Refused;
+  }
   byKernel.clear();
   byModule.clear();
 }
 
-void LoadedImages::found(const void *module, std::string_view name, const void *kernel) {
+/// Under the mutex. All handles of a kernel have one record.
+void LoadedImages::enter(const std::shared_ptr<Image> &image, std::vector<const void *> &handles,
+                         const CudaApi &api, const void *handle) {
+  registry.forget(handle);
+  byKernel[handle] = image;
+  handles.push_back(handle);
+  if (handles.front() != handle)
+    return registry.alias(handle, handles.front());
+  KernelRecord &record = registry.find(api, handle);
+  std::unique_lock lock(record.mutex);
+  record.isRegistered = true; // it stays where handles of others are forgotten
+}
+
+void LoadedImages::found(const CudaApi &api, const void *module, std::string_view name,
+                         const void *kernel) {
   if (!isOn())
     return;
   std::unique_lock lock(mutex);
   auto known = byModule.find(module);
-  if (known == byModule.end() || byKernel.contains(kernel))
+  if (known == byModule.end())
     return;
-  Image &image = *known->second;
-  image.kernels.emplace(name, kernel);
-  byKernel[kernel] = known->second;
-  if (image.state == State::Usable)
-    give(*served, image, std::string(name), kernel);
+  const std::shared_ptr<Image> &image = known->second;
+  if (auto before = byKernel.find(kernel); before != byKernel.end() && before->second == image)
+    return;
+  std::vector<const void *> &handles = image->kernels[std::string(name)];
+  enter(image, handles, api, kernel);
+  if (image->state == State::Usable && handles.size() == 1)
+    give(api, *image, std::string(name), kernel);
 }
 
 void LoadedImages::alias(const CudaApi &api, const void *kernel, const void *other) {
-  if (!isOn())
+  if (!isOn() || kernel == other)
     return;
   std::unique_lock lock(mutex);
   auto known = byKernel.find(kernel);
-  if (known == byKernel.end() || byKernel.contains(other))
+  if (known == byKernel.end())
     return;
-  byKernel[other] = known->second;
-  registry.find(api, kernel);
-  registry.alias(other, kernel);
+  const std::shared_ptr<Image> image = known->second;
+  if (auto before = byKernel.find(other); before != byKernel.end() && before->second == image)
+    return;
+  for (auto &[name, handles] : image->kernels)
+    if (std::find(handles.begin(), handles.end(), kernel) != handles.end())
+      return enter(image, handles, api, other);
 }
 
 /// What is queued by now is right all the same: the program had not the variable then.
@@ -252,14 +279,16 @@ void LoadedImages::look(const CudaApi &api, Image &image) {
   image.contents = std::move(*read);
   bool isUsable = load(api, image);
   std::unique_lock lock(mutex);
-  // The program may have asked for a variable meanwhile.
+  // The program may have asked for a variable meanwhile, or have unloaded it.
   if (!isUsable || image.state != State::Awaited) {
     image.state = State::Refused;
     refused.fetch_add(1);
+    if (isUsable)
+      api.cudaLibraryUnload(image.library);
     return;
   }
-  for (const auto &[name, kernel] : image.kernels)
-    give(api, image, name, kernel);
+  for (const auto &[name, handles] : image.kernels)
+    give(api, image, name, handles.front());
   image.state = State::Usable;
   usable.fetch_add(1, std::memory_order_release);
 }
@@ -294,7 +323,6 @@ void LoadedImages::give(const CudaApi &api, Image &image, const std::string &nam
   KernelRecord &record = registry.find(api, kernel);
   std::unique_lock lock(record.mutex);
   record.name = name;
-  record.isRegistered = true;
   if (!facts || record.facts)
     return;
   for (Kind kind : allKinds)

@@ -56,8 +56,9 @@ public:
   void unloaded(const void *module);
   /// All are gone.
   void clear();
-  /// The program has asked for a module's kernel.
-  void found(const void *module, std::string_view name, const void *kernel);
+  /// The program has asked for a module's kernel. The handle may have meant another one, of a
+  /// module that went unseen (with its context).
+  void found(const CudaApi &api, const void *module, std::string_view name, const void *kernel);
   /// The same kernel has another handle.
   void alias(const CudaApi &api, const void *kernel, const void *other);
   /// The program has asked for a variable of a module's, and may write to it.
@@ -83,15 +84,18 @@ private:
     std::string ptx; ///< of which variants have to be made, once it is known that there are none
     bool isCode = false;
     std::atomic<State> state{State::Awaited};
-    bundle::Bundle contents;                               ///< set before Usable
-    cudaLibrary_t library = nullptr;                       ///< likewise
-    std::unordered_map<std::string, const void *> kernels; ///< those found, by name
+    bundle::Bundle contents;         ///< set before Usable
+    cudaLibrary_t library = nullptr; ///< likewise
+    /// Those found, by name: their handles, of which the first has the record.
+    std::unordered_map<std::string, std::vector<const void *>> kernels;
   };
 
   void run(const CudaApi &api, int device);
   void look(const CudaApi &api, Image &image);
   void haveMade(Image &image);
   bool load(const CudaApi &api, Image &image);
+  void enter(const std::shared_ptr<Image> &image, std::vector<const void *> &handles,
+             const CudaApi &api, const void *handle);
   void give(const CudaApi &api, Image &image, const std::string &name, const void *kernel);
 
   Registry &registry;

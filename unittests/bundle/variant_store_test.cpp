@@ -69,5 +69,7 @@ TEST_CASE("the store is in the user's cache") {
   unsetenv("XDG_CACHE_HOME");
   unsetenv("HOME");
   CHECK(VariantStore::defaultFolder().empty());
-  CHECK(VariantStore("/a").bundleOf("0123") == "/a/0123.tally");
+  std::string bundle = VariantStore("/a").bundleOf("0123");
+  CHECK(bundle.starts_with("/a/0123-"));
+  CHECK(bundle.ends_with(".tally"));
 }

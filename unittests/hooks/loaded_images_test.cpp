@@ -1,8 +1,160 @@
+// Code that is loaded at run time, and its variants, over a table of the few calls that they take.
 #include "loaded_images.h"
+
+#include "../support/files.h"
+
+#include "tally/bundle/bundle_writer.h"
 
 #include <doctest/doctest.h>
 
-using tally::hooks::hasVariables;
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+using namespace tally;
+using hooks::hasVariables;
+using hooks::LoadedImages;
+
+namespace {
+
+constexpr std::string_view header = ".version 8.0\n.target sm_80\n.address_size 64\n";
+
+/// Libraries are numbered; their kernels are the number and the name's length.
+std::atomic<std::uintptr_t> librariesLoaded{0}, librariesUnloaded{0};
+
+hooks::CudaApi calls() {
+  hooks::CudaApi table;
+  table.cudaSetDevice = [](int) { return cudaSuccess; };
+  table.cudaThreadExchangeStreamCaptureMode = [](cudaStreamCaptureMode *) { return cudaSuccess; };
+  table.cudaLibraryLoadData = [](cudaLibrary_t *library, const void *, cudaJitOption *, void **,
+                                 unsigned, cudaLibraryOption *, void **, unsigned) {
+    *library = reinterpret_cast<cudaLibrary_t>(++librariesLoaded);
+    return cudaSuccess;
+  };
+  table.cudaLibraryUnload = [](cudaLibrary_t) {
+    ++librariesUnloaded;
+    return cudaSuccess;
+  };
+  table.cudaLibraryGetKernel = [](cudaKernel_t *kernel, cudaLibrary_t library, const char *name) {
+    *kernel = reinterpret_cast<cudaKernel_t>(reinterpret_cast<std::uintptr_t>(library) * 1000 +
+                                             std::string_view(name).size());
+    return cudaSuccess;
+  };
+  return table;
+}
+
+/// A store in a folder of the test's own, and what looks into it.
+struct Loading {
+  Loading() { images.serve(api, 0); }
+  ~Loading() { images.stop(); }
+
+  /// An image of one kernel, with its bundle in the store.
+  std::string image(const std::string &kernel, bool hasVariants = true) {
+    std::string text = std::string(header) + ".visible .entry " + kernel + "() { ret; }\n";
+    bundle::Bundle made;
+    made.kernels.emplace_back().name = kernel;
+    Verdict &guard = made.kernels.front().verdicts.emplace_back();
+    guard.kind = Kind::Guard;
+    guard.status = hasVariants ? Status::Emitted : Status::Refused;
+    guard.reason = hasVariants ? "" : "some-reason";
+    made.images.push_back({bundle::ImageFormat::Ptx, 80, text});
+    std::ofstream(store.bundleOf(bundle::imageKey(text)), std::ios::binary) << bundle::write(made);
+    return text;
+  }
+  bool comesToHaveVariants(const void *kernel) {
+    for (int i = 0; i < 2000 && !images.hasVariants(kernel); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return images.hasVariants(kernel);
+  }
+  const bundle::Kernel *factsOf(const void *kernel) { return registry.find(api, kernel).facts; }
+
+  test::TemporaryFolder folder;
+  bundle::VariantStore store{folder.path.string()};
+  hooks::CudaApi api = calls();
+  hooks::Registry registry;
+  LoadedImages images{registry, folder.path.string()};
+};
+
+const void *handle(std::uintptr_t number) { return reinterpret_cast<const void *>(number); }
+
+} // namespace
+
+TEST_CASE("a kernel's variants are found by the bytes of its image, whichever comes first") {
+  Loading l;
+  const void *module = handle(1), *kernel = handle(10), *other = handle(11);
+  SUBCASE("the kernel is asked for at once") {
+    l.images.loaded(module, l.image("one"));
+    l.images.found(l.api, module, "one", kernel);
+  }
+  SUBCASE("behind the loading") {
+    l.images.loaded(module, l.image("one"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    l.images.found(l.api, module, "one", kernel);
+  }
+  SUBCASE("the bundle comes last") {
+    std::string text = l.image("one");
+    std::string path = l.store.bundleOf(bundle::imageKey(text));
+    std::rename(path.c_str(), (path + "x").c_str());
+    l.images.loaded(module, text);
+    l.images.found(l.api, module, "one", kernel);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    CHECK_FALSE(l.images.hasVariants(kernel));
+    std::rename((path + "x").c_str(), path.c_str());
+  }
+  CHECK(l.comesToHaveVariants(kernel));
+  CHECK(l.factsOf(kernel)->name == "one");
+  l.images.alias(l.api, kernel, other);
+  CHECK(l.images.hasVariants(other));
+  CHECK(&l.registry.find(l.api, other) == &l.registry.find(l.api, kernel));
+  // Handles of others are forgotten, not these.
+  l.registry.forgetHandles();
+  CHECK(l.factsOf(other)->name == "one");
+}
+
+TEST_CASE("a handle that means another kernel now has not the variants of the one before") {
+  Loading l;
+  const void *module = handle(1), *kernel = handle(10);
+  l.images.loaded(module, l.image("before"));
+  l.images.found(l.api, module, "before", kernel);
+  REQUIRE(l.comesToHaveVariants(kernel));
+  SUBCASE("its module was unloaded") {
+    std::uintptr_t unloaded = librariesUnloaded;
+    l.images.unloaded(module);
+    CHECK(librariesUnloaded == unloaded + 1);
+    CHECK_FALSE(l.images.hasVariants(kernel));
+    CHECK_FALSE(l.factsOf(kernel));
+  }
+  SUBCASE("its module went with its context, unseen") {}
+  SUBCASE("everything went") { l.images.clear(); }
+  const void *later = handle(2);
+  l.images.loaded(later, l.image("after"));
+  l.images.found(l.api, later, "after", kernel);
+  CHECK(l.comesToHaveVariants(kernel));
+  CHECK(l.factsOf(kernel)->name == "after");
+}
+
+TEST_CASE("an image whose variable the program has asked for has no variants any more") {
+  Loading l;
+  const void *module = handle(1), *kernel = handle(10);
+  l.images.loaded(module, l.image("one"));
+  l.images.found(l.api, module, "one", kernel);
+  REQUIRE(l.comesToHaveVariants(kernel));
+  l.images.foundVariable(module);
+  CHECK_FALSE(l.images.hasVariants(kernel));
+}
+
+TEST_CASE(
+    "a kernel that was refused has no facts that launches could go by, but is one of its image") {
+  Loading l;
+  const void *module = handle(1), *kernel = handle(10), *unknown = handle(12);
+  l.images.loaded(module, l.image("one", false));
+  l.images.found(l.api, module, "one", kernel);
+  l.images.found(l.api, module, "of_no_bundle", unknown);
+  CHECK(l.comesToHaveVariants(kernel));
+  CHECK_FALSE(l.factsOf(kernel)->hasVariants());
+  CHECK_FALSE(l.factsOf(unknown));
+}
 
 TEST_CASE("variables of a module are told from what functions and parameters declare") {
   CHECK_FALSE(

@@ -25,10 +25,8 @@ public:
   static std::string defaultFolder();
 
   const std::string &path() const { return folder; }
-  /// The bundle of the image with that key.
-  std::string bundleOf(std::string_view key) const {
-    return folder + "/" + std::string(key) + ".tally";
-  }
+  /// The bundle of the image with that key, of this version of bundles.
+  std::string bundleOf(std::string_view key) const;
 
 private:
   std::string folder;
