@@ -148,6 +148,17 @@ cudaError_t make(const DriverLaunches &driver, CUlaunchConfig config, CUfunction
   return static_cast<cudaError_t>(status); // the two number errors alike
 }
 
+/// Whether the handle's parameters are still as many, and the last one the same: a module may be
+/// unloaded by a way that the hooks do not see, and its handles come to mean others.
+bool isStill(const DriverLaunches &driver, const ForeignKernel &kernel) {
+  std::size_t count = kernel.parameters.size(), offset = 0, size = 0;
+  if (count == 0 || driver.parameterInfo(kernel.function, count, &offset, &size) == CUDA_SUCCESS)
+    return false;
+  const ForeignKernel::Parameter &last = kernel.parameters.back();
+  return driver.parameterInfo(kernel.function, count - 1, &offset, &size) == CUDA_SUCCESS &&
+         offset == last.offset && size == last.size;
+}
+
 } // namespace
 
 std::optional<runtime::FunctionAttributes> attributesOf(const DriverLaunches &driver,
@@ -172,7 +183,8 @@ std::shared_ptr<const ForeignKernel> ForeignKernels::find(const DriverLaunches &
   if (changes.load() == 0) {
     std::shared_lock lock(mutex);
     auto found = known.find(launched);
-    if (found != known.end() && found->second->context == context)
+    if (found != known.end() && found->second->context == context &&
+        isStill(driver, *found->second))
       return found->second;
   }
   std::uint64_t before = forgotten.load();

@@ -257,6 +257,7 @@ cudaError_t Hooks::resetDevice(const CudaApi &api) {
   }();
   auto reset = [&] {
     directLaunches.forget();
+    ofLibraries.forget();
     InHook inside;
     return api.cudaDeviceReset();
   };
