@@ -12,8 +12,6 @@ namespace {
 
 using Word = std::uint32_t;
 
-__device__ Word table[symbolWords];
-
 __device__ Word indexOfThread() { return blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ Word turned(Word word, int by) { return word << by | word >> (32 - by); }
 
@@ -106,12 +104,6 @@ __global__ void __cluster_dims__(2, 1, 1) cluster(Word *to, Word words, Word val
     to[i] = own * 11 + other;
 }
 
-__global__ void changeTable(Word value, Word rounds) {
-  for (Word i = indexOfThread(); i < symbolWords; i += gridDim.x * blockDim.x)
-    for (Word r = 0; r < rounds; ++r)
-      table[i] = table[i] * 22695477u + value + i;
-}
-
 /// Puts the arguments into the call, one after another.
 class Arguments {
 public:
@@ -147,8 +139,6 @@ int sourcesOf(KernelId kernel) {
     return 0;
   }
 }
-
-const void *tableSymbol() { return table; }
 
 void pack(const KernelCall &call, PackedCall &packed) {
   packed.block = dim3(call.value % 3 == 0 ? 64 : 32);
@@ -203,7 +193,7 @@ void pack(const KernelCall &call, PackedCall &packed) {
     arguments << call.to << call.words << call.value;
     break;
   case KernelId::Table:
-    packed.function = addressOf(changeTable);
+    packed.function = tableFunction();
     packed.grid = dim3(symbolWords / packed.block.x);
     arguments << call.value << call.rounds;
     break;

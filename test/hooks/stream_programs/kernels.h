@@ -47,8 +47,10 @@ void pack(const KernelCall &call, PackedCall &packed);
 
 /// Of other buffers that the kernel reads: 0 to 2.
 int sourcesOf(KernelId kernel);
-/// The variable of Memory::Symbol, and its name to cudaMemcpyToSymbol.
+/// The variable of Memory::Symbol, and its name to cudaMemcpyToSymbol; and the function of Table.
+/// They have an object of their own.
 const void *tableSymbol();
+const void *tableFunction();
 
 /// The function of Bare, in its own object.
 const void *bareFunction();

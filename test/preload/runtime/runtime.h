@@ -1,0 +1,51 @@
+// A small CUDA runtime over the driver's calls, for programs of CUDA C++ that are to run through the
+// preloaded library without a GPU: NVIDIA's own needs tables of the driver that are not public. As
+// that one it finds the driver by dlopen() and cuGetProcAddress when it is first called, makes the
+// primary context current on each thread, and loads code when something of it is first used.
+#ifndef TALLY_TEST_PRELOAD_RUNTIME_RUNTIME_H
+#define TALLY_TEST_PRELOAD_RUNTIME_RUNTIME_H
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace tally::preload_runtime {
+
+// cuda.h's names are macros for those of the newest form, here too.
+struct Driver {
+#define CALL(name) decltype(&::name) name = nullptr;
+#include "calls.def"
+  CUcontext context = nullptr; ///< the primary one
+};
+
+/// Keeps an error for cudaGetLastError.
+cudaError_t remember(cudaError_t error);
+
+/// The driver, started, with the primary context current on this thread; nullptr: it cannot be had.
+const Driver *startedDriver();
+
+/// The two number errors alike.
+inline cudaError_t codeOf(CUresult error) { return static_cast<cudaError_t>(error); }
+inline cudaError_t codeOf(cudaError_t error) { return error; }
+
+/// Runs `call(driver)`, and keeps its error.
+template <class Call> cudaError_t served(Call call) {
+  const Driver *driver = startedDriver();
+  return remember(driver ? codeOf(call(*driver)) : cudaErrorInitializationError);
+}
+
+inline CUdeviceptr addressOf(const void *pointer) {
+  return reinterpret_cast<CUdeviceptr>(pointer);
+}
+
+/// The kernel of a host function, its code loaded.
+cudaError_t kernelOf(const Driver &driver, const void *function, CUkernel &result);
+/// The same as the calls take it that launch.
+inline CUfunction launchable(CUkernel kernel) { return reinterpret_cast<CUfunction>(kernel); }
+/// The address of a registered variable, its code loaded.
+cudaError_t variableOf(const Driver &driver, const void *symbol, CUdeviceptr &result);
+
+} // namespace tally::preload_runtime
+
+#endif
