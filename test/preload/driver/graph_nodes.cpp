@@ -13,8 +13,7 @@ std::optional<cudaKernelNodeParams> kernelOf(const CUDA_KERNEL_NODE_PARAMS *give
   if (!given || !(given->func || given->kern))
     return std::nullopt;
   cudaKernelNodeParams result{};
-  result.func =
-      given->func ? static_cast<void *>(given->func) : static_cast<void *>(given->kern);
+  result.func = given->func ? static_cast<void *>(given->func) : static_cast<void *>(given->kern);
   result.gridDim = {given->gridDimX, given->gridDimY, given->gridDimZ};
   result.blockDim = {given->blockDimX, given->blockDimY, given->blockDimZ};
   result.sharedMemBytes = given->sharedMemBytes;
@@ -59,9 +58,8 @@ std::optional<cudaMemcpy3DParms> copyOf(const CUDA_MEMCPY3D *given) {
 /// Runs `call(parameters)` where there are some and `isServed`.
 template <class Parameters, class Call>
 CUresult with(const std::optional<Parameters> &parameters, bool isServed, Call call) {
-  return started([&] {
-    return parameters && isServed ? call(&*parameters) : cudaErrorInvalidValue;
-  });
+  return started(
+      [&] { return parameters && isServed ? call(&*parameters) : cudaErrorInvalidValue; });
 }
 
 } // namespace

@@ -33,9 +33,8 @@ std::optional<Driver> foundDriver() {
     void *found = nullptr;
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     // From 13.0 on cuCtxSynchronize has a further parameter.
-    bool isFound = find(name, &found, 12080, CU_GET_PROC_ADDRESS_DEFAULT, &status) ==
-                       CUDA_SUCCESS &&
-                   found;
+    bool isFound =
+        find(name, &found, 12080, CU_GET_PROC_ADDRESS_DEFAULT, &status) == CUDA_SUCCESS && found;
     if (!isFound)
       std::fprintf(stderr, "the driver has no %s\n", name);
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(found);
@@ -105,9 +104,9 @@ struct Registered {
     Module &module = *found->second.module;
     if (!std::exchange(module.wasTried, true)) {
       std::string text = givesPtx() ? ptxOf(module.wrapper) : "";
-      module.error = codeOf(
-          driver.cuLibraryLoadData(&module.library, text.empty() ? module.wrapper : text.c_str(),
-                                   nullptr, nullptr, 0, nullptr, nullptr, 0));
+      module.error = codeOf(driver.cuLibraryLoadData(&module.library,
+                                                     text.empty() ? module.wrapper : text.c_str(),
+                                                     nullptr, nullptr, 0, nullptr, nullptr, 0));
     }
     return module.error == cudaSuccess ? codeOf(find(module.library, found->second.name.c_str()))
                                        : module.error;
@@ -171,7 +170,7 @@ using namespace tally::preload_runtime;
 
 extern "C" {
 
-// What the objects call -----------------------------------------------------------------------------
+// What the objects call ---------------------------------------------------------------------------
 
 void **__cudaRegisterFatBinary(void *wrapper) {
   Registered &all = Registered::get();

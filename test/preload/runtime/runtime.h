@@ -1,7 +1,7 @@
-// A small CUDA runtime over the driver's calls, for programs of CUDA C++ that are to run through the
-// preloaded library without a GPU: NVIDIA's own needs tables of the driver that are not public. As
-// that one it finds the driver by dlopen() and cuGetProcAddress when it is first called, makes the
-// primary context current on each thread, and loads code when something of it is first used.
+// A small CUDA runtime over the driver's calls, for programs of CUDA C++ that are to run through
+// the preloaded library without a GPU: NVIDIA's own needs tables of the driver that are not public.
+// As that one it finds the driver by dlopen() and cuGetProcAddress when it is first called, makes
+// the primary context current on each thread, and loads code when something of it is first used.
 #ifndef TALLY_TEST_PRELOAD_RUNTIME_RUNTIME_H
 #define TALLY_TEST_PRELOAD_RUNTIME_RUNTIME_H
 
@@ -35,9 +35,7 @@ template <class Call> cudaError_t served(Call call) {
   return remember(driver ? codeOf(call(*driver)) : cudaErrorInitializationError);
 }
 
-inline CUdeviceptr addressOf(const void *pointer) {
-  return reinterpret_cast<CUdeviceptr>(pointer);
-}
+inline CUdeviceptr addressOf(const void *pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
 /// The kernel of a host function, its code loaded.
 cudaError_t kernelOf(const Driver &driver, const void *function, CUkernel &result);

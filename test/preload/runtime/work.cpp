@@ -53,8 +53,7 @@ cudaError_t copiedInOrder(const Driver &driver, void *to, const void *from, std:
 }
 
 /// Runs `call(driver, address)` for a place in a registered variable.
-template <class Call>
-cudaError_t withVariable(const void *symbol, std::size_t offset, Call call) {
+template <class Call> cudaError_t withVariable(const void *symbol, std::size_t offset, Call call) {
   return served([&](const Driver &driver) {
     CUdeviceptr address = 0;
     cudaError_t error = variableOf(driver, symbol, address);
@@ -159,9 +158,8 @@ TALLY_SAME(cudaFreeAsync, (void *pointer, cudaStream_t stream),
            cuMemFreeAsync(addressOf(pointer), stream))
 /// The driver takes no null pointer.
 cudaError_t cudaFreeHost(void *pointer) {
-  return served([&](const Driver &driver) {
-    return pointer ? driver.cuMemFreeHost(pointer) : CUDA_SUCCESS;
-  });
+  return served(
+      [&](const Driver &driver) { return pointer ? driver.cuMemFreeHost(pointer) : CUDA_SUCCESS; });
 }
 
 // Copies and fills --------------------------------------------------------------------------------
@@ -176,9 +174,8 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind 
 }
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  return served([&](const Driver &driver) {
-    return copiedInOrder(driver, to, from, bytes, kind, stream);
-  });
+  return served(
+      [&](const Driver &driver) { return copiedInOrder(driver, to, from, bytes, kind, stream); });
 }
 
 // Variables ---------------------------------------------------------------------------------------
