@@ -94,15 +94,35 @@ CUfunction functionOf(const DriverLaunches &driver, CUfunction launched) {
   return launched;
 }
 
-/// Whether the kernel takes this shape, as far as that can be known before.
+/// Whether the kernel takes this shape, as far as that can be known before. (CUDA C++ Programming
+/// Guide, "Compute Capabilities": the limits of every architecture.)
 bool isLaunchable(const ForeignKernel &kernel, const LaunchShape &shape) {
-  const Dim3 &cluster = shape.cluster;
-  bool clustersFit =
-      cluster == Dim3{0, 0, 0} || (cluster.count() != 0 && shape.grid.x % cluster.x == 0 &&
-                                   shape.grid.y % cluster.y == 0 && shape.grid.z % cluster.z == 0);
-  return shape.grid.count() != 0 && shape.grid.y <= 65535 && shape.grid.z <= 65535 &&
-         shape.block.count() != 0 && shape.block.count() <= kernel.mostThreads &&
-         shape.dynamicSharedBytes <= kernel.mostShared && clustersFit;
+  if (shape.grid.count() == 0 || shape.grid.x > 0x7fffffff || shape.grid.y > 65535 ||
+      shape.grid.z > 65535)
+    return false;
+  if (shape.block.count() == 0 || shape.block.x > 1024 || shape.block.y > 1024 ||
+      shape.block.z > 64 || shape.block.count() > kernel.mostThreads ||
+      shape.dynamicSharedBytes > kernel.mostShared)
+    return false;
+  const Dim3 &cluster = shape.cluster == Dim3{0, 0, 0} ? kernel.requiredCluster : shape.cluster;
+  return cluster == Dim3{0, 0, 0} ||
+         (cluster.count() != 0 && cluster.count() <= 16 && shape.grid.x % cluster.x == 0 &&
+          shape.grid.y % cluster.y == 0 && shape.grid.z % cluster.z == 0);
+}
+
+/// Zero where the kernel was compiled for none, and with a driver that knows of no clusters.
+Dim3 requiredClusterOf(const DriverLaunches &driver, CUfunction function) {
+  int width = 0, height = 0, depth = 0;
+  bool isKnown =
+      driver.attribute(&width, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, function) ==
+          CUDA_SUCCESS &&
+      driver.attribute(&height, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, function) ==
+          CUDA_SUCCESS &&
+      driver.attribute(&depth, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, function) == CUDA_SUCCESS;
+  if (!isKnown || width <= 0 || height <= 0 || depth <= 0)
+    return {0, 0, 0};
+  return {static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height),
+          static_cast<std::uint32_t>(depth)};
 }
 
 std::shared_ptr<const ForeignKernel> ask(const DriverLaunches &driver, CUfunction launched,
@@ -120,6 +140,7 @@ std::shared_ptr<const ForeignKernel> ask(const DriverLaunches &driver, CUfunctio
           CUDA_SUCCESS) {
     made->mostThreads = static_cast<std::uint64_t>(threads);
     made->mostShared = static_cast<std::uint64_t>(shared);
+    made->requiredCluster = requiredClusterOf(driver, made->function);
   }
   ForeignKernel::Parameter each{};
   while (made->parameters.size() < maxParameters &&

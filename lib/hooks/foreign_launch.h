@@ -80,6 +80,7 @@ struct ForeignKernel {
   CUcontext context = nullptr;                   ///< in which it was asked
   std::string_view name;                         ///< empty where it was not asked for
   std::uint64_t mostThreads = 0, mostShared = 0; ///< of a launch; mostThreads 0: not known
+  Dim3 requiredCluster{0, 0, 0};                 ///< zero: the launch's own, if any
   std::vector<Parameter> parameters;             ///< empty: none, or they are not known
 };
 

@@ -273,10 +273,22 @@ TEST_CASE("a library's launch on a best-effort stream is made later, with the pa
   CHECK(*launches == before + 3);
   CHECK(config->hStream == stream);
   given.numAttrs = 0;
-  given.blockDimX = 512; // more than the kernel takes
-  CHECK(launchEx(&given, function, parameters, nullptr) == CUDA_SUCCESS);
-  CHECK(*launches == before + 4);
-  CHECK(config->hStream == stream);
+  auto checkInTurn = [&](CUfunction kernel, Dim3 grid, Dim3 block) {
+    CAPTURE(block.z);
+    given.gridDimX = grid.x;
+    given.gridDimY = grid.y;
+    given.blockDimX = block.x;
+    given.blockDimZ = block.z;
+    int made = *launches;
+    CHECK(launchEx(&given, kernel, parameters, nullptr) == CUDA_SUCCESS);
+    CHECK(*launches == made + 1);
+    CHECK(config->hStream == stream);
+  };
+  checkInTurn(function, {1, 1, 1}, {512, 1, 1}); // more threads than the kernel takes
+  checkInTurn(function, {1, 1, 1}, {1, 1, 65});
+  checkInTurn(function, {0x80000000, 1, 1}, {1, 1, 1});
+  auto paired = reinterpret_cast<CUfunction>(std::uintptr_t{0x79});
+  checkInTurn(paired, {3, 1, 1}, {1, 1, 1});
   engine.drain();
 }
 

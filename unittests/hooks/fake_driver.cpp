@@ -51,7 +51,8 @@ CUresult cuCtxSynchronize_v2(CUcontext context) {
 }
 
 /// A kernel with an int at 0 and a double at 8. Launches with a null context, as they are made
-/// here. Its CUkernel is 0x78, of which only cuKernelGetFunction and launches know.
+/// here. Its CUkernel is 0x78, of which only cuKernelGetFunction and launches know. The kernel 0x79
+/// has the same parameters, and runs in clusters of two blocks.
 bool isKernelHandle(CUfunction function) {
   return reinterpret_cast<std::uintptr_t>(function) == 0x78;
 }
@@ -72,7 +73,21 @@ CUresult cuFuncGetParamInfoFake(CUfunction function, std::size_t index, std::siz
 CUresult cuFuncGetAttributeFake(int *value, CUfunction_attribute attribute, CUfunction function) {
   if (isKernelHandle(function))
     return CUDA_ERROR_INVALID_HANDLE;
-  *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 256 : 1024;
+  bool isPaired = reinterpret_cast<std::uintptr_t>(function) == 0x79;
+  switch (attribute) {
+  case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+    *value = 256;
+    break;
+  case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    *value = isPaired ? 2 : 0;
+    break;
+  case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+  case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+    *value = isPaired ? 1 : 0;
+    break;
+  default:
+    *value = 1024;
+  }
   return CUDA_SUCCESS;
 }
 CUresult cuCtxGetCurrentFake(CUcontext *context) {
