@@ -472,7 +472,7 @@ private:
                     const std::function<std::shared_ptr<const ForeignLaunch>()> &take);
   /// The call at once, on the calling thread, when all that is queued is over and a permit is
   /// there.
-  void inTurn(StreamState &state, const std::function<void()> &call);
+  void inTurn(StreamState &state, const Run &call);
   /// The error that an operation left whose call had returned, else `status`.
   cudaError_t withDeferred(cudaError_t status, bool clear = true);
   void checkOnce() {

@@ -30,7 +30,10 @@ auto Hooks::foreignLaunch(cudaStream_t handle, const AheadWork &work, Call call,
   if (auto made = tryForeignAhead(state, work, [&] { return static_cast<int>(call()); }))
     return static_cast<decltype(call())>(*made);
   if (!queueForeign(state, take))
-    inTurn(state, [&] { status = call(); });
+    inTurn(state, [&] {
+      status = call();
+      return static_cast<cudaError_t>(status); // the two number errors alike
+    });
   return status;
 }
 

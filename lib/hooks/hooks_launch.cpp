@@ -228,15 +228,14 @@ bool Hooks::queueForeign(StreamState &state,
   return true;
 }
 
-void Hooks::inTurn(StreamState &state, const std::function<void()> &call) {
+void Hooks::inTurn(StreamState &state, const Run &call) {
   Engine *now = start(foreignApi());
-  if (!now || captures.takesPart(foreignApi(), state.handle))
-    return call();
-  // Of libraries' launches that cannot be queued nothing is known: all are taken for one.
-  now->inTurn(state, true, this, [&] {
+  if (!now || captures.takesPart(foreignApi(), state.handle)) {
     call();
-    return cudaSuccess;
-  });
+    return;
+  }
+  // Of libraries' launches that cannot be queued nothing is known: all are taken for one.
+  now->inTurn(state, true, this, call);
 }
 
 } // namespace tally::hooks

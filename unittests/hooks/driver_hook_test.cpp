@@ -290,6 +290,16 @@ TEST_CASE("a library's launch on a best-effort stream is made later, with the pa
   auto paired = reinterpret_cast<CUfunction>(std::uintptr_t{0x79});
   checkInTurn(paired, {3, 1, 1}, {1, 1, 1});
   engine.drain();
+
+  // One that failed has put nothing on the stream.
+  given.gridDimX = 1;
+  given.gridDimY = 65536;
+  auto idle = [] { return cudaSuccess; };
+  for (int i = 0; i < 20; ++i) {
+    CHECK(launchEx(&given, function, parameters, nullptr) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(hooks.queryStream(cuda.api(), stream, idle) == cudaSuccess);
+  }
+  engine.drain();
 }
 
 TEST_CASE("a name whose parameters changed is wrapped as the version asked for has them") {

@@ -103,6 +103,8 @@ CUresult cuLaunchKernelExFake(const CUlaunchConfig *config, CUfunction, void **p
                               void **extra) {
   ++fakeDriverLaunches;
   fakeDriverConfig = *config;
+  if (config->gridDimY > 65535)
+    return CUDA_ERROR_INVALID_VALUE;
   auto *buffer = extra ? static_cast<char *>(extra[1]) : nullptr;
   std::memcpy(&fakeDriverInt, extra ? buffer : parameters[0], sizeof fakeDriverInt);
   std::memcpy(&fakeDriverDouble, extra ? buffer + 8 : parameters[1], sizeof fakeDriverDouble);
