@@ -1,11 +1,12 @@
-/* Stands for libnvrtc.so.13: the "machine code" of its one program is PTX that the emulator's driver takes, and its PTX
-   another text, which has a kernel more. */
+/* Stands for libnvrtc.so.13: the "machine code" of its one program is PTX that the emulator's
+   driver takes, and its PTX another text, which has a kernel more. */
 #include <stddef.h>
 #include <string.h>
 
 #define KERNEL(name) ".visible .entry " name "(.param .u64 y)\n{\n\tret;\n}\n"
 static const char code[] = ".version 8.0\n.target sm_80\n.address_size 64\n" KERNEL("compiled");
-static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n" KERNEL("compiled") KERNEL("marker_of_the_ptx");
+static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n" KERNEL("compiled")
+    KERNEL("marker_of_the_ptx");
 
 int nvrtcGetCUBINSize(void *program, size_t *bytes) {
   (void)program;
