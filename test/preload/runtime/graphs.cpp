@@ -9,10 +9,11 @@ cudaError_t kernelNode(const Driver &driver, const cudaKernelNodeParams *given,
                        CUDA_KERNEL_NODE_PARAMS &result) {
   if (!given)
     return cudaErrorInvalidValue;
-  CUkernel kernel = nullptr;
+  Kernel kernel;
   cudaError_t error = kernelOf(driver, given->func, kernel);
   result = {};
-  result.kern = kernel;
+  result.func = kernel.function;
+  result.kern = kernel.function ? nullptr : kernel.kernel;
   result.gridDimX = given->gridDim.x;
   result.gridDimY = given->gridDim.y;
   result.gridDimZ = given->gridDim.z;

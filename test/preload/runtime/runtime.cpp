@@ -75,6 +75,7 @@ std::string ptxOf(const void *wrapper) {
 /// What one object has registered.
 struct Module {
   const void *wrapper;
+  bool hasFunctions = false; ///< its kernels are launched by their CUfunctions
   bool wasTried = false;
   cudaError_t error = cudaSuccess; ///< of the loading
   CUlibrary library = nullptr;
@@ -94,9 +95,9 @@ struct Registered {
   std::mutex mutex; ///< guards what follows
   std::vector<std::unique_ptr<Module>> modules;
   std::unordered_map<const void *, Symbol> symbols;
-  std::unordered_map<const void *, CUkernel> kernels;
+  std::unordered_map<const void *, Kernel> kernels;
 
-  /// Loads what the symbol is in, and runs `find(library, name)`.
+  /// Loads what the symbol is in, and runs `find(module, name)`.
   template <class Find> cudaError_t find(const Driver &driver, const void *symbol, Find find) {
     auto found = symbols.find(symbol);
     if (found == symbols.end())
@@ -108,7 +109,7 @@ struct Registered {
                                                      text.empty() ? module.wrapper : text.c_str(),
                                                      nullptr, nullptr, 0, nullptr, nullptr, 0));
     }
-    return module.error == cudaSuccess ? codeOf(find(module.library, found->second.name.c_str()))
+    return module.error == cudaSuccess ? codeOf(find(module, found->second.name.c_str()))
                                        : module.error;
   }
 };
@@ -143,14 +144,17 @@ const Driver *startedDriver() {
   return isCurrent ? &*driver : nullptr;
 }
 
-cudaError_t kernelOf(const Driver &driver, const void *function, CUkernel &result) {
+cudaError_t kernelOf(const Driver &driver, const void *function, Kernel &result) {
   Registered &all = Registered::get();
   std::scoped_lock lock(all.mutex);
-  CUkernel &known = all.kernels[function];
+  Kernel &known = all.kernels[function];
   cudaError_t error = cudaSuccess;
-  if (!known)
-    error = all.find(driver, function, [&](CUlibrary library, const char *name) {
-      return driver.cuLibraryGetKernel(&known, library, name);
+  if (!known.kernel)
+    error = all.find(driver, function, [&](Module &module, const char *name) {
+      CUresult found = driver.cuLibraryGetKernel(&known.kernel, module.library, name);
+      return found == CUDA_SUCCESS && module.hasFunctions
+                 ? driver.cuKernelGetFunction(&known.function, known.kernel)
+                 : found;
     });
   result = known;
   return error == cudaErrorInvalidSymbol ? cudaErrorInvalidDeviceFunction : error;
@@ -159,8 +163,8 @@ cudaError_t kernelOf(const Driver &driver, const void *function, CUkernel &resul
 cudaError_t variableOf(const Driver &driver, const void *symbol, CUdeviceptr &result) {
   Registered &all = Registered::get();
   std::scoped_lock lock(all.mutex);
-  return all.find(driver, symbol, [&](CUlibrary library, const char *name) {
-    return driver.cuLibraryGetGlobal(&result, nullptr, library, name);
+  return all.find(driver, symbol, [&](Module &module, const char *name) {
+    return driver.cuLibraryGetGlobal(&result, nullptr, module.library, name);
   });
 }
 
@@ -175,7 +179,7 @@ extern "C" {
 void **__cudaRegisterFatBinary(void *wrapper) {
   Registered &all = Registered::get();
   std::scoped_lock lock(all.mutex);
-  all.modules.push_back(std::make_unique<Module>(Module{wrapper}));
+  all.modules.push_back(std::make_unique<Module>(Module{wrapper, all.modules.size() % 2 == 1}));
   return reinterpret_cast<void **>(all.modules.back().get());
 }
 void __cudaRegisterFatBinaryEnd(void **) {}
@@ -206,7 +210,12 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, 
   return cudaSuccess;
 }
 cudaError_t __cudaGetKernel(cudaKernel_t *result, const void *function) {
-  return served([&](const Driver &driver) { return kernelOf(driver, function, *result); });
+  return served([&](const Driver &driver) {
+    Kernel kernel;
+    cudaError_t error = kernelOf(driver, function, kernel);
+    *result = kernel.kernel;
+    return error;
+  });
 }
 
 // Errors ------------------------------------------------------------------------------------------

@@ -37,10 +37,18 @@ template <class Call> cudaError_t served(Call call) {
 
 inline CUdeviceptr addressOf(const void *pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
+/// A kernel by one of two handles, both of which launches take: that of every second object's
+/// kernels is a CUfunction.
+struct Kernel {
+  CUkernel kernel = nullptr;
+  CUfunction function = nullptr;
+
+  CUfunction launchable() const {
+    return function ? function : reinterpret_cast<CUfunction>(kernel);
+  }
+};
 /// The kernel of a host function, its code loaded.
-cudaError_t kernelOf(const Driver &driver, const void *function, CUkernel &result);
-/// The same as the calls take it that launch.
-inline CUfunction launchable(CUkernel kernel) { return reinterpret_cast<CUfunction>(kernel); }
+cudaError_t kernelOf(const Driver &driver, const void *function, Kernel &result);
 /// The address of a registered variable, its code loaded.
 cudaError_t variableOf(const Driver &driver, const void *symbol, CUdeviceptr &result);
 

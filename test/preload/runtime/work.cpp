@@ -8,14 +8,27 @@ namespace {
 /// Runs `call(driver, kernel)` for the kernel of a host function.
 template <class Call> cudaError_t withKernel(const void *function, Call call) {
   return served([&](const Driver &driver) {
-    CUkernel kernel = nullptr;
+    Kernel kernel;
     cudaError_t error = kernelOf(driver, function, kernel);
-    return error == cudaSuccess ? codeOf(call(driver, launchable(kernel))) : error;
+    return error == cudaSuccess ? codeOf(call(driver, kernel.launchable())) : error;
   });
 }
 
+/// By either call for launches.
 CUresult launched(const Driver &driver, CUfunction kernel, dim3 grid, dim3 block, void **arguments,
                   std::size_t shared, CUstream stream) {
+  if (grid.x % 2 == 0) {
+    CUlaunchConfig config{};
+    config.gridDimX = grid.x;
+    config.gridDimY = grid.y;
+    config.gridDimZ = grid.z;
+    config.blockDimX = block.x;
+    config.blockDimY = block.y;
+    config.blockDimZ = block.z;
+    config.sharedMemBytes = static_cast<unsigned>(shared);
+    config.hStream = stream;
+    return driver.cuLaunchKernelEx(&config, kernel, arguments, nullptr);
+  }
   return driver.cuLaunchKernel(kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                static_cast<unsigned>(shared), stream, arguments, nullptr);
 }
@@ -97,7 +110,7 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments,
                                size_t shared, cudaStream_t stream) {
   return served([&](const Driver &driver) {
-    return launched(driver, launchable(kernel), grid, block, arguments, shared, stream);
+    return launched(driver, Kernel{kernel}.launchable(), grid, block, arguments, shared, stream);
   });
 }
 cudaError_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 block,
