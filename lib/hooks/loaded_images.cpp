@@ -90,12 +90,19 @@ bool hasVariables(std::string_view ptx) {
 }
 
 void LoadedImages::loaded(const void *module, std::string_view bytes) {
-  if (!isOn() || bytes.empty() || bytes.size() > mostImageBytes)
+  if (!isOn())
     return;
+  bool isCode = bytes.starts_with("\177ELF"), isPtx = !isCode && isText(bytes);
+  // Containers are what libraries bring with them: thousands, of which nobody makes variants.
+  if (bytes.empty() || bytes.size() > mostImageBytes || !(isCode || isPtx)) {
+    std::unique_lock lock(mutex);
+    byModule.erase(module); // the handle may have meant another one, which went unseen
+    return;
+  }
   auto image = std::make_shared<Image>();
   image->key = bundle::imageKey(bytes);
-  image->isCode = bytes.starts_with("\177ELF");
-  if (!image->isCode && isText(bytes))
+  image->isCode = isCode;
+  if (isPtx)
     image->ptx = bytes;
   {
     std::unique_lock lock(mutex);

@@ -134,6 +134,19 @@ TEST_CASE("a handle that means another kernel now has not the variants of the on
   CHECK(l.factsOf(kernel)->name == "after");
 }
 
+TEST_CASE("a module's handle that means a container now is not taken for the module before") {
+  Loading l;
+  const void *module = handle(1), *kernel = handle(10);
+  l.images.loaded(module, l.image("one"));
+  l.images.found(l.api, module, "one", handle(11));
+  REQUIRE(l.comesToHaveVariants(handle(11)));
+  using namespace std::string_view_literals;
+  l.images.loaded(module, "\x50\xed\x55\xba\0\0\0\0 and so on"sv);
+  l.images.found(l.api, module, "one", kernel);
+  CHECK_FALSE(l.images.knows(kernel));
+  CHECK_FALSE(l.images.hasVariants(kernel));
+}
+
 TEST_CASE("an image whose variable the program has asked for has no variants any more") {
   Loading l;
   const void *module = handle(1), *kernel = handle(10);
