@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -73,6 +74,9 @@ int run(const std::vector<std::string> &command) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 127;
 }
 
+/// What a process that was killed has left of its work is removed after this.
+constexpr std::chrono::hours leftFor{1};
+
 /// Removes the oldest bundles until those that are left have no more than `most` bytes.
 void trim(const fs::path &store, std::uint64_t most) {
   struct Entry {
@@ -84,8 +88,14 @@ void trim(const fs::path &store, std::uint64_t most) {
   std::uint64_t sum = 0;
   std::error_code ignored;
   for (fs::directory_iterator each(store, ignored), end; each != end; each.increment(ignored)) {
-    if (each->path().extension() != ".tally")
+    fs::path path = each->path();
+    if (path.extension() != ".tally") {
+      bool isLock = path.filename().string().starts_with("turn-");
+      fs::file_time_type written = each->last_write_time(ignored);
+      if (!isLock && !ignored && written < fs::file_time_type::clock::now() - leftFor)
+        fs::remove(path, ignored);
       continue;
+    }
     std::uint64_t bytes = each->file_size(ignored);
     entries.push_back({each->last_write_time(ignored), bytes, each->path()});
     sum += bytes;

@@ -135,9 +135,19 @@ class WithDriver(Preloaded):
 
     @unittest.skipUnless("PTXOPT" in os.environ, "there is no tally-ptxopt")
     def test_variants_are_made_and_found(self):
-        """The first run has them made, the second finds them; a module with a variable gets none."""
+        """The first run has them made, the second finds them; a module with a variable gets none. What a process that
+        was killed has left in the store goes."""
+        variants = self.folder / "variants"
+        variants.mkdir()
+        for name, age in (("left.ptx", 7200), ("working.ptx", 60)):
+            (variants / name).write_text("")
+            os.utime(variants / name, (time.time() - age,) * 2)
         self.assertEqual(self.work("--best-effort").stdout, expected)
         self.made(2)
+        deadline = time.monotonic() + 60
+        while (variants / "left.ptx").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertEqual([(variants / name).exists() for name in ("left.ptx", "working.ptx")], [False, True])
         done = self.work("--best-effort", "--stats", count=960, TALLY_YIELD_EVERY_US="200")
         self.assertEqual((done.returncode, done.stdout), (0, "sum 4096.000, counted 120, 0 events too early\n"), done.stderr)
         line = self.statistics(done)
