@@ -3,6 +3,7 @@ libcuda.so.1), NM, READELF, CC, RELINKED (a program that is linked with Tally), 
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -153,6 +154,31 @@ class WithDriver(Preloaded):
         line = self.statistics(done)
         self.assertRegex(line, r"images: 1 with variants, 1 whose variants cannot be used")
         self.assertRegex(line, r"variants: [1-9]\d* guard")
+
+    @unittest.skipUnless("PTXOPT" in os.environ, "there is no tally-ptxopt")
+    def test_processes_fill_the_store_at_once_and_makers_are_killed(self):
+        variables = {**self.variables, "LD_LIBRARY_PATH": os.environ["DRIVER"], "TALLY_PRELOAD_LIBRARY": library}
+        words = [launcher, "run", "--best-effort", "--", sys.executable, here / "work.py", here / "kernels.ptx",
+                 here / "counting.ptx", rounds]
+        killed = 0
+        for _ in range(3):
+            started = [subprocess.Popen(list(map(str, words)), env=variables, text=True, stdout=subprocess.PIPE) for _ in range(3)]
+            deadline = time.monotonic() + 2
+            while time.monotonic() < deadline:
+                for process in pathlib.Path("/proc").glob("[0-9]*"):
+                    try:
+                        command = (process / "cmdline").read_bytes()
+                        if str(self.folder).encode() in command and b"tally-ptxopt" in command.split(b"\0")[0]:
+                            os.kill(int(process.name), signal.SIGKILL)
+                            killed += 1
+                    except OSError:
+                        pass  # it has ended
+            self.assertEqual([each.communicate(timeout=120)[0] for each in started], [expected] * 3)
+        self.assertGreater(killed, 0)
+        self.assertEqual(self.work("--best-effort").stdout, expected)
+        self.made(2)
+        line = self.statistics(self.work("--best-effort", "--stats", count=960, TALLY_RUN_AHEAD_US="0"))
+        self.assertRegex(line, r"images: 1 with variants, 1 whose variants cannot be used")
 
     @unittest.skipUnless("PTXOPT" in os.environ, "there is no tally-ptxopt")
     def test_what_nvrtc_compiles_has_variants_made_of_its_ptx(self):
