@@ -37,21 +37,24 @@ bool standsAside() {
   return aside;
 }
 
-/// Leads the driver to the hooks, where it is loaded by now. `load`: it is loaded for that.
+bool isDriverLoaded() {
+  void *loaded = dlopen(driverName, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (loaded)
+    dlclose(loaded);
+  return loaded != nullptr;
+}
+
+/// Leads the driver to the hooks, where it is loaded by now. `load`: it is loaded for that. Where it
+/// is not, nothing is asked, and no setting read.
 void meetDriver(bool load) {
-  static std::recursive_mutex meeting; // what this loads may come back here
+  static std::recursive_mutex meeting; // this calls dlopen, which comes back here
   static bool isUnderWay = false;
   std::unique_lock lock(meeting);
-  if (isUnderWay || runtime::driverExports() || standsAside())
+  if (isUnderWay || runtime::driverExports())
     return;
-  if (!load) {
-    void *loaded = dlopen(driverName, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-    if (!loaded)
-      return;
-    dlclose(loaded);
-  }
   isUnderWay = true;
-  hooks::installDriverHook();
+  if ((load || isDriverLoaded()) && !standsAside())
+    hooks::installDriverHook();
   isUnderWay = false;
 }
 

@@ -75,13 +75,15 @@ class WithoutCuda(Preloaded):
     """Nothing happens before the driver is there."""
 
     def rests(self, *words):
-        done = self.command(*words)
+        """Where there is a driver that could be loaded, and wrong settings that nobody reads."""
+        done = self.command(*words, LD_LIBRARY_PATH=os.environ["DRIVER"], TALLY_CLASS="wrong")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertFalse((self.folder / "arena").exists())
         return done.stdout
 
     def test_a_shell(self):
         self.assertEqual(self.rests("bash", "-c", "echo $(cat <(echo a)) | tr a b"), "b\n")
+        self.assertNotIn("libcuda", self.rests("cat", "/proc/self/maps"))
 
     def test_a_compiler(self):
         (self.folder / "one.c").write_text("int main(void) { return 0; }\n")
@@ -102,7 +104,8 @@ class WithoutCuda(Preloaded):
 
     def test_a_look_for_the_driver_fails_as_ever(self):
         program = "import ctypes\ntry: ctypes.CDLL('libcuda.so.1')\nexcept OSError as error: print(error)"
-        self.assertIn("libcuda.so.1: cannot open shared object file", self.rests(sys.executable, "-c", program))
+        done = self.command(sys.executable, "-c", program)
+        self.assertIn("libcuda.so.1: cannot open shared object file", done.stdout)
 
     def test_the_loaders_own_folders_are_found(self):
         """dlopen looks in the RUNPATH of the object that calls it."""
