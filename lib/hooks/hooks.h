@@ -71,7 +71,7 @@ public:
     InHook inside;
     return call();
   }
-  template <class Call> auto stream(const CudaApi &api, cudaStream_t handle, Call call) {
+  template <class Call> auto stream(const CudaApi &api, cudaStream_t handle, const Call &call) {
     StreamState &state = streams.find(api, handle);
     if (!state.bestEffort.load(std::memory_order_relaxed))
       return pass(state, call);

@@ -1,9 +1,7 @@
 // The queue's rules for waits and events, by whichever call: the CUDA runtime's or the driver's.
-// A part of hooks.h.
+// A part of hooks.h, which includes it.
 #ifndef TALLY_LIB_HOOKS_HOOKS_EVENTS_H
 #define TALLY_LIB_HOOKS_HOOKS_EVENTS_H
-
-#include "hooks.h"
 
 namespace tally::hooks {
 

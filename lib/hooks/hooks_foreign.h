@@ -1,9 +1,7 @@
 // The queue's rules for launches of libraries that are not linked with the hooks, by the driver's
-// calls. A part of hooks.h.
+// calls. A part of hooks.h, which includes it.
 #ifndef TALLY_LIB_HOOKS_HOOKS_FOREIGN_H
 #define TALLY_LIB_HOOKS_HOOKS_FOREIGN_H
-
-#include "hooks.h"
 
 namespace tally::hooks {
 

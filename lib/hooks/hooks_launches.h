@@ -1,8 +1,6 @@
-// Launches on streams that are not the thread's own. A part of hooks.h.
+// Launches on streams that are not the thread's own. A part of hooks.h, which includes it.
 #ifndef TALLY_LIB_HOOKS_HOOKS_LAUNCHES_H
 #define TALLY_LIB_HOOKS_HOOKS_LAUNCHES_H
-
-#include "hooks.h"
 
 namespace tally::hooks {
 
