@@ -8,7 +8,7 @@ config.name = "tally"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".ptx", ".test"]
 config.test_source_root = os.path.dirname(__file__)
-config.excludes = ["execution", "kernels", "Inputs"]
+config.excludes = ["execution", "kernels", "preload", "Inputs"]
 config.test_exec_root = lit_config.params["build_dir"]
 
 tools = lit_config.params["llvm_tools"]
