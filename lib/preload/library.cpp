@@ -44,8 +44,8 @@ bool isDriverLoaded() {
   return loaded != nullptr;
 }
 
-/// Leads the driver to the hooks, where it is loaded by now. `load`: it is loaded for that. Where it
-/// is not, nothing is asked, and no setting read.
+/// Leads the driver to the hooks, where it is loaded by now. `load`: it is loaded for that. Where
+/// it is not, nothing is asked, and no setting read.
 void meetDriver(bool load) {
   static std::recursive_mutex meeting; // this calls dlopen, which comes back here
   static bool isUnderWay = false;
