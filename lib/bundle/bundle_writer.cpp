@@ -57,6 +57,7 @@ void putKernel(std::string &out, const Kernel &kernel) {
   }
   put(out, kernel.usesClusters ? 1 : 0, 1);
   put(out, kernel.readsSharedSize ? 1 : 0, 1);
+  put(out, kernel.changesVariables ? 1 : 0, 1);
   for (std::uint32_t extent :
        {kernel.requiredCluster.x, kernel.requiredCluster.y, kernel.requiredCluster.z})
     put(out, extent, 4);

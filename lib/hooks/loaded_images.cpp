@@ -25,36 +25,6 @@ constexpr std::size_t mostImageBytes = std::size_t{4} << 20;
 /// How long variants that were made meanwhile may go unseen.
 constexpr std::chrono::milliseconds between{500};
 
-bool isWord(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '.' ||
-         c == '%';
-}
-
-/// PTX without what has no meaning: the next word or character at or behind `at`. Empty: the end.
-std::string_view nextToken(std::string_view text, std::size_t &at) {
-  while (at < text.size()) {
-    std::string_view rest = text.substr(at);
-    if (std::isspace(static_cast<unsigned char>(rest[0])) != 0)
-      ++at;
-    else if (rest.starts_with("//"))
-      at = std::min(text.find('\n', at), text.size());
-    else if (rest.starts_with("/*"))
-      at = std::min(text.find("*/", at + 2), text.size() - 2) + 2;
-    else
-      break;
-  }
-  if (at >= text.size())
-    return {};
-  std::size_t begin = at++;
-  if (text[begin] == '"') {
-    at = std::min(text.find('"', at), text.size() - 1) + 1;
-    return text.substr(begin, at - begin);
-  }
-  while (isWord(text[begin]) && at < text.size() && isWord(text[at]))
-    ++at;
-  return text.substr(begin, at - begin);
-}
-
 bool isText(std::string_view image) { return image.find('\0') == std::string_view::npos; }
 
 std::optional<bundle::Bundle> readFile(const std::string &path) {
@@ -72,22 +42,6 @@ std::optional<bundle::Bundle> readFile(const std::string &path) {
 }
 
 } // namespace
-
-bool hasVariables(std::string_view ptx) {
-  constexpr std::array<std::string_view, 5> spaces = {".global", ".const", ".texref", ".samplerref",
-                                                      ".surfref"};
-  int depth = 0;
-  std::size_t at = 0;
-  for (std::string_view token = nextToken(ptx, at); !token.empty(); token = nextToken(ptx, at)) {
-    if (token == "{" || token == "(")
-      ++depth;
-    else if (token == "}" || token == ")")
-      --depth;
-    else if (depth == 0 && std::find(spaces.begin(), spaces.end(), token) != spaces.end())
-      return true;
-  }
-  return false;
-}
 
 void LoadedImages::loaded(const void *module, std::string_view bytes) {
   if (!isOn())
@@ -312,8 +266,8 @@ void LoadedImages::haveMade(Image &image) {
 /// The driver takes the first image that suits the device: machine code before PTX.
 bool LoadedImages::load(const CudaApi &api, Image &image) {
   const std::vector<bundle::Image> &images = image.contents.images;
-  if (images.empty() || images.front().format != bundle::ImageFormat::Ptx ||
-      hasVariables(images.front().bytes))
+  if (std::any_of(image.contents.kernels.begin(), image.contents.kernels.end(),
+                  [](const bundle::Kernel &each) { return each.changesVariables; }))
     return false;
   for (auto each = images.rbegin(); each != images.rend(); ++each)
     if (api.cudaLibraryLoadData(&image.library, each->bytes.c_str(), nullptr, nullptr, 0, nullptr,

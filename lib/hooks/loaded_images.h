@@ -3,7 +3,8 @@
 //
 // The program's own kernels run from the image that it has loaded. Variants are loaded beside it,
 // by a thread of the hooks' own, so that no launch waits for them: until they are there kernels run
-// as they are. Both must mean the same memory, so an image with variables of its own gets none.
+// as they are. Both must mean the same memory: an image whose kernels may change variables of its
+// own gets none, nor has one any more of whose variables the program asks for the address.
 #ifndef TALLY_LIB_HOOKS_LOADED_IMAGES_H
 #define TALLY_LIB_HOOKS_LOADED_IMAGES_H
 
@@ -26,10 +27,6 @@
 #include <vector>
 
 namespace tally::hooks {
-
-/// Whether the PTX module declares variables of its own outside of its functions: memory that the
-/// program may reach, or kernels may keep something in; textures and surfaces too.
-bool hasVariables(std::string_view ptx);
 
 /// Thread-safe. Never destroyed.
 class LoadedImages {

@@ -81,6 +81,7 @@ void combine(bundle::Kernel &all, const bundle::Kernel &other) {
   all.gridRank = std::min(all.gridRank, other.gridRank);
   all.waitsAreAssumed |= other.waitsAreAssumed;
   all.readsSharedSize |= other.readsSharedSize;
+  all.changesVariables |= other.changesVariables;
   // A worker for each block is right for any kernel; the other ways are cheaper.
   all.spending = std::max(all.spending, other.spending);
 }

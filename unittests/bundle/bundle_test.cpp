@@ -29,6 +29,7 @@ Bundle sample() {
   gemm.waitsAreAssumed = true;
   gemm.usesClusters = true;
   gemm.readsSharedSize = true;
+  gemm.changesVariables = true;
   gemm.requiredCluster = {2, 3, 1};
   gemm.spending = Spending::InPartialRows;
   Kernel empty{"", {}, 0, 0, false, {}};
@@ -56,8 +57,9 @@ bool same(const Bundle &a, const Bundle &b) {
         x.staticSharedBytes != y.staticSharedBytes || x.bitwiseStable != y.bitwiseStable ||
         x.waits != y.waits || x.gridRank != y.gridRank || x.waitsAreAssumed != y.waitsAreAssumed ||
         x.usesClusters != y.usesClusters || x.readsSharedSize != y.readsSharedSize ||
-        !(x.requiredCluster == y.requiredCluster) || x.spending != y.spending ||
-        x.parameters.size() != y.parameters.size() || x.verdicts.size() != y.verdicts.size())
+        x.changesVariables != y.changesVariables || !(x.requiredCluster == y.requiredCluster) ||
+        x.spending != y.spending || x.parameters.size() != y.parameters.size() ||
+        x.verdicts.size() != y.verdicts.size())
       return false;
     for (std::size_t j = 0; j < x.parameters.size(); ++j)
       if (x.parameters[j].offset != y.parameters[j].offset ||
@@ -161,7 +163,7 @@ TEST_CASE("sizes that lie are found before anything is allocated") {
   Bundle one = sample();
   one.kernels.pop_back();
   one.images.clear();
-  std::size_t cluster = write(one).size() - 14;
+  std::size_t cluster = write(one).size() - 15;
   const Lie lies[] = {
       {headerBytes + 8, 0xffffffff, 4, "at byte 40: the number of kernels is 4294967295"},
       {headerBytes + 12, 0xffffffff, 4, "at byte 44: the number of images is 4294967295"},
@@ -181,7 +183,8 @@ TEST_CASE("sizes that lie are found before anything is allocated") {
       {parameters + 33, 3, 1, "at byte 102: the status of a verdict is 3"},
       {cluster, 2, 1, "the cluster flag is 2"},
       {cluster + 1, 2, 1, "the shared-size flag is 2"},
-      {cluster + 10, 0, 4, "a kernel's required cluster has an extent of 0"},
+      {cluster + 2, 2, 1, "the changed-variables flag is 2"},
+      {cluster + 11, 0, 4, "a kernel's required cluster has an extent of 0"},
       {good.size() - 8, 0xffffffffffffffff, 8, "the image reaches beyond the end"},
       {good.size() - 13, 3, 1, "the format of an image is 3"},
   };

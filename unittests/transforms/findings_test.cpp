@@ -40,6 +40,55 @@ TEST_CASE("who asks how much dynamic shared memory there is") {
              ".visible .entry k() { call f; ret; }\n"));
 }
 
+TEST_CASE("whose copy beside it would compute with other values") {
+  auto changes = [](std::string_view body, std::string_view declarations = "") {
+    Module module = parsed(moduleWith(
+        body, std::string(".global .u32 g; .const .u32 c[4]; .global .b8 text[3]={37,100,0};\n"
+                          ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
+                          ".extern .func (.param .b32 r) other(.param .b64 a, .param .b64 b);\n") +
+                  std::string(declarations)));
+    ModuleFacts facts(module);
+    return analyzeKernel(facts, *module.function("k"), everyKind).changesVariables;
+  };
+  auto call = [](std::string_view callee) {
+    return "{ .param .b64 a; .param .b64 b; .param .b32 r; mov.u64 %rd1,text; "
+           "cvta.global.u64 %rd2,%rd1; st.param.b64 [a],%rd2; st.param.b64 [b],0; call (r), " +
+           std::string(callee) + ", (a, b); } ret;";
+  };
+  // Variables that nothing names, or that are only read.
+  CHECK_FALSE(changes("ret;"));
+  CHECK_FALSE(changes("ret;", ".global .texref t; .extern .global .u32 e;"));
+  CHECK_FALSE(changes("ld.global.u32 %r1,[g]; ret;"));
+  CHECK_FALSE(changes("mov.u64 %rd1,g; add.s64 %rd2,%rd1,4; ld.global.u32 %r1,[%rd2]; ret;"));
+  CHECK_FALSE(changes("ld.const.u32 %r1,[c+4]; ld.param.u64 %rd1,[p]; st.global.u32 [%rd1],%r1; "
+                      "ret;"));
+  CHECK_FALSE(changes(call("vprintf")));
+  // Written, or given away: at once, through registers, also against the order of the text.
+  CHECK(changes("st.global.u32 [g],1; ret;"));
+  CHECK(changes("atom.global.add.u32 %r1,[g],1; ret;"));
+  CHECK(changes("red.global.add.u32 [g+0],1; ret;"));
+  CHECK(changes("mov.u64 %rd1,g; add.s64 %rd2,%rd1,4; st.global.u32 [%rd2],1; ret;"));
+  CHECK(changes("mov.u64 %rd2,0; A: setp.ne.u64 %p1,%rd2,0; @%p1 st.global.u32 [%rd2],1; "
+                "mov.u64 %rd2,g; bra A; ret;"));
+  CHECK(changes("mov.u64 %rd1,g; ld.param.u64 %rd2,[p]; st.global.u64 [%rd2],%rd1; ret;"));
+  CHECK(changes("mov.u64 %rd1,c; cvta.const.u64 %rd1,%rd1; ld.param.u64 %rd2,[p]; "
+                "st.global.u64 [%rd2],%rd1; ret;"));
+  CHECK(changes("mov.u64 %rd1,g; mov.b64 {%r1,%r2},%rd1; mov.b64 %rd2,{%r1,%r2}; "
+                "st.global.u32 [%rd2],1; ret;"));
+  CHECK(changes("mov.u64 %rd1,g; shfl.sync.idx.b32 %r1,%rd1,0,31,-1; ret;"));
+  CHECK(changes(call("other")));
+  // In a function that it calls.
+  CHECK(changes("call f; ret;", ".func f() { st.global.u32 [g],1; ret; }"));
+  CHECK_FALSE(changes("call f; ret;", ".func f() { ret; }"));
+  // Of its body; what only the program fills; through an address that a variable holds.
+  CHECK(changes(".global .u32 own; ld.global.u32 %r1,[own]; ret;"));
+  CHECK(changes("tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4},[t,{%r1}]; ret;", ".global .texref t;"));
+  CHECK(changes("ld.global.u32 %r1,[e]; ret;", ".extern .global .u32 e;"));
+  CHECK(changes("ld.global.u32 %r1,[m]; ret;", ".global .attribute(.managed) .u32 m;"));
+  CHECK(changes("ld.global.u64 %rd1,[h]; st.global.u32 [%rd1],1; ret;", ".global .u64 h = g;"));
+  CHECK(changes("ld.global.u64 %rd1,[h]; st.u32 [%rd1],1; ret;", ".global .u64 h = generic(g);"));
+}
+
 TEST_CASE("forms of grid registers") {
   const Codes form = {"grid-register-form"}, none;
   CHECK(reasonsOf("mov.u32 %r1,%ctaid.x; ret;") == none);

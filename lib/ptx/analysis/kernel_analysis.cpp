@@ -9,6 +9,7 @@
 #include "tally/ptx/analysis/callee_barriers.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/analysis/waits.h"
+#include "variable_writes.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -76,6 +77,7 @@ public:
     result.findings = facts.findings;
     result.copiesAsync = facts.copiesAsync;
     result.readsSharedSize = facts.readsSharedSize;
+    result.changesVariables = mayChangeVariables(modules, function);
     bool orderDependent = facts.orderDependent;
     std::string reduction = facts.reduction;
     collectCallees();
@@ -87,6 +89,7 @@ public:
       reduction = reduction.empty() ? other : reduction;
       calleesAidPolling |= modules.of(*callee).aidsPolling;
       result.readsSharedSize |= modules.of(*callee).readsSharedSize;
+      result.changesVariables |= mayChangeVariables(modules, *callee);
     }
     checkLimits();
     checkFlow(function, true);

@@ -1,15 +1,37 @@
 #include "tally/ptx/analysis/module_facts.h"
 
+#include "tally/ptx/analysis/opcodes.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <cstring>
 
 namespace tally::ptx {
 
+bool isOfModule(const Variable &variable) {
+  return variable.space == StateSpace::Global || variable.space == StateSpace::Const ||
+         variable.space == StateSpace::Texture;
+}
+
 ModuleFacts::ModuleFacts(const Module &module) : module(module) {
   for (const Item &item : module.items())
     for (const Variable &variable : item.variables)
       variables.emplace(variable.name, &variable);
+  auto namesVariable = [&](const Operand &operand) {
+    bool found = false;
+    forEachOperand(operand,
+                   [&](const Operand &each) { found |= variable(each.symbol) != nullptr; });
+    return found;
+  };
+  for (const Item &item : module.items())
+    for (const Variable &each : item.variables)
+      leadsElsewhere |=
+          isOfModule(each) &&
+          (each.isExtern || each.space == StateSpace::Texture || each.type.ends_with("ref") ||
+           item.text.find(".managed") != std::string_view::npos ||
+           llvm::any_of(each.initializers, [&](const Initializer &initial) {
+             return initial.operand && namesVariable(*initial.operand);
+           }));
   // Once for the module: these bytes are of all that the analyses look at.
   constexpr std::string_view stem = "tally_";
   std::string_view rest = module.source();

@@ -56,6 +56,7 @@ bundle::Kernel layoutOf(const Function &function, const KernelAnalysis &analysis
     kernel.requiredCluster = {x, y, z};
   kernel.bitwiseStable = analysis.bitwiseStable;
   kernel.readsSharedSize = analysis.readsSharedSize;
+  kernel.changesVariables = analysis.changesVariables;
   kernel.spending = analysis.loop.spends               ? bundle::Spending::Possible
                     : analysis.loop.needsWholeWarpRows ? bundle::Spending::InPartialRows
                                                        : bundle::Spending::Never;

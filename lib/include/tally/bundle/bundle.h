@@ -61,6 +61,9 @@ struct Kernel {
   Dim3 requiredCluster{0, 0, 0}; ///< .reqnctapercluster, in blocks; zeros without it
   /// The kernel asks how much dynamic shared memory its launch has: no variant may be given more.
   bool readsSharedSize = false;
+  /// The kernel may write variables of its module, give their addresses away, or use textures: a
+  /// copy of the module beside it would compute with other values.
+  bool changesVariables = false;
 
   /// Offset of tally_launch_params in a variant's parameters.
   std::uint32_t tallyParameterOffset() const { return (parameterBytes + 7) / 8 * 8; }

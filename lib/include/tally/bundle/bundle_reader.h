@@ -11,8 +11,8 @@
 //            u8 waits, u8 grid rank (1 to 3), u8 waits are assumed (0, 1), u8 spending,
 //            u32 parameters, each {u32 offset, u32 size}, u32 verdicts, each {u8 kind, u8 status,
 //            string reason, string message, u32 line, u32 record bytes, u32 saved shared bytes},
-//            u8 uses clusters (0, 1), u8 reads shared size (0, 1), 3 x u32 required cluster
-//            (zeros: none)
+//            u8 uses clusters (0, 1), u8 reads shared size (0, 1), u8 changes variables (0, 1),
+//            3 x u32 required cluster (zeros: none)
 //   image    u8 format, u32 arch, u64 size, bytes
 //   string   u32 size, bytes
 //
@@ -39,7 +39,7 @@
 namespace tally::bundle {
 
 inline constexpr std::string_view magic = "TALLYBDL";
-inline constexpr std::uint32_t formatVersion = 5;
+inline constexpr std::uint32_t formatVersion = 6;
 inline constexpr std::size_t headerBytes = 32;
 /// The largest parameter space of a kernel (PTX ISA, "Kernel Function Parameters": 32,764 bytes
 /// from sm_70 on).
@@ -178,6 +178,7 @@ inline Kernel readKernel(Cursor &in) {
     kernel.verdicts.push_back(readVerdict(in));
   kernel.usesClusters = in.choice(1, "cluster flag") != 0;
   kernel.readsSharedSize = in.choice(1, "shared-size flag") != 0;
+  kernel.changesVariables = in.choice(1, "changed-variables flag") != 0;
   start = in.offset();
   Dim3 &cluster = kernel.requiredCluster;
   for (std::uint32_t *extent : {&cluster.x, &cluster.y, &cluster.z})
@@ -230,7 +231,7 @@ inline Result<Bundle> read(std::span<const std::byte> bytes, std::size_t base = 
   Bundle bundle;
   bundle.moduleHash = in.u64("module hash");
   // The least sizes of the records: their fixed fields with empty strings.
-  std::uint32_t kernels = in.count(38, "number of kernels");
+  std::uint32_t kernels = in.count(40, "number of kernels");
   std::uint32_t images = in.count(13, "number of images");
   for (std::uint32_t i = 0; i < kernels && !in.failed(); ++i)
     bundle.kernels.push_back(detail::readKernel(in));

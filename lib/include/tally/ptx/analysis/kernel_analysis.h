@@ -26,11 +26,12 @@ struct KernelAnalysis {
   /// kernel has no data race: no floating-point atomics, no atomics whose result is used, no mix of
   /// reductions, no reads of other blocks' progress, clocks or places.
   bool bitwiseStable = false;
-  LoopPlan loop;                ///< for kinds with workers
-  std::vector<PollPoint> polls; ///< for pause: in the body's loops
-  CheckpointPlan checkpoint;    ///< where that kind is not refused
-  bool usesClusters = false;    ///< the kernel or a callee names a cluster feature
-  bool readsSharedSize = false; ///< likewise, reads %dynamic_smem_size
+  LoopPlan loop;                 ///< for kinds with workers
+  std::vector<PollPoint> polls;  ///< for pause: in the body's loops
+  CheckpointPlan checkpoint;     ///< where that kind is not refused
+  bool usesClusters = false;     ///< the kernel or a callee names a cluster feature
+  bool readsSharedSize = false;  ///< likewise, reads %dynamic_smem_size
+  bool changesVariables = false; ///< likewise, see variable_writes.h
   /// Bytes of tally's shared variable: 16, or 32 where clones read the ids from it; 128 where the
   /// kernel has dynamic shared memory, and 1,024 where tensor operations rely on where the user's
   /// variables lie: these two are aligned so, and stand before the user's (docs/transforms.md,
