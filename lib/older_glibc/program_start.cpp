@@ -1,0 +1,34 @@
+// The start files of glibc 2.34 and newer leave a program's constructors to the C library. Older C
+// libraries call what the start files give them, and so does a newer one when it is called by the
+// old version of its start function, which is what the programs here are linked with
+// (CMakeLists.txt).
+namespace {
+
+using Main = int(int, char **, char **);
+using Constructor = void(int, char **, char **);
+
+} // namespace
+
+extern "C" {
+
+#define TALLY_HIDDEN __attribute__((visibility("hidden")))
+// By the linker.
+extern TALLY_HIDDEN Constructor *__init_array_start[], *__init_array_end[];
+TALLY_HIDDEN void _init();
+
+int __real___libc_start_main(Main *main, int count, char **arguments, Constructor *init,
+                             void (*fini)(), void (*loaderFini)(), void *stackEnd);
+
+static void callConstructors(int count, char **arguments, char **environment) {
+  _init();
+  for (Constructor **each = __init_array_start; each != __init_array_end; ++each)
+    (*each)(count, arguments, environment);
+}
+
+/// The start files call it in place of the C library's (--wrap). The loader calls the destructors.
+TALLY_HIDDEN int __wrap___libc_start_main(Main *main, int count, char **arguments, Constructor *,
+                                          void (*fini)(), void (*loaderFini)(), void *stackEnd) {
+  return __real___libc_start_main(main, count, arguments, &callConstructors, fini, loaderFini,
+                                  stackEnd);
+}
+}
