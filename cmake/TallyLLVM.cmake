@@ -1,5 +1,6 @@
 # The newest LLVM of 22 to 19. Without it the rewriter is left out; runtime, emulator and what uses
 # ready-made bundles still build.
+option(TALLY_STATIC_LLVM "Link tally-ptxopt with LLVM's archives, so that it runs where no LLVM is installed" OFF)
 set(TALLY_HAVE_LLVM OFF)
 foreach(version 22.1 22 21.1 21 20.1 20 19.1 19)
   find_package(LLVM ${version} CONFIG QUIET)
@@ -16,7 +17,13 @@ if(TALLY_HAVE_LLVM)
   separate_arguments(tally_llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
   target_compile_definitions(tally_llvm INTERFACE ${tally_llvm_definitions})
   # The shared library: a tool starts in 10 ms and links in a second.
-  target_link_libraries(tally_llvm INTERFACE LLVM)
+  set(tally_llvm_libraries LLVM)
+  set(TALLY_PTXOPT_FMT fmt::fmt)
+  if(TALLY_STATIC_LLVM)
+    llvm_map_components_to_libnames(tally_llvm_libraries NVPTX BitReader IRReader Support)
+    set(TALLY_PTXOPT_FMT fmt::fmt-header-only)
+  endif()
+  target_link_libraries(tally_llvm INTERFACE ${tally_llvm_libraries})
   if(NOT LLVM_ENABLE_RTTI)
     set(TALLY_LLVM_FLAGS -fno-rtti)
   endif()

@@ -4,7 +4,9 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <malloc.h>
 #include <pthread.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -91,6 +93,25 @@ TALLY_HIDDEN int lstat64(const char *path, struct stat64 *status) noexcept {
 }
 TALLY_HIDDEN int fstat64(int file, struct stat64 *status) noexcept {
   return static_cast<int>(syscall(SYS_fstat, file, status));
+}
+TALLY_HIDDEN struct mallinfo2 mallinfo2() noexcept { // Its numbers are of more bits.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  struct mallinfo known = mallinfo();
+#pragma GCC diagnostic pop
+  auto wide = [](int number) { return static_cast<size_t>(static_cast<unsigned>(number)); };
+  return {wide(known.arena),    wide(known.ordblks), wide(known.smblks),  wide(known.hblks),
+          wide(known.hblkhd),   wide(known.usmblks), wide(known.fsmblks), wide(known.uordblks),
+          wide(known.fordblks), wide(known.keepcost)};
+}
+#endif
+
+#if __GLIBC_PREREQ(2, 36)
+TALLY_HIDDEN uint32_t arc4random() noexcept {
+  uint32_t number = 0;
+  while (getrandom(&number, sizeof number, 0) != sizeof number) {
+  }
+  return number;
 }
 #endif
 }
