@@ -1,5 +1,5 @@
 // The functions that an older C library has not, where the C library's own are not used.
-#include "../../lib/older_glibc/newer_functions.cpp"
+#include "../../lib/older_glibc/newer_functions.cpp" // NOLINT(bugprone-suspicious-include)
 
 #include <doctest/doctest.h>
 
