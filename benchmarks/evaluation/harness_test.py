@@ -15,7 +15,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.dirname(HERE))
-from evaluation import lateness, loads, results, session, systems
+from evaluation import lateness, loads, models, results, session, systems
 import cores
 from two_processes import Process
 
@@ -137,6 +137,7 @@ class Scripted:
 class Bits(unittest.TestCase):
     def session(self):
         arguments = types.SimpleNamespace(device="cuda", size="real", programs="")
+        arguments.models = models.Cuda(arguments)
         made = session.Session(arguments, session.Pair("bert", "graph", "dlrm"), [])
         self.addCleanup(shutil.rmtree, made.folder)
         return made

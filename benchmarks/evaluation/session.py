@@ -5,16 +5,17 @@ import concurrent.futures
 import dataclasses
 import os
 import shutil
+import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 
 from two_processes import Ended, Mps, NoMps, Process
 
-from . import loads, systems
+from . import loads
 
-PROGRAMS = {"plain": "workloads_plain", "scheduled": "workloads_scheduled", "tally": "workloads"}
 WARMING = 5  # requests before each measurement
 LEARNING = 0.25  # of a measurement's requests before the first of a process that learns from what it runs
 
@@ -38,22 +39,42 @@ class Wrong(Exception):
     """Something was computed wrongly."""
 
 
-class Bits:
-    """What all processes of a pair have to compute alike."""
+def as_float(bits):
+    return struct.unpack("<f", struct.pack("<I", bits))[0]
 
-    def __init__(self):
-        self.answer, self.figures, self.lock = None, [], threading.Lock()
+
+class Bits:
+    """What all processes of a pair have to compute alike; `tolerance`: by how much the training's figures may differ, of their value."""
+
+    def __init__(self, tolerance=0.0):
+        self.answer, self.figures, self.tolerance, self.lock = None, [], tolerance, threading.Lock()
+
+    def differ(self, figures):
+        """The first step whose figure is another one than before, or None."""
+        def alike(one, other):
+            if not self.tolerance:
+                return one == other
+            one, other = as_float(one), as_float(other)
+            return abs(one - other) <= self.tolerance * abs(other)  # what is no number is alike with nothing
+        with self.lock:
+            for step, (one, other) in enumerate(zip(figures, self.figures), 1):
+                if not alike(one, other):
+                    return step
+            if len(figures) > len(self.figures):
+                self.figures = figures
+        return None
 
 
 class Session:
-    """`arguments`: programs, size, device, as `run` has them. `gpu`: which one, by its UUID; else the first. `bits`: of
+    """`arguments`: models, size, device, as `run` has them. `gpu`: which one, by its UUID; else the first. `bits`: of
     the pair's sessions before."""
 
     def __init__(self, arguments, pair, wanted, gpu=None, bits=None):
-        self.arguments, self.pair, self.bits = arguments, pair, bits or Bits()
+        self.arguments, self.models, self.pair, self.bits = arguments, arguments.models, pair, bits or Bits()
         self.visible = {"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}
         self.folder = tempfile.mkdtemp(prefix="tally-benchmark-")
         self.spawned, self.processes, self.unavailable, self.learnt = {}, {}, {}, set()
+        self.loaded, self.gone = {}, []  # by process and kind; what processes said that did not end well
         self.wanted, self.no_mps = wanted, "no nvidia-cuda-mps-control here"
         needs_mps = any(role and role.mps for each in wanted for role in (each.server, each.trainer))
         self.service = Mps(self.visible) if needs_mps and shutil.which("nvidia-cuda-mps-control") else NoMps()
@@ -83,8 +104,15 @@ class Session:
             for started in [pool.submit(self.process, *each) for each in parts.values()]:
                 try:
                     started.result()
-                except Unavailable:
+                except (Unavailable, Wrong, Ended):
                     pass  # prepare() says it of each system that it holds for
+
+    def take(self, pair, bits):
+        """Another pair, with the same processes."""
+        if (pair, bits) != (self.pair, self.bits):
+            self.pair, self.bits = pair, bits
+            self.learnt.clear()
+            self.start()
 
     def __exit__(self, *_):
         for process in self.spawned.values():
@@ -100,7 +128,20 @@ class Session:
             said = list(pool.map(lambda process: process.end(), ending.values()))
         for key in ending:
             del self.spawned[key]
-        return [(key[0], key[2], text) for key, text in zip(ending, said)]
+        return self.gone + [(key[0], key[2], text) for key, text in zip(ending, said)]
+
+    def discard(self, system):
+        """Ends the processes of a system of which one went wrong; new ones are started for what is measured next."""
+        for role, part in self.roles(system):
+            key = self.key(system, role, part)
+            process = self.spawned.pop(key, None)
+            self.processes.pop(key, None)
+            self.loaded = {which: found for which, found in self.loaded.items() if which[0] != key}
+            if process:
+                process.process.kill()
+                process.process.wait()
+                self.gone.append((key[0], key[2], process.said()))
+        self.learnt.discard(system.name)
 
     def environment(self, system, role):
         environment = {"TALLY_STATS": "1", **self.visible}
@@ -109,6 +150,7 @@ class Session:
             os.makedirs(environment["TALLY_ARENA"], mode=0o700, exist_ok=True)
         if role.mps:
             environment.update(self.service.environment)
+        environment.update(self.models.environment(role))
         environment.update(role.environment)
         return environment
 
@@ -122,34 +164,41 @@ class Session:
         if role.mps and not self.service.environment:
             return None
         if key not in self.spawned:
-            program = os.path.join(self.arguments.programs, PROGRAMS[role.program])
-            self.spawned[key] = Process([program, *role.arguments], self.environment(system, role))
+            self.spawned[key] = Process(self.models.command(role), self.environment(system, role), self.models.patience)
         return self.spawned[key]
 
     def process(self, system, role, part):
         """The same with its models loaded."""
         key = self.key(system, role, part)
-        if key not in self.processes:
-            process = self.spawn(system, role, part)
-            if not process:
-                raise Unavailable(self.no_mps)
-            try:
+        process = self.processes.get(key) or self.spawn(system, role, part)
+        if not process:
+            raise Unavailable(self.no_mps)
+        try:
+            if key not in self.processes:
                 process.ask("facts")
-                if part != "trainer":
-                    self.load(process, "inference", self.pair.inference, self.pair.form)
-                if part != "server":
-                    self.load(process, "training", self.pair.training)
-            except Ended as ended:
-                if process.process.wait() == 3:  # what was asked for is not there
-                    raise Unavailable(process.said().strip()) from ended
-                raise
-            self.processes[key] = process
-        return self.processes[key]
+            if part != "trainer":
+                self.keep_loaded(key, process, "inference", self.pair.inference, self.pair.form)
+            if part != "server":
+                self.keep_loaded(key, process, "training", self.pair.training)
+        except Ended as ended:
+            if process.process.wait() == 3:  # what was asked for is not there
+                raise Unavailable(process.said().strip()) from ended
+            raise
+        self.processes[key] = process
+        return process
+
+    def keep_loaded(self, key, process, kind, *names):
+        if self.loaded.get((key, kind)) != names:
+            self.loaded.pop((key, kind), None)
+            self.load(process, kind, *names)
+            self.loaded[key, kind] = names
 
     def load(self, process, kind, name, *more):
         found = process.ask(kind, name, self.arguments.size, *more)
         if "error" in found:
             raise Wrong(f"{name}: {found['error']}")
+        if found.get("compiled_anew"):
+            print(f"{name}: {found['compiled_anew']} graphs were compiled anew, beside others", file=sys.stderr)
         if "digest" in found:
             with self.bits.lock:
                 if self.bits.answer not in (None, found["digest"]):
@@ -176,22 +225,20 @@ class Session:
             self.unavailable[system.name] = str(missing)
         return system.name not in self.unavailable
 
+    def alone(self):
+        """The processes that serve and train with nothing beside them."""
+        return self.parts(self.models.here(self.models.systems["alone"]))
+
     def service_time(self):
         """What a request takes alone, in microseconds, one behind the other: capacity is its inverse."""
-        plain = systems.BY_NAME["alone"]
-        if self.arguments.device == "emulator":
-            plain = systems.emulated(plain)
-        server, _ = self.parts(plain)
-        least, seconds = (3, 0) if self.arguments.device == "emulator" else (50, 0.2)
+        server, _ = self.alone()
+        least, seconds = (3, 0) if self.arguments.size == "small" else (50, 0.2)
         times = server.ask("capacity", least, seconds)["service_us"]
         return sum(times) / len(times)
 
     def train_alone(self, seconds):
         """Steps a second with nothing beside them."""
-        plain = systems.BY_NAME["alone"]
-        if self.arguments.device == "emulator":
-            plain = systems.emulated(plain)
-        _, trainer = self.parts(plain)
+        _, trainer = self.alone()
         while True:
             begin = trainer.ask("train")["now"]
             time.sleep(seconds)
@@ -203,13 +250,9 @@ class Session:
     def stopped(self, trainer, begin, end):
         """Ends training; its figures have to be those of all other runs after as many steps."""
         stopped = trainer.ask("stop", begin, end)
-        figures = self.bits.figures
-        known = min(len(figures), len(stopped["figures"]))
-        if figures[:known] != stopped["figures"][:known]:
-            first = next(i for i in range(known) if figures[i] != stopped["figures"][i])
-            raise Wrong(f"{self.pair.training}: step {first + 1} computes other bits than before")
-        if len(stopped["figures"]) > len(figures):
-            self.bits.figures = stopped["figures"]
+        step = self.bits.differ(stopped["figures"])
+        if step:
+            raise Wrong(f"{self.pair.training}: step {step} computes other bits than before")
         return stopped
 
     def measure(self, system, kind, count, period, seed, limit):
@@ -217,7 +260,7 @@ class Session:
         server, trainer = self.parts(system)
         if system.trains:
             trainer.ask("train")
-        server.ask("capacity", WARMING if self.arguments.device != "emulator" else 0, 0)
+        server.ask("capacity", WARMING if self.arguments.size != "small" else 0, 0)
         if system.server.program != "plain" and system.name not in self.learnt:
             self.learnt.add(system.name)
             self.serve(server, system, loads.arrivals(kind, max(2, int(count * LEARNING)), period, 0), limit)

@@ -58,6 +58,11 @@ SYSTEMS = [
 BY_NAME = {each.name: each for each in SYSTEMS}
 QUICK = ["alone", "alone-flushed", "low-priority", "time-slicing", "mps", "mps-priorities", "tally-scheduling",
          "tally-block", "tally-everything", "tally-mps"]
+# Of programs of which each serves or trains. Alone is time slicing's server, whose trainer does nothing.
+PYTORCH = {each.name: each for each in [
+    System("alone", "alone", ALONE_PROCESS, ALONE_PROCESS, trains=False),
+    System("alone-flushed", "alone, L2 flushed", ALONE_PROCESS, ALONE_PROCESS, trains=False, flush=True),
+    *(BY_NAME[name] for name in ("time-slicing", "mps", "mps-priorities", "tally-time-slicing", "tally-mps"))]}
 
 
 def on_emulator(role):

@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 # In the tree, or beside this file where both were carried to a GPU.
@@ -30,10 +31,11 @@ class Ended(Exception):
 
 
 class Process:
-    """A server or trainer that waits for commands. `command`: the program and its arguments."""
+    """A server or trainer that waits for commands. `command`: the program and its arguments; `patience`: it is killed when an answer
+    takes more seconds."""
 
-    def __init__(self, command, environment):
-        self.errors = tempfile.TemporaryFile("w+")
+    def __init__(self, command, environment, patience=None):
+        self.patience, self.errors = patience, tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         stderr=self.errors, env={**os.environ, **environment})
 
@@ -43,7 +45,11 @@ class Process:
             self.process.stdin.flush()
         except BrokenPipeError:
             pass
+        watch = threading.Timer(self.patience or 0, self.process.kill)
+        if self.patience:
+            watch.start()
         line = self.process.stdout.readline()
+        watch.cancel()
         if not line:
             raise Ended(f"{words[0]}: the process ended with {self.process.wait()}: {self.said()}")
         return json.loads(line)

@@ -1,0 +1,110 @@
+"""Fills the caches of PyTorch's compiled trainings before anything is measured, with nobody else on the GPU: what Inductor and Triton
+measure to choose a kernel is right then, and processes that are measured only read. Also found out: whether a training repeats its
+figures bit by bit, and which kernels it puts on the GPU."""
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+
+from two_processes import Process
+
+SECONDS = 3  # of training; on the CPU less
+STEPS = 3  # whose kernels are listed
+TOLERANCE = 0.02  # of a loss, for trainings that do not repeat their bits
+QUIET, AT_MOST = 5, 180  # seconds without a new variant, until they are taken to be complete; seconds to wait for that
+
+
+def place(models, name):
+    os.makedirs(models.cache, exist_ok=True)
+    return os.path.join(models.cache, name)
+
+
+def kernels(models):
+    """By training: what a few of its steps put on the GPU, as [name, begin, microseconds]."""
+    found = {}
+    for training in models.training:
+        path = os.path.join(getattr(models, "cache", ""), f"kernels-{training}.json")
+        if os.path.exists(path):
+            with open(path) as file:
+                found[training] = json.load(file)["kernels"]
+    return found
+
+
+def train(process, seconds):
+    begin = process.ask("train")["now"]
+    time.sleep(seconds)
+    return process.ask("stop", begin, begin + int(seconds * 1e9))["figures"]
+
+
+def fill(arguments, training, seconds):
+    """Compiles it. What is to be known of it."""
+    models, role = arguments.models, arguments.models.systems["alone"].trainer
+    began = time.monotonic()
+    environment = models.environment(role)
+    del environment["TORCHINDUCTOR_COMPILE_THREADS"]  # as many as PyTorch takes
+    process = Process(models.command(role), environment)
+    gpu = process.ask("facts")["gpu"]
+    found = process.ask("training", training, arguments.size)
+    if "error" in found:
+        raise ValueError(f"{training}: {found['error']}")
+    first, second = train(process, seconds), train(process, seconds)
+    steps = min(len(first), len(second))
+    kept = process.ask("kernels", STEPS, place(models, f"kernels-{training}.json"))
+    process.end()
+    return {"gpu": gpu, "size": arguments.size, "seconds": round(time.monotonic() - began, 1), "steps": steps,
+            "repeats": first[:steps] == second[:steps], "kernels": kept["kernels"]}
+
+
+def newest(folder):
+    return max([os.stat(os.path.join(above, name)).st_mtime for above, _, names in os.walk(folder) for name in names], default=0)
+
+
+def variants(arguments, training):
+    """Runs it under Tally, alone, until no more variants are made. Seconds that took."""
+    models, role = arguments.models, arguments.models.systems["tally-time-slicing"].trainer
+    folder, began = tempfile.mkdtemp(prefix="tally-benchmark-"), time.time()
+    try:
+        environment = {**models.environment(role), **dict(role.environment), "TALLY_ARENA": folder}
+        process = Process(models.command(role), environment)
+        process.ask("training", training, arguments.size)
+        process.ask("train")
+        store = environment["TALLY_VARIANTS"]
+        trains = time.time()
+        while time.time() - began < AT_MOST and time.time() - max(newest(store), trains) < QUIET:
+            time.sleep(0.5)
+        process.ask("stop", 0, 0)
+        process.end()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return round(time.time() - began, 1)
+
+
+def prepare(arguments, trainings, deadline):
+    """Whether all are prepared; by training by how much its figures may differ, where that is not nothing."""
+    path = place(arguments.models, "prepared.json")
+    known = {}
+    if os.path.exists(path):
+        with open(path) as file:
+            known = json.load(file)
+
+    def keep(training, found):
+        known[training] = found
+        with open(path, "w") as file:
+            json.dump(known, file, indent=1)
+    for training in dict.fromkeys(trainings):
+        if known.get(training, {}).get("size") != arguments.size:
+            if time.monotonic() > deadline:
+                return False, {}
+            print(f"preparing {training}", file=sys.stderr, flush=True)
+            keep(training, fill(arguments, training, SECONDS if arguments.size == "real" else 0.3))
+        if arguments.device == "cuda" and arguments.models.launcher and "variants_s" not in known[training]:
+            if time.monotonic() > deadline:
+                return False, {}
+            print(f"preparing {training} under tally", file=sys.stderr, flush=True)
+            keep(training, {**known[training], "variants_s": variants(arguments, training)})
+    inexact = [training for training in dict.fromkeys(trainings) if not known[training]["repeats"]]
+    for training in inexact:
+        print(f"{training} does not repeat its bits: its losses are compared to within {TOLERANCE:.0%}", file=sys.stderr)
+    return True, dict.fromkeys(inexact, TOLERANCE)

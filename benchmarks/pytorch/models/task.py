@@ -1,0 +1,31 @@
+"""What a model's file gives to the programs that train: a model, its loss, its batches and its optimizer."""
+import contextlib
+import dataclasses
+
+import torch
+
+
+@dataclasses.dataclass
+class Task:
+    model: torch.nn.Module
+    loss: object  # loss(*batch) -> a scalar tensor
+    batches: list  # tuples of tensors on the device, taken in turn
+    optimizer: torch.optim.Optimizer
+
+
+def mixed(device):
+    """bfloat16 for what can take it, as trainings on a GPU do; on the CPU single precision."""
+    return torch.autocast("cuda", torch.bfloat16) if device == "cuda" else contextlib.nullcontext()
+
+
+def adamw(model, device, rate):
+    """PyTorch's fused AdamW keeps its count of steps on the device, so that a compiled step can read it there."""
+    return torch.optim.AdamW(model.parameters(), lr=rate, fused=True, capturable=device == "cuda")
+
+
+def normal(*shape, seed, device):
+    return torch.randn(*shape, generator=torch.Generator(device).manual_seed(seed), device=device)
+
+
+def numbers(limit, *shape, seed, device):
+    return torch.randint(0, limit, shape, generator=torch.Generator(device).manual_seed(seed), device=device)

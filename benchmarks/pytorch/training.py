@@ -1,0 +1,82 @@
+"""A PyTorch training, eager or compiled: the same from the beginning on each time, a figure of each step being its loss."""
+import json
+import os
+import tempfile
+
+import torch
+
+FORMS = ["eager", "compiled"]
+
+
+class Training:
+    def __init__(self, task, form, device):
+        self.task, self.count, self.on_gpu = task, 0, device == "cuda"
+        compiled = form == "compiled"
+        self.loss = torch.compile(task.loss) if compiled else task.loss
+        self.update = torch.compile(task.optimizer.step) if compiled else task.optimizer.step
+        self.figures = torch.zeros(2, pin_memory=self.on_gpu)
+        self.events = [torch.cuda.Event() for _ in range(2)] if self.on_gpu else None
+        self.initial = [each.detach().clone() for each in self.held()]
+        before = missed()
+        for _ in range(3):  # compiles, and makes the optimizer's state
+            self.step()()
+        self.said = {"compiled_anew": missed() - before}
+
+    def held(self):
+        return [*self.task.model.parameters(), *self.task.model.buffers()]
+
+    @torch.no_grad()
+    def reset(self):
+        self.count = 0
+        for now, first in zip(self.held(), self.initial):
+            now.copy_(first)
+        for state in self.task.optimizer.state.values():
+            for each in state.values():
+                if isinstance(each, torch.Tensor):
+                    each.zero_()
+
+    def step(self):
+        """Enqueues it; the function that is returned waits for the loss. Two steps may be on their way."""
+        self.task.optimizer.zero_grad()
+        loss = self.loss(*self.task.batches[self.count % len(self.task.batches)])
+        loss.backward()
+        self.update()
+        slot = self.count % 2
+        self.figures[slot].copy_(loss.detach(), non_blocking=True)
+        if self.on_gpu:
+            self.events[slot].record()
+        self.count += 1
+
+        def wait():
+            if self.on_gpu:
+                self.events[slot].synchronize()
+            return float(self.figures[slot])
+        return wait
+
+
+def missed():
+    """Graphs that Inductor's cache did not have."""
+    from torch._dynamo.utils import counters
+    return counters["inductor"]["fxgraph_cache_miss"]
+
+
+def kernels(training, steps, path):
+    """Writes what so many steps put on the GPU, in its order: [name, begin, microseconds]; nobody else should be on it."""
+    training.reset()
+    for _ in range(2):
+        training.step()()
+    activity = torch.profiler.ProfilerActivity
+    with torch.profiler.profile(activities=[activity.CUDA if training.on_gpu else activity.CPU]) as seen:
+        for wait in [training.step() for _ in range(steps)]:
+            wait()
+        if training.on_gpu:
+            torch.cuda.synchronize()
+    with tempfile.TemporaryDirectory() as folder:
+        trace = os.path.join(folder, "trace.json")
+        seen.export_chrome_trace(trace)
+        with open(trace) as file:
+            events = json.load(file)["traceEvents"]
+    found = sorted([each["ts"], each["dur"], each["name"]] for each in events if each.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset"))
+    with open(path, "w") as file:
+        json.dump({"steps": steps, "kernels": [[name, round(begin - found[0][0], 3), took] for begin, took, name in found]}, file)
+    return {"kernels": len(found), "busy_us": round(sum(took for _, took, _ in found), 1)}
