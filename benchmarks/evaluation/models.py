@@ -15,6 +15,7 @@ TWELVE = ["bert-graph/resnet50", "gpt2-launches/resnet50", "llama-graph/resnet50
 
 class Cuda:
     """The programs of benchmarks/workloads, three builds of one."""
+    name = "cuda"
     inference, forms = ["bert", "gpt2", "resnet50"], ["launches", "graph"]
     training = ["gpt2-training", "resnet50-training", "dlrm", "monte-carlo"]
     quick = ["bert-graph/gpt2-training", "gpt2-launches/monte-carlo", "resnet50-graph/dlrm", "bert-launches/resnet50-training"]
@@ -49,6 +50,7 @@ class Cuda:
 
 class PyTorch:
     """Those of benchmarks/pytorch, by Python: started plainly, or by `tally run`."""
+    name = "pytorch"
     inference, forms = ["resnet50", "bert", "gpt2", "llama"], ["launches", "graph"]
     training = [f"{model}-{form}" for form in ("compiled", "eager") for model in ("resnet50", "gpt2", "dlrm", "unet")]
     quick = ["resnet50-graph/gpt2-compiled", "gpt2-graph/unet-compiled", "bert-launches/resnet50-eager", "llama-graph/dlrm-eager"]
@@ -96,4 +98,4 @@ class PyTorch:
         return {"TORCHINDUCTOR_COMPILE_THREADS": "1", **found}
 
 
-KINDS = {"cuda": Cuda, "pytorch": PyTorch}
+KINDS = {each.name: each for each in (Cuda, PyTorch)}

@@ -9,6 +9,7 @@ from . import results
 
 # Of the table by pair; the others are in cells.csv.
 SHOWN = ["alone-flushed", "low-priority", "time-slicing", "mps", "mps-priorities", "tally-block", "tally-everything", "tally-mps"]
+SHOWN_OF_PYTORCH = ["alone-flushed", "time-slicing", "mps", "mps-priorities", "tally-time-slicing", "tally-mps"]
 
 
 def marks(name):
@@ -35,10 +36,10 @@ def by_system(table):
     return lines
 
 
-def by_pair(table, load):
+def by_pair(table, load, shown=SHOWN):
     """P99 over alone [of single repetitions], P50 over alone, best effort over alone / (1 - A)."""
     cells = {(row["pair"], row["system"]): row for row in table if row["load"] == load}
-    shown = [name for name in SHOWN if any(system == name for _, system in cells)]
+    shown = [name for name in shown if any(system == name for _, system in cells)]
     counted = {row["pair"] for row in results.counting(table) if row["load"] == load}
     lines = [line(["pair"] + shown), "|" + "---|" * (len(shown) + 1)]
     for pair in dict.fromkeys(pair for pair, _ in cells):
@@ -62,15 +63,16 @@ def write(folder, page, name, pictures):
     with open(os.path.join(folder, "cells.json")) as file:
         found = json.load(file)
     machine, table = found["machine"], found["cells"]
+    shown = SHOWN_OF_PYTORCH if machine.get("models") == "pytorch" else SHOWN
     load = 0.3 if any(row["load"] == 0.3 for row in table) else table[0]["load"]
     beside = os.path.join(os.path.dirname(page), name)
     os.makedirs(beside, exist_ok=True)
     for each in ["cells.csv"] + [f"{picture}.svg" for picture in pictures]:
         shutil.copyfile(os.path.join(folder, each), os.path.join(beside, each))
-    lines = [f"{machine['gpu']}, {machine['sms']} SMs, CUDA {machine['cuda_driver'] // 1000}.{machine['cuda_driver'] % 1000 // 10}, "
+    lines = [f"{machine['gpu']}, {machine['sms']} SMs, CUDA {machine['cuda_driver'] // 1000}.{machine['cuda_driver'] % 1000 // 10}, {'PyTorch ' + machine['torch'] + ', ' if 'torch' in machine else ''}"
              f"{machine['date']}. {cores.disturbed(found['disturbances'])}All figures: [cells.csv]({name}/cells.csv).", ""]
     lines += by_system(table) + ["", f"By pair at {load:.0%} load: P99 over alone, of tally with that of single repetitions and P50 over alone; "
-                                 "best effort / (1 - A).", ""] + by_pair(table, load) + [""]
+                                 "best effort / (1 - A).", ""] + by_pair(table, load, shown) + [""]
     lines += [f"![{picture}]({name}/{picture}.svg)" for picture in pictures]
     begin, end = marks(name)
     with open(page) as file:

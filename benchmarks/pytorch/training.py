@@ -12,8 +12,12 @@ class Training:
     def __init__(self, task, form, device):
         self.task, self.count, self.on_gpu = task, 0, device == "cuda"
         compiled = form == "compiled"
-        self.loss = torch.compile(task.loss) if compiled else task.loss
-        self.update = torch.compile(task.optimizer.step) if compiled else task.optimizer.step
+        # Compared bit by bit; what has no such way says so once. Not for servers, whose copies into a cache would be sorted first.
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.utils.deterministic.fill_uninitialized_memory = False
+        self.optimizer = task.optimizer(compiled)
+        self.loss = torch.compile(task.loss, fullgraph=True) if compiled else task.loss
+        self.update = torch.compile(self.optimizer.step) if compiled else self.optimizer.step
         self.figures = torch.zeros(2, pin_memory=self.on_gpu)
         self.events = [torch.cuda.Event() for _ in range(2)] if self.on_gpu else None
         self.initial = [each.detach().clone() for each in self.held()]
@@ -30,14 +34,14 @@ class Training:
         self.count = 0
         for now, first in zip(self.held(), self.initial):
             now.copy_(first)
-        for state in self.task.optimizer.state.values():
+        for state in self.optimizer.state.values():
             for each in state.values():
                 if isinstance(each, torch.Tensor):
                     each.zero_()
 
     def step(self):
         """Enqueues it; the function that is returned waits for the loss. Two steps may be on their way."""
-        self.task.optimizer.zero_grad()
+        self.optimizer.zero_grad()
         loss = self.loss(*self.task.batches[self.count % len(self.task.batches)])
         loss.backward()
         self.update()

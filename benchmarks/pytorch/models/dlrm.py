@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from .task import Task, mixed, normal, numbers
+from .task import Task, mixed, normal, numbers, sgd
 
 SIZES = {"real": dict(tables=26, rows=40000, width=64, dense=13, bottom=(512, 256), top=(1024, 1024, 512)),
          "small": dict(tables=4, rows=50, width=8, dense=5, bottom=(16,), top=(16,))}
@@ -47,4 +47,4 @@ def training(size, device):
         with mixed(device):
             guessed = model(dense, sparse)
         return functional.binary_cross_entropy_with_logits(guessed.float(), clicked)
-    return Task(model, loss, batches, torch.optim.SGD(model.parameters(), lr=0.1))
+    return Task(model, loss, batches, sgd(model, lr=0.1))

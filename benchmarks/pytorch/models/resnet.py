@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from .task import Task, mixed, normal, numbers
+from .task import Task, mixed, normal, numbers, sgd
 
 SIZES = {"real": dict(blocks=(3, 4, 6, 3), width=64, classes=1000), "small": dict(blocks=(1, 1, 1, 1), width=8, classes=10)}
 
@@ -70,4 +70,4 @@ def training(size, device):
     def loss(pictures, classes):
         with mixed(device):
             return functional.cross_entropy(model(pictures), classes)
-    return Task(model, loss, batches, torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, weight_decay=1e-4))
+    return Task(model, loss, batches, sgd(model, lr=0.02, momentum=0.9, weight_decay=1e-4))

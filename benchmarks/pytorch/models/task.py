@@ -10,7 +10,7 @@ class Task:
     model: torch.nn.Module
     loss: object  # loss(*batch) -> a scalar tensor
     batches: list  # tuples of tensors on the device, taken in turn
-    optimizer: torch.optim.Optimizer
+    optimizer: object  # optimizer(compiled) -> one for the model's parameters
 
 
 def mixed(device):
@@ -19,8 +19,13 @@ def mixed(device):
 
 
 def adamw(model, device, rate):
-    """PyTorch's fused AdamW keeps its count of steps on the device, so that a compiled step can read it there."""
-    return torch.optim.AdamW(model.parameters(), lr=rate, fused=True, capturable=device == "cuda")
+    """Eager as PyTorch's fused kernels; compiled as operations, of which Inductor makes Triton's. The count of steps is on the device, so
+    that a compiled step reads it there."""
+    return lambda compiled: torch.optim.AdamW(model.parameters(), lr=rate, fused=not compiled, capturable=device == "cuda")
+
+
+def sgd(model, **options):
+    return lambda compiled: torch.optim.SGD(model.parameters(), **options)
 
 
 def normal(*shape, seed, device):

@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""What Tally costs a PyTorch program that has the GPU to itself: each program plainly and under `tally run`, in turns.
+
+  benchmarks/pytorch/alone.py --out=DIR [--minutes=M]
+
+Trainings: steps a second under `tally run --best-effort` with nobody else there, and beside a server under `tally run` that does
+nothing, over plain. Requests: P50 and P99 under `tally run` over plain, with the same arrivals. A ratio is of one repetition, within
+which the columns take turns; shown are the mean of the repetitions' ratios and its interval of 95 % (Student's t). Processes are
+started --starts times, since two of one program differ. Losses and answers are compared with the plain program's. The same command
+goes on where it ended.
+"""
+import argparse
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from evaluation import loads, models, prepare
+from evaluation.session import Bits, Wrong
+from evaluation.systems import ALONE_PROCESS, TALLY_SERVER, best_effort
+import cores
+from colocation import mean, median, p99
+from two_processes import Ended, Mps, NoMps, Process
+
+COLUMNS = {"training": ["plain", "tally", "tally-beside-idle"], "inference": ["plain", "tally"]}
+TARGETS = {("tally", "steps"): 0.98, ("tally-beside-idle", "steps"): 0.95, ("tally", "p50"): 1.01, ("tally", "p99"): 1.03}
+IDLE = ("inference", "resnet50", "graph")  # the server that does nothing
+T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+
+
+def interval(values):
+    """The mean, and the half of its interval of 95 %; that of one value is not known."""
+    if len(values) < 2:
+        return mean(values), math.inf
+    freedom, middle = len(values) - 1, mean(values)
+    quantile = T95[freedom - 1] if freedom <= len(T95) else 1.96 + 2.37 / freedom + 2.82 / freedom ** 2
+    return middle, quantile * math.sqrt(sum((each - middle) ** 2 for each in values) / freedom / len(values))
+
+
+class Programs:
+    """The processes of one kind, a column each; kept from one model to the next."""
+
+    def __init__(self, arguments, kind, mps):
+        self.arguments, self.kind, self.mps, self.processes, self.loaded, self.said = arguments, kind, mps, {}, {}, []
+        self.folder = tempfile.mkdtemp(prefix="tally-benchmark-")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes.values():
+            process.process.kill()
+            process.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def role(self, column):
+        if column == "plain":
+            return ALONE_PROCESS
+        return best_effort(False) if self.kind == "training" and column != "idle" else TALLY_SERVER
+
+    def get(self, column, words):
+        """The column's process with that model loaded. What was found at its load, where it was loaded now."""
+        if column not in self.processes:
+            role, of = self.role(column), self.arguments.models
+            environment = {"TALLY_STATS": "1", **self.mps.environment, **of.environment(role), **dict(role.environment)}
+            if column != "plain":
+                # The idle server is where the training is that runs beside it.
+                environment["TALLY_ARENA"] = os.path.join(self.folder, "idle" if column == "tally-beside-idle" else column)
+                os.makedirs(environment["TALLY_ARENA"], mode=0o700, exist_ok=True)
+            self.processes[column], self.loaded[column] = Process(of.command(role), environment, of.patience), None
+        process, found = self.processes[column], {}
+        if self.loaded[column] != words:
+            kind, name, *form = words
+            found = process.ask(kind, name, self.arguments.size, *form)
+            if "error" in found:
+                raise Wrong(f"{name}: {found['error']}")
+            self.loaded[column] = words
+        return process, found
+
+    def drop(self, column):
+        process = self.processes.pop(column, None)
+        if process:
+            process.process.kill()
+            process.process.wait()
+            self.said.append(f"{column}: {process.said()}")
+
+    def end(self):
+        for column in list(self.processes):
+            self.said.append(f"{column}: {self.processes.pop(column).end()}")
+
+
+class Measurement:
+    def __init__(self, arguments, deadline):
+        self.arguments, self.deadline, self.bits, self.service = arguments, deadline, {}, {}
+        os.makedirs(arguments.out, exist_ok=True)
+        self.path, self.rows = os.path.join(arguments.out, "alone.jsonl"), {}
+        if os.path.exists(self.path):
+            with open(self.path) as file:
+                for row in map(json.loads, file):
+                    self.rows[row["name"], row["column"], row["repetition"]] = row
+
+    def add(self, row):
+        self.rows[row["name"], row["column"], row["repetition"]] = row
+        with open(self.path, "a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(f"{row['name']} {row['column']} repetition {row['repetition']}", file=sys.stderr, flush=True)
+
+    def missing(self, kind, name, repetitions):
+        """One is measured as a whole, since its ratios are its own."""
+        return [each for each in repetitions if any((name, column, each) not in self.rows for column in COLUMNS[kind])]
+
+    def start(self, kind, names, repetitions, mps):
+        """All models of a kind with one start of processes; whether there was time."""
+        waiting = {name: missing for name in names if (missing := self.missing(kind, name, repetitions))}
+        if not waiting:
+            return True
+        with Programs(self.arguments, kind, mps) as programs:
+            try:
+                if kind == "training":
+                    idle, _ = programs.get("idle", IDLE)
+                    idle.ask("capacity", 5, 0)
+                for name, missing in waiting.items():
+                    self.refer(programs, kind, name)
+                    for repetition in missing:
+                        if time.monotonic() > self.deadline:
+                            return False
+                        turn = repetition % len(COLUMNS[kind])
+                        for column in COLUMNS[kind][turn:] + COLUMNS[kind][:turn]:
+                            self.cell(programs, kind, name, column, repetition)
+                programs.end()
+            finally:
+                self.say(programs.said)
+        return True
+
+    def say(self, texts):
+        with open(os.path.join(self.arguments.out, "said.txt"), "a") as file:
+            file.writelines(f"{each.strip()}\n" for each in texts)
+
+    def cell(self, programs, kind, name, column, repetition):
+        row = {"kind": kind, "name": name, "column": column, "repetition": repetition}
+        measure = self.train if kind == "training" else self.serve
+        try:
+            found, tried = cores.undisturbed(lambda: measure(programs, name, column, repetition), 1 if self.arguments.size == "small" else cores.TRIES)
+            row.update(**found, **tried)
+        except (Wrong, Ended) as trouble:
+            programs.drop(column)
+            row["failed"] = str(trouble)
+        self.add(row)
+
+    def bits_of(self, name):
+        return self.bits.setdefault(name, Bits(self.arguments.tolerances.get(name, 0.0)))
+
+    def refer(self, programs, kind, name):
+        """What all columns are compared with is the plain program's, of more steps than are measured."""
+        if kind == "training":
+            process, _ = programs.get("plain", (kind, name))
+            self.compare(name, "plain", prepare.train(process, 1.2 * self.arguments.seconds))
+        elif self.bits_of(name).answer is None:
+            model, _, form = name.rpartition("-")
+            self.bits_of(name).answer = programs.get("plain", (kind, model, form))[1].get("digest")
+
+    def compare(self, name, column, figures):
+        step = self.bits_of(name).differ(figures)
+        if step:
+            raise Wrong(f"{name} {column}: step {step} computes other bits than before")
+
+    def train(self, programs, name, column, _):
+        process, found = programs.get(column, ("training", name))
+        seconds = self.arguments.seconds
+        if found and column != "plain":
+            prepare.train(process, seconds / 3)
+        begin = process.ask("train")["now"]
+        time.sleep(seconds)
+        stopped = process.ask("stop", begin, begin + int(seconds * 1e9))
+        self.compare(name, column, stopped["figures"])
+        return {"steps_per_s": stopped["steps_per_s"], "steps": stopped["steps"]}
+
+    def serve(self, programs, name, column, repetition):
+        model, _, form = name.rpartition("-")
+        process, found = programs.get(column, ("inference", model, form))
+        if found and found["digest"] != self.bits_of(name).answer:
+            raise Wrong(f"{name} {column} answers otherwise than the plain program")
+        warm = process.ask("capacity", 2 if self.arguments.size == "small" else 50, 0)["service_us"]
+        service = self.service.setdefault((name, repetition), mean(warm))  # of the column that comes first; the others get the same arrivals
+        arrivals = loads.poisson(self.arguments.requests, service / self.arguments.load, repetition)
+        answer = process.ask("serve", 3 * arrivals[-1] + 1e6, 0, *(f"{each:.2f}" for each in arrivals))
+        if answer["wrong"]:
+            raise Wrong(f"{name} {column}: {answer['wrong']} wrong answers")
+        return {"latency_us": answer["latency_us"]}
+
+    def all(self):
+        size = -(-self.arguments.repetitions // self.arguments.starts)
+        numbers = list(range(1, self.arguments.repetitions + 1))
+        with Mps() if self.arguments.mps else NoMps() as mps:
+            return all(self.start(kind, names, numbers[begin:begin + size], mps) for begin in range(0, len(numbers), size)
+                       for kind, names in (("training", self.arguments.trainings), ("inference", self.arguments.inference)) if names)
+
+    def failures(self):
+        return [f"{row['name']} {row['column']} repetition {row['repetition']}: {row['failed']}" for row in self.rows.values() if "failed" in row]
+
+
+def figures(kind, row):
+    if kind == "training":
+        return {"steps": row["steps_per_s"]}
+    return {"p50": median(row["latency_us"]), "p99": p99(row["latency_us"])}
+
+
+def ratios(rows):
+    """By (kind, name, column, figure): a ratio over plain for each repetition that has both."""
+    found = {}
+    for (name, column, repetition), row in rows.items():
+        plain = rows.get((name, "plain", repetition))
+        if column == "plain" or not plain or "failed" in row or "failed" in plain:
+            continue
+        over = figures(row["kind"], plain)
+        for figure, value in figures(row["kind"], row).items():
+            if over[figure]:
+                found.setdefault((row["kind"], name, column, figure), []).append(value / over[figure])
+    return found
+
+
+def text(rows):
+    lines = ["| program | under | figure | over plain | interval of 95 % | repetitions | target | |", "|---" * 8 + "|"]
+    for (kind, name, column, figure), values in ratios(rows).items():
+        middle, half = interval(values)
+        target, least = TARGETS[column, figure], kind == "training"
+        reached = middle >= target if least else middle <= target
+        spread = f"{middle - half:.3f} to {middle + half:.3f}" if math.isfinite(half) else "one repetition"
+        lines.append(f"| {name} | {column} | {'steps a second' if least else figure.upper()} | {middle:.3f} | {spread} | {len(values)} "
+                     f"| {'at least' if least else 'at most'} {target} | {'' if reached else 'missed'} |")
+    return "\n".join(lines)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    of = models.PyTorch
+    parser.add_argument("--trainings", default=",".join(of.training), help="comma-separated; empty: none")
+    parser.add_argument("--inference", default=",".join(f"{model}-{form}" for model in of.inference for form in of.forms))
+    parser.add_argument("--repetitions", type=int, default=10)
+    parser.add_argument("--starts", type=int, default=2, help="of all processes, over which the repetitions are spread")
+    parser.add_argument("--requests", type=int, help="of a repetition; 400, without a GPU 4")
+    parser.add_argument("--load", type=float, default=0.3, help="fraction of what the model can answer")
+    parser.add_argument("--seconds", type=float, help="of training; 3, without a GPU 0.3")
+    parser.add_argument("--minutes", type=float, default=8, help="after which it ends, to be taken up again")
+    parser.add_argument("--mps", action="store_true", help="all of it under MPS")
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--programs", help="the folder of program.py")
+    parser.add_argument("--launcher", help="the program tally")
+    parser.add_argument("--cache", help="folder of what is compiled; default cache in --out")
+    parser.add_argument("--out", default="results-alone")
+    arguments = parser.parse_args()
+    arguments.size = "real" if arguments.device == "cuda" else "small"
+    arguments.seconds = arguments.seconds or (3 if arguments.size == "real" else 0.3)
+    arguments.requests = arguments.requests or (400 if arguments.size == "real" else 4)
+    arguments.trainings, arguments.inference = ([each for each in names.split(",") if each] for names in (arguments.trainings, arguments.inference))
+    arguments.models = of(arguments)
+    return arguments
+
+
+def main():
+    arguments = parse()
+    if arguments.device == "cuda":
+        cores.keep_apart()
+    deadline = time.monotonic() + arguments.minutes * 60
+    complete, arguments.tolerances = prepare.prepare(arguments, arguments.trainings, deadline)
+    measurement = Measurement(arguments, deadline)
+    complete = complete and measurement.all()
+    print(text(measurement.rows))
+    print(cores.disturbed(cores.disturbances(list(measurement.rows.values()))))
+    for each in measurement.failures():
+        print(f"FAILED  {each}")
+    if not complete:
+        print("the same command goes on from there")
+    return 1 if measurement.failures() else 0 if complete else 75
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (Ended, Wrong, ValueError, subprocess.SubprocessError) as trouble:
+        sys.exit(f"alone.py: {trouble}")
