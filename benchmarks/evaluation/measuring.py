@@ -96,7 +96,12 @@ class Run:
                     longest = None
                     break
                 session.take(pair, self.bits[pair])
-                service, steps = session.service_time(), session.train_alone(self.arguments.seconds)
+                try:
+                    service, steps = session.service_time(), session.train_alone(self.arguments.seconds)
+                except (Wrong, Ended) as trouble:
+                    self.failures.append(f"{pair.name} alone, repetition {repetition}: {trouble}")
+                    session.discard(here(self.arguments.models.systems["alone"]))
+                    continue
                 for system, load in self.cells[pair]:
                     self.cell(session, here(system), system, load, repetition, service, steps)
                 longest, began = max(longest, time.monotonic() - began), time.monotonic()

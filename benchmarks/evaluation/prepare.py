@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-from two_processes import Process
+from two_processes import Ended, Process
 
 SECONDS = 3  # of training; on the CPU less
 STEPS = 3  # whose kernels are listed
@@ -89,22 +89,27 @@ def prepare(arguments, trainings, deadline):
         with open(path) as file:
             known = json.load(file)
 
-    def keep(training, found):
-        known[training] = found
+    def keep(training, find):
+        """What was found; a training that does not run is named, and those that do are measured."""
+        print(f"preparing {training}{' under tally' if training in known else ''}", file=sys.stderr, flush=True)
+        try:
+            known[training] = {**known.get(training, {}), **find()}
+        except Ended as trouble:
+            print(f"{training} cannot be prepared: {trouble}", file=sys.stderr)
+            return
         with open(path, "w") as file:
             json.dump(known, file, indent=1)
     for training in dict.fromkeys(trainings):
         if known.get(training, {}).get("size") != arguments.size:
             if time.monotonic() > deadline:
                 return False, {}
-            print(f"preparing {training}", file=sys.stderr, flush=True)
-            keep(training, fill(arguments, training, SECONDS if arguments.size == "real" else 0.3))
-        if arguments.device == "cuda" and arguments.models.launcher and "variants_s" not in known[training]:
+            known.pop(training, None)
+            keep(training, lambda: fill(arguments, training, SECONDS if arguments.size == "real" else 0.3))
+        if arguments.device == "cuda" and arguments.models.launcher and training in known and "variants_s" not in known[training]:
             if time.monotonic() > deadline:
                 return False, {}
-            print(f"preparing {training} under tally", file=sys.stderr, flush=True)
-            keep(training, {**known[training], "variants_s": variants(arguments, training)})
-    inexact = [training for training in dict.fromkeys(trainings) if not known[training]["repeats"]]
+            keep(training, lambda: {"variants_s": variants(arguments, training)})
+    inexact = [training for training in dict.fromkeys(trainings) if not known.get(training, {}).get("repeats", True)]
     for training in inexact:
         print(f"{training} does not repeat its bits: its losses are compared to within {TOLERANCE:.0%}", file=sys.stderr)
     return True, dict.fromkeys(inexact, TOLERANCE)

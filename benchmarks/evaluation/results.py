@@ -37,8 +37,9 @@ class Store:
         if os.path.exists(path):
             with open(path) as file:
                 before = json.load(file)
-            if any(before.get(each) != facts[each] for each in ("gpu", "sms", "cuda_driver", "device", "size")):
-                raise ValueError(f"{self.folder} has figures of {before['gpu']}, another machine or size; choose another --out")
+            before.setdefault("models", "cuda")
+            if any(before.get(each) != facts[each] for each in ("gpu", "sms", "cuda_driver", "device", "models", "size")):
+                raise ValueError(f"{self.folder} has figures of {before['gpu']}, another machine, other models or another size; choose another --out")
             return
         with open(path, "w") as file:
             json.dump(facts, file, indent=1)

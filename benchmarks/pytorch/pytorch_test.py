@@ -107,6 +107,15 @@ class Harness(unittest.TestCase):
         self.assertEqual(cells, {("llama-launches/gpt2-eager", "tally-time-slicing")})
         self.assertIn("crashed as asked", said)
 
+    def test_a_model_that_does_not_run_is_named_and_others_are_measured(self):
+        for broken, left in (("llama", 6), ("gpt2-eager", 0)):
+            with self.subTest(broken), tempfile.TemporaryDirectory() as self.out:
+                done = self.run_it(STAND_IN_BROKEN=broken)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("FAILED  llama-launches/gpt2-eager alone, repetition 1: ", done.stdout)
+                path = os.path.join(self.out, "measurements.jsonl")
+                self.assertEqual(len(read(path).splitlines()) if os.path.exists(path) else 0, left)
+
     def test_refuses_what_is_not_there(self):
         for wrong in ("--device=emulator", "--systems=tally-block", "--pairs=bert-graph/monte-carlo"):
             self.assertEqual(self.run_it(wrong).returncode, 2, wrong)
@@ -144,22 +153,30 @@ class Commands(unittest.TestCase):
 
 class Protocol(unittest.TestCase):
     def test_an_open_loop(self):
+        now = [0]  # microseconds; a look at the clock takes one
+
+        class Clock:
+            @staticmethod
+            def monotonic_ns():
+                now[0] += 1
+                return now[0] * 1000
+
         class Request:
-            cycle, answers = 2, iter(b"ababxb")
+            cycle, answers = 2, iter(b"ababx")
 
             def enqueue(self):
-                time.sleep(0.02)
+                now[0] += 20000
 
             def finish(self):
                 return bytes([next(self.answers)])
-        server = protocol.Server(Request())
-        found = server.serve(45000, False, [1000, 2000, 30000, 60000])
-        self.assertEqual(len(found["latency_us"]), 3)  # the last one would begin behind the limit
-        first, second, third = found["latency_us"]
-        self.assertGreater(second, first + 15000)
-        self.assertGreater(third, first + 5000)
+        self.addCleanup(setattr, protocol, "time", time)
+        protocol.time = Clock
+        found = protocol.Server(Request()).serve(45000, False, [1000, 2000, 30000, 60000])
+        # The second waits for the first, the third for the second, and the fourth would begin behind the limit.
+        for took, expects in zip(found["latency_us"], (20000, 39000, 31000), strict=True):
+            self.assertAlmostEqual(took, expects, delta=10)
         self.assertEqual(found["wrong"], 1)
-        self.assertGreater(found["active"], 0.9)
+        self.assertGreater(found["active"], 0.99)
 
     def test_rates_are_of_an_interval(self):
         trainer = protocol.Trainer(None)

@@ -3,6 +3,7 @@
 
   STAND_IN_WRONG=NAME     under tally that model answers wrongly, or that training has other figures
   STAND_IN_CRASH=NAME     under tally the process ends when that is loaded
+  STAND_IN_BROKEN=NAME    the process ends when that is loaded, under whatever
   STAND_IN_DRIFTS=NAME    that training's figures are never twice the same, by a thousandth
 """
 import itertools
@@ -16,7 +17,7 @@ import protocol
 
 
 def asked(what, name):
-    return os.environ.get(f"STAND_IN_{what}") == name and (what == "DRIFTS" or "TALLY_ARENA" in os.environ)
+    return os.environ.get(f"STAND_IN_{what}") == name and (what in ("DRIFTS", "BROKEN") or "TALLY_ARENA" in os.environ)
 
 
 class Request:
@@ -67,7 +68,7 @@ class Models:
 
     @staticmethod
     def made(model, name):
-        if asked("CRASH", name):
+        if asked("CRASH", name) or asked("BROKEN", name):
             sys.exit("crashed as asked")
         return model
 
