@@ -212,6 +212,16 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
       device.residentBlocksPerSm(candidate->entry, shape.block, shape.dynamicSharedBytes);
   if (!resident)
     return resident.error();
+  if (candidate->resume != FunctionId{}) {
+    // Devices that keep a limit of dynamic shared memory for each entry raise it when they are
+    // asked.
+    Result<std::uint32_t> resumed =
+        device.residentBlocksPerSm(candidate->resume, shape.block, shape.dynamicSharedBytes);
+    if (!resumed)
+      return resumed.error();
+    if (*resumed == 0)
+      return none;
+  }
   FunctionAttributes facts = candidate->attributes();
   LaunchShape padded = shape;
   if (kind == Kind::Pause) {

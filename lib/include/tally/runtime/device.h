@@ -81,7 +81,8 @@ public:
   virtual const DeviceInfo &info() const = 0;
   virtual Result<FunctionId> function(ModuleId module, std::string_view entry) = 0;
   virtual Result<FunctionAttributes> attributes(FunctionId function) = 0;
-  /// Thread blocks of this shape that fit one SM at a time; 0 when the shape can never run.
+  /// Thread blocks of this shape that fit one SM at a time; 0 when the shape can never run. From
+  /// then on the function may be launched with so much dynamic shared memory.
   virtual Result<std::uint32_t> residentBlocksPerSm(FunctionId function, Dim3 block,
                                                     std::uint32_t dynamicSharedBytes) = 0;
 
