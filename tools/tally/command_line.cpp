@@ -1,5 +1,8 @@
 #include "command_line.h"
 
+#include <charconv>
+#include <utility>
+
 namespace tally::launcher {
 
 namespace {
@@ -8,6 +11,7 @@ const char *const helpText =
     R"(usage: tally run [OPTION...] [--] COMMAND...     start a program that shares the GPU
        tally status [--arena PLACE] [--json]     what the processes that share a GPU do
        tally doctor [--json] [[--] COMMAND...]   what is right here, and what is not
+       tally advise [--over US] TRACE...         what held requests up, and what would help
 
 `tally run --help` lists the options of `tally run`, and so on.
 
@@ -53,6 +57,16 @@ for each thing begins with ok, note or bad; behind a note or a fault a line says
 mends it. Exit status: 1 where something is bad.
 
   --json         one line of JSON
+  --help
+)";
+
+const char *const adviseHelpText = R"(usage: tally advise [--over US] TRACE...
+
+Says of each trace of best-effort work (`tally run --best-effort --trace FILE`) what ran
+when requests came and for how long it held them up, the longest first, and what would
+make it yield sooner.
+
+  --over US      leave out what took no more microseconds than this; 100
   --help
 )";
 
@@ -189,12 +203,38 @@ Result<Request> parseDoctor(Words words) {
   return Request(std::move(options));
 }
 
+Result<Request> parseAdvise(Words words) {
+  AdviseOptions options;
+  std::optional<std::string> over;
+  const Valued valued[] = {{"--over", "microseconds", over}};
+  while (words.atOption()) {
+    std::string_view word = words.take();
+    if (word == "--help")
+      return Request(Text{adviseHelpText});
+    Result<bool> taken = takeValue(valued, word, words);
+    if (!taken)
+      return taken.error();
+    if (!*taken)
+      return unknownOption(word, "advise");
+  }
+  if (over) {
+    const char *end = over->data() + over->size();
+    auto [at, error] = std::from_chars(over->data(), end, options.over);
+    if (error != std::errc() || at != end || !(options.over >= 0))
+      return Error{"--over takes microseconds, not '" + *over + "'"};
+  }
+  options.traces = words.takeCommand();
+  if (options.traces.empty())
+    return Error{"'tally advise' takes traces; 'tally advise --help' says more"};
+  return Request(std::move(options));
+}
+
 } // namespace
 
 Result<Request> parseCommandLine(std::span<const std::string_view> arguments) {
   Words words(arguments);
   if (words.empty())
-    return Error{"run, status or doctor? 'tally --help' says more"};
+    return Error{"run, status, doctor or advise? 'tally --help' says more"};
   std::string_view first = words.take();
   if (first == "run")
     return parseRun(words);
@@ -202,6 +242,8 @@ Result<Request> parseCommandLine(std::span<const std::string_view> arguments) {
     return parseStatus(words);
   if (first == "doctor")
     return parseDoctor(words);
+  if (first == "advise")
+    return parseAdvise(words);
   if (first == "--help")
     return Request(Text{helpText});
   if (first == "--version")

@@ -2,6 +2,7 @@
 #ifndef TALLY_LAUNCHER_COMMAND_LINE_H
 #define TALLY_LAUNCHER_COMMAND_LINE_H
 
+#include "advise.h"
 #include "options.h" // of tally-top
 
 #include "tally/support/result.h"
@@ -35,7 +36,7 @@ struct DoctorOptions {
 };
 
 /// What is to be done. `tally status` takes the options of `tally-top --once`.
-using Request = std::variant<Text, RunOptions, top::Options, DoctorOptions>;
+using Request = std::variant<Text, RunOptions, top::Options, DoctorOptions, AdviseOptions>;
 
 /// `arguments` without the program's name. The error names the option and says what it takes.
 Result<Request> parseCommandLine(std::span<const std::string_view> arguments);

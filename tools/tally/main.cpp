@@ -1,4 +1,6 @@
-// tally: starts programs that share a GPU, shows them, and says what is missing.
+// tally: starts programs that share a GPU, shows them, and says what is missing and what would
+// help.
+#include "advise.h"
 #include "command_line.h"
 #include "doctor.h"
 #include "run.h"
@@ -18,6 +20,7 @@ struct Perform {
     return done ? 0 : launcher::fail(done.error().message, 1);
   }
   int operator()(const launcher::DoctorOptions &options) const { return launcher::doctor(options); }
+  int operator()(const launcher::AdviseOptions &options) const { return launcher::advise(options); }
 };
 
 } // namespace

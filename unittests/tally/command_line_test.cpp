@@ -83,12 +83,25 @@ TEST_CASE("tally doctor takes a command with and without --") {
   CHECK(has(errorOf({"doctor", "--jason"}), "'tally doctor --help'"));
 }
 
+TEST_CASE("tally advise takes traces, and how long is too long") {
+  AdviseOptions options = parsed<AdviseOptions>({"advise", "a.json", "b.json"});
+  CHECK(options.traces == Words{"a.json", "b.json"});
+  CHECK(options.over == 100);
+  CHECK(parsed<AdviseOptions>({"advise", "--over=2.5", "a"}).over == 2.5);
+  CHECK(parsed<AdviseOptions>({"advise", "--over", "0", "--", "-a"}).traces == Words{"-a"});
+  for (const char *wrong : {"-1", "1ms", "nan", "x"})
+    CHECK(has(errorOf({"advise", "--over", wrong, "a"}), "--over takes microseconds, not '"));
+  CHECK(has(errorOf({"advise", "--over"}), "--over takes microseconds"));
+  CHECK(has(errorOf({"advise"}), "'tally advise' takes traces"));
+  CHECK(has(errorOf({"advise", "--under", "a"}), "'tally advise --help'"));
+}
+
 TEST_CASE("help and version are texts, of each part its own") {
   CHECK(parsed<Text>({"--version"}).text == "tally " TALLY_VERSION "\n");
-  for (const char *part : {"run", "status", "doctor"}) {
+  for (const char *part : {"run", "status", "doctor", "advise"}) {
     CHECK(has(parsed<Text>({"--help"}).text, std::string("tally ") + part));
     CHECK(has(parsed<Text>({part, "--help"}).text, std::string("usage: tally ") + part));
   }
-  CHECK(has(errorOf({}), "run, status or doctor?"));
+  CHECK(has(errorOf({}), "run, status, doctor or advise?"));
   CHECK(has(errorOf({"rum"}), "unknown word 'rum'"));
 }

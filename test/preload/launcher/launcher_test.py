@@ -103,7 +103,7 @@ class Failures(Launcher):
         self.assertEqual([name for name in self.recorded() if name == "touch"], [])
 
     def test_usage(self):
-        self.failed(125, "run, status or doctor?")
+        self.failed(125, "run, status, doctor or advise?")
         self.failed(125, "'tally run' takes a command", "run")
         self.failed(125, "unknown option '--stat'", "run", "--stat", "touch", "made")
         self.failed(125, "--trace takes a file", "run", "--trace")
@@ -339,7 +339,8 @@ class Doctor(Launcher):
 
 class Others(Launcher):
     def test_help_and_version(self):
-        for words in (["--help"], ["--version"], ["run", "--help"], ["status", "--help"], ["doctor", "--help"]):
+        for words in (["--help"], ["--version"], ["run", "--help"], ["status", "--help"], ["doctor", "--help"],
+                      ["advise", "--help"]):
             done = self.tally(*words)
             self.assertEqual((done.returncode, done.stderr), (0, b""))
             self.assertIn(b"tally", done.stdout)

@@ -152,11 +152,16 @@ class WithDriver(Preloaded):
         while (variants / "left.ptx").exists() and time.monotonic() < deadline:
             time.sleep(0.1)
         self.assertEqual([(variants / name).exists() for name in ("left.ptx", "working.ptx")], [False, True])
-        done = self.work("--best-effort", "--stats", count=960, TALLY_YIELD_EVERY_US="200")
+        trace = self.folder / "trace.json"
+        done = self.work("--best-effort", "--stats", "--trace", trace, count=960, TALLY_YIELD_EVERY_US="200")
         self.assertEqual((done.returncode, done.stdout), (0, "sum 4096.000, counted 120, 0 events too early\n"), done.stderr)
         line = self.statistics(done)
         self.assertRegex(line, r"images: 1 with variants, 1 whose variants cannot be used")
         self.assertRegex(line, r"variants: [1-9]\d* guard")
+        done = self.command(launcher, "advise", "--over=0", trace)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"\(process \d+\): \d+ requests to yield, [1-9]\d* of them met work, which was gone after ")
+        self.assertRegex(done.stdout, r"\n +[1-9]\d* +\d+\.\d{3} ms +\d+\.\d{3} ms  axpy \(guard\)\n(.*\n)*  -> Kernels that yield")
 
     @unittest.skipUnless("PTXOPT" in os.environ, "there is no tally-ptxopt")
     def test_processes_fill_the_store_at_once_and_makers_are_killed(self):
