@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <tuple>
@@ -51,7 +52,7 @@ std::string padded(std::string text, std::size_t width) {
 /// The value below which this part of the sorted values lies.
 double quantile(const std::vector<double> &sorted, double part) {
   auto last = static_cast<double>(sorted.size() - 1);
-  return sorted[static_cast<std::size_t>(last * part + 0.5)];
+  return sorted[static_cast<std::size_t>(std::lround(last * part))];
 }
 
 } // namespace
