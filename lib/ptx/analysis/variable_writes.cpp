@@ -22,7 +22,8 @@ public:
       return true;
     if (llvm::none_of(facts.symbols, [&](std::string_view each) { return isVariable(each); }))
       return false;
-    if (modules.variablesLeadElsewhere())
+    // A caller may be given the address as the result.
+    if (modules.variablesLeadElsewhere() || !function.results.empty())
       return true;
     do {
       isNew = false;
