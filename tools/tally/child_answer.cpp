@@ -45,7 +45,7 @@ ChildAnswer askChild(const std::function<int()> &work, std::chrono::milliseconds
   if (pipe2(ends, O_CLOEXEC) != 0)
     return {"", std::string("no pipe: ") + std::strerror(errno)};
   std::signal(SIGCHLD, SIG_DFL); // ignored, the status would be lost
-  std::fflush(stdout); // the child would write what waits there once more
+  std::fflush(stdout);           // the child would write what waits there once more
   pid_t child = fork();
   if (child == 0)
     beChild(work, ends[1]);

@@ -80,9 +80,10 @@ TEST_CASE("whose copy beside it would compute with other values") {
   // In a function that it calls.
   CHECK(changes("call f; ret;", ".func f() { st.global.u32 [g],1; ret; }"));
   CHECK_FALSE(changes("call f; ret;", ".func f() { ret; }"));
-  CHECK(changes("{ .param .b64 r; call (r), f; ld.param.b64 %rd1,[r]; } st.global.u32 [%rd1],1; ret;",
-                ".func (.param .b64 result) f() { .reg .b64 %rd; mov.u64 %rd,g; "
-                "st.param.b64 [result],%rd; ret; }"));
+  CHECK(
+      changes("{ .param .b64 r; call (r), f; ld.param.b64 %rd1,[r]; } st.global.u32 [%rd1],1; ret;",
+              ".func (.param .b64 result) f() { .reg .b64 %rd; mov.u64 %rd,g; "
+              "st.param.b64 [result],%rd; ret; }"));
   CHECK(changes("call (%rd1), f; st.global.u32 [%rd1],1; ret;",
                 ".func (.reg .b64 %result) f() { mov.u64 %result,g; ret; }"));
   // Of its body; what only the program fills; through an address that a variable holds.
