@@ -7,8 +7,6 @@
 #include "tally/bundle/bundle_reader.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <chrono>
 #include <cstdio>
 #include <fstream>

@@ -1,6 +1,7 @@
 // A trace as Chrome's trace event format has it, which Perfetto reads too: tracks of slices and
 // instants, times in microseconds.
 #include "trace.h"
+#include "trace_tracks.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -14,19 +15,6 @@ namespace {
 
 using Type = TraceEvent::Type;
 using Way = TraceEvent::Way;
-
-/// Tracks ("threads" to the format) of the process, in the order in which they are shown.
-enum Track : std::uint32_t {
-  HighTrack = 1,
-  YieldTrack,
-  PauseTrack,
-  ElsewhereTrack,
-  FirstLane = 10
-};
-/// Waits of a lane, since a slice may not overlap another one of its track.
-constexpr std::uint32_t waitsOf = 100;
-/// Of streams whose work goes at once; 50 of them.
-constexpr std::uint32_t firstAhead = 50;
 
 std::string quoted(std::string_view text) {
   std::string result = "\"";
@@ -187,7 +175,7 @@ void Text::add(const TraceEvent &event) {
     slice(lane, "batch", event.start, event.duration, "\"things\":" + std::to_string(event.value));
     break;
   case Type::Ahead: {
-    std::uint32_t track = firstAhead + event.lane;
+    std::uint32_t track = FirstAhead + event.lane;
     describe(track, "at once, stream " + std::to_string(event.lane));
     slice(track, "at once", event.start, event.duration,
           "\"operations\":" + std::to_string(event.value));

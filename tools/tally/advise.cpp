@@ -103,12 +103,11 @@ std::string_view adviceFor(std::string_view name, std::string_view kind) {
            "some MiB.";
   if (kind == "call")
     return "Calls that go as they are: graphs as a whole, host functions, calls of libraries. "
-           "Launch "
-           "best-effort work without graphs, or capture fewer steps in one.";
+           "Launch best-effort work without graphs, or capture fewer steps in one.";
   if (kind == "checkpoint" || kind == "pause")
     return "Kernels that yield inside of their loops: what is left is the time from one poll to "
-           "the "
-           "next, and to save a block. A smaller 'tally-ptxopt --poll-period' polls more often.";
+           "the next, and to save a block. A smaller 'tally-ptxopt --poll-period' polls more "
+           "often.";
   if (kind != "whole")
     return "Kernels that yield at the end of a block: their blocks are long. The kinds checkpoint "
            "and pause yield inside of one: 'tally-ptxopt --variants=all --report=text' says of a "

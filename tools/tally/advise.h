@@ -2,6 +2,7 @@
 #ifndef TALLY_LAUNCHER_ADVISE_H
 #define TALLY_LAUNCHER_ADVISE_H
 
+#include "command_line.h"
 #include "trace_file.h"
 
 #include <string>
@@ -9,11 +10,6 @@
 #include <vector>
 
 namespace tally::launcher {
-
-struct AdviseOptions {
-  double over = 100;               ///< microseconds: what held requests up for less is not named
-  std::vector<std::string> traces; ///< files; not empty
-};
 
 /// Work of one name and kind that ran when requests came.
 struct Holder {

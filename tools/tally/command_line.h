@@ -2,7 +2,6 @@
 #ifndef TALLY_LAUNCHER_COMMAND_LINE_H
 #define TALLY_LAUNCHER_COMMAND_LINE_H
 
-#include "advise.h"
 #include "options.h" // of tally-top
 
 #include "tally/support/result.h"
@@ -33,6 +32,11 @@ struct RunOptions {
 struct DoctorOptions {
   bool json = false;
   std::vector<std::string> command; ///< empty: of no command in particular
+};
+
+struct AdviseOptions {
+  double over = 100;               ///< microseconds: what held requests up for less is not named
+  std::vector<std::string> traces; ///< files; not empty
 };
 
 /// What is to be done. `tally status` takes the options of `tally-top --once`.

@@ -1,5 +1,7 @@
 #include "trace_file.h"
 
+#include "trace_tracks.h" // of the runtime
+
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -46,10 +48,6 @@ template <class Number> std::optional<Number> numberOf(std::string_view line, co
   return number;
 }
 
-/// Tracks of lanes and of streams without one begin here, those of lanes' waits end them
-/// (lib/runtime/trace_text.cpp).
-constexpr std::uint64_t firstLane = 10, firstWaits = 100;
-
 /// Enters the event; false where the line is none.
 bool enter(ProcessTrace &trace, std::string_view line) {
   std::optional<std::string> phase = textOf(line, "ph"), name = textOf(line, "name");
@@ -74,10 +72,10 @@ bool enter(ProcessTrace &trace, std::string_view line) {
   auto duration = numberOf<double>(line, "dur");
   if (!duration)
     return false;
-  if (*track < firstLane) {
+  if (*track < runtime::FirstLane) {
     if (*name == "turnaround")
       trace.turnarounds.push_back({*start, *duration});
-  } else if (*track < firstWaits && *name != "batch") {
+  } else if (*track < runtime::waitsOf && *name != "batch") {
     TracedWork work;
     work.start = *start;
     work.duration = *duration;

@@ -139,7 +139,7 @@ class WithDriver(Preloaded):
 
     @unittest.skipUnless("PTXOPT" in os.environ, "there is no tally-ptxopt")
     def test_variants_are_made_and_found(self):
-        """The first run has them made, the second finds them; a module with a variable gets none. What a process that
+        """The first run has them made, the second finds them; a module whose kernel changes a variable gets none. What a process that
         was killed has left in the store goes."""
         variants = self.folder / "variants"
         variants.mkdir()
