@@ -81,6 +81,11 @@ def variants(arguments, training):
     return round(time.time() - began, 1)
 
 
+def makes_kernels(arguments, training):
+    """Whether it compiles kernels that Tally is to have variants of."""
+    return arguments.device == "cuda" and arguments.models.launcher and training.endswith("-compiled")
+
+
 def prepare(arguments, trainings, deadline):
     """Whether all are prepared; by training by how much its figures may differ, where that is not nothing."""
     path = place(arguments.models, "prepared.json")
@@ -105,11 +110,11 @@ def prepare(arguments, trainings, deadline):
                 return False, {}
             known.pop(training, None)
             keep(training, lambda: fill(arguments, training, SECONDS if arguments.size == "real" else 0.3))
-        if arguments.device == "cuda" and arguments.models.launcher and training in known and "variants_s" not in known[training]:
+        if makes_kernels(arguments, training) and training in known and "variants_s" not in known[training]:
             if time.monotonic() > deadline:
                 return False, {}
             keep(training, lambda: {"variants_s": variants(arguments, training)})
     inexact = [training for training in dict.fromkeys(trainings) if not known.get(training, {}).get("repeats", True)]
     for training in inexact:
-        print(f"{training} does not repeat its bits: its losses are compared to within {TOLERANCE:.0%}", file=sys.stderr)
+        print(f"{training} does not repeat its bits: its first losses are compared to within {TOLERANCE:.0%}", file=sys.stderr)
     return True, dict.fromkeys(inexact, TOLERANCE)

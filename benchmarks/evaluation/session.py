@@ -44,13 +44,15 @@ def as_float(bits):
 
 
 class Bits:
-    """What all processes of a pair have to compute alike; `tolerance`: by how much the training's figures may differ, of their value."""
+    """What all processes of a pair have to compute alike; `tolerance`: by how much the training's figures may differ, of their value, in
+    its first steps. Later ones are far from each other, since each step's difference makes the next one's larger."""
+    FIRST = 8
 
     def __init__(self, tolerance=0.0):
         self.answer, self.figures, self.tolerance, self.lock = None, [], tolerance, threading.Lock()
 
     def differ(self, figures):
-        """The first step whose figure is another one than before, or None."""
+        """In words, at which step a figure is another one than before, or None."""
         def alike(one, other):
             if not self.tolerance:
                 return one == other
@@ -58,8 +60,11 @@ class Bits:
             return abs(one - other) <= self.tolerance * abs(other)  # what is no number is alike with nothing
         with self.lock:
             for step, (one, other) in enumerate(zip(figures, self.figures), 1):
+                if self.tolerance and step > self.FIRST:
+                    break
                 if not alike(one, other):
-                    return step
+                    return f"step {step} computes " + (f"{as_float(one):.6g}, and before {as_float(other):.6g}" if self.tolerance
+                                                       else "other bits than before")
             if len(figures) > len(self.figures):
                 self.figures = figures
         return None
@@ -250,9 +255,9 @@ class Session:
     def stopped(self, trainer, begin, end):
         """Ends training; its figures have to be those of all other runs after as many steps."""
         stopped = trainer.ask("stop", begin, end)
-        step = self.bits.differ(stopped["figures"])
-        if step:
-            raise Wrong(f"{self.pair.training}: step {step} computes other bits than before")
+        difference = self.bits.differ(stopped["figures"])
+        if difference:
+            raise Wrong(f"{self.pair.training}: {difference}")
         return stopped
 
     def measure(self, system, kind, count, period, seed, limit):

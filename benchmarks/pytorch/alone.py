@@ -10,6 +10,7 @@ started --starts times, since two of one program differ. Losses and answers are 
 goes on where it ended.
 """
 import argparse
+import concurrent.futures
 import json
 import math
 import os
@@ -47,6 +48,7 @@ class Programs:
 
     def __init__(self, arguments, kind, mps):
         self.arguments, self.kind, self.mps, self.processes, self.loaded, self.said = arguments, kind, mps, {}, {}, []
+        self.found = {}  # by column: what the load said, for the first that asks
         self.folder = tempfile.mkdtemp(prefix="tally-benchmark-")
 
     def __enter__(self):
@@ -63,8 +65,18 @@ class Programs:
             return ALONE_PROCESS
         return best_effort(False) if self.kind == "training" and column != "idle" else TALLY_SERVER
 
+    def load(self, words):
+        """That model in the processes of all columns at once, since it takes long to compile. What fails is tried again, and told, by get()."""
+        def one(column):
+            try:
+                self.found[column] = self.get(column, words)[1]
+            except (Wrong, Ended):
+                self.drop(column)
+        with concurrent.futures.ThreadPoolExecutor(len(COLUMNS[self.kind])) as pool:
+            list(pool.map(one, COLUMNS[self.kind]))
+
     def get(self, column, words):
-        """The column's process with that model loaded. What was found at its load, where it was loaded now."""
+        """The column's process with that model loaded. What was found at its load, where nobody has asked since."""
         if column not in self.processes:
             role, of = self.role(column), self.arguments.models
             environment = {"TALLY_STATS": "1", **self.mps.environment, **of.environment(role), **dict(role.environment)}
@@ -80,10 +92,11 @@ class Programs:
             if "error" in found:
                 raise Wrong(f"{name}: {found['error']}")
             self.loaded[column] = words
-        return process, found
+        return process, self.found.pop(column, None) or found
 
     def drop(self, column):
         process = self.processes.pop(column, None)
+        self.found.pop(column, None)
         if process:
             process.process.kill()
             process.process.wait()
@@ -125,6 +138,7 @@ class Measurement:
                     idle, _ = programs.get("idle", IDLE)
                     idle.ask("capacity", 5, 0)
                 for name, missing in waiting.items():
+                    programs.load(self.words(kind, name))
                     self.refer(programs, kind, name)
                     for repetition in missing:
                         if time.monotonic() > self.deadline:
@@ -136,6 +150,12 @@ class Measurement:
             finally:
                 self.say(programs.said)
         return True
+
+    @staticmethod
+    def words(kind, name):
+        """What a process is asked for."""
+        model, _, form = name.rpartition("-")
+        return (kind, name) if kind == "training" else (kind, model, form)
 
     def say(self, texts):
         with open(os.path.join(self.arguments.out, "said.txt"), "a") as file:
@@ -158,19 +178,18 @@ class Measurement:
     def refer(self, programs, kind, name):
         """What all columns are compared with is the plain program's, of more steps than are measured."""
         if kind == "training":
-            process, _ = programs.get("plain", (kind, name))
+            process, _ = programs.get("plain", self.words(kind, name))
             self.compare(name, "plain", prepare.train(process, 1.2 * self.arguments.seconds))
         elif self.bits_of(name).answer is None:
-            model, _, form = name.rpartition("-")
-            self.bits_of(name).answer = programs.get("plain", (kind, model, form))[1].get("digest")
+            self.bits_of(name).answer = programs.get("plain", self.words(kind, name))[1].get("digest")
 
     def compare(self, name, column, figures):
-        step = self.bits_of(name).differ(figures)
-        if step:
-            raise Wrong(f"{name} {column}: step {step} computes other bits than before")
+        difference = self.bits_of(name).differ(figures)
+        if difference:
+            raise Wrong(f"{name} {column}: {difference}")
 
     def train(self, programs, name, column, _):
-        process, found = programs.get(column, ("training", name))
+        process, found = programs.get(column, self.words("training", name))
         seconds = self.arguments.seconds
         if found and column != "plain":
             prepare.train(process, seconds / 3)
@@ -181,8 +200,7 @@ class Measurement:
         return {"steps_per_s": stopped["steps_per_s"], "steps": stopped["steps"]}
 
     def serve(self, programs, name, column, repetition):
-        model, _, form = name.rpartition("-")
-        process, found = programs.get(column, ("inference", model, form))
+        process, found = programs.get(column, self.words("inference", name))
         if found and found["digest"] != self.bits_of(name).answer:
             raise Wrong(f"{name} {column} answers otherwise than the plain program")
         warm = process.ask("capacity", 2 if self.arguments.size == "small" else 50, 0)["service_us"]

@@ -1,6 +1,7 @@
 """A PyTorch training, eager or compiled: the same from the beginning on each time, a figure of each step being its loss."""
 import json
 import os
+import sys
 import tempfile
 
 import torch
@@ -12,8 +13,6 @@ class Training:
     def __init__(self, task, form, device):
         self.task, self.count, self.on_gpu = task, 0, device == "cuda"
         compiled = form == "compiled"
-        # Compared bit by bit; what has no such way says so once. Not for servers, whose copies into a cache would be sorted first.
-        torch.use_deterministic_algorithms(True, warn_only=True)
         torch.utils.deterministic.fill_uninitialized_memory = False
         self.optimizer = task.optimizer(compiled)
         self.loss = torch.compile(task.loss, fullgraph=True) if compiled else task.loss
@@ -22,9 +21,24 @@ class Training:
         self.events = [torch.cuda.Event() for _ in range(2)] if self.on_gpu else None
         self.initial = [each.detach().clone() for each in self.held()]
         before = missed()
-        for _ in range(3):  # compiles, and makes the optimizer's state
-            self.step()()
+        self.repeat_bits()
         self.said = {"compiled_anew": missed() - before}
+
+    def repeat_bits(self):
+        """The first steps, by PyTorch's deterministic algorithms: they compile, and make the optimizer's state. Attention's gradient is
+        deterministic only where everything has to be. Where an operator has no such way, that one says so once. Not for servers, whose
+        copies into a cache would be sorted first."""
+        for rest in ("refused", "warned of"):
+            torch.use_deterministic_algorithms(True, warn_only=rest == "warned of")
+            try:
+                for _ in range(3):
+                    self.step()()
+                return
+            except RuntimeError as trouble:
+                if rest == "warned of" or "deterministic" not in str(trouble):
+                    raise
+                print(f"{type(self.task.model).__name__}: {trouble}", file=sys.stderr)
+                torch.compiler.reset()
 
     def held(self):
         return [*self.task.model.parameters(), *self.task.model.buffers()]

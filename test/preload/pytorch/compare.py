@@ -1,11 +1,16 @@
-"""compare.py LAUNCHER [NAME...]: PyTorch's programs (run_programs.py) without Tally and under `LAUNCHER run` in each mode; what
-differs is named. A program that differs between two plain runs, or cannot run without Tally, is left out of the count. Needs a GPU and PyTorch. Triton's
-and Inductor's caches are folders of each mode's own, so that each compiles."""
+"""compare.py [--minutes=N] LAUNCHER [NAME...]: PyTorch's programs (run_programs.py) without Tally and under `LAUNCHER run` in each mode, all
+modes at once; what differs is named. A program that differs between two plain runs, or cannot run without Tally, is left out of the count. Needs a
+GPU and PyTorch. Triton's and Inductor's caches are folders of each mode's own, so that each compiles. --minutes: a mode that takes longer is ended,
+and its missing programs count as different."""
+import argparse
+import concurrent.futures
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 here = pathlib.Path(__file__).parent
 modes = {"plain": None, "again": None, "high": ([], {}), "best-effort": (["--best-effort"], {}),
@@ -13,8 +18,8 @@ modes = {"plain": None, "again": None, "high": ([], {}), "best-effort": (["--bes
          "storm": (["--best-effort"], {"TALLY_YIELD_EVERY_US": "100"})}
 
 
-def run(launcher, mode, names, folder):
-    """Name → digest. A process that dies costs the programs that it had not written yet."""
+def run(launcher, mode, names, folder, end):
+    """Name → digest. A process that dies, or is ended at time `end`, costs the programs that it had not written yet."""
     variables = {**os.environ, "TRITON_CACHE_DIR": f"{folder}/triton", "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
                  "TALLY_ARENA": "off", "TALLY_STATS": "1", "TALLY_VARIANTS": f"{folder}/variants"}
     command = [sys.executable, str(here / "run_programs.py"), *names]
@@ -22,12 +27,19 @@ def run(launcher, mode, names, folder):
         options, settings = modes[mode]
         command = [launcher, "run", *options, "--", *command]
         variables.update(settings)
+    limit = min(end - time.monotonic(), 120 + 40 * len(names))
     found = {}
-    try:
-        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120 + 40 * len(names))
-        said, ending, errors = done.stdout, f"exit status {done.returncode}", done.stderr
-    except subprocess.TimeoutExpired as late:
-        said, ending, errors = (late.stdout or b"").decode(), "too late", (late.stderr or b"").decode()
+    with open(f"{folder}/out", "w+") as out, open(f"{folder}/err", "w+") as err:
+        process = subprocess.Popen(command, env=variables, stdout=out, stderr=err, start_new_session=True)
+        try:
+            ending = f"exit status {process.wait(max(limit, 0))}"
+        except subprocess.TimeoutExpired:
+            ending = "too late"
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        out.seek(0)
+        err.seek(0)
+        said, errors = out.read(), err.read()
     for line in said.splitlines():
         if line.count("\t") == 2:
             name, value, _ = line.split("\t")
@@ -36,21 +48,34 @@ def run(launcher, mode, names, folder):
         found.setdefault(name, ending)
     for line in errors.splitlines():
         if line.startswith("tally:"):
-            print(f"  {mode}: {line}")
+            print(f"  {mode}: {line}", flush=True)
     return found
 
 
-def main(launcher, *chosen):
+def run_mode(launcher, mode, groups, end):
+    begin, found = time.monotonic(), {}
+    with tempfile.TemporaryDirectory(prefix="tally-pytorch-") as folder:
+        for names in groups:
+            found.update(run(launcher, mode, names, folder, end))
+    print(f"  {mode}: {time.monotonic() - begin:.0f} s", flush=True)
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("launcher")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    end = time.monotonic() + 60 * options.minutes
     listed = [line.split() for line in subprocess.check_output([sys.executable, str(here / "run_programs.py"), "--list"],
                                                                text=True).splitlines()]
-    wanted = [words for words in listed if not chosen or words[0] in chosen]
+    wanted = [words for words in listed if not options.names or words[0] in options.names]
     groups = [[words[0] for words in wanted if len(words) == 1]] + [[words[0]] for words in wanted if len(words) == 2]
-    results = {}
-    for mode in modes:
-        with tempfile.TemporaryDirectory(prefix="tally-pytorch-") as folder:
-            results[mode] = {}
-            for names in filter(None, groups):
-                results[mode].update(run(launcher, mode, names, folder))
+    groups = [names for names in groups if names]
+    with concurrent.futures.ThreadPoolExecutor(len(modes)) as pool:
+        futures = {mode: pool.submit(run_mode, options.launcher, mode, groups, end) for mode in modes}
+        results = {mode: future.result() for mode, future in futures.items()}
     wrong = unsteady = missing = 0
     for name in results["plain"]:
         values = {mode: results[mode].get(name) for mode in modes}
@@ -69,4 +94,4 @@ def main(launcher, *chosen):
     return 1 if wrong else 0
 
 
-sys.exit(main(*sys.argv[1:]))
+sys.exit(main())
