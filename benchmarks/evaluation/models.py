@@ -13,6 +13,12 @@ TWELVE = ["bert-graph/resnet50", "gpt2-launches/resnet50", "llama-graph/resnet50
           "bert-launches/unet", "gpt2-graph/unet"]
 
 
+def launcher_here():
+    """The program `tally`: the one that was built here, else that of PATH; None where there is none."""
+    built = os.path.join(BENCHMARKS, "..", "build", "tools", "tally", "tally")
+    return built if os.path.exists(built) else shutil.which("tally")
+
+
 class Cuda:
     """The programs of benchmarks/workloads, three builds of one."""
     name = "cuda"
@@ -65,8 +71,7 @@ class PyTorch:
     def __init__(self, arguments):
         self.program = os.path.join(arguments.programs or os.path.join(BENCHMARKS, "pytorch"), "program.py")
         self.device = arguments.device
-        built = os.path.join(BENCHMARKS, "..", "build", "tools", "tally", "tally")
-        self.launcher = arguments.launcher or (built if os.path.exists(built) else shutil.which("tally"))
+        self.launcher = arguments.launcher or launcher_here()
         self.cache = os.path.abspath(arguments.cache or os.path.join(arguments.out, "cache"))
 
     @property

@@ -18,6 +18,7 @@ from evaluation import expected, models, session, systems
 from two_processes import Ended, Process
 import alone
 import protocol
+import start as beginning
 
 STAND_IN = os.path.join(HERE, "stand_in")
 RUN, ALONE = os.path.join(HERE, "..", "run"), os.path.join(HERE, "alone.py")
@@ -221,6 +222,16 @@ class Expected(unittest.TestCase):
 
     def test_longest(self):
         self.assertEqual(expected.longest([["a", 0, 5], ["triton_b", 6, 50], ["c", 60, 7]]), ("c", 7))
+
+
+class Start(unittest.TestCase):
+    def test_more_than_plain_is_of_one_repetition(self):
+        def row(plain, tally, best_effort):
+            return {column: {"seconds": seconds, "memory": 100 * seconds}
+                    for column, seconds in zip(beginning.COLUMNS, (plain, tally, best_effort), strict=True)}
+        said = beginning.text([row(1, 1.5, 3), row(4, 4.5, 7), row(2, 2.5, 4.5)])
+        self.assertIn("| tally | 2.50 | 0.50 | 250 | 50 |  |", said)
+        self.assertIn("| tally, best effort | 4.50 | 2.50 | 450 | 250 | missed: seconds, memory |", said)
 
 
 class Alone(unittest.TestCase):
