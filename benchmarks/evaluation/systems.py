@@ -62,6 +62,7 @@ QUICK = ["alone", "alone-flushed", "low-priority", "time-slicing", "mps", "mps-p
 PYTORCH = {each.name: each for each in [
     System("alone", "alone", ALONE_PROCESS, ALONE_PROCESS, trains=False),
     System("alone-flushed", "alone, L2 flushed", ALONE_PROCESS, ALONE_PROCESS, trains=False, flush=True),
+    System("alone-mps", "alone, MPS", MPS_SERVER, mps_trainer(), trains=False),
     *(BY_NAME[name] for name in ("time-slicing", "mps", "mps-priorities", "tally-time-slicing", "tally-mps"))]}
 
 

@@ -5,6 +5,7 @@ import sys
 import tempfile
 
 import torch
+import torch._inductor.config
 
 FORMS = ["eager", "compiled"]
 
@@ -21,15 +22,17 @@ class Training:
         self.events = [torch.cuda.Event() for _ in range(2)] if self.on_gpu else None
         self.initial = [each.detach().clone() for each in self.held()]
         before = missed()
-        self.repeat_bits()
+        self.first_steps()
         self.said = {"compiled_anew": missed() - before}
 
-    def repeat_bits(self):
-        """The first steps, by PyTorch's deterministic algorithms: they compile, and make the optimizer's state. Attention's gradient is
-        deterministic only where everything has to be. Where an operator has no such way, that one says so once. Not for servers, whose
+    def first_steps(self):
+        """They compile, and make the optimizer's state. By PyTorch's deterministic algorithms, where the task says so; attention's gradient
+        is deterministic only where everything has to be. Where an operator has no such way, that one says so once. Not for servers, whose
         copies into a cache would be sorted first."""
         for rest in ("refused", "warned of"):
-            torch.use_deterministic_algorithms(True, warn_only=rest == "warned of")
+            torch.use_deterministic_algorithms(self.task.repeats, warn_only=rest == "warned of")
+            # Else Inductor measures nothing and takes the first of its choices, 3 times slower. What it measures all processes read from a cache.
+            torch._inductor.config.deterministic = False
             try:
                 for _ in range(3):
                     self.step()()

@@ -1,6 +1,7 @@
 #include "api_device.h"
 
 #include "bandwidth.h"
+#include "duration_estimate.h"
 #include "foreign_launch.h"
 #include "in_hook.h"
 #include "kernel_launch.h"
@@ -90,6 +91,7 @@ Result<void> ApiDevice::describeSms() {
   facts.sharedBytesPerSm = static_cast<std::uint32_t>(values[2]);
   facts.bandwidth = runtime::bandwidthOf(values[3], values[4]);
   facts.blocksPerSm = static_cast<std::uint32_t>(values[5]);
+  facts.launchTurn = runtime::usualLaunchTurn;
   return {};
 }
 

@@ -1,6 +1,7 @@
 #include "cuda_device.h"
 
 #include "bandwidth.h"
+#include "duration_estimate.h"
 #include "driver_environment.h"
 #include "uuid_text.h"
 
@@ -88,6 +89,7 @@ Result<void> CudaDevice::describe() {
   facts.sharedBytesPerSm = static_cast<std::uint32_t>(values[7]);
   facts.bandwidth = bandwidthOf(values[8], values[9]);
   facts.blocksPerSm = static_cast<std::uint32_t>(values[10]);
+  facts.launchTurn = usualLaunchTurn;
   if (values[4] == 0)
     return Error{facts.name + ": the device has no 64-bit stream writes, by which best-effort work "
                               "is told to yield"};

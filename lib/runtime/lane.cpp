@@ -36,11 +36,17 @@ bool Lane::Batch::pauses() const {
     return each.dropped || (each.canYield && each.plan && each.plan->kind == Kind::Pause);
   });
 }
-Nanoseconds Lane::Batch::wholes() const {
-  Nanoseconds sum{0};
+Nanoseconds Lane::Batch::wholes(const Item *more) const {
+  Nanoseconds sum{0}, excess{0};
+  auto add = [&](const Item &item) {
+    sum = sumOf(sum, item.expected);
+    excess = std::max(excess, item.predicted - item.expected);
+  };
   for (const Item &item : items)
-    sum = sumOf(sum, item.predicted);
-  return sum;
+    add(item);
+  if (more)
+    add(*more);
+  return sumOf(sum, excess);
 }
 
 Result<std::unique_ptr<Lane>> Lane::create(StreamDevice &device, LaneOptions options) {
@@ -397,7 +403,7 @@ void Lane::finishFront(const Operation *operation) {
   if (front.type == Operation::Type::Launch && front.isOfProgram && !front.stream->failed &&
       !front.failed && (front.begun || !front.launchWhole)) {
     countOne(counts.finishedLaunches);
-    if (front.progress)
+    if (front.progress && front.begun)
       countOne(counts.launchesByKind[static_cast<std::size_t>(front.progress->kind())]);
   }
   bool isKernel = front.type == Operation::Type::Launch && front.kernel;
@@ -450,7 +456,8 @@ Nanoseconds Lane::wholesLeft() const {
   for (const Batch &batch : batches) {
     Nanoseconds left = batch.wholes();
     if (&batch == &batches.front() && left.count() != 0) {
-      Nanoseconds elapsed = now - std::max(batch.sentAt, lastCollected);
+      Nanoseconds elapsed = now - std::max(batch.sentAt, lastCollected) - launchTurn(batch);
+      elapsed = std::max(elapsed, Nanoseconds(0));
       left = left != anyDuration && elapsed <= left ? left - elapsed : anyDuration;
     }
     sum = sumOf(sum, left);

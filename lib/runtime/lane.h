@@ -20,7 +20,9 @@
 //    nothing then (lane_resume.cpp).
 //  - Kernels without a variant: a request waits for all of them that are under way. Those whose
 //    predicted durations together stay below the bound are sent ahead; a longer one is sent when
-//    the others are about to be over, and one of which nothing is known when there are none.
+//    the others are about to be over, and one of which nothing is known when there are none. A
+//    short launch in front of one goes as the user's kernel too, so that the host need not see its
+//    end in between.
 //  - What is of a lower class of best effort goes while there is no work of a higher one. What a
 //    higher one's waits for in another lane goes as if it were of that class, and what work of high
 //    priority waits for as that.
@@ -234,14 +236,16 @@ private:
   /// One thing of a batch on the device.
   struct Item {
     Operation *operation = nullptr;
-    bool dropped = false;     // nothing was sent: it, or its stream, had failed
-    bool canYield = false;    // guard, kinds with workers
-    bool heavy = false;       // ends its batch
-    Nanoseconds predicted{0}; // of what cannot yield and is a kernel: the most it should take
-    bool completes = false;   // the operation ends with it, unless it yields
-    bool resumes = false;     // the operation was launched before, and yielded
-    bool isTimed = false;     // for what its blocks take
-    bool isMeasured = false;  // it goes alone for that, and nothing is sent until it is back
+    bool dropped = false;  // nothing was sent: it, or its stream, had failed
+    bool canYield = false; // guard, kinds with workers
+    bool heavy = false;    // ends its batch
+    // Of what cannot yield and is a kernel: what it should take, and the most that it should.
+    Nanoseconds expected{0}, predicted{0};
+    bool leavesVariant = false; // the user's kernel goes, whole, though there is a variant
+    bool completes = false;     // the operation ends with it, unless it yields
+    bool resumes = false;       // the operation was launched before, and yielded
+    bool isTimed = false;       // for what its blocks take
+    bool isMeasured = false;    // it goes alone for that, and nothing is sent until it is back
     PhysicalLaunch launch;
     std::optional<ListRing::Region> list;
     std::shared_ptr<LaunchPlan> plan; // of launches
@@ -280,7 +284,9 @@ private:
     std::shared_ptr<std::atomic<bool>> ended; // of its call, which has to end before the marker
     bool canYield() const;
     bool pauses() const; // all of it
-    Nanoseconds wholes() const;
+    /// What its kernels that cannot yield should take at most, with one more: one of them may take
+    /// longer than is expected of it.
+    Nanoseconds wholes(const Item *more = nullptr) const;
   };
 
   Lane(StreamDevice &device, LaneOptions options)
@@ -305,6 +311,7 @@ private:
   const Item *lastToRun(const Batch &batch) const;
   static bool goesByShape(const Item &item);
   void learnDurations(const Batch &batch);
+  Nanoseconds launchTurn(const Batch &batch) const;
   bool isMeasurable(const Batch &batch) const;
   // lane_trace.cpp
   void traceWait(bool waits);
@@ -355,10 +362,13 @@ private:
   bool mayStart(Operation &operation);
   std::uint32_t classAt(std::uint64_t before) const;
   void lend(std::uint64_t number, std::uint32_t bestEffortClass);
+  static void predict(Item &item);
   bool planCall(Item &item, const Batch &batch);
-  bool planItem(Operation &operation, Batch &batch, Budget &used);
+  bool planItem(std::size_t index, Batch &batch, Budget &used);
+  bool isBetweenWholes(std::size_t index, const Batch &batch, const Budget &used);
+  bool isShort(const Operation &operation) const;
   bool planWhole(Item &item, const Batch &batch, const Budget &used);
-  bool fitsBehind(Nanoseconds predicted, Nanoseconds left) const;
+  bool fitsBehind(const Item &item, const Batch &batch, const Budget &used) const;
   bool goesByDuration(Nanoseconds predicted, const Budget &used);
   bool fitsSms(Item &item, std::uint32_t sms) const;
   bool planYielding(Item &item, const Batch &batch, Budget &used);
@@ -466,6 +476,7 @@ private:
   std::uint64_t maxSaveBytes = std::uint64_t{256} << 20;
   std::vector<std::byte> parameterBuffer;
   Nanoseconds lastCollected{0}, lastProgress{0};
+  Nanoseconds shortest = anyDuration;    // that a batch took on an idle device, as the host saw it
   std::optional<Nanoseconds> stillSince; // nothing has moved; none: something has, or it was said
   std::uint64_t lastEpoch = 0;           // of the batch that was collected then
   bool hadMore = false;                  // then: there was something to send

@@ -23,15 +23,19 @@ constexpr std::size_t batchWholes = 4;
 /// Things in two batches that are so few that a third may be under way.
 constexpr std::size_t mostShort = 12;
 constexpr std::uint64_t firstRingBytes = std::uint64_t{1} << 20;
+/// Short launches ahead of a kernel without a variant that go whole as it does.
+constexpr std::size_t shortsBeforeWhole = 4;
 /// Launches that are longer are timed, where that takes a write of the device's.
 constexpr Nanoseconds worthTiming = 100us;
 
-/// The most that a launch should take.
-Nanoseconds predictionOf(const LaunchPlan &plan) {
-  return plan.duration.known() ? plan.duration.high() : anyDuration;
-}
-
 } // namespace
+
+/// What a kernel that cannot yield should take.
+void Lane::predict(Item &item) {
+  const DurationEstimate &known = item.plan->duration;
+  item.predicted = known.known() ? known.high() : anyDuration;
+  item.expected = known.known() ? std::min(known.mean(), item.predicted) : anyDuration;
+}
 
 /// Whether the next operation may go, and as what.
 std::optional<Permit> Lane::permit(const Gate &gate) const {
@@ -133,7 +137,7 @@ void Lane::planBatch(Batch &batch, const Gate &gate, const Permit &permit) {
   batch.items.reserve(std::min(sendable() - sent, maxItems));
   for (std::size_t i = sent; i < sendable() && batch.items.size() < maxItems; ++i)
     // What is heavy ends its batch; of a slice, more may have to come before the next operation.
-    if (!planItem(*pending[i], batch, used) || batch.items.back().heavy)
+    if (!planItem(i, batch, used) || batch.items.back().heavy)
       return;
 }
 
@@ -166,7 +170,8 @@ bool Lane::mayStart(Operation &operation) {
   return operation.behind.empty();
 }
 
-bool Lane::planItem(Operation &operation, Batch &batch, Budget &used) {
+bool Lane::planItem(std::size_t index, Batch &batch, Budget &used) {
+  Operation &operation = *pending[index];
   if (!mayStart(operation))
     return false;
   Item item;
@@ -180,7 +185,9 @@ bool Lane::planItem(Operation &operation, Batch &batch, Budget &used) {
     item.dropped = item.completes = planned = true;
   } else {
     item.plan = operation.plan;
-    bool yielding = operation.progress && operation.progress->kind() != Kind::Slice;
+    item.leavesVariant = isBetweenWholes(index, batch, used);
+    bool yielding =
+        operation.progress && operation.progress->kind() != Kind::Slice && !item.leavesVariant;
     planned = yielding ? planYielding(item, batch, used) : planWhole(item, batch, used);
     if (planned && !yielding)
       putBehind(batch);
@@ -190,6 +197,34 @@ bool Lane::planItem(Operation &operation, Batch &batch, Budget &used) {
     heldSince.reset();
   }
   return planned;
+}
+
+/// Whether it is known to take so little that a request need not be told of it.
+bool Lane::isShort(const Operation &operation) const {
+  return operation.progress && !operation.begun && !operation.plan->isTried &&
+         operation.plan->duration.known() && operation.plan->duration.high() <= options.bound / 2;
+}
+
+/// Whether a short launch may go as the user's kernel because one without a variant follows. That
+/// one cannot come behind a launch that may yield before the host has seen its end.
+bool Lane::isBetweenWholes(std::size_t index, const Batch &batch, const Budget &used) {
+  const Batch *of = nullptr;
+  if (pending[index]->type != Operation::Type::Launch || !isShort(*pending[index]) ||
+      !held.empty() || batch.canYield() || newestThatYields(of) ||
+      used.decision.sms < device.info().smCount)
+    return false;
+  std::size_t last = std::min(index + shortsBeforeWhole, sendable() - 1);
+  for (std::size_t next = index + 1; next <= last; ++next) {
+    Operation &operation = *pending[next];
+    if (operation.type != Operation::Type::Launch || operation.stream->failed || operation.failed ||
+        !preparePlan(operation))
+      return false;
+    if (!operation.progress)
+      return true;
+    if (!isShort(operation))
+      return false;
+  }
+  return false;
 }
 
 bool Lane::planCall(Item &item, const Batch &batch) {
@@ -203,7 +238,7 @@ bool Lane::planCall(Item &item, const Batch &batch) {
   item.completes = true;
   if (item.operation->callsKernel) {
     item.plan = planByIdentity(*item.operation);
-    item.predicted = predictionOf(*item.plan);
+    predict(item);
   }
   return true;
 }
@@ -219,9 +254,9 @@ bool Lane::planWhole(Item &item, const Batch &batch, const Budget &used) {
   item.completes = true;
   if (operation.type != Operation::Type::Launch)
     return batch.items.size() < batchWholes;
-  if (operation.progress) {
+  if (operation.progress && !item.leavesVariant) {
     item.heavy = true;
-    item.predicted = anyDuration;
+    item.expected = item.predicted = anyDuration;
     item.launch = operation.progress->next();
     VariantLaunch after = *operation.progress;
     after.absorb({});
@@ -229,20 +264,21 @@ bool Lane::planWhole(Item &item, const Batch &batch, const Budget &used) {
     return fitsSms(item, used.decision.sms);
   }
   item.launch.shape = operation.shape;
-  item.predicted = predictionOf(*item.plan);
+  predict(item);
   item.heavy = item.predicted > options.bound || item.plan->isTried;
   if (item.plan->isTried && !batch.items.empty())
     return false;
-  return fitsBehind(item.predicted, sumOf(used.wholesLeft, batch.wholes())) &&
-         fitsSms(item, used.decision.sms) && goesByDuration(item.predicted, used);
+  return fitsBehind(item, batch, used) && fitsSms(item, used.decision.sms) &&
+         goesByDuration(item.predicted, used);
 }
 
 /// Whether a kernel that cannot yield may come behind others, of which so much is left. A request
 /// waits for all of them: for the bound's worth, or for one longer one.
-bool Lane::fitsBehind(Nanoseconds predicted, Nanoseconds left) const {
-  if (left.count() == 0 || sumOf(left, predicted) <= options.bound)
+bool Lane::fitsBehind(const Item &item, const Batch &batch, const Budget &used) const {
+  Nanoseconds left = sumOf(used.wholesLeft, batch.wholes());
+  if (left.count() == 0 || sumOf(used.wholesLeft, batch.wholes(&item)) <= options.bound)
     return true;
-  return predicted != anyDuration && left <= options.bound / 2;
+  return item.predicted != anyDuration && left <= options.bound / 2;
 }
 
 /// Whether the policy lets a kernel of that duration go now.

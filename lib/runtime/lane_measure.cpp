@@ -9,6 +9,8 @@ namespace {
 
 /// Between the launch's call and its first block, and between its last block and the host's look.
 constexpr Nanoseconds hostsTurn{5000};
+/// Of a launch, on the device.
+constexpr Nanoseconds leastDuration{1000};
 /// For the states of what was stopped to be copied, and seen.
 constexpr Nanoseconds statesTurn{20000};
 /// So many times what launches or their blocks are known to take, or the bound, and there is
@@ -47,13 +49,23 @@ bool Lane::isMeasurable(const Batch &batch) const {
          !batch.items[0].plan->duration.known();
 }
 
+/// The part of the batch's time that was the host's: of one that the device was idle for.
+Nanoseconds Lane::launchTurn(const Batch &batch) const {
+  if (batch.sentAt < lastCollected || shortest == anyDuration)
+    return Nanoseconds(0);
+  return std::clamp(shortest - leastDuration, Nanoseconds(0), device.info().launchTurn);
+}
+
 void Lane::learnDurations(const Batch &batch) {
   Nanoseconds predicted{0};
   // The operations themselves are finished and gone.
   for (const Item &item : batch.items)
     predicted += item.plan->duration.mean();
   Nanoseconds measured = options.clock() - std::max(batch.sentAt, lastCollected);
+  if (batch.sentAt >= lastCollected)
+    shortest = std::min(shortest, measured);
   auto count = static_cast<std::int64_t>(batch.items.size());
+  measured -= std::min(launchTurn(batch), measured - std::min(measured, count * leastDuration));
   // Only the sum is known: each member's share changes by what explains it.
   double ratio = predicted.count() == 0 ? 1.0
                                         : static_cast<double>(measured.count()) /

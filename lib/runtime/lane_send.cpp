@@ -145,7 +145,8 @@ Result<void> Lane::claimStates(Batch &batch) {
 
 Result<void> Lane::sendItem(Batch &batch, std::size_t index) {
   Operation &operation = *batch.items[index].operation;
-  bool isApart = operation.type == Operation::Type::Launch && !operation.progress && held.empty();
+  bool isApart = operation.type == Operation::Type::Launch && held.empty() &&
+                 (!operation.progress || batch.items[index].leavesVariant);
   StreamId on = isApart ? wholes : home();
   if (Result<void> behind = continueOn(on); !behind)
     return behind;
@@ -201,7 +202,8 @@ Result<void> Lane::sendLaunch(Batch &batch, std::size_t index) {
   Operation &operation = *item.operation;
   if (Result<void> behind = sendBehind(batch, index); !behind)
     return behind;
-  if (!operation.progress && operation.launchWhole) {
+  bool byVariant = operation.progress && !item.leavesVariant;
+  if (!byVariant && operation.launchWhole) {
     operation.launchWhole(current);
     countOne(counts.physicalLaunches);
     return {};
@@ -212,7 +214,7 @@ Result<void> Lane::sendLaunch(Batch &batch, std::size_t index) {
   parameterBuffer.assign(operation.kernel->parameterBytes(operation.parameters.size()),
                          std::byte{0});
   std::copy(operation.parameters.begin(), operation.parameters.end(), parameterBuffer.begin());
-  if (operation.progress) {
+  if (byVariant) {
     const LoadedKernel::Variant &variant = operation.kernel->variant(operation.progress->kind());
     function = item.launch.resumeEntry ? variant.resume : variant.entry;
     tally_launch_params params = item.launch.params;
@@ -237,9 +239,9 @@ Result<void> Lane::sendLaunch(Batch &batch, std::size_t index) {
                               : device.launch(current, function, shape, parameterBuffer);
   if (!launched)
     return Error{facts.name + ": " + launched.error().message};
-  operation.begun = operation.progress.has_value();
+  operation.begun = byVariant;
   countOne(counts.physicalLaunches);
-  if (operation.progress && operation.progress->kind() == Kind::Slice)
+  if (byVariant && operation.progress->kind() == Kind::Slice)
     operation.progress->absorb({});
   return {};
 }

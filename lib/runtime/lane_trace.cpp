@@ -55,7 +55,7 @@ void Lane::traceWait(bool waits) {
 void Lane::beginBatchRange(Batch &batch) const {
   const Operation &first = *batch.items.front().operation;
   std::string name(nameOf(first));
-  if (first.progress)
+  if (first.progress && !batch.items.front().leavesVariant)
     name += " (" + std::string(tally::name(first.progress->kind())) + ")";
   if (batch.items.size() > 1)
     name += " and " + std::to_string(batch.items.size() - 1) + " more";
@@ -72,7 +72,7 @@ TraceEvent Lane::traced(const Item &item) const {
   event.name = options.trace->nameOf(nameOf(operation));
   if (operation.type == Operation::Type::Launch)
     event.value = item.launch.shape.grid.count();
-  if (operation.progress)
+  if (operation.progress && !item.leavesVariant)
     event.kind = operation.progress->kind();
   event.resumes = item.resumes;
   return event;

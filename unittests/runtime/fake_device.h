@@ -50,6 +50,8 @@ public:
   void setRegisters(std::uint32_t perSm) { facts.registersPerSm = perSm; }
   /// The most that a block may have, likewise.
   void setShared(std::uint32_t bytes) { facts.maxSharedBytesPerBlock = bytes; }
+  /// Likewise. The device itself takes no time.
+  void setLaunchTurn(std::chrono::nanoseconds turn) { facts.launchTurn = turn; }
   /// Before loadModule.
   void define(const std::string &kernel, FakeKernel body) { bodies[kernel] = std::move(body); }
 

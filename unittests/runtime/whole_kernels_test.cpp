@@ -69,6 +69,33 @@ TEST_CASE("short ones are sent ahead up to the bound, and on as they end") {
   CHECK(timed.sendAll() == 1 + 7);
 }
 
+TEST_CASE("what the host adds to a launch on an idle device is no part of what it takes") {
+  Timed timed(20, 12us);
+  timed.harness.device.setLaunchTurn(10us);
+  timed.learnOne();
+  timed.submit(19);
+  CHECK(timed.sendAll() == 1 + 10); // 20 us: ten of 2 us
+  // The turn is no part of what has run either.
+  timed.harness.now += 10us;
+  CHECK(timed.sendAll() == 1 + 10);
+  timed.harness.now += 2us;
+  CHECK(timed.sendAll() == 1 + 11);
+}
+
+TEST_CASE("of several, one may take as long as it does now and then, and not all of them") {
+  Timed timed(70, 2us);
+  for (int i = 0; i < 40; ++i)
+    timed.learnOne();
+  timed.each = 14us;
+  timed.learnOne();
+  timed.learnOne();
+  timed.each = 2us;
+  for (int i = 0; i < 10; ++i)
+    timed.learnOne();
+  timed.submit(14);
+  CHECK(timed.sendAll() == 52 + 3); // 20 us: three of 2.3, and 11.7 that one may take longer
+}
+
 TEST_CASE("longer than the bound: the next goes when the one before is about to end") {
   Timed timed(4, 250us);
   timed.learnOne();
@@ -140,6 +167,61 @@ TEST_CASE("none goes behind what can yield and has not ended, but where its stre
   timed.next = 2;
   timed.submit(2);
   CHECK(timed.sendAll() == (waits ? 3 : 2));
+}
+
+namespace {
+
+/// Of the kernel without variants, then one with `guard` of so many blocks, then again.
+struct Alternating : Timed {
+  explicit Alternating(std::size_t pairs, std::uint32_t blocks = 1) : Timed(1, 3us) {
+    program.steps.clear();
+    for (std::size_t i = 0; i < 2 * pairs; ++i) {
+      Dim3 grid = i % 2 == 0 ? Dim3{1, 1, 1} : Dim3{blocks, 1, 1};
+      program.steps.push_back(
+          {Step::Type::Launch, 0, i % 2 == 0 ? 4u : 1u, i % 2, 1 - i % 2, grid, 7 + i, 0});
+    }
+    harness.device.onBlock = [this](std::optional<Kind> kind) { kinds.push_back(kind); };
+  }
+  ~Alternating() { harness.device.onBlock = {}; } // before `kinds` is gone
+  std::vector<std::optional<Kind>> kinds;         ///< of the blocks that ran
+};
+
+} // namespace
+
+TEST_CASE("a short launch between two without a variant goes as they do") {
+  Alternating timed(4);
+  timed.learnOne();
+  timed.learnOne();
+  timed.submit(6);
+  // All at once: the last one has no such kernel behind it, and is told to yield as ever.
+  CHECK(timed.sendAll() == 2 + 6);
+  for (int i = 0; i < 6; ++i)
+    timed.runOne();
+  while (timed.harness.device.advance()) {
+  }
+  timed.sendAll();
+  REQUIRE(timed.harness.allFinished());
+  const std::optional<Kind> whole, guard = Kind::Guard;
+  CHECK(timed.kinds == std::vector{whole, guard, whole, whole, whole, whole, whole, guard});
+  // It is none of those that went through a variant.
+  CHECK(timed.harness.statistics().launchesByKind[static_cast<std::size_t>(Kind::Guard)] == 2);
+  CHECK(timed.harness.outcome().buffers == runInOrder(timed.program).buffers);
+}
+
+TEST_CASE("a launch between two without a variant stays a guard where it is long, or unknown") {
+  Alternating timed(4);
+  timed.harness.device.waitsForWords = false;
+  timed.learnOne();
+  SUBCASE("unknown") {}
+  SUBCASE("long") {
+    timed.each = 11us; // more than half of the bound
+    timed.learnOne();
+    timed.each = 3us;
+    timed.learnOne();
+  }
+  std::size_t before = timed.next;
+  timed.submit(2);
+  CHECK(timed.sendAll() == before + 1);
 }
 
 TEST_CASE("two lanes share the bound") {

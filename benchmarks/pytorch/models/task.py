@@ -11,6 +11,7 @@ class Task:
     loss: object  # loss(*batch) -> a scalar tensor
     batches: list  # tuples of tensors on the device, taken in turn
     optimizer: object  # optimizer(compiled) -> one for the model's parameters
+    repeats: bool = True  # by PyTorch's deterministic algorithms
 
 
 def mixed(device):

@@ -11,6 +11,7 @@
 #include "tally/support/result.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -44,6 +45,9 @@ struct DeviceInfo {
   std::string uuid;
   /// Of its memory, what can be had in practice: bytes a nanosecond (GB/s). 0: it cannot say.
   std::uint32_t bandwidth = 0;
+  /// What the host adds, at most, to the time of a launch that it sends to an idle device and whose
+  /// end it sees: until the first block begins, and behind the last one. 0: nothing is known.
+  std::chrono::nanoseconds launchTurn{0};
 };
 
 /// Host memory that the device reads and writes in place.
