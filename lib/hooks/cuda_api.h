@@ -26,6 +26,9 @@ struct CudaApi {
 #undef TALLY_CUDA_MEMBER_Ptds
   /// The driver below it, for DirectLaunches; nullptr: there is none to be called.
   const DriverLaunches &(*driver)() = nullptr;
+  /// Adds a copy, fill or host function as that node's to a graph. nullptr: the calls above do.
+  cudaError_t (*copyGraphNode)(cudaGraph_t into, cudaGraphNode_t *made,
+                               cudaGraphNode_t from) = nullptr;
 };
 
 /// The CUDA runtime that the program is linked with. Every member is set.

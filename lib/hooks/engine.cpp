@@ -195,7 +195,9 @@ std::uint64_t Engine::submit(StreamState &stream, const std::vector<GraphPart> &
     if (i < waits)
       return operationOf(RunOn(wait));
     const GraphPart &part = parts[i - waits];
-    return part.kernel ? operationOf(part.kernel) : operationOf(part);
+    return part.kernel    ? operationOf(part.kernel)
+           : part.foreign ? operationOf(part.foreign)
+                          : operationOf(part);
   };
   return work->submit(stream, parts.size() + waits, make, behind);
 }
@@ -245,18 +247,23 @@ runtime::Operation Engine::operationOf(RunOn run) {
   return operation;
 }
 
-void Engine::submit(StreamState &stream, const std::shared_ptr<const ForeignLaunch> &launch) {
-  beginQueued(stream);
+runtime::Operation Engine::operationOf(const std::shared_ptr<const ForeignLaunch> &launch) {
   runtime::Operation operation;
   operation.shape = launch->shape;
   operation.identity = launch->identity;
   operation.label = launch->name;
-  if (ahead)
-    operation.took = ahead->takeNews(
-        stream, {reinterpret_cast<const void *>(launch->identity), operation.shape.grid.count()});
   operation.launchWhole = [this, launch](runtime::StreamId on) {
     work->keepError(launch->launch(ApiDevice::stateOf(on).handle));
   };
+  return operation;
+}
+
+void Engine::submit(StreamState &stream, const std::shared_ptr<const ForeignLaunch> &launch) {
+  beginQueued(stream);
+  runtime::Operation operation = operationOf(launch);
+  if (ahead)
+    operation.took = ahead->takeNews(
+        stream, {reinterpret_cast<const void *>(launch->identity), operation.shape.grid.count()});
   work->submit(stream, std::move(operation));
 }
 

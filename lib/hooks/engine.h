@@ -189,6 +189,7 @@ private:
   bool mayRunAhead() const;
   void openProfiles(runtime::LaneOptions &lane);
   runtime::Operation operationOf(const std::shared_ptr<const KernelLaunch> &launch);
+  runtime::Operation operationOf(const std::shared_ptr<const ForeignLaunch> &launch);
   runtime::Operation operationOf(const GraphPart &part);
   /// What `run` puts on the lane's stream, no kernel.
   runtime::Operation operationOf(RunOn run);

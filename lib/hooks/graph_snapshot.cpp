@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 namespace tally::hooks {
 
@@ -164,7 +165,7 @@ void GraphSnapshot::addParts(std::vector<GraphPart> &parts) const {
     const SnapshotNode &node = nodes[order[next]];
     if (node.child)
       node.child->addParts(parts);
-    else if (node.isEnabled && (node.part.kernel || node.part.other))
+    else if (node.isEnabled && (node.part.kernel || node.part.foreign || node.part.other))
       parts.push_back(node.part);
     for (std::size_t each : followers[order[next]])
       if (--missing[each] == 0)
@@ -226,6 +227,12 @@ bool GraphReader::readEdges(GraphSnapshot &snapshot) {
 }
 
 bool GraphReader::readNode(SnapshotNode &node) {
+  bool isCopied = node.type == cudaGraphNodeTypeMemcpy || node.type == cudaGraphNodeTypeMemset ||
+                  node.type == cudaGraphNodeTypeHost;
+  if (isCopied && api.copyGraphNode)
+    return readOther(node, [&](cudaGraph_t graph, cudaGraphNode_t *made) {
+      return api.copyGraphNode(graph, made, node.handle);
+    });
   switch (node.type) {
   case cudaGraphNodeTypeKernel:
     return readKernel(node);
@@ -294,6 +301,8 @@ bool GraphReader::readByDriver(SnapshotNode &node) {
   CUDA_KERNEL_NODE_PARAMS_v2 found{};
   if (!get || !add || get(node.handle, &found) != CUDA_SUCCESS)
     return false;
+  if ((node.part.foreign = foreignPart(found, node)))
+    return true;
   node.part.other = SmallGraph::create(api, [&](cudaGraph_t graph, cudaGraphNode_t *made) {
     if (add(made, graph, nullptr, 0, &found) != CUDA_SUCCESS)
       return cudaErrorInvalidDeviceFunction;
@@ -305,6 +314,50 @@ bool GraphReader::readByDriver(SnapshotNode &node) {
   node.part.otherShape.block = {found.blockDimX, found.blockDimY, found.blockDimZ};
   node.part.otherShape.dynamicSharedBytes = found.sharedMemBytes;
   return node.part.other != nullptr;
+}
+
+bool GraphReader::setByDriver(SnapshotNode &node, const CUDA_KERNEL_NODE_PARAMS_v2 &parameters,
+                              bool hasVariants) {
+  node.part = {};
+  if (hasVariants) {
+    cudaKernelNodeParams given{};
+    given.func = parameters.func ? static_cast<void *>(parameters.func) : parameters.kern;
+    given.gridDim = dim3(parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ);
+    given.blockDim = dim3(parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ);
+    given.sharedMemBytes = parameters.sharedMemBytes;
+    given.kernelParams = parameters.kernelParams;
+    given.extra = parameters.extra;
+    node.part.kernel = kernelPart(given, node.attributes);
+  }
+  if (!node.part.kernel)
+    node.part.foreign = foreignPart(parameters, node);
+  return node.part.kernel || node.part.foreign;
+}
+
+/// nullptr where it cannot be launched by itself.
+std::shared_ptr<const ForeignLaunch>
+GraphReader::foreignPart(const CUDA_KERNEL_NODE_PARAMS_v2 &found, const SnapshotNode &node) {
+  if (!api.driver)
+    return nullptr;
+  CUlaunchConfig config{};
+  config.gridDimX = found.gridDimX;
+  config.gridDimY = found.gridDimY;
+  config.gridDimZ = found.gridDimZ;
+  config.blockDimX = found.blockDimX;
+  config.blockDimY = found.blockDimY;
+  config.blockDimZ = found.blockDimZ;
+  config.sharedMemBytes = found.sharedMemBytes;
+  std::vector<CUlaunchAttribute> attributes(node.attributes.size());
+  static_assert(sizeof(CUlaunchAttribute) == sizeof(cudaLaunchAttribute));
+  if (!attributes.empty())
+    std::memcpy(attributes.data(), node.attributes.data(),
+                attributes.size() * sizeof(CUlaunchAttribute));
+  config.attrs = attributes.data();
+  config.numAttrs = static_cast<unsigned>(attributes.size());
+  CUfunction function =
+      found.func ? found.func : reinterpret_cast<CUfunction>(found.kern); // a launch takes both
+  return takeLaunch(api.driver(), foreignKernels, config, function, found.kernelParams,
+                    found.extra);
 }
 
 bool GraphReader::readAttributes(SnapshotNode &node) {

@@ -3,12 +3,14 @@
 // queue one after another, in an order that keeps the edges; so its kernels yield as others do.
 //
 // A node that is no kernel is kept as a graph of its own, which CUDA launches: copies of pageable
-// memory, fills of wide elements and so on mean what they mean in a graph. So is a kernel that only
-// the driver knows (a library's); it runs whole, and the others yield. Parts never change; an
-// update puts a new part in the place of the old one, which queued launches still hold.
+// memory, fills of wide elements and so on mean what they mean in a graph. A kernel that only the
+// driver knows (a library's) runs whole: by a launch of its own where that can be made, else as
+// such a graph; the others yield. Parts never change; an update puts a new part in the place of the
+// old one, which queued launches still hold.
 #ifndef TALLY_LIB_HOOKS_GRAPH_SNAPSHOT_H
 #define TALLY_LIB_HOOKS_GRAPH_SNAPSHOT_H
 
+#include "foreign_launch.h"
 #include "kernel_launch.h"
 
 #include <cstdint>
@@ -65,9 +67,10 @@ private:
   cudaGraphExec_t exec = nullptr;
 };
 
-/// What one node does: one of the two, or nothing.
+/// What one node does: one of the three, or nothing.
 struct GraphPart {
   std::shared_ptr<const KernelLaunch> kernel;
+  std::shared_ptr<const ForeignLaunch> foreign; ///< a kernel that only the driver knows
   std::shared_ptr<const SmallGraph> other;
   std::uint64_t otherKernel = 0; ///< what stands for the kernel, if `other` is one
   LaunchShape otherShape;        ///< then
@@ -117,12 +120,18 @@ public:
   kernelPart(const cudaKernelNodeParams &parameters,
              const std::vector<cudaLaunchAttribute> &attributes);
 
+  /// What a kernel node does from now on. False where it cannot be launched by itself.
+  bool setByDriver(SnapshotNode &node, const CUDA_KERNEL_NODE_PARAMS_v2 &parameters,
+                   bool hasVariants);
+
 private:
   bool refuse(WholeReason reason);
   bool readEdges(GraphSnapshot &snapshot);
   bool readNode(SnapshotNode &node);
   bool readKernel(SnapshotNode &node);
   bool readByDriver(SnapshotNode &node);
+  std::shared_ptr<const ForeignLaunch> foreignPart(const CUDA_KERNEL_NODE_PARAMS_v2 &found,
+                                                   const SnapshotNode &node);
   bool readAttributes(SnapshotNode &node);
   bool readChild(SnapshotNode &node);
   bool readOther(SnapshotNode &node, const SmallGraph::Add &add);
@@ -130,6 +139,7 @@ private:
   const CudaApi &api;
   Registry &registry;
   const int device;
+  ForeignKernels foreignKernels;
   WholeReason why = WholeReason::None;
 };
 

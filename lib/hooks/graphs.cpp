@@ -201,6 +201,16 @@ void ExecutableGraph::setKernel(cudaGraphNode_t node, const cudaKernelNodeParams
   });
 }
 
+void ExecutableGraph::setKernelByDriver(cudaGraphNode_t node,
+                                        const CUDA_KERNEL_NODE_PARAMS_v2 &parameters,
+                                        bool hasVariants) {
+  change([&] {
+    SnapshotNode *found = find(node);
+    return found && found->type == cudaGraphNodeTypeKernel &&
+           GraphReader(api, registry, device).setByDriver(*found, parameters, hasVariants);
+  });
+}
+
 void ExecutableGraph::setOther(cudaGraphNode_t node, const SmallGraph::Add &add) {
   change([&] {
     SnapshotNode *found = find(node);

@@ -46,6 +46,8 @@ public:
 
   void setKernel(cudaGraphNode_t node, const cudaKernelNodeParams &parameters);
   /// `add` makes a node with the new parameters.
+  void setKernelByDriver(cudaGraphNode_t node, const CUDA_KERNEL_NODE_PARAMS_v2 &parameters,
+                         bool hasVariants);
   void setOther(cudaGraphNode_t node, const SmallGraph::Add &add);
   void setChild(cudaGraphNode_t node, cudaGraph_t graph);
   void setEnabled(cudaGraphNode_t node, bool isEnabled);

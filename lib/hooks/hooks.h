@@ -159,12 +159,13 @@ public:
       apply(*known);
     return status;
   }
-  cudaError_t updateGraph(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,
-                          cudaGraphExecUpdateResultInfo *info);
+  /// `call` updates the executable graph by `graph`.
+  cudaError_t updateGraph(cudaGraphExec_t handle, cudaGraph_t graph, const Run &call);
   cudaError_t destroyGraph(const CudaApi &api, cudaGraphExec_t handle);
   /// Graphs may hold objects of the program that are destroyed with them.
   void graphsHoldObjects() { graphs.holdObjects = true; }
   cudaError_t graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaStream_t handle);
+  bool knowsGraphs() const { return graphs.any(); }
 
   /// `call` sets the attribute.
   cudaError_t setFunctionAttribute(const CudaApi &api, const void *function,

@@ -29,13 +29,12 @@ void Hooks::graphInstantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGr
   graphs.add(handle, std::move(added));
 }
 
-cudaError_t Hooks::updateGraph(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,
-                               cudaGraphExecUpdateResultInfo *info) {
+cudaError_t Hooks::updateGraph(cudaGraphExec_t handle, cudaGraph_t graph, const Run &call) {
   InHook inside;
   std::shared_ptr<ExecutableGraph> known = graphs.find(handle);
   if (known && graphs.holdObjects)
     waitForLaunches(*known);
-  cudaError_t status = api.cudaGraphExecUpdate(handle, graph, info);
+  cudaError_t status = call();
   if (status == cudaSuccess && known)
     known->update(graph, isAhead());
   return status;

@@ -62,8 +62,11 @@ TALLY_HOOK(cudaUserObjectCreate,
 TALLY_HOOK(cudaGraphExecUpdate,
            (cudaGraphExec_t hGraphExec, cudaGraph_t hGraph,
             cudaGraphExecUpdateResultInfo *resultInfo),
-           (hGraphExec, hGraph, resultInfo),
-           { return hooks().updateGraph(table, hGraphExec, hGraph, resultInfo); })
+           (hGraphExec, hGraph, resultInfo), {
+             return hooks().updateGraph(hGraphExec, hGraph, [&] {
+               return table.cudaGraphExecUpdate(hGraphExec, hGraph, resultInfo);
+             });
+           })
 
 #define TALLY_HOOK_CHANGE(name, parameters, arguments, handle, apply)                              \
   TALLY_HOOK(name, parameters, arguments, {                                                        \

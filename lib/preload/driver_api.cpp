@@ -1,6 +1,7 @@
 #include "driver_api.h"
 
 #include "driver_calls.h"
+#include "driver_graphs.h"
 #include "driver_hook.h"
 #include "own_modules.h"
 #include "registry.h"
@@ -386,6 +387,7 @@ const hooks::CudaApi &driverApi() {
     serveStreams(made);
     serveMemory(made);
     serveKernels(made);
+    serveGraphs(made);
     return made;
   }();
   return table;

@@ -150,6 +150,22 @@ CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *nodes, size_t
 CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v2 *result) {
   return started([&] { return kernelParameters(node, result); });
 }
+CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID id,
+                                       CUkernelNodeAttrValue *value) {
+  return started([&] {
+    static_assert(sizeof(CUkernelNodeAttrValue) == sizeof(cudaLaunchAttributeValue));
+    return node && value ? runtime().cudaGraphKernelNodeGetAttribute(
+                               node, static_cast<cudaLaunchAttributeID>(id),
+                               reinterpret_cast<cudaLaunchAttributeValue *>(value))
+                         : cudaErrorInvalidValue;
+  });
+}
+CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from) {
+  return started([&] { return runtime().cudaGraphKernelNodeCopyAttributes(to, from); });
+}
+CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph) {
+  return started([&] { return runtime().cudaGraphChildGraphNodeGetGraph(node, graph); });
+}
 CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D *result) {
   return started([&] { return copyParameters(node, result); });
 }
