@@ -62,6 +62,10 @@ struct Graphs {
           }) == cudaSuccess);
         });
   }
+  cudaError_t update(cudaGraphExec_t exec, cudaGraph_t by) {
+    return h.hooks.updateGraph(exec, by,
+                               [&] { return api.cudaGraphExecUpdate(exec, by, nullptr); });
+  }
   cudaError_t launch(cudaGraphExec_t exec, cudaStream_t stream) {
     return h.hooks.graphLaunch(api, exec, stream);
   }

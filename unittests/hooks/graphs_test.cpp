@@ -328,7 +328,7 @@ TEST_CASE("the first best-effort launch behind one of high priority is CUDA's to
   CHECK(g.launch(other, low) == cudaSuccess);
   expected = Harness::mixed(Harness::mixed(expected, 1), 5);
   CHECK(g.statistics() == "2 in parts, 2 whole (after-high-priority 1, update 1)");
-  CHECK(h.hooks.updateGraph(g.api, other, g.graph, nullptr) == cudaSuccess);
+  CHECK(g.update(other, g.graph) == cudaSuccess);
   CHECK(g.launch(other, low) == cudaSuccess);
   CHECK(h.synchronize(low) == cudaSuccess);
   CHECK(cell == Harness::mixed(expected, 1));
@@ -346,7 +346,7 @@ TEST_CASE("whole updates before and after the first best-effort launch") {
   auto update = [&](std::uint32_t value) {
     Graphs other(h);
     other.kernel(&cell, value);
-    CHECK(h.hooks.updateGraph(g.api, exec, other.graph, nullptr) == cudaSuccess);
+    CHECK(g.update(exec, other.graph) == cudaSuccess);
     CHECK(g.launch(exec, low) == cudaSuccess);
     expected = Harness::mixed(expected, value);
   };
@@ -355,7 +355,7 @@ TEST_CASE("whole updates before and after the first best-effort launch") {
   Graphs larger(h);
   larger.kernel(&cell, 1);
   larger.kernel(&cell, 1);
-  CHECK(h.hooks.updateGraph(g.api, exec, larger.graph, nullptr) != cudaSuccess);
+  CHECK(g.update(exec, larger.graph) != cudaSuccess);
   CHECK(g.launch(exec, low) == cudaSuccess);
   expected = Harness::mixed(expected, 6);
   CHECK(h.synchronize(low) == cudaSuccess);

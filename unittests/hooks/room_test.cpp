@@ -187,7 +187,7 @@ TEST_CASE("a graph takes what its kernels do") {
     Graphs larger(h);
     larger.kernel(&h.cell, 1, 2);
     larger.kernel(&h.cell, 2, 10);
-    CHECK(h.hooks.updateGraph(g.api, exec, larger.graph, nullptr) == cudaSuccess);
+    CHECK(g.update(exec, larger.graph) == cudaSuccess);
     CHECK(h.left() == h.of(3));
     CHECK(g.launch(exec, h.high) == cudaSuccess);
     CHECK(h.left() == h.of(5));
