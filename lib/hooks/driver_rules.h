@@ -360,11 +360,13 @@ template <class Real, class Function>
 CUresult setAttribute(Real real, Function function, CUfunction_attribute attribute, int value) {
   if (!isForeign())
     return real();
-  if (!Hooks::shared().loadedImages().knows(function))
-    return Hooks::shared().foreignKernels().changing(real);
   auto meant = static_cast<cudaFuncAttribute>(attribute); // numbered alike
-  return driverStatus(Hooks::shared().setFunctionAttribute(foreignApi(), function, meant, value,
-                                                           [&] { return runtimeStatus(real()); }));
+  return Hooks::shared().foreignKernels().changing([&] {
+    if (!Hooks::shared().loadedImages().knows(function))
+      return real();
+    return driverStatus(Hooks::shared().setFunctionAttribute(
+        foreignApi(), function, meant, value, [&] { return runtimeStatus(real()); }));
+  });
 }
 template <class Real>
 CUresult byRule_SetFunction(CUstream, Real real, CUfunction function,

@@ -31,6 +31,7 @@ constexpr std::array<ReasonText, static_cast<std::size_t>(WholeReason::Count)> r
     {"after-high-priority", "it was last launched as high priority"},
     {"after-at-once", "it was last launched on another stream, while nobody else was there"},
     {"several-devices", "the process uses several devices"},
+    {"other-context", "it was made in another context than the first"},
     {"update", "it was updated in a way that could not be followed"},
 }};
 
@@ -334,10 +335,11 @@ bool GraphReader::setByDriver(SnapshotNode &node, const CUDA_KERNEL_NODE_PARAMS_
   return node.part.kernel || node.part.foreign;
 }
 
-/// nullptr where it cannot be launched by itself.
+/// nullptr where it cannot be launched by itself. In a program that is linked with the hooks too:
+/// which context its kernels are in is not asked there.
 std::shared_ptr<const ForeignLaunch>
 GraphReader::foreignPart(const CUDA_KERNEL_NODE_PARAMS_v2 &found, const SnapshotNode &node) {
-  if (!api.driver)
+  if (!api.driver || !api.copyGraphNode)
     return nullptr;
   CUlaunchConfig config{};
   config.gridDimX = found.gridDimX;

@@ -4,8 +4,8 @@
 //
 // A node that is no kernel is kept as a graph of its own, which CUDA launches: copies of pageable
 // memory, fills of wide elements and so on mean what they mean in a graph. A kernel that only the
-// driver knows (a library's) runs whole: by a launch of its own where that can be made, else as
-// such a graph; the others yield. Parts never change; an update puts a new part in the place of the
+// driver knows (a library's) runs whole: under `tally run` by a launch of its own, else as such a
+// graph; the others yield. Parts never change; an update puts a new part in the place of the
 // old one, which queued launches still hold.
 #ifndef TALLY_LIB_HOOKS_GRAPH_SNAPSHOT_H
 #define TALLY_LIB_HOOKS_GRAPH_SNAPSHOT_H
@@ -38,6 +38,7 @@ enum class WholeReason : std::uint8_t {
   AfterHigh,       ///< the last launch was of high priority; this once
   AfterAhead,      ///< the last launch went at once, on another stream; this once
   SeveralDevices,  ///< the process uses several, and a node's cannot be told
+  OtherContext,    ///< its kernels are in another context than best-effort work goes to
   Update,          ///< an update that could not be followed
   Count
 };

@@ -69,8 +69,9 @@ void ExecutableGraph::readNow(cudaGraph_t graph) {
   });
 }
 
-void ExecutableGraph::read(cudaGraph_t graph) {
+void ExecutableGraph::read(cudaGraph_t graph, void *inContext) {
   std::unique_lock lock(mutex);
+  context = inContext;
   readNow(graph);
 }
 
@@ -115,7 +116,8 @@ void ExecutableGraph::launchedAhead(const StreamState &stream) {
   aheadUse = stream.uses;
 }
 
-ExecutableGraph::Launch ExecutableGraph::launch(int onDevice, const StreamState &stream) {
+ExecutableGraph::Launch ExecutableGraph::launch(int onDevice, void *inContext,
+                                                const StreamState &stream) {
   std::unique_lock lock(mutex);
   wasLaunched = true;
   // What is launched whole is ordered behind that by CUDA.
@@ -129,6 +131,8 @@ ExecutableGraph::Launch ExecutableGraph::launch(int onDevice, const StreamState 
     return result;
   if (onDevice != device)
     result.reason = WholeReason::SeveralDevices;
+  else if (context && context != inContext)
+    result.reason = WholeReason::OtherContext;
   else if (afterHigh)
     result.reason = WholeReason::AfterHigh;
   else if (isElsewhere)

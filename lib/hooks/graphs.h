@@ -29,8 +29,8 @@ public:
   ExecutableGraph(const ExecutableGraph &) = delete;
   ExecutableGraph &operator=(const ExecutableGraph &) = delete;
 
-  /// It does what `graph` says now.
-  void read(cudaGraph_t graph);
+  /// It does what `graph` says now. `inContext`: the thread's CUcontext, where that is asked about.
+  void read(cudaGraph_t graph, void *inContext = nullptr);
   void keepWhole(WholeReason reason);
   /// What a best-effort launch comes to.
   struct Launch {
@@ -38,16 +38,16 @@ public:
     WholeReason reason = WholeReason::None;
     OrderingEvent behind; ///< that all of it comes after; may be nullptr
   };
-  Launch launch(int onDevice, const StreamState &stream);
+  Launch launch(int onDevice, void *inContext, const StreamState &stream);
   /// It was launched on a best-effort stream at once (run_ahead.h), whole.
   void launchedAhead(const StreamState &stream);
 
   // CUDA has taken the update of a node that the program names.
 
   void setKernel(cudaGraphNode_t node, const cudaKernelNodeParams &parameters);
-  /// `add` makes a node with the new parameters.
   void setKernelByDriver(cudaGraphNode_t node, const CUDA_KERNEL_NODE_PARAMS_v2 &parameters,
                          bool hasVariants);
+  /// `add` makes a node with the new parameters.
   void setOther(cudaGraphNode_t node, const SmallGraph::Add &add);
   void setChild(cudaGraphNode_t node, cudaGraph_t graph);
   void setEnabled(cudaGraphNode_t node, bool isEnabled);
@@ -80,6 +80,7 @@ private:
 
   const CudaApi &api;
   Registry &registry;
+  void *context = nullptr; // that its kernels are in; nullptr: not asked about
   const int device;
   std::mutex mutex; // what follows
   std::unique_ptr<GraphSnapshot> snapshot;

@@ -3,6 +3,18 @@
 
 namespace tally::hooks {
 
+namespace {
+
+/// The calling thread's, which CUDA's runtime keeps to itself.
+void *contextOf(const CudaApi &api) {
+  CUcontext context = nullptr;
+  if (!api.copyGraphNode || !api.driver || !api.driver().currentContext)
+    return nullptr;
+  return api.driver().currentContext(&context) == CUDA_SUCCESS ? context : nullptr;
+}
+
+} // namespace
+
 void Hooks::graphInstantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,
                               unsigned long long flags) {
   // Without best-effort work nothing is asked and kept, but for what is asked about when that comes
@@ -25,7 +37,7 @@ void Hooks::graphInstantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGr
   else if (!streams.onlyDevice(device))
     added->keepWhole(WholeReason::SeveralDevices);
   else
-    added->read(graph);
+    added->read(graph, contextOf(api));
   graphs.add(handle, std::move(added));
 }
 
@@ -80,7 +92,7 @@ cudaError_t Hooks::graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaSt
   if (known) {
     inOrder = std::unique_lock(known->launching);
     behind.one = known->lastTicket.load();
-    launch = known->launch(running->deviceNumber(), state);
+    launch = known->launch(running->deviceNumber(), running->context(), state);
   }
   if (launch.parts && state.device != running->deviceNumber())
     launch = {nullptr, WholeReason::SeveralDevices, nullptr};

@@ -383,3 +383,18 @@ TEST_CASE("in a process that has used another device graphs are launched whole")
   CHECK(cell == Harness::mixed(0, 3));
   CHECK(g.statistics() == "0 in parts, 1 whole (several-devices 1)");
 }
+
+TEST_CASE("a graph whose kernels are in another context is launched whole") {
+  Harness h;
+  std::uint64_t cell = 0;
+  Graphs g(h);
+  g.kernel(&cell, 3);
+  hooks::ExecutableGraph graph(g.api, h.hooks.registered(), 0);
+  char context = 0, other = 0;
+  hooks::StreamState stream;
+  graph.read(g.graph, &context);
+  CHECK(graph.launch(0, &context, stream).reason == hooks::WholeReason::None);
+  CHECK(graph.launch(0, &other, stream).reason == hooks::WholeReason::OtherContext);
+  graph.read(g.graph);
+  CHECK(graph.launch(0, &other, stream).reason == hooks::WholeReason::None);
+}
