@@ -123,6 +123,7 @@ struct Harness {
   FakeDevice device;
   std::mt19937_64 random;
   Nanoseconds now{1000000};
+  std::uint64_t mostStep = 3000; ///< nanoseconds between two things that runRandomly() does
   std::vector<std::string> warnings;                  ///< the lanes'
   std::vector<std::unique_ptr<LoadedKernel>> kernels; ///< in the order of mixNames
   StreamId control{};
@@ -151,7 +152,7 @@ inline void runRandomly(Harness &harness, const Program &program, const Mood &mo
   std::uint64_t total = mood.submit + mood.dispatch + mood.device + mood.wake + mood.end;
   for (std::uint64_t turn = 0; next < program.steps.size() || !harness.allFinished(); ++turn) {
     REQUIRE(turn < 2000000);
-    harness.now += Nanoseconds(random() % 3000);
+    harness.now += Nanoseconds(random() % harness.mostStep);
     std::uint64_t pick = random() % total;
     if (pick < mood.submit) {
       if (next < program.steps.size())

@@ -224,6 +224,37 @@ TEST_CASE("a launch between two without a variant stays a guard where it is long
   CHECK(timed.sendAll() == before + 1);
 }
 
+TEST_CASE("random programs with short launches between those without variants are right") {
+  std::uint64_t yields = 0, left = 0;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    Harness harness(seed, {Kind::Guard},
+                    PriorityPolicy{.idleBeforeUnknown = 1us, .patience = 10us});
+    harness.mostStep = seed % 3 == 0 ? 300 : 60; // short enough that most launches are
+    harness.device.waitsForWords = seed % 2 == 0;
+    Program program = Program::make(harness.random, 1 + seed % 2, 80, 2);
+    std::uint64_t launches = 0, without = 0;
+    for (Step &step : program.steps) {
+      if (step.type != Step::Type::Launch)
+        continue;
+      ++launches;
+      if (harness.random() % 2 == 0)
+        step.kernel = 4;
+      without += step.kernel == 4 ? 1 : 0;
+    }
+    harness.addStreams(program);
+    runRandomly(harness, program, {40, 40, 400, 2, 3});
+    CAPTURE(seed);
+    CHECK((harness.outcome() == runInOrder(program)));
+    Statistics statistics = harness.statistics();
+    CHECK(statistics.bestEffortLaunches == launches);
+    yields += statistics.yields;
+    left += launches - without - statistics.launchesByKind[static_cast<std::size_t>(Kind::Guard)];
+  }
+  // Else the test would show nothing.
+  CHECK(yields > 500);
+  CHECK(left > 500);
+}
+
 TEST_CASE("two lanes share the bound") {
   std::optional<LaneStream> other; // outlives the lane, which still has work of it at the end
   Timed timed(3, 15us);
