@@ -1,8 +1,8 @@
 #include "cuda_device.h"
 
 #include "bandwidth.h"
-#include "duration_estimate.h"
 #include "driver_environment.h"
+#include "duration_estimate.h"
 #include "uuid_text.h"
 
 #include <algorithm>

@@ -123,8 +123,8 @@ struct Harness {
   FakeDevice device;
   std::mt19937_64 random;
   Nanoseconds now{1000000};
-  std::uint64_t mostStep = 3000; ///< nanoseconds between two things that runRandomly() does
-  std::vector<std::string> warnings;                  ///< the lanes'
+  std::uint64_t mostStep = 3000;     ///< nanoseconds between two things that runRandomly() does
+  std::vector<std::string> warnings; ///< the lanes'
   std::vector<std::unique_ptr<LoadedKernel>> kernels; ///< in the order of mixNames
   StreamId control{};
   DevicePtr wordAddress = 0;
