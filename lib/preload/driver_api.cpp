@@ -17,9 +17,6 @@ namespace tally::preload {
 
 namespace {
 
-/// The two number errors alike.
-cudaError_t status(CUresult result) { return static_cast<cudaError_t>(result); }
-
 CUdeviceptr addressOf(const void *memory) { return reinterpret_cast<CUdeviceptr>(memory); }
 
 // Which context a device's own threads use.

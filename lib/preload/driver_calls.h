@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 #include <cudaTypedefs.h>
+#include <driver_types.h>
 
 namespace tally::preload {
 
@@ -24,6 +25,9 @@ struct DriverCalls {
 #define TALLY_CALL(name, version) DriverFunction<PFN_##name##_v##version> name;
 #include "driver_calls.def"
 };
+
+/// The driver's code as the CUDA runtime's: the two number errors alike.
+inline cudaError_t status(CUresult result) { return static_cast<cudaError_t>(result); }
 
 /// To be called once the hooks are there. Thread-safe.
 const DriverCalls &driver();

@@ -9,9 +9,6 @@ namespace tally::preload {
 
 namespace {
 
-/// The two number errors alike.
-cudaError_t status(CUresult result) { return static_cast<cudaError_t>(result); }
-
 cudaError_t nodeType(cudaGraphNode_t node, cudaGraphNodeType *type) {
   CUgraphNodeType found = CU_GRAPH_NODE_TYPE_EMPTY;
   CUresult result = driver().cuGraphNodeGetType(node, &found);
