@@ -174,6 +174,17 @@ void GraphSnapshot::addParts(std::vector<GraphPart> &parts) const {
   }
 }
 
+cudaKernelNodeParams runtimeParameters(const CUDA_KERNEL_NODE_PARAMS_v2 &given) {
+  cudaKernelNodeParams result{};
+  result.func = given.func ? static_cast<void *>(given.func) : given.kern;
+  result.gridDim = dim3(given.gridDimX, given.gridDimY, given.gridDimZ);
+  result.blockDim = dim3(given.blockDimX, given.blockDimY, given.blockDimZ);
+  result.sharedMemBytes = given.sharedMemBytes;
+  result.kernelParams = given.kernelParams;
+  result.extra = given.extra;
+  return result;
+}
+
 bool GraphReader::refuse(WholeReason reason) {
   why = reason;
   return false;
@@ -320,16 +331,8 @@ bool GraphReader::readByDriver(SnapshotNode &node) {
 bool GraphReader::setByDriver(SnapshotNode &node, const CUDA_KERNEL_NODE_PARAMS_v2 &parameters,
                               bool hasVariants) {
   node.part = {};
-  if (hasVariants) {
-    cudaKernelNodeParams given{};
-    given.func = parameters.func ? static_cast<void *>(parameters.func) : parameters.kern;
-    given.gridDim = dim3(parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ);
-    given.blockDim = dim3(parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ);
-    given.sharedMemBytes = parameters.sharedMemBytes;
-    given.kernelParams = parameters.kernelParams;
-    given.extra = parameters.extra;
-    node.part.kernel = kernelPart(given, node.attributes);
-  }
+  if (hasVariants)
+    node.part.kernel = kernelPart(runtimeParameters(parameters), node.attributes);
   if (!node.part.kernel)
     node.part.foreign = foreignPart(parameters, node);
   return node.part.kernel || node.part.foreign;

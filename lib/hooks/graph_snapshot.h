@@ -104,6 +104,10 @@ struct GraphSnapshot {
   void addParts(std::vector<GraphPart> &parts) const;
 };
 
+/// What the driver tells of a kernel node, as CUDA's runtime does; the function is a CUfunction or
+/// a CUkernel.
+cudaKernelNodeParams runtimeParameters(const CUDA_KERNEL_NODE_PARAMS_v2 &given);
+
 using OrderingEvent = std::shared_ptr<CUevent_st>;
 
 /// Reads graphs. On a thread of its own, since what fails leaves an error on the thread.

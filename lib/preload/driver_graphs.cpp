@@ -27,16 +27,10 @@ cudaError_t kernelParameters(cudaGraphNode_t node, cudaKernelNodeParams *found) 
   CUDA_KERNEL_NODE_PARAMS given{};
   if (CUresult result = driver().cuGraphKernelNodeGetParams(node, &given); result != CUDA_SUCCESS)
     return status(result);
-  void *function = given.func ? static_cast<void *>(given.func) : given.kern;
-  if (!hooks::Hooks::shared().loadedImages().hasVariants(function))
+  cudaKernelNodeParams parameters = hooks::runtimeParameters(given);
+  if (!hooks::Hooks::shared().loadedImages().hasVariants(parameters.func))
     return cudaErrorInvalidDeviceFunction;
-  *found = {};
-  found->func = function;
-  found->gridDim = dim3(given.gridDimX, given.gridDimY, given.gridDimZ);
-  found->blockDim = dim3(given.blockDimX, given.blockDimY, given.blockDimZ);
-  found->sharedMemBytes = given.sharedMemBytes;
-  found->kernelParams = given.kernelParams;
-  found->extra = given.extra;
+  *found = parameters;
   return cudaSuccess;
 }
 
