@@ -10,7 +10,10 @@
 #include <cudaTypedefs.h>
 
 #include <cstddef>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <string>
 #include <tuple>
 
 namespace tally::hooks {
@@ -324,16 +327,65 @@ CUresult byRule_Load(CUstream, Real real, Module *module, const void *image, P..
     Hooks::shared().loadedImages().willLoad();
   CUresult status = real(module, image, p...);
   if (status == CUDA_SUCCESS && isForeign())
-    Hooks::shared().loadedImages().loaded(*module, bundle::deviceImageAt(image));
+    Hooks::shared().loadedImages().loaded(foreignApi(), *module, bundle::deviceImageAt(image));
   return status;
 }
 template <class Real, class Module, class... P>
 CUresult byRule_LoadFile(CUstream, Real real, Module *module, const char *path, P... p) {
   CUresult status = real(module, path, p...);
   if (status == CUDA_SUCCESS && isForeign())
-    Hooks::shared().loadedImages().loadedFile(*module, path);
+    Hooks::shared().loadedImages().loadedFile(foreignApi(), *module, path);
   return status;
 }
+
+// Links at run time.
+
+/// `text`: of PTX.
+template <class Text> void noteLinkInput(CUlinkState link, bool isPtx, Text text) {
+  LoadedImages &images = Hooks::shared().loadedImages();
+  if (!images.isOn())
+    return;
+  if (isPtx)
+    images.links().addPtx(link, text());
+  else
+    images.links().addOther(link);
+}
+template <class Real, class... P>
+CUresult byRule_LinkData(CUstream, Real real, CUlinkState link, CUjitInputType type, void *data,
+                         std::size_t bytes, P... p) {
+  CUresult status = real(link, type, data, bytes, p...);
+  if (status == CUDA_SUCCESS && isForeign())
+    noteLinkInput(link, type == CU_JIT_INPUT_PTX,
+                  [&] { return std::string(static_cast<const char *>(data), bytes); });
+  return status;
+}
+template <class Real, class... P>
+CUresult byRule_LinkFile(CUstream, Real real, CUlinkState link, CUjitInputType type,
+                         const char *path, P... p) {
+  CUresult status = real(link, type, path, p...);
+  if (status == CUDA_SUCCESS && isForeign())
+    noteLinkInput(link, type == CU_JIT_INPUT_PTX, [&] {
+      std::ifstream file(path, std::ios::binary);
+      return std::string((std::istreambuf_iterator<char>(file)), {});
+    });
+  return status;
+}
+template <class Real>
+CUresult byRule_LinkComplete(CUstream, Real real, CUlinkState link, void **code,
+                             std::size_t *bytes) {
+  CUresult status = real(link, code, bytes);
+  if (status == CUDA_SUCCESS && isForeign() && code && bytes) {
+    LoadedImages &images = Hooks::shared().loadedImages();
+    images.compiled({static_cast<const char *>(*code), *bytes}, images.links().onlyPtx(link));
+  }
+  return status;
+}
+template <class Real> CUresult byRule_LinkDestroy(CUstream, Real real, CUlinkState link) {
+  if (isForeign())
+    Hooks::shared().loadedImages().links().forget(link);
+  return real(link);
+}
+
 template <class Real, class Kernel, class Module>
 CUresult byRule_Find(CUstream, Real real, Kernel *kernel, Module module, const char *name) {
   CUresult status = real(kernel, module, name);

@@ -5,6 +5,7 @@
 #include "variant_maker.h"
 
 #include "tally/bundle/bundle_reader.h"
+#include "tally/bundle/fatbin.h"
 
 #include <algorithm>
 #include <chrono>
@@ -17,13 +18,38 @@ namespace tally::hooks {
 
 namespace {
 
-/// Of an image. What is made at run time is smaller, and the libraries' own code is not: to look at
-/// all of that would delay a program's start.
+/// Of an image. What is made at run time is smaller, and so is an extension's container; of the
+/// large libraries' code nobody makes variants while a program runs.
 constexpr std::size_t mostImageBytes = std::size_t{4} << 20;
 /// How long variants that were made meanwhile may go unseen.
 constexpr std::chrono::milliseconds between{500};
 
 bool isText(std::string_view image) { return image.find('\0') == std::string_view::npos; }
+
+/// Whether a container has PTX that the thread's device can take. Libraries bring thousands of
+/// containers, most of them with PTX for later devices alone, or with none.
+bool hasTextForDevice(const CudaApi &api, std::string_view image) {
+  Result<bundle::FatbinContainer> container = bundle::readFatbin(image);
+  if (!container)
+    return false;
+  int device = 0, major = 0, minor = 0;
+  bool isKnown =
+      api.cudaGetDevice(&device) == cudaSuccess &&
+      api.cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
+          cudaSuccess &&
+      api.cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess;
+  auto arch = static_cast<std::uint32_t>(10 * major + minor);
+  return isKnown && std::any_of(container->entries.begin(), container->entries.end(),
+                                [&](const bundle::FatbinEntry &each) {
+                                  if (each.kind != bundle::FatbinKind::Ptx)
+                                    return false;
+                                  if (each.flags & bundle::fatbinArchSpecific)
+                                    return each.arch == arch;
+                                  bool isOfFamily = each.arch / 10 == arch / 10;
+                                  return each.arch <= arch &&
+                                         (isOfFamily || !(each.flags & bundle::fatbinFamily));
+                                });
+}
 
 std::optional<bundle::Bundle> readFile(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
@@ -41,12 +67,12 @@ std::optional<bundle::Bundle> readFile(const std::string &path) {
 
 } // namespace
 
-void LoadedImages::loaded(const void *module, std::string_view bytes) {
+void LoadedImages::loaded(const CudaApi &api, const void *module, std::string_view bytes) {
   if (!isOn())
     return;
-  bool isCode = bytes.starts_with("\177ELF"), isPtx = !isCode && isText(bytes);
-  // Containers are what libraries bring with them: thousands, of which nobody makes variants.
-  if (bytes.empty() || bytes.size() > mostImageBytes || !(isCode || isPtx)) {
+  bool isCode = bytes.starts_with("\177ELF");
+  bool isSource = !isCode && (isText(bytes) || hasTextForDevice(api, bytes));
+  if (bytes.empty() || bytes.size() > mostImageBytes || !(isCode || isSource)) {
     std::unique_lock lock(mutex);
     byModule.erase(module); // the handle may have meant another one, which went unseen
     return;
@@ -54,12 +80,12 @@ void LoadedImages::loaded(const void *module, std::string_view bytes) {
   auto image = std::make_shared<Image>();
   image->key = bundle::imageKey(bytes);
   image->isCode = isCode;
-  if (isPtx)
-    image->ptx = bytes;
+  if (isSource)
+    image->source = bytes;
   {
     std::unique_lock lock(mutex);
     if (auto known = compiledTexts.find(image->key); known != compiledTexts.end())
-      image->ptx = known->second;
+      image->source = known->second;
     byModule[module] = std::move(image);
   }
   std::unique_lock lock(waking);
@@ -67,14 +93,14 @@ void LoadedImages::loaded(const void *module, std::string_view bytes) {
   woken.notify_one();
 }
 
-void LoadedImages::loadedFile(const void *module, const char *path) {
+void LoadedImages::loadedFile(const CudaApi &api, const void *module, const char *path) {
   if (!isOn())
     return;
   std::ifstream file(path, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(file)), {});
   constexpr std::size_t leastImageBytes = 64; // that of an ELF header
   if (text.size() >= leastImageBytes)
-    loaded(module, bundle::deviceImageAt(text.c_str()));
+    loaded(api, module, bundle::deviceImageAt(text.c_str()));
 }
 
 void LoadedImages::compiled(std::string_view code, std::string ptx) {
@@ -252,11 +278,11 @@ void LoadedImages::look(const CudaApi &api, Image &image) {
   usable.fetch_add(1, std::memory_order_release);
 }
 
-/// Of PTX that the program has loaded. Of machine code only who has compiled it can: Triton's is in
+/// Of PTX that the program has loaded. Of machine code only its compiler can: Triton's is in
 /// its caches, with the text beside it.
 void LoadedImages::haveMade(Image &image) {
-  if (std::string ptx = std::exchange(image.ptx, {}); !ptx.empty())
-    startMaking(store.path(), image.key, ptx);
+  if (std::string source = std::exchange(image.source, {}); !source.empty())
+    startMaking(store.path(), image.key, source);
   else if (image.isCode && !std::exchange(lookedInCaches, true))
     startMakingOfCaches();
 }

@@ -1,4 +1,5 @@
-// Code that the program loads by the driver at run time (Triton, NVRTC, CuPy), and its variants,
+// Code that the program loads by the driver at run time (Triton, NVRTC, CuPy, containers of
+// libraries that have PTX for the device), and its variants,
 // which lie in a store on disk, or come there while the program runs (variant_store.h).
 //
 // The program's own kernels run from the image that it has loaded. Variants are loaded beside it,
@@ -9,6 +10,7 @@
 #define TALLY_LIB_HOOKS_LOADED_IMAGES_H
 
 #include "cuda_api.h"
+#include "link_inputs.h"
 #include "registry.h"
 
 #include "tally/bundle/bundle.h"
@@ -36,12 +38,14 @@ public:
       : registry(registry), store(std::move(folder)) {}
 
   bool isOn() const { return !store.path().empty(); }
-  /// A module or library was loaded from this.
-  void loaded(const void *module, std::string_view image);
+  /// A module or library was loaded from this: machine code, PTX, or a container of both.
+  void loaded(const CudaApi &api, const void *module, std::string_view image);
   /// The same from a file.
-  void loadedFile(const void *module, const char *path);
+  void loadedFile(const CudaApi &api, const void *module, const char *path);
   /// The program has been given this machine code, which was compiled from that PTX.
   void compiled(std::string_view code, std::string ptx);
+  /// What the program's links at run time consist of.
+  LinkInputs &links() { return linkInputs; }
   /// Called before an image is loaded; set before the first one is, or never.
   using Call = void (*)();
   static inline constinit Call beforeLoading = nullptr;
@@ -78,7 +82,9 @@ private:
   enum class State : std::uint8_t { Awaited, Usable, Refused };
   struct Image {
     std::string key;
-    std::string ptx; ///< of which variants have to be made, once it is known that there are none
+    /// PTX, or a container with such, of which variants have to be made once it is known that there
+    /// are none.
+    std::string source;
     bool isCode = false;
     std::atomic<State> state{State::Awaited};
     bundle::Bundle contents;         ///< set before Usable
@@ -97,6 +103,7 @@ private:
 
   Registry &registry;
   const bundle::VariantStore store;
+  LinkInputs linkInputs;
   std::atomic<std::size_t> usable{0}, refused{0};
   mutable std::shared_mutex mutex; ///< what follows, to `served`
   std::unordered_map<const void *, std::shared_ptr<Image>> byModule;

@@ -56,13 +56,13 @@ bool spawn(std::vector<std::string> words) {
 
 } // namespace
 
-bool startMaking(const std::string &store, const std::string &key, std::string_view ptx) {
+bool startMaking(const std::string &store, const std::string &key, std::string_view source) {
   std::error_code failed;
   fs::create_directories(store, failed);
   fs::path file = fs::path(store) / (key + "-" + std::to_string(getpid()) + ".loaded");
   {
     std::ofstream text(file, std::ios::binary);
-    text.write(ptx.data(), static_cast<std::streamsize>(ptx.size()));
+    text.write(source.data(), static_cast<std::streamsize>(source.size()));
     if (!text.flush())
       return false;
   }

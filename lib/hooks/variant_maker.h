@@ -8,8 +8,9 @@
 
 namespace tally::hooks {
 
-/// Has variants of the PTX made, for the image with that key. False: they cannot be made.
-bool startMaking(const std::string &store, const std::string &key, std::string_view ptx);
+/// Has variants made of PTX, or of a container with such, for the image with that key. False: they
+/// cannot be made.
+bool startMaking(const std::string &store, const std::string &key, std::string_view source);
 /// The same of what Triton has left in its caches.
 bool startMakingOfCaches();
 

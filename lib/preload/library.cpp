@@ -1,10 +1,10 @@
 // The preloaded library's part in a process: it leads the driver's functions to the hooks when the
 // driver comes, and does nothing before. (`tally run`, docs/tally-run.md)
+#include "compilers.h"
 #include "driver_api.h"
 #include "driver_exports.h"
 #include "driver_hook.h"
 #include "loaded_images.h"
-#include "nvrtc.h"
 #include "settings.h"
 
 #include <cuda.h>
@@ -61,7 +61,7 @@ void meetDriver(bool load) {
 /// Of a program that is linked with the driver.
 __attribute__((constructor(101))) void meetLoadedDriver() {
   hooks::isPreloadedLibrary = true;
-  hooks::LoadedImages::beforeLoading = &preload::meetNvrtc;
+  hooks::LoadedImages::beforeLoading = &preload::meetCompilers;
   meetDriver(false);
 }
 
@@ -98,7 +98,7 @@ __attribute__((visibility("hidden"))) void tallyNoteLibrary(const char *name) {
     meetDriver(true);
   // NVRTC opens a library of its own before it has made any code.
   if (runtime::driverExports())
-    preload::meetNvrtc();
+    preload::meetCompilers();
 }
 
 /// What a library that was loaded with the driver finds before the driver's own function; who looks

@@ -1,16 +1,12 @@
-#include "nvrtc.h"
+#include "compilers.h"
 
 #include "hooks.h"
 #include "redirected_exports.h"
 
 #include <array>
 #include <dlfcn.h>
-#include <link.h>
-#include <mutex>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace tally::preload {
 
@@ -23,15 +19,15 @@ using Text = int (*)(Program, char *);
 /// One NVRTC; a process may have several.
 struct Library {
   Text wrapper;
-  std::string path; ///< empty: none yet
+  Text code = nullptr; ///< nullptr: none yet
+  Text ptx = nullptr;
   Size codeSize = nullptr, ptxSize = nullptr;
-  Text code = nullptr, ptx = nullptr;
 };
 
 template <unsigned index> int getCode(Program program, char *code);
 
 std::array<Library, 3> libraries = {
-    {{&getCode<0>, {}}, {&getCode<1>, {}}, {&getCode<2>, {}}}}; // not more, if ever
+    {{&getCode<0>}, {&getCode<1>}, {&getCode<2>}}}; // not more, if ever
 
 std::string ptxOf(const Library &library, Program program) {
   std::size_t bytes = 0;
@@ -56,66 +52,27 @@ template <unsigned index> int getCode(Program program, char *code) {
   return status;
 }
 
-void meet(Library &library, void *handle) {
+} // namespace
+
+void meetNvrtc(void *handle) {
+  Library *library = libraries.data();
+  while (library != libraries.end() && library->code)
+    ++library;
+  if (library == libraries.end())
+    return;
   auto find = [&]<class Function>(Function &function, const char *name) {
     function = reinterpret_cast<Function>(dlsym(handle, name));
   };
-  find(library.codeSize, "nvrtcGetCUBINSize");
-  find(library.ptxSize, "nvrtcGetPTXSize");
-  find(library.ptx, "nvrtcGetPTX");
-  find(library.code, "nvrtcGetCUBIN");
+  find(library->codeSize, "nvrtcGetCUBINSize");
+  find(library->ptxSize, "nvrtcGetPTXSize");
+  find(library->ptx, "nvrtcGetPTX");
+  find(library->code, "nvrtcGetCUBIN");
   auto choose = [&](std::string_view name, void *function) {
-    return name == "nvrtcGetCUBIN" ? reinterpret_cast<void *>(library.wrapper) : function;
+    return name == "nvrtcGetCUBIN" ? reinterpret_cast<void *>(library->wrapper) : function;
   };
   auto redirected = runtime::redirectExports(handle, choose, [] {});
   if (redirected)
     runtime::redirectCopies(handle, *redirected);
-}
-
-/// What is loaded of NVRTC, unless nothing was loaded since the last time.
-std::vector<std::string> newlyLoaded() {
-  struct Found {
-    std::vector<std::string> paths;
-    bool isFirst = true;
-  } found;
-  auto look = [](dl_phdr_info *info, std::size_t, void *data) {
-    static unsigned long long seen = 0; // libraries that were ever loaded
-    auto *all = static_cast<Found *>(data);
-    if (std::exchange(all->isFirst, false) &&
-        std::exchange(seen, info->dlpi_adds) == info->dlpi_adds)
-      return 1;
-    std::string_view path = info->dlpi_name ? info->dlpi_name : "";
-    if (path.substr(path.rfind('/') + 1).starts_with("libnvrtc.so"))
-      all->paths.emplace_back(path);
-    return 0;
-  };
-  dl_iterate_phdr(look, &found);
-  return found.paths;
-}
-
-} // namespace
-
-void meetNvrtc() {
-  static std::mutex meeting;
-  static thread_local bool isUnderWay = false; // this calls dlopen, before which it is called
-  if (std::exchange(isUnderWay, true))
-    return;
-  std::unique_lock lock(meeting);
-  for (const std::string &path : newlyLoaded())
-    for (Library &each : libraries) {
-      if (each.path == path)
-        break;
-      if (!each.path.empty())
-        continue;
-      // It stays loaded: what leads here has to.
-      void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
-      if (handle) {
-        each.path = path;
-        meet(each, handle);
-      }
-      break;
-    }
-  isUnderWay = false;
 }
 
 } // namespace tally::preload

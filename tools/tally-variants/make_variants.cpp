@@ -1,6 +1,6 @@
-// make-variants KEY FILE: variants of the PTX in FILE, which is removed, for the image with that
-// key. make-variants --caches: of what Triton's caches hold. Started by the preloaded library,
-// which does not wait: the work goes on in a process of its own.
+// make-variants KEY FILE: variants of the PTX, or of the container with such, in FILE, which is
+// removed, for the image with that key. make-variants --caches: of what Triton's caches hold.
+// Started by the preloaded library, which does not wait: the work goes on in a process of its own.
 #include "maker.h"
 #include "triton.h"
 
@@ -38,11 +38,11 @@ int main(int count, char **words) {
       variants::makeVariantsOfCache(*making, each);
     return 0;
   }
-  std::optional<std::string> ptx = variants::readFile(words[2]);
+  std::optional<std::string> source = variants::readFile(words[2]);
   unlink(words[2]);
-  if (!ptx)
+  if (!source)
     return fail(std::string(words[2]) + " cannot be read");
-  Result<bool> made = variants::makeVariants(*making, words[1], *ptx);
+  Result<bool> made = variants::makeVariants(*making, words[1], *source);
   if (!made)
     return fail(made.error().message);
   return *made ? 0 : 1;

@@ -154,7 +154,7 @@ Result<Making> findPlaces() {
   return found;
 }
 
-Result<bool> makeVariants(const Making &making, std::string_view key, std::string_view ptx) {
+Result<bool> makeVariants(const Making &making, std::string_view key, std::string_view source) {
   std::error_code failed;
   fs::create_directories(making.store, failed);
   if (failed)
@@ -169,11 +169,12 @@ Result<bool> makeVariants(const Making &making, std::string_view key, std::strin
   fs::path text = making.store / name;
   {
     std::ofstream file(text, std::ios::binary);
-    file.write(ptx.data(), static_cast<std::streamsize>(ptx.size()));
+    file.write(source.data(), static_cast<std::streamsize>(source.size()));
     if (!file.flush())
       return Error{text.string() + ": " + std::strerror(errno)};
   }
-  std::vector<std::string> command = {making.ptxopt.string(), text.string(), "-o", bundle.string()};
+  std::vector<std::string> command = {making.ptxopt.string(), text.string(), "--emit=bundle", "-o",
+                                      bundle.string()};
   int status = -1;
   for (const fs::path &each : making.assemblers)
     if (status != 0) {

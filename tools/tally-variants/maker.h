@@ -22,11 +22,11 @@ struct Making {
   std::uint64_t mostBytes = std::uint64_t{1} << 30; ///< of all bundles; the oldest go first
 };
 
-/// The bundle of the image with that key, unless it is there: tally-ptxopt is run on the text and
-/// waited for. No more than a quarter of the machine's processors make variants at a time, for all
-/// processes of the store. Returns whether a bundle is there now; tally-ptxopt's own messages say
-/// why not.
-Result<bool> makeVariants(const Making &making, std::string_view key, std::string_view ptx);
+/// The bundle of the image with that key, unless it is there: tally-ptxopt is run on `source`, PTX
+/// or a container with such, and waited for. No more than a quarter of the machine's processors
+/// make variants at a time, for all processes of the store. Returns whether a bundle is there now;
+/// tally-ptxopt's own messages say why not.
+Result<bool> makeVariants(const Making &making, std::string_view key, std::string_view source);
 
 /// The same of each `NAME.cubin` below `folder` that has a `NAME.ptx` beside it.
 void makeVariantsOfCache(const Making &making, const std::filesystem::path &folder);

@@ -4,6 +4,7 @@
 #include "../support/files.h"
 
 #include "tally/bundle/bundle_writer.h"
+#include "tally/bundle/fatbin_writer.h"
 
 #include <doctest/doctest.h>
 
@@ -25,6 +26,14 @@ std::atomic<std::uintptr_t> librariesLoaded{0}, librariesUnloaded{0};
 hooks::CudaApi calls() {
   hooks::CudaApi table;
   table.cudaSetDevice = [](int) { return cudaSuccess; };
+  table.cudaGetDevice = [](int *device) {
+    *device = 0;
+    return cudaSuccess;
+  };
+  table.cudaDeviceGetAttribute = [](int *value, cudaDeviceAttr attribute, int) {
+    *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
+    return cudaSuccess;
+  };
   table.cudaThreadExchangeStreamCaptureMode = [](cudaStreamCaptureMode *) { return cudaSuccess; };
   table.cudaLibraryLoadData = [](cudaLibrary_t *library, const void *, cudaJitOption *, void **,
                                  unsigned, cudaLibraryOption *, void **, unsigned) {
@@ -51,6 +60,25 @@ struct Loading {
   /// An image of one kernel, with its bundle in the store.
   std::string image(const std::string &kernel, bool hasVariants = true) {
     std::string text = std::string(header) + ".visible .entry " + kernel + "() { ret; }\n";
+    keepBundle(text, text, kernel, hasVariants);
+    return text;
+  }
+  /// A container with that text for such a device, and its bundle.
+  std::string container(const std::string &kernel, std::uint32_t arch, std::uint64_t flags = 0,
+                        bundle::FatbinKind kind = bundle::FatbinKind::Ptx) {
+    std::string text = image(kernel);
+    bundle::NewFatbinEntry entry;
+    entry.kind = kind;
+    entry.arch = arch;
+    entry.flags |= flags;
+    entry.payload = text;
+    bundle::FatbinWriter writer;
+    REQUIRE(writer.add(entry));
+    keepBundle(writer.container(), text, kernel, true);
+    return writer.container();
+  }
+  void keepBundle(std::string_view bytes, const std::string &text, const std::string &kernel,
+                  bool hasVariants) {
     bundle::Bundle made;
     made.kernels.emplace_back().name = kernel;
     Verdict &guard = made.kernels.front().verdicts.emplace_back();
@@ -58,8 +86,7 @@ struct Loading {
     guard.status = hasVariants ? Status::Emitted : Status::Refused;
     guard.reason = hasVariants ? "" : "some-reason";
     made.images.push_back({bundle::ImageFormat::Ptx, 80, text});
-    std::ofstream(store.bundleOf(bundle::imageKey(text)), std::ios::binary) << bundle::write(made);
-    return text;
+    std::ofstream(store.bundleOf(bundle::imageKey(bytes)), std::ios::binary) << bundle::write(made);
   }
   bool comesToHaveVariants(const void *kernel) {
     for (int i = 0; i < 2000 && !images.hasVariants(kernel); ++i)
@@ -83,11 +110,11 @@ TEST_CASE("a kernel's variants are found by the bytes of its image, whichever co
   Loading l;
   const void *module = handle(1), *kernel = handle(10), *other = handle(11);
   SUBCASE("the kernel is asked for at once") {
-    l.images.loaded(module, l.image("one"));
+    l.images.loaded(l.api, module, l.image("one"));
     l.images.found(l.api, module, "one", kernel);
   }
   SUBCASE("behind the loading") {
-    l.images.loaded(module, l.image("one"));
+    l.images.loaded(l.api, module, l.image("one"));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     l.images.found(l.api, module, "one", kernel);
   }
@@ -95,7 +122,7 @@ TEST_CASE("a kernel's variants are found by the bytes of its image, whichever co
     std::string text = l.image("one");
     std::string path = l.store.bundleOf(bundle::imageKey(text));
     std::rename(path.c_str(), (path + "x").c_str());
-    l.images.loaded(module, text);
+    l.images.loaded(l.api, module, text);
     l.images.found(l.api, module, "one", kernel);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     CHECK_FALSE(l.images.hasVariants(kernel));
@@ -114,7 +141,7 @@ TEST_CASE("a kernel's variants are found by the bytes of its image, whichever co
 TEST_CASE("a handle that means another kernel now has not the variants of the one before") {
   Loading l;
   const void *module = handle(1), *kernel = handle(10);
-  l.images.loaded(module, l.image("before"));
+  l.images.loaded(l.api, module, l.image("before"));
   l.images.found(l.api, module, "before", kernel);
   REQUIRE(l.comesToHaveVariants(kernel));
   SUBCASE("its module was unloaded") {
@@ -127,7 +154,7 @@ TEST_CASE("a handle that means another kernel now has not the variants of the on
   SUBCASE("its module went with its context, unseen") {}
   SUBCASE("everything went") { l.images.clear(); }
   const void *later = handle(2);
-  l.images.loaded(later, l.image("after"));
+  l.images.loaded(l.api, later, l.image("after"));
   l.images.found(l.api, later, "after", kernel);
   CHECK(l.comesToHaveVariants(kernel));
   CHECK(l.factsOf(kernel)->name == "after");
@@ -136,20 +163,60 @@ TEST_CASE("a handle that means another kernel now has not the variants of the on
 TEST_CASE("a module's handle that means a container now is not taken for the module before") {
   Loading l;
   const void *module = handle(1), *kernel = handle(10);
-  l.images.loaded(module, l.image("one"));
+  l.images.loaded(l.api, module, l.image("one"));
   l.images.found(l.api, module, "one", handle(11));
   REQUIRE(l.comesToHaveVariants(handle(11)));
   using namespace std::string_view_literals;
-  l.images.loaded(module, "\x50\xed\x55\xba\0\0\0\0 and so on"sv);
+  l.images.loaded(l.api, module, "\x50\xed\x55\xba\0\0\0\0 and so on"sv);
   l.images.found(l.api, module, "one", kernel);
   CHECK_FALSE(l.images.knows(kernel));
   CHECK_FALSE(l.images.hasVariants(kernel));
 }
 
+TEST_CASE("a container has variants where the device, of 9.0, can take PTX of it") {
+  using bundle::fatbinArchSpecific, bundle::fatbinFamily;
+  Loading l;
+  const void *module = handle(1), *kernel = handle(10);
+  auto load = [&](const std::string &container) {
+    l.images.loaded(l.api, module, container);
+    l.images.found(l.api, module, "one", kernel);
+    return l.images.knows(kernel);
+  };
+  std::string container;
+  SUBCASE("of an earlier one") { container = l.container("one", 80); }
+  SUBCASE("of its own") { container = l.container("one", 90); }
+  SUBCASE("of its own alone") { container = l.container("one", 90, fatbinArchSpecific); }
+  SUBCASE("of no other") {
+    CHECK_FALSE(load(l.container("one", 100)));
+    CHECK_FALSE(load(l.container("one", 80, fatbinArchSpecific)));
+    CHECK_FALSE(load(l.container("one", 80, fatbinFamily)));
+    CHECK_FALSE(load(l.container("one", 90, 0, bundle::FatbinKind::Elf)));
+    return;
+  }
+  CHECK(load(container));
+  CHECK(l.comesToHaveVariants(kernel));
+}
+
+TEST_CASE("a link of one PTX alone has that text") {
+  hooks::LinkInputs links;
+  const void *link = handle(1);
+  CHECK(links.onlyPtx(link).empty());
+  links.addPtx(link, std::string("text\0", 5));
+  CHECK(links.onlyPtx(link) == "text");
+  SUBCASE("not with another one") { links.addPtx(link, "more"); }
+  SUBCASE("not with machine code") { links.addOther(link); }
+  SUBCASE("not behind its end") { links.forget(link); }
+  CHECK(links.onlyPtx(link).empty());
+  links.forget(link);
+  links.addOther(link);
+  links.addPtx(link, "text");
+  CHECK(links.onlyPtx(link).empty());
+}
+
 TEST_CASE("an image whose variable the program has asked for has no variants any more") {
   Loading l;
   const void *module = handle(1), *kernel = handle(10);
-  l.images.loaded(module, l.image("one"));
+  l.images.loaded(l.api, module, l.image("one"));
   l.images.found(l.api, module, "one", kernel);
   REQUIRE(l.comesToHaveVariants(kernel));
   l.images.foundVariable(module);
@@ -160,7 +227,7 @@ TEST_CASE(
     "a kernel that was refused has no facts that launches could go by, but is one of its image") {
   Loading l;
   const void *module = handle(1), *kernel = handle(10), *unknown = handle(12);
-  l.images.loaded(module, l.image("one", false));
+  l.images.loaded(l.api, module, l.image("one", false));
   l.images.found(l.api, module, "one", kernel);
   l.images.found(l.api, module, "of_no_bundle", unknown);
   CHECK(l.comesToHaveVariants(kernel));

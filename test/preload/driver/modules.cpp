@@ -1,5 +1,5 @@
 // Modules and libraries, which are the same here, and their kernels and functions, which are too.
-#include "driver.h"
+#include "machine_code.h"
 
 #include "emulated/modules.h"
 
@@ -47,11 +47,14 @@ private:
   std::unordered_set<Module *> all;
 };
 
-/// Loads a fatbin, a wrapper of one or PTX text at once, so that the program may free it.
+/// Loads a fatbin, a wrapper of one, PTX text or what links make (links.cpp) at once, so that the
+/// program may free it.
 template <class Handle> CUresult loaded(Handle *result, const void *image) {
   if (!result || !image)
     return CUDA_ERROR_INVALID_VALUE;
   if (std::memcmp(image, "\177ELF", 4) == 0)
+    image = textOf(image);
+  if (!image)
     return CUDA_ERROR_NO_BINARY_FOR_GPU; // machine code alone
   Module *module = Modules::get().addImage(image);
   cudaError_t error = Modules::get().load(*module);

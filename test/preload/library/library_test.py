@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -187,6 +188,40 @@ class WithDriver(Preloaded):
         self.made(2)
         line = self.statistics(self.work("--best-effort", "--stats", count=960, TALLY_RUN_AHEAD_US="0"))
         self.assertRegex(line, r"images: 1 with variants, 1 whose variants cannot be used")
+
+    def runs_by_variants(self, prepared, *options):
+        """work.py has the kernels of `prepared` in the second run go through variants that the first one had made."""
+        words = ["--", sys.executable, *options, here / "work.py", prepared, here / "counting.ptx"]
+        done = self.tally("--best-effort", *words, rounds)
+        self.assertEqual((done.returncode, done.stdout), (0, expected), done.stderr)
+        self.made(2)
+        done = self.tally("--best-effort", "--stats", *words, 960, TALLY_YIELD_EVERY_US="200")
+        self.assertEqual((done.returncode, done.stdout), (0, "sum 4096.000, counted 120, 0 events too early\n"), done.stderr)
+        self.assertRegex(self.statistics(done), r"images: 1 with variants, 1 whose variants cannot be used")
+        self.assertRegex(self.statistics(done), r"variants: [1-9]\d* guard")
+
+    @unittest.skipUnless("PTXOPT" in os.environ, "there is no tally-ptxopt")
+    def test_containers_with_ptx_have_variants(self):
+        text = (here / "kernels.ptx").read_bytes()
+        text += b"\0" * (8 - len(text) % 8)
+        entry = struct.pack("<HHIQIIHHIIIQQQ", 1, 0x0101, 64, len(text), 0, 0, 0, 8, 80, 0, 0, 0x11, 0, 0) + text
+        container = self.folder / "kernels.fatbin"
+        container.write_bytes(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entry)) + entry)
+        self.runs_by_variants(container)
+
+    @unittest.skipUnless("PTXOPT" in os.environ, "there is no tally-ptxopt")
+    def test_what_the_driver_links_has_variants_made_of_its_ptx(self):
+        for by in ("data", "file"):
+            with self.subTest(by):
+                self.runs_by_variants(f"link-{by}:{here}/kernels.ptx")
+                for each in self.made(2):
+                    each.unlink()
+
+    @unittest.skipUnless("PTXOPT" in os.environ, "there is no tally-ptxopt")
+    def test_what_nvjitlink_links_has_variants_made_of_its_ptx(self):
+        subprocess.check_call([os.environ["CC"], "-shared", "-fPIC", here / "jit_link.c", "-Wl,-soname,libnvJitLink.so.13", "-o",
+                               "libnvJitLink.so.13"], cwd=self.folder)
+        self.runs_by_variants(f"nvjitlink-{self.folder}/libnvJitLink.so.13:{here}/kernels.ptx")
 
     @unittest.skipUnless("PTXOPT" in os.environ, "there is no tally-ptxopt")
     def test_what_nvrtc_compiles_has_variants_made_of_its_ptx(self):

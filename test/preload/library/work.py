@@ -1,4 +1,4 @@
-"""A program that calls the CUDA driver by itself: work.py KERNELS COUNTING ROUNDS. Two streams take turns on one range, each
+"""A program that calls the CUDA driver by itself: work.py KERNELS COUNTING ROUNDS (image_of says what KERNELS is). Two streams take turns on one range, each
 behind the other's event; the sum is printed, which is another one where a launch is lost, doubled or out of order."""
 import array
 import ctypes
@@ -42,11 +42,48 @@ def wait_for(event, by_asking):
     call("cuEventSynchronize", event)
 
 
+def linked_by_driver(path, by_file):
+    link = made("cuLinkCreate_v2", 0, None, None)
+    if by_file:
+        call("cuLinkAddFile_v2", link, 1, path.encode(), 0, None, None)
+    else:
+        text = open(path, "rb").read() + b"\0"
+        call("cuLinkAddData_v2", link, 1, text, ctypes.c_size_t(len(text)), b"kernels", 0, None, None)
+    code, size = ctypes.c_void_p(), ctypes.c_size_t()
+    call("cuLinkComplete", link, ctypes.byref(code), ctypes.byref(size))
+    image = ctypes.string_at(code, size.value)
+    call("cuLinkDestroy", link)
+    return image
+
+
+def linked_by_nvjitlink(path, library):
+    jit, link = ctypes.CDLL(library), ctypes.c_void_p()
+    getattr(jit, "__nvJitLinkCreate_13_0")(ctypes.byref(link), 1, (ctypes.c_char_p * 1)(b"-arch=sm_80"))
+    text = open(path, "rb").read()
+    size = ctypes.c_size_t()
+    for name, arguments in (("AddData_13_0", (2, text, ctypes.c_size_t(len(text)), b"kernels")), ("Complete_13_0", ()),
+                            ("GetLinkedCubinSize_13_0", (ctypes.byref(size),))):
+        if getattr(jit, "__nvJitLink" + name)(link, *arguments) != 0:
+            sys.exit(f"nvJitLink{name} failed")
+    image = ctypes.create_string_buffer(size.value)
+    getattr(jit, "__nvJitLinkGetLinkedCubin_13_0")(link, image)
+    getattr(jit, "__nvJitLinkDestroy_13_0")(ctypes.byref(link))
+    return image.raw
+
+
+def image_of(kernels):
+    """A file, or `link-data:FILE`, `link-file:FILE`, `nvjitlink-LIBRARY:FILE`: what is linked of a file's PTX."""
+    how, _, path = kernels.rpartition(":")
+    if how.startswith("nvjitlink-"):
+        return linked_by_nvjitlink(path, how.partition("-")[2])
+    return linked_by_driver(path, how == "link-file") if how else open(path, "rb").read()
+
+
 def main(kernels, counting, rounds):
     call("cuInit", 0)
     device = made("cuDeviceGet", 0, kind=ctypes.c_int)
     call("cuCtxSetCurrent", made("cuDevicePrimaryCtxRetain", device))
-    module = made("cuModuleLoadData", open(kernels, "rb").read())
+    module = made("cuModuleLoadData", image_of(kernels))
     other = made("cuModuleLoadData", open(counting, "rb").read())
     axpy = made("cuModuleGetFunction", module, b"axpy")
     count = made("cuModuleGetFunction", other, b"count")
