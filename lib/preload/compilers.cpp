@@ -1,6 +1,7 @@
 #include "compilers.h"
 
 #include <algorithm>
+#include <cstring>
 #include <dlfcn.h>
 #include <link.h>
 #include <mutex>
@@ -46,11 +47,15 @@ std::vector<std::string> loadedCompilers() {
 
 } // namespace
 
-void meetCompilers() {
+void meetCompilers() { meetCompiler("", RTLD_NOLOAD); }
+
+void meetCompiler(const char *name, int mode) {
   static std::mutex meeting;
   static thread_local bool isUnderWay = false; // this calls dlopen, before which it is called
   if (std::exchange(isUnderWay, true))
     return;
+  bool willLoad = meetingOf(name) && std::strchr(name, '/') && (mode & RTLD_NOLOAD) == 0;
+  void *loaded = willLoad ? dlopen(name, RTLD_LAZY | RTLD_LOCAL) : nullptr;
   static std::vector<std::string> met; // guarded by `meeting`
   std::unique_lock lock(meeting);
   for (const std::string &path : loadedCompilers()) {
@@ -63,6 +68,9 @@ void meetCompilers() {
     met.push_back(path);
     meetingOf(path)(library);
   }
+  lock.unlock();
+  if (loaded)
+    dlclose(loaded);
   isUnderWay = false;
 }
 

@@ -8,6 +8,10 @@ namespace tally::preload {
 /// Leads the functions of each libnvrtc and libnvJitLink that is loaded by now to the hooks.
 /// Thread-safe.
 void meetCompilers();
+/// The same before the program calls dlopen(name, mode), with what that will load if it is a
+/// compiler: its functions may be looked up at once afterwards. A name without a folder is left to
+/// the program, whose own folders are searched for it; what it loads is met later.
+void meetCompiler(const char *name, int mode);
 
 // What it calls for a library that is new, by a handle of dlopen that stays open. One thread at a
 // time.

@@ -88,8 +88,8 @@ __attribute__((visibility("default"))) int tally_preload_is_active() {
 /// The C library's own.
 __attribute__((visibility("hidden"))) void *tallyRealDlopen = nullptr;
 
-/// Before a library of that name is loaded.
-__attribute__((visibility("hidden"))) void tallyNoteLibrary(const char *name) {
+/// Before dlopen(name, mode).
+__attribute__((visibility("hidden"))) void tallyNoteLibrary(const char *name, int mode) {
   if (!tallyRealDlopen)
     tallyRealDlopen = dlsym(RTLD_NEXT, "dlopen");
   std::string_view path = name ? name : "";
@@ -98,7 +98,7 @@ __attribute__((visibility("hidden"))) void tallyNoteLibrary(const char *name) {
     meetDriver(true);
   // NVRTC opens a library of its own before it has made any code.
   if (runtime::driverExports())
-    preload::meetCompilers();
+    preload::meetCompiler(name ? name : "", mode);
 }
 
 /// What a library that was loaded with the driver finds before the driver's own function; who looks

@@ -43,7 +43,8 @@ def wait_for(event, by_asking):
 
 
 def linked_by_driver(path, by_file):
-    link = made("cuLinkCreate_v2", 0, None, None)
+    link = ctypes.c_void_p()
+    call("cuLinkCreate_v2", 0, None, None, ctypes.byref(link))
     if by_file:
         call("cuLinkAddFile_v2", link, 1, path.encode(), 0, None, None)
     else:
