@@ -58,7 +58,8 @@ def fill(arguments, training, seconds):
 
 
 def newest(folder):
-    return max([os.stat(os.path.join(above, name)).st_mtime for above, _, names in os.walk(folder) for name in names], default=0)
+    """When a bundle came last. Makers remove other files while this looks."""
+    return max([os.stat(os.path.join(folder, name)).st_mtime for name in os.listdir(folder) if name.endswith(".tally")], default=0)
 
 
 def variants(arguments, training):
@@ -71,6 +72,7 @@ def variants(arguments, training):
         process.ask("training", training, arguments.size)
         process.ask("train")
         store = environment["TALLY_VARIANTS"]
+        os.makedirs(store, exist_ok=True)
         trains = time.time()
         while time.time() - began < AT_MOST and time.time() - max(newest(store), trains) < QUIET:
             time.sleep(0.5)
