@@ -72,7 +72,6 @@ def variants(arguments, training):
         process.ask("training", training, arguments.size)
         process.ask("train")
         store = environment["TALLY_VARIANTS"]
-        os.makedirs(store, exist_ok=True)
         trains = time.time()
         while time.time() - began < AT_MOST and time.time() - max(newest(store), trains) < QUIET:
             time.sleep(0.5)

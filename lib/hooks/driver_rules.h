@@ -10,10 +10,7 @@
 #include <cudaTypedefs.h>
 
 #include <cstddef>
-#include <fstream>
-#include <iterator>
 #include <memory>
-#include <string>
 #include <tuple>
 
 namespace tally::hooks {
@@ -338,25 +335,23 @@ CUresult byRule_LoadFile(CUstream, Real real, Module *module, const char *path, 
   return status;
 }
 
+template <class Real>
+CUresult byRule_LibraryModule(CUstream, Real real, CUmodule *module, CUlibrary library) {
+  CUresult status = real(module, library);
+  if (status == CUDA_SUCCESS && isForeign())
+    Hooks::shared().loadedImages().aliasModule(library, *module);
+  return status;
+}
+
 // Links at run time.
 
-/// `text`: of PTX.
-template <class Text> void noteLinkInput(CUlinkState link, bool isPtx, Text text) {
-  LoadedImages &images = Hooks::shared().loadedImages();
-  if (!images.isOn())
-    return;
-  if (isPtx)
-    images.links().addPtx(link, text());
-  else
-    images.links().addOther(link);
-}
 template <class Real, class... P>
 CUresult byRule_LinkData(CUstream, Real real, CUlinkState link, CUjitInputType type, void *data,
                          std::size_t bytes, P... p) {
   CUresult status = real(link, type, data, bytes, p...);
   if (status == CUDA_SUCCESS && isForeign())
-    noteLinkInput(link, type == CU_JIT_INPUT_PTX,
-                  [&] { return std::string(static_cast<const char *>(data), bytes); });
+    Hooks::shared().loadedImages().linkAdded(link, type == CU_JIT_INPUT_PTX,
+                                             {static_cast<const char *>(data), bytes});
   return status;
 }
 template <class Real, class... P>
@@ -364,25 +359,20 @@ CUresult byRule_LinkFile(CUstream, Real real, CUlinkState link, CUjitInputType t
                          const char *path, P... p) {
   CUresult status = real(link, type, path, p...);
   if (status == CUDA_SUCCESS && isForeign())
-    noteLinkInput(link, type == CU_JIT_INPUT_PTX, [&] {
-      std::ifstream file(path, std::ios::binary);
-      return std::string((std::istreambuf_iterator<char>(file)), {});
-    });
+    Hooks::shared().loadedImages().linkAddedFile(link, type == CU_JIT_INPUT_PTX, path);
   return status;
 }
 template <class Real>
 CUresult byRule_LinkComplete(CUstream, Real real, CUlinkState link, void **code,
                              std::size_t *bytes) {
   CUresult status = real(link, code, bytes);
-  if (status == CUDA_SUCCESS && isForeign() && code && bytes) {
-    LoadedImages &images = Hooks::shared().loadedImages();
-    images.compiled({static_cast<const char *>(*code), *bytes}, images.links().onlyPtx(link));
-  }
+  if (status == CUDA_SUCCESS && isForeign() && code && bytes)
+    Hooks::shared().loadedImages().linked(link, {static_cast<const char *>(*code), *bytes});
   return status;
 }
 template <class Real> CUresult byRule_LinkDestroy(CUstream, Real real, CUlinkState link) {
   if (isForeign())
-    Hooks::shared().loadedImages().links().forget(link);
+    Hooks::shared().loadedImages().linkEnded(link);
   return real(link);
 }
 

@@ -1,21 +1,12 @@
 #include "link_inputs.h"
 
-#include <utility>
-
 namespace tally::hooks {
 
-void LinkInputs::addPtx(const void *link, std::string text) {
-  while (!text.empty() && text.back() == '\0')
-    text.pop_back();
+void LinkInputs::add(const void *link, bool isPtx, std::string_view data) {
   std::unique_lock lock(mutex);
   Inputs &inputs = byLink[link];
-  if (++inputs.count == 1)
-    inputs.ptx = std::move(text);
-}
-
-void LinkInputs::addOther(const void *link) {
-  std::unique_lock lock(mutex);
-  ++byLink[link].count;
+  if (++inputs.count == 1 && isPtx)
+    inputs.ptx = data.substr(0, data.find_last_not_of('\0') + 1); // npos + 1 is 0
 }
 
 std::string LinkInputs::onlyPtx(const void *link) const {

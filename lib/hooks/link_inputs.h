@@ -5,6 +5,7 @@
 
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 namespace tally::hooks {
@@ -12,10 +13,9 @@ namespace tally::hooks {
 /// Thread-safe.
 class LinkInputs {
 public:
-  /// The link was given this PTX. Zero bytes at its end do not count.
-  void addPtx(const void *link, std::string text);
-  /// It was given something else: machine code, a library, an intermediate form.
-  void addOther(const void *link);
+  /// The link was given this: PTX, of which zero bytes at the end do not count, or something else
+  /// (machine code, a library, an intermediate form).
+  void add(const void *link, bool isPtx, std::string_view data);
   /// The PTX of which the link consists; empty where it consists of more, or of something else.
   std::string onlyPtx(const void *link) const;
   /// The handle means no link any more.

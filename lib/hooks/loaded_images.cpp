@@ -26,29 +26,47 @@ constexpr std::chrono::milliseconds between{500};
 
 bool isText(std::string_view image) { return image.find('\0') == std::string_view::npos; }
 
+/// Of the thread's device, 90 for 9.0; 0 where it does not tell.
+std::uint32_t archOf(const CudaApi &api) {
+  int device = 0, major = 0, minor = 0;
+  if (api.cudaGetDevice(&device) != cudaSuccess ||
+      api.cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) !=
+          cudaSuccess ||
+      api.cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess)
+    return 0;
+  return static_cast<std::uint32_t>(10 * major + minor);
+}
+
+/// Whether a device of that architecture can take the entry's PTX.
+bool suits(const bundle::FatbinEntry &entry, std::uint32_t arch) {
+  if (entry.flags & bundle::fatbinArchSpecific)
+    return entry.arch == arch;
+  bool isOfFamily = entry.arch / 10 == arch / 10;
+  return entry.arch <= arch && (isOfFamily || !(entry.flags & bundle::fatbinFamily));
+}
+
 /// Whether a container has PTX that the thread's device can take. Libraries bring thousands of
-/// containers, most of them with PTX for later devices alone, or with none.
+/// containers, most of them with none, or with PTX for later devices alone.
 bool hasTextForDevice(const CudaApi &api, std::string_view image) {
   Result<bundle::FatbinContainer> container = bundle::readFatbin(image);
   if (!container)
     return false;
-  int device = 0, major = 0, minor = 0;
-  bool isKnown =
-      api.cudaGetDevice(&device) == cudaSuccess &&
-      api.cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
-          cudaSuccess &&
-      api.cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess;
-  auto arch = static_cast<std::uint32_t>(10 * major + minor);
-  return isKnown && std::any_of(container->entries.begin(), container->entries.end(),
-                                [&](const bundle::FatbinEntry &each) {
-                                  if (each.kind != bundle::FatbinKind::Ptx)
-                                    return false;
-                                  if (each.flags & bundle::fatbinArchSpecific)
-                                    return each.arch == arch;
-                                  bool isOfFamily = each.arch / 10 == arch / 10;
-                                  return each.arch <= arch &&
-                                         (isOfFamily || !(each.flags & bundle::fatbinFamily));
-                                });
+  std::erase_if(container->entries, [](const bundle::FatbinEntry &each) {
+    return each.kind != bundle::FatbinKind::Ptx;
+  });
+  if (container->entries.empty())
+    return false;
+  return std::any_of(container->entries.begin(), container->entries.end(),
+                     [arch = archOf(api)](const auto &each) { return suits(each, arch); });
+}
+
+template <class Each> bool isIn(const std::vector<Each> &some, const Each &one) {
+  return std::find(some.begin(), some.end(), one) != some.end();
+}
+
+std::string contentsOf(const char *path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string((std::istreambuf_iterator<char>(file)), {});
 }
 
 std::optional<bundle::Bundle> readFile(const std::string &path) {
@@ -70,9 +88,10 @@ std::optional<bundle::Bundle> readFile(const std::string &path) {
 void LoadedImages::loaded(const CudaApi &api, const void *module, std::string_view bytes) {
   if (!isOn())
     return;
-  bool isCode = bytes.starts_with("\177ELF");
-  bool isSource = !isCode && (isText(bytes) || hasTextForDevice(api, bytes));
-  if (bytes.empty() || bytes.size() > mostImageBytes || !(isCode || isSource)) {
+  bool isOfSize = !bytes.empty() && bytes.size() <= mostImageBytes;
+  bool isCode = isOfSize && bytes.starts_with("\177ELF");
+  bool isSource = isOfSize && !isCode && (isText(bytes) || hasTextForDevice(api, bytes));
+  if (!isCode && !isSource) {
     std::unique_lock lock(mutex);
     byModule.erase(module); // the handle may have meant another one, which went unseen
     return;
@@ -96,8 +115,7 @@ void LoadedImages::loaded(const CudaApi &api, const void *module, std::string_vi
 void LoadedImages::loadedFile(const CudaApi &api, const void *module, const char *path) {
   if (!isOn())
     return;
-  std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::string text = contentsOf(path);
   constexpr std::size_t leastImageBytes = 64; // that of an ELF header
   if (text.size() >= leastImageBytes)
     loaded(api, module, bundle::deviceImageAt(text.c_str()));
@@ -111,13 +129,37 @@ void LoadedImages::compiled(std::string_view code, std::string ptx) {
   compiledTexts[std::move(key)] = std::move(ptx);
 }
 
+void LoadedImages::linkAdded(const void *link, bool isPtx, std::string_view data) {
+  if (isOn())
+    links.add(link, isPtx, data);
+}
+
+void LoadedImages::linkAddedFile(const void *link, bool isPtx, const char *path) {
+  if (isOn())
+    links.add(link, isPtx, isPtx ? contentsOf(path) : std::string());
+}
+
+void LoadedImages::linked(const void *link, std::string_view code) {
+  compiled(code, links.onlyPtx(link));
+}
+
+void LoadedImages::aliasModule(const void *library, const void *module) {
+  if (!isOn() || library == module)
+    return;
+  std::unique_lock lock(mutex);
+  if (auto known = byModule.find(library); known != byModule.end())
+    byModule[module] = known->second;
+  else
+    byModule.erase(module); // the handle may have meant another one, which went unseen
+}
+
 void LoadedImages::unloaded(const void *module) {
   std::unique_lock lock(mutex);
   auto known = byModule.find(module);
   if (known == byModule.end())
     return;
-  std::shared_ptr<Image> image = std::move(known->second);
-  byModule.erase(known);
+  const std::shared_ptr<Image> image = known->second;
+  std::erase_if(byModule, [&](const auto &each) { return each.second == image; });
   std::erase_if(byKernel, [&](const auto &each) {
     bool isOf = each.second == image;
     if (isOf)
@@ -243,7 +285,8 @@ void LoadedImages::run(const CudaApi &api, int device) {
     {
       std::shared_lock all(mutex);
       for (const auto &[module, image] : byModule)
-        if (image->state == State::Awaited)
+        if (image->state == State::Awaited &&
+            !isIn(awaited, image)) // a library's, and its module's
           awaited.push_back(image);
     }
     for (const std::shared_ptr<Image> &each : awaited)

@@ -1,6 +1,6 @@
 // Code that the program loads by the driver at run time (Triton, NVRTC, CuPy, containers of
-// libraries that have PTX for the device), and its variants,
-// which lie in a store on disk, or come there while the program runs (variant_store.h).
+// libraries that have PTX for the device), and its variants, which lie in a store on disk, or come
+// there while the program runs (variant_store.h).
 //
 // The program's own kernels run from the image that it has loaded. Variants are loaded beside it,
 // by a thread of the hooks' own, so that no launch waits for them: until they are there kernels run
@@ -44,8 +44,12 @@ public:
   void loadedFile(const CudaApi &api, const void *module, const char *path);
   /// The program has been given this machine code, which was compiled from that PTX.
   void compiled(std::string_view code, std::string ptx);
-  /// What the program's links at run time consist of.
-  LinkInputs &links() { return linkInputs; }
+  /// A link of the program's at run time (cuLink..., nvJitLink...) was given PTX or something else,
+  /// the same from a file; it has given out machine code; its handle is about to mean no link.
+  void linkAdded(const void *link, bool isPtx, std::string_view data);
+  void linkAddedFile(const void *link, bool isPtx, const char *path);
+  void linked(const void *link, std::string_view code);
+  void linkEnded(const void *link) { links.forget(link); }
   /// Called before an image is loaded; set before the first one is, or never.
   using Call = void (*)();
   static inline constinit Call beforeLoading = nullptr;
@@ -53,6 +57,8 @@ public:
     if (isOn() && beforeLoading)
       beforeLoading();
   }
+  /// The library has this module in the thread's context.
+  void aliasModule(const void *library, const void *module);
   /// It is about to be unloaded.
   void unloaded(const void *module);
   /// All are gone.
@@ -103,7 +109,7 @@ private:
 
   Registry &registry;
   const bundle::VariantStore store;
-  LinkInputs linkInputs;
+  LinkInputs links;
   std::atomic<std::size_t> usable{0}, refused{0};
   mutable std::shared_mutex mutex; ///< what follows, to `served`
   std::unordered_map<const void *, std::shared_ptr<Image>> byModule;

@@ -5,8 +5,6 @@
 
 #include <array>
 #include <dlfcn.h>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,15 +22,20 @@ using CodeSize = int (*)(Link, std::size_t *);
 using Code = int (*)(Link, void *);
 using Destroy = int (*)(Link *);
 
+/// Those that are led to the hooks.
+struct Calls {
+  AddData addData = nullptr;
+  AddFile addFile = nullptr;
+  Code code = nullptr;
+  Destroy destroy = nullptr;
+};
+
 /// The functions of one version of one library: the header's calls end in the version's number,
 /// `__nvJitLinkAddData_13_0`, and a library has those of all versions before its own.
 struct Version {
   std::string name; ///< "_13_0"; empty: none yet
-  AddData addData = nullptr;
-  AddFile addFile = nullptr;
+  Calls real;
   CodeSize codeSize = nullptr;
-  Code code = nullptr;
-  Destroy destroy = nullptr;
 };
 
 constexpr std::size_t mostVersions = 32; // of all libraries of a process
@@ -42,54 +45,37 @@ hooks::LoadedImages &images() { return hooks::Hooks::shared().loadedImages(); }
 
 template <std::size_t index> struct Wrappers {
   static int addData(Link link, int kind, const void *data, std::size_t bytes, const char *name) {
-    int status = versions[index].addData(link, kind, data, bytes, name);
-    if (status != 0 || !images().isOn())
-      return status;
-    if (kind == inputPtx)
-      images().links().addPtx(link, {static_cast<const char *>(data), bytes});
-    else
-      images().links().addOther(link);
+    int status = versions[index].real.addData(link, kind, data, bytes, name);
+    if (status == 0)
+      images().linkAdded(link, kind == inputPtx, {static_cast<const char *>(data), bytes});
     return status;
   }
 
   static int addFile(Link link, int kind, const char *path) {
-    int status = versions[index].addFile(link, kind, path);
-    if (status != 0 || !images().isOn())
-      return status;
-    if (kind == inputPtx) {
-      std::ifstream file(path, std::ios::binary);
-      images().links().addPtx(link, std::string((std::istreambuf_iterator<char>(file)), {}));
-    } else
-      images().links().addOther(link);
+    int status = versions[index].real.addFile(link, kind, path);
+    if (status == 0)
+      images().linkAddedFile(link, kind == inputPtx, path);
     return status;
   }
 
   static int code(Link link, void *to) {
-    int status = versions[index].code(link, to);
+    int status = versions[index].real.code(link, to);
     std::size_t bytes = 0;
-    if (status == 0 && to && images().isOn() && versions[index].codeSize &&
+    if (status == 0 && to && versions[index].codeSize &&
         versions[index].codeSize(link, &bytes) == 0)
-      images().compiled({static_cast<const char *>(to), bytes}, images().links().onlyPtx(link));
+      images().linked(link, {static_cast<const char *>(to), bytes});
     return status;
   }
 
   static int destroy(Link *link) {
     if (link)
-      images().links().forget(*link);
-    return versions[index].destroy(link);
+      images().linkEnded(*link);
+    return versions[index].real.destroy(link);
   }
 };
 
-struct VersionWrappers {
-  AddData addData;
-  AddFile addFile;
-  Code code;
-  Destroy destroy;
-};
-
 template <std::size_t... indices>
-constexpr std::array<VersionWrappers, sizeof...(indices)>
-wrappersOf(std::index_sequence<indices...>) {
+constexpr std::array<Calls, sizeof...(indices)> wrappersOf(std::index_sequence<indices...>) {
   return {{{&Wrappers<indices>::addData, &Wrappers<indices>::addFile, &Wrappers<indices>::code,
             &Wrappers<indices>::destroy}...}};
 }
@@ -122,13 +108,13 @@ void meetJitLink(void *library) {
       return reinterpret_cast<void *>(wrapper);
     };
     if (call == "AddData")
-      return lead(versions[index].addData, wrappers[index].addData);
+      return lead(versions[index].real.addData, wrappers[index].addData);
     if (call == "AddFile")
-      return lead(versions[index].addFile, wrappers[index].addFile);
+      return lead(versions[index].real.addFile, wrappers[index].addFile);
     if (call == "GetLinkedCubin")
-      return lead(versions[index].code, wrappers[index].code);
+      return lead(versions[index].real.code, wrappers[index].code);
     if (call == "Destroy")
-      return lead(versions[index].destroy, wrappers[index].destroy);
+      return lead(versions[index].real.destroy, wrappers[index].destroy);
     return function;
   };
   auto findSizes = [&] {

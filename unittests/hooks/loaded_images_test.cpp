@@ -197,19 +197,42 @@ TEST_CASE("a container has variants where the device, of 9.0, can take PTX of it
   CHECK(l.comesToHaveVariants(kernel));
 }
 
+TEST_CASE("a library's module has the library's kernels and variables") {
+  Loading l;
+  const void *library = handle(1), *module = handle(2), *kernel = handle(10);
+  l.images.loaded(l.api, library, l.image("one"));
+  l.images.aliasModule(library, module);
+  l.images.found(l.api, module, "one", kernel);
+  REQUIRE(l.comesToHaveVariants(kernel));
+  SUBCASE("a variable was asked for") {
+    l.images.foundVariable(module);
+    CHECK_FALSE(l.images.hasVariants(kernel));
+  }
+  SUBCASE("the library is gone") {
+    l.images.unloaded(library);
+    l.images.found(l.api, module, "one", handle(11));
+    CHECK_FALSE(l.images.knows(handle(11)));
+  }
+  SUBCASE("the handle is another library's, which is not known") {
+    l.images.aliasModule(handle(3), module);
+    l.images.found(l.api, module, "one", handle(11));
+    CHECK_FALSE(l.images.knows(handle(11)));
+  }
+}
+
 TEST_CASE("a link of one PTX alone has that text") {
   hooks::LinkInputs links;
   const void *link = handle(1);
   CHECK(links.onlyPtx(link).empty());
-  links.addPtx(link, std::string("text\0", 5));
+  links.add(link, true, std::string("text\0", 5));
   CHECK(links.onlyPtx(link) == "text");
-  SUBCASE("not with another one") { links.addPtx(link, "more"); }
-  SUBCASE("not with machine code") { links.addOther(link); }
+  SUBCASE("not with another one") { links.add(link, true, "more"); }
+  SUBCASE("not with machine code") { links.add(link, false, "code"); }
   SUBCASE("not behind its end") { links.forget(link); }
   CHECK(links.onlyPtx(link).empty());
   links.forget(link);
-  links.addOther(link);
-  links.addPtx(link, "text");
+  links.add(link, false, "code");
+  links.add(link, true, "text");
   CHECK(links.onlyPtx(link).empty());
 }
 

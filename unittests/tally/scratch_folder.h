@@ -1,8 +1,9 @@
-// A folder of a test's own.
+// A folder of a test's own, with files of any mode.
 #ifndef TALLY_UNITTESTS_TALLY_SCRATCH_FOLDER_H
 #define TALLY_UNITTESTS_TALLY_SCRATCH_FOLDER_H
 
-#include <cstdlib>
+#include "../support/files.h"
+
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -12,30 +13,23 @@ namespace tally::launcher {
 
 class ScratchFolder {
 public:
-  ScratchFolder() {
-    char name[] = "/tmp/tally-launcher-XXXXXX";
-    path = mkdtemp(name) ? name : "";
-  }
-  ~ScratchFolder() {
-    std::error_code none;
-    std::filesystem::remove_all(path, none);
-  }
-  ScratchFolder(const ScratchFolder &) = delete;
-  ScratchFolder &operator=(const ScratchFolder &) = delete;
-
   /// The path of a file that is made.
   std::string file(const std::string &name, const std::string &bytes, mode_t mode = 0755) const {
-    std::string at = path + "/" + name;
+    std::string at = made.file(name);
     std::ofstream(at, std::ios::binary) << bytes;
     chmod(at.c_str(), mode);
     return at;
   }
   std::string folder(const std::string &name) const {
-    std::filesystem::create_directory(path + "/" + name);
-    return path + "/" + name;
+    std::filesystem::create_directory(made.file(name));
+    return made.file(name);
   }
 
-  std::string path;
+private:
+  test::TemporaryFolder made;
+
+public:
+  const std::string path = made.path;
 };
 
 } // namespace tally::launcher

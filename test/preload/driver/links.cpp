@@ -1,5 +1,6 @@
 // Links at run time, of one PTX. Their machine code is a header of ELF with that text behind it, so
 // that it can be loaded and is no PTX for who looks at it.
+#include "driver.h"
 #include "machine_code.h"
 
 #include <fstream>

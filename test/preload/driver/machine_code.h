@@ -2,8 +2,6 @@
 #ifndef TALLY_TEST_PRELOAD_DRIVER_MACHINE_CODE_H
 #define TALLY_TEST_PRELOAD_DRIVER_MACHINE_CODE_H
 
-#include "driver.h"
-
 #include <cstring>
 #include <elf.h>
 #include <string>

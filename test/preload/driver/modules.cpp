@@ -1,4 +1,5 @@
 // Modules and libraries, which are the same here, and their kernels and functions, which are too.
+#include "driver.h"
 #include "machine_code.h"
 
 #include "emulated/modules.h"

@@ -1,5 +1,5 @@
 """The preloaded library. CMakeLists.txt says where things are: LIBRARY, LAUNCHER, DRIVER (the folder of the emulator's
-libcuda.so.1), NM, READELF, CC, RELINKED (a program that is linked with Tally), PTXOPT."""
+libcuda.so.1), NM, READELF, CC, JIT_LINK (what stands for nvJitLink), RELINKED (a program that is linked with Tally), PTXOPT."""
 import os
 import pathlib
 import re
@@ -189,9 +189,10 @@ class WithDriver(Preloaded):
         line = self.statistics(self.work("--best-effort", "--stats", count=960, TALLY_RUN_AHEAD_US="0"))
         self.assertRegex(line, r"images: 1 with variants, 1 whose variants cannot be used")
 
-    def runs_by_variants(self, prepared, *options):
-        """work.py has the kernels of `prepared` in the second run go through variants that the first one had made."""
-        words = ["--", sys.executable, *options, here / "work.py", prepared, here / "counting.ptx"]
+    def runs_by_variants(self, kernels, counting=here / "counting.ptx"):
+        """work.py has the kernels of `kernels` in the second run go through variants that the first one had made, and not those of
+        `counting`."""
+        words = ["--", sys.executable, here / "work.py", kernels, counting]
         done = self.tally("--best-effort", *words, rounds)
         self.assertEqual((done.returncode, done.stdout), (0, expected), done.stderr)
         self.made(2)
@@ -202,12 +203,14 @@ class WithDriver(Preloaded):
 
     @unittest.skipUnless("PTXOPT" in os.environ, "there is no tally-ptxopt")
     def test_containers_with_ptx_have_variants(self):
-        text = (here / "kernels.ptx").read_bytes()
-        text += b"\0" * (8 - len(text) % 8)
-        entry = struct.pack("<HHIQIIHHIIIQQQ", 1, 0x0101, 64, len(text), 0, 0, 0, 8, 80, 0, 0, 0x11, 0, 0) + text
-        container = self.folder / "kernels.fatbin"
-        container.write_bytes(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entry)) + entry)
-        self.runs_by_variants(container)
+        containers = []
+        for name in ("kernels", "counting"):
+            text = (here / f"{name}.ptx").read_bytes()
+            text += b"\0" * (8 - len(text) % 8)
+            entry = struct.pack("<HHIQIIHHIIIQQQ", 1, 0x0101, 64, len(text), 0, 0, 0, 8, 80, 0, 0, 0x11, 0, 0) + text
+            containers.append(self.folder / f"{name}.fatbin")
+            containers[-1].write_bytes(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entry)) + entry)
+        self.runs_by_variants(*containers)
 
     @unittest.skipUnless("PTXOPT" in os.environ, "there is no tally-ptxopt")
     def test_what_the_driver_links_has_variants_made_of_its_ptx(self):
@@ -219,9 +222,7 @@ class WithDriver(Preloaded):
 
     @unittest.skipUnless("PTXOPT" in os.environ, "there is no tally-ptxopt")
     def test_what_nvjitlink_links_has_variants_made_of_its_ptx(self):
-        subprocess.check_call([os.environ["CC"], "-shared", "-fPIC", here / "jit_link.c", "-Wl,-soname,libnvJitLink.so.13", "-o",
-                               "libnvJitLink.so.13"], cwd=self.folder)
-        self.runs_by_variants(f"nvjitlink-{self.folder}/libnvJitLink.so.13:{here}/kernels.ptx")
+        self.runs_by_variants(f"nvjitlink-{os.environ['JIT_LINK']}:{here}/kernels.ptx")
 
     @unittest.skipUnless("PTXOPT" in os.environ, "there is no tally-ptxopt")
     def test_what_nvrtc_compiles_has_variants_made_of_its_ptx(self):
