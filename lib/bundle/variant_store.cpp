@@ -85,7 +85,7 @@ std::string VariantStore::defaultFolder() {
 
 std::string VariantStore::bundleOf(std::string_view key) const {
   return folder + "/" + std::string(key) + "-" + std::to_string(formatVersion) + "." +
-         std::to_string(TALLY_ABI_VERSION) + ".tally";
+         std::to_string(TALLY_ABI_VERSION) + "." + std::to_string(rulesVersion) + ".tally";
 }
 
 } // namespace tally::bundle

@@ -263,3 +263,48 @@ TEST_CASE("the mbarrier of tcgen05.commit is the own block's, unless it is for s
   CHECK(reasonsOf("tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r1],32; ret;")
             .contains("cluster"));
 }
+
+TEST_CASE("an approximation of what a loop's turns count is refused where polls keep it a loop") {
+  /// Of a loop of `turns` turns: what begins it, and what each turn does.
+  auto refused = [](const std::string &before, const std::string &turn, const std::string &turns,
+                    const std::string &behind = "") {
+    Module module = parsed(moduleWith(
+        "ld.param.u64 %rd1,[p]; ld.param.u32 %r7,[n]; ld.global.f32 %f7,[%rd1]; mov.u32 %r1,0; " +
+        before + " again: ld.global.f32 %f1,[%rd1]; " + turn +
+        " add.u64 %rd1,%rd1,4; add.u32 %r1,%r1,1; setp.lt.u32 %p1,%r1," + turns +
+        "; @%p1 bra again; " + behind + " st.global.f32 [%rd1],%f2; ret;"));
+    ModuleFacts facts(module);
+    KernelAnalysis analysis = analyzeKernel(facts, *module.function("k"), everyKind);
+    for (Kind each : {Kind::Slice, Kind::Guard, Kind::Persistent})
+      CHECK(analysis.refusal(each) == nullptr);
+    const Finding *pause = analysis.refusal(Kind::Pause);
+    const Finding *checkpoint = analysis.refusal(Kind::Checkpoint);
+    REQUIRE((pause == nullptr) == (checkpoint == nullptr));
+    CHECK((!pause || pause->reason == Reason::ApproximateTurns));
+    CHECK((!checkpoint || checkpoint->reason == Reason::ApproximateTurns));
+    return pause != nullptr;
+  };
+  const std::string begin = "mov.f32 %f3,0f00000000; mov.f32 %f2,%f3;",
+                    count = "add.f32 %f3,%f3,0f3f800000; ", many = "100000";
+  auto divided = [&](const char *how, const char *by) {
+    return count + how + " %f4,%f1," + by + "; add.f32 %f2,%f2,%f4;";
+  };
+  CHECK(refused(begin, divided("div.full.f32", "%f3"), many));
+  CHECK(refused(begin, divided("div.approx.f32", "%f3"), many));
+  CHECK(refused(begin, count + "rcp.approx.f32 %f4,%f3; fma.rn.f32 %f2,%f4,%f1,%f2;", many));
+  // Of an integer, by way of another register, of an immediate by the dividend.
+  CHECK(refused(begin, "cvt.rn.f32.u32 %f5,%r1; ex2.approx.f32 %f2,%f5;", many));
+  CHECK(refused(begin, count + "mul.f32 %f5,%f3,0f40000000; div.full.f32 %f2,%f1,%f5;", many));
+  CHECK(refused(begin, count + "div.full.f32 %f2,%f3,0f40400000;", many));
+  // What the turns leave behind.
+  CHECK(refused(begin, count, many, "div.full.f32 %f2,%f1,%f3;"));
+  // An exact operation; of immediates alone; of what memory says, by the divisor or the count.
+  CHECK_FALSE(refused(begin, divided("div.rn.f32", "%f3"), many));
+  CHECK_FALSE(refused(begin, divided("div.full.f32", "0f40400000"), many));
+  CHECK_FALSE(refused(begin, divided("div.full.f32", "%f7"), many));
+  CHECK_FALSE(refused(begin, count + "div.full.f32 %f2,%f3,%f7;", many));
+  CHECK_FALSE(refused("mov.f32 %f3,%f7; mov.f32 %f2,%f3;", divided("div.full.f32", "%f3"), many));
+  CHECK_FALSE(refused(begin, count + "@%p2 mov.f32 %f3,%f7; div.full.f32 %f2,%f1,%f3;", many));
+  // Nobody unrolls wholly a loop whose turns a parameter says.
+  CHECK_FALSE(refused(begin, divided("div.full.f32", "%f3"), "%r7"));
+}

@@ -1,6 +1,7 @@
 #include "tally/ptx/analysis/kernel_analysis.h"
 
 #include "checkpoints.h"
+#include "rounding.h"
 #include "shared_writes.h"
 #include "string_ref.h"
 #include "tally/bundle/abi.h"
@@ -122,6 +123,7 @@ public:
       result.waits = bundle::Waits::Unknown;
     }
     findCheckpoint();
+    checkRounding();
     llvm::stable_sort(result.findings, [](const Finding &a, const Finding &b) {
       return a.reason != b.reason ? a.reason < b.reason : a.place.data() < b.place.data();
     });
@@ -170,6 +172,18 @@ private:
     Checkpoints found = findCheckpoints(modules, function, callees, result.loop, pollRules);
     llvm::append_range(result.findings, found.findings);
     result.checkpoint = std::move(found.plan);
+  }
+
+  /// Polls stand in the entry's own loops.
+  void checkRounding() {
+    KindSet polling = 0;
+    for (Kind each : {Kind::Pause, Kind::Checkpoint})
+      if ((kinds & setOf(each)) && !result.refusal(each))
+        polling |= setOf(each);
+    if (polling == 0)
+      return;
+    if (auto found = approximationOfTurns(Cfg(function)))
+      find(Reason::ApproximateTurns, function.body[*found].text);
   }
 
   void assumeLowerBlocks() {

@@ -3,10 +3,15 @@
 #ifndef TALLY_BUNDLE_VARIANT_STORE_H
 #define TALLY_BUNDLE_VARIANT_STORE_H
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace tally::bundle {
+
+/// Grows where kernels are rewritten or refused by other rules, so that a store's variants of
+/// before are made anew.
+inline constexpr std::uint32_t rulesVersion = 1;
 
 /// The bytes of what `cuModuleLoadData` takes: machine code (ELF), PTX text without its NUL, or a
 /// fatbin's container, also of a wrapper that points to one. `image` is trusted, as the driver
@@ -25,7 +30,7 @@ public:
   static std::string defaultFolder();
 
   const std::string &path() const { return folder; }
-  /// The bundle of the image with that key, of this version of bundles.
+  /// The bundle of the image with that key, of this version of bundles and rules.
   std::string bundleOf(std::string_view key) const;
 
 private:

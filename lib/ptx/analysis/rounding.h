@@ -1,0 +1,24 @@
+// Whether the last bits of a kernel's results depend on how ptxas assembles its loops.
+//
+// An approximate operation (.approx, .full) has a bound on its error, not one result (PTX ISA 9.0,
+// 9.7.3). Where ptxas knows the operand it computes the value itself, and divides by a known number
+// by multiplying by its reciprocal; where it does not the GPU approximates, and the last bits
+// differ. A loop's counter is known where the loop is unrolled wholly, as in the user's kernel, and
+// is not where a poll keeps it a loop.
+#ifndef TALLY_LIB_PTX_ANALYSIS_ROUNDING_H
+#define TALLY_LIB_PTX_ANALYSIS_ROUNDING_H
+
+#include "tally/ptx/analysis/cfg.h"
+
+#include <cstdint>
+#include <optional>
+
+namespace tally::ptx {
+
+/// The first approximate operation of a value that immediates and the turns of a loop make, where
+/// immediates say how many turns there are.
+std::optional<std::uint32_t> approximationOfTurns(const Cfg &cfg);
+
+} // namespace tally::ptx
+
+#endif
