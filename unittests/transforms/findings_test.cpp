@@ -264,7 +264,7 @@ TEST_CASE("the mbarrier of tcgen05.commit is the own block's, unless it is for s
             .contains("cluster"));
 }
 
-TEST_CASE("an approximation of what a loop's turns count is refused where polls keep it a loop") {
+TEST_CASE("polls are refused where ptxas rounds otherwise in a loop than in an unrolled one") {
   /// Of a loop of `turns` turns: what begins it, and what each turn does.
   auto refused = [](const std::string &before, const std::string &turn, const std::string &turns,
                     const std::string &behind = "") {
@@ -280,8 +280,8 @@ TEST_CASE("an approximation of what a loop's turns count is refused where polls 
     const Finding *pause = analysis.refusal(Kind::Pause);
     const Finding *checkpoint = analysis.refusal(Kind::Checkpoint);
     REQUIRE((pause == nullptr) == (checkpoint == nullptr));
-    CHECK((!pause || pause->reason == Reason::ApproximateTurns));
-    CHECK((!checkpoint || checkpoint->reason == Reason::ApproximateTurns));
+    CHECK((!pause || pause->reason == Reason::Rounding));
+    CHECK((!checkpoint || checkpoint->reason == Reason::Rounding));
     return pause != nullptr;
   };
   const std::string begin = "mov.f32 %f3,0f00000000; mov.f32 %f2,%f3;",
@@ -305,6 +305,18 @@ TEST_CASE("an approximation of what a loop's turns count is refused where polls 
   CHECK_FALSE(refused(begin, count + "div.full.f32 %f2,%f3,%f7;", many));
   CHECK_FALSE(refused("mov.f32 %f3,%f7; mov.f32 %f2,%f3;", divided("div.full.f32", "%f3"), many));
   CHECK_FALSE(refused(begin, count + "@%p2 mov.f32 %f3,%f7; div.full.f32 %f2,%f1,%f3;", many));
+  // A sum of what another turn or block multiplied, by way of a copy too.
+  CHECK(refused("mov.f32 %f3,%f7;", "add.f32 %f2,%f3,%f1; mul.f32 %f3,%f1,%f1;", "%r7"));
+  CHECK(refused("mul.f32 %f3,%f7,%f7;", "add.f32 %f2,%f3,%f1;", "%r7"));
+  CHECK(refused("mov.f32 %f3,%f7;",
+                "sub.ftz.f32 %f2,%f1,%f3; mul.ftz.f32 %f4,%f1,%f1; "
+                "mov.f32 %f3,%f4;",
+                "%r7"));
+  CHECK_FALSE(refused("", "mul.f32 %f3,%f1,%f1; add.f32 %f2,%f3,%f1;", "%r7"));
+  CHECK_FALSE(refused("mul.rn.f32 %f3,%f7,%f7;", "add.f32 %f2,%f3,%f1;", "%r7"));
+  CHECK_FALSE(refused("mul.f32 %f3,%f7,%f7;", "add.rn.f32 %f2,%f3,%f1;", "%r7"));
+  CHECK_FALSE(refused("mul.f32 %f3,%f7,%f7;", "fma.rn.f32 %f2,%f3,%f1,%f1;", "%r7"));
+  CHECK_FALSE(refused("mul.lo.u32 %r2,%r7,%r7;", "add.u32 %r3,%r2,%r1; mov.f32 %f2,%f1;", "%r7"));
   // Nobody unrolls wholly a loop whose turns a parameter says.
   CHECK_FALSE(refused(begin, divided("div.full.f32", "%f3"), "%r7"));
 }

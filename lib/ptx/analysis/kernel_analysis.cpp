@@ -182,8 +182,13 @@ private:
         polling |= setOf(each);
     if (polling == 0)
       return;
-    if (auto found = approximationOfTurns(Cfg(function)))
-      find(Reason::ApproximateTurns, function.body[*found].text);
+    Cfg cfg(function);
+    if (auto found = approximationOfTurns(cfg))
+      find(Reason::Rounding, function.body[*found].text,
+           "an approximation of what the turns of a loop count");
+    else if (auto sum = contractionOverBlocks(cfg))
+      find(Reason::Rounding, function.body[*sum].text,
+           "a sum of a product from another block or turn");
   }
 
   void assumeLowerBlocks() {

@@ -1,10 +1,13 @@
 #include "rounding.h"
 
+#include "definitions.h"
 #include "loops.h"
 #include "tally/ptx/analysis/opcodes.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -161,7 +164,61 @@ private:
   std::vector<bool> turns; ///< known, and another one in each turn of a loop
 };
 
+/// In a type of floating point, and nothing says how it is rounded.
+bool isContractible(const Instruction &instruction) {
+  auto isFloat = [](std::string_view type) {
+    return type.starts_with("f16") || type.starts_with("bf16") || type.starts_with("f32") ||
+           type == "f64";
+  };
+  return llvm::any_of(instruction.modifiers, isFloat) &&
+         llvm::none_of(std::array{"rn", "rz", "rm", "rp"},
+                       [&](const char *each) { return instruction.has(each); });
+}
+
+/// Products that copies alone bring to a register.
+class Products {
+public:
+  explicit Products(const Cfg &cfg) : cfg(cfg), definitions(cfg) {}
+
+  /// Whether one of the register's does not stand before `sum` in its block.
+  bool comeFromElsewhere(RegisterId reg, std::uint32_t sum) {
+    if (!seen.insert(reg).second)
+      return false;
+    return llvm::any_of(definitions.of(reg), [&](std::uint32_t by) {
+      const Instruction &each = cfg.instruction(by);
+      if (each.opcode == "mul" && isContractible(each))
+        return cfg.blockOf(by) != cfg.blockOf(sum) || by > sum;
+      return each.opcode == "mov" && each.operands.size() == 2 &&
+             each.operands[1].kind == OperandKind::Register &&
+             comeFromElsewhere(each.operands[1].reg, sum);
+    });
+  }
+  bool areSummed(std::uint32_t statement) {
+    const Instruction &sum = cfg.instruction(statement);
+    if ((sum.opcode != "add" && sum.opcode != "sub") || !isContractible(sum))
+      return false;
+    seen.clear();
+    return llvm::any_of(sum.operands.subspan(1), [&](const Operand &each) {
+      return each.kind == OperandKind::Register && comeFromElsewhere(each.reg, statement);
+    });
+  }
+
+private:
+  const Cfg &cfg;
+  const Definitions definitions;
+  llvm::SmallDenseSet<RegisterId, 8> seen;
+};
+
 } // namespace
+
+std::optional<std::uint32_t> contractionOverBlocks(const Cfg &cfg) {
+  Products products(cfg);
+  for (const auto &block : cfg.blocks())
+    for (std::uint32_t statement : block->instructions)
+      if (products.areSummed(statement))
+        return statement;
+  return std::nullopt;
+}
 
 std::optional<std::uint32_t> approximationOfTurns(const Cfg &cfg) {
   bool hasAny = llvm::any_of(cfg.function().body, [](const Statement &each) {

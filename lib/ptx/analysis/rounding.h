@@ -5,6 +5,10 @@
 // by multiplying by its reciprocal; where it does not the GPU approximates, and the last bits
 // differ. A loop's counter is known where the loop is unrolled wholly, as in the user's kernel, and
 // is not where a poll keeps it a loop.
+//
+// A product and a sum without a rounding modifier may become one operation, rounded once (9.7.3,
+// add, mul), where they come to stand in one block: that of two turns, or of the two sides of a
+// poll.
 #ifndef TALLY_LIB_PTX_ANALYSIS_ROUNDING_H
 #define TALLY_LIB_PTX_ANALYSIS_ROUNDING_H
 
@@ -18,6 +22,9 @@ namespace tally::ptx {
 /// The first approximate operation of a value that immediates and the turns of a loop make, where
 /// immediates say how many turns there are.
 std::optional<std::uint32_t> approximationOfTurns(const Cfg &cfg);
+
+/// The first such sum of a product that another block made, or another turn of its own.
+std::optional<std::uint32_t> contractionOverBlocks(const Cfg &cfg);
 
 } // namespace tally::ptx
 
