@@ -99,7 +99,7 @@ using PFN_cuGraphInstantiate_v10000 = PFN_cuGraphInstantiate_v11000;
 
 template <class Real, class... P> CUresult byRule_Launch(CUstream stream, Real real, P... p) {
   auto call = [&] { return real(p...); };
-  auto never = [] { return std::shared_ptr<const ForeignLaunch>(); };
+  auto never = [] { return TakenLaunch{nullptr, InTurnReason::OtherCall}; };
   auto see = [](HighFootprints &to, const CudaApi &table, StreamState &state) {
     to.unknown(table, state);
   };

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace tally::hooks {
@@ -222,14 +224,28 @@ void ForeignKernels::forget() {
   known.clear();
 }
 
-std::shared_ptr<const ForeignLaunch> takeLaunch(const DriverLaunches &driver,
-                                                ForeignKernels &kernels,
-                                                const CUlaunchConfig &config, CUfunction function,
-                                                void **parameters, void **extra) {
+std::string InTurnCounts::statistics() const {
+  constexpr std::array names = {"an old driver",  "parameters",      "attributes",  "shape",
+                                "another device", "another context", "another call"};
+  static_assert(names.size() == std::tuple_size_v<decltype(counts)>);
+  std::uint64_t sum = 0;
+  std::string reasons;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (std::uint64_t count = counts[i].load(); count != 0) {
+      sum += count;
+      reasons +=
+          (reasons.empty() ? "" : ", ") + std::string(names[i]) + " " + std::to_string(count);
+    }
+  return sum == 0 ? "" : std::to_string(sum) + " (" + reasons + ")";
+}
+
+TakenLaunch takeLaunch(const DriverLaunches &driver, ForeignKernels &kernels,
+                       const CUlaunchConfig &config, CUfunction function, void **parameters,
+                       void **extra) {
   CUcontext context = nullptr;
   if (!driver.launch || !driver.parameterInfo || !driver.attribute || !driver.currentContext ||
       driver.currentContext(&context) != CUDA_SUCCESS)
-    return nullptr;
+    return {nullptr, InTurnReason::NotAsked};
   auto taken = std::make_shared<ForeignLaunch>();
   taken->identity = reinterpret_cast<std::uint64_t>(function);
   taken->context = context;
@@ -240,17 +256,20 @@ std::shared_ptr<const ForeignLaunch> takeLaunch(const DriverLaunches &driver,
   taken->shape.dynamicSharedBytes = config.sharedMemBytes;
   std::span<const CUlaunchAttribute> given(config.attrs, config.attrs ? config.numAttrs : 0);
   auto attributes = copyAttributes(given, taken->shape);
-  if (!attributes || (parameters && extra) || (!parameters && !extra) ||
-      !isLaunchable(*kernel, taken->shape))
-    return nullptr;
+  if (!attributes)
+    return {nullptr, InTurnReason::Attributes};
+  if (!isLaunchable(*kernel, taken->shape))
+    return {nullptr, InTurnReason::WouldFail};
+  if ((parameters != nullptr) == (extra != nullptr))
+    return {nullptr, InTurnReason::Parameters};
   auto copied = extra ? copyBuffer(extra) : copyEach(*kernel, parameters);
   if (!copied)
-    return nullptr;
+    return {nullptr, InTurnReason::Parameters};
   taken->launch = [driver, config, function, attributes = std::move(*attributes),
                    copied = std::move(*copied)](cudaStream_t stream) {
     return make(driver, config, function, attributes, copied, stream);
   };
-  return taken;
+  return {std::move(taken)};
 }
 
 } // namespace tally::hooks

@@ -11,6 +11,7 @@
 #include <cuda.h>
 #include <driver_types.h>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -32,6 +34,38 @@ struct ForeignLaunch {
   LaunchShape shape;
   void *context = nullptr; ///< the CUcontext that the caller had
   std::function<cudaError_t(cudaStream_t)> launch;
+};
+
+/// Why a library's launch is made by the calling thread, when all that is queued is over.
+enum class InTurnReason : std::uint8_t {
+  NotAsked,   ///< the driver does not tell what there is to know of a kernel
+  Parameters, ///< it does not tell the kernel's, or it has none; or they are given in no known form
+  Attributes, ///< that tie it to other work
+  WouldFail,  ///< by its shape: the caller has to hear of it
+  OtherDevice,  ///< than the one that the queue is for
+  OtherContext, ///< likewise
+  OtherCall     ///< of a graph or of several kernels, or in a form of old
+};
+
+/// How many were, by reason. Thread-safe.
+class InTurnCounts {
+public:
+  void add(InTurnReason reason) { counts[static_cast<std::size_t>(reason)].fetch_add(1); }
+  std::uint64_t of(InTurnReason reason) const {
+    return counts[static_cast<std::size_t>(reason)].load();
+  }
+  /// In words; empty where none was.
+  std::string statistics() const;
+
+private:
+  std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(InTurnReason::OtherCall) + 1>
+      counts{};
+};
+
+/// A launch for later, or why there is none.
+struct TakenLaunch {
+  std::shared_ptr<const ForeignLaunch> launch;
+  InTurnReason reason = InTurnReason::NotAsked; ///< without one
 };
 
 /// A copy or a fill of one range, likewise.
@@ -108,13 +142,10 @@ private:
   std::unordered_map<CUfunction, std::shared_ptr<const ForeignKernel>> known;
 };
 
-/// Takes a copy of a launch, its parameters included. nullptr where it cannot be made later: its
-/// parameters are not known (an older driver, a kernel without any), it has attributes that tie it
-/// to other work, or it would fail, which the caller has to hear of.
-std::shared_ptr<const ForeignLaunch> takeLaunch(const DriverLaunches &driver,
-                                                ForeignKernels &kernels,
-                                                const CUlaunchConfig &config, CUfunction function,
-                                                void **parameters, void **extra);
+/// Takes a copy of a launch, its parameters included.
+TakenLaunch takeLaunch(const DriverLaunches &driver, ForeignKernels &kernels,
+                       const CUlaunchConfig &config, CUfunction function, void **parameters,
+                       void **extra);
 
 } // namespace tally::hooks
 

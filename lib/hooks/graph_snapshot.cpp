@@ -361,8 +361,8 @@ GraphReader::foreignPart(const CUDA_KERNEL_NODE_PARAMS_v2 &found, const Snapshot
   config.numAttrs = static_cast<unsigned>(attributes.size());
   CUfunction function =
       found.func ? found.func : reinterpret_cast<CUfunction>(found.kern); // a launch takes both
-  return takeLaunch(api.driver(), foreignKernels, config, function, found.kernelParams,
-                    found.extra);
+  return takeLaunch(api.driver(), foreignKernels, config, function, found.kernelParams, found.extra)
+      .launch;
 }
 
 bool GraphReader::readAttributes(SnapshotNode &node) {

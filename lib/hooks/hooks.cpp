@@ -354,6 +354,8 @@ void Hooks::writeStatistics() {
     line += "; room for requests on an SM: " + text(left.threads) + " threads, " +
             text(left.registers) + " registers, " + text(left.sharedBytes) + " bytes shared";
   }
+  if (std::string inTurn = foreignInTurn.statistics(); !inTurn.empty())
+    line += "; launches by libraries in turn: " + inTurn;
   if (std::string launched = graphs.statistics(); !launched.empty())
     line += "; best-effort graphs: " + launched;
   if (std::string loaded = images.statistics(); !loaded.empty())

@@ -307,6 +307,8 @@ public:
   LoadedImages &loadedImages() { return images; }
   /// Those of libraries that have been launched.
   ForeignKernels &foreignKernels() { return ofLibraries; }
+  /// Their best-effort launches that were not queued.
+  const InTurnCounts &inTurnOfLibraries() const { return foreignInTurn; }
   Totals totals();
   /// Of best-effort graphs, in words; empty without any.
   std::string graphStatistics() const { return graphs.statistics(); }
@@ -469,8 +471,7 @@ private:
   void waitForLaunches(const ExecutableGraph &graph);
   std::optional<int> tryForeignAhead(StreamState &state, AheadWork work,
                                      const std::function<int()> &call);
-  bool queueForeign(StreamState &state,
-                    const std::function<std::shared_ptr<const ForeignLaunch>()> &take);
+  bool queueForeign(StreamState &state, const std::function<TakenLaunch()> &take);
   /// The call at once, on the calling thread, when all that is queued is over and a permit is
   /// there.
   void inTurn(StreamState &state, const Run &call);
@@ -514,6 +515,7 @@ private:
   std::atomic<bool> wroteStatistics{false};
   std::atomic<const CudaApi *> anyApi{nullptr};
   std::atomic<std::uint64_t> foreignHigh{0}, foreignBestEffort{0};
+  InTurnCounts foreignInTurn;
   Totals earlier; ///< of engines before a reset of the device
 };
 

@@ -215,16 +215,23 @@ std::optional<int> Hooks::tryForeignAhead(StreamState &state, AheadWork work,
 }
 
 /// Queues a library's launch. False: it has to be made by the calling thread.
-bool Hooks::queueForeign(StreamState &state,
-                         const std::function<std::shared_ptr<const ForeignLaunch>()> &take) {
+bool Hooks::queueForeign(StreamState &state, const std::function<TakenLaunch()> &take) {
   Engine *now = start(foreignApi());
   InHook inside;
-  if (!now || captures.takesPart(foreignApi(), state.handle) || state.device != now->deviceNumber())
+  if (!now || captures.takesPart(foreignApi(), state.handle))
     return false;
-  std::shared_ptr<const ForeignLaunch> launch = take();
-  if (!launch || launch->context != now->context())
+  auto refuse = [this](InTurnReason reason) {
+    foreignInTurn.add(reason);
     return false;
-  now->submit(state, launch);
+  };
+  if (state.device != now->deviceNumber())
+    return refuse(InTurnReason::OtherDevice);
+  TakenLaunch taken = take();
+  if (!taken.launch)
+    return refuse(taken.reason);
+  if (taken.launch->context != now->context())
+    return refuse(InTurnReason::OtherContext);
+  now->submit(state, taken.launch);
   return true;
 }
 

@@ -265,6 +265,10 @@ TEST_CASE("a library's launch on a best-effort stream is made later, with the pa
   CHECK(config->numAttrs == 1); // a kernel that cannot start early needs no such attribute
 
   // Made at once by the caller: a launch tied to others, and one that fails.
+  using Reason = hooks::InTurnReason;
+  const hooks::InTurnCounts &inTurn = hooks.inTurnOfLibraries();
+  std::uint64_t attributesBefore = inTurn.of(Reason::Attributes);
+  std::uint64_t failingBefore = inTurn.of(Reason::WouldFail);
   attributes[0].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
   int third = 9;
   double fourth = 1;
@@ -300,6 +304,17 @@ TEST_CASE("a library's launch on a best-effort stream is made later, with the pa
     CHECK(hooks.queryStream(cuda.api(), stream, idle) == cudaSuccess);
   }
   engine.drain();
+  CHECK(inTurn.of(Reason::Attributes) == attributesBefore + 1);
+  CHECK(inTurn.of(Reason::WouldFail) == failingBefore + 24);
+}
+
+TEST_CASE("launches that libraries make in turn are said with their reasons") {
+  hooks::InTurnCounts counts;
+  CHECK(counts.statistics().empty());
+  counts.add(hooks::InTurnReason::Parameters);
+  counts.add(hooks::InTurnReason::OtherContext);
+  counts.add(hooks::InTurnReason::Parameters);
+  CHECK(counts.statistics() == "3 (parameters 2, another context 1)");
 }
 
 TEST_CASE("a name whose parameters changed is wrapped as the version asked for has them") {

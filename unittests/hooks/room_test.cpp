@@ -109,7 +109,7 @@ TEST_CASE("what is not known, or the driver's, takes the reserve") {
   Room h;
   h.begin();
   CHECK(h.launchPlain(h.high, 2) == cudaSuccess);
-  auto take = [] { return std::shared_ptr<const hooks::ForeignLaunch>(); };
+  auto take = [] { return hooks::TakenLaunch{}; };
   auto succeed = [] { return cudaSuccess; };
   bool known = true;
   SUBCASE("a library's launch") {

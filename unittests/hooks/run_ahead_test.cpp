@@ -79,7 +79,7 @@ TEST_CASE("libraries' launches go at once too, and are counted once, as theirs")
     ++made;
     return cudaSuccess;
   };
-  auto take = [] { return std::shared_ptr<const hooks::ForeignLaunch>(); };
+  auto take = [] { return hooks::TakenLaunch{}; };
   auto see = [](hooks::HighFootprints &, const hooks::CudaApi &, hooks::StreamState &) {};
   static const char kernel = 0;
   CHECK(h.hooks.foreignLaunch(stream, {&kernel, 8}, call, take, see) == cudaSuccess);

@@ -305,18 +305,29 @@ TEST_CASE("polls are refused where ptxas rounds otherwise in a loop than in an u
   CHECK_FALSE(refused(begin, count + "div.full.f32 %f2,%f3,%f7;", many));
   CHECK_FALSE(refused("mov.f32 %f3,%f7; mov.f32 %f2,%f3;", divided("div.full.f32", "%f3"), many));
   CHECK_FALSE(refused(begin, count + "@%p2 mov.f32 %f3,%f7; div.full.f32 %f2,%f1,%f3;", many));
-  // A sum of what another turn or block multiplied, by way of a copy too.
+  // A sum of what another turn multiplied, by way of a copy too.
   CHECK(refused("mov.f32 %f3,%f7;", "add.f32 %f2,%f3,%f1; mul.f32 %f3,%f1,%f1;", "%r7"));
-  CHECK(refused("mul.f32 %f3,%f7,%f7;", "add.f32 %f2,%f3,%f1;", "%r7"));
   CHECK(refused("mov.f32 %f3,%f7;",
                 "sub.ftz.f32 %f2,%f1,%f3; mul.ftz.f32 %f4,%f1,%f1; "
                 "mov.f32 %f3,%f4;",
                 "%r7"));
+  // What comes into a loop meets its sum where all turns are unrolled.
+  CHECK(refused("mul.f32 %f3,%f7,%f7;", "add.f32 %f2,%f3,%f1;", many));
+  CHECK_FALSE(refused("mul.f32 %f3,%f7,%f7;", "add.f32 %f2,%f3,%f1;", "%r7"));
+  // Together in the turn; with a rounding of its own; no sum, no product of floats.
   CHECK_FALSE(refused("", "mul.f32 %f3,%f1,%f1; add.f32 %f2,%f3,%f1;", "%r7"));
-  CHECK_FALSE(refused("mul.rn.f32 %f3,%f7,%f7;", "add.f32 %f2,%f3,%f1;", "%r7"));
-  CHECK_FALSE(refused("mul.f32 %f3,%f7,%f7;", "add.rn.f32 %f2,%f3,%f1;", "%r7"));
-  CHECK_FALSE(refused("mul.f32 %f3,%f7,%f7;", "fma.rn.f32 %f2,%f3,%f1,%f1;", "%r7"));
-  CHECK_FALSE(refused("mul.lo.u32 %r2,%r7,%r7;", "add.u32 %r3,%r2,%r1; mov.f32 %f2,%f1;", "%r7"));
+  CHECK_FALSE(refused("",
+                      "mul.f32 %f3,%f1,%f1; @%p2 bra on; mov.f32 %f5,%f1; on: "
+                      "add.f32 %f2,%f3,%f1;",
+                      "%r7"));
+  CHECK_FALSE(refused("mov.f32 %f3,%f7;", "add.f32 %f2,%f3,%f1; mul.rn.f32 %f3,%f1,%f1;", "%r7"));
+  CHECK_FALSE(refused("mov.f32 %f3,%f7;", "add.rn.f32 %f2,%f3,%f1; mul.f32 %f3,%f1,%f1;", "%r7"));
+  CHECK_FALSE(
+      refused("mov.f32 %f3,%f7;", "fma.rn.f32 %f2,%f3,%f1,%f1; mul.f32 %f3,%f1,%f1;", "%r7"));
+  CHECK_FALSE(refused("mov.u32 %r3,%r7;",
+                      "add.u32 %r2,%r3,%r1; mul.lo.u32 %r3,%r2,%r2; mov.f32 %f2,%f1;", "%r7"));
+  CHECK_FALSE(refused("mov.f32 %f3,%f7;",
+                      "mul.f32 %f3,%f1,%f1; add.f32 %f2,%f3,%f1; mov.f32 %f3,%f1;", "%r7"));
   // Nobody unrolls wholly a loop whose turns a parameter says.
   CHECK_FALSE(refused(begin, divided("div.full.f32", "%f3"), "%r7"));
 }

@@ -4,11 +4,13 @@
 #include "loops.h"
 #include "tally/ptx/analysis/opcodes.h"
 
-#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 
 #include <array>
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace tally::ptx {
@@ -18,6 +20,7 @@ bool isApproximate(const Instruction &instruction) {
   return instruction.has("approx") || instruction.has("full");
 }
 
+/// What immediates alone make, if the turns of loops are counted.
 class KnownTurns {
 public:
   explicit KnownTurns(const Cfg &cfg)
@@ -28,6 +31,16 @@ public:
         addTurning(loop);
     });
     follow();
+  }
+
+  /// Whether a branch out of the loop is decided by known values.
+  bool hasKnownEnd(const Loop &loop) const {
+    return llvm::any_of(loop.blocks, [&](const CfgBlock *block) {
+      const Instruction *last = cfg.terminator(*block);
+      bool leaves =
+          llvm::any_of(block->successors, [&](const CfgBlock *next) { return !loop.has(*next); });
+      return leaves && last && last->guard && isKnown(last->guard->predicate);
+    });
   }
 
   std::optional<std::uint32_t> firstApproximation() const {
@@ -86,16 +99,6 @@ private:
         });
       });
     }
-  }
-
-  /// Whether a branch out of the loop is decided by known values.
-  bool hasKnownEnd(const Loop &loop) const {
-    return llvm::any_of(loop.blocks, [&](const CfgBlock *block) {
-      const Instruction *last = cfg.terminator(*block);
-      bool leaves =
-          llvm::any_of(block->successors, [&](const CfgBlock *next) { return !loop.has(*next); });
-      return leaves && last && last->guard && isKnown(last->guard->predicate);
-    });
   }
 
   /// What the loop assigns and reads before: such a register is its turns'.
@@ -175,56 +178,135 @@ bool isContractible(const Instruction &instruction) {
                        [&](const char *each) { return instruction.has(each); });
 }
 
-/// Products that copies alone bring to a register.
-class Products {
-public:
-  explicit Products(const Cfg &cfg) : cfg(cfg), definitions(cfg) {}
+bool isProduct(const Instruction &instruction) {
+  return instruction.opcode == "mul" && isContractible(instruction);
+}
+bool isSum(const Instruction &instruction) {
+  return (instruction.opcode == "add" || instruction.opcode == "sub") &&
+         isContractible(instruction);
+}
 
-  /// Whether one of the register's does not stand before `sum` in its block.
-  bool comeFromElsewhere(RegisterId reg, std::uint32_t sum) {
-    if (!seen.insert(reg).second)
-      return false;
-    return llvm::any_of(definitions.of(reg), [&](std::uint32_t by) {
-      const Instruction &each = cfg.instruction(by);
-      if (each.opcode == "mul" && isContractible(each))
-        return cfg.blockOf(by) != cfg.blockOf(sum) || by > sum;
-      return each.opcode == "mov" && each.operands.size() == 2 &&
-             each.operands[1].kind == OperandKind::Register &&
-             comeFromElsewhere(each.operands[1].reg, sum);
+/// Ways from products to sums, and whether polls stand in them.
+class Contractions {
+public:
+  Contractions(const Cfg &cfg, llvm::ArrayRef<std::uint32_t> polls) : cfg(cfg), definitions(cfg) {
+    KnownTurns turns(cfg);
+    for (std::uint32_t poll : polls)
+      points.push_back(firstInstruction(poll));
+    llvm::erase_if(points, [&](std::uint32_t each) { return !cfg.blockOf(each); });
+    forEachLoop(cfg, [&](const Loop &loop) {
+      if (llvm::any_of(points, [&](std::uint32_t each) { return loop.has(*cfg.blockOf(each)); }))
+        loops.push_back({loop.contains, turns.hasKnownEnd(loop)});
     });
   }
-  bool areSummed(std::uint32_t statement) {
-    const Instruction &sum = cfg.instruction(statement);
-    if ((sum.opcode != "add" && sum.opcode != "sub") || !isContractible(sum))
-      return false;
+
+  /// Whether a product that comes to the sum past a poll might be contracted with it without.
+  bool isCut(std::uint32_t sum) {
     seen.clear();
-    return llvm::any_of(sum.operands.subspan(1), [&](const Operand &each) {
-      return each.kind == OperandKind::Register && comeFromElsewhere(each.reg, statement);
+    return llvm::any_of(cfg.instruction(sum).operands.subspan(1), [&](const Operand &each) {
+      return each.kind == OperandKind::Register && comesPastPoll(each.reg, sum, sum, false);
     });
   }
 
 private:
+  struct PolledLoop {
+    std::vector<bool> contains; ///< by block
+    bool hasKnownEnd;
+  };
+
+  std::uint32_t firstInstruction(std::uint32_t statement) const {
+    const auto &body = cfg.function().body;
+    while (statement + 1 < body.size() && body[statement].kind != StatementKind::Instruction)
+      ++statement;
+    return statement;
+  }
+
+  /// Follows copies back from `reader`, to which `past` says whether a poll was met behind it.
+  bool comesPastPoll(RegisterId reg, std::uint32_t reader, std::uint32_t sum, bool past) {
+    if (!seen.insert({reg, past}).second)
+      return false;
+    return llvm::any_of(definitions.of(reg), [&](std::uint32_t by) {
+      const Instruction &each = cfg.instruction(by);
+      bool isCopy = each.opcode == "mov" && each.operands.size() == 2 &&
+                    each.operands[1].kind == OperandKind::Register;
+      if (!isCopy && !isProduct(each))
+        return false;
+      bool isPast = past || llvm::any_of(points, [&](std::uint32_t poll) {
+                      return reaches(reg, by, false, poll) && reaches(reg, poll, true, reader);
+                    });
+      if (isCopy)
+        return comesPastPoll(each.operands[1].reg, by, sum, isPast);
+      return isPast && mayComeTogether(by, sum);
+    });
+  }
+
+  /// Those of two turns of a loop, where some are unrolled; what comes into one, where all are.
+  bool mayComeTogether(std::uint32_t product, std::uint32_t sum) const {
+    return llvm::any_of(loops, [&](const PolledLoop &each) {
+      return each.contains[cfg.blockOf(sum)->number] &&
+             (each.hasKnownEnd || each.contains[cfg.blockOf(product)->number]);
+    });
+  }
+
+  /// Whether a way leads from behind `from`, or, with `itself`, from before it, to `to` on which
+  /// the register is not assigned anew.
+  bool reaches(RegisterId reg, std::uint32_t from, bool itself, std::uint32_t to) const {
+    std::vector<bool> entered(cfg.size(), false);
+    llvm::SmallVector<const CfgBlock *, 16> blocks;
+    auto goesThrough = [&](const CfgBlock &block, auto first) {
+      for (auto at = first; at != block.instructions.end(); ++at) {
+        if (*at == to)
+          return true;
+        if (llvm::is_contained(definitions.of(reg), *at))
+          return false;
+      }
+      for (const CfgBlock *next : block.successors)
+        if (!entered[next->number]) {
+          entered[next->number] = true;
+          blocks.push_back(next);
+        }
+      return false;
+    };
+    const CfgBlock &start = *cfg.blockOf(from);
+    if (goesThrough(start, llvm::find(start.instructions, from) + (itself ? 0 : 1)))
+      return true;
+    while (!blocks.empty()) {
+      const CfgBlock *block = blocks.pop_back_val();
+      if (goesThrough(*block, block->instructions.begin()))
+        return true;
+    }
+    return false;
+  }
+
   const Cfg &cfg;
   const Definitions definitions;
-  llvm::SmallDenseSet<RegisterId, 8> seen;
+  std::vector<std::uint32_t> points; ///< instructions that polls stand before
+  std::vector<PolledLoop> loops;     ///< with a poll inside
+  std::set<std::pair<RegisterId, bool>> seen;
 };
+
+template <class Is> bool hasAny(const Cfg &cfg, Is is) {
+  return llvm::any_of(cfg.function().body, [&](const Statement &each) {
+    return each.kind == StatementKind::Instruction && is(each.instruction);
+  });
+}
 
 } // namespace
 
-std::optional<std::uint32_t> contractionOverBlocks(const Cfg &cfg) {
-  Products products(cfg);
+std::optional<std::uint32_t> contractionPastPoll(const Cfg &cfg,
+                                                 llvm::ArrayRef<std::uint32_t> polls) {
+  if (polls.empty() || !hasAny(cfg, isProduct) || !hasAny(cfg, isSum))
+    return std::nullopt;
+  Contractions contractions(cfg, polls);
   for (const auto &block : cfg.blocks())
     for (std::uint32_t statement : block->instructions)
-      if (products.areSummed(statement))
+      if (isSum(cfg.instruction(statement)) && contractions.isCut(statement))
         return statement;
   return std::nullopt;
 }
 
 std::optional<std::uint32_t> approximationOfTurns(const Cfg &cfg) {
-  bool hasAny = llvm::any_of(cfg.function().body, [](const Statement &each) {
-    return each.kind == StatementKind::Instruction && isApproximate(each.instruction);
-  });
-  return hasAny ? KnownTurns(cfg).firstApproximation() : std::nullopt;
+  return hasAny(cfg, isApproximate) ? KnownTurns(cfg).firstApproximation() : std::nullopt;
 }
 
 } // namespace tally::ptx

@@ -7,8 +7,8 @@
 // is not where a poll keeps it a loop.
 //
 // A product and a sum without a rounding modifier may become one operation, rounded once (9.7.3,
-// add, mul), where they come to stand in one block: that of two turns, or of the two sides of a
-// poll.
+// add, mul), where ptxas brings them together: those of two turns of a loop that it unrolls, and
+// those on the two sides of where the variant polls.
 #ifndef TALLY_LIB_PTX_ANALYSIS_ROUNDING_H
 #define TALLY_LIB_PTX_ANALYSIS_ROUNDING_H
 
@@ -23,8 +23,10 @@ namespace tally::ptx {
 /// immediates say how many turns there are.
 std::optional<std::uint32_t> approximationOfTurns(const Cfg &cfg);
 
-/// The first such sum of a product that another block made, or another turn of its own.
-std::optional<std::uint32_t> contractionOverBlocks(const Cfg &cfg);
+/// The first such sum of a product that comes to it past one of the polls, which stand before these
+/// statements. Products that come into a loop count where immediates say how many turns it has.
+std::optional<std::uint32_t> contractionPastPoll(const Cfg &cfg,
+                                                 llvm::ArrayRef<std::uint32_t> polls);
 
 } // namespace tally::ptx
 
