@@ -176,31 +176,18 @@ private:
 
   /// Polls stand in the entry's own loops.
   void checkRounding() {
-    std::vector<std::uint32_t> polls, saves;
+    std::vector<std::uint32_t> naps, saves;
     if ((kinds & onPause) && !result.refusal(Kind::Pause))
       for (const PollPoint &each : result.polls)
-        polls.push_back(each.statement);
+        naps.push_back(each.statement);
     if ((kinds & onCheckpoint) && !result.refusal(Kind::Checkpoint))
       for (const SavePoint &each : result.checkpoint.points) {
         saves.push_back(each.statement);
         if (each.barrier)
           saves.push_back(*each.barrier);
       }
-    if (polls.empty() && saves.empty())
-      return;
-    Cfg cfg(function);
-    auto refuse = [&](std::optional<std::uint32_t> found, std::string why, KindSet whom) {
-      if (found)
-        result.findings.push_back(
-            {Reason::Rounding, function.body[*found].text, std::move(why), whom});
-      return found.has_value();
-    };
-    if (refuse(approximationOfTurns(cfg), "an approximation of what the turns of a loop count",
-               everyKind))
-      return;
-    const std::string product = "a sum of a product that comes past the poll";
-    refuse(contractionPastPoll(cfg, polls), product, onPause);
-    refuse(contractionPastPoll(cfg, saves), product, onCheckpoint);
+    if (!naps.empty() || !saves.empty())
+      llvm::append_range(result.findings, findRounding(function, naps, saves));
   }
 
   void assumeLowerBlocks() {

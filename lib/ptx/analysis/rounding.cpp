@@ -24,7 +24,8 @@ bool isApproximate(const Instruction &instruction) {
 class KnownTurns {
 public:
   explicit KnownTurns(const Cfg &cfg)
-      : cfg(cfg), known(cfg.function().registerCount, true), turns(known.size(), false) {
+      : cfg(cfg), definitions(cfg), known(cfg.function().registerCount, true),
+        turns(known.size(), false) {
     findKnown();
     forEachLoop(cfg, [this](const Loop &loop) {
       if (hasKnownEnd(loop))
@@ -83,6 +84,7 @@ private:
   bool isOfKnown(const Instruction &instruction) const {
     bool readsCarry = intakeOf(instruction) == Intake::Carry && instruction.opcode.ends_with('c');
     return resultKindOf(instruction) == ResultKind::Pure && !readsCarry &&
+           !instruction.operands.empty() &&
            (!instruction.guard || isKnown(instruction.guard->predicate)) &&
            areKnown(instruction.operands.subspan(1));
   }
@@ -101,40 +103,14 @@ private:
     }
   }
 
-  /// What the loop assigns and reads before: such a register is its turns'.
+  /// What the loop assigns and something assigns before: such a register is its turns'.
   void addTurning(const Loop &loop) {
     for (const CfgBlock *block : loop.blocks)
-      for (std::uint32_t statement : block->instructions) {
-        const Instruction &each = cfg.instruction(statement);
-        forEachWrittenRegister(each, [&](const Operand &written) {
-          if (known[written.reg] && readsItself(loop, written.reg))
+      for (std::uint32_t statement : block->instructions)
+        forEachWrittenRegister(cfg.instruction(statement), [&](const Operand &written) {
+          if (known[written.reg] && definitions.of(written.reg).size() > 1)
             turns[written.reg] = true;
         });
-      }
-  }
-
-  /// Whether a turn's value of the register is made of the one before.
-  bool readsItself(const Loop &loop, RegisterId reg) const {
-    std::vector<bool> from(known.size(), false);
-    from[reg] = true;
-    bool does = false;
-    for (bool changed = true; changed && !does;) {
-      changed = false;
-      for (const CfgBlock *block : loop.blocks)
-        for (std::uint32_t statement : block->instructions) {
-          const Instruction &each = cfg.instruction(statement);
-          bool reads = false;
-          forEachReadRegister(each, [&](const Operand &read) { reads |= from[read.reg]; });
-          if (!reads)
-            continue;
-          forEachWrittenRegister(each, [&](const Operand &written) {
-            does |= written.reg == reg;
-            changed |= !from[written.reg];
-            from[written.reg] = true;
-          });
-        }
-    }
-    return does;
   }
 
   void follow() {
@@ -163,6 +139,7 @@ private:
   }
 
   const Cfg &cfg;
+  const Definitions definitions;
   std::vector<bool> known; ///< by register: immediates make it, if the turns of loops are counted
   std::vector<bool> turns; ///< known, and another one in each turn of a loop
 };
@@ -183,7 +160,7 @@ bool isProduct(const Instruction &instruction) {
 }
 bool isSum(const Instruction &instruction) {
   return (instruction.opcode == "add" || instruction.opcode == "sub") &&
-         isContractible(instruction);
+         !instruction.operands.empty() && isContractible(instruction);
 }
 
 /// Ways from products to sums, and whether polls stand in them.
@@ -232,12 +209,21 @@ private:
       if (!isCopy && !isProduct(each))
         return false;
       bool isPast = past || llvm::any_of(points, [&](std::uint32_t poll) {
-                      return reaches(reg, by, false, poll) && reaches(reg, poll, true, reader);
+                      return standsBetween(reg, by, poll, reader);
                     });
       if (isCopy)
         return comesPastPoll(each.operands[1].reg, by, sum, isPast);
       return isPast && mayComeTogether(by, sum);
     });
+  }
+
+  /// On a way from the register's assignment to its reader.
+  bool standsBetween(RegisterId reg, std::uint32_t by, std::uint32_t poll,
+                     std::uint32_t reader) const {
+    // Whoever comes into the block by its begin comes by the assignment again.
+    if (cfg.blockOf(by) == cfg.blockOf(reader) && by < reader)
+      return by < poll && poll <= reader && cfg.blockOf(poll) == cfg.blockOf(by);
+    return reaches(reg, by, false, poll) && reaches(reg, poll, true, reader);
   }
 
   /// Those of two turns of a loop, where some are unrolled; what comes into one, where all are.
@@ -291,10 +277,9 @@ template <class Is> bool hasAny(const Cfg &cfg, Is is) {
   });
 }
 
-} // namespace
-
-std::optional<std::uint32_t> contractionPastPoll(const Cfg &cfg,
-                                                 llvm::ArrayRef<std::uint32_t> polls) {
+/// Of a product that comes to it past one of the polls. Products that come into a loop count where
+/// immediates say how many turns it has.
+std::optional<std::uint32_t> findCutSum(const Cfg &cfg, llvm::ArrayRef<std::uint32_t> polls) {
   if (polls.empty() || !hasAny(cfg, isProduct) || !hasAny(cfg, isSum))
     return std::nullopt;
   Contractions contractions(cfg, polls);
@@ -305,8 +290,24 @@ std::optional<std::uint32_t> contractionPastPoll(const Cfg &cfg,
   return std::nullopt;
 }
 
-std::optional<std::uint32_t> approximationOfTurns(const Cfg &cfg) {
-  return hasAny(cfg, isApproximate) ? KnownTurns(cfg).firstApproximation() : std::nullopt;
+} // namespace
+
+std::vector<Finding> findRounding(const Function &entry, llvm::ArrayRef<std::uint32_t> naps,
+                                  llvm::ArrayRef<std::uint32_t> saves) {
+  std::vector<Finding> findings;
+  auto find = [&](std::uint32_t statement, const char *what, KindSet kinds) {
+    findings.push_back({Reason::Rounding, entry.body[statement].text, what, kinds});
+  };
+  Cfg cfg(entry);
+  if (hasAny(cfg, isApproximate))
+    if (auto statement = KnownTurns(cfg).firstApproximation()) {
+      find(*statement, "an approximation of what the turns of a loop count", everyKind);
+      return findings;
+    }
+  for (auto [polls, kinds] : {std::pair(naps, onPause), std::pair(saves, onCheckpoint)})
+    if (auto statement = findCutSum(cfg, polls))
+      find(*statement, "a sum of a product that comes past the poll", kinds);
+  return findings;
 }
 
 } // namespace tally::ptx

@@ -12,21 +12,20 @@
 #ifndef TALLY_LIB_PTX_ANALYSIS_ROUNDING_H
 #define TALLY_LIB_PTX_ANALYSIS_ROUNDING_H
 
-#include "tally/ptx/analysis/cfg.h"
+#include "tally/ptx/analysis/reasons.h"
+#include "tally/ptx/ir/module.h"
+
+#include "llvm/ADT/ArrayRef.h"
 
 #include <cstdint>
-#include <optional>
+#include <vector>
 
 namespace tally::ptx {
 
-/// The first approximate operation of a value that immediates and the turns of a loop make, where
-/// immediates say how many turns there are.
-std::optional<std::uint32_t> approximationOfTurns(const Cfg &cfg);
-
-/// The first such sum of a product that comes to it past one of the polls, which stand before these
-/// statements. Products that come into a loop count where immediates say how many turns it has.
-std::optional<std::uint32_t> contractionPastPoll(const Cfg &cfg,
-                                                 llvm::ArrayRef<std::uint32_t> polls);
+/// Of an entry whose pause polls before the statements `naps`, and whose checkpoint before `saves`;
+/// none where there is no such kind.
+std::vector<Finding> findRounding(const Function &entry, llvm::ArrayRef<std::uint32_t> naps,
+                                  llvm::ArrayRef<std::uint32_t> saves);
 
 } // namespace tally::ptx
 
