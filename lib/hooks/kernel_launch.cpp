@@ -100,6 +100,8 @@ LaunchShape shapeOf(dim3 grid, dim3 block, std::size_t sharedBytes) {
 }
 
 runtime::LoadedKernel *usableVariants(ApiDevice &device, KernelRecord &kernel) {
+  if (kernel.hasStaleVariants)
+    return nullptr;
   std::unique_lock lock(kernel.mutex);
   std::uint64_t version = kernel.attributeVersion.load();
   if (!kernel.looked)

@@ -234,8 +234,12 @@ void LoadedImages::foundVariable(const void *module) {
   if (!isOn())
     return;
   std::unique_lock lock(mutex);
-  if (auto known = byModule.find(module); known != byModule.end())
-    known->second->state = State::Refused;
+  auto known = byModule.find(module);
+  if (known == byModule.end())
+    return;
+  known->second->state = State::Refused;
+  for (KernelRecord *each : known->second->given)
+    each->hasStaleVariants = true;
 }
 
 bool LoadedImages::hasVariants(const void *kernel) const {
@@ -365,6 +369,7 @@ void LoadedImages::give(const CudaApi &api, Image &image, const std::string &nam
     }
   record.moduleHash = image.contents.moduleHash;
   record.facts = facts;
+  image.given.push_back(&record);
   record.described = record.looked = false;
   record.attributeVersion.fetch_add(1); // what was set on the kernel goes to the variants
 }

@@ -97,6 +97,7 @@ private:
     cudaLibrary_t library = nullptr; ///< likewise
     /// Those found, by name: their handles, of which the first has the record.
     std::unordered_map<std::string, std::vector<const void *>> kernels;
+    std::vector<KernelRecord *> given; ///< the records that have its variants
   };
 
   void run(const CudaApi &api, int device);

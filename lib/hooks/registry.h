@@ -52,6 +52,10 @@ struct KernelRecord {
   std::vector<std::pair<cudaFuncAttribute, int>> set; ///< by the application, to go to the variants
   std::atomic<std::uint64_t> attributeVersion{0};
 
+  /// The program may write to a variable, of which the variants have a copy: they are not used any
+  /// more, whoever holds the kernel (a graph).
+  std::atomic<bool> hasStaleVariants{false};
+
   // Of whoever runs best-effort work, one thread at a time.
   bool looked = false; ///< for the variants
   std::unique_ptr<runtime::LoadedKernel> loaded;

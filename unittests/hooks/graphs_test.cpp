@@ -196,6 +196,25 @@ TEST_CASE("a cooperative kernel of a graph runs whole, the others yield") {
   CHECK(h.hooks.totals().whole == 1);
 }
 
+TEST_CASE("a graph's kernel runs whole once its variants have stale variables") {
+  Harness h;
+  cudaStream_t low = h.stream(0);
+  h.stream(-1);
+  std::uint64_t cell = 0;
+  Graphs g(h);
+  g.kernel(&cell, 1);
+  cudaGraphExec_t exec = g.instantiate();
+  CHECK(g.launch(exec, low) == cudaSuccess);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(h.hooks.totals().throughVariants == 1);
+  h.hooks.registered().find(h.cuda.api(), &Harness::mixSymbol).hasStaleVariants = true;
+  CHECK(g.launch(exec, low) == cudaSuccess);
+  CHECK(h.synchronize(low) == cudaSuccess);
+  CHECK(h.hooks.totals().throughVariants == 1);
+  CHECK(h.hooks.totals().whole == 1);
+  CHECK(cell == Harness::mixed(Harness::mixed(0, 1), 1));
+}
+
 TEST_CASE("a kernel that CUDA names by a handle that nobody has asked for yields too") {
   Harness h;
   cudaStream_t low = h.stream(0);

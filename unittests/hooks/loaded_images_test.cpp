@@ -205,8 +205,12 @@ TEST_CASE("a library's module has the library's kernels and variables") {
   l.images.found(l.api, module, "one", kernel);
   REQUIRE(l.comesToHaveVariants(kernel));
   SUBCASE("a variable was asked for") {
+    // A graph may hold the kernel's record.
+    const hooks::KernelRecord &record = l.registry.find(l.api, kernel);
+    CHECK_FALSE(record.hasStaleVariants);
     l.images.foundVariable(module);
     CHECK_FALSE(l.images.hasVariants(kernel));
+    CHECK(record.hasStaleVariants);
   }
   SUBCASE("the library is gone") {
     l.images.unloaded(library);
