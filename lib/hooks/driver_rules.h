@@ -343,6 +343,14 @@ CUresult byRule_LibraryModule(CUstream, Real real, CUmodule *module, CUlibrary l
   return status;
 }
 
+template <class Real>
+CUresult byRule_FunctionModule(CUstream, Real real, CUmodule *module, CUfunction function) {
+  CUresult status = real(module, function);
+  if (status == CUDA_SUCCESS && isForeign())
+    Hooks::shared().loadedImages().aliasModuleOf(function, *module);
+  return status;
+}
+
 // Links at run time.
 
 template <class Real, class... P>

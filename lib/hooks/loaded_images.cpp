@@ -153,6 +153,14 @@ void LoadedImages::aliasModule(const void *library, const void *module) {
     byModule.erase(module); // the handle may have meant another one, which went unseen
 }
 
+void LoadedImages::aliasModuleOf(const void *kernel, const void *module) {
+  if (!isOn())
+    return;
+  std::unique_lock lock(mutex);
+  if (auto known = byKernel.find(kernel); known != byKernel.end())
+    byModule[module] = known->second;
+}
+
 void LoadedImages::unloaded(const void *module) {
   std::unique_lock lock(mutex);
   auto known = byModule.find(module);

@@ -59,6 +59,8 @@ public:
   }
   /// The library has this module in the thread's context.
   void aliasModule(const void *library, const void *module);
+  /// The kernel is in this module, by which the program may find variables.
+  void aliasModuleOf(const void *kernel, const void *module);
   /// It is about to be unloaded.
   void unloaded(const void *module);
   /// All are gone.

@@ -212,6 +212,16 @@ TEST_CASE("a library's module has the library's kernels and variables") {
     CHECK_FALSE(l.images.hasVariants(kernel));
     CHECK(record.hasStaleVariants);
   }
+  SUBCASE("a variable was asked for of the module that a kernel is in") {
+    l.images.aliasModuleOf(kernel, handle(4));
+    l.images.foundVariable(handle(4));
+    CHECK_FALSE(l.images.hasVariants(kernel));
+  }
+  SUBCASE("the module of another kernel says nothing") {
+    l.images.aliasModuleOf(handle(12), module);
+    l.images.foundVariable(module);
+    CHECK_FALSE(l.images.hasVariants(kernel));
+  }
   SUBCASE("the library is gone") {
     l.images.unloaded(library);
     l.images.found(l.api, module, "one", handle(11));
