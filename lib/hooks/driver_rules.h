@@ -318,37 +318,51 @@ CUresult byRule_Unload(CUstream stream, Real real, Module module) {
 
 // Code, a module or a library, and what is found in it.
 
+/// A call that succeeded tells something of loaded code: `note(images)`.
+template <class Note> CUresult noted(CUresult status, const Note &note) {
+  if (status == CUDA_SUCCESS && isForeign())
+    note(Hooks::shared().loadedImages());
+  return status;
+}
+
 template <class Real, class Module, class... P>
 CUresult byRule_Load(CUstream, Real real, Module *module, const void *image, P... p) {
   if (isForeign())
     Hooks::shared().loadedImages().willLoad();
-  CUresult status = real(module, image, p...);
-  if (status == CUDA_SUCCESS && isForeign())
-    Hooks::shared().loadedImages().loaded(foreignApi(), *module, bundle::deviceImageAt(image));
-  return status;
+  return noted(real(module, image, p...), [&](LoadedImages &images) {
+    images.loaded(foreignApi(), *module, bundle::deviceImageAt(image));
+  });
 }
 template <class Real, class Module, class... P>
 CUresult byRule_LoadFile(CUstream, Real real, Module *module, const char *path, P... p) {
-  CUresult status = real(module, path, p...);
-  if (status == CUDA_SUCCESS && isForeign())
-    Hooks::shared().loadedImages().loadedFile(foreignApi(), *module, path);
-  return status;
+  return noted(real(module, path, p...),
+               [&](LoadedImages &images) { images.loadedFile(foreignApi(), *module, path); });
 }
-
 template <class Real>
 CUresult byRule_LibraryModule(CUstream, Real real, CUmodule *module, CUlibrary library) {
-  CUresult status = real(module, library);
-  if (status == CUDA_SUCCESS && isForeign())
-    Hooks::shared().loadedImages().aliasModule(library, *module);
-  return status;
+  return noted(real(module, library),
+               [&](LoadedImages &images) { images.aliasModule(library, *module); });
 }
-
 template <class Real>
 CUresult byRule_FunctionModule(CUstream, Real real, CUmodule *module, CUfunction function) {
-  CUresult status = real(module, function);
-  if (status == CUDA_SUCCESS && isForeign())
-    Hooks::shared().loadedImages().aliasModuleOf(function, *module);
-  return status;
+  return noted(real(module, function),
+               [&](LoadedImages &images) { images.aliasModuleOf(function, *module); });
+}
+template <class Real, class Kernel, class Module>
+CUresult byRule_Find(CUstream, Real real, Kernel *kernel, Module module, const char *name) {
+  return noted(real(kernel, module, name),
+               [&](LoadedImages &images) { images.found(foreignApi(), module, name, *kernel); });
+}
+template <class Real>
+CUresult byRule_Alias(CUstream, Real real, CUfunction *function, CUkernel kernel) {
+  return noted(real(function, kernel),
+               [&](LoadedImages &images) { images.alias(foreignApi(), kernel, *function); });
+}
+template <class Real, class Module>
+CUresult byRule_FindVariable(CUstream, Real real, CUdeviceptr *address, std::size_t *bytes,
+                             Module module, const char *name) {
+  return noted(real(address, bytes, module, name),
+               [&](LoadedImages &images) { images.foundVariable(module); });
 }
 
 // Links at run time.
@@ -356,27 +370,24 @@ CUresult byRule_FunctionModule(CUstream, Real real, CUmodule *module, CUfunction
 template <class Real, class... P>
 CUresult byRule_LinkData(CUstream, Real real, CUlinkState link, CUjitInputType type, void *data,
                          std::size_t bytes, P... p) {
-  CUresult status = real(link, type, data, bytes, p...);
-  if (status == CUDA_SUCCESS && isForeign())
-    Hooks::shared().loadedImages().linkAdded(link, type == CU_JIT_INPUT_PTX,
-                                             {static_cast<const char *>(data), bytes});
-  return status;
+  return noted(real(link, type, data, bytes, p...), [&](LoadedImages &images) {
+    images.linkAdded(link, type == CU_JIT_INPUT_PTX, {static_cast<const char *>(data), bytes});
+  });
 }
 template <class Real, class... P>
 CUresult byRule_LinkFile(CUstream, Real real, CUlinkState link, CUjitInputType type,
                          const char *path, P... p) {
-  CUresult status = real(link, type, path, p...);
-  if (status == CUDA_SUCCESS && isForeign())
-    Hooks::shared().loadedImages().linkAddedFile(link, type == CU_JIT_INPUT_PTX, path);
-  return status;
+  return noted(real(link, type, path, p...), [&](LoadedImages &images) {
+    images.linkAddedFile(link, type == CU_JIT_INPUT_PTX, path);
+  });
 }
 template <class Real>
 CUresult byRule_LinkComplete(CUstream, Real real, CUlinkState link, void **code,
                              std::size_t *bytes) {
-  CUresult status = real(link, code, bytes);
-  if (status == CUDA_SUCCESS && isForeign() && code && bytes)
-    Hooks::shared().loadedImages().linked(link, {static_cast<const char *>(*code), *bytes});
-  return status;
+  return noted(real(link, code, bytes), [&](LoadedImages &images) {
+    if (code && bytes)
+      images.linked(link, {static_cast<const char *>(*code), *bytes});
+  });
 }
 template <class Real> CUresult byRule_LinkDestroy(CUstream, Real real, CUlinkState link) {
   if (isForeign())
@@ -384,28 +395,8 @@ template <class Real> CUresult byRule_LinkDestroy(CUstream, Real real, CUlinkSta
   return real(link);
 }
 
-template <class Real, class Kernel, class Module>
-CUresult byRule_Find(CUstream, Real real, Kernel *kernel, Module module, const char *name) {
-  CUresult status = real(kernel, module, name);
-  if (status == CUDA_SUCCESS && isForeign())
-    Hooks::shared().loadedImages().found(foreignApi(), module, name, *kernel);
-  return status;
-}
-template <class Real>
-CUresult byRule_Alias(CUstream, Real real, CUfunction *function, CUkernel kernel) {
-  CUresult status = real(function, kernel);
-  if (status == CUDA_SUCCESS && isForeign())
-    Hooks::shared().loadedImages().alias(foreignApi(), kernel, *function);
-  return status;
-}
-template <class Real, class Module>
-CUresult byRule_FindVariable(CUstream, Real real, CUdeviceptr *address, std::size_t *bytes,
-                             Module module, const char *name) {
-  CUresult status = real(address, bytes, module, name);
-  if (status == CUDA_SUCCESS && isForeign())
-    Hooks::shared().loadedImages().foundVariable(module);
-  return status;
-}
+// Attributes.
+
 template <class Real, class Function>
 CUresult setAttribute(Real real, Function function, CUfunction_attribute attribute, int value) {
   if (!isForeign())

@@ -1,5 +1,7 @@
 #include "foreign_launch.h"
 
+#include "counts_in_words.h"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -228,15 +230,8 @@ std::string InTurnCounts::statistics() const {
   constexpr std::array names = {"an old driver",  "parameters",      "attributes",  "shape",
                                 "another device", "another context", "another call"};
   static_assert(names.size() == std::tuple_size_v<decltype(counts)>);
-  std::uint64_t sum = 0;
-  std::string reasons;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (std::uint64_t count = counts[i].load(); count != 0) {
-      sum += count;
-      reasons +=
-          (reasons.empty() ? "" : ", ") + std::string(names[i]) + " " + std::to_string(count);
-    }
-  return sum == 0 ? "" : std::to_string(sum) + " (" + reasons + ")";
+  CountsInWords words = inWords(counts, 0, [&](std::size_t i) { return names[i]; });
+  return words.sum == 0 ? "" : std::to_string(words.sum) + " (" + words.text + ")";
 }
 
 TakenLaunch takeLaunch(const DriverLaunches &driver, ForeignKernels &kernels,

@@ -1,5 +1,7 @@
 #include "graphs.h"
 
+#include "counts_in_words.h"
+
 #include "in_hook.h"
 #include "settings.h"
 
@@ -324,19 +326,13 @@ void Graphs::launched(WholeReason reason) {
 }
 
 std::string Graphs::statistics() const {
-  std::uint64_t whole = 0, inParts = launches[0].load();
-  std::string reasons;
-  for (std::size_t i = 1; i < launches.size(); ++i) {
-    std::uint64_t count = launches[i].load();
-    whole += count;
-    if (count != 0)
-      reasons += (reasons.empty() ? "" : ", ") + std::string(nameOf(static_cast<WholeReason>(i))) +
-                 " " + std::to_string(count);
-  }
-  if (whole + inParts == 0)
+  std::uint64_t inParts = launches[0].load();
+  CountsInWords whole =
+      inWords(launches, 1, [](std::size_t i) { return nameOf(static_cast<WholeReason>(i)); });
+  if (whole.sum + inParts == 0)
     return "";
-  return std::to_string(inParts) + " in parts, " + std::to_string(whole) + " whole" +
-         (reasons.empty() ? "" : " (" + reasons + ")");
+  return std::to_string(inParts) + " in parts, " + std::to_string(whole.sum) + " whole" +
+         (whole.text.empty() ? "" : " (" + whole.text + ")");
 }
 
 } // namespace tally::hooks

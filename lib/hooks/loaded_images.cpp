@@ -233,7 +233,7 @@ void LoadedImages::alias(const CudaApi &api, const void *kernel, const void *oth
   if (auto before = byKernel.find(other); before != byKernel.end() && before->second == image)
     return;
   for (auto &[name, handles] : image->kernels)
-    if (std::find(handles.begin(), handles.end(), kernel) != handles.end())
+    if (isIn(handles, kernel))
       return enter(image, handles, api, other);
 }
 

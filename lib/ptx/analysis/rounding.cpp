@@ -23,8 +23,8 @@ bool isApproximate(const Instruction &instruction) {
 /// What immediates alone make, if the turns of loops are counted.
 class KnownTurns {
 public:
-  explicit KnownTurns(const Cfg &cfg)
-      : cfg(cfg), definitions(cfg), known(cfg.function().registerCount, true),
+  KnownTurns(const Cfg &cfg, const Definitions &definitions)
+      : cfg(cfg), definitions(definitions), known(cfg.function().registerCount, true),
         turns(known.size(), false) {
     findKnown();
     forEachLoop(cfg, [this](const Loop &loop) {
@@ -139,7 +139,7 @@ private:
   }
 
   const Cfg &cfg;
-  const Definitions definitions;
+  const Definitions &definitions;
   std::vector<bool> known; ///< by register: immediates make it, if the turns of loops are counted
   std::vector<bool> turns; ///< known, and another one in each turn of a loop
 };
@@ -166,8 +166,9 @@ bool isSum(const Instruction &instruction) {
 /// Ways from products to sums, and whether polls stand in them.
 class Contractions {
 public:
-  Contractions(const Cfg &cfg, llvm::ArrayRef<std::uint32_t> polls) : cfg(cfg), definitions(cfg) {
-    KnownTurns turns(cfg);
+  Contractions(const Cfg &cfg, const Definitions &definitions, const KnownTurns &turns,
+               llvm::ArrayRef<std::uint32_t> polls)
+      : cfg(cfg), definitions(definitions) {
     for (std::uint32_t poll : polls)
       points.push_back(firstInstruction(poll));
     llvm::erase_if(points, [&](std::uint32_t each) { return !cfg.blockOf(each); });
@@ -265,7 +266,7 @@ private:
   }
 
   const Cfg &cfg;
-  const Definitions definitions;
+  const Definitions &definitions;
   std::vector<std::uint32_t> points; ///< instructions that polls stand before
   std::vector<PolledLoop> loops;     ///< with a poll inside
   std::set<std::pair<RegisterId, bool>> seen;
@@ -279,10 +280,10 @@ template <class Is> bool hasAny(const Cfg &cfg, Is is) {
 
 /// Of a product that comes to it past one of the polls. Products that come into a loop count where
 /// immediates say how many turns it has.
-std::optional<std::uint32_t> findCutSum(const Cfg &cfg, llvm::ArrayRef<std::uint32_t> polls) {
-  if (polls.empty() || !hasAny(cfg, isProduct) || !hasAny(cfg, isSum))
-    return std::nullopt;
-  Contractions contractions(cfg, polls);
+std::optional<std::uint32_t> findCutSum(const Cfg &cfg, const Definitions &definitions,
+                                        const KnownTurns &turns,
+                                        llvm::ArrayRef<std::uint32_t> polls) {
+  Contractions contractions(cfg, definitions, turns, polls);
   for (const auto &block : cfg.blocks())
     for (std::uint32_t statement : block->instructions)
       if (isSum(cfg.instruction(statement)) && contractions.isCut(statement))
@@ -299,14 +300,20 @@ std::vector<Finding> findRounding(const Function &entry, llvm::ArrayRef<std::uin
     findings.push_back({Reason::Rounding, entry.body[statement].text, what, kinds});
   };
   Cfg cfg(entry);
-  if (hasAny(cfg, isApproximate))
-    if (auto statement = KnownTurns(cfg).firstApproximation()) {
-      find(*statement, "an approximation of what the turns of a loop count", everyKind);
-      return findings;
-    }
+  bool approximates = hasAny(cfg, isApproximate);
+  bool contracts = hasAny(cfg, isProduct) && hasAny(cfg, isSum);
+  if (!approximates && !contracts)
+    return findings;
+  Definitions definitions(cfg);
+  KnownTurns turns(cfg, definitions);
+  if (auto statement = approximates ? turns.firstApproximation() : std::nullopt) {
+    find(*statement, "an approximation of what the turns of a loop count", everyKind);
+    return findings;
+  }
   for (auto [polls, kinds] : {std::pair(naps, onPause), std::pair(saves, onCheckpoint)})
-    if (auto statement = findCutSum(cfg, polls))
-      find(*statement, "a sum of a product that comes past the poll", kinds);
+    if (contracts && !polls.empty())
+      if (auto statement = findCutSum(cfg, definitions, turns, polls))
+        find(*statement, "a sum of a product that comes past the poll", kinds);
   return findings;
 }
 
