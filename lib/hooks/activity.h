@@ -128,9 +128,13 @@ public:
   }
   /// The program has waited for all that it had put on the device.
   void noteAtRest() {
+    rests.fetch_add(1, std::memory_order_relaxed);
     if (link)
       link->showAhead(false);
   }
+
+  /// How often it has.
+  std::uint64_t restsSoFar() const { return rests.load(std::memory_order_relaxed); }
 
   /// At the process's end: nobody looks for the end of scopes any more.
   void stopMonitor() { monitor.reset(); }
@@ -158,6 +162,7 @@ private:
   std::unique_ptr<runtime::ArenaLink> link;
   std::unique_ptr<runtime::HighMonitor> monitor;
   std::atomic<runtime::Dispatcher *> served{nullptr};
+  std::atomic<std::uint64_t> rests{0};
 };
 
 } // namespace tally::hooks

@@ -40,6 +40,8 @@ constexpr double partOfLonger = 25;
 /// how often.
 constexpr double mostUndoubted = 1.1;
 constexpr Nanoseconds doubtInterval = 100ms;
+/// How much further than the bound work may come to be ahead.
+constexpr int mostTimesBound = 4;
 constexpr std::size_t mostEstimates = 4096, mostEvents = 64;
 
 } // namespace
@@ -128,6 +130,8 @@ void StreamAhead::close(StreamState &stream) {
   open.isShared = othersAtLast != open.othersAtFrom;
   open.isGapless =
       open.from && ask([&] { return api.cudaEventQuery(open.from.get()); }) == Said::No;
+  if (open.from && !open.isGapless)
+    noteDry(runtime::SteadyClock{}());
   open.to = record(stream);
   if (open.from && open.to) {
     if (closed.empty())
@@ -213,10 +217,19 @@ void StreamAhead::doubt(const Group &group, double factor) {
 void StreamAhead::dropIdle(StreamState &stream, Nanoseconds now) {
   if (ask([&] { return api.cudaStreamQuery(stream.handle); }) != Said::Yes)
     return;
+  noteDry(now);
   sweep(now);
   if (open.operations != 0)
     activity.noteAhead(open.operations);
   open = {};
+}
+
+/// The device has no work of the stream's. It is no fault of the bound's where the program has
+/// waited for that itself, nor right behind a wait of ours: then work takes less than was expected.
+void StreamAhead::noteDry(Nanoseconds now) {
+  Nanoseconds waited = std::exchange(waitedUntil, Nanoseconds(0));
+  if (waited != Nanoseconds(0) && now - waited >= bound / 2 && activity.restsSoFar() == restsAtWait)
+    allowed = std::min(2 * allowed, mostTimesBound * bound);
 }
 
 /// ns. What takes longer than expected counts with what it has taken, but for what may have to wait
@@ -235,9 +248,9 @@ double StreamAhead::ahead(Nanoseconds now) const {
 /// Whether an operation would be too far ahead. One that is longer than the bound goes when hardly
 /// anything is ahead of it.
 bool StreamAhead::isTooFar(double ns, Nanoseconds now) const {
-  auto limit = static_cast<double>(bound.count());
   double before = ahead(now);
-  return !isLetGo && before + ns > limit && before > limit / partOfLonger;
+  return !isLetGo && before + ns > static_cast<double>(allowed.count()) &&
+         before > static_cast<double>(bound.count()) / partOfLonger;
 }
 
 /// Returns when the operation is not too far ahead, a capture begins, or no group is over for far
@@ -263,7 +276,11 @@ bool StreamAhead::waitUntilAdmissible(StreamState &stream, double ns) {
     if (closed.size() != before)
       since = now;
   }
-  return now != began;
+  if (now == began)
+    return false;
+  waitedUntil = now;
+  restsAtWait = activity.restsSoFar();
+  return true;
 }
 
 StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &work) {

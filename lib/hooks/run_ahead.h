@@ -8,6 +8,10 @@
 // right before it. A thread waits before an operation that would be further ahead than the bound.
 // Where hardly anything is ahead one goes that takes longer by itself.
 //
+// A thread that pauses for longer than the bound leaves the device without work, which it would
+// have put on the stream before if it had not been made to wait. Where that is seen the stream's
+// work may be further ahead from then on, up to four times the bound.
+//
 // Not all that lies between two events is the operations'. Where the device had reached the first
 // event before the last operation came, it may have waited for the thread. Where other streams were
 // given work meanwhile, it may have waited for that: the legacy stream waits for all blocking ones,
@@ -67,7 +71,7 @@ public:
   StreamAhead(RunAhead &owner, const CudaApi &api, Captures &captures, Activity &activity,
               runtime::Nanoseconds bound, runtime::Trace *trace, std::uint8_t number)
       : owner(owner), api(api), captures(captures), activity(activity), bound(bound), trace(trace),
-        number(number) {}
+        number(number), allowed(bound) {}
 
   RunAhead &owner;
 
@@ -149,6 +153,7 @@ private:
     double most = static_cast<double>(bound.count()) / groupsOfBound;
     return open.expected >= most || static_cast<double>((now - open.begun).count()) >= most;
   }
+  void noteDry(runtime::Nanoseconds now);
   bool waitUntilAdmissible(StreamState &stream, double ns);
   bool isTooFar(double ns, runtime::Nanoseconds now) const;
 
@@ -158,9 +163,13 @@ private:
   Captures &captures;
   Activity &activity;
   const runtime::Nanoseconds bound;
-  runtime::Trace *const trace; ///< or none
-  const std::uint8_t number;   ///< there
-  std::mutex mutex;            ///< for what follows
+  runtime::Trace *const trace;  ///< or none
+  const std::uint8_t number;    ///< there
+  std::mutex mutex;             ///< for what follows
+  runtime::Nanoseconds allowed; ///< how far ahead operations may be by now
+  /// When a thread last had waited for that; zero: not since the device last had no work.
+  runtime::Nanoseconds waitedUntil{0};
+  std::uint64_t restsAtWait = 0; ///< how often the program had waited for all its work then
   std::unordered_map<const void *, Kind> kinds;
   std::array<Recent, recentCount> recent;
   std::unordered_map<std::uint64_t, Estimate> estimates; ///< by identity and size
