@@ -158,7 +158,7 @@ template <class Real> CUresult byRule_DestroyGraph(CUstream, Real real, CUgraphE
 inline void applyTo(ExecutableGraph &graph, CUgraphNode node,
                     const CUDA_KERNEL_NODE_PARAMS_v2 *given) {
   const void *kernel = given->func ? static_cast<const void *>(given->func) : given->kern;
-  graph.setKernelByDriver(node, *given, Hooks::shared().loadedImages().hasVariants(kernel));
+  graph.setKernelByDriver(node, *given, Hooks::shared().loadedImages().knows(kernel));
 }
 /// Made anew by the driver's call of that name.
 template <class... P>
@@ -451,9 +451,9 @@ template <class Real, class... P> CUresult byRule_Query(CUstream stream, Real re
     return Hooks::shared().queryStream(foreignApi(), stream, [&] { return runtimeStatus(call()); });
   });
 }
-template <class Real, class... P> CUresult byRule_Begin(CUstream, Real real, P... p) {
+template <class Real, class... P> CUresult byRule_Begin(CUstream stream, Real real, P... p) {
   auto call = [&] { return real(p...); };
-  return isForeign() ? Hooks::shared().beginCapture(call) : call();
+  return isForeign() ? Hooks::shared().beginCapture(foreignApi(), stream, call) : call();
 }
 template <class Real, class... P> CUresult byRule_End(CUstream, Real real, P... p) {
   auto call = [&] { return real(p...); };

@@ -329,9 +329,9 @@ bool GraphReader::readByDriver(SnapshotNode &node) {
 }
 
 bool GraphReader::setByDriver(SnapshotNode &node, const CUDA_KERNEL_NODE_PARAMS_v2 &parameters,
-                              bool hasVariants) {
+                              bool mayHaveVariants) {
   node.part = {};
-  if (hasVariants)
+  if (mayHaveVariants)
     node.part.kernel = kernelPart(runtimeParameters(parameters), node.attributes);
   if (!node.part.kernel)
     node.part.foreign = foreignPart(parameters, node);

@@ -127,7 +127,7 @@ public:
 
   /// What a kernel node does from now on. False where it cannot be launched by itself.
   bool setByDriver(SnapshotNode &node, const CUDA_KERNEL_NODE_PARAMS_v2 &parameters,
-                   bool hasVariants);
+                   bool mayHaveVariants);
 
 private:
   bool refuse(WholeReason reason);

@@ -190,13 +190,15 @@ SnapshotNode *ExecutableGraph::find(cudaGraphNode_t node) {
   return found == index.end() ? nullptr : found->second;
 }
 
+template <class Add> void ExecutableGraph::addUse(Add add) {
+  std::unique_lock lock(mutex);
+  asked.reset();
+  if (use)
+    ask([&] { add(*use); });
+}
+
 void ExecutableGraph::setKernel(cudaGraphNode_t node, const cudaKernelNodeParams &parameters) {
-  {
-    std::unique_lock lock(mutex);
-    asked.reset();
-    if (use)
-      ask([&] { use->setKernel(parameters); });
-  }
+  addUse([&](GraphUse &of) { of.setKernel(parameters); });
   change([&] {
     SnapshotNode *found = find(node);
     if (!found || found->type != cudaGraphNodeTypeKernel)
@@ -209,11 +211,12 @@ void ExecutableGraph::setKernel(cudaGraphNode_t node, const cudaKernelNodeParams
 
 void ExecutableGraph::setKernelByDriver(cudaGraphNode_t node,
                                         const CUDA_KERNEL_NODE_PARAMS_v2 &parameters,
-                                        bool hasVariants) {
+                                        bool mayHaveVariants) {
+  addUse([&](GraphUse &of) { of.setKernelByDriver(parameters); });
   change([&] {
     SnapshotNode *found = find(node);
     return found && found->type == cudaGraphNodeTypeKernel &&
-           GraphReader(api, registry, device).setByDriver(*found, parameters, hasVariants);
+           GraphReader(api, registry, device).setByDriver(*found, parameters, mayHaveVariants);
   });
 }
 
@@ -228,12 +231,7 @@ void ExecutableGraph::setOther(cudaGraphNode_t node, const SmallGraph::Add &add)
 }
 
 void ExecutableGraph::setChild(cudaGraphNode_t node, cudaGraph_t graph) {
-  {
-    std::unique_lock lock(mutex);
-    asked.reset();
-    if (use)
-      ask([&] { use->addGraph(graph); });
-  }
+  addUse([&](GraphUse &of) { of.addGraph(graph); });
   change([&] {
     SnapshotNode *found = find(node);
     if (!found || !found->child || found->child->hasDisabled())

@@ -46,7 +46,7 @@ public:
 
   void setKernel(cudaGraphNode_t node, const cudaKernelNodeParams &parameters);
   void setKernelByDriver(cudaGraphNode_t node, const CUDA_KERNEL_NODE_PARAMS_v2 &parameters,
-                         bool hasVariants);
+                         bool mayHaveVariants);
   /// `add` makes a node with the new parameters.
   void setOther(cudaGraphNode_t node, const SmallGraph::Add &add);
   void setChild(cudaGraphNode_t node, cudaGraph_t graph);
@@ -70,6 +70,7 @@ public:
 private:
   template <class Change> void change(Change apply);
   template <class Questions> void ask(Questions questions);
+  template <class Add> void addUse(Add add);
   void readNow(cudaGraph_t graph);
   void readUse(cudaGraph_t graph);
   void readCopy();

@@ -274,8 +274,11 @@ public:
   cudaError_t synchronizeDevice(const CudaApi &api) {
     return synchronizeDevice([&] { return api.cudaDeviceSynchronize(); });
   }
-  template <class Call> auto beginCapture(Call call) {
+  template <class Call> auto beginCapture(const CudaApi &api, cudaStream_t handle, Call call) {
     drain();
+    // CUDA does not tell a stream's flags while it is captured, and such a question makes the
+    // capture invalid.
+    streams.find(api, handle);
     InHook inside;
     return captures.begin(call);
   }

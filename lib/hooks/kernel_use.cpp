@@ -126,7 +126,17 @@ void GraphUse::addKernelNode(cudaGraphNode_t node) {
   if (api.cudaGraphKernelNodeGetParams(node, &parameters) == cudaSuccess)
     add(useOf(parameters, cooperative));
   else
-    add(useByDriver(node, cooperative));
+    addKernelNodeByDriver(node, cooperative);
+}
+
+void GraphUse::addKernelNodeByDriver(cudaGraphNode_t node, bool cooperative) {
+  using Get = CUresult (*)(CUgraphNode, CUDA_KERNEL_NODE_PARAMS_v2 *);
+  auto get = reinterpret_cast<Get>(ApiDevice::driverEntry(api, "cuGraphKernelNodeGetParams"));
+  CUDA_KERNEL_NODE_PARAMS_v2 found{};
+  if (!get || get(node, &found) != CUDA_SUCCESS)
+    known = false;
+  else
+    add(useByDriver(found, cooperative));
 }
 
 /// CUDA does not tell which nodes of an executable graph are cooperative: if any is, all are taken
@@ -145,25 +155,26 @@ std::optional<KernelUse> GraphUse::useOf(const cudaKernelNodeParams &parameters,
                    cooperative};
 }
 
-std::optional<KernelUse> GraphUse::useByDriver(cudaGraphNode_t node, bool cooperative) const {
-  using Get = CUresult (*)(CUgraphNode, CUDA_KERNEL_NODE_PARAMS_v2 *);
-  auto get = reinterpret_cast<Get>(ApiDevice::driverEntry(api, "cuGraphKernelNodeGetParams"));
+/// As setKernel().
+void GraphUse::setKernelByDriver(const CUDA_KERNEL_NODE_PARAMS_v2 &parameters) {
+  add(useByDriver(parameters, together));
+}
+
+std::optional<KernelUse> GraphUse::useByDriver(const CUDA_KERNEL_NODE_PARAMS_v2 &parameters,
+                                               bool cooperative) const {
   DriverLaunches driver;
   driver.attribute = reinterpret_cast<DriverLaunches::Attribute>(
       ApiDevice::driverEntry(api, "cuFuncGetAttribute"));
   driver.functionOfKernel = reinterpret_cast<DriverLaunches::FunctionOfKernel>(
       ApiDevice::driverEntry(api, "cuKernelGetFunction"));
-  CUDA_KERNEL_NODE_PARAMS_v2 found{};
-  if (!get || get(node, &found) != CUDA_SUCCESS)
-    return std::nullopt;
-  auto function =
-      attributesOf(driver, found.func ? found.func : reinterpret_cast<CUfunction>(found.kern));
+  auto function = attributesOf(
+      driver, parameters.func ? parameters.func : reinterpret_cast<CUfunction>(parameters.kern));
   if (!function)
     return std::nullopt;
   return KernelUse{*function,
-                   shapeOf(dim3(found.gridDimX, found.gridDimY, found.gridDimZ),
-                           dim3(found.blockDimX, found.blockDimY, found.blockDimZ),
-                           found.sharedMemBytes),
+                   shapeOf(dim3(parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ),
+                           dim3(parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ),
+                           parameters.sharedMemBytes),
                    cooperative};
 }
 

@@ -38,6 +38,7 @@ public:
   void addGraph(cudaGraph_t graph);
   /// A node of it was given another kernel, or another shape.
   void setKernel(const cudaKernelNodeParams &parameters);
+  void setKernelByDriver(const CUDA_KERNEL_NODE_PARAMS_v2 &parameters);
   runtime::Room::Asked askedOf(const runtime::Room &room) const;
 
 private:
@@ -45,7 +46,9 @@ private:
   void addNode(cudaGraphNode_t node);
   std::optional<KernelUse> useOf(const cudaKernelNodeParams &parameters, bool cooperative) const;
   void addKernelNode(cudaGraphNode_t node);
-  std::optional<KernelUse> useByDriver(cudaGraphNode_t node, bool cooperative) const;
+  void addKernelNodeByDriver(cudaGraphNode_t node, bool cooperative);
+  std::optional<KernelUse> useByDriver(const CUDA_KERNEL_NODE_PARAMS_v2 &parameters,
+                                       bool cooperative) const;
   void add(const std::optional<KernelUse> &use);
 
   struct Counted {

@@ -164,14 +164,14 @@ TALLY_HOOK_PTSZ(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, un
 TALLY_HOOK_PTSZ(cudaStreamBeginCapture, (cudaStream_t stream, cudaStreamCaptureMode mode),
                 (stream, mode), {
                   return hooks().beginCapture(
-                      [&] { return table.cudaStreamBeginCapture(stream, mode); });
+                      table, stream, [&] { return table.cudaStreamBeginCapture(stream, mode); });
                 })
 TALLY_HOOK_PTSZ(cudaStreamBeginCaptureToGraph,
                 (cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
                  const cudaGraphEdgeData *dependencyData, size_t numDependencies,
                  cudaStreamCaptureMode mode),
                 (stream, graph, dependencies, dependencyData, numDependencies, mode), {
-                  return hooks().beginCapture([&] {
+                  return hooks().beginCapture(table, stream, [&] {
                     return table.cudaStreamBeginCaptureToGraph(
                         stream, graph, dependencies, dependencyData, numDependencies, mode);
                   });

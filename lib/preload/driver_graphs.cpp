@@ -28,7 +28,8 @@ cudaError_t kernelParameters(cudaGraphNode_t node, cudaKernelNodeParams *found) 
   if (CUresult result = driver().cuGraphKernelNodeGetParams(node, &given); result != CUDA_SUCCESS)
     return status(result);
   cudaKernelNodeParams parameters = hooks::runtimeParameters(given);
-  if (!hooks::Hooks::shared().loadedImages().hasVariants(parameters.func))
+  // Its variants may come later: they are looked for at each launch.
+  if (!hooks::Hooks::shared().loadedImages().knows(parameters.func))
     return cudaErrorInvalidDeviceFunction;
   *found = parameters;
   return cudaSuccess;

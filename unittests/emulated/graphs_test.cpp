@@ -47,7 +47,6 @@ TEST_CASE("a captured graph holds what two streams were given, in their order") 
   CHECK(cuda().cudaEventRecord(fork, first) == cudaSuccess);
   CHECK(cuda().cudaStreamWaitEvent(second, fork, 0) == cudaSuccess);
   CHECK(launch(step, 1, 1, 0, second, out.device, 3) == cudaSuccess);
-  CHECK(cuda().cudaStreamSynchronize(first) == cudaErrorStreamCaptureUnsupported);
   cudaGraph_t graph = nullptr;
   SUBCASE("joined") {
     CHECK(cuda().cudaEventRecord(join, second) == cudaSuccess);
@@ -66,6 +65,27 @@ TEST_CASE("a captured graph holds what two streams were given, in their order") 
     CHECK(out.values()[0] == 15 * 8 + 15);
     CHECK(cuda().cudaGraphExecDestroy(exec) == cudaSuccess);
     CHECK(cuda().cudaGraphDestroy(graph) == cudaSuccess);
+  }
+  SUBCASE("a call that a captured stream forbids makes the capture invalid") {
+    unsigned flags = 0;
+    SUBCASE("a wait") {
+      CHECK(cuda().cudaStreamSynchronize(first) == cudaErrorStreamCaptureUnsupported);
+    }
+    SUBCASE("a query") {
+      CHECK(cuda().cudaStreamQuery(second) == cudaErrorStreamCaptureUnsupported);
+    }
+    SUBCASE("a question about its flags") {
+      CHECK(cuda().cudaStreamGetFlags(first, &flags) == cudaErrorStreamCaptureUnsupported);
+    }
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    CHECK(cuda().cudaStreamIsCapturing(second, &status) == cudaSuccess);
+    CHECK(status == cudaStreamCaptureStatusInvalidated);
+    CHECK(launch(step, 1, 1, 0, first, out.device, 5) == cudaErrorStreamCaptureInvalidated);
+    CHECK(cuda().cudaStreamEndCapture(first, &graph) == cudaErrorStreamCaptureInvalidated);
+    CHECK(graph == nullptr);
+    CHECK(launch(step, 1, 1, 0, first, out.device, 5) == cudaSuccess);
+    CHECK(cuda().cudaStreamSynchronize(first) == cudaSuccess);
+    CHECK(out.values()[0] == 5);
   }
   SUBCASE("a stream left behind is an error, and no stream stays in the capture") {
     CHECK(cuda().cudaStreamEndCapture(first, &graph) == cudaErrorStreamCaptureUnjoined);

@@ -116,6 +116,7 @@ void setStreams(CudaApi &table) {
   };
   table.cudaStreamGetFlags = [](cudaStream_t stream, unsigned *flags) {
     std::unique_lock lock(FakeCuda::current().mutex);
+    FakeCuda::current().spoiltCaptures += FakeCuda::current().find(stream).capturing;
     *flags = FakeCuda::current().find(stream).blocking ? cudaStreamDefault : cudaStreamNonBlocking;
     return cudaSuccess;
   };

@@ -40,7 +40,8 @@ public:
   std::vector<cudaStream_t> copyStreams;
   /// Questions about streams that are gone, which crash the real runtime.
   std::atomic<int> queriesOfDestroyed{0};
-  /// Records on the legacy stream that made a capture on a blocking stream invalid.
+  /// Calls that made a capture invalid: records on the legacy stream while a blocking one is
+  /// captured, questions about the flags of one that is.
   std::atomic<int> spoiltCaptures{0};
   /// How often it was asked whether the stream is idle.
   int queriesOf(cudaStream_t stream) {

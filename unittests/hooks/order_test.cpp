@@ -215,7 +215,7 @@ TEST_CASE("a record that is made late spoils no capture that another thread has 
     h.gate.arrived();
     return h.cuda.api().cudaStreamBeginCapture(blocking, cudaStreamCaptureModeGlobal);
   };
-  CHECK(h.hooks.beginCapture(begin) == cudaSuccess);
+  CHECK(h.hooks.beginCapture(h.cuda.api(), blocking, begin) == cudaSuccess);
   h.gate.open();
   CHECK(eventually([&] { return h.hooks.queryEvent(h.cuda.api(), event) == cudaSuccess; }));
   CHECK(cell == Harness::mixed(Harness::mixed(0, 1), 2));

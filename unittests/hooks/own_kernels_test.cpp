@@ -148,7 +148,7 @@ TEST_CASE("nothing is loaded while a capture is open") {
   Copying c;
   auto copy = [&] { return c.copy(c.to(), c.from(), megabyte); };
   auto same = [] { return cudaSuccess; };
-  CHECK(c.hooks.beginCapture(same) == cudaSuccess);
+  CHECK(c.hooks.beginCapture(c.cuda.api(), nullptr, same) == cudaSuccess);
   CHECK(c.byKernels(copy) == 0);
   CHECK(c.hooks.endCapture(same) == cudaSuccess);
   CHECK(c.byKernels(copy) == 1);

@@ -162,8 +162,9 @@ TEST_CASE("copies from and to the host take nothing, nor what best effort fills"
 TEST_CASE("what is captured is not launched") {
   Room h;
   h.begin();
-  h.hooks.beginCapture(
-      [&] { return h.cuda.api().cudaStreamBeginCapture(h.high, cudaStreamCaptureModeGlobal); });
+  h.hooks.beginCapture(h.cuda.api(), h.high, [&] {
+    return h.cuda.api().cudaStreamBeginCapture(h.high, cudaStreamCaptureModeGlobal);
+  });
   CHECK(h.launchPlain(h.high, 2) == cudaSuccess);
   CHECK(h.left() == h.reserve);
   h.hooks.endCapture([&] { return h.cuda.api().cudaStreamEndCapture(h.high, nullptr); });

@@ -8,8 +8,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
+#include <vector>
 
 using namespace tally;
 using namespace tally::test;
@@ -271,6 +273,53 @@ TEST_CASE("a group's time counts as its operations' own where nothing else can b
   CHECK(h.synchronize(stream) == cudaSuccess);
 }
 
+TEST_CASE("work is further ahead where the device ran out of it behind a wait, up to four times") {
+  Ahead h;
+  cudaStream_t stream = h.stream(0);
+  std::uint64_t cell = 0, ignored = 0;
+  h.cuda.msOfOperation = 0.25F;
+  for (int i = 0; i < 10; ++i) {
+    CHECK(h.launch(stream, &cell, 1) == cudaSuccess);
+    CHECK(h.synchronize(stream) == cudaSuccess);
+    std::this_thread::sleep_for(1ms);
+  }
+  // How many go while the device is held. The last one waits, and goes when nothing has moved for
+  // long.
+  auto ahead = [&] {
+    h.holdPlain();
+    CHECK(h.launch(stream, &ignored, 1, 1, &Harness::plainSymbol) == cudaSuccess);
+    int made = 0;
+    for (auto began = std::chrono::steady_clock::now();
+         made < 200 && std::chrono::steady_clock::now() - began < 50ms; ++made)
+      CHECK(h.launch(stream, &cell, 1) == cudaSuccess);
+    h.highGate.open(1);
+    return made;
+  };
+  bool isTheThreadsWait = false;
+  SUBCASE("the thread paused") {}
+  SUBCASE("the thread waited for the end itself") { isTheThreadsWait = true; }
+  std::vector<int> made;
+  for (int round = 0; round < 4; ++round) {
+    made.push_back(ahead());
+    if (isTheThreadsWait)
+      CHECK(h.synchronize(stream) == cudaSuccess);
+    CHECK(eventually([&] {
+      bool isOver = h.cuda.api().cudaStreamQuery(stream) == cudaSuccess;
+      h.cuda.api().cudaGetLastError(); // of the answer no
+      return isOver;
+    }));
+    std::this_thread::sleep_for(5ms);
+  }
+  constexpr int ofBound = 22; // 5 ms, and what is going on
+  for (std::size_t round = 0; round < made.size(); ++round) {
+    CAPTURE(round);
+    int times = isTheThreadsWait ? 1 : 1 << std::min<std::size_t>(round, 2);
+    CHECK(made[round] > (times == 1 ? 4 : times / 2 * ofBound));
+    CHECK(made[round] <= times * ofBound);
+  }
+  CHECK(h.synchronize(stream) == cudaSuccess);
+}
+
 TEST_CASE("events stand between groups, not behind each operation") {
   Ahead h;
   h.cuda.msOfOperation = 0.01F;
@@ -386,7 +435,7 @@ TEST_CASE("a capture is left alone") {
   auto begin = [&] {
     return h.cuda.api().cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
   };
-  CHECK(h.hooks.beginCapture(begin) == cudaSuccess);
+  CHECK(h.hooks.beginCapture(h.cuda.api(), stream, begin) == cudaSuccess);
   int records = h.cuda.recordsOn(other);
   for (std::uint32_t i = 0; i < 200; ++i)
     CHECK(h.launch(other, &cell, i) == cudaSuccess);

@@ -87,7 +87,7 @@ cudaError_t Calls::cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t Calls::cudaStreamSynchronize(cudaStream_t handle) {
   return onStream(handle, [&](runtime::EmulatorDevice &device, Stream &stream) {
     if (stream.capture)
-      return cudaErrorStreamCaptureUnsupported;
+      return refuseInCapture(stream);
     return Context::get().meaning(Streams::get().synchronize(device, stream));
   });
 }
@@ -95,7 +95,7 @@ cudaError_t Calls::cudaStreamSynchronize(cudaStream_t handle) {
 cudaError_t Calls::cudaStreamQuery(cudaStream_t handle) {
   return onStream(handle, [&](runtime::EmulatorDevice &device, Stream &stream) {
     if (stream.capture)
-      return cudaErrorStreamCaptureUnsupported;
+      return refuseInCapture(stream);
     auto idle = Streams::get().isIdle(device, stream);
     if (!idle)
       return Context::get().meaning(idle.error());
@@ -112,6 +112,8 @@ cudaError_t Calls::cudaStreamGetPriority(cudaStream_t handle, int *priority) {
 
 cudaError_t Calls::cudaStreamGetFlags(cudaStream_t handle, unsigned *flags) {
   return onStream(handle, [&](runtime::EmulatorDevice &, Stream &stream) {
+    if (stream.capture)
+      return refuseInCapture(stream); // as the driver for CUDA 13.0 does
     *flags = stream.flags;
     return cudaSuccess;
   });
@@ -158,7 +160,7 @@ cudaError_t Calls::cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallback
     if (!callback || flags != 0)
       return cudaErrorInvalidValue;
     if (stream.capture)
-      return cudaErrorStreamCaptureUnsupported;
+      return refuseInCapture(stream);
     return submit(device, stream, cudaGraphNodeTypeHost,
                   [=](runtime::EmulatorDevice &to, runtime::StreamId id) {
                     return to.enqueueForHost(id, [=] { callback(handle, cudaSuccess, data); });
@@ -306,6 +308,8 @@ cudaError_t Calls::cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *result
     std::shared_ptr<Capture> capture = stream.capture;
     bool isJoined = Streams::get().leaveCapture(*capture, stream.tips);
     *result = nullptr;
+    if (capture->isInvalid)
+      return cudaErrorStreamCaptureInvalidated;
     if (!isJoined)
       return cudaErrorStreamCaptureUnjoined;
     *result = reinterpret_cast<cudaGraph_t>(capture->graph.release()); // until cudaGraphDestroy
@@ -313,9 +317,18 @@ cudaError_t Calls::cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *result
   });
 }
 
+namespace {
+cudaStreamCaptureStatus statusOf(const Stream &stream) {
+  if (!stream.capture)
+    return cudaStreamCaptureStatusNone;
+  return stream.capture->isInvalid ? cudaStreamCaptureStatusInvalidated
+                                   : cudaStreamCaptureStatusActive;
+}
+} // namespace
+
 cudaError_t Calls::cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus *status) {
   return onStream(handle, [&](runtime::EmulatorDevice &, Stream &stream) {
-    *status = stream.capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    *status = statusOf(stream);
     return cudaSuccess;
   });
 }
@@ -325,7 +338,7 @@ cudaError_t Calls::cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptu
                                             const cudaGraphNode_t **dependencies,
                                             const cudaGraphEdgeData **edges, size_t *count) {
   return onStream(handle, [&](runtime::EmulatorDevice &, Stream &stream) {
-    *status = stream.capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    *status = statusOf(stream);
     if (!stream.capture)
       return cudaSuccess;
     if (id)

@@ -149,7 +149,7 @@ cudaError_t copy(runtime::EmulatorDevice &device, cudaStream_t handle, Box box, 
   if (box.isEmpty())
     return cudaSuccess;
   if (stream->capture)
-    return wait == Wait::Yes ? cudaErrorStreamCaptureUnsupported
+    return wait == Wait::Yes ? refuseInCapture(*stream)
                              : submit(device, *stream, cudaGraphNodeTypeMemcpy, workOf(box, kind));
   bool readsPageable = placeOf(device, box.from.begin, 1) == Place::Pageable;
   bool writesPageable = placeOf(device, box.to.begin, 1) == Place::Pageable;

@@ -71,6 +71,7 @@ struct Capture {
   std::unique_ptr<Graph> graph = std::make_unique<Graph>();
   unsigned long long number = 0;
   const struct Stream *origin = nullptr;
+  bool isInvalid = false; ///< by a call that a captured stream forbids
 };
 
 } // namespace tally::hooks::emulated

@@ -194,9 +194,16 @@ bool Streams::leaveCapture(const Capture &capture, const std::vector<GraphNode *
   return isJoined;
 }
 
+cudaError_t refuseInCapture(Stream &stream) {
+  stream.capture->isInvalid = true;
+  return cudaErrorStreamCaptureUnsupported;
+}
+
 cudaError_t submit(runtime::EmulatorDevice &device, Stream &stream, cudaGraphNodeType type,
                    GraphWork work) {
   if (stream.capture) {
+    if (stream.capture->isInvalid)
+      return cudaErrorStreamCaptureInvalidated;
     stream.tips = {stream.capture->graph->add(type, std::move(work), stream.tips)};
     return cudaSuccess;
   }

@@ -57,6 +57,8 @@ private:
   unsigned long long lastNumber = 0;
 };
 
+/// A call that a captured stream forbids: it makes the capture invalid.
+cudaError_t refuseInCapture(Stream &stream);
 /// Puts an operation on the stream, or into the graph that the stream is captured into.
 cudaError_t submit(runtime::EmulatorDevice &device, Stream &stream, cudaGraphNodeType type,
                    GraphWork work);

@@ -202,6 +202,17 @@ class WithDriver(Preloaded):
         self.assertRegex(self.statistics(done), r"variants: [1-9]\d* guard")
 
     @unittest.skipUnless("PTXOPT" in os.environ, "there is no tally-ptxopt")
+    def test_a_graph_takes_variants_that_come_after_it_was_made(self):
+        for options in (), ("changed",):
+            with self.subTest(options=options):
+                store = self.folder / f"store{len(options)}"
+                done = self.tally("--best-effort", "--stats", "--", sys.executable, here / "graph.py", here / "kernels.ptx", store,
+                                  *options, TALLY_VARIANTS=str(store), TALLY_RUN_AHEAD_US="0")
+                self.assertEqual((done.returncode, done.stdout), (0, "0 of the launches wrong, bundle seen: True\n"), done.stderr)
+                self.assertRegex(self.statistics(done), r"images: 1 with variants")
+                self.assertRegex(self.statistics(done), r"variants: [1-9]\d* guard")
+
+    @unittest.skipUnless("PTXOPT" in os.environ, "there is no tally-ptxopt")
     def test_containers_with_ptx_have_variants(self):
         containers = []
         for name in ("kernels", "counting"):

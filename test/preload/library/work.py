@@ -2,22 +2,11 @@
 behind the other's event; the sum is printed, which is another one where a launch is lost, doubled or out of order."""
 import array
 import ctypes
+import os
 import sys
 
-cuda = ctypes.CDLL("libcuda.so.1")
-
-
-def call(name, *arguments):
-    status = getattr(cuda, name)(*arguments)
-    if status != 0:
-        sys.exit(f"{name}: error {status}")
-
-
-def made(name, *arguments, kind=ctypes.c_void_p):
-    result = kind()
-    call(name, ctypes.byref(result), *arguments)
-    return result
-
+sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+from driver import call, cuda, made, range_of, start
 
 # As much as a launch may have without the kernel's being allowed more: a variant, which has some of its own, has to be.
 shared = 48 << 10
@@ -26,13 +15,6 @@ shared = 48 << 10
 def launch(function, blocks, threads, stream, *arguments):
     pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(each) for each in arguments))
     call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, shared, stream, pointers, None)
-
-
-def range_of(values):
-    data = array.array("f", values)
-    address = made("cuMemAlloc_v2", ctypes.c_size_t(4 * len(data)), kind=ctypes.c_uint64)
-    call("cuMemcpyHtoD_v2", address, ctypes.c_void_p(data.buffer_info()[0]), ctypes.c_size_t(4 * len(data)))
-    return address
 
 
 def wait_for(event, by_asking):
@@ -81,9 +63,7 @@ def image_of(kernels):
 
 
 def main(kernels, counting, rounds):
-    call("cuInit", 0)
-    device = made("cuDeviceGet", 0, kind=ctypes.c_int)
-    call("cuCtxSetCurrent", made("cuDevicePrimaryCtxRetain", device))
+    start()
     module = made("cuModuleLoadData", image_of(kernels))
     other = made("cuModuleLoadData", open(counting, "rb").read())
     axpy = made("cuModuleGetFunction", module, b"axpy")
