@@ -2,7 +2,7 @@
 // other (by CLOCK_MONOTONIC, which both read), and what raise() and withdraw() cost their caller.
 //   build/benchmarks/arena_benchmark
 // The counters p50 and p99 are nanoseconds; raise_p50 is what the call took that woke a sleeper.
-#include "arena_watcher.h"
+#include "arena/arena_watcher.h"
 
 #include "arena_folder.h"
 

@@ -1,4 +1,4 @@
-# cmake [-D INPUT=FILE] -D OUTPUT=FILE.cpp -P EmbedBundle.cmake: the bytes of a file as lib/hooks/own_bundle.h has them;
+# cmake [-D INPUT=FILE] -D OUTPUT=FILE.cpp -P EmbedBundle.cmake: the bytes of a file as lib/hooks/work/own_bundle.h has them;
 # none where there is no INPUT. The two digits of each byte are swapped.
 set(rows "")
 set(bytes "{}")
@@ -10,7 +10,7 @@ if(INPUT)
   set(bytes "bytes")
 endif()
 file(WRITE "${OUTPUT}" "// Made by cmake/EmbedBundle.cmake.
-#include \"own_bundle.h\"
+#include \"work/own_bundle.h\"
 
 ${rows}
 std::span<const unsigned char> tally::hooks::swappedOwnBundle() { return ${bytes}; }

@@ -2,9 +2,9 @@
 
 #include "driver_calls.h"
 #include "driver_graphs.h"
-#include "driver_hook.h"
+#include "intercept/driver_hook.h"
 #include "own_modules.h"
-#include "registry.h"
+#include "state/registry.h"
 
 #include <array>
 #include <atomic>
@@ -260,7 +260,7 @@ hooks::CudaApi unserved() {
 #define TALLY_CUDA_CALL(result, name, parameters, arguments, rule, forms)                          \
   TALLY_UNSERVED(name)                                                                             \
   TALLY_UNSERVED_##forms(name)
-#include "cuda_api.def"
+#include "tables/cuda_api.def"
 #undef TALLY_UNSERVED
 #undef TALLY_UNSERVED_Plain
 #undef TALLY_UNSERVED_Ptsz

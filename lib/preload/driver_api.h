@@ -3,7 +3,7 @@
 #ifndef TALLY_LIB_PRELOAD_DRIVER_API_H
 #define TALLY_LIB_PRELOAD_DRIVER_API_H
 
-#include "cuda_api.h"
+#include "tables/cuda_api.h"
 
 namespace tally::preload {
 

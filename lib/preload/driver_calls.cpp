@@ -1,6 +1,6 @@
 #include "driver_calls.h"
 
-#include "driver_exports.h"
+#include "device/driver_exports.h"
 
 #undef cuGetProcAddress
 

@@ -1,7 +1,7 @@
 #include "driver_graphs.h"
 
 #include "driver_calls.h"
-#include "hooks.h"
+#include "process/hooks.h"
 
 #include <cstddef>
 

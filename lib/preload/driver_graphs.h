@@ -2,7 +2,7 @@
 #ifndef TALLY_LIB_PRELOAD_DRIVER_GRAPHS_H
 #define TALLY_LIB_PRELOAD_DRIVER_GRAPHS_H
 
-#include "cuda_api.h"
+#include "tables/cuda_api.h"
 
 namespace tally::preload {
 

@@ -1,11 +1,11 @@
 // The preloaded library's part in a process: it leads the driver's functions to the hooks when the
 // driver comes, and does nothing before. (`tally run`, docs/tally-run.md)
 #include "compilers.h"
+#include "device/driver_exports.h"
 #include "driver_api.h"
-#include "driver_exports.h"
-#include "driver_hook.h"
-#include "loaded_images.h"
-#include "settings.h"
+#include "intercept/driver_hook.h"
+#include "state/settings.h"
+#include "work/loaded_images.h"
 
 #include <cuda.h>
 

@@ -1,7 +1,7 @@
 #include "compilers.h"
 
-#include "hooks.h"
-#include "redirected_exports.h"
+#include "device/redirected_exports.h"
+#include "process/hooks.h"
 
 #include <array>
 #include <dlfcn.h>

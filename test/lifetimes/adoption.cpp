@@ -1,5 +1,5 @@
 // A stream and a function that the program has made by the driver, in the runtime.
-#include "cuda_driver.h"
+#include "device/cuda_driver.h"
 #include "lifetimes.h"
 
 #include <array>

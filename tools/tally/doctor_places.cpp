@@ -4,7 +4,7 @@
 #include "elf_file.h"
 #include "preload_library.h"
 
-#include "arena_file.h" // of the runtime
+#include "arena/arena_file.h" // of the runtime
 
 #include "tally/runtime/arena_status.h"
 

@@ -5,8 +5,8 @@
 #include "preload_library.h"
 
 // Of the runtime:
-#include "driver_environment.h"
-#include "environment.h"
+#include "device/driver_environment.h"
+#include "api/environment.h"
 
 #include <cerrno>
 #include <cstdio>

@@ -1,6 +1,6 @@
 #include "trace_file.h"
 
-#include "trace_tracks.h" // of the runtime
+#include "trace/trace_tracks.h" // of the runtime
 
 #include <cerrno>
 #include <charconv>

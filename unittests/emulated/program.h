@@ -3,7 +3,7 @@
 #ifndef TALLY_UNITTESTS_EMULATED_PROGRAM_H
 #define TALLY_UNITTESTS_EMULATED_PROGRAM_H
 
-#include "cuda_api.h"
+#include "tables/cuda_api.h"
 
 #include "tally/bundle/fatbin_writer.h"
 

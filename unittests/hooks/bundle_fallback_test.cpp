@@ -1,7 +1,7 @@
 // A module whose bundle is stale or damaged: one warning, and the user's kernel runs.
 #include "captured.h"
 #include "fake_cuda.h"
-#include "hooks.h"
+#include "process/hooks.h"
 
 #include <doctest/doctest.h>
 

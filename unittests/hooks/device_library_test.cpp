@@ -2,7 +2,7 @@
 // rewritten: that is said when one of its kernels is launched, and not before.
 #include "captured.h"
 #include "fake_cuda.h"
-#include "hooks.h"
+#include "process/hooks.h"
 
 #include "tally/bundle/fatbin.h"
 

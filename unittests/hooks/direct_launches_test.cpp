@@ -1,5 +1,5 @@
 // Launches past the CUDA runtime: when they are made, and what the driver is given.
-#include "direct_launches.h"
+#include "work/direct_launches.h"
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
 // The driver-level hook: what a library that was not linked with the hooks finds in the driver.
-#include "driver_exports.h"
-#include "driver_hook.h"
+#include "device/driver_exports.h"
+#include "intercept/driver_hook.h"
 #include "fake_cuda.h"
-#include "hooks.h"
+#include "process/hooks.h"
 
 #include <cuda.h>
 #include <cudaTypedefs.h>

@@ -1,7 +1,7 @@
 // The calls of the fake CUDA runtime; its graphs' are in fake_graphs.cpp.
 #include "fake_cuda.h"
 #include "fake_graphs.h"
-#include "in_hook.h"
+#include "state/in_hook.h"
 
 #include <cassert>
 #include <cstdlib>

@@ -4,7 +4,7 @@
 #ifndef TALLY_UNITTESTS_HOOKS_FAKE_CUDA_H
 #define TALLY_UNITTESTS_HOOKS_FAKE_CUDA_H
 
-#include "cuda_api.h"
+#include "tables/cuda_api.h"
 
 #include <atomic>
 #include <condition_variable>

@@ -3,7 +3,7 @@
 #ifndef TALLY_UNITTESTS_HOOKS_FAKE_GRAPHS_H
 #define TALLY_UNITTESTS_HOOKS_FAKE_GRAPHS_H
 
-#include "cuda_api.h"
+#include "tables/cuda_api.h"
 
 #include <map>
 #include <memory>

@@ -4,7 +4,7 @@
 #define TALLY_UNITTESTS_HOOKS_HARNESS_H
 
 #include "fake_cuda.h"
-#include "hooks.h"
+#include "process/hooks.h"
 
 #include "tally/bundle/abi.h"
 

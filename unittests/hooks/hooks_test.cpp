@@ -1,6 +1,6 @@
 // Classes and errors: what a program sees of the hooks, over the fake CUDA runtime.
 #include "harness.h"
-#include "queue_checks.h"
+#include "work/queue_checks.h"
 
 using namespace tally;
 using namespace tally::test;

@@ -1,5 +1,5 @@
 // Code that is loaded at run time, and its variants, over a table of the few calls that they take.
-#include "loaded_images.h"
+#include "work/loaded_images.h"
 
 #include "../support/files.h"
 

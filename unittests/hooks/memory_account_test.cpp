@@ -1,6 +1,6 @@
 // What a best-effort process may allocate.
 #include "fake_cuda.h"
-#include "memory_account.h"
+#include "state/memory_account.h"
 
 #include <doctest/doctest.h>
 

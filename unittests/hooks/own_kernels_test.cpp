@@ -2,8 +2,8 @@
 // ahead.
 #include "copying.h"
 
-#include "own_bundle.h"
-#include "own_kernels.h"
+#include "work/own_bundle.h"
+#include "work/own_kernels.h"
 
 #include <cstring>
 #include <thread>

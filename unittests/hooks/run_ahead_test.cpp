@@ -4,7 +4,7 @@
 
 #include "../support/files.h"
 #include "../support/variable.h"
-#include "arena.h"
+#include "arena/arena.h"
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 #define TALLY_UNITTESTS_RUNTIME_ARENA_FOLDER_H
 
 #include "../support/files.h"
-#include "arena.h"
+#include "arena/arena.h"
 
 namespace tally::runtime {
 

@@ -1,6 +1,6 @@
 // What passes between the arena and the control word.
 #include "arena_folder.h"
-#include "arena_link.h"
+#include "dispatch/arena_link.h"
 #include "fake_device.h"
 
 #include "tally/runtime/arena_status.h"

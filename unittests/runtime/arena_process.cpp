@@ -15,7 +15,7 @@
 // from the bundle of accumulate.ptx.
 #include "fake_device.h"
 
-#include "arena.h"
+#include "arena/arena.h"
 #include "tally/bundle/bundle_reader.h"
 #include "tally/runtime/runtime.h"
 

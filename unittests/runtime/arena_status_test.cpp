@@ -1,6 +1,6 @@
 // What an arena shows to who takes no part in it.
 #include "arena_folder.h"
-#include "request_times.h"
+#include "requests/request_times.h"
 
 #include "tally/runtime/arena_status.h"
 

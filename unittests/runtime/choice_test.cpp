@@ -2,7 +2,7 @@
 #include "../support/files.h"
 #include "harness.h"
 
-#include "profile_store.h"
+#include "planning/profile_store.h"
 
 #include "tally/policy/partition_policy.h"
 

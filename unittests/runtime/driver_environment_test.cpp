@@ -1,4 +1,4 @@
-#include "driver_environment.h"
+#include "device/driver_environment.h"
 
 #include "../support/files.h"
 

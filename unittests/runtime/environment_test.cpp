@@ -1,6 +1,6 @@
 // The settings: what the environment may say, what of it is an error, and that the documented table
 // is the real one.
-#include "environment.h"
+#include "api/environment.h"
 #include "fake_device.h"
 
 #include "tally/runtime/runtime.h"

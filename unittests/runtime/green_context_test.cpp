@@ -1,4 +1,4 @@
-#include "green_context.h"
+#include "device/green_context.h"
 
 #include "../support/files.h"
 

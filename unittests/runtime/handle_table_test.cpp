@@ -1,5 +1,5 @@
 // Handles: of what is gone they are nobody's, though its place is used again.
-#include "handle_table.h"
+#include "base/handle_table.h"
 
 #include <doctest/doctest.h>
 

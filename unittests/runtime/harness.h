@@ -3,7 +3,7 @@
 #ifndef TALLY_UNITTESTS_RUNTIME_HARNESS_H
 #define TALLY_UNITTESTS_RUNTIME_HARNESS_H
 
-#include "dispatcher.h"
+#include "dispatch/dispatcher.h"
 #include "program.h"
 
 #include <doctest/doctest.h>

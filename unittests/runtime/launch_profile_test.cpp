@@ -1,7 +1,7 @@
 // What is known of launches of one shape, and which kind that makes of the next one.
 #include "harness.h"
 
-#include "launch_profile.h"
+#include "planning/launch_profile.h"
 
 using namespace tally;
 using namespace tally::runtime;

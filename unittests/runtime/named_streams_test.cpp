@@ -1,6 +1,6 @@
 // Streams that a request has named: their implicit scopes end with it, or with their work, and no
 // later.
-#include "high_priority.h"
+#include "requests/high_priority.h"
 
 #include <doctest/doctest.h>
 

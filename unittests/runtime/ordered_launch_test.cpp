@@ -1,6 +1,6 @@
 // Launches behind a stream that cannot be waited for: held up for a while, or for good.
 #include "fake_device.h"
-#include "lane.h"
+#include "lane/lane.h"
 
 #include <doctest/doctest.h>
 

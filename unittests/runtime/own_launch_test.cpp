@@ -1,6 +1,6 @@
 // Launches by the thread that owns a stream: who looks meanwhile never takes one that is being made
 // for one that was made.
-#include "high_priority.h"
+#include "requests/high_priority.h"
 
 #include <doctest/doctest.h>
 

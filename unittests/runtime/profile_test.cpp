@@ -3,8 +3,8 @@
 #include "../support/files.h"
 #include "harness.h"
 
-#include "launch_profile.h"
-#include "profile_store.h"
+#include "planning/launch_profile.h"
+#include "planning/profile_store.h"
 
 #include <filesystem>
 #include <fstream>

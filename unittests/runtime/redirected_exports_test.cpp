@@ -1,4 +1,4 @@
-#include "redirected_exports.h"
+#include "device/redirected_exports.h"
 
 #include <doctest/doctest.h>
 

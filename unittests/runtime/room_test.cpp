@@ -1,7 +1,7 @@
 // The room that pausing work leaves: what fits how, what launches of high priority make of it, and
 // that nothing pauses which leaves less.
 #include "harness.h"
-#include "room.h"
+#include "planning/room.h"
 
 using namespace tally;
 using namespace tally::runtime;

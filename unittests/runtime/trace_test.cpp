@@ -1,7 +1,7 @@
 // The trace: what is in it is what happened; its file is what Perfetto reads.
 #include "../support/files.h"
 #include "harness.h"
-#include "trace.h"
+#include "trace/trace.h"
 
 #include <cctype>
 #include <filesystem>

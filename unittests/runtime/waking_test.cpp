@@ -1,7 +1,7 @@
 // A wake beside the call that it is for: what is written first, who leaves the driver alone, what
 // lies on lines of its own; and when the next call is a wake again.
 #include "harness.h"
-#include "monitor_times.h"
+#include "requests/monitor_times.h"
 
 #include <cstddef>
 #include <functional>

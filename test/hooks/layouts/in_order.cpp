@@ -1,5 +1,5 @@
 // Gives the fake driver the emulator's streams. The only part that knows of tally.
-#include "cuda_api.h"
+#include "tables/cuda_api.h"
 
 #include <dlfcn.h>
 

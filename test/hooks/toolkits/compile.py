@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 
-FOLDERS = ("lib/hooks", "lib/runtime")
+FOLDERS = ("lib/emulated_cuda", "lib/hooks", "lib/runtime")
 
 
 def command_with(entry, include, others):

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# compile.sh VERSION FOLDER COMMANDS [INCLUDE_DIR...]: whether all of lib/hooks and lib/runtime that includes CUDA's headers
+# compile.sh VERSION FOLDER COMMANDS [INCLUDE_DIR...]: whether all of lib/emulated_cuda, lib/hooks and lib/runtime that includes CUDA's headers
 # compiles with those of CUDA VERSION, and whether each function of the driver that is new there is known. The headers are
 # fetched by pip into FOLDER and kept there. COMMANDS: the build's compile_commands.json; INCLUDE_DIR: of its own toolkit.
 # scripts/toolkits goes on from here: it builds and links with that toolkit, and runs calls.cpp.
@@ -16,5 +16,5 @@ leave_out="or configure with -DTALLY_TEST_TOOLKITS= to leave the toolkits out"
 has_pip || fail "python3 has no pip, by which the headers of CUDA $version are fetched: install it (Debian: python3-pip), $leave_out"
 lay_out "$version" || fail "no headers of CUDA $version; mend that, $leave_out"
 include=$folder/cuda-$version/include
-python3 "$source/test/hooks/driver_rows.py" "$include/cuda.h" "$source/lib/hooks/driver_api.def"
+python3 "$source/test/hooks/driver_rows.py" "$include/cuda.h" "$source/lib/hooks/tables/driver_api.def"
 python3 "$source/test/hooks/toolkits/compile.py" "$commands" "$include" "$source" "$@"

@@ -1,7 +1,7 @@
 // Copies and fills.
 #include "driver.h"
 
-#include "emulated/copies.h"
+#include "emulated_cuda/copies.h"
 
 namespace tally::preload_driver {
 

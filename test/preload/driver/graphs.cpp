@@ -1,7 +1,7 @@
 // Graphs: what they hold, and their launches.
 #include "driver.h"
 
-#include "emulated/memory.h"
+#include "emulated_cuda/memory.h"
 
 namespace tally::preload_driver {
 

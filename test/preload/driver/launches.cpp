@@ -1,7 +1,7 @@
 // Launches, whose arguments are pointers to each, or a buffer that holds all of them.
 #include "driver.h"
 
-#include "emulated/modules.h"
+#include "emulated_cuda/modules.h"
 
 #include <vector>
 

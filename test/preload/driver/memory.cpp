@@ -1,7 +1,7 @@
 // Allocations, and what is known of a pointer.
 #include "driver.h"
 
-#include "emulated/memory.h"
+#include "emulated_cuda/memory.h"
 
 #include <optional>
 

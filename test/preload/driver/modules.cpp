@@ -2,7 +2,7 @@
 #include "driver.h"
 #include "machine_code.h"
 
-#include "emulated/modules.h"
+#include "emulated_cuda/modules.h"
 
 #include "tally/bundle/fatbin.h"
 

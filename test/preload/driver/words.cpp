@@ -1,8 +1,8 @@
 // Writes and waits of streams: words of memory, written and polled in the order of a stream.
 #include "driver.h"
 
-#include "emulated/memory.h"
-#include "emulated/streams.h"
+#include "emulated_cuda/memory.h"
+#include "emulated_cuda/streams.h"
 
 #include <atomic>
 #include <functional>

@@ -1,0 +1,347 @@
+#include "engine/engine.h"
+
+#include "state/own_thread.h"
+
+#include <chrono>
+#include <random>
+
+namespace tally::hooks {
+
+Result<std::unique_ptr<Engine>> Engine::create(const CudaApi &api, Activity &activity,
+                                               const Settings &settings, runtime::Trace *trace) {
+  std::unique_ptr<Engine> engine(new Engine(api, activity, settings, trace));
+  if (Result<void> opened = engine->open(); !opened)
+    return opened.error();
+  if (settings.yieldEveryMicroseconds != 0)
+    engine->yields =
+        std::thread([raw = engine.get()] { raw->storm(raw->settings.yieldEveryMicroseconds); });
+  return engine;
+}
+
+/// On a thread of its own: what fails there leaves no error behind that the application's threads
+/// would find.
+Result<void> Engine::open() {
+  Result<void> opened;
+  std::thread([&] { opened = openOnOwnThread(); }).join();
+  if (!opened)
+    return opened;
+  dispatcher->start();
+  return {};
+}
+
+Result<void> Engine::openOnOwnThread() {
+  int number = device.number();
+  beOnOwnThread(api, number);
+  if (Result<void> done = device.openControl(runtime::DeviceControl::initialWord()); !done)
+    return done;
+  activity.controlWord().setTrigger(device.trigger());
+  runtime::DispatcherOptions options;
+  options.lane.kinds = settings.kinds;
+  options.lane.reserve = settings.pauseReserve;
+  options.pauseDeadline = std::chrono::microseconds(settings.pauseDeadlineMicroseconds);
+  options.lane.waits = settings.streamWaits;
+  options.lane.triesWaits = true;
+  options.lane.warn = [](const std::string &text) { warn(Warning::Waits, text); };
+  options.lane.control = device.controlAddress();
+  options.lane.clock = runtime::SteadyClock();
+  options.lane.trace = trace;
+  options.lanes = settings.bestEffortStreams;
+  options.policy = settings.policy;
+  options.lane.bound = std::chrono::microseconds(settings.boundMicroseconds);
+  options.lane.smsOfWholes = confinement();
+  openProfiles(options.lane);
+  options.prepare = [this, number] { beOnOwnThread(api, number); };
+  auto made = runtime::Dispatcher::create(device, activity.controlWord(), activity.scopes(),
+                                          std::move(options));
+  if (!made)
+    return made.error();
+  dispatcher = std::move(*made);
+  work.emplace(*dispatcher, [this](std::uint32_t of) { return openLanes(of); });
+  activity.serve(*dispatcher);
+  if (settings.copyKernels) {
+    own.emplace(api, device, activity.openCaptures(), settings.kinds);
+    staging.emplace(api, activity.openCaptures(), *own, *work);
+    if (settings.streamWaits)
+      staging->prepare();
+  }
+  if (mayRunAhead())
+    ahead.emplace(api, activity.openCaptures(), activity, *work,
+                  std::chrono::microseconds(settings.runAheadMicroseconds), trace);
+  return {};
+}
+
+/// Whether there is nothing that best-effort work would make way for while no other process is
+/// there: nothing of high priority here, no policy that holds it back even then, and nobody who
+/// wants to know how variants do.
+bool Engine::mayRunAhead() const {
+  if (!settings.bestEffort || settings.runAheadMicroseconds == 0 || settings.profiles)
+    return false;
+  runtime::Snapshot idle;
+  idle.sinceHighPriorityEnded = std::chrono::nanoseconds::max();
+  idle.now = runtime::SteadyClock{}();
+  idle.smCount = device.info().smCount;
+  runtime::Decision decision = runtime::AnyPolicy(settings.policy).decide(idle);
+  return decision.runBestEffort && decision.longest == runtime::anyDuration &&
+         decision.longestWhole == runtime::anyDuration && decision.sms == runtime::allSms;
+}
+
+BestEffortQueue::Lanes Engine::openLanes(std::uint32_t bestEffortClass) {
+  BestEffortQueue::Lanes lanes;
+  std::thread([&] {
+    beOnOwnThread(api, device.number());
+    if (auto made = dispatcher->lanesOf(bestEffortClass))
+      lanes = *made;
+    else
+      warn(Warning::NoDevice, made.error().message + "; best-effort work of class " +
+                                  std::to_string(bestEffortClass) + " goes with that of another");
+  }).join();
+  return lanes;
+}
+
+void Engine::openProfiles(runtime::LaneOptions &lane) {
+  lane.measures = settings.profiles;
+  std::string path = runtime::ProfileStore::defaultPath(device.info());
+  if (!lane.measures || path.empty())
+    return;
+  lane.profiles = &profiles.emplace(path, device.info());
+  if (!profiles->warning().empty())
+    warn(Warning::Profile, profiles->warning());
+}
+
+void Engine::saveProfiles() {
+  if (!profiles)
+    return;
+  if (Result<void> saved = profiles->save(); !saved)
+    warn(Warning::Profile, saved.error().message + "; it will be measured again");
+}
+
+/// How many SMs kernels that cannot yield are to have: 0: all. Tried first, so that best effort
+/// works where it cannot be had.
+std::uint32_t Engine::confinement() {
+  std::uint32_t sms = settings.wholeSms.of(device.info().smCount);
+  if (sms == 0)
+    return 0;
+  Result<runtime::StreamId> tried = device.createConfinedStream(sms);
+  if (!tried) {
+    warn(Warning::Setting, "TALLY_BEST_EFFORT_SMS: " + tried.error().message +
+                               "; kernels without a variant run on all SMs");
+    return 0;
+  }
+  static_cast<void>(device.destroyStream(*tried));
+  return sms;
+}
+
+std::uint64_t Engine::submit(StreamState &stream, Run run, Behind behind) {
+  int target = stream.device;
+  auto call = [this, target, &stream, run = std::move(run)] {
+    bool elsewhere = target != device.number() && api.cudaSetDevice(target) == cudaSuccess;
+    cudaError_t status = run();
+    if (elsewhere)
+      api.cudaSetDevice(device.number());
+    device.noteCall(stream);
+    return status;
+  };
+  beginQueued(stream);
+  return work->submit(stream, std::move(call), behind);
+}
+
+std::uint64_t Engine::submitOnLane(StreamState &stream, OnAnyStream call, Behind behind) {
+  beginQueued(stream);
+  runtime::Operation operation = operationOf(std::move(call.run));
+  operation.mayBeLate = call.mayBeLate;
+  return work->submit(stream, std::move(operation), behind);
+}
+
+std::uint64_t Engine::submitOrder(StreamState &stream, Behind behind) {
+  beginQueued(stream);
+  runtime::Operation operation;
+  operation.type = runtime::Operation::Type::Put;
+  operation.mayBeLate = true;
+  return work->submit(stream, std::move(operation), behind);
+}
+
+void Engine::submit(StreamState &stream, const std::shared_ptr<const KernelLaunch> &launch) {
+  beginQueued(stream);
+  runtime::Operation operation = operationOf(launch);
+  if (ahead)
+    operation.took = ahead->takeNews(stream, {launch->function, operation.shape.grid.count()});
+  work->submit(stream, std::move(operation));
+}
+
+std::uint64_t Engine::submit(StreamState &stream, OwnLaunch launch, RunOn run) {
+  beginQueued(stream);
+  runtime::Operation operation = operationOf(std::move(run));
+  operation.launchWhole = std::exchange(operation.put, {});
+  operation.type = runtime::Operation::Type::Launch;
+  operation.kernel = launch.kernel->loaded.get();
+  operation.identity = reinterpret_cast<std::uint64_t>(launch.kernel);
+  operation.label = launch.label;
+  operation.shape = launch.shape;
+  operation.parameters = std::move(launch.parameters);
+  operation.isOfProgram = false;
+  copiesByKernels.fetch_add(1);
+  return work->submit(stream, std::move(operation));
+}
+
+std::uint64_t Engine::submit(StreamState &stream, const std::vector<GraphPart> &parts,
+                             const OrderingEvent &event, Behind behind) {
+  beginQueued(stream);
+  auto wait = [this, event](cudaStream_t on) {
+    return api.cudaStreamWaitEvent(on, event.get(), 0);
+  };
+  // The first batch of many is under way while the last is made.
+  std::size_t waits = event ? 1 : 0;
+  auto make = [&](std::size_t i) {
+    if (i < waits)
+      return operationOf(RunOn(wait));
+    const GraphPart &part = parts[i - waits];
+    return part.kernel    ? operationOf(part.kernel)
+           : part.foreign ? operationOf(part.foreign)
+                          : operationOf(part);
+  };
+  return work->submit(stream, parts.size() + waits, make, behind);
+}
+
+runtime::Operation Engine::operationOf(const std::shared_ptr<const KernelLaunch> &launch) {
+  runtime::Operation operation;
+  operation.kernel = launch->whole ? nullptr : usableVariants(device, *launch->kernel);
+  operation.identity = reinterpret_cast<std::uint64_t>(launch->kernel);
+  operation.label = launch->kernel->name;
+  operation.shape = launch->shape;
+  operation.parameters = launch->arguments;
+  if (!launch->attributes.empty())
+    operation.launchBy = [this, launch](runtime::StreamId on, runtime::FunctionId function,
+                                        const LaunchShape &shape,
+                                        std::span<const std::byte> parameters) -> Result<void> {
+      return device.launchWith(on, function, shape, parameters, launch->attributes);
+    };
+  operation.launchWhole = [this, launch](runtime::StreamId on) {
+    whole.fetch_add(1);
+    work->keepError(launchWhole(*launch, ApiDevice::stateOf(on).handle));
+  };
+  return operation;
+}
+
+/// Of a part that CUDA launches.
+runtime::Operation Engine::operationOf(const GraphPart &part) {
+  auto launch = [small = part.other](cudaStream_t on) { return small->launch(on); };
+  if (part.otherKernel == 0)
+    return operationOf(launch);
+  runtime::Operation operation;
+  operation.identity = part.otherKernel;
+  operation.label = "(kernel of a graph)";
+  operation.shape = part.otherShape;
+  operation.launchWhole = [this, launch](runtime::StreamId on) {
+    whole.fetch_add(1);
+    work->keepError(launch(ApiDevice::stateOf(on).handle));
+  };
+  return operation;
+}
+
+runtime::Operation Engine::operationOf(RunOn run) {
+  runtime::Operation operation;
+  operation.type = runtime::Operation::Type::Put;
+  operation.put = [this, run = std::move(run)](runtime::StreamId on) {
+    return device.putOn(on, [&](cudaStream_t handle) { work->keepError(run(handle)); });
+  };
+  return operation;
+}
+
+runtime::Operation Engine::operationOf(const std::shared_ptr<const ForeignLaunch> &launch) {
+  runtime::Operation operation;
+  operation.shape = launch->shape;
+  operation.identity = launch->identity;
+  operation.label = launch->name;
+  operation.launchWhole = [this, launch](runtime::StreamId on) {
+    work->keepError(launch->launch(ApiDevice::stateOf(on).handle));
+  };
+  return operation;
+}
+
+void Engine::submit(StreamState &stream, const std::shared_ptr<const ForeignLaunch> &launch) {
+  beginQueued(stream);
+  runtime::Operation operation = operationOf(launch);
+  if (ahead)
+    operation.took = ahead->takeNews(
+        stream, {reinterpret_cast<const void *>(launch->identity), operation.shape.grid.count()});
+  work->submit(stream, std::move(operation));
+}
+
+cudaError_t Engine::inTurn(StreamState &stream, bool launches, const void *identity, const Run &run,
+                           Behind behind) {
+  InHook inside;
+  beginQueued(stream);
+  // The lane waits for a kernel by an event of its own device, which another one's stream does not
+  // take; what goes there is ordered by the program's own events.
+  bool waits = launches && stream.device == device.number();
+  auto call = [&] {
+    cudaError_t status = run();
+    noteCall(stream);
+    if (waits)
+      markCalls(stream);
+    return status;
+  };
+  return work->inTurn(stream, waits, reinterpret_cast<std::uint64_t>(identity), call, behind);
+}
+
+Totals Engine::totals() const {
+  runtime::Statistics statistics;
+  dispatcher->addTo(statistics);
+  Totals sum;
+  sum.throughVariants = statistics.bestEffortLaunches;
+  sum.whole = whole.load();
+  sum.ahead = ahead ? ahead->launches() : 0;
+  sum.byKind = statistics.launchesByKind;
+  sum.physical = statistics.physicalLaunches;
+  sum.yields = statistics.yields;
+  sum.savedBlocks = statistics.savedBlocks;
+  sum.saveAreasRefused = statistics.saveAreasRefused;
+  sum.pauses = statistics.pauses;
+  sum.copiesByKernels = copiesByKernels.load();
+  sum.waits = dispatcher->totals().waits;
+  sum.requests = activity.controlWord().requests();
+  return sum;
+}
+
+/// A test's: requests that come and go, whatever the application does. Where work may run ahead
+/// they are those of a process that comes and goes too, for some 16 requests each time.
+void Engine::storm(std::uint32_t everyMicroseconds) {
+  beOnOwnThread(api, device.number());
+  runtime::DeviceControl &control = activity.controlWord();
+  std::minstd_rand random(everyMicroseconds);
+  while (!retired) {
+    std::this_thread::sleep_for(std::chrono::microseconds(everyMicroseconds));
+    if (ahead && random() % 16 == 0)
+      ahead->isHeldUp = !ahead->isHeldUp;
+    if (ahead && !ahead->isHeldUp)
+      continue;
+    if (!control.raise())
+      return;
+    Result<bool> last = control.withdraw();
+    if (!last)
+      return;
+    if (*last)
+      activity.scopes().traceIdle();
+  }
+}
+
+void Engine::quiesce() {
+  beOnOwnThread(api, device.number());
+  dispatcher->bringToRest();
+  // What was put there past the queue, and of high priority.
+  api.cudaDeviceSynchronize();
+}
+
+void Engine::retire() {
+  retired = true;
+  if (yields.joinable())
+    yields.join();
+  std::thread([this] {
+    beOnOwnThread(api, device.number());
+    activity.leaveDispatcher();
+    dispatcher->close();
+  }).join();
+  saveProfiles();
+}
+
+} // namespace tally::hooks

@@ -1,0 +1,399 @@
+#include "engine/run_ahead.h"
+
+#include "base/spin.h"
+#include "state/own_thread.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace tally::hooks {
+
+using namespace std::chrono_literals;
+using runtime::Nanoseconds;
+
+namespace {
+
+/// What is taken for the duration of an operation of which nothing is known.
+constexpr double unknownNs = 1e6;
+constexpr double leastNs = 500;
+/// An operation that is measured alone comes about so long behind the event before it, if the
+/// device had nothing else to do.
+constexpr double mostLaunchNs = 10e3;
+/// A stream that had nothing put on it for so long may have come to rest, and what it then waited
+/// for its thread is no duration.
+constexpr Nanoseconds longGap = 500us;
+constexpr Nanoseconds sweepInterval = 1ms;
+/// Waiting threads look again and again for so long, then sleep between looks.
+constexpr Nanoseconds spinFor = 50us, nap = 50us;
+/// A thread waits for at most so many times what was expected, and so long behind that.
+constexpr double mostTimesExpected = 4;
+constexpr Nanoseconds mostBehindExpected = 100ms;
+/// An event on a stream that is at rest is over long before.
+constexpr Nanoseconds mostForOwnEvent = 5ms;
+/// A thread waits so long for what is queued, and not again for so many times that.
+constexpr Nanoseconds longestSettling = 20ms;
+constexpr int timesSettling = 10;
+/// One longer than the bound goes when no more than such a part of the bound is ahead of it.
+constexpr double partOfLonger = 25;
+/// Times that operations take at most: how far above what is expected they make that doubtful, and
+/// how often.
+constexpr double mostUndoubted = 1.1;
+constexpr Nanoseconds doubtInterval = 100ms;
+/// How much further than the bound work may come to be ahead.
+constexpr int mostTimesBound = 4;
+constexpr std::size_t mostEstimates = 4096, mostEvents = 64;
+
+} // namespace
+
+std::uint64_t StreamAhead::keyOf(const AheadWork &work) {
+  std::uint64_t mixed = reinterpret_cast<std::uint64_t>(work.identity) * 0x9e3779b97f4a7c15;
+  mixed = (mixed ^ (mixed >> 29)) + work.size * 0xbf58476d1ce4e5b9;
+  return mixed ^ (mixed >> 32);
+}
+
+StreamAhead::Estimate &StreamAhead::look(const AheadWork &work, std::uint64_t key) {
+  auto found = estimates.find(key);
+  if (found != estimates.end())
+    return found->second;
+  if (estimates.size() >= mostEstimates) {
+    for (Group &each : closed)
+      each.work.clear();
+    open.work.clear();
+    recent = {};
+    estimates.clear();
+    kinds.clear();
+  }
+  Kind &kind = kinds[work.identity];
+  Estimate &made = estimates[key];
+  made.kind = &kind;
+  made.size = static_cast<double>(std::max<std::uint64_t>(work.size, 1));
+  made.isKnown = kind.nsOfUnit != 0;
+  made.ns = made.isKnown ? std::max(kind.nsOfUnit * made.size, leastNs) : unknownNs;
+  return made;
+}
+
+/// nullptr where none can be recorded.
+StreamAhead::Event StreamAhead::record(StreamState &stream) {
+  cudaEvent_t event = nullptr;
+  auto take = [&] {
+    if (!spare.empty()) {
+      event = spare.back();
+      spare.pop_back();
+      return cudaSuccess;
+    }
+    return api.cudaEventCreateWithFlags(&event, cudaEventDefault);
+  };
+  if (ask(take) != Said::Yes)
+    return nullptr;
+  Event made(event, [this](cudaEvent_t used) {
+    if (spare.size() < mostEvents)
+      spare.push_back(used);
+    else
+      api.cudaEventDestroy(used);
+  });
+  auto put = [&] { return api.cudaEventRecord(event, stream.handle); };
+  return ask(put) == Said::Yes ? made : nullptr;
+}
+
+/// A question leaves an error where the answer is no, which the program would find, and may make a
+/// capture invalid.
+template <class Question> StreamAhead::Said StreamAhead::ask(const Question &question) {
+  if (api.cudaPeekAtLastError() != cudaSuccess)
+    return Said::Unknown;
+  cudaError_t status = cudaErrorNotReady;
+  if (!captures.ask([&] { status = question(); }))
+    return Said::No;
+  if (status == cudaSuccess)
+    return Said::Yes;
+  api.cudaGetLastError();
+  return status == cudaErrorNotReady ? Said::No : Said::Unknown;
+}
+
+void StreamAhead::begin(StreamState &stream) {
+  Nanoseconds now = runtime::SteadyClock{}();
+  sweep(now);
+  open = {};
+  open.begun = now;
+  std::uint64_t others = putByOthers();
+  open.from = (closed.empty() || others != othersAtLast) ? record(stream) : closed.back().to;
+  open.othersAtFrom = others;
+}
+
+std::uint64_t StreamAhead::putByOthers() const {
+  return owner.put.load(std::memory_order_relaxed) - put;
+}
+
+void StreamAhead::close(StreamState &stream) {
+  activity.noteAhead(open.operations);
+  othersAtLast = putByOthers();
+  open.isShared = othersAtLast != open.othersAtFrom;
+  open.isGapless =
+      open.from && ask([&] { return api.cudaEventQuery(open.from.get()); }) == Said::No;
+  if (open.from && !open.isGapless)
+    noteDry(runtime::SteadyClock{}());
+  open.to = record(stream);
+  if (open.from && open.to) {
+    if (closed.empty())
+      firstSince = runtime::SteadyClock{}();
+    closedExpected += open.expected;
+    closed.push_back(std::move(open));
+  }
+  open = {};
+}
+
+/// Takes out the groups that are over.
+void StreamAhead::sweep(Nanoseconds now) {
+  lastSweep = now;
+  while (!closed.empty()) {
+    Group &first = closed.front();
+    Said over = ask([&] { return api.cudaEventQuery(first.to.get()); });
+    if (over == Said::No)
+      return;
+    if (over == Said::Yes)
+      learn(first);
+    if (trace) {
+      runtime::TraceEvent event;
+      event.type = runtime::TraceEvent::Type::Ahead;
+      event.lane = number;
+      event.start = firstSince;
+      event.duration = now - firstSince;
+      event.value = first.operations;
+      trace->add(event);
+    }
+    closedExpected -= first.expected;
+    closed.pop_front();
+    firstSince = now;
+  }
+  closedExpected = 0;
+  isLetGo = false;
+}
+
+/// Longer is believed at once, shorter by halves. What was expected of the group's work may be old:
+/// what it took is compared with that, not with what is expected of such work now.
+void StreamAhead::learn(const Group &group) {
+  float ms = 0;
+  auto elapsed = [&] { return api.cudaEventElapsedTime(&ms, group.from.get(), group.to.get()); };
+  if (group.work.empty() || ask(elapsed) != Said::Yes)
+    return;
+  double factor = static_cast<double>(ms) * 1e6 / group.expected;
+  bool isOne = group.operations == 1;
+  if (factor > 1 && (group.isShared || !(isOne || group.isGapless))) {
+    doubt(group, factor);
+    return;
+  }
+  ++groupsLearnt;
+  for (const Work &each : group.work) {
+    Estimate &estimate = *each.estimate;
+    if (isOne)
+      estimate.isDoubtful = false;
+    if (std::exchange(estimate.learntFrom, groupsLearnt) == groupsLearnt)
+      continue;
+    double found = std::max(each.ns * factor, leastNs);
+    if (isOne && !group.isGapless && estimate.isKnown && found > estimate.ns)
+      found = std::max(estimate.ns, found - mostLaunchNs);
+    bool isMeasured = isOne || found > estimate.ns;
+    estimate.ns = isMeasured ? found : (estimate.ns + found) / 2;
+    estimate.isKnown = estimate.isNews = true;
+    Kind &kind = *estimate.kind;
+    if (estimate.size < kind.largest)
+      continue; // what comes with any size is the more of it
+    kind.largest = estimate.size;
+    kind.nsOfUnit = estimate.ns / estimate.size;
+  }
+}
+
+/// What the group's operations take may have grown; or its time holds more than theirs.
+void StreamAhead::doubt(const Group &group, double factor) {
+  Nanoseconds now = runtime::SteadyClock{}();
+  if (factor <= mostUndoubted || now - lastDoubt < doubtInterval)
+    return;
+  lastDoubt = now;
+  for (const Work &each : group.work)
+    each.estimate->isDoubtful = true;
+}
+
+/// Where the stream has come to rest its thread was what it waited for.
+void StreamAhead::dropIdle(StreamState &stream, Nanoseconds now) {
+  if (ask([&] { return api.cudaStreamQuery(stream.handle); }) != Said::Yes)
+    return;
+  noteDry(now);
+  sweep(now);
+  if (open.operations != 0)
+    activity.noteAhead(open.operations);
+  open = {};
+}
+
+/// The device has no work of the stream's. It is no fault of the bound's where the program has
+/// waited for that itself, nor right behind a wait of ours: then work takes less than was expected.
+void StreamAhead::noteDry(Nanoseconds now) {
+  Nanoseconds waited = std::exchange(waitedUntil, Nanoseconds(0));
+  if (waited != Nanoseconds(0) && now - waited >= bound / 2 && activity.restsSoFar() == restsAtWait)
+    allowed = std::min(2 * allowed, mostTimesBound * bound);
+}
+
+/// ns. What takes longer than expected counts with what it has taken, but for what may have to wait
+/// for others.
+double StreamAhead::ahead(Nanoseconds now) const {
+  double sum = closedExpected + open.expected;
+  if (closed.empty())
+    return sum;
+  double first = closed.front().expected;
+  auto had = static_cast<double>((now - firstSince).count());
+  if (had <= first)
+    return sum - had;
+  return closed.front().isShared ? sum : sum - first + had;
+}
+
+/// Whether an operation would be too far ahead. One that is longer than the bound goes when hardly
+/// anything is ahead of it.
+bool StreamAhead::isTooFar(double ns, Nanoseconds now) const {
+  double before = ahead(now);
+  return !isLetGo && before + ns > static_cast<double>(allowed.count()) &&
+         before > static_cast<double>(bound.count()) / partOfLonger;
+}
+
+/// Returns when the operation is not too far ahead, a capture begins, or no group is over for far
+/// longer than was expected: the stream is let go then. Whether the calling thread has waited.
+bool StreamAhead::waitUntilAdmissible(StreamState &stream, double ns) {
+  Nanoseconds now = runtime::SteadyClock{}(), began = now, since = now;
+  sweep(now);
+  if (open.operations != 0)
+    close(stream);
+  // For a whole group: else there would be an event behind each operation from here on.
+  double room = std::max(ns, static_cast<double>(bound.count()) / groupsOfBound);
+  while (!closed.empty() && !captures.any() && isTooFar(room, now)) {
+    double expected = closed.front().expected * mostTimesExpected;
+    if (now - since > Nanoseconds(static_cast<std::int64_t>(expected)) + mostBehindExpected)
+      isLetGo = true;
+    if (now - began < spinFor)
+      runtime::pauseProcessor();
+    else
+      std::this_thread::sleep_for(nap);
+    now = runtime::SteadyClock{}();
+    std::size_t before = closed.size();
+    sweep(now);
+    if (closed.size() != before)
+      since = now;
+  }
+  if (now == began)
+    return false;
+  waitedUntil = now;
+  restsAtWait = activity.restsSoFar();
+  return true;
+}
+
+StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &work) {
+  std::unique_lock lock(mutex);
+  if (captures.any())
+    return std::exchange(estimateOf(work).isMet, true) ? Answer::Go : Answer::GoFirstTime;
+  Nanoseconds now = runtime::SteadyClock{}();
+  if (now - lastPut > longGap && (!closed.empty() || open.operations != 0))
+    dropIdle(stream, now);
+  if (now - lastSweep > sweepInterval)
+    sweep(now);
+  // What other sizes took, by which a new one is judged, may be far from it.
+  Estimate &estimate = estimateOf(work);
+  bool isNew = !estimate.isKnown || !estimate.isMet || estimate.isDoubtful;
+  if (open.operations != 0 && (isNew || isFull(now)))
+    close(stream);
+  if (isTooFar(estimate.ns, now) && waitUntilAdmissible(stream, estimate.ns))
+    return Answer::Waited;
+  if (open.operations == 0)
+    begin(stream);
+  if (open.work.empty() || open.work.back().estimate != &estimate)
+    open.work.push_back({&estimate, estimate.ns});
+  ++open.operations;
+  ++put;
+  owner.put.fetch_add(1, std::memory_order_relaxed);
+  open.expected += estimate.ns;
+  lastPut = now;
+  if (!std::exchange(estimate.isMet, true))
+    return Answer::GoFirstTime;
+  return isNew ? Answer::GoUnknown : Answer::Go;
+}
+
+Nanoseconds StreamAhead::takeNews(const AheadWork &work) {
+  std::unique_lock lock(mutex);
+  auto found = estimates.find(keyOf(work));
+  if (found == estimates.end() || !std::exchange(found->second.isNews, false))
+    return Nanoseconds(0);
+  return Nanoseconds(static_cast<std::int64_t>(found->second.ns));
+}
+
+void StreamAhead::closeBehind(StreamState &stream) {
+  std::unique_lock lock(mutex);
+  if (open.operations != 0 && !captures.any())
+    close(stream);
+}
+
+/// The failed call's error is the thread's, which a question there would replace.
+void StreamAhead::takeBack(StreamState &stream, const AheadWork &work) {
+  std::unique_lock lock(mutex);
+  if (open.operations == 0 || captures.any())
+    return; // it was not counted, or what it was counted in is closed
+  --open.operations;
+  open.expected = std::max(0.0, open.expected - estimateOf(work).ns);
+  if (open.operations != 0)
+    return;
+  Event from = std::move(open.from);
+  open = {};
+  if (!from)
+    return;
+  std::thread([&] {
+    beOnOwnThread(api, stream.device);
+    Nanoseconds end = runtime::SteadyClock{}() + mostForOwnEvent;
+    while (ask([&] { return api.cudaEventQuery(from.get()); }) == Said::No &&
+           runtime::SteadyClock{}() < end)
+      std::this_thread::yield();
+  }).join();
+}
+
+/// Work of a class makes way for that of a higher one, which takes the queue.
+bool RunAhead::isOneClass(const StreamState &stream) {
+  std::uint32_t bit = 1u << stream.bestEffortClass.load(std::memory_order_relaxed);
+  std::uint32_t seen = classes.load(std::memory_order_relaxed);
+  if ((seen & bit) == 0)
+    seen = classes.fetch_or(bit) | bit;
+  return seen == bit;
+}
+
+/// Others have gone. Waits until nothing is queued any more, though not for ever: what is queued
+/// may depend on what the calling thread does next.
+bool RunAhead::settle() {
+  std::unique_lock lock(settling, std::try_to_lock);
+  Nanoseconds now = runtime::SteadyClock{}();
+  if (!lock || now < settleAgain)
+    return false;
+  for (Nanoseconds end = now + longestSettling; now < end; now = runtime::SteadyClock{}()) {
+    if (queue.isIdle())
+      return true;
+    if (!isAlone())
+      return false;
+    std::this_thread::sleep_for(nap);
+  }
+  settleAgain = now + timesSettling * longestSettling;
+  return false;
+}
+
+StreamAhead &RunAhead::add(StreamState &stream) {
+  std::unique_lock lock(adding);
+  StreamAhead *known = stream.ahead.load();
+  if (!known || &known->owner != this) {
+    constexpr std::size_t mostTraced = 50;
+    auto number = static_cast<std::uint8_t>(streams.size() % mostTraced);
+    known = &streams.emplace_back(*this, api, captures, activity, bound, trace, number);
+    stream.ahead.store(known, std::memory_order_release);
+  }
+  return *known;
+}
+
+std::uint64_t RunAhead::launches() const {
+  std::unique_lock lock(adding);
+  std::uint64_t sum = 0;
+  for (const StreamAhead &each : streams)
+    sum += each.launches.load(std::memory_order_relaxed);
+  return sum;
+}
+
+} // namespace tally::hooks

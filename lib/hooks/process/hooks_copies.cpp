@@ -1,0 +1,140 @@
+// The queue's rules for copies and fills.
+#include "process/hooks.h"
+#include "work/queue_checks.h"
+
+#include <cstring>
+
+namespace tally::hooks {
+
+namespace {
+
+/// Memory that the runtime copies from and to during the call, not in the order of the stream.
+bool isPageable(const CudaApi &api, const void *pointer) {
+  cudaPointerAttributes attributes{};
+  return api.cudaPointerGetAttributes(&attributes, pointer) != cudaSuccess ||
+         attributes.type == cudaMemoryTypeUnregistered;
+}
+
+bool mayQueueCopy(const CudaApi &api, const void *to, const void *from, std::size_t bytes,
+                  cudaMemcpyKind kind) {
+  return QueueChecks{api}.copy(to, from, bytes, kind) &&
+         (kind == cudaMemcpyDeviceToDevice || !(isPageable(api, to) || isPageable(api, from)));
+}
+
+} // namespace
+
+cudaError_t Hooks::copyAsync(const CudaApi &api, void *to, const void *from, std::size_t bytes,
+                             cudaMemcpyKind kind, cudaStream_t handle) {
+  auto copy = [&api, to, from, bytes, kind](cudaStream_t on) {
+    return api.cudaMemcpyAsync(to, from, bytes, kind, on);
+  };
+  if (isOfDriver(kind))
+    runsDriverKernel(api, handle);
+  if (auto status = tryStaged(api, to, from, bytes, kind, handle))
+    return *status;
+  auto mayQueue = [&] { return mayQueueCopy(api, to, from, bytes, kind); };
+  auto byKernel = [=](OwnKernels &own) { return own.copy(to, from, bytes, kind); };
+  return queueCopy(api, handle, mayQueue, copy, RunAhead::copyOf(kind, bytes), byKernel);
+}
+
+cudaError_t Hooks::fillAsync(const CudaApi &api, void *to, int value, std::size_t bytes,
+                             cudaStream_t handle) {
+  auto fill = [&api, to, value, bytes](cudaStream_t on) {
+    return api.cudaMemsetAsync(to, value, bytes, on);
+  };
+  runsDriverKernel(api, handle);
+  auto mayQueue = [&] { return QueueChecks{api}.isOnDevice(to, bytes); };
+  auto byKernel = [=](OwnKernels &own) { return own.fill(to, value, bytes); };
+  return queueCopy(api, handle, mayQueue, fill, RunAhead::fillOf(bytes), byKernel);
+}
+
+cudaError_t Hooks::foreignCopy(cudaStream_t handle, const ForeignCopy &copy,
+                               const std::function<cudaError_t()> &call) {
+  const CudaApi &api = foreignApi();
+  StreamState &state = streams.find(api, handle);
+  if (copy.mayBeKernel)
+    runsDriverKernel(api, handle);
+  Engine *now = running();
+  if (!now || !state.bestEffort || copy.context != now->context())
+    return stream(api, handle, call);
+  if (!copy.isFill)
+    if (auto status = tryStaged(api, copy.to, copy.from, copy.bytes, cudaMemcpyDefault, handle))
+      return *status;
+  auto mayQueue = [&] {
+    return copy.isFill ? copy.isAligned && QueueChecks{api}.isOnDevice(copy.to, copy.bytes)
+                       : mayQueueCopy(api, copy.to, copy.from, copy.bytes, cudaMemcpyDefault);
+  };
+  auto byKernel = [&](OwnKernels &own) -> std::optional<OwnLaunch> {
+    if (!copy.isFill)
+      return own.copy(copy.to, copy.from, copy.bytes, cudaMemcpyDefault);
+    return copy.byte ? own.fill(copy.to, *copy.byte, copy.bytes) : std::nullopt;
+  };
+  AheadWork work =
+      copy.isFill ? RunAhead::fillOf(copy.bytes) : RunAhead::copyOf(cudaMemcpyDefault, copy.bytes);
+  return queueBestEffort(api, state, handle, mayQueue, call, {copy.on}, work, {}, byKernel).status;
+}
+
+/// The engine, where what is put on the stream has to be queued now; else nullptr.
+Engine *Hooks::queueing(const CudaApi &api, const StreamState &state) {
+  Engine *now = running();
+  bool isQueued = now && state.bestEffort && state.kind != StreamKind::PerThread &&
+                  state.device == now->deviceNumber() && !now->isAhead() &&
+                  !now->queue().isIdle() && !captures.takesPart(api, state.handle);
+  return isQueued ? now : nullptr;
+}
+
+std::optional<cudaError_t> Hooks::tryStaged(const CudaApi &api, void *to, const void *from,
+                                            std::size_t bytes, cudaMemcpyKind kind,
+                                            cudaStream_t handle) {
+  StreamState &state = streams.find(api, handle);
+  Engine *now = queueing(api, state);
+  Staging *staging = now ? now->stagingMemory() : nullptr;
+  if (!staging)
+    return std::nullopt;
+  InHook inside;
+  std::optional<StagedCopy> copy = staging->begin(to, from, bytes, kind);
+  if (!copy)
+    return std::nullopt;
+  std::uint64_t ticket = now->submit(state, std::move(copy->launch), copy->run);
+  if (!copy->toHost) {
+    staging->keepUntil(*copy, ticket);
+    return cudaSuccess;
+  }
+  now->wait(ticket);
+  std::memcpy(to, copy->memory, bytes);
+  staging->keepUntil(*copy, 0);
+  return withDeferred(cudaSuccess);
+}
+
+cudaError_t Hooks::copy(const CudaApi &api, void *to, const void *from, std::size_t bytes,
+                        cudaMemcpyKind kind, cudaStream_t which,
+                        const std::function<cudaError_t()> &call) {
+  if (isOfDriver(kind))
+    runsDriverKernel(api, which);
+  if (auto status = tryStaged(api, to, from, bytes, kind, which)) {
+    InHook inside;
+    running()->wait(streams.find(api, which).lastTicket.load());
+    return withDeferred(*status);
+  }
+  return legacy(api, which, call);
+}
+
+/// Fills of the device's memory do not wait for the device, as CUDA's do not.
+cudaError_t Hooks::fill(const CudaApi &api, void *to, int value, std::size_t bytes,
+                        cudaStream_t which, const std::function<cudaError_t()> &call) {
+  runsDriverKernel(api, which);
+  StreamState &state = streams.find(api, which);
+  Engine *now = queueing(api, state);
+  if (OwnKernels *own = now ? now->ownKernels() : nullptr) {
+    InHook inside;
+    if (std::optional<OwnLaunch> launch = own->fill(to, value, bytes)) {
+      now->submit(state, std::move(*launch), [&api, to, value, bytes](cudaStream_t on) {
+        return api.cudaMemsetAsync(to, value, bytes, on);
+      });
+      return cudaSuccess;
+    }
+  }
+  return legacy(api, which, call);
+}
+
+} // namespace tally::hooks

@@ -1,0 +1,248 @@
+// Launches on best-effort streams.
+#include "process/hooks.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+namespace tally::hooks {
+
+namespace {
+
+/// The parameters of a kernel that no bundle speaks of, asked of the runtime. On a thread of its
+/// own: asking beyond the last one is an error, which the application would find.
+std::optional<std::vector<bundle::Parameter>> askParameters(const KernelRecord &kernel) {
+  std::vector<bundle::Parameter> found;
+  int device = 0;
+  if (kernel.api->cudaGetDevice(&device) != cudaSuccess)
+    return std::nullopt;
+  cudaError_t last = cudaSuccess;
+  std::thread([&] {
+    InHook inside;
+    kernel.api->cudaSetDevice(device);
+    std::size_t offset = 0, size = 0;
+    while ((last = kernel.api->cudaFuncGetParamInfo(kernel.function, found.size(), &offset,
+                                                    &size)) == cudaSuccess)
+      found.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
+  }).join();
+  if (last != cudaErrorInvalidValue)
+    return std::nullopt;
+  return found;
+}
+
+/// Asks once for what has to be known of a kernel before a launch of it can be queued.
+void describe(KernelRecord &kernel) {
+  if (kernel.described.load(std::memory_order_acquire))
+    return;
+  std::unique_lock lock(kernel.mutex);
+  if (kernel.described)
+    return;
+  if (!kernel.unmatchedIn.empty())
+    warnOfUnmatched(kernel.unmatchedIn);
+  kernel.status = kernel.api->cudaFuncGetAttributes(&kernel.attributes, kernel.function);
+  if (kernel.facts)
+    kernel.parameters = kernel.facts->parameters;
+  else if (kernel.status == cudaSuccess)
+    kernel.parameters = askParameters(kernel);
+  kernel.described = true;
+}
+
+/// Takes the attributes that a queued launch can keep. False: it has to be made as it is.
+bool takeAttributes(std::span<const cudaLaunchAttribute> attributes, KernelLaunch &launch) {
+  for (const cudaLaunchAttribute &each : attributes)
+    switch (each.id) {
+    case cudaLaunchAttributeIgnore:
+    // A kernel that yields "completes" early, so nothing may start on that.
+    case cudaLaunchAttributeProgrammaticStreamSerialization:
+      break;
+    case cudaLaunchAttributeClusterDimension:
+      launch.shape.cluster = {each.val.clusterDim.x, each.val.clusterDim.y, each.val.clusterDim.z};
+      break;
+    case cudaLaunchAttributeCooperative:
+      launch.whole = launch.whole || each.val.cooperative != 0;
+      launch.attributes.push_back(each);
+      break;
+    case cudaLaunchAttributeAccessPolicyWindow:
+    case cudaLaunchAttributeSynchronizationPolicy:
+    case cudaLaunchAttributeClusterSchedulingPolicyPreference:
+    case cudaLaunchAttributePriority:
+    case cudaLaunchAttributeMemSyncDomainMap:
+    case cudaLaunchAttributeMemSyncDomain:
+    case carveoutLaunchAttribute:
+      launch.attributes.push_back(each);
+      break;
+    default:
+      return false;
+    }
+  return true;
+}
+
+/// Whether the device takes this shape, as far as that can be known before. (CUDA C++ Programming
+/// Guide, "Compute Capabilities": the limits of every architecture.) Otherwise the call is made at
+/// once, and says what is wrong.
+bool isLaunchable(const KernelRecord &kernel, const LaunchShape &shape) {
+  const cudaFuncAttributes &limits = kernel.attributes;
+  if (shape.grid.count() == 0 || shape.grid.x > 0x7fffffff || shape.grid.y > 65535 ||
+      shape.grid.z > 65535)
+    return false;
+  if (shape.block.count() == 0 || shape.block.x > 1024 || shape.block.y > 1024 ||
+      shape.block.z > 64 ||
+      shape.block.count() > static_cast<std::uint64_t>(limits.maxThreadsPerBlock))
+    return false;
+  if (shape.dynamicSharedBytes > static_cast<std::uint64_t>(limits.maxDynamicSharedSizeBytes))
+    return false;
+  Dim3 cluster = shape.cluster;
+  if (cluster == Dim3{0, 0, 0} && kernel.facts)
+    cluster = kernel.facts->requiredCluster;
+  if (cluster == Dim3{0, 0, 0})
+    return true;
+  return cluster.count() != 0 && cluster.count() <= 16 && shape.grid.x % cluster.x == 0 &&
+         shape.grid.y % cluster.y == 0 && shape.grid.z % cluster.z == 0;
+}
+
+} // namespace
+
+std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
+                                         const LaunchRequest &request) {
+  describe(kernel);
+  std::unique_lock lock(kernel.mutex);
+  if (kernel.status != cudaSuccess || !kernel.parameters || request.sharedBytes > UINT32_MAX)
+    return nullptr;
+  auto launch = std::make_shared<KernelLaunch>();
+  launch->kernel = &kernel;
+  launch->function = request.function;
+  launch->device = device;
+  launch->shape = shapeOf(request.grid, request.block, request.sharedBytes);
+  if (!takeAttributes(request.attributes, *launch) || !isLaunchable(kernel, launch->shape))
+    return nullptr;
+  if (request.cooperative) {
+    launch->whole = true;
+    cudaLaunchAttribute &cooperative = launch->attributes.emplace_back();
+    cooperative.id = cudaLaunchAttributeCooperative;
+    cooperative.val.cooperative = 1;
+  }
+  launch->parameters = *kernel.parameters;
+  for (std::size_t i = 0; i < launch->parameters.size(); ++i) {
+    const bundle::Parameter &each = launch->parameters[i];
+    if (!request.arguments || !request.arguments[i])
+      return nullptr;
+    if (launch->arguments.size() < each.offset + each.size)
+      launch->arguments.resize(each.offset + each.size);
+    std::memcpy(launch->arguments.data() + each.offset, request.arguments[i], each.size);
+  }
+  return launch;
+}
+
+void Hooks::knowLast(const StreamState &state) {
+  KnownStream &last = threadState.last;
+  Activity *shared = activity.load();
+  // With best-effort work, work on a stream that is ordered with the legacy one may have to wait.
+  bool waits = state.kind != StreamKind::NonBlocking && engine.load();
+  if (last.state != &state || !shared || state.kind == StreamKind::PerThread || waits ||
+      state.device != shared->onDevice().number())
+    return;
+  last.high = state.high.load();
+  last.footprints = footprints.load();
+  last.scopes = last.high ? &shared->scopes() : nullptr;
+  last.own =
+      last.high && !last.footprints && last.high->isOwnedBy(&threadState) ? last.high : nullptr;
+}
+
+/// What a launch through the queue needs is asked once, and warned of, though it may never come.
+void Hooks::meetKernel(const CudaApi &api, const void *function) {
+  describe(registry.find(api, function));
+}
+
+cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
+                                    const LaunchRequest &request, const Run &call) {
+  Engine *running = start(api);
+  InHook inside;
+  if (!running || captures.takesPart(api, handle))
+    return call();
+  KernelRecord &kernel = registry.find(api, request.function);
+  if (state.device != running->deviceNumber()) {
+    warnOfOtherDevice(state.device, running->deviceNumber());
+    return running->inTurn(state, true, nullptr, call);
+  }
+  std::shared_ptr<KernelLaunch> launch = makeLaunch(kernel, state.device, request);
+  if (!launch)
+    return running->inTurn(state, true, &kernel, call);
+  running->submit(state, std::move(launch));
+  return cudaSuccess;
+}
+
+/// Programs set the same value before each launch, which changes nothing.
+cudaError_t Hooks::setFunctionAttribute(const CudaApi &api, const void *function,
+                                        cudaFuncAttribute attribute, int value,
+                                        const std::function<cudaError_t()> &call) {
+  KernelRecord &kernel = registry.find(api, function);
+  auto known = [&] {
+    return std::find_if(kernel.set.begin(), kernel.set.end(),
+                        [&](const auto &each) { return each.first == attribute; });
+  };
+  bool isSet = [&] {
+    std::unique_lock lock(kernel.mutex);
+    return known() != kernel.set.end() && known()->second == value;
+  }();
+  if (!isSet)
+    drain(); // what is queued was launched with the old value
+  InHook inside;
+  cudaError_t status = call();
+  if (isSet || status != cudaSuccess)
+    return status;
+  std::unique_lock lock(kernel.mutex);
+  kernel.described = false; // what it allows has changed
+  kernel.taken.reset();
+  if (HighFootprints *seen = footprints.load(std::memory_order_acquire))
+    seen->forget();
+  if (known() != kernel.set.end())
+    known()->second = value;
+  else
+    kernel.set.emplace_back(attribute, value);
+  kernel.attributeVersion.fetch_add(1);
+  return status;
+}
+
+/// Launches of libraries have a count of their own.
+std::optional<int> Hooks::tryForeignAhead(StreamState &state, AheadWork work,
+                                          const std::function<int()> &call) {
+  Engine *now = start(foreignApi());
+  if (!now || captures.takesPart(foreignApi(), state.handle))
+    return std::nullopt;
+  work.isCounted = false;
+  return now->tryAhead(state, work, call);
+}
+
+/// Queues a library's launch. False: it has to be made by the calling thread.
+bool Hooks::queueForeign(StreamState &state, const std::function<TakenLaunch()> &take) {
+  Engine *now = start(foreignApi());
+  InHook inside;
+  if (!now || captures.takesPart(foreignApi(), state.handle))
+    return false;
+  auto refuse = [this](InTurnReason reason) {
+    foreignInTurn.add(reason);
+    return false;
+  };
+  if (state.device != now->deviceNumber())
+    return refuse(InTurnReason::OtherDevice);
+  TakenLaunch taken = take();
+  if (!taken.launch)
+    return refuse(taken.reason);
+  if (taken.launch->context != now->context())
+    return refuse(InTurnReason::OtherContext);
+  now->submit(state, taken.launch);
+  return true;
+}
+
+void Hooks::inTurn(StreamState &state, const Run &call) {
+  Engine *now = start(foreignApi());
+  if (!now || captures.takesPart(foreignApi(), state.handle)) {
+    call();
+    return;
+  }
+  // Of libraries' launches that cannot be queued nothing is known: all are taken for one.
+  now->inTurn(state, true, this, call);
+}
+
+} // namespace tally::hooks

@@ -1,0 +1,115 @@
+// Requests that the program names (tally/request.h).
+#include "process/hooks.h"
+
+#include "base/ranges.h"
+
+#include <algorithm>
+
+namespace tally::hooks {
+
+namespace {
+
+constexpr const char *withoutName = "request";
+
+bool hasRanges() {
+  static const bool areOn = runtime::rangesAreOn();
+  return areOn;
+}
+
+} // namespace
+
+/// Whether requests may be on the stream.
+cudaError_t Hooks::mayName(const StreamState &state) const {
+  if (state.bestEffort.load(std::memory_order_relaxed))
+    return cudaErrorNotPermitted;
+  const Activity *shared = activity.load(std::memory_order_acquire);
+  if (shared && shared->servedDevice() != state.device)
+    return cudaErrorInvalidDevice;
+  return cudaSuccess;
+}
+
+/// Who opens the activity stores it, then looks for open requests; who begins a request opens it,
+/// then looks for an activity. So one of the two counts it, and holding it both do not.
+cudaError_t Hooks::beginRequest(const CudaApi &api, cudaStream_t handle, const char *name,
+                                runtime::Nanoseconds deadline, std::uint64_t *made) {
+  if (isForkedChild.load(std::memory_order_relaxed))
+    return cudaSuccess;
+  StreamState *state = nullptr;
+  {
+    InHook inside; // of what is not known of the stream CUDA is asked
+    state = &streams.find(api, handle);
+  }
+  if (cudaError_t refused = mayName(*state); refused != cudaSuccess)
+    return refused;
+  Requests::Record *request = requests.take();
+  if (!request)
+    return cudaErrorMemoryAllocation;
+  request->begun = runtime::SteadyClock{}();
+  request->deadline = deadline;
+  request->streams.push_back(state);
+  request->thread.store(&threadState, std::memory_order_relaxed);
+  if (trace)
+    request->name = trace->nameOf(name ? name : withoutName);
+  request->range =
+      hasRanges() ? runtime::beginRange(runtime::RangeOf::Request, name ? name : withoutName) : 0;
+  Activity *shared = activity.load(std::memory_order_acquire);
+  if (shared)
+    shared->countRequest(*request, request->begun);
+  *made = requests.open(*request);
+  if (!shared && (shared = activity.load()))
+    if (Requests::Record *own = requests.hold(*made)) {
+      shared->countRequest(*own, own->begun);
+      requests.letGo(*own);
+    }
+  return cudaSuccess;
+}
+
+cudaError_t Hooks::addToRequest(const CudaApi &api, std::uint64_t number, cudaStream_t handle) {
+  StreamState *state = nullptr;
+  {
+    InHook inside;
+    state = &streams.find(api, handle);
+  }
+  if (cudaError_t refused = mayName(*state); refused != cudaSuccess)
+    return refused;
+  Requests::Record *request = requests.hold(number);
+  if (!request)
+    return cudaErrorInvalidResourceHandle;
+  auto &known = request->streams;
+  if (std::find(known.begin(), known.end(), state) == known.end())
+    known.push_back(state);
+  request->thread.store(&threadState, std::memory_order_relaxed);
+  requests.letGo(*request);
+  return cudaSuccess;
+}
+
+cudaError_t Hooks::endRequest(std::uint64_t number) {
+  Requests::Record *request = requests.hold(number);
+  if (!request)
+    return cudaErrorInvalidResourceHandle;
+  runtime::Nanoseconds now = runtime::SteadyClock{}(), began = request->begun, took = now - began;
+  bool missed = request->deadline.count() != 0 && took > request->deadline;
+  std::uint64_t range = request->range;
+  std::uint32_t name = request->name;
+  Activity *counted = request->countedBy;
+  if (counted)
+    counted->endRequest(*request, now);
+  requests.close(*request);
+  // What follows nobody waits for.
+  if (Activity *shown = counted ? counted : activity.load(std::memory_order_acquire))
+    shown->noteRequest(counted != nullptr, took, missed);
+  if (range != 0)
+    runtime::endRange(range);
+  if (!trace)
+    return cudaSuccess;
+  runtime::TraceEvent event;
+  event.type = runtime::TraceEvent::Type::Request;
+  event.name = name;
+  event.start = began;
+  event.duration = took;
+  event.value = missed ? 1 : 0;
+  trace->add(event);
+  return cudaSuccess;
+}
+
+} // namespace tally::hooks

@@ -1,0 +1,68 @@
+// Stream captures: what must not be asked of a device while one is made.
+#ifndef TALLY_LIB_HOOKS_STATE_CAPTURES_H
+#define TALLY_LIB_HOOKS_STATE_CAPTURES_H
+
+#include "tables/cuda_api.h"
+
+#include <atomic>
+#include <mutex>
+
+namespace tally::hooks {
+
+/// Captures that the application has open. Calls are the runtime's or the driver's, whose codes are
+/// the same. Thread-safe.
+class Captures {
+public:
+  bool any() const { return open.load() != 0; }
+
+  /// cudaStreamBeginCapture, whose `call` begins the capture if it succeeds.
+  template <class Call> auto begin(Call call) {
+    std::unique_lock lock(mutex);
+    auto status = call();
+    if (static_cast<int>(status) == cudaSuccess)
+      open.fetch_add(1);
+    return status;
+  }
+  /// cudaStreamEndCapture.
+  template <class Call> auto end(Call call) {
+    auto status = call();
+    // An end that fails ends nothing, or a capture that had been made invalid.
+    int code = static_cast<int>(status);
+    if (code == cudaSuccess || code == cudaErrorStreamCaptureInvalidated ||
+        code == cudaErrorStreamCaptureUnjoined)
+      open.fetch_sub(1);
+    return status;
+  }
+  /// Runs `question` where no capture is open, and none begins meanwhile. A question about a stream
+  /// would make a capture that it takes part in invalid. Returns whether it ran.
+  template <class Question> bool ask(Question question) {
+    std::unique_lock lock(mutex);
+    if (any())
+      return false;
+    question();
+    return true;
+  }
+
+  /// Runs `action` while none begins.
+  template <class Action> auto steadily(Action action) {
+    std::unique_lock lock(mutex);
+    return action();
+  }
+
+  bool takesPart(const CudaApi &api, cudaStream_t stream) const {
+    if (!any())
+      return false;
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    // The legacy stream cannot be asked while another one captures: then the call itself says so.
+    return api.cudaStreamIsCapturing(stream, &status) != cudaSuccess ||
+           status != cudaStreamCaptureStatusNone;
+  }
+
+private:
+  std::mutex mutex;
+  std::atomic<int> open{0};
+};
+
+} // namespace tally::hooks
+
+#endif

@@ -1,0 +1,37 @@
+// The driver's calls by which a launch that comes from outside of the hooks is made later.
+#ifndef TALLY_LIB_HOOKS_TABLES_DRIVER_LAUNCHES_H
+#define TALLY_LIB_HOOKS_TABLES_DRIVER_LAUNCHES_H
+
+#include "device/stream_memory.h"
+
+#include <cuda.h>
+#include <driver_types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tally::hooks {
+
+/// What copies of launches take of the driver (work/foreign_launch.h).
+struct DriverLaunches {
+  using LaunchEx = CUresult (*)(const CUlaunchConfig *, CUfunction, void **, void **);
+  using ParameterInfo = CUresult (*)(CUfunction, std::size_t, std::size_t *, std::size_t *);
+  using CurrentContext = CUresult (*)(CUcontext *);
+  using Attribute = CUresult (*)(int *, CUfunction_attribute, CUfunction);
+  using FunctionName = CUresult (*)(const char **, CUfunction);
+  using FunctionOfKernel = CUresult (*)(CUfunction *, CUkernel);
+  LaunchEx launch = nullptr;
+  ParameterInfo parameterInfo = nullptr; ///< since 12.4
+  Attribute attribute = nullptr;
+  CurrentContext currentContext = nullptr;
+  FunctionOfKernel functionOfKernel = nullptr; ///< since 12.0
+  FunctionName functionName = nullptr;         ///< since 12.3; nullptr: nobody wants to know names
+  // Of the emulator only.
+  runtime::BatchMemOp batchMemOp = nullptr; ///< of waits only
+  /// cuStreamWriteValue64
+  int (*writeValue)(cudaStream_t, std::uint64_t address, std::uint64_t value, unsigned) = nullptr;
+};
+
+} // namespace tally::hooks
+
+#endif

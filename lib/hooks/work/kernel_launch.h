@@ -1,0 +1,57 @@
+// One best-effort launch of a kernel as the application made it, and how the lane makes it.
+#ifndef TALLY_LIB_HOOKS_WORK_KERNEL_LAUNCH_H
+#define TALLY_LIB_HOOKS_WORK_KERNEL_LAUNCH_H
+
+#include "state/registry.h"
+#include "work/api_device.h"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace tally::hooks {
+
+/// What a launch asks for, whichever call made it.
+struct LaunchRequest {
+  const void *function = nullptr;
+  dim3 grid, block;
+  std::size_t sharedBytes = 0;
+  std::span<const cudaLaunchAttribute> attributes;
+  void **arguments = nullptr;
+  bool cooperative = false;
+};
+
+/// With the arguments of the moment of the call.
+struct KernelLaunch {
+  KernelRecord *kernel = nullptr;
+  const void *function = nullptr; ///< by what the program names it
+  LaunchShape shape;
+  int device = 0;
+  bool whole = false;               ///< not through a variant, whatever there is
+  std::vector<std::byte> arguments; ///< at the offsets of `parameters`
+  std::vector<bundle::Parameter> parameters;
+  std::vector<cudaLaunchAttribute> attributes; ///< that are kept, the cluster's not among them
+};
+
+LaunchShape shapeOf(dim3 grid, dim3 block, std::size_t sharedBytes);
+
+/// The launch with its arguments; nullptr where it cannot be queued. (hooks_launch.cpp)
+std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
+                                         const LaunchRequest &request);
+
+/// The kernel's variants as the device knows them, with what the application has set on its kernel;
+/// nullptr without usable ones. Thread-safe.
+runtime::LoadedKernel *usableVariants(ApiDevice &device, KernelRecord &kernel);
+
+/// Launches the user's kernel on a stream.
+cudaError_t launchWhole(const KernelLaunch &launch, cudaStream_t stream);
+
+/// Launches an entry of a kernel that has facts. `parameters` is the entry's whole parameter space.
+cudaError_t launchVariant(const FunctionEntry &entry, const LaunchShape &shape,
+                          std::span<const std::byte> parameters,
+                          std::span<const cudaLaunchAttribute> attributes, cudaStream_t stream);
+
+} // namespace tally::hooks
+
+#endif

@@ -1,0 +1,98 @@
+// What the environment says: every TALLY_ variable there is, read and checked in one place, for the
+// API and for the hooks. docs/settings.md has the table; a test holds the two together.
+#ifndef TALLY_LIB_RUNTIME_API_ENVIRONMENT_H
+#define TALLY_LIB_RUNTIME_API_ENVIRONMENT_H
+
+#include "tally/bundle/verdict.h"
+#include "tally/runtime/any_policy.h"
+#include "tally/support/result.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tally::runtime {
+
+/// A variable, and what may stand in it, in words.
+struct Variable {
+  std::string_view name, allowed;
+};
+
+/// All of them, by name.
+std::span<const Variable> allVariables();
+/// What may stand in the one of that name, which there has to be.
+std::string_view allowedIn(std::string_view name);
+
+/// A part of a device's SMs: a number or percents.
+struct SmShare {
+  std::uint32_t count = 0, percent = 0; ///< one of them at most is not 0
+  /// In SMs; 0: no limit.
+  std::uint32_t of(std::uint32_t sms) const {
+    return percent == 0 ? std::min(count, sms) : std::max(sms * percent / 100, 1u);
+  }
+};
+
+/// A part of a device's memory: bytes or percents; none of both: no limit.
+struct MemoryAmount {
+  std::uint64_t bytes = 0;
+  std::uint32_t percent = 0; ///< one of them at most is not 0
+  bool isNone() const { return bytes == 0 && percent == 0; }
+  /// In bytes; 0 where there is no limit.
+  std::uint64_t of(std::uint64_t total) const {
+    return percent == 0 ? bytes : std::max<std::uint64_t>(total / 100 * percent, 1);
+  }
+};
+
+/// docs/settings.md says what each means, and which of them the API reads.
+struct EnvironmentSettings {
+  bool disabled = false;                     ///< TALLY_DISABLE=1; then nothing else is read
+  bool emulator = false;                     ///< TALLY_DEVICE=emulator
+  bool bestEffort = false;                   ///< TALLY_CLASS=best-effort
+  bool statistics = false;                   ///< TALLY_STATS=1
+  bool joinsArena = false;                   ///< a relinked program: other than by TALLY_ARENA=off
+  bool profiles = false;                     ///< TALLY_PROFILE=on
+  bool streamWaits = false;                  ///< TALLY_STREAM_WAITS=on
+  bool copyKernels = true;                   ///< TALLY_COPY_KERNELS=on
+  bool launchesByDriver = true;              ///< TALLY_LAUNCH=driver
+  std::uint32_t yieldEveryMicroseconds = 0;  ///< TALLY_YIELD_EVERY_US; 0: never
+  std::uint32_t boundMicroseconds = 20;      ///< TALLY_BOUND_US
+  std::uint32_t runAheadMicroseconds = 5000; ///< TALLY_RUN_AHEAD_US; 0: never
+  std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice,
+                             Kind::Checkpoint};   ///< TALLY_KINDS
+  std::uint32_t pauseReserve = 25;                ///< TALLY_PAUSE_RESERVE, percent
+  std::uint32_t pauseDeadlineMicroseconds = 2000; ///< TALLY_PAUSE_DEADLINE_US
+  std::uint32_t drainMilliseconds = 5000;         ///< TALLY_DRAIN_MS; 0: SIGTERM is left alone
+  SmShare wholeSms;                               ///< TALLY_BEST_EFFORT_SMS
+  std::uint32_t bestEffortStreams = 1;            ///< TALLY_BEST_EFFORT_STREAMS
+  std::uint32_t bestEffortClass = 1;              ///< TALLY_BEST_EFFORT_CLASS
+  MemoryAmount memoryQuota;           ///< TALLY_MEMORY_QUOTA; of best-effort processes only
+  MemoryAmount memoryReserve;         ///< TALLY_MEMORY_RESERVE; likewise
+  AnyPolicy policy;                   ///< TALLY_POLICY
+  std::string arena, arenaGroup;      ///< TALLY_ARENA, TALLY_ARENA_GROUP; empty: not set
+  std::string trace;                  ///< TALLY_TRACE; empty: none
+  std::uint32_t traceEvents = 131072; ///< TALLY_TRACE_EVENTS
+  std::string variants;               ///< TALLY_VARIANTS; empty: not set
+  std::uint32_t emulatorSms = 0;      ///< TALLY_EMULATOR_SMS; 0: by the processors
+  std::optional<std::array<char, 16>> emulatorUuid; ///< TALLY_EMULATOR_UUID
+};
+
+/// Kinds of variants as users write them, NAME,NAME,...; `none` is none. Nothing where a name is
+/// unknown or stands there twice.
+std::optional<std::vector<Kind>> kindsFromText(std::string_view text);
+
+/// Reads variables, of which those that do not begin with TALLY_ are not looked at. The error names
+/// every one that is unknown, is not understood or contradicts another, and says what is allowed.
+Result<EnvironmentSettings>
+readEnvironment(const std::map<std::string, std::string, std::less<>> &variables);
+/// The process's.
+Result<EnvironmentSettings> readEnvironment();
+
+} // namespace tally::runtime
+
+#endif

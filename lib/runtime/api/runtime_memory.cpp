@@ -1,0 +1,49 @@
+// Device memory through the interface, and what others see of it.
+#include "api/runtime_state.h"
+
+#include <algorithm>
+
+namespace tally::runtime {
+
+void Runtime::State::noteAllocation(DevicePtr pointer, std::size_t bytes) {
+  std::unique_lock lock(memoryMutex);
+  allocations[pointer] = bytes;
+  memory.used += bytes;
+  memory.peak = std::max(memory.peak, memory.used);
+  if (arena)
+    arena->noteMemory(memory);
+}
+
+/// Its bytes; nothing where it is none of allocate()'s.
+std::optional<std::size_t> Runtime::State::noteFree(DevicePtr pointer) {
+  std::unique_lock lock(memoryMutex);
+  auto known = allocations.find(pointer);
+  if (known == allocations.end())
+    return std::nullopt;
+  std::size_t bytes = known->second;
+  memory.used -= bytes;
+  allocations.erase(known);
+  if (arena)
+    arena->noteMemory(memory);
+  return bytes;
+}
+
+Result<DevicePtr> Runtime::allocate(std::size_t bytes) {
+  Result<DevicePtr> made = state->device->allocate(bytes);
+  if (made)
+    state->noteAllocation(*made, bytes);
+  return made;
+}
+
+Result<void> Runtime::free(DevicePtr pointer) {
+  // A stream that failed has stopped too; its error is for those who synchronise it.
+  static_cast<void>(state->waitForAll());
+  // Before it is free: another thread may be given the same address.
+  std::optional<std::size_t> bytes = state->noteFree(pointer);
+  Result<void> freed = state->device->free(pointer);
+  if (!freed && bytes)
+    state->noteAllocation(pointer, *bytes);
+  return freed;
+}
+
+} // namespace tally::runtime

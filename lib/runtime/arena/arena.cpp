@@ -1,0 +1,407 @@
+#include "arena/arena.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstring>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <thread>
+#include <unistd.h>
+
+namespace tally::runtime {
+
+namespace {
+
+constexpr std::uint64_t bit(std::uint32_t slot) { return std::uint64_t{1} << slot; }
+
+std::uint64_t monotonicNow() { return static_cast<std::uint64_t>(SteadyClock{}().count()); }
+
+/// A write lock on the slot's byte. `pid` has to be 0 for locks of a description (fcntl(2)).
+struct flock lockOf(std::uint32_t slot, short type) {
+  struct flock lock{};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(arenaLockBase + slot);
+  lock.l_len = 1;
+  return lock;
+}
+
+// Of all arenas of the process, for the fork handlers. Never destroyed: exit() may come before the
+// last arena goes.
+std::mutex &registryMutex() {
+  static auto *mutex = new std::mutex;
+  return *mutex;
+}
+std::vector<Arena *> &registry() {
+  static auto *arenas = new std::vector<Arena *>;
+  return *arenas;
+}
+
+} // namespace
+
+// ---- Fork
+
+int Arena::registerForkHandlers() {
+  static const int code = pthread_atfork(prepareFork, afterForkInParent, afterForkInChild);
+  return code;
+}
+
+void Arena::prepareFork() { registryMutex().lock(); }
+void Arena::afterForkInParent() { registryMutex().unlock(); }
+void Arena::afterForkInChild() {
+  for (Arena *arena : registry()) {
+    arena->data = nullptr;
+    for (std::atomic<ArenaSlot *> &slot : arena->slots)
+      if (ArenaSlot *held = slot.load())
+        held->shared = nullptr;
+    close(arena->file.exchange(-1));
+  }
+  registry().clear();
+  registryMutex().unlock();
+}
+
+// ---- Opening
+
+Result<std::shared_ptr<Arena>> Arena::open(const ArenaPlace &place) {
+  std::shared_ptr<Arena> arena(new Arena(place));
+  // Known to the fork handlers before there is a lock that a child could keep.
+  if (int code = registerForkHandlers(); code != 0)
+    return arenaFailure(place.path, "cannot be kept from children", code);
+  std::unique_lock lock(registryMutex());
+  Result<int> file = openArenaFile(place);
+  if (!file)
+    return file.error();
+  arena->file = *file;
+  void *mapped = mmap(nullptr, sizeof(ArenaData), PROT_READ | PROT_WRITE, MAP_SHARED, *file, 0);
+  if (mapped == MAP_FAILED) {
+    Error error = arenaFailure(place.path, "cannot be mapped", errno);
+    close(arena->file.exchange(-1));
+    return error;
+  }
+  arena->data = static_cast<ArenaData *>(mapped);
+  registry().push_back(arena.get());
+  // A child's copy of the mapping would hold the description open, and with it the locks.
+  int refused = madvise(mapped, sizeof(ArenaData), MADV_DONTFORK);
+  int code = errno;
+  lock.unlock(); // ~Arena() takes it
+  if (refused != 0)
+    return arenaFailure(place.path, "cannot be kept from children", code);
+  return arena;
+}
+
+Arena::~Arena() {
+  std::unique_lock lock(registryMutex());
+  std::erase(registry(), this);
+  if (ArenaData *mapped = data.exchange(nullptr))
+    munmap(mapped, sizeof(ArenaData));
+  if (int number = file.exchange(-1); number >= 0)
+    close(number);
+}
+
+// ---- Locks
+
+Result<Arena::Lock> Arena::tryLock(std::uint32_t slot) const {
+  struct flock lock = lockOf(slot, F_WRLCK);
+  if (fcntl(file, F_OFD_SETLK, &lock) == 0)
+    return Lock::Taken;
+  if (errno == EAGAIN || errno == EACCES)
+    return Lock::Held;
+  return arenaFailure(place.path, "cannot be locked", errno);
+}
+
+void Arena::unlock(std::uint32_t slot) const {
+  struct flock lock = lockOf(slot, F_UNLCK);
+  fcntl(file, F_OFD_SETLK, &lock); // of a lock that is held: cannot fail
+}
+
+bool Arena::isHeld(std::uint32_t slot) const {
+  if ((own.load() & bit(slot)) != 0)
+    return true; // the description's own lock does not show
+  return isArenaSlotHeld(file, slot);
+}
+
+bool isArenaSlotHeld(int file, std::uint32_t slot) {
+  struct flock lock = lockOf(slot, F_WRLCK);
+  return fcntl(file, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+// ---- Slots
+
+/// Locks a slot that nobody holds; none where all are held.
+Result<std::optional<std::uint32_t>> Arena::lockFree() {
+  for (std::uint32_t slot = 0; slot < arenaSlots; ++slot) {
+    if ((own.load() & bit(slot)) != 0)
+      continue; // locking it again would succeed
+    Result<Lock> lock = tryLock(slot);
+    if (!lock)
+      return lock.error();
+    if (*lock == Lock::Taken)
+      return std::optional(slot);
+  }
+  return std::optional<std::uint32_t>();
+}
+
+Result<std::unique_ptr<ArenaSlot>> Arena::claim(std::uint32_t slotClass, std::string_view name) {
+  if (!data.load())
+    return Error{place.path + ": a forked child has no part in its parent's arena"};
+  std::unique_lock lock(claiming);
+  Result<std::optional<std::uint32_t>> found = lockFree();
+  // Another process may have held a dead one's lock for an instant, to clear it.
+  for (int attempt = 0; attempt < 3 && found && !*found; ++attempt) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    found = lockFree();
+  }
+  if (!found)
+    return found.error();
+  if (!*found)
+    return Error{place.path + ": all " + std::to_string(arenaSlots) +
+                 " slots of the arena are held by living processes"};
+  std::uint32_t slot = **found;
+  own.fetch_or(bit(slot));
+  reset(slot, slotClass, name);
+  for (std::uint32_t other = 0; other < arenaSlots; ++other)
+    clearIfDead(other);
+  std::unique_ptr<ArenaSlot> made(
+      new ArenaSlot(shared_from_this(), slot, &data.load()->slots[slot]));
+  slots[slot] = made.get();
+  return made;
+}
+
+/// Under the slot's lock. The order is the header's: the old claim goes first, the mask before use.
+void Arena::reset(std::uint32_t slot, std::uint32_t slotClass, std::string_view name) {
+  ArenaData &all = *data.load();
+  ArenaSlotData &mine = all.slots[slot];
+  mine.active = 0;
+  mine.generation.fetch_add(1);
+  mine.slotClass = slotClass;
+  mine.pid = static_cast<std::uint32_t>(getpid());
+  mine.changedAt = monotonicNow();
+  std::array<std::uint64_t, 4> letters{};
+  std::memcpy(letters.data(), name.data(), std::min(name.size(), sizeof letters));
+  for (std::size_t i = 0; i < letters.size(); ++i)
+    mine.name[i] = letters[i];
+  for (std::atomic<std::uint64_t> &counter : mine.statistics)
+    counter = 0;
+  all.header.masks.occupied.fetch_or(bit(slot));
+  if (slotClass != 0)
+    all.header.masks.bestEffort.fetch_or(bit(slot));
+}
+
+void Arena::clear(ArenaData &data, std::uint32_t slot) {
+  data.slots[slot].active = 0;
+  data.header.masks.bestEffort.fetch_and(~bit(slot));
+  data.header.masks.occupied.fetch_and(~bit(slot));
+}
+
+void Arena::giveBack(std::uint32_t slot) {
+  ArenaData *all = data.load();
+  if (!all)
+    return;
+  slots[slot] = nullptr;
+  clear(*all, slot);
+  unlock(slot);
+  // Only now: till then a claim of this process would lock the byte again, and lose that lock here.
+  own.fetch_and(~bit(slot));
+  wakeSleepers();
+}
+
+bool Arena::clearIfDead(std::uint32_t slot) {
+  ArenaData *all = data.load();
+  if (!all ||
+      ((all->header.masks.occupied.load() & bit(slot)) == 0 && all->slots[slot].active.load() == 0))
+    return false;
+  if (isHeld(slot))
+    return false;
+  if (Result<Lock> lock = tryLock(slot); !lock || *lock != Lock::Taken)
+    return false;
+  clear(*all, slot);
+  unlock(slot);
+  wakeSleepers();
+  return true;
+}
+
+std::uint64_t Arena::higherActive(std::uint32_t slotClass) const {
+  const ArenaData *all = data.load(std::memory_order_relaxed);
+  if (!all)
+    return 0;
+  std::uint64_t active = 0;
+  std::uint64_t left = all->header.masks.occupied.load() & ~own.load(std::memory_order_relaxed);
+  for (; left != 0; left &= left - 1) {
+    const ArenaSlotData &slot = all->slots[static_cast<std::size_t>(std::countr_zero(left))];
+    // The claim, then the class: reset() writes them in that order.
+    if (slot.active.load() != 0 && slot.slotClass.load() < slotClass)
+      active |= left & -left;
+  }
+  return active;
+}
+
+bool Arena::lowerPresent(std::uint32_t slotClass) const {
+  const ArenaData *all = data.load(std::memory_order_relaxed);
+  if (!all)
+    return false;
+  std::uint64_t left = all->header.masks.bestEffort.load() & ~own.load(std::memory_order_relaxed);
+  for (; left != 0; left &= left - 1)
+    if (all->slots[static_cast<std::size_t>(std::countr_zero(left))].slotClass.load() > slotClass)
+      return true;
+  return false;
+}
+
+bool Arena::bestEffortPresent() const {
+  const ArenaData *all = data.load(std::memory_order_relaxed);
+  return all && (all->header.masks.bestEffort.load() & ~own.load(std::memory_order_relaxed)) != 0;
+}
+
+bool Arena::onlyOfClass(std::uint32_t slotClass) const {
+  const ArenaData *all = data.load(std::memory_order_relaxed);
+  std::uint64_t left =
+      all ? all->header.masks.occupied.load() & ~own.load(std::memory_order_relaxed) : 0;
+  for (; left != 0; left &= left - 1)
+    if (all->slots[static_cast<std::size_t>(std::countr_zero(left))].slotClass.load() != slotClass)
+      return false;
+  return true;
+}
+
+void Arena::clearDeadBut(std::uint32_t slotClass) {
+  const ArenaData *all = data.load();
+  std::uint64_t left = all ? all->header.masks.occupied.load() & ~own.load() : 0;
+  for (; left != 0; left &= left - 1) {
+    auto slot = static_cast<std::uint32_t>(std::countr_zero(left));
+    if (all->slots[slot].slotClass.load() != slotClass)
+      clearIfDead(slot);
+  }
+}
+
+void Arena::clearDeadBestEffort() {
+  const ArenaData *all = data.load();
+  for (std::uint64_t left = all ? all->header.masks.bestEffort.load() : 0; left != 0;
+       left &= left - 1)
+    clearIfDead(static_cast<std::uint32_t>(std::countr_zero(left)));
+}
+
+std::vector<ArenaSlotView> Arena::view() const {
+  std::vector<ArenaSlotView> views;
+  const ArenaData *all = data.load();
+  for (std::uint32_t i = 0; all && i < arenaSlots; ++i) {
+    ArenaSlotView shown = viewOf(all->slots[i], i, isHeld(i));
+    if (shown.isHeld || shown.active != 0 || (all->header.masks.occupied.load() & bit(i)) != 0)
+      views.push_back(std::move(shown));
+  }
+  return views;
+}
+
+ArenaSlotView viewOf(const ArenaSlotData &slot, std::uint32_t index, bool isHeld) {
+  ArenaSlotView shown;
+  shown.index = index;
+  shown.isHeld = isHeld;
+  shown.active = slot.active;
+  shown.slotClass = slot.slotClass;
+  shown.pid = slot.pid;
+  shown.generation = slot.generation;
+  shown.changedAt = Nanoseconds(static_cast<std::int64_t>(slot.changedAt.load()));
+  std::array<std::uint64_t, 4> letters{};
+  for (std::size_t n = 0; n < letters.size(); ++n)
+    letters[n] = slot.name[n];
+  const char *text = reinterpret_cast<const char *>(letters.data());
+  shown.name.assign(text, strnlen(text, sizeof letters));
+  for (std::size_t n = 0; n < shown.statistics.size(); ++n)
+    shown.statistics[n] = slot.statistics[n].load(std::memory_order_relaxed);
+  return shown;
+}
+
+void Arena::wakeSleepers() {
+  ArenaData *all = data.load(std::memory_order_relaxed);
+  if (!all)
+    return;
+  ArenaSleepers &sleepers = all->header.sleepers;
+  std::uint64_t slept = sleepers.slept.load();
+  if (slept == sleepers.woken.load())
+    return;
+  int before = errno;
+  sleepers.sequence.fetch_add(1);
+  // Not FUTEX_PRIVATE_FLAG: the sleepers are other processes.
+  syscall(SYS_futex, &sleepers.sequence, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  sleepers.woken = slept;
+  errno = before;
+}
+
+void Arena::wakeOthers() {
+  ArenaData *all = data.load(std::memory_order_relaxed);
+  if (!all)
+    return;
+  std::uint64_t slept = all->header.sleepers.slept.load();
+  // The tickets first: one that is taken later looks after the change.
+  if (slept != ownTicket.load() || all->header.sleepers.woken.load() + 1 < slept)
+    wakeSleepers();
+}
+
+void Arena::waitFor(std::uint32_t sequence, Nanoseconds limit) {
+  constexpr std::int64_t second = 1'000'000'000;
+  timespec time{limit.count() / second, limit.count() % second};
+  // Woken, too late, changed before, interrupted by a signal: in each case the caller looks again.
+  syscall(SYS_futex, &data.load()->header.sleepers.sequence, FUTEX_WAIT, sequence, &time, nullptr,
+          0);
+}
+
+// ---- ArenaSlot
+
+void ArenaSlot::fetchForRaise() const {
+  const ArenaSlotData *mine = shared.load(std::memory_order_relaxed);
+  if (!mine)
+    return;
+  __builtin_prefetch(&mine->active, 1);
+  __builtin_prefetch(&mine->statistics[static_cast<std::size_t>(ArenaCounter::Activations)], 1);
+  arena->fetchSleepers();
+}
+
+void ArenaSlot::raise(std::optional<Nanoseconds> at) {
+  ArenaSlotData *mine = shared.load(std::memory_order_relaxed);
+  if (!mine || mine->active.fetch_add(1) != 0)
+    return;
+  arena->wakeOthers();
+  mine->changedAt.store(at ? static_cast<std::uint64_t>(at->count()) : monotonicNow(),
+                        std::memory_order_relaxed);
+  add(ArenaCounter::Activations);
+}
+
+void ArenaSlot::withdraw(std::optional<Nanoseconds> at) {
+  ArenaSlotData *mine = shared.load(std::memory_order_relaxed);
+  if (!mine || mine->active.fetch_sub(1) != 1)
+    return;
+  arena->wakeOthers();
+  std::uint64_t now = at ? static_cast<std::uint64_t>(at->count()) : monotonicNow();
+  std::uint64_t came = mine->changedAt.exchange(now, std::memory_order_relaxed);
+  // A raise() that is under way on another thread may have stored a later time.
+  add(ArenaCounter::ActiveNanoseconds, came < now ? now - came : 0);
+}
+
+void ArenaSlot::change(ArenaCounter counter, std::uint64_t value, bool absolute) {
+  ArenaSlotData *mine = shared.load(std::memory_order_relaxed);
+  if (!mine)
+    return;
+  std::atomic<std::uint64_t> &counted = mine->statistics[static_cast<std::size_t>(counter)];
+  if (absolute)
+    counted.store(value, std::memory_order_relaxed);
+  else
+    counted.fetch_add(value, std::memory_order_relaxed);
+}
+
+void ArenaSlot::addTo(ArenaCounter histogram, std::uint32_t bucket, ArenaCounter sum,
+                      Nanoseconds took) {
+  add(static_cast<ArenaCounter>(static_cast<std::uint32_t>(histogram) + bucket));
+  add(sum, static_cast<std::uint64_t>(took.count()));
+}
+
+void ArenaSlot::release() {
+  if (!shared.exchange(nullptr))
+    return;
+  int before = errno;
+  arena->giveBack(place);
+  errno = before;
+}
+
+} // namespace tally::runtime

@@ -1,0 +1,130 @@
+#include "arena/arena_watcher.h"
+
+#include "base/spin.h"
+
+#include <utility>
+
+namespace tally::runtime {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Within this time of a change the thread does not even yield its core.
+constexpr Nanoseconds tightSpin = 50us;
+
+} // namespace
+
+bool hasCoresToSpin() { return std::thread::hardware_concurrency() >= 8; }
+
+ArenaWatcher::ArenaWatcher(std::shared_ptr<Arena> watched, ArenaWatcherOptions given)
+    : arena(std::move(watched)), options(std::move(given)) {
+  look();
+  thread = std::thread([this] { run(); });
+}
+
+void ArenaWatcher::stop() {
+  if (!thread.joinable())
+    return;
+  stopping = true;
+  arena->wakeSleepers();
+  {
+    std::unique_lock lock(idling);
+  }
+  hasWork.notify_all();
+  thread.join();
+}
+
+void ArenaWatcher::setBusy(bool now) {
+  // The flag first, then whether it sleeps; the sleeper does it the other way round.
+  if (busy.load(std::memory_order_relaxed) == now || busy.exchange(now) == now)
+    return;
+  if (now && options.spinWhileBusy && asleep.load())
+    arena->wakeSleepers();
+  if (!now || !options.sleepsWhileIdle)
+    return;
+  // It sees `busy` under the mutex, or says under it that it sleeps.
+  {
+    std::unique_lock lock(idling);
+  }
+  if (!idle.load())
+    return;
+  hasWork.notify_all();
+  while (idle.load() && !stopping)
+    std::this_thread::yield();
+}
+
+void ArenaWatcher::look() {
+  std::uint64_t before = higher;
+  higher = arena->higherActive(options.slotClass);
+  if (higher != 0) {
+    clearDead();
+    higher = arena->higherActive(options.slotClass);
+  }
+  if (higher != before)
+    lastChange = SteadyClock{}();
+  if (higher != 0 && !told)
+    told = options.onRaise();
+  else if (higher == 0 && std::exchange(told, false))
+    options.onWithdraw();
+}
+
+/// Clears the claims of dead processes among those that have blocked for long.
+void ArenaWatcher::clearDead() {
+  Nanoseconds now = SteadyClock{}();
+  for (std::uint64_t left = higher; left != 0; left &= left - 1) {
+    auto slot = static_cast<std::uint32_t>(std::countr_zero(left));
+    if ((followed >> slot & 1) != 0) {
+      if (now < nextTest[slot])
+        continue;
+      arena->clearIfDead(slot);
+    }
+    nextTest[slot] = now + options.deathInterval;
+  }
+  followed = higher;
+}
+
+void ArenaWatcher::run() {
+  while (!stopping) {
+    look();
+    rest();
+  }
+}
+
+void ArenaWatcher::rest() {
+  Nanoseconds now = SteadyClock{}();
+  if (busy)
+    lastBusy = now;
+  Nanoseconds quiet = now - lastChange;
+  if (quiet < tightSpin)
+    return pauseProcessor();
+  if (quiet < options.spin || (options.spinWhileBusy && busy))
+    return std::this_thread::yield();
+  if (!options.sleepsWhileIdle || busy || told || higher != 0)
+    return sleep();
+  if (now - lastBusy < options.spin) // a training has nothing to do between two steps either
+    return options.spinWhileBusy ? std::this_thread::yield() : sleep();
+  sleepIdle();
+}
+
+void ArenaWatcher::sleepIdle() {
+  {
+    std::unique_lock lock(idling);
+    idle = true;
+    hasWork.wait(lock, [&] { return stopping || busy; });
+  }
+  look();
+  idle = false;
+}
+
+void ArenaWatcher::sleep() {
+  asleep = true;
+  auto changed = [&] {
+    return stopping || (options.spinWhileBusy && busy) ||
+           arena->higherActive(options.slotClass) != higher;
+  };
+  arena->sleepUnless(changed, higher != 0 ? options.deathInterval : options.longestSleep);
+  asleep = false;
+}
+
+} // namespace tally::runtime

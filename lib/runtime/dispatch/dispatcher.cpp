@@ -1,0 +1,421 @@
+#include "dispatch/dispatcher.h"
+
+#include "base/spin.h"
+#include "requests/monitor_times.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tally::runtime {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Asking the device whether a stream is idle is a driver call (1.3 us), which contends with the
+/// application's own.
+constexpr Nanoseconds monitorInterval = 20us;
+constexpr std::size_t maxTurnarounds = 65536;
+/// How long the thread sees nothing happen before it arms the control word, two calls' worth; and
+/// how long that stays armed: as long as a call that waits for the whole device may have to wait in
+/// a program that goes on to send best-effort work. Then what runs yields, and goes on.
+constexpr Nanoseconds quietBeforeArming = 10us, longestArmed = 50ms;
+/// A stream that waits costs each launch of the context some 1.5 us (H200: 5.6 % of a training
+/// whose launches take 20 us, 2.6 % where they take 55), a wake that is armed is 4 us sooner. So
+/// only where launches take this long.
+constexpr Nanoseconds worthArming = 100us;
+
+/// For so long after a request others are expected.
+constexpr Nanoseconds requestsAreExpected = 20ms;
+
+/// How long a call that woke has the driver for itself.
+constexpr Nanoseconds longestWakingCall = 20us;
+
+/// How long the thread polls without progress before it naps between polls. Polling is what makes
+/// best-effort work resume within microseconds; where cores are scarce they belong to others.
+Nanoseconds pollingTime() {
+  static const Nanoseconds time = std::thread::hardware_concurrency() >= 8 ? 20ms : 200us;
+  return time;
+}
+/// Within this time of progress the thread does not even yield its core.
+constexpr Nanoseconds tightPolling = 50us;
+
+} // namespace
+
+Result<std::unique_ptr<Dispatcher>> Dispatcher::create(StreamDevice &device, DeviceControl &control,
+                                                       HighPriority &highPriority,
+                                                       DispatcherOptions options) {
+  std::unique_ptr<Dispatcher> made(
+      new Dispatcher(device, control, highPriority, std::move(options)));
+  highPriority.room().open(device.info(), made->options.lane.reserve);
+  if (Result<void> lanes = made->makeLanes(); !lanes)
+    return lanes.error();
+  made->smCount = device.info().smCount;
+  return made;
+}
+
+Dispatcher::Dispatcher(StreamDevice &device, DeviceControl &control, HighPriority &highPriority,
+                       DispatcherOptions options)
+    : device(device), control(control), highPriority(highPriority), options(std::move(options)),
+      mayPause(contains(this->options.lane.kinds, Kind::Pause)), armedLimit(control, longestArmed) {
+  this->options.lane.limitsSms = this->options.policy.limitsSms();
+  this->options.lane.room = &highPriority.room();
+  // Whatever is chosen for a launch: the other kinds act on the epoch alone.
+  if (contains(this->options.lane.kinds, Kind::Checkpoint))
+    control.setRequestMode(TALLY_CONTROL_CHECKPOINT);
+}
+
+Dispatcher::~Dispatcher() { close(); }
+
+void Dispatcher::close() {
+  if (thread.joinable()) {
+    stopping = true;
+    wake();
+    thread.join();
+  }
+  armedLimit.end();
+  // Lanes wait for what they have on the device.
+  if (control.isPausing())
+    release(PauseEnd::Closed);
+  for (const std::unique_ptr<Lane> &lane : lanes())
+    lane->close();
+}
+
+void Dispatcher::start() {
+  thread = std::thread([this] { run(); });
+}
+
+void Dispatcher::wake() {
+  // The counter first, then the flag; the sleeper sets the flag, then reads the counter. So one of
+  // the two sees the other.
+  wakes.fetch_add(1);
+  if (!asleep.load())
+    return;
+  std::unique_lock lock(sleepMutex);
+  woken.notify_one();
+}
+
+void Dispatcher::bringToRest() {
+  stopSending();
+  // A scope that nobody closes. Where it cannot be told the device has failed, and nothing runs.
+  static_cast<void>(control.raiseAndTell(false));
+  while (!isAtRest())
+    std::this_thread::sleep_for(50us);
+}
+
+std::optional<Permit> Dispatcher::permit(std::uint32_t bestEffortClass) const {
+  if (bestEffortClass > leadingClass || !neighboursKnow)
+    return std::nullopt;
+  std::uint64_t epoch = control.currentEpoch(); // before the snapshot: control_word.h
+  Snapshot now = snapshot();
+  Decision decision = options.policy.decide(now);
+  if (!decision.runBestEffort)
+    return std::nullopt;
+  return Permit{epoch, decision, now.highPriorityActive != 0 || decision.sms < now.smCount,
+                now.sinceHighPriorityEnded < requestsAreExpected};
+}
+
+Snapshot Dispatcher::snapshot() const {
+  Snapshot now = control.snapshot();
+  for (const std::unique_ptr<Lane> &lane : lanes())
+    if (std::optional<Nanoseconds> since = lane->heldBackSince())
+      now.heldBack = std::max(now.heldBack, now.now - *since);
+  now.busyPeriods = busyTimes.count();
+  now.busyMean = busyTimes.mean();
+  now.busyHigh = busyTimes.high();
+  for (const std::unique_ptr<Lane> &lane : lanes())
+    now.bestEffortRan += lane->ran();
+  now.smCount = smCount;
+  if (options.policy.usesClients())
+    readClients(now);
+  return now;
+}
+
+void Dispatcher::readClients(Snapshot &now) const {
+  clients.assign(clients.size(), {});
+  auto progressOf = [&](std::uint32_t client) -> ClientProgress & {
+    if (client >= clients.size())
+      clients.resize(client + 1);
+    return clients[client];
+  };
+  for (const std::unique_ptr<Lane> &lane : lanes()) {
+    // Whom a higher class holds back the others must not wait for.
+    if (lane->currentClass() <= leadingClass)
+      lane->forReadyClients([&](std::uint32_t client) { progressOf(client).ready = true; });
+  }
+  for (std::uint32_t client = 0; client < clients.size(); ++client) {
+    ClientProgress &progress = clients[client];
+    progress.generation = generationOf(client);
+    for (const std::unique_ptr<Lane> &lane : lanes())
+      progress.ran += lane->ranOf(client, progress.generation);
+  }
+  now.clients = {clients.data(), clients.size()};
+}
+
+/// How long high-priority work was active, when that has just ended.
+void Dispatcher::observeBusyTimes() {
+  std::optional<Nanoseconds> since = control.lastWake();
+  if (!since || since == lastBusySince)
+    return;
+  Snapshot now = control.snapshot();
+  if (now.highPriorityActive != 0)
+    return;
+  lastBusySince = since;
+  Nanoseconds ended = now.now - now.sinceHighPriorityEnded;
+  if (ended >= *since) // else the next one has begun
+    busyTimes.add(ended - *since);
+}
+
+/// What shares the device with high-priority work goes when the policy wants that no more, or not
+/// on as many SMs; what it still wants is sent again then.
+void Dispatcher::enforcePolicy() {
+  std::optional<std::uint32_t> sms;
+  for (const std::unique_ptr<Lane> &lane : lanes()) {
+    if (lane->isHurried())
+      return;
+    if (lane->underWay() && lane->epochUnderWay() == control.currentEpoch() && !sms)
+      sms = lane->sharedSms();
+  }
+  if (!sms)
+    return;
+  Decision decision = options.policy.decide(snapshot());
+  if (!decision.runBestEffort || std::min(decision.sms, smCount) != std::min(*sms, smCount))
+    stopByPolicy();
+}
+
+void Dispatcher::stopByPolicy() {
+  highPriority.traceWakes();
+  static_cast<void>(control.advance()); // an error of the device is the lanes' to report
+  highPriority.traceWakes(true);
+}
+
+/// Requests wait for what is under way on all lanes.
+Nanoseconds Dispatcher::wholesLeft() const {
+  Nanoseconds sum{0};
+  for (const std::unique_ptr<Lane> &lane : lanes())
+    sum = sumOf(sum, lane->wholesLeft());
+  return sum;
+}
+
+std::optional<std::uint64_t> Dispatcher::oldestUnderWay() const {
+  std::optional<std::uint64_t> oldest;
+  for (const std::unique_ptr<Lane> &lane : lanes())
+    if (lane->underWay())
+      oldest = std::min(oldest.value_or(lane->epochUnderWay()), lane->epochUnderWay());
+  return oldest;
+}
+
+/// A call that has just woken, of some microseconds, and what this thread would call now take turns
+/// in the driver; nothing is lost by waiting, since what was asked to yield has not yet.
+bool Dispatcher::leavesDriver() const {
+  if (control.snapshot().highPriorityActive == 0)
+    return false;
+  std::optional<Nanoseconds> woken = control.lastWake();
+  return woken && options.lane.clock() - *woken < longestWakingCall && highPriority.isCalling();
+}
+
+bool Dispatcher::step() {
+  static_cast<void>(control.flush());
+  highPriority.watch();
+  highPriority.traceWakes();
+  endPauses();
+  if (leavesDriver())
+    return false;
+  bool nothingGoes = closed; // before the lanes ask
+  std::optional<std::uint64_t> oldestBefore = oldestUnderWay();
+  observeBusyTimes();
+  enforcePolicy();
+  enforceClasses();
+  bool progress = false;
+  for (const std::unique_ptr<Lane> &lane : lanes())
+    progress = lane->step(*this) || progress;
+  measureTurnaround(oldestBefore);
+  choosePausing();
+  if (nothingGoes && !oldestUnderWay() &&
+      std::ranges::none_of(lanes(), [](const auto &lane) { return lane->isHeld(); }))
+    atRest = true;
+  if (progress && neighbours)
+    neighbours->note(totals());
+  return monitor() || progress;
+}
+
+void Dispatcher::measureTurnaround(std::optional<std::uint64_t> oldestBefore) {
+  if (!yieldingEpoch && oldestBefore && control.currentEpoch() > *oldestBefore) {
+    yieldingEpoch = oldestBefore;
+    requestedAt = control.raisedAfter(*oldestBefore);
+  }
+  if (!yieldingEpoch)
+    return;
+  std::optional<std::uint64_t> oldest = oldestUnderWay();
+  if (oldest && *oldest <= *yieldingEpoch)
+    return;
+  yieldingEpoch.reset();
+  Nanoseconds elapsed = options.lane.clock() - requestedAt;
+  if (neighbours)
+    neighbours->noteTurnaround(elapsed);
+  if (Trace *trace = options.lane.trace) {
+    TraceEvent event;
+    event.type = TraceEvent::Type::Turnaround;
+    event.start = requestedAt;
+    event.duration = elapsed;
+    trace->add(event);
+  }
+  auto took = static_cast<std::uint64_t>(elapsed.count());
+  std::unique_lock lock(statisticsMutex);
+  if (turnarounds.size() < maxTurnarounds)
+    turnarounds.push_back(took);
+  else
+    turnarounds[nextTurnaround++ % maxTurnarounds] = took;
+}
+
+bool Dispatcher::monitor() {
+  Nanoseconds now = options.lane.clock();
+  if (now - lastMonitored < monitorInterval && highPriority.untilRest().count() != 0)
+    return false;
+  lastMonitored = now;
+  if (neighbours && now - lastNoted > noteInterval) {
+    lastNoted = now;
+    highPriority.noteCalls();
+  }
+  Result<bool> closed = highPriority.monitor();
+  // A failed device fails the streams' own calls, which report it.
+  return closed && *closed;
+}
+
+std::size_t Dispatcher::lanesUnderWay() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(lanes(), [](const auto &lane) { return lane->underWay(); }));
+}
+
+LaneTotals Dispatcher::totals() const {
+  LaneTotals sums;
+  for (const std::unique_ptr<Lane> &lane : lanes()) {
+    sums.finishedLaunches += lane->counters().finishedLaunches.load();
+    for (std::size_t i = 0; i < allKinds.size(); ++i)
+      sums.launchesByKind[i] += lane->counters().launchesByKind[i].load();
+    sums.physicalLaunches += lane->counters().physicalLaunches.load();
+    sums.yields += lane->counters().yields.load();
+    sums.savedBlocks += lane->counters().savedBlocks.load();
+    sums.saveAreasRefused += lane->counters().saveAreasRefused.load();
+    sums.waits += lane->counters().waits.load();
+    sums.ownStreams += lane->resources().streams();
+    sums.ownBytes += lane->resources().bytes();
+  }
+  return sums;
+}
+
+void Dispatcher::addTo(Statistics &statistics) const {
+  LaneTotals sums = totals();
+  statistics.bestEffortLaunches += sums.finishedLaunches;
+  for (std::size_t i = 0; i < allKinds.size(); ++i)
+    statistics.launchesByKind[i] += sums.launchesByKind[i];
+  statistics.physicalLaunches += sums.physicalLaunches;
+  statistics.yields += sums.yields;
+  statistics.savedBlocks += sums.savedBlocks;
+  statistics.saveAreasRefused += sums.saveAreasRefused;
+  statistics.pauses += control.pauses();
+  std::unique_lock lock(statisticsMutex);
+  auto oldest = turnarounds.begin() + static_cast<std::ptrdiff_t>(nextTurnaround % maxTurnarounds);
+  statistics.turnaroundNanoseconds.assign(oldest, turnarounds.end());
+  statistics.turnaroundNanoseconds.insert(statistics.turnaroundNanoseconds.end(),
+                                          turnarounds.begin(), oldest);
+}
+
+bool Dispatcher::hasWork() const {
+  return std::ranges::any_of(lanes(), [](const auto &lane) { return lane->hasWork(); });
+}
+
+/// Work that comes behind this waits for the next call.
+void Dispatcher::tellNeighbours(bool hasWork) {
+  if (!neighbours)
+    return;
+  neighbours->setBusy(hasWork);
+  neighboursKnow = hasWork;
+}
+
+void Dispatcher::run() {
+  options.prepare();
+  Nanoseconds lastProgress = options.lane.clock();
+  while (!stopping) {
+    tellNeighbours(hasWork());
+    if (step())
+      lastProgress = options.lane.clock();
+    else
+      rest(options.lane.clock() - lastProgress);
+    // Whoever waits for the device now need not wait for a wake.
+    if (!hasWork())
+      control.disarm();
+  }
+  control.disarm();
+}
+
+bool Dispatcher::isWorthArming() const {
+  LaunchPace pace;
+  for (const std::unique_ptr<Lane> &lane : lanes()) {
+    pace.ran += lane->pace().ran;
+    pace.launches += lane->pace().launches;
+  }
+  return pace.launches != 0 && pace.ran / static_cast<std::int64_t>(pace.launches) >= worthArming;
+}
+
+/// A failed device fails the lanes' calls, which say so.
+void Dispatcher::arm(Nanoseconds idleFor) {
+  // What is armed says RUN under the next epoch, where a wake may have to say PAUSE under this one.
+  if (idleFor < quietBeforeArming || lanesUnderWay() == 0 || mayPause)
+    return;
+  Nanoseconds now = options.lane.clock();
+  if (control.isArmed()) {
+    if (now - armedAt > longestArmed)
+      control.disarm();
+    return;
+  }
+  if (!device.mayWait() || !isWorthArming())
+    return;
+  armedAt = now;
+  ArmedLimit::Arming arming(armedLimit);
+  static_cast<void>(control.arm());
+}
+
+void Dispatcher::rest(Nanoseconds idleFor) {
+  arm(idleFor);
+  if (idleFor < tightPolling || (hasWork() && idleFor < pollingTime())) {
+    // A write that fails leaves what runs running; the lanes' own calls say what has failed.
+    static_cast<void>(control.listen(pauseProcessor));
+    if (idleFor >= tightPolling)
+      std::this_thread::yield();
+    return;
+  }
+  std::unique_lock lock(sleepMutex);
+  std::uint64_t before = wakes.load();
+  asleep = true;
+  auto awake = [&] { return wakes.load() != before || stopping; };
+  // With nothing to do there is nothing to see until somebody calls wake(). Otherwise what is
+  // waited for may be the device, which does not. Asked after the counter was read: of work that
+  // came before that, the call of wake() may be over.
+  if (hasWork()) {
+    woken.wait_for(lock, std::min(nap, highPriority.untilRest()), awake);
+  } else {
+    control.setBusy(false);
+    restWithoutWork(lock, awake);
+    control.setBusy(true);
+  }
+  asleep = false;
+}
+
+/// Implicit scopes that are left open matter to the process's own best-effort work, of which there
+/// is none here, and to other processes'.
+template <class Awake>
+void Dispatcher::restWithoutWork(std::unique_lock<std::mutex> &lock, const Awake &awake) {
+  if (!neighbours)
+    return woken.wait(lock, awake);
+  tellNeighbours(false);
+  Nanoseconds now = options.lane.clock();
+  if (highPriority.hasImplicit())
+    lastImplicit = now;
+  Nanoseconds wanted = !neighbours->isWaitedFor()      ? unwatchedNap
+                       : now - lastImplicit < recently ? nap
+                                                       : watchedNap;
+  woken.wait_for(lock, std::min(wanted, highPriority.untilRest()), awake);
+}
+
+} // namespace tally::runtime

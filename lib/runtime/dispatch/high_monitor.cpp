@@ -1,0 +1,66 @@
+#include "dispatch/high_monitor.h"
+
+#include "requests/monitor_times.h"
+
+#include <algorithm>
+#include <sys/prctl.h>
+#include <utility>
+
+namespace tally::runtime {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// How often processes that seem to wait are looked for among the living.
+constexpr Nanoseconds deathInterval = 1s;
+
+} // namespace
+
+HighMonitor::HighMonitor(HighPriority &highPriority, ArenaLink &link, std::function<void()> prepare)
+    : highPriority(highPriority), link(link), prepare(std::move(prepare)) {
+  thread = std::thread([this] { run(); });
+}
+
+HighMonitor::~HighMonitor() {
+  {
+    std::unique_lock lock(mutex);
+    stopping = true;
+  }
+  stopped.notify_one();
+  thread.join();
+}
+
+void HighMonitor::run() {
+  // By default the system lets a nap last 50 us longer, which best-effort work would lose.
+  prctl(PR_SET_TIMERSLACK, 1000);
+  prepare();
+  std::unique_lock lock(mutex);
+  while (!stopping) {
+    lock.unlock();
+    Nanoseconds rest = look();
+    lock.lock();
+    stopped.wait_for(lock, rest, [&] { return stopping; });
+  }
+}
+
+Nanoseconds HighMonitor::look() {
+  Nanoseconds now = SteadyClock{}();
+  if (now - lastNoted > noteInterval) {
+    lastNoted = now;
+    highPriority.noteCalls();
+  }
+  if (!link.isWaitedFor())
+    return unwatchedNap;
+  if (now - lastCleared > deathInterval) {
+    lastCleared = now;
+    link.clearDead();
+  }
+  if (highPriority.hasImplicit())
+    lastImplicit = now;
+  // A failed device fails the streams' own calls, which report it.
+  static_cast<void>(highPriority.monitor());
+  return std::min(now - lastImplicit < recently ? nap : watchedNap, highPriority.untilRest());
+}
+
+} // namespace tally::runtime

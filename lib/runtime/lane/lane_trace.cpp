@@ -1,0 +1,138 @@
+// What a lane notes in a trace.
+#include "lane/lane.h"
+
+#include <algorithm>
+
+namespace tally::runtime {
+
+namespace {
+
+TraceEvent::Way wayOf(const Operation &operation) {
+  switch (operation.type) {
+  case Operation::Type::Launch:
+    return operation.progress ? TraceEvent::Way::Variant : TraceEvent::Way::Whole;
+  case Operation::Type::CopyToDevice:
+  case Operation::Type::CopyToHost:
+    return TraceEvent::Way::Copy;
+  case Operation::Type::Fill:
+    return TraceEvent::Way::Fill;
+  case Operation::Type::Put:
+    return TraceEvent::Way::Put;
+  case Operation::Type::Call:
+    return TraceEvent::Way::Call;
+  }
+  return TraceEvent::Way::Call;
+}
+
+std::string_view nameOf(const Operation &operation) {
+  if (!operation.label.empty())
+    return operation.label;
+  return operation.kernel ? std::string_view(operation.kernel->facts().name)
+                          : nameOf(wayOf(operation));
+}
+
+} // namespace
+
+/// From when work was first kept back, with nothing of the lane's on the device, until some went.
+void Lane::traceWait(bool waits) {
+  if (!options.trace || waits == waitsSince.has_value() || (waits && !batches.empty()))
+    return;
+  Nanoseconds now = options.clock();
+  if (waits) {
+    waitsSince = now;
+    return;
+  }
+  TraceEvent event;
+  event.type = TraceEvent::Type::Wait;
+  event.lane = options.number;
+  event.start = *waitsSince;
+  event.duration = now - *waitsSince;
+  options.trace->add(event);
+  waitsSince.reset();
+}
+
+/// From when it is sent to when it is seen to be back.
+void Lane::beginBatchRange(Batch &batch) const {
+  const Operation &first = *batch.items.front().operation;
+  std::string name(nameOf(first));
+  if (first.progress && !batch.items.front().leavesVariant)
+    name += " (" + std::string(tally::name(first.progress->kind())) + ")";
+  if (batch.items.size() > 1)
+    name += " and " + std::to_string(batch.items.size() - 1) + " more";
+  batch.range = beginRange(RangeOf::BestEffort, name);
+}
+
+/// Without its times. While the operation is there, and before its state is absorbed.
+TraceEvent Lane::traced(const Item &item) const {
+  const Operation &operation = *item.operation;
+  TraceEvent event;
+  event.type = TraceEvent::Type::Work;
+  event.lane = options.number;
+  event.way = wayOf(operation);
+  event.name = options.trace->nameOf(nameOf(operation));
+  if (operation.type == Operation::Type::Launch)
+    event.value = item.launch.shape.grid.count();
+  if (operation.progress && !item.leavesVariant)
+    event.kind = operation.progress->kind();
+  event.resumes = item.resumes;
+  return event;
+}
+
+/// Whether what came back says so. Behind the first that yielded all of them have.
+bool Lane::willYield(const Batch &batch, std::size_t index) const {
+  const Item &item = batch.items[index];
+  if (!item.canYield || !batch.statesComing || item.dropped)
+    return false;
+  const tally_launch_state &state = mirrors[batch.slot][index];
+  VariantLaunch after = *item.operation->progress;
+  return draining ||
+         (after.plausible(state) && after.absorb(state, batch.epoch, item.launch.shape.grid.x));
+}
+
+bool Lane::willHaveRunNothing(const Batch &batch, std::size_t index) const {
+  return willYield(batch, index) &&
+         batch.items[index].operation->progress->ranNothing(mirrors[batch.slot][index]);
+}
+
+/// Before the batch is taken. A host sees when a batch came back, and of its parts nothing: these
+/// have shares of its time, by what they are expected to take.
+void Lane::traceBatch(const Batch &batch) {
+  if (!options.trace)
+    return;
+  TraceEvent whole;
+  whole.type = TraceEvent::Type::Batch;
+  whole.lane = options.number;
+  whole.value = batch.items.size();
+  whole.start = std::max(batch.sentAt, lastCollected);
+  whole.duration = options.clock() - whole.start;
+  options.trace->add(whole);
+  auto weightOf = [](const Item &item) {
+    bool known = item.plan && item.plan->duration.known();
+    return item.dropped ? 0.0
+           : known      ? static_cast<double>(item.plan->duration.mean().count())
+                        : 1.0;
+  };
+  double sum = 0, before = 0;
+  for (const Item &item : batch.items)
+    sum += weightOf(item);
+  bool yielded = false;
+  for (std::size_t i = 0; i < batch.items.size(); ++i) {
+    const Item &item = batch.items[i];
+    if (item.dropped)
+      continue;
+    double from = before / sum, to = (before += weightOf(item)) / sum;
+    auto at = [&](double part) {
+      return whole.start + Nanoseconds(static_cast<std::int64_t>(
+                               part * static_cast<double>(whole.duration.count())));
+    };
+    TraceEvent event = traced(item);
+    event.start = at(from);
+    event.duration = at(to) - event.start;
+    event.isEstimate = batch.items.size() > 1;
+    event.yielded = yielded ? item.canYield : willYield(batch, i);
+    yielded = yielded || event.yielded;
+    options.trace->add(event);
+  }
+}
+
+} // namespace tally::runtime

@@ -1,0 +1,276 @@
+#include "planning/launch_profile.h"
+
+#include "tally/bundle/profile.h"
+
+#include <cassert>
+#include <utility>
+
+namespace tally::runtime {
+
+namespace {
+
+/// After trials that gave nothing (high-priority work was there all the time), these many.
+constexpr std::uint64_t launchesBeforeRetry = 4096;
+/// A way has to be so much better than the first to be taken instead; a kernel that then cannot
+/// yield, so much.
+constexpr double betterBy = 0.98, wholeBetterBy = 0.95;
+/// Turnarounds above the bound that are about equally bad.
+constexpr double aboutEqual = 1.25;
+/// So many times what a request waits for inside of blocks these have to take for launches to be
+/// made so, and to stay so: what blocks take is seen some 10 us too long.
+constexpr double insideFrom = 2, insideUntil = 1.5;
+constexpr std::uint32_t mostWavesPerSlice = 64;
+constexpr std::uint64_t slicesBeforeFit = 16;
+/// A strip between polls (ptx::PollRules), and the write.
+constexpr Nanoseconds pollTime{20000};
+// What a profile says may be short by a factor of two (LoadedKernel::keep()).
+static_assert(2 * bundle::shortBlock.count() <= insideFrom * pollTime.count());
+/// The share of the throughput that it may cost to make waits half as long, a third, and so on: so
+/// much for each.
+constexpr double costForEach = 0.02;
+/// Measurements of a way before its cost counts; and launches that may go alone for them: where
+/// other work is always beside them, all do without.
+constexpr std::uint64_t leastCosts = 3;
+constexpr std::uint32_t mostAlone = 32;
+/// While launches stop inside of blocks, one of so many does not, where that is to be measured.
+constexpr std::uint64_t launchesBetweenLooks = 32;
+
+Nanoseconds scaled(Nanoseconds time, double by) {
+  return Nanoseconds(static_cast<std::int64_t>(static_cast<double>(time.count()) * by));
+}
+
+bool isInside(const LaunchPlan &way) { return way.kind && stopsInsideBlocks(*way.kind); }
+
+/// What a block takes, by what is known of the way's launches.
+Nanoseconds blockOf(const LaunchPlan &way) {
+  if (way.blocks && way.blocks->known())
+    return way.blocks->time();
+  // The median is not moved by a host that was stopped while it measured.
+  Nanoseconds whole = way.trial.isMeasured() ? way.trial.cost() : way.duration.mean();
+  return whole / static_cast<std::int64_t>(std::max<std::uint64_t>(way.waves, 1));
+}
+
+bool isCostKnown(const LaunchPlan &way) { return way.blockCost.count() >= leastCosts; }
+
+} // namespace
+
+bool wantsMeasurement(const LaunchPlan &way, Nanoseconds bound) {
+  if (!way.blocks || way.timesAlone >= mostAlone)
+    return false;
+  return way.blocks->wantsMore(bound) || (way.blocks->time() > bound && !isCostKnown(way));
+}
+
+Nanoseconds turnaroundOf(const LaunchPlan &way) {
+  if (!way.kind)
+    return way.duration.high();
+  if (stopsInsideBlocks(*way.kind))
+    return pollTime + way.saveTime;
+  if (*way.kind == Kind::Slice)
+    return 2 * way.duration.mean();
+  return blockOf(way);
+}
+
+std::uint32_t stayOf(const LaunchPlan &way) {
+  // The launch ends up to two naps later. Many workers look at one word of the L2.
+  constexpr Nanoseconds least{1000}, most{2000};
+  constexpr int napsOfBlock = 64;
+  Nanoseconds block = blockOf(way);
+  // Blocks that end before they are seen to pause leave nobody alone for long.
+  if (block.count() != 0 && block < pollTime)
+    return 0;
+  return static_cast<std::uint32_t>(std::clamp(block / napsOfBlock, least, most).count());
+}
+
+LaunchProfile::LaunchProfile(std::vector<LaunchPlan> given) {
+  assert(!given.empty());
+  for (LaunchPlan &each : given)
+    ways.push_back(std::make_shared<LaunchPlan>(std::move(each)));
+  bool isFirst = isInside(*ways[0]);
+  if (isFirst ||
+      std::none_of(ways.begin(), ways.end(), [](const auto &way) { return isInside(*way); }))
+    return;
+  blocks = std::make_shared<BlockTimes>();
+  for (const auto &way : ways)
+    if (way->kind && *way->kind != Kind::Slice)
+      way->blocks = blocks;
+}
+
+void LaunchProfile::preferGuard() {
+  auto guard = std::find_if(ways.begin(), ways.end(),
+                            [](const auto &way) { return way->kind == Kind::Guard; });
+  if (guard == ways.end() || ways[0]->kind != Kind::Persistent)
+    return;
+  if (blocks)
+    whereShort = static_cast<std::size_t>(guard - ways.begin());
+  else
+    std::rotate(ways.begin(), guard, guard + 1);
+}
+
+void LaunchProfile::settle(std::optional<Kind> kind, Nanoseconds high) {
+  for (std::size_t i = 0; i < ways.size(); ++i)
+    if (ways[i]->kind == kind) {
+      ways[i]->duration.add(high);
+      current = i;
+      settled = true;
+      return;
+    }
+}
+
+bool LaunchProfile::has(Kind kind) const {
+  return std::any_of(ways.begin(), ways.end(), [&](const auto &way) { return way->kind == kind; });
+}
+
+void LaunchProfile::changeWorkers(const LaunchPlan &planned) {
+  for (std::shared_ptr<LaunchPlan> &way : ways) {
+    if (way->kind != planned.kind || way->leaves == planned.leaves)
+      continue;
+    // Launches under way hold the one that they were made by.
+    auto changed = std::make_shared<LaunchPlan>(*way);
+    changed->wave = planned.wave;
+    changed->waves = planned.waves;
+    changed->sliceBlocks = planned.sliceBlocks;
+    changed->leaves = planned.leaves;
+    changed->padding = planned.padding;
+    if (std::exchange(changed->workers, planned.workers) != planned.workers) {
+      changed->blockCost = {};
+      changed->timesAlone = 0;
+    }
+    way = std::move(changed);
+  }
+}
+
+const std::shared_ptr<LaunchPlan> &LaunchProfile::pick(Nanoseconds bound, bool measures,
+                                                       Nanoseconds assumed) {
+  ++launches;
+  if (std::optional<std::size_t> way = wayInside(bound, assumed))
+    return ways[*way];
+  if (whereShort && !trying && !settled)
+    current = blocks->known() ? *whereShort : 0;
+  if (!measures || !hasChoice() || settled)
+    return ways[current];
+  if (!trying) {
+    if (launches < trialsFrom)
+      return ways[current];
+    trying = true;
+    startTrial(0, bound);
+  }
+  if (trying && ways[current]->trial.isOver())
+    startTrial(current + 1, bound);
+  if (trying)
+    ways[current]->trial.give();
+  return ways[current];
+}
+
+/// The way that stops inside of blocks, where these are too long for the others. What is taken is
+/// kept until they are clearly shorter.
+std::optional<std::size_t> LaunchProfile::wayInside(Nanoseconds bound, Nanoseconds assumed) {
+  if (!blocks)
+    return std::nullopt;
+  const LaunchPlan &between = *ways[current];
+  Nanoseconds block = between.kind == Kind::Slice ? turnaroundOf(between)
+                      : blocks->known()           ? blocks->time()
+                                                  : assumed;
+  auto isBetter = [&](const LaunchPlan &way) {
+    // Nothing could be kept back of one wave, however long it is.
+    if (block.count() == 0)
+      return between.waves == 1 && way.saveTime <= bound;
+    Nanoseconds limit =
+        scaled(std::max(bound, turnaroundOf(way)), inside ? insideUntil : insideFrom);
+    return block > limit && isWorthItsCost(way, block);
+  };
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < ways.size() && !found; ++i)
+    if (isInside(*ways[i]) && isBetter(*ways[i]))
+      found = i;
+  inside = found && block.count() != 0;
+  return found;
+}
+
+/// By what the way and the one between blocks take of the device. Of the latter the first launch
+/// shows too much, since what it needs is set up then, and of one wave none is made; so now and
+/// then one is, unless blocks are so long that the way may take twice as much.
+bool LaunchProfile::isWorthItsCost(const LaunchPlan &way, Nanoseconds block) const {
+  auto ratio = [](Nanoseconds a, Nanoseconds b) {
+    return static_cast<double>(a.count()) /
+           static_cast<double>(std::max<std::int64_t>(b.count(), 1));
+  };
+  const LaunchPlan &other = *ways[current];
+  double allowed = costForEach * ratio(block, turnaroundOf(way));
+  if (!isCostKnown(way))
+    return true;
+  bool maybeKnownLater = !isCostKnown(other) && other.timesAlone < mostAlone;
+  if (maybeKnownLater && allowed < 1 && launches % launchesBetweenLooks == 0)
+    return false;
+  if (!other.blockCost.known())
+    return true;
+  return ratio(way.blockCost.value(), other.blockCost.value()) - 1 <= allowed;
+}
+
+/// Begins the trial of the first way from `from` that is worth one; without any the trials end.
+void LaunchProfile::startTrial(std::size_t from, Nanoseconds bound) {
+  for (const auto &way : ways)
+    way->isTried = false;
+  for (std::size_t i = from; i < ways.size(); ++i)
+    if (!ways[i]->trial.isMeasured() && isWorthTrying(*ways[i], bound)) {
+      current = i;
+      ways[i]->isTried = true;
+      // It is not unknown, so it need not wait for a long idle time.
+      if (!ways[i]->kind && !ways[i]->duration.known())
+        ways[i]->duration.add(ways[0]->duration.high());
+      return;
+    }
+  trying = false;
+  current = choose(bound);
+  settled = ways[0]->trial.isMeasured();
+  if (settled)
+    return;
+  // Nothing was there to compare with: later, from the beginning.
+  trialsFrom = launches + launchesBeforeRetry;
+  for (const auto &way : ways)
+    way->trial = {};
+}
+
+bool LaunchProfile::isWorthTrying(const LaunchPlan &way, Nanoseconds bound) const {
+  if (way.kind)
+    return !blocks || !isInside(way); // else what blocks take decides
+  const DurationEstimate &known = ways[0]->duration;
+  return known.known() && known.high() <= bound;
+}
+
+/// Of those within the bound the one of the least cost; without any, of those whose turnaround is
+/// about the least.
+std::size_t LaunchProfile::choose(Nanoseconds bound) const {
+  Nanoseconds least = anyDuration;
+  for (const auto &way : ways)
+    if (way->trial.isMeasured())
+      least = std::min(least, turnaroundOf(*way));
+  auto limit = std::max(bound, Nanoseconds(static_cast<std::int64_t>(
+                                   static_cast<double>(least.count()) * aboutEqual)));
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < ways.size(); ++i) {
+    const LaunchPlan &way = *ways[i], &known = *ways[best];
+    if (!way.trial.isMeasured() || turnaroundOf(way) > limit || (!way.kind && limit > bound))
+      continue;
+    double factor = way.kind ? betterBy : wholeBetterBy;
+    bool cheaper = static_cast<double>(way.trial.cost().count()) <
+                   static_cast<double>(known.trial.cost().count()) * factor;
+    if (cheaper || turnaroundOf(known) > limit)
+      best = i;
+  }
+  return best;
+}
+
+void fitSlices(LaunchPlan &way, Nanoseconds bound, std::uint32_t wave) {
+  if (way.kind != Kind::Slice || way.duration.count() < slicesBeforeFit)
+    return;
+  Nanoseconds each = way.duration.mean();
+  std::uint32_t most = wave * mostWavesPerSlice, before = way.sliceBlocks;
+  if (4 * each <= bound)
+    way.sliceBlocks = std::min(way.sliceBlocks * 2, std::max(most, way.sliceBlocks));
+  else if (2 * each > bound)
+    way.sliceBlocks = std::max(way.sliceBlocks / 2, wave);
+  if (way.sliceBlocks != before)
+    way.duration = {};
+}
+
+} // namespace tally::runtime

@@ -1,0 +1,430 @@
+#include "planning/loaded_kernel.h"
+
+#include "planning/residency.h"
+
+#include "tally/runtime/variant_launch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace tally::runtime {
+
+namespace {
+
+/// Blocks of one slice, in waves: a request waits for what is left of two slices, and short slices
+/// cost throughput.
+constexpr std::uint32_t wavesPerSlice = 2;
+/// Plans kept per kernel; a kernel with ever new shapes must not grow without bound.
+constexpr std::size_t maxPlans = 4096;
+/// Likewise launches of a kernel that are apart from their shapes.
+constexpr std::size_t maxApart = 256;
+/// Arguments of 8 bytes from here on are addresses, not sizes.
+constexpr std::uint64_t leastAddress = std::uint64_t{1} << 32;
+/// What a wave of blocks that find a request takes to leave: on an H200 0.9 to 1.5 us, 3 where they
+/// agree at a barrier of their own (docs/results.md).
+constexpr Nanoseconds guardLeaves{1700};
+/// Blocks of a cluster, where the device allows more than the 8 that every one has (CUDA C++
+/// Programming Guide, "Thread Block Clusters").
+constexpr std::uint32_t maxClusterBlocks = 16;
+
+std::string text(const Dim3 &extent) {
+  return std::to_string(extent.x) + "x" + std::to_string(extent.y) + "x" + std::to_string(extent.z);
+}
+
+/// To write so much to the device's memory.
+Nanoseconds timeToWrite(std::uint64_t bytes, const DeviceInfo &device) {
+  constexpr std::uint32_t usual = 1000; // where the device does not say: bytes a nanosecond
+  return Nanoseconds(
+      static_cast<std::int64_t>(bytes / (device.bandwidth == 0 ? usual : device.bandwidth)));
+}
+
+/// Whether a guard's blocks that have not begun are gone so soon that the loop and its counter,
+/// which cost each launch 2 us, buy nothing.
+bool drainsSoon(const LaunchPlan &guard, const PlanRules &rules) {
+  auto drain = static_cast<double>(guard.waves) * static_cast<double>(guardLeaves.count());
+  return !rules.limitsSms &&
+         drain <= rules.boundsToDrain * static_cast<double>(rules.bound.count());
+}
+
+/// The smaller of two limits of which 0 means "not known".
+std::uint32_t tighter(std::uint32_t a, std::uint32_t b) {
+  return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
+}
+
+} // namespace
+
+Result<std::unique_ptr<LoadedKernel>> LoadedKernel::find(FunctionDevice &device, ModuleId module,
+                                                         const bundle::Kernel &kernel,
+                                                         std::uint64_t moduleHash) {
+  auto loaded = std::make_unique<LoadedKernel>();
+  loaded->moduleHash = moduleHash;
+  loaded->kernel = kernel;
+  Result<FunctionId> user = device.function(module, kernel.name);
+  if (!user)
+    return user.error();
+  Result<FunctionAttributes> attributes = device.attributes(*user);
+  if (!attributes)
+    return attributes.error();
+  loaded->user = *user;
+  loaded->userAttributes = *attributes;
+  for (Kind kind : allKinds) {
+    if (!kernel.emitted(kind))
+      continue;
+    Variant variant;
+    for (bool resume : {false, true}) {
+      if (resume && (kind != Kind::Guard || kernel.guardTakesTickets()))
+        continue;
+      Result<FunctionId> entry =
+          device.function(module, bundle::entryName(kernel.name, kind, resume));
+      if (!entry)
+        return entry.error();
+      Result<FunctionAttributes> facts = device.attributes(*entry);
+      if (!facts)
+        return facts.error();
+      (resume ? variant.resume : variant.entry) = *entry;
+      variant.maxThreadsPerBlock = tighter(variant.maxThreadsPerBlock, facts->maxThreadsPerBlock);
+      variant.staticSharedBytes = std::max(variant.staticSharedBytes, facts->staticSharedBytes);
+      variant.registers = std::max(variant.registers, facts->registers);
+    }
+    loaded->variants[static_cast<std::size_t>(kind)] = variant;
+  }
+  return loaded;
+}
+
+Result<std::unique_ptr<LoadedKernel>>
+LoadedKernel::adopt(FunctionDevice &device, const AdoptedFunction &function, std::string name) {
+  auto loaded = std::make_unique<LoadedKernel>();
+  loaded->adopted = true;
+  loaded->kernel.name = std::move(name);
+  loaded->kernel.requiredCluster = function.requiredCluster;
+  loaded->parametersAreKnown = function.parameters.has_value();
+  if (function.parameters)
+    loaded->kernel.parameters = *function.parameters;
+  for (const bundle::Parameter &each : loaded->kernel.parameters)
+    loaded->kernel.parameterBytes =
+        std::max(loaded->kernel.parameterBytes, each.offset + each.size);
+  Result<FunctionAttributes> attributes = device.attributes(function.id);
+  if (!attributes)
+    return attributes.error();
+  loaded->user = function.id;
+  loaded->userAttributes = *attributes;
+  return loaded;
+}
+
+Result<void> LoadedKernel::check(const FunctionDevice &device, const LaunchShape &shape,
+                                 std::size_t argumentBytes) const {
+  auto wrong = [&](const std::string &what) { return Error{kernel.name + ": " + what}; };
+  // CUDA C++ Programming Guide, "Compute Capabilities": the limits of every architecture.
+  if (shape.grid.count() == 0 || shape.grid.x > 0x7fffffff || shape.grid.y > 65535 ||
+      shape.grid.z > 65535)
+    return wrong("a grid of " + text(shape.grid) + " blocks is outside of the device's limits");
+  std::uint32_t threads = userAttributes.maxThreadsPerBlock;
+  if (shape.block.count() == 0 || shape.block.count() > (threads == 0 ? 1024 : threads) ||
+      shape.block.z > 64)
+    return wrong("a block of " + text(shape.block) + " threads is outside of this kernel's limits");
+  if (std::uint64_t{userAttributes.staticSharedBytes} + shape.dynamicSharedBytes >
+      device.info().maxSharedBytesPerBlock)
+    return wrong(std::to_string(userAttributes.staticSharedBytes) + " static and " +
+                 std::to_string(shape.dynamicSharedBytes) +
+                 " dynamic bytes of shared memory are more than a block may have");
+  if (Result<void> fine = checkCluster(shape); !fine)
+    return fine;
+  if (!parametersAreKnown)
+    return {};
+  std::uint32_t expected = 0;
+  for (const bundle::Parameter &each : kernel.parameters)
+    expected = std::max(expected, each.offset + each.size);
+  if (argumentBytes != expected && argumentBytes != kernel.parameterBytes)
+    return wrong("takes " + std::to_string(expected) + " bytes of arguments, got " +
+                 std::to_string(argumentBytes));
+  return {};
+}
+
+Result<void> LoadedKernel::checkCluster(const LaunchShape &shape) const {
+  auto wrong = [&](const std::string &what) { return Error{kernel.name + ": " + what}; };
+  constexpr Dim3 none{0, 0, 0};
+  const Dim3 &required = kernel.requiredCluster;
+  Dim3 cluster = shape.cluster == none ? required : shape.cluster;
+  if (cluster == none)
+    return {};
+  if (!(required == none || cluster == required))
+    return wrong("clusters of " + text(cluster) + " blocks where the kernel demands " +
+                 text(required));
+  // Each extent first: their product may not fit.
+  if (cluster.count() == 0 || cluster.x > maxClusterBlocks || cluster.y > maxClusterBlocks ||
+      cluster.z > maxClusterBlocks || cluster.count() > maxClusterBlocks)
+    return wrong("clusters of " + text(cluster) + " blocks are none that a device takes");
+  if (shape.grid.x % cluster.x != 0 || shape.grid.y % cluster.y != 0 ||
+      shape.grid.z % cluster.z != 0)
+    return wrong("a grid of " + text(shape.grid) + " blocks is no whole number of clusters of " +
+                 text(cluster));
+  return {};
+}
+
+bool LoadedKernel::fits(const FunctionDevice &device, const Variant &variant,
+                        const LaunchShape &shape) const {
+  return (variant.maxThreadsPerBlock == 0 || shape.block.count() <= variant.maxThreadsPerBlock) &&
+         std::uint64_t{variant.staticSharedBytes} + shape.dynamicSharedBytes <=
+             device.info().maxSharedBytesPerBlock;
+}
+
+bool LoadedKernel::guardFits(const FunctionDevice &device, const LaunchShape &shape,
+                             const PlanRules &rules) const {
+  const std::optional<Variant> &guard = variants[static_cast<std::size_t>(Kind::Guard)];
+  std::uint64_t blocks = shape.grid.count();
+  return contains(rules.kinds, Kind::Guard) && guard && fits(device, *guard, shape) &&
+         blocks <= VariantLaunch::maxBlocks(Kind::Guard, 1) &&
+         (kernel.guardTakesTickets() || blocks * sizeof(std::uint32_t) <= rules.maxListBytes);
+}
+
+/// Workers go to whatever SM has room when they start: where a request has blocks, or others are
+/// about to end, some SMs would get more of them than others, and requests none beside them. So
+/// each takes so much shared memory that an SM holds `resident` and no more, of `most`.
+Result<std::uint32_t> LoadedKernel::paddingOf(const Variant &pause, FunctionDevice &device,
+                                              const LaunchShape &shape, std::uint32_t resident,
+                                              std::uint32_t most, const Footprint &room) const {
+  if (resident == 0 || resident == most || kernel.readsSharedSize)
+    return 0u;
+  std::uint32_t padding =
+      paddingFor(device.info(), pause.attributes(), shape, resident, most, room);
+  if (padding == 0)
+    return 0u;
+  Result<std::uint32_t> holds =
+      device.residentBlocksPerSm(pause.entry, shape.block, shape.dynamicSharedBytes + padding);
+  if (!holds)
+    return holds.error();
+  return *holds == resident ? padding : 0u;
+}
+
+/// Nothing where the kind does not take launches of this shape.
+Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice &device,
+                                                       const LaunchShape &shape,
+                                                       const PlanRules &rules) const {
+  const std::optional<Variant> &candidate = variants[static_cast<std::size_t>(kind)];
+  std::optional<LaunchPlan> none;
+  bool taken = candidate && (kind == Kind::Guard ? guardFits(device, shape, rules)
+                                                 : fits(device, *candidate, shape));
+  if (!taken)
+    return none;
+  Result<std::uint32_t> resident =
+      device.residentBlocksPerSm(candidate->entry, shape.block, shape.dynamicSharedBytes);
+  if (!resident)
+    return resident.error();
+  if (candidate->resume != FunctionId{}) {
+    // Devices that keep a limit of dynamic shared memory for each entry raise it when they are
+    // asked.
+    Result<std::uint32_t> resumed =
+        device.residentBlocksPerSm(candidate->resume, shape.block, shape.dynamicSharedBytes);
+    if (!resumed)
+      return resumed.error();
+    if (*resumed == 0)
+      return none;
+  }
+  FunctionAttributes facts = candidate->attributes();
+  LaunchShape padded = shape;
+  if (kind == Kind::Pause) {
+    std::uint32_t most = *resident;
+    *resident = besideRoom(device.info(), facts, shape, most, rules.room);
+    Result<std::uint32_t> padding =
+        paddingOf(*candidate, device, shape, *resident, most, rules.room);
+    if (!padding)
+      return padding.error();
+    padded.dynamicSharedBytes += *padding;
+  }
+  std::uint64_t blocks = shape.grid.count();
+  // Saturating: what is more than the counter takes is refused by maxBlocks() below.
+  auto wave = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(std::uint64_t{*resident} * device.info().smCount, 0x0fffffff));
+  LaunchPlan plan;
+  plan.kind = kind;
+  plan.waves = wave == 0 ? 1 : (blocks + wave - 1) / wave;
+  plan.wave = std::max(wave, 1u);
+  if (kind == Kind::Guard)
+    return std::optional(plan);
+  if (wave == 0)
+    return none;
+  plan.sliceBlocks = wave * wavesPerSlice;
+  if (kind == Kind::Slice)
+    return std::optional(plan);
+  plan.workers = workersFor(kernel, shape, wave);
+  plan.leaves = leftBy(device.info(), footprintOf(facts, padded, *resident));
+  plan.padding = padded.dynamicSharedBytes - shape.dynamicSharedBytes;
+  // A part of a warp that has left its block alone could not be saved with it.
+  if (kind == Kind::Checkpoint) {
+    plan.saveStride = saveStrideOf(kernel, shape);
+    plan.saveBytes = plan.saveStride * std::min<std::uint64_t>(blocks, wave);
+    plan.saveTime = timeToWrite(plan.saveBytes, device.info());
+    if (kernel.maySpend(shape.block.x) || plan.workers > rules.maxSavedBlocks ||
+        plan.saveStride > ~std::uint32_t{0} || plan.saveBytes > rules.maxSaveBytes ||
+        blocks > VariantLaunch::maxBlocks(kind, plan.workers))
+      return none;
+    return std::optional(plan);
+  }
+  // A worker for each block: the loop and its counter buy nothing over the guard.
+  if (blocks > VariantLaunch::maxBlocks(kind, plan.workers) ||
+      (kind == Kind::Persistent && blocks <= plan.workers && guardFits(device, shape, rules)))
+    return none;
+  // Workers as many as blocks leave no room.
+  if (kind == Kind::Pause && kernel.maySpend(shape.block.x) && blocks > wave)
+    return none;
+  return std::optional(plan);
+}
+
+Result<std::unique_ptr<LaunchProfile>> LoadedKernel::makeProfile(FunctionDevice &device,
+                                                                 const LaunchShape &shape,
+                                                                 const PlanRules &rules) const {
+  std::vector<LaunchPlan> ways;
+  for (Kind kind : kernel.variantsTake(shape.grid) ? rules.kinds : std::span<const Kind>()) {
+    // Slices are the last resort: they end the batches that others are sent in.
+    if (kind == Kind::Slice && !ways.empty())
+      continue;
+    Result<std::optional<LaunchPlan>> plan = planOf(kind, device, shape, rules);
+    if (!plan)
+      return plan.error();
+    if (*plan)
+      ways.push_back(**plan);
+  }
+  if (ways.empty() || ways[0].kind != Kind::Slice)
+    ways.push_back({});
+  bool prefersGuard = std::any_of(ways.begin(), ways.end(), [&](const LaunchPlan &way) {
+    return way.kind == Kind::Guard && drainsSoon(way, rules);
+  });
+  auto profile = std::make_unique<LaunchProfile>(std::move(ways));
+  if (prefersGuard)
+    profile->preferGuard();
+  if (rules.measures && rules.profiles)
+    if (auto found = rules.profiles->find({moduleHash, kernel.name, keyOf(shape)})) {
+      if (found->isTried())
+        profile->settle(found->kind, found->high);
+      if (found->block.count() != 0)
+        profile->assumeBlocks(found->block);
+    }
+  return profile;
+}
+
+std::uint64_t LoadedKernel::hashOfSizes(std::span<const std::byte> arguments) const {
+  static thread_local std::string sizes; // each launch asks
+  sizes.clear();
+  for (const bundle::Parameter &each : kernel.parameters) {
+    // The launch was checked to have them all.
+    std::span<const std::byte> bytes = arguments.subspan(each.offset, each.size);
+    std::uint64_t value = 0;
+    if (bytes.size() == sizeof value)
+      std::memcpy(&value, bytes.data(), sizeof value);
+    if (value < leastAddress)
+      sizes.append(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  }
+  return std::max<std::uint64_t>(bundle::hashOf(sizes), 1);
+}
+
+void LoadedKernel::setApart(const LaunchShape &shape, std::span<const std::byte> arguments) {
+  if (apart.size() >= maxApart)
+    apart.clear();
+  apart.emplace(keyOf(shape), hashOfSizes(arguments));
+}
+
+LoadedKernel::PlanKey LoadedKernel::planKeyOf(const LaunchShape &shape,
+                                              std::span<const std::byte> arguments) const {
+  PlanKey usual(keyOf(shape), 0);
+  auto first = apart.lower_bound(usual);
+  if (first == apart.end() || first->first != usual.first)
+    return usual;
+  PlanKey key(usual.first, hashOfSizes(arguments));
+  return apart.contains(key) ? key : usual;
+}
+
+Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device,
+                                                       const LaunchShape &shape,
+                                                       std::span<const std::byte> arguments,
+                                                       const PlanRules &rules) {
+  PlanKey key = planKeyOf(shape, arguments);
+  PlanRules used = rules;
+  // What is kept is the shape's.
+  if (key.second != 0)
+    used.profiles = nullptr;
+  return plan(device, shape, key, used);
+}
+
+Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device,
+                                                       const LaunchShape &shape, const PlanKey &key,
+                                                       const PlanRules &rules) {
+  auto known = plans.find(key);
+  if (known == plans.end()) {
+    Result<std::unique_ptr<LaunchProfile>> made = makeProfile(device, shape, rules);
+    if (!made)
+      return made.error();
+    if (plans.size() >= maxPlans)
+      plans.clear();
+    known = plans.emplace(key, Known{std::move(*made), {}, rules.roomVersion}).first;
+    known->second.kept = foundOf(*known->second.profile);
+  }
+  Result<bool> leaves = leaveRoom(known->second, device, shape, rules);
+  if (!leaves)
+    return leaves.error();
+  if (!*leaves) {
+    plans.erase(known);
+    return plan(device, shape, key, rules);
+  }
+  LaunchProfile &profile = *known->second.profile;
+  Nanoseconds assumed = newestBlockTime;
+  if (rules.took.count() != 0) {
+    assumed = profile.blockOf(rules.took);
+    profile.addNews(rules.took);
+  }
+  std::shared_ptr<LaunchPlan> picked = profile.pick(rules.bound, rules.measures, assumed);
+  // There was more room when it was planned.
+  if (picked->saveBytes > rules.maxSaveBytes) {
+    plans.erase(known);
+    return plan(device, shape, key, rules);
+  }
+  if (profile.blockTime().count() != 0)
+    newestBlockTime = profile.blockTime();
+  if (picked->kind == Kind::Slice)
+    fitSlices(*picked, rules.bound, picked->wave);
+  if (rules.profiles)
+    keep(known->second, {moduleHash, kernel.name, key.first}, *rules.profiles);
+  return picked;
+}
+
+/// Where the room has changed, the launches through pause get the workers that leave it. False: the
+/// kind does not take them any more, or takes them now.
+Result<bool> LoadedKernel::leaveRoom(Known &known, FunctionDevice &device, const LaunchShape &shape,
+                                     const PlanRules &rules) const {
+  if (known.roomVersion == rules.roomVersion)
+    return true;
+  known.roomVersion = rules.roomVersion;
+  if (!contains(rules.kinds, Kind::Pause) || !kernel.variantsTake(shape.grid))
+    return true;
+  Result<std::optional<LaunchPlan>> planned = planOf(Kind::Pause, device, shape, rules);
+  if (!planned)
+    return planned.error();
+  if (planned->has_value() != known.profile->has(Kind::Pause))
+    return false;
+  if (*planned)
+    known.profile->changeWorkers(**planned);
+  return true;
+}
+
+ProfileStore::Found LoadedKernel::foundOf(const LaunchProfile &profile) {
+  ProfileStore::Found found;
+  found.block = profile.blockTime();
+  if (const LaunchPlan *best = profile.best()) {
+    found.kind = best->kind;
+    found.high = std::max(best->duration.high(), Nanoseconds(1));
+  }
+  return found;
+}
+
+/// What is worth writing: what is new, or clearly another than what was.
+void LoadedKernel::keep(Known &entry, const ProfileStore::Key &key, ProfileStore &store) {
+  ProfileStore::Found now = foundOf(*entry.profile), &kept = entry.kept;
+  bool isOther = now.block > 2 * kept.block || 2 * now.block < kept.block;
+  if (now.isTried() == kept.isTried() && !isOther)
+    return;
+  store.put(key, now);
+  kept = now;
+}
+
+} // namespace tally::runtime

@@ -1,0 +1,108 @@
+#include "planning/residency.h"
+
+#include <algorithm>
+
+namespace tally::runtime {
+
+namespace {
+
+/// CUDA C++ Programming Guide, "Compute Capabilities": registers go to warps by 256, shared memory
+/// to blocks by 128 bytes, of which the system takes 1 KB (from compute capability 8 on).
+constexpr std::uint32_t warpThreads = 32, registerPiece = 256, sharedPiece = 128,
+                        systemSharedBytes = 1024;
+/// An SM has four parts, with a quarter of its registers and of its places for warps each. So warps
+/// that are no multiple of four take as much of one part as if there were one more on each other.
+constexpr std::uint32_t partsOfSm = 4;
+
+constexpr std::uint32_t roundUp(std::uint32_t value, std::uint32_t piece) {
+  return (value + piece - 1) / piece * piece;
+}
+
+std::uint32_t percentOf(std::uint32_t all, std::uint32_t percent) {
+  // What is left to others is rounded down.
+  return all - static_cast<std::uint32_t>(std::uint64_t{all} * (100 - percent) / 100);
+}
+
+/// For blocks. Where it does not say, as many as for warps.
+std::uint32_t placesOf(const DeviceInfo &device) {
+  return device.blocksPerSm != 0 ? device.blocksPerSm : device.threadsPerSm / warpThreads;
+}
+
+/// How many of `most` blocks fit in `available`.
+std::uint32_t countIn(const Footprint &available, const FunctionAttributes &function,
+                      const LaunchShape &shape, std::uint32_t most) {
+  // Of so many blocks no part of the SM has more than another: what one of them takes is exact.
+  Footprint four = footprintOf(function, shape, partsOfSm);
+  auto limit = [&](std::uint64_t has, std::uint32_t takes) {
+    if (takes != 0)
+      most = static_cast<std::uint32_t>(std::min<std::uint64_t>(most, has * partsOfSm / takes));
+  };
+  limit(available.threads, four.threads);
+  limit(available.registers, four.registers);
+  limit(available.sharedBytes, four.sharedBytes);
+  while (most > 0 && !available.holds(footprintOf(function, shape, most)))
+    --most;
+  return most;
+}
+
+} // namespace
+
+Footprint footprintOf(const FunctionAttributes &function, const LaunchShape &shape,
+                      std::uint32_t count) {
+  auto warps = roundUp(static_cast<std::uint32_t>(shape.block.count()), warpThreads) / warpThreads;
+  std::uint32_t placed = roundUp(warps * count, partsOfSm);
+  std::uint32_t shared = roundUp(
+      function.staticSharedBytes + shape.dynamicSharedBytes + systemSharedBytes, sharedPiece);
+  return {placed * warpThreads, placed * roundUp(function.registers * warpThreads, registerPiece),
+          count * shared, count};
+}
+
+Footprint wholeSm(const DeviceInfo &device) {
+  return {device.threadsPerSm, device.registersPerSm, device.sharedBytesPerSm, placesOf(device)};
+}
+
+Footprint reserveOf(const DeviceInfo &device, std::uint32_t percent) {
+  // A block's kilobyte less, else blocks that share the rest could never be padded to leave it.
+  std::uint32_t shared = percentOf(device.sharedBytesPerSm, percent);
+  return {percentOf(device.threadsPerSm, percent), percentOf(device.registersPerSm, percent),
+          shared - std::min(shared, systemSharedBytes), percentOf(placesOf(device), percent)};
+}
+
+Footprint needOf(const DeviceInfo &device, const FunctionAttributes &function,
+                 const LaunchShape &shape) {
+  std::uint64_t sms = std::max(device.smCount, 1u);
+  std::uint64_t part =
+      std::min<std::uint64_t>((shape.grid.count() + sms - 1) / sms, placesOf(device));
+  // One that fits no SM at all takes more than there is.
+  std::uint32_t count = countIn(wholeSm(device), function, shape, static_cast<std::uint32_t>(part));
+  return footprintOf(function, shape, std::max(count, 1u));
+}
+
+std::uint32_t besideRoom(const DeviceInfo &device, const FunctionAttributes &function,
+                         const LaunchShape &shape, std::uint32_t resident, const Footprint &room) {
+  if (device.threadsPerSm == 0 || !wholeSm(device).holds(room))
+    return 0;
+  return countIn(leftBy(device, room), function, shape, resident);
+}
+
+std::uint32_t paddingFor(const DeviceInfo &device, const FunctionAttributes &function,
+                         const LaunchShape &shape, std::uint32_t count, std::uint32_t most,
+                         const Footprint &room) {
+  std::uint32_t has = device.sharedBytesPerSm, takes = footprintOf(function, shape).sharedBytes;
+  std::uint32_t least = (has / (count + 1) / sharedPiece + 1) * sharedPiece;
+  std::uint64_t together = std::uint64_t{count} * least, before = std::uint64_t{most} * takes;
+  std::uint64_t whole = std::uint64_t{least} - systemSharedBytes;
+  if (takes >= least || together > leftBy(device, room).sharedBytes ||
+      together > before + has / 16 || whole > device.maxSharedBytesPerBlock)
+    return 0;
+  return least - takes;
+}
+
+Footprint leftBy(const DeviceInfo &device, const Footprint &taken) {
+  auto left = [](std::uint32_t all, std::uint32_t part) { return all - std::min(all, part); };
+  Footprint all = wholeSm(device);
+  return {left(all.threads, taken.threads), left(all.registers, taken.registers),
+          left(all.sharedBytes, taken.sharedBytes), left(all.blocks, taken.blocks)};
+}
+
+} // namespace tally::runtime

@@ -1,0 +1,329 @@
+#include "requests/high_priority.h"
+
+#include <thread>
+#include <utility>
+
+namespace tally::runtime {
+
+namespace {
+
+constexpr std::uint64_t callsMask = HighStream::oneMade - HighStream::oneCall;
+
+bool isOpen(std::uint64_t word) { return (word & HighStream::openBit) != 0; }
+
+} // namespace
+
+/// What has ended is read first and what has begun last, so that launches in between count as being
+/// made, and never as made.
+HighStream::Calls HighStream::calls() const {
+  std::uint64_t ended = ownMade.load(std::memory_order_acquire);
+  std::uint64_t now = word.load();
+  std::uint64_t own = ownBegun.load() - ended;
+  return {now, (now & callsMask) != 0 || own != 0, now / oneMade - own};
+}
+
+Result<void> HighPriority::raise(bool callFollows, std::optional<Nanoseconds> at) {
+  ArenaSlot *slot = published;
+  control.fetchForRaise();
+  if (slot) {
+    slot->fetchForRaise();
+    slot->raise(at);
+  }
+  Result<void> raised = callFollows ? control.raise(true, at) : control.raiseAndTell(true, at);
+  if (!raised && slot)
+    slot->withdraw();
+  if (callFollows)
+    control.letWriteGoFirst();
+  return raised;
+}
+
+Result<bool> HighPriority::withdraw(std::optional<Nanoseconds> at) {
+  Result<bool> last = control.withdraw(at);
+  if (last && *last)
+    traceIdle();
+  if (ArenaSlot *slot = published)
+    slot->withdraw(at);
+  return last;
+}
+
+/// What the control word has noted itself is taken from there, so that waking costs nothing more.
+void HighPriority::traceWakes(bool byPolicy) {
+  if (!trace)
+    return;
+  std::uint64_t now = control.currentEpoch(), known = tracedEpoch.load();
+  while (known < now && !tracedEpoch.compare_exchange_weak(known, now)) {
+  }
+  for (; known < now; ++known) {
+    TraceEvent event;
+    event.type = byPolicy ? TraceEvent::Type::Stop : TraceEvent::Type::Wake;
+    event.start = control.raisedAfter(known);
+    event.value = known + 1;
+    trace->add(event);
+  }
+}
+
+void HighPriority::traceIdle() {
+  if (!trace)
+    return;
+  traceWakes();
+  Snapshot now = control.snapshot();
+  TraceEvent event;
+  event.type = TraceEvent::Type::Idle;
+  event.start = now.now - now.sinceHighPriorityEnded;
+  trace->add(event);
+}
+
+Result<void> HighPriority::beginRequest(std::optional<Nanoseconds> at) {
+  if (Result<void> raised = raise(false, at); !raised)
+    return raised;
+  if (ArenaSlot *slot = published)
+    slot->add(ArenaCounter::Requests);
+  explicitScopes.fetch_add(1);
+  scopeChanges.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+Result<bool> HighPriority::endRequest(std::span<HighStream *const> named,
+                                      std::optional<Nanoseconds> at) {
+  std::uint32_t open = explicitScopes.load();
+  do
+    if (open == 0)
+      return Error{"endRequest: no request is open"};
+  while (!explicitScopes.compare_exchange_weak(open, open - 1));
+  scopeChanges.fetch_add(1, std::memory_order_relaxed);
+  if (open == 1)
+    // A call that begins from here on sees that no explicit scope is open and opens its own; one
+    // that began before shows in its stream's word.
+    for (std::uint64_t number = 1; number <= streams.size(); ++number) {
+      HighStream &stream = *streams.find(number);
+      HighStream::Calls calls = stream.calls();
+      if (calls.isBeingMade || calls.made != stream.synchronised.load())
+        // The count is above 0 until the withdraw() below, so this writes nothing and cannot fail.
+        if (Result<void> kept = openImplicit(stream); !kept)
+          return kept.error();
+    }
+  for (HighStream *each : named) {
+    each->isNamed.store(true, std::memory_order_relaxed);
+    if (Result<void> closed = closeIfOver(*each); !closed)
+      return closed.error();
+  }
+  return withdraw(at);
+}
+
+/// As monitor() does: a call that begins meanwhile changes the word. Only while something else is
+/// counted in.
+Result<void> HighPriority::closeIfOver(HighStream &stream) {
+  auto [word, isBeingMade, made] = stream.calls();
+  if (!isOpen(word) || isBeingMade || made != stream.synchronised.load() ||
+      !stream.word.compare_exchange_strong(word, word & ~HighStream::openBit))
+    return {};
+  Result<bool> withdrawn = withdraw();
+  return withdrawn ? Result<void>() : withdrawn.error();
+}
+
+Result<HighStream *> HighPriority::adopt(StreamId id) {
+  std::unique_lock lock(releasing);
+  if (HighStream *again = released) {
+    released = again->nextReleased;
+    again->id = id;
+    again->isNamed = false;
+    again->isReleased = false;
+    return again;
+  }
+  auto stream = std::make_unique<HighStream>();
+  stream->id = id;
+  HighStream *raw = stream.get();
+  if (!streams.add(std::move(stream)))
+    return Error{"too many high-priority streams"};
+  return raw;
+}
+
+void HighPriority::release(HighStream &stream) {
+  noteGone(stream);
+  stream.isReleased = true;
+  while (stream.asking.load() != 0)
+    std::this_thread::yield(); // a call of the device's, of a microsecond
+  std::unique_lock lock(releasing);
+  stream.nextReleased = std::exchange(released, &stream);
+}
+
+Result<bool> HighPriority::isIdle(HighStream &stream) const {
+  stream.asking.fetch_add(1);
+  Result<bool> idle = stream.isReleased.load() ? Result<bool>(true) : device.isIdle(stream.id);
+  stream.asking.fetch_sub(1);
+  return idle;
+}
+
+Result<void> HighPriority::openImplicit(HighStream &stream) {
+  // Counted before the bit shows, so that the monitor never counts out what is not counted in.
+  if (Result<void> raised = raise(true); !raised)
+    return raised;
+  if (isOpen(stream.word.fetch_or(HighStream::openBit)))
+    if (Result<bool> twice = withdraw(); !twice)
+      return twice.error();
+  return {};
+}
+
+Result<void> HighPriority::openForCall(HighStream &stream) {
+  Result<void> opened = openImplicit(stream);
+  if (!opened)
+    stream.word.fetch_sub(HighStream::oneCall);
+  return opened;
+}
+
+HighPriority::OwnCount HighPriority::openForOwnLaunch(HighStream &stream) {
+  if (openImplicit(stream))
+    return OwnCount::Opened;
+  stream.word.fetch_sub(HighStream::oneMade);
+  stream.ownBegun.store(stream.ownBegun.load() - 1);
+  return OwnCount::No;
+}
+
+void HighPriority::flush() { static_cast<void>(control.flush()); }
+
+Result<void> HighPriority::synchronize(HighStream &stream) {
+  Result<void> done;
+  synchronizeBy(stream, [&] {
+    done = device.synchronize(stream.id);
+    return static_cast<bool>(done);
+  });
+  return done;
+}
+
+/// The time first, so that the monitor finds none from before these calls.
+void HighPriority::noteSynchronised(HighStream &stream, std::uint64_t made) {
+  std::int64_t now = control.now().count();
+  std::uint64_t known = stream.synchronised.load();
+  if (known >= made)
+    return;
+  stream.synchronisedAt.store(now);
+  while (known < made && !stream.synchronised.compare_exchange_weak(known, made)) {
+  }
+  lastSynchronised.store(now);
+}
+
+void HighPriority::abandon(HighStream &stream) {
+  if (isOpen(stream.word.fetch_and(~HighStream::openBit)))
+    static_cast<void>(withdraw()); // writes nothing to the device
+}
+
+bool HighPriority::hasImplicit() const {
+  for (std::uint64_t number = 1; number <= streams.size(); ++number)
+    if (const HighStream *stream = streams.find(number); stream && isOpen(stream->word.load()))
+      return true;
+  return false;
+}
+
+void HighPriority::noteCalls() {
+  ArenaSlot *slot = published;
+  if (!slot)
+    return;
+  std::uint64_t calls = 0;
+  for (std::uint64_t number = 1; number <= streams.size(); ++number)
+    if (const HighStream *stream = streams.find(number))
+      calls += stream->calls().made;
+  slot->set(ArenaCounter::HighCalls, calls);
+}
+
+bool HighPriority::isCalling() const {
+  for (std::uint64_t number = 1; number <= streams.size(); ++number)
+    if (const HighStream *stream = streams.find(number); stream && stream->calls().isBeingMade)
+      return true;
+  return false;
+}
+
+std::uint64_t HighPriority::progress() const {
+  std::uint64_t sum = scopeChanges.load(std::memory_order_relaxed);
+  for (std::uint64_t number = 1; number <= streams.size(); ++number)
+    if (const HighStream *stream = streams.find(number))
+      sum += stream->calls().made;
+  return sum;
+}
+
+bool HighPriority::runsWhatFits() const {
+  if (!left.knowsAll())
+    return false;
+  for (std::uint64_t number = 1; number <= streams.size(); ++number)
+    if (HighStream *stream = streams.find(number))
+      if (Result<bool> idle = isIdle(*stream); idle && !*idle)
+        return true;
+  return false;
+}
+
+Nanoseconds HighPriority::untilRest() const {
+  std::int64_t last = lastSynchronised.load();
+  if (last == restLookedFor)
+    return Nanoseconds::max();
+  return std::max(Nanoseconds(last) + rest.now() - control.now(), Nanoseconds(0));
+}
+
+/// A thread that does something else between two looks knows no better when a call came.
+void HighPriority::watch() {
+  Nanoseconds now = control.now(), before = std::exchange(lastLook, now);
+  std::int64_t last = lastSynchronised.load();
+  if (last == watchedFor)
+    return;
+  bool isPending = false;
+  for (std::uint64_t number = 1; number <= streams.size(); ++number) {
+    HighStream *stream = streams.find(number);
+    if (!stream)
+      continue;
+    std::int64_t over = stream->synchronisedAt.load();
+    if (over == stream->watched)
+      continue;
+    Nanoseconds gap = now - Nanoseconds(over);
+    HighStream::Calls calls = stream->calls();
+    bool hasCome = calls.isBeingMade || calls.made != stream->synchronised.load();
+    if (!hasCome && gap <= RestTime::longest) {
+      isPending = true;
+      continue;
+    }
+    stream->watched = over;
+    if (!hasCome || now - before <= 2 * RestTime::doubt)
+      rest.see(gap);
+  }
+  if (!isPending)
+    watchedFor = last;
+}
+
+Result<bool> HighPriority::monitor() {
+  std::int64_t last = lastSynchronised.load();
+  Nanoseconds now = control.now();
+  auto isLongAgo = [&](std::int64_t time) { return now - Nanoseconds(time) >= rest.now(); };
+  if (last != never && isLongAgo(last))
+    restLookedFor = last;
+  bool closed = false;
+  for (std::uint64_t number = 1; number <= streams.size(); ++number) {
+    HighStream &stream = *streams.find(number);
+    auto [word, isBeingMade, made] = stream.calls();
+    if (!isOpen(word))
+      continue;
+    bool isNamed = stream.isNamed.load(std::memory_order_relaxed);
+    // While calls keep coming the device is not asked.
+    bool still = !isBeingMade && (isNamed || word == stream.lastSeen);
+    stream.lastSeen = word;
+    if (stream.synchronised.load() != made) {
+      if (!still || stream.waiting.load() != 0)
+        continue;
+      Result<bool> idle = isIdle(stream);
+      if (!idle)
+        return idle.error();
+      if (*idle)
+        noteSynchronised(stream, made);
+      if (!*idle || !isNamed)
+        continue;
+    }
+    if (isBeingMade || !(isNamed || isLongAgo(stream.synchronisedAt.load())))
+      continue;
+    // Fails when a call began meanwhile.
+    if (!stream.word.compare_exchange_strong(word, word & ~HighStream::openBit))
+      continue;
+    Result<bool> withdrawn = withdraw();
+    if (!withdrawn)
+      return withdrawn.error();
+    closed = true;
+  }
+  return closed;
+}
+
+} // namespace tally::runtime
