@@ -347,10 +347,11 @@ public:
       -> decltype(call());
   /// Another call of a library's. Before there is best-effort work in the process, or the arena was
   /// joined, `call` is made, and no question is asked: the CUDA runtime may be about to start. Else
-  /// `hooked`.
+  /// `hooked`; in a capture too, so that a stream is met before it takes part (beginCapture()).
   template <class Call, class Hooked>
   cudaError_t foreignCall(const Call &call, const Hooked &hooked) {
-    return running() || activity.load(std::memory_order_relaxed) ? hooked() : call();
+    bool asks = running() || activity.load(std::memory_order_relaxed) || captures.any();
+    return asks ? hooked() : call();
   }
   /// A copy or a fill by a library, on a stream of the driver's. `call` makes it there.
   cudaError_t foreignCopy(cudaStream_t handle, const ForeignCopy &copy,

@@ -20,10 +20,10 @@ CUresult created(CUstream *result, unsigned flags, int priority) {
 }
 
 cudaError_t contextOf(CUstream stream, CUcontext *result) {
-  unsigned flags = 0;
+  int priority = 0; // asked while a stream is captured too
   if (!result)
     return cudaErrorInvalidValue;
-  cudaError_t error = runtime().cudaStreamGetFlags(stream, &flags);
+  cudaError_t error = runtime().cudaStreamGetPriority(stream, &priority);
   if (error == cudaSuccess)
     *result = ownerOf(stream);
   return error;

@@ -245,6 +245,10 @@ void graphs() {
   WORKS(cuMemAlloc(&memory, 1024));
   WORKS(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
   GIVES(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamSynchronize(stream));
+  GIVES(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuMemsetD32Async(memory, 3, 256, stream));
+  GIVES(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, &graph));
+  EXPECT(graph == nullptr);
+  WORKS(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
   WORKS(cuMemsetD32Async(memory, 3, 256, stream));
   WORKS(cuMemcpyDtoDAsync(memory, memory + 512, 512, stream));
   WORKS(cuLaunchHostFunc(stream, [](void *) {}, &memory));
