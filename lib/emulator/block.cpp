@@ -1,4 +1,4 @@
-#include "scheduling.h"
+#include "warp_scheduler.h"
 
 #include "handlers.h"
 

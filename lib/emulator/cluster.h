@@ -3,7 +3,7 @@
 #ifndef TALLY_LIB_EMULATOR_CLUSTER_H
 #define TALLY_LIB_EMULATOR_CLUSTER_H
 
-#include "scheduling.h"
+#include "warp_scheduler.h"
 
 #include <memory>
 #include <vector>

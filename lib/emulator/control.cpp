@@ -1,5 +1,5 @@
 // Branches, calls, returns, exits and traps. PTX ISA 9.7.12.
-#include "scheduling.h"
+#include "warp_scheduler.h"
 
 #include "decoder.h"
 #include "handlers.h"

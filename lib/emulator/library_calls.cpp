@@ -4,7 +4,7 @@
 #include "library_calls.h"
 
 #include "access.h"
-#include "scheduling.h"
+#include "warp_scheduler.h"
 
 #include <fmt/format.h>
 

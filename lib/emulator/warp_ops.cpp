@@ -6,7 +6,7 @@
 // SyncBuffers, and takes its result when the last has come.
 #include "warp_ops.h"
 
-#include "scheduling.h"
+#include "warp_scheduler.h"
 
 #include <fmt/format.h>
 

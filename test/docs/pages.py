@@ -6,6 +6,8 @@ same section counts. The sample has to be in that file, word for word; white spa
 
 Names: those in the columns C++ and C of docs/settings.md, and tally::NAME and tally_STRUCTURE::FIELD in all pages,
 have to be in an installed header.
+
+Words that docs/glossary.md names as not used any more must not be in the sources.
 """
 import pathlib
 import re
@@ -87,6 +89,21 @@ def wrong_names(public, page):
         yield line, None if name in public else f"no installed header has the name {name}"
 
 
+def words_not_used(root):
+    """The identifiers of the glossary's last table: where each is found all the same."""
+    table = (root / "docs/glossary.md").read_text().partition("## Not used any more")[2]
+    gone = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+    if not gone:
+        yield "docs/glossary.md: there are no words in its last table"
+    pattern = re.compile(rf"\b({'|'.join(gone)})\b")
+    for folder in ("include", "lib", "tools", "examples", "unittests", "benchmarks"):
+        for source in sorted((root / folder).rglob("*")):
+            if source.suffix in {".h", ".hpp", ".cpp", ".def", ".cu"}:
+                for number, line in enumerate(source.read_text().splitlines(), 1):
+                    if found := pattern.search(line):
+                        yield f"{source.relative_to(root)}:{number}: {found[1]} is not used any more (docs/glossary.md)"
+
+
 def main(root):
     public = set()
     for header in (root / "include").rglob("*.h*"):
@@ -98,6 +115,7 @@ def main(root):
             good += why is None
             if why:
                 wrong.append(f"{page.relative_to(root)}:{line}: {why}")
+    wrong += words_not_used(root)
     print("\n".join([*wrong, f"{good} samples and names are right, {len(wrong)} wrong"]))
     return 0 if good and not wrong else 1
 

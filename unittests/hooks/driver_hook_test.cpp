@@ -1,7 +1,7 @@
 // The driver-level hook: what a library that was not linked with the hooks finds in the driver.
 #include "device/driver_exports.h"
-#include "intercept/driver_hook.h"
 #include "fake_cuda.h"
+#include "intercept/driver_hook.h"
 #include "process/hooks.h"
 
 #include <cuda.h>
@@ -32,7 +32,7 @@ test::FakeCuda &runtimeOfProcess() {
   struct Runtime {
     test::FakeCuda cuda;
     ~Runtime() {
-      if (hooks::Engine *engine = hooks::Hooks::shared().running())
+      if (hooks::BestEffortEngine *engine = hooks::Hooks::shared().running())
         engine->retire();
       cuda.settle();
     }
@@ -200,7 +200,7 @@ TEST_CASE("a library's launch on a best-effort stream is made later, with the pa
   REQUIRE(hooks.createStream(cuda.api(), &stream, cudaStreamNonBlocking, 0) == cudaSuccess);
   REQUIRE(hooks.createStream(cuda.api(), &other, cudaStreamNonBlocking, 0) == cudaSuccess);
   REQUIRE(hooks.setClass(cuda.api(), stream, true) == cudaSuccess);
-  hooks::Engine &engine = *hooks.running();
+  hooks::BestEffortEngine &engine = *hooks.running();
   CUfunction function = nullptr;
   SUBCASE("given as a CUfunction") {
     function = reinterpret_cast<CUfunction>(std::uintptr_t{0x77});

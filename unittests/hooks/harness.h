@@ -117,7 +117,7 @@ public:
   ~Harness() {
     gate.open();
     highGate.open();
-    if (hooks::Engine *engine = hooks.running()) {
+    if (hooks::BestEffortEngine *engine = hooks.running()) {
       engine->queue().drain(true);
       engine->retire();
     }

@@ -336,7 +336,7 @@ TEST_CASE("nobody waits for an engine that was retired") {
     std::uint64_t cell = 0;
     for (int n = 0; n < 5; ++n)
       h.launch(nullptr, &cell, 1, 2);
-    hooks::Engine *engine = h.hooks.running();
+    hooks::BestEffortEngine *engine = h.hooks.running();
     engine->retire();
     CHECK(engine->queue().isIdle());
     engine->queue().drain(false);

@@ -1,8 +1,8 @@
 // Copies from and to pageable memory through the hooks' own: the ring, and what is waited for.
 #include "copying.h"
 
-#include "work/own_bundle.h"
 #include "engine/staging.h"
+#include "work/own_bundle.h"
 
 #include <chrono>
 #include <deque>

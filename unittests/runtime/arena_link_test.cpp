@@ -24,7 +24,7 @@ TEST_CASE("memory is shown once, at the client of high priority where there are 
   DevicePtr address = *device.allocate(64);
   DeviceControl control(ControlWriter{&device, stream, address},
                         [] { return Nanoseconds(SteadyClock{}()); });
-  HighPriority highPriority(device, control);
+  RequestScopeTracker highPriority(device, control);
   auto link = ArenaLink::open({folder.file(), {}, {}}, "gpu", control, highPriority, [] {});
   REQUIRE(link);
   auto shownBy = [&](const char *name) {
@@ -65,7 +65,7 @@ TEST_CASE("a request of another process is written, though the thread that liste
   REQUIRE(device.synchronize(stream));
   DeviceControl control(ControlWriter{&device, stream, address},
                         [] { return Nanoseconds(SteadyClock{}()); });
-  HighPriority highPriority(device, control);
+  RequestScopeTracker highPriority(device, control);
   auto link = ArenaLink::open({folder.file(), {}, {}}, "gpu", control, highPriority, [] {});
   REQUIRE(link);
   REQUIRE((*link)->join(Class::BestEffort, "trainer"));
@@ -103,7 +103,7 @@ TEST_CASE("best-effort work is claimed for while there is any and shortly after 
   ArenaFolder folder;
   FakeDevice device(1);
   DeviceControl control(ControlWriter{&device, {}, 0}, ClockFunction(SteadyClock()));
-  HighPriority highPriority(device, control);
+  RequestScopeTracker highPriority(device, control);
   ArenaOptions options;
   options.path = folder.file();
   options.bestEffortClass = 2;

@@ -1,7 +1,7 @@
 // Slots and watchers of one process that opens the arena several times, which makes it as many
 // processes as far as the locks go.
-#include "arena_folder.h"
 #include "arena/arena_watcher.h"
+#include "arena_folder.h"
 
 #include <doctest/doctest.h>
 

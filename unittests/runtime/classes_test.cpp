@@ -135,7 +135,7 @@ TEST_CASE("what a higher class waits for goes as if it were of that class") {
     REQUIRE(h.high->beginRequest());
     h.run(20);
     CHECK(h.device.blocksRun() == 0);
-    h.streams[1]->lane.hurry(low.number);
+    h.streams[1]->lane.inheritHighPriority(low.number);
     for (int i = 0; i < 2000 && h.streams[1]->finished == 0; ++i)
       h.run(1);
     CHECK(h.streams[1]->finished == 1);
@@ -147,7 +147,7 @@ TEST_CASE("what a higher class waits for goes as if it were of that class") {
   CHECK((h.outcome() == runInOrder(program)));
 }
 
-TEST_CASE("what was lent ends with what was waited for") {
+TEST_CASE("an inherited class ends with what was waited for") {
   Classes h(8, {1, 3});
   Program program = launchesOn({1, 1, 0, 0});
   h.addStreams(program);

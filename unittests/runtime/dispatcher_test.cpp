@@ -343,8 +343,8 @@ TEST_CASE("a state that was overwritten is found") {
         0);
 }
 
-TEST_CASE(
-    "after stopSending() what is under way comes back, and nothing goes out, hurried or not") {
+TEST_CASE("after stopSending() what is under way comes back, and nothing goes out, with inherited "
+          "priority or without") {
   std::uint64_t cut = 0, held = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     Harness harness(seed);
@@ -377,7 +377,7 @@ TEST_CASE(
     }
     CHECK(harness.device.blocksRun() == blocks);
     for (const auto &stream : harness.streams)
-      stream->lane.hurry(program.steps.size());
+      stream->lane.inheritHighPriority(program.steps.size());
     REQUIRE(harness.high->endRequest());
     for (int turn = 0; turn < 50; ++turn) {
       harness.now += Nanoseconds(1000000);

@@ -31,7 +31,7 @@ struct Harness {
     REQUIRE(device.synchronize(control));
     ClockFunction clock = [this] { return now; };
     word.emplace(ControlWriter{&device, control, wordAddress}, clock);
-    high = std::make_unique<HighPriority>(device, *word);
+    high = std::make_unique<RequestScopeTracker>(device, *word);
     high->traceTo(trace);
     DispatcherOptions options;
     options.policy = std::move(policy);
@@ -129,7 +129,7 @@ struct Harness {
   StreamId control{};
   DevicePtr wordAddress = 0;
   std::optional<DeviceControl> word;
-  std::unique_ptr<HighPriority> high;
+  std::unique_ptr<RequestScopeTracker> high;
   std::unique_ptr<Dispatcher> dispatcher;
   std::vector<std::unique_ptr<LaneStream>> streams;
   std::vector<std::array<DevicePtr, Program::buffers>> memory;

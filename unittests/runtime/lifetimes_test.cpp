@@ -210,7 +210,7 @@ TEST_CASE("streams and clients are destroyed while another thread waits for all 
 
 TEST_CASE("the device is not asked about a stream that was released, whose scope ends by itself") {
   Harness harness(1);
-  HighPriority &high = *harness.high;
+  RequestScopeTracker &high = *harness.high;
   auto adopt = [&] { return *high.adopt(*harness.device.createStream(StreamPriority::High)); };
   HighStream *stream = adopt();
   auto call = [&] {

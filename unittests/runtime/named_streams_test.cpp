@@ -1,6 +1,6 @@
 // Streams that a request has named: their implicit scopes end with it, or with their work, and no
 // later.
-#include "requests/high_priority.h"
+#include "requests/request_scope_tracker.h"
 
 #include <doctest/doctest.h>
 
@@ -26,7 +26,7 @@ struct Streams {
   } device;
   Nanoseconds now{1s};
   DeviceControl word{ControlWriter{&device, StreamId{}, 0}, ClockFunction([this] { return now; })};
-  HighPriority high{device, word};
+  RequestScopeTracker high{device, word};
   HighStream &stream = **high.adopt(StreamId{}), &other = **high.adopt(StreamId{1});
 
   void call(HighStream &on) {

@@ -21,11 +21,11 @@ public:
 };
 
 struct Fixture {
-  Room room; // of a device on which nothing pauses
+  Headroom headroom; // of a device on which nothing pauses
   Fixture() {
     LaneOptions options;
     options.clock = [] { return Nanoseconds{0}; };
-    options.room = &room;
+    options.headroom = &headroom;
     auto made = Lane::create(device, std::move(options));
     REQUIRE(made);
     lane = std::move(*made);

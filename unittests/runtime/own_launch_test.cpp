@@ -1,6 +1,6 @@
 // Launches by the thread that owns a stream: who looks meanwhile never takes one that is being made
 // for one that was made.
-#include "requests/high_priority.h"
+#include "requests/request_scope_tracker.h"
 
 #include <doctest/doctest.h>
 
@@ -34,16 +34,16 @@ struct OwnedStream {
   } device;
   Nanoseconds now{1s};
   DeviceControl word{ControlWriter{&device, StreamId{}, 0}, ClockFunction([this] { return now; })};
-  HighPriority high{device, word};
+  RequestScopeTracker high{device, word};
   HighStream &stream = **high.adopt(StreamId{});
 
-  HighPriority::OwnCount counted{};
+  RequestScopeTracker::OwnCount counted{};
 
   OwnedStream() { REQUIRE(stream.isOwnedBy(this)); }
 
   void beginOwn() {
     counted = high.countOwnLaunch(stream);
-    REQUIRE(counted != HighPriority::OwnCount::No);
+    REQUIRE(counted != RequestScopeTracker::OwnCount::No);
   }
   void endOwn() { high.endOwnLaunch(stream, counted); }
   void callOfAnother() {
@@ -141,7 +141,7 @@ TEST_CASE("a launch whose wake the device does not take is not counted") {
   OwnedStream one;
   one.word.setBusy(true);
   one.device.fails = true;
-  CHECK(one.high.countOwnLaunch(one.stream) == HighPriority::OwnCount::No);
+  CHECK(one.high.countOwnLaunch(one.stream) == RequestScopeTracker::OwnCount::No);
   CHECK(one.stream.isClosed());
   CHECK(one.stream.calls().made == 0);
   CHECK(one.word.snapshot().highPriorityActive == 0);

@@ -321,7 +321,7 @@ TEST_CASE("high-priority calls are progress") {
 TEST_CASE("what is known to fit is progress as long as it runs") {
   Paused run(6);
   run.begin();
-  run.high->room().see({16, 0, 0}, {{1, 1, 1}, {32, 1, 1}, 0});
+  run.high->headroom().see({16, 0, 0}, {{1, 1, 1}, {32, 1, 1}, 0});
   StreamId id = *run.device.createStream(StreamPriority::High);
   HighStream *stream = *run.high->adopt(id);
   REQUIRE(run.high->beginRequest());
@@ -355,7 +355,7 @@ TEST_CASE("nothing pauses where high-priority work does not fit, or waits for it
   run.turn();
   CHECK(run.word->isPausing());
   SUBCASE("a large launch comes") { run.high->noteLarge(run.now); }
-  SUBCASE("high priority waits for the lane") { run.streams[0]->lane.hurry(1); }
+  SUBCASE("high priority waits for the lane") { run.streams[0]->lane.inheritHighPriority(1); }
   SUBCASE("the process ends") { run.dispatcher->stopSending(); }
   run.turn();
   CHECK_FALSE(run.word->isPausing());

@@ -3,7 +3,7 @@
 #include "../support/files.h"
 #include "harness.h"
 
-#include "planning/launch_profile.h"
+#include "planning/kind_choice.h"
 #include "planning/profile_store.h"
 
 #include <filesystem>
@@ -31,7 +31,7 @@ struct Times {
 };
 
 /// Has launches made and measured, one after the other; returns the way that the last one went.
-std::optional<Kind> learn(LaunchProfile &profile, const Times &times, int launches = 200) {
+std::optional<Kind> learn(KindChoice &profile, const Times &times, int launches = 200) {
   std::shared_ptr<LaunchPlan> plan;
   for (; launches > 0; --launches) {
     plan = profile.pick(20us, true);
@@ -42,12 +42,12 @@ std::optional<Kind> learn(LaunchProfile &profile, const Times &times, int launch
   return plan->kind;
 }
 
-LaunchProfile threeWays() {
-  return LaunchProfile({way(Kind::Persistent), way(Kind::Guard), way(std::nullopt)});
+KindChoice threeWays() {
+  return KindChoice({way(Kind::Persistent), way(Kind::Guard), way(std::nullopt)});
 }
 
 std::optional<Kind> best(const Times &times) {
-  LaunchProfile profile = threeWays();
+  KindChoice profile = threeWays();
   std::optional<Kind> found = learn(profile, times);
   REQUIRE(profile.best());
   CHECK(profile.best()->kind == found);
@@ -68,14 +68,14 @@ DeviceInfo gpu(std::string name = "a GPU", int driver = 13000) {
 } // namespace
 
 TEST_CASE("without measuring the first way is taken") {
-  LaunchProfile profile = threeWays();
+  KindChoice profile = threeWays();
   for (int i = 0; i < 100; ++i)
     CHECK(profile.pick(20us, false)->kind == Kind::Persistent);
   CHECK(!profile.best());
 }
 
 TEST_CASE("a shape that runs a few times is not tried in other ways") {
-  LaunchProfile profile = threeWays();
+  KindChoice profile = threeWays();
   for (int i = 0; i < 15; ++i)
     CHECK(profile.pick(20us, true)->kind == Kind::Persistent);
 }
@@ -93,7 +93,7 @@ TEST_CASE("the user's kernel as it is, where it is shorter than the bound and so
 }
 
 TEST_CASE("the user's kernel is tried with the duration of a variant predicted for it") {
-  LaunchProfile profile = threeWays();
+  KindChoice profile = threeWays();
   std::shared_ptr<LaunchPlan> plan;
   for (int i = 0; i < 200 && (!plan || plan->kind); ++i) {
     plan = profile.pick(20us, true);
@@ -109,17 +109,17 @@ TEST_CASE("the user's kernel is tried with the duration of a variant predicted f
 
 TEST_CASE("a way outside of the bound is taken only where there is none inside") {
   // Guards of one wave take 90 us to leave, persistent ones of ten waves 10 us.
-  LaunchProfile profile({way(Kind::Persistent, 10), way(Kind::Guard, 1)});
+  KindChoice profile({way(Kind::Persistent, 10), way(Kind::Guard, 1)});
   CHECK(learn(profile, {100us, 90us, {}}) == Kind::Persistent);
-  LaunchProfile other({way(Kind::Guard, 1), way(Kind::Persistent, 10)});
+  KindChoice other({way(Kind::Guard, 1), way(Kind::Persistent, 10)});
   CHECK(learn(other, {100us, 90us, {}}) == Kind::Persistent);
   // Blocks of 5 ms in either: about equally bad, so the cheaper one.
-  LaunchProfile longBlocks({way(Kind::Persistent, 10), way(Kind::Guard, 10)});
+  KindChoice longBlocks({way(Kind::Persistent, 10), way(Kind::Guard, 10)});
   CHECK(learn(longBlocks, {50ms, 47ms, {}}) == Kind::Guard);
 }
 
 TEST_CASE("a host that was stopped during a trial does not decide it") {
-  LaunchProfile profile({way(Kind::Persistent), way(Kind::Guard)});
+  KindChoice profile({way(Kind::Persistent), way(Kind::Guard)});
   int launches = 0;
   for (int i = 0; i < 100; ++i) {
     const auto &plan = profile.pick(20us, true);
@@ -135,7 +135,7 @@ TEST_CASE("a host that was stopped during a trial does not decide it") {
 }
 
 TEST_CASE("trials that measure nothing end, and are made again much later") {
-  LaunchProfile profile({way(Kind::Persistent), way(Kind::Guard)});
+  KindChoice profile({way(Kind::Persistent), way(Kind::Guard)});
   int guards = 0;
   for (int i = 0; i < 1000; ++i) // requests all the time: nothing is measured
     guards += profile.pick(20us, true)->kind == Kind::Guard;

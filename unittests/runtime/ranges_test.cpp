@@ -1,7 +1,7 @@
 // NVTX ranges, as a tool sees them that is loaded the way profilers are, and beside them the trace
 // of the same calls.
-#include "program.h"
 #include "base/ranges.h"
+#include "program.h"
 
 #include "../support/files.h"
 

@@ -72,7 +72,7 @@ struct OneStream {
   } device;
   Nanoseconds now{1s};
   DeviceControl word{ControlWriter{&device, StreamId{}, 0}, ClockFunction([this] { return now; })};
-  HighPriority high{device, word};
+  RequestScopeTracker high{device, word};
   HighStream &stream = **high.adopt(StreamId{});
 
   void call() {
@@ -108,7 +108,7 @@ TEST_CASE(
     return; // nobody listens meanwhile
   Written device;
   DeviceControl word(ControlWriter{&device, StreamId{}, 0}, SteadyClock{});
-  HighPriority high(device, word);
+  RequestScopeTracker high(device, word);
   HighStream &stream = **high.adopt(StreamId{});
   std::atomic<bool> stop{false};
   std::thread listener([&] {

@@ -9,7 +9,7 @@
 
 #include "dispatch/arena_link.h"
 #include "dispatch/high_monitor.h"
-#include "requests/high_priority.h"
+#include "requests/request_scope_tracker.h"
 #include "state/captures.h"
 #include "state/in_hook.h"
 #include "state/requests.h"
@@ -103,7 +103,7 @@ public:
   ApiDevice &onDevice() { return device; }
   Captures &openCaptures() { return captures; }
   runtime::DeviceControl &controlWord() { return *control; }
-  runtime::HighPriority &scopes() { return *highPriority; }
+  runtime::RequestScopeTracker &scopes() { return *highPriority; }
   /// The stream as its scopes know it; nullptr where they do not.
   runtime::HighStream *highOf(StreamState &stream) {
     if (stream.device != device.number()) {
@@ -157,7 +157,7 @@ private:
   runtime::Trace *const trace; ///< or none
   ApiDevice device;
   std::optional<runtime::DeviceControl> control;
-  std::optional<runtime::HighPriority> highPriority;
+  std::optional<runtime::RequestScopeTracker> highPriority;
   std::mutex adopting;
   std::unique_ptr<runtime::ArenaLink> link;
   std::unique_ptr<runtime::HighMonitor> monitor;

@@ -224,7 +224,7 @@ void BestEffortQueue::waitUpTo(std::uint64_t ticket, bool urgent) {
 void BestEffortQueue::wait(const std::vector<runtime::LanePosition> &positions, bool urgent) {
   if (urgent) {
     for (const runtime::LanePosition &each : positions)
-      each.lane->hurry(each.number);
+      each.lane->inheritHighPriority(each.number);
     dispatcher.wake();
   }
   for (const runtime::LanePosition &each : positions)

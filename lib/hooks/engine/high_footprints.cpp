@@ -14,10 +14,10 @@ void HighFootprints::look(const CudaApi &api, StreamState &stream, std::uint64_t
   if (found && (found->shape.grid.count() == 0 || found->shape.block.count() == 0 ||
                 found->shape.block.count() > maxThreads))
     return; // CUDA refuses it
-  runtime::Room::Asked asked;
+  runtime::Headroom::Asked asked;
   asked.known = found.has_value();
   if (found)
-    asked = room().ask(found->function, found->shape, found->together);
+    asked = headroom().ask(found->function, found->shape, found->together);
   see(stream, asked);
   keep(asked.fits ? key : key | large);
 }
@@ -46,11 +46,11 @@ std::optional<KernelUse> HighFootprints::useOf(const CudaApi &api, const LaunchR
                    request.cooperative || isCooperative(request.attributes)};
 }
 
-void HighFootprints::see(StreamState &stream, const runtime::Room::Asked &asked) {
-  runtime::HighPriority &scopes = activity.scopes();
+void HighFootprints::see(StreamState &stream, const runtime::Headroom::Asked &asked) {
+  runtime::RequestScopeTracker &scopes = activity.scopes();
   if (runtime::HighStream *high = activity.highOf(stream))
     scopes.noteLaunchOn(*high);
-  if (!scopes.room().see(asked))
+  if (!scopes.headroom().see(asked))
     scopes.noteLarge(runtime::SteadyClock()());
 }
 
@@ -58,9 +58,9 @@ void HighFootprints::graph(const CudaApi &api, StreamState &stream, ExecutableGr
   InHook inside;
   if (!concerns(api, stream))
     return;
-  runtime::Room::Asked none;
+  runtime::Headroom::Asked none;
   none.known = false;
-  see(stream, graph ? graph->useIn(room()) : none);
+  see(stream, graph ? graph->useIn(headroom()) : none);
 }
 
 void HighFootprints::unknown(const CudaApi &api, StreamState &stream) {
@@ -70,7 +70,7 @@ void HighFootprints::unknown(const CudaApi &api, StreamState &stream) {
 void HighFootprints::ofDriver(const CudaApi &api, StreamState &stream) {
   InHook inside;
   if (concerns(api, stream))
-    activity.scopes().room().seeOfDriver();
+    activity.scopes().headroom().seeOfDriver();
 }
 
 } // namespace tally::hooks

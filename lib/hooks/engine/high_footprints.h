@@ -59,7 +59,7 @@ public:
     for (std::atomic<std::uint64_t> &each : seen)
       each.store(0, std::memory_order_relaxed);
   }
-  const runtime::Room &room() const { return activity.scopes().room(); }
+  const runtime::Headroom &headroom() const { return activity.scopes().headroom(); }
 
 private:
   using Use = std::function<std::optional<KernelUse>()>;
@@ -101,7 +101,7 @@ private:
   void lookAtLaunch(const CudaApi &api, StreamState &stream, std::uint64_t key,
                     const LaunchRequest &request);
   std::optional<KernelUse> useOf(const CudaApi &api, const LaunchRequest &request);
-  void see(StreamState &stream, const runtime::Room::Asked &asked);
+  void see(StreamState &stream, const runtime::Headroom::Asked &asked);
 
   Activity &activity;
   Registry &registry;

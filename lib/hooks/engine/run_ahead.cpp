@@ -261,8 +261,8 @@ bool StreamAhead::waitUntilAdmissible(StreamState &stream, double ns) {
   if (open.operations != 0)
     close(stream);
   // For a whole group: else there would be an event behind each operation from here on.
-  double room = std::max(ns, static_cast<double>(bound.count()) / groupsOfBound);
-  while (!closed.empty() && !captures.any() && isTooFar(room, now)) {
+  double headroom = std::max(ns, static_cast<double>(bound.count()) / groupsOfBound);
+  while (!closed.empty() && !captures.any() && isTooFar(headroom, now)) {
     double expected = closed.front().expected * mostTimesExpected;
     if (now - since > Nanoseconds(static_cast<std::int64_t>(expected)) + mostBehindExpected)
       isLetGo = true;

@@ -3,6 +3,7 @@
 
 #include "device/driver_exports.h"
 #include "intercept/driver_rules.h"
+#include "intercept/unseen_calls.h"
 
 #include <cuda.h>
 #include <cudaTypedefs.h>

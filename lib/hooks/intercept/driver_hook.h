@@ -4,8 +4,6 @@
 #ifndef TALLY_LIB_HOOKS_INTERCEPT_DRIVER_HOOK_H
 #define TALLY_LIB_HOOKS_INTERCEPT_DRIVER_HOOK_H
 
-#include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace tally::hooks {
@@ -29,19 +27,6 @@ void *wrappedExport(std::string_view name, void *real);
 /// Leads what the driver exports to the wrappers, once in the process; loads the driver for that.
 /// Two threads must not be in it at once.
 void installDriverHook();
-
-/// Why launches may pass unseen.
-enum class Unseen : std::uint8_t {
-  DriverInUse,     ///< the driver was started before the hook was there
-  AllocatedCopies, ///< pointers into the driver lie where they cannot be replaced
-  NotWritable,     ///< the driver's exports could not be led elsewhere
-  NoDriver,        ///< there was none yet
-  Namespace,       ///< a library was loaded by dlmopen, and may load a driver of its own
-  PrivateTable     ///< a library has a table of the driver's that is not known
-};
-/// From now on best-effort work of the process runs as it would without tally. The line that says
-/// so ends with `detail`. Thread-safe.
-void launchesPassUnseen(Unseen why, const std::string &detail = {});
 
 } // namespace tally::hooks
 

@@ -1,14 +1,13 @@
 // Leads what the driver exports to the wrappers, before any code of the module runs that could look
-// for the driver; and finds out where launches may pass unseen all the same.
+// for the driver.
 #include "device/driver_exports.h"
 #include "device/redirected_exports.h"
 #include "intercept/driver_hook.h"
-#include "process/hooks.h"
+#include "intercept/unseen_calls.h"
 
 #include <cuda.h>
 
 #include <dlfcn.h>
-#include <link.h>
 
 #include <memory>
 #include <optional>
@@ -22,26 +21,12 @@ namespace {
 
 constexpr char driverName[] = "libcuda.so.1";
 
-/// Of a driver that was loaded before now: why calls of it may pass unseen, if they may. Linking
-/// with it leaves its functions in offset tables, a look at it by a constructor (cuBLASLt's,
-/// cuDNN's) in variables: these are found.
-std::optional<Unseen> whyUnseen(void *driver) {
-  auto current = reinterpret_cast<CUresult (*)(CUcontext *)>(dlsym(driver, "cuCtxGetCurrent"));
-  CUcontext context = nullptr;
-  if (current && current(&context) != CUDA_ERROR_NOT_INITIALIZED)
-    return Unseen::DriverInUse;
-  return runtime::hasAllocatedCopies(driver, &hasWrapper) ? std::optional(Unseen::AllocatedCopies)
-                                                          : std::nullopt;
-}
-
 /// The driver's exports lead into this module until the process ends.
 void stayLoaded() {
   Dl_info self = {};
   if (dladdr(reinterpret_cast<void *>(&stayLoaded), &self) != 0 && self.dli_fname)
     dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
-
-void watchNamespaces();
 
 } // namespace
 
@@ -77,134 +62,6 @@ void installDriverHook() {
   else if (unseen)
     launchesPassUnseen(*unseen);
   watchNamespaces();
-}
-
-} // namespace tally::hooks
-
-// The loader takes dlmopen's return address for that of the object that loads. So it is jumped to,
-// with the caller's own.
-extern "C" {
-/// The C library's own.
-__attribute__((visibility("hidden"))) void *tallyRealDlmopen = nullptr;
-__attribute__((visibility("hidden"))) void tallyNoteNamespace() {
-  launchesPassUnseen(Unseen::Namespace);
-}
-__attribute__((visibility("hidden"))) void *tallyDlmopen(Lmid_t, const char *, int);
-}
-static_assert(LM_ID_BASE == 0);
-#if defined(__x86_64__)
-asm(R"(
-    .text
-    .hidden tallyDlmopen
-    .globl tallyDlmopen
-    .type tallyDlmopen, @function
-tallyDlmopen:
-    endbr64
-    testq %rdi, %rdi
-    je 1f
-    pushq %rdi
-    pushq %rsi
-    pushq %rdx
-    call tallyNoteNamespace
-    popq %rdx
-    popq %rsi
-    popq %rdi
-1:
-    jmp *tallyRealDlmopen(%rip)
-    .size tallyDlmopen, . - tallyDlmopen
-)");
-#elif defined(__aarch64__)
-asm(R"(
-    .text
-    .hidden tallyDlmopen
-    .globl tallyDlmopen
-    .type tallyDlmopen, %function
-tallyDlmopen:
-    cbz x0, 1f
-    stp x29, x30, [sp, #-48]!
-    stp x0, x1, [sp, #16]
-    str x2, [sp, #32]
-    bl tallyNoteNamespace
-    ldr x2, [sp, #32]
-    ldp x0, x1, [sp, #16]
-    ldp x29, x30, [sp], #48
-1:
-    adrp x9, tallyRealDlmopen
-    ldr x9, [x9, :lo12:tallyRealDlmopen]
-    br x9
-    .size tallyDlmopen, . - tallyDlmopen
-)");
-#else
-#error "the driver-level hook knows x86-64 and AArch64"
-#endif
-
-namespace {
-
-/// Whether there is another namespace than the first, as glibc tells debuggers since 2.35.
-bool hasOtherNamespace() {
-#if __GLIBC_PREREQ(2, 35)
-  const auto *known = static_cast<const r_debug_extended *>(dlsym(RTLD_DEFAULT, "_r_debug"));
-  return known && known->base.r_version >= 2 && known->r_next;
-#else
-  return false;
-#endif
-}
-
-void watchNamespaces() {
-  if (hasOtherNamespace())
-    launchesPassUnseen(Unseen::Namespace);
-  // The C libraries before glibc 2.34 have the loader's functions in one of their own.
-  for (const char *name : {"libc.so.6", "libdl.so.2"}) {
-    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-    if (!library)
-      continue;
-    auto choose = [](std::string_view exported, void *function) {
-      if (exported != "dlmopen")
-        return function;
-      tallyRealDlmopen = function;
-      return reinterpret_cast<void *>(&tallyDlmopen);
-    };
-    if (!runtime::redirectExports(library, choose, [] {}))
-      launchesPassUnseen(Unseen::NotWritable);
-    dlclose(library);
-  }
-}
-
-std::string reasonOf(Unseen why) {
-  switch (why) {
-  case Unseen::DriverInUse:
-    return "the CUDA driver was started before the hooks were loaded, and what was found in it "
-           "then "
-           "leads past them (load what is linked with tally before the first use of CUDA)";
-  case Unseen::AllocatedCopies:
-    return "functions of the CUDA driver were looked up before the hooks were loaded, and their "
-           "addresses lie in allocated memory (load what is linked with tally earlier)";
-  case Unseen::NotWritable:
-    return "the CUDA driver's symbol table cannot be written to";
-  case Unseen::NoDriver:
-    return "no CUDA driver (libcuda.so.1) was found when the hooks were loaded";
-  case Unseen::Namespace:
-    return "a library was loaded into a namespace of its own (dlmopen)";
-  case Unseen::PrivateTable:
-    return "a library uses a private table of the CUDA driver that is not known";
-  }
-  return "";
-}
-
-} // namespace
-
-namespace tally::hooks {
-
-void launchesPassUnseen(Unseen why, const std::string &detail) {
-  const runtime::DriverExports *known = runtime::driverExports();
-  if (!known || known->whyNotAll())
-    return;
-  auto reason = std::make_unique<std::string>(reasonOf(why) + detail);
-  if (!known->notAll(reason->c_str()))
-    return;
-  (void)reason.release(); // for the life of the process
-  if (Hooks *process = tallySharedHooks3.load())
-    process->runPlainly();
 }
 
 } // namespace tally::hooks

@@ -110,8 +110,8 @@ void Hooks::runPlainly() {
   drain();
 }
 
-Engine *Hooks::start(const CudaApi &api) {
-  if (Engine *known = running()) {
+BestEffortEngine *Hooks::start(const CudaApi &api) {
+  if (BestEffortEngine *known = running()) {
     if (!isPlain.load(std::memory_order_relaxed))
       return known;
     known->drain(); // of before
@@ -124,7 +124,7 @@ Engine *Hooks::start(const CudaApi &api) {
     return nullptr;
   }
   std::unique_lock lock(starting);
-  if (Engine *known = running(); known || cannotStart)
+  if (BestEffortEngine *known = running(); known || cannotStart)
     return known;
   InHook inside;
   int device = 0;
@@ -135,7 +135,7 @@ Engine *Hooks::start(const CudaApi &api) {
     cannotStart = true;
     return nullptr;
   }
-  auto made = Engine::create(api, *shared, settings, trace.get());
+  auto made = BestEffortEngine::create(api, *shared, settings, trace.get());
   if (!made) {
     cannotStart = true;
     warn(Warning::NoDevice, made.error().message + "; best-effort work runs as if it were not");
@@ -145,7 +145,7 @@ Engine *Hooks::start(const CudaApi &api) {
     // Before the CUDA runtime's own end, which was registered earlier. A test's hooks are not the
     // process's.
     Hooks *process = tallySharedHooks3.load();
-    if (Engine *last = process ? process->running() : nullptr) {
+    if (BestEffortEngine *last = process ? process->running() : nullptr) {
       process->images.stop();
       last->queue().drain(true);
       last->end();
@@ -166,7 +166,7 @@ Engine *Hooks::start(const CudaApi &api) {
 void Hooks::drainOnce() {
   auto drain = [] {
     Hooks *process = tallySharedHooks3.load();
-    if (Engine *last = process->running())
+    if (BestEffortEngine *last = process->running())
       last->quiesce();
     process->writeTrace();
     process->writeStatistics();
@@ -269,7 +269,7 @@ cudaError_t Hooks::resetDevice(const CudaApi &api) {
   }
   events.sweep([](std::uint64_t) { return true; });
   std::unique_lock lock(starting);
-  if (Engine *old = engine.exchange(nullptr)) {
+  if (BestEffortEngine *old = engine.exchange(nullptr)) {
     old->retire();
     add(earlier, old->totals());
   }
@@ -289,7 +289,7 @@ cudaError_t Hooks::resetDevice(const CudaApi &api) {
 }
 
 cudaError_t Hooks::withDeferred(cudaError_t status, bool clear) {
-  Engine *now = running();
+  BestEffortEngine *now = running();
   if (status != cudaSuccess || !now)
     return status;
   return now->queue().takeError(clear);
@@ -306,7 +306,7 @@ Totals Hooks::totals() {
   sum.highLaunches = streams.launches();
   sum.foreignHigh = foreignHigh.load();
   sum.foreignBestEffort = foreignBestEffort.load();
-  if (Engine *now = running())
+  if (BestEffortEngine *now = running())
     add(sum, now->totals());
   return sum;
 }
@@ -349,7 +349,7 @@ void Hooks::writeStatistics() {
     line += "; no memory to save blocks of " + text(sum.saveAreasRefused) + " launches in";
   if (sum.pauses != 0)
     line += "; " + text(sum.pauses) + " pauses";
-  if (const runtime::Room *known = sum.pauses != 0 ? room() : nullptr) {
+  if (const runtime::Headroom *known = sum.pauses != 0 ? headroom() : nullptr) {
     runtime::Footprint left = known->now();
     line += "; room for requests on an SM: " + text(left.threads) + " threads, " +
             text(left.registers) + " registers, " + text(left.sharedBytes) + " bytes shared";

@@ -7,7 +7,7 @@
 #define TALLY_LIB_HOOKS_PROCESS_HOOKS_H
 
 #include "engine/activity.h"
-#include "engine/engine.h"
+#include "engine/best_effort_engine.h"
 #include "engine/high_footprints.h"
 #include "state/captures.h"
 #include "state/events.h"
@@ -65,7 +65,7 @@ public:
   }
   template <class Call> auto drained(Call call) {
     std::optional<ApiDevice::WaitForDevice> waiting;
-    if (Engine *now = running())
+    if (BestEffortEngine *now = running())
       waiting.emplace(now->onDevice());
     drain();
     InHook inside;
@@ -128,10 +128,10 @@ public:
   /// that makes them.
   template <class Call> [[gnu::always_inline]] static cudaError_t launchOwn(const Call &call) {
     runtime::HighStream *own = threadState.last.own; // the call may make the thread forget
-    runtime::HighPriority *scopes = threadState.last.scopes;
+    runtime::RequestScopeTracker *scopes = threadState.last.scopes;
     InHook inside;
     threadState.launchedHigh = true;
-    runtime::HighPriority::OwnCount counted = scopes->countOwnLaunch(*own);
+    runtime::RequestScopeTracker::OwnCount counted = scopes->countOwnLaunch(*own);
     cudaError_t status = call();
     scopes->endOwnLaunch(*own, counted);
     return status;
@@ -317,10 +317,10 @@ public:
   std::string graphStatistics() const { return graphs.statistics(); }
   /// Waits for all best-effort work that is queued.
   void drain() {
-    if (Engine *running = engine.load(std::memory_order_acquire))
+    if (BestEffortEngine *running = engine.load(std::memory_order_acquire))
       running->drain();
   }
-  Engine *running() const { return engine.load(std::memory_order_acquire); }
+  BestEffortEngine *running() const { return engine.load(std::memory_order_acquire); }
   /// Launches may pass unseen (driver_hook.h): what is queued is waited for, and best-effort work
   /// runs as it would without tally from here on.
   void runPlainly();
@@ -365,9 +365,9 @@ public:
       seen->ofDriver(api, state);
   }
   /// What pausing work leaves room for on each SM; nullptr where nothing pauses.
-  const runtime::Room *room() const {
+  const runtime::Headroom *headroom() const {
     HighFootprints *seen = footprints.load(std::memory_order_acquire);
-    return seen ? &seen->room() : nullptr;
+    return seen ? &seen->headroom() : nullptr;
   }
   /// A library destroys a stream.
   void foreignDestroy(cudaStream_t handle) {
@@ -378,7 +378,7 @@ public:
   void contextChanged() { streams.contextChanged(); }
   /// Whether best-effort work of the context can be queued.
   bool isServedContext(const void *context) const {
-    Engine *now = running();
+    BestEffortEngine *now = running();
     return now && now->context() == context;
   }
   /// That of the first module that hooks.
@@ -418,12 +418,12 @@ private:
     drain();
     InHook inside;
     auto result = call();
-    if (Engine *now = running())
+    if (BestEffortEngine *now = running())
       now->noteCall(state);
     return result;
   }
   template <class Call> auto pass(StreamState &state, Call call, bool recordsEvent = false) {
-    if (Engine *running = engine.load(std::memory_order_acquire))
+    if (BestEffortEngine *running = engine.load(std::memory_order_acquire))
       return running->passHigh(state, call, recordsEvent);
     if (Activity *shared = activity.load(std::memory_order_acquire))
       return shared->pass(state, call, recordsEvent);
@@ -444,12 +444,12 @@ private:
   /// Under `starting`. nullptr where it cannot be had, or `forOthers` and there are no others.
   Activity *openActivity(const CudaApi &api, int device, bool forOthers);
   /// Made when it is first needed. nullptr where it cannot be had: then nothing is held back.
-  Engine *start(const CudaApi &api);
+  BestEffortEngine *start(const CudaApi &api);
   /// Whether all launches of the process are seen; if not, a line says why.
   bool seesAll();
   /// Whether best-effort work goes to the device at once now.
   bool isAhead() const {
-    Engine *now = running();
+    BestEffortEngine *now = running();
     return now && now->isAhead();
   }
   void openClasses(const CudaApi &api);
@@ -462,7 +462,7 @@ private:
                          const std::function<bool()> &mayQueue, const Run &call,
                          const OnAnyStream &onAny = {}, const AheadWork &work = RunAhead::other(),
                          Behind behind = {}, const ByKernel &byKernel = {});
-  Engine *queueing(const CudaApi &api, const StreamState &state);
+  BestEffortEngine *queueing(const CudaApi &api, const StreamState &state);
   /// A copy from or to pageable memory by way of the hooks' own. Nothing: CUDA has to make it.
   std::optional<cudaError_t> tryStaged(const CudaApi &api, void *to, const void *from,
                                        std::size_t bytes, cudaMemcpyKind kind, cudaStream_t handle);
@@ -504,7 +504,7 @@ private:
   Graphs graphs;
   MemoryAccount account;
   std::atomic<Activity *> activity{nullptr}; ///< there is no engine without it
-  std::atomic<Engine *> engine{nullptr};
+  std::atomic<BestEffortEngine *> engine{nullptr};
   std::atomic<HighFootprints *> footprints{nullptr}; ///< with the engine, where work may pause
   std::atomic<bool> mayJoin;                         ///< the arena was not tried yet
   std::mutex joinerMutex;

@@ -9,7 +9,7 @@ Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cud
                                      const std::function<bool()> &mayQueue, const Run &call,
                                      const OnAnyStream &onAny, const AheadWork &work, Behind behind,
                                      const ByKernel &byKernel) {
-  Engine *running = start(api);
+  BestEffortEngine *running = start(api);
   InHook inside;
   if (!running || captures.takesPart(api, handle))
     return {call(), 0};
@@ -66,7 +66,7 @@ cudaError_t Hooks::createStream(const CudaApi &api, cudaStream_t *made, unsigned
 
 /// Before requests may have to wait for the driver. Where all is best effort there are none.
 void Hooks::openClasses(const CudaApi &api) {
-  Engine *now = start(api);
+  BestEffortEngine *now = start(api);
   if (!now || settings.bestEffort)
     return;
   for (std::uint32_t each : streams.bestEffortClasses(now->deviceNumber()))
@@ -82,7 +82,7 @@ cudaError_t Hooks::destroyStream(const CudaApi &api, cudaStream_t handle) {
 /// Before the stream is destroyed: its handle may be another stream's as soon as it is gone.
 void Hooks::forgetStream(StreamState &state) {
   InHook inside;
-  if (Engine *now = running(); now && state.bestEffort)
+  if (BestEffortEngine *now = running(); now && state.bestEffort)
     now->wait(state.lastTicket.load());
   // A best-effort stream too: it may have been of high priority when it was last used.
   if (HighFootprints *seen = footprints.load())
@@ -95,7 +95,7 @@ void Hooks::forgetStream(StreamState &state) {
 
 /// Tuners (Triton's, Inductor's, cuDNN's) choose by such times, and keep the choice.
 void Hooks::noteTiming(cudaEvent_t start, cudaEvent_t end) {
-  Engine *now = running();
+  BestEffortEngine *now = running();
   Events::Tickets from = events.find(start), to = events.find(end);
   if (now && from.record != 0 && to.record != 0 && from.requests != now->requestsSoFar())
     warn(Warning::Timing,

@@ -54,7 +54,7 @@ cudaError_t Hooks::foreignCopy(cudaStream_t handle, const ForeignCopy &copy,
   StreamState &state = streams.find(api, handle);
   if (copy.mayBeKernel)
     runsDriverKernel(api, handle);
-  Engine *now = running();
+  BestEffortEngine *now = running();
   if (!now || !state.bestEffort || copy.context != now->context())
     return stream(api, handle, call);
   if (!copy.isFill)
@@ -75,8 +75,8 @@ cudaError_t Hooks::foreignCopy(cudaStream_t handle, const ForeignCopy &copy,
 }
 
 /// The engine, where what is put on the stream has to be queued now; else nullptr.
-Engine *Hooks::queueing(const CudaApi &api, const StreamState &state) {
-  Engine *now = running();
+BestEffortEngine *Hooks::queueing(const CudaApi &api, const StreamState &state) {
+  BestEffortEngine *now = running();
   bool isQueued = now && state.bestEffort && state.kind != StreamKind::PerThread &&
                   state.device == now->deviceNumber() && !now->isAhead() &&
                   !now->queue().isIdle() && !captures.takesPart(api, state.handle);
@@ -87,7 +87,7 @@ std::optional<cudaError_t> Hooks::tryStaged(const CudaApi &api, void *to, const 
                                             std::size_t bytes, cudaMemcpyKind kind,
                                             cudaStream_t handle) {
   StreamState &state = streams.find(api, handle);
-  Engine *now = queueing(api, state);
+  BestEffortEngine *now = queueing(api, state);
   Staging *staging = now ? now->stagingMemory() : nullptr;
   if (!staging)
     return std::nullopt;
@@ -124,7 +124,7 @@ cudaError_t Hooks::fill(const CudaApi &api, void *to, int value, std::size_t byt
                         cudaStream_t which, const std::function<cudaError_t()> &call) {
   runsDriverKernel(api, which);
   StreamState &state = streams.find(api, which);
-  Engine *now = queueing(api, state);
+  BestEffortEngine *now = queueing(api, state);
   if (OwnKernels *own = now ? now->ownKernels() : nullptr) {
     InHook inside;
     if (std::optional<OwnLaunch> launch = own->fill(to, value, bytes)) {

@@ -7,7 +7,8 @@ namespace tally::hooks {
 
 /// Whether a wait for the event is an order of what is queued, and of nothing else: once its record
 /// is over so is all before that. On the legacy stream it orders all blocking ones as well.
-inline bool isOrderOnly(const Engine &now, const StreamState &state, const Events::Tickets &event) {
+inline bool isOrderOnly(const BestEffortEngine &now, const StreamState &state,
+                        const Events::Tickets &event) {
   bool isOfOneStream = state.kind == StreamKind::Blocking || state.kind == StreamKind::NonBlocking;
   return state.device == now.deviceNumber() && isOfOneStream && event.onLane;
 }
@@ -16,7 +17,7 @@ template <class Call>
 cudaError_t Hooks::synchronizeStream(const CudaApi &api, cudaStream_t handle, const Call &call) {
   StreamState &state = streams.find(api, handle);
   InHook inside;
-  if (Engine *now = running(); now && !captures.takesPart(api, handle))
+  if (BestEffortEngine *now = running(); now && !captures.takesPart(api, handle))
     now->waitBefore(state);
   Activity *shared = activity.load(std::memory_order_acquire);
   if (shared && state.bestEffort) {
@@ -31,7 +32,7 @@ template <class Call>
 cudaError_t Hooks::queryStream(const CudaApi &api, cudaStream_t handle, const Call &call) {
   StreamState &state = streams.find(api, handle);
   InHook inside;
-  if (Engine *now = running(); now && !captures.takesPart(api, handle)) {
+  if (BestEffortEngine *now = running(); now && !captures.takesPart(api, handle)) {
     bool over = now->queue().isOverUpTo(now->orderedAhead(state)) &&
                 (!state.bestEffort || now->queue().isOver(state.lastTicket.load()));
     if (!over)
@@ -46,7 +47,7 @@ cudaError_t Hooks::waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_
                              unsigned flags, const On &on) {
   auto call = [on, handle] { return on(handle); };
   StreamState &state = streams.find(api, handle);
-  Engine *now = running();
+  BestEffortEngine *now = running();
   if (state.bestEffort) {
     // The event may bring the stream into a capture.
     if (captures.any())
@@ -88,21 +89,21 @@ cudaError_t Hooks::recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream
   }
   // An earlier record that is still queued must not come after this one, nor a wait, which is for
   // an earlier record.
-  if (Engine *now = running())
+  if (BestEffortEngine *now = running())
     now->queue().waitUpTo(events.useOf(event), true);
   events.recordedNow(event);
   return pass(state, call, true);
 }
 
 template <class Call> cudaError_t Hooks::queryEvent(cudaEvent_t event, const Call &call) {
-  if (Engine *now = running(); now && !now->queue().isOver(events.recordOf(event)))
+  if (BestEffortEngine *now = running(); now && !now->queue().isOver(events.recordOf(event)))
     return cudaErrorNotReady;
   InHook inside;
   return call();
 }
 
 template <class Call> cudaError_t Hooks::synchronizeEvent(cudaEvent_t event, const Call &call) {
-  if (Engine *now = running())
+  if (BestEffortEngine *now = running())
     now->wait(events.recordOf(event));
   InHook inside;
   return withDeferred(call());
@@ -113,7 +114,7 @@ cudaError_t Hooks::destroyEvent(const CudaApi &api, cudaEvent_t event, const Cal
   std::uint64_t lastUse = events.useOf(event);
   events.forget(event);
   InHook inside;
-  if (Engine *now = running()) {
+  if (BestEffortEngine *now = running()) {
     events.sweep([now](std::uint64_t ticket) { return now->queue().isOverUpTo(ticket); });
     // As CUDA's own, the call does not wait for what the event is still used by.
     if (!now->queue().isOverUpTo(lastUse)) {
@@ -127,7 +128,7 @@ cudaError_t Hooks::destroyEvent(const CudaApi &api, cudaEvent_t event, const Cal
 template <class Call>
 cudaError_t Hooks::elapsedTime(cudaEvent_t start, cudaEvent_t end, const Call &call) {
   for (cudaEvent_t each : {start, end})
-    if (Engine *now = running(); now && !now->queue().isOver(events.recordOf(each)))
+    if (BestEffortEngine *now = running(); now && !now->queue().isOver(events.recordOf(each)))
       return cudaErrorNotReady;
   noteTiming(start, end);
   InHook inside;

@@ -63,7 +63,7 @@ cudaError_t Hooks::destroyGraph(const CudaApi &api, cudaGraphExec_t handle) {
 /// What is queued of it. CUDA keeps a graph's objects until its launches are over, and does not
 /// know of these.
 void Hooks::waitForLaunches(const ExecutableGraph &graph) {
-  if (Engine *now = running())
+  if (BestEffortEngine *now = running())
     now->wait(graph.lastTicket.load());
 }
 
@@ -76,7 +76,7 @@ cudaError_t Hooks::graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaSt
   StreamState &state = streams.find(api, handle);
   if (!state.bestEffort)
     return graphLaunchHigh(api, state, graph, call);
-  Engine *running = start(api);
+  BestEffortEngine *running = start(api);
   InHook inside;
   if (!running || captures.takesPart(api, handle))
     return call();
@@ -112,7 +112,7 @@ cudaError_t Hooks::graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaSt
 
 cudaError_t Hooks::graphLaunchHigh(const CudaApi &api, StreamState &state, cudaGraphExec_t graph,
                                    const Run &call) {
-  Engine *now = running();
+  BestEffortEngine *now = running();
   std::shared_ptr<ExecutableGraph> known =
       now && !captures.takesPart(api, state.handle) ? graphs.find(graph) : nullptr;
   // CUDA orders the launches of one executable graph, of whatever class.

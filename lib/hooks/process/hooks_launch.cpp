@@ -156,7 +156,7 @@ void Hooks::meetKernel(const CudaApi &api, const void *function) {
 
 cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                                     const LaunchRequest &request, const Run &call) {
-  Engine *running = start(api);
+  BestEffortEngine *running = start(api);
   InHook inside;
   if (!running || captures.takesPart(api, handle))
     return call();
@@ -207,7 +207,7 @@ cudaError_t Hooks::setFunctionAttribute(const CudaApi &api, const void *function
 /// Launches of libraries have a count of their own.
 std::optional<int> Hooks::tryForeignAhead(StreamState &state, AheadWork work,
                                           const std::function<int()> &call) {
-  Engine *now = start(foreignApi());
+  BestEffortEngine *now = start(foreignApi());
   if (!now || captures.takesPart(foreignApi(), state.handle))
     return std::nullopt;
   work.isCounted = false;
@@ -216,7 +216,7 @@ std::optional<int> Hooks::tryForeignAhead(StreamState &state, AheadWork work,
 
 /// Queues a library's launch. False: it has to be made by the calling thread.
 bool Hooks::queueForeign(StreamState &state, const std::function<TakenLaunch()> &take) {
-  Engine *now = start(foreignApi());
+  BestEffortEngine *now = start(foreignApi());
   InHook inside;
   if (!now || captures.takesPart(foreignApi(), state.handle))
     return false;
@@ -236,7 +236,7 @@ bool Hooks::queueForeign(StreamState &state, const std::function<TakenLaunch()> 
 }
 
 void Hooks::inTurn(StreamState &state, const Run &call) {
-  Engine *now = start(foreignApi());
+  BestEffortEngine *now = start(foreignApi());
   if (!now || captures.takesPart(foreignApi(), state.handle)) {
     call();
     return;

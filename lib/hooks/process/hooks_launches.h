@@ -16,7 +16,7 @@ cudaError_t Hooks::launchKnown(const KnownStream &known, const CudaApi &api, con
 template <class Call> cudaError_t Hooks::passKnown(const KnownStream &known, const Call &call) {
   InHook inside;
   threadState.launchedHigh = true;
-  runtime::HighPriority *scopes = known.scopes; // as in launchOwn()
+  runtime::RequestScopeTracker *scopes = known.scopes; // as in launchOwn()
   runtime::HighStream *high = known.high;
   bool counted = scopes->countCall(*high);
   cudaError_t status = call();
@@ -50,7 +50,7 @@ template <class Call>
 std::optional<cudaError_t> Hooks::tryLaunchAhead(const CudaApi &api, StreamState &state,
                                                  cudaStream_t handle, const LaunchRequest &request,
                                                  const Call &call) {
-  Engine *now = start(api);
+  BestEffortEngine *now = start(api);
   if (!now || captures.takesPart(api, handle))
     return std::nullopt;
   std::uint64_t blocks = std::uint64_t{request.grid.x} * request.grid.y * request.grid.z;

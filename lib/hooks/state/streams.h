@@ -2,7 +2,7 @@
 #ifndef TALLY_LIB_HOOKS_STATE_STREAMS_H
 #define TALLY_LIB_HOOKS_STATE_STREAMS_H
 
-#include "requests/high_priority.h"
+#include "requests/request_scope_tracker.h"
 #include "state/thread_state.h"
 #include "tables/cuda_api.h"
 

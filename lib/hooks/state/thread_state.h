@@ -8,7 +8,7 @@
 #include <cstdint>
 
 namespace tally::runtime {
-class HighPriority;
+class RequestScopeTracker;
 struct HighStream;
 } // namespace tally::runtime
 
@@ -24,7 +24,7 @@ struct KnownStream {
   std::uint64_t generation = 0;
   /// Set where nothing more has to be asked of a launch on it: it is of high priority, waits for
   /// nothing, and is counted here; `footprints` is told of it, where there are any.
-  runtime::HighPriority *scopes = nullptr;
+  runtime::RequestScopeTracker *scopes = nullptr;
   runtime::HighStream *high = nullptr;
   HighFootprints *footprints = nullptr;
   /// `high`, where the thread owns it and nobody else is told of its launches.

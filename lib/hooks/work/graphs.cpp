@@ -88,12 +88,12 @@ void ExecutableGraph::watchUse(cudaGraph_t graph) {
   readUse(graph);
 }
 
-runtime::Room::Asked ExecutableGraph::useIn(const runtime::Room &room) {
+runtime::Headroom::Asked ExecutableGraph::useIn(const runtime::Headroom &headroom) {
   std::unique_lock lock(mutex);
-  runtime::Room::Asked unknown;
+  runtime::Headroom::Asked unknown;
   unknown.known = false;
   if (!asked)
-    asked = use ? use->askedOf(room) : unknown;
+    asked = use ? use->askedOf(headroom) : unknown;
   return *asked;
 }
 

@@ -3,7 +3,7 @@
 #ifndef TALLY_LIB_HOOKS_WORK_GRAPHS_H
 #define TALLY_LIB_HOOKS_WORK_GRAPHS_H
 
-#include "work/graph_snapshot.h"
+#include "work/graph_parts.h"
 #include "work/kernel_use.h"
 
 #include <array>
@@ -56,7 +56,7 @@ public:
 
   /// Keeps account of what its launches of high priority take of an SM. `graph`: what it does now.
   void watchUse(cudaGraph_t graph);
-  runtime::Room::Asked useIn(const runtime::Room &room);
+  runtime::Headroom::Asked useIn(const runtime::Headroom &headroom);
 
   /// It was launched on a stream of high priority. CUDA orders the launches of one executable
   /// graph, so what is launched as best effort next comes behind that.
@@ -94,11 +94,11 @@ private:
   OrderingEvent highEvent;
   std::optional<GraphUse>
       use; ///< where it is watched; of nodes that are changed, all that they were
-  std::optional<runtime::Room::Asked> asked; ///< about that
-  const StreamState *aheadOn = nullptr;      ///< of the last launch that went at once, if any
-  std::uint32_t aheadUse = 0;                ///< StreamState::uses then
-  runtime::Nanoseconds updatedAt{0};         ///< all nodes
-  bool disabledUnknown = false;              ///< which nodes are disabled is not known any more
+  std::optional<runtime::Headroom::Asked> asked; ///< about that
+  const StreamState *aheadOn = nullptr;          ///< of the last launch that went at once, if any
+  std::uint32_t aheadUse = 0;                    ///< StreamState::uses then
+  runtime::Nanoseconds updatedAt{0};             ///< all nodes
+  bool disabledUnknown = false;                  ///< which nodes are disabled is not known any more
   /// Of an update before the first best-effort launch, read only then: a graph of high priority
   /// pays for no more than that copy.
   cudaGraph_t copy = nullptr;

@@ -191,17 +191,17 @@ void GraphUse::add(const std::optional<KernelUse> &use) {
     ++same->count;
 }
 
-runtime::Room::Asked GraphUse::askedOf(const runtime::Room &room) const {
-  runtime::Room::Asked all;
+runtime::Headroom::Asked GraphUse::askedOf(const runtime::Headroom &headroom) const {
+  runtime::Headroom::Asked all;
   for (const Counted &each : kernels) {
-    auto one = room.ask(each.use.function, each.use.shape, each.use.together);
+    auto one = headroom.ask(each.use.function, each.use.shape, each.use.together);
     // More than the most that is left free makes no difference.
     std::uint32_t times = branches ? std::min(each.count, 64u) : 1;
     for (std::uint32_t i = 0; i < times; ++i)
       all.add(one, branches);
   }
   if (ofDriver)
-    all.add(room.ofDriver(), branches);
+    all.add(headroom.ofDriver(), branches);
   all.known &= known;
   return all;
 }

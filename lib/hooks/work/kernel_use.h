@@ -2,7 +2,7 @@
 #ifndef TALLY_LIB_HOOKS_WORK_KERNEL_USE_H
 #define TALLY_LIB_HOOKS_WORK_KERNEL_USE_H
 
-#include "planning/room.h"
+#include "planning/headroom.h"
 #include "state/registry.h"
 #include "work/foreign_launch.h"
 
@@ -39,7 +39,7 @@ public:
   /// A node of it was given another kernel, or another shape.
   void setKernel(const cudaKernelNodeParams &parameters);
   void setKernelByDriver(const CUDA_KERNEL_NODE_PARAMS_v2 &parameters);
-  runtime::Room::Asked askedOf(const runtime::Room &room) const;
+  runtime::Headroom::Asked askedOf(const runtime::Headroom &headroom) const;
 
 private:
   cudaGraphNode_t nodeAhead(cudaGraphNode_t node);

@@ -6,7 +6,7 @@
 #include "tally/ptx/analysis/loop_plan.h"
 #include "tally/ptx/analysis/module_facts.h"
 #include "tally/ptx/analysis/poll_sites.h"
-#include "tally/ptx/analysis/reasons.h"
+#include "tally/ptx/analysis/refusal_reasons.h"
 
 #include "llvm/ADT/SetVector.h"
 

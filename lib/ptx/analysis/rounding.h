@@ -12,7 +12,7 @@
 #ifndef TALLY_LIB_PTX_ANALYSIS_ROUNDING_H
 #define TALLY_LIB_PTX_ANALYSIS_ROUNDING_H
 
-#include "tally/ptx/analysis/reasons.h"
+#include "tally/ptx/analysis/refusal_reasons.h"
 #include "tally/ptx/ir/module.h"
 
 #include "llvm/ADT/ArrayRef.h"

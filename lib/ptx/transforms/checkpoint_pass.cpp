@@ -4,11 +4,11 @@
 #include "codings.h"
 #include "emit.h"
 #include "kept_counter.h"
+#include "persistent_loop.h"
 #include "saved_block.h"
 #include "strip_loops.h"
 #include "tally/bundle/abi.h"
 #include "tally/ptx/analysis/opcodes.h"
-#include "worker_loop.h"
 
 #include <fmt/format.h>
 
@@ -67,7 +67,7 @@ private:
   bool early() const { return input.coding != zeroed && input.coding != staged; }
   /// Whether thread 0 takes the next block while others are in the last one: nobody reads
   /// $tally_block in the body, and points are such that all threads have come by those that thread
-  /// 0 has. (As in worker_loop.cpp.)
+  /// 0 has. (As in persistent_loop.cpp.)
   bool overlaps() const { return plan.byBlock && early() && input.analysis.cloned.empty(); }
   static std::string ownEpoch(std::string_view into);
   static std::string hint();

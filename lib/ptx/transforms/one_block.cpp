@@ -2,9 +2,9 @@
 
 #include "clones.h"
 #include "emit.h"
+#include "persistent_loop.h"
 #include "tally/bundle/abi.h"
 #include "tally/ptx/analysis/opening.h"
-#include "worker_loop.h"
 
 #include <fmt/format.h>
 

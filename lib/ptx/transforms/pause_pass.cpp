@@ -3,10 +3,10 @@
 #include "codings.h"
 #include "emit.h"
 #include "one_block.h"
+#include "persistent_loop.h"
 #include "strip_loops.h"
 #include "tally/bundle/abi.h"
 #include "tally/ptx/analysis/opcodes.h"
-#include "worker_loop.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -1,7 +1,7 @@
 #include "tally/ptx/transforms/persistent_pass.h"
 
 #include "one_block.h"
-#include "worker_loop.h"
+#include "persistent_loop.h"
 
 namespace tally::ptx {
 

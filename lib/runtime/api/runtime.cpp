@@ -41,7 +41,7 @@ Result<void> Runtime::State::initialise() {
     return opened;
   control.emplace(ControlWriter{device.get(), *controlStream, *word}, ClockFunction(steadyNow));
   control->setTrigger(device->trigger());
-  highPriority = std::make_unique<HighPriority>(*device, *control);
+  highPriority = std::make_unique<RequestScopeTracker>(*device, *control);
   highPriority->traceTo(trace.get());
   DispatcherOptions dispatching;
   dispatching.policy = options.policy;
@@ -240,7 +240,7 @@ Result<void> Runtime::fill(Stream stream, DevicePtr to, std::byte value, std::si
     return record.error();
   if (!(*record)->bestEffort) {
     if (state->pauses() && (*record)->high)
-      state->highPriority->room().seeOfDriver();
+      state->highPriority->headroom().seeOfDriver();
     return state->pass(**record,
                        [&](StreamId id) { return state->device->fill(id, to, value, bytes); });
   }
@@ -273,7 +273,7 @@ Result<void> Runtime::launch(Stream stream, Kernel kernel, const LaunchShape &sh
   std::span<const std::byte> parameters = parameterSpace(*loaded, arguments, storage);
   if (state->pauses() && (*record)->high) {
     state->highPriority->noteLaunchOn(*(*record)->high);
-    if (!state->highPriority->room().see(loaded->attributes(), shape))
+    if (!state->highPriority->headroom().see(loaded->attributes(), shape))
       state->highPriority->noteLarge(steadyNow());
   }
   Result<void> launched = state->pass(**record, [&](StreamId id) {

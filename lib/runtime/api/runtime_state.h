@@ -10,7 +10,7 @@
 #include "planning/loaded_kernel.h"
 #include "planning/profile_store.h"
 #include "planning/residency.h"
-#include "requests/high_priority.h"
+#include "requests/request_scope_tracker.h"
 #include "requests/request_times.h"
 #include "trace/trace.h"
 
@@ -75,7 +75,7 @@ struct ClientRecord {
 /// A thread may wait for all streams while another one destroys them: it holds the record, and has
 /// counted itself in as waiting, so that what the device has for the stream stays as long.
 struct StreamRecord {
-  StreamRecord(Device &device, HighPriority *highPriority)
+  StreamRecord(Device &device, RequestScopeTracker *highPriority)
       : device(device), highPriority(highPriority) {}
   /// Errors of closing would be repeats: the device is going away.
   ~StreamRecord() { static_cast<void>(close()); }
@@ -87,7 +87,7 @@ struct StreamRecord {
   Result<void> close();
 
   Device &device;
-  HighPriority *const highPriority; ///< where sharing is by tally
+  RequestScopeTracker *const highPriority; ///< where sharing is by tally
   ClientRecord *owner = nullptr;
   std::atomic<std::uint32_t> waiting{0};  ///< threads that wait for all streams
   std::atomic<bool> isClosed{false};      ///< is not waited for any more
@@ -163,7 +163,7 @@ public:
   const bool hasRanges = rangesAreOn();
   std::unique_ptr<Trace> trace; ///< or none; before those that know it
   std::optional<DeviceControl> control;
-  std::unique_ptr<HighPriority> highPriority;
+  std::unique_ptr<RequestScopeTracker> highPriority;
   std::optional<ProfileStore> profiles;
   std::unique_ptr<Dispatcher> dispatcher;
   std::unique_ptr<ArenaLink> arena; ///< before those that it knows

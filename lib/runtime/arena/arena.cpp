@@ -17,20 +17,6 @@ namespace tally::runtime {
 
 namespace {
 
-constexpr std::uint64_t bit(std::uint32_t slot) { return std::uint64_t{1} << slot; }
-
-std::uint64_t monotonicNow() { return static_cast<std::uint64_t>(SteadyClock{}().count()); }
-
-/// A write lock on the slot's byte. `pid` has to be 0 for locks of a description (fcntl(2)).
-struct flock lockOf(std::uint32_t slot, short type) {
-  struct flock lock{};
-  lock.l_type = type;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = static_cast<off_t>(arenaLockBase + slot);
-  lock.l_len = 1;
-  return lock;
-}
-
 // Of all arenas of the process, for the fork handlers. Never destroyed: exit() may come before the
 // last arena goes.
 std::mutex &registryMutex() {
@@ -103,127 +89,7 @@ Arena::~Arena() {
     close(number);
 }
 
-// ---- Locks
-
-Result<Arena::Lock> Arena::tryLock(std::uint32_t slot) const {
-  struct flock lock = lockOf(slot, F_WRLCK);
-  if (fcntl(file, F_OFD_SETLK, &lock) == 0)
-    return Lock::Taken;
-  if (errno == EAGAIN || errno == EACCES)
-    return Lock::Held;
-  return arenaFailure(place.path, "cannot be locked", errno);
-}
-
-void Arena::unlock(std::uint32_t slot) const {
-  struct flock lock = lockOf(slot, F_UNLCK);
-  fcntl(file, F_OFD_SETLK, &lock); // of a lock that is held: cannot fail
-}
-
-bool Arena::isHeld(std::uint32_t slot) const {
-  if ((own.load() & bit(slot)) != 0)
-    return true; // the description's own lock does not show
-  return isArenaSlotHeld(file, slot);
-}
-
-bool isArenaSlotHeld(int file, std::uint32_t slot) {
-  struct flock lock = lockOf(slot, F_WRLCK);
-  return fcntl(file, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
-}
-
-// ---- Slots
-
-/// Locks a slot that nobody holds; none where all are held.
-Result<std::optional<std::uint32_t>> Arena::lockFree() {
-  for (std::uint32_t slot = 0; slot < arenaSlots; ++slot) {
-    if ((own.load() & bit(slot)) != 0)
-      continue; // locking it again would succeed
-    Result<Lock> lock = tryLock(slot);
-    if (!lock)
-      return lock.error();
-    if (*lock == Lock::Taken)
-      return std::optional(slot);
-  }
-  return std::optional<std::uint32_t>();
-}
-
-Result<std::unique_ptr<ArenaSlot>> Arena::claim(std::uint32_t slotClass, std::string_view name) {
-  if (!data.load())
-    return Error{place.path + ": a forked child has no part in its parent's arena"};
-  std::unique_lock lock(claiming);
-  Result<std::optional<std::uint32_t>> found = lockFree();
-  // Another process may have held a dead one's lock for an instant, to clear it.
-  for (int attempt = 0; attempt < 3 && found && !*found; ++attempt) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    found = lockFree();
-  }
-  if (!found)
-    return found.error();
-  if (!*found)
-    return Error{place.path + ": all " + std::to_string(arenaSlots) +
-                 " slots of the arena are held by living processes"};
-  std::uint32_t slot = **found;
-  own.fetch_or(bit(slot));
-  reset(slot, slotClass, name);
-  for (std::uint32_t other = 0; other < arenaSlots; ++other)
-    clearIfDead(other);
-  std::unique_ptr<ArenaSlot> made(
-      new ArenaSlot(shared_from_this(), slot, &data.load()->slots[slot]));
-  slots[slot] = made.get();
-  return made;
-}
-
-/// Under the slot's lock. The order is the header's: the old claim goes first, the mask before use.
-void Arena::reset(std::uint32_t slot, std::uint32_t slotClass, std::string_view name) {
-  ArenaData &all = *data.load();
-  ArenaSlotData &mine = all.slots[slot];
-  mine.active = 0;
-  mine.generation.fetch_add(1);
-  mine.slotClass = slotClass;
-  mine.pid = static_cast<std::uint32_t>(getpid());
-  mine.changedAt = monotonicNow();
-  std::array<std::uint64_t, 4> letters{};
-  std::memcpy(letters.data(), name.data(), std::min(name.size(), sizeof letters));
-  for (std::size_t i = 0; i < letters.size(); ++i)
-    mine.name[i] = letters[i];
-  for (std::atomic<std::uint64_t> &counter : mine.statistics)
-    counter = 0;
-  all.header.masks.occupied.fetch_or(bit(slot));
-  if (slotClass != 0)
-    all.header.masks.bestEffort.fetch_or(bit(slot));
-}
-
-void Arena::clear(ArenaData &data, std::uint32_t slot) {
-  data.slots[slot].active = 0;
-  data.header.masks.bestEffort.fetch_and(~bit(slot));
-  data.header.masks.occupied.fetch_and(~bit(slot));
-}
-
-void Arena::giveBack(std::uint32_t slot) {
-  ArenaData *all = data.load();
-  if (!all)
-    return;
-  slots[slot] = nullptr;
-  clear(*all, slot);
-  unlock(slot);
-  // Only now: till then a claim of this process would lock the byte again, and lose that lock here.
-  own.fetch_and(~bit(slot));
-  wakeSleepers();
-}
-
-bool Arena::clearIfDead(std::uint32_t slot) {
-  ArenaData *all = data.load();
-  if (!all ||
-      ((all->header.masks.occupied.load() & bit(slot)) == 0 && all->slots[slot].active.load() == 0))
-    return false;
-  if (isHeld(slot))
-    return false;
-  if (Result<Lock> lock = tryLock(slot); !lock || *lock != Lock::Taken)
-    return false;
-  clear(*all, slot);
-  unlock(slot);
-  wakeSleepers();
-  return true;
-}
+// ---- Who is there
 
 std::uint64_t Arena::higherActive(std::uint32_t slotClass) const {
   const ArenaData *all = data.load(std::memory_order_relaxed);
@@ -288,7 +154,7 @@ std::vector<ArenaSlotView> Arena::view() const {
   const ArenaData *all = data.load();
   for (std::uint32_t i = 0; all && i < arenaSlots; ++i) {
     ArenaSlotView shown = viewOf(all->slots[i], i, isHeld(i));
-    if (shown.isHeld || shown.active != 0 || (all->header.masks.occupied.load() & bit(i)) != 0)
+    if (shown.isHeld || shown.active != 0 || (all->header.masks.occupied.load() & arenaBit(i)) != 0)
       views.push_back(std::move(shown));
   }
   return views;
@@ -363,7 +229,7 @@ void ArenaSlot::raise(std::optional<Nanoseconds> at) {
   if (!mine || mine->active.fetch_add(1) != 0)
     return;
   arena->wakeOthers();
-  mine->changedAt.store(at ? static_cast<std::uint64_t>(at->count()) : monotonicNow(),
+  mine->changedAt.store(at ? static_cast<std::uint64_t>(at->count()) : arenaNow(),
                         std::memory_order_relaxed);
   add(ArenaCounter::Activations);
 }
@@ -373,7 +239,7 @@ void ArenaSlot::withdraw(std::optional<Nanoseconds> at) {
   if (!mine || mine->active.fetch_sub(1) != 1)
     return;
   arena->wakeOthers();
-  std::uint64_t now = at ? static_cast<std::uint64_t>(at->count()) : monotonicNow();
+  std::uint64_t now = at ? static_cast<std::uint64_t>(at->count()) : arenaNow();
   std::uint64_t came = mine->changedAt.exchange(now, std::memory_order_relaxed);
   // A raise() that is under way on another thread may have stored a later time.
   add(ArenaCounter::ActiveNanoseconds, came < now ? now - came : 0);

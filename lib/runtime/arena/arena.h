@@ -121,6 +121,10 @@ struct ArenaSlotView {
   std::array<std::uint64_t, arenaCounters> statistics{};
 };
 
+/// The slot's bit in masks of slots; and the clock that all processes of a machine share.
+constexpr std::uint64_t arenaBit(std::uint32_t slot) { return std::uint64_t{1} << slot; }
+inline std::uint64_t arenaNow() { return static_cast<std::uint64_t>(SteadyClock{}().count()); }
+
 /// `isHeld` is the caller's to know.
 ArenaSlotView viewOf(const ArenaSlotData &slot, std::uint32_t index, bool isHeld);
 /// Whether another description of the file than `file` holds the slot's lock.

@@ -20,7 +20,7 @@ constexpr Nanoseconds deadInterval = 20ms;
 
 Result<std::unique_ptr<ArenaLink>> ArenaLink::open(const ArenaOptions &options,
                                                    std::string_view uuid, DeviceControl &control,
-                                                   HighPriority &highPriority,
+                                                   RequestScopeTracker &highPriority,
                                                    std::function<void()> resume) {
   Result<ArenaPlace> place = findArenaPlace(options, uuid);
   if (!place)

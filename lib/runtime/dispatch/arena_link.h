@@ -1,10 +1,10 @@
 // The runtime's part in the arena: its slots, its watcher, and what passes between them and the
 // control word.
 //
-// Own scopes go to the slot of class 0 and to the control word (HighPriority). Others' activity is
-// one scope more in the control word alone. It never gets into a slot, so it goes no further than
-// this process: activity that came from another process would else come back to it and last for
-// ever.
+// Own scopes go to the slot of class 0 and to the control word (RequestScopeTracker). Others'
+// activity is one scope more in the control word alone. It never gets into a slot, so it goes no
+// further than this process: activity that came from another process would else come back to it and
+// last for ever.
 //
 // Best-effort work has classes too, which are processes'. Where a process of a lower one is there,
 // this one's best-effort slot has a claim while there is best-effort work, held back or not, and
@@ -15,7 +15,7 @@
 
 #include "arena/arena_watcher.h"
 #include "dispatch/dispatcher.h"
-#include "requests/high_priority.h"
+#include "requests/request_scope_tracker.h"
 
 #include "tally/runtime/runtime.h"
 
@@ -38,7 +38,8 @@ public:
   /// `resume` is called when no other process is active any more and none of this one's scopes is
   /// open, by a thread of the link's, until stopWatching(). What is given must outlive the link.
   static Result<std::unique_ptr<ArenaLink>> open(const ArenaOptions &options, std::string_view uuid,
-                                                 DeviceControl &control, HighPriority &highPriority,
+                                                 DeviceControl &control,
+                                                 RequestScopeTracker &highPriority,
                                                  std::function<void()> resume);
   /// Gives the slots back; no scope may be open or opened any more.
   ~ArenaLink() override;
@@ -73,7 +74,7 @@ public:
 
 private:
   ArenaLink(std::shared_ptr<Arena> arena, std::uint32_t bestEffortClass, DeviceControl &control,
-            HighPriority &highPriority, std::function<void()> resume)
+            RequestScopeTracker &highPriority, std::function<void()> resume)
       : arena(std::move(arena)), bestEffortClass(bestEffortClass), control(control),
         highPriority(highPriority), resume(std::move(resume)) {}
   void watch();
@@ -84,7 +85,7 @@ private:
   std::shared_ptr<Arena> arena;
   const std::uint32_t bestEffortClass;
   DeviceControl &control;
-  HighPriority &highPriority;
+  RequestScopeTracker &highPriority;
   std::function<void()> resume;
   std::mutex joining;
   std::unique_ptr<ArenaSlot> high, bestEffort;

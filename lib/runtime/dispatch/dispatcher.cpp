@@ -43,23 +43,23 @@ constexpr Nanoseconds tightPolling = 50us;
 } // namespace
 
 Result<std::unique_ptr<Dispatcher>> Dispatcher::create(StreamDevice &device, DeviceControl &control,
-                                                       HighPriority &highPriority,
+                                                       RequestScopeTracker &highPriority,
                                                        DispatcherOptions options) {
   std::unique_ptr<Dispatcher> made(
       new Dispatcher(device, control, highPriority, std::move(options)));
-  highPriority.room().open(device.info(), made->options.lane.reserve);
+  highPriority.headroom().open(device.info(), made->options.lane.reserve);
   if (Result<void> lanes = made->makeLanes(); !lanes)
     return lanes.error();
   made->smCount = device.info().smCount;
   return made;
 }
 
-Dispatcher::Dispatcher(StreamDevice &device, DeviceControl &control, HighPriority &highPriority,
-                       DispatcherOptions options)
+Dispatcher::Dispatcher(StreamDevice &device, DeviceControl &control,
+                       RequestScopeTracker &highPriority, DispatcherOptions options)
     : device(device), control(control), highPriority(highPriority), options(std::move(options)),
       mayPause(contains(this->options.lane.kinds, Kind::Pause)), armedLimit(control, longestArmed) {
   this->options.lane.limitsSms = this->options.policy.limitsSms();
-  this->options.lane.room = &highPriority.room();
+  this->options.lane.headroom = &highPriority.headroom();
   // Whatever is chosen for a launch: the other kinds act on the epoch alone.
   if (contains(this->options.lane.kinds, Kind::Checkpoint))
     control.setRequestMode(TALLY_CONTROL_CHECKPOINT);
@@ -171,7 +171,7 @@ void Dispatcher::observeBusyTimes() {
 void Dispatcher::enforcePolicy() {
   std::optional<std::uint32_t> sms;
   for (const std::unique_ptr<Lane> &lane : lanes()) {
-    if (lane->isHurried())
+    if (lane->inheritsHighPriority())
       return;
     if (lane->underWay() && lane->epochUnderWay() == control.currentEpoch() && !sms)
       sms = lane->sharedSms();

@@ -7,7 +7,7 @@
 #include "dispatch/pause_backoff.h"
 #include "lane/lane.h"
 #include "requests/armed_limit.h"
-#include "requests/high_priority.h"
+#include "requests/request_scope_tracker.h"
 
 #include "tally/runtime/any_policy.h"
 #include "tally/runtime/runtime.h"
@@ -65,7 +65,7 @@ protected:
 class Dispatcher final : private Gate {
 public:
   static Result<std::unique_ptr<Dispatcher>> create(StreamDevice &device, DeviceControl &control,
-                                                    HighPriority &highPriority,
+                                                    RequestScopeTracker &highPriority,
                                                     DispatcherOptions options);
   /// Stops the thread. What was not finished stays so.
   ~Dispatcher() override;
@@ -113,7 +113,7 @@ public:
   bool step();
 
 private:
-  Dispatcher(StreamDevice &device, DeviceControl &control, HighPriority &highPriority,
+  Dispatcher(StreamDevice &device, DeviceControl &control, RequestScopeTracker &highPriority,
              DispatcherOptions options);
 
   std::optional<Permit> permit(std::uint32_t bestEffortClass) const override;
@@ -147,11 +147,11 @@ private:
   void endPauses();
   std::optional<PauseEnd> mustEndPause();
   bool isOverdue();
-  bool lacksRoom() const;
+  bool lacksHeadroom() const;
   void release(PauseEnd why);
   void tracePause(Nanoseconds since, PauseEnd why) const;
   void choosePausing();
-  bool isHurried() const;
+  bool inheritsHighPriority() const;
   bool leavesDriver() const;
   std::optional<std::uint64_t> oldestUnderWay() const;
   void measureTurnaround(std::optional<std::uint64_t> oldestBefore);
@@ -167,7 +167,7 @@ private:
 
   StreamDevice &device;
   DeviceControl &control;
-  HighPriority &highPriority;
+  RequestScopeTracker &highPriority;
   DispatcherOptions options;
   const bool mayPause;       // kind pause is among the kinds
   std::uint32_t smCount = 0; // of the device

@@ -89,7 +89,7 @@ void Dispatcher::enforceClasses() {
   findLeadingClass();
   auto mustYield = [&](const auto &lane) {
     return lane->underWay() && lane->epochUnderWay() == control.currentEpoch() &&
-           lane->currentClass() > leadingClass && !lane->isHurried();
+           lane->currentClass() > leadingClass && !lane->inheritsHighPriority();
   };
   if (std::ranges::any_of(lanes(), mustYield))
     stopByPolicy();

@@ -20,13 +20,14 @@ constexpr Nanoseconds progressInterval = 20us;
 
 } // namespace
 
-bool Dispatcher::isHurried() const {
-  return std::ranges::any_of(lanes(), [](const auto &lane) { return lane->isHurried(); });
+bool Dispatcher::inheritsHighPriority() const {
+  return std::ranges::any_of(lanes(),
+                             [](const auto &lane) { return lane->inheritsHighPriority(); });
 }
 
 /// Whether something pauses that was planned when less was known of what high priority takes.
-bool Dispatcher::lacksRoom() const {
-  return std::ranges::any_of(lanes(), [](const auto &lane) { return lane->lacksRoom(); });
+bool Dispatcher::lacksHeadroom() const {
+  return std::ranges::any_of(lanes(), [](const auto &lane) { return lane->lacksHeadroom(); });
 }
 
 /// What is told to pause goes on when no scope is open any more, or when it must.
@@ -49,9 +50,9 @@ std::optional<PauseEnd> Dispatcher::mustEndPause() {
     return std::nullopt;
   if (closed)
     return PauseEnd::Closed;
-  if (isHurried())
+  if (inheritsHighPriority())
     return PauseEnd::Awaited;
-  if (highPriority.largeSince(options.lane.clock() - largeOnesLast) || lacksRoom())
+  if (highPriority.largeSince(options.lane.clock() - largeOnesLast) || lacksHeadroom())
     return PauseEnd::NoRoom;
   return isOverdue() ? std::optional(PauseEnd::Overdue) : std::nullopt;
 }
@@ -78,7 +79,7 @@ bool Dispatcher::isOverdue() {
   // be wrong: a kernel may launch others. It is where that comes again; once may be a long copy.
   if (now - callSeenAt >= deadlinesToRun * options.pauseDeadline) {
     if (++longRuns == mostLongRuns)
-      highPriority.room().seeUnknown();
+      highPriority.headroom().seeUnknown();
     return true;
   }
   progressAt = now;
@@ -114,14 +115,14 @@ void Dispatcher::tracePause(Nanoseconds since, PauseEnd why) const {
 
 bool Dispatcher::pausesAreAllowed() const {
   Nanoseconds now = options.lane.clock();
-  return options.lane.reserve != 0 && !closed && !isHurried() && !pauseBackoff.holds(now) &&
-         !highPriority.largeSince(now - largeOnesLast);
+  return options.lane.reserve != 0 && !closed && !inheritsHighPriority() &&
+         !pauseBackoff.holds(now) && !highPriority.largeSince(now - largeOnesLast);
 }
 
 /// A wake may come before choosePausing() does. It would ask what has just been sent to yield, and
 /// its blocks run to their ends then, however long they are.
 void Dispatcher::expectPausing() const {
-  if (control.whatPauses() == Pausing::None && pausesAreAllowed() && !lacksRoom())
+  if (control.whatPauses() == Pausing::None && pausesAreAllowed() && !lacksHeadroom())
     control.setPausing(lanesUnderWay() == 0 ? Pausing::All : Pausing::Some);
 }
 
@@ -133,7 +134,7 @@ void Dispatcher::choosePausing() {
     some |= now != Pausing::None;
     all &= now == Pausing::All || !lane->underWay();
   }
-  if (!pausesAreAllowed() || (some && lacksRoom()))
+  if (!pausesAreAllowed() || (some && lacksHeadroom()))
     some = false;
   control.setPausing(!some ? Pausing::None : all ? Pausing::All : Pausing::Some);
 }

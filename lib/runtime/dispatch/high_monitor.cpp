@@ -17,7 +17,8 @@ constexpr Nanoseconds deathInterval = 1s;
 
 } // namespace
 
-HighMonitor::HighMonitor(HighPriority &highPriority, ArenaLink &link, std::function<void()> prepare)
+HighMonitor::HighMonitor(RequestScopeTracker &highPriority, ArenaLink &link,
+                         std::function<void()> prepare)
     : highPriority(highPriority), link(link), prepare(std::move(prepare)) {
   thread = std::thread([this] { run(); });
 }

@@ -5,7 +5,7 @@
 #define TALLY_LIB_RUNTIME_DISPATCH_HIGH_MONITOR_H
 
 #include "dispatch/arena_link.h"
-#include "requests/high_priority.h"
+#include "requests/request_scope_tracker.h"
 
 #include <condition_variable>
 #include <functional>
@@ -17,7 +17,7 @@ namespace tally::runtime {
 class HighMonitor {
 public:
   /// `prepare` is called first by the monitor's thread. Both others must outlive it.
-  HighMonitor(HighPriority &highPriority, ArenaLink &link, std::function<void()> prepare);
+  HighMonitor(RequestScopeTracker &highPriority, ArenaLink &link, std::function<void()> prepare);
   ~HighMonitor();
   HighMonitor(const HighMonitor &) = delete;
   HighMonitor &operator=(const HighMonitor &) = delete;
@@ -27,7 +27,7 @@ private:
   /// One look; how long to rest then.
   Nanoseconds look();
 
-  HighPriority &highPriority;
+  RequestScopeTracker &highPriority;
   ArenaLink &link;
   std::function<void()> prepare;
   Nanoseconds lastImplicit{0}, lastCleared{0}, lastNoted{0};

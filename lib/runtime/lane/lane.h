@@ -40,8 +40,8 @@
 #include "base/ranges.h"
 #include "lane/lane_resources.h"
 #include "lane/operation.h"
+#include "planning/headroom.h"
 #include "planning/loaded_kernel.h"
-#include "planning/room.h"
 #include "trace/trace.h"
 
 #include "tally/policy/policy.h"
@@ -109,8 +109,8 @@ struct LaneOptions {
   double boundsToDrain = 3; ///< PlanRules
   /// Percent of an SM: the most that work that pauses leaves free; with 0 nothing pauses.
   std::uint32_t reserve = 25;
-  const Room *room = nullptr; ///< that it leaves; the dispatcher's to set
-  bool limitsSms = true;      ///< PlanRules; the dispatcher asks the policy
+  const Headroom *headroom = nullptr; ///< that it leaves; the dispatcher's to set
+  bool limitsSms = true;              ///< PlanRules; the dispatcher asks the policy
   /// Whether kinds are chosen by what they are measured to take, and where that is kept, or none.
   bool measures = false;
   ProfileStore *profiles = nullptr;
@@ -179,7 +179,7 @@ public:
   void waitFor(std::uint64_t number);
   /// What is up to that number goes out whether best-effort work may run or not: work of high
   /// priority waits for it. Wake the dispatcher afterwards.
-  void hurry(std::uint64_t number);
+  void inheritHighPriority(std::uint64_t number);
   /// Of what is put on it; before anything is.
   void setClass(std::uint32_t number) { ownClass.store(number); }
   /// Lets streams of these lanes wait, where those for what is resumed are seen to go on while all
@@ -204,13 +204,13 @@ public:
   /// What of what is under way pauses when it is told to.
   Pausing pausing() const;
   /// Whether what is under way and pauses leaves less room than it should by now.
-  bool lacksRoom() const;
+  bool lacksHeadroom() const;
   /// The SMs that what is under way may use, where that shares the device with high-priority work.
   std::optional<std::uint32_t> sharedSms() const;
   /// A stream waits for what has to be resumed, which goes out though nothing else does any more.
   bool isHeld() const { return !held.empty(); }
   /// What is next or under way must go, whatever the policy says.
-  bool isHurried() const { return finished.load() < hurryUntil.load(); }
+  bool inheritsHighPriority() const { return finished.load() < inheritsHighPriorityUntil.load(); }
   /// Which class of best effort the oldest operation goes as: the lane's, or a higher one's that
   /// waits for it.
   std::uint32_t currentClass() const { return classAt(finished.load()); }
@@ -361,7 +361,7 @@ private:
   bool addLate(Batch &batch);
   bool mayStart(Operation &operation);
   std::uint32_t classAt(std::uint64_t before) const;
-  void lend(std::uint64_t number, std::uint32_t bestEffortClass);
+  void inheritClass(std::uint64_t number, std::uint32_t bestEffortClass);
   static void predict(Item &item);
   bool planCall(Item &item, const Batch &batch);
   bool planItem(std::size_t index, Batch &batch, Budget &used);
@@ -380,7 +380,7 @@ private:
   bool preparePlan(Operation &operation);
   void reconsider(Operation &operation);
   bool isOutdated(const Operation &operation) const;
-  void leaveRoom(Operation &operation);
+  void leaveHeadroom(Operation &operation);
   std::shared_ptr<LaunchPlan> planByIdentity(const Operation &operation);
   bool growSaveArea(Item &item, const Batch &batch);
   bool allocateSaveArea(std::uint64_t least);
@@ -429,7 +429,7 @@ private:
   std::atomic<bool> inboxFilled{false};
   std::atomic<std::uint64_t> unfinished{0}; // operations submitted and not finished
   std::uint64_t submitted = 0;              // guarded by the mutex
-  std::atomic<std::uint64_t> finished{0}, hurryUntil{0};
+  std::atomic<std::uint64_t> finished{0}, inheritsHighPriorityUntil{0};
   std::atomic<std::uint32_t> ownClass{1}; // of best effort
   std::optional<Error> broken; // the physical stream is of no use any more; set under the mutex
   std::atomic<bool> isBroken{false};
@@ -443,8 +443,8 @@ private:
   std::deque<Batch> batches;
   std::deque<Batch> held;   // the stream waits ahead of them for what is resumed; of `pending` they
   std::size_t toResume = 0; // come behind so many, and are not among the first `sent`
-  std::uint64_t lentUntil = 0; // up to that number operations go as of the class `lent`
-  std::uint32_t lent = lowestBestEffortClass;
+  std::uint64_t inheritsClassUntil = 0; // up to that number operations go as of `inheritedClass`
+  std::uint32_t inheritedClass = lowestBestEffortClass;
   std::optional<Nanoseconds> heldSince;
   const bool hasRanges = rangesAreOn();
   std::optional<Nanoseconds> waitsSince; // of a trace: work is there, and may not go
@@ -473,6 +473,8 @@ private:
   std::uint64_t saveAreaBytes = 0;
   /// Registers and shared memory of a whole device are below 128 MiB; a lane's launches have as
   /// many blocks as run at a time.
+  /// Blocks that may stand in a save area: 64 an SM of as many as there are.
+  static constexpr std::uint32_t maxSavedBlocks = 16384;
   std::uint64_t maxSaveBytes = std::uint64_t{256} << 20;
   std::vector<std::byte> parameterBuffer;
   Nanoseconds lastCollected{0}, lastProgress{0};

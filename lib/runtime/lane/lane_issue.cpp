@@ -18,24 +18,13 @@ constexpr Nanoseconds batchTime = 500us, batchTimeWhereAsked = 40us;
 constexpr Nanoseconds assumedDuration = 50us;
 /// Guards of one batch: an empty grid of this many blocks drains in about 25 us on an H200.
 constexpr std::uint64_t batchGuardBlocks = 32768;
-/// Copies and fills in one batch.
-constexpr std::size_t batchWholes = 4;
 /// Things in two batches that are so few that a third may be under way.
 constexpr std::size_t mostShort = 12;
 constexpr std::uint64_t firstRingBytes = std::uint64_t{1} << 20;
-/// Short launches ahead of a kernel without a variant that go whole as it does.
-constexpr std::size_t shortsBeforeWhole = 4;
 /// Launches that are longer are timed, where that takes a write of the device's.
 constexpr Nanoseconds worthTiming = 100us;
 
 } // namespace
-
-/// What a kernel that cannot yield should take.
-void Lane::predict(Item &item) {
-  const DurationEstimate &known = item.plan->duration;
-  item.predicted = known.known() ? known.high() : anyDuration;
-  item.expected = known.known() ? std::min(known.mean(), item.predicted) : anyDuration;
-}
 
 /// Whether the next operation may go, and as what.
 std::optional<Permit> Lane::permit(const Gate &gate) const {
@@ -43,21 +32,21 @@ std::optional<Permit> Lane::permit(const Gate &gate) const {
   if (gate.isClosed() && held.empty())
     return std::nullopt;
   std::uint64_t before = finished.load() + sent;
-  if (gate.isClosed() || before < hurryUntil.load())
+  if (gate.isClosed() || before < inheritsHighPriorityUntil.load())
     return Permit{gate.currentEpoch(), {.runBestEffort = true}};
   return gate.permit(classAt(before));
 }
 
 /// Which class of best effort what comes behind so many operations goes as.
 std::uint32_t Lane::classAt(std::uint64_t before) const {
-  return before < lentUntil ? std::min(lent, ownClass.load()) : ownClass.load();
+  return before < inheritsClassUntil ? std::min(inheritedClass, ownClass.load()) : ownClass.load();
 }
 
 /// Work of that class waits for the operations up to that number.
-void Lane::lend(std::uint64_t number, std::uint32_t bestEffortClass) {
-  bool holds = finished.load() < lentUntil; // an earlier one, which may reach further
-  lent = holds ? std::min(lent, bestEffortClass) : bestEffortClass;
-  lentUntil = holds ? std::max(lentUntil, number) : number;
+void Lane::inheritClass(std::uint64_t number, std::uint32_t bestEffortClass) {
+  bool holds = finished.load() < inheritsClassUntil; // an earlier one, which may reach further
+  inheritedClass = holds ? std::min(inheritedClass, bestEffortClass) : bestEffortClass;
+  inheritsClassUntil = holds ? std::max(inheritsClassUntil, number) : number;
 }
 
 /// Two batches hide the host's turn, but for short ones. What is resumed is not worth hiding it.
@@ -163,10 +152,10 @@ bool Lane::mayStart(Operation &operation) {
                 [](const LanePosition &each) { return each.lane->isOver(each.number); });
   std::uint64_t before = finished.load() + sent;
   for (const LanePosition &each : operation.behind)
-    if (before < hurryUntil.load())
-      each.lane->hurry(each.number);
+    if (before < inheritsHighPriorityUntil.load())
+      each.lane->inheritHighPriority(each.number);
     else
-      each.lane->lend(each.number, classAt(before));
+      each.lane->inheritClass(each.number, classAt(before));
   return operation.behind.empty();
 }
 
@@ -197,97 +186,6 @@ bool Lane::planItem(std::size_t index, Batch &batch, Budget &used) {
     heldSince.reset();
   }
   return planned;
-}
-
-/// Whether it is known to take so little that a request need not be told of it.
-bool Lane::isShort(const Operation &operation) const {
-  return operation.progress && !operation.begun && !operation.plan->isTried &&
-         operation.plan->duration.known() && operation.plan->duration.high() <= options.bound / 2;
-}
-
-/// Whether a short launch may go as the user's kernel because one without a variant follows. That
-/// one cannot come behind a launch that may yield before the host has seen its end.
-bool Lane::isBetweenWholes(std::size_t index, const Batch &batch, const Budget &used) {
-  const Batch *of = nullptr;
-  if (pending[index]->type != Operation::Type::Launch || !isShort(*pending[index]) ||
-      !held.empty() || batch.canYield() || newestThatYields(of) ||
-      used.decision.sms < device.info().smCount)
-    return false;
-  std::size_t last = std::min(index + shortsBeforeWhole, sendable() - 1);
-  for (std::size_t next = index + 1; next <= last; ++next) {
-    Operation &operation = *pending[next];
-    if (operation.type != Operation::Type::Launch || operation.stream->failed || operation.failed ||
-        !preparePlan(operation))
-      return false;
-    if (!operation.progress)
-      return true;
-    if (!isShort(operation))
-      return false;
-  }
-  return false;
-}
-
-bool Lane::planCall(Item &item, const Batch &batch) {
-  // Two calls in a row are ordered by the application's own streams.
-  bool first = std::all_of(batch.items.begin(), batch.items.end(), [](const Item &each) {
-    return each.dropped || each.operation->type == Operation::Type::Call;
-  });
-  if (!batches.empty() || !held.empty() || !first)
-    return false;
-  item.heavy = item.operation->callsKernel || item.operation->ended;
-  item.completes = true;
-  if (item.operation->callsKernel) {
-    item.plan = planByIdentity(*item.operation);
-    predict(item);
-  }
-  return true;
-}
-
-bool Lane::planWhole(Item &item, const Batch &batch, const Budget &used) {
-  Operation &operation = *item.operation;
-  if (operation.type == Operation::Type::Call)
-    return planCall(item, batch) &&
-           (!item.operation->callsKernel ||
-            (goesByDuration(item.predicted, used) && fitsSms(item, used.decision.sms)));
-  if (batch.canYield() || !mayComeBehind(operation))
-    return false;
-  item.completes = true;
-  if (operation.type != Operation::Type::Launch)
-    return batch.items.size() < batchWholes;
-  if (operation.progress && !item.leavesVariant) {
-    item.heavy = true;
-    item.expected = item.predicted = anyDuration;
-    item.launch = operation.progress->next();
-    VariantLaunch after = *operation.progress;
-    after.absorb({});
-    item.completes = after.finished();
-    return fitsSms(item, used.decision.sms);
-  }
-  item.launch.shape = operation.shape;
-  predict(item);
-  item.heavy = item.predicted > options.bound || item.plan->isTried;
-  if (item.plan->isTried && !batch.items.empty())
-    return false;
-  return fitsBehind(item, batch, used) && fitsSms(item, used.decision.sms) &&
-         goesByDuration(item.predicted, used);
-}
-
-/// Whether a kernel that cannot yield may come behind others, of which so much is left. A request
-/// waits for all of them: for the bound's worth, or for one longer one.
-bool Lane::fitsBehind(const Item &item, const Batch &batch, const Budget &used) const {
-  Nanoseconds left = sumOf(used.wholesLeft, batch.wholes());
-  if (left.count() == 0 || sumOf(used.wholesLeft, batch.wholes(&item)) <= options.bound)
-    return true;
-  return item.predicted != anyDuration && left <= options.bound / 2;
-}
-
-/// Whether the policy lets a kernel of that duration go now.
-bool Lane::goesByDuration(Nanoseconds predicted, const Budget &used) {
-  if (predicted <= std::min(used.decision.longestWhole, used.decision.longest))
-    return true;
-  if (!heldSince)
-    heldSince = options.clock();
-  return false;
 }
 
 /// Whether the launch stays within so many SMs. One of a kind with workers is made to, with fewer
@@ -346,8 +244,8 @@ bool Lane::planYielding(Item &item, const Batch &batch, Budget &used) {
   return true;
 }
 
-/// Room for the launch's list; false when there is none before something comes back, or, where the
-/// list cannot be had at all, as the user's kernel has to stand in. A launch that has begun is
+/// Headroom for the launch's list; false when there is none before something comes back, or, where
+/// the list cannot be had at all, as the user's kernel has to stand in. A launch that has begun is
 /// dropped then, its stream failed.
 bool Lane::reserveList(Item &item, const Batch &batch) {
   std::uint64_t bytes = std::uint64_t{item.launch.listCapacity} * sizeof(std::uint32_t);

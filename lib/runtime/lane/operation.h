@@ -108,7 +108,7 @@ struct Operation {
   std::optional<VariantLaunch> progress; ///< of launches through a variant
   bool begun = false;                    ///< something was launched through it
   bool mayChange = false;                ///< it has yielded since it was planned
-  std::uint64_t roomVersion = 0;         ///< Room::version() when it was planned
+  std::uint64_t headroomVersion = 0;     ///< Headroom::version() when it was planned
   // Of those whose blocks' times decide on the kind (LaunchPlan::blocks).
   Nanoseconds ran{0};      ///< all of its launches
   bool isTimed = true;     ///< `ran` is known of all of them

@@ -184,11 +184,11 @@ bool LoadedKernel::guardFits(const FunctionDevice &device, const LaunchShape &sh
 /// each takes so much shared memory that an SM holds `resident` and no more, of `most`.
 Result<std::uint32_t> LoadedKernel::paddingOf(const Variant &pause, FunctionDevice &device,
                                               const LaunchShape &shape, std::uint32_t resident,
-                                              std::uint32_t most, const Footprint &room) const {
+                                              std::uint32_t most, const Footprint &headroom) const {
   if (resident == 0 || resident == most || kernel.readsSharedSize)
     return 0u;
   std::uint32_t padding =
-      paddingFor(device.info(), pause.attributes(), shape, resident, most, room);
+      paddingFor(device.info(), pause.attributes(), shape, resident, most, headroom);
   if (padding == 0)
     return 0u;
   Result<std::uint32_t> holds =
@@ -226,9 +226,9 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
   LaunchShape padded = shape;
   if (kind == Kind::Pause) {
     std::uint32_t most = *resident;
-    *resident = besideRoom(device.info(), facts, shape, most, rules.room);
+    *resident = besideRoom(device.info(), facts, shape, most, rules.headroom);
     Result<std::uint32_t> padding =
-        paddingOf(*candidate, device, shape, *resident, most, rules.room);
+        paddingOf(*candidate, device, shape, *resident, most, rules.headroom);
     if (!padding)
       return padding.error();
     padded.dynamicSharedBytes += *padding;
@@ -272,9 +272,9 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
   return std::optional(plan);
 }
 
-Result<std::unique_ptr<LaunchProfile>> LoadedKernel::makeProfile(FunctionDevice &device,
-                                                                 const LaunchShape &shape,
-                                                                 const PlanRules &rules) const {
+Result<std::unique_ptr<KindChoice>> LoadedKernel::makeProfile(FunctionDevice &device,
+                                                              const LaunchShape &shape,
+                                                              const PlanRules &rules) const {
   std::vector<LaunchPlan> ways;
   for (Kind kind : kernel.variantsTake(shape.grid) ? rules.kinds : std::span<const Kind>()) {
     // Slices are the last resort: they end the batches that others are sent in.
@@ -291,7 +291,7 @@ Result<std::unique_ptr<LaunchProfile>> LoadedKernel::makeProfile(FunctionDevice 
   bool prefersGuard = std::any_of(ways.begin(), ways.end(), [&](const LaunchPlan &way) {
     return way.kind == Kind::Guard && drainsSoon(way, rules);
   });
-  auto profile = std::make_unique<LaunchProfile>(std::move(ways));
+  auto profile = std::make_unique<KindChoice>(std::move(ways));
   if (prefersGuard)
     profile->preferGuard();
   if (rules.measures && rules.profiles)
@@ -352,22 +352,22 @@ Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device,
                                                        const PlanRules &rules) {
   auto known = plans.find(key);
   if (known == plans.end()) {
-    Result<std::unique_ptr<LaunchProfile>> made = makeProfile(device, shape, rules);
+    Result<std::unique_ptr<KindChoice>> made = makeProfile(device, shape, rules);
     if (!made)
       return made.error();
     if (plans.size() >= maxPlans)
       plans.clear();
-    known = plans.emplace(key, Known{std::move(*made), {}, rules.roomVersion}).first;
+    known = plans.emplace(key, Known{std::move(*made), {}, rules.headroomVersion}).first;
     known->second.kept = foundOf(*known->second.profile);
   }
-  Result<bool> leaves = leaveRoom(known->second, device, shape, rules);
+  Result<bool> leaves = leaveHeadroom(known->second, device, shape, rules);
   if (!leaves)
     return leaves.error();
   if (!*leaves) {
     plans.erase(known);
     return plan(device, shape, key, rules);
   }
-  LaunchProfile &profile = *known->second.profile;
+  KindChoice &profile = *known->second.profile;
   Nanoseconds assumed = newestBlockTime;
   if (rules.took.count() != 0) {
     assumed = profile.blockOf(rules.took);
@@ -390,11 +390,11 @@ Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device,
 
 /// Where the room has changed, the launches through pause get the workers that leave it. False: the
 /// kind does not take them any more, or takes them now.
-Result<bool> LoadedKernel::leaveRoom(Known &known, FunctionDevice &device, const LaunchShape &shape,
-                                     const PlanRules &rules) const {
-  if (known.roomVersion == rules.roomVersion)
+Result<bool> LoadedKernel::leaveHeadroom(Known &known, FunctionDevice &device,
+                                         const LaunchShape &shape, const PlanRules &rules) const {
+  if (known.headroomVersion == rules.headroomVersion)
     return true;
-  known.roomVersion = rules.roomVersion;
+  known.headroomVersion = rules.headroomVersion;
   if (!contains(rules.kinds, Kind::Pause) || !kernel.variantsTake(shape.grid))
     return true;
   Result<std::optional<LaunchPlan>> planned = planOf(Kind::Pause, device, shape, rules);
@@ -407,7 +407,7 @@ Result<bool> LoadedKernel::leaveRoom(Known &known, FunctionDevice &device, const
   return true;
 }
 
-ProfileStore::Found LoadedKernel::foundOf(const LaunchProfile &profile) {
+ProfileStore::Found LoadedKernel::foundOf(const KindChoice &profile) {
   ProfileStore::Found found;
   found.block = profile.blockTime();
   if (const LaunchPlan *best = profile.best()) {

@@ -2,7 +2,7 @@
 #ifndef TALLY_LIB_RUNTIME_PLANNING_LOADED_KERNEL_H
 #define TALLY_LIB_RUNTIME_PLANNING_LOADED_KERNEL_H
 
-#include "planning/launch_profile.h"
+#include "planning/kind_choice.h"
 #include "planning/profile_store.h"
 #include "planning/residency.h"
 
@@ -35,12 +35,12 @@ struct PlanRules {
   /// A guard's blocks that have not begun may take so many bounds to leave: a request's own go
   /// before them.
   double boundsToDrain = 3;
-  Footprint room;                   ///< that pausing blocks leave of an SM to others
-  std::uint64_t roomVersion = 0;    ///< Room::version(), read before it
-  bool limitsSms = true;            ///< whether launches may have to do with fewer SMs
-  bool measures = false;            ///< whether more than the first kind that fits is tried
-  ProfileStore *profiles = nullptr; ///< where what was found is kept; or none
-  Nanoseconds took{0};              ///< Operation::took
+  Footprint headroom;                ///< that pausing blocks leave of an SM to others
+  std::uint64_t headroomVersion = 0; ///< Headroom::version(), read before it
+  bool limitsSms = true;             ///< whether launches may have to do with fewer SMs
+  bool measures = false;             ///< whether more than the first kind that fits is tried
+  ProfileStore *profiles = nullptr;  ///< where what was found is kept; or none
+  Nanoseconds took{0};               ///< Operation::took
 };
 
 /// Immutable but for the plans, which belong to the dispatcher's thread.
@@ -101,9 +101,9 @@ public:
 
 private:
   struct Known {
-    std::unique_ptr<LaunchProfile> profile;
-    ProfileStore::Found kept;      ///< of what was found, what is in the store
-    std::uint64_t roomVersion = 0; ///< of the room that workers of pause leave
+    std::unique_ptr<KindChoice> profile;
+    ProfileStore::Found kept;          ///< of what was found, what is in the store
+    std::uint64_t headroomVersion = 0; ///< of the room that workers of pause leave
   };
   /// The shape, and of launches that are apart a hash of their sizes; else 0.
   using PlanKey = std::pair<ShapeKey, std::uint64_t>;
@@ -117,20 +117,20 @@ private:
                  const PlanRules &rules) const;
   Result<std::uint32_t> paddingOf(const Variant &pause, FunctionDevice &device,
                                   const LaunchShape &shape, std::uint32_t resident,
-                                  std::uint32_t most, const Footprint &room) const;
+                                  std::uint32_t most, const Footprint &headroom) const;
   Result<std::optional<LaunchPlan>> planOf(Kind kind, FunctionDevice &device,
                                            const LaunchShape &shape, const PlanRules &rules) const;
-  Result<std::unique_ptr<LaunchProfile>>
-  makeProfile(FunctionDevice &device, const LaunchShape &shape, const PlanRules &rules) const;
-  Result<bool> leaveRoom(Known &known, FunctionDevice &device, const LaunchShape &shape,
-                         const PlanRules &rules) const;
+  Result<std::unique_ptr<KindChoice>> makeProfile(FunctionDevice &device, const LaunchShape &shape,
+                                                  const PlanRules &rules) const;
+  Result<bool> leaveHeadroom(Known &known, FunctionDevice &device, const LaunchShape &shape,
+                             const PlanRules &rules) const;
 
   bundle::Kernel kernel;
   bool adopted = false, parametersAreKnown = true;
   FunctionId user{};
   FunctionAttributes userAttributes;
   std::array<std::optional<Variant>, allKinds.size()> variants;
-  static ProfileStore::Found foundOf(const LaunchProfile &profile);
+  static ProfileStore::Found foundOf(const KindChoice &profile);
   static void keep(Known &entry, const ProfileStore::Key &key, ProfileStore &store);
 
   std::uint64_t moduleHash = 0;

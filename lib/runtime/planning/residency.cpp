@@ -79,20 +79,21 @@ Footprint needOf(const DeviceInfo &device, const FunctionAttributes &function,
 }
 
 std::uint32_t besideRoom(const DeviceInfo &device, const FunctionAttributes &function,
-                         const LaunchShape &shape, std::uint32_t resident, const Footprint &room) {
-  if (device.threadsPerSm == 0 || !wholeSm(device).holds(room))
+                         const LaunchShape &shape, std::uint32_t resident,
+                         const Footprint &headroom) {
+  if (device.threadsPerSm == 0 || !wholeSm(device).holds(headroom))
     return 0;
-  return countIn(leftBy(device, room), function, shape, resident);
+  return countIn(leftBy(device, headroom), function, shape, resident);
 }
 
 std::uint32_t paddingFor(const DeviceInfo &device, const FunctionAttributes &function,
                          const LaunchShape &shape, std::uint32_t count, std::uint32_t most,
-                         const Footprint &room) {
+                         const Footprint &headroom) {
   std::uint32_t has = device.sharedBytesPerSm, takes = footprintOf(function, shape).sharedBytes;
   std::uint32_t least = (has / (count + 1) / sharedPiece + 1) * sharedPiece;
   std::uint64_t together = std::uint64_t{count} * least, before = std::uint64_t{most} * takes;
   std::uint64_t whole = std::uint64_t{least} - systemSharedBytes;
-  if (takes >= least || together > leftBy(device, room).sharedBytes ||
+  if (takes >= least || together > leftBy(device, headroom).sharedBytes ||
       together > before + has / 16 || whole > device.maxSharedBytesPerBlock)
     return 0;
   return least - takes;

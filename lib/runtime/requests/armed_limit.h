@@ -2,7 +2,7 @@
 #ifndef TALLY_LIB_RUNTIME_REQUESTS_ARMED_LIMIT_H
 #define TALLY_LIB_RUNTIME_REQUESTS_ARMED_LIMIT_H
 
-#include "requests/high_priority.h"
+#include "requests/request_scope_tracker.h"
 
 #include <chrono>
 #include <condition_variable>

@@ -50,7 +50,7 @@ struct Profile {
 
 /// No launch stops inside of blocks that are known to take so long at most, whatever the bound: the
 /// runtime wants them twice as long as such a stop takes, and what it has written once it writes
-/// anew when it is off by a factor of two (lib/runtime/planning/launch_profile.cpp).
+/// anew when it is off by a factor of two (lib/runtime/planning/kind_choice.cpp).
 inline constexpr std::chrono::nanoseconds shortBlock{20000};
 
 /// The Error begins with the line that it is about: "line 3: …".

@@ -2,7 +2,7 @@
 #ifndef TALLY_PTX_ANALYSIS_FUNCTION_FACTS_H
 #define TALLY_PTX_ANALYSIS_FUNCTION_FACTS_H
 
-#include "tally/ptx/analysis/reasons.h"
+#include "tally/ptx/analysis/refusal_reasons.h"
 #include "tally/ptx/ir/module.h"
 
 #include <array>

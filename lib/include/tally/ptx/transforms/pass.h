@@ -46,7 +46,7 @@ public:
   /// The variant's entries, one, or two where the kind has a resume entry: whole `.entry` texts, to
   /// be appended to the module, of which they share what is the user's. Called only for a kernel
   /// that the analyses let this kind have, so it cannot refuse: what is unsound is a finding
-  /// (analysis/reasons.def).
+  /// (analysis/refusal_reasons.def).
   virtual std::vector<EditedText> run(const PassInput &input) const = 0;
   /// The ways to write this kernel's variant, the default one first; empty where there is but one.
   /// All have the same entries.

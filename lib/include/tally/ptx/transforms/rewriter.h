@@ -4,7 +4,7 @@
 
 #include "tally/bundle/bundle.h"
 #include "tally/ptx/analysis/poll_sites.h"
-#include "tally/ptx/analysis/reasons.h"
+#include "tally/ptx/analysis/refusal_reasons.h"
 #include "tally/ptx/ir/module.h"
 #include "tally/ptx/syntax/diagnostic.h"
 #include "tally/ptx/transforms/pass.h"

@@ -1,4 +1,4 @@
-#include "worker_loop.h"
+#include "persistent_loop.h"
 
 #include "clones.h"
 #include "codings.h"

@@ -1,6 +1,6 @@
 // How lanes move between groups, groups through a warp, and warps through a block.
-#ifndef TALLY_LIB_EMULATOR_SCHEDULING_H
-#define TALLY_LIB_EMULATOR_SCHEDULING_H
+#ifndef TALLY_LIB_EMULATOR_WARP_SCHEDULER_H
+#define TALLY_LIB_EMULATOR_WARP_SCHEDULER_H
 
 #include "warp.h"
 

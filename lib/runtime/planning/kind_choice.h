@@ -3,8 +3,8 @@
 // the first few dozen of a shape are made in each way in turn, while no high-priority work is
 // active (others do not count). What blocks take is always measured where there is a kind that
 // stops inside of them, and that kind taken where they are long (docs/policies.md).
-#ifndef TALLY_LIB_RUNTIME_PLANNING_LAUNCH_PROFILE_H
-#define TALLY_LIB_RUNTIME_PLANNING_LAUNCH_PROFILE_H
+#ifndef TALLY_LIB_RUNTIME_PLANNING_KIND_CHOICE_H
+#define TALLY_LIB_RUNTIME_PLANNING_KIND_CHOICE_H
 
 #include "base/duration_estimate.h"
 #include "planning/block_times.h"
@@ -75,12 +75,12 @@ struct LaunchPlan {
 };
 
 /// For one thread.
-class LaunchProfile {
+class KindChoice {
 public:
   /// `ways`: at least one; the first is taken before anything is known. One without a kind is tried
   /// where the launches turn out to be shorter than the bound. Those that stop inside of blocks are
   /// taken where blocks turn out to be longer than that; unless the first is one.
-  explicit LaunchProfile(std::vector<LaunchPlan> ways);
+  explicit KindChoice(std::vector<LaunchPlan> ways);
 
   /// The way for the next launch. `measures`: of more than the length of blocks. `assumed`: what
   /// blocks are taken to be like while nothing is known of these; zero: nothing.

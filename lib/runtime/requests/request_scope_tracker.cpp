@@ -1,4 +1,4 @@
-#include "requests/high_priority.h"
+#include "requests/request_scope_tracker.h"
 
 #include <thread>
 #include <utility>
@@ -22,58 +22,7 @@ HighStream::Calls HighStream::calls() const {
   return {now, (now & callsMask) != 0 || own != 0, now / oneMade - own};
 }
 
-Result<void> HighPriority::raise(bool callFollows, std::optional<Nanoseconds> at) {
-  ArenaSlot *slot = published;
-  control.fetchForRaise();
-  if (slot) {
-    slot->fetchForRaise();
-    slot->raise(at);
-  }
-  Result<void> raised = callFollows ? control.raise(true, at) : control.raiseAndTell(true, at);
-  if (!raised && slot)
-    slot->withdraw();
-  if (callFollows)
-    control.letWriteGoFirst();
-  return raised;
-}
-
-Result<bool> HighPriority::withdraw(std::optional<Nanoseconds> at) {
-  Result<bool> last = control.withdraw(at);
-  if (last && *last)
-    traceIdle();
-  if (ArenaSlot *slot = published)
-    slot->withdraw(at);
-  return last;
-}
-
-/// What the control word has noted itself is taken from there, so that waking costs nothing more.
-void HighPriority::traceWakes(bool byPolicy) {
-  if (!trace)
-    return;
-  std::uint64_t now = control.currentEpoch(), known = tracedEpoch.load();
-  while (known < now && !tracedEpoch.compare_exchange_weak(known, now)) {
-  }
-  for (; known < now; ++known) {
-    TraceEvent event;
-    event.type = byPolicy ? TraceEvent::Type::Stop : TraceEvent::Type::Wake;
-    event.start = control.raisedAfter(known);
-    event.value = known + 1;
-    trace->add(event);
-  }
-}
-
-void HighPriority::traceIdle() {
-  if (!trace)
-    return;
-  traceWakes();
-  Snapshot now = control.snapshot();
-  TraceEvent event;
-  event.type = TraceEvent::Type::Idle;
-  event.start = now.now - now.sinceHighPriorityEnded;
-  trace->add(event);
-}
-
-Result<void> HighPriority::beginRequest(std::optional<Nanoseconds> at) {
+Result<void> RequestScopeTracker::beginRequest(std::optional<Nanoseconds> at) {
   if (Result<void> raised = raise(false, at); !raised)
     return raised;
   if (ArenaSlot *slot = published)
@@ -83,8 +32,8 @@ Result<void> HighPriority::beginRequest(std::optional<Nanoseconds> at) {
   return {};
 }
 
-Result<bool> HighPriority::endRequest(std::span<HighStream *const> named,
-                                      std::optional<Nanoseconds> at) {
+Result<bool> RequestScopeTracker::endRequest(std::span<HighStream *const> named,
+                                             std::optional<Nanoseconds> at) {
   std::uint32_t open = explicitScopes.load();
   do
     if (open == 0)
@@ -112,7 +61,7 @@ Result<bool> HighPriority::endRequest(std::span<HighStream *const> named,
 
 /// As monitor() does: a call that begins meanwhile changes the word. Only while something else is
 /// counted in.
-Result<void> HighPriority::closeIfOver(HighStream &stream) {
+Result<void> RequestScopeTracker::closeIfOver(HighStream &stream) {
   auto [word, isBeingMade, made] = stream.calls();
   if (!isOpen(word) || isBeingMade || made != stream.synchronised.load() ||
       !stream.word.compare_exchange_strong(word, word & ~HighStream::openBit))
@@ -121,7 +70,7 @@ Result<void> HighPriority::closeIfOver(HighStream &stream) {
   return withdrawn ? Result<void>() : withdrawn.error();
 }
 
-Result<HighStream *> HighPriority::adopt(StreamId id) {
+Result<HighStream *> RequestScopeTracker::adopt(StreamId id) {
   std::unique_lock lock(releasing);
   if (HighStream *again = released) {
     released = again->nextReleased;
@@ -138,7 +87,7 @@ Result<HighStream *> HighPriority::adopt(StreamId id) {
   return raw;
 }
 
-void HighPriority::release(HighStream &stream) {
+void RequestScopeTracker::release(HighStream &stream) {
   noteGone(stream);
   stream.isReleased = true;
   while (stream.asking.load() != 0)
@@ -147,14 +96,14 @@ void HighPriority::release(HighStream &stream) {
   stream.nextReleased = std::exchange(released, &stream);
 }
 
-Result<bool> HighPriority::isIdle(HighStream &stream) const {
+Result<bool> RequestScopeTracker::isIdle(HighStream &stream) const {
   stream.asking.fetch_add(1);
   Result<bool> idle = stream.isReleased.load() ? Result<bool>(true) : device.isIdle(stream.id);
   stream.asking.fetch_sub(1);
   return idle;
 }
 
-Result<void> HighPriority::openImplicit(HighStream &stream) {
+Result<void> RequestScopeTracker::openImplicit(HighStream &stream) {
   // Counted before the bit shows, so that the monitor never counts out what is not counted in.
   if (Result<void> raised = raise(true); !raised)
     return raised;
@@ -164,14 +113,14 @@ Result<void> HighPriority::openImplicit(HighStream &stream) {
   return {};
 }
 
-Result<void> HighPriority::openForCall(HighStream &stream) {
+Result<void> RequestScopeTracker::openForCall(HighStream &stream) {
   Result<void> opened = openImplicit(stream);
   if (!opened)
     stream.word.fetch_sub(HighStream::oneCall);
   return opened;
 }
 
-HighPriority::OwnCount HighPriority::openForOwnLaunch(HighStream &stream) {
+RequestScopeTracker::OwnCount RequestScopeTracker::openForOwnLaunch(HighStream &stream) {
   if (openImplicit(stream))
     return OwnCount::Opened;
   stream.word.fetch_sub(HighStream::oneMade);
@@ -179,9 +128,9 @@ HighPriority::OwnCount HighPriority::openForOwnLaunch(HighStream &stream) {
   return OwnCount::No;
 }
 
-void HighPriority::flush() { static_cast<void>(control.flush()); }
+void RequestScopeTracker::flush() { static_cast<void>(control.flush()); }
 
-Result<void> HighPriority::synchronize(HighStream &stream) {
+Result<void> RequestScopeTracker::synchronize(HighStream &stream) {
   Result<void> done;
   synchronizeBy(stream, [&] {
     done = device.synchronize(stream.id);
@@ -191,7 +140,7 @@ Result<void> HighPriority::synchronize(HighStream &stream) {
 }
 
 /// The time first, so that the monitor finds none from before these calls.
-void HighPriority::noteSynchronised(HighStream &stream, std::uint64_t made) {
+void RequestScopeTracker::noteSynchronised(HighStream &stream, std::uint64_t made) {
   std::int64_t now = control.now().count();
   std::uint64_t known = stream.synchronised.load();
   if (known >= made)
@@ -202,19 +151,19 @@ void HighPriority::noteSynchronised(HighStream &stream, std::uint64_t made) {
   lastSynchronised.store(now);
 }
 
-void HighPriority::abandon(HighStream &stream) {
+void RequestScopeTracker::abandon(HighStream &stream) {
   if (isOpen(stream.word.fetch_and(~HighStream::openBit)))
     static_cast<void>(withdraw()); // writes nothing to the device
 }
 
-bool HighPriority::hasImplicit() const {
+bool RequestScopeTracker::hasImplicit() const {
   for (std::uint64_t number = 1; number <= streams.size(); ++number)
     if (const HighStream *stream = streams.find(number); stream && isOpen(stream->word.load()))
       return true;
   return false;
 }
 
-void HighPriority::noteCalls() {
+void RequestScopeTracker::noteCalls() {
   ArenaSlot *slot = published;
   if (!slot)
     return;
@@ -225,14 +174,14 @@ void HighPriority::noteCalls() {
   slot->set(ArenaCounter::HighCalls, calls);
 }
 
-bool HighPriority::isCalling() const {
+bool RequestScopeTracker::isCalling() const {
   for (std::uint64_t number = 1; number <= streams.size(); ++number)
     if (const HighStream *stream = streams.find(number); stream && stream->calls().isBeingMade)
       return true;
   return false;
 }
 
-std::uint64_t HighPriority::progress() const {
+std::uint64_t RequestScopeTracker::progress() const {
   std::uint64_t sum = scopeChanges.load(std::memory_order_relaxed);
   for (std::uint64_t number = 1; number <= streams.size(); ++number)
     if (const HighStream *stream = streams.find(number))
@@ -240,7 +189,7 @@ std::uint64_t HighPriority::progress() const {
   return sum;
 }
 
-bool HighPriority::runsWhatFits() const {
+bool RequestScopeTracker::runsWhatFits() const {
   if (!left.knowsAll())
     return false;
   for (std::uint64_t number = 1; number <= streams.size(); ++number)
@@ -250,7 +199,7 @@ bool HighPriority::runsWhatFits() const {
   return false;
 }
 
-Nanoseconds HighPriority::untilRest() const {
+Nanoseconds RequestScopeTracker::untilRest() const {
   std::int64_t last = lastSynchronised.load();
   if (last == restLookedFor)
     return Nanoseconds::max();
@@ -258,7 +207,7 @@ Nanoseconds HighPriority::untilRest() const {
 }
 
 /// A thread that does something else between two looks knows no better when a call came.
-void HighPriority::watch() {
+void RequestScopeTracker::watch() {
   Nanoseconds now = control.now(), before = std::exchange(lastLook, now);
   std::int64_t last = lastSynchronised.load();
   if (last == watchedFor)
@@ -286,7 +235,7 @@ void HighPriority::watch() {
     watchedFor = last;
 }
 
-Result<bool> HighPriority::monitor() {
+Result<bool> RequestScopeTracker::monitor() {
   std::int64_t last = lastSynchronised.load();
   Nanoseconds now = control.now();
   auto isLongAgo = [&](std::int64_t time) { return now - Nanoseconds(time) >= rest.now(); };

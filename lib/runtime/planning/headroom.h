@@ -1,8 +1,8 @@
 // The room that pausing work leaves on each SM: what the launches of high priority that were seen
 // so far take, and never more than a part of the SM that the settings name. As long as none was
 // seen, and once there was something of which nothing is known, that part.
-#ifndef TALLY_LIB_RUNTIME_PLANNING_ROOM_H
-#define TALLY_LIB_RUNTIME_PLANNING_ROOM_H
+#ifndef TALLY_LIB_RUNTIME_PLANNING_HEADROOM_H
+#define TALLY_LIB_RUNTIME_PLANNING_HEADROOM_H
 
 #include "planning/residency.h"
 
@@ -14,7 +14,7 @@ namespace tally::runtime {
 
 /// Thread-safe but for open(). What is seen is never forgotten: a launch that comes once an hour
 /// finds its room, and what only ran at the beginning keeps it.
-class Room {
+class Headroom {
 public:
   /// Before anything is told. `percent`: the most that is left free of each resource.
   void open(const DeviceInfo &of, std::uint32_t percent) {

@@ -1,7 +1,7 @@
 // What the process has once there is best-effort work in it: the control word, the queue, and what
 // of high-priority calls has to wait for it.
-#ifndef TALLY_LIB_HOOKS_ENGINE_ENGINE_H
-#define TALLY_LIB_HOOKS_ENGINE_ENGINE_H
+#ifndef TALLY_LIB_HOOKS_ENGINE_BEST_EFFORT_ENGINE_H
+#define TALLY_LIB_HOOKS_ENGINE_BEST_EFFORT_ENGINE_H
 
 #include "engine/activity.h"
 #include "engine/best_effort_queue.h"
@@ -12,7 +12,7 @@
 #include "state/streams.h"
 #include "work/api_device.h"
 #include "work/foreign_launch.h"
-#include "work/graph_snapshot.h"
+#include "work/graph_parts.h"
 #include "work/kernel_launch.h"
 #include "work/own_kernels.h"
 
@@ -41,13 +41,13 @@ struct Totals {
 };
 
 /// Thread-safe. Never destroyed: threads may be in it as long as the process lives.
-class Engine {
+class BestEffortEngine {
 public:
   /// For the activity's device.
   /// `trace`: where it is noted what ran when, or nowhere.
-  static Result<std::unique_ptr<Engine>> create(const CudaApi &api, Activity &activity,
-                                                const Settings &settings,
-                                                runtime::Trace *trace = nullptr);
+  static Result<std::unique_ptr<BestEffortEngine>> create(const CudaApi &api, Activity &activity,
+                                                          const Settings &settings,
+                                                          runtime::Trace *trace = nullptr);
 
   BestEffortQueue &queue() { return *work; }
   int deviceNumber() const { return device.number(); }
@@ -179,7 +179,8 @@ private:
     if (stream.kind == StreamKind::PerThread && std::exchange(stream.isUnmarked, false))
       activity.mark(stream);
   }
-  Engine(const CudaApi &api, Activity &activity, const Settings &settings, runtime::Trace *trace)
+  BestEffortEngine(const CudaApi &api, Activity &activity, const Settings &settings,
+                   runtime::Trace *trace)
       : api(api), activity(activity), settings(settings), trace(trace),
         device(activity.onDevice()) {}
   Result<void> open();

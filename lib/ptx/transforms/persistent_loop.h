@@ -1,7 +1,7 @@
 // The loop of workers around a body (lib/include/tally/ptx/transforms/persistent_pass.h), for the
 // kinds that have one: what they differ in is given as text.
-#ifndef TALLY_LIB_PTX_TRANSFORMS_WORKER_LOOP_H
-#define TALLY_LIB_PTX_TRANSFORMS_WORKER_LOOP_H
+#ifndef TALLY_LIB_PTX_TRANSFORMS_PERSISTENT_LOOP_H
+#define TALLY_LIB_PTX_TRANSFORMS_PERSISTENT_LOOP_H
 
 #include "emit.h"
 #include "tally/ptx/transforms/editor.h"

@@ -10,15 +10,15 @@ using runtime::Footprint;
 namespace {
 
 /// A device of two SMs; `plain` has blocks of 32 threads with 16 registers.
-struct Room : Harness {
-  Room() : Harness(false, 0, {Kind::Pause, Kind::Persistent}) {}
+struct Headroom : Harness {
+  Headroom() : Harness(false, 0, {Kind::Pause, Kind::Persistent}) {}
   /// From here on there is best-effort work.
   void begin() { low = stream(0); }
   Footprint left() {
-    REQUIRE(hooks.room());
-    return hooks.room()->now();
+    REQUIRE(hooks.headroom());
+    return hooks.headroom()->now();
   }
-  bool knows() { return hooks.room()->knowsAll(); }
+  bool knows() { return hooks.headroom()->knowsAll(); }
   cudaError_t launchPlain(cudaStream_t on, std::uint32_t blocks) {
     return launch(on, cellOf(on), 1, blocks, &plainSymbol);
   }
@@ -44,9 +44,9 @@ struct Room : Harness {
 } // namespace
 
 TEST_CASE("launches are looked at once") {
-  Room h;
+  Headroom h;
   CHECK(h.launchPlain(h.high, 2) == cudaSuccess);
-  CHECK(h.hooks.room() == nullptr);
+  CHECK(h.hooks.headroom() == nullptr);
   h.begin();
   CHECK(h.left() == h.reserve);
   int asked = h.cuda.attributeQueries;
@@ -63,7 +63,7 @@ TEST_CASE("launches are looked at once") {
   CHECK(h.launchPlain(h.low, 16) == cudaSuccess);
   CHECK(h.left() == h.of(5));
   // A kernel that may have changed.
-  h.hooks.setFunctionAttribute(h.cuda.api(), &Room::plainSymbol,
+  h.hooks.setFunctionAttribute(h.cuda.api(), &Headroom::plainSymbol,
                                cudaFuncAttributePreferredSharedMemoryCarveout, 50,
                                [] { return cudaSuccess; });
   asked = h.cuda.attributeQueries;
@@ -73,7 +73,7 @@ TEST_CASE("launches are looked at once") {
 }
 
 TEST_CASE("each stream that launches has its room") {
-  Room h;
+  Headroom h;
   cudaStream_t other = h.stream(-1);
   h.begin();
   CHECK(h.launchPlain(h.high, 2) == cudaSuccess);
@@ -102,11 +102,11 @@ TEST_CASE("where nothing may pause nothing is looked at") {
   std::uint64_t cell = 0;
   CHECK(h.launch(high, &cell, 1, 2, &Harness::plainSymbol) == cudaSuccess);
   CHECK(h.cuda.attributeQueries == asked);
-  CHECK(h.hooks.room() == nullptr);
+  CHECK(h.hooks.headroom() == nullptr);
 }
 
 TEST_CASE("what is not known, or the driver's, takes the reserve") {
-  Room h;
+  Headroom h;
   h.begin();
   CHECK(h.launchPlain(h.high, 2) == cudaSuccess);
   auto take = [] { return hooks::TakenLaunch{}; };
@@ -149,7 +149,7 @@ TEST_CASE("what is not known, or the driver's, takes the reserve") {
 }
 
 TEST_CASE("copies from and to the host take nothing, nor what best effort fills") {
-  Room h;
+  Headroom h;
   h.begin();
   CHECK(h.launchPlain(h.high, 2) == cudaSuccess);
   std::uint64_t other = 1;
@@ -160,7 +160,7 @@ TEST_CASE("copies from and to the host take nothing, nor what best effort fills"
 }
 
 TEST_CASE("what is captured is not launched") {
-  Room h;
+  Headroom h;
   h.begin();
   h.hooks.beginCapture(h.cuda.api(), h.high, [&] {
     return h.cuda.api().cudaStreamBeginCapture(h.high, cudaStreamCaptureModeGlobal);
@@ -173,7 +173,7 @@ TEST_CASE("what is captured is not launched") {
 }
 
 TEST_CASE("a graph takes what its kernels do") {
-  Room h;
+  Headroom h;
   Graphs g(h);
   cudaGraphNode_t node = g.kernel(&h.cell, 1, 2);
   g.kernel(&h.cell, 2, 6);
@@ -206,7 +206,7 @@ TEST_CASE("a graph takes what its kernels do") {
 }
 
 TEST_CASE("what else a graph has") {
-  Room h;
+  Headroom h;
   h.begin();
   Graphs g(h);
   cudaGraphNode_t first = g.kernel(&h.cell, 1, 2);
@@ -246,7 +246,7 @@ TEST_CASE("what else a graph has") {
 }
 
 TEST_CASE("what does not fit is said each time") {
-  Room h;
+  Headroom h;
   h.cuda.addKernel("plain", {{8, 4}, [](const FakeLaunch &) {}, 1024, 255});
   hooks::Captures captures;
   hooks::Settings settings;
@@ -254,16 +254,16 @@ TEST_CASE("what does not fit is said each time") {
   hooks::Requests requests;
   auto activity = hooks::Activity::create(h.cuda.api(), captures, requests, settings, 0);
   REQUIRE(activity);
-  runtime::HighPriority &scopes = (*activity)->scopes();
-  scopes.room().open((*activity)->onDevice().info(), 25);
+  runtime::RequestScopeTracker &scopes = (*activity)->scopes();
+  scopes.headroom().open((*activity)->onDevice().info(), 25);
   hooks::HighFootprints seen(**activity, h.hooks.registered(), captures);
   hooks::StreamTable streams(false);
   hooks::StreamState &state = streams.find(h.cuda.api(), h.high);
   auto launch = [&](unsigned blocks, bool cooperative) {
     auto before = runtime::SteadyClock()();
     seen.launch(h.cuda.api(), state, [&] {
-      return hooks::LaunchRequest{&Room::mixSymbol, dim3(blocks), dim3(512), 0, {},
-                                  nullptr,          cooperative};
+      return hooks::LaunchRequest{&Headroom::mixSymbol, dim3(blocks), dim3(512), 0, {}, nullptr,
+                                  cooperative};
     });
     return scopes.largeSince(before);
   };
@@ -274,7 +274,7 @@ TEST_CASE("what does not fit is said each time") {
     CHECK(launch(4, true)); // all at a time
     auto before = runtime::SteadyClock()();
     seen.launch(h.cuda.api(), state, [] {
-      return hooks::LaunchRequest{&Room::plainSymbol, dim3(1), dim3(128), 0, {}, nullptr};
+      return hooks::LaunchRequest{&Headroom::plainSymbol, dim3(1), dim3(128), 0, {}, nullptr};
     });
     CHECK(scopes.largeSince(before));
   }

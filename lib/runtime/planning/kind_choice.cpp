@@ -1,4 +1,4 @@
-#include "planning/launch_profile.h"
+#include "planning/kind_choice.h"
 
 #include "tally/bundle/profile.h"
 
@@ -81,7 +81,7 @@ std::uint32_t stayOf(const LaunchPlan &way) {
   return static_cast<std::uint32_t>(std::clamp(block / napsOfBlock, least, most).count());
 }
 
-LaunchProfile::LaunchProfile(std::vector<LaunchPlan> given) {
+KindChoice::KindChoice(std::vector<LaunchPlan> given) {
   assert(!given.empty());
   for (LaunchPlan &each : given)
     ways.push_back(std::make_shared<LaunchPlan>(std::move(each)));
@@ -95,7 +95,7 @@ LaunchProfile::LaunchProfile(std::vector<LaunchPlan> given) {
       way->blocks = blocks;
 }
 
-void LaunchProfile::preferGuard() {
+void KindChoice::preferGuard() {
   auto guard = std::find_if(ways.begin(), ways.end(),
                             [](const auto &way) { return way->kind == Kind::Guard; });
   if (guard == ways.end() || ways[0]->kind != Kind::Persistent)
@@ -106,7 +106,7 @@ void LaunchProfile::preferGuard() {
     std::rotate(ways.begin(), guard, guard + 1);
 }
 
-void LaunchProfile::settle(std::optional<Kind> kind, Nanoseconds high) {
+void KindChoice::settle(std::optional<Kind> kind, Nanoseconds high) {
   for (std::size_t i = 0; i < ways.size(); ++i)
     if (ways[i]->kind == kind) {
       ways[i]->duration.add(high);
@@ -116,11 +116,11 @@ void LaunchProfile::settle(std::optional<Kind> kind, Nanoseconds high) {
     }
 }
 
-bool LaunchProfile::has(Kind kind) const {
+bool KindChoice::has(Kind kind) const {
   return std::any_of(ways.begin(), ways.end(), [&](const auto &way) { return way->kind == kind; });
 }
 
-void LaunchProfile::changeWorkers(const LaunchPlan &planned) {
+void KindChoice::changeWorkers(const LaunchPlan &planned) {
   for (std::shared_ptr<LaunchPlan> &way : ways) {
     if (way->kind != planned.kind || way->leaves == planned.leaves)
       continue;
@@ -139,8 +139,8 @@ void LaunchProfile::changeWorkers(const LaunchPlan &planned) {
   }
 }
 
-const std::shared_ptr<LaunchPlan> &LaunchProfile::pick(Nanoseconds bound, bool measures,
-                                                       Nanoseconds assumed) {
+const std::shared_ptr<LaunchPlan> &KindChoice::pick(Nanoseconds bound, bool measures,
+                                                    Nanoseconds assumed) {
   ++launches;
   if (std::optional<std::size_t> way = wayInside(bound, assumed))
     return ways[*way];
@@ -163,7 +163,7 @@ const std::shared_ptr<LaunchPlan> &LaunchProfile::pick(Nanoseconds bound, bool m
 
 /// The way that stops inside of blocks, where these are too long for the others. What is taken is
 /// kept until they are clearly shorter.
-std::optional<std::size_t> LaunchProfile::wayInside(Nanoseconds bound, Nanoseconds assumed) {
+std::optional<std::size_t> KindChoice::wayInside(Nanoseconds bound, Nanoseconds assumed) {
   if (!blocks)
     return std::nullopt;
   const LaunchPlan &between = *ways[current];
@@ -189,7 +189,7 @@ std::optional<std::size_t> LaunchProfile::wayInside(Nanoseconds bound, Nanosecon
 /// By what the way and the one between blocks take of the device. Of the latter the first launch
 /// shows too much, since what it needs is set up then, and of one wave none is made; so now and
 /// then one is, unless blocks are so long that the way may take twice as much.
-bool LaunchProfile::isWorthItsCost(const LaunchPlan &way, Nanoseconds block) const {
+bool KindChoice::isWorthItsCost(const LaunchPlan &way, Nanoseconds block) const {
   auto ratio = [](Nanoseconds a, Nanoseconds b) {
     return static_cast<double>(a.count()) /
            static_cast<double>(std::max<std::int64_t>(b.count(), 1));
@@ -207,7 +207,7 @@ bool LaunchProfile::isWorthItsCost(const LaunchPlan &way, Nanoseconds block) con
 }
 
 /// Begins the trial of the first way from `from` that is worth one; without any the trials end.
-void LaunchProfile::startTrial(std::size_t from, Nanoseconds bound) {
+void KindChoice::startTrial(std::size_t from, Nanoseconds bound) {
   for (const auto &way : ways)
     way->isTried = false;
   for (std::size_t i = from; i < ways.size(); ++i)
@@ -230,7 +230,7 @@ void LaunchProfile::startTrial(std::size_t from, Nanoseconds bound) {
     way->trial = {};
 }
 
-bool LaunchProfile::isWorthTrying(const LaunchPlan &way, Nanoseconds bound) const {
+bool KindChoice::isWorthTrying(const LaunchPlan &way, Nanoseconds bound) const {
   if (way.kind)
     return !blocks || !isInside(way); // else what blocks take decides
   const DurationEstimate &known = ways[0]->duration;
@@ -239,7 +239,7 @@ bool LaunchProfile::isWorthTrying(const LaunchPlan &way, Nanoseconds bound) cons
 
 /// Of those within the bound the one of the least cost; without any, of those whose turnaround is
 /// about the least.
-std::size_t LaunchProfile::choose(Nanoseconds bound) const {
+std::size_t KindChoice::choose(Nanoseconds bound) const {
   Nanoseconds least = anyDuration;
   for (const auto &way : ways)
     if (way->trial.isMeasured())

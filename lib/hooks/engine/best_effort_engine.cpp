@@ -1,4 +1,4 @@
-#include "engine/engine.h"
+#include "engine/best_effort_engine.h"
 
 #include "state/own_thread.h"
 
@@ -7,9 +7,11 @@
 
 namespace tally::hooks {
 
-Result<std::unique_ptr<Engine>> Engine::create(const CudaApi &api, Activity &activity,
-                                               const Settings &settings, runtime::Trace *trace) {
-  std::unique_ptr<Engine> engine(new Engine(api, activity, settings, trace));
+Result<std::unique_ptr<BestEffortEngine>> BestEffortEngine::create(const CudaApi &api,
+                                                                   Activity &activity,
+                                                                   const Settings &settings,
+                                                                   runtime::Trace *trace) {
+  std::unique_ptr<BestEffortEngine> engine(new BestEffortEngine(api, activity, settings, trace));
   if (Result<void> opened = engine->open(); !opened)
     return opened.error();
   if (settings.yieldEveryMicroseconds != 0)
@@ -20,7 +22,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const CudaApi &api, Activity &act
 
 /// On a thread of its own: what fails there leaves no error behind that the application's threads
 /// would find.
-Result<void> Engine::open() {
+Result<void> BestEffortEngine::open() {
   Result<void> opened;
   std::thread([&] { opened = openOnOwnThread(); }).join();
   if (!opened)
@@ -29,7 +31,7 @@ Result<void> Engine::open() {
   return {};
 }
 
-Result<void> Engine::openOnOwnThread() {
+Result<void> BestEffortEngine::openOnOwnThread() {
   int number = device.number();
   beOnOwnThread(api, number);
   if (Result<void> done = device.openControl(runtime::DeviceControl::initialWord()); !done)
@@ -73,7 +75,7 @@ Result<void> Engine::openOnOwnThread() {
 /// Whether there is nothing that best-effort work would make way for while no other process is
 /// there: nothing of high priority here, no policy that holds it back even then, and nobody who
 /// wants to know how variants do.
-bool Engine::mayRunAhead() const {
+bool BestEffortEngine::mayRunAhead() const {
   if (!settings.bestEffort || settings.runAheadMicroseconds == 0 || settings.profiles)
     return false;
   runtime::Snapshot idle;
@@ -85,7 +87,7 @@ bool Engine::mayRunAhead() const {
          decision.longestWhole == runtime::anyDuration && decision.sms == runtime::allSms;
 }
 
-BestEffortQueue::Lanes Engine::openLanes(std::uint32_t bestEffortClass) {
+BestEffortQueue::Lanes BestEffortEngine::openLanes(std::uint32_t bestEffortClass) {
   BestEffortQueue::Lanes lanes;
   std::thread([&] {
     beOnOwnThread(api, device.number());
@@ -98,7 +100,7 @@ BestEffortQueue::Lanes Engine::openLanes(std::uint32_t bestEffortClass) {
   return lanes;
 }
 
-void Engine::openProfiles(runtime::LaneOptions &lane) {
+void BestEffortEngine::openProfiles(runtime::LaneOptions &lane) {
   lane.measures = settings.profiles;
   std::string path = runtime::ProfileStore::defaultPath(device.info());
   if (!lane.measures || path.empty())
@@ -108,7 +110,7 @@ void Engine::openProfiles(runtime::LaneOptions &lane) {
     warn(Warning::Profile, profiles->warning());
 }
 
-void Engine::saveProfiles() {
+void BestEffortEngine::saveProfiles() {
   if (!profiles)
     return;
   if (Result<void> saved = profiles->save(); !saved)
@@ -117,7 +119,7 @@ void Engine::saveProfiles() {
 
 /// How many SMs kernels that cannot yield are to have: 0: all. Tried first, so that best effort
 /// works where it cannot be had.
-std::uint32_t Engine::confinement() {
+std::uint32_t BestEffortEngine::confinement() {
   std::uint32_t sms = settings.wholeSms.of(device.info().smCount);
   if (sms == 0)
     return 0;
@@ -131,7 +133,7 @@ std::uint32_t Engine::confinement() {
   return sms;
 }
 
-std::uint64_t Engine::submit(StreamState &stream, Run run, Behind behind) {
+std::uint64_t BestEffortEngine::submit(StreamState &stream, Run run, Behind behind) {
   int target = stream.device;
   auto call = [this, target, &stream, run = std::move(run)] {
     bool elsewhere = target != device.number() && api.cudaSetDevice(target) == cudaSuccess;
@@ -145,14 +147,14 @@ std::uint64_t Engine::submit(StreamState &stream, Run run, Behind behind) {
   return work->submit(stream, std::move(call), behind);
 }
 
-std::uint64_t Engine::submitOnLane(StreamState &stream, OnAnyStream call, Behind behind) {
+std::uint64_t BestEffortEngine::submitOnLane(StreamState &stream, OnAnyStream call, Behind behind) {
   beginQueued(stream);
   runtime::Operation operation = operationOf(std::move(call.run));
   operation.mayBeLate = call.mayBeLate;
   return work->submit(stream, std::move(operation), behind);
 }
 
-std::uint64_t Engine::submitOrder(StreamState &stream, Behind behind) {
+std::uint64_t BestEffortEngine::submitOrder(StreamState &stream, Behind behind) {
   beginQueued(stream);
   runtime::Operation operation;
   operation.type = runtime::Operation::Type::Put;
@@ -160,7 +162,8 @@ std::uint64_t Engine::submitOrder(StreamState &stream, Behind behind) {
   return work->submit(stream, std::move(operation), behind);
 }
 
-void Engine::submit(StreamState &stream, const std::shared_ptr<const KernelLaunch> &launch) {
+void BestEffortEngine::submit(StreamState &stream,
+                              const std::shared_ptr<const KernelLaunch> &launch) {
   beginQueued(stream);
   runtime::Operation operation = operationOf(launch);
   if (ahead)
@@ -168,7 +171,7 @@ void Engine::submit(StreamState &stream, const std::shared_ptr<const KernelLaunc
   work->submit(stream, std::move(operation));
 }
 
-std::uint64_t Engine::submit(StreamState &stream, OwnLaunch launch, RunOn run) {
+std::uint64_t BestEffortEngine::submit(StreamState &stream, OwnLaunch launch, RunOn run) {
   beginQueued(stream);
   runtime::Operation operation = operationOf(std::move(run));
   operation.launchWhole = std::exchange(operation.put, {});
@@ -183,8 +186,8 @@ std::uint64_t Engine::submit(StreamState &stream, OwnLaunch launch, RunOn run) {
   return work->submit(stream, std::move(operation));
 }
 
-std::uint64_t Engine::submit(StreamState &stream, const std::vector<GraphPart> &parts,
-                             const OrderingEvent &event, Behind behind) {
+std::uint64_t BestEffortEngine::submit(StreamState &stream, const std::vector<GraphPart> &parts,
+                                       const OrderingEvent &event, Behind behind) {
   beginQueued(stream);
   auto wait = [this, event](cudaStream_t on) {
     return api.cudaStreamWaitEvent(on, event.get(), 0);
@@ -202,7 +205,8 @@ std::uint64_t Engine::submit(StreamState &stream, const std::vector<GraphPart> &
   return work->submit(stream, parts.size() + waits, make, behind);
 }
 
-runtime::Operation Engine::operationOf(const std::shared_ptr<const KernelLaunch> &launch) {
+runtime::Operation
+BestEffortEngine::operationOf(const std::shared_ptr<const KernelLaunch> &launch) {
   runtime::Operation operation;
   operation.kernel = launch->whole ? nullptr : usableVariants(device, *launch->kernel);
   operation.identity = reinterpret_cast<std::uint64_t>(launch->kernel);
@@ -223,7 +227,7 @@ runtime::Operation Engine::operationOf(const std::shared_ptr<const KernelLaunch>
 }
 
 /// Of a part that CUDA launches.
-runtime::Operation Engine::operationOf(const GraphPart &part) {
+runtime::Operation BestEffortEngine::operationOf(const GraphPart &part) {
   auto launch = [small = part.other](cudaStream_t on) { return small->launch(on); };
   if (part.otherKernel == 0)
     return operationOf(launch);
@@ -238,7 +242,7 @@ runtime::Operation Engine::operationOf(const GraphPart &part) {
   return operation;
 }
 
-runtime::Operation Engine::operationOf(RunOn run) {
+runtime::Operation BestEffortEngine::operationOf(RunOn run) {
   runtime::Operation operation;
   operation.type = runtime::Operation::Type::Put;
   operation.put = [this, run = std::move(run)](runtime::StreamId on) {
@@ -247,7 +251,8 @@ runtime::Operation Engine::operationOf(RunOn run) {
   return operation;
 }
 
-runtime::Operation Engine::operationOf(const std::shared_ptr<const ForeignLaunch> &launch) {
+runtime::Operation
+BestEffortEngine::operationOf(const std::shared_ptr<const ForeignLaunch> &launch) {
   runtime::Operation operation;
   operation.shape = launch->shape;
   operation.identity = launch->identity;
@@ -258,7 +263,8 @@ runtime::Operation Engine::operationOf(const std::shared_ptr<const ForeignLaunch
   return operation;
 }
 
-void Engine::submit(StreamState &stream, const std::shared_ptr<const ForeignLaunch> &launch) {
+void BestEffortEngine::submit(StreamState &stream,
+                              const std::shared_ptr<const ForeignLaunch> &launch) {
   beginQueued(stream);
   runtime::Operation operation = operationOf(launch);
   if (ahead)
@@ -267,8 +273,8 @@ void Engine::submit(StreamState &stream, const std::shared_ptr<const ForeignLaun
   work->submit(stream, std::move(operation));
 }
 
-cudaError_t Engine::inTurn(StreamState &stream, bool launches, const void *identity, const Run &run,
-                           Behind behind) {
+cudaError_t BestEffortEngine::inTurn(StreamState &stream, bool launches, const void *identity,
+                                     const Run &run, Behind behind) {
   InHook inside;
   beginQueued(stream);
   // The lane waits for a kernel by an event of its own device, which another one's stream does not
@@ -284,7 +290,7 @@ cudaError_t Engine::inTurn(StreamState &stream, bool launches, const void *ident
   return work->inTurn(stream, waits, reinterpret_cast<std::uint64_t>(identity), call, behind);
 }
 
-Totals Engine::totals() const {
+Totals BestEffortEngine::totals() const {
   runtime::Statistics statistics;
   dispatcher->addTo(statistics);
   Totals sum;
@@ -305,7 +311,7 @@ Totals Engine::totals() const {
 
 /// A test's: requests that come and go, whatever the application does. Where work may run ahead
 /// they are those of a process that comes and goes too, for some 16 requests each time.
-void Engine::storm(std::uint32_t everyMicroseconds) {
+void BestEffortEngine::storm(std::uint32_t everyMicroseconds) {
   beOnOwnThread(api, device.number());
   runtime::DeviceControl &control = activity.controlWord();
   std::minstd_rand random(everyMicroseconds);
@@ -325,14 +331,14 @@ void Engine::storm(std::uint32_t everyMicroseconds) {
   }
 }
 
-void Engine::quiesce() {
+void BestEffortEngine::quiesce() {
   beOnOwnThread(api, device.number());
   dispatcher->bringToRest();
   // What was put there past the queue, and of high priority.
   api.cudaDeviceSynchronize();
 }
 
-void Engine::retire() {
+void BestEffortEngine::retire() {
   retired = true;
   if (yields.joinable())
     yields.join();

@@ -1,7 +1,7 @@
 // What is known of launches of one shape, and which kind that makes of the next one.
 #include "harness.h"
 
-#include "planning/launch_profile.h"
+#include "planning/kind_choice.h"
 
 using namespace tally;
 using namespace tally::runtime;
@@ -17,13 +17,13 @@ LaunchPlan way(std::optional<Kind> kind, Nanoseconds saveTime = 0us) {
   return plan;
 }
 
-LaunchProfile profileOf(Nanoseconds saveTime = 0us) {
-  return LaunchProfile({way(Kind::Persistent), way(Kind::Guard), way(Kind::Checkpoint, saveTime),
-                        way(std::nullopt)});
+KindChoice profileOf(Nanoseconds saveTime = 0us) {
+  return KindChoice({way(Kind::Persistent), way(Kind::Guard), way(Kind::Checkpoint, saveTime),
+                     way(std::nullopt)});
 }
 
 /// What is taken after a launch of which blocks take that long.
-Kind after(LaunchProfile &profile, Nanoseconds block) {
+Kind after(KindChoice &profile, Nanoseconds block) {
   profile.pick(20us, false)->blocks->add(block);
   return *profile.pick(20us, false)->kind;
 }
@@ -31,45 +31,45 @@ Kind after(LaunchProfile &profile, Nanoseconds block) {
 } // namespace
 
 TEST_CASE("between blocks while nothing is known; inside of them where they are too long") {
-  LaunchProfile profile = profileOf();
+  KindChoice profile = profileOf();
   CHECK(profile.pick(20us, false)->kind == Kind::Persistent);
   CHECK(after(profile, 445us) == Kind::Checkpoint);
-  LaunchProfile brief = profileOf();
+  KindChoice brief = profileOf();
   CHECK(after(brief, 12us) == Kind::Persistent);
   CHECK(after(brief, 15us) == Kind::Persistent);
   // Slightly above the bound is not worth it; the user's bound counts.
-  LaunchProfile slightly = profileOf();
+  KindChoice slightly = profileOf();
   CHECK(after(slightly, 22us) == Kind::Persistent);
-  LaunchProfile generous = profileOf();
+  KindChoice generous = profileOf();
   generous.pick(1ms, false)->blocks->add(500us);
   CHECK(generous.pick(1ms, false)->kind == Kind::Persistent);
 }
 
 TEST_CASE(
     "a grid that a guard soon drains goes through it, once its blocks are known to be short") {
-  LaunchProfile profile = profileOf();
+  KindChoice profile = profileOf();
   profile.preferGuard();
   CHECK(profile.pick(20us, false)->kind == Kind::Persistent);
   CHECK(after(profile, 12us) == Kind::Guard);
-  LaunchProfile lengthy = profileOf();
+  KindChoice lengthy = profileOf();
   lengthy.preferGuard();
   CHECK(after(lengthy, 445us) == Kind::Checkpoint);
-  LaunchProfile between({way(Kind::Persistent), way(Kind::Guard)});
+  KindChoice between({way(Kind::Persistent), way(Kind::Guard)});
   between.preferGuard();
   CHECK(between.pick(20us, false)->kind == Kind::Guard);
 }
 
 TEST_CASE("what saving takes counts") {
   // A request waits for the poll and for all blocks to be saved.
-  LaunchProfile medium = profileOf(256us);
+  KindChoice medium = profileOf(256us);
   CHECK(after(medium, 200us) == Kind::Persistent);
   CHECK(after(medium, 300us) == Kind::Persistent);
-  LaunchProfile longer = profileOf(256us);
+  KindChoice longer = profileOf(256us);
   CHECK(after(longer, 1ms) == Kind::Checkpoint);
 }
 
 TEST_CASE("one bad measurement is made good by the next ones") {
-  LaunchProfile profile = profileOf();
+  KindChoice profile = profileOf();
   CHECK(after(profile, 9ms) == Kind::Checkpoint);
   CHECK(profile.pick(20us, false)->blocks->wantsMore(20us));
   CHECK(after(profile, 8us) == Kind::Persistent);
@@ -81,7 +81,7 @@ TEST_CASE("one bad measurement is made good by the next ones") {
 }
 
 TEST_CASE("blocks that become shorter or longer") {
-  LaunchProfile profile = profileOf();
+  KindChoice profile = profileOf();
   for (int i = 0; i < 20; ++i)
     CHECK(after(profile, 10us) == Kind::Persistent);
   for (int i = 0; i < 4; ++i)
@@ -96,7 +96,7 @@ TEST_CASE("blocks that become shorter or longer") {
 
 TEST_CASE("what a kind was measured to cost counts") {
   auto chosen = [](Nanoseconds block, Nanoseconds between, Nanoseconds inside) {
-    LaunchProfile profile = profileOf();
+    KindChoice profile = profileOf();
     profile.pick(20us, false)->blockCost.add(between);
     after(profile, block);
     for (int i = 0; i < 3; ++i) {
@@ -115,7 +115,7 @@ TEST_CASE("what a kind was measured to cost counts") {
 TEST_CASE("of one wave, what going between blocks costs is found out too") {
   LaunchPlan guard = way(Kind::Guard), checkpoint = way(Kind::Checkpoint);
   guard.waves = checkpoint.waves = 1;
-  LaunchProfile profile({guard, checkpoint, way(std::nullopt)});
+  KindChoice profile({guard, checkpoint, way(std::nullopt)});
   std::map<std::optional<Kind>, int> taken;
   for (int i = 0; i < 1000; ++i) {
     auto plan = profile.pick(20us, false);
@@ -130,7 +130,7 @@ TEST_CASE("of one wave, what going between blocks costs is found out too") {
 TEST_CASE("what cannot be measured is not tried for ever") {
   LaunchPlan guard = way(Kind::Guard), checkpoint = way(Kind::Checkpoint);
   guard.waves = checkpoint.waves = 1;
-  LaunchProfile profile({guard, checkpoint, way(std::nullopt)});
+  KindChoice profile({guard, checkpoint, way(std::nullopt)});
   int between = 0;
   for (int i = 0; i < 10000; ++i) {
     auto plan = profile.pick(20us, false);
@@ -146,7 +146,7 @@ TEST_CASE("what cannot be measured is not tried for ever") {
 TEST_CASE("a block that takes less than can be measured is a short one") {
   LaunchPlan guard = way(Kind::Guard), checkpoint = way(Kind::Checkpoint);
   guard.waves = checkpoint.waves = 1;
-  LaunchProfile profile({guard, checkpoint, way(std::nullopt)});
+  KindChoice profile({guard, checkpoint, way(std::nullopt)});
   CHECK(profile.pick(20us, false)->kind == Kind::Checkpoint);
   CHECK(after(profile, 0us) == Kind::Guard);
   CHECK(profile.blockTime() > 0us);
@@ -168,7 +168,7 @@ TEST_CASE("what a kind costs is measured by launches that go alone") {
 }
 
 TEST_CASE("a kind in front is taken whatever blocks take") {
-  LaunchProfile profile({way(Kind::Checkpoint, 1ms), way(Kind::Persistent), way(std::nullopt)});
+  KindChoice profile({way(Kind::Checkpoint, 1ms), way(Kind::Persistent), way(std::nullopt)});
   for (int i = 0; i < 10; ++i) {
     auto plan = profile.pick(20us, false);
     CHECK(plan->kind == Kind::Checkpoint);
@@ -178,7 +178,7 @@ TEST_CASE("a kind in front is taken whatever blocks take") {
 }
 
 TEST_CASE("a shape that is not known is taken to be like the kernel's others") {
-  LaunchProfile profile = profileOf();
+  KindChoice profile = profileOf();
   CHECK(profile.pick(20us, false, 400us)->kind == Kind::Checkpoint);
   CHECK(profile.pick(20us, false, 10us)->kind == Kind::Persistent);
   profile.pick(20us, false)->blocks->add(10us);
@@ -219,7 +219,7 @@ TEST_CASE("launches that are apart from their shape: by their sizes, whatever th
 }
 
 TEST_CASE("trials are for kinds between blocks, and for blocks that are short") {
-  LaunchProfile profile = profileOf();
+  KindChoice profile = profileOf();
   std::map<std::optional<Kind>, int> taken;
   auto launch = [&](Nanoseconds took) {
     auto plan = profile.pick(20us, true);

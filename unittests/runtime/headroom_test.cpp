@@ -1,7 +1,7 @@
 // The room that pausing work leaves: what fits how, what launches of high priority make of it, and
 // that nothing pauses which leaves less.
 #include "harness.h"
-#include "planning/room.h"
+#include "planning/headroom.h"
 
 using namespace tally;
 using namespace tally::runtime;
@@ -17,15 +17,15 @@ struct Block {
 LaunchShape shapeOf(const Block &block, std::uint32_t blocks) {
   return {{blocks, 1, 1}, {block.threads, 1, 1}, block.shared};
 }
-bool see(Room &room, const Block &block, std::uint32_t blocks, bool together = false) {
-  return room.see({block.registers, 0, 0}, shapeOf(block, blocks), together);
+bool see(Headroom &headroom, const Block &block, std::uint32_t blocks, bool together = false) {
+  return headroom.see({block.registers, 0, 0}, shapeOf(block, blocks), together);
 }
-std::uint32_t beside(const Block &block, std::uint32_t resident, const Footprint &room) {
-  return besideRoom(h200, {block.registers, 0, 0}, shapeOf(block, 1000), resident, room);
+std::uint32_t beside(const Block &block, std::uint32_t resident, const Footprint &headroom) {
+  return besideRoom(h200, {block.registers, 0, 0}, shapeOf(block, 1000), resident, headroom);
 }
 
-struct H200Room : Room {
-  explicit H200Room(std::uint32_t percent = 25) { open(h200, percent); }
+struct H200Headroom : Headroom {
+  explicit H200Headroom(std::uint32_t percent = 25) { open(h200, percent); }
 };
 
 /// benchmarks/colocation: a layer of a request, and the blocks of its trainings.
@@ -34,7 +34,7 @@ constexpr Block layer{256, 14}, gemm{256, 45, 8208}, attention{256, 62, 41232};
 } // namespace
 
 TEST_CASE("the reserve is left as long as nothing is known") {
-  Footprint reserve = H200Room().now();
+  Footprint reserve = H200Headroom().now();
   CHECK(reserve == Footprint{512, 16384, 57344, 8});
   CHECK(beside({256, 32}, 8, reserve) == 6);            // threads
   CHECK(beside({256, 128}, 2, reserve) == 1);           // registers: 32768 a block
@@ -54,69 +54,70 @@ TEST_CASE("the reserve is left as long as nothing is known") {
 }
 
 TEST_CASE("what a launch takes is left, and no more") {
-  H200Room room;
-  CHECK_FALSE(room.knowsAll());
-  CHECK(see(room, layer, 132));
-  CHECK(room.knowsAll());
-  CHECK(room.now() == Footprint{256, 4096, 1024, 1});
-  CHECK(beside(gemm, 5, room.now()) == 5);
-  CHECK(beside(attention, 4, room.now()) == 3); // all registers
-  CHECK(beside({256, 32}, 8, room.now()) == 7);
-  CHECK(beside({128, 214, 80 << 10}, 2, room.now()) == 2);
-  CHECK(beside({128, 128, 40 << 10}, 4, room.now()) == 3); // all registers
-  std::uint64_t version = room.version();
+  H200Headroom headroom;
+  CHECK_FALSE(headroom.knowsAll());
+  CHECK(see(headroom, layer, 132));
+  CHECK(headroom.knowsAll());
+  CHECK(headroom.now() == Footprint{256, 4096, 1024, 1});
+  CHECK(beside(gemm, 5, headroom.now()) == 5);
+  CHECK(beside(attention, 4, headroom.now()) == 3); // all registers
+  CHECK(beside({256, 32}, 8, headroom.now()) == 7);
+  CHECK(beside({128, 214, 80 << 10}, 2, headroom.now()) == 2);
+  CHECK(beside({128, 128, 40 << 10}, 4, headroom.now()) == 3); // all registers
+  std::uint64_t version = headroom.version();
   // Smaller ones change nothing.
-  CHECK(see(room, {64, 16}, 100));
-  CHECK(room.version() == version);
+  CHECK(see(headroom, {64, 16}, 100));
+  CHECK(headroom.version() == version);
   // One block more than SMs.
-  CHECK(see(room, layer, 133));
-  CHECK(room.now() == Footprint{512, 8192, 2048, 2});
-  CHECK(room.version() > version);
+  CHECK(see(headroom, layer, 133));
+  CHECK(headroom.now() == Footprint{512, 8192, 2048, 2});
+  CHECK(headroom.version() > version);
   // The most of each resource, of whichever launch.
-  CHECK(see(room, {32, 16, 20 << 10}, 1));
-  CHECK(room.now() == Footprint{512, 8192, 21 << 10, 2});
+  CHECK(see(headroom, {32, 16, 20 << 10}, 1));
+  CHECK(headroom.now() == Footprint{512, 8192, 21 << 10, 2});
   // Never more than the reserve.
-  CHECK(see(room, layer, 100000));
-  CHECK(room.now() == Footprint{512, 16384, 21 << 10, 8});
+  CHECK(see(headroom, layer, 100000));
+  CHECK(headroom.now() == Footprint{512, 16384, 21 << 10, 8});
 }
 
 TEST_CASE("shared memory keeps more of them than leave the room from an SM") {
-  auto padded = [](Block block, std::uint32_t count, std::uint32_t most, const Footprint &room) {
+  auto padded = [](Block block, std::uint32_t count, std::uint32_t most,
+                   const Footprint &headroom) {
     block.shared +=
-        paddingFor(h200, {block.registers, 0, 0}, shapeOf(block, 1000), count, most, room);
+        paddingFor(h200, {block.registers, 0, 0}, shapeOf(block, 1000), count, most, headroom);
     return block;
   };
-  H200Room requests;
+  H200Headroom requests;
   CHECK(see(requests, layer, 132));
-  Footprint room = requests.now();
+  Footprint headroom = requests.now();
   // As many of these as shared memory alone lets an SM have, and one less.
   for (std::uint32_t most = 2; most <= 6; ++most) {
     CAPTURE(most);
     Block block{32, 16, (228 << 10) / most / 128 * 128 - 1024};
     CHECK(beside(block, 32, {}) == most);
-    Block limited = padded(block, most - 1, most, room);
+    Block limited = padded(block, most - 1, most, headroom);
     CHECK(beside(limited, 32, {}) == most - 1);
     CHECK(leftBy(h200, footprintOf({}, shapeOf(limited, 1000), most - 1)).sharedBytes >=
-          room.sharedBytes);
+          headroom.sharedBytes);
   }
-  CHECK(beside(Block{32, 16, padded(attention, 3, 4, room).shared}, 32, {}) == 3);
+  CHECK(beside(Block{32, 16, padded(attention, 3, 4, headroom).shared}, 32, {}) == 3);
   // No more of them fit anyway.
-  CHECK(padded({256, 32, 70 << 10}, 3, 3, room).shared == 70 << 10);
+  CHECK(padded({256, 32, 70 << 10}, 3, 3, headroom).shared == 70 << 10);
   // The L1 would lose most of what it has.
-  CHECK(padded(gemm, 4, 5, room).shared == gemm.shared);
-  CHECK(padded({256, 32}, 7, 8, room).shared == 0);
-  Footprint reserve = H200Room().now();
+  CHECK(padded(gemm, 4, 5, headroom).shared == gemm.shared);
+  CHECK(padded({256, 32}, 7, 8, headroom).shared == 0);
+  Footprint reserve = H200Headroom().now();
   CHECK(padded(attention, 3, 4, reserve).shared > attention.shared);
   // What keeps a fifth of an SM from it leaves no quarter.
-  CHECK(padded({128, 16, 44 << 10}, 4, 5, room).shared > 44 << 10);
+  CHECK(padded({128, 16, 44 << 10}, 4, 5, headroom).shared > 44 << 10);
   CHECK(padded({128, 16, 44 << 10}, 4, 5, reserve).shared == 44 << 10);
   DeviceInfo small = h200;
   small.maxSharedBytesPerBlock = 99 << 10;
   FunctionAttributes function{16, 0, 0};
   LaunchShape half = shapeOf({32, 16, 98 << 10}, 1), third = shapeOf({32, 16, 74 << 10}, 1);
-  CHECK(paddingFor(h200, function, half, 1, 2, room) != 0);
-  CHECK(paddingFor(small, function, half, 1, 2, room) == 0);
-  CHECK(paddingFor(small, function, third, 2, 3, room) != 0);
+  CHECK(paddingFor(h200, function, half, 1, 2, headroom) != 0);
+  CHECK(paddingFor(small, function, half, 1, 2, headroom) == 0);
+  CHECK(paddingFor(small, function, third, 2, 3, headroom) != 0);
 }
 
 TEST_CASE("a kernel that asks how much shared memory it has gets no more") {
@@ -132,8 +133,8 @@ TEST_CASE("a kernel that asks how much shared memory it has gets no more") {
     PlanRules rules;
     std::vector<Kind> kinds = {Kind::Pause};
     rules.kinds = kinds;
-    rules.room = reserveOf(device.info(), 25);
-    rules.roomVersion = 1;
+    rules.headroom = reserveOf(device.info(), 25);
+    rules.headroomVersion = 1;
     LaunchShape shape{{24, 1, 1}, {256, 1, 1}, 60 << 10};
     auto plan = (*loaded)->plan(device, shape, std::span<const std::byte>(), rules);
     REQUIRE(plan);
@@ -144,46 +145,46 @@ TEST_CASE("a kernel that asks how much shared memory it has gets no more") {
 }
 
 TEST_CASE("warps lie on the four parts of an SM") {
-  H200Room room;
-  CHECK(see(room, {32, 128}, 132)); // a quarter of a part's registers
-  CHECK(room.now() == Footprint{128, 16384, 1024, 1});
-  CHECK_FALSE(see(room, {32, 129}, 132));
+  H200Headroom headroom;
+  CHECK(see(headroom, {32, 128}, 132)); // a quarter of a part's registers
+  CHECK(headroom.now() == Footprint{128, 16384, 1024, 1});
+  CHECK_FALSE(see(headroom, {32, 129}, 132));
   // Nine warps take three places of one part, so as much as twelve.
   CHECK(footprintOf({32, 0, 0}, shapeOf({288}, 1)) == Footprint{384, 12288, 1024, 1});
   CHECK(footprintOf({32, 0, 0}, shapeOf({288}, 1), 2) == Footprint{640, 20480, 2048, 2});
 }
 
 TEST_CASE("kernels of several streams may run at a time") {
-  H200Room room;
-  room.addStream();
-  CHECK(see(room, layer, 132));
-  CHECK(room.now() == Footprint{256, 4096, 1024, 1});
-  std::uint64_t version = room.version();
-  room.addStream();
-  CHECK(room.now() == Footprint{512, 8192, 2048, 2});
-  CHECK(room.version() > version);
-  version = room.version();
-  room.dropStream();
-  CHECK(room.now() == Footprint{256, 4096, 1024, 1});
-  CHECK(room.version() > version);
-  room.addStream();
+  H200Headroom headroom;
+  headroom.addStream();
+  CHECK(see(headroom, layer, 132));
+  CHECK(headroom.now() == Footprint{256, 4096, 1024, 1});
+  std::uint64_t version = headroom.version();
+  headroom.addStream();
+  CHECK(headroom.now() == Footprint{512, 8192, 2048, 2});
+  CHECK(headroom.version() > version);
+  version = headroom.version();
+  headroom.dropStream();
+  CHECK(headroom.now() == Footprint{256, 4096, 1024, 1});
+  CHECK(headroom.version() > version);
+  headroom.addStream();
   for (int i = 0; i < 10; ++i)
-    room.addStream();
-  CHECK(room.now() == Footprint{512, 16384, 12 << 10, 8});
+    headroom.addStream();
+  CHECK(headroom.now() == Footprint{512, 16384, 12 << 10, 8});
 }
 
 TEST_CASE("what does not fit the reserve is said, and what is not known takes it all") {
-  H200Room room;
-  CHECK(see(room, {512, 32}, 132));
-  CHECK_FALSE(see(room, {1024, 32}, 1));
-  CHECK_FALSE(see(room, {512, 33}, 1)); // given out by 8 a thread
-  CHECK(see(room, {128, 32, 55 << 10}, 1));
-  CHECK_FALSE(see(room, {128, 32, 56 << 10}, 1)); // and 1 KB of the system's
-  CHECK(room.knowsAll());
-  Footprint reserve = H200Room().now();
-  CHECK(room.now().registers == reserve.registers);
+  H200Headroom headroom;
+  CHECK(see(headroom, {512, 32}, 132));
+  CHECK_FALSE(see(headroom, {1024, 32}, 1));
+  CHECK_FALSE(see(headroom, {512, 33}, 1)); // given out by 8 a thread
+  CHECK(see(headroom, {128, 32, 55 << 10}, 1));
+  CHECK_FALSE(see(headroom, {128, 32, 56 << 10}, 1)); // and 1 KB of the system's
+  CHECK(headroom.knowsAll());
+  Footprint reserve = H200Headroom().now();
+  CHECK(headroom.now().registers == reserve.registers);
 
-  H200Room small;
+  H200Headroom small;
   CHECK(see(small, layer, 132));
   SUBCASE("unknown") {
     small.seeUnknown();
@@ -197,27 +198,27 @@ TEST_CASE("what does not fit the reserve is said, and what is not known takes it
 }
 
 TEST_CASE("blocks that wait for each other have to fit together") {
-  H200Room room;
-  CHECK(see(room, layer, 264, true));
-  CHECK(see(room, layer, 1000));
-  CHECK_FALSE(see(room, layer, 265, true));
+  H200Headroom headroom;
+  CHECK(see(headroom, layer, 264, true));
+  CHECK(see(headroom, layer, 1000));
+  CHECK_FALSE(see(headroom, layer, 265, true));
 }
 
 TEST_CASE("a graph's kernels come one after the other, or beside each other") {
-  H200Room room;
-  auto one = room.ask({16, 0, 0}, shapeOf(layer, 132), false);
-  Room::Asked chain, branches;
+  H200Headroom headroom;
+  auto one = headroom.ask({16, 0, 0}, shapeOf(layer, 132), false);
+  Headroom::Asked chain, branches;
   for (int i = 0; i < 2; ++i) {
     chain.add(one, false);
     branches.add(one, true);
   }
   CHECK(chain.need == one.need);
   CHECK(branches.need == Footprint{512, 8192, 2048, 2});
-  CHECK(room.see(chain));
-  CHECK(room.now() == one.need);
+  CHECK(headroom.see(chain));
+  CHECK(headroom.now() == one.need);
   chain.known = false;
-  CHECK(room.see(chain));
-  CHECK_FALSE(room.knowsAll());
+  CHECK(headroom.see(chain));
+  CHECK_FALSE(headroom.knowsAll());
 }
 
 namespace {
@@ -261,7 +262,7 @@ struct Roomy : Harness {
   /// Before a request launches 128 threads of so many registers on each SM.
   void seeLaunch(std::uint32_t registers) {
     high->noteLaunchOn(*stream);
-    if (!high->room().see({registers, 0, 0}, {{2, 1, 1}, {128, 1, 1}, 0}))
+    if (!high->headroom().see({registers, 0, 0}, {{2, 1, 1}, {128, 1, 1}, 0}))
       high->noteLarge(now);
   }
   /// Submits the next launch and waits for its first blocks.
@@ -301,7 +302,7 @@ TEST_CASE("launches leave what requests were seen to take") {
   run.seeLaunch(40); // all of the reserve
   run.begin();
   run.finish();
-  run.high->room().seeUnknown();
+  run.high->headroom().seeUnknown();
   run.begin();
   run.end();
   CHECK(run.grids == std::vector{run.one, run.both, run.one, run.one});
@@ -388,7 +389,7 @@ TEST_CASE("what is known to fit is not waited for without end") {
   run.seeLaunch(16);
   StreamId id = run.stream->id;
   for (int pause = 1; pause <= 3; ++pause) {
-    CHECK(run.high->room().knowsAll());
+    CHECK(run.high->headroom().knowsAll());
     run.begin();
     REQUIRE(run.high->beginRequest());
     run.turns(5);
@@ -411,8 +412,8 @@ TEST_CASE("what is known to fit is not waited for without end") {
     run.now += 100ms; // no pauses
     run.finish();
   }
-  CHECK_FALSE(run.high->room().knowsAll());
-  CHECK(run.high->room().now() == reserveOf(run.device.info(), 25));
+  CHECK_FALSE(run.high->headroom().knowsAll());
+  CHECK(run.high->headroom().now() == reserveOf(run.device.info(), 25));
   run.begin();
   run.end();
 }

@@ -1,4 +1,4 @@
-#include "tally/ptx/analysis/reasons.h"
+#include "tally/ptx/analysis/refusal_reasons.h"
 
 #include <cassert>
 
@@ -7,7 +7,7 @@ namespace {
 
 constexpr ReasonFacts table[] = {
 #define TALLY_REASON(enumerator, code, kinds, sentence) {code, kinds, sentence},
-#include "tally/ptx/analysis/reasons.def"
+#include "tally/ptx/analysis/refusal_reasons.def"
 #undef TALLY_REASON
 };
 

@@ -1,4 +1,4 @@
-#include "planning/room.h"
+#include "planning/headroom.h"
 
 #include <algorithm>
 
@@ -20,7 +20,7 @@ std::uint32_t sumOf(std::uint32_t a, std::uint32_t b) {
 
 } // namespace
 
-Footprint Room::now() const {
+Footprint Headroom::now() const {
   if (!seen || unknown)
     return most;
   std::uint64_t times = std::max(streams.load(), 1u);
@@ -31,7 +31,7 @@ Footprint Room::now() const {
   return footprintOf(limit);
 }
 
-void Room::raise(const Footprint &need) {
+void Headroom::raise(const Footprint &need) {
   bool more = !seen.load();
   std::array<std::uint32_t, 4> wanted = fieldsOf(need);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -46,19 +46,19 @@ void Room::raise(const Footprint &need) {
   changes.fetch_add(1, std::memory_order_release);
 }
 
-Room::Asked Room::ask(const FunctionAttributes &function, const LaunchShape &shape,
-                      bool together) const {
+Headroom::Asked Headroom::ask(const FunctionAttributes &function, const LaunchShape &shape,
+                              bool together) const {
   Asked asked;
   asked.need = needOf(device, function, shape);
   asked.fits = most.holds(together ? asked.need : runtime::footprintOf(function, shape));
   return asked;
 }
 
-bool Room::see(const FunctionAttributes &function, const LaunchShape &shape, bool together) {
+bool Headroom::see(const FunctionAttributes &function, const LaunchShape &shape, bool together) {
   return see(ask(function, shape, together));
 }
 
-bool Room::see(const Asked &asked) {
+bool Headroom::see(const Asked &asked) {
   if (!asked.known)
     seeUnknown();
   if (asked.need.blocks != 0)
@@ -66,7 +66,7 @@ bool Room::see(const Asked &asked) {
   return asked.fits;
 }
 
-void Room::Asked::add(const Asked &other, bool beside) {
+void Headroom::Asked::add(const Asked &other, bool beside) {
   std::array<std::uint32_t, 4> ours = fieldsOf(need), theirs = fieldsOf(other.need);
   for (std::size_t i = 0; i < ours.size(); ++i)
     ours[i] = beside ? sumOf(ours[i], theirs[i]) : std::max(ours[i], theirs[i]);

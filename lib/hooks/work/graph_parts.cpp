@@ -1,4 +1,4 @@
-#include "work/graph_snapshot.h"
+#include "work/graph_parts.h"
 
 #include "state/in_hook.h"
 

@@ -1,6 +1,6 @@
 // Reason codes of refusals, and findings: what an analysis saw that refuses some kinds.
-#ifndef TALLY_PTX_ANALYSIS_REASONS_H
-#define TALLY_PTX_ANALYSIS_REASONS_H
+#ifndef TALLY_PTX_ANALYSIS_REFUSAL_REASONS_H
+#define TALLY_PTX_ANALYSIS_REFUSAL_REASONS_H
 
 #include "tally/bundle/verdict.h"
 
@@ -25,11 +25,11 @@ inline constexpr KindSet everyKind = onSlice | onGuard | onWorkers;
 
 enum class Reason : std::uint8_t {
 #define TALLY_REASON(enumerator, code, kinds, sentence) enumerator,
-#include "tally/ptx/analysis/reasons.def"
+#include "tally/ptx/analysis/refusal_reasons.def"
 #undef TALLY_REASON
 };
 
-/// One row of reasons.def.
+/// One row of refusal_reasons.def.
 struct ReasonFacts {
   std::string_view code;
   KindSet kinds;

@@ -7,8 +7,8 @@
 // driver knows (a library's) runs whole: under `tally run` by a launch of its own, else as such a
 // graph; the others yield. Parts never change; an update puts a new part in the place of the
 // old one, which queued launches still hold.
-#ifndef TALLY_LIB_HOOKS_WORK_GRAPH_SNAPSHOT_H
-#define TALLY_LIB_HOOKS_WORK_GRAPH_SNAPSHOT_H
+#ifndef TALLY_LIB_HOOKS_WORK_GRAPH_PARTS_H
+#define TALLY_LIB_HOOKS_WORK_GRAPH_PARTS_H
 
 #include "work/foreign_launch.h"
 #include "work/kernel_launch.h"

@@ -23,13 +23,13 @@
 // What is kept of a stream outlives it and is used again for another one, so that whoever looks at
 // all of them needs no lock: a scope that is open when its stream is released stays counted, and
 // the monitor closes it.
-#ifndef TALLY_LIB_RUNTIME_REQUESTS_HIGH_PRIORITY_H
-#define TALLY_LIB_RUNTIME_REQUESTS_HIGH_PRIORITY_H
+#ifndef TALLY_LIB_RUNTIME_REQUESTS_REQUEST_SCOPE_TRACKER_H
+#define TALLY_LIB_RUNTIME_REQUESTS_REQUEST_SCOPE_TRACKER_H
 
 #include "arena/arena.h"
 #include "base/stable_table.h"
 #include "lane/lane.h"
-#include "planning/room.h"
+#include "planning/headroom.h"
 #include "requests/rest_time.h"
 #include "trace/trace.h"
 
@@ -77,7 +77,7 @@ struct HighStream {
   std::atomic<std::uint64_t> synchronised{0};         ///< calls made that are known to be over
   std::atomic<std::int64_t> synchronisedAt{0};        ///< since when, about
   std::atomic<std::uint32_t> waiting{0}; ///< threads that wait for it by a call of their own
-  std::atomic<bool> launches{false};     ///< kernels: Room knows
+  std::atomic<bool> launches{false};     ///< kernels: Headroom knows
   std::atomic<bool> isNamed{false};      ///< by a request: no time to rest
 
   Calls calls() const;
@@ -104,12 +104,13 @@ struct HighStream {
   /// releases it sets that, then waits until nobody asks.
   std::atomic<std::uint32_t> asking{0};
   std::atomic<bool> isReleased{false};
-  HighStream *nextReleased = nullptr; ///< guarded by HighPriority's mutex
+  HighStream *nextReleased = nullptr; ///< guarded by RequestScopeTracker's mutex
 };
 
-class HighPriority {
+class RequestScopeTracker {
 public:
-  HighPriority(SignalDevice &device, DeviceControl &control) : device(device), control(control) {}
+  RequestScopeTracker(SignalDevice &device, DeviceControl &control)
+      : device(device), control(control) {}
 
   /// The slot in which other processes see this one's scopes, or none. While no scope is open:
   /// those that are counted in must be counted out.
@@ -214,8 +215,8 @@ public:
 
   /// Who launches tells it what that takes, and noteLarge() what does not fit. What is launched
   /// without is not known to fit.
-  Room &room() { return left; }
-  const Room &room() const { return left; }
+  Headroom &headroom() { return left; }
+  const Headroom &headroom() const { return left; }
   /// A launch on the stream, before it is made. `room.see()` says whether it fits.
   void noteLaunchOn(HighStream &stream) {
     if (!stream.launches.load(std::memory_order_relaxed) && !stream.launches.exchange(true))
@@ -240,7 +241,7 @@ public:
 private:
   /// A thread's wait for a stream.
   struct Waiting {
-    Waiting(HighPriority &scopes, HighStream &stream)
+    Waiting(RequestScopeTracker &scopes, HighStream &stream)
         : scopes(scopes), stream(stream), made(stream.calls().made) {
       stream.waiting.fetch_add(1);
     }
@@ -252,7 +253,7 @@ private:
     Waiting(const Waiting &) = delete;
     Waiting &operator=(const Waiting &) = delete;
 
-    HighPriority &scopes;
+    RequestScopeTracker &scopes;
     HighStream &stream;
     const std::uint64_t made; ///< calls, before the wait
     bool isOver = false;
@@ -284,7 +285,7 @@ private:
   Trace *trace = nullptr;
   std::atomic<std::uint64_t> tracedEpoch{0};
   std::atomic<std::uint32_t> explicitScopes{0};
-  Room left;
+  Headroom left;
   static constexpr std::int64_t never = INT64_MIN;
   std::atomic<std::int64_t> lastLarge{never};
   std::atomic<std::uint64_t> scopeChanges{0};
