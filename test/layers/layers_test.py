@@ -1,5 +1,7 @@
 """layers_test.py SOURCE_DIR: whether the folders of lib/runtime and lib/hooks include only what layers.txt says, and how large they are.
 
+No source of the repository has more than 500 lines.
+
 Each quoted include is found as the compiler finds it: beside the file, else in lib/runtime, lib/hooks, lib, lib/include. The test also
 plants includes and files that are not allowed, in a copy, and must find them."""
 import pathlib
@@ -12,7 +14,7 @@ import unittest
 here = pathlib.Path(__file__).parent
 source = pathlib.Path(sys.argv.pop(1))
 roots = ("lib/runtime", "lib/hooks", "lib", "lib/include")
-most_files = 30
+most_files, most_lines = 30, 500
 suffixes = {".h", ".cpp", ".def", ".cu"}
 
 
@@ -72,6 +74,15 @@ def complaints(tree):
     return found
 
 
+def long_files(tree):
+    found = []
+    for folder in ("include", "lib", "tools", "examples", "unittests", "test", "benchmarks"):
+        for path in sorted((tree / folder).rglob("*")):
+            if path.suffix in {".h", ".hpp", ".cpp", ".cu", ".py"} and (lines := len(path.read_text().splitlines())) > most_lines:
+                found.append(f"{path.relative_to(tree)} has {lines} lines, more than {most_lines}")
+    return found
+
+
 class Layers(unittest.TestCase):
     def copy(self):
         folder = tempfile.TemporaryDirectory(prefix="tally-layers-")
@@ -101,6 +112,12 @@ class Layers(unittest.TestCase):
                 wrong = complaints(tree)
                 self.assertEqual(len(wrong), 1, wrong)
                 self.assertIn(f"{file} includes {header}, of {folder}", wrong[0])
+
+    def test_no_file_is_long(self):
+        self.assertEqual(long_files(source), [])
+        tree = self.copy()
+        (tree / "lib/hooks/work/long.h").write_text("\n" * (most_lines + 1))
+        self.assertEqual(len(long_files(tree)), 1)
 
     def test_too_many_files_and_files_elsewhere_are_found(self):
         tree = self.copy()

@@ -1,95 +1,17 @@
 // Kinds that stop inside of blocks: for which launches they are taken.
 #include "../support/files.h"
-#include "harness.h"
+#include "kind_launches.h"
 
 #include "planning/profile_store.h"
 
 #include "tally/policy/partition_policy.h"
 
-#include <map>
-#include <utility>
-
 using namespace tally;
 using namespace tally::runtime;
+using namespace tally::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-const std::vector<Kind> everyKind = {Kind::Persistent, Kind::Guard, Kind::Slice, Kind::Checkpoint};
-
-/// Launches of one kernel and shape, one after the other on one stream. Blocks run one at a time
-/// and a wave is four of them, so what is seen as a block's time is that of four.
-struct Launches : Harness {
-  explicit Launches(std::size_t count, std::vector<Kind> kinds = everyKind,
-                    std::uint32_t recordBytes = 32, Dim3 grid = {24, 1, 1},
-                    ProfileStore *store = nullptr, AnyPolicy policy = {},
-                    std::uint32_t registersPerSm = 65536)
-      : Harness(count, std::move(kinds), std::move(policy), 0, store, nullptr, recordBytes,
-                registersPerSm) {
-    program = Program::launches(count, 0, grid);
-    addStreams(program);
-    device.onBlock = [this](std::optional<Kind> kind) {
-      ++blocks[kind];
-      now += eachBlock;
-      if (inBlock)
-        inBlock();
-    };
-  }
-  void turn() {
-    dispatcher->step();
-    device.advance();
-  }
-  /// The blocks that it runs, by their kind.
-  std::map<std::optional<Kind>, int> run(std::size_t n) {
-    blocks.clear();
-    REQUIRE(submit(program, n));
-    for (int i = 0; i < 100000 && !allFinished(); ++i)
-      turn();
-    REQUIRE(allFinished());
-    return blocks;
-  }
-  /// A launch that comes behind that stream of the application's; nothing: behind none.
-  void submitBehind(std::optional<StreamId> ahead) {
-    Operation operation;
-    operation.stream = streams[0].get();
-    operation.kernel = kernels[0].get();
-    operation.shape = {{24, 1, 1}, {64, 1, 1}, 0};
-    auto bytes = std::as_bytes(std::span(&scratchArguments, 1));
-    operation.parameters.assign(bytes.begin(), bytes.end());
-    operation.ordered = ahead;
-    operation.took = took;
-    REQUIRE(streams[0]->lane.submit(std::move(operation)));
-  }
-  std::map<std::optional<Kind>, int> runAll() {
-    std::map<std::optional<Kind>, int> last;
-    for (std::size_t n = 0; n < program.steps.size(); ++n)
-      last = run(n);
-    CHECK((outcome() == runInOrder(program)));
-    return last;
-  }
-  /// In the block behind so many a request comes, and ends when nothing runs any more.
-  void stopBehind(int count) {
-    inBlock = [this, count, seen = 0]() mutable {
-      if (++seen == count)
-        REQUIRE(high->beginRequest());
-    };
-  }
-  ControlFields told() const {
-    return decodeControl(*reinterpret_cast<const std::uint64_t *>(wordAddress));
-  }
-
-  Program program;
-  Nanoseconds eachBlock = 1us;
-  Nanoseconds took{0}; ///< what launches of submitBehind() took before, past the lane
-  std::function<void()> inBlock;
-  std::map<std::optional<Kind>, int> blocks;
-  Words scratch = Words(2 * Program::words);
-  MixArguments scratchArguments{reinterpret_cast<std::uint64_t>(scratch.data()),
-                                reinterpret_cast<std::uint64_t>(&scratch[Program::words]),
-                                Program::words, 1};
-};
-
-using Blocks = std::map<std::optional<Kind>, int>;
 
 DeviceInfo gpu() {
   DeviceInfo info;
@@ -423,63 +345,6 @@ TEST_CASE("in the lane: no launch is taken for long because of others' time") {
   CHECK(launches.run(10) == Blocks{{Kind::Persistent, 24}});
   CHECK(launches.run(11) == Blocks{{Kind::Persistent, 24}}); // measured
   CHECK(launches.run(13) == Blocks{{Kind::Checkpoint, 24}});
-}
-
-TEST_CASE("in the lane: where a save area cannot be had, blocks are run to their ends") {
-  for (int stoppedBehind : {0, 7}) {
-    CAPTURE(stoppedBehind);
-    // The device does not say what its SMs hold, so that none is taken in advance.
-    Launches launches(4, everyKind, 32, {24, 1, 1}, nullptr, {}, 0);
-    launches.eachBlock = 200us;
-    launches.device.mostBytes = 0; // all that is needed otherwise is there
-    if (stoppedBehind != 0)
-      launches.stopBehind(stoppedBehind);
-    REQUIRE(launches.submit(launches.program, 0));
-    for (int i = 0; i < 400; ++i)
-      launches.turn();
-    if (stoppedBehind != 0) {
-      CHECK(!launches.allFinished());
-      REQUIRE(launches.high->endRequest());
-    }
-    for (int i = 0; i < 10000 && !launches.allFinished(); ++i)
-      launches.turn();
-    REQUIRE(launches.allFinished());
-    CHECK(launches.blocks == Blocks{{Kind::Persistent, 24}});
-    for (std::size_t n = 1; n < 4; ++n)
-      CHECK(launches.run(n) == Blocks{{Kind::Persistent, 24}});
-    CHECK(launches.statistics().saveAreasRefused == 1);
-    CHECK((launches.outcome() == runInOrder(launches.program)));
-  }
-}
-
-TEST_CASE("in the lane: no stream of kernels begins with clearing a save area") {
-  for (std::uint32_t registersPerSm : {65536u, 0u}) { // in advance, and for the first launch
-    CAPTURE(registersPerSm);
-    Launches launches(2, {Kind::Checkpoint, Kind::Persistent}, 32, {24, 1, 1}, nullptr, {},
-                      registersPerSm);
-    launches.eachBlock = 200us;
-    CHECK(launches.runAll() == Blocks{{Kind::Checkpoint, 24}});
-    CHECK(launches.device.mostFilledFirst < std::size_t{1} << 20);
-    CHECK(launches.device.waits() != 0); // this device does nothing by itself
-  }
-}
-
-TEST_CASE("in the lane: a save area that cannot be cleared is none") {
-  Launches launches(4, everyKind, 32, {24, 1, 1}, nullptr, {}, 0);
-  launches.eachBlock = 200us;
-  CHECK(launches.run(0) == Blocks{{Kind::Persistent, 24}});
-  launches.device.refusesFills = true;
-  CHECK(launches.run(1) == Blocks{{Kind::Persistent, 24}});
-  CHECK(launches.statistics().saveAreasRefused == 1);
-}
-
-TEST_CASE("in the lane: no memory is asked for while requests may wait") {
-  Launches launches(4);
-  launches.eachBlock = 200us;
-  launches.device.mostBytes = 0;
-  CHECK(launches.run(0) == Blocks{{Kind::Persistent, 24}});
-  CHECK(launches.run(1) == Blocks{{Kind::Checkpoint, 24}});
-  CHECK(launches.statistics().saveAreasRefused == 0);
 }
 
 TEST_CASE("in the lane: what blocks take is kept, and known to the next process") {

@@ -21,7 +21,7 @@ bool see(Headroom &headroom, const Block &block, std::uint32_t blocks, bool toge
   return headroom.see({block.registers, 0, 0}, shapeOf(block, blocks), together);
 }
 std::uint32_t beside(const Block &block, std::uint32_t resident, const Footprint &headroom) {
-  return besideRoom(h200, {block.registers, 0, 0}, shapeOf(block, 1000), resident, headroom);
+  return besideHeadroom(h200, {block.registers, 0, 0}, shapeOf(block, 1000), resident, headroom);
 }
 
 struct H200Headroom : Headroom {
@@ -50,7 +50,7 @@ TEST_CASE("the reserve is left as long as nothing is known") {
   CHECK(beside({128, 128, 40 << 10}, 4, reserve) == 3);
   CHECK(beside(gemm, 5, reserve) == 4);
   CHECK(beside(attention, 4, reserve) == 3);
-  CHECK(besideRoom(DeviceInfo{"", 90, 2}, {16, 0, 0}, shapeOf({}, 1), 2, {}) == 0);
+  CHECK(besideHeadroom(DeviceInfo{"", 90, 2}, {16, 0, 0}, shapeOf({}, 1), 2, {}) == 0);
 }
 
 TEST_CASE("what a launch takes is left, and no more") {

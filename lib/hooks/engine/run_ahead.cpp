@@ -40,8 +40,6 @@ constexpr double partOfLonger = 25;
 /// how often.
 constexpr double mostUndoubted = 1.1;
 constexpr Nanoseconds doubtInterval = 100ms;
-/// How much further than the bound work may come to be ahead.
-constexpr int mostTimesBound = 4;
 constexpr std::size_t mostEstimates = 4096, mostEvents = 64;
 
 } // namespace
@@ -224,14 +222,6 @@ void StreamAhead::dropIdle(StreamState &stream, Nanoseconds now) {
   open = {};
 }
 
-/// The device has no work of the stream's. It is no fault of the bound's where the program has
-/// waited for that itself, nor right behind a wait of ours: then work takes less than was expected.
-void StreamAhead::noteDry(Nanoseconds now) {
-  Nanoseconds waited = std::exchange(waitedUntil, Nanoseconds(0));
-  if (waited != Nanoseconds(0) && now - waited >= bound / 2 && activity.restsSoFar() == restsAtWait)
-    allowed = std::min(2 * allowed, mostTimesBound * bound);
-}
-
 /// ns. What takes longer than expected counts with what it has taken, but for what may have to wait
 /// for others.
 double StreamAhead::ahead(Nanoseconds now) const {
@@ -249,8 +239,8 @@ double StreamAhead::ahead(Nanoseconds now) const {
 /// anything is ahead of it.
 bool StreamAhead::isTooFar(double ns, Nanoseconds now) const {
   double before = ahead(now);
-  return !isLetGo && before + ns > static_cast<double>(allowed.count()) &&
-         before > static_cast<double>(bound.count()) / partOfLonger;
+  return !isLetGo && before + ns > static_cast<double>(bound.now().count()) &&
+         before > static_cast<double>(bound.asked().count()) / partOfLonger;
 }
 
 /// Returns when the operation is not too far ahead, a capture begins, or no group is over for far
@@ -261,8 +251,8 @@ bool StreamAhead::waitUntilAdmissible(StreamState &stream, double ns) {
   if (open.operations != 0)
     close(stream);
   // For a whole group: else there would be an event behind each operation from here on.
-  double headroom = std::max(ns, static_cast<double>(bound.count()) / groupsOfBound);
-  while (!closed.empty() && !captures.any() && isTooFar(headroom, now)) {
+  double least = std::max(ns, static_cast<double>(bound.asked().count()) / groupsOfBound);
+  while (!closed.empty() && !captures.any() && isTooFar(least, now)) {
     double expected = closed.front().expected * mostTimesExpected;
     if (now - since > Nanoseconds(static_cast<std::int64_t>(expected)) + mostBehindExpected)
       isLetGo = true;
@@ -278,8 +268,7 @@ bool StreamAhead::waitUntilAdmissible(StreamState &stream, double ns) {
   }
   if (now == began)
     return false;
-  waitedUntil = now;
-  restsAtWait = activity.restsSoFar();
+  bound.waited(now, activity.restsSoFar());
   return true;
 }
 

@@ -8,9 +8,7 @@
 // right before it. A thread waits before an operation that would be further ahead than the bound.
 // Where hardly anything is ahead one goes that takes longer by itself.
 //
-// A thread that pauses for longer than the bound leaves the device without work, which it would
-// have put on the stream before if it had not been made to wait. Where that is seen the stream's
-// work may be further ahead from then on, up to four times the bound.
+// The bound grows where it left the device without work (growing_bound.h).
 //
 // Not all that lies between two events is the operations'. Where the device had reached the first
 // event before the last operation came, it may have waited for the thread. Where other streams were
@@ -31,6 +29,7 @@
 
 #include "engine/activity.h"
 #include "engine/best_effort_queue.h"
+#include "engine/growing_bound.h"
 #include "state/captures.h"
 #include "state/streams.h"
 #include "tables/cuda_api.h"
@@ -70,8 +69,8 @@ class StreamAhead {
 public:
   StreamAhead(RunAhead &owner, const CudaApi &api, Captures &captures, Activity &activity,
               runtime::Nanoseconds bound, runtime::Trace *trace, std::uint8_t number)
-      : owner(owner), api(api), captures(captures), activity(activity), bound(bound), trace(trace),
-        number(number), allowed(bound) {}
+      : owner(owner), api(api), captures(captures), activity(activity), trace(trace),
+        number(number), bound(bound) {}
 
   RunAhead &owner;
 
@@ -150,10 +149,10 @@ private:
   double ahead(runtime::Nanoseconds now) const;
   /// By what is expected, or by the time since it was begun: it may take longer than expected.
   bool isFull(runtime::Nanoseconds now) const {
-    double most = static_cast<double>(bound.count()) / groupsOfBound;
+    double most = static_cast<double>(bound.asked().count()) / groupsOfBound;
     return open.expected >= most || static_cast<double>((now - open.begun).count()) >= most;
   }
-  void noteDry(runtime::Nanoseconds now);
+  void noteDry(runtime::Nanoseconds now) { bound.ranDry(now, activity.restsSoFar()); }
   bool waitUntilAdmissible(StreamState &stream, double ns);
   bool isTooFar(double ns, runtime::Nanoseconds now) const;
 
@@ -162,14 +161,10 @@ private:
   const CudaApi &api;
   Captures &captures;
   Activity &activity;
-  const runtime::Nanoseconds bound;
-  runtime::Trace *const trace;  ///< or none
-  const std::uint8_t number;    ///< there
-  std::mutex mutex;             ///< for what follows
-  runtime::Nanoseconds allowed; ///< how far ahead operations may be by now
-  /// When a thread last had waited for that; zero: not since the device last had no work.
-  runtime::Nanoseconds waitedUntil{0};
-  std::uint64_t restsAtWait = 0; ///< how often the program had waited for all its work then
+  runtime::Trace *const trace; ///< or none
+  const std::uint8_t number;   ///< there
+  std::mutex mutex;            ///< for what follows
+  GrowingBound bound;
   std::unordered_map<const void *, Kind> kinds;
   std::array<Recent, recentCount> recent;
   std::unordered_map<std::uint64_t, Estimate> estimates; ///< by identity and size

@@ -176,32 +176,14 @@ public:
 
   MemoryAccount &memory() { return account; }
   /// `call` allocates so many bytes, as the piece that `made` gives. Work will follow: others see
-  /// the process by then.
+  /// the process by then. (hooks_memory.h)
   template <class Call, class Made>
-  cudaError_t allocate(const CudaApi &api, std::size_t bytes, Call call, Made made) {
-    cudaError_t status = account.allocate(api, bytes, call, made);
-    if (mayJoin.load(std::memory_order_relaxed) && status == cudaSuccess && !settings.bestEffort)
-      joinLater(api);
-    return status;
-  }
+  cudaError_t allocate(const CudaApi &api, std::size_t bytes, Call call, Made made);
   template <class Call>
   cudaError_t allocateAsync(const CudaApi &api, void **made, std::size_t bytes, cudaStream_t handle,
-                            Call call) {
-    auto ordered = [&] { return stream(api, handle, call); };
-    // What a graph will allocate is none of the process's yet.
-    if (!account.isOn() || captures.takesPart(api, handle))
-      return ordered();
-    return account.allocate(api, bytes, ordered,
-                            [&] { return MemoryAccount::Piece{*made, bytes}; });
-  }
+                            Call call);
   template <class Call>
-  cudaError_t freeAsync(const CudaApi &api, void *memory, cudaStream_t handle, Call call) {
-    auto mayQueue = [&] { return QueueChecks{api}.cudaFreeAsync(memory, handle); };
-    auto ordered = [&] { return queue(api, handle, mayQueue, call); };
-    if (!account.isOn() || captures.takesPart(api, handle))
-      return ordered();
-    return account.release(memory, ordered);
-  }
+  cudaError_t freeAsync(const CudaApi &api, void *memory, cudaStream_t handle, Call call);
 
   // Copies and fills. (hooks_copies.cpp)
 
@@ -253,27 +235,12 @@ public:
     });
   }
   cudaError_t recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream_t handle,
-                          unsigned flags) {
-    return recordEvent(api, event, handle, flags, [&api, event, flags](cudaStream_t on) {
-      return flags == 0 ? api.cudaEventRecord(event, on)
-                        : api.cudaEventRecordWithFlags(event, on, flags);
-    });
-  }
-  cudaError_t queryEvent(const CudaApi &api, cudaEvent_t event) {
-    return queryEvent(event, [&] { return api.cudaEventQuery(event); });
-  }
-  cudaError_t synchronizeEvent(const CudaApi &api, cudaEvent_t event) {
-    return synchronizeEvent(event, [&] { return api.cudaEventSynchronize(event); });
-  }
-  cudaError_t destroyEvent(const CudaApi &api, cudaEvent_t event) {
-    return destroyEvent(api, event, [&] { return api.cudaEventDestroy(event); });
-  }
-  cudaError_t elapsedTime(const CudaApi &api, float *ms, cudaEvent_t start, cudaEvent_t end) {
-    return elapsedTime(start, end, [&] { return api.cudaEventElapsedTime(ms, start, end); });
-  }
-  cudaError_t synchronizeDevice(const CudaApi &api) {
-    return synchronizeDevice([&] { return api.cudaDeviceSynchronize(); });
-  }
+                          unsigned flags);
+  cudaError_t queryEvent(const CudaApi &api, cudaEvent_t event);
+  cudaError_t synchronizeEvent(const CudaApi &api, cudaEvent_t event);
+  cudaError_t destroyEvent(const CudaApi &api, cudaEvent_t event);
+  cudaError_t elapsedTime(const CudaApi &api, float *ms, cudaEvent_t start, cudaEvent_t end);
+  cudaError_t synchronizeDevice(const CudaApi &api);
   template <class Call> auto beginCapture(const CudaApi &api, cudaStream_t handle, Call call) {
     drain();
     // CUDA does not tell a stream's flags while it is captured, and such a question makes the
@@ -528,5 +495,6 @@ private:
 #include "process/hooks_events.h"
 #include "process/hooks_foreign.h"
 #include "process/hooks_launches.h"
+#include "process/hooks_memory.h"
 
 #endif

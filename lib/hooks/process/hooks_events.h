@@ -143,6 +143,37 @@ template <class Call> cudaError_t Hooks::synchronizeDevice(const Call &call) {
   return withDeferred(status);
 }
 
+// By the CUDA runtime's calls.
+
+inline cudaError_t Hooks::recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream_t handle,
+                                      unsigned flags) {
+  return recordEvent(api, event, handle, flags, [&api, event, flags](cudaStream_t on) {
+    return flags == 0 ? api.cudaEventRecord(event, on)
+                      : api.cudaEventRecordWithFlags(event, on, flags);
+  });
+}
+
+inline cudaError_t Hooks::queryEvent(const CudaApi &api, cudaEvent_t event) {
+  return queryEvent(event, [&] { return api.cudaEventQuery(event); });
+}
+
+inline cudaError_t Hooks::synchronizeEvent(const CudaApi &api, cudaEvent_t event) {
+  return synchronizeEvent(event, [&] { return api.cudaEventSynchronize(event); });
+}
+
+inline cudaError_t Hooks::destroyEvent(const CudaApi &api, cudaEvent_t event) {
+  return destroyEvent(api, event, [&] { return api.cudaEventDestroy(event); });
+}
+
+inline cudaError_t Hooks::elapsedTime(const CudaApi &api, float *ms, cudaEvent_t start,
+                                      cudaEvent_t end) {
+  return elapsedTime(start, end, [&] { return api.cudaEventElapsedTime(ms, start, end); });
+}
+
+inline cudaError_t Hooks::synchronizeDevice(const CudaApi &api) {
+  return synchronizeDevice([&] { return api.cudaDeviceSynchronize(); });
+}
+
 } // namespace tally::hooks
 
 #endif

@@ -68,8 +68,8 @@ Result<void> ApiDevice::describe() {
   for (std::size_t i = 0; i < wanted.size(); ++i)
     TALLY_API_TRY(api, cudaDeviceGetAttribute, &values[i], wanted[i], device);
   if (!Settings::get().emulator)
-    if (Result<void> headroom = describeSms(); !headroom)
-      return headroom;
+    if (Result<void> described = describeSms(); !described)
+      return described;
   facts.arch = static_cast<std::uint32_t>(values[0] * 10 + values[1]);
   facts.smCount = static_cast<std::uint32_t>(values[2]);
   facts.maxSharedBytesPerBlock = static_cast<std::uint32_t>(values[3]);

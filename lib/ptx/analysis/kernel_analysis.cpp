@@ -1,6 +1,7 @@
 #include "tally/ptx/analysis/kernel_analysis.h"
 
 #include "checkpoints.h"
+#include "kernel_limits.h"
 #include "rounding.h"
 #include "shared_writes.h"
 #include "string_ref.h"
@@ -39,31 +40,6 @@ constexpr std::uint32_t tensorAlignment = 1024;
 
 /// Whether it finds memory depends on what other blocks have freed.
 constexpr std::string_view allocator = "malloc";
-
-Reason reasonOfMissingBody(std::string_view name) {
-  llvm::StringRef text = ref(name);
-  if (text.starts_with("cudaCG"))
-    return Reason::GridBarrier;
-  return text.starts_with("cuda") || text.starts_with("__cudaCDP") ? Reason::DynamicParallelism
-                                                                   : Reason::UnknownCallee;
-}
-
-/// Whether a kernel is refused for tally's shared variable alone.
-bool isOfSharedMemory(Reason reason) {
-  return reason == Reason::SharedSize || reason == Reason::SharedMemoryLimit;
-}
-
-/// PTX ISA 9.0, 5.1.6: 4,352 bytes, and 32,764 from sm_70 and PTX 8.1 on.
-std::uint32_t parameterLimit(const Module &module) {
-  bool large =
-      module.targetArch() >= 70 &&
-      (module.versionMajor() > 8 || (module.versionMajor() == 8 && module.versionMinor() >= 1));
-  return large ? 32764 : 4352;
-}
-
-bool isOpaque(std::string_view type) {
-  return type == "texref" || type == "samplerref" || type == "surfref";
-}
 
 class Analyzer {
 public:

@@ -226,7 +226,7 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
   LaunchShape padded = shape;
   if (kind == Kind::Pause) {
     std::uint32_t most = *resident;
-    *resident = besideRoom(device.info(), facts, shape, most, rules.headroom);
+    *resident = besideHeadroom(device.info(), facts, shape, most, rules.headroom);
     Result<std::uint32_t> padding =
         paddingOf(*candidate, device, shape, *resident, most, rules.headroom);
     if (!padding)

@@ -78,9 +78,9 @@ Footprint needOf(const DeviceInfo &device, const FunctionAttributes &function,
   return footprintOf(function, shape, std::max(count, 1u));
 }
 
-std::uint32_t besideRoom(const DeviceInfo &device, const FunctionAttributes &function,
-                         const LaunchShape &shape, std::uint32_t resident,
-                         const Footprint &headroom) {
+std::uint32_t besideHeadroom(const DeviceInfo &device, const FunctionAttributes &function,
+                             const LaunchShape &shape, std::uint32_t resident,
+                             const Footprint &headroom) {
   if (device.threadsPerSm == 0 || !wholeSm(device).holds(headroom))
     return 0;
   return countIn(leftBy(device, headroom), function, shape, resident);

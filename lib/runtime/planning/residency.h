@@ -40,9 +40,9 @@ Footprint needOf(const DeviceInfo &device, const FunctionAttributes &function,
 
 /// The most blocks of this shape that leave `room` free on an SM, of `resident`, which fit one. 0
 /// where the device does not say what an SM has.
-std::uint32_t besideRoom(const DeviceInfo &device, const FunctionAttributes &function,
-                         const LaunchShape &shape, std::uint32_t resident,
-                         const Footprint &headroom);
+std::uint32_t besideHeadroom(const DeviceInfo &device, const FunctionAttributes &function,
+                             const LaunchShape &shape, std::uint32_t resident,
+                             const Footprint &headroom);
 
 /// The bytes of dynamic shared memory to add to the shape's so that an SM, which has places for
 /// `most` of its blocks, holds `count` and not one more, with `room` free beside them; 0 where

@@ -1,0 +1,102 @@
+// Launches of one kernel whose kind the lane chooses by what they take.
+#ifndef TALLY_UNITTESTS_RUNTIME_KIND_LAUNCHES_H
+#define TALLY_UNITTESTS_RUNTIME_KIND_LAUNCHES_H
+
+#include "harness.h"
+
+#include "planning/profile_store.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace tally::test {
+
+using namespace tally::runtime;
+using namespace std::chrono_literals;
+
+inline const std::vector<Kind> everyKind = {Kind::Persistent, Kind::Guard, Kind::Slice,
+                                            Kind::Checkpoint};
+
+/// Launches of one kernel and shape, one after the other on one stream. Blocks run one at a time
+/// and a wave is four of them, so what is seen as a block's time is that of four.
+struct Launches : Harness {
+  explicit Launches(std::size_t count, std::vector<Kind> kinds = everyKind,
+                    std::uint32_t recordBytes = 32, Dim3 grid = {24, 1, 1},
+                    ProfileStore *store = nullptr, AnyPolicy policy = {},
+                    std::uint32_t registersPerSm = 65536)
+      : Harness(count, std::move(kinds), std::move(policy), 0, store, nullptr, recordBytes,
+                registersPerSm) {
+    program = Program::launches(count, 0, grid);
+    addStreams(program);
+    device.onBlock = [this](std::optional<Kind> kind) {
+      ++blocks[kind];
+      now += eachBlock;
+      if (inBlock)
+        inBlock();
+    };
+  }
+  void turn() {
+    dispatcher->step();
+    device.advance();
+  }
+  /// The blocks that it runs, by their kind.
+  std::map<std::optional<Kind>, int> run(std::size_t n) {
+    blocks.clear();
+    REQUIRE(submit(program, n));
+    for (int i = 0; i < 100000 && !allFinished(); ++i)
+      turn();
+    REQUIRE(allFinished());
+    return blocks;
+  }
+  /// A launch that comes behind that stream of the application's; nothing: behind none.
+  void submitBehind(std::optional<StreamId> ahead) {
+    Operation operation;
+    operation.stream = streams[0].get();
+    operation.kernel = kernels[0].get();
+    operation.shape = {{24, 1, 1}, {64, 1, 1}, 0};
+    auto bytes = std::as_bytes(std::span(&scratchArguments, 1));
+    operation.parameters.assign(bytes.begin(), bytes.end());
+    operation.ordered = ahead;
+    operation.took = took;
+    REQUIRE(streams[0]->lane.submit(std::move(operation)));
+  }
+  std::map<std::optional<Kind>, int> runAll() {
+    std::map<std::optional<Kind>, int> last;
+    for (std::size_t n = 0; n < program.steps.size(); ++n)
+      last = run(n);
+    CHECK((outcome() == runInOrder(program)));
+    return last;
+  }
+  /// In the block behind so many a request comes, and ends when nothing runs any more.
+  void stopBehind(int count) {
+    inBlock = [this, count, seen = 0]() mutable {
+      if (++seen == count)
+        REQUIRE(high->beginRequest());
+    };
+  }
+  ControlFields told() const {
+    return decodeControl(*reinterpret_cast<const std::uint64_t *>(wordAddress));
+  }
+
+  Program program;
+  Nanoseconds eachBlock = 1us;
+  Nanoseconds took{0}; ///< what launches of submitBehind() took before, past the lane
+  std::function<void()> inBlock;
+  std::map<std::optional<Kind>, int> blocks;
+  Words scratch = Words(2 * Program::words);
+  MixArguments scratchArguments{reinterpret_cast<std::uint64_t>(scratch.data()),
+                                reinterpret_cast<std::uint64_t>(&scratch[Program::words]),
+                                Program::words, 1};
+};
+
+using Blocks = std::map<std::optional<Kind>, int>;
+
+} // namespace tally::test
+
+#endif
