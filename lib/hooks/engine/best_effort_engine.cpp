@@ -3,7 +3,6 @@
 #include "state/own_thread.h"
 
 #include <chrono>
-#include <random>
 
 namespace tally::hooks {
 
@@ -15,8 +14,8 @@ Result<std::unique_ptr<BestEffortEngine>> BestEffortEngine::create(const CudaApi
   if (Result<void> opened = engine->open(); !opened)
     return opened.error();
   if (settings.yieldEveryMicroseconds != 0)
-    engine->yields =
-        std::thread([raw = engine.get()] { raw->storm(raw->settings.yieldEveryMicroseconds); });
+    engine->storm.emplace(api, activity, engine->ahead ? &*engine->ahead : nullptr,
+                          settings.yieldEveryMicroseconds);
   return engine;
 }
 
@@ -59,6 +58,7 @@ Result<void> BestEffortEngine::openOnOwnThread() {
     return made.error();
   dispatcher = std::move(*made);
   work.emplace(*dispatcher, [this](std::uint32_t of) { return openLanes(of); });
+  operations.emplace(device, *work);
   activity.serve(*dispatcher);
   if (settings.copyKernels) {
     own.emplace(api, device, activity.openCaptures(), settings.kinds);
@@ -149,7 +149,7 @@ std::uint64_t BestEffortEngine::submit(StreamState &stream, Run run, Behind behi
 
 std::uint64_t BestEffortEngine::submitOnLane(StreamState &stream, OnAnyStream call, Behind behind) {
   beginQueued(stream);
-  runtime::Operation operation = operationOf(std::move(call.run));
+  runtime::Operation operation = operations->of(std::move(call.run));
   operation.mayBeLate = call.mayBeLate;
   return work->submit(stream, std::move(operation), behind);
 }
@@ -165,7 +165,7 @@ std::uint64_t BestEffortEngine::submitOrder(StreamState &stream, Behind behind) 
 void BestEffortEngine::submit(StreamState &stream,
                               const std::shared_ptr<const KernelLaunch> &launch) {
   beginQueued(stream);
-  runtime::Operation operation = operationOf(launch);
+  runtime::Operation operation = operations->of(launch);
   if (ahead)
     operation.took = ahead->takeNews(stream, {launch->function, operation.shape.grid.count()});
   work->submit(stream, std::move(operation));
@@ -173,17 +173,8 @@ void BestEffortEngine::submit(StreamState &stream,
 
 std::uint64_t BestEffortEngine::submit(StreamState &stream, OwnLaunch launch, RunOn run) {
   beginQueued(stream);
-  runtime::Operation operation = operationOf(std::move(run));
-  operation.launchWhole = std::exchange(operation.put, {});
-  operation.type = runtime::Operation::Type::Launch;
-  operation.kernel = launch.kernel->loaded.get();
-  operation.identity = reinterpret_cast<std::uint64_t>(launch.kernel);
-  operation.label = launch.label;
-  operation.shape = launch.shape;
-  operation.parameters = std::move(launch.parameters);
-  operation.isOfProgram = false;
   copiesByKernels.fetch_add(1);
-  return work->submit(stream, std::move(operation));
+  return work->submit(stream, operations->of(std::move(launch), std::move(run)));
 }
 
 std::uint64_t BestEffortEngine::submit(StreamState &stream, const std::vector<GraphPart> &parts,
@@ -195,78 +186,15 @@ std::uint64_t BestEffortEngine::submit(StreamState &stream, const std::vector<Gr
   // The first batch of many is under way while the last is made.
   std::size_t waits = event ? 1 : 0;
   auto make = [&](std::size_t i) {
-    if (i < waits)
-      return operationOf(RunOn(wait));
-    const GraphPart &part = parts[i - waits];
-    return part.kernel    ? operationOf(part.kernel)
-           : part.foreign ? operationOf(part.foreign)
-                          : operationOf(part);
+    return i < waits ? operations->of(RunOn(wait)) : operations->of(parts[i - waits]);
   };
   return work->submit(stream, parts.size() + waits, make, behind);
-}
-
-runtime::Operation
-BestEffortEngine::operationOf(const std::shared_ptr<const KernelLaunch> &launch) {
-  runtime::Operation operation;
-  operation.kernel = launch->whole ? nullptr : usableVariants(device, *launch->kernel);
-  operation.identity = reinterpret_cast<std::uint64_t>(launch->kernel);
-  operation.label = launch->kernel->name;
-  operation.shape = launch->shape;
-  operation.parameters = launch->arguments;
-  if (!launch->attributes.empty())
-    operation.launchBy = [this, launch](runtime::StreamId on, runtime::FunctionId function,
-                                        const LaunchShape &shape,
-                                        std::span<const std::byte> parameters) -> Result<void> {
-      return device.launchWith(on, function, shape, parameters, launch->attributes);
-    };
-  operation.launchWhole = [this, launch](runtime::StreamId on) {
-    whole.fetch_add(1);
-    work->keepError(launchWhole(*launch, ApiDevice::stateOf(on).handle));
-  };
-  return operation;
-}
-
-/// Of a part that CUDA launches.
-runtime::Operation BestEffortEngine::operationOf(const GraphPart &part) {
-  auto launch = [small = part.other](cudaStream_t on) { return small->launch(on); };
-  if (part.otherKernel == 0)
-    return operationOf(launch);
-  runtime::Operation operation;
-  operation.identity = part.otherKernel;
-  operation.label = "(kernel of a graph)";
-  operation.shape = part.otherShape;
-  operation.launchWhole = [this, launch](runtime::StreamId on) {
-    whole.fetch_add(1);
-    work->keepError(launch(ApiDevice::stateOf(on).handle));
-  };
-  return operation;
-}
-
-runtime::Operation BestEffortEngine::operationOf(RunOn run) {
-  runtime::Operation operation;
-  operation.type = runtime::Operation::Type::Put;
-  operation.put = [this, run = std::move(run)](runtime::StreamId on) {
-    return device.putOn(on, [&](cudaStream_t handle) { work->keepError(run(handle)); });
-  };
-  return operation;
-}
-
-runtime::Operation
-BestEffortEngine::operationOf(const std::shared_ptr<const ForeignLaunch> &launch) {
-  runtime::Operation operation;
-  operation.shape = launch->shape;
-  operation.identity = launch->identity;
-  operation.label = launch->name;
-  operation.launchWhole = [this, launch](runtime::StreamId on) {
-    work->keepError(launch->launch(ApiDevice::stateOf(on).handle));
-  };
-  return operation;
 }
 
 void BestEffortEngine::submit(StreamState &stream,
                               const std::shared_ptr<const ForeignLaunch> &launch) {
   beginQueued(stream);
-  runtime::Operation operation = operationOf(launch);
+  runtime::Operation operation = operations->of(launch);
   if (ahead)
     operation.took = ahead->takeNews(
         stream, {reinterpret_cast<const void *>(launch->identity), operation.shape.grid.count()});
@@ -295,7 +223,7 @@ Totals BestEffortEngine::totals() const {
   dispatcher->addTo(statistics);
   Totals sum;
   sum.throughVariants = statistics.bestEffortLaunches;
-  sum.whole = whole.load();
+  sum.whole = operations->wholes();
   sum.ahead = ahead ? ahead->launches() : 0;
   sum.byKind = statistics.launchesByKind;
   sum.physical = statistics.physicalLaunches;
@@ -309,28 +237,6 @@ Totals BestEffortEngine::totals() const {
   return sum;
 }
 
-/// A test's: requests that come and go, whatever the application does. Where work may run ahead
-/// they are those of a process that comes and goes too, for some 16 requests each time.
-void BestEffortEngine::storm(std::uint32_t everyMicroseconds) {
-  beOnOwnThread(api, device.number());
-  runtime::DeviceControl &control = activity.controlWord();
-  std::minstd_rand random(everyMicroseconds);
-  while (!retired) {
-    std::this_thread::sleep_for(std::chrono::microseconds(everyMicroseconds));
-    if (ahead && random() % 16 == 0)
-      ahead->isHeldUp = !ahead->isHeldUp;
-    if (ahead && !ahead->isHeldUp)
-      continue;
-    if (!control.raise())
-      return;
-    Result<bool> last = control.withdraw();
-    if (!last)
-      return;
-    if (*last)
-      activity.scopes().traceIdle();
-  }
-}
-
 void BestEffortEngine::quiesce() {
   beOnOwnThread(api, device.number());
   dispatcher->bringToRest();
@@ -339,9 +245,7 @@ void BestEffortEngine::quiesce() {
 }
 
 void BestEffortEngine::retire() {
-  retired = true;
-  if (yields.joinable())
-    yields.join();
+  storm.reset();
   std::thread([this] {
     beOnOwnThread(api, device.number());
     activity.leaveDispatcher();

@@ -5,8 +5,10 @@
 
 #include "engine/activity.h"
 #include "engine/best_effort_queue.h"
+#include "engine/operations.h"
 #include "engine/run_ahead.h"
 #include "engine/staging.h"
+#include "engine/storm.h"
 #include "state/in_hook.h"
 #include "state/settings.h"
 #include "state/streams.h"
@@ -115,11 +117,6 @@ public:
     };
     return ahead->tryPass(stream, work, noted, meet);
   }
-  template <class Call>
-  auto tryAhead(StreamState &stream, const AheadWork &work, const Call &call)
-      -> std::optional<decltype(call())> {
-    return tryAhead(stream, work, call, [] {});
-  }
   bool isAhead() { return ahead && ahead->isAlone(); }
   /// How often best-effort work was asked to yield.
   std::uint64_t requestsSoFar() const { return activity.controlWord().requests(); }
@@ -189,12 +186,6 @@ private:
   std::uint32_t confinement();
   bool mayRunAhead() const;
   void openProfiles(runtime::LaneOptions &lane);
-  runtime::Operation operationOf(const std::shared_ptr<const KernelLaunch> &launch);
-  runtime::Operation operationOf(const std::shared_ptr<const ForeignLaunch> &launch);
-  runtime::Operation operationOf(const GraphPart &part);
-  /// What `run` puts on the lane's stream, no kernel.
-  runtime::Operation operationOf(RunOn run);
-  void storm(std::uint32_t everyMicroseconds);
 
   const CudaApi &api;
   Activity &activity;
@@ -206,10 +197,10 @@ private:
   std::optional<BestEffortQueue> work;
   std::optional<RunAhead> ahead; ///< where all work of the process is best effort
   std::optional<OwnKernels> own;
-  std::optional<Staging> staging; ///< with those
-  std::atomic<std::uint64_t> whole{0}, copiesByKernels{0};
-  std::thread yields;
-  std::atomic<bool> retired{false};
+  std::optional<Staging> staging;       ///< with those
+  std::optional<Operations> operations; ///< of the queue
+  std::atomic<std::uint64_t> copiesByKernels{0};
+  std::optional<Storm> storm;
 };
 
 } // namespace tally::hooks

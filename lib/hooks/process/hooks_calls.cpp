@@ -14,7 +14,7 @@ Hooks::Queued Hooks::queueBestEffort(const CudaApi &api, StreamState &state, cud
   if (!running || captures.takesPart(api, handle))
     return {call(), 0};
   if (work.identity)
-    if (auto status = running->tryAhead(state, work, call))
+    if (auto status = running->tryAhead(state, work, call, [] {}))
       return {*status, 0};
   bool idle = running->queue().isIdle();
   // The default stream of a thread means another stream on the dispatcher's thread.

@@ -81,7 +81,7 @@ cudaError_t Hooks::graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaSt
   if (!running || captures.takesPart(api, handle))
     return call();
   std::shared_ptr<ExecutableGraph> known = graphs.find(graph);
-  if (auto status = running->tryAhead(state, {graph, 1}, call)) {
+  if (auto status = running->tryAhead(state, {graph, 1}, call, [] {})) {
     if (known)
       known->launchedAhead(state);
     return *status;

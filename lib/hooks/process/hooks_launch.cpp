@@ -211,7 +211,7 @@ std::optional<int> Hooks::tryForeignAhead(StreamState &state, AheadWork work,
   if (!now || captures.takesPart(foreignApi(), state.handle))
     return std::nullopt;
   work.isCounted = false;
-  return now->tryAhead(state, work, call);
+  return now->tryAhead(state, work, call, [] {});
 }
 
 /// Queues a library's launch. False: it has to be made by the calling thread.

@@ -1,0 +1,43 @@
+// What a process queues, as operations of a lane: launches, parts of graphs, copies, calls.
+#ifndef TALLY_LIB_HOOKS_ENGINE_OPERATIONS_H
+#define TALLY_LIB_HOOKS_ENGINE_OPERATIONS_H
+
+#include "engine/best_effort_queue.h"
+#include "lane/operation.h"
+#include "work/api_device.h"
+#include "work/foreign_launch.h"
+#include "work/graph_parts.h"
+#include "work/kernel_launch.h"
+#include "work/own_kernels.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace tally::hooks {
+
+/// Thread-safe. Errors of what an operation puts on the device are the queue's to keep.
+class Operations {
+public:
+  Operations(ApiDevice &device, BestEffortQueue &queue) : device(device), queue(queue) {}
+
+  runtime::Operation of(const std::shared_ptr<const KernelLaunch> &launch);
+  /// Of a library's launch.
+  runtime::Operation of(const std::shared_ptr<const ForeignLaunch> &launch);
+  runtime::Operation of(const GraphPart &part);
+  /// What `run` puts on the lane's stream, no kernel.
+  runtime::Operation of(RunOn run);
+  /// A copy or a fill by a kernel of the hooks' own; `run`: by CUDA, where it goes whole.
+  runtime::Operation of(OwnLaunch launch, RunOn run);
+  /// How many of the program's launches went whole.
+  std::uint64_t wholes() const { return whole.load(); }
+
+private:
+  ApiDevice &device;
+  BestEffortQueue &queue;
+  std::atomic<std::uint64_t> whole{0};
+};
+
+} // namespace tally::hooks
+
+#endif

@@ -1,0 +1,39 @@
+// A test's: requests that come and go all the time, whatever the program does.
+#ifndef TALLY_LIB_HOOKS_ENGINE_STORM_H
+#define TALLY_LIB_HOOKS_ENGINE_STORM_H
+
+#include "engine/activity.h"
+#include "engine/run_ahead.h"
+#include "tables/cuda_api.h"
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
+namespace tally::hooks {
+
+/// A thread that begins and ends a request every so many microseconds (TALLY_YIELD_EVERY_US). Where
+/// work may run ahead the requests are those of a process that comes and goes too, for some 16
+/// requests each time.
+class Storm {
+public:
+  /// `ahead`: where work runs ahead, or nullptr. All outlive this.
+  Storm(const CudaApi &api, Activity &activity, RunAhead *ahead, std::uint32_t everyMicroseconds);
+  ~Storm() { stop(); }
+  Storm(const Storm &) = delete;
+  Storm &operator=(const Storm &) = delete;
+  void stop();
+
+private:
+  void run(std::uint32_t everyMicroseconds);
+
+  const CudaApi &api;
+  Activity &activity;
+  RunAhead *const ahead;
+  std::atomic<bool> isOver{false};
+  std::thread thread;
+};
+
+} // namespace tally::hooks
+
+#endif
