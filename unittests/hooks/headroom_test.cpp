@@ -265,7 +265,7 @@ TEST_CASE("what does not fit is said each time") {
       return hooks::LaunchRequest{&Headroom::mixSymbol, dim3(blocks), dim3(512), 0, {}, nullptr,
                                   cooperative};
     });
-    return scopes.largeSince(before);
+    return scopes.headroom().largeSince(before);
   };
   CHECK_FALSE(launch(2, false));
   CHECK_FALSE(launch(2, true));
@@ -276,7 +276,7 @@ TEST_CASE("what does not fit is said each time") {
     seen.launch(h.cuda.api(), state, [] {
       return hooks::LaunchRequest{&Headroom::plainSymbol, dim3(1), dim3(128), 0, {}, nullptr};
     });
-    CHECK(scopes.largeSince(before));
+    CHECK(scopes.headroom().largeSince(before));
   }
   CHECK_FALSE(launch(4, false));
 }

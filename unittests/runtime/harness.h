@@ -32,7 +32,7 @@ struct Harness {
     ClockFunction clock = [this] { return now; };
     word.emplace(ControlWriter{&device, control, wordAddress}, clock);
     high = std::make_unique<RequestScopeTracker>(device, *word);
-    high->traceTo(trace);
+    high->wakeTrace().to(trace);
     DispatcherOptions options;
     options.policy = std::move(policy);
     // The smallest ring, so that it goes round often.

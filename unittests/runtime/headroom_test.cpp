@@ -261,9 +261,9 @@ struct Roomy : Harness {
   }
   /// Before a request launches 128 threads of so many registers on each SM.
   void seeLaunch(std::uint32_t registers) {
-    high->noteLaunchOn(*stream);
+    high->headroom().noteLaunchOn(*stream);
     if (!high->headroom().see({registers, 0, 0}, {{2, 1, 1}, {128, 1, 1}, 0}))
-      high->noteLarge(now);
+      high->headroom().noteLarge(now);
   }
   /// Submits the next launch and waits for its first blocks.
   void begin() {

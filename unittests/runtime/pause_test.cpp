@@ -354,7 +354,7 @@ TEST_CASE("nothing pauses where high-priority work does not fit, or waits for it
   REQUIRE(run.high->beginRequest());
   run.turn();
   CHECK(run.word->isPausing());
-  SUBCASE("a large launch comes") { run.high->noteLarge(run.now); }
+  SUBCASE("a large launch comes") { run.high->headroom().noteLarge(run.now); }
   SUBCASE("high priority waits for the lane") { run.streams[0]->lane.inheritHighPriority(1); }
   SUBCASE("the process ends") { run.dispatcher->stopSending(); }
   run.turn();

@@ -40,7 +40,7 @@ Result<void> Activity::open(const CudaApi &api, const Settings &settings) {
                   runtime::ClockFunction(runtime::SteadyClock()));
   control->setBusy(false); // there is nothing that could be told to yield
   highPriority.emplace(device, *control);
-  highPriority->traceTo(trace);
+  highPriority->wakeTrace().to(trace);
   if (settings.joinsArena)
     join(settings);
   if (link)

@@ -8,7 +8,7 @@ void HighFootprints::look(const CudaApi &api, StreamState &stream, std::uint64_t
   if (!concerns(api, stream))
     return;
   if (isLarge(key))
-    return activity.scopes().noteLarge(runtime::SteadyClock()());
+    return activity.scopes().headroom().noteLarge(runtime::SteadyClock()());
   std::optional<KernelUse> found = use();
   constexpr std::uint64_t maxThreads = 1024; // of every architecture
   if (found && (found->shape.grid.count() == 0 || found->shape.block.count() == 0 ||
@@ -34,7 +34,7 @@ void HighFootprints::lookAtLaunch(const CudaApi &api, StreamState &stream, std::
 
 void HighFootprints::streamLeaves(StreamState &stream) {
   if (runtime::HighStream *high = stream.high.load())
-    activity.scopes().noteGone(*high);
+    activity.scopes().headroom().noteGone(*high);
   forget();
 }
 
@@ -49,9 +49,9 @@ std::optional<KernelUse> HighFootprints::useOf(const CudaApi &api, const LaunchR
 void HighFootprints::see(StreamState &stream, const runtime::Headroom::Asked &asked) {
   runtime::RequestScopeTracker &scopes = activity.scopes();
   if (runtime::HighStream *high = activity.highOf(stream))
-    scopes.noteLaunchOn(*high);
+    scopes.headroom().noteLaunchOn(*high);
   if (!scopes.headroom().see(asked))
-    scopes.noteLarge(runtime::SteadyClock()());
+    scopes.headroom().noteLarge(runtime::SteadyClock()());
 }
 
 void HighFootprints::graph(const CudaApi &api, StreamState &stream, ExecutableGraph *graph) {

@@ -34,7 +34,7 @@ void Storm::run(std::uint32_t everyMicroseconds) {
     if (!last)
       return;
     if (*last)
-      activity.scopes().traceIdle();
+      activity.scopes().wakeTrace().idle();
   }
 }
 

@@ -42,7 +42,7 @@ Result<void> Runtime::State::initialise() {
   control.emplace(ControlWriter{device.get(), *controlStream, *word}, ClockFunction(steadyNow));
   control->setTrigger(device->trigger());
   highPriority = std::make_unique<RequestScopeTracker>(*device, *control);
-  highPriority->traceTo(trace.get());
+  highPriority->wakeTrace().to(trace.get());
   DispatcherOptions dispatching;
   dispatching.policy = options.policy;
   dispatching.lane.measures = options.profiling == Profiling::On;
@@ -272,9 +272,9 @@ Result<void> Runtime::launch(Stream stream, Kernel kernel, const LaunchShape &sh
   std::vector<std::byte> storage;
   std::span<const std::byte> parameters = parameterSpace(*loaded, arguments, storage);
   if (state->pauses() && (*record)->high) {
-    state->highPriority->noteLaunchOn(*(*record)->high);
+    state->highPriority->headroom().noteLaunchOn(*(*record)->high);
     if (!state->highPriority->headroom().see(loaded->attributes(), shape))
-      state->highPriority->noteLarge(steadyNow());
+      state->highPriority->headroom().noteLarge(steadyNow());
   }
   Result<void> launched = state->pass(**record, [&](StreamId id) {
     return state->device->launch(id, loaded->userFunction(), shape, parameters);

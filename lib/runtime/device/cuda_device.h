@@ -28,6 +28,14 @@ struct CudaFunction {
   std::atomic<bool> largeClusters{false};       ///< opted in for clusters above the portable size
 };
 
+// What ids of CudaDevice stand for.
+inline CUstream streamOf(StreamId id) {
+  return reinterpret_cast<CUstream>(static_cast<std::uint64_t>(id));
+}
+inline CudaFunction &functionOf(FunctionId id) {
+  return *reinterpret_cast<CudaFunction *>(static_cast<std::uint64_t>(id));
+}
+
 class CudaDevice final : public Device {
 public:
   explicit CudaDevice(const CudaDriver &driver) : driver(driver) {}
@@ -79,13 +87,6 @@ private:
   void countStreams();
   Result<void> allowShared(CudaFunction &function, std::uint32_t dynamicSharedBytes);
   Result<void> allowCluster(CudaFunction &function, const Dim3 &cluster);
-
-  static CUstream streamOf(StreamId id) {
-    return reinterpret_cast<CUstream>(static_cast<std::uint64_t>(id));
-  }
-  static CudaFunction &functionOf(FunctionId id) {
-    return *reinterpret_cast<CudaFunction *>(static_cast<std::uint64_t>(id));
-  }
 
   const CudaDriver &driver;
   const std::uint64_t serial = nextSerial.fetch_add(1);

@@ -92,7 +92,7 @@ void ArenaLink::watch() {
   options.onWithdraw = [this] {
     traceElsewhere();
     if (Result<bool> last = control.withdraw(); last && *last) {
-      highPriority.traceIdle();
+      highPriority.wakeTrace().idle();
       resume();
     }
   };

@@ -184,9 +184,9 @@ void Dispatcher::enforcePolicy() {
 }
 
 void Dispatcher::stopByPolicy() {
-  highPriority.traceWakes();
+  highPriority.wakeTrace().wakes();
   static_cast<void>(control.advance()); // an error of the device is the lanes' to report
-  highPriority.traceWakes(true);
+  highPriority.wakeTrace().wakes(true);
 }
 
 /// Requests wait for what is under way on all lanes.
@@ -217,7 +217,7 @@ bool Dispatcher::leavesDriver() const {
 bool Dispatcher::step() {
   static_cast<void>(control.flush());
   highPriority.watch();
-  highPriority.traceWakes();
+  highPriority.wakeTrace().wakes();
   endPauses();
   if (leavesDriver())
     return false;

@@ -52,7 +52,7 @@ std::optional<PauseEnd> Dispatcher::mustEndPause() {
     return PauseEnd::Closed;
   if (inheritsHighPriority())
     return PauseEnd::Awaited;
-  if (highPriority.largeSince(options.lane.clock() - largeOnesLast) || lacksHeadroom())
+  if (highPriority.headroom().largeSince(options.lane.clock() - largeOnesLast) || lacksHeadroom())
     return PauseEnd::NoRoom;
   return isOverdue() ? std::optional(PauseEnd::Overdue) : std::nullopt;
 }
@@ -116,7 +116,7 @@ void Dispatcher::tracePause(Nanoseconds since, PauseEnd why) const {
 bool Dispatcher::pausesAreAllowed() const {
   Nanoseconds now = options.lane.clock();
   return options.lane.reserve != 0 && !closed && !inheritsHighPriority() &&
-         !pauseBackoff.holds(now) && !highPriority.largeSince(now - largeOnesLast);
+         !pauseBackoff.holds(now) && !highPriority.headroom().largeSince(now - largeOnesLast);
 }
 
 /// A wake may come before choosePausing() does. It would ask what has just been sent to yield, and

@@ -7,20 +7,9 @@ namespace tally::runtime {
 
 namespace {
 
-constexpr std::uint64_t callsMask = HighStream::oneMade - HighStream::oneCall;
-
 bool isOpen(std::uint64_t word) { return (word & HighStream::openBit) != 0; }
 
 } // namespace
-
-/// What has ended is read first and what has begun last, so that launches in between count as being
-/// made, and never as made.
-HighStream::Calls HighStream::calls() const {
-  std::uint64_t ended = ownMade.load(std::memory_order_acquire);
-  std::uint64_t now = word.load();
-  std::uint64_t own = ownBegun.load() - ended;
-  return {now, (now & callsMask) != 0 || own != 0, now / oneMade - own};
-}
 
 Result<void> RequestScopeTracker::beginRequest(std::optional<Nanoseconds> at) {
   if (Result<void> raised = raise(false, at); !raised)
@@ -88,7 +77,7 @@ Result<HighStream *> RequestScopeTracker::adopt(StreamId id) {
 }
 
 void RequestScopeTracker::release(HighStream &stream) {
-  noteGone(stream);
+  left.noteGone(stream);
   stream.isReleased = true;
   while (stream.asking.load() != 0)
     std::this_thread::yield(); // a call of the device's, of a microsecond

@@ -28,10 +28,11 @@
 
 #include "arena/arena.h"
 #include "base/stable_table.h"
-#include "lane/lane.h"
-#include "planning/headroom.h"
+#include "requests/device_control.h"
+#include "requests/high_stream.h"
+#include "requests/request_headroom.h"
 #include "requests/rest_time.h"
-#include "trace/trace.h"
+#include "requests/wake_trace.h"
 
 #include "tally/runtime/control_word.h"
 
@@ -43,87 +44,17 @@
 
 namespace tally::runtime {
 
-/// Stores the control word by the control stream. Copyable.
-struct ControlWriter {
-  SignalDevice *device = nullptr;
-  StreamId stream{};
-  DevicePtr address = 0;
-  Result<void> operator()(std::uint64_t word) const {
-    return device->writeValue(stream, address, word);
-  }
-  Result<void> whenTriggered(std::uint64_t epoch, std::uint64_t word) const {
-    return device->writeValueWhen(stream, epoch, address, word);
-  }
-};
-using DeviceControl = ControlWord<ControlWriter, ClockFunction>;
-
-/// A stream whose calls pass through. Its owner is a thread that has launched on it, the first: the
-/// end of its launches takes a plain store, since nobody else makes that.
-struct HighStream {
-  static constexpr std::uint64_t openBit = 1, oneCall = 2, oneMade = 1u << 16;
-  /// What was seen of the calls at one instant.
-  struct Calls {
-    std::uint64_t word; ///< then; another one where a call has begun or ended since
-    bool isBeingMade;   ///< one at least
-    std::uint64_t made;
-  };
-
-  StreamId id{};
-  /// From bit 0: whether its implicit scope is open; 15 bits of calls being made, but the owner's;
-  /// 48 bits of calls made and launches that the owner has begun.
-  std::atomic<std::uint64_t> word{0};
-  std::atomic<const void *> owner{nullptr};           ///< whatever tells threads apart
-  std::atomic<std::uint64_t> ownBegun{0}, ownMade{0}; ///< its launches; written by it alone
-  std::atomic<std::uint64_t> synchronised{0};         ///< calls made that are known to be over
-  std::atomic<std::int64_t> synchronisedAt{0};        ///< since when, about
-  std::atomic<std::uint32_t> waiting{0}; ///< threads that wait for it by a call of their own
-  std::atomic<bool> launches{false};     ///< kernels: Headroom knows
-  std::atomic<bool> isNamed{false};      ///< by a request: no time to rest
-
-  Calls calls() const;
-  /// Whether all calls so far are known to be over.
-  bool isOver() const {
-    Calls seen = calls();
-    return !seen.isBeingMade && seen.made == synchronised.load();
-  }
-  /// Whether the thread is the owner, from now on where there was none.
-  bool isOwnedBy(const void *thread) {
-    const void *known = nullptr;
-    return owner.compare_exchange_strong(known, thread) || known == thread;
-  }
-  /// Whether nothing of it is counted, as far as the monitor has seen.
-  bool isClosed() const {
-    Calls seen = calls();
-    return (seen.word & openBit) == 0 && !seen.isBeingMade;
-  }
-
-  // The monitor's own, apart from what launches count in.
-  alignas(64) std::uint64_t lastSeen = 0;
-  std::int64_t watched = 0; ///< synchronisedAt of which it is known when the next call came
-  /// Who asks the device about the stream counts itself in, then looks at `isReleased`; who
-  /// releases it sets that, then waits until nobody asks.
-  std::atomic<std::uint32_t> asking{0};
-  std::atomic<bool> isReleased{false};
-  HighStream *nextReleased = nullptr; ///< guarded by RequestScopeTracker's mutex
-};
-
 class RequestScopeTracker {
 public:
   RequestScopeTracker(SignalDevice &device, DeviceControl &control)
-      : device(device), control(control) {}
+      : device(device), control(control), traced(control) {}
 
   /// The slot in which other processes see this one's scopes, or none. While no scope is open:
   /// those that are counted in must be counted out.
   void publishTo(ArenaSlot *slot) { published = slot; }
 
-  /// Where it is noted when scopes woke and when the last one was closed, or nowhere. Before any
-  /// scope is opened.
-  void traceTo(Trace *to) { trace = to; }
-  /// For who may have seen the control word advanced: notes what was not noted yet. `byPolicy`: the
-  /// policy has advanced it.
-  void traceWakes(bool byPolicy = false);
-  /// For who has withdrawn the last scope.
-  void traceIdle();
+  /// Where it is noted when scopes woke and when the last one was closed.
+  WakeTrace &wakeTrace() { return traced; }
 
   /// `at`, here and below: of SteadyClock, which the control word has too, from who has just
   /// looked.
@@ -143,7 +74,8 @@ public:
 
   /// Around every call that puts work on the stream: begin, the call, end whatever came of it.
   Result<void> beginCall(HighStream &stream) {
-    return isCounted(stream) ? Result<void>{} : openForCall(stream);
+    return isCountedAt(stream.word.fetch_add(HighStream::oneCall)) ? Result<void>{}
+                                                                   : openForCall(stream);
   }
   void endCall(HighStream &stream) {
     stream.word.fetch_add(HighStream::oneMade - HighStream::oneCall);
@@ -155,7 +87,8 @@ public:
   /// beginCall(); whether endCall() has to follow. A wake that could not be told to the device must
   /// not keep the call from being made.
   bool countCall(HighStream &stream) {
-    return isCounted(stream) || static_cast<bool>(openForCall(stream));
+    return isCountedAt(stream.word.fetch_add(HighStream::oneCall)) ||
+           static_cast<bool>(openForCall(stream));
   }
   /// The same around a launch by the stream's owner; who has opened a scope sees to the write.
   enum class OwnCount : std::uint8_t { No, Counted, Opened };
@@ -211,26 +144,10 @@ public:
   /// Whether a stream's implicit scope is open, which monitor() has to close.
   bool hasImplicit() const;
 
-  // What pauses must leave room for.
+  /// What pauses must leave room for.
+  RequestHeadroom &headroom() { return left; }
+  const RequestHeadroom &headroom() const { return left; }
 
-  /// Who launches tells it what that takes, and noteLarge() what does not fit. What is launched
-  /// without is not known to fit.
-  Headroom &headroom() { return left; }
-  const Headroom &headroom() const { return left; }
-  /// A launch on the stream, before it is made. `room.see()` says whether it fits.
-  void noteLaunchOn(HighStream &stream) {
-    if (!stream.launches.load(std::memory_order_relaxed) && !stream.launches.exchange(true))
-      left.addStream();
-  }
-  /// Nothing is launched on it any more.
-  void noteGone(HighStream &stream) {
-    if (stream.launches.exchange(false))
-      left.dropStream();
-  }
-  void noteLarge(Nanoseconds now) { lastLarge.store(now.count()); }
-  bool largeSince(Nanoseconds time) const {
-    return lastLarge.load() != never && Nanoseconds(lastLarge.load()) >= time;
-  }
   /// Whether a call is being made on some stream.
   bool isCalling() const;
   /// Another number when a call has been made or a scope has begun or ended.
@@ -261,10 +178,6 @@ private:
 
   /// So many calls on the stream are known to be over.
   void noteSynchronised(HighStream &stream, std::uint64_t made);
-  /// Counts a call in. Whether the stream is counted as active already.
-  bool isCounted(HighStream &stream) {
-    return isCountedAt(stream.word.fetch_add(HighStream::oneCall));
-  }
   bool isCountedAt(std::uint64_t word) const {
     return (word & HighStream::openBit) != 0 || explicitScopes.load() != 0;
   }
@@ -282,12 +195,10 @@ private:
   SignalDevice &device;
   DeviceControl &control;
   std::atomic<ArenaSlot *> published{nullptr};
-  Trace *trace = nullptr;
-  std::atomic<std::uint64_t> tracedEpoch{0};
+  WakeTrace traced;
   std::atomic<std::uint32_t> explicitScopes{0};
-  Headroom left;
+  RequestHeadroom left;
   static constexpr std::int64_t never = INT64_MIN;
-  std::atomic<std::int64_t> lastLarge{never};
   std::atomic<std::uint64_t> scopeChanges{0};
   // Written once a request, and read by the dispatcher's thread again and again.
   alignas(64) std::atomic<std::int64_t> lastSynchronised{never}; ///< any stream

@@ -21,37 +21,10 @@ Result<void> RequestScopeTracker::raise(bool callFollows, std::optional<Nanoseco
 Result<bool> RequestScopeTracker::withdraw(std::optional<Nanoseconds> at) {
   Result<bool> last = control.withdraw(at);
   if (last && *last)
-    traceIdle();
+    traced.idle();
   if (ArenaSlot *slot = published)
     slot->withdraw(at);
   return last;
-}
-
-/// What the control word has noted itself is taken from there, so that waking costs nothing more.
-void RequestScopeTracker::traceWakes(bool byPolicy) {
-  if (!trace)
-    return;
-  std::uint64_t now = control.currentEpoch(), known = tracedEpoch.load();
-  while (known < now && !tracedEpoch.compare_exchange_weak(known, now)) {
-  }
-  for (; known < now; ++known) {
-    TraceEvent event;
-    event.type = byPolicy ? TraceEvent::Type::Stop : TraceEvent::Type::Wake;
-    event.start = control.raisedAfter(known);
-    event.value = known + 1;
-    trace->add(event);
-  }
-}
-
-void RequestScopeTracker::traceIdle() {
-  if (!trace)
-    return;
-  traceWakes();
-  Snapshot now = control.snapshot();
-  TraceEvent event;
-  event.type = TraceEvent::Type::Idle;
-  event.start = now.now - now.sinceHighPriorityEnded;
-  trace->add(event);
 }
 
 } // namespace tally::runtime
