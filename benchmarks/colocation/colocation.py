@@ -3,7 +3,7 @@
 
 Each repetition runs colocation_plain and colocation one after the other with the same arrivals, so that
 every ratio is of one run, over the same requests alone. `alone` is the plain program that has trained and does
-not now: a launch takes the device longer from the first training kernel on (docs/results.md), `untrained` is
+not now: a launch takes the device longer from the first training kernel on (docs/history/results-2026-11.md), `untrained` is
 the same before. P99s are of all repetitions' requests together; in brackets the lowest and the highest of the
 single repetitions. `late by place`: by how many microseconds a request is later than the same one alone,
 medians of those that come to an idle server, of the first that waits behind such a one, of the second, and of

@@ -7,6 +7,8 @@ same section counts. The sample has to be in that file, word for word; white spa
 Names: those in the columns C++ and C of docs/settings.md, and tally::NAME and tally_STRUCTURE::FIELD in all pages,
 have to be in an installed header.
 
+Links lead to files of the repository and to their headings.
+
 Words that docs/glossary.md names as not used any more must not be in the sources.
 """
 import pathlib
@@ -89,6 +91,31 @@ def wrong_names(public, page):
         yield line, None if name in public else f"no installed header has the name {name}"
 
 
+def anchors(page):
+    """Of a page's headings, as the web pages of git hosts make them."""
+    found = set()
+    fenced = False
+    for line in page.read_text().splitlines():
+        fenced ^= line.startswith("```")
+        if not fenced and line.startswith("#"):
+            found.add(re.sub(r"[^\w\- ]", "", line.lstrip("#").strip().lower()).replace(" ", "-"))
+    return found
+
+
+def broken_links(root, page):
+    """Line and link of each that leads to no file of the repository, or to no heading of it."""
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", line)):
+            if re.match(r"[a-z]+:", target):
+                continue
+            path, _, heading = target.partition("#")
+            file = (page.parent / path).resolve() if path else page
+            if not file.exists():
+                yield number, f"the link {target} leads to no file"
+            elif heading and file.suffix == ".md" and heading not in anchors(file):
+                yield number, f"the link {target} leads to no heading"
+
+
 def words_not_used(root):
     """The identifiers of the glossary's last table: where each is found all the same."""
     table = (root / "docs/glossary.md").read_text().partition("## Not used any more")[2]
@@ -111,7 +138,7 @@ def main(root):
         public.update(re.findall(r"\w+", code))
     good, wrong = 0, []
     for page in sorted([*root.glob("*.md"), *root.glob("docs/**/*.md")]):
-        for line, why in [*wrong_samples(root, page), *wrong_names(public, page)]:
+        for line, why in [*wrong_samples(root, page), *wrong_names(public, page), *broken_links(root, page)]:
             good += why is None
             if why:
                 wrong.append(f"{page.relative_to(root)}:{line}: {why}")

@@ -23,7 +23,7 @@ constexpr std::size_t maxApart = 256;
 /// Arguments of 8 bytes from here on are addresses, not sizes.
 constexpr std::uint64_t leastAddress = std::uint64_t{1} << 32;
 /// What a wave of blocks that find a request takes to leave: on an H200 0.9 to 1.5 us, 3 where they
-/// agree at a barrier of their own (docs/results.md).
+/// agree at a barrier of their own (docs/history/results-2026-11.md).
 constexpr Nanoseconds guardLeaves{1700};
 /// Blocks of a cluster, where the device allows more than the 8 that every one has (CUDA C++
 /// Programming Guide, "Thread Block Clusters").
