@@ -15,7 +15,6 @@ namespace {
 /// Asking the device whether a stream is idle is a driver call (1.3 us), which contends with the
 /// application's own.
 constexpr Nanoseconds monitorInterval = 20us;
-constexpr std::size_t maxTurnarounds = 65536;
 /// How long the thread sees nothing happen before it arms the control word, two calls' worth; and
 /// how long that stays armed: as long as a call that waits for the whole device may have to wait in
 /// a program that goes on to send best-effort work. Then what runs yields, and goes on.
@@ -40,6 +39,11 @@ Nanoseconds pollingTime() {
 /// Within this time of progress the thread does not even yield its core.
 constexpr Nanoseconds tightPolling = 50us;
 
+/// Whether launches are long enough for it.
+bool isWorthArming(const LaunchPace &pace) {
+  return pace.launches != 0 && pace.ran / static_cast<std::int64_t>(pace.launches) >= worthArming;
+}
+
 } // namespace
 
 Result<std::unique_ptr<Dispatcher>> Dispatcher::create(StreamDevice &device, DeviceControl &control,
@@ -48,7 +52,7 @@ Result<std::unique_ptr<Dispatcher>> Dispatcher::create(StreamDevice &device, Dev
   std::unique_ptr<Dispatcher> made(
       new Dispatcher(device, control, highPriority, std::move(options)));
   highPriority.headroom().open(device.info(), made->options.lane.reserve);
-  if (Result<void> lanes = made->makeLanes(); !lanes)
+  if (Result<void> lanes = made->laneTable.open(); !lanes)
     return lanes.error();
   made->smCount = device.info().smCount;
   return made;
@@ -57,7 +61,9 @@ Result<std::unique_ptr<Dispatcher>> Dispatcher::create(StreamDevice &device, Dev
 Dispatcher::Dispatcher(StreamDevice &device, DeviceControl &control,
                        RequestScopeTracker &highPriority, DispatcherOptions options)
     : device(device), control(control), highPriority(highPriority), options(std::move(options)),
-      mayPause(contains(this->options.lane.kinds, Kind::Pause)), armedLimit(control, longestArmed) {
+      mayPause(contains(this->options.lane.kinds, Kind::Pause)), laneTable(device, this->options),
+      pauses(control, highPriority, this->options, laneTable, closed), turnarounds(control),
+      armedLimit(control, longestArmed) {
   this->options.lane.limitsSms = this->options.policy.limitsSms();
   this->options.lane.headroom = &highPriority.headroom();
   // Whatever is chosen for a launch: the other kinds act on the epoch alone.
@@ -76,23 +82,13 @@ void Dispatcher::close() {
   armedLimit.end();
   // Lanes wait for what they have on the device.
   if (control.isPausing())
-    release(PauseEnd::Closed);
-  for (const std::unique_ptr<Lane> &lane : lanes())
+    pauses.release(PauseEnd::Closed);
+  for (const std::unique_ptr<Lane> &lane : laneTable.all())
     lane->close();
 }
 
 void Dispatcher::start() {
   thread = std::thread([this] { run(); });
-}
-
-void Dispatcher::wake() {
-  // The counter first, then the flag; the sleeper sets the flag, then reads the counter. So one of
-  // the two sees the other.
-  wakes.fetch_add(1);
-  if (!asleep.load())
-    return;
-  std::unique_lock lock(sleepMutex);
-  woken.notify_one();
 }
 
 void Dispatcher::bringToRest() {
@@ -104,7 +100,7 @@ void Dispatcher::bringToRest() {
 }
 
 std::optional<Permit> Dispatcher::permit(std::uint32_t bestEffortClass) const {
-  if (bestEffortClass > leadingClass || !neighboursKnow)
+  if (bestEffortClass > laneTable.leadingClass() || !neighboursKnow)
     return std::nullopt;
   std::uint64_t epoch = control.currentEpoch(); // before the snapshot: control_word.h
   Snapshot now = snapshot();
@@ -117,60 +113,23 @@ std::optional<Permit> Dispatcher::permit(std::uint32_t bestEffortClass) const {
 
 Snapshot Dispatcher::snapshot() const {
   Snapshot now = control.snapshot();
-  for (const std::unique_ptr<Lane> &lane : lanes())
+  for (const std::unique_ptr<Lane> &lane : laneTable.all())
     if (std::optional<Nanoseconds> since = lane->heldBackSince())
       now.heldBack = std::max(now.heldBack, now.now - *since);
-  now.busyPeriods = busyTimes.count();
-  now.busyMean = busyTimes.mean();
-  now.busyHigh = busyTimes.high();
-  for (const std::unique_ptr<Lane> &lane : lanes())
+  busyTimes.addTo(now);
+  for (const std::unique_ptr<Lane> &lane : laneTable.all())
     now.bestEffortRan += lane->ran();
   now.smCount = smCount;
   if (options.policy.usesClients())
-    readClients(now);
+    clients.read(laneTable, now);
   return now;
-}
-
-void Dispatcher::readClients(Snapshot &now) const {
-  clients.assign(clients.size(), {});
-  auto progressOf = [&](std::uint32_t client) -> ClientProgress & {
-    if (client >= clients.size())
-      clients.resize(client + 1);
-    return clients[client];
-  };
-  for (const std::unique_ptr<Lane> &lane : lanes()) {
-    // Whom a higher class holds back the others must not wait for.
-    if (lane->currentClass() <= leadingClass)
-      lane->forReadyClients([&](std::uint32_t client) { progressOf(client).ready = true; });
-  }
-  for (std::uint32_t client = 0; client < clients.size(); ++client) {
-    ClientProgress &progress = clients[client];
-    progress.generation = generationOf(client);
-    for (const std::unique_ptr<Lane> &lane : lanes())
-      progress.ran += lane->ranOf(client, progress.generation);
-  }
-  now.clients = {clients.data(), clients.size()};
-}
-
-/// How long high-priority work was active, when that has just ended.
-void Dispatcher::observeBusyTimes() {
-  std::optional<Nanoseconds> since = control.lastWake();
-  if (!since || since == lastBusySince)
-    return;
-  Snapshot now = control.snapshot();
-  if (now.highPriorityActive != 0)
-    return;
-  lastBusySince = since;
-  Nanoseconds ended = now.now - now.sinceHighPriorityEnded;
-  if (ended >= *since) // else the next one has begun
-    busyTimes.add(ended - *since);
 }
 
 /// What shares the device with high-priority work goes when the policy wants that no more, or not
 /// on as many SMs; what it still wants is sent again then.
 void Dispatcher::enforcePolicy() {
   std::optional<std::uint32_t> sms;
-  for (const std::unique_ptr<Lane> &lane : lanes()) {
+  for (const std::unique_ptr<Lane> &lane : laneTable.all()) {
     if (lane->inheritsHighPriority())
       return;
     if (lane->underWay() && lane->epochUnderWay() == control.currentEpoch() && !sms)
@@ -189,20 +148,17 @@ void Dispatcher::stopByPolicy() {
   highPriority.wakeTrace().wakes(true);
 }
 
-/// Requests wait for what is under way on all lanes.
-Nanoseconds Dispatcher::wholesLeft() const {
-  Nanoseconds sum{0};
-  for (const std::unique_ptr<Lane> &lane : lanes())
-    sum = sumOf(sum, lane->wholesLeft());
-  return sum;
-}
-
-std::optional<std::uint64_t> Dispatcher::oldestUnderWay() const {
-  std::optional<std::uint64_t> oldest;
-  for (const std::unique_ptr<Lane> &lane : lanes())
-    if (lane->underWay())
-      oldest = std::min(oldest.value_or(lane->epochUnderWay()), lane->epochUnderWay());
-  return oldest;
+/// What is under way of lower classes is told to yield, and gets no permit to go on.
+void Dispatcher::enforceClasses() {
+  if (!laneTable.hasClasses())
+    return;
+  laneTable.findLeadingClass();
+  auto mustYield = [&](const auto &lane) {
+    return lane->underWay() && lane->epochUnderWay() == control.currentEpoch() &&
+           lane->currentClass() > laneTable.leadingClass() && !lane->inheritsHighPriority();
+  };
+  if (std::ranges::any_of(laneTable.all(), mustYield))
+    stopByPolicy();
 }
 
 /// A call that has just woken, of some microseconds, and what this thread would call now take turns
@@ -218,54 +174,28 @@ bool Dispatcher::step() {
   static_cast<void>(control.flush());
   highPriority.watch();
   highPriority.wakeTrace().wakes();
-  endPauses();
+  pauses.end();
   if (leavesDriver())
     return false;
   bool nothingGoes = closed; // before the lanes ask
-  std::optional<std::uint64_t> oldestBefore = oldestUnderWay();
-  observeBusyTimes();
+  std::optional<std::uint64_t> oldestBefore = laneTable.oldestUnderWay();
+  busyTimes.observe(control);
   enforcePolicy();
   enforceClasses();
   bool progress = false;
-  for (const std::unique_ptr<Lane> &lane : lanes())
+  for (const std::unique_ptr<Lane> &lane : laneTable.all())
     progress = lane->step(*this) || progress;
-  measureTurnaround(oldestBefore);
-  choosePausing();
-  if (nothingGoes && !oldestUnderWay() &&
-      std::ranges::none_of(lanes(), [](const auto &lane) { return lane->isHeld(); }))
+  if (auto took = turnarounds.measure(oldestBefore, laneTable.oldestUnderWay(),
+                                      options.lane.clock(), options.lane.trace);
+      took && neighbours)
+    neighbours->noteTurnaround(*took);
+  pauses.choose();
+  if (nothingGoes && !laneTable.oldestUnderWay() &&
+      std::ranges::none_of(laneTable.all(), [](const auto &lane) { return lane->isHeld(); }))
     atRest = true;
   if (progress && neighbours)
     neighbours->note(totals());
   return monitor() || progress;
-}
-
-void Dispatcher::measureTurnaround(std::optional<std::uint64_t> oldestBefore) {
-  if (!yieldingEpoch && oldestBefore && control.currentEpoch() > *oldestBefore) {
-    yieldingEpoch = oldestBefore;
-    requestedAt = control.raisedAfter(*oldestBefore);
-  }
-  if (!yieldingEpoch)
-    return;
-  std::optional<std::uint64_t> oldest = oldestUnderWay();
-  if (oldest && *oldest <= *yieldingEpoch)
-    return;
-  yieldingEpoch.reset();
-  Nanoseconds elapsed = options.lane.clock() - requestedAt;
-  if (neighbours)
-    neighbours->noteTurnaround(elapsed);
-  if (Trace *trace = options.lane.trace) {
-    TraceEvent event;
-    event.type = TraceEvent::Type::Turnaround;
-    event.start = requestedAt;
-    event.duration = elapsed;
-    trace->add(event);
-  }
-  auto took = static_cast<std::uint64_t>(elapsed.count());
-  std::unique_lock lock(statisticsMutex);
-  if (turnarounds.size() < maxTurnarounds)
-    turnarounds.push_back(took);
-  else
-    turnarounds[nextTurnaround++ % maxTurnarounds] = took;
 }
 
 bool Dispatcher::monitor() {
@@ -282,28 +212,6 @@ bool Dispatcher::monitor() {
   return closed && *closed;
 }
 
-std::size_t Dispatcher::lanesUnderWay() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(lanes(), [](const auto &lane) { return lane->underWay(); }));
-}
-
-LaneTotals Dispatcher::totals() const {
-  LaneTotals sums;
-  for (const std::unique_ptr<Lane> &lane : lanes()) {
-    sums.finishedLaunches += lane->counters().finishedLaunches.load();
-    for (std::size_t i = 0; i < allKinds.size(); ++i)
-      sums.launchesByKind[i] += lane->counters().launchesByKind[i].load();
-    sums.physicalLaunches += lane->counters().physicalLaunches.load();
-    sums.yields += lane->counters().yields.load();
-    sums.savedBlocks += lane->counters().savedBlocks.load();
-    sums.saveAreasRefused += lane->counters().saveAreasRefused.load();
-    sums.waits += lane->counters().waits.load();
-    sums.ownStreams += lane->resources().streams();
-    sums.ownBytes += lane->resources().bytes();
-  }
-  return sums;
-}
-
 void Dispatcher::addTo(Statistics &statistics) const {
   LaneTotals sums = totals();
   statistics.bestEffortLaunches += sums.finishedLaunches;
@@ -314,15 +222,7 @@ void Dispatcher::addTo(Statistics &statistics) const {
   statistics.savedBlocks += sums.savedBlocks;
   statistics.saveAreasRefused += sums.saveAreasRefused;
   statistics.pauses += control.pauses();
-  std::unique_lock lock(statisticsMutex);
-  auto oldest = turnarounds.begin() + static_cast<std::ptrdiff_t>(nextTurnaround % maxTurnarounds);
-  statistics.turnaroundNanoseconds.assign(oldest, turnarounds.end());
-  statistics.turnaroundNanoseconds.insert(statistics.turnaroundNanoseconds.end(),
-                                          turnarounds.begin(), oldest);
-}
-
-bool Dispatcher::hasWork() const {
-  return std::ranges::any_of(lanes(), [](const auto &lane) { return lane->hasWork(); });
+  statistics.turnaroundNanoseconds = turnarounds.all();
 }
 
 /// Work that comes behind this waits for the next call.
@@ -337,31 +237,22 @@ void Dispatcher::run() {
   options.prepare();
   Nanoseconds lastProgress = options.lane.clock();
   while (!stopping) {
-    tellNeighbours(hasWork());
+    tellNeighbours(laneTable.hasWork());
     if (step())
       lastProgress = options.lane.clock();
     else
       rest(options.lane.clock() - lastProgress);
     // Whoever waits for the device now need not wait for a wake.
-    if (!hasWork())
+    if (!laneTable.hasWork())
       control.disarm();
   }
   control.disarm();
 }
 
-bool Dispatcher::isWorthArming() const {
-  LaunchPace pace;
-  for (const std::unique_ptr<Lane> &lane : lanes()) {
-    pace.ran += lane->pace().ran;
-    pace.launches += lane->pace().launches;
-  }
-  return pace.launches != 0 && pace.ran / static_cast<std::int64_t>(pace.launches) >= worthArming;
-}
-
 /// A failed device fails the lanes' calls, which say so.
 void Dispatcher::arm(Nanoseconds idleFor) {
   // What is armed says RUN under the next epoch, where a wake may have to say PAUSE under this one.
-  if (idleFor < quietBeforeArming || lanesUnderWay() == 0 || mayPause)
+  if (idleFor < quietBeforeArming || laneTable.underWay() == 0 || mayPause)
     return;
   Nanoseconds now = options.lane.clock();
   if (control.isArmed()) {
@@ -369,7 +260,7 @@ void Dispatcher::arm(Nanoseconds idleFor) {
       control.disarm();
     return;
   }
-  if (!device.mayWait() || !isWorthArming())
+  if (!device.mayWait() || !isWorthArming(laneTable.pace()))
     return;
   armedAt = now;
   ArmedLimit::Arming arming(armedLimit);
@@ -378,36 +269,32 @@ void Dispatcher::arm(Nanoseconds idleFor) {
 
 void Dispatcher::rest(Nanoseconds idleFor) {
   arm(idleFor);
-  if (idleFor < tightPolling || (hasWork() && idleFor < pollingTime())) {
+  if (idleFor < tightPolling || (laneTable.hasWork() && idleFor < pollingTime())) {
     // A write that fails leaves what runs running; the lanes' own calls say what has failed.
     static_cast<void>(control.listen(pauseProcessor));
     if (idleFor >= tightPolling)
       std::this_thread::yield();
     return;
   }
-  std::unique_lock lock(sleepMutex);
-  std::uint64_t before = wakes.load();
-  asleep = true;
-  auto awake = [&] { return wakes.load() != before || stopping; };
   // With nothing to do there is nothing to see until somebody calls wake(). Otherwise what is
-  // waited for may be the device, which does not. Asked after the counter was read: of work that
-  // came before that, the call of wake() may be over.
-  if (hasWork()) {
-    woken.wait_for(lock, std::min(nap, highPriority.untilRest()), awake);
+  // waited for may be the device, which does not.
+  Sleeper::Nap sleep(sleeper);
+  if (stopping)
+    return;
+  if (laneTable.hasWork()) {
+    sleep.waitFor(std::min(nap, highPriority.untilRest()));
   } else {
     control.setBusy(false);
-    restWithoutWork(lock, awake);
+    restWithoutWork(sleep);
     control.setBusy(true);
   }
-  asleep = false;
 }
 
 /// Implicit scopes that are left open matter to the process's own best-effort work, of which there
 /// is none here, and to other processes'.
-template <class Awake>
-void Dispatcher::restWithoutWork(std::unique_lock<std::mutex> &lock, const Awake &awake) {
+void Dispatcher::restWithoutWork(Sleeper::Nap &sleep) {
   if (!neighbours)
-    return woken.wait(lock, awake);
+    return sleep.wait();
   tellNeighbours(false);
   Nanoseconds now = options.lane.clock();
   if (highPriority.hasImplicit())
@@ -415,7 +302,7 @@ void Dispatcher::restWithoutWork(std::unique_lock<std::mutex> &lock, const Awake
   Nanoseconds wanted = !neighbours->isWaitedFor()      ? unwatchedNap
                        : now - lastImplicit < recently ? nap
                                                        : watchedNap;
-  woken.wait_for(lock, std::min(wanted, highPriority.untilRest()), awake);
+  sleep.waitFor(std::min(wanted, highPriority.untilRest()));
 }
 
 } // namespace tally::runtime

@@ -3,8 +3,13 @@
 #ifndef TALLY_LIB_RUNTIME_DISPATCH_DISPATCHER_H
 #define TALLY_LIB_RUNTIME_DISPATCH_DISPATCHER_H
 
-#include "base/stable_table.h"
-#include "dispatch/pause_backoff.h"
+#include "dispatch/busy_times.h"
+#include "dispatch/client_table.h"
+#include "dispatch/dispatcher_options.h"
+#include "dispatch/lane_table.h"
+#include "dispatch/pauses.h"
+#include "dispatch/sleeper.h"
+#include "dispatch/turnarounds.h"
 #include "lane/lane.h"
 #include "requests/armed_limit.h"
 #include "requests/request_scope_tracker.h"
@@ -12,36 +17,13 @@
 #include "tally/runtime/any_policy.h"
 #include "tally/runtime/runtime.h"
 
-#include <array>
 #include <atomic>
-#include <condition_variable>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <thread>
-#include <vector>
 
 namespace tally::runtime {
-
-struct DispatcherOptions {
-  AnyPolicy policy;
-  LaneOptions lane;      ///< its `profiles` must live as long as the dispatcher
-  std::size_t lanes = 2; ///< of each class of best effort that there is work of; up to 16
-  /// How long work that pauses waits for high-priority work of which nothing is seen to happen,
-  /// before it goes on to the end of its blocks.
-  Nanoseconds pauseDeadline{2000000};
-  std::function<void()> prepare = [] {}; ///< called first by the thread that start() makes
-};
-
-/// Sums over all lanes.
-struct LaneTotals {
-  KindCounts launchesByKind{};
-  std::uint64_t finishedLaunches = 0, physicalLaunches = 0, yields = 0, savedBlocks = 0,
-                saveAreasRefused = 0, waits = 0;
-  std::uint64_t ownStreams = 0, ownBytes = 0; ///< that lanes have on the device now
-};
 
 /// Other processes on the device, as the dispatcher sees them. Called by its thread.
 class Neighbours {
@@ -75,10 +57,10 @@ public:
   /// From here on a thread of its own calls step().
   void start();
   /// Work was put on a lane.
-  void wake();
+  void wake() { sleeper.wake(); }
   /// The last scope was closed: wakes the thread if anything waits for that.
   void resume() {
-    if (hasWork())
+    if (laneTable.hasWork())
       wake();
   }
   /// Ends the thread, and closes the lanes. What was done stays known.
@@ -98,15 +80,21 @@ public:
 
   /// The lanes of a class of best effort, 1 to 4, whose work stops that of lower ones. Makes them
   /// where the class is new, which fails when the device does. Thread-safe.
-  Result<std::span<const std::unique_ptr<Lane>>> lanesOf(std::uint32_t bestEffortClass);
+  Result<std::span<const std::unique_ptr<Lane>>> lanesOf(std::uint32_t bestEffortClass) {
+    return laneTable.of(bestEffortClass);
+  }
   /// The one for the next best-effort stream, of that client. Where the policy tells clients apart
   /// so do lanes, as far as there are enough.
-  Result<Lane *> assignLane(std::uint32_t client = 0, std::uint32_t bestEffortClass = 1);
+  Result<Lane *> assignLane(std::uint32_t client = 0, std::uint32_t bestEffortClass = 1) {
+    return laneTable.assign(client, bestEffortClass);
+  }
   /// The number has gone to a client, before that has any work: ClientProgress::generation.
   /// Thread-safe. Of numbers that it is not called for that is 0.
-  void noteClient(std::uint32_t client, std::uint32_t generation);
+  void noteClient(std::uint32_t client, std::uint32_t generation) {
+    clients.note(client, generation);
+  }
   void addTo(Statistics &statistics) const;
-  LaneTotals totals() const;
+  LaneTotals totals() const { return laneTable.totals(); }
 
   /// One pass over all lanes and the monitor. Returns whether anything happened. For the thread,
   /// or for a test in its place.
@@ -117,53 +105,25 @@ private:
              DispatcherOptions options);
 
   std::optional<Permit> permit(std::uint32_t bestEffortClass) const override;
-  Nanoseconds wholesLeft() const override;
-  std::size_t lanesUnderWay() const override;
+  Nanoseconds wholesLeft() const override { return laneTable.wholesLeft(); }
+  std::size_t lanesUnderWay() const override { return laneTable.underWay(); }
   Snapshot snapshot() const;
-  void readClients(Snapshot &snapshot) const;
-  std::uint32_t generationOf(std::uint32_t client) const {
-    const std::atomic<std::uint32_t> *known = generations.find(client + std::uint64_t{1});
-    return known ? known->load() : 0;
-  }
-  void observeBusyTimes();
   void enforcePolicy();
   void stopByPolicy();
-  // dispatcher_classes.cpp
-  Result<void> makeLanes();
-  std::span<const std::unique_ptr<Lane>> lanes() const {
-    return {laneSlots.data(), laneCount.load(std::memory_order_acquire)};
-  }
   void enforceClasses();
-  void findLeadingClass();
-
   std::uint64_t currentEpoch() const override { return control.currentEpoch(); }
   void expectOthers() const override {
     if (control.whatPauses() == Pausing::All)
       control.setPausing(Pausing::Some);
   }
-  // dispatcher_pauses.cpp
-  void expectPausing() const override;
-  bool pausesAreAllowed() const;
-  void endPauses();
-  std::optional<PauseEnd> mustEndPause();
-  bool isOverdue();
-  bool lacksHeadroom() const;
-  void release(PauseEnd why);
-  void tracePause(Nanoseconds since, PauseEnd why) const;
-  void choosePausing();
-  bool inheritsHighPriority() const;
+  void expectPausing() const override { pauses.expect(); }
   bool leavesDriver() const;
-  std::optional<std::uint64_t> oldestUnderWay() const;
-  void measureTurnaround(std::optional<std::uint64_t> oldestBefore);
   bool monitor();
   void run();
   void tellNeighbours(bool hasWork);
   void rest(Nanoseconds idleFor);
+  void restWithoutWork(Sleeper::Nap &sleep);
   void arm(Nanoseconds idleFor);
-  bool isWorthArming() const;
-  template <class Awake>
-  void restWithoutWork(std::unique_lock<std::mutex> &lock, const Awake &awake);
-  bool hasWork() const;
 
   StreamDevice &device;
   DeviceControl &control;
@@ -171,45 +131,20 @@ private:
   DispatcherOptions options;
   const bool mayPause;       // kind pause is among the kinds
   std::uint32_t smCount = 0; // of the device
-  // Lanes are added, and stay. Those of a class lie one behind the other.
-  static constexpr std::size_t maxLanesOfClass = 16;
-  std::array<std::unique_ptr<Lane>, lowestBestEffortClass * maxLanesOfClass> laneSlots;
-  std::atomic<std::size_t> laneCount{0}, nextLane{0};
-  std::mutex lanesMutex; // of adding
-  std::array<std::optional<std::size_t>, lowestBestEffortClass>
-      first;                                           // lane of each; guarded by it
-  std::size_t classCount = 0;                          // likewise: that have lanes
-  std::atomic<bool> hasClasses{false};                 // several
-  StableTable<std::atomic<std::uint32_t>> generations; // of clients' numbers, each at its own and 1
-  // The dispatcher's thread's own.
-  std::uint32_t leadingClass =
-      lowestBestEffortClass; // the highest that there is work of, or was lately
-  std::array<std::optional<Nanoseconds>, lowestBestEffortClass> lastWork;
+  std::atomic<bool> closed{false}, atRest{false};
+  LaneTable laneTable;
+  Pauses pauses;
+  mutable ClientTable clients;
   Neighbours *neighbours = nullptr;
   bool neighboursKnow = true; ///< of work, where there are any
 
-  DurationEstimate busyTimes;                  // of high-priority work
-  std::optional<Nanoseconds> lastBusySince;    // the newest of them began then
-  mutable std::vector<ClientProgress> clients; // of the newest snapshot
-  Nanoseconds lastImplicit{0};                 // when an implicit scope was last seen open
+  BusyTimes busyTimes; // of high-priority work
+  Turnarounds turnarounds;
+  Nanoseconds lastImplicit{0}; // when an implicit scope was last seen open
   Nanoseconds lastMonitored{0}, lastNoted{0}, armedAt{0};
-  Nanoseconds progressAt{0};      // of high-priority work during a pause, as far as it is seen
-  Nanoseconds callSeenAt{0};      // likewise, of its calls and scopes
-  std::uint64_t progressSeen = 0; // its calls and scopes then
-  int longRuns = 0;               // pauses that were ended though all was known to fit
-  Nanoseconds lookedForProgress{0};
-  PauseBackoff pauseBackoff;
-  std::optional<std::uint64_t> yieldingEpoch; // what was under way when the request came
-  Nanoseconds requestedAt{0};
-  mutable std::mutex statisticsMutex;
-  std::vector<std::uint64_t> turnarounds; // a ring once it is full
-  std::size_t nextTurnaround = 0;
 
-  std::mutex sleepMutex;
-  std::condition_variable woken;
-  std::atomic<bool> asleep{false}, stopping{false};
-  std::atomic<bool> closed{false}, atRest{false};
-  std::atomic<std::uint64_t> wakes{0};
+  Sleeper sleeper;
+  std::atomic<bool> stopping{false};
   ArmedLimit armedLimit;
   std::thread thread;
 };

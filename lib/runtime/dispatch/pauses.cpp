@@ -1,5 +1,4 @@
-// When what pauses is told to, and until when.
-#include "dispatch/dispatcher.h"
+#include "dispatch/pauses.h"
 
 #include <algorithm>
 
@@ -20,50 +19,40 @@ constexpr Nanoseconds progressInterval = 20us;
 
 } // namespace
 
-bool Dispatcher::inheritsHighPriority() const {
-  return std::ranges::any_of(lanes(),
-                             [](const auto &lane) { return lane->inheritsHighPriority(); });
-}
-
-/// Whether something pauses that was planned when less was known of what high priority takes.
-bool Dispatcher::lacksHeadroom() const {
-  return std::ranges::any_of(lanes(), [](const auto &lane) { return lane->lacksHeadroom(); });
-}
-
 /// What is told to pause goes on when no scope is open any more, or when it must.
-void Dispatcher::endPauses() {
-  if (std::optional<PauseEnd> why = mustEndPause())
+void Pauses::end() {
+  if (std::optional<PauseEnd> why = mustEnd())
     return release(*why);
   bool paused = control.isPausing();
   Nanoseconds since = control.pausedAt(); // before it goes on: the next one may come then
   // An error of the device is the lanes' to report.
   if (Result<bool> went = control.settle(); !went || !*went || !paused)
     return;
-  pauseBackoff.endWell();
-  tracePause(since, PauseEnd::Over);
+  backoff.endWell();
+  note(since, PauseEnd::Over);
 }
 
 /// Where high-priority work waits for what pauses, or may not fit beside it, or is not seen to do
 /// anything for too long.
-std::optional<PauseEnd> Dispatcher::mustEndPause() {
+std::optional<PauseEnd> Pauses::mustEnd() {
   if (!control.isPausing() || control.snapshot().highPriorityActive == 0)
     return std::nullopt;
   if (closed)
     return PauseEnd::Closed;
-  if (inheritsHighPriority())
+  if (lanes.inheritsHighPriority())
     return PauseEnd::Awaited;
-  if (highPriority.headroom().largeSince(options.lane.clock() - largeOnesLast) || lacksHeadroom())
+  if (scopes.headroom().largeSince(options.lane.clock() - largeOnesLast) || lanes.lacksHeadroom())
     return PauseEnd::NoRoom;
   return isOverdue() ? std::optional(PauseEnd::Overdue) : std::nullopt;
 }
 
 /// Whether nothing of the high-priority work was seen to happen for too long.
-bool Dispatcher::isOverdue() {
+bool Pauses::isOverdue() {
   Nanoseconds now = options.lane.clock();
   if (now - lookedForProgress < progressInterval)
     return false;
   lookedForProgress = now;
-  std::uint64_t seen = highPriority.progress();
+  std::uint64_t seen = scopes.progress();
   Nanoseconds since = std::max(progressAt, control.pausedAt());
   if (seen != progressSeen || control.pausedAt() > callSeenAt)
     callSeenAt = now;
@@ -73,23 +62,23 @@ bool Dispatcher::isOverdue() {
   progressAt = since;
   if (now - since < options.pauseDeadline)
     return false;
-  if (!highPriority.runsWhatFits())
+  if (!scopes.runsWhatFits())
     return true;
   // What is known to fit beside what pauses runs, as long as it is not done. But what is known may
   // be wrong: a kernel may launch others. It is where that comes again; once may be a long copy.
   if (now - callSeenAt >= deadlinesToRun * options.pauseDeadline) {
     if (++longRuns == mostLongRuns)
-      highPriority.headroom().seeUnknown();
+      scopes.headroom().seeUnknown();
     return true;
   }
   progressAt = now;
   return false;
 }
 
-void Dispatcher::release(PauseEnd why) {
-  tracePause(control.pausedAt(), why);
+void Pauses::release(PauseEnd why) {
+  note(control.pausedAt(), why);
   if (why == PauseEnd::Overdue) {
-    Nanoseconds now = options.lane.clock(), none = pauseBackoff.miss(now);
+    Nanoseconds now = options.lane.clock(), none = backoff.miss(now);
     if (Trace *trace = options.lane.trace) {
       TraceEvent event;
       event.type = TraceEvent::Type::NoPauses;
@@ -101,7 +90,7 @@ void Dispatcher::release(PauseEnd why) {
   static_cast<void>(control.release()); // an error of the device is the lanes' to report
 }
 
-void Dispatcher::tracePause(Nanoseconds since, PauseEnd why) const {
+void Pauses::note(Nanoseconds since, PauseEnd why) const {
   Trace *trace = options.lane.trace;
   if (!trace)
     return;
@@ -113,30 +102,25 @@ void Dispatcher::tracePause(Nanoseconds since, PauseEnd why) const {
   trace->add(event);
 }
 
-bool Dispatcher::pausesAreAllowed() const {
+bool Pauses::areAllowed() const {
   Nanoseconds now = options.lane.clock();
-  return options.lane.reserve != 0 && !closed && !inheritsHighPriority() &&
-         !pauseBackoff.holds(now) && !highPriority.headroom().largeSince(now - largeOnesLast);
+  return options.lane.reserve != 0 && !closed && !lanes.inheritsHighPriority() &&
+         !backoff.holds(now) && !scopes.headroom().largeSince(now - largeOnesLast);
 }
 
-/// A wake may come before choosePausing() does. It would ask what has just been sent to yield, and
+/// A wake may come before choose() does. It would ask what has just been sent to yield, and
 /// its blocks run to their ends then, however long they are.
-void Dispatcher::expectPausing() const {
-  if (control.whatPauses() == Pausing::None && pausesAreAllowed() && !lacksHeadroom())
-    control.setPausing(lanesUnderWay() == 0 ? Pausing::All : Pausing::Some);
+void Pauses::expect() const {
+  if (control.whatPauses() == Pausing::None && areAllowed() && !lanes.lacksHeadroom())
+    control.setPausing(lanes.underWay() == 0 ? Pausing::All : Pausing::Some);
 }
 
 /// What the next wake is to say of what is under way.
-void Dispatcher::choosePausing() {
-  bool some = false, all = true;
-  for (const std::unique_ptr<Lane> &lane : lanes()) {
-    Pausing now = lane->pausing();
-    some |= now != Pausing::None;
-    all &= now == Pausing::All || !lane->underWay();
-  }
-  if (!pausesAreAllowed() || (some && lacksHeadroom()))
-    some = false;
-  control.setPausing(!some ? Pausing::None : all ? Pausing::All : Pausing::Some);
+void Pauses::choose() {
+  Pausing now = lanes.pausing();
+  if (!areAllowed() || (now != Pausing::None && lanes.lacksHeadroom()))
+    now = Pausing::None;
+  control.setPausing(now);
 }
 
 } // namespace tally::runtime

@@ -1,0 +1,41 @@
+// For how long high-priority work is active at a time.
+#ifndef TALLY_LIB_RUNTIME_DISPATCH_BUSY_TIMES_H
+#define TALLY_LIB_RUNTIME_DISPATCH_BUSY_TIMES_H
+
+#include "base/duration_estimate.h"
+#include "requests/device_control.h"
+
+#include <optional>
+
+namespace tally::runtime {
+
+/// For one thread.
+class BusyTimes {
+public:
+  /// Takes the time for which high-priority work was active, when that has just ended.
+  void observe(const DeviceControl &control) {
+    std::optional<Nanoseconds> since = control.lastWake();
+    if (!since || since == lastSince)
+      return;
+    Snapshot now = control.snapshot();
+    if (now.highPriorityActive != 0)
+      return;
+    lastSince = since;
+    Nanoseconds ended = now.now - now.sinceHighPriorityEnded;
+    if (ended >= *since) // else the next one has begun
+      times.add(ended - *since);
+  }
+  void addTo(Snapshot &now) const {
+    now.busyPeriods = times.count();
+    now.busyMean = times.mean();
+    now.busyHigh = times.high();
+  }
+
+private:
+  DurationEstimate times;
+  std::optional<Nanoseconds> lastSince; // the newest of them began then
+};
+
+} // namespace tally::runtime
+
+#endif
