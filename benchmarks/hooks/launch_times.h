@@ -10,8 +10,8 @@
 #define TALLY_BENCHMARKS_HOOKS_LAUNCH_TIMES_H
 
 #include "../colocation/common.h"
-#include "tables/cuda_api.h"
 #include "state/in_hook.h"
+#include "tables/cuda_api.h"
 
 #include <algorithm>
 #include <cstdint>

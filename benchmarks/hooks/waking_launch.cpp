@@ -10,8 +10,8 @@
 // that a call takes. Exits with 1 where less than 90 percent of the hooked launches beside training
 // woke (where cores are scarce nobody may have seen that the one before was over), or where the
 // training's results are wrong.
-#include "process/hooks.h"
 #include "launch_times.h"
+#include "process/hooks.h"
 #include "training_load.h"
 
 #include <cstring>

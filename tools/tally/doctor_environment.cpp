@@ -1,8 +1,8 @@
 #include "doctor.h"
 #include "launch_environment.h"
 
+#include "api/environment.h"           // of the runtime
 #include "device/driver_environment.h" // of the runtime
-#include "api/environment.h"        // of the runtime
 
 #include <cstdlib>
 #include <fstream>

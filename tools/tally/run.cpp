@@ -5,8 +5,8 @@
 #include "preload_library.h"
 
 // Of the runtime:
-#include "device/driver_environment.h"
 #include "api/environment.h"
+#include "device/driver_environment.h"
 
 #include <cerrno>
 #include <cstdio>

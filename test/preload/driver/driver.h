@@ -9,8 +9,8 @@
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
-#include "tables/cuda_api.h"
 #include "emulated_cuda/context.h"
+#include "tables/cuda_api.h"
 
 #include <atomic>
 #include <type_traits>
