@@ -56,15 +56,20 @@ TEST_CASE("a time between two best-effort events that has a request in it is tol
   std::uint64_t cell = 0, other = 0;
   cudaEvent_t start = h.event(), end = h.event();
   float ms = 0;
+  // What is recorded behind a launch that is held is queued, and else made at once.
+  h.gated = true;
   auto timed = [&](bool disturbed) {
     h.launch(low, &cell, 2, 4);
     h.hooks.recordEvent(h.cuda.api(), start, low, 0);
+    h.gate.open(4);
     if (disturbed) {
       h.launch(high, &other, 1, 1);
+      h.gate.open(1);
       CHECK(h.synchronize(high) == cudaSuccess);
     }
     h.launch(low, &cell, 2, 4);
     h.hooks.recordEvent(h.cuda.api(), end, low, 0);
+    h.gate.open(4);
     CHECK(h.synchronize(low) == cudaSuccess);
     return test::captured(
         [&] { CHECK(h.hooks.elapsedTime(h.cuda.api(), &ms, start, end) == cudaSuccess); });
