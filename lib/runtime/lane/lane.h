@@ -17,7 +17,7 @@
 //    state of the newest launch ahead says that it is done. Where that has yielded, the stream
 //    waits: what has to be resumed goes out on another stream, and when all of that is done, that
 //    state is written to say so. What can yield behind the wait carries an older epoch and runs
-//    nothing then (lane_resume.cpp).
+//    nothing then (stream_waits.cpp).
 //  - Kernels without a variant: a request waits for all of them that are under way. Those whose
 //    predicted durations together stay below the bound are sent ahead; a longer one is sent when
 //    the others are about to be over, and one of which nothing is known when there are none. A
@@ -297,11 +297,23 @@ private:
   void takeInbox();
   bool collect(const Gate &gate);
   void takeBack(const Batch &batch, const Gate &gate);
+  static bool isReached(const Batch &batch);
   bool endCall(Batch &batch);
   void seeBegin(Batch &batch) const;
+  void failStream(LaneStream &stream, const Error &error);
+  void failOperation(Operation &operation, const Error &error);
+  void failAll(const Error &error);
+  void publish();
+  void checkHealth(const Gate &gate);
+  template <class Over> void waitUntil(std::unique_lock<std::mutex> &lock, Over over);
+  // lane_resume.cpp: what of a batch is done, and what yielded.
   Result<void> readStates();
-  static WordWait isBack(const Batch &batch);
+  Result<void> continueOn(StreamId target);
   void take(const Batch &batch);
+  void absorb(const Item &item, const tally_launch_state &state, std::uint64_t epoch);
+  void releaseRetained();
+  void finishFront(const Operation *operation);
+  void dropFailed();
   // lane_measure.cpp
   void account(const Batch &batch, std::size_t lanes);
   void measureBlocks(const Batch &batch, std::size_t lanes);
@@ -320,17 +332,8 @@ private:
   TraceEvent traced(const Item &item) const;
   bool willYield(const Batch &batch, std::size_t index) const;
   bool willHaveRunNothing(const Batch &batch, std::size_t index) const;
-  void absorb(const Item &item, const tally_launch_state &state, std::uint64_t epoch);
-  void finishFront(const Operation *operation);
-  void dropFailed();
-  void failStream(LaneStream &stream, const Error &error);
-  void failOperation(Operation &operation, const Error &error);
-  void failAll(const Error &error);
-  void publish();
-  void checkHealth(const Gate &gate);
-  template <class Over> void waitUntil(std::unique_lock<std::mutex> &lock, Over over);
 
-  // lane_resume.cpp: batches whose stream waits for a launch.
+  // stream_waits.cpp: batches whose stream waits for a launch.
   const Item *newestThatYields(const Batch *&of) const;
   bool mayComeBehind(const Operation &operation) const;
   bool isBehindWait(const Batch &batch) const;
@@ -345,6 +348,7 @@ private:
   bool waitsBehindFront() const;
   std::size_t sendable() const { return held.empty() ? pending.size() : toResume; }
   StreamId home() const { return held.empty() ? stream : *resumes; }
+  static WordWait isBack(const Batch &batch);
   static std::size_t completed(const Batch &batch);
 
   // lane_issue.cpp: what goes out next.
@@ -356,25 +360,26 @@ private:
   };
   bool isFull() const;
   bool issue(const Gate &gate);
+  std::size_t freeSlot() const;
   std::optional<Permit> permit(const Gate &gate) const;
   void planBatch(Batch &batch, const Gate &gate, const Permit &permit);
   bool addLate(Batch &batch);
   bool mayStart(Operation &operation);
   std::uint32_t classAt(std::uint64_t before) const;
   void inheritClass(std::uint64_t number, std::uint32_t bestEffortClass);
-  static void predict(Item &item);
-  bool planCall(Item &item, const Batch &batch);
   bool planItem(std::size_t index, Batch &batch, Budget &used);
-  bool isBetweenWholes(std::size_t index, const Batch &batch, const Budget &used);
-  bool isShort(const Operation &operation) const;
-  bool planWhole(Item &item, const Batch &batch, const Budget &used);
-  bool fitsBehind(const Item &item, const Batch &batch, const Budget &used) const;
-  bool goesByDuration(Nanoseconds predicted, const Budget &used);
   bool fitsSms(Item &item, std::uint32_t sms) const;
   bool planYielding(Item &item, const Batch &batch, Budget &used);
   bool reserveList(Item &item, const Batch &batch);
   ListRing &ring() { return held.empty() ? lists : resumedLists; }
-  void releaseRetained();
+  // nonpreemptible_admission.cpp: when what cannot yield goes.
+  static void predict(Item &item);
+  bool isShort(const Operation &operation) const;
+  bool isBetweenWholes(std::size_t index, const Batch &batch, const Budget &used);
+  bool planCall(Item &item, const Batch &batch);
+  bool planWhole(Item &item, const Batch &batch, const Budget &used);
+  bool fitsBehind(const Item &item, const Batch &batch, const Budget &used) const;
+  bool goesByDuration(Nanoseconds predicted, const Budget &used);
   // lane_plan.cpp: what they go out as.
   PlanRules planRules() const;
   bool preparePlan(Operation &operation);
@@ -382,6 +387,7 @@ private:
   bool isOutdated(const Operation &operation) const;
   void leaveHeadroom(Operation &operation);
   std::shared_ptr<LaunchPlan> planByIdentity(const Operation &operation);
+  // save_area.cpp
   bool growSaveArea(Item &item, const Batch &batch);
   bool allocateSaveArea(std::uint64_t least);
   bool takeSaveArea(std::uint64_t bytes);
@@ -389,20 +395,17 @@ private:
   Result<void> awaitShortly(StreamId other);
   void takeFirstSaveArea();
 
-  Result<void> continueOn(StreamId target);
   // lane_send.cpp: batches going out.
   Result<void> send(Batch &batch, const Gate &gate);
   Result<void> claimStates(Batch &batch);
   Result<void> sendItem(Batch &batch, std::size_t index);
   Result<void> sendMarker(Batch &batch);
   Result<void> putMarker(Batch &batch, const MappedMemory &word, StreamId on);
-  static bool isReached(const Batch &batch);
   static bool standIn(Operation &operation);
   bool isHeldUp(const Operation &operation) const;
   Result<void> setState(DevicePtr address, const tally_launch_state &state);
   Result<void> sendBehind(Batch &batch, std::size_t index);
   Result<void> sendLaunch(Batch &batch, std::size_t index);
-  std::size_t freeSlot() const;
   /// Those of a batch on `resumes` are apart: the ring's may be waited for.
   DevicePtr stateAddress(const Batch &batch, std::size_t index) const {
     return states + (batch.firstState + index) * sizeof(tally_launch_state);
