@@ -67,6 +67,13 @@ cudaError_t created(unsigned flags, int priority, cudaStream_t *result) {
   });
 }
 
+cudaStreamCaptureStatus statusOf(const Stream &stream) {
+  if (!stream.capture)
+    return cudaStreamCaptureStatusNone;
+  return stream.capture->isInvalid ? cudaStreamCaptureStatusInvalidated
+                                   : cudaStreamCaptureStatusActive;
+}
+
 } // namespace
 
 cudaError_t Calls::cudaStreamCreate(cudaStream_t *result) {
@@ -316,15 +323,6 @@ cudaError_t Calls::cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *result
     return cudaSuccess;
   });
 }
-
-namespace {
-cudaStreamCaptureStatus statusOf(const Stream &stream) {
-  if (!stream.capture)
-    return cudaStreamCaptureStatusNone;
-  return stream.capture->isInvalid ? cudaStreamCaptureStatusInvalidated
-                                   : cudaStreamCaptureStatusActive;
-}
-} // namespace
 
 cudaError_t Calls::cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus *status) {
   return onStream(handle, [&](runtime::EmulatorDevice &, Stream &stream) {

@@ -11,6 +11,7 @@ Links lead to files of the repository and to their headings.
 
 Words that docs/glossary.md names as not used any more must not be in the sources.
 """
+import functools
 import pathlib
 import re
 import sys
@@ -91,6 +92,7 @@ def wrong_names(public, page):
         yield line, None if name in public else f"no installed header has the name {name}"
 
 
+@functools.cache
 def anchors(page):
     """Of a page's headings, as the web pages of git hosts make them."""
     found = set()

@@ -238,16 +238,22 @@ TEST_CASE("a change in a process's own slot is no call where only its own watche
   auto arena = folder.open();
   auto high = claimed(arena, 0, "high");
   ArenaWatcherOptions options = asleep();
-  options.longestSleep = 5ms;
+  options.longestSleep = 20ms;
   Watched own(arena, options);
   Raw raw(folder.file());
   ArenaSleepers &sleepers = raw.data->header.sleepers;
   // It takes one ticket after the other.
   REQUIRE(within([&] { return sleepers.slept > 3; }));
   std::uint32_t before = sleepers.sequence;
-  for (int i = 0; i < 10000; ++i) {
-    high->raise();
-    high->withdraw();
+  for (int i = 0; i < 20; ++i) {
+    // Within one sleep: while a ticket is being taken a change cannot know whose it is, and wakes.
+    std::uint64_t taken = sleepers.slept;
+    REQUIRE(within([&] { return sleepers.slept > taken; }));
+    std::this_thread::sleep_for(1ms);
+    for (int j = 0; j < 500; ++j) {
+      high->raise();
+      high->withdraw();
+    }
   }
   CHECK(sleepers.sequence == before);
   CHECK(own.raises == 0);

@@ -3,7 +3,6 @@
 #include "tally/runtime/control_word.h"
 
 #include <memory>
-#include <numeric>
 #include <stdexcept>
 #include <utility>
 

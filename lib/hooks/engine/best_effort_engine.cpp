@@ -3,6 +3,7 @@
 #include "state/own_thread.h"
 
 #include <chrono>
+#include <thread>
 
 namespace tally::hooks {
 

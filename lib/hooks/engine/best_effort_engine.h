@@ -24,7 +24,6 @@
 #include <atomic>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 namespace tally::hooks {

@@ -54,7 +54,7 @@ template <class Real> CUresult byRule_DestroyGraph(CUstream, Real real, CUgraphE
 /// What has become of a node. A change that is not followed makes its graph go whole.
 inline void applyTo(ExecutableGraph &graph, CUgraphNode node,
                     const CUDA_KERNEL_NODE_PARAMS_v2 *given) {
-  const void *kernel = given->func ? static_cast<const void *>(given->func) : given->kern;
+  const void *kernel = runtimeParameters(*given).func;
   graph.setKernelByDriver(node, *given, Hooks::shared().loadedImages().knows(kernel));
 }
 /// Made anew by the driver's call of that name.

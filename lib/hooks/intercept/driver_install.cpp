@@ -5,14 +5,12 @@
 #include "intercept/driver_hook.h"
 #include "intercept/unseen_calls.h"
 
-#include <cuda.h>
-
 #include <dlfcn.h>
 
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
+#include <vector>
 
 using namespace tally;
 using namespace tally::hooks;

@@ -112,8 +112,7 @@ void watchNamespaces() {
   }
 }
 
-/// Linking
-/// with the driver leaves its functions in offset tables, a look at it by a constructor
+/// Linking with the driver leaves its functions in offset tables, a look at it by a constructor
 /// (cuBLASLt's, cuDNN's) in variables: these are found.
 std::optional<Unseen> whyUnseen(void *driver) {
   auto current = reinterpret_cast<CUresult (*)(CUcontext *)>(dlsym(driver, "cuCtxGetCurrent"));

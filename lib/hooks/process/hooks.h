@@ -222,18 +222,9 @@ public:
   cudaError_t elapsedTime(cudaEvent_t start, cudaEvent_t end, const Call &call);
   template <class Call> cudaError_t synchronizeDevice(const Call &call);
 
-  cudaError_t synchronizeStream(const CudaApi &api, cudaStream_t handle) {
-    return synchronizeStream(api, handle, [&] { return api.cudaStreamSynchronize(handle); });
-  }
-  cudaError_t queryStream(const CudaApi &api, cudaStream_t handle) {
-    return queryStream(api, handle, [&] { return api.cudaStreamQuery(handle); });
-  }
-  cudaError_t waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_t event,
-                        unsigned flags) {
-    return waitEvent(api, handle, event, flags, [&api, event, flags](cudaStream_t on) {
-      return api.cudaStreamWaitEvent(on, event, flags);
-    });
-  }
+  cudaError_t synchronizeStream(const CudaApi &api, cudaStream_t handle);
+  cudaError_t queryStream(const CudaApi &api, cudaStream_t handle);
+  cudaError_t waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_t event, unsigned flags);
   cudaError_t recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream_t handle,
                           unsigned flags);
   cudaError_t queryEvent(const CudaApi &api, cudaEvent_t event);

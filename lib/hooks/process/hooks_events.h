@@ -145,6 +145,21 @@ template <class Call> cudaError_t Hooks::synchronizeDevice(const Call &call) {
 
 // By the CUDA runtime's calls.
 
+inline cudaError_t Hooks::synchronizeStream(const CudaApi &api, cudaStream_t handle) {
+  return synchronizeStream(api, handle, [&] { return api.cudaStreamSynchronize(handle); });
+}
+
+inline cudaError_t Hooks::queryStream(const CudaApi &api, cudaStream_t handle) {
+  return queryStream(api, handle, [&] { return api.cudaStreamQuery(handle); });
+}
+
+inline cudaError_t Hooks::waitEvent(const CudaApi &api, cudaStream_t handle, cudaEvent_t event,
+                                    unsigned flags) {
+  return waitEvent(api, handle, event, flags, [&api, event, flags](cudaStream_t on) {
+    return api.cudaStreamWaitEvent(on, event, flags);
+  });
+}
+
 inline cudaError_t Hooks::recordEvent(const CudaApi &api, cudaEvent_t event, cudaStream_t handle,
                                       unsigned flags) {
   return recordEvent(api, event, handle, flags, [&api, event, flags](cudaStream_t on) {

@@ -185,6 +185,14 @@ cudaKernelNodeParams runtimeParameters(const CUDA_KERNEL_NODE_PARAMS_v2 &given) 
   return result;
 }
 
+std::optional<CUDA_KERNEL_NODE_PARAMS_v2> driverParameters(const CudaApi &api,
+                                                           cudaGraphNode_t node) {
+  using Get = CUresult (*)(CUgraphNode, CUDA_KERNEL_NODE_PARAMS_v2 *);
+  auto get = reinterpret_cast<Get>(ApiDevice::driverEntry(api, "cuGraphKernelNodeGetParams"));
+  CUDA_KERNEL_NODE_PARAMS_v2 found{};
+  return get && get(node, &found) == CUDA_SUCCESS ? std::optional(found) : std::nullopt;
+}
+
 bool GraphReader::refuse(WholeReason reason) {
   why = reason;
   return false;
@@ -305,26 +313,22 @@ bool GraphReader::readKernel(SnapshotNode &node) {
 }
 
 bool GraphReader::readByDriver(SnapshotNode &node) {
-  using Get = CUresult (*)(CUgraphNode, CUDA_KERNEL_NODE_PARAMS_v2 *);
   using Add = CUresult (*)(CUgraphNode *, CUgraph, const CUgraphNode *, std::size_t,
                            const CUDA_KERNEL_NODE_PARAMS_v2 *);
-  auto get = reinterpret_cast<Get>(ApiDevice::driverEntry(api, "cuGraphKernelNodeGetParams"));
   auto add = reinterpret_cast<Add>(ApiDevice::driverEntry(api, "cuGraphAddKernelNode"));
-  CUDA_KERNEL_NODE_PARAMS_v2 found{};
-  if (!get || !add || get(node.handle, &found) != CUDA_SUCCESS)
+  auto found = driverParameters(api, node.handle);
+  if (!add || !found)
     return false;
-  if ((node.part.foreign = foreignPart(found, node)))
+  if ((node.part.foreign = foreignPart(*found, node)))
     return true;
   node.part.other = SmallGraph::create(api, [&](cudaGraph_t graph, cudaGraphNode_t *made) {
-    if (add(made, graph, nullptr, 0, &found) != CUDA_SUCCESS)
+    if (add(made, graph, nullptr, 0, &*found) != CUDA_SUCCESS)
       return cudaErrorInvalidDeviceFunction;
     return api.cudaGraphKernelNodeCopyAttributes(*made, node.handle);
   });
-  node.part.otherKernel = found.func ? reinterpret_cast<std::uint64_t>(found.func)
-                                     : reinterpret_cast<std::uint64_t>(found.kern);
-  node.part.otherShape.grid = {found.gridDimX, found.gridDimY, found.gridDimZ};
-  node.part.otherShape.block = {found.blockDimX, found.blockDimY, found.blockDimZ};
-  node.part.otherShape.dynamicSharedBytes = found.sharedMemBytes;
+  cudaKernelNodeParams known = runtimeParameters(*found);
+  node.part.otherKernel = reinterpret_cast<std::uint64_t>(known.func);
+  node.part.otherShape = shapeOf(known.gridDim, known.blockDim, known.sharedMemBytes);
   return node.part.other != nullptr;
 }
 
@@ -359,8 +363,7 @@ GraphReader::foreignPart(const CUDA_KERNEL_NODE_PARAMS_v2 &found, const Snapshot
                 attributes.size() * sizeof(CUlaunchAttribute));
   config.attrs = attributes.data();
   config.numAttrs = static_cast<unsigned>(attributes.size());
-  CUfunction function =
-      found.func ? found.func : reinterpret_cast<CUfunction>(found.kern); // a launch takes both
+  auto function = static_cast<CUfunction>(runtimeParameters(found).func); // a launch takes both
   return takeLaunch(api.driver(), foreignKernels, config, function, found.kernelParams, found.extra)
       .launch;
 }

@@ -108,6 +108,10 @@ struct GraphSnapshot {
 /// a CUkernel.
 cudaKernelNodeParams runtimeParameters(const CUDA_KERNEL_NODE_PARAMS_v2 &given);
 
+/// What the driver tells of a kernel node; nothing where it does not.
+std::optional<CUDA_KERNEL_NODE_PARAMS_v2> driverParameters(const CudaApi &api,
+                                                           cudaGraphNode_t node);
+
 using OrderingEvent = std::shared_ptr<CUevent_st>;
 
 /// Reads graphs. On a thread of its own, since what fails leaves an error on the thread.

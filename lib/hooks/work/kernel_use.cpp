@@ -2,6 +2,7 @@
 
 #include "state/own_thread.h"
 #include "work/api_device.h"
+#include "work/graph_parts.h"
 #include "work/kernel_launch.h"
 
 #include <algorithm>
@@ -29,6 +30,15 @@ bool isSame(const KernelUse &a, const KernelUse &b) {
          a.function.staticSharedBytes == b.function.staticSharedBytes &&
          runtime::LoadedKernel::keyOf(a.shape) == runtime::LoadedKernel::keyOf(b.shape) &&
          a.together == b.together;
+}
+
+std::optional<KernelUse> madeOf(const std::optional<runtime::FunctionAttributes> &function,
+                                const cudaKernelNodeParams &parameters, bool cooperative) {
+  if (!function)
+    return std::nullopt;
+  return KernelUse{*function,
+                   shapeOf(parameters.gridDim, parameters.blockDim, parameters.sharedMemBytes),
+                   cooperative};
 }
 
 } // namespace
@@ -125,18 +135,10 @@ void GraphUse::addKernelNode(cudaGraphNode_t node) {
   // A kernel that the CUDA runtime of this module does not know is not told.
   if (api.cudaGraphKernelNodeGetParams(node, &parameters) == cudaSuccess)
     add(useOf(parameters, cooperative));
+  else if (auto byDriver = driverParameters(api, node))
+    add(useByDriver(*byDriver, cooperative));
   else
-    addKernelNodeByDriver(node, cooperative);
-}
-
-void GraphUse::addKernelNodeByDriver(cudaGraphNode_t node, bool cooperative) {
-  using Get = CUresult (*)(CUgraphNode, CUDA_KERNEL_NODE_PARAMS_v2 *);
-  auto get = reinterpret_cast<Get>(ApiDevice::driverEntry(api, "cuGraphKernelNodeGetParams"));
-  CUDA_KERNEL_NODE_PARAMS_v2 found{};
-  if (!get || get(node, &found) != CUDA_SUCCESS)
     known = false;
-  else
-    add(useByDriver(found, cooperative));
 }
 
 /// CUDA does not tell which nodes of an executable graph are cooperative: if any is, all are taken
@@ -147,12 +149,8 @@ void GraphUse::setKernel(const cudaKernelNodeParams &parameters) {
 
 std::optional<KernelUse> GraphUse::useOf(const cudaKernelNodeParams &parameters,
                                          bool cooperative) const {
-  auto function = attributesOf(registry.findHandle(api, parameters.func), device);
-  if (!function)
-    return std::nullopt;
-  return KernelUse{*function,
-                   shapeOf(parameters.gridDim, parameters.blockDim, parameters.sharedMemBytes),
-                   cooperative};
+  return madeOf(attributesOf(registry.findHandle(api, parameters.func), device), parameters,
+                cooperative);
 }
 
 /// As setKernel().
@@ -167,15 +165,8 @@ std::optional<KernelUse> GraphUse::useByDriver(const CUDA_KERNEL_NODE_PARAMS_v2 
       ApiDevice::driverEntry(api, "cuFuncGetAttribute"));
   driver.functionOfKernel = reinterpret_cast<DriverLaunches::FunctionOfKernel>(
       ApiDevice::driverEntry(api, "cuKernelGetFunction"));
-  auto function = attributesOf(
-      driver, parameters.func ? parameters.func : reinterpret_cast<CUfunction>(parameters.kern));
-  if (!function)
-    return std::nullopt;
-  return KernelUse{*function,
-                   shapeOf(dim3(parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ),
-                           dim3(parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ),
-                           parameters.sharedMemBytes),
-                   cooperative};
+  cudaKernelNodeParams known = runtimeParameters(parameters);
+  return madeOf(attributesOf(driver, static_cast<CUfunction>(known.func)), known, cooperative);
 }
 
 void GraphUse::add(const std::optional<KernelUse> &use) {

@@ -46,7 +46,6 @@ private:
   void addNode(cudaGraphNode_t node);
   std::optional<KernelUse> useOf(const cudaKernelNodeParams &parameters, bool cooperative) const;
   void addKernelNode(cudaGraphNode_t node);
-  void addKernelNodeByDriver(cudaGraphNode_t node, bool cooperative);
   std::optional<KernelUse> useByDriver(const CUDA_KERNEL_NODE_PARAMS_v2 &parameters,
                                        bool cooperative) const;
   void add(const std::optional<KernelUse> &use);

@@ -4,13 +4,10 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
-#include <cstring>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <thread>
 #include <unistd.h>
 
 namespace tally::runtime {

@@ -2,11 +2,14 @@
 // died.
 #include "arena/arena.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <fcntl.h>
 #include <thread>
+#include <unistd.h>
 
 namespace tally::runtime {
 

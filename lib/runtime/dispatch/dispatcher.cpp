@@ -62,8 +62,8 @@ Dispatcher::Dispatcher(StreamDevice &device, DeviceControl &control,
                        RequestScopeTracker &highPriority, DispatcherOptions options)
     : device(device), control(control), highPriority(highPriority), options(std::move(options)),
       mayPause(contains(this->options.lane.kinds, Kind::Pause)), laneTable(device, this->options),
-      pauses(control, highPriority, this->options, laneTable, closed), turnarounds(control),
-      armedLimit(control, longestArmed) {
+      pauses(control, highPriority, this->options, laneTable, closed),
+      turnarounds(control, this->options, laneTable), armedLimit(control, longestArmed) {
   this->options.lane.limitsSms = this->options.policy.limitsSms();
   this->options.lane.headroom = &highPriority.headroom();
   // Whatever is chosen for a launch: the other kinds act on the epoch alone.
@@ -185,9 +185,7 @@ bool Dispatcher::step() {
   bool progress = false;
   for (const std::unique_ptr<Lane> &lane : laneTable.all())
     progress = lane->step(*this) || progress;
-  if (auto took = turnarounds.measure(oldestBefore, laneTable.oldestUnderWay(),
-                                      options.lane.clock(), options.lane.trace);
-      took && neighbours)
+  if (auto took = turnarounds.measure(oldestBefore); took && neighbours)
     neighbours->noteTurnaround(*took);
   pauses.choose();
   if (nothingGoes && !laneTable.oldestUnderWay() &&

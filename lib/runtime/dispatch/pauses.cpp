@@ -1,5 +1,7 @@
 #include "dispatch/pauses.h"
 
+#include "trace/trace.h"
+
 #include <algorithm>
 
 namespace tally::runtime {

@@ -1,5 +1,7 @@
 #include "dispatch/turnarounds.h"
 
+#include "trace/trace.h"
+
 namespace tally::runtime {
 
 namespace {
@@ -8,18 +10,19 @@ constexpr std::size_t most = 65536;
 
 } // namespace
 
-std::optional<Nanoseconds> Turnarounds::measure(std::optional<std::uint64_t> before,
-                                                std::optional<std::uint64_t> now, Nanoseconds at,
-                                                Trace *trace) {
-  if (!yieldingEpoch && before && control.currentEpoch() > *before) {
-    yieldingEpoch = before;
-    requestedAt = control.raisedAfter(*before);
+std::optional<Nanoseconds> Turnarounds::measure(std::optional<std::uint64_t> oldestBefore) {
+  if (!yieldingEpoch && oldestBefore && control.currentEpoch() > *oldestBefore) {
+    yieldingEpoch = oldestBefore;
+    requestedAt = control.raisedAfter(*oldestBefore);
   }
-  if (!yieldingEpoch || (now && *now <= *yieldingEpoch))
+  if (!yieldingEpoch)
+    return std::nullopt;
+  std::optional<std::uint64_t> oldest = lanes.oldestUnderWay();
+  if (oldest && *oldest <= *yieldingEpoch)
     return std::nullopt;
   yieldingEpoch.reset();
-  Nanoseconds elapsed = at - requestedAt;
-  if (trace) {
+  Nanoseconds elapsed = options.lane.clock() - requestedAt;
+  if (Trace *trace = options.lane.trace) {
     TraceEvent event;
     event.type = TraceEvent::Type::Turnaround;
     event.start = requestedAt;

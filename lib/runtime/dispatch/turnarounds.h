@@ -2,8 +2,9 @@
 #ifndef TALLY_LIB_RUNTIME_DISPATCH_TURNAROUNDS_H
 #define TALLY_LIB_RUNTIME_DISPATCH_TURNAROUNDS_H
 
+#include "dispatch/dispatcher_options.h"
+#include "dispatch/lane_table.h"
 #include "requests/device_control.h"
-#include "trace/trace.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -15,18 +16,21 @@ namespace tally::runtime {
 
 class Turnarounds {
 public:
-  explicit Turnarounds(const DeviceControl &control) : control(control) {}
+  /// All outlive this.
+  Turnarounds(const DeviceControl &control, const DispatcherOptions &options,
+              const LaneTable &lanes)
+      : control(control), options(options), lanes(lanes) {}
 
-  /// For the dispatcher's thread: the oldest epoch under way before and behind a pass over the
-  /// lanes. The turnaround that has just ended, if one has.
-  std::optional<Nanoseconds> measure(std::optional<std::uint64_t> before,
-                                     std::optional<std::uint64_t> now, Nanoseconds at,
-                                     Trace *trace);
+  /// For the dispatcher's thread, behind a pass over the lanes; `oldestBefore`: the oldest epoch
+  /// under way before it. The turnaround that has just ended, if one has.
+  std::optional<Nanoseconds> measure(std::optional<std::uint64_t> oldestBefore);
   /// The newest, the oldest of them first, nanoseconds. Thread-safe.
   std::vector<std::uint64_t> all() const;
 
 private:
   const DeviceControl &control;
+  const DispatcherOptions &options;
+  const LaneTable &lanes;
   std::optional<std::uint64_t> yieldingEpoch; // what was under way when the request came
   Nanoseconds requestedAt{0};
   mutable std::mutex mutex;

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <cstring>
-#include <thread>
 #include <utility>
 
 namespace tally::runtime {

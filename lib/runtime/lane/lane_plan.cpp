@@ -1,8 +1,6 @@
 // What a lane launches an operation as: its kind, and what that needs of the device.
-#include "base/spin.h"
 #include "lane/lane.h"
 
-#include <algorithm>
 #include <cassert>
 #include <utility>
 

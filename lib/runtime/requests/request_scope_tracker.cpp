@@ -1,5 +1,6 @@
 #include "requests/request_scope_tracker.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 

@@ -29,3 +29,14 @@ def range_of(values):
     address = made("cuMemAlloc_v2", ctypes.c_size_t(4 * len(data)), kind=ctypes.c_uint64)
     call("cuMemcpyHtoD_v2", address, ctypes.c_void_p(data.buffer_info()[0]), ctypes.c_size_t(4 * len(data)))
     return address
+
+
+def values_of(address, count):
+    """What the device has there, as floats."""
+    values = array.array("f", bytes(4 * count))
+    call("cuMemcpyDtoH_v2", ctypes.c_void_p(values.buffer_info()[0]), address, ctypes.c_size_t(4 * count))
+    return values
+
+
+def pointers_to(*arguments):
+    return (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(each) for each in arguments))

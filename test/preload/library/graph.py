@@ -3,7 +3,6 @@
 It is instantiated before there are any; `changed`: and its nodes are given their parameters anew, still before. It is launched until
 the store has had a bundle for a while. Each launch computes the same, so the sum that is printed is another one where a launch's part
 is lost or doubled."""
-import array
 import ctypes
 import os
 import pathlib
@@ -11,7 +10,7 @@ import sys
 import time
 
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
-from driver import call, made, range_of, start
+from driver import call, made, pointers_to, range_of, start, values_of
 
 n, threads, nodes_of_kernels = 4096, 128, 4
 
@@ -21,10 +20,6 @@ class KernelNode(ctypes.Structure):
     _fields_ = [("func", ctypes.c_void_p), ("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared", ctypes.c_uint),
                 ("parameters", ctypes.c_void_p), ("extra", ctypes.c_void_p), ("kernel", ctypes.c_void_p),
                 ("context", ctypes.c_void_p)]
-
-
-def pointers_to(*arguments):
-    return (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(each) for each in arguments))
 
 
 def kernel_nodes(graph):
@@ -63,9 +58,7 @@ def main(kernels, store, changed):
     while time.monotonic() < deadline and (since is None or time.monotonic() < since + 3):
         call("cuGraphLaunch", executable, stream)
         call("cuStreamSynchronize", stream)
-        result = array.array("f", bytes(4 * n))
-        call("cuMemcpyDtoH_v2", ctypes.c_void_p(result.buffer_info()[0]), y, ctypes.c_size_t(4 * n))
-        wrong += any(value != factor * (i % 7) for i, value in enumerate(result))
+        wrong += any(value != factor * (i % 7) for i, value in enumerate(values_of(y, n)))
         if since is None and any(pathlib.Path(store).glob("*.tally")):
             since = time.monotonic()
     print(f"{wrong} of the launches wrong, bundle seen: {since is not None}")

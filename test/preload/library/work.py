@@ -1,20 +1,18 @@
 """A program that calls the CUDA driver by itself: work.py KERNELS COUNTING ROUNDS (image_of says what KERNELS is). Two streams take turns on one range, each
 behind the other's event; the sum is printed, which is another one where a launch is lost, doubled or out of order."""
-import array
 import ctypes
 import os
 import sys
 
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
-from driver import call, cuda, made, range_of, start
+from driver import call, cuda, made, pointers_to, range_of, start, values_of
 
 # As much as a launch may have without the kernel's being allowed more: a variant, which has some of its own, has to be.
 shared = 48 << 10
 
 
 def launch(function, blocks, threads, stream, *arguments):
-    pointers = (ctypes.c_void_p * len(arguments))(*(ctypes.addressof(each) for each in arguments))
-    call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, shared, stream, pointers, None)
+    call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, shared, stream, pointers_to(*arguments), None)
 
 
 def wait_for(event, by_asking):
@@ -96,11 +94,9 @@ def main(kernels, counting, rounds):
         call("cuStreamWaitEvent", streams[1 - i % 2], event, 0)
     for stream in streams:
         call("cuStreamSynchronize", stream)
-    result = array.array("f", bytes(4 * n))
-    call("cuMemcpyDtoH_v2", ctypes.c_void_p(result.buffer_info()[0]), y, ctypes.c_size_t(4 * n))
     counted = ctypes.c_uint()
     call("cuMemcpyDtoH_v2", ctypes.byref(counted), out, ctypes.c_size_t(4))
-    print(f"sum {sum(result):.3f}, counted {counted.value + 1}, {early} events too early")
+    print(f"sum {sum(values_of(y, n)):.3f}, counted {counted.value + 1}, {early} events too early")
 
 
 main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
