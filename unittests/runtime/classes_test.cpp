@@ -156,8 +156,8 @@ TEST_CASE("an inherited class ends with what was waited for") {
   Operation after;
   after.type = Operation::Type::Fill;
   after.stream = h.streams[0].get();
-  after.device = h.memory[0][2];
-  after.bytes = 8;
+  after.transfer.device = h.memory[0][2];
+  after.transfer.bytes = 8;
   after.behind = {{&low, 1}};
   REQUIRE(h.submit(program, 1)); // of the lower class, behind what is waited for
   REQUIRE(h.streams[0]->lane.submit(std::move(after)));

@@ -67,7 +67,7 @@ struct Harness {
     auto &buffers = memory[step.stream];
     Operation operation;
     operation.stream = streams[step.stream].get();
-    operation.device = buffers[step.to];
+    operation.transfer.device = buffers[step.to];
     switch (step.type) {
     case Step::Type::Launch: {
       operation.kernel = kernels[step.kernel].get();
@@ -79,16 +79,16 @@ struct Harness {
     }
     case Step::Type::CopyIn:
       operation.type = Operation::Type::CopyToDevice;
-      operation.from = std::as_bytes(std::span(program.hostIn[n]));
+      operation.transfer.from = std::as_bytes(std::span(program.hostIn[n]));
       break;
     case Step::Type::CopyOut:
       operation.type = Operation::Type::CopyToHost;
-      operation.to = std::as_writable_bytes(std::span(hostOut[n]));
+      operation.transfer.to = std::as_writable_bytes(std::span(hostOut[n]));
       break;
     case Step::Type::Fill:
       operation.type = Operation::Type::Fill;
-      operation.value = static_cast<std::byte>(step.key & 0xff);
-      operation.bytes = Program::words * 8;
+      operation.transfer.value = static_cast<std::byte>(step.key & 0xff);
+      operation.transfer.bytes = Program::words * 8;
       break;
     }
     Result<std::uint64_t> submitted = streams[step.stream]->lane.submit(std::move(operation));

@@ -215,8 +215,8 @@ Result<void> Runtime::copyToDevice(Stream stream, DevicePtr to, std::span<const 
                        [&](StreamId id) { return state->device->copyToDevice(id, to, from); });
   Operation operation;
   operation.type = Operation::Type::CopyToDevice;
-  operation.device = to;
-  operation.from = from;
+  operation.transfer.device = to;
+  operation.transfer.from = from;
   return state->enqueue(**record, std::move(operation));
 }
 
@@ -229,8 +229,8 @@ Result<void> Runtime::copyToHost(Stream stream, std::span<std::byte> to, DeviceP
                        [&](StreamId id) { return state->device->copyToHost(id, to, from); });
   Operation operation;
   operation.type = Operation::Type::CopyToHost;
-  operation.device = from;
-  operation.to = to;
+  operation.transfer.device = from;
+  operation.transfer.to = to;
   return state->enqueue(**record, std::move(operation));
 }
 
@@ -246,9 +246,9 @@ Result<void> Runtime::fill(Stream stream, DevicePtr to, std::byte value, std::si
   }
   Operation operation;
   operation.type = Operation::Type::Fill;
-  operation.device = to;
-  operation.value = value;
-  operation.bytes = bytes;
+  operation.transfer.device = to;
+  operation.transfer.value = value;
+  operation.transfer.bytes = bytes;
   return state->enqueue(**record, std::move(operation));
 }
 

@@ -26,7 +26,7 @@ void ClientTable::read(const LaneTable &lanes, Snapshot &now) {
     ClientProgress &progress = clients[client];
     progress.generation = generationOf(client);
     for (const std::unique_ptr<Lane> &lane : lanes.all())
-      progress.ran += lane->ranOf(client, progress.generation);
+      progress.ran += lane->times().ranOf(client, progress.generation);
   }
   now.clients = {clients.data(), clients.size()};
 }

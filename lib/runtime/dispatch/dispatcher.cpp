@@ -118,7 +118,7 @@ Snapshot Dispatcher::snapshot() const {
       now.heldBack = std::max(now.heldBack, now.now - *since);
   busyTimes.addTo(now);
   for (const std::unique_ptr<Lane> &lane : laneTable.all())
-    now.bestEffortRan += lane->ran();
+    now.bestEffortRan += lane->times().ran();
   now.smCount = smCount;
   if (options.policy.usesClients())
     clients.read(laneTable, now);

@@ -120,8 +120,8 @@ Pausing LaneTable::pausing() const {
 LaunchPace LaneTable::pace() const {
   LaunchPace sum;
   for (const std::unique_ptr<Lane> &lane : all()) {
-    sum.ran += lane->pace().ran;
-    sum.launches += lane->pace().launches;
+    sum.ran += lane->times().pace().ran;
+    sum.launches += lane->times().pace().launches;
   }
   return sum;
 }

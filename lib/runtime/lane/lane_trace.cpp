@@ -1,5 +1,4 @@
-// What a lane notes in a trace.
-#include "lane/lane.h"
+#include "lane/lane_trace.h"
 
 #include <algorithm>
 
@@ -10,7 +9,7 @@ namespace {
 TraceEvent::Way wayOf(const Operation &operation) {
   switch (operation.type) {
   case Operation::Type::Launch:
-    return operation.progress ? TraceEvent::Way::Variant : TraceEvent::Way::Whole;
+    return operation.run.progress ? TraceEvent::Way::Variant : TraceEvent::Way::Whole;
   case Operation::Type::CopyToDevice:
   case Operation::Type::CopyToHost:
     return TraceEvent::Way::Copy;
@@ -34,8 +33,8 @@ std::string_view nameOf(const Operation &operation) {
 } // namespace
 
 /// From when work was first kept back, with nothing of the lane's on the device, until some went.
-void Lane::traceWait(bool waits) {
-  if (!options.trace || waits == waitsSince.has_value() || (waits && !batches.empty()))
+void LaneTrace::wait(bool waits) {
+  if (!options.trace || waits == waitsSince.has_value() || (waits && !pipeline.batches.empty()))
     return;
   Nanoseconds now = options.clock();
   if (waits) {
@@ -52,18 +51,20 @@ void Lane::traceWait(bool waits) {
 }
 
 /// From when it is sent to when it is seen to be back.
-void Lane::beginBatchRange(Batch &batch) const {
+void LaneTrace::beginRange(Batch &batch) const {
+  if (!hasRanges || batch.items.empty())
+    return;
   const Operation &first = *batch.items.front().operation;
   std::string name(nameOf(first));
-  if (first.progress && !batch.items.front().leavesVariant)
-    name += " (" + std::string(tally::name(first.progress->kind())) + ")";
+  if (first.run.progress && !batch.items.front().leavesVariant)
+    name += " (" + std::string(tally::name(first.run.progress->kind())) + ")";
   if (batch.items.size() > 1)
     name += " and " + std::to_string(batch.items.size() - 1) + " more";
-  batch.range = beginRange(RangeOf::BestEffort, name);
+  batch.range = runtime::beginRange(RangeOf::BestEffort, name);
 }
 
 /// Without its times. While the operation is there, and before its state is absorbed.
-TraceEvent Lane::traced(const Item &item) const {
+TraceEvent LaneTrace::eventOf(const BatchItem &item) const {
   const Operation &operation = *item.operation;
   TraceEvent event;
   event.type = TraceEvent::Type::Work;
@@ -72,31 +73,16 @@ TraceEvent Lane::traced(const Item &item) const {
   event.name = options.trace->nameOf(nameOf(operation));
   if (operation.type == Operation::Type::Launch)
     event.value = item.launch.shape.grid.count();
-  if (operation.progress && !item.leavesVariant)
-    event.kind = operation.progress->kind();
+  if (operation.run.progress && !item.leavesVariant)
+    event.kind = operation.run.progress->kind();
   event.resumes = item.resumes;
   return event;
 }
 
-/// Whether what came back says so. Behind the first that yielded all of them have.
-bool Lane::willYield(const Batch &batch, std::size_t index) const {
-  const Item &item = batch.items[index];
-  if (!item.canYield || !batch.statesComing || item.dropped)
-    return false;
-  const tally_launch_state &state = mirrors[batch.slot][index];
-  VariantLaunch after = *item.operation->progress;
-  return draining ||
-         (after.plausible(state) && after.absorb(state, batch.epoch, item.launch.shape.grid.x));
-}
-
-bool Lane::willHaveRunNothing(const Batch &batch, std::size_t index) const {
-  return willYield(batch, index) &&
-         batch.items[index].operation->progress->ranNothing(mirrors[batch.slot][index]);
-}
-
-/// Before the batch is taken. A host sees when a batch came back, and of its parts nothing: these
+/// A host sees when a batch came back, and of its parts nothing: these
 /// have shares of its time, by what they are expected to take.
-void Lane::traceBatch(const Batch &batch) {
+void LaneTrace::batch(const Batch &batch, Nanoseconds lastCollected,
+                      const ReturnedStates &states) const {
   if (!options.trace)
     return;
   TraceEvent whole;
@@ -106,18 +92,18 @@ void Lane::traceBatch(const Batch &batch) {
   whole.start = std::max(batch.sentAt, lastCollected);
   whole.duration = options.clock() - whole.start;
   options.trace->add(whole);
-  auto weightOf = [](const Item &item) {
+  auto weightOf = [](const BatchItem &item) {
     bool known = item.plan && item.plan->duration.known();
     return item.dropped ? 0.0
            : known      ? static_cast<double>(item.plan->duration.mean().count())
                         : 1.0;
   };
   double sum = 0, before = 0;
-  for (const Item &item : batch.items)
+  for (const BatchItem &item : batch.items)
     sum += weightOf(item);
   bool yielded = false;
   for (std::size_t i = 0; i < batch.items.size(); ++i) {
-    const Item &item = batch.items[i];
+    const BatchItem &item = batch.items[i];
     if (item.dropped)
       continue;
     double from = before / sum, to = (before += weightOf(item)) / sum;
@@ -125,11 +111,11 @@ void Lane::traceBatch(const Batch &batch) {
       return whole.start + Nanoseconds(static_cast<std::int64_t>(
                                part * static_cast<double>(whole.duration.count())));
     };
-    TraceEvent event = traced(item);
+    TraceEvent event = eventOf(item);
     event.start = at(from);
     event.duration = at(to) - event.start;
     event.isEstimate = batch.items.size() > 1;
-    event.yielded = yielded ? item.canYield : willYield(batch, i);
+    event.yielded = yielded ? item.canYield : states.willYield(batch, i);
     yielded = yielded || event.yielded;
     options.trace->add(event);
   }

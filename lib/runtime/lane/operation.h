@@ -54,6 +54,45 @@ struct LanePosition {
   std::uint64_t number = 0;
 };
 
+/// Of copies and fills.
+struct Transfer {
+  DevicePtr device = 0;
+  std::span<const std::byte> from;
+  std::span<std::byte> to;
+  std::byte value{};
+  std::size_t bytes = 0;
+};
+
+/// What a launch's blocks take, where that decides on the kind (LaunchPlan::blocks).
+struct BlockTiming {
+  Nanoseconds ran{0};      ///< all of its launches
+  bool isKnown = true;     ///< `ran` is known of all of them
+  bool wasAlone = true;    ///< on the device
+  bool wasStopped = false; ///< in the middle of a wave
+  bool isOfOneKind = true; ///< all of its launches were
+  bool wasMeasured = true; ///< all of its launches went alone for that
+};
+
+/// How an operation goes: the lane's own, chosen when it is first planned.
+struct OperationRun {
+  std::shared_ptr<LaunchPlan> plan;
+  std::optional<VariantLaunch> progress; ///< of launches through a variant
+  bool begun = false;                    ///< something was launched through it
+  bool mayChange = false;                ///< it has yielded since it was planned
+  bool failed = false;                   ///< nothing of it runs any more
+  std::uint64_t headroomVersion = 0;     ///< Headroom::version() when it was planned
+  BlockTiming timing;
+
+  /// Lets the user's kernel stand in for a launch of which nothing has run. Returns whether it can.
+  bool standIn() {
+    if (!progress || begun)
+      return false;
+    progress.reset();
+    plan = std::make_shared<LaunchPlan>();
+    return true;
+  }
+};
+
 /// One thing that an application put on a best-effort stream.
 struct Operation {
   enum class Type : std::uint8_t { Launch, CopyToDevice, CopyToHost, Fill, Put, Call };
@@ -97,26 +136,8 @@ struct Operation {
   /// Of calls that `call` only begins: set by whoever ends it, who then wakes the dispatcher.
   std::shared_ptr<std::atomic<bool>> ended;
 
-  DevicePtr device = 0; ///< of copies and fills
-  std::span<const std::byte> from;
-  std::span<std::byte> to;
-  std::byte value{};
-  std::size_t bytes = 0;
-
-  // The lane's own: chosen when the operation is first planned.
-  std::shared_ptr<LaunchPlan> plan;
-  std::optional<VariantLaunch> progress; ///< of launches through a variant
-  bool begun = false;                    ///< something was launched through it
-  bool mayChange = false;                ///< it has yielded since it was planned
-  std::uint64_t headroomVersion = 0;     ///< Headroom::version() when it was planned
-  // Of those whose blocks' times decide on the kind (LaunchPlan::blocks).
-  Nanoseconds ran{0};      ///< all of its launches
-  bool isTimed = true;     ///< `ran` is known of all of them
-  bool wasAlone = true;    ///< on the device
-  bool wasStopped = false; ///< in the middle of a wave
-  bool isOfOneKind = true; ///< all of its launches were
-  bool wasMeasured = true; ///< all of its launches went alone for that
-  bool failed = false;     ///< nothing of it runs any more
+  Transfer transfer;
+  OperationRun run;
 };
 
 } // namespace tally::runtime

@@ -1,5 +1,4 @@
-// What a lane learns from the times that its batches take.
-#include "lane/lane.h"
+#include "lane/lane_times.h"
 
 #include <algorithm>
 
@@ -16,18 +15,40 @@ constexpr Nanoseconds statesTurn{20000};
 /// So many times what launches or their blocks are known to take, or the bound, and there is
 /// another kind of launch among them than its shape says.
 constexpr std::int64_t lateFrom = 3;
+/// A turn of the host takes less; what waits longer waits for something else.
+constexpr Nanoseconds longestTurn{200'000};
 
 } // namespace
 
+void LaneTimes::see(const Batch &batch, std::size_t lanes) {
+  account(batch, lanes);
+  measureBlocks(batch, lanes);
+  noteLong(batch, lanes);
+  noteLate(batch);
+}
+
+void LaneTimes::taken(const Batch &batch, bool hasMore) {
+  collectedAt = options.clock();
+  lastEpoch = batch.epoch;
+  hadMore = hasMore;
+}
+
+/// Where it could have been sent with the last one, but had to wait for that, the device waits for
+/// the host.
+Nanoseconds LaneTimes::waitedFrom(const Batch &batch) const {
+  bool waited = hadMore && lastEpoch == batch.epoch && batch.sentAt - collectedAt < longestTurn;
+  return waited ? collectedAt : batch.sentAt;
+}
+
 /// Whose the batch's time on the device was, in equal parts where it was several lanes' or
 /// clients'.
-void Lane::account(const Batch &batch, std::size_t lanes) {
-  Nanoseconds took = options.clock() - std::max(batch.sentAt, lastCollected);
+void LaneTimes::account(const Batch &batch, std::size_t lanes) {
+  Nanoseconds took = options.clock() - std::max(batch.sentAt, collectedAt);
   took /= static_cast<std::int64_t>(std::max<std::size_t>(lanes, 1));
   ranInAll += took;
   lately.add(took, batch.items.size());
   auto count = static_cast<std::int64_t>(batch.items.size());
-  for (const Item &item : batch.items) {
+  for (const BatchItem &item : batch.items) {
     const LaneStream &of = *item.operation->stream;
     if (of.client >= ranByClient.size())
       ranByClient.resize(of.client + 1);
@@ -38,31 +59,29 @@ void Lane::account(const Batch &batch, std::size_t lanes) {
   }
 }
 
-/// Whether the batch's time says what its kernels take when nothing else runs. Where a request came
-/// it says too much, which is still better than nothing.
-bool Lane::isMeasurable(const Batch &batch) const {
+/// Where a request came the time says too much, which is still better than nothing.
+bool LaneTimes::isMeasurable(const Batch &batch) {
   bool ofKernels = std::all_of(batch.items.begin(), batch.items.end(),
-                               [](const Item &each) { return each.plan && !each.dropped; });
+                               [](const BatchItem &each) { return each.plan && !each.dropped; });
   if (!batch.statesComing || !ofKernels)
     return ofKernels;
   return batch.items.size() == 1 && !batch.items[0].canYield &&
          !batch.items[0].plan->duration.known();
 }
 
-/// The part of the batch's time that was the host's: of one that the device was idle for.
-Nanoseconds Lane::launchTurn(const Batch &batch) const {
-  if (batch.sentAt < lastCollected || shortest == anyDuration)
+Nanoseconds LaneTimes::launchTurn(const Batch &batch) const {
+  if (batch.sentAt < collectedAt || shortest == anyDuration)
     return Nanoseconds(0);
-  return std::clamp(shortest - leastDuration, Nanoseconds(0), device.info().launchTurn);
+  return std::clamp(shortest - leastDuration, Nanoseconds(0), device.launchTurn);
 }
 
-void Lane::learnDurations(const Batch &batch) {
+void LaneTimes::learnDurations(const Batch &batch) {
   Nanoseconds predicted{0};
   // The operations themselves are finished and gone.
-  for (const Item &item : batch.items)
+  for (const BatchItem &item : batch.items)
     predicted += item.plan->duration.mean();
-  Nanoseconds measured = options.clock() - std::max(batch.sentAt, lastCollected);
-  if (batch.sentAt >= lastCollected)
+  Nanoseconds measured = options.clock() - std::max(batch.sentAt, collectedAt);
+  if (batch.sentAt >= collectedAt)
     shortest = std::min(shortest, measured);
   auto count = static_cast<std::int64_t>(batch.items.size());
   measured -= std::min(launchTurn(batch), measured - std::min(measured, count * leastDuration));
@@ -71,8 +90,8 @@ void Lane::learnDurations(const Batch &batch) {
                                         : static_cast<double>(measured.count()) /
                                               static_cast<double>(predicted.count());
   if (batch.items[0].plan->isTried && count == 1 && !batch.statesComing)
-    batch.items[0].plan->trial.add(options.clock() - std::max(batch.waitedFrom, lastCollected));
-  for (const Item &item : batch.items) {
+    batch.items[0].plan->trial.add(options.clock() - std::max(batch.waitedFrom, collectedAt));
+  for (const BatchItem &item : batch.items) {
     DurationEstimate &duration = item.plan->duration;
     auto mean = static_cast<double>(duration.mean().count());
     duration.add(duration.known() ? Nanoseconds(static_cast<std::int64_t>(mean * ratio))
@@ -82,32 +101,32 @@ void Lane::learnDurations(const Batch &batch) {
 
 /// What blocks take, from a launch that ran alone in its batch, or was the only one to run since it
 /// was stopped. Of those before a launch that was stopped the parts of the time are not known.
-/// Before the batch is taken.
-void Lane::measureBlocks(const Batch &batch, std::size_t lanes) {
-  if (draining)
+void LaneTimes::measureBlocks(const Batch &batch, std::size_t lanes) const {
+  if (pipeline.draining)
     return;
-  if (batch.items.size() > 1 && !(batch.statesComing && willYield(batch, 0))) {
-    for (const Item &item : batch.items)
-      item.operation->isTimed = false;
+  if (batch.items.size() > 1 && !(batch.statesComing && states.willYield(batch, 0))) {
+    for (const BatchItem &item : batch.items)
+      item.operation->run.timing.isKnown = false;
     return;
   }
-  const Item &item = batch.items.front();
+  const BatchItem &item = batch.items.front();
   if (item.dropped || !item.canYield || !item.plan->blocks)
     return;
   Operation &operation = *item.operation;
-  operation.isTimed = operation.isTimed && (item.isTimed || !operation.ordered);
-  operation.wasMeasured = operation.wasMeasured && item.isMeasured;
+  BlockTiming &timing = operation.run.timing;
+  timing.isKnown = timing.isKnown && (item.isTimed || !operation.ordered);
+  timing.wasMeasured = timing.wasMeasured && item.isMeasured;
   // From when the application's stream let it go, where it waited for that.
-  Nanoseconds took = options.clock() - std::max({batch.issuedAt, lastCollected, batch.begunAt});
-  operation.ran += std::max(took - hostsTurn, Nanoseconds(0));
-  operation.wasAlone = operation.wasAlone && lanes == 1 && !batch.hasOthers && !batch.shares;
-  VariantLaunch after = *operation.progress;
+  Nanoseconds took = options.clock() - std::max({batch.issuedAt, collectedAt, batch.begunAt});
+  timing.ran += std::max(took - hostsTurn, Nanoseconds(0));
+  timing.wasAlone = timing.wasAlone && lanes == 1 && !batch.hasOthers && !batch.shares;
+  VariantLaunch after = *operation.run.progress;
   if (batch.statesComing) {
-    const tally_launch_state &state = mirrors[batch.slot].front();
+    const tally_launch_state &state = states.of(batch, 0);
     if (!after.plausible(state))
       return;
     if (after.absorb(state, batch.epoch, item.launch.shape.grid.x)) {
-      operation.wasStopped = true;
+      timing.wasStopped = true;
       // A saved block is a part of one.
       if (after.kind() != Kind::Checkpoint)
         noteBlocks(operation, after.blocksLeft(), lanes);
@@ -119,58 +138,53 @@ void Lane::measureBlocks(const Batch &batch, std::size_t lanes) {
 
 /// All workers together have the time that the operation ran for; what was stopped has not ended in
 /// whole waves.
-void Lane::noteBlocks(const Operation &operation, std::uint64_t left, std::size_t lanes) {
-  LaunchPlan &plan = *operation.plan;
+void LaneTimes::noteBlocks(const Operation &operation, std::uint64_t left, std::size_t lanes) {
+  LaunchPlan &plan = *operation.run.plan;
+  const BlockTiming &timing = operation.run.timing;
   std::uint64_t total = operation.shape.grid.count(), done = total - left;
-  if (!operation.isTimed || done == 0)
+  if (!timing.isKnown || done == 0)
     return;
   auto atATime = static_cast<double>(std::min<std::uint64_t>(plan.wave, total));
-  double rounds = operation.wasStopped ? std::max(static_cast<double>(done) / atATime, 1.0)
-                                       : static_cast<double>(plan.waves);
-  auto ran = static_cast<double>(operation.ran.count());
+  double rounds = timing.wasStopped ? std::max(static_cast<double>(done) / atATime, 1.0)
+                                    : static_cast<double>(plan.waves);
+  auto ran = static_cast<double>(timing.ran.count());
   Nanoseconds block(static_cast<std::int64_t>(ran / rounds));
-  if (!operation.wasAlone)
+  if (!timing.wasAlone)
     return plan.blocks->addShared(block /
                                   static_cast<std::int64_t>(std::max<std::size_t>(lanes, 1)));
   plan.blocks->add(block);
-  if (operation.isOfOneKind && operation.wasMeasured)
+  if (timing.isOfOneKind && timing.wasMeasured)
     plan.blockCost.add(
         Nanoseconds(static_cast<std::int64_t>(ran * 1024 / static_cast<double>(done))));
 }
 
 /// Some launches of a shape may take much longer than the others: of a product as wide and as high,
 /// but with a far longer inner dimension. A batch that takes far longer than its launches are known
-/// to has one of these; which one it is their next times say. Before the batch is taken.
-void Lane::noteLong(const Batch &batch, std::size_t lanes) const {
-  if (draining || batch.statesComing || batch.shares || batch.hasOthers || lanes != 1)
+/// to has one of these; which one it is their next times say.
+void LaneTimes::noteLong(const Batch &batch, std::size_t lanes) const {
+  if (pipeline.draining || batch.statesComing || batch.shares || batch.hasOthers || lanes != 1)
     return;
   Nanoseconds known{0};
-  for (const Item &item : batch.items) {
+  for (const BatchItem &item : batch.items) {
     if (!item.plan || !item.plan->duration.known())
       return;
     known += item.plan->duration.mean();
   }
-  Nanoseconds took = options.clock() - std::max({batch.sentAt, lastCollected, batch.begunAt});
+  Nanoseconds took = options.clock() - std::max({batch.sentAt, collectedAt, batch.begunAt});
   if (took - hostsTurn <= lateFrom * std::max(options.bound, known))
     return;
-  for (const Item &item : batch.items)
-    if (goesByShape(item))
+  for (const BatchItem &item : batch.items)
+    if (item.goesByShape())
       item.operation->kernel->setApart(item.operation->shape, item.operation->parameters);
 }
 
-/// Whether the launch goes between blocks because of what these are known to take.
-bool Lane::goesByShape(const Item &item) {
-  return item.canYield && item.plan && item.plan->blocks && item.plan->blocks->known() &&
-         !stopsInsideBlocks(item.operation->progress->kind());
-}
-
 /// Where such a launch runs when a request comes, the batch that was told to yield comes back late,
-/// and what ran when it was told to is one of these. Before the batch is taken.
-void Lane::noteLate(const Batch &batch) {
-  if (!batch.statesComing || draining)
+/// and what ran when it was told to is one of these.
+void LaneTimes::noteLate(const Batch &batch) const {
+  if (!batch.statesComing || pipeline.draining)
     return;
-  const Item *item = lastToRun(batch);
-  if (!item || !goesByShape(*item))
+  const BatchItem *item = lastToRun(batch);
+  if (!item || !item->goesByShape())
     return;
   Nanoseconds usual = std::max(options.bound, item->plan->blocks->time());
   if (options.clock() - batch.askedAt > lateFrom * usual + statesTurn)
@@ -178,15 +192,15 @@ void Lane::noteLate(const Batch &batch) {
 }
 
 /// What of a batch that was told to yield ran longest; nothing where that may stand in the next.
-const Lane::Item *Lane::lastToRun(const Batch &batch) const {
-  const Item *last = nullptr;
+const BatchItem *LaneTimes::lastToRun(const Batch &batch) const {
+  const BatchItem *last = nullptr;
   for (std::size_t i = 0; i < batch.items.size(); ++i) {
-    if (willHaveRunNothing(batch, i))
+    if (states.willHaveRunNothing(batch, i))
       return last;
     last = &batch.items[i];
   }
-  bool isLast = batches.empty() || batches.front().behind != 0;
-  return isLast || willHaveRunNothing(batches.front(), 0) ? last : nullptr;
+  bool isLast = pipeline.batches.empty() || pipeline.batches.front().behind != 0;
+  return isLast || states.willHaveRunNothing(pipeline.batches.front(), 0) ? last : nullptr;
 }
 
 } // namespace tally::runtime

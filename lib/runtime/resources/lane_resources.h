@@ -1,6 +1,6 @@
 // What a lane has of the device: streams and memory, counted.
-#ifndef TALLY_LIB_RUNTIME_LANE_LANE_RESOURCES_H
-#define TALLY_LIB_RUNTIME_LANE_LANE_RESOURCES_H
+#ifndef TALLY_LIB_RUNTIME_RESOURCES_LANE_RESOURCES_H
+#define TALLY_LIB_RUNTIME_RESOURCES_LANE_RESOURCES_H
 
 #include "tally/runtime/device.h"
 

@@ -1,0 +1,208 @@
+#include "lane/batch_planner.h"
+
+#include "lane/lane.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace tally::runtime {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// About how long a batch should run: long enough to hide the host's turn, short enough that little
+/// is left to drain when a request comes: a launch that runs nothing takes the device some 2 us
+/// too, and a request's first kernels wait for these.
+constexpr Nanoseconds batchTime = 500us, batchTimeWhereAsked = 40us;
+/// What a launch of unknown duration is taken for.
+constexpr Nanoseconds assumedDuration = 50us;
+/// Guards of one batch: an empty grid of this many blocks drains in about 25 us on an H200.
+constexpr std::uint64_t batchGuardBlocks = 32768;
+constexpr std::uint64_t firstRingBytes = std::uint64_t{1} << 20;
+/// Launches that are longer are timed, where that takes a write of the device's.
+constexpr Nanoseconds worthTiming = 100us;
+
+} // namespace
+
+void BatchPlanner::plan(Batch &batch, const Gate &gate, const Permit &permit) {
+  Budget used;
+  used.decision = permit.decision;
+  used.batchTime = permit.oftenAsked ? batchTimeWhereAsked : batchTime;
+  used.wholesLeft = gate.wholesLeft();
+  batch.items.reserve(std::min(pipeline.sendable() - pipeline.sent, StateRing::maxItems));
+  for (std::size_t i = pipeline.sent;
+       i < pipeline.sendable() && batch.items.size() < StateRing::maxItems; ++i)
+    // What is heavy ends its batch; of a slice, more may have to come before the next operation.
+    if (!planItem(i, batch, used) || batch.items.back().heavy)
+      return;
+}
+
+bool BatchPlanner::addLate(Batch &batch) {
+  std::size_t before = batch.late.size();
+  auto isNext = [this](Operation &next) {
+    // What the application put on its own stream has to be done too; launches of the lane wait for
+    // that, but this one comes behind no launch that does.
+    return next.type == Operation::Type::Put && next.mayBeLate && !next.stream->failed &&
+           !next.run.failed && !(next.ordered && core.device.hasNews(*next.ordered)) &&
+           mayStart(next);
+  };
+  while (!batch.ended && pipeline.sent < pipeline.sendable() &&
+         isNext(*pipeline.pending[pipeline.sent])) {
+    batch.late.push_back(pipeline.pending[pipeline.sent].get());
+    ++pipeline.sent;
+  }
+  return batch.late.size() > before;
+}
+
+/// Whether what it comes behind in other lanes is over. What is not goes as urgently as this.
+bool BatchPlanner::mayStart(Operation &operation) {
+  std::erase_if(operation.behind,
+                [](const LanePosition &each) { return each.lane->isOver(each.number); });
+  std::uint64_t before = core.before();
+  for (const LanePosition &each : operation.behind)
+    if (core.inheritance.isHigh(before))
+      each.lane->inheritHighPriority(each.number);
+    else
+      each.lane->inheritClass(each.number, core.inheritance.classAt(before));
+  return operation.behind.empty();
+}
+
+bool BatchPlanner::planItem(std::size_t index, Batch &batch, Budget &used) {
+  Operation &operation = *pipeline.pending[index];
+  if (!mayStart(operation))
+    return false;
+  BatchItem item;
+  item.operation = &operation;
+  item.resumes = operation.run.begun && operation.run.progress->kind() != Kind::Slice;
+  bool planned = false;
+  std::uint32_t client = operation.stream->client;
+  if (client < maxPolicyClients && (used.decision.clients >> client & 1) == 0)
+    return false;
+  if (operation.stream->failed || operation.run.failed || !kinds.prepare(operation)) {
+    item.dropped = item.completes = planned = true;
+  } else {
+    item.plan = operation.run.plan;
+    item.leavesVariant = isBetweenWholes(index, batch, used);
+    bool yielding = operation.run.progress && operation.run.progress->kind() != Kind::Slice &&
+                    !item.leavesVariant;
+    planned = yielding ? planYielding(item, batch, used) : planWhole(item, batch, used);
+    if (planned && !yielding)
+      waits.putBehind(batch);
+  }
+  if (planned) {
+    batch.items.push_back(std::move(item));
+    heldSince.reset();
+  }
+  return planned;
+}
+
+/// Whether the launch stays within so many SMs. One of a kind with workers is made to, with fewer
+/// of them; where it goes on with saved blocks, with no fewer than saved them.
+bool BatchPlanner::fitsSms(BatchItem &item, std::uint32_t sms) const {
+  std::uint32_t all = core.device.info().smCount;
+  if (sms >= all)
+    return true;
+  // Of what a call launches nothing is known.
+  if (item.operation->type == Operation::Type::Call)
+    return false;
+  std::uint64_t blocks = item.launch.shape.grid.count();
+  const std::optional<VariantLaunch> &progress = item.operation->run.progress;
+  bool hasWorkers = progress && tally::hasWorkers(progress->kind()) &&
+                    !item.operation->kernel->facts().maySpend(item.operation->shape.block.x) &&
+                    item.launch.shape.cluster == Dim3{0, 0, 0};
+  if (hasWorkers) {
+    std::uint64_t perSm = std::max(item.plan->workers / all, 1u);
+    item.launch.shape.grid.x = static_cast<std::uint32_t>(std::min(blocks, perSm * sms));
+    return sms != 0 && item.launch.shape.grid.x >= progress->leastWorkers();
+  }
+  bool isWhole = item.operation->type == Operation::Type::Launch && !progress;
+  bool confined = isWhole && core.options.smsOfWholes != 0 && core.options.smsOfWholes <= sms;
+  return confined || blocks <= sms;
+}
+
+bool BatchPlanner::planYielding(BatchItem &item, const Batch &batch, Budget &used) {
+  item.canYield = item.completes = true;
+  item.launch = item.operation->run.progress->next();
+  // What is measured goes alone.
+  LaunchPlan &plan = *item.plan;
+  item.isMeasured = wantsMeasurement(plan, core.options.bound);
+  item.heavy = plan.isTried || item.isMeasured;
+  if (item.heavy && !batch.items.empty())
+    return false;
+  item.isTimed = plan.blocks && (item.heavy || plan.duration.mean() >= worthTiming);
+  const DurationEstimate &duration = item.plan->duration;
+  if ((duration.known() ? duration.mean() : anyDuration) > used.decision.longest ||
+      !fitsSms(item, used.decision.sms))
+    return false;
+  std::uint64_t guardBlocks =
+      item.operation->run.progress->kind() == Kind::Guard ? item.launch.shape.grid.count() : 0;
+  if (!batch.items.empty() &&
+      (used.time >= used.batchTime || used.guardBlocks + guardBlocks > batchGuardBlocks))
+    return false;
+  // Work that pauses is told so with all that is under way.
+  if (pipeline.isBehindWait(batch) && plan.kind == Kind::Pause)
+    return false;
+  if (item.launch.listCapacity != 0 && !reserveList(item, batch))
+    return false;
+  if (item.launch.saveBytes > core.saveArea.size() && !growSaveArea(item, batch))
+    return false;
+  used.time += item.plan->duration.known() ? item.plan->duration.mean() : assumedDuration;
+  used.guardBlocks += guardBlocks;
+  plan.timesAlone += item.isMeasured ? 1 : 0;
+  return true;
+}
+
+/// A save area for the launch; false when that has to wait until nothing uses the one there is, and
+/// where none can be had: the launch takes another kind then, and so do all as large ones.
+bool BatchPlanner::growSaveArea(BatchItem &item, const Batch &batch) {
+  if (!pipeline.batches.empty() || !batch.items.empty())
+    return false;
+  OperationRun &run = item.operation->run;
+  assert(!run.progress->hasSaved());
+  if (kinds.growSaveArea(item.launch.saveBytes))
+    return true;
+  if (!run.begun) {
+    run.progress.reset();
+    run.plan.reset();
+  }
+  return false;
+}
+
+bool BatchPlanner::mayGo(Batch &batch, const Decision &decision) {
+  return std::ranges::all_of(batch.items, [&](BatchItem &each) {
+    return each.dropped || each.canYield || each.operation->type != Operation::Type::Launch ||
+           (goesByDuration(each.predicted, decision) && fitsSms(each, decision.sms));
+  });
+}
+
+/// Headroom for the launch's list; false when there is none before something comes back, or, where
+/// the list cannot be had at all, as the user's kernel has to stand in. A launch that has begun is
+/// dropped then, its stream failed.
+bool BatchPlanner::reserveList(BatchItem &item, const Batch &batch) {
+  std::uint64_t bytes = std::uint64_t{item.launch.listCapacity} * sizeof(std::uint32_t);
+  ListRing &from = core.ring();
+  item.list = from.allocate(bytes);
+  if (item.list)
+    return true;
+  // A bigger ring only while the old one holds nothing. What is resumed always finds room.
+  if (!pipeline.batches.empty() || !batch.items.empty() || !from.empty())
+    return false;
+  std::uint64_t size = std::max({ListRing::bytesFor(bytes), 2 * from.size(), firstRingBytes});
+  Result<DevicePtr> made = core.own.allocate(size);
+  if (!made && item.operation->run.standIn())
+    return false;
+  if (!made) {
+    core.queue.fail(*item.operation, made.error());
+    item.dropped = true;
+    item.canYield = false;
+    item.launch.listCapacity = 0;
+    return true;
+  }
+  from.reset(*made, size);
+  item.list = from.allocate(bytes);
+  assert(item.list);
+  return true;
+}
+
+} // namespace tally::runtime

@@ -1,0 +1,47 @@
+// Sends a batch of a lane's, under one epoch.
+#ifndef TALLY_LIB_RUNTIME_LANE_BATCH_SENDER_H
+#define TALLY_LIB_RUNTIME_LANE_BATCH_SENDER_H
+
+#include "lane/batch_planner.h"
+#include "lane/lane_core.h"
+#include "lane/stream_waits.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace tally::runtime {
+
+/// For the dispatcher's thread.
+class BatchSender {
+public:
+  BatchSender(LaneCore &core, BatchPlanner &planner, StreamWaits &waits)
+      : core(core), pipeline(core.pipeline), streams(core.streams), planner(planner), waits(waits) {
+  }
+
+  /// Issues the batch's items while the gate stays open under its epoch; those that did not go out
+  /// are removed from the batch, which has no marker where nothing did. An error is the lane's, not
+  /// one operation's.
+  Result<void> send(Batch &batch, const Gate &gate);
+  /// Behind a call that somebody else had to end.
+  Result<void> sendMarker(Batch &batch);
+  /// Whether what the operation comes behind cannot be told at the moment.
+  bool isHeldUp(const Operation &operation) const;
+
+private:
+  Result<void> sendItem(Batch &batch, std::size_t index);
+  Result<void> putMarker(Batch &batch, const MappedMemory &word, StreamId on);
+  Result<void> setState(DevicePtr address, const tally_launch_state &state);
+  Result<void> sendBehind(Batch &batch, std::size_t index);
+  Result<void> sendLaunch(Batch &batch, std::size_t index);
+
+  LaneCore &core;
+  Pipeline &pipeline;
+  PhysicalStreams &streams;
+  BatchPlanner &planner;
+  StreamWaits &waits;
+  std::vector<std::byte> parameterBuffer;
+};
+
+} // namespace tally::runtime
+
+#endif

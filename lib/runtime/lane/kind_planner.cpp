@@ -1,0 +1,122 @@
+#include "lane/kind_planner.h"
+
+#include <cassert>
+#include <utility>
+
+namespace tally::runtime {
+
+namespace {
+
+/// A guard list of 64 MiB: grids of up to 16 Mi blocks.
+constexpr std::uint64_t maxListBytes = std::uint64_t{64} << 20;
+/// Kernels and shapes whose durations are remembered; ever new ones must not grow without bound.
+constexpr std::size_t maxWholePlans = 4096;
+
+} // namespace
+
+bool KindPlanner::prepare(Operation &operation) {
+  if (operation.type != Operation::Type::Launch)
+    return true;
+  if (operation.run.plan) {
+    if (std::exchange(operation.run.mayChange, false))
+      reconsider(operation);
+    if (isOutdated(operation))
+      leaveHeadroom(operation);
+  }
+  if (operation.run.plan)
+    return true;
+  if (!operation.kernel) {
+    operation.run.plan = byIdentity(operation);
+    return true;
+  }
+  PlanRules now = rules();
+  now.took = operation.took;
+  auto plan = operation.kernel->plan(core.device, operation.shape, operation.parameters, now);
+  if (!plan) {
+    core.queue.fail(operation, plan.error());
+    return false;
+  }
+  operation.run.plan = std::move(*plan);
+  operation.run.headroomVersion = now.headroomVersion;
+  if (operation.run.plan->kind)
+    operation.run.progress.emplace(
+        *operation.run.plan->kind, shapeForVariants(operation.kernel->facts(), operation.shape),
+        operation.run.plan->sliceBlocks, operation.run.plan->workers,
+        operation.kernel->facts().guardTakesTickets(), operation.run.plan->saveStride);
+  return true;
+}
+
+PlanRules KindPlanner::rules() const {
+  std::uint64_t version = core.options.headroom->version();
+  return {core.options.kinds,           maxListBytes,
+          core.saveArea.limit(),        SaveArea::maxSavedBlocks,
+          core.options.bound,           core.options.boundsToDrain,
+          core.options.headroom->now(), version,
+          core.options.limitsSms,       core.options.measures,
+          core.options.profiles};
+}
+
+/// A launch that yielded between blocks goes on inside of them where these have turned out to be
+/// long: the first one of a kernel may be all that there is of it.
+void KindPlanner::reconsider(Operation &operation) {
+  assert(core.pipeline.batches.empty() && operation.run.begun);
+  if (!operation.run.plan->blocks || operation.run.progress->kind() != Kind::Persistent)
+    return;
+  auto plan = operation.kernel->plan(core.device, operation.shape, operation.parameters, rules());
+  if (!plan || !(*plan)->kind || !stopsInsideBlocks(*(*plan)->kind) ||
+      ((*plan)->saveBytes > core.saveArea.size() && !growSaveArea((*plan)->saveBytes)))
+    return;
+  operation.run.progress->goOnAs(*(*plan)->kind, (*plan)->workers, (*plan)->saveStride);
+  operation.run.plan = *plan;
+  operation.run.timing.isOfOneKind = false;
+}
+
+bool KindPlanner::growSaveArea(std::uint64_t least) {
+  if (core.saveArea.allocate(least, core.counts.hasLaunched(), core.pipeline.isHeld()))
+    return true;
+  core.counts.saveAreasRefused.fetch_add(1);
+  return false;
+}
+
+/// Whether it was planned to leave another room than there is to be left now.
+bool KindPlanner::isOutdated(const Operation &operation) const {
+  return operation.run.plan->kind == Kind::Pause && operation.run.progress &&
+         operation.run.headroomVersion != core.options.headroom->version();
+}
+
+/// What has not begun is planned anew, the rest of a launch gets other workers. Where it cannot, it
+/// keeps those that it has, and nothing pauses while it is under way.
+void KindPlanner::leaveHeadroom(Operation &operation) {
+  if (!operation.run.begun) {
+    operation.run.progress.reset();
+    operation.run.plan.reset();
+    return;
+  }
+  PlanRules now = rules();
+  operation.run.headroomVersion = now.headroomVersion;
+  auto plan = operation.kernel->plan(core.device, operation.shape, operation.parameters, now);
+  if (!plan || (*plan)->kind != Kind::Pause)
+    return;
+  operation.run.progress->goOnAs(Kind::Pause, (*plan)->workers, 0);
+  operation.run.plan = *plan;
+}
+
+std::shared_ptr<LaunchPlan> KindPlanner::byIdentity(const Operation &operation) {
+  if (operation.identity == 0)
+    return std::make_shared<LaunchPlan>();
+  if (wholePlans.size() >= maxWholePlans)
+    wholePlans.clear();
+  std::shared_ptr<LaunchPlan> &known =
+      wholePlans[{operation.identity, LoadedKernel::keyOf(operation.shape)}];
+  if (!known)
+    known = std::make_shared<LaunchPlan>();
+  if (operation.took.count() != 0) {
+    Nanoseconds before = known->duration.mean();
+    if (before >= 2 * operation.took || operation.took >= 2 * before)
+      known->duration = {};
+    known->duration.add(operation.took);
+  }
+  return known;
+}
+
+} // namespace tally::runtime

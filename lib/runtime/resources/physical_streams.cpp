@@ -1,0 +1,97 @@
+#include "resources/physical_streams.h"
+
+#include "base/spin.h"
+
+namespace tally::runtime {
+
+Result<void> PhysicalStreams::open(std::uint32_t smsOfWholes, bool waits) {
+  Result<StreamId> created = own.createStream();
+  if (!created)
+    return created.error();
+  stream = ofWholes = newest = *created;
+  if (smsOfWholes != 0) {
+    Result<StreamId> confined = own.createConfinedStream(smsOfWholes);
+    if (!confined)
+      return confined.error();
+    ofWholes = *confined;
+  }
+  if (device.areStreamsApart()) {
+    Result<StreamId> beside = own.createStream();
+    if (!beside)
+      return beside.error();
+    ofMarks = *beside;
+  }
+  if (waits && ofWholes == stream && device.hasWordWaits()) {
+    Result<StreamId> other = own.createStream();
+    if (!other)
+      return other.error();
+    ofResumed = *other;
+  }
+  return {};
+}
+
+void PhysicalStreams::close() {
+  // Errors here would be repeats: the device is going away with everything on it.
+  static_cast<void>(device.synchronize(newest));
+  if (ofResumed) {
+    static_cast<void>(device.synchronize(stream));
+    endResumes();
+  }
+  if (ofMarks)
+    own.endStream(*ofMarks);
+  own.freeMemory();
+  own.endStream(stream);
+  if (ofWholes != stream)
+    own.endStream(ofWholes);
+}
+
+void PhysicalStreams::endResumes() {
+  own.endStream(*ofResumed);
+  ofResumed.reset();
+}
+
+Result<void> PhysicalStreams::continueOn(StreamId target) {
+  if (target == newest)
+    return {};
+  if (Result<bool> behind = device.waitFor(target, newest); !behind)
+    return behind.error();
+  newest = target;
+  return {};
+}
+
+/// Not on the stream before its first kernel: on an H200 each kernel of a stream that has begun
+/// with a fill of a megabyte begins 1 us later, for good.
+Result<void> PhysicalStreams::clear(DevicePtr memory, std::uint64_t bytes, bool hasLaunched,
+                                    bool isHeld) {
+  if (hasLaunched) {
+    Result<void> behind = continueOn(home(isHeld));
+    return behind ? device.fill(newest, memory, std::byte{0}, bytes) : behind;
+  }
+  Result<StreamId> other = device.createStream(StreamPriority::Low);
+  if (!other)
+    return other.error();
+  Result<void> cleared = device.fill(*other, memory, std::byte{0}, bytes);
+  if (cleared)
+    cleared = awaitShortly(*other);
+  Result<void> ended = device.destroyStream(*other);
+  return cleared ? ended : cleared;
+}
+
+/// What is sent from now on comes behind what is on the stream, for which this waits only as long
+/// as it should take: the GPU may be full of kernels that wait for the calling thread.
+Result<void> PhysicalStreams::awaitShortly(StreamId other) {
+  constexpr int mostLooks = 10000; // of a microsecond or so
+  for (int look = 0; look < mostLooks; ++look) {
+    Result<bool> idle = device.isIdle(other);
+    if (!idle)
+      return idle.error();
+    if (*idle)
+      return {};
+    pauseProcessor();
+  }
+  if (Result<bool> behind = device.waitFor(stream, other); !behind)
+    return behind.error();
+  return {};
+}
+
+} // namespace tally::runtime
