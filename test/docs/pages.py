@@ -4,7 +4,7 @@ Samples of C and C++: above each the page links its source, a program that the t
 same section counts. The sample has to be in that file, word for word; white space does not count, and a line of
 `// ...` stands for what the page leaves out. A sample of CMake is held to its source where that is a CMakeLists.txt.
 
-Names: those in the columns C++ and C of docs/settings.md, and tally::NAME and tally_STRUCTURE::FIELD in all pages,
+Names: those in the columns C++ and C of docs/reference/settings.md, and tally::NAME and tally_STRUCTURE::FIELD in all pages,
 have to be in an installed header.
 
 Links lead to files of the repository and to their headings.
