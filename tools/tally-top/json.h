@@ -6,7 +6,7 @@
 
 namespace tally::top {
 
-/// One line: {"time":…,"arenas":[…]}. docs/guide/processes.md describes the fields. `time` is in seconds
+/// One line: {"time":…,"arenas":[…]}. docs/guide/watch.md describes the fields. `time` is in seconds
 /// since 1970.
 std::string toJson(std::span<const ArenaFrame> frames, double time);
 

@@ -26,7 +26,7 @@ enum class Spending : std::uint8_t {
   Possible
 };
 
-/// For what the blocks of a kernel may wait (docs/design/transforms.md, "Waits between blocks").
+/// For what the blocks of a kernel may wait (docs/design/waits.md).
 enum class Waits : std::uint8_t {
   None,        ///< for nothing that another thread writes
   OwnBlock,    ///< for threads of the own block

@@ -111,7 +111,7 @@ struct RuntimeOptions {
   /// Kinds that may be used, in the order of preference; a kernel takes the first that was emitted
   /// for it, or what measuring finds better. Pause and checkpoint, where they stand behind kinds
   /// that yield between blocks, are taken for launches whose blocks are measured to be longer than
-  /// the bound (docs/reference/policies.md); in front of them, always. Without any the user's kernel is
+  /// the bound (docs/design/kinds.md); in front of them, always. Without any the user's kernel is
   /// launched whole while no high-priority work is active.
   std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice, Kind::Checkpoint};
   /// Of launches through Kind::Pause: the most of each SM's threads, registers, shared memory and

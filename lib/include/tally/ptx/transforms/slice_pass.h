@@ -19,7 +19,7 @@
 //
 // In clusters boxes are whole clusters; %clusterid is the virtual %ctaid over the cluster's extent.
 //
-// Refuses what every kind refuses (docs/design/transforms.md): waits on other blocks, grid registers out
+// Refuses what every kind refuses (docs/reference/reason-codes.md): waits on other blocks, grid registers out
 // of sight.
 //
 //   tally-ptxopt kernels.ptx --variants=slice -S -o -
