@@ -115,7 +115,7 @@ struct Options {
   std::string profilePath;                 ///< with `profiling`: the file of the measurements
   std::string trace;                       ///< a file for Perfetto (docs/guide/watch.md)
   std::uint32_t traceEvents = 0;           ///< newest events in it, 16 to 16,777,216; 0: 131,072
-  bool usesArena = false;                  ///< whether it meets other processes (docs/guide/processes.md)
+  bool usesArena = false;                  ///< whether it meets others (docs/guide/processes.md)
   std::string arena;                 ///< with `usesArena`: the place; empty: the default place
   std::string arenaGroup;            ///< with `usesArena`: group whose members may join
   bool bestEffortOnly = false;       ///< with `usesArena`: no client will be of high priority

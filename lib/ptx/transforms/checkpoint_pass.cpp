@@ -155,7 +155,8 @@ std::string Writer::look() const {
 /// The register by way of the thread's own memory, at a generic address. Where a loop is left
 /// because of what a strong load has read, ptxas takes it for one that waits for other threads, and
 /// has each turn yield (YIELD): the parts of a warp that wait for it behind a branch no longer do
-/// (docs/design/transforms-inside.md, checkpoint). It does not look into memory for where a value comes from.
+/// (docs/design/transforms-inside.md, checkpoint). It does not look into memory for where a value
+/// comes from.
 std::string Writer::laundered(std::string_view reg) {
   return fmt::format("mov.u64 %tally_d1, $tally_seen;\n"
                      "\tcvta.local.u64 %tally_d1, %tally_d1;\n"
