@@ -4,7 +4,7 @@
   benchmarks/kernels/kernel_times.py PLAIN TALLY [ARGUMENT...]
   benchmarks/kernels/kernel_times.py --programs=FILE          # a line for each program: PLAIN TALLY ARGUMENT...
 
-PLAIN is the program as it is, TALLY the same relinked (docs/opting-in.md). They run in turns, TALLY as best effort
+PLAIN is the program as it is, TALLY the same relinked (docs/guide/relink.md). They run in turns, TALLY as best effort
 once for each of --kinds. CUPTI times each kernel (kernel_times.cpp). The launches of a kernel are taken in their order,
 the n-th of TALLY for the n-th of PLAIN; a kernel of which the two do not make as many launches is named and left out, as
 is one whose plain runs differ by more than --spread. Times are medians over all launches of a shape; a ratio is the

@@ -1,4 +1,4 @@
-// A server that loads its kernels itself: where docs/embedding.md begins. Two workers answer
+// A server that loads its kernels itself: where docs/guide/embed.md begins. Two workers answer
 // requests of a model with four layers.
 //
 //   server BUNDLE           on the emulator

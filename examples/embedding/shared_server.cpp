@@ -1,5 +1,5 @@
-// The server of server.cpp, with a best-effort job beside it: where docs/embedding.md ends. It says
-// where its requests begin and end, a trainer has the GPU between them, and a policy of the
+// The server of server.cpp, with a best-effort job beside it: where docs/guide/embed.md ends. It
+// says where its requests begin and end, a trainer has the GPU between them, and a policy of the
 // program's own says when.
 //
 //   shared_server BUNDLE           on the emulator

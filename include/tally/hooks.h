@@ -1,7 +1,8 @@
 /**
  * @file
- * Classes of streams, for a relinked program that uses the CUDA runtime (docs/hooks.md); C. Without
- * a call of these functions, TALLY_CLASS and the priorities of the streams decide.
+ * Classes of streams, for a relinked program that uses the CUDA runtime
+ * (docs/reference/programs.md); C. Without a call of these functions, TALLY_CLASS and the
+ * priorities of the streams decide.
  *
  * Errors: a call returns a cudaError_t as an int, 0 for success. Threads: all calls may be made by
  * any thread at any time.

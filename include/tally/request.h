@@ -37,7 +37,7 @@
  *
  * Thread safety. All calls may be made on any thread at any time; a request may end on another
  * thread than it began on. What that other thread waits for before the end must not be best-effort
- * work, which stands aside for the request; see docs/hooks.md, "Requests".
+ * work, which stands aside for the request; see docs/guide/requests.md.
  *
  * Cost: at most about 100 ns for a begin and for an end where no best-effort work is there. Where
  * it is, a begin tells it to yield, as the first launch of high priority does else, and an end

@@ -138,8 +138,8 @@ typedef struct tally_policy {
 } tally_policy;
 
 /** What tally_open() is told. Zeros mean the defaults. Options that contradict each other are an
- * error of tally_open(), and so is a wrong TALLY_ variable of the environment (docs/settings.md).
- * Strings are copied. */
+ * error of tally_open(), and so is a wrong TALLY_ variable of the environment
+ * (docs/reference/settings.md). Strings are copied. */
 typedef struct tally_options {
   size_t size;           /**< in bytes; tally_default_options() sets it */
   const char *device;    /**< "cuda" (the default, NULL) or "emulator" */
@@ -150,7 +150,7 @@ typedef struct tally_options {
   /** Names the default arena of an emulator: letters, digits, '-' and '_'; NULL: it has none. */
   const char *emulator_uuid;
 
-  /** NULL: strict priority; else as docs/policies.md has it ("slo:target-us=2000"). */
+  /** NULL: strict priority; else as docs/reference/policies.md has it ("slo:target-us=2000"). */
   const char *policy;
   /** A policy of the program's, instead of `policy`; NULL: none. Copied. */
   const tally_policy *custom_policy;
@@ -159,8 +159,8 @@ typedef struct tally_options {
   uint64_t hysteresis_nanoseconds;
   /** How long a request may have to wait for best-effort work, 1 us to 1 s; 0: 20 us. */
   uint64_t bound_nanoseconds;
-  /** Kinds of variants in the order of preference, "guard,slice"; NULL: as docs/settings.md has it,
-   * "none": kernels run whole while no request is active. */
+  /** Kinds of variants in the order of preference, "guard,slice"; NULL: as
+   * docs/reference/settings.md has it, "none": kernels run whole while no request is active. */
   const char *kinds;
   uint32_t sms_of_wholes; /**< SMs for best-effort kernels that cannot yield; 0: all */
   /** Launches that pause: percent of each SM that they leave to others at most, 1 to 90; 0: 25. */
@@ -177,11 +177,11 @@ typedef struct tally_options {
    * $XDG_CACHE_HOME/tally or ~/.cache/tally, for an emulator none. */
   const char *profile_path;
   /** A file for Perfetto that tally_close(), or tally_write_trace(), writes: which work ran when
-   * and yielded (docs/tracing.md); NULL: $TALLY_TRACE, or none. */
+   * and yielded (docs/guide/watch.md); NULL: $TALLY_TRACE, or none. */
   const char *trace;
 
-  /** Where processes on one GPU meet (docs/processes.md): a file or a folder, "" for the default
-   * place, NULL for none: the process is alone. */
+  /** Where processes on one GPU meet (docs/guide/processes.md): a file or a folder, "" for the
+   * default place, NULL for none: the process is alone. */
   const char *arena;
   const char *arena_group; /**< group whose members may join; NULL: $TALLY_ARENA_GROUP, or none */
   /** With `arena`, not 0: no client will be of high priority, and creating one fails. Under MPS the

@@ -113,9 +113,9 @@ struct Options {
   std::string emulatorUuid;                ///< emulator: names its default arena; empty: none
   bool profiling = false;                  ///< choose kinds by measuring launches
   std::string profilePath;                 ///< with `profiling`: the file of the measurements
-  std::string trace;                       ///< a file for Perfetto (docs/tracing.md)
+  std::string trace;                       ///< a file for Perfetto (docs/guide/watch.md)
   std::uint32_t traceEvents = 0;           ///< newest events in it, 16 to 16,777,216; 0: 131,072
-  bool usesArena = false;                  ///< whether it meets other processes (docs/processes.md)
+  bool usesArena = false;                  ///< whether it meets others (docs/guide/processes.md)
   std::string arena;                 ///< with `usesArena`: the place; empty: the default place
   std::string arenaGroup;            ///< with `usesArena`: group whose members may join
   bool bestEffortOnly = false;       ///< with `usesArena`: no client will be of high priority
@@ -360,7 +360,7 @@ private:
 class Runtime {
 public:
   /// Opens a device. Fails where there is no such device, where options contradict each other, and
-  /// for a wrong TALLY_ variable of the environment (docs/settings.md).
+  /// for a wrong TALLY_ variable of the environment (docs/reference/settings.md).
   static Result<Runtime> open(const Options &options = {}) {
     tally_options given = tally_default_options();
     auto text = [](const std::string &value) { return value.empty() ? nullptr : value.c_str(); };

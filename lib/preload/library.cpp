@@ -1,5 +1,5 @@
 // The preloaded library's part in a process: it leads the driver's functions to the hooks when the
-// driver comes, and does nothing before. (`tally run`, docs/tally-run.md)
+// driver comes, and does nothing before. (`tally run`, docs/guide/tally-run.md)
 #include "compilers.h"
 #include "device/driver_exports.h"
 #include "driver_api.h"

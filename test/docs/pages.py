@@ -4,14 +4,23 @@ Samples of C and C++: above each the page links its source, a program that the t
 same section counts. The sample has to be in that file, word for word; white space does not count, and a line of
 `// ...` stands for what the page leaves out. A sample of CMake is held to its source where that is a CMakeLists.txt.
 
-Names: those in the columns C++ and C of docs/settings.md, and tally::NAME and tally_STRUCTURE::FIELD in all pages,
+Names: those in the columns C++ and C of docs/reference/settings.md, and tally::NAME and tally_STRUCTURE::FIELD in all pages,
 have to be in an installed header.
 
-Links lead to files of the repository and to their headings.
+Links lead to files of the repository and to their headings. A section that is named behind a link, or behind the path
+of a page in a source, is one of that page: a heading, or what begins a paragraph in emphasis. Paths of pages in sources
+lead to pages.
+
+Shelves: each page of docs/guide, docs/reference and docs/design has one place in the navigation of mkdocs.yml and a
+line in docs/README.md.
+
+Reason codes: docs/reference/reason-codes.md has the codes and kinds of refusal_reasons.def in its order, those of code
+that tally-ptxopt keeps and those of graphs that are launched whole, no others.
 
 Words that docs/glossary.md names as not used any more must not be in the sources.
 """
 import functools
+import itertools
 import pathlib
 import re
 import sys
@@ -118,6 +127,118 @@ def broken_links(root, page):
                 yield number, f"the link {target} leads to no heading"
 
 
+def plain(text):
+    return re.sub(r"[`*\s]+", " ", text).strip().lower()
+
+
+@functools.cache
+def sections(page):
+    """The headings of a page, and what stands in emphasis at the beginning of a paragraph or of an item of a list."""
+    begins = re.compile(r"(?:#+ |[*-] |\d+\. )?(\*{0,2})([^\s*].*?)(?:\1[.:,;]?(?:\s|$)|$)")
+    found = []
+    for line in page.read_text().splitlines():
+        if line.startswith("#"):
+            found.append(plain(line.lstrip("#")))
+        elif (start := begins.match(line.strip())) and start[1]:
+            found.append(plain(start[2]).rstrip("."))
+    return found
+
+
+def has_section(page, name):
+    """A heading that goes on behind the name counts: "Codings" for "Codings: several ways to write a variant"."""
+    return any(re.match(re.escape(plain(name)) + r"(?!\w)", section) for section in sections(page))
+
+
+named = r'(?:,? (?:\*(?P<emphasis>(?:[^*`]|`[^`]*`)+)\*|"(?P<quoted>[^"]+)"))?'
+linked_section = re.compile(r"\]\((?P<page>[^)\s#:]+\.md)\)" + named)
+path_of_page = re.compile(r"(?<![\w/.-])(?P<page>docs/[\w/-]+\.md)" + named)
+
+
+def wrong_sections(page):
+    """Sections that a link of a page names and that the page behind the link lacks."""
+    text = page.read_text()
+    for found in linked_section.finditer(text):
+        target = (page.parent / found["page"]).resolve()
+        name = found["emphasis"] or found["quoted"]
+        if name and target.is_file() and not has_section(target, name):
+            yield text.count("\n", 0, found.start()) + 1, f"{found['page']} has no section {plain(name)}"
+
+
+def wrong_paths(root, source):
+    """Pages that a source names by their paths, and that are not there, and sections that they lack."""
+    try:
+        text = source.read_text()
+    except UnicodeDecodeError:
+        return
+    # A comment's next line begins with what makes it a comment.
+    for found in path_of_page.finditer(re.sub(r"\s*\n[ \t]*(?:///?|\*|#+)?[ \t]*", " ", text)):
+        name = found["emphasis"] or found["quoted"]
+        target = root / found["page"]
+        if not target.is_file():
+            yield f"there is no page {found['page']}"
+        elif name and source.suffix != ".md" and not has_section(target, name):
+            yield f"{found['page']} has no section {plain(name)}"
+
+
+def sources(root):
+    """All files but pages that may name a page."""
+    folders = (".ci", "benchmarks", "cmake", "examples", "fuzz", "include", "lib", "scripts", "test", "tools", "unittests")
+    files = [*root.glob("CMake*"), *(file for folder in folders for file in (root / folder).rglob("*"))]
+    return sorted(file for file in files if file.is_file() and b"docs/" in file.read_bytes())
+
+
+def wrong_shelves(root):
+    navigation = re.findall(r"^ +- (?:[^:]+: )?(\S+\.md)$", (root / "mkdocs.yml").read_text(), re.MULTILINE)
+    entry = (root / "docs/README.md").read_text()
+    for page in sorted(root.glob("docs/*/*.md")):
+        name = str(page.relative_to(root / "docs"))
+        if page.parent.name not in {"guide", "reference", "design"}:
+            continue
+        if navigation.count(name) != 1:
+            yield f"mkdocs.yml: {name} stands {navigation.count(name)} times in the navigation"
+        if len(re.findall(rf"^- \[[^\]]+\]\({re.escape(name)}\): ", entry, re.MULTILINE)) != 1:
+            yield f"docs/README.md: no line, or several, for {name}"
+    for name in navigation:
+        if not (root / "docs" / name).is_file():
+            yield f"mkdocs.yml: there is no docs/{name}"
+
+
+kinds_in_words = {
+    "everyKind": "all",
+    "onGuard | onWorkers": "all but slice",
+    "onWorkers": "persistent, pause, checkpoint",
+    "onPause": "pause",
+    "onPause | onCheckpoint": "pause, checkpoint",
+    "onCheckpoint": "checkpoint",
+}
+
+
+def wrong_reasons(root):
+    page = root / "docs/reference/reason-codes.md"
+    tables = {}
+    for line in page.read_text().splitlines():
+        if line.startswith("## "):
+            tables[line[3:]] = rows = []
+        elif row := re.match(r"\| (`[^|]+`) \| ([^|]+) \|", line):
+            rows += [(code, row[2]) for code in re.findall("`([^`]+)`", row[1])]
+    definition = (root / "lib/include/tally/ptx/analysis/refusal_reasons.def").read_text()
+    refusals = re.findall(r'^TALLY_REASON\(\w+, "([^"]+)", ([\w |]+),', definition, re.MULTILINE)
+    shown = [row for row in tables["Kernels that get no variant"] if row[1] in kinds_in_words.values()]
+    for wanted, found in itertools.zip_longest([(code, kinds_in_words[kinds]) for code, kinds in refusals], shown):
+        if wanted != found:
+            yield f"{page.relative_to(root)}: {found} stands where refusal_reasons.def has {wanted}"
+            break
+    # Entries for which nothing was written are not spoken of.
+    kept = re.search(r"codes\[\] = \{([^}]+)\}", (root / "tools/tally-ptxopt/fatbin_merge.cpp").read_text())[1]
+    parts = re.search(r"reasons = \{\{(.+?)\}\};", (root / "lib/hooks/work/graph_parts.cpp").read_text(), re.DOTALL)[1]
+    for title, codes in (
+        ("Code that is kept without variants", set(re.findall('"([^"]+)"', kept)) - {"no-kernels"}),
+        ("Graphs that are launched whole", set(re.findall(r'\{"([^"]+)",', parts)) - {"none"}),
+    ):
+        for code in sorted(codes ^ {code for code, _ in tables[title]}):
+            yield f"{page.relative_to(root)}: {code} stands on the page or in the source alone ({title})"
+
+
 def words_not_used(root):
     """The identifiers of the glossary's last table: where each is found all the same."""
     table = (root / "docs/glossary.md").read_text().partition("## Not used any more")[2]
@@ -139,11 +260,19 @@ def main(root):
         code = re.sub(r"//[^\n]*|/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
         public.update(re.findall(r"\w+", code))
     good, wrong = 0, []
-    for page in sorted([*root.glob("*.md"), *root.glob("docs/**/*.md")]):
-        for line, why in [*wrong_samples(root, page), *wrong_names(public, page), *broken_links(root, page)]:
+    pages = [*root.glob("*.md"), *root.glob("docs/**/*.md")]
+    for folder in ("benchmarks", "examples", "fuzz", "test"):
+        pages += root.glob(f"{folder}/**/*.md")
+    for page in sorted(pages):
+        looked_at = [wrong_samples(root, page), wrong_names(public, page), broken_links(root, page), wrong_sections(page)]
+        for line, why in itertools.chain(*looked_at):
             good += why is None
             if why:
                 wrong.append(f"{page.relative_to(root)}:{line}: {why}")
+    for source in [*sources(root), *pages]:
+        wrong += [f"{source.relative_to(root)}: {why}" for why in wrong_paths(root, source)]
+    wrong += wrong_shelves(root)
+    wrong += wrong_reasons(root)
     wrong += words_not_used(root)
     print("\n".join([*wrong, f"{good} samples and names are right, {len(wrong)} wrong"]))
     return 0 if good and not wrong else 1

@@ -202,7 +202,7 @@ test_headers() {
   done
 }
 
-# Programs of C and C++ that embed the runtime, those of docs/embedding.md too, outside of the tree and without a CUDA Toolkit.
+# Programs of C and C++ that embed the runtime, those of docs/guide/embed.md too, outside of the tree and without a CUDA Toolkit.
 test_embed() {
   local bundle=$BUILD/examples/quickstart/quickstart_kernels.tally
   rm -rf "$SCRATCH/embed"

@@ -6,8 +6,8 @@
 
 namespace tally::top {
 
-/// One line: {"time":…,"arenas":[…]}. docs/processes.md describes the fields. `time` is in seconds
-/// since 1970.
+/// One line: {"time":…,"arenas":[…]}. docs/guide/watch.md describes the fields. `time` is in
+/// seconds since 1970.
 std::string toJson(std::span<const ArenaFrame> frames, double time);
 
 } // namespace tally::top

@@ -20,7 +20,7 @@ void examineSettings(Report &report, const Variables &variables) {
   Result<runtime::EnvironmentSettings> settings = runtime::readEnvironment(variables);
   if (!settings)
     return report.bad("settings", settings.error().message,
-                      "docs/settings.md lists all variables and what may stand in them");
+                      "docs/reference/settings.md lists all variables and what may stand in them");
   if (settings->disabled)
     return report.note("settings", "TALLY_DISABLE=1: commands run without Tally",
                        "unset TALLY_DISABLE");

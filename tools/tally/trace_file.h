@@ -1,4 +1,4 @@
-// A trace that TALLY_TRACE has written (docs/tracing.md), read for what held requests up.
+// A trace that TALLY_TRACE has written (docs/guide/watch.md), read for what held requests up.
 #ifndef TALLY_LAUNCHER_TRACE_FILE_H
 #define TALLY_LAUNCHER_TRACE_FILE_H
 

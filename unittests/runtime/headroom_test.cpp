@@ -44,7 +44,7 @@ TEST_CASE("the reserve is left as long as nothing is known") {
   CHECK(beside({64, 32}, 3, reserve) == 3);
   CHECK(beside({32, 32}, 32, reserve) == 24); // places for blocks
   CHECK(beside({32, 255}, 8, reserve) == 4);  // a quarter of each part's registers is no warp's
-  // The products of benchmarks/workloads (docs/policies.md).
+  // The products of benchmarks/workloads (docs/design/kinds.md).
   CHECK(beside({128, 214, 80 << 10}, 2, reserve) == 1);
   CHECK(beside({128, 226, 80 << 10}, 2, reserve) == 1);
   CHECK(beside({128, 128, 40 << 10}, 4, reserve) == 3);

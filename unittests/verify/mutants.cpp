@@ -1,4 +1,4 @@
-// Rules are the rewriter's defects of docs/testing.md by number ("defect 3") or sentences of
+// Rules are the rewriter's defects of docs/design/testing.md by number ("defect 3") or sentences of
 // lib/include/tally/bundle/abi.h.
 #include "mutants.h"
 

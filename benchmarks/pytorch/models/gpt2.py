@@ -1,4 +1,4 @@
-"""GPT-2 (Radford and others, 2019), the small one; its vocabulary is padded to a multiple of 64, as docs/pytorch.md advises."""
+"""GPT-2 (Radford and others, 2019), the small one; its vocabulary is padded to a multiple of 64, as docs/guide/pytorch.md advises."""
 import torch
 from torch import nn
 from torch.nn import functional

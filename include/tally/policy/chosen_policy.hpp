@@ -82,10 +82,10 @@ template <class T> struct PolicyState {
 /// @endcond
 
 /// The policy that a runtime is opened with: the name of one ("slo:target-us=2000",
-/// docs/policies.md), or any copyable type with `Decision decide(const Snapshot &)`. The runtime
-/// calls decide() often, from one thread at a time; decide() must neither block nor throw nor call
-/// Tally. Such a type may say `static constexpr bool usesClients = true`
-/// where it reads Snapshot::clients, and `limitsSms = false` where it never sets Decision::sms.
+/// docs/reference/policies.md), or any copyable type with `Decision decide(const Snapshot &)`. The
+/// runtime calls decide() often, from one thread at a time; decide() must neither block nor throw
+/// nor call Tally. Such a type may say `static constexpr bool usesClients = true` where it reads
+/// Snapshot::clients, and `limitsSms = false` where it never sets Decision::sms.
 class Policy {
 public:
   /// Strict priority.

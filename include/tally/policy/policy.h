@@ -1,7 +1,7 @@
 /**
  * @file
  * Policies: pure decisions over a snapshot. A user's own policy is any copyable type with
- * `Decision decide(const Snapshot &)`; docs/policies.md.
+ * `Decision decide(const Snapshot &)`; docs/reference/policies.md.
  *
  * Threads: the runtime calls decide() from one thread at a time. The types here have no locks; each
  * object is used by one thread at a time.

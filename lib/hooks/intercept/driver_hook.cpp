@@ -208,7 +208,7 @@ CUresult getProcAddress2(const char *symbol, void **entry, int version, cuuint64
                          CUdriverProcAddressQueryResult *result);
 
 /// Of the driver's private tables, those that the CUDA runtime, cuBLAS, cuBLASLt, cuFFT, NVRTC and
-/// NVML ask for: no launch of theirs goes by one (docs/hooks.md has how that was seen).
+/// NVML ask for: no launch of theirs goes by one (docs/design/hooks.md has how that was seen).
 constexpr std::array<std::string_view, 12> knownTables = {
     "1734dc26800d47458726c0f1e7dd8bca", "21318c60971432488ca641ff7324c8f2",
     "263e88607cd2614392f6bbd5006dfa7e", "42d85a8123f6cb478298f6e78a3aecdc",

@@ -1,7 +1,8 @@
 // Launches of the program's own that go to the CUDA driver without the runtime between. What the
 // runtime does there for each launch, to find the driver's function behind a kernel, is done once:
 // a launch takes the host less time than in the plain program, and a program whose requests are
-// many launches waits for the thread that makes them (docs/hooks.md, "Straight to the driver").
+// many launches waits for the thread that makes them (docs/design/hooks.md, "Straight to the
+// driver").
 #ifndef TALLY_LIB_HOOKS_WORK_DIRECT_LAUNCHES_H
 #define TALLY_LIB_HOOKS_WORK_DIRECT_LAUNCHES_H
 

@@ -18,7 +18,7 @@ struct OpcodeGroup {
   std::string_view names;
 };
 
-// PTX ISA 9.0, sections 9.7.1 to 9.7.19. docs/transforms.md, "Waits between blocks", lists the ways
+// PTX ISA 9.0, sections 9.7.1 to 9.7.19. docs/design/waits.md lists the ways
 // by which a value of memory reaches a branch; what is added here belongs there too.
 constexpr OpcodeGroup opcodeGroups[] = {
     {ResultKind::Pure, Intake::Operands,

@@ -155,7 +155,8 @@ std::string Writer::look() const {
 /// The register by way of the thread's own memory, at a generic address. Where a loop is left
 /// because of what a strong load has read, ptxas takes it for one that waits for other threads, and
 /// has each turn yield (YIELD): the parts of a warp that wait for it behind a branch no longer do
-/// (docs/transforms.md, checkpoint). It does not look into memory for where a value comes from.
+/// (docs/design/transforms-inside.md, checkpoint). It does not look into memory for where a value
+/// comes from.
 std::string Writer::laundered(std::string_view reg) {
   return fmt::format("mov.u64 %tally_d1, $tally_seen;\n"
                      "\tcvta.local.u64 %tally_d1, %tally_d1;\n"
@@ -337,7 +338,7 @@ std::string Writer::pollAt(const SavePoint &point, unsigned number) const {
 
 /// What a thread saves at any point. One that stops alone exits right here: were its way to join
 /// that of the others further on, ptxas would have the threads of a warp meet there, and not behind
-/// the user's loops (docs/transforms.md, checkpoint).
+/// the user's loops (docs/design/transforms-inside.md, checkpoint).
 std::string Writer::stow() const {
   std::string text = "\n$tally_stow:\n\t" + record.arrays(Transfer::Save);
   if (route == Route::Staged)
@@ -357,7 +358,7 @@ std::string Writer::barrierWithPoll(const Instruction &barrier) const {
 }
 
 /// Barriers take the form that does not promise a whole warp, where a loop has several heads
-/// (docs/transforms.md).
+/// (docs/design/transforms-inside.md).
 void Writer::rewriteBarriers() {
   for (std::uint32_t statement : input.analysis.facts->blockBarriers) {
     const Statement &barrier = input.function.body[statement];

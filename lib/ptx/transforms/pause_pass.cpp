@@ -193,7 +193,7 @@ std::string stay(const Module &module) {
 
 /// Where a warp may come apart ahead of them the user's barriers lose .aligned: ptxas takes that
 /// for a promise that the warp is whole, and with naps in the body's loops it does not always bring
-/// the warp together to keep it (docs/transforms.md, persistent).
+/// the warp together to keep it (docs/design/transforms.md, persistent).
 void loseAlignment(FunctionEditor &editor, const PassInput &input, bool parks) {
   for (std::uint32_t statement : input.analysis.facts->blockBarriers) {
     const Statement &barrier = input.function.body[statement];

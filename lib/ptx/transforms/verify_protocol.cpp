@@ -167,7 +167,7 @@ bool meetsTwice(std::span<const Statement> agreed) {
 }
 
 /// Where a warp of the user's kernel may come apart ahead of a barrier ptxas must not be promised
-/// that it is whole there, else it may not bring the warp together (docs/transforms.md,
+/// that it is whole there, else it may not bring the warp together (docs/design/transforms.md,
 /// persistent). pause: no barrier has the aligned form, but for the block's second meeting, where
 /// nothing is called that may have barriers. checkpoint: the block meets once more right ahead of
 /// where its workers leave to code of their own, not in that form.

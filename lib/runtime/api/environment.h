@@ -1,5 +1,5 @@
 // What the environment says: every TALLY_ variable there is, read and checked in one place, for the
-// API and for the hooks. docs/settings.md has the table; a test holds the two together.
+// API and for the hooks. docs/reference/settings.md has the table; a test holds the two together.
 #ifndef TALLY_LIB_RUNTIME_API_ENVIRONMENT_H
 #define TALLY_LIB_RUNTIME_API_ENVIRONMENT_H
 
@@ -49,7 +49,7 @@ struct MemoryAmount {
   }
 };
 
-/// docs/settings.md says what each means, and which of them the API reads.
+/// docs/reference/settings.md says what each means, and which of them the API reads.
 struct EnvironmentSettings {
   bool disabled = false;                     ///< TALLY_DISABLE=1; then nothing else is read
   bool emulator = false;                     ///< TALLY_DEVICE=emulator

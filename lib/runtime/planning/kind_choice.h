@@ -2,7 +2,7 @@
 // which of them is best within the bound: the profiler. It measures the application's own launches:
 // the first few dozen of a shape are made in each way in turn, while no high-priority work is
 // active (others do not count). What blocks take is always measured where there is a kind that
-// stops inside of them, and that kind taken where they are long (docs/policies.md).
+// stops inside of them, and that kind taken where they are long (docs/design/kinds.md).
 #ifndef TALLY_LIB_RUNTIME_PLANNING_KIND_CHOICE_H
 #define TALLY_LIB_RUNTIME_PLANNING_KIND_CHOICE_H
 

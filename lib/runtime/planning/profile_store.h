@@ -1,5 +1,5 @@
 // What the profiler found, kept on disk: one file per device and driver, in
-// $XDG_CACHE_HOME/tally (docs/hooks.md says what it holds, bundle/profile.h how).
+// $XDG_CACHE_HOME/tally (docs/design/kinds.md says what it holds, bundle/profile.h how).
 #ifndef TALLY_LIB_RUNTIME_PLANNING_PROFILE_STORE_H
 #define TALLY_LIB_RUNTIME_PLANNING_PROFILE_STORE_H
 

@@ -5,7 +5,7 @@
 
 int requestOfLibrary(struct CUstream_st *stream);
 
-/* As docs/hooks.md shows it. */
+/* As docs/guide/requests.md shows it. */
 static tally_request shown(struct CUstream_st *stream, struct CUstream_st *other_stream) {
   tally_request_options options = {sizeof options, "decode", 20 * 1000 * 1000};
   tally_request request;

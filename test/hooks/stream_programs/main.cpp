@@ -1,5 +1,5 @@
 // Random programs of stream operations, which do not know of tally, run with and without it; see
-// docs/stream-programs.md.
+// docs/design/stream-programs.md.
 #include "compare.h"
 #include "endure.h"
 #include "execute.h"

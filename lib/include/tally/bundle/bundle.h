@@ -19,14 +19,14 @@ struct Parameter {
 };
 
 /// Whether a worker of the persistent variant may have to exit after a virtual block though others
-/// are left, because part of one of its warps left that block alone (docs/transforms.md).
+/// are left, because part of one of its warps left that block alone (docs/design/transforms.md).
 enum class Spending : std::uint8_t {
   Never,
   InPartialRows, ///< in blocks whose x extent is no multiple of 32, always
   Possible
 };
 
-/// For what the blocks of a kernel may wait (docs/transforms.md, "Waits between blocks").
+/// For what the blocks of a kernel may wait (docs/design/waits.md).
 enum class Waits : std::uint8_t {
   None,        ///< for nothing that another thread writes
   OwnBlock,    ///< for threads of the own block

@@ -1,8 +1,8 @@
 // CUDA's fatbins: containers of PTX and machine code, as they lie in `.nv_fatbin` and
 // `__nv_relfatbin` and as the registration calls get them. Layouts were read off nvcc and
-// ptxas 13.0 (docs/containers.md). The bytes are untrusted: all reads are bounds-checked, a size
-// that lies is found before anything is allocated for it, and an error names the offset of the byte
-// that is wrong. No LLVM. All functions are thread-safe.
+// ptxas 13.0 (docs/design/file-formats.md). The bytes are untrusted: all reads are bounds-checked,
+// a size that lies is found before anything is allocated for it, and an error names the offset of
+// the byte that is wrong. No LLVM. All functions are thread-safe.
 #ifndef TALLY_BUNDLE_FATBIN_H
 #define TALLY_BUNDLE_FATBIN_H
 

@@ -1,4 +1,5 @@
-// Entries → a fatbin's container. The layout is described in fatbin.h and docs/containers.md.
+// Entries → a fatbin's container. The layout is described in fatbin.h and
+// docs/design/file-formats.md.
 #ifndef TALLY_BUNDLE_FATBIN_WRITER_H
 #define TALLY_BUNDLE_FATBIN_WRITER_H
 

@@ -1,4 +1,5 @@
-// A policy as users write it in a setting: NAME, or NAME:KEY=VALUE,KEY=VALUE (docs/policies.md).
+// A policy as users write it in a setting: NAME, or NAME:KEY=VALUE,KEY=VALUE
+// (docs/reference/policies.md).
 #ifndef TALLY_RUNTIME_POLICY_TEXT_H
 #define TALLY_RUNTIME_POLICY_TEXT_H
 

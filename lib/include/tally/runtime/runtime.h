@@ -69,7 +69,7 @@ enum class Sharing : std::uint8_t {
 };
 
 /// Where processes on one GPU meet, so that high-priority work of one makes best-effort work of the
-/// others yield (docs/processes.md).
+/// others yield (docs/guide/processes.md).
 struct ArenaOptions {
   /// A file on a local file system, or a folder for one file per GPU. Empty: $TALLY_ARENA, and
   /// without that the user's own for this GPU in /dev/shm.
@@ -91,11 +91,11 @@ struct ArenaOptions {
 enum class Profiling : std::uint8_t { Off, On };
 
 /// What contradicts itself is an error of open(), and so is whatever is wrong with a TALLY_
-/// variable of the environment, whoever reads it (docs/settings.md).
+/// variable of the environment, whoever reads it (docs/reference/settings.md).
 struct RuntimeOptions {
   std::string device = "cuda"; ///< "cuda" or "emulator"
   Sharing sharing = Sharing::Tally;
-  /// When best-effort work may run (docs/policies.md).
+  /// When best-effort work may run (docs/reference/policies.md).
   AnyPolicy policy;
   /// What a request may have to wait for best-effort work: so much of kernels that cannot yield is
   /// sent ahead at most, or one longer one. 1 us to 1 s.
@@ -111,7 +111,7 @@ struct RuntimeOptions {
   /// Kinds that may be used, in the order of preference; a kernel takes the first that was emitted
   /// for it, or what measuring finds better. Pause and checkpoint, where they stand behind kinds
   /// that yield between blocks, are taken for launches whose blocks are measured to be longer than
-  /// the bound (docs/policies.md); in front of them, always. Without any the user's kernel is
+  /// the bound (docs/design/kinds.md); in front of them, always. Without any the user's kernel is
   /// launched whole while no high-priority work is active.
   std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice, Kind::Checkpoint};
   /// Of launches through Kind::Pause: the most of each SM's threads, registers, shared memory and
@@ -131,7 +131,7 @@ struct RuntimeOptions {
   /// 0: SIGTERM is left alone.
   std::chrono::milliseconds drainOnTermination{0};
   /// A file that the destructor, or writeTrace(), writes: who ran when and who yielded, for
-  /// Perfetto or chrome://tracing (docs/tracing.md). %p in it stands for the process's number.
+  /// Perfetto or chrome://tracing (docs/guide/watch.md). %p in it stands for the process's number.
   /// Empty: $TALLY_TRACE, and without that none. Only for Sharing::Tally.
   std::string trace;
   /// The newest events that it holds, 16 to 16,777,216; 40 bytes each. 0: $TALLY_TRACE_EVENTS, and

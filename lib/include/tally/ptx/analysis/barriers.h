@@ -41,10 +41,10 @@ Convergence checkConvergence(const Module &module, const Cfg &cfg,
                              const FunctionFacts &facts);
 
 /// Whether a warp may come apart ahead of one of the body's barriers in a way after which ptxas may
-/// leave it so, if it takes that barrier for a promise (docs/transforms.md, persistent): in a loop
-/// that threads of a block may leave in different turns, in a callee, or in the loop that ptxas
-/// makes of some atomics on shared memory. Behind other branches it has been seen to bring a warp
-/// together.
+/// leave it so, if it takes that barrier for a promise (docs/design/transforms.md, persistent): in
+/// a loop that threads of a block may leave in different turns, in a callee, or in the loop that
+/// ptxas makes of some atomics on shared memory. Behind other branches it has been seen to bring a
+/// warp together.
 bool mayPartWarps(const Cfg &cfg, const ControlDependence &dependence,
                   const Uniformity &uniformity);
 

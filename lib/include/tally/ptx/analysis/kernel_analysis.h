@@ -34,10 +34,10 @@ struct KernelAnalysis {
   bool changesVariables = false; ///< likewise, see variable_writes.h
   /// Bytes of tally's shared variable: 16, or 32 where clones read the ids from it; 128 where the
   /// kernel has dynamic shared memory, and 1,024 where tensor operations rely on where the user's
-  /// variables lie: these two are aligned so, and stand before the user's (docs/transforms.md,
-  /// guard).
+  /// variables lie: these two are aligned so, and stand before the user's
+  /// (docs/design/transforms.md, guard).
   std::uint32_t tallySharedBytes = 16;
-  /// guard: can do without tally's shared variable (docs/transforms.md, guard); must, as
+  /// guard: can do without tally's shared variable (docs/design/transforms.md, guard); must, as
   /// the kernel reads the size of its shared memory or leaves no room.
   bool mayAvoidShared = false, mustAvoidShared = false;
   bundle::Waits waits = bundle::Waits::None; ///< of the entry and its callees; see WaitFacts

@@ -28,7 +28,7 @@
 // block's meeting at the loop's head the others look there, and if any has stopped they write that
 // they had left the block, and leave. What such a thread reads of the control word goes through its
 // own memory before it is judged: else ptxas draws the warps of the loop apart
-// (docs/transforms.md).
+// (docs/design/transforms-inside.md).
 //
 // To return: thread 0 finds the header of its slot and publishes that block's ids in place of a new
 // one's. What was saved is loaded, the rest is made again, and each thread comes in at the head of

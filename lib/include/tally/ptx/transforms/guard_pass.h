@@ -56,7 +56,7 @@
 //
 // In clusters the first block polls for all, and all threads read its flag between two barriers of
 // the cluster; a list's id is a cluster's. Beside tensor operations the shared variable takes 1,024
-// bytes, before all others (docs/transforms.md).
+// bytes, before all others (docs/design/transforms.md).
 //
 // Refuses, beside what every kind refuses: unknown opcodes, kernels that read the size of their
 // shared memory, and static shared memory at the limit.

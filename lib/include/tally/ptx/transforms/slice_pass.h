@@ -19,8 +19,8 @@
 //
 // In clusters boxes are whole clusters; %clusterid is the virtual %ctaid over the cluster's extent.
 //
-// Refuses what every kind refuses (docs/transforms.md): waits on other blocks, grid registers out
-// of sight.
+// Refuses what every kind refuses (docs/reference/reason-codes.md): waits on other blocks, grid
+// registers out of sight.
 //
 //   tally-ptxopt kernels.ptx --variants=slice -S -o -
 #ifndef TALLY_PTX_TRANSFORMS_SLICE_PASS_H
