@@ -29,7 +29,7 @@ class Cell:
     def __init__(self):
         self.alone, self.latency, self.low = [], [], []
         self.ratios, self.best_effort = [], []
-        self.counts = {what: 0 for what in ("whole", "guard", "persistent", "checkpoint", "yields", "blocks saved",
+        self.counts = {what: 0 for what in ("non-preemptible", "guard", "persistent", "checkpoint", "yields", "blocks saved",
                                              "pauses")}
 
     def add(self, plain, both, statistics):

@@ -109,7 +109,7 @@ def latencies(rows, order, folder, load):
     save(figure, folder, "latencies")
 
 
-KINDS = {"persistent": "#2ca02c", "guard": "#98df8a", "slice": "#bcbd22", "whole": "#d62728"}
+KINDS = {"persistent": "#2ca02c", "guard": "#98df8a", "slice": "#bcbd22", "non-preemptible": "#d62728"}
 
 
 def timeline(folder):

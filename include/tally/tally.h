@@ -118,9 +118,9 @@ typedef struct tally_policy_decision {
   size_t size;              /**< in bytes */
   uint32_t run_best_effort; /**< 0: no best-effort launch is issued, running ones are to yield */
   uint32_t sms;             /**< SMs that best-effort work may use, 1 and more; UINT32_MAX: all */
-  int64_t longest_whole;    /**< in nanoseconds; Decision::longestWhole */
-  int64_t longest;          /**< in nanoseconds; Decision::longest */
-  uint64_t clients;         /**< bit i: client i may send; clients above 63 always may */
+  int64_t longest_non_preemptible; /**< in nanoseconds; Decision::longestNonPreemptible */
+  int64_t longest;                 /**< in nanoseconds; Decision::longest */
+  uint64_t clients;                /**< bit i: client i may send; clients above 63 always may */
 } tally_policy_decision;
 
 /** A policy of the program's own. tally/tally.hpp makes one of any type with decide(). */
@@ -160,9 +160,10 @@ typedef struct tally_options {
   /** How long a request may have to wait for best-effort work, 1 us to 1 s; 0: 20 us. */
   uint64_t bound_nanoseconds;
   /** Kinds of variants in the order of preference, "guard,slice"; NULL: as
-   * docs/reference/settings.md has it, "none": kernels run whole while no request is active. */
+   * docs/reference/settings.md has it, "none": kernels are non-preemptible and run while no request
+   * is active. */
   const char *kinds;
-  uint32_t sms_of_wholes; /**< SMs for best-effort kernels that cannot yield; 0: all */
+  uint32_t sms_of_non_preemptible; /**< SMs for best-effort kernels that cannot yield; 0: all */
   /** Launches that pause: percent of each SM that they leave to others at most, 1 to 90; 0: 25. */
   uint32_t pause_reserve_percent;
   /** Launches that pause: how long they stay paused while no high-priority work is seen to advance,
@@ -242,8 +243,8 @@ tally_status tally_unload(tally_runtime *runtime, tally_module module);
 tally_status tally_find_kernel(tally_runtime *runtime, tally_module module, const char *name,
                                tally_kernel *kernel);
 /** A kernel that the program has loaded itself, a CUfunction of the device's primary context. It
- * has no variants: on best-effort streams it runs whole, while no request is active. Errors call it
- * by `name`, which may be NULL. Fails on an emulator. */
+ * has no variants: on best-effort streams it is non-preemptible and runs while no request is
+ * active. Errors call it by `name`, which may be NULL. Fails on an emulator. */
 tally_status tally_adopt_function(tally_runtime *runtime, void *function, const char *name,
                                   tally_kernel *kernel);
 /** Waits for all work, then gives an adopted function up; the program may unload it after that. */

@@ -107,7 +107,7 @@ struct Options {
   Policy policy;                     ///< when best-effort work may run
   std::chrono::nanoseconds bound{0}; ///< a request's wait for best effort, 1 us to 1 s; 0: 20 us
   std::string kinds; ///< kinds of variants in the order of preference, "guard,slice"; or "none"
-  std::uint32_t smsOfWholes = 0;           ///< SMs for kernels that cannot yield; 0: all
+  std::uint32_t smsOfNonPreemptible = 0;   ///< SMs for kernels that cannot yield; 0: all
   std::uint32_t emulatorSms = 0;           ///< emulator: virtual SMs, each a thread; 0: 2
   std::uint32_t emulatorResidentPerSm = 0; ///< emulator: blocks at a time on one SM; 0: 2
   std::string emulatorUuid;                ///< emulator: names its default arena; empty: none
@@ -369,7 +369,7 @@ public:
     given.policy = text(options.policy.text);
     given.bound_nanoseconds = static_cast<std::uint64_t>(options.bound.count());
     given.kinds = text(options.kinds);
-    given.sms_of_wholes = options.smsOfWholes;
+    given.sms_of_non_preemptible = options.smsOfNonPreemptible;
     given.emulator_sms = options.emulatorSms;
     given.emulator_resident_per_sm = options.emulatorResidentPerSm;
     given.emulator_uuid = text(options.emulatorUuid);

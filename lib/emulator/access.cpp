@@ -47,16 +47,16 @@ const char *name(AccessKind kind) {
 /// The segment that holds all of the range, through the block's cache.
 bool findSegment(Block &block, const Op &op, std::uint64_t least, std::uint64_t end) {
   SegmentCache &cache = block.segments;
-  Arena &arena = *block.environment.arena;
-  if (cache.generation != arena.generation()) {
+  GlobalMemory &globalMemory = *block.environment.globalMemory;
+  if (cache.generation != globalMemory.generation()) {
     cache.segment.fill({});
-    cache.generation = arena.generation();
+    cache.generation = globalMemory.generation();
   }
   Segment &cached = cache.segment[static_cast<std::size_t>(&op - block.program->code.data()) %
                                   SegmentCache::entries];
   if (least >= cached.begin && end <= cached.end)
     return true;
-  Segment found = arena.find(least);
+  Segment found = globalMemory.find(least);
   if (found.end == 0 || end > found.end)
     return false;
   cached = found;
@@ -124,9 +124,10 @@ Place placeInParameters(Block &block, std::uint64_t offset, std::uint32_t bytes,
 }
 
 Place placeInGlobal(Block &block, std::uint64_t address, std::uint32_t bytes) {
-  Segment segment = block.environment.arena->before(address);
+  Segment segment = block.environment.globalMemory->before(address);
   if (address < segment.end && bytes <= segment.end - address)
-    return {true, reinterpret_cast<std::uint64_t>(block.environment.arena->host(address)), {}};
+    return {
+        true, reinterpret_cast<std::uint64_t>(block.environment.globalMemory->host(address)), {}};
   if (segment.end == 0)
     return {false, 0, "nothing is allocated there"};
   return {false, 0,
@@ -204,7 +205,7 @@ bool checkAccess(Warp &warp, const Op &op, std::uint32_t mask, std::uint32_t byt
     if (watched && kind != AccessKind::Write && accessed.least < watched + 8 && end > watched)
       tellWatch(block, watched, mask, bytes, host);
     if (findSegment(block, op, accessed.least, end)) {
-      bias = block.environment.arena->bias();
+      bias = block.environment.globalMemory->bias();
       return true;
     }
   } else if (op.space == Space::Shared && end <= block.sharedBytes && end > accessed.most &&

@@ -89,8 +89,9 @@ void ModuleDecoder::layOutFunction(const ptx::Function &function, FunctionCode &
     code.results.push_back(layOut(each));
 }
 
-ModuleDecoder::ModuleDecoder(std::span<const ptx::Module *const> modules, Arena &arena)
-    : arena(arena) {
+ModuleDecoder::ModuleDecoder(std::span<const ptx::Module *const> modules,
+                             GlobalMemory &globalMemory)
+    : globalMemory(globalMemory) {
   for (const ptx::Module *each : modules) {
     units.push_back({each, static_cast<std::uint32_t>(program->text.size()), {}});
     program->text += each->source();
@@ -194,7 +195,7 @@ Result<void> ModuleDecoder::declareVariable(ModuleUnit &unit, const ptx::Variabl
     return {};
   }
   std::uint64_t bytes = variable.sizeInBytes;
-  Result<std::uint64_t> address = arena.allocate(bytes, std::byte{0});
+  Result<std::uint64_t> address = globalMemory.allocate(bytes, std::byte{0});
   if (!address)
     return address.error();
   declared(unit, linkage, variable.name) = {SymbolInfo::Global, *address, elementBytesOf(variable)};
@@ -242,7 +243,7 @@ Result<void> ModuleDecoder::resolveExternals() {
   for (const ptx::Variable *each : externals) {
     if (symbols.contains(each->name))
       continue;
-    Result<std::uint64_t> address = arena.allocate(each->sizeInBytes, std::byte{0});
+    Result<std::uint64_t> address = globalMemory.allocate(each->sizeInBytes, std::byte{0});
     if (!address)
       return address.error();
     symbols[each->name] = {SymbolInfo::Global, *address, elementBytesOf(*each)};
@@ -285,7 +286,7 @@ Result<void> ModuleDecoder::initialise(const ModuleUnit &unit, const ptx::Variab
     if (offset + elementBytes > variable.sizeInBytes || elementBytes > 8)
       return Error{fmt::format("line {}: {} has more initialisers than elements",
                                unit.module->lineOf(variable.name), variable.name)};
-    std::memcpy(arena.host(address + offset), &bits, elementBytes);
+    std::memcpy(globalMemory.host(address + offset), &bits, elementBytes);
   }
   return {};
 }

@@ -223,7 +223,7 @@ Status isSpace(Warp &warp, const Op &op, std::uint32_t mask) {
       bool isConst = false;
       for (const Segment &each : warp.block->program->constSegments)
         isConst |= a[i] >= each.begin && a[i] < each.end;
-      // Host memory that the arena adopted lies outside of the window.
+      // Host memory that it adopted lies outside of the window.
       bool isGlobal = !isConst && !liesInWindow(a[i], sharedWindow) &&
                       !liesInWindow(a[i], localWindow) && !liesInWindow(a[i], parameterWindow);
       inside = op.flags ? isConst : isGlobal;

@@ -64,14 +64,14 @@ struct ModuleUnit {
   std::unordered_map<std::string_view, SymbolInfo> symbols;
 };
 
-/// Decodes modules into one program, and allocates their variables in the arena. Of functions and
-/// variables with `.weak` linkage the first definition counts.
+/// Decodes modules into one program, and allocates their variables in global memory. Of functions
+/// and variables with `.weak` linkage the first definition counts.
 class ModuleDecoder {
 public:
-  ModuleDecoder(std::span<const ptx::Module *const> modules, Arena &arena);
+  ModuleDecoder(std::span<const ptx::Module *const> modules, GlobalMemory &globalMemory);
   Result<std::shared_ptr<const Program>> decode();
 
-  Arena &arena;
+  GlobalMemory &globalMemory;
   std::shared_ptr<Program> program = std::make_shared<Program>();
   std::vector<ModuleUnit> units;
   std::unordered_map<std::string_view, SymbolInfo> symbols; ///< those with linkage

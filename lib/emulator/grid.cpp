@@ -39,7 +39,7 @@ struct GridExecution::State {
   void makeCooperative() {
     constexpr std::size_t workspaceBytes = 256;
     constexpr std::uint32_t shortSlice = 1u << 10; // those that wait for others spin
-    auto workspace = machine->arena.allocate(workspaceBytes, std::byte{0});
+    auto workspace = machine->globalMemory.allocate(workspaceBytes, std::byte{0});
     if (!workspace)
       return keepFault({FaultKind::BadLaunch, workspace.error().message});
     launch.environment.gridWorkspace = *workspace;
@@ -135,7 +135,7 @@ GridExecution::GridExecution(Machine &machine, std::shared_ptr<const Program> pr
 
 GridExecution::~GridExecution() {
   if (std::uint64_t workspace = state->launch.environment.gridWorkspace)
-    (void)state->machine->arena.free(workspace); // live: only this frees it
+    (void)state->machine->globalMemory.free(workspace); // live: only this frees it
 }
 
 bool GridExecution::hasBlock() const {

@@ -197,8 +197,8 @@ Status print(Warp &warp, const Op &op, std::uint32_t mask) {
 Status allocate(Warp &warp, const Op &op, std::uint32_t mask) {
   for (; mask; mask &= mask - 1) {
     auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
-    auto address =
-        warp.block->environment.arena->allocate(argumentOf(warp, op, lane, 0, 8), unwrittenByte);
+    auto address = warp.block->environment.globalMemory->allocate(argumentOf(warp, op, lane, 0, 8),
+                                                                  unwrittenByte);
     setResult(warp, op, lane, address ? *address : std::uint64_t{0});
   }
   return Status::Next;
@@ -210,7 +210,7 @@ Status release(Warp &warp, const Op &op, std::uint32_t mask) {
     std::uint64_t address = argumentOf(warp, op, lane, 0, 8);
     if (!address)
       continue;
-    if (auto done = warp.block->environment.arena->free(address); !done)
+    if (auto done = warp.block->environment.globalMemory->free(address); !done)
       return raise(warp, op, lane, FaultKind::OutOfBounds, done.error().message);
   }
   return Status::Next;

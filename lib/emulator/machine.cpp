@@ -12,7 +12,7 @@ namespace tally::emulator {
 
 Environment Machine::State::environment() {
   Environment result;
-  result.arena = &arena;
+  result.globalMemory = &globalMemory;
   result.textures = &textures;
   result.watchedWord = &watchedWord;
   result.watchedRead = [](void *context) { static_cast<State *>(context)->watchedRead(); };
@@ -107,7 +107,7 @@ std::optional<Fault> Machine::State::prepare(Launch &launch, const Program &prog
 Machine::Machine(bool hostAddressed) : state(std::make_unique<State>(hostAddressed)) {}
 Machine::~Machine() = default;
 
-bool Machine::isHostAddressed() const { return state->arena.isHostAddressed(); }
+bool Machine::isHostAddressed() const { return state->globalMemory.isHostAddressed(); }
 
 Result<std::shared_ptr<const Program>> Machine::load(const ptx::Module &module) {
   const ptx::Module *one = &module;
@@ -115,27 +115,27 @@ Result<std::shared_ptr<const Program>> Machine::load(const ptx::Module &module) 
 }
 
 Result<std::shared_ptr<const Program>> Machine::load(std::span<const ptx::Module *const> modules) {
-  return ModuleDecoder(modules, state->arena).decode();
+  return ModuleDecoder(modules, state->globalMemory).decode();
 }
 
 void Machine::unload(const Program &program) {
   for (DevicePtr each : program.ownedMemory)
-    (void)state->arena.free(each); // each is live: only this frees them
+    (void)state->globalMemory.free(each); // each is live: only this frees them
 }
 
 Result<DevicePtr> Machine::allocateZeroed(std::size_t bytes) {
-  return state->arena.allocate(bytes, std::byte{0});
+  return state->globalMemory.allocate(bytes, std::byte{0});
 }
 
 Result<void> Machine::adopt(std::span<std::byte> memory) {
-  return state->arena.adopt(reinterpret_cast<std::uintptr_t>(memory.data()), memory.size());
+  return state->globalMemory.adopt(reinterpret_cast<std::uintptr_t>(memory.data()), memory.size());
 }
 
 Result<std::span<std::byte>> Machine::allocationAt(DevicePtr pointer) {
-  Segment segment = state->arena.find(pointer);
+  Segment segment = state->globalMemory.find(pointer);
   if (segment.end == 0)
     return Error{fmt::format("nothing is allocated at {:#x}", pointer)};
-  return std::span(state->arena.host(segment.begin), segment.end - segment.begin);
+  return std::span(state->globalMemory.host(segment.begin), segment.end - segment.begin);
 }
 
 std::uint64_t Machine::createTexture(const Texture &texture) {
@@ -151,17 +151,17 @@ Result<void> Machine::destroyTexture(std::uint64_t handle) {
 void Machine::setPrinter(Printer printer) { state->printer = std::move(printer); }
 
 Result<DevicePtr> Machine::allocate(std::size_t bytes) {
-  return state->arena.allocate(bytes, unwrittenByte);
+  return state->globalMemory.allocate(bytes, unwrittenByte);
 }
 
-Result<void> Machine::free(DevicePtr pointer) { return state->arena.free(pointer); }
+Result<void> Machine::free(DevicePtr pointer) { return state->globalMemory.free(pointer); }
 
 Result<std::span<std::byte>> Machine::view(DevicePtr pointer, std::size_t bytes) {
-  Segment segment = state->arena.find(pointer);
+  Segment segment = state->globalMemory.find(pointer);
   if (segment.end == 0 || bytes > segment.end - pointer)
     return Error{
         fmt::format("[{:#x}, {:#x}) does not lie inside one allocation", pointer, pointer + bytes)};
-  return std::span(state->arena.host(pointer), bytes);
+  return std::span(state->globalMemory.host(pointer), bytes);
 }
 
 void Machine::watchReads(DevicePtr pointer, ReadObserver observer) {

@@ -13,8 +13,8 @@
 namespace tally::emulator {
 
 struct Machine::State {
-  explicit State(bool hostAddressed) : arena(hostAddressed) {}
-  Arena arena;
+  explicit State(bool hostAddressed) : globalMemory(hostAddressed) {}
+  GlobalMemory globalMemory;
   TextureTable textures;
   Printer printer;
   std::atomic<std::uint64_t> watchedWord{0};

@@ -32,7 +32,7 @@ void fillFresh(std::byte *begin, std::size_t bytes, std::byte fill) {
 }
 } // namespace
 
-Arena::Arena(bool hostAddressed) {
+GlobalMemory::GlobalMemory(bool hostAddressed) {
   void *wanted = hostAddressed ? reinterpret_cast<void *>(globalWindow) : nullptr;
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   if (hostAddressed)
@@ -52,12 +52,12 @@ Arena::Arena(bool hostAddressed) {
     holes[globalWindow] = globalWindow + capacity;
 }
 
-Arena::~Arena() {
+GlobalMemory::~GlobalMemory() {
   if (base)
     munmap(base, capacity);
 }
 
-Result<std::uint64_t> Arena::allocate(std::size_t bytes, std::byte fill) {
+Result<std::uint64_t> GlobalMemory::allocate(std::size_t bytes, std::byte fill) {
   bytes = bytes ? bytes : 1;
   if (bytes > capacity)
     return Error{
@@ -78,7 +78,7 @@ Result<std::uint64_t> Arena::allocate(std::size_t bytes, std::byte fill) {
   return Error{fmt::format("allocating {} bytes: the emulator's memory is used up", bytes)};
 }
 
-Result<void> Arena::free(std::uint64_t address) {
+Result<void> GlobalMemory::free(std::uint64_t address) {
   std::unique_lock lock(mutex);
   auto found = live.find(address);
   if (found == live.end())
@@ -104,7 +104,7 @@ Result<void> Arena::free(std::uint64_t address) {
   return {};
 }
 
-Result<void> Arena::adopt(std::uint64_t address, std::size_t bytes) {
+Result<void> GlobalMemory::adopt(std::uint64_t address, std::size_t bytes) {
   if (!isHostAddressed())
     return Error{"the emulator's addresses are not the host's"};
   std::unique_lock lock(mutex);
@@ -118,7 +118,7 @@ Result<void> Arena::adopt(std::uint64_t address, std::size_t bytes) {
   return {};
 }
 
-Segment Arena::before(std::uint64_t address) const {
+Segment GlobalMemory::before(std::uint64_t address) const {
   std::shared_lock lock(mutex);
   auto next = live.upper_bound(address);
   if (next == live.begin())
@@ -127,7 +127,7 @@ Segment Arena::before(std::uint64_t address) const {
   return {found->first, found->second};
 }
 
-Segment Arena::find(std::uint64_t address) const {
+Segment GlobalMemory::find(std::uint64_t address) const {
   Segment segment = before(address);
   return address < segment.end ? segment : Segment{};
 }

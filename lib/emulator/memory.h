@@ -1,4 +1,4 @@
-// Global memory: one arena of reserved address space, handed out in pieces with exact bounds.
+// Global memory: one piece of reserved address space, handed out in pieces with exact bounds.
 #ifndef TALLY_LIB_EMULATOR_MEMORY_H
 #define TALLY_LIB_EMULATOR_MEMORY_H
 
@@ -39,16 +39,16 @@ struct Segment {
 };
 
 /// Allocates device memory, 256-byte aligned with a gap behind each piece. Thread-safe. Memory
-/// stays readable by the host until the arena goes, so that a kernel's use of freed memory is a
+/// stays readable by the host until this goes, so that a kernel's use of freed memory is a
 /// fault and never a crash.
-class Arena {
+class GlobalMemory {
 public:
   /// `hostAddressed`: device addresses are the host's, where the process has that address space
   /// free.
-  explicit Arena(bool hostAddressed = false);
-  ~Arena();
-  Arena(const Arena &) = delete;
-  Arena &operator=(const Arena &) = delete;
+  explicit GlobalMemory(bool hostAddressed = false);
+  ~GlobalMemory();
+  GlobalMemory(const GlobalMemory &) = delete;
+  GlobalMemory &operator=(const GlobalMemory &) = delete;
 
   /// Fails when the address space is used up. Zero bytes are rounded up to one.
   Result<std::uint64_t> allocate(std::size_t bytes, std::byte fill);

@@ -25,13 +25,13 @@ bool TextureReader::select(std::uint32_t lane) {
           fmt::format("{:#x} is no texture or surface object", wanted));
     return false;
   }
-  Segment segment = environment.arena->find(current->memory);
+  Segment segment = environment.globalMemory->find(current->memory);
   if (segment.end == 0 || current->bytes() > segment.end - current->memory) {
     raise(warp, op, lane, FaultKind::OutOfBounds,
           fmt::format("the memory of the texture or surface {:#x} is freed", wanted));
     return false;
   }
-  begin = environment.arena->host(current->memory);
+  begin = environment.globalMemory->host(current->memory);
   return true;
 }
 

@@ -105,7 +105,7 @@ struct SyncBuffers {
   std::uint32_t first[warpSize], second[warpSize];
 };
 
-/// A warp's recent segment for an op, so that most accesses skip the arena's map.
+/// A warp's recent segment for an op, so that most accesses skip the map of allocations.
 struct SegmentCache {
   static constexpr std::size_t entries = 32;
   std::uint64_t generation = ~std::uint64_t{0};
@@ -148,7 +148,7 @@ struct Barrier {
 
 /// What of the machine a running block needs.
 struct Environment {
-  Arena *arena = nullptr;
+  GlobalMemory *globalMemory = nullptr;
   const TextureTable *textures = nullptr;
   std::atomic<std::uint64_t> *watchedWord = nullptr; ///< device address; 0: none
   void (*watchedRead)(void *context) = nullptr;

@@ -108,7 +108,7 @@ std::string_view adviceFor(std::string_view name, std::string_view kind) {
     return "Kernels that yield inside of their loops: what is left is the time from one poll to "
            "the next, and to save a block. A smaller 'tally-ptxopt --poll-period' polls more "
            "often.";
-  if (kind != "whole")
+  if (kind != "non-preemptible")
     return "Kernels that yield at the end of a block: their blocks are long. The kinds checkpoint "
            "and pause yield inside of one: 'tally-ptxopt --variants=all --report=text' says of a "
            "kernel's PTX which it has, and why not; more and smaller blocks help too.";

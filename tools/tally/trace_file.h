@@ -19,7 +19,7 @@ struct TraceSlice {
 /// A launch, a copy or a fill of best effort, or a group of them that went past the lanes.
 struct TracedWork : TraceSlice {
   std::string name; ///< a kernel's, or what it is; "at once" of a group
-  std::string kind; ///< of a variant; else "whole", "copy", …; empty of a group
+  std::string kind; ///< of a variant; else "non-preemptible", "copy", …; empty of a group
 };
 
 struct ProcessTrace {

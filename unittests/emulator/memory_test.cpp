@@ -37,20 +37,20 @@ Fault faultOf(const std::string &text, U32 threads = 1) {
 
 } // namespace
 
-TEST_CASE("an arena keeps exact bounds, aligns to 256 bytes and joins what is freed") {
-  Arena arena;
-  auto a = *arena.allocate(100, std::byte{1}), b = *arena.allocate(300, std::byte{2});
+TEST_CASE("global memory keeps exact bounds, aligns to 256 bytes and joins what is freed") {
+  GlobalMemory globalMemory;
+  auto a = *globalMemory.allocate(100, std::byte{1}), b = *globalMemory.allocate(300, std::byte{2});
   CHECK(a % 256 == 0);
   CHECK(b >= a + 512);
-  CHECK(arena.find(a + 99).begin == a);
-  CHECK(arena.find(a + 100).end == 0);
-  CHECK(arena.find(b + 299).end == b + 300);
-  CHECK(*arena.host(b + 299) == std::byte{2});
-  CHECK_FALSE(bool(arena.free(a + 1)));
-  CHECK(bool(arena.free(a)));
-  CHECK_FALSE(bool(arena.free(a)));
-  CHECK(bool(arena.free(b)));
-  CHECK(*arena.allocate(900, std::byte{0}) == a);
+  CHECK(globalMemory.find(a + 99).begin == a);
+  CHECK(globalMemory.find(a + 100).end == 0);
+  CHECK(globalMemory.find(b + 299).end == b + 300);
+  CHECK(*globalMemory.host(b + 299) == std::byte{2});
+  CHECK_FALSE(bool(globalMemory.free(a + 1)));
+  CHECK(bool(globalMemory.free(a)));
+  CHECK_FALSE(bool(globalMemory.free(a)));
+  CHECK(bool(globalMemory.free(b)));
+  CHECK(*globalMemory.allocate(900, std::byte{0}) == a);
 }
 
 TEST_CASE("sub-word loads and stores extend and truncate to the register") {

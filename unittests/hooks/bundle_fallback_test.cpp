@@ -47,7 +47,7 @@ TEST_CASE("a bundle that cannot be used leaves the user's kernels, with one warn
   CHECK(launched == cudaSuccess);
   CHECK(synchronized == cudaSuccess);
   CHECK(ran);
-  CHECK(hooks.totals().whole == 2);
+  CHECK(hooks.totals().nonPreemptible == 2);
   CHECK(hooks.totals().throughVariants == 0);
   hooks.running()->retire();
   cuda.settle();

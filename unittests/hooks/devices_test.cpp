@@ -31,7 +31,7 @@ struct TwoDevices : Harness {
 
 } // namespace
 
-TEST_CASE("best-effort kernels of another device run there, whole, and the queue goes on") {
+TEST_CASE("best-effort kernels of another device run there, cannot yield, and the queue goes on") {
   TwoDevices h(true);
   cudaStream_t first = h.streamOn(0), second = h.streamOn(1);
   std::uint64_t a = 0, b = 0, wantedA = 0, wantedB = 0;

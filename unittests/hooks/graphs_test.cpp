@@ -112,7 +112,7 @@ TEST_CASE("what a thread puts on a full queue does not part another thread's gra
     each.join();
   CHECK(h.synchronize(low) == cudaSuccess);
   CHECK(check.wrong == 0);
-  CHECK(h.hooks.totals().whole == 2 * 100 * 41);
+  CHECK(h.hooks.totals().nonPreemptible == 2 * 100 * 41);
 }
 
 TEST_CASE("what cannot be taken apart is launched whole, and why is counted") {
@@ -193,7 +193,7 @@ TEST_CASE("a cooperative kernel of a graph runs whole, the others yield") {
   CHECK(h.synchronize(low) == cudaSuccess);
   CHECK(cell == Harness::mixed(Harness::mixed(0, 3, 2), 4, 2));
   CHECK(h.hooks.totals().throughVariants == 1);
-  CHECK(h.hooks.totals().whole == 1);
+  CHECK(h.hooks.totals().nonPreemptible == 1);
 }
 
 TEST_CASE("a graph's kernel runs whole once its variants have stale variables") {
@@ -211,7 +211,7 @@ TEST_CASE("a graph's kernel runs whole once its variants have stale variables") 
   CHECK(g.launch(exec, low) == cudaSuccess);
   CHECK(h.synchronize(low) == cudaSuccess);
   CHECK(h.hooks.totals().throughVariants == 1);
-  CHECK(h.hooks.totals().whole == 1);
+  CHECK(h.hooks.totals().nonPreemptible == 1);
   CHECK(cell == Harness::mixed(Harness::mixed(0, 1), 1));
 }
 
@@ -255,7 +255,7 @@ TEST_CASE("a kernel of a library in a graph runs whole, the others yield") {
   CHECK(cell == expected);
   CHECK(g.statistics() == "3 in parts, 0 whole");
   CHECK(h.hooks.totals().throughVariants == (both ? 3 : 6));
-  CHECK(h.hooks.totals().whole == (both ? 6 : 3));
+  CHECK(h.hooks.totals().nonPreemptible == (both ? 6 : 3));
   CHECK(count(h.cuda.log(), "graph 1") == (both ? 6 : 3));
 }
 

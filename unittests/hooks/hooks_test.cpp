@@ -110,10 +110,10 @@ TEST_CASE("a kernel without variants waits until no high-priority work is active
   h.gate.arrived();
   CHECK(h.launch(low, &cell, 1, 1, &Harness::plainSymbol) == cudaSuccess);
   std::this_thread::sleep_for(5ms);
-  CHECK(h.hooks.totals().whole == 0);
+  CHECK(h.hooks.totals().nonPreemptible == 0);
   h.gate.open();
   CHECK(h.synchronize(low) == cudaSuccess);
-  CHECK(h.hooks.totals().whole == 1);
+  CHECK(h.hooks.totals().nonPreemptible == 1);
   CHECK(cell == Harness::mixed(0, 1));
 }
 

@@ -79,7 +79,7 @@ TEST_CASE("a copy is sent while the launch ahead of it runs, and is no launch of
   CHECK(totals.copiesByKernels == 1);
   CHECK(totals.throughVariants == 1);
   CHECK(totals.byKind[static_cast<std::size_t>(Kind::Guard)] == 1);
-  CHECK(totals.whole == 0);
+  CHECK(totals.nonPreemptible == 0);
 }
 
 TEST_CASE("what is not known to lie apart in the device's memory is left to CUDA") {

@@ -31,7 +31,7 @@ struct Ahead : Harness {
     return made;
   }
   std::uint64_t ahead() { return hooks.totals().ahead; }
-  std::uint64_t queued() { return hooks.totals().throughVariants + hooks.totals().whole; }
+  std::uint64_t queued() { return hooks.totals().throughVariants + hooks.totals().nonPreemptible; }
   /// A slot of another process, as it looks from here.
   std::unique_ptr<runtime::ArenaSlot> join(std::uint32_t slotClass) {
     auto arena = runtime::Arena::open({path, std::string(), {}, false});

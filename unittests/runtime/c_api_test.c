@@ -36,10 +36,10 @@ static void checkErrors(void) {
   options.hysteresis_nanoseconds = 5;
   CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
   options.hysteresis_nanoseconds = 0;
-  options.sms_of_wholes = 4;
+  options.sms_of_non_preemptible = 4;
   CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
   CHECK(strstr(tally_last_error(), "SMs") != NULL);
-  options.sms_of_wholes = 0;
+  options.sms_of_non_preemptible = 0;
   options.profiling = 3;
   CHECK(tally_open(&options, &runtime) == TALLY_ERROR);
   options.profiling = 1;

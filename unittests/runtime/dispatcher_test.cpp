@@ -280,7 +280,7 @@ TEST_CASE("one stream's failure is its own; the device's is everybody's") {
   for (std::uint64_t key = 1; key <= 40; ++key)
     program.steps.push_back({Step::Type::Launch, key % 4, 0, 0, 1, {24, 1, 1}, key, 0});
   program.hostIn.resize(program.steps.size());
-  harness.device.refusedEntry = "mix_whole";
+  harness.device.refusedEntry = "mix_non_preemptible";
   harness.addStreams(program);
   program.steps[11].kernel = 4; // on stream 0
   REQUIRE(program.steps[11].stream == 0);
@@ -293,7 +293,7 @@ TEST_CASE("one stream's failure is its own; the device's is everybody's") {
   REQUIRE(harness.allFinished());
   Result<void> failed = harness.streams[0]->lane.wait(*harness.streams[0]);
   REQUIRE_FALSE(failed);
-  CHECK(failed.error().message == "mix_whole: launch: invalid argument");
+  CHECK(failed.error().message == "mix_non_preemptible: launch: invalid argument");
   CHECK_FALSE(harness.submit(program, 3));
   Outcome expected = runInOrder(program), got = harness.outcome();
   for (std::size_t s = 1; s < 4; ++s) {

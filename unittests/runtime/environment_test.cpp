@@ -108,8 +108,8 @@ TEST_CASE("what every variable may hold") {
   CHECK(some.emulatorSms == 3);
   REQUIRE(some.emulatorUuid);
   CHECK((*some.emulatorUuid)[1] == 0x11);
-  CHECK(good({{"TALLY_BEST_EFFORT_SMS", "25%"}}).wholeSms.of(132) == 33);
-  CHECK(good({{"TALLY_BEST_EFFORT_SMS", "16"}}).wholeSms.of(132) == 16);
+  CHECK(good({{"TALLY_BEST_EFFORT_SMS", "25%"}}).nonPreemptibleSms.of(132) == 33);
+  CHECK(good({{"TALLY_BEST_EFFORT_SMS", "16"}}).nonPreemptibleSms.of(132) == 16);
   CHECK(!good({{"TALLY_ARENA", "off"}}).joinsArena);
   CHECK(!good({{"TALLY_DEVICE", "emulator"}}).joinsArena);
   CHECK(good({{"TALLY_DEVICE", "emulator"}, {"TALLY_ARENA", "/f"}}).joinsArena);
@@ -215,9 +215,9 @@ TEST_CASE("a runtime opens with settings that are right, and says what is wrong 
     options.trace = "/tmp/x";
     CHECK(has(open(options), "trace is for Sharing::Tally only"));
     options.trace.clear();
-    options.smsOfWholes = 1;
-    CHECK(has(open(options), "smsOfWholes is for Sharing::Tally only"));
-    options.smsOfWholes = 0;
+    options.smsOfNonPreemptible = 1;
+    CHECK(has(open(options), "smsOfNonPreemptible is for Sharing::Tally only"));
+    options.smsOfNonPreemptible = 0;
     options.arena.emplace();
     CHECK(has(open(options), "arena is for Sharing::Tally only"));
     options.arena.reset();

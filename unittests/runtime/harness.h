@@ -15,7 +15,7 @@ namespace tally::runtime {
 struct Harness {
   explicit Harness(std::uint64_t seed,
                    std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice},
-                   AnyPolicy policy = {}, std::uint32_t smsOfWholes = 0,
+                   AnyPolicy policy = {}, std::uint32_t smsOfNonPreemptible = 0,
                    ProfileStore *profiles = nullptr, Trace *trace = nullptr,
                    std::uint32_t recordBytes = 4, std::uint32_t registersPerSm = 65536,
                    std::uint32_t reserve = 25)
@@ -38,7 +38,7 @@ struct Harness {
     // The smallest ring, so that it goes round often.
     options.lane = {std::move(kinds), wordAddress, clock, 64};
     options.lane.warn = [this](const std::string &text) { warnings.push_back(text); };
-    options.lane.smsOfWholes = smsOfWholes;
+    options.lane.smsOfNonPreemptible = smsOfNonPreemptible;
     options.lane.reserve = reserve;
     options.lane.profiles = profiles;
     options.lane.trace = trace;

@@ -12,7 +12,7 @@ using namespace tally::runtime;
 
 namespace {
 
-constexpr std::size_t wholeKernel = 4;
+constexpr std::size_t nonPreemptibleKernel = 4;
 
 /// Launches, copies and kernels that cannot yield, each followed by a record with a chance.
 struct Recorded {
@@ -28,7 +28,7 @@ struct Recorded {
       if (what == 0)
         step.type = Step::Type::CopyOut;
       else if (what == 1)
-        step.kernel = wholeKernel;
+        step.kernel = nonPreemptibleKernel;
       made.program.steps.push_back(step);
       made.program.hostIn.emplace_back(Program::words);
       made.isFollowed.push_back(mixed(seed * 31 + n) % 3 != 0);

@@ -15,7 +15,7 @@ public:
   std::size_t lanesUnderWay() const override { return 1; }
   void expectOthers() const override {}
   void expectPausing() const override {}
-  Nanoseconds wholesLeft() const override { return Nanoseconds{0}; }
+  Nanoseconds nonPreemptibleLeft() const override { return Nanoseconds{0}; }
   bool isClosed() const override { return false; }
   std::uint64_t currentEpoch() const override { return 1; }
 };
@@ -36,7 +36,7 @@ struct Fixture {
   void submit(std::optional<StreamId> ordered) {
     Operation operation;
     operation.stream = &*order;
-    operation.launchWhole = [this](StreamId) { ++ran; };
+    operation.launchUserKernel = [this](StreamId) { ++ran; };
     operation.launchFailed = [this](const Error &) { ++failed; };
     operation.ordered = ordered;
     REQUIRE(lane->submit(std::move(operation)));

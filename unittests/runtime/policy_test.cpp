@@ -38,18 +38,18 @@ TEST_CASE("priority: only while nothing of high priority is active, and hysteres
   CHECK(!policy.decide(activeFor(1s)).runBestEffort);
   CHECK(!policy.decide(idleFor(49us)).runBestEffort);
   CHECK(policy.decide(idleFor(50us)).runBestEffort);
-  CHECK(policy.decide(idleFor(50us)).longestWhole == anyKnownDuration);
-  CHECK(policy.decide(idleFor(500us)).longestWhole == anyDuration);
+  CHECK(policy.decide(idleFor(50us)).longestNonPreemptible == anyKnownDuration);
+  CHECK(policy.decide(idleFor(500us)).longestNonPreemptible == anyDuration);
   Snapshot waiting = idleFor(50us);
   waiting.heldBack = 20ms;
-  CHECK(policy.decide(waiting).longestWhole == anyDuration);
+  CHECK(policy.decide(waiting).longestNonPreemptible == anyDuration);
 }
 
 TEST_CASE("slo: without a busy time seen it is priority") {
   SloPolicy policy;
   CHECK(!policy.decide(activeFor(1us)).runBestEffort);
   CHECK(policy.decide(idleFor(1us)).runBestEffort);
-  CHECK(policy.decide(idleFor(1us)).longestWhole == anyKnownDuration);
+  CHECK(policy.decide(idleFor(1us)).longestNonPreemptible == anyKnownDuration);
 }
 
 TEST_CASE("slo: light kernels go beside a request while there is slack") {
@@ -60,7 +60,7 @@ TEST_CASE("slo: light kernels go beside a request while there is slack") {
   Decision decision = policy.decide(now); // 800 us of slack
   CHECK(decision.runBestEffort);
   CHECK(decision.longest == 200us);
-  CHECK(decision.longestWhole == 200us);
+  CHECK(decision.longestNonPreemptible == 200us);
   CHECK(decision.sms == allSms);
   now.activeFor = 1900us; // longer than usual: 100 us are left
   CHECK(policy.decide(now).longest == 25us);
@@ -82,9 +82,9 @@ TEST_CASE(
   Decision decision = policy.decide(now);
   CHECK(decision.runBestEffort);
   CHECK(decision.longest == anyDuration);
-  CHECK(decision.longestWhole == 800us);
+  CHECK(decision.longestNonPreemptible == 800us);
   now.heldBack = 20ms;
-  CHECK(policy.decide(now).longestWhole == anyDuration);
+  CHECK(policy.decide(now).longestNonPreemptible == anyDuration);
 }
 
 TEST_CASE("steering: up by steps, down by a factor, and only where a busy time was seen") {

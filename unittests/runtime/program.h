@@ -41,7 +41,7 @@ struct MixArguments {
 
 /// Kernels of the same body, with different sets of emitted kinds.
 inline const std::array<std::string, 5> mixNames = {"mix", "mix_guard", "mix_persistent",
-                                                    "mix_slice", "mix_whole"};
+                                                    "mix_slice", "mix_non_preemptible"};
 
 /// `recordBytes`: that each thread of a checkpoint saves.
 inline bundle::Bundle mixBundle(FakeDevice &device, std::uint32_t recordBytes = 4) {

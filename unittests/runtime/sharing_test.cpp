@@ -107,7 +107,7 @@ TEST_CASE("beside a request a persistent launch has the partition's workers") {
 }
 
 TEST_CASE("what cannot be kept to a part of the SMs waits") {
-  for (std::size_t kernel : {1, 3, 4}) { // guard, slice, whole
+  for (std::size_t kernel : {1, 3, 4}) { // guard, slice, non-preemptible
     Harness harness(3, {Kind::Persistent, Kind::Guard, Kind::Slice}, PartitionPolicy(0.5, 0.5));
     Program program = Program::launches(1, kernel, {24, 1, 1});
     harness.addStreams(program);

@@ -203,7 +203,7 @@ TEST_CASE("threads that add, and one that reads meanwhile") {
 
 TEST_CASE("a trace of random programs agrees with the statistics") {
   test::TemporaryFolder folder;
-  std::uint64_t yields = 0, resumed = 0, waits = 0, wholes = 0;
+  std::uint64_t yields = 0, resumed = 0, waits = 0, nonPreemptible = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
     auto trace = Trace::open(folder.file("t.json"));
@@ -236,9 +236,11 @@ TEST_CASE("a trace of random programs agrees with the statistics") {
     std::uint64_t launches = 0, yielded = 0, wakes = 0, idles = 0, turnarounds = 0;
     std::map<int, Nanoseconds> busyUntil;
     for (const TraceEvent &event : (*trace)->events()) {
-      bool isKernel = event.way == TraceEvent::Way::Variant || event.way == TraceEvent::Way::Whole;
+      bool isKernel =
+          event.way == TraceEvent::Way::Variant || event.way == TraceEvent::Way::NonPreemptible;
       launches += event.type == TraceEvent::Type::Work && isKernel;
-      wholes += event.type == TraceEvent::Type::Work && event.way == TraceEvent::Way::Whole;
+      nonPreemptible +=
+          event.type == TraceEvent::Type::Work && event.way == TraceEvent::Way::NonPreemptible;
       yielded += event.type == TraceEvent::Type::Work && event.yielded;
       resumed += event.resumes;
       wakes += event.type == TraceEvent::Type::Wake;
@@ -267,5 +269,5 @@ TEST_CASE("a trace of random programs agrees with the statistics") {
   CHECK(yields > 100);
   CHECK(resumed > 50);
   CHECK(waits > 100);
-  CHECK(wholes > 100);
+  CHECK(nonPreemptible > 100);
 }

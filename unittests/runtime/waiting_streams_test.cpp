@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::size_t wholeKernel = 4;
+constexpr std::size_t nonPreemptibleKernel = 4;
 
 /// Kernels with something between them that cannot yield.
 Program mixedChain() {
@@ -27,7 +27,7 @@ Program mixedChain() {
     add(Step::Type::CopyOut);
     add(Step::Type::Launch);
     add(Step::Type::Launch);
-    add(Step::Type::Launch, wholeKernel);
+    add(Step::Type::Launch, nonPreemptibleKernel);
     add(Step::Type::Fill);
     add(Step::Type::Launch);
     add(Step::Type::CopyIn);
@@ -69,7 +69,7 @@ template <class Before> bool run(Harness &harness, const Program &program, const
 
 } // namespace
 
-TEST_CASE("a request at each poll, while copies and whole kernels wait behind launches") {
+TEST_CASE("a request at each poll, while copies and non-preemptible kernels wait behind launches") {
   Program program = mixedChain();
   for (Kind kind : {Kind::Guard, Kind::Persistent, Kind::Checkpoint}) {
     std::uint64_t waits = 0, yields = 0, last = 0;

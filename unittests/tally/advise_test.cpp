@@ -46,10 +46,10 @@ bool has(std::string_view text, std::string_view part) {
 
 TEST_CASE(
     "a trace's work and turnarounds are read; batches, waits and high priority are not work") {
-  ProcessTrace trace =
-      parsed(asked(10) + slice(2, "turnaround", 10, 5) + slice(10, "batch", 0, 20) +
-             slice(10, "say \\\"ts\\\": \\\\", 0, 12, "whole") + slice(110, "waiting", 20, 4) +
-             slice(1, "active", 10, 8) + slice(52, "at once", 30, 2.5));
+  ProcessTrace trace = parsed(
+      asked(10) + slice(2, "turnaround", 10, 5) + slice(10, "batch", 0, 20) +
+      slice(10, "say \\\"ts\\\": \\\\", 0, 12, "non-preemptible") + slice(110, "waiting", 20, 4) +
+      slice(1, "active", 10, 8) + slice(52, "at once", 30, 2.5));
   CHECK(trace.program == "trainer");
   CHECK(trace.process == 42);
   CHECK(trace.lostEvents == 3);
@@ -58,7 +58,7 @@ TEST_CASE(
   CHECK(trace.turnarounds[0].end() == 15);
   REQUIRE(trace.work.size() == 2);
   CHECK(trace.work[0].name == "say \"ts\": \\");
-  CHECK(trace.work[0].kind == "whole");
+  CHECK(trace.work[0].kind == "non-preemptible");
   CHECK(trace.work[1].name == "at once");
   CHECK(trace.work[1].kind.empty());
 }
@@ -76,10 +76,10 @@ TEST_CASE("what is no trace is refused, with the line") {
 }
 
 TEST_CASE("work is charged for the time from the request on, each name and kind once a request") {
-  ProcessTrace trace =
-      parsed(slice(10, "long", 0, 100, "whole") + slice(10, "short", 100, 10, "guard") +
-             slice(11, "long", 90, 10, "whole") + slice(10, "later", 200, 5, "whole") +
-             slice(2, "turnaround", 40, 65) + slice(2, "turnaround", 95, 5));
+  ProcessTrace trace = parsed(
+      slice(10, "long", 0, 100, "non-preemptible") + slice(10, "short", 100, 10, "guard") +
+      slice(11, "long", 90, 10, "non-preemptible") + slice(10, "later", 200, 5, "non-preemptible") +
+      slice(2, "turnaround", 40, 65) + slice(2, "turnaround", 95, 5));
   std::vector<Holder> holders = holdersOf(trace);
   REQUIRE(holders.size() == 2);
   CHECK(holders[0].name == "long");
@@ -93,11 +93,14 @@ TEST_CASE("work is charged for the time from the request on, each name and kind 
 }
 
 TEST_CASE("advice goes by what the work is") {
-  CHECK(has(adviceFor("ampere_bf16_s16816gemm_bf16_128x64", "whole"), "GEMM_BACKENDS=TRITON"));
-  CHECK(has(adviceFor("nvjet_tst_128x64", "whole"), "GEMM_BACKENDS=TRITON"));
-  CHECK(has(adviceFor("sm90_xmma_fprop_implicit_gemm_bf16", "whole"), "CONV_BACKENDS=TRITON"));
-  CHECK(has(adviceFor("_ZN2at6native29vectorized_elementwise_kernel", "whole"), "PyTorch's own"));
-  CHECK(has(adviceFor("mine", "whole"), "from the second run on"));
+  CHECK(has(adviceFor("ampere_bf16_s16816gemm_bf16_128x64", "non-preemptible"),
+            "GEMM_BACKENDS=TRITON"));
+  CHECK(has(adviceFor("nvjet_tst_128x64", "non-preemptible"), "GEMM_BACKENDS=TRITON"));
+  CHECK(has(adviceFor("sm90_xmma_fprop_implicit_gemm_bf16", "non-preemptible"),
+            "CONV_BACKENDS=TRITON"));
+  CHECK(has(adviceFor("_ZN2at6native29vectorized_elementwise_kernel", "non-preemptible"),
+            "PyTorch's own"));
+  CHECK(has(adviceFor("mine", "non-preemptible"), "from the second run on"));
   CHECK(has(adviceFor("mine", "guard"), "checkpoint"));
   CHECK(has(adviceFor("mine", "checkpoint"), "--poll-period"));
   CHECK(has(adviceFor("copy", "copy"), "pinned"));
@@ -107,15 +110,17 @@ TEST_CASE("advice goes by what the work is") {
 }
 
 TEST_CASE("each sentence is said once, and what is short is left out") {
-  ProcessTrace trace = parsed(
-      asked(0) + slice(10, "gemm_one", 0, 500, "whole") + slice(10, "gemm_two", 500, 300, "whole") +
-      slice(10, "short", 800, 50, "whole") + slice(2, "turnaround", 0, 850));
+  ProcessTrace trace =
+      parsed(asked(0) + slice(10, "gemm_one", 0, 500, "non-preemptible") +
+             slice(10, "gemm_two", 500, 300, "non-preemptible") +
+             slice(10, "short", 800, 50, "non-preemptible") + slice(2, "turnaround", 0, 850));
   std::string text = advice(trace, 100);
   CHECK(has(text, "trainer (process 42): 1 requests to yield, 1 of them met work"));
   CHECK(has(text, "0.850 ms (all)"));
   CHECK(has(text, "3 older events had no room"));
-  CHECK(has(text, "       1      0.500 ms      0.500 ms  gemm_one (whole)\n"
-                  "       1      0.300 ms      0.300 ms  gemm_two (whole)\n  -> Products"));
+  CHECK(has(text,
+            "       1      0.500 ms      0.500 ms  gemm_one (non-preemptible)\n"
+            "       1      0.300 ms      0.300 ms  gemm_two (non-preemptible)\n  -> Products"));
   CHECK(text.find("Products") == text.rfind("Products"));
   CHECK_FALSE(has(text, "short"));
   CHECK(has(advice(trace, 1000), "nothing held requests up for more than 1.000 ms"));

@@ -71,7 +71,7 @@ template <class T> struct PolicyState {
     Decision decision = self.policy.decide(now);
     said->run_best_effort = decision.runBestEffort ? 1 : 0;
     said->sms = decision.sms;
-    said->longest_whole = decision.longestWhole.count();
+    said->longest_non_preemptible = decision.longestNonPreemptible.count();
     said->longest = decision.longest.count();
     said->clients = decision.clients;
   }

@@ -60,7 +60,8 @@ struct Snapshot {
   std::uint32_t highPriorityActive = 0;
   /// Time since highPriorityActive last fell to 0; max() if it never did.
   std::chrono::nanoseconds sinceHighPriorityEnded{0};
-  /// Waiting time of the oldest launch that Decision::longestWhole holds back; 0: there is none.
+  /// Waiting time of the oldest launch that Decision::longestNonPreemptible holds back; 0: there is
+  /// none.
   std::chrono::nanoseconds heldBack{0};
 
   std::chrono::nanoseconds now{0}; ///< the clock of all times here; never goes back
@@ -100,7 +101,7 @@ struct Decision {
   /// Longest predicted duration of a kernel that cannot yield: a longer one is held back. The
   /// prediction is a bound that all but few of the kernel's launches stayed below. A kernel that
   /// has not run yet has no prediction and is sent only at ::anyDuration.
-  std::chrono::nanoseconds longestWhole = anyDuration;
+  std::chrono::nanoseconds longestNonPreemptible = anyDuration;
   /// The same bound for every kernel, those that can yield too.
   std::chrono::nanoseconds longest = anyDuration;
   /// On how many SMs best-effort work may be: 1 and more, ::allSms for all. Below all of them the
@@ -132,7 +133,7 @@ struct PriorityPolicy {
     Decision decision;
     decision.runBestEffort =
         now.highPriorityActive == 0 && now.sinceHighPriorityEnded >= hysteresis;
-    decision.longestWhole = longIdle ? anyDuration : anyKnownDuration;
+    decision.longestNonPreemptible = longIdle ? anyDuration : anyKnownDuration;
     return decision;
   }
 };

@@ -45,13 +45,13 @@ struct SloPolicy {
     Decision decision;
     if (now.highPriorityActive == 0) {
       decision.runBestEffort = true;
-      decision.longestWhole = now.heldBack >= patience ? anyDuration : slack;
+      decision.longestNonPreemptible = now.heldBack >= patience ? anyDuration : slack;
       return decision;
     }
     decision.runBestEffort = slack >= least;
     decision.longest = std::chrono::nanoseconds(
         static_cast<std::int64_t>(static_cast<double>(slack.count()) * lightShare));
-    decision.longestWhole = decision.longest;
+    decision.longestNonPreemptible = decision.longest;
     return decision;
   }
 };

@@ -50,7 +50,7 @@ Result<void> BestEffortEngine::openOnOwnThread() {
   options.lanes = settings.bestEffortStreams;
   options.policy = settings.policy;
   options.lane.bound = std::chrono::microseconds(settings.boundMicroseconds);
-  options.lane.smsOfWholes = confinement();
+  options.lane.smsOfNonPreemptible = confinement();
   openProfiles(options.lane);
   options.prepare = [this, number] { beOnOwnThread(api, number); };
   auto made = runtime::Dispatcher::create(device, activity.controlWord(), activity.scopes(),
@@ -85,7 +85,7 @@ bool BestEffortEngine::mayRunAhead() const {
   idle.smCount = device.info().smCount;
   runtime::Decision decision = runtime::AnyPolicy(settings.policy).decide(idle);
   return decision.runBestEffort && decision.longest == runtime::anyDuration &&
-         decision.longestWhole == runtime::anyDuration && decision.sms == runtime::allSms;
+         decision.longestNonPreemptible == runtime::anyDuration && decision.sms == runtime::allSms;
 }
 
 BestEffortQueue::Lanes BestEffortEngine::openLanes(std::uint32_t bestEffortClass) {
@@ -121,7 +121,7 @@ void BestEffortEngine::saveProfiles() {
 /// How many SMs kernels that cannot yield are to have: 0: all. Tried first, so that best effort
 /// works where it cannot be had.
 std::uint32_t BestEffortEngine::confinement() {
-  std::uint32_t sms = settings.wholeSms.of(device.info().smCount);
+  std::uint32_t sms = settings.nonPreemptibleSms.of(device.info().smCount);
   if (sms == 0)
     return 0;
   Result<runtime::StreamId> tried = device.createConfinedStream(sms);
@@ -224,7 +224,7 @@ Totals BestEffortEngine::totals() const {
   dispatcher->addTo(statistics);
   Totals sum;
   sum.throughVariants = statistics.bestEffortLaunches;
-  sum.whole = operations->wholes();
+  sum.nonPreemptible = operations->nonPreemptible();
   sum.ahead = ahead ? ahead->launches() : 0;
   sum.byKind = statistics.launchesByKind;
   sum.physical = statistics.physicalLaunches;

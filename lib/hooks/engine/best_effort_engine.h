@@ -28,11 +28,11 @@
 
 namespace tally::hooks {
 
-/// What was launched. `whole`, `throughVariants` and `ahead` (run_ahead.h) are best effort;
-/// `foreign...`: by libraries that are not linked with the hooks.
+/// What was launched. `nonPreemptible`, `throughVariants` and `ahead` (run_ahead.h) are best
+/// effort; `foreign...`: by libraries that are not linked with the hooks.
 struct Totals {
   KindCounts byKind{}; ///< of throughVariants
-  std::uint64_t highLaunches = 0, throughVariants = 0, whole = 0, foreignHigh = 0,
+  std::uint64_t highLaunches = 0, throughVariants = 0, nonPreemptible = 0, foreignHigh = 0,
                 foreignBestEffort = 0, ahead = 0, physical = 0, yields = 0, requests = 0,
                 savedBlocks = 0, saveAreasRefused = 0, pauses = 0;
   /// Copies and fills that kernels of the hooks' own made: none of the launches.

@@ -7,7 +7,7 @@ namespace tally::hooks {
 
 runtime::Operation Operations::of(const std::shared_ptr<const KernelLaunch> &launch) {
   runtime::Operation operation;
-  operation.kernel = launch->whole ? nullptr : usableVariants(device, *launch->kernel);
+  operation.kernel = launch->nonPreemptible ? nullptr : usableVariants(device, *launch->kernel);
   operation.identity = reinterpret_cast<std::uint64_t>(launch->kernel);
   operation.label = launch->kernel->name;
   operation.shape = launch->shape;
@@ -18,9 +18,9 @@ runtime::Operation Operations::of(const std::shared_ptr<const KernelLaunch> &lau
                                         std::span<const std::byte> parameters) -> Result<void> {
       return device.launchWith(on, function, shape, parameters, launch->attributes);
     };
-  operation.launchWhole = [this, launch](runtime::StreamId on) {
-    whole.fetch_add(1);
-    queue.keepError(launchWhole(*launch, ApiDevice::stateOf(on).handle));
+  operation.launchUserKernel = [this, launch](runtime::StreamId on) {
+    launchedNonPreemptible.fetch_add(1);
+    queue.keepError(launchUserKernel(*launch, ApiDevice::stateOf(on).handle));
   };
   return operation;
 }
@@ -30,7 +30,7 @@ runtime::Operation Operations::of(const std::shared_ptr<const ForeignLaunch> &la
   operation.shape = launch->shape;
   operation.identity = launch->identity;
   operation.label = launch->name;
-  operation.launchWhole = [this, launch](runtime::StreamId on) {
+  operation.launchUserKernel = [this, launch](runtime::StreamId on) {
     queue.keepError(launch->launch(ApiDevice::stateOf(on).handle));
   };
   return operation;
@@ -49,8 +49,8 @@ runtime::Operation Operations::of(const GraphPart &part) {
   operation.identity = part.otherKernel;
   operation.label = "(kernel of a graph)";
   operation.shape = part.otherShape;
-  operation.launchWhole = [this, launch](runtime::StreamId on) {
-    whole.fetch_add(1);
+  operation.launchUserKernel = [this, launch](runtime::StreamId on) {
+    launchedNonPreemptible.fetch_add(1);
     queue.keepError(launch(ApiDevice::stateOf(on).handle));
   };
   return operation;
@@ -67,7 +67,7 @@ runtime::Operation Operations::of(RunOn run) {
 
 runtime::Operation Operations::of(OwnLaunch launch, RunOn run) {
   runtime::Operation operation = of(std::move(run));
-  operation.launchWhole = std::exchange(operation.put, {});
+  operation.launchUserKernel = std::exchange(operation.put, {});
   operation.type = runtime::Operation::Type::Launch;
   operation.kernel = launch.kernel->loaded.get();
   operation.identity = reinterpret_cast<std::uint64_t>(launch.kernel);

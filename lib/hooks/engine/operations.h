@@ -27,15 +27,15 @@ public:
   runtime::Operation of(const GraphPart &part);
   /// What `run` puts on the lane's stream, no kernel.
   runtime::Operation of(RunOn run);
-  /// A copy or a fill by a kernel of the hooks' own; `run`: by CUDA, where it goes whole.
+  /// A copy or a fill by a kernel of the hooks' own; `run`: by CUDA, where it cannot yield.
   runtime::Operation of(OwnLaunch launch, RunOn run);
-  /// How many of the program's launches went whole.
-  std::uint64_t wholes() const { return whole.load(); }
+  /// How many of the program's launches cannot yield.
+  std::uint64_t nonPreemptible() const { return launchedNonPreemptible.load(); }
 
 private:
   ApiDevice &device;
   BestEffortQueue &queue;
-  std::atomic<std::uint64_t> whole{0};
+  std::atomic<std::uint64_t> launchedNonPreemptible{0};
 };
 
 } // namespace tally::hooks

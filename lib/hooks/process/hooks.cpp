@@ -23,7 +23,7 @@ void add(Totals &sum, const Totals &more) {
   sum.throughVariants += more.throughVariants;
   for (std::size_t i = 0; i < allKinds.size(); ++i)
     sum.byKind[i] += more.byKind[i];
-  sum.whole += more.whole;
+  sum.nonPreemptible += more.nonPreemptible;
   sum.ahead += more.ahead;
   sum.physical += more.physical;
   sum.yields += more.yields;
@@ -328,10 +328,11 @@ void Hooks::writeStatistics() {
   Totals sum = totals();
   auto text = [](std::uint64_t number) { return std::to_string(number); };
   std::string line = "tally: launches: " + text(sum.highLaunches) + " high priority, " +
-                     text(sum.throughVariants + sum.whole + sum.ahead) + " best effort (" +
-                     text(sum.throughVariants) + " through variants, " + text(sum.whole) +
-                     " whole" + (sum.ahead != 0 ? ", " + text(sum.ahead) + " at once" : "") +
-                     "), " + text(sum.foreignHigh) + " high and " + text(sum.foreignBestEffort) +
+                     text(sum.throughVariants + sum.nonPreemptible + sum.ahead) + " best effort (" +
+                     text(sum.throughVariants) + " through variants, " + text(sum.nonPreemptible) +
+                     " non-preemptible" +
+                     (sum.ahead != 0 ? ", " + text(sum.ahead) + " at once" : "") + "), " +
+                     text(sum.foreignHigh) + " high and " + text(sum.foreignBestEffort) +
                      " best effort by libraries; " + text(sum.physical) + " physical launches, " +
                      text(sum.yields) + " yields, " + text(sum.requests) + " requests";
   const char *between = "; variants: ";

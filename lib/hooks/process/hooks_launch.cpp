@@ -60,7 +60,7 @@ bool takeAttributes(std::span<const cudaLaunchAttribute> attributes, KernelLaunc
       launch.shape.cluster = {each.val.clusterDim.x, each.val.clusterDim.y, each.val.clusterDim.z};
       break;
     case cudaLaunchAttributeCooperative:
-      launch.whole = launch.whole || each.val.cooperative != 0;
+      launch.nonPreemptible = launch.nonPreemptible || each.val.cooperative != 0;
       launch.attributes.push_back(each);
       break;
     case cudaLaunchAttributeAccessPolicyWindow:
@@ -117,7 +117,7 @@ std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
   if (!takeAttributes(request.attributes, *launch) || !isLaunchable(kernel, launch->shape))
     return nullptr;
   if (request.cooperative) {
-    launch->whole = true;
+    launch->nonPreemptible = true;
     cudaLaunchAttribute &cooperative = launch->attributes.emplace_back();
     cooperative.id = cudaLaunchAttributeCooperative;
     cooperative.val.cooperative = 1;

@@ -74,7 +74,7 @@ void warnOfOtherDevice(int other, int served) {
   auto number = [](int device) { return "device " + std::to_string(device); };
   warn(Warning::OtherDevice,
        number(other) + " is passed through: this process's first work was on " + number(served) +
-           ", which alone is served. On others best-effort kernels run whole and do not yield, and "
+           ", which alone is served. On others best-effort kernels are non-preemptible, and "
            "nobody yields to high-priority work");
 }
 

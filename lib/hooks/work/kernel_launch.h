@@ -28,7 +28,7 @@ struct KernelLaunch {
   const void *function = nullptr; ///< by what the program names it
   LaunchShape shape;
   int device = 0;
-  bool whole = false;               ///< not through a variant, whatever there is
+  bool nonPreemptible = false;      ///< not through a variant, whatever there is
   std::vector<std::byte> arguments; ///< at the offsets of `parameters`
   std::vector<bundle::Parameter> parameters;
   std::vector<cudaLaunchAttribute> attributes; ///< that are kept, the cluster's not among them
@@ -45,7 +45,7 @@ std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
 runtime::LoadedKernel *usableVariants(ApiDevice &device, KernelRecord &kernel);
 
 /// Launches the user's kernel on a stream.
-cudaError_t launchWhole(const KernelLaunch &launch, cudaStream_t stream);
+cudaError_t launchUserKernel(const KernelLaunch &launch, cudaStream_t stream);
 
 /// Launches an entry of a kernel that has facts. `parameters` is the entry's whole parameter space.
 cudaError_t launchVariant(const FunctionEntry &entry, const LaunchShape &shape,

@@ -49,7 +49,7 @@ bool EntryReader::readAll() {
 bool EntryReader::parse(std::size_t index) {
   const Item &item = module().items()[index];
   Function &function = *item.function;
-  parser->arena = allKept ? parser->module.arena.get() : &statements;
+  parser->allocator = allKept ? parser->module.allocator.get() : &statements;
   parser->keepsBodies = allKept;
   parser->lexer.restartAt(function.header.data());
   parser->advance();

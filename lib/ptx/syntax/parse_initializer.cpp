@@ -138,7 +138,7 @@ void Parser::setOperand(Initializer &initializer, const Operand &value) {
   if (value.kind == OperandKind::Integer)
     initializer.bits = value.bits;
   else
-    initializer.operand = arena->copy(&value, 1);
+    initializer.operand = allocator->copy(&value, 1);
 }
 
 } // namespace tally::ptx

@@ -33,7 +33,7 @@ bool Parser::parseGuard(Statement &statement) {
     return fail("no register of this name is declared here", name);
   predicate.text = textFrom(begin);
   const Guard guard{predicate};
-  statement.instruction.guard = arena->copy(&guard, 1);
+  statement.instruction.guard = allocator->copy(&guard, 1);
   return true;
 }
 
@@ -208,7 +208,7 @@ bool Parser::parseArrayIndex(Operand &operand) {
   operand = Operand{};
   operand.kind = OperandKind::Address;
   operand.bits = offset;
-  operand.children = std::span<const Operand>(arena->copy(&base, 1), 1);
+  operand.children = std::span<const Operand>(allocator->copy(&base, 1), 1);
   return true;
 }
 

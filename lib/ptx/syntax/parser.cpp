@@ -17,8 +17,8 @@ constexpr std::size_t maxSourceBytes = ~std::uint32_t{0};
 Parser::Parser(std::string source) {
   module.sourceText = std::make_unique<std::string>(std::move(source));
   const std::string_view all = *module.sourceText;
-  module.arena = std::make_unique<Arena>();
-  arena = module.arena.get();
+  module.allocator = std::make_unique<BumpAllocator>();
+  allocator = module.allocator.get();
   // Text taken from a fatbin ends in NUL bytes; they are white space after the last item.
   const std::size_t last = all.find_last_not_of('\0');
   const std::string_view text = all.substr(0, last == std::string_view::npos ? 0 : last + 1);

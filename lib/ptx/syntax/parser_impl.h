@@ -141,7 +141,8 @@ private:
   bool parseOffset(std::uint64_t &value);
 
   Module module;
-  Arena *arena = nullptr; ///< where what is parsed is kept: the module's, but see EntryReader
+  BumpAllocator *allocator =
+      nullptr; ///< where what is parsed is kept: the module's, but see EntryReader
   Lexer lexer;
   Token tok;
   const char *previousEnd = nullptr; ///< end of the last token consumed
@@ -156,7 +157,7 @@ private:
   bool inCall = false;     ///< parentheses are an argument list, not an expression
   bool inMove = false;     ///< `array[1]` is an address, not what is there
 
-  // Stacks that hold what is not yet complete; keep() moves their tops into the arena.
+  // Stacks that hold what is not yet complete; keep() moves their tops into the allocator.
   std::vector<Operand> operandStack;
   std::vector<std::string_view> wordStack;
   std::vector<Variable> variableStack;
@@ -169,7 +170,7 @@ template <class T> std::span<const T> Parser::keep(std::vector<T> &stack, std::s
   const std::size_t count = stack.size() - from;
   if (count == 0)
     return {};
-  const T *kept = arena->copy(stack.data() + from, count);
+  const T *kept = allocator->copy(stack.data() + from, count);
   stack.resize(from);
   return std::span<const T>(kept, count);
 }

@@ -70,13 +70,13 @@ AnyPolicy policyFrom(const tally_policy &table) {
             said.size = sizeof said;
             said.run_best_effort = flag(decision.runBestEffort);
             said.sms = decision.sms;
-            said.longest_whole = decision.longestWhole.count();
+            said.longest_non_preemptible = decision.longestNonPreemptible.count();
             said.longest = decision.longest.count();
             said.clients = decision.clients;
             table.decide(table.state, &seen, &said);
             decision.runBestEffort = said.run_best_effort != 0;
             decision.sms = said.sms;
-            decision.longestWhole = nanoseconds(said.longest_whole);
+            decision.longestNonPreemptible = nanoseconds(said.longest_non_preemptible);
             decision.longest = nanoseconds(said.longest);
             decision.clients = said.clients;
             return decision;
@@ -108,7 +108,7 @@ Result<RuntimeOptions> optionsFrom(const tally_options &given) {
                    std::string(allowedIn("TALLY_KINDS"))};
     options.kinds = std::move(*kinds);
   }
-  options.smsOfWholes = given.sms_of_wholes;
+  options.smsOfNonPreemptible = given.sms_of_non_preemptible;
   if (given.pause_reserve_percent != 0)
     options.pauseReserve = given.pause_reserve_percent;
   if (given.pause_deadline_nanoseconds != 0)

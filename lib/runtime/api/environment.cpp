@@ -207,7 +207,7 @@ void Reader::readAll(EnvironmentSettings &settings) {
   readNumber("TALLY_TRACE_EVENTS", settings.traceEvents, Trace::leastCapacity, Trace::mostCapacity);
   readNumber("TALLY_EMULATOR_SMS", settings.emulatorSms, 1, 256);
   read("TALLY_EMULATOR_UUID", settings.emulatorUuid, parseUuid);
-  read("TALLY_BEST_EFFORT_SMS", settings.wholeSms, parseShare);
+  read("TALLY_BEST_EFFORT_SMS", settings.nonPreemptibleSms, parseShare);
   read("TALLY_KINDS", settings.kinds, kindsFromText);
   read("TALLY_MEMORY_QUOTA", settings.memoryQuota, parseMemory);
   read("TALLY_MEMORY_RESERVE", settings.memoryReserve, parseMemory);

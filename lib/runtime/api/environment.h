@@ -68,7 +68,7 @@ struct EnvironmentSettings {
   std::uint32_t pauseReserve = 25;                ///< TALLY_PAUSE_RESERVE, percent
   std::uint32_t pauseDeadlineMicroseconds = 2000; ///< TALLY_PAUSE_DEADLINE_US
   std::uint32_t drainMilliseconds = 5000;         ///< TALLY_DRAIN_MS; 0: SIGTERM is left alone
-  SmShare wholeSms;                               ///< TALLY_BEST_EFFORT_SMS
+  SmShare nonPreemptibleSms;                      ///< TALLY_BEST_EFFORT_SMS
   std::uint32_t bestEffortStreams = 1;            ///< TALLY_BEST_EFFORT_STREAMS
   std::uint32_t bestEffortClass = 1;              ///< TALLY_BEST_EFFORT_CLASS
   MemoryAmount memoryQuota;           ///< TALLY_MEMORY_QUOTA; of best-effort processes only

@@ -57,7 +57,7 @@ Result<void> Runtime::State::initialise() {
   dispatching.lane.bound = options.bound;
   dispatching.lane.reserve = options.pauseReserve;
   dispatching.pauseDeadline = options.pauseDeadline;
-  dispatching.lane.smsOfWholes = options.smsOfWholes;
+  dispatching.lane.smsOfNonPreemptible = options.smsOfNonPreemptible;
   dispatching.lane.clock = steadyNow;
   dispatching.lane.trace = trace.get();
   auto made = Dispatcher::create(*device, *control, *highPriority, std::move(dispatching));

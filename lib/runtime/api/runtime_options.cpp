@@ -38,8 +38,8 @@ Result<void> checkOptions(const RuntimeOptions &options) {
   constexpr std::string_view onlyTally = "is for Sharing::Tally only";
   if (options.arena)
     return wrong("arena", onlyTally);
-  if (options.smsOfWholes != 0)
-    return wrong("smsOfWholes", onlyTally);
+  if (options.smsOfNonPreemptible != 0)
+    return wrong("smsOfNonPreemptible", onlyTally);
   if (options.profiling != Profiling::Off)
     return wrong("profiling", onlyTally);
   if (!options.trace.empty())

@@ -105,7 +105,7 @@ private:
              DispatcherOptions options);
 
   std::optional<Permit> permit(std::uint32_t bestEffortClass) const override;
-  Nanoseconds wholesLeft() const override { return laneTable.wholesLeft(); }
+  Nanoseconds nonPreemptibleLeft() const override { return laneTable.nonPreemptibleLeft(); }
   std::size_t lanesUnderWay() const override { return laneTable.underWay(); }
   Snapshot snapshot() const;
   void enforcePolicy();

@@ -78,10 +78,10 @@ bool LaneTable::hasWork() const {
 }
 
 /// Requests wait for what is under way on all lanes.
-Nanoseconds LaneTable::wholesLeft() const {
+Nanoseconds LaneTable::nonPreemptibleLeft() const {
   Nanoseconds sum{0};
   for (const std::unique_ptr<Lane> &lane : all())
-    sum = sumOf(sum, lane->wholesLeft());
+    sum = sumOf(sum, lane->nonPreemptibleLeft());
   return sum;
 }
 

@@ -47,7 +47,7 @@ public:
   // Of all lanes.
 
   bool hasWork() const;
-  Nanoseconds wholesLeft() const;
+  Nanoseconds nonPreemptibleLeft() const;
   /// How many have something under way.
   std::size_t underWay() const;
   std::optional<std::uint64_t> oldestUnderWay() const;

@@ -30,7 +30,7 @@ bool Batch::pauses() const {
   });
 }
 
-Nanoseconds Batch::wholes(const BatchItem *more) const {
+Nanoseconds Batch::nonPreemptible(const BatchItem *more) const {
   Nanoseconds sum{0}, excess{0};
   auto add = [&](const BatchItem &item) {
     sum = sumOf(sum, item.expected);

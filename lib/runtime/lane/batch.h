@@ -26,7 +26,7 @@ struct BatchItem {
   bool heavy = false;    ///< ends its batch
   /// Of what cannot yield and is a kernel: what it should take, and the most that it should.
   Nanoseconds expected{0}, predicted{0};
-  bool leavesVariant = false; ///< the user's kernel goes, whole, though there is a variant
+  bool leavesVariant = false; ///< the user's kernel goes, though there is a variant
   bool completes = false;     ///< the operation ends with it, unless it yields
   bool resumes = false;       ///< the operation was launched before, and yielded
   bool isTimed = false;       ///< for what its blocks take
@@ -77,7 +77,7 @@ struct Batch {
   bool pauses() const; ///< all of it
   /// What its kernels that cannot yield should take at most, with one more: one of them may take
   /// longer than is expected of it.
-  Nanoseconds wholes(const BatchItem *more = nullptr) const;
+  Nanoseconds nonPreemptible(const BatchItem *more = nullptr) const;
   /// Its marker was written.
   bool isReached() const;
   /// For streams that wait until it is.

@@ -29,7 +29,7 @@ void BatchPlanner::plan(Batch &batch, const Gate &gate, const Permit &permit) {
   Budget used;
   used.decision = permit.decision;
   used.batchTime = permit.oftenAsked ? batchTimeWhereAsked : batchTime;
-  used.wholesLeft = gate.wholesLeft();
+  used.nonPreemptibleLeft = gate.nonPreemptibleLeft();
   batch.items.reserve(std::min(pipeline.sendable() - pipeline.sent, StateRing::maxItems));
   for (std::size_t i = pipeline.sent;
        i < pipeline.sendable() && batch.items.size() < StateRing::maxItems; ++i)
@@ -83,10 +83,10 @@ bool BatchPlanner::planItem(std::size_t index, Batch &batch, Budget &used) {
     item.dropped = item.completes = planned = true;
   } else {
     item.plan = operation.run.plan;
-    item.leavesVariant = isBetweenWholes(index, batch, used);
+    item.leavesVariant = isBetweenNonPreemptible(index, batch, used);
     bool yielding = operation.run.progress && operation.run.progress->kind() != Kind::Slice &&
                     !item.leavesVariant;
-    planned = yielding ? planYielding(item, batch, used) : planWhole(item, batch, used);
+    planned = yielding ? planYielding(item, batch, used) : planNonPreemptible(item, batch, used);
     if (planned && !yielding)
       waits.putBehind(batch);
   }
@@ -116,8 +116,9 @@ bool BatchPlanner::fitsSms(BatchItem &item, std::uint32_t sms) const {
     item.launch.shape.grid.x = static_cast<std::uint32_t>(std::min(blocks, perSm * sms));
     return sms != 0 && item.launch.shape.grid.x >= progress->leastWorkers();
   }
-  bool isWhole = item.operation->type == Operation::Type::Launch && !progress;
-  bool confined = isWhole && core.options.smsOfWholes != 0 && core.options.smsOfWholes <= sms;
+  bool isUserKernel = item.operation->type == Operation::Type::Launch && !progress;
+  bool confined = isUserKernel && core.options.smsOfNonPreemptible != 0 &&
+                  core.options.smsOfNonPreemptible <= sms;
   return confined || blocks <= sms;
 }
 

@@ -24,8 +24,8 @@ public:
   bool addLate(Batch &batch);
   /// Whether what was sent behind a wait of the stream's may go under that decision.
   bool mayGo(Batch &batch, const Decision &decision);
-  /// What is left of kernels under way that cannot yield: Lane::wholesLeft().
-  Nanoseconds wholesLeft() const;
+  /// What is left of kernels under way that cannot yield: Lane::nonPreemptibleLeft().
+  Nanoseconds nonPreemptibleLeft() const;
   /// Since when a launch has been waiting that the policy did not let go for its duration.
   std::optional<Nanoseconds> heldBackSince() const { return heldSince; }
   void noteGone() { heldSince.reset(); }
@@ -34,8 +34,8 @@ private:
   struct Budget {
     Nanoseconds time{0}, batchTime{0};
     std::uint64_t guardBlocks = 0;
-    Decision decision;         // Permit's
-    Nanoseconds wholesLeft{0}; // Gate's
+    Decision decision;                 // Permit's
+    Nanoseconds nonPreemptibleLeft{0}; // Gate's
   };
 
   bool mayStart(Operation &operation);
@@ -47,9 +47,9 @@ private:
   // nonpreemptible_admission.cpp: when what cannot yield goes.
   static void predict(BatchItem &item);
   bool isShort(const Operation &operation) const;
-  bool isBetweenWholes(std::size_t index, const Batch &batch, const Budget &used);
+  bool isBetweenNonPreemptible(std::size_t index, const Batch &batch, const Budget &used);
   bool planCall(BatchItem &item, const Batch &batch);
-  bool planWhole(BatchItem &item, const Batch &batch, const Budget &used);
+  bool planNonPreemptible(BatchItem &item, const Batch &batch, const Budget &used);
   bool fitsBehind(const BatchItem &item, const Batch &batch, const Budget &used) const;
   bool goesByDuration(Nanoseconds predicted, const Decision &decision);
 

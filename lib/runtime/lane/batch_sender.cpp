@@ -100,7 +100,7 @@ Result<void> BatchSender::sendItem(Batch &batch, std::size_t index) {
   Operation &operation = *batch.items[index].operation;
   bool isApart = operation.type == Operation::Type::Launch && !pipeline.isHeld() &&
                  (!operation.run.progress || batch.items[index].leavesVariant);
-  StreamId on = isApart ? streams.wholes() : streams.home(pipeline.isHeld());
+  StreamId on = isApart ? streams.nonPreemptible() : streams.home(pipeline.isHeld());
   if (Result<void> behind = streams.continueOn(on); !behind)
     return behind;
   switch (operation.type) {
@@ -158,8 +158,8 @@ Result<void> BatchSender::sendLaunch(Batch &batch, std::size_t index) {
   if (Result<void> behind = sendBehind(batch, index); !behind)
     return behind;
   bool byVariant = operation.run.progress && !item.leavesVariant;
-  if (!byVariant && operation.launchWhole) {
-    operation.launchWhole(streams.current());
+  if (!byVariant && operation.launchUserKernel) {
+    operation.launchUserKernel(streams.current());
     countOne(core.counts.physicalLaunches);
     return {};
   }

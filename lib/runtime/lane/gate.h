@@ -33,8 +33,9 @@ public:
   virtual std::optional<Permit> permit(std::uint32_t bestEffortClass) const = 0;
   /// Lanes that have something under way: they have the device between them.
   virtual std::size_t lanesUnderWay() const = 0;
-  /// What is left, on all lanes, of kernels under way that cannot yield: as Lane::wholesLeft().
-  virtual Nanoseconds wholesLeft() const = 0;
+  /// What is left, on all lanes, of kernels under way that cannot yield: as
+  /// Lane::nonPreemptibleLeft().
+  virtual Nanoseconds nonPreemptibleLeft() const = 0;
   /// The newest epoch that anything was asked to yield by.
   virtual std::uint64_t currentEpoch() const = 0;
   /// Something goes out that does not pause when it is told to. Said before permit() is asked.

@@ -10,7 +10,7 @@ namespace {
 /// A guard list of 64 MiB: grids of up to 16 Mi blocks.
 constexpr std::uint64_t maxListBytes = std::uint64_t{64} << 20;
 /// Kernels and shapes whose durations are remembered; ever new ones must not grow without bound.
-constexpr std::size_t maxWholePlans = 4096;
+constexpr std::size_t maxPlansByIdentity = 4096;
 
 } // namespace
 
@@ -104,10 +104,10 @@ void KindPlanner::leaveHeadroom(Operation &operation) {
 std::shared_ptr<LaunchPlan> KindPlanner::byIdentity(const Operation &operation) {
   if (operation.identity == 0)
     return std::make_shared<LaunchPlan>();
-  if (wholePlans.size() >= maxWholePlans)
-    wholePlans.clear();
+  if (plansByIdentity.size() >= maxPlansByIdentity)
+    plansByIdentity.clear();
   std::shared_ptr<LaunchPlan> &known =
-      wholePlans[{operation.identity, LoadedKernel::keyOf(operation.shape)}];
+      plansByIdentity[{operation.identity, LoadedKernel::keyOf(operation.shape)}];
   if (!known)
     known = std::make_shared<LaunchPlan>();
   if (operation.took.count() != 0) {

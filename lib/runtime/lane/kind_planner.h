@@ -31,8 +31,8 @@ private:
   void leaveHeadroom(Operation &operation);
 
   LaneCore &core;
-  using WholeKey = std::pair<std::uint64_t, LoadedKernel::ShapeKey>;
-  std::map<WholeKey, std::shared_ptr<LaunchPlan>> wholePlans;
+  using IdentityKey = std::pair<std::uint64_t, LoadedKernel::ShapeKey>;
+  std::map<IdentityKey, std::shared_ptr<LaunchPlan>> plansByIdentity;
 };
 
 } // namespace tally::runtime

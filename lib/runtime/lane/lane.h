@@ -97,7 +97,7 @@ public:
   std::uint64_t epochUnderWay() const { return core.pipeline.batches.front().epoch; }
   /// What is left of kernels under way that cannot yield, by the high predictions of their
   /// durations; zero without any, max() where nothing is predicted or what was has run out.
-  Nanoseconds wholesLeft() const { return planner.wholesLeft(); }
+  Nanoseconds nonPreemptibleLeft() const { return planner.nonPreemptibleLeft(); }
   /// What of what is under way pauses when it is told to.
   Pausing pausing() const;
   /// Whether what is under way and pauses leaves less room than it should by now.

@@ -37,7 +37,7 @@ struct LaneOptions {
   bool measures = false;
   ProfileStore *profiles = nullptr;
   /// Above 0: kernels that cannot yield run on a stream that has so many of the device's SMs.
-  std::uint32_t smsOfWholes = 0;
+  std::uint32_t smsOfNonPreemptible = 0;
   /// Whether what cannot yield may be sent behind a wait of the lane's stream.
   bool waits = true;
   /// Lanes try whether their streams may wait: Lane::tryWaits(). Else they may where the device
@@ -53,7 +53,7 @@ struct LaneOptions {
 /// What a lane has done. Written by the dispatcher's thread, read by any.
 struct LaneCounters {
   std::array<std::atomic<std::uint64_t>, allKinds.size()> launchesByKind{};
-  std::atomic<std::uint64_t> finishedLaunches{0}, ///< but those of launchWhole
+  std::atomic<std::uint64_t> finishedLaunches{0}, ///< but those of launchUserKernel
       physicalLaunches{0}, yields{0}, savedBlocks{0},
       saveAreasRefused{0}; ///< the device had no memory for one, so that another kind was taken
   std::atomic<std::uint64_t> waits{0}; ///< of a lane's stream, for a launch ahead to be done

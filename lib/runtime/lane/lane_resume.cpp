@@ -114,7 +114,7 @@ void LaneResume::finishFront(const Operation &operation) {
   core.lists.releaseRetained();
   const OperationRun &run = operation.run;
   if (operation.type == Operation::Type::Launch && operation.isOfProgram &&
-      !operation.stream->failed && !run.failed && (run.begun || !operation.launchWhole)) {
+      !operation.stream->failed && !run.failed && (run.begun || !operation.launchUserKernel)) {
     countOne(core.counts.finishedLaunches);
     if (run.progress && run.begun)
       countOne(core.counts.launchesByKind[static_cast<std::size_t>(run.progress->kind())]);

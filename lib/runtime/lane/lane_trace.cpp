@@ -9,7 +9,7 @@ namespace {
 TraceEvent::Way wayOf(const Operation &operation) {
   switch (operation.type) {
   case Operation::Type::Launch:
-    return operation.run.progress ? TraceEvent::Way::Variant : TraceEvent::Way::Whole;
+    return operation.run.progress ? TraceEvent::Way::Variant : TraceEvent::Way::NonPreemptible;
   case Operation::Type::CopyToDevice:
   case Operation::Type::CopyToHost:
     return TraceEvent::Way::Copy;

@@ -8,9 +8,9 @@ namespace tally::runtime {
 namespace {
 
 /// Copies and fills in one batch.
-constexpr std::size_t batchWholes = 4;
-/// Short launches ahead of a kernel without a variant that go whole as it does.
-constexpr std::size_t shortsBeforeWhole = 4;
+constexpr std::size_t mostCopies = 4;
+/// Short launches ahead of a kernel without a variant that go as user's kernels too.
+constexpr std::size_t shortsBeforeNonPreemptible = 4;
 
 } // namespace
 
@@ -30,13 +30,14 @@ bool BatchPlanner::isShort(const Operation &operation) const {
 
 /// Whether a short launch may go as the user's kernel because one without a variant follows. That
 /// one cannot come behind a launch that may yield before the host has seen its end.
-bool BatchPlanner::isBetweenWholes(std::size_t index, const Batch &batch, const Budget &used) {
+bool BatchPlanner::isBetweenNonPreemptible(std::size_t index, const Batch &batch,
+                                           const Budget &used) {
   const Batch *of = nullptr;
   if (pipeline.pending[index]->type != Operation::Type::Launch ||
       !isShort(*pipeline.pending[index]) || pipeline.isHeld() || batch.canYield() ||
       pipeline.newestThatYields(of) || used.decision.sms < core.device.info().smCount)
     return false;
-  std::size_t last = std::min(index + shortsBeforeWhole, pipeline.sendable() - 1);
+  std::size_t last = std::min(index + shortsBeforeNonPreemptible, pipeline.sendable() - 1);
   for (std::size_t next = index + 1; next <= last; ++next) {
     Operation &operation = *pipeline.pending[next];
     if (operation.type != Operation::Type::Launch || operation.stream->failed ||
@@ -66,7 +67,7 @@ bool BatchPlanner::planCall(BatchItem &item, const Batch &batch) {
   return true;
 }
 
-bool BatchPlanner::planWhole(BatchItem &item, const Batch &batch, const Budget &used) {
+bool BatchPlanner::planNonPreemptible(BatchItem &item, const Batch &batch, const Budget &used) {
   Operation &operation = *item.operation;
   if (operation.type == Operation::Type::Call)
     return planCall(item, batch) &&
@@ -76,7 +77,7 @@ bool BatchPlanner::planWhole(BatchItem &item, const Batch &batch, const Budget &
     return false;
   item.completes = true;
   if (operation.type != Operation::Type::Launch)
-    return batch.items.size() < batchWholes;
+    return batch.items.size() < mostCopies;
   if (operation.run.progress && !item.leavesVariant) {
     item.heavy = true;
     item.expected = item.predicted = anyDuration;
@@ -98,26 +99,27 @@ bool BatchPlanner::planWhole(BatchItem &item, const Batch &batch, const Budget &
 /// Whether a kernel that cannot yield may come behind others, of which so much is left. A request
 /// waits for all of them: for the bound's worth, or for one longer one.
 bool BatchPlanner::fitsBehind(const BatchItem &item, const Batch &batch, const Budget &used) const {
-  Nanoseconds left = sumOf(used.wholesLeft, batch.wholes());
-  if (left.count() == 0 || sumOf(used.wholesLeft, batch.wholes(&item)) <= core.options.bound)
+  Nanoseconds left = sumOf(used.nonPreemptibleLeft, batch.nonPreemptible());
+  if (left.count() == 0 ||
+      sumOf(used.nonPreemptibleLeft, batch.nonPreemptible(&item)) <= core.options.bound)
     return true;
   return item.predicted != anyDuration && left <= core.options.bound / 2;
 }
 
 /// Whether the policy lets a kernel of that duration go now.
 bool BatchPlanner::goesByDuration(Nanoseconds predicted, const Decision &decision) {
-  if (predicted <= std::min(decision.longestWhole, decision.longest))
+  if (predicted <= std::min(decision.longestNonPreemptible, decision.longest))
     return true;
   if (!heldSince)
     heldSince = core.options.clock();
   return false;
 }
 
-Nanoseconds BatchPlanner::wholesLeft() const {
+Nanoseconds BatchPlanner::nonPreemptibleLeft() const {
   Nanoseconds sum{0};
   Nanoseconds now = core.options.clock();
   for (const Batch &batch : pipeline.batches) {
-    Nanoseconds left = batch.wholes();
+    Nanoseconds left = batch.nonPreemptible();
     if (&batch == &pipeline.batches.front() && left.count() != 0) {
       Nanoseconds elapsed =
           now - std::max(batch.sentAt, core.times.lastCollected()) - core.times.launchTurn(batch);

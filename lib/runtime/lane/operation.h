@@ -99,14 +99,14 @@ struct Operation {
   Type type = Type::Launch;
   LaneStream *stream = nullptr;
 
-  LoadedKernel *kernel = nullptr; ///< of launches; nullptr: there is `launchWhole` only
+  LoadedKernel *kernel = nullptr; ///< of launches; nullptr: there is `launchUserKernel` only
   LaunchShape shape;
   std::vector<std::byte> parameters; ///< the user's
   /// Of launches: makes a physical one where Device::launch() does not know enough. Empty: that.
   std::function<Result<void>(StreamId, FunctionId, const LaunchShape &, std::span<const std::byte>)>
       launchBy;
   /// Of launches: launches the user's kernel, and reports its own errors. Empty: as the others.
-  std::function<void(StreamId)> launchWhole;
+  std::function<void(StreamId)> launchUserKernel;
   /// Of launches without `kernel`, and of calls of kernels: what stands for the kernel where its
   /// duration is remembered, with the shape. 0: it is not.
   std::uint64_t identity = 0;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t launchesBeforeRetry = 4096;
 /// A way has to be so much better than the first to be taken instead; a kernel that then cannot
 /// yield, so much.
-constexpr double betterBy = 0.98, wholeBetterBy = 0.95;
+constexpr double betterBy = 0.98, userKernelBetterBy = 0.95;
 /// Turnarounds above the bound that are about equally bad.
 constexpr double aboutEqual = 1.25;
 /// So many times what a request waits for inside of blocks these have to take for launches to be
@@ -251,7 +251,7 @@ std::size_t KindChoice::choose(Nanoseconds bound) const {
     const LaunchPlan &way = *ways[i], &known = *ways[best];
     if (!way.trial.isMeasured() || turnaroundOf(way) > limit || (!way.kind && limit > bound))
       continue;
-    double factor = way.kind ? betterBy : wholeBetterBy;
+    double factor = way.kind ? betterBy : userKernelBetterBy;
     bool cheaper = static_cast<double>(way.trial.cost().count()) <
                    static_cast<double>(known.trial.cost().count()) * factor;
     if (cheaper || turnaroundOf(known) > limit)

@@ -50,7 +50,7 @@ private:
   std::vector<Nanoseconds> costs;
 };
 
-/// One way: through `kind`, or, without one, by the user's kernel whole.
+/// One way: through `kind`, or, without one, by the user's kernel.
 struct LaunchPlan {
   std::optional<Kind> kind;
   std::uint32_t sliceBlocks = 1;

@@ -4,16 +4,16 @@
 
 namespace tally::runtime {
 
-Result<void> PhysicalStreams::open(std::uint32_t smsOfWholes, bool waits) {
+Result<void> PhysicalStreams::open(std::uint32_t smsOfNonPreemptible, bool waits) {
   Result<StreamId> created = own.createStream();
   if (!created)
     return created.error();
-  stream = ofWholes = newest = *created;
-  if (smsOfWholes != 0) {
-    Result<StreamId> confined = own.createConfinedStream(smsOfWholes);
+  stream = ofNonPreemptible = newest = *created;
+  if (smsOfNonPreemptible != 0) {
+    Result<StreamId> confined = own.createConfinedStream(smsOfNonPreemptible);
     if (!confined)
       return confined.error();
-    ofWholes = *confined;
+    ofNonPreemptible = *confined;
   }
   if (device.areStreamsApart()) {
     Result<StreamId> beside = own.createStream();
@@ -21,7 +21,7 @@ Result<void> PhysicalStreams::open(std::uint32_t smsOfWholes, bool waits) {
       return beside.error();
     ofMarks = *beside;
   }
-  if (waits && ofWholes == stream && device.hasWordWaits()) {
+  if (waits && ofNonPreemptible == stream && device.hasWordWaits()) {
     Result<StreamId> other = own.createStream();
     if (!other)
       return other.error();
@@ -41,8 +41,8 @@ void PhysicalStreams::close() {
     own.endStream(*ofMarks);
   own.freeMemory();
   own.endStream(stream);
-  if (ofWholes != stream)
-    own.endStream(ofWholes);
+  if (ofNonPreemptible != stream)
+    own.endStream(ofNonPreemptible);
 }
 
 void PhysicalStreams::endResumes() {

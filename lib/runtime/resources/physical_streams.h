@@ -14,15 +14,16 @@ class PhysicalStreams {
 public:
   PhysicalStreams(StreamDevice &device, LaneResources &own) : device(device), own(own) {}
 
-  /// `smsOfWholes`: above 0, kernels that cannot yield have a stream of so many SMs. `waits`: there
-  /// is one for what is resumed while the first waits, where the device can wait for words.
-  Result<void> open(std::uint32_t smsOfWholes, bool waits);
+  /// `smsOfNonPreemptible`: above 0, kernels that cannot yield have a stream of so many SMs.
+  /// `waits`: there is one for what is resumed while the first waits, where the device can wait for
+  /// words.
+  Result<void> open(std::uint32_t smsOfNonPreemptible, bool waits);
   /// Waits for what is there.
   void close();
 
   StreamId main() const { return stream; }
   /// For kernels that cannot yield; mostly the same.
-  StreamId wholes() const { return ofWholes; }
+  StreamId nonPreemptible() const { return ofNonPreemptible; }
   /// Where the newest work is; the others' is done before it.
   StreamId current() const { return newest; }
   /// For markers beside the work.
@@ -46,7 +47,7 @@ private:
 
   StreamDevice &device;
   LaneResources &own;
-  StreamId stream{}, ofWholes{}, newest{};
+  StreamId stream{}, ofNonPreemptible{}, newest{};
   std::optional<StreamId> ofMarks, ofResumed;
 };
 

@@ -60,11 +60,11 @@ struct TraceEvent {
     Ahead       ///< `value` operations went to the device past the lanes; `lane`: of a stream
   };
   /// Of work: what it was sent as.
-  enum class Way : std::uint8_t { Variant, Whole, Copy, Fill, Call, Put };
+  enum class Way : std::uint8_t { Variant, NonPreemptible, Copy, Fill, Call, Put };
 
   Type type = Type::Wake;
   std::uint8_t lane = 0;
-  Way way = Way::Whole;
+  Way way = Way::NonPreemptible;
   Kind kind{};             ///< of variants
   bool resumes = false;    ///< of variants: launched before, and had yielded
   bool yielded = false;    ///< of variants: left blocks to run
@@ -75,8 +75,8 @@ struct TraceEvent {
 };
 
 constexpr std::string_view nameOf(TraceEvent::Way way) {
-  constexpr std::array<std::string_view, 6> names = {"variant", "whole", "copy",
-                                                     "fill",    "call",  "put"};
+  constexpr std::array<std::string_view, 6> names = {
+      "variant", "non-preemptible", "copy", "fill", "call", "put"};
   return names[static_cast<std::size_t>(way)];
 }
 

@@ -103,7 +103,7 @@ void Text::request(const TraceEvent &event) {
 void Text::work(const TraceEvent &event) {
   std::uint32_t lane = FirstLane + event.lane;
   std::string_view name = called(event);
-  bool isKernel = event.way == Way::Variant || event.way == Way::Whole;
+  bool isKernel = event.way == Way::Variant || event.way == Way::NonPreemptible;
   std::string arguments =
       "\"kind\":" + quoted(event.way == Way::Variant ? tally::name(event.kind) : nameOf(event.way));
   if (isKernel && event.value != 0)

@@ -61,7 +61,7 @@ void listen(const std::string &line, Counts &counts) {
   static std::set<std::string> known;
   if (line.starts_with("tally: launches:")) {
     readNumber(line, " through variants", counts.throughVariants);
-    readNumber(line, " whole", counts.whole);
+    readNumber(line, " non-preemptible", counts.nonPreemptible);
     readNumber(line, " at once", counts.atOnce);
     readNumber(line, " yields", counts.yields);
     readNumber(line, " copies and fills by kernels", counts.copies);

@@ -23,7 +23,8 @@ const std::vector<Mode> &tallyModes();
 
 /// What TALLY_STATS says of a child's best-effort work.
 struct Counts {
-  unsigned long long throughVariants = 0, whole = 0, atOnce = 0, yields = 0, copies = 0, waits = 0;
+  unsigned long long throughVariants = 0, nonPreemptible = 0, atOnce = 0, yields = 0, copies = 0,
+                     waits = 0;
 };
 
 struct ChildResult {

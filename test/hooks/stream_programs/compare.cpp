@@ -177,7 +177,7 @@ std::optional<std::uint64_t> compareChunk(const CompareOptions &options, const M
   ChildResult result = runChunk(options, mode, first, count, options.runs, hashes);
   counts.throughVariants += result.counts.throughVariants;
   counts.copies += result.counts.copies;
-  counts.whole += result.counts.whole;
+  counts.nonPreemptible += result.counts.nonPreemptible;
   counts.atOnce += result.counts.atOnce;
   counts.waits += result.counts.waits;
   counts.yields += result.counts.yields;
@@ -234,10 +234,11 @@ int compare(const CompareOptions &options) {
       break;
   }
   for (const auto &[mode, each] : counts)
-    std::printf("%-16s best effort: %llu launches through variants, %llu whole, %llu at once, "
-                "%llu yields, %llu copies and fills by kernels, %llu waits on the device\n",
-                mode.data(), each.throughVariants, each.whole, each.atOnce, each.yields,
-                each.copies, each.waits);
+    std::printf(
+        "%-16s best effort: %llu launches through variants, %llu non-preemptible, %llu at once, "
+        "%llu yields, %llu copies and fills by kernels, %llu waits on the device\n",
+        mode.data(), each.throughVariants, each.nonPreemptible, each.atOnce, each.yields,
+        each.copies, each.waits);
   if (toExplain)
     explain(options, toExplain->first, *toExplain->second);
   return differences;

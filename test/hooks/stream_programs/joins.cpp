@@ -77,7 +77,7 @@ int main(int argc, char **argv) {
     std::string last;
     for (std::string line = child.line(); !line.empty(); line = child.line()) {
       atOnce += numberIn(line, " at once");
-      queued += numberIn(line, " launches through variants") + numberIn(line, " whole");
+      queued += numberIn(line, " launches through variants") + numberIn(line, " non-preemptible");
       last = line;
     }
     std::optional<int> status = child.finish();

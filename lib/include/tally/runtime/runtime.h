@@ -102,7 +102,7 @@ struct RuntimeOptions {
   std::chrono::nanoseconds bound{20000};
   /// Above 0: best-effort kernels that cannot yield run on so many of the device's SMs only, where
   /// it can divide them (a green context). open() fails where it cannot. Only for Sharing::Tally.
-  std::uint32_t smsOfWholes = 0;
+  std::uint32_t smsOfNonPreemptible = 0;
   EmulatorOptions emulator;
   Profiling profiling = Profiling::Off;
   /// The file that what was measured is kept in. Empty: for a GPU one in $XDG_CACHE_HOME/tally, or
@@ -111,8 +111,13 @@ struct RuntimeOptions {
   /// Kinds that may be used, in the order of preference; a kernel takes the first that was emitted
   /// for it, or what measuring finds better. Pause and checkpoint, where they stand behind kinds
   /// that yield between blocks, are taken for launches whose blocks are measured to be longer than
+<<<<<<< HEAD
   /// the bound (docs/design/kinds.md); in front of them, always. Without any the user's kernel is
   /// launched whole while no high-priority work is active.
+=======
+  /// the bound (docs/policies.md); in front of them, always. Without any the user's kernel is
+  /// launched as non-preemptible ones while no high-priority work is active.
+>>>>>>> words
   std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice, Kind::Checkpoint};
   /// Of launches through Kind::Pause: the most of each SM's threads, registers, shared memory and
   /// places for blocks that they leave to others, in percents, 0 to 90. They leave what

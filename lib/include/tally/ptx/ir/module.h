@@ -12,7 +12,7 @@
 #ifndef TALLY_PTX_IR_MODULE_H
 #define TALLY_PTX_IR_MODULE_H
 
-#include "tally/ptx/ir/arena.h"
+#include "tally/ptx/ir/bump_allocator.h"
 
 #include <cstdint>
 #include <memory>
@@ -207,7 +207,7 @@ struct Alias {
   std::string_view name, of;
 };
 
-/// A whole module. Movable; views stay valid as the source and the arena live on the heap.
+/// A whole module. Movable; views stay valid as the source and the allocator live on the heap.
 class Module {
 public:
   Module() = default;
@@ -237,7 +237,7 @@ private:
   friend class Parser;
   friend class EntryReader;
   std::unique_ptr<std::string> sourceText;
-  std::unique_ptr<Arena> arena;
+  std::unique_ptr<BumpAllocator> allocator;
   std::vector<Item> itemList;
   std::vector<Alias> aliasList;
   std::string_view trailingText, targetName;

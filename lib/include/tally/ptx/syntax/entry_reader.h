@@ -50,7 +50,7 @@ private:
   bool parse(std::size_t index);
 
   std::unique_ptr<Parser> parser;
-  Arena statements;            ///< of `current`
+  BumpAllocator statements;    ///< of `current`
   Function *current = nullptr; ///< whose body is held but not kept
   bool allKept = false;
 };

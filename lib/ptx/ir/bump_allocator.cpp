@@ -1,4 +1,4 @@
-#include "tally/ptx/ir/arena.h"
+#include "tally/ptx/ir/bump_allocator.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -18,20 +18,20 @@ constexpr std::size_t firstChunk = 16 << 10, hugePage = 2 << 20;
 
 } // namespace
 
-Arena::~Arena() {
+BumpAllocator::~BumpAllocator() {
   clear();
   for (void *chunk : chunks)
     std::free(chunk);
 }
 
-void Arena::clear() {
+void BumpAllocator::clear() {
   for (void *object : largeObjects)
     std::free(object);
   largeObjects.clear();
   used = left = 0;
 }
 
-void *Arena::allocateInNewChunk(std::size_t bytes) {
+void *BumpAllocator::allocateInNewChunk(std::size_t bytes) {
   const std::size_t size = std::min(firstChunk << std::min<std::size_t>(used, 8), hugePage);
   if (bytes > size / 4) { // the current chunk goes on
     largeObjects.push_back(nullptr);

@@ -1,6 +1,6 @@
 // Where a module keeps its operands, statements and lists: memory that only grows and goes at once.
-#ifndef TALLY_PTX_IR_ARENA_H
-#define TALLY_PTX_IR_ARENA_H
+#ifndef TALLY_PTX_IR_BUMP_ALLOCATOR_H
+#define TALLY_PTX_IR_BUMP_ALLOCATOR_H
 
 #include <cstddef>
 #include <memory>
@@ -9,18 +9,18 @@
 
 namespace tally::ptx {
 
-/// Bump allocation from chunks. What is copied here stays where it is until the arena goes or is
-/// cleared; nothing is destroyed, so only trivially destructible things go in. Not thread-safe.
-class Arena {
+/// Bump allocation from chunks. What is copied here stays where it is until the allocator goes or
+/// is cleared; nothing is destroyed, so only trivially destructible things go in. Not thread-safe.
+class BumpAllocator {
 public:
-  Arena() = default;
-  Arena(const Arena &) = delete;
-  Arena &operator=(const Arena &) = delete;
-  ~Arena();
+  BumpAllocator() = default;
+  BumpAllocator(const BumpAllocator &) = delete;
+  BumpAllocator &operator=(const BumpAllocator &) = delete;
+  ~BumpAllocator();
 
   /// `count` elements, uninitialised; count is above 0. Throws std::bad_alloc.
   template <class T> T *allocate(std::size_t count) {
-    static_assert(std::is_trivially_destructible_v<T>, "the arena destroys nothing");
+    static_assert(std::is_trivially_destructible_v<T>, "the allocator destroys nothing");
     static_assert(alignof(T) <= alignof(std::max_align_t));
     return static_cast<T *>(allocateBytes(count * sizeof(T), alignof(T)));
   }

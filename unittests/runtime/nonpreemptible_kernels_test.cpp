@@ -201,8 +201,9 @@ TEST_CASE("a short launch between two without a variant goes as they do") {
   }
   timed.sendAll();
   REQUIRE(timed.harness.allFinished());
-  const std::optional<Kind> whole, guard = Kind::Guard;
-  CHECK(timed.kinds == std::vector{whole, guard, whole, whole, whole, whole, whole, guard});
+  const std::optional<Kind> userKernel, guard = Kind::Guard;
+  CHECK(timed.kinds == std::vector{userKernel, guard, userKernel, userKernel, userKernel,
+                                   userKernel, userKernel, guard});
   // It is none of those that went through a variant.
   CHECK(timed.harness.statistics().launchesByKind[static_cast<std::size_t>(Kind::Guard)] == 2);
   CHECK(timed.harness.outcome().buffers == runInOrder(timed.program).buffers);
