@@ -1,11 +1,11 @@
 /**
  * @file
- * Classes of streams, for a relinked program that uses the CUDA runtime
+ * Sets classes of streams, for a relinked program that uses the CUDA runtime
  * (docs/reference/programs.md); C. Without a call of these functions, TALLY_CLASS and the
- * priorities of the streams decide.
+ * priorities of the streams decide their classes.
  *
- * Errors: a call returns a cudaError_t as an int, 0 for success. Threads: all calls may be made by
- * any thread at any time.
+ * Errors: a call returns a cudaError_t as an int, 0 for success. Threads: any thread may make any
+ * call at any time.
  */
 #ifndef TALLY_RUNTIME_HOOKS_H
 #define TALLY_RUNTIME_HOOKS_H
@@ -22,17 +22,17 @@ typedef enum tally_stream_class {
 } tally_stream_class;
 
 /** Sets the class of a stream (a cudaStream_t, default streams too) for calls made from now on;
- * waits for best-effort work that is queued. In a process of TALLY_CLASS=best-effort every stream
- * stays best effort. Returns a cudaError_t: 0, or cudaErrorNotSupported where the device lacks what
- * best-effort work needs. Thread-safe. */
+ * waits for queued best-effort work. In a process with TALLY_CLASS=best-effort every stream stays
+ * best effort. Returns a cudaError_t: 0, or cudaErrorNotSupported where the device lacks a feature
+ * that best-effort work needs. Thread-safe. */
 int tally_stream_set_class(void *stream, tally_stream_class stream_class);
 
-/** Makes a stream best effort, of one of four classes: work of a class stands aside while there is
- * work of a higher one in the process, unless that, or work of high priority, waits for it. 1 is
- * the highest. Without this call a stream's priority says its class: one for each priority below
- * the highest that cudaDeviceGetStreamPriorityRange() tells. For calls made from now on; what a
- * stream has queued keeps its order. Returns as above; cudaErrorInvalidValue for a number that is
- * none. Thread-safe. */
+/** Makes a stream best effort, of a class from 1 (the highest) to 4, for calls made from now on.
+ * Work of a class stands aside while the process has work of a higher class, unless the higher
+ * class or high-priority work waits for it. Without this call a stream's priority gives its class:
+ * one class for each priority below the highest that cudaDeviceGetStreamPriorityRange() tells. Work
+ * that the stream has queued keeps its order. Returns as tally_stream_set_class() does, and
+ * cudaErrorInvalidValue for a number that is no class. Thread-safe. */
 int tally_stream_set_best_effort_class(void *stream, unsigned best_effort_class);
 
 #ifdef __cplusplus

@@ -1,8 +1,9 @@
 /**
  * @file
- * All that the author of a policy needs: what a policy sees and says (tally/policy/policy.h), the
- * quantity that two of Tally's own steer by, and Tally's own to start from. Header-only, pure,
- * C++17; no library is needed to test one.
+ * All that the author of a policy needs: the input and the output of a policy
+ * (tally/policy/policy.h), the controller of two of Tally's policies
+ * (tally/policy/additive_control.h), and Tally's policies as examples. Header-only, pure, C++17;
+ * testing a policy needs no library.
  */
 #ifndef TALLY_POLICIES_H
 #define TALLY_POLICIES_H

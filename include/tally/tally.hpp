@@ -9,12 +9,12 @@
  *     auto stream = trainer->createStream();
  *     stream->launch(*gemm, tally::Shape(blocks, threads), a.device(), b.device(), n);
  *
- * Each object gives up what it stands for when it is destroyed, and keeps the runtime open until
- * then; so their order does not matter. They can be moved, not copied. Errors are values that say
- * what failed: a tally::Result is tested before it is read.
+ * Each object frees its resource when it is destroyed and keeps the runtime open until then, so
+ * objects may be destroyed in any order. Objects can be moved, not copied. Errors are values that
+ * say what failed: test a tally::Result before reading it.
  *
- * Threads: as tally/tally.h says; moving and destroying an object is of one thread, as of any
- * value.
+ * Threads: as tally/tally.h says. Only one thread at a time may move or destroy an object, as with
+ * any value.
  */
 #ifndef TALLY_TALLY_HPP
 #define TALLY_TALLY_HPP
@@ -39,15 +39,15 @@ namespace tally {
 
 /// High-priority work passes through; best-effort work yields to it.
 enum class Class : std::uint8_t {
-  High,      ///< of latency-critical work
-  BestEffort ///< of work that may wait
+  High,      ///< latency-critical work
+  BestEffort ///< work that may wait
 };
 
 /// How best-effort work shares the GPU; ::tally_sharing.
 enum class Sharing : std::uint8_t {
-  Tally,       ///< by variants under the policy
-  LowPriority, ///< the user's kernels on a stream of low priority, to compare with
-  SamePriority ///< the user's kernels on a stream of the same priority, to compare with
+  Tally,       ///< variants of the kernels, under the policy
+  LowPriority, ///< baseline: the user's kernels on a stream of low priority
+  SamePriority ///< baseline: the user's kernels on a stream of the same priority
 };
 
 /// @cond internal
@@ -55,10 +55,10 @@ namespace detail {
 
 inline Error lastError() { return Error{tally_last_error()}; }
 
-/// What a handle's owner holds of the runtime.
+/// Reference that keeps the runtime open while a handle has an owner.
 using Shared = std::shared_ptr<tally_runtime>;
 
-/// A handle that is given up by `Destroy` when its owner goes.
+/// Owner of a handle; its destructor calls `Destroy` on the handle.
 template <class Handle, auto Destroy> class Owned {
 public:
   Owned() = default;
@@ -84,7 +84,7 @@ public:
 private:
   void reset() {
     if (runtime && handle != Handle{})
-      static_cast<void>(Destroy(runtime.get(), handle)); // nobody is there to hear of it
+      static_cast<void>(Destroy(runtime.get(), handle)); // a destructor cannot report an error
     runtime.reset();
     handle = Handle{};
   }
@@ -99,37 +99,39 @@ inline Result<void> check(tally_status status) {
 } // namespace detail
 /// @endcond
 
-/// What Runtime::open() is told; each field is one of ::tally_options, which says more. Zero and
-/// empty mean the default.
+/// Options of Runtime::open(). Each field is a field of ::tally_options, which documents it. Zero
+/// and empty mean the default.
 struct Options {
-  std::string device = "cuda";       ///< "cuda" or "emulator"
-  Sharing sharing = Sharing::Tally;  ///< how best-effort work shares the GPU
-  Policy policy;                     ///< when best-effort work may run
-  std::chrono::nanoseconds bound{0}; ///< a request's wait for best effort, 1 us to 1 s; 0: 20 us
+  std::string device = "cuda";      ///< "cuda" or "emulator"
+  Sharing sharing = Sharing::Tally; ///< how best-effort work shares the GPU
+  Policy policy;                    ///< when best-effort work may run
+  std::chrono::nanoseconds bound{
+      0};            ///< longest wait of a request for best effort, 1 us to 1 s; 0: 20 us
   std::string kinds; ///< kinds of variants in the order of preference, "guard,slice"; or "none"
   std::uint32_t smsOfNonPreemptible = 0;   ///< SMs for kernels that cannot yield; 0: all
-  std::uint32_t emulatorSms = 0;           ///< emulator: virtual SMs, each a thread; 0: 2
-  std::uint32_t emulatorResidentPerSm = 0; ///< emulator: blocks at a time on one SM; 0: 2
-  std::string emulatorUuid;                ///< emulator: names its default arena; empty: none
+  std::uint32_t emulatorSms = 0;           ///< emulator: virtual SMs, each one a thread; 0: 2
+  std::uint32_t emulatorResidentPerSm = 0; ///< emulator: thread blocks at a time on one SM; 0: 2
+  std::string emulatorUuid;                ///< emulator: name of its default arena; empty: no arena
   bool profiling = false;                  ///< choose kinds by measuring launches
-  std::string profilePath;                 ///< with `profiling`: the file of the measurements
-  std::string trace;                       ///< a file for Perfetto (docs/guide/watch.md)
-  std::uint32_t traceEvents = 0;           ///< newest events in it, 16 to 16,777,216; 0: 131,072
-  bool usesArena = false;                  ///< whether it meets others (docs/guide/processes.md)
-  std::string arena;                 ///< with `usesArena`: the place; empty: the default place
+  std::string profilePath;                 ///< with `profiling`: path of the measurements
+  std::string trace;                       ///< path of a trace for Perfetto (docs/guide/watch.md)
+  std::uint32_t traceEvents = 0;     ///< newest events in the trace, 16 to 16,777,216; 0: 131,072
+  bool usesArena = false;            ///< whether it joins an arena (docs/guide/processes.md)
+  std::string arena;                 ///< with `usesArena`: path of the arena; empty: the default
   std::string arenaGroup;            ///< with `usesArena`: group whose members may join
-  bool bestEffortOnly = false;       ///< with `usesArena`: no client will be of high priority
+  bool bestEffortOnly = false;       ///< with `usesArena`: no client is of high priority
   std::uint32_t bestEffortClass = 0; ///< with `usesArena`: 1 (the highest) to 4; 0: 1
-  /// How long SIGTERM waits for the device, 600 s at most; 0: SIGTERM is left alone.
+  /// How long the process waits for the device on SIGTERM, 600 s at most; 0: SIGTERM is not
+  /// handled.
   std::chrono::milliseconds drainOnTermination{0};
 };
 
-/// An address in device memory of elements of type T. A plain value: it owns nothing.
+/// The device address of elements of type T. A plain value, which owns nothing.
 template <class T> struct DevicePointer {
-  std::uint64_t address = 0; ///< in bytes, as kernels get it
+  std::uint64_t address = 0; ///< the address that kernels get
 };
 
-/// Device memory for `size()` elements; freed when it goes, which waits for all streams.
+/// Device memory for `size()` elements. Its destructor waits for all streams, then frees it.
 template <class T> class Buffer {
 public:
   static_assert(std::is_trivially_copyable_v<T>, "device memory is copied byte for byte");
@@ -155,11 +157,11 @@ struct Shape {
   Shape(tally_dim3 grid, tally_dim3 block) : grid(grid), block(block) {}
   tally_dim3 grid;                      ///< in thread blocks
   tally_dim3 block;                     ///< in threads
-  tally_dim3 cluster{0, 0, 0};          ///< of a cluster in blocks; zeros: the kernel's own
-  std::uint32_t dynamicSharedBytes = 0; ///< of a block, beside what the kernel declares
+  tally_dim3 cluster{0, 0, 0};          ///< cluster in thread blocks; zeros: the kernel's own
+  std::uint32_t dynamicSharedBytes = 0; ///< of a block, on top of what the kernel declares
 };
 
-/// A kernel of a loaded module; a plain handle, good as long as its module is loaded.
+/// A kernel of a loaded module; a plain handle, valid as long as its module is loaded.
 class Kernel {
 public:
   tally_kernel handle() const { return number; } ///< for calls of tally/tally.h
@@ -171,19 +173,20 @@ private:
   tally_kernel number;
 };
 
-/// A kernel whose parameters have these types, so that a launch with others does not compile:
+/// A kernel with the types of its parameters, so that a launch with other types does not compile:
 /// `Function<DevicePointer<float>, int>`. The caller names the types; a launch compares their size
-/// with the kernel's parameters.
+/// with the size of the kernel's parameters.
 template <class... Parameters> class Function {
 public:
-  explicit Function(Kernel kernel) : untyped(kernel) {} ///< gives a kernel these types
+  explicit Function(Kernel kernel) : untyped(kernel) {} ///< gives a kernel the parameter types
   Kernel kernel() const { return untyped; }             ///< the kernel without the types
 
 private:
   Kernel untyped;
 };
 
-/// A CUfunction that the program has loaded itself (tally_adopt_function()); given up when it goes.
+/// A CUfunction that the program has loaded itself (tally_adopt_function()). Its destructor calls
+/// tally_forget_function().
 class AdoptedKernel {
 public:
   Kernel kernel() const { return Kernel(function.get()); } ///< the handle for launches
@@ -195,17 +198,17 @@ private:
   detail::Owned<tally_kernel, tally_forget_function> function;
 };
 
-/// A loaded bundle; unloaded when it goes, which waits for all work.
+/// A loaded bundle. Its destructor waits for all work, then unloads the bundle.
 class Module {
 public:
-  /// A kernel by its name as the PTX has it; fails where the module has no such kernel.
+  /// Finds a kernel by its name in the PTX; fails where the module has no such kernel.
   Result<Kernel> kernel(const std::string &name) const {
     tally_kernel found = 0;
     if (tally_find_kernel(module.raw(), module.get(), name.c_str(), &found) != TALLY_OK)
       return detail::lastError();
     return Kernel(found);
   }
-  /// kernel() with the types of its parameters.
+  /// Finds a kernel like kernel() and gives it the types of its parameters.
   template <class... Parameters>
   Result<Function<Parameters...>> function(const std::string &name) const {
     Result<Kernel> found = kernel(name);
@@ -221,13 +224,13 @@ private:
   detail::Owned<tally_module, tally_unload> module;
 };
 
-/// A kernel's arguments, packed as PTX lays out parameters: each at its natural alignment.
+/// A kernel's arguments, packed as PTX lays out parameters: each one at its natural alignment.
 class Arguments {
 public:
-  /// Packs these values; a DevicePointer is its address.
+  /// Packs the values; a DevicePointer is packed as its address.
   template <class... T> explicit Arguments(const T &...values) { (append(values), ...); }
   const void *data() const { return packed.data(); } ///< the bytes for tally_launch()
-  std::size_t size() const { return packed.size(); } ///< how many bytes
+  std::size_t size() const { return packed.size(); } ///< number of bytes
 
 private:
   template <class T> void append(const T &value) {
@@ -238,11 +241,11 @@ private:
   std::vector<unsigned char> packed;
 };
 
-/// An in-order queue of a client's. Its destructor waits for the work on it.
+/// An in-order queue of a client. Its destructor waits for the work on it.
 class Stream {
 public:
-  /// Launches a kernel. A wrong shape or wrong arguments are an error here, a fault on the device
-  /// is one of the next synchronize().
+  /// Launches a kernel. Fails for a wrong shape or wrong arguments; after a fault on the device the
+  /// next synchronize() fails.
   template <class... T>
   Result<void> launch(Kernel kernel, const Shape &shape, const T &...arguments) {
     return launchPacked(kernel, shape, Arguments(arguments...));
@@ -279,22 +282,22 @@ public:
     return detail::check(tally_copy_to_host(stream.raw(), stream.get(), to, from.device().address,
                                             count * sizeof(T)));
   }
-  /// Copies all elements of the vector, at most the buffer's; the vector must stay as it is until
-  /// the stream is synchronised.
+  /// Copies all elements of the vector, at most as many as the buffer has; the vector must stay as
+  /// it is until the stream is synchronised.
   template <class T> Result<void> copyToDevice(const Buffer<T> &to, const std::vector<T> &from) {
     return copyToDevice(to, from.data(), from.size());
   }
-  /// Copies as many elements as the vector has, at most the buffer's; the vector holds them once
-  /// the stream is synchronised.
+  /// Copies as many elements as the vector has, at most as many as the buffer has; the vector holds
+  /// them once the stream is synchronised.
   template <class T> Result<void> copyToHost(std::vector<T> &to, const Buffer<T> &from) {
     return copyToHost(to.data(), from, to.size());
   }
-  /// Sets every byte of the buffer.
+  /// Sets every byte of the buffer to `value`.
   template <class T> Result<void> fill(const Buffer<T> &to, std::uint8_t value) {
     return detail::check(
         tally_fill(stream.raw(), stream.get(), to.device().address, value, to.bytes()));
   }
-  /// Blocks until everything put on the stream so far is done. Fails for a fault on the device.
+  /// Blocks until all work put on the stream so far is done. Fails for a fault on the device.
   Result<void> synchronize() {
     return detail::check(tally_synchronize(stream.raw(), stream.get()));
   }
@@ -313,9 +316,9 @@ private:
 /// A request of a high-priority client: while it lives, best-effort work stands aside.
 class ClientRequest {
 public:
-  ClientRequest(ClientRequest &&) noexcept = default; ///< takes it over
+  ClientRequest(ClientRequest &&) noexcept = default; ///< takes over the request
   ClientRequest &
-  operator=(ClientRequest &&) noexcept = default; ///< ends what it was, takes it over
+  operator=(ClientRequest &&) noexcept = default; ///< ends its own request, takes over the other
 
 private:
   friend class Client;
@@ -324,18 +327,18 @@ private:
   detail::Owned<tally_client, tally_end_request> request;
 };
 
-/// A tenant of the device; its class holds for all its streams. It should go after them: while it
-/// has streams or open requests it stays until the runtime is closed.
+/// A tenant of the device; its class holds for all its streams. Destroy it after its streams and
+/// requests: a client that still has some stays until the runtime is closed.
 class Client {
 public:
-  /// A stream of the client's.
+  /// Creates a stream of the client.
   Result<Stream> createStream() {
     tally_stream made = 0;
     if (tally_create_stream(client.raw(), client.get(), &made) != TALLY_OK)
       return detail::lastError();
     return Stream(client.owner(), made);
   }
-  /// A stream for a cudaStream_t or CUstream of the program's own; tally_adopt_stream().
+  /// Wraps the program's own cudaStream_t or CUstream; tally_adopt_stream().
   Result<Stream> adoptStream(void *native) {
     tally_stream made = 0;
     if (tally_adopt_stream(client.raw(), client.get(), native, &made) != TALLY_OK)
@@ -356,7 +359,7 @@ private:
   detail::Owned<tally_client, tally_destroy_client> client;
 };
 
-/// An open device. It is closed when it and all objects made of it are gone.
+/// An open device. It closes when this object and all objects made from it are destroyed.
 class Runtime {
 public:
   /// Opens a device. Fails where there is no such device, where options contradict each other, and
@@ -397,13 +400,13 @@ public:
     return Runtime(detail::Shared(opened, tally_close));
   }
 
-  /// What the device is.
+  /// Returns the description of the device.
   tally_device_info deviceInfo() const {
     tally_device_info info = tally_default_device_info();
     static_cast<void>(tally_get_device_info(runtime.get(), &info)); // neither is null
     return info;
   }
-  /// Reads and loads a bundle file of tally-ptxopt's.
+  /// Reads and loads a bundle file that tally-ptxopt wrote.
   Result<Module> load(const std::string &path) {
     tally_module loaded = 0;
     if (tally_load(runtime.get(), path.c_str(), &loaded) != TALLY_OK)
@@ -417,21 +420,21 @@ public:
       return detail::lastError();
     return Module(runtime, loaded);
   }
-  /// A kernel that the program has loaded itself, a CUfunction; tally_adopt_function().
+  /// Makes a kernel of a CUfunction that the program has loaded itself; tally_adopt_function().
   Result<AdoptedKernel> adoptFunction(void *function, const std::string &name = {}) {
     tally_kernel adopted = 0;
     if (tally_adopt_function(runtime.get(), function, name.c_str(), &adopted) != TALLY_OK)
       return detail::lastError();
     return AdoptedKernel(runtime, adopted);
   }
-  /// Device memory for `count` elements, aligned to 256 bytes; not initialised.
+  /// Allocates device memory for `count` elements, aligned to 256 bytes, not initialised.
   template <class T> Result<Buffer<T>> allocate(std::size_t count) {
     tally_device_pointer made = 0;
     if (tally_allocate(runtime.get(), count * sizeof(T), &made) != TALLY_OK)
       return detail::lastError();
     return Buffer<T>(runtime, made, count);
   }
-  /// A tenant of the device; errors, tally-top and traces call it by its name.
+  /// Creates a tenant of the device; errors, tally-top and traces show its name.
   Result<Client> createClient(Class clientClass, const std::string &name = {}) {
     tally_client made = 0;
     if (tally_create_client(runtime.get(), static_cast<tally_class>(clientClass), name.c_str(),
@@ -439,8 +442,8 @@ public:
       return detail::lastError();
     return Client(runtime, made);
   }
-  /// A best-effort client of a class, 1 (the highest) to 4: its work stands aside for that of
-  /// higher ones.
+  /// Creates a best-effort client of a class, 1 (the highest) to 4. Its work stands aside for work
+  /// of higher classes.
   Result<Client> createBestEffortClient(std::uint32_t bestEffortClass,
                                         const std::string &name = {}) {
     tally_client made = 0;
@@ -449,7 +452,7 @@ public:
       return detail::lastError();
     return Client(runtime, made);
   }
-  /// Counts of what the runtime has done since it was opened.
+  /// Returns counts of what the runtime has done since it was opened.
   tally_statistics statistics() const {
     tally_statistics now = tally_default_statistics();
     static_cast<void>(tally_get_statistics(runtime.get(), &now)); // neither is null

@@ -1,7 +1,7 @@
 /**
  * @file
  * A quantity that grows by steps while high-priority work does not suffer, and shrinks by a factor
- * when it does: rate and partition steer by it.
+ * when it does. The policies rate and partition use it.
  */
 #ifndef TALLY_POLICY_ADDITIVE_CONTROL_H
 #define TALLY_POLICY_ADDITIVE_CONTROL_H
@@ -13,24 +13,24 @@
 
 namespace tally {
 
-/// Additive increase, multiplicative decrease (AIMD). High-priority work suffers where its busy
-/// times take more than `tolerance` times the shortest average seen. That baseline rises by 1 % an
-/// interval, so that a load that has become heavier does not count as suffering for ever.
+/// Additive increase, multiplicative decrease (AIMD). High-priority work suffers if the mean of its
+/// busy times is above `tolerance` times the baseline, the smallest mean seen. The baseline rises
+/// by 1 % an interval, so that a load that has become heavier does not count as suffering for ever.
 /// One thread at a time.
 struct AdditiveControl {
   double least = 0;       ///< lower end of the value's range
   double most = 1;        ///< upper end of the value's range, at least `least`
   double step = 0.05;     ///< added to the value in an interval without suffering
   double factor = 0.5;    ///< multiplied with the value in an interval with suffering; 0 to 1
-  double tolerance = 1.1; ///< mean busy time over the baseline that is no suffering yet; 1 or more
+  double tolerance = 1.1; ///< largest mean over baseline without suffering; 1 or more
   /// Time between two changes of the value, above 0. An interval without a busy time changes
   /// nothing.
   std::chrono::nanoseconds interval{std::chrono::milliseconds(50)};
 
   double value = least; ///< the steered quantity, from `least` to `most`
 
-  /// Takes a snapshot in and returns the value. Reads now, busyPeriods and busyMean; time is the
-  /// snapshots', which must not go back.
+  /// Updates the value from a snapshot and returns it. Reads now, busyPeriods and busyMean. The
+  /// time is Snapshot::now, which must not go back.
   double update(const Snapshot &now) {
     if (!last)
       last = now.now;

@@ -1,7 +1,7 @@
 /**
  * @file
- * A policy of any type in the C interface's terms, as tally::Options holds it. Included by
- * tally/tally.hpp.
+ * Wraps a policy of any type in the C interface's tally_policy; tally::Options holds it. Included
+ * by tally/tally.hpp.
  */
 #ifndef TALLY_POLICY_CHOSEN_POLICY_HPP
 #define TALLY_POLICY_CHOSEN_POLICY_HPP
@@ -37,7 +37,7 @@ struct IsPolicy<T,
     : std::is_same<decltype(std::declval<T &>().decide(std::declval<const Snapshot &>())),
                    Decision> {};
 
-/// A policy and the memory that its snapshots are laid out in.
+/// A policy and the memory for the clients of its snapshots.
 template <class T> struct PolicyState {
   T policy;
   std::vector<ClientProgress> clients;
@@ -81,20 +81,20 @@ template <class T> struct PolicyState {
 } // namespace detail
 /// @endcond
 
-/// The policy that a runtime is opened with: the name of one ("slo:target-us=2000",
+/// The policy that a runtime is opened with: the name of a policy ("slo:target-us=2000",
 /// docs/reference/policies.md), or any copyable type with `Decision decide(const Snapshot &)`. The
 /// runtime calls decide() often, from one thread at a time; decide() must neither block nor throw
-/// nor call Tally. Such a type may say `static constexpr bool usesClients = true` where it reads
-/// Snapshot::clients, and `limitsSms = false` where it never sets Decision::sms.
+/// nor call Tally. A type that reads Snapshot::clients says `static constexpr bool usesClients =
+/// true`; a type that never sets Decision::sms may say `limitsSms = false`.
 class Policy {
 public:
   /// Strict priority.
   Policy() = default;
-  /// A policy by its name; Runtime::open() fails for an unknown one.
+  /// A policy by its name; Runtime::open() fails for an unknown name.
   Policy(std::string text) : text(std::move(text)) {} // NOLINT(google-explicit-constructor)
-  /// A policy by its name; not nullptr.
+  /// A policy by its name; `text` must not be nullptr.
   Policy(const char *text) : text(text) {} // NOLINT(google-explicit-constructor)
-  /// A policy of the program's own; each runtime gets a copy.
+  /// The program's own policy; each runtime gets a copy.
   template <class T, class = std::enable_if_t<detail::IsPolicy<std::decay_t<T>>::value>>
   Policy(T policy) // NOLINT(google-explicit-constructor)
       : make([kept = std::make_shared<const T>(std::move(policy))] { return table(*kept); }) {}

@@ -1,7 +1,7 @@
 /**
  * @file
- * partition: high-priority work has most SMs, best effort a share of them, all the time (after
- * MuxFlow's dynamic SM share).
+ * partition: best-effort work runs all the time, on a share of the SMs while high-priority work is
+ * active (after MuxFlow's dynamic SM share).
  */
 #ifndef TALLY_POLICY_PARTITION_POLICY_H
 #define TALLY_POLICY_PARTITION_POLICY_H
@@ -11,7 +11,7 @@
 namespace tally {
 
 /// While high-priority work is active, best-effort work runs on a share of the SMs. The share grows
-/// while busy times stay what they are with the least share, and shrinks when they grow
+/// while busy times stay as short as with the least share, and shrinks when they grow
 /// (AdditiveControl). While no high-priority work is active, best-effort work has all SMs. With
 /// least == most the share is fixed. A launch that cannot be kept to a share waits (Decision::sms).
 struct PartitionPolicy {

@@ -19,11 +19,11 @@ namespace tally {
 struct ClientProgress {
   /// Time for which the client's work has had the device, by the host's clock.
   std::chrono::nanoseconds ran{0};
-  /// Whether the client has work on the device, or next in a queue. Work that waits behind another
-  /// client's is not ready: that client must not be made to wait for it.
+  /// Whether the client's work is on the device, or first in a queue. Work that waits behind
+  /// another client's work is not ready: the other client must not be made to wait for it.
   bool ready = false;
-  /// Changes when the client's number goes to a new client. A policy then drops what it kept of the
-  /// number; `ran` begins at 0.
+  /// Changes when the client's number goes to a new client. A policy then forgets what it kept for
+  /// the number; `ran` begins at 0.
   std::uint32_t generation = 0;
 };
 
@@ -33,17 +33,17 @@ class ClientView {
 public:
   /// No clients.
   constexpr ClientView() = default;
-  /// `count` clients from `first` on; the caller keeps the memory.
+  /// `count` clients from `first` on; the caller owns the memory.
   constexpr ClientView(const ClientProgress *first, std::size_t count)
       : first(first), count(count) {}
 
-  /// How many clients there are.
+  /// The number of clients.
   constexpr std::size_t size() const { return count; }
-  /// The client of a number below size(); not checked.
+  /// The client with a number below size(); not checked.
   constexpr const ClientProgress &operator[](std::size_t number) const { return first[number]; }
-  /// The client of number 0; with end(), for loops over all of them.
+  /// The client with number 0; with end(), for loops over all clients.
   constexpr const ClientProgress *begin() const { return first; }
-  /// One behind the last client.
+  /// The position after the last client.
   constexpr const ClientProgress *end() const { return first + count; }
 
 private:
@@ -51,25 +51,25 @@ private:
   std::size_t count = 0;
 };
 
-/// What a policy sees. Plain data, taken at one instant.
+/// The input of a policy. Plain data, taken at one instant.
 ///
 /// A busy time is a time in which highPriorityActive was above 0. The runtime records busy times
 /// only while there is best-effort work.
 struct Snapshot {
-  /// Open request scopes, and high-priority streams with work.
+  /// Number of open request scopes and high-priority streams with work.
   std::uint32_t highPriorityActive = 0;
   /// Time since highPriorityActive last fell to 0; max() if it never did.
   std::chrono::nanoseconds sinceHighPriorityEnded{0};
-  /// Waiting time of the oldest launch that Decision::longestNonPreemptible holds back; 0: there is
-  /// none.
+  /// Waiting time of the oldest launch that Decision::longestNonPreemptible holds back; 0: no
+  /// launch is held back.
   std::chrono::nanoseconds heldBack{0};
 
-  std::chrono::nanoseconds now{0}; ///< the clock of all times here; never goes back
+  std::chrono::nanoseconds now{0}; ///< time on the clock of all times here; never goes back
   /// Time since highPriorityActive last rose from 0; zero while it is 0.
   std::chrono::nanoseconds activeFor{0};
-  std::uint64_t busyPeriods = 0;        ///< recorded busy times
-  std::chrono::nanoseconds busyMean{0}; ///< recent mean of busy times; 0: none was recorded
-  /// A bound that all but one of the last 64 busy times stayed below; 0: none was recorded.
+  std::uint64_t busyPeriods = 0;        ///< number of recorded busy times
+  std::chrono::nanoseconds busyMean{0}; ///< recent mean of busy times; 0: none recorded
+  /// A bound on all but one of the last 64 busy times; 0: none recorded.
   std::chrono::nanoseconds busyHigh{0};
   /// Time for which best-effort work has had the device.
   std::chrono::nanoseconds bestEffortRan{0};
@@ -79,55 +79,57 @@ struct Snapshot {
   ClientView clients;
 };
 
-/// A longest duration that holds no launch back.
+/// A limit on the duration that holds no launch back.
 inline constexpr std::chrono::nanoseconds anyDuration = std::chrono::nanoseconds::max();
-/// A longest duration that lets each measured launch go and holds back those without a prediction.
+/// A limit that lets each measured launch run and holds back launches without a prediction.
 inline constexpr std::chrono::nanoseconds anyKnownDuration =
     anyDuration - std::chrono::nanoseconds(1);
-/// Decision::sms: best-effort work may be on all SMs.
+/// Decision::sms: best-effort work may run on all SMs.
 inline constexpr std::uint32_t allSms = UINT32_MAX;
-/// Clients that a policy may hold back one by one: those of numbers 0 to 63.
+/// A policy may hold back individual clients only if their number is below this, 0 to 63.
 inline constexpr std::size_t maxPolicyClients = 64;
-/// Classes of best-effort work are 1, the highest, to this; 0 is high priority.
+/// Classes of best-effort work are 1, the highest, to this number; class 0 is high priority.
 inline constexpr std::uint32_t lowestBestEffortClass = 4;
 
-/// What best-effort work may do now.
+/// The output of a policy: what best-effort work may do now.
 ///
-/// When high-priority work wakes from idle, all best-effort work that runs is told to yield,
-/// whatever the policy; what it decides then says whether and how it goes on beside the request.
+/// When high-priority work wakes from idle, the runtime tells all running best-effort work to
+/// yield, whatever the policy. The policy's next decision says whether and how best-effort work
+/// goes on beside the request.
 struct Decision {
-  /// False: no best-effort launch is issued, and running best-effort work is told to yield.
+  /// False: the runtime issues no best-effort launch and tells running best-effort work to yield.
   bool runBestEffort = false;
-  /// Longest predicted duration of a kernel that cannot yield: a longer one is held back. The
-  /// prediction is a bound that all but few of the kernel's launches stayed below. A kernel that
+  /// Longest predicted duration of a kernel that cannot yield; the runtime holds longer kernels
+  /// back. The prediction is a bound on all but few of the kernel's past launches. A kernel that
   /// has not run yet has no prediction and is sent only at ::anyDuration.
   std::chrono::nanoseconds longestNonPreemptible = anyDuration;
-  /// The same bound for every kernel, those that can yield too.
+  /// The same limit for every kernel, including kernels that can yield.
   std::chrono::nanoseconds longest = anyDuration;
-  /// On how many SMs best-effort work may be: 1 and more, ::allSms for all. Below all of them the
-  /// runtime sends only launches that it can keep there: kinds with workers, with fewer of them
-  /// (saved blocks wait until as many workers may resume as saved them); other kinds, whose grid is
-  /// as small; kernels that cannot yield, in a green context of at most so many SMs.
+  /// How many SMs best-effort work may use: 1 or more; ::allSms: all. With fewer than all SMs the
+  /// runtime sends only launches that it can confine to them: kinds with workers, with fewer
+  /// workers (saved blocks wait until as many workers may resume as saved them); other kinds, if
+  /// the grid is small enough; kernels that cannot yield, in a green context of at most so many
+  /// SMs.
   std::uint32_t sms = allSms;
   /// Bit i: client i may send. Clients above 63 always may.
   std::uint64_t clients = ~std::uint64_t{0};
 };
 
-/// Strict priority: best-effort work runs only while no high-priority work is active, and, where
-/// `hysteresis` is above zero, has not been for that long. A kernel that cannot yield and has not
-/// been measured yet waits for a longer idle time, though not for ever.
+/// Strict priority: best-effort work runs only after high-priority work has been idle for at least
+/// `hysteresis`. A kernel that cannot yield and has not been measured yet waits for a longer idle
+/// time, though not for ever.
 struct PriorityPolicy {
-  static constexpr bool limitsSms = false; ///< it never sets Decision::sms
+  static constexpr bool limitsSms = false; ///< the policy never sets Decision::sms
 
-  /// Idle time of high-priority work before best-effort work runs; 0 or more.
+  /// How long high-priority work must be idle before best-effort work runs; 0 or more.
   std::chrono::nanoseconds hysteresis{0};
-  /// Idle time of high-priority work before a kernel that cannot yield and was never measured runs;
-  /// 0 or more.
+  /// How long high-priority work must be idle before a kernel runs that cannot yield and was never
+  /// measured; 0 or more.
   std::chrono::nanoseconds idleBeforeUnknown{std::chrono::microseconds(500)};
-  /// Waiting time after which such a kernel runs in any idle time; 0 or more.
+  /// Waiting time after which an unmeasured kernel runs in any idle time; 0 or more.
   std::chrono::nanoseconds patience{std::chrono::milliseconds(20)};
 
-  /// Reads highPriorityActive, sinceHighPriorityEnded and heldBack. Keeps nothing.
+  /// Reads highPriorityActive, sinceHighPriorityEnded and heldBack. Keeps no state.
   constexpr Decision decide(const Snapshot &now) const {
     bool longIdle = now.sinceHighPriorityEnded >= idleBeforeUnknown || now.heldBack >= patience;
     Decision decision;

@@ -1,7 +1,7 @@
 /**
  * @file
- * rate: best effort is given a part of the time that grows until high-priority work suffers (after
- * TGS). It does not look at whether a request is there: a baseline to compare with.
+ * rate: best-effort work gets a part of the time, which grows until high-priority work suffers
+ * (after TGS). The policy ignores whether a request is open. A baseline for comparison.
  */
 #ifndef TALLY_POLICY_RATE_POLICY_H
 #define TALLY_POLICY_RATE_POLICY_H
@@ -12,16 +12,16 @@
 
 namespace tally {
 
-/// Best-effort work earns `rate` nanoseconds in each nanosecond, saves at most `burst` of them,
-/// and pays for the time that it has the device. It runs while it has any. The rate is steered by
-/// AdditiveControl.
+/// A token bucket: best-effort work earns `rate` nanoseconds in each nanosecond, saves at most
+/// `burst` nanoseconds, and pays for the time that it has the device. It runs while its savings are
+/// above 0. AdditiveControl steers the rate.
 struct RatePolicy {
-  static constexpr bool limitsSms = false; ///< it never sets Decision::sms
+  static constexpr bool limitsSms = false; ///< the policy never sets Decision::sms
 
   /// A rate from 0.05 to 1.
   RatePolicy() { rate.least = rate.value = 0.05; }
   AdditiveControl rate; ///< steers the part of the time, 0 to 1, that best-effort work earns
-  std::chrono::nanoseconds burst{std::chrono::milliseconds(2)}; ///< most that is saved; above 0
+  std::chrono::nanoseconds burst{std::chrono::milliseconds(2)}; ///< largest savings; above 0
 
   /// Reads now, bestEffortRan, and the fields that AdditiveControl::update() reads.
   Decision decide(const Snapshot &now) {

@@ -16,21 +16,21 @@
 
 namespace tally {
 
-/// Strict priority towards high-priority work. Among best-effort clients, one that has had more of
-/// the device than its weight gives it waits for the others that are ready: a client may send while
-/// its time, divided by its weight, is at most `quantum` above the smallest of those ready. A
-/// client that had nothing to send for longer than `memory`, or is new, is not owed the time that
-/// it did not use. A weight belongs to a client's number: a new client has the weight of the one
-/// whose number it got.
+/// Strict priority towards high-priority work. A best-effort client that has had more of the device
+/// than its weight allows waits for the other ready clients: a client may send while its time,
+/// divided by its weight, is at most `quantum` above the smallest such value of the ready clients.
+/// A client that is new, or had nothing to send for longer than `memory`, loses its claim to the
+/// time that it did not use. A weight belongs to a client's number: a new client has the weight of
+/// the earlier client with its number.
 struct SharePolicy {
-  static constexpr bool usesClients = true; ///< it reads Snapshot::clients
-  static constexpr bool limitsSms = false;  ///< it never sets Decision::sms
+  static constexpr bool usesClients = true; ///< the policy reads Snapshot::clients
+  static constexpr bool limitsSms = false;  ///< the policy never sets Decision::sms
 
   /// All weights are 1.
   SharePolicy() { weights.fill(1); }
   PriorityPolicy priority;                        ///< decides towards high-priority work
   std::array<double, maxPolicyClients> weights{}; ///< by client number; above 0
-  /// How far a client's weighted time may run ahead of the smallest; 0 or more.
+  /// How far a client's weighted time may exceed the smallest one; 0 or more.
   std::chrono::nanoseconds quantum{std::chrono::milliseconds(1)};
   /// Time without work after which a client loses its claim to unused time; 0 or more.
   std::chrono::nanoseconds memory{std::chrono::milliseconds(10)};
@@ -40,7 +40,8 @@ struct SharePolicy {
     Decision decision = priority.decide(now);
     std::size_t count = std::min(now.clients.size(), weights.size());
     std::array<double, maxPolicyClients> had{};
-    double smallest = std::numeric_limits<double>::infinity(); // of those ready all the time
+    double smallest =
+        std::numeric_limits<double>::infinity(); // of the clients that were ready all the time
     for (std::size_t i = 0; i < count; ++i) {
       if (std::exchange(generations[i], now.clients[i].generation) != now.clients[i].generation) {
         forgiven[i] = 0;
@@ -71,7 +72,7 @@ private:
   }
   std::array<double, maxPolicyClients> forgiven{}; // ns over the weight
   std::array<std::optional<std::chrono::nanoseconds>, maxPolicyClients> lastReady{};
-  std::array<std::uint32_t, maxPolicyClients> generations{}; // that the two are of
+  std::array<std::uint32_t, maxPolicyClients> generations{}; // for which the two arrays hold
 };
 
 } // namespace tally

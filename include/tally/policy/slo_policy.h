@@ -1,7 +1,7 @@
 /**
  * @file
- * slo: best-effort work gets the time that a request's deadline leaves over (after Herald: light
- * kernels share the device with a request, heavy ones take turns with it).
+ * slo: best-effort work gets the time that a request does not need to meet its deadline (after
+ * Herald: light kernels share the device with a request, heavy kernels take turns with it).
  */
 #ifndef TALLY_POLICY_SLO_POLICY_H
 #define TALLY_POLICY_SLO_POLICY_H
@@ -12,19 +12,19 @@
 
 namespace tally {
 
-/// The slack is the target less what high-priority work usually takes (Snapshot::busyHigh), or has
-/// taken by now where that is more. As nothing but measured times goes in, sharing that slows
-/// requests down takes the slack away, and so itself.
+/// The slack is the target less the time that high-priority work usually takes
+/// (Snapshot::busyHigh), or has taken so far if that is more. The slack uses measured times only,
+/// so sharing that slows requests down reduces the slack, and with it the sharing.
 ///
 ///  - While no high-priority work is active all best-effort work runs. A kernel that cannot yield
-///    goes only if it is predicted to fit the slack, or has waited for `patience`.
-///  - While some is active, kernels go that are predicted to take at most `lightShare` of the
-///    slack. With less slack than `least`, none.
-///  - Until a busy time has been seen it is strict priority.
+///    runs only if it is predicted to fit the slack, or has waited for `patience`.
+///  - While high-priority work is active, a kernel runs if it is predicted to take at most
+///    `lightShare` of the slack. With less slack than `least`, no kernel runs.
+///  - Until a busy time has been seen, the policy is strict priority.
 ///
-/// Where requests overlap or queue, a busy time is that of all of them.
+/// Where requests overlap or queue, one busy time spans all of them.
 struct SloPolicy {
-  static constexpr bool limitsSms = false; ///< it never sets Decision::sms
+  static constexpr bool limitsSms = false; ///< the policy never sets Decision::sms
 
   std::chrono::nanoseconds target{std::chrono::milliseconds(10)}; ///< latency of a request
   double lightShare = 0.25; ///< part of the slack that a light kernel may take; 0 to 1
@@ -34,7 +34,7 @@ struct SloPolicy {
   std::chrono::nanoseconds patience{std::chrono::milliseconds(20)};
 
   /// Reads busyPeriods, busyHigh, activeFor, highPriorityActive and heldBack; before the first busy
-  /// time, those that PriorityPolicy::decide() reads. Keeps nothing.
+  /// time, the fields that PriorityPolicy::decide() reads. Keeps no state.
   Decision decide(const Snapshot &now) const {
     if (now.busyPeriods == 0) {
       PriorityPolicy strict;

@@ -1,8 +1,8 @@
 /**
  * @file
- * Errors as values. Three kinds of trouble are never mixed in Tally: wrong input (this header, with
- * a place where there is one), a refusal (a verdict with a reason, which tally-ptxopt reports) and
- * our own bug (assert).
+ * Errors as values. Tally never mixes three outcomes: wrong input (an Error of this header, with a
+ * position where there is one), a refusal (a verdict with a reason, which tally-ptxopt reports) and
+ * a bug of Tally (assert).
  */
 #ifndef TALLY_SUPPORT_RESULT_H
 #define TALLY_SUPPORT_RESULT_H
@@ -20,8 +20,9 @@ struct Error {
   std::string message;
 };
 
-/// Either a value or an Error. The caller tests it before use. Reading the wrong side is a bug of
-/// the caller: it asserts, and is undefined where NDEBUG is defined. One thread at a time.
+/// Either a value or an Error. The caller tests it before use. Reading the alternative that is not
+/// there is a bug of the caller: an assert fails, or with NDEBUG the behaviour is undefined. One
+/// thread at a time.
 template <class T> class [[nodiscard]] Result {
 public:
   /// Success with this value.
