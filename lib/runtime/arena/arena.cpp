@@ -14,8 +14,8 @@ namespace tally::runtime {
 
 namespace {
 
-// Of all arenas of the process, for the fork handlers. Never destroyed: exit() may come before the
-// last arena goes.
+// Registry of the process's arenas, for the fork handlers. Never destroyed: exit() may come before
+// the last arena is destroyed.
 std::mutex &registryMutex() {
   static auto *mutex = new std::mutex;
   return *mutex;
@@ -52,7 +52,7 @@ void Arena::afterForkInChild() {
 
 Result<std::shared_ptr<Arena>> Arena::open(const ArenaPlace &place) {
   std::shared_ptr<Arena> arena(new Arena(place));
-  // Known to the fork handlers before there is a lock that a child could keep.
+  // Register the fork handlers before there is a lock that a child could keep.
   if (int code = registerForkHandlers(); code != 0)
     return arenaFailure(place.path, "cannot be kept from children", code);
   std::unique_lock lock(registryMutex());
@@ -68,7 +68,7 @@ Result<std::shared_ptr<Arena>> Arena::open(const ArenaPlace &place) {
   }
   arena->data = static_cast<ArenaData *>(mapped);
   registry().push_back(arena.get());
-  // A child's copy of the mapping would hold the description open, and with it the locks.
+  // A child's copy of the mapping would keep the file description open, and with it the locks.
   int refused = madvise(mapped, sizeof(ArenaData), MADV_DONTFORK);
   int code = errno;
   lock.unlock(); // ~Arena() takes it
@@ -86,7 +86,7 @@ Arena::~Arena() {
     close(number);
 }
 
-// ---- Who is there
+// ---- Queries of slots
 
 std::uint64_t Arena::higherActive(std::uint32_t slotClass) const {
   const ArenaData *all = data.load(std::memory_order_relaxed);
@@ -197,7 +197,7 @@ void Arena::wakeOthers() {
   if (!all)
     return;
   std::uint64_t slept = all->header.sleepers.slept.load();
-  // The tickets first: one that is taken later looks after the change.
+  // Read the tickets first: a sleeper that takes a ticket later looks after the change.
   if (slept != ownTicket.load() || all->header.sleepers.woken.load() + 1 < slept)
     wakeSleepers();
 }
@@ -205,7 +205,7 @@ void Arena::wakeOthers() {
 void Arena::waitFor(std::uint32_t sequence, Nanoseconds limit) {
   constexpr std::int64_t second = 1'000'000'000;
   timespec time{limit.count() / second, limit.count() % second};
-  // Woken, too late, changed before, interrupted by a signal: in each case the caller looks again.
+  // Woken, timed out, sequence changed before, interrupted: in each case the caller looks again.
   syscall(SYS_futex, &data.load()->header.sleepers.sequence, FUTEX_WAIT, sequence, &time, nullptr,
           0);
 }

@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char *sharedFolder = "/dev/shm/";
 
-/// Closes what it holds at the end of a scope.
+/// Closes its file descriptor at the end of a scope.
 struct Descriptor {
   int number = -1;
   ~Descriptor() {
@@ -81,7 +81,8 @@ Result<void> writeAll(const ArenaPlace &place, int file) {
   std::vector<char> image(sizeof(ArenaData));
   ArenaIdentification identification = identify(place.uuid);
   std::memcpy(image.data(), &identification, sizeof identification);
-  // Written, not only given its size: a full file system is an error here and no SIGBUS later.
+  // Write all bytes instead of only setting the size: then a full file system is an error here, not
+  // a SIGBUS later.
   for (std::size_t done = 0; done < image.size();) {
     ssize_t wrote =
         pwrite(file, image.data() + done, image.size() - done, static_cast<off_t>(done));
@@ -103,7 +104,7 @@ Result<void> make(const ArenaPlace &place) {
   Result<void> done = writeAll(place, file.number);
   if (done && place.group && fchown(file.number, static_cast<uid_t>(-1), *place.group) != 0)
     done = arenaFailure(place.path, "cannot be given to the group", errno);
-  // Whatever the umask; and in this order, since a change of group may clear bits.
+  // fchmod() ignores the umask. It comes after fchown(), since a change of group may clear bits.
   if (done && fchmod(file.number, place.group ? 0660 : 0600) != 0)
     done = arenaFailure(place.path, "cannot be given its mode", errno);
   if (done && link(name.c_str(), place.path.c_str()) != 0 && errno != EEXIST)
@@ -131,7 +132,7 @@ Result<void> checkOwner(const ArenaPlace &place, const struct stat &facts) {
   return {};
 }
 
-/// What the file says of itself, where it is an arena of this version.
+/// Reads the file's identification; fails where the file is no arena of this version.
 Result<ArenaIdentification> identificationOf(const std::string &path, int file) {
   ArenaIdentification found{};
   ssize_t got = pread(file, &found, sizeof found, 0);
@@ -152,8 +153,8 @@ Result<ArenaIdentification> identificationOf(const std::string &path, int file) 
   return found;
 }
 
-/// Whether an older version of tally left the file, and no process holds a slot of it any more:
-/// each slot is held by a lock, wherever that version has its locks.
+/// Whether an older version of Tally made the file and no process holds a slot of it any more.
+/// Tests for any lock on the file, since the older version may have its locks at other offsets.
 bool isLeftBehind(int file) {
   ArenaIdentification found{}, wanted = identify({});
   if (pread(file, &found, sizeof found, 0) != sizeof found || found.magic != wanted.magic ||
@@ -161,7 +162,7 @@ bool isLeftBehind(int file) {
     return false;
   struct flock any{};
   any.l_type = F_WRLCK;
-  any.l_whence = SEEK_SET; // from the start; a length of 0 is all
+  any.l_whence = SEEK_SET; // from the start; a length of 0 is the whole file
   return fcntl(file, F_OFD_GETLK, &any) == 0 && any.l_type == F_UNLCK;
 }
 
@@ -174,8 +175,8 @@ Result<void> checkContents(const ArenaPlace &place, int file) {
   return {};
 }
 
-/// The group that may join, from the options, else from the environment; whom the file in /dev/shm
-/// is named after.
+/// The group that may join, from the options, else from the environment. The file in /dev/shm is
+/// named after the group if there is one.
 Result<std::optional<gid_t>> groupFor(const ArenaOptions &options) {
   std::string name = valueOr(options.group, "TALLY_ARENA_GROUP");
   if (name.empty())
@@ -208,8 +209,8 @@ Result<ArenaPlace> findArenaPlace(const ArenaOptions &options, std::string_view 
   bool inFolder = !place.path.empty() && isFolder(place.path);
   if (!place.path.empty() && !inFolder)
     return place;
-  // Emulators alone have none. Those that are given one folder are one GPU, as those that are given
-  // one file are.
+  // Only emulators have no UUID. Emulators with the same folder count as one GPU, as emulators with
+  // the same file do.
   if (inFolder && uuid.empty()) {
     place.path += "/tally-emulator";
     return place;
@@ -242,9 +243,9 @@ bool isArenaOff(const ArenaOptions &options) {
 }
 
 Result<int> openArenaFile(const ArenaPlace &place) {
-  // The second time round only where somebody removes it just after it was made.
+  // A later attempt happens only if a process removes the file just after it was made.
   for (int attempt = 0; attempt < 10; ++attempt) {
-    // Never with O_CREAT: in a folder like /dev/shm that is refused for a file of another user.
+    // No O_CREAT: in a folder like /dev/shm the system refuses it for another user's file.
     Descriptor file{open(place.path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
     if (file.number < 0 && errno == ENOENT) {
       if (Result<void> made = make(place); !made)
@@ -259,7 +260,7 @@ Result<int> openArenaFile(const ArenaPlace &place) {
     if (Result<void> fine = checkOwner(place, facts); !fine)
       return fine.error();
     if (isLeftBehind(file.number)) {
-      // Not one that somebody else has put there meanwhile.
+      // Do not remove a file that another process has put there meanwhile.
       struct stat there{};
       if (lstat(place.path.c_str(), &there) == 0 && there.st_dev == facts.st_dev &&
           there.st_ino == facts.st_ino && unlink(place.path.c_str()) != 0 && errno != ENOENT)
@@ -268,7 +269,7 @@ Result<int> openArenaFile(const ArenaPlace &place) {
     }
     if (Result<void> fine = checkContents(place, file.number); !fine)
       return fine.error();
-    // Where somebody left holes, they are filled now or the file is refused.
+    // Fill holes in the file now, or refuse the file.
     if (fallocate(file.number, 0, 0, sizeof(ArenaData)) != 0 && errno != EOPNOTSUPP)
       return arenaFailure(place.path, "cannot be given its room", errno);
     return file.take();

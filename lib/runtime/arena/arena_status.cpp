@@ -128,7 +128,7 @@ Result<std::vector<std::string>> findArenas(const ArenaOptions &options) {
   std::error_code failed;
   for (const auto &entry : std::filesystem::directory_iterator(where->folder, failed)) {
     std::string name = entry.path().filename();
-    // What an unfinished maker leaves is ".new-…".
+    // A maker that died leaves "<name>.new-…".
     if (name.starts_with(where->name) && name.find('.') == std::string::npos)
       found.push_back(entry.path());
   }

@@ -36,14 +36,14 @@ void ArenaWatcher::stop() {
 }
 
 void ArenaWatcher::setBusy(bool now) {
-  // The flag first, then whether it sleeps; the sleeper does it the other way round.
+  // Set the flag, then read whether the thread sleeps; the sleeper works in the reverse order.
   if (busy.load(std::memory_order_relaxed) == now || busy.exchange(now) == now)
     return;
   if (now && options.spinWhileBusy && asleep.load())
     arena->wakeSleepers();
   if (!now || !options.sleepsWhileIdle)
     return;
-  // It sees `busy` under the mutex, or says under it that it sleeps.
+  // Under the mutex the thread either sees `busy`, or has set `idle`.
   {
     std::unique_lock lock(idling);
   }
@@ -69,7 +69,7 @@ void ArenaWatcher::look() {
     options.onWithdraw();
 }
 
-/// Clears the claims of dead processes among those that have blocked for long.
+/// Clears the claims of dead processes among the slots that have blocked for `deathInterval`.
 void ArenaWatcher::clearDead() {
   Nanoseconds now = SteadyClock{}();
   for (std::uint64_t left = higher; left != 0; left &= left - 1) {
@@ -102,7 +102,7 @@ void ArenaWatcher::rest() {
     return std::this_thread::yield();
   if (!options.sleepsWhileIdle || busy || told || higher != 0)
     return sleep();
-  if (now - lastBusy < options.spin) // a training has nothing to do between two steps either
+  if (now - lastBusy < options.spin) // a training has no work between two steps either
     return options.spinWhileBusy ? std::this_thread::yield() : sleep();
   sleepIdle();
 }

@@ -1,19 +1,20 @@
-// Watches the arena for a best-effort process: a thread that says when some higher class becomes
-// active in another process, and when none is any more.
+// Watches the arena for a best-effort process: a thread that reports when a higher class becomes
+// active in another process, and when no higher class is active any more.
 //
-// What it reports is the others' activity only: slots of its own arena object are not looked at.
-// And what the runtime does about it, a scope more in the process's own control word, is not
-// written to the process's slot. So two processes never keep each other awake: a slot's claim
-// counts requests of its own process and nothing else.
+// The watcher reports the activity of other processes only: it ignores slots of its own arena
+// object. The runtime reacts with one more scope in the process's own control word, and does not
+// write this scope to the process's slot. So two processes never keep each other awake: a slot's
+// claim counts requests of its own process and nothing else.
 //
-// Within `spin` of the last change it looks again and again, so that the next one is seen within a
-// microsecond; likewise while best-effort work is under way, where there are cores for that. Else
-// it sleeps until it is woken by the change itself, and after 50 ms at the latest; while it is
-// blocked after 2 ms, since a dead process wakes nobody.
+// Within `spin` of the last change the watcher polls, so that it sees the next change within a
+// microsecond. It also polls while best-effort work is under way, if the machine has enough cores.
+// Otherwise it sleeps until a change wakes it, 50 ms at most; while a slot blocks it, 2 ms at most,
+// since a dead process wakes no sleeper.
 //
-// Where the process has had no best-effort work for `spin` what others do does not concern it: then
-// it may sleep where nobody has to wake it, which is a call of the system's in whoever serves
-// requests. Who has work again wakes it, and waits until it has looked.
+// If the process has had no best-effort work for `spin`, the activity of others does not concern
+// it. Then the watcher may sleep outside of the arena, so that a process that serves requests need
+// not make a system call to wake it. The thread that has work again wakes the watcher and waits
+// until it has looked.
 #ifndef TALLY_LIB_RUNTIME_ARENA_ARENA_WATCHER_H
 #define TALLY_LIB_RUNTIME_ARENA_ARENA_WATCHER_H
 
@@ -27,42 +28,44 @@
 
 namespace tally::runtime {
 
-/// Whether the machine has cores enough that one may be kept busy with looking.
+/// Whether the machine has enough cores for a thread that polls all the time.
 bool hasCoresToSpin();
 
 struct ArenaWatcherOptions {
   std::uint32_t slotClass = 1;
   Nanoseconds spin = std::chrono::milliseconds(1);
   bool spinWhileBusy = hasCoresToSpin();
-  /// Without work nothing is reported; see above.
+  /// Without best-effort work the watcher reports nothing; see above.
   bool sleepsWhileIdle = false;
-  /// How long a slot may block before its holder is looked for, and how often from then on.
+  /// Time for which a slot may block before the watcher tests whether its holder lives; also the
+  /// interval of later tests.
   Nanoseconds deathInterval = std::chrono::milliseconds(2);
-  /// Nobody has to be woken by its end; it bounds what a process that writes nonsense can do.
+  /// Limits the harm of a process that writes nonsense; a change wakes the watcher before.
   Nanoseconds longestSleep = std::chrono::milliseconds(50);
-  /// Some higher class is active. False where that could not be acted on: it is said again soon.
+  /// Called when a higher class becomes active. Returns false if it failed; then the watcher calls
+  /// it again soon.
   std::function<bool()> onRaise;
-  /// None is. Only after an onRaise() that gave true.
+  /// Called when no higher class is active any more, after an onRaise() that returned true.
   std::function<void()> onWithdraw;
 };
 
 class ArenaWatcher {
 public:
-  /// The callbacks are called by the watcher's thread, but for the first look, which is done before
-  /// this returns.
+  /// The watcher's thread calls the callbacks, except for the first look, which the constructor
+  /// does itself.
   ArenaWatcher(std::shared_ptr<Arena> arena, ArenaWatcherOptions options);
   ~ArenaWatcher() { stop(); }
   ArenaWatcher(const ArenaWatcher &) = delete;
   ArenaWatcher &operator=(const ArenaWatcher &) = delete;
 
-  /// Ends the thread; what was raised stays so. The second time nothing.
+  /// Ends the thread; a raised state stays raised. A second call does nothing.
   void stop();
 
-  /// Whether best-effort work is under way, or about to be: a hint, but where it sleeps while idle;
-  /// then nothing goes before this was told, and it returns when the others' activity is known.
-  /// Thread-safe, cheap where nothing changes.
+  /// Tells the watcher whether best-effort work is under way or about to be. A hint, except with
+  /// `sleepsWhileIdle`: then the caller must call this before it sends work, and the call returns
+  /// when the activity of other processes is known. Thread-safe, cheap where nothing changes.
   void setBusy(bool now);
-  /// Whether it sleeps where no change wakes it.
+  /// Whether the watcher sleeps where no change wakes it.
   bool isIdle() const { return idle; }
 
 private:
@@ -75,14 +78,15 @@ private:
 
   std::shared_ptr<Arena> arena;
   ArenaWatcherOptions options;
-  std::uint64_t higher = 0, followed = 0; // slots that block; those with a time for the next test
+  std::uint64_t higher = 0, followed = 0; // slots that block; slots that have a nextTest
   std::array<Nanoseconds, arenaSlots> nextTest{};
   bool told = false;
   Nanoseconds lastChange{0}, lastBusy{0};
   std::atomic<bool> busy{false}, asleep{false}, stopping{false};
   std::mutex idling;
   std::condition_variable hasWork;
-  std::atomic<bool> idle{false}; ///< it sleeps, or has not looked since; set under the mutex
+  std::atomic<bool> idle{
+      false}; ///< the thread sleeps, or has not looked since; set under the mutex
   std::thread thread;
 };
 

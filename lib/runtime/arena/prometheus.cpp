@@ -1,4 +1,4 @@
-// The arenas' status in Prometheus's text format.
+// Writes the arenas' status in Prometheus's text format.
 #include "tally/runtime/arena_status.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::string labelsOf(const ArenaStatus &arena, const ClientStatus &client) {
          std::to_string(client.slot) + "\"";
 }
 
-/// The clients that a metric says something of.
+/// The clients that have a metric.
 enum class Of : std::uint8_t { Both, High, BestEffort };
 
 class Text {
@@ -57,8 +57,8 @@ public:
                static_cast<double>(client.launchesByKind[i]));
     });
   }
-  /// By powers of two. `finely`: octaves in which there is anything by all of their buckets; once
-  /// given they are given again, since counts only grow.
+  /// A histogram with a bucket for each power of two. `finely`: an octave that is not empty shows
+  /// all its buckets; once shown they stay, since counts only grow.
   template <class Times>
   void histogram(const char *name, const char *help, Of which, Times ClientStatus::*counts,
                  std::chrono::nanoseconds ClientStatus::*sum, bool finely = false) {

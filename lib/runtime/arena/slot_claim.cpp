@@ -1,4 +1,4 @@
-// How a process claims its slot of the arena, gives it back, and finds out that another one has
+// A process claims its slot of the arena, gives it back, and finds out that another process has
 // died.
 #include "arena/arena.h"
 
@@ -15,7 +15,7 @@ namespace tally::runtime {
 
 namespace {
 
-/// A write lock on the slot's byte. `pid` has to be 0 for locks of a description (fcntl(2)).
+/// A lock on the slot's byte. `l_pid` has to be 0 for open-file-description locks (fcntl(2)).
 struct flock lockOf(std::uint32_t slot, short type) {
   struct flock lock{};
   lock.l_type = type;
@@ -43,7 +43,7 @@ Result<Arena::Lock> Arena::tryLock(std::uint32_t slot) const {
 
 void Arena::unlock(std::uint32_t slot) const {
   struct flock lock = lockOf(slot, F_UNLCK);
-  fcntl(file, F_OFD_SETLK, &lock); // of a lock that is held: cannot fail
+  fcntl(file, F_OFD_SETLK, &lock); // the lock is held, so this cannot fail
 }
 
 bool Arena::isHeld(std::uint32_t slot) const {
@@ -52,7 +52,7 @@ bool Arena::isHeld(std::uint32_t slot) const {
   return isArenaSlotHeld(file, slot);
 }
 
-/// Locks a slot that nobody holds; none where all are held.
+/// Locks a free slot and returns its number; nothing where all slots are held.
 Result<std::optional<std::uint32_t>> Arena::lockFree() {
   for (std::uint32_t slot = 0; slot < arenaSlots; ++slot) {
     if ((own.load() & arenaBit(slot)) != 0)
@@ -71,7 +71,7 @@ Result<std::unique_ptr<ArenaSlot>> Arena::claim(std::uint32_t slotClass, std::st
     return Error{place.path + ": a forked child has no part in its parent's arena"};
   std::unique_lock lock(claiming);
   Result<std::optional<std::uint32_t>> found = lockFree();
-  // Another process may have held a dead one's lock for an instant, to clear it.
+  // Another process may hold a dead process's lock for an instant, to clear the slot.
   for (int attempt = 0; attempt < 3 && found && !*found; ++attempt) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     found = lockFree();
@@ -92,7 +92,8 @@ Result<std::unique_ptr<ArenaSlot>> Arena::claim(std::uint32_t slotClass, std::st
   return made;
 }
 
-/// Under the slot's lock. The order is the header's: the old claim goes first, the mask before use.
+/// Call under the slot's lock. Order as in arena.h: zero the old claim first, set the mask before
+/// use.
 void Arena::reset(std::uint32_t slot, std::uint32_t slotClass, std::string_view name) {
   ArenaData &all = *data.load();
   ArenaSlotData &mine = all.slots[slot];
@@ -125,7 +126,8 @@ void Arena::giveBack(std::uint32_t slot) {
   slots[slot] = nullptr;
   clear(*all, slot);
   unlock(slot);
-  // Only now: till then a claim of this process would lock the byte again, and lose that lock here.
+  // Only now: before unlock() a claim() on another thread would lock the byte again, and unlock()
+  // would drop that lock.
   own.fetch_and(~arenaBit(slot));
   wakeSleepers();
 }

@@ -1,4 +1,4 @@
-// What launches of one kernel and shape took lately, and so what the next one is predicted to take.
+// Recent durations of launches of one kernel and shape, and the prediction for the next launch.
 #ifndef TALLY_LIB_RUNTIME_BASE_DURATION_ESTIMATE_H
 #define TALLY_LIB_RUNTIME_BASE_DURATION_ESTIMATE_H
 
@@ -21,11 +21,11 @@ class DurationEstimate {
 public:
   bool known() const { return samples != 0; }
   std::uint64_t count() const { return samples; }
-  /// Of the launches lately; zero while nothing is known.
+  /// Mean of the recent launches; zero while nothing is known.
   Nanoseconds mean() const { return Nanoseconds(static_cast<std::int64_t>(average)); }
-  /// What all but one of the last 64 stayed below; the longest while there are fewer than 32, so
-  /// that little knowledge predicts too much. (A host that was stopped for a moment while it
-  /// measured must not make a short kernel a long one for 64 launches.)
+  /// Second longest of the last 64 durations; with fewer than 32 durations the longest, so that
+  /// little knowledge predicts too much. (A host that was stopped for a moment during a measurement
+  /// must not make a short kernel look long for 64 launches.)
   Nanoseconds high() const { return Nanoseconds(samples < last.size() / 2 ? first : second); }
 
   void add(Nanoseconds took) {
@@ -52,7 +52,7 @@ private:
 
   std::uint64_t samples = 0;
   double average = 0;
-  std::uint32_t first = 0, second = 0; ///< the largest of `last`, and the next
+  std::uint32_t first = 0, second = 0; ///< the two largest of `last`
   std::array<std::uint32_t, 64> last{};
 };
 

@@ -1,5 +1,5 @@
-// A table of what programs know by handles. To find an entry takes no lock. A handle whose entry is
-// gone stays nobody's, though its place is used again.
+// A table of objects that programs know by handles. Finding an entry takes no lock. The handle of a
+// removed entry stays invalid although its place is used again.
 #ifndef TALLY_LIB_RUNTIME_BASE_HANDLE_TABLE_H
 #define TALLY_LIB_RUNTIME_BASE_HANDLE_TABLE_H
 
@@ -16,12 +16,12 @@
 
 namespace tally::runtime {
 
-/// A handle holds the number of a place, from 1, in its lower 32 bits, and above these how many
-/// entries had the place before. 0 is nobody's.
+/// A handle holds the number of a place, from 1, in its lower 32 bits, and in its upper 32 bits how
+/// many entries had the place before. 0 is no handle.
 ///
-/// An entry ends in two steps, so that whoever ends it can wait between them: close() ends the
-/// handle, erase() takes the entry out of entries() and frees the place. Thread-safe, but that
-/// nobody may use a handle while another thread closes it.
+/// An entry ends in two steps, so that the caller can wait between them: close() ends the handle,
+/// erase() takes the entry out of entries() and frees the place. Thread-safe, except that no thread
+/// may use a handle while another thread closes it.
 template <class T> class HandleTable {
 public:
   HandleTable() = default;
@@ -32,7 +32,7 @@ public:
       delete[] chunk.load();
   }
 
-  /// The entry's handle; nothing when the table is full (1 Mi entries at a time).
+  /// Adds an entry and returns its handle; nothing when the table is full (1 Mi entries at a time).
   std::optional<std::uint64_t> add(std::shared_ptr<T> entry) {
     std::unique_lock lock(mutex);
     std::optional<std::size_t> place = takePlace();
@@ -51,7 +51,8 @@ public:
                                                                           : nullptr;
   }
 
-  /// Ends the handle. Nothing where it is nobody's; of several threads one gets the entry.
+  /// Ends the handle and returns its entry; nullptr where the handle is invalid. Only one of
+  /// several threads gets the entry.
   std::shared_ptr<T> close(std::uint64_t handle) {
     std::unique_lock lock(mutex);
     if (!find(handle))
@@ -61,13 +62,14 @@ public:
     return slot.entry;
   }
 
-  /// Of a handle that close() gave the entry of. The entry lives as long as others hold it.
+  /// Removes the entry of a handle after close() returned it. Other owners may keep the entry
+  /// alive.
   void erase(std::uint64_t handle) {
-    std::shared_ptr<T> gone; // its end may take long
+    std::shared_ptr<T> gone; // its destructor may take long
     std::unique_lock lock(mutex);
     Slot &slot = at(placeOf(handle));
     gone = std::move(slot.entry);
-    // A place whose handles are used up is left.
+    // A place whose handles are used up is not used again.
     if (++slot.generation == 0)
       return;
     slot.nextFree = firstFree;
@@ -75,7 +77,7 @@ public:
     lock.unlock();
   }
 
-  /// All that were not erased, in the order of their places.
+  /// All entries that were not erased, in the order of their places.
   std::vector<std::shared_ptr<T>> entries() const {
     std::unique_lock lock(mutex);
     std::vector<std::shared_ptr<T>> found;
@@ -85,7 +87,7 @@ public:
     return found;
   }
 
-  /// A handle as errors name it, with what is known of one that is nobody's.
+  /// Text of a handle for errors; says if the handle's entry was destroyed.
   std::string describe(std::uint64_t handle) const {
     std::unique_lock lock(mutex);
     const Slot *slot = slotOf(handle);
@@ -97,10 +99,10 @@ public:
 
 private:
   struct Slot {
-    std::atomic<std::uint64_t> handle{0}; ///< of who may be found here; 0: nobody
+    std::atomic<std::uint64_t> handle{0}; ///< handle of the entry; 0: find() finds no entry
     std::shared_ptr<T> entry;             ///< changes only while `handle` is 0, under the mutex
-    std::uint32_t generation = 0;         ///< under the mutex
-    std::size_t nextFree = 0;             ///< likewise: the next free place and 1; 0: none
+    std::uint32_t generation = 0;         ///< guarded by the mutex
+    std::size_t nextFree = 0;             ///< guarded by the mutex: next free place + 1; 0: none
   };
   static constexpr std::size_t chunkSize = 256, capacity = std::size_t{1} << 20;
 
@@ -112,7 +114,7 @@ private:
     bool isUsed = place < capacity && place < count.load(std::memory_order_acquire);
     return isUsed ? &at(place) : nullptr;
   }
-  /// Under the mutex.
+  /// Call under the mutex.
   std::optional<std::size_t> takePlace() {
     if (firstFree != 0) {
       std::size_t place = firstFree - 1;
@@ -129,7 +131,7 @@ private:
   }
 
   mutable std::mutex mutex;
-  std::size_t firstFree = 0; ///< guarded by it; the place and 1, or 0
+  std::size_t firstFree = 0; ///< guarded by the mutex: the place + 1; 0: none
   std::atomic<std::size_t> count{0};
   std::array<std::atomic<Slot *>, capacity / chunkSize> chunks{};
 };

@@ -1,5 +1,5 @@
 // Device memory for guards' lists: one allocation per launch, given back in the order of
-// allocation, but for one list that may stay while the launch that reads it is made again.
+// allocation, except for one list that may stay while the launch that reads it is resumed.
 #ifndef TALLY_LIB_RUNTIME_BASE_LIST_RING_H
 #define TALLY_LIB_RUNTIME_BASE_LIST_RING_H
 
@@ -20,22 +20,22 @@ public:
     std::uint64_t begin = 0, end = 0; ///< byte offsets; empty: no region
   };
 
-  /// No region is larger than a third of the ring: then beside one region, wherever it lies,
-  /// another as large always fits, so a launch can always be resumed.
+  /// Size of a ring in which no region is larger than a third: then another region of the same size
+  /// always fits beside one region, wherever it lies, so a launch can always be resumed.
   static std::uint64_t bytesFor(std::uint64_t largest) { return 3 * rounded(largest); }
 
   std::uint64_t size() const { return bytes; }
   bool empty() const { return regions.empty(); }
   DevicePtr address(const Region &region) const { return base + region.begin; }
 
-  /// Other memory; only while empty().
+  /// Switches to other memory; only while empty().
   void reset(DevicePtr memory, std::uint64_t memoryBytes) {
     assert(empty());
     base = memory;
     bytes = memoryBytes;
   }
 
-  /// Nothing when there is no room now.
+  /// Allocates a region; nothing when there is no space now.
   std::optional<Region> allocate(std::uint64_t wanted) {
     wanted = rounded(wanted);
     if (wanted * 3 > bytes)
@@ -65,7 +65,7 @@ public:
     static_cast<void>(region);
     regions.pop_front();
   }
-  /// Gives back all regions but these, which are in their order.
+  /// Gives back all regions but `kept`, which are in the order of allocation.
   void keepOnly(std::vector<Region> kept) { regions.assign(kept.begin(), kept.end()); }
   /// Takes the newest allocation back, unused.
   void undo() { regions.pop_back(); }

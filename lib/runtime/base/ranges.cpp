@@ -12,7 +12,7 @@ namespace tally::runtime {
 namespace {
 
 nvtxDomainHandle_t domain() {
-  // Without a tool there is none.
+  // NVTX returns a null domain when there is no tool.
   static const nvtxDomainHandle_t made = nvtxDomainCreateA("tally");
   return made;
 }

@@ -1,4 +1,4 @@
-// How threads wait for the device before they sleep.
+// Threads poll the device for a while before they sleep.
 #ifndef TALLY_LIB_RUNTIME_BASE_SPIN_H
 #define TALLY_LIB_RUNTIME_BASE_SPIN_H
 
@@ -10,22 +10,22 @@
 namespace tally::runtime {
 
 /// How long a waiting application polls before it sleeps. A wake-up from sleep costs about 50 us,
-/// which a training loop would pay in each step; where cores are scarce they belong to others.
+/// which a training loop would pay in each step. Where cores are scarce, other threads need them.
 inline Nanoseconds spinBeforeSleep() {
   using namespace std::chrono_literals;
   static const Nanoseconds time = std::thread::hardware_concurrency() >= 8 ? 20ms : 50us;
   return time;
 }
 
-/// Between two looks: the core's other thread, which may be the one that launches requests, has
-/// most of the core meanwhile.
+/// Pauses between two polls. Meanwhile the core's other hardware thread, which may launch requests,
+/// has most of the core.
 inline void pauseProcessor() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
 }
 
-/// Polls `over` for so long; `now` is a clock.
+/// Polls `over` until it is true, at most for spinBeforeSleep(); `now` is a clock.
 template <class Over, class Clock> void spinUntil(Over over, const Clock &now) {
   constexpr int looksBetweenYields = 32;
   Nanoseconds deadline = now() + spinBeforeSleep();

@@ -1,4 +1,4 @@
-// A table that only grows: entries keep their address, and reading one takes no lock.
+// A table that only grows: entries keep their address, and reading an entry takes no lock.
 #ifndef TALLY_LIB_RUNTIME_BASE_STABLE_TABLE_H
 #define TALLY_LIB_RUNTIME_BASE_STABLE_TABLE_H
 
@@ -12,7 +12,7 @@
 
 namespace tally::runtime {
 
-/// Numbers start at 1, so that a handle of 0 is nobody's. Thread-safe.
+/// Numbers start at 1, so that a handle of 0 has no entry. Thread-safe.
 template <class T> class StableTable {
 public:
   StableTable() = default;
@@ -25,7 +25,7 @@ public:
       delete[] chunk.load();
   }
 
-  /// The entry's number; nothing when the table is full (1 Mi entries).
+  /// Adds an entry and returns its number; nothing when the table is full (1 Mi entries).
   std::optional<std::uint64_t> add(std::unique_ptr<T> entry) {
     std::unique_lock lock(mutex);
     std::size_t index = count.load();

@@ -1,4 +1,4 @@
-// A GPU's UUID as nvidia-smi shows it behind "GPU-".
+// A GPU's UUID as nvidia-smi shows it after "GPU-".
 #ifndef TALLY_LIB_RUNTIME_BASE_UUID_TEXT_H
 #define TALLY_LIB_RUNTIME_BASE_UUID_TEXT_H
 
@@ -9,7 +9,7 @@
 
 namespace tally::runtime {
 
-/// 32 digits in five groups; `bytes` are CUuuid's.
+/// Returns 32 hexadecimal digits in five groups; `bytes` are those of a CUuuid.
 inline std::string uuidText(std::span<const char, 16> bytes) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string text;
