@@ -109,7 +109,7 @@ void Activity::endRequest(Requests::Record &request, runtime::Nanoseconds at) {
 bool Activity::isDone(StreamState &stream) {
   if (stream.api->cudaPeekAtLastError() != cudaSuccess)
     return false;
-  Result<bool> idle = device.isIdle(ApiDevice::idOf(stream));
+  Result<bool> idle = device.isIdle(idOf(stream));
   if (idle && *idle)
     return true;
   stream.api->cudaGetLastError();
@@ -125,7 +125,7 @@ runtime::HighStream *Activity::adopt(StreamState &stream) {
   std::unique_lock lock(adopting);
   if (runtime::HighStream *known = stream.high.load())
     return known;
-  Result<runtime::HighStream *> adopted = highPriority->adopt(ApiDevice::idOf(stream));
+  Result<runtime::HighStream *> adopted = highPriority->adopt(idOf(stream));
   if (!adopted) {
     warn(Warning::NoDevice,
          adopted.error().message + "; some high-priority work is not seen by best-effort work");

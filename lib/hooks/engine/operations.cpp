@@ -20,7 +20,7 @@ runtime::Operation Operations::of(const std::shared_ptr<const KernelLaunch> &lau
     };
   operation.launchWhole = [this, launch](runtime::StreamId on) {
     whole.fetch_add(1);
-    queue.keepError(launchWhole(*launch, ApiDevice::stateOf(on).handle));
+    queue.keepError(launchWhole(*launch, stateOf(on).handle));
   };
   return operation;
 }
@@ -31,7 +31,7 @@ runtime::Operation Operations::of(const std::shared_ptr<const ForeignLaunch> &la
   operation.identity = launch->identity;
   operation.label = launch->name;
   operation.launchWhole = [this, launch](runtime::StreamId on) {
-    queue.keepError(launch->launch(ApiDevice::stateOf(on).handle));
+    queue.keepError(launch->launch(stateOf(on).handle));
   };
   return operation;
 }
@@ -51,7 +51,7 @@ runtime::Operation Operations::of(const GraphPart &part) {
   operation.shape = part.otherShape;
   operation.launchWhole = [this, launch](runtime::StreamId on) {
     whole.fetch_add(1);
-    queue.keepError(launch(ApiDevice::stateOf(on).handle));
+    queue.keepError(launch(stateOf(on).handle));
   };
   return operation;
 }

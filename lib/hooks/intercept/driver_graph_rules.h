@@ -2,6 +2,8 @@
 #ifndef TALLY_LIB_HOOKS_INTERCEPT_DRIVER_GRAPH_RULES_H
 #define TALLY_LIB_HOOKS_INTERCEPT_DRIVER_GRAPH_RULES_H
 
+#include "state/api_calls.h"
+
 namespace tally::hooks {
 
 // Graphs, in a preloaded library: in a program that is linked with the hooks the CUDA runtime's
@@ -62,7 +64,7 @@ template <class... P>
 void setOther(ExecutableGraph &graph, CUgraphNode node, const char *adder, P... p) {
   using Add = CUresult (*)(CUgraphNode *, CUgraph, const CUgraphNode *, std::size_t, P...);
   graph.setOther(node, [&](cudaGraph_t into, cudaGraphNode_t *made) {
-    auto add = reinterpret_cast<Add>(ApiDevice::driverEntry(foreignApi(), adder));
+    auto add = reinterpret_cast<Add>(driverEntry(foreignApi(), adder));
     return add ? runtimeStatus(add(made, into, nullptr, 0, p...)) : cudaErrorNotSupported;
   });
 }
