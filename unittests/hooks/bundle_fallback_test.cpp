@@ -19,7 +19,7 @@ TEST_CASE("a bundle that cannot be used leaves the user's kernels, with one warn
   void *wrapper = dlsym(module, "testWrapper");
   REQUIRE(wrapper);
   hooks::Settings settings;
-  settings.bestEffort = settings.emulator = true;
+  settings.bestEffort = settings.emulator.isOn = true;
   settings.runAheadMicroseconds = 0;
   hooks::Hooks hooks(settings);
   static char symbol;

@@ -100,8 +100,8 @@ inline void runGuard(const FakeLaunch &launch, bool resume,
 class Harness {
 public:
   explicit Harness(bool processIsBestEffort = false, std::uint32_t yieldEvery = 0,
-                   std::vector<Kind> kinds = hooks::Settings().kinds, bool joinsArena = false,
-                   std::uint32_t bestEffortStreams = 1)
+                   std::vector<Kind> kinds = hooks::Settings().variants.kinds,
+                   bool joinsArena = false, std::uint32_t bestEffortStreams = 1)
       : Harness(settings(processIsBestEffort, yieldEvery, std::move(kinds), joinsArena,
                          bestEffortStreams)) {}
   explicit Harness(const hooks::Settings &settings) : hooks(settings) {
@@ -236,12 +236,12 @@ protected:
                                   std::uint32_t bestEffortStreams) {
     hooks::Settings made;
     made.bestEffortStreams = bestEffortStreams;
-    made.joinsArena = joinsArena;
-    made.kinds = std::move(kinds);
+    made.arena.isJoined = joinsArena;
+    made.variants.kinds = std::move(kinds);
     made.bestEffort = bestEffort;
     made.runAheadMicroseconds = 0;
     made.yieldEveryMicroseconds = yieldEvery;
-    made.emulator = true; // no driver to ask for stream writes
+    made.emulator.isOn = true; // no driver to ask for stream writes
     return made;
   }
 

@@ -250,7 +250,7 @@ TEST_CASE("what does not fit is said each time") {
   h.cuda.addKernel("plain", {{8, 4}, [](const FakeLaunch &) {}, 1024, 255});
   hooks::Captures captures;
   hooks::Settings settings;
-  settings.joinsArena = false;
+  settings.arena.isJoined = false;
   hooks::Requests requests;
   auto activity = hooks::Activity::create(h.cuda.api(), captures, requests, settings, 0);
   REQUIRE(activity);

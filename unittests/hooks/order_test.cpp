@@ -112,7 +112,7 @@ TEST_CASE(
     // In an arena calls are counted before there is best-effort work.
     TemporaryFolder folder;
     Variable arena("TALLY_ARENA", folder.file("arena"));
-    Harness h(false, 0, hooks::Settings().kinds, true);
+    Harness h(false, 0, hooks::Settings().variants.kinds, true);
     cudaStream_t high = h.stream(-1, cudaStreamDefault);
     std::uint64_t ignored = 0, cell = 0, expected = 0;
     auto launchAndKnow = [&] {

@@ -136,7 +136,7 @@ TEST_CASE("a thread that has no context yet has its copies made by kernels") {
 TEST_CASE("they are not used where that is switched off, and where no kind of theirs may be used") {
   hooks::Settings settings = Copying::bestEffort();
   SUBCASE("switched off") { settings.copyKernels = false; }
-  SUBCASE("no kind") { settings.kinds = {}; }
+  SUBCASE("no kind") { settings.variants.kinds = {}; }
   Copying c(settings);
   CHECK(c.byKernels([&] { return c.copy(c.to(), c.from(), megabyte); }) == 0);
   CHECK(std::memcmp(c.to(), c.from(), megabyte) == 0);

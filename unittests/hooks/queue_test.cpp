@@ -95,7 +95,7 @@ TEST_CASE("random programs of both classes compute what their order says, under 
   std::uint64_t yields = 0;
   for (std::uint32_t seed = 0; seed < 30; ++seed) {
     CAPTURE(seed);
-    Harness h(false, 30, hooks::Settings().kinds, false, 1 + seed % 4);
+    Harness h(false, 30, hooks::Settings().variants.kinds, false, 1 + seed % 4);
     Program(h, seed).run(150);
     yields += h.hooks.totals().yields;
   }
@@ -105,7 +105,7 @@ TEST_CASE("random programs of both classes compute what their order says, under 
 TEST_CASE("random programs of a best-effort process compute what their order says") {
   for (std::uint32_t seed = 100; seed < 115; ++seed) {
     CAPTURE(seed);
-    Harness h(true, 30, hooks::Settings().kinds, false, 1 + seed % 4);
+    Harness h(true, 30, hooks::Settings().variants.kinds, false, 1 + seed % 4);
     Program(h, seed).run(150);
   }
 }

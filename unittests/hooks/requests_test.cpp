@@ -16,7 +16,7 @@ namespace {
 
 struct Requests : Harness {
   explicit Requests(bool joinsArena = false)
-      : Harness(false, 0, hooks::Settings().kinds, joinsArena) {}
+      : Harness(false, 0, hooks::Settings().variants.kinds, joinsArena) {}
 
   std::uint64_t begin(cudaStream_t stream, std::chrono::nanoseconds deadline = 0ns) {
     std::uint64_t made = 0;

@@ -25,7 +25,7 @@ struct Ahead : Harness {
       : Harness(settingsWith(change)) {}
 
   static hooks::Settings settingsWith(const std::function<void(hooks::Settings &)> &change) {
-    hooks::Settings made = settings(true, 0, hooks::Settings().kinds, true, 1);
+    hooks::Settings made = settings(true, 0, hooks::Settings().variants.kinds, true, 1);
     made.runAheadMicroseconds = 5000;
     change(made);
     return made;
@@ -346,7 +346,7 @@ TEST_CASE("what must be scheduled even alone is queued") {
     change = [](hooks::Settings &all) { all.runAheadMicroseconds = 0; };
   }
   SUBCASE("variants are to be measured") {
-    change = [](hooks::Settings &all) { all.profiles = true; };
+    change = [](hooks::Settings &all) { all.variants.areProfiled = true; };
   }
   SUBCASE("the policy holds back") {
     change = [](hooks::Settings &all) {

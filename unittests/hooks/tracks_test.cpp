@@ -8,7 +8,8 @@ using namespace std::chrono_literals;
 namespace {
 
 struct Tracks : Harness {
-  explicit Tracks(std::uint32_t count) : Harness(false, 0, hooks::Settings().kinds, false, count) {}
+  explicit Tracks(std::uint32_t count)
+      : Harness(false, 0, hooks::Settings().variants.kinds, false, count) {}
 };
 
 } // namespace
@@ -104,7 +105,7 @@ TEST_CASE("an event that another stream records anew does not move a wait that i
 }
 
 TEST_CASE("a wait of the legacy stream for an event that is over orders blocking streams still") {
-  Harness h(true, 0, hooks::Settings().kinds, false, 2);
+  Harness h(true, 0, hooks::Settings().variants.kinds, false, 2);
   cudaStream_t first = h.stream(0, cudaStreamDefault), second = h.stream(0, cudaStreamDefault);
   std::uint64_t slow = 0, quick = 0;
   h.launchBesideHeld(first, &slow, second, &quick);

@@ -41,7 +41,7 @@ Result<void> Activity::open(const CudaApi &api, const Settings &settings) {
   control->setBusy(false); // there is nothing that could be told to yield
   highPriority.emplace(device, *control);
   highPriority->wakeTrace().to(trace);
-  if (settings.joinsArena)
+  if (settings.arena.isJoined)
     join(settings);
   if (link)
     monitor = std::make_unique<runtime::HighMonitor>(

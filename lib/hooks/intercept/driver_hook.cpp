@@ -304,7 +304,7 @@ const DriverLaunches &driverLaunches() {
       realEntry<DriverLaunches::Attribute>("cuFuncGetAttribute", 2020),
       realEntry<DriverLaunches::CurrentContext>("cuCtxGetCurrent", 4000),
       realEntry<DriverLaunches::FunctionOfKernel>("cuKernelGetFunction", 12000),
-      hooks().configuration().trace.empty()
+      hooks().configuration().trace.path.empty()
           ? nullptr
           : realEntry<DriverLaunches::FunctionName>("cuFuncGetName", 12030)};
   return found;

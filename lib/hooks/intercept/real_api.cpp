@@ -43,7 +43,7 @@ const CudaApi &choose() {
   const Settings &settings = Settings::get();
   if (settings.areWrong)
     return refusingApi();
-  if (!settings.emulator || settings.disabled)
+  if (!settings.emulator.isOn || settings.disabled)
     return realApi();
   const CudaApi *known = nullptr;
   const CudaApi *own = &emulatedApi();

@@ -37,9 +37,10 @@ void add(Totals &sum, const Totals &more) {
 
 /// Empty: code that is loaded at run time has no variants.
 std::string storeOf(const Settings &settings) {
-  if (!settings.arePreloaded || !settings.bestEffort || settings.variants == "off")
+  if (!settings.arePreloaded || !settings.bestEffort || settings.variants.folder == "off")
     return "";
-  return settings.variants.empty() ? bundle::VariantStore::defaultFolder() : settings.variants;
+  return settings.variants.folder.empty() ? bundle::VariantStore::defaultFolder()
+                                          : settings.variants.folder;
 }
 
 } // namespace
@@ -49,10 +50,10 @@ Hooks::Hooks(const Settings &settings)
       images(registry, storeOf(settings)),
       // A profiler that is injected is shown the program's own calls.
       directLaunches(settings.launchesByDriver && !std::getenv("CUDA_INJECTION64_PATH"), captures),
-      account(settings), mayJoin(settings.joinsArena) {
-  if (settings.trace.empty())
+      account(settings), mayJoin(settings.arena.isJoined) {
+  if (settings.trace.path.empty())
     return;
-  auto opened = runtime::Trace::open(settings.trace, settings.traceEvents);
+  auto opened = runtime::Trace::open(settings.trace.path, settings.trace.events);
   if (opened)
     trace = std::move(*opened);
   else
@@ -75,7 +76,7 @@ Hooks &Hooks::makeShared() {
 
 /// The driver starts later.
 void Hooks::prepareDriver() {
-  if (!settings.emulator)
+  if (!settings.emulator.isOn)
     runtime::prepareDriverEnvironment(settings.bestEffort, !settings.arePreloaded);
 }
 
@@ -91,7 +92,7 @@ void Hooks::beInForkedChild() {
 
 bool Hooks::seesAll() {
   const runtime::DriverExports *driver = runtime::driverExports();
-  if (!driver || (settings.emulator && driver->isEmpty()))
+  if (!driver || (settings.emulator.isOn && driver->isEmpty()))
     return true;
   if (runtime::objectsNamed("libcuda.so.1") > 1)
     driver->notAll("several CUDA drivers are loaded");
@@ -152,7 +153,7 @@ BestEffortEngine *Hooks::start(const CudaApi &api) {
     }
   });
   static_cast<void>(atEnd);
-  if (contains(settings.kinds, Kind::Pause))
+  if (contains(settings.variants.kinds, Kind::Pause))
     footprints.store(new HighFootprints(*shared, registry, captures), std::memory_order_release);
   engine.store(made->release(), std::memory_order_release);
   images.serve(api, shared->onDevice().number());
@@ -278,7 +279,7 @@ cudaError_t Hooks::resetDevice(const CudaApi &api) {
     account.showTo(-1, {});
     old->retire();
   }
-  mayJoin = settings.joinsArena;
+  mayJoin = settings.arena.isJoined;
   resets.fetch_add(1);
   streams.clear(device);
   graphs.clear();

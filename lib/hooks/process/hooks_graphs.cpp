@@ -19,7 +19,7 @@ void Hooks::graphInstantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGr
                               unsigned long long flags) {
   // Without best-effort work nothing is asked and kept, but for what is asked about when that comes
   // and pauses, and CUDA does not tell any more then.
-  bool isWatched = !settings.bestEffort && contains(settings.kinds, Kind::Pause);
+  bool isWatched = !settings.bestEffort && contains(settings.variants.kinds, Kind::Pause);
   bool mayBeBestEffort = running() || settings.bestEffort;
   if (!mayBeBestEffort && !isWatched) {
     graphs.remove(handle);

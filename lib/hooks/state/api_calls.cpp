@@ -12,7 +12,7 @@ Error failed(const CudaApi &api, const char *call, cudaError_t status) {
 }
 
 void *driverEntry(const CudaApi &api, const char *name) {
-  if (Settings::get().emulator)
+  if (Settings::get().emulator.isOn)
     return nullptr;
   void *entry = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;

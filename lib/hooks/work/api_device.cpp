@@ -26,8 +26,8 @@ Result<void> ApiDevice::openControl(std::uint64_t controlWord) {
   TALLY_API_TRY(api, cudaEventCreateWithFlags, &order, cudaEventDisableTiming);
   driverContext = currentContext(api);
   // The emulator's streams share nothing.
-  mostStreams = Settings::get().emulator ? std::numeric_limits<std::size_t>::max()
-                                         : runtime::streamsWithOwnConnection();
+  mostStreams = Settings::get().emulator.isOn ? std::numeric_limits<std::size_t>::max()
+                                              : runtime::streamsWithOwnConnection();
   operations = MemoryOperations::find(api);
   Result<runtime::MappedMemory> trigger = allocateMapped(sizeof(std::uint64_t));
   if (!trigger)
@@ -179,22 +179,18 @@ Result<runtime::StreamId> ApiDevice::createStream(runtime::StreamPriority priori
                                                           : highest;
   cudaStream_t handle = nullptr;
   TALLY_API_TRY(api, cudaStreamCreateWithPriority, &handle, cudaStreamNonBlocking, level);
-  return adopt(handle);
+  return idOf(ownStreams.add(api, handle, device));
 }
 
 Result<runtime::StreamId> ApiDevice::createConfinedStream(std::uint32_t sms) {
-  if (Settings::get().emulator)
+  if (Settings::get().emulator.isOn)
     return Error{"the emulator has no SMs to divide"};
   int lowest = 0, highest = 0;
   TALLY_API_TRY(api, cudaDeviceGetStreamPriorityRange, &lowest, &highest);
   Result<CUstream> made = confined.create(device, sms, lowest);
   if (!made)
     return made.error();
-  return adopt(*made);
-}
-
-runtime::StreamId ApiDevice::adopt(cudaStream_t handle) {
-  return idOf(ownStreams.add(api, handle, device));
+  return idOf(ownStreams.add(api, *made, device));
 }
 
 Result<void> ApiDevice::destroyStream(runtime::StreamId stream) {

@@ -187,9 +187,6 @@ public:
   void awaitCalls() const { gate.awaitCalls(); }
 
 private:
-  /// Takes the stream over as one of the hooks'.
-  runtime::StreamId adopt(cudaStream_t handle);
-
   const CudaApi &api;
   Captures &captures;
   runtime::DeviceInfo facts;

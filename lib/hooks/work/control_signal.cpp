@@ -16,7 +16,7 @@ constexpr std::size_t wordCount = 1024;
 
 MemoryOperations MemoryOperations::find(const CudaApi &api) {
   MemoryOperations found;
-  bool isEmulated = Settings::get().emulator;
+  bool isEmulated = Settings::get().emulator.isOn;
   // Where there is no driver copies do for stores in stream order.
   found.writeValue =
       isEmulated

@@ -44,7 +44,7 @@ Result<runtime::DeviceInfo> readDeviceInfo(const CudaApi &api, int device) {
   const auto &uuid = properties.uuid.bytes;
   if (std::any_of(std::begin(uuid), std::end(uuid), [](char each) { return each != 0; }))
     facts.uuid = runtime::uuidText(uuid);
-  if (!Settings::get().emulator) {
+  if (!Settings::get().emulator.isOn) {
     facts.name = properties.name;
     TALLY_API_TRY(api, cudaDriverGetVersion, &facts.driverVersion);
   }
@@ -54,7 +54,7 @@ Result<runtime::DeviceInfo> readDeviceInfo(const CudaApi &api, int device) {
   std::array<int, wanted.size()> values{};
   for (std::size_t i = 0; i < wanted.size(); ++i)
     TALLY_API_TRY(api, cudaDeviceGetAttribute, &values[i], wanted[i], device);
-  if (!Settings::get().emulator)
+  if (!Settings::get().emulator.isOn)
     if (Result<void> read = readSms(api, device, facts); !read)
       return read.error();
   facts.arch = static_cast<std::uint32_t>(values[0] * 10 + values[1]);
