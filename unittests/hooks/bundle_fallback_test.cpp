@@ -49,6 +49,6 @@ TEST_CASE("a bundle that cannot be used leaves the user's kernels, with one warn
   CHECK(ran);
   CHECK(hooks.totals().whole == 2);
   CHECK(hooks.totals().throughVariants == 0);
-  hooks.running()->retire();
+  hooks.served().engine()->retire();
   cuda.settle();
 }

@@ -56,6 +56,6 @@ TEST_CASE("a library without a bundle is warned about when one of its kernels is
   CHECK(test::count(launch(&symbols[1]), "no bundle belongs to") == 1);
   CHECK(launch(&symbols[1]) == "");
   CHECK(launches == 3);
-  hooks.running()->retire();
+  hooks.served().engine()->retire();
   cuda.settle();
 }

@@ -73,12 +73,12 @@ private:
   void read(std::size_t stream, std::size_t other) {
     const hooks::CudaApi &api = h.cuda.api();
     cudaEvent_t there = between[other][stream], back = between[stream][other];
-    h.hooks.recordEvent(api, there, streams[other], 0);
-    h.hooks.waitEvent(api, streams[stream], there, 0);
+    h.hooks.events().record(api, there, streams[other], 0);
+    h.hooks.events().wait(api, streams[stream], there, 0);
     std::uint64_t *mine = &cells[stream], *theirs = &cells[other];
     h.hostFunction(streams[stream], [mine, theirs] { *mine = *mine * 31 + *theirs; });
-    h.hooks.recordEvent(api, back, streams[stream], 0);
-    h.hooks.waitEvent(api, streams[other], back, 0);
+    h.hooks.events().record(api, back, streams[stream], 0);
+    h.hooks.events().wait(api, streams[other], back, 0);
     expected[stream] = expected[stream] * 31 + expected[other];
   }
 

@@ -66,12 +66,12 @@ TEST_CASE("what one track has done is over, whatever another one has to do") {
   h.launchBesideHeld(first, &slow, second, &quick);
   CHECK(h.synchronize(second) == cudaSuccess);
   CHECK(quick == Harness::mixed(0, 2));
-  CHECK_FALSE(h.hooks.running()->queue().isIdle());
-  CHECK_FALSE(h.hooks.running()->queue().isOver(1));
-  CHECK(h.hooks.running()->queue().isOver(2));
-  CHECK_FALSE(h.hooks.running()->queue().isOverUpTo(2));
+  CHECK_FALSE(h.hooks.served().engine()->queue().isIdle());
+  CHECK_FALSE(h.hooks.served().engine()->queue().isOver(1));
+  CHECK(h.hooks.served().engine()->queue().isOver(2));
+  CHECK_FALSE(h.hooks.served().engine()->queue().isOverUpTo(2));
   h.gate.open();
-  CHECK(eventually([&] { return h.hooks.running()->queue().isOverUpTo(2); }));
+  CHECK(eventually([&] { return h.hooks.served().engine()->queue().isOverUpTo(2); }));
   CHECK(slow == Harness::mixed(0, 1));
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("a wait of the legacy stream for an event that is over orders blocking
   h.launch(second, &quick, 3);
   std::this_thread::sleep_for(5ms);
   CHECK(quick == Harness::mixed(0, 2));
-  CHECK(h.hooks.queryStream(h.cuda.api(), nullptr) == cudaErrorNotReady);
+  CHECK(h.hooks.streams().query(h.cuda.api(), nullptr) == cudaErrorNotReady);
   h.gate.open();
   CHECK(h.synchronize(second) == cudaSuccess);
   CHECK(slow == Harness::mixed(0, 1));

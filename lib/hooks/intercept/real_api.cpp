@@ -28,7 +28,7 @@ CudaApi makeRealApi() {
 
 } // namespace
 
-/// One emulator for all modules of the process (see tallySharedHooks3).
+/// One emulator for all modules of the process (see tallySharedHooks4).
 __attribute__((visibility("default"))) inline std::atomic<const CudaApi *> tallySharedEmulator2{
     nullptr};
 
