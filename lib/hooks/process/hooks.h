@@ -54,21 +54,23 @@ public:
   const Settings &configuration() const { return settings; }
   ServedDevice &served() { return servedDevice; }
 
-  // By what calls are for.
+  // Calls, by kind.
 
   CallRules &rules() { return callRules; }
   StreamCalls &streams() { return streamCalls; }
   EventCalls &events() { return eventCalls; }
   GraphCalls &graphs() { return graphCalls; }
   CopyCalls &copies() { return copyCalls; }
-  /// Memory in stream order, and such as others see the process by; the rest uses memory() alone.
+  /// Memory in stream order, and memory whose allocation has others see the process; other
+  /// allocations use memory() alone.
   MemoryCalls &allocations() { return memoryCalls; }
   MemoryAccount &memory() { return account; }
   LaunchCalls &launches() { return launchCalls; }
   RequestCalls &requests() { return requestCalls; }
   LibraryCalls &libraries() { return libraryCalls; }
 
-  // Launches: what is asked first is asked here, with nothing between.
+  // Launches. The shortest way reads members of this object: a reference between would cost a load
+  // of each launch.
 
   DirectLaunches &direct() { return directLaunches; }
   /// `request` gives the LaunchRequest; of high priority it is asked for where work may pause only.

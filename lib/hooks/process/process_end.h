@@ -17,8 +17,8 @@ void endWorkAtExit();
 /// No thread joins the arena any more.
 void endJoiningAtExit();
 
-/// On SIGTERM, where the device is that of the process's hooks: it is given up for so long before
-/// the process ends.
+/// On SIGTERM the process waits at most so long for the device's work to end. Only where the device
+/// is that of the process's hooks.
 void drainOnTermination(const ServedDevice &device, std::uint32_t milliseconds);
 
 } // namespace tally::hooks

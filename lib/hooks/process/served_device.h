@@ -28,7 +28,7 @@ namespace tally::hooks {
 /// Thread-safe. What it is constructed with outlives it.
 class ServedDevice {
 public:
-  /// What the process knows, by which the first work on the device is met.
+  /// What the process has beside the device.
   struct Process {
     const Settings &settings;
     runtime::Trace *trace; ///< or none
@@ -42,7 +42,7 @@ public:
   explicit ServedDevice(const Process &process)
       : process(process), mayJoin(process.settings.arena.isJoined) {}
 
-  /// nullptr: nobody has to know of the work of high priority.
+  /// nullptr: nobody is told of work of high priority.
   Activity *activity(std::memory_order order = std::memory_order_acquire) const {
     return shared.load(order);
   }
