@@ -46,7 +46,7 @@ const runtime::EnvironmentSettings &settings() {
 
 /// TALLY_EMULATOR_SMS, else a virtual SM for each processor, two at least.
 std::uint32_t virtualSms() {
-  if (std::uint32_t asked = settings().emulatorSms; asked != 0)
+  if (std::uint32_t asked = settings().emulator.sms; asked != 0)
     return asked;
   return std::clamp(std::thread::hardware_concurrency(), 2u, 64u);
 }
@@ -76,7 +76,7 @@ cudaError_t notServed(const char *call) {
 }
 
 std::array<char, 16> Context::uuid() const {
-  return settings().emulatorUuid.value_or(std::array<char, 16>{});
+  return settings().emulator.uuid.value_or(std::array<char, 16>{});
 }
 
 Context &Context::get() {

@@ -49,7 +49,7 @@ struct Graphs {
   cudaGraphExec_t instantiate(unsigned long long flags = 0) {
     cudaGraphExec_t exec = nullptr;
     auto call = [&] { return api.cudaGraphInstantiate(&exec, graph, flags); };
-    CHECK(h.hooks.instantiateGraph(api, &exec, graph, flags, call) == cudaSuccess);
+    CHECK(h.hooks.graphs().instantiate(api, &exec, graph, flags, call) == cudaSuccess);
     return exec;
   }
   void setKernel(cudaGraphExec_t exec, cudaGraphNode_t node, std::uint64_t *cell,
@@ -57,19 +57,19 @@ struct Graphs {
     withParameters(
         cell, value, blocks, &Harness::mixSymbol, [&](const cudaKernelNodeParams &given) {
           auto call = [&] { return api.cudaGraphExecKernelNodeSetParams(exec, node, &given); };
-          CHECK(h.hooks.changeGraph(exec, call, [&](hooks::ExecutableGraph &graph) {
+          CHECK(h.hooks.graphs().change(exec, call, [&](hooks::ExecutableGraph &graph) {
             graph.setKernel(node, given);
           }) == cudaSuccess);
         });
   }
   cudaError_t update(cudaGraphExec_t exec, cudaGraph_t by) {
-    return h.hooks.updateGraph(exec, by,
-                               [&] { return api.cudaGraphExecUpdate(exec, by, nullptr); });
+    return h.hooks.graphs().update(exec, by,
+                                   [&] { return api.cudaGraphExecUpdate(exec, by, nullptr); });
   }
   cudaError_t launch(cudaGraphExec_t exec, cudaStream_t stream) {
-    return h.hooks.graphLaunch(api, exec, stream);
+    return h.hooks.launchGraph(api, exec, stream);
   }
-  std::string statistics() { return h.hooks.graphStatistics(); }
+  std::string statistics() { return h.hooks.graphs().statistics(); }
 
   Harness &h;
   const hooks::CudaApi &api;

@@ -19,7 +19,7 @@ TEST_CASE("a bundle that cannot be used leaves the user's kernels, with one warn
   void *wrapper = dlsym(module, "testWrapper");
   REQUIRE(wrapper);
   hooks::Settings settings;
-  settings.bestEffort = settings.emulator = true;
+  settings.bestEffort = settings.emulator.isOn = true;
   settings.runAheadMicroseconds = 0;
   hooks::Hooks hooks(settings);
   static char symbol;
@@ -49,6 +49,6 @@ TEST_CASE("a bundle that cannot be used leaves the user's kernels, with one warn
   CHECK(ran);
   CHECK(hooks.totals().nonPreemptible == 2);
   CHECK(hooks.totals().throughVariants == 0);
-  hooks.running()->retire();
+  hooks.served().engine()->retire();
   cuda.settle();
 }

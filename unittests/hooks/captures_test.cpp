@@ -10,11 +10,11 @@ TEST_CASE("a stream that is first met in a capture is not asked then") {
   CHECK(h.cuda.api().cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, 0) ==
         cudaSuccess);
   std::uint64_t cell = 0;
-  CHECK(h.hooks.beginCapture(h.cuda.api(), stream, [&] {
+  CHECK(h.hooks.streams().beginCapture(h.cuda.api(), stream, [&] {
     return h.cuda.api().cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed);
   }) == cudaSuccess);
   CHECK(h.launch(stream, &cell, 1) == cudaSuccess);
-  h.hooks.endCapture([&] { return h.cuda.api().cudaStreamEndCapture(stream, nullptr); });
+  h.hooks.streams().endCapture([&] { return h.cuda.api().cudaStreamEndCapture(stream, nullptr); });
   CHECK(h.cuda.spoiltCaptures == 0);
   h.cuda.settle();
 }
@@ -25,7 +25,7 @@ TEST_CASE("what is captured passes through, and captured streams are not asked")
   std::uint64_t cell = 0, other = 0;
   h.launch(high, &other, 1);
   auto begin = [&](cudaStream_t stream) {
-    return h.hooks.beginCapture(h.cuda.api(), stream, [&] {
+    return h.hooks.streams().beginCapture(h.cuda.api(), stream, [&] {
       return h.cuda.api().cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
     });
   };
@@ -35,7 +35,8 @@ TEST_CASE("what is captured passes through, and captured streams are not asked")
   h.launch(high, &other, 1);
   CHECK(h.hooks.totals().throughVariants == 0);
   for (cudaStream_t stream : {low, high})
-    h.hooks.endCapture([&] { return h.cuda.api().cudaStreamEndCapture(stream, nullptr); });
+    h.hooks.streams().endCapture(
+        [&] { return h.cuda.api().cudaStreamEndCapture(stream, nullptr); });
   h.cuda.settle();
   h.launch(low, &cell, 1);
   CHECK(h.synchronize(low) == cudaSuccess);

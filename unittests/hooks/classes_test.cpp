@@ -10,7 +10,7 @@ namespace {
 
 struct Classes : Harness {
   cudaError_t setClass(cudaStream_t stream, std::uint32_t number) {
-    return hooks.setBestEffortClass(cuda.api(), stream, number);
+    return hooks.streams().setBestEffortClass(cuda.api(), stream, number);
   }
 };
 
@@ -42,7 +42,7 @@ TEST_CASE("a stream of a higher priority stops one of a lower, of which neither 
   SUBCASE("and is over before it goes on") {
     h.launch(middle, &quick, 3, 2);
     CHECK(h.synchronize(middle) == cudaSuccess);
-    CHECK(h.hooks.queryStream(h.cuda.api(), low) == cudaErrorNotReady);
+    CHECK(h.hooks.streams().query(h.cuda.api(), low) == cudaErrorNotReady);
     h.gate.open();
     CHECK(eventually([&] { return h.hooks.totals().yields == 1; }));
   }
@@ -76,7 +76,7 @@ TEST_CASE("a stream that becomes of another class keeps the order of what it has
   }
   std::this_thread::sleep_for(5ms);
   CHECK(h.gate.waitingNow() == 1);
-  CHECK(h.hooks.queryStream(h.cuda.api(), stream) == cudaErrorNotReady);
+  CHECK(h.hooks.streams().query(h.cuda.api(), stream) == cudaErrorNotReady);
   h.gate.open();
   CHECK(h.synchronize(stream) == cudaSuccess);
   CHECK(cell == expected);
@@ -111,20 +111,20 @@ TEST_CASE("who waits for a stream of a higher class does not wait for one of a l
   h.record(event, middle);
   SUBCASE("the stream") {
     CHECK(h.synchronize(middle) == cudaSuccess);
-    CHECK(h.hooks.queryStream(h.cuda.api(), middle) == cudaSuccess);
+    CHECK(h.hooks.streams().query(h.cuda.api(), middle) == cudaSuccess);
   }
   SUBCASE("an event there") {
-    CHECK(h.hooks.synchronizeEvent(h.cuda.api(), event) == cudaSuccess);
-    CHECK(h.hooks.queryEvent(h.cuda.api(), event) == cudaSuccess);
+    CHECK(h.hooks.events().synchronize(h.cuda.api(), event) == cudaSuccess);
+    CHECK(h.hooks.events().query(h.cuda.api(), event) == cudaSuccess);
   }
   SUBCASE("a call that is not queued") {
     auto call = [&] { return h.cuda.api().cudaEventRecord(event, middle); };
     auto mayNot = [] { return false; };
-    CHECK(h.hooks.queue(h.cuda.api(), middle, mayNot, call) == cudaSuccess);
+    CHECK(h.hooks.rules().queue(h.cuda.api(), middle, mayNot, call) == cudaSuccess);
   }
   CHECK(quick == Harness::mixed(0, 2));
   CHECK(slow == 0);
-  CHECK(h.hooks.queryStream(h.cuda.api(), low) == cudaErrorNotReady);
+  CHECK(h.hooks.streams().query(h.cuda.api(), low) == cudaErrorNotReady);
   h.gate.open();
   CHECK(h.synchronize(low) == cudaSuccess);
   CHECK(slow == Harness::mixed(0, 1));
@@ -141,7 +141,7 @@ TEST_CASE("an event's second use is not over with its last one, on another class
   h.wait(low, event);    // stays queued
   h.wait(middle, event); // is over soon
   CHECK(h.synchronize(middle) == cudaSuccess);
-  CHECK(h.hooks.destroyEvent(h.cuda.api(), event) == cudaSuccess);
+  CHECK(h.hooks.events().destroy(h.cuda.api(), event) == cudaSuccess);
   CHECK_FALSE(h.cuda.isDestroyed(event));
   h.gate.open();
   CHECK(h.synchronize(low) == cudaSuccess);
@@ -175,7 +175,7 @@ TEST_CASE("what a class needs of the device is there once its stream is") {
   h.stream(-2);
   h.stream(-1);
   auto takesMore = [&h, taken = std::size_t{0}](std::uint32_t number) mutable {
-    h.hooks.running()->queue().open(number);
+    h.hooks.served().engine()->queue().open(number);
     std::unique_lock lock(h.cuda.mutex);
     std::size_t before = std::exchange(taken, h.cuda.allocations.size());
     return before != taken;

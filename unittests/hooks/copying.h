@@ -64,7 +64,7 @@ struct Copying : Harness {
   std::byte *to() const { return memory + 2 * megabyte; }
   cudaError_t copy(std::byte *target, const std::byte *source, std::size_t bytes,
                    cudaMemcpyKind kind = cudaMemcpyDeviceToDevice) {
-    return hooks.copyAsync(cuda.api(), target, source, bytes, kind, stream);
+    return hooks.copies().copyAsync(cuda.api(), target, source, bytes, kind, stream);
   }
   /// A kernel stays at the gate, so that what comes is queued.
   void hold(cudaStream_t on) {

@@ -22,7 +22,7 @@ TEST_CASE("a library without a bundle is warned about when one of its kernels is
   static const void *const parts[] = {testContainer, library, nullptr};
   static hooks::FatbinWrapper wrapper{bundle::fatbinWrapperMagic, 2, testContainer, parts};
   hooks::Settings settings;
-  settings.bestEffort = settings.emulator = true;
+  settings.bestEffort = settings.emulator.isOn = true;
   settings.runAheadMicroseconds = 0;
   hooks::Hooks hooks(settings);
   static char symbols[2];
@@ -56,6 +56,6 @@ TEST_CASE("a library without a bundle is warned about when one of its kernels is
   CHECK(test::count(launch(&symbols[1]), "no bundle belongs to") == 1);
   CHECK(launch(&symbols[1]) == "");
   CHECK(launches == 3);
-  hooks.running()->retire();
+  hooks.served().engine()->retire();
   cuda.settle();
 }

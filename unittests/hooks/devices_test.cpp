@@ -10,7 +10,7 @@ namespace {
 struct TwoDevices : Harness {
   explicit TwoDevices(bool bestEffort) : Harness(bestEffort) {}
   ~TwoDevices() { use(0); }
-  void use(int device) { CHECK(hooks.setDevice(cuda.api(), device) == cudaSuccess); }
+  void use(int device) { CHECK(hooks.streams().setDevice(cuda.api(), device) == cudaSuccess); }
   cudaStream_t streamOn(int device, int priority = 0) {
     use(device);
     return stream(priority);
@@ -77,8 +77,8 @@ TEST_CASE("high priority on another device is passed on, and stops nobody") {
 TEST_CASE("another device's reset leaves the classes of streams and the queue as they are") {
   TwoDevices h(false);
   cudaStream_t low = h.streamOn(0);
-  CHECK(h.hooks.setClass(h.cuda.api(), low, true) == cudaSuccess);
-  CHECK(h.hooks.setClass(h.cuda.api(), cudaStreamPerThread, true) == cudaSuccess);
+  CHECK(h.hooks.streams().setClass(h.cuda.api(), low, true) == cudaSuccess);
+  CHECK(h.hooks.streams().setClass(h.cuda.api(), cudaStreamPerThread, true) == cudaSuccess);
   std::uint64_t cell = 0;
   CHECK(h.launch(low, &cell, 1) == cudaSuccess);
   CHECK(h.synchronize(low) == cudaSuccess);
@@ -101,7 +101,7 @@ TEST_CASE("a default stream is that of the device that a library has made curren
   CHECK(h.synchronize(nullptr) == cudaSuccess);
   CHECK(h.throughVariants() == 1);
   FakeCuda::currentDevice() = 1; // by cuCtxSetCurrent
-  h.hooks.contextChanged();
+  h.hooks.streams().contextChanged();
   CHECK(h.launch(nullptr, &cell, 2) == cudaSuccess);
   h.cuda.settle();
   CHECK(cell == Harness::mixed(Harness::mixed(0, 1), 2));

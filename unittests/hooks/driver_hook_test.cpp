@@ -32,7 +32,7 @@ test::FakeCuda &runtimeOfProcess() {
   struct Runtime {
     test::FakeCuda cuda;
     ~Runtime() {
-      if (hooks::BestEffortEngine *engine = hooks::Hooks::shared().running())
+      if (hooks::BestEffortEngine *engine = hooks::Hooks::shared().served().engine())
         engine->retire();
       cuda.settle();
     }
@@ -44,7 +44,7 @@ test::FakeCuda &runtimeOfProcess() {
 /// A library of the process, which finds the driver as libraries do.
 struct Library {
   Library() {
-    hooks::Hooks::shared().hooked(runtimeOfProcess().api());
+    hooks::Hooks::shared().libraries().hooked(runtimeOfProcess().api());
     handle = dlopen(TALLY_FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL);
     REQUIRE(handle);
     ask = reinterpret_cast<GetProcAddress>(dlsym(handle, "cuGetProcAddress_v2"));
@@ -78,7 +78,7 @@ TEST_CASE("launches of libraries are counted and attributed by their stream") {
   auto copy = reinterpret_cast<Copy>(entry);
 
   cudaStream_t stream = nullptr;
-  REQUIRE(hooks.createStream(cuda.api(), &stream, cudaStreamNonBlocking, 0) == cudaSuccess);
+  REQUIRE(hooks.streams().create(cuda.api(), &stream, cudaStreamNonBlocking, 0) == cudaSuccess);
   CHECK(launch(nullptr, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr) == CUDA_SUCCESS);
   CHECK(*launches == 1);
   CHECK(hooks.totals().foreignHigh == 1);
@@ -90,7 +90,7 @@ TEST_CASE("launches of libraries are counted and attributed by their stream") {
   }
   CHECK(hooks.totals().foreignHigh == 1);
 
-  REQUIRE(hooks.setClass(cuda.api(), stream, true) == cudaSuccess);
+  REQUIRE(hooks.streams().setClass(cuda.api(), stream, true) == cudaSuccess);
   // Behind something that is queued they wait for it.
   std::atomic<bool> ended{false};
   auto slow = [&] {
@@ -99,16 +99,16 @@ TEST_CASE("launches of libraries are counted and attributed by their stream") {
     return cudaSuccess;
   };
   hooks::StreamState state;
-  hooks.running()->submit(state, [] {
+  hooks.served().engine()->submit(state, [] {
     std::this_thread::sleep_for(5ms);
     return cudaSuccess;
   });
-  hooks.queue(cuda.api(), stream, [] { return true; }, slow);
+  hooks.rules().queue(cuda.api(), stream, [] { return true; }, slow);
   copy(0, &hooks, 1, stream);
   CHECK(ended);
   CHECK(*copies == 1);
   ended = false;
-  hooks.running()->submit(state, slow);
+  hooks.served().engine()->submit(state, slow);
   launch(nullptr, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr);
   CHECK(ended);
   CHECK(*launches == 3);
@@ -128,8 +128,8 @@ TEST_CASE("a library's fill on a best-effort stream is made later; what cannot b
   REQUIRE(library.ask("cuMemsetD32Async", &entry, 13000, 0, nullptr) == CUDA_SUCCESS);
   auto fill32 = reinterpret_cast<PFN_cuMemsetD32Async_v3020>(entry);
   cudaStream_t stream = nullptr;
-  REQUIRE(hooks.createStream(cuda.api(), &stream, cudaStreamNonBlocking, 0) == cudaSuccess);
-  REQUIRE(hooks.setClass(cuda.api(), stream, true) == cudaSuccess);
+  REQUIRE(hooks.streams().create(cuda.api(), &stream, cudaStreamNonBlocking, 0) == cudaSuccess);
+  REQUIRE(hooks.streams().setClass(cuda.api(), stream, true) == cudaSuccess);
   void *memory = nullptr;
   REQUIRE(cuda.api().cudaMalloc(&memory, 64) == cudaSuccess);
   auto address = reinterpret_cast<CUdeviceptr>(memory);
@@ -137,7 +137,7 @@ TEST_CASE("a library's fill on a best-effort stream is made later; what cannot b
   auto hold = [&] {
     mayEnd = ended = false;
     hooks::StreamState other;
-    hooks.running()->submit(other, [&] {
+    hooks.served().engine()->submit(other, [&] {
       while (!mayEnd)
         std::this_thread::yield();
       return cudaSuccess;
@@ -146,7 +146,7 @@ TEST_CASE("a library's fill on a best-effort stream is made later; what cannot b
       ended = true;
       return cudaSuccess;
     };
-    hooks.queue(cuda.api(), stream, [] { return true; }, end);
+    hooks.rules().queue(cuda.api(), stream, [] { return true; }, end);
   };
   auto checkQueued = [&](const std::function<CUresult()> &call, unsigned given) {
     hold();
@@ -154,7 +154,7 @@ TEST_CASE("a library's fill on a best-effort stream is made later; what cannot b
     CHECK(call() == CUDA_SUCCESS);
     CHECK(*fills == before);
     mayEnd = true;
-    hooks.running()->drain();
+    hooks.served().engine()->drain();
     CHECK(*fills == before + 1);
     CHECK(*value == given);
     CHECK(*filled != stream); // a lane's
@@ -197,10 +197,10 @@ TEST_CASE("a library's launch on a best-effort stream is made later, with the pa
       reinterpret_cast<CUresult (*)(const CUlaunchConfig *, CUfunction, void **, void **)>(entry);
 
   cudaStream_t stream = nullptr, other = nullptr;
-  REQUIRE(hooks.createStream(cuda.api(), &stream, cudaStreamNonBlocking, 0) == cudaSuccess);
-  REQUIRE(hooks.createStream(cuda.api(), &other, cudaStreamNonBlocking, 0) == cudaSuccess);
-  REQUIRE(hooks.setClass(cuda.api(), stream, true) == cudaSuccess);
-  hooks::BestEffortEngine &engine = *hooks.running();
+  REQUIRE(hooks.streams().create(cuda.api(), &stream, cudaStreamNonBlocking, 0) == cudaSuccess);
+  REQUIRE(hooks.streams().create(cuda.api(), &other, cudaStreamNonBlocking, 0) == cudaSuccess);
+  REQUIRE(hooks.streams().setClass(cuda.api(), stream, true) == cudaSuccess);
+  hooks::BestEffortEngine &engine = *hooks.served().engine();
   CUfunction function = nullptr;
   SUBCASE("given as a CUfunction") {
     function = reinterpret_cast<CUfunction>(std::uintptr_t{0x77});
@@ -266,7 +266,7 @@ TEST_CASE("a library's launch on a best-effort stream is made later, with the pa
 
   // Made at once by the caller: a launch tied to others, and one that fails.
   using Reason = hooks::InTurnReason;
-  const hooks::InTurnCounts &inTurn = hooks.inTurnOfLibraries();
+  const hooks::InTurnCounts &inTurn = hooks.libraries().inTurnCounts();
   std::uint64_t attributesBefore = inTurn.of(Reason::Attributes);
   std::uint64_t failingBefore = inTurn.of(Reason::WouldFail);
   attributes[0].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
@@ -301,7 +301,7 @@ TEST_CASE("a library's launch on a best-effort stream is made later, with the pa
   auto idle = [] { return cudaSuccess; };
   for (int i = 0; i < 20; ++i) {
     CHECK(launchEx(&given, function, parameters, nullptr) == CUDA_ERROR_INVALID_VALUE);
-    CHECK(hooks.queryStream(cuda.api(), stream, idle) == cudaSuccess);
+    CHECK(hooks.streams().query(cuda.api(), stream, idle) == cudaSuccess);
   }
   engine.drain();
   CHECK(inTurn.of(Reason::Attributes) == attributesBefore + 1);

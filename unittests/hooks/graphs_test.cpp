@@ -49,7 +49,7 @@ TEST_CASE("queued replays keep what they had; the graph and its executable may g
       CHECK(g.launch(exec, low) == cudaSuccess);
     }
   }
-  CHECK(h.hooks.destroyGraph(h.cuda.api(), exec) == cudaSuccess);
+  CHECK(h.hooks.graphs().destroy(h.cuda.api(), exec) == cudaSuccess);
   h.gate.open();
   CHECK(h.synchronize(low) == cudaSuccess);
   for (std::uint32_t value : {1u, 10u, 20u, 30u})
@@ -64,11 +64,11 @@ TEST_CASE("objects that a graph holds are destroyed when its queued launches are
   std::uint64_t cell = 0;
   Graphs g(h);
   g.kernel(&cell, 1);
-  h.hooks.graphsHoldObjects();
+  h.hooks.graphs().holdObjects();
   cudaGraphExec_t exec = g.instantiate();
   h.gated = true;
   CHECK(g.launch(exec, low) == cudaSuccess);
-  std::thread destroys([&] { CHECK(h.hooks.destroyGraph(h.cuda.api(), exec) == cudaSuccess); });
+  std::thread destroys([&] { CHECK(h.hooks.graphs().destroy(h.cuda.api(), exec) == cudaSuccess); });
   h.gate.arrived();
   std::this_thread::sleep_for(5ms);
   CHECK(count(h.cuda.log(), "destroyed") == 0);
@@ -106,7 +106,7 @@ TEST_CASE("what a thread puts on a full queue does not part another thread's gra
   for (cudaGraphExec_t each : execs)
     threads.emplace_back([&h, each, low] {
       for (int i = 0; i < 100; ++i)
-        CHECK(h.hooks.graphLaunch(h.cuda.api(), each, low) == cudaSuccess);
+        CHECK(h.hooks.launchGraph(h.cuda.api(), each, low) == cudaSuccess);
     });
   for (std::thread &each : threads)
     each.join();
@@ -393,8 +393,8 @@ TEST_CASE("in a process that has used another device graphs are launched whole")
   cudaStream_t low = h.stream(0);
   h.stream(-1);
   std::uint64_t cell = 0;
-  CHECK(h.hooks.setDevice(h.cuda.api(), 1) == cudaSuccess);
-  CHECK(h.hooks.setDevice(h.cuda.api(), 0) == cudaSuccess);
+  CHECK(h.hooks.streams().setDevice(h.cuda.api(), 1) == cudaSuccess);
+  CHECK(h.hooks.streams().setDevice(h.cuda.api(), 0) == cudaSuccess);
   Graphs g(h);
   g.kernel(&cell, 3);
   CHECK(g.launch(g.instantiate(), low) == cudaSuccess);

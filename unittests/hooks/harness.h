@@ -100,8 +100,8 @@ inline void runGuard(const FakeLaunch &launch, bool resume,
 class Harness {
 public:
   explicit Harness(bool processIsBestEffort = false, std::uint32_t yieldEvery = 0,
-                   std::vector<Kind> kinds = hooks::Settings().kinds, bool joinsArena = false,
-                   std::uint32_t bestEffortStreams = 1)
+                   std::vector<Kind> kinds = hooks::Settings().variants.kinds,
+                   bool joinsArena = false, std::uint32_t bestEffortStreams = 1)
       : Harness(settings(processIsBestEffort, yieldEvery, std::move(kinds), joinsArena,
                          bestEffortStreams)) {}
   explicit Harness(const hooks::Settings &settings) : hooks(settings) {
@@ -117,7 +117,7 @@ public:
   ~Harness() {
     gate.open();
     highGate.open();
-    if (hooks::BestEffortEngine *engine = hooks.running()) {
+    if (hooks::BestEffortEngine *engine = hooks.served().engine()) {
       engine->queue().drain(true);
       engine->retire();
     }
@@ -126,7 +126,7 @@ public:
 
   cudaStream_t stream(int priority, unsigned flags = cudaStreamNonBlocking) {
     cudaStream_t made = nullptr;
-    REQUIRE(hooks.createStream(cuda.api(), &made, flags, priority) == cudaSuccess);
+    REQUIRE(hooks.streams().create(cuda.api(), &made, flags, priority) == cudaSuccess);
     return made;
   }
   cudaEvent_t event() {
@@ -135,10 +135,10 @@ public:
     return made;
   }
   void record(cudaEvent_t event, cudaStream_t on) {
-    CHECK(hooks.recordEvent(cuda.api(), event, on, 0) == cudaSuccess);
+    CHECK(hooks.events().record(cuda.api(), event, on, 0) == cudaSuccess);
   }
   void wait(cudaStream_t on, cudaEvent_t event) {
-    CHECK(hooks.waitEvent(cuda.api(), on, event, 0) == cudaSuccess);
+    CHECK(hooks.events().wait(cuda.api(), on, event, 0) == cudaSuccess);
   }
   /// A launch of `mix` or `plain`.
   cudaError_t launch(cudaStream_t stream, std::uint64_t *cell, std::uint32_t value,
@@ -172,15 +172,15 @@ public:
           },
           kept);
     };
-    return hooks.queue(cuda.api(), stream, mayQueue, call);
+    return hooks.rules().queue(cuda.api(), stream, mayQueue, call);
   }
   cudaError_t synchronize(cudaStream_t stream) {
-    return hooks.synchronizeStream(cuda.api(), stream);
+    return hooks.streams().synchronize(cuda.api(), stream);
   }
 
   /// Until the requests to yield that were made have arrived.
   void settleRequest() {
-    CHECK(eventually([&] { return hooks.running()->isTold(); }));
+    CHECK(eventually([&] { return hooks.served().engine()->isTold(); }));
     cuda.settleControl();
   }
 
@@ -212,7 +212,7 @@ public:
     CHECK(eventually([&] { return hooks.totals().yields == 1; }));
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     CHECK(cell == mixed(0, value, 1));
-    CHECK(hooks.queryStream(cuda.api(), low) == cudaErrorNotReady);
+    CHECK(hooks.streams().query(cuda.api(), low) == cudaErrorNotReady);
     highGate.open();
     CHECK(synchronize(low) == cudaSuccess);
   }
@@ -236,12 +236,12 @@ protected:
                                   std::uint32_t bestEffortStreams) {
     hooks::Settings made;
     made.bestEffortStreams = bestEffortStreams;
-    made.joinsArena = joinsArena;
-    made.kinds = std::move(kinds);
+    made.arena.isJoined = joinsArena;
+    made.variants.kinds = std::move(kinds);
     made.bestEffort = bestEffort;
     made.runAheadMicroseconds = 0;
     made.yieldEveryMicroseconds = yieldEvery;
-    made.emulator = true; // no driver to ask for stream writes
+    made.emulator.isOn = true; // no driver to ask for stream writes
     return made;
   }
 

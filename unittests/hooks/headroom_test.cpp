@@ -15,10 +15,10 @@ struct Headroom : Harness {
   /// From here on there is best-effort work.
   void begin() { low = stream(0); }
   Footprint left() {
-    REQUIRE(hooks.headroom());
-    return hooks.headroom()->now();
+    REQUIRE(hooks.served().headroom());
+    return hooks.served().headroom()->now();
   }
-  bool knows() { return hooks.headroom()->knowsAll(); }
+  bool knows() { return hooks.served().headroom()->knowsAll(); }
   cudaError_t launchPlain(cudaStream_t on, std::uint32_t blocks) {
     return launch(on, cellOf(on), 1, blocks, &plainSymbol);
   }
@@ -46,7 +46,7 @@ struct Headroom : Harness {
 TEST_CASE("launches are looked at once") {
   Headroom h;
   CHECK(h.launchPlain(h.high, 2) == cudaSuccess);
-  CHECK(h.hooks.headroom() == nullptr);
+  CHECK(h.hooks.served().headroom() == nullptr);
   h.begin();
   CHECK(h.left() == h.reserve);
   int asked = h.cuda.attributeQueries;
@@ -63,9 +63,9 @@ TEST_CASE("launches are looked at once") {
   CHECK(h.launchPlain(h.low, 16) == cudaSuccess);
   CHECK(h.left() == h.of(5));
   // A kernel that may have changed.
-  h.hooks.setFunctionAttribute(h.cuda.api(), &Headroom::plainSymbol,
-                               cudaFuncAttributePreferredSharedMemoryCarveout, 50,
-                               [] { return cudaSuccess; });
+  h.hooks.launches().setAttribute(h.cuda.api(), &Headroom::plainSymbol,
+                                  cudaFuncAttributePreferredSharedMemoryCarveout, 50,
+                                  [] { return cudaSuccess; });
   asked = h.cuda.attributeQueries;
   CHECK(h.launchPlain(h.high, 10) == cudaSuccess);
   CHECK(h.cuda.attributeQueries == asked + 1);
@@ -80,13 +80,13 @@ TEST_CASE("each stream that launches has its room") {
   CHECK(h.left() == h.of(1));
   // One that does not launch kernels has none.
   cudaEvent_t event = h.event();
-  CHECK(h.hooks.recordEvent(h.cuda.api(), event, other, 0) == cudaSuccess);
+  CHECK(h.hooks.events().record(h.cuda.api(), event, other, 0) == cudaSuccess);
   CHECK(h.left() == h.of(1));
   for (int i = 0; i < 3; ++i) {
     CHECK(h.launchPlain(other, 2) == cudaSuccess);
     CHECK(h.left() == Footprint{256, 4096, 2048, 2});
   }
-  CHECK(h.hooks.destroyStream(h.cuda.api(), other) == cudaSuccess);
+  CHECK(h.hooks.streams().destroy(h.cuda.api(), other) == cudaSuccess);
   CHECK(h.left() == h.of(1));
   // It may be the other one under another handle.
   cudaStream_t third = h.stream(-1);
@@ -102,7 +102,7 @@ TEST_CASE("where nothing may pause nothing is looked at") {
   std::uint64_t cell = 0;
   CHECK(h.launch(high, &cell, 1, 2, &Harness::plainSymbol) == cudaSuccess);
   CHECK(h.cuda.attributeQueries == asked);
-  CHECK(h.hooks.headroom() == nullptr);
+  CHECK(h.hooks.served().headroom() == nullptr);
 }
 
 TEST_CASE("what is not known, or the driver's, takes the reserve") {
@@ -117,8 +117,8 @@ TEST_CASE("what is not known, or the driver's, takes the reserve") {
       to.foreign(api, state, &api, dim3(2), dim3(32), 0,
                  [] { return std::optional<hooks::KernelUse>(); });
     };
-    h.hooks.hooked(h.cuda.api());
-    h.hooks.foreignLaunch(h.high, {&known, 1}, succeed, take, see);
+    h.hooks.libraries().hooked(h.cuda.api());
+    h.hooks.libraries().launch(h.high, {&known, 1}, succeed, take, see);
     known = false;
   }
   SUBCASE("a kernel that CUDA does not tell of") {
@@ -133,16 +133,16 @@ TEST_CASE("what is not known, or the driver's, takes the reserve") {
     cudaGraphExec_t exec = nullptr;
     h.cuda.api().cudaGraphCreate(&graph, 0);
     h.cuda.api().cudaGraphInstantiate(&exec, graph, 0);
-    CHECK(h.hooks.graphLaunch(h.cuda.api(), exec, h.high) == cudaSuccess);
+    CHECK(h.hooks.launchGraph(h.cuda.api(), exec, h.high) == cudaSuccess);
     known = false;
   }
   SUBCASE("a fill") {
-    CHECK(h.hooks.fillAsync(h.cuda.api(), &h.cell, 0, 8, h.high) == cudaSuccess);
+    CHECK(h.hooks.copies().fillAsync(h.cuda.api(), &h.cell, 0, 8, h.high) == cudaSuccess);
   }
   SUBCASE("a copy on the device") {
     std::uint64_t other = 1;
-    CHECK(h.hooks.copyAsync(h.cuda.api(), &h.cell, &other, 8, cudaMemcpyDeviceToDevice, h.high) ==
-          cudaSuccess);
+    CHECK(h.hooks.copies().copyAsync(h.cuda.api(), &h.cell, &other, 8, cudaMemcpyDeviceToDevice,
+                                     h.high) == cudaSuccess);
   }
   CHECK(h.left() == h.reserve);
   CHECK(h.knows() == known);
@@ -153,21 +153,21 @@ TEST_CASE("copies from and to the host take nothing, nor what best effort fills"
   h.begin();
   CHECK(h.launchPlain(h.high, 2) == cudaSuccess);
   std::uint64_t other = 1;
-  CHECK(h.hooks.copyAsync(h.cuda.api(), &h.cell, &other, 8, cudaMemcpyHostToDevice, h.high) ==
-        cudaSuccess);
-  CHECK(h.hooks.fillAsync(h.cuda.api(), &other, 0, 8, h.low) == cudaSuccess);
+  CHECK(h.hooks.copies().copyAsync(h.cuda.api(), &h.cell, &other, 8, cudaMemcpyHostToDevice,
+                                   h.high) == cudaSuccess);
+  CHECK(h.hooks.copies().fillAsync(h.cuda.api(), &other, 0, 8, h.low) == cudaSuccess);
   CHECK(h.left() == h.of(1));
 }
 
 TEST_CASE("what is captured is not launched") {
   Headroom h;
   h.begin();
-  h.hooks.beginCapture(h.cuda.api(), h.high, [&] {
+  h.hooks.streams().beginCapture(h.cuda.api(), h.high, [&] {
     return h.cuda.api().cudaStreamBeginCapture(h.high, cudaStreamCaptureModeGlobal);
   });
   CHECK(h.launchPlain(h.high, 2) == cudaSuccess);
   CHECK(h.left() == h.reserve);
-  h.hooks.endCapture([&] { return h.cuda.api().cudaStreamEndCapture(h.high, nullptr); });
+  h.hooks.streams().endCapture([&] { return h.cuda.api().cudaStreamEndCapture(h.high, nullptr); });
   CHECK(h.launchPlain(h.high, 2) == cudaSuccess);
   CHECK(h.left() == h.of(1));
 }
@@ -250,7 +250,7 @@ TEST_CASE("what does not fit is said each time") {
   h.cuda.addKernel("plain", {{8, 4}, [](const FakeLaunch &) {}, 1024, 255});
   hooks::Captures captures;
   hooks::Settings settings;
-  settings.joinsArena = false;
+  settings.arena.isJoined = false;
   hooks::Requests requests;
   auto activity = hooks::Activity::create(h.cuda.api(), captures, requests, settings, 0);
   REQUIRE(activity);

@@ -20,7 +20,7 @@ TEST_CASE("without best-effort streams calls pass through and nothing is started
   CHECK(h.launch(nullptr, &cell, 5) == cudaSuccess);
   CHECK(h.synchronize(nullptr) == cudaSuccess);
   CHECK(cell == Harness::mixed(0, 5));
-  CHECK(h.hooks.running() == nullptr);
+  CHECK(h.hooks.served().engine() == nullptr);
   CHECK(h.hooks.totals().highLaunches == 1);
 }
 
@@ -41,7 +41,7 @@ TEST_CASE("a stream below another in use is best effort, whichever was made firs
 TEST_CASE("the highest priority is kept for the control stream") {
   Harness h;
   int lowest = 1, highest = 1, got = 0;
-  CHECK(h.hooks.priorityRange(h.cuda.api(), &lowest, &highest) == cudaSuccess);
+  CHECK(h.hooks.streams().priorityRange(h.cuda.api(), &lowest, &highest) == cudaSuccess);
   CHECK(lowest == 0);
   CHECK(highest == -4);
   cudaStream_t stream = h.stream(-5);
@@ -74,7 +74,7 @@ TEST_CASE("at the process's end no stream of the program is asked, and what is q
   h.highGate.arrived();
   h.launch(low, &cell, 2);
   CHECK(eventually([&] { return h.cuda.queriesOf(high) > 0; }));
-  h.hooks.running()->end();
+  h.hooks.served().engine()->end();
   int before = h.cuda.queriesOf(high);
   CHECK(h.synchronize(low) == cudaSuccess);
   CHECK(cell == Harness::mixed(Harness::mixed(0, 1), 2));
@@ -92,8 +92,8 @@ TEST_CASE("a destroyed stream is not asked, though it became best effort with wo
   for (cudaStream_t each : {high, other})
     CHECK(h.launch(each, &ignored, 1, 1, &Harness::plainSymbol) == cudaSuccess);
   h.highGate.arrived();
-  CHECK(h.hooks.setClass(h.cuda.api(), other, true) == cudaSuccess);
-  CHECK(h.hooks.destroyStream(h.cuda.api(), other) == cudaSuccess);
+  CHECK(h.hooks.streams().setClass(h.cuda.api(), other, true) == cudaSuccess);
+  CHECK(h.hooks.streams().destroy(h.cuda.api(), other) == cudaSuccess);
   CHECK(h.launch(low, &cell, 2) == cudaSuccess);
   std::this_thread::sleep_for(5ms);
   h.highGate.open();
@@ -130,8 +130,8 @@ TEST_CASE("arguments and pageable copies are taken at the call, pinned ones in t
     h.launch(low, &cell, value, 2);
     value = 9; // too late
   }
-  CHECK(h.hooks.copyAsync(h.cuda.api(), &device, &pinned, 8, cudaMemcpyHostToDevice, low) ==
-        cudaSuccess);
+  CHECK(h.hooks.copies().copyAsync(h.cuda.api(), &device, &pinned, 8, cudaMemcpyHostToDevice,
+                                   low) == cudaSuccess);
   pinned = 5; // in time: a pinned copy reads when it is its turn
   std::uint64_t pageable = 6, target = 0;
   h.cuda.pin(&target);
@@ -140,8 +140,8 @@ TEST_CASE("arguments and pageable copies are taken at the call, pinned ones in t
     CHECK(device == 0);
     h.gate.open();
   });
-  CHECK(h.hooks.copyAsync(h.cuda.api(), &target, &pageable, 8, cudaMemcpyHostToDevice, low) ==
-        cudaSuccess);
+  CHECK(h.hooks.copies().copyAsync(h.cuda.api(), &target, &pageable, 8, cudaMemcpyHostToDevice,
+                                   low) == cudaSuccess);
   pageable = 0; // too late
   opener.join();
   CHECK(h.synchronize(low) == cudaSuccess);
@@ -161,9 +161,9 @@ TEST_CASE("queued copies and fills go on the runtime's stream, between the kerne
   REQUIRE(h.cuda.api().cudaMalloc(&filled, 8) == cudaSuccess);
   h.gated = true;
   h.launch(low, &cell, 4u, 2);
-  CHECK(h.hooks.copyAsync(h.cuda.api(), &copied, &cell, 8, cudaMemcpyHostToDevice, low) ==
+  CHECK(h.hooks.copies().copyAsync(h.cuda.api(), &copied, &cell, 8, cudaMemcpyHostToDevice, low) ==
         cudaSuccess);
-  CHECK(h.hooks.fillAsync(h.cuda.api(), filled, 1, 8, low) == cudaSuccess);
+  CHECK(h.hooks.copies().fillAsync(h.cuda.api(), filled, 1, 8, low) == cudaSuccess);
   h.launch(low, &cell, 5u, 2);
   h.gate.open();
   CHECK(h.synchronize(low) == cudaSuccess);
@@ -209,7 +209,7 @@ TEST_CASE("an error after the call has returned is given by the next synchronisa
   h.gated = true;
   h.launch(low, &cell, 1, 3);
   auto call = [] { return cudaErrorInvalidValue; };
-  CHECK(h.hooks.queue(h.cuda.api(), low, mayQueue, call) == cudaSuccess);
+  CHECK(h.hooks.rules().queue(h.cuda.api(), low, mayQueue, call) == cudaSuccess);
   h.gate.open();
   CHECK(h.synchronize(low) == cudaErrorInvalidValue);
   CHECK(h.synchronize(low) == cudaSuccess);
@@ -298,7 +298,7 @@ TEST_CASE("nobody waits for an engine that was retired") {
     std::uint64_t cell = 0;
     for (int n = 0; n < 5; ++n)
       h.launch(nullptr, &cell, 1, 2);
-    hooks::BestEffortEngine *engine = h.hooks.running();
+    hooks::BestEffortEngine *engine = h.hooks.served().engine();
     engine->retire();
     CHECK(engine->queue().isIdle());
     engine->queue().drain(false);
@@ -309,12 +309,12 @@ TEST_CASE("attributes of a kernel go to its variants") {
   Harness h(true);
   std::uint64_t cell = 0;
   auto set = [&h](int value) {
-    CHECK(h.hooks.setFunctionAttribute(h.cuda.api(), &Harness::mixSymbol,
-                                       cudaFuncAttributeMaxDynamicSharedMemorySize, value, [&] {
-                                         return h.cuda.api().cudaFuncSetAttribute(
-                                             &Harness::mixSymbol,
-                                             cudaFuncAttributeMaxDynamicSharedMemorySize, value);
-                                       }) == cudaSuccess);
+    CHECK(h.hooks.launches().setAttribute(h.cuda.api(), &Harness::mixSymbol,
+                                          cudaFuncAttributeMaxDynamicSharedMemorySize, value, [&] {
+                                            return h.cuda.api().cudaFuncSetAttribute(
+                                                &Harness::mixSymbol,
+                                                cudaFuncAttributeMaxDynamicSharedMemorySize, value);
+                                          }) == cudaSuccess);
   };
   set(70000);
   h.launch(nullptr, &cell, 1, 3);
@@ -326,7 +326,7 @@ TEST_CASE("attributes of a kernel go to its variants") {
   // Nothing changes, so nothing that is queued is waited for.
   hooks::StreamState other;
   std::atomic<bool> ended{false};
-  h.hooks.running()->submit(other, [&] {
+  h.hooks.served().engine()->submit(other, [&] {
     std::this_thread::sleep_for(50ms);
     ended = true;
     return cudaSuccess;
@@ -355,17 +355,19 @@ TEST_CASE("what is wrong with a call is said at the call, whatever is queued ahe
   });
   auto wrong = [] { return cudaErrorInvalidValue; };
   SUBCASE("a queued call") {
-    CHECK(
-        h.hooks.queue(h.cuda.api(), stream, [] { return false; }, wrong) == cudaErrorInvalidValue);
+    CHECK(h.hooks.rules().queue(
+              h.cuda.api(), stream, [] { return false; }, wrong) == cudaErrorInvalidValue);
   }
   SUBCASE("a copy's kind") {
     auto kind = static_cast<cudaMemcpyKind>(77);
-    CHECK(h.hooks.copyAsync(h.cuda.api(), &pinned, &cell, 8, kind, stream) ==
+    CHECK(h.hooks.copies().copyAsync(h.cuda.api(), &pinned, &cell, 8, kind, stream) ==
           cudaErrorInvalidMemcpyDirection);
   }
   SUBCASE("no event") {
-    CHECK(h.hooks.recordEvent(h.cuda.api(), nullptr, stream, 0) == cudaErrorInvalidResourceHandle);
-    CHECK(h.hooks.waitEvent(h.cuda.api(), stream, nullptr, 0) == cudaErrorInvalidResourceHandle);
+    CHECK(h.hooks.events().record(h.cuda.api(), nullptr, stream, 0) ==
+          cudaErrorInvalidResourceHandle);
+    CHECK(h.hooks.events().wait(h.cuda.api(), stream, nullptr, 0) ==
+          cudaErrorInvalidResourceHandle);
   }
   opener.join();
   h.hooks.lastError(h.cuda.api(), true);
@@ -395,9 +397,9 @@ TEST_CASE("which calls may be queued") {
 TEST_CASE("a stream's class can be set") {
   Harness h;
   std::uint64_t cell = 0;
-  CHECK(h.hooks.setClass(h.cuda.api(), nullptr, true) == cudaSuccess);
+  CHECK(h.hooks.streams().setClass(h.cuda.api(), nullptr, true) == cudaSuccess);
   h.launch(nullptr, &cell, 1);
-  CHECK(h.hooks.setClass(h.cuda.api(), nullptr, false) == cudaSuccess);
+  CHECK(h.hooks.streams().setClass(h.cuda.api(), nullptr, false) == cudaSuccess);
   h.launch(nullptr, &cell, 1);
   CHECK(h.synchronize(nullptr) == cudaSuccess);
   CHECK(h.hooks.totals().throughVariants == 1);
@@ -469,7 +471,7 @@ TEST_CASE("a thread forgets a stream's class when that is set") {
     h.launch(high, &cell, 1);
   CHECK(hooks::threadState.last.scopes);
   // By another thread, and a stream is used anew there.
-  std::thread([&] { h.hooks.setClass(h.cuda.api(), high, true); }).join();
+  std::thread([&] { h.hooks.streams().setClass(h.cuda.api(), high, true); }).join();
   h.launch(high, &cell, 1);
   CHECK(h.synchronize(high) == cudaSuccess);
   CHECK(h.hooks.totals().highLaunches == 3);
@@ -482,12 +484,12 @@ TEST_CASE("a thread forgets a stream's class when that is set") {
 TEST_CASE("copies and events are made at once while nothing is queued") {
   Harness h(true);
   std::uint64_t from = 1, to = 0;
-  CHECK(h.hooks.copyAsync(h.cuda.api(), &to, &from, 8, cudaMemcpyHostToDevice, nullptr) ==
+  CHECK(h.hooks.copies().copyAsync(h.cuda.api(), &to, &from, 8, cudaMemcpyHostToDevice, nullptr) ==
         cudaSuccess);
   CHECK(h.cuda.pageableQueries == 0);
   cudaEvent_t event = h.event();
-  CHECK(h.hooks.recordEvent(h.cuda.api(), event, nullptr, 0) == cudaSuccess);
-  CHECK(h.hooks.synchronizeEvent(h.cuda.api(), event) == cudaSuccess);
+  CHECK(h.hooks.events().record(h.cuda.api(), event, nullptr, 0) == cudaSuccess);
+  CHECK(h.hooks.events().synchronize(h.cuda.api(), event) == cudaSuccess);
   CHECK(to == 1);
   CHECK(place(h.cuda.log(), "mix") == h.cuda.log().size());
 }

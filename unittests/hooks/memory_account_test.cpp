@@ -36,8 +36,8 @@ struct Program {
       : account(settings(quota, reserve)) {}
   static Settings settings(MemoryAmount quota, MemoryAmount reserve) {
     Settings made;
-    made.memoryQuota = quota;
-    made.memoryReserve = reserve;
+    made.memory.quota = quota;
+    made.memory.reserve = reserve;
     return made;
   }
   cudaError_t allocate(const void *handle, std::size_t bytes, cudaError_t outcome = cudaSuccess) {
@@ -116,7 +116,7 @@ TEST_CASE("what others are shown is what was allocated on the device, limits or 
   settings.bestEffort = true;
   settings.runAheadMicroseconds = 0;
   for (MemoryAmount quota : {MemoryAmount{}, MemoryAmount{100, 0}}) {
-    settings.memoryQuota = quota;
+    settings.memory.quota = quota;
     MemoryAccount account(settings);
     const CudaApi api = table();
     auto allocate = [&](const void *handle, std::size_t bytes) {

@@ -16,13 +16,13 @@ TEST_CASE("a high-priority stream waits for a best-effort event until its record
   cudaEvent_t event = h.event();
   h.gated = true;
   h.launch(low, &cell, 2, 4);
-  h.hooks.recordEvent(h.cuda.api(), event, low, 0);
-  CHECK(h.hooks.queryEvent(h.cuda.api(), event) == cudaErrorNotReady);
+  h.hooks.events().record(h.cuda.api(), event, low, 0);
+  CHECK(h.hooks.events().query(h.cuda.api(), event) == cudaErrorNotReady);
   float ms = 0;
-  CHECK(h.hooks.elapsedTime(h.cuda.api(), &ms, event, event) == cudaErrorNotReady);
+  CHECK(h.hooks.events().elapsedTime(h.cuda.api(), &ms, event, event) == cudaErrorNotReady);
   std::uint64_t seen = 0;
   std::thread waiter([&] {
-    h.hooks.waitEvent(h.cuda.api(), high, event, 0);
+    h.hooks.events().wait(h.cuda.api(), high, event, 0);
     h.hostFunction(high, [&] { seen = cell; });
     h.synchronize(high);
   });
@@ -41,10 +41,10 @@ TEST_CASE("best-effort work that high-priority work waits for does not wait for 
   h.highGate.arrived();
   h.launch(low, &cell, 2, 4);
   cudaEvent_t event = h.event();
-  h.hooks.recordEvent(h.cuda.api(), event, low, 0);
+  h.hooks.events().record(h.cuda.api(), event, low, 0);
   std::this_thread::sleep_for(5ms);
   CHECK(cell == 0); // held back
-  h.hooks.waitEvent(h.cuda.api(), high, event, 0);
+  h.hooks.events().wait(h.cuda.api(), high, event, 0);
   CHECK(h.synchronize(high) == cudaSuccess); // while `busy` is
   CHECK(cell == Harness::mixed(0, 2, 4));
   h.highGate.open();
@@ -60,7 +60,7 @@ TEST_CASE("a time between two best-effort events that has a request in it is tol
   h.gated = true;
   auto timed = [&](bool disturbed) {
     h.launch(low, &cell, 2, 4);
-    h.hooks.recordEvent(h.cuda.api(), start, low, 0);
+    h.hooks.events().record(h.cuda.api(), start, low, 0);
     h.gate.open(4);
     if (disturbed) {
       h.launch(high, &other, 1, 1);
@@ -68,11 +68,11 @@ TEST_CASE("a time between two best-effort events that has a request in it is tol
       CHECK(h.synchronize(high) == cudaSuccess);
     }
     h.launch(low, &cell, 2, 4);
-    h.hooks.recordEvent(h.cuda.api(), end, low, 0);
+    h.hooks.events().record(h.cuda.api(), end, low, 0);
     h.gate.open(4);
     CHECK(h.synchronize(low) == cudaSuccess);
     return test::captured(
-        [&] { CHECK(h.hooks.elapsedTime(h.cuda.api(), &ms, start, end) == cudaSuccess); });
+        [&] { CHECK(h.hooks.events().elapsedTime(h.cuda.api(), &ms, start, end) == cudaSuccess); });
   };
   CHECK(timed(false).empty());
   CHECK(test::count(timed(true), "has requests in it") == 1);
@@ -112,7 +112,7 @@ TEST_CASE(
     // In an arena calls are counted before there is best-effort work.
     TemporaryFolder folder;
     Variable arena("TALLY_ARENA", folder.file("arena"));
-    Harness h(false, 0, hooks::Settings().kinds, true);
+    Harness h(false, 0, hooks::Settings().variants.kinds, true);
     cudaStream_t high = h.stream(-1, cudaStreamDefault);
     std::uint64_t ignored = 0, cell = 0, expected = 0;
     auto launchAndKnow = [&] {
@@ -120,8 +120,8 @@ TEST_CASE(
       return hooks::threadState.last.scopes != nullptr;
     };
     CHECK(eventually(launchAndKnow));
-    std::thread beginner([&] { h.hooks.setClass(h.cuda.api(), nullptr, true); });
-    while (!h.hooks.running())
+    std::thread beginner([&] { h.hooks.streams().setClass(h.cuda.api(), nullptr, true); });
+    while (!h.hooks.served().engine())
       launchAndKnow();
     beginner.join();
     CHECK(h.synchronize(high) == cudaSuccess);
@@ -156,7 +156,7 @@ TEST_CASE("kernels on the default stream of a thread are queued, calls on it kee
     CHECK(cell == Harness::mixed(0, 1, 3));
     return cudaSuccess;
   };
-  CHECK(h.hooks.queue(h.cuda.api(), cudaStreamPerThread, mayQueue, call) == cudaSuccess);
+  CHECK(h.hooks.rules().queue(h.cuda.api(), cudaStreamPerThread, mayQueue, call) == cudaSuccess);
   opener.join();
   CHECK(by == std::this_thread::get_id());
   CHECK(h.hooks.totals().throughVariants == 1);
@@ -192,14 +192,14 @@ TEST_CASE("nothing of tally's stands behind an event on a thread's stream of hig
   CHECK(h.synchronize(low) == cudaSuccess);
   cudaEvent_t event = h.event();
   h.launch(cudaStreamPerThread, &other, 1, 1, &Harness::plainSymbol);
-  CHECK(h.hooks.recordEvent(h.cuda.api(), event, cudaStreamPerThread, 0) == cudaSuccess);
+  CHECK(h.hooks.events().record(h.cuda.api(), event, cudaStreamPerThread, 0) == cudaSuccess);
   CHECK(h.cuda.lastRecordOn(cudaStreamPerThread) == event);
   h.launch(cudaStreamPerThread, &other, 1, 1, &Harness::plainSymbol);
   cudaEvent_t marker = h.cuda.lastRecordOn(cudaStreamPerThread);
   CHECK(marker != event);
   CHECK(h.synchronize(cudaStreamPerThread) == cudaSuccess);
   int records = h.cuda.recordsOn(cudaStreamPerThread);
-  CHECK(h.hooks.recordEvent(h.cuda.api(), event, cudaStreamPerThread, 0) == cudaSuccess);
+  CHECK(h.hooks.events().record(h.cuda.api(), event, cudaStreamPerThread, 0) == cudaSuccess);
   CHECK(h.cuda.recordsOn(cudaStreamPerThread) == records + 2); // the work ahead is marked too
 }
 
@@ -220,13 +220,13 @@ TEST_CASE("a record that is made late spoils no capture that another thread has 
     h.gate.arrived();
     return h.cuda.api().cudaStreamBeginCapture(blocking, cudaStreamCaptureModeGlobal);
   };
-  CHECK(h.hooks.beginCapture(h.cuda.api(), blocking, begin) == cudaSuccess);
+  CHECK(h.hooks.streams().beginCapture(h.cuda.api(), blocking, begin) == cudaSuccess);
   h.gate.open();
-  CHECK(eventually([&] { return h.hooks.queryEvent(h.cuda.api(), event) == cudaSuccess; }));
+  CHECK(eventually([&] { return h.hooks.events().query(h.cuda.api(), event) == cudaSuccess; }));
   CHECK(cell == Harness::mixed(Harness::mixed(0, 1), 2));
   CHECK(h.cuda.spoiltCaptures == 0);
   auto end = [&] { return h.cuda.api().cudaStreamEndCapture(blocking, nullptr); };
-  CHECK(h.hooks.endCapture(end) == cudaSuccess);
+  CHECK(h.hooks.streams().endCapture(end) == cudaSuccess);
 }
 
 TEST_CASE("launches come behind what was put on their stream past the queue") {
@@ -323,15 +323,15 @@ TEST_CASE("an event may be destroyed while a queued operation names it") {
   h.gated = true;
   h.launch(stream, &cell, 1);
   SUBCASE("a record and a wait") {
-    CHECK(h.hooks.recordEvent(h.cuda.api(), event, stream, 0) == cudaSuccess);
-    CHECK(h.hooks.waitEvent(h.cuda.api(), other, event, 0) == cudaSuccess);
+    CHECK(h.hooks.events().record(h.cuda.api(), event, stream, 0) == cudaSuccess);
+    CHECK(h.hooks.events().wait(h.cuda.api(), other, event, 0) == cudaSuccess);
   }
-  SUBCASE("a wait") { CHECK(h.hooks.waitEvent(h.cuda.api(), other, event, 0) == cudaSuccess); }
-  CHECK(h.hooks.destroyEvent(h.cuda.api(), event) == cudaSuccess); // before the gate is open
+  SUBCASE("a wait") { CHECK(h.hooks.events().wait(h.cuda.api(), other, event, 0) == cudaSuccess); }
+  CHECK(h.hooks.events().destroy(h.cuda.api(), event) == cudaSuccess); // before the gate is open
   CHECK(!h.cuda.isDestroyed(event));
   h.gate.open();
   CHECK(h.hooks.synchronizeDevice(h.cuda.api()) == cudaSuccess);
-  CHECK(h.hooks.destroyEvent(h.cuda.api(), h.event()) == cudaSuccess);
+  CHECK(h.hooks.events().destroy(h.cuda.api(), h.event()) == cudaSuccess);
   CHECK(h.cuda.isDestroyed(event));
 }
 
@@ -340,13 +340,13 @@ TEST_CASE("a later record by high priority does not move a wait that is queued")
   cudaStream_t low = h.stream(0), high = h.stream(-1);
   cudaEvent_t event = h.event();
   std::uint64_t cell = 0;
-  CHECK(h.hooks.recordEvent(h.cuda.api(), event, high, 0) == cudaSuccess);
+  CHECK(h.hooks.events().record(h.cuda.api(), event, high, 0) == cudaSuccess);
   h.gated = true;
   h.launch(low, &cell, 1);
-  CHECK(h.hooks.waitEvent(h.cuda.api(), low, event, 0) == cudaSuccess);
+  CHECK(h.hooks.events().wait(h.cuda.api(), low, event, 0) == cudaSuccess);
   std::atomic<bool> recorded{false};
   std::thread recorder([&] {
-    CHECK(h.hooks.recordEvent(h.cuda.api(), event, high, 0) == cudaSuccess);
+    CHECK(h.hooks.events().record(h.cuda.api(), event, high, 0) == cudaSuccess);
     recorded = true;
   });
   std::this_thread::sleep_for(20ms);
@@ -362,7 +362,7 @@ TEST_CASE("a thread's default stream stays what it is when other streams come an
   h.gated = true;
   h.launch(cudaStreamPerThread, &cell, 3);
   h.stream(0);
-  CHECK(h.hooks.queryStream(h.cuda.api(), cudaStreamPerThread) == cudaErrorNotReady);
+  CHECK(h.hooks.streams().query(h.cuda.api(), cudaStreamPerThread) == cudaErrorNotReady);
   h.gate.open();
   CHECK(h.synchronize(cudaStreamPerThread) == cudaSuccess);
   CHECK(cell == Harness::mixed(0, 3));

@@ -89,7 +89,7 @@ TEST_CASE("what is not known to lie apart in the device's memory is left to CUDA
   auto by = [&](const auto &make) { return c.byKernels(make); };
   CHECK(by([&] { return c.copy(c.to(), c.from(), megabyte); }) == 1);
   CHECK(by([&] { return c.copy(c.to(), c.from(), megabyte, cudaMemcpyDefault); }) == 1);
-  CHECK(by([&] { return c.hooks.fillAsync(c.cuda.api(), c.to(), 3, 64, c.stream); }) == 1);
+  CHECK(by([&] { return c.hooks.copies().fillAsync(c.cuda.api(), c.to(), 3, 64, c.stream); }) == 1);
   CHECK(by([&] { return c.copy(c.from() + 16, c.from(), megabyte); }) == 0);
   CHECK(by([&] { return c.copy(c.to(), c.from(), 0); }) == 0);
 }
@@ -114,8 +114,8 @@ TEST_CASE("a copy between the device's memory and pinned memory is by a kernel, 
   CHECK(by([&] { return c.copy(c.to(), host, 16, cudaMemcpyDeviceToDevice); }) == 0);
   // Which fails.
   auto none = static_cast<cudaMemcpyKind>(9);
-  CHECK_FALSE(c.hooks.running()->ownKernels()->copy(c.to(), host, 16, none));
-  CHECK_FALSE(c.hooks.running()->ownKernels()->copy(c.to(), c.from(), 16, none));
+  CHECK_FALSE(c.hooks.served().engine()->ownKernels()->copy(c.to(), host, 16, none));
+  CHECK_FALSE(c.hooks.served().engine()->ownKernels()->copy(c.to(), c.from(), 16, none));
   CHECK(by([&] { return c.copy(c.to(), host, megabyte + 1, cudaMemcpyHostToDevice); }) == 0);
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("a thread that has no context yet has its copies made by kernels") {
 TEST_CASE("they are not used where that is switched off, and where no kind of theirs may be used") {
   hooks::Settings settings = Copying::bestEffort();
   SUBCASE("switched off") { settings.copyKernels = false; }
-  SUBCASE("no kind") { settings.kinds = {}; }
+  SUBCASE("no kind") { settings.variants.kinds = {}; }
   Copying c(settings);
   CHECK(c.byKernels([&] { return c.copy(c.to(), c.from(), megabyte); }) == 0);
   CHECK(std::memcmp(c.to(), c.from(), megabyte) == 0);
@@ -148,9 +148,9 @@ TEST_CASE("nothing is loaded while a capture is open") {
   Copying c;
   auto copy = [&] { return c.copy(c.to(), c.from(), megabyte); };
   auto same = [] { return cudaSuccess; };
-  CHECK(c.hooks.beginCapture(c.cuda.api(), nullptr, same) == cudaSuccess);
+  CHECK(c.hooks.streams().beginCapture(c.cuda.api(), nullptr, same) == cudaSuccess);
   CHECK(c.byKernels(copy) == 0);
-  CHECK(c.hooks.endCapture(same) == cudaSuccess);
+  CHECK(c.hooks.streams().endCapture(same) == cudaSuccess);
   CHECK(c.byKernels(copy) == 1);
 }
 

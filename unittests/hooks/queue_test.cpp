@@ -73,12 +73,12 @@ private:
   void read(std::size_t stream, std::size_t other) {
     const hooks::CudaApi &api = h.cuda.api();
     cudaEvent_t there = between[other][stream], back = between[stream][other];
-    h.hooks.recordEvent(api, there, streams[other], 0);
-    h.hooks.waitEvent(api, streams[stream], there, 0);
+    h.hooks.events().record(api, there, streams[other], 0);
+    h.hooks.events().wait(api, streams[stream], there, 0);
     std::uint64_t *mine = &cells[stream], *theirs = &cells[other];
     h.hostFunction(streams[stream], [mine, theirs] { *mine = *mine * 31 + *theirs; });
-    h.hooks.recordEvent(api, back, streams[stream], 0);
-    h.hooks.waitEvent(api, streams[other], back, 0);
+    h.hooks.events().record(api, back, streams[stream], 0);
+    h.hooks.events().wait(api, streams[other], back, 0);
     expected[stream] = expected[stream] * 31 + expected[other];
   }
 
@@ -95,7 +95,7 @@ TEST_CASE("random programs of both classes compute what their order says, under 
   std::uint64_t yields = 0;
   for (std::uint32_t seed = 0; seed < 30; ++seed) {
     CAPTURE(seed);
-    Harness h(false, 30, hooks::Settings().kinds, false, 1 + seed % 4);
+    Harness h(false, 30, hooks::Settings().variants.kinds, false, 1 + seed % 4);
     Program(h, seed).run(150);
     yields += h.hooks.totals().yields;
   }
@@ -105,7 +105,7 @@ TEST_CASE("random programs of both classes compute what their order says, under 
 TEST_CASE("random programs of a best-effort process compute what their order says") {
   for (std::uint32_t seed = 100; seed < 115; ++seed) {
     CAPTURE(seed);
-    Harness h(true, 30, hooks::Settings().kinds, false, 1 + seed % 4);
+    Harness h(true, 30, hooks::Settings().variants.kinds, false, 1 + seed % 4);
     Program(h, seed).run(150);
   }
 }

@@ -16,24 +16,24 @@ namespace {
 
 struct Requests : Harness {
   explicit Requests(bool joinsArena = false)
-      : Harness(false, 0, hooks::Settings().kinds, joinsArena) {}
+      : Harness(false, 0, hooks::Settings().variants.kinds, joinsArena) {}
 
   std::uint64_t begin(cudaStream_t stream, std::chrono::nanoseconds deadline = 0ns) {
     std::uint64_t made = 0;
-    CHECK(hooks.beginRequest(cuda.api(), stream, "name", deadline, &made) == cudaSuccess);
+    CHECK(hooks.requests().begin(cuda.api(), stream, "name", deadline, &made) == cudaSuccess);
     CHECK(made != 0);
     return made;
   }
   cudaError_t refusal(cudaStream_t stream) {
     std::uint64_t made = 0;
-    cudaError_t status = hooks.beginRequest(cuda.api(), stream, nullptr, 0ns, &made);
+    cudaError_t status = hooks.requests().begin(cuda.api(), stream, nullptr, 0ns, &made);
     CHECK(made == 0);
     return status;
   }
   cudaError_t add(std::uint64_t request, cudaStream_t stream) {
-    return hooks.addToRequest(cuda.api(), request, stream);
+    return hooks.requests().add(cuda.api(), request, stream);
   }
-  cudaError_t end(std::uint64_t request) { return hooks.endRequest(request); }
+  cudaError_t end(std::uint64_t request) { return hooks.requests().end(request); }
   /// Whether nothing best-effort starts, though there is something.
   bool isHeldBack(const std::uint64_t &cell) {
     std::uint64_t before = cell;
@@ -106,10 +106,10 @@ TEST_CASE("a request that was open before there was best-effort work holds it ba
   cudaStream_t high = h.stream(-1);
   std::uint64_t request = h.begin(high), gone = h.begin(high);
   CHECK(h.end(gone) == cudaSuccess);
-  CHECK(!h.hooks.running());
+  CHECK(!h.hooks.served().engine());
   cudaStream_t low = h.stream(0);
   h.launch(low, &cell, 3, 2);
-  CHECK(h.hooks.running());
+  CHECK(h.hooks.served().engine());
   CHECK(h.isHeldBack(cell));
   CHECK(cell == 0);
   CHECK(h.end(request) == cudaSuccess);
@@ -119,7 +119,7 @@ TEST_CASE("a request that was open before there was best-effort work holds it ba
 TEST_CASE("default streams are named as others are") {
   Requests h;
   cudaStream_t low = h.stream(0), apart = h.stream(-1);
-  CHECK(h.hooks.setClass(h.cuda.api(), apart, false) == cudaSuccess);
+  CHECK(h.hooks.streams().setClass(h.cuda.api(), apart, false) == cudaSuccess);
   for (cudaStream_t each : {cudaStream_t(nullptr), cudaStreamLegacy, cudaStreamPerThread}) {
     std::uint64_t cell = 0;
     std::uint64_t request = h.begin(each);
@@ -157,17 +157,18 @@ TEST_CASE("what is wrong is said, and changes nothing") {
   CHECK(eventually([&] { return cell == Harness::mixed(0, 3, 2); }));
 
   FakeCuda::currentDevice() = 1;
-  h.hooks.contextChanged();
+  h.hooks.streams().contextChanged();
   CHECK(h.refusal(nullptr) == cudaErrorInvalidDevice);
   FakeCuda::currentDevice() = 0;
-  h.hooks.contextChanged();
+  h.hooks.streams().contextChanged();
 }
 
 TEST_CASE("in a process of best effort no stream has requests") {
   Harness h(true);
   std::uint64_t made = 0, cell = 0;
   for (cudaStream_t each : {cudaStream_t(nullptr), cudaStreamPerThread, h.stream(-1)})
-    CHECK(h.hooks.beginRequest(h.cuda.api(), each, nullptr, 0ns, &made) == cudaErrorNotPermitted);
+    CHECK(h.hooks.requests().begin(h.cuda.api(), each, nullptr, 0ns, &made) ==
+          cudaErrorNotPermitted);
   h.launch(nullptr, &cell, 3, 2);
   CHECK(h.synchronize(nullptr) == cudaSuccess);
   CHECK(cell == Harness::mixed(0, 3, 2));
@@ -248,7 +249,7 @@ TEST_CASE("an end is exact however the program has waited, and nothing is added 
   SUBCASE("for an event") {
     wait = [&] {
       h.record(event, high);
-      CHECK(h.hooks.synchronizeEvent(h.cuda.api(), event) == cudaSuccess);
+      CHECK(h.hooks.events().synchronize(h.cuda.api(), event) == cudaSuccess);
     };
   }
   SUBCASE("for the device") {
@@ -355,20 +356,20 @@ TEST_CASE("many threads begin and end, each its own and each other's") {
     all.emplace_back([&, t] {
       for (int i = 0; i < rounds; ++i) {
         std::uint64_t made = 0;
-        h.hooks.beginRequest(h.cuda.api(), high, nullptr, 0ns, &made);
+        h.hooks.requests().begin(h.cuda.api(), high, nullptr, 0ns, &made);
         std::uint64_t other =
             handedOver[static_cast<std::size_t>((t + i) % threads)].exchange(made);
         if (other == 0)
           continue;
-        ended += h.hooks.endRequest(other) == cudaSuccess;
-        twice += h.hooks.endRequest(other) == cudaSuccess;
+        ended += h.hooks.requests().end(other) == cudaSuccess;
+        twice += h.hooks.requests().end(other) == cudaSuccess;
       }
     });
   for (std::thread &each : all)
     each.join();
   for (auto &each : handedOver)
     if (std::uint64_t left = each.exchange(0))
-      ended += h.hooks.endRequest(left) == cudaSuccess;
+      ended += h.hooks.requests().end(left) == cudaSuccess;
   CHECK(ended == threads * rounds);
   CHECK(twice == 0);
   CHECK(place.high().requests == before + threads * rounds);

@@ -25,7 +25,7 @@ struct Ahead : Harness {
       : Harness(settingsWith(change)) {}
 
   static hooks::Settings settingsWith(const std::function<void(hooks::Settings &)> &change) {
-    hooks::Settings made = settings(true, 0, hooks::Settings().kinds, true, 1);
+    hooks::Settings made = settings(true, 0, hooks::Settings().variants.kinds, true, 1);
     made.runAheadMicroseconds = 5000;
     change(made);
     return made;
@@ -84,7 +84,7 @@ TEST_CASE("libraries' launches go at once too, and are counted once, as theirs")
   auto take = [] { return hooks::TakenLaunch{}; };
   auto see = [](hooks::HighFootprints &, const hooks::CudaApi &, hooks::StreamState &) {};
   static const char kernel = 0;
-  CHECK(h.hooks.foreignLaunch(stream, {&kernel, 8}, call, take, see) == cudaSuccess);
+  CHECK(h.hooks.libraries().launch(stream, {&kernel, 8}, call, take, see) == cudaSuccess);
   CHECK(made == 1);
   CHECK(h.ahead() == 1);
   CHECK(h.hooks.totals().foreignBestEffort == 1);
@@ -329,8 +329,8 @@ TEST_CASE("events stand between groups, not behind each operation") {
     int before = h.cuda.recordsOn(stream);
     for (std::uint32_t i = 0; i < count; ++i) {
       CHECK(h.launch(stream, &cell, i) == cudaSuccess);
-      CHECK(h.hooks.copyAsync(h.cuda.api(), &to, &from, sizeof to, cudaMemcpyDeviceToDevice,
-                              stream) == cudaSuccess);
+      CHECK(h.hooks.copies().copyAsync(h.cuda.api(), &to, &from, sizeof to,
+                                       cudaMemcpyDeviceToDevice, stream) == cudaSuccess);
       CHECK(h.launch(stream, &cell, i) == cudaSuccess);
     }
     CHECK(h.synchronize(stream) == cudaSuccess);
@@ -346,7 +346,7 @@ TEST_CASE("what must be scheduled even alone is queued") {
     change = [](hooks::Settings &all) { all.runAheadMicroseconds = 0; };
   }
   SUBCASE("variants are to be measured") {
-    change = [](hooks::Settings &all) { all.profiles = true; };
+    change = [](hooks::Settings &all) { all.variants.areProfiled = true; };
   }
   SUBCASE("the policy holds back") {
     change = [](hooks::Settings &all) {
@@ -415,9 +415,9 @@ TEST_CASE("a call that fails leaves nothing on its stream") {
   for (int round = 0; round < rounds; ++round) {
     cudaStream_t stream = h.stream(0);
     auto call = [] { return FakeCuda::failed(cudaErrorInvalidValue); };
-    CHECK(h.hooks.queue(h.cuda.api(), stream, mayQueue, call) == cudaErrorInvalidValue);
+    CHECK(h.hooks.rules().queue(h.cuda.api(), stream, mayQueue, call) == cudaErrorInvalidValue);
     CHECK(FakeCuda::lastError() == cudaErrorInvalidValue);
-    busy += h.hooks.queryStream(h.cuda.api(), stream) == cudaErrorNotReady ? 1 : 0;
+    busy += h.hooks.streams().query(h.cuda.api(), stream) == cudaErrorNotReady ? 1 : 0;
     FakeCuda::lastError() = cudaSuccess;
     CHECK(h.launch(stream, &cell, 1) == cudaSuccess);
     CHECK(h.synchronize(stream) == cudaSuccess);
@@ -435,13 +435,13 @@ TEST_CASE("a capture is left alone") {
   auto begin = [&] {
     return h.cuda.api().cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
   };
-  CHECK(h.hooks.beginCapture(h.cuda.api(), stream, begin) == cudaSuccess);
+  CHECK(h.hooks.streams().beginCapture(h.cuda.api(), stream, begin) == cudaSuccess);
   int records = h.cuda.recordsOn(other);
   for (std::uint32_t i = 0; i < 200; ++i)
     CHECK(h.launch(other, &cell, i) == cudaSuccess);
   CHECK(h.cuda.recordsOn(other) == records);
   cudaGraph_t graph = nullptr;
-  CHECK(h.hooks.endCapture([&] { return h.cuda.api().cudaStreamEndCapture(stream, &graph); }) ==
-        cudaSuccess);
+  CHECK(h.hooks.streams().endCapture(
+            [&] { return h.cuda.api().cudaStreamEndCapture(stream, &graph); }) == cudaSuccess);
   CHECK(h.synchronize(other) == cudaSuccess);
 }

@@ -44,7 +44,7 @@ struct Staged : Copying {
     return hooks.totals().copiesByKernels - before;
   }
   cudaError_t copyNow(void *target, const void *source, std::size_t bytes, cudaMemcpyKind kind) {
-    return hooks.copy(cuda.api(), target, source, bytes, kind, nullptr, [&] {
+    return hooks.copies().copy(cuda.api(), target, source, bytes, kind, nullptr, [&] {
       std::memcpy(target, source, bytes);
       return cudaSuccess;
     });
@@ -135,7 +135,7 @@ TEST_CASE("copies without a stream end with the call; fills of the device's memo
   }) == 1);
   bool isMade = false;
   CHECK(s.withoutWait(nullptr, [&] {
-    CHECK(s.hooks.fill(s.cuda.api(), s.to(), 3, 64, nullptr, [&] {
+    CHECK(s.hooks.copies().fill(s.cuda.api(), s.to(), 3, 64, nullptr, [&] {
       isMade = true;
       return cudaSuccess;
     }) == cudaSuccess);

@@ -8,7 +8,8 @@ using namespace std::chrono_literals;
 namespace {
 
 struct Tracks : Harness {
-  explicit Tracks(std::uint32_t count) : Harness(false, 0, hooks::Settings().kinds, false, count) {}
+  explicit Tracks(std::uint32_t count)
+      : Harness(false, 0, hooks::Settings().variants.kinds, false, count) {}
 };
 
 } // namespace
@@ -65,12 +66,12 @@ TEST_CASE("what one track has done is over, whatever another one has to do") {
   h.launchBesideHeld(first, &slow, second, &quick);
   CHECK(h.synchronize(second) == cudaSuccess);
   CHECK(quick == Harness::mixed(0, 2));
-  CHECK_FALSE(h.hooks.running()->queue().isIdle());
-  CHECK_FALSE(h.hooks.running()->queue().isOver(1));
-  CHECK(h.hooks.running()->queue().isOver(2));
-  CHECK_FALSE(h.hooks.running()->queue().isOverUpTo(2));
+  CHECK_FALSE(h.hooks.served().engine()->queue().isIdle());
+  CHECK_FALSE(h.hooks.served().engine()->queue().isOver(1));
+  CHECK(h.hooks.served().engine()->queue().isOver(2));
+  CHECK_FALSE(h.hooks.served().engine()->queue().isOverUpTo(2));
   h.gate.open();
-  CHECK(eventually([&] { return h.hooks.running()->queue().isOverUpTo(2); }));
+  CHECK(eventually([&] { return h.hooks.served().engine()->queue().isOverUpTo(2); }));
   CHECK(slow == Harness::mixed(0, 1));
 }
 
@@ -104,7 +105,7 @@ TEST_CASE("an event that another stream records anew does not move a wait that i
 }
 
 TEST_CASE("a wait of the legacy stream for an event that is over orders blocking streams still") {
-  Harness h(true, 0, hooks::Settings().kinds, false, 2);
+  Harness h(true, 0, hooks::Settings().variants.kinds, false, 2);
   cudaStream_t first = h.stream(0, cudaStreamDefault), second = h.stream(0, cudaStreamDefault);
   std::uint64_t slow = 0, quick = 0;
   h.launchBesideHeld(first, &slow, second, &quick);
@@ -116,7 +117,7 @@ TEST_CASE("a wait of the legacy stream for an event that is over orders blocking
   h.launch(second, &quick, 3);
   std::this_thread::sleep_for(5ms);
   CHECK(quick == Harness::mixed(0, 2));
-  CHECK(h.hooks.queryStream(h.cuda.api(), nullptr) == cudaErrorNotReady);
+  CHECK(h.hooks.streams().query(h.cuda.api(), nullptr) == cudaErrorNotReady);
   h.gate.open();
   CHECK(h.synchronize(second) == cudaSuccess);
   CHECK(slow == Harness::mixed(0, 1));

@@ -51,17 +51,17 @@ std::map<std::string, std::string> documentedRows() {
 
 TEST_CASE("what every variable may hold") {
   EnvironmentSettings none = good({});
-  CHECK(!none.emulator);
+  CHECK(!none.emulator.isOn);
   CHECK(!none.bestEffort);
-  CHECK(none.joinsArena);
+  CHECK(none.arena.isJoined);
   CHECK(none.boundMicroseconds == 20);
   CHECK(none.runAheadMicroseconds == 5000);
   CHECK(good({{"TALLY_YIELD_EVERY_US", "50"}}).runAheadMicroseconds == 0);
   CHECK(good({{"TALLY_YIELD_EVERY_US", "50"}, {"TALLY_RUN_AHEAD_US", "7"}}).runAheadMicroseconds ==
         7);
   CHECK(none.drainMilliseconds == 5000);
-  CHECK(none.traceEvents == 131072);
-  CHECK(none.trace.empty());
+  CHECK(none.trace.events == 131072);
+  CHECK(none.trace.path.empty());
   EnvironmentSettings some = good({{"TALLY_CLASS", "best-effort"},
                                    {"TALLY_DEVICE", "emulator"},
                                    {"TALLY_STATS", "1"},
@@ -83,7 +83,7 @@ TEST_CASE("what every variable may hold") {
                                    {"TALLY_EMULATOR_UUID", "00112233-44556677-8899aabb-ccddeeff"},
                                    {"TALLY_POLICY", "slo:target-us=2000"},
                                    {"OTHER", "x"}});
-  CHECK(some.emulator);
+  CHECK(some.emulator.isOn);
   CHECK(some.bestEffort);
   CHECK(some.statistics);
   CHECK(none.launchesByDriver);
@@ -92,27 +92,27 @@ TEST_CASE("what every variable may hold") {
   CHECK(!some.streamWaits);
   CHECK(good({{"TALLY_STREAM_WAITS", "on"}}).streamWaits);
   CHECK(good({{"TALLY_DEVICE", "emulator"}}).streamWaits);
-  CHECK(some.profiles);
+  CHECK(some.variants.areProfiled);
   CHECK(some.boundMicroseconds == 1000000);
   CHECK(some.drainMilliseconds == 0);
-  CHECK(some.kinds == std::vector{Kind::Pause, Kind::Guard});
-  CHECK(some.pauseDeadlineMicroseconds == 500);
-  CHECK(some.pauseReserve == 40);
+  CHECK(some.variants.kinds == std::vector{Kind::Pause, Kind::Guard});
+  CHECK(some.pause.deadlineMicroseconds == 500);
+  CHECK(some.pause.reserve == 40);
   CHECK(some.bestEffortStreams == 3);
   CHECK(some.bestEffortClass == 2);
-  CHECK(good({{"TALLY_KINDS", "none"}}).kinds.empty());
-  CHECK(some.memoryQuota.of(0) == std::uint64_t{3} << 30);
-  CHECK(some.memoryReserve.of(1000) == 70);
-  CHECK(some.trace == "t.json");
-  CHECK(some.traceEvents == 16);
-  CHECK(some.emulatorSms == 3);
-  REQUIRE(some.emulatorUuid);
-  CHECK((*some.emulatorUuid)[1] == 0x11);
+  CHECK(good({{"TALLY_KINDS", "none"}}).variants.kinds.empty());
+  CHECK(some.memory.quota.of(0) == std::uint64_t{3} << 30);
+  CHECK(some.memory.reserve.of(1000) == 70);
+  CHECK(some.trace.path == "t.json");
+  CHECK(some.trace.events == 16);
+  CHECK(some.emulator.sms == 3);
+  REQUIRE(some.emulator.uuid);
+  CHECK((*some.emulator.uuid)[1] == 0x11);
   CHECK(good({{"TALLY_BEST_EFFORT_SMS", "25%"}}).nonPreemptibleSms.of(132) == 33);
   CHECK(good({{"TALLY_BEST_EFFORT_SMS", "16"}}).nonPreemptibleSms.of(132) == 16);
-  CHECK(!good({{"TALLY_ARENA", "off"}}).joinsArena);
-  CHECK(!good({{"TALLY_DEVICE", "emulator"}}).joinsArena);
-  CHECK(good({{"TALLY_DEVICE", "emulator"}, {"TALLY_ARENA", "/f"}}).joinsArena);
+  CHECK(!good({{"TALLY_ARENA", "off"}}).arena.isJoined);
+  CHECK(!good({{"TALLY_DEVICE", "emulator"}}).arena.isJoined);
+  CHECK(good({{"TALLY_DEVICE", "emulator"}, {"TALLY_ARENA", "/f"}}).arena.isJoined);
   CHECK(good({{"TALLY_CLASS", ""}}).bestEffort == false);
 }
 

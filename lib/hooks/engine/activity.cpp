@@ -41,7 +41,7 @@ Result<void> Activity::open(const CudaApi &api, const Settings &settings) {
   control->setBusy(false); // there is nothing that could be told to yield
   highPriority.emplace(device, *control);
   highPriority->wakeTrace().to(trace);
-  if (settings.joinsArena)
+  if (settings.arena.isJoined)
     join(settings);
   if (link)
     monitor = std::make_unique<runtime::HighMonitor>(
@@ -109,7 +109,7 @@ void Activity::endRequest(Requests::Record &request, runtime::Nanoseconds at) {
 bool Activity::isDone(StreamState &stream) {
   if (stream.api->cudaPeekAtLastError() != cudaSuccess)
     return false;
-  Result<bool> idle = device.isIdle(ApiDevice::idOf(stream));
+  Result<bool> idle = device.isIdle(idOf(stream));
   if (idle && *idle)
     return true;
   stream.api->cudaGetLastError();
@@ -125,7 +125,7 @@ runtime::HighStream *Activity::adopt(StreamState &stream) {
   std::unique_lock lock(adopting);
   if (runtime::HighStream *known = stream.high.load())
     return known;
-  Result<runtime::HighStream *> adopted = highPriority->adopt(ApiDevice::idOf(stream));
+  Result<runtime::HighStream *> adopted = highPriority->adopt(idOf(stream));
   if (!adopted) {
     warn(Warning::NoDevice,
          adopted.error().message + "; some high-priority work is not seen by best-effort work");

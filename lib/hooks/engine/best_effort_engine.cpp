@@ -38,9 +38,9 @@ Result<void> BestEffortEngine::openOnOwnThread() {
     return done;
   activity.controlWord().setTrigger(device.trigger());
   runtime::DispatcherOptions options;
-  options.lane.kinds = settings.kinds;
-  options.lane.reserve = settings.pauseReserve;
-  options.pauseDeadline = std::chrono::microseconds(settings.pauseDeadlineMicroseconds);
+  options.lane.kinds = settings.variants.kinds;
+  options.lane.reserve = settings.pause.reserve;
+  options.pauseDeadline = std::chrono::microseconds(settings.pause.deadlineMicroseconds);
   options.lane.waits = settings.streamWaits;
   options.lane.triesWaits = true;
   options.lane.warn = [](const std::string &text) { warn(Warning::Waits, text); };
@@ -62,7 +62,7 @@ Result<void> BestEffortEngine::openOnOwnThread() {
   operations.emplace(device, *work);
   activity.serve(*dispatcher);
   if (settings.copyKernels) {
-    own.emplace(api, device, activity.openCaptures(), settings.kinds);
+    own.emplace(api, device, activity.openCaptures(), settings.variants.kinds);
     staging.emplace(api, activity.openCaptures(), *own, *work);
     if (settings.streamWaits)
       staging->prepare();
@@ -77,7 +77,7 @@ Result<void> BestEffortEngine::openOnOwnThread() {
 /// there: nothing of high priority here, no policy that holds it back even then, and nobody who
 /// wants to know how variants do.
 bool BestEffortEngine::mayRunAhead() const {
-  if (!settings.bestEffort || settings.runAheadMicroseconds == 0 || settings.profiles)
+  if (!settings.bestEffort || settings.runAheadMicroseconds == 0 || settings.variants.areProfiled)
     return false;
   runtime::Snapshot idle;
   idle.sinceHighPriorityEnded = std::chrono::nanoseconds::max();
@@ -102,7 +102,7 @@ BestEffortQueue::Lanes BestEffortEngine::openLanes(std::uint32_t bestEffortClass
 }
 
 void BestEffortEngine::openProfiles(runtime::LaneOptions &lane) {
-  lane.measures = settings.profiles;
+  lane.measures = settings.variants.areProfiled;
   std::string path = runtime::ProfileStore::defaultPath(device.info());
   if (!lane.measures || path.empty())
     return;

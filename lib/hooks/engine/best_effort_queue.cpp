@@ -142,7 +142,7 @@ std::uint64_t BestEffortQueue::put(StreamState &stream, runtime::Operation opera
   operation.stream = &track.order;
   // Where nothing is put, the program's own stream is as far as it was.
   if (operation.type != runtime::Operation::Type::Put || operation.put)
-    operation.ordered = ApiDevice::idOf(stream);
+    operation.ordered = idOf(stream);
   operation.launchFailed = [this](const Error &error) {
     warn(Warning::Fault, error.message);
     keepError(cudaErrorUnknown);

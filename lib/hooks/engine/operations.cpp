@@ -20,7 +20,7 @@ runtime::Operation Operations::of(const std::shared_ptr<const KernelLaunch> &lau
     };
   operation.launchUserKernel = [this, launch](runtime::StreamId on) {
     launchedNonPreemptible.fetch_add(1);
-    queue.keepError(launchUserKernel(*launch, ApiDevice::stateOf(on).handle));
+    queue.keepError(launchUserKernel(*launch, stateOf(on).handle));
   };
   return operation;
 }
@@ -31,7 +31,7 @@ runtime::Operation Operations::of(const std::shared_ptr<const ForeignLaunch> &la
   operation.identity = launch->identity;
   operation.label = launch->name;
   operation.launchUserKernel = [this, launch](runtime::StreamId on) {
-    queue.keepError(launch->launch(ApiDevice::stateOf(on).handle));
+    queue.keepError(launch->launch(stateOf(on).handle));
   };
   return operation;
 }
@@ -51,7 +51,7 @@ runtime::Operation Operations::of(const GraphPart &part) {
   operation.shape = part.otherShape;
   operation.launchUserKernel = [this, launch](runtime::StreamId on) {
     launchedNonPreemptible.fetch_add(1);
-    queue.keepError(launch(ApiDevice::stateOf(on).handle));
+    queue.keepError(launch(stateOf(on).handle));
   };
   return operation;
 }

@@ -15,15 +15,15 @@ extern "C" {
 int tally_stream_set_class(void *stream, tally_stream_class streamClass) {
   if (isOff())
     return cudaSuccess;
-  return Hooks::shared().setClass(api(), static_cast<cudaStream_t>(stream),
-                                  streamClass == TALLY_STREAM_BEST_EFFORT);
+  return Hooks::shared().streams().setClass(api(), static_cast<cudaStream_t>(stream),
+                                            streamClass == TALLY_STREAM_BEST_EFFORT);
 }
 
 int tally_stream_set_best_effort_class(void *stream, unsigned bestEffortClass) {
   if (isOff())
     return cudaSuccess;
-  return Hooks::shared().setBestEffortClass(api(), static_cast<cudaStream_t>(stream),
-                                            bestEffortClass);
+  return Hooks::shared().streams().setBestEffortClass(api(), static_cast<cudaStream_t>(stream),
+                                                      bestEffortClass);
 }
 
 int tally_request_begin_v1(cudaStream_t stream, const tally_request_options *options,
@@ -42,20 +42,20 @@ int tally_request_begin_v1(cudaStream_t stream, const tally_request_options *opt
     return cudaErrorInvalidValue;
   tally::runtime::Nanoseconds deadline(options ? static_cast<std::int64_t>(options->deadline_ns)
                                                : 0);
-  return Hooks::shared().beginRequest(api(), stream, options ? options->name : nullptr, deadline,
-                                      request);
+  return Hooks::shared().requests().begin(api(), stream, options ? options->name : nullptr,
+                                          deadline, request);
 }
 
 int tally_request_add_stream_v1(tally_request request, cudaStream_t stream) {
   if (isOff() || request == 0)
     return cudaSuccess;
-  return Hooks::shared().addToRequest(api(), request, stream);
+  return Hooks::shared().requests().add(api(), request, stream);
 }
 
 int tally_request_end_v1(tally_request request) {
   if (isOff() || request == 0)
     return cudaSuccess;
-  return Hooks::shared().endRequest(request);
+  return Hooks::shared().requests().end(request);
 }
 
 } // extern "C"

@@ -2,6 +2,8 @@
 #ifndef TALLY_LIB_HOOKS_INTERCEPT_DRIVER_GRAPH_RULES_H
 #define TALLY_LIB_HOOKS_INTERCEPT_DRIVER_GRAPH_RULES_H
 
+#include "state/api_calls.h"
+
 namespace tally::hooks {
 
 // Graphs, in a preloaded library: in a program that is linked with the hooks the CUDA runtime's
@@ -11,8 +13,8 @@ inline bool readsGraphs() { return isForeign() && foreignApi().copyGraphNode != 
 
 template <class Real>
 CUresult byRule_LaunchGraph(CUstream stream, Real real, CUgraphExec graph, CUstream given) {
-  if (readsGraphs() && Hooks::shared().knowsGraphs())
-    return driverStatus(Hooks::shared().graphLaunch(foreignApi(), graph, stream));
+  if (readsGraphs() && Hooks::shared().graphs().any())
+    return driverStatus(Hooks::shared().launchGraph(foreignApi(), graph, stream));
   return byRule_Launch(stream, real, graph, given);
 }
 
@@ -20,8 +22,8 @@ template <class Call>
 CUresult instantiateGraph(CUgraphExec *made, CUgraph graph, unsigned long long flags, Call call) {
   if (!readsGraphs())
     return call();
-  return driverStatus(Hooks::shared().instantiateGraph(foreignApi(), made, graph, flags,
-                                                       [&] { return runtimeStatus(call()); }));
+  return driverStatus(Hooks::shared().graphs().instantiate(foreignApi(), made, graph, flags,
+                                                           [&] { return runtimeStatus(call()); }));
 }
 template <class Real>
 CUresult byRule_Instantiate(CUstream, Real real, CUgraphExec *made, CUgraph graph,
@@ -45,10 +47,10 @@ CUresult byRule_UpdateGraph(CUstream, Real real, CUgraphExec graph, CUgraph by, 
   if (!readsGraphs())
     return call();
   return driverStatus(
-      Hooks::shared().updateGraph(graph, by, [&] { return runtimeStatus(call()); }));
+      Hooks::shared().graphs().update(graph, by, [&] { return runtimeStatus(call()); }));
 }
 template <class Real> CUresult byRule_DestroyGraph(CUstream, Real real, CUgraphExec graph) {
-  return readsGraphs() ? driverStatus(Hooks::shared().destroyGraph(foreignApi(), graph))
+  return readsGraphs() ? driverStatus(Hooks::shared().graphs().destroy(foreignApi(), graph))
                        : real(graph);
 }
 /// What has become of a node. A change that is not followed makes its graph go whole.
@@ -62,7 +64,7 @@ template <class... P>
 void setOther(ExecutableGraph &graph, CUgraphNode node, const char *adder, P... p) {
   using Add = CUresult (*)(CUgraphNode *, CUgraph, const CUgraphNode *, std::size_t, P...);
   graph.setOther(node, [&](cudaGraph_t into, cudaGraphNode_t *made) {
-    auto add = reinterpret_cast<Add>(ApiDevice::driverEntry(foreignApi(), adder));
+    auto add = reinterpret_cast<Add>(driverEntry(foreignApi(), adder));
     return add ? runtimeStatus(add(made, into, nullptr, 0, p...)) : cudaErrorNotSupported;
   });
 }
@@ -92,13 +94,13 @@ CUresult byRule_ChangeGraph(CUstream, Real real, CUgraphExec graph, CUgraphNode 
   auto call = [&] { return real(graph, node, p...); };
   if (!readsGraphs())
     return call();
-  return driverStatus(Hooks::shared().changeGraph(
+  return driverStatus(Hooks::shared().graphs().change(
       graph, [&] { return runtimeStatus(call()); },
       [&](ExecutableGraph &known) { applyTo(known, node, p...); }));
 }
 template <class Real, class... P> CUresult byRule_HoldObjects(CUstream, Real real, P... p) {
   if (readsGraphs())
-    Hooks::shared().graphsHoldObjects();
+    Hooks::shared().graphs().holdObjects();
   return real(p...);
 }
 

@@ -113,12 +113,12 @@ CUresult launchWithVariants(const CUlaunchConfig &config, CUfunction function, v
 template <class Call>
 CUresult launchKernel(const CUlaunchConfig &config, CUfunction function, void **parameters,
                       void **extra, Call call) {
-  Hooks::shared().hooked(api());
+  Hooks::shared().libraries().hooked(api());
   if (parameters && !extra && Hooks::shared().loadedImages().hasVariants(function) &&
-      Hooks::shared().isServedContext(contextOfThread()))
+      Hooks::shared().served().isServedContext(contextOfThread()))
     return launchWithVariants(config, function, parameters, call);
   auto take = [&] {
-    return takeLaunch(driverLaunches(), Hooks::shared().foreignKernels(), config, function,
+    return takeLaunch(driverLaunches(), Hooks::shared().libraries().kernels(), config, function,
                       parameters, extra);
   };
   auto see = [&](HighFootprints &to, const CudaApi &table, StreamState &state) {
@@ -131,7 +131,7 @@ CUresult launchKernel(const CUlaunchConfig &config, CUfunction function, void **
                [&] { return useOf(driverLaunches(), config, function); });
   };
   AheadWork work{function, std::uint64_t{config.gridDimX} * config.gridDimY * config.gridDimZ};
-  return Hooks::shared().foreignLaunch(config.hStream, work, call, take, see);
+  return Hooks::shared().libraries().launch(config.hStream, work, call, take, see);
 }
 
 /// cuLaunchKernelEx has its stream inside of the configuration.
@@ -304,7 +304,7 @@ const DriverLaunches &driverLaunches() {
       realEntry<DriverLaunches::Attribute>("cuFuncGetAttribute", 2020),
       realEntry<DriverLaunches::CurrentContext>("cuCtxGetCurrent", 4000),
       realEntry<DriverLaunches::FunctionOfKernel>("cuKernelGetFunction", 12000),
-      hooks().configuration().trace.empty()
+      hooks().configuration().trace.path.empty()
           ? nullptr
           : realEntry<DriverLaunches::FunctionName>("cuFuncGetName", 12030)};
   return found;

@@ -77,16 +77,17 @@ inline void *contextOfThread() {
 inline bool isForeign() {
   if (InHook::any() || isOff())
     return false;
-  Hooks::shared().hooked(api());
+  Hooks::shared().libraries().hooked(api());
   return true;
 }
-inline const CudaApi &foreignApi() { return Hooks::shared().foreignApi(); }
+inline const CudaApi &foreignApi() { return Hooks::shared().libraries().api(); }
 
 /// `hooked()`, or where the process has no part in sharing yet the call itself.
 template <class Call, class Hooked> CUresult asForeign(const Call &call, const Hooked &hooked) {
   if (!isForeign())
     return call();
-  return driverStatus(Hooks::shared().foreignCall([&] { return runtimeStatus(call()); }, hooked));
+  return driverStatus(
+      Hooks::shared().libraries().call([&] { return runtimeStatus(call()); }, hooked));
 }
 
 /// What cuGetProcAddress gives as cuGraphInstantiate since 12.0, and before.
@@ -104,19 +105,21 @@ template <class Real, class... P> CUresult byRule_Launch(CUstream stream, Real r
     to.unknown(table, state);
   };
   static constexpr char any = 0; // of these nothing is known
-  return isForeign() ? Hooks::shared().foreignLaunch(stream, {&any, 1}, call, never, see) : call();
+  return isForeign() ? Hooks::shared().libraries().launch(stream, {&any, 1}, call, never, see)
+                     : call();
 }
 
 template <class Real, class... P> CUresult byRule_Stream(CUstream stream, Real real, P... p) {
   auto call = [&] { return real(p...); };
   return asForeign(call, [&] {
-    return Hooks::shared().stream(foreignApi(), stream, [&] { return runtimeStatus(call()); });
+    return Hooks::shared().rules().stream(foreignApi(), stream,
+                                          [&] { return runtimeStatus(call()); });
   });
 }
 /// Of a copy or fill that may be a kernel of the driver's.
 template <class Real, class... P> CUresult byRule_Fill(CUstream stream, Real real, P... p) {
   if (isForeign())
-    Hooks::shared().runsDriverKernel(foreignApi(), stream);
+    Hooks::shared().copies().runsDriverKernel(foreignApi(), stream);
   return byRule_Stream(stream, real, p...);
 }
 /// Of one range of memory, by the queue where it can be.
@@ -128,7 +131,8 @@ CUresult byRule_Range(CUstream stream, Real real, To to, What what, std::size_t 
     ForeignCopy copy = rangeOf(to, what, count);
     copy.context = contextOfThread();
     copy.on = [=](cudaStream_t on) { return runtimeStatus(real(to, what, count, on)); };
-    return Hooks::shared().foreignCopy(stream, copy, [&] { return runtimeStatus(call()); });
+    return Hooks::shared().copies().foreignCopy(foreignApi(), stream, copy,
+                                                [&] { return runtimeStatus(call()); });
   });
 }
 /// A host function: later, once it is its turn.
@@ -137,7 +141,7 @@ CUresult byRule_Host(CUstream stream, Real real, CUstream given, CUhostFn functi
   auto call = [=] { return runtimeStatus(real(given, function, data)); };
   return asForeign([&] { return real(given, function, data); },
                    [&] {
-                     return Hooks::shared().queue(
+                     return Hooks::shared().rules().queue(
                          foreignApi(), stream, [&] { return function != nullptr; }, call);
                    });
 }
@@ -149,7 +153,7 @@ CUresult byRule_Allocate(CUstream, Real real, CUdeviceptr *made, std::size_t byt
   auto call = [&] { return real(made, bytes, p...); };
   if (!isForeign())
     return call();
-  return driverStatus(Hooks::shared().allocate(
+  return driverStatus(Hooks::shared().allocations().allocate(
       foreignApi(), bytes, [&] { return runtimeStatus(call()); },
       [&] { return MemoryAccount::Piece{pointerTo(*made), bytes}; }));
 }
@@ -166,16 +170,18 @@ CUresult byRule_AllocateAsync(CUstream stream, Real real, CUdeviceptr *made, std
   auto call = [&] { return real(made, bytes, pool...); };
   return asForeign(call, [&] {
     auto address = reinterpret_cast<void **>(made);
-    return Hooks::shared().allocateAsync(foreignApi(), address, bytes, stream,
-                                         [&] { return runtimeStatus(call()); });
+    return Hooks::shared().allocations().allocateAsync(foreignApi(), address, bytes, stream,
+                                                       [&] { return runtimeStatus(call()); });
   });
 }
 template <class Real>
 CUresult byRule_FreeAsync(CUstream stream, Real real, CUdeviceptr memory, CUstream given) {
   auto call = [=] { return runtimeStatus(real(memory, given)); };
-  return asForeign(
-      [&] { return real(memory, given); },
-      [&] { return Hooks::shared().freeAsync(foreignApi(), pointerTo(memory), stream, call); });
+  return asForeign([&] { return real(memory, given); },
+                   [&] {
+                     return Hooks::shared().allocations().freeAsync(foreignApi(), pointerTo(memory),
+                                                                    stream, call);
+                   });
 }
 template <class Real>
 CUresult byRule_Info(CUstream, Real real, std::size_t *free, std::size_t *total) {
@@ -186,7 +192,7 @@ CUresult byRule_Info(CUstream, Real real, std::size_t *free, std::size_t *total)
 
 template <class Real, class... P> CUresult byRule_Drain(CUstream, Real real, P... p) {
   auto call = [&] { return real(p...); };
-  return isForeign() ? Hooks::shared().drained(call) : call();
+  return isForeign() ? Hooks::shared().rules().drained(call) : call();
 }
 template <class Real, class... P> CUresult byRule_Device(CUstream, Real real, P... p) {
   auto call = [&] { return real(p...); };
@@ -197,7 +203,7 @@ template <class Real, class... P> CUresult byRule_Device(CUstream, Real real, P.
 template <class Real, class... P> CUresult byRule_Forget(CUstream, Real real, P... p) {
   if (!isForeign())
     return real(p...);
-  return Hooks::shared().foreignKernels().changing([&] {
+  return Hooks::shared().libraries().kernels().changing([&] {
     CUresult status = real(p...);
     Hooks::shared().kernelsUnloaded();
     return status;
@@ -304,10 +310,10 @@ CUresult setAttribute(Real real, Function function, CUfunction_attribute attribu
   if (!isForeign())
     return real();
   auto meant = static_cast<cudaFuncAttribute>(attribute); // numbered alike
-  return Hooks::shared().foreignKernels().changing([&] {
+  return Hooks::shared().libraries().kernels().changing([&] {
     if (!Hooks::shared().loadedImages().knows(function))
       return real();
-    return driverStatus(Hooks::shared().setFunctionAttribute(
+    return driverStatus(Hooks::shared().launches().setAttribute(
         foreignApi(), function, meant, value, [&] { return runtimeStatus(real()); }));
   });
 }
@@ -334,7 +340,7 @@ template <class Real> CUresult byRule_Init(CUstream, Real real, unsigned flags) 
 template <class Real, class... P> CUresult byRule_Context(CUstream, Real real, P... p) {
   CUresult status = real(p...);
   if (isForeign())
-    Hooks::shared().contextChanged();
+    Hooks::shared().streams().contextChanged();
   return status;
 }
 
@@ -343,27 +349,28 @@ template <class Real, class... P> CUresult byRule_Context(CUstream, Real real, P
 template <class Real, class... P> CUresult byRule_Wait(CUstream stream, Real real, P... p) {
   auto call = [&] { return real(p...); };
   return asForeign(call, [&] {
-    return Hooks::shared().synchronizeStream(foreignApi(), stream,
-                                             [&] { return runtimeStatus(call()); });
+    return Hooks::shared().streams().synchronize(foreignApi(), stream,
+                                                 [&] { return runtimeStatus(call()); });
   });
 }
 template <class Real, class... P> CUresult byRule_Query(CUstream stream, Real real, P... p) {
   auto call = [&] { return real(p...); };
   return asForeign(call, [&] {
-    return Hooks::shared().queryStream(foreignApi(), stream, [&] { return runtimeStatus(call()); });
+    return Hooks::shared().streams().query(foreignApi(), stream,
+                                           [&] { return runtimeStatus(call()); });
   });
 }
 template <class Real, class... P> CUresult byRule_Begin(CUstream stream, Real real, P... p) {
   auto call = [&] { return real(p...); };
-  return isForeign() ? Hooks::shared().beginCapture(foreignApi(), stream, call) : call();
+  return isForeign() ? Hooks::shared().streams().beginCapture(foreignApi(), stream, call) : call();
 }
 template <class Real, class... P> CUresult byRule_End(CUstream, Real real, P... p) {
   auto call = [&] { return real(p...); };
-  return isForeign() ? Hooks::shared().endCapture(call) : call();
+  return isForeign() ? Hooks::shared().streams().endCapture(call) : call();
 }
 template <class Real, class... P> CUresult byRule_Destroy(CUstream stream, Real real, P... p) {
   if (isForeign())
-    Hooks::shared().foreignDestroy(stream);
+    Hooks::shared().streams().destroyedByLibrary(foreignApi(), stream);
   return real(p...);
 }
 
@@ -374,7 +381,7 @@ CUresult byRule_WaitEvent(CUstream stream, Real real, CUstream given, CUevent ev
                           unsigned flags) {
   return asForeign([&] { return real(given, event, flags); },
                    [&] {
-                     return Hooks::shared().waitEvent(
+                     return Hooks::shared().events().wait(
                          foreignApi(), stream, event, flags,
                          [=](cudaStream_t on) { return runtimeStatus(real(on, event, flags)); });
                    });
@@ -383,7 +390,7 @@ template <class Real, class... Flags>
 CUresult byRule_Record(CUstream stream, Real real, CUevent event, CUstream given, Flags... flags) {
   return asForeign([&] { return real(event, given, flags...); },
                    [&] {
-                     return Hooks::shared().recordEvent(
+                     return Hooks::shared().events().record(
                          foreignApi(), event, stream, (0u | ... | flags),
                          [=](cudaStream_t on) { return runtimeStatus(real(event, on, flags...)); });
                    });
@@ -391,26 +398,27 @@ CUresult byRule_Record(CUstream stream, Real real, CUevent event, CUstream given
 template <class Real> CUresult byRule_QueryEvent(CUstream, Real real, CUevent event) {
   auto call = [&] { return real(event); };
   return asForeign(call, [&] {
-    return Hooks::shared().queryEvent(event, [&] { return runtimeStatus(call()); });
+    return Hooks::shared().events().query(event, [&] { return runtimeStatus(call()); });
   });
 }
 template <class Real> CUresult byRule_SynchronizeEvent(CUstream, Real real, CUevent event) {
   auto call = [&] { return real(event); };
   return asForeign(call, [&] {
-    return Hooks::shared().synchronizeEvent(event, [&] { return runtimeStatus(call()); });
+    return Hooks::shared().events().synchronize(event, [&] { return runtimeStatus(call()); });
   });
 }
 template <class Real> CUresult byRule_DestroyEvent(CUstream, Real real, CUevent event) {
   auto call = [&] { return real(event); };
   return asForeign(call, [&] {
-    return Hooks::shared().destroyEvent(foreignApi(), event, [&] { return runtimeStatus(call()); });
+    return Hooks::shared().events().destroy(foreignApi(), event,
+                                            [&] { return runtimeStatus(call()); });
   });
 }
 template <class Real>
 CUresult byRule_Elapsed(CUstream, Real real, float *ms, CUevent start, CUevent end) {
   auto call = [&] { return real(ms, start, end); };
   return asForeign(call, [&] {
-    return Hooks::shared().elapsedTime(start, end, [&] { return runtimeStatus(call()); });
+    return Hooks::shared().events().elapsedTime(start, end, [&] { return runtimeStatus(call()); });
   });
 }
 

@@ -28,7 +28,7 @@ CudaApi makeRealApi() {
 
 } // namespace
 
-/// One emulator for all modules of the process (see tallySharedHooks3).
+/// One emulator for all modules of the process (see tallySharedHooks4).
 __attribute__((visibility("default"))) inline std::atomic<const CudaApi *> tallySharedEmulator2{
     nullptr};
 
@@ -43,7 +43,7 @@ const CudaApi &choose() {
   const Settings &settings = Settings::get();
   if (settings.areWrong)
     return refusingApi();
-  if (!settings.emulator || settings.disabled)
+  if (!settings.emulator.isOn || settings.disabled)
     return realApi();
   const CudaApi *known = nullptr;
   const CudaApi *own = &emulatedApi();

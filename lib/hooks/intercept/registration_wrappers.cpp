@@ -37,7 +37,7 @@ void **__wrap___cudaRegisterFatBinary(void *fatCubin) {
     return __real___cudaRegisterFatBinary(fatCubin);
   Hooks &hooks = Hooks::shared();
   InHook inside;
-  hooks.hooked(api());
+  hooks.libraries().hooked(api());
   return hooks.registered().registerFatBinary(api(), fatCubin);
 }
 
@@ -52,7 +52,7 @@ void __wrap___cudaUnregisterFatBinary(void **handle) {
   if (isOff())
     return __real___cudaUnregisterFatBinary(handle);
   Hooks &hooks = Hooks::shared();
-  hooks.drain();
+  hooks.served().drain();
   InHook inside;
   hooks.registered().unregisterFatBinary(handle);
   hooks.kernelsUnloaded();

@@ -160,8 +160,8 @@ void launchesPassUnseen(Unseen why, const std::string &detail) {
   if (!known->notAll(reason->c_str()))
     return;
   (void)reason.release(); // for the life of the process
-  if (Hooks *process = tallySharedHooks3.load())
-    process->runPlainly();
+  if (Hooks *process = tallySharedHooks4.load())
+    process->served().runPlainly();
 }
 
 } // namespace tally::hooks

@@ -42,7 +42,7 @@ template <class... Arguments> constexpr bool mayBeOfDriver(const Arguments &...a
 #define TALLY_TELL(stream, name, arguments)                                                        \
   if constexpr (isCopyOrFill(#name))                                                               \
     if (mayBeOfDriver arguments)                                                                   \
-      Hooks::shared().runsDriverKernel(table, stream);
+      Hooks::shared().copies().runsDriverKernel(table, stream);
 
 #define TALLY_TELL_Pass(stream, name, arguments)
 #define TALLY_TELL_Drain TALLY_TELL_Pass
@@ -52,11 +52,13 @@ template <class... Arguments> constexpr bool mayBeOfDriver(const Arguments &...a
 
 #define TALLY_RULE_Pass(call, stream, name, arguments) pass(call)
 #define TALLY_RULE_Legacy(call, stream, name, arguments)                                           \
-  Hooks::shared().legacy(api(), nullptr, call)
-#define TALLY_RULE_Drain(call, stream, name, arguments) Hooks::shared().drained(call)
-#define TALLY_RULE_Stream(call, stream, name, arguments) Hooks::shared().stream(api(), stream, call)
+  Hooks::shared().rules().legacy(api(), nullptr, call)
+#define TALLY_RULE_Drain(call, stream, name, arguments) Hooks::shared().rules().drained(call)
+#define TALLY_RULE_Stream(call, stream, name, arguments)                                           \
+  Hooks::shared().rules().stream(api(), stream, call)
 #define TALLY_RULE_Queue(call, stream, name, arguments)                                            \
-  Hooks::shared().queue(table, stream, [&] { return QueueChecks{table}.name arguments; }, call)
+  Hooks::shared().rules().queue(                                                                   \
+      table, stream, [&] { return QueueChecks{table}.name arguments; }, call)
 
 // Captured by value: a queued call is made after the caller has returned.
 #define TALLY_WRAP(result, name, parameters, arguments, rule)                                      \
@@ -84,7 +86,7 @@ template <class... Arguments> constexpr bool mayBeOfDriver(const Arguments &...a
     const CudaApi &table = api();                                                                  \
     auto call = [=, &table]() -> result { return table.name##_ptds arguments; };                   \
     TALLY_TELL(cudaStreamPerThread, name, arguments)                                               \
-    return Hooks::shared().legacy(table, cudaStreamPerThread, call);                               \
+    return Hooks::shared().rules().legacy(table, cudaStreamPerThread, call);                       \
   }
 
 #define TALLY_ROW_Pass(result, name, parameters, arguments, rule, forms)                           \

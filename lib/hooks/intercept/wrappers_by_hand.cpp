@@ -42,7 +42,7 @@ template <class Kernel>
                                                       const LaunchArguments &launch) {
   // Here, and not by launch(): so the shortest way is all that is in the wrapper.
   if (hooks().ownsStream(launch.stream)) [[likely]]
-    return Hooks::launchOwn([&] { return hooks().direct().make(table, kernel, launch); });
+    return launchOwn([&] { return hooks().direct().make(table, kernel, launch); });
   return launchByRequest(table, kernel, launch);
 }
 
@@ -108,20 +108,20 @@ TALLY_HOOK(cudaGetKernel, (cudaKernel_t * kernelPtr, const void *entryFuncAddr),
            })
 TALLY_HOOK(cudaFuncSetAttribute, (const void *func, cudaFuncAttribute attr, int value),
            (func, attr, value), {
-             return hooks().setFunctionAttribute(table, func, attr, value, [&] {
+             return hooks().launches().setAttribute(table, func, attr, value, [&] {
                return table.cudaFuncSetAttribute(func, attr, value);
              });
            })
 TALLY_HOOK(cudaKernelSetAttributeForDevice,
            (cudaKernel_t kernel, cudaFuncAttribute attr, int value, int device),
            (kernel, attr, value, device), {
-             return hooks().setFunctionAttribute(table, kernel, attr, value, [&] {
+             return hooks().launches().setAttribute(table, kernel, attr, value, [&] {
                return table.cudaKernelSetAttributeForDevice(kernel, attr, value, device);
              });
            })
 
 TALLY_HOOK(cudaLibraryUnload, (cudaLibrary_t library), (library), {
-  return hooks().drained([&] {
+  return hooks().rules().drained([&] {
     hooks().kernelsUnloaded();
     return table.cudaLibraryUnload(library);
   });
@@ -133,37 +133,38 @@ TALLY_HOOK_PTSZ(cudaMemcpyAsync,
                 (void *dst, const void *src, size_t count, cudaMemcpyKind kind,
                  cudaStream_t stream),
                 (dst, src, count, kind, stream),
-                { return hooks().copyAsync(table, dst, src, count, kind, stream); })
+                { return hooks().copies().copyAsync(table, dst, src, count, kind, stream); })
 TALLY_HOOK_PTDS(cudaMemcpy, (void *dst, const void *src, size_t count, cudaMemcpyKind kind),
                 (dst, src, count, kind),
-                { return hooks().copy(table, dst, src, count, kind, which, call); })
+                { return hooks().copies().copy(table, dst, src, count, kind, which, call); })
 TALLY_HOOK_PTDS(cudaMemset, (void *devPtr, int value, size_t count), (devPtr, value, count),
-                { return hooks().fill(table, devPtr, value, count, which, call); })
+                { return hooks().copies().fill(table, devPtr, value, count, which, call); })
 TALLY_HOOK_PTSZ(cudaMemsetAsync, (void *devPtr, int value, size_t count, cudaStream_t stream),
                 (devPtr, value, count, stream),
-                { return hooks().fillAsync(table, devPtr, value, count, stream); })
+                { return hooks().copies().fillAsync(table, devPtr, value, count, stream); })
 
 // Streams.
 
 TALLY_HOOK(cudaStreamCreate, (cudaStream_t * pStream), (pStream),
-           { return hooks().createStream(table, pStream, cudaStreamDefault, 0); })
+           { return hooks().streams().create(table, pStream, cudaStreamDefault, 0); })
 TALLY_HOOK(cudaStreamCreateWithFlags, (cudaStream_t * pStream, unsigned int flags),
-           (pStream, flags), { return hooks().createStream(table, pStream, flags, 0); })
+           (pStream, flags), { return hooks().streams().create(table, pStream, flags, 0); })
 TALLY_HOOK(cudaStreamCreateWithPriority, (cudaStream_t * pStream, unsigned int flags, int priority),
            (pStream, flags, priority),
-           { return hooks().createStream(table, pStream, flags, priority); })
+           { return hooks().streams().create(table, pStream, flags, priority); })
 TALLY_HOOK(cudaStreamDestroy, (cudaStream_t stream), (stream),
-           { return hooks().destroyStream(table, stream); })
+           { return hooks().streams().destroy(table, stream); })
 TALLY_HOOK_PTSZ(cudaStreamSynchronize, (cudaStream_t stream), (stream),
-                { return hooks().synchronizeStream(table, stream); })
+                { return hooks().streams().synchronize(table, stream); })
 TALLY_HOOK_PTSZ(cudaStreamQuery, (cudaStream_t stream), (stream),
-                { return hooks().queryStream(table, stream); })
+                { return hooks().streams().query(table, stream); })
 TALLY_HOOK_PTSZ(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigned int flags),
-                (stream, event, flags), { return hooks().waitEvent(table, stream, event, flags); })
+                (stream, event, flags),
+                { return hooks().events().wait(table, stream, event, flags); })
 
 TALLY_HOOK_PTSZ(cudaStreamBeginCapture, (cudaStream_t stream, cudaStreamCaptureMode mode),
                 (stream, mode), {
-                  return hooks().beginCapture(
+                  return hooks().streams().beginCapture(
                       table, stream, [&] { return table.cudaStreamBeginCapture(stream, mode); });
                 })
 TALLY_HOOK_PTSZ(cudaStreamBeginCaptureToGraph,
@@ -171,42 +172,43 @@ TALLY_HOOK_PTSZ(cudaStreamBeginCaptureToGraph,
                  const cudaGraphEdgeData *dependencyData, size_t numDependencies,
                  cudaStreamCaptureMode mode),
                 (stream, graph, dependencies, dependencyData, numDependencies, mode), {
-                  return hooks().beginCapture(table, stream, [&] {
+                  return hooks().streams().beginCapture(table, stream, [&] {
                     return table.cudaStreamBeginCaptureToGraph(
                         stream, graph, dependencies, dependencyData, numDependencies, mode);
                   });
                 })
 TALLY_HOOK_PTSZ(cudaStreamEndCapture, (cudaStream_t stream, cudaGraph_t *pGraph), (stream, pGraph),
                 {
-                  return hooks().endCapture(
+                  return hooks().streams().endCapture(
                       [&] { return table.cudaStreamEndCapture(stream, pGraph); });
                 })
 
 // Events.
 
 TALLY_HOOK_PTSZ(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream), (event, stream),
-                { return hooks().recordEvent(table, event, stream, 0); })
+                { return hooks().events().record(table, event, stream, 0); })
 TALLY_HOOK_PTSZ(cudaEventRecordWithFlags,
                 (cudaEvent_t event, cudaStream_t stream, unsigned int flags),
                 (event, stream, flags),
-                { return hooks().recordEvent(table, event, stream, flags); })
+                { return hooks().events().record(table, event, stream, flags); })
 TALLY_HOOK(cudaEventQuery, (cudaEvent_t event), (event),
-           { return hooks().queryEvent(table, event); })
+           { return hooks().events().query(table, event); })
 TALLY_HOOK(cudaEventSynchronize, (cudaEvent_t event), (event),
-           { return hooks().synchronizeEvent(table, event); })
+           { return hooks().events().synchronize(table, event); })
 TALLY_HOOK(cudaEventDestroy, (cudaEvent_t event), (event),
-           { return hooks().destroyEvent(table, event); })
+           { return hooks().events().destroy(table, event); })
 TALLY_HOOK(cudaEventElapsedTime, (float *ms, cudaEvent_t start, cudaEvent_t end), (ms, start, end),
-           { return hooks().elapsedTime(table, ms, start, end); })
+           { return hooks().events().elapsedTime(table, ms, start, end); })
 
 // The device, and errors.
 
 TALLY_HOOK(cudaDeviceSynchronize, (), (), { return hooks().synchronizeDevice(table); })
 TALLY_HOOK(cudaDeviceReset, (), (), { return hooks().resetDevice(table); })
-TALLY_HOOK(cudaSetDevice, (int device), (device), { return hooks().setDevice(table, device); })
+TALLY_HOOK(cudaSetDevice, (int device), (device),
+           { return hooks().streams().setDevice(table, device); })
 TALLY_HOOK(cudaDeviceGetStreamPriorityRange, (int *leastPriority, int *greatestPriority),
            (leastPriority, greatestPriority),
-           { return hooks().priorityRange(table, leastPriority, greatestPriority); })
+           { return hooks().streams().priorityRange(table, leastPriority, greatestPriority); })
 TALLY_HOOK(cudaGetLastError, (), (), { return hooks().lastError(table, true); })
 TALLY_HOOK(cudaPeekAtLastError, (), (), { return hooks().lastError(table, false); })
 

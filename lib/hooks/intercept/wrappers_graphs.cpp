@@ -4,21 +4,21 @@
 using namespace tally::hooks;
 
 TALLY_HOOK_PTSZ(cudaGraphLaunch, (cudaGraphExec_t graphExec, cudaStream_t stream),
-                (graphExec, stream), { return hooks().graphLaunch(table, graphExec, stream); })
+                (graphExec, stream), { return hooks().launchGraph(table, graphExec, stream); })
 
 // Instantiation.
 
 TALLY_HOOK(cudaGraphInstantiate,
            (cudaGraphExec_t * pGraphExec, cudaGraph_t graph, unsigned long long flags),
            (pGraphExec, graph, flags), {
-             return hooks().instantiateGraph(table, pGraphExec, graph, flags, [&] {
+             return hooks().graphs().instantiate(table, pGraphExec, graph, flags, [&] {
                return table.cudaGraphInstantiate(pGraphExec, graph, flags);
              });
            })
 TALLY_HOOK(cudaGraphInstantiateWithFlags,
            (cudaGraphExec_t * pGraphExec, cudaGraph_t graph, unsigned long long flags),
            (pGraphExec, graph, flags), {
-             return hooks().instantiateGraph(table, pGraphExec, graph, flags, [&] {
+             return hooks().graphs().instantiate(table, pGraphExec, graph, flags, [&] {
                return table.cudaGraphInstantiateWithFlags(pGraphExec, graph, flags);
              });
            })
@@ -27,7 +27,7 @@ TALLY_HOOK(cudaGraphInstantiateWithParams,
             cudaGraphInstantiateParams *instantiateParams),
            (pGraphExec, graph, instantiateParams), {
              unsigned long long flags = instantiateParams ? instantiateParams->flags : 0;
-             return hooks().instantiateGraph(table, pGraphExec, graph, flags, [&] {
+             return hooks().graphs().instantiate(table, pGraphExec, graph, flags, [&] {
                return table.cudaGraphInstantiateWithParams(pGraphExec, graph, instantiateParams);
              });
            })
@@ -47,13 +47,13 @@ __wrap_cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t *pGraphExec, cudaGrap
 }
 
 TALLY_HOOK(cudaGraphExecDestroy, (cudaGraphExec_t graphExec), (graphExec),
-           { return hooks().destroyGraph(table, graphExec); })
+           { return hooks().graphs().destroy(table, graphExec); })
 TALLY_HOOK(cudaUserObjectCreate,
            (cudaUserObject_t * object_out, void *ptr, cudaHostFn_t destroy,
             unsigned int initialRefcount, unsigned int flags),
            (object_out, ptr, destroy, initialRefcount, flags), {
              InHook inside;
-             hooks().graphsHoldObjects();
+             hooks().graphs().holdObjects();
              return table.cudaUserObjectCreate(object_out, ptr, destroy, initialRefcount, flags);
            })
 
@@ -63,14 +63,14 @@ TALLY_HOOK(cudaGraphExecUpdate,
            (cudaGraphExec_t hGraphExec, cudaGraph_t hGraph,
             cudaGraphExecUpdateResultInfo *resultInfo),
            (hGraphExec, hGraph, resultInfo), {
-             return hooks().updateGraph(hGraphExec, hGraph, [&] {
+             return hooks().graphs().update(hGraphExec, hGraph, [&] {
                return table.cudaGraphExecUpdate(hGraphExec, hGraph, resultInfo);
              });
            })
 
 #define TALLY_HOOK_CHANGE(name, parameters, arguments, handle, apply)                              \
   TALLY_HOOK(name, parameters, arguments, {                                                        \
-    return hooks().changeGraph(                                                                    \
+    return hooks().graphs().change(                                                                \
         handle, [&] { return table.name arguments; }, [&](ExecutableGraph &graph) { apply; });     \
   })
 // A node that is no kernel is made anew by `adder`, with these arguments behind CUDA's first four.

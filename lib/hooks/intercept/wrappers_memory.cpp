@@ -45,14 +45,14 @@ std::size_t bytesOfLevels(const cudaChannelFormatDesc *format, cudaExtent extent
 #define TALLY_HOOK_ALLOCATE(name, parameters, arguments, bytes, handle)                            \
   TALLY_HOOK(name, parameters, arguments, {                                                        \
     std::size_t wanted = bytes;                                                                    \
-    return hooks().allocate(                                                                       \
+    return hooks().allocations().allocate(                                                         \
         table, wanted, [&] { return table.name arguments; },                                       \
         [&] { return Piece{handle, wanted}; });                                                    \
   })
 #define TALLY_HOOK_FREE(name, parameters, handle)                                                  \
   TALLY_HOOK(name, parameters, (handle), {                                                         \
     return hooks().memory().release(                                                               \
-        handle, [&] { return hooks().drained([&] { return table.name(handle); }); });              \
+        handle, [&] { return hooks().rules().drained([&] { return table.name(handle); }); });      \
   })
 
 TALLY_HOOK_ALLOCATE(cudaMalloc, (void **devPtr, size_t size), (devPtr, size), size, *devPtr)
@@ -75,14 +75,14 @@ TALLY_HOOK_ALLOCATE(cudaMallocMipmappedArray,
 
 TALLY_HOOK(cudaMallocPitch, (void **devPtr, size_t *pitch, size_t width, size_t height),
            (devPtr, pitch, width, height), {
-             return hooks().allocate(
+             return hooks().allocations().allocate(
                  table, pitched(width, height),
                  [&] { return table.cudaMallocPitch(devPtr, pitch, width, height); },
                  [&] { return Piece{*devPtr, *pitch * height}; });
            })
 TALLY_HOOK(cudaMalloc3D, (cudaPitchedPtr * pitchedDevPtr, cudaExtent extent),
            (pitchedDevPtr, extent), {
-             return hooks().allocate(
+             return hooks().allocations().allocate(
                  table, pitched(extent.width, extent.height * extent.depth),
                  [&] { return table.cudaMalloc3D(pitchedDevPtr, extent); },
                  [&] {
@@ -93,20 +93,20 @@ TALLY_HOOK(cudaMalloc3D, (cudaPitchedPtr * pitchedDevPtr, cudaExtent extent),
 
 TALLY_HOOK_PTSZ(cudaMallocAsync, (void **devPtr, size_t size, cudaStream_t stream),
                 (devPtr, size, stream), {
-                  return hooks().allocateAsync(table, devPtr, size, stream, [=, &table] {
-                    return table.cudaMallocAsync(devPtr, size, stream);
-                  });
+                  return hooks().allocations().allocateAsync(
+                      table, devPtr, size, stream,
+                      [=, &table] { return table.cudaMallocAsync(devPtr, size, stream); });
                 })
 TALLY_HOOK_PTSZ(cudaMallocFromPoolAsync,
                 (void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream),
                 (ptr, size, memPool, stream), {
-                  return hooks().allocateAsync(table, ptr, size, stream, [=, &table] {
+                  return hooks().allocations().allocateAsync(table, ptr, size, stream, [=, &table] {
                     return table.cudaMallocFromPoolAsync(ptr, size, memPool, stream);
                   });
                 })
 TALLY_HOOK_PTSZ(cudaFreeAsync, (void *devPtr, cudaStream_t stream), (devPtr, stream), {
-  return hooks().freeAsync(table, devPtr, stream,
-                           [=, &table] { return table.cudaFreeAsync(devPtr, stream); });
+  return hooks().allocations().freeAsync(
+      table, devPtr, stream, [=, &table] { return table.cudaFreeAsync(devPtr, stream); });
 })
 
 TALLY_HOOK_FREE(cudaFree, (void *devPtr), devPtr)

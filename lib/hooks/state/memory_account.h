@@ -29,7 +29,8 @@ public:
   };
 
   explicit MemoryAccount(const Settings &settings)
-      : quota(settings.memoryQuota), reserve(settings.memoryReserve), counts(settings.bestEffort) {}
+      : quota(settings.memory.quota), reserve(settings.memory.reserve),
+        counts(settings.bestEffort) {}
 
   /// Whether anything is counted: in best-effort processes.
   bool isOn() const { return counts || hasLimits(); }

@@ -31,9 +31,9 @@ Settings read() {
     static_cast<runtime::EnvironmentSettings &>(settings) = *environment;
   settings.streamWaits = settings.streamWaits && !isLoadingLazy();
   settings.arePreloaded = isPreloadedLibrary;
-  if (settings.arePreloaded && settings.emulator)
+  if (settings.arePreloaded && settings.emulator.isOn)
     wrong = "TALLY_DEVICE=emulator is for programs that are linked with tally, not for `tally run`";
-  if (contains(settings.kinds, Kind::Pause) && isLoadingLazy())
+  if (contains(settings.variants.kinds, Kind::Pause) && isLoadingLazy())
     wrong = "TALLY_KINDS has pause, which CUDA_MODULE_LOADING=LAZY, the driver's default, may keep "
             "from going on";
   settings.disabled = settings.disabled || isLedByPreload();

@@ -59,7 +59,7 @@ struct alignas(64) StreamState { // none shares a line of the cache with another
   /// marker.
   bool isUnmarked = false;
   /// The stream itself must not be asked any more, since it is being destroyed. Who asks counts
-  /// itself in first (ApiDevice); who destroys says so here, then waits until nobody asks.
+  /// itself in first (CallGate); who destroys says so here, then waits until nobody asks.
   std::atomic<bool> leaving{false};
   /// The dispatcher's: calls, and those on the legacy stream, that its launches here are behind.
   std::uint64_t callsSeen = 0, legacyCallsSeen = 0;

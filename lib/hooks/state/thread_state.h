@@ -39,7 +39,7 @@ struct alignas(64) ThreadState {
 };
 static_assert(sizeof(ThreadState) == 64);
 
-/// One for all modules of the process, as tallySharedHooks3 is: a call that one module's wrapper
+/// One for all modules of the process, as tallySharedHooks4 is: a call that one module's wrapper
 /// makes may come to another's. The namespace's name changes with the layout.
 inline namespace thread_state_2 {
 __attribute__((visibility("default"))) inline constinit thread_local ThreadState threadState;

@@ -1,167 +1,42 @@
 #include "work/api_device.h"
 
-#include "base/duration_estimate.h"
-#include "base/uuid_text.h"
-#include "device/bandwidth.h"
 #include "state/in_hook.h"
+#include "work/device_info.h"
 #include "work/foreign_launch.h"
 #include "work/kernel_launch.h"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cstring>
 #include <limits>
 #include <string>
-#include <thread>
 
 namespace tally::hooks {
 
-namespace {
-
-constexpr std::size_t wordCount = 1024;
-
-Error failed(const CudaApi &api, const char *call, cudaError_t status) {
-  return ApiDevice::failure(api, call, status);
-}
-
-/// Of the driver's cuStreamBatchMemOp.
-Result<void> did(CUresult status) {
-  if (status != CUDA_SUCCESS)
-    return Error{"cuStreamBatchMemOp: error " + std::to_string(status)};
-  return {};
-}
-
-} // namespace
-
-#define TALLY_API_TRY(api, name, ...)                                                              \
-  do {                                                                                             \
-    cudaError_t tallyStatus = (api).name(__VA_ARGS__);                                             \
-    if (tallyStatus != cudaSuccess)                                                                \
-      return failed(api, #name, tallyStatus);                                                      \
-  } while (false)
-
-Error ApiDevice::failure(const CudaApi &api, const char *call, cudaError_t status) {
-  return {std::string(call) + ": " + api.cudaGetErrorName(status) + " (" +
-          api.cudaGetErrorString(status) + ")"};
-}
-
 Result<void> ApiDevice::open() {
   TALLY_API_TRY(api, cudaGetDevice, &device);
-  return describe();
-}
-
-Result<void> ApiDevice::describe() {
-  cudaDeviceProp properties{};
-  TALLY_API_TRY(api, cudaGetDeviceProperties, &properties, device);
-  const auto &uuid = properties.uuid.bytes;
-  if (std::any_of(std::begin(uuid), std::end(uuid), [](char each) { return each != 0; }))
-    facts.uuid = runtime::uuidText(uuid);
-  if (!Settings::get().emulator) {
-    facts.name = properties.name;
-    TALLY_API_TRY(api, cudaDriverGetVersion, &facts.driverVersion);
-  }
-  constexpr std::array<cudaDeviceAttr, 4> wanted = {
-      cudaDevAttrComputeCapabilityMajor, cudaDevAttrComputeCapabilityMinor,
-      cudaDevAttrMultiProcessorCount, cudaDevAttrMaxSharedMemoryPerBlockOptin};
-  std::array<int, wanted.size()> values{};
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    TALLY_API_TRY(api, cudaDeviceGetAttribute, &values[i], wanted[i], device);
-  if (!Settings::get().emulator)
-    if (Result<void> described = describeSms(); !described)
-      return described;
-  facts.arch = static_cast<std::uint32_t>(values[0] * 10 + values[1]);
-  facts.smCount = static_cast<std::uint32_t>(values[2]);
-  facts.maxSharedBytesPerBlock = static_cast<std::uint32_t>(values[3]);
-  return {};
-}
-
-Result<void> ApiDevice::describeSms() {
-  constexpr std::array<cudaDeviceAttr, 6> wanted = {cudaDevAttrMaxThreadsPerMultiProcessor,
-                                                    cudaDevAttrMaxRegistersPerMultiprocessor,
-                                                    cudaDevAttrMaxSharedMemoryPerMultiprocessor,
-                                                    cudaDevAttrMemoryClockRate,
-                                                    cudaDevAttrGlobalMemoryBusWidth,
-                                                    cudaDevAttrMaxBlocksPerMultiprocessor};
-  std::array<int, wanted.size()> values{};
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    TALLY_API_TRY(api, cudaDeviceGetAttribute, &values[i], wanted[i], device);
-  facts.threadsPerSm = static_cast<std::uint32_t>(values[0]);
-  facts.registersPerSm = static_cast<std::uint32_t>(values[1]);
-  facts.sharedBytesPerSm = static_cast<std::uint32_t>(values[2]);
-  facts.bandwidth = runtime::bandwidthOf(values[3], values[4]);
-  facts.blocksPerSm = static_cast<std::uint32_t>(values[5]);
-  facts.launchTurn = runtime::usualLaunchTurn;
-  return {};
-}
-
-/// It has the device's highest priority, which applications do not get, and where the driver can
-/// connections that none of their streams share.
-Result<void> ApiDevice::openControlStream() {
-  int lowest = 0, highest = 0;
-  TALLY_API_TRY(api, cudaDeviceGetStreamPriorityRange, &lowest, &highest);
-  Result<CUstream> apart = confined.createApart(device, highest);
-  controlIsApart = static_cast<bool>(apart);
-  if (controlIsApart)
-    controlStream = *apart;
-  else
-    TALLY_API_TRY(api, cudaStreamCreateWithPriority, &controlStream, cudaStreamNonBlocking,
-                  highest);
+  Result<runtime::DeviceInfo> read = readDeviceInfo(api, device);
+  if (!read)
+    return read.error();
+  facts = *read;
   return {};
 }
 
 Result<void> ApiDevice::openControl(std::uint64_t controlWord) {
-  if (Result<void> opened = openControlStream(); !opened)
-    return opened;
   TALLY_API_TRY(api, cudaEventCreateWithFlags, &order, cudaEventDisableTiming);
-  void *memory = nullptr;
-  TALLY_API_TRY(api, cudaHostAlloc, &memory, wordCount * sizeof(std::uint64_t),
-                cudaHostAllocDefault);
-  words = static_cast<std::uint64_t *>(memory);
-  TALLY_API_TRY(api, cudaMalloc, &memory, sizeof(std::uint64_t));
-  control = reinterpret_cast<runtime::DevicePtr>(memory);
-  // Where there is no driver copies do for stores in stream order.
-  streamWriteValue =
-      Settings::get().emulator
-          ? api.driver().writeValue
-          : reinterpret_cast<StreamWriteValue>(driverEntry(api, "cuStreamWriteValue64"));
-  findContext();
-  if (Result<void> opened = openTrigger(); !opened)
-    return opened;
-  hasControl = true;
-  if (Result<void> written = writeValue({}, control, controlWord); !written)
-    return written;
-  TALLY_API_TRY(api, cudaStreamSynchronize, controlStream);
-  return {};
-}
-
-Result<void> ApiDevice::openTrigger() {
-  Result<runtime::MappedMemory> word = allocateMapped(sizeof(std::uint64_t));
-  if (!word)
-    return word.error();
-  triggerWord = reinterpret_cast<std::atomic<std::uint64_t> *>(word->host);
-  triggerAddress = word->device;
+  driverContext = currentContext(api);
   // The emulator's streams share nothing.
-  mostStreams = Settings::get().emulator ? std::numeric_limits<std::size_t>::max()
-                                         : runtime::streamsWithOwnConnection();
-  batchMemOp = reinterpret_cast<runtime::BatchMemOp>(driverEntry(api, "cuStreamBatchMemOp"));
-  wordWait = Settings::get().emulator ? api.driver().batchMemOp : batchMemOp;
-  return {};
-}
-
-void *ApiDevice::driverEntry(const CudaApi &api, const char *name) {
-  if (Settings::get().emulator)
-    return nullptr;
-  void *entry = nullptr;
-  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-  cudaError_t status = api.cudaGetDriverEntryPoint(name, &entry, cudaEnableDefault, &found);
-  return status == cudaSuccess && found == cudaDriverEntryPointSuccess ? entry : nullptr;
-}
-
-void ApiDevice::findContext() {
-  using CurrentContext = int (*)(void **);
-  if (auto current = reinterpret_cast<CurrentContext>(driverEntry(api, "cuCtxGetCurrent")))
-    current(&driverContext);
+  mostStreams = Settings::get().emulator.isOn ? std::numeric_limits<std::size_t>::max()
+                                              : runtime::streamsWithOwnConnection();
+  operations = MemoryOperations::find(api);
+  Result<runtime::MappedMemory> trigger = allocateMapped(sizeof(std::uint64_t));
+  if (!trigger)
+    return trigger.error();
+  if (Result<void> opened = signal.open(confined, device, operations, *trigger); !opened)
+    return opened;
+  if (Result<void> written = writeValue({}, signal.address(), controlWord); !written)
+    return written;
+  return signal.synchronize();
 }
 
 Result<runtime::FunctionId> ApiDevice::function(runtime::ModuleId module, std::string_view entry) {
@@ -203,83 +78,18 @@ Result<std::uint32_t> ApiDevice::residentBlocksPerSm(runtime::FunctionId functio
   return status == cudaSuccess ? static_cast<std::uint32_t>(blocks) : 0u;
 }
 
-namespace {
-
-/// Counts the thread in for as long as it may call the CUDA runtime; not where the process ends.
-class Calling {
-public:
-  Calling(std::atomic<std::uint32_t> &inCalls, const std::atomic<bool> &ended) : inCalls(inCalls) {
-    inCalls.fetch_add(1);
-    may = !ended.load();
-  }
-  ~Calling() { inCalls.fetch_sub(1); }
-  Calling(const Calling &) = delete;
-  Calling &operator=(const Calling &) = delete;
-  explicit operator bool() const { return may; }
-
-private:
-  std::atomic<std::uint32_t> &inCalls;
-  bool may = false;
-};
-
-} // namespace
-
-void ApiDevice::end() {
-  ended = true;
-  awaitCalls();
-}
-
 void ApiDevice::retire() {
   end();
   confined.destroyAll();
 }
 
-void ApiDevice::awaitCalls() const {
-  while (inCalls.load() != 0)
-    std::this_thread::yield();
-}
-
 Result<void> ApiDevice::writeValue(runtime::StreamId stream, runtime::DevicePtr to,
                                    std::uint64_t value) {
   InHook inside; // else the driver-level hook would take the stream for one of the program's
-  bool isControl = stream == runtime::StreamId{};
-  Calling calling(inCalls, ended);
-  if (isControl && (!hasControl || !calling))
-    return {};
-  cudaStream_t on = isControl ? controlStream : stateOf(stream).handle;
-  if (isControl)
-    to = control;
-  // No lock: a request must not wait for a write that another thread makes on another stream. On
-  // one stream writes are made by one thread at a time.
-  if (streamWriteValue) {
-    int status = streamWriteValue(on, to, value, 0);
-    if (status != 0) {
-      // The thread has made no call of the runtime yet, or uses another device: to the driver it
-      // has no context, or another one.
-      int current = device;
-      api.cudaGetDevice(&current);
-      api.cudaSetDevice(device);
-      status = streamWriteValue(on, to, value, 0);
-      if (current != device)
-        api.cudaSetDevice(current);
-    }
-    if (status != 0)
-      return Error{"cuStreamWriteValue64: error " + std::to_string(status)};
-    return {};
-  }
-  std::unique_lock lock(mutex);
-  if (nextWord == wordCount) {
-    // Copies of the ring's first words may still be under way.
-    TALLY_API_TRY(api, cudaStreamSynchronize, controlStream);
-    for (const StreamState &own : ownStreams)
-      TALLY_API_TRY(api, cudaStreamSynchronize, own.handle);
-    nextWord = 0;
-  }
-  std::uint64_t *word = &words[nextWord++];
-  *word = value;
-  TALLY_API_TRY(api, cudaMemcpyAsync, reinterpret_cast<void *>(to), word, sizeof *word,
-                cudaMemcpyDefault, on);
-  return {};
+  CallGate::Passage calling(gate);
+  if (stream != runtime::StreamId{})
+    return signal.writeOn(stateOf(stream).handle, to, value);
+  return signal.isOpen() && calling ? signal.write(value) : Result<void>();
 }
 
 /// On the control stream only, by the dispatcher's thread, whose device is this one.
@@ -289,11 +99,8 @@ Result<void> ApiDevice::writeValueWhen(runtime::StreamId stream, std::uint64_t r
   assert(stream == runtime::StreamId{} && to == 0);
   static_cast<void>(stream);
   static_cast<void>(to);
-  Calling calling(inCalls, ended);
-  if (!hasControl || !calling)
-    return {};
-  auto both = runtime::triggeredWrite(triggerAddress, reached, control, value);
-  return did(batchMemOp(controlStream, both.size(), both.data(), 0));
+  CallGate::Passage calling(gate);
+  return signal.isOpen() && calling ? signal.writeWhen(reached, value) : Result<void>();
 }
 
 /// By threads whose device is this one.
@@ -301,7 +108,8 @@ Result<void> ApiDevice::waitForWords(runtime::StreamId stream,
                                      std::span<const runtime::WordWait> words) {
   InHook inside;
   auto all = runtime::wordWaits(words);
-  return did(wordWait(stateOf(stream).handle, static_cast<unsigned>(words.size()), all.data(), 0));
+  return MemoryOperations::did(operations.wordWait(
+      stateOf(stream).handle, static_cast<unsigned>(words.size()), all.data(), 0));
 }
 
 Result<bool> ApiDevice::isIdle(runtime::StreamId stream) {
@@ -313,7 +121,7 @@ Result<bool> ApiDevice::isIdle(runtime::StreamId stream) {
       return failed(api, "cudaStreamQuery", status);
     return status == cudaSuccess;
   }
-  Calling calling(inCalls, ended);
+  CallGate::Passage calling(gate);
   if (!calling)
     return true;
   captures.ask([&] {
@@ -371,39 +179,23 @@ Result<runtime::StreamId> ApiDevice::createStream(runtime::StreamPriority priori
                                                           : highest;
   cudaStream_t handle = nullptr;
   TALLY_API_TRY(api, cudaStreamCreateWithPriority, &handle, cudaStreamNonBlocking, level);
-  return addOwn(handle);
+  return idOf(ownStreams.add(api, handle, device));
 }
 
 Result<runtime::StreamId> ApiDevice::createConfinedStream(std::uint32_t sms) {
-  if (Settings::get().emulator)
+  if (Settings::get().emulator.isOn)
     return Error{"the emulator has no SMs to divide"};
   int lowest = 0, highest = 0;
   TALLY_API_TRY(api, cudaDeviceGetStreamPriorityRange, &lowest, &highest);
   Result<CUstream> made = confined.create(device, sms, lowest);
   if (!made)
     return made.error();
-  return addOwn(*made);
-}
-
-runtime::StreamId ApiDevice::addOwn(cudaStream_t handle) {
-  std::unique_lock lock(mutex);
-  StreamState &made = ownStreams.emplace_back();
-  made.handle = handle;
-  made.api = &api;
-  made.kind = StreamKind::NonBlocking;
-  made.device = device;
-  made.isOwn = true;
-  ownCount = ownStreams.size();
-  return idOf(made);
+  return idOf(ownStreams.add(api, *made, device));
 }
 
 Result<void> ApiDevice::destroyStream(runtime::StreamId stream) {
   cudaStream_t handle = stateOf(stream).handle;
-  {
-    std::unique_lock lock(mutex);
-    ownStreams.remove_if([&](const StreamState &own) { return &own == &stateOf(stream); });
-    ownCount = ownStreams.size();
-  }
+  ownStreams.remove(stateOf(stream));
   if (confined.destroy(handle))
     return {};
   TALLY_API_TRY(api, cudaStreamDestroy, handle);
@@ -442,27 +234,21 @@ Result<void> ApiDevice::launchWith(runtime::StreamId stream, runtime::FunctionId
   return failed(api, "cudaLaunchKernelExC", status);
 }
 
-/// The default stream of a thread, which only that thread can put an event on, comes behind the
-/// legacy one, on which others may have put something since it last did.
-bool ApiDevice::isBehindLegacy(const StreamState &stream) const {
-  return stream.kind == StreamKind::PerThread && stream.legacyCallsSeen != legacyCalls.load();
-}
-
 bool ApiDevice::isHeldUp(runtime::StreamId earlier) {
   const StreamState &state = stateOf(earlier);
   if (state.kind == StreamKind::PerThread)
-    return isBehindLegacy(state) && captures.takesPart(*state.api, cudaStreamLegacy);
+    return calls.areAheadOf(state) && captures.takesPart(*state.api, cudaStreamLegacy);
   return !state.isOwn && captures.takesPart(*state.api, state.handle);
 }
 
 bool ApiDevice::hasNews(runtime::StreamId earlier) {
   const StreamState &state = stateOf(earlier);
-  return state.isOwn || state.callsSeen != calls.load();
+  return state.isOwn || calls.areNewOn(state);
 }
 
 Result<bool> ApiDevice::waitFor(runtime::StreamId later, runtime::StreamId earlier) {
   StreamState &before = stateOf(earlier);
-  std::uint64_t noted = calls.load(), notedLegacy = legacyCalls.load();
+  std::uint64_t noted = calls.sum(), notedLegacy = calls.onLegacy();
   if (!before.isOwn && before.callsSeen == noted)
     return false;
   cudaStream_t behind = stateOf(later).handle;
@@ -471,7 +257,7 @@ Result<bool> ApiDevice::waitFor(runtime::StreamId later, runtime::StreamId earli
     if (isHeldUp(earlier))
       return Error{"the stream takes part in a capture"};
     bool ofThread = before.kind == StreamKind::PerThread;
-    bool needsRecord = !ofThread || isBehindLegacy(before);
+    bool needsRecord = !ofThread || calls.areAheadOf(before);
     if (needsRecord) {
       TALLY_API_TRY(api, cudaEventRecord, order, ofThread ? cudaStreamLegacy : before.handle);
       TALLY_API_TRY(api, cudaStreamWaitEvent, behind, order, 0);

@@ -5,18 +5,20 @@
 
 #include "device/driver_environment.h"
 #include "device/green_context.h"
-#include "device/stream_memory.h"
+#include "state/api_calls.h"
+#include "state/call_gate.h"
 #include "state/captures.h"
+#include "state/own_streams.h"
 #include "state/registry.h"
 #include "state/settings.h"
 #include "state/streams.h"
 #include "tables/cuda_api.h"
+#include "work/control_signal.h"
 
 #include "tally/runtime/device.h"
 
 #include <atomic>
 #include <deque>
-#include <list>
 #include <mutex>
 
 namespace tally::hooks {
@@ -26,6 +28,44 @@ struct FunctionEntry {
   const CudaApi *api = nullptr;
   const void *address = nullptr;
   const KernelRecord *record = nullptr;
+};
+
+// The ids of an ApiDevice's streams, modules and functions.
+
+inline runtime::StreamId idOf(StreamState &state) {
+  return static_cast<runtime::StreamId>(reinterpret_cast<std::uint64_t>(&state));
+}
+inline runtime::ModuleId idOf(KernelRecord &record) {
+  return static_cast<runtime::ModuleId>(reinterpret_cast<std::uint64_t>(&record));
+}
+inline StreamState &stateOf(runtime::StreamId id) {
+  return *reinterpret_cast<StreamState *>(static_cast<std::uint64_t>(id));
+}
+inline const FunctionEntry &entryOf(runtime::FunctionId id) {
+  return *reinterpret_cast<const FunctionEntry *>(static_cast<std::uint64_t>(id));
+}
+
+/// How many calls have put something on streams of the application's past the queue: what is queued
+/// has to come behind them. Thread-safe.
+class PassedCalls {
+public:
+  void note(const StreamState &stream) {
+    if (stream.kind == StreamKind::Legacy)
+      legacy.fetch_add(1);
+    all.fetch_add(1);
+  }
+  std::uint64_t sum() const { return all.load(); }
+  std::uint64_t onLegacy() const { return legacy.load(); }
+  /// Whether there may be some that waits for the stream have not been told of.
+  bool areNewOn(const StreamState &stream) const { return stream.callsSeen != all.load(); }
+  /// The default stream of a thread, which only that thread can put an event on, comes behind the
+  /// legacy one, on which others may have put something since it last did.
+  bool areAheadOf(const StreamState &stream) const {
+    return stream.kind == StreamKind::PerThread && stream.legacyCallsSeen != legacy.load();
+  }
+
+private:
+  std::atomic<std::uint64_t> all{0}, legacy{0};
 };
 
 /// Function ids are FunctionEntry*, module ids KernelRecord*, stream ids StreamState*.
@@ -42,7 +82,7 @@ public:
   int number() const { return device; }
   /// Its CUcontext; nullptr where there is no driver to ask.
   void *context() const { return driverContext; }
-  runtime::DevicePtr controlAddress() const { return control; }
+  runtime::DevicePtr controlAddress() const { return signal.address(); }
 
   const runtime::DeviceInfo &info() const override { return facts; }
   /// The record's own entry or one of its variants.
@@ -54,18 +94,24 @@ public:
   /// nobody would read it. Does not wait.
   Result<void> writeValue(runtime::StreamId stream, runtime::DevicePtr to,
                           std::uint64_t value) override;
-  std::atomic<std::uint64_t> *trigger() override { return triggerWord; }
+  std::atomic<std::uint64_t> *trigger() override { return signal.trigger(); }
   Result<void> writeValueWhen(runtime::StreamId stream, std::uint64_t reached,
                               runtime::DevicePtr to, std::uint64_t value) override;
-  bool mayWait() const override { return batchMemOp && (controlIsApart || areStreamsApart()); }
+  bool mayWait() const override {
+    return operations.batch && (signal.isApart() || areStreamsApart());
+  }
   bool areStreamsApart() const override {
     return streamCount.load(std::memory_order_relaxed) < mostStreams;
   }
   Result<void> waitForWords(runtime::StreamId stream,
                             std::span<const runtime::WordWait> words) override;
-  bool hasWordWaits() const override { return wordWait; }
+  bool hasWordWaits() const override { return operations.wordWait; }
   bool mayWaitForWords() const override {
-    return wordWait && waitersForDevice.load() == 0 && (areStreamsApart() || areWaitsFew());
+    // Under MPS two streams of a process may wait (an H200, 4 connections): two lanes. Where all
+    // its work is best effort no stream that these hold up is waited for by what they wait for.
+    bool areWaitsFew = isOneClassUnderMps && ownStreams.size() <= 4;
+    return operations.wordWait && waitersForDevice.load() == 0 &&
+           (areStreamsApart() || areWaitsFew);
   }
   /// While one lives no lane's stream begins to wait: its thread calls what waits for the whole
   /// device, and may hold a lock of the driver's that whoever lets the stream go needs. To be made
@@ -128,86 +174,37 @@ public:
     return captures.steadily([&] { return !isHeldUp(stream) && made(); });
   }
   /// The application has put something on some stream of its own.
-  void noteCall(const StreamState &stream) {
-    if (stream.kind == StreamKind::Legacy)
-      legacyCalls.fetch_add(1);
-    calls.fetch_add(1);
-  }
+  void noteCall(const StreamState &stream) { calls.note(stream); }
   /// The process ends: from now on no application's stream is asked and no control word written,
   /// for which threads of the hooks would call a CUDA runtime that may be gone. Returns when nobody
   /// does any more. What is put on lanes still is.
-  void end();
+  void end() { gate.shut(); }
   /// The device is about to be reset, and nothing runs on lanes: end(), and the green contexts go,
   /// since the driver resets no device that has one.
   void retire();
   /// Returns when no thread of the hooks is asking an application's stream or writing a control
-  /// word: none is for longer than a call of the CUDA runtime takes.
-  void awaitCalls() const;
-
-  /// An entry point of the driver; nullptr where there is none.
-  static void *driverEntry(const CudaApi &api, const char *name);
-  /// What `call` returned, in CUDA's words.
-  static Error failure(const CudaApi &api, const char *call, cudaError_t status);
-  static runtime::StreamId idOf(StreamState &state) {
-    return static_cast<runtime::StreamId>(reinterpret_cast<std::uint64_t>(&state));
-  }
-  static runtime::ModuleId idOf(KernelRecord &record) {
-    return static_cast<runtime::ModuleId>(reinterpret_cast<std::uint64_t>(&record));
-  }
-  static StreamState &stateOf(runtime::StreamId id) {
-    return *reinterpret_cast<StreamState *>(static_cast<std::uint64_t>(id));
-  }
-  static const FunctionEntry &entryOf(runtime::FunctionId id) {
-    return *reinterpret_cast<const FunctionEntry *>(static_cast<std::uint64_t>(id));
-  }
+  /// word.
+  void awaitCalls() const { gate.awaitCalls(); }
 
 private:
-  using StreamWriteValue = int (*)(cudaStream_t, std::uint64_t, std::uint64_t, unsigned);
-
-  /// Under MPS two streams of a process may wait (an H200, 4 connections): two lanes. Where all its
-  /// work is best effort no stream that these hold up is waited for by what they wait for.
-  bool areWaitsFew() const { return isOneClassUnderMps && ownCount.load() <= 4; }
-  Result<void> openControlStream();
-  Result<void> openTrigger();
-  bool isBehindLegacy(const StreamState &stream) const;
-  Result<void> describe();
-  Result<void> describeSms();
-  void findContext();
-  runtime::StreamId addOwn(cudaStream_t handle);
-
   const CudaApi &api;
   Captures &captures;
   runtime::DeviceInfo facts;
   int device = 0;
   void *driverContext = nullptr;
   runtime::GreenStreams confined{[this](const char *name) { return driverEntry(api, name); }};
-  runtime::DevicePtr control = 0;
-  cudaStream_t controlStream = nullptr;
-  bool controlIsApart = false;         ///< that stream has a connection of its own
-  std::atomic<bool> hasControl{false}; ///< set behind the others
-  /// The driver's cuStreamWriteValue64; without it the word is copied from `words`.
-  StreamWriteValue streamWriteValue = nullptr;
-  /// The driver's cuStreamBatchMemOp; without it nothing is armed.
-  runtime::BatchMemOp batchMemOp = nullptr;
-  /// The same, or the emulator's in its place; without it no lane's stream waits.
-  runtime::BatchMemOp wordWait = nullptr;
-  std::atomic<std::uint64_t> *triggerWord = nullptr; ///< mapped memory
-  runtime::DevicePtr triggerAddress = 0;
+  MemoryOperations operations;
+  OwnStreams ownStreams;
+  ControlSignal signal{api, ownStreams};
   std::atomic<std::size_t> streamCount{0}; ///< of the application
   std::size_t mostStreams = 0;             ///< with which each has its own connection
-  std::uint64_t *words = nullptr; ///< pinned; a ring, so that a word stays until it was copied
-  std::size_t nextWord = 0;
-  std::mutex mutex; ///< of the ring
   std::mutex adding;
   std::deque<FunctionEntry> functions;
-  std::list<StreamState> ownStreams;
-  std::atomic<std::size_t> ownCount{0};
   const bool isOneClassUnderMps = Settings::get().bestEffort && runtime::isMpsRunning();
   cudaEvent_t order = nullptr; ///< of waitFor()
-  std::atomic<std::uint64_t> calls{0}, legacyCalls{0};
+  PassedCalls calls;
   std::atomic<std::uint32_t> waitersForDevice{0};
-  std::atomic<bool> ended{false};
-  std::atomic<std::uint32_t> inCalls{0}; ///< that awaitCalls() waits for
+  CallGate gate;
 };
 
 } // namespace tally::hooks

@@ -1,5 +1,6 @@
 #include "work/graph_parts.h"
 
+#include "state/api_calls.h"
 #include "state/in_hook.h"
 
 #include <cuda.h>
@@ -188,7 +189,7 @@ cudaKernelNodeParams runtimeParameters(const CUDA_KERNEL_NODE_PARAMS_v2 &given) 
 std::optional<CUDA_KERNEL_NODE_PARAMS_v2> driverParameters(const CudaApi &api,
                                                            cudaGraphNode_t node) {
   using Get = CUresult (*)(CUgraphNode, CUDA_KERNEL_NODE_PARAMS_v2 *);
-  auto get = reinterpret_cast<Get>(ApiDevice::driverEntry(api, "cuGraphKernelNodeGetParams"));
+  auto get = reinterpret_cast<Get>(driverEntry(api, "cuGraphKernelNodeGetParams"));
   CUDA_KERNEL_NODE_PARAMS_v2 found{};
   return get && get(node, &found) == CUDA_SUCCESS ? std::optional(found) : std::nullopt;
 }
@@ -315,7 +316,7 @@ bool GraphReader::readKernel(SnapshotNode &node) {
 bool GraphReader::readByDriver(SnapshotNode &node) {
   using Add = CUresult (*)(CUgraphNode *, CUgraph, const CUgraphNode *, std::size_t,
                            const CUDA_KERNEL_NODE_PARAMS_v2 *);
-  auto add = reinterpret_cast<Add>(ApiDevice::driverEntry(api, "cuGraphAddKernelNode"));
+  auto add = reinterpret_cast<Add>(driverEntry(api, "cuGraphAddKernelNode"));
   auto found = driverParameters(api, node.handle);
   if (!add || !found)
     return false;

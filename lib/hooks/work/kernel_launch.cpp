@@ -25,8 +25,7 @@ void lookUp(ApiDevice &device, KernelRecord &kernel) {
   kernel.looked = true;
   if (!kernel.facts)
     return;
-  auto found = runtime::LoadedKernel::find(device, ApiDevice::idOf(kernel), *kernel.facts,
-                                           kernel.moduleHash);
+  auto found = runtime::LoadedKernel::find(device, idOf(kernel), *kernel.facts, kernel.moduleHash);
   if (found)
     kernel.loaded = std::move(*found);
   else

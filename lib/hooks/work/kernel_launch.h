@@ -36,7 +36,7 @@ struct KernelLaunch {
 
 LaunchShape shapeOf(dim3 grid, dim3 block, std::size_t sharedBytes);
 
-/// The launch with its arguments; nullptr where it cannot be queued. (hooks_launch.cpp)
+/// The launch with its arguments; nullptr where it cannot be queued. (launch_calls.cpp)
 std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
                                          const LaunchRequest &request);
 

@@ -1,7 +1,7 @@
 #include "work/kernel_use.h"
 
+#include "state/api_calls.h"
 #include "state/own_thread.h"
-#include "work/api_device.h"
 #include "work/graph_parts.h"
 #include "work/kernel_launch.h"
 
@@ -161,10 +161,10 @@ void GraphUse::setKernelByDriver(const CUDA_KERNEL_NODE_PARAMS_v2 &parameters) {
 std::optional<KernelUse> GraphUse::useByDriver(const CUDA_KERNEL_NODE_PARAMS_v2 &parameters,
                                                bool cooperative) const {
   DriverLaunches driver;
-  driver.attribute = reinterpret_cast<DriverLaunches::Attribute>(
-      ApiDevice::driverEntry(api, "cuFuncGetAttribute"));
-  driver.functionOfKernel = reinterpret_cast<DriverLaunches::FunctionOfKernel>(
-      ApiDevice::driverEntry(api, "cuKernelGetFunction"));
+  driver.attribute =
+      reinterpret_cast<DriverLaunches::Attribute>(driverEntry(api, "cuFuncGetAttribute"));
+  driver.functionOfKernel =
+      reinterpret_cast<DriverLaunches::FunctionOfKernel>(driverEntry(api, "cuKernelGetFunction"));
   cudaKernelNodeParams known = runtimeParameters(parameters);
   return madeOf(attributesOf(driver, static_cast<CUfunction>(known.func)), known, cooperative);
 }

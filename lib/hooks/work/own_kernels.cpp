@@ -258,8 +258,7 @@ const char *OwnKernels::addEntry(void **handle, std::string name) {
 /// Has the driver load the module: a device or a driver that does not take it says so here.
 bool OwnKernels::find(KernelRecord &kernel) {
   kernel.looked = true;
-  auto found = runtime::LoadedKernel::find(device, ApiDevice::idOf(kernel), *kernel.facts,
-                                           kernel.moduleHash);
+  auto found = runtime::LoadedKernel::find(device, idOf(kernel), *kernel.facts, kernel.moduleHash);
   if (found)
     kernel.loaded = std::move(*found);
   return kernel.loaded != nullptr;

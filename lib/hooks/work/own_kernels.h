@@ -8,6 +8,7 @@
 #ifndef TALLY_LIB_HOOKS_WORK_OWN_KERNELS_H
 #define TALLY_LIB_HOOKS_WORK_OWN_KERNELS_H
 
+#include "state/api_calls.h"
 #include "state/captures.h"
 #include "state/registry.h"
 #include "tables/cuda_api.h"
@@ -52,7 +53,7 @@ public:
   OwnKernels(const CudaApi &api, ApiDevice &device, const Captures &captures,
              std::span<const Kind> kinds)
       : api(api), device(device), captures(captures), kinds(kinds.begin(), kinds.end()),
-        rangeOf(reinterpret_cast<RangeOf>(ApiDevice::driverEntry(api, "cuMemGetAddressRange"))) {}
+        rangeOf(reinterpret_cast<RangeOf>(driverEntry(api, "cuMemGetAddressRange"))) {}
   OwnKernels(const OwnKernels &) = delete;
   OwnKernels &operator=(const OwnKernels &) = delete;
 

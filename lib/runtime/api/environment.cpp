@@ -186,14 +186,15 @@ void Reader::findUnknown() {
 }
 
 void Reader::readAll(EnvironmentSettings &settings) {
-  readChoice("TALLY_DEVICE", settings.emulator, "emulator", "cuda");
+  readChoice("TALLY_DEVICE", settings.emulator.isOn, "emulator", "cuda");
   readChoice("TALLY_CLASS", settings.bestEffort, "best-effort", "high");
   readChoice("TALLY_STATS", settings.statistics, "1", "0");
-  settings.streamWaits = settings.emulator; // on a GPU a stream that waits costs others' launches
+  settings.streamWaits =
+      settings.emulator.isOn; // on a GPU a stream that waits costs others' launches
   readChoice("TALLY_STREAM_WAITS", settings.streamWaits, "on", "off");
   readChoice("TALLY_COPY_KERNELS", settings.copyKernels, "on", "off");
   readChoice("TALLY_LAUNCH", settings.launchesByDriver, "driver", "runtime");
-  readChoice("TALLY_PROFILE", settings.profiles, "on", "off");
+  readChoice("TALLY_PROFILE", settings.variants.areProfiled, "on", "off");
   readNumber("TALLY_YIELD_EVERY_US", settings.yieldEveryMicroseconds, 0, 1000000000);
   if (settings.yieldEveryMicroseconds != 0)
     settings.runAheadMicroseconds = 0; // by default: nothing that runs ahead yields
@@ -201,23 +202,24 @@ void Reader::readAll(EnvironmentSettings &settings) {
   readNumber("TALLY_BOUND_US", settings.boundMicroseconds, 1, 1000000);
   readNumber("TALLY_BEST_EFFORT_CLASS", settings.bestEffortClass, 1, lowestBestEffortClass);
   readNumber("TALLY_BEST_EFFORT_STREAMS", settings.bestEffortStreams, 1, 4);
-  readNumber("TALLY_PAUSE_DEADLINE_US", settings.pauseDeadlineMicroseconds, 10, 10000000);
-  readNumber("TALLY_PAUSE_RESERVE", settings.pauseReserve, 0, 90);
+  readNumber("TALLY_PAUSE_DEADLINE_US", settings.pause.deadlineMicroseconds, 10, 10000000);
+  readNumber("TALLY_PAUSE_RESERVE", settings.pause.reserve, 0, 90);
   readNumber("TALLY_DRAIN_MS", settings.drainMilliseconds, 0, 600000);
-  readNumber("TALLY_TRACE_EVENTS", settings.traceEvents, Trace::leastCapacity, Trace::mostCapacity);
-  readNumber("TALLY_EMULATOR_SMS", settings.emulatorSms, 1, 256);
-  read("TALLY_EMULATOR_UUID", settings.emulatorUuid, parseUuid);
+  readNumber("TALLY_TRACE_EVENTS", settings.trace.events, Trace::leastCapacity,
+             Trace::mostCapacity);
+  readNumber("TALLY_EMULATOR_SMS", settings.emulator.sms, 1, 256);
+  read("TALLY_EMULATOR_UUID", settings.emulator.uuid, parseUuid);
   read("TALLY_BEST_EFFORT_SMS", settings.nonPreemptibleSms, parseShare);
-  read("TALLY_KINDS", settings.kinds, kindsFromText);
-  read("TALLY_MEMORY_QUOTA", settings.memoryQuota, parseMemory);
-  read("TALLY_MEMORY_RESERVE", settings.memoryReserve, parseMemory);
-  settings.arena = text("TALLY_ARENA");
-  settings.arenaGroup = text("TALLY_ARENA_GROUP");
-  settings.trace = text("TALLY_TRACE");
-  settings.variants = text("TALLY_VARIANTS");
+  read("TALLY_KINDS", settings.variants.kinds, kindsFromText);
+  read("TALLY_MEMORY_QUOTA", settings.memory.quota, parseMemory);
+  read("TALLY_MEMORY_RESERVE", settings.memory.reserve, parseMemory);
+  settings.arena.path = text("TALLY_ARENA");
+  settings.arena.group = text("TALLY_ARENA_GROUP");
+  settings.trace.path = text("TALLY_TRACE");
+  settings.variants.folder = text("TALLY_VARIANTS");
   // An emulator is its process's own, but where it is said to be another's too.
-  bool isShared = !settings.emulator || isSet("TALLY_EMULATOR_UUID") || isSet("TALLY_ARENA");
-  settings.joinsArena = isShared && settings.arena != "off";
+  bool isShared = !settings.emulator.isOn || isSet("TALLY_EMULATOR_UUID") || isSet("TALLY_ARENA");
+  settings.arena.isJoined = isShared && settings.arena.path != "off";
   Result<AnyPolicy> policy = policyFromText(text("TALLY_POLICY"));
   if (policy)
     settings.policy = *policy;
@@ -229,14 +231,15 @@ void Reader::findContradictions(const EnvironmentSettings &settings) {
   for (std::string_view name : {"TALLY_MEMORY_QUOTA", "TALLY_MEMORY_RESERVE"})
     contradict(name, !settings.bestEffort, "counts with TALLY_CLASS=best-effort only");
   for (std::string_view name : {"TALLY_EMULATOR_SMS", "TALLY_EMULATOR_UUID"})
-    contradict(name, !settings.emulator, "counts with TALLY_DEVICE=emulator only");
+    contradict(name, !settings.emulator.isOn, "counts with TALLY_DEVICE=emulator only");
   for (std::string_view name : {"TALLY_ARENA_GROUP", "TALLY_BEST_EFFORT_CLASS"})
-    contradict(name, settings.arena == "off", "means nothing with TALLY_ARENA=off");
-  contradict("TALLY_TRACE_EVENTS", settings.trace.empty(), "means nothing without TALLY_TRACE");
+    contradict(name, settings.arena.path == "off", "means nothing with TALLY_ARENA=off");
+  contradict("TALLY_TRACE_EVENTS", settings.trace.path.empty(),
+             "means nothing without TALLY_TRACE");
   for (std::string_view name : {"TALLY_PAUSE_DEADLINE_US", "TALLY_PAUSE_RESERVE"})
-    contradict(name, !contains(settings.kinds, Kind::Pause),
+    contradict(name, !contains(settings.variants.kinds, Kind::Pause),
                "means nothing without pause in TALLY_KINDS");
-  contradict("TALLY_BEST_EFFORT_SMS", settings.emulator,
+  contradict("TALLY_BEST_EFFORT_SMS", settings.emulator.isOn,
              "means nothing with TALLY_DEVICE=emulator, which has no SMs to divide");
   contradict("TALLY_POLICY", settings.policy.usesClients(),
              "is for several best-effort clients; a process of a relinked program is one");

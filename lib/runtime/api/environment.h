@@ -49,37 +49,62 @@ struct MemoryAmount {
   }
 };
 
+struct EmulatorSettings {
+  bool isOn = false;                        ///< TALLY_DEVICE=emulator
+  std::uint32_t sms = 0;                    ///< TALLY_EMULATOR_SMS; 0: by the processors
+  std::optional<std::array<char, 16>> uuid; ///< TALLY_EMULATOR_UUID
+};
+
+struct ArenaSettings {
+  bool isJoined = false;   ///< by a relinked program: other than by TALLY_ARENA=off
+  std::string path, group; ///< TALLY_ARENA, TALLY_ARENA_GROUP; empty: not set
+};
+
+struct VariantSettings {
+  std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice,
+                             Kind::Checkpoint}; ///< TALLY_KINDS
+  bool areProfiled = false;                     ///< TALLY_PROFILE=on
+  std::string folder;                           ///< TALLY_VARIANTS; empty: not set
+};
+
+struct PauseSettings {
+  std::uint32_t reserve = 25;                ///< TALLY_PAUSE_RESERVE, percent
+  std::uint32_t deadlineMicroseconds = 2000; ///< TALLY_PAUSE_DEADLINE_US
+};
+
+/// Of best-effort processes only.
+struct MemorySettings {
+  MemoryAmount quota;   ///< TALLY_MEMORY_QUOTA
+  MemoryAmount reserve; ///< TALLY_MEMORY_RESERVE
+};
+
+struct TraceSettings {
+  std::string path;              ///< TALLY_TRACE; empty: none
+  std::uint32_t events = 131072; ///< TALLY_TRACE_EVENTS
+};
+
 /// docs/reference/settings.md says what each means, and which of them the API reads.
 struct EnvironmentSettings {
-  bool disabled = false;                     ///< TALLY_DISABLE=1; then nothing else is read
-  bool emulator = false;                     ///< TALLY_DEVICE=emulator
+  bool disabled = false; ///< TALLY_DISABLE=1; then nothing else is read
+  EmulatorSettings emulator;
   bool bestEffort = false;                   ///< TALLY_CLASS=best-effort
   bool statistics = false;                   ///< TALLY_STATS=1
-  bool joinsArena = false;                   ///< a relinked program: other than by TALLY_ARENA=off
-  bool profiles = false;                     ///< TALLY_PROFILE=on
   bool streamWaits = false;                  ///< TALLY_STREAM_WAITS=on
   bool copyKernels = true;                   ///< TALLY_COPY_KERNELS=on
   bool launchesByDriver = true;              ///< TALLY_LAUNCH=driver
   std::uint32_t yieldEveryMicroseconds = 0;  ///< TALLY_YIELD_EVERY_US; 0: never
   std::uint32_t boundMicroseconds = 20;      ///< TALLY_BOUND_US
   std::uint32_t runAheadMicroseconds = 5000; ///< TALLY_RUN_AHEAD_US; 0: never
-  std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice,
-                             Kind::Checkpoint};   ///< TALLY_KINDS
-  std::uint32_t pauseReserve = 25;                ///< TALLY_PAUSE_RESERVE, percent
-  std::uint32_t pauseDeadlineMicroseconds = 2000; ///< TALLY_PAUSE_DEADLINE_US
-  std::uint32_t drainMilliseconds = 5000;         ///< TALLY_DRAIN_MS; 0: SIGTERM is left alone
-  SmShare nonPreemptibleSms;                      ///< TALLY_BEST_EFFORT_SMS
-  std::uint32_t bestEffortStreams = 1;            ///< TALLY_BEST_EFFORT_STREAMS
-  std::uint32_t bestEffortClass = 1;              ///< TALLY_BEST_EFFORT_CLASS
-  MemoryAmount memoryQuota;           ///< TALLY_MEMORY_QUOTA; of best-effort processes only
-  MemoryAmount memoryReserve;         ///< TALLY_MEMORY_RESERVE; likewise
-  AnyPolicy policy;                   ///< TALLY_POLICY
-  std::string arena, arenaGroup;      ///< TALLY_ARENA, TALLY_ARENA_GROUP; empty: not set
-  std::string trace;                  ///< TALLY_TRACE; empty: none
-  std::uint32_t traceEvents = 131072; ///< TALLY_TRACE_EVENTS
-  std::string variants;               ///< TALLY_VARIANTS; empty: not set
-  std::uint32_t emulatorSms = 0;      ///< TALLY_EMULATOR_SMS; 0: by the processors
-  std::optional<std::array<char, 16>> emulatorUuid; ///< TALLY_EMULATOR_UUID
+  std::uint32_t drainMilliseconds = 5000;    ///< TALLY_DRAIN_MS; 0: SIGTERM is left alone
+  SmShare nonPreemptibleSms;                 ///< TALLY_BEST_EFFORT_SMS
+  std::uint32_t bestEffortStreams = 1;       ///< TALLY_BEST_EFFORT_STREAMS
+  std::uint32_t bestEffortClass = 1;         ///< TALLY_BEST_EFFORT_CLASS
+  AnyPolicy policy;                          ///< TALLY_POLICY
+  VariantSettings variants;
+  PauseSettings pause;
+  MemorySettings memory;
+  ArenaSettings arena;
+  TraceSettings trace;
 };
 
 /// Kinds of variants as users write them, NAME,NAME,...; `none` is none. Nothing where a name is

@@ -52,9 +52,9 @@ Result<void> addEnvironment(RuntimeOptions &options) {
   if (!environment)
     return environment.error();
   if (options.trace.empty())
-    options.trace = environment->trace;
+    options.trace = environment->trace.path;
   if (options.traceEvents == 0)
-    options.traceEvents = environment->traceEvents;
+    options.traceEvents = environment->trace.events;
   return {};
 }
 

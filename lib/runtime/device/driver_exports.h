@@ -42,7 +42,7 @@ private:
 };
 
 /// The process's, set once by the first of its modules that has the hooks and never destroyed;
-/// nullptr: the driver's exports are as they were. One for all modules, as tallySharedHooks3 is;
+/// nullptr: the driver's exports are as they were. One for all modules, as tallySharedHooks4 is;
 /// its name changes with the layout of DriverExports.
 extern __attribute__((visibility("default"))) std::atomic<const DriverExports *> tallySharedDriver1;
 

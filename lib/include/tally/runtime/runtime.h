@@ -111,13 +111,8 @@ struct RuntimeOptions {
   /// Kinds that may be used, in the order of preference; a kernel takes the first that was emitted
   /// for it, or what measuring finds better. Pause and checkpoint, where they stand behind kinds
   /// that yield between blocks, are taken for launches whose blocks are measured to be longer than
-<<<<<<< HEAD
   /// the bound (docs/design/kinds.md); in front of them, always. Without any the user's kernel is
-  /// launched whole while no high-priority work is active.
-=======
-  /// the bound (docs/policies.md); in front of them, always. Without any the user's kernel is
-  /// launched as non-preemptible ones while no high-priority work is active.
->>>>>>> words
+  /// launched, non-preemptible, while no high-priority work is active.
   std::vector<Kind> kinds = {Kind::Persistent, Kind::Guard, Kind::Slice, Kind::Checkpoint};
   /// Of launches through Kind::Pause: the most of each SM's threads, registers, shared memory and
   /// places for blocks that they leave to others, in percents, 0 to 90. They leave what

@@ -1,7 +1,7 @@
-// Requests that the program names (tally/request.h).
-#include "process/hooks.h"
+#include "process/request_calls.h"
 
 #include "base/ranges.h"
+#include "state/in_hook.h"
 
 #include <algorithm>
 
@@ -19,10 +19,10 @@ bool hasRanges() {
 } // namespace
 
 /// Whether requests may be on the stream.
-cudaError_t Hooks::mayName(const StreamState &state) const {
+cudaError_t RequestCalls::mayName(const StreamState &state) const {
   if (state.bestEffort.load(std::memory_order_relaxed))
     return cudaErrorNotPermitted;
-  const Activity *shared = activity.load(std::memory_order_acquire);
+  const Activity *shared = served.activity();
   if (shared && shared->servedDevice() != state.device)
     return cudaErrorInvalidDevice;
   return cudaSuccess;
@@ -30,7 +30,7 @@ cudaError_t Hooks::mayName(const StreamState &state) const {
 
 /// Who opens the activity stores it, then looks for open requests; who begins a request opens it,
 /// then looks for an activity. So one of the two counts it, and holding it both do not.
-cudaError_t Hooks::beginRequest(const CudaApi &api, cudaStream_t handle, const char *name,
+cudaError_t RequestCalls::begin(const CudaApi &api, cudaStream_t handle, const char *name,
                                 runtime::Nanoseconds deadline, std::uint64_t *made) {
   if (isForkedChild.load(std::memory_order_relaxed))
     return cudaSuccess;
@@ -52,11 +52,11 @@ cudaError_t Hooks::beginRequest(const CudaApi &api, cudaStream_t handle, const c
     request->name = trace->nameOf(name ? name : withoutName);
   request->range =
       hasRanges() ? runtime::beginRange(runtime::RangeOf::Request, name ? name : withoutName) : 0;
-  Activity *shared = activity.load(std::memory_order_acquire);
+  Activity *shared = served.activity();
   if (shared)
     shared->countRequest(*request, request->begun);
   *made = requests.open(*request);
-  if (!shared && (shared = activity.load()))
+  if (!shared && (shared = served.activity(std::memory_order_seq_cst)))
     if (Requests::Record *own = requests.hold(*made)) {
       shared->countRequest(*own, own->begun);
       requests.letGo(*own);
@@ -64,7 +64,7 @@ cudaError_t Hooks::beginRequest(const CudaApi &api, cudaStream_t handle, const c
   return cudaSuccess;
 }
 
-cudaError_t Hooks::addToRequest(const CudaApi &api, std::uint64_t number, cudaStream_t handle) {
+cudaError_t RequestCalls::add(const CudaApi &api, std::uint64_t number, cudaStream_t handle) {
   StreamState *state = nullptr;
   {
     InHook inside;
@@ -83,7 +83,7 @@ cudaError_t Hooks::addToRequest(const CudaApi &api, std::uint64_t number, cudaSt
   return cudaSuccess;
 }
 
-cudaError_t Hooks::endRequest(std::uint64_t number) {
+cudaError_t RequestCalls::end(std::uint64_t number) {
   Requests::Record *request = requests.hold(number);
   if (!request)
     return cudaErrorInvalidResourceHandle;
@@ -96,7 +96,7 @@ cudaError_t Hooks::endRequest(std::uint64_t number) {
     counted->endRequest(*request, now);
   requests.close(*request);
   // What follows nobody waits for.
-  if (Activity *shown = counted ? counted : activity.load(std::memory_order_acquire))
+  if (Activity *shown = counted ? counted : served.activity())
     shown->noteRequest(counted != nullptr, took, missed);
   if (range != 0)
     runtime::endRange(range);

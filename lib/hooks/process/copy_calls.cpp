@@ -1,5 +1,6 @@
-// The queue's rules for copies and fills.
-#include "process/hooks.h"
+#include "process/copy_calls.h"
+
+#include "state/in_hook.h"
 #include "work/queue_checks.h"
 
 #include <cstring>
@@ -23,8 +24,8 @@ bool mayQueueCopy(const CudaApi &api, const void *to, const void *from, std::siz
 
 } // namespace
 
-cudaError_t Hooks::copyAsync(const CudaApi &api, void *to, const void *from, std::size_t bytes,
-                             cudaMemcpyKind kind, cudaStream_t handle) {
+cudaError_t CopyCalls::copyAsync(const CudaApi &api, void *to, const void *from, std::size_t bytes,
+                                 cudaMemcpyKind kind, cudaStream_t handle) {
   auto copy = [&api, to, from, bytes, kind](cudaStream_t on) {
     return api.cudaMemcpyAsync(to, from, bytes, kind, on);
   };
@@ -34,29 +35,28 @@ cudaError_t Hooks::copyAsync(const CudaApi &api, void *to, const void *from, std
     return *status;
   auto mayQueue = [&] { return mayQueueCopy(api, to, from, bytes, kind); };
   auto byKernel = [=](OwnKernels &own) { return own.copy(to, from, bytes, kind); };
-  return queueCopy(api, handle, mayQueue, copy, RunAhead::copyOf(kind, bytes), byKernel);
+  return rules.queueCopy(api, handle, mayQueue, copy, RunAhead::copyOf(kind, bytes), byKernel);
 }
 
-cudaError_t Hooks::fillAsync(const CudaApi &api, void *to, int value, std::size_t bytes,
-                             cudaStream_t handle) {
+cudaError_t CopyCalls::fillAsync(const CudaApi &api, void *to, int value, std::size_t bytes,
+                                 cudaStream_t handle) {
   auto fill = [&api, to, value, bytes](cudaStream_t on) {
     return api.cudaMemsetAsync(to, value, bytes, on);
   };
   runsDriverKernel(api, handle);
   auto mayQueue = [&] { return QueueChecks{api}.isOnDevice(to, bytes); };
   auto byKernel = [=](OwnKernels &own) { return own.fill(to, value, bytes); };
-  return queueCopy(api, handle, mayQueue, fill, RunAhead::fillOf(bytes), byKernel);
+  return rules.queueCopy(api, handle, mayQueue, fill, RunAhead::fillOf(bytes), byKernel);
 }
 
-cudaError_t Hooks::foreignCopy(cudaStream_t handle, const ForeignCopy &copy,
-                               const std::function<cudaError_t()> &call) {
-  const CudaApi &api = foreignApi();
+cudaError_t CopyCalls::foreignCopy(const CudaApi &api, cudaStream_t handle, const ForeignCopy &copy,
+                                   const std::function<cudaError_t()> &call) {
   StreamState &state = streams.find(api, handle);
   if (copy.mayBeKernel)
     runsDriverKernel(api, handle);
-  BestEffortEngine *now = running();
+  BestEffortEngine *now = served.engine();
   if (!now || !state.bestEffort || copy.context != now->context())
-    return stream(api, handle, call);
+    return rules.stream(api, handle, call);
   if (!copy.isFill)
     if (auto status = tryStaged(api, copy.to, copy.from, copy.bytes, cudaMemcpyDefault, handle))
       return *status;
@@ -71,21 +71,22 @@ cudaError_t Hooks::foreignCopy(cudaStream_t handle, const ForeignCopy &copy,
   };
   AheadWork work =
       copy.isFill ? RunAhead::fillOf(copy.bytes) : RunAhead::copyOf(cudaMemcpyDefault, copy.bytes);
-  return queueBestEffort(api, state, handle, mayQueue, call, {copy.on}, work, {}, byKernel).status;
+  return rules.queueBestEffort(api, state, handle, mayQueue, call, {copy.on}, work, {}, byKernel)
+      .status;
 }
 
 /// The engine, where what is put on the stream has to be queued now; else nullptr.
-BestEffortEngine *Hooks::queueing(const CudaApi &api, const StreamState &state) {
-  BestEffortEngine *now = running();
+BestEffortEngine *CopyCalls::queueing(const CudaApi &api, const StreamState &state) {
+  BestEffortEngine *now = served.engine();
   bool isQueued = now && state.bestEffort && state.kind != StreamKind::PerThread &&
                   state.device == now->deviceNumber() && !now->isAhead() &&
                   !now->queue().isIdle() && !captures.takesPart(api, state.handle);
   return isQueued ? now : nullptr;
 }
 
-std::optional<cudaError_t> Hooks::tryStaged(const CudaApi &api, void *to, const void *from,
-                                            std::size_t bytes, cudaMemcpyKind kind,
-                                            cudaStream_t handle) {
+std::optional<cudaError_t> CopyCalls::tryStaged(const CudaApi &api, void *to, const void *from,
+                                                std::size_t bytes, cudaMemcpyKind kind,
+                                                cudaStream_t handle) {
   StreamState &state = streams.find(api, handle);
   BestEffortEngine *now = queueing(api, state);
   Staging *staging = now ? now->stagingMemory() : nullptr;
@@ -103,25 +104,25 @@ std::optional<cudaError_t> Hooks::tryStaged(const CudaApi &api, void *to, const 
   now->wait(ticket);
   std::memcpy(to, copy->memory, bytes);
   staging->keepUntil(*copy, 0);
-  return withDeferred(cudaSuccess);
+  return served.withDeferred(cudaSuccess);
 }
 
-cudaError_t Hooks::copy(const CudaApi &api, void *to, const void *from, std::size_t bytes,
-                        cudaMemcpyKind kind, cudaStream_t which,
-                        const std::function<cudaError_t()> &call) {
+cudaError_t CopyCalls::copy(const CudaApi &api, void *to, const void *from, std::size_t bytes,
+                            cudaMemcpyKind kind, cudaStream_t which,
+                            const std::function<cudaError_t()> &call) {
   if (isOfDriver(kind))
     runsDriverKernel(api, which);
   if (auto status = tryStaged(api, to, from, bytes, kind, which)) {
     InHook inside;
-    running()->wait(streams.find(api, which).lastTicket.load());
-    return withDeferred(*status);
+    served.engine()->wait(streams.find(api, which).lastTicket.load());
+    return served.withDeferred(*status);
   }
-  return legacy(api, which, call);
+  return rules.legacy(api, which, call);
 }
 
 /// Fills of the device's memory do not wait for the device, as CUDA's do not.
-cudaError_t Hooks::fill(const CudaApi &api, void *to, int value, std::size_t bytes,
-                        cudaStream_t which, const std::function<cudaError_t()> &call) {
+cudaError_t CopyCalls::fill(const CudaApi &api, void *to, int value, std::size_t bytes,
+                            cudaStream_t which, const std::function<cudaError_t()> &call) {
   runsDriverKernel(api, which);
   StreamState &state = streams.find(api, which);
   BestEffortEngine *now = queueing(api, state);
@@ -134,7 +135,7 @@ cudaError_t Hooks::fill(const CudaApi &api, void *to, int value, std::size_t byt
       return cudaSuccess;
     }
   }
-  return legacy(api, which, call);
+  return rules.legacy(api, which, call);
 }
 
 } // namespace tally::hooks

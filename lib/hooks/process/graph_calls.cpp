@@ -1,5 +1,7 @@
-// Graphs: what is kept of them when they are instantiated and updated, and their launches.
-#include "process/hooks.h"
+#include "process/graph_calls.h"
+
+#include <mutex>
+#include <utility>
 
 namespace tally::hooks {
 
@@ -15,12 +17,12 @@ void *contextOf(const CudaApi &api) {
 
 } // namespace
 
-void Hooks::graphInstantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,
+void GraphCalls::instantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,
                               unsigned long long flags) {
   // Without best-effort work nothing is asked and kept, but for what is asked about when that comes
   // and pauses, and CUDA does not tell any more then.
-  bool isWatched = !settings.bestEffort && contains(settings.kinds, Kind::Pause);
-  bool mayBeBestEffort = running() || settings.bestEffort;
+  bool isWatched = !settings.bestEffort && contains(settings.variants.kinds, Kind::Pause);
+  bool mayBeBestEffort = served.engine() || settings.bestEffort;
   if (!mayBeBestEffort && !isWatched) {
     graphs.remove(handle);
     return;
@@ -41,18 +43,18 @@ void Hooks::graphInstantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGr
   graphs.add(handle, std::move(added));
 }
 
-cudaError_t Hooks::updateGraph(cudaGraphExec_t handle, cudaGraph_t graph, const Run &call) {
+cudaError_t GraphCalls::update(cudaGraphExec_t handle, cudaGraph_t graph, const Run &call) {
   InHook inside;
   std::shared_ptr<ExecutableGraph> known = graphs.find(handle);
   if (known && graphs.holdObjects)
     waitForLaunches(*known);
   cudaError_t status = call();
   if (status == cudaSuccess && known)
-    known->update(graph, isAhead());
+    known->update(graph, served.isAhead());
   return status;
 }
 
-cudaError_t Hooks::destroyGraph(const CudaApi &api, cudaGraphExec_t handle) {
+cudaError_t GraphCalls::destroy(const CudaApi &api, cudaGraphExec_t handle) {
   InHook inside;
   std::shared_ptr<ExecutableGraph> known = graphs.remove(handle);
   if (known && graphs.holdObjects)
@@ -62,21 +64,17 @@ cudaError_t Hooks::destroyGraph(const CudaApi &api, cudaGraphExec_t handle) {
 
 /// What is queued of it. CUDA keeps a graph's objects until its launches are over, and does not
 /// know of these.
-void Hooks::waitForLaunches(const ExecutableGraph &graph) {
-  if (BestEffortEngine *now = running())
+void GraphCalls::waitForLaunches(const ExecutableGraph &graph) {
+  if (BestEffortEngine *now = served.engine())
     now->wait(graph.lastTicket.load());
 }
 
-cudaError_t Hooks::graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaStream_t handle) {
+cudaError_t GraphCalls::launch(const CudaApi &api, cudaGraphExec_t graph, cudaStream_t handle) {
   auto call = [&api, graph, handle] { return api.cudaGraphLaunch(graph, handle); };
-  // Where no graph is kept, none has to be looked up.
-  if (streams.isLast(handle) && threadState.last.scopes && !threadState.last.footprints &&
-      !graphs.any())
-    return passKnown(threadState.last, call);
   StreamState &state = streams.find(api, handle);
   if (!state.bestEffort)
-    return graphLaunchHigh(api, state, graph, call);
-  BestEffortEngine *running = start(api);
+    return launchHigh(api, state, graph, call);
+  BestEffortEngine *running = served.start(api);
   InHook inside;
   if (!running || captures.takesPart(api, handle))
     return call();
@@ -110,20 +108,20 @@ cudaError_t Hooks::graphLaunch(const CudaApi &api, cudaGraphExec_t graph, cudaSt
   return cudaSuccess;
 }
 
-cudaError_t Hooks::graphLaunchHigh(const CudaApi &api, StreamState &state, cudaGraphExec_t graph,
+cudaError_t GraphCalls::launchHigh(const CudaApi &api, StreamState &state, cudaGraphExec_t graph,
                                    const Run &call) {
-  BestEffortEngine *now = running();
+  BestEffortEngine *now = served.engine();
   std::shared_ptr<ExecutableGraph> known =
       now && !captures.takesPart(api, state.handle) ? graphs.find(graph) : nullptr;
   // CUDA orders the launches of one executable graph, of whatever class.
   if (known)
     now->queue().wait(known->lastTicket.load(), true);
-  if (HighFootprints *seen = footprints.load(std::memory_order_acquire))
+  if (HighFootprints *seen = served.footprints())
     seen->graph(api, state, known.get());
-  cudaError_t status = pass(state, call);
+  cudaError_t status = rules.pass(state, call);
   if (status == cudaSuccess && known)
     known->launchedHigh(state.handle);
-  knowLast(state);
+  launches.knowLast(state);
   return status;
 }
 

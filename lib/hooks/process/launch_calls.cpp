@@ -1,10 +1,15 @@
-// Launches on best-effort streams.
-#include "process/hooks.h"
+#include "process/launch_calls.h"
+
+#include "state/in_hook.h"
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace tally::hooks {
 
@@ -134,29 +139,30 @@ std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
   return launch;
 }
 
-void Hooks::knowLast(const StreamState &state) {
+void LaunchCalls::knowLast(const StreamState &state) {
   KnownStream &last = threadState.last;
-  Activity *shared = activity.load();
+  Activity *shared = served.activity();
   // With best-effort work, work on a stream that is ordered with the legacy one may have to wait.
-  bool waits = state.kind != StreamKind::NonBlocking && engine.load();
+  bool waits = state.kind != StreamKind::NonBlocking && served.engine();
   if (last.state != &state || !shared || state.kind == StreamKind::PerThread || waits ||
       state.device != shared->onDevice().number())
     return;
   last.high = state.high.load();
-  last.footprints = footprints.load();
+  last.footprints = served.footprints();
   last.scopes = last.high ? &shared->scopes() : nullptr;
   last.own =
       last.high && !last.footprints && last.high->isOwnedBy(&threadState) ? last.high : nullptr;
 }
 
 /// What a launch through the queue needs is asked once, and warned of, though it may never come.
-void Hooks::meetKernel(const CudaApi &api, const void *function) {
+void LaunchCalls::meetKernel(const CudaApi &api, const void *function) {
   describe(registry.find(api, function));
 }
 
-cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
-                                    const LaunchRequest &request, const Run &call) {
-  BestEffortEngine *running = start(api);
+cudaError_t LaunchCalls::launchBestEffort(const CudaApi &api, StreamState &state,
+                                          cudaStream_t handle, const LaunchRequest &request,
+                                          const Run &call) {
+  BestEffortEngine *running = served.start(api);
   InHook inside;
   if (!running || captures.takesPart(api, handle))
     return call();
@@ -173,9 +179,9 @@ cudaError_t Hooks::launchBestEffort(const CudaApi &api, StreamState &state, cuda
 }
 
 /// Programs set the same value before each launch, which changes nothing.
-cudaError_t Hooks::setFunctionAttribute(const CudaApi &api, const void *function,
-                                        cudaFuncAttribute attribute, int value,
-                                        const std::function<cudaError_t()> &call) {
+cudaError_t LaunchCalls::setAttribute(const CudaApi &api, const void *function,
+                                      cudaFuncAttribute attribute, int value,
+                                      const std::function<cudaError_t()> &call) {
   KernelRecord &kernel = registry.find(api, function);
   auto known = [&] {
     return std::find_if(kernel.set.begin(), kernel.set.end(),
@@ -186,7 +192,7 @@ cudaError_t Hooks::setFunctionAttribute(const CudaApi &api, const void *function
     return known() != kernel.set.end() && known()->second == value;
   }();
   if (!isSet)
-    drain(); // what is queued was launched with the old value
+    served.drain(); // what is queued was launched with the old value
   InHook inside;
   cudaError_t status = call();
   if (isSet || status != cudaSuccess)
@@ -194,7 +200,7 @@ cudaError_t Hooks::setFunctionAttribute(const CudaApi &api, const void *function
   std::unique_lock lock(kernel.mutex);
   kernel.described = false; // what it allows has changed
   kernel.taken.reset();
-  if (HighFootprints *seen = footprints.load(std::memory_order_acquire))
+  if (HighFootprints *seen = served.footprints())
     seen->forget();
   if (known() != kernel.set.end())
     known()->second = value;
@@ -204,45 +210,10 @@ cudaError_t Hooks::setFunctionAttribute(const CudaApi &api, const void *function
   return status;
 }
 
-/// Launches of libraries have a count of their own.
-std::optional<int> Hooks::tryForeignAhead(StreamState &state, AheadWork work,
-                                          const std::function<int()> &call) {
-  BestEffortEngine *now = start(foreignApi());
-  if (!now || captures.takesPart(foreignApi(), state.handle))
-    return std::nullopt;
-  work.isCounted = false;
-  return now->tryAhead(state, work, call, [] {});
-}
-
-/// Queues a library's launch. False: it has to be made by the calling thread.
-bool Hooks::queueForeign(StreamState &state, const std::function<TakenLaunch()> &take) {
-  BestEffortEngine *now = start(foreignApi());
-  InHook inside;
-  if (!now || captures.takesPart(foreignApi(), state.handle))
-    return false;
-  auto refuse = [this](InTurnReason reason) {
-    foreignInTurn.add(reason);
-    return false;
-  };
-  if (state.device != now->deviceNumber())
-    return refuse(InTurnReason::OtherDevice);
-  TakenLaunch taken = take();
-  if (!taken.launch)
-    return refuse(taken.reason);
-  if (taken.launch->context != now->context())
-    return refuse(InTurnReason::OtherContext);
-  now->submit(state, taken.launch);
-  return true;
-}
-
-void Hooks::inTurn(StreamState &state, const Run &call) {
-  BestEffortEngine *now = start(foreignApi());
-  if (!now || captures.takesPart(foreignApi(), state.handle)) {
-    call();
+void LaunchCalls::selfCheck() {
+  if (checked.exchange(true) || settings.arePreloaded || registry.kernelsWithVariants() != 0)
     return;
-  }
-  // Of libraries' launches that cannot be queued nothing is known: all are taken for one.
-  now->inTurn(state, true, this, call);
+  registry.warnOfNothing();
 }
 
 } // namespace tally::hooks

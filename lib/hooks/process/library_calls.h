@@ -1,0 +1,103 @@
+// Calls of the driver's by libraries that are not linked with the hooks: they do not come through
+// the CUDA runtime that was hooked.
+#ifndef TALLY_LIB_HOOKS_PROCESS_LIBRARY_CALLS_H
+#define TALLY_LIB_HOOKS_PROCESS_LIBRARY_CALLS_H
+
+#include "process/call_rules.h"
+#include "process/served_device.h"
+#include "state/captures.h"
+#include "state/settings.h"
+#include "state/streams.h"
+#include "tables/cuda_api.h"
+#include "work/foreign_launch.h"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+namespace tally::hooks {
+
+/// Thread-safe.
+class LibraryCalls {
+public:
+  LibraryCalls(const Settings &settings, StreamTable &streams, const Captures &captures,
+               ServedDevice &served, CallRules &rules)
+      : settings(settings), streams(streams), captures(captures), served(served), rules(rules) {}
+
+  /// That of the first module that hooks.
+  const CudaApi &api() const { return *anyApi.load(std::memory_order_acquire); }
+  void hooked(const CudaApi &by) {
+    const CudaApi *none = anyApi.load(std::memory_order_relaxed);
+    if (!none)
+      anyApi.compare_exchange_strong(none, &by);
+  }
+
+  /// A launch, on a stream of the driver's: its class is the stream's.
+  /// `work` is what is launched. `take` gives a shared_ptr<const ForeignLaunch>: the launch to be
+  /// made later, if it can be.
+  /// `see` tells a HighFootprints of one of high priority.
+  template <class Call, class Take, class See>
+  auto launch(cudaStream_t handle, const AheadWork &work, Call call, Take take, See see)
+      -> decltype(call()) {
+    // Without best-effort work no question is asked: the runtime may be about to start.
+    if (!served.engine() && !served.activity(std::memory_order_relaxed) && !settings.bestEffort) {
+      high.fetch_add(1, std::memory_order_relaxed);
+      auto status = call();
+      served.joinAfter(static_cast<int>(status), api());
+      return status;
+    }
+    StreamState &state = streams.find(api(), handle);
+    if (!state.bestEffort.load(std::memory_order_relaxed)) {
+      high.fetch_add(1, std::memory_order_relaxed);
+      if (HighFootprints *seen = served.footprints())
+        see(*seen, api(), state);
+      return rules.pass(state, call);
+    }
+    bestEffort.fetch_add(1, std::memory_order_relaxed);
+    decltype(call()) status{};
+    if (auto made = tryAhead(state, work, [&] { return static_cast<int>(call()); }))
+      return static_cast<decltype(call())>(*made);
+    if (!queue(state, take))
+      inTurn(state, [&] {
+        status = call();
+        return static_cast<cudaError_t>(status); // the two number errors alike
+      });
+    return status;
+  }
+  /// Another call. Before there is best-effort work in the process, or the arena was joined, `call`
+  /// is made, and no question is asked: the CUDA runtime may be about to start. Else `hooked`; in a
+  /// capture too, so that a stream is met before it takes part (StreamCalls::beginCapture()).
+  template <class Call, class Hooked> cudaError_t call(const Call &call, const Hooked &hooked) {
+    bool asks = served.engine() || served.activity(std::memory_order_relaxed) || captures.any();
+    return asks ? hooked() : call();
+  }
+
+  /// Kernels that have been launched.
+  ForeignKernels &kernels() { return launched; }
+  /// Best-effort launches that were not queued.
+  const InTurnCounts &inTurnCounts() const { return counts; }
+  std::uint64_t highLaunches() const { return high.load(); }
+  std::uint64_t bestEffortLaunches() const { return bestEffort.load(); }
+
+private:
+  std::optional<int> tryAhead(StreamState &state, AheadWork work, const std::function<int()> &call);
+  bool queue(StreamState &state, const std::function<TakenLaunch()> &take);
+  /// The call at once, on the calling thread, when all that is queued is over and a permit is
+  /// there.
+  void inTurn(StreamState &state, const Run &call);
+
+  const Settings &settings;
+  StreamTable &streams;
+  const Captures &captures;
+  ServedDevice &served;
+  CallRules &rules;
+  std::atomic<const CudaApi *> anyApi{nullptr};
+  std::atomic<std::uint64_t> high{0}, bestEffort{0};
+  InTurnCounts counts;
+  ForeignKernels launched;
+};
+
+} // namespace tally::hooks
+
+#endif
