@@ -11,9 +11,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// For how long lower classes make way behind the last best-effort work.
+/// How long lower classes still make way after this process's last best-effort work.
 constexpr Nanoseconds claimOutlasts = 1ms;
-/// Between looks whether processes that are in the way of isAlone() have died.
+/// Interval at which isAlone() looks whether processes of other classes have died.
 constexpr Nanoseconds deadInterval = 20ms;
 
 } // namespace
@@ -56,7 +56,7 @@ Result<void> ArenaLink::join(Class clientClass, std::string_view name) {
   return {};
 }
 
-/// Under the mutex. What the one slot showed goes where the other one has come.
+/// Call under the mutex. Moves the numbers to the high-priority slot once there is one.
 void ArenaLink::showMemory() {
   for (ArenaSlot *slot : {high.get(), bestEffort.get()}) {
     if (!slot)
@@ -82,7 +82,7 @@ void ArenaLink::watch() {
   ArenaWatcherOptions options;
   options.slotClass = bestEffortClass;
   options.sleepsWhileIdle = true;
-  // A device that refuses the write has failed, and says so to whoever has work on it.
+  // A device that refuses the write has failed, and reports that to every thread with work on it.
   options.onRaise = [this] {
     bool raised = static_cast<bool>(control.raiseAndTell(false));
     if (raised)
@@ -112,7 +112,7 @@ void ArenaLink::traceElsewhere() {
 
 void ArenaLink::stopWatching() {
   watching = nullptr;
-  // The dispatcher's thread may be in setBusy(): the watcher object stays, its thread ends.
+  // The dispatcher's thread may be in setBusy(): only the watcher's thread ends, not the object.
   if (watcher)
     watcher->stop();
 }

@@ -1,15 +1,15 @@
-// The runtime's part in the arena: its slots, its watcher, and what passes between them and the
+// The runtime's part in the arena: its slots, its watcher, and the link between them and the
 // control word.
 //
-// Own scopes go to the slot of class 0 and to the control word (RequestScopeTracker). Others'
-// activity is one scope more in the control word alone. It never gets into a slot, so it goes no
-// further than this process: activity that came from another process would else come back to it and
-// last for ever.
+// The process's own scopes go to its slot of class 0 and to the control word (RequestScopeTracker).
+// The activity of other processes is one more scope in the control word alone. It never gets into a
+// slot, so it stays in this process: else the activity of another process would come back to that
+// process and last for ever.
 //
-// Best-effort work has classes too, which are processes'. Where a process of a lower one is there,
-// this one's best-effort slot has a claim while there is best-effort work, held back or not, and
-// for a millisecond after that: a training has nothing to do between two steps either. Claims block
-// lower classes alone, so nobody waits for who waits for it.
+// In the arena each process has one class of best-effort work. While a process of a lower class has
+// a slot, this process's best-effort slot has a claim as long as there is best-effort work, held
+// back or not, and for a millisecond longer, since a training has no work between two steps either.
+// Claims block only lower classes, so no two processes wait for each other.
 #ifndef TALLY_LIB_RUNTIME_DISPATCH_ARENA_LINK_H
 #define TALLY_LIB_RUNTIME_DISPATCH_ARENA_LINK_H
 
@@ -28,48 +28,50 @@ namespace tally::runtime {
 
 /// The process's part of the device's memory, in bytes.
 struct MemoryStatus {
-  std::uint64_t used = 0, peak = 0;     ///< now, and the most at a time
-  std::uint64_t quota = 0, reserve = 0; ///< 0: there is none
-  std::uint64_t refusals = 0;           ///< allocations that were not made for one of the two
+  std::uint64_t used = 0, peak = 0;     ///< allocated now, and the largest value so far
+  std::uint64_t quota = 0, reserve = 0; ///< 0: no quota, no reserve
+  std::uint64_t refusals = 0;           ///< allocations refused because of quota or reserve
 };
 
 class ArenaLink final : public Neighbours {
 public:
-  /// `resume` is called when no other process is active any more and none of this one's scopes is
-  /// open, by a thread of the link's, until stopWatching(). What is given must outlive the link.
+  /// Until stopWatching() a thread of the link calls `resume` when no higher class is active in
+  /// another process any more and this process has no open scope. The arguments must outlive the
+  /// link.
   static Result<std::unique_ptr<ArenaLink>> open(const ArenaOptions &options, std::string_view uuid,
                                                  DeviceControl &control,
                                                  RequestScopeTracker &highPriority,
                                                  std::function<void()> resume);
-  /// Gives the slots back; no scope may be open or opened any more.
+  /// Gives the slots back. No scope may be open, and none may be opened later.
   ~ArenaLink() override;
 
-  /// Takes the slot for a class with its first client, before that has any work; for later ones
-  /// does nothing. Thread-safe.
+  /// Takes the slot for a class. Call it for each client before the client has work; only the first
+  /// call for a class takes a slot. Thread-safe.
   Result<void> join(Class clientClass, std::string_view name);
 
-  /// Before what `resume` uses goes away. The second time nothing.
+  /// Stops the watcher; call it before the objects that `resume` uses end. A second call does
+  /// nothing.
   void stopWatching();
-  /// Gives the slots back with what they claim. Scopes that are open or opened later count no more.
+  /// Gives the slots back with their claims. Scopes open now or opened later no longer count.
   void leave();
-  /// isWaitedFor() says no again where those that waited have died.
+  /// Clears the slots of dead best-effort processes, so that isWaitedFor() ignores them.
   void clearDead() { arena->clearDeadBestEffort(); }
 
-  /// Whether no other process has work of another class than this one's best-effort work: nobody
-  /// makes way for anybody then. Thread-safe, cheap.
+  /// Whether all slots of other processes are of this process's best-effort class, so that no
+  /// process yields to another. Thread-safe, cheap.
   bool isAlone();
-  /// So much best-effort work has gone to the device past the dispatcher. Thread-safe.
+  /// Counts best-effort launches that went to the device past the dispatcher. Thread-safe.
   void noteAhead(std::uint64_t launches);
-  /// Whether such work is there now.
+  /// Shows in the slot whether work past the dispatcher is on the device now.
   void showAhead(bool now);
 
   void setBusy(bool now) override;
   bool isWaitedFor() const override { return arena->bestEffortPresent(); }
   void note(const LaneTotals &totals) override;
   void noteTurnaround(Nanoseconds took) override;
-  /// Shown in the process's slot; of two, in that of high priority. Thread-safe.
+  /// Shows `now` in the process's slot; in the high-priority slot if it has two. Thread-safe.
   void noteMemory(const MemoryStatus &now);
-  /// Where it is noted when other processes were active. Before join().
+  /// Sets the trace that records when other processes were active. Call it before join().
   void traceTo(Trace *to) { trace = to; }
 
 private:
@@ -91,14 +93,15 @@ private:
   std::unique_ptr<ArenaSlot> high, bestEffort;
   MemoryStatus memory; ///< guarded by `joining`
   std::unique_ptr<ArenaWatcher> watcher;
-  std::atomic<ArenaWatcher *> watching{nullptr}; ///< for the dispatcher's thread
-  std::atomic<ArenaSlot *> counted{nullptr};     ///< the best-effort slot, once it is watched
+  std::atomic<ArenaWatcher *> watching{nullptr}; ///< read by the dispatcher's thread
+  std::atomic<ArenaSlot *> counted{
+      nullptr}; ///< the best-effort slot, once there is a watcher for it
   std::atomic<std::uint64_t> launchedAhead{0};
   std::atomic<bool> aheadShown{false};
-  std::atomic<std::int64_t> deadLookedFor{0}; ///< when, in ns
+  std::atomic<std::int64_t> deadLookedFor{0}; ///< when isAlone() last looked for dead processes, ns
   Trace *trace = nullptr;
-  Nanoseconds elsewhereSince{0}; ///< the watcher's thread's own
-  // The dispatcher's thread's own.
+  Nanoseconds elsewhereSince{0}; ///< used only by the watcher's thread
+  // Used only by the dispatcher's thread.
   bool shownBusy = false, claims = false;
   Nanoseconds lastWork{0};
 };

@@ -1,4 +1,4 @@
-// For how long high-priority work is active at a time.
+// Durations of the times in which high-priority work is active.
 #ifndef TALLY_LIB_RUNTIME_DISPATCH_BUSY_TIMES_H
 #define TALLY_LIB_RUNTIME_DISPATCH_BUSY_TIMES_H
 
@@ -12,7 +12,7 @@ namespace tally::runtime {
 /// For one thread.
 class BusyTimes {
 public:
-  /// Takes the time for which high-priority work was active, when that has just ended.
+  /// Records the last busy time of high-priority work if it has ended since the last call.
   void observe(const DeviceControl &control) {
     std::optional<Nanoseconds> since = control.lastWake();
     if (!since || since == lastSince)
@@ -22,7 +22,7 @@ public:
       return;
     lastSince = since;
     Nanoseconds ended = now.now - now.sinceHighPriorityEnded;
-    if (ended >= *since) // else the next one has begun
+    if (ended >= *since) // else the next busy time has begun
       times.add(ended - *since);
   }
   void addTo(Snapshot &now) const {
@@ -33,7 +33,7 @@ public:
 
 private:
   DurationEstimate times;
-  std::optional<Nanoseconds> lastSince; // the newest of them began then
+  std::optional<Nanoseconds> lastSince; // begin of the newest busy time
 };
 
 } // namespace tally::runtime

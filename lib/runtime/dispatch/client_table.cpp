@@ -6,7 +6,7 @@ void ClientTable::note(std::uint32_t client, std::uint32_t generation) {
   std::unique_lock lock(mutex);
   while (generations.size() <= client)
     if (!generations.add(std::make_unique<std::atomic<std::uint32_t>>(0)))
-      return; // so many clients that no policy steers them
+      return; // the table is full; no policy steers so many clients
   generations.find(client + std::uint64_t{1})->store(generation);
 }
 
@@ -18,7 +18,7 @@ void ClientTable::read(const LaneTable &lanes, Snapshot &now) {
     return clients[client];
   };
   for (const std::unique_ptr<Lane> &lane : lanes.all()) {
-    // Whom a higher class holds back the others must not wait for.
+    // Clients held back by a higher class do not count as ready.
     if (lane->currentClass() <= lanes.leadingClass())
       lane->forReadyClients([&](std::uint32_t client) { progressOf(client).ready = true; });
   }

@@ -1,4 +1,4 @@
-// What best-effort clients have had, as policies see it.
+// The progress of best-effort clients, as policies see it.
 #ifndef TALLY_LIB_RUNTIME_DISPATCH_CLIENT_TABLE_H
 #define TALLY_LIB_RUNTIME_DISPATCH_CLIENT_TABLE_H
 
@@ -14,10 +14,10 @@ namespace tally::runtime {
 
 class ClientTable {
 public:
-  /// The number has gone to a client, before that has any work: ClientProgress::generation. Of
-  /// numbers that it is not called for that is 0. Thread-safe.
+  /// Sets ClientProgress::generation of a client's number. Call it before the client has work. The
+  /// generation of other numbers is 0. Thread-safe.
   void note(std::uint32_t client, std::uint32_t generation);
-  /// The clients' progress into the snapshot, which is good until the next call. For the
+  /// Puts the clients' progress into the snapshot, where it is valid until the next call. For the
   /// dispatcher's thread.
   void read(const LaneTable &lanes, Snapshot &now);
 
@@ -27,9 +27,9 @@ private:
     return known ? known->load() : 0;
   }
 
-  std::mutex mutex;                                    // of adding
-  StableTable<std::atomic<std::uint32_t>> generations; // of numbers, each at its own and 1
-  std::vector<ClientProgress> clients;                 // of the newest snapshot
+  std::mutex mutex;                                    // held while a number is added
+  StableTable<std::atomic<std::uint32_t>> generations; // generation of client n is entry n + 1
+  std::vector<ClientProgress> clients;                 // the clients of the newest snapshot
 };
 
 } // namespace tally::runtime

@@ -13,25 +13,25 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Asking the device whether a stream is idle is a driver call (1.3 us), which contends with the
-/// application's own.
+/// application's own calls.
 constexpr Nanoseconds monitorInterval = 20us;
-/// How long the thread sees nothing happen before it arms the control word, two calls' worth; and
-/// how long that stays armed: as long as a call that waits for the whole device may have to wait in
-/// a program that goes on to send best-effort work. Then what runs yields, and goes on.
+/// quietBeforeArming: how long the thread sees nothing happen, about two calls, before it arms the
+/// control word. longestArmed: how long the control word stays armed; a call of the program that
+/// waits for the whole device may have to wait so long. Then running work yields, and is resumed.
 constexpr Nanoseconds quietBeforeArming = 10us, longestArmed = 50ms;
 /// A stream that waits costs each launch of the context some 1.5 us (H200: 5.6 % of a training
-/// whose launches take 20 us, 2.6 % where they take 55), a wake that is armed is 4 us sooner. So
-/// only where launches take this long.
+/// whose launches take 20 us, 2.6 % with 55 us); an armed wake is 4 us sooner. So the dispatcher
+/// arms only where launches take this long.
 constexpr Nanoseconds worthArming = 100us;
 
-/// For so long after a request others are expected.
+/// How long after a request more requests are expected.
 constexpr Nanoseconds requestsAreExpected = 20ms;
 
-/// How long a call that woke has the driver for itself.
+/// How long the dispatcher leaves the driver to a call that woke.
 constexpr Nanoseconds longestWakingCall = 20us;
 
-/// How long the thread polls without progress before it naps between polls. Polling is what makes
-/// best-effort work resume within microseconds; where cores are scarce they belong to others.
+/// How long the thread polls without progress before it naps between polls. Polling makes
+/// best-effort work resume within microseconds. Where cores are scarce, other threads need them.
 Nanoseconds pollingTime() {
   static const Nanoseconds time = std::thread::hardware_concurrency() >= 8 ? 20ms : 200us;
   return time;
@@ -39,7 +39,7 @@ Nanoseconds pollingTime() {
 /// Within this time of progress the thread does not even yield its core.
 constexpr Nanoseconds tightPolling = 50us;
 
-/// Whether launches are long enough for it.
+/// Whether launches are long enough for arming.
 bool isWorthArming(const LaunchPace &pace) {
   return pace.launches != 0 && pace.ran / static_cast<std::int64_t>(pace.launches) >= worthArming;
 }
@@ -66,7 +66,7 @@ Dispatcher::Dispatcher(StreamDevice &device, DeviceControl &control,
       turnarounds(control, this->options, laneTable), armedLimit(control, longestArmed) {
   this->options.lane.limitsSms = this->options.policy.limitsSms();
   this->options.lane.headroom = &highPriority.headroom();
-  // Whatever is chosen for a launch: the other kinds act on the epoch alone.
+  // Set even if launches use other kinds: the other kinds act on the epoch alone.
   if (contains(this->options.lane.kinds, Kind::Checkpoint))
     control.setRequestMode(TALLY_CONTROL_CHECKPOINT);
 }
@@ -80,7 +80,7 @@ void Dispatcher::close() {
     thread.join();
   }
   armedLimit.end();
-  // Lanes wait for what they have on the device.
+  // Lanes wait for their work on the device, so paused work must go on.
   if (control.isPausing())
     pauses.release(PauseEnd::Closed);
   for (const std::unique_ptr<Lane> &lane : laneTable.all())
@@ -93,7 +93,7 @@ void Dispatcher::start() {
 
 void Dispatcher::bringToRest() {
   stopSending();
-  // A scope that nobody closes. Where it cannot be told the device has failed, and nothing runs.
+  // No thread closes this scope. If raiseAndTell() fails, the device has failed and nothing runs.
   static_cast<void>(control.raiseAndTell(false));
   while (!isAtRest())
     std::this_thread::sleep_for(50us);
@@ -125,8 +125,8 @@ Snapshot Dispatcher::snapshot() const {
   return now;
 }
 
-/// What shares the device with high-priority work goes when the policy wants that no more, or not
-/// on as many SMs; what it still wants is sent again then.
+/// If batches under way share the device with high-priority work, but the policy no longer allows
+/// it or allows another number of SMs, asks them to yield. Allowed work is then sent again.
 void Dispatcher::enforcePolicy() {
   std::optional<std::uint32_t> sms;
   for (const std::unique_ptr<Lane> &lane : laneTable.all()) {
@@ -148,7 +148,7 @@ void Dispatcher::stopByPolicy() {
   highPriority.wakeTrace().wakes(true);
 }
 
-/// What is under way of lower classes is told to yield, and gets no permit to go on.
+/// Tells work of lower classes to yield if it is under way; it gets no permit to go on.
 void Dispatcher::enforceClasses() {
   if (!laneTable.hasClasses())
     return;
@@ -161,8 +161,9 @@ void Dispatcher::enforceClasses() {
     stopByPolicy();
 }
 
-/// A call that has just woken, of some microseconds, and what this thread would call now take turns
-/// in the driver; nothing is lost by waiting, since what was asked to yield has not yet.
+/// Whether the driver is left to a call of the application that has just woken, which takes some
+/// microseconds: calls of this thread would take turns with it. Waiting costs nothing, since the
+/// work that was asked to yield has not yielded yet.
 bool Dispatcher::leavesDriver() const {
   if (control.snapshot().highPriorityActive == 0)
     return false;
@@ -177,7 +178,7 @@ bool Dispatcher::step() {
   pauses.end();
   if (leavesDriver())
     return false;
-  bool nothingGoes = closed; // before the lanes ask
+  bool nothingGoes = closed; // read before the lanes ask
   std::optional<std::uint64_t> oldestBefore = laneTable.oldestUnderWay();
   busyTimes.observe(control);
   enforcePolicy();
@@ -206,7 +207,7 @@ bool Dispatcher::monitor() {
     highPriority.noteCalls();
   }
   Result<bool> closed = highPriority.monitor();
-  // A failed device fails the streams' own calls, which report it.
+  // If the device has failed, the streams' own calls report it.
   return closed && *closed;
 }
 
@@ -223,7 +224,7 @@ void Dispatcher::addTo(Statistics &statistics) const {
   statistics.turnaroundNanoseconds = turnarounds.all();
 }
 
-/// Work that comes behind this waits for the next call.
+/// Work put on lanes after this call waits for the next call.
 void Dispatcher::tellNeighbours(bool hasWork) {
   if (!neighbours)
     return;
@@ -240,16 +241,16 @@ void Dispatcher::run() {
       lastProgress = options.lane.clock();
     else
       rest(options.lane.clock() - lastProgress);
-    // Whoever waits for the device now need not wait for a wake.
+    // A call that waits for the whole device need not wait for a wake.
     if (!laneTable.hasWork())
       control.disarm();
   }
   control.disarm();
 }
 
-/// A failed device fails the lanes' calls, which say so.
+/// If the device has failed, the lanes' calls report it.
 void Dispatcher::arm(Nanoseconds idleFor) {
-  // What is armed says RUN under the next epoch, where a wake may have to say PAUSE under this one.
+  // An armed write says RUN under the next epoch; a wake may have to say PAUSE under this epoch.
   if (idleFor < quietBeforeArming || laneTable.underWay() == 0 || mayPause)
     return;
   Nanoseconds now = options.lane.clock();
@@ -268,14 +269,14 @@ void Dispatcher::arm(Nanoseconds idleFor) {
 void Dispatcher::rest(Nanoseconds idleFor) {
   arm(idleFor);
   if (idleFor < tightPolling || (laneTable.hasWork() && idleFor < pollingTime())) {
-    // A write that fails leaves what runs running; the lanes' own calls say what has failed.
+    // If the write fails, running work runs on; the lanes' own calls report the failure.
     static_cast<void>(control.listen(pauseProcessor));
     if (idleFor >= tightPolling)
       std::this_thread::yield();
     return;
   }
-  // With nothing to do there is nothing to see until somebody calls wake(). Otherwise what is
-  // waited for may be the device, which does not.
+  // Without work the thread sleeps until another thread calls wake(). With work it may wait for the
+  // device, which does not call wake().
   Sleeper::Nap sleep(sleeper);
   if (stopping)
     return;
@@ -288,8 +289,8 @@ void Dispatcher::rest(Nanoseconds idleFor) {
   }
 }
 
-/// Implicit scopes that are left open matter to the process's own best-effort work, of which there
-/// is none here, and to other processes'.
+/// Sleeps while this process has no best-effort work: open implicit scopes matter then only to
+/// other processes.
 void Dispatcher::restWithoutWork(Sleeper::Nap &sleep) {
   if (!neighbours)
     return sleep.wait();

@@ -1,5 +1,5 @@
-// The dispatcher: one thread that sends best-effort work under the policy, takes back what yielded,
-// and closes the implicit scopes of high-priority streams that have come to rest.
+// The dispatcher: one thread that sends best-effort work under the policy, takes back launches that
+// yielded, and closes the implicit scopes of high-priority streams that have come to rest.
 #ifndef TALLY_LIB_RUNTIME_DISPATCH_DISPATCHER_H
 #define TALLY_LIB_RUNTIME_DISPATCH_DISPATCHER_H
 
@@ -25,17 +25,18 @@
 
 namespace tally::runtime {
 
-/// Other processes on the device, as the dispatcher sees them. Called by its thread.
+/// Other processes on the device, as the dispatcher sees them. The dispatcher's thread calls it.
 class Neighbours {
 public:
   virtual ~Neighbours() = default;
   Neighbours(const Neighbours &) = delete;
   Neighbours &operator=(const Neighbours &) = delete;
 
-  /// Whether best-effort work is waiting or under way. Called often. Nothing goes before this was
-  /// told; when it returns the others' activity is known.
+  /// Tells whether best-effort work is waiting or under way. Called often. The dispatcher sends no
+  /// work before it called setBusy(true); when the call returns, the activity of other processes is
+  /// known.
   virtual void setBusy(bool now) = 0;
-  /// Whether others may be waiting for scopes of this process to be closed.
+  /// Whether other processes may be waiting for this process to close its scopes.
   virtual bool isWaitedFor() const = 0;
   virtual void note(const LaneTotals &totals) = 0;
   virtual void noteTurnaround(Nanoseconds took) = 0;
@@ -49,55 +50,55 @@ public:
   static Result<std::unique_ptr<Dispatcher>> create(StreamDevice &device, DeviceControl &control,
                                                     RequestScopeTracker &highPriority,
                                                     DispatcherOptions options);
-  /// Stops the thread. What was not finished stays so.
+  /// Stops the thread. Unfinished operations stay unfinished.
   ~Dispatcher() override;
 
-  /// Before start(). They must live as long as the thread.
+  /// Call this before start(). `others` must live as long as the thread.
   void setNeighbours(Neighbours *others) { neighbours = others; }
-  /// From here on a thread of its own calls step().
+  /// Starts the thread that calls step().
   void start();
-  /// Work was put on a lane.
+  /// Wakes the thread; call it after work was put on a lane.
   void wake() { sleeper.wake(); }
-  /// The last scope was closed: wakes the thread if anything waits for that.
+  /// Wakes the thread if lanes have work; call it after the last scope was closed.
   void resume() {
     if (laneTable.hasWork())
       wake();
   }
-  /// Ends the thread, and closes the lanes. What was done stays known.
+  /// Ends the thread and closes the lanes. Results and statistics stay.
   void close();
-  /// Nothing is sent any more; whoever waits for what was not sent waits for ever. For a process
-  /// that is about to end. What is under way comes back.
+  /// Stops sending, for a process that is about to end. Work under way still comes back; a thread
+  /// that waits for work that was not sent waits for ever.
   void stopSending() {
     closed = true;
     wake();
   }
   bool isClosed() const override { return closed.load(std::memory_order_relaxed); }
-  /// After stopSending(): whether nothing is under way any more.
+  /// After stopSending(): whether no batch is under way any more.
   bool isAtRest() const { return atRest; }
-  /// Stops sending, and asks what runs to yield; returns when nothing is under way any more. After
-  /// start().
+  /// Stops sending, asks running work to yield and returns when no batch is under way any more.
+  /// Call it after start().
   void bringToRest();
 
-  /// The lanes of a class of best effort, 1 to 4, whose work stops that of lower ones. Makes them
-  /// where the class is new, which fails when the device does. Thread-safe.
+  /// Returns the lanes of a class of best effort, 1 to 4; their work stops work of lower classes.
+  /// Makes the lanes if the class is new, which fails when the device does. Thread-safe.
   Result<std::span<const std::unique_ptr<Lane>>> lanesOf(std::uint32_t bestEffortClass) {
     return laneTable.of(bestEffortClass);
   }
-  /// The one for the next best-effort stream, of that client. Where the policy tells clients apart
-  /// so do lanes, as far as there are enough.
+  /// Returns the lane for the next best-effort stream of `client`. If the policy tells clients
+  /// apart, clients get different lanes as far as there are enough.
   Result<Lane *> assignLane(std::uint32_t client = 0, std::uint32_t bestEffortClass = 1) {
     return laneTable.assign(client, bestEffortClass);
   }
-  /// The number has gone to a client, before that has any work: ClientProgress::generation.
-  /// Thread-safe. Of numbers that it is not called for that is 0.
+  /// Sets ClientProgress::generation of a client's number. Call it before the client has work. The
+  /// generation of other numbers is 0. Thread-safe.
   void noteClient(std::uint32_t client, std::uint32_t generation) {
     clients.note(client, generation);
   }
   void addTo(Statistics &statistics) const;
   LaneTotals totals() const { return laneTable.totals(); }
 
-  /// One pass over all lanes and the monitor. Returns whether anything happened. For the thread,
-  /// or for a test in its place.
+  /// Makes one pass over all lanes and the monitor. Returns whether anything happened. For the
+  /// dispatcher's thread, or for a test in its place.
   bool step();
 
 private:
@@ -129,18 +130,18 @@ private:
   DeviceControl &control;
   RequestScopeTracker &highPriority;
   DispatcherOptions options;
-  const bool mayPause;       // kind pause is among the kinds
+  const bool mayPause;       // whether kind pause is among the kinds
   std::uint32_t smCount = 0; // of the device
   std::atomic<bool> closed{false}, atRest{false};
   LaneTable laneTable;
   Pauses pauses;
   mutable ClientTable clients;
   Neighbours *neighbours = nullptr;
-  bool neighboursKnow = true; ///< of work, where there are any
+  bool neighboursKnow = true; ///< whether setBusy(true) was told; true without neighbours
 
   BusyTimes busyTimes; // of high-priority work
   Turnarounds turnarounds;
-  Nanoseconds lastImplicit{0}; // when an implicit scope was last seen open
+  Nanoseconds lastImplicit{0}; // time at which an implicit scope was last seen open
   Nanoseconds lastMonitored{0}, lastNoted{0}, armedAt{0};
 
   Sleeper sleeper;

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// How often processes that seem to wait are looked for among the living.
+/// How often the monitor tests whether processes that seem to wait are alive.
 constexpr Nanoseconds deathInterval = 1s;
 
 } // namespace
@@ -33,7 +33,7 @@ HighMonitor::~HighMonitor() {
 }
 
 void HighMonitor::run() {
-  // By default the system lets a nap last 50 us longer, which best-effort work would lose.
+  // By default the system may end a nap 50 us late; best-effort work would lose that time.
   prctl(PR_SET_TIMERSLACK, 1000);
   prepare();
   std::unique_lock lock(mutex);
@@ -59,7 +59,7 @@ Nanoseconds HighMonitor::look() {
   }
   if (highPriority.hasImplicit())
     lastImplicit = now;
-  // A failed device fails the streams' own calls, which report it.
+  // If the device has failed, the streams' own calls report it.
   static_cast<void>(highPriority.monitor());
   return std::min(now - lastImplicit < recently ? nap : watchedNap, highPriority.untilRest());
 }

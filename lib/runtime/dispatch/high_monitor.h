@@ -1,6 +1,6 @@
-// Closes the implicit scopes of a process that has high-priority work only, and so no dispatcher,
-// while best-effort work of other processes waits for that. Without such processes it looks for
-// them 50 times a second and asks the device nothing.
+// The monitor of a process that has only high-priority work, and so no dispatcher. It closes the
+// process's implicit scopes while best-effort processes may wait for that. Without best-effort
+// processes it looks for them 50 times a second and does not ask the device anything.
 #ifndef TALLY_LIB_RUNTIME_DISPATCH_HIGH_MONITOR_H
 #define TALLY_LIB_RUNTIME_DISPATCH_HIGH_MONITOR_H
 
@@ -16,7 +16,8 @@ namespace tally::runtime {
 
 class HighMonitor {
 public:
-  /// `prepare` is called first by the monitor's thread. Both others must outlive it.
+  /// The monitor's thread calls `prepare` first. `highPriority` and `link` must outlive the
+  /// monitor.
   HighMonitor(RequestScopeTracker &highPriority, ArenaLink &link, std::function<void()> prepare);
   ~HighMonitor();
   HighMonitor(const HighMonitor &) = delete;
@@ -24,7 +25,7 @@ public:
 
 private:
   void run();
-  /// One look; how long to rest then.
+  /// Looks once; returns how long the thread may rest.
   Nanoseconds look();
 
   RequestScopeTracker &highPriority;

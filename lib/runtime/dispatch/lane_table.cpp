@@ -9,14 +9,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// For how long lower classes make way behind the last work of a higher one. To let them go on and
-/// stop them again costs about as much, so this is at most twice as bad as to know what comes next.
+/// How long lower classes still make way after the last work of a higher class. Letting them go on
+/// and stopping them again costs about as much, so the loss is at most twice the least possible.
 constexpr Nanoseconds leadOutlasts = 50us;
 
 } // namespace
 
-/// Under the mutex, or before anybody knows of the table. Those of a class, or, at first, of
-/// whichever asks first.
+/// Makes the lanes of one class. Call it under the mutex, or before other threads know the table.
 Result<void> LaneTable::make() {
   std::size_t known = count.load();
   assert(options.lanes <= maxLanesOfClass && known + options.lanes <= slots.size());
@@ -59,7 +58,6 @@ Result<Lane *> LaneTable::assign(std::uint32_t client, std::uint32_t bestEffortC
   return (*found)[number % found->size()].get();
 }
 
-/// What works for a higher class, which waits for it, counts as that.
 void LaneTable::findLeadingClass() {
   Nanoseconds now = options.lane.clock();
   for (const std::unique_ptr<Lane> &lane : all())
@@ -77,7 +75,7 @@ bool LaneTable::hasWork() const {
   return std::ranges::any_of(all(), [](const auto &lane) { return lane->hasWork(); });
 }
 
-/// Requests wait for what is under way on all lanes.
+/// A sum, since requests wait for the kernels under way on all lanes.
 Nanoseconds LaneTable::nonPreemptibleLeft() const {
   Nanoseconds sum{0};
   for (const std::unique_ptr<Lane> &lane : all())
@@ -102,7 +100,7 @@ bool LaneTable::inheritsHighPriority() const {
   return std::ranges::any_of(all(), [](const auto &lane) { return lane->inheritsHighPriority(); });
 }
 
-/// Whether something pauses that was planned when less was known of what high priority takes.
+/// Whether a launch that can pause was planned with less headroom than high priority needs now.
 bool LaneTable::lacksHeadroom() const {
   return std::ranges::any_of(all(), [](const auto &lane) { return lane->lacksHeadroom(); });
 }

@@ -1,5 +1,6 @@
-// For how long nothing pauses once a pause has met its deadline: longer each time, since who does
-// not fit beside what pauses may never do; short at first, since most that are late were just long.
+// How long no work pauses after a pause has met its deadline. The time doubles with each such
+// pause, since a request that does not fit beside paused work may never fit. It is short at first,
+// since most late requests just took long.
 #ifndef TALLY_LIB_RUNTIME_DISPATCH_PAUSE_BACKOFF_H
 #define TALLY_LIB_RUNTIME_DISPATCH_PAUSE_BACKOFF_H
 
@@ -15,14 +16,14 @@ public:
   static constexpr Nanoseconds first = std::chrono::milliseconds(10),
                                longest = std::chrono::seconds(1);
 
-  /// A pause met its deadline. Returns for how long none follows.
+  /// Call this when a pause met its deadline. Returns for how long no pause follows.
   Nanoseconds miss(Nanoseconds now) {
     Nanoseconds taken = next;
     until = now + taken;
     next = std::min(2 * next, longest);
     return taken;
   }
-  /// A pause ended with the requests that it was for.
+  /// Call this when a pause ended because its requests were over.
   void endWell() { next = first; }
   bool holds(Nanoseconds now) const { return now < until; }
 

@@ -10,32 +10,31 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// How long high-priority launches that do not fit beside what pauses are expected to come again.
+/// How long after a high-priority launch that does not fit beside paused work more are expected.
 constexpr Nanoseconds largeOnesLast = 1s;
-/// How many deadlines a pause lasts at most without a call of high priority.
+/// How many deadlines a pause lasts at most without a high-priority call.
 constexpr int deadlinesToRun = 50;
-/// After so many that lasted that long nothing is taken to be known any more.
+/// After so many pauses of that length the headroom that requests need counts as unknown.
 constexpr int mostLongRuns = 3;
-/// How often it is looked for progress, in the words that launches count in.
+/// Interval between reads of the launch counters, to see progress.
 constexpr Nanoseconds progressInterval = 20us;
 
 } // namespace
 
-/// What is told to pause goes on when no scope is open any more, or when it must.
 void Pauses::end() {
   if (std::optional<PauseEnd> why = mustEnd())
     return release(*why);
   bool paused = control.isPausing();
-  Nanoseconds since = control.pausedAt(); // before it goes on: the next one may come then
-  // An error of the device is the lanes' to report.
+  Nanoseconds since = control.pausedAt(); // read before the pause ends: then the next may begin
+  // The lanes report an error of the device.
   if (Result<bool> went = control.settle(); !went || !*went || !paused)
     return;
   backoff.endWell();
   note(since, PauseEnd::Over);
 }
 
-/// Where high-priority work waits for what pauses, or may not fit beside it, or is not seen to do
-/// anything for too long.
+/// Returns why a pause must end although scopes are open: the process is closing, high-priority
+/// work waits for paused work or may not fit beside it, or shows no progress for too long.
 std::optional<PauseEnd> Pauses::mustEnd() {
   if (!control.isPausing() || control.snapshot().highPriorityActive == 0)
     return std::nullopt;
@@ -48,7 +47,7 @@ std::optional<PauseEnd> Pauses::mustEnd() {
   return isOverdue() ? std::optional(PauseEnd::Overdue) : std::nullopt;
 }
 
-/// Whether nothing of the high-priority work was seen to happen for too long.
+/// Whether high-priority work has shown no progress for too long.
 bool Pauses::isOverdue() {
   Nanoseconds now = options.lane.clock();
   if (now - lookedForProgress < progressInterval)
@@ -66,8 +65,9 @@ bool Pauses::isOverdue() {
     return false;
   if (!scopes.runsWhatFits())
     return true;
-  // What is known to fit beside what pauses runs, as long as it is not done. But what is known may
-  // be wrong: a kernel may launch others. It is where that comes again; once may be a long copy.
+  // High-priority work that is known to fit beside paused work is running. But that knowledge may
+  // be wrong: a kernel may launch others. One long run may be a long copy; several mean it is
+  // wrong.
   if (now - callSeenAt >= deadlinesToRun * options.pauseDeadline) {
     if (++longRuns == mostLongRuns)
       scopes.headroom().seeUnknown();
@@ -89,7 +89,7 @@ void Pauses::release(PauseEnd why) {
       trace->add(event);
     }
   }
-  static_cast<void>(control.release()); // an error of the device is the lanes' to report
+  static_cast<void>(control.release()); // the lanes report an error of the device
 }
 
 void Pauses::note(Nanoseconds since, PauseEnd why) const {
@@ -110,14 +110,14 @@ bool Pauses::areAllowed() const {
          !backoff.holds(now) && !scopes.headroom().largeSince(now - largeOnesLast);
 }
 
-/// A wake may come before choose() does. It would ask what has just been sent to yield, and
-/// its blocks run to their ends then, however long they are.
+/// Call this before sending work that pauses: a wake may come before choose(). Else the wake would
+/// ask the work to yield, and its blocks would run to their ends, however long they are.
 void Pauses::expect() const {
   if (control.whatPauses() == Pausing::None && areAllowed() && !lanes.lacksHeadroom())
     control.setPausing(lanes.underWay() == 0 ? Pausing::All : Pausing::Some);
 }
 
-/// What the next wake is to say of what is under way.
+/// Chooses whether the next wake pauses all, some or none of the batches under way.
 void Pauses::choose() {
   Pausing now = lanes.pausing();
   if (!areAllowed() || (now != Pausing::None && lanes.lacksHeadroom()))

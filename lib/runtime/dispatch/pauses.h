@@ -1,4 +1,4 @@
-// When what pauses is told to, and until when.
+// Decides when work that can pause is told to pause, and when it goes on.
 #ifndef TALLY_LIB_RUNTIME_DISPATCH_PAUSES_H
 #define TALLY_LIB_RUNTIME_DISPATCH_PAUSES_H
 
@@ -16,12 +16,12 @@ namespace tally::runtime {
 /// For the dispatcher's thread.
 class Pauses {
 public:
-  /// All outlive this. `closed`: whether nothing is sent any more.
+  /// The arguments must outlive this object. `closed`: the dispatcher sends nothing any more.
   Pauses(DeviceControl &control, RequestScopeTracker &scopes, const DispatcherOptions &options,
          const LaneTable &lanes, const std::atomic<bool> &closed)
       : control(control), scopes(scopes), options(options), lanes(lanes), closed(closed) {}
 
-  /// Ends a pause whose requests are over, or that must end.
+  /// Ends the pause if no scope is open any more, or if it must end.
   void end();
   void release(PauseEnd why);
   void expect() const;
@@ -38,10 +38,10 @@ private:
   const DispatcherOptions &options;
   const LaneTable &lanes;
   const std::atomic<bool> &closed;
-  Nanoseconds progressAt{0};      // of high-priority work during a pause, as far as it is seen
-  Nanoseconds callSeenAt{0};      // likewise, of its calls and scopes
-  std::uint64_t progressSeen = 0; // its calls and scopes then
-  int longRuns = 0;               // pauses that were ended though all was known to fit
+  Nanoseconds progressAt{0};      // last progress of high-priority work seen in a pause
+  Nanoseconds callSeenAt{0};      // last change of `progressSeen` in a pause
+  std::uint64_t progressSeen = 0; // RequestScopeTracker::progress() then
+  int longRuns = 0;               // pauses ended although all requests were known to fit
   Nanoseconds lookedForProgress{0};
   PauseBackoff backoff;
 };

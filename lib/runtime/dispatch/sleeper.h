@@ -1,4 +1,4 @@
-// The sleep of a thread that others wake.
+// The sleep of a thread that other threads wake.
 #ifndef TALLY_LIB_RUNTIME_DISPATCH_SLEEPER_H
 #define TALLY_LIB_RUNTIME_DISPATCH_SLEEPER_H
 
@@ -15,8 +15,8 @@ class Sleeper {
 public:
   /// Thread-safe. Costs an addition while the thread is awake.
   void wake() {
-    // The counter first, then the flag; the sleeper sets the flag, then reads the counter. So one
-    // of the two sees the other.
+    // Change the counter, then read the flag; the sleeper sets the flag, then reads the counter. So
+    // one of the two threads sees the other.
     wakes.fetch_add(1);
     if (!asleep.load())
       return;
@@ -24,9 +24,9 @@ public:
     woken.notify_one();
   }
 
-  /// While one lives wake() ends the waits of its thread, also where it came before the wait.
-  /// Whether there is anything to do is to be asked once it lives: of work that came before that,
-  /// the call of wake() may be over.
+  /// While a Nap lives, wake() ends the waits of its thread, even if wake() came before the wait.
+  /// Look for work only after making the Nap: for work that came earlier, the call of wake() may
+  /// be over already.
   class Nap {
   public:
     explicit Nap(Sleeper &sleeper) : sleeper(sleeper), lock(sleeper.mutex) {

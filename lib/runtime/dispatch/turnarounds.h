@@ -1,4 +1,4 @@
-// How long it takes from a request until nothing runs any more that was to yield.
+// Measures turnarounds: from a request to yield until all work that had to yield is gone.
 #ifndef TALLY_LIB_RUNTIME_DISPATCH_TURNAROUNDS_H
 #define TALLY_LIB_RUNTIME_DISPATCH_TURNAROUNDS_H
 
@@ -16,22 +16,22 @@ namespace tally::runtime {
 
 class Turnarounds {
 public:
-  /// All outlive this.
+  /// The arguments must outlive this object.
   Turnarounds(const DeviceControl &control, const DispatcherOptions &options,
               const LaneTable &lanes)
       : control(control), options(options), lanes(lanes) {}
 
-  /// For the dispatcher's thread, behind a pass over the lanes; `oldestBefore`: the oldest epoch
-  /// under way before it. The turnaround that has just ended, if one has.
+  /// Returns the turnaround that has just ended, if one has. The dispatcher's thread calls this
+  /// after each pass over the lanes; `oldestBefore`: the oldest epoch under way before the pass.
   std::optional<Nanoseconds> measure(std::optional<std::uint64_t> oldestBefore);
-  /// The newest, the oldest of them first, nanoseconds. Thread-safe.
+  /// The newest turnarounds in nanoseconds, oldest first. Thread-safe.
   std::vector<std::uint64_t> all() const;
 
 private:
   const DeviceControl &control;
   const DispatcherOptions &options;
   const LaneTable &lanes;
-  std::optional<std::uint64_t> yieldingEpoch; // what was under way when the request came
+  std::optional<std::uint64_t> yieldingEpoch; // oldest epoch under way at the request
   Nanoseconds requestedAt{0};
   mutable std::mutex mutex;
   std::vector<std::uint64_t> kept; // a ring once it is full

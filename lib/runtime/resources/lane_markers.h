@@ -1,4 +1,4 @@
-// The words of mapped memory in which a lane's streams say how far they have come.
+// The words of mapped memory into which a lane's streams write their progress.
 #ifndef TALLY_LIB_RUNTIME_RESOURCES_LANE_MARKERS_H
 #define TALLY_LIB_RUNTIME_RESOURCES_LANE_MARKERS_H
 
@@ -9,7 +9,7 @@
 
 namespace tally::runtime {
 
-/// Of a word that the device writes; or the host, where no stream does.
+/// Atomic access to a word that the device writes, or the host while no stream writes it.
 inline std::atomic_ref<std::uint64_t> wordOf(const MappedMemory &memory) {
   return std::atomic_ref(*reinterpret_cast<std::uint64_t *>(memory.host));
 }
@@ -20,11 +20,11 @@ inline std::uint64_t loadMarker(const MappedMemory &word) {
 
 /// For the dispatcher's thread.
 struct LaneMarkers {
-  // Each of the first three is written by one stream.
-  MappedMemory main;    ///< by that of the work
-  MappedMemory beside;  ///< by that for markers
-  MappedMemory resumed; ///< by that for what is resumed
-  MappedMemory begin;   ///< of a timed launch that waited for an application's stream
+  // Each of the first three words is written by one stream.
+  MappedMemory main;    ///< written by the stream of the work
+  MappedMemory beside;  ///< written by the stream for markers
+  MappedMemory resumed; ///< written by the stream for resumed launches
+  MappedMemory begin;   ///< begin of a timed launch that waited for an application's stream
   std::uint64_t last = 0;
 
   Result<void> open(StreamDevice &device) {

@@ -1,4 +1,4 @@
-// What a lane has of the device: streams and memory, counted.
+// The streams and the memory that a lane has on the device, counted.
 #ifndef TALLY_LIB_RUNTIME_RESOURCES_LANE_RESOURCES_H
 #define TALLY_LIB_RUNTIME_RESOURCES_LANE_RESOURCES_H
 
@@ -10,14 +10,14 @@
 
 namespace tally::runtime {
 
-/// For one thread, but for the counts, which any may read.
+/// For one thread; any thread may read the counts.
 class LaneResources {
 public:
   explicit LaneResources(StreamDevice &device) : device(device) {}
   LaneResources(const LaneResources &) = delete;
   LaneResources &operator=(const LaneResources &) = delete;
 
-  /// Stays until freeMemory(): to free some earlier would wait for the device.
+  /// Allocates memory that stays until freeMemory(): freeing it earlier would wait for the device.
   Result<DevicePtr> allocate(std::uint64_t bytes) {
     Result<DevicePtr> made = device.allocate(bytes);
     if (made) {
@@ -26,7 +26,7 @@ public:
     }
     return made;
   }
-  /// Nothing uses it any more.
+  /// Frees all memory; no work may use it any more.
   void freeMemory() {
     for (DevicePtr each : memory)
       static_cast<void>(device.free(each));
@@ -38,9 +38,9 @@ public:
   Result<StreamId> createConfinedStream(std::uint32_t sms) {
     return counted(device.createConfinedStream(sms));
   }
-  /// Waits for what is there.
+  /// Waits for the work on the stream, then destroys the stream.
   void endStream(StreamId stream) {
-    // Errors here would be repeats of what the lane's own calls have reported.
+    // The lane's own calls have already reported an error of the device.
     static_cast<void>(device.synchronize(stream));
     static_cast<void>(device.destroyStream(stream));
     streamCount.fetch_sub(1);

@@ -31,7 +31,7 @@ Result<void> PhysicalStreams::open(std::uint32_t smsOfNonPreemptible, bool waits
 }
 
 void PhysicalStreams::close() {
-  // Errors here would be repeats: the device is going away with everything on it.
+  // Ignore errors: the device ends with everything on it.
   static_cast<void>(device.synchronize(newest));
   if (ofResumed) {
     static_cast<void>(device.synchronize(stream));
@@ -59,7 +59,7 @@ Result<void> PhysicalStreams::continueOn(StreamId target) {
   return {};
 }
 
-/// Not on the stream before its first kernel: on an H200 each kernel of a stream that has begun
+/// Uses another stream before the first kernel: on an H200 each kernel of a stream that has begun
 /// with a fill of a megabyte begins 1 us later, for good.
 Result<void> PhysicalStreams::clear(DevicePtr memory, std::uint64_t bytes, bool hasLaunched,
                                     bool isHeld) {
@@ -77,10 +77,11 @@ Result<void> PhysicalStreams::clear(DevicePtr memory, std::uint64_t bytes, bool 
   return cleared ? ended : cleared;
 }
 
-/// What is sent from now on comes behind what is on the stream, for which this waits only as long
-/// as it should take: the GPU may be full of kernels that wait for the calling thread.
+/// Orders work sent from now on after the work on `other`. Blocks only about as long as that work
+/// should take (then a stream wait does it): the GPU may be full of kernels that wait for the
+/// calling thread.
 Result<void> PhysicalStreams::awaitShortly(StreamId other) {
-  constexpr int mostLooks = 10000; // of a microsecond or so
+  constexpr int mostLooks = 10000; // each takes about a microsecond
   for (int look = 0; look < mostLooks; ++look) {
     Result<bool> idle = device.isIdle(other);
     if (!idle)

@@ -1,4 +1,4 @@
-// The streams of the device that a lane's work goes to.
+// The device's streams to which a lane's work goes.
 #ifndef TALLY_LIB_RUNTIME_RESOURCES_PHYSICAL_STREAMS_H
 #define TALLY_LIB_RUNTIME_RESOURCES_PHYSICAL_STREAMS_H
 
@@ -14,32 +14,33 @@ class PhysicalStreams {
 public:
   PhysicalStreams(StreamDevice &device, LaneResources &own) : device(device), own(own) {}
 
-  /// `smsOfNonPreemptible`: above 0, kernels that cannot yield have a stream of so many SMs.
-  /// `waits`: there is one for what is resumed while the first waits, where the device can wait for
-  /// words.
+  /// Creates the streams. `smsOfNonPreemptible`: above 0, kernels that cannot yield get a stream of
+  /// so many SMs. `waits`: resumed launches get a stream of their own while the main stream waits,
+  /// where the device can wait for words.
   Result<void> open(std::uint32_t smsOfNonPreemptible, bool waits);
-  /// Waits for what is there.
+  /// Waits for the work on the streams and destroys them.
   void close();
 
   StreamId main() const { return stream; }
-  /// For kernels that cannot yield; mostly the same.
+  /// The stream for kernels that cannot yield; the main stream unless it is confined to some SMs.
   StreamId nonPreemptible() const { return ofNonPreemptible; }
-  /// Where the newest work is; the others' is done before it.
+  /// The stream with the newest work, which runs after the work on the other streams.
   StreamId current() const { return newest; }
-  /// For markers beside the work.
+  /// The stream for markers beside the work, if there is one.
   std::optional<StreamId> marks() const { return ofMarks; }
-  /// For what is resumed while the first waits; none: it never does.
+  /// The stream for resumed launches while the main stream waits; none: the main stream never
+  /// waits.
   std::optional<StreamId> resumes() const { return ofResumed; }
-  /// Where work goes: on the first, or, while that waits, where what is resumed goes.
+  /// The stream to which work goes now: main(), or resumes() while main() waits (`isHeld`).
   StreamId home(bool isHeld) const { return isHeld ? *ofResumed : stream; }
 
-  /// What is sent next goes there, behind all that was sent before, on whichever stream.
+  /// Makes `target` current: work sent from now on runs after all earlier work on any stream.
   Result<void> continueOn(StreamId target);
-  /// The same where nothing has to be waited for: what is there and here does not concern it.
+  /// Makes `target` current without a wait for earlier work on the other streams.
   void switchTo(StreamId target) { newest = target; }
-  /// The first one never waits from now on.
+  /// Destroys the stream for resumed launches: the main stream never waits from now on.
   void endResumes();
-  /// Zeroes the memory ahead of what is sent from now on. `hasLaunched`: kernels were sent to it.
+  /// Zeroes memory before the work sent from now on. `hasLaunched`: kernels were sent already.
   Result<void> clear(DevicePtr memory, std::uint64_t bytes, bool hasLaunched, bool isHeld);
 
 private:

@@ -1,5 +1,5 @@
-// The lists of blocks that guards leave: where the next launch writes one, and the one that the
-// oldest launch is resumed from.
+// The lists of blocks that guards leave: the memory into which the next launch writes its list, and
+// the list from which the oldest launch is resumed.
 #ifndef TALLY_LIB_RUNTIME_RESOURCES_RESUME_LISTS_H
 #define TALLY_LIB_RUNTIME_RESOURCES_RESUME_LISTS_H
 
@@ -14,10 +14,11 @@ namespace tally::runtime {
 /// For the dispatcher's thread.
 class ResumeLists {
 public:
-  /// Of what goes on the lane's stream, or, while that waits, on the one for what is resumed.
+  /// The ring for launches on the lane's stream, or, while it waits, on the stream for resumed
+  /// ones.
   ListRing &ring(bool isHeld) { return isHeld ? resumed : usual; }
 
-  /// The region stays until the launch that reads it is over.
+  /// Keeps the region until the launch that reads it is over.
   void retain(std::optional<ListRing::Region> region, bool isHeld) {
     retained = region;
     retainedIn = &ring(isHeld);
@@ -28,9 +29,9 @@ public:
     retained.reset();
   }
   bool isRetaining() const { return retained.has_value(); }
-  /// Of the retained one; only while there is one.
+  /// Address of the retained list; only while isRetaining().
   DevicePtr retainedAddress() const { return retainedIn->address(*retained); }
-  /// Gives back all of that ring but these, in their order, behind the retained one.
+  /// Gives back all regions of the ring but the retained region and `kept`, which are in order.
   void keepOnly(std::vector<ListRing::Region> kept, bool isHeld) {
     if (retained && retainedIn == &ring(isHeld))
       kept.insert(kept.begin(), *retained);
@@ -40,7 +41,7 @@ public:
 private:
   ListRing usual, resumed;
   std::optional<ListRing::Region> retained;
-  ListRing *retainedIn = nullptr; // while there is one
+  ListRing *retainedIn = nullptr; // the ring of `retained`
 };
 
 } // namespace tally::runtime

@@ -1,4 +1,4 @@
-// How large the save area is, and when a lane takes a larger one.
+// Chooses the size of the save area, and when a lane takes a larger area.
 #include "resources/save_area.h"
 
 #include "tally/runtime/variant_launch.h"
@@ -19,7 +19,8 @@ bool SaveArea::take(std::uint64_t wanted, bool hasLaunched, bool isHeld) {
   Result<DevicePtr> made = own.allocate(headers + wanted);
   if (!made)
     return false;
-  // Then the device fails, as the next call for a launch says; who plans still holds operations.
+  // The device has failed; the next launch call reports it. The planner still holds operations
+  // here.
   if (!streams.clear(*made, headers, hasLaunched, isHeld))
     return false;
   area = *made + headers;
@@ -27,7 +28,8 @@ bool SaveArea::take(std::uint64_t wanted, bool hasLaunched, bool isHeld) {
   return true;
 }
 
-/// The driver may take a tenth of a second for memory, and launches of the process wait for it.
+/// Takes memory early: the driver may need a tenth of a second for it, and the process's launches
+/// wait meanwhile.
 void SaveArea::takeFirst(const DeviceInfo &has) {
   if (has.registersPerSm == 0)
     return;

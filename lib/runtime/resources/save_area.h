@@ -11,21 +11,22 @@ namespace tally::runtime {
 /// For the dispatcher's thread.
 class SaveArea {
 public:
-  /// Blocks that may stand in it: 64 an SM of as many as there are.
+  /// Most blocks in the area: 64 for each SM of the largest devices.
   static constexpr std::uint32_t maxSavedBlocks = 16384;
 
   SaveArea(LaneResources &own, PhysicalStreams &streams) : own(own), streams(streams) {}
 
-  /// Before there are requests. What all SMs hold is enough but for kernels with much local memory;
-  /// where it cannot be had now the first launch that needs an area asks again.
+  /// Allocates the first area, before there are requests. It is as large as the registers and
+  /// shared memory of all SMs, which is enough except for kernels with much local memory. If the
+  /// allocation fails, the first launch that needs an area tries again.
   void takeFirst(const DeviceInfo &has);
-  /// A larger one, while nothing uses the one there is. Where none can be had, no launch that needs
-  /// as much gets the kind any more.
+  /// Allocates a larger area of at least `least` bytes, while no launch uses the present one.
+  /// Returns false on failure; then no launch that needs as much gets kind checkpoint any more.
   bool allocate(std::uint64_t least, bool hasLaunched, bool isHeld);
 
   DevicePtr address() const { return area; }
   std::uint64_t size() const { return bytes; }
-  /// What a launch may need at most.
+  /// The most bytes that a launch may need.
   std::uint64_t limit() const { return maxBytes; }
 
 private:
@@ -35,8 +36,8 @@ private:
   PhysicalStreams &streams;
   DevicePtr area = 0;
   std::uint64_t bytes = 0;
-  /// Registers and shared memory of a whole device are below 128 MiB; a lane's launches have as
-  /// many blocks as run at a time.
+  /// Registers and shared memory of a whole device are below 128 MiB, and a launch has at most as
+  /// many workers as run at a time.
   std::uint64_t maxBytes = std::uint64_t{256} << 20;
 };
 
