@@ -9,7 +9,7 @@ namespace tally::runtime {
 
 namespace {
 
-/// Things in two batches that are so few that a third may be under way.
+/// Most items in two batches with which a third batch may be under way.
 constexpr std::size_t mostShort = 12;
 
 } // namespace
@@ -55,7 +55,7 @@ std::size_t Batch::completed() const {
          late.size();
 }
 
-/// Two batches hide the host's turn, but for short ones. What is resumed is not worth hiding it.
+/// Two batches hide the host's turn, unless they are short. For resumed launches it is not hidden.
 bool Pipeline::isFull() const {
   if (isHeld())
     return !batches.empty();

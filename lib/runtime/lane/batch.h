@@ -1,4 +1,4 @@
-// What a lane sends together, under one epoch, and what it has under way.
+// A batch: operations that a lane sends together under one epoch. The pipeline of a lane's batches.
 #ifndef TALLY_LIB_RUNTIME_LANE_BATCH_H
 #define TALLY_LIB_RUNTIME_LANE_BATCH_H
 
@@ -18,28 +18,28 @@
 
 namespace tally::runtime {
 
-/// One thing of a batch on the device.
+/// One operation of a batch on the device, or one physical launch of it.
 struct BatchItem {
   Operation *operation = nullptr;
-  bool dropped = false;  ///< nothing was sent: it, or its stream, had failed
-  bool canYield = false; ///< guard, kinds with workers
-  bool heavy = false;    ///< ends its batch
-  /// Of what cannot yield and is a kernel: what it should take, and the most that it should.
+  bool dropped = false;  ///< not sent: the operation or its stream had failed
+  bool canYield = false; ///< a launch of kind guard or of a kind with workers
+  bool heavy = false;    ///< the batch ends with this item
+  /// For kernels that cannot yield: the expected duration and a bound on it.
   Nanoseconds expected{0}, predicted{0};
-  bool leavesVariant = false; ///< the user's kernel goes, though there is a variant
-  bool completes = false;     ///< the operation ends with it, unless it yields
+  bool leavesVariant = false; ///< the user's kernel is launched although there is a variant
+  bool completes = false;     ///< the operation ends with this item, unless it yields
   bool resumes = false;       ///< the operation was launched before, and yielded
-  bool isTimed = false;       ///< for what its blocks take
-  bool isMeasured = false;    ///< it goes alone for that, and nothing is sent until it is back
+  bool isTimed = false;       ///< timed to measure the duration of its blocks
+  bool isMeasured = false;    ///< sent alone to be timed; the lane sends nothing until it is back
   PhysicalLaunch launch;
   std::optional<ListRing::Region> list;
-  std::shared_ptr<LaunchPlan> plan; ///< of launches
+  std::shared_ptr<LaunchPlan> plan; ///< for launches, and for calls of kernels
 
-  /// Whether the launch goes between blocks because of what these are known to take.
+  /// Whether the launch stops only between blocks, by a choice from the known time of its blocks.
   bool goesByShape() const;
 };
 
-/// By what the state of a launch says that it is done: VariantLaunch::countsBlocks().
+/// How the state of an awaited launch says that it is done: VariantLaunch::countsBlocks().
 struct AwaitedLaunch {
   bool countsBlocks = false, saves = false;
   std::uint32_t blocks = 0;
@@ -47,69 +47,71 @@ struct AwaitedLaunch {
 
 struct Batch {
   std::uint64_t epoch = 0, marker = 0;
-  const MappedMemory *markerAt = nullptr; ///< where the marker is written
-  /// The state of a launch, by which its stream lets it go; 0: it waits for none.
+  const MappedMemory *markerAt = nullptr; ///< the word into which the marker is written
+  /// Address of the launch state that the stream waits for before this batch; 0: no wait.
   DevicePtr behind = 0;
   AwaitedLaunch behindLaunch;
-  std::size_t slot = 0;       ///< of the mirrors
-  std::size_t firstState = 0; ///< in the ring; item i has the i-th from there
-  bool statesComing = false;  ///< the marker stands behind a copy of the states
+  std::size_t slot = 0; ///< number of the mirror of its states
+  std::size_t firstState =
+      0;                     ///< number in the ring of item 0's state; item i has the i-th after it
+  bool statesComing = false; ///< the marker comes after a copy of the states to the host
   bool shares = false;
-  bool mayBeAsked = false; ///< requests come
+  bool mayBeAsked = false; ///< requests are expected
   std::uint32_t sms = allSms;
-  Nanoseconds sentAt{0}, issuedAt{0}; ///< before its first call, behind its last one
-  bool hasOthers = false;             ///< other lanes had something under way
-  /// Of a timed launch that waits for an application's stream: what the device writes once it has
-  /// waited, or 0; and when that was seen, or zero.
+  Nanoseconds sentAt{0}, issuedAt{0}; ///< before its first call, after its last call
+  bool hasOthers = false;             ///< other lanes had batches under way
+  /// For a timed launch that waits for an application's stream: the value that the device writes
+  /// when the wait is over, or 0; and the time at which the host saw the value, or zero.
   std::uint64_t beginMark = 0;
   Nanoseconds begunAt{0};
-  Nanoseconds notBegunAt{0}; ///< when it was last seen not to have begun
-  Nanoseconds waitedFrom{0}; ///< since when the device could have worked on it
-  Nanoseconds askedAt{0};    ///< when it was seen that it was told to yield
+  Nanoseconds notBegunAt{0}; ///< last time at which the host saw that it had not begun
+  Nanoseconds waitedFrom{0}; ///< from when the device could have worked on it
+  Nanoseconds askedAt{0};    ///< when the lane saw that it was told to yield
   std::vector<BatchItem> items;
-  /// Puts behind the items. The host makes them once all of these are done, on the application's
-  /// stream, where nothing is under way then.
+  /// Puts that come after the items. The host makes them on the application's stream once all items
+  /// are done.
   std::vector<Operation *> late;
-  std::uint64_t range = 0;                  ///< for a profiler
-  std::shared_ptr<std::atomic<bool>> ended; ///< of its call, which has to end before the marker
+  std::uint64_t range = 0; ///< the profiler's range
+  std::shared_ptr<std::atomic<bool>>
+      ended; ///< Operation::ended of its call; the marker comes after it
 
   bool canYield() const;
-  bool pauses() const; ///< all of it
-  /// What its kernels that cannot yield should take at most, with one more: one of them may take
-  /// longer than is expected of it.
+  bool pauses() const; ///< whether all items can pause
+  /// How long its kernels that cannot yield, and `more`, should take at most: the sum of the
+  /// expected durations, and for one kernel the excess of its bound.
   Nanoseconds nonPreemptible(const BatchItem *more = nullptr) const;
-  /// Its marker was written.
+  /// Whether its marker was written.
   bool isReached() const;
-  /// For streams that wait until it is.
+  /// The wait that makes a stream wait for the marker.
   WordWait isBack() const;
-  /// Operations that are over with it.
+  /// The number of operations that end with this batch.
   std::size_t completed() const;
 };
 
-/// What a lane has taken on, in order. For the dispatcher's thread.
+/// The operations that a lane has taken on, in order. For the dispatcher's thread.
 struct Pipeline {
   static constexpr std::size_t maxBatches = 3;
 
-  /// Not finished; the first `sent` are under way.
+  /// Unfinished operations; the first `sent` are under way.
   LaneQueue::Operations pending;
   std::size_t sent = 0;
   std::deque<Batch> batches;
-  std::deque<Batch> held;   ///< the stream waits ahead of them for what is resumed; of `pending`
-  std::size_t toResume = 0; ///< they come behind so many, and are not among the first `sent`
-  bool draining = false;    ///< a launch yielded, and not all that was under way is back yet
+  std::deque<Batch> held;   ///< batches before which the stream waits for resumed launches
+  std::size_t toResume = 0; ///< operations of `pending` before those of `held`
+  bool draining = false;    ///< a launch yielded, and some batches are not back yet
 
   bool isHeld() const { return !held.empty(); }
   std::size_t sendable() const { return held.empty() ? pending.size() : toResume; }
-  /// Whether nothing more is sent before something is back.
+  /// Whether the lane sends nothing more before a batch is back.
   bool isFull() const;
-  /// For the mirrors of the next batch.
+  /// Number of the mirror for the next batch.
   std::size_t freeSlot() const;
-  /// `of`: set to its batch.
+  /// Returns the newest item that can yield, or nullptr, and sets `of` to its batch.
   const BatchItem *newestThatYields(const Batch *&of) const;
-  /// The front's own wait is for what has come back.
+  /// Whether a batch after the front waits; the front's own wait is over.
   bool waitsBehindFront() const;
   bool isBehindWait(const Batch &batch) const { return batch.behind != 0 || waitsBehindFront(); }
-  /// The launch that the stream waits for; nullptr: what that was is back.
+  /// The launch that the stream waits for; nullptr: that launch is back.
   const Operation *awaited() const;
 };
 

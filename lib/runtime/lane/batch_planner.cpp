@@ -12,15 +12,16 @@ using namespace std::chrono_literals;
 namespace {
 
 /// About how long a batch should run: long enough to hide the host's turn, short enough that little
-/// is left to drain when a request comes: a launch that runs nothing takes the device some 2 us
-/// too, and a request's first kernels wait for these.
+/// is left to drain when a request comes. Even a launch that runs no block takes the device some
+/// 2 us, and a request's first kernels wait for all launches under way.
 constexpr Nanoseconds batchTime = 500us, batchTimeWhereAsked = 40us;
-/// What a launch of unknown duration is taken for.
+/// Assumed duration of a launch of unknown duration.
 constexpr Nanoseconds assumedDuration = 50us;
-/// Guards of one batch: an empty grid of this many blocks drains in about 25 us on an H200.
+/// Most guard blocks of one batch: an empty grid of this many blocks drains in about 25 us on an
+/// H200.
 constexpr std::uint64_t batchGuardBlocks = 32768;
 constexpr std::uint64_t firstRingBytes = std::uint64_t{1} << 20;
-/// Launches that are longer are timed, where that takes a write of the device's.
+/// Launches at least this long are timed, which may take a write by the device.
 constexpr Nanoseconds worthTiming = 100us;
 
 } // namespace
@@ -33,7 +34,7 @@ void BatchPlanner::plan(Batch &batch, const Gate &gate, const Permit &permit) {
   batch.items.reserve(std::min(pipeline.sendable() - pipeline.sent, StateRing::maxItems));
   for (std::size_t i = pipeline.sent;
        i < pipeline.sendable() && batch.items.size() < StateRing::maxItems; ++i)
-    // What is heavy ends its batch; of a slice, more may have to come before the next operation.
+    // A heavy item ends its batch: a slice may be followed by more slices of the same operation.
     if (!planItem(i, batch, used) || batch.items.back().heavy)
       return;
 }
@@ -41,8 +42,8 @@ void BatchPlanner::plan(Batch &batch, const Gate &gate, const Permit &permit) {
 bool BatchPlanner::addLate(Batch &batch) {
   std::size_t before = batch.late.size();
   auto isNext = [this](Operation &next) {
-    // What the application put on its own stream has to be done too; launches of the lane wait for
-    // that, but this one comes behind no launch that does.
+    // The application's own work on its stream has to be done too. A launch of the lane would wait
+    // for it, but a late put has no launch before it that does.
     return next.type == Operation::Type::Put && next.mayBeLate && !next.stream->failed &&
            !next.run.failed && !(next.ordered && core.device.hasNews(*next.ordered)) &&
            mayStart(next);
@@ -55,7 +56,8 @@ bool BatchPlanner::addLate(Batch &batch) {
   return batch.late.size() > before;
 }
 
-/// Whether what it comes behind in other lanes is over. What is not goes as urgently as this.
+/// Whether the operations in other lanes that `operation` waits for are over. Unfinished ones
+/// inherit its priority.
 bool BatchPlanner::mayStart(Operation &operation) {
   std::erase_if(operation.behind,
                 [](const LanePosition &each) { return each.lane->isOver(each.number); });
@@ -97,13 +99,13 @@ bool BatchPlanner::planItem(std::size_t index, Batch &batch, Budget &used) {
   return planned;
 }
 
-/// Whether the launch stays within so many SMs. One of a kind with workers is made to, with fewer
-/// of them; where it goes on with saved blocks, with no fewer than saved them.
+/// Whether the launch stays within `sms` SMs. A launch of a kind with workers gets fewer workers
+/// for this; if it resumes saved blocks, no fewer than the workers that saved them.
 bool BatchPlanner::fitsSms(BatchItem &item, std::uint32_t sms) const {
   std::uint32_t all = core.device.info().smCount;
   if (sms >= all)
     return true;
-  // Of what a call launches nothing is known.
+  // A call may launch anything.
   if (item.operation->type == Operation::Type::Call)
     return false;
   std::uint64_t blocks = item.launch.shape.grid.count();
@@ -125,7 +127,7 @@ bool BatchPlanner::fitsSms(BatchItem &item, std::uint32_t sms) const {
 bool BatchPlanner::planYielding(BatchItem &item, const Batch &batch, Budget &used) {
   item.canYield = item.completes = true;
   item.launch = item.operation->run.progress->next();
-  // What is measured goes alone.
+  // A measured launch goes alone.
   LaunchPlan &plan = *item.plan;
   item.isMeasured = wantsMeasurement(plan, core.options.bound);
   item.heavy = plan.isTried || item.isMeasured;
@@ -141,7 +143,8 @@ bool BatchPlanner::planYielding(BatchItem &item, const Batch &batch, Budget &use
   if (!batch.items.empty() &&
       (used.time >= used.batchTime || used.guardBlocks + guardBlocks > batchGuardBlocks))
     return false;
-  // Work that pauses is told so with all that is under way.
+  // One write tells all batches under way to pause, so work that pauses does not come behind a
+  // wait.
   if (pipeline.isBehindWait(batch) && plan.kind == Kind::Pause)
     return false;
   if (item.launch.listCapacity != 0 && !reserveList(item, batch))
@@ -154,8 +157,9 @@ bool BatchPlanner::planYielding(BatchItem &item, const Batch &batch, Budget &use
   return true;
 }
 
-/// A save area for the launch; false when that has to wait until nothing uses the one there is, and
-/// where none can be had: the launch takes another kind then, and so do all as large ones.
+/// Gets a save area that is large enough for the launch. False while a launch uses the present
+/// area, and where the allocation fails: then this launch and all launches as large take another
+/// kind.
 bool BatchPlanner::growSaveArea(BatchItem &item, const Batch &batch) {
   if (!pipeline.batches.empty() || !batch.items.empty())
     return false;
@@ -177,16 +181,16 @@ bool BatchPlanner::mayGo(Batch &batch, const Decision &decision) {
   });
 }
 
-/// Headroom for the launch's list; false when there is none before something comes back, or, where
-/// the list cannot be had at all, as the user's kernel has to stand in. A launch that has begun is
-/// dropped then, its stream failed.
+/// Reserves memory for the launch's list. False if there is none until a batch comes back, or if
+/// the allocation fails and the user's kernel has to stand in. If the launch has begun already, it
+/// is dropped and its stream fails.
 bool BatchPlanner::reserveList(BatchItem &item, const Batch &batch) {
   std::uint64_t bytes = std::uint64_t{item.launch.listCapacity} * sizeof(std::uint32_t);
   ListRing &from = core.ring();
   item.list = from.allocate(bytes);
   if (item.list)
     return true;
-  // A bigger ring only while the old one holds nothing. What is resumed always finds room.
+  // A larger ring only while the old ring is empty. A resumed launch always finds space.
   if (!pipeline.batches.empty() || !batch.items.empty() || !from.empty())
     return false;
   std::uint64_t size = std::max({ListRing::bytesFor(bytes), 2 * from.size(), firstRingBytes});

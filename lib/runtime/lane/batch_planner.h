@@ -1,4 +1,4 @@
-// Which of a lane's operations go out next, and as what.
+// Decides which of a lane's operations go out next, and in which form.
 #ifndef TALLY_LIB_RUNTIME_LANE_BATCH_PLANNER_H
 #define TALLY_LIB_RUNTIME_LANE_BATCH_PLANNER_H
 
@@ -18,15 +18,15 @@ public:
   BatchPlanner(LaneCore &core, const StreamWaits &waits)
       : core(core), pipeline(core.pipeline), waits(waits), kinds(core) {}
 
-  /// Gives the batch what may go. Nothing, where nothing may.
+  /// Adds to the batch the operations that may go now; may add none.
   void plan(Batch &batch, const Gate &gate, const Permit &permit);
-  /// Gives the batch what comes next as far as it may be late. Returns whether there was any.
+  /// Adds to the batch the next puts as long as they may be late. Returns whether there were any.
   bool addLate(Batch &batch);
-  /// Whether what was sent behind a wait of the stream's may go under that decision.
+  /// Whether the decision lets a batch go that was sent behind a wait of the stream.
   bool mayGo(Batch &batch, const Decision &decision);
-  /// What is left of kernels under way that cannot yield: Lane::nonPreemptibleLeft().
+  /// Remaining time of kernels under way that cannot yield: Lane::nonPreemptibleLeft().
   Nanoseconds nonPreemptibleLeft() const;
-  /// Since when a launch has been waiting that the policy did not let go for its duration.
+  /// Since when the policy has held a launch back for its duration, if it does.
   std::optional<Nanoseconds> heldBackSince() const { return heldSince; }
   void noteGone() { heldSince.reset(); }
 
@@ -34,8 +34,8 @@ private:
   struct Budget {
     Nanoseconds time{0}, batchTime{0};
     std::uint64_t guardBlocks = 0;
-    Decision decision;                 // Permit's
-    Nanoseconds nonPreemptibleLeft{0}; // Gate's
+    Decision decision;                 // of the permit
+    Nanoseconds nonPreemptibleLeft{0}; // of the gate
   };
 
   bool mayStart(Operation &operation);
@@ -44,7 +44,7 @@ private:
   bool planYielding(BatchItem &item, const Batch &batch, Budget &used);
   bool reserveList(BatchItem &item, const Batch &batch);
   bool growSaveArea(BatchItem &item, const Batch &batch);
-  // nonpreemptible_admission.cpp: when what cannot yield goes.
+  // nonpreemptible_admission.cpp: when work that cannot yield goes.
   static void predict(BatchItem &item);
   bool isShort(const Operation &operation) const;
   bool isBetweenNonPreemptible(std::size_t index, const Batch &batch, const Budget &used);

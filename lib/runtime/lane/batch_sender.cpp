@@ -17,7 +17,7 @@ Result<void> BatchSender::send(Batch &batch, const Gate &gate) {
   batch.waitedFrom = core.times.waitedFrom(batch);
   batch.hasOthers = gate.lanesUnderWay() > (pipeline.batches.empty() ? 0 : 1);
   std::size_t gone = 0;
-  bool isPut = false; // something of it, be it a wait
+  bool isPut = false; // whether anything was put on a stream, be it a wait
   auto permitted = [&] {
     std::optional<Permit> now = core.permit(gate);
     return now && now->epoch == batch.epoch;
@@ -35,7 +35,7 @@ Result<void> BatchSender::send(Batch &batch, const Gate &gate) {
       if (Result<void> issued = sendItem(batch, gone); !issued) {
         if (isHeldUp(*item.operation))
           break;
-        // The device does not take the variant in this shape: not from now on either.
+        // The device does not take the variant in this shape: do not try it again.
         std::shared_ptr<LaunchPlan> plan = item.plan;
         if (item.operation->run.standIn()) {
           plan->kind.reset();
@@ -75,9 +75,9 @@ Result<void> BatchSender::sendMarker(Batch &batch) {
             core.device.waitFor(streams.current(), *batch.items.back().operation->ordered);
         !behind)
       return behind.error();
-  // Between two kernels of a stream a write takes 2 us of an H200's, an event that another stream
-  // waits for none. By itself that stream's write comes later, which nobody sees who has more to
-  // send.
+  // Between two kernels of a stream a write costs an H200 2 us; an event that another stream waits
+  // for costs nothing. The other stream's write comes later, which does not matter to a lane that
+  // has more to send.
   bool isLast = pipeline.sent == pipeline.pending.size() && !core.queue.hasNew();
   std::optional<StreamId> marks = streams.marks();
   if (!marks || isLast || !core.device.areStreamsApart())
@@ -128,7 +128,7 @@ Result<void> BatchSender::sendItem(Batch &batch, std::size_t index) {
   return {};
 }
 
-/// The states of the ring are zero; only a persistent launch that is resumed starts from another.
+/// The states of the ring are zero; only a resumed launch that counts blocks starts from another.
 Result<void> BatchSender::setState(DevicePtr address, const tally_launch_state &state) {
   static_assert(offsetof(tally_launch_state, next_block) == 0);
   assert(state.live_workers == 0 && state.yielded == 0);
@@ -137,8 +137,9 @@ Result<void> BatchSender::setState(DevicePtr address, const tally_launch_state &
              : core.device.writeValue(streams.current(), address, state.next_block);
 }
 
-/// Puts a launch behind the application's stream, as what is resumed was already. When one that is
-/// timed has to wait the device says when it is let go, which takes 2 us of an H200's.
+/// Makes the launch wait for the application's stream; a resumed launch has waited already. If a
+/// timed launch has to wait, the device writes a word when the wait is over, which costs an H200
+/// 2 us.
 Result<void> BatchSender::sendBehind(Batch &batch, std::size_t index) {
   const BatchItem &item = batch.items[index];
   if (!item.operation->ordered || pipeline.isHeld())

@@ -1,4 +1,4 @@
-// Sends a batch of a lane's, under one epoch.
+// Sends a batch of a lane under one epoch.
 #ifndef TALLY_LIB_RUNTIME_LANE_BATCH_SENDER_H
 #define TALLY_LIB_RUNTIME_LANE_BATCH_SENDER_H
 
@@ -18,13 +18,13 @@ public:
       : core(core), pipeline(core.pipeline), streams(core.streams), planner(planner), waits(waits) {
   }
 
-  /// Issues the batch's items while the gate stays open under its epoch; those that did not go out
-  /// are removed from the batch, which has no marker where nothing did. An error is the lane's, not
-  /// one operation's.
+  /// Issues the batch's items while the gate stays open under its epoch. Removes the items that did
+  /// not go out; a batch of which nothing went out has no marker. An error fails the whole lane,
+  /// not one operation.
   Result<void> send(Batch &batch, const Gate &gate);
-  /// Behind a call that somebody else had to end.
+  /// Sends the marker of a batch; send() leaves that to the caller for a call that ends later.
   Result<void> sendMarker(Batch &batch);
-  /// Whether what the operation comes behind cannot be told at the moment.
+  /// Whether the device cannot wait for the operation's stream at the moment (Device::isHeldUp()).
   bool isHeldUp(const Operation &operation) const;
 
 private:

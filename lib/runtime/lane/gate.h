@@ -1,4 +1,4 @@
-// What a lane asks before it sends something: whether best-effort work may go out.
+// A lane asks the gate whether best-effort work may go out before it sends anything.
 #ifndef TALLY_LIB_RUNTIME_LANE_GATE_H
 #define TALLY_LIB_RUNTIME_LANE_GATE_H
 
@@ -17,32 +17,32 @@ constexpr Nanoseconds sumOf(Nanoseconds a, Nanoseconds b) {
   return a > anyDuration - b ? anyDuration : a + b;
 }
 
-/// Best-effort work may go out now.
+/// Permission to send best-effort work now.
 struct Permit {
-  std::uint64_t epoch = 0; ///< under which
-  Decision decision;       ///< what of it
-  bool shares = false;     ///< beside high-priority work, or on a part of the SMs
-  bool oftenAsked = false; ///< requests come, so that it may soon have to yield
+  std::uint64_t epoch = 0; ///< the epoch to send under
+  Decision decision;       ///< which work may go
+  bool shares = false;     ///< it goes beside high-priority work, or on a part of the SMs
+  bool oftenAsked = false; ///< requests are expected, so the work may soon have to yield
 };
 
 /// Says whether best-effort work may go out now, and under which epoch.
 class Gate {
 public:
   virtual ~Gate() = default;
-  /// For work of that class of best effort.
+  /// Returns the permit for work of a class of best effort; nothing if it may not go.
   virtual std::optional<Permit> permit(std::uint32_t bestEffortClass) const = 0;
-  /// Lanes that have something under way: they have the device between them.
+  /// The number of lanes with batches under way; they share the device.
   virtual std::size_t lanesUnderWay() const = 0;
-  /// What is left, on all lanes, of kernels under way that cannot yield: as
+  /// Remaining time of the kernels under way on all lanes that cannot yield; see
   /// Lane::nonPreemptibleLeft().
   virtual Nanoseconds nonPreemptibleLeft() const = 0;
-  /// The newest epoch that anything was asked to yield by.
+  /// The newest epoch; launches of older epochs are asked to yield.
   virtual std::uint64_t currentEpoch() const = 0;
-  /// Something goes out that does not pause when it is told to. Said before permit() is asked.
+  /// The lane calls this before permit() if it sends work that does not pause when told to.
   virtual void expectOthers() const = 0;
-  /// Something goes out that pauses when it is told to, before it does.
+  /// The lane calls this before it sends work that pauses when told to.
   virtual void expectPausing() const = 0;
-  /// Nothing goes out any more, not even what high priority waits for.
+  /// Whether no work goes out any more, not even work that high priority waits for.
   virtual bool isClosed() const { return false; }
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 /// A guard list of 64 MiB: grids of up to 16 Mi blocks.
 constexpr std::uint64_t maxListBytes = std::uint64_t{64} << 20;
-/// Kernels and shapes whose durations are remembered; ever new ones must not grow without bound.
+/// Most kernels and shapes whose durations are remembered, so that memory stays bounded.
 constexpr std::size_t maxPlansByIdentity = 4096;
 
 } // namespace
@@ -56,8 +56,8 @@ PlanRules KindPlanner::rules() const {
           core.options.profiles};
 }
 
-/// A launch that yielded between blocks goes on inside of them where these have turned out to be
-/// long: the first one of a kernel may be all that there is of it.
+/// Resumes a launch that yielded between blocks with a kind that stops inside blocks, if its blocks
+/// have turned out to be long: a kernel may be launched only once.
 void KindPlanner::reconsider(Operation &operation) {
   assert(core.pipeline.batches.empty() && operation.run.begun);
   if (!operation.run.plan->blocks || operation.run.progress->kind() != Kind::Persistent)
@@ -78,14 +78,14 @@ bool KindPlanner::growSaveArea(std::uint64_t least) {
   return false;
 }
 
-/// Whether it was planned to leave another room than there is to be left now.
+/// Whether the operation was planned to leave another headroom than it should leave now.
 bool KindPlanner::isOutdated(const Operation &operation) const {
   return operation.run.plan->kind == Kind::Pause && operation.run.progress &&
          operation.run.headroomVersion != core.options.headroom->version();
 }
 
-/// What has not begun is planned anew, the rest of a launch gets other workers. Where it cannot, it
-/// keeps those that it has, and nothing pauses while it is under way.
+/// Plans a launch that has not begun anew, and gives the rest of a begun launch other workers.
+/// Where that is impossible the launch keeps its workers, and nothing pauses while it is under way.
 void KindPlanner::leaveHeadroom(Operation &operation) {
   if (!operation.run.begun) {
     operation.run.progress.reset();

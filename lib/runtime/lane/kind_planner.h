@@ -1,4 +1,4 @@
-// What a lane launches an operation as: its kind, and what that needs of the device.
+// Plans a lane's launches: the kind of each launch, and the device memory that the kind needs.
 #ifndef TALLY_LIB_RUNTIME_LANE_KIND_PLANNER_H
 #define TALLY_LIB_RUNTIME_LANE_KIND_PLANNER_H
 
@@ -16,12 +16,12 @@ class KindPlanner {
 public:
   explicit KindPlanner(LaneCore &core) : core(core) {}
 
-  /// Picks the operation's kind when it is first looked at. On failure its stream has failed.
+  /// Picks the operation's kind at the first call for it. False: its stream has failed.
   bool prepare(Operation &operation);
-  /// The plan of a kernel that there is nothing to choose for: it holds what it took.
+  /// The plan of a kernel without a choice of kinds: it keeps the kernel's durations.
   std::shared_ptr<LaunchPlan> byIdentity(const Operation &operation);
-  /// While nothing uses the save area that there is. False where there is no such memory: what
-  /// needs it gets another kind.
+  /// Grows the save area; call it while no launch uses the area. False where the device has no
+  /// memory for it: launches that need it get another kind.
   bool growSaveArea(std::uint64_t least);
 
 private:

@@ -9,8 +9,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Without progress for so long, the device is asked whether it failed: while work is under way,
-/// and while it is held back (a fault of high-priority work may be what holds it back for ever).
+/// After so long without progress the lane asks the device whether it failed: while work is under
+/// way, and while it is held back (a fault of high-priority work may hold it back for ever).
 constexpr Nanoseconds healthInterval = 1ms, heldBackInterval = 20ms;
 
 } // namespace
@@ -58,7 +58,7 @@ bool Lane::step(const Gate &gate) {
   bool progress = collect(gate);
   resume.dropFailed();
   progress = letGo(gate) || progress;
-  // One batch a step: no lane keeps the dispatcher from the others.
+  // One batch a step, so that no lane keeps the dispatcher from the other lanes.
   progress = (!core.queue.isBroken() && issue(gate)) || progress;
   if (progress) {
     stillSince = lastProgress = core.options.clock();
@@ -77,8 +77,8 @@ bool Lane::collect(const Gate &gate) {
   if (front.ended)
     return endCall(front);
   seeBegin(front);
-  // The marker first, then the epoch: where no request came before the marker was seen, nothing in
-  // front of it can have yielded.
+  // Read the marker, then the epoch: if no request came before the marker was seen, no launch
+  // before the marker can have yielded.
   bool reached = front.isReached();
   if (!front.statesComing && gate.currentEpoch() > front.epoch) {
     if (Result<void> asked = resume.readStates(); !asked)
@@ -110,8 +110,8 @@ void Lane::takeBack(const Batch &batch, const Gate &gate) {
   core.times.taken(batch, core.pipeline.sent < core.pipeline.sendable());
 }
 
-/// Before its marker is looked at. Where the two are seen in one look, the launch took no longer
-/// than since the look before.
+/// Records when the host sees that a timed launch has begun; call it before reading the marker. If
+/// one look sees both begin and end, the launch began after the look before.
 void Lane::seeBegin(Batch &batch) const {
   if (batch.beginMark == 0 || batch.begunAt.count() != 0)
     return;
@@ -123,7 +123,7 @@ void Lane::seeBegin(Batch &batch) const {
     batch.begunAt = batch.notBegunAt;
 }
 
-/// Puts the marker behind what somebody else had to end, once that is done.
+/// Sends the marker of a batch once its call has ended.
 bool Lane::endCall(Batch &batch) {
   if (!batch.ended->load())
     return false;
@@ -161,7 +161,7 @@ std::optional<std::uint32_t> Lane::sharedSms() const {
   return std::nullopt;
 }
 
-/// Lets the stream go on once what it waits for is done and what waits there may run.
+/// Lets the stream go on once the resumed launches are done and the held batches may run.
 bool Lane::letGo(const Gate &gate) {
   Pipeline &pipeline = core.pipeline;
   if (core.queue.isBroken() || !pipeline.isHeld() || pipeline.toResume != 0 || underWay())
@@ -192,16 +192,16 @@ bool Lane::issue(const Gate &gate) {
     return true;
   if (pipeline.isFull())
     return false;
-  // Until somebody else has ended a call, there is nothing on the device that what follows could
-  // come behind.
+  // Until a call has ended, there is no work on the device yet that later operations could wait
+  // for.
   if (underWay() && pipeline.batches.back().ended)
     return false;
-  // Sending takes this thread long enough to see the end of a short launch too late.
+  // A measured launch: sending takes so long that this thread would see the launch's end too late.
   if (underWay() && !pipeline.batches.back().items.empty() &&
       pipeline.batches.back().items.front().isMeasured)
     return false;
   std::optional<Permit> permitted = core.permit(gate);
-  // A third one is more to drain when a request comes.
+  // A third batch would be more to drain when a request comes.
   if (pipeline.batches.size() >= 2 && permitted && permitted->oftenAsked)
     return false;
   if (!permitted || (underWay() && epochUnderWay() != permitted->epoch)) {

@@ -1,38 +1,39 @@
 // A lane: one ordered queue of best-effort work on one physical stream. Application streams are
-// mapped to lanes; what they put there keeps its order.
+// mapped to lanes; their operations keep their order.
 //
-// Work goes out in batches, each under one epoch: the launches, then a marker that is polled in
-// mapped memory. Two batches, three short ones, may be under way, so that the device has work while
-// the host looks. A launch can have yielded only if the epoch has advanced; so the states that
-// launches leave are read back only then, and a batch that was not disturbed costs one stream
-// write. Launches take fresh states from a ring that is cleared half by half. What makes sending
-// ahead sound:
+// Work goes out in batches, each batch under one epoch: the launches, then a marker that the host
+// polls in mapped memory. Two batches (three if they are short) may be under way, so that the
+// device has work while the host looks. A launch can have yielded only if the epoch has advanced.
+// So the host reads the states that launches leave only then, and an undisturbed batch costs one
+// stream write. Launches take fresh states from a ring that is cleared half by half. These rules
+// make it sound to send ahead:
 //
-//  - Batches under way at a time carry the same epoch. Once one launch has yielded, every launch
-//    behind it yields wholly, since it starts later on the same stream and the epoch only grows.
-//    Under a newer epoch it would run, on half a result; so a new epoch is used only once nothing
-//    of an older one is under way.
-//  - What cannot yield (copies, fills, slices, kernels without a variant) is sent only when nothing
-//    that can yield is under way ahead of it, or begins a batch that the stream lets go once the
-//    state of the newest launch ahead says that it is done. Where that has yielded, the stream
-//    waits: what has to be resumed goes out on another stream, and when all of that is done, that
-//    state is written to say so. What can yield behind the wait carries an older epoch and runs
-//    nothing then (stream_waits.h).
-//  - Kernels without a variant: a request waits for all of them that are under way. Those whose
-//    predicted durations together stay below the bound are sent ahead; a longer one is sent when
-//    the others are about to be over, and one of which nothing is known when there are none. A
-//    short launch in front of one goes as the user's kernel too, so that the host need not see its
+//  - All batches under way carry the same epoch. Once a launch has yielded, every later launch
+//    yields without running a block, since it starts later on the same stream and the epoch only
+//    grows. Under a newer epoch it would run on half a result; so a new epoch is used only once no
+//    batch of an older epoch is under way.
+//  - Work that cannot yield (copies, fills, slices, kernels without a variant) is sent in one of
+//  two
+//    cases. Either no launch that can yield is under way before it. Or the work begins a batch
+//    before which the stream waits until the state of the newest earlier launch says "done". If
+//    that launch has yielded, the stream keeps waiting: launches are resumed on another stream, and
+//    when they are all done, "done" is written into the state. Launches after the wait that can
+//    yield carry an older epoch and run nothing then (stream_waits.h).
+//  - Kernels without a variant: a request waits for all of them that are under way. Kernels whose
+//    predicted durations together stay below the bound are sent ahead. A longer kernel is sent when
+//    the others are about to end, a kernel of unknown duration when there are no others. A short
+//    launch before such a kernel goes as the user's kernel too, so that the host need not see its
 //    end in between.
-//  - What is of a lower class of best effort goes while there is no work of a higher one. What a
-//    higher one's waits for in another lane goes as if it were of that class, and what work of high
-//    priority waits for as that.
-//  - A put that may be late (the record of an event) is no reason to wait: it belongs to the batch
-//    of what comes before it, and the host makes it, on the application's own stream, when it
-//    sees that batch done.
-//  - A call, which works on a stream of the application's own, is made only when nothing at all is
-//    under way; a launch behind it waits for that stream.
-//  - After a yield the lane sends nothing until all that was under way is back; then the first
-//    launch that yielded is resumed, and the rest is sent again behind it.
+//  - Work of a lower class of best effort goes only while there is no work of a higher class. Work
+//    that a higher class in another lane waits for goes as work of that class, and work that high
+//    priority waits for goes whatever the policy says.
+//  - A put that may be late (the record of an event) never waits: it belongs to the batch before
+//  it,
+//    and the host makes the put on the application's own stream when it sees that batch done.
+//  - A call, which works on a stream of the application, is made only when no batch is under way; a
+//    launch after the call waits for that stream.
+//  - After a yield the lane sends nothing until all batches under way are back. Then the lane
+//    resumes the first launch that yielded and sends the rest again after it.
 #ifndef TALLY_LIB_RUNTIME_LANE_LANE_H
 #define TALLY_LIB_RUNTIME_LANE_LANE_H
 
@@ -58,9 +59,9 @@ public:
   static Result<std::unique_ptr<Lane>> create(StreamDevice &device, LaneOptions options);
   ~Lane() { close(); }
 
-  /// Waits for what is on the device, and gives back what the lane has there; what was not sent is
-  /// forgotten. Waits of other threads end, as if the device had failed. Nobody calls step() any
-  /// more.
+  /// Waits for the lane's work on the device and frees the lane's streams and memory; operations
+  /// that were not sent are forgotten. Waits of other threads end, as if the device had failed. No
+  /// thread may call step() any more.
   void close();
 
   // For any thread.
@@ -70,19 +71,19 @@ public:
   Result<std::uint64_t> submit(Operation operation) {
     return core.queue.submit(std::move(operation));
   }
-  /// Whether the operation of that number is over, and so all before it. True when the lane broke.
+  /// Whether the operation `number` and all before it are over. True when the lane broke.
   bool isOver(std::uint64_t number) const { return core.queue.isOver(number); }
-  /// Blocks until it is.
+  /// Blocks until isOver(number).
   void waitFor(std::uint64_t number) { core.queue.waitFor(number); }
-  /// What is up to that number goes out whether best-effort work may run or not: work of high
-  /// priority waits for it. Wake the dispatcher afterwards.
+  /// Makes the operations up to `number` go out whether best-effort work may run or not, since
+  /// high-priority work waits for them. Wake the dispatcher afterwards.
   void inheritHighPriority(std::uint64_t number) { core.inheritance.inheritHighPriority(number); }
-  /// Of what is put on it; before anything is.
+  /// Sets the class of the lane's operations; call it before anything is put on the lane.
   void setClass(std::uint32_t number) { core.inheritance.setClass(number); }
-  /// Lets streams of these lanes wait, where those for what is resumed are seen to go on while all
-  /// others wait. Before anything is put on them.
+  /// Lets the streams of these lanes wait if the streams for resumed launches are seen to run while
+  /// all the others wait. Call it before anything is put on the lanes.
   static void tryWaits(std::span<const std::unique_ptr<Lane>> lanes);
-  /// Blocks until all that was put on the stream so far is done; the stream's failure, if any.
+  /// Blocks until all work put on the stream so far is done; returns the stream's failure, if any.
   Result<void> wait(LaneStream &stream) { return core.queue.wait(stream); }
   const LaneCounters &counters() const { return core.counts; }
   const LaneResources &resources() const { return core.own; }
@@ -90,40 +91,41 @@ public:
 
   // For the dispatcher's thread.
 
-  /// Takes back what came back and sends what may go. Returns whether anything happened.
+  /// Takes back finished batches and sends operations that may go. Returns whether anything
+  /// happened.
   bool step(const Gate &gate);
   bool underWay() const { return !core.pipeline.batches.empty(); }
-  /// The epoch of what is under way; only while something is.
+  /// The epoch of the batches under way; only while underWay().
   std::uint64_t epochUnderWay() const { return core.pipeline.batches.front().epoch; }
-  /// What is left of kernels under way that cannot yield, by the high predictions of their
-  /// durations; zero without any, max() where nothing is predicted or what was has run out.
+  /// Remaining time of the kernels under way that cannot yield, by the high predictions of their
+  /// durations. Zero if there are none; max() without a prediction or after it has run out.
   Nanoseconds nonPreemptibleLeft() const { return planner.nonPreemptibleLeft(); }
-  /// What of what is under way pauses when it is told to.
+  /// Whether all, some or none of the batches under way pause when told to.
   Pausing pausing() const;
-  /// Whether what is under way and pauses leaves less room than it should by now.
+  /// Whether launches under way that can pause leave less headroom than they should by now.
   bool lacksHeadroom() const;
-  /// The SMs that what is under way may use, where that shares the device with high-priority work.
+  /// The SMs that work under way may use, if it can yield and shares the device with high priority.
   std::optional<std::uint32_t> sharedSms() const;
-  /// A stream waits for what has to be resumed, which goes out though nothing else does any more.
+  /// Whether a stream waits for launches to be resumed; these go out even if nothing else may.
   bool isHeld() const { return core.pipeline.isHeld(); }
-  /// What is next or under way must go, whatever the policy says.
+  /// Whether the oldest unfinished operation must go, whatever the policy says.
   bool inheritsHighPriority() const { return core.inheritance.isHigh(core.queue.finished()); }
-  /// Which class of best effort the oldest operation goes as: the lane's, or a higher one's that
-  /// waits for it.
+  /// The class of best effort as which the oldest unfinished operation goes: the lane's, or a
+  /// higher class that waits for it.
   std::uint32_t currentClass() const { return core.inheritance.classAt(core.queue.finished()); }
-  /// Work of that class waits for the operations up to that number.
+  /// Makes the operations up to `number` inherit a class whose work waits for them.
   void inheritClass(std::uint64_t number, std::uint32_t bestEffortClass) {
     core.inheritance.inheritClass(number, bestEffortClass, core.queue.finished());
   }
-  /// For how long its work has been on the device, and what that was lately.
+  /// How long the lane's work has been on the device, in all and lately.
   const LaneTimes &times() const { return core.times; }
-  /// Calls `each` with the clients of what is under way and of what is next.
+  /// Calls `each` with the clients of the operations under way and of the next operation.
   template <class Each> void forReadyClients(Each each) const {
     const Pipeline &pipeline = core.pipeline;
     for (std::size_t i = 0; i < pipeline.pending.size() && i <= pipeline.sent; ++i)
       each(pipeline.pending[i]->stream->client);
   }
-  /// Since when a launch has been waiting that the policy did not let go for its duration.
+  /// Since when the policy has held a launch back for its duration, if it does.
   std::optional<Nanoseconds> heldBackSince() const { return planner.heldBackSince(); }
 
 private:
@@ -148,7 +150,7 @@ private:
   BatchSender sender;
   LaneResume resume;
   Nanoseconds lastProgress{0};
-  std::optional<Nanoseconds> stillSince; // nothing has moved; none: something has, or it was said
+  std::optional<Nanoseconds> stillSince; // no progress since then; none: warned already
   bool closed = false;
 };
 

@@ -1,4 +1,4 @@
-// What the parts of a lane share.
+// State that the parts of a lane share.
 #ifndef TALLY_LIB_RUNTIME_LANE_LANE_CORE_H
 #define TALLY_LIB_RUNTIME_LANE_LANE_CORE_H
 
@@ -46,17 +46,18 @@ struct LaneCore {
   LaneTrace trace;
   LaneCounters counts;
 
-  /// Operations that come before the next one.
+  /// The number of operations before the next one to be sent.
   std::uint64_t before() const { return queue.finished() + pipeline.sent; }
-  /// The list ring of what goes out now.
+  /// The list ring for launches that go out now.
   ListRing &ring() { return lists.ring(pipeline.isHeld()); }
-  /// Of the batch's item with that number.
+  /// Address of the state of the batch's item `index`.
   DevicePtr stateAddress(const Batch &batch, std::size_t index) const {
     return states.address(batch.firstState + index);
   }
-  /// Whether the next operation may go, and as what.
+  /// The permit of the next operation; nothing if it may not go.
   std::optional<Permit> permit(const Gate &gate) const {
-    // A stream that waits would keep waiting whoever waits for the whole device.
+    // While a stream waits, launches still go to resume: else a call that waits for the whole
+    // device would wait for ever.
     if (gate.isClosed() && !pipeline.isHeld())
       return std::nullopt;
     if (gate.isClosed() || inheritance.isHigh(before()))

@@ -1,4 +1,4 @@
-// What a lane is told when it is made, and what it counts.
+// Options of a lane, and its counters.
 #ifndef TALLY_LIB_RUNTIME_LANE_LANE_OPTIONS_H
 #define TALLY_LIB_RUNTIME_LANE_LANE_OPTIONS_H
 
@@ -22,46 +22,47 @@ struct LaneOptions {
   std::vector<Kind> kinds;
   DevicePtr control = 0; ///< the control word
   ClockFunction clock;
-  /// States in one half of the ring: at least as many as there are under way when a batch is sent,
-  /// so that the half that is entered holds none of these. It is cleared then, so more makes that
-  /// rarer.
+  /// States in one half of the ring: at least as many as are under way when a batch is sent, so
+  /// that no state of the half that is entered is in use. Entering a half clears it, so a larger
+  /// ring is cleared less often.
   std::size_t halfRing = 1024;
-  /// How much of kernels that cannot yield may be sent ahead: what a request may wait for.
+  /// How long a request may have to wait: most time of kernels that cannot yield sent ahead.
   Nanoseconds bound{20000};
   double boundsToDrain = 3; ///< PlanRules
-  /// Percent of an SM: the most that work that pauses leaves free; with 0 nothing pauses.
+  /// Most percent of an SM that work that pauses leaves free; 0: nothing pauses.
   std::uint32_t reserve = 25;
-  const Headroom *headroom = nullptr; ///< that it leaves; the dispatcher's to set
-  bool limitsSms = true;              ///< PlanRules; the dispatcher asks the policy
-  /// Whether kinds are chosen by what they are measured to take, and where that is kept, or none.
+  const Headroom *headroom = nullptr; ///< the headroom to leave; the dispatcher sets it
+  bool limitsSms = true;              ///< PlanRules; the dispatcher sets it from the policy
+  /// Whether kinds are chosen by measuring launches; and the store of measurements, nullptr: none.
   bool measures = false;
   ProfileStore *profiles = nullptr;
-  /// Above 0: kernels that cannot yield run on a stream that has so many of the device's SMs.
+  /// Above 0: kernels that cannot yield run on a stream with so many of the device's SMs.
   std::uint32_t smsOfNonPreemptible = 0;
-  /// Whether what cannot yield may be sent behind a wait of the lane's stream.
+  /// Whether work that cannot yield may be sent behind a wait of the lane's stream.
   bool waits = true;
-  /// Lanes try whether their streams may wait: Lane::tryWaits(). Else they may where the device
-  /// says so.
+  /// Whether lanes test that their streams may wait (Lane::tryWaits()). Else they rely on the
+  /// device's answer.
   bool triesWaits = false;
-  /// Told what a stream waits for where nothing moves; or empty.
+  /// Called with a text about a stream whose wait makes no progress; may be empty.
   std::function<void(const std::string &)> warn;
-  /// Where it is noted what ran when, or nowhere; and the lane's number there.
+  /// Trace that records when each launch ran; nullptr: no trace. `number`: the lane's in the trace.
   Trace *trace = nullptr;
   std::uint8_t number = 0;
 };
 
-/// What a lane has done. Written by the dispatcher's thread, read by any.
+/// Counts of a lane's work. The dispatcher's thread writes them; any thread may read them.
 struct LaneCounters {
   std::array<std::atomic<std::uint64_t>, allKinds.size()> launchesByKind{};
-  std::atomic<std::uint64_t> finishedLaunches{0}, ///< but those of launchUserKernel
+  std::atomic<std::uint64_t> finishedLaunches{
+      0}, ///< without failed launches and without launchUserKernel's
       physicalLaunches{0}, yields{0}, savedBlocks{0},
-      saveAreasRefused{0}; ///< the device had no memory for one, so that another kind was taken
-  std::atomic<std::uint64_t> waits{0}; ///< of a lane's stream, for a launch ahead to be done
+      saveAreasRefused{0};             ///< no memory for a save area, so a launch took another kind
+  std::atomic<std::uint64_t> waits{0}; ///< waits of the stream for an earlier launch
 
   bool hasLaunched() const { return physicalLaunches.load() != 0; }
 };
 
-/// Cheaper than an addition in one: for the only thread that writes the counter.
+/// Cheaper than an atomic addition; only for a counter that a single thread writes.
 inline void countOne(std::atomic<std::uint64_t> &counter) {
   counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }

@@ -11,7 +11,7 @@ namespace tally::runtime {
 
 namespace {
 
-/// Operations that may wait in one lane before submit() blocks, as CUDA's own launch queue does.
+/// Most unfinished operations of a lane before submit() blocks, as CUDA's own launch queue does.
 constexpr std::uint64_t maxUnfinished = 4096;
 
 } // namespace
@@ -19,7 +19,7 @@ constexpr std::uint64_t maxUnfinished = 4096;
 Result<std::uint64_t> LaneQueue::submit(Operation operation) {
   LaneStream &target = *operation.stream;
   auto kept = std::make_unique<Operation>(std::move(operation));
-  std::array<std::unique_ptr<Operation>, 2> leftOver; // they go without the mutex
+  std::array<std::unique_ptr<Operation>, 2> leftOver; // freed without the mutex
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return unfinished.load() < maxUnfinished || target.failed || broke; });
   if (failure)
@@ -56,11 +56,11 @@ void LaneQueue::waitFor(std::uint64_t number) {
 Result<void> LaneQueue::wait(LaneStream &target) {
   std::unique_lock lock(mutex);
   std::uint64_t until = target.submitted;
-  // A failed stream is waited for as well: what it has on the device still uses its memory.
+  // Wait for a failed stream as well: its work on the device still uses memory.
   waitUntil(lock, [&] { return target.finished.load() >= until || broke; });
   if (target.failed)
     return target.failure;
-  // A stream that was done before its lane broke was done.
+  // A stream whose work was done before its lane broke has not failed.
   if (failure && target.finished.load() < until)
     return *failure;
   return {};
@@ -115,7 +115,7 @@ void LaneQueue::publish() {
   if (!std::exchange(hasNews, false))
     return;
   unfinished.fetch_sub(std::exchange(finishedNow, 0));
-  // Under the mutex, so that a waiter between its check and its sleep is not missed.
+  // Under the mutex, so that a waiter between its check and its sleep does not miss the wake.
   std::unique_lock lock(mutex);
   std::move(toSpend.begin(), toSpend.end(), std::back_inserter(spent));
   toSpend.clear();

@@ -1,4 +1,4 @@
-// The applications' side of a lane: what they put there, and who waits for it.
+// The application's side of a lane: submitting operations and waiting for them.
 #ifndef TALLY_LIB_RUNTIME_LANE_LANE_QUEUE_H
 #define TALLY_LIB_RUNTIME_LANE_LANE_QUEUE_H
 
@@ -24,14 +24,14 @@ public:
 
   // For any thread.
 
-  /// Gives the operation its number, from 1. Blocks while the queue is full; fails when the stream
-  /// has failed.
+  /// Queues the operation and returns its number, from 1. Blocks while the queue is full; fails
+  /// when the stream has failed.
   Result<std::uint64_t> submit(Operation operation);
-  /// Whether the operation of that number is over, and so all before it. True when the lane broke.
+  /// Whether the operation `number` and all before it are over. True when the lane broke.
   bool isOver(std::uint64_t number) const { return over.load() >= number || isBroken(); }
-  /// Blocks until it is.
+  /// Blocks until isOver(number).
   void waitFor(std::uint64_t number);
-  /// Blocks until all that was put on the stream so far is done; the stream's failure, if any.
+  /// Blocks until all work put on the stream so far is done; returns the stream's failure, if any.
   Result<void> wait(LaneStream &stream);
   bool hasWork() const { return unfinished.load() != 0; }
   std::uint64_t finished() const { return over.load(); }
@@ -39,19 +39,19 @@ public:
 
   // For the dispatcher's thread.
 
-  /// Something was put there since take().
+  /// Whether operations were submitted since take().
   bool hasNew() const { return isFilled.load(); }
-  /// Appends what is new.
+  /// Appends the new operations to `pending`.
   void take(Operations &pending);
-  /// The oldest that is not over is over. Waiters are told by publish().
+  /// Marks the oldest unfinished operation as over. publish() wakes the waiters.
   void finish(std::unique_ptr<Operation> operation);
-  /// Waiters are told at once that nothing more of the stream runs.
+  /// Fails the stream: none of its operations runs any more. Waiters see it at once.
   void fail(LaneStream &stream, const Error &error);
-  /// Of it alone where it may fail by itself, else of its stream.
+  /// Fails the operation alone if it has `launchFailed`, else its stream.
   void fail(Operation &operation, const Error &error);
-  /// The physical stream is of no use any more. Forgets these and what is new.
+  /// Breaks the lane: its physical stream is unusable. Forgets `pending` and new operations.
   void failAll(Operations &pending, const Error &error);
-  /// Wakes who waits for what finished or failed.
+  /// Wakes threads that wait for operations that finished or failed.
   void publish();
 
 private:
@@ -59,10 +59,10 @@ private:
 
   const ClockFunction &clock;
   std::mutex mutex;
-  std::condition_variable changed; // something finished or failed
+  std::condition_variable changed; // an operation finished, or a stream failed
   std::vector<std::unique_ptr<Operation>> inbox;
-  /// Kernels' that are over: threads that submit others free them, since the dispatcher's time is
-  /// what short launches take. As many at most as may be unfinished.
+  /// Finished launches. Threads that submit operations free them, since the dispatcher's time
+  /// limits short launches. At most as many as may be unfinished.
   std::vector<std::unique_ptr<Operation>> spent;
   std::atomic<bool> isFilled{false};
   std::atomic<std::uint64_t> unfinished{0}; // operations submitted and not finished
@@ -71,7 +71,7 @@ private:
   std::optional<Error> failure; // set under the mutex
   std::atomic<bool> broke{false};
 
-  // The dispatcher's side.
+  // Used only by the dispatcher's thread.
   std::vector<std::unique_ptr<Operation>> toSpend;
   std::uint64_t finishedNow = 0; // `unfinished` still counts them
   bool hasNews = false;

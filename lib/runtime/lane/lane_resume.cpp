@@ -8,10 +8,10 @@
 
 namespace tally::runtime {
 
-/// A request came: has the states of all that is under way copied behind it. Where a batch waits
-/// behind the first, of the first alone, on another stream that waits for that one: their own may
-/// wait for what has to be resumed. Nothing more is sent until these are back, since the epoch is
-/// another.
+/// Copies the states of all batches under way to the host, after the batches. If a later batch
+/// waits behind the first, copies only the first batch's states, on another stream that waits for
+/// it: the lane's own stream may wait for launches to be resumed. The epoch is newer now, so the
+/// lane sends nothing until the states are back.
 Result<void> LaneResume::readStates() {
   Batch &front = pipeline.batches.front();
   bool beside = pipeline.waitsBehindFront();
@@ -50,12 +50,12 @@ Result<void> LaneResume::take(const Batch &batch) {
   for (std::size_t i = 0; i < batch.items.size(); ++i) {
     const BatchItem &item = batch.items[i];
     if (item.canYield && batch.statesComing) {
-      // Written by the device; the marker that was seen is behind it.
+      // The device has written the state: the marker that the host saw comes after it.
       if (Result<void> taken = absorb(item, core.returned.of(batch, i), batch.epoch); !taken)
         return taken;
       continue;
     }
-    // Behind a launch that yielded only what was dropped can be; it is dropped again later.
+    // After a launch that yielded there can only be dropped items; they are dropped again later.
     assert(!pipeline.draining || item.dropped);
     if (!pipeline.draining && item.completes)
       finishFront(item);
@@ -64,7 +64,7 @@ Result<void> LaneResume::take(const Batch &batch) {
     core.times.learnDurations(batch);
   for (std::size_t i = 0; i < batch.late.size() && !pipeline.draining; ++i) {
     Operation &operation = *batch.late[i];
-    // On another stream too it is over only behind what came before it: that is done.
+    // All operations before the put are done, so the put may go on any stream.
     if (operation.put && !operation.put(operation.ordered.value_or(core.streams.main())))
       operation.put(core.streams.main());
     finishFront(operation);

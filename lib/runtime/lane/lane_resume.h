@@ -1,4 +1,4 @@
-// What comes back of a batch: which of its launches are done, and which yielded and are resumed.
+// Takes back a batch: finds which launches are done, and which yielded and must be resumed.
 #ifndef TALLY_LIB_RUNTIME_LANE_LANE_RESUME_H
 #define TALLY_LIB_RUNTIME_LANE_LANE_RESUME_H
 
@@ -8,16 +8,16 @@
 
 namespace tally::runtime {
 
-/// For the dispatcher's thread. What fails is the lane's failure.
+/// For the dispatcher's thread. An error fails the whole lane.
 class LaneResume {
 public:
   explicit LaneResume(LaneCore &core) : core(core), pipeline(core.pipeline) {}
 
-  /// A request came: has the states of what is under way come back.
+  /// Call this after a request came: copies the states of the batches under way to the host.
   Result<void> readStates();
-  /// Counts out what of a batch that is back is done.
+  /// Finishes the operations of a returned batch that are done.
   Result<void> take(const Batch &batch);
-  /// Operations of failed streams need no permit: they are only counted out.
+  /// Finishes the next operations of failed streams, which need no permit.
   void dropFailed();
 
 private:

@@ -6,16 +6,16 @@ namespace tally::runtime {
 
 namespace {
 
-/// Between the launch's call and its first block, and between its last block and the host's look.
+/// Time from a launch's call to its first block plus from its last block to the host's look.
 constexpr Nanoseconds hostsTurn{5000};
-/// Of a launch, on the device.
+/// Shortest duration of a launch on the device.
 constexpr Nanoseconds leastDuration{1000};
-/// For the states of what was stopped to be copied, and seen.
+/// Time until the host has the states of a stopped batch.
 constexpr Nanoseconds statesTurn{20000};
-/// So many times what launches or their blocks are known to take, or the bound, and there is
-/// another kind of launch among them than its shape says.
+/// A batch that takes this many times the known time of its launches or blocks (or the bound) has a
+/// launch that is unlike the others of its shape.
 constexpr std::int64_t lateFrom = 3;
-/// A turn of the host takes less; what waits longer waits for something else.
+/// The host's turn takes less; a batch that waits longer waits for something else.
 constexpr Nanoseconds longestTurn{200'000};
 
 } // namespace
@@ -33,15 +33,15 @@ void LaneTimes::taken(const Batch &batch, bool hasMore) {
   hadMore = hasMore;
 }
 
-/// Where it could have been sent with the last one, but had to wait for that, the device waits for
-/// the host.
+/// If the batch could have been sent with the last one, but had to wait for its end, the device has
+/// been waiting for the host since.
 Nanoseconds LaneTimes::waitedFrom(const Batch &batch) const {
   bool waited = hadMore && lastEpoch == batch.epoch && batch.sentAt - collectedAt < longestTurn;
   return waited ? collectedAt : batch.sentAt;
 }
 
-/// Whose the batch's time on the device was, in equal parts where it was several lanes' or
-/// clients'.
+/// Charges the batch's time on the device to its clients, in equal parts if several lanes or
+/// clients shared it.
 void LaneTimes::account(const Batch &batch, std::size_t lanes) {
   Nanoseconds took = options.clock() - std::max(batch.sentAt, collectedAt);
   took /= static_cast<std::int64_t>(std::max<std::size_t>(lanes, 1));
@@ -59,7 +59,7 @@ void LaneTimes::account(const Batch &batch, std::size_t lanes) {
   }
 }
 
-/// Where a request came the time says too much, which is still better than nothing.
+/// If a request came, the time is too long; it counts only for a kernel without a known duration.
 bool LaneTimes::isMeasurable(const Batch &batch) {
   bool ofKernels = std::all_of(batch.items.begin(), batch.items.end(),
                                [](const BatchItem &each) { return each.plan && !each.dropped; });
@@ -85,7 +85,7 @@ void LaneTimes::learnDurations(const Batch &batch) {
     shortest = std::min(shortest, measured);
   auto count = static_cast<std::int64_t>(batch.items.size());
   measured -= std::min(launchTurn(batch), measured - std::min(measured, count * leastDuration));
-  // Only the sum is known: each member's share changes by what explains it.
+  // Only the sum is known: scale each item's duration by the same ratio.
   double ratio = predicted.count() == 0 ? 1.0
                                         : static_cast<double>(measured.count()) /
                                               static_cast<double>(predicted.count());
@@ -99,8 +99,9 @@ void LaneTimes::learnDurations(const Batch &batch) {
   }
 }
 
-/// What blocks take, from a launch that ran alone in its batch, or was the only one to run since it
-/// was stopped. Of those before a launch that was stopped the parts of the time are not known.
+/// Measures the duration of blocks from a launch that was alone in its batch, or that was stopped
+/// as the first of its batch, so that no other ran. With several launches their shares are not
+/// known.
 void LaneTimes::measureBlocks(const Batch &batch, std::size_t lanes) const {
   if (pipeline.draining)
     return;
@@ -116,7 +117,7 @@ void LaneTimes::measureBlocks(const Batch &batch, std::size_t lanes) const {
   BlockTiming &timing = operation.run.timing;
   timing.isKnown = timing.isKnown && (item.isTimed || !operation.ordered);
   timing.wasMeasured = timing.wasMeasured && item.isMeasured;
-  // From when the application's stream let it go, where it waited for that.
+  // Count from when the application's stream let the launch go, if it waited.
   Nanoseconds took = options.clock() - std::max({batch.issuedAt, collectedAt, batch.begunAt});
   timing.ran += std::max(took - hostsTurn, Nanoseconds(0));
   timing.wasAlone = timing.wasAlone && lanes == 1 && !batch.hasOthers && !batch.shares;
@@ -127,7 +128,7 @@ void LaneTimes::measureBlocks(const Batch &batch, std::size_t lanes) const {
       return;
     if (after.absorb(state, batch.epoch, item.launch.shape.grid.x)) {
       timing.wasStopped = true;
-      // A saved block is a part of one.
+      // A saved block has run only in part.
       if (after.kind() != Kind::Checkpoint)
         noteBlocks(operation, after.blocksLeft(), lanes);
       return;
@@ -136,8 +137,8 @@ void LaneTimes::measureBlocks(const Batch &batch, std::size_t lanes) const {
   noteBlocks(operation, 0, lanes);
 }
 
-/// All workers together have the time that the operation ran for; what was stopped has not ended in
-/// whole waves.
+/// Derives the duration of a block from the time of the operation and its number of rounds. A
+/// stopped launch has not ended in whole waves.
 void LaneTimes::noteBlocks(const Operation &operation, std::uint64_t left, std::size_t lanes) {
   LaunchPlan &plan = *operation.run.plan;
   const BlockTiming &timing = operation.run.timing;
@@ -158,9 +159,9 @@ void LaneTimes::noteBlocks(const Operation &operation, std::uint64_t left, std::
         Nanoseconds(static_cast<std::int64_t>(ran * 1024 / static_cast<double>(done))));
 }
 
-/// Some launches of a shape may take much longer than the others: of a product as wide and as high,
-/// but with a far longer inner dimension. A batch that takes far longer than its launches are known
-/// to has one of these; which one it is their next times say.
+/// Some launches of a shape may take much longer than the others: a matrix product as wide and as
+/// high, but with a far longer inner dimension. A batch that takes far longer than its launches are
+/// known to take has such a launch; later times show which one.
 void LaneTimes::noteLong(const Batch &batch, std::size_t lanes) const {
   if (pipeline.draining || batch.statesComing || batch.shares || batch.hasOthers || lanes != 1)
     return;
@@ -178,8 +179,8 @@ void LaneTimes::noteLong(const Batch &batch, std::size_t lanes) const {
       item.operation->kernel->setApart(item.operation->shape, item.operation->parameters);
 }
 
-/// Where such a launch runs when a request comes, the batch that was told to yield comes back late,
-/// and what ran when it was told to is one of these.
+/// If a launch unlike the others of its shape runs when a request comes, the batch comes back late
+/// after it was told to yield. Then the launch that ran last is planned by itself.
 void LaneTimes::noteLate(const Batch &batch) const {
   if (!batch.statesComing || pipeline.draining)
     return;
@@ -191,7 +192,7 @@ void LaneTimes::noteLate(const Batch &batch) const {
     item->operation->kernel->setApart(item->operation->shape, item->operation->parameters);
 }
 
-/// What of a batch that was told to yield ran longest; nothing where that may stand in the next.
+/// The last item that ran in a batch told to yield; nullptr where it may be in the next batch.
 const BatchItem *LaneTimes::lastToRun(const Batch &batch) const {
   const BatchItem *last = nullptr;
   for (std::size_t i = 0; i < batch.items.size(); ++i) {

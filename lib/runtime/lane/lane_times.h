@@ -1,4 +1,4 @@
-// What a lane learns from the times that its batches take.
+// Learns durations of launches and blocks from the times that a lane's batches take.
 #ifndef TALLY_LIB_RUNTIME_LANE_LANE_TIMES_H
 #define TALLY_LIB_RUNTIME_LANE_LANE_TIMES_H
 
@@ -11,7 +11,7 @@
 
 namespace tally::runtime {
 
-/// How long what was sent took, the newest counting most. Not thread-safe.
+/// Time and number of launches sent lately, with the newest weighing most. Not thread-safe.
 struct LaunchPace {
   Nanoseconds ran{0};
   std::uint64_t launches = 0;
@@ -34,30 +34,30 @@ public:
             const ReturnedStates &states)
       : options(options), device(device), pipeline(pipeline), states(states) {}
 
-  /// Of a batch that has come back, before it is taken. `lanes`: that had the device between them.
+  /// Call this after the batch has come back and before LaneResume::take(). `lanes`: number of
+  /// lanes that shared the device.
   void see(const Batch &batch, std::size_t lanes);
-  /// Whether the batch's time says what its kernels take when nothing else runs. While its
-  /// operations are there.
+  /// Whether the batch's time tells how long its kernels take when nothing else runs.
   static bool isMeasurable(const Batch &batch);
-  /// Of a measurable one, behind that.
+  /// Learns the durations of a measurable batch; its operations may be gone.
   void learnDurations(const Batch &batch);
-  /// It was taken. `hasMore`: there is something to send.
+  /// Call this after the batch was taken. `hasMore`: the lane has more to send.
   void taken(const Batch &batch, bool hasMore);
 
-  /// When the last batch was seen to be back.
+  /// When the host saw that the last batch was back.
   Nanoseconds lastCollected() const { return collectedAt; }
-  /// Since when the device could have worked on a batch that goes out now.
+  /// From when the device could have worked on a batch that goes out now.
   Nanoseconds waitedFrom(const Batch &batch) const;
-  /// The part of the batch's time that was the host's: of one that the device was idle for.
+  /// The host's part of the batch's time, if the device was idle before the batch; else zero.
   Nanoseconds launchTurn(const Batch &batch) const;
 
-  /// For how long work has been on the device, and that of a client's.
+  /// How long the lane's work has been on the device: in all, and of one client.
   Nanoseconds ran() const { return ranInAll; }
   Nanoseconds ranOf(std::uint32_t client, std::uint32_t generation) const {
     bool isKnown = client < ranByClient.size() && ranByClient[client].generation == generation;
     return isKnown ? ranByClient[client].ran : Nanoseconds(0);
   }
-  /// Lately: how long launches and the like were on the device, and how many they were.
+  /// Time on the device and number of items lately.
   const LaunchPace &pace() const { return lately; }
 
 private:
@@ -75,14 +75,15 @@ private:
   Nanoseconds ranInAll{0};
   LaunchPace lately;
   struct RanOfClient {
-    std::uint32_t generation = 0; // whose number it is
+    std::uint32_t generation = 0; // of the client with the number
     Nanoseconds ran{0};
   };
   std::vector<RanOfClient> ranByClient;
   Nanoseconds collectedAt{0};
-  Nanoseconds shortest = anyDuration; // that a batch took on an idle device, as the host saw it
-  std::uint64_t lastEpoch = 0;        // of the batch that was collected then
-  bool hadMore = false;               // then: there was something to send
+  Nanoseconds shortest =
+      anyDuration;             // shortest time of a batch on an idle device, as the host saw it
+  std::uint64_t lastEpoch = 0; // epoch of the batch collected last
+  bool hadMore = false;        // whether the lane had more to send then
 };
 
 } // namespace tally::runtime

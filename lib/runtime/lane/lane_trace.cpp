@@ -32,7 +32,8 @@ std::string_view nameOf(const Operation &operation) {
 
 } // namespace
 
-/// From when work was first kept back, with nothing of the lane's on the device, until some went.
+/// The event lasts from when work was first held back, with no batch of the lane on the device,
+/// until work went out.
 void LaneTrace::wait(bool waits) {
   if (!options.trace || waits == waitsSince.has_value() || (waits && !pipeline.batches.empty()))
     return;
@@ -50,7 +51,7 @@ void LaneTrace::wait(bool waits) {
   waitsSince.reset();
 }
 
-/// From when it is sent to when it is seen to be back.
+/// The range lasts from when the batch is sent to when the host sees that it is back.
 void LaneTrace::beginRange(Batch &batch) const {
   if (!hasRanges || batch.items.empty())
     return;
@@ -63,7 +64,8 @@ void LaneTrace::beginRange(Batch &batch) const {
   batch.range = runtime::beginRange(RangeOf::BestEffort, name);
 }
 
-/// Without its times. While the operation is there, and before its state is absorbed.
+/// Makes the event without times. Call it while the operation exists and before its state is
+/// absorbed.
 TraceEvent LaneTrace::eventOf(const BatchItem &item) const {
   const Operation &operation = *item.operation;
   TraceEvent event;
@@ -79,8 +81,8 @@ TraceEvent LaneTrace::eventOf(const BatchItem &item) const {
   return event;
 }
 
-/// A host sees when a batch came back, and of its parts nothing: these
-/// have shares of its time, by what they are expected to take.
+/// The host sees only when the whole batch came back. So each item gets a share of the batch's time
+/// by its expected duration.
 void LaneTrace::batch(const Batch &batch, Nanoseconds lastCollected,
                       const ReturnedStates &states) const {
   if (!options.trace)

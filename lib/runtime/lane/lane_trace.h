@@ -1,4 +1,4 @@
-// What a lane notes in a trace, and tells a profiler.
+// Records a lane's work in a trace and as ranges of a profiler.
 #ifndef TALLY_LIB_RUNTIME_LANE_LANE_TRACE_H
 #define TALLY_LIB_RUNTIME_LANE_LANE_TRACE_H
 
@@ -16,16 +16,16 @@ public:
   LaneTrace(const LaneOptions &options, const Pipeline &pipeline)
       : options(options), pipeline(pipeline) {}
 
-  /// Work is there, and may not go; or some went.
+  /// Tells whether work is held back now (`waits`), or work went out.
   void wait(bool waits);
-  /// A batch goes out.
+  /// Begins the range of a batch that goes out.
   void beginRange(Batch &batch) const;
-  /// It is over, or forgotten.
+  /// Ends the range of a batch that is over or forgotten.
   void endRange(const Batch &batch) const {
     if (hasRanges)
       runtime::endRange(batch.range);
   }
-  /// Of a batch that has come back, before it is taken.
+  /// Call this after the batch has come back and before LaneResume::take().
   void batch(const Batch &batch, Nanoseconds lastCollected, const ReturnedStates &states) const;
 
 private:

@@ -1,4 +1,4 @@
-// When work that cannot yield goes: kernels without a variant, copies, fills, the program's calls.
+// Decides when work that cannot yield goes: kernels without a variant, copies, fills, calls.
 #include "lane/batch_planner.h"
 
 #include <algorithm>
@@ -7,29 +7,29 @@ namespace tally::runtime {
 
 namespace {
 
-/// Copies and fills in one batch.
+/// Most items of a batch to which a copy, a fill or a put may be added.
 constexpr std::size_t mostCopies = 4;
-/// Short launches ahead of a kernel without a variant that go as user's kernels too.
+/// Most short launches before a kernel without a variant that go as user's kernels too.
 constexpr std::size_t shortsBeforeNonPreemptible = 4;
 
 } // namespace
 
-/// What a kernel that cannot yield should take.
+/// Predicts the duration of a kernel that cannot yield.
 void BatchPlanner::predict(BatchItem &item) {
   const DurationEstimate &known = item.plan->duration;
   item.predicted = known.known() ? known.high() : anyDuration;
   item.expected = known.known() ? std::min(known.mean(), item.predicted) : anyDuration;
 }
 
-/// Whether it is known to take so little that a request need not be told of it.
+/// Whether the launch is known to be so short that it need not be able to yield.
 bool BatchPlanner::isShort(const Operation &operation) const {
   return operation.run.progress && !operation.run.begun && !operation.run.plan->isTried &&
          operation.run.plan->duration.known() &&
          operation.run.plan->duration.high() <= core.options.bound / 2;
 }
 
-/// Whether a short launch may go as the user's kernel because one without a variant follows. That
-/// one cannot come behind a launch that may yield before the host has seen its end.
+/// Whether a short launch may go as the user's kernel because a kernel without a variant follows.
+/// If the launch could yield, the host would have to see its end before it sends that kernel.
 bool BatchPlanner::isBetweenNonPreemptible(std::size_t index, const Batch &batch,
                                            const Budget &used) {
   const Batch *of = nullptr;
@@ -96,8 +96,8 @@ bool BatchPlanner::planNonPreemptible(BatchItem &item, const Batch &batch, const
          goesByDuration(item.predicted, used.decision);
 }
 
-/// Whether a kernel that cannot yield may come behind others, of which so much is left. A request
-/// waits for all of them: for the bound's worth, or for one longer one.
+/// Whether a kernel that cannot yield may come after others, given their remaining time. A request
+/// waits for all of them: for at most the bound, or for one longer kernel.
 bool BatchPlanner::fitsBehind(const BatchItem &item, const Batch &batch, const Budget &used) const {
   Nanoseconds left = sumOf(used.nonPreemptibleLeft, batch.nonPreemptible());
   if (left.count() == 0 ||
@@ -106,7 +106,7 @@ bool BatchPlanner::fitsBehind(const BatchItem &item, const Batch &batch, const B
   return item.predicted != anyDuration && left <= core.options.bound / 2;
 }
 
-/// Whether the policy lets a kernel of that duration go now.
+/// Whether the policy lets a kernel of the predicted duration go now.
 bool BatchPlanner::goesByDuration(Nanoseconds predicted, const Decision &decision) {
   if (predicted <= std::min(decision.longestNonPreemptible, decision.longest))
     return true;

@@ -1,4 +1,4 @@
-// What applications put on best-effort streams, as lanes keep it.
+// Operations: the work that applications put on best-effort streams, as lanes keep it.
 #ifndef TALLY_LIB_RUNTIME_LANE_OPERATION_H
 #define TALLY_LIB_RUNTIME_LANE_OPERATION_H
 
@@ -19,25 +19,25 @@ namespace tally::runtime {
 
 class Lane;
 
-/// A best-effort stream of the application. Fields but the constant ones are guarded by the lane's
-/// mutex; the atomics may be read without it.
+/// A best-effort stream of the application. The lane's mutex guards all fields that are not
+/// constant; the atomics may be read without it.
 ///
-/// It may go once wait() has returned and nobody submits to it: the count of what has finished is
-/// the last that the lane touches of it, and what is under way or queued was not counted.
+/// It may be destroyed once wait() has returned and no thread submits to it: the last field that
+/// the lane touches is `finished`, which does not count operations under way or queued.
 struct LaneStream {
   explicit LaneStream(Lane &lane, std::uint32_t client = 0, std::atomic<bool> *anyFailed = nullptr,
                       std::uint32_t generation = 0)
       : lane(lane), client(client), generation(generation), anyFailed(anyFailed) {}
   Lane &lane;
-  const std::uint32_t client;         ///< whose it is, as policies number them
-  const std::uint32_t generation;     ///< of that number: ClientProgress
-  std::atomic<bool> *const anyFailed; ///< where it is told that one of several has; or nullptr
+  const std::uint32_t client;         ///< number of its client for policies
+  const std::uint32_t generation;     ///< ClientProgress::generation of the client's number
+  std::atomic<bool> *const anyFailed; ///< shared by several streams: set when one fails; or nullptr
   std::uint64_t submitted = 0;
   std::atomic<std::uint64_t> finished{0};
   std::atomic<bool> failed{false};
   Error failure; ///< set before `failed`, never changed after
 
-  /// Whoever sees `failed` sees what was told before.
+  /// A thread that sees `failed` also sees `failure` and `anyFailed`.
   void fail(const Error &why) {
     if (failed)
       return;
@@ -48,13 +48,13 @@ struct LaneStream {
   }
 };
 
-/// An operation of a lane's, by its number there.
+/// An operation, by its lane and its number there.
 struct LanePosition {
   Lane *lane = nullptr;
   std::uint64_t number = 0;
 };
 
-/// Of copies and fills.
+/// Arguments of copies and fills.
 struct Transfer {
   DevicePtr device = 0;
   std::span<const std::byte> from;
@@ -63,27 +63,27 @@ struct Transfer {
   std::size_t bytes = 0;
 };
 
-/// What a launch's blocks take, where that decides on the kind (LaunchPlan::blocks).
+/// Timing of a launch's blocks, where it decides the kind (LaunchPlan::blocks).
 struct BlockTiming {
-  Nanoseconds ran{0};      ///< all of its launches
-  bool isKnown = true;     ///< `ran` is known of all of them
-  bool wasAlone = true;    ///< on the device
+  Nanoseconds ran{0};      ///< sum over all its physical launches
+  bool isKnown = true;     ///< the time of each physical launch is known
+  bool wasAlone = true;    ///< no other work was on the device
   bool wasStopped = false; ///< in the middle of a wave
-  bool isOfOneKind = true; ///< all of its launches were
-  bool wasMeasured = true; ///< all of its launches went alone for that
+  bool isOfOneKind = true; ///< all physical launches had the same kind
+  bool wasMeasured = true; ///< all physical launches went alone to be measured
 };
 
-/// How an operation goes: the lane's own, chosen when it is first planned.
+/// How the lane runs an operation; chosen when the operation is first planned.
 struct OperationRun {
   std::shared_ptr<LaunchPlan> plan;
-  std::optional<VariantLaunch> progress; ///< of launches through a variant
-  bool begun = false;                    ///< something was launched through it
-  bool mayChange = false;                ///< it has yielded since it was planned
-  bool failed = false;                   ///< nothing of it runs any more
+  std::optional<VariantLaunch> progress; ///< for launches through a variant
+  bool begun = false;                    ///< a variant was launched for it
+  bool mayChange = false;                ///< the launch has yielded since it was planned
+  bool failed = false;                   ///< no part of it runs any more
   std::uint64_t headroomVersion = 0;     ///< Headroom::version() when it was planned
   BlockTiming timing;
 
-  /// Lets the user's kernel stand in for a launch of which nothing has run. Returns whether it can.
+  /// Replaces the variant by the user's kernel if nothing has run yet. Returns whether it could.
   bool standIn() {
     if (!progress || begun)
       return false;
@@ -93,47 +93,51 @@ struct OperationRun {
   }
 };
 
-/// One thing that an application put on a best-effort stream.
+/// One operation that an application put on a best-effort stream.
 struct Operation {
   enum class Type : std::uint8_t { Launch, CopyToDevice, CopyToHost, Fill, Put, Call };
   Type type = Type::Launch;
   LaneStream *stream = nullptr;
 
-  LoadedKernel *kernel = nullptr; ///< of launches; nullptr: there is `launchUserKernel` only
+  LoadedKernel *kernel = nullptr; ///< for launches; nullptr: there is only `launchUserKernel`
   LaunchShape shape;
-  std::vector<std::byte> parameters; ///< the user's
-  /// Of launches: makes a physical one where Device::launch() does not know enough. Empty: that.
+  std::vector<std::byte> parameters; ///< the parameters of the user's kernel
+  /// For launches: makes a physical launch, where Device::launch() does not know enough. Empty:
+  /// Device::launch() does.
   std::function<Result<void>(StreamId, FunctionId, const LaunchShape &, std::span<const std::byte>)>
       launchBy;
-  /// Of launches: launches the user's kernel, and reports its own errors. Empty: as the others.
+  /// For launches: launches the user's kernel and reports its own errors. Empty: like a variant.
   std::function<void(StreamId)> launchUserKernel;
-  /// Of launches without `kernel`, and of calls of kernels: what stands for the kernel where its
-  /// duration is remembered, with the shape. 0: it is not.
+  /// For launches without `kernel`, and calls of kernels: identifies the kernel, so that the lane
+  /// can remember durations by kernel and shape. 0: not remembered.
   std::uint64_t identity = 0;
-  /// Of launches: what the kernel took in this shape when it ran past the lanes, alone on the
-  /// device; zero where it has not since the lanes were last told.
+  /// For launches: the kernel's duration in this shape when it ran past the lanes, alone on the
+  /// device; zero if it has not since the lanes were last told.
   Nanoseconds took{0};
-  /// Of launches: what a trace calls it, or empty: as the kernel. It lives as long as they.
+  /// For launches: name in traces; empty: the kernel's name. Must live as long as the launch.
   std::string_view label;
-  bool isOfProgram = true; ///< of launches: it is counted among them
-  /// Of what may fail by itself: told why one of them does not run. Empty: all that
-  /// follows on its stream fails with it.
+  bool isOfProgram = true; ///< for launches: count it in the statistics
+  /// For operations that may fail alone: called with the reason if the operation does not run.
+  /// Empty: the stream fails with it.
   std::function<void(const Error &)> launchFailed;
-  /// Of other lanes: what has to be over before this starts. Each was submitted before it.
+  /// Operations of other lanes that must be over before this starts; all were submitted earlier.
   std::vector<LanePosition> behind;
-  /// The application's stream that a launch or a put comes behind, or that a call works on.
+  /// The application's stream that a launch or a put waits for, or on which a call works.
   std::optional<StreamId> ordered;
 
-  /// Of puts: puts on a stream what is no kernel and not known to the lane; reports its own errors.
-  /// False: it put nothing, since that stream of the application takes part in a capture. Empty:
-  /// there is nothing to put, and the operation is over when all before it is.
+  /// For puts: puts work on a stream that is no kernel and that the lane does not know; reports its
+  /// own errors. Returns false if it put nothing, since the application's stream takes part in a
+  /// capture. Empty: nothing to put; the operation is over when all earlier operations are.
   std::function<bool(StreamId)> put;
-  /// Of puts: what follows on the lane may start before this is put, once all before it is done.
+  /// For puts: later operations of the lane may start before this put is made. The put is made once
+  /// all earlier operations are done.
   bool mayBeLate = false;
 
-  std::function<void()> call; ///< of calls; made by the dispatcher's thread; reports its own errors
-  bool callsKernel = false;   ///< of calls: the lane waits for what is put on `ordered`
-  /// Of calls that `call` only begins: set by whoever ends it, who then wakes the dispatcher.
+  std::function<void()>
+      call;                 ///< for calls; the dispatcher's thread calls it; reports its own errors
+  bool callsKernel = false; ///< for calls: the lane waits for the work that it puts on `ordered`
+  /// For calls that `call` only begins: the thread that ends the call sets it and wakes the
+  /// dispatcher.
   std::shared_ptr<std::atomic<bool>> ended;
 
   Transfer transfer;

@@ -1,5 +1,6 @@
-// As what a lane's operations go: as its own class of best effort, as a higher one whose work waits
-// for them, or whatever the policy says, because work of high priority waits.
+// Priority inheritance: the operations of a lane go as work of the lane's own class of best effort,
+// or of a higher class whose work waits for them, or against the policy because high-priority work
+// waits for them.
 #ifndef TALLY_LIB_RUNTIME_LANE_PRIORITY_INHERITANCE_H
 #define TALLY_LIB_RUNTIME_LANE_PRIORITY_INHERITANCE_H
 
@@ -11,11 +12,12 @@
 
 namespace tally::runtime {
 
-/// For the dispatcher's thread, but where it says another. Operations are told by how many come
-/// before them.
+/// For the dispatcher's thread, except where a comment says otherwise. An operation is named by the
+/// number of operations before it.
 class PriorityInheritance {
 public:
-  /// What is up to that number goes out whether best-effort work may run or not. For any thread.
+  /// Makes the operations up to `number` go out whether best-effort work may run or not. For any
+  /// thread.
   void inheritHighPriority(std::uint64_t number) {
     std::uint64_t known = highUntil.load();
     while (known < number && !highUntil.compare_exchange_weak(known, number)) {
@@ -24,15 +26,15 @@ public:
   /// For any thread.
   bool isHigh(std::uint64_t before) const { return before < highUntil.load(); }
 
-  /// Of what is put on the lane; before anything is. For any thread.
+  /// Sets the lane's own class; call it before anything is put on the lane. For any thread.
   void setClass(std::uint32_t number) { own.store(number); }
-  /// Which class of best effort what comes behind so many operations goes as.
+  /// The class of best effort as which the operation after `before` others goes.
   std::uint32_t classAt(std::uint64_t before) const {
     return before < classUntil ? std::min(inherited, own.load()) : own.load();
   }
-  /// Work of that class waits for the operations up to that number; `finished` of them are over.
+  /// Makes the operations up to `number` inherit a class; `finished` operations are over.
   void inheritClass(std::uint64_t number, std::uint32_t bestEffortClass, std::uint64_t finished) {
-    bool holds = finished < classUntil; // an earlier one, which may reach further
+    bool holds = finished < classUntil; // an earlier call still holds, and may reach further
     inherited = holds ? std::min(inherited, bestEffortClass) : bestEffortClass;
     classUntil = holds ? std::max(classUntil, number) : number;
   }

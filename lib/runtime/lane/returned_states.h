@@ -1,4 +1,4 @@
-// What the states that came back with a batch say of its launches, before it is taken.
+// Reads the states that came back with a batch, before the batch is taken.
 #ifndef TALLY_LIB_RUNTIME_LANE_RETURNED_STATES_H
 #define TALLY_LIB_RUNTIME_LANE_RETURNED_STATES_H
 
@@ -18,7 +18,8 @@ public:
   const tally_launch_state &of(const Batch &batch, std::size_t index) const {
     return ring.mirror(batch.slot)[index];
   }
-  /// Whether it will count as one that yielded. Behind the first that yielded all of them have.
+  /// Whether the item will count as yielded. After the first yielded launch all launches have
+  /// yielded.
   bool willYield(const Batch &batch, std::size_t index) const {
     const BatchItem &item = batch.items[index];
     if (!item.canYield || !batch.statesComing || item.dropped)

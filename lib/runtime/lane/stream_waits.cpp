@@ -16,14 +16,14 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What is sent to a stream whose connection is free is done long before.
+/// Work on a stream whose connection is free is done long before.
 constexpr Nanoseconds longestTry = 20ms;
 constexpr Nanoseconds longStill = 5s;
 
 } // namespace
 
-/// A launch that pauses lasts until it may go on; what takes no one knows how long is measured with
-/// nothing ahead of it.
+/// Not behind a launch that pauses, which lasts until it may go on. A kernel of unknown duration is
+/// measured without work before it.
 bool StreamWaits::mayComeBehind(const Operation &operation) const {
   const Batch *of = nullptr;
   const BatchItem *ahead = pipeline.newestThatYields(of);
@@ -62,7 +62,7 @@ Result<void> StreamWaits::send(const Batch &batch) {
                                   std::span(words).first(launch.saves ? 2 : 1));
 }
 
-/// Behind what is on `resumes`: as the launch would have left its state, had it not yielded.
+/// Writes, after the work on resumes(), the state that the launch would have left without a yield.
 Result<void> StreamWaits::sayDone(const Batch &batch) {
   static_assert(offsetof(tally_launch_state, next_block) == 0 &&
                 offsetof(tally_launch_state, live_workers) == 4 &&
@@ -94,7 +94,6 @@ void StreamWaits::hold() {
   pipeline.sent = 0;
 }
 
-/// Its last launch's state is written as that of one that did not yield.
 Result<void> StreamWaits::letGo() {
   if (Result<void> said = sayDone(pipeline.held.front()); !said)
     return said;
@@ -128,11 +127,11 @@ void StreamWaits::letAllGo() {
   std::optional<StreamId> resumes = core.streams.resumes();
   if (!resumes)
     return;
-  const Batch *back = nullptr; // ahead of the next, where it may still run
+  const Batch *back = nullptr; // the batch before, if it may still run
   bool hasYielded = pipeline.draining || pipeline.isHeld();
   for (std::deque<Batch> *list : {&pipeline.held, &pipeline.batches})
     for (const Batch &each : *list) {
-      // What fails here is a device that has failed, with all its streams.
+      // These calls fail only if the device has failed with all its streams.
       if (each.behind != 0 && back) {
         WordWait until = back->isBack();
         static_cast<void>(core.device.waitForWords(*resumes, std::span(&until, 1)));

@@ -1,13 +1,13 @@
-// Batches whose stream waits for a launch ahead of them to be done, and what becomes of them where
-// it has yielded.
+// Stream waits: a batch whose stream waits until an earlier launch is done, and what happens if the
+// launch has yielded.
 //
-// What cannot be taken back (a copy, a kernel without a variant, an event) stands behind a wait of
-// the stream's for the state of the newest launch ahead that can yield: where an earlier one has
-// yielded, that one ran nothing. The stream comes to the wait when the launch has ended, so that
-// all its stores are made. Where it has yielded, it and what comes behind it up to the wait are
-// resumed on another stream; when the host has seen the end of all that, the state is written as a
-// done one's, and the stream goes on. Launches behind the wait that can yield have an older epoch
-// by then, run nothing, and are sent again.
+// Work that cannot be taken back (a copy, a kernel without a variant, an event) comes after a wait
+// of the stream for the state of the newest earlier launch that can yield. If a launch before that
+// one has yielded, that launch ran nothing. The stream reaches the wait when the launch has ended,
+// so all its stores are made. If it has yielded, the launches up to the wait are resumed on another
+// stream. When the host has seen their end, it has "done" written into the state, and the stream
+// goes on. Launches after the wait that can yield have an older epoch by then, run nothing, and are
+// sent again.
 #ifndef TALLY_LIB_RUNTIME_LANE_STREAM_WAITS_H
 #define TALLY_LIB_RUNTIME_LANE_STREAM_WAITS_H
 
@@ -23,20 +23,21 @@ class StreamWaits {
 public:
   explicit StreamWaits(LaneCore &core) : core(core), pipeline(core.pipeline) {}
 
-  /// Whether what cannot yield may be sent behind what is under way.
+  /// Whether an operation that cannot yield may be sent after the batches under way.
   bool mayComeBehind(const Operation &operation) const;
-  /// Of a batch that begins with what cannot yield: it stands behind the newest launch that can.
+  /// Makes a batch that begins with work that cannot yield wait for the newest launch that can.
   void putBehind(Batch &batch) const;
-  /// Has the stream wait for what the batch stands behind.
+  /// Puts the batch's wait on the stream.
   Result<void> send(const Batch &batch);
-  /// All that has yielded is back. What is still under way waits for it, and will write its lists.
+  /// Call this when all yielded launches are back. Holds the batches still under way: they wait for
+  /// the yielded launches, and will still write their lists.
   void hold();
-  /// What the held batches wait for is done: lets the stream go on with them.
+  /// Call this when the launches are done that the held batches wait for: lets the stream go on.
   Result<void> letGo();
-  /// Nothing of it is wanted any more: no stream waits longer than for what runs ahead.
+  /// Gives all batches up: afterwards a stream waits only for work that runs before.
   void letAllGo();
-  /// Says what the stream waits for where nothing has moved for long, though it might. Returns
-  /// whether it did.
+  /// Warns what the stream waits for if there has been no progress for long although work may go.
+  /// Returns whether it warned.
   bool warn(const Gate &gate, Nanoseconds stillSince) const;
   /// Lane::tryWaits().
   static void tryOut(std::span<LaneCore *const> lanes);
