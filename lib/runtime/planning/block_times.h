@@ -1,5 +1,5 @@
-// What a block of one kernel and launch shape takes, as the launches lately showed it: what a
-// request waits for where blocks are not stopped inside, and so what the kind is chosen by.
+// Duration of a block of one kernel and launch shape, from recent launches. A request waits so long
+// where launches do not stop inside blocks, so it decides the kind.
 #ifndef TALLY_LIB_RUNTIME_PLANNING_BLOCK_TIMES_H
 #define TALLY_LIB_RUNTIME_PLANNING_BLOCK_TIMES_H
 
@@ -12,8 +12,8 @@
 
 namespace tally::runtime {
 
-/// The median of the last few durations, the lower one of two: a host that was stopped while it
-/// measured moves it only until the next ones have come. Not thread-safe.
+/// The median of the last few durations, the lower of two. A host that was stopped during a
+/// measurement changes it only until the next durations come. Not thread-safe.
 class RecentMedian {
 public:
   bool known() const { return samples != 0; }
@@ -34,16 +34,16 @@ private:
   std::array<Nanoseconds, 7> last{};
 };
 
-/// Of one kernel and shape, whichever way its launches are made. Not thread-safe.
+/// Block durations of one kernel and shape, for all ways of launching it. Not thread-safe.
 class BlockTimes {
 public:
   bool known() const { return times.known(); }
   /// Zero while nothing is known.
   Nanoseconds time() const { return times.value(); }
-  /// From a launch that had the device to itself. Zero would say that nothing is known.
+  /// Adds the time from a launch that had the device to itself. Never zero, which means unknown.
   void add(Nanoseconds block) { times.add(std::max(block, Nanoseconds(1))); }
-  /// What was measured elsewhere, not long ago. Where it is something else altogether than what was
-  /// known, that is forgotten.
+  /// Replaces the known time by a recent time that was measured elsewhere, if the two differ by a
+  /// factor of two or more.
   void addNews(Nanoseconds block) {
     Nanoseconds before = time();
     if (before.count() == 0 || (block < 2 * before && before < 2 * block))
@@ -51,13 +51,14 @@ public:
     times = {};
     add(block);
   }
-  /// From one that shared it. Where nothing better comes for a while this has to do.
+  /// Adds the time from a launch that shared the device. Used only if no better time comes for a
+  /// while.
   void addShared(Nanoseconds block) {
     if (!known() && ++shared > mostShared)
       add(block);
   }
-  /// Whether launches should go alone so that more is learned: once where blocks are short, and
-  /// where they are long, which has consequences, until one bad measurement cannot say so.
+  /// Whether launches should go alone to learn more: one launch if blocks are short; if they are
+  /// long, which changes the kind, until a single bad measurement cannot decide that.
   bool wantsMore(Nanoseconds bound) const {
     return !known() || (times.count() < 3 && time() > bound);
   }

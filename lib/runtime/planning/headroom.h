@@ -1,6 +1,6 @@
-// The room that pausing work leaves on each SM: what the launches of high priority that were seen
-// so far take, and never more than a part of the SM that the settings name. As long as none was
-// seen, and once there was something of which nothing is known, that part.
+// The headroom that pausing work leaves on each SM: the resources that the high-priority launches
+// seen so far take, but never more than a part of the SM that the settings name. Before the first
+// launch, and after a launch of unknown need, the headroom is this whole part.
 #ifndef TALLY_LIB_RUNTIME_PLANNING_HEADROOM_H
 #define TALLY_LIB_RUNTIME_PLANNING_HEADROOM_H
 
@@ -12,56 +12,56 @@
 
 namespace tally::runtime {
 
-/// Thread-safe but for open(). What is seen is never forgotten: a launch that comes once an hour
-/// finds its room, and what only ran at the beginning keeps it.
+/// Thread-safe except open(). A launch that was seen is never forgotten: a launch that comes once
+/// an hour finds its headroom, and a launch that ran only at the beginning keeps it.
 class Headroom {
 public:
-  /// Before anything is told. `percent`: the most that is left free of each resource.
+  /// Call this first. `percent`: the most of each resource to leave free.
   void open(const DeviceInfo &of, std::uint32_t percent) {
     device = of;
     most = reserveOf(of, percent);
   }
 
-  /// What is to be left free now.
+  /// The resources of an SM to leave free now.
   Footprint now() const;
-  /// Another number when that may be another. Read it first.
+  /// A number that changes when now() may change. Read it before now().
   std::uint64_t version() const { return changes.load(std::memory_order_acquire); }
 
-  /// A launch of high priority, before it is made. False: not one block of it fits in what is ever
-  /// left free, or, where they have to be there `together`, not all of them.
+  /// Call this before a high-priority launch is made. Returns false if not one of its blocks fits
+  /// in the largest headroom, or, if its blocks must run `together`, if not all of them fit.
   bool see(const FunctionAttributes &function, const LaunchShape &shape, bool together = false);
-  /// Launches come on one more stream: kernels of each may run at a time.
+  /// Call this when launches come on one more stream: kernels of all streams may run at a time.
   void addStream() {
     streams.fetch_add(1);
     changes.fetch_add(1, std::memory_order_release);
   }
-  /// One of them is gone.
+  /// Call this when one of the streams is gone.
   void dropStream() {
     streams.fetch_sub(1);
     changes.fetch_add(1, std::memory_order_release);
   }
-  /// Work of high priority that runs kernels of the driver's own, which are taken to fit in the
-  /// most that is left free.
+  /// Call this for high-priority work that runs the driver's own kernels; they are assumed to fit
+  /// in the largest headroom.
   void seeOfDriver() { raise(most); }
-  /// Something of which nothing is known: it may not even fit there.
+  /// Call this for work of unknown need: it may not even fit in the largest headroom.
   void seeUnknown() {
     if (!unknown.exchange(true))
       changes.fetch_add(1, std::memory_order_release);
   }
-  /// Whether there were launches, and it is known what each of them takes.
+  /// Whether launches were seen and the need of each is known.
   bool knowsAll() const { return seen && !unknown; }
 
-  /// What is asked about once and seen often: a graph.
+  /// The need of work that is computed once and seen often, such as a graph.
   struct Asked {
-    Footprint need;    ///< of the largest of each resource
-    bool fits = true;  ///< as see() says
-    bool known = true; ///< of all of it
-    /// Others that come one after the other; `beside`: at a time.
+    Footprint need;    ///< the largest need of each resource
+    bool fits = true;  ///< the result of see()
+    bool known = true; ///< the need of all parts is known
+    /// Adds work that runs before or after this; `beside`: that runs at the same time.
     void add(const Asked &other, bool beside);
   };
   Asked ask(const FunctionAttributes &function, const LaunchShape &shape, bool together) const;
   Asked ofDriver() const { return {most, true, true}; }
-  /// Returns whether it fits, as far as that is known.
+  /// Returns whether the work fits, as far as its need is known.
   bool see(const Asked &asked);
 
 private:
@@ -69,7 +69,7 @@ private:
 
   DeviceInfo device;
   Footprint most;
-  std::array<std::atomic<std::uint32_t>, 4> needs{}; // of Footprint's fields
+  std::array<std::atomic<std::uint32_t>, 4> needs{}; // one for each field of Footprint
   std::atomic<std::uint32_t> streams{0};
   std::atomic<bool> seen{false}, unknown{false};
   std::atomic<std::uint64_t> changes{1};

@@ -9,30 +9,31 @@ namespace tally::runtime {
 
 namespace {
 
-/// After trials that gave nothing (high-priority work was there all the time), these many.
+/// Launches before new trials after trials without a result (high priority was active all the
+/// time).
 constexpr std::uint64_t launchesBeforeRetry = 4096;
-/// A way has to be so much better than the first to be taken instead; a kernel that then cannot
-/// yield, so much.
+/// Factors on the cost: a way must be cheaper than the best so far by the first to replace it; the
+/// user's kernel, which cannot yield, by the second.
 constexpr double betterBy = 0.98, userKernelBetterBy = 0.95;
-/// Turnarounds above the bound that are about equally bad.
+/// Turnarounds above the bound count as equal within this factor.
 constexpr double aboutEqual = 1.25;
-/// So many times what a request waits for inside of blocks these have to take for launches to be
-/// made so, and to stay so: what blocks take is seen some 10 us too long.
+/// Launches begin to stop inside blocks when a block takes longer than insideFrom times the bound
+/// or that way's turnaround (the longer), and continue down to insideUntil times: block times are
+/// measured some 10 us too long.
 constexpr double insideFrom = 2, insideUntil = 1.5;
 constexpr std::uint32_t mostWavesPerSlice = 64;
 constexpr std::uint64_t slicesBeforeFit = 16;
-/// A strip between polls (ptx::PollRules), and the write.
+/// Time of a strip between two polls (ptx::PollRules), and of the control word's write.
 constexpr Nanoseconds pollTime{20000};
-// What a profile says may be short by a factor of two (LoadedKernel::keep()).
+// A profile's block time may be too short by a factor of two (LoadedKernel::keep()).
 static_assert(2 * bundle::shortBlock.count() <= insideFrom * pollTime.count());
-/// The share of the throughput that it may cost to make waits half as long, a third, and so on: so
-/// much for each.
+/// Allowed cost in throughput: this share times the ratio by which waits become shorter.
 constexpr double costForEach = 0.02;
-/// Measurements of a way before its cost counts; and launches that may go alone for them: where
-/// other work is always beside them, all do without.
+/// leastCosts: measurements of a way before its cost counts. mostAlone: launches that may go alone
+/// for them; if other work always runs beside them, the choice does without the cost.
 constexpr std::uint64_t leastCosts = 3;
 constexpr std::uint32_t mostAlone = 32;
-/// While launches stop inside of blocks, one of so many does not, where that is to be measured.
+/// While launches stop inside blocks, one of so many does not, to measure the other way.
 constexpr std::uint64_t launchesBetweenLooks = 32;
 
 Nanoseconds scaled(Nanoseconds time, double by) {
@@ -41,11 +42,11 @@ Nanoseconds scaled(Nanoseconds time, double by) {
 
 bool isInside(const LaunchPlan &way) { return way.kind && stopsInsideBlocks(*way.kind); }
 
-/// What a block takes, by what is known of the way's launches.
+/// Duration of a block, from the known times of the way's launches.
 Nanoseconds blockOf(const LaunchPlan &way) {
   if (way.blocks && way.blocks->known())
     return way.blocks->time();
-  // The median is not moved by a host that was stopped while it measured.
+  // A host that was stopped during one measurement does not change the median.
   Nanoseconds whole = way.trial.isMeasured() ? way.trial.cost() : way.duration.mean();
   return whole / static_cast<std::int64_t>(std::max<std::uint64_t>(way.waves, 1));
 }
@@ -71,11 +72,11 @@ Nanoseconds turnaroundOf(const LaunchPlan &way) {
 }
 
 std::uint32_t stayOf(const LaunchPlan &way) {
-  // The launch ends up to two naps later. Many workers look at one word of the L2.
+  // The launch ends up to two naps later. Many workers poll one word of the L2 cache.
   constexpr Nanoseconds least{1000}, most{2000};
   constexpr int napsOfBlock = 64;
   Nanoseconds block = blockOf(way);
-  // Blocks that end before they are seen to pause leave nobody alone for long.
+  // Blocks so short end before a pause would matter.
   if (block.count() != 0 && block < pollTime)
     return 0;
   return static_cast<std::uint32_t>(std::clamp(block / napsOfBlock, least, most).count());
@@ -124,7 +125,7 @@ void KindChoice::changeWorkers(const LaunchPlan &planned) {
   for (std::shared_ptr<LaunchPlan> &way : ways) {
     if (way->kind != planned.kind || way->leaves == planned.leaves)
       continue;
-    // Launches under way hold the one that they were made by.
+    // Launches under way keep the plan with which they were made.
     auto changed = std::make_shared<LaunchPlan>(*way);
     changed->wave = planned.wave;
     changed->waves = planned.waves;
@@ -161,8 +162,8 @@ const std::shared_ptr<LaunchPlan> &KindChoice::pick(Nanoseconds bound, bool meas
   return ways[current];
 }
 
-/// The way that stops inside of blocks, where these are too long for the others. What is taken is
-/// kept until they are clearly shorter.
+/// The way that stops inside blocks, if blocks are too long for the other ways. Once taken it is
+/// kept until blocks are clearly shorter.
 std::optional<std::size_t> KindChoice::wayInside(Nanoseconds bound, Nanoseconds assumed) {
   if (!blocks)
     return std::nullopt;
@@ -171,7 +172,7 @@ std::optional<std::size_t> KindChoice::wayInside(Nanoseconds bound, Nanoseconds 
                       : blocks->known()           ? blocks->time()
                                                   : assumed;
   auto isBetter = [&](const LaunchPlan &way) {
-    // Nothing could be kept back of one wave, however long it is.
+    // A launch of one wave could not hold any block back, however long it is.
     if (block.count() == 0)
       return between.waves == 1 && way.saveTime <= bound;
     Nanoseconds limit =
@@ -186,9 +187,9 @@ std::optional<std::size_t> KindChoice::wayInside(Nanoseconds bound, Nanoseconds 
   return found;
 }
 
-/// By what the way and the one between blocks take of the device. Of the latter the first launch
-/// shows too much, since what it needs is set up then, and of one wave none is made; so now and
-/// then one is, unless blocks are so long that the way may take twice as much.
+/// Compares the device time of the way with the way that stops between blocks. The first launch of
+/// the latter shows too much, since it includes set-up, and a launch of one wave never uses it. So
+/// now and then a launch is made that way, unless blocks are so long that the cost may double.
 bool KindChoice::isWorthItsCost(const LaunchPlan &way, Nanoseconds block) const {
   auto ratio = [](Nanoseconds a, Nanoseconds b) {
     return static_cast<double>(a.count()) /
@@ -206,7 +207,7 @@ bool KindChoice::isWorthItsCost(const LaunchPlan &way, Nanoseconds block) const 
   return ratio(way.blockCost.value(), other.blockCost.value()) - 1 <= allowed;
 }
 
-/// Begins the trial of the first way from `from` that is worth one; without any the trials end.
+/// Begins the trial of the first way from `from` on that is worth it; without any the trials end.
 void KindChoice::startTrial(std::size_t from, Nanoseconds bound) {
   for (const auto &way : ways)
     way->isTried = false;
@@ -214,7 +215,7 @@ void KindChoice::startTrial(std::size_t from, Nanoseconds bound) {
     if (!ways[i]->trial.isMeasured() && isWorthTrying(*ways[i], bound)) {
       current = i;
       ways[i]->isTried = true;
-      // It is not unknown, so it need not wait for a long idle time.
+      // A known duration, so that the launch need not wait for a long idle time.
       if (!ways[i]->kind && !ways[i]->duration.known())
         ways[i]->duration.add(ways[0]->duration.high());
       return;
@@ -224,7 +225,7 @@ void KindChoice::startTrial(std::size_t from, Nanoseconds bound) {
   settled = ways[0]->trial.isMeasured();
   if (settled)
     return;
-  // Nothing was there to compare with: later, from the beginning.
+  // The first way was not measured: try again later from the beginning.
   trialsFrom = launches + launchesBeforeRetry;
   for (const auto &way : ways)
     way->trial = {};
@@ -232,13 +233,13 @@ void KindChoice::startTrial(std::size_t from, Nanoseconds bound) {
 
 bool KindChoice::isWorthTrying(const LaunchPlan &way, Nanoseconds bound) const {
   if (way.kind)
-    return !blocks || !isInside(way); // else what blocks take decides
+    return !blocks || !isInside(way); // else the duration of blocks decides
   const DurationEstimate &known = ways[0]->duration;
   return known.known() && known.high() <= bound;
 }
 
-/// Of those within the bound the one of the least cost; without any, of those whose turnaround is
-/// about the least.
+/// The cheapest way within the bound; if there is none, the cheapest of the ways whose turnaround
+/// is about the shortest.
 std::size_t KindChoice::choose(Nanoseconds bound) const {
   Nanoseconds least = anyDuration;
   for (const auto &way : ways)

@@ -1,8 +1,8 @@
-// The ways in which launches of one kernel and shape can be made, what each of them takes, and
-// which of them is best within the bound: the profiler. It measures the application's own launches:
-// the first few dozen of a shape are made in each way in turn, while no high-priority work is
-// active (others do not count). What blocks take is always measured where there is a kind that
-// stops inside of them, and that kind taken where they are long (docs/design/kinds.md).
+// The profiler: the ways to launch one kernel in one shape, the cost of each way, and which way is
+// best within the bound. It measures the application's own launches: the first few dozen launches
+// of a shape are made in each way in turn, while no high-priority work is active (other launches do
+// not count). If there is a kind that stops inside blocks, the duration of blocks is always
+// measured, and that kind is taken where blocks are long (docs/design/kinds.md).
 #ifndef TALLY_LIB_RUNTIME_PLANNING_KIND_CHOICE_H
 #define TALLY_LIB_RUNTIME_PLANNING_KIND_CHOICE_H
 
@@ -20,21 +20,21 @@
 
 namespace tally::runtime {
 
-/// Measurements of launches that were made one at a time for their sake.
+/// Costs of launches that were made alone to be measured.
 class Trial {
 public:
   void give() { ++given; }
-  /// What the launch kept the lane from doing other work for: its duration, and where the device
-  /// had to wait for it to be sent, that.
+  /// Adds the time for which a launch kept the lane from other work: its duration, plus the time
+  /// for which the device had to wait until it was sent.
   void add(Nanoseconds cost) {
     if (!isMeasured())
       costs.push_back(cost);
   }
   bool isMeasured() const { return costs.size() == wanted; }
-  /// It was tried often enough without being measured.
+  /// Whether the way was tried often enough without being measured.
   bool isHopeless() const { return given >= mostGiven && !isMeasured(); }
   bool isOver() const { return isMeasured() || isHopeless(); }
-  /// The median; zero while it is not measured.
+  /// The median cost; zero while it is not measured.
   Nanoseconds cost() const {
     if (!isMeasured())
       return Nanoseconds(0);
@@ -50,73 +50,73 @@ private:
   std::vector<Nanoseconds> costs;
 };
 
-/// One way: through `kind`, or, without one, by the user's kernel.
+/// One way to launch: through a variant of `kind`, or, without a kind, by the user's kernel.
 struct LaunchPlan {
   std::optional<Kind> kind;
   std::uint32_t sliceBlocks = 1;
   std::uint32_t workers = 1;
-  std::uint32_t wave = 1;       ///< blocks that run at a time
-  Footprint leaves;             ///< of kinds with workers: what these leave of an SM
-  std::uint32_t padding = 0;    ///< of pause: see paddingFor()
-  std::uint64_t saveStride = 0; ///< of checkpoint: see saveStrideOf()
-  std::uint64_t saveBytes = 0;  ///< likewise: of all workers' slots
-  Nanoseconds saveTime{0};      ///< likewise: what it takes to write these
-  /// How many blocks run one after the other where one would do with unlimited SMs: the launch's
-  /// duration over that is about a block's.
+  std::uint32_t wave = 1;       ///< thread blocks that run at a time
+  Footprint leaves;             ///< kinds with workers: what the workers leave of an SM
+  std::uint32_t padding = 0;    ///< kind pause: see paddingFor()
+  std::uint64_t saveStride = 0; ///< kind checkpoint: see saveStrideOf()
+  std::uint64_t saveBytes = 0;  ///< kind checkpoint: bytes of all workers' slots
+  Nanoseconds saveTime{0};      ///< kind checkpoint: time to write these bytes
+  /// Number of waves: how many blocks run one after another. The launch's duration divided by
+  /// `waves` is about a block's duration.
   std::uint64_t waves = 1;
-  DurationEstimate duration; ///< of launches made so; of slices: of one
+  DurationEstimate duration; ///< of launches made this way; kind slice: of one slice
   Trial trial;
-  bool isTried = false; ///< it is the one that a trial is made of now: launches go alone
-  /// Where the length of blocks decides on the way: what they take. All ways' together.
+  bool isTried = false; ///< a trial of this way is under way: its launches go alone
+  /// Durations of blocks, where these decide on the way; shared by all ways.
   std::shared_ptr<BlockTimes> blocks;
-  /// With them: what the device took for 1,024 blocks.
+  /// With `blocks`: the device's time for 1,024 blocks.
   RecentMedian blockCost;
-  std::uint32_t timesAlone = 0; ///< how often a launch went alone for the sake of these
+  std::uint32_t timesAlone = 0; ///< how often a launch went alone to measure these
 };
 
 /// For one thread.
 class KindChoice {
 public:
-  /// `ways`: at least one; the first is taken before anything is known. One without a kind is tried
-  /// where the launches turn out to be shorter than the bound. Those that stop inside of blocks are
-  /// taken where blocks turn out to be longer than that; unless the first is one.
+  /// `ways`: at least one; the first way is taken before anything is known. A way without a kind is
+  /// tried where launches turn out to be shorter than the bound. Ways that stop inside blocks are
+  /// taken where blocks turn out to be longer than the bound, unless the first way is one of them.
   explicit KindChoice(std::vector<LaunchPlan> ways);
 
-  /// The way for the next launch. `measures`: of more than the length of blocks. `assumed`: what
-  /// blocks are taken to be like while nothing is known of these; zero: nothing.
+  /// The way for the next launch. `measures`: make trials too, not only measure blocks. `assumed`:
+  /// assumed duration of a block while it is unknown; zero: no assumption.
   const std::shared_ptr<LaunchPlan> &pick(Nanoseconds bound, bool measures,
                                           Nanoseconds assumed = Nanoseconds(0));
-  /// Takes guard instead of persistent where both are ways: at once, or, where what blocks take
-  /// decides, when that is known and launches go between; before that a launch that has begun could
-  /// not go on inside of its blocks.
+  /// Prefers guard to persistent where both are ways: at once, or, if the duration of blocks
+  /// decides, once it is known and launches stop between blocks. Before that a begun launch of kind
+  /// guard could not go on with a kind that stops inside blocks.
   void preferGuard();
-  /// What a block takes; zero where it is not known, or decides nothing.
+  /// Duration of a block; zero where it is unknown or not used.
   Nanoseconds blockTime() const { return blocks ? blocks->time() : Nanoseconds(0); }
-  /// What blocks take of a launch that takes so long all in all.
+  /// Duration of a block of a launch that takes `launch` in all.
   Nanoseconds blockOf(Nanoseconds launch) const {
     return launch / static_cast<std::int64_t>(std::max<std::uint64_t>(ways[0]->waves, 1));
   }
-  /// Launches took so long while they ran past the lane.
+  /// Tells the duration of launches that ran past the lane.
   void addNews(Nanoseconds launch) {
     if (blocks)
       blocks->addNews(blockOf(launch));
   }
-  /// What an earlier process found them to take.
+  /// Tells the duration of blocks that an earlier process found.
   void assumeBlocks(Nanoseconds each) {
     if (blocks)
       blocks->add(each);
   }
-  /// The way that was found best, once it is.
+  /// The way found best; nullptr before the trials are over.
   const LaunchPlan *best() const { return settled ? ways[current].get() : nullptr; }
-  /// What an earlier process found: taken for this one's, if there is such a way.
+  /// Takes over the result of an earlier process, if there is such a way.
   void settle(std::optional<Kind> kind, Nanoseconds high);
 
   bool has(Kind kind) const;
-  /// The way through a kind was planned again, to leave other room. What blocks take stays known;
-  /// what they cost is measured anew where there are other workers.
+  /// Call this when the way through a kind was planned again, to leave another headroom. The
+  /// duration of blocks stays known; their cost is measured anew if the number of workers changed.
   void changeWorkers(const LaunchPlan &planned);
 
-  /// Whether there is a choice at all.
+  /// Whether there is more than one way.
   bool hasChoice() const { return ways.size() > 1; }
 
 private:
@@ -127,28 +127,30 @@ private:
   std::size_t choose(Nanoseconds bound) const;
 
   std::vector<std::shared_ptr<LaunchPlan>> ways;
-  std::shared_ptr<BlockTimes> blocks;    // of all ways
-  bool inside = false;                   // the last launch was made to stop inside of blocks
-  std::optional<std::size_t> whereShort; // the way between blocks once these are known
+  std::shared_ptr<BlockTimes> blocks; // shared by all ways
+  bool inside = false;                // the last launch was made to stop inside blocks
+  std::optional<std::size_t>
+      whereShort; // way that stops between blocks, once their duration is known
   std::size_t current = 0;
-  /// What runs a few times is not worth trials, and the first launches pay for what is set up then.
+  /// Launch at which trials begin: a kernel that runs a few times is not worth trials, and the
+  /// first launches include set-up.
   std::uint64_t launches = 0, trialsFrom = 16;
   bool trying = false, settled = false;
 };
 
-/// Whether the next launch made so should go alone, since too little is known of what its blocks
-/// take, or, where they are longer than the bound, of what the way costs.
+/// Whether the next launch made this way should go alone, since too little is known of the duration
+/// of its blocks, or, where they are longer than the bound, of the way's cost.
 bool wantsMeasurement(const LaunchPlan &way, Nanoseconds bound);
 
-/// From a request to yield until the last block of such a launch is gone, by its measured duration.
+/// Time from a request to yield until the last block of a launch is gone, by measured durations.
 Nanoseconds turnaroundOf(const LaunchPlan &way);
 
-/// tally_launch_params::stay of a launch through pause.
+/// tally_launch_params::stay of a launch of kind pause.
 std::uint32_t stayOf(const LaunchPlan &way);
 
-/// Makes slices of a kernel longer where they are much shorter than the bound, and shorter where
-/// they are longer; `wave` blocks run at a time, a slice has at least so many. A request waits for
-/// what is left of two.
+/// Makes a kernel's slices longer where they are much shorter than the bound, and shorter where two
+/// of them are longer, since a request waits for what is left of two slices. A slice has at least
+/// `wave` blocks, the number that runs at a time.
 void fitSlices(LaunchPlan &way, Nanoseconds bound, std::uint32_t wave);
 
 } // namespace tally::runtime

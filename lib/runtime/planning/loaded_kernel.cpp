@@ -13,35 +13,35 @@ namespace tally::runtime {
 
 namespace {
 
-/// Blocks of one slice, in waves: a request waits for what is left of two slices, and short slices
-/// cost throughput.
+/// Waves of one slice: a request waits for what is left of two slices, and short slices cost
+/// throughput.
 constexpr std::uint32_t wavesPerSlice = 2;
-/// Plans kept per kernel; a kernel with ever new shapes must not grow without bound.
+/// Most plans kept per kernel, so that a kernel with ever new shapes does not grow without bound.
 constexpr std::size_t maxPlans = 4096;
-/// Likewise launches of a kernel that are apart from their shapes.
+/// Most launches of a kernel that are set apart from their shapes.
 constexpr std::size_t maxApart = 256;
 /// Arguments of 8 bytes from here on are addresses, not sizes.
 constexpr std::uint64_t leastAddress = std::uint64_t{1} << 32;
-/// What a wave of blocks that find a request takes to leave: on an H200 0.9 to 1.5 us, 3 where they
-/// agree at a barrier of their own (docs/history/results-2026-11.md).
+/// Time in which a wave of blocks leaves when it finds a request: on an H200 0.9 to 1.5 us, 3 us if
+/// the blocks agree at their own barrier (docs/history/results-2026-11.md).
 constexpr Nanoseconds guardLeaves{1700};
-/// Blocks of a cluster, where the device allows more than the 8 that every one has (CUDA C++
-/// Programming Guide, "Thread Block Clusters").
+/// Most blocks of a cluster, on devices that allow more than the portable 8 (CUDA C++ Programming
+/// Guide, "Thread Block Clusters").
 constexpr std::uint32_t maxClusterBlocks = 16;
 
 std::string text(const Dim3 &extent) {
   return std::to_string(extent.x) + "x" + std::to_string(extent.y) + "x" + std::to_string(extent.z);
 }
 
-/// To write so much to the device's memory.
+/// Time to write `bytes` to device memory.
 Nanoseconds timeToWrite(std::uint64_t bytes, const DeviceInfo &device) {
   constexpr std::uint32_t usual = 1000; // where the device does not say: bytes a nanosecond
   return Nanoseconds(
       static_cast<std::int64_t>(bytes / (device.bandwidth == 0 ? usual : device.bandwidth)));
 }
 
-/// Whether a guard's blocks that have not begun are gone so soon that the loop and its counter,
-/// which cost each launch 2 us, buy nothing.
+/// Whether a guard's blocks that have not begun leave so soon that the loop and the counter of kind
+/// persistent, which cost each launch 2 us, gain nothing.
 bool drainsSoon(const LaunchPlan &guard, const PlanRules &rules) {
   auto drain = static_cast<double>(guard.waves) * static_cast<double>(guardLeaves.count());
   return !rules.limitsSms &&
@@ -152,7 +152,7 @@ Result<void> LoadedKernel::checkCluster(const LaunchShape &shape) const {
   if (!(required == none || cluster == required))
     return wrong("clusters of " + text(cluster) + " blocks where the kernel demands " +
                  text(required));
-  // Each extent first: their product may not fit.
+  // Check each extent first: their product may overflow.
   if (cluster.count() == 0 || cluster.x > maxClusterBlocks || cluster.y > maxClusterBlocks ||
       cluster.z > maxClusterBlocks || cluster.count() > maxClusterBlocks)
     return wrong("clusters of " + text(cluster) + " blocks are none that a device takes");
@@ -179,9 +179,9 @@ bool LoadedKernel::guardFits(const FunctionDevice &device, const LaunchShape &sh
          (kernel.guardTakesTickets() || blocks * sizeof(std::uint32_t) <= rules.maxListBytes);
 }
 
-/// Workers go to whatever SM has room when they start: where a request has blocks, or others are
-/// about to end, some SMs would get more of them than others, and requests none beside them. So
-/// each takes so much shared memory that an SM holds `resident` and no more, of `most`.
+/// Padding of shared memory so that an SM, which could hold `most` workers, holds exactly
+/// `resident`. Workers go to any SM with space when they start. Without padding some SMs would get
+/// too many while a request has blocks or other blocks are about to end, and leave no headroom.
 Result<std::uint32_t> LoadedKernel::paddingOf(const Variant &pause, FunctionDevice &device,
                                               const LaunchShape &shape, std::uint32_t resident,
                                               std::uint32_t most, const Footprint &headroom) const {
@@ -198,7 +198,7 @@ Result<std::uint32_t> LoadedKernel::paddingOf(const Variant &pause, FunctionDevi
   return *holds == resident ? padding : 0u;
 }
 
-/// Nothing where the kind does not take launches of this shape.
+/// The plan of a kind; nothing where the kind does not take launches of this shape.
 Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice &device,
                                                        const LaunchShape &shape,
                                                        const PlanRules &rules) const {
@@ -213,8 +213,7 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
   if (!resident)
     return resident.error();
   if (candidate->resume != FunctionId{}) {
-    // Devices that keep a limit of dynamic shared memory for each entry raise it when they are
-    // asked.
+    // This call also raises the entry's limit of dynamic shared memory, on devices that have one.
     Result<std::uint32_t> resumed =
         device.residentBlocksPerSm(candidate->resume, shape.block, shape.dynamicSharedBytes);
     if (!resumed)
@@ -234,7 +233,7 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
     padded.dynamicSharedBytes += *padding;
   }
   std::uint64_t blocks = shape.grid.count();
-  // Saturating: what is more than the counter takes is refused by maxBlocks() below.
+  // Saturating: maxBlocks() below refuses more blocks than the counter takes.
   auto wave = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(std::uint64_t{*resident} * device.info().smCount, 0x0fffffff));
   LaunchPlan plan;
@@ -251,7 +250,7 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
   plan.workers = workersFor(kernel, shape, wave);
   plan.leaves = leftBy(device.info(), footprintOf(facts, padded, *resident));
   plan.padding = padded.dynamicSharedBytes - shape.dynamicSharedBytes;
-  // A part of a warp that has left its block alone could not be saved with it.
+  // A block could not be saved together with a part of a warp that has left it.
   if (kind == Kind::Checkpoint) {
     plan.saveStride = saveStrideOf(kernel, shape);
     plan.saveBytes = plan.saveStride * std::min<std::uint64_t>(blocks, wave);
@@ -262,11 +261,11 @@ Result<std::optional<LaunchPlan>> LoadedKernel::planOf(Kind kind, FunctionDevice
       return none;
     return std::optional(plan);
   }
-  // A worker for each block: the loop and its counter buy nothing over the guard.
+  // With a worker for each block the loop and its counter gain nothing over the guard.
   if (blocks > VariantLaunch::maxBlocks(kind, plan.workers) ||
       (kind == Kind::Persistent && blocks <= plan.workers && guardFits(device, shape, rules)))
     return none;
-  // Workers as many as blocks leave no room.
+  // As many workers as blocks leave no headroom.
   if (kind == Kind::Pause && kernel.maySpend(shape.block.x) && blocks > wave)
     return none;
   return std::optional(plan);
@@ -277,7 +276,7 @@ Result<std::unique_ptr<KindChoice>> LoadedKernel::makeProfile(FunctionDevice &de
                                                               const PlanRules &rules) const {
   std::vector<LaunchPlan> ways;
   for (Kind kind : kernel.variantsTake(shape.grid) ? rules.kinds : std::span<const Kind>()) {
-    // Slices are the last resort: they end the batches that others are sent in.
+    // Slices are the last resort: each slice ends its batch.
     if (kind == Kind::Slice && !ways.empty())
       continue;
     Result<std::optional<LaunchPlan>> plan = planOf(kind, device, shape, rules);
@@ -305,10 +304,10 @@ Result<std::unique_ptr<KindChoice>> LoadedKernel::makeProfile(FunctionDevice &de
 }
 
 std::uint64_t LoadedKernel::hashOfSizes(std::span<const std::byte> arguments) const {
-  static thread_local std::string sizes; // each launch asks
+  static thread_local std::string sizes; // reused, since each launch asks
   sizes.clear();
   for (const bundle::Parameter &each : kernel.parameters) {
-    // The launch was checked to have them all.
+    // check() has seen that the launch has all parameters.
     std::span<const std::byte> bytes = arguments.subspan(each.offset, each.size);
     std::uint64_t value = 0;
     if (bytes.size() == sizeof value)
@@ -341,7 +340,7 @@ Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device,
                                                        const PlanRules &rules) {
   PlanKey key = planKeyOf(shape, arguments);
   PlanRules used = rules;
-  // What is kept is the shape's.
+  // The store keeps results only by shape.
   if (key.second != 0)
     used.profiles = nullptr;
   return plan(device, shape, key, used);
@@ -374,7 +373,7 @@ Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device,
     profile.addNews(rules.took);
   }
   std::shared_ptr<LaunchPlan> picked = profile.pick(rules.bound, rules.measures, assumed);
-  // There was more room when it was planned.
+  // A save area of this size was allowed when it was planned, but is not any more.
   if (picked->saveBytes > rules.maxSaveBytes) {
     plans.erase(known);
     return plan(device, shape, key, rules);
@@ -388,8 +387,8 @@ Result<std::shared_ptr<LaunchPlan>> LoadedKernel::plan(FunctionDevice &device,
   return picked;
 }
 
-/// Where the room has changed, the launches through pause get the workers that leave it. False: the
-/// kind does not take them any more, or takes them now.
+/// If the headroom has changed, gives launches of kind pause the workers that leave it. False: the
+/// kind no longer takes these launches, or takes them only now.
 Result<bool> LoadedKernel::leaveHeadroom(Known &known, FunctionDevice &device,
                                          const LaunchShape &shape, const PlanRules &rules) const {
   if (known.headroomVersion == rules.headroomVersion)
@@ -417,7 +416,7 @@ ProfileStore::Found LoadedKernel::foundOf(const KindChoice &profile) {
   return found;
 }
 
-/// What is worth writing: what is new, or clearly another than what was.
+/// Puts the results into the store if they are new or clearly different.
 void LoadedKernel::keep(Known &entry, const ProfileStore::Key &key, ProfileStore &store) {
   ProfileStore::Found now = foundOf(*entry.profile), &kept = entry.kept;
   bool isOther = now.block > 2 * kept.block || 2 * now.block < kept.block;

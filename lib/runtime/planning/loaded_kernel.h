@@ -1,4 +1,4 @@
-// A kernel of a loaded module as the device knows it, and the ways to launch it.
+// A kernel of a loaded module with its functions on the device, and the ways to launch it.
 #ifndef TALLY_LIB_RUNTIME_PLANNING_LOADED_KERNEL_H
 #define TALLY_LIB_RUNTIME_PLANNING_LOADED_KERNEL_H
 
@@ -23,57 +23,56 @@
 
 namespace tally::runtime {
 
-/// How plans are made.
+/// Rules by which plans are made.
 struct PlanRules {
-  /// In the order of preference. Those that stop inside of blocks, where they stand behind others:
+  /// In the order of preference. Kinds that stop inside blocks, if they come after other kinds, are
   /// for blocks that are measured to be longer than the bound.
   std::span<const Kind> kinds;
-  std::uint64_t maxListBytes = 0;   ///< that a guard's list may have
-  std::uint64_t maxSaveBytes = 0;   ///< that the blocks of a launch may be saved in
-  std::uint32_t maxSavedBlocks = 0; ///< that a launch may save
+  std::uint64_t maxListBytes = 0;   ///< limit of a guard's list
+  std::uint64_t maxSaveBytes = 0;   ///< limit of the memory for a launch's saved blocks
+  std::uint32_t maxSavedBlocks = 0; ///< most blocks that a launch may save
   Nanoseconds bound{0};
-  /// A guard's blocks that have not begun may take so many bounds to leave: a request's own go
+  /// Blocks of a guard that have not begun may take so many bounds to leave: a request's blocks go
   /// before them.
   double boundsToDrain = 3;
-  Footprint headroom;                ///< that pausing blocks leave of an SM to others
-  std::uint64_t headroomVersion = 0; ///< Headroom::version(), read before it
-  bool limitsSms = true;             ///< whether launches may have to do with fewer SMs
-  bool measures = false;             ///< whether more than the first kind that fits is tried
-  ProfileStore *profiles = nullptr;  ///< where what was found is kept; or none
+  Footprint headroom;                ///< what pausing blocks leave of an SM
+  std::uint64_t headroomVersion = 0; ///< Headroom::version(), read before `headroom`
+  bool limitsSms = true;             ///< whether the policy may confine launches to fewer SMs
+  bool measures = false;             ///< whether to try more kinds than the first that fits
+  ProfileStore *profiles = nullptr;  ///< store of the results; nullptr: none
   Nanoseconds took{0};               ///< Operation::took
 };
 
-/// Immutable but for the plans, which belong to the dispatcher's thread.
+/// Immutable except for the plans, which belong to the dispatcher's thread.
 class LoadedKernel {
 public:
   struct Variant {
-    FunctionId entry{}, resume{}; ///< resume: the guard's where it has one
+    FunctionId entry{}, resume{}; ///< `resume`: the guard's resume entry, if it has one
     std::uint32_t maxThreadsPerBlock = 0, staticSharedBytes = 0; ///< of the tighter entry
-    std::uint32_t registers = 0;                                 ///< per thread, likewise
+    std::uint32_t registers = 0; ///< per thread, of the tighter entry
 
     FunctionAttributes attributes() const {
       return {registers, staticSharedBytes, maxThreadsPerBlock};
     }
   };
 
-  /// Looks up the user's kernel and every emitted variant.
-  /// `moduleHash`: the bundle's.
+  /// Looks up the user's kernel and every emitted variant. `moduleHash`: the bundle's hash.
   static Result<std::unique_ptr<LoadedKernel>> find(FunctionDevice &device, ModuleId module,
                                                     const bundle::Kernel &kernel,
                                                     std::uint64_t moduleHash = 0);
 
-  /// A function that the program has loaded itself: there is the user's kernel only.
+  /// Wraps a function that the program has loaded itself; it has no variants.
   static Result<std::unique_ptr<LoadedKernel>>
   adopt(FunctionDevice &device, const AdoptedFunction &function, std::string name);
   bool isAdopted() const { return adopted; }
 
   const bundle::Kernel &facts() const { return kernel; }
   FunctionId userFunction() const { return user; }
-  /// Of the user's kernel.
+  /// Attributes of the user's kernel.
   const FunctionAttributes &attributes() const { return userAttributes; }
   const Variant &variant(Kind kind) const { return *variants[static_cast<std::size_t>(kind)]; }
-  /// The user's parameter space for a launch that was checked. Bytes at its end that the arguments
-  /// do not have are zero.
+  /// Bytes of the user's parameter space for a launch that was checked. Bytes beyond the arguments
+  /// are zero.
   std::size_t parameterBytes(std::size_t argumentBytes) const {
     return std::max<std::size_t>(kernel.parameterBytes, argumentBytes);
   }
@@ -83,15 +82,16 @@ public:
   Result<void> check(const FunctionDevice &device, const LaunchShape &shape,
                      std::size_t argumentBytes) const;
 
-  /// The plan for the next launch of this shape. `arguments`: as the user's kernel gets them.
+  /// The plan for the next launch of this shape. `arguments`: those of the user's kernel.
   Result<std::shared_ptr<LaunchPlan>> plan(FunctionDevice &device, const LaunchShape &shape,
                                            std::span<const std::byte> arguments,
                                            const PlanRules &rules);
-  /// A launch was seen to take much longer than what its shape is known for: from now on those of
-  /// its sizes are measured and planned by themselves. Sizes: its arguments without the addresses.
+  /// Call this when a launch took much longer than other launches of its shape: from now on
+  /// launches of its sizes are measured and planned by themselves. Sizes: the arguments without the
+  /// addresses.
   void setApart(const LaunchShape &shape, std::span<const std::byte> arguments);
 
-  /// Tells launch shapes apart.
+  /// Key of a launch shape.
   using ShapeKey = std::array<std::uint32_t, 10>;
   static ShapeKey keyOf(const LaunchShape &shape) {
     return {
@@ -102,10 +102,10 @@ public:
 private:
   struct Known {
     std::unique_ptr<KindChoice> profile;
-    ProfileStore::Found kept;          ///< of what was found, what is in the store
-    std::uint64_t headroomVersion = 0; ///< of the room that workers of pause leave
+    ProfileStore::Found kept;          ///< the results that are in the store
+    std::uint64_t headroomVersion = 0; ///< of the headroom that the workers of kind pause leave
   };
-  /// The shape, and of launches that are apart a hash of their sizes; else 0.
+  /// The shape, and a hash of the sizes of launches that are set apart; else 0.
   using PlanKey = std::pair<ShapeKey, std::uint64_t>;
   PlanKey planKeyOf(const LaunchShape &shape, std::span<const std::byte> arguments) const;
   std::uint64_t hashOfSizes(std::span<const std::byte> arguments) const;
@@ -136,7 +136,7 @@ private:
   std::uint64_t moduleHash = 0;
   std::map<PlanKey, Known> plans;
   std::set<PlanKey> apart;
-  /// Of the shape that was launched last and is known: what one that is not is taken to be like.
+  /// Block time of the newest shape with a known one; assumed for shapes without.
   Nanoseconds newestBlockTime{0};
 };
 

@@ -95,7 +95,7 @@ Result<void> ProfileStore::save() {
       all.merge(*others);
   std::error_code failed;
   fs::create_directories(fs::path(path).parent_path(), failed);
-  // Of its own process, so that two that write at a time do not mix.
+  // A name with the process's number, so that two processes that write at a time do not mix.
   std::string temporary = path + "." + std::to_string(getpid());
   {
     std::ofstream file(temporary, std::ios::binary | std::ios::trunc);

@@ -1,5 +1,5 @@
-// What the profiler found, kept on disk: one file per device and driver, in
-// $XDG_CACHE_HOME/tally (docs/design/kinds.md says what it holds, bundle/profile.h how).
+// The profiler's results, kept on disk: one file per device and driver in $XDG_CACHE_HOME/tally.
+// docs/design/kinds.md describes the contents, bundle/profile.h the format.
 #ifndef TALLY_LIB_RUNTIME_PLANNING_PROFILE_STORE_H
 #define TALLY_LIB_RUNTIME_PLANNING_PROFILE_STORE_H
 
@@ -16,32 +16,32 @@ namespace tally::runtime {
 /// Thread-safe.
 class ProfileStore {
 public:
-  using Key = bundle::ProfileKey; ///< its shape: LoadedKernel::ShapeKey
+  using Key = bundle::ProfileKey; ///< its shape is a LoadedKernel::ShapeKey
   using Found = bundle::ProfileFound;
 
-  /// The file of a device in the default folder; empty where there is none ($XDG_CACHE_HOME and
-  /// $HOME are both unset) or the device has no driver, so that what it measures is of no use
-  /// later.
+  /// The file of a device in the default folder. Empty where there is no folder ($XDG_CACHE_HOME
+  /// and $HOME are both unset), or where the device has no driver, so that its measurements are of
+  /// no use later.
   static std::string defaultPath(const DeviceInfo &device);
 
-  /// Reads the file. Without one the store is empty; with one that is damaged, of another version
-  /// or of another device it is empty too, and warning() says so.
+  /// Reads the file. The store is empty if there is no file; it is also empty if the file is
+  /// damaged, of another version or of another device, and then warning() says so.
   ProfileStore(std::string path, const DeviceInfo &device);
   const std::string &warning() const { return said; }
 
   std::optional<Found> find(const Key &key) const;
   void put(const Key &key, const Found &found);
-  /// Writes what was put since to the file, whole or not at all, with what others have put there
-  /// meanwhile. Does nothing where nothing was put.
+  /// Writes the entries put since the last save() to the file, together with entries that other
+  /// processes have written meanwhile; writes all or nothing. Does nothing without new entries.
   Result<void> save();
 
 private:
   using Entries = bundle::ProfileEntries;
-  /// What is wrong with the text, if anything is.
+  /// Reads the entries of a file's text; the error says what is wrong with the text.
   Result<Entries> parse(const std::string &text) const;
 
   const std::string path;
-  std::string device; ///< as the file names it
+  std::string device; ///< the device's name in the file
   std::string said;
   mutable std::mutex mutex;
   Entries entries, added;

@@ -6,12 +6,13 @@ namespace tally::runtime {
 
 namespace {
 
-/// CUDA C++ Programming Guide, "Compute Capabilities": registers go to warps by 256, shared memory
-/// to blocks by 128 bytes, of which the system takes 1 KB (from compute capability 8 on).
+/// CUDA C++ Programming Guide, "Compute Capabilities": warps get registers in units of 256, blocks
+/// get shared memory in units of 128 bytes, and the system takes 1 KB of a block's shared memory
+/// (from compute capability 8 on).
 constexpr std::uint32_t warpThreads = 32, registerPiece = 256, sharedPiece = 128,
                         systemSharedBytes = 1024;
-/// An SM has four parts, with a quarter of its registers and of its places for warps each. So warps
-/// that are no multiple of four take as much of one part as if there were one more on each other.
+/// An SM has four parts, each with a quarter of its registers and of its places for warps. So a
+/// number of warps that is no multiple of four counts as the next multiple.
 constexpr std::uint32_t partsOfSm = 4;
 
 constexpr std::uint32_t roundUp(std::uint32_t value, std::uint32_t piece) {
@@ -19,11 +20,11 @@ constexpr std::uint32_t roundUp(std::uint32_t value, std::uint32_t piece) {
 }
 
 std::uint32_t percentOf(std::uint32_t all, std::uint32_t percent) {
-  // What is left to others is rounded down.
+  // Round down what is left to other work.
   return all - static_cast<std::uint32_t>(std::uint64_t{all} * (100 - percent) / 100);
 }
 
-/// For blocks. Where it does not say, as many as for warps.
+/// Places for blocks on an SM; as many as for warps where the device does not say.
 std::uint32_t placesOf(const DeviceInfo &device) {
   return device.blocksPerSm != 0 ? device.blocksPerSm : device.threadsPerSm / warpThreads;
 }
@@ -31,7 +32,7 @@ std::uint32_t placesOf(const DeviceInfo &device) {
 /// How many of `most` blocks fit in `available`.
 std::uint32_t countIn(const Footprint &available, const FunctionAttributes &function,
                       const LaunchShape &shape, std::uint32_t most) {
-  // Of so many blocks no part of the SM has more than another: what one of them takes is exact.
+  // So many blocks load all parts of the SM equally, so a quarter of it is exact for one block.
   Footprint four = footprintOf(function, shape, partsOfSm);
   auto limit = [&](std::uint64_t has, std::uint32_t takes) {
     if (takes != 0)
@@ -62,7 +63,8 @@ Footprint wholeSm(const DeviceInfo &device) {
 }
 
 Footprint reserveOf(const DeviceInfo &device, std::uint32_t percent) {
-  // A block's kilobyte less, else blocks that share the rest could never be padded to leave it.
+  // Less the 1 KB of a block, else blocks that share the rest could never be padded to leave this
+  // much.
   std::uint32_t shared = percentOf(device.sharedBytesPerSm, percent);
   return {percentOf(device.threadsPerSm, percent), percentOf(device.registersPerSm, percent),
           shared - std::min(shared, systemSharedBytes), percentOf(placesOf(device), percent)};
@@ -73,7 +75,7 @@ Footprint needOf(const DeviceInfo &device, const FunctionAttributes &function,
   std::uint64_t sms = std::max(device.smCount, 1u);
   std::uint64_t part =
       std::min<std::uint64_t>((shape.grid.count() + sms - 1) / sms, placesOf(device));
-  // One that fits no SM at all takes more than there is.
+  // A block that fits no SM takes more than an SM has.
   std::uint32_t count = countIn(wholeSm(device), function, shape, static_cast<std::uint32_t>(part));
   return footprintOf(function, shape, std::max(count, 1u));
 }

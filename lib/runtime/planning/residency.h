@@ -1,5 +1,5 @@
-// What blocks take of an SM, and how many of those that may pause one holds, so that others fit
-// beside them.
+// The resources that blocks take of an SM, and how many blocks that may pause an SM can hold so
+// that other work fits beside them.
 #ifndef TALLY_LIB_RUNTIME_PLANNING_RESIDENCY_H
 #define TALLY_LIB_RUNTIME_PLANNING_RESIDENCY_H
 
@@ -9,12 +9,12 @@
 
 namespace tally::runtime {
 
-/// What blocks take of an SM, or what is left of one.
+/// Resources that blocks take of an SM, or that are left of it.
 struct Footprint {
   std::uint32_t threads = 0, registers = 0, sharedBytes = 0;
-  std::uint32_t blocks = 0; ///< places for them
+  std::uint32_t blocks = 0; ///< places for blocks
 
-  /// Whether that is enough for what takes `other`.
+  /// Whether these resources are enough for work that takes `other`.
   bool holds(const Footprint &other) const {
     return threads >= other.threads && registers >= other.registers &&
            sharedBytes >= other.sharedBytes && blocks >= other.blocks;
@@ -22,37 +22,36 @@ struct Footprint {
   friend bool operator==(const Footprint &, const Footprint &) = default;
 };
 
-/// Of `count` blocks of this shape: warps as they lie on the SM's four parts, registers and shared
-/// memory in the pieces that they are given out in.
+/// Footprint of `count` blocks of this shape: warps as they lie on the SM's four parts, registers
+/// and shared memory rounded to the units of allocation.
 Footprint footprintOf(const FunctionAttributes &function, const LaunchShape &shape,
                       std::uint32_t count = 1);
 
-/// What an SM has; nothing where the device does not say.
+/// The resources of an SM; zeros where the device does not say.
 Footprint wholeSm(const DeviceInfo &device);
 
-/// What is left of an SM where `percent` of each resource is to be free.
+/// `percent` of each resource of an SM: the largest headroom.
 Footprint reserveOf(const DeviceInfo &device, std::uint32_t percent);
 
-/// What a launch takes of an SM: where each has its part of the grid, or as many blocks as it
-/// holds.
+/// Resources that a launch takes of an SM if each SM has its part of the grid, or as many blocks as
+/// it holds.
 Footprint needOf(const DeviceInfo &device, const FunctionAttributes &function,
                  const LaunchShape &shape);
 
-/// The most blocks of this shape that leave `room` free on an SM, of `resident`, which fit one. 0
+/// The most blocks of this shape that leave `headroom` free on an SM that can hold `resident`. 0
 /// where the device does not say what an SM has.
 std::uint32_t besideHeadroom(const DeviceInfo &device, const FunctionAttributes &function,
                              const LaunchShape &shape, std::uint32_t resident,
                              const Footprint &headroom);
 
-/// The bytes of dynamic shared memory to add to the shape's so that an SM, which has places for
-/// `most` of its blocks, holds `count` and not one more, with `room` free beside them; 0 where
-/// there is no such size, or none is needed for that. Nor where the SM's shared memory would grow
-/// much: that is taken from the L1.
+/// Bytes of dynamic shared memory to add to the shape so that an SM that has places for `most` of
+/// its blocks holds exactly `count`, with `headroom` free beside them. 0 where no such size exists
+/// or none is needed, and where the SM's shared memory would grow much, which is taken from the L1.
 std::uint32_t paddingFor(const DeviceInfo &device, const FunctionAttributes &function,
                          const LaunchShape &shape, std::uint32_t count, std::uint32_t most,
                          const Footprint &headroom);
 
-/// What so many blocks leave of an SM that they fit.
+/// What is left of an SM when `taken` is in use.
 Footprint leftBy(const DeviceInfo &device, const Footprint &taken);
 
 } // namespace tally::runtime

@@ -21,7 +21,7 @@ Dim3 boxOf(const Dim3 &grid, std::uint32_t blocks) {
   return {grid.x, grid.y, std::min(rows / grid.y, grid.z)};
 }
 
-/// The same in whole clusters; consecutive are the clusters' ids.
+/// The same in whole clusters; the ids of the clusters are consecutive.
 Dim3 boxOf(const Dim3 &grid, const Dim3 &cluster, std::uint32_t blocks) {
   auto count = static_cast<std::uint32_t>(cluster.count());
   Dim3 box = boxOf({grid.x / cluster.x, grid.y / cluster.y, grid.z / cluster.z},
@@ -44,7 +44,7 @@ VariantLaunch::VariantLaunch(Kind kind, const LaunchShape &user, std::uint32_t s
          user.grid.z % cluster.z == 0);
   assert(user.grid.count() >= 1 && user.grid.count() <= maxBlocks(kind, workers));
   if (kind == Kind::Guard && tickets) {
-    // Each block takes one ticket at most, so there are as many as blocks left.
+    // Each block takes at most one ticket, so the launch has as many blocks as are left.
     progress = Progress::Counter;
     this->workers = static_cast<std::uint32_t>(user.grid.count());
   }
@@ -82,7 +82,7 @@ PhysicalLaunch VariantLaunch::next() const {
     launch.shape.grid = {std::min(workers, params.blocks - nextBlock), 1, 1};
     launch.state.next_block = nextBlock;
     if (variantKind == Kind::Checkpoint) {
-      // A slot for each worker, and for each slot its worker.
+      // One slot for each worker, and one worker for each slot.
       launch.shape.grid.x = std::min(workers, params.blocks);
       launch.saveBytes = launch.shape.grid.x * saveStride;
       params.save_stride = static_cast<std::uint32_t>(saveStride);
@@ -139,7 +139,7 @@ bool VariantLaunch::absorb(const tally_launch_state &state, std::uint64_t epoch,
     return false;
   }
   case Progress::List:
-    // Not even one block ran: the whole grid again needs no list.
+    // No block ran: launching the whole grid again needs no list.
     if (!resuming && ranNothing(state))
       return true;
     listLength = state.yielded;
@@ -147,7 +147,7 @@ bool VariantLaunch::absorb(const tally_launch_state &state, std::uint64_t epoch,
     done = listLength == 0;
     return !done;
   case Progress::Counter:
-    // Behind the last block it must not grow with each launch.
+    // Clamp the counter, so that it does not grow with each launch beyond the last block.
     nextBlock =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(state.next_block, user.grid.count()));
     assert(saved + state.saved == 0 || launched >= leastWorkers());

@@ -1,4 +1,4 @@
-// For how long a write may stay armed, whatever the dispatcher's thread does.
+// Limits how long a write stays armed, whatever the dispatcher's thread does.
 #ifndef TALLY_LIB_RUNTIME_REQUESTS_ARMED_LIMIT_H
 #define TALLY_LIB_RUNTIME_REQUESTS_ARMED_LIMIT_H
 
@@ -14,20 +14,20 @@
 
 namespace tally::runtime {
 
-/// Lets go what stays armed, from a thread that makes no call of the driver's. A call of the
-/// program's may hold the driver's lock until the device is idle (a kernel that is loaded by its
-/// first use): it waits for the armed stream then, and the dispatcher's thread, which would let
-/// that go, for the lock.
+/// Disarms a write that stays armed too long, from a thread that makes no driver call. A call of
+/// the program may hold the driver's lock until the device is idle (for a kernel that is loaded at
+/// its first use). Then the call waits for the armed stream, and the dispatcher's thread, which
+/// would disarm the write, waits for the lock.
 class ArmedLimit {
 public:
-  /// What is armed for twice `limit` is let go by then; in half of that it may be.
+  /// A write is disarmed at the latest after twice `limit`, and may be after once `limit`.
   ArmedLimit(DeviceControl &control, std::chrono::nanoseconds limit)
       : control(control), limit(limit) {}
   ~ArmedLimit() { end(); }
   ArmedLimit(const ArmedLimit &) = delete;
   ArmedLimit &operator=(const ArmedLimit &) = delete;
 
-  /// While the dispatcher's thread arms, in a call that may not come back.
+  /// Lives while the dispatcher's thread arms, in a call that may block for ever.
   class Arming {
   public:
     explicit Arming(ArmedLimit &limit) : limit(limit) { limit.setArming(true); }
@@ -81,7 +81,7 @@ private:
 
   DeviceControl &control;
   const std::chrono::nanoseconds limit;
-  std::mutex mutex; ///< what follows
+  std::mutex mutex; ///< guards the members below
   std::condition_variable changed;
   bool isArming = false, isAsleep = false, ending = false;
   std::thread thread;

@@ -10,7 +10,7 @@
 
 namespace tally::runtime {
 
-/// Stores the control word by the control stream. Copyable.
+/// Stores the control word through the control stream. Copyable.
 struct ControlWriter {
   SignalDevice *device = nullptr;
   StreamId stream{};

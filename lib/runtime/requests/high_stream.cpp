@@ -8,8 +8,8 @@ constexpr std::uint64_t callsMask = HighStream::oneMade - HighStream::oneCall;
 
 } // namespace
 
-/// What has ended is read first and what has begun last, so that launches in between count as being
-/// made, and never as made.
+/// Reads the ended launches first and the begun ones last, so that launches in between count as
+/// being made, never as made.
 HighStream::Calls HighStream::calls() const {
   std::uint64_t ended = ownMade.load(std::memory_order_acquire);
   std::uint64_t now = word.load();

@@ -1,4 +1,4 @@
-// How often implicit scopes are looked at.
+// Intervals at which the monitor looks at implicit scopes.
 #ifndef TALLY_LIB_RUNTIME_REQUESTS_MONITOR_TIMES_H
 #define TALLY_LIB_RUNTIME_REQUESTS_MONITOR_TIMES_H
 
@@ -6,15 +6,16 @@
 
 namespace tally::runtime {
 
-/// Between two looks while something is waited for.
+/// Time between two looks while work is waiting.
 constexpr Nanoseconds nap = std::chrono::microseconds(20);
-/// Where other processes wait for this one's implicit scopes to be closed: naps while none is open,
-/// so that the launch that opens one need not wake the thread; those when one was a short time ago
-/// are as short as `nap`. Where nobody waits yet, the time within which somebody who comes is seen.
+/// watchedNap: nap while other processes may wait for this process's implicit scopes to be closed,
+/// but none is open; so the launch that opens a scope need not wake the thread. If a scope was open
+/// within `recently`, naps are as short as `nap`. unwatchedNap: nap while no process may wait, and
+/// so the time within which a new one is seen.
 constexpr Nanoseconds watchedNap = std::chrono::milliseconds(1),
                       recently = std::chrono::milliseconds(10),
                       unwatchedNap = std::chrono::milliseconds(20);
-/// How often statistics that are not counted where they arise are renewed.
+/// Interval at which statistics are updated that are not counted where they arise.
 constexpr Nanoseconds noteInterval = std::chrono::milliseconds(100);
 
 } // namespace tally::runtime

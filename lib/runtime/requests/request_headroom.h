@@ -1,4 +1,4 @@
-// The headroom, as launches of high priority tell what they take.
+// The headroom, computed from the resources that high-priority launches take.
 #ifndef TALLY_LIB_RUNTIME_REQUESTS_REQUEST_HEADROOM_H
 #define TALLY_LIB_RUNTIME_REQUESTS_REQUEST_HEADROOM_H
 
@@ -12,16 +12,16 @@
 
 namespace tally::runtime {
 
-/// Who launches tells it what that takes, and noteLarge() what does not fit. What is launched
-/// without is not known to fit. Thread-safe.
+/// A thread that launches high-priority work tells what the launch takes, and calls noteLarge() if
+/// it does not fit. A launch that was not told is not known to fit. Thread-safe.
 class RequestHeadroom : public Headroom {
 public:
-  /// A launch on the stream, before it is made. see() says whether it fits.
+  /// Call this before a launch on the stream is made. see() says whether the launch fits.
   void noteLaunchOn(HighStream &stream) {
     if (!stream.launches.load(std::memory_order_relaxed) && !stream.launches.exchange(true))
       addStream();
   }
-  /// Nothing is launched on it any more.
+  /// Call this when no launch on the stream follows.
   void noteGone(HighStream &stream) {
     if (stream.launches.exchange(false))
       dropStream();

@@ -31,8 +31,8 @@ Result<bool> RequestScopeTracker::endRequest(std::span<HighStream *const> named,
   while (!explicitScopes.compare_exchange_weak(open, open - 1));
   scopeChanges.fetch_add(1, std::memory_order_relaxed);
   if (open == 1)
-    // A call that begins from here on sees that no explicit scope is open and opens its own; one
-    // that began before shows in its stream's word.
+    // A call that begins from here on sees no explicit scope and opens an implicit one; a call that
+    // began before shows in its stream's word.
     for (std::uint64_t number = 1; number <= streams.size(); ++number) {
       HighStream &stream = *streams.find(number);
       HighStream::Calls calls = stream.calls();
@@ -49,8 +49,8 @@ Result<bool> RequestScopeTracker::endRequest(std::span<HighStream *const> named,
   return withdraw(at);
 }
 
-/// As monitor() does: a call that begins meanwhile changes the word. Only while something else is
-/// counted in.
+/// Closes the stream's implicit scope if its calls are over, as monitor() does: a call that begins
+/// meanwhile changes the word. Call it only while another scope is counted.
 Result<void> RequestScopeTracker::closeIfOver(HighStream &stream) {
   auto [word, isBeingMade, made] = stream.calls();
   if (!isOpen(word) || isBeingMade || made != stream.synchronised.load() ||
@@ -81,7 +81,7 @@ void RequestScopeTracker::release(HighStream &stream) {
   left.noteGone(stream);
   stream.isReleased = true;
   while (stream.asking.load() != 0)
-    std::this_thread::yield(); // a call of the device's, of a microsecond
+    std::this_thread::yield(); // isIdle() takes about a microsecond
   std::unique_lock lock(releasing);
   stream.nextReleased = std::exchange(released, &stream);
 }
@@ -94,7 +94,7 @@ Result<bool> RequestScopeTracker::isIdle(HighStream &stream) const {
 }
 
 Result<void> RequestScopeTracker::openImplicit(HighStream &stream) {
-  // Counted before the bit shows, so that the monitor never counts out what is not counted in.
+  // Count before setting the bit, so that the monitor never counts out a scope not yet counted in.
   if (Result<void> raised = raise(true); !raised)
     return raised;
   if (isOpen(stream.word.fetch_or(HighStream::openBit)))
@@ -129,7 +129,7 @@ Result<void> RequestScopeTracker::synchronize(HighStream &stream) {
   return done;
 }
 
-/// The time first, so that the monitor finds none from before these calls.
+/// Stores the time before the count, so that the monitor finds no time from before these calls.
 void RequestScopeTracker::noteSynchronised(HighStream &stream, std::uint64_t made) {
   std::int64_t now = control.now().count();
   std::uint64_t known = stream.synchronised.load();
@@ -196,7 +196,7 @@ Nanoseconds RequestScopeTracker::untilRest() const {
   return std::max(Nanoseconds(last) + rest.now() - control.now(), Nanoseconds(0));
 }
 
-/// A thread that does something else between two looks knows no better when a call came.
+/// Skips a gap if the thread was away between two looks, since the call's time is unknown then.
 void RequestScopeTracker::watch() {
   Nanoseconds now = control.now(), before = std::exchange(lastLook, now);
   std::int64_t last = lastSynchronised.load();
@@ -238,7 +238,7 @@ Result<bool> RequestScopeTracker::monitor() {
     if (!isOpen(word))
       continue;
     bool isNamed = stream.isNamed.load(std::memory_order_relaxed);
-    // While calls keep coming the device is not asked.
+    // Do not ask the device while calls keep coming.
     bool still = !isBeingMade && (isNamed || word == stream.lastSeen);
     stream.lastSeen = word;
     if (stream.synchronised.load() != made) {

@@ -1,28 +1,27 @@
-// High-priority streams and request scopes: who is counted in the control word, and until when.
+// High-priority streams and request scopes: which scopes the control word counts, and until when.
 //
 // Explicit scopes are counted one by one. A call on a stream while no explicit scope is open opens
-// the stream's implicit scope, which a monitor (the dispatcher's thread) closes once the stream has
-// come to rest; so the launch path costs two atomic additions, or one. When the last explicit scope
-// ends, streams that nobody has synchronised since their last call get an implicit scope too: work
-// that a request leaves behind stays protected, and where the request was synchronised, its end is
-// exact.
+// the stream's implicit scope. A monitor (the dispatcher's thread) closes the implicit scope once
+// the stream has come to rest; so the launch path costs two atomic additions, or one. When the last
+// explicit scope ends, each stream that no thread has synchronised since its last call gets an
+// implicit scope too. So work that a request leaves behind stays protected; if the request was
+// synchronised, its end is exact.
 //
-// A stream has come to rest some microseconds (rest_time.h) after a wait for it was over or the
-// device said that it is idle: a server whose next request is there already makes its first call by
-// then, and finds the device as the last one left it. While a thread waits for the stream the
-// device is not asked: that thread says when it is over, and is not overtaken.
+// A stream has come to rest some microseconds (rest_time.h) after a wait for the stream was over or
+// the device said that it is idle. A server whose next request has arrived already makes its first
+// call within this time, and finds the device as the last request left it. While a thread waits for
+// the stream, the monitor does not ask the device: the thread reports the end of the wait itself.
 //
-// A stream that a request has named has no such time: its program says when requests end. At the
-// end of the request its implicit scope is closed where its calls are over, and else as soon as
-// they are.
+// A stream that a request has named needs no time to rest: its program says when requests end. Its
+// implicit scope is closed at the end of the request, or later, as soon as its calls are over.
 //
-// Scopes are counted in the process's own control word and, where there is one, in its slot of the
-// arena: the slot first and last, since that takes nanoseconds and the control word a call of the
-// driver's.
+// Scopes are counted in the process's own control word and, if there is one, in its slot of the
+// arena: first in and last out at the slot, which takes nanoseconds, while the control word takes a
+// driver call.
 //
-// What is kept of a stream outlives it and is used again for another one, so that whoever looks at
-// all of them needs no lock: a scope that is open when its stream is released stays counted, and
-// the monitor closes it.
+// The record of a stream outlives the stream and is used again for another stream, so that a thread
+// that looks at all records needs no lock. A scope that is open when its stream is released stays
+// counted, and the monitor closes it.
 #ifndef TALLY_LIB_RUNTIME_REQUESTS_REQUEST_SCOPE_TRACKER_H
 #define TALLY_LIB_RUNTIME_REQUESTS_REQUEST_SCOPE_TRACKER_H
 
@@ -49,48 +48,48 @@ public:
   RequestScopeTracker(SignalDevice &device, DeviceControl &control)
       : device(device), control(control), traced(control) {}
 
-  /// The slot in which other processes see this one's scopes, or none. While no scope is open:
-  /// those that are counted in must be counted out.
+  /// Sets the slot in which other processes see this process's scopes; nullptr: none. Call it while
+  /// no scope is open, since a scope must be counted out where it was counted in.
   void publishTo(ArenaSlot *slot) { published = slot; }
 
-  /// Where it is noted when scopes woke and when the last one was closed.
+  /// Records in a trace when scopes woke the high priority and when the last scope was closed.
   WakeTrace &wakeTrace() { return traced; }
 
-  /// `at`, here and below: of SteadyClock, which the control word has too, from who has just
-  /// looked.
+  /// Begins an explicit scope. `at`, here and below: the time of SteadyClock (also the control
+  /// word's clock), if the caller has just read it.
   Result<void> beginRequest(std::optional<Nanoseconds> at = std::nullopt);
-  /// Returns whether best-effort work may run again. Fails when no request is open. `named`: the
-  /// streams that are the request's; it may be that only now they are known to be.
+  /// Ends an explicit scope. Returns whether best-effort work may run again. Fails when no request
+  /// is open. `named`: the streams that belong to the request; they may become known only now.
   Result<bool> endRequest(std::span<HighStream *const> named = {},
                           std::optional<Nanoseconds> at = std::nullopt);
 
-  /// A stream of the device's that calls pass through to from now on.
+  /// Adds a stream of the device; calls on it pass through from now on.
   Result<HighStream *> adopt(StreamId id);
-  /// No call on it is being made or will be. When this returns the device is not asked about it any
-  /// more; what is still on it counts as over.
+  /// Removes a stream; no call on it may be under way or follow. After the return no thread asks
+  /// the device about the stream; work still on it counts as over.
   void release(HighStream &stream);
   HighStream *find(std::uint64_t number) const { return streams.find(number); }
   std::size_t streamCount() const { return streams.size(); }
 
-  /// Around every call that puts work on the stream: begin, the call, end whatever came of it.
+  /// Put these around every call that puts work on the stream; endCall() even if the call fails.
   Result<void> beginCall(HighStream &stream) {
     return isCountedAt(stream.word.fetch_add(HighStream::oneCall)) ? Result<void>{}
                                                                    : openForCall(stream);
   }
   void endCall(HighStream &stream) {
     stream.word.fetch_add(HighStream::oneMade - HighStream::oneCall);
-    // Mostly somebody else has made the write meanwhile. A device that fails here says so to
-    // whoever waits for best-effort work.
+    // Mostly the listening thread has made the write meanwhile. If the device fails here, a thread
+    // that waits for best-effort work gets the error.
     if (control.isDue()) [[unlikely]]
       flush();
   }
-  /// beginCall(); whether endCall() has to follow. A wake that could not be told to the device must
-  /// not keep the call from being made.
+  /// Like beginCall(), but returns whether endCall() has to follow: a wake that could not be
+  /// written to the device must not prevent the call.
   bool countCall(HighStream &stream) {
     return isCountedAt(stream.word.fetch_add(HighStream::oneCall)) ||
            static_cast<bool>(openForCall(stream));
   }
-  /// The same around a launch by the stream's owner; who has opened a scope sees to the write.
+  /// The same around a launch by the stream's owner. A launch that opened a scope makes the write.
   enum class OwnCount : std::uint8_t { No, Counted, Opened };
   OwnCount countOwnLaunch(HighStream &stream) {
     stream.ownBegun.store(stream.ownBegun.load(std::memory_order_relaxed) + 1,
@@ -106,27 +105,27 @@ public:
       flush();
   }
   Result<void> synchronize(HighStream &stream);
-  /// For who waits for the stream by a call of its own: `wait` makes it, and returns whether all
-  /// that was put on the stream before is over.
+  /// For a caller that waits for the stream with its own call: `wait` makes the call, and returns
+  /// whether all work put on the stream before is over.
   template <class Wait> void synchronizeBy(HighStream &stream, Wait wait) {
     Waiting during(*this, stream);
     during.isOver = wait();
   }
-  /// Closes the stream's implicit scope whatever is on it.
+  /// Closes the stream's implicit scope even if work is on the stream.
   void abandon(HighStream &stream);
 
   /// Closes the implicit scopes of streams that have come to rest. Returns whether any was closed.
   /// For one thread at a time. Fails when the device does.
   Result<bool> monitor();
-  /// For that thread, while it looks at little else: sees how soon the next call comes behind a
-  /// stream's last work. What it did not look at for some microseconds it leaves out.
+  /// Measures how soon the next call comes after a stream's last work. The monitor's thread calls
+  /// it while it polls; times between two looks that are some microseconds apart are not counted.
   void watch();
-  /// How long a stream stays open behind its last work.
+  /// How long a stream stays open after its last work.
   Nanoseconds restTime() const { return rest.now(); }
-  /// How long it is until a stream may have come to rest for which monitor() has not looked since;
-  /// Nanoseconds::max() where none may. For the thread that calls monitor().
+  /// Time until a stream may have come to rest at which monitor() has not looked since;
+  /// Nanoseconds::max() if there is no such stream. For the thread that calls monitor().
   Nanoseconds untilRest() const;
-  /// Statistics, where there is a slot: how many calls were made; what a request took.
+  /// Write statistics to the slot, if there is one: the number of calls; a request's duration.
   void noteCalls();
   void noteRequest(Nanoseconds took, bool missedDeadline = false) {
     ArenaSlot *slot = published;
@@ -136,23 +135,23 @@ public:
     if (missedDeadline)
       slot->add(ArenaCounter::MissedDeadlines);
   }
-  /// A request that was over before anybody could have seen it.
+  /// Counts a request that was over before any other thread could see it.
   void noteUncounted() {
     if (ArenaSlot *slot = published)
       slot->add(ArenaCounter::Requests);
   }
-  /// Whether a stream's implicit scope is open, which monitor() has to close.
+  /// Whether any stream's implicit scope is open; monitor() has to close it.
   bool hasImplicit() const;
 
-  /// What pauses must leave room for.
+  /// The headroom that pausing work must leave.
   RequestHeadroom &headroom() { return left; }
   const RequestHeadroom &headroom() const { return left; }
 
-  /// Whether a call is being made on some stream.
+  /// Whether a call is being made on any stream.
   bool isCalling() const;
-  /// Another number when a call has been made or a scope has begun or ended.
+  /// A number that changes when a call has been made or a scope has begun or ended.
   std::uint64_t progress() const;
-  /// Whether there is work of high priority on the device, and all of it is known to fit.
+  /// Whether high-priority work is on the device and all of it is known to fit in the headroom.
   bool runsWhatFits() const;
 
 private:
@@ -165,18 +164,18 @@ private:
     ~Waiting() {
       if (isOver)
         scopes.noteSynchronised(stream, made);
-      stream.waiting.fetch_sub(1); // noted before: the device need not be asked
+      stream.waiting.fetch_sub(1); // after noting, so that the device need not be asked
     }
     Waiting(const Waiting &) = delete;
     Waiting &operator=(const Waiting &) = delete;
 
     RequestScopeTracker &scopes;
     HighStream &stream;
-    const std::uint64_t made; ///< calls, before the wait
+    const std::uint64_t made; ///< calls made before the wait
     bool isOver = false;
   };
 
-  /// So many calls on the stream are known to be over.
+  /// Notes that the first `made` calls on the stream are known to be over.
   void noteSynchronised(HighStream &stream, std::uint64_t made);
   bool isCountedAt(std::uint64_t word) const {
     return (word & HighStream::openBit) != 0 || explicitScopes.load() != 0;
@@ -184,12 +183,12 @@ private:
   Result<void> openForCall(HighStream &stream);
   OwnCount openForOwnLaunch(HighStream &stream);
   void flush();
-  /// `callFollows`: one that endCall() stands behind, which sees to the write.
+  /// `callFollows`: a call follows, and endCall() after it makes the write if it is still due.
   Result<void> raise(bool callFollows, std::optional<Nanoseconds> at = std::nullopt);
   Result<bool> withdraw(std::optional<Nanoseconds> at = std::nullopt);
   Result<void> openImplicit(HighStream &stream);
   Result<void> closeIfOver(HighStream &stream);
-  /// Whether the device has nothing on the stream; so it is where the stream was released.
+  /// Whether the device has no work on the stream; true for a released stream.
   Result<bool> isIdle(HighStream &stream) const;
 
   SignalDevice &device;
@@ -200,16 +199,17 @@ private:
   RequestHeadroom left;
   static constexpr std::int64_t never = INT64_MIN;
   std::atomic<std::uint64_t> scopeChanges{0};
-  // Written once a request, and read by the dispatcher's thread again and again.
-  alignas(64) std::atomic<std::int64_t> lastSynchronised{never}; ///< any stream
-  // The monitor's own.
-  alignas(64) std::int64_t restLookedFor = never; ///< the last that it has seen to
-  std::int64_t watchedFor = never;                ///< likewise, watch()
+  // Written once a request; the dispatcher's thread reads it all the time.
+  alignas(64) std::atomic<std::int64_t> lastSynchronised{
+      never}; ///< latest synchronisedAt of all streams
+  // Used only by the monitor's thread.
+  alignas(64) std::int64_t restLookedFor = never; ///< lastSynchronised that monitor() has handled
+  std::int64_t watchedFor = never;                ///< lastSynchronised that watch() has handled
   Nanoseconds lastLook{0};
   RestTime rest;
   StableTable<HighStream> streams;
   std::mutex releasing;
-  HighStream *released = nullptr; ///< those to be used again; guarded by it
+  HighStream *released = nullptr; ///< list of records to use again; guarded by `releasing`
 };
 
 } // namespace tally::runtime

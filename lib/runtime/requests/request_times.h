@@ -1,6 +1,6 @@
-// How long the requests of a client take. Requests may overlap, and an end does not say which
-// beginning is its own: the oldest open one is taken for it, which is exact where they end in the
-// order in which they began, and right on average in any case.
+// Durations of a client's requests. Requests may overlap, and an end does not say which request
+// ends. The oldest open request is taken: this is exact if requests end in the order in which they
+// began, and right on average in any case.
 #ifndef TALLY_LIB_RUNTIME_REQUESTS_REQUEST_TIMES_H
 #define TALLY_LIB_RUNTIME_REQUESTS_REQUEST_TIMES_H
 
@@ -20,18 +20,18 @@ public:
     Nanoseconds took;
     std::uint64_t range;
   };
-  /// `range`: what a profiler calls it (ranges.h), or 0.
+  /// Begins a request. `range`: the profiler's range (ranges.h), or 0.
   void begin(Nanoseconds now, std::uint64_t range = 0) {
     Request &request = requests[begun.fetch_add(1) % requests.size()];
     request.range = range;
     request.start = now.count();
   }
-  /// Of a request that has begun. Nothing where more than 64 are open.
+  /// Ends a request that has begun. Returns nothing where more than 64 are open.
   std::optional<Ended> end(Nanoseconds now) {
     std::uint64_t number = ended.fetch_add(1);
     bool isKept = begun.load() - number <= requests.size();
     Request &request = requests[number % requests.size()];
-    // Taken once: another thread may have its number and not yet have stored its time.
+    // Take the time only once: another thread may have the number and not have stored its time yet.
     std::int64_t start = request.start.exchange(none);
     if (!isKept || start == none)
       return std::nullopt;

@@ -1,8 +1,8 @@
-// How long a stream of high priority stays open behind its last work. Who lets best-effort work go
-// on at once and is asked for it back a moment later has cost that request a wake, and who waits in
-// vain the work that time. So it is as long as next calls took to come lately, where they came
-// soon: a server that has a request in line makes its first call within some microseconds, always
-// the same ones. Until enough of that was seen it is the longest.
+// How long a high-priority stream stays open after its last work. If best-effort work goes on at
+// once, a request that comes a moment later pays for a wake; if no request comes, best-effort work
+// has lost the time. So the rest time is as long as recent next calls took to come, counting those
+// that came soon: a server with a request in line makes its first call after about the same few
+// microseconds each time. Until enough calls were seen, the rest time is the longest.
 #ifndef TALLY_LIB_RUNTIME_REQUESTS_REST_TIME_H
 #define TALLY_LIB_RUNTIME_REQUESTS_REST_TIME_H
 
@@ -17,19 +17,18 @@ namespace tally::runtime {
 /// For one thread.
 class RestTime {
 public:
-  /// About what it costs to let best-effort work go on and ask it to yield again: to wait no longer
-  /// than that is at most twice as bad as to know when the next call comes.
+  /// About the cost of letting best-effort work go on and asking it to yield again. So waiting no
+  /// longer costs at most twice as much as knowing when the next call comes.
   static constexpr Nanoseconds longest = std::chrono::microseconds(12);
-  /// How much later than those before the next call may come, and be seen.
+  /// How much later than the calls before the next call may come and still be seen.
   static constexpr Nanoseconds doubt = std::chrono::microseconds(2);
 
-  /// A stream's next call came so long after the work before was over; anything above longest: not
-  /// soon.
+  /// Records the time from the end of a stream's work to its next call; above `longest`: not soon.
   void see(Nanoseconds gap) {
     gaps[count++ % gaps.size()] = std::clamp(gap, Nanoseconds(0), never);
     if (count < fewest)
       return;
-    // All but one of the soon ones: the thread that calls may have lost its core once.
+    // Leave out the longest soon gap: the calling thread may have lost its core once.
     Nanoseconds last{0}, lastButOne{0};
     for (std::size_t i = 0; i < std::min(count, gaps.size()); ++i)
       if (Nanoseconds each = gaps[i]; each <= longest && each >= lastButOne) {

@@ -1,4 +1,4 @@
-// How a request wakes the high priority: best-effort work is told to yield, and that it may go on.
+// A request wakes the high priority: best-effort work is told to yield, and later may go on.
 #include "requests/request_scope_tracker.h"
 
 namespace tally::runtime {

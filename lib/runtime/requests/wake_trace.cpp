@@ -2,7 +2,7 @@
 
 namespace tally::runtime {
 
-/// What the control word has noted itself is taken from there, so that waking costs nothing more.
+/// Takes the times that the control word has noted itself, so that a wake costs nothing more.
 void WakeTrace::wakes(bool byPolicy) {
   if (!trace)
     return;

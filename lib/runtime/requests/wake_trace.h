@@ -1,4 +1,4 @@
-// Notes in a trace when high priority woke and when it came to rest.
+// Records in a trace when high priority woke and when it came to rest.
 #ifndef TALLY_LIB_RUNTIME_REQUESTS_WAKE_TRACE_H
 #define TALLY_LIB_RUNTIME_REQUESTS_WAKE_TRACE_H
 
@@ -10,17 +10,17 @@
 
 namespace tally::runtime {
 
-/// Thread-safe, but for to().
+/// Thread-safe, except to().
 class WakeTrace {
 public:
   explicit WakeTrace(DeviceControl &control) : control(control) {}
 
-  /// Where it is noted, or nowhere. Before any scope is opened.
+  /// Sets the trace; nullptr: no trace. Call it before any scope is opened.
   void to(Trace *where) { trace = where; }
-  /// For who may have seen the control word advanced: notes what was not noted yet. `byPolicy`: the
+  /// Records the new epochs; call it where the control word may have advanced. `byPolicy`: the
   /// policy has advanced it.
   void wakes(bool byPolicy = false);
-  /// For who has withdrawn the last scope.
+  /// Records that high priority is idle; call it after withdrawing the last scope.
   void idle();
 
 private:
