@@ -16,7 +16,7 @@ constexpr std::size_t mostNames = 65536;
 
 Error failure(const std::string &path) { return {path + ": " + std::strerror(errno)}; }
 
-/// Under which the file is written before it is whole.
+/// Name of the file until it is complete.
 std::string unfinishedName(const std::string &path) {
   return path + ".new-" + std::to_string(getpid());
 }
@@ -54,7 +54,7 @@ Result<std::unique_ptr<Trace>> Trace::open(std::string_view path, std::size_t ca
   std::string file(path);
   for (std::size_t at = 0; (at = file.find("%p", at)) != std::string::npos;)
     file.replace(at, 2, std::to_string(getpid()));
-  // What cannot be written is said now, and not when all is over.
+  // Report a file that cannot be written now, not at the end of the program.
   std::string unfinished = unfinishedName(file);
   if (Result<void> tried = writeFile(unfinished, ""); !tried)
     return tried.error();
@@ -106,7 +106,7 @@ TraceEvent Trace::unpack(const std::array<std::uint64_t, 4> &words) {
 void Trace::add(const TraceEvent &event) {
   std::uint64_t number = added.fetch_add(1);
   Slot &slot = ring[number % ring.size()];
-  // Another thread, that the ring has overtaken, is still writing there.
+  // A thread that the ring has overtaken is still writing this slot.
   if (slot.state.exchange(writing, std::memory_order_acquire) == writing) {
     collided.fetch_add(1);
     return;
@@ -117,11 +117,11 @@ void Trace::add(const TraceEvent &event) {
   slot.state.store(number + 1, std::memory_order_release);
 }
 
-/// Nothing where it is empty or being written.
+/// Reads a slot; nothing where it is empty or being written.
 std::optional<TraceEvent> Trace::read(const Slot &slot) {
   std::uint64_t before = slot.state.load(std::memory_order_acquire);
   std::array<std::uint64_t, 4> words{};
-  // Whoever stored one of these said `writing` before.
+  // A thread that stored one of these words has set `writing` before.
   for (std::size_t i = 0; i < words.size(); ++i)
     words[i] = slot.words[i].load(std::memory_order_acquire);
   if (before == 0 || before == writing || slot.state.load(std::memory_order_relaxed) != before)
@@ -139,7 +139,7 @@ std::vector<TraceEvent> Trace::events() const {
   for (const Slot &slot : ring)
     if (std::optional<TraceEvent> event = read(slot))
       found.push_back(*event);
-  // What contains another comes before it.
+  // An event that contains another comes before it.
   std::stable_sort(found.begin(), found.end(), [](const TraceEvent &a, const TraceEvent &b) {
     return a.start != b.start ? a.start < b.start : a.type < b.type;
   });

@@ -1,10 +1,10 @@
-// Who ran when and who yielded, for a picture of it in Perfetto or chrome://tracing.
+// Trace of which work ran when and which work yielded, for Perfetto or chrome://tracing.
 //
-// Events go into a ring of a fixed number; the newest stay. All of it is seen from where the work
-// is done anyway: the dispatcher's thread notes what it sends and what comes back, the monitor that
-// high priority came to rest; when it woke the control word has noted for itself. So a launch of
-// high priority does nothing more for it. Times are the clock's that does not go back
-// (CLOCK_MONOTONIC), the same in all processes, so that files of several may be put together.
+// Events go into a ring of fixed size; the newest events stay. Threads record only what they do or
+// see anyway: the dispatcher's thread records what it sends and what comes back, and the monitor
+// that high priority came to rest; the control word keeps the time of a wake itself. So a trace
+// costs a high-priority launch nothing. Times are of the monotonic clock (CLOCK_MONOTONIC), which
+// is the same in all processes, so that files of several processes may be merged.
 #ifndef TALLY_LIB_RUNTIME_TRACE_TRACE_H
 #define TALLY_LIB_RUNTIME_TRACE_TRACE_H
 
@@ -29,12 +29,12 @@
 
 namespace tally::runtime {
 
-/// Why what paused went on.
+/// Why paused work went on.
 enum class PauseEnd : std::uint8_t {
   Over,    ///< no scope was open any more
-  Overdue, ///< nothing of the high-priority work was seen to happen for too long
-  NoRoom,  ///< some of it may not fit beside what pauses
-  Awaited, ///< some of it waits for best-effort work
+  Overdue, ///< high-priority work showed no progress for too long
+  NoRoom,  ///< some high-priority work may not fit beside paused work
+  Awaited, ///< high-priority work waits for best-effort work
   Closed   ///< the process is about to end
 };
 
@@ -46,32 +46,32 @@ constexpr std::string_view nameOf(PauseEnd end) {
 
 struct TraceEvent {
   enum class Type : std::uint8_t {
-    Wake,       ///< the control word was advanced: who runs is asked to yield; `value`: the epoch
-    Stop,       ///< the same, by the policy and not by a request
-    Idle,       ///< the last high-priority scope was closed
-    Request,    ///< an explicit request; `name`: its own or the client's; `value`: missed deadlines
-    Elsewhere,  ///< high priority of other processes was active
-    Pause,      ///< what runs was told to pause, until it was told to go on; `value`: a PauseEnd
-    NoPauses,   ///< from here on nothing is told to pause for `value` nanoseconds
-    Turnaround, ///< from a request to yield until the last of what ran was seen gone
-    Wait,       ///< a lane had work that might not go
-    Batch,      ///< was under way on a lane; `value`: of how many things
-    Work,       ///< one thing of a batch; its time is a part of the batch's
-    Ahead       ///< `value` operations went to the device past the lanes; `lane`: of a stream
+    Wake,    ///< the control word advanced: running work is asked to yield; `value`: the epoch
+    Stop,    ///< the control word advanced because of the policy, not of a request
+    Idle,    ///< the last high-priority scope was closed
+    Request, ///< an explicit request; `name`: the request's or client's; `value`: missed deadlines
+    Elsewhere,  ///< a higher class was active in another process
+    Pause,      ///< running work was told to pause, until it was told to go on; `value`: a PauseEnd
+    NoPauses,   ///< from here on no work is told to pause for `value` nanoseconds
+    Turnaround, ///< from a request to yield until the host saw all running work gone
+    Wait,       ///< a lane had work that was held back
+    Batch,      ///< a batch was under way on a lane; `value`: its number of items
+    Work,       ///< one item of a batch; its time is a part of the batch's
+    Ahead ///< `value` operations went to the device past the lanes; `lane`: the stream's number
   };
-  /// Of work: what it was sent as.
+  /// For Work: the form in which it was sent.
   enum class Way : std::uint8_t { Variant, NonPreemptible, Copy, Fill, Call, Put };
 
   Type type = Type::Wake;
   std::uint8_t lane = 0;
   Way way = Way::NonPreemptible;
-  Kind kind{};             ///< of variants
-  bool resumes = false;    ///< of variants: launched before, and had yielded
-  bool yielded = false;    ///< of variants: left blocks to run
-  bool isEstimate = false; ///< only the batch's time is measured
-  std::uint32_t name = 0;  ///< as nameOf() gives it
+  Kind kind{};             ///< for variants
+  bool resumes = false;    ///< for variants: a resumed launch
+  bool yielded = false;    ///< for variants: left blocks to run
+  bool isEstimate = false; ///< the time is a share of the batch's measured time
+  std::uint32_t name = 0;  ///< a number of nameOf()
   Nanoseconds start{0}, duration{0};
-  std::uint64_t value = 0; ///< of work: blocks launched
+  std::uint64_t value = 0; ///< for Work: number of blocks launched; see Type for others
 };
 
 constexpr std::string_view nameOf(TraceEvent::Way way) {
@@ -86,21 +86,21 @@ public:
   static constexpr std::size_t defaultCapacity = std::size_t{1} << 17, leastCapacity = 16,
                                mostCapacity = std::size_t{1} << 24;
 
-  /// `path`: the file to be written; %p in it stands for the process's number. Fails where it
-  /// cannot be written. `capacity`: events, between the two above.
+  /// `path`: the file to write; %p in it stands for the process's number. Fails where the file
+  /// cannot be written. `capacity`: number of events, from leastCapacity to mostCapacity.
   static Result<std::unique_ptr<Trace>> open(std::string_view path,
                                              std::size_t capacity = defaultCapacity);
 
-  /// A number for a name; the same for the same. Beyond 65,536 names all others are one.
+  /// The number of a name, the same for equal names. Beyond 65,536 names all others share a number.
   std::uint32_t nameOf(std::string_view name);
   void add(const TraceEvent &event);
 
-  /// What was added and is not in the ring any more.
+  /// Number of events that were added and are not in the ring.
   std::uint64_t lost() const;
   /// The ring's events, oldest first.
   std::vector<TraceEvent> events() const;
-  /// Writes the file, whole or not at all: under another name, which then replaces it. In a forked
-  /// child nothing.
+  /// Writes the file under another name, then renames it: all or nothing. Does nothing in a forked
+  /// child.
   Result<void> write() const;
   const std::string &path() const { return file; }
 
@@ -108,7 +108,7 @@ private:
   Trace(std::string file, std::size_t capacity) : file(std::move(file)), ring(capacity) {}
   std::string text() const;
 
-  /// `state`: 0: empty; `writing`; else a number that every event has for itself.
+  /// `state`: 0: empty; `writing`; else the unique number of its event.
   struct Slot {
     std::atomic<std::uint64_t> state{0};
     std::array<std::atomic<std::uint64_t>, 4> words{};

@@ -1,4 +1,4 @@
-// A trace as Chrome's trace event format has it, which Perfetto reads too: tracks of slices and
+// Writes a trace in Chrome's trace event format, which Perfetto reads too: tracks of slices and
 // instants, times in microseconds.
 #include "trace/trace.h"
 #include "trace/trace_tracks.h"
@@ -39,7 +39,7 @@ public:
       : process(std::to_string(process)), names(names) {}
 
   void add(const TraceEvent &event);
-  /// What is still open at the last event's end is closed there.
+  /// Closes slices that are still open at the end of the last event.
   void finish();
   std::string take() { return std::move(events); }
 
@@ -91,7 +91,7 @@ void Text::describe(std::uint32_t track, const std::string &name) {
       ",\"args\":{\"sort_index\":" + std::to_string(track % waitsOf * 2 + track / waitsOf) + "}");
 }
 
-/// Requests may overlap, so they are asynchronous slices, which have numbers.
+/// Writes requests as asynchronous slices with numbers, since requests may overlap.
 void Text::request(const TraceEvent &event) {
   std::string id = ",\"cat\":\"request\",\"id\":" + std::to_string(++requests);
   std::string_view name = called(event);
@@ -153,7 +153,7 @@ void Text::add(const TraceEvent &event) {
     describe(PauseTrack, "pauses");
     slice(PauseTrack, "paused", event.start, event.duration,
           "\"ended\":" + quoted(nameOf(static_cast<PauseEnd>(event.value))));
-    // It may have woken without a new epoch.
+    // High priority may have woken without a new epoch.
     if (!activeSince)
       activeSince = event.start;
     break;

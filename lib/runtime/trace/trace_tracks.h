@@ -1,4 +1,4 @@
-// The tracks ("threads" to the format) of a trace's text, for what writes it and what reads it.
+// The tracks ("threads" in the format) of a trace's text, for its writer and its readers.
 #ifndef TALLY_LIB_RUNTIME_TRACE_TRACE_TRACKS_H
 #define TALLY_LIB_RUNTIME_TRACE_TRACE_TRACKS_H
 
@@ -6,16 +6,16 @@
 
 namespace tally::runtime {
 
-/// In the order in which they are shown.
+/// Tracks in the order in which a viewer shows them.
 enum Track : std::uint32_t {
   HighTrack = 1,
   YieldTrack,
   PauseTrack,
   ElsewhereTrack,
   FirstLane = 10,
-  FirstAhead = 50 ///< of streams whose work goes at once; 50 of them
+  FirstAhead = 50 ///< 50 tracks for streams whose work goes at once
 };
-/// Waits of a lane, since a slice may not overlap another one of its track: so far behind its own.
+/// Offset of a lane's track of waits from its own track: slices of one track may not overlap.
 constexpr std::uint32_t waitsOf = 100;
 
 } // namespace tally::runtime
