@@ -1,4 +1,4 @@
-// Any policy behind one type: what the runtime keeps of the one that the user chose.
+// AnyPolicy: one type for any policy; the runtime keeps the user's policy in it.
 #ifndef TALLY_RUNTIME_ANY_POLICY_H
 #define TALLY_RUNTIME_ANY_POLICY_H
 
@@ -24,30 +24,29 @@ using tally::Snapshot;
 template <class T>
 concept Policy = requires(T policy, const Snapshot &now) {
   { policy.decide(now) } -> std::same_as<Decision>;
-} && std::copy_constructible<T>; // last: what is no policy at all is not asked for that
+} && std::copy_constructible<T>; // last: not tested for a type that is no policy
 
-/// Holds a copy of a policy. decide() is called by one thread at a time, often (before each launch
-/// that is sent): it must not block. A policy may keep what it has seen; time is what the snapshots
-/// say.
+/// Holds a copy of a policy. One thread at a time calls decide(), often (before each launch that is
+/// sent), so decide() must not block. A policy may keep state; its time is Snapshot::now.
 class AnyPolicy {
 public:
   AnyPolicy() : AnyPolicy(PriorityPolicy{}) {}
   template <class T>
     requires(!std::same_as<T, AnyPolicy> && Policy<T>)
-  AnyPolicy(T policy) // NOLINT(google-explicit-constructor): a policy is given as it is
+  AnyPolicy(T policy) // NOLINT(google-explicit-constructor): callers pass a policy itself
       : readsClients(usesClientsOf<T>()), mayLimitSms(limitsSmsOf<T>()),
         call([kept = std::move(policy)](const Snapshot &now) mutable -> Decision {
           return kept.decide(now);
         }) {}
 
-  /// One of which the two are known at run time only.
+  /// A policy whose two properties are known only at run time.
   AnyPolicy(std::function<Decision(const Snapshot &)> decide, bool usesClients, bool limitsSms)
       : readsClients(usesClients), mayLimitSms(limitsSms), call(std::move(decide)) {}
 
   Decision decide(const Snapshot &now) const { return call(now); }
-  /// Whether it reads Snapshot::clients: has `static constexpr bool usesClients = true`.
+  /// Whether the policy reads Snapshot::clients (`static constexpr bool usesClients = true`).
   bool usesClients() const { return readsClients; }
-  /// Whether it may set Decision::sms: has no `static constexpr bool limitsSms = false`.
+  /// Whether the policy may set Decision::sms (no `static constexpr bool limitsSms = false`).
   bool limitsSms() const { return mayLimitSms; }
 
 private:

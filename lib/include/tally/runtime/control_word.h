@@ -1,40 +1,48 @@
-// The control word from the host's side: who asks best-effort work to yield, and under which epoch
-// it may be issued.
+// The host's side of the control word: asks best-effort work to yield, and gives the epoch under
+// which it may be issued.
 //
-// raise() counts a high-priority scope in; the one that wakes from idle advances the epoch, which
-// then has to be written, with no allocation. A write is a call of the driver's, of several
-// microseconds where the thread made none for a while; so the dispatcher's thread makes it while it
-// listens, beside the launch that woke, and nobody does while nothing best-effort is on the device.
-// Where the device can wait, that thread has put the write of the next epoch there ahead of time,
-// behind a wait for a word in mapped memory, the trigger: a wake then is a store, which takes no
-// call and does not contend with the launch that woke (arm()).
+// raise() counts a high-priority scope in. The first scope after idle, a wake, advances the epoch,
+// which then has to be written to the device, with no allocation. The write is a driver call, of
+// several microseconds if the thread made none for a while. So the dispatcher's thread makes the
+// write while it listens, beside the launch that woke; while no best-effort work is on the device
+// no thread makes it. If the device can wait, the dispatcher's thread has put the write of the next
+// epoch on the control stream ahead of time, after a wait for a word in mapped memory, the trigger.
+// Then a wake is a store, which takes no call and does not contend with the launch that woke
+// (arm()).
 //
-// withdraw() counts the scope out and touches nothing else: what was asked to yield stays asked for
-// ever, and what is issued afterwards carries the new epoch.
+// withdraw() counts the scope out and changes nothing else: work that was asked to yield stays
+// asked for ever, and work that is issued afterwards carries the new epoch.
 //
-// Races. Writes are made by one thread at a time, each of the newest epoch, so they are issued in
-// the order of epochs; one that was overtaken is left out, since whatever yields to it yields to
-// the newer one too. Who leaves a write to the listener stores it, then sees that somebody listens;
-// the listener says that it no longer does, then looks for one: so one of the two makes it. In the
-// same way a wake that finds nothing on the device has advanced the epoch before it looked, and who
-// sends something says so before it asks for the epoch. An armed write is published before it is
-// put on the stream, and put there between the others: a wake that sees it leaves the write to it,
-// one that does not makes its own, which lets what is armed go first; and because the trigger never
-// goes back, what is put there too late does not wait. permit() reads the epoch before the count:
-// if a wake comes between the two it sees the count; if it comes later the permit carries the old
-// epoch and the launch yields when the write lands. A permit under the new epoch while its wake is
-// still in the count cannot happen.
+// Races:
+//  - Order of writes: one thread at a time writes, always the newest epoch, so writes are issued in
+//    the order of epochs. An overtaken write is left out, since launches that yield to its epoch
+//    yield to the newer epoch too.
+//  - Waking thread and listener, a store-then-load (Dekker) handshake: the waking thread sets
+//  `due`,
+//    then reads `listening`; the listener clears `listening`, then reads `due`. So one of the two
+//    makes the write.
+//  - Waking thread and sender, likewise: a wake advances the epoch, then reads `busy`; the sender
+//    sets `busy` before it reads the epoch.
+//  - Armed writes: an armed write is published before it is put on the stream, and only one thread
+//    at a time puts writes there. A wake that sees the armed write leaves the write to it. A wake
+//    that does not see it makes its own write, and lets the armed write go first. The trigger never
+//    goes back, so an armed write that is put on the stream too late does not wait.
+//  - permit() reads the epoch before the count. If a wake comes between the two, permit() sees the
+//    count. If the wake comes later, the permit carries the old epoch, and the launch yields when
+//    the write lands. A permit under the new epoch while its wake is still in the count cannot
+//    happen.
 //
-// Pauses. A request that wakes says PAUSE instead, under the epoch that there is, while all that is
-// under way pauses (Pausing::All); where only some of it does, it says so under the next epoch.
-// Nothing is left over by the former, so its end may say RUN. Who sends something that does not
-// pause says so first (setPausing), and asks for its permit then; who wakes has counted itself in
-// before it looks; so one of the two sees the other, and what does not pause never goes on beside
-// a request that only paused. The end is told by the thread that issues (settle): it sees the count
-// at 0, says RUN, and looks again; who wakes meanwhile has counted itself in first.
+// Pauses. While all batches under way pause (Pausing::All), a wake says PAUSE under the present
+// epoch; where only some of them pause, it says PAUSE under the next epoch. After a pause under the
+// present epoch no launch has yielded, so its end may say RUN. A thread that sends work that does
+// not pause calls setPausing() first and asks for its permit then; a waking thread counts itself in
+// before it reads what pauses. So one of the two sees the other, and work that does not pause never
+// runs on beside a request that only paused. The thread that issues work ends the pause (settle()):
+// it sees the count at 0, says RUN, and reads the count again; a thread that wakes meanwhile has
+// counted itself in first.
 //
-// A launch may reach the device before the write of its own epoch
-// does: blocks yield only to a greater one.
+// A launch may reach the device before the write of its own epoch does: blocks yield only to a
+// greater epoch.
 #ifndef TALLY_RUNTIME_CONTROL_WORD_H
 #define TALLY_RUNTIME_CONTROL_WORD_H
 
@@ -72,17 +80,17 @@ constexpr ControlFields decodeControl(std::uint64_t word) {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
-/// What of the best-effort work under way pauses when it is told to.
+/// How much of the best-effort work under way pauses when it is told to.
 enum class Pausing : std::uint8_t { None, Some, All };
 
-/// The time that the runtime measures with.
+/// The clock of the runtime.
 struct SteadyClock {
   Nanoseconds operator()() const { return std::chrono::steady_clock::now().time_since_epoch(); }
 };
 
-/// The one owner of a context's control word. `Write` is called as `Result<void>(std::uint64_t)` to
-/// store the word in device memory; calls are ordered as they are made. `Clock` gives nanoseconds
-/// that never go back. Thread-safe.
+/// The only owner of a context's control word. It calls `Write` as `Result<void>(std::uint64_t)` to
+/// store the word in device memory; the stores keep the order of the calls. `Clock` gives
+/// nanoseconds that never go back. Thread-safe.
 template <class Write, class Clock = SteadyClock> class ControlWord {
 public:
   explicit ControlWord(Write write, Clock clock = {})
@@ -91,8 +99,8 @@ public:
   /// The word that device memory holds before the first raise().
   static constexpr std::uint64_t initialWord() { return encodeControl({}); }
 
-  /// For who is about to call raise(): fetches what that writes and reads, which other threads had
-  /// last, all at once.
+  /// Call this shortly before raise(): prefetches the memory that raise() reads and writes, which
+  /// other threads used last.
   void fetchForRaise() const {
     std::uint64_t next = epoch.load(std::memory_order_relaxed) + 1;
     __builtin_prefetch(&active, 1);
@@ -103,11 +111,11 @@ public:
       __builtin_prefetch(word, 1);
   }
 
-  /// Counts a high-priority scope in. Where it wakes from idle, best-effort work is asked to yield:
-  /// at once, or by the thread that listens; then the caller should call flush() behind whatever it
-  /// has to do first. When a write fails here, the scope is not counted. `mayPause`: not for what
-  /// runs elsewhere, in time slices perhaps, which nobody can have who naps. `at`: what the clock
-  /// says, from who has just looked.
+  /// Counts a high-priority scope in. If the scope wakes from idle, best-effort work is asked to
+  /// yield: at once, or by the thread that listens; then the caller should call flush() after its
+  /// urgent work. If a write fails here, the scope is not counted. `mayPause`: false for work of
+  /// another process: with time slicing it could not run while paused blocks nap here. `at`: the
+  /// clock's time, if the caller has just read it.
   Result<void> raise([[maybe_unused]] bool mayPause = true,
                      [[maybe_unused]] std::optional<Nanoseconds> at = std::nullopt) {
     if (active.fetch_add(1) != 0)
@@ -119,7 +127,7 @@ public:
     Nanoseconds now = at ? *at : clock();
     wokenAt.store(now.count());
     std::optional<std::uint64_t> next = askToYield(mayPause, now);
-    // What is armed says RUN.
+    // An armed write says RUN.
     bool isTold = next && armed.load() == *next && mode.load() == TALLY_CONTROL_RUN;
     if (!busy.load() || isTold)
       return {};
@@ -133,8 +141,9 @@ public:
     return written;
   }
 
-  /// The same for who has no call to make first: returns when the write was made. The thread that
-  /// listens makes it within a microsecond, but the system may have taken its core away.
+  /// Like raise(), for a caller without an urgent call: returns when the write was made. The
+  /// listening thread makes it within a microsecond, unless the system has taken its core away;
+  /// then the caller makes it.
   Result<void> raiseAndTell(bool mayPause = true, std::optional<Nanoseconds> at = std::nullopt) {
     constexpr Nanoseconds listenersTime{2000};
     if (Result<void> raised = raise(mayPause, at); !raised || !due.load())
@@ -147,9 +156,9 @@ public:
     return written;
   }
 
-  /// For who has woken and is about to make a call of the driver's: returns when the listener has
-  /// begun the write that raise() left to it, within a microsecond or so in any case. The two take
-  /// turns in the driver, and the write is the shorter one, which others wait for.
+  /// Call this after raise() and before a driver call: returns when the listener has begun the
+  /// write that raise() left to it, at the latest after about a microsecond. The two calls take
+  /// turns in the driver, and the write is shorter and more urgent.
   void letWriteGoFirst() const {
     constexpr Nanoseconds listenersTime{1000};
     if (!due.load())
@@ -158,11 +167,11 @@ public:
     }
   }
 
-  /// Makes the write that is due, if one is and no other thread is making it.
+  /// Makes the write that is due, unless another thread is making it.
   Result<void> flush() {
     while (due.load() && !writing.test_and_set()) {
       due.store(false);
-      disarm(); // it would come behind what waits
+      disarm(); // else the write would come after the armed wait
       Result<void> written = write(wordOf(epoch.load(), modeToWrite()));
       writing.clear();
       if (!written)
@@ -171,63 +180,64 @@ public:
     return {};
   }
 
-  /// Whether a request to yield is left to be written by whoever comes to it.
+  /// Whether a request to yield is still to be written; any thread may write it by flush().
   bool isDue() const { return due.load(); }
-  /// Whether no request to yield is left to be written.
+  /// Whether all requests to yield are written.
   bool isTold() const { return !isDue() && !writing.test(); }
 
-  /// The mode that requests are written with where nothing pauses: CHECKPOINT where what runs can
-  /// stop inside of a block. Kinds that cannot act on the epoch alone. At any time: a request that
-  /// was written before is met at the blocks' ends.
+  /// Sets the mode of requests where no work pauses: CHECKPOINT if running work can stop inside a
+  /// block. Kinds that cannot do this act on the epoch alone. May be called at any time: launches
+  /// yield at the ends of blocks to a request that was written before.
   void setRequestMode(tally_control_mode asked) { requestMode.store(asked); }
 
   // For the one thread that issues best-effort work.
 
-  /// Asks all best-effort work that was issued to yield, though no scope wakes: what the policy let
-  /// run has to go.
+  /// Asks all issued best-effort work to yield although no scope wakes, because the policy no
+  /// longer lets it run.
   Result<void> advance() {
     if (armed.load() == nextEpoch(clock()))
       return {};
     due.store(true);
     return flush();
   }
-  /// What a wake is to say from here on. Before a permit is asked for under which something goes
-  /// that does not pause: not All.
+  /// Sets how much of the work under way the next wake pauses. Before asking for a permit for work
+  /// that does not pause, set another value than All.
   void setPausing(Pausing now) {
-    if (pausing.load() != now) // else who wakes need not fetch it anew
+    if (pausing.load() != now) // no store otherwise: a waking thread would have to fetch it anew
       pausing.store(now);
   }
   Pausing whatPauses() const { return pausing.load(); }
-  /// Whether what pauses is told to.
+  /// Whether work is told to pause now.
   bool isPausing() const { return mode.load() == TALLY_CONTROL_PAUSE; }
-  /// When it was told to last.
+  /// When work was last told to pause.
   Nanoseconds pausedAt() const { return Nanoseconds(pausedSince.load()); }
   std::uint64_t pauses() const { return pauseCount.load(); }
-  /// Ends a pause: with no scope open all goes on. Returns whether it did.
+  /// Ends a pause if no scope is open: all work goes on. Returns whether it ended the pause.
   Result<bool> settle() {
     tally_control_mode now = mode.load();
     if (now == TALLY_CONTROL_RUN || active.load() != 0 ||
         !mode.compare_exchange_strong(now, TALLY_CONTROL_RUN))
       return false;
     tally_control_mode told = TALLY_CONTROL_RUN;
-    if (active.load() != 0) // as it was, unless whoever woke has said otherwise
+    if (active.load() != 0) // restore the mode, unless the waking thread has set another
       mode.compare_exchange_strong(told, now);
     due.store(true);
     Result<void> written = flush();
     return written ? Result<bool>(true) : written.error();
   }
-  /// Ends a pause though a scope is open: what pauses goes on to the end of its blocks and leaves.
+  /// Ends a pause although a scope is open: paused work goes on to the end of its blocks and
+  /// leaves.
   Result<void> release() {
     mode.store(TALLY_CONTROL_LEAVE_AT_BLOCK_END);
     return advance();
   }
 
-  /// The word in mapped memory whose growth the writes wait for that arm() puts on the device. At
-  /// any time before the first arm(): nothing is armed without it.
+  /// Sets the trigger: the word in mapped memory for whose growth armed writes wait. Call it before
+  /// the first arm(): without a trigger no write is armed.
   void setTrigger(std::atomic<std::uint64_t> *word) { trigger.store(word); }
-  /// Puts the write of the next wake on the device, unless it is there. Whoever waits for all of
-  /// the device waits for that too, so not for long, and not while nothing else is on it: disarm().
-  /// On an error of the device nothing is armed any more.
+  /// Puts the write of the next wake on the device, unless it is there already. A call that waits
+  /// for the whole device waits for this write too; so call disarm() soon, and when no other work
+  /// is on the device. After an error of the device no write is armed any more.
   Result<void> arm() {
     if (!trigger.load() || refused || due.load() || isArmed() || active.load() != 0 ||
         writing.test_and_set())
@@ -242,31 +252,31 @@ public:
         due.store(true);
     }
     writing.clear();
-    Result<void> written = flush(); // of a wake that came meanwhile
+    Result<void> written = flush(); // for a wake that came meanwhile
     return put ? written : put;
   }
   bool isArmed() const { return armed.load() > epoch.load(); }
-  /// The epoch that is armed, or 0. By any thread.
+  /// The epoch that is armed, or 0. For any thread.
   std::uint64_t armedEpoch() const {
     std::uint64_t next = armed.load();
     return next > epoch.load() ? next : 0;
   }
-  /// Lets go what waits on the device: best-effort work that is there yields, though no scope
-  /// wakes. By any thread; it makes no call of the device's.
+  /// Lets the armed write go: best-effort work on the device yields although no scope wakes. For
+  /// any thread; makes no call of the device.
   void disarm() {
     std::uint64_t next = armed.load();
     if (next <= epoch.load())
       return;
     raisedAt[next % raisedAt.size()].store(clock().count());
-    // Not where a wake has come to it meanwhile: nobody would write the epoch behind that.
+    // Do not advance if a wake has done so meanwhile: no thread would write the epoch after it.
     if (std::uint64_t now = next - 1; epoch.compare_exchange_strong(now, next)) {
       disarmed.fetch_add(1);
       fire(next);
     }
   }
-  /// Whether it may have something on the device, or ask for a permit to send it; true at first.
+  /// Tells whether best-effort work may be on the device or ask for a permit; true at first.
   void setBusy(bool now) { busy.store(now); }
-  /// For some microseconds makes what is due as soon as it is. `pause` is called between looks.
+  /// Listens for some microseconds and makes a due write at once. Calls `pause` between two looks.
   template <class Pause> Result<void> listen(Pause pause) {
     listening.store(true);
     for (int looks = 0; looks < 32 && !due.load(); ++looks)
@@ -275,7 +285,7 @@ public:
     return flush();
   }
 
-  /// Counts a scope out. Returns whether it was the last one. `at`: as above.
+  /// Counts a scope out. Returns whether it was the last scope. `at`: as for raise().
   Result<bool> withdraw(std::optional<Nanoseconds> at = std::nullopt) {
     endedAt.store((at ? *at : clock()).count());
 #ifdef TALLY_PLANT_CLEARED_CONTROL_WORD
@@ -288,7 +298,7 @@ public:
 
   /// The epoch under which best-effort work may be issued now, if the policy lets it run.
   template <class Policy> std::optional<std::uint64_t> permit(const Policy &policy) const {
-    std::uint64_t now = epoch.load(); // before the count: see above
+    std::uint64_t now = epoch.load(); // before the count: see Races
     return policy.decide(snapshot()).runBestEffort ? std::optional(now) : std::nullopt;
   }
 
@@ -303,7 +313,7 @@ public:
     return now;
   }
 
-  /// By the clock.
+  /// The time of the clock.
   Nanoseconds now() const { return clock(); }
   /// When the count last rose from 0; nothing if it never did.
   std::optional<Nanoseconds> lastWake() const {
@@ -312,10 +322,11 @@ public:
   }
 
   std::uint64_t currentEpoch() const { return epoch.load(); }
-  /// How often best-effort work was asked to yield for somebody.
+  /// How often best-effort work was asked to yield, without disarm().
   std::uint64_t requests() const { return epoch.load() - disarmed.load(); }
-  /// When the first request came that launches of `launchEpoch` yield to; only while currentEpoch()
-  /// is greater. Of the last 64 requests only: further back, the oldest of these.
+  /// When the first request came to which launches of `launchEpoch` yield; only while
+  /// currentEpoch() is greater. Knows the last 64 requests only; for an older one returns the
+  /// oldest of these.
   Nanoseconds raisedAfter(std::uint64_t launchEpoch) const {
     std::uint64_t now = currentEpoch();
     std::uint64_t first = launchEpoch + 1;
@@ -345,20 +356,20 @@ private:
     return encodeControl({.epoch = epoch, .mode = mode});
   }
 
-  /// What pauses goes on under any mode but PAUSE.
+  /// The mode to write. Paused work goes on under any mode but PAUSE.
   tally_control_mode modeToWrite() const {
     tally_control_mode now = mode.load();
     return now == TALLY_CONTROL_PAUSE ? now : std::max(now, requestMode.load());
   }
 
-  /// Lets go the write that waits for the epoch.
+  /// Lets the armed write that waits for the epoch go.
   void fire(std::uint64_t now) {
     if (std::atomic<std::uint64_t> *word = trigger.load())
       for (std::uint64_t seen = word->load();
            seen < now && !word->compare_exchange_weak(seen, now);) {
       }
   }
-  /// Returns the new one.
+  /// Advances the epoch and returns the new one.
   std::uint64_t nextEpoch(Nanoseconds at) {
     std::uint64_t now = epoch.load();
     do
@@ -370,16 +381,16 @@ private:
 
   friend struct ControlWordTest;
 
-  // Apart by who writes them: a launch reads `due`, and must not have to fetch it anew because the
-  // dispatcher's thread has looked again; and that thread looks at `due` all the time, which must
-  // not take from who wakes the lines that it writes.
+  // Cache lines are separate by writer. A launch reads `due`, and must not have to fetch it anew
+  // each time the dispatcher's thread looks. That thread reads `due` all the time, which must not
+  // take from a waking thread the lines that it writes.
   static constexpr std::size_t line = 64;
   Write write;
   Clock clock;
-  bool refused = false; ///< to arm
+  bool refused = false; ///< the device has refused to arm
   std::atomic<std::atomic<std::uint64_t> *> trigger{nullptr};
   std::atomic<tally_control_mode> requestMode{TALLY_CONTROL_RUN};
-  // Who wakes, and who counts out.
+  // Written by threads that wake or count out.
   alignas(line) std::atomic<std::uint32_t> active{0};
   std::atomic<std::uint64_t> epoch{0};
   std::atomic<tally_control_mode> mode{TALLY_CONTROL_RUN};
@@ -387,11 +398,12 @@ private:
   std::atomic<std::uint64_t> pauseCount{0};
   std::array<std::atomic<std::int64_t>, 64> raisedAt{};
   alignas(line) std::atomic<bool> due{false};
-  // The dispatcher, again and again; and it now and then.
+  // Written by the dispatcher's thread: `listening` all the time, the others now and then.
   alignas(line) std::atomic<bool> listening{false};
   alignas(line) std::atomic<Pausing> pausing{Pausing::None};
   std::atomic<bool> busy{true};
-  std::atomic<std::uint64_t> armed{0}, disarmed{0}; ///< the newest epoch whose write was armed
+  std::atomic<std::uint64_t> armed{0},
+      disarmed{0}; ///< `armed`: the newest epoch whose write was armed
   alignas(line) std::atomic_flag writing;
 };
 

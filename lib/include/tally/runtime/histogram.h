@@ -1,12 +1,12 @@
-// Counts of durations, of two scales:
+// Counts of durations, on two scales:
 //
 //   Histogram         176 buckets, eight to each power of two from 1.024 us to 4.3 s: a duration is
-//                     known to within 1/16 of itself
+//                     accurate to 1/16
 //   RequestHistogram  792 buckets, 36 to each power of two from 8.192 us to 34.4 s, each 1.94 %
-//                     wide: a duration is known to within 1 % of itself, and to within 2 % where
-//                     somebody else interpolates in the bucket, as Prometheus does
+//                     wide: a duration is accurate to 1 %, or to 2 % where a tool such as
+//                     Prometheus interpolates in the bucket
 //
-// What is shorter counts in the first bucket, what is longer in the last one.
+// Shorter durations count in the first bucket, longer ones in the last bucket.
 #ifndef TALLY_RUNTIME_HISTOGRAM_H
 #define TALLY_RUNTIME_HISTOGRAM_H
 
@@ -34,7 +34,7 @@ struct LinearOctaves {
     return static_cast<std::uint32_t>(
         std::min<std::uint64_t>(octave * bucketsOfOctave + part, buckets - 1));
   }
-  /// The shortest duration of a bucket but the first, which begins at 0.
+  /// The shortest duration of a bucket, except the first bucket, which begins at 0.
   static constexpr std::chrono::nanoseconds lowerBound(std::uint32_t bucket) {
     std::uint64_t part = bucketsOfOctave + bucket % bucketsOfOctave;
     return std::chrono::nanoseconds(part << (bucket / bucketsOfOctave + lowestBits - 3));
@@ -78,7 +78,7 @@ inline constexpr std::array<std::uint8_t, 64> geometricFirst = makeGeometricFirs
 
 } // namespace detail
 
-/// All buckets have the same ratio of their ends, so the fewest for an error in percents.
+/// All buckets have the same ratio of upper to lower end: the fewest buckets for a relative error.
 struct GeometricOctaves {
   static constexpr std::uint32_t bucketsOfOctave = detail::geometricBuckets;
   static constexpr std::uint32_t buckets = 22 * bucketsOfOctave;
@@ -119,8 +119,9 @@ template <class Octaves> struct HistogramOf : Octaves {
       sum += each;
     return sum;
   }
-  /// What `fraction` (0 to 1) of the durations do not exceed, as the middle of its bucket; nothing
-  /// where there are none. Of n durations it is that behind the n * `fraction` shortest ones.
+  /// The duration that `fraction` (0 to 1) of the durations do not exceed, as the middle of its
+  /// bucket; nothing if there are no durations. Of n durations it is the next one after the n *
+  /// `fraction` shortest.
   std::optional<std::chrono::nanoseconds> quantile(double fraction) const {
     std::uint64_t all = count();
     if (all == 0)
@@ -134,7 +135,7 @@ template <class Octaves> struct HistogramOf : Octaves {
       return lowerBound(bucket);
     return (lowerBound(bucket) + lowerBound(bucket + 1)) / 2;
   }
-  /// What came since `earlier`, which is the same histogram some time ago.
+  /// The durations added since `earlier`, an earlier copy of this histogram.
   HistogramOf since(const HistogramOf &earlier) const {
     HistogramOf later = *this;
     for (std::uint32_t i = 0; i < buckets; ++i)

@@ -1,4 +1,4 @@
-// A policy as users write it in a setting: NAME, or NAME:KEY=VALUE,KEY=VALUE
+// Reads a policy as users write it in a setting: NAME, or NAME:KEY=VALUE,KEY=VALUE
 // (docs/reference/policies.md).
 #ifndef TALLY_RUNTIME_POLICY_TEXT_H
 #define TALLY_RUNTIME_POLICY_TEXT_H
@@ -10,7 +10,7 @@
 
 namespace tally::runtime {
 
-/// "slo:target-us=2000" and the like; "" is priority. The error says what is allowed instead.
+/// Reads a text such as "slo:target-us=2000"; "" is priority. The error says what is allowed.
 Result<AnyPolicy> policyFromText(std::string_view text);
 
 } // namespace tally::runtime
