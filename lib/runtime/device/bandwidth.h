@@ -1,4 +1,4 @@
-// How fast a GPU's memory is, from what its driver says of it.
+// Memory bandwidth of a GPU, computed from its driver's attributes.
 #ifndef TALLY_LIB_RUNTIME_DEVICE_BANDWIDTH_H
 #define TALLY_LIB_RUNTIME_DEVICE_BANDWIDTH_H
 
@@ -6,8 +6,8 @@
 
 namespace tally::runtime {
 
-/// Bytes a nanosecond: two transfers a cycle, of which three quarters are had in practice. 0 where
-/// the driver does not say.
+/// Bytes a nanosecond: two transfers a cycle, of which three quarters are reached in practice. 0
+/// where the driver does not say.
 constexpr std::uint32_t bandwidthOf(int memoryKilohertz, int busBits) {
   if (memoryKilohertz <= 0 || busBits <= 0)
     return 0;

@@ -24,8 +24,8 @@ constexpr std::uint32_t sharedWithoutOptIn = 48u << 10;
 /// Blocks of a cluster that every device with clusters can launch.
 constexpr std::uint32_t portableClusterBlocks = 8;
 
-/// The context is current in a thread once the thread has called any device function; the serial
-/// tells a device from one that had the same address.
+/// Serial of the device whose context is current in this thread; 0: none. A serial, since a new
+/// device may have the address of an old one.
 thread_local std::uint64_t currentSerial = 0;
 
 } // namespace
@@ -42,8 +42,8 @@ Result<void> CudaDevice::open() {
   prepareDriverEnvironment();
   TALLY_CUDA_TRY(driver, cuInit, 0);
   TALLY_CUDA_TRY(driver, cuDeviceGet, &device, 0);
-  // A synchronising thread spins: waking it from a blocking wait costs more than a short request
-  // may lose. Where cores are scarce it gives its core away between looks.
+  // A synchronising thread spins: waking it from a blocking wait costs more time than a short
+  // request may lose. Where cores are scarce the thread yields its core between looks.
   unsigned wait = std::thread::hardware_concurrency() >= 8 ? CU_CTX_SCHED_SPIN : CU_CTX_SCHED_YIELD;
   TALLY_CUDA_TRY(driver, cuDevicePrimaryCtxSetFlags, device, wait);
   TALLY_CUDA_TRY(driver, cuDevicePrimaryCtxRetain, &context, device);
@@ -99,7 +99,7 @@ Result<void> CudaDevice::describe() {
 CudaDevice::~CudaDevice() {
   if (!context)
     return;
-  // Nobody is left to be told of a failure here; the driver frees what a failed context held.
+  // Ignore errors: no caller is left, and the driver frees the resources of a failed context.
   if (makeCurrent()) {
     for (CUstream stream : streams) {
       driver.TALLY_CUDA_ENTRY(cuStreamSynchronize)(stream);
@@ -116,7 +116,7 @@ CudaDevice::~CudaDevice() {
   driver.TALLY_CUDA_ENTRY(cuDevicePrimaryCtxRelease)(device);
 }
 
-/// A cubin of exactly this architecture, else PTX of one that is not newer.
+/// Loads a cubin of exactly this architecture, else the newest PTX that is not newer than it.
 Result<ModuleId> CudaDevice::loadModule(const bundle::Bundle &bundle) {
   if (Result<void> current = makeCurrent(); !current)
     return current.error();
@@ -146,7 +146,7 @@ Result<CUmodule> CudaDevice::loadImage(const bundle::Image &image) {
                                          CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   std::array<void *, 2> values = {log.data(), reinterpret_cast<void *>(log.size() - 1)};
   CUmodule module = nullptr;
-  // std::string ends its bytes with the NUL that PTX needs.
+  // c_str() ends with the NUL that PTX needs.
   CUresult code = driver.TALLY_CUDA_ENTRY(cuModuleLoadDataEx)(
       &module, image.bytes.c_str(), options.size(), options.data(), values.data());
   if (code == CUDA_SUCCESS)
@@ -169,8 +169,8 @@ Result<FunctionAttributes> CudaDevice::attributes(FunctionId function) {
                             static_cast<std::uint32_t>(threads)};
 }
 
-/// Opts the function in for more shared memory than blocks have by default. It only grows, so that
-/// launches of several sizes from several threads do not take it from each other.
+/// Opts the function in for more shared memory than blocks have by default. The limit only grows,
+/// so that threads that launch with several sizes do not lower it for each other.
 Result<void> CudaDevice::allowShared(CudaFunction &function, std::uint32_t dynamicSharedBytes) {
   if (function.staticShared + dynamicSharedBytes <= sharedWithoutOptIn ||
       dynamicSharedBytes <= function.dynamicAllowed.load(std::memory_order_acquire))
@@ -267,7 +267,7 @@ Result<void> CudaDevice::launch(StreamId stream, FunctionId function, const Laun
   Dim3 extents = shape.cluster.x != 0 ? shape.cluster : record.demanded;
   if (Result<void> allowed = allowCluster(record, extents); !allowed)
     return allowed;
-  // What a kernel demands at compile time is not to be said again.
+  // Do not repeat a cluster that the kernel demands at compile time.
   if (shape.cluster.x != 0 && record.demanded.x == 0) {
     cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
     cluster.value.clusterDim.x = shape.cluster.x;

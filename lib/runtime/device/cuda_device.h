@@ -1,5 +1,5 @@
-// The first CUDA device as a Device, by the driver API: cuda_device.cpp, its streams in
-// cuda_streams.cpp.
+// The first CUDA device as a Device, through the driver API: cuda_device.cpp, its functions in
+// cuda_functions.cpp and its streams in cuda_streams.cpp.
 #ifndef TALLY_LIB_RUNTIME_DEVICE_CUDA_DEVICE_H
 #define TALLY_LIB_RUNTIME_DEVICE_CUDA_DEVICE_H
 
@@ -23,12 +23,12 @@ struct CudaFunction {
   CUfunction handle = nullptr;
   std::string name;
   std::uint32_t staticShared = 0;
-  std::atomic<std::uint32_t> dynamicAllowed{0}; ///< what the function was opted in for
-  Dim3 demanded{0, 0, 0};                       ///< cluster, by its own .reqnctapercluster
-  std::atomic<bool> largeClusters{false};       ///< opted in for clusters above the portable size
+  std::atomic<std::uint32_t> dynamicAllowed{0}; ///< bytes for which the function was opted in
+  Dim3 demanded{0, 0, 0}; ///< cluster that the function demands by .reqnctapercluster
+  std::atomic<bool> largeClusters{false}; ///< opted in for clusters above the portable size
 };
 
-// What ids of CudaDevice stand for.
+// The objects for which the ids of CudaDevice stand.
 inline CUstream streamOf(StreamId id) {
   return reinterpret_cast<CUstream>(static_cast<std::uint64_t>(id));
 }
@@ -97,12 +97,12 @@ private:
   GreenStreams confined{&CudaDriver::find};
   MappedMemory triggerWord{};
   std::atomic<std::size_t> streamCount{0};
-  std::size_t mostStreams = 0; ///< with which each has its own connection
+  std::size_t mostStreams = 0; ///< with fewer each has its own connection
   /// Streams of StreamPriority::Control have connections that no other streams share.
   std::atomic<bool> controlIsApart{false};
 
-  std::mutex mutex; // what follows
-  /// By module, each with its functions. Those that were adopted are nullptr's.
+  std::mutex mutex; // guards the members below
+  /// The functions of each module; nullptr has the adopted functions.
   std::map<CUmodule, std::list<CudaFunction>> modules;
   std::set<CUstream> streams;
   std::size_t adoptedStreams = 0;

@@ -17,7 +17,7 @@ void *openDriver() {
   return library;
 }
 
-/// The driver's own function, also where the hooks have led its exports elsewhere.
+/// Finds the driver's own function, even if the hooks have redirected the driver's exports.
 void *findOwn(void *library, const char *symbol) {
   const DriverExports *hooked = driverExports();
   void *own = hooked ? hooked->find(symbol) : nullptr;

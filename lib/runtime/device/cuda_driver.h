@@ -1,5 +1,5 @@
-// The CUDA driver's entry points, looked up at run time, so that a program starts where there is no
-// driver. Types and versions are those of the cuda.h that this was built with.
+// The CUDA driver's entry points, looked up at run time, so that a program also starts without a
+// driver. Types and versions are those of the cuda.h with which Tally was built.
 #ifndef TALLY_LIB_RUNTIME_DEVICE_CUDA_DRIVER_H
 #define TALLY_LIB_RUNTIME_DEVICE_CUDA_DRIVER_H
 
@@ -66,10 +66,10 @@ struct CudaDriver {
   /// Loads libcuda.so.1 once; the table lives as long as the process. Thread-safe.
   static Result<const CudaDriver *> load();
 
-  /// An entry point that not every driver has, by its symbol; nullptr where this one has none.
+  /// Finds an entry point that not every driver has, by its symbol; nullptr where it is missing.
   static void *find(const char *symbol);
 
-  /// What `call` (an entry point's name) returned, in the driver's words.
+  /// The error `code` that `call` (an entry point's name) returned, with the driver's text.
   Error failure(const char *call, CUresult code) const;
 };
 

@@ -1,4 +1,4 @@
-// The functions of a CUDA device: of modules that it has loaded, and of the program.
+// The functions of a CUDA device: those of modules that it has loaded, and the program's own.
 #include "device/cuda_device.h"
 
 #include <array>
@@ -40,7 +40,7 @@ Result<FunctionId> CudaDevice::addFunction(CUmodule module, CUfunction handle, s
   record.handle = handle;
   record.name = std::move(name);
   record.staticShared = values[0];
-  // The program may have opted in for more than the runtime's launches need; that must stay.
+  // The program may have opted in for more than the runtime's launches need; keep its limit.
   if (!module)
     record.dynamicAllowed = values[1];
   record.demanded = {values[2], values[3], values[4]};
@@ -52,7 +52,7 @@ Result<void> CudaDevice::unloadModule(ModuleId module) {
     return current;
   auto *handle = reinterpret_cast<CUmodule>(static_cast<std::uint64_t>(module));
   {
-    // Before the driver may give the handle to another thread's module.
+    // Erase first: after unloading the driver may give the handle to another thread's module.
     std::unique_lock lock(mutex);
     modules.erase(handle);
   }
@@ -60,7 +60,7 @@ Result<void> CudaDevice::unloadModule(ModuleId module) {
   return {};
 }
 
-/// cuFuncGetParamInfo, of CUDA 12.4. Parameters end with the first number that it refuses.
+/// Uses cuFuncGetParamInfo of CUDA 12.4. The parameters end at the first index that it refuses.
 std::optional<std::vector<bundle::Parameter>> CudaDevice::parametersOf(CUfunction handle) const {
   using ParameterInfo = CUresult(CUDAAPI *)(CUfunction, std::size_t, std::size_t *, std::size_t *);
   auto ask = reinterpret_cast<ParameterInfo>(CudaDriver::find("cuFuncGetParamInfo"));

@@ -1,4 +1,4 @@
-// The streams of a CUDA device, and what is put on them but for launches.
+// The streams of a CUDA device, and the operations on them except launches.
 #include "device/cuda_device.h"
 
 #include "device/stream_memory.h"
@@ -11,7 +11,7 @@ namespace tally::runtime {
 Result<StreamId> CudaDevice::createStream(StreamPriority priority) {
   if (Result<void> current = makeCurrent(); !current)
     return current.error();
-  // 0 to -5 on an H200. Where there are only two levels, the control stream shares the upper one.
+  // Levels 0 to -5 on an H200. With only two levels the control stream shares the upper level.
   int level = lowest;
   if (priority == StreamPriority::Control) {
     level = highest;
@@ -52,12 +52,12 @@ Result<void> CudaDevice::destroyStream(StreamId stream) {
   return {};
 }
 
-/// Under the mutex.
+/// Call under the mutex.
 void CudaDevice::countStreams() { streamCount = streams.size() + adoptedStreams; }
 
 Result<StreamId> CudaDevice::adoptStream(std::uint64_t nativeStream) {
   auto *stream = reinterpret_cast<CUstream>(nativeStream);
-  // What a default stream is depends on the thread, or it waits for others' streams.
+  // A default stream depends on the thread, or waits for other streams.
   if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD)
     return Error{"a default stream cannot be adopted; make one with "
                  "cudaStreamCreateWithPriority()"};
@@ -154,7 +154,7 @@ Result<bool> CudaDevice::waitFor(StreamId later, StreamId earlier) {
     call = "cuStreamWaitEvent";
     code = driver.TALLY_CUDA_ENTRY(cuStreamWaitEvent)(streamOf(later), event, 0);
   }
-  // Waits that were issued keep the event alive.
+  // The issued wait keeps the event alive.
   driver.TALLY_CUDA_ENTRY(cuEventDestroy)(event);
   if (code != CUDA_SUCCESS)
     return driver.failure(call, code);

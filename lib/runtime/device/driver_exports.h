@@ -1,4 +1,4 @@
-// The CUDA driver's own functions, where what the driver exports leads to the hooks.
+// The CUDA driver's own functions, where the driver's exports are redirected to the hooks.
 #ifndef TALLY_LIB_RUNTIME_DEVICE_DRIVER_EXPORTS_H
 #define TALLY_LIB_RUNTIME_DEVICE_DRIVER_EXPORTS_H
 
@@ -13,9 +13,9 @@ namespace tally::runtime {
 
 class DriverExports {
 public:
-  /// To be called for each function before the object is shared.
+  /// Adds a function; call it only before the object is shared.
   void add(std::string_view name, void *function) { functions.emplace_back(name, function); }
-  /// The driver's own function of that exported name, if it is led to the hooks; else nullptr.
+  /// The driver's own function exported as `name`, if the export is redirected; else nullptr.
   void *find(std::string_view name) const {
     auto found = std::find_if(functions.begin(), functions.end(),
                               [&](auto &each) { return each.first == name; });
@@ -27,10 +27,10 @@ public:
                        [&](auto &each) { return each.second == function; });
   }
 
-  /// Why launches of the process may pass unseen, for its whole life; nullptr: none does.
+  /// Why some launches of the process may bypass the hooks, for its whole life; nullptr: none does.
   /// Thread-safe.
   const char *whyNotAll() const { return reason.load(std::memory_order_acquire); }
-  /// The first reason stays. True: it is this one. Thread-safe.
+  /// Sets the reason unless there is one; returns whether it was set. Thread-safe.
   bool notAll(const char *why) const {
     const char *none = nullptr;
     return reason.compare_exchange_strong(none, why);
@@ -41,12 +41,12 @@ private:
   mutable std::atomic<const char *> reason{nullptr};
 };
 
-/// The process's, set once by the first of its modules that has the hooks and never destroyed;
-/// nullptr: the driver's exports are as they were. One for all modules, as tallySharedHooks4 is;
-/// its name changes with the layout of DriverExports.
+/// The process's object, set once by the first module of the process that has the hooks, and never
+/// destroyed; nullptr: the driver's exports are not redirected. One for all modules, as
+/// tallySharedHooks4 is. Change its name with the layout of DriverExports.
 extern __attribute__((visibility("default"))) std::atomic<const DriverExports *> tallySharedDriver1;
 
-/// The process's, or nullptr. Thread-safe.
+/// The process's object, or nullptr. Thread-safe.
 inline const DriverExports *driverExports() {
   return tallySharedDriver1.load(std::memory_order_acquire);
 }

@@ -19,7 +19,7 @@ EmulatorDevice::EmulatorDevice(const EmulatorOptions &options)
 
 namespace {
 
-/// Names the call that failed in front of what went wrong.
+/// Error text with the name of the failed call before the message.
 Error failed(std::string_view call, const std::string &message) {
   return Error{"emulator: " + std::string(call) + ": " + message};
 }
@@ -192,7 +192,7 @@ Result<void> EmulatorDevice::writeValue(StreamId stream, DevicePtr to, std::uint
     return target.error();
   auto *word = reinterpret_cast<std::uint64_t *>(target->data());
   return queue.enqueue(stream, [word, value]() -> Result<void> {
-    // Kernels and the host poll such words meanwhile.
+    // Kernels and the host may poll the word meanwhile.
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
     return {};
   });

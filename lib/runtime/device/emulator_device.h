@@ -1,6 +1,6 @@
 // The emulator as a device. A machine holds memory and programs, a queue runs streams on virtual
-// SMs; this is what lies between them and the interface, and what more the emulated CUDA runtime
-// (lib/emulated_cuda) needs of it.
+// SMs. This class connects them to the Device interface, and has further calls for the emulated
+// CUDA runtime (lib/emulated_cuda).
 #ifndef TALLY_LIB_RUNTIME_DEVICE_EMULATOR_DEVICE_H
 #define TALLY_LIB_RUNTIME_DEVICE_EMULATOR_DEVICE_H
 
@@ -63,16 +63,16 @@ public:
   Result<emulator::KernelInfo> kernelInfo(FunctionId function);
   Result<void> launch(StreamId stream, FunctionId function, const LaunchShape &shape,
                       std::span<const std::byte> parameters, emulator::Residency residency);
-  /// `action` is done in stream order, perhaps by the caller before this returns; what it returns
-  /// fails the device.
+  /// Runs `action` in stream order, perhaps on the calling thread before this returns; an error
+  /// that it returns fails the device.
   Result<void> enqueue(StreamId stream, std::function<Result<void>()> action) {
     return queue.enqueue(stream, std::move(action));
   }
-  /// The same by a thread of the device's own, so that it may wait for what the caller does next.
+  /// Runs `action` on a thread of the device, so that it may wait for the caller's next steps.
   Result<void> enqueueForHost(StreamId stream, std::function<void()> action) {
     return queue.enqueueForHost(stream, std::move(action));
   }
-  /// What is put on the stream later comes once `holds` has said yes; it is asked again and again.
+  /// Operations put on the stream later start once holds() was true; it is polled.
   Result<void> waitUntil(StreamId stream, std::function<bool()> holds) {
     return queue.waitUntil(stream, std::move(holds));
   }
@@ -83,7 +83,7 @@ public:
   }
   Result<bool> isReached(const Marker &marker) { return queue.isReached(marker); }
   Result<void> synchronize(const Marker &marker) { return queue.synchronize(marker); }
-  /// The fault of the kernel that ended the device, if one did.
+  /// The kernel's fault that ended the device, if any.
   std::optional<emulator::Fault> fault() { return queue.fault(); }
 
 private:

@@ -70,7 +70,7 @@ void EmulatorQueue::finishHead(Stream &stream) {
   changed.notify_all();
 }
 
-/// Does what stands at the head of the stream, up to the next grid or unmet wait.
+/// Runs operations from the head of the stream, up to the next grid or unmet wait.
 void EmulatorQueue::drain(Lock &lock, const std::shared_ptr<Stream> &stream, Runner runner) {
   while (failure.empty() && headIsReady(*stream, runner)) {
     std::function<Result<void>()> action = std::move(stream->operations.front().action);
@@ -203,7 +203,7 @@ std::optional<emulator::Fault> EmulatorQueue::fault() {
 void EmulatorQueue::fail(std::string message) {
   if (failure.empty())
     failure = std::move(message);
-  // Nothing runs after a fault; a head that a thread is still at goes when that thread is done.
+  // Nothing runs after a fault; a head operation that a thread is still running ends by itself.
   for (auto &[id, stream] : streams)
     stream->operations.clear();
   changed.notify_all();
@@ -265,7 +265,7 @@ void EmulatorQueue::runActions(Runner runner) {
   while (true) {
     std::shared_ptr<Stream> stream;
     auto isAwake = [&] { return stopping || (stream = nextAction(runner)); };
-    // Of stores that make a wait hold nobody is told.
+    // Stores that make a wait hold notify no thread, so poll.
     while (!isAwake())
       if (isPolled())
         changed.wait_for(lock, pollInterval);

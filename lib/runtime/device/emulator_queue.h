@@ -1,11 +1,11 @@
-// The emulator device's streams: who runs what next.
+// The emulator device's streams: which thread runs which operation next.
 //
-// Worker threads are the virtual SMs. Each takes one thread block at a time, always from the stream
-// of highest priority whose head operation is a grid with a block left, so that a high-priority
-// grid overtakes a best-effort one between blocks. Everything else (copies, fills, writes, waits)
-// is done at once by the thread that enqueues it when its stream is empty, and else by whichever
-// worker finished what was before it or by a thread of its own that never runs blocks: a write on
-// an idle stream is never behind anything.
+// Worker threads are the virtual SMs. Each worker takes one thread block at a time, always from the
+// stream of highest priority whose head operation is a grid with a block left. So a high-priority
+// grid overtakes a best-effort grid between blocks. The thread that enqueues another operation (a
+// copy, fill, write or wait) runs it at once if the stream is empty. Otherwise the worker that
+// finished the operation before it runs it, or a separate thread that never runs blocks. So a write
+// on an idle stream never waits for other work.
 #ifndef TALLY_LIB_RUNTIME_DEVICE_EMULATOR_QUEUE_H
 #define TALLY_LIB_RUNTIME_DEVICE_EMULATOR_QUEUE_H
 
@@ -29,7 +29,7 @@ class EmulatorQueue {
   struct Stream;
 
 public:
-  /// A place in a stream: behind everything that was put on it before mark().
+  /// A place in a stream: after all operations put on it before mark().
   class Marker {
     friend class EmulatorQueue;
     std::shared_ptr<Stream> stream;
@@ -37,7 +37,7 @@ public:
   };
 
   explicit EmulatorQueue(std::uint32_t virtualSms);
-  /// Drops what has not started and waits for the blocks that have.
+  /// Drops operations that have not started and waits for the running blocks.
   ~EmulatorQueue();
   EmulatorQueue(const EmulatorQueue &) = delete;
   EmulatorQueue &operator=(const EmulatorQueue &) = delete;
@@ -47,29 +47,29 @@ public:
   Result<void> destroyStream(StreamId id);
 
   Result<void> launch(StreamId id, std::unique_ptr<emulator::GridExecution> grid);
-  /// `action` does the work; what it returns fails the device.
+  /// Enqueues `action`, which does the work; an error that it returns fails the device.
   Result<void> enqueue(StreamId id, std::function<Result<void>()> action);
-  /// The same, always by a thread that does nothing else: it may wait for what the caller does
-  /// next.
+  /// Enqueues an action for a thread that runs nothing else, so that the action may wait for the
+  /// caller's next steps.
   Result<void> enqueueForHost(StreamId id, std::function<void()> action);
-  /// What is put on the stream from now on starts when `holds()`, which may change at any time.
+  /// Operations put on the stream later start when holds() is true, which may change at any time.
   Result<void> waitUntil(StreamId id, std::function<bool()> holds);
   Result<bool> waitFor(StreamId later, StreamId earlier);
   Result<Marker> mark(StreamId id);
-  /// What is put on `later` from now on starts when the marker is reached.
+  /// Operations put on `later` from now on start when the marker is reached.
   Result<void> waitFor(StreamId later, const Marker &marker);
   Result<bool> isReached(const Marker &marker);
   Result<void> synchronize(const Marker &marker);
   Result<bool> isIdle(StreamId id);
   Result<void> synchronize(StreamId id);
 
-  /// The fault that ended the device, if one did.
+  /// The error that ended the device, if any.
   Result<void> health();
-  /// The kernel's fault that did, if one did.
+  /// The kernel's fault that ended the device, if any.
   std::optional<emulator::Fault> fault();
 
 private:
-  /// One of: a grid, an action, a wait for `awaited` to have done `count` operations or `holds()`.
+  /// A grid, an action, a wait until `awaited` has done `count` operations, or a wait for holds().
   struct Operation {
     std::shared_ptr<emulator::GridExecution> grid;
     std::function<Result<void>()> action;
@@ -82,7 +82,7 @@ private:
     StreamPriority priority = StreamPriority::Low;
     std::deque<Operation> operations;
     std::uint64_t enqueued = 0, done = 0;
-    bool busy = false; ///< a thread is doing the head, outside the lock
+    bool busy = false; ///< a thread is running the head operation, outside the lock
   };
   using Lock = std::unique_lock<std::mutex>;
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-/// Headers of CUDA 12.4 do not declare it.
+/// Declared here since the headers of CUDA 12.4 do not declare it.
 extern "C" CUresult CUDAAPI cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx context,
                                                    unsigned int flags, int priority);
 
@@ -68,7 +68,8 @@ Result<CUstream> GreenStreams::create(int device, std::uint32_t sms, int priorit
 Result<CUstream> GreenStreams::createApart(int device, int priority) {
   if (isMpsRunning())
     return Error{"under MPS a green context has no connections of its own"};
-  constexpr std::uint32_t fewestSms = 8; // of a Hopper device's green contexts; nothing runs there
+  constexpr std::uint32_t fewestSms =
+      8; // fewest of a green context on Hopper; no kernel runs there
   return create(device, fewestSms, priority);
 }
 

@@ -1,9 +1,9 @@
-// A stream whose kernels run on a part of the device's SMs: a green context of the driver's (CUDA
-// Driver API, "Green Contexts"). The driver's entry points are looked up when the first one is
-// asked for, since drivers before 12.4 have none.
+// Streams whose kernels run on a part of the device's SMs, through the driver's green contexts
+// (CUDA Driver API, "Green Contexts"). The driver's entry points are looked up when the first
+// stream is created, since drivers before 12.4 have no green contexts.
 //
-// It bounds what runs on it, nothing else: work of other streams may still use these SMs. And it
-// has connections to the hardware of its own.
+// A green context confines only the work on its own streams: work of other streams may still use
+// its SMs. It has its own connections to the hardware.
 #ifndef TALLY_LIB_RUNTIME_DEVICE_GREEN_CONTEXT_H
 #define TALLY_LIB_RUNTIME_DEVICE_GREEN_CONTEXT_H
 
@@ -19,7 +19,7 @@
 
 namespace tally::runtime {
 
-/// Gives the driver's entry point of that name, in its first version; nullptr where there is none.
+/// Returns the first version of the driver's entry point `name`; nullptr where there is none.
 using FindDriverEntry = std::function<void *(const char *name)>;
 
 /// The green contexts of one device, each with one stream. Thread-safe.
@@ -27,15 +27,16 @@ class GreenStreams {
 public:
   explicit GreenStreams(FindDriverEntry find) : find(std::move(find)) {}
 
-  /// `device`: its number, as cuDeviceGet() takes it. `sms`: rounded up as the device divides.
-  /// `priority`: the stream's. The device's context is current. Fails with the call's name and the
-  /// driver's number of the error.
+  /// Creates a green context of about `sms` SMs, rounded up as the device divides them, and its
+  /// stream of `priority`. `device`: the number that cuDeviceGet() takes. The device's context must
+  /// be current. Fails with the call's name and the driver's error number.
   Result<CUstream> create(int device, std::uint32_t sms, int priority);
-  /// For writes and waits: what is put there is held up by none of the context's own streams, and
-  /// one that waits there holds up none of them, however many they are. Not under MPS, whose
-  /// clients share the connections. Fails like create().
+  /// Creates a stream for writes and waits: the primary context's streams, however many, cannot
+  /// hold it up, and a wait on it cannot hold up these. Fails under MPS, whose clients share the
+  /// connections, and like create().
   Result<CUstream> createApart(int device, int priority);
-  /// Nothing runs on it any more. False: the stream is none of these.
+  /// Destroys a stream on which no work runs any more. False: the stream is of no green context
+  /// here.
   bool destroy(CUstream stream);
   void destroyAll();
 

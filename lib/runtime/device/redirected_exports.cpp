@@ -23,17 +23,17 @@ namespace {
 
 using Address = std::uintptr_t;
 
-/// Of allocated memory so much is looked at, in a second or so. A mapping of more than the second
-/// is reserved, not used: a sanitizer's shadow, say.
+/// mostLookedAt: how much allocated memory is searched, in about a second. mostUsed: a larger
+/// mapping is reserved, not used, such as a sanitizer's shadow.
 constexpr std::size_t mostLookedAt = std::size_t{16} << 30, mostUsed = std::size_t{64} << 30;
 
-/// Where the page that holds `address` begins.
+/// The begin of the page that contains `address`.
 Address pageOf(Address address) {
   static const Address size = static_cast<Address>(sysconf(_SC_PAGESIZE));
   return address & ~(size - 1);
 }
 
-/// One object of the process, as its program headers and its dynamic section describe it.
+/// A loaded object of the process, described by its program headers and dynamic section.
 class LoadedObject {
 public:
   LoadedObject(const dl_phdr_info &info)
@@ -46,7 +46,7 @@ public:
 
   Address loadAddress() const { return base; }
 
-  /// The text of the first entry with `tag`, or of each with it.
+  /// Calls `use` with the text of each entry with `tag`.
   template <class Use> void forEachText(ElfW(Sxword) tag, Use use) const {
     for (const ElfW(Dyn) *each = dynamic; strings && each && each->d_tag != DT_NULL; ++each)
       if (each->d_tag == tag)
@@ -59,7 +59,8 @@ public:
   }
   std::string_view nameOf(const ElfW(Sym) & symbol) const { return strings + symbol.st_name; }
 
-  /// The variables: what the loader leaves writable.
+  /// Calls `use` with each word of the object's variables: the memory that the loader leaves
+  /// writable.
   template <class Use> void forEachVariable(Use use) const {
     auto readOnly = std::find_if(headers.begin(), headers.end(), [](const ElfW(Phdr) & each) {
       return each.p_type == PT_GNU_RELRO;
@@ -83,7 +84,7 @@ public:
     }
   }
 
-  /// The words that relocation has filled with addresses of symbols.
+  /// Calls `use` with each word that relocation has filled with a symbol's address.
   template <class Use> void forEachSlot(Use use) const {
     auto see = [&](ElfW(Sxword) table, ElfW(Sxword) size) {
       auto *first = at<ElfW(Rela)>(table);
@@ -96,7 +97,7 @@ public:
       see(DT_JMPREL, DT_PLTRELSZ);
   }
 
-  /// What the pages that hold `address` may be used for: PROT_...; 0: it is not the object's.
+  /// Protection (PROT_...) of the page that contains `address`; 0: it is not the object's.
   int protectionOf(Address address) const {
     int protection = 0;
     for (const ElfW(Phdr) &each : headers) {
@@ -105,7 +106,8 @@ public:
       if (each.p_type == PT_LOAD)
         protection = (each.p_flags & PF_R ? PROT_READ : 0) |
                      (each.p_flags & PF_W ? PROT_WRITE : 0) | (each.p_flags & PF_X ? PROT_EXEC : 0);
-      // It comes behind those of type PT_LOAD. The loader has made its whole pages read-only.
+      // This header comes after those of type PT_LOAD. The loader has made its whole pages
+      // read-only.
       if (each.p_type == PT_GNU_RELRO && address < pageOf(base + each.p_vaddr + each.p_memsz))
         protection &= ~PROT_WRITE;
     }
@@ -147,7 +149,7 @@ private:
     std::uint32_t last = *std::max_element(bucket, bucket + buckets);
     if (last < firstHashed)
       return firstHashed;
-    while ((chain[last - firstHashed] & 1) == 0) // the last one of a chain is marked
+    while ((chain[last - firstHashed] & 1) == 0) // the last symbol of a chain is marked
       ++last;
     return last + 1;
   }
@@ -167,7 +169,7 @@ template <class Use> void forEachObject(Use use) {
   dl_iterate_phdr(see, &use);
 }
 
-/// Words that may be written to for as long as it lives.
+/// Makes words writable for as long as it lives.
 class Writable {
 public:
   Writable(const LoadedObject &object, Address first, std::size_t bytes)
@@ -176,7 +178,7 @@ public:
       return;
     begin = reinterpret_cast<void *>(pageOf(first));
     size = first + bytes - pageOf(first); // mprotect takes whole pages
-    // Others may be running what lies there.
+    // Keep the other protections: threads may be running code of these pages.
     error = mprotect(begin, size, protection | PROT_READ | PROT_WRITE) == 0 ? 0 : errno;
   }
   ~Writable() {
@@ -210,7 +212,7 @@ Replaced tableOf(const std::vector<Redirected> &functions) {
   return table;
 }
 
-/// Of no object, where `library` is none.
+/// The library's load address; an address of no object if `library` is no handle.
 Address loadAddressOf(void *library) {
   link_map *map = nullptr;
   return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_addr : ~Address{0};
@@ -279,7 +281,7 @@ Result<std::vector<Redirected>> redirectExports(void *library, const Replacement
 void redirectCopies(void *library, const std::vector<Redirected> &functions) {
   Replaced replaced = tableOf(functions);
   Address base = loadAddressOf(library), self = reinterpret_cast<Address>(&redirectCopies);
-  // Compared first: nearly no word is one.
+  // Compare with the range of addresses first: nearly no word is in it.
   auto [least, greatest] = std::minmax_element(functions.begin(), functions.end(),
                                                [](auto &a, auto &b) { return a.from < b.from; });
   if (functions.empty())
@@ -301,7 +303,7 @@ void redirectCopies(void *library, const std::vector<Redirected> &functions) {
 }
 
 bool hasAllocatedCopies(void *library, bool (*isMeant)(std::string_view name)) {
-  // Static: what is on the heap or on a stack would be found.
+  // Static, since the search would find the addresses on the heap or on a stack.
   static std::array<Address, 1024> addresses;
   static std::array<Address, 8192> words;
   std::size_t count = 0;
@@ -325,7 +327,7 @@ bool hasAllocatedCopies(void *library, bool (*isMeant)(std::string_view name)) {
     return value - addresses[0] <= addresses[count - 1] - addresses[0] &&
            std::binary_search(addresses.begin(), addresses.begin() + count, value);
   };
-  // Read through a file: another thread may unmap meanwhile.
+  // Read memory through a file: another thread may unmap it meanwhile.
   std::FILE *maps = std::fopen("/proc/self/maps", "re");
   int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
   bool any = !maps || memory < 0;

@@ -1,5 +1,5 @@
-// SignalDevice::writeValueWhen() and StreamDevice::waitForWords() by the driver's operations on
-// memory in stream order (cuStreamBatchMemOp).
+// SignalDevice::writeValueWhen() and StreamDevice::waitForWords() through the driver's operations
+// on memory in stream order (cuStreamBatchMemOp).
 #ifndef TALLY_LIB_RUNTIME_DEVICE_STREAM_MEMORY_H
 #define TALLY_LIB_RUNTIME_DEVICE_STREAM_MEMORY_H
 
@@ -14,11 +14,11 @@
 
 namespace tally::runtime {
 
-/// cuStreamBatchMemOp.
+/// Type of cuStreamBatchMemOp.
 using BatchMemOp = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams *, unsigned);
 
-/// A wait until the word at `trigger` is at least `reached`, then a store of `value`. All are
-/// device addresses.
+/// A wait until the word at `trigger` is at least `reached`, then a store of `value` to `to`.
+/// `trigger` and `to` are device addresses.
 inline std::array<CUstreamBatchMemOpParams, 2> triggeredWrite(std::uint64_t trigger,
                                                               std::uint64_t reached,
                                                               std::uint64_t to,
@@ -35,9 +35,9 @@ inline std::array<CUstreamBatchMemOpParams, 2> triggeredWrite(std::uint64_t trig
   return both;
 }
 
-constexpr std::size_t mostWordWaits = 2; ///< of one call
+constexpr std::size_t mostWordWaits = 2; ///< words of one call
 
-/// A wait for each of the words; the first words.size() are meant.
+/// A wait for each of the words; only the first words.size() elements are used.
 inline std::array<CUstreamBatchMemOpParams, mostWordWaits>
 wordWaits(std::span<const WordWait> words) {
   assert(words.size() <= mostWordWaits);
