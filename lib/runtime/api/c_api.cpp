@@ -1,4 +1,4 @@
-// The C interface over the C++ one.
+// The C interface, implemented with the C++ interface.
 #include "tally/tally.h"
 
 #include "api/c_api_values.h"
@@ -22,7 +22,7 @@ struct tally_runtime {
   tally_runtime(const tally_runtime &) = delete;
   tally_runtime &operator=(const tally_runtime &) = delete;
   ~tally_runtime() {
-    runtime.reset(); // it calls the policy until then
+    runtime.reset(); // the runtime calls the policy until then
     if (custom.destroy)
       custom.destroy(custom.state);
   }

@@ -1,4 +1,4 @@
-// The C interface's options and policies in the runtime's terms.
+// Converts the C interface's options and policies to those of runtime.h.
 #include "api/c_api_values.h"
 #include "api/environment.h"
 
@@ -24,7 +24,7 @@ Result<AnyPolicy> policyOf(const tally_options &given) {
   if (given.policy)
     return policyFromText(given.policy);
   if (given.custom_policy) {
-    tally_policy table = *fromCaller(*given.custom_policy); // tally_open() has looked at its size
+    tally_policy table = *fromCaller(*given.custom_policy); // tally_open() has checked its size
     if (!table.decide)
       return Error{"custom_policy: decide is NULL"};
     return policyFrom(table);

@@ -1,4 +1,4 @@
-// The C interface of those who only look on: snapshots of arenas.
+// The C interface for observers: snapshots of arenas.
 #include "tally/report.h"
 
 #include "api/c_api_values.h"

@@ -1,4 +1,5 @@
-// How values cross the C interface: errors of a thread, and structures that begin with their size.
+// Passing values through the C interface: errors of a thread, structures that begin with their
+// size.
 #ifndef TALLY_LIB_RUNTIME_API_C_API_VALUES_H
 #define TALLY_LIB_RUNTIME_API_C_API_VALUES_H
 
@@ -14,13 +15,12 @@
 
 namespace tally::runtime::c_api {
 
-/// Says in tally_last_error() why the call fails, and returns the status. An allocation that fails
-/// leaves the text empty.
+/// Sets the text of tally_last_error() and returns `status`. The text is empty if allocation fails.
 tally_status fail(tally_status status, const char *message);
-/// The error of a call that was given what no caller may give.
+/// Fails a call because of an invalid argument.
 tally_status invalid(const char *call, const char *why = "a null pointer or a value out of range");
 
-/// Runs `call`, which gives a Result, and stores its value by `store`.
+/// Runs `call`, which returns a Result, and passes its value to `store`.
 template <class Call, class Store> tally_status give(const Call &call, const Store &store) {
   try {
     auto result = call();
@@ -46,8 +46,9 @@ inline constexpr const char *wrongSize =
     "the structure's size is wrong, or it sets what this library does not know; "
     "make it by its tally_default_ function";
 
-/// What a program's structure says in the terms of this library's header: what the program's lacks
-/// is zero. Nothing where its size cannot be, or it sets what this library's lacks.
+/// Converts a program's structure to this library's version; fields that the program's version
+/// lacks are zero. Nothing if its size is invalid, or if it sets fields that this library does not
+/// know.
 template <class T> std::optional<T> fromCaller(const T &given) {
   std::size_t size = 0;
   std::memcpy(&size, &given, sizeof size);
@@ -63,8 +64,8 @@ template <class T> std::optional<T> fromCaller(const T &given) {
   return known;
 }
 
-/// Writes as much of `known` as the program's structure has; what this library's lacks becomes
-/// zero. Its size stays. False where that cannot be.
+/// Copies `known` into the program's structure as far as the structure goes; fields that this
+/// library does not know become zero. The structure's size stays. False if the size is invalid.
 template <class T> bool toCaller(const T &known, T &given) {
   std::size_t size = 0;
   std::memcpy(&size, &given, sizeof size);
@@ -77,9 +78,9 @@ template <class T> bool toCaller(const T &known, T &given) {
   return true;
 }
 
-/// The options in the terms of runtime.h.
+/// Converts the options to those of runtime.h.
 Result<RuntimeOptions> optionsFrom(const tally_options &given);
-/// The program's policy as the runtime calls it. `table` and what it points to outlive it.
+/// Wraps the program's policy for the runtime. The objects to which `table` points must outlive it.
 AnyPolicy policyFrom(const tally_policy &table);
 
 } // namespace tally::runtime::c_api

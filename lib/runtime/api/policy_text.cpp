@@ -41,7 +41,7 @@ std::optional<double> parse(std::string_view digits) {
   return whole && std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-/// What was given for a policy.
+/// The values given for a policy's keys.
 class Given {
 public:
   static Result<Given> read(std::string_view policy, std::string_view text,
@@ -129,7 +129,7 @@ Result<AnyPolicy> makeSlo(const Given &given) {
   return AnyPolicy(policy);
 }
 
-/// Of AdditiveControl; `leastKey` and `mostKey` are its bounds.
+/// Reads the settings of an AdditiveControl.
 Result<void> readControl(const Given &given, AdditiveControl &control) {
   control.least = given.number("least", control.least);
   control.most = given.number("most", std::max(control.most, control.least));

@@ -50,7 +50,7 @@ Result<void> Runtime::State::initialise() {
       options.profilePath.empty() ? ProfileStore::defaultPath(device->info()) : options.profilePath;
   if (dispatching.lane.measures && !path.empty())
     dispatching.lane.profiles = &profiles.emplace(path, device->info());
-  // As many clients as can be told apart on few streams.
+  // More lanes tell more clients apart, but use more streams.
   dispatching.lanes = options.policy.usesClients() ? 4 : 2;
   dispatching.lane.kinds = options.kinds;
   dispatching.lane.control = *word;
@@ -77,8 +77,8 @@ Result<void> Runtime::State::initialise() {
   return {};
 }
 
-/// Sets the control word and sees that a stream write arrives in device memory: all that is
-/// promised to high-priority work rests on it.
+/// Sets the control word and checks that a stream write arrives in device memory: all promises to
+/// high-priority work depend on it.
 Result<void> Runtime::State::checkControlStream(DevicePtr address, StreamId stream) {
   Result<MappedMemory> mirror = device->allocateMapped(sizeof(std::uint64_t));
   if (!mirror)
@@ -145,7 +145,7 @@ Result<void> Runtime::State::synchronize(StreamRecord &stream) {
 }
 
 Result<void> Runtime::State::waitFor(StreamRecord &stream) {
-  // Counted first, then looked at; who closes does it the other way round. So one sees the other.
+  // Count in, then read `isClosed`; close() works in the reverse order. So one sees the other.
   stream.waiting.fetch_add(1);
   Result<void> done = stream.isClosed.load() ? Result<void>() : synchronize(stream);
   stream.waiting.fetch_sub(1);
@@ -160,13 +160,13 @@ Result<void> Runtime::State::waitForAll() {
   return all;
 }
 
-/// Not what is on best-effort streams: what was not sent never is.
+/// Does not wait for best-effort streams: operations that were not sent are never sent.
 void Runtime::State::quiesce() {
   if (dispatcher)
     dispatcher->bringToRest();
   for (const std::shared_ptr<StreamRecord> &stream : streams.entries())
     if (!stream->bestEffort)
-      static_cast<void>(waitFor(*stream)); // a device that has failed has nothing running
+      static_cast<void>(waitFor(*stream)); // on an error the device has failed and runs nothing
   if (trace)
     static_cast<void>(trace->write());
 }

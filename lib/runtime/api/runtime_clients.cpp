@@ -29,7 +29,7 @@ void ClientNumbers::giveBack(std::uint32_t number) {
   numbers[number].isTaken = false;
 }
 
-/// The client as errors call it.
+/// The text by which errors name the client.
 std::string Runtime::State::describe(Client client) const {
   auto handle = static_cast<std::uint64_t>(client);
   const ClientRecord *record = clients.find(handle);
@@ -45,7 +45,7 @@ Result<ClientRecord *> Runtime::State::findClient(Client client) const {
   return record;
 }
 
-/// The client for `call`, which only a high-priority one may make.
+/// The client's record for `call`, which only a high-priority client may make.
 Result<ClientRecord *> Runtime::State::findHighClient(Client client, const char *call) const {
   Result<ClientRecord *> record = findClient(client);
   if (record && (*record)->clientClass != Class::High)
@@ -127,7 +127,7 @@ Result<void> Runtime::beginRequest(Client client) {
   if (state->timesRequests())
     (*record)->requestTimes.begin(
         now, state->hasRanges ? beginRange(RangeOf::Request, requestName(**record)) : 0);
-  // Last here and first in endRequest(): what clients count is never more than what is open.
+  // Last here and first in endRequest(), so that clients never count more requests than are open.
   (*record)->openRequests.fetch_add(1);
   return {};
 }

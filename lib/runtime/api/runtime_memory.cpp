@@ -1,4 +1,4 @@
-// Device memory through the interface, and what others see of it.
+// Allocates and frees device memory, and tells other processes how much is used.
 #include "api/runtime_state.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ void Runtime::State::noteAllocation(DevicePtr pointer, std::size_t bytes) {
     arena->noteMemory(memory);
 }
 
-/// Its bytes; nothing where it is none of allocate()'s.
+/// Forgets an allocation and returns its bytes; nothing where allocate() did not make it.
 std::optional<std::size_t> Runtime::State::noteFree(DevicePtr pointer) {
   std::unique_lock lock(memoryMutex);
   auto known = allocations.find(pointer);
@@ -36,9 +36,9 @@ Result<DevicePtr> Runtime::allocate(std::size_t bytes) {
 }
 
 Result<void> Runtime::free(DevicePtr pointer) {
-  // A stream that failed has stopped too; its error is for those who synchronise it.
+  // A failed stream has stopped too; its error goes to callers that synchronise it.
   static_cast<void>(state->waitForAll());
-  // Before it is free: another thread may be given the same address.
+  // Forget it before it is free: another thread may then get the same address.
   std::optional<std::size_t> bytes = state->noteFree(pointer);
   Result<void> freed = state->device->free(pointer);
   if (!freed && bytes)

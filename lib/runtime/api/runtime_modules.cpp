@@ -1,4 +1,4 @@
-// Modules and kernels: loaded, unloaded, and the program's own.
+// Loads and unloads modules and kernels, and adopts the program's own functions.
 #include "api/runtime_state.h"
 
 #include "tally/bundle/bundle_reader.h"
@@ -29,7 +29,7 @@ Result<LoadedModule> Runtime::load(const bundle::Bundle &bundle) {
   std::optional<std::uint64_t> added = state->modules.add(std::move(record));
   if (added)
     return static_cast<LoadedModule>(*added);
-  static_cast<void>(state->device->unloadModule(*id)); // what is said is what was wrong first
+  static_cast<void>(state->device->unloadModule(*id)); // report the first error, not this one
   return Error{"too many modules"};
 }
 
@@ -56,7 +56,7 @@ Result<Kernel> Runtime::kernel(LoadedModule module, std::string_view kernelName)
   return static_cast<Kernel>(*added);
 }
 
-/// The handles end first, so that nothing is launched behind what is waited for.
+/// Ends the handles first, so that no launch of these kernels comes after the wait.
 Result<void> Runtime::unload(LoadedModule module) {
   auto handle = static_cast<std::uint64_t>(module);
   std::shared_ptr<ModuleRecord> record;
@@ -68,7 +68,7 @@ Result<void> Runtime::unload(LoadedModule module) {
     for (const auto &[name, kernel] : record->found)
       state->kernels.close(kernel);
   }
-  // A stream that failed has stopped too; its error is for those who synchronise it.
+  // A failed stream has stopped too; its error goes to callers that synchronise it.
   static_cast<void>(state->waitForAll());
   for (const auto &[name, kernel] : record->found)
     state->kernels.erase(kernel);

@@ -1,4 +1,4 @@
-// Streams: made, adopted and destroyed.
+// Creates, adopts and destroys streams.
 #include "api/runtime_state.h"
 
 #include <thread>
@@ -9,7 +9,7 @@ namespace tally::runtime {
 Result<void> StreamRecord::close() {
   if (isClosed.exchange(true))
     return {};
-  // Nothing is on the stream, so they are about to see that.
+  // The stream has no work, so the waiting threads are about to return.
   while (waiting.load() != 0)
     std::this_thread::yield();
   if (high)
@@ -101,8 +101,8 @@ Result<Stream> Runtime::adoptStream(Client client, std::uint64_t nativeStream) {
   return added;
 }
 
-/// Until it is idle it stays among those that are waited for: who frees memory, or unloads a
-/// module, must not be told that all is over while work of this stream still uses it.
+/// The stream stays in the table until it is idle: a thread that waits for all streams, to free
+/// memory or unload a module, must also wait for this stream's work.
 Result<void> Runtime::destroyStream(Stream stream) {
   auto handle = static_cast<std::uint64_t>(stream);
   std::shared_ptr<StreamRecord> record = state->streams.close(handle);
@@ -111,7 +111,7 @@ Result<void> Runtime::destroyStream(Stream stream) {
   Result<void> done = state->synchronize(*record);
   Result<void> closed = record->close();
   state->streams.erase(handle);
-  record->owner->streams.fetch_sub(1); // last: with it the client may go
+  record->owner->streams.fetch_sub(1); // last: then the client may be destroyed
   return done ? closed : done;
 }
 

@@ -22,9 +22,10 @@ namespace {
 
 std::atomic<bool> watching{false};
 std::atomic<pid_t> owner{0};
-sem_t requested; ///< no file, which the program could close under the handler
+sem_t requested; ///< a semaphore, since the program could close a file under the handler
 
-/// SIGTERM as it is by default. On a thread that blocks it, it waits until that no longer does.
+/// Sends SIGTERM with the default action. On a thread that blocks it, it stays pending until
+/// unblocked.
 void sendByDefault() {
   struct sigaction byDefault{};
   byDefault.sa_handler = SIG_DFL;
@@ -45,9 +46,9 @@ bool isOurs(const struct sigaction &action) {
   return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == tallyOnTermination;
 }
 
-/// What is registered. Never destroyed: the thread may come to it while static objects go.
+/// The registered drains. Never destroyed: the thread may use them while static objects end.
 struct Registered {
-  std::mutex mutex; ///< held while it is drained
+  std::mutex mutex; ///< held while the drains run
   std::list<TerminationDrain> drains;
   static Registered &get() {
     static auto *all = new Registered;
@@ -55,8 +56,8 @@ struct Registered {
   }
 };
 
-/// Waits for the drains on another thread, since nothing ends a call of the driver that does not
-/// come back.
+/// Runs the drains on another thread and waits with a limit, since a driver call that does not
+/// return cannot be ended.
 void drainWithin() {
   Registered &all = Registered::get();
   std::chrono::milliseconds limit{0};
@@ -90,7 +91,7 @@ void awaitTermination() {
   try {
     drainWithin();
   } catch (const std::system_error &) { // NOLINT(bugprone-empty-catch)
-    // No thread to be had: the end comes as if tally were not there.
+    // No thread could be started: the process ends as without Tally.
   }
   sendByDefault();
   sigemptyset(&set);
@@ -99,7 +100,7 @@ void awaitTermination() {
   _exit(128 + SIGTERM); // only where a tracer keeps the signal back
 }
 
-/// In a forked child SIGTERM is at its default again.
+/// Sets SIGTERM back to its default in a forked child.
 void leaveInChild() {
   struct sigaction now{};
   if (sigaction(SIGTERM, nullptr, &now) != 0 || !isOurs(now))
@@ -111,7 +112,7 @@ void leaveInChild() {
 
 void install() {
   struct sigaction now{};
-  // By default the first process of a PID namespace is not ended by SIGTERM.
+  // By default SIGTERM does not end the first process of a PID namespace.
   if (getpid() == 1 || watching.exchange(true) || sigaction(SIGTERM, nullptr, &now) != 0 ||
       (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL)
     return;
@@ -127,7 +128,7 @@ void install() {
   ours.sa_handler = tallyOnTermination;
   ours.sa_flags = SA_RESTART;
   struct sigaction before{};
-  // The program may have set its own meanwhile.
+  // The program may have set its own handler meanwhile.
   if (sigaction(SIGTERM, &ours, &before) == 0 &&
       ((before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL))
     sigaction(SIGTERM, &before, nullptr);
@@ -144,7 +145,7 @@ std::shared_ptr<void> drainOnTermination(TerminationDrain drain) {
   }
   install();
   return {nullptr, [&all, place](void *) {
-            // A forked child has no such thread, and its copy of the lock may be held for ever.
+            // A forked child has no draining thread, and its copy of the lock may be held for ever.
             if (owner.load() != 0 && getpid() != owner.load())
               return;
             std::unique_lock lock(all.mutex);

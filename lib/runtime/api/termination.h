@@ -1,11 +1,12 @@
-// SIGTERM in a process with best-effort work. By default it ends the process wherever its kernels
-// are; under MPS the death of a client with kernels in flight may take the server, and with it the
-// other clients, along. So where the program has left SIGTERM alone, it only starts the process's
-// end: what runs yields and ends, and then the process dies by SIGTERM as it would have.
+// SIGTERM in a process with best-effort work. By default SIGTERM ends the process even while its
+// kernels run. Under MPS the death of a client with kernels in flight may take the server along,
+// and with it the other clients. So if the program has left SIGTERM at its default, SIGTERM only
+// starts the end of the process: running work yields and ends, and then the process dies by
+// SIGTERM.
 //
-// The handler posts a semaphore, which a thread waits for; so nothing is done in the handler that a
+// The handler only posts a semaphore, for which a thread waits. So the handler does nothing that a
 // handler may not do, and the interrupted thread, which may hold any lock, goes on. In a child that
-// has the handler from its parent (fork, vfork) SIGTERM does what it does by default.
+// has the handler from its parent (fork, vfork) SIGTERM acts as by default.
 #ifndef TALLY_LIB_RUNTIME_API_TERMINATION_H
 #define TALLY_LIB_RUNTIME_API_TERMINATION_H
 
@@ -15,18 +16,18 @@
 
 namespace tally::runtime {
 
-/// What SIGTERM waits for: `drain`, on a thread of its own, for at most `limit`; `tooLate` is
-/// called where that was not enough. With several the longest limit holds for all.
+/// A drain for which SIGTERM waits: `drain` runs on its own thread for at most `limit`; `tooLate`
+/// is called if it takes longer. With several drains the longest limit holds for all.
 struct TerminationDrain {
   std::function<void()> drain;
   std::chrono::milliseconds limit{0};
   std::function<void()> tooLate = [] {};
 };
 
-/// Where SIGTERM is at its default: from the first of these on it calls what is registered then and
-/// ends the process. Where it is not, or the default would not end the process (PID 1 of a
-/// namespace), it stays as it is. What is returned takes the registration back when it goes; it
-/// waits for a drain that is under way.
+/// Registers a drain. If SIGTERM is at its default at the first call, from then on it runs the
+/// drains registered at that moment and ends the process. If SIGTERM is not at its default, or the
+/// default would not end the process (PID 1 of a namespace), it stays as it is. The destructor of
+/// the returned object removes the drain; it waits for a drain that is under way.
 std::shared_ptr<void> drainOnTermination(TerminationDrain drain);
 
 } // namespace tally::runtime

@@ -76,7 +76,7 @@ std::uint32_t stayOf(const LaunchPlan &way) {
   constexpr Nanoseconds least{1000}, most{2000};
   constexpr int napsOfBlock = 64;
   Nanoseconds block = blockOf(way);
-  // Blocks so short end before a pause would matter.
+  // With blocks this short, workers that exit leave paused workers alone only briefly.
   if (block.count() != 0 && block < pollTime)
     return 0;
   return static_cast<std::uint32_t>(std::clamp(block / napsOfBlock, least, most).count());
