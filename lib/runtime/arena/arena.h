@@ -69,7 +69,7 @@ namespace tally::runtime {
 
 class Arena;
 
-/// A slot of this process. Thread-safe but for release().
+/// A slot of this process. Thread-safe, except release().
 class ArenaSlot {
 public:
   ~ArenaSlot() { release(); }

@@ -22,8 +22,8 @@ constexpr Nanoseconds longStill = 5s;
 
 } // namespace
 
-/// Not behind a launch that pauses, which lasts until it may go on. A kernel of unknown duration is
-/// measured without work before it.
+/// Nothing may come after a launch that pauses, which lasts until it may go on. A kernel of unknown
+/// duration is measured without work before it.
 bool StreamWaits::mayComeBehind(const Operation &operation) const {
   const Batch *of = nullptr;
   const BatchItem *ahead = pipeline.newestThatYields(of);

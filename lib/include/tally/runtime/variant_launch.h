@@ -34,7 +34,7 @@ constexpr LaunchShape shapeForVariants(const bundle::Kernel &kernel, LaunchShape
 }
 
 /// Number of workers of a launch of a kind with workers: `workers`, or a worker for each block if
-/// threads of a worker may exit early (bundle::Kernel::maySpend()).
+/// workers may spend themselves, that is, exit after one block (bundle::Kernel::maySpend()).
 inline std::uint32_t workersFor(const bundle::Kernel &kernel, const LaunchShape &shape,
                                 std::uint32_t workers) {
   if (!kernel.maySpend(shape.block.x))
