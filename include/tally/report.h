@@ -139,8 +139,7 @@ public:
   /// A client of a GPU (in the order of slots); an empty report where there is no such client.
   tally_client_report client(std::size_t gpu, std::size_t number) const {
     tally_client_report out = tally_default_client_report();
-    static_cast<void>(
-        tally_report_client(report.get(), gpu, number, &out)); // on failure `out` stays empty
+    static_cast<void>(tally_report_client(report.get(), gpu, number, &out)); // else stays empty
     return out;
   }
   /// The report in Prometheus's text format; tally_report_prometheus().

@@ -306,8 +306,7 @@ typedef struct tally_launch_shape {
   /** Extents of a thread block cluster in blocks; the grid's extents are multiples of them. All 0:
    * the cluster that the kernel itself demands, if any. */
   tally_dim3 cluster;
-  uint32_t
-      dynamic_shared_bytes; /**< shared memory of a block, on top of what the kernel declares */
+  uint32_t dynamic_shared_bytes; /**< of a block, on top of what the kernel declares */
 } tally_launch_shape;
 
 /** Returns a shape of one dimension: `blocks` thread blocks of `threads` threads each, no clusters

@@ -102,11 +102,10 @@ inline Result<void> check(tally_status status) {
 /// Options of Runtime::open(). Each field is a field of ::tally_options, which documents it. Zero
 /// and empty mean the default.
 struct Options {
-  std::string device = "cuda";      ///< "cuda" or "emulator"
-  Sharing sharing = Sharing::Tally; ///< how best-effort work shares the GPU
-  Policy policy;                    ///< when best-effort work may run
-  std::chrono::nanoseconds bound{
-      0};            ///< longest wait of a request for best effort, 1 us to 1 s; 0: 20 us
+  std::string device = "cuda";       ///< "cuda" or "emulator"
+  Sharing sharing = Sharing::Tally;  ///< how best-effort work shares the GPU
+  Policy policy;                     ///< when best-effort work may run
+  std::chrono::nanoseconds bound{0}; ///< longest wait of a request, 1 us to 1 s; 0: 20 us
   std::string kinds; ///< kinds of variants in the order of preference, "guard,slice"; or "none"
   std::uint32_t smsOfNonPreemptible = 0;   ///< SMs for kernels that cannot yield; 0: all
   std::uint32_t emulatorSms = 0;           ///< emulator: virtual SMs, each one a thread; 0: 2

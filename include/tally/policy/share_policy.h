@@ -40,8 +40,7 @@ struct SharePolicy {
     Decision decision = priority.decide(now);
     std::size_t count = std::min(now.clients.size(), weights.size());
     std::array<double, maxPolicyClients> had{};
-    double smallest =
-        std::numeric_limits<double>::infinity(); // of the clients that were ready all the time
+    double smallest = std::numeric_limits<double>::infinity(); // of clients always ready
     for (std::size_t i = 0; i < count; ++i) {
       if (std::exchange(generations[i], now.clients[i].generation) != now.clients[i].generation) {
         forgiven[i] = 0;

@@ -37,8 +37,7 @@ struct ModuleRecord {
   ModuleId id{};
   std::vector<bundle::Kernel> kernels;
   std::uint64_t hash = 0;
-  std::map<std::string, std::uint64_t, std::less<>>
-      found; ///< handles of kernels found so far, by name
+  std::map<std::string, std::uint64_t, std::less<>> found; ///< handles of kernels, by name
 };
 
 /// Numbers of best-effort clients, as policies see them. A client gets the smallest free number,
@@ -183,8 +182,7 @@ public:
   HandleTable<StreamRecord> streams;
   ClientNumbers clientNumbers;
   std::atomic<std::uint64_t> highPriorityLaunches{0};
-  std::atomic<std::uint64_t> plainLaunched{0},
-      plainFinished{0}; ///< best effort without Sharing::Tally
+  std::atomic<std::uint64_t> plainLaunched{0}, plainFinished{0}; ///< best effort by other sharing
 };
 
 } // namespace tally::runtime

@@ -85,8 +85,7 @@ private:
   std::atomic<bool> busy{false}, asleep{false}, stopping{false};
   std::mutex idling;
   std::condition_variable hasWork;
-  std::atomic<bool> idle{
-      false}; ///< the thread sleeps, or has not looked since; set under the mutex
+  std::atomic<bool> idle{false}; ///< the thread sleeps or has not looked since; set under mutex
   std::thread thread;
 };
 

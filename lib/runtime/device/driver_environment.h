@@ -20,9 +20,8 @@ bool isMpsRunning();
 ///  - CUDA_MODULE_LOADING=EAGER: a module that is loaded by its first launch waits for running
 ///    kernels. Only if `loadsEagerly`: a program whose libraries have thousands of kernels
 ///    (PyTorch) would start late, with gigabytes of code on the device.
-///  - CUDA_MPS_CLIENT_PRIORITY, if it is known whether the process has best-effort work only: 1 if
-///  so,
-///    else 0, the higher of MPS's two priorities. It has no effect without MPS.
+///  - CUDA_MPS_CLIENT_PRIORITY, if it is known whether the process has best-effort work
+///    only: 1 if so, else 0, the higher of MPS's two priorities. It has no effect without MPS.
 void prepareDriverEnvironment(std::optional<bool> bestEffortOnly = std::nullopt,
                               bool loadsEagerly = true);
 

@@ -94,8 +94,7 @@ private:
   MemoryStatus memory; ///< guarded by `joining`
   std::unique_ptr<ArenaWatcher> watcher;
   std::atomic<ArenaWatcher *> watching{nullptr}; ///< read by the dispatcher's thread
-  std::atomic<ArenaSlot *> counted{
-      nullptr}; ///< the best-effort slot, once there is a watcher for it
+  std::atomic<ArenaSlot *> counted{nullptr};     ///< the best-effort slot, once watched
   std::atomic<std::uint64_t> launchedAhead{0};
   std::atomic<bool> aheadShown{false};
   std::atomic<std::int64_t> deadLookedFor{0}; ///< when isAlone() last looked for dead processes, ns

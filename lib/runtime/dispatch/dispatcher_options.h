@@ -27,8 +27,7 @@ struct LaneTotals {
   KindCounts launchesByKind{};
   std::uint64_t finishedLaunches = 0, physicalLaunches = 0, yields = 0, savedBlocks = 0,
                 saveAreasRefused = 0, waits = 0;
-  std::uint64_t ownStreams = 0,
-                ownBytes = 0; ///< streams and bytes that lanes have on the device now
+  std::uint64_t ownStreams = 0, ownBytes = 0; ///< what lanes have on the device now
 };
 
 } // namespace tally::runtime

@@ -51,10 +51,9 @@ struct Batch {
   /// Address of the launch state that the stream waits for before this batch; 0: no wait.
   DevicePtr behind = 0;
   AwaitedLaunch behindLaunch;
-  std::size_t slot = 0; ///< number of the mirror of its states
-  std::size_t firstState =
-      0;                     ///< number in the ring of item 0's state; item i has the i-th after it
-  bool statesComing = false; ///< the marker comes after a copy of the states to the host
+  std::size_t slot = 0;       ///< number of the mirror of its states
+  std::size_t firstState = 0; ///< ring number of item 0's state; item i has the i-th after it
+  bool statesComing = false;  ///< the marker comes after a copy of the states to the host
   bool shares = false;
   bool mayBeAsked = false; ///< requests are expected
   std::uint32_t sms = allSms;
@@ -71,9 +70,8 @@ struct Batch {
   /// Puts that come after the items. The host makes them on the application's stream once all items
   /// are done.
   std::vector<Operation *> late;
-  std::uint64_t range = 0; ///< the profiler's range
-  std::shared_ptr<std::atomic<bool>>
-      ended; ///< Operation::ended of its call; the marker comes after it
+  std::uint64_t range = 0;                  ///< the profiler's range
+  std::shared_ptr<std::atomic<bool>> ended; ///< of its call; the marker comes after its end
 
   bool canYield() const;
   bool pauses() const; ///< whether all items can pause

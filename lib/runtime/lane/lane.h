@@ -12,13 +12,12 @@
 //    yields without running a block, since it starts later on the same stream and the epoch only
 //    grows. Under a newer epoch it would run on half a result; so a new epoch is used only once no
 //    batch of an older epoch is under way.
-//  - Work that cannot yield (copies, fills, slices, kernels without a variant) is sent in one of
-//  two
-//    cases. Either no launch that can yield is under way before it. Or the work begins a batch
-//    before which the stream waits until the state of the newest earlier launch says "done". If
-//    that launch has yielded, the stream keeps waiting: launches are resumed on another stream, and
-//    when they are all done, "done" is written into the state. Launches after the wait that can
-//    yield carry an older epoch and run nothing then (stream_waits.h).
+//  - Work that cannot yield (copies, fills, slices, kernels without a variant) is sent
+//    in one of two cases. Either no launch that can yield is under way before it. Or the work
+//    begins a batch before which the stream waits until the state of the newest earlier launch says
+//    "done". If that launch has yielded, the stream keeps waiting: launches are resumed on another
+//    stream, and when they are all done, "done" is written into the state. Launches after the wait
+//    that can yield carry an older epoch and run nothing then (stream_waits.h).
 //  - Kernels without a variant: a request waits for all of them that are under way. Kernels whose
 //    predicted durations together stay below the bound are sent ahead. A longer kernel is sent when
 //    the others are about to end, a kernel of unknown duration when there are no others. A short
@@ -27,9 +26,9 @@
 //  - Work of a lower class of best effort goes only while there is no work of a higher class. Work
 //    that a higher class in another lane waits for goes as work of that class, and work that high
 //    priority waits for goes whatever the policy says.
-//  - A put that may be late (the record of an event) never waits: it belongs to the batch before
-//  it,
-//    and the host makes the put on the application's own stream when it sees that batch done.
+//  - A put that may be late (the record of an event) never waits: it belongs to the batch
+//    before it, and the host makes the put on the application's own stream when it sees that batch
+//    done.
 //  - A call, which works on a stream of the application, is made only when no batch is under way; a
 //    launch after the call waits for that stream.
 //  - After a yield the lane sends nothing until all batches under way are back. Then the lane

@@ -53,8 +53,7 @@ struct LaneOptions {
 /// Counts of a lane's work. The dispatcher's thread writes them; any thread may read them.
 struct LaneCounters {
   std::array<std::atomic<std::uint64_t>, allKinds.size()> launchesByKind{};
-  std::atomic<std::uint64_t> finishedLaunches{
-      0}, ///< without failed launches and without launchUserKernel's
+  std::atomic<std::uint64_t> finishedLaunches{0}, ///< without failed and launchUserKernel's
       physicalLaunches{0}, yields{0}, savedBlocks{0},
       saveAreasRefused{0};             ///< no memory for a save area, so a launch took another kind
   std::atomic<std::uint64_t> waits{0}; ///< waits of the stream for an earlier launch

@@ -80,10 +80,9 @@ private:
   };
   std::vector<RanOfClient> ranByClient;
   Nanoseconds collectedAt{0};
-  Nanoseconds shortest =
-      anyDuration;             // shortest time of a batch on an idle device, as the host saw it
-  std::uint64_t lastEpoch = 0; // epoch of the batch collected last
-  bool hadMore = false;        // whether the lane had more to send then
+  Nanoseconds shortest = anyDuration; // of a batch on an idle device, as the host saw it
+  std::uint64_t lastEpoch = 0;        // epoch of the batch collected last
+  bool hadMore = false;               // whether the lane had more to send then
 };
 
 } // namespace tally::runtime

@@ -133,9 +133,8 @@ struct Operation {
   /// all earlier operations are done.
   bool mayBeLate = false;
 
-  std::function<void()>
-      call;                 ///< for calls; the dispatcher's thread calls it; reports its own errors
-  bool callsKernel = false; ///< for calls: the lane waits for the work that it puts on `ordered`
+  std::function<void()> call; ///< for calls; run by the dispatcher's thread; reports its own errors
+  bool callsKernel = false;   ///< for calls: the lane waits for the work that it puts on `ordered`
   /// For calls that `call` only begins: the thread that ends the call sets it and wakes the
   /// dispatcher.
   std::shared_ptr<std::atomic<bool>> ended;

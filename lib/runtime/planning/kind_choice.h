@@ -127,10 +127,9 @@ private:
   std::size_t choose(Nanoseconds bound) const;
 
   std::vector<std::shared_ptr<LaunchPlan>> ways;
-  std::shared_ptr<BlockTimes> blocks; // shared by all ways
-  bool inside = false;                // the last launch was made to stop inside blocks
-  std::optional<std::size_t>
-      whereShort; // way that stops between blocks, once their duration is known
+  std::shared_ptr<BlockTimes> blocks;    // shared by all ways
+  bool inside = false;                   // the last launch was made to stop inside blocks
+  std::optional<std::size_t> whereShort; // way between blocks, once their duration is known
   std::size_t current = 0;
   /// Launch at which trials begin: a kernel that runs a few times is not worth trials, and the
   /// first launches include set-up.

@@ -24,11 +24,10 @@ struct HighStream {
   /// From bit 0: whether its implicit scope is open; 15 bits: number of calls being made, without
   /// the owner's launches; 48 bits: number of calls made plus launches that the owner has begun.
   std::atomic<std::uint64_t> word{0};
-  std::atomic<const void *> owner{nullptr}; ///< a pointer that identifies the thread
-  std::atomic<std::uint64_t> ownBegun{0},
-      ownMade{0};                              ///< the owner's launches; only the owner writes them
-  std::atomic<std::uint64_t> synchronised{0};  ///< calls made that are known to be over
-  std::atomic<std::int64_t> synchronisedAt{0}; ///< when these were seen to be over, about
+  std::atomic<const void *> owner{nullptr};           ///< a pointer that identifies the thread
+  std::atomic<std::uint64_t> ownBegun{0}, ownMade{0}; ///< the owner's launches; it alone writes
+  std::atomic<std::uint64_t> synchronised{0};         ///< calls made that are known to be over
+  std::atomic<std::int64_t> synchronisedAt{0};        ///< when these were seen to be over, about
   std::atomic<std::uint32_t> waiting{0}; ///< threads that wait for the stream with their own call
   std::atomic<bool> launches{false};     ///< kernels were launched; Headroom counts the stream
   std::atomic<bool> isNamed{false};      ///< a request has named it: it needs no time to rest

@@ -200,8 +200,7 @@ private:
   static constexpr std::int64_t never = INT64_MIN;
   std::atomic<std::uint64_t> scopeChanges{0};
   // Written once a request; the dispatcher's thread reads it all the time.
-  alignas(64) std::atomic<std::int64_t> lastSynchronised{
-      never}; ///< latest synchronisedAt of all streams
+  alignas(64) std::atomic<std::int64_t> lastSynchronised{never}; ///< of all streams
   // Used only by the monitor's thread.
   alignas(64) std::int64_t restLookedFor = never; ///< lastSynchronised that monitor() has handled
   std::int64_t watchedFor = never;                ///< lastSynchronised that watch() has handled

@@ -17,9 +17,8 @@ namespace tally::runtime {
 /// dispatcher's thread.
 class StateRing {
 public:
-  static constexpr std::size_t maxItems = 32; ///< most states of one batch
-  static constexpr std::size_t maxBatches =
-      3; ///< batches that may be under way, besides a resumed one
+  static constexpr std::size_t maxItems = 32;  ///< most states of one batch
+  static constexpr std::size_t maxBatches = 3; ///< under way, besides a resumed one
 
   StateRing(StreamDevice &device, LaneResources &own, PhysicalStreams &streams)
       : device(device), own(own), streams(streams) {}

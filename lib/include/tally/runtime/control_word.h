@@ -402,8 +402,7 @@ private:
   alignas(line) std::atomic<bool> listening{false};
   alignas(line) std::atomic<Pausing> pausing{Pausing::None};
   std::atomic<bool> busy{true};
-  std::atomic<std::uint64_t> armed{0},
-      disarmed{0}; ///< `armed`: the newest epoch whose write was armed
+  std::atomic<std::uint64_t> armed{0}, disarmed{0}; ///< `armed`: newest armed epoch
   alignas(line) std::atomic_flag writing;
 };
 
