@@ -12,8 +12,8 @@ namespace tally::ptx {
 
 namespace {
 
-/// Small modules take little; from here on each chunk is this large: a huge page, as the first
-/// touch of 4 KiB pages would cost a tenth of the time that parsing does.
+/// Chunks start small for small modules and grow to a huge page: the first touch of 4 KiB pages
+/// would cost a tenth of the time that parsing takes.
 constexpr std::size_t firstChunk = 16 << 10, hugePage = 2 << 20;
 
 } // namespace

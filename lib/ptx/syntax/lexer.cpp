@@ -16,7 +16,8 @@ enum CharClass : std::uint8_t {
   NameFollow = 4,
   Digit = 8,
   Punct = 16,
-  Nesting = 32 ///< a brace, or what may hide one: the start of a string, comment or line marker
+  Nesting =
+      32 ///< a brace, or the start of a string, comment or line marker, which may hide a brace
 };
 
 constexpr std::array<std::uint8_t, 256> makeClasses() {
