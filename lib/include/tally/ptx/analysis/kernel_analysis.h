@@ -44,8 +44,8 @@ struct KernelAnalysis {
   bool mayAvoidShared = false, mustAvoidShared = false;
   bundle::Waits waits = bundle::Waits::None; ///< of the entry and its callees; see WaitFacts
   std::uint8_t gridRank = 3;
-  bool waitsAreAssumed = false; ///< see assumesInOrder
-  bool copiesAsync = false;     ///< cp.async in the entry or a callee
+  bool waitsAreAssumed = false;        ///< see assumesInOrder
+  bool copiesAsync = false;            ///< cp.async in the entry or a callee
   std::uint32_t staticSharedBytes = 0; ///< the entry's, and of variables that it or a callee names
 
   /// Returns the finding that refuses `kind`, or null.
