@@ -111,7 +111,7 @@ private:
     }
   }
 
-  /// No part of the warp may be at the loop's head when another part comes to `statement`.
+  /// No part of the warp may be at the loop's head when another part reaches `statement`.
   void needWholeWarp(std::uint32_t statement) {
     Variation execution = executionOf(statement);
     result.plan.needsWholeWarpRows |= execution == Variation::Warps;

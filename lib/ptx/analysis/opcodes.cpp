@@ -67,7 +67,7 @@ constexpr std::uint64_t digestOf(std::string_view name) {
   return size == 0 ? 0 : byte(0) | byte(size / 2) << 8 | byte(size - 1) << 16;
 }
 
-/// What the table says of one name.
+/// The facts of one name in the table.
 struct OpcodeFacts {
   std::string_view name;
   std::uint64_t digest = 0;

@@ -33,7 +33,7 @@ void BumpAllocator::clear() {
 
 void *BumpAllocator::allocateInNewChunk(std::size_t bytes) {
   const std::size_t size = std::min(firstChunk << std::min<std::size_t>(used, 8), hugePage);
-  if (bytes > size / 4) { // the current chunk goes on
+  if (bytes > size / 4) { // the current chunk stays in use
     largeObjects.push_back(nullptr);
     if (!(largeObjects.back() = std::malloc(bytes)))
       throw std::bad_alloc();

@@ -160,12 +160,12 @@ std::string asked(std::string_view again) {
          nap() + fmt::format("{};\n", again);
 }
 
-/// The code of a thread 0 that takes no further block. It naps as long as other workers of the
-/// launch have blocks, so that its SM looks as occupied as theirs to the placement of a request's
-/// blocks. While the mode is PAUSE it naps too, whatever the epoch, and even if no worker has a
-/// block: a launch that ends would make space for the next launch, whose workers would be placed
-/// where the request's blocks are not, and stay there. In any other mode a greater epoch makes it
-/// leave. The block's other threads wait for it where the block agrees.
+/// The code of thread 0 in a worker that takes no further block. It naps as long as other workers
+/// of the launch have blocks, so that its SM looks as occupied as theirs to the placement of a
+/// request's blocks. While the mode is PAUSE it naps too, whatever the epoch, and even if no worker
+/// has a block: a launch that ends would make space for the next launch, whose workers would be
+/// placed where the request's blocks are not, and stay there. In any other mode a greater epoch
+/// makes it leave. The block's other threads wait for it where the block agrees.
 std::string stay(const Module &module) {
   return fmt::format("ld.param.u32 %tally_r1, [$tally_launch+{}];\n"
                      "\tsetp.eq.u32 %tally_nap, %tally_r1, 0;\n"

@@ -189,7 +189,7 @@ private:
   std::size_t nap, look, begin = 0, end = 0;
 };
 
-/// Checks how a worker stays that takes no further block: thread 0 looks and naps before it
+/// Checks how a worker without a further block stays: thread 0 looks and naps before it
 /// publishes that the worker leaves; the other threads wait for that.
 class StayCheck {
 public:

@@ -18,7 +18,7 @@ struct Entrance {
   std::vector<std::uint32_t> branches; ///< branches into the loop, to one of the head's labels
 };
 
-/// The head of a loop, where a thread stops and later goes on.
+/// The head of a loop, where a thread stops and later resumes.
 struct SavePoint {
   std::uint32_t statement = 0; ///< the first statement of the loop's header behind its label
   /// A barrier of the whole block in the loop that carries the poll. Without it the block, or the
@@ -37,9 +37,8 @@ struct SavePoint {
   /// The registers of `saved` with one value for the block, ascending; empty unless
   /// CheckpointPlan::keepsAligned.
   std::vector<RegisterId> alike;
-  std::vector<std::uint32_t>
-      recomputed;    ///< statements that recompute the other live registers, in order
-  Entrance entrance; ///< of the loop; the recomputed statements stand before it
+  std::vector<std::uint32_t> recomputed; ///< statements that compute the others, in order
+  Entrance entrance;                     ///< of the loop; the recomputed statements stand before it
 };
 
 /// A loop around the loops of points. A block that resumes at an inner point enters this loop at

@@ -13,8 +13,8 @@ namespace tally::ptx {
 using PostDominatorTree = llvm::DominatorTreeBase<CfgBlock, true>;
 
 /// Which branches decide whether a block runs (Ferrante, Ottenstein, Warren 1987): block X depends
-/// on block B when one successor of B always leads to X and another may miss X. endless() and
-/// reachable() tell blocks that cannot reach the exit, or that the entry cannot reach.
+/// on block B when one successor of B always leads to X and another may miss X. reachable()
+/// tells whether the entry reaches a block, endless() whether some block cannot reach the exit.
 class ControlDependence {
 public:
   explicit ControlDependence(Cfg &cfg);

@@ -79,7 +79,7 @@ private:
   Shape shapeOfProduct(const Operand &a, const Operand &b) const;
   Shape shapeOfResult(const Instruction &instruction) const;
   bool dropsLane(const Instruction &instruction) const;
-  /// Adds to what a value may be. Returns whether that is new.
+  /// Adds a variation and a shape to `value`. Returns whether that changed anything.
   bool add(RegisterValues::Id value, Variation variation, Shape shape);
 
   const Cfg &cfg;
