@@ -1,4 +1,4 @@
-// guard without a shared variable of tally's: see guard_pass.h, "Codings".
+// guard without a shared variable of tally's: docs/design/transforms.md, "Codings", says when.
 #ifndef TALLY_LIB_PTX_TRANSFORMS_GUARD_WITHOUT_SHARED_H
 #define TALLY_LIB_PTX_TRANSFORMS_GUARD_WITHOUT_SHARED_H
 
