@@ -44,7 +44,7 @@ const char *name(AccessKind kind) {
   return "";
 }
 
-/// The segment that holds all of the range, through the block's cache.
+/// Finds the segment that holds the whole range, through the block's cache.
 bool findSegment(Block &block, const Op &op, std::uint64_t least, std::uint64_t end) {
   SegmentCache &cache = block.segments;
   GlobalMemory &globalMemory = *block.environment.globalMemory;
@@ -74,11 +74,11 @@ void tellWatch(Block &block, std::uint64_t watched, std::uint32_t mask, std::uin
   }
 }
 
-/// What one lane's address means in a space.
+/// The target of one lane's address in a space.
 struct Place {
   bool good = false;
   std::uint64_t host = 0;
-  std::string where; ///< of a bad one
+  std::string where; ///< where a bad address points
 };
 
 Place placeInShared(Block &block, std::uint64_t offset, std::uint32_t bytes) {
@@ -87,8 +87,8 @@ Place placeInShared(Block &block, std::uint64_t offset, std::uint32_t bytes) {
   return {false, 0, fmt::format("the block's shared memory is {} bytes", block.sharedBytes)};
 }
 
-/// Another block's shared memory is there from its first instruction to its end; a cluster's
-/// barrier makes sure of both (PTX ISA, "Shared State Space").
+/// Another block's shared memory exists from that block's first instruction to its end; a cluster's
+/// barrier guarantees both (PTX ISA, "Shared State Space").
 Place placeInCluster(Block &block, std::uint64_t offset, std::uint32_t bytes) {
   std::uint64_t named = offset >> clusterRankShift;
   if (named == 0)

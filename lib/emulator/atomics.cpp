@@ -1,7 +1,7 @@
 // atom and red. PTX ISA 9.7.13.7 and 9.7.13.8.
 //
 // Every update is one host atomic operation (a compare-and-swap loop), so that blocks on several
-// host threads agree. Lanes of a warp that meet on an address take turns by lane.
+// host threads agree. Lanes of a warp with the same address update it in the order of lanes.
 #include "access.h"
 #include "decoder.h"
 #include "half.h"
@@ -54,8 +54,8 @@ template <class T> struct DecrementOf {
   static T apply(T old, T b) { return old == 0 || old > b ? b : old - 1; }
 };
 
-// atom.add.f32 keeps no subnormals in global memory unless told otherwise (.noftz), PTX ISA
-// 9.7.13.7: "atom.add.f32 on global memory flushes subnormal inputs and results".
+// atom.add.f32 flushes subnormals in global memory without .noftz, PTX ISA 9.7.13.7: "atom.add.f32
+// on global memory flushes subnormal inputs and results".
 float flushed(float a) {
   auto bits = std::bit_cast<std::uint32_t>(a);
   return (bits & 0x7f800000u) == 0 ? std::bit_cast<float>(bits & 0x80000000u) : a;
@@ -189,7 +189,7 @@ Handler handlerOf(const Instruction &instruction, Type type, Space space) {
   }
 }
 
-/// A vector's elements are updated one by one: the ISA promises no more than that each is atomic.
+/// Updates a vector's elements one by one: the ISA promises only that each element is atomic.
 bool decodeVectorAtomic(FunctionDecoder &decoder, const Instruction &instruction, Type type,
                         bool returns) {
   std::span<const ptx::Operand> operands = instruction.operands;
@@ -225,7 +225,7 @@ bool decodeAtomic(FunctionDecoder &decoder, const Instruction &instruction) {
   bool returns = instruction.opcode == "atom";
   if (!returns && instruction.opcode != "red")
     return false;
-  bool isAsync = instruction.has("async"); // done at once; then a complete_tx of its bytes
+  bool isAsync = instruction.has("async"); // done at once, followed by a complete_tx of its bytes
   Type type = lastType(instruction);
   std::span<const ptx::Operand> operands = instruction.operands;
   if (instruction.has("v2") || instruction.has("v4") || instruction.has("v8"))

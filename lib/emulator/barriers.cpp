@@ -1,7 +1,8 @@
 // The block's barriers. PTX ISA 9.7.13.1.
 //
 // A barrier without a thread count waits for all threads of the block that have not exited. With a
-// count it counts warps, as the ISA says: one whose live lanes have all arrived counts for 32.
+// count it counts warps, as the ISA says: a warp whose live lanes have all arrived counts for 32
+// threads.
 #include "cluster.h"
 
 #include "decoder.h"
@@ -47,7 +48,7 @@ bool allHere(const Block &block, const Barrier &barrier) {
 }
 
 void storeReduction(Warp &warp, const Op &op, const Barrier &barrier, const Group &group) {
-  // The group may stand in another frame than the running one.
+  // The group may be in another frame than the running group.
   std::byte *frame = warp.base[FrameBase];
   warp.base[FrameBase] = warp.rows.data() + group.frame;
   if (op.flags & ReducePopc) {
@@ -87,7 +88,7 @@ bool isComplete(const Block &block, const Barrier &barrier) {
                           : allHere(block, barrier);
 }
 
-/// The barrier's id and thread count of a lane.
+/// The barrier's id and thread count for a lane.
 struct Request {
   std::uint32_t id = 0, count = 0;
 };
@@ -117,7 +118,7 @@ std::optional<std::string> complaint(const Block &block, const Op &op, const Req
   return std::nullopt;
 }
 
-/// The lanes arrive, as a group of the running warp that is placed already: waiting, or past it.
+/// The lanes arrive, as a separate group of the running warp: the group then waits, or has passed.
 Status arrive(Warp &warp, const Op &op, Group &group, const Request &request) {
   Block &block = *warp.block;
   auto lane = static_cast<std::uint32_t>(std::countr_zero(group.mask));
@@ -152,7 +153,8 @@ Status arrive(Warp &warp, const Op &op, Group &group, const Request &request) {
   return Status::Reschedule;
 }
 
-/// Lets the group arrive at once where all its lanes name the same barrier, else per barrier.
+/// Lets the group arrive at once if all its lanes name the same barrier, otherwise barrier by
+/// barrier.
 Status arriveByRequest(Warp &warp, const Op &op, std::uint32_t groupIndex) {
   std::uint32_t rest = warp.groups[groupIndex].mask;
   std::uint32_t pc = warp.groups[groupIndex].pc;
@@ -184,7 +186,8 @@ Status arriveByRequest(Warp &warp, const Op &op, std::uint32_t groupIndex) {
   return Status::Reschedule;
 }
 
-/// An aligned barrier is for whole warps: its lanes wait here until the others have come or exited.
+/// An aligned barrier is for whole warps: its lanes wait here until the other lanes have come or
+/// exited.
 Status barrierOp(Warp &warp, const Op &op, std::uint32_t mask) {
   if (mask != warp.group().mask) {
     Group waiting = warp.group();

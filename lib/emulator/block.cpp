@@ -86,7 +86,7 @@ Block::Block(const Launch &launch)
     warp.specials.grow(std::size_t{SpecialRowsEnd} * rowBytes32);
     warp.localStride = (function.localBytes + 63) / 64 * 64;
     warp.local.resize(std::size_t{warp.localStride} * warpSize);
-    // Nothing writes to the constants; the table of bases serves reads and writes alike.
+    // No op writes to the constants; one table of bases serves reads and writes.
     warp.base[ConstantBase] = const_cast<std::byte *>(program->constants.data());
     warp.base[SpecialBase] = warp.specials.data();
     fillThreadRows(warp, launch.shape.block);
@@ -112,7 +112,7 @@ void Block::reset(const Dim3 &newId) {
     start.function = static_cast<std::uint32_t>(&function - program->functions.data());
     warp.groups.assign(1, start);
     std::memset(warp.rows.data(), 0, warp.rows.size());
-    // A great number in some blocks, one far below zero in others.
+    // In some blocks the value is a great number, in others far below zero.
     std::byte unwritten = (id.x & 1) != 0 ? unwrittenByte : ~unwrittenByte;
     for (auto [offset, bytes] : function.unwrittenRows)
       std::memset(warp.rows.data() + offset, std::to_integer<int>(unwritten), bytes);

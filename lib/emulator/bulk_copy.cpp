@@ -1,8 +1,8 @@
 // cp.async.bulk without tensor maps. PTX ISA 9.7.9.25.
 //
-// A copy is complete when it is issued, which an asynchronous one may be: its complete_tx comes at
-// once (a transaction count may fall below zero before it is expected), and the waits for groups
-// find nothing to wait for. Tensor copies need a tensor map, whose layout is not public.
+// A copy completes when it is issued, as an asynchronous copy may. Its complete_tx comes at once (a
+// transaction count may fall below zero before it is expected), and waits for groups find nothing
+// to wait for. Tensor copies need a tensor map, whose layout is not public.
 #include "access.h"
 #include "cluster.h"
 #include "decoder.h"
@@ -20,8 +20,8 @@ namespace {
 
 using ptx::Instruction;
 
-// Op::slot: 0 where to, 1 where from, 2 bytes, 3 the mbarrier or noSlot, 5 the mask of ranks or
-// noSlot; addresses are 64-bit rows.
+// Op::slot: 0 the destination, 1 the source, 2 bytes, 3 the mbarrier or noSlot, 5 the mask of ranks
+// or noSlot; addresses are 64-bit rows.
 enum CopyFlags : std::uint8_t {
   FromGlobal = 1, ///< else from the block's own shared memory
   ToGlobal = 2    ///< else to the cluster's
@@ -32,7 +32,7 @@ Status misaligned(Warp &warp, const Op &op, std::uint32_t lane) {
                "a bulk copy's addresses and size are multiples of 16, its mbarrier's of 8");
 }
 
-/// Copies to one block's shared memory, or to global memory, and tells the mbarrier there.
+/// Copies to one block's shared memory, or to global memory, and informs the mbarrier there.
 Status copyTo(Warp &warp, const Op &op, std::uint32_t lane, std::uint64_t to, std::uint64_t object,
               std::uint64_t fromHost, std::uint32_t bytes) {
   Space space = op.flags & ToGlobal ? Space::Global : Space::SharedCluster;
@@ -83,7 +83,7 @@ Status bulkCopy(Warp &warp, const Op &op, std::uint32_t mask) {
   return Status::Next;
 }
 
-/// The address as a 64-bit row.
+/// Returns the address as a 64-bit row.
 Slot addressValue(FunctionDecoder &decoder, const ptx::Operand &operand) {
   if (operand.kind != ptx::OperandKind::Address || operand.children.empty()) {
     decoder.fail(fmt::format("operand '{}' is no address", operand.text));
@@ -98,7 +98,7 @@ Slot addressValue(FunctionDecoder &decoder, const ptx::Operand &operand) {
   return sum;
 }
 
-/// Whether the first space named is global; the second, where the first is not.
+/// Whether the first named space is global, and whether the second is.
 struct Direction {
   bool fromGlobal, toGlobal;
 };

@@ -1,8 +1,9 @@
-// Clusters and what only they have: barrier.cluster (PTX ISA 9.7.13.3), mapa and getctarank
+// Clusters and their instructions: barrier.cluster (PTX ISA 9.7.13.3), mapa and getctarank
 // (9.7.9.23, 9.7.9.24).
 //
 // The barrier has phases. A phase is over when all threads of all blocks that have not exited have
-// arrived; who arrived may wait for it at any time later, and must before arriving again.
+// arrived. A thread that has arrived may wait for it at any later time, and must wait before it
+// arrives again.
 #include "cluster.h"
 
 #include "access.h"
@@ -163,7 +164,8 @@ void recheckClusterBarrier(Cluster &cluster) {
 
 namespace {
 
-/// The offset in the shared window, or nothing: `.shared::cluster` addresses are that already.
+/// Returns the offset in the shared window, or nothing; `.shared::cluster` addresses are such
+/// offsets.
 std::optional<std::uint64_t> windowOffset(const Op &op, std::uint64_t address) {
   if (op.space == Space::SharedCluster)
     return address;
@@ -172,7 +174,7 @@ std::optional<std::uint64_t> windowOffset(const Op &op, std::uint64_t address) {
   return address - sharedWindow;
 }
 
-/// Slot 0: the address of what slot 1 points to, in the block of rank slot 2.
+/// Slot 0: the address of the object at slot 1, in the block of rank slot 2.
 template <class T> Status mapAddress(Warp &warp, const Op &op, std::uint32_t mask) {
   T *d = warp.row<T>(op.slot[0]);
   const T *a = warp.row<T>(op.slot[1]);
@@ -194,7 +196,7 @@ template <class T> Status mapAddress(Warp &warp, const Op &op, std::uint32_t mas
   return Status::Next;
 }
 
-/// Slot 0: the rank of the block that slot 1 points into.
+/// Slot 0: the rank of the block that holds the address in slot 1.
 template <class T> Status rankOfAddress(Warp &warp, const Op &op, std::uint32_t mask) {
   auto *d = warp.row<std::uint32_t>(op.slot[0]);
   const T *a = warp.row<T>(op.slot[1]);

@@ -1,5 +1,5 @@
-// Thread block clusters: blocks that are in flight together, share a barrier, and reach into each
-// other's shared memory. Without clusters every block is one of its own.
+// Thread block clusters: blocks that are in flight together, share a barrier, and access each
+// other's shared memory. Without clusters every block is a cluster of its own.
 #ifndef TALLY_LIB_EMULATOR_CLUSTER_H
 #define TALLY_LIB_EMULATOR_CLUSTER_H
 
@@ -12,17 +12,17 @@ namespace tally::emulator {
 
 struct Cluster {
   explicit Cluster(const Launch &launch);
-  /// Makes ready to run the cluster with this linear id from its start, all of it on `virtualSm`.
+  /// Prepares to run the cluster with this linear id from its start, entirely on `virtualSm`.
   void reset(std::uint64_t linearId, std::uint32_t virtualSm = 0);
 
   std::vector<std::unique_ptr<Block>> blocks; ///< by rank
-  std::uint32_t next = 0;                     ///< where the plain order looks first
+  std::uint32_t next = 0;                     ///< where the plain order searches first
 
   std::uint64_t steps() const;
   std::uint64_t executed() const;
-  /// Whether the block that was advanced last took a nap.
+  /// Whether the last advanced block took a nap.
   bool napped() const;
-  const std::optional<Fault> &fault() const; ///< of the first block that has one
+  const std::optional<Fault> &fault() const; ///< of the first block with a fault
 };
 
 /// Runs one warp of one block of the cluster for a while.
@@ -30,9 +30,9 @@ BlockState advance(Cluster &cluster, Chooser &chooser);
 
 /// barrier.cluster.arrive and .wait.
 Status clusterBarrier(Warp &warp, const Op &op, std::uint32_t mask);
-/// The same for a group that is all of its warp, if the barrier asks for that.
+/// Lets a group arrive or wait, if it is all of its warp where the barrier requires that.
 Status clusterBarrierGroup(Warp &warp, const Op &op, std::uint32_t groupIndex);
-/// The barrier may be complete now that fewer threads are expected.
+/// Checks whether the barrier is complete after the number of expected threads fell.
 void recheckClusterBarrier(Cluster &cluster);
 
 } // namespace tally::emulator

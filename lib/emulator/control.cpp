@@ -36,12 +36,12 @@ Status branchIndexed(Warp &warp, const Op &op, std::uint32_t mask) {
     rest &= ~same;
     Status moved = moveLanes(warp, same, table[index[lane]]);
     if (same == mask)
-      return moved; // else the running group has lost lanes, whatever became of the last ones
+      return moved; // else the running group has lost lanes, whatever happened to the last ones
   }
   return Status::Reschedule;
 }
 
-/// No time passes, but whoever else can run goes first.
+/// No time passes, but other runnable warps go first.
 Status nap(Warp &warp, const Op &, std::uint32_t mask) {
   warp.block->napped = true;
   Group back = warp.group();
@@ -59,7 +59,7 @@ Status trap(Warp &warp, const Op &op, std::uint32_t mask) {
 
 static_assert(warpSize == 32, "SavedRow has a column for each lane");
 
-/// Where the registers of a function lie that is `depth` calls deep; 0: the kernel's own.
+/// Returns the offset of the registers of a function at call depth `depth`; 0: the kernel's own.
 std::uint32_t frameOf(const Block &block, std::uint32_t depth, std::uint32_t function) {
   if (depth == 0)
     return 0;
@@ -92,7 +92,7 @@ void growLocal(Warp &warp, std::uint32_t needed) {
 /// An argument or a result on one side of a call: in local memory, or in a register's rows.
 struct ValuePlace {
   bool inRegister;
-  std::uint32_t frame; ///< where the function's rows, or its part of local memory, begin
+  std::uint32_t frame; ///< the begin of the function's rows, or of its part of local memory
   std::uint64_t offset;
   std::uint32_t bytes, width;
 
@@ -118,7 +118,7 @@ ValuePlace placeOf(const CallArgument &argument, const Group &caller, std::uint3
           argument.width};
 }
 
-/// One argument or result between the frames.
+/// Copies one argument or result between the frames.
 void copyValue(Warp &warp, std::uint32_t mask, const ValuePlace &to, const ValuePlace &from) {
   std::uint32_t bytes = std::min(to.bytes, from.bytes);
   for (; mask; mask &= mask - 1) {
@@ -185,7 +185,7 @@ Status callIndirect(Warp &warp, const Op &op, std::uint32_t mask) {
   for (std::uint32_t i = 0; i < warpSize; ++i)
     if ((mask >> i & 1u) && target[i] == address)
       same |= 1u << i;
-  // Lanes with other targets stay at this op and take it again by themselves.
+  // Lanes with other targets stay at this op and execute it again separately.
   if (same != mask)
     splitLanes(warp, mask & ~same, warp.group().pc);
   return enter(warp, op, same, program.calls[op.extra], static_cast<std::uint32_t>(index));
@@ -197,7 +197,7 @@ bool callOperand(FunctionDecoder &decoder, const ptx::Operand &operand, CallArgu
     if (!info || info->kind != SymbolInfo::Local)
       return false;
     argument.offset = static_cast<std::uint32_t>(info->value);
-    argument.bytes = ~0u; // the callee's formal says how many
+    argument.bytes = ~0u; // the callee's formal parameter has the number
     return true;
   }
   const RegisterInfo *info = decoder.registerOf(operand);
@@ -212,7 +212,7 @@ bool callOperands(FunctionDecoder &decoder, const ptx::Operand &list,
                   std::vector<CallArgument> &arguments) {
   for (const ptx::Operand &each : list.children) {
     CallArgument argument;
-    // The callee's formal says how much of it is meant.
+    // The callee's formal parameter tells how many of the bytes are used.
     if (each.kind == OperandKind::Integer || each.kind == OperandKind::Float32)
       argument = {true, decoder.constant(each.bits, 8), 8};
     else if (each.kind == OperandKind::Float64)
@@ -292,7 +292,7 @@ Status returnFromFunction(Warp &warp, const Op &, std::uint32_t mask) {
   const FunctionCode &callee = program.functions[inside.function];
   const auto *saved =
       reinterpret_cast<const SavedRow *>(warp.rows.data() + inside.frame - sizeof(SavedRow));
-  // Lanes that were called from different places go back to different places.
+  // Lanes that were called from different places return to different places.
   std::uint32_t rest = mask;
   while (rest) {
     auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));

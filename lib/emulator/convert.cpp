@@ -25,7 +25,7 @@ double toIntegral(double value, Rounding rounding) {
   return value;
 }
 
-/// An integer as a double that rounds onwards like the integer: bits that do not fit are sticky.
+/// Returns an integer as a double that rounds like the integer: bits that do not fit are sticky.
 double stickyDouble(std::uint64_t magnitude) {
   if (magnitude < (std::uint64_t{1} << 53))
     return static_cast<double>(magnitude);

@@ -7,7 +7,7 @@
 
 namespace tally::emulator {
 
-/// What a cvt does beside changing the type.
+/// What a cvt does besides changing the type.
 struct Conversion {
   Type to = Type::None, from = Type::None;
   Rounding rounding = Rounding::Nearest;
@@ -15,8 +15,8 @@ struct Conversion {
   bool flush = false, saturate = false, relu = false, satFinite = false;
 };
 
-/// The value whose bits are in the low end of `bits`, converted; the result's bits likewise, an
-/// 8-bit one extended to 16. PTX ISA 9.7.9.21.
+/// Converts the value in the low bits of `bits`. Returns the result's bits in the same way, an
+/// 8-bit result extended to 16. PTX ISA 9.7.9.21.
 std::uint64_t convert(const Conversion &conversion, std::uint64_t bits);
 
 } // namespace tally::emulator

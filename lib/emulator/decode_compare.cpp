@@ -32,7 +32,7 @@ Combine combineOf(const Instruction &instruction) {
 
 bool isHalf(Type type) { return type == Type::F16 || type == Type::BF16; }
 
-/// A 16-bit float operand as f32, which holds every value of both formats.
+/// Returns a 16-bit float operand as f32, which holds every value of both formats.
 Slot widenedHalf(FunctionDecoder &decoder, const ptx::Operand &operand, Type type) {
   Slot narrow = decoder.source(operand, type);
   if (decoder.failed())
@@ -44,7 +44,7 @@ Slot widenedHalf(FunctionDecoder &decoder, const ptx::Operand &operand, Type typ
 
 bool isHalfPair(Type type) { return type == Type::F16x2 || type == Type::BF16x2; }
 
-/// The halves of a pair, low one first, as f32.
+/// Returns the halves of a pair, the low half first, as f32.
 std::pair<Slot, Slot> widenedPair(FunctionDecoder &decoder, const ptx::Operand &operand,
                                   Type type) {
   Slot both = decoder.source(operand, Type::B32);
@@ -96,7 +96,7 @@ bool comparePairs(FunctionDecoder &decoder, const Instruction &instruction, Type
   return true;
 }
 
-/// setp.f16x2 p|q: p of the low halves, q of the high ones.
+/// setp.f16x2 p|q: p for the low halves, q for the high halves.
 bool decodeSetpPair(FunctionDecoder &decoder, const Instruction &instruction, Type type) {
   const ptx::Operand &to = instruction.operands[0];
   if (to.kind != OperandKind::Pair || to.children.size() != 2)
@@ -110,7 +110,7 @@ bool decodeSetpPair(FunctionDecoder &decoder, const Instruction &instruction, Ty
   return comparePairs(decoder, instruction, type, outcome[0], outcome[1]);
 }
 
-/// Fills sources and handler of a comparison of `type`; the destination is the caller's.
+/// Sets sources and handler of a comparison of `type`; the caller sets the destination.
 bool comparisonOp(FunctionDecoder &decoder, const Instruction &instruction, Type type, Op &op) {
   auto comparison = comparisonOf(instruction);
   bool half = isHalf(type);
@@ -155,7 +155,7 @@ bool decodeSetp(FunctionDecoder &decoder, const Instruction &instruction, Type t
   return true;
 }
 
-/// What set writes where the comparison holds: all ones, or 1.0 in the type.
+/// Returns the value that set writes where the comparison holds: all ones, or 1.0 in the type.
 std::optional<std::uint32_t> setValue(Type to) {
   switch (to) {
   case Type::U16:
@@ -178,7 +178,7 @@ std::optional<std::uint32_t> setValue(Type to) {
 }
 
 bool decodeSetPair(FunctionDecoder &decoder, const Instruction &instruction, Type to, Type from) {
-  // An integer's halves are all ones, each on its own.
+  // An integer's halves are all ones, each separately.
   bool isInteger = !isHalfPair(to);
   if (isInteger && sizeOf(to) != 4)
     return false;
@@ -237,7 +237,7 @@ bool decodeSelp(FunctionDecoder &decoder, const Instruction &instruction, Type t
   return true;
 }
 
-/// slct selects a where c >= 0, else b; of a NaN, b.
+/// slct selects a where c >= 0, else b; for a NaN, b.
 bool decodeSlct(FunctionDecoder &decoder, const Instruction &instruction) {
   Type type = typeBeforeLast(instruction), by = lastType(instruction);
   if (instruction.operands.size() != 4 || (by != Type::S32 && by != Type::F32))

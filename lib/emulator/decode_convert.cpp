@@ -1,4 +1,4 @@
-// cvt: the vectorised conversions where they serve, else convert() lane by lane.
+// cvt: the vectorised conversions where possible, else convert() lane by lane.
 #include "convert.h"
 #include "decoder.h"
 #include "half.h"
@@ -59,7 +59,7 @@ Handler convertBetween(std::uint32_t to, std::uint32_t from) {
                    : convertFrom<std::uint64_t>(from);
 }
 
-/// f32 to f16 or bf16 without what the general way allows for.
+/// f32 to f16 or bf16, without the special cases of the general conversion.
 template <bool Bfloat> Status narrowLanes(Warp &warp, const Op &op, std::uint32_t mask) {
   auto *d = warp.row<std::uint16_t>(op.slot[0]);
   const float *a = warp.row<float>(op.slot[1]);
@@ -83,7 +83,8 @@ template <bool Bfloat> Status narrowPair(Warp &warp, const Op &op, std::uint32_t
   return Status::Next;
 }
 
-/// Between f32 and a 16-bit format with nothing but rounding; null for other conversions.
+/// Returns the handler between f32 and a 16-bit format with rounding only; null for other
+/// conversions.
 Handler shortWay(const Conversion &c, bool isPair) {
   if (c.flush || c.saturate || c.relu || c.satFinite || c.toIntegral)
     return nullptr;
@@ -127,7 +128,7 @@ bool readRounding(const Instruction &instruction, Conversion &conversion) {
   return !instruction.has("rna") && !instruction.has("rs");
 }
 
-/// Whether the plain C++ conversion of the vector folder is this one.
+/// Whether the conversion is a plain C++ conversion of the vector folder.
 bool isPlain(const Conversion &c) {
   if (isFloat(c.from) || c.saturate || sizeOf(c.to) == 1 || sizeOf(c.from) == 1)
     return false;

@@ -1,4 +1,4 @@
-// f32 and f64 arithmetic: which handler, by opcode, rounding and flags. PTX ISA 9.7.3.
+// f32 and f64 arithmetic: selects the handler by opcode, rounding and flags. PTX ISA 9.7.3.
 #include "decoder.h"
 
 #include "handlers.h"
@@ -38,7 +38,7 @@ Rounding roundingOf(const Instruction &instruction) {
   return Rounding::Nearest;
 }
 
-// testp: what a value is. Op::extra counts the names below.
+// testp: the class of a value. Op::extra is an index into these names.
 constexpr std::string_view tests[] = {"finite",     "infinite", "number",
                                       "notanumber", "normal",   "subnormal"};
 template <class T> Status testProperty(Warp &warp, const Op &op, std::uint32_t mask) {
@@ -86,7 +86,7 @@ FloatOp withNan(FloatOp operation, const Instruction &instruction) {
                                      : operation;
 }
 
-/// min and max of three operands are two steps; the first's result needs a row of its own.
+/// min and max of three operands are two steps; the first step's result needs its own row.
 bool decodeThreeWay(FunctionDecoder &decoder, const Instruction &instruction, Handler handler,
                     Type type) {
   Slot a = decoder.source(instruction.operands[1], type);
@@ -101,7 +101,7 @@ bool decodeThreeWay(FunctionDecoder &decoder, const Instruction &instruction, Ha
   return true;
 }
 
-/// min.xorsign.abs: of the magnitudes, with the sign of the product.
+/// min.xorsign.abs: the minimum of the magnitudes, with the sign of the product.
 bool decodeXorSign(FunctionDecoder &decoder, const Instruction &instruction, Handler handler) {
   if (instruction.operands.size() != 3 || !instruction.has("abs"))
     return false;
@@ -123,7 +123,7 @@ bool decodeXorSign(FunctionDecoder &decoder, const Instruction &instruction, Han
   return true;
 }
 
-// The two floats of a 64-bit register, and a register made of two.
+// Splits a 64-bit register into its two floats; joinPair makes a register of two.
 Status splitPair(Warp &warp, const Op &op, std::uint32_t mask) {
   auto *low = warp.row<std::uint32_t>(op.slot[0]), *high = warp.row<std::uint32_t>(op.slot[1]);
   const auto *pair = warp.row<std::uint64_t>(op.slot[2]);
@@ -145,8 +145,8 @@ Status joinPair(Warp &warp, const Op &op, std::uint32_t mask) {
   return Status::Next;
 }
 
-/// add, sub, mul and fma of .f32x2: the operation on the low halves and on the high ones. There is
-/// no .sat, and no immediate operand (ptxas 13.0).
+/// add, sub, mul and fma of .f32x2: the operation on the low halves and on the high halves. ptxas
+/// 13.0 allows no .sat and no immediate operand.
 bool decodePairOfFloats(FunctionDecoder &decoder, const Instruction &instruction) {
   constexpr std::size_t pairOperations = 4; // the first of `known`
   const Known *found = nullptr;

@@ -1,4 +1,4 @@
-// A function's frame, scopes and labels, and the way from an instruction to its theme.
+// A function's frame, scopes and labels, and the dispatch of an instruction to its theme.
 #include "decoder.h"
 #include "handlers.h"
 
@@ -123,7 +123,7 @@ void FunctionDecoder::declare(const ptx::Variable &variable) {
     localBytes += variable.sizeInBytes;
     break;
   default:
-    return; // a use of the name is then refused by name
+    return; // a use of the name is then refused with the name
   }
   info.elementBytes = elementBytesOf(variable);
   scopes[scope].symbols[variable.name] = info;
@@ -249,7 +249,7 @@ void FunctionDecoder::decodeInstruction(const ptx::Statement &statement) {
   if (known && !failed()) {
     for (const Op &each : after)
       emit(each);
-    // A form that a theme took but has no handler for is lacking like any other.
+    // A form that a theme recognised but has no handler for is unimplemented like any other.
     const std::vector<Op> &code = program().code;
     if (std::all_of(code.begin() + static_cast<std::ptrdiff_t>(start), code.end(),
                     [](const Op &each) { return each.handler != nullptr; }))
@@ -284,7 +284,7 @@ void FunctionDecoder::decodeStatement(const ptx::Statement &statement) {
     scopes[scope].targets[statement.label].assign(statement.names.begin(), statement.names.end());
     break;
   default:
-    break; // registers are laid out already; the rest computes nothing
+    break; // registers are laid out already; the other directives compute nothing
   }
 }
 

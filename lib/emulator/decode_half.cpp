@@ -1,5 +1,5 @@
-// f16, bf16 and their pairs: every operation is computed exactly enough in double and rounded once.
-// PTX ISA 9.7.4 and 9.7.5.
+// f16, bf16 and their pairs: computes every operation exactly enough in double and rounds once. PTX
+// ISA 9.7.4 and 9.7.5.
 #include "decoder.h"
 #include "half.h"
 #include "handlers.h"
@@ -23,7 +23,7 @@ enum HalfFlags : std::uint8_t {
   XorSign = 32 ///< min and max of magnitudes, with the product's sign
 };
 
-/// a × b + c, so that rounding it once more is as good as rounding the exact value: where the sum
+/// Returns a × b + c such that rounding it once more gives the rounded exact value: where the sum
 /// is not exact its last bit is set ("round to odd"). The product is exact.
 double fusedForRounding(double a, double b, double c) {
   double product = a * b, sum = product + c;
@@ -31,7 +31,7 @@ double fusedForRounding(double a, double b, double c) {
   if (error == 0 || !std::isfinite(sum))
     return sum;
   auto bits = std::bit_cast<std::uint64_t>(sum);
-  if ((bits & 1) == 0) // to the neighbour on the side of what was lost
+  if ((bits & 1) == 0) // to the neighbour on the side of the lost part
     bits += (error > 0) == (sum > 0) ? 1 : -1;
   return std::bit_cast<double>(bits);
 }

@@ -71,7 +71,7 @@ bool emitShaped(FunctionDecoder &decoder, const Instruction &instruction, Intege
   return true;
 }
 
-/// mul, mad, mul24, mad24 by their .lo, .hi, .wide.
+/// mul, mad, mul24, mad24 with .lo, .hi, .wide.
 bool decodeProduct(FunctionDecoder &decoder, const Instruction &instruction, Type type) {
   bool adds = instruction.opcode.starts_with("mad");
   Shape shape = adds ? Shape::Ternary : Shape::Binary;
@@ -138,8 +138,8 @@ bool decodePredicateLogic(FunctionDecoder &decoder, const Instruction &instructi
 
 // Carries ---------------------------------------------------------------------------------------
 
-// The carry flag CC.CF is one more predicate of the frame. Op::flags: 1 a carry comes in, 2 one
-// goes out. Subtraction keeps a borrow there, as PTX ISA 9.7.2 says.
+// The carry flag CC.CF is an additional predicate of the frame. Op::flags: 1 reads the carry, 2
+// writes it. Subtraction keeps a borrow there, as PTX ISA 9.7.2 says.
 enum CarryFlags : std::uint8_t { CarryIn = 1, CarryOut = 2 };
 
 template <class T, class F> Status withCarry(Warp &warp, const Op &op, std::uint32_t mask) {

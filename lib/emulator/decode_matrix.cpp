@@ -18,7 +18,7 @@ struct Shape {
   std::uint32_t m = 0, n = 0, k = 0;
 };
 
-/// "m16n8k16" as three numbers.
+/// Returns the three numbers of a shape such as "m16n8k16".
 std::optional<Shape> shapeNamed(std::string_view modifier) {
   Shape shape;
   const char *at = modifier.data(), *end = at + modifier.size();
@@ -33,14 +33,14 @@ std::optional<Shape> shapeNamed(std::string_view modifier) {
   return at == end ? std::optional(shape) : std::nullopt;
 }
 
-/// What an mma or wmma says of itself by its modifiers, in their order.
+/// The form of an mma or wmma by its modifiers, in their order.
 struct Form {
   std::optional<Shape> shape;
   std::vector<Element> elements;
   std::vector<bool> columnMajor;
 };
 
-/// Nothing when a modifier is not among those that are implemented.
+/// Returns nothing when a modifier is not implemented.
 std::optional<Form> formOf(const Instruction &instruction) {
   static constexpr std::string_view known[] = {"sync", "aligned", "satfinite", "rn",         "mma",
                                                "load", "store",   "a",         "b",          "c",
@@ -59,7 +59,7 @@ std::optional<Form> formOf(const Instruction &instruction) {
   return form.shape ? std::optional(form) : std::nullopt;
 }
 
-/// The registers of an operand, which are as many as the fragment wants.
+/// Sets the registers of an operand, which must be as many as the fragment needs.
 bool registersOf(FunctionDecoder &decoder, const ptx::Operand &operand, bool isResult,
                  Fragment &fragment) {
   auto registers = operand.kind == OperandKind::Vector ? operand.children
@@ -95,11 +95,11 @@ bool isTooLarge(const MatrixProduct &product) {
   return std::max({m * k, k * n, m * n}) * product.batches > mostMatrixElements;
 }
 
-/// Shapes, and of each fragment its element and layout, but no registers yet.
+/// Sets shapes, and each fragment's element and layout, but no registers yet.
 bool layOutProduct(const Instruction &instruction, const Form &form, MatrixProduct &product) {
   bool isWmma = instruction.opcode == "wmma";
   std::vector<Element> types = form.elements; // of d, a, b, c
-  if (isWmma && types.size() == 2)            // wmma leaves out those of f16 factors
+  if (isWmma && types.size() == 2)            // wmma omits the types of f16 factors
     types = {types[0], Element::F16, Element::F16, types[1]};
   if (types.size() != 4 || form.columnMajor.size() != 2)
     return false;
@@ -116,7 +116,8 @@ bool layOutProduct(const Instruction &instruction, const Form &form, MatrixProdu
     return isWmma ? layOutWmma(role, element, m, n, k, fragment)
                   : layOutMma(role, element, m, n, k, transposed, fragment);
   };
-  // Elsewhere the layouts of mma are always row and col; those of wmma matter to its loads alone.
+  // Otherwise the layouts of mma are always row and col; the layouts of wmma matter only to its
+  // loads.
   return layOut(MatrixRole::A, form.columnMajor[0], product.a) &&
          layOut(MatrixRole::B, !form.columnMajor[1], product.b) &&
          layOut(MatrixRole::Accumulator, false, product.c) &&

@@ -24,8 +24,8 @@ Status fence(Warp &, const Op &, std::uint32_t) {
   return Status::Next;
 }
 
-// ld.param of a kernel's parameter: one value for all lanes. `bytes` of it per element are in
-// `extra`, its register's bytes in addressSize, whether to extend the sign in flags.
+// ld.param of a kernel's parameter: one value for all lanes. `extra` holds the bytes per element,
+// addressSize the register's bytes, and flags whether to extend the sign.
 template <class R> Status loadParameter(Warp &warp, const Op &op, std::uint32_t mask) {
   const auto &parameters = warp.block->launch->parameters;
   std::uint64_t value = 0;
@@ -49,7 +49,7 @@ std::span<const ptx::Operand> elements(const ptx::Operand &operand) {
                                              : std::span<const ptx::Operand>(&operand, 1);
 }
 
-/// Offset in the kernel's parameters when the address is a parameter's name.
+/// Returns the offset in the kernel's parameters when the address is a parameter's name.
 std::optional<std::uint64_t> kernelParameter(FunctionDecoder &decoder,
                                              const ptx::Operand &address) {
   if (address.kind != OperandKind::Address || address.children.empty() ||
@@ -99,7 +99,8 @@ bool decodeParameterLoad(FunctionDecoder &decoder, std::span<const ptx::Operand>
   return true;
 }
 
-/// The common size of the elements' registers; 0 when they differ or one is none.
+/// Returns the common size of the elements' registers; 0 when sizes differ or an element is no
+/// register.
 std::uint32_t commonRegisterBytes(FunctionDecoder &decoder, std::span<const ptx::Operand> all,
                                   Type type) {
   std::uint32_t bytes = 0;
@@ -119,8 +120,8 @@ Type typeOfBytes(std::uint32_t bytes) {
   return bytes == 2 ? Type::B16 : bytes == 4 ? Type::B32 : bytes == 8 ? Type::B64 : Type::B128;
 }
 
-/// v8 of 32 bits (sm_100) is two accesses of four elements each, from an address
-/// of their own, which the first half's registers may hold.
+/// v8 of 32 bits (sm_100) becomes two accesses of four elements. A load copies the address first,
+/// because the registers of its first half may include the address register.
 bool emitHalves(FunctionDecoder &decoder, Op op, std::span<const ptx::Operand> values, Type type,
                 std::uint32_t registerBytes, bool loads) {
   std::uint32_t count = static_cast<std::uint32_t>(values.size()) / 2;
@@ -184,7 +185,7 @@ bool decodeAccess(FunctionDecoder &decoder, const Instruction &instruction, bool
   }
   if (decoder.failed())
     return true;
-  // Relaxed accesses with fences are acquire and release; on x86-64 the fences cost nothing much.
+  // A relaxed access with a fence gives acquire or release; on x86-64 the fences cost little.
   if (!loads && instruction.has("release"))
     decoder.emit(fence, {});
   decoder.emit(op);
@@ -195,7 +196,7 @@ bool decodeAccess(FunctionDecoder &decoder, const Instruction &instruction, bool
   return true;
 }
 
-// cp.async copies at once: its completion may always be seen earlier than one waits for.
+// cp.async copies at once: a copy may always complete earlier than the wait for it.
 Status copyAsync(Warp &warp, const Op &op, std::uint32_t mask) {
   std::uint64_t to[warpSize], from[warpSize];
   Op read = op;
@@ -219,7 +220,7 @@ Status copyAsync(Warp &warp, const Op &op, std::uint32_t mask) {
     auto *target = reinterpret_cast<std::byte *>(to[i]);
     if (taken)
       std::memcpy(target, reinterpret_cast<const std::byte *>(from[i]), taken);
-    std::memset(target + taken, 0, bytes - taken); // the rest is filled with zeros
+    std::memset(target + taken, 0, bytes - taken); // zeros fill the rest
   }
   return Status::Next;
 }

@@ -14,7 +14,7 @@ constexpr std::uint64_t alignUp(std::uint64_t value, std::uint64_t alignment) {
   return alignment > 1 ? (value + alignment - 1) / alignment * alignment : value;
 }
 
-/// The extents that a directive names; 1 each for those it leaves out.
+/// Returns the extents in a directive; 1 for each missing extent.
 Dim3 extentsOf(const ptx::HeaderDirective &directive) {
   Dim3 all{1, 1, 1};
   std::uint32_t *each[] = {&all.x, &all.y, &all.z};
@@ -47,7 +47,7 @@ Slot ModuleDecoder::constant(std::uint64_t bits, std::uint32_t bytes) {
 }
 
 Slot ModuleDecoder::predicateConstant(bool value) {
-  // A predicate is one mask: any 32-bit row of ones or zeros serves.
+  // A predicate is one mask: any 32-bit row of all ones or zeros serves.
   return constant(value ? fullMask : 0, 4);
 }
 
@@ -116,7 +116,7 @@ Result<void> ModuleDecoder::declareFunctions(ModuleUnit &unit) {
     if (item.kind != ptx::ItemKind::Function)
       continue;
     const ptx::Function &function = *item.function;
-    // A declaration may leave out the linkage that the definition has.
+    // A declaration may omit the linkage of its definition.
     auto known = symbol(unit, function.name);
     std::uint32_t index;
     if (known && known->kind == SymbolInfo::Code) {
@@ -175,7 +175,7 @@ Result<void> ModuleDecoder::declareVariable(ModuleUnit &unit, const ptx::Variabl
   }
   if (!isShared && variable.space != ptx::StateSpace::Global &&
       variable.space != ptx::StateSpace::Const)
-    return {}; // textures and the like: an instruction that names one says so
+    return {}; // textures and similar: an instruction that names one reports it
   if (variable.isExtern) {
     externals.push_back(&variable);
     return {};
@@ -209,7 +209,7 @@ Result<void> ModuleDecoder::declareVariable(ModuleUnit &unit, const ptx::Variabl
 }
 
 namespace {
-/// The linkage directive that the declaration starts with, without its dot.
+/// Returns the linkage directive at the start of the declaration, without its dot.
 std::string_view linkageOf(const ptx::Item &item) {
   for (std::string_view each : {"visible", "weak", "common", "extern"})
     if (item.text.starts_with(".") && item.text.substr(1).starts_with(each))
@@ -238,7 +238,7 @@ Result<void> ModuleDecoder::declareVariables(ModuleUnit &unit) {
   return {};
 }
 
-/// What is defined nowhere has memory of its own, as a module that is run by itself needs it.
+/// Gives memory to variables that no module defines, as a module that runs by itself needs.
 Result<void> ModuleDecoder::resolveExternals() {
   for (const ptx::Variable *each : externals) {
     if (symbols.contains(each->name))
@@ -300,7 +300,7 @@ Result<void> ModuleDecoder::initialiseVariables() {
           continue;
         auto other = linkageOf(item).empty() ? defined.end() : defined.find(variable.name);
         if (other != defined.end() && other->second != &variable)
-          continue; // another module's definition counts
+          continue; // another module's definition applies
         if (Result<void> done = initialise(unit, variable); !done)
           return done;
       }
@@ -324,7 +324,7 @@ Result<void> ModuleDecoder::decodeBodies(bool entries) {
 }
 
 Result<std::shared_ptr<const Program>> ModuleDecoder::decode() {
-  program->code.emplace_back(); // so that 0 is nobody's program counter
+  program->code.emplace_back(); // so that no instruction has program counter 0
   program->sources.emplace_back();
   for (ModuleUnit &unit : units)
     if (Result<void> done = declareFunctions(unit); !done)
@@ -336,7 +336,7 @@ Result<std::shared_ptr<const Program>> ModuleDecoder::decode() {
     return done.error();
   if (Result<void> done = initialiseVariables(); !done)
     return done.error();
-  // Device functions first: shared memory of their own extends what every entry must hold.
+  // Device functions come first: their shared memory adds to the shared memory of every entry.
   for (bool entries : {false, true})
     if (Result<void> done = decodeBodies(entries); !done)
       return done.error();

@@ -31,7 +31,7 @@ Status movePredicate(Warp &warp, const Op &op, std::uint32_t mask) {
   return Status::Next;
 }
 
-// Pieces of `extra` bytes each between a wide row and `flags` narrow ones.
+// Copies pieces of `extra` bytes each between a wide row and `flags` narrow rows.
 Status packPieces(Warp &warp, const Op &op, std::uint32_t mask) {
   std::byte *wide = warp.row<std::byte>(op.slot[7]);
   std::uint32_t count = op.flags, bytes = op.extra;
@@ -71,7 +71,7 @@ Type pieceType(std::uint32_t bytes) {
                       : Type::None;
 }
 
-/// mov.b32 %r, {%rs0, %rs1} and its reverse.
+/// mov.b32 %r, {%rs0, %rs1} and the reverse.
 bool decodePack(FunctionDecoder &decoder, const Instruction &instruction, Type type, bool packs) {
   const ptx::Operand &vector = instruction.operands[packs ? 1 : 0];
   const ptx::Operand &scalar = instruction.operands[packs ? 0 : 1];
@@ -98,8 +98,8 @@ bool decodePack(FunctionDecoder &decoder, const Instruction &instruction, Type t
   return true;
 }
 
-/// The elements of a vector operand: `{a, b}`, a vector register or a special one, each written
-/// `%v.x`, `%v.y`, …
+/// Returns the elements of a vector operand: `{a, b}`, a vector register or a special register,
+/// each written `%v.x`, `%v.y`, …
 bool vectorElements(FunctionDecoder &decoder, const ptx::Operand &operand, std::size_t count,
                     std::vector<ptx::Operand> &elements) {
   static constexpr std::string_view components[] = {"x", "y", "z", "w"};
@@ -117,7 +117,7 @@ bool vectorElements(FunctionDecoder &decoder, const ptx::Operand &operand, std::
   return elements.size() == count;
 }
 
-/// mov.v2, mov.v4: all elements are read before any is written.
+/// mov.v2, mov.v4: reads all elements before it writes any.
 bool decodeMoveVector(FunctionDecoder &decoder, const Instruction &instruction, Type type,
                       std::size_t count) {
   std::vector<ptx::Operand> to, from;
@@ -181,7 +181,7 @@ std::uint64_t windowOf(Space space) {
   case Space::Local:
     return localWindow;
   default:
-    return 0; // global, const and parameter addresses are generic ones
+    return 0; // global, const and parameter addresses are generic addresses
   }
 }
 
@@ -223,7 +223,7 @@ Status isSpace(Warp &warp, const Op &op, std::uint32_t mask) {
       bool isConst = false;
       for (const Segment &each : warp.block->program->constSegments)
         isConst |= a[i] >= each.begin && a[i] < each.end;
-      // Host memory that it adopted lies outside of the window.
+      // Host memory that the machine adopted lies outside of the window.
       bool isGlobal = !isConst && !liesInWindow(a[i], sharedWindow) &&
                       !liesInWindow(a[i], localWindow) && !liesInWindow(a[i], parameterWindow);
       inside = op.flags ? isConst : isGlobal;

@@ -88,7 +88,7 @@ Status toTensorFloat(Warp &warp, const Op &op, std::uint32_t mask) {
   return Status::Next;
 }
 
-/// cvt.pack: Op::extra is the width, flags bit 0 its signedness; slot 3 fills what is above.
+/// cvt.pack: Op::extra is the width, flags bit 0 its signedness; slot 3 gives the bits above.
 Status packIntegers(Warp &warp, const Op &op, std::uint32_t mask) {
   auto *d = warp.row<std::uint32_t>(op.slot[0]);
   const auto *a = warp.row<std::int32_t>(op.slot[1]), *b = warp.row<std::int32_t>(op.slot[2]);
@@ -116,7 +116,7 @@ bool decodePackIntegers(FunctionDecoder &decoder, const Instruction &instruction
   static constexpr Target targets[] = {{"s16", 16, true}, {"u16", 16, false}, {"s8", 8, true},
                                        {"u8", 8, false},  {"s4", 4, true},    {"u4", 4, false},
                                        {"s2", 2, true},   {"u2", 2, false}};
-  // cvt.pack.sat.<target>.s32 d, a, b, or with a .b32 and c more.
+  // cvt.pack.sat.<target>.s32 d, a, b, or with another .b32 and an operand c.
   auto modifiers = instruction.modifiers;
   auto operands = instruction.operands;
   if (modifiers.size() < 4 || modifiers[1] != "sat" || modifiers[3] != "s32")

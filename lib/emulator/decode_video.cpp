@@ -14,7 +14,8 @@ namespace {
 using ptx::Instruction;
 
 enum class VideoOp : std::uint8_t { Add, Sub, Average, AbsoluteDifference, Min, Max };
-// Op::flags: bits 0-2 the signedness of d, a, b; bit 3 saturates, bit 4 adds up, bit 5 says bytes.
+// Op::flags: bits 0-2 the signedness of d, a, b; bit 3 saturates, bit 4 accumulates, bit 5 means
+// bytes.
 enum VideoFlags : std::uint8_t {
   SignedD = 1,
   SignedA = 2,
@@ -36,7 +37,7 @@ std::int32_t apply(VideoOp operation, std::int32_t a, std::int32_t b) {
     return a + b;
   case VideoOp::Sub:
     return a - b;
-  case VideoOp::Average: // rounded away from zero, as the ISA has it
+  case VideoOp::Average: // rounded away from zero, as in the ISA
     return (a + b + (a + b >= 0 ? 1 : -1)) / 2;
   case VideoOp::AbsoluteDifference:
     return std::abs(a - b);
@@ -77,7 +78,7 @@ Status parts(Warp &warp, const Op &op, std::uint32_t mask) {
 
 bool decodeVideo(FunctionDecoder &decoder, const Instruction &instruction) {
   struct Known {
-    std::string_view name; ///< before the 2 or 4
+    std::string_view name; ///< the name before the 2 or 4
     VideoOp operation;
   };
   static constexpr Known known[] = {

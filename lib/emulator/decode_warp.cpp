@@ -1,4 +1,4 @@
-// shfl, vote, match, redux, elect, activemask and bar.warp.sync: what they are decoded into.
+// Decodes shfl, vote, match, redux, elect, activemask and bar.warp.sync.
 #include "decoder.h"
 #include "warp_ops.h"
 
@@ -9,7 +9,7 @@ using ptx::OperandKind;
 
 namespace {
 
-/// Only the `.sync` forms are here: since sm_70 there are no others.
+/// Whether it is a `.sync` form; since sm_70 there are no other forms.
 bool isSync(const Instruction &instruction) { return instruction.has("sync"); }
 
 void splitDestination(FunctionDecoder &decoder, const ptx::Operand &to, Op &op) {

@@ -20,7 +20,7 @@
 
 namespace tally::emulator {
 
-/// What a name other than a register's stands for.
+/// The meaning of a name that is no register.
 struct SymbolInfo {
   enum Kind : std::uint8_t {
     Global,          ///< value: device address (.global and .const)
@@ -33,7 +33,7 @@ struct SymbolInfo {
   };
   Kind kind = Global;
   std::uint64_t value = 0;
-  std::uint32_t elementBytes = 0; ///< of an array's scalars, which an index counts; 0 of others
+  std::uint32_t elementBytes = 0; ///< bytes of an array's scalar, the unit of its index; else 0
 };
 
 /// See SymbolInfo.
@@ -42,12 +42,12 @@ std::uint32_t elementBytesOf(const ptx::Variable &variable);
 struct SharedVariable {
   std::uint64_t bytes = 0;
   std::uint32_t alignment = 1;
-  std::uint64_t fixedOffset = 0; ///< for functions that others call
+  std::uint64_t fixedOffset = 0; ///< for functions that other functions call
 };
 
 /// The shared memory that the system reserves and cooperative groups use, PTX ISA 10.40. It is a
-/// variable of modules that name its registers; of its parts `%reserved_smem_offset_<n>` the ISA
-/// says nothing, so each is all of it.
+/// variable in modules that name its registers. The ISA does not define its parts
+/// `%reserved_smem_offset_<n>`, so each stands for the whole.
 inline constexpr std::string_view reservedSharedName = "%reserved_smem";
 inline constexpr std::uint32_t reservedSharedBytes = 1024;
 
@@ -56,16 +56,16 @@ constexpr std::uint64_t codeAddress(std::uint64_t functionIndex) {
   return codeWindow + (functionIndex + 1) * 16;
 }
 
-/// One of the modules that are linked, and what its names stand for: those without linkage are its
-/// own, the rest are the same in all modules.
+/// One of the linked modules, and the meaning of its names. Names without linkage belong to the
+/// module; the others are the same in all modules.
 struct ModuleUnit {
   const ptx::Module *module = nullptr;
-  std::uint32_t textBegin = 0; ///< of its text in the program's
+  std::uint32_t textBegin = 0; ///< begin of its text in the program's text
   std::unordered_map<std::string_view, SymbolInfo> symbols;
 };
 
-/// Decodes modules into one program, and allocates their variables in global memory. Of functions
-/// and variables with `.weak` linkage the first definition counts.
+/// Decodes modules into one program, and allocates their variables in global memory. The first
+/// definition of a function or variable with `.weak` linkage applies.
 class ModuleDecoder {
 public:
   ModuleDecoder(std::span<const ptx::Module *const> modules, GlobalMemory &globalMemory);
@@ -74,12 +74,13 @@ public:
   GlobalMemory &globalMemory;
   std::shared_ptr<Program> program = std::make_shared<Program>();
   std::vector<ModuleUnit> units;
-  std::unordered_map<std::string_view, SymbolInfo> symbols; ///< those with linkage
+  std::unordered_map<std::string_view, SymbolInfo> symbols; ///< names with linkage
   std::optional<SymbolInfo> symbol(const ModuleUnit &unit, std::string_view name) const;
   std::vector<SharedVariable> sharedVariables;
   std::uint64_t moduleSharedEnd = 0;
 
-  /// The slot of a row with this value in every lane; `bytes` 2, 4, 8 or 16 of each element.
+  /// Returns the slot of a row with this value in every lane; each element has `bytes`: 2, 4, 8 or
+  /// 16.
   Slot constant(std::uint64_t bits, std::uint32_t bytes);
   Slot predicateConstant(bool value);
 
@@ -96,9 +97,9 @@ private:
   Result<void> decodeBodies(bool entries);
   SymbolInfo &declared(ModuleUnit &unit, std::string_view linkage, std::string_view name);
 
-  /// By index of the function: what defines it, null while nothing does.
+  /// Definition by function index; null while there is none.
   std::vector<const ptx::Function *> definitions;
-  /// Variables that give their memory and have linkage, and those that only name some.
+  /// Variables with linkage: definitions, and declarations without memory.
   std::unordered_map<std::string_view, const ptx::Variable *> defined;
   std::vector<const ptx::Variable *> externals;
 
@@ -113,41 +114,41 @@ struct RegisterInfo {
   std::uint32_t width = 1; ///< components of a vector register
 };
 
-/// Decodes one function's body. The themes (decode_*.cpp) call the operand methods and emit(); a
-/// method that cannot do what is asked records why and returns noSlot.
+/// Decodes one function's body. The themes (decode_*.cpp) call the operand methods and emit(). A
+/// method that fails records the reason and returns noSlot.
 class FunctionDecoder {
 public:
   FunctionDecoder(ModuleDecoder &owner, const ModuleUnit &unit, const ptx::Function &function,
                   std::uint32_t index);
   Result<void> decode();
 
-  // Operands. `type` gives the size that the op reads or writes; a register of another size goes
-  // through a converted copy.
+  // Operands. `type` gives the size that the op reads or writes; a register of another size is
+  // converted through a copy.
   Slot source(const ptx::Operand &operand, Type type);
   Slot destination(const ptx::Operand &operand, Type type);
   Slot predicateSource(const ptx::Operand &operand, bool &negated);
-  /// noSlot for a sink, and for a failure (then failed()).
+  /// Returns noSlot for a sink, and for a failure (then failed()).
   Slot predicateDestination(const ptx::Operand &operand);
-  /// Sets slot 4, addressSize and immediate of the op to come.
+  /// Sets slot 4, addressSize and immediate of the next op.
   void address(const ptx::Operand &operand, Op &op);
-  /// The address that a symbol stands for; a runtime one is emitted into a temporary.
+  /// Returns the address of a symbol; a runtime address is computed into a temporary.
   Slot symbolAddress(const ptx::Operand &operand, std::uint32_t bytes);
-  /// Of an array's element whose index is a register, `array[%r1+2]`: PTX ISA 6.4.2. noSlot for
-  /// every other operand, without a failure.
+  /// Returns the address of an array's element whose index is a register, `array[%r1+2]`: PTX ISA
+  /// 6.4.2. Returns noSlot for every other operand, without a failure.
   Slot elementAddress(const ptx::Operand &operand);
 
   Slot temporary(std::uint32_t bytes);
   Slot temporaryPredicate();
-  /// The predicate that stands for the carry flag CC.CF.
+  /// Returns the predicate for the carry flag CC.CF.
   Slot carryFlag();
   Slot constant(std::uint64_t bits, std::uint32_t bytes) { return owner.constant(bits, bytes); }
   const RegisterInfo *registerOf(const ptx::Operand &operand) const;
   std::optional<SymbolInfo> symbol(std::string_view name) const;
 
-  /// Appends the op, with the current instruction's guard and place.
+  /// Appends the op, with the current instruction's guard and source position.
   Op &emit(const Op &op);
   Op &emit(Handler handler, std::initializer_list<Slot> slots);
-  /// Records that the current instruction cannot be decoded; it will fault when reached.
+  /// Records that the current instruction cannot be decoded; it faults when executed.
   bool fail(std::string why);
   bool failed() const { return !failure.empty(); }
 
@@ -206,12 +207,12 @@ private:
   Slot guard = noSlot;
   bool guardNegated = false;
   std::string failure;
-  std::vector<Op> after; ///< to be emitted behind the current instruction's op
+  std::vector<Op> after; ///< ops to emit behind the current instruction's op
   std::unordered_map<std::uint64_t, std::uint64_t> ownShared;
 };
 
-// The themes. Each returns whether it knows the instruction; what it knows but cannot decode it
-// fails. In decode_<theme>.cpp.
+// The themes, in decode_<theme>.cpp. Each returns whether it knows the instruction. If it knows but
+// cannot decode an instruction, it calls fail().
 bool decodeInteger(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 bool decodeFloat(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 bool decodeHalf(FunctionDecoder &decoder, const ptx::Instruction &instruction);
@@ -229,19 +230,19 @@ bool decodeBulkCopy(FunctionDecoder &decoder, const ptx::Instruction &instructio
 bool decodeMatrix(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 /// Integer arithmetic on u16x2 and s16x2, which is `type`.
 bool decodePairs(FunctionDecoder &decoder, const ptx::Instruction &instruction, Type type);
-/// The forms of cvt that decodeConvert leaves.
+/// The forms of cvt that decodeConvert does not handle.
 bool decodePackedConvert(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 bool decodeVideo(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 bool decodeTexture(FunctionDecoder &decoder, const ptx::Instruction &instruction);
 
-/// Emits a wait for all live lanes of the warp, which go on together: what comes before an
+/// Emits a wait for all live lanes of the warp, which continue together. It stands before an
 /// `.aligned` operation on a whole warp.
 void emitWholeWarp(FunctionDecoder &decoder);
 
 /// The last modifier that names a type, and the one before it (of cvt, set, …).
 Type lastType(const ptx::Instruction &instruction);
 Type typeBeforeLast(const ptx::Instruction &instruction);
-/// The space that the modifiers name; Generic without one. `.shared` is `.shared::cta`.
+/// Returns the space that the modifiers name; Generic without a space. `.shared` is `.shared::cta`.
 Space spaceOf(const ptx::Instruction &instruction);
 
 } // namespace tally::emulator

@@ -18,7 +18,7 @@ struct GridExecution::State {
   std::uint64_t total = 0; ///< clusters
   std::atomic<std::uint64_t> next{0}, done{0};
   std::atomic<bool> faulted{false};
-  mutable std::mutex mutex; ///< guards what follows
+  mutable std::mutex mutex; ///< guards the next members
   std::optional<Fault> fault;
   std::vector<std::unique_ptr<Cluster>> idle;
 
@@ -34,11 +34,11 @@ struct GridExecution::State {
     return std::make_unique<Cluster>(launch);
   }
 
-  std::uint64_t clusters = 0; ///< of a cooperative grid, which is one piece of work; else 0
+  std::uint64_t clusters = 0; ///< of a cooperative grid, which is one unit of work; else 0
 
   void makeCooperative() {
     constexpr std::size_t workspaceBytes = 256;
-    constexpr std::uint32_t shortSlice = 1u << 10; // those that wait for others spin
+    constexpr std::uint32_t shortSlice = 1u << 10; // blocks that wait for others spin
     auto workspace = machine->globalMemory.allocate(workspaceBytes, std::byte{0});
     if (!workspace)
       return keepFault({FaultKind::BadLaunch, workspace.error().message});
@@ -47,11 +47,12 @@ struct GridExecution::State {
     clusters = std::exchange(total, 1);
   }
 
-  /// Runs the cluster to its end or to the grid's.
+  /// Runs the cluster to its end or to the end of the grid.
   void runOne(std::uint64_t id, std::uint32_t virtualSm);
   /// Runs all of a cooperative grid.
   void runTogether(std::uint32_t virtualSm);
-  /// Whether the cluster has used up its steps or another has faulted; the first is a fault.
+  /// Whether the cluster has used up its steps or another cluster has faulted; the former is a
+  /// fault.
   bool mustStop(const Cluster &cluster) {
     bool isSpent = cluster.steps() > machine->stepLimit.load(std::memory_order_relaxed);
     if (isSpent)
@@ -71,7 +72,8 @@ struct GridExecution::State {
   }
 };
 
-/// Of a nanosleep, whatever it is told: long enough to be one, short beside what is waited for.
+/// Duration of every nanosleep, whatever its argument: long enough for other threads to run, short
+/// compared with the awaited work.
 constexpr std::chrono::microseconds napTime{20};
 
 void GridExecution::State::runOne(std::uint64_t id, std::uint32_t virtualSm) {
@@ -81,12 +83,12 @@ void GridExecution::State::runOne(std::uint64_t id, std::uint32_t virtualSm) {
   BlockState after = BlockState::Running;
   for (std::uint32_t slice = 1; after == BlockState::Running; ++slice) {
     after = advance(*cluster, plain);
-    // It may be polling for what another thread is to do.
+    // The block may be polling for the work of another thread.
     if (after == BlockState::Running && cluster->napped())
       std::this_thread::sleep_for(napTime);
     else if (slice % 16 == 0)
       std::this_thread::yield();
-    // A block may wait for one that another thread runs, but not for ever, and not past a fault.
+    // A block may wait for a block on another thread, but not for ever, and not past a fault.
     if (after == BlockState::Running && mustStop(*cluster))
       break;
   }
@@ -135,7 +137,7 @@ GridExecution::GridExecution(Machine &machine, std::shared_ptr<const Program> pr
 
 GridExecution::~GridExecution() {
   if (std::uint64_t workspace = state->launch.environment.gridWorkspace)
-    (void)state->machine->globalMemory.free(workspace); // live: only this frees it
+    (void)state->machine->globalMemory.free(workspace); // live: only this function frees it
 }
 
 bool GridExecution::hasBlock() const {

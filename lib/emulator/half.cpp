@@ -6,8 +6,9 @@ namespace tally::emulator {
 
 namespace {
 
-/// A magnitude's exponent and fraction fields as one number, so that a carry out of the fraction
-/// goes up into the exponent by itself. May lie beyond the format's range. The value is finite.
+/// Returns a magnitude's exponent and fraction fields as one number, so that a carry out of the
+/// fraction moves into the exponent. The number may lie beyond the format's range. The value is
+/// finite.
 std::uint32_t roundedCode(double value, HalfFormat format, Rounding rounding) {
   auto bits = std::bit_cast<std::uint64_t>(value);
   bool negative = bits >> 63;

@@ -1,4 +1,4 @@
-// Handlers that stand outside the vector folder and that several decoders use.
+// Handlers outside the vector folder that several decoders use.
 #ifndef TALLY_LIB_EMULATOR_HANDLERS_H
 #define TALLY_LIB_EMULATOR_HANDLERS_H
 
@@ -7,7 +7,7 @@
 
 namespace tally::emulator {
 
-/// Faults with the text of what the emulator lacks.
+/// Faults with the text of the unimplemented feature.
 Status unimplemented(Warp &warp, const Op &op, std::uint32_t mask);
 /// Computes nothing: fences within one host thread, prefetches, hints.
 Status nothing(Warp &warp, const Op &op, std::uint32_t mask);

@@ -40,7 +40,7 @@ template <class T> void setResult(Warp &warp, const Op &op, std::uint32_t lane, 
     std::memcpy(placeOf(warp, site.results[0], lane), &value, sizeof(T));
 }
 
-/// The string at a generic address; nothing after a fault.
+/// Returns the string at a generic address; nothing after a fault.
 std::optional<std::string> stringAt(Warp &warp, const Op &op, std::uint32_t lane,
                                     std::uint64_t address) {
   std::string text;
@@ -57,13 +57,13 @@ std::optional<std::string> stringAt(Warp &warp, const Op &op, std::uint32_t lane
 }
 
 /// One printf of one lane: walks the format and takes the values from the argument buffer, where
-/// each lies at its natural alignment.
+/// each value lies at its natural alignment.
 class Print {
 public:
   Print(Warp &warp, const Op &op, std::uint32_t lane, std::uint64_t arguments)
       : warp(warp), op(op), lane(lane), next(arguments) {}
 
-  /// Nothing after a fault.
+  /// Returns nothing after a fault.
   std::optional<std::string> format(std::string_view text) {
     for (std::size_t i = 0; i < text.size();) {
       if (text[i] != '%') {
@@ -193,7 +193,7 @@ Status print(Warp &warp, const Op &op, std::uint32_t mask) {
   return Status::Next;
 }
 
-/// Where memory is used up the result is null, as CUDA says.
+/// Without free memory the result is null, as CUDA says.
 Status allocate(Warp &warp, const Op &op, std::uint32_t mask) {
   for (; mask; mask &= mask - 1) {
     auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));

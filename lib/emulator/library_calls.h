@@ -1,4 +1,4 @@
-// Callees without a body that the emulator stands in for.
+// Functions without a body that the emulator implements.
 #ifndef TALLY_LIB_EMULATOR_LIBRARY_CALLS_H
 #define TALLY_LIB_EMULATOR_LIBRARY_CALLS_H
 
@@ -8,8 +8,8 @@
 
 namespace tally::emulator {
 
-/// The handler of a call of `name` with that many arguments, of which Op::extra is the call site;
-/// null for a function that the emulator does not know.
+/// Returns the handler of a call of `name` with that many arguments; Op::extra is the call site.
+/// Null for a function that the emulator does not know.
 Handler libraryCall(std::string_view name, std::size_t arguments);
 
 } // namespace tally::emulator

@@ -36,7 +36,7 @@ void Machine::State::watchedRead() {
 namespace {
 constexpr std::uint32_t maximumSharedBytes = 227 * 1024;
 
-/// The extents that the launch or the kernel asks for, else 1 each.
+/// Returns the extents that the launch or the kernel demands, else 1 each.
 Dim3 clusterOf(const FunctionCode &function, const LaunchShape &shape) {
   if (shape.cluster.x != 0)
     return shape.cluster;
@@ -120,7 +120,7 @@ Result<std::shared_ptr<const Program>> Machine::load(std::span<const ptx::Module
 
 void Machine::unload(const Program &program) {
   for (DevicePtr each : program.ownedMemory)
-    (void)state->globalMemory.free(each); // each is live: only this frees them
+    (void)state->globalMemory.free(each); // each is live: only this function frees them
 }
 
 Result<DevicePtr> Machine::allocateZeroed(std::size_t bytes) {
@@ -185,7 +185,7 @@ void Machine::setVirtualSmCount(std::uint32_t count) {
 
 namespace {
 
-/// Where a warp of the block still runs.
+/// Returns the place of a warp of the block that still runs.
 std::optional<Fault> spinningIn(const Block &block) {
   for (const Warp &warp : block.warps)
     for (const Group &group : warp.groups) {
@@ -213,7 +213,7 @@ Fault stepLimitFault(const Cluster &cluster) {
   return fault;
 }
 
-/// The clusters in flight of a run, and the order in which they come.
+/// The clusters in flight of a run, and their order.
 class Wave {
 public:
   Wave(const Launch &launch, const Schedule &schedule)
@@ -248,8 +248,7 @@ public:
   }
 
 private:
-  /// In the plain order a cluster runs to its end unless it goes on for long; then others get a
-  /// turn.
+  /// In the plain order a cluster runs to its end. If it runs for long, other clusters get a turn.
   BlockState advanceFor(Cluster &cluster) {
     if (chooser.random())
       return advance(cluster, chooser);

@@ -27,7 +27,7 @@ struct Machine::State {
 
   Environment environment();
   void watchedRead();
-  /// Fills a launch; a shape or parameters that do not fit the kernel are a fault.
+  /// Fills a launch. Returns a fault if the shape or the parameters do not fit the kernel.
   std::optional<Fault> prepare(Launch &launch, const Program &program, std::string_view kernel,
                                const LaunchShape &shape, std::span<const std::byte> parameters);
 };

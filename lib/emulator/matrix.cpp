@@ -1,8 +1,8 @@
 // mma and wmma.mma, lane's registers → matrices → product → registers.
 //
 // The ISA leaves the order and the precision of the sums open. Here a product of elements of up to
-// 16 bits is exact, and every sum starts with c and goes on in order of k, rounded to f32 at each
-// step (of f64 operands: one fused step each in f64); an f16 result is rounded once, at the end.
+// 16 bits is exact. Every sum starts with c and adds in order of k, rounded to f32 at each step
+// (with f64 operands: one fused step each in f64). An f16 result is rounded once, at the end.
 // Integers are summed exactly, and wrapped or clamped at the end.
 #include "matrix.h"
 
@@ -20,7 +20,7 @@ namespace tally::emulator {
 
 namespace {
 
-/// value(bits of lane's element) for every lane.
+/// Computes value(bits of the lane's element) for every lane.
 template <class T, class F>
 void eachLane(const std::uint32_t *row, std::uint32_t shift, std::uint32_t wanted, T *values,
               F value) {
@@ -32,7 +32,7 @@ void eachLane(const std::uint32_t *row, std::uint32_t shift, std::uint32_t wante
 void decode(Element element, const std::uint32_t *row, std::uint32_t shift, float *values) {
   auto half = [](std::uint32_t bits) { return halfToFloat(static_cast<std::uint16_t>(bits)); };
   auto bfloat = [](std::uint32_t bits) { return std::bit_cast<float>(bits << 16); };
-  // The low bits of a tf32 take no part.
+  // The low bits of a tf32 are ignored.
   auto tensor = [](std::uint32_t bits) { return std::bit_cast<float>(bits & 0xffffe000u); };
   auto single = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
   auto byte = [&](std::uint32_t bits) {
@@ -64,7 +64,7 @@ void decode(Element element, const std::uint32_t *row, std::uint32_t shift, std:
            [](std::uint32_t bits) { return static_cast<std::int32_t>(bits); });
 }
 
-/// The matrix that the fragment's registers hold.
+/// Reads the matrix from the fragment's registers.
 template <class T> void gather(Warp &warp, const Fragment &fragment, T *matrix) {
   std::uint32_t count = fragment.elements(), per = fragment.perRegister;
   for (std::uint32_t i = 0; i < count; ++i) {

@@ -1,5 +1,5 @@
-// Matrix fragments: which element of a matrix stands where in the registers of a warp, and the
-// instructions that multiply them. PTX ISA 9.7.14.
+// Matrix fragments: the mapping of matrix elements to the registers of a warp, and the instructions
+// that multiply matrices. PTX ISA 9.7.14.
 #ifndef TALLY_LIB_EMULATOR_MATRIX_H
 #define TALLY_LIB_EMULATOR_MATRIX_H
 
@@ -11,7 +11,7 @@
 
 namespace tally::emulator {
 
-/// What an element of a fragment is.
+/// The type of a fragment's elements.
 enum class Element : std::uint8_t {
   None,
   F16,
@@ -28,30 +28,30 @@ enum class Element : std::uint8_t {
   S32
 };
 
-/// The element that a modifier such as "bf16" names; None for any other modifier.
+/// Returns the element that a modifier such as "bf16" names; None for any other modifier.
 Element elementNamed(std::string_view modifier);
-/// Bits of an element in a register (of tf32 all 32).
+/// Returns the bits of an element in a register (of tf32 all 32).
 std::uint32_t bitsOf(Element element);
 constexpr bool isIntegral(Element element) { return element >= Element::S4; }
 
-/// How a matrix of `rows` × `columns`, row-major here, is spread over the registers of a warp.
+/// The distribution of a `rows` × `columns` matrix, row-major here, over the registers of a warp.
 struct Fragment {
   Element element = Element::None;
   std::uint32_t rows = 0, columns = 0;
   std::uint32_t perRegister = 0; ///< elements in a register
   std::vector<Slot> slots;       ///< the registers' rows
-  /// Index in the matrix of each element of the lanes: of their first, lane after lane, then of
-  /// their second, …, in the order of the registers.
+  /// Index in the matrix of each element of the lanes: the first element of each lane, lane by
+  /// lane, then the second of each, …, in the order of the registers.
   std::vector<std::uint16_t> place;
 
   std::uint32_t elements() const { return static_cast<std::uint32_t>(place.size()) / warpSize; }
 };
 
-/// Of one matrix, all batches together: as many as m16n8k64 has in A.
+/// Limit on elements of one matrix, all batches together: the number in A of m16n8k64.
 inline constexpr std::uint32_t mostMatrixElements = 1024;
 
-/// d = a × b + c on one warp, `batches` times: the m8n8k4 of f16 is four products at once, whose
-/// matrices stand one below the other.
+/// d = a × b + c on one warp, `batches` times: m8n8k4 of f16 is four products at once, whose
+/// matrices are stacked vertically.
 struct MatrixProduct {
   std::uint32_t m = 0, n = 0, k = 0, batches = 1;
   bool clamps = false; ///< .satfinite on integers
@@ -67,18 +67,18 @@ struct MatrixAccess {
 /// The operand's role, for the layout.
 enum class MatrixRole : std::uint8_t { A, B, Accumulator };
 
-/// The fragment of mma with this shape, without its slots. For the f16 m8n8k4, `transposed` tells
-/// a column-major A or a row-major B. False when there is no such form.
+/// Lays out the fragment of mma with this shape, without its slots. For the f16 m8n8k4,
+/// `transposed` means a column-major A or a row-major B. Returns false when there is no such form.
 bool layOutMma(MatrixRole role, Element element, std::uint32_t m, std::uint32_t n, std::uint32_t k,
                bool transposed, Fragment &fragment);
-/// The fragment of wmma with this shape. The ISA leaves its layout open.
+/// Lays out the fragment of wmma with this shape. The ISA leaves its layout open.
 bool layOutWmma(MatrixRole role, Element element, std::uint32_t m, std::uint32_t n, std::uint32_t k,
                 Fragment &fragment);
 
-/// Op::extra counts Program::products.
+/// Op::extra is an index into Program::products.
 Status multiplyMatrices(Warp &warp, const Op &op, std::uint32_t mask);
-/// Op::extra counts Program::matrixAccesses; slot 4 is the address, slot 5 a row for addresses,
-/// slot 6 the stride in elements.
+/// Op::extra is an index into Program::matrixAccesses; slot 4 is the address, slot 5 a row for
+/// addresses, slot 6 the stride in elements.
 Status loadMatrix(Warp &warp, const Op &op, std::uint32_t mask);
 Status storeMatrix(Warp &warp, const Op &op, std::uint32_t mask);
 /// ldmatrix, stmatrix: registers in slots 0 to 3 (`extra` of them), the address in slot 4, flags
@@ -87,7 +87,7 @@ Status loadTiles(Warp &warp, const Op &op, std::uint32_t mask);
 Status storeTiles(Warp &warp, const Op &op, std::uint32_t mask);
 Status transposeTile(Warp &warp, const Op &op, std::uint32_t mask);
 
-/// Faults unless the lanes are a whole warp, as all these instructions need.
+/// Faults unless the lanes are a whole warp, which all these instructions need.
 bool isWholeWarp(Warp &warp, const Op &op, std::uint32_t mask);
 
 } // namespace tally::emulator

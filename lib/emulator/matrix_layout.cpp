@@ -51,7 +51,7 @@ void shape(Fragment &fragment, Element element, std::uint32_t rows, std::uint32_
   fragment.place.clear();
 }
 
-/// Calls at(lane, i) for every element that `count` a lane makes, and keeps what it tells.
+/// Calls at(lane, i) for each of a lane's `count` elements, and stores the results.
 template <class F> void fill(Fragment &fragment, std::uint32_t count, F at) {
   for (std::uint32_t i = 0; i < count; ++i)
     for (std::uint32_t lane = 0; lane < warpSize; ++lane) {
@@ -62,7 +62,7 @@ template <class F> void fill(Fragment &fragment, std::uint32_t count, F at) {
 
 using Place = std::pair<std::uint32_t, std::uint32_t>;
 
-/// mma.m8n8k4 on f16: lanes 0-3 with 16-19, 4-7 with 20-23, … multiply matrices of their own.
+/// mma.m8n8k4 on f16: lanes 0-3 with 16-19, 4-7 with 20-23, … multiply separate matrices.
 bool layOutQuads(MatrixRole role, Element element, bool transposed, Fragment &fragment) {
   bool isAccumulator = role == MatrixRole::Accumulator;
   shape(fragment, element, role == MatrixRole::B ? 4 : 8, role == MatrixRole::A ? 4 : 8);
@@ -89,9 +89,9 @@ bool layOutQuads(MatrixRole role, Element element, bool transposed, Fragment &fr
 
 } // namespace
 
-// PTX ISA 9.7.14.5 has a figure for every shape and type; they are all one rule. A lane's group is
-// lane / 4 and its place in it lane % 4. A register holds neighbours along k; the registers of A
-// go first down (8 rows each), then along k; those of B along k.
+// PTX ISA 9.7.14.5 has a figure for every shape and type; one rule describes them all. A lane's
+// group is lane / 4, and its place in the group lane % 4. A register holds neighbours along k. The
+// registers of A go down first (8 rows each), then along k; the registers of B go along k.
 bool layOutMma(MatrixRole role, Element element, std::uint32_t m, std::uint32_t n, std::uint32_t k,
                bool transposed, Fragment &fragment) {
   if (m == 8 && k == 4 && element != Element::F64)
@@ -120,8 +120,8 @@ bool layOutMma(MatrixRole role, Element element, std::uint32_t m, std::uint32_t 
   return true;
 }
 
-// Elements go to the lanes in order. The f16 fragments of A and B have 16 elements a lane whatever
-// the shape, so some stand there more than once.
+// Elements go to the lanes in order. The f16 fragments of A and B have 16 elements per lane for
+// every shape, so some elements appear more than once.
 bool layOutWmma(MatrixRole role, Element element, std::uint32_t m, std::uint32_t n, std::uint32_t k,
                 Fragment &fragment) {
   shape(fragment, element, role == MatrixRole::B ? k : m, role == MatrixRole::A ? k : n);

@@ -11,14 +11,15 @@ namespace {
 constexpr std::uint32_t tileRows = 8;
 constexpr std::uint32_t rowBytes = 16; ///< of an 8×8 tile of 16-bit elements
 
-/// Where the rows of the tiles stand: lanes 0-7 tell those of the first, 8-15 of the second, …
+/// Resolves the rows of the tiles: lanes 0-7 give the row addresses of the first, 8-15 of the
+/// second, …
 bool tileRowsAt(Warp &warp, const Op &op, AccessKind kind, std::uint64_t *host) {
   std::uint32_t lanes = op.extra * tileRows;
   std::uint32_t mask = lanes == warpSize ? fullMask : (1u << lanes) - 1;
   return resolveAddresses(warp, op, mask, rowBytes, kind, host);
 }
 
-// A lane holds two neighbours of row lane / 4; of a transposed tile, of that column.
+// A lane holds two neighbours of row lane / 4, or of that column in a transposed tile.
 std::uint64_t elementAt(const std::uint64_t *rows, std::uint32_t lane, std::uint32_t i,
                         bool transposed) {
   std::uint32_t row = lane / 4, column = lane % 4 * 2 + i;
@@ -28,7 +29,7 @@ std::uint64_t elementAt(const std::uint64_t *rows, std::uint32_t lane, std::uint
 }
 
 /// Calls access(host address, register's row, lane) for each element of a wmma fragment; `again`
-/// tells those that stand for one that has been accessed.
+/// tells whether the element has been accessed before.
 template <class F> bool forElements(Warp &warp, const Op &op, AccessKind kind, F access) {
   const MatrixAccess &what = warp.block->program->matrixAccesses[op.extra];
   const Fragment &fragment = what.fragment;
@@ -59,7 +60,7 @@ template <class F> bool forElements(Warp &warp, const Op &op, AccessKind kind, F
   return true;
 }
 
-/// The bytes of lane's element i in its register.
+/// Returns the bytes of lane's element i in its register.
 std::byte *registerBytes(Warp &warp, const Fragment &fragment, std::uint32_t i,
                          std::uint32_t lane) {
   std::uint32_t bytes = bitsOf(fragment.element) / 8, per = fragment.perRegister;
@@ -72,7 +73,7 @@ Status loadTiles(Warp &warp, const Op &op, std::uint32_t mask) {
   std::uint64_t rows[warpSize];
   if (!isWholeWarp(warp, op, mask) || !tileRowsAt(warp, op, AccessKind::Read, rows))
     return Status::Fault;
-  // A register may hold the address; all rows are resolved by now.
+  // A destination register may hold the address; all rows are resolved by now.
   for (std::uint32_t n = 0; n < op.extra; ++n) {
     auto *d = warp.row<std::uint16_t>(op.slot[n]);
     for (std::uint32_t lane = 0; lane < warpSize; ++lane)

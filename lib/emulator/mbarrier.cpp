@@ -1,10 +1,10 @@
 // mbarrier objects in shared memory. PTX ISA 9.7.13.15.
 //
-// The object is opaque to programs; here it is: bits 0..19 arrivals still missing in this phase,
-// 20..39 arrivals that a phase takes, 40..60 the phase's transaction count plus 2^20, bit 62 set by
-// init, bit 63 the phase's parity. A phase is over when no arrival is missing and the transaction
-// count is 0. The state that arrive returns is the object before the arrival, of which the waits
-// look at the parity. Blocks that reach one object are of one cluster, which one host thread runs.
+// The object is opaque to programs. Here bits 0..19 are the arrivals still missing in this phase,
+// 20..39 the arrivals of a phase, 40..60 the phase's transaction count plus 2^20, bit 62 is set by
+// init, and bit 63 is the phase's parity. A phase is over when no arrival is missing and the
+// transaction count is 0. The state that arrive returns is the object before the arrival; waits
+// test its parity. Blocks that access one object are in one cluster, which one host thread runs.
 #include "mbarrier.h"
 
 #include "access.h"
@@ -28,7 +28,7 @@ constexpr std::uint64_t live = std::uint64_t{1} << 62;
 
 std::uint64_t *objectOf(std::uint64_t host) { return reinterpret_cast<std::uint64_t *>(host); }
 
-/// Ends the phase where it is over.
+/// Ends the phase if it is over.
 void endPhase(std::uint64_t &object) {
   if ((object & countMask) != 0 || (object & transactionMask) != noTransactions)
     return;
@@ -36,7 +36,7 @@ void endPhase(std::uint64_t &object) {
   object |= object >> expectedShift & countMask;
 }
 
-/// Adds to the transaction count, which has 21 bits with its sign.
+/// Adds to the transaction count, which has 21 bits including its sign.
 Status addTransactions(Warp &warp, const Op &op, std::uint32_t lane, std::uint64_t &object,
                        std::int64_t bytes) {
   auto now = static_cast<std::int64_t>((object & transactionMask) >> transactionShift) + bytes;
@@ -47,7 +47,7 @@ Status addTransactions(Warp &warp, const Op &op, std::uint32_t lane, std::uint64
   return Status::Next;
 }
 
-/// Faults unless init() made an object of what lies there.
+/// Faults unless init() made an object at the address.
 bool checkLive(Warp &warp, const Op &op, std::uint32_t mask, const std::uint64_t *host) {
   for (; mask; mask &= mask - 1) {
     auto lane = static_cast<std::uint32_t>(std::countr_zero(mask));
@@ -88,8 +88,8 @@ Status invalidate(Warp &warp, const Op &op, std::uint32_t mask) {
 }
 
 enum ArriveFlags : std::uint8_t {
-  ExpectsBytes = 1, ///< slot 1 is bytes to expect, and one arrival is made
-  Drops = 2,        ///< later phases take that many arrivals less
+  ExpectsBytes = 1, ///< slot 1 is the number of bytes to expect, and the lane makes one arrival
+  Drops = 2,        ///< later phases take that many arrivals fewer
   NoComplete = 4    ///< must not end the phase
 };
 
@@ -158,8 +158,8 @@ Status pendingCount(Warp &warp, const Op &op, std::uint32_t mask) {
   return Status::Next;
 }
 
-/// Whether the phase of slot 1's parity, or state, is over. A wait that may block is free to say no
-/// at once.
+/// Whether the phase of slot 1's parity, or state, is over. A wait that may block may answer no at
+/// once.
 template <class T, unsigned Shift> Status test(Warp &warp, const Op &op, std::uint32_t mask) {
   std::uint64_t host[warpSize];
   if (!resolveAddresses(warp, op, mask, 8, AccessKind::Read, host) ||
@@ -213,8 +213,8 @@ bool decodeTest(FunctionDecoder &decoder, const Instruction &instruction, Op &op
   return true;
 }
 
-/// cp.async.mbarrier.arrive. Copies are complete at once, so the arrival is made at once; without
-/// .noinc it was counted in just before, and nothing changes.
+/// cp.async.mbarrier.arrive. Copies complete at once, so the arrival happens at once. Without
+/// .noinc the pending count was incremented just before, so nothing changes.
 bool decodeCopyArrive(FunctionDecoder &decoder, const Instruction &instruction) {
   if (instruction.operands.size() != 1)
     return false;

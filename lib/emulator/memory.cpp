@@ -12,11 +12,11 @@ namespace {
 constexpr std::size_t granule = 256;
 
 std::size_t reservedBytes(std::size_t bytes) {
-  // One granule more than the piece needs: what runs over its end meets no neighbour.
+  // One granule more than the piece needs: an overrun of its end reaches no neighbour.
   return ((bytes + granule - 1) / granule + 1) * granule;
 }
 
-/// Zeros of whole pages cost nothing until they are used.
+/// Whole pages of zeros cost nothing until they are used.
 void fillFresh(std::byte *begin, std::size_t bytes, std::byte fill) {
   constexpr std::size_t page = 4096;
   auto address = reinterpret_cast<std::uintptr_t>(begin);
@@ -37,7 +37,8 @@ GlobalMemory::GlobalMemory(bool hostAddressed) {
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   if (hostAddressed)
     flags |= MAP_FIXED_NOREPLACE;
-  // Address space only; pages come with their first use. Smaller where a limit forbids the large.
+  // Reserves address space only; pages come with their first use. Smaller where a limit forbids the
+  // large size.
   for (capacity = std::size_t{1} << 38; capacity >= (std::size_t{1} << 26); capacity >>= 1) {
     void *memory = mmap(wanted, capacity, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (memory != MAP_FAILED) {

@@ -13,10 +13,9 @@
 
 namespace tally::emulator {
 
-/// Where the windows of the generic address space lie. PTX ISA 5.1 leaves that open; kernels may
-/// rely on nothing but cvta and isspacep.
-/// The global window is free address space of a Linux process, under AddressSanitizer too;
-/// ThreadSanitizer lets a process have but a few pieces of it.
+/// The windows of the generic address space. PTX ISA 5.1 leaves their place open; kernels may rely
+/// only on cvta and isspacep. The global window is free address space of a Linux process, under
+/// AddressSanitizer too. ThreadSanitizer leaves a process only a few ranges.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr std::uint64_t globalWindow = 0x004000000000u;
 #else
@@ -29,7 +28,7 @@ inline constexpr std::uint64_t codeWindow = 0x7b0000000000u;
 inline constexpr std::uint64_t windowBytes = 0x010000000000u;
 
 /// In the shared window bits 24 and up name a block of the cluster, its rank plus one; zero is the
-/// block's own. No block has so much shared memory that the two could meet.
+/// block's own. No block has so much shared memory that offset and rank could overlap.
 inline constexpr unsigned clusterRankShift = 24;
 inline constexpr std::uint64_t sharedOffsetMask = (std::uint64_t{1} << clusterRankShift) - 1;
 
@@ -38,12 +37,12 @@ struct Segment {
   std::uint64_t begin = 0, end = 0;
 };
 
-/// Allocates device memory, 256-byte aligned with a gap behind each piece. Thread-safe. Memory
-/// stays readable by the host until this goes, so that a kernel's use of freed memory is a
+/// Allocates device memory, 256-byte aligned with a gap behind each piece. Thread-safe. The host
+/// can read the memory until the object is destroyed, so that a kernel's use of freed memory is a
 /// fault and never a crash.
 class GlobalMemory {
 public:
-  /// `hostAddressed`: device addresses are the host's, where the process has that address space
+  /// `hostAddressed`: device addresses are host addresses, if the process has that address space
   /// free.
   explicit GlobalMemory(bool hostAddressed = false);
   ~GlobalMemory();
@@ -53,17 +52,18 @@ public:
   /// Fails when the address space is used up. Zero bytes are rounded up to one.
   Result<std::uint64_t> allocate(std::size_t bytes, std::byte fill);
   Result<void> free(std::uint64_t address);
-  /// Makes host memory an allocation at its own address, until free(). Fails unless isHostAddressed
-  /// or where it overlaps another.
+  /// Makes host memory an allocation at its own address, until free(). Fails unless
+  /// isHostAddressed, or where it overlaps another allocation.
   Result<void> adopt(std::uint64_t address, std::size_t bytes);
   bool isHostAddressed() const { return base && hostBias == 0; }
-  /// The allocation that holds `address`; empty when none does.
+  /// Returns the allocation that holds `address`; empty when there is none.
   Segment find(std::uint64_t address) const;
-  /// The last allocation that begins at or below `address`, for messages; empty without one.
+  /// Returns the last allocation that begins at or below `address`, for messages; empty without
+  /// one.
   Segment before(std::uint64_t address) const;
-  /// Grows with each free(): what find() told before is then stale.
+  /// Grows with each free(); earlier results of find() are then stale.
   std::uint64_t generation() const { return freeCount.load(std::memory_order_relaxed); }
-  /// What to add (modulo 2^64) to a device address inside an allocation for the host's.
+  /// The number to add (modulo 2^64) to a device address in an allocation to get the host address.
   std::uint64_t bias() const { return hostBias; }
   std::byte *host(std::uint64_t address) const {
     return reinterpret_cast<std::byte *>(address + hostBias);

@@ -1,8 +1,8 @@
-// The internal form that instructions are decoded into: one Op per step of a warp, with operands
-// resolved to rows and a handler specialised by type.
+// The internal form of decoded instructions: one Op per step of a warp, with operands resolved to
+// rows and a handler specialised by type.
 //
-// A row holds one value of each of the warp's 32 lanes; a predicate is one 32-bit mask. A Slot says
-// where a row is: a byte offset, and in its two low bits relative to what.
+// A row holds one value for each of the warp's 32 lanes; a predicate is one 32-bit mask. A Slot is
+// the position of a row: a byte offset, with its base in the two low bits.
 #ifndef TALLY_LIB_EMULATOR_OP_H
 #define TALLY_LIB_EMULATOR_OP_H
 
@@ -12,7 +12,7 @@
 namespace tally::emulator {
 
 inline constexpr std::uint32_t warpSize = 32;
-/// A register's elements for all lanes, padded so that each row begins on a line.
+/// Bytes of a register's elements for all lanes, padded so that each row begins on a cache line.
 constexpr std::uint32_t rowBytes(std::uint32_t elementBytes) {
   return (warpSize * elementBytes + 63) / 64 * 64;
 }
@@ -28,9 +28,9 @@ inline constexpr Slot noSlot = ~Slot{0};
 
 /// What the interpreter loop does after a handler.
 enum class Status : std::uint8_t {
-  Next,       ///< go on with the next op
-  Jump,       ///< the whole group goes on at its pc, which the handler has set
-  Reschedule, ///< the handler has placed its lanes itself: pick a group anew
+  Next,       ///< continue with the next op
+  Jump,       ///< the whole group continues at its pc, which the handler has set
+  Reschedule, ///< the handler has placed its lanes itself: choose a group again
   Fault       ///< the warp's fault is set
 };
 
@@ -45,11 +45,11 @@ struct alignas(64) Op {
   Slot slot[8] = {noSlot, noSlot, noSlot, noSlot, noSlot, noSlot, noSlot, noSlot};
   std::int64_t immediate = 0; ///< byte offset of an address, target of a branch, …
   Slot guard = noSlot;
-  std::uint32_t extra = 0;       ///< what a handler's decoder put there
+  std::uint32_t extra = 0;       ///< for the handler, set by its decoder
   std::uint32_t sourceIndex = 0; ///< into Program::sources
   bool guardNegated = false;
   Space space = Space::Generic;
-  std::uint8_t flags = 0;       ///< what a handler's decoder put there
+  std::uint8_t flags = 0;       ///< for the handler, set by its decoder
   std::uint8_t addressSize = 8; ///< bytes of the address register's row: 4 or 8
 };
 static_assert(sizeof(Op) == 64);

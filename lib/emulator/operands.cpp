@@ -99,7 +99,7 @@ Slot FunctionDecoder::specialRegister(const ptx::Operand &operand, Type type) {
     name.remove_prefix(1);
   struct Row {
     std::string_view name;
-    std::uint32_t row; ///< of the first component
+    std::uint32_t row; ///< row of the first component
     std::uint32_t bytes;
   };
   static constexpr Row rows[] = {
@@ -264,8 +264,8 @@ Slot FunctionDecoder::symbolAddress(const ptx::Operand &operand, std::uint32_t b
 
 namespace {
 
-/// What `text`, `array[%r1+2]`, adds to the register; none where it has another form. ptxas 13.0
-/// knows no `-`, and adds in the register's width.
+/// Returns the number that `text`, `array[%r1+2]`, adds to the register; nothing for another form.
+/// ptxas 13.0 allows no `-`, and adds in the register's width.
 std::optional<std::uint64_t> addedToIndex(std::string_view text, std::string_view array,
                                           std::string_view index) {
   auto skip = [&](std::string_view expected) {
@@ -304,7 +304,7 @@ Slot FunctionDecoder::elementAddress(const ptx::Operand &operand) {
   const RegisterInfo *row = registerOf(index);
   if (!added || !info || info->elementBytes == 0 || !row || row->bytes == 0 || row->bytes > 8)
     return noSlot;
-  // An index counts the array's scalars, also where the elements are vectors, and is unsigned
+  // An index counts the array's scalars, even where the elements are vectors, and is unsigned
   // whatever the register's type (ptxas 13.0).
   const VectorHandlers &vector = vectorHandlers();
   Type type = row->bytes == 8 ? Type::U64 : Type::U32;

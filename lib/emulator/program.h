@@ -19,7 +19,7 @@
 
 namespace tally::emulator {
 
-/// Where the instruction that an op came from stands in the module's text.
+/// Position in the module's text of the instruction that an op came from.
 struct SourceReference {
   std::uint32_t offset = 0, length = 0, line = 0;
 };
@@ -29,35 +29,35 @@ struct SourceReference {
 struct FormalParameter {
   bool inRegister = false;
   std::uint32_t offset = 0; ///< in the local frame, or the row's slot
-  std::uint32_t bytes = 0;  ///< in memory; of a register its row's element size
+  std::uint32_t bytes = 0;  ///< in memory; for a register its row's element size
   std::uint32_t width = 1;  ///< rows of a vector register, one for each component
   bool isPredicate = false;
 };
 
-/// Where a parameter of an entry lies in its parameter space.
+/// Position of a parameter of an entry in its parameter space.
 struct ParameterPlace {
   std::uint32_t offset = 0, bytes = 0;
 };
 
-/// What is known of a function beside its code.
+/// Properties of a function besides its code.
 struct FunctionCode {
   std::string name;
   bool isEntry = false, hasBody = false;
   std::uint32_t entryPc = 0;
-  std::uint32_t frameBytes = 0; ///< of the register rows, a multiple of 64
-  /// Rows of registers that hold no 0 when a block begins, (offset, bytes): those of the variants'
-  /// own, of which none is to be read before it is written.
+  std::uint32_t frameBytes = 0; ///< bytes of the register rows, a multiple of 64
+  /// Rows of registers that do not begin as 0 in a block, (offset, bytes): the variants' own
+  /// registers, which no code may read before it writes them.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> unwrittenRows;
-  std::uint32_t frameStart = 0; ///< of a device function: where its frame is in a level of calls
+  std::uint32_t frameStart = 0; ///< for a device function: offset of its frame in a level of calls
   std::uint32_t localBytes = 0; ///< of .local and .param variables per thread
   std::uint32_t parameterBytes = 0;
-  std::vector<ParameterPlace> entryParameters; ///< of an entry
+  std::vector<ParameterPlace> entryParameters; ///< for an entry
   std::uint32_t staticSharedBytes = 0;
   std::uint32_t maxThreads = 1024;
   Dim3 requiredBlock{0, 0, 0};   ///< .reqntid; zeros when absent
   Dim3 requiredCluster{0, 0, 0}; ///< .reqnctapercluster; zeros when absent
-  /// Blocks of a cluster: .maxclusterrank, else what the largest device takes (CUDA C++ Programming
-  /// Guide, "Thread Block Clusters").
+  /// Limit on blocks of a cluster: .maxclusterrank, else the limit of the largest device (CUDA C++
+  /// Programming Guide, "Thread Block Clusters").
   std::uint32_t maxClusterRank = 16;
   bool demandsExplicitCluster = false; ///< .explicitcluster
   std::vector<FormalParameter> parameters, results;
@@ -75,7 +75,7 @@ public:
   std::byte *data() { return bytes.get(); }
   const std::byte *data() const { return bytes.get(); }
   std::size_t size() const { return length; }
-  /// Keeps the contents; what is new is zero.
+  /// Keeps the contents; new bytes are zero.
   void grow(std::size_t newLength) {
     if (newLength <= length)
       return;
@@ -96,18 +96,18 @@ private:
   std::size_t length = 0;
 };
 
-/// Where a lane returns to: three 32-bit rows before the callee's registers.
+/// The return positions of lanes: three 32-bit rows before the callee's registers.
 struct SavedRow {
   std::uint32_t pc[32], site[32], function[32];
 };
 
-/// What a call needs beside its op: the callee and where its arguments are.
+/// Data of a call besides its op: the callee and the places of its arguments.
 struct CallArgument {
   bool inRegister = false;
   std::uint32_t offset = 0; ///< local frame offset of the caller's .param, or a slot
-  std::uint32_t bytes = 0;  ///< of a register its row's element size
+  std::uint32_t bytes = 0;  ///< for a register its row's element size
   std::uint32_t width = 1;  ///< as in FormalParameter
-  std::uint32_t single = 0; ///< of a double literal: the slot of the float that it is for 4 bytes
+  std::uint32_t single = 0; ///< for a double literal: the slot of its float value, for 4 bytes
 };
 struct CallSite {
   std::uint32_t function = ~0u; ///< index of the callee; ~0 for an indirect call
@@ -118,20 +118,20 @@ class Program {
 public:
   std::vector<Op> code;
   std::vector<SourceReference> sources;
-  std::string text; ///< the module's, for messages
+  std::string text; ///< the module's text, for messages
   RowBuffer constants;
   std::vector<FunctionCode> functions;
   /// Register rows of one level of calls. Each device function has its own place in it: lanes of a
-  /// warp may be in different functions at a time, whose rows lie differently.
+  /// warp may be in different functions at the same time, with different row layouts.
   std::uint32_t levelBytes = 0;
   std::map<std::string, std::uint32_t, std::less<>> functionIndex;
   std::vector<CallSite> calls;
   std::vector<std::vector<std::uint32_t>> branchTables; ///< targets of brx.idx
   std::vector<MatrixProduct> products;                  ///< of mma and wmma.mma
   std::vector<MatrixAccess> matrixAccesses;             ///< of wmma.load and wmma.store
-  std::vector<std::string> unimplemented; ///< why, by Op::extra; empty: the opcode is unknown
+  std::vector<std::string> unimplemented; ///< the reason, by Op::extra; empty: an unknown opcode
   std::vector<std::uint64_t> ownedMemory; ///< module-scope variables, in the loading machine
-  std::vector<Segment> constSegments;     ///< where .const variables lie
+  std::vector<Segment> constSegments;     ///< the ranges of .const variables
   std::map<std::string, VariableInfo, std::less<>> variables;
 
   std::string_view textOf(const Op &op) const {

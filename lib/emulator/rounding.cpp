@@ -21,7 +21,7 @@ public:
   RoundingScope &operator=(const RoundingScope &) = delete;
 };
 
-// The operands are read through volatile: no compiler may then move the operation out of the scope
+// The operands are read through volatile: then no compiler may move the operation out of the scope
 // or fold it under another mode.
 template <class T> T computeOnce(FloatOp op, T x, T y, T z) {
   volatile T a = x, b = y, c = z;

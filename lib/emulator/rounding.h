@@ -1,5 +1,5 @@
-// Operations with directed rounding. Compiled with -frounding-math; the rest of the library assumes
-// rounding to nearest, and every handler here restores it.
+// Operations with directed rounding. Compiled with -frounding-math. The rest of the library assumes
+// rounding to nearest, and every handler here restores that mode.
 #ifndef TALLY_LIB_EMULATOR_ROUNDING_H
 #define TALLY_LIB_EMULATOR_ROUNDING_H
 
@@ -11,10 +11,10 @@ namespace tally::emulator {
 
 enum class Rounding : std::uint8_t { Nearest, Zero, Down, Up };
 
-/// add, sub, mul, fma, div, rcp and sqrt of f32 and f64; null for others.
+/// Returns the handler for add, sub, mul, fma, div, rcp and sqrt of f32 and f64; null for others.
 Handler roundedHandler(FloatOp op, Type type, Rounding rounding, std::uint8_t flags);
 
-/// f64 → f32, and integers → floats, rounded as said.
+/// Conversions with the given rounding: f64 → f32, and integers → floats.
 float narrowed(double value, Rounding rounding);
 template <class To, class From> To fromInteger(From value, Rounding rounding);
 extern template float fromInteger(std::int64_t, Rounding);

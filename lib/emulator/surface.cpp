@@ -1,5 +1,5 @@
-// suld.b and sust.b (PTX ISA 9.7.11.1, 9.7.11.2): surfaces by bytes of x, and what they share with
-// textures.
+// suld.b and sust.b (PTX ISA 9.7.11.1, 9.7.11.2): surfaces addressed by bytes in x, and code shared
+// with textures.
 #include "texture_access.h"
 
 #include <fmt/format.h>
@@ -74,8 +74,8 @@ enum SurfaceFlags : std::uint8_t {
   ZeroOutside = 32
 };
 
-/// The element's first byte; null where a fetch or store outside has no effect. Faults under
-/// `.trap`.
+/// Returns the element's first byte; null where a fetch or store outside the surface has no effect.
+/// Faults under `.trap`.
 std::byte *elementOf(Warp &warp, const Op &op, std::uint32_t lane, const TextureReader &reader,
                      std::uint32_t bytes, bool &faulted) {
   const Texture &surface = reader.texture();
@@ -107,7 +107,7 @@ std::byte *elementOf(Warp &warp, const Op &op, std::uint32_t lane, const Texture
          static_cast<std::uint64_t>(at[1]) * surface.pitch + static_cast<std::uint64_t>(at[0]);
 }
 
-// Op::slot as of tex; `extra`: bytes of a component, and the count of them above.
+// Op::slot as for tex; `extra`: bytes of a component, and the number of components above them.
 template <class R> Status accessSurface(Warp &warp, const Op &op, std::uint32_t mask) {
   std::uint32_t bytes = op.extra & 0xffu, count = op.extra >> 8;
   TextureReader reader(warp, op);

@@ -1,4 +1,4 @@
-// What texture and surface instructions share.
+// Code shared by texture and surface instructions.
 #ifndef TALLY_LIB_EMULATOR_TEXTURE_ACCESS_H
 #define TALLY_LIB_EMULATOR_TEXTURE_ACCESS_H
 
@@ -8,11 +8,11 @@
 
 namespace tally::emulator {
 
-/// The object of a lane, its memory checked. Lanes mostly name the same one.
+/// The object of a lane, with its memory checked. Lanes mostly name the same object.
 class TextureReader {
 public:
   TextureReader(Warp &warp, const Op &op) : warp(warp), op(op) {}
-  /// False after a fault: no such object, or its memory is freed.
+  /// Returns false after a fault: there is no such object, or its memory is freed.
   bool select(std::uint32_t lane);
   const Texture &texture() const { return *current; }
   std::byte *memory() const { return begin; }
@@ -26,7 +26,7 @@ private:
 };
 
 struct TextureGeometry {
-  std::uint32_t dimensions = 0; ///< 1 to 3; 0: one that the emulator lacks
+  std::uint32_t dimensions = 0; ///< 1 to 3; 0: a geometry that the emulator lacks
   bool isLayered = false;
 };
 TextureGeometry geometryOf(const ptx::Instruction &instruction);

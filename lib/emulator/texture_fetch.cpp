@@ -16,7 +16,7 @@ namespace {
 using ptx::Instruction;
 using ptx::OperandKind;
 
-/// Channels as the instruction's element type has them: bits of floats or integers.
+/// Channels in the instruction's element type: bits of floats or integers.
 struct Texel {
   std::uint32_t channel[4];
 };
@@ -43,7 +43,7 @@ std::uint32_t channelOf(const Texture &texture, const std::byte *from) {
   return std::bit_cast<std::uint32_t>(std::max(value / most, -1.0f));
 }
 
-/// Whether the element lies inside after the address mode; changes `index` to where it is read.
+/// Whether the element lies inside after the address mode; changes `index` to the element to read.
 bool place(std::int64_t &index, std::uint32_t extent, AddressMode mode, bool isNormalized) {
   std::int64_t size = extent;
   if (index >= 0 && index < size)
@@ -93,14 +93,14 @@ Texel texelAt(const Texture &texture, const std::byte *memory, Point at) {
   return texel;
 }
 
-/// An element below a coordinate and the weight of the one above it.
+/// An element below a coordinate, and the weight of the next element above it.
 struct Split {
   std::int64_t below = 0;
   float above = 0;
 };
 
 Split split(float coordinate) {
-  if (!(std::fabs(coordinate) < 1e9f)) // far outside, or no number
+  if (!(std::fabs(coordinate) < 1e9f)) // far outside, or not a number
     return {coordinate > 0 ? std::int64_t{1} << 30 : -(std::int64_t{1} << 30), 0};
   float shifted = coordinate - 0.5f, below = std::floor(shifted);
   return {static_cast<std::int64_t>(below), std::nearbyint((shifted - below) * 256.0f) / 256.0f};

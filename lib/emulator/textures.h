@@ -23,7 +23,7 @@ public:
     std::unique_lock lock(mutex);
     return textures.erase(handle) != 0;
   }
-  /// Null where there is none.
+  /// Returns null where there is no such handle.
   std::shared_ptr<const Texture> find(std::uint64_t handle) const {
     std::shared_lock lock(mutex);
     auto found = textures.find(handle);

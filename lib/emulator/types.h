@@ -1,4 +1,4 @@
-// Scalar types of PTX instructions, and what the rest of the emulator asks of them.
+// Scalar types of PTX instructions, and their properties.
 #ifndef TALLY_LIB_EMULATOR_TYPES_H
 #define TALLY_LIB_EMULATOR_TYPES_H
 
@@ -33,10 +33,11 @@ enum class Type : std::uint8_t {
   B128
 };
 
-/// The type that a modifier such as "s32" names; None for any other modifier. PTX ISA 5.2.1.
+/// Returns the type that a modifier such as "s32" names; None for any other modifier. PTX ISA
+/// 5.2.1.
 Type typeNamed(std::string_view modifier);
 
-/// Bytes of a value in memory. Of a predicate 1, by convention.
+/// Returns the bytes of a value in memory; 1 for a predicate, by convention.
 constexpr std::uint32_t sizeOf(Type type) {
   switch (type) {
   case Type::None:
@@ -81,7 +82,8 @@ constexpr bool isFloat(Type type) {
   return type == Type::F16 || type == Type::BF16 || type == Type::F32 || type == Type::F64;
 }
 
-/// Bytes that a value takes in a register row: 8-bit values live in 16-bit ones, as in PTX.
+/// Returns the bytes of a value in a register row: 8-bit values live in 16-bit registers, as in
+/// PTX.
 constexpr std::uint32_t registerSizeOf(Type type) {
   std::uint32_t size = sizeOf(type);
   return size == 1 ? 2 : size;

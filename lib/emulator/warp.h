@@ -87,7 +87,7 @@ enum SpecialRow : std::uint32_t {
   ClusterNctaRank,
   IsExplicitCluster, ///< a predicate: a mask of lanes
   DynamicSharedBase,
-  Envreg1, ///< high and low half of Environment::gridWorkspace, where cooperative groups look
+  Envreg1, ///< high and low half of Environment::gridWorkspace, which cooperative groups read
   Envreg2,
   Zero,
   SpecialRows32,
@@ -99,13 +99,13 @@ enum SpecialRow : std::uint32_t {
 inline constexpr std::uint32_t rowBytes32 = warpSize * 4;
 constexpr Slot specialSlot(std::uint32_t row) { return row * rowBytes32 | SpecialBase; }
 
-/// What the lanes of a warp that wait at a `.sync` operation brought along.
+/// Operands that the lanes of a warp waiting at a `.sync` operation have brought.
 struct SyncBuffers {
   std::uint64_t value[warpSize];
   std::uint32_t first[warpSize], second[warpSize];
 };
 
-/// A warp's recent segment for an op, so that most accesses skip the map of allocations.
+/// A warp's recent segments, so that most accesses skip the map of allocations.
 struct SegmentCache {
   static constexpr std::size_t entries = 32;
   std::uint64_t generation = ~std::uint64_t{0};
@@ -117,8 +117,8 @@ struct Warp {
   Block *block = nullptr;
   std::uint32_t index = 0;
   std::uint32_t live = 0; ///< lanes that have not exited
-  /// Lanes that arrived at the cluster's barrier: in the phase under way, and in one that is
-  /// complete and that they have not waited for yet.
+  /// Lanes that arrived at the cluster's barrier: in the current phase, and in a complete phase for
+  /// which they have not waited yet.
   std::uint32_t clusterArrived = 0, clusterPassed = 0;
   std::uint32_t current = 0; ///< index of the running group
   std::vector<Group> groups;
@@ -138,39 +138,39 @@ struct Warp {
 /// One of the block's sixteen barriers.
 struct Barrier {
   bool active = false;
-  std::uint32_t expected = 0;         ///< threads; 0: all of the block that have not exited
-  std::uint32_t extra = 0;            ///< arrivals of lanes that had arrived before
+  std::uint32_t expected = 0;         ///< threads; 0: all threads of the block that have not exited
+  std::uint32_t extra = 0;            ///< repeated arrivals of lanes
   std::vector<std::uint32_t> arrived; ///< lanes, by warp
-  std::uint8_t reduction = 0;         ///< which, of those that arrived (barriers.cpp); 0: none
+  std::uint8_t reduction = 0; ///< the reduction of the arrived lanes (barriers.cpp); 0: none
   std::uint32_t count = 0,
-                trueCount = 0; ///< of a reduction: lanes, and those with a true predicate
+                trueCount = 0; ///< for a reduction: lanes, and lanes with a true predicate
 };
 
-/// What of the machine a running block needs.
+/// The parts of the machine that a running block needs.
 struct Environment {
   GlobalMemory *globalMemory = nullptr;
   const TextureTable *textures = nullptr;
   std::atomic<std::uint64_t> *watchedWord = nullptr; ///< device address; 0: none
   void (*watchedRead)(void *context) = nullptr;
   void *watchContext = nullptr;
-  /// Takes what vprintf prints; null: nobody does.
+  /// Takes the output of vprintf; null: the output is dropped.
   void (*print)(void *context, std::string_view text) = nullptr;
   void *printContext = nullptr;
   std::uint32_t virtualSmCount = 1;
-  /// How many steps a spinning warp takes before it gives way, so that what it waits for can
-  /// happen.
+  /// Steps of a spinning warp before it yields, so that the awaited event can happen.
   std::uint32_t warpSlice = 1u << 15;
-  /// Device address of the two words by which the blocks of a cooperative launch meet; else 0.
+  /// Device address of the two words at which the blocks of a cooperative launch synchronise; else
+  /// 0.
   std::uint64_t gridWorkspace = 0;
 };
 
-/// One launch: what all its blocks share.
+/// One launch: the data that all its blocks share.
 struct Launch {
   const Program *program = nullptr;
   const FunctionCode *function = nullptr;
   LaunchShape shape;
   Dim3 cluster;                 ///< extents, 1 each where nothing asks for clusters
-  bool explicitCluster = false; ///< the launch or the kernel does
+  bool explicitCluster = false; ///< the launch or the kernel asks for clusters
   std::vector<std::byte> parameters;
   Environment environment;
 };
@@ -179,13 +179,13 @@ struct Cluster;
 
 struct Block {
   explicit Block(const Launch &launch);
-  /// Makes ready to run the block with this id from its start.
+  /// Prepares to run the block with this id from its start.
   void reset(const Dim3 &newId);
 
   const Launch *launch = nullptr;
   const Program *program = nullptr;
-  Cluster *cluster = nullptr; ///< that it is part of
-  std::uint32_t rank = 0;     ///< in it
+  Cluster *cluster = nullptr; ///< the block's cluster
+  std::uint32_t rank = 0;     ///< rank in the cluster
   Environment environment;
   Dim3 id{0, 0, 0};
   std::uint32_t threads = 0, sharedBytes = 0, virtualSm = 0;
@@ -194,14 +194,14 @@ struct Block {
   std::array<Barrier, 16> barriers;
   SegmentCache segments;
   std::uint32_t liveWarps = 0;
-  std::uint32_t nextWarp = 0; ///< where the plain order looks first
-  bool napped = false;        ///< a thread took a nap in the last turn, so that others may go first
+  std::uint32_t nextWarp = 0; ///< where the plain order searches first
+  bool napped = false;        ///< a thread napped in the last turn, so that others may go first
   std::uint64_t executed = 0; ///< thread-instructions
   std::uint64_t steps = 0;    ///< warp-instructions
   std::optional<Fault> fault;
 };
 
-/// Records what went wrong at the running group's op, in the name of `lane`. Always Status::Fault.
+/// Records a fault at the running group's op, for `lane`. Always returns Status::Fault.
 [[gnu::cold]] Status raise(Warp &warp, const Op &op, std::uint32_t lane, FaultKind kind,
                            std::string what);
 

@@ -1,9 +1,9 @@
 // Operations among the lanes of a warp. PTX ISA 9.7.9.6 (shfl), 9.7.13 (vote, match, activemask,
 // redux, elect, bar.warp).
 //
-// A `.sync` operation waits for all live lanes that its member mask names. Lanes may come by
-// different instructions of the same kind and mask, so each brings its operands in the warp's
-// SyncBuffers, and takes its result when the last has come.
+// A `.sync` operation waits for all live lanes that its member mask names. Lanes may arrive at
+// different instructions of the same kind and mask, so each lane brings its operands in the warp's
+// SyncBuffers, and takes its result when the last lane has come.
 #include "warp_ops.h"
 
 #include "warp_scheduler.h"
@@ -83,7 +83,8 @@ void finishShuffle(Warp &warp, const Op &op, std::uint32_t mask) {
   for (std::uint32_t rest = mask; rest; rest &= rest - 1) {
     auto i = static_cast<std::uint32_t>(std::countr_zero(rest));
     Source from = shuffleSource(kindOf(op), i, warp.sync.first[i], warp.sync.second[i]);
-    // A source that takes no part gives an unspecified value; this one is always the same.
+    // A source lane that takes no part gives an unspecified value; here it is always the same
+    // value.
     d[i] = static_cast<std::uint32_t>(warp.sync.value[from.lane]);
     setPredicate(warp, op.slot[1], i, from.valid);
   }
@@ -151,12 +152,12 @@ std::uint32_t reduce(WarpOp kind, std::uint32_t a, std::uint32_t b) {
   }
 }
 
-/// Like min and max of f32: a NaN gives way to a number, or with .NaN wins.
+/// Like min and max of f32: a number wins over a NaN; with .NaN the NaN wins.
 std::uint32_t reduceFloat(WarpOp kind, std::uint8_t flags, std::uint32_t a, std::uint32_t b) {
   auto isNan = [](std::uint32_t bits) { return (bits & 0x7fffffffu) > 0x7f800000u; };
   if (isNan(a) || isNan(b))
     return (flags & ReduceNan) || (isNan(a) && isNan(b)) ? 0x7fffffffu : isNan(a) ? b : a;
-  // As integers that order like the floats, zeros too.
+  // Integers that have the order of the floats, zeros too.
   auto ordered = [](std::uint32_t bits) { return bits >> 31 ? ~bits : bits | 0x80000000u; };
   return (ordered(a) < ordered(b)) == (kind == WarpOp::ReduceMinF32) ? a : b;
 }
@@ -187,7 +188,7 @@ void finishElect(Warp &warp, const Op &op, std::uint32_t mask, std::uint32_t mem
   }
 }
 
-/// `mask`: the lanes that came by this op; `members`: all that take part.
+/// `mask`: the lanes at this op; `members`: all participating lanes.
 void finish(Warp &warp, const Op &op, std::uint32_t mask, std::uint32_t members) {
   WarpOp kind = kindOf(op);
   if (kind <= WarpOp::ShuffleIndex)
@@ -223,7 +224,7 @@ Status wait(Warp &warp, const Op &op, std::uint32_t mask, std::uint32_t members)
   return replaceLanes(warp, mask, waiting);
 }
 
-/// All lanes that wait at the first's place go on as one group.
+/// All lanes that wait at the place of `first` continue as one group.
 void joinWholeWarp(Warp &warp, Group &first) {
   for (Group &each : warp.groups)
     if (&each != &first && each.mask && each.joins(first)) {

@@ -33,7 +33,7 @@ enum class WarpOp : std::uint8_t {
   ReduceMaxF32,
   Elect,
   BarrierWarp,
-  WholeWarp ///< the lanes go on as one group; the bits above tell one place from another
+  WholeWarp ///< the lanes continue as one group; the bits above tell places apart
 };
 inline constexpr std::uint32_t placeShift = 8;
 /// Op::flags of a reduction of floats: .abs and .NaN.
@@ -42,7 +42,8 @@ enum ReduceFlags : std::uint8_t { ReduceMagnitude = 2, ReduceNan = 4 };
 /// Op::slot: 0 destination, 1 second (predicate) destination, 2 value, 3 b, 4 c, 5 the member mask.
 /// Op::extra is the WarpOp; flags bit 0 negates a predicate value.
 Status syncOp(Warp &warp, const Op &op, std::uint32_t mask);
-/// Before an operation of a whole warp. Lanes that have exited are for that operation to miss.
+/// Stands before an operation of a whole warp. That operation itself detects lanes that have
+/// exited.
 Status wholeWarp(Warp &warp, const Op &op, std::uint32_t mask);
 Status activeMask(Warp &warp, const Op &op, std::uint32_t mask);
 

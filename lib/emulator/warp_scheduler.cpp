@@ -52,7 +52,7 @@ Status retireLanes(Warp &warp, std::uint32_t mask) {
 
 namespace {
 
-// A spinning path gives way after this many steps, so that what it waits for can happen.
+// A spinning path yields after this many steps, so that the awaited event can happen.
 constexpr std::uint32_t starvedAfter = 1u << 12;
 constexpr std::uint32_t starvedSlice = 1u << 9;
 
@@ -85,7 +85,7 @@ RunEnd runGroup(Warp &warp, std::uint32_t index, std::uint32_t limit, std::uint3
       } else if (status == Status::Jump) {
         pc = warp.groups[index].pc;
       } else {
-        // What the guard kept from the op goes on behind it.
+        // Lanes that the guard kept from the op continue behind it.
         Group &rest = warp.groups[index];
         if (rest.mask && rest.pc == pc && (rest.mask & active) == 0)
           ++rest.pc;
@@ -105,7 +105,7 @@ RunEnd runGroup(Warp &warp, std::uint32_t index, std::uint32_t limit, std::uint3
   return status == Status::Fault ? RunEnd::Faulted : RunEnd::Yielded;
 }
 
-/// Joins groups that stand at the same place, and drops empty ones.
+/// Joins groups at the same place, and drops empty groups.
 void mergeGroups(Warp &warp) {
   auto &groups = warp.groups;
   for (std::size_t i = 0; i < groups.size(); ++i)
@@ -129,7 +129,7 @@ struct Pick {
   std::uint32_t index = ~0u, limit = ~0u;
 };
 
-/// The ready group of lowest pc; it runs until it meets the next one, so that they merge.
+/// Returns the ready group of lowest pc; it runs until it meets the next group, so that they merge.
 Pick lowest(const Warp &warp) {
   Pick pick;
   for (std::uint32_t i = 0; i < warp.groups.size(); ++i) {
@@ -160,7 +160,7 @@ std::uint32_t nthReady(const Warp &warp, std::uint32_t n) {
   return 0;
 }
 
-/// One warp in the plain order, as far as it goes or for a slice.
+/// Runs one warp in the plain order, as far as it goes or for a slice.
 RunEnd runPlain(Warp &warp) {
   std::uint32_t budget = warp.block->environment.warpSlice, sinceRotation = 0, rotation = 0;
   while (budget) {
@@ -217,7 +217,7 @@ const char *describe(GroupState state) {
   return "";
 }
 
-/// Nobody in the block can run: names two of those that wait, in two places where there are.
+/// No warp in the block can run: names two waiting warps, at two places if possible.
 void raiseStuck(Block &block) {
   Warp *first = nullptr, *second = nullptr;
   std::uint32_t firstGroup = 0, secondGroup = 0;
@@ -283,7 +283,7 @@ Status raise(Warp &warp, const Op &op, std::uint32_t lane, FaultKind kind, std::
 
 namespace {
 
-/// Some lanes wait for other blocks of the cluster, so the block is not stuck by itself.
+/// Whether some lanes wait for other blocks of the cluster, so that the block itself is not stuck.
 bool waitsForCluster(const Block &block) {
   for (const Warp &warp : block.warps)
     for (const Group &group : warp.groups)
@@ -297,7 +297,7 @@ bool isFinished(const Cluster &cluster) {
                              [](const auto &block) { return block->liveWarps == 0; });
 }
 
-/// Nobody in the cluster can run.
+/// No warp in the cluster can run.
 void raiseStuck(Cluster &cluster) {
   for (auto &block : cluster.blocks)
     if (block->liveWarps != 0)

@@ -8,10 +8,10 @@
 
 namespace tally::emulator {
 
-/// Memory that nothing has written holds this byte, so that a kernel's reliance on it shows.
+/// Unwritten memory holds this byte, so that a kernel's reliance on it shows.
 inline constexpr std::byte unwrittenByte{0xA5};
 
-/// What picks the warp, the group and the quantum. A generator for any seed but 0.
+/// Chooses the warp, the group and the quantum. A generator for any seed but 0.
 class Chooser {
 public:
   explicit Chooser(std::uint64_t seed) : state(seed), isRandom(seed != 0) {}
@@ -30,23 +30,23 @@ private:
   bool isRandom;
 };
 
-// For handlers. All act on the running group, of which `mask` is a part.
+// For handlers. All act on the running group; `mask` is a part of it.
 
-/// Sends the lanes to `pc`. Status::Jump when that is all of the group.
+/// Sends the lanes to `pc`. Returns Status::Jump when they are the whole group.
 Status moveLanes(Warp &warp, std::uint32_t mask, std::uint32_t pc);
-/// Gives the lanes a group of their own, ready at `pc`; the rest stays the running group.
+/// Gives the lanes their own group, ready at `pc`; the other lanes stay the running group.
 void splitLanes(Warp &warp, std::uint32_t mask, std::uint32_t pc);
-/// Takes the lanes out of the running group and puts them into a group as described.
+/// Moves the lanes from the running group to a group as described.
 Status replaceLanes(Warp &warp, std::uint32_t mask, const Group &group);
 /// Ends the lanes. Barriers and warp operations no longer expect them.
 Status retireLanes(Warp &warp, std::uint32_t mask);
 
-/// Barriers that may be complete now that fewer threads are expected; barriers.cpp.
+/// Checks barriers that may be complete now that they expect fewer threads; barriers.cpp.
 void recheckBarriers(Block &block);
-/// Warp operations likewise; warp_ops.cpp.
+/// The same for warp operations; warp_ops.cpp.
 void recheckSync(Warp &warp);
-/// Lanes that wait at an aligned barrier and are now all of their warp arrive; barriers.cpp.
-/// False after a fault.
+/// Lets lanes that wait at an aligned barrier arrive if they are now all lanes of their warp;
+/// barriers.cpp. Returns false after a fault.
 bool recheckAligned(Warp &warp);
 
 enum class BlockState : std::uint8_t { Running, Finished, Faulted };

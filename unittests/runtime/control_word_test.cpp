@@ -42,6 +42,24 @@ TEST_CASE("priority policy") {
   CHECK_FALSE(patient.decide({2, 100us}).runBestEffort);
 }
 
+TEST_CASE("a wake that is not noted yet has lasted for no time") {
+  std::function<void()> look;
+  auto clock = [&] {
+    // raise() asks for the time between the count's rise and its note.
+    if (std::function<void()> once = std::exchange(look, nullptr))
+      once();
+    return Nanoseconds(1000);
+  };
+  auto write = [](std::uint64_t) -> Result<void> { return {}; };
+  ControlWord word(write, clock);
+  std::vector<Snapshot> seen;
+  look = [&] { seen.push_back(word.snapshot()); };
+  REQUIRE(word.raise());
+  REQUIRE(seen.size() == 1);
+  CHECK(seen[0].highPriorityActive == 1);
+  CHECK(seen[0].activeFor == 0ns);
+}
+
 TEST_CASE("one write per wake, epochs grow, permits follow the policy") {
   std::vector<std::uint64_t> written;
   std::int64_t now = 1000;

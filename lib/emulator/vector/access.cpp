@@ -1,7 +1,8 @@
 // ld and st of every width, extension and vector length. PTX ISA 9.7.9.8 and 9.7.9.11.
 //
-// Each element is one relaxed atomic access of its size: what threads of other blocks (other host
-// threads) write there meanwhile is seen whole, as on a GPU. It costs nothing over a plain one.
+// Each element is one relaxed atomic access of its size, so an access never sees a part of a
+// concurrent write by another block (another host thread), as on a GPU. It costs no more than a
+// plain access.
 #include "tables.h"
 
 #include "resolve.h"
@@ -33,7 +34,8 @@ template <class M> [[gnu::always_inline]] inline void write(std::uint64_t addres
   }
 }
 
-/// M: the type in memory, R: of the register's row (wider ones take the sign or zeros of M).
+/// M: the type in memory, R: the type of the register's row (a wider R extends M by its sign or
+/// zeros).
 template <class M, class R, std::uint32_t N>
 Status load(Warp &warp, const Op &op, std::uint32_t mask) {
   alignas(64) std::uint64_t host[warpSize];

@@ -43,7 +43,8 @@ template <class T, bool Signed> struct Bfe {
     U32 taken = length < available ? length : available;
     T low = taken >= width ? ~T{0} : (T{1} << taken) - 1;
     T high = length >= width ? 0 : ~((T{1} << length) - 1);
-    // Above what could be taken, up to the length and beyond it, is sign or zero alike.
+    // Bits above the extracted field, within the length and beyond it, are copies of the sign or
+    // zeros.
     return (field & low) | (signBit ? ~low : 0) | (signBit ? high : 0);
   }
 };

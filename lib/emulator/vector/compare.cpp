@@ -8,7 +8,7 @@
 namespace tally::emulator::TALLY_EMULATOR_ISA {
 namespace {
 
-/// Stores the comparison's outcome, joined with the predicate that the op names.
+/// Stores the comparison's outcome, combined with the predicate that the op names.
 [[gnu::always_inline]] inline void storeOutcome(Warp &warp, const Op &op, std::uint32_t mask,
                                                 std::uint32_t outcome) {
   std::uint32_t positive = outcome, negative = ~outcome;

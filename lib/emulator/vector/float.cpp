@@ -1,7 +1,7 @@
 // f32 and f64 arithmetic rounded to nearest even, and the approximations. PTX ISA 9.7.3.
 //
-// The approximate operations are computed by the C library and so well inside the errors that the
-// ISA states (at most 2 ulp, or 2^-20.5 for sin and cos).
+// The C library computes the approximate operations, well inside the errors that the ISA states (at
+// most 2 ulp, or 2^-20.5 for sin and cos).
 #include "tables.h"
 
 #include "lanes.h"
@@ -27,7 +27,7 @@ template <bool Flush> float flushed(float a) {
 // NOLINTNEXTLINE(misc-redundant-expression)
 template <class T> bool isNan(T a) { return a != a; }
 
-/// The result as the ISA wants it: f32 NaNs are 0x7fffffff, saturation turns NaN into 0.
+/// Adapts a result to the ISA: f32 NaNs are 0x7fffffff, saturation turns NaN into 0.
 template <std::uint8_t Flags, class T> T finish(T a) {
   if constexpr (sizeof(T) == 4) {
     a = flushed<(Flags & FlushSubnormal) != 0>(a);
@@ -80,7 +80,7 @@ template <class T> struct SqrtOf {
 };
 template <class T> struct RsqrtOf {
   static T apply(T a) {
-    if (a == 0) // of a signed zero the infinity has the sign
+    if (a == 0) // for a signed zero the infinity has its sign
       return T{1} / a;
     return static_cast<T>(1.0 / __builtin_sqrt(a));
   }
@@ -125,7 +125,7 @@ template <class T> struct MinNanOf {
 template <class T> struct MaxNanOf {
   static T apply(T a, T b) { return isNan(a) ? a : isNan(b) ? b : MaxOf<T>::apply(a, b); }
 };
-// These touch the sign alone.
+// These operations change only the sign.
 template <class T> struct AbsOf {
   static T apply(T a) { return fromBits<T>(bitsOf(a) & ~signBit<T>); }
 };

@@ -32,7 +32,7 @@ template <> struct Wider<std::int64_t> {
 };
 template <class T> using Wide = typename Wider<T>::Of;
 
-// Arithmetic goes through an unsigned type of at least 32 bits: the wrap-around is then defined.
+// Arithmetic uses an unsigned type of at least 32 bits, for which wrap-around is defined.
 template <class T> using Modular = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
 template <class T> struct Add {
@@ -81,7 +81,7 @@ template <class T> struct Mad24Lo {
 template <class T> struct Mad24Hi {
   static T apply(T a, T b, T c) { return Add<T>::apply(Mul24Hi<T>::apply(a, b), c); }
 };
-// Division by zero is unspecified in the ISA; all ones is what the hardware gives.
+// Division by zero is unspecified in the ISA; the hardware gives all ones.
 template <class T> struct Div {
   static T apply(T a, T b) {
     if (b == 0)

@@ -1,8 +1,8 @@
-// The lane loops that handlers are made of.
+// The lane loops of the handlers.
 //
-// Everything in this folder is compiled once for the plain target and, on x86-64, once for AVX2 and
-// FMA, each in a namespace of its own (TALLY_EMULATOR_ISA); isa.cpp picks at run time. So nothing
-// here may define inline functions outside that namespace.
+// All files in this folder are compiled once for the plain target and, on x86-64, once for AVX2 and
+// FMA, each in its own namespace (TALLY_EMULATOR_ISA); isa.cpp chooses at run time. So no file here
+// may define inline functions outside that namespace.
 #ifndef TALLY_LIB_EMULATOR_VECTOR_LANES_H
 #define TALLY_LIB_EMULATOR_VECTOR_LANES_H
 
@@ -31,7 +31,7 @@ template <class Fn> [[gnu::always_inline]] inline void forLanes(std::uint32_t ma
   }
 }
 
-/// The mask of lanes in `mask` for which test(lane) holds.
+/// Returns the mask of lanes in `mask` for which test(lane) holds.
 template <class Test>
 [[gnu::always_inline]] inline std::uint32_t lanesWhere(std::uint32_t mask, Test test) {
   std::uint32_t result = 0;

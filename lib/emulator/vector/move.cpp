@@ -80,8 +80,8 @@ Handler selectHandler(std::uint32_t bytes) {
   }
 }
 
-// Between integers, and from integers to floats to nearest. 8-bit sources are first narrowed by the
-// decoder, so that they come here as sign- or zero-extended 16-bit ones.
+// Conversions between integers, and from integers to floats to nearest. The decoder first extends
+// 8-bit sources to 16 bits by sign or zeros.
 Handler convertHandler(Type to, Type from) {
   switch (from) {
   case Type::U16:

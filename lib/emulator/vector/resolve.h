@@ -1,4 +1,4 @@
-// From the addresses of a warp's access to host pointers, with every check.
+// Converts the addresses of a warp's access to host pointers, with all checks.
 #ifndef TALLY_LIB_EMULATOR_VECTOR_RESOLVE_H
 #define TALLY_LIB_EMULATOR_VECTOR_RESOLVE_H
 
@@ -7,8 +7,8 @@
 
 namespace tally::emulator::TALLY_EMULATOR_ISA {
 
-/// Fills host[lane] for the lanes in the mask with where the op's address points, for an access of
-/// `bytes` (a power of two, also the alignment). False after a fault.
+/// Fills host[lane] for the lanes in the mask with the host address of the op's access of `bytes`
+/// (a power of two, also the alignment). Returns false after a fault.
 [[gnu::always_inline]] inline bool resolve(Warp &warp, const Op &op, std::uint32_t mask,
                                            std::uint32_t bytes, AccessKind kind,
                                            std::uint64_t *host) {
@@ -28,12 +28,12 @@ namespace tally::emulator::TALLY_EMULATOR_ISA {
       host[i] = static_cast<std::uint32_t>(address[i] + static_cast<std::uint32_t>(offset));
   }
   std::uint64_t first = host[__builtin_ctz(mask)];
-  if (mask != fullMask) // what idle lanes hold must not fail the checks below
+  if (mask != fullMask) // idle lanes must not fail the checks below
     for (std::uint32_t i = 0; i < warpSize; ++i)
       host[i] = mask >> i & 1u ? host[i] : first;
   std::uint64_t least = first, most = first, bits = 0;
   for (std::uint32_t i = 0; i < warpSize; ++i) {
-    // Addresses are far below 2^63 unless they are wrong, and then the checks below see it.
+    // Valid addresses are far below 2^63; the checks below catch the others.
     auto address = static_cast<std::int64_t>(host[i]);
     least = address < static_cast<std::int64_t>(least) ? host[i] : least;
     most = address > static_cast<std::int64_t>(most) ? host[i] : most;

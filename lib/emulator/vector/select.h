@@ -1,4 +1,4 @@
-// What the decoders ask of the vector folder: the handler of an operation for a type.
+// The interface of the vector folder to the decoders: the handler of an operation for a type.
 #ifndef TALLY_LIB_EMULATOR_VECTOR_SELECT_H
 #define TALLY_LIB_EMULATOR_VECTOR_SELECT_H
 
@@ -7,8 +7,8 @@
 
 namespace tally::emulator {
 
-/// Integer and bit operations. Operands in slots 1 to 4, the result in slot 0; where a second
-/// operand has a type of its own it is said.
+/// Integer and bit operations. Operands are in slots 1 to 4, the result is in slot 0. A comment
+/// tells where a second operand has its own type.
 enum class IntegerOp : std::uint8_t {
   Add,
   Sub,
@@ -84,7 +84,7 @@ enum class FloatOp : std::uint8_t {
   Neg,
   CopySign
 };
-/// Bits of what modifies a float operation.
+/// Bits of the modifiers of a float operation.
 enum FloatFlags : std::uint8_t { FlushSubnormal = 1, Saturate = 2 };
 
 enum class Comparison : std::uint8_t {
@@ -103,22 +103,23 @@ enum class Comparison : std::uint8_t {
   Num,
   Nan
 };
-/// How setp and set join the comparison with a predicate.
+/// How setp and set combine the comparison with a predicate.
 enum class Combine : std::uint8_t { None, And, Or, Xor };
 
-/// The handlers that one instruction set's build of the folder has. Each function returns null for
-/// what it lacks.
+/// The handlers in the folder's build for one instruction set. Each function returns null for
+/// operations that it lacks.
 struct VectorHandlers {
   Handler (*integer)(IntegerOp op, Type type);
   /// Rounding to nearest even; other modes are not vectorised (rounding.cpp).
   Handler (*floating)(FloatOp op, Type type, std::uint8_t flags);
-  /// Writes a predicate: slot 0, and its complement's combination to slot 3 unless noSlot. Slot 4
-  /// is the predicate to join (Op::extra: the Combine in bits 0-1, bit 2 negates that predicate).
+  /// Writes a predicate to slot 0, and the combination with its complement to slot 3 unless noSlot.
+  /// Slot 4 is the predicate to combine (Op::extra: the Combine in bits 0-1, bit 2 negates that
+  /// predicate).
   Handler (*compare)(Comparison comparison, Type type, bool flush);
   Handler (*move)(std::uint32_t bytes);
   /// selp: slot 1 where predicate slot 3 (negated by Op::flags bit 0) holds, else slot 2.
   Handler (*select)(std::uint32_t bytes);
-  /// Conversions that need no directed rounding. Null for what convert.cpp has to do.
+  /// Conversions that need no directed rounding. Null for conversions that convert.cpp has to do.
   Handler (*convert)(Type to, Type from);
   /// ld: destinations in slots 0-3, the address in slot 4; `registerBytes` of a destination's row.
   Handler (*load)(Type type, std::uint32_t registerBytes, std::uint32_t count);
@@ -127,7 +128,7 @@ struct VectorHandlers {
 
 const VectorHandlers &plainHandlers();
 const VectorHandlers &haswellHandlers();
-/// The best that this processor runs.
+/// Returns the handlers for the best instruction set of this processor.
 const VectorHandlers &vectorHandlers();
 
 } // namespace tally::emulator

@@ -95,7 +95,8 @@ public:
       InHook inside;
       return call();
     }();
-    served.joinAfter(static_cast<int>(result), *state.api);
+    if (served.joinsAfter(static_cast<int>(result)))
+      served.joinLater(*state.api);
     return result;
   }
 

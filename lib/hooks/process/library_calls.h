@@ -44,7 +44,8 @@ public:
     if (!served.engine() && !served.activity(std::memory_order_relaxed) && !settings.bestEffort) {
       high.fetch_add(1, std::memory_order_relaxed);
       auto status = call();
-      served.joinAfter(static_cast<int>(status), api());
+      if (served.joinsAfter(static_cast<int>(status)))
+        served.joinLater(api());
       return status;
     }
     StreamState &state = streams.find(api(), handle);

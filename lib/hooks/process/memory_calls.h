@@ -26,8 +26,8 @@ public:
   template <class Call, class Made>
   cudaError_t allocate(const CudaApi &api, std::size_t bytes, Call call, Made made) {
     cudaError_t status = account.allocate(api, bytes, call, made);
-    if (!settings.bestEffort)
-      served.joinAfter(status, api);
+    if (served.joinsAfter(status) && !settings.bestEffort)
+      served.joinLater(api);
     return status;
   }
   template <class Call>

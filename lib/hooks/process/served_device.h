@@ -69,13 +69,14 @@ public:
   /// The engine, made when it is first needed. nullptr where it cannot be had: then nothing is held
   /// back.
   BestEffortEngine *start(const CudaApi &api);
-  /// `status` is what a call of CUDA came to: if it succeeded the device's context is there, and
-  /// the first work of high priority joins the arena, on a thread of its own, for the calling
-  /// thread's device.
-  void joinAfter(int status, const CudaApi &api) {
-    if (mayJoin.load(std::memory_order_relaxed) && status == cudaSuccess)
-      joinLater(api);
+  /// Whether joinLater() has to be called behind a call of CUDA that came to `status`: if it
+  /// succeeded the device's context is there.
+  bool joinsAfter(int status) const {
+    return mayJoin.load(std::memory_order_relaxed) && status == cudaSuccess;
   }
+  /// The first work of high priority is there: joins the arena, on a thread of its own, for the
+  /// calling thread's device.
+  void joinLater(const CudaApi &api);
   /// Waits for all best-effort work that is queued.
   void drain() {
     if (BestEffortEngine *now = engine())
@@ -98,7 +99,6 @@ public:
   Totals totals() const;
 
 private:
-  void joinLater(const CudaApi &api);
   /// Under `starting`. nullptr where it cannot be had, or `forOthers` and there are no others.
   Activity *openActivity(const CudaApi &api, int device, bool forOthers);
   /// Whether all launches of the process are seen; if not, a line says why.

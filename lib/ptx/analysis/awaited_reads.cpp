@@ -21,7 +21,7 @@ bool saysItIsStrong(const Instruction &load) {
   return false;
 }
 
-/// Of an access that names its space and its scope.
+/// For an access that names its space and its scope.
 Awaits awaitedByAccess(const Instruction &instruction, bool isStrong) {
   if (isPrivateSpace(instruction))
     return Awaits::Nothing;

@@ -1,4 +1,5 @@
-// Instructions that read what another thread block, or the host, may write while the kernel runs.
+// Instructions that read memory that another thread block, or the host, may write while the kernel
+// runs.
 #ifndef TALLY_LIB_PTX_ANALYSIS_AWAITED_READS_H
 #define TALLY_LIB_PTX_ANALYSIS_AWAITED_READS_H
 
@@ -8,32 +9,31 @@
 
 namespace tally::ptx {
 
-/// What a thread can await by an instruction that it executes again and again.
+/// Which writes a thread can await with an instruction that it executes repeatedly.
 enum class Awaits : std::uint8_t {
   Nothing,
-  OwnBlock, ///< what other threads of its own block write: a strong read of scope .cta
-  Aided,    ///< what other blocks write, in a loop that holds a polling aid
-  Others    ///< what other blocks write, in any loop
+  OwnBlock, ///< writes of the own block's threads: a strong read of scope .cta
+  Aided,    ///< writes of other blocks, in a loop that holds a polling aid
+  Others    ///< writes of other blocks, in any loop
 };
 
-/// Others: loads that say that they are volatile, relaxed, acquire, mmio, .cv or .cg; and what
-/// ptxas does in each turn of a loop though it is weak: atomics, multimem.ld_reduce, suld, copies
-/// from global memory (cp.async, cp.async.bulk). An opcode that is not in the table, too. Aided:
-/// other loads, also .nc ones and ldu, wmma.load, tex and tld4. Without an aid ptxas moves them in
-/// front of the loop, or leaves the loop out. Reads of shared, local, const and parameter space are
-/// none; a generic address may be of global memory. A strong read of scope .cta would race with
-/// what another block writes (PTX ISA, memory consistency model: morally strong operations). Calls
-/// are judged by what the callee reads.
+/// Others: loads that are volatile, relaxed, acquire, mmio, .cv or .cg; weak reads that ptxas does
+/// in each turn of a loop: atomics, multimem.ld_reduce, suld, copies from global memory (cp.async,
+/// cp.async.bulk); and opcodes that are not in the table. Aided: other loads, also .nc loads and
+/// ldu, wmma.load, tex and tld4. Without an aid ptxas moves them in front of the loop, or removes
+/// the loop. Nothing: reads of shared, local, const and parameter space; a generic address may be
+/// of global memory. A strong read of scope .cta would race with another block's write (PTX ISA,
+/// memory consistency model: morally strong operations). A call counts as the reads of its callee.
 Awaits awaitedBy(const Instruction &instruction);
 
-/// A fence or an acquiring read that orders against other blocks, or a nap: a weak load beside it
-/// may be a poll.
+/// Whether `instruction` is a fence or an acquiring read that orders against other blocks, or a
+/// nap: a weak load beside it may be a poll.
 bool isPollingAid(const Instruction &instruction);
 
-/// The spaces of a `cp`, as written: "global", "shared", "shared::cluster", …; empty where it does
-/// not say.
+/// The spaces of a `cp`, as written: "global", "shared", "shared::cluster", …; empty where the
+/// instruction names none.
 struct CopySpaces {
-  bool moves = false; ///< false of the forms that wait, commit, arrive or only prefetch
+  bool moves = false; ///< false for forms that wait, commit, arrive or only prefetch
   std::string_view to, from;
 };
 CopySpaces copySpacesOf(const Instruction &cp);

@@ -11,8 +11,8 @@ namespace {
 
 constexpr unsigned barrierCount = 16;
 
-/// Bits of the values that `operand` may have as a barrier's id: a constant, or a register that
-/// only moves of constants assign. Nothing where that is not known, or is no barrier's id.
+/// Returns the possible barrier ids of `operand`, as bits: a constant, or a register that only
+/// moves of constants assign. Returns nothing where they are not known, or are no barrier ids.
 std::optional<std::uint32_t> possibleIds(const Function &function, const Operand &operand) {
   auto bitOf = [](const Operand &value) -> std::optional<std::uint32_t> {
     if (value.kind != OperandKind::Integer || value.bits >= barrierCount)
@@ -40,8 +40,8 @@ std::optional<std::uint32_t> possibleIds(const Function &function, const Operand
   return known && ids ? std::optional(ids) : std::nullopt;
 }
 
-/// A callee may have loops and barriers. And of atomics on shared memory of floating-point and
-/// 64-bit types ptxas makes loops that each thread leaves when its exchange was the one.
+/// A callee may have loops and barriers. ptxas turns atomics on shared memory of floating-point and
+/// 64-bit types into loops that each thread leaves when its exchange succeeds.
 bool maySplit(const Instruction &instruction) {
   return instruction.opcode == "call" ||
          ((instruction.opcode == "atom" || instruction.opcode == "red") &&
@@ -82,7 +82,7 @@ private:
     return dependence.endless() ? Variation::Threads : uniformity.ofExecution(statement);
   }
 
-  // Barriers that no thread reaches count too: their text is in the variant.
+  // Barriers that no thread reaches count too: the variant's text holds them.
   void seeBarrier(std::uint32_t barrier) {
     const Instruction &instruction = cfg.instruction(barrier);
     switch (barrierFormOf(instruction)) {
@@ -90,8 +90,8 @@ private:
       result.plan.reduces |= instruction.has("red");
       if (!isReachable(barrier) || executionOf(barrier) == Variation::None)
         return;
-      // Hardware has a warp take part in a barrier as a whole: lanes that stand at different ones
-      // hang. So a warp parks as a whole too.
+      // A warp takes part in a barrier as a whole in hardware: lanes at different barriers hang. So
+      // a warp parks as a whole too.
       result.plan.parks = result.plan.spends = true;
       if (!canSpend(module))
         find(Reason::DivergentBarrier, barrier);
@@ -111,7 +111,7 @@ private:
     }
   }
 
-  /// No part of the warp may be at the loop's head when another comes to `statement`.
+  /// No part of the warp may be at the loop's head when another part reaches `statement`.
   void needWholeWarp(std::uint32_t statement) {
     Variation execution = executionOf(statement);
     result.plan.needsWholeWarpRows |= execution == Variation::Warps;
@@ -124,8 +124,9 @@ private:
            statement);
   }
 
-  /// The lowest id that the body names with no count. Of those it names without one each is as
-  /// good: where the block parks they all become the loop's, and elsewhere all threads reach them.
+  /// Chooses the lowest id that the body names with no count. Every id that it names without a
+  /// count would do: where the block parks, all of them become the loop's barrier, and elsewhere
+  /// all threads reach them.
   void chooseBarrier() {
     result.plan.barrier = static_cast<unsigned>(std::countr_one(countedIds));
     if (result.plan.barrier >= barrierCount)
@@ -138,7 +139,7 @@ private:
   const Uniformity &uniformity;
   const FunctionFacts &facts;
   Convergence result;
-  std::uint32_t countedIds = 0; ///< bits of ids that barriers with a count may have
+  std::uint32_t countedIds = 0; ///< possible ids of barriers with a count, as bits
 };
 
 } // namespace
@@ -158,7 +159,7 @@ bool mayPartWarps(const Cfg &cfg, const ControlDependence &dependence,
     return loop.has(block) &&
            !llvm::all_of(block.successors, [&](const CfgBlock *next) { return loop.has(*next); });
   };
-  // Of loops without a single head, and where post-dominance says little, nothing is told apart.
+  // Loops without a single head, and code where post-dominance proves little, are not told apart.
   bool anywhere = dependence.endless() ||
                   std::ranges::any_of(loops, [](const Loop &each) { return !each.header; });
   for (const auto &block : cfg.blocks()) {

@@ -22,8 +22,8 @@ void forEachName(const Variable &variable, const std::function<void(std::string_
       });
 }
 
-/// Of a call by pointer: the names of its .calltargets, or nothing when it gives a prototype. A
-/// label may stand once per scope; all that bear its name are taken together.
+/// Returns the names of the .calltargets of a call through a pointer, or nothing when the call
+/// gives a prototype. A label may stand once per scope; all lists with its name are joined.
 std::optional<std::vector<std::string_view>> listedTargets(const Function &caller,
                                                            const Instruction &call) {
   if (call.operands.empty() || call.operands.back().kind != OperandKind::Symbol)
@@ -48,7 +48,7 @@ bool isHarmlessWithoutBody(std::string_view name) {
       .Case("free", true)
       .Case("__assertfail", true)
       .Case("__assert_fail", true)
-      // Slots of abstract classes: called only by a program that is wrong already.
+      // Slots of abstract classes: only an incorrect program calls them.
       .Case("__cxa_pure_virtual", true)
       .Case("__cxa_deleted_virtual", true)
       .Default(false);

@@ -7,7 +7,7 @@
 namespace tally::ptx {
 namespace {
 
-/// The `{` that opens the scope in which `statement` stands.
+/// Returns the `{` of the scope that holds `statement`.
 std::uint32_t scopeBegin(const Function &function, std::uint32_t statement) {
   unsigned closed = 0;
   for (std::uint32_t i = statement; i-- > 1;) {
@@ -19,7 +19,7 @@ std::uint32_t scopeBegin(const Function &function, std::uint32_t statement) {
   return 0;
 }
 
-/// The variable that `name` means at `statement`, in a scope that is open there, or null.
+/// Returns the variable that `name` means at `statement`, in an open scope of the body, or null.
 const Variable *variableAt(const Function &function, std::uint32_t statement,
                            std::string_view name) {
   unsigned closed = 0;
@@ -37,7 +37,7 @@ const Variable *variableAt(const Function &function, std::uint32_t statement,
   return nullptr;
 }
 
-/// Whether a copy of the statement does what it does.
+/// Whether a copy of the statement has the same effect.
 bool isCopyable(const Statement &statement, bool isTheCall) {
   switch (statement.kind) {
   case StatementKind::Instruction:
@@ -67,7 +67,7 @@ bool assigns(const Statement &statement, RegisterId reg) {
   return found;
 }
 
-/// The operand that is the call's list of arguments, or of results, or null.
+/// Returns the call's list of arguments, or of results, or null.
 const Operand *listOf(const Instruction &call, bool results) {
   bool calleeSeen = false;
   for (const Operand &operand : call.operands) {

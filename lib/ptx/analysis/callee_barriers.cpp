@@ -7,14 +7,15 @@
 namespace tally::ptx {
 namespace {
 
-/// bar.sync a; barrier.sync{.aligned} a; bar.red.op d, a, p: all threads of the block, id constant.
+/// bar.sync a; barrier.sync{.aligned} a; bar.red.op d, a, p: for all threads of the block, with a
+/// constant id.
 bool isFullBlockForm(const Instruction &instruction) {
   std::size_t id = instruction.has("red") ? 1 : 0;
   return (id == 1 || instruction.has("sync")) && instruction.operands.size() == (id ? 3 : 1) &&
          instruction.operands[id].kind == OperandKind::Integer;
 }
 
-/// Functions that hold a barrier or may call one that does.
+/// Returns the functions that hold a barrier or may call a function that does.
 llvm::SetVector<const Function *> holders(const CallGraph &graph,
                                           const llvm::SetVector<const Function *> &callees) {
   llvm::SetVector<const Function *> holding;

@@ -10,16 +10,17 @@
 namespace tally::ptx {
 namespace {
 
-/// What a predicate says of the exchange: that it failed, or that what it found is not yet what is
-/// stored. Neither: nothing.
+/// What a predicate tells about the exchange. goesOnIfSet: the predicate is set only if the
+/// exchange failed or the value found differs from the value to store. goesOnIfClear: likewise for
+/// clear. With neither flag the predicate tells nothing.
 struct Says {
   bool goesOnIfSet = false, goesOnIfClear = false;
-  bool byNan = false; ///< always said for a new value that is a NaN
+  bool byNan = false; ///< always true for a new value that is a NaN
 
   Says inverted() const { return {goesOnIfClear, goesOnIfSet, byNan}; }
 };
 
-/// Which values do not compare with themselves so, NaNs aside.
+/// Whether no value, NaNs aside, compares with itself in this way.
 bool isIrreflexive(std::string_view comparison) {
   return llvm::is_contained({"lt", "gt", "ne", "lo", "hi", "ltu", "gtu", "neu"}, comparison);
 }
@@ -27,14 +28,15 @@ bool isReflexive(std::string_view comparison) {
   return llvm::is_contained({"eq", "le", "ge", "ls", "hs", "equ", "leu", "geu"}, comparison);
 }
 
-/// The type's bits, of "u32" or "b64"; 0 for floats, whose equality is not that of bits.
+/// Returns the bits of a type such as "u32" or "b64"; 0 for floats, whose equality is not bit
+/// equality.
 unsigned widthOf(std::string_view type) {
   if (type.size() != 3 || type.front() == 'f')
     return 0;
   return type.ends_with("16") ? 16 : type.ends_with("32") ? 32 : type.ends_with("64") ? 64 : 0;
 }
 
-/// Which predicates say, on one way from the cas, whether it failed.
+/// Tracks, on one path from the cas, the predicates that tell whether it failed.
 class Tests {
 public:
   Tests(const Instruction &cas, std::optional<std::uint64_t> constant,
@@ -43,7 +45,7 @@ public:
         seen{cas.operands[0].reg}, stored(stored.begin(), stored.end()) {
     if (cas.operands[2].kind == OperandKind::Register)
       expected.push_back(cas.operands[2].reg);
-    // The comparand is overwritten by what was there: then nothing can be compared with it.
+    // The result overwrites the comparand: then no test can compare with it.
     llvm::erase(expected, cas.operands[0].reg);
   }
 
@@ -90,7 +92,7 @@ private:
     if (operands.size() != 3)
       return std::nullopt;
     Says a = of(operands[1]), b = of(operands[2]);
-    if (a.byNan || b.byNan) // together with something else it may be left for a NaN too
+    if (a.byNan || b.byNan) // in a combination, the exit may be taken for a NaN too
       return std::nullopt;
     if (instruction.opcode == "and")
       return Says{a.goesOnIfSet || b.goesOnIfSet, a.goesOnIfClear && b.goesOnIfClear};
@@ -104,8 +106,9 @@ private:
     return says ? says : saidOfStored(setp);
   }
 
-  /// Of a comparison of what was seen with what is stored. A NaN compares with nothing, so for one
-  /// the comparisons with `u` are true, and the others false, whatever was seen.
+  /// For a comparison of the value found with the stored value. A NaN is unordered with every
+  /// value, so for a NaN the comparisons with `u` are true and the others false, whatever value was
+  /// found.
   std::optional<Says> saidOfStored(const Instruction &setp) const {
     const auto &operands = setp.operands;
     bool flushes = setp.modifiers.size() == 3 && setp.modifiers[1] == "ftz";
@@ -130,7 +133,7 @@ private:
            llvm::is_contained(stored, operand.reg);
   }
 
-  /// Of `setp.eq p, seen, expected` and `setp.ne`.
+  /// For `setp.eq p, seen, expected` and `setp.ne`.
   std::optional<Says> saidOfSuccess(const Instruction &setp) const {
     const auto &operands = setp.operands;
     if (setp.modifiers.size() != 2 || operands.size() != 3 || width == 0 ||
@@ -163,7 +166,7 @@ private:
   llvm::DenseMap<RegisterId, Says> predicates;
 };
 
-/// Follows every way from the cas until it leaves the loop or may stay.
+/// Follows every path from the cas until it leaves the loop or reaches a branch that may stay.
 class Ways {
 public:
   Ways(const Cfg &cfg, const Loop &loop, std::uint32_t cas)
@@ -188,7 +191,7 @@ public:
   }
 
 private:
-  /// Blocks on all ways together; compilers put the test right behind.
+  /// Limit on blocks of all paths together; compilers put the test right behind the cas.
   static constexpr unsigned mostFollowed = 32;
 
   const Cfg &cfg;

@@ -10,10 +10,11 @@
 namespace tally::ptx {
 namespace {
 
-/// Instructions and copies followed back; longer chains are no compiler's.
+/// Limit on instructions and copies followed back; compilers write no longer chains.
 constexpr unsigned maxDepth = 4;
 
-/// Equal sources give equal results, and nothing but registers and constants is read.
+/// Whether equal sources give equal results, and the instruction reads only registers and
+/// constants.
 bool isArithmetic(const Instruction &instruction) {
   static constexpr std::string_view opcodes[] = {"add", "sub", "mul", "mad", "shl",  "shr",
                                                  "and", "or",  "mov", "cvt", "cvta", "selp"};
@@ -50,15 +51,16 @@ public:
   }
 
 private:
-  /// Whether in each turn `first`, of the loop, has been executed when `second` is: in the same
-  /// block ahead of it, or in the loop's only head.
+  /// Whether in each turn `first`, a statement of the loop, has executed before `second`: it is in
+  /// the same block ahead of it, or in the loop's only head.
   bool comesBefore(std::uint32_t first, std::uint32_t second) const {
     const CfgBlock *one = cfg.blockOf(first), *other = cfg.blockOf(second);
     return one == other ? first < second : one == loop.header;
   }
 
-  /// Whether the register operands of `operand` hold, at `statement` of the loop, the same in each
-  /// turn: the loop does not assign them, or by one instruction that computes it from such.
+  /// Whether the register operands of `operand` hold the same value in each turn at statement `at`
+  /// of the loop: the loop does not assign them, or a single instruction computes them from such
+  /// operands.
   bool isSameInEachTurn(const Operand &operand, std::uint32_t at, unsigned depth = 0) const {
     bool same = true;
     forEachOperand(operand, [&](const Operand &each) {
@@ -82,7 +84,7 @@ private:
         reads, [&](std::uint32_t each) { return isSameInEachTurn(cas->operands[1], each); });
   }
 
-  /// A scalar load of the word that the cas is on, as wide as it.
+  /// Whether `load` is a scalar load of the cas's word, with the same width.
   bool readsTheWord(const Instruction &load) const {
     if (load.opcode != "ld" || load.guard || load.operands.size() != 2 ||
         load.operands[0].kind != OperandKind::Register ||
@@ -98,8 +100,8 @@ private:
 
   using Registers = llvm::SmallVector<RegisterId, 4>; ///< sorted
 
-  /// Which registers hold, behind `block`, what this turn's cas or a load behind it has read of the
-  /// word, of those that did so before it.
+  /// Returns the registers that hold, behind `block`, the word as this turn's cas or a later load
+  /// read it. `seen` are these registers before the block.
   Registers lastSeenBehind(const CfgBlock &block, Registers seen, std::uint32_t until) const {
     for (std::uint32_t each : block.instructions) {
       if (each == until)
@@ -109,7 +111,7 @@ private:
       bool copies = source != noRegister && llvm::is_contained(seen, source);
       bool isRead = llvm::is_contained(reads, each);
       if (each == statement)
-        seen.clear(); // a comparand from before it is old
+        seen.clear(); // a comparand from before the cas is old
       forEachWrittenRegister(instruction,
                              [&](const Operand &written) { llvm::erase(seen, written.reg); });
       if (copies || isRead)
@@ -119,11 +121,11 @@ private:
     return seen;
   }
 
-  /// Whether on each way from the cas back to it the comparand becomes what was seen last. A loop
-  /// that keeps an old one on some way waits there for the word to have that value.
+  /// Whether on each path from the cas back to it the comparand becomes the value seen last. A loop
+  /// that keeps an old comparand on some path waits there for the word to have that value.
   bool comparesWithLastSeen() const {
     constexpr std::uint32_t toTheEnd = ~std::uint32_t{0};
-    llvm::DenseMap<const CfgBlock *, Registers> behind; // those that some way has come to
+    llvm::DenseMap<const CfgBlock *, Registers> behind; // only of blocks that some path has reached
     auto before = [&](const CfgBlock &block) {
       std::optional<Registers> common;
       for (const CfgBlock *each : block.predecessors) {
@@ -140,7 +142,7 @@ private:
     };
     const CfgBlock &start = *cfg.blockOf(statement);
     behind[&start] = lastSeenBehind(start, {}, toTheEnd);
-    // Fewer registers from round to round.
+    // The sets shrink from round to round.
     for (bool changed = true; changed;) {
       changed = false;
       for (const CfgBlock *block : loop.blocks) {
@@ -158,7 +160,7 @@ private:
                                       cas->operands[2].reg);
   }
 
-  /// The registers that hold the new value, if that is the same in each turn.
+  /// Returns the registers that hold the new value, if it is the same in each turn.
   Registers registersStored() const {
     const Operand &value = cas->operands[3];
     if (value.kind != OperandKind::Register || value.negated || !value.component.empty())
@@ -175,19 +177,20 @@ private:
       stored.push_back(source);
       reg = source;
     }
-    for (std::uint32_t copy : whole.of(reg)) // it is a copy itself
+    for (std::uint32_t copy : whole.of(reg)) // the register is a copy itself
       if (RegisterId source = movedRegister(cfg.instruction(copy)); isCopyInLoop(reg, source))
         stored.push_back(source);
     return stored;
   }
 
-  /// That a plain mov copies.
+  /// Returns the source register of a plain mov, else noRegister.
   static RegisterId movedRegister(const Instruction &instruction) {
     return instruction.opcode == "mov" ? copiedRegister(instruction) : noRegister;
   }
 
-  /// Whether `reg`, whose only assignment is a mov of `source`, holds what `source` does wherever
-  /// the loop is: no way leads from an assignment of `source` to the loop past the mov.
+  /// Whether `reg`, whose only assignment is a mov of `source`, holds the value of `source`
+  /// throughout the loop: no path leads from an assignment of `source` to the loop without passing
+  /// the mov.
   bool isCopyInLoop(RegisterId reg, RegisterId source) const {
     if (source == noRegister || whole.of(reg).size() != 1 || definitions.contains(source))
       return false;

@@ -1,4 +1,4 @@
-// The retry loop around an atom.cas that emulates another atomic: it waits for nobody.
+// The retry loop around an atom.cas that emulates another atomic: it waits for no other thread.
 #ifndef TALLY_LIB_PTX_ANALYSIS_CAS_RETRY_H
 #define TALLY_LIB_PTX_ANALYSIS_CAS_RETRY_H
 
@@ -9,18 +9,19 @@
 
 namespace tally::ptx {
 
-/// Whether `loop`, whose reads of what other blocks write are `reads`, is such a retry: one
-/// atom.cas, which every turn comes by, on an address that is the same in each turn; its comparand
-/// is the value seen last, by the cas itself or by a load of the same word in the loop, or in the
-/// first turn by anything from before the loop; success leaves; nothing else in the loop writes
-/// memory that blocks share. The loop goes round again only because another operation on the word
-/// came in between, never because one is missing.
+/// Whether `loop`, with `reads` of memory that other blocks write, is such a retry loop. It has one
+/// atom.cas, which every turn executes, on an address that is the same in each turn. The comparand
+/// is the value seen last, by the cas itself or by a load of the same word in the loop; in the
+/// first turn it may be any value from before the loop. Success leaves the loop, and nothing else
+/// in the loop writes memory that blocks share. So a turn fails only because another operation on
+/// the word came in between, never because an operation is missing.
 ///
-/// Also where success does not leave, if the new value is the same in each turn and the loop goes
-/// on only while what the cas found is less than it, greater, or another one (leavesWhenExchanged):
-/// in a memory that stands still one turn fails at most, the next stores the value, one finds it.
+/// Success need not leave the loop if the new value is the same in each turn and the loop continues
+/// only while the value that the cas found is less than the new value, greater, or different
+/// (leavesWhenExchanged). If memory does not change, at most one turn fails, the next stores the
+/// value, and the next finds it.
 ///
-/// `whole` are the body's definitions.
+/// `whole` are the definitions of the body.
 bool isCasRetry(const Cfg &cfg, const Definitions &whole, const Loop &loop,
                 llvm::ArrayRef<std::uint32_t> reads);
 

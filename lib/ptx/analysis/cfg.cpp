@@ -13,8 +13,8 @@
 namespace tally::ptx {
 namespace {
 
-/// Labels by scope: a label is visible in its scope and the scopes inside it, before and after its
-/// own place (PTX ISA 9.0, 5.2 and 9.7.13).
+/// Labels by scope. A label is visible in its scope and in the scopes inside it, before and after
+/// its own place (PTX ISA 9.0, 5.2 and 9.7.13).
 class LabelScopes {
 public:
   explicit LabelScopes(const Function &function) : scopeOf(function.body.size()) {
@@ -34,7 +34,7 @@ public:
     }
   }
 
-  /// The statement that declares `label` as seen from statement `from`.
+  /// Returns the statement that declares `label` as seen from statement `from`.
   std::optional<std::uint32_t> find(std::string_view label, std::uint32_t from) const {
     for (std::uint32_t scope = scopeOf[from];; scope = scopes[scope].parent) {
       auto found = scopes[scope].labels.find(ref(label));
@@ -54,7 +54,8 @@ private:
   std::vector<std::uint32_t> scopeOf; ///< of each statement
 };
 
-/// Labels that a terminator names: of `bra` its operand, of `brx.idx` its table's.
+/// Returns the labels that a terminator names: the operand of `bra`, the table's labels of
+/// `brx.idx`.
 llvm::SmallVector<std::string_view, 4> targetNames(const Function &function,
                                                    const LabelScopes &scopes,
                                                    const Instruction &instruction,

@@ -20,11 +20,11 @@
 namespace tally::ptx {
 namespace {
 
-/// A loop that polls each so many turns, or more, does so by a barrier of its own.
+/// A loop that polls in one of this many turns, or more rarely, polls with an extra barrier.
 constexpr std::uint32_t turnsWithoutCarrier = 4;
 
-/// Special registers whose value another SM, or another time, would change (PTX ISA 9.0, chapter
-/// 10). %laneid is the thread's place in the block.
+/// Special registers whose value depends on the SM or the time (PTX ISA 9.0, chapter 10). %laneid
+/// does not: it is the thread's place in the block.
 bool isPhysical(const Operand &operand) {
   if (operand.kind != OperandKind::SpecialRegister)
     return false;
@@ -33,7 +33,7 @@ bool isPhysical(const Operand &operand) {
          name.starts_with("globaltimer") || name.starts_with("pm");
 }
 
-/// Operations that make threads of a warp meet, or that take the warp for whole.
+/// Operations that make threads of a warp meet, or that assume a whole warp.
 bool joinsWarp(const Instruction &instruction) {
   if (instruction.has("sync") || instruction.has("aligned"))
     return true;
@@ -84,13 +84,14 @@ private:
             if (isPhysical(each))
               find(Reason::PhysicalValue, statement.text, std::string(each.text));
           });
-        // The generic address of a parameter is the launch's.
+        // The generic address of a parameter differs between launches.
         if (statement.instruction.opcode == "cvta" && statement.instruction.has("param"))
           find(Reason::PhysicalValue, statement.text, "cvta.param");
       });
   }
 
-  /// Shared variables, the entry's own and the module's. What a callee declares has no name here.
+  /// Collects shared variables, the entry's own and the module's. This body cannot name the
+  /// variables that a callee declares.
   void collectShared() {
     auto see = [&](const Variable &variable) {
       if (variable.space != StateSpace::Shared)
@@ -124,7 +125,7 @@ private:
           result.plan.local.push_back(&variable);
   }
 
-  /// Whether threads of a block depend on each other in any way but by shared variables.
+  /// Whether threads of a block depend on each other in other ways than shared variables.
   bool worksTogether() {
     for (const Function *body : bodies) {
       if (!modules.of(*body).blockBarriers.empty() || !modules.of(*body).warpSyncs.empty())
@@ -138,7 +139,7 @@ private:
     return false;
   }
 
-  /// A part of a warp that has left alone is gone from the block when it is saved.
+  /// Threads that left without the rest of their warp are missing when their block is saved.
   void checkLeaving() {
     if (loop.spends || loop.parks)
       find(Reason::LoneExit, entry.name);
@@ -166,7 +167,8 @@ private:
     }
   }
 
-  /// Where a loop that is to poll cannot be a point, the next one around it that can is.
+  /// Where a loop that should poll cannot be a point, chooses the innermost loop around it that
+  /// can.
   void choosePoints() {
     forEachLoop(cfg, [&](const Loop &each) { loops.push_back(each); });
     std::vector<PollSite> sites = findPollSites(cfg, polls);
@@ -192,8 +194,8 @@ private:
       why = against;
       place = entry.body[site.statement].text;
     }
-    // Two ways into a loop, and ptxas leaves warps apart in it. That a value is the same for all
-    // would tell it that they are together.
+    // With two entries into a loop, ptxas leaves warps diverged in it. Declaring a value uniform
+    // would tell ptxas that the warp is converged.
     if (!result.plan.keepsAligned)
       for (SavePoint &each : result.plan.points)
         each.alike.clear();
@@ -204,12 +206,12 @@ private:
       find(Reason::NoSavePoint, place, why);
   }
 
-  /// Whether `header` is another loop's, inside of `outer`.
+  /// Whether `header` is the header of another loop inside `outer`.
   static bool isAround(const Loop &outer, const CfgBlock &header) {
     return outer.header && outer.header != &header && outer.has(header);
   }
 
-  /// Which loops stand around those of points.
+  /// Finds the loops around the loops of points.
   void findPassages() {
     std::vector<const Loop *> around; // by passage
     auto innermost = [&](const CfgBlock &header) -> std::optional<unsigned> {
@@ -244,7 +246,8 @@ private:
       point.passage = innermost(*headers.lookup(point.statement));
   }
 
-  /// Makes the loop's head a point, or says why it is none.
+  /// Makes the loop's head a point. Returns the reason where the head cannot be one, else an empty
+  /// string.
   std::string addPoint(const Loop &each, const PollSite &site) {
     if (!each.header)
       return "the loop is entered at several places";
@@ -272,8 +275,8 @@ private:
       if (dependence.endless() || uniformity.ofControl(*each.header) != Variation::None)
         return "not all threads of the block are shown to go round the loop equally often";
     }
-    // A barrier that carries the poll does so in each turn: one more between long strips, or each
-    // few turns, costs less.
+    // A barrier that carries the poll costs something in each turn. An extra barrier between long
+    // strips, or in one of several turns, costs less.
     if (cutsAlike(site.strip))
       point.strip = site.strip;
     else if (result.plan.byBlock && site.turns < turnsWithoutCarrier)
@@ -285,8 +288,8 @@ private:
     std::vector<RegisterId> live = liveness.liveIn(*each.header);
     Recomputation recomputation(*recomputed, *each.header, live);
     llvm::SetVector<std::uint32_t> made;
-    // What no register decides on is made before all loops, if it is of use there: who goes on at
-    // any point in them, and who begins, makes the same of it.
+    // Values that follow from parameters, ids and constants alone are computed before the outermost
+    // loop if they are live there: every block, resumed or new, computes the same values.
     std::optional<Recomputation> before;
     std::vector<RegisterId> liveBefore;
     if (outermost && entranceOf(*outermost).label) {
@@ -316,13 +319,14 @@ private:
     return {};
   }
 
-  /// Whether the loop's head has no name in the body's outer scope.
+  /// Whether the loop's head is not in the body's outer scope, so that its names are not visible
+  /// there.
   bool isInner(const Loop &each) const {
     std::uint32_t at = placeAt(each.header->instructions.front());
     return depthOf[at] - (entry.body[at].kind == StatementKind::ScopeBegin) > 1;
   }
 
-  /// First what the loop reads in an operand of several registers, as it reads it.
+  /// Puts first the registers that the loop reads in one operand together, in the order of reading.
   void order(std::vector<RegisterId> &saved, const Loop &each) const {
     llvm::DenseMap<RegisterId, unsigned> place;
     for (const CfgBlock *block : each.blocks)
@@ -366,7 +370,7 @@ private:
                    labels.contains(ref(branch->operands[0].symbol));
       if (each.has(*from)) {
         if (!jumps || (branch->guard && from->successors.size() < 2))
-          return {}; // it falls through to the head, or may
+          return {}; // the block falls through to the head, or may
       } else if (jumps) {
         entrance.branches.push_back(last);
       }
@@ -387,7 +391,8 @@ private:
             uniformity.ofRegister(limit.reg) == Variation::None);
   }
 
-  /// Where a scope stands between the loop's label and its first instruction, before that.
+  /// Returns the place of a scope that opens between the loop's label and `statement`, its first
+  /// instruction, or `statement`.
   std::uint32_t placeAt(std::uint32_t statement) const {
     for (std::uint32_t before = statement; before-- > 1;) {
       StatementKind kind = entry.body[before].kind;
@@ -400,9 +405,8 @@ private:
     return statement;
   }
 
-  /// A barrier that every turn of the loop comes by exactly once, as far as its place shows it, and
-  /// in no loop further in: all that matters for soundness is that all threads of the block make
-  /// it.
+  /// Returns a barrier that every turn of the loop passes exactly once, as far as its place shows,
+  /// and that is in no inner loop. Soundness needs only that all threads of the block execute it.
   std::optional<std::uint32_t> barrierIn(const Loop &each) const {
     for (const CfgBlock *block : each.blocks)
       for (std::uint32_t statement : block->instructions) {
@@ -417,8 +421,7 @@ private:
     return std::nullopt;
   }
 
-  /// Whether a block of the loop is one of a loop inside of it, too. Loops that share a block lie
-  /// within one another.
+  /// Whether a block of the loop is also in a loop inside it. Loops that share a block are nested.
   bool isFurtherIn(const Loop &each, const CfgBlock &block) const {
     return llvm::any_of(loops, [&](const Loop &other) {
       return other.blocks.size() < each.blocks.size() && other.has(block);
@@ -439,11 +442,11 @@ private:
   Uniformity uniformity;
   Liveness liveness;
   std::vector<unsigned> depthOf;    ///< by statement; 1 in the body's outer scope
-  llvm::DenseSet<RegisterId> inner; ///< what has no name in the body's outer scope
+  llvm::DenseSet<RegisterId> inner; ///< registers without a name in the body's outer scope
   llvm::StringSet<> innerVariables;
   std::optional<RecomputationFacts> recomputed;
   std::vector<Loop> loops;                                 ///< outer before inner
-  llvm::DenseMap<std::uint32_t, const CfgBlock *> headers; ///< of points' loops
+  llvm::DenseMap<std::uint32_t, const CfgBlock *> headers; ///< headers of the points' loops
   /// Passage::recomputed, by the header of an outermost loop.
   llvm::DenseMap<const CfgBlock *, llvm::SetVector<std::uint32_t>> madeAround;
   Checkpoints result;

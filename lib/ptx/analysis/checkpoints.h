@@ -15,17 +15,18 @@
 namespace tally::ptx {
 
 struct Checkpoints {
-  std::vector<Finding> findings; ///< all of Kind::Checkpoint
+  std::vector<Finding> findings; ///< all for Kind::Checkpoint
   CheckpointPlan plan;
 };
 
-/// Looks at `entry`, whose blocks wait for no others, and `callees`, all functions that it may call
-/// that have bodies. `loop`: how a worker goes on to its next block. `polls`: how often.
+/// Looks at `entry`, whose blocks wait for no other blocks, and at `callees`, all functions with
+/// bodies that it may call. `loop`: how a worker continues with its next block. `polls`: how often
+/// to poll.
 ///
-/// * Nothing of a block may depend on where it runs or on how long it took: it goes on elsewhere.
-/// * Threads that share no memory and never synchronise stop one by one, at any loop's head. A
-///   block whose threads do either stops at the head of a loop that all its threads go round
-///   equally often (uniformity.h), and all stop in the same turn.
+/// * Nothing of a block may depend on the SM or the time: the block may resume elsewhere.
+/// * Threads that share no memory and never synchronise stop one by one, at any loop's head. Other
+///   blocks stop at the head of a loop that all their threads go round equally often
+///   (uniformity.h), and all threads stop in the same turn.
 /// * At a point every live register can be named and stored: it is declared in the body's outer
 ///   scope, and no condition code is live.
 Checkpoints findCheckpoints(ModuleFacts &modules, const Function &entry,

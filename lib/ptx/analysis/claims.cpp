@@ -13,7 +13,7 @@
 namespace tally::ptx {
 namespace {
 
-/// The comparand of a claim, and its type without the kind: "32" of "b32".
+/// The comparand of a claim, and the width in its type: "32" of "b32".
 struct Claim {
   std::uint64_t empty = 0;
   std::string_view width;
@@ -21,7 +21,7 @@ struct Claim {
   bool operator==(const Claim &) const = default;
 };
 
-/// The value of an integer, or of a register to which only moves of that one integer are.
+/// Returns the value of an integer, or of a register that only moves of one integer assign.
 std::optional<std::uint64_t> constantOf(const Cfg &cfg, const Definitions &whole,
                                         const Operand &operand) {
   if (operand.kind == OperandKind::Integer)
@@ -52,8 +52,8 @@ std::optional<Claim> claimOf(const Cfg &cfg, const Definitions &whole, std::uint
   return Claim{type == "b32" ? *empty & 0xffffffff : *empty, type.substr(1)};
 }
 
-/// Whether the loop changes the address. A fixed one that nobody here makes E again is a lock that
-/// another kernel opens.
+/// Whether the loop changes the address. A fixed word that no block of the kernel sets back to E is
+/// a lock that another kernel opens.
 bool moves(const Cfg &cfg, const Loop &loop, const Instruction &cas) {
   Definitions inLoop(cfg, loop);
   bool any = false;

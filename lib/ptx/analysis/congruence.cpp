@@ -26,7 +26,7 @@ struct Residue {
 
 using Form = std::optional<Residue>;
 
-/// Whether it accesses just the bytes from its address on.
+/// Whether the instruction accesses exactly the bytes from its address on.
 bool isSimple(const Instruction &access) {
   return access.opcode == "ld" || access.opcode == "st" || access.opcode == "atom" ||
          access.opcode == "red";
@@ -116,8 +116,8 @@ private:
                    lowBits(a->residue + b->residue, log)};
   }
 
-  /// Of a number that nothing is known of, its multiple is still known. Sums that wrap around keep
-  /// what they are modulo a power of two.
+  /// An unknown number's multiple still has a known residue. Sums that wrap around keep their
+  /// residue modulo a power of two.
   static Form times(const Form &number, std::uint64_t factor) {
     if (factor == 0 || (number && !number->isNumber()))
       return std::nullopt;
@@ -132,7 +132,7 @@ private:
     return a.kind == OperandKind::Integer ? times(of(b), a.bits) : std::nullopt;
   }
 
-  /// Between 32 and 64 bits the low 32 stay.
+  /// A conversion between 32 and 64 bits keeps the low 32.
   static Form narrowed(const Form &number) {
     if (!number || !number->isNumber())
       return std::nullopt;
@@ -143,7 +143,7 @@ private:
   const Cfg &cfg;
   const Definitions &whole;
   unsigned depth = 0;
-  unsigned work = 0; ///< registers looked at: given up at a limit
+  unsigned work = 0; ///< registers visited; the analysis gives up at a limit
 };
 
 } // namespace
@@ -157,7 +157,7 @@ bool areApart(const Cfg &cfg, const Definitions &whole, const Instruction &one,
     return false;
   unsigned log = std::min({a->log, b->log, 16u});
   auto period = std::int64_t{1} << log;
-  // How far behind the start of `other` that of `one` is, within the period.
+  // Distance from the start of `other` to the start of `one`, within the period.
   auto behind = static_cast<std::int64_t>(lowBits(a->residue - b->residue, log));
   return behind >= otherBytes && behind + bytes <= period;
 }

@@ -16,7 +16,7 @@
 namespace tally::ptx {
 namespace {
 
-/// c of an atom.add or red.add of an integer constant; 0 of anything else.
+/// Returns c of an atom.add or red.add of an integer constant, else 0.
 std::uint64_t countedBy(const Instruction &add) {
   bool isAtom = add.opcode == "atom";
   if ((!isAtom && add.opcode != "red") || !add.has("add") ||
@@ -30,11 +30,11 @@ std::uint64_t countedBy(const Instruction &add) {
   return isInteger && step.kind == OperandKind::Integer && step.bits <= most ? step.bits : 0;
 }
 
-/// What a register holds, seen from a turn of the loop.
+/// The content of a register as one turn of the loop sees it.
 enum class Content : std::uint8_t {
   Fixed,  ///< the loop does not change it
   Ticket, ///< grows with a ticket
-  Itself, ///< the register that is being looked at: whatever else is assigned to it decides
+  Itself, ///< the register under examination: its other assignments decide
   Other
 };
 
@@ -78,14 +78,14 @@ private:
       return false;
     if (made.opcode == "not")
       return holdsAtBound(operands[1], !value, depth + 1);
-    // One of two is enough to make an or true, and an and false.
+    // One true operand makes an or true, one false operand makes an and false.
     return made.opcode == (value ? "or" : "and") && operands.size() == 3 &&
            (holdsAtBound(operands[1], value, depth + 1) ||
             holdsAtBound(operands[2], value, depth + 1));
   }
 
   bool comparesAtBound(const Instruction &setp, bool value) {
-    // +1: true when the first is large, -1: when the second is.
+    // +1: true when the first operand is large, -1: when the second is.
     int grows = llvm::StringSwitch<int>(ref(setp.modifiers[0]))
                     .Cases({"ge", "gt", "hs", "hi"}, 1)
                     .Cases({"lt", "le", "lo", "ls"}, -1)
@@ -141,7 +141,8 @@ private:
     return grows ? Content::Ticket : isFixed ? Content::Fixed : Content::Other;
   }
 
-  /// Beside the atom, in the block that may be passed by: the thread that takes the ticket.
+  /// Whether the statement is behind the atom in its block, which a turn may skip: the thread that
+  /// takes the ticket executes it.
   bool isStoredTicket(std::uint32_t statement) const {
     return cfg.blockOf(statement) == cfg.blockOf(atom) && statement > atom;
   }
@@ -191,7 +192,7 @@ private:
     return isStep(b) ? one : isStep(a) ? other : Content::Other;
   }
 
-  /// Whether all that the loop writes to the place in shared memory that `load` reads is tickets.
+  /// Whether the loop writes only tickets to the place in shared memory that `load` reads.
   bool seesOnlyTickets(const Instruction &load, std::uint32_t at) {
     const Operand *place = singleAddressOf(load);
     if (!load.has("shared") || load.operands[0].kind != OperandKind::Register || !place)
@@ -221,7 +222,8 @@ private:
            one->bits + one->children[0].bits == other->bits + other->children[0].bits;
   }
 
-  /// Bytes of shared memory that an access lies in, from `low` up to `end`, counted from `terms`.
+  /// The bytes of shared memory that an access may touch, from `low` up to `end`, relative to
+  /// `terms`.
   struct Extent {
     std::map<Unknown, std::int64_t> terms;
     std::int64_t low = 0, end = 0;
@@ -235,8 +237,8 @@ private:
     return Extent{low->terms, low->constant, high->constant + bytes};
   }
 
-  /// Whether bounds of both addresses show that they touch different bytes of one variable, or
-  /// different variables.
+  /// Whether bounds of both addresses show that the accesses touch different bytes of one variable,
+  /// or different variables.
   bool liesApart(const Instruction &one, std::uint32_t at, const Instruction &other,
                  std::uint32_t otherAt) const {
     if ((one.opcode != "st" && one.opcode != "atom" && one.opcode != "red") || !one.has("shared"))
@@ -249,7 +251,7 @@ private:
     return liesIn(*a) && liesIn(*b);
   }
 
-  /// Whether it lies in one shared variable of this body.
+  /// Whether the extent lies in one shared variable of this body.
   bool liesIn(const Extent &extent) const {
     if (extent.terms.size() != 1 || extent.terms.begin()->second != 1 ||
         extent.terms.begin()->first.kind != Unknown::Kind::Address || extent.low < 0)
@@ -278,7 +280,7 @@ private:
   const Loop &loop;
   Definitions inLoop;
   std::uint32_t atom;
-  llvm::SmallVector<RegisterId, 8> open; ///< registers that are being looked at
+  llvm::SmallVector<RegisterId, 8> open; ///< registers under examination
 };
 
 } // namespace

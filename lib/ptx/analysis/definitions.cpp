@@ -7,7 +7,7 @@
 namespace tally::ptx {
 namespace {
 
-/// Copies followed; longer chains are no compiler's.
+/// Limit on copies followed; compilers write no longer chains.
 constexpr unsigned maxCopies = 8;
 
 bool isBlockIndexUpTo(const Cfg &cfg, const Definitions &definitions, const Operand &operand,

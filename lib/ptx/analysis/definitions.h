@@ -12,8 +12,8 @@
 
 namespace tally::ptx {
 
-/// All assignments of each register. PTX as compilers write it assigns most registers once; nothing
-/// here knows which of several assignments reaches a use, so whoever asks has to allow for all.
+/// All assignments of each register. Compilers assign most registers once. This class does not know
+/// which of several assignments reaches a use, so its users have to allow for all of them.
 class Definitions {
 public:
   explicit Definitions(const Cfg &cfg);
@@ -29,16 +29,16 @@ private:
   llvm::DenseMap<RegisterId, llvm::SmallVector<std::uint32_t, 2>> statements;
 };
 
-/// The register copied by an unguarded `mov` or `cvta` of one register, else noRegister.
+/// Returns the register copied by an unguarded `mov` or `cvta` of one register, else noRegister.
 RegisterId copiedRegister(const Instruction &instruction);
 
-/// An integer type of 32 or 64 bits.
+/// Whether the type is an integer type of 32 or 64 bits.
 inline bool isWord(std::string_view type) {
   return type.size() == 3 && type.front() != 'f' && (type.ends_with("32") || type.ends_with("64"));
 }
 
-/// Whether `operand` is %ctaid of `dimension` (0 x, 1 y, 2 z), or a register that nothing but a
-/// copy of it is assigned to.
+/// Whether `operand` is %ctaid of `dimension` (0 x, 1 y, 2 z), or a register whose only assignment
+/// is a copy of it.
 bool isBlockIndex(const Cfg &cfg, const Definitions &definitions, const Operand &operand,
                   unsigned dimension);
 

@@ -13,7 +13,7 @@
 namespace tally::ptx {
 namespace {
 
-/// Bits of an integer type, or 0.
+/// Returns the bits of an integer type, or 0.
 unsigned integerBits(std::string_view type) {
   return llvm::StringSwitch<unsigned>(ref(type))
       .Cases({"u8", "s8", "b8"}, 8)
@@ -23,7 +23,7 @@ unsigned integerBits(std::string_view type) {
       .Default(0);
 }
 
-/// 0 to 3 for x to w or their other names; 4 for anything else.
+/// Returns 0 to 3 for x to w or their other names; 4 for anything else.
 unsigned componentNumber(std::string_view component) {
   return llvm::StringSwitch<unsigned>(ref(component))
       .Cases({"x", "r"}, 0)
@@ -44,7 +44,7 @@ bool isFloat(std::string_view type) {
       .Default(false);
 }
 
-/// One walk over a body. Each `see…` looks at one matter.
+/// Walks a body once. Each `see…` function collects one kind of fact.
 class Collector {
 public:
   explicit Collector(const Function &function)
@@ -131,8 +131,8 @@ private:
     return text.contains("ctaid") || text.contains("clusterid");
   }
 
-  /// `each` is `operand` or stands inside it. The last type of an instruction is that of its
-  /// sources; cvt and set name the result's first.
+  /// `each` is `operand` or stands inside it. The last type of an instruction is the type of its
+  /// sources; cvt and set name the result's type first.
   void seeGridRegister(const Instruction &instruction, const Operand &operand, const Operand &each,
                        bool isSource) {
     std::string_view name = specialRegisterName(each);
@@ -149,7 +149,7 @@ private:
                 !isBlockBarrier(instruction) && isSource && !each.negated &&
                 (use.isVector || use.dimension < 4);
     if (&each == &operand)
-      // A wider register may stand for a narrow source of cvt, not of others.
+      // A wider register may be a narrow source of cvt, not of other instructions.
       fits &= bits == 32 || bits == 16 || (bits == 8 && instruction.opcode == "cvt");
     else
       fits &= isElement(operand, each) &&
@@ -162,8 +162,8 @@ private:
       find(Reason::GridRegisterForm, each.text, std::string(each.text));
   }
 
-  /// Whether `each` is an element of a `{…}` that is `operand` or, of a texture's coordinates,
-  /// stands in it.
+  /// Whether `each` is an element of a `{…}`: of `operand` itself, or of a texture's coordinates in
+  /// it.
   static bool isElement(const Operand &operand, const Operand &each) {
     if (operand.kind != OperandKind::Vector && operand.kind != OperandKind::Address)
       return false;
@@ -172,8 +172,8 @@ private:
     });
   }
 
-  /// An address in the region that the system keeps for itself in every block: one to go to, not a
-  /// measure of the kernel's memory.
+  /// Whether the name is an address in the region that the system reserves in every block. Such a
+  /// name is a place to access, not a measure of the kernel's memory.
   static bool isSystemAddress(llvm::StringRef name) {
     return name == "reserved_smem_offset_0" || name == "reserved_smem_offset_1";
   }
@@ -227,7 +227,7 @@ private:
     const Operand *callee = calleeOf(instruction);
     if (callee && callee->kind == OperandKind::Symbol) {
       facts.calls.push_back({current, callee->symbol, nullptr});
-      // Addresses go to blocks as they come.
+      // malloc gives addresses to blocks in the order of their calls.
       facts.orderDependent |= callee->symbol == "malloc";
     } else if (callee && callee->kind == OperandKind::Register)
       facts.calls.push_back({current, {}, callee});
@@ -238,9 +238,10 @@ private:
   void seeAsync(const Instruction &instruction) {
     llvm::StringRef opcode = ref(instruction.opcode);
     bool bulk = opcode == "cp" && instruction.has("bulk");
-    // cp.async.bulk names its own block's shared memory .shared::cluster; multicast is the form
-    // that reaches others. A scope of .cluster alone reaches no other block.
-    // So is tcgen05.commit's mbarrier, which has no other form; a pair of blocks is a cluster.
+    // cp.async.bulk names its own block's shared memory .shared::cluster; only its multicast form
+    // reaches other blocks. A scope of .cluster alone reaches no other block. tcgen05.commit
+    // likewise names its mbarrier .shared::cluster and has no other form; a pair of blocks is a
+    // cluster.
     bool isCommit = opcode == "tcgen05" && instruction.has("commit");
     if (instruction.has("multicast::cluster") || opcode == "mapa" || opcode == "getctarank" ||
         (opcode == "tcgen05" && instruction.has("cta_group::2")) ||
@@ -289,8 +290,9 @@ private:
     facts.orderDependent |= !commutes || usesResult || !sameReduction(instruction);
   }
 
-  /// Reductions of one operation commute with themselves, not with another operation; those that
-  /// wrap at a bound only where all have the same one, as a number in the text.
+  /// Whether the reduction has the operation of the body's earlier reductions. Reductions of one
+  /// operation commute, different operations do not. Reductions that wrap at a bound commute only
+  /// if all have the same bound, as a number in the text.
   bool sameReduction(const Instruction &instruction) {
     std::string operation;
     for (std::string_view each : instruction.modifiers)

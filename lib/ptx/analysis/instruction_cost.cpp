@@ -10,9 +10,9 @@
 namespace tally::ptx {
 namespace {
 
-// An SM has four schedulers of 16 warps. With 8 of them busy an instruction that issues in one
-// cycle holds its warp for 8. Memory is priced by what it costs when many read: an SM's share of 4
-// TB/s is 18 bytes a cycle, so 128 bytes for a warp, with 32 warps at it, are some 200 cycles.
+// An SM has four schedulers of 16 warps. With 8 of them busy, an instruction that issues in one
+// cycle holds its warp for 8. Memory accesses have the price of busy memory: an SM's share of 4
+// TB/s is 18 bytes a cycle, so 128 bytes for a warp, with 32 warps reading, take some 200 cycles.
 constexpr std::uint64_t issue = 8, shared = 32, global = 200, store = 100, atomic = 300,
                         meeting = 100, wide = 48, special = 32, divide = 160, called = 500;
 
@@ -27,7 +27,7 @@ std::uint64_t widthOf(const Instruction &instruction) {
   return words;
 }
 
-/// Loads that are looked back at, so that a long block costs no more for each.
+/// Limit on remembered loads, so that a long block costs no more for each load.
 constexpr std::size_t mostSeen = 64;
 
 bool isOnChip(const Instruction &instruction) {
@@ -47,7 +47,8 @@ std::uint64_t ofMemory(const Instruction &instruction, std::uint64_t outside) {
   return outside * widthOf(instruction);
 }
 
-/// Whether a warp waits for memory, or for others: what it takes is not less for fewer warps.
+/// Whether the instruction makes a warp wait for memory or for other threads. Fewer busy warps do
+/// not shorten such an instruction.
 bool waits(const Instruction &instruction) {
   llvm::StringRef opcode(instruction.opcode.data(), instruction.opcode.size());
   if (isBlockBarrier(instruction))
@@ -60,7 +61,8 @@ bool waits(const Instruction &instruction) {
       .Default(false);
 }
 
-/// A load of one word of shared memory at a register or a variable and a distance.
+/// Whether the instruction loads one word of shared memory at a register or a variable plus an
+/// offset.
 bool loadsSharedWord(const Instruction &instruction) {
   return instruction.opcode == "ld" && instruction.has("shared") && !instruction.has("volatile") &&
          widthOf(instruction) == 1 && instruction.operands.size() == 2 &&
@@ -99,8 +101,8 @@ std::uint64_t cyclesOf(const Instruction &instruction) {
   return cycles * (cycles == issue && instruction.has("f64") ? 2 : 1);
 }
 
-/// ptxas loads neighbouring words by one instruction. Where all threads read the same ones that is
-/// all that it takes; where they do not, there are as many bytes to read.
+/// ptxas loads neighbouring words by one instruction. Where all threads read the same words, that
+/// is the whole cost; elsewhere the number of bytes to read stays the same.
 std::uint64_t BlockCosts::of(const CfgBlock &block) const {
   struct Words {
     const Operand *base;

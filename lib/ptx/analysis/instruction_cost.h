@@ -1,4 +1,4 @@
-// About how long a warp takes for an instruction, among others on its scheduler.
+// Estimates how long a warp takes for an instruction, among other warps on its scheduler.
 #ifndef TALLY_LIB_PTX_ANALYSIS_INSTRUCTION_COST_H
 #define TALLY_LIB_PTX_ANALYSIS_INSTRUCTION_COST_H
 
@@ -9,14 +9,14 @@
 
 namespace tally::ptx {
 
-/// A scheduler of an SM has 16 warps; this many of them are taken to be busy where there is room.
+/// A scheduler of an SM has 16 warps. The estimate takes this many as busy where registers allow.
 constexpr unsigned usualWarps = 8;
 
-/// Cycles, with `usualWarps` busy; 0 of what is no machine instruction.
+/// Cycles with `usualWarps` busy; 0 for a statement that is no machine instruction.
 std::uint64_t cyclesOf(const Instruction &instruction);
 
-/// The same of whole blocks, of a kernel of which more is known: how many warps of it are busy, at
-/// most `usualWarps`, and which addresses are the same for all threads.
+/// The same for whole blocks of a known kernel: with its number of busy warps, at most
+/// `usualWarps`, and with the addresses that are the same for all threads.
 class BlockCosts {
 public:
   BlockCosts(const Cfg &cfg, unsigned warps, const Uniformity &uniformity)

@@ -24,21 +24,22 @@ namespace tally::ptx {
 namespace {
 
 constexpr std::uint32_t tallyParameterBytes = sizeof(tally_launch_params);
-/// $tally_block where clones read it: it holds the grid's extents too.
+/// Bytes of $tally_block where clones read it: it then also holds the grid's extents.
 constexpr std::uint32_t tallySharedBytesWithClones = 32;
-/// Where the kernel has dynamic shared memory of a smaller alignment: a whole line of the banks, so
-/// that this begins where it did but for whole lines. Kernels lay it out by lines without saying
-/// so.
+/// Bytes where the kernel has dynamic shared memory of a smaller alignment: a whole line of the
+/// banks, so that dynamic shared memory moves by whole lines only. Kernels lay it out by lines
+/// without declaring that alignment.
 constexpr std::uint32_t tallySharedBytesOfLine = 128;
-/// $tally_spent, with what its alignment may take.
+/// Bytes of $tally_spent, with padding for its alignment.
 constexpr std::uint32_t spentSharedBytes = 32;
-/// Clones that a variant chooses among at one call through a pointer: each costs a copy of it.
+/// Limit on clones that a variant chooses among at one call through a pointer: each costs a copy of
+/// the call.
 constexpr std::ptrdiff_t maxDispatched = 64;
-/// The strictest alignment that a tensor operation asks of shared memory: the repeat of the
+/// The strictest alignment that a tensor operation requires of shared memory: the period of the
 /// 128-byte swizzle, 8 rows of 128 bytes (PTX ISA, "Shared memory matrix layout", tensor copies).
 constexpr std::uint32_t tensorAlignment = 1024;
 
-/// Whether it finds memory depends on what other blocks have freed.
+/// Whether malloc finds memory depends on what other blocks have freed.
 constexpr std::string_view allocator = "malloc";
 
 class Analyzer {
@@ -92,8 +93,8 @@ public:
     orderDependent |= result.waits > bundle::Waits::OwnBlock;
     if (assumesInOrder && result.waits == bundle::Waits::Unknown)
       assumeLowerBlocks();
-    // Blocks of a cluster start together: what is lower than a cluster, and a ticket for all of
-    // them, is not worked out.
+    // Blocks of a cluster start together. An order of clusters, and a ticket for all blocks of a
+    // cluster, are not implemented.
     if (result.usesClusters && result.waits == bundle::Waits::LowerBlocks) {
       find(Reason::WaitsOnBlocks, function.name, std::string(function.name));
       result.waits = bundle::Waits::Unknown;
@@ -113,8 +114,8 @@ private:
     result.findings.push_back({reason, place, std::move(detail)});
   }
 
-  /// Where guard can do without tally's shared variable, what speaks against that one does not
-  /// speak against guard. Clusters agree through it; clones and bodies with a ticket read it.
+  /// Where guard can do without tally's shared variable, findings against the variable do not
+  /// refuse guard. Clusters agree through the variable; clones and bodies with a ticket read it.
   void avoidShared() {
     result.mayAvoidShared =
         !result.usesClusters && result.cloned.empty() && result.waits != bundle::Waits::LowerBlocks;
@@ -127,8 +128,9 @@ private:
       }
   }
 
-  /// Threads that have left take part in the entry's own barriers, which are rewritten for them; a
-  /// callee's are not, and one could be taken for the other.
+  /// Threads that have left take part in the entry's own barriers, which the pass rewrites for
+  /// them. The pass does not rewrite a callee's barriers, and threads could meet at one for the
+  /// other.
   void refuseBarriersInCallees() {
     for (const Function *callee : callees)
       if (const FunctionFacts &facts = modules.of(*callee); !facts.blockBarriers.empty())
@@ -136,7 +138,7 @@ private:
              std::string(callee->name));
   }
 
-  /// A block that has been saved does not go on: none may wait for it.
+  /// A saved block does not run on, so no other block may wait for it.
   void findCheckpoint() {
     if (!(kinds & onCheckpoint) || result.refusal(Kind::Checkpoint))
       return;
@@ -150,7 +152,7 @@ private:
     result.checkpoint = std::move(found.plan);
   }
 
-  /// Polls stand in the entry's own loops.
+  /// Only the entry's own loops poll.
   void checkRounding() {
     std::vector<std::uint32_t> naps, saves;
     if ((kinds & onPause) && !result.refusal(Kind::Pause))
@@ -232,7 +234,7 @@ private:
       find(Reason::ExitInCallee, callee.body[*facts.exit].text, name);
   }
 
-  /// What the variants copy: the entry, and the callees that they call clones of.
+  /// Checks what the variants copy: the entry, and the callees that they call clones of.
   void checkCopied() {
     checkCopied(function);
     for (const Function *callee : result.cloned) {
@@ -271,7 +273,7 @@ private:
     checkShared();
   }
 
-  /// ptxas 13.0 crashes where a second entry has a register of the first one's name.
+  /// ptxas 13.0 crashes where a second entry has a register with the name of the first entry.
   void checkRegisterNames(const Function &copied) {
     for (const RegisterDeclaration &each : copied.registers)
       if (const Function *named = each.isRange ? nullptr : module.function(each.name);
@@ -317,7 +319,7 @@ private:
     } else if (isDynamic) {
       result.tallySharedBytes = tallySharedBytesOfLine;
     }
-    // What stands before all others moves them by its size, or by a larger alignment of theirs.
+    // A variable in front of all others moves them by its size, or by a larger alignment of theirs.
     std::uint64_t more = result.tallySharedBytes;
     if (more >= tallySharedBytesOfLine)
       more = std::max(more, mostAlignment);
@@ -326,8 +328,8 @@ private:
       find(Reason::SharedMemoryLimit, function.name);
   }
 
-  /// Shared variables that clones declare, where a call through a pointer may still reach the
-  /// user's function, as ptxas sees it, so that both count.
+  /// Bytes of shared variables that clones declare. Where a call through a pointer may still reach
+  /// the user's function, as ptxas sees it, both the clone's and the user's variables count.
   std::uint64_t copiedSharedBytes() {
     auto callsPointer = [&](const Function *body) {
       return llvm::any_of(modules.of(*body).calls,
@@ -422,7 +424,7 @@ private:
         if (!callee->hasBody || !readsOthers(*callee))
           continue;
         context.readingCalls.push_back(call);
-        // A recursion is a loop whose ends are not followed.
+        // A recursion is a loop whose exits the analysis does not follow.
         if (callee == &body || result.calls->reachable(*callee).contains(&body)) {
           find(Reason::WaitsOnBlocks, body.body[call.statement].text, std::string(callee->name));
           result.waits = bundle::Waits::Unknown;
@@ -437,7 +439,7 @@ private:
   }
 
   bool readsOthers(const Function &from) {
-    // Where the loop is the caller's, so may be the fence that makes a plain load a poll.
+    // Where the caller has the loop, it may also have the fence that makes a plain load a poll.
     bool polls = modules.of(function).aidsPolling || calleesAidPolling;
     llvm::SetVector<const Function *> reached = result.calls->reachable(from);
     reached.insert(&from);

@@ -1,4 +1,4 @@
-// What PTX and the architecture allow of a kernel, as far as its variants need it.
+// Limits of PTX and of the architecture on a kernel, as far as its variants need them.
 #ifndef TALLY_LIB_PTX_ANALYSIS_KERNEL_LIMITS_H
 #define TALLY_LIB_PTX_ANALYSIS_KERNEL_LIMITS_H
 
@@ -13,7 +13,7 @@
 
 namespace tally::ptx {
 
-/// Of a function that is called and has no body here.
+/// Returns the reason for a called function without a body in the module.
 inline Reason reasonOfMissingBody(std::string_view name) {
   llvm::StringRef text = ref(name);
   if (text.starts_with("cudaCG"))
@@ -22,12 +22,13 @@ inline Reason reasonOfMissingBody(std::string_view name) {
                                                                    : Reason::UnknownCallee;
 }
 
-/// Whether a kernel is refused for tally's shared variable alone.
+/// Whether a kernel is refused only because of tally's shared variable.
 inline bool isOfSharedMemory(Reason reason) {
   return reason == Reason::SharedSize || reason == Reason::SharedMemoryLimit;
 }
 
-/// PTX ISA 9.0, 5.1.6: 4,352 bytes, and 32,764 from sm_70 and PTX 8.1 on.
+/// Returns the limit on parameter bytes (PTX ISA 9.0, 5.1.6): 4,352, and 32,764 from sm_70 and PTX
+/// 8.1.
 inline std::uint32_t parameterLimit(const Module &module) {
   bool large =
       module.targetArch() >= 70 &&
@@ -35,7 +36,7 @@ inline std::uint32_t parameterLimit(const Module &module) {
   return large ? 32764 : 4352;
 }
 
-/// Of a parameter: the kernel cannot be copied with it.
+/// Whether a kernel with a parameter of this type cannot be copied.
 inline bool isOpaque(std::string_view type) {
   return type == "texref" || type == "samplerref" || type == "surfref";
 }

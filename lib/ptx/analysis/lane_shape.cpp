@@ -1,4 +1,4 @@
-// The part of Uniformity that follows integers modulo the warp size: see Uniformity's header.
+// The part of Uniformity that follows integers modulo the warp size: see the header of Uniformity.
 #include "string_ref.h"
 #include "tally/ptx/analysis/opcodes.h"
 #include "tally/ptx/analysis/uniformity.h"
@@ -114,7 +114,7 @@ Uniformity::Shape Uniformity::shapeOfResult(const Instruction &instruction) cons
   return Shape::Other;
 }
 
-/// Of a signed division by 32 (%tid.x >> 31 is 0): a thread's index is below 1,024.
+/// Handles a signed division by 32 (%tid.x >> 31 is 0): a thread's index is below 1,024.
 Uniformity::Shape Uniformity::shapeOfShift(Shape left, const Operand &by) {
   bool clears = by.kind == OperandKind::Integer && by.bits >= 10;
   if (left == Shape::Zero || (left == Shape::Thread && clears))
@@ -142,7 +142,8 @@ bool Uniformity::dropsLane(const Instruction &instruction) const {
   }
   if (instruction.opcode != "setp" || ofOperand(right) == Variation::Threads)
     return false;
-  // Lanes lie in [b, b + 31], b a multiple of 32, so they fall on one side of these bounds.
+  // The warp's values lie in [b, b + 31], b a multiple of 32, so they are on one side of these
+  // bounds.
   bool below = instruction.has("lt") || instruction.has("ge") || instruction.has("lo") ||
                instruction.has("hs");
   bool upTo = instruction.has("le") || instruction.has("gt") || instruction.has("ls") ||

@@ -13,7 +13,7 @@ namespace tally::ptx {
 namespace {
 
 constexpr unsigned maxDepth = 64, maxWork = 20000;
-/// Factors and constants above this are no program's; it keeps sums far from overflow.
+/// No program has larger factors and constants. The limit keeps sums far from overflow.
 constexpr std::int64_t largest = std::int64_t{1} << 40;
 
 LinearForm constant(std::int64_t value) { return {{}, value}; }
@@ -32,13 +32,13 @@ bool isSmall(const LinearForm &form) {
   return small;
 }
 
-/// Whether it is a sum over variables of loops too.
+/// Whether the form has a term of a loop's variable.
 bool namesVariable(const LinearForm &form) {
   return llvm::any_of(form.terms,
                       [](const auto &each) { return each.first.kind == Unknown::Kind::Register; });
 }
 
-/// The most threads that a block may have.
+/// Returns the maximum number of threads of a block.
 std::int64_t threadLimit(const Function &function) {
   for (const char *name : {"reqntid", "maxntid"})
     if (const HeaderDirective *directive = function.directive(name)) {
@@ -80,7 +80,7 @@ std::optional<LinearForm> LinearBounds::of(const Operand &operand, std::uint32_t
   switch (operand.kind) {
   case OperandKind::Integer: {
     auto value = static_cast<std::int64_t>(operand.bits);
-    // Above that it may be a negative number in 32 bits.
+    // A larger value may be a negative number in 32 bits.
     bool plain = value >= -0x80000000ll && value <= 0x7fffffffll;
     return plain ? Form(constant(value)) : std::nullopt;
   }
@@ -128,7 +128,7 @@ std::vector<std::uint32_t> LinearBounds::reaching(RegisterId reg, std::uint32_t 
   if (assigned.size() < 2)
     return assigned.vec();
   std::set<std::uint32_t> result;
-  // Adds the last assignments in `block` before `end`; whether one of them is sure to happen.
+  // Adds the last assignments in `block` before `end`. Returns whether one of them surely executes.
   auto stops = [&](const CfgBlock &block, std::uint32_t end) {
     for (std::uint32_t each : llvm::reverse(assigned))
       if (each < end && cfg.blockOf(each) == &block) {
@@ -156,12 +156,12 @@ std::optional<LinearForm> LinearBounds::ofRegister(RegisterId reg, std::uint32_t
       numbers.try_emplace(value, static_cast<std::int64_t>(numbers.size())).first->second;
   if (auto found = known.find({number, upper}); found != known.end())
     return found->second;
-  // Half way round: the loop's variable itself. (Its other bound would be another number.)
+  // The search has come back to the loop's variable. (Its other bound would be another number.)
   if (open.contains(number))
     return single({Unknown::Kind::Register, upper ? "upper" : "lower", number});
   if (value.second.empty() || depth > maxDepth)
     return std::nullopt;
-  // A cycle has a place that more than one assignment reaches: from before it and from it.
+  // In a cycle several assignments reach some place: from before the cycle and from inside it.
   if (value.second.size() > 1)
     open.insert(number);
   ++depth;
@@ -172,7 +172,8 @@ std::optional<LinearForm> LinearBounds::ofRegister(RegisterId reg, std::uint32_t
   bool isUsable = result && isSmall(*result);
   if (!isUsable)
     result.reset();
-  // What hangs on a variable whose own bound is still looked for is good for that alone.
+  // A result that depends on a variable whose own bound is still open is valid only for that
+  // search.
   bool isWhole = open.empty() || (isUsable && !namesVariable(*result));
   if (isWhole)
     known[{number, upper}] = result;
@@ -189,7 +190,7 @@ std::optional<LinearForm> LinearBounds::ofAssignments(const Value &value, std::i
     if (!form)
       return std::nullopt;
     if (form->factorOf(self) == 1) {
-      // The variable of a loop: it moves away from the bound, or stays.
+      // The variable of a loop: each turn moves it away from the bound, or leaves it.
       form->terms.erase(self);
       if (!form->isConstant() || (upper ? form->constant > 0 : form->constant < 0))
         return std::nullopt;
@@ -197,7 +198,7 @@ std::optional<LinearForm> LinearBounds::ofAssignments(const Value &value, std::i
     }
     result = any ? join(result, form, upper) : form;
     any = true;
-    // Of a variable nothing is said by a multiple of itself, nor by its other bound.
+    // A multiple of the variable itself, or its other bound, does not bound it.
     if (!result || llvm::any_of(result->terms, [&](const auto &each) {
           return each.first.kind == Unknown::Kind::Register && each.first.number == number;
         }))
@@ -261,7 +262,7 @@ std::optional<LinearForm> LinearBounds::ofShift(const Instruction &instruction, 
     return std::nullopt;
   if (instruction.opcode == "shl")
     return LinearForm().add(*form, std::int64_t{1} << amount.bits);
-  // Of a constant that is not negative; then logical and arithmetic are one.
+  // Only for a constant that is not negative: then logical and arithmetic shifts are the same.
   Form low = of(instruction.operands[1], at, false);
   if (!form->isConstant() || !low || !low->isConstant() || low->constant < 0)
     return std::nullopt;

@@ -1,4 +1,4 @@
-// Bounds of integers as sums over what a launch keeps constant and one number that orders blocks.
+// Bounds of integers: sums over launch constants and one number that orders the blocks.
 #ifndef TALLY_LIB_PTX_ANALYSIS_LINEAR_BOUNDS_H
 #define TALLY_LIB_PTX_ANALYSIS_LINEAR_BOUNDS_H
 
@@ -13,14 +13,14 @@
 
 namespace tally::ptx {
 
-/// A number that is not known, but is one for the whole launch, or for a block.
+/// An unknown number that is constant for the whole launch, or for a block.
 struct Unknown {
   enum class Kind : std::uint8_t {
-    Parameter, ///< of `name`, at byte `number` / 128, of `number` % 128 bits
-    Address,   ///< of variable `name`
+    Parameter, ///< parameter `name`, at byte `number` / 128, of `number` % 128 bits
+    Address,   ///< address of variable `name`
     Extent,    ///< special register `name`: %ntid or %nctaid
     Order,     ///< the block's place in the order: see LinearBounds
-    Register   ///< value `number` of a register, while its own bound is looked for
+    Register   ///< value `number` of a register, while the search for its own bound runs
   };
   Kind kind = Kind::Order;
   std::string_view name;
@@ -39,22 +39,22 @@ struct LinearForm {
   LinearForm &add(const LinearForm &other, std::int64_t factor);
 };
 
-/// Finds bounds by going back from a register through all its assignments: sums, products with
-/// constants, masks, choices, and variables of loops that only fall (for an upper bound) or only
-/// grow (for a lower one). Thread ids lie between 0 and what the kernel's directives allow.
-/// Integers are taken for unbounded: see look_back.h for why that is right there.
+/// Finds bounds by following a register back through all its assignments: sums, products with
+/// constants, masks, selections, and loop variables that only fall (for an upper bound) or only
+/// grow (for a lower bound). Thread ids lie between 0 and the limits of the kernel's directives.
+/// The analysis treats integers as unbounded: look_back.h says why that is right there.
 class LinearBounds {
 public:
-  /// `tickets`: statements whose results are the block's place in the order. Without any it is
+  /// `tickets`: statements whose results are the block's place in the order. If empty, the order is
   /// %ctaid.x, and the grid has one dimension: %ctaid.y and .z are 0, %nctaid.y and .z are 1.
   LinearBounds(const Cfg &cfg, const Definitions &whole, std::set<std::uint32_t> tickets);
 
-  /// A bound of `operand`, which statement `at` reads.
+  /// Returns a bound of `operand`, which statement `at` reads.
   std::optional<LinearForm> of(const Operand &operand, std::uint32_t at, bool upper);
 
 private:
   using Form = std::optional<LinearForm>;
-  /// A register, as the assignments left it that reach some place.
+  /// A register with the assignments that reach some place.
   using Value = std::pair<RegisterId, std::vector<std::uint32_t>>;
 
   std::vector<std::uint32_t> reaching(RegisterId reg, std::uint32_t at) const;
@@ -71,11 +71,11 @@ private:
   const Cfg &cfg;
   const Definitions &whole;
   std::set<std::uint32_t> tickets;
-  std::map<Value, std::int64_t> numbers; ///< of values, in the order in which they came up
-  std::set<std::int64_t> open;           ///< variables of loops whose bound is being looked for
+  std::map<Value, std::int64_t> numbers; ///< numbers of values, in the order of their discovery
+  std::set<std::int64_t> open;           ///< loop variables whose bound is being searched
   std::map<std::pair<std::int64_t, bool>, Form> known;
   unsigned depth = 0;
-  unsigned work = 0; ///< assignments looked at: given up at a limit
+  unsigned work = 0; ///< assignments visited; the search gives up at a limit
 };
 
 } // namespace tally::ptx

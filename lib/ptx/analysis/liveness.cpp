@@ -10,7 +10,7 @@
 namespace tally::ptx {
 namespace {
 
-/// Whether a value that the first operand held before is gone afterwards.
+/// Whether the instruction ends the previous value of its first operand.
 bool overwrites(const Instruction &instruction, ResultKind result) {
   return !instruction.guard && result != ResultKind::None && result != ResultKind::Unknown &&
          instruction.opcode != "wgmma" && instruction.opcode != "tcgen05";
@@ -25,7 +25,7 @@ void forEachOverwritten(const Instruction &instruction, ResultKind result, Visit
     });
 }
 
-/// Everything read: guard, sources, and a first operand that is also a source.
+/// Visits everything read: guard, sources, and a first operand that is also a source.
 template <class Visit>
 void forEachSource(const Instruction &instruction, ResultKind result, Visit &&visit) {
   if (instruction.guard)
@@ -79,8 +79,8 @@ void Liveness::solve() {
           in[block->number].set(indexOf[reg]);
       });
     }
-  // Blocks stand in the text's order, so most edges lead onwards and the last is best looked at
-  // first.
+  // Blocks stand in the order of the text, so most edges lead onwards, and it is best to visit the
+  // last block first.
   std::vector<CfgBlock *> worklist;
   std::vector<bool> waiting(cfg.size(), true);
   for (const auto &block : cfg.blocks())
@@ -94,7 +94,7 @@ void Liveness::solve() {
       out[block->number] |= in[next->number];
     through = out[block->number];
     through &= kept[block->number];
-    if (!through.test(in[block->number])) // nothing that is not there already
+    if (!through.test(in[block->number])) // nothing new
       continue;
     in[block->number] |= through;
     for (CfgBlock *before : block->predecessors)

@@ -23,7 +23,7 @@ public:
     if (isShown({}, std::nullopt))
       return BlockOrder::Blocks;
     std::optional<std::uint32_t> atom = ticket();
-    // Each thread's own ticket, or one of the block's: never both in one sum.
+    // Either each thread has its own ticket, or the block has one: a sum never has both.
     bool shown = atom && (isShown({*atom}, atom) || isShown(copiesOf(*atom), atom));
     return shown ? BlockOrder::Tickets : BlockOrder::None;
   }
@@ -61,15 +61,16 @@ private:
           return false;
         looksBack |= !lowest || lowest->terms != first->terms || lowest->constant < first->constant;
       }
-      // A word that no block writes is somebody else's, and its own a block has no need to await.
+      // If no block writes the word, another kernel or the host does. A block need not await its
+      // own word.
       if (!looksBack)
         return false;
     }
     return true;
   }
 
-  /// The bound in other words that hold where `write` stands: a write under "x == y" may add x - y
-  /// as often as makes its terms `wanted`.
+  /// Returns the bound `form` with the terms `wanted`, valid at `write`: under "x == y" it may add
+  /// a multiple of x - y.
   std::optional<LinearForm> whereItStands(LinearBounds &bounds, std::uint32_t write,
                                           const LinearForm &form,
                                           const std::map<Unknown, std::int64_t> &wanted) const {
@@ -91,7 +92,7 @@ private:
     return std::nullopt;
   }
 
-  /// x - y where `block` is only entered by a branch on x == y.
+  /// Returns x - y where control enters `block` only by a branch on x == y.
   std::optional<LinearForm> differenceThatIsZero(LinearBounds &bounds,
                                                  const CfgBlock &block) const {
     if (block.predecessors.size() != 1)
@@ -124,7 +125,7 @@ private:
     return same ? low : std::nullopt;
   }
 
-  /// The statement that takes a ticket, at most once in each thread, if there is exactly one.
+  /// Returns the only statement that takes a ticket, at most once in each thread, or nothing.
   std::optional<std::uint32_t> ticket() const {
     std::optional<std::uint32_t> result;
     PointerRoots awaited;
@@ -165,8 +166,8 @@ private:
     return form && form->factorOf({}) == 0;
   }
 
-  /// The loads of shared memory that can only see the block's ticket: on every way to them the only
-  /// stores to shared memory are of tickets, to that place.
+  /// Returns the loads of shared memory that can see only the block's ticket: on every path to them
+  /// all stores to shared memory store tickets to that place.
   std::set<std::uint32_t> copiesOf(std::uint32_t atom) const {
     std::set<std::uint32_t> copies;
     for (const auto &block : cfg.blocks())

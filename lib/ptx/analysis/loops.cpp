@@ -15,7 +15,7 @@ struct Region {
   bool hasEdge(const CfgBlock &to) const { return inside[to.number] && &to != cut; }
 };
 
-/// Tarjan's algorithm without recursion; components that hold a cycle.
+/// Returns the components that hold a cycle, by Tarjan's algorithm without recursion.
 std::vector<std::vector<CfgBlock *>> cycles(const std::vector<CfgBlock *> &blocks,
                                             const Region &region) {
   struct Frame {
@@ -78,7 +78,7 @@ std::vector<std::vector<CfgBlock *>> cycles(const std::vector<CfgBlock *> &block
 } // namespace
 
 void forEachLoop(const Cfg &cfg, llvm::function_ref<void(const Loop &)> visit) {
-  // An entry block that is itself a loop's header has no edge from outside.
+  // A loop whose header is the entry block has no edge from outside.
   const CfgBlock *entry = &cfg.front();
   Region reachable{std::vector<bool>(cfg.size())};
   std::vector<CfgBlock *> all = {cfg.blocks().front().get()};

@@ -14,15 +14,15 @@ namespace tally::ptx {
 struct Loop {
   std::vector<CfgBlock *> blocks;
   std::vector<bool> contains;       ///< by block number
-  const CfgBlock *header = nullptr; ///< where it is entered; null when at several blocks
+  const CfgBlock *header = nullptr; ///< where control enters it; null with several entry blocks
 
   bool has(const CfgBlock &block) const { return contains[block.number]; }
 };
 
-/// Calls `visit` for each loop: the strongly connected components, then those left inside each when
-/// the edges back to its header are taken away, and so on. The inner loops of one without a single
-/// header are not told apart; loops that share a header are one. What no way leads to from the
-/// entry is not looked at.
+/// Calls `visit` for each loop: the strongly connected components, then the components left inside
+/// each when the edges back to its header are removed, and so on. The inner loops of a loop without
+/// a single header are not told apart. Loops that share a header are one loop. Unreachable code is
+/// not visited.
 void forEachLoop(const Cfg &cfg, llvm::function_ref<void(const Loop &)> visit);
 
 /// Whether the blocks of `loop` without `without` still hold a cycle.

@@ -20,14 +20,14 @@ bool writes(const Instruction &instruction, RegisterId reg) {
   return found;
 }
 
-/// Walks along or against control.
+/// Walks along control flow, or against it.
 class Walk {
 public:
-  /// Ends well at `goals`, badly at `others` and at the end (beginning) of the body.
+  /// A path ends well at `goals`, and badly at `others` and at the end (beginning) of the body.
   Walk(const Cfg &cfg, const Statements &goals, const Statements &others, bool forward)
       : cfg(cfg), goals(goals), others(others), forward(forward), visited(cfg.size()) {}
 
-  /// Adds the ways that begin behind (in front of) `statement` in its block.
+  /// Adds the paths that begin behind (in front of) `statement` in its block.
   void startAt(std::uint32_t statement) {
     const CfgBlock &block = *cfg.blockOf(statement);
     Met met = scan(block, statement);
@@ -35,10 +35,10 @@ public:
     if (met == Met::Nothing)
       goOn(block);
   }
-  /// Adds the ways that begin with `block`.
+  /// Adds the paths that begin with `block`.
   void startWith(const CfgBlock &block) { meet(block); }
 
-  /// Whether every way ended well.
+  /// Whether every path ended well.
   bool run() {
     while (good && !worklist.empty()) {
       const CfgBlock *block = worklist.pop_back_val();
@@ -88,7 +88,8 @@ private:
   llvm::SmallVector<const CfgBlock *, 16> worklist;
 };
 
-/// An integer comparison of setp, with `<=` and `>` by a constant as `<` and `>=` by the next one.
+/// An integer comparison of setp. `<=` and `>` by a constant become `<` and `>=` by the next
+/// constant.
 struct Comparison {
   enum class Relation : std::uint8_t { Less, NotLess, Equal, NotEqual, UpTo, Above } relation;
   std::string_view type;
@@ -140,8 +141,8 @@ std::optional<Comparison> comparisonOf(const Instruction &setp) {
   return result;
 }
 
-/// Of the threads for which `vote`'s predicate holds: the value of the predicate that guards the
-/// end of its block; nothing where that is not known.
+/// Returns, for the threads for which `vote`'s predicate holds, the value of the predicate that
+/// guards the end of its block; nothing where that is unknown.
 std::optional<bool> guardWhereVoted(const Cfg &cfg, std::uint32_t vote) {
   const CfgBlock &block = *cfg.blockOf(vote);
   const Instruction *last = cfg.terminator(block);
@@ -151,7 +152,7 @@ std::optional<bool> guardWhereVoted(const Cfg &cfg, std::uint32_t vote) {
   const Operand &guard = last->guard->predicate;
   if (voted.kind != OperandKind::Register || guard.kind != OperandKind::Register)
     return std::nullopt;
-  // The last assignment in this block of what `statement` reads.
+  // Returns the last assignment in this block of a register that `statement` reads.
   auto assignment = [&](RegisterId reg, std::uint32_t statement) -> std::optional<std::uint32_t> {
     std::optional<std::uint32_t> found;
     for (std::uint32_t each : block.instructions) {
@@ -181,7 +182,7 @@ std::optional<bool> guardWhereVoted(const Cfg &cfg, std::uint32_t vote) {
   return holds == (a->relation == b->relation);
 }
 
-/// Lets `walk` start with the ways that threads take for which the ballot's predicate holds.
+/// Starts `walk` with the paths of the threads for which the ballot's predicate holds.
 void startBehindBallot(Walk &walk, const Cfg &cfg, std::uint32_t vote) {
   const CfgBlock &block = *cfg.blockOf(vote);
   std::optional<bool> guard = guardWhereVoted(cfg, vote);
@@ -204,7 +205,7 @@ bool isBallot(const Instruction &instruction) {
 
 bool MemberMasks::nameOnlyComers(std::uint32_t sync) {
   const Instruction &instruction = cfg.instruction(sync);
-  if (instruction.operands.empty()) // not PTX, but it parses
+  if (instruction.operands.empty()) // not valid PTX, but it parses
     return false;
   const Operand &mask = instruction.operands.back();
   if (mask.kind != OperandKind::Register || instruction.guard)

@@ -17,12 +17,13 @@ public:
   /// Whether the mask of `sync`, an unguarded isMaskedWarpSync, names only threads that come to it:
   /// then none of them can have left the body while another waits there. Such a mask is
   ///
-  /// * what activemask gave, where only activemask assigns the register; or
-  /// * what one vote.sync.ballot gave of a predicate, on the ways that threads take for which it
-  ///   holds (by a branch at the end of the vote's block on that predicate, or on its complement);
+  /// * the result of activemask, where only activemask assigns the register; or
+  /// * the result of one vote.sync.ballot of a predicate, on the paths of threads for which the
+  ///   predicate holds (by a branch at the end of the vote's block on that predicate, or on its
+  ///   complement);
   ///
-  /// where all ways on from there pass `sync` before they leave or come to such an assignment
-  /// again, and all ways to `sync` pass such an assignment after the last turn of `sync`.
+  /// and all paths from there pass `sync` before they leave or reach such an assignment again, and
+  /// all paths to `sync` pass such an assignment after the previous execution of `sync`.
   bool nameOnlyComers(std::uint32_t sync);
 
 private:

@@ -32,7 +32,7 @@ ModuleFacts::ModuleFacts(const Module &module) : module(module) {
            llvm::any_of(each.initializers, [&](const Initializer &initial) {
              return initial.operand && namesVariable(*initial.operand);
            }));
-  // Once for the module: these bytes are of all that the analyses look at.
+  // Runs once per module: the search covers all text that the analyses look at.
   constexpr std::string_view stem = "tally_";
   std::string_view rest = module.source();
   while (const void *found = memmem(rest.data(), rest.size(), stem.data(), stem.size())) {

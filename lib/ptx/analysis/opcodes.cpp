@@ -11,15 +11,15 @@
 namespace tally::ptx {
 namespace {
 
-/// Opcodes of which the table says the same, with spaces between.
+/// Opcodes with the same facts, separated by spaces.
 struct OpcodeGroup {
   ResultKind result;
   Intake intake;
   std::string_view names;
 };
 
-// PTX ISA 9.0, sections 9.7.1 to 9.7.19. docs/design/waits.md lists the ways
-// by which a value of memory reaches a branch; what is added here belongs there too.
+// PTX ISA 9.0, sections 9.7.1 to 9.7.19. docs/design/waits.md lists the ways by which a value from
+// memory reaches a branch; an addition here belongs there too.
 constexpr OpcodeGroup opcodeGroups[] = {
     {ResultKind::Pure, Intake::Operands,
      "abs mul mul24 mad24 sad div rem neg min max popc clz bfind fns brev bfe bfi bmsk szext dp4a "
@@ -55,7 +55,7 @@ template <class Visit> constexpr void forEachName(const OpcodeGroup &group, Visi
   }
 }
 
-/// Of names of one length the same only where the first eight bytes are; made without a call.
+/// Names of one length have the same digest only where the first eight bytes agree; needs no call.
 constexpr std::uint64_t digestOf(std::string_view name) {
   auto byte = [&](std::size_t at) { return std::uint64_t{static_cast<unsigned char>(name[at])}; };
   auto word = [&](std::size_t at) {
@@ -67,17 +67,17 @@ constexpr std::uint64_t digestOf(std::string_view name) {
   return size == 0 ? 0 : byte(0) | byte(size / 2) << 8 | byte(size - 1) << 16;
 }
 
-/// What the table says of one name.
+/// The facts of one name in the table.
 struct OpcodeFacts {
   std::string_view name;
   std::uint64_t digest = 0;
   ResultKind result = ResultKind::Unknown;
   Intake intake = Intake::Anything;
-  bool dependsOnForm = false; ///< bar, wmma and others: the result is one of the form's
+  bool dependsOnForm = false; ///< bar, wmma and others: the result depends on the form
   bool isTerminator = false;
 };
 
-/// A hash table that is filled once and read by every analysis for every instruction, so a look-up
+/// A hash table that is filled once. Every analysis reads it for every instruction, so a look-up
 /// must cost no more than a few comparisons.
 class OpcodeTable {
 public:
@@ -91,7 +91,7 @@ public:
       slots[place(name)].isTerminator = true;
   }
 
-  /// Facts of an opcode; those of Unknown where the table has no such name.
+  /// Returns the facts of an opcode; the facts of Unknown for a name that is not in the table.
   constexpr const OpcodeFacts &of(std::string_view name) const { return slots[place(name)]; }
 
 private:
@@ -103,7 +103,7 @@ private:
     slot.intake = group.intake;
   }
 
-  /// Where `name` is, or the free slot where it would be.
+  /// Returns the slot of `name`, or the free slot for it.
   constexpr std::size_t place(std::string_view name) const {
     std::uint64_t digest = digestOf(name);
     std::size_t at = ((digest + name.size()) * 0x9e3779b97f4a7c15u) >> (64 - logSlots);
@@ -116,13 +116,13 @@ private:
     return at;
   }
 
-  static constexpr unsigned logSlots = 10; ///< sparse: most look-ups meet one slot
+  static constexpr unsigned logSlots = 10; ///< sparse: most look-ups visit one slot
   std::array<OpcodeFacts, std::size_t{1} << logSlots> slots;
 };
 
 constexpr OpcodeTable opcodeTable;
 
-/// Opcodes of the varying group whose named forms have no result.
+/// Whether the instruction is in a form without a result, of an opcode of the varying group.
 bool hasNoResultInThisForm(const Instruction &instruction) {
   llvm::StringRef opcode = ref(instruction.opcode);
   if (opcode == "wmma")
@@ -139,7 +139,7 @@ bool hasNoResultInThisForm(const Instruction &instruction) {
   return false;
 }
 
-/// The operands of a call are `(results), callee, (arguments)`, results and arguments optional.
+/// The operands of a call are `(results), callee, (arguments)`; results and arguments are optional.
 bool callHasResults(const Instruction &instruction) {
   return !instruction.operands.empty() && instruction.operands[0].kind == OperandKind::List &&
          instruction.operands.size() > 1;

@@ -16,10 +16,10 @@
 namespace tally::ptx {
 namespace {
 
-/// What a block that leaves has loaded in vain, and computed.
+/// Limits on the work that a block does in vain when it leaves.
 constexpr unsigned maxLoads = 8, maxInstructions = 64;
-/// The same up to the first barrier: a thread's part of a tile and what says where it lies, which
-/// takes 1 to 2 us.
+/// The same limits up to the first barrier: a thread's part of a tile and the computation of its
+/// address, which take 1 to 2 us.
 constexpr unsigned maxLoadsToBarrier = 64, maxInstructionsToBarrier = 1536;
 
 bool isPlainArithmetic(std::string_view opcode) {
@@ -45,7 +45,7 @@ bool isFixedId(const Operand &operand) {
       .Default(false);
 }
 
-/// Of loads: modifiers beside the type that change nothing but where the value is kept.
+/// Whether a load's modifier, besides the type, only selects where the value is cached.
 bool isPlainLoadModifier(std::string_view modifier) {
   return llvm::StringSwitch<bool>(ref(modifier))
              .Cases({"global", "nc", "ca", "cg", "cs", "v2", "v4"}, true)
@@ -59,7 +59,7 @@ bool isTypeModifier(std::string_view modifier) {
          modifier.find_first_not_of("0123456789", 1) == std::string_view::npos;
 }
 
-/// Arithmetic on what may be in registers, parameters and the thread's and block's ids.
+/// Whether the operands are registers, parameters, constants, or the thread's and block's ids.
 bool isFixed(const Instruction &instruction) {
   // The condition code is no register.
   return !instruction.has("cc") && llvm::all_of(instruction.operands, [](const Operand &each) {
@@ -88,7 +88,7 @@ bool isPlainLoad(const Instruction &load) {
          });
 }
 
-/// Registers that hold what was loaded, or follows from it.
+/// Registers that hold loaded values, or values computed from them.
 class Loaded {
 public:
   bool decides(const Instruction &instruction) const {
@@ -104,7 +104,7 @@ public:
     forEachWrittenRegister(instruction, [&](const Operand &each) { found |= contains(each); });
     return found;
   }
-  /// Whether `operand` names one, at any nesting.
+  /// Whether `operand` names such a register, at any nesting.
   bool isIn(const Operand &operand) const {
     bool found = false;
     forEachOperand(operand, [&](const Operand &each) { found |= contains(each); });
@@ -135,9 +135,9 @@ bool asksForBlock(const Instruction &instruction) {
 
 class Admission {
 public:
-  /// Takes in one more instruction, or refuses it.
+  /// Adds one more instruction, or refuses it.
   bool admits(const Instruction &instruction) {
-    // A second write would end what the first is waited for.
+    // A second write to the register would wait for the load.
     if (++instructions > maxInstructions || loaded.isReadBy(instruction) ||
         loaded.isWrittenBy(instruction))
       return false;
@@ -163,8 +163,8 @@ bool isPlainCopyModifier(std::string_view modifier) {
          modifier.starts_with("L2::");
 }
 
-/// A plain store to the block's shared memory, or load from there, of one thread or, by ldmatrix,
-/// of a warp.
+/// Whether `access` is a plain store to the block's shared memory, or a plain load from it, by a
+/// thread or, with ldmatrix, by a warp.
 bool isPlainSharedAccess(const Instruction &access, std::string_view opcode) {
   return access.opcode == opcode && access.operands.size() == 2 &&
          (access.has("shared") || access.has("shared::cta")) &&
@@ -177,15 +177,15 @@ bool isPlainSharedAccess(const Instruction &access, std::string_view opcode) {
          });
 }
 
-/// Whether `instruction` is a meeting of all the block's threads, and no more. (An id in a register
-/// may differ between them.)
+/// Whether all the block's threads meet at `instruction`, and it does nothing else. (A barrier id
+/// in a register may differ between them.)
 bool isPlainMeeting(const Instruction &instruction) {
   return isBlockBarrier(instruction) && !instruction.guard && instruction.has("sync") &&
          barrierFormOf(instruction) == BarrierForm::Full &&
          barrierIdOf(instruction).kind == OperandKind::Integer;
 }
 
-/// What may stand before the first barrier, in the order of the text.
+/// The instructions admitted before the first barrier, in the order of the text.
 class AdmissionToBarrier {
 public:
   bool admits(const Instruction &instruction) {
@@ -205,7 +205,7 @@ public:
       loaded.addResultsOf(instruction);
     return true;
   }
-  /// The same behind the barrier, where nothing begins any more that is waited for elsewhere.
+  /// Admits an instruction behind the barrier, where no new copy or store may begin.
   bool admitsBehind(const Instruction &instruction) {
     if (isPlainSharedAccess(instruction, "ld") || isPlainSharedAccess(instruction, "ldmatrix"))
       return ++instructions <= maxInstructionsToBarrier && !loaded.decides(instruction) &&
@@ -213,13 +213,13 @@ public:
     return (isParameterLoad(instruction) || isFixedArithmetic(instruction)) && admits(instruction);
   }
 
-  /// Notes where a branch may go on; not back, so nothing here runs twice.
+  /// Notes a label. Branches may go only forward, so no instruction here runs twice.
   void see(std::string_view label) {
     seen.insert(ref(label));
     awaited.erase(ref(label));
   }
   bool hasSeen(std::string_view label) const { return seen.contains(ref(label)); }
-  /// Whether every way so far goes on here.
+  /// Whether every path so far continues here.
   bool allWaysMeet() const { return awaited.empty(); }
   bool copiesSeen() const { return copies; }
 
@@ -251,7 +251,7 @@ private:
   bool copies = false;
 };
 
-/// Finds where a prelude ends.
+/// Finds the end of a prelude.
 class PreludeSearch {
 public:
   explicit PreludeSearch(const Function &function) : function(function), crossed(placesCrossed()) {}
@@ -269,7 +269,7 @@ public:
 
 private:
   /// Calls `visit` with the index of each label that `statement` names. A name that several scopes
-  /// declare stands for all of them.
+  /// declare stands for all of these labels.
   template <class Visit> void forEachTarget(const Statement &statement, Visit &&visit) const {
     auto visitName = [&](std::string_view name) {
       auto [begin, end] = labels.equal_range(name);
@@ -283,7 +283,7 @@ private:
         visitName(operand.symbol);
   }
 
-  /// By index of a statement: whether a branch leads over the place before it.
+  /// By statement index: whether a branch crosses the place before the statement.
   std::vector<bool> placesCrossed() {
     for (std::uint32_t i = 0; i != function.body.size(); ++i)
       if (function.body[i].kind == StatementKind::Label)
@@ -329,8 +329,8 @@ private:
     return i;
   }
 
-  /// The last place up to `limit` that all threads come to, once; lines and pragmas belong to what
-  /// stands behind them. 1 if there is none.
+  /// Returns the last place up to `limit` that all threads reach exactly once, or 1. A .loc or
+  /// .pragma belongs to the statement behind it.
   std::uint32_t placeBefore(std::uint32_t limit) const {
     auto isBehind = [&](StatementKind kind) {
       return kind != StatementKind::Location && kind != StatementKind::Pragma;
@@ -340,10 +340,10 @@ private:
     return limit;
   }
 
-  /// The first statement before `end` that does something else where something else was loaded, but
-  /// for its result; or `end`. 1 where it takes long to tell.
+  /// Returns the first statement before `end` that loaded values control, except by its result; or
+  /// `end`. Returns 1 where the search takes too long.
   std::uint32_t firstLedByData(std::uint32_t end) const {
-    // A loop's later statements come before its first.
+    // In a loop, later statements execute before the first ones of the next turn.
     Loaded loaded;
     std::size_t known;
     unsigned tries = 0;
@@ -372,7 +372,7 @@ private:
     return found;
   }
 
-  /// Time is to be linear in the text.
+  /// Keeps the time linear in the text.
   static constexpr unsigned maxTries = 8;
 
   const Function &function;
@@ -380,7 +380,7 @@ private:
   std::vector<bool> crossed;
 };
 
-/// Whether a statement from `begin` on goes back to a label that was seen.
+/// Whether a statement from `begin` on branches back to a label that `seen` has.
 bool goesBack(const Function &function, std::uint32_t begin, const AdmissionToBarrier &seen) {
   return std::any_of(
       function.body.begin() + begin, function.body.end(), [&](const Statement &each) {
@@ -398,7 +398,7 @@ Opening openingOf(const Function &function, bool mayAskForBlock) {
   Admission admission;
   Opening opening;
   bool begun = false;
-  // Lines and pragmas behind the last instruction that is let in belong to what follows.
+  // A .loc or .pragma behind the last admitted instruction belongs to the following statement.
   for (std::uint32_t i = 1; i + 1 < function.body.size(); ++i) {
     const Statement &statement = function.body[i];
     switch (statement.kind) {

@@ -14,7 +14,7 @@ namespace {
 
 using Place = std::pair<std::string_view, std::int64_t>;
 
-/// The place that `operand`, the address of a parameter plus constants, names.
+/// Returns the place that `operand`, the address of a parameter plus constants, names.
 std::optional<Place> placeOf(const Cfg &cfg, const Definitions &whole, const Operand &operand,
                              unsigned depth) {
   if (operand.kind == OperandKind::Symbol)
@@ -67,7 +67,7 @@ private:
   void followAssignment(const Instruction &instruction, RegisterId reg) {
     const auto &operands = instruction.operands;
     std::string_view type = instruction.modifiers.empty() ? "" : instruction.modifiers.back();
-    // No pointer fits into less, and a product, a shift or a conversion is an offset.
+    // A smaller type cannot hold a pointer; a product, a shift or a conversion is an offset.
     bool is64 = type.ends_with("64");
     auto kind = llvm::StringSwitch<int>(
                     llvm::StringRef(instruction.opcode.data(), instruction.opcode.size()))

@@ -10,8 +10,8 @@
 namespace tally::ptx {
 namespace {
 
-/// The statement behind the label that opens the block of `first`, its first instruction, and
-/// behind the pragmas that belong to the label.
+/// Returns the statement behind the label that opens the block whose first instruction is `first`,
+/// and behind the pragmas that belong to the label.
 std::uint32_t behindLabel(const Function &function, std::uint32_t first) {
   std::uint32_t at = first;
   while (at > 1 && function.body[at - 1].kind != StatementKind::Label &&
@@ -33,8 +33,8 @@ PollPoint pointOf(const Cfg &cfg, const Uniformity &uniformity, const PollRules 
   point.cycles = site.cycles;
   point.turn = site.turn;
   point.isOutermost = site.isOutermost;
-  // A turn so long that each polls does so for less than what a strip costs: nobody waits there for
-  // what is read.
+  // A turn so long that each turn polls does so at less cost than a strip: there no thread waits
+  // for the word that the poll reads.
   if (site.strip.counter != noRegister && site.turns > 1) {
     point.place = PollPlace::Strip;
     point.strip = site.strip;
@@ -44,7 +44,7 @@ PollPoint pointOf(const Cfg &cfg, const Uniformity &uniformity, const PollRules 
   if (!latch || uniformity.ofControl(*site.header) != Variation::None ||
       uniformity.ofControl(*latch) != Variation::None ||
       uniformity.ofBranch(*latch) != Variation::None) {
-    // Threads of a warp that are not to poll in this turn wait for those that are.
+    // Threads of a warp that do not poll in this turn wait for threads that do.
     if (2 * site.cycles >= rules.period)
       point.turns = 1;
     return point;

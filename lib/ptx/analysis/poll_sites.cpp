@@ -14,19 +14,19 @@
 namespace tally::ptx {
 namespace {
 
-/// Turns of a loop inside of another, where they are not written down. A loop of fewer instructions
-/// than this makes long is not worth a poll in each turn: the loop around it polls.
+/// Assumed turns of an inner loop whose number of turns is unknown. If so many turns do not make a
+/// loop long, a poll in each turn would not pay: the loop around it polls.
 constexpr std::uint64_t usualTurns = 16;
-/// Nothing is longer: sums and products stay far below what 64 bits hold.
+/// Cap on estimates: sums and products stay far below the limit of 64 bits.
 constexpr std::uint64_t longest = std::uint64_t{1} << 40;
-/// Of a loop with more blocks each is taken to be come by in each turn.
+/// In a loop with more blocks the estimate assumes that each turn executes every block.
 constexpr std::size_t mostLookedAt = 256;
 
-/// A turn of more periods is no part of a strip: each polls.
+/// A turn of more periods than this is no part of a strip: each turn polls.
 constexpr std::uint64_t longestTurn = 2;
 
-/// A scheduler's registers for each thread of a warp, and what a kernel takes beside those that
-/// live through a loop's head. Below so many warps it is latencies that count.
+/// A scheduler's registers for each thread of a warp, and the registers that a kernel uses besides
+/// those that live across a loop's head. Below `fewestWarps` latencies dominate.
 constexpr std::uint64_t schedulerRegisters = 512, workingRegisters = 24;
 constexpr std::uint64_t fewestWarps = 2;
 
@@ -45,14 +45,14 @@ public:
       return cycles;
     });
     find();
-    // What takes more analyses only makes turns shorter.
+    // The costlier analyses only make turns shorter, so they cannot add a site.
     if (sites.empty())
       return {};
     ControlDependence dependence(cfg);
     Uniformity uniformity(cfg, dependence);
     BlockCosts costs(cfg, busyWarps(), uniformity);
     price([&](const CfgBlock &block, const Loop &loop) {
-      // What a turn may go past it goes past in every second one.
+      // A block that a turn may skip counts for every second turn.
       bool isSometimes = loop.blocks.size() <= mostLookedAt && mayTurnWithout(loop, block);
       return isSometimes ? costs.of(block) / 2 : costs.of(block);
     });
@@ -64,12 +64,12 @@ private:
   struct Nest {
     Loop loop;
     std::optional<std::size_t> parent = std::nullopt;
-    std::uint64_t cycles = 0;   ///< of a turn: its own blocks, and the loops inside of it
-    std::uint64_t unpolled = 0; ///< the same without the loops that poll
-    bool isPolled = false;      ///< each turn comes by a poll inside of it
+    std::uint64_t cycles = 0;   ///< of a turn: its own blocks, and the inner loops
+    std::uint64_t unpolled = 0; ///< of a turn, without the loops that poll
+    bool isPolled = false;      ///< each turn passes a poll in an inner loop
   };
 
-  /// Loops come outer before inner, so the last one found that holds a loop is the next around it.
+  /// Loops come outer before inner, so the last loop found that holds a loop is its parent.
   void nest() {
     for (std::size_t i = 0; i != nests.size(); ++i)
       for (std::size_t j = i; j-- > 0 && !nests[i].parent;)
@@ -80,14 +80,14 @@ private:
 
   void find() {
     sites.clear();
-    // From the inside out: a parent was found before its children.
+    // From the inside out: parents precede their children.
     for (std::size_t i = nests.size(); i-- > 0;)
       decide(nests[i]);
     llvm::sort(sites,
                [](const PollSite &a, const PollSite &b) { return a.statement < b.statement; });
   }
 
-  /// Of a scheduler, as far as it shows in registers.
+  /// Busy warps of a scheduler, as far as live registers determine them.
   unsigned busyWarps() const {
     Liveness liveness(cfg);
     std::uint64_t most = 0;
@@ -105,7 +105,7 @@ private:
         schedulerRegisters / (most + workingRegisters), fewestWarps, usualWarps));
   }
 
-  /// The cycles of each loop's own blocks.
+  /// Computes the cycles of each loop's own blocks.
   void price(llvm::function_ref<std::uint64_t(const CfgBlock &, const Loop &)> cyclesOfBlock) {
     std::vector<std::size_t> innermost(cfg.size(), nests.size());
     for (std::size_t i = 0; i != nests.size(); ++i)
@@ -154,13 +154,14 @@ private:
     site.isOutermost = !nest.parent;
     site.turns = static_cast<std::uint32_t>(
         std::clamp<std::uint64_t>(rules.apart() / nest.unpolled, 1, 1 << 16));
-    // A loop inside of another may be short each time that it is entered.
+    // An inner loop may make few turns each time that control enters it.
     if (!nest.parent || known.value_or(0) >= site.turns) {
       if (site.turns > 1)
         site.turn = turns.registerFor(std::bit_floor(site.turns));
       if (site.turn.reg != noRegister)
         site.turns = std::bit_floor(site.turns);
-      // Who is between two strips waits for what is read there, so they are not short.
+      // A thread between two strips waits for the word that it reads there, so strips are not
+      // short.
       std::uint64_t length = turnsOfStrip(nest.unpolled, known);
       if (length > 1 && (!nest.parent || length * nest.unpolled >= rules.apart()))
         site.strip = turns.stripFor(static_cast<std::uint32_t>(length));
@@ -169,8 +170,8 @@ private:
     nest.isPolled = true;
   }
 
-  /// Strips of one length, as long as the rules say, or two turns where one is longer than half of
-  /// that.
+  /// Returns the turns of a strip. Strips have one length: the length that the rules demand, or two
+  /// turns where one turn is longer than half of it.
   std::uint64_t turnsOfStrip(std::uint64_t cycles, std::optional<std::uint64_t> known) const {
     if (cycles > longestTurn * rules.period)
       return 1;

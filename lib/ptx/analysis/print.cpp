@@ -14,7 +14,7 @@
 namespace tally::ptx {
 namespace {
 
-/// `text` on one line with single blanks.
+/// Returns `text` on one line with single blanks.
 std::string flattened(std::string_view text) {
   std::string flat;
   for (char each : text) {
@@ -27,7 +27,7 @@ std::string flattened(std::string_view text) {
   return flat;
 }
 
-/// `line: text`.
+/// Returns `line: text`.
 std::string lineOfText(const Module &module, std::string_view text) {
   return fmt::format("{:>6}: {}", module.lineOf(text), flattened(text));
 }
@@ -50,7 +50,7 @@ std::string_view nameOf(Variation variation) {
   return "thread";
 }
 
-/// `entry` and the functions with bodies that it calls, directly or not.
+/// Returns `entry` and the functions with bodies that it calls, directly or indirectly.
 llvm::SetVector<const Function *> withCallees(ModuleFacts &modules, const Function &entry) {
   llvm::SetVector<const Function *> functions;
   functions.insert(&entry);
@@ -151,7 +151,7 @@ std::string printConvergence(ModuleFacts &modules, const Function &entry) {
   return text.empty() ? "no barriers and no warp operations with a mask\n" : text;
 }
 
-/// The kernel's findings that `isWanted` picks.
+/// Prints the kernel's findings that `isWanted` selects.
 std::string printFindings(ModuleFacts &modules, const Function &entry, std::string_view none,
                           llvm::function_ref<bool(Reason)> isWanted) {
   std::string text;
@@ -174,7 +174,7 @@ std::string printWaits(ModuleFacts &modules, const Function &entry) {
   });
 }
 
-/// Names of what `call` may reach, and what becomes of them in a variant.
+/// Returns the names of the functions that `call` may reach, and their treatment in a variant.
 std::string targetsText(const CallGraph &graph, const Function &caller, const CallSite &call) {
   std::string text;
   for (const Function *callee : graph.targets(caller, call))

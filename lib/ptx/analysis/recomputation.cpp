@@ -10,7 +10,7 @@
 namespace tally::ptx {
 namespace {
 
-/// Whether the result follows from the operands alone, and takes no more than a few cycles.
+/// Whether the operands alone determine the result, within a few cycles.
 bool isArithmetic(const Instruction &instruction) {
   if (instruction.has("cc"))
     return false;
@@ -46,7 +46,7 @@ RecomputationFacts::RecomputationFacts(Cfg &cfg, const llvm::DenseSet<RegisterId
       });
 }
 
-/// Whether each way to `other` comes by `statement` before.
+/// Whether each path to `other` passes `statement` before.
 bool RecomputationFacts::dominates(std::uint32_t statement, std::uint32_t other) const {
   const CfgBlock *first = cfg.blockOf(statement), *second = cfg.blockOf(other);
   return first && second &&
@@ -57,7 +57,7 @@ Recomputation::Recomputation(const RecomputationFacts &facts, const CfgBlock &he
                              const std::vector<RegisterId> &live)
     : facts(facts), header(header), live(live.begin(), live.end()) {}
 
-/// Whether what `reader` reads there is the same at the head, or can be made again.
+/// Whether the operand of `reader` has the same value at the head, or can be recomputed there.
 bool Recomputation::isSource(const Operand &operand, std::uint32_t reader, unsigned depth) {
   switch (operand.kind) {
   case OperandKind::Register: {
@@ -86,8 +86,8 @@ bool Recomputation::isSource(const Operand &operand, std::uint32_t reader, unsig
   }
 }
 
-/// Of a load from .param space: whether it is the entry's parameters that it loads from, not a
-/// call's result. Their addresses in registers come from a move of a name.
+/// Whether a load from .param space reads the entry's parameters and not a call's result. Registers
+/// get parameter addresses from a move of a name.
 bool Recomputation::isParameter(const Operand &base) const {
   const Cfg &cfg = facts.cfg;
   const Operand *address = &base;

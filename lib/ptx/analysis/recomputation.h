@@ -1,4 +1,4 @@
-// Registers that need not be saved at a loop's head: their values follow from what is there.
+// Registers that need not be saved at a loop's head: the block can recompute their values.
 #ifndef TALLY_LIB_PTX_ANALYSIS_RECOMPUTATION_H
 #define TALLY_LIB_PTX_ANALYSIS_RECOMPUTATION_H
 
@@ -14,10 +14,10 @@
 
 namespace tally::ptx {
 
-/// What does not depend on the place in a function.
+/// Facts of a function that hold for all of its loops.
 class RecomputationFacts {
 public:
-  /// The two sets: what has no name in the body's outer scope.
+  /// The two sets name registers and variables that are not visible in the body's outer scope.
   RecomputationFacts(Cfg &cfg, const llvm::DenseSet<RegisterId> &innerRegisters,
                      const llvm::StringSet<> &innerVariables);
 
@@ -33,31 +33,31 @@ private:
   std::vector<std::uint32_t> assignedBy; ///< by register: a statement, `never` or `several`
 };
 
-/// Of the registers that are live at one loop's head: which can be made again there.
+/// Which registers that are live at one loop's head can be recomputed there.
 ///
-/// * One instruction alone assigns the register, without a guard and from registers, constants,
-///   parameters, thread and block ids alone: integer and floating-point arithmetic, moves, loads of
-///   parameters. What is made of the last four alone is the same wherever it is defined at all.
-/// * Where it reads registers that are saved at the head, these are assigned once too, each by an
-///   instruction that every way to this one comes by, and every way to the head comes by this one:
-///   then no way leads from the source's instruction to the head that misses this one, so the
-///   source still holds at the head what was read here.
+/// * A single instruction assigns the register, without a guard, from registers, constants,
+///   parameters, thread and block ids only: integer and floating-point arithmetic, moves, loads of
+///   parameters. A value made of the last four only is the same wherever it is defined at all.
+/// * Registers that it reads and that are saved at the head are also assigned once, each by an
+///   instruction that every path to this instruction passes, and every path to the head passes this
+///   instruction. Then no path leads from the source's instruction to the head without passing this
+///   instruction, so the source still has at the head the value that this instruction read.
 class Recomputation {
 public:
-  /// `live` at the begin of `header`.
+  /// `live`: the registers that are live at the begin of `header`.
   Recomputation(const RecomputationFacts &facts, const CfgBlock &header,
                 const std::vector<RegisterId> &live);
   bool canMake(RegisterId reg) { return ask(reg, maxDepth) == Answer::Yes; }
-  /// Adds the statements that make `reg`, which canMake() is true of, each once, behind those that
-  /// make what they read.
+  /// Adds the statements that compute `reg`, for which canMake() is true, each once and behind the
+  /// statements that compute its sources.
   void addTo(llvm::SetVector<std::uint32_t> &statements, RegisterId reg);
 
 private:
-  /// Instructions that are made of one another: longer chains cost more than a register saved.
+  /// Limit on chained instructions: longer chains cost more than saving a register.
   static constexpr unsigned maxDepth = 64;
 
-  /// Open: it is being asked already, so that the register is made of itself. Nothing is built on
-  /// that, nor on its being saved.
+  /// Open: the query is running already, so the register depends on itself. Nothing may depend on
+  /// such a register, nor on its being saved.
   enum class Answer : std::uint8_t { Open, No, Yes };
   Answer ask(RegisterId reg, unsigned depth);
   bool isSource(const Operand &operand, std::uint32_t reader, unsigned depth);

@@ -7,7 +7,7 @@
 namespace tally::ptx {
 namespace {
 
-/// Whether what the registers held that it writes is gone afterwards.
+/// Whether the instruction ends the previous values of the registers that it writes.
 bool overwrites(const Instruction &instruction, ResultKind result) {
   return !instruction.guard && result != ResultKind::None && result != ResultKind::Unknown &&
          instruction.opcode != "wgmma" && instruction.opcode != "tcgen05";
@@ -15,7 +15,7 @@ bool overwrites(const Instruction &instruction, ResultKind result) {
 
 } // namespace
 
-/// Looks for the values of a use upwards, from block to block, as far as they are not assigned.
+/// Searches the values of a use upwards, block by block, up to their assignments.
 class RegisterValuesBuilder {
 public:
   using Id = RegisterValues::Id;
@@ -33,7 +33,7 @@ public:
       open.pop_back();
       enter(*cfg.blocks()[block], reg);
     }
-    // Found from uses to assignments: this way round most of them need one visit.
+    // The search goes from uses to assignments; in reverse order most flows need one visit.
     std::ranges::reverse(result.flowsTo);
   }
 
@@ -57,7 +57,7 @@ private:
         visit(*block);
   }
 
-  /// Gives each assignment its value.
+  /// Creates a value for each assignment.
   void assign(const CfgBlock &block) {
     for (std::uint32_t statement : block.instructions)
       forEachWrittenRegister(cfg.instruction(statement), [&](const Operand &each) {
@@ -66,7 +66,7 @@ private:
       });
   }
 
-  /// Finds the values of what is read, and of what an assignment leaves in part.
+  /// Finds the values of reads, and the old values that partial assignments keep.
   void read(const CfgBlock &block) {
     llvm::DenseMap<RegisterId, Id> assigned; // so far
     auto current = [&](RegisterId reg) {
@@ -82,7 +82,7 @@ private:
       ResultKind kind = resultKindOf(instruction);
       if (instruction.guard)
         see(instruction.guard->predicate);
-      // What is assigned has its value already.
+      // Written operands have their values already.
       forEachReadRegister(instruction, kind, see);
       forEachWrittenRegister(instruction, kind, [&](const Operand &each) {
         if (!isSplit(each))
@@ -95,14 +95,14 @@ private:
     }
   }
 
-  /// What `reg` holds where `block` ends.
+  /// Returns the value of `reg` at the end of `block`.
   Id atEnd(const CfgBlock &block, RegisterId reg) {
     auto assigned = last.find({block.number, reg});
     return assigned == last.end() ? atEntry(block, reg) : assigned->second;
   }
 
   Id atEntry(const CfgBlock &begin, RegisterId reg) {
-    // Of blocks with one way in, where that comes from.
+    // A block with one predecessor has the value of that predecessor.
     const CfgBlock *block = &begin;
     while (block->predecessors.size() == 1 && block != &cfg.front()) {
       block = block->predecessors.front();
@@ -128,11 +128,11 @@ private:
 
   const Cfg &cfg;
   RegisterValues &result;
-  std::vector<std::uint32_t> assignments; ///< how many, by register
+  std::vector<std::uint32_t> assignments; ///< number of assignments, by register
   std::vector<bool> reachable;
-  llvm::DenseMap<Place, Id> last;    ///< assigned in a block
-  llvm::DenseMap<Place, Id> entered; ///< live where a block begins
-  std::vector<Place> open;           ///< of these, still to be followed
+  llvm::DenseMap<Place, Id> last;    ///< values assigned in a block
+  llvm::DenseMap<Place, Id> entered; ///< values live at a block's begin
+  std::vector<Place> open;           ///< entries of `entered` still to follow
 };
 
 RegisterValues::RegisterValues(const Cfg &cfg) : total(cfg.function().registerCount) {

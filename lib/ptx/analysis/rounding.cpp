@@ -20,7 +20,7 @@ bool isApproximate(const Instruction &instruction) {
   return instruction.has("approx") || instruction.has("full");
 }
 
-/// What immediates alone make, if the turns of loops are counted.
+/// Registers that follow from immediates alone, if the turns of loops are counted.
 class KnownTurns {
 public:
   KnownTurns(const Cfg &cfg, const Definitions &definitions)
@@ -34,7 +34,7 @@ public:
     follow();
   }
 
-  /// Whether a branch out of the loop is decided by known values.
+  /// Whether known values decide a branch out of the loop.
   bool hasKnownEnd(const Loop &loop) const {
     return llvm::any_of(loop.blocks, [&](const CfgBlock *block) {
       const Instruction *last = cfg.terminator(*block);
@@ -80,7 +80,7 @@ private:
     return operand.kind == OperandKind::Register && turns[operand.reg];
   }
 
-  /// Of what immediates alone make; whether a branch was taken does not count.
+  /// Whether immediates alone make the result, whatever branches were taken.
   bool isOfKnown(const Instruction &instruction) const {
     bool readsCarry = intakeOf(instruction) == Intake::Carry && instruction.opcode.ends_with('c');
     return resultKindOf(instruction) == ResultKind::Pure && !readsCarry &&
@@ -103,7 +103,8 @@ private:
     }
   }
 
-  /// What the loop assigns and something assigns before: such a register is its turns'.
+  /// Marks known registers that the loop assigns and that have another assignment: their value
+  /// changes with each turn.
   void addTurning(const Loop &loop) {
     for (const CfgBlock *block : loop.blocks)
       for (std::uint32_t statement : block->instructions)
@@ -129,7 +130,7 @@ private:
     }
   }
 
-  /// A division is folded by its divisor alone.
+  /// ptxas folds a division whose divisor alone is known.
   bool mayBeFolded(const Instruction &instruction) const {
     auto sources = instruction.operands.subspan(1);
     if (turnsWith(sources.back()))
@@ -140,11 +141,11 @@ private:
 
   const Cfg &cfg;
   const Definitions &definitions;
-  std::vector<bool> known; ///< by register: immediates make it, if the turns of loops are counted
-  std::vector<bool> turns; ///< known, and another one in each turn of a loop
+  std::vector<bool> known; ///< immediates determine the register, if turns are counted
+  std::vector<bool> turns; ///< by register: known, and different in each turn of a loop
 };
 
-/// In a type of floating point, and nothing says how it is rounded.
+/// Whether the instruction is of floating point and has no rounding modifier.
 bool isContractible(const Instruction &instruction) {
   auto isFloat = [](std::string_view type) {
     return type.starts_with("f16") || type.starts_with("bf16") || type.starts_with("f32") ||
@@ -163,7 +164,7 @@ bool isSum(const Instruction &instruction) {
          !instruction.operands.empty() && isContractible(instruction);
 }
 
-/// Ways from products to sums, and whether polls stand in them.
+/// Paths from products to sums, and whether polls stand in them.
 class Contractions {
 public:
   Contractions(const Cfg &cfg, const Definitions &definitions, const KnownTurns &turns,
@@ -178,7 +179,8 @@ public:
     });
   }
 
-  /// Whether a product that comes to the sum past a poll might be contracted with it without.
+  /// Whether a product reaches the sum across a poll, and ptxas might contract both without the
+  /// poll.
   bool isCut(std::uint32_t sum) {
     seen.clear();
     return llvm::any_of(cfg.instruction(sum).operands.subspan(1), [&](const Operand &each) {
@@ -188,7 +190,7 @@ public:
 
 private:
   struct PolledLoop {
-    std::vector<bool> contains; ///< by block
+    std::vector<bool> contains; ///< by block number
     bool hasKnownEnd;
   };
 
@@ -199,7 +201,7 @@ private:
     return statement;
   }
 
-  /// Follows copies back from `reader`, to which `past` says whether a poll was met behind it.
+  /// Follows copies back from `reader`. `past`: whether a poll stands behind `reader` already.
   bool comesPastPoll(RegisterId reg, std::uint32_t reader, std::uint32_t sum, bool past) {
     if (!seen.insert({reg, past}).second)
       return false;
@@ -218,16 +220,17 @@ private:
     });
   }
 
-  /// On a way from the register's assignment to its reader.
+  /// Whether `poll` stands on a path from the register's assignment `by` to `reader`.
   bool standsBetween(RegisterId reg, std::uint32_t by, std::uint32_t poll,
                      std::uint32_t reader) const {
-    // Whoever comes into the block by its begin comes by the assignment again.
+    // A path into the block from its begin passes the assignment again.
     if (cfg.blockOf(by) == cfg.blockOf(reader) && by < reader)
       return by < poll && poll <= reader && cfg.blockOf(poll) == cfg.blockOf(by);
     return reaches(reg, by, false, poll) && reaches(reg, poll, true, reader);
   }
 
-  /// Those of two turns of a loop, where some are unrolled; what comes into one, where all are.
+  /// Whether ptxas may bring both together: of two turns of a loop, where it unrolls some; of a
+  /// value from before the loop, where it unrolls all.
   bool mayComeTogether(std::uint32_t product, std::uint32_t sum) const {
     return llvm::any_of(loops, [&](const PolledLoop &each) {
       return each.contains[cfg.blockOf(sum)->number] &&
@@ -235,8 +238,8 @@ private:
     });
   }
 
-  /// Whether a way leads from behind `from`, or, with `itself`, from before it, to `to` on which
-  /// the register is not assigned anew.
+  /// Whether a path leads to `to` from behind `from`, or with `itself` from before `from`, without
+  /// a new assignment of the register.
   bool reaches(RegisterId reg, std::uint32_t from, bool itself, std::uint32_t to) const {
     std::vector<bool> entered(cfg.size(), false);
     llvm::SmallVector<const CfgBlock *, 16> blocks;
@@ -267,8 +270,8 @@ private:
 
   const Cfg &cfg;
   const Definitions &definitions;
-  std::vector<std::uint32_t> points; ///< instructions that polls stand before
-  std::vector<PolledLoop> loops;     ///< with a poll inside
+  std::vector<std::uint32_t> points; ///< the instructions behind the polls
+  std::vector<PolledLoop> loops;     ///< loops with a poll inside
   std::set<std::pair<RegisterId, bool>> seen;
 };
 
@@ -278,8 +281,8 @@ template <class Is> bool hasAny(const Cfg &cfg, Is is) {
   });
 }
 
-/// Of a product that comes to it past one of the polls. Products that come into a loop count where
-/// immediates say how many turns it has.
+/// Returns a sum that a product reaches across one of the polls. A product from outside a loop
+/// counts where immediates determine the loop's number of turns.
 std::optional<std::uint32_t> findCutSum(const Cfg &cfg, const Definitions &definitions,
                                         const KnownTurns &turns,
                                         llvm::ArrayRef<std::uint32_t> polls) {

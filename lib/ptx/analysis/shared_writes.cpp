@@ -26,7 +26,7 @@ bool mayWriteShared(const Instruction &instruction) {
     return true;
   if (instruction.opcode == "cp")
     return copySpacesOf(instruction).to == "global";
-  // Its space is that which it copies from.
+  // The state space that it names is the space of its source.
   if (instruction.opcode == "multimem" && instruction.has("cp"))
     return true;
   bool writes = llvm::StringSwitch<bool>(ref(instruction.opcode))

@@ -1,4 +1,4 @@
-// A view of text as LLVM's functions take it.
+// Converts a view of text to the type of LLVM's functions.
 #ifndef TALLY_LIB_PTX_ANALYSIS_STRING_REF_H
 #define TALLY_LIB_PTX_ANALYSIS_STRING_REF_H
 

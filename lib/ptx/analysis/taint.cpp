@@ -17,10 +17,10 @@
 namespace tally::ptx {
 namespace {
 
-/// What a taint may be kept in, other than registers: one cell for each state space (an access that
-/// names a space reaches no other), one for tensor memory, one for mbarrier objects (which nothing
-/// else may access: PTX ISA, mbarrier), one for what lanes tell each other by instructions that are
-/// not known, one for which of them stand together, and the carry flag.
+/// Places of a taint besides registers: one cell for each state space (an access that names a space
+/// reaches no other), one for tensor memory, one for mbarrier objects (no other instruction may
+/// access them: PTX ISA, mbarrier), one for values that lanes exchange by unknown instructions, one
+/// for which lanes are converged, and the carry flag.
 enum Cell : unsigned {
   Shared = 1,
   Local = 2,
@@ -34,7 +34,7 @@ enum Cell : unsigned {
   AnyMemory = Shared | Local | Global | Param | Tensor | Barriers | Lanes
 };
 
-/// The cells of a space. A generic address is of any of three.
+/// Returns the cells of a space. A generic address may be in any of three.
 unsigned cellsOf(std::string_view space) {
   if (space.starts_with("shared"))
     return Shared;
@@ -47,7 +47,7 @@ unsigned cellsOf(std::string_view space) {
   return space == "const" ? 0u : unsigned{Shared | Local | Global};
 }
 
-/// The cells that an access to memory may reach.
+/// Returns the cells that a memory access may reach.
 unsigned cellsOf(const Instruction &access) {
   for (std::string_view each : access.modifiers)
     if (each == "local" || each == "global" || each == "const" || each.starts_with("shared") ||
@@ -56,7 +56,7 @@ unsigned cellsOf(const Instruction &access) {
   return cellsOf(std::string_view());
 }
 
-/// Whether the result depends on which lanes came along: the forms that name no lanes.
+/// Whether the result depends on which lanes are converged: the forms that name no lanes.
 bool countsCompany(const Instruction &instruction) {
   return instruction.opcode == "activemask" ||
          (!instruction.has("sync") &&
@@ -67,8 +67,8 @@ bool isOneOf(std::string_view opcode, std::initializer_list<std::string_view> li
   return llvm::is_contained(list, opcode);
 }
 
-/// By which threads of a warp or block meet, where they tell each other something: those at another
-/// instruction with the same qualifiers too (PTX ISA, shfl.sync, vote.sync, …).
+/// Returns the key by which threads of a warp or block meet to exchange values: threads at another
+/// instruction with the same qualifiers meet too (PTX ISA, shfl.sync, vote.sync, …).
 std::string meetingOf(const Instruction &instruction) {
   if (intakeOf(instruction) != Intake::Lanes)
     return {};
@@ -80,8 +80,8 @@ std::string meetingOf(const Instruction &instruction) {
   return name;
 }
 
-/// The cells that `instruction` may write beside its result. What is not known to write less writes
-/// all memory.
+/// Returns the cells that `instruction` may write besides its result. An instruction that is not
+/// known to write less writes all memory.
 unsigned cellsWrittenBy(const Instruction &instruction) {
   std::string_view opcode = instruction.opcode;
   switch (intakeOf(instruction)) {
@@ -146,7 +146,7 @@ public:
     return exitsInCall || llvm::any_of(loop.blocks, [&](const CfgBlock *block) {
              if (block->successors.size() < 2 || !(decides(*block) || control.contains(block)))
                return false;
-             // Without a header every decision may be a way out of some turn.
+             // Without a header every decision may be an exit of some turn.
              return !loop.header || llvm::any_of(block->successors, [&](const CfgBlock *next) {
                return !loop.has(*next);
              });
@@ -181,7 +181,7 @@ private:
         if (decides(*original) || control.contains(original))
           changed |= control.insert(&block).second;
       }
-    // Lanes part at a branch, and may not have met again when the next one is executed.
+    // Lanes diverge at a branch, and may not have reconverged when the next branch executes.
     if (block.successors.size() > 1 && decides(block))
       mark(Company);
     for (std::uint32_t statement : block.instructions) {
@@ -194,7 +194,7 @@ private:
                             [&](const Operand &each) { tainted |= registers.contains(each.reg); });
       if (!tainted && !sources.contains(statement))
         continue;
-      // What a copy has read does not say whether it is done.
+      // The data that a copy has read does not tell whether the copy is complete.
       if (tainted && instruction.opcode == "cp")
         mark(Barriers);
       exitsInCall |= exits.contains(statement);
@@ -204,7 +204,8 @@ private:
     }
   }
 
-  /// Marks what the statement may write. By roots, a store to global memory marks its pointer's.
+  /// Marks the cells that the statement may write. With `byRoots`, a store to global memory marks
+  /// only the memory of its pointer.
   void write(std::uint32_t statement) {
     const Instruction &instruction = cfg.instruction(statement);
     unsigned written = cellsWrittenBy(instruction);
@@ -246,7 +247,7 @@ private:
     cells |= written;
   }
 
-  /// The cells that `instruction` may read. Kernel parameters are nobody's to write.
+  /// Returns the cells that `instruction` may read. No instruction may write kernel parameters.
   unsigned cellsReadBy(const Instruction &instruction) const {
     std::string_view opcode = instruction.opcode;
     switch (intakeOf(instruction)) {
@@ -288,16 +289,16 @@ private:
   const Cfg &cfg;
   const Loop &loop;
   llvm::DenseSet<std::uint32_t> sources, exits;
-  std::optional<Cfg> turn; ///< one turn of the loop
+  std::optional<Cfg> turn; ///< the CFG of one turn of the loop
   std::optional<ControlDependence> dependence;
   llvm::DenseSet<RegisterId> registers;
   llvm::DenseSet<const CfgBlock *> control;
-  unsigned cells = 0;                          ///< of Cell
-  const Definitions *byRoots;                  ///< of the whole body; may be null
-  llvm::DenseSet<std::uint32_t> stores;        ///< of tainted values to global memory, by roots
-  PointerRoots storedTo;                       ///< of these
-  std::map<std::uint32_t, PointerRoots> roots; ///< of the addresses of statements
-  std::set<std::string> meetings;              ///< meetingOf
+  unsigned cells = 0;                          ///< tainted cells, bits of Cell
+  const Definitions *byRoots;                  ///< definitions of the whole body; may be null
+  llvm::DenseSet<std::uint32_t> stores;        ///< of tainted values to global memory, with byRoots
+  PointerRoots storedTo;                       ///< roots of `stores`
+  std::map<std::uint32_t, PointerRoots> roots; ///< roots of the statements' addresses
+  std::set<std::string> meetings;              ///< tainted keys of meetingOf
   bool exitsInCall = false;
   bool changed = false;
 };

@@ -9,17 +9,17 @@
 
 namespace tally::ptx {
 
-/// Whether what `sources`, statements of `loop`, read may decide when the loop ends.
+/// Whether values that `sources`, statements of `loop`, read may decide when the loop ends.
 ///
-/// A taint goes through registers, through the carry flag, through memory (one cell for each state
-/// space), through what lanes tell each other, and through control: that of one turn (see waits.h),
-/// which also decides which lanes stand together. A way out is a branch, ret or exit that leads out
-/// of the loop, and a call, one of `exits`, in which the thread may exit.
+/// A taint propagates through registers, the carry flag, memory (one cell for each state space),
+/// values that lanes exchange, and control. Control is that of one turn (see waits.h), and also
+/// decides which lanes are converged. An exit is a branch, ret or exit that leads out of the loop,
+/// or one of `exits`: calls in which the thread may exit.
 ///
 /// With `byRoots`, the body's definitions, a value stored to global memory by one pointer (a
-/// parameter, a variable) is not looked for behind another.
+/// parameter, a variable) is assumed not to be read by another.
 ///
-/// What each opcode reads beside its operands is its Intake, see opcodes.h.
+/// An opcode's Intake tells what it reads besides its operands, see opcodes.h.
 bool decideWhenItEnds(const Cfg &cfg, const Loop &loop, llvm::ArrayRef<std::uint32_t> sources,
                       llvm::ArrayRef<std::uint32_t> exits, const Definitions *byRoots = nullptr);
 

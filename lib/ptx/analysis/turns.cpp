@@ -12,10 +12,12 @@
 namespace tally::ptx {
 namespace {
 
-/// Of a loop behind an unrolled one. A larger mask is some other one.
+/// Limit on the mask of a remainder loop behind an unrolled loop. A larger mask has another
+/// purpose.
 constexpr std::int64_t greatestRemainder = 255;
 
-/// `add reg, reg, constant` without a guard, of integers of 32 or 64 bits, or `add reg, reg, reg`.
+/// Whether it is `add reg, reg, constant` without a guard, of integers of 32 or 64 bits, or `add
+/// reg, reg, reg`.
 bool isStep(const Instruction &instruction) {
   bool subtracts = instruction.opcode == "sub";
   return !instruction.guard && (instruction.opcode == "add" || subtracts) &&
@@ -28,7 +30,7 @@ bool isStep(const Instruction &instruction) {
           (!subtracts && instruction.operands[2].kind == OperandKind::Register));
 }
 
-/// Whether a way of one step or more leads from `from` to `to` inside of `loop`, not by `avoided`.
+/// Whether a path of at least one edge leads from `from` to `to` inside `loop` without `avoided`.
 bool canReach(const Loop &loop, const CfgBlock &from, const CfgBlock &to, const CfgBlock &avoided) {
   std::vector<bool> seen(loop.contains.size());
   llvm::SmallVector<const CfgBlock *, 16> worklist = {&from};
@@ -64,7 +66,7 @@ const CfgBlock *latchOf(const Cfg &cfg, const CfgBlock &header, llvm::ArrayRef<C
   if (!branch || branch->opcode != "bra" || branch->operands.size() != 1 ||
       branch->operands[0].kind != OperandKind::Symbol)
     return nullptr;
-  // Falling through to the header is no branch to it.
+  // A fall-through to the header is no branch to it.
   bool twoWays = branch->guard && latch->successors.size() != 2;
   std::string_view label = branch->operands[0].symbol;
   const Function &function = cfg.function();
@@ -128,8 +130,8 @@ std::optional<Turns::Counter> Turns::counterBetween(RegisterId from, RegisterId 
   return Counter{from, to, add.opcode == "sub" ? -step : step};
 }
 
-/// Whether at the statement, the only one in the loop that assigns `reg`, `copy` holds what `reg`
-/// held when the turn began.
+/// Whether `copy` holds, at the loop's only assignment of `reg`, the value of `reg` at the turn's
+/// begin.
 bool Turns::isCopiedBefore(RegisterId reg, RegisterId copy, std::uint32_t statement) const {
   if (inside.of(copy).size() != 1)
     return false;
@@ -141,14 +143,15 @@ bool Turns::isCopiedBefore(RegisterId reg, RegisterId copy, std::uint32_t statem
   return from == to ? at < statement : canReach(loop, *from, *to, *loop.header);
 }
 
-/// What the statement assigns: of several values the least, or the greatest. A remainder's loop, as
-/// compilers write it behind an unrolled one, begins with so many low bits of something.
+/// Returns the value that the statement assigns: of several possible values the least, or the
+/// greatest. Compilers write a remainder loop behind an unrolled loop; its counter begins with the
+/// low bits of a value.
 std::optional<std::int64_t> Turns::extremeOf(std::uint32_t statement, bool least) const {
   const Instruction &instruction = cfg.instruction(statement);
   if (instruction.guard || instruction.operands.size() < 2)
     return std::nullopt;
   auto ofRegister = [&](RegisterId reg, bool least) -> std::optional<std::int64_t> {
-    // Before what is assigned there; so no loop of copies is followed for ever.
+    // The definition stands earlier in the text, so the search ends in a loop of copies.
     if (reg == noRegister || all.of(reg).size() != 1 || all.of(reg)[0] >= statement)
       return std::nullopt;
     return extremeOf(all.of(reg)[0], least);
@@ -206,9 +209,9 @@ std::optional<std::uint64_t> Turns::constant() const {
       auto initial = initialOf(counter);
       if (compared != counter.reg && compared != counter.next)
         continue;
-      // Compared before the step: so much further on it is what the step makes.
+      // The test reads the counter before the step, so the step's result is further on by one step.
       std::int64_t end = compared == counter.next ? limit : limit + counter.step;
-      // From a thread's id, or the like: not more turns than from 0.
+      // The initial value is unknown, such as a thread's id: at most as many turns as from 0.
       if (!initial && end <= 0)
         continue;
       std::int64_t distance = end - initial.value_or(0);
@@ -231,8 +234,8 @@ TurnRegister Turns::registerFor(std::uint32_t turns) const {
   return {};
 }
 
-/// Whether what `branch`, the latch's, reads in `reg` is read elsewhere: in the loop, or where
-/// another way leads out of it.
+/// Whether another instruction than `branch`, the latch's branch, reads the same value of `reg`: in
+/// the loop, or behind another exit of it.
 bool Turns::isReadElsewhere(RegisterId reg, std::uint32_t branch) const {
   std::vector<bool> seen(loop.contains.size());
   llvm::SmallVector<const CfgBlock *, 16> worklist(loop.blocks.begin(), loop.blocks.end());
@@ -265,8 +268,8 @@ bool Turns::isReadElsewhere(RegisterId reg, std::uint32_t branch) const {
   return false;
 }
 
-/// Whether the copy of what a turn counted to comes behind the count: one at the turn's begin
-/// leaves at the header what the turn before began with, and in the first turn nothing.
+/// Whether the copy of the counted value comes behind the count. A copy at the turn's begin leaves
+/// at the header the value from the begin of the previous turn, and in the first turn nothing.
 bool Turns::isSetAtHeader(const Counter &counter) const {
   std::uint32_t copy = inside.of(counter.reg)[0], add = inside.of(counter.next)[0];
   const CfgBlock *from = cfg.blockOf(add), *to = cfg.blockOf(copy);
@@ -303,8 +306,8 @@ StripLoop Turns::stripFor(std::uint32_t turns) const {
       compare.operands[1].kind != OperandKind::Register ||
       isAssignedBetween(compare.operands[1].reg, strip.compare, strip.branch))
     return {};
-  // Before the comparison the inner loop does not set its outcome, and may be left elsewhere than
-  // by this branch.
+  // With its branch before the comparison, the inner loop does not set the comparison's outcome,
+  // and must have no other exit than this branch.
   bool isNext = latch->instructions.size() >= 2 &&
                 latch->instructions[latch->instructions.size() - 2] == strip.compare;
   bool isFree = isNext && !isReadElsewhere(branch.guard->predicate.reg, strip.branch);
@@ -319,11 +322,13 @@ StripLoop Turns::stripFor(std::uint32_t turns) const {
     return {};
   if (limit.kind == OperandKind::Register && inside.contains(limit.reg)) {
     strip.limitLoad = inside.of(limit.reg)[0];
-    // Its only definition: with another, a turn that does not come by the load compares with that.
+    // The load must be the only definition: otherwise a turn that skips the load compares with
+    // another.
     if (all.of(limit.reg).size() != 1 || !loadsParameter(*strip.limitLoad, strip.isWide))
       return {};
   }
-  // What another turn needs: the comparison, or where the branch is taken without it the opposite.
+  // Another turn needs the comparison, or its opposite where the branch tests the negated
+  // predicate.
   std::string_view test = compare.modifiers[0];
   bool negated = branch.guard->predicate.negated;
   auto holds = [&](std::initializer_list<std::string_view> straight,
@@ -334,7 +339,8 @@ StripLoop Turns::stripFor(std::uint32_t turns) const {
   bool upwards = holds({"lt", "le", "lo", "ls"}, {"ge", "gt", "hs", "hi"});
   bool downwards = holds({"gt", "ge", "hi", "hs"}, {"le", "lt", "ls", "lo"});
   auto isCut = [&](const Counter &counter) {
-    // How far so many strides lead is not known: for equality they might lead past the limit.
+    // The total of so many strides is unknown: with a test for equality the counter might pass the
+    // limit.
     if (counter.stride != noRegister)
       return upwards;
     auto step = static_cast<std::uint64_t>(std::llabs(counter.step));

@@ -1,4 +1,4 @@
-// How often a loop turns, and which register counts its turns.
+// How many turns a loop makes, and which register counts its turns.
 #ifndef TALLY_LIB_PTX_ANALYSIS_TURNS_H
 #define TALLY_LIB_PTX_ANALYSIS_TURNS_H
 
@@ -11,37 +11,37 @@
 
 namespace tally::ptx {
 
-/// Whether `loop` can turn without coming by `block`, one of its blocks. A loop without a single
-/// header is taken to.
+/// Whether `loop` can make a turn without executing `block`, one of its blocks. True for a loop
+/// without a single header.
 bool mayTurnWithout(const Loop &loop, const CfgBlock &block);
 
-/// The one block of `blocks`, a loop's, that branches back to `header`, by a plain branch with its
-/// label; or null.
+/// Returns the only block of `blocks`, the blocks of a loop, that branches back to `header`, by a
+/// plain branch to its label; or null.
 const CfgBlock *latchOf(const Cfg &cfg, const CfgBlock &header, llvm::ArrayRef<CfgBlock *> blocks);
 
-/// How one loop moves on.
+/// The counters of one loop.
 class Turns {
 public:
   /// `all`: the definitions of the whole function.
   Turns(const Cfg &cfg, const Loop &loop, const Definitions &all);
 
-  /// The number of turns where it is written down: a counter in constant steps that is compared
-  /// with a constant, from a constant, from low bits of something, all of them set or clear, or
-  /// from what is taken for 0. An estimate, as of a comparison no more is looked at than that the
-  /// loop may be left by it.
+  /// Returns the number of turns where the text gives it: the loop compares a counter in constant
+  /// steps with a constant. The counter begins at a constant, at low bits of a value (taken as all
+  /// set or all clear), or at an unknown value, taken as 0. It is an estimate: a comparison counts
+  /// if only the loop may be left by it.
   std::optional<std::uint64_t> constant() const;
 
-  /// A register that tells each `turns`-th turn, where the loop has one. `turns`: a power of two.
+  /// Returns a register that tells each `turns`-th turn, if the loop has one. `turns`: a power of
+  /// two.
   TurnRegister registerFor(std::uint32_t turns) const;
 
-  /// How the loop can be cut into strips of so many turns.
+  /// Returns how to cut the loop into strips of so many turns.
   StripLoop stripFor(std::uint32_t turns) const;
 
 private:
-  /// A register of the header's that is larger in each turn, by a constant or by what another
-  /// register holds, which no turn changes.
+  /// A register that grows in each turn, by a constant or by a register that no turn changes.
   struct Counter {
-    RegisterId reg, next; ///< at the header, and behind the step; the same where it is one register
+    RegisterId reg, next; ///< at the header, and behind the step; may be the same register
     std::int64_t step;
     RegisterId stride = noRegister;
   };
@@ -59,7 +59,7 @@ private:
   const Loop &loop;
   const Definitions &all;
   Definitions inside;
-  std::vector<Counter> counters; ///< in constant steps
+  std::vector<Counter> counters; ///< counters in constant steps
   std::vector<Counter> strided;
 };
 

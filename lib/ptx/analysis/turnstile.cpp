@@ -10,13 +10,13 @@ namespace {
 
 bool isWord32(std::string_view type) { return type == "u32" || type == "s32" || type == "b32"; }
 
-/// What a register of the loop says of the words that were read.
+/// What a register of the loop tells about the words that were read.
 enum class Sense : std::uint8_t {
   Unset,     ///< no assignment seen yet
-  Nothing,   ///< it does not depend on them
-  Word,      ///< it is one of them
-  Equal,     ///< predicate, or 1 for 0: grows with "the word equals the block's id"
-  Different, ///< falls with it
+  Nothing,   ///< the register does not depend on them
+  Word,      ///< the register is such a word
+  Equal,     ///< predicate, or 1 for 0: true if the word equals the block's id
+  Different, ///< true if the word differs from the block's id
   Lost       ///< anything else
 };
 
@@ -47,7 +47,8 @@ public:
   }
 
 private:
-  /// Nothing but loads (of what others write, one word each), arithmetic, barriers, fences, naps.
+  /// Whether the loop holds only loads (of what others write, one word each), arithmetic, barriers,
+  /// fences and naps.
   bool onlyReads() const {
     for (const CfgBlock *block : loop.blocks)
       for (std::uint32_t statement : block->instructions) {
@@ -87,12 +88,13 @@ private:
   void visit(std::uint32_t statement) {
     const Instruction &instruction = cfg.instruction(statement);
     Sense sense = resultOf(statement, instruction);
-    // What is never more than this depends on nothing that was read.
+    // An instruction that stays Unset depends on no word that was read.
     if (sense == Sense::Unset)
       return;
     forEachWrittenRegister(instruction, [&](const Operand &each) {
       Sense &known = senses.try_emplace(each.reg, Sense::Unset).first->second;
-      // A register that is one thing or another is neither, as nothing says which it is when read.
+      // A register that may be one thing or another counts as lost: nothing tells which it is when
+      // read.
       Sense met = known == Sense::Unset || known == sense ? sense : Sense::Lost;
       changed |= met != known;
       known = met;
@@ -111,7 +113,7 @@ private:
     });
     if (!any)
       return waiting ? Sense::Unset : Sense::Nothing;
-    // A guard skips the assignment in some threads, which then keep an older outcome.
+    // A false guard skips the assignment in some threads, which then keep an older outcome.
     if (instruction.guard)
       return Sense::Lost;
     return resultOfOutcome(instruction);
@@ -140,7 +142,7 @@ private:
     return Sense::Lost;
   }
 
-  /// The operand's sense where it is an outcome.
+  /// Returns the operand's sense if it is an outcome of a comparison.
   Sense outcome(const Operand &operand) const {
     Sense sense = of(operand);
     return sense == Sense::Word ? Sense::Lost : sense;
@@ -154,7 +156,7 @@ private:
     return a == Sense::Nothing ? b : Sense::Lost;
   }
 
-  /// Only 1 for set and 0 for not set, or the reverse.
+  /// Accepts only 1 for set and 0 for not set, or the reverse.
   Sense resultOfSelection(const Instruction &selp) const {
     std::uint64_t set = selp.operands[1].bits, unset = selp.operands[2].bits;
     Sense sense = outcome(selp.operands[3]);
@@ -181,7 +183,7 @@ private:
         }
       return Sense::Lost;
     }
-    // A 0 or 1 that a selection made, against 0 or 1.
+    // Compares the 0 or 1 of a selection with 0 or 1.
     if (second->kind != OperandKind::Integer || second->bits > 1)
       return Sense::Lost;
     return equal == (second->bits == 1) ? sense : inverted(sense);
@@ -200,7 +202,7 @@ private:
       Sense sense = of(last->guard->predicate);
       if (sense == Sense::Nothing)
         return true;
-      // Guard::negated stands in the predicate operand, so `sense` is that of taking the branch.
+      // Guard::negated is in the predicate operand, so `sense` tells when the branch is taken.
       if (block->successors.size() != 2)
         return false;
       bool takenLeaves = !loop.has(*block->successors[0]);
@@ -238,7 +240,7 @@ bool isNextOrZero(const Cfg &cfg, const Definitions &whole, const Operand &opera
   return !assigned.empty() && llvm::all_of(assigned, [&](std::uint32_t statement) {
     const Instruction &each = cfg.instruction(statement);
     const auto &operands = each.operands;
-    // A guarded assignment leaves what another one assigned.
+    // A guarded assignment keeps the value of another one.
     if (each.modifiers.size() != 1 || !isWord32(each.modifiers[0]))
       return false;
     if (each.opcode == "mov" && operands.size() == 2)

@@ -11,8 +11,8 @@
 namespace tally::ptx {
 namespace {
 
-/// Special registers that are one value for a whole block (PTX ISA 9.0, chapter 10). %smid and its
-/// kin are physical, but a block does not move.
+/// Special registers with one value for a whole block (PTX ISA 9.0, chapter 10). %smid and similar
+/// registers are physical, but a block does not move.
 Variation ofSpecialRegister(const Operand &operand) {
   std::string_view name = specialRegisterName(operand);
   return llvm::StringSwitch<Variation>(llvm::StringRef(name.data(), name.size()))
@@ -38,7 +38,7 @@ bool isEntryParameter(const Function &function, std::string_view symbol) {
          });
 }
 
-/// vote.sync and redux.sync give all threads of their mask one value.
+/// Whether vote.sync or redux.sync gives all threads of the warp one value.
 bool isWholeWarpVote(const Instruction &instruction) {
   if (!instruction.has("sync") || instruction.operands.empty())
     return false;
@@ -95,7 +95,8 @@ Variation Uniformity::ofLoad(const Instruction &instruction) const {
 }
 
 Variation Uniformity::ofPure(const Instruction &instruction) const {
-  // Every thread gets the block's one value; with a thread count, that of those who met.
+  // Every thread gets the block's one value; with a thread count, the value of the threads that
+  // met.
   if (isBlockBarrier(instruction))
     return barrierFormOf(instruction) == BarrierForm::Full ? Variation::None : Variation::Threads;
   Variation most = Variation::None;

@@ -22,7 +22,7 @@ public:
       return true;
     if (llvm::none_of(facts.symbols, [&](std::string_view each) { return isVariable(each); }))
       return false;
-    // A caller may be given the address as the result.
+    // The result may give a caller the address.
     if (modules.variablesLeadElsewhere() || !function.results.empty())
       return true;
     do {
@@ -37,7 +37,7 @@ public:
   }
 
 private:
-  /// By its name alone: a parameter of the same name counts too.
+  /// Matches the name only: a parameter of the same name counts too.
   bool isVariable(std::string_view name) const {
     const Variable *found = modules.variable(name);
     return found && isOfModule(*found);
@@ -53,7 +53,8 @@ private:
     return found;
   }
 
-  /// Enters where an address goes to; true where it is changed by, or lost from sight.
+  /// Records where an address goes. Returns true where the variable is changed, or the address is
+  /// lost.
   bool giveAway(const Instruction &instruction, std::uint32_t statement) {
     ResultKind kind = resultKindOf(instruction);
     bool hasResult = kind == ResultKind::Pure || kind == ResultKind::Memory;
@@ -80,7 +81,7 @@ private:
     return false;
   }
 
-  /// Of a call's parameter; false where the operand names none.
+  /// Records a call's parameter. Returns false where the operand names none.
   bool enterParameter(const Operand &address) {
     if (address.kind != OperandKind::Address || address.children.size() != 1 ||
         address.children[0].kind != OperandKind::Symbol)
@@ -89,7 +90,7 @@ private:
     return true;
   }
 
-  /// Functions that the driver brings, and that only read what they are given.
+  /// Whether the call is of a function that the driver supplies and that only reads its arguments.
   bool isOfDriver(std::uint32_t statement) const {
     for (const CallSite &call : facts.calls)
       if (call.statement == statement && !call.callee.empty()) {
@@ -103,8 +104,8 @@ private:
   ModuleFacts &modules;
   const Function &function;
   const FunctionFacts &facts;
-  llvm::DenseSet<RegisterId> registers;  ///< that may hold an address of a variable
-  std::set<std::string_view> parameters; ///< of calls, likewise
+  llvm::DenseSet<RegisterId> registers;  ///< registers that may hold an address of a variable
+  std::set<std::string_view> parameters; ///< parameters of calls that may hold such an address
   bool isNew = false;
 };
 

@@ -6,11 +6,11 @@
 
 namespace tally::ptx {
 
-/// Whether code that `function` names may change a variable of the module (.global), give the
-/// address of one (.global, .const) away, or use one that only the program fills (textures, managed
-/// and external variables). Addresses are followed through registers and into the driver's
-/// `vprintf` and `__assertfail`, in no order: what is not understood counts. Not the functions that
-/// it calls; a variable that the program fills by its name is not seen here.
+/// Whether `function` may change a variable of the module (.global), leak the address of a variable
+/// (.global, .const), or use a variable that only the program fills (textures, managed and external
+/// variables). The analysis follows addresses through registers, in any order of statements, and
+/// into the driver's `vprintf` and `__assertfail`; anything else counts. It does not follow calls,
+/// and it does not see that a program fills a variable by its name.
 bool mayChangeVariables(ModuleFacts &modules, const Function &function);
 
 } // namespace tally::ptx

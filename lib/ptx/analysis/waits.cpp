@@ -20,9 +20,9 @@
 namespace tally::ptx {
 namespace {
 
-/// A loop whose end depends on what other blocks write.
+/// A loop whose end depends on memory that other blocks write.
 struct WaitingLoop : LoopReads {
-  std::string callee; ///< called for the first of the reads; may be empty
+  std::string callee; ///< the callee at the first of the reads; may be empty
 };
 
 class WaitFinder {
@@ -79,18 +79,18 @@ private:
     return isCasRetry(cfg, *wholeBody, candidate.loop, candidate.reads);
   }
 
-  /// Whether classify() and isRetry() follow the read: by a load that is coherent, an atomic or
-  /// a call.
+  /// Whether classify() and isRetry() follow the read: a coherent load, an atomic or a call.
   bool isFollowed(std::uint32_t read) const {
     const Instruction &instruction = cfg.instruction(read);
     return (instruction.opcode == "ld" && !instruction.has("nc")) || instruction.opcode == "atom" ||
            instruction.opcode == "call";
   }
 
-  /// Forgets copies, reads of textures and others that are not followed, where they are no poll: a
-  /// loop that takes its work from a counter may well hold a pipeline of copies. A taint of several
-  /// reads is that of each, so nothing is lost. What comes of copies is written to a result, and
-  /// the loop's work read from a list: by another pointer that is taken for other memory.
+  /// Forgets copies, texture reads and other reads that are not followed, where they do not poll: a
+  /// loop that takes its work from a counter may hold a pipeline of copies. A taint of several
+  /// reads is the union of their taints, so nothing is lost. Copied data goes into a result, and
+  /// the loop reads its work from a list by another pointer, which is assumed to address other
+  /// memory.
   void dropWhatDecidesNothing(LoopReads &candidate) const {
     llvm::SmallVector<std::uint32_t, 8> copies, others;
     for (std::uint32_t read : candidate.reads)
@@ -137,7 +137,7 @@ private:
     return !reads.empty() && decide(loop, reads);
   }
 
-  /// Shows for which blocks the waiting loops wait, and sets the rank.
+  /// Returns for which blocks the waiting loops wait, and sets the rank.
   bundle::Waits classify() {
     Definitions whole(cfg);
     llvm::SmallVector<std::uint32_t, 4> reads;
@@ -148,7 +148,7 @@ private:
           reads.push_back(read);
           awaited.add(rootsOfAddress(cfg, whole, cfg.instruction(read)));
         }
-    // What a callee writes by is not followed, nor what else than loads and atomics reads.
+    // The analysis does not follow a callee's writes, nor reads other than loads and atomics.
     if (context.calleesWrite || !llvm::all_of(reads, [&](auto read) { return isFollowed(read); }))
       return bundle::Waits::Unknown;
     llvm::SmallVector<std::uint32_t, 8> writes = writesThatMatter(whole, awaited);
@@ -171,9 +171,9 @@ private:
     return bundle::Waits::Unknown;
   }
 
-  /// Writes for which another block may wait: strong ones, and plain ones by a pointer that the
-  /// awaited words are read by. (By another pointer a plain one would race, or is no flag.) Calls
-  /// stand in the context.
+  /// Returns the writes for which another block may wait: strong writes, and plain writes by a
+  /// pointer that awaited words are read by. (A plain write by another pointer would race, or is no
+  /// flag.) The context covers calls.
   llvm::SmallVector<std::uint32_t, 8> writesThatMatter(const Definitions &whole,
                                                        const PointerRoots &awaited) const {
     llvm::SmallVector<std::uint32_t, 8> writes;
@@ -187,7 +187,7 @@ private:
     return writes;
   }
 
-  /// The dimension in which all waiting loops are turnstiles that every write passes.
+  /// Returns the dimension in which all waiting loops are turnstiles that every write passes.
   std::optional<unsigned> commonTurnstile(const Definitions &whole,
                                           llvm::ArrayRef<std::uint32_t> writes) const {
     std::optional<unsigned> common;
@@ -208,7 +208,7 @@ private:
   const WaitContext &context;
   WaitFacts result;
   std::vector<WaitingLoop> waiting;
-  std::optional<Definitions> wholeBody; ///< where it was asked for
+  std::optional<Definitions> wholeBody; ///< set on first use
 };
 
 } // namespace

@@ -12,8 +12,8 @@ namespace tally::ptx {
 
 namespace {
 
-/// Small modules take little; from here on each chunk is this large: a huge page, as the first
-/// touch of 4 KiB pages would cost a tenth of the time that parsing does.
+/// Chunks start small for small modules and grow to a huge page: the first touch of 4 KiB pages
+/// would cost a tenth of the time that parsing takes.
 constexpr std::size_t firstChunk = 16 << 10, hugePage = 2 << 20;
 
 } // namespace
@@ -33,7 +33,7 @@ void BumpAllocator::clear() {
 
 void *BumpAllocator::allocateInNewChunk(std::size_t bytes) {
   const std::size_t size = std::min(firstChunk << std::min<std::size_t>(used, 8), hugePage);
-  if (bytes > size / 4) { // the current chunk goes on
+  if (bytes > size / 4) { // the current chunk stays in use
     largeObjects.push_back(nullptr);
     if (!(largeObjects.back() = std::malloc(bytes)))
       throw std::bad_alloc();

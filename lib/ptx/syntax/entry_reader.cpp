@@ -44,8 +44,8 @@ bool EntryReader::readAll() {
   return true;
 }
 
-// The header is parsed anew, since the body speaks of its parameters. What else a body may name is
-// a register, or looked up by its name when somebody asks for it.
+// Parses the header anew, since the body names its parameters. Any other name in a body is a
+// register, or is looked up by name on demand.
 bool EntryReader::parse(std::size_t index) {
   const Item &item = module().items()[index];
   Function &function = *item.function;
@@ -56,7 +56,7 @@ bool EntryReader::parse(std::size_t index) {
   Item again;
   if (!isGood() || !parser->parseItemText(again))
     return false;
-  // Where parentheses and braces cross, what looked like the body's end is not it.
+  // Where parentheses and braces cross, the function does not end where the first parse ended it.
   if (parser->previousEnd != item.text.data() + item.text.size())
     return parser->fail("expected the end of the function", item.text);
   function.body = again.function->body;

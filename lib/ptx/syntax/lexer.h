@@ -1,7 +1,7 @@
 // Source text → tokens. Internal to the parser.
 //
-// Tokens are views into the text; white space and comments are skipped, and whoever needs them
-// takes the bytes between two tokens. Nothing is allocated per token.
+// Tokens are views into the text. The lexer skips white space and comments; a caller that needs
+// them takes the bytes between two tokens. The lexer allocates nothing per token.
 #ifndef TALLY_LIB_PTX_SYNTAX_LEXER_H
 #define TALLY_LIB_PTX_SYNTAX_LEXER_H
 
@@ -41,19 +41,19 @@ public:
   explicit Lexer(std::string_view text) : cursor(text.data()), limit(text.data() + text.size()) {}
 
   Token next();
-  /// Goes on at `position`, which lies in the text.
+  /// Continues at `position`, which lies in the text.
   void restartAt(const char *position) { cursor = position; }
-  /// Behind a '{': goes on behind its '}' and makes no tokens of what is between. False where there
-  /// is none, or a comment or string without its end.
+  /// Called behind a '{': continues behind the matching '}' without making tokens. Returns false
+  /// where the '}' is missing, or where a comment or string has no end.
   bool skipBlock();
   const char *position() const { return cursor; }
 
 private:
-  /// Skips white space, comments and line markers; false at a comment without its end, where the
-  /// cursor stays.
+  /// Skips white space, comments and line markers. At a comment without its end it returns false
+  /// and leaves the cursor there.
   bool skipTrivia();
-  /// `# 3 "file"`, `#line 3`: what a preprocessor leaves. False, and nothing skipped, for another
-  /// line that begins with #, which ptxas does not take.
+  /// Skips `# 3 "file"` or `#line 3`, which a preprocessor leaves. For any other line that begins
+  /// with # (ptxas rejects these) it returns false and skips nothing.
   bool skipLineMarker();
   const char *endOfNumber(const char *position) const;
   const char *endOfDotWord(const char *position) const;

@@ -9,7 +9,7 @@ namespace tally::ptx {
 
 namespace {
 
-/// More registers than this in one function is not a program: it bounds what later stages allocate.
+/// A function with more registers is not a program. The limit bounds what later stages allocate.
 constexpr std::uint64_t maxRegisters = std::uint64_t{1} << 22;
 constexpr std::uint64_t maxAlignment = std::uint64_t{1} << 31;
 constexpr std::uint64_t maxVariableBytes = std::uint64_t{1} << 62;
@@ -54,7 +54,7 @@ std::optional<StateSpace> spaceNamed(std::string_view name) {
   return std::nullopt;
 }
 
-/// Product, or nothing above `limit`.
+/// Returns the product, or nothing when it is above `limit`.
 std::optional<std::uint64_t> multiply(std::uint64_t a, std::uint64_t b, std::uint64_t limit) {
   std::uint64_t product = 0;
   if (__builtin_mul_overflow(a, b, &product) || product > limit)
@@ -91,7 +91,7 @@ bool Parser::parseHead(DeclarationHead &head) {
     if (!parseHeadWord(head))
       return false;
     if (tok.text().data() == before.data())
-      return true; // a word of no declaration
+      return true; // this word belongs to no declaration
   }
   return true;
 }
@@ -105,7 +105,7 @@ bool Parser::parseHeadWord(DeclarationHead &head) {
     return skipParentheses();
   }
   if (word == "ptr") {
-    // `.ptr .global .align 8`: of what the pointer points to, not of the parameter.
+    // `.ptr .global .align 8` describes the pointed-to memory, not the parameter.
     advance();
     head.isPointer = true;
     if (tok.kind == TokenKind::DotWord && spaceNamed(tok.text().substr(1)))
@@ -166,7 +166,7 @@ bool Parser::layOut(const DeclarationHead &head, Variable &variable,
   const TypeSize *type = findType(head.type);
   const std::uint64_t scalar = type ? type->bytes : 0;
   const std::uint64_t element = scalar * head.vectorWidth;
-  // An extent of zero is an unsized array; the others still have to be sane.
+  // An extent of zero is an unsized array; the other extents must still be valid.
   std::optional<std::uint64_t> bytes = std::max<std::uint64_t>(element, 1);
   variable.elementCount = 1;
   for (std::uint64_t extent : extents) {
@@ -229,7 +229,7 @@ bool Parser::parseDeclarators(const DeclarationHead &head, std::span<const Varia
   return expect(';', "';' after the declaration");
 }
 
-// By the ids that `declaration.first` begins.
+// Declares the names under the ids from `declaration.first` on.
 bool Parser::declareInScope(const RegisterDeclaration &declaration) {
   const bool isNew =
       declaration.isRange
@@ -238,7 +238,8 @@ bool Parser::declareInScope(const RegisterDeclaration &declaration) {
   return isNew || fail("this name is already declared in this scope", declaration.name);
 }
 
-// Before any function: its registers begin with those of the module, under the same ids.
+// Registers of the module come before any function; each function's registers begin with them,
+// under the same ids.
 bool Parser::addModuleRegister(RegisterDeclaration &declaration) {
   const std::uint64_t before =
       moduleRegisters.empty() ? 0 : moduleRegisters.back().first + moduleRegisters.back().count;
@@ -303,7 +304,7 @@ bool Parser::parseRegisters(std::span<const RegisterDeclaration> &registers) {
   return expect(';', "';' after the declaration");
 }
 
-// Each parameter of an entry follows the one before, at its alignment (PTX ISA 5.1.6.1).
+// Places each parameter of an entry behind the previous one, at its alignment (PTX ISA 5.1.6.1).
 bool Parser::placeParameters() {
   std::uint64_t offset = 0;
   for (Variable &parameter : function->parameters) {

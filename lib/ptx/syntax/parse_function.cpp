@@ -5,7 +5,7 @@ namespace tally::ptx {
 
 namespace {
 
-/// Scopes deeper than this are not a program.
+/// A program does not nest scopes more deeply.
 constexpr unsigned maxOpenScopes = 256;
 
 } // namespace
@@ -42,7 +42,7 @@ bool Parser::parseFunction(Item &item, const DeclarationHead &head, const char *
     return false;
   function->hasBody = !accept(';') && !endsPrototype();
   function->header = textFrom(begin);
-  // A call would change them in its caller, which nothing here follows.
+  // A call would change registers of the module in its caller; the analyses do not follow that.
   if (function->hasBody && !function->isEntry && !moduleRegisters.empty())
     return fail("a function beside registers of the module, which it shares with its callers",
                 function->name);
@@ -85,8 +85,8 @@ bool Parser::parseParameterList(std::vector<Variable> &variables) {
   return expect(')', "')' after the parameters");
 }
 
-/// Whether the text goes on with another item where a function's header ends: compilers before CUDA
-/// 4.1 wrote prototypes without ';', and ptxas takes them.
+/// Whether another item begins where a function's header ends: compilers before CUDA 4.1 wrote
+/// prototypes without ';', and ptxas accepts them.
 bool Parser::endsPrototype() const {
   if (function->isEntry)
     return false;

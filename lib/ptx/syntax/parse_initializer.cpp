@@ -14,7 +14,8 @@ constexpr std::size_t maxInitializerNesting = 32;
 bool Parser::parseInitializer(Variable &variable, const std::vector<std::uint64_t> &extents) {
   advance(); // =
   const std::size_t from = initializerStack.size();
-  // Scalars that one index step of each level spans: the array's extents, then the vector's width.
+  // Number of scalars that one index step of each level spans: the array's extents, then the
+  // vector's width.
   std::vector<std::uint64_t> strides;
   std::uint64_t span = variable.vectorWidth;
   if (variable.vectorWidth > 1)
@@ -43,7 +44,7 @@ bool Parser::parseInitializer(Variable &variable, const std::vector<std::uint64_
   return sizeFromInitializer(variable, outer, strides[0] / variable.vectorWidth);
 }
 
-// One `{…}`; an inner brace starts at a multiple of what an index step spans.
+// Parses one `{…}`. An inner brace starts at a multiple of the scalars that one index step spans.
 bool Parser::parseInitializerLevel(InitializerPosition &position, std::size_t level) {
   if (level > maxInitializerNesting)
     return fail("initialisers are nested too deeply", tok.text());
@@ -74,14 +75,14 @@ bool Parser::parseInitializerLevel(InitializerPosition &position, std::size_t le
   return expect('}', "'}' after the initialiser");
 }
 
-// A number, an address, or `0xff00(address)`: one byte of it.
+// Parses a number, an address, or `0xff00(address)`, which is one byte of the address.
 bool Parser::parseInitializerValue(Initializer &initializer) {
   const Token start = tok;
   const Literal mask = tok.kind == TokenKind::Number ? evaluateLiteral(tok.text()) : Literal{};
   if (mask.kind != Literal::Kind::Integer)
     return parsePlainInitializer(initializer);
   advance();
-  if (tok.is(',') || tok.is('}')) { // tables are long: the common case is short
+  if (tok.is(',') || tok.is('}')) { // the common case is short: tables are long
     initializer.bits = mask.bits;
     return true;
   }

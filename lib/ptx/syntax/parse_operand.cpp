@@ -8,7 +8,7 @@ namespace tally::ptx {
 
 namespace {
 
-/// `{`, `[` and `(` inside each other, and parentheses of a constant expression.
+/// Limit on nested `{`, `[` and `(`, and on nested parentheses of a constant expression.
 constexpr unsigned maxNesting = 64;
 
 bool isOperandWord(const Token &token) {
@@ -16,7 +16,7 @@ bool isOperandWord(const Token &token) {
          token.kind == TokenKind::String;
 }
 
-/// The one name that is a number (PTX ISA 4.4).
+/// The only name that is a number (PTX ISA 4.4).
 constexpr std::string_view warpSizeName = "WARP_SZ";
 
 } // namespace
@@ -45,7 +45,7 @@ bool Parser::parseGuarded(Statement &statement) {
   return parseInstruction(opcode, statement);
 }
 
-// After the opcode has been consumed.
+// The caller has consumed the opcode.
 bool Parser::parseInstruction(const Token &opcode, Statement &statement) {
   statement.kind = StatementKind::Instruction;
   Instruction &instruction = statement.instruction;
@@ -65,7 +65,7 @@ bool Parser::parseInstruction(const Token &opcode, Statement &statement) {
   return parseOperandList(';', instruction.operands, 0);
 }
 
-// Operands between commas up to `close`, which is consumed.
+// Parses operands between commas up to `close`, and consumes `close`.
 bool Parser::parseOperandList(char close, std::span<const Operand> &operands, unsigned depth) {
   const std::size_t from = operandStack.size();
   if (!accept(close)) {
@@ -116,7 +116,7 @@ bool Parser::parseOperand(Operand &operand, unsigned depth) {
   return true;
 }
 
-// False without a diagnostic: not one of the forms known here.
+// Returns false without a diagnostic for a form that this function does not know.
 bool Parser::parsePrimary(Operand &operand, unsigned depth) {
   if (depth > maxNesting)
     return fail("operands are nested too deeply", tok.text());
@@ -166,7 +166,7 @@ bool Parser::parseBracketed(Operand &operand, OperandKind kind, char close, unsi
   return parseOperandList(close, operand.children, depth + 1);
 }
 
-// A name with its component (`%tid.x`) or offset (`table+8`).
+// Parses a name with its component (`%tid.x`) or offset (`table+8`).
 bool Parser::parseName(Operand &operand) {
   const std::string_view name = tok.text();
   advance();
@@ -188,8 +188,9 @@ bool Parser::parseName(Operand &operand) {
   return true;
 }
 
-// `array[2]` (PTX ISA 6.4.2, arrays as operands): an address of ld and st, in elements. False
-// without a diagnostic where the index is a register, or the variable is not declared here.
+// Parses `array[2]` (PTX ISA 6.4.2, arrays as operands): an address for ld and st, indexed in
+// elements. Returns false without a diagnostic where the index is a register, or the variable is
+// not declared here.
 bool Parser::parseArrayIndex(Operand &operand) {
   const std::uint64_t bytes =
       operand.kind == OperandKind::Symbol ? elementBytes(operand.symbol) : 0;
@@ -212,8 +213,8 @@ bool Parser::parseArrayIndex(Operand &operand) {
   return true;
 }
 
-// Of an array that is declared before, its scalars also where the elements are vectors, which ptxas
-// 13.0 counts too; 0 where there is none of this name.
+// Returns the bytes of one scalar of an array declared earlier, or 0 where there is no such array.
+// ptxas 13.0 counts scalars too where the elements are vectors.
 std::uint64_t Parser::elementBytes(std::string_view variable) const {
   std::uint64_t bytes = 0;
   const auto look = [&](std::span<const Variable> list) {
@@ -240,7 +241,7 @@ bool Parser::parseAddress(Operand &operand, unsigned depth) {
   if (tok.kind == TokenKind::Identifier && tok.text() != warpSizeName) {
     if (!parseName(base))
       return false;
-    operand.bits = std::exchange(base.bits, 0); // of `[name+4]`: it belongs to the address
+    operand.bits = std::exchange(base.bits, 0); // the offset of `[name+4]` belongs to the address
     base.text = base.component.empty()
                     ? std::string_view(start.begin, start.text().size())
                     : std::string_view(start.begin, static_cast<std::size_t>(base.component.end() -
@@ -267,8 +268,8 @@ bool Parser::parseAddress(Operand &operand, unsigned depth) {
   return true;
 }
 
-// What no other form covers: its text, with the names in it as children so that no use of a
-// register is missed.
+// Parses an operand of any other form: its text, with the names in it as children, so that no use
+// of a register is missed.
 bool Parser::parseOpaque(Operand &operand, const Token &start) {
   restartAt(start);
   operand = Operand{};
@@ -278,7 +279,7 @@ bool Parser::parseOpaque(Operand &operand, const Token &start) {
   while (open != 0 || !atOperandEnd()) {
     if (tok.kind == TokenKind::End || tok.kind == TokenKind::Invalid || tok.is(';'))
       return failAtToken("an operand");
-    // No operator in between: a ',' or ';' was forgotten.
+    // Without an operator in between, a ',' or ';' is missing.
     const bool previousEnds = isOperandWord(previous) || previous.is(']') || previous.is('}');
     const bool isIndexed = tok.is('[') && previous.kind == TokenKind::Identifier &&
                            scopes.lookup(previous.text()) == noRegister;
@@ -338,7 +339,8 @@ bool Parser::parseConstant(Operand &operand) {
   return evaluateSum(operand.bits, 0);
 }
 
-// `+4`, `-4`, `+-4`, `+4*8`: integer terms only. False without a diagnostic on anything else.
+// Parses `+4`, `-4`, `+-4`, `+4*8`: integer terms only. Returns false without a diagnostic on
+// anything else.
 bool Parser::parseOffset(std::uint64_t &value) {
   while (tok.is('+') || tok.is('-')) {
     const bool minus = tok.is('-');
@@ -351,8 +353,8 @@ bool Parser::parseOffset(std::uint64_t &value) {
   return true;
 }
 
-// Constant expressions (PTX ISA 4.5.3), as far as sums, products and unary signs go; the others are
-// Opaque. Arithmetic wraps at 64 bits.
+// Evaluates constant expressions (PTX ISA 4.5.3) of sums, products and unary signs; other
+// expressions are Opaque. Arithmetic wraps at 64 bits.
 bool Parser::evaluateSum(std::uint64_t &value, unsigned depth) {
   return evaluateTerm(value, depth) && parseOffset(value);
 }

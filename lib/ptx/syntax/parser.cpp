@@ -19,7 +19,8 @@ Parser::Parser(std::string source) {
   const std::string_view all = *module.sourceText;
   module.allocator = std::make_unique<BumpAllocator>();
   allocator = module.allocator.get();
-  // Text taken from a fatbin ends in NUL bytes; they are white space after the last item.
+  // Text taken from a fatbin ends in NUL bytes. The parser treats them as white space after the
+  // last item.
   const std::size_t last = all.find_last_not_of('\0');
   const std::string_view text = all.substr(0, last == std::string_view::npos ? 0 : last + 1);
   lexer = Lexer(text);
@@ -274,7 +275,7 @@ bool Parser::parseAlias() {
   return expect(';', "';'");
 }
 
-// `.file 1 "name"`, with a time stamp and a size after commas (PTX ISA 11.5.3).
+// Parses `.file 1 "name"`, optionally with a time stamp and a size after commas (PTX ISA 11.5.3).
 bool Parser::parseFile() {
   advance();
   std::uint64_t ignored = 0;

@@ -1,7 +1,7 @@
-// The recursive-descent parser. Internal; its parts are in parse_*.cpp by theme.
+// The recursive-descent parser. Internal; the parse_*.cpp files hold its parts by theme.
 //
-// Conventions: a parse function returns false once a diagnostic is set and the parse is over; `tok`
-// is the token not yet consumed; nothing recurses without a limit.
+// Conventions: a parse function returns false once a diagnostic is set, and the parse ends. `tok`
+// is the next unconsumed token. Every recursion has a limit.
 #ifndef TALLY_LIB_PTX_SYNTAX_PARSER_IMPL_H
 #define TALLY_LIB_PTX_SYNTAX_PARSER_IMPL_H
 
@@ -20,7 +20,7 @@
 
 namespace tally::ptx {
 
-/// What is common to the names of one declaration: `.visible .global .align 4 .b8`.
+/// The part that the names of one declaration share: `.visible .global .align 4 .b8`.
 struct DeclarationHead {
   std::optional<StateSpace> space;
   std::string_view type;
@@ -30,11 +30,11 @@ struct DeclarationHead {
   bool isPointer = false;
 };
 
-/// Where in a variable the next initialiser goes, counted in scalars.
+/// The position of the next initialiser in a variable, counted in scalars.
 struct InitializerPosition {
-  const std::vector<std::uint64_t> &strides; ///< of one index step, by nesting level
-  std::uint64_t element;                     ///< the next one
-  std::uint64_t limit;                       ///< of the whole variable
+  const std::vector<std::uint64_t> &strides; ///< scalars per index step, by nesting level
+  std::uint64_t element;                     ///< the next scalar
+  std::uint64_t limit;                       ///< scalars of the whole variable
 };
 
 class Parser {
@@ -142,7 +142,7 @@ private:
 
   Module module;
   BumpAllocator *allocator =
-      nullptr; ///< where what is parsed is kept: the module's, but see EntryReader
+      nullptr; ///< allocator for parse results: the module's, except in EntryReader
   Lexer lexer;
   Token tok;
   const char *previousEnd = nullptr; ///< end of the last token consumed
@@ -150,14 +150,14 @@ private:
   std::optional<Diagnostic> diagnostic;
 
   ScopeTable scopes;
-  std::vector<RegisterDeclaration> moduleRegisters; ///< which every function has
-  Function *function = nullptr;                     ///< the one being parsed, or null
-  bool skipsEntries = false;                        ///< leaves their bodies out
+  std::vector<RegisterDeclaration> moduleRegisters; ///< registers that every function has
+  Function *function = nullptr;                     ///< the function being parsed, or null
+  bool skipsEntries = false;                        ///< leaves out the bodies of entries
   bool keepsBodies = true; ///< else a body's statements stay on their stack
   bool inCall = false;     ///< parentheses are an argument list, not an expression
-  bool inMove = false;     ///< `array[1]` is an address, not what is there
+  bool inMove = false;     ///< `array[1]` is an address, not the element's value
 
-  // Stacks that hold what is not yet complete; keep() moves their tops into the allocator.
+  // Stacks of incomplete lists; keep() moves their tops into the allocator.
   std::vector<Operand> operandStack;
   std::vector<std::string_view> wordStack;
   std::vector<Variable> variableStack;

@@ -6,7 +6,7 @@ namespace tally::ptx {
 
 namespace {
 
-/// Longer lines are cut: a table in an initialiser may be one line of megabytes.
+/// render() cuts longer lines: a table in an initialiser may be one line of megabytes.
 constexpr std::size_t maxShownBytes = 160;
 
 std::string_view lineAround(std::string_view source, std::size_t offset, std::size_t &start) {
@@ -38,7 +38,7 @@ std::string render(const Diagnostic &diagnostic, std::string_view fileName,
 
   std::size_t start = 0;
   const std::string_view line = lineAround(source, offset, start);
-  for (char c : line) // what a terminal would obey is shown as '?'
+  for (char c : line) // '?' replaces control characters, which a terminal would obey
     text += (c < ' ' && c != '\t') || c == '\x7f' ? '?' : c;
   text += '\n';
   for (char c : line.substr(0, offset - start)) // tabs keep the caret under its byte

@@ -6,12 +6,12 @@ namespace tally::ptx {
 
 namespace {
 
-/// More digits than this make an index no range has.
+/// No range has an index of more digits.
 constexpr std::size_t maxIndexDigits = 10;
 
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 
-/// Looks like a name of a range, `%r7`, though it may be declared by itself.
+/// Whether the name looks like a name of a range, `%r7`; a single declaration may have such a name.
 bool looksNumbered(std::string_view name) { return name.front() == '%' && isDigit(name.back()); }
 
 std::uint32_t hashOf(std::string_view name, bool isRange) {
@@ -91,7 +91,7 @@ const ScopeTable::Binding *ScopeTable::find(std::string_view name, bool isRange)
   return slot.binding >= 0 ? &bindings[slot.binding] : nullptr;
 }
 
-// As ptxas reads a name: all of its final digits are the index, leading zeros included.
+// Reads a name as ptxas does: all of its final digits are the index, leading zeros included.
 const ScopeTable::Binding *ScopeTable::findInRanges(std::string_view name,
                                                     std::uint32_t &index) const {
   std::size_t firstDigit = name.size();

@@ -1,5 +1,5 @@
-// Names of a function's body: which declaration a name means at the place that the parser is at.
-// Internal to the parser.
+// Names of a function's body: which declaration a name means at the parser's position. Internal to
+// the parser.
 #ifndef TALLY_LIB_PTX_SYNTAX_SCOPE_H
 #define TALLY_LIB_PTX_SYNTAX_SCOPE_H
 
@@ -11,8 +11,8 @@
 
 namespace tally::ptx {
 
-/// PTX ISA 5.4.2 and 7: a name lives until its scope closes and hides the outer one; registers,
-/// variables and labels share one name space. `%r<8>` is one binding for its eight names.
+/// A name lives until its scope closes, and hides the outer name. Registers, variables and labels
+/// share one name space (PTX ISA 5.4.2 and 7). `%r<8>` is one binding for its eight names.
 class ScopeTable {
 public:
   ScopeTable();
@@ -21,7 +21,7 @@ public:
   void close();
   unsigned openScopes() const { return depth; }
 
-  /// Each returns false where the innermost scope has that name already.
+  /// Each returns false where the innermost scope already has the name.
   bool declareRegister(std::string_view name, RegisterId id);
   bool declareRange(std::string_view prefix, RegisterId first, std::uint32_t count);
   bool declareOther(std::string_view name);
@@ -32,9 +32,9 @@ public:
 private:
   struct Binding {
     std::uint32_t slot;
-    std::int32_t hidden; ///< index of the binding that this one hides, or -1
+    std::int32_t hidden; ///< index of the binding that this binding hides, or -1
     unsigned depth;
-    RegisterId first; ///< noRegister for what is no register
+    RegisterId first; ///< noRegister for a name that is no register
     std::uint32_t count;
   };
   struct Slot {
@@ -55,8 +55,8 @@ private:
   std::size_t usedSlots = 0;
   std::vector<Binding> bindings; ///< a stack
   unsigned depth = 0;
-  /// Single names in force that read like a range's: nearly always none, and then they need not be
-  /// looked for.
+  /// Number of visible single names that look like names of a range. It is nearly always 0, and
+  /// then lookup() skips the search for single names.
   std::size_t numberedNames = 0;
 };
 

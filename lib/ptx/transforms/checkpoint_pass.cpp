@@ -19,9 +19,9 @@
 namespace tally::ptx {
 namespace {
 
-/// Codings: registers go to the slot straight, counters of strips by way of shared memory or not,
-/// or by way of local memory; and the virtual ids are read as the block starts or goes on, or at
-/// each use.
+/// Codings. Registers go straight to the slot (counters of strips by way of shared memory, or not),
+/// or by way of local memory. The virtual ids are read when the block starts or resumes, or at each
+/// use.
 constexpr std::string_view counted = "counted", direct = "direct", zeroed = "zeroed",
                            staged = "staged";
 
@@ -29,7 +29,7 @@ Route routeOf(const PassInput &input) {
   return input.coding == staged ? Route::Staged : Route::Direct;
 }
 
-/// Writes one kernel's entry.
+/// Writes the entry of one kernel.
 class Writer {
 public:
   explicit Writer(const PassInput &input)
@@ -63,11 +63,11 @@ private:
   bool keepsCounters() const {
     return input.coding == counted || (input.coding.empty() && canKeepCounters(input));
   }
-  /// Whether the virtual ids stand in registers.
+  /// Whether registers hold the virtual ids.
   bool early() const { return input.coding != zeroed && input.coding != staged; }
-  /// Whether thread 0 takes the next block while others are in the last one: nobody reads
-  /// $tally_block in the body, and points are such that all threads have come by those that thread
-  /// 0 has. (As in persistent_loop.cpp.)
+  /// Whether thread 0 takes the next block while others are in the last block: nothing in the body
+  /// reads $tally_block, and at the points all threads have passed the points that thread 0 has
+  /// passed. (As in persistent_loop.cpp.)
   bool overlaps() const { return plan.byBlock && early() && input.analysis.cloned.empty(); }
   static std::string ownEpoch(std::string_view into);
   static std::string hint();
@@ -77,7 +77,7 @@ private:
   void insertPoints();
   void appendPolls();
   std::string turnTest(const SavePoint &point) const;
-  /// Cycles between polls where nothing else tells the turns.
+  /// Cycles between polls where nothing else tells the polling turn.
   std::uint64_t budget() const {
     return std::min<std::uint64_t>(input.polls.apart(), std::numeric_limits<std::int32_t>::max());
   }
@@ -85,7 +85,7 @@ private:
   static bool usesBudget(const SavePoint &point) {
     return !point.barrier && point.turns != 1 && !isStrip(point) && point.turn.reg == noRegister;
   }
-  /// Where a thread goes on that has polled at `point`.
+  /// Returns the branch by which a thread continues after a poll at `point`.
   static std::string goOnAt(const SavePoint &point, unsigned number) {
     return fmt::format("bra $tally_{}_{};\n\t", isStrip(point) ? "strip" : "go", number);
   }
@@ -112,13 +112,13 @@ std::string Writer::declarations() const {
   return text;
 }
 
-/// The low half of a control word of the launch's own epoch, but for its low bits.
+/// The low half of a control word with the launch's own epoch, except for its low bits.
 std::string Writer::ownEpoch(std::string_view into) {
   return fmt::format("ld.param.u32 {0}, [$tally_launch+{1}];\n\tshl.b32 {0}, {0}, {2};\n", into,
                      offsetof(tally_launch_params, epoch), TALLY_CONTROL_EPOCH_SHIFT);
 }
 
-/// At a block's begin, and where a saved one goes on: nothing has been asked yet.
+/// At the begin of a block, and where a saved block resumes: no request has been seen yet.
 std::string Writer::startPolling() const {
   return fmt::format("{}\tmov.u32 %tally_budget, {};\n"
                      "\tmov.pred %tally_asked, 0;\n"
@@ -134,16 +134,16 @@ std::string Writer::readWord() const {
                      offsetof(tally_launch_params, control), emit::strongGlobal(input.module));
 }
 
-/// %tally_yield = the half word read last is of a greater epoch, as far as low bytes tell. (A word
-/// of an older one may stand for long: nobody writes for requests that come while nothing runs.)
-/// Whether it asks for a checkpoint is looked at then.
+/// %tally_yield = the half word read last has a greater epoch, as far as its low bytes tell. (A
+/// word of an older epoch may stay for long: nobody writes for requests that come while nothing
+/// runs.) look() then tests whether the word asks for a checkpoint.
 std::string Writer::hint() {
   return fmt::format("{}\tsub.u32 %tally_r0, %tally_control, %tally_r0;\n"
                      "\tsetp.ge.s32 %tally_yield, %tally_r0, {};\n\t",
                      ownEpoch("%tally_r0"), 1u << TALLY_CONTROL_EPOCH_SHIFT);
 }
 
-/// %tally_yield = the control word says so now: a greater epoch, and the mode.
+/// %tally_yield = the control word now has a greater epoch, and the mode CHECKPOINT.
 std::string Writer::look() const {
   return emit::poll(input.module) +
          fmt::format("cvt.u32.u64 %tally_r0, %tally_d0;\n"
@@ -152,11 +152,11 @@ std::string Writer::look() const {
                      static_cast<unsigned>(TALLY_CONTROL_CHECKPOINT));
 }
 
-/// The register by way of the thread's own memory, at a generic address. Where a loop is left
-/// because of what a strong load has read, ptxas takes it for one that waits for other threads, and
-/// has each turn yield (YIELD): the parts of a warp that wait for it behind a branch no longer do
-/// (docs/design/transforms-inside.md, checkpoint). It does not look into memory for where a value
-/// comes from.
+/// Passes the register through the thread's own memory, at a generic address. Where a strong load
+/// decides a loop's exit, ptxas assumes that the loop waits for other threads, and makes each turn
+/// yield (YIELD): threads that left the loop then no longer wait behind the branch for the rest of
+/// their warp (docs/design/transforms-inside.md, checkpoint). ptxas does not track a value through
+/// memory.
 std::string Writer::laundered(std::string_view reg) {
   return fmt::format("mov.u64 %tally_d1, $tally_seen;\n"
                      "\tcvta.local.u64 %tally_d1, %tally_d1;\n"
@@ -165,9 +165,9 @@ std::string Writer::laundered(std::string_view reg) {
                      reg);
 }
 
-/// Thread 0 goes on with what its slot holds, if that is a block. It does so in the loop, where
-/// other blocks are taken: with a way in of its own ptxas would not know for the loop's parts where
-/// the threads of a warp meet again. The header is cleared, so a block is gone on with once.
+/// Thread 0 resumes the block in its slot, if there is one. It does so in the loop, where it takes
+/// other blocks: with a separate entrance ptxas would not know where the threads of a warp
+/// reconverge in the loop's parts. Thread 0 clears the header, so a block resumes once.
 std::string Writer::takeSaved() const {
   std::string text = fmt::format("ld.param.u32 %tally_r0, [$tally_launch+{}];\n"
                                  "\tsetp.eq.u32 %tally_yield, %tally_r0, 0;\n"
@@ -195,8 +195,8 @@ std::string Writer::begin() const {
   return enter() + (plan.byBlock ? std::string() : nobodySpent()) + toFirstTurn();
 }
 
-/// All threads are done with the last block here, but for those that have stopped one by one, which
-/// have exited; or thread 0 takes the next block as soon as it is done itself.
+/// Here all threads have finished the last block, except that threads that stopped one by one have
+/// exited. With overlaps() thread 0 takes the next block as soon as it has finished itself.
 std::string Writer::loopHead() const {
   std::string text = "\n$tally_next:\n\t";
   if (input.analysis.copiesAsync)
@@ -212,7 +212,7 @@ std::string Writer::loopHead() const {
 std::string Writer::agree() const {
   std::string text = "\n$tally_agree:\n\t" + meet(input) +
                      emit::loadPublished(early() ? ids : emit::IdWords::None);
-  // From the aligned form ptxas knows that what was read is one value for the warp.
+  // The aligned form tells ptxas that the value read is uniform over the warp.
   bool parts = input.analysis.loop.partsWarps;
   if (overlaps() || parts)
     text += plan.keepsAligned && !parts
@@ -221,7 +221,7 @@ std::string Writer::agree() const {
   return text + emit::leaveIfAgreed("bra $tally_other_than_run");
 }
 
-/// Behind the body: thread 0 leaves where it is asked to or no block is left.
+/// Behind the body: thread 0 leaves where a request asks it to or no block is left.
 std::string Writer::leaderLeaves() const {
   return "\n$tally_asked:\n\t" + emit::judge() +
          "@!%tally_yield bra $tally_index;\n"
@@ -233,13 +233,13 @@ std::string Writer::leaderLeaves() const {
                      static_cast<unsigned>(Publication::Leave));
 }
 
-/// How a worker leaves with a saved block. Threads that stop one by one are gone by then.
+/// How a worker leaves with a saved block. Threads that stop one by one have exited before.
 std::string Writer::depart() const {
   std::string text = "\n$tally_depart:\n\t";
   if (plan.byBlock) {
     if (input.analysis.copiesAsync)
       text += "cp.async.wait_all;\n\t";
-    // All that is in flight to shared memory has landed, and nobody writes there any more.
+    // All writes in flight to shared memory have landed, and no thread writes there any more.
     text += meet(input) + record.shared(Transfer::Save);
   } else {
     text += record.locate() + "mov.u32 %tally_stopped, 0;\n\t" + record.stopped(Transfer::Save);
@@ -247,7 +247,8 @@ std::string Writer::depart() const {
   return text + leave("gone");
 }
 
-/// A thread of the saved block exits, thread 0 with the slot's header. `label`: of the last step.
+/// A thread of the saved block exits; thread 0 first writes the slot's header. `label`: of the last
+/// step.
 std::string Writer::leave(std::string_view label) const {
   return fmt::format("@%tally_other bra $tally_{};\n\t", label) + SaveRecord::headerAddress() +
          emit::loadState() +
@@ -263,7 +264,7 @@ std::string Writer::leave(std::string_view label) const {
                      offsetof(tally_save_slot, point), label);
 }
 
-/// Where not all ids are published there is a word left for the linear id of thread 0's block.
+/// Where not all ids are published, a free word holds the linear id of thread 0's block.
 std::string Writer::keepId() const {
   return ids == emit::IdWords::All ? std::string()
                                    : "\tst.shared.u32 [$tally_block+12], %tally_id;\n";
@@ -282,7 +283,7 @@ std::string Writer::linearId() const {
                      offsetof(tally_launch_params, grid) + 4, offsetof(tally_launch_params, grid));
 }
 
-/// Where what thread 0 published is not that a new block begins.
+/// Handles a publication of thread 0 other than a new block.
 std::string Writer::restore() const {
   std::string text = fmt::format("\n$tally_other_than_run:\n"
                                  "\tsetp.eq.u32 %tally_leave, %tally_flag, {};\n"
@@ -303,7 +304,7 @@ std::string Writer::restore() const {
   return text + saved.goOn();
 }
 
-/// Behind the body: what a thread does at `point` when a poll is due.
+/// Behind the body: the code of a thread at `point` when a poll is due.
 std::string Writer::pollAt(const SavePoint &point, unsigned number) const {
   std::string back = goOnAt(point, number);
   std::string text = fmt::format("\n$tally_poll_{}:\n\t", number);
@@ -336,9 +337,9 @@ std::string Writer::pollAt(const SavePoint &point, unsigned number) const {
          fmt::format("mov.u32 %tally_stopped, {};\n\tbra $tally_stow;\n", number);
 }
 
-/// What a thread saves at any point. One that stops alone exits right here: were its way to join
-/// that of the others further on, ptxas would have the threads of a warp meet there, and not behind
-/// the user's loops (docs/design/transforms-inside.md, checkpoint).
+/// Saves what a thread saves at every point. A thread that stops alone exits right here: if its
+/// path joined the path of the others further on, ptxas would reconverge the warp there, and not
+/// behind the user's loops (docs/design/transforms-inside.md, checkpoint).
 std::string Writer::stow() const {
   std::string text = "\n$tally_stow:\n\t" + record.arrays(Transfer::Save);
   if (route == Route::Staged)
@@ -357,7 +358,7 @@ std::string Writer::barrierWithPoll(const Instruction &barrier) const {
          readWord();
 }
 
-/// Barriers take the form that does not promise a whole warp, where a loop has several heads
+/// Where a loop has several heads, barriers take the form that does not promise a whole warp
 /// (docs/design/transforms-inside.md).
 void Writer::rewriteBarriers() {
   for (std::uint32_t statement : input.analysis.facts->blockBarriers) {
@@ -402,7 +403,7 @@ void Writer::insertPoints() {
   }
 }
 
-/// %tally_due = in this turn the thread polls.
+/// %tally_due = the thread polls in this turn.
 std::string Writer::turnTest(const SavePoint &point) const {
   const RegisterDeclaration &declaration = input.function.declarationOf(point.turn.reg);
   std::string reg = registerName(declaration, point.turn.reg), text;
@@ -426,7 +427,8 @@ EditedText Writer::run() {
   editor.insertAtBodyStart(declarations() + begin() + loopHead() + agree() + startPolling() +
                            saved.begin());
   editor.insertAtBodyStart(zero(input.function, undefinedAtBodyStart(input.function)));
-  // Before what else stands before a loop's first instruction: a resumed thread executes that too.
+  // Goes before other insertions at a loop's first instruction: a resumed thread executes those
+  // too.
   insertPoints();
   const FunctionFacts &facts = *input.analysis.facts;
   auto index = [&](unsigned dimension, const std::string &into) {

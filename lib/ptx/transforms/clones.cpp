@@ -13,13 +13,13 @@
 namespace tally::ptx {
 namespace {
 
-/// Without `.visible`, `.weak` and their kin; the rest of the header stays.
+/// Removes `.visible`, `.weak` and similar directives; the rest of the header stays.
 void dropLinkage(FunctionEditor &editor, const Function &function) {
   if (!function.linkage.empty())
     editor.replace({function.linkage.data() - 1, function.linkage.size() + 1}, "");
 }
 
-/// The sequence of a call through a pointer as a call of `clone`.
+/// Returns the sequence of a call through a pointer as a direct call of `clone`.
 std::string directSequence(const Function &caller, const CallSequence &sequence,
                            const CallSite &call, const std::string &clone) {
   const char *begin = caller.body[sequence.begin].text.data();
@@ -27,13 +27,13 @@ std::string directSequence(const Function &caller, const CallSequence &sequence,
   std::span<const Operand> operands = caller.body[call.statement].instruction.operands;
   std::string text(begin, call.pointer->text.data());
   text += clone;
-  // The last operand names the prototype, which a direct call has not.
+  // The last operand names the prototype; a direct call has none.
   text.append(call.pointer->text.end(), operands[operands.size() - 2].text.end());
   return text.append(operands.back().text.end(), end);
 }
 
-/// Before the sequence of a call through a pointer: a branch for each function that has a clone to
-/// a copy of the sequence, behind it, that calls the clone.
+/// Inserts before the sequence of a call through a pointer, for each function with a clone, a
+/// branch to a copy of the sequence that calls the clone. The copies stand behind the sequence.
 void dispatch(FunctionEditor &editor, const Function &caller, const CallSite &call,
               const std::vector<const Function *> &clones, const CallGraph &graph) {
   CallSequence sequence = *callSequenceOf(caller, graph.factsOf(caller), call);

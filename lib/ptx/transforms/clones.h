@@ -1,20 +1,21 @@
 // Clones: copies of the user's .func callees that read the virtual block ids, for variants to call.
 //
-// A callee that reads %ctaid or %nctaid, or calls one that does, is copied once per module as
-// `<callee>$tally_virtual`, with the same prototype; calls in variants and in clones go to the
-// clones, so recursion needs nothing special. The user's own stay as they are: the user's kernels
-// and the guard's first entry, which runs on the physical grid, call those. A clone has no linkage:
-// were the module linked with another that holds the same inline function, its clone would clash.
+// A callee that reads %ctaid or %nctaid, or calls such a function, is copied once per module as
+// `<callee>$tally_virtual`, with the same prototype. Calls in variants and in clones go to the
+// clones, so recursion needs nothing special. The user's functions stay unchanged: the user's
+// kernels and the guard's first entry, which runs on the physical grid, call them. A clone has no
+// linkage: if the module is linked with another that holds the same inline function, the two clones
+// do not clash.
 //
-// A call through a pointer is preceded by comparisons of the pointer with the functions that have
-// clones. Equal: control goes to a copy of the call, its arguments included, that calls the clone.
-// A pointer to any other function is called as it is.
+// Before a call through a pointer the pass compares the pointer with the functions that have
+// clones. If they are equal, control goes to a copy of the call and its arguments that calls the
+// clone. A pointer to any other function is called unchanged.
 //
 // A clone reads the ids from `$tally_block`, a shared variable of the module: 8 words, the flag,
-// the virtual %ctaid and %nctaid, and one unused. The variant fills it before its block goes on.
-// Shared memory, as that is the one place that a block's functions share without a parameter. ptxas
-// counts it only for entries that may reach a function that names it; so no clone's address is ever
-// taken, since through pointers every kernel that calls by pointer might reach it.
+// the virtual %ctaid and %nctaid, and one unused. The variant fills it before its block runs.
+// Shared memory is the only place that a block's functions share without a parameter. ptxas counts
+// the variable only for entries that may reach a function that names it. So the pass never takes
+// the address of a clone: every kernel that calls through a pointer might reach it.
 #ifndef TALLY_LIB_PTX_TRANSFORMS_CLONES_H
 #define TALLY_LIB_PTX_TRANSFORMS_CLONES_H
 
@@ -27,11 +28,11 @@ namespace tally::ptx {
 /// Declares `$tally_block` for the module.
 inline constexpr std::string_view blockVariable = ".shared .align 16 .b32 $tally_block[8];";
 
-/// Makes the calls of `function` that reach functions with clones go to the clones.
+/// Redirects the calls of `function` that reach functions with clones to the clones.
 void redirectCalls(FunctionEditor &editor, const Function &function,
                    const KernelAnalysis &analysis);
 
-/// The clone of a function that needs one.
+/// Returns the clone of a function that needs a clone.
 Clone cloneOf(const Function &callee, const CallGraph &graph);
 
 } // namespace tally::ptx

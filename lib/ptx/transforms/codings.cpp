@@ -9,7 +9,7 @@
 namespace tally::ptx {
 namespace {
 
-/// The move that a register of this declaration takes a 0 by; empty if none does.
+/// Returns the move that sets a register of this declaration to 0; empty if there is none.
 std::string_view moveFor(const RegisterDeclaration &declaration) {
   std::string_view type = declaration.type;
   if (declaration.vectorWidth != 1)
@@ -25,8 +25,8 @@ std::string_view moveFor(const RegisterDeclaration &declaration) {
   return type.ends_with("64") ? "mov.b64" : std::string_view();
 }
 
-/// Ids of the registers that the declarations which open the body declare are below this, or the
-/// function's parameters.
+/// Every register below the returned id is declared by the declarations that open the body, or is a
+/// parameter of the function.
 RegisterId endOfOpening(const Function &function) {
   RegisterId end = 0;
   for (std::size_t i = 1; i != function.body.size(); ++i) {

@@ -12,7 +12,7 @@
 namespace tally::ptx::emit {
 namespace {
 
-/// $tally_block is aligned to twice as many.
+/// Bytes of a slot. $tally_block is aligned to two slots.
 constexpr std::uint32_t slotBytes = 8;
 constexpr std::string_view slot = "%tally_ids";
 
@@ -94,7 +94,7 @@ std::string loadControl(const Module &module) {
 
 namespace {
 
-/// %tally_d1 = the control word of the launch's epoch whose low bits are `low`.
+/// %tally_d1 = the control word with the launch's epoch and the low bits `low`.
 std::string wordOfEpoch(std::uint32_t low) {
   return fmt::format("ld.param.u64 %tally_d1, [$tally_launch+{}];\n"
                      "\tshl.b64 %tally_d1, %tally_d1, {};\n"
@@ -234,7 +234,7 @@ std::string decodeToShared(bool inCluster) {
 
 namespace {
 
-/// %tally_r0, %tally_r3, %tally_r2 = x, y, z of the linear id, or x alone.
+/// %tally_r0, %tally_r3, %tally_r2 = x, y, z of the linear id, or only x.
 std::string divideId(IdWords words) {
   std::string text = divide("%tally_r1", "%tally_id", TALLY_PARAMETER(by_grid_x)) +
                      remainder("%tally_r0", "%tally_id", "%tally_r1", 0);
@@ -360,8 +360,8 @@ bool mayReachEnd(const Function &function) {
 
 namespace {
 
-/// Divides what is counted in blocks by the cluster's extent. The grid is a whole number of
-/// clusters in each dimension, so both quotients are exact.
+/// Divides a number of blocks by the cluster's extent. The grid is a whole number of clusters in
+/// each dimension, so both quotients are exact.
 std::string inClusters(const GridUse &use, unsigned dimension, const std::string &into,
                        const std::string &blocks) {
   std::uint32_t extent = use.clusterExtents[dimension];
@@ -370,7 +370,8 @@ std::string inClusters(const GridUse &use, unsigned dimension, const std::string
                                  : fmt::format("%cluster_nctaid.{}", axis(dimension)));
 }
 
-/// The register in which a component of `use` is given, and the text that sets it.
+/// Returns the register that holds a component of `use`; appends the instructions that set it to
+/// `text`.
 std::string virtualId(const GridUse &use, unsigned dimension, const GridSources &sources,
                       std::string &text) {
   if (dimension == 3) {
@@ -388,15 +389,15 @@ std::string virtualId(const GridUse &use, unsigned dimension, const GridSources 
   return name("clusterid");
 }
 
-/// The same in 16 bits, where the user's instruction asks for no more.
+/// Returns the low 16 bits of the register, for a user's instruction of 16 bits.
 std::string lowHalf(const std::string &id, unsigned dimension, std::string &text) {
   std::string half = fmt::format("%tally_half{}", dimension);
   text += fmt::format("cvt.u16.u32 {}, {};\n\t", half, id);
   return half;
 }
 
-/// By use, which dimensions of %ctaid are read there, as bits: at the first of a straight run what
-/// the run reads, and at the others nothing.
+/// Returns, by use, the dimensions of %ctaid to read there, as bits: the first use of a straight
+/// run reads all dimensions of the run, the other uses none.
 std::vector<unsigned> readsOfRuns(const Function &function, const FunctionFacts &facts) {
   std::vector<unsigned> reads(facts.gridUses.size());
   std::size_t first = 0;

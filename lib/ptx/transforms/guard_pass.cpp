@@ -16,12 +16,13 @@ constexpr std::string_view own = "own-barrier", byBarrier = "told-by-barrier",
                            late = "late-agreement", sharedWord = "shared-word",
                            everyWarp = "every-warp", everyThread = "every-thread";
 
-/// The flag of the block: 1 when it leaves.
+/// The block's flag: 1 when the block leaves.
 constexpr const char *publishYield = "selp.u32 %tally_flag, 1, 0, %tally_yield;\n"
                                      "\tst.shared.u32 [$tally_block], %tally_flag;\n\t";
 
-/// All threads of the cluster read the flag of its first block, which lives until all have: a block
-/// that has exited has no shared memory. Barriers by the whole cluster, aligned as bar.sync 0 is.
+/// All threads of the cluster read the flag of its first block. That block lives until all have
+/// read it: a block that has exited has no shared memory. The whole cluster meets at both barriers,
+/// aligned like bar.sync 0.
 constexpr const char *agreeInClusterOrLeave =
     "barrier.cluster.arrive.aligned;\n"
     "\tbarrier.cluster.wait.aligned;\n"
@@ -47,7 +48,7 @@ std::string agreement(const PassInput &input) {
          (input.analysis.usesClusters ? agreeInClusterOrLeave : emit::agreeOrLeave());
 }
 
-/// For clones, what they read beside the ids.
+/// Stores the extents for clones, which read them besides the ids.
 std::string extentsForClones(const PassInput &input) {
   return input.analysis.cloned.empty() ? "" : emit::storeExtents();
 }
@@ -55,8 +56,8 @@ std::string extentsForClones(const PassInput &input) {
 /// Puts the block on the list.
 std::string append() { return emit::physicalLinearId() + emit::appendToList("%tally_id"); }
 
-/// Behind the body: what a block does that leaves, `first` before all else. There it is not in the
-/// way of those that stay.
+/// Code behind the body for a block that leaves, beginning with `first`. There it is out of the way
+/// of blocks that stay.
 void appendBehindBody(FunctionEditor &editor, const Function &function,
                       const std::string &first = {}) {
   if (emit::mayReachEnd(function))
@@ -83,7 +84,7 @@ EditedText entryToldByWord(const PassInput &input) {
   return editor.apply();
 }
 
-/// Whether thread 0's poll decides, and nothing of the block's that the user's kernel has not.
+/// Whether the block's own poll decides: the block is in no cluster and takes no ticket.
 bool pollsForItself(const PassInput &input) {
   return !input.analysis.usesClusters && input.analysis.waits != bundle::Waits::LowerBlocks;
 }
@@ -96,20 +97,20 @@ std::optional<OwnBarrier> barrierToAgreeAt(const PassInput &input) {
   return pollsForItself(input) ? ownBarrierOf(input.function) : std::nullopt;
 }
 
-/// Thread 0's poll, which nobody waits for here.
+/// Begins thread 0's poll; no thread waits for its load here.
 std::string beginPoll(const PassInput &input) {
   return emit::unlessLeader("$tally_polled") + emit::loadControl(input.module) +
          "\n$tally_polled:\n\t";
 }
 
-/// Keeps ptxas from putting the poll behind the copies that follow, as it likes to: it takes the
-/// load for one that is back at once. No instruction where the warp is known to be whole.
+/// Keeps ptxas from moving the poll behind the copies that follow, as it tends to: it assumes that
+/// the load returns at once. Costs no instruction where ptxas knows that the warp is whole.
 std::string keepPollFirst(const Module &module) {
   return module.versionMajor() >= 6 && module.targetArch() >= 70 ? "bar.warp.sync -1;\n\t" : "";
 }
 
-/// The first entry where the block agrees at the body's own first barrier, behind all that stands
-/// before it.
+/// The first entry where the block agrees at the body's own first barrier, behind everything before
+/// it.
 EditedText entryAtOwnBarrier(const PassInput &input, const OwnBarrier &meeting) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard);
@@ -124,8 +125,8 @@ EditedText entryAtOwnBarrier(const PassInput &input, const OwnBarrier &meeting) 
 }
 
 /// The first entry where the block agrees behind the body's opening, which runs while thread 0's
-/// poll is under way. The list stands inline: without it ptxas makes predicated instructions of
-/// what thread 0 does, which all warps issue.
+/// poll is in flight. The append to the list is inline: otherwise ptxas turns thread 0's part into
+/// predicated instructions, which all warps issue.
 EditedText lateEntry(const PassInput &input) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard);
@@ -137,11 +138,12 @@ EditedText lateEntry(const PassInput &input) {
   return editor.apply();
 }
 
-/// The first entry where the barrier tells the block what thread 0 has seen, by a reduction: three
-/// instructions of each warp, where a shared word takes eight with its address. The block agrees
-/// behind the body's opening, if it has one. The list stands inline, and the block leaves where it
-/// has agreed: of what thread 0 does ptxas else makes predicated instructions, which all warps
-/// issue; and behind a branch it no longer takes the warps for whole, and asks before each shuffle.
+/// The first entry where a barrier reduction tells the block what thread 0 has seen: three
+/// instructions in each warp, where a shared word takes eight with its address. The block agrees
+/// behind the body's opening, if it has one. The append to the list is inline, and the block leaves
+/// where it has agreed: otherwise ptxas turns thread 0's part into predicated instructions, which
+/// all warps issue; and behind a branch it no longer assumes whole warps, and tests before each
+/// shuffle.
 EditedText entryToldByBarrier(const PassInput &input) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard);
@@ -161,7 +163,7 @@ EditedText entryToldByBarrier(const PassInput &input) {
   return editor.apply();
 }
 
-/// What each warp may run by what it sees itself, where that is more than an opening.
+/// Returns the prelude that each warp may run on its own poll, if it is longer than an opening.
 std::optional<Prelude> preludeOfWarps(const PassInput &input) {
   if (!pollsForItself(input) || input.module.versionMajor() < 6 || input.module.targetArch() < 70)
     return std::nullopt;
@@ -169,10 +171,11 @@ std::optional<Prelude> preludeOfWarps(const PassInput &input) {
   return prelude && prelude->end > openingOf(input.function).end ? prelude : std::nullopt;
 }
 
-/// The first entry where each warp polls, beside the body's opening, and goes through the prelude,
-/// or past it, by what it sees itself. The block agrees behind that: it leaves if any warp has seen
-/// that it should, so all warps of one that stays have been through. The vote makes one value of
-/// what the lanes of a warp may see by their loads of one word, so that no warp is divided.
+/// The first entry where each warp polls, beside the body's opening, and executes or skips the
+/// prelude by its own poll. The block agrees behind the prelude: it leaves if any warp has seen
+/// that it should, so all warps of a block that stays have executed the prelude. Lanes of a warp
+/// may load different values of the word; the vote makes one value of them, so that no warp
+/// diverges.
 EditedText entryByWarps(const PassInput &input, const Prelude &prelude) {
   FunctionEditor editor(input.function);
   emit::beginVariant(editor, input, Kind::Guard);
@@ -187,7 +190,7 @@ EditedText entryByWarps(const PassInput &input, const Prelude &prelude) {
   return editor.apply();
 }
 
-/// Every block decodes its own id; whether the cluster yields is its first block's matter.
+/// Every block decodes its own id; the cluster's first block decides whether the cluster yields.
 std::string resumeInCluster(const PassInput &input) {
   return emit::idFromList("%clusterid.x") + emit::decodeToShared(true) + extentsForClones(input) +
          unlessFirstOfCluster("$tally_agree") + emit::poll(input.module) + publishYield +
@@ -228,9 +231,9 @@ EditedText ticketedEntry(const PassInput &input) {
   return editor.apply();
 }
 
-/// Whether the kernel declares blocks of the largest size, of 32 warps. Two of these fill an SM, so
-/// that nothing hides what all of them do at once, and reading a barrier's result is slow for so
-/// many: an H200 took 1.032 of the user's time in place of 1.026.
+/// Whether the kernel declares blocks of the largest size, 32 warps. Two of them fill an SM, so
+/// nothing hides what all of them do at the same time, and reading a barrier's result is slow for
+/// so many warps: an H200 took 1.032 of the user's time in place of 1.026.
 bool declaresWideBlocks(const Function &function) {
   for (std::string_view name : {"maxntid", "reqntid"})
     if (const HeaderDirective *directive = function.directive(name)) {
@@ -242,7 +245,7 @@ bool declaresWideBlocks(const Function &function) {
   return false;
 }
 
-/// The ways to write the first entry, of those that the body allows the quickest first.
+/// Returns the ways to write the first entry that the body allows, the quickest first.
 std::vector<Coding> firstEntries(const PassInput &input) {
   std::vector<Coding> codings;
   if (barrierToAgreeAt(input))

@@ -5,7 +5,7 @@
 namespace tally::ptx {
 namespace {
 
-/// One decision of the block: yield when any thread saw that it should.
+/// One decision for the block: it yields when any thread saw that it should.
 constexpr const char *agree = "bar.red.or.pred %tally_leave, 0, %tally_yield;\n"
                               "\t@!%tally_leave bra $tally_run;\n\t";
 

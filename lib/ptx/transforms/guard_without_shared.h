@@ -1,4 +1,4 @@
-// guard without shared memory of tally's: see guard_pass.h, "Codings".
+// guard without a shared variable of tally's: docs/design/transforms.md, "Codings", says when.
 #ifndef TALLY_LIB_PTX_TRANSFORMS_GUARD_WITHOUT_SHARED_H
 #define TALLY_LIB_PTX_TRANSFORMS_GUARD_WITHOUT_SHARED_H
 
@@ -9,9 +9,9 @@
 
 namespace tally::ptx {
 
-/// Both entries. Every thread polls, and a reducing barrier makes one decision of it; the resume
-/// entry reads and divides its block's id at each use of %ctaid. Only for a kernel whose analysis
-/// says mayAvoidShared.
+/// Returns both entries. Every thread polls, and a barrier reduction makes one decision. The resume
+/// entry reads and divides its block's id at each use of %ctaid. Only for a kernel with
+/// KernelAnalysis::mayAvoidShared.
 std::vector<EditedText> guardWithoutShared(const PassInput &input);
 
 } // namespace tally::ptx

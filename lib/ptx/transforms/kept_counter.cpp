@@ -11,10 +11,11 @@
 namespace tally::ptx {
 namespace {
 
-/// As much as $tally_block, so that what lies behind both stays where it is modulo 16.
+/// The size of $tally_block, so that variables behind both keep their address modulo 16.
 constexpr std::uint32_t wordBytes = 16;
 
-/// Beside dynamic shared memory and the like $tally_block is larger than what is published in it.
+/// Beside dynamic shared memory or tensor operations, $tally_block is larger than the published
+/// words.
 bool isInBlock(const PassInput &input) { return input.analysis.tallySharedBytes >= 2 * wordBytes; }
 
 unsigned bitsOfCounter(const SavePoint &point) { return point.strip.isWide ? 64 : 32; }

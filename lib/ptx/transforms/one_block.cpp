@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::string_view oneBlock = "one-block";
 
-/// Thread 0, with the control word: takes a block and says which, or that there is none for it.
+/// Thread 0, which has the control word, takes a block and publishes its ids, or that it gets no
+/// block.
 std::string takeOne(const PassInput &input, emit::IdWords ids, const std::string &asked) {
   std::string labels[] = {"\n$tally_judge:\n\t", "\n$tally_index:\n\t"};
   if (asked.empty())
@@ -47,8 +48,7 @@ void writeOneBlock(FunctionEditor &editor, const PassInput &input, Kind kind,
   emit::IdWords ids = usedIds(input);
   std::string take = takeOne(input, ids, parts.asked) + "\n$tally_agree:\n\tbar.sync 0;\n\t" +
                      emit::loadPublished(ids) + emit::leaveIfAgreed("ret") + parts.blockStart;
-  // The poll may be under way while the body's opening runs, which must not ask which block this
-  // is.
+  // The poll may be in flight while the body's opening runs, which must not read the block's id.
   Opening opening = openingOf(input.function, /*mayAskForBlock=*/false);
   bool late = opening.loads != 0;
   editor.insertAtBodyStart(

@@ -17,9 +17,9 @@
 namespace tally::ptx {
 namespace {
 
-/// Naps of 10 to 50 us cost those that run beside nothing, where 1 us costs them 10 % more (facts:
-/// H200); nanosleep takes at most twice what it is told (PTX ISA). Whoever naps goes on late by as
-/// much, so not longer than that.
+/// Naps of 10 to 50 us cost the work beside them nothing, where naps of 1 us cost it 10 % more
+/// (facts: H200). nanosleep takes at most twice its argument (PTX ISA). A napping thread resumes
+/// late by as much, so naps are not longer.
 constexpr std::uint32_t napNanoseconds = 10000;
 
 constexpr std::string_view registers =
@@ -37,7 +37,7 @@ std::string loadMode(const Module &module) {
                      offsetof(tally_launch_params, control), emit::strongGlobal(module));
 }
 
-/// The registers that count to the next poll.
+/// Whether a register counts the cycles to the point's next poll.
 bool countsCycles(const PollPoint &point) {
   return point.place != PollPlace::Strip && point.turns > 1 && point.turn.reg == noRegister;
 }
@@ -62,7 +62,7 @@ std::string blockStart(const std::vector<PollPoint> &points) {
   return text;
 }
 
-/// Naps while the mode is to pause.
+/// Naps while the mode is PAUSE.
 std::string napLoop(const Module &module, std::size_t number) {
   return fmt::format("\n$tally_nap_{}:\n\t", number) + loadMode(module) +
          fmt::format("setp.ne.u32 %tally_nap, %tally_mode, {};\n"
@@ -74,7 +74,8 @@ std::string napLoop(const Module &module, std::size_t number) {
                      number);
 }
 
-/// The same where the mode that was read at the poll before says so, and reads it for the next.
+/// Like napLoop(), if the mode read at the poll before is PAUSE; then reads the mode for the next
+/// poll.
 std::string look(const Module &module, std::size_t number) {
   return fmt::format("setp.ne.u32 %tally_nap, %tally_mode, {};\n"
                      "\t@%tally_nap bra $tally_look_{};\n",
@@ -82,7 +83,7 @@ std::string look(const Module &module, std::size_t number) {
          napLoop(module, number) + loadMode(module);
 }
 
-/// %tally_turn = what is 0 in the turn that polls, for a point with a register that tells it.
+/// %tally_turn = 0 in the turn that polls, for a point with a register that tells that turn.
 std::string turnOf(const Function &function, const PollPoint &point) {
   const RegisterDeclaration &declaration = function.declarationOf(point.turn.reg);
   std::string name = registerName(declaration, point.turn.reg), text;
@@ -93,7 +94,7 @@ std::string turnOf(const Function &function, const PollPoint &point) {
   return text + fmt::format("and.b32 %tally_turn, {}, {};\n\t", name, point.turn.mask);
 }
 
-/// %tally_due = it is not yet time to poll: `extra`, if not empty, holds too.
+/// %tally_due = it is not yet time to poll, and `extra`, if not empty, holds.
 std::string judgeTurn(const Function &function, const PollPoint &point, std::string_view extra) {
   std::string combined = extra.empty() ? "" : ".and", also;
   if (!extra.empty())
@@ -119,7 +120,7 @@ std::string atHeader(const PassInput &input, const PollPoint &point, std::size_t
          look(input.module, number) + fmt::format("\n$tally_on_{}:\n\t", number);
 }
 
-/// To behind the poll, where the user's branch back behind it is not taken.
+/// Branches behind the poll where the user's branch back behind it is not taken.
 std::string skipUnlessTaken(const Instruction &branch, std::size_t number) {
   if (!branch.guard)
     return {};
@@ -141,17 +142,16 @@ std::string atLatch(const PassInput &input, const PollPoint &point, std::size_t 
   return text;
 }
 
-/// Before the branch back: where the loop goes on by a further strip, and not before the first one,
-/// since a block that comes to the loop once has been asked just before it was taken.
+/// Before the branch back: polls where the loop continues with another strip. It does not poll
+/// before the first strip, since a block that enters the loop once has polled just before.
 std::string betweenStrips(const PassInput &input, const PollPoint &point, std::size_t number) {
   const Instruction &branch = input.function.body[point.strip.branch].instruction;
   return skipUnlessTaken(branch, number) + napLoop(input.module, number) +
          fmt::format("\n$tally_on_{}:\n\t", number);
 }
 
-/// What thread 0 does where its epoch has not passed, with the word's low half: as long as it is
-/// told to pause it takes no block, and goes on by `again`. How many workers are wanted is not
-/// looked at.
+/// Thread 0's code where its epoch has not passed, with the word's low half: while the mode is
+/// PAUSE it takes no block, and continues by `again`. It ignores the number of workers wanted.
 std::string asked(std::string_view again) {
   return fmt::format("and.b32 %tally_word, %tally_word, 255;\n"
                      "\tsetp.ne.u32 %tally_nap, %tally_word, {};\n"
@@ -160,12 +160,12 @@ std::string asked(std::string_view again) {
          nap() + fmt::format("{};\n", again);
 }
 
-/// What thread 0 does that takes no further block: it naps for as long as others of the launch have
-/// blocks, so that its SM looks as theirs do to whatever places a request's blocks. While the mode
-/// is PAUSE it naps as they do, whatever the epoch and though none has a block: a launch that ends
-/// makes room for the next one, whose workers would be placed where the request's blocks are not,
-/// and stay there. With any other mode a greater epoch makes it leave. The others wait for it where
-/// the block agrees.
+/// The code of thread 0 in a worker that takes no further block. It naps as long as other workers
+/// of the launch have blocks, so that its SM looks as occupied as theirs to the placement of a
+/// request's blocks. While the mode is PAUSE it naps too, whatever the epoch, and even if no worker
+/// has a block: a launch that ends would make space for the next launch, whose workers would be
+/// placed where the request's blocks are not, and stay there. In any other mode a greater epoch
+/// makes it leave. The block's other threads wait for it where the block agrees.
 std::string stay(const Module &module) {
   return fmt::format("ld.param.u32 %tally_r1, [$tally_launch+{}];\n"
                      "\tsetp.eq.u32 %tally_nap, %tally_r1, 0;\n"
@@ -191,9 +191,9 @@ std::string stay(const Module &module) {
          "\tbra $tally_stay;\n";
 }
 
-/// Where a warp may come apart ahead of them the user's barriers lose .aligned: ptxas takes that
-/// for a promise that the warp is whole, and with naps in the body's loops it does not always bring
-/// the warp together to keep it (docs/design/transforms.md, persistent).
+/// Where a warp may diverge ahead of the user's barriers, they lose .aligned. ptxas takes .aligned
+/// for a promise that the warp is whole, and with naps in the body's loops it does not always
+/// reconverge the warp to keep it (docs/design/transforms.md, persistent).
 void loseAlignment(FunctionEditor &editor, const PassInput &input, bool parks) {
   for (std::uint32_t statement : input.analysis.facts->blockBarriers) {
     const Statement &barrier = input.function.body[statement];
@@ -211,8 +211,8 @@ std::vector<Coding> PausePass::codings(const PassInput &input) const {
 std::vector<EditedText> PausePass::run(const PassInput &input) const {
   const std::vector<PollPoint> &points = input.analysis.polls;
   FunctionEditor editor(input.function);
-  // Before what the loop of workers inserts: a value that it sets for the user's next instruction
-  // is set right before that.
+  // Goes before the insertions of the loop of workers: a value for the user's next instruction must
+  // be set right before that instruction.
   std::string declarations(registers);
   for (std::size_t i = 0; i != points.size(); ++i)
     switch (points[i].place) {
@@ -242,7 +242,8 @@ std::vector<EditedText> PausePass::run(const PassInput &input) const {
                        asked(emit::loadControl(input.module) + "bra $tally_judge")});
     return {editor.apply()};
   }
-  // Workers that may spend themselves are as many as blocks: what stays keeps some from starting.
+  // Workers that may spend themselves are as many as blocks: a worker that stays keeps others from
+  // starting.
   writeWorkers(editor, input, kind(),
                {declarations, blockStart(points), asked("bra $tally_take"),
                 plan.spends ? std::string() : stay(input.module)});

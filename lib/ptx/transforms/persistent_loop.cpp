@@ -13,27 +13,27 @@
 namespace tally::ptx {
 namespace {
 
-/// Codings: the virtual ids are read once, as the block starts, from one of two slots or from one
-/// place; or at each use. In the latter, registers that the body may read before it writes them are
-/// set to 0 in each round, or are not; besides, pointers are made to depend on the round.
+/// Codings. The virtual ids are read once when the block starts, from one of two slots or from a
+/// single place; or at each use. In the last case each round sets registers that the body may read
+/// before it writes them to 0, or does not; and pointers may be made to depend on the round.
 constexpr std::string_view twoSlots = "two-slots", earlyIds = "early-ids", zeroed = "zeroed",
                            plain = "plain", opaque = "opaque-pointers";
 
 /// How the loop is written.
 struct LoopForm {
-  bool early;        ///< the ids stand in registers from the loop's head on
-  emit::IdWords ids; ///< those that are published
-  /// Thread 0 takes the next block as soon as it is done with the last one itself: nobody reads
-  /// $tally_block in the body, and a way out of it never ends the worker. Threads meet once before
-  /// they read what it published, and, without slots, once behind that.
+  bool early;        ///< registers hold the ids from the loop's head on
+  emit::IdWords ids; ///< the published ids
+  /// Thread 0 takes the next block as soon as it has finished the last block itself: nothing in the
+  /// body reads $tally_block, and no exit from the body ends the worker. Threads meet once before
+  /// they read the publication, and, without slots, once behind the read.
   bool overlaps;
-  /// What is published stands in two slots in turn, so that one meeting a block is enough.
+  /// Two slots hold the publications in turn, so that one meeting per block is enough.
   bool slots;
 };
 
-/// With two slots no barrier in the aligned form stands behind the meeting, and where a warp may
-/// nap in the body ptxas then has threads wait for each other behind each loop. The module must
-/// have bar.warp.sync.
+/// With two slots no barrier in the aligned form stands behind the meeting. Where a warp may nap in
+/// the body, ptxas then makes threads wait for each other behind each loop. The module must have
+/// bar.warp.sync.
 bool mayTakeSlots(const PassInput &input, Kind kind) {
   return kind == Kind::Persistent && input.module.versionMajor() >= 6 &&
          input.module.targetArch() >= 70;
@@ -52,17 +52,18 @@ LoopForm formOf(const PassInput &input, Kind kind) {
 
 // The first word of $tally_block is 1 when the worker leaves now: thread 0 writes it for each
 // block. $tally_spent is 1 when part of a warp has exited, so that the worker leaves when this
-// virtual block has ended: set once, by any thread, and read only behind the next meeting. It
-// stands apart, since ptxas reads neighbouring words of $tally_block by one wide load.
+// virtual block has ended. Any thread sets it, once, and threads read it only behind the next
+// meeting. It is a separate variable, since ptxas reads neighbouring words of $tally_block by one
+// wide load.
 
 constexpr std::size_t live = offsetof(tally_launch_state, live_workers);
 
-/// %tally_leave = this block has rows that are not whole warps.
+/// %tally_leave = the rows of this block are not whole warps.
 constexpr const char *hasPartialRows = "mov.u32 %tally_r0, %ntid.x;\n"
                                        "\tand.b32 %tally_r0, %tally_r0, 31;\n"
                                        "\tsetp.ne.u32 %tally_leave, %tally_r0, 0;\n\t";
 
-/// Behind the body: what it does where something is asked of it, or no block is left.
+/// Behind the body: thread 0's code where a request asks something of it, or no block is left.
 std::string leaderLeaves(const LoopForm &form, const WorkerParts &parts) {
   return "\n$tally_asked:\n\tcvt.u32.u64 %tally_word, %tally_d0;\n\t" + emit::judge() +
          "@%tally_yield bra $tally_last;\n\t" + parts.asked + "\n$tally_last:\n\t" + countOut() +
@@ -73,8 +74,8 @@ std::string leaderLeaves(const LoopForm &form, const WorkerParts &parts) {
          "\tbra $tally_agree;\n";
 }
 
-/// Goes on where all threads that the warp has are here together; else to $tally_spend. The last
-/// warp of a block has `threads - first` of them, and a shift by 32 or more leaves 0.
+/// Continues where all threads of the warp are here together; otherwise branches to $tally_spend.
+/// The last warp of a block has `threads - first` threads, and a shift by 32 or more leaves 0.
 std::string spendUnlessWholeWarp(unsigned way) {
   std::string whole = fmt::format("$tally_whole_{}", way);
   return "activemask.b32 %tally_r0;\n"
@@ -103,7 +104,8 @@ std::string spendUnlessWholeWarp(unsigned way) {
          whole + ":\n\t";
 }
 
-/// meet() where threads may still be in the body: takes part in their barriers, until nobody is.
+/// meet() where threads may still be in the body: takes part in their barriers until none is left
+/// there.
 std::string park(const LoopPlan &plan, unsigned way) {
   std::string text = fmt::format("mov.pred %tally_here, 0;\n"
                                  "\n$tally_park_{0}:\n"
@@ -117,7 +119,7 @@ std::string park(const LoopPlan &plan, unsigned way) {
                             way, plan.barrier);
 }
 
-/// What a thread does that leaves the body, before the block has met.
+/// Code of a thread that leaves the body, before the block has met.
 std::string leaving(const PassInput &input, unsigned way) {
   const LoopPlan &plan = input.analysis.loop;
   std::string text;
@@ -130,10 +132,10 @@ std::string leaving(const PassInput &input, unsigned way) {
   return text;
 }
 
-/// Behind the body, the code of `count` ways out of a kernel that spends. ptxas lets the lanes of a
-/// warp that take different ways wait for each other where the ways join. With one place for all,
-/// those that have left would wait there for those that wait for them at a barrier; so nothing
-/// joins before the block has met.
+/// Behind the body: the code of `count` exits of a kernel that spends. ptxas lets the lanes of a
+/// warp that take different exits wait for each other where the exits join. With one place for all
+/// exits, lanes that have left would wait there for lanes that wait for them at a barrier; so no
+/// exits join before the block has met.
 std::string ways(const PassInput &input, unsigned count) {
   std::string text;
   for (unsigned way = 0; way != count; ++way) {
@@ -143,13 +145,13 @@ std::string ways(const PassInput &input, unsigned count) {
   return text;
 }
 
-/// The block meets behind the branch that only thread 0 takes, and reads what thread 0 published.
-/// Not in the aligned form: ptxas takes that for a promise that the warp is whole here, and drops
-/// what would make it so (bar.warp.sync). Where the loop has more than one way in, lanes that do
-/// not take the branch then came first, and the barrier counted them for their whole warp. The
-/// second meeting is in the aligned form, from which ptxas knows the block's ids for uniform. Not
-/// where warps may come apart in a body with polls whose callees may have barriers: these keep the
-/// form that they have.
+/// The block meets behind the branch that only thread 0 takes, and reads thread 0's publication.
+/// The barrier is not in the aligned form: ptxas takes that form for a promise that the warp is
+/// whole here, and drops the code that reconverges it (bar.warp.sync). Where the loop had several
+/// entrances, lanes that do not take the branch came first, and the barrier counted them for their
+/// whole warp. The second meeting is in the aligned form, which tells ptxas that the block's ids
+/// are uniform. An exception are bodies with polls where warps may diverge and callees may have
+/// barriers: these barriers keep their form.
 std::string agree(const PassInput &input, const LoopForm &form, const WorkerParts &parts) {
   std::string text = "\n$tally_agree:\n\t" + meet(input);
   if (form.slots)
@@ -165,7 +167,7 @@ std::string agree(const PassInput &input, const LoopForm &form, const WorkerPart
 
 std::string loopHead(const PassInput &input, const LoopForm &form, const WorkerParts &parts) {
   const LoopPlan &plan = input.analysis.loop;
-  // Who thread 0 is stays known in a predicate: to ask for three thread ids in each round costs
+  // A predicate keeps whether the thread is thread 0: reading three thread ids in each round costs
   // more.
   std::string text = enter();
   if (plan.spends)
@@ -185,14 +187,14 @@ std::string loopHead(const PassInput &input, const LoopForm &form, const WorkerP
 
 /// Behind the body: how a thread exits that cannot go to the loop's head.
 std::string spend(const LoopPlan &plan) {
-  // Where rows are not whole warps all threads exit, and nobody is left to read it.
+  // Where rows are not whole warps all threads exit, and none is left to read $tally_spent.
   return std::string("\n$tally_spend:\n\t") +
          (plan.spends ? saySpent() + "\n$tally_leave:\n\t" : "") +
          "@%tally_other bra $tally_gone;\n\t" + emit::loadState() + countOut() +
          "\n$tally_gone:\n\tret;\n";
 }
 
-/// A full-block barrier that threads which left the body take part in (persistent_pass.h).
+/// Returns a full-block barrier in which threads that left the body take part (persistent_pass.h).
 std::string parkedBarrier(const Instruction &barrier, const LoopPlan &plan) {
   std::string guard = emit::guardOf(barrier);
   std::string text = fmt::format("mov.pred %tally_here, 1;\n"
@@ -213,7 +215,8 @@ std::string parkedBarrier(const Instruction &barrier, const LoopPlan &plan) {
     count(result.text, predicate.symbol, predicate.negated);
     return text;
   }
-  // A thread that has left must not count: all true is nobody who is here and false.
+  // Threads that have left must not count: for `and`, count threads in the body whose value is
+  // false.
   bool all = barrier.has("and");
   count("%tally_count", predicate.symbol, predicate.negated != all);
   text +=
@@ -221,9 +224,9 @@ std::string parkedBarrier(const Instruction &barrier, const LoopPlan &plan) {
   return text;
 }
 
-/// Targets of branches to where nothing but an unguarded ret or exit stands.
+/// Returns the targets of branches to an unguarded ret or exit.
 std::vector<const Operand *> branchesToLeaves(const Function &function) {
-  std::map<std::string_view, bool> leads; // by label, whether it leads there; a label may repeat
+  std::map<std::string_view, bool> leads; // by label, whether it leads to one; a label may repeat
   for (std::size_t i = 0; i != function.body.size(); ++i) {
     if (function.body[i].kind != StatementKind::Label)
       continue;
@@ -249,16 +252,16 @@ std::vector<const Operand *> branchesToLeaves(const Function &function) {
 
 } // namespace
 
-// inc and dec with limits that are never reached, where add would do: of an add by a constant ptxas
-// makes a longer, warp-wide form.
+// inc and dec with limits that are never reached, where add would do: ptxas turns an add by a
+// constant into a longer, warp-wide form.
 std::string enter() {
   return emit::testLeader() + emit::loadOpaqueState('x') +
          fmt::format("@!%tally_other red.global.inc.u32 [%tally_d2+{}], {};\n\t", live,
                      emit::counterLimit);
 }
 
-// Were the loop's entrance behind thread 0's turn, ptxas would take what does not change out of the
-// loop, into registers: 9 more in a kernel that took 19.
+// With the loop's entrance behind thread 0's turn, ptxas would move loop-invariant values into
+// registers: 9 more in a kernel that used 19.
 std::string toFirstTurn() {
   return emit::opaqueZero("%tally_r1") + "or.b32 %tally_r0, %tally_r0, %tally_r1;\n"
                                          "\tsetp.ne.u32 %tally_other, %tally_r0, 0;\n"
@@ -323,7 +326,7 @@ std::vector<Coding> workerCodings(const PassInput &input, Kind kind) {
     codings.push_back({zeroed});
   if (!undefinedAtBodyStart(input.function).empty())
     codings.push_back({plain});
-  // Where calls are redirected (clones.h), whole call sequences are replaced.
+  // redirectCalls() replaces whole call sequences (clones.h).
   const FunctionFacts &facts = *input.analysis.facts;
   if (facts.calls.empty() && !facts.gridUses.empty() && !pointerLoads(input.function).empty())
     codings.push_back({opaque});

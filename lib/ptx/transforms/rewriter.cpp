@@ -29,7 +29,7 @@ Verdict refused(Kind kind, const Finding &finding, const Module &module) {
           module.lineOf(finding.place)};
 }
 
-/// An entry of the variant's name that the module already holds.
+/// Returns a finding if the module already holds an entry with the variant's name.
 const Finding *clash(const Module &module, std::string_view kernel, Kind kind, Finding &storage) {
   for (bool resume : {false, true})
     if (const Function *taken = module.function(bundle::entryName(kernel, kind, resume))) {
@@ -47,7 +47,7 @@ bundle::Kernel layoutOf(const Function &function, const KernelAnalysis &analysis
         {parameter.paramOffset, static_cast<std::uint32_t>(parameter.sizeInBytes)});
   kernel.parameterBytes = function.parameterBytes();
   kernel.staticSharedBytes = analysis.staticSharedBytes;
-  // Slice runs kernels with opcodes that nobody knows: they may be a cluster's.
+  // Slice also runs kernels with unknown opcodes: these may be cluster opcodes.
   kernel.usesClusters =
       analysis.usesClusters || llvm::any_of(analysis.findings, [](const Finding &each) {
         return each.reason == Reason::UnknownOpcode;
@@ -66,7 +66,7 @@ bundle::Kernel layoutOf(const Function &function, const KernelAnalysis &analysis
   return kernel;
 }
 
-/// Writes the entries in the coding that the options ask for, and the alternatives.
+/// Writes the entries in the requested coding, and the alternatives.
 void write(Variant &variant, const Pass &pass, PassInput input, const RewriteOptions &options) {
   std::vector<Coding> codings;
   if (options.withAlternatives || !options.coding.empty())
@@ -87,7 +87,7 @@ void write(Variant &variant, const Pass &pass, PassInput input, const RewriteOpt
       }
 }
 
-/// The module's clones, each made once.
+/// The module's clones; each is made once.
 class Clones {
 public:
   std::vector<std::shared_ptr<const Clone>> of(const KernelAnalysis &analysis) {
@@ -105,7 +105,7 @@ private:
   std::unordered_map<const Function *, std::shared_ptr<const Clone>> made;
 };
 
-/// Rewrites a module's entries, one after the other.
+/// Rewrites a module's entries one by one.
 class Rewriter {
 public:
   Rewriter(const Module &module, const RewriteOptions &options)
@@ -113,7 +113,7 @@ public:
 
   RewrittenKernel rewrite(const Function &entry);
   bool calls(const Function &entry) { return !facts.of(entry).calls.empty(); }
-  /// The entry's body is about to go.
+  /// Called before the entry's body is released.
   void forget(const Function &entry) { facts.forget(entry); }
 
 private:
@@ -170,7 +170,7 @@ std::vector<RewrittenKernel> rewrite(const Module &module, const RewriteOptions 
 
 namespace {
 
-/// Nothing where the reader meets an error.
+/// Returns nothing where the reader meets an error.
 std::optional<std::vector<RewrittenKernel>> rewriteEach(EntryReader &reader,
                                                         const RewriteOptions &options) {
   if (!reader.isGood())
@@ -225,7 +225,7 @@ bundle::Kernel describe(const RewrittenKernel &kernel) {
 
 void writeWith(const Module &module, const std::vector<const Variant *> &variants,
                const std::function<void(std::string_view)> &sink, bool usersKernels) {
-  std::size_t left = module.text().size(); // what the text ends in stays behind the variants
+  std::size_t left = module.text().size(); // trailing text of the module stays behind the variants
   if (usersKernels)
     print(module, [&](std::string_view piece) {
       piece = piece.substr(0, left);
@@ -303,7 +303,7 @@ std::string withRegisterCap(const Module &module, const std::string &entry,
     if (item.kind == ItemKind::Version || item.kind == ItemKind::Target ||
         item.kind == ItemKind::AddressSize)
       prelude.append(item.text).append("\n");
-  // Not the body, which may name what only the module declares.
+  // The text has only the header: the body may name declarations that only the module has.
   EntryReader reader(prelude + entry);
   assert(reader.isGood() && "the header of an entry that tally wrote parses");
   const Module &read = reader.module();

@@ -17,7 +17,7 @@ constexpr std::uint32_t roundUp(std::uint32_t bytes, std::uint32_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-/// Bits of a register of this type, 1 for a predicate.
+/// Returns the bits of a register of this type, 1 for a predicate.
 unsigned bitsOf(std::string_view type) {
   if (type == "pred")
     return 1;
@@ -32,7 +32,7 @@ unsigned bitsOf(std::string_view type) {
   return type.ends_with("16") ? 16 : 8;
 }
 
-/// Names of the scalars that a register consists of.
+/// Returns the names of a register's scalars.
 std::vector<std::string> scalarsOf(const Function &function, RegisterId reg) {
   const RegisterDeclaration &declaration = function.declarationOf(reg);
   std::string name = registerName(declaration, reg);
@@ -44,7 +44,7 @@ std::vector<std::string> scalarsOf(const Function &function, RegisterId reg) {
   return names;
 }
 
-/// The widest access that a variable's alignment and size allow.
+/// Returns the widest access that a variable's alignment and size allow.
 unsigned unitOf(const Variable &variable, unsigned most) {
   unsigned unit = most;
   while (unit > 1 && (variable.alignment % unit != 0 || variable.sizeInBytes % unit != 0))
@@ -52,8 +52,8 @@ unsigned unitOf(const Variable &variable, unsigned most) {
   return unit;
 }
 
-/// Local arrays up to so many bytes are copied by one instruction a cell: with an index that is not
-/// a constant ptxas could not keep them in registers.
+/// Limit on local arrays that are copied by one instruction per cell: ptxas could not keep an array
+/// in registers if the code indexed it with a variable.
 constexpr std::uint64_t unrolledLocalBytes = 512;
 bool isUnrolled(const Variable &variable) { return variable.sizeInBytes <= unrolledLocalBytes; }
 
@@ -61,13 +61,13 @@ std::uint32_t localCells(const Variable &variable, unsigned unit) {
   return static_cast<std::uint32_t>(variable.sizeInBytes / unit);
 }
 
-/// Of local memory: 8, 4 or 1.
+/// Returns the unit of local memory: 8, 4 or 1.
 unsigned localUnit(const Variable &variable) {
   unsigned unit = unitOf(variable, 8);
   return unit == 2 ? 1 : unit;
 }
 
-/// An access of `bytes` at a time, through %tally_r0 to 3.
+/// Returns the type of an access to `bytes`, through %tally_r0 to 3.
 std::string accessType(unsigned bytes) {
   return bytes == 16 ? "v4.b32" : fmt::format("b{}", 8 * bytes);
 }
@@ -85,8 +85,8 @@ std::string accessValue(unsigned bytes) {
   }
 }
 
-/// Moves one unit between the record at `there`, a global address or one in the stage, and the
-/// block's own memory at `here`.
+/// Moves one unit between the record at `there`, an address in global memory or in the stage, and
+/// the block's own memory at `here`.
 std::string move(Transfer way, unsigned bytes, std::string_view space, std::string_view here,
                  std::string_view there, std::string_view recordSpace = "global") {
   bool save = way == Transfer::Save;
@@ -95,7 +95,7 @@ std::string move(Transfer way, unsigned bytes, std::string_view space, std::stri
                      save ? here : there, save ? recordSpace : space, save ? there : here);
 }
 
-/// Where a staged record lies.
+/// The local variable that holds a staged record.
 constexpr std::string_view stageName = "$tally_stage";
 
 /// A piece of a shared variable, in units.
@@ -106,7 +106,8 @@ struct SharedPiece {
   std::string label;
 };
 
-/// All threads of the block copy the piece to or from %tally_d4, where the variable's start goes.
+/// All threads of the block copy the piece to or from %tally_d4, the address of the variable's
+/// start.
 std::string copyShared(Transfer way, const SharedPiece &piece) {
   std::string text = fmt::format("mov.u32 %tally_r5, {0};\n"
                                  "\tmad.lo.u32 %tally_at, %tally_thread, {1}, {2};\n"
@@ -238,8 +239,8 @@ std::string SaveRecord::slotAddress() {
                      offsetof(tally_launch_params, save_stride));
 }
 
-/// %tally_d3 = the address of the thread's cell. That of the cell `last` is made from it: a chain
-/// of additions takes few registers, however ptxas orders the loads and stores.
+/// %tally_d3 = the address of the thread's cell, computed from the address of the cell `last`: a
+/// chain of additions takes few registers, in whatever order ptxas schedules the loads and stores.
 std::string SaveRecord::cell(Place next, std::optional<Place> &last) const {
   std::string text;
   if (last && last->bytes == next.bytes && last->index < next.index)
@@ -395,8 +396,9 @@ std::string SaveRecord::moveLocal(Transfer way, std::string_view here, Place pla
               "local");
 }
 
-/// Begins at a 0 that ptxas cannot know, the stride's low byte: it would keep in registers what is
-/// only accessed at constant addresses, and a loop whose turns it knows is none.
+/// Begins at a 0 that ptxas cannot know, the stride's low byte: ptxas would keep memory in
+/// registers that is accessed only at constant addresses, and would unroll a loop with a known
+/// number of turns.
 std::string SaveRecord::copyLocal(Transfer way, const LocalPiece &piece) const {
   unsigned unit = piece.first.bytes;
   std::optional<Place> last;
@@ -450,7 +452,7 @@ std::string SaveRecord::shared(Transfer way) const {
   }
   if (!plan.dynamicShared)
     return text;
-  // Its size is the launch's: whole units first, then what is left.
+  // The launch sets its size: copies whole units first, then the remainder.
   unsigned unit = std::clamp(plan.dynamicShared->alignment, 1u, 16u);
   std::string_view name = plan.dynamicShared->name;
   text += begin() + fmt::format("mov.u32 %tally_size, %dynamic_smem_size;\n"

@@ -23,9 +23,9 @@ std::string SavedBlock::passes(bool value) const {
          fmt::format("setp.{}.u32 %tally_passes, %tally_r0, 0;\n\t", value ? "eq" : "ne");
 }
 
-/// What follows from other registers, made again. Where it stands before the loop, ptxas knows the
-/// one value that it has in the loop for what it is made of, whoever comes from where: an address
-/// at some distance from another one then takes no register of its own.
+/// Recomputes registers from other registers. If the code stands before the loop, ptxas sees that
+/// inside the loop the register is a function of its sources, whichever path entered: an address at
+/// a fixed distance from another then takes no register of its own.
 std::string SavedBlock::recompute(const std::vector<std::uint32_t> &statements) const {
   std::string text;
   for (std::uint32_t statement : statements) {
@@ -90,7 +90,7 @@ std::string SavedBlock::passStrip(unsigned point) const {
   return {};
 }
 
-/// The passages around the point, the outermost first.
+/// Returns the passages around the point, the outermost first.
 std::vector<unsigned> SavedBlock::passagesTo(const SavePoint &point) const {
   std::vector<unsigned> way;
   for (std::optional<unsigned> each = point.passage; each; each = plan.passages[*each].around)
@@ -98,7 +98,7 @@ std::vector<unsigned> SavedBlock::passagesTo(const SavePoint &point) const {
   return way;
 }
 
-/// Where the ways to the points part that lead by the passage's head, or all of them.
+/// Branches to the points whose paths lead through the passage's head, or to all points.
 std::string SavedBlock::part(std::optional<unsigned> passage) const {
   std::vector<unsigned> numbers;
   for (unsigned i = 0; i != plan.points.size(); ++i)
@@ -116,7 +116,7 @@ std::string SavedBlock::part(std::optional<unsigned> passage) const {
     return passage ? fmt::format("$tally_inside_{}_{}", *passage + 1, number)
                    : fmt::format("$tally_resume_{}", number);
   };
-  // The first one's code comes first.
+  // The code of the first point follows directly.
   for (unsigned number : llvm::drop_begin(numbers))
     text += fmt::format("setp.eq.u32 %tally_leave, %tally_stopped, {};\n"
                         "\t@%tally_leave bra {};\n\t",
@@ -153,8 +153,8 @@ bool SavedBlock::isLiveAt(RegisterId reg, unsigned passage) const {
   return std::ranges::binary_search(plan.passages[passage].live, reg);
 }
 
-/// Before which loop on the way the register is restored: the first from which on it is live at all
-/// heads.
+/// Returns the stage of the register: before which loop on the path it is restored. That is the
+/// first loop from which on the register is live at all heads.
 std::size_t SavedBlock::stageOf(RegisterId reg, const std::vector<unsigned> &way) const {
   std::size_t stage = way.size();
   while (stage != 0 && isLiveAt(reg, way[stage - 1]))
@@ -162,8 +162,9 @@ std::size_t SavedBlock::stageOf(RegisterId reg, const std::vector<unsigned> &way
   return stage;
 }
 
-/// What is restored before the loop that comes next. What else its head may read, and is not made
-/// before the first, is 0, not what the block before has left.
+/// Restores the registers of the stage before the next loop. Other registers that its head may read
+/// and that are not recomputed before the first loop become 0, so that they do not keep values of
+/// the last block.
 std::string SavedBlock::beforeLoop(const SavePoint &point, const std::vector<unsigned> &way,
                                    std::size_t at) const {
   const std::vector<std::uint32_t> &made = plan.passages[way.front()].recomputed;
@@ -180,14 +181,14 @@ std::string SavedBlock::beforeLoop(const SavePoint &point, const std::vector<uns
                           [&](RegisterId reg) { return stageOf(reg, way) == at; });
 }
 
-/// The point's registers are there.
+/// The point's registers are restored.
 std::string SavedBlock::toHead(const SavePoint &point, unsigned number) const {
   std::string text = passes(false), strips;
   for (std::optional<unsigned> each = point.passage; each; each = plan.passages[*each].around)
     if (std::optional<unsigned> around = plan.passages[*each].point;
         around && isStrip(plan.points[*around]))
       strips += stripToTheEnd(input.function, plan.points[*around].strip, *around + 1);
-  // A strip's end may be one of those that are made again.
+  // The recomputed registers may include the end of a strip.
   if (!point.entrance.label || !strips.empty())
     text += recompute(point.recomputed);
   return text + strips +

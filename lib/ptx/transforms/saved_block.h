@@ -1,18 +1,17 @@
 // How the threads of a saved block come back to the points at which they stopped
 // (checkpoint_pass.h).
 //
-// A point in a loop within others is come to by way of their heads, so that each loop of the
-// variant is entered at one place:
+// Control reaches a point in a nested loop through the heads of the enclosing loops, so that each
+// loop of the variant has one entrance:
 //
 //   before   OUTER: <part> INNER: <turn>; @more bra INNER; <part>; @again bra OUTER;
-//   after    OUTER: if (passes) goto inside;                // behind the body, but in OUTER's
-//   loop:
-//            <part> INNER: ...                              // inside: passes = 0; what is live in
-//                                                           //   INNER alone; goto INNER
+//   after    OUTER: if (passes) goto inside;    // behind the body, but in OUTER's loop:
+//            <part> INNER: ...                  // inside: passes = 0; what is live in INNER alone;
+//                                               //         goto INNER
 //
-// What is live at OUTER's head is there before it, as for those who begin. ptxas would lead who
-// passes around the heads if it knew at any of them whether somebody passes: `passes` comes from a
-// parameter of which it knows nothing.
+// Registers that are live at OUTER's head have values before it, as for a block that begins. If
+// ptxas knew at some head whether the block passes, it would route a passing block around the
+// heads. So `passes` comes from a parameter that ptxas cannot know.
 #ifndef TALLY_LIB_PTX_TRANSFORMS_SAVED_BLOCK_H
 #define TALLY_LIB_PTX_TRANSFORMS_SAVED_BLOCK_H
 
@@ -25,23 +24,23 @@
 
 namespace tally::ptx {
 
-/// What thread 0 publishes in the first word of $tally_block; from GoOn on, the point at which a
-/// saved block goes on.
+/// Thread 0's publication in the first word of $tally_block; from GoOn on, the point at which a
+/// saved block resumes.
 enum class Publication : unsigned { Run = 0, Leave = 1, GoOn = 2 };
 
 class SavedBlock {
 public:
-  /// `early`: the virtual ids stand in registers.
+  /// `early`: registers hold the virtual ids.
   SavedBlock(const PassInput &input, const SaveRecord &record, Route route, bool early);
 
-  /// At a block's begin: nobody passes.
+  /// At a block's begin: the block does not pass.
   std::string begin() const { return passes(false); }
-  /// Labels and what is made again before the point's loop; the label and the test at a loop's
-  /// head: for the places behind the heads' labels, before all else there.
+  /// Inserts labels and recomputations before the points' loops, and the label and the test at the
+  /// loops' heads. They stand right behind the heads' labels, before all other insertions.
   void insertWays(FunctionEditor &editor) const;
-  /// The same test behind the label at which the strips of the point's loop turn.
+  /// The same test behind the label to which the strips of the point's loop branch.
   std::string passStrip(unsigned point) const;
-  /// Behind restored memory: registers and the way to each point.
+  /// Behind restored memory: restores the registers and leads to each point.
   std::string goOn() const;
 
 private:

@@ -10,7 +10,7 @@ namespace tally::ptx {
 
 namespace {
 
-/// The virtual %ctaid: the physical one in the box plus the box's offset.
+/// The virtual %ctaid: the physical %ctaid in the box plus the box's offset.
 std::string loadIndex(unsigned dimension, const std::string &into) {
   return fmt::format("ld.param.u32 %tally_offset_{0}, [$tally_launch+{1}];\n"
                      "\tmov.u32 {2}, %ctaid.{0};\n"
@@ -18,7 +18,7 @@ std::string loadIndex(unsigned dimension, const std::string &into) {
                      "xyz"[dimension], offsetof(tally_launch_params, offset) + 4 * dimension, into);
 }
 
-/// What clones read, before the block goes on.
+/// Publishes the ids for clones, before the block runs on.
 std::string publishIds() {
   std::string text = emit::unlessLeader("$tally_begin");
   for (unsigned dimension = 0; dimension != 3; ++dimension)

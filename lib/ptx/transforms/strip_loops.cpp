@@ -13,12 +13,12 @@ const Instruction &compareOf(const Function &function, const StripLoop &strip) {
   return function.body[strip.compare].instruction;
 }
 
-/// An operand of a strip's instructions, and what makes it right before them, if anything has to.
+/// An operand of a strip's instructions, and the code that sets it right before them, if any.
 struct Value {
   std::string name, made;
 };
 
-/// The comparison's limit: loaded where each turn does.
+/// Returns the comparison's limit, loaded where each turn loads it.
 Value limitOf(const Function &function, const StripLoop &strip, std::size_t number) {
   if (!strip.limitLoad)
     return {std::string(compareOf(function, strip).operands[2].text), {}};
@@ -29,7 +29,7 @@ Value limitOf(const Function &function, const StripLoop &strip, std::size_t numb
 
 bool hasStride(const StripLoop &strip) { return strip.stride != noRegister; }
 
-/// What a strip's turns add, or take off.
+/// Returns the sum of a strip's steps.
 Value lengthOf(const Function &function, const StripLoop &strip, std::size_t number) {
   if (!hasStride(strip))
     return {std::to_string(static_cast<std::uint64_t>(std::llabs(strip.step)) * strip.turns), {}};
@@ -48,10 +48,10 @@ std::string stripDeclarations(const StripLoop &strip, std::size_t number) {
                      hasStride(strip) ? fmt::format(", %tally_length_{}", number) : "");
 }
 
-/// The strip ends where the counter is so many turns' steps on, if that comes before the limit
-/// does: no turn is made that the user's comparison would not have asked for. So it is whatever the
-/// strides come to, as a number without a sign that may have gone round: a strip that ends before
-/// the limit only has another length.
+/// The strip ends at the counter plus the strip's steps, if that comes before the limit: the
+/// variant makes no turn that the user's comparison would not have made. This holds for any sum of
+/// strides, taken as an unsigned number that may have wrapped: a strip that ends before the limit
+/// only has another length.
 std::string stripBegin(const Function &function, const StripLoop &strip, std::size_t number) {
   std::string counter = registerName(function.declarationOf(strip.counter), strip.counter);
   auto [limit, loaded] = limitOf(function, strip, number);
@@ -63,7 +63,7 @@ std::string stripBegin(const Function &function, const StripLoop &strip, std::si
                                  "\tsetp.gt.u{1} %tally_cut_{0}, %tally_ahead_{0}, {4};\n",
                                  number, bits, upwards ? limit : counter, upwards ? counter : limit,
                                  length, loaded, multiplied);
-  // How far it is says nothing of a counter that is past the limit.
+  // The distance means nothing for a counter past the limit.
   if (!strip.isExact)
     text += fmt::format("\tsetp.{0}.and.{1}{2} %tally_cut_{3}, {4}, {5}, %tally_cut_{3};\n",
                         upwards ? "lt" : "gt", strip.isSigned ? 's' : 'u', bits, number, counter,

@@ -1,5 +1,5 @@
-// Loops cut into strips (StripLoop): an inner loop of so many turns, whose turns cost what they
-// did, and around it the user's branch back to the header, where the strip begins that comes next.
+// Loops cut into strips (StripLoop): an inner loop of so many turns, whose turns cost the same as
+// before, and around it the user's branch back to the header, where the next strip begins.
 #ifndef TALLY_LIB_PTX_TRANSFORMS_STRIP_LOOPS_H
 #define TALLY_LIB_PTX_TRANSFORMS_STRIP_LOOPS_H
 
@@ -11,16 +11,16 @@
 
 namespace tally::ptx {
 
-/// `.reg` declarations for the loop with this number.
+/// Returns `.reg` declarations for the loop with this number.
 std::string stripDeclarations(const StripLoop &strip, std::size_t number);
 
-/// For the place right behind the header's label, and behind what is to happen before each strip:
-/// `$tally_strip_N`, where a strip begins, and `$tally_go_N`, the head of the
-/// inner loop. Of the user's registers none is changed.
+/// Stands behind the header's label and behind the code that runs before each strip. It has
+/// `$tally_strip_N`, where a strip begins, and `$tally_go_N`, the head of the inner loop. It
+/// changes no user register.
 std::string stripBegin(const Function &function, const StripLoop &strip, std::size_t number);
 
-/// Makes the strip one up to the loop's own end, for who passes the place where it begins; the
-/// user's registers are set.
+/// Makes the strip end with the loop, for a thread that skips the begin of a strip; the user's
+/// registers are set.
 std::string stripToTheEnd(const Function &function, const StripLoop &strip, std::size_t number);
 
 /// For the place StripLoop::turnsAt: the branch back to `$tally_go_N` while the strip lasts.

@@ -30,8 +30,8 @@ std::optional<std::string> checkParameters(const Function &user, const Function 
   return std::nullopt;
 }
 
-/// Functions whose clones are called by copies of a call through a pointer: those that the pointer
-/// is compared with before `scope`.
+/// Returns the functions whose clones the copies of a call through a pointer call: the functions
+/// with which the pointer is compared before `scope`.
 std::set<std::string_view> comparedBefore(const Function &caller, std::uint32_t scope) {
   std::set<std::string_view> names;
   for (std::uint32_t i = scope; i-- > 1;) {
@@ -50,7 +50,7 @@ std::set<std::string_view> comparedBefore(const Function &caller, std::uint32_t 
   return names;
 }
 
-/// The variants in the module that holds them, as it is parsed again.
+/// Checks the variants in the module that holds them, parsed again.
 class VariantCheck {
 public:
   VariantCheck(const Module &again) : again(again), facts(again), graph(facts.callGraph()) {}
@@ -127,8 +127,8 @@ private:
     return checkCalls(*clone);
   }
 
-  /// No call goes where a physical grid register is read. (A clone that calls through a pointer
-  /// still names, to ptxas, the user's functions behind it.)
+  /// No call reaches a read of a physical grid register. (A clone that calls through a pointer
+  /// still names, for ptxas, the user's functions behind it.)
   std::optional<std::string> checkCalls(const Function &caller) {
     for (const CallSite &call : graph.factsOf(caller).calls) {
       if (!call.pointer && call.callee.ends_with("$tally_virtual") && !clones.contains(call.callee))
@@ -146,7 +146,7 @@ private:
     return std::nullopt;
   }
 
-  /// The first entry of a guard does not fill $tally_block.
+  /// The first entry of a guard does not fill $tally_block, so it must call no clone.
   std::optional<std::string> checkCallsNoClone(const Function &caller) {
     for (const CallSite &call : graph.factsOf(caller).calls)
       if (call.callee.ends_with("$tally_virtual"))
@@ -156,7 +156,7 @@ private:
   }
 
   const Module &again;
-  std::set<std::string_view> clones; ///< of the variant; each is checked by itself
+  std::set<std::string_view> clones; ///< clones of the variant; each is checked separately
   ModuleFacts facts;
   const CallGraph &graph;
 };

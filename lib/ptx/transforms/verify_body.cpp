@@ -23,7 +23,7 @@ bool readsGrid(const Operand &operand) {
   return found;
 }
 
-/// Names of tally's registers in `operand`.
+/// Returns the names of tally's registers in `operand`.
 std::set<std::string_view> ownRegisters(const Operand &operand) {
   std::set<std::string_view> names;
   forEachOperand(operand, [&](const Operand &each) {
@@ -42,7 +42,7 @@ bool sameOpcode(const Instruction &a, const Instruction &b) {
          std::equal(a.modifiers.begin(), a.modifiers.end(), b.modifiers.begin(), b.modifiers.end());
 }
 
-/// A copy of `text` without the suffix of clones' names.
+/// Returns a copy of `text` without the suffix of clones' names.
 std::string withoutClones(std::string_view text) {
   constexpr std::string_view suffix = "$tally_virtual";
   std::string result(text);
@@ -61,9 +61,9 @@ public:
 
   std::optional<std::string> run() {
     std::uint32_t at = 1;
-    std::set<std::string_view> written; // by tally's, since the label before
+    std::set<std::string_view> written; // by tally's statements, since the last label
     for (std::uint32_t i = 1; i + 1 < user.body.size(); ++i) {
-      std::uint32_t own = at; // what is tally's stands from here
+      std::uint32_t own = at; // tally's statements begin here
       while (at + 1 < rewritten.body.size() && !stands(user.body[i], rewritten.body[at]))
         ++at;
       if (at + 1 >= rewritten.body.size())
@@ -76,7 +76,7 @@ public:
       if (auto broken = checkSet(user.body[i], rewritten.body[at], written))
         return broken;
       if (user.body[i].kind == StatementKind::Label)
-        written.clear(); // from elsewhere nothing is set
+        written.clear(); // a branch may enter here with nothing set
       ++at;
     }
     for (; at + 1 < rewritten.body.size(); ++at)
@@ -86,13 +86,13 @@ public:
   }
 
 private:
-  /// Notes the virtual ids that the block reads as it starts, together with whether it leaves.
+  /// Collects the virtual ids that the block reads together with the leave flag when it starts.
   void findAgreed() {
     std::span<const Statement> body = rewritten.body;
     auto at = std::find_if(body.begin(), body.end(), [](const Statement &each) {
       return each.kind == StatementKind::Label && each.label == "$tally_agree";
     });
-    // It ends where the block leaves, or does something else than to run.
+    // Ends where the block leaves, or branches to something else than the body.
     for (; at != body.end() && at->instruction.opcode != "ret" && at->instruction.opcode != "bra";
          ++at)
       if ((at->instruction.opcode == "ld" && at->instruction.has("shared") &&
@@ -102,14 +102,14 @@ private:
     agreedUpTo = static_cast<std::uint32_t>(at - body.begin());
   }
 
-  /// Whether this takes %ctaid.y or z from what was read in one word.
+  /// Whether the statement extracts %ctaid.y or z from the packed word.
   bool isPartOfWord(const Statement &statement) const {
     return agreed.contains("%tally_flag") &&
            (statement.text == "and.b32 %tally_ctaid_y, %tally_flag, 65535;" ||
             statement.text == "shr.u32 %tally_ctaid_z, %tally_flag, 16;");
   }
 
-  /// Whether `theirs` is `ours`, or what it must become.
+  /// Whether `theirs` is `ours`, or its required replacement.
   bool stands(const Statement &ours, const Statement &theirs) const {
     if (ours.kind != theirs.kind)
       return false;
@@ -138,7 +138,7 @@ private:
     return allowed.gridReads && sameOpcode(a, b) && sameButForGrid(a, b);
   }
 
-  /// The call's text, where an alias gives way to the function that it is of.
+  /// Returns the call's text with the function's name in place of an alias.
   std::string withoutAlias(const Statement &call) const {
     std::string text(call.text);
     for (const Operand &operand : call.instruction.operands)
@@ -155,7 +155,7 @@ private:
     return label == "$tally_next" || label.starts_with("$tally_way_");
   }
 
-  /// Whether what stands behind `entrance` in the rewritten body runs through to `label`.
+  /// Whether control runs from `entrance` in the rewritten body through to `label`.
   bool leadsOnTo(std::string_view entrance, std::string_view label) const {
     bool behind = false;
     for (const Statement &each : rewritten.body) {
@@ -170,7 +170,7 @@ private:
     return false;
   }
 
-  /// Whether the user's branch goes to where an unguarded ret or exit stands.
+  /// Whether the user's branch leads to an unguarded ret or exit.
   bool leadsToLeave(const Instruction &branch) const {
     auto at = std::find_if(user.body.begin(), user.body.end(), [&](const Statement &each) {
       return each.kind == StatementKind::Label && each.label == branch.operands[0].symbol;
@@ -198,7 +198,7 @@ private:
 
   static void noteWritten(const Statement &statement, std::set<std::string_view> &written) {
     if (statement.kind == StatementKind::Label)
-      written.clear(); // from elsewhere nothing is set
+      written.clear(); // a branch may enter here with nothing set
     if (statement.kind == StatementKind::Instruction)
       forEachWrittenRegister(statement.instruction,
                              [&](const Operand &each) { written.insert(each.symbol); });
@@ -220,7 +220,8 @@ private:
     return found;
   }
 
-  /// A virtual id is set before it is used, on the one way there, or as the block starts.
+  /// Checks that a virtual id is set before its use, on the only path to it, or when the block
+  /// starts.
   std::optional<std::string> checkSet(const Statement &ours, const Statement &theirs,
                                       const std::set<std::string_view> &written) const {
     if (!allowed.gridReads || ours.kind != StatementKind::Instruction ||
@@ -236,7 +237,7 @@ private:
     return std::nullopt;
   }
 
-  /// Whether it sets an id that the block has read as it started. The flag is set in each round.
+  /// Whether it sets an id that the block read when it started. Each round sets the flag.
   bool writesAgreed(const Instruction &instruction) const {
     bool found = false;
     forEachWrittenRegister(instruction, [&](const Operand &each) {
@@ -245,7 +246,7 @@ private:
     return found;
   }
 
-  /// What a statement that is tally's must not do.
+  /// Checks a statement of tally's for effects that it must not have.
   std::optional<std::string> checkOwn(const Statement &statement, std::uint32_t at) const {
     if (statement.kind != StatementKind::Instruction)
       return std::nullopt;

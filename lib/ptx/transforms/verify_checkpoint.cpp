@@ -41,7 +41,7 @@ private:
   static constexpr auto npos = std::string_view::npos;
   using Statements = std::span<const Statement>;
 
-  /// From the label up to the next unconditional branch or return.
+  /// Returns the statements from the label to the next unconditional branch or return.
   std::optional<Statements> section(const std::string &label) const {
     auto begin = labelOf(variant, label);
     if (!begin)
@@ -66,14 +66,14 @@ private:
         continue;
       looked |= instruction.opcode == "ld" && instruction.has("global") && instruction.has("u64") &&
                 isStrong(instruction);
-      // A kept counter's word is no part of what is saved.
+      // The word of a kept counter is not saved itself.
       bool ofWord =
           each.text.find("[$tally_counter]") != npos || each.text.find("[$tally_block+16]") != npos;
       bool keeps = instruction.opcode == "st" && ofWord && isStrong(instruction);
       kept |= keeps;
       if (instruction.opcode == "ld" && ofWord && !kept)
         return fmt::format("a counter is saved that was not kept: {}", each.text);
-      // A thread's own word, through which what it has read goes.
+      // A store to the thread's own memory, through which it passes the control word.
       bool launders = instruction.opcode == "st" && instruction.operands[0].text == "[%tally_d1]" &&
                       !instruction.has("global");
       if (instruction.opcode == "st" && !looked && !keeps && !launders)
@@ -82,8 +82,8 @@ private:
     return checkRestored(number);
   }
 
-  /// What the way from where the points part to the user's code assigns. In between it comes by the
-  /// heads of the loops around the point's.
+  /// Checks the assignments on the path from the branch to the points up to the user's code. The
+  /// path leads through the heads of the loops around the point's loop.
   std::optional<std::string> checkRestored(unsigned number) const {
     auto entrance = labelOf(variant, fmt::format("$tally_enter_{}", number));
     auto going = entrance ? entrance : labelOf(variant, fmt::format("$tally_head_{}", number));
@@ -148,13 +148,13 @@ private:
     return instruction.has("relaxed") || instruction.has("volatile");
   }
 
-  /// A counter that is counted up to what it was, from its lowest digit on.
+  /// A counter that the code counts up to its saved value, from its lowest digit on.
   struct Digits {
     RegisterId counter = noRegister;
-    std::string_view label;  ///< of the loop that adds a digit, inside of it
-    std::uint64_t shift = 0; ///< of the digit
-    std::uint64_t next = 0;  ///< of the one that is awaited
-    bool isDone = false;     ///< all of them have been added
+    std::string_view label;  ///< of the loop that adds the current digit
+    std::uint64_t shift = 0; ///< of the current digit
+    std::uint64_t next = 0;  ///< of the expected digit
+    bool isDone = false;     ///< all digits have been added
   };
 
   void addDigit(const Instruction &add, Digits &digits) const {
@@ -173,8 +173,8 @@ private:
     return instruction.guard ? instruction.guard->predicate.symbol : std::string_view();
   }
 
-  /// Adds to `set` what the statement sets. What is made of other values than the user's is not
-  /// set, nor what is but a 0 for something.
+  /// Adds to `set` the registers that the statement sets. A register computed from an unset user
+  /// register is not set, and neither is a register that only gets a placeholder 0.
   void note(const Statement &statement, std::set<RegisterId> &set) const {
     const Instruction &instruction = statement.instruction;
     bool known = instruction.opcode != "mov" || instruction.operands[1].text != "0" ||
@@ -194,13 +194,13 @@ private:
     return std::ranges::any_of(user.body, [&](const Statement &each) { return each.text == text; });
   }
 
-  /// Before a loop nothing is done but what the user's kernel does, in one place: registers are
-  /// given what they are given nowhere else.
+  /// Before a loop the variant only repeats instructions of the user's kernel that are the only
+  /// assignment of their register.
   std::optional<std::string> checkEntrance(std::size_t at) const {
     while (variant.body[++at].kind == StatementKind::Instruction) {
       const Statement &made = variant.body[at];
       const Operand &into = made.instruction.operands[0];
-      std::map<RegisterId, unsigned> assigned; // names of inner scopes may be the same
+      std::map<RegisterId, unsigned> assigned; // inner scopes may declare the same name
       std::optional<RegisterId> same;
       for (const Statement &each : user.body)
         if (each.kind == StatementKind::Instruction)
@@ -268,8 +268,8 @@ private:
     return std::nullopt;
   }
 
-  /// Threads that stop one by one: each saves where it has stopped, says that it is gone, so that
-  /// all who meet later see it, and exits; the others ask behind the meeting.
+  /// Checks threads that stop one by one: each saves its point, announces its exit so that all
+  /// threads that meet later see it, and exits; the other threads test behind the meeting.
   std::optional<std::string> checkStopped() const {
     bool saved = false, said = false, isSeen = false;
     std::size_t at = labelOf(variant, "$tally_stow").value_or(variant.body.size());
@@ -292,7 +292,7 @@ private:
     return checkAsked();
   }
 
-  /// At the loop's head the block meets, asks who has stopped, and is gone then.
+  /// Checks that at the loop's head the block meets, tests for stopped threads, and then leaves.
   std::optional<std::string> checkAsked() const {
     bool met = false, asked = false;
     for (std::size_t at = labelOf(variant, "$tally_next").value_or(variant.body.size());
@@ -323,9 +323,9 @@ private:
     return each.kind == StatementKind::Instruction && isAlignedBarrier(each.instruction);
   }
 
-  /// ptxas takes the aligned form for a promise that the warp is whole. It is at the user's
-  /// barriers, as long as no loop has two ways in, and where the block meets again behind a meeting
-  /// of tally's; at tally's others threads come from all over.
+  /// ptxas takes the aligned form for a promise that the warp is whole. It is allowed at the user's
+  /// barriers, if no loop has two entrances, and where the block meets again right behind a meeting
+  /// of tally's. Threads reach tally's other barriers from many places.
   std::optional<std::string> checkBarriers() const {
     auto theirs = std::ranges::count_if(user.body, isAligned);
     auto first = std::ranges::find_if(variant.body, isAligned);
@@ -341,7 +341,7 @@ private:
   }
 
   /// Whether the block meets in the aligned form behind another meeting of tally's, where it reads
-  /// what thread 0 published.
+  /// thread 0's publication.
   bool meetsAgain() const {
     auto agrees = labelOf(variant, "$tally_agree");
     bool met = false;

@@ -1,4 +1,4 @@
-// What holds of every checkpoint entry.
+// Properties of every checkpoint entry.
 #ifndef TALLY_LIB_PTX_TRANSFORMS_VERIFY_CHECKPOINT_H
 #define TALLY_LIB_PTX_TRANSFORMS_VERIFY_CHECKPOINT_H
 
@@ -11,14 +11,14 @@ namespace tally::ptx {
 
 /// Checks that at each point of `variant`
 ///
-/// * nothing is stored before the whole control word has been read again, strongly;
-/// * every register of the user's that lives where a restored thread goes on has been given a value
-///   on the way there (liveness of the entry as it is written, which the pass has not seen);
+/// * it stores nothing before a strong load has read the whole control word again;
+/// * every register of the user's that is live where a restored thread resumes has been set on the
+///   path there (by liveness of the entry as written, independent of the pass);
 ///
-/// and that the block meets before its shared memory is copied out, behind its copies in flight,
-/// and before a restored block goes on; that tally's own block barriers are in the form that
-/// promises nothing of the warp, and the user's too where a loop has two ways in. Returns what is
-/// broken.
+/// It also checks that the block meets, behind its copies in flight, before its shared memory is
+/// copied out, and before a restored block resumes; and that tally's own block barriers have the
+/// form that promises nothing about the warp, and the user's barriers too where a loop has two
+/// entrances. Returns what is broken.
 std::optional<std::string> checkCheckpoint(const Function &user, const Function &variant);
 
 } // namespace tally::ptx

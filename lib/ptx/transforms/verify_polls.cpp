@@ -20,7 +20,7 @@ bool isWayOut(std::string_view label) {
   return label == "$tally_next" || label.starts_with("$tally_way_");
 }
 
-/// Where the label stands; behind the body without it.
+/// Returns the index of the label; the end of the body without it.
 std::size_t placeOf(const Function &function, std::string_view label) {
   return labelOf(function, label).value_or(function.body.size());
 }
@@ -29,7 +29,7 @@ bool isStrong(const Instruction &load) {
   return load.opcode == "ld" && (load.has("volatile") || (load.has("relaxed") && load.has("gpu")));
 }
 
-/// One poll: the statements of tally's around its nap, and the user's behind it.
+/// One poll: tally's statements around its nap, and the user's statement behind it.
 class PollCheck {
 public:
   PollCheck(const Function &variant, const std::set<std::string_view> &usersText, unsigned number)
@@ -54,8 +54,8 @@ public:
   }
 
 private:
-  /// Whether a statement is the poll's. A nap is; the user may have some too, but not between two
-  /// of tally's.
+  /// Whether a statement belongs to the poll. A nap does. The user may have naps too, but not
+  /// between two of tally's statements.
   bool isOurs(std::size_t at) const {
     const Statement &each = body[at];
     if (at >= nap && at <= look)
@@ -68,10 +68,10 @@ private:
     if (isBlockBarrier(each.instruction) ||
         (each.instruction.opcode == "mov" && each.instruction.operands[0].symbol == "%tally_here"))
       return false;
-    // A way out of the user's.
+    // A user's exit from the body.
     if (each.instruction.opcode == "bra" && isWayOut(each.instruction.operands[0].symbol))
       return false;
-    // The user's instruction may read a virtual id, but nothing of a poll's.
+    // The user's instruction may read a virtual id, but no register of a poll.
     bool isUsers = true, isPolls = false;
     for (const Operand &operand : each.instruction.operands)
       forEachOperand(operand, [&](const Operand &part) {
@@ -106,7 +106,8 @@ private:
            each.operands[0].symbol == "%tally_mode";
   }
 
-  /// From the label to the next: load, compare, leave; nap, and back to the label.
+  /// Checks the code between the two labels: load, compare, leave; nap, and back to the first
+  /// label.
   std::optional<std::string> checkNap() const {
     bool loaded = false, compared = false, leaves = false, naps = false;
     for (std::size_t at = nap + 1; at != look; ++at) {
@@ -122,7 +123,7 @@ private:
     const Instruction &last = body[look - 1].instruction;
     if (!naps || last.opcode != "bra" || last.guard || last.operands[0].symbol != body[nap].label)
       return fmt::format("poll {} does not nap for as long as the control word says so", number);
-    // Else each poll looks at what it reads itself.
+    // Without a skip each poll tests the mode that it reads itself.
     bool skips = false;
     for (std::size_t at = begin; at != nap; ++at)
       skips |= body[at].kind == StatementKind::Instruction &&
@@ -150,7 +151,7 @@ private:
     return std::nullopt;
   }
 
-  /// Whether it is that of the inner loop, before a poll that stands between two strips.
+  /// Whether it is the branch of the inner loop, before a poll between two strips.
   bool goesOn(std::size_t at) const {
     const Instruction &each = body[at].instruction;
     return at < nap && each.guard &&
@@ -158,7 +159,8 @@ private:
            each.operands[0].symbol == fmt::format("$tally_go_{}", number);
   }
 
-  /// Whether the branch at `at` is taken only where the user's behind the poll would be, too.
+  /// Whether the branch at `at` is taken only where the user's branch behind the poll would be
+  /// taken too.
   bool goesWhereTheUserDoes(std::size_t at) const {
     std::size_t behind = end;
     while (behind + 1 < body.size() && body[behind].kind == StatementKind::Location)
@@ -187,8 +189,8 @@ private:
   std::size_t nap, look, begin = 0, end = 0;
 };
 
-/// How a worker stays that takes no further block: thread 0 looks and naps before it says that the
-/// worker leaves, while the others wait for that.
+/// Checks how a worker without a further block stays: thread 0 looks and naps before it
+/// publishes that the worker leaves; the other threads wait for that.
 class StayCheck {
 public:
   explicit StayCheck(const Function &variant)
@@ -198,7 +200,7 @@ public:
 
   std::optional<std::string> run() const {
     if (stay == body.size())
-      return std::nullopt; // it leaves
+      return std::nullopt; // the worker leaves
     if (publish == body.size() || judged > publish || stay > judged)
       return "a worker that stays does not leave";
     if (!staysTogether())
@@ -223,7 +225,7 @@ private:
     return each.opcode == "bra" && each.operands[0].symbol == label;
   }
 
-  /// It is a part of thread 0's turn that meets nobody, and leads to where the turn ends alone.
+  /// The code is a part of thread 0's turn, has no barrier, and leads only to the end of the turn.
   bool staysTogether() const {
     if (take > stay)
       return false;
@@ -240,7 +242,7 @@ private:
            goesTo(body[says].instruction, "$tally_agree");
   }
 
-  /// It looks again when it has napped, and comes to the turn's end by a branch alone.
+  /// It looks again after each nap, and reaches the end of the turn only by a branch.
   bool napsInEachTurn() const {
     for (std::size_t at = stay + 1; at != publish; ++at)
       if (goesTo(body[at].instruction, body[stay].label) &&
@@ -250,7 +252,7 @@ private:
     return goesTo(last, body[stay].label) && !last.guard;
   }
 
-  /// Where it is told to pause it looks at nothing else before it has napped.
+  /// While the mode is PAUSE it tests nothing else before it naps.
   bool napsWherePaused() const {
     std::size_t goes = 0;
     for (std::size_t at = stay + 1; at != judged; ++at) {
@@ -265,7 +267,7 @@ private:
     return goes != 0 && last.opcode == "bra" && !last.guard;
   }
 
-  /// Whether something is loaded, compared and, where that is so, left for.
+  /// Whether it loads a value, compares it, and leaves where the comparison holds.
   template <class IsLoad> bool leavesOn(std::string_view comparison, IsLoad isLoad) const {
     std::string_view loaded, compared;
     for (std::size_t at = stay + 1; at != publish; ++at) {

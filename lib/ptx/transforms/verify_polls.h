@@ -1,4 +1,4 @@
-// The polls inside of a body, and the end of a worker: see verifyVariants.
+// Checks the polls inside a body, and the end of a worker: see verifyVariants.
 #ifndef TALLY_LIB_PTX_TRANSFORMS_VERIFY_POLLS_H
 #define TALLY_LIB_PTX_TRANSFORMS_VERIFY_POLLS_H
 
@@ -9,11 +9,11 @@
 
 namespace tally::ptx {
 
-/// Checks the polls in the body of `variant`, a pause variant of `user`, of which there is at least
-/// one. Returns what is broken.
+/// Checks the polls in the body of `variant`, a pause variant of `user`, which has at least one.
+/// Returns what is broken.
 std::optional<std::string> checkPolls(const Function &user, const Function &variant);
 
-/// Checks how a worker of `variant`, if it does, stays until others have ended.
+/// Checks how a worker of `variant` stays until others have ended, if it does.
 std::optional<std::string> checkStay(const Function &variant);
 
 } // namespace tally::ptx

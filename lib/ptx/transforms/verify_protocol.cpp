@@ -19,13 +19,14 @@ bool isTallys(const Instruction &instruction) {
   return !instruction.operands.empty() && instruction.operands[0].symbol.starts_with("%tally_");
 }
 
-/// A 64-bit load from global memory into a register of tally's that another SM's write reaches.
+/// Whether it is a strong 64-bit load from global memory, which sees other SMs' writes, to a
+/// register of tally's.
 bool isStrongPoll(const Instruction &instruction) {
   return instruction.opcode == "ld" && isTallys(instruction) && instruction.has("u64") &&
          (instruction.has("volatile") || (instruction.has("relaxed") && instruction.has("gpu")));
 }
 
-/// From where the block meets to where it leaves if it has agreed to.
+/// Returns the statements from the block's meeting to the place where the block may leave.
 std::span<const Statement> agreement(const Function &function) {
   std::size_t begin = labelOf(function, "$tally_agree").value_or(function.body.size()), end = begin;
   auto leaves = [](const Statement &each) {
@@ -36,12 +37,13 @@ std::span<const Statement> agreement(const Function &function) {
   return std::span(function.body.data() + begin, end - begin);
 }
 
-/// The statement that stands right behind `part` of the function: behind an agreement, the leave.
+/// Returns the index right behind `part` of the function: behind an agreement, the branch that
+/// leaves.
 std::size_t behind(std::span<const Statement> part, const Function &function) {
   return static_cast<std::size_t>(part.data() - function.body.data()) + part.size();
 }
 
-/// The statements from the loop's head to where the next virtual block is taken.
+/// Returns the statements from the loop's head to the place where the next virtual block is taken.
 std::span<const Statement> loopHead(const Function &function) {
   auto begin = labelOf(function, "$tally_next"), end = labelOf(function, "$tally_take");
   if (!begin || !end || *begin > *end)
@@ -56,10 +58,10 @@ bool copiesAsync(const Function &function) {
   });
 }
 
-/// What a piece of code between the body and the next virtual block does.
+/// What code between the body and the next virtual block does.
 struct Meeting {
   bool meets = false, waits = false;
-  std::optional<std::string_view> aligned; ///< a barrier of that form
+  std::optional<std::string_view> aligned; ///< a barrier in the aligned form
 };
 
 Meeting meetingIn(std::span<const Statement> statements) {
@@ -78,7 +80,7 @@ Meeting meetingIn(std::span<const Statement> statements) {
   return result;
 }
 
-/// The ways out of the body that have code of their own, each up to the next.
+/// Returns the exits from the body that have code of their own, each up to the next.
 std::vector<std::span<const Statement>> waysOut(const Function &function) {
   std::vector<std::span<const Statement>> result;
   for (unsigned way = 0;; ++way) {
@@ -96,7 +98,7 @@ bool readsBlock(const Statement &statement) {
          statement.text.find("[$tally_block") != std::string_view::npos;
 }
 
-/// What thread 0 alone does of how a worker leaves with a saved block, if it is one that may.
+/// Returns thread 0's own code for a worker that leaves with a saved block, if there is such code.
 std::span<const Statement> departure(const Function &function) {
   std::size_t end = labelOf(function, "$tally_gone").value_or(0);
   std::size_t begin = labelOf(function, "$tally_depart").value_or(end);
@@ -112,9 +114,9 @@ bool names(const Statement &statement, std::string_view name) {
          statement.text.find(name) != std::string_view::npos;
 }
 
-/// Where thread 0 publishes in two slots in turn, in which case `variant` names %tally_ids: all
-/// meet before they read one, and go over to the other right behind that, each thread in each
-/// round.
+/// Checks two slots, in which thread 0 publishes in turn; `variant` then names %tally_ids. In each
+/// round every thread meets before it reads a slot, and switches to the other slot right behind the
+/// read.
 std::optional<std::string> checkSlots(const Function &variant) {
   constexpr std::string_view ids = "%tally_ids", slot = "[%tally_ids";
   std::size_t reads = 0, barriers = 0, swaps = 0;
@@ -142,8 +144,8 @@ std::optional<std::string> checkSlots(const Function &variant) {
   return std::nullopt;
 }
 
-/// The first barrier behind the agreement that has the aligned form, but for the block's second
-/// meeting right behind it where `meetsAgain`.
+/// Returns the first barrier in the aligned form behind the agreement; with `meetsAgain` it skips
+/// the block's second meeting right behind the agreement.
 const Statement *alignedBehind(std::span<const Statement> agreed, const Function &variant,
                                bool meetsAgain) {
   for (std::size_t at = behind(agreed, variant) + (meetsAgain ? 2 : 1); at < variant.body.size();
@@ -154,7 +156,8 @@ const Statement *alignedBehind(std::span<const Statement> agreed, const Function
   return nullptr;
 }
 
-/// Whether the block meets twice before it leaves, the second time not in the aligned form.
+/// Whether the block meets twice before it leaves, and the second meeting is not in the aligned
+/// form.
 bool meetsTwice(std::span<const Statement> agreed) {
   const Statement *last = nullptr;
   unsigned meetings = 0;
@@ -166,11 +169,11 @@ bool meetsTwice(std::span<const Statement> agreed) {
   return meetings >= 2 && !isAlignedBarrier(last->instruction);
 }
 
-/// Where a warp of the user's kernel may come apart ahead of a barrier ptxas must not be promised
-/// that it is whole there, else it may not bring the warp together (docs/design/transforms.md,
-/// persistent). pause: no barrier has the aligned form, but for the block's second meeting, where
-/// nothing is called that may have barriers. checkpoint: the block meets once more right ahead of
-/// where its workers leave to code of their own, not in that form.
+/// Where a warp of the user's kernel may diverge ahead of a barrier, no barrier may promise ptxas
+/// that the warp is whole, or ptxas may not reconverge it (docs/design/transforms.md, persistent).
+/// pause: no barrier has the aligned form, except the block's second meeting where the body calls
+/// nothing that may have barriers. checkpoint: the block meets once more, not in that form, right
+/// ahead of the branch by which its workers leave.
 std::optional<std::string> checkWarpsMeet(const Function &user, Kind kind,
                                           const Function &variant) {
   if (kind != Kind::Pause && kind != Kind::Checkpoint)
@@ -194,8 +197,9 @@ std::optional<std::string> checkWarpsMeet(const Function &user, Kind kind,
          std::string(promise->text);
 }
 
-/// Where thread 0 may take the next block while others are in the last one: all meet before they
-/// read what it published, and again behind that; and nobody reads it elsewhere, but for thread 0.
+/// Where thread 0 may take the next block while others are in the last block: checks that all
+/// threads meet before they read its publication, and again behind the read; and that only thread 0
+/// reads it elsewhere.
 std::optional<std::string> checkOverlap(const Function &variant) {
   if (std::ranges::any_of(variant.body,
                           [](const Statement &each) { return names(each, "%tally_ids"); }))
@@ -211,7 +215,7 @@ std::optional<std::string> checkOverlap(const Function &variant) {
     }
     barriers += isBlockBarrier(statement.instruction);
   }
-  // The second may stand behind the worker's leaving.
+  // The second barrier may stand behind the branch by which the worker leaves.
   if (std::size_t next = behind(agreed, variant) + 1; next < variant.body.size())
     barriers += isBlockBarrier(variant.body[next].instruction);
   if (barriers != 2)
@@ -240,7 +244,7 @@ std::optional<std::string> checkLoopHead(const Module &module, const Function &u
     all[0].meets = true;
   }
   if (all.size() > 1)
-    all.erase(all.begin()); // nothing goes to the head but by a way
+    all.erase(all.begin()); // control reaches the head only by an exit
   for (const Meeting &meeting : all) {
     if (module.versionMajor() >= 6 && (meeting.aligned || head.aligned))
       return "the block meets at the loop's head in the aligned form: " +
@@ -258,8 +262,9 @@ bool isOwn(const Statement &statement) {
          statement.text.find("$tally_") != std::string_view::npos;
 }
 
-/// Where a block agrees at the user's own barrier: that all that stands before it in the user's
-/// kernel does here, that a block leaves before anything that shows, and waits for its copies.
+/// Where a block agrees at the user's own barrier: checks that the variant executes everything
+/// before that barrier as the user's kernel does, that a block leaves before any visible effect,
+/// and that it waits for its copies.
 std::optional<std::string> checkOwnBarrier(const Function &user, const OwnBarrier &own,
                                            const Function &variant, std::size_t agreed) {
   std::size_t meets = agreed + 1;
@@ -287,8 +292,8 @@ bool isText(const Function &function, std::size_t at, std::string_view text) {
   return at < function.body.size() && function.body[at].text == text;
 }
 
-/// Where each warp goes through the prelude by what it has seen itself: that no warp is divided by
-/// it, and that the block leaves if any has seen that it should.
+/// Where each warp runs the prelude on its own poll: checks that no warp diverges by that, and that
+/// the block leaves if any warp has seen that it should.
 std::optional<std::string> checkEveryWarp(const Function &variant, std::size_t vote,
                                           std::size_t agreed) {
   constexpr std::string_view one = "vote.sync.any.pred %tally_any, %tally_yield, -1;";
@@ -316,8 +321,8 @@ std::ptrdiff_t meetingsIn(const Function &function) {
   });
 }
 
-/// The first of the user's statements before `to` in the variant that is not, as it stands, the
-/// next of those before `end` in the user's kernel. `at`: index of the user's next one.
+/// Returns the first of the user's statements before `to` in the variant that is not, verbatim, the
+/// next statement before `end` in the user's kernel. `at`: index of that next statement.
 const Statement *strangerBefore(std::size_t to, const Function &variant, const Function &user,
                                 std::uint32_t end, std::uint32_t &at) {
   for (const Statement &each : std::span(variant.body.data(), to)) {
@@ -332,9 +337,9 @@ const Statement *strangerBefore(std::size_t to, const Function &variant, const F
   return nullptr;
 }
 
-/// What a block of a guard does before it has agreed, it may do again: an opening, all that stands
-/// before a barrier of the user's by which it agrees, or, where each warp polls behind an opening,
-/// a prelude.
+/// Checks that a block of a guard can repeat what it does before it has agreed: an opening,
+/// everything before a barrier of the user's at which it agrees, or, where each warp polls behind
+/// an opening, a prelude.
 std::optional<std::string> checkOpening(const Function &user, const Function &variant) {
   auto again = [](const Statement &each) {
     return "a block may do this and then leave: " + std::string(each.text);
@@ -362,8 +367,8 @@ std::optional<std::string> checkOpening(const Function &user, const Function &va
              : std::optional<std::string>("the block does not meet to agree");
 }
 
-/// A worker of one block: the block meets before it reads which one, and what may have run by then
-/// does not ask.
+/// Checks a worker of one block: the block meets before it reads which block it is, and code that
+/// may run before that does not read it.
 std::optional<std::string> checkOneBlock(const Function &user, const Function &variant) {
   std::span<const Statement> agreed = agreement(variant);
   bool met = false;

@@ -308,8 +308,9 @@ public:
     std::int64_t ended = endedAt.load();
     now.now = clock();
     now.sinceHighPriorityEnded = ended == never ? Nanoseconds::max() : now.now - Nanoseconds(ended);
-    if (now.highPriorityActive != 0)
-      now.activeFor = now.now - Nanoseconds(wokenAt.load());
+    // Between the count's rise and the note of its time there is no time yet.
+    if (std::optional<Nanoseconds> woken = lastWake(); woken && now.highPriorityActive != 0)
+      now.activeFor = now.now - *woken;
     return now;
   }
 

@@ -1,5 +1,5 @@
-// Whether a body can be looped over, and at what price: do all threads of a block, or of a warp,
-// meet where the user's barriers and the loop's own need them to?
+// Whether a kernel's body can run in a loop, and at what cost: do all threads of a block, or of a
+// warp, meet where the user's barriers and the loop's own barrier need them?
 #ifndef TALLY_PTX_ANALYSIS_BARRIERS_H
 #define TALLY_PTX_ANALYSIS_BARRIERS_H
 
@@ -17,34 +17,34 @@ struct Convergence {
   LoopPlan plan;
 };
 
-/// Checks the barriers and warp operations of a kernel whose threads, in the variant, do not exit
-/// but wait at a loop's head for the rest of the block. In the user's kernel a thread that has
-/// exited no longer counts at a barrier or in a member mask. In the variant it still does. So:
+/// Checks the barriers and warp operations of a kernel. In the user's kernel a thread that has
+/// exited no longer counts at a barrier or in a member mask. In the variant the thread does not
+/// exit but waits at the loop's head for the rest of the block, so it still counts. So:
 ///
-/// * A full-block barrier costs nothing where all threads reach it equally often: all decisions on
-///   whether it runs (its iterated control dependence, which early exits and loop exits are part
-///   of, and its guard) are uniform over the block. Otherwise, or with an endless loop, where
-///   post-dominance proves nothing: LoopPlan::parks, and spends with it.
-/// * A barrier with a thread count never counted threads that had exited, but counts their warp
-///   whole. It needs an id that the loop does not use, and no part of its warp at the loop's head.
+/// * A full-block barrier costs nothing where all threads reach it equally often: every decision on
+///   whether it runs (its guard, and its iterated control dependence, which includes early exits
+///   and loop exits) is uniform over the block. Otherwise, or with an endless loop, where
+///   post-dominance proves nothing, the variant needs LoopPlan::parks and with it LoopPlan::spends.
+/// * A barrier with a thread count never counted exited threads, but it counts whole warps. It
+///   needs an id that the loop does not use, and no part of its warp may be at the loop's head.
 /// * A warp operation with a member mask needs the same of its warp (CUDA C++ Programming Guide,
-///   warp functions: "all non-exited threads named in mask"). Nothing to do where the decisions on
-///   it are the same for the warp, or its mask names only threads that come to it: those that
-///   activemask found, or that a ballot found to hold the condition it stands under. Otherwise:
-///   LoopPlan::spends.
-/// * `arrive` may leave an arrival pending, which the end of a block drops and a loop would not.
+///   warp functions: "all non-exited threads named in mask"). It needs no change where the
+///   decisions on it are the same for the warp, or where its mask names only threads that come to
+///   it: the threads that activemask found, or the threads for which a ballot found the condition
+///   that it stands under. Otherwise the variant needs LoopPlan::spends.
+/// * `arrive` may leave an arrival pending; the end of a block drops it, and a loop would not.
 ///
-/// Both need threads of a warp that progress independently (sm_70) and activemask (PTX 6.2): older
-/// modules are refused.
+/// LoopPlan::parks and LoopPlan::spends need threads of a warp that progress independently (sm_70)
+/// and activemask (PTX 6.2): older modules are refused.
 Convergence checkConvergence(const Module &module, const Cfg &cfg,
                              const ControlDependence &dependence, const Uniformity &uniformity,
                              const FunctionFacts &facts);
 
-/// Whether a warp may come apart ahead of one of the body's barriers in a way after which ptxas may
-/// leave it so, if it takes that barrier for a promise (docs/design/transforms.md, persistent): in
-/// a loop that threads of a block may leave in different turns, in a callee, or in the loop that
-/// ptxas makes of some atomics on shared memory. Behind other branches it has been seen to bring a
-/// warp together.
+/// Whether a warp may diverge ahead of one of the body's barriers such that ptxas may leave it
+/// diverged if it takes that barrier for a promise of convergence (docs/design/transforms.md,
+/// persistent). That can happen in a loop that threads of a block may leave in different turns, in
+/// a callee, or in the loop that ptxas makes of some atomics on shared memory. Behind other
+/// branches ptxas has been seen to reconverge the warp.
 bool mayPartWarps(const Cfg &cfg, const ControlDependence &dependence,
                   const Uniformity &uniformity);
 

@@ -1,4 +1,4 @@
-// The statements around a call: how its arguments are passed.
+// The statements around a call, which pass its arguments.
 #ifndef TALLY_PTX_ANALYSIS_CALL_SEQUENCE_H
 #define TALLY_PTX_ANALYSIS_CALL_SEQUENCE_H
 
@@ -9,14 +9,14 @@
 namespace tally::ptx {
 
 /// A scope that holds one call, sets its arguments and takes its results: `{ … call …; … }`, as
-/// compilers write each. Statements `begin` and `end` are its braces.
+/// compilers write each call. Statements `begin` and `end` are its braces.
 struct CallSequence {
   std::uint32_t begin = 0, end = 0;
 };
 
-/// The scope around `call`, if a copy of it beside it does the same: it has no label that control
-/// goes to, no branch, no other call, no scope inside, reads no grid register, and the pointer that
-/// is called comes from outside and is not assigned inside. (To put a choice between the arguments
+/// Returns the scope around `call` if a copy beside it does the same: the scope has no label that
+/// control goes to, no branch, no other call, no inner scope, and reads no grid register; the
+/// called pointer comes from outside and is not assigned inside. (A choice between the arguments
 /// and the call would be shorter, but PTX ISA 9.0, 7.1 wants both in one straight run.)
 std::optional<CallSequence> callSequenceOf(const Function &caller, const FunctionFacts &facts,
                                            const CallSite &call);

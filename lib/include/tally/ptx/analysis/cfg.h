@@ -1,4 +1,5 @@
-// The control-flow graph of one function body, in the shape that LLVM's generic algorithms walk.
+// The control-flow graph of one function body, with the interface of LLVM's generic graph
+// algorithms.
 #ifndef TALLY_PTX_ANALYSIS_CFG_H
 #define TALLY_PTX_ANALYSIS_CFG_H
 
@@ -38,15 +39,15 @@ private:
 
 /// Blocks of a body. Every ret, exit and the end of the body lead to one empty exit block.
 ///
-/// A block that always ends in `trap` is left out together with the edges into it: once a thread
-/// traps the launch is an error whatever the other threads do, so such paths bind no analysis. (If
-/// even the entry always traps, they are kept.)
+/// The graph leaves out a block that always ends in `trap`, together with the edges into it: once a
+/// thread traps, the launch is an error whatever the other threads do, so such paths bind no
+/// analysis. (If even the entry always traps, these blocks stay.)
 class Cfg {
 public:
   explicit Cfg(const Function &function);
-  /// One turn of a loop: copies of `part`, blocks of `whole`, beginning with `entry`; edges to
-  /// `entry` and out of `part` lead to the exit block. Block `i` is a copy of `part`'s `i`-th, but
-  /// `entry` comes first.
+  /// Builds the graph of one turn of a loop: copies of `part`, blocks of `whole`, beginning with
+  /// `entry`. Edges to `entry` and edges out of `part` lead to the exit block. `entry` comes first;
+  /// the other blocks keep the order of `part`.
   Cfg(const Cfg &whole, const std::vector<CfgBlock *> &part, const CfgBlock &entry);
   Cfg(const Cfg &) = delete;
   Cfg &operator=(const Cfg &) = delete;
@@ -59,14 +60,15 @@ public:
   const std::vector<std::unique_ptr<CfgBlock>> &blocks() const { return blockList; }
   std::size_t size() const { return blockList.size(); }
 
-  /// The block of the body's statement, or null for a statement that is no instruction.
+  /// Returns the block of the statement, or null for a statement that is no instruction.
   CfgBlock *blockOf(std::uint32_t statement) const { return blockOfStatement[statement]; }
   const Instruction &instruction(std::uint32_t statement) const {
     return source->body[statement].instruction;
   }
-  /// The last instruction of `block` if it decides where control goes, else null.
+  /// Returns the last instruction of `block` if it decides where control goes, else null.
   const Instruction *terminator(const CfgBlock &block) const;
-  /// Labels or targets that the parser let through and that name nothing: the text of the first.
+  /// Returns the text of the first label or target that names nothing; the parser accepts such
+  /// names.
   std::optional<std::string_view> unresolvedLabel() const { return unresolved; }
 
 private:
@@ -80,12 +82,12 @@ private:
   std::optional<std::string_view> unresolved;
 };
 
-/// Which of `count` blocks, by number, a walk along successors (or predecessors) from `starts`
-/// meets, these among them.
+/// Returns, by block number, whether a walk along successors (or predecessors) from `starts` meets
+/// a block. `count` is the number of blocks; `starts` count as met.
 std::vector<bool> walkFrom(llvm::ArrayRef<const CfgBlock *> starts, std::size_t count,
                            bool forward);
 
-/// Whether each loop is entered at one block alone.
+/// Whether each loop is entered at a single block.
 bool everyLoopHasOneHead(const Cfg &cfg);
 
 } // namespace tally::ptx

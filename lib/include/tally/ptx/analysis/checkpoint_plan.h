@@ -1,4 +1,4 @@
-// Where a block of a kernel may stop, what it has to save there, and how its threads agree on it.
+// Where a block of a kernel may stop, what it saves there, and how its threads agree to stop.
 #ifndef TALLY_PTX_ANALYSIS_CHECKPOINT_PLAN_H
 #define TALLY_PTX_ANALYSIS_CHECKPOINT_PLAN_H
 
@@ -11,67 +11,67 @@
 
 namespace tally::ptx {
 
-/// Where something can be done for all that enter a loop, and for nobody that goes round it.
+/// A place in front of a loop: control passes it when it enters the loop, and not between turns.
 struct Entrance {
-  /// The first of the head's labels, where no way round the loop falls through to them.
+  /// The first label of the loop's head, where no block of the loop falls through to the head.
   std::optional<std::uint32_t> label;
-  std::vector<std::uint32_t> branches; ///< into the loop, to one of these labels
+  std::vector<std::uint32_t> branches; ///< branches into the loop, to one of the head's labels
 };
 
-/// The head of a loop, where a thread stops and later goes on.
+/// The head of a loop, where a thread stops and later resumes.
 struct SavePoint {
-  std::uint32_t statement = 0; ///< the first of the loop's header behind its label
-  /// A barrier of the whole block in the loop that carries the poll; without one the block, or the
-  /// thread, polls for itself at the loop's head.
+  std::uint32_t statement = 0; ///< the first statement of the loop's header behind its label
+  /// A barrier of the whole block in the loop that carries the poll. Without it the block, or the
+  /// thread, polls at the loop's head.
   std::optional<std::uint32_t> barrier;
-  std::uint32_t turns = 1;      ///< of which one polls
-  std::uint32_t turnCycles = 1; ///< what one turn is estimated to take
-  StripLoop strip;              ///< of so many turns, where there can be; no barrier then
-  /// The next loop around this one, by its number in CheckpointPlan::passages.
+  std::uint32_t turns = 1;      ///< one of so many turns polls
+  std::uint32_t turnCycles = 1; ///< estimated cycles of one turn
+  StripLoop strip;              ///< strips, where the loop can be cut; then there is no `barrier`
+  /// The innermost loop around this loop, an index into CheckpointPlan::passages.
   std::optional<unsigned> passage;
-  TurnRegister turn; ///< tells that turn, where there is one
-  /// Of the registers that are live there, first those that stand in one operand together, as a
-  /// matrix operation's do, in the order in which the loop reads them: ptxas moves neighbouring
-  /// words together, and an order that is not theirs costs moves in each turn.
+  TurnRegister turn; ///< tells the turn that polls, where there is such a register
+  /// The live registers that the block saves. First come registers of one operand, such as a matrix
+  /// operation's, in the order in which the loop reads them: ptxas moves neighbouring words
+  /// together, and any other order costs moves in each turn.
   std::vector<RegisterId> saved;
-  /// Of those, what is one value for the block, ascending; none unless
+  /// The registers of `saved` with one value for the block, ascending; empty unless
   /// CheckpointPlan::keepsAligned.
   std::vector<RegisterId> alike;
-  std::vector<std::uint32_t> recomputed; ///< statements that make the others anew, in order
-  Entrance entrance;                     ///< of the loop: before it they stand
+  std::vector<std::uint32_t> recomputed; ///< statements that compute the others, in order
+  Entrance entrance;                     ///< of the loop; the recomputed statements stand before it
 };
 
-/// A loop around the loops of points. Who goes on at one of those comes in at this loop's head, as
-/// everybody does, and from there straight to the inner loop. So the variant's loops have one head
-/// each, as the user's have.
+/// A loop around the loops of points. A block that resumes at an inner point enters this loop at
+/// its head, as every block does, and branches from there to the inner loop. So each loop of the
+/// variant has one head, as in the user's kernel.
 struct Passage {
-  std::uint32_t statement = 0;    ///< the first of the loop's header behind its label
-  std::optional<unsigned> around; ///< the next one around it, by its number
-  std::optional<unsigned> point;  ///< at this loop's head, where there is one
+  std::uint32_t statement = 0;    ///< the first statement of the loop's header behind its label
+  std::optional<unsigned> around; ///< the innermost passage around this passage, by index
+  std::optional<unsigned> point;  ///< the point at this loop's head, if any, by index
 
-  /// Registers that are live at its head, ascending: who goes on inside has them before the loop.
+  /// Live registers at the head, ascending. A block that resumes inside has them before the loop.
   std::vector<RegisterId> live;
 
-  // Of an outermost one:
+  // For an outermost passage:
   Entrance entrance;
-  /// As SavePoint::recomputed, for points inside: what parameters, ids and constants make.
+  /// Like SavePoint::recomputed, for points inside: values made of parameters, ids and constants.
   std::vector<std::uint32_t> recomputed;
 };
 
-/// How a kernel is checkpointed. No points: it is refused.
+/// How a kernel is checkpointed. Without points the kernel is refused.
 struct CheckpointPlan {
-  /// The block's threads stop at one point together, since they share memory or synchronise;
-  /// otherwise each stops where it polls.
+  /// The block's threads stop together at one point, since they share memory or synchronise.
+  /// Otherwise each thread stops where it polls.
   bool byBlock = false;
-  /// Each loop of the body has one head, and so has each of the variant.
+  /// Each loop of the body has a single head, and so has each loop of the variant.
   bool keepsAligned = false;
-  std::vector<SavePoint> points; ///< by place
+  std::vector<SavePoint> points; ///< by position in the text
   std::vector<Passage> passages; ///< outer before inner
-  /// Shared variables of known size that the kernel or a callee names, and one of those whose size
-  /// the launch says: they all begin at one place.
+  /// Shared variables of known size that the kernel or a callee names, and `dynamicShared`, one of
+  /// the variables whose size the launch sets: these all begin at one address.
   std::vector<const Variable *> shared;
   const Variable *dynamicShared = nullptr;
-  std::vector<const Variable *> local; ///< the entry's own
+  std::vector<const Variable *> local; ///< the entry's own local variables
 };
 
 } // namespace tally::ptx

@@ -13,8 +13,8 @@ namespace tally::ptx {
 using PostDominatorTree = llvm::DominatorTreeBase<CfgBlock, true>;
 
 /// Which branches decide whether a block runs (Ferrante, Ottenstein, Warren 1987): block X depends
-/// on block B when one way out of B always leads to X and another may miss it. Blocks that cannot
-/// be reached from the entry, or from which the exit cannot be reached, are said by endless().
+/// on block B when one successor of B always leads to X and another may miss X. reachable()
+/// tells whether the entry reaches a block, endless() whether some block cannot reach the exit.
 class ControlDependence {
 public:
   explicit ControlDependence(Cfg &cfg);
@@ -23,7 +23,7 @@ public:
   const std::vector<const CfgBlock *> &controllers(const CfgBlock &block) const {
     return controllersOf[block.number];
   }
-  /// Whether some reachable block cannot reach the exit; then post-dominance says little.
+  /// Whether some reachable block cannot reach the exit; post-dominance then proves little.
   bool endless() const { return hasEndlessLoop; }
   bool reachable(const CfgBlock &block) const { return isReachable[block.number]; }
 

@@ -1,4 +1,4 @@
-// What is known of a module's functions and names, collected once for all its kernels.
+// Facts of a module's functions and names, collected once for all its kernels.
 #ifndef TALLY_PTX_ANALYSIS_MODULE_FACTS_H
 #define TALLY_PTX_ANALYSIS_MODULE_FACTS_H
 
@@ -12,26 +12,27 @@
 
 namespace tally::ptx {
 
-/// Whether a variable is one of global or constant memory, or a texture, sampler or surface.
+/// Whether a variable is in global or constant memory, or is a texture, sampler or surface.
 bool isOfModule(const Variable &variable);
 
-/// Facts of the functions of a module, collected when first asked for. Not thread-safe. References
-/// stay valid as long as it lives.
+/// Facts of a module's functions, collected on first use. Not thread-safe. References stay valid as
+/// long as the object lives.
 class ModuleFacts {
 public:
   explicit ModuleFacts(const Module &module);
   const FunctionFacts &of(const Function &function);
-  /// For when the function's body goes.
+  /// Drops the function's facts; called before the function's body is released.
   void forget(const Function &function) { cache.erase(&function); }
-  /// The module-level variable of this name, or null.
+  /// Returns the module-level variable with this name, or null.
   const Variable *variable(std::string_view name) const;
-  /// The same, if it is in shared memory.
+  /// Returns the module-level variable with this name if it is in shared memory, else null.
   const Variable *sharedVariable(std::string_view name) const;
-  /// Whether one of the variables of the module in global or constant memory, or a texture, is not
-  /// what its declaration says alone: it is external, managed, or begins as an address of another.
+  /// Whether the declaration of some variable of the module (global, constant, texture) does not
+  /// give its whole content: the variable is external, managed, or initialised with another's
+  /// address.
   bool variablesLeadElsewhere() const { return leadsElsewhere; }
-  /// The first name in `text`, a part of the module's source, that begins as tally's own do; empty
-  /// when there is none.
+  /// Returns the first name in `text`, a part of the module's source, with the prefix of tally's
+  /// own names; empty when there is none.
   std::string_view reservedName(std::string_view text) const;
   const CallGraph &callGraph();
   const Module &moduleOf() const { return module; }
@@ -40,7 +41,7 @@ private:
   const Module &module;
   std::unordered_map<const Function *, FunctionFacts> cache;
   std::unordered_map<std::string_view, const Variable *> variables;
-  std::vector<std::string_view> reservedNames; ///< by place
+  std::vector<std::string_view> reservedNames; ///< by position in the text
   bool leadsElsewhere = false;
   std::unique_ptr<CallGraph> graph;
 };

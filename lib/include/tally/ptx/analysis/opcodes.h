@@ -1,5 +1,5 @@
-// What the analyses know of PTX opcodes (PTX ISA 9.0, chapter 9). An opcode that is not in the
-// table is unknown: nothing is assumed of it.
+// The opcode facts of the analyses (PTX ISA 9.0, chapter 9). The analyses assume nothing of an
+// opcode that is not in the table.
 #ifndef TALLY_PTX_ANALYSIS_OPCODES_H
 #define TALLY_PTX_ANALYSIS_OPCODES_H
 
@@ -12,36 +12,36 @@ namespace tally::ptx {
 
 /// What an opcode writes into its first operand.
 enum class ResultKind : std::uint8_t {
-  None,    ///< it has no result: the first operand is a source (st, bra, bar.sync, …)
+  None,    ///< no result: the first operand is a source (st, bra, bar.sync, …)
   Pure,    ///< equal sources give equal results
   Memory,  ///< a load: depends on the state space, see uniformity.h
   Varying, ///< may differ between threads whatever the sources (atom, shfl, tex, call, …)
   Unknown  ///< not in the table: any register operand may be written
 };
 
-/// Where an opcode takes values from, beside its operands and its guard.
+/// Where an opcode takes values from, besides its operands and its guard.
 enum class Intake : std::uint8_t {
-  Operands, ///< nowhere else
-  Carry,    ///< the forms addc, subc and madc from the carry flag, which those with .cc write
-  Lanes,    ///< from the threads of its warp or block
-  Own,      ///< from memory or state of its own block or cluster alone
-  Cached,   ///< from memory, by a read that ptxas may do once for all turns of a loop
-  Renewed,  ///< from memory, by a read that ptxas does in each turn
-  Anything  ///< not in the table, or a call: from wherever
+  Operands, ///< no other source
+  Carry,    ///< the carry flag, which forms with .cc write: addc, subc and madc
+  Lanes,    ///< the threads of its warp or block
+  Own,      ///< memory or state of its own block or cluster only
+  Cached,   ///< memory, by a read that ptxas may do once for all turns of a loop
+  Renewed,  ///< memory, by a read that ptxas does in each turn
+  Anything  ///< any source: the opcode is not in the table, or is a call
 };
 
 /// Facts of one base opcode. Thread-safe: the table is constant.
 ResultKind resultKindOf(const Instruction &instruction);
 Intake intakeOf(const Instruction &instruction);
 
-/// All names in the table.
+/// All opcodes in the table.
 std::vector<std::string_view> knownOpcodes();
 
-/// Whether the base opcode is in the table, and the instruction has a shape that it can have: `ret`
-/// and `exit` have no operands.
+/// Whether the base opcode is in the table and the instruction has a possible shape: `ret` and
+/// `exit` have no operands.
 bool isKnown(const Instruction &instruction);
 
-/// Calls `visit` with `operand` and everything inside it.
+/// Calls `visit` with `operand` and every operand inside it.
 template <class Visit> void forEachOperand(const Operand &operand, Visit &&visit) {
   visit(operand);
   for (const Operand &child : operand.children)
@@ -59,8 +59,8 @@ template <class Visit> void forEachRegister(const Operand &operand, Visit &&visi
 
 } // namespace detail
 
-/// Calls `visit` with each register operand that `instruction` writes / reads, at any nesting. A
-/// guard is not visited. An address's base is read, never written.
+/// Calls `visit` with each register operand that `instruction` writes / reads, at any nesting. Does
+/// not visit the guard. An address's base is read, never written.
 template <class Visit>
 void forEachWrittenRegister(const Instruction &instruction, ResultKind kind, Visit &&visit) {
   if (kind == ResultKind::None || instruction.operands.empty())
@@ -78,13 +78,13 @@ void forEachReadRegister(const Instruction &instruction, ResultKind kind, Visit 
   bool firstIsWritten = kind != ResultKind::None && kind != ResultKind::Unknown &&
                         !instruction.operands.empty() &&
                         instruction.operands[0].kind != OperandKind::Address;
-  // wgmma adds to its accumulators, and a matrix operand written in place reads itself: nothing is
-  // lost by reading the first operand of those too, as their results vary anyway.
+  // wgmma adds to its accumulators, and some matrix operations read the operand that they write. To
+  // count their first operand as read loses nothing, as their results vary anyway.
   for (const Operand &operand : instruction.operands.subspan(firstIsWritten ? 1 : 0))
     detail::forEachRegister(operand, visit);
 }
 
-/// The same, looking up what the opcode writes.
+/// The same, with the result kind from the opcode table.
 template <class Visit> void forEachWrittenRegister(const Instruction &instruction, Visit &&visit) {
   forEachWrittenRegister(instruction, resultKindOf(instruction), visit);
 }
@@ -92,32 +92,32 @@ template <class Visit> void forEachReadRegister(const Instruction &instruction, 
   forEachReadRegister(instruction, resultKindOf(instruction), visit);
 }
 
-/// Name of a special register without `%` and component: "ctaid" of `%ctaid.x`.
+/// Returns the name of a special register without `%` and component: "ctaid" of `%ctaid.x`.
 std::string_view specialRegisterName(const Operand &operand);
 
-/// Whether `instruction` synchronises a thread block: bar.*, barrier.* but bar.warp and
+/// Whether `instruction` synchronises a thread block: bar.* except bar.warp, and barrier.* except
 /// barrier.cluster.
 bool isBlockBarrier(const Instruction &instruction);
-/// And in the form with .aligned, which bar.* has without saying so.
+/// Whether it is a block barrier with .aligned, which bar.* implies.
 bool isAlignedBarrier(const Instruction &instruction);
 
-/// Who meets at a block barrier (PTX ISA 9.0, 9.7.13.1).
+/// Which threads meet at a block barrier (PTX ISA 9.0, 9.7.13.1).
 enum class BarrierForm : std::uint8_t {
   Full,    ///< sync or red without a thread count: all threads that have not exited
   Counted, ///< sync or red with a thread count
-  Arrive,  ///< arrive: nobody waits
+  Arrive,  ///< arrive: no thread waits
   Other    ///< not understood
 };
 BarrierForm barrierFormOf(const Instruction &barrier);
-/// The barrier's id; not of BarrierForm::Other.
+/// Returns the barrier's id. Not for BarrierForm::Other.
 const Operand &barrierIdOf(const Instruction &barrier);
 
-/// Whether `instruction` makes the threads of its member mask meet, with a mask that may name
-/// threads that have exited: shfl, vote, match, redux, bar.warp with .sync. The .aligned matrix
-/// operations are not: they need the whole warp in the user's kernel too.
+/// Whether `instruction` makes the threads of its member mask meet, and the mask may name threads
+/// that have exited: shfl, vote, match, redux, bar.warp with .sync. The .aligned matrix operations
+/// do not count: they need the whole warp in the user's kernel too.
 bool isMaskedWarpSync(const Instruction &instruction);
 
-/// Whether control never goes on after it when it executes: bra, brx, ret, exit.
+/// Whether control never continues behind it when it executes: bra, brx, ret, exit.
 bool isTerminator(const Instruction &instruction);
 
 } // namespace tally::ptx

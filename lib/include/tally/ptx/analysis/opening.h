@@ -1,4 +1,4 @@
-// How far a block may run before it decides whether it runs at all.
+// How much of a block may run before the block decides whether it runs at all.
 #ifndef TALLY_PTX_ANALYSIS_OPENING_H
 #define TALLY_PTX_ANALYSIS_OPENING_H
 
@@ -9,68 +9,66 @@
 
 namespace tally::ptx {
 
-/// The opening of an entry: what a block may execute and then leave, and again when it does it all.
-/// It is the start of the entry's first block, and holds nothing but
+/// The opening of an entry: instructions that a block may execute before it leaves, and execute
+/// again when the block runs. It is the start of the entry's first block, and holds only
 ///
-/// * arithmetic and moves of parameters and of the thread's and block's ids: no clocks, no places
-/// on
-///   the device, no warp operations, nothing that is not known;
-/// * a few plain loads of global memory whose addresses come from these, and nothing that reads
-/// what
-///   they loaded. So a load is one that the block executes in any case, at the same address: it
-///   cannot fail where the user's would not, even while a kernel that it depends on has yet to be
-///   resumed. What it finds then is thrown away.
+/// * arithmetic and moves of parameters and of the thread's and block's ids: no clocks, no physical
+///   ids, no warp operations, no unknown opcodes;
+/// * a few plain loads of global memory whose addresses come from these values; nothing in the
+///   opening reads the loaded values. So the block executes each load in any case, at the same
+///   address: the load cannot fail where the user's would not, even while a kernel that this kernel
+///   depends on has yet to be resumed. The loaded value is then discarded.
 ///
-/// Nothing in it writes anywhere but to registers, and nothing waits for what it loads.
+/// Nothing in the opening writes anywhere but to registers, and nothing waits for the loads.
 struct Opening {
-  std::uint32_t end = 1; ///< index of the first statement that is not in it; behind declarations
-  unsigned loads = 0;    ///< of global memory
+  std::uint32_t end = 1; ///< index of the first statement behind the opening; behind declarations
+  unsigned loads = 0;    ///< loads of global memory
 };
 
-/// `mayAskForBlock`: whether it may read the block's id and the grid's extents.
+/// `mayAskForBlock`: whether the opening may read the block's id and the grid's extents.
 Opening openingOf(const Function &function, bool mayAskForBlock = true);
 
-/// A barrier of the entry's own by which a block may decide whether it runs at all: the body's
-/// first, where all before it vanishes with a block that leaves there. All threads come to it, once
-/// and first of all barriers: in the text before it nobody exits, and branches go forward, to
-/// labels before it that nothing behind it goes to. What stands there is
+/// A barrier of the entry itself, at which a block may decide whether it runs at all: the body's
+/// first, where all effects before it vanish with a block that leaves there. All threads come to
+/// it, once, and before any other barrier: in the text before it no thread exits, and branches go
+/// forward, to labels before it that no branch behind it targets. The text before it holds only
 ///
 /// * what an opening may hold;
-/// * stores to the block's shared memory, and copies into it that are waited for by the thread (not
-/// bulk ones, and none that arrives at an mbarrier);
-/// * arithmetic on what was loaded, which may be stored, but is no part of an address and decides
-/// nothing. So which loads, copies and stores a thread executes, and where, follows from parameters
-/// and ids as in an opening: the block executes them in any case.
+/// * stores to the block's shared memory, and copies into it that the thread waits for (no bulk
+///   copies, and no copies that arrive at an mbarrier);
+/// * arithmetic on loaded values. The results may be stored, but are no part of an address and
+///   decide nothing. So parameters and ids determine, as in an opening, which loads, copies and
+///   stores a thread executes, and where: the block executes them in any case.
 struct OwnBarrier {
-  std::uint32_t end = 1; ///< index behind the last statement before it that is no line or pragma
-  std::uint32_t barrier = 0; ///< its index
-  /// Index up to which a block that leaves may still go: what stands between reads parameters and
-  /// shared memory, where the addresses follow from the same, and is arithmetic.
+  std::uint32_t end = 1; ///< index behind the last statement before it that is no .loc or .pragma
+  std::uint32_t barrier = 0; ///< index of the barrier
+  /// A block that leaves may execute the text up to this index. The text in between is arithmetic,
+  /// and reads of parameters and shared memory at addresses that parameters and ids determine.
   std::uint32_t leave = 0;
-  bool copies = false; ///< copies may be in flight there
+  bool copies = false; ///< whether copies may be in flight at the barrier
 };
 
-/// Nothing where there is no such barrier, or what stands before it takes long.
+/// Returns nothing where there is no such barrier, or where the text before it takes long.
 std::optional<OwnBarrier> ownBarrierOf(const Function &function);
 
-/// The prelude of an entry: all that its threads do before the first thing that can be seen, loops
-/// included. It is the start of the text, up to a place that every thread comes to, once: no branch
-/// leads over that place, and nobody exits before it. It holds nothing but
+/// The prelude of an entry: all that its threads do before the first visible effect, loops
+/// included. It is the start of the text, up to a place that every thread reaches exactly once: no
+/// branch crosses that place, and no thread exits before it. It holds only
 ///
 /// * arithmetic, and moves of parameters and of the thread's and block's ids;
-/// * plain loads of global memory whose addresses come from these. What was loaded goes into
-///   arithmetic, but is no part of an address and decides on no branch and no load. So which way a
-///   thread takes, how often loops turn and what is loaded where follows from parameters and ids:
-///   the block does it in any case, and whoever does it ends whatever was loaded.
+/// * plain loads of global memory whose addresses come from these values. Loaded values go into
+///   arithmetic, but are no part of an address and decide no branch and no load. So parameters and
+///   ids determine a thread's path, the number of turns of each loop, and all loads: the block
+///   executes them in any case, and the prelude ends for any loaded values.
 ///
-/// So a warp may go through it, or not, and its block leave behind it.
+/// So a warp may execute or skip it, and its block may leave behind it.
 struct Prelude {
-  std::uint32_t end = 1; ///< index of the first statement that is not in it
-  bool loops = false;    ///< whether anything in it is repeated
+  std::uint32_t end = 1; ///< index of the first statement behind the prelude
+  bool loops = false;    ///< whether the prelude repeats anything
 };
 
-/// Nothing where what shows comes first, or where a loop has more than one head: the warps are to
-/// be whole at its end.
+/// Returns nothing where a visible effect comes first, or where a loop has several heads: the warps
+/// must be whole at the prelude's end.
 std::optional<Prelude> preludeOf(const Function &function);
 
 } // namespace tally::ptx

@@ -1,4 +1,4 @@
-// How a kernel polls in its loops: where each poll stands, and how it is told whose turn it is.
+// How a kernel polls in its loops: where each poll stands, and which turns poll.
 #ifndef TALLY_PTX_ANALYSIS_POLL_PLAN_H
 #define TALLY_PTX_ANALYSIS_POLL_PLAN_H
 
@@ -12,32 +12,33 @@ namespace tally::ptx {
 
 /// Where the poll of a site stands.
 enum class PollPlace : std::uint8_t {
-  /// Between two strips of the loop. That costs its turns nothing. Before the first one only in a
-  /// loop that a block may come to often: else the block has been asked just before.
+  /// Between two strips of the loop. The loop's turns pay nothing for it. The poll also stands
+  /// before the first strip only in a loop that a block may enter often: otherwise the block has
+  /// polled just before.
   Strip,
-  /// Right behind the header's label. Threads that skip it wait for those that do not, as behind
-  /// any
-  /// `if`: right whatever the threads of a warp do, and a few instructions in each turn.
+  /// Right behind the header's label. Threads that skip the poll wait for threads that do not, as
+  /// behind any `if`. This is correct for any divergence of a warp, and costs a few instructions in
+  /// each turn.
   Header,
-  /// Before the one branch back to the header, which most turns take before they come to the poll.
-  /// That costs no more than what tells the turn; but threads of a warp that disagree on the turn
-  /// would wait for each other with the loop's instructions between them. So it is taken where the
-  /// decision is one for the whole block, or for a warp, by analysis.
+  /// Before the only branch back to the header. Most turns branch before they reach the poll, so it
+  /// costs no more than the test for the turn. But threads of a warp that disagree on the turn
+  /// would wait for each other with the loop's instructions between them. So the pass uses it only
+  /// where analysis shows one decision for the whole block.
   Latch
 };
 
 struct PollPoint {
   PollPlace place = PollPlace::Header;
-  std::uint32_t statement = 0; ///< that the poll stands before
-  std::string_view header;     ///< Latch: the label that the branch goes to
-  std::uint32_t turns = 1;     ///< of which one polls
-  std::uint64_t cycles = 1;    ///< of a turn, by estimate
+  std::uint32_t statement = 0; ///< the statement behind the poll
+  std::string_view header;     ///< Latch: the target label of the branch
+  std::uint32_t turns = 1;     ///< one of so many turns polls
+  std::uint64_t cycles = 1;    ///< estimated cycles of a turn
   StripLoop strip;             ///< Strip
   bool isOutermost = false;    ///< see PollSite
-  TurnRegister turn;           ///< see PollSite; of a Latch one that is the same for the block
+  TurnRegister turn;           ///< see PollSite; for a Latch uniform over the block
 };
 
-/// Where `cfg`, a kernel's, polls: a point for each of findPollSites().
+/// Returns a poll point for each of findPollSites() of `cfg`, the CFG of a kernel.
 std::vector<PollPoint> planPolls(Cfg &cfg, const PollRules &rules);
 
 } // namespace tally::ptx

@@ -1,15 +1,16 @@
-// In which of its loops a kernel polls, so that a long block can be asked to stop before its end.
+// Selects the loops in which a kernel polls, so that a long block can be asked to stop before its
+// end.
 //
-// Of nested loops the innermost one is taken that is long: one turn of it, or all of its turns
-// together, last the period by estimate. (A turn of a loop further in would be many polls, one of a
-// loop further out a long wait.) A loop around it polls too where it may turn without coming by the
-// inner one's poll, or is long without it. An outermost loop whose turns are not known is always
-// taken: nothing else bounds the time from one poll to the next. A loop that is entered at several
-// places has no header to poll at, and one around it polls in its place.
+// Of nested loops the finder takes the innermost long loop: a loop whose single turn, or all turns
+// together, last the period by estimate. (A poll in each turn of an inner loop would be many polls;
+// a poll in each turn of an outer loop a long wait.) A loop around it polls too where a turn may
+// miss the inner poll, or is long without it. The finder always takes an outermost loop with an
+// unknown number of turns: nothing else bounds the time between polls. A loop with several entry
+// blocks has no header to poll at; a loop around it polls instead.
 //
-// The estimates are of the work that is written down, in cycles of one warp among as many as the
-// registers that are live in loops leave room for; they decide what a poll costs and how long it
-// may be in coming, and nothing of what is computed.
+// The estimates count the instructions in the text, in cycles of one warp among as many warps as
+// the registers that are live in loops allow. They decide what a poll costs and how late it may
+// come, never what the kernel computes.
 #ifndef TALLY_PTX_ANALYSIS_POLL_SITES_H
 #define TALLY_PTX_ANALYSIS_POLL_SITES_H
 
@@ -21,59 +22,60 @@
 
 namespace tally::ptx {
 
-/// A register that moves on by the same power of two in each turn of a loop, whatever it starts
-/// from: of the bits above that, a mask of n is all 0 in each 2^n-th turn and in no other.
+/// A register that changes by the same power of two in each turn of a loop, from any initial value.
+/// A mask of n of the bits from that power up is all 0 in each 2^n-th turn and in no other.
 struct TurnRegister {
   RegisterId reg = noRegister;
   std::uint32_t mask = 0; ///< of the register's low 32 bits
 };
 
-/// How a loop can be cut into strips: so many turns become a loop of their own, with the poll
-/// between two of them and nothing more in their turns, or one comparison. The loop goes on by one
-/// branch back to its header, decided by a comparison, in the same block, of a counter with what no
-/// turn changes; the counter moves on by a constant, or up by what no turn changes either.
+/// How a loop can be cut into strips: so many turns become an inner loop. The poll stands between
+/// two strips, and a turn costs nothing more, or one comparison. The loop continues by a single
+/// branch back to its header. A comparison in the same block decides it: of a counter with a limit
+/// that no turn changes. The counter changes by a constant, or grows by a value that no turn
+/// changes.
 struct StripLoop {
-  RegisterId counter =
-      noRegister;        ///< as it is at the header; noRegister: the loop has no such form
+  RegisterId counter = noRegister; ///< value at the header; noRegister: the loop has no such form
   std::int64_t step = 0; ///< of a turn; the strip's length in turns times it fits in 31 bits
-  /// What a turn adds, where that is no constant, and `step` 0. Of the counter's width.
+  /// The register that a turn adds, where the step is no constant and `step` is 0. It has the
+  /// counter's width.
   RegisterId stride = noRegister;
-  std::uint32_t turns = 0;   ///< of a strip
+  std::uint32_t turns = 0;   ///< turns of a strip
   bool isWide = false;       ///< 64 bits, else 32
-  bool isSigned = false;     ///< the comparison
-  bool isExact = false;      ///< it is for equality: the counter must not be led past the limit
+  bool isSigned = false;     ///< whether the comparison is signed
+  bool isExact = false;      ///< comparison for equality: the counter must not pass the limit
   std::uint32_t compare = 0; ///< the statement, a setp
   std::uint32_t branch = 0;  ///< the branch, the block's last
-  /// The load of the limit from a parameter, where each turn makes it.
+  /// The load of the limit from a parameter, where each turn loads it.
   std::optional<std::uint32_t> limitLoad;
-  /// Before this the inner loop's branch stands: the comparison where nothing but the branch needs
-  /// its outcome, else the branch.
+  /// The inner loop's branch stands before this statement: the comparison where only the branch
+  /// needs its outcome, else the branch.
   std::uint32_t turnsAt = 0;
 };
 
 /// One loop that polls.
 struct PollSite {
-  const CfgBlock *header = nullptr; ///< of the CFG that was searched
-  std::vector<CfgBlock *> blocks;   ///< of the loop
-  std::uint32_t statement = 0; ///< the header's first instruction, before which the poll stands
-  std::uint64_t cycles = 1;    ///< of a turn, by estimate; of inner loops too, unless they poll
-  std::uint32_t turns = 1;     ///< of which one is to poll, but for strips
-  /// What tells that turn from the others at no cost, where a loop has it; `turns` is a power of
-  /// two then. `reg` is noRegister where turns is 1, where there is no such register, and where the
-  /// loop may be left, again and again, before that turn comes.
+  const CfgBlock *header = nullptr; ///< block of the searched CFG
+  std::vector<CfgBlock *> blocks;   ///< blocks of the loop
+  std::uint32_t statement = 0;      ///< the header's first instruction; the poll stands before it
+  std::uint64_t cycles = 1;         ///< estimate of a turn, with inner loops that do not poll
+  std::uint32_t turns = 1;          ///< one of so many turns polls, except with strips
+  /// Tells the polling turn at no cost, where the loop has such a register; `turns` is then a power
+  /// of two. `reg` is noRegister where turns is 1, where there is no such register, and where the
+  /// loop may be left repeatedly before that turn comes.
   TurnRegister turn;
-  StripLoop strip; ///< of two turns or more, where the loop is likely to make as many at a time
-  bool isOutermost = false; ///< inside of no other loop: a block comes to it once
+  StripLoop strip; ///< strips of two turns or more, where the loop is likely to make as many turns
+  bool isOutermost = false; ///< in no other loop: a block enters it once
 };
 
 struct PollRules {
-  /// Cycles, at least 1; 5 to 6 us at 1.4 to 1.8 GHz. Loops of less do not poll.
+  /// Cycles, at least 1; 5 to 6 us at 1.4 to 1.8 GHz. Shorter loops do not poll.
   std::uint64_t period = 8192;
-  /// Periods from a request until it is seen. So many are from one poll to the next where a loop is
-  /// cut into strips: between two of them who polls waits for what is read there.
+  /// Periods from a request until a poll sees it. Where a loop is cut into strips, so many periods
+  /// lie between two polls: between strips the polling thread waits for the word that it reads.
   std::uint32_t seenWithin = 5;
 
-  /// Cycles from one poll to the next elsewhere: what is looked at was read at the poll before.
+  /// Cycles between polls elsewhere: there a poll looks at the word read at the poll before.
   std::uint64_t apart() const { return period * seenWithin / 2; }
 };
 

@@ -1,4 +1,4 @@
-// The analyses as text, for people: what `--print-analysis=NAME` and `--emit=cfg-dot` write.
+// The analyses as text for people, as `--print-analysis=NAME` and `--emit=cfg-dot` write them.
 #ifndef TALLY_PTX_ANALYSIS_PRINT_H
 #define TALLY_PTX_ANALYSIS_PRINT_H
 
@@ -14,18 +14,18 @@ namespace tally::ptx {
 struct AnalysisPrinter {
   std::string_view name; ///< "uniformity"
   std::string_view help; ///< one line
-  /// What the analysis says of `entry`, an entry with a body, and where it matters of what that
-  /// calls: lines that begin with the line of the input they speak of.
+  /// Prints the analysis of `entry`, an entry with a body, and of its callees where they matter.
+  /// Each line begins with the line number of the input that it is about.
   std::string (*print)(ModuleFacts &modules, const Function &entry);
 };
 
-/// All of them, in the order of analyses.def.
+/// All rows of analyses.def, in order.
 const std::vector<AnalysisPrinter> &allAnalyses();
-/// The one of this name, or null.
+/// Returns the analysis with this name, or null.
 const AnalysisPrinter *analysisNamed(std::string_view name);
 
-/// The control-flow graph of `function`, which has a body, as a Graphviz `digraph`: one node for
-/// each block with its instructions, the exit as a node of its own.
+/// Returns the control-flow graph of `function`, which has a body, as a Graphviz `digraph`: one
+/// node for each block with its instructions, and a node for the exit.
 std::string cfgAsDot(const Function &function);
 
 } // namespace tally::ptx

@@ -1,4 +1,4 @@
-// Reason codes of refusals, and findings: what an analysis saw that refuses some kinds.
+// Reason codes of refusals, and findings: facts of a kernel that refuse some kinds.
 #ifndef TALLY_PTX_ANALYSIS_REFUSAL_REASONS_H
 #define TALLY_PTX_ANALYSIS_REFUSAL_REASONS_H
 
@@ -19,7 +19,7 @@ constexpr KindSet setOf(Kind kind) {
 inline constexpr KindSet onSlice = setOf(Kind::Slice), onGuard = setOf(Kind::Guard),
                          onPersistent = setOf(Kind::Persistent), onPause = setOf(Kind::Pause),
                          onCheckpoint = setOf(Kind::Checkpoint);
-/// Those of hasWorkers(): what refuses one worker's loop refuses each.
+/// The kinds of hasWorkers(): a reason that refuses one worker loop refuses all of them.
 inline constexpr KindSet onWorkers = onPersistent | onPause | onCheckpoint;
 inline constexpr KindSet everyKind = onSlice | onGuard | onWorkers;
 
@@ -39,12 +39,12 @@ struct ReasonFacts {
 const ReasonFacts &factsOf(Reason reason);
 std::span<const ReasonFacts> allReasons();
 
-/// Something in a kernel's text that refuses some kinds.
+/// A part of a kernel's text that refuses some kinds.
 struct Finding {
   Reason reason;
   std::string_view place;    ///< the text that shows it, a view into the module's source
   std::string detail;        ///< a name that completes the sentence; may be empty
-  KindSet kinds = everyKind; ///< of the reason's kinds, those that this finding refuses
+  KindSet kinds = everyKind; ///< the kinds that this finding refuses, of the reason's kinds
 };
 
 } // namespace tally::ptx

@@ -11,13 +11,13 @@
 
 namespace tally::ptx {
 
-/// Compilers use a register again for another value. This tells the values of one register apart:
-/// each assignment makes one, and where ways with different ones meet there is one that may be any
-/// of them. Registers that are assigned once, as most are, have one value.
+/// Compilers reuse a register for another value. This class tells the values of one register apart:
+/// each assignment makes a value, and where paths with different values meet there is a value that
+/// may be any of them. Registers that are assigned once, as most are, have one value.
 ///
-/// Values below the function's `registerCount` stand for whatever that register may ever hold. What
-/// a register holds at the function's entry is such a value: a worker's last block may have left
-/// anything in it.
+/// Ids below the function's `registerCount` stand for any value that the register may ever hold.
+/// The value at the function's entry is such a value: a worker's last block may have left anything
+/// there.
 class RegisterValues {
 public:
   using Id = std::uint32_t;
@@ -25,12 +25,12 @@ public:
   explicit RegisterValues(const Cfg &cfg);
 
   std::size_t count() const { return total; }
-  /// The value of a register operand of the function's body, where it is read or written.
+  /// Returns the value of a register operand of the function's body, where it is read or written.
   Id of(const Operand &operand) const {
     auto found = values.find(&operand);
     return found == values.end() ? operand.reg : found->second;
   }
-  /// Pairs `from`, `to`: whatever `from` is, `to` may be.
+  /// Pairs `from`, `to`: the value `to` may be the value `from`.
   const std::vector<std::pair<Id, Id>> &flows() const { return flowsTo; }
 
 private:

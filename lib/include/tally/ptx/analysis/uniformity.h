@@ -10,42 +10,42 @@
 
 namespace tally::ptx {
 
-/// How far a value may differ; each includes the ones before it.
+/// How much a value may differ between threads; each enumerator includes the previous ones.
 enum class Variation : std::uint8_t {
   None,    ///< one value for all threads of a thread block
   Warps,   ///< one value for all threads of a warp, provided that %ntid.x is a multiple of 32
   Threads, ///< anything
 };
 
-/// A forward data-flow over the values of registers (register_values.h) and control, to a fixed
-/// point from "everything uniform":
+/// A forward data flow over the values of registers (register_values.h) and control, from
+/// "everything uniform" to a fixed point:
 ///
-/// * A result varies as its sources and its guard do, and as its opcode says: thread ids, lane ids,
-///   clocks, atomics, shuffles, calls, textures and unknown opcodes vary by thread. Loads vary by
-///   thread but those of kernel parameters, constants and ld.global.nc (which the ISA lets assume
-///   read-only memory) from a uniform address.
+/// * A result varies as its sources, its guard and its opcode do: thread ids, lane ids, clocks,
+///   atomics, shuffles, calls, textures and unknown opcodes vary by thread. Loads vary by thread,
+///   except loads of kernel parameters, constants and ld.global.nc (for which the ISA lets us
+///   assume read-only memory) from a uniform address.
 /// * A value assigned under a branch varies as the branch does, and as the branches that decide on
-///   that one do (sync dependence). A loop's blocks depend on the loop's exits, so a value that
+///   that branch do (sync dependence). A loop's blocks depend on the loop's exits, so a value that
 ///   leaves a loop with a divergent exit is divergent too (temporal divergence).
 ///
-/// * A value is followed as `b + lane` with b a multiple of 32 that the warp shares (%tid.x, or
-///   %ctaid.x * %ntid.x + %tid.x, given rows of whole warps): shifting out or masking the lane, or
-///   comparing with a multiple of 32, leaves a value of the warp.
+/// * The analysis follows a value as `b + lane`, where b is a multiple of 32 that the warp shares
+///   (%tid.x, or %ctaid.x * %ntid.x + %tid.x, given rows of whole warps). Shifting out or masking
+///   the lane, or comparing with a multiple of 32, gives one value for the warp.
 ///
-/// Of a function that is no entry all arguments are taken to vary by thread.
+/// All arguments of a function that is no entry are taken to vary by thread.
 ///
 /// A wrong "uniform" would be unsound; a wrong "varies" only refuses a kernel.
 class Uniformity {
 public:
   Uniformity(const Cfg &cfg, const ControlDependence &dependence);
 
-  /// Of whatever `reg` may ever hold.
+  /// Variation of any value that `reg` may ever hold.
   Variation ofRegister(RegisterId reg) const { return variations[reg]; }
-  /// How the decision whether `block` runs varies: the iterated control dependence.
+  /// Variation of the decision whether `block` runs: the iterated control dependence.
   Variation ofControl(const CfgBlock &block) const { return control[block.number]; }
-  /// The same of one instruction: its block and its guard.
+  /// Variation of the decision whether the instruction runs: by its block and its guard.
   Variation ofExecution(std::uint32_t statement) const;
-  /// How the way that `block` takes at its end varies, not counting whether it runs.
+  /// Variation of the successor that `block` takes at its end, apart from whether the block runs.
   Variation ofBranch(const CfgBlock &block) const;
 
 private:
@@ -57,15 +57,15 @@ private:
   Variation ofPure(const Instruction &instruction) const;
   bool update();
 
-  /// Of integers, modulo 32; meets downwards: Unset; Zero or WarpSize, then Aligned; Thread, then
-  /// Lane; Other.
+  /// The form of an integer modulo 32. Meets go downwards: Unset; Zero or WarpSize, then Aligned;
+  /// Thread, then Lane; Other.
   enum class Shape : std::uint8_t {
     Unset, ///< no assignment seen yet
     Zero,
     WarpSize, ///< 32
-    Aligned,  ///< a multiple of 32, the warp's
+    Aligned,  ///< a multiple of 32, the same for the warp
     Thread,   ///< %tid.x
-    Lane,     ///< such a multiple plus the thread's lane
+    Lane,     ///< an Aligned value plus the thread's lane
     Other
   };
   static bool isAligned(Shape shape) {
@@ -79,7 +79,7 @@ private:
   Shape shapeOfProduct(const Operand &a, const Operand &b) const;
   Shape shapeOfResult(const Instruction &instruction) const;
   bool dropsLane(const Instruction &instruction) const;
-  /// Notes what a value may be; whether that is new.
+  /// Adds a variation and a shape to `value`. Returns whether that changed anything.
   bool add(RegisterValues::Id value, Variation variation, Shape shape);
 
   const Cfg &cfg;
@@ -88,7 +88,7 @@ private:
   std::vector<Variation> variations; ///< of values
   std::vector<Variation> control;    ///< of blocks
   std::vector<Shape> shapes;         ///< of values
-  Variation carry = Variation::None; ///< of the condition code that add.cc and its kin leave
+  Variation carry = Variation::None; ///< of the condition code that .cc instructions set
   bool hasLocalParameters = false;
 };
 

@@ -1,4 +1,4 @@
-// Where a module keeps its operands, statements and lists: memory that only grows and goes at once.
+// Bump allocator for a module's operands, statements and lists. All memory is released at once.
 #ifndef TALLY_PTX_IR_BUMP_ALLOCATOR_H
 #define TALLY_PTX_IR_BUMP_ALLOCATOR_H
 
@@ -9,8 +9,9 @@
 
 namespace tally::ptx {
 
-/// Bump allocation from chunks. What is copied here stays where it is until the allocator goes or
-/// is cleared; nothing is destroyed, so only trivially destructible things go in. Not thread-safe.
+/// Bump allocation from chunks. An object stays at its address until the allocator is destroyed or
+/// cleared. The allocator calls no destructors, so it takes only trivially destructible types. Not
+/// thread-safe.
 class BumpAllocator {
 public:
   BumpAllocator() = default;
@@ -18,7 +19,7 @@ public:
   BumpAllocator &operator=(const BumpAllocator &) = delete;
   ~BumpAllocator();
 
-  /// `count` elements, uninitialised; count is above 0. Throws std::bad_alloc.
+  /// Returns uninitialised memory for `count` elements; count is above 0. Throws std::bad_alloc.
   template <class T> T *allocate(std::size_t count) {
     static_assert(std::is_trivially_destructible_v<T>, "the allocator destroys nothing");
     static_assert(alignof(T) <= alignof(std::max_align_t));
@@ -29,8 +30,8 @@ public:
     std::uninitialized_copy_n(from, count, memory);
     return memory;
   }
-  /// Forgets what was allocated and keeps the memory for what comes: to touch new pages costs more
-  /// than to parse into them.
+  /// Forgets all objects and keeps the memory for later allocations: touching new pages costs more
+  /// than parsing into old ones.
   void clear();
 
 private:

@@ -1,14 +1,14 @@
 // The IR of a PTX module: lossless and opcode-agnostic.
 //
-// A Module owns its source text; everything else is a view into it. Each item and each statement
-// holds `leading` (the white space and comments before it) and `text` (itself, its final `;`
-// included), and these, in order, are the whole source: print(parse(x)) == x by construction. The
-// IR is immutable: a pass describes its variant as edits over the source (transforms/editor.h), and
-// the result is parsed again, so what is emitted always parses and what is untouched stays
-// verbatim.
+// A Module owns its source text; every other string is a view into it. Each item and each statement
+// holds `leading` (the white space and comments before it) and `text` (the statement itself with
+// its final `;`). All leadings and texts in order are the whole source: print(parse(x)) == x by
+// construction. The IR is immutable: a pass describes its variant as edits of the source
+// (transforms/editor.h), and the result is parsed again. So emitted text always parses, and
+// untouched text stays verbatim.
 //
-// An instruction is guard + opcode + modifiers + operands; nothing here knows what an opcode means.
-// Names are resolved while parsing (PTX declares before use), so shadowed registers differ by id.
+// An instruction is guard + opcode + modifiers + operands. The IR does not know what an opcode
+// means. The parser resolves names (PTX declares before use), so shadowed registers differ by id.
 #ifndef TALLY_PTX_IR_MODULE_H
 #define TALLY_PTX_IR_MODULE_H
 
@@ -30,20 +30,20 @@ inline constexpr RegisterId noRegister = ~RegisterId{0};
 
 enum class OperandKind : std::uint8_t {
   Register,        ///< declared register; `reg` is set. `component` for a vector register's `.x`
-  SpecialRegister, ///< `%tid.x`, `%laneid`, …: a `%` name that nothing declares; text with
+  SpecialRegister, ///< `%tid.x`, `%laneid`, …: a `%` name without a declaration; text with
                    ///< component
-  Symbol,          ///< variable, parameter, function or label name; `symbolOffset` for `name+4`
-  Integer,         ///< `bits` is the value, two's complement
-  Float32,         ///< `0f…`: `bits` is the 32-bit pattern
-  Float64,         ///< `0d…` or a decimal fraction: `bits` is the 64-bit pattern
-  Address,         ///< `[base+offset]`: children[0] is the base, `bits` the signed byte offset;
+  Symbol,  ///< variable, parameter, function or label name; `bits` is the offset of `name+4`
+  Integer, ///< `bits` is the value, two's complement
+  Float32, ///< `0f…`: `bits` is the 32-bit pattern
+  Float64, ///< `0d…` or a decimal fraction: `bits` is the 64-bit pattern
+  Address, ///< `[base+offset]`: children[0] is the base, `bits` the signed byte offset;
            ///< further children for `[base, {coordinates}]`; a bare `[4]` has an Integer base
-  Vector, ///< `{a, b, …}`: children
-  Pair,   ///< `a|b`: two children
-  List,   ///< `(a, b)` of a call: children
-  Sink,   ///< `_`
-  Opaque  ///< a constant expression or a string that nothing here interprets; children are the
-          ///< names in it
+  Vector,  ///< `{a, b, …}`: children
+  Pair,    ///< `a|b`: two children
+  List,    ///< `(a, b)` of a call: children
+  Sink,    ///< `_`
+  Opaque ///< a constant expression or a string that the parser does not interpret; children are the
+         ///< names in it
 };
 
 /// One operand. `text` is verbatim, a leading `!` or `-` included.
@@ -72,7 +72,7 @@ struct Instruction {
 
   /// Whether one of the modifiers is `modifier`.
   bool has(std::string_view modifier) const {
-    // The first byte tells most apart, without a call.
+    // The first byte tells most modifiers apart without a call.
     for (std::string_view each : modifiers)
       if (each.size() == modifier.size() && each.front() == modifier.front() && each == modifier)
         return true;
@@ -85,16 +85,16 @@ enum class StateSpace : std::uint8_t { Register, Param, Global, Const, Shared, L
 /// One initialiser element: a number, or a symbol (address of a variable or function) plus an
 /// offset, perhaps through `generic(…)` or a byte mask `0xff(…)`.
 struct Initializer {
-  std::uint64_t element = 0; ///< which scalar of the variable it fills, counted from 0; not
+  std::uint64_t element = 0; ///< index of the variable's scalar that it fills, from 0; not
                              ///< consecutive where an inner brace stops early
-  std::uint64_t bits = 0;    ///< of a plain integer: its value
-  /// Everything else: Float32, Float64, Symbol, or Opaque for the rarer forms; a mask is Opaque
-  /// with the mask in `bits` and the symbol in `children`. Null for a plain integer, of which
-  /// tables hold a great many.
+  std::uint64_t bits = 0;    ///< the value of a plain integer
+  /// Every other kind of element: Float32, Float64, Symbol, or Opaque for the rarer forms. A mask
+  /// is Opaque with the mask in `bits` and the symbol in `children`. Null for a plain integer,
+  /// because tables hold a great many of them.
   const Operand *operand = nullptr;
   bool generic = false; ///< `generic(symbol)`
 
-  /// Either as an operand; a plain integer has no text.
+  /// Returns the element as an operand; a plain integer has no text.
   Operand value() const {
     if (operand)
       return *operand;
@@ -105,24 +105,24 @@ struct Initializer {
   }
 };
 
-/// A variable or parameter declaration; registers have their own (RegisterDeclaration).
+/// A variable or parameter declaration; RegisterDeclaration describes registers.
 struct Variable {
   StateSpace space = StateSpace::Global;
   std::string_view name;
   std::string_view type;          ///< "b8", "u32", "f32", "texref", …; without its dot
   std::uint32_t vectorWidth = 1;  ///< 2 or 4 for `.v2`/`.v4`
-  std::uint32_t alignment = 0;    ///< bytes: as written, or the natural one of the element
+  std::uint32_t alignment = 0;    ///< bytes: as written, or the natural alignment of the element
   std::uint64_t sizeInBytes = 0;  ///< 0 for an unsized array (`extern .shared x[]`)
   std::uint64_t elementCount = 1; ///< product of the array's extents; 0 when unsized
   bool isArray = false;
   bool isExtern = false;
   bool isPointer = false;        ///< `.ptr` on a kernel parameter
-  std::uint32_t paramOffset = 0; ///< byte offset in the kernel's parameter space, of an entry's
-                                 ///< parameters
+  std::uint32_t paramOffset = 0; ///< byte offset in the parameter space, of an entry's parameter
   std::span<const Initializer> initializers;
 };
 
-/// `.reg .b32 %r<8>;` declares %r0 … %r7 with ids first … first+7; `.reg .pred %p, %q;` is two.
+/// `.reg .b32 %r<8>;` declares %r0 … %r7 with ids first … first+7; `.reg .pred %p, %q;` is two
+/// declarations.
 struct RegisterDeclaration {
   std::string_view type;         ///< "b32", "pred", "f64", …
   std::uint32_t vectorWidth = 1; ///< 2 or 4 for `.v2`/`.v4`
@@ -166,8 +166,8 @@ struct HeaderDirective {
 
 /// An `.entry` or `.func`, with a body or without.
 struct Function {
-  std::string_view header; ///< from the first linkage directive up to the body's `{`, which it does
-                           ///< not hold; with its `;` when there is no body
+  std::string_view header; ///< from the first linkage directive up to the body's `{`, exclusive;
+                           ///< with its `;` when there is no body
   bool isEntry = false;
   bool hasBody = false;
   std::string_view linkage;       ///< "visible", "weak", "extern" or empty
@@ -177,14 +177,14 @@ struct Function {
   std::vector<Variable> results;  ///< `.func (.param .b32 r) f`
   std::vector<Variable> parameters;
   std::vector<HeaderDirective> directives;
-  // These three are empty where the module does not hold the body (syntax/entry_reader.h):
+  // The next three are empty where the module does not hold the body (syntax/entry_reader.h):
   std::span<const Statement> body;            ///< the first is the body's `{`, the last its `}`
-  std::vector<RegisterDeclaration> registers; ///< all of the body's, by `first`
-  std::uint32_t registerCount = 0;            ///< ids are below this
+  std::vector<RegisterDeclaration> registers; ///< all registers of the body, by `first`
+  std::uint32_t registerCount = 0;            ///< all register ids are lower
 
-  /// Bytes of the user's parameters of an entry, each at its natural or written alignment.
+  /// Bytes of an entry's user parameters, each at its natural or written alignment.
   std::uint32_t parameterBytes() const;
-  /// The declaration that `reg` came from. O(log n).
+  /// The declaration of `reg`. O(log n).
   const RegisterDeclaration &declarationOf(RegisterId reg) const;
   const HeaderDirective *directive(std::string_view directiveName) const;
 };
@@ -198,7 +198,7 @@ struct Item {
   std::span<const Variable> variables;
   std::unique_ptr<Function> function;
 
-  /// Whether it is an entry with a body.
+  /// Whether the item is an entry with a body.
   bool isKernel() const { return function && function->isEntry && function->hasBody; }
 };
 
@@ -207,7 +207,7 @@ struct Alias {
   std::string_view name, of;
 };
 
-/// A whole module. Movable; views stay valid as the source and the allocator live on the heap.
+/// A whole module. Movable: the source and the allocator live on the heap, so views stay valid.
 class Module {
 public:
   Module() = default;
@@ -216,7 +216,7 @@ public:
 
   std::string_view source() const { return sourceText ? std::string_view(*sourceText) : ""; }
   const std::vector<Item> &items() const { return itemList; }
-  /// source() without the NUL bytes that text taken from a fatbin ends in.
+  /// source() without the NUL bytes at the end of text taken from a fatbin.
   std::string_view text() const { return source().substr(0, source().find_last_not_of('\0') + 1); }
   std::string_view trailing() const { return trailingText; } ///< after the last item
 
@@ -227,8 +227,8 @@ public:
   std::uint32_t addressSize() const { return addressBits; } ///< 64 or 32
 
   const std::vector<Alias> &aliases() const { return aliasList; }
-  /// Functions with this name: the definition where there is one (an alias's is the one that it is
-  /// of), else a declaration, else null.
+  /// Returns the function with this name, or null: the definition where there is one (of an alias,
+  /// the definition of its target), else a declaration.
   const Function *function(std::string_view functionName) const;
   /// 1-based line of a view into source(). O(log lines).
   std::uint32_t lineOf(std::string_view view) const;

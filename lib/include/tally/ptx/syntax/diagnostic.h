@@ -1,4 +1,4 @@
-// What is wrong with the text of a module. The library never prints: a tool renders these.
+// Errors in the text of a module. The library never prints: a tool renders the diagnostics.
 #ifndef TALLY_PTX_SYNTAX_DIAGNOSTIC_H
 #define TALLY_PTX_SYNTAX_DIAGNOSTIC_H
 
@@ -7,7 +7,7 @@
 
 namespace tally::ptx {
 
-/// Wrong input: a sentence and the bytes of the source that it speaks of.
+/// Wrong input: a sentence, and the bytes of the source at fault.
 struct Diagnostic {
   std::string message;
   std::size_t offset = 0; ///< into the source text; may equal its size

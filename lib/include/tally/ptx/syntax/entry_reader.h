@@ -1,14 +1,15 @@
-// PTX text -> Module, of which one entry's statements are held at a time.
+// PTX text -> Module that holds the statements of one entry at a time.
 //
-// Statements and operands take more than ten times the memory of their text, so that a large module
-// costs more to keep than to parse. Who looks at one kernel after the other need not keep them:
+// Statements and operands take more than ten times the memory of their text, so a large module
+// costs more to keep than to parse. A caller that looks at the kernels one by one need not keep
+// them:
 //
 //   EntryReader reader(text);
 //   for (std::size_t i = 0; reader.isGood() && i != reader.module().items().size(); ++i)
 //     if (reader.module().items()[i].isKernel() && reader.read(i))
 //       look(*reader.module().items()[i].function);
 //
-// Functions that are no entries are there all the time, since kernels may call them.
+// The module always holds the bodies of other functions, since kernels may call them.
 #ifndef TALLY_PTX_SYNTAX_ENTRY_READER_H
 #define TALLY_PTX_SYNTAX_ENTRY_READER_H
 
@@ -22,27 +23,29 @@ namespace tally::ptx {
 
 class Parser;
 
-/// Reads a module's entries again and again, each to the same Function. Not thread-safe.
+/// Reads the entries of a module repeatedly, each into the same Function. Not thread-safe.
 class EntryReader {
 public:
-  /// Parses all but the bodies of entries.
+  /// Parses everything except the bodies of entries.
   explicit EntryReader(std::string source);
   ~EntryReader();
 
-  /// Whether no error has been met. parse() of the same text says which it is, the first of all.
+  /// Whether no error has been met. parse() of the same text returns the first error.
   bool isGood() const;
   const Module &module() const;
 
-  /// Reads the body of item `index`, an entry with a body, and forgets the one read before, unless
-  /// all are kept. False at an error, after which nothing can be read.
+  /// Reads the body of item `index`, which is an entry with a body. Forgets the body read before,
+  /// unless the reader keeps all bodies. Returns false at an error; after an error nothing can be
+  /// read.
   bool read(std::size_t index);
   /// Reads all bodies and keeps them from now on.
   bool readAll();
   bool keepsAll() const { return allKept; }
 
-  /// The module, with such bodies as it keeps; the reader is done.
+  /// Returns the module with the bodies that the reader keeps. The reader cannot be used
+  /// afterwards.
   Module takeModule();
-  /// The text as it came; the reader is done.
+  /// Returns the text unchanged. The reader cannot be used afterwards.
   std::string takeSource();
 
 private:
@@ -50,8 +53,8 @@ private:
   bool parse(std::size_t index);
 
   std::unique_ptr<Parser> parser;
-  BumpAllocator statements;    ///< of `current`
-  Function *current = nullptr; ///< whose body is held but not kept
+  BumpAllocator statements;    ///< statements of `current`
+  Function *current = nullptr; ///< the function whose body is held but not kept
   bool allKept = false;
 };
 

@@ -10,8 +10,8 @@
 
 namespace tally::ptx {
 
-/// Parses a whole module. Takes any bytes: what is not PTX gives a Diagnostic, never a crash; depth
-/// and sizes are bounded. The first error ends the parse.
+/// Parses a whole module. Takes any bytes: text that is not PTX gives a Diagnostic, never a crash;
+/// depth and sizes are bounded. The first error ends the parse.
 std::variant<Module, Diagnostic> parse(std::string source);
 
 } // namespace tally::ptx

@@ -10,11 +10,11 @@
 
 namespace tally::ptx {
 
-/// The module's text, put together from its items and statements (not copied from source()), so
-/// that print(parse(x)) == x proves that the IR covers every byte.
+/// Returns the module's text, concatenated from its items and statements and not copied from
+/// source(), so print(parse(x)) == x proves that the IR covers every byte.
 std::string print(const Module &module);
 
-/// The same, handed to `sink` in pieces.
+/// Hands the same text to `sink` in pieces.
 void print(const Module &module, const std::function<void(std::string_view)> &sink);
 
 } // namespace tally::ptx

@@ -1,4 +1,4 @@
-// Diagnostic → text, for programs that do not link LLVM (those that do have SourceMgr).
+// Diagnostic → text, for programs that do not link LLVM (LLVM programs have SourceMgr).
 #ifndef TALLY_PTX_SYNTAX_RENDER_H
 #define TALLY_PTX_SYNTAX_RENDER_H
 
@@ -10,15 +10,15 @@
 
 namespace tally::ptx {
 
-/// A place in a text; both from 1, the column in bytes.
+/// A position in a text: line and column from 1, the column in bytes.
 struct LineAndColumn {
   std::uint32_t line = 1, column = 1;
 };
 
-/// Place of the byte at `offset`, which is at most the text's size. O(offset).
+/// Returns the position of the byte at `offset`, which is at most the text's size. O(offset).
 LineAndColumn placeOf(std::string_view source, std::size_t offset);
 
-/// `FILE:LINE:COLUMN: error: MESSAGE`, the line, and a caret under it; ends in a newline.
+/// Returns `FILE:LINE:COLUMN: error: MESSAGE`, the line, and a caret under it; ends in a newline.
 std::string render(const Diagnostic &diagnostic, std::string_view fileName,
                    std::string_view source);
 

@@ -1,8 +1,8 @@
-// checkpoint: workers that take virtual blocks from a counter, as persistent's do, and that can
-// stop inside of a block: at the head of a loop its threads save what is live, and leave; a later
-// launch of the same entry goes on there.
+// checkpoint: workers that take virtual blocks from a counter, as in persistent, and that can stop
+// inside a block. At the head of a loop the block's threads save the live registers and memory, and
+// leave. A later launch of the same entry resumes there.
 //
-// What it does, beside persistent's loop (persistent_pass.h), where a loop's head is a point
+// What it does, besides persistent's loop (persistent_pass.h), where a loop's head is a save point
 // (analysis/checkpoint_plan.h):
 //
 //   before   LOOP: <turn>; @more bra LOOP;
@@ -12,37 +12,39 @@
 //                  }
 //            go:   <turn>; @more bra LOOP;
 //
-// The word is read one poll before it is looked at, in its low half, which is a hint: what it asks
-// is looked up in the whole word before anything is saved.
+// A poll looks at the word that the poll before has read. It looks at the low half only, as a hint:
+// before the block saves anything, it reads the whole word.
 //
-// Where threads of a block work together they stop in one turn: `asked` is that of any of them, by
-// a barrier reduction. A barrier that the loop has anyway carries it:
+// Where threads of a block work together they stop in one turn: a barrier reduction sets `asked` if
+// any thread saw the request. If the loop has a barrier of its own, that barrier carries the
+// reduction:
 //
 //   before   LOOP: <part>; bar.sync 0; <part>; @more bra LOOP;
 //   after    LOOP: if (asked) { asked = barrier.red.or(control says so); if (asked) save, leave; }
 //            go:   <part>; barrier.red.or asked, 0, word says so; word = control; <part>; ...
 //
-// To leave (Transfer::Save): copies in flight are waited for, the block meets, shared and local
-// memory and the registers go to the worker's slot, thread 0 writes the slot's header and counts
-// the worker as saved. Threads that stop one by one say so in a shared word and exit; behind the
-// block's meeting at the loop's head the others look there, and if any has stopped they write that
-// they had left the block, and leave. What such a thread reads of the control word goes through its
-// own memory before it is judged: else ptxas draws the warps of the loop apart
+// To leave (Transfer::Save): the thread waits for copies in flight and the block meets. Shared and
+// local memory and the registers go to the worker's slot. Thread 0 writes the slot's header and
+// counts the worker as saved. A thread that stops alone sets a shared word and exits. Behind the
+// block's meeting at the loop's head the other threads read that word; if it is set they record
+// that they had left the block, and leave. A thread that stops alone passes the control word
+// through its own memory before it tests it: otherwise ptxas lets the warps of the loop diverge
 // (docs/design/transforms-inside.md).
 //
-// To return: thread 0 finds the header of its slot and publishes that block's ids in place of a new
-// one's. What was saved is loaded, the rest is made again, and each thread comes in at the head of
-// the loop that it stopped at, where the first poll finds nothing asked. So it runs at least to the
-// next poll, whatever the epoch says. Into a loop within others it comes by way of their heads
-// (lib/ptx/transforms/saved_block.h).
+// To return: thread 0 finds the header of its slot and publishes the saved block's ids in place of
+// a new block's. Each thread loads what it saved, recomputes the rest, and continues at the head of
+// the loop at which it stopped, where the first poll finds no request. So it runs at least to the
+// next poll, whatever the epoch is. It enters a nested loop through the heads of the enclosing
+// loops (lib/ptx/transforms/saved_block.h).
 //
 // Invariants. One entry both saves and restores, so addresses of shared and local memory in
-// registers stay what they were. A block is in one slot, or taken and running, or done. Whether a
-// block saves is decided by an exact look at the word: a greater epoch, and the mode CHECKPOINT.
-// The registers that a restored block holds at a point are those that it held there.
+// registers stay valid. A block is in one slot, or taken and running, or done. A block saves only
+// after an exact look at the word: a greater epoch, and the mode CHECKPOINT. At a point a restored
+// block holds the same register values as before.
 //
-// Refuses, beside what persistent refuses: kernels without a loop that has such a head, values of
-// the place or the time a block runs at, waits between blocks, parts of warps that leave alone.
+// Refuses, besides what persistent refuses: kernels without a loop with such a head, values that
+// depend on the SM or the time, waits between blocks, threads that leave without the rest of their
+// warp.
 //
 //   tally-ptxopt kernels.ptx --variants=checkpoint -S -o -
 #ifndef TALLY_PTX_TRANSFORMS_CHECKPOINT_PASS_H

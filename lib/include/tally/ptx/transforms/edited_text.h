@@ -1,4 +1,4 @@
-// The text of a variant: what it shares with the user's kernel, and what stands between.
+// The text of a variant: pieces shared with the user's kernel, and text between them.
 #ifndef TALLY_PTX_TRANSFORMS_EDITED_TEXT_H
 #define TALLY_PTX_TRANSFORMS_EDITED_TEXT_H
 
@@ -11,15 +11,15 @@
 
 namespace tally::ptx {
 
-/// Pieces of a source, which it borrows, and text of its own between them. Of a kernel's variants
-/// nearly all is the kernel: as strings they would take several times the memory of the module.
+/// Borrowed pieces of a source, and own text between them. A variant is nearly all text of its
+/// kernel: as strings, a kernel's variants would take several times the memory of the module.
 class EditedText {
 public:
   EditedText() = default;
-  /// All of it its own.
+  /// The whole text is own text.
   EditedText(std::string text) : own(std::move(text)) {}
 
-  /// A view into the source.
+  /// Appends a view into the source.
   void appendShared(std::string_view text);
   void append(std::string_view text) { own += text; }
 
@@ -39,7 +39,7 @@ private:
   struct Piece {
     const char *shared;
     std::uint32_t bytes;
-    std::uint32_t place; ///< in `own`: what stands before
+    std::uint32_t place; ///< bytes of `own` in front of the piece
   };
   std::vector<Piece> pieces;
   std::string own;

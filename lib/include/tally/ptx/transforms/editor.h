@@ -12,27 +12,27 @@
 
 namespace tally::ptx {
 
-/// Collects edits of a function that has a body and writes the edited text; the function itself is
-/// not changed. What no edit touches stays as it was, byte for byte. Edits must not overlap;
-/// insertions at one place keep the order in which they came.
+/// Collects edits of a function with a body and writes the edited text; the function itself does
+/// not change. Text that no edit touches stays the same byte for byte. Edits must not overlap;
+/// insertions at one place keep their order.
 class FunctionEditor {
 public:
   explicit FunctionEditor(const Function &function);
 
-  /// The function's name in its header.
+  /// Replaces the function's name in its header.
   void rename(std::string_view name);
   /// Appends `declaration` (without a comma) to the parameter list.
   void appendParameter(std::string_view declaration);
   /// Inserts after the declarations that open the body: before its first label, instruction, scope
   /// or .loc.
   void insertAtBodyStart(std::string_view text);
-  /// Inserts before statement `statement` of the body, and before a .pragma that speaks of it
-  /// alone ("used_bytes_mask" must stay with its load). A pragma that belongs to the label before
-  /// it stays with that.
+  /// Inserts before statement `statement` of the body, and before a .pragma that applies only to it
+  /// ("used_bytes_mask" must stay with its load). A pragma of the label in front stays with the
+  /// label.
   void insertBefore(std::uint32_t statement, std::string_view text);
   /// Inserts right after statement `statement` of the body.
   void insertAfter(std::uint32_t statement, std::string_view text);
-  /// Inserts before the body's closing brace, behind whatever else is inserted there.
+  /// Inserts before the body's closing brace, behind earlier insertions there.
   void insertAtBodyEnd(std::string_view text);
   /// Replaces `view`, a view into the function's text.
   void replace(std::string_view view, std::string_view text);

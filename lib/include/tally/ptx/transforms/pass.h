@@ -1,4 +1,4 @@
-// What a pass is: it looks at one entry and describes its variant.
+// The interface of a pass: it reads one entry and writes the entry's variant.
 #ifndef TALLY_PTX_TRANSFORMS_PASS_H
 #define TALLY_PTX_TRANSFORMS_PASS_H
 
@@ -16,25 +16,25 @@ namespace tally::ptx {
 
 struct KernelAnalysis;
 
-/// What a pass sees of one kernel. Borrows all of it.
+/// The input of a pass for one kernel. Borrows everything.
 struct PassInput {
   const Module &module;
   const Function &function;       ///< an entry with a body
-  const KernelAnalysis &analysis; ///< that found nothing against the pass's kind
-  std::string_view coding = {};   ///< one of Pass::codings(); empty for the default one
-  PollRules polls = {};           ///< of the kinds that poll in loops
+  const KernelAnalysis &analysis; ///< without a finding against the pass's kind
+  std::string_view coding = {};   ///< one of Pass::codings(); empty for the default
+  PollRules polls = {};           ///< for the kinds that poll in loops
 };
 
-/// What a saved block takes in memory; see Verdict.
+/// Memory that a saved block takes; see Verdict.
 struct SaveSizes {
   std::uint32_t recordBytes = 0, sharedBytes = 0;
 };
 
-/// One of several ways to write a variant, all sound: which is the cheapest only ptxas knows.
+/// One of several sound ways to write a variant. Only ptxas can tell which is cheapest.
 struct Coding {
   std::string_view name; ///< "zeroed": in reports and --coding
-  /// It costs time, so it is taken only where those before it leave room for fewer blocks on an SM
-  /// than the user's kernel.
+  /// The coding costs time, so it is used only where the earlier codings allow fewer blocks on an
+  /// SM than the user's kernel.
   bool onlyForOccupancy = false;
 };
 
@@ -43,15 +43,15 @@ class Pass {
 public:
   virtual ~Pass() = default;
   virtual Kind kind() const = 0;
-  /// The variant's entries, one, or two where the kind has a resume entry: whole `.entry` texts, to
-  /// be appended to the module, of which they share what is the user's. Called only for a kernel
-  /// that the analyses let this kind have, so it cannot refuse: what is unsound is a finding
-  /// (analysis/refusal_reasons.def).
+  /// Returns the variant's entries: one, or two where the kind has a resume entry. Each is a whole
+  /// `.entry` text, to be appended to the module, and shares the user's text. The analyses must
+  /// have allowed the kind for the kernel, so the pass cannot refuse: an unsound kernel has a
+  /// finding (analysis/refusal_reasons.def).
   virtual std::vector<EditedText> run(const PassInput &input) const = 0;
-  /// The ways to write this kernel's variant, the default one first; empty where there is but one.
-  /// All have the same entries.
+  /// Returns the ways to write this kernel's variant, the default first; empty if there is only
+  /// one. All have the same entries.
   virtual std::vector<Coding> codings(const PassInput &) const { return {}; }
-  /// What a block of this variant saves, where it saves any.
+  /// Returns the sizes that a block of this variant saves; zeros if it saves nothing.
   virtual SaveSizes saveSizes(const PassInput &) const { return {}; }
 };
 

@@ -1,9 +1,9 @@
-// pause: persistent, whose warps also look at the control word inside of long loops, and nap where
-// they are for as long as its mode says so.
+// pause: persistent, with warps that also read the control word inside long loops, and nap there as
+// long as the mode is PAUSE.
 //
 // What it does. The loop of workers is persistent's (persistent_pass.h) without its elastic width:
 // where the epoch has not passed and the mode is PAUSE, thread 0 naps before it takes a block. In
-// the loops that analysis/poll_sites.h names, by the period of PollRules:
+// the loops that analysis/poll_sites.h selects, by the period of PollRules:
 //
 //   look(mode):  if (mode == PAUSE) while (mode = control.mode, mode == PAUSE) nap;
 //                mode = control.mode;   // a load: what it gives is looked at by the next poll
@@ -19,8 +19,8 @@
 //            if (p) look(mode);
 //            if (p) goto L;
 //
-// Where the launch says so (params.stay) a worker that takes no further block stays while others
-// have some, so that no SM is emptied before all are: the request's blocks would all go there.
+// Where the launch sets params.stay, a worker that takes no further block stays while other workers
+// have blocks. So no SM is empty before all are: all blocks of the request would go to that SM.
 //
 //   last:    <thread 0, in its turn>  --state.live_workers;
 //            while (control.mode == PAUSE ||
@@ -28,24 +28,25 @@
 //            <says that the worker leaves, which the others wait for>
 //
 // mode, left and turns are registers of tally's, set anew for each virtual block; mode begins as
-// RUN. A poll uses what the one before it has loaded, so nobody waits for the load, and a request
-// is seen after two periods at most; between two strips it waits for it, and strips are five long.
+// RUN. A poll uses the mode that the poll before has loaded, so no thread waits for the load, and a
+// poll sees a request after two periods at most. Between two strips the thread waits for its load;
+// a strip is five periods long.
 //
-// Invariants. Nothing of the user's is changed: the polls write tally's registers and read the
-// control word. Nobody leaves, so whatever the user's threads wait for, at barriers too, comes when
-// the mode changes, and the mode always does: the runtime sets a deadline. No epoch is looked at
-// inside of a block, so a block that has begun runs to its end in the launch that began it. Before
-// a block persistent's argument holds: it is taken under an epoch that has not passed, or left
-// over. Who stays waits for workers that have started, and for none that has not: it stays since no
-// block is left, or the epoch has passed and those that start now take none. Workers that may spend
-// themselves do not stay. Since PAUSE without a new epoch leaves no block over, taking it back
-// loses nothing.
+// Invariants. The polls write only tally's registers and read the control word, so they change
+// nothing of the user's. No thread leaves, so whatever the user's threads wait for, at barriers
+// too, comes when the mode changes; and the mode always changes: the runtime sets a deadline. No
+// poll inside a block looks at the epoch, so a block that has begun runs to its end in its launch.
+// Before a block persistent's argument holds: the worker takes it under an epoch that has not
+// passed, or leaves it over. A worker that stays waits only for workers that have started: it stays
+// because no block is left, or because the epoch has passed and workers that start now take none.
+// Workers that may spend themselves do not stay. PAUSE without a new epoch leaves no block over, so
+// taking PAUSE back loses nothing.
 //
-// The branch of a Latch is taken by all threads of a block together (analysis/poll_plan.h). With
-// one that is not, threads of a warp that have come to the poll would wait for the others to come
-// there too, by ptxas's ordering, while those wait for them at a shuffle inside of the loop.
+// All threads of a block take the branch of a Latch together (analysis/poll_plan.h). With a
+// divergent branch, threads of a warp at the poll would wait for the others to arrive there, by
+// ptxas's ordering, while the others wait for them at a shuffle inside the loop.
 //
-// Refuses, beside what persistent refuses: kernels without a long loop, modules without nanosleep.
+// Refuses, besides what persistent refuses: kernels without a long loop, modules without nanosleep.
 //
 //   tally-ptxopt kernels.ptx --variants=pause -S -o -
 #ifndef TALLY_PTX_TRANSFORMS_PAUSE_PASS_H

@@ -1,8 +1,8 @@
-// persistent: a launch of as many blocks as there are workers wanted; each worker takes virtual
-// blocks from a counter until there are none left or it is told to yield.
+// persistent: the launch has as many blocks as workers are wanted. Each worker takes virtual blocks
+// from a counter until none is left or it is told to yield.
 //
-// What it does. The body becomes a loop's. Every way out of it (ret, exit, its end) leads to the
-// loop's head, where thread 0 polls, takes an index and decodes it into shared memory, and the
+// What it does. The body becomes a loop's body. Every exit from it (ret, exit, its end) leads to
+// the loop's head. There thread 0 polls, takes an index and decodes it into shared memory, and the
 // block meets.
 //
 //   before   <body>
@@ -16,16 +16,16 @@
 //            if (leave) return;
 //            <body, ret and exit as branches to loop>
 //
-// Where the slots' address would cost a register there is one place for the ids, and the block
-// meets again when it has read them. In other codings, and where a thread may exit or park, the ids
-// are read from shared memory at each use; then the block meets by barrier.sync before thread 0's
-// turn, and once behind it. %nctaid is read from the parameters. Counters are advanced by inc and
-// dec with a limit that is never reached, as ptxas turns an add into a longer, warp-wide form. What
-// is rarely asked stands behind the body: thread 0 compares the control word with the one that asks
-// nothing.
+// Where the address of the slots would cost a register there is a single place for the ids, and the
+// block meets again when it has read them. In other codings, and where a thread may exit or park,
+// each use of an id reads it from shared memory; the block then meets by barrier.sync before thread
+// 0's turn, and once behind it. %nctaid is read from the parameters. Counters advance by inc and
+// dec with a limit that they never reach, as ptxas turns an add into a longer, warp-wide form. Code
+// for rare requests stands behind the body: thread 0 first compares the control word with the word
+// that asks nothing.
 //
-// Where part of a warp may leave the body alone (analysis/loop_plan.h, spends) a launch has a
-// worker for each block, so there is no loop but in codings that ask for it:
+// Where threads may leave the body without the rest of their warp (analysis/loop_plan.h, spends), a
+// launch has a worker for each block, so there is no loop except in codings that ask for it:
 //
 //   after    if (thread 0) { leave = control.epoch > launch.epoch;
 //                            if (!leave) { i = atomicInc(&state.next_block);
@@ -33,7 +33,7 @@
 //            bar.sync; read leave and the ids; if (leave) return;
 //            <body>
 //
-// In those, and where threads may leave the body while others still meet in it:
+// In those codings, and where threads may leave the body while other threads still meet in it:
 //
 //   spends   each way out of the body has code of its own: if (activemask is not the whole warp)
 //            { spent = 1; exit; }; the loop's head, when all have met: if (spent) leave.
@@ -43,15 +43,16 @@
 //            barrier.red.popc, for the user's value.
 //   needsWholeWarpRows  before the meeting: if (%ntid.x % 32) exit;
 //
-// Invariants. Poll before taking: an index once taken is run, so each virtual block runs exactly
-// once, whole. Thread 0 takes one while others may still be in the last block only where nothing in
-// the body can end the worker. The body's threads all come to the head or really exit; no barrier
-// of the body pairs with the loop's but as parking means it. Shared memory of one virtual block is
-// not touched by the next before all threads have arrived; non-bulk cp.async is waited for before
-// that. A worker waits for nobody. Only a greater epoch makes a launch leave blocks over: workers
-// that may spend themselves are as many as blocks, and the last worker never leaves by the width.
+// Invariants. A worker polls before it takes an index and runs each index that it has taken, so
+// each virtual block runs exactly once, completely. Thread 0 takes an index while others may still
+// be in the last block only where nothing in the body can end the worker. The body's threads all
+// reach the head or exit. A barrier of the body pairs with the loop's barrier only as parking means
+// it. The next virtual block touches shared memory only when all threads have arrived; before that
+// the threads wait for non-bulk cp.async. A worker waits for no other. Only a greater epoch makes a
+// launch leave blocks over: workers that may spend themselves are as many as blocks, and the width
+// never makes the last worker leave.
 //
-// Refuses, beside what guard refuses: arrivals at barriers, barriers with a thread count and an
+// Refuses, besides what guard refuses: arrivals at barriers, barriers with a thread count and an
 // unknown id, barriers or exit in callees, mbarriers, bulk copies, asynchronous matrix operations,
 // setmaxnreg, stack allocation; parking and spending in modules before sm_70.
 //

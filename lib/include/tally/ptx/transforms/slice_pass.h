@@ -1,7 +1,7 @@
-// slice: the grid runs as boxes of blocks, one launch each, and the host stops issuing to yield.
+// slice: the grid runs as boxes of blocks, one launch each. To yield, the host stops issuing boxes.
 //
-// What it does. The variant is launched with a box of the user's grid; its position is in tally's
-// parameters. Each read of %ctaid becomes physical %ctaid plus the box's offset, each read of
+// What it does. The variant is launched with a box of the user's grid; tally's parameters hold the
+// box's position. Each read of %ctaid becomes physical %ctaid plus the box's offset, each read of
 // %nctaid the user's extent. Nothing else changes.
 //
 //   before   mov.u32 %r1, %ctaid.x;
@@ -10,17 +10,18 @@
 //            add.u32 %tally_ctaid_x, %tally_ctaid_x, %tally_offset_x;
 //            mov.u32 %r1, %tally_ctaid_x;
 //
-// The offset is loaded at each use: that costs the fewest registers (the parameter bank is an
-// operand of the addition in machine code).
+// Each use loads the offset: that costs the fewest registers (the parameter bank is an operand of
+// the addition in machine code).
 //
 // Invariants. The boxes of one launch of the user's kernel partition its grid and run in order, so
-// each virtual block runs exactly once with its own %ctaid. A block runs whole: slice never yields
-// inside a launch.
+// each virtual block runs exactly once with its own %ctaid. A block runs to its end: slice never
+// yields inside a launch.
 //
-// In clusters boxes are whole clusters; %clusterid is the virtual %ctaid over the cluster's extent.
+// In clusters a box is a number of whole clusters; %clusterid is the virtual %ctaid over the
+// cluster's extent.
 //
 // Refuses what every kind refuses (docs/reference/reason-codes.md): waits on other blocks, grid
-// registers out of sight.
+// registers that the pass cannot see.
 //
 //   tally-ptxopt kernels.ptx --variants=slice -S -o -
 #ifndef TALLY_PTX_TRANSFORMS_SLICE_PASS_H
