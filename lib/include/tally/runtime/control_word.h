@@ -17,10 +17,9 @@
 //  - Order of writes: one thread at a time writes, always the newest epoch, so writes are issued in
 //    the order of epochs. An overtaken write is left out, since launches that yield to its epoch
 //    yield to the newer epoch too.
-//  - Waking thread and listener, a store-then-load (Dekker) handshake: the waking thread sets
-//  `due`,
-//    then reads `listening`; the listener clears `listening`, then reads `due`. So one of the two
-//    makes the write.
+//  - Waking thread and listener, a store-then-load (Dekker) handshake. The waking thread sets
+//    `due`, then reads `listening`; the listener clears `listening`, then reads `due`. So one of
+//    the two makes the write.
 //  - Waking thread and sender, likewise: a wake advances the epoch, then reads `busy`; the sender
 //    sets `busy` before it reads the epoch.
 //  - Armed writes: an armed write is published before it is put on the stream, and only one thread
