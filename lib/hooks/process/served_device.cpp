@@ -114,7 +114,7 @@ Activity *ServedDevice::openActivity(const CudaApi &api, int device, bool forOth
     return nullptr;
   mayJoin = false;
   Activity *now = made->release();
-  shared.store(now, std::memory_order_release);
+  shared.store(now); // before the look for open requests: RequestCalls::begin()
   now->countWhatWasThere(process.streams.all());
   process.requests.forEach(
       [now](Requests::Record &each) { now->countRequest(each, runtime::SteadyClock{}()); });
