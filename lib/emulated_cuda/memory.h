@@ -56,7 +56,7 @@ public:
 private:
   Memory();
   std::size_t capacity = 0;
-  std::mutex mutex; ///< guards what follows
+  std::mutex mutex; ///< guards the members below
   std::map<std::uint64_t, Allocation> allocations;
   std::size_t usedBytes = 0; ///< of device and managed memory
 };

@@ -50,7 +50,7 @@ private:
   Stream *legacyStream(runtime::EmulatorDevice &device);
   std::unique_ptr<Stream> make(runtime::EmulatorDevice &device, unsigned flags, int priority);
 
-  std::mutex mutex; ///< guards what follows
+  std::mutex mutex; ///< guards the members below
   std::unordered_map<const void *, std::unique_ptr<Stream>> streams;
   std::unordered_set<Stream *> all; ///< including default streams of threads
   std::unique_ptr<Stream> legacy;

@@ -77,8 +77,8 @@ const CudaApi &chooseApi() {
 
 } // namespace tally::hooks
 
-// The loader takes the object that dlopen returns to for the object that loads, and searches that
-// object's own folders. So this code jumps to dlopen with the caller's return address.
+// From dlopen's return address the loader finds the calling object, and searches that object's own
+// folders. So this code jumps to dlopen with the caller's return address.
 extern "C" {
 /// For modules that are linked with Tally and are loaded later.
 __attribute__((visibility("default"))) int tally_preload_is_active() {

@@ -221,7 +221,7 @@ void BestEffortQueue::waitUpTo(std::uint64_t ticket, bool urgent) {
   wait(positions, urgent);
 }
 
-/// The lanes make the operations of other lanes that these wait for as urgent.
+/// The lanes make operations of other lanes urgent too where these positions wait for them.
 void BestEffortQueue::wait(const std::vector<runtime::LanePosition> &positions, bool urgent) {
   if (urgent) {
     for (const runtime::LanePosition &each : positions)

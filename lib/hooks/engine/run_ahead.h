@@ -59,7 +59,7 @@ struct AheadWork {
   const void *identity = nullptr; ///< the kernel, the executable graph, or the kind of copy;
                                   ///< nullptr: it is not bounded
   std::uint64_t size = 1;         ///< thread blocks, or bytes
-  bool isCounted = true;          ///< among the program's launches, of kernels and graphs
+  bool isCounted = true;          ///< one of the program's launches of kernels and graphs
 };
 
 class RunAhead;
@@ -166,7 +166,7 @@ private:
   Activity &activity;
   runtime::Trace *const trace; ///< may be nullptr
   const std::uint8_t number;   ///< the stream's number in the trace
-  std::mutex mutex;            ///< guards what follows
+  std::mutex mutex;            ///< guards the members below
   GrowingBound bound;
   std::unordered_map<const void *, Kind> kinds;
   std::array<Recent, recentCount> recent;
@@ -178,9 +178,9 @@ private:
   std::uint64_t groupsLearnt = 0;
   std::uint64_t put = 0; ///< operations so far
   std::uint64_t othersAtLast =
-      0; ///< what other streams had put when `closed.back().to` was recorded
+      0; ///< operations of other streams when `closed.back().to` was recorded
   runtime::Nanoseconds lastDoubt{0};
-  runtime::Nanoseconds firstSince{0}; ///< the first of `closed` has had the device at most so long
+  runtime::Nanoseconds firstSince{0}; ///< since when the first of `closed` may have run
   runtime::Nanoseconds lastPut{0}, lastSweep{0};
   bool isLetGo = false;
 };

@@ -12,9 +12,9 @@
 
 namespace tally::hooks {
 
-/// A thread that begins and ends a request every so many microseconds (TALLY_YIELD_EVERY_US). Where
-/// work may run ahead, the thread also plays a process that comes and goes, for some 16 requests
-/// each time.
+/// A thread that begins and ends a request in a fixed interval, in microseconds
+/// (TALLY_YIELD_EVERY_US). Where work may run ahead, the thread also plays a process that comes and
+/// goes, for some 16 requests each time.
 class Storm {
 public:
   /// `ahead`: nullptr where no work runs ahead. All arguments outlive this object.

@@ -311,7 +311,7 @@ template <class Real, class Function>
 CUresult setAttribute(Real real, Function function, CUfunction_attribute attribute, int value) {
   if (!isForeign())
     return real();
-  auto meant = static_cast<cudaFuncAttribute>(attribute); // numbered alike
+  auto meant = static_cast<cudaFuncAttribute>(attribute); // the two number attributes alike
   return Hooks::shared().libraries().kernels().changing([&] {
     if (!Hooks::shared().loadedImages().knows(function))
       return real();

@@ -18,8 +18,8 @@
 using namespace tally;
 using namespace tally::hooks;
 
-// The loader takes the object that dlmopen returns to for the object that loads. So tallyDlmopen
-// jumps to dlmopen with the caller's return address.
+// The loader finds the object that calls dlmopen from the return address. So tallyDlmopen jumps to
+// dlmopen with the caller's return address.
 extern "C" {
 /// The C library's own dlmopen.
 __attribute__((visibility("hidden"))) void *tallyRealDlmopen = nullptr;

@@ -113,9 +113,10 @@ private:
   std::atomic<HighFootprints *> seen{nullptr}; ///< made with the engine, where work may pause
   std::atomic<bool> mayJoin;                   ///< the arena was not tried yet
   std::mutex joinerMutex;
-  std::thread joiner; ///< guarded by the mutex
+  std::thread joiner; ///< guarded by `joinerMutex`
   const pid_t joinerProcess = getpid();
-  std::mutex starting; ///< guards what follows, and making the three
+  std::mutex starting; ///< guards the members below, and making the activity, the engine and the
+                       ///< footprints
   std::atomic<bool> cannotStart{false};
   std::atomic<bool> isPlain{false};     ///< best-effort work is not queued any more
   std::atomic<std::uint64_t> resets{0}; ///< of the device

@@ -23,7 +23,7 @@ public:
       open.fetch_add(1);
     return status;
   }
-  /// cudaStreamEndCapture.
+  /// cudaStreamEndCapture; `call` ends the capture.
   template <class Call> auto end(Call call) {
     auto status = call();
     // A failed end ends no capture, or ends a capture that had been made invalid.

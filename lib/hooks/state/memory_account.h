@@ -98,7 +98,7 @@ private:
 
   const MemoryAmount quota, reserve;
   const bool counts;
-  std::mutex mutex; // guards what follows
+  std::mutex mutex; // guards the members below
   std::map<int, Device> devices;
   std::unordered_map<const void *, Kept> pieces;
   std::uint64_t refusals = 0;

@@ -42,7 +42,7 @@ struct KernelRecord {
   /// entry.
   std::array<std::array<const void *, 2>, allKinds.size()> variants{};
 
-  std::mutex mutex; ///< guards what follows, to `attributeVersion`
+  std::mutex mutex; ///< guards the members below, to `attributeVersion`
   std::atomic<bool> described{false};
   cudaError_t status = cudaSuccess; ///< of the queries to the runtime
   cudaFuncAttributes attributes{};
@@ -113,7 +113,7 @@ private:
   BundleFiles files;
   std::atomic<std::size_t> registrationCount{0}, withVariants{0};
   std::atomic<bool> anyBundle{false}, anyDamaged{false};
-  mutable std::shared_mutex mutex; // guards what follows
+  mutable std::shared_mutex mutex; // guards the members below
   std::string lastFileWithout, lastUnmatchedFile;
   std::deque<std::unique_ptr<Registration>> registrationsMade;
   std::unordered_map<void **, Registration *> byHandle;

@@ -140,7 +140,7 @@ private:
     StreamState *state = nullptr;
     std::uint64_t life = 0;
   };
-  /// No two tables ever have the same generations.
+  /// Two tables never have the same generation.
   static std::uint64_t firstGeneration() {
     static std::atomic<std::uint64_t> made{1};
     return made.fetch_add(1) << 32;
@@ -161,7 +161,7 @@ private:
   std::atomic<std::uint64_t> generation{firstGeneration()};
   /// By device: changes when all streams of the device are gone, default streams of threads too.
   std::array<std::atomic<std::uint64_t>, 64> lives;
-  std::mutex mutex; // guards what follows
+  std::mutex mutex; // guards the members below
   std::deque<StreamState> states;
   std::unordered_map<cudaStream_t, StreamState *> byHandle;
   std::unordered_map<int, StreamState *> legacy; // by device

@@ -86,7 +86,7 @@ private:
   Registry &registry;
   void *context = nullptr; // of its kernels; nullptr: not asked for
   const int device;
-  std::mutex mutex; // guards what follows
+  std::mutex mutex; // guards the members below
   std::unique_ptr<GraphSnapshot> snapshot;
   std::unordered_map<cudaGraphNode_t, SnapshotNode *> index; ///< of the snapshot; empty: not made
   WholeReason why = WholeReason::None;

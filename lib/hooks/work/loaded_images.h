@@ -41,7 +41,7 @@ public:
   bool isOn() const { return !store.path().empty(); }
   /// A module or library was loaded from `image`: machine code, PTX, or a container of both.
   void loaded(const CudaApi &api, const void *module, std::string_view image);
-  /// The same from a file.
+  /// A module or library was loaded from a file.
   void loadedFile(const CudaApi &api, const void *module, const char *path);
   /// The program got machine code that was compiled from this PTX.
   void compiled(std::string_view code, std::string ptx);
@@ -115,7 +115,7 @@ private:
   const bundle::VariantStore store;
   LinkInputs links;
   std::atomic<std::size_t> usable{0}, refused{0};
-  mutable std::shared_mutex mutex; ///< guards what follows, to `served`
+  mutable std::shared_mutex mutex; ///< guards the members below, to `served`
   std::unordered_map<const void *, std::shared_ptr<Image>> byModule;
   std::unordered_map<const void *, std::shared_ptr<Image>> byKernel;
   std::unordered_map<std::string, std::string> compiledTexts; ///< by the code's key
