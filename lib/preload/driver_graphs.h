@@ -7,7 +7,8 @@
 namespace tally::preload {
 
 /// Sets the calls that read and launch graphs (GraphReader, ExecutableGraph). The runtime's call
-/// tells only kernels that may have variants; the reader asks the driver for the others.
+/// returns the parameters of those kernels only that may have variants; the reader asks the driver
+/// about the other kernels.
 void serveGraphs(hooks::CudaApi &table);
 
 } // namespace tally::preload

@@ -29,9 +29,9 @@ namespace tally::hooks {
 class Activity {
 public:
   /// For a device whose context exists. Joins the arena where `settings` say so. Where the process
-  /// cannot join, it prints a warning and shares the GPU with no other process. `trace` notes when
-  /// which work was active; it may be nullptr. `trace` and `requests`, the process's, outlive the
-  /// activity.
+  /// cannot join, it prints a warning and acts as if no other process were there. `trace` notes
+  /// when which work was active; it may be nullptr. `trace` and `requests`, the process's, outlive
+  /// the activity.
   static Result<std::unique_ptr<Activity>> create(const CudaApi &api, Captures &captures,
                                                   Requests &requests, const Settings &settings,
                                                   int number, runtime::Trace *trace = nullptr);

@@ -308,7 +308,7 @@ bool GraphReader::readKernel(SnapshotNode &node) {
   if (!readAttributes(node))
     return false;
   cudaKernelNodeParams parameters{};
-  // CUDA does not tell a kernel that the CUDA runtime of this module does not know.
+  // CUDA returns an error for a kernel that the CUDA runtime of this module does not know.
   if (api.cudaGraphKernelNodeGetParams(node.handle, &parameters) == cudaSuccess)
     node.part.kernel = kernelPart(parameters, node.attributes);
   return node.part.kernel || readByDriver(node) || refuse(WholeReason::Kernel);

@@ -170,7 +170,7 @@ void ExecutableGraph::launchedHigh(cudaStream_t stream) {
 }
 
 /// Changes the snapshot, if there is one, by `apply`, which returns whether it could. For a graph
-/// that is launched only as high priority it just finds that out.
+/// that is launched only as high priority, this check is the only cost of an update.
 template <class Change> void ExecutableGraph::change(Change apply) {
   std::unique_lock lock(mutex);
   if (!snapshot && !copy)

@@ -133,7 +133,7 @@ void GraphUse::addKernelNode(cudaGraphNode_t node) {
   bool cooperative = isSet(api, node, cudaLaunchAttributeCooperative);
   together |= cooperative;
   cudaKernelNodeParams parameters{};
-  // CUDA does not tell a kernel that the CUDA runtime of this module does not know.
+  // CUDA returns an error for a kernel that the CUDA runtime of this module does not know.
   if (api.cudaGraphKernelNodeGetParams(node, &parameters) == cudaSuccess)
     add(useOf(parameters, cooperative));
   else if (auto byDriver = driverParameters(api, node))
