@@ -1,6 +1,6 @@
 // The calls that the emulated CUDA runtime serves: static members of one struct, so that they call
-// each other and never the program's CUDA runtime. Declared from cuda_api.def; those of served.def
-// are defined in this folder's calls_*.cpp.
+// each other and never the program's CUDA runtime. Declared from cuda_api.def; the calls of
+// served.def are defined in this folder's calls_*.cpp.
 #ifndef TALLY_LIB_EMULATED_CUDA_CALLS_H
 #define TALLY_LIB_EMULATED_CUDA_CALLS_H
 

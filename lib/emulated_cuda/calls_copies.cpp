@@ -1,4 +1,5 @@
-// Copies, fills, and hints about where memory should be, of which there is only one place.
+// Copies, fills, and hints about the place of memory, which has no effect here: there is only one
+// place.
 #include "calls.h"
 #include "copies.h"
 #include "memory.h"
@@ -188,7 +189,7 @@ cudaError_t Calls::cudaMemset3DAsync(cudaPitchedPtr to, int value, cudaExtent ex
 // Hints -------------------------------------------------------------------------------------------
 
 namespace {
-/// A hint about managed memory: right where all of it is allocated.
+/// A hint about managed memory: succeeds where the whole range is allocated.
 cudaError_t hinted(const void *pointer, std::size_t bytes) {
   return served([&](runtime::EmulatorDevice &) {
     Allocation found = Memory::get().find(pointer);

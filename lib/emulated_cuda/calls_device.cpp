@@ -13,7 +13,7 @@ namespace tally::hooks::emulated {
 namespace {
 
 constexpr int threadsPerBlock = 1024, registers = 65536, gridX = 0x7fffffff, gridYZ = 65535;
-constexpr int kilohertz = 20000; // about what the host does; %clock counts warp-instructions
+constexpr int kilohertz = 20000; // about the host's speed; %clock counts warp-instructions
 constexpr int cudaVersion = CUDART_VERSION;
 
 struct AttributeValue {
@@ -153,7 +153,7 @@ cudaError_t Calls::cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, 
     if (attribute <= 0 || attribute >= cudaDevAttrMax)
       return cudaErrorInvalidValue;
     *value = attribute == cudaDevAttrMultiProcessorCount ? static_cast<int>(emulated.info().smCount)
-                                                         : 0; // what the device lacks
+                                                         : 0; // features that the device lacks
     for (const AttributeValue &each : attributeValues)
       if (each.attribute == attribute)
         *value = each.value;
@@ -167,7 +167,7 @@ cudaError_t Calls::cudaDeviceSynchronize() {
   });
 }
 
-/// Waits, and leaves memory as it is: CUDA would free it, which nobody could tell but by a fault.
+/// Waits for all work, then frees all memory.
 cudaError_t Calls::cudaDeviceReset() {
   cudaError_t error = cudaDeviceSynchronize();
   if (error == cudaSuccess)

@@ -1,4 +1,4 @@
-// Errors: what the thread's last one was, and what they are called.
+// Errors: the thread's last error, and the names of errors.
 #include "calls.h"
 #include "context.h"
 
@@ -74,7 +74,7 @@ const ErrorText *textOf(cudaError_t code) {
   return nullptr;
 }
 
-/// A fault ends the device: from then on it is every thread's last error.
+/// A fault ends the device: from then on its error is every thread's last error.
 cudaError_t sticky() { return Context::get().wasOpened() ? Context::get().health() : cudaSuccess; }
 
 } // namespace

@@ -13,9 +13,9 @@ namespace tally::hooks::emulated {
 
 namespace {
 
-/// Nodes in the order in which a launch issues them, those of embedded graphs among them.
+/// The nodes in the order in which a launch issues them, including the nodes of embedded graphs.
 struct GraphExec {
-  /// Where its last launch ends: the next one, on whatever stream, comes behind that.
+  /// The end of the last launch: the next launch, on any stream, comes behind it.
   struct Order {
     std::mutex mutex;
     std::optional<runtime::EmulatorDevice::Marker> last;
@@ -48,7 +48,8 @@ cudaError_t instantiated(const Graph &graph, unsigned long long flags, cudaGraph
   return cudaSuccess;
 }
 
-/// The works of `from` for the nodes of `to`. False where the two do not match.
+/// Copies the work of each node in `from` to its node in `to`. Returns false where the two lists do
+/// not match.
 bool takeWorks(const std::vector<GraphNode *> &from, const std::vector<GraphNode *> &to) {
   bool fits = from.size() == to.size();
   for (std::size_t i = 0; fits && i < from.size(); ++i)
@@ -58,7 +59,7 @@ bool takeWorks(const std::vector<GraphNode *> &from, const std::vector<GraphNode
   return fits;
 }
 
-/// Replaces the work of an instantiated node by what `make(device, work)` gives.
+/// Replaces the work of an instantiated node by the work that `make(device, work)` sets.
 template <class Make>
 cudaError_t replaced(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraphNodeType type,
                      Make make) {

@@ -1,4 +1,4 @@
-// What a program asks of the nodes of a graph: the parameters that they were given.
+// Queries of the parameters that a graph's nodes were given.
 #include "calls.h"
 #include "graph.h"
 
@@ -6,13 +6,13 @@ namespace tally::hooks::emulated {
 
 namespace {
 
-/// The details of a node, of this kind; null where it has others.
+/// The node's details, if they are of this type; null otherwise.
 template <class Details> const Details *detailsOf(cudaGraphNode_t node) {
   const auto *found = reinterpret_cast<const GraphNode *>(node);
   return found && found->work.details ? std::get_if<Details>(found->work.details.get()) : nullptr;
 }
 
-/// For parameters that are kept as they were given.
+/// For parameters that are kept unchanged.
 template <class Parameters> cudaError_t given(cudaGraphNode_t node, Parameters *result) {
   const auto *kept = detailsOf<Parameters>(node);
   if (!kept || !result)
@@ -35,7 +35,7 @@ cudaError_t Calls::cudaGraphKernelNodeGetParams(cudaGraphNode_t node,
   result->gridDim = dimOf(kernel->shape.grid);
   result->blockDim = dimOf(kernel->shape.block);
   result->sharedMemBytes = kernel->shape.dynamicSharedBytes;
-  // The node's own, for the caller to read.
+  // The node's own pointers, for the caller to read.
   result->kernelParams = const_cast<void **>(kernel->pointers.data());
   return cudaSuccess;
 }
@@ -60,7 +60,7 @@ cudaError_t Calls::cudaGraphKernelNodeGetAttribute(cudaGraphNode_t node,
   case carveoutLaunchAttribute:
     carveoutOf(*value) = cudaSharedmemCarveoutDefault;
     return cudaSuccess;
-  // Of no effect here, and so as they are without having been set.
+  // These attributes have no effect here, so they read as if never set.
   case cudaLaunchAttributeAccessPolicyWindow:
   case cudaLaunchAttributeClusterSchedulingPolicyPreference:
   case cudaLaunchAttributePriority:

@@ -1,4 +1,4 @@
-// Graphs that the program builds node by node, and what it asks of them.
+// Graphs that the program builds node by node, and queries of graphs.
 #include "calls.h"
 #include "graph_work.h"
 #include "memory.h"
@@ -30,7 +30,7 @@ cudaError_t added(cudaGraphNode_t *result, cudaGraph_t graph, const cudaGraphNod
   return cudaSuccess;
 }
 
-/// Adds a node whose work `make` gives, or the error that it gives instead.
+/// Adds a node with the work that `make` sets, or returns the error of `make`.
 template <class Make>
 cudaError_t addedNode(cudaGraphNode_t *result, cudaGraph_t graph, const cudaGraphNode_t *after,
                       std::size_t count, cudaGraphNodeType type, Make make) {
@@ -42,7 +42,8 @@ cudaError_t addedNode(cudaGraphNode_t *result, cudaGraph_t graph, const cudaGrap
   });
 }
 
-/// The list convention of the queries: the count alone without room for the list.
+/// The list convention of CUDA's queries: without an array for the list, only the count is
+/// returned.
 cudaError_t listed(const std::vector<const GraphNode *> &nodes, cudaGraphNode_t *result,
                    std::size_t *count) {
   if (result)

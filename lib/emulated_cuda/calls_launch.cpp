@@ -19,8 +19,8 @@ std::size_t largestDynamicShared(const Kernel &kernel) {
   return used < sharedWithoutOptIn ? sharedWithoutOptIn - used : 0;
 }
 
-/// What CUDA says at the call of a shape that cannot run; beyond the limits of extents it is what
-/// the runtime of CUDA 13.0 was seen to say.
+/// The error that CUDA returns at the call for a shape that cannot run. Except for the limits of
+/// extents, the errors were observed on the runtime of CUDA 13.0.
 cudaError_t complaint(runtime::EmulatorDevice &device, const Kernel &kernel,
                       const KernelLaunch &launch) {
   const LaunchShape &shape = launch.shape;
@@ -155,7 +155,7 @@ cudaError_t Calls::cudaFuncGetAttributes(cudaFuncAttributes *attributes, const v
     attributes->constSizeBytes = kernel.info.constantBytes;
     attributes->localSizeBytes = kernel.info.localBytes;
     attributes->maxThreadsPerBlock = static_cast<int>(kernel.info.maxThreadsPerBlock);
-    attributes->numRegs = 32; // no machine code says how many; within any limit
+    attributes->numRegs = 32; // PTX does not tell it; within all limits
     attributes->ptxVersion = attributes->binaryVersion = static_cast<int>(device.info().arch);
     attributes->maxDynamicSharedSizeBytes = static_cast<int>(largestDynamicShared(kernel));
     attributes->preferredShmemCarveout = kernel.carveout;
@@ -271,7 +271,7 @@ cudaError_t Calls::cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, cons
 cudaError_t Calls::cudaOccupancyMaxPotentialClusterSize(int *size, const void *function,
                                                         const cudaLaunchConfig_t *) {
   return withKernel(function, [&](Kernel &, runtime::EmulatorDevice &) {
-    *size = 8; // what every device with clusters takes
+    *size = 8; // every device with clusters supports this size
     return cudaSuccess;
   });
 }

@@ -1,4 +1,4 @@
-// Allocation of memory of all kinds, and what is known of a pointer.
+// Allocation of memory of all kinds, and queries of pointers.
 #include "calls.h"
 #include "memory.h"
 #include "streams.h"
@@ -13,7 +13,7 @@ cudaError_t allocated(std::size_t bytes, MemoryKind kind, unsigned flags, void *
   });
 }
 
-/// Frees after all work, as cudaFree does.
+/// Frees after all work is over, as cudaFree does.
 template <class Release> cudaError_t releasedWhenIdle(Release release) {
   return served([&](runtime::EmulatorDevice &device) {
     auto idle = Streams::get().synchronizeAll(device);
@@ -81,7 +81,7 @@ cudaError_t Calls::cudaHostGetFlags(unsigned *flags, void *host) {
     Allocation found = Memory::get().find(host);
     if (found.bytes == 0)
       return cudaErrorInvalidValue;
-    *flags = found.flags | cudaHostAllocMapped; // as CUDA says where addresses are unified
+    *flags = found.flags | cudaHostAllocMapped; // as CUDA reports with unified addresses
     return cudaSuccess;
   });
 }
@@ -121,7 +121,7 @@ cudaError_t Calls::cudaPointerGetAttributes(cudaPointerAttributes *attributes,
                     (found.bytes == 0 || found.kind == MemoryKind::Device);
     attributes->device = 0;
     attributes->devicePointer = address;
-    if (isDevice) { // a variable of a module is too
+    if (isDevice) { // also for a variable of a module
       attributes->type = cudaMemoryTypeDevice;
       return cudaSuccess;
     }

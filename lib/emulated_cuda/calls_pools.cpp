@@ -1,5 +1,5 @@
-// Memory in stream order: cudaMallocAsync and pools. Memory is taken at the call and given back in
-// stream order; pools differ in nothing but their handles and attributes.
+// Memory in stream order: cudaMallocAsync and pools. Memory is allocated during the call and freed
+// in stream order; pools differ only in their handles and attributes.
 #include "calls.h"
 #include "memory.h"
 #include "streams.h"

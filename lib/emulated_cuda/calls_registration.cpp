@@ -1,4 +1,4 @@
-// What the code that nvcc and clang put into every object calls, and the symbols that it registers.
+// The calls that nvcc and clang put into every object, and the symbols that these calls register.
 #include "calls.h"
 #include "modules.h"
 
@@ -9,7 +9,7 @@ namespace tally::hooks::emulated {
 namespace {
 Module *moduleOf(void **handle) { return reinterpret_cast<Module *>(handle); }
 
-/// What `<<<>>>` leaves for the stub that it calls next.
+/// The configuration that `<<<>>>` leaves for the stub that it calls next.
 struct Configuration {
   dim3 grid, block;
   size_t shared = 0;
@@ -43,7 +43,7 @@ void Calls::__cudaRegisterManagedVar(void **handle, void **host, char *, const c
 
 char Calls::__cudaInitModule(void **handle) {
   if (Context::get().device())
-    (void)Modules::get().load(*moduleOf(handle)); // a use of what failed to load says so again
+    (void)Modules::get().load(*moduleOf(handle)); // later uses return the error again
   return 1;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A record of an event: its place in a stream, and when the stream came there.
+/// A record of an event: its place in a stream, and the time when the stream reached it.
 struct Record {
   runtime::EmulatorDevice::Marker marker;
   Clock::time_point time; ///< written before the marker is reached
@@ -25,7 +25,7 @@ struct Event {
   std::shared_ptr<Capture> capture; ///< where the last record was captured
   std::vector<GraphNode *> tips;
 
-  /// The last; null before the first. One thread may record while another asks.
+  /// The last record; null before the first. One thread may record while another queries.
   std::shared_ptr<Record> record() {
     std::unique_lock lock(mutex);
     return last;
@@ -50,7 +50,7 @@ template <class Call> cudaError_t onStream(cudaStream_t handle, Call call) {
   });
 }
 
-/// Runs `call(device, record)` on an event's last record; success where there is none yet.
+/// Runs `call(device, record)` on an event's last record; returns success where there is none yet.
 template <class Call> cudaError_t onRecord(cudaEvent_t handle, Call call) {
   return served([&](runtime::EmulatorDevice &device) {
     Event *event = eventOf(handle);
@@ -140,7 +140,7 @@ cudaError_t Calls::cudaStreamGetDevice(cudaStream_t handle, int *device) {
   });
 }
 
-// Attributes are hints, but for the priority, which a stream keeps from its creation.
+// Attributes are hints, except the priority, which is fixed when the stream is created.
 cudaError_t Calls::cudaStreamSetAttribute(cudaStream_t handle, cudaLaunchAttributeID,
                                           const cudaLaunchAttributeValue *) {
   return onStream(handle, [](runtime::EmulatorDevice &, Stream &) { return cudaSuccess; });

@@ -18,7 +18,7 @@ struct Description {
   cudaTextureDesc texture{};
 };
 
-/// What the objects were made from, for the queries.
+/// The descriptors of the objects, for queries.
 struct Descriptions {
   std::mutex mutex;
   std::map<unsigned long long, Description> of;
@@ -43,7 +43,7 @@ bool setFormat(Texture &texture, const cudaChannelFormatDesc &format) {
           (texture.channelBytes == 1 && !isFloat));
 }
 
-/// The memory of the resource; false for one that is not served.
+/// Sets the texture's memory from the resource; returns false for a resource that is not served.
 bool setResource(Texture &texture, const cudaResourceDesc &resource) {
   switch (resource.resType) {
   case cudaResourceTypeLinear: {

@@ -35,7 +35,7 @@ cudaError_t codeOf(emulator::FaultKind kind) {
   return cudaErrorLaunchFailure;
 }
 
-/// The defaults where the environment is wrong, which is said elsewhere.
+/// The defaults where the environment is wrong; other code reports the error.
 const runtime::EnvironmentSettings &settings() {
   static const runtime::EnvironmentSettings known = [] {
     Result<runtime::EnvironmentSettings> read = runtime::readEnvironment();
@@ -44,7 +44,7 @@ const runtime::EnvironmentSettings &settings() {
   return known;
 }
 
-/// TALLY_EMULATOR_SMS, else a virtual SM for each processor, two at least.
+/// TALLY_EMULATOR_SMS, else one virtual SM per processor, at least two.
 std::uint32_t virtualSms() {
   if (std::uint32_t asked = settings().emulator.sms; asked != 0)
     return asked;
@@ -64,7 +64,7 @@ void clearLastError() { threadsLastError = cudaSuccess; }
 
 void sayOnce(const std::string &topic, const std::string &line) {
   static std::mutex mutex;
-  static auto *said = new std::set<std::string>; // calls may come while static objects go
+  static auto *said = new std::set<std::string>; // for calls during static destruction
   std::scoped_lock lock(mutex);
   if (said->insert(topic).second)
     std::fprintf(stderr, "tally: emulator: %s\n", line.c_str());
@@ -121,7 +121,7 @@ cudaError_t Context::meaning(const Result<void> &done, cudaError_t otherwise) {
 }
 
 void Context::print(std::string_view text) {
-  constexpr std::size_t most = 1u << 20; // CUDA's buffer by default; it would overwrite
+  constexpr std::size_t most = 1u << 20; // CUDA's default buffer size; CUDA would overwrite it
   std::scoped_lock lock(printMutex);
   printed += text;
   if (printed.size() < most)

@@ -1,5 +1,5 @@
-// What all served calls share: the device, the thread's last error, and what is said on standard
-// error and standard output.
+// State and helpers that all served calls share: the device, the thread's last error, and the
+// output on standard error and standard output.
 #ifndef TALLY_LIB_EMULATED_CUDA_CONTEXT_H
 #define TALLY_LIB_EMULATED_CUDA_CONTEXT_H
 
@@ -20,10 +20,10 @@ cudaError_t remember(cudaError_t error);
 cudaError_t lastError();
 void clearLastError();
 
-/// One line on standard error, once in the process for each `topic`.
+/// Writes one line on standard error, once in the process for each `topic`.
 void sayOnce(const std::string &topic, const std::string &line);
 
-/// The call's answer where it is not served: named once on standard error.
+/// Returns the error of a call that is not served, and names the call once on standard error.
 cudaError_t notServed(const char *call);
 
 /// The one device of the process. It lives until the process ends: threads may still call while
@@ -32,19 +32,20 @@ class Context {
 public:
   static Context &get();
 
-  /// Opens the device at the first call. Null where that fails, and standard error has said why.
+  /// Opens the device at the first call. Returns null where that fails; standard error then has the
+  /// reason.
   runtime::EmulatorDevice *device();
-  /// TALLY_EMULATOR_UUID's bytes: processes that have the same one share a GPU, as far as they are
-  /// told. Zeros: the device has none.
+  /// The bytes of TALLY_EMULATOR_UUID: processes with the same UUID appear to share a GPU. All
+  /// zero: the device has none.
   std::array<char, 16> uuid() const;
   bool wasOpened() const { return wasTried.load(std::memory_order_acquire); }
-  /// The sticky error: that of the device's opening, or of the fault that ended it, which is
+  /// The sticky error: the error of opening the device, or of the fault that ended it. The fault is
   /// printed once.
   cudaError_t health();
-  /// What a failed call of the device means: the sticky error where there is one, else `otherwise`.
+  /// The error of a failed device call: the sticky error where there is one, else `otherwise`.
   cudaError_t meaning(const Result<void> &done, cudaError_t otherwise = cudaErrorUnknown);
 
-  /// What kernels printed so far goes to standard output; CUDA does that when the host waits.
+  /// Writes the kernels' prints so far to standard output; CUDA does that when the host waits.
   void flushPrints();
 
 private:
@@ -58,7 +59,7 @@ private:
   std::string printed;
 };
 
-/// Runs `call(device)` unless the device is in error, and remembers what it returns.
+/// Runs `call(device)` unless the device is in error, and remembers the error that it returns.
 template <class Call> cudaError_t served(Call call) {
   Context &context = Context::get();
   if (cudaError_t bad = context.health(); bad != cudaSuccess)

@@ -17,7 +17,7 @@ std::size_t spanOf(const Side &side, std::size_t width, std::size_t height, std:
 
 enum class Place : std::uint8_t { Pageable, Usable, Beyond };
 
-/// Whether kernels can use all of the range; Beyond where they can use its start only.
+/// Whether kernels can use the whole range; Beyond where they can use only its start.
 Place placeOf(runtime::EmulatorDevice &device, const void *pointer, std::size_t bytes) {
   auto address = reinterpret_cast<std::uintptr_t>(pointer);
   auto allocation = device.machine().allocationAt(address);
@@ -27,8 +27,7 @@ Place placeOf(runtime::EmulatorDevice &device, const void *pointer, std::size_t 
   return bytes <= end - address ? Place::Usable : Place::Beyond;
 }
 
-/// A word is written at once, behind all that was written before: the host may poll it, as it may
-/// on a GPU.
+/// Writes a word in one store, after all earlier writes: the host may poll the word, as on a GPU.
 void copyRow(std::byte *to, const std::byte *from, std::size_t bytes) {
   std::uint64_t word = 0;
   if (bytes != sizeof word || reinterpret_cast<std::uintptr_t>(to) % alignof(std::uint64_t) != 0) {
@@ -58,7 +57,7 @@ void run(const Fill &fill) {
     }
 }
 
-/// Takes the source's bytes now.
+/// Copies the source's bytes now.
 std::shared_ptr<std::vector<std::byte>> stage(Box &box) {
   auto staged = std::make_shared<std::vector<std::byte>>(box.width * box.height * box.depth);
   Box taking = box;
@@ -95,7 +94,7 @@ cudaPitchedPtr pitched(const Side &side, std::size_t width) {
   return {side.begin, side.pitch, width, side.pitch != 0 ? side.slice / side.pitch : 0};
 }
 
-/// What a program is told of a copy that it did not describe this way itself.
+/// The parameters that a query returns for a copy which the program described in another form.
 cudaMemcpy3DParms parametersOf(const Box &box, cudaMemcpyKind kind) {
   cudaMemcpy3DParms parameters{};
   parameters.srcPtr = pitched(box.from, box.width);
@@ -189,7 +188,7 @@ cudaError_t fill(runtime::EmulatorDevice &device, cudaStream_t stream, const Fil
 
 namespace {
 
-/// A side of a 3D copy. A position in an array counts elements, another one bytes.
+/// A side of a 3D copy. A position in an array counts elements; any other position counts bytes.
 cudaError_t sideOf(cudaArray_t handle, const cudaPos &position, const cudaPitchedPtr &pointer,
                    Side &side) {
   if ((handle != nullptr) == (pointer.ptr != nullptr))
@@ -224,7 +223,7 @@ cudaError_t boxOf(const cudaMemcpy3DParms &parameters, Box &box) {
   box.width = parameters.extent.width * elementBytes;
   box.height = parameters.extent.height;
   box.depth = parameters.extent.depth;
-  // One slice needs no distance between slices, and a side may leave its height out.
+  // A single slice needs no slice pitch, and a side may omit its height.
   if (box.depth > 1 && (box.from.slice == 0 || box.to.slice == 0))
     return cudaErrorInvalidValue;
   return cudaSuccess;

@@ -1,4 +1,4 @@
-// Copies and fills of boxes of bytes: all of CUDA's forms come down to these.
+// Copies and fills of boxes of bytes: all of CUDA's forms are converted to them.
 #ifndef TALLY_LIB_EMULATED_CUDA_COPIES_H
 #define TALLY_LIB_EMULATED_CUDA_COPIES_H
 
@@ -25,21 +25,22 @@ struct Fill {
   Side to;
   int value = 0;
   std::size_t width = 0, height = 1, depth = 1;
-  std::size_t valueBytes = 1; ///< 1, 2 or 4, of a graph's node
+  std::size_t valueBytes = 1; ///< 1, 2 or 4, for a graph's node
 };
 
 enum class Wait : std::uint8_t { No, Yes };
 
-/// Whether CUDA would accept the copy; memory that kernels cannot use is pageable host memory.
+/// The error that CUDA would return for the copy, or success; memory that kernels cannot use is
+/// pageable host memory.
 cudaError_t complaint(runtime::EmulatorDevice &device, const Box &box, cudaMemcpyKind kind);
 
-/// Copies in order of the stream. Pageable memory is read at the call and written before it
-/// returns, unless the stream is being captured.
+/// Copies in the order of the stream. Pageable memory is read during the call and written before
+/// the call returns, unless the stream is being captured.
 cudaError_t copy(runtime::EmulatorDevice &device, cudaStream_t stream, Box box, cudaMemcpyKind kind,
                  Wait wait);
 cudaError_t fill(runtime::EmulatorDevice &device, cudaStream_t stream, const Fill &fill);
 
-/// The same as operations of a graph.
+/// The same copy or fill as an operation of a graph.
 GraphWork workOf(const Box &box, cudaMemcpyKind kind);
 GraphWork workOf(const Fill &fill);
 cudaError_t complaint(runtime::EmulatorDevice &device, const Fill &fill);

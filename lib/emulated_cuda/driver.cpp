@@ -1,5 +1,5 @@
-// What of the driver the hooks call past the emulated runtime. A call that fails leaves no error
-// for the runtime to find.
+// The driver functions that the hooks call without the emulated runtime. A failing call leaves no
+// error for the runtime to find.
 #include "calls.h"
 #include "context.h"
 #include "launch.h"
@@ -11,7 +11,7 @@ namespace tally::hooks::emulated {
 
 namespace {
 
-/// The codes of the two are the same.
+/// The driver and the runtime number errors alike.
 CUresult driverCode(cudaError_t error) { return static_cast<CUresult>(error); }
 
 CUresult launchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters,
@@ -32,13 +32,13 @@ CUresult launchKernelEx(const CUlaunchConfig *config, CUfunction function, void 
   return driverCode(error);
 }
 
-/// There is one, which is always current.
+/// There is one context, which is always current.
 CUresult currentContext(CUcontext *context) {
   *context = reinterpret_cast<CUcontext>(&Context::get());
   return CUDA_SUCCESS;
 }
 
-/// Either handle is the kernel.
+/// Both handles are the kernel's address.
 CUresult functionOfKernel(CUfunction *function, CUkernel kernel) {
   *function = reinterpret_cast<CUfunction>(kernel);
   return CUDA_SUCCESS;

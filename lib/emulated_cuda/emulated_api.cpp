@@ -1,5 +1,5 @@
-// The table of the emulated CUDA runtime: what served.def names, and for the rest an answer that
-// says so.
+// The table of the emulated CUDA runtime: the calls of served.def; all other calls return
+// notServed().
 #include "calls.h"
 #include "context.h"
 #include "launch.h"

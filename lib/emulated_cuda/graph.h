@@ -1,5 +1,5 @@
-// Graphs: operations with what they come after. A launch puts them on one stream in an order that
-// keeps the dependencies.
+// Graphs: operations with their dependencies. A launch puts the operations on one stream in an
+// order that keeps the dependencies.
 #ifndef TALLY_LIB_EMULATED_CUDA_GRAPH_H
 #define TALLY_LIB_EMULATED_CUDA_GRAPH_H
 
@@ -14,13 +14,13 @@
 
 namespace tally::hooks::emulated {
 
-/// What the program finds out about a kernel's node.
+/// The details that a program can query of a kernel's node.
 struct KernelDetails {
   const void *function = nullptr;
   LaunchShape shape;
   bool isCooperative = false;
   std::vector<std::byte> arguments;
-  std::vector<void *> pointers; ///< to each of them
+  std::vector<void *> pointers; ///< one per argument
 };
 using NodeDetails = std::variant<std::monostate, KernelDetails, cudaMemcpy3DParms, cudaMemsetParams,
                                  cudaHostNodeParams>;
@@ -48,9 +48,9 @@ struct GraphNode {
   Graph *graph = nullptr;
   cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
   GraphWork work;
-  std::shared_ptr<Graph> child; ///< of a node that embeds a graph, which is its own
+  std::shared_ptr<Graph> child; ///< for a node that embeds a graph: a graph of its own
   std::vector<GraphNode *> after;
-  const GraphNode *original = nullptr; ///< of an instantiated node: the graph's
+  const GraphNode *original = nullptr; ///< for an instantiated node: the node of the original graph
   bool isEnabled = true;
 };
 
@@ -60,18 +60,18 @@ struct Graph {
   GraphNode *add(cudaGraphNodeType type, GraphWork work, std::vector<GraphNode *> after);
   std::unique_ptr<Graph> clone() const;
   bool holds(const GraphNode *node) const;
-  /// The nodes in an order that keeps the dependencies; empty where they have a cycle.
+  /// The nodes in an order that keeps the dependencies; empty where the dependencies have a cycle.
   std::vector<GraphNode *> ordered() const;
-  /// The same with the nodes of embedded graphs in the place of what embeds them.
+  /// The same, with the nodes of embedded graphs in place of the node that embeds them.
   std::vector<GraphNode *> flattened() const;
 };
 
-/// A stream capture under way.
+/// A stream capture in progress.
 struct Capture {
   std::unique_ptr<Graph> graph = std::make_unique<Graph>();
   unsigned long long number = 0;
   const struct Stream *origin = nullptr;
-  bool isInvalid = false; ///< by a call that a captured stream forbids
+  bool isInvalid = false; ///< made so by a call that a captured stream forbids
 };
 
 } // namespace tally::hooks::emulated

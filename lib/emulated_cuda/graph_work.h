@@ -1,5 +1,5 @@
-// What the nodes of a graph do, from the parameters that describe them. An error leaves the work as
-// it was.
+// Makes the work of a graph's nodes from the parameters that describe them. An error leaves the
+// work unchanged.
 #ifndef TALLY_LIB_EMULATED_CUDA_GRAPH_WORK_H
 #define TALLY_LIB_EMULATED_CUDA_GRAPH_WORK_H
 
@@ -19,7 +19,7 @@ cudaError_t workOf(runtime::EmulatorDevice &device, const cudaMemsetParams *para
                    GraphWork &work);
 cudaError_t workOf(const cudaHostNodeParams *parameters, GraphWork &work);
 
-/// A function of a device and of the work to make, which makes it of these parameters.
+/// Returns a function of a device and a GraphWork that makes the work of these parameters.
 template <class Parameters> auto workMaker(const Parameters *parameters) {
   return [parameters](runtime::EmulatorDevice &device, GraphWork &work) {
     return workOf(device, parameters, work);

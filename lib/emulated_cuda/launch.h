@@ -13,7 +13,7 @@ struct DriverLaunches;
 
 namespace tally::hooks::emulated {
 
-/// The driver below the emulated runtime, as far as launches need one.
+/// The part of the driver below the emulated runtime that launches need.
 const DriverLaunches &driver();
 
 struct KernelLaunch {
@@ -23,10 +23,10 @@ struct KernelLaunch {
   void **arguments = nullptr; ///< a pointer to each; copied by work()
 };
 
-/// What issues the launch; an error that CUDA gives at the call.
+/// Sets `work` to issue the launch. Returns the error that CUDA returns at the call.
 cudaError_t workOf(runtime::EmulatorDevice &device, const KernelLaunch &launch, GraphWork &work);
 
-/// Blocks of this shape that fit one SM at a time; 0 when the shape can never run.
+/// How many blocks of this shape fit one SM at a time; 0 when the shape can never run.
 std::uint32_t residentBlocks(const Kernel &kernel, std::uint64_t threads, std::size_t shared);
 
 inline constexpr std::uint32_t threadsPerSm = 2048, blocksPerSm = 32;

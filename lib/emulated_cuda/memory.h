@@ -1,4 +1,4 @@
-// What the program has allocated. Every address is the host's and the kernels' alike.
+// The program's allocations. Every address is the same for the host and for kernels.
 #ifndef TALLY_LIB_EMULATED_CUDA_MEMORY_H
 #define TALLY_LIB_EMULATED_CUDA_MEMORY_H
 
@@ -15,7 +15,7 @@ struct Allocation {
   std::uint64_t begin = 0, bytes = 0;
   MemoryKind kind = MemoryKind::Device;
   unsigned flags = 0; ///< of cudaHostAlloc and cudaHostRegister
-  /// Made by a node of a graph, each launch of which gives the same address: never freed.
+  /// Made by a graph's node; each launch of the node gives the same address, so it is never freed.
   bool isOfGraph = false;
 };
 
@@ -39,13 +39,15 @@ public:
 
   cudaError_t allocate(std::size_t bytes, MemoryKind kind, unsigned flags, void **result);
   cudaError_t allocateForGraph(std::size_t bytes, void **result);
-  /// Frees what begins at `pointer` if it is of one of two kinds; what uses it has been waited for.
+  /// Frees the allocation that begins at `pointer` if it is of one of two kinds. The caller has
+  /// waited for all work that uses it.
   cudaError_t release(const void *pointer, MemoryKind one, MemoryKind other);
   cudaError_t adopt(void *pointer, std::size_t bytes, unsigned flags);
   cudaError_t abandon(const void *pointer);
-  /// Frees everything, and forgets what was registered; what uses it has been waited for.
+  /// Frees all allocations, and forgets registered memory. The caller has waited for all work that
+  /// uses them.
   void releaseAll();
-  /// The allocation that holds `pointer`; of zero bytes where none does.
+  /// The allocation that holds `pointer`; an allocation of zero bytes where there is none.
   Allocation find(const void *pointer);
 
   std::size_t total() const { return capacity; }
@@ -54,7 +56,7 @@ public:
 private:
   Memory();
   std::size_t capacity = 0;
-  std::mutex mutex; ///< guards what follows
+  std::mutex mutex; ///< guards the members below
   std::map<std::uint64_t, Allocation> allocations;
   std::size_t usedBytes = 0; ///< of device and managed memory
 };

@@ -10,15 +10,16 @@ namespace tally::hooks::emulated {
 
 namespace {
 
-/// What `__cudaRegisterFatBinary` gets; bundle/fatbin.h.
+/// The argument of `__cudaRegisterFatBinary`; bundle/fatbin.h.
 struct Wrapper {
   std::uint32_t magic, version;
   const void *container;
   const void *const *prelinked;
 };
 
-/// The PTX of a container that this device takes: of those for its architecture or below the
-/// newest, its own features (`sm_90a`) before the plain. Empty without one.
+/// The PTX of a container that this device uses: the newest for its architecture or an older one;
+/// for equal ones, PTX with its own features (`sm_90a`) before plain PTX. Empty where there is
+/// none.
 Result<std::string> ptxFor(std::string_view container, std::uint32_t arch) {
   auto read = bundle::readFatbin(container);
   if (!read)
@@ -51,7 +52,8 @@ std::variant<ptx::Module, Failure> parsed(std::string text) {
   return std::move(std::get<ptx::Module>(result));
 }
 
-/// The PTX of all containers, parsed; containers without any are passed over if another has some.
+/// The PTX of all containers, parsed; containers without PTX are skipped if another container has
+/// some.
 std::variant<std::vector<ptx::Module>, Failure> ptxOf(const Module &module, std::uint32_t arch) {
   std::vector<std::string> texts;
   if (!module.text.empty())
@@ -215,7 +217,7 @@ cudaError_t Modules::kernel(const void *function, Kernel *&result) {
   if (auto found = kernels.find(function); found != kernels.end())
     result = found->second;
   else if (handles.contains(function))
-    result = static_cast<Kernel *>(const_cast<void *>(function)); // it is one of ours
+    result = static_cast<Kernel *>(const_cast<void *>(function)); // it is a Kernel's address
   else
     return cudaErrorInvalidDeviceFunction;
   return resolve(*result);

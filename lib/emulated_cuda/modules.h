@@ -1,5 +1,4 @@
-// Fatbins that the program registered, the kernels and variables in them, and what their host
-// symbols stand for.
+// Fatbins that the program registered, their kernels and variables, and the host symbols of these.
 #ifndef TALLY_LIB_EMULATED_CUDA_MODULES_H
 #define TALLY_LIB_EMULATED_CUDA_MODULES_H
 
@@ -26,7 +25,7 @@ struct Kernel {
   runtime::FunctionId function{};
   emulator::KernelInfo info;
   // Set by cudaFuncSetAttribute:
-  int maxDynamicShared = -1; ///< -1: as many as fit with the static ones into 48 KB
+  int maxDynamicShared = -1; ///< -1: with the static bytes at most 48 KB
   int carveout = -1;
   Dim3 cluster{0, 0, 0};
 };
@@ -43,40 +42,41 @@ struct ManagedPointer {
   std::string name;
 };
 
-/// What one registration or library brought. Loaded when something of it is first asked for.
+/// The code of one registration or library. Loaded when one of its kernels or variables is first
+/// asked for.
 struct Module {
   std::vector<std::string_view> containers; ///< fatbins that are linked together
   std::string_view text;                    ///< PTX, where there is no container
   bool wasTried = false;
-  cudaError_t error = cudaSuccess; ///< of the loading
+  cudaError_t error = cudaSuccess; ///< of loading
   runtime::ModuleId id{};
   std::vector<ManagedPointer> managed;
   std::vector<std::unique_ptr<Kernel>> kernels;
 };
 
-/// Thread-safe; pointers that it gives live as long as the process.
+/// Thread-safe; the pointers that it returns live as long as the process.
 class Modules {
 public:
   static Modules &get();
 
-  /// `wrapper`: the one in `.nvFatBinSegment`.
+  /// `wrapper`: the wrapper in `.nvFatBinSegment`.
   Module *add(const void *wrapper);
   /// A fatbin, a wrapper or PTX text in memory that outlives the module.
   Module *addImage(const void *image);
   void addKernel(Module *module, const void *host, std::string_view name);
   void addVariable(Module *module, const void *host, std::string_view name, std::size_t bytes);
   void addManaged(Module *module, void **host, std::string_view name, std::size_t bytes);
-  /// The program's symbols of the module are forgotten; the code stays, it may be running.
+  /// Forgets the program's symbols of the module; the code stays, since it may be running.
   void remove(Module *module);
-  /// The code goes too, and what is asked of the module's kernels is an error; what uses them has
-  /// been waited for.
+  /// Removes the code too; later calls for the module's kernels return an error. The caller has
+  /// waited for all work that uses the code.
   void unload(Module &module);
 
-  /// Loads the module unless that was done, and fills the pointers to managed variables.
+  /// Loads the module unless it is loaded, and fills the pointers to managed variables.
   cudaError_t load(Module &module);
-  /// The kernel of a host function or handle, its module loaded.
+  /// The kernel of a host function or handle; loads its module.
   cudaError_t kernel(const void *function, Kernel *&result);
-  /// The kernel of that name; a handle of its own for each module and name.
+  /// The kernel of that name; each module and name has a handle of its own.
   cudaError_t kernelNamed(Module &module, std::string_view name, Kernel *&result);
   cudaError_t variable(const void *symbol, emulator::ProgramVariable &result);
 

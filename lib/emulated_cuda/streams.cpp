@@ -54,7 +54,7 @@ Stream *Streams::find(cudaStream_t handle) {
     return legacyStream(*device);
   if (handle == cudaStreamPerThread) {
     if (!threadsStream) {
-      // Other threads may hold events of it when its thread ends, so it stays.
+      // When the thread ends, other threads may still hold events of the stream, so it stays.
       auto made = make(*device, cudaStreamDefault, 0);
       threadsStream = made.get();
       if (!made)
@@ -91,7 +91,8 @@ cudaError_t Streams::destroy(cudaStream_t handle) {
     stream = std::move(found->second);
     streams.erase(found);
   }
-  // Until its work is over, what other threads put on the legacy stream comes behind that.
+  // Until the stream's work is over, later work of other threads on the legacy stream comes behind
+  // it.
   runtime::EmulatorDevice &device = *Context::get().device();
   Result<void> done = device.synchronize(stream->id);
   {

@@ -1,6 +1,6 @@
-// Functions of newer C libraries than the oldest one that the preloaded library and the programs
-// run with (CMakeLists.txt), for their objects and those of the compiler's archives in them.
-// Hidden: nobody else gets them in place of the C library's.
+// Functions of C libraries newer than the oldest one that the preloaded library and the programs
+// run with (CMakeLists.txt), for their objects, including objects from the compiler's archives.
+// They are hidden: no other object uses them in place of the C library's.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -22,7 +22,8 @@
 
 namespace {
 
-/// The C library's own function, where it has one: it is the better one.
+/// The C library's own function; nullptr where it has none. The C library's function is the better
+/// one.
 template <typename Function> Function *find(const char *name) {
   return reinterpret_cast<Function *>(dlsym(RTLD_DEFAULT, name));
 }
@@ -38,7 +39,7 @@ timespec now(clockid_t clock) {
   return time;
 }
 
-/// `time` later by `to` - `from`.
+/// `time`, later by `to` - `from`.
 timespec moved(timespec time, timespec from, timespec to) {
   long nanoseconds = time.tv_nsec + to.tv_nsec - from.tv_nsec; // from -1 s to 2 s
   long carry = nanoseconds < 0 ? -1 : nanoseconds / second;
@@ -53,13 +54,13 @@ bool isBefore(timespec left, timespec right) {
 
 extern "C" {
 
-// 2.32. Where it is not 0 the C++ library leaves atomic operations out.
+// Since 2.32. Where it is not 0, the C++ library leaves atomic operations out.
 extern TALLY_HIDDEN char __libc_single_threaded;
 char __libc_single_threaded = 0;
 
-/// 2.30. In older ones it waits as the C++ library did then: by the clock of the day, which the
-/// condition has. When that clock is set, the wait ends sooner (to the caller a wake-up without a
-/// reason) or later.
+/// Since 2.30. With an older C library this waits as the C++ library did then: by the real-time
+/// clock, which the condition uses. When that clock is set, the wait ends earlier (a spurious
+/// wake-up for the caller) or later.
 TALLY_HIDDEN int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
                                         clockid_t clock, const timespec *until) {
   if (realWaitUntil)
@@ -74,8 +75,8 @@ TALLY_HIDDEN int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex
 }
 
 #if __GLIBC_PREREQ(2, 33)
-// Headers of older ones led these to functions of other names. The kernel's structure is the C
-// library's on 64-bit machines, with and without 64 in its name.
+// Headers of older C libraries led these calls to functions of other names. On 64-bit machines the
+// kernel's structure is the C library's, with and without 64 in its name.
 TALLY_HIDDEN int stat(const char *path, struct stat *status) noexcept {
   return static_cast<int>(syscall(SYS_newfstatat, AT_FDCWD, path, status, 0));
 }
@@ -94,7 +95,7 @@ TALLY_HIDDEN int lstat64(const char *path, struct stat64 *status) noexcept {
 TALLY_HIDDEN int fstat64(int file, struct stat64 *status) noexcept {
   return static_cast<int>(syscall(SYS_fstat, file, status));
 }
-TALLY_HIDDEN struct mallinfo2 mallinfo2() noexcept { // Its numbers are of more bits.
+TALLY_HIDDEN struct mallinfo2 mallinfo2() noexcept { // Its numbers have more bits.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
   struct mallinfo known = mallinfo();
@@ -116,8 +117,8 @@ TALLY_HIDDEN uint32_t arc4random() noexcept {
 #endif
 }
 
-// gcc's unwinder has the frames of an address from this function alone, where it was built with a C
-// library that has it (2.35). Without an answer no exception is caught.
+// Where gcc's unwinder was built with a C library that has this function (2.35), it gets the frames
+// of an address only from it. Without an answer no exception is caught.
 #if __GLIBC_PREREQ(2, 35)
 namespace {
 
@@ -129,7 +130,7 @@ struct Search {
   dl_find_object *result;
 };
 
-/// Whether the loaded object has the address; then `result` is filled.
+/// Returns 1 where the loaded object holds the address, and fills `result`; else 0.
 int looksAt(dl_phdr_info *object, size_t, void *argument) {
   auto [address, result] = *static_cast<Search *>(argument);
   bool isIn = false;
@@ -161,7 +162,8 @@ extern "C" TALLY_HIDDEN int _dl_find_object(void *address, dl_find_object *resul
 }
 #endif
 
-// Headers of 2.38 lead to these, which know binary numbers of C23; nothing here reads such numbers.
+// Headers of 2.38 lead to these functions, which accept the binary numbers of C23; the callers here
+// read no such numbers.
 #if __GLIBC_PREREQ(2, 38)
 extern "C" {
 long olderStrtol(const char *, char **, int) noexcept asm("strtol");
@@ -194,14 +196,15 @@ TALLY_HIDDEN int __isoc23_sscanf(const char *text, const char *format, ...) noex
 
 namespace {
 
-/// Before all else: a thread that loads a library holds the loader's lock, which lookups take, and
-/// may wait for another thread, which calls these.
+/// Runs before all other constructors. Later a lookup could deadlock: a thread that loads a library
+/// holds the loader's lock, which lookups take, and may wait for a thread that calls these
+/// functions.
 __attribute__((constructor(101))) void findFunctions() {
   realWaitUntil = find<WaitUntil>("pthread_cond_clockwait");
 #if __GLIBC_PREREQ(2, 35)
   realFindObject = find<FindObject>("_dl_find_object");
 #endif
-  dlerror(); // the program's first one is its own
+  dlerror(); // the program's first error must be its own
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // The start files of glibc 2.34 and newer leave a program's constructors to the C library. Older C
-// libraries call what the start files give them, and so does a newer one when it is called by the
-// old version of its start function, which is what the programs here are linked with
-// (CMakeLists.txt).
+// libraries call only the function that the start files pass. A newer C library does so too when
+// the program calls the old version of its start function, and the programs here are linked with
+// that version (CMakeLists.txt).
 namespace {
 
 using Main = int(int, char **, char **);
@@ -12,7 +12,7 @@ using Constructor = void(int, char **, char **);
 extern "C" {
 
 #define TALLY_HIDDEN __attribute__((visibility("hidden")))
-// By the linker.
+// Defined by the linker.
 extern TALLY_HIDDEN Constructor *__init_array_start[], *__init_array_end[];
 TALLY_HIDDEN void _init();
 
@@ -25,7 +25,8 @@ static void callConstructors(int count, char **arguments, char **environment) {
     (*each)(count, arguments, environment);
 }
 
-/// The start files call it in place of the C library's (--wrap). The loader calls the destructors.
+/// The start files call this in place of the C library's function (--wrap). The loader calls the
+/// destructors.
 TALLY_HIDDEN int __wrap___libc_start_main(Main *main, int count, char **arguments, Constructor *,
                                           void (*fini)(), void (*loaderFini)(), void *stackEnd) {
   return __real___libc_start_main(main, count, arguments, &callConstructors, fini, loaderFini,

@@ -16,7 +16,7 @@ namespace {
 
 using Meet = void (*)(void *library);
 
-/// nullptr: it is no compiler.
+/// Returns nullptr where the library is no compiler.
 Meet meetingOf(std::string_view path) {
   std::string_view file = path.substr(path.rfind('/') + 1); // npos + 1 is 0
   if (file.starts_with("libnvrtc.so"))
@@ -24,14 +24,14 @@ Meet meetingOf(std::string_view path) {
   return file.starts_with("libnvJitLink.so") ? &meetJitLink : nullptr;
 }
 
-/// The compilers that are loaded, unless nothing was loaded since the last time.
+/// The loaded compilers; empty where no library was loaded since the last call.
 std::vector<std::string> loadedCompilers() {
   struct Found {
     std::vector<std::string> paths;
     bool isFirst = true;
   } found;
   auto look = [](dl_phdr_info *info, std::size_t, void *data) {
-    static unsigned long long seen = 0; // libraries that were ever loaded
+    static unsigned long long seen = 0; // number of libraries loaded so far
     auto *all = static_cast<Found *>(data);
     if (std::exchange(all->isFirst, false) &&
         std::exchange(seen, info->dlpi_adds) == info->dlpi_adds)
@@ -51,7 +51,7 @@ void meetCompilers() { meetCompiler("", RTLD_NOLOAD); }
 
 void meetCompiler(const char *name, int mode) {
   static std::mutex meeting;
-  static thread_local bool isUnderWay = false; // this calls dlopen, before which it is called
+  static thread_local bool isUnderWay = false; // this function runs before dlopen and calls it
   if (std::exchange(isUnderWay, true))
     return;
   bool willLoad = meetingOf(name) && std::strchr(name, '/') && (mode & RTLD_NOLOAD) == 0;
@@ -61,7 +61,7 @@ void meetCompiler(const char *name, int mode) {
   for (const std::string &path : loadedCompilers()) {
     if (std::find(met.begin(), met.end(), path) != met.end())
       continue;
-    // It stays loaded: what leads here has to.
+    // The library stays loaded: its exports now lead to the hooks.
     void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
     if (!library)
       continue;

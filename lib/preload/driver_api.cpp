@@ -19,7 +19,7 @@ namespace {
 
 CUdeviceptr addressOf(const void *memory) { return reinterpret_cast<CUdeviceptr>(memory); }
 
-// Which context a device's own threads use.
+// The context that the threads of a device use.
 
 constexpr std::size_t deviceCount = 64;
 std::array<std::atomic<CUcontext>, deviceCount> contexts{};
@@ -29,7 +29,8 @@ std::atomic<CUcontext> &contextOf(int device) {
   return contexts[static_cast<std::size_t>(device) % deviceCount];
 }
 
-/// A thread without a context uses the first device, as the CUDA runtime has it.
+/// A thread without a context uses the device that it set last, by default the first, like the CUDA
+/// runtime.
 cudaError_t getDevice(int *device) {
   CUcontext current = nullptr;
   CUresult result = driver().cuCtxGetCurrent(&current);
@@ -70,7 +71,7 @@ cudaError_t deviceAttribute(int *value, cudaDeviceAttr attribute, int device) {
   return status(driver().cuDeviceGetAttribute(value, wanted, device));
 }
 
-/// Its name and UUID.
+/// Sets the device's name and UUID.
 cudaError_t deviceProperties(cudaDeviceProp *properties, int device) {
   *properties = {};
   CUresult result = driver().cuDeviceGetName(properties->name, sizeof properties->name, device);
@@ -201,7 +202,7 @@ cudaError_t launch(const cudaLaunchConfig_t *given, const void *kernel, void **a
   return status(driver().cuLaunchKernelEx(&config, function, arguments, nullptr));
 }
 
-/// By the driver's own names of a function's parameters.
+/// Asks the driver about the function's parameters.
 cudaError_t parameterInfo(const void *kernel, std::size_t index, std::size_t *offset,
                           std::size_t *size) {
   CUfunction function = nullptr;
@@ -220,7 +221,7 @@ cudaError_t loadLibrary(cudaLibrary_t *library, const void *code, cudaJitOption 
 cudaError_t unloadLibrary(cudaLibrary_t library) {
   return status(driver().cuLibraryUnload(reinterpret_cast<CUlibrary>(library)));
 }
-/// Its CUfunction in the context of the thread.
+/// Returns the kernel's CUfunction in the context of the thread.
 cudaError_t libraryKernel(cudaKernel_t *kernel, cudaLibrary_t library, const char *name) {
   CUkernel found = nullptr;
   CUfunction function = nullptr;
@@ -282,7 +283,7 @@ void serveDevice(hooks::CudaApi &table) {
   table.cudaDeviceSynchronize = [] { return status(driver().cuCtxSynchronize()); };
   table.cudaGetErrorName = errorName;
   table.cudaGetErrorString = errorString;
-  // The driver remembers none.
+  // The driver remembers no errors.
   table.cudaGetLastError = [] { return cudaSuccess; };
   table.cudaPeekAtLastError = [] { return cudaSuccess; };
   table.cudaGetDriverEntryPoint = driverEntry;

@@ -1,5 +1,5 @@
-// The calls of the CUDA runtime that the hooks' engine makes, by the CUDA driver alone: a preloaded
-// library cannot know which CUDA runtimes the program has, or whether it has any.
+// The CUDA runtime calls that the hooks' engine makes, implemented with the CUDA driver alone: a
+// preloaded library cannot know which CUDA runtimes the program has, or whether it has any.
 #ifndef TALLY_LIB_PRELOAD_DRIVER_API_H
 #define TALLY_LIB_PRELOAD_DRIVER_API_H
 
@@ -7,10 +7,10 @@
 
 namespace tally::preload {
 
-/// Kernels are named by their CUfunction, or by the address that they were registered under.
-/// Members that the engine does not call give cudaErrorNotSupported. A thread without a context
-/// gets one by cudaSetDevice: that in which the program was first seen on the device, else the
-/// primary one. Thread-safe.
+/// A kernel's name is its CUfunction, or the address that it was registered under. Members that the
+/// engine does not call return cudaErrorNotSupported. cudaSetDevice gives a context to a thread
+/// without one: the context in which the program was first seen on the device, else the primary
+/// one. Thread-safe.
 const hooks::CudaApi &driverApi();
 
 } // namespace tally::preload

@@ -1,4 +1,5 @@
-// The CUDA driver's own functions, past the hooks, as the engine of a preloaded library calls them.
+// The CUDA driver's own functions, without the hooks, as the engine of a preloaded library calls
+// them.
 #ifndef TALLY_LIB_PRELOAD_DRIVER_CALLS_H
 #define TALLY_LIB_PRELOAD_DRIVER_CALLS_H
 
@@ -8,7 +9,7 @@
 
 namespace tally::preload {
 
-/// A function that the driver does not have fails with CUDA_ERROR_NOT_SUPPORTED.
+/// A call of a function that the driver does not have returns CUDA_ERROR_NOT_SUPPORTED.
 template <class Function> class DriverFunction;
 template <class... Parameters> class DriverFunction<CUresult (*)(Parameters...)> {
 public:
@@ -26,13 +27,14 @@ struct DriverCalls {
 #include "driver_calls.def"
 };
 
-/// The driver's code as the CUDA runtime's: the two number errors alike.
+/// The driver's error code as the CUDA runtime's: the two number errors alike.
 inline cudaError_t status(CUresult result) { return static_cast<cudaError_t>(result); }
 
-/// To be called once the hooks are there. Thread-safe.
+/// Call this once the hooks are installed. Thread-safe.
 const DriverCalls &driver();
 
-/// The driver's function in the newest form up to CUDA 13.0; nullptr without one. Thread-safe.
+/// The driver's function in the newest form up to `version`; nullptr where there is none.
+/// Thread-safe.
 void *driverFunction(const char *name, int version = 13000);
 
 } // namespace tally::preload

@@ -28,7 +28,7 @@ cudaError_t kernelParameters(cudaGraphNode_t node, cudaKernelNodeParams *found) 
   if (CUresult result = driver().cuGraphKernelNodeGetParams(node, &given); result != CUDA_SUCCESS)
     return status(result);
   cudaKernelNodeParams parameters = hooks::runtimeParameters(given);
-  // Its variants may come later: they are looked for at each launch.
+  // The kernel's variants may be made later: each launch looks for them.
   if (!hooks::Hooks::shared().loadedImages().knows(parameters.func))
     return cudaErrorInvalidDeviceFunction;
   *found = parameters;

@@ -6,8 +6,9 @@
 
 namespace tally::preload {
 
-/// Sets the calls by which graphs are read and launched (GraphReader, ExecutableGraph). Of kernels
-/// the runtime's call tells those alone that have variants: others the reader asks the driver for.
+/// Sets the calls that read and launch graphs (GraphReader, ExecutableGraph). The runtime's call
+/// returns the parameters of those kernels only that may have variants; the reader asks the driver
+/// about the other kernels.
 void serveGraphs(hooks::CudaApi &table);
 
 } // namespace tally::preload

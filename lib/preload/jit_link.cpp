@@ -13,7 +13,7 @@ namespace tally::preload {
 
 namespace {
 
-// As nvJitLink.h has them: 0 is success, 2 an input that is PTX.
+// As in nvJitLink.h: 0 is success, 2 an input that is PTX.
 using Link = void *;
 constexpr int inputPtx = 2;
 using AddData = int (*)(Link, int kind, const void *data, std::size_t bytes, const char *name);
@@ -22,7 +22,7 @@ using CodeSize = int (*)(Link, std::size_t *);
 using Code = int (*)(Link, void *);
 using Destroy = int (*)(Link *);
 
-/// Those that are led to the hooks.
+/// The functions that are led to the hooks.
 struct Calls {
   AddData addData = nullptr;
   AddFile addFile = nullptr;
@@ -30,8 +30,8 @@ struct Calls {
   Destroy destroy = nullptr;
 };
 
-/// The functions of one version of one library: the header's calls end in the version's number,
-/// `__nvJitLinkAddData_13_0`, and a library has those of all versions before its own.
+/// The functions of one version of one library. The header's calls end in the version's number,
+/// `__nvJitLinkAddData_13_0`. A library also has the functions of all earlier versions.
 struct Version {
   std::string name; ///< "_13_0"; empty: none yet
   Calls real;
@@ -84,7 +84,7 @@ constexpr auto wrappers = wrappersOf(std::make_index_sequence<mostVersions>());
 } // namespace
 
 void meetJitLink(void *library) {
-  std::size_t first = 0; // of this library's versions
+  std::size_t first = 0; // index of this library's first version
   while (first < mostVersions && !versions[first].name.empty())
     ++first;
   auto indexOf = [&](std::string_view name) {

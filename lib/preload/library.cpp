@@ -1,5 +1,5 @@
-// The preloaded library's part in a process: it leads the driver's functions to the hooks when the
-// driver comes, and does nothing before. (`tally run`, docs/guide/tally-run.md)
+// The entry points of the preloaded library: it leads the driver's functions to the hooks when the
+// driver is loaded, and does nothing before that. (`tally run`, docs/guide/tally-run.md)
 #include "compilers.h"
 #include "device/driver_exports.h"
 #include "driver_api.h"
@@ -21,8 +21,8 @@ namespace {
 
 constexpr char driverName[] = "libcuda.so.1";
 
-/// The program, or a library that was loaded with it, is linked with Tally: it has an engine of its
-/// own, which sees more.
+/// Whether the program, or a library that was loaded with it, is linked with Tally. Such a program
+/// has an engine of its own, which sees more.
 bool isLinkedWithTally() {
   constexpr char name[] = "tally_request_begin_v1";
   void *first = dlsym(RTLD_DEFAULT, name);
@@ -31,7 +31,7 @@ bool isLinkedWithTally() {
   return dlsym(RTLD_NEXT, name) || (dladdr(first, &found) != 0 && found.dli_fbase != own.dli_fbase);
 }
 
-/// Where Tally is linked in, or left out, this library stands aside.
+/// Whether this library leaves the process alone: where Tally is linked in or disabled.
 bool standsAside() {
   static const bool aside = isLinkedWithTally() || hooks::Settings::get().disabled;
   return aside;
@@ -44,10 +44,10 @@ bool isDriverLoaded() {
   return loaded != nullptr;
 }
 
-/// Leads the driver to the hooks, where it is loaded by now. `load`: it is loaded for that. Where
-/// it is not, nothing is asked, and no setting read.
+/// Leads the driver to the hooks, where the driver is loaded. `load`: loads the driver first. Where
+/// the driver is not loaded, nothing is looked up and no setting is read.
 void meetDriver(bool load) {
-  static std::recursive_mutex meeting; // this calls dlopen, which comes back here
+  static std::recursive_mutex meeting; // this calls dlopen, which calls it again
   static bool isUnderWay = false;
   std::unique_lock lock(meeting);
   if (isUnderWay || runtime::driverExports())
@@ -58,7 +58,7 @@ void meetDriver(bool load) {
   isUnderWay = false;
 }
 
-/// Of a program that is linked with the driver.
+/// For a program that is linked with the driver.
 __attribute__((constructor(101))) void meetLoadedDriver() {
   hooks::isPreloadedLibrary = true;
   hooks::LoadedImages::beforeLoading = &preload::meetCompilers;
@@ -77,18 +77,18 @@ const CudaApi &chooseApi() {
 
 } // namespace tally::hooks
 
-// The loader takes dlopen's return address for that of the object that loads, by which it finds
-// that object's own folders. So it is jumped to, with the caller's own.
+// From dlopen's return address the loader finds the calling object, and searches that object's own
+// folders. So this code jumps to dlopen with the caller's return address.
 extern "C" {
 /// For modules that are linked with Tally and are loaded later.
 __attribute__((visibility("default"))) int tally_preload_is_active() {
   return standsAside() ? 0 : 1;
 }
 
-/// The C library's own.
+/// The C library's own dlopen.
 __attribute__((visibility("hidden"))) void *tallyRealDlopen = nullptr;
 
-/// Before dlopen(name, mode).
+/// Called before dlopen(name, mode).
 __attribute__((visibility("hidden"))) void tallyNoteLibrary(const char *name, int mode) {
   if (!tallyRealDlopen)
     tallyRealDlopen = dlsym(RTLD_NEXT, "dlopen");
@@ -101,8 +101,8 @@ __attribute__((visibility("hidden"))) void tallyNoteLibrary(const char *name, in
     preload::meetCompiler(name ? name : "", mode);
 }
 
-/// What a library that was loaded with the driver finds before the driver's own function; who looks
-/// the driver's up finds the hooks by then.
+/// A library that was loaded with the driver finds this before the driver's own cuInit. A program
+/// that looks the driver's cuInit up finds the hooks by then.
 __attribute__((visibility("default"))) CUresult cuInit(unsigned flags) {
   meetDriver(true);
   void *driver = dlopen(driverName, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);

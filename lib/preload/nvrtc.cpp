@@ -19,7 +19,7 @@ using Text = int (*)(Program, char *);
 /// One NVRTC; a process may have several.
 struct Library {
   Text wrapper;
-  Text code = nullptr; ///< nullptr: none yet
+  Text code = nullptr; ///< nullptr: the entry is free
   Text ptx = nullptr;
   Size codeSize = nullptr, ptxSize = nullptr;
 };
@@ -27,7 +27,7 @@ struct Library {
 template <unsigned index> int getCode(Program program, char *code);
 
 std::array<Library, 3> libraries = {
-    {{&getCode<0>}, {&getCode<1>}, {&getCode<2>}}}; // not more, if ever
+    {{&getCode<0>}, {&getCode<1>}, {&getCode<2>}}}; // a process rarely has more, if ever
 
 std::string ptxOf(const Library &library, Program program) {
   std::size_t bytes = 0;

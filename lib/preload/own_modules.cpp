@@ -7,7 +7,7 @@
 namespace tally::preload {
 
 OwnModules &OwnModules::get() {
-  static auto &modules = *new OwnModules; // threads may be in it until the process ends
+  static auto &modules = *new OwnModules; // threads may use it until the process ends
   return modules;
 }
 

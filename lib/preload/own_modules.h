@@ -1,5 +1,5 @@
-// Code of the hooks' own that they register as the host code of nvcc does: modules of the driver's,
-// which are loaded when one of their kernels is first asked for.
+// Code that the hooks register as the host code of nvcc does: modules of the driver, which are
+// loaded when one of their kernels is first asked for.
 #ifndef TALLY_LIB_PRELOAD_OWN_MODULES_H
 #define TALLY_LIB_PRELOAD_OWN_MODULES_H
 
@@ -12,7 +12,7 @@
 
 namespace tally::preload {
 
-/// Thread-safe. What is added stays.
+/// Thread-safe. Modules are never removed.
 class OwnModules {
 public:
   struct Module {
@@ -24,12 +24,11 @@ public:
 
   static OwnModules &get();
 
-  /// `container`: a fatbin in memory that outlives the process's use of it.
+  /// `container`: a fatbin in memory that stays valid as long as the process uses it.
   Module &add(const void *container);
-  /// `address` stands for the module's kernel of that name from now on.
+  /// From now on `address` stands for the module's kernel of that name.
   void addKernel(Module &module, const void *address, std::string name);
-  /// The driver's function that `kernel` stands for: an address that was added, or a CUfunction
-  /// itself.
+  /// The driver's function for `kernel`: an address that was added, or a CUfunction itself.
   CUresult find(const void *kernel, CUfunction &function);
 
 private:

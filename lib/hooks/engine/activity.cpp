@@ -17,8 +17,8 @@ void warnOfArena(const Error &error) {
 
 } // namespace
 
-/// On a thread of its own: what fails there leaves no error behind that the application's threads
-/// would find.
+/// Runs on a thread of its own: a failing call leaves no error behind that the application's
+/// threads would find.
 Result<std::unique_ptr<Activity>> Activity::create(const CudaApi &api, Captures &captures,
                                                    Requests &requests, const Settings &settings,
                                                    int number, runtime::Trace *trace) {
@@ -38,7 +38,7 @@ Result<void> Activity::open(const CudaApi &api, const Settings &settings) {
     return done;
   control.emplace(runtime::ControlWriter{&device, {}, 0},
                   runtime::ClockFunction(runtime::SteadyClock()));
-  control->setBusy(false); // there is nothing that could be told to yield
+  control->setBusy(false); // no work could be told to yield
   highPriority.emplace(device, *control);
   highPriority->wakeTrace().to(trace);
   if (settings.arena.isJoined)
@@ -61,7 +61,7 @@ void Activity::join(const Settings &settings) {
   if (!opened)
     return warnOfArena(opened.error());
   (*opened)->traceTo(trace);
-  // Nothing of such a process is of high priority.
+  // A best-effort process has no high-priority work.
   if (!settings.bestEffort)
     if (Result<void> joined = (*opened)->join(runtime::Class::High, {}); !joined)
       return warnOfArena(joined.error());
@@ -78,8 +78,8 @@ void Activity::countWhatWasThere(const std::vector<StreamState *> &streams) {
 void Activity::countRequest(Requests::Record &request, runtime::Nanoseconds at) {
   if (request.countedBy || request.streams.front()->device != device.number())
     return;
-  // A wake writes on a stream of tally's own. One that could not be told to the device must not
-  // keep the request from being made; the device says so itself.
+  // A wake writes on a stream of tally's own. A failed write must not prevent the request; the
+  // device reports the error itself.
   InHook inside;
   if (highPriority->beginRequest(at))
     request.countedBy = this;
@@ -87,7 +87,7 @@ void Activity::countRequest(Requests::Record &request, runtime::Nanoseconds at) 
 
 void Activity::endRequest(Requests::Record &request, runtime::Nanoseconds at) {
   InHook inside;
-  constexpr std::size_t most = 16; // of others the monitor sees to
+  constexpr std::size_t most = 16; // streams checked here; the monitor checks the others
   std::array<runtime::HighStream *, most> named{};
   std::size_t count = 0;
   for (StreamState *stream : request.streams) {
@@ -98,14 +98,14 @@ void Activity::endRequest(Requests::Record &request, runtime::Nanoseconds at) {
     if (!high->isOver() && isWaitedFor())
       highPriority->synchronizeBy(*high, [&] { return isDone(*stream); });
   }
-  // Nothing is written at an end, so no device can fail here.
+  // An end writes nothing to the device, so no device can fail here.
   Result<bool> last = highPriority->endRequest(std::span(named.data(), count), at);
   if (last && *last)
     if (runtime::Dispatcher *dispatcher = served)
       dispatcher->resume();
 }
 
-/// A question leaves an error where the answer is no, which the program would find.
+/// A query that answers "no" leaves an error, which the program would find.
 bool Activity::isDone(StreamState &stream) {
   if (stream.api->cudaPeekAtLastError() != cudaSuccess)
     return false;
@@ -146,8 +146,8 @@ void Activity::mark(StreamState &stream) {
   stream.marker.store(marker);
 }
 
-/// Where nobody waits for the end of its work, nobody would look for it either, and what is known
-/// of the stream would be kept for ever.
+/// Where no process waits for the end of the stream's work, no thread would look for that end, and
+/// the stream's record would be kept for ever.
 void Activity::forget(StreamState &stream) {
   runtime::HighStream *high = stream.high.load();
   if (high && !high->isClosed()) {

@@ -1,9 +1,10 @@
-// The process's high-priority work on one device, as those see it that have to make way: its own
-// best-effort work by the control word, other processes by a slot of the arena.
+// The process's high-priority work on one device. Best-effort work has to yield to it: the
+// process's own best-effort work reads the control word, other processes read a slot of the arena.
 //
-// A process that has high-priority work only has this and no engine: no control word in device
-// memory, no queue, no stream. Its calls are counted by two atomic additions or one; that what was
-// called is over is asked of the device only while a process with best-effort work is in the arena.
+// A process that has only high-priority work has an Activity and no engine: no control word in
+// device memory, no queue, no stream. Counting a call takes one or two atomic additions. The hooks
+// ask the device whether the work is over only while a process with best-effort work is in the
+// arena.
 #ifndef TALLY_LIB_HOOKS_ENGINE_ACTIVITY_H
 #define TALLY_LIB_HOOKS_ENGINE_ACTIVITY_H
 
@@ -24,29 +25,31 @@
 
 namespace tally::hooks {
 
-/// Thread-safe. Never destroyed: threads may be in it as long as the process lives.
+/// Thread-safe. Never destroyed: threads may use it as long as the process lives.
 class Activity {
 public:
-  /// For a device whose context is there. Joins the arena where `settings` say so; what keeps the
-  /// process from that is warned about, and leaves it alone. `trace`: where it is noted what was
-  /// active when, or nowhere; it outlives the activity.
-  /// `requests`: the process's, which outlive it too.
+  /// For a device whose context exists. Joins the arena where `settings` say so. Where the process
+  /// cannot join, it prints a warning and acts as if no other process were there. `trace` notes
+  /// when which work was active; it may be nullptr. `trace` and `requests`, the process's, outlive
+  /// the activity.
   static Result<std::unique_ptr<Activity>> create(const CudaApi &api, Captures &captures,
                                                   Requests &requests, const Settings &settings,
                                                   int number, runtime::Trace *trace = nullptr);
 
   int servedDevice() const { return device.number(); }
-  /// Whether anybody sees what is counted here, but for the process's own best-effort work.
+  /// Whether other processes see the work that is counted here.
   bool isInArena() const { return link != nullptr; }
-  /// Shows it to others. Only where isInArena().
+  /// Shows the memory status to other processes. Only where isInArena().
   void noteMemory(const runtime::MemoryStatus &now) { link->noteMemory(now); }
 
-  /// A call that puts work of high priority on a stream. Where that is a thread's own, which nobody
-  /// else can ask, an event says when the work is done: behind the call; ahead of one that records
-  /// an event of the program's, who has waited for that and may ask whether the stream is idle.
+  /// Makes a call that puts high-priority work on a stream. A thread's own default stream cannot be
+  /// queried by other threads, so an event says when its work is done. The event is recorded behind
+  /// the call. Where the call records an event of the program's, it is recorded ahead of the call:
+  /// a program that has waited for its own event may ask whether the stream is idle.
   template <class Call>
   auto pass(StreamState &stream, const Call &call, bool recordsEvent = false) {
-    // A wake writes on a stream of tally's own, which must not be taken for one of the program's.
+    // A wake writes on a stream of tally's own; the driver-level hook must not take that stream for
+    // the program's.
     InHook inside;
     runtime::HighStream *high = highOf(stream);
     bool counted = high && highPriority->countCall(*high);
@@ -60,32 +63,33 @@ public:
       highPriority->endCall(*high);
     return result;
   }
-  /// A request that the calling thread has alone begins to count, unless it does somewhere or its
-  /// stream is another device's. `at`, here and below: what the clock says, from who has just
-  /// looked.
+  /// Begins to count a request that only the calling thread holds, unless the request is counted
+  /// elsewhere already or its stream belongs to another device. `at`, here and below: the current
+  /// time, which the caller has just read.
   void countRequest(Requests::Record &request, runtime::Nanoseconds at);
-  /// A request that counts here ends; where somebody waits, its streams are asked whether they are
-  /// idle. Best-effort work may go on before this returns.
+  /// Ends a request that is counted here. Where best-effort work waits, it asks the request's
+  /// streams whether they are idle. Best-effort work may go on before this returns.
   void endRequest(Requests::Record &request, runtime::Nanoseconds at);
-  /// Shows what a request took, which need not have counted here.
+  /// Shows how long a request took. The request need not have been counted here.
   void noteRequest(bool wasCounted, runtime::Nanoseconds took, bool missedDeadline) {
     highPriority->noteRequest(took, missedDeadline);
     if (!wasCounted)
       highPriority->noteUncounted();
   }
-  /// Whether what the calling thread waits for must not stand aside for high priority.
+  /// Whether work that the calling thread waits for must not yield to high-priority work.
   bool isUrgent() const;
 
-  /// What was put on these before was not counted: it counts until they are seen idle.
+  /// Work that was put on these streams earlier was not counted: from now on it counts until the
+  /// streams are idle.
   void countWhatWasThere(const std::vector<StreamState *> &streams);
 
-  /// The stream is about to be destroyed, or belongs to the calling thread: from here on an event
-  /// says when its work is done.
+  /// Called before the stream is destroyed, or for the calling thread's own stream: from now on an
+  /// event says when the stream's work is done.
   void mark(StreamState &stream);
-  /// A stream of high priority is about to be destroyed.
+  /// A high-priority stream is about to be destroyed.
   void forget(StreamState &stream);
-  /// Around a wait of the program's for a stream, or a query that may say that there is nothing to
-  /// wait for: returns what `wait` does.
+  /// Runs `wait`, in which the program waits for a stream or queries whether it is idle. Returns
+  /// the result of `wait`.
   template <class Wait> cudaError_t synchronize(StreamState &stream, Wait wait) {
     runtime::HighStream *high = stream.high.load(std::memory_order_acquire);
     if (!high)
@@ -104,7 +108,7 @@ public:
   Captures &openCaptures() { return captures; }
   runtime::DeviceControl &controlWord() { return *control; }
   runtime::RequestScopeTracker &scopes() { return *highPriority; }
-  /// The stream as its scopes know it; nullptr where they do not.
+  /// The stream as the request scopes know it; nullptr where they do not know it.
   runtime::HighStream *highOf(StreamState &stream) {
     if (stream.device != device.number()) {
       warnOfOtherDevice(stream.device, device.number());
@@ -113,32 +117,31 @@ public:
     runtime::HighStream *high = stream.high.load(std::memory_order_acquire);
     return high ? high : adopt(stream);
   }
-  /// From here on the dispatcher, which has not been started yet, closes scopes; best-effort work
-  /// is seen in the arena and asked to yield from there.
+  /// From now on the dispatcher, which is not started yet, closes request scopes, and best-effort
+  /// work is shown in the arena and asked to yield through it.
   void serve(runtime::Dispatcher &dispatcher);
-  /// Before the dispatcher goes away.
+  /// Called before the dispatcher is destroyed.
   void leaveDispatcher();
-  /// Whether nothing of another process makes way for the process's best-effort work, nor the
-  /// reverse.
+  /// Whether no other process yields to this process's best-effort work, and the reverse.
   bool isAlone() { return !link || link->isAlone(); }
-  /// So many operations have gone to the device past the dispatcher.
+  /// Counts operations that went to the device without the dispatcher.
   void noteAhead(std::uint64_t operations) {
     if (link)
       link->noteAhead(operations);
   }
-  /// The program has waited for all that it had put on the device.
+  /// The program has waited for all work that it had put on the device.
   void noteAtRest() {
     rests.fetch_add(1, std::memory_order_relaxed);
     if (link)
       link->showAhead(false);
   }
 
-  /// How often it has.
+  /// How often noteAtRest() was called.
   std::uint64_t restsSoFar() const { return rests.load(std::memory_order_relaxed); }
 
-  /// At the process's end: nobody looks for the end of scopes any more.
+  /// At the process's end: stops the monitor, which looks for the end of request scopes.
   void stopMonitor() { monitor.reset(); }
-  /// Gives the slots back and stops all threads, before the device is reset.
+  /// Gives the arena's slots back and stops all threads, before the device is reset.
   void retire();
 
 private:
@@ -154,7 +157,7 @@ private:
 
   Captures &captures;
   Requests &requests;
-  runtime::Trace *const trace; ///< or none
+  runtime::Trace *const trace; ///< may be nullptr
   ApiDevice device;
   std::optional<runtime::DeviceControl> control;
   std::optional<runtime::RequestScopeTracker> highPriority;

@@ -20,8 +20,8 @@ Result<std::unique_ptr<BestEffortEngine>> BestEffortEngine::create(const CudaApi
   return engine;
 }
 
-/// On a thread of its own: what fails there leaves no error behind that the application's threads
-/// would find.
+/// Runs on a thread of its own: a failing call leaves no error behind that the application's
+/// threads would find.
 Result<void> BestEffortEngine::open() {
   Result<void> opened;
   std::thread([&] { opened = openOnOwnThread(); }).join();
@@ -73,9 +73,9 @@ Result<void> BestEffortEngine::openOnOwnThread() {
   return {};
 }
 
-/// Whether there is nothing that best-effort work would make way for while no other process is
-/// there: nothing of high priority here, no policy that holds it back even then, and nobody who
-/// wants to know how variants do.
+/// Whether best-effort work has nothing to yield to while no other process is there: the process
+/// has no high-priority work, no policy holds best-effort work back even then, and no setting asks
+/// for measurements of variants.
 bool BestEffortEngine::mayRunAhead() const {
   if (!settings.bestEffort || settings.runAheadMicroseconds == 0 || settings.variants.areProfiled)
     return false;
@@ -118,8 +118,8 @@ void BestEffortEngine::saveProfiles() {
     warn(Warning::Profile, saved.error().message + "; it will be measured again");
 }
 
-/// How many SMs kernels that cannot yield are to have: 0: all. Tried first, so that best effort
-/// works where it cannot be had.
+/// How many SMs kernels that cannot yield get; 0: all. Tests first whether the device can confine
+/// them, so that best effort works where it cannot.
 std::uint32_t BestEffortEngine::confinement() {
   std::uint32_t sms = settings.nonPreemptibleSms.of(device.info().smCount);
   if (sms == 0)
@@ -184,7 +184,7 @@ std::uint64_t BestEffortEngine::submit(StreamState &stream, const std::vector<Gr
   auto wait = [this, event](cudaStream_t on) {
     return api.cudaStreamWaitEvent(on, event.get(), 0);
   };
-  // The first batch of many is under way while the last is made.
+  // The first batch of many already runs while the last is made.
   std::size_t waits = event ? 1 : 0;
   auto make = [&](std::size_t i) {
     return i < waits ? operations->of(RunOn(wait)) : operations->of(parts[i - waits]);
@@ -206,8 +206,8 @@ cudaError_t BestEffortEngine::inTurn(StreamState &stream, bool launches, const v
                                      const Run &run, Behind behind) {
   InHook inside;
   beginQueued(stream);
-  // The lane waits for a kernel by an event of its own device, which another one's stream does not
-  // take; what goes there is ordered by the program's own events.
+  // The lane waits for a kernel by an event of its own device, which a stream of another device
+  // does not take. Work on another device is ordered by the program's own events.
   bool waits = launches && stream.device == device.number();
   auto call = [&] {
     cudaError_t status = run();
@@ -241,7 +241,7 @@ Totals BestEffortEngine::totals() const {
 void BestEffortEngine::quiesce() {
   beOnOwnThread(api, device.number());
   dispatcher->bringToRest();
-  // What was put there past the queue, and of high priority.
+  // Work that was put there without the queue, and high-priority work.
   api.cudaDeviceSynchronize();
 }
 

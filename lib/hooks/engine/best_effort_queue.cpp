@@ -17,9 +17,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Between looks of a thread that has waited long.
+/// Pause between two looks of a thread that has waited long.
 constexpr auto napBetweenLooks = 20us;
-/// Of many operations so many are made before they are put: what a lane sends in one batch.
+/// Of many operations this many are made before they are put: the size of a lane's batch.
 constexpr std::size_t mostAtOnce = 32;
 
 } // namespace
@@ -35,7 +35,8 @@ std::uint64_t BestEffortQueue::Track::numberUpTo(std::uint64_t ticket) const {
   return behind == unfinished.begin() ? 0 : std::prev(behind)->number;
 }
 
-/// Streams in the order in which they are first used, in turn. Under the mutex of submission.
+/// Assigns streams to tracks round robin, in the order of their first use. Under the mutex of
+/// submission.
 BestEffortQueue::Track &BestEffortQueue::trackOf(StreamState &stream) {
   std::uint32_t now = stream.bestEffortClass;
   if (stream.place.queue != this || stream.place.bestEffortClass != now) {
@@ -45,7 +46,7 @@ BestEffortQueue::Track &BestEffortQueue::trackOf(StreamState &stream) {
   return tracks[stream.place.track];
 }
 
-/// Where a class' lanes cannot be had it shares those of one that has some.
+/// Where a class's lanes cannot be opened, it shares the lanes of another class.
 BestEffortQueue::Group &BestEffortQueue::groupOf(std::uint32_t bestEffortClass) {
   Group &group = groups[bestEffortClass];
   if (group.count != 0)
@@ -62,7 +63,7 @@ BestEffortQueue::Group &BestEffortQueue::groupOf(std::uint32_t bestEffortClass) 
   return group;
 }
 
-/// `last`: of the stream, which may have been of another class then.
+/// `last`: the last ticket of the stream, which may have been of another class then.
 std::vector<runtime::LanePosition> BestEffortQueue::inOthers(const Track &track, Behind behind,
                                                              std::uint64_t last) const {
   std::vector<runtime::LanePosition> found;
@@ -78,7 +79,7 @@ std::vector<runtime::LanePosition> BestEffortQueue::inOthers(const Track &track,
   return found;
 }
 
-/// Where the operation is, while it is not over. No lane: it is.
+/// The position of the operation while it is not over; without a lane where it is over.
 runtime::LanePosition BestEffortQueue::find(std::uint64_t ticket) const {
   std::unique_lock lock(looking);
   sweep();
@@ -99,7 +100,7 @@ bool BestEffortQueue::look(std::uint64_t ticket) const {
 
 /// Under `looking`.
 void BestEffortQueue::sweep() const {
-  std::uint64_t known = submitted.load(); // each of these is in a list, or was seen to be over
+  std::uint64_t known = submitted.load(); // each of these is in a list or was seen to be over
   for (Track &track : tracks) {
     track.sweep();
     if (!track.unfinished.empty())
@@ -124,13 +125,13 @@ std::uint64_t BestEffortQueue::submit(StreamState &stream, std::size_t count,
     for (made.clear(); i < count && made.size() < mostAtOnce; ++i)
       made.push_back(make(i));
     for (runtime::Operation &each : made)
-      put(stream, std::move(each), std::exchange(behind, {})); // the others by their track's order
+      put(stream, std::move(each), std::exchange(behind, {})); // the track orders the others
   }
   return submitted.load();
 }
 
-/// Under the mutex. The dispatcher is woken at each one, since a full track makes the next one
-/// wait.
+/// Under the mutex. The dispatcher is woken at each operation, since a full track makes the next
+/// one wait.
 std::uint64_t BestEffortQueue::put(StreamState &stream, runtime::Operation operation,
                                    Behind behind) {
   Track &track = trackOf(stream);
@@ -140,7 +141,7 @@ std::uint64_t BestEffortQueue::put(StreamState &stream, runtime::Operation opera
   if (tracks.size() > 1)
     operation.behind = inOthers(track, behind, stream.lastTicket.load());
   operation.stream = &track.order;
-  // Where nothing is put, the program's own stream is as far as it was.
+  // Where nothing is put, the program's own stream does not advance.
   if (operation.type != runtime::Operation::Type::Put || operation.put)
     operation.ordered = idOf(stream);
   operation.launchFailed = [this](const Error &error) {
@@ -149,7 +150,7 @@ std::uint64_t BestEffortQueue::put(StreamState &stream, runtime::Operation opera
   };
   Result<std::uint64_t> number = track.lane.submit(std::move(operation));
   if (!number) {
-    // Nothing goes through the lane any more, so everything in it is over.
+    // No operation goes through the lane any more, so all of its operations are over.
     warn(Warning::Fault, number.error().message);
     keepError(cudaErrorUnknown);
     return submitted.load();
@@ -188,7 +189,7 @@ cudaError_t BestEffortQueue::inTurn(StreamState &stream, bool launches, std::uin
   operation.identity = identity;
   operation.ended = ended;
   std::uint64_t ticket = submit(stream, std::move(operation), behind);
-  // An operation that is over without having been reached was given up with its lane.
+  // An operation that is over but was never reached was dropped with its lane.
   auto isItsTurn = [&] { return reached->load() || isOver(ticket); };
   runtime::spinUntil(isItsTurn, runtime::SteadyClock());
   while (!isItsTurn())
@@ -196,7 +197,7 @@ cudaError_t BestEffortQueue::inTurn(StreamState &stream, bool launches, std::uin
   cudaError_t status = run();
   ended->store(true);
   dispatcher.wake();
-  // A call that failed has put nothing on the stream, which is not busy with it.
+  // A failed call has put nothing on the stream, so the stream is not busy with it.
   if (status != cudaSuccess)
     wait(ticket, false);
   return status;
@@ -220,7 +221,7 @@ void BestEffortQueue::waitUpTo(std::uint64_t ticket, bool urgent) {
   wait(positions, urgent);
 }
 
-/// What these wait for in other lanes is as urgent: the lanes see to that.
+/// The lanes make operations of other lanes urgent too where these positions wait for them.
 void BestEffortQueue::wait(const std::vector<runtime::LanePosition> &positions, bool urgent) {
   if (urgent) {
     for (const runtime::LanePosition &each : positions)
@@ -239,7 +240,7 @@ void BestEffortQueue::keepError(cudaError_t status) {
 
 cudaError_t BestEffortQueue::takeSlowly(bool clear) {
   int kept = clear ? error.exchange(cudaSuccess) : error.load();
-  // What the lane gave up comes from a device that has failed, which stays so.
+  // A lane drops operations when its device has failed; the failure is permanent.
   std::unique_lock lock(looking);
   for (const Track &track : tracks)
     if (kept == cudaSuccess && track.order.failed) {

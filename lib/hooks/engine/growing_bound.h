@@ -1,9 +1,9 @@
-// How far work may be ahead of the device: a bound, and more of it where the bound left the device
-// without work.
+// How far work may be ahead of the device: a bound, which grows where it left the device without
+// work.
 //
-// A thread that pauses for longer than the bound leaves the device without work, which it would
-// have put on the stream before if it had not been made to wait. Where that is seen the work may be
-// twice as far ahead from then on, up to four times the bound.
+// A thread that pauses for longer than the bound leaves the device without work. Without the bound
+// the thread would have put that work on the stream earlier. After each such case the bound
+// doubles, up to four times the bound that was asked for.
 #ifndef TALLY_LIB_HOOKS_ENGINE_GROWING_BOUND_H
 #define TALLY_LIB_HOOKS_ENGINE_GROWING_BOUND_H
 
@@ -20,19 +20,19 @@ class GrowingBound {
 public:
   explicit GrowingBound(runtime::Nanoseconds bound) : bound(bound), grown(bound) {}
 
-  /// What was asked for.
+  /// The bound that was asked for.
   runtime::Nanoseconds asked() const { return bound; }
   runtime::Nanoseconds now() const { return grown; }
 
-  /// A thread has waited for the bound, until now. `rests`: how often the program has waited for
-  /// all of its work so far.
+  /// A thread has waited for the bound, until `until`. `rests`: how often the program has waited
+  /// for all of its work so far.
   void waited(runtime::Nanoseconds until, std::uint64_t rests) {
     waitedUntil = until;
     restsThen = rests;
   }
-  /// The device has no work of the stream's. It is no fault of the bound's where the program has
-  /// waited for that itself, nor right behind a wait for the bound: then work takes less than was
-  /// expected.
+  /// The stream has no work on the device. The bound is not the cause where the program has itself
+  /// waited for the work. Nor is it right after a wait for the bound: then the work took less time
+  /// than expected.
   void ranDry(runtime::Nanoseconds at, std::uint64_t rests) {
     runtime::Nanoseconds since = std::exchange(waitedUntil, runtime::Nanoseconds(0));
     if (since != runtime::Nanoseconds(0) && at - since >= bound / 2 && rests == restsThen)
@@ -43,7 +43,7 @@ private:
   static constexpr int most = 4;
   const runtime::Nanoseconds bound;
   runtime::Nanoseconds grown;
-  runtime::Nanoseconds waitedUntil{0}; ///< zero: nobody has since the device last had no work
+  runtime::Nanoseconds waitedUntil{0}; ///< zero: no thread has waited since the device last ran dry
   std::uint64_t restsThen = 0;
 };
 

@@ -10,10 +10,10 @@ void HighFootprints::look(const CudaApi &api, StreamState &stream, std::uint64_t
   if (isLarge(key))
     return activity.scopes().headroom().noteLarge(runtime::SteadyClock()());
   std::optional<KernelUse> found = use();
-  constexpr std::uint64_t maxThreads = 1024; // of every architecture
+  constexpr std::uint64_t maxThreads = 1024; // the limit of every architecture
   if (found && (found->shape.grid.count() == 0 || found->shape.block.count() == 0 ||
                 found->shape.block.count() > maxThreads))
-    return; // CUDA refuses it
+    return; // CUDA refuses the launch
   runtime::Headroom::Asked asked;
   asked.known = found.has_value();
   if (found)

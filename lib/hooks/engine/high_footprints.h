@@ -1,6 +1,6 @@
-// What launches of high priority take of an SM: told to the runtime, whose pausing work leaves room
-// for them. A launch like one that was seen before costs a hash of what it asks for and a look into
-// a table; no lock.
+// The resources that high-priority launches take of an SM. The runtime is told of them, and pausing
+// work leaves headroom for them. A launch like an earlier one costs a hash of its request and a
+// table lookup, without a lock.
 #ifndef TALLY_LIB_HOOKS_ENGINE_HIGH_FOOTPRINTS_H
 #define TALLY_LIB_HOOKS_ENGINE_HIGH_FOOTPRINTS_H
 
@@ -17,16 +17,16 @@
 
 namespace tally::hooks {
 
-/// Once there is best-effort work that may pause. Each call is made before what it speaks of is
-/// put on a stream of high priority. Thread-safe. Never destroyed: threads may be in it as long as
-/// the process lives.
+/// Exists once there is best-effort work that may pause. Each call is made before its launch or
+/// copy is put on a high-priority stream. Thread-safe. Never destroyed: threads may use it as long
+/// as the process lives.
 class HighFootprints {
 public:
   HighFootprints(Activity &activity, Registry &registry, const Captures &captures)
       : activity(activity), registry(registry), captures(captures) {}
 
-  /// A launch of a kernel by the program; `request` gives the LaunchRequest. It is asked a second
-  /// time where the launch is not known: what is not handed on stays in registers.
+  /// A launch of a kernel by the program; `request` gives the LaunchRequest. It is called a second
+  /// time where the launch is not known: values that are not passed on stay in registers.
   template <class Request>
   [[gnu::always_inline]] void launch(const CudaApi &api, StreamState &stream,
                                      const Request &request) {
@@ -37,7 +37,7 @@ public:
     if (!isKnown(key)) [[unlikely]]
       lookAtLaunch(api, stream, key, request());
   }
-  /// By a library; `use` gives an optional<KernelUse>: nothing where that is not known.
+  /// A launch by a library; `use` gives an optional<KernelUse>, nothing where the use is not known.
   template <class Use>
   void foreign(const CudaApi &api, StreamState &stream, const void *function, dim3 grid, dim3 block,
                std::size_t sharedBytes, Use use) {
@@ -45,16 +45,16 @@ public:
     if (!isKnown(key))
       look(api, stream, key, use);
   }
-  /// Of a graph; nullptr: nothing is known of it.
+  /// A launch of a graph; nullptr: nothing is known of the graph.
   void graph(const CudaApi &api, StreamState &stream, ExecutableGraph *graph);
   /// A launch of which nothing is known.
   void unknown(const CudaApi &api, StreamState &stream);
-  /// A copy or fill that may be a kernel of the driver's.
+  /// A copy or fill that the driver may make with a kernel.
   void ofDriver(const CudaApi &api, StreamState &stream);
 
-  /// A stream is about to be destroyed: its handle may be another's then.
+  /// A stream is about to be destroyed: its handle may then name another stream.
   void streamLeaves(StreamState &stream);
-  /// Kernels may have become others.
+  /// Handles may name other kernels from now on.
   void forget() {
     for (std::atomic<std::uint64_t> &each : seen)
       each.store(0, std::memory_order_relaxed);
@@ -64,7 +64,7 @@ public:
 private:
   using Use = std::function<std::optional<KernelUse>()>;
   static constexpr std::size_t places = 1024;
-  static constexpr std::uint64_t large = 1; ///< of an entry: it does not fit
+  static constexpr std::uint64_t large = 1; ///< set in an entry whose launch does not fit
 
   static bool isCooperative(std::span<const cudaLaunchAttribute> attributes) {
     for (const cudaLaunchAttribute &each : attributes)
@@ -72,8 +72,8 @@ private:
         return true;
     return false;
   }
-  /// Even, and not 0. What two launches that differ have in common by chance of one in 2^62 is
-  /// taken for one; a pause ends by its deadline all the same.
+  /// Even, and not 0. Two different launches have the same key with a chance of one in 2^62 and are
+  /// then taken for one; a pause still ends by its deadline.
   static std::uint64_t keyOf(const StreamState &stream, const void *function, dim3 grid, dim3 block,
                              std::size_t sharedBytes, bool together) {
     std::uint64_t key = reinterpret_cast<std::uint64_t>(function) * 0x9e3779b97f4a7c15u +
@@ -85,7 +85,7 @@ private:
     key = (key ^ key >> 32) * 0xe7037ed1a0b428dbu;
     return (key ^ key >> 29) << 1 | std::uint64_t{1} << 63;
   }
-  /// Two places beside each other, in one line of the cache.
+  /// Two adjacent places, in one cache line.
   std::atomic<std::uint64_t> *placesOf(std::uint64_t key) { return &seen[key & (places - 2)]; }
   bool isKnown(std::uint64_t key) {
     std::atomic<std::uint64_t> *two = placesOf(key);
@@ -106,7 +106,7 @@ private:
   Activity &activity;
   Registry &registry;
   const Captures &captures;
-  alignas(64) std::array<std::atomic<std::uint64_t>, places> seen{}; // keys; `large` or not
+  alignas(64) std::array<std::atomic<std::uint64_t>, places> seen{}; // keys, with bit `large`
 };
 
 } // namespace tally::hooks

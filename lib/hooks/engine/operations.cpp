@@ -41,7 +41,7 @@ runtime::Operation Operations::of(const GraphPart &part) {
     return of(part.kernel);
   if (part.foreign)
     return of(part.foreign);
-  // CUDA launches it.
+  // CUDA launches the node's graph.
   auto launch = [small = part.other](cudaStream_t on) { return small->launch(on); };
   if (part.otherKernel == 0)
     return of(launch);

@@ -1,4 +1,5 @@
-// What a process queues, as operations of a lane: launches, parts of graphs, copies, calls.
+// Makes the operations of a lane for the work that a process queues: launches, parts of graphs,
+// copies, calls.
 #ifndef TALLY_LIB_HOOKS_ENGINE_OPERATIONS_H
 #define TALLY_LIB_HOOKS_ENGINE_OPERATIONS_H
 
@@ -16,18 +17,19 @@
 
 namespace tally::hooks {
 
-/// Thread-safe. Errors of what an operation puts on the device are the queue's to keep.
+/// Thread-safe. The queue keeps the errors of work that an operation puts on the device.
 class Operations {
 public:
   Operations(ApiDevice &device, BestEffortQueue &queue) : device(device), queue(queue) {}
 
   runtime::Operation of(const std::shared_ptr<const KernelLaunch> &launch);
-  /// Of a library's launch.
+  /// The operation of a library's launch.
   runtime::Operation of(const std::shared_ptr<const ForeignLaunch> &launch);
   runtime::Operation of(const GraphPart &part);
-  /// What `run` puts on the lane's stream, no kernel.
+  /// The operation of a call that puts work other than a kernel on the lane's stream.
   runtime::Operation of(RunOn run);
-  /// A copy or a fill by a kernel of the hooks' own; `run`: by CUDA, where it cannot yield.
+  /// The operation of a copy or a fill by a kernel of the hooks; `run` makes it through CUDA, where
+  /// it cannot yield.
   runtime::Operation of(OwnLaunch launch, RunOn run);
   /// How many of the program's launches cannot yield.
   std::uint64_t nonPreemptible() const { return launchedNonPreemptible.load(); }

@@ -14,30 +14,31 @@ using runtime::Nanoseconds;
 
 namespace {
 
-/// What is taken for the duration of an operation of which nothing is known.
+/// Assumed duration of an operation of which nothing is known.
 constexpr double unknownNs = 1e6;
 constexpr double leastNs = 500;
-/// An operation that is measured alone comes about so long behind the event before it, if the
-/// device had nothing else to do.
+/// Largest delay between the event before an operation that is measured alone and the operation
+/// itself, if the device had nothing else to do.
 constexpr double mostLaunchNs = 10e3;
-/// A stream that had nothing put on it for so long may have come to rest, and what it then waited
-/// for its thread is no duration.
+/// A stream that got no operation for this long may have run dry; the time that it then waited for
+/// its thread is no duration.
 constexpr Nanoseconds longGap = 500us;
 constexpr Nanoseconds sweepInterval = 1ms;
-/// Waiting threads look again and again for so long, then sleep between looks.
+/// Waiting threads poll for `spinFor`, then sleep `nap` between looks.
 constexpr Nanoseconds spinFor = 50us, nap = 50us;
-/// A thread waits for at most so many times what was expected, and so long behind that.
+/// A thread waits for at most this multiple of the expected time, plus `mostBehindExpected`.
 constexpr double mostTimesExpected = 4;
 constexpr Nanoseconds mostBehindExpected = 100ms;
-/// An event on a stream that is at rest is over long before.
+/// An event on an idle stream is over long before this time.
 constexpr Nanoseconds mostForOwnEvent = 5ms;
-/// A thread waits so long for what is queued, and not again for so many times that.
+/// A thread waits this long for the queue to empty, and does not wait again for this multiple of
+/// the time.
 constexpr Nanoseconds longestSettling = 20ms;
 constexpr int timesSettling = 10;
-/// One longer than the bound goes when no more than such a part of the bound is ahead of it.
+/// An operation longer than the bound goes when at most the bound divided by this is ahead of it.
 constexpr double partOfLonger = 25;
-/// Times that operations take at most: how far above what is expected they make that doubtful, and
-/// how often.
+/// For times that are only upper limits: an estimate becomes doubtful where such a time is above
+/// this multiple of it, at most once in `doubtInterval`.
 constexpr double mostUndoubted = 1.1;
 constexpr Nanoseconds doubtInterval = 100ms;
 constexpr std::size_t mostEstimates = 4096, mostEvents = 64;
@@ -71,7 +72,7 @@ StreamAhead::Estimate &StreamAhead::look(const AheadWork &work, std::uint64_t ke
   return made;
 }
 
-/// nullptr where none can be recorded.
+/// Returns nullptr where no event can be recorded.
 StreamAhead::Event StreamAhead::record(StreamState &stream) {
   cudaEvent_t event = nullptr;
   auto take = [&] {
@@ -94,8 +95,8 @@ StreamAhead::Event StreamAhead::record(StreamState &stream) {
   return ask(put) == Said::Yes ? made : nullptr;
 }
 
-/// A question leaves an error where the answer is no, which the program would find, and may make a
-/// capture invalid.
+/// A query that answers "no" leaves an error, which the program would find, and may make a capture
+/// invalid.
 template <class Question> StreamAhead::Said StreamAhead::ask(const Question &question) {
   if (api.cudaPeekAtLastError() != cudaSuccess)
     return Said::Unknown;
@@ -140,7 +141,7 @@ void StreamAhead::close(StreamState &stream) {
   open = {};
 }
 
-/// Takes out the groups that are over.
+/// Removes the groups that are over.
 void StreamAhead::sweep(Nanoseconds now) {
   lastSweep = now;
   while (!closed.empty()) {
@@ -167,8 +168,8 @@ void StreamAhead::sweep(Nanoseconds now) {
   isLetGo = false;
 }
 
-/// Longer is believed at once, shorter by halves. What was expected of the group's work may be old:
-/// what it took is compared with that, not with what is expected of such work now.
+/// Adopts a longer time at once, a shorter one by halves. Estimates may have changed since the
+/// group was begun: the time is compared with the time expected at the begin of the group.
 void StreamAhead::learn(const Group &group) {
   float ms = 0;
   auto elapsed = [&] { return api.cudaEventElapsedTime(&ms, group.from.get(), group.to.get()); };
@@ -195,13 +196,13 @@ void StreamAhead::learn(const Group &group) {
     estimate.isKnown = estimate.isNews = true;
     Kind &kind = *estimate.kind;
     if (estimate.size < kind.largest)
-      continue; // what comes with any size is the more of it
+      continue; // a fixed cost is a larger part of smaller sizes
     kind.largest = estimate.size;
     kind.nsOfUnit = estimate.ns / estimate.size;
   }
 }
 
-/// What the group's operations take may have grown; or its time holds more than theirs.
+/// The operations' durations may have grown, or the group's time holds more than the operations.
 void StreamAhead::doubt(const Group &group, double factor) {
   Nanoseconds now = runtime::SteadyClock{}();
   if (factor <= mostUndoubted || now - lastDoubt < doubtInterval)
@@ -211,7 +212,7 @@ void StreamAhead::doubt(const Group &group, double factor) {
     each.estimate->isDoubtful = true;
 }
 
-/// Where the stream has come to rest its thread was what it waited for.
+/// Where the stream has run dry, it waited for its thread.
 void StreamAhead::dropIdle(StreamState &stream, Nanoseconds now) {
   if (ask([&] { return api.cudaStreamQuery(stream.handle); }) != Said::Yes)
     return;
@@ -222,8 +223,8 @@ void StreamAhead::dropIdle(StreamState &stream, Nanoseconds now) {
   open = {};
 }
 
-/// ns. What takes longer than expected counts with what it has taken, but for what may have to wait
-/// for others.
+/// In ns. A group that takes longer than expected counts with the time that it has taken, except
+/// groups that may have to wait for others.
 double StreamAhead::ahead(Nanoseconds now) const {
   double sum = closedExpected + open.expected;
   if (closed.empty())
@@ -235,7 +236,7 @@ double StreamAhead::ahead(Nanoseconds now) const {
   return closed.front().isShared ? sum : sum - first + had;
 }
 
-/// Whether an operation would be too far ahead. One that is longer than the bound goes when hardly
+/// Whether an operation would be too far ahead. An operation longer than the bound goes when hardly
 /// anything is ahead of it.
 bool StreamAhead::isTooFar(double ns, Nanoseconds now) const {
   double before = ahead(now);
@@ -244,13 +245,15 @@ bool StreamAhead::isTooFar(double ns, Nanoseconds now) const {
 }
 
 /// Returns when the operation is not too far ahead, a capture begins, or no group is over for far
-/// longer than was expected: the stream is let go then. Whether the calling thread has waited.
+/// longer than expected; the stream is then not bounded. Returns whether the calling thread has
+/// waited.
 bool StreamAhead::waitUntilAdmissible(StreamState &stream, double ns) {
   Nanoseconds now = runtime::SteadyClock{}(), began = now, since = now;
   sweep(now);
   if (open.operations != 0)
     close(stream);
-  // For a whole group: else there would be an event behind each operation from here on.
+  // Waits for space for a whole group: else there would be an event behind each operation from now
+  // on.
   double least = std::max(ns, static_cast<double>(bound.asked().count()) / groupsOfBound);
   while (!closed.empty() && !captures.any() && isTooFar(least, now)) {
     double expected = closed.front().expected * mostTimesExpected;
@@ -281,7 +284,7 @@ StreamAhead::Answer StreamAhead::admit(StreamState &stream, const AheadWork &wor
     dropIdle(stream, now);
   if (now - lastSweep > sweepInterval)
     sweep(now);
-  // What other sizes took, by which a new one is judged, may be far from it.
+  // An estimate from other sizes may be far off for a new size.
   Estimate &estimate = estimateOf(work);
   bool isNew = !estimate.isKnown || !estimate.isMet || estimate.isDoubtful;
   if (open.operations != 0 && (isNew || isFull(now)))
@@ -316,11 +319,11 @@ void StreamAhead::closeBehind(StreamState &stream) {
     close(stream);
 }
 
-/// The failed call's error is the thread's, which a question there would replace.
+/// The failed call's error is the thread's last error, which a query would replace.
 void StreamAhead::takeBack(StreamState &stream, const AheadWork &work) {
   std::unique_lock lock(mutex);
   if (open.operations == 0 || captures.any())
-    return; // it was not counted, or what it was counted in is closed
+    return; // it was not counted, or its group is closed
   --open.operations;
   open.expected = std::max(0.0, open.expected - estimateOf(work).ns);
   if (open.operations != 0)
@@ -338,7 +341,7 @@ void StreamAhead::takeBack(StreamState &stream, const AheadWork &work) {
   }).join();
 }
 
-/// Work of a class makes way for that of a higher one, which takes the queue.
+/// Work of one class yields to work of a higher one, which needs the queue.
 bool RunAhead::isOneClass(const StreamState &stream) {
   std::uint32_t bit = 1u << stream.bestEffortClass.load(std::memory_order_relaxed);
   std::uint32_t seen = classes.load(std::memory_order_relaxed);
@@ -347,8 +350,8 @@ bool RunAhead::isOneClass(const StreamState &stream) {
   return seen == bit;
 }
 
-/// Others have gone. Waits until nothing is queued any more, though not for ever: what is queued
-/// may depend on what the calling thread does next.
+/// The other classes and processes are gone. Waits until the queue is empty, for a bounded time:
+/// queued work may depend on the next step of the calling thread.
 bool RunAhead::settle() {
   std::unique_lock lock(settling, std::try_to_lock);
   Nanoseconds now = runtime::SteadyClock{}();

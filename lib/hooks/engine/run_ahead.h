@@ -1,29 +1,30 @@
-// Best-effort work that goes to CUDA as it comes, while no work of another class can be waiting for
-// it. Nothing of it yields, so whoever joins waits for what is ahead of the device: that is bounded
-// in time, by what the same work took before.
+// Best-effort work that goes to CUDA at once, while no work of another class can wait for it. This
+// work does not yield, so a process or class that joins waits for the work that is ahead of the
+// device. That time is bounded, by the time that the same work took before.
 //
-// On each stream events stand between groups of operations of about a fifth of the bound. What lies
-// between two events took what is between them by the device's clock; the operations of a group
-// share it by what was expected of each. An operation that is new is measured alone, from an event
-// right before it. A thread waits before an operation that would be further ahead than the bound.
-// Where hardly anything is ahead one goes that takes longer by itself.
+// On each stream events stand between groups of operations of about a fifth of the bound. The
+// device's clock gives the time between two events. The operations of the group share that time in
+// proportion to the time expected of each. A new operation is measured alone, from an event right
+// before it. A thread waits before an operation that would be further ahead than the bound. An
+// operation longer than the bound goes when hardly anything is ahead of it.
 //
 // The bound grows where it left the device without work (growing_bound.h).
 //
-// Not all that lies between two events is the operations'. Where the device had reached the first
+// The time between two events may hold more than the operations. Where the device reached the first
 // event before the last operation came, it may have waited for the thread. Where other streams were
-// given work meanwhile, it may have waited for that: the legacy stream waits for all blocking ones,
-// and any stream for an event of another. Such a time says how long the operations take at most.
-// Where it is above what was expected, they are measured alone again, now and then.
+// given work meanwhile, it may have waited for that work: the legacy stream waits for all blocking
+// streams, and any stream may wait for an event of another. Such a time is only an upper limit for
+// the operations. Where it is above the expected time, the operations are measured alone again, now
+// and then.
 //
-// That nobody else is there is looked up for each operation. From the first one on that finds
-// somebody operations are queued (best_effort_queue.h); where everybody is gone they go at once
-// again when nothing is queued any more. What is queued comes behind what went at once, as behind
-// all calls that were made past the queue.
+// Each operation checks whether other classes or processes are there. The first operation that
+// finds any is queued, and so are all later ones (best_effort_queue.h). Once the others are gone,
+// operations go at once again when the queue is empty. Queued operations come behind operations
+// that went at once, as behind all calls that were made without the queue.
 //
-// A thread never waits for ever: work may depend on what the same thread does next (a kernel that
-// polls a word of the host's). Behind a wait that took far longer than expected the stream is let
-// go, until what it waited for is over.
+// A thread never waits for ever: work may depend on the next step of the same thread (a kernel that
+// polls a word of host memory). After a wait that took far longer than expected the stream is not
+// bounded until the work that it waited for is over.
 #ifndef TALLY_LIB_HOOKS_ENGINE_RUN_AHEAD_H
 #define TALLY_LIB_HOOKS_ENGINE_RUN_AHEAD_H
 
@@ -53,18 +54,18 @@
 
 namespace tally::hooks {
 
-/// What an operation does, as far as its duration goes.
+/// The kind of an operation, as far as its duration depends on it.
 struct AheadWork {
   const void *identity = nullptr; ///< the kernel, the executable graph, or the kind of copy;
                                   ///< nullptr: it is not bounded
   std::uint64_t size = 1;         ///< thread blocks, or bytes
-  bool isCounted = true;          ///< among the program's launches, of kernels and graphs
+  bool isCounted = true;          ///< one of the program's launches of kernels and graphs
 };
 
 class RunAhead;
 
-/// Operations of one stream that were put on it, and how long they take. Thread-safe; no lock is
-/// held during a call of the program's.
+/// Operations that were put on one stream, and their durations. Thread-safe; no lock is held during
+/// a call of the program's.
 class StreamAhead {
 public:
   StreamAhead(RunAhead &owner, const CudaApi &api, Captures &captures, Activity &activity,
@@ -75,53 +76,54 @@ public:
   RunAhead &owner;
 
   enum class Answer : std::uint8_t {
-    Waited,     ///< it would have been too far ahead, and is to ask again
-    Go,         ///< it is counted, and may be put on the stream
-    GoUnknown,  ///< likewise; nothing is known of it, so closeBehind() is to be called then
-    GoFirstTime ///< likewise, and it was not met on this stream before
+    Waited,     ///< the operation would be too far ahead; the caller asks again
+    Go,         ///< the operation is counted and may be put on the stream
+    GoUnknown,  ///< as Go; the operation is unknown, so the caller calls closeBehind() next
+    GoFirstTime ///< as Go; the operation is new to this stream
   };
-  /// Before an operation is put on the stream. While a capture is open, when events may not be
-  /// asked about, all may go.
+  /// Called before an operation is put on the stream. While a capture is open, events may not be
+  /// queried, and all operations may go.
   Answer admit(StreamState &stream, const AheadWork &work);
-  /// What such work took; zero where that is not known, or was said since it was last measured.
+  /// The duration of such work; zero where it is not known or was returned since the last
+  /// measurement.
   runtime::Nanoseconds takeNews(const AheadWork &work);
-  /// Behind an operation of which nothing was known: it is measured alone.
+  /// Called behind an operation of which nothing was known: it is measured alone.
   void closeBehind(StreamState &stream);
-  /// The operation was admitted, and its call failed: it is not counted, and the event before it is
-  /// over when this returns, unless something of the program's is before that.
+  /// The operation was admitted, and its call failed: it is not counted any more. When this
+  /// returns, the event before it is over, unless other work of the program's is before the event.
   void takeBack(StreamState &stream, const AheadWork &work);
-  std::atomic<std::uint64_t> launches{0}; ///< made so far, of those that are counted
+  std::atomic<std::uint64_t> launches{0}; ///< counted launches so far
 
 private:
   struct Kind {
-    double nsOfUnit = 0; ///< of `size`, in the largest that was measured; 0: none was
+    double nsOfUnit = 0; ///< per unit of `size`, at the largest measured size; 0: never measured
     double largest = 0;
   };
   struct Estimate {
     Kind *kind = nullptr;
     double size = 1, ns = 0;
     bool isKnown = false, isMet = false, isNews = false;
-    bool isDoubtful = false;      ///< to be measured alone again
+    bool isDoubtful = false;      ///< has to be measured alone again
     std::uint64_t learntFrom = 0; ///< a group's number
   };
   struct Work {
     Estimate *estimate = nullptr;
-    double ns = 0; ///< expected then, of each operation
+    double ns = 0; ///< expected duration of each operation at that time
   };
   using Event = std::shared_ptr<CUevent_st>;
   struct Group {
     Event from, to;
-    std::uint64_t othersAtFrom = 0; ///< what other streams had put when `from` was recorded
-    bool isShared = false;          ///< they put more until `to` was
-    bool isGapless = false;         ///< the device had not come to `from` when all was put
+    std::uint64_t othersAtFrom = 0; ///< operations of other streams when `from` was recorded
+    bool isShared = false;          ///< other streams put operations between `from` and `to`
+    bool isGapless = false; ///< the device had not reached `from` when all operations were put
     runtime::Nanoseconds begun{0};
     double expected = 0; ///< ns
     std::uint64_t operations = 0;
-    std::vector<Work> work; ///< one of operations of one estimate that follow each other
+    std::vector<Work> work; ///< one entry for consecutive operations of one estimate
   };
-  /// Unknown: the context has failed, which the program hears of by its own calls.
+  /// Unknown: the context has failed; the program learns that from its own calls.
   enum class Said : std::uint8_t { No, Yes, Unknown };
-  /// The estimate of work that was met not long ago.
+  /// The estimate of a recently seen operation.
   struct Recent {
     AheadWork work;
     Estimate *estimate = nullptr;
@@ -147,7 +149,8 @@ private:
   void learn(const Group &group);
   void doubt(const Group &group, double factor);
   double ahead(runtime::Nanoseconds now) const;
-  /// By what is expected, or by the time since it was begun: it may take longer than expected.
+  /// By the expected time, or by the time since the group was begun: the group may take longer than
+  /// expected.
   bool isFull(runtime::Nanoseconds now) const {
     double most = static_cast<double>(bound.asked().count()) / groupsOfBound;
     return open.expected >= most || static_cast<double>((now - open.begun).count()) >= most;
@@ -156,14 +159,14 @@ private:
   bool waitUntilAdmissible(StreamState &stream, double ns);
   bool isTooFar(double ns, runtime::Nanoseconds now) const;
 
-  /// Events stand between groups of so much of the bound.
+  /// The bound holds about this many groups.
   static constexpr double groupsOfBound = 5;
   const CudaApi &api;
   Captures &captures;
   Activity &activity;
-  runtime::Trace *const trace; ///< or none
-  const std::uint8_t number;   ///< there
-  std::mutex mutex;            ///< for what follows
+  runtime::Trace *const trace; ///< may be nullptr
+  const std::uint8_t number;   ///< the stream's number in the trace
+  std::mutex mutex;            ///< guards the members below
   GrowingBound bound;
   std::unordered_map<const void *, Kind> kinds;
   std::array<Recent, recentCount> recent;
@@ -175,25 +178,25 @@ private:
   std::uint64_t groupsLearnt = 0;
   std::uint64_t put = 0; ///< operations so far
   std::uint64_t othersAtLast =
-      0; ///< what other streams had put when `closed.back().to` was recorded
+      0; ///< operations of other streams when `closed.back().to` was recorded
   runtime::Nanoseconds lastDoubt{0};
-  runtime::Nanoseconds firstSince{0}; ///< the first of `closed` has had the device at most so long
+  runtime::Nanoseconds firstSince{0}; ///< since when the first of `closed` may have run
   runtime::Nanoseconds lastPut{0}, lastSweep{0};
   bool isLetGo = false;
 };
 
-/// Those of all streams of a process in which all work is best effort. Thread-safe.
+/// The StreamAhead of all streams of a process in which all work is best effort. Thread-safe.
 class RunAhead {
 public:
-  /// `trace`: where it is noted when groups ran, or nowhere. `bound`: how far a stream's operations
-  /// may be ahead of the device.
+  /// `trace` notes when groups ran; it may be nullptr. `bound`: how far a stream's operations may
+  /// be ahead of the device.
   RunAhead(const CudaApi &api, Captures &captures, Activity &activity, BestEffortQueue &queue,
            runtime::Nanoseconds bound, runtime::Trace *trace)
       : api(api), captures(captures), activity(activity), queue(queue), bound(bound), trace(trace) {
   }
 
-  /// Makes the call, which puts `work` on the stream, if it may go at once. Nothing: it has to be
-  /// queued. `meet` is called before work of a kind that the stream has not met.
+  /// Makes the call, which puts `work` on the stream, if it may go at once. Returns nothing where
+  /// the work has to be queued. `meet` is called before a kind of work that is new to the stream.
   template <class Call, class Meet>
   auto tryPass(StreamState &stream, const AheadWork &work, const Call &call, const Meet &meet)
       -> std::optional<decltype(call())> {
@@ -218,29 +221,29 @@ public:
       own.closeBehind(stream);
     return status;
   }
-  /// Operations that all streams were given so far.
+  /// Operations put on all streams so far.
   std::atomic<std::uint64_t> put{0};
-  /// A test's: while set it is as if somebody else were there.
+  /// For tests: while set, other work counts as present.
   std::atomic<bool> isHeldUp{false};
-  /// What such work took on the stream when it went at once, for those that do not know it yet;
-  /// zero where there is nothing new.
+  /// The duration of such work on the stream when it went at once, for callers that do not know it
+  /// yet; zero where there is nothing new.
   static runtime::Nanoseconds takeNews(const StreamState &stream, const AheadWork &work) {
     StreamAhead *known = stream.ahead.load(std::memory_order_acquire);
     return known ? known->takeNews(work) : runtime::Nanoseconds(0);
   }
-  /// Of the program itself: kernels and graphs so far.
+  /// Kernels and graphs that the program itself launched so far.
   std::uint64_t launches() const;
 
-  /// Sizes are told apart as powers of two: there are programs in which each copy has its own.
+  /// Sizes are rounded up to powers of two: in some programs each copy has its own size.
   static AheadWork copyOf(cudaMemcpyKind kind, std::uint64_t bytes) {
     return {&copies[static_cast<unsigned>(kind) % std::size(copies)], std::bit_ceil(bytes | 1),
             false};
   }
   static AheadWork fillOf(std::uint64_t bytes) { return {&fills, std::bit_ceil(bytes | 1), false}; }
-  /// What is no kernel, no graph and no copy or fill of one range.
+  /// An operation that is no kernel, no graph and no copy or fill of one range.
   static AheadWork other() { return {&others, 1, false}; }
 
-  /// Whether nobody else is there.
+  /// Whether no other class or process is there.
   bool isAlone() { return !isHeldUp.load(std::memory_order_relaxed) && activity.isAlone(); }
 
 private:
@@ -262,11 +265,11 @@ private:
   BestEffortQueue &queue;
   const runtime::Nanoseconds bound;
   runtime::Trace *const trace;
-  std::atomic<std::uint32_t> classes{0}; ///< of best effort, of streams so far; a bit each
+  std::atomic<std::uint32_t> classes{0}; ///< best-effort classes seen so far; one bit each
   std::mutex settling;
-  runtime::Nanoseconds settleAgain{0}; ///< guarded by it
+  runtime::Nanoseconds settleAgain{0}; ///< guarded by `settling`
   mutable std::mutex adding;
-  std::deque<StreamAhead> streams; ///< they stay
+  std::deque<StreamAhead> streams; ///< never removed
 };
 
 } // namespace tally::hooks

@@ -9,7 +9,7 @@ namespace tally::hooks {
 
 namespace {
 
-/// A copy by units of 16 needs both ends alike.
+/// A copy in units of 16 bytes needs both ends at the same alignment.
 constexpr std::size_t unit = 16;
 
 bool mayBe(cudaMemcpyKind kind, cudaMemcpyKind wanted) {
@@ -25,7 +25,8 @@ StagingRing::take(std::size_t size, const std::function<bool(std::uint64_t)> &is
     taken.pop_front();
     ++firstNumber;
   }
-  // The free part is from the end of the newest to the begin of the oldest, round the ring's end.
+  // The free part goes from the end of the newest piece to the begin of the oldest, round the
+  // ring's end.
   std::size_t begin = taken.empty() ? 0 : taken.back().end;
   std::size_t oldest = taken.empty() ? bytes : taken.front().begin;
   bool isWrapped = begin <= oldest && !taken.empty();
@@ -49,8 +50,8 @@ bool Staging::isPageable(const void *pointer) const {
          attributes.type == cudaMemoryTypeUnregistered;
 }
 
-/// Allocated when it is first needed, on a thread of its own: what fails there leaves no error
-/// behind that the application would find.
+/// Allocated at the first use, on a thread of its own: a failing call leaves no error behind that
+/// the application would find.
 std::byte *Staging::memory() {
   std::unique_lock lock(allocating);
   if (!pinned && !cannotAllocate && !captures.any()) {

@@ -1,7 +1,7 @@
-// Copies between the device's memory and pageable host memory, through pinned memory of the hooks'
-// own. CUDA makes such a copy during the call, for which all that is queued ahead of it would have
-// to be over; between the device's memory and pinned memory a kernel (own_kernels.h) can make it in
-// its turn.
+// Copies between device memory and pageable host memory, through pinned memory of the hooks. CUDA
+// makes such a copy during the call, and all queued operations ahead of it would have to be over
+// first. A kernel (own_kernels.h) can copy between device memory and pinned memory in the order of
+// the queue.
 #ifndef TALLY_LIB_HOOKS_ENGINE_STAGING_H
 #define TALLY_LIB_HOOKS_ENGINE_STAGING_H
 
@@ -23,41 +23,41 @@ namespace tally::hooks {
 /// Thread-safe.
 class StagingRing {
 public:
-  /// A piece of it, which is the caller's until keepUntil().
+  /// A piece of the ring, which the caller owns until keepUntil().
   struct Piece {
     std::size_t begin = 0;
     std::uint64_t number = 0;
   };
   explicit StagingRing(std::size_t bytes) : bytes(bytes) {}
-  /// `isOver`: whether the operation with a ticket is. Nothing: there is no room.
+  /// `isOver`: whether the operation with a ticket is over. Returns nothing where no piece is free.
   std::optional<Piece> take(std::size_t size, const std::function<bool(std::uint64_t)> &isOver);
-  /// The piece is free again when that operation is over.
+  /// The piece is free again when the operation with that ticket is over.
   void keepUntil(const Piece &piece, std::uint64_t ticket);
 
 private:
   struct Taken {
     std::size_t begin, end;
-    std::optional<std::uint64_t> ticket; ///< nothing: it is its taker's
+    std::optional<std::uint64_t> ticket; ///< nothing: the caller of take() owns it
   };
   const std::size_t bytes;
   std::mutex mutex;
   std::deque<Taken> taken;       ///< the oldest first
-  std::uint64_t firstNumber = 0; ///< of those
+  std::uint64_t firstNumber = 0; ///< number of the first entry of `taken`
 };
 
-/// One such copy, whose launch is still to be queued.
+/// One staged copy, whose launch is not queued yet.
 struct StagedCopy {
   OwnLaunch launch;
-  RunOn run; ///< makes it without the kernel's variants
+  RunOn run; ///< makes the copy without the kernel's variants
   StagingRing::Piece piece;
-  std::byte *memory = nullptr; ///< the piece's
+  std::byte *memory = nullptr; ///< the piece's memory
   bool toHost = false;
 };
 
-/// That of one device, whose memory goes with the device's context. Thread-safe.
+/// The staging memory of one device; it goes with the device's context. Thread-safe.
 class Staging {
 public:
-  /// Of pinned memory; and the largest copy that goes through it.
+  /// Bytes of pinned memory, and of the largest copy that goes through it.
   static constexpr std::size_t capacity = 8 * OwnKernels::mostOfHost, most = OwnKernels::mostOfHost;
 
   Staging(const CudaApi &api, const Captures &captures, OwnKernels &own, BestEffortQueue &queue)
@@ -65,13 +65,14 @@ public:
   Staging(const Staging &) = delete;
   Staging &operator=(const Staging &) = delete;
 
-  /// Allocates it now: later, while a stream waits on the device, the driver might wait for that.
+  /// Allocates the memory now: later, while a stream waits on the device, the driver might wait for
+  /// that stream.
   void prepare() { memory(); }
-  /// Where one end is the device's memory and the other pageable. What is to go to the device is
-  /// read during the call. Nothing: it is to be left to CUDA.
+  /// For a copy between device memory and pageable memory. Bytes for the device are read during the
+  /// call. Returns nothing where CUDA has to make the copy.
   std::optional<StagedCopy> begin(void *to, const void *from, std::size_t bytes,
                                   cudaMemcpyKind kind);
-  /// It was queued as that ticket.
+  /// The copy was queued under that ticket.
   void keepUntil(const StagedCopy &copy, std::uint64_t ticket) {
     ring.keepUntil(copy.piece, ticket);
   }
@@ -86,7 +87,7 @@ private:
   BestEffortQueue &queue;
   StagingRing ring{capacity};
   std::mutex allocating;
-  void *pinned = nullptr; ///< guarded by it
+  void *pinned = nullptr; ///< guarded by `allocating`
   bool cannotAllocate = false;
 };
 

@@ -1,4 +1,4 @@
-// A test's: requests that come and go all the time, whatever the program does.
+// For tests: requests that come and go all the time, whatever the program does.
 #ifndef TALLY_LIB_HOOKS_ENGINE_STORM_H
 #define TALLY_LIB_HOOKS_ENGINE_STORM_H
 
@@ -12,12 +12,12 @@
 
 namespace tally::hooks {
 
-/// A thread that begins and ends a request every so many microseconds (TALLY_YIELD_EVERY_US). Where
-/// work may run ahead the requests are those of a process that comes and goes too, for some 16
-/// requests each time.
+/// A thread that begins and ends a request in a fixed interval, in microseconds
+/// (TALLY_YIELD_EVERY_US). Where work may run ahead, the thread also plays a process that comes and
+/// goes, for some 16 requests each time.
 class Storm {
 public:
-  /// `ahead`: where work runs ahead, or nullptr. All outlive this.
+  /// `ahead`: nullptr where no work runs ahead. All arguments outlive this object.
   Storm(const CudaApi &api, Activity &activity, RunAhead *ahead, std::uint32_t everyMicroseconds);
   ~Storm() { stop(); }
   Storm(const Storm &) = delete;

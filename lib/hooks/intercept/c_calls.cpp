@@ -34,7 +34,8 @@ int tally_request_begin_v1(cudaStream_t stream, const tally_request_options *opt
     return cudaSuccess;
   if (Settings::get().areWrong)
     return cudaErrorStartupFailure;
-  // That of the first version. Members that came later are looked at where they are there.
+  // The size of the first version. Later members are read only where the caller's structure has
+  // them.
   constexpr std::size_t least =
       offsetof(tally_request_options, deadline_ns) + sizeof(std::uint64_t);
   constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();

@@ -1,5 +1,5 @@
-// CUDA 12's own form of calls that have another form in 13: wrapped in that one's name. Nothing
-// with CUDA 13.
+// Calls that have another form in CUDA 12 than in CUDA 13: each 12 form is wrapped and calls the
+// wrapper of the 13 form. Empty with CUDA 13.
 #include "intercept/real_calls.h"
 
 #if CUDART_VERSION < 13000
@@ -13,7 +13,7 @@ cudaMemLocation placeOf(int device) {
                                    : cudaMemLocation{cudaMemLocationTypeDevice, device};
 }
 
-/// Which operation failed is not known.
+/// The hooks do not know which operation failed.
 void leaveOpen(std::size_t *failed) {
   if (failed)
     *failed = SIZE_MAX;
@@ -21,7 +21,7 @@ void leaveOpen(std::size_t *failed) {
 
 } // namespace
 
-/// 12's call of that name, and the body of its wrapper.
+/// CUDA 12's call of that name, and the body of its wrapper.
 #define TALLY_CUDA_12_OLD(name, symbol, parameters, call)                                          \
   extern "C" cudaError_t tallyOld_##name parameters __asm__("__wrap_" symbol);                     \
   extern "C" cudaError_t tallyOld_##name parameters { return call; }
@@ -85,7 +85,7 @@ TALLY_CUDA_12_OLD(addNode, "cudaGraphAddNode",
                    size_t count, cudaGraphNodeParams *parameters),
                   __wrap_cudaGraphAddNode(node, graph, dependencies, nullptr, count, parameters))
 
-// Batches of copies (12.8): 12 also says which one failed.
+// Batches of copies (12.8): CUDA 12's form also returns the index of the failed copy.
 
 #define TALLY_CUDA_12_BATCH(name)                                                                  \
   extern "C" cudaError_t tallyBatch_##name(                                                        \

@@ -6,8 +6,8 @@
 
 namespace tally::hooks {
 
-// Graphs, in a preloaded library: in a program that is linked with the hooks the CUDA runtime's
-// calls tell of them.
+// Graphs, in a preloaded library. A program that is linked with the hooks reports its graphs
+// through the CUDA runtime's calls.
 
 inline bool readsGraphs() { return isForeign() && foreignApi().copyGraphNode != nullptr; }
 
@@ -53,13 +53,13 @@ template <class Real> CUresult byRule_DestroyGraph(CUstream, Real real, CUgraphE
   return readsGraphs() ? driverStatus(Hooks::shared().graphs().destroy(foreignApi(), graph))
                        : real(graph);
 }
-/// What has become of a node. A change that is not followed makes its graph go whole.
+/// Applies a change of a node. A change that the hooks cannot follow makes the graph launch whole.
 inline void applyTo(ExecutableGraph &graph, CUgraphNode node,
                     const CUDA_KERNEL_NODE_PARAMS_v2 *given) {
   const void *kernel = runtimeParameters(*given).func;
   graph.setKernelByDriver(node, *given, Hooks::shared().loadedImages().knows(kernel));
 }
-/// Made anew by the driver's call of that name.
+/// The driver's call `adder` makes the node anew.
 template <class... P>
 void setOther(ExecutableGraph &graph, CUgraphNode node, const char *adder, P... p) {
   using Add = CUresult (*)(CUgraphNode *, CUgraph, const CUgraphNode *, std::size_t, P...);

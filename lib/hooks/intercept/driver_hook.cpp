@@ -26,8 +26,8 @@ using GetProcAddress2 = CUresult (*)(const char *, void **, int, cuuint64_t,
                                      CUdriverProcAddressQueryResult *);
 using GetExportTable = CUresult (*)(const void **, const CUuuid *);
 
-/// An entry point of the driver: `stream` is the place of its stream among the parameters.
-/// [0]: the plain form, [1]: the one whose stream 0 is the thread's own.
+/// An entry point of the driver: `stream` is the place of its stream among the parameters. [0]: the
+/// plain form, [1]: the form whose stream 0 is the thread's own.
 template <class Tag, class Function, int stream> struct Entry;
 template <class Tag, class... Parameters, int stream>
 struct Entry<Tag, CUresult (*)(Parameters...), stream> {
@@ -42,8 +42,8 @@ struct Entry<Tag, CUresult (*)(Parameters...), stream> {
   }
 };
 
-// Two names of one call (exported with and without _v2) may have one type; so each has a tag.
-// The macro cu... names of cuda.h must not take part.
+// Two names of one call (exported with and without _v2) may have one type; so each has a tag. The
+// macros cu... of cuda.h must not be expanded here.
 #define TALLY_DRIVER_CALL(name, version, exported, stream, byRule)                                 \
   struct Tag_##name##_##version {                                                                  \
     template <class... Given> static CUresult rule(Given... given) {                               \
@@ -59,7 +59,8 @@ template <class Function> Function exported(const char *name) {
   return reinterpret_cast<Function>(known ? known->find(name) : nullptr);
 }
 
-/// An entry point of the real driver, in the newest version up to `version`; nullptr without one.
+/// An entry point of the real driver, in the newest version up to `version`; nullptr where the
+/// driver has none.
 template <class Function> Function realEntry(const char *name, int version) {
   void *entry = nullptr;
   if (auto real = exported<GetProcAddress2>("cuGetProcAddress_v2"))
@@ -88,7 +89,7 @@ std::optional<KernelUse> useOf(const DriverLaunches &driver, const CUlaunchConfi
   return use;
 }
 
-/// By the registry's record of the kernel, as a launch of the program's own.
+/// Launches through the registry's record of the kernel, like a launch by the program itself.
 template <class Call>
 CUresult launchWithVariants(const CUlaunchConfig &config, CUfunction function, void **parameters,
                             Call call) {
@@ -109,7 +110,7 @@ CUresult launchWithVariants(const CUlaunchConfig &config, CUfunction function, v
                                              [&] { return runtimeStatus(call()); }));
 }
 
-/// A launch that comes from outside of the hooks.
+/// A launch that comes from outside the hooks.
 template <class Call>
 CUresult launchKernel(const CUlaunchConfig &config, CUfunction function, void **parameters,
                       void **extra, Call call) {
@@ -122,7 +123,7 @@ CUresult launchKernel(const CUlaunchConfig &config, CUfunction function, void **
                       parameters, extra);
   };
   auto see = [&](HighFootprints &to, const CudaApi &table, StreamState &state) {
-    // What libraries launch so is rare.
+    // Libraries rarely make cooperative launches.
     if (isCooperative(config))
       return to.unknown(table, state);
     dim3 grid(config.gridDimX, config.gridDimY, config.gridDimZ);
@@ -134,7 +135,7 @@ CUresult launchKernel(const CUlaunchConfig &config, CUfunction function, void **
   return Hooks::shared().libraries().launch(config.hStream, work, call, take, see);
 }
 
-/// cuLaunchKernelEx has its stream inside of the configuration.
+/// cuLaunchKernelEx has its stream inside the configuration.
 struct Entry_cuLaunchKernelEx {
   using Function = CUresult (*)(const CUlaunchConfig *, CUfunction, void **, void **);
   static inline std::atomic<void *> real[2] = {nullptr, nullptr};
@@ -163,7 +164,7 @@ struct Entry_cuLaunchKernel {
       return reinterpret_cast<Function>(real[perThread].load())(
           f, gridX, gridY, gridZ, blockX, blockY, blockZ, shared, stream, parameters, extra);
     };
-    if (InHook::any() || isOff()) // the runtime's own: as soon as can be
+    if (InHook::any() || isOff()) // the runtime's own call: return as soon as possible
       return call();
     CUlaunchConfig config{};
     config.gridDimX = gridX;
@@ -178,7 +179,8 @@ struct Entry_cuLaunchKernel {
   }
 };
 
-/// The wrapper of `real`. A driver that looks itself up finds wrappers: they stay what they are.
+/// The wrapper of `real`. A driver that looks up its own functions finds wrappers: they are
+/// returned unchanged.
 template <class Entry> void *keep(bool perThread, void *real) {
   void *const wrappers[2] = {reinterpret_cast<void *>(&Entry::template wrapper<false>),
                              reinterpret_cast<void *>(&Entry::template wrapper<true>)};
@@ -207,8 +209,8 @@ CUresult getProcAddress1(const char *symbol, void **entry, int version, cuuint64
 CUresult getProcAddress2(const char *symbol, void **entry, int version, cuuint64_t flags,
                          CUdriverProcAddressQueryResult *result);
 
-/// Of the driver's private tables, those that the CUDA runtime, cuBLAS, cuBLASLt, cuFFT, NVRTC and
-/// NVML ask for: no launch of theirs goes by one (docs/design/hooks.md has how that was seen).
+/// Private tables of the driver that the CUDA runtime, cuBLAS, cuBLASLt, cuFFT, NVRTC and NVML ask
+/// for. They make no launch through these tables (docs/design/hooks.md says how that was checked).
 constexpr std::array<std::string_view, 12> knownTables = {
     "1734dc26800d47458726c0f1e7dd8bca", "21318c60971432488ca641ff7324c8f2",
     "263e88607cd2614392f6bbd5006dfa7e", "42d85a8123f6cb478298f6e78a3aecdc",
@@ -228,7 +230,7 @@ CUresult getExportTable(const void **table, const CUuuid *id) {
   return exported<GetExportTable>("cuGetExportTable")(table, id);
 }
 
-/// The wrappers that are no rows, by the names that the driver exports.
+/// The wrappers that have no row, by the names that the driver exports.
 void *wrapperByHand(std::string_view name) {
   if (name == "cuGetProcAddress")
     return reinterpret_cast<void *>(&getProcAddress1);
@@ -245,8 +247,8 @@ const Row *newestRow(std::string_view symbol, int version) {
   return newest;
 }
 
-/// Of this module: a driver that gives out what the loader has bound its own names to may give out
-/// the hooks' cuInit.
+/// Whether the function is of this module: a driver that returns the addresses that the loader has
+/// bound to its own names may return the hooks' cuInit.
 bool isOwn(const void *function) {
   Dl_info own = {}, found = {};
   return dladdr(function, &found) != 0 &&
@@ -283,7 +285,7 @@ CUresult getProcAddress2(const char *symbol, void **entry, int version, cuuint64
   return status;
 }
 
-/// The row of a function by the name that the driver exports it by, cuMemcpyHtoDAsync_v2_ptsz.
+/// The row of a function by its exported name, such as cuMemcpyHtoDAsync_v2_ptsz.
 const Row *rowOfExport(std::string_view name, bool &perThread) {
   perThread = name.ends_with("_ptsz") || name.ends_with("_ptds");
   if (perThread)

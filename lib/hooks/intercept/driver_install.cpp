@@ -1,4 +1,4 @@
-// Leads what the driver exports to the wrappers, before any code of the module runs that could look
+// Leads the driver's exports to the wrappers, before any code of the module runs that could look
 // for the driver.
 #include "device/driver_exports.h"
 #include "device/redirected_exports.h"
@@ -35,7 +35,7 @@ void installDriverHook() {
     return;
   void *loaded = dlopen(driverName, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   std::optional<Unseen> unseen = loaded ? whyUnseen(loaded) : std::nullopt;
-  // It stays loaded: pointers to it are kept.
+  // The driver stays loaded: the hooks keep pointers to it.
   void *driver = loaded ? loaded : dlopen(driverName, RTLD_NOW | RTLD_LOCAL);
   auto own = std::make_unique<runtime::DriverExports>();
   if (!driver) {
@@ -49,7 +49,8 @@ void installDriverHook() {
     return wrapper;
   };
   stayLoaded();
-  // The wrappers find the driver's own functions by it, so it is shared before they can be called.
+  // The wrappers find the driver's own functions through this record, so it is published before any
+  // wrapper can be called.
   auto publish = [&] { runtime::tallySharedDriver1.store(own.release()); };
   Result<std::vector<runtime::Redirected>> redirected =
       runtime::redirectExports(driver, choose, publish);

@@ -1,4 +1,4 @@
-// What is done in the wrappers of the driver's calls, by the rules that driver_api.def names.
+// The rules that driver_api.def names: what the wrappers of the driver's calls do.
 #ifndef TALLY_LIB_HOOKS_INTERCEPT_DRIVER_RULES_H
 #define TALLY_LIB_HOOKS_INTERCEPT_DRIVER_RULES_H
 
@@ -15,7 +15,7 @@
 
 namespace tally::hooks {
 
-/// A function of the driver's, past the hook.
+/// A function of the driver, without the hook.
 template <class... Parameters> class DriverCall {
 public:
   explicit DriverCall(void *entry) : entry(reinterpret_cast<Function>(entry)) {}
@@ -32,7 +32,8 @@ inline CUresult driverStatus(cudaError_t status) { return static_cast<CUresult>(
 
 inline void *pointerTo(CUdeviceptr memory) { return reinterpret_cast<void *>(memory); }
 
-/// What the calls of the rule Range do, by their parameters: fills by elements, and copies.
+/// The copy or fill that a call of the rule Range makes, by its parameters: fills by elements, and
+/// copies.
 template <class Element> ForeignCopy rangeOf(CUdeviceptr to, Element value, std::size_t count) {
   ForeignCopy fill;
   fill.isFill = true;
@@ -62,18 +63,19 @@ inline ForeignCopy rangeOf(void *to, CUdeviceptr from, std::size_t bytes) {
   return copyOf(to, pointerTo(from), bytes, false);
 }
 
-/// Stream 0 in a call that takes it for the thread's own default stream.
+/// Stream 0 in a call that uses it for the thread's own default stream.
 inline CUstream ownOf(CUstream stream) { return stream ? stream : CU_STREAM_PER_THREAD; }
 
-/// nullptr: it has none, or it is not known.
+/// The calling thread's CUcontext; nullptr where the thread has none or the driver does not tell
+/// it.
 inline void *contextOfThread() {
   CUcontext context = nullptr;
   auto current = driverLaunches().currentContext;
   return current && current(&context) == CUDA_SUCCESS ? context : nullptr;
 }
 
-/// Whether a call comes from outside of the hooks. A program without kernels has registered none,
-/// and its libraries' launches count all the same.
+/// Whether a call comes from outside the hooks. A program without kernels registers no code; its
+/// libraries' launches are counted all the same.
 inline bool isForeign() {
   if (InHook::any() || isOff())
     return false;
@@ -82,7 +84,7 @@ inline bool isForeign() {
 }
 inline const CudaApi &foreignApi() { return Hooks::shared().libraries().api(); }
 
-/// `hooked()`, or where the process has no part in sharing yet the call itself.
+/// Returns `hooked()`; where the process takes no part in sharing yet, makes the call itself.
 template <class Call, class Hooked> CUresult asForeign(const Call &call, const Hooked &hooked) {
   if (!isForeign())
     return call();
@@ -90,13 +92,13 @@ template <class Call, class Hooked> CUresult asForeign(const Call &call, const H
       Hooks::shared().libraries().call([&] { return runtimeStatus(call()); }, hooked));
 }
 
-/// What cuGetProcAddress gives as cuGraphInstantiate since 12.0, and before.
+/// The function type that cuGetProcAddress returns for cuGraphInstantiate since 12.0, and before.
 using PFN_cuGraphInstantiate_v12000 = PFN_cuGraphInstantiateWithFlags_v11040;
 using PFN_cuGraphInstantiate_v11000 = CUresult (*)(CUgraphExec *, CUgraph, CUgraphNode *, char *,
                                                    std::size_t);
 using PFN_cuGraphInstantiate_v10000 = PFN_cuGraphInstantiate_v11000;
 
-// Each rule is given the stream that orders the call, the call and its parameters.
+// Each rule gets the stream that orders the call, the call and its parameters.
 
 template <class Real, class... P> CUresult byRule_Launch(CUstream stream, Real real, P... p) {
   auto call = [&] { return real(p...); };
@@ -104,7 +106,7 @@ template <class Real, class... P> CUresult byRule_Launch(CUstream stream, Real r
   auto see = [](HighFootprints &to, const CudaApi &table, StreamState &state) {
     to.unknown(table, state);
   };
-  static constexpr char any = 0; // of these nothing is known
+  static constexpr char any = 0; // identity of launches of which nothing is known
   return isForeign() ? Hooks::shared().libraries().launch(stream, {&any, 1}, call, never, see)
                      : call();
 }
@@ -116,13 +118,13 @@ template <class Real, class... P> CUresult byRule_Stream(CUstream stream, Real r
                                           [&] { return runtimeStatus(call()); });
   });
 }
-/// Of a copy or fill that may be a kernel of the driver's.
+/// A copy or fill that the driver may make with a kernel.
 template <class Real, class... P> CUresult byRule_Fill(CUstream stream, Real real, P... p) {
   if (isForeign())
     Hooks::shared().copies().runsDriverKernel(foreignApi(), stream);
   return byRule_Stream(stream, real, p...);
 }
-/// Of one range of memory, by the queue where it can be.
+/// A copy or fill of one range of memory, through the queue where possible.
 template <class Real, class To, class What>
 CUresult byRule_Range(CUstream stream, Real real, To to, What what, std::size_t count,
                       CUstream given) {
@@ -135,7 +137,7 @@ CUresult byRule_Range(CUstream stream, Real real, To to, What what, std::size_t 
                                                 [&] { return runtimeStatus(call()); });
   });
 }
-/// A host function: later, once it is its turn.
+/// A host function: called later, in its turn.
 template <class Real>
 CUresult byRule_Host(CUstream stream, Real real, CUstream given, CUhostFn function, void *data) {
   auto call = [=] { return runtimeStatus(real(given, function, data)); };
@@ -209,7 +211,7 @@ template <class Real, class... P> CUresult byRule_Forget(CUstream, Real real, P.
     return status;
   });
 }
-/// Of a context: what was loaded in it is gone.
+/// A context is destroyed or reset: all code loaded in it is gone.
 template <class Real, class... P> CUresult byRule_ForgetAll(CUstream stream, Real real, P... p) {
   if (isForeign())
     Hooks::shared().loadedImages().clear();
@@ -224,9 +226,9 @@ CUresult byRule_Unload(CUstream stream, Real real, Module module) {
   });
 }
 
-// Code, a module or a library, and what is found in it.
+// Code: modules and libraries, and the kernels and variables found in them.
 
-/// A call that succeeded tells something of loaded code: `note(images)`.
+/// A call that succeeded tells the hooks about loaded code: `note(images)`.
 template <class Note> CUresult noted(CUresult status, const Note &note) {
   if (status == CUDA_SUCCESS && isForeign())
     note(Hooks::shared().loadedImages());
@@ -309,7 +311,7 @@ template <class Real, class Function>
 CUresult setAttribute(Real real, Function function, CUfunction_attribute attribute, int value) {
   if (!isForeign())
     return real();
-  auto meant = static_cast<cudaFuncAttribute>(attribute); // numbered alike
+  auto meant = static_cast<cudaFuncAttribute>(attribute); // the two number attributes alike
   return Hooks::shared().libraries().kernels().changing([&] {
     if (!Hooks::shared().loadedImages().knows(function))
       return real();
@@ -328,7 +330,7 @@ CUresult byRule_SetKernel(CUstream, Real real, CUfunction_attribute attribute, i
   return setAttribute([&] { return real(attribute, value, kernel, device); }, kernel, attribute,
                       value);
 }
-/// The driver reads its environment now, which the hooks prepare.
+/// The driver reads its environment now; the hooks prepare it first.
 template <class Real> CUresult byRule_Init(CUstream, Real real, unsigned flags) {
   if (isOff())
     return real(flags);

@@ -1,6 +1,6 @@
-// The CUDA runtime where the settings are wrong: what a program registers and asks the names of
-// errors is the real runtime's, every other call fails. A program whose class was misspelt must not
-// run as another one, and a library may not end it.
+// The CUDA runtime where the settings are wrong: calls that register code or name errors go to the
+// real runtime, every other call fails. A program whose class was misspelt must not run as another
+// class, and a library must not end the program.
 #include "intercept/real_calls.h"
 #include "tables/cuda_api.h"
 
@@ -16,7 +16,7 @@ template <class Function> struct Refusal {
 template <class... Parameters> struct Refusal<cudaError_t (*)(Parameters...)> {
   using Function = cudaError_t (*)(Parameters...);
   static cudaError_t refuse(Parameters...) { return cudaErrorStartupFailure; }
-  /// What the compiler's own code calls is answered as ever.
+  /// Calls made by compiler-generated code go to the real function.
   static Function of(Function real, std::string_view name) {
     return name.starts_with("__cuda") ? real : refuse;
   }

@@ -1,5 +1,5 @@
-// What happens at a module's start-up and end: the driver-level hook is put in, and the host code
-// of nvcc and clang calls these wrappers.
+// The start-up and end of a module: the module installs the driver-level hook, and the host code of
+// nvcc and clang calls these wrappers.
 #include "intercept/driver_hook.h"
 #include "intercept/wrappers.h"
 #include "state/settings.h"
@@ -13,16 +13,17 @@ using namespace tally::hooks;
 
 namespace {
 
-/// A program may call the C interface by weak references, for which no archive gives an object.
+/// A program may call the C interface by weak references, for which the linker takes no object from
+/// an archive.
 __attribute__((used)) int (*const cInterface)(void *, tally_stream_class) = &tally_stream_set_class;
 
-/// Settings are not read yet: a program may still set them.
+/// The settings are not read yet: a program may still set them.
 bool isDisabled() {
   const char *setting = std::getenv("TALLY_DISABLE");
   return setting && std::string_view(setting) == "1";
 }
 
-/// Before the module's other initializers.
+/// Runs before the module's other initializers.
 __attribute__((constructor(101))) void install() {
   if (!isDisabled() && !isLedByPreload())
     installDriverHook();

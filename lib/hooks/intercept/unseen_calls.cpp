@@ -1,6 +1,5 @@
-// Finds out where calls of the driver's may pass the hooks unseen: a driver that was used before
-// the hooks were loaded, a library in a namespace of its own, a symbol table that cannot be written
-// to.
+// Finds ways in which driver calls may bypass the hooks unseen: a driver that was used before the
+// hooks were loaded, a library in a namespace of its own, a symbol table that cannot be written.
 #include "intercept/unseen_calls.h"
 
 #include "device/driver_exports.h"
@@ -19,10 +18,10 @@
 using namespace tally;
 using namespace tally::hooks;
 
-// The loader takes dlmopen's return address for that of the object that loads. So it is jumped to,
-// with the caller's own.
+// The loader finds the object that calls dlmopen from the return address. So tallyDlmopen jumps to
+// dlmopen with the caller's return address.
 extern "C" {
-/// The C library's own.
+/// The C library's own dlmopen.
 __attribute__((visibility("hidden"))) void *tallyRealDlmopen = nullptr;
 __attribute__((visibility("hidden"))) void tallyNoteNamespace() {
   launchesPassUnseen(Unseen::Namespace);
@@ -78,7 +77,7 @@ tallyDlmopen:
 
 namespace {
 
-/// Whether there is another namespace than the first, as glibc tells debuggers since 2.35.
+/// Whether there is another namespace than the first; glibc has told debuggers that since 2.35.
 bool hasOtherNamespace() {
 #if __GLIBC_PREREQ(2, 35)
   const auto *known = static_cast<const r_debug_extended *>(dlsym(RTLD_DEFAULT, "_r_debug"));
@@ -95,7 +94,7 @@ namespace tally::hooks {
 void watchNamespaces() {
   if (hasOtherNamespace())
     launchesPassUnseen(Unseen::Namespace);
-  // The C libraries before glibc 2.34 have the loader's functions in one of their own.
+  // Before glibc 2.34 the loader's functions are in a library of their own.
   for (const char *name : {"libc.so.6", "libdl.so.2"}) {
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     if (!library)
@@ -112,8 +111,8 @@ void watchNamespaces() {
   }
 }
 
-/// Linking with the driver leaves its functions in offset tables, a look at it by a constructor
-/// (cuBLASLt's, cuDNN's) in variables: these are found.
+/// Linking with the driver leaves its functions in offset tables. A lookup by a constructor
+/// (cuBLASLt's, cuDNN's) leaves them in variables. Both are found.
 std::optional<Unseen> whyUnseen(void *driver) {
   auto current = reinterpret_cast<CUresult (*)(CUcontext *)>(dlsym(driver, "cuCtxGetCurrent"));
   CUcontext context = nullptr;
@@ -159,7 +158,7 @@ void launchesPassUnseen(Unseen why, const std::string &detail) {
   auto reason = std::make_unique<std::string>(reasonOf(why) + detail);
   if (!known->notAll(reason->c_str()))
     return;
-  (void)reason.release(); // for the life of the process
+  (void)reason.release(); // kept until the process ends
   if (Hooks *process = tallySharedHooks4.load())
     process->served().runPlainly();
 }

@@ -1,4 +1,4 @@
-// Where calls of the driver's may pass the hooks unseen, and what follows from that.
+// Finds ways in which driver calls may bypass the hooks unseen, and reacts to them.
 #ifndef TALLY_LIB_HOOKS_INTERCEPT_UNSEEN_CALLS_H
 #define TALLY_LIB_HOOKS_INTERCEPT_UNSEEN_CALLS_H
 
@@ -8,22 +8,23 @@
 
 namespace tally::hooks {
 
-/// Why launches may pass unseen.
+/// Why launches may bypass the hooks unseen.
 enum class Unseen : std::uint8_t {
-  DriverInUse,     ///< the driver was started before the hook was there
-  AllocatedCopies, ///< pointers into the driver lie where they cannot be replaced
-  NotWritable,     ///< the driver's exports could not be led elsewhere
-  NoDriver,        ///< there was none yet
+  DriverInUse,     ///< the driver was started before the hook was installed
+  AllocatedCopies, ///< pointers into the driver lie where the hooks cannot replace them
+  NotWritable,     ///< the driver's exports could not be redirected
+  NoDriver,        ///< the driver was not there yet
   Namespace,       ///< a library was loaded by dlmopen, and may load a driver of its own
-  PrivateTable     ///< a library has a table of the driver's that is not known
+  PrivateTable     ///< a library has a driver table that the hooks do not know
 };
-/// From now on best-effort work of the process runs as it would without tally. The line that says
-/// so ends with `detail`. Thread-safe.
+/// From now on best-effort work of the process runs as without Tally. The line that reports this
+/// ends with `detail`. Thread-safe.
 void launchesPassUnseen(Unseen why, const std::string &detail = {});
 
-/// Of a driver that was loaded before now: why calls of it may pass unseen, if they may.
+/// Why calls of a driver that is already loaded may bypass the hooks unseen; nothing if they
+/// cannot.
 std::optional<Unseen> whyUnseen(void *driver);
-/// From now on a library that is loaded into a namespace of its own (dlmopen) is noticed.
+/// From now on the hooks notice a library that is loaded into a namespace of its own (dlmopen).
 void watchNamespaces();
 
 } // namespace tally::hooks

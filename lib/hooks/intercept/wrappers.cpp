@@ -9,8 +9,8 @@ using namespace tally::hooks;
 
 namespace {
 
-/// What the runtime asks of the driver meanwhile is no library's: its first call of all holds locks
-/// that the driver-level hook would run into.
+/// Driver calls that the runtime makes during `call` are not a library's. The runtime's first call
+/// holds locks on which the driver-level hook would block.
 template <class Call> auto pass(Call call) {
   InHook inside;
   return call();
@@ -24,8 +24,8 @@ constexpr bool isCopyOrFill(std::string_view name) {
   return name.starts_with("cudaMemcpy") || name.starts_with("cudaMemset");
 }
 
-/// Of a call with these arguments: whether it may be a kernel of the driver's. Copies that do not
-/// say between what they go may be.
+/// Whether the driver may make a call with these arguments with a kernel. Copies that do not name
+/// their direction may be made so.
 template <class... Arguments> constexpr bool mayBeOfDriver(const Arguments &...arguments) {
   bool may = true;
   auto look = [&](const auto &argument) {
@@ -38,7 +38,7 @@ template <class... Arguments> constexpr bool mayBeOfDriver(const Arguments &...a
 
 } // namespace
 
-// Says before a copy or fill that it comes.
+// Reports a copy or fill before it is made.
 #define TALLY_TELL(stream, name, arguments)                                                        \
   if constexpr (isCopyOrFill(#name))                                                               \
     if (mayBeOfDriver arguments)                                                                   \
@@ -60,7 +60,7 @@ template <class... Arguments> constexpr bool mayBeOfDriver(const Arguments &...a
   Hooks::shared().rules().queue(                                                                   \
       table, stream, [&] { return QueueChecks{table}.name arguments; }, call)
 
-// Captured by value: a queued call is made after the caller has returned.
+// The arguments are captured by value: a queued call is made after the caller has returned.
 #define TALLY_WRAP(result, name, parameters, arguments, rule)                                      \
   extern "C" result __wrap_##name parameters {                                                     \
     if (isOff())                                                                                   \

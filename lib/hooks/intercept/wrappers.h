@@ -1,4 +1,4 @@
-// What the wrappers share: which table a call goes to.
+// Code that the wrappers share: the table that a call goes to.
 #ifndef TALLY_LIB_HOOKS_INTERCEPT_WRAPPERS_H
 #define TALLY_LIB_HOOKS_INTERCEPT_WRAPPERS_H
 
@@ -15,7 +15,7 @@ inline bool isOff() {
   return off;
 }
 
-/// Stream 0 in a call that takes it for the thread's own default stream.
+/// Stream 0 in a call that uses it for the thread's own default stream.
 inline cudaStream_t ownStream(cudaStream_t stream) { return stream ? stream : cudaStreamPerThread; }
 
 inline Hooks &hooks() { return Hooks::shared(); }
@@ -38,7 +38,7 @@ inline Hooks &hooks() { return Hooks::shared(); }
     stream = ownStream(stream);                                                                    \
     return __wrap_##name arguments;                                                                \
   }
-// The same of a call that is ordered on a default stream, `which`; `call` is the call itself.
+// TALLY_HOOK for a call that is ordered on a default stream, `which`; `call` is the call itself.
 #define TALLY_HOOK_PTDS(name, parameters, arguments, ...)                                          \
   TALLY_HOOK_ON(name, nullptr, parameters, arguments, __VA_ARGS__)                                 \
   TALLY_HOOK_ON(name##_ptds, cudaStreamPerThread, parameters, arguments, __VA_ARGS__)

@@ -1,4 +1,4 @@
-// The wrappers of the calls whose rule in cuda_api.def is Hook, but for registration.
+// The wrappers of the calls whose rule in cuda_api.def is Hook, except registration.
 #include "intercept/driver_hook.h"
 #include "intercept/wrappers.h"
 
@@ -9,7 +9,7 @@ namespace {
 cudaError_t launchConfigured(const cudaLaunchConfig_t *config, const void *function, void **args) {
   const CudaApi &table = api();
   auto call = [=, &table] { return table.cudaLaunchKernelExC(config, function, args); };
-  // An invalid one is the runtime's to refuse.
+  // The runtime refuses an invalid configuration.
   if (!config)
     return call();
   return hooks().launch(
@@ -40,7 +40,7 @@ template <class Kernel>
 template <class Kernel>
 [[gnu::always_inline]] inline cudaError_t launchPlain(const CudaApi &table, Kernel kernel,
                                                       const LaunchArguments &launch) {
-  // Here, and not by launch(): so the shortest way is all that is in the wrapper.
+  // The check is here and not in launch(), so the wrapper holds only the fastest path.
   if (hooks().ownsStream(launch.stream)) [[likely]]
     return launchOwn([&] { return hooks().direct().make(table, kernel, launch); });
   return launchByRequest(table, kernel, launch);
@@ -48,7 +48,7 @@ template <class Kernel>
 
 } // namespace
 
-// Launches. Each call is made, or what it was given is copied, before its wrapper returns.
+// Launches. Each wrapper makes its call, or copies the arguments, before it returns.
 
 TALLY_HOOK_PTSZ(cudaLaunchKernel,
                 (const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
@@ -223,7 +223,7 @@ cudaError_t wrapEntry(cudaError_t status, const char *symbol, unsigned version, 
   return status;
 }
 
-/// The version that a program means that names none: that of its CUDA runtime.
+/// The version for a program that names none: that of its CUDA runtime.
 unsigned versionOf(const CudaApi &table) {
   int version = 0;
   return table.cudaRuntimeGetVersion(&version) == cudaSuccess ? version : 0;

@@ -1,4 +1,5 @@
-// The wrappers of graphs: what is made and changed through the CUDA runtime is told to the hooks.
+// The wrappers of graphs: they tell the hooks of graphs that are made and changed through the CUDA
+// runtime.
 #include "intercept/wrappers.h"
 
 using namespace tally::hooks;
@@ -38,7 +39,7 @@ __wrap_cudaGraphInstantiateWithParams_ptsz(cudaGraphExec_t *pGraphExec, cudaGrap
     return __real_cudaGraphInstantiateWithParams_ptsz(pGraphExec, graph, instantiateParams);
   if (!instantiateParams)
     return __wrap_cudaGraphInstantiateWithParams(pGraphExec, graph, instantiateParams);
-  // What comes of it is written to the caller's own.
+  // CUDA writes the result into the caller's own structure.
   cudaStream_t given = instantiateParams->uploadStream;
   instantiateParams->uploadStream = ownStream(given);
   cudaError_t status = __wrap_cudaGraphInstantiateWithParams(pGraphExec, graph, instantiateParams);
@@ -57,7 +58,7 @@ TALLY_HOOK(cudaUserObjectCreate,
              return table.cudaUserObjectCreate(object_out, ptr, destroy, initialRefcount, flags);
            })
 
-// Updates. `apply` is what a success means for the ExecutableGraph `graph`.
+// Updates. `apply` makes the same change in the ExecutableGraph `graph` after a success.
 
 TALLY_HOOK(cudaGraphExecUpdate,
            (cudaGraphExec_t hGraphExec, cudaGraph_t hGraph,
@@ -73,7 +74,7 @@ TALLY_HOOK(cudaGraphExecUpdate,
     return hooks().graphs().change(                                                                \
         handle, [&] { return table.name arguments; }, [&](ExecutableGraph &graph) { apply; });     \
   })
-// A node that is no kernel is made anew by `adder`, with these arguments behind CUDA's first four.
+// `adder` makes a node that is no kernel anew, with these arguments after CUDA's first four.
 #define TALLY_HOOK_CHANGE_OTHER(name, parameters, arguments, adder, ...)                           \
   TALLY_HOOK_CHANGE(name, parameters, arguments, hGraphExec,                                       \
                     graph.setOther(node, [&](cudaGraph_t into, cudaGraphNode_t *made) {            \
@@ -121,7 +122,7 @@ TALLY_HOOK_CHANGE_OTHER(cudaGraphExecHostNodeSetParams,
 
 namespace {
 
-/// An update of a node of whatever type.
+/// An update of a node of any type.
 void apply(const CudaApi &table, ExecutableGraph &graph, cudaGraphNode_t node,
            cudaGraphNodeParams *parameters) {
   if (parameters->type == cudaGraphNodeTypeGraph)

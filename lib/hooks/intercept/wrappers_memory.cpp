@@ -9,14 +9,15 @@ namespace {
 
 using Piece = MemoryAccount::Piece;
 
-/// Rows start at multiples of this on every device so far. Exact are the bytes counted afterwards.
+/// Rows start at multiples of this on all devices so far. The bytes counted after the call are
+/// exact.
 constexpr std::size_t pitchAlignment = 512;
 
 std::size_t pitched(std::size_t width, std::size_t rows) {
   return (width + pitchAlignment - 1) / pitchAlignment * pitchAlignment * rows;
 }
 
-/// Of an array, in whose extent 0 stands for a dimension that there is not.
+/// The bytes of an array; an extent of 0 means that the array does not have that dimension.
 std::size_t bytesOf(const cudaChannelFormatDesc *format, const cudaExtent &extent) {
   if (!format)
     return 0;
@@ -41,7 +42,7 @@ std::size_t bytesOfLevels(const cudaChannelFormatDesc *format, cudaExtent extent
 
 } // namespace
 
-// What is `bytes` long and afterwards has the handle `handle`.
+// An allocation of `bytes` bytes, which has the handle `handle` afterwards.
 #define TALLY_HOOK_ALLOCATE(name, parameters, arguments, bytes, handle)                            \
   TALLY_HOOK(name, parameters, arguments, {                                                        \
     std::size_t wanted = bytes;                                                                    \

@@ -17,7 +17,7 @@ CallRules::Queued CallRules::queueBestEffort(const CudaApi &api, StreamState &st
     if (auto status = running->tryAhead(state, work, call, [] {}))
       return {*status, 0};
   bool idle = running->queue().isIdle();
-  // The default stream of a thread means another stream on the dispatcher's thread.
+  // A thread's default stream handle names another stream on the dispatcher's thread.
   bool mayWait = !idle && state.kind != StreamKind::PerThread;
   bool isServed = state.device == running->deviceNumber();
   if (OwnKernels *own = running->ownKernels(); own && byKernel && mayWait && isServed)
@@ -31,7 +31,7 @@ CallRules::Queued CallRules::queueBestEffort(const CudaApi &api, StreamState &st
         onLane ? running->submitOnLane(state, onAny, behind) : running->submit(state, call, behind);
     return {cudaSuccess, ticket, onLane};
   }
-  // What other threads queue meanwhile is not ordered before it.
+  // Operations that other threads queue meanwhile are not ordered before the call.
   if (!idle)
     running->waitBefore(state, behind);
   cudaError_t status = call();

@@ -1,5 +1,5 @@
-// What a call of CUDA means for the queue of best-effort work, and for the counting of
-// high-priority work, by the stream that orders it: the rules that cuda_api.def names.
+// The rules that cuda_api.def names: the effect of a CUDA call on the queue of best-effort work and
+// on the counting of high-priority work. The effect depends on the stream that orders the call.
 #ifndef TALLY_LIB_HOOKS_PROCESS_CALL_RULES_H
 #define TALLY_LIB_HOOKS_PROCESS_CALL_RULES_H
 
@@ -18,7 +18,7 @@
 
 namespace tally::hooks {
 
-/// `call` is the call itself. Thread-safe.
+/// `call` makes the CUDA call itself. Thread-safe.
 class CallRules {
 public:
   CallRules(StreamTable &streams, const Captures &captures, ServedDevice &served)
@@ -56,10 +56,11 @@ public:
     return queueBestEffort(api, state, handle, mayQueue, Run(call)).status;
   }
 
-  /// A copy or a fill as a launch of the hooks' own; nothing: CUDA makes it.
+  /// Returns a copy or a fill as a launch of the hooks' own kernel; nothing where CUDA has to make
+  /// it.
   using ByKernel = std::function<std::optional<OwnLaunch>(OwnKernels &)>;
-  /// The same of a copy or a fill, with the stream as `copy`'s parameter. `byKernel`: a ByKernel,
-  /// or none.
+  /// queue() for a copy or a fill, with the stream as `copy`'s parameter. `byKernel`: a ByKernel,
+  /// or nullptr.
   template <class MayQueue, class Copy, class Kernel = std::nullptr_t>
   cudaError_t queueCopy(const CudaApi &api, cudaStream_t handle, MayQueue mayQueue, Copy copy,
                         const AheadWork &work = RunAhead::other(),
@@ -76,7 +77,8 @@ public:
         .status;
   }
 
-  /// On a best-effort stream: on the calling thread, when all that is queued is over.
+  /// Makes a call on a best-effort stream: on the calling thread, when all queued operations are
+  /// over.
   template <class Call> auto afterDrain(StreamState &state, const Call &call) {
     served.drain();
     InHook inside;
@@ -85,7 +87,7 @@ public:
       now->noteCall(state);
     return result;
   }
-  /// On a stream of high priority.
+  /// Makes a call on a high-priority stream.
   template <class Call> auto pass(StreamState &state, Call call, bool recordsEvent = false) {
     if (BestEffortEngine *now = served.engine())
       return now->passHigh(state, call, recordsEvent);
@@ -102,11 +104,11 @@ public:
 
   struct Queued {
     cudaError_t status;
-    std::uint64_t ticket; ///< 0: it was called at once
-    bool onLane = false;  ///< in place of the program's stream
+    std::uint64_t ticket; ///< 0: the call was made at once
+    bool onLane = false;  ///< on the lane's stream, not the program's
   };
-  /// On a best-effort stream. `work`: as RunAhead has it. `byKernel`: gives the launch that makes a
-  /// copy or a fill, if one can.
+  /// Queues a call on a best-effort stream. `work`: as RunAhead has it. `byKernel`: returns the
+  /// launch that makes a copy or a fill, if a kernel can make it.
   Queued queueBestEffort(const CudaApi &api, StreamState &state, cudaStream_t handle,
                          const std::function<bool()> &mayQueue, const Run &call,
                          const OnAnyStream &onAny = {}, const AheadWork &work = RunAhead::other(),

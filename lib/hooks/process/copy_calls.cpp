@@ -9,7 +9,8 @@ namespace tally::hooks {
 
 namespace {
 
-/// Memory that the runtime copies from and to during the call, not in the order of the stream.
+/// Whether the runtime copies from and to this memory during the call, not in the order of the
+/// stream.
 bool isPageable(const CudaApi &api, const void *pointer) {
   cudaPointerAttributes attributes{};
   return api.cudaPointerGetAttributes(&attributes, pointer) != cudaSuccess ||
@@ -75,7 +76,7 @@ cudaError_t CopyCalls::foreignCopy(const CudaApi &api, cudaStream_t handle, cons
       .status;
 }
 
-/// The engine, where what is put on the stream has to be queued now; else nullptr.
+/// Returns the engine where work on the stream has to be queued now; else nullptr.
 BestEffortEngine *CopyCalls::queueing(const CudaApi &api, const StreamState &state) {
   BestEffortEngine *now = served.engine();
   bool isQueued = now && state.bestEffort && state.kind != StreamKind::PerThread &&
@@ -120,7 +121,7 @@ cudaError_t CopyCalls::copy(const CudaApi &api, void *to, const void *from, std:
   return rules.legacy(api, which, call);
 }
 
-/// Fills of the device's memory do not wait for the device, as CUDA's do not.
+/// Like CUDA's own, fills of device memory do not wait for the device.
 cudaError_t CopyCalls::fill(const CudaApi &api, void *to, int value, std::size_t bytes,
                             cudaStream_t which, const std::function<cudaError_t()> &call) {
   runsDriverKernel(api, which);

@@ -25,16 +25,16 @@ public:
                         cudaMemcpyKind kind, cudaStream_t handle);
   cudaError_t fillAsync(const CudaApi &api, void *to, int value, std::size_t bytes,
                         cudaStream_t handle);
-  /// The same without a stream: `which` default stream orders it. `call` makes it.
+  /// The same without a stream: the default stream `which` orders the copy. `call` makes it.
   cudaError_t copy(const CudaApi &api, void *to, const void *from, std::size_t bytes,
                    cudaMemcpyKind kind, cudaStream_t which,
                    const std::function<cudaError_t()> &call);
   cudaError_t fill(const CudaApi &api, void *to, int value, std::size_t bytes, cudaStream_t which,
                    const std::function<cudaError_t()> &call);
-  /// A copy or a fill by a library, on a stream of the driver's. `call` makes it there.
+  /// A copy or a fill by a library, on a stream of the driver. `call` makes it on that stream.
   cudaError_t foreignCopy(const CudaApi &api, cudaStream_t handle, const ForeignCopy &copy,
                           const std::function<cudaError_t()> &call);
-  /// A copy or fill that may be a kernel of the driver's is about to be put on a stream.
+  /// A copy or fill that the driver may make with a kernel is about to be put on a stream.
   void runsDriverKernel(const CudaApi &api, cudaStream_t handle) {
     HighFootprints *seen = served.footprints();
     if (!seen)
@@ -45,7 +45,8 @@ public:
 
 private:
   BestEffortEngine *queueing(const CudaApi &api, const StreamState &state);
-  /// A copy from or to pageable memory by way of the hooks' own. Nothing: CUDA has to make it.
+  /// Copies from or to pageable memory through the hooks' staging memory. Returns nothing where
+  /// CUDA has to make the copy.
   std::optional<cudaError_t> tryStaged(const CudaApi &api, void *to, const void *from,
                                        std::size_t bytes, cudaMemcpyKind kind, cudaStream_t handle);
 

@@ -2,7 +2,7 @@
 
 namespace tally::hooks {
 
-/// Tuners (Triton's, Inductor's, cuDNN's) choose by such times, and keep the choice.
+/// Tuners (Triton's, Inductor's, cuDNN's) use the times between events for choices that they keep.
 void EventCalls::noteTiming(cudaEvent_t start, cudaEvent_t end) {
   BestEffortEngine *now = served.engine();
   Events::Tickets from = events.find(start), to = events.find(end);

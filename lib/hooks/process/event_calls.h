@@ -1,5 +1,4 @@
-// Events: their records, the waits for them, and what is asked of them, by whichever call: the CUDA
-// runtime's or the driver's.
+// Events: records, waits and queries, made through the CUDA runtime or through the driver.
 #ifndef TALLY_LIB_HOOKS_PROCESS_EVENT_CALLS_H
 #define TALLY_LIB_HOOKS_PROCESS_EVENT_CALLS_H
 
@@ -21,7 +20,7 @@ public:
   EventCalls(StreamTable &streams, const Captures &captures, ServedDevice &served, CallRules &rules)
       : streams(streams), captures(captures), served(served), rules(rules) {}
 
-  // `call` is the call itself: the runtime's, or one of the driver's. `on(stream)` makes it on that
+  // `call` makes the call itself, through the runtime or the driver. `on(stream)` makes it on that
   // stream.
 
   template <class On>
@@ -47,7 +46,7 @@ public:
         events.awaited(event, queued.ticket);
       return queued.status;
     }
-    // Until the record is issued there is nothing that the stream could wait for.
+    // Until the record is issued, the event holds no work that the stream could wait for.
     if (now)
       now->queue().wait(events.recordOf(event), true);
     return rules.pass(state, call);
@@ -58,7 +57,7 @@ public:
     auto call = [on, handle] { return on(handle); };
     StreamState &state = streams.find(api, handle);
     if (state.bestEffort) {
-      // Queued waits are for the record before.
+      // Queued waits are for the previous record.
       auto mayQueue = [&] { return event && flags == 0; };
       CallRules::Queued queued = rules.queueBestEffort(
           api, state, handle, mayQueue, call, {on, true}, {}, {.upTo = events.useOf(event)});
@@ -68,8 +67,8 @@ public:
         events.recordedNow(event);
       return queued.status;
     }
-    // An earlier record that is still queued must not come after this one, nor a wait, which is for
-    // an earlier record.
+    // This record must not overtake an earlier queued record, nor a queued wait for an earlier
+    // record.
     if (BestEffortEngine *now = served.engine())
       now->queue().waitUpTo(events.useOf(event), true);
     events.recordedNow(event);
@@ -95,7 +94,7 @@ public:
     InHook inside;
     if (BestEffortEngine *now = served.engine()) {
       events.sweep([now](std::uint64_t ticket) { return now->queue().isOverUpTo(ticket); });
-      // As CUDA's own, the call does not wait for what the event is still used by.
+      // Like CUDA's own call, this one does not wait for operations that still use the event.
       if (!now->queue().isOverUpTo(lastUse)) {
         events.destroyLater(api, event, lastUse);
         return cudaSuccess;
@@ -114,7 +113,7 @@ public:
     return call();
   }
 
-  // By the CUDA runtime's calls.
+  // The CUDA runtime's calls.
 
   cudaError_t wait(const CudaApi &api, cudaStream_t handle, cudaEvent_t event, unsigned flags) {
     return wait(api, handle, event, flags, [&api, event, flags](cudaStream_t on) {
@@ -140,22 +139,21 @@ public:
     return elapsedTime(start, end, [&] { return api.cudaEventElapsedTime(ms, start, end); });
   }
 
-  /// Nothing is queued any more: events that were kept for that are destroyed.
+  /// The queue is not used any more: destroys the events that were kept for it.
   void destroyKept() {
     events.sweep([](std::uint64_t) { return true; });
   }
 
 private:
-  /// Whether a wait for the event is an order of what is queued, and of nothing else: once its
-  /// record is over so is all before that. On the legacy stream it orders all blocking ones as
-  /// well.
+  /// Whether a wait for the event only orders queued operations: once its record is over, so is all
+  /// work before the record. On the legacy stream such a wait orders all blocking streams as well.
   static bool isOrderOnly(const BestEffortEngine &now, const StreamState &state,
                           const Events::Tickets &event) {
     bool isOfOneStream =
         state.kind == StreamKind::Blocking || state.kind == StreamKind::NonBlocking;
     return state.device == now.deviceNumber() && isOfOneStream && event.onLane;
   }
-  /// The program asks for the time between two events: says so once if requests came in between.
+  /// The program asks for the time between two events: prints one line if requests came in between.
   void noteTiming(cudaEvent_t start, cudaEvent_t end);
 
   StreamTable &streams;

@@ -7,7 +7,7 @@ namespace tally::hooks {
 
 namespace {
 
-/// The calling thread's, which CUDA's runtime keeps to itself.
+/// The calling thread's CUcontext, which the CUDA runtime does not tell.
 void *contextOf(const CudaApi &api) {
   CUcontext context = nullptr;
   if (!api.copyGraphNode || !api.driver || !api.driver().currentContext)
@@ -19,8 +19,8 @@ void *contextOf(const CudaApi &api) {
 
 void GraphCalls::instantiated(const CudaApi &api, cudaGraphExec_t handle, cudaGraph_t graph,
                               unsigned long long flags) {
-  // Without best-effort work nothing is asked and kept, but for what is asked about when that comes
-  // and pauses, and CUDA does not tell any more then.
+  // Without best-effort work the hooks ask and keep nothing, with one exception: the use of graphs
+  // where best-effort work may come later and pause, since CUDA does not tell it any more then.
   bool isWatched = !settings.bestEffort && contains(settings.variants.kinds, Kind::Pause);
   bool mayBeBestEffort = served.engine() || settings.bestEffort;
   if (!mayBeBestEffort && !isWatched) {
@@ -62,8 +62,8 @@ cudaError_t GraphCalls::destroy(const CudaApi &api, cudaGraphExec_t handle) {
   return api.cudaGraphExecDestroy(handle);
 }
 
-/// What is queued of it. CUDA keeps a graph's objects until its launches are over, and does not
-/// know of these.
+/// Waits for the graph's queued operations. CUDA keeps a graph's objects until its launches are
+/// over, and does not know of queued operations.
 void GraphCalls::waitForLaunches(const ExecutableGraph &graph) {
   if (BestEffortEngine *now = served.engine())
     now->wait(graph.lastTicket.load());
@@ -113,7 +113,7 @@ cudaError_t GraphCalls::launchHigh(const CudaApi &api, StreamState &state, cudaG
   BestEffortEngine *now = served.engine();
   std::shared_ptr<ExecutableGraph> known =
       now && !captures.takesPart(api, state.handle) ? graphs.find(graph) : nullptr;
-  // CUDA orders the launches of one executable graph, of whatever class.
+  // CUDA orders the launches of one executable graph, of either class.
   if (known)
     now->queue().wait(known->lastTicket.load(), true);
   if (HighFootprints *seen = served.footprints())

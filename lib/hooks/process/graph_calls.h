@@ -1,4 +1,5 @@
-// Graphs: what is kept of them when they are instantiated and updated, and their launches.
+// Graphs: the records that the hooks keep when graphs are instantiated and updated, and the graphs'
+// launches.
 #ifndef TALLY_LIB_HOOKS_PROCESS_GRAPH_CALLS_H
 #define TALLY_LIB_HOOKS_PROCESS_GRAPH_CALLS_H
 
@@ -37,7 +38,8 @@ public:
       instantiated(api, *made, graph, flags);
     return status;
   }
-  /// `call` changes a node of it; `apply` says to an ExecutableGraph how.
+  /// `call` changes a node of the executable graph; `apply` makes the same change in an
+  /// ExecutableGraph.
   template <class Call, class Apply>
   cudaError_t change(cudaGraphExec_t handle, Call call, Apply apply) {
     InHook inside;
@@ -47,17 +49,17 @@ public:
       apply(*known);
     return status;
   }
-  /// `call` updates the executable graph by `graph`.
+  /// `call` updates the executable graph from `graph`.
   cudaError_t update(cudaGraphExec_t handle, cudaGraph_t graph, const Run &call);
   cudaError_t destroy(const CudaApi &api, cudaGraphExec_t handle);
   /// Graphs may hold objects of the program that are destroyed with them.
   void holdObjects() { graphs.holdObjects = true; }
   cudaError_t launch(const CudaApi &api, cudaGraphExec_t graph, cudaStream_t handle);
-  /// Whether any is kept.
+  /// Whether any graph is kept.
   bool any() const { return graphs.any(); }
   /// The device is reset.
   void clear() { graphs.clear(); }
-  /// Of best-effort graphs, in words; empty without any.
+  /// Counts of best-effort graphs, in words; empty without any.
   std::string statistics() const { return graphs.statistics(); }
 
 private:

@@ -1,4 +1,4 @@
-// The life of the hooks: the one object of the process, and what is said at the end.
+// The life of the hooks: the one object of the process, and its output at the end.
 #include "process/hooks.h"
 
 #include "device/driver_environment.h"
@@ -13,7 +13,7 @@ namespace tally::hooks {
 
 namespace {
 
-/// Empty: code that is loaded at run time has no variants.
+/// The store's folder. Empty: code that is loaded at run time has no variants.
 std::string storeOf(const Settings &settings) {
   const std::string &folder = settings.variants.folder;
   if (!settings.arePreloaded || !settings.bestEffort || folder == "off")
@@ -21,7 +21,7 @@ std::string storeOf(const Settings &settings) {
   return folder.empty() ? bundle::VariantStore::defaultFolder() : folder;
 }
 
-/// nullptr: none is wanted, or it cannot be had.
+/// Returns nullptr where no trace is wanted or the file cannot be opened.
 std::unique_ptr<runtime::Trace> openTrace(const runtime::TraceSettings &wanted) {
   if (wanted.path.empty())
     return nullptr;
@@ -37,7 +37,7 @@ std::unique_ptr<runtime::Trace> openTrace(const runtime::TraceSettings &wanted) 
 Hooks::Hooks(const Settings &settings)
     : settings(settings), trace(openTrace(settings.trace)),
       streamTable(settings.bestEffort, !settings.arePreloaded), images(registry, storeOf(settings)),
-      // A profiler that is injected is shown the program's own calls.
+      // An injected profiler is shown the program's own calls.
       directLaunches(settings.launchesByDriver && !std::getenv("CUDA_INJECTION64_PATH"), captures),
       account(settings), servedDevice({this->settings, trace.get(), streamTable, registry, images,
                                        captures, openRequests, account}),
@@ -149,7 +149,7 @@ void Hooks::writeTrace() {
 }
 
 void Hooks::writeStatistics() {
-  // exit() may come while SIGTERM's drain is under way.
+  // exit() may come while SIGTERM's drain is in progress.
   if (!settings.statistics || wroteStatistics.exchange(true))
     return;
   Totals sum = totals();

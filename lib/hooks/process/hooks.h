@@ -1,9 +1,9 @@
-// The hooks' logic, the same over the real CUDA runtime and the emulated one: what each call means
-// for the queue of best-effort work, and for the counting of high-priority work.
+// The hooks' logic, the same over the real CUDA runtime and the emulated one: the effect of each
+// call on the queue of best-effort work and on the counting of high-priority work.
 //
-// One object per process, whichever of its modules (the program, shared libraries) were linked with
-// the hooks; each module passes the CUDA runtime that it was linked with. Hooks holds what is known
-// of the process, and a class for each group of calls; wrappers call these.
+// A process has one Hooks object, whichever of its modules (the program, shared libraries) were
+// linked with the hooks. Each module passes the CUDA runtime that it was linked with. Hooks holds
+// the state of the process and a class for each group of calls; the wrappers call these classes.
 #ifndef TALLY_LIB_HOOKS_PROCESS_HOOKS_H
 #define TALLY_LIB_HOOKS_PROCESS_HOOKS_H
 
@@ -35,9 +35,10 @@
 namespace tally::hooks {
 
 class Hooks;
-/// The process's hooks. Modules that were linked with this library each have the variable; being
-/// inline it is one symbol (STB_GNU_UNIQUE) to the loader, which takes one of them for all. Its
-/// name changes with the layout of Hooks, so that modules of different versions do not meet.
+/// The process's hooks. Each module that was linked with this library has the variable. It is
+/// inline, so it is one symbol (STB_GNU_UNIQUE) to the loader, which uses one copy for all modules.
+/// Its name changes with the layout of Hooks, so that modules of different versions do not share
+/// it.
 __attribute__((visibility("default"))) inline std::atomic<Hooks *> tallySharedHooks4{nullptr};
 
 /// Thread-safe.
@@ -45,7 +46,7 @@ class Hooks {
 public:
   explicit Hooks(const Settings &settings);
   ~Hooks() { servedDevice.endJoining(); }
-  /// The process's. Never destroyed.
+  /// The process's hooks. Never destroyed.
   static Hooks &shared() {
     Hooks *known = tallySharedHooks4.load(std::memory_order_acquire);
     return known ? *known : makeShared();
@@ -54,14 +55,14 @@ public:
   const Settings &configuration() const { return settings; }
   ServedDevice &served() { return servedDevice; }
 
-  // Calls, by kind.
+  // The calls, by group.
 
   CallRules &rules() { return callRules; }
   StreamCalls &streams() { return streamCalls; }
   EventCalls &events() { return eventCalls; }
   GraphCalls &graphs() { return graphCalls; }
   CopyCalls &copies() { return copyCalls; }
-  /// Memory in stream order, and memory whose allocation has others see the process; other
+  /// Allocations in stream order, and allocations after which other processes see this one. Other
   /// allocations use memory() alone.
   MemoryCalls &allocations() { return memoryCalls; }
   MemoryAccount &memory() { return account; }
@@ -69,19 +70,20 @@ public:
   RequestCalls &requests() { return requestCalls; }
   LibraryCalls &libraries() { return libraryCalls; }
 
-  // Launches. The shortest way reads members of this object: a reference between would cost a load
-  // of each launch.
+  // Launches. The fastest path reads members of this object: a reference in between would cost one
+  // load per launch.
 
   DirectLaunches &direct() { return directLaunches; }
-  /// `request` gives the LaunchRequest; of high priority it is asked for where work may pause only.
+  /// `request` gives the LaunchRequest; on high-priority streams it is called only where work may
+  /// pause.
   template <class Request, class Call>
   cudaError_t launch(const CudaApi &api, cudaStream_t handle, Request request, Call call) {
     if (ownsStream(handle)) [[likely]]
       return launchOwn(call);
     return launchOnAny(api, handle, request, call);
   }
-  /// Whether launchOwn() may be called: the thread's last launch was on this stream, and nothing
-  /// more has to be asked.
+  /// Whether launchOwn() may be called: the thread's last launch was on this stream, and no more
+  /// checks are needed.
   bool ownsStream(cudaStream_t handle) const {
     return streamTable.isLast(handle) && threadState.last.own;
   }
@@ -90,9 +92,9 @@ public:
   // Code.
 
   Registry &registered() { return registry; }
-  /// Code that the program loads by the driver.
+  /// Code that the program loads through the driver.
   LoadedImages &loadedImages() { return images; }
-  /// Handles of kernels may come to mean others.
+  /// Handles of kernels may name other kernels from now on.
   void kernelsUnloaded();
 
   // The device, and the errors of all calls.
@@ -110,14 +112,14 @@ public:
   cudaError_t resetDevice(const CudaApi &api);
   cudaError_t lastError(const CudaApi &api, bool clear);
 
-  // The process's life.
+  // The life of the process.
 
-  /// In a forked child, which has none of the threads: from here on calls go to the CUDA runtime as
-  /// they are, which says what it makes of them.
+  /// Call this in a forked child, which has none of the threads. From then on all calls go to the
+  /// CUDA runtime unchanged.
   void beInForkedChild();
   Totals totals();
-  void writeStatistics(); ///< once, where they are wanted
-  void writeTrace();      ///< where there is one
+  void writeStatistics(); ///< once, where the settings ask for them
+  void writeTrace();      ///< where there is a trace
 
 private:
   static Hooks &makeShared();
@@ -131,7 +133,7 @@ private:
   void prepareDriver();
 
   const Settings settings;
-  const std::unique_ptr<runtime::Trace> trace; ///< or none
+  const std::unique_ptr<runtime::Trace> trace; ///< may be nullptr
   StreamTable streamTable;
   Registry registry;
   LoadedImages images;

@@ -1,6 +1,6 @@
-// Launches of high priority on the stream that the thread used last, where nothing more has to be
-// asked: what the thread knows of the stream (ThreadState) is all that they read. A program whose
-// requests are many launches waits for the thread that makes them.
+// High-priority launches on the stream that the thread used last, where no more checks are needed:
+// the launch reads only the thread's record of the stream (ThreadState). A program whose requests
+// are many launches waits for the thread that makes them, so this path is short.
 #ifndef TALLY_LIB_HOOKS_PROCESS_KNOWN_LAUNCH_H
 #define TALLY_LIB_HOOKS_PROCESS_KNOWN_LAUNCH_H
 
@@ -14,7 +14,7 @@
 
 namespace tally::hooks {
 
-/// On a stream that the thread owns: the shortest way there is.
+/// Launches on a stream that the thread owns: the fastest path.
 template <class Call> [[gnu::always_inline]] inline cudaError_t launchOwn(const Call &call) {
   runtime::HighStream *own = threadState.last.own; // the call may make the thread forget
   runtime::RequestScopeTracker *scopes = threadState.last.scopes;
@@ -26,7 +26,7 @@ template <class Call> [[gnu::always_inline]] inline cudaError_t launchOwn(const 
   return status;
 }
 
-/// A call that puts work on a stream of which nothing more has to be asked.
+/// Makes a call that puts work on a stream for which no more checks are needed.
 template <class Call> cudaError_t passKnown(const KnownStream &known, const Call &call) {
   InHook inside;
   threadState.launchedHigh = true;
@@ -39,7 +39,7 @@ template <class Call> cudaError_t passKnown(const KnownStream &known, const Call
   return status;
 }
 
-/// `request` gives the LaunchRequest; it is asked for where work may pause only.
+/// `request` gives the LaunchRequest; it is called only where work may pause.
 template <class Request, class Call>
 cudaError_t launchKnown(const KnownStream &known, const CudaApi &api, const Request &request,
                         const Call &call) {

@@ -15,8 +15,8 @@ namespace tally::hooks {
 
 namespace {
 
-/// The parameters of a kernel that no bundle speaks of, asked of the runtime. On a thread of its
-/// own: asking beyond the last one is an error, which the application would find.
+/// Asks the runtime for the parameters of a kernel that is in no bundle. Runs on a thread of its
+/// own: asking beyond the last parameter is an error, which the application would find.
 std::optional<std::vector<bundle::Parameter>> askParameters(const KernelRecord &kernel) {
   std::vector<bundle::Parameter> found;
   int device = 0;
@@ -36,7 +36,7 @@ std::optional<std::vector<bundle::Parameter>> askParameters(const KernelRecord &
   return found;
 }
 
-/// Asks once for what has to be known of a kernel before a launch of it can be queued.
+/// Asks once for the facts of a kernel that a queued launch needs.
 void describe(KernelRecord &kernel) {
   if (kernel.described.load(std::memory_order_acquire))
     return;
@@ -53,12 +53,13 @@ void describe(KernelRecord &kernel) {
   kernel.described = true;
 }
 
-/// Takes the attributes that a queued launch can keep. False: it has to be made as it is.
+/// Takes the attributes that a queued launch can keep. Returns false where the launch has to be
+/// made unchanged.
 bool takeAttributes(std::span<const cudaLaunchAttribute> attributes, KernelLaunch &launch) {
   for (const cudaLaunchAttribute &each : attributes)
     switch (each.id) {
     case cudaLaunchAttributeIgnore:
-    // A kernel that yields "completes" early, so nothing may start on that.
+    // A kernel that yields "completes" early, so no kernel may start on that signal.
     case cudaLaunchAttributeProgrammaticStreamSerialization:
       break;
     case cudaLaunchAttributeClusterDimension:
@@ -83,9 +84,9 @@ bool takeAttributes(std::span<const cudaLaunchAttribute> attributes, KernelLaunc
   return true;
 }
 
-/// Whether the device takes this shape, as far as that can be known before. (CUDA C++ Programming
-/// Guide, "Compute Capabilities": the limits of every architecture.) Otherwise the call is made at
-/// once, and says what is wrong.
+/// Whether the device takes this shape, as far as that is known before the launch. (CUDA C++
+/// Programming Guide, "Compute Capabilities": the limits of every architecture.) A launch of
+/// another shape is made at once, and CUDA returns the error.
 bool isLaunchable(const KernelRecord &kernel, const LaunchShape &shape) {
   const cudaFuncAttributes &limits = kernel.attributes;
   if (shape.grid.count() == 0 || shape.grid.x > 0x7fffffff || shape.grid.y > 65535 ||
@@ -154,7 +155,8 @@ void LaunchCalls::knowLast(const StreamState &state) {
       last.high && !last.footprints && last.high->isOwnedBy(&threadState) ? last.high : nullptr;
 }
 
-/// What a launch through the queue needs is asked once, and warned of, though it may never come.
+/// Asks once for the facts that a launch through the queue needs, and warns at once, though no such
+/// launch may ever come.
 void LaunchCalls::meetKernel(const CudaApi &api, const void *function) {
   describe(registry.find(api, function));
 }
@@ -192,13 +194,13 @@ cudaError_t LaunchCalls::setAttribute(const CudaApi &api, const void *function,
     return known() != kernel.set.end() && known()->second == value;
   }();
   if (!isSet)
-    served.drain(); // what is queued was launched with the old value
+    served.drain(); // queued launches were made with the old value
   InHook inside;
   cudaError_t status = call();
   if (isSet || status != cudaSuccess)
     return status;
   std::unique_lock lock(kernel.mutex);
-  kernel.described = false; // what it allows has changed
+  kernel.described = false; // the kernel's limits have changed
   kernel.taken.reset();
   if (HighFootprints *seen = served.footprints())
     seen->forget();

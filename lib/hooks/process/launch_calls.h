@@ -1,4 +1,4 @@
-// Launches of kernels by the CUDA runtime's calls, on streams that are not the thread's own.
+// Kernel launches through the CUDA runtime, on streams that the thread does not own.
 #ifndef TALLY_LIB_HOOKS_PROCESS_LAUNCH_CALLS_H
 #define TALLY_LIB_HOOKS_PROCESS_LAUNCH_CALLS_H
 
@@ -26,7 +26,8 @@ public:
       : settings(settings), streams(streams), registry(registry), captures(captures),
         served(served), rules(rules) {}
 
-  /// `request` gives the LaunchRequest; of high priority it is asked for where work may pause only.
+  /// `request` gives the LaunchRequest; on high-priority streams it is called only where work may
+  /// pause.
   template <class Request, class Call>
   cudaError_t launch(const CudaApi &api, cudaStream_t handle, const Request &request,
                      const Call &call) {
@@ -45,8 +46,8 @@ public:
     knowLast(state);
     return status;
   }
-  /// After a launch of high priority: what the thread need not ask again of its last stream.
-  /// Whoever changes what is asked here calls StreamTable::forgetKnown() behind that.
+  /// After a high-priority launch: stores the checks that the thread need not repeat for its last
+  /// stream. Code that changes the result of a check calls StreamTable::forgetKnown() afterwards.
   void knowLast(const StreamState &state);
 
   /// `call` sets the attribute.

@@ -14,7 +14,7 @@ std::optional<int> LibraryCalls::tryAhead(StreamState &state, AheadWork work,
   return now->tryAhead(state, work, call, [] {});
 }
 
-/// Queues a library's launch. False: it has to be made by the calling thread.
+/// Queues a library's launch. Returns false where the calling thread has to make it.
 bool LibraryCalls::queue(StreamState &state, const std::function<TakenLaunch()> &take) {
   BestEffortEngine *now = served.start(api());
   InHook inside;
@@ -41,7 +41,7 @@ void LibraryCalls::inTurn(StreamState &state, const Run &call) {
     call();
     return;
   }
-  // Of libraries' launches that cannot be queued nothing is known: all are taken for one.
+  // Nothing is known of a library's launch that cannot be queued: all of them share one identity.
   now->inTurn(state, true, this, call);
 }
 

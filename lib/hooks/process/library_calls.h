@@ -1,5 +1,5 @@
-// Calls of the driver's by libraries that are not linked with the hooks: they do not come through
-// the CUDA runtime that was hooked.
+// Driver calls by libraries that are not linked with the hooks: these calls do not pass through the
+// hooked CUDA runtime.
 #ifndef TALLY_LIB_HOOKS_PROCESS_LIBRARY_CALLS_H
 #define TALLY_LIB_HOOKS_PROCESS_LIBRARY_CALLS_H
 
@@ -25,7 +25,7 @@ public:
                ServedDevice &served, CallRules &rules)
       : settings(settings), streams(streams), captures(captures), served(served), rules(rules) {}
 
-  /// That of the first module that hooks.
+  /// The API of the first module that hooks.
   const CudaApi &api() const { return *anyApi.load(std::memory_order_acquire); }
   void hooked(const CudaApi &by) {
     const CudaApi *none = anyApi.load(std::memory_order_relaxed);
@@ -33,14 +33,13 @@ public:
       anyApi.compare_exchange_strong(none, &by);
   }
 
-  /// A launch, on a stream of the driver's: its class is the stream's.
-  /// `work` is what is launched. `take` gives a shared_ptr<const ForeignLaunch>: the launch to be
-  /// made later, if it can be.
-  /// `see` tells a HighFootprints of one of high priority.
+  /// A launch on a stream of the driver. The stream's class is the launch's class. `work` is the
+  /// launched work. `take` returns a shared_ptr<const ForeignLaunch>: a copy of the launch to be
+  /// made later, if one can be taken. `see` reports a high-priority launch to a HighFootprints.
   template <class Call, class Take, class See>
   auto launch(cudaStream_t handle, const AheadWork &work, Call call, Take take, See see)
       -> decltype(call()) {
-    // Without best-effort work no question is asked: the runtime may be about to start.
+    // Without best-effort work no query is made: the runtime may be about to start.
     if (!served.engine() && !served.activity(std::memory_order_relaxed) && !settings.bestEffort) {
       high.fetch_add(1, std::memory_order_relaxed);
       auto status = call();
@@ -66,15 +65,16 @@ public:
       });
     return status;
   }
-  /// Another call. Before there is best-effort work in the process, or the arena was joined, `call`
-  /// is made, and no question is asked: the CUDA runtime may be about to start. Else `hooked`; in a
-  /// capture too, so that a stream is met before it takes part (StreamCalls::beginCapture()).
+  /// Any other call. Before the process has best-effort work or has joined the arena, it makes
+  /// `call` and no query: the CUDA runtime may be about to start. Later it makes `hooked`. It makes
+  /// `hooked` in a capture too, so that the hooks know a stream before the stream takes part
+  /// (StreamCalls::beginCapture()).
   template <class Call, class Hooked> cudaError_t call(const Call &call, const Hooked &hooked) {
     bool asks = served.engine() || served.activity(std::memory_order_relaxed) || captures.any();
     return asks ? hooked() : call();
   }
 
-  /// Kernels that have been launched.
+  /// Kernels that libraries have launched.
   ForeignKernels &kernels() { return launched; }
   /// Best-effort launches that were not queued.
   const InTurnCounts &inTurnCounts() const { return counts; }
@@ -84,8 +84,8 @@ public:
 private:
   std::optional<int> tryAhead(StreamState &state, AheadWork work, const std::function<int()> &call);
   bool queue(StreamState &state, const std::function<TakenLaunch()> &take);
-  /// The call at once, on the calling thread, when all that is queued is over and a permit is
-  /// there.
+  /// Makes the call on the calling thread, when all queued operations are over and there is a
+  /// permit.
   void inTurn(StreamState &state, const Run &call);
 
   const Settings &settings;

@@ -1,4 +1,4 @@
-// Memory in stream order, and memory whose allocation has others see the process.
+// Allocations in stream order, and allocations after which other processes see this one.
 #ifndef TALLY_LIB_HOOKS_PROCESS_MEMORY_CALLS_H
 #define TALLY_LIB_HOOKS_PROCESS_MEMORY_CALLS_H
 
@@ -21,8 +21,8 @@ public:
               ServedDevice &served, CallRules &rules)
       : settings(settings), captures(captures), account(account), served(served), rules(rules) {}
 
-  /// `call` allocates so many bytes, as the piece that `made` gives. Work will follow: others see
-  /// the process by then.
+  /// `call` allocates `bytes` bytes; `made` gives the piece. Work will follow, so other processes
+  /// see this one before that work.
   template <class Call, class Made>
   cudaError_t allocate(const CudaApi &api, std::size_t bytes, Call call, Made made) {
     cudaError_t status = account.allocate(api, bytes, call, made);
@@ -34,7 +34,7 @@ public:
   cudaError_t allocateAsync(const CudaApi &api, void **made, std::size_t bytes, cudaStream_t handle,
                             Call call) {
     auto ordered = [&] { return rules.stream(api, handle, call); };
-    // What a graph will allocate is none of the process's yet.
+    // Memory that a graph will allocate does not belong to the process yet.
     if (!account.isOn() || captures.takesPart(api, handle))
       return ordered();
     return account.allocate(api, bytes, ordered,

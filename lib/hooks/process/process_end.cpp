@@ -30,7 +30,7 @@ void endJoiningAtExit() {
   static_cast<void>(atEnd);
 }
 
-/// For as long as the process lives.
+/// The wait applies for as long as the process lives.
 void drainOnTermination(const ServedDevice &device, std::uint32_t milliseconds) {
   Hooks *owner = tallySharedHooks4.load();
   if (!owner || &owner->served() != &device)

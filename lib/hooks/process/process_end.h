@@ -1,5 +1,5 @@
-// What is registered for the end of the process, once each. It is done for the process's hooks: a
-// test's are not the process's, and end with the test.
+// Functions registered for the end of the process, once each. They act on the process's hooks. A
+// test's own hooks are separate and end with the test.
 #ifndef TALLY_LIB_HOOKS_PROCESS_PROCESS_END_H
 #define TALLY_LIB_HOOKS_PROCESS_PROCESS_END_H
 
@@ -9,16 +9,16 @@ namespace tally::hooks {
 
 class ServedDevice;
 
-// Both run before the CUDA runtime's own end, which was registered earlier: a thread that calls it
-// then would crash.
+// Both run before the CUDA runtime's own end, which was registered earlier: a thread that called
+// the CUDA runtime after its end would crash.
 
-/// Best-effort work ends.
+/// Ends best-effort work at exit.
 void endWorkAtExit();
-/// No thread joins the arena any more.
+/// From exit on, no thread joins the arena.
 void endJoiningAtExit();
 
-/// On SIGTERM the process waits at most so long for the device's work to end. Only where the device
-/// is that of the process's hooks.
+/// On SIGTERM the process waits at most `milliseconds` for the device's work to end. Only where
+/// `device` belongs to the process's hooks.
 void drainOnTermination(const ServedDevice &device, std::uint32_t milliseconds);
 
 } // namespace tally::hooks

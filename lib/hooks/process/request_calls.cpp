@@ -28,15 +28,16 @@ cudaError_t RequestCalls::mayName(const StreamState &state) const {
   return cudaSuccess;
 }
 
-/// Who opens the activity stores it, then looks for open requests; who begins a request opens it,
-/// then looks for an activity. So one of the two counts it, and holding it both do not.
+/// A Dekker handshake: the thread that opens the activity stores it, then looks for open requests;
+/// the thread that begins a request opens it, then looks for an activity. So at least one of the
+/// two counts the request. Holding the record keeps both from counting it.
 cudaError_t RequestCalls::begin(const CudaApi &api, cudaStream_t handle, const char *name,
                                 runtime::Nanoseconds deadline, std::uint64_t *made) {
   if (isForkedChild.load(std::memory_order_relaxed))
     return cudaSuccess;
   StreamState *state = nullptr;
   {
-    InHook inside; // of what is not known of the stream CUDA is asked
+    InHook inside; // where the hooks do not know the stream, they ask CUDA
     state = &streams.find(api, handle);
   }
   if (cudaError_t refused = mayName(*state); refused != cudaSuccess)
@@ -95,7 +96,7 @@ cudaError_t RequestCalls::end(std::uint64_t number) {
   if (counted)
     counted->endRequest(*request, now);
   requests.close(*request);
-  // What follows nobody waits for.
+  // No thread waits for the steps that follow.
   if (Activity *shown = counted ? counted : served.activity())
     shown->noteRequest(counted != nullptr, took, missed);
   if (range != 0)

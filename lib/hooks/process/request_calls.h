@@ -15,7 +15,7 @@ namespace tally::hooks {
 /// Thread-safe.
 class RequestCalls {
 public:
-  /// `trace`: where requests are noted, or nowhere.
+  /// `trace` notes requests; it may be nullptr.
   RequestCalls(StreamTable &streams, Requests &requests, const ServedDevice &served,
                runtime::Trace *trace)
       : streams(streams), requests(requests), served(served), trace(trace) {}

@@ -64,7 +64,7 @@ BestEffortEngine *ServedDevice::start(const CudaApi &api) {
   if (BestEffortEngine *known = engine()) {
     if (!isPlain.load(std::memory_order_relaxed))
       return known;
-    known->drain(); // of before
+    known->drain(); // operations queued before this call
     return nullptr;
   }
   if (cannotStart)
@@ -125,7 +125,7 @@ Activity *ServedDevice::openActivity(const CudaApi &api, int device, bool forOth
   return now;
 }
 
-/// The calling thread may be inside of a library's call that holds locks; so it does not wait.
+/// The calling thread may be inside a library's call that holds locks; so it does not wait.
 void ServedDevice::joinLater(const CudaApi &api) {
   InHook inside;
   seesAll();
@@ -134,14 +134,14 @@ void ServedDevice::joinLater(const CudaApi &api) {
     return;
   auto join = [this, &api, device, before = resets.load()] {
     std::unique_lock lock(starting);
-    // After a reset it would be this that makes the device's context anew.
+    // After a reset this call would make the device's context anew.
     if (!shared.load() && resets.load() == before)
       openActivity(api, device, true);
   };
   try {
     std::unique_lock lock(joinerMutex);
     if (joiner.joinable())
-      joiner.join(); // of before a reset; it is done, or waits for nothing but its turn
+      joiner.join(); // of a time before a reset; it is done, or waits only for its turn
     joiner = std::thread(join);
   } catch (const std::system_error &error) {
     warn(Warning::Arena, std::string(error.what()) + "; this process is not seen by others");

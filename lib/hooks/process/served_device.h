@@ -1,5 +1,5 @@
-// The device that the process's work is served on: what there is on it of high priority and of best
-// effort, from the first call that needs it to the reset of the device or the end of the process.
+// The device that serves the process's work, with its high-priority and best-effort parts, from the
+// first call that needs them to the reset of the device or the end of the process.
 #ifndef TALLY_LIB_HOOKS_PROCESS_SERVED_DEVICE_H
 #define TALLY_LIB_HOOKS_PROCESS_SERVED_DEVICE_H
 
@@ -25,13 +25,13 @@
 
 namespace tally::hooks {
 
-/// Thread-safe. What it is constructed with outlives it.
+/// Thread-safe. The constructor's arguments outlive it.
 class ServedDevice {
 public:
-  /// What the process has beside the device.
+  /// The state that the process has beside the device.
   struct Process {
     const Settings &settings;
-    runtime::Trace *trace; ///< or none
+    runtime::Trace *trace; ///< may be nullptr
     StreamTable &streams;
     Registry &registry;
     LoadedImages &images;
@@ -42,15 +42,15 @@ public:
   explicit ServedDevice(const Process &process)
       : process(process), mayJoin(process.settings.arena.isJoined) {}
 
-  /// nullptr: nobody is told of work of high priority.
+  /// nullptr: high-priority work is not reported.
   Activity *activity(std::memory_order order = std::memory_order_acquire) const {
     return shared.load(order);
   }
   /// nullptr: there is no best-effort work.
   BestEffortEngine *engine() const { return running.load(std::memory_order_acquire); }
-  /// nullptr: nothing pauses.
+  /// nullptr: no work pauses.
   HighFootprints *footprints() const { return seen.load(std::memory_order_acquire); }
-  /// What pausing work leaves room for on each SM; nullptr where nothing pauses.
+  /// The headroom that pausing work leaves on each SM; nullptr where no work pauses.
   const runtime::Headroom *headroom() const {
     HighFootprints *now = footprints();
     return now ? &now->headroom() : nullptr;
@@ -66,53 +66,57 @@ public:
     return now && now->context() == context;
   }
 
-  /// The engine, made when it is first needed. nullptr where it cannot be had: then nothing is held
-  /// back.
+  /// The engine, made at its first use. Returns nullptr where it cannot be made: then no work is
+  /// held back.
   BestEffortEngine *start(const CudaApi &api);
-  /// Whether joinLater() has to be called behind a call of CUDA that came to `status`: if it
-  /// succeeded the device's context is there.
+  /// Whether joinLater() has to be called after a CUDA call that returned `status`: if the call
+  /// succeeded, the device's context exists.
   bool joinsAfter(int status) const {
     return mayJoin.load(std::memory_order_relaxed) && status == cudaSuccess;
   }
-  /// The first work of high priority is there: joins the arena, on a thread of its own, for the
-  /// calling thread's device.
+  /// The first high-priority work is there: joins the arena for the calling thread's device, on a
+  /// thread of its own.
   void joinLater(const CudaApi &api);
-  /// Waits for all best-effort work that is queued.
+  /// Waits for all queued best-effort work.
   void drain() {
     if (BestEffortEngine *now = engine())
       now->drain();
   }
-  /// The error that an operation left whose call had returned, else `status`.
+  /// The error of an operation whose call had already returned, else `status`.
   cudaError_t withDeferred(cudaError_t status, bool clear = true);
   /// The application has created or destroyed a stream.
   void countStreams();
-  /// Launches may pass unseen (driver_hook.h): what is queued is waited for, and best-effort work
-  /// runs as it would without tally from here on.
+  /// Launches may bypass the hooks unseen (driver_hook.h): waits for all queued operations. From
+  /// then on best-effort work runs as without Tally.
   void runPlainly();
-  /// `call` resets the device. Before that all ends that there is on it; meanwhile nothing begins.
+  /// `call` resets the device. Ends all work and state on the device first; nothing new begins
+  /// meanwhile.
   cudaError_t reset(const std::function<cudaError_t()> &call);
-  /// At the process's end: no thread of the hooks calls CUDA for the arena any more.
+  /// At the process's end: from now on no thread of the hooks calls CUDA for the arena.
   void endJoining();
-  /// In a forked child, which has none of the threads: nothing is there, and nothing begins.
+  /// In a forked child, which has none of the threads: drops the activity and the engine, and makes
+  /// no new ones.
   void beInForkedChild();
-  /// What best-effort work has come to so far, before resets of the device too.
+  /// The counts of best-effort work so far, including those from before resets of the device.
   Totals totals() const;
 
 private:
-  /// Under `starting`. nullptr where it cannot be had, or `forOthers` and there are no others.
+  /// Under `starting`. Returns nullptr where it cannot be opened, or where `forOthers` is set and
+  /// there are no other processes.
   Activity *openActivity(const CudaApi &api, int device, bool forOthers);
   /// Whether all launches of the process are seen; if not, a line says why.
   bool seesAll();
 
   const Process process;
-  std::atomic<Activity *> shared{nullptr}; ///< there is no engine without it
+  std::atomic<Activity *> shared{nullptr}; ///< no engine exists without it
   std::atomic<BestEffortEngine *> running{nullptr};
-  std::atomic<HighFootprints *> seen{nullptr}; ///< with the engine, where work may pause
+  std::atomic<HighFootprints *> seen{nullptr}; ///< made with the engine, where work may pause
   std::atomic<bool> mayJoin;                   ///< the arena was not tried yet
   std::mutex joinerMutex;
-  std::thread joiner; ///< guarded by the mutex
+  std::thread joiner; ///< guarded by `joinerMutex`
   const pid_t joinerProcess = getpid();
-  std::mutex starting; ///< what follows, and making the three
+  std::mutex starting; ///< guards the members below, and making the activity, the engine and the
+                       ///< footprints
   std::atomic<bool> cannotStart{false};
   std::atomic<bool> isPlain{false};     ///< best-effort work is not queued any more
   std::atomic<std::uint64_t> resets{0}; ///< of the device

@@ -29,7 +29,8 @@ cudaError_t StreamCalls::create(const CudaApi &api, cudaStream_t *made, unsigned
   return status;
 }
 
-/// Before requests may have to wait for the driver. Where all is best effort there are none.
+/// Opens the classes before requests may have to wait for the driver. Where all work is best effort
+/// there are no requests.
 void StreamCalls::openClasses(const CudaApi &api) {
   BestEffortEngine *now = served.start(api);
   if (!now || settings.bestEffort)
@@ -44,12 +45,12 @@ cudaError_t StreamCalls::destroy(const CudaApi &api, cudaStream_t handle) {
   return api.cudaStreamDestroy(handle);
 }
 
-/// Before the stream is destroyed: its handle may be another stream's as soon as it is gone.
+/// Called before the stream is destroyed: its handle may name another stream right afterwards.
 void StreamCalls::forget(StreamState &state) {
   InHook inside;
   if (BestEffortEngine *now = served.engine(); now && state.bestEffort)
     now->wait(state.lastTicket.load());
-  // A best-effort stream too: it may have been of high priority when it was last used.
+  // Best-effort streams too: the stream may have been of high priority when it was last used.
   if (HighFootprints *seen = served.footprints())
     seen->streamLeaves(state);
   if (Activity *shared = served.activity())

@@ -1,5 +1,5 @@
-// Streams: how they come and go, their classes, their captures, and what is asked of them, by
-// whichever call: the CUDA runtime's or the driver's.
+// Streams: their creation and destruction, classes, captures and queries, through the CUDA runtime
+// or the driver.
 #ifndef TALLY_LIB_HOOKS_PROCESS_STREAM_CALLS_H
 #define TALLY_LIB_HOOKS_PROCESS_STREAM_CALLS_H
 
@@ -29,11 +29,11 @@ public:
       forget(streams.find(api, handle));
   }
   static cudaError_t priorityRange(const CudaApi &api, int *lowest, int *highest);
-  /// A stream's class by the API (tally/hooks.h).
+  /// Sets a stream's class through the API (tally/hooks.h).
   cudaError_t setClass(const CudaApi &api, cudaStream_t handle, bool bestEffort);
   cudaError_t setBestEffortClass(const CudaApi &api, cudaStream_t handle, std::uint32_t number);
 
-  // The call itself is the last parameter: the runtime's, or one of the driver's.
+  // The last parameter makes the call itself, through the runtime or the driver.
 
   template <class Call>
   cudaError_t synchronize(const CudaApi &api, cudaStream_t handle, const Call &call) {
@@ -70,7 +70,7 @@ public:
   }
   template <class Call> auto beginCapture(const CudaApi &api, cudaStream_t handle, Call call) {
     served.drain();
-    // CUDA does not tell a stream's flags while it is captured, and such a question makes the
+    // CUDA does not tell a stream's flags while the stream is captured, and asking makes the
     // capture invalid.
     streams.find(api, handle);
     InHook inside;
@@ -81,7 +81,7 @@ public:
     return captures.end(call);
   }
 
-  /// Default streams are of the device that the thread uses.
+  /// Default streams belong to the device that the thread uses.
   cudaError_t setDevice(const CudaApi &api, int device);
   /// A library has made another context current on the calling thread.
   void contextChanged() { streams.contextChanged(); }

@@ -20,7 +20,7 @@ namespace tally::hooks {
 
 namespace {
 
-/// A file's bytes, mapped: of a program of a gigabyte only the section table and `.tally` are read.
+/// A file's mapped bytes: of a program of a gigabyte only the section table and `.tally` are read.
 class MappedFile {
 public:
   explicit MappedFile(const std::string &path) {
@@ -51,8 +51,8 @@ private:
   std::string failure;
 };
 
-/// The file that the loader mapped at `address`. The main program has no name there, and what it
-/// was started as need not exist any more.
+/// The file that the loader mapped at `address`. The loader has no name for the main program, and
+/// the path that started it need not exist any more.
 std::string pathOf(const void *address) {
   Dl_info info{};
   link_map *map = nullptr;

@@ -1,5 +1,5 @@
-// The `.tally` sections of the files that the process is made of: read once per file, looked up by
-// the hash of a fatbin container.
+// The `.tally` sections of the process's files: read once per file, looked up by the hash of a
+// fatbin container.
 #ifndef TALLY_LIB_HOOKS_STATE_BUNDLE_FILES_H
 #define TALLY_LIB_HOOKS_STATE_BUNDLE_FILES_H
 
@@ -14,22 +14,22 @@
 
 namespace tally::hooks {
 
-/// Thread-safe. What it gives lives as long as the process.
+/// Thread-safe. The bundles that it returns live as long as the process.
 class BundleFiles {
 public:
   enum class Outcome : std::uint8_t {
     Found,
     NoSection, ///< the file was not rewritten
-    NoMatch,   ///< it has bundles, none of them this container's
-    Damaged    ///< it has a section that cannot be read
+    NoMatch,   ///< the file has bundles, but none for this container
+    Damaged    ///< the file has a section that cannot be read
   };
   struct Lookup {
     Outcome outcome = Outcome::NoSection;
-    const bundle::Bundle *bundle = nullptr; ///< of Found
-    std::string detail;                     ///< the file; of Damaged, also what is wrong
+    const bundle::Bundle *bundle = nullptr; ///< set for Found
+    std::string detail;                     ///< the file; for Damaged also the error
   };
 
-  /// The bundle of a container that lies in memory. `address` lies in the file that owns it.
+  /// The bundle of a container in memory. `address` lies in the file that owns the container.
   Lookup find(const void *address, const void *container);
 
 private:

@@ -1,5 +1,5 @@
-// The end of what threads of the hooks call CUDA for: at the process's end the CUDA runtime may be
-// gone, and a stream that is being destroyed must not be asked.
+// A gate before the CUDA calls of the hooks' threads. The hooks shut it at the process's end, when
+// the CUDA runtime may be gone; a stream that is being destroyed must not be queried either.
 #ifndef TALLY_LIB_HOOKS_STATE_CALL_GATE_H
 #define TALLY_LIB_HOOKS_STATE_CALL_GATE_H
 
@@ -12,7 +12,8 @@ namespace tally::hooks {
 /// Thread-safe.
 class CallGate {
 public:
-  /// Counts the thread in for as long as it may call the CUDA runtime; false once the gate is shut.
+  /// Counts the thread as inside for as long as it may call the CUDA runtime; converts to false
+  /// once the gate is shut.
   class Passage {
   public:
     explicit Passage(CallGate &gate) : gate(gate) {
@@ -29,12 +30,13 @@ public:
     bool may = false;
   };
 
-  /// Nobody passes any more. Returns when nobody is inside.
+  /// From now on no thread passes. Returns when no thread is inside.
   void shut() {
     isShut = true;
     awaitCalls();
   }
-  /// Returns when nobody is inside: none is for longer than a call of the CUDA runtime takes.
+  /// Returns when no thread is inside. A thread is inside for no longer than one call of the CUDA
+  /// runtime.
   void awaitCalls() const {
     while (inCalls.load() != 0)
       std::this_thread::yield();

@@ -1,4 +1,4 @@
-// Stream captures: what must not be asked of a device while one is made.
+// Stream captures: queries that a device must not get while a capture is open.
 #ifndef TALLY_LIB_HOOKS_STATE_CAPTURES_H
 #define TALLY_LIB_HOOKS_STATE_CAPTURES_H
 
@@ -9,13 +9,13 @@
 
 namespace tally::hooks {
 
-/// Captures that the application has open. Calls are the runtime's or the driver's, whose codes are
-/// the same. Thread-safe.
+/// The captures that the application has open. Calls are the runtime's or the driver's; both use
+/// the same codes. Thread-safe.
 class Captures {
 public:
   bool any() const { return open.load() != 0; }
 
-  /// cudaStreamBeginCapture, whose `call` begins the capture if it succeeds.
+  /// cudaStreamBeginCapture; `call` begins the capture if it succeeds.
   template <class Call> auto begin(Call call) {
     std::unique_lock lock(mutex);
     auto status = call();
@@ -23,18 +23,18 @@ public:
       open.fetch_add(1);
     return status;
   }
-  /// cudaStreamEndCapture.
+  /// cudaStreamEndCapture; `call` ends the capture.
   template <class Call> auto end(Call call) {
     auto status = call();
-    // An end that fails ends nothing, or a capture that had been made invalid.
+    // A failed end ends no capture, or ends a capture that had been made invalid.
     int code = static_cast<int>(status);
     if (code == cudaSuccess || code == cudaErrorStreamCaptureInvalidated ||
         code == cudaErrorStreamCaptureUnjoined)
       open.fetch_sub(1);
     return status;
   }
-  /// Runs `question` where no capture is open, and none begins meanwhile. A question about a stream
-  /// would make a capture that it takes part in invalid. Returns whether it ran.
+  /// Runs `question` where no capture is open; none begins meanwhile. A query of a stream would
+  /// make a capture that the stream takes part in invalid. Returns whether `question` ran.
   template <class Question> bool ask(Question question) {
     std::unique_lock lock(mutex);
     if (any())
@@ -43,7 +43,7 @@ public:
     return true;
   }
 
-  /// Runs `action` while none begins.
+  /// Runs `action`; no capture begins meanwhile.
   template <class Action> auto steadily(Action action) {
     std::unique_lock lock(mutex);
     return action();
@@ -53,7 +53,8 @@ public:
     if (!any())
       return false;
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    // The legacy stream cannot be asked while another one captures: then the call itself says so.
+    // The legacy stream cannot be queried while another stream captures: then the call itself
+    // returns the error.
     return api.cudaStreamIsCapturing(stream, &status) != cudaSuccess ||
            status != cudaStreamCaptureStatusNone;
   }

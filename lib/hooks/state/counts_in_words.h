@@ -1,4 +1,4 @@
-// What statistics say of counts by reason.
+// The text of counts by reason, for statistics.
 #ifndef TALLY_LIB_HOOKS_STATE_COUNTS_IN_WORDS_H
 #define TALLY_LIB_HOOKS_STATE_COUNTS_IN_WORDS_H
 
@@ -12,10 +12,10 @@ namespace tally::hooks {
 
 struct CountsInWords {
   std::uint64_t sum = 0;
-  std::string text; ///< "NAME COUNT, NAME COUNT", of those that are not 0
+  std::string text; ///< "NAME COUNT, NAME COUNT" for all counts that are not 0
 };
 
-/// `nameOf(i)`: of the i-th count. Those before `first` are not looked at.
+/// `nameOf(i)`: the name of the i-th count. Counts before `first` are left out.
 template <class NameOf>
 CountsInWords inWords(std::span<const std::atomic<std::uint64_t>> counts, std::size_t first,
                       NameOf nameOf) {

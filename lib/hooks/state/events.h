@@ -18,7 +18,7 @@ public:
   struct Tickets {
     std::uint64_t record = 0; ///< 0 where none was queued
     std::uint64_t use = 0;    ///< of the last record or wait; 0 where none was queued
-    bool onLane = false;      ///< once the record is over, so is what was recorded
+    bool onLane = false;      ///< once the record is over, so is the recorded work
     /// How often best-effort work had been asked to yield when the record was queued.
     std::uint64_t requests = 0;
   };
@@ -28,13 +28,13 @@ public:
     tickets[event] = {ticket, ticket, onLane, requests};
     count.store(tickets.size());
   }
-  /// A wait for the event was queued, which is for what is recorded now.
+  /// A wait for the event's current record was queued.
   void awaited(cudaEvent_t event, std::uint64_t ticket) {
     std::unique_lock lock(mutex);
     tickets[event].use = ticket;
     count.store(tickets.size());
   }
-  /// A record was made at once.
+  /// The event was recorded at once, without the queue.
   void recordedNow(cudaEvent_t event) { forget(event); }
   Tickets find(cudaEvent_t event) {
     if (count.load() == 0)
@@ -58,7 +58,7 @@ public:
     std::unique_lock lock(mutex);
     destroyed.push_back({&api, event, ticket});
   }
-  /// Destroys those whose last use is over.
+  /// Destroys the events whose last use is over.
   template <class IsOver> void sweep(IsOver isOver) {
     std::unique_lock lock(mutex);
     std::erase_if(destroyed, [&](const Destroyed &each) {

@@ -1,5 +1,5 @@
-// Marks a thread that is inside of a call of the hooks, so that the driver-level hook leaves alone
-// what the CUDA runtime then asks of the driver.
+// Marks a thread that is inside a call of the hooks. The driver-level hook ignores driver calls
+// that the CUDA runtime makes on such a thread.
 #ifndef TALLY_LIB_HOOKS_STATE_IN_HOOK_H
 #define TALLY_LIB_HOOKS_STATE_IN_HOOK_H
 

@@ -7,7 +7,7 @@ namespace tally::hooks {
 
 namespace {
 
-/// More than any device has, so that it always fails.
+/// More bytes than any device has, so that the allocation always fails.
 constexpr std::size_t impossible = std::size_t{1} << 50;
 
 std::size_t difference(std::size_t whole, std::size_t part) {
@@ -30,7 +30,7 @@ MemoryAccount::Device &MemoryAccount::find(const CudaApi &api, int device) {
 
 bool MemoryAccount::take(const CudaApi &api, std::size_t bytes, int &device) {
   if (api.cudaGetDevice(&device) != cudaSuccess)
-    return true; // the call will say what is wrong
+    return true; // the call itself returns the error
   std::unique_lock lock(mutex);
   Device &found = find(api, device);
   bool fits = found.limit == 0 || bytes <= difference(found.limit, found.used);
@@ -47,7 +47,7 @@ bool MemoryAccount::take(const CudaApi &api, std::size_t bytes, int &device) {
   return fits;
 }
 
-/// `taken` were counted for it already.
+/// `taken` bytes were counted for the piece already.
 void MemoryAccount::keep(const Piece &piece, std::size_t taken, int device) {
   std::unique_lock lock(mutex);
   Device &found = devices[device];
@@ -75,8 +75,7 @@ MemoryAccount::Kept MemoryAccount::forget(const void *handle) {
   return kept;
 }
 
-/// An allocation that fails by itself makes the error the thread's last one, as the program
-/// expects.
+/// An allocation that CUDA refuses makes the error the thread's last one, as the program expects.
 cudaError_t MemoryAccount::refuse(const CudaApi &api) {
   InHook inside;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;

@@ -1,6 +1,7 @@
-// What a best-effort process may allocate of a device's memory: a quota of its own, and a reserve
-// that it leaves free for others. Kept by what the program asked for; what CUDA itself, libraries
-// and graphs take is not counted against the quota (the reserve looks at what is really free).
+// Limits the device memory that a best-effort process may allocate: a quota of its own, and a
+// reserve that it leaves free for others. The account counts the program's requests. Memory that
+// CUDA itself, libraries and graphs allocate does not count against the quota; the reserve uses the
+// memory that is really free.
 #ifndef TALLY_LIB_HOOKS_STATE_MEMORY_ACCOUNT_H
 #define TALLY_LIB_HOOKS_STATE_MEMORY_ACCOUNT_H
 
@@ -22,7 +23,7 @@ namespace tally::hooks {
 /// Thread-safe.
 class MemoryAccount {
 public:
-  /// Something that was allocated, by what it is freed with.
+  /// One allocation, named by the handle that frees it.
   struct Piece {
     const void *handle = nullptr;
     std::size_t bytes = 0;
@@ -32,14 +33,15 @@ public:
       : quota(settings.memory.quota), reserve(settings.memory.reserve),
         counts(settings.bestEffort) {}
 
-  /// Whether anything is counted: in best-effort processes.
+  /// Whether allocations are counted: in best-effort processes.
   bool isOn() const { return counts || hasLimits(); }
-  /// From here on `show` is told of what is allocated on the device, and at once of what is by now;
-  /// an empty one is not. It is called under a lock, and must not call back.
+  /// From now on calls `show` after each allocation on the device, and once now; an empty `show` is
+  /// not called. `show` is called under a lock, and must not call back.
   void showTo(int device, std::function<void(const runtime::MemoryStatus &)> show);
 
-  /// `call` allocates about `bytes` on the calling thread's device; `made` says what has come of
-  /// it. Beyond quota or reserve: cudaErrorMemoryAllocation, which is the thread's last error then.
+  /// `call` allocates about `bytes` on the calling thread's device; `made` returns the piece.
+  /// Beyond the quota or the reserve returns cudaErrorMemoryAllocation, which is then the thread's
+  /// last error.
   template <class Call, class Made>
   cudaError_t allocate(const CudaApi &api, std::size_t bytes, Call call, Made made) {
     InHook inside;
@@ -55,20 +57,20 @@ public:
       giveBack(bytes, device);
     return status;
   }
-  /// `call` frees what has that handle.
+  /// `call` frees the allocation with that handle.
   template <class Call> cudaError_t release(const void *handle, Call call) {
     if (!isOn())
       return call();
-    // Before: as soon as it is free another thread may be given the same address.
+    // Forget it first: as soon as the memory is free, another thread may get the same address.
     Kept was = forget(handle);
     cudaError_t status = call();
     if (status != cudaSuccess && was.bytes != 0)
       keep({handle, was.bytes}, 0, was.device);
     return status;
   }
-  /// cudaMemGetInfo: what is left to the process, of what it may have.
+  /// cudaMemGetInfo: the process's share, and the part of it that is left.
   cudaError_t info(const CudaApi &api, std::size_t *free, std::size_t *total);
-  /// All is freed (cudaDeviceReset).
+  /// All memory of the device is freed (cudaDeviceReset).
   void clear(int device);
   /// "memory: 4096 bytes, 8192 at most, of 65536; 2 refused"; empty where there is no limit.
   std::string statistics();
@@ -79,8 +81,8 @@ private:
     int device = 0;
   };
   struct Device {
-    bool known = false;              ///< what the limits are in bytes
-    std::size_t limit = 0, left = 0; ///< the quota, and what has to stay free; 0: none
+    bool known = false;              ///< whether `limit` and `left` are known
+    std::size_t limit = 0, left = 0; ///< the quota, and the reserve; 0: none
     std::size_t used = 0, most = 0;
   };
 
@@ -96,7 +98,7 @@ private:
 
   const MemoryAmount quota, reserve;
   const bool counts;
-  std::mutex mutex; // what follows
+  std::mutex mutex; // guards the members below
   std::map<int, Device> devices;
   std::unordered_map<const void *, Kept> pieces;
   std::uint64_t refusals = 0;

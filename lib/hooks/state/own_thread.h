@@ -9,9 +9,9 @@
 
 namespace tally::hooks {
 
-/// For the whole life of the calling thread: its calls are no hooked ones, a capture that another
-/// thread makes does not forbid them, the program's signals are handled on the program's threads,
-/// and the device is `number`.
+/// Sets up the calling thread for its whole life: its calls count as the hooks' own, a capture by
+/// another thread does not forbid them, signals are handled on the program's threads, and the
+/// device is `number`.
 inline void beOnOwnThread(const CudaApi &api, int number) {
   static thread_local InHook inside;
   sigset_t all;

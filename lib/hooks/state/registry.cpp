@@ -11,7 +11,7 @@ namespace tally::hooks {
 
 namespace {
 
-/// The merged container that a bundle holds for a file whose own could not be changed.
+/// The bundle's merged container, for a file whose own container could not be changed.
 const bundle::Image *mergedContainer(const bundle::Bundle &bundle) {
   for (const bundle::Image &image : bundle.images)
     if (image.format == bundle::ImageFormat::Fatbin)
@@ -27,9 +27,9 @@ void warnOfUnmatched(const std::string &file) {
                                     "are, without variants");
 }
 
-/// Looks up the bundle of one container of the wrapper. That there is none for it is
-/// said when a kernel of it is launched as best effort: code linked in from the toolkit's device
-/// runtime (cudadevrt) has none, and no kernels that a program launches.
+/// Looks up the bundle of one container of the wrapper. A missing bundle is reported only when a
+/// kernel of the container is launched as best effort: code linked in from the toolkit's device
+/// runtime (cudadevrt) has no bundle, and no kernels that a program launches.
 void Registry::look(Registration &registration, const void *wrapper, const void *container) {
   BundleFiles::Lookup found = files.find(wrapper, container);
   switch (found.outcome) {
@@ -72,7 +72,7 @@ void **Registry::registerFatBinary(const CudaApi &api, void *wrapper) {
       handed = &registration->replacement;
     }
   } else if (given->magic == bundle::fatbinWrapperMagic && given->version == 2) {
-    // Device-linked: the parts' own containers say whose kernels they are.
+    // Device-linked: the containers of the parts tell which bundles the kernels belong to.
     for (const void *const *each = given->prelinked; each && *each; ++each)
       look(*registration, wrapper, *each);
   }
@@ -91,7 +91,7 @@ void Registry::unregisterFatBinary(void **handle) {
     return;
   // The memory stays: other threads may still look at a kernel of it.
   const std::vector<const void *> &functions = found->second->functions;
-  std::erase_if(byFunction, [&](const auto &each) { // handles that stand for them too
+  std::erase_if(byFunction, [&](const auto &each) { // handles of these kernels too
     return std::find(functions.begin(), functions.end(), each.second->function) != functions.end();
   });
   byHandle.erase(found);
@@ -190,7 +190,7 @@ void Registry::forget(const void *handle) {
   byFunction.erase(handle);
 }
 
-/// The records stay, as of those whose file is gone.
+/// The records stay, like the records of a file that is gone.
 void Registry::forgetHandles() {
   std::unique_lock lock(mutex);
   std::erase_if(byFunction, [](const auto &each) { return !each.second->isRegistered; });
@@ -210,7 +210,7 @@ void Registry::forgetDevice() {
 void Registry::warnOfNothing() const {
   {
     if (!anyBundle.load() && anyDamaged.load())
-      return; // that has been said
+      return; // a warning was written already
     std::shared_lock lock(mutex);
     if (!anyBundle.load() && !lastUnmatchedFile.empty())
       return warnOfUnmatched(lastUnmatchedFile);

@@ -1,6 +1,6 @@
-// What the program has registered with the CUDA runtime: its device code, and the kernels in it
-// with their variants. Variants are registered beside the user's kernel, under addresses of the
-// hooks' own, so that one module instance holds both.
+// The device code that the program has registered with the CUDA runtime, its kernels and their
+// variants. The hooks register variants beside the user's kernel, under addresses of their own, so
+// that one module instance holds both.
 #ifndef TALLY_LIB_HOOKS_STATE_REGISTRY_H
 #define TALLY_LIB_HOOKS_STATE_REGISTRY_H
 
@@ -26,43 +26,44 @@ namespace tally::hooks {
 struct FatbinWrapper {
   std::uint32_t magic = 0, version = 0;
   const void *container = nullptr;
-  const void *const *prelinked = nullptr; ///< of version 2: NULL-terminated
+  const void *const *prelinked = nullptr; ///< for version 2: NULL-terminated
 };
 
 /// One kernel that can be launched. Lives as long as the process.
 struct KernelRecord {
   const CudaApi *api = nullptr;
-  const void *function = nullptr; ///< what the runtime launches it by
+  const void *function = nullptr; ///< the address or handle that the runtime launches
   std::string name;
-  bool isRegistered = false;             ///< by a file, else found by its handle
-  const bundle::Kernel *facts = nullptr; ///< nullptr: it has no bundle
+  bool isRegistered = false;             ///< by a file; else found by its handle
+  const bundle::Kernel *facts = nullptr; ///< nullptr: the kernel has no bundle
   std::uint64_t moduleHash = 0;          ///< the bundle's
-  std::string unmatchedIn; ///< then: the file, if that has bundles, but none for all of its code
-  /// What the variants are registered under, by kind; [1] is the guard's resume entry.
+  std::string unmatchedIn; ///< without a bundle: the file, if it has bundles for other code
+  /// The addresses that the variants are registered under, by kind; [1] is the guard's resume
+  /// entry.
   std::array<std::array<const void *, 2>, allKinds.size()> variants{};
 
-  std::mutex mutex; ///< what follows, to `attributeVersion`
+  std::mutex mutex; ///< guards the members below, to `attributeVersion`
   std::atomic<bool> described{false};
-  cudaError_t status = cudaSuccess; ///< of asking the runtime
+  cudaError_t status = cudaSuccess; ///< of the queries to the runtime
   cudaFuncAttributes attributes{};
-  /// Its parameters; nothing where they cannot be had.
+  /// The kernel's parameters; nothing where the runtime does not tell them.
   std::optional<std::vector<bundle::Parameter>> parameters;
-  /// What its blocks take of an SM, once somebody wanted to know.
+  /// The resources that the kernel's blocks take of an SM, once asked for.
   std::optional<runtime::FunctionAttributes> taken;
-  std::vector<std::pair<cudaFuncAttribute, int>> set; ///< by the application, to go to the variants
+  std::vector<std::pair<cudaFuncAttribute, int>> set; ///< by the application; for the variants too
   std::atomic<std::uint64_t> attributeVersion{0};
 
-  /// The program may write to a variable, of which the variants have a copy: they are not used any
-  /// more, whoever holds the kernel (a graph).
+  /// The program may write to a variable of which the variants have a copy: no holder of the kernel
+  /// (such as a graph) uses the variants any more.
   std::atomic<bool> hasStaleVariants{false};
 
-  // Of whoever runs best-effort work, one thread at a time.
-  bool looked = false; ///< for the variants
+  // For the code that runs best-effort work, one thread at a time.
+  bool looked = false; ///< whether the variants were looked for
   std::unique_ptr<runtime::LoadedKernel> loaded;
   std::uint64_t appliedVersion = 0;
 };
 
-/// Says that no bundle belongs to device code of a file that has bundles.
+/// Warns that no bundle belongs to device code of a file that has bundles.
 void warnOfUnmatched(const std::string &file);
 
 class Registry {
@@ -70,36 +71,36 @@ public:
   /// __cudaRegisterFatBinary. `wrapper` lies in the file that owns the code.
   void **registerFatBinary(const CudaApi &api, void *wrapper);
   void unregisterFatBinary(void **handle);
-  /// __cudaRegisterFunction's part for a kernel that was just registered: its variants.
+  /// Registers the variants of a kernel that __cudaRegisterFunction just registered.
   void registerFunction(const CudaApi &api, void **handle, const char *hostFunction,
                         const char *deviceName);
 
-  /// `handle` launches what `function` does.
+  /// `handle` launches the same kernel as `function`.
   void alias(const void *handle, const void *function);
-  /// The kernel that `function` launches; makes a record of one that was never seen.
+  /// The kernel that `function` launches; makes a record for an unknown kernel.
   KernelRecord &find(const CudaApi &api, const void *function);
-  /// The same where CUDA names the kernel, by a handle that the program may never have asked for.
-  /// Asks the runtime for those of kernels with variants.
+  /// The kernel of a handle that CUDA returned, which the program may never have asked for. Asks
+  /// the runtime for the handles of kernels with variants.
   KernelRecord &findHandle(const CudaApi &api, const void *handle);
 
-  /// The handle will come to mean another kernel, or none.
+  /// The handle will name another kernel, or none.
   void forget(const void *handle);
-  /// Handles of kernels that no file has registered may come to mean others.
+  /// Handles of kernels that no file has registered may name other kernels from now on.
   void forgetHandles();
-  /// The device is reset: what was set on kernels is gone.
+  /// The device is reset: attributes set on kernels are gone.
   void forgetDevice();
 
   std::size_t kernelsWithVariants() const { return withVariants.load(); }
-  /// Says why there are no kernels with variants, as far as registering has shown.
+  /// Warns why there are no kernels with variants, as far as registration has shown.
   void warnOfNothing() const;
 
 private:
   struct Registration {
     const CudaApi *api = nullptr;
     std::vector<const bundle::Bundle *> bundles;
-    std::string unmatchedIn; // the file of containers that no bundle belongs to
+    std::string unmatchedIn; // the file, where containers have no bundle
     FatbinWrapper replacement;
-    std::vector<std::uint64_t> image; // in words, for the alignment
+    std::vector<std::uint64_t> image; // 64-bit words, for the alignment
     std::deque<std::string> names;    // of variants; the runtime keeps pointers to them
     std::vector<const void *> functions;
   };
@@ -112,12 +113,12 @@ private:
   BundleFiles files;
   std::atomic<std::size_t> registrationCount{0}, withVariants{0};
   std::atomic<bool> anyBundle{false}, anyDamaged{false};
-  mutable std::shared_mutex mutex; // what follows
+  mutable std::shared_mutex mutex; // guards the members below
   std::string lastFileWithout, lastUnmatchedFile;
   std::deque<std::unique_ptr<Registration>> registrationsMade;
   std::unordered_map<void **, Registration *> byHandle;
   std::deque<KernelRecord> kernels;
-  std::deque<char> addresses; // what variants are registered under
+  std::deque<char> addresses; // the addresses that variants are registered under
   std::unordered_map<const void *, KernelRecord *> byFunction;
 };
 

@@ -13,7 +13,7 @@ constexpr std::uint64_t numberMask = 0xffffffff, oneTag = numberMask + 1;
 bool Requests::grow() {
   std::unique_lock lock(growing);
   if ((head.load() & numberMask) != 0)
-    return true; // another thread has
+    return true; // another thread has made it
   std::uint32_t before = made.load();
   if (before == mostOpen)
     return false;
@@ -48,7 +48,8 @@ Requests::Record *Requests::take() {
       first = head.load(std::memory_order_acquire);
       continue;
     }
-    // It may be another's by now, and its `next` any number: then the tag is another one too.
+    // Another thread may have taken the record by now, and its `next` may be any number: then the
+    // tag has changed too.
     std::uint64_t behind = at(number).next.load(std::memory_order_relaxed);
     if (head.compare_exchange_weak(first, ((first & ~numberMask) + oneTag) | behind,
                                    std::memory_order_acquire))
@@ -65,7 +66,7 @@ std::uint64_t Requests::open(Record &record) {
 
 Requests::Record *Requests::hold(std::uint64_t request) {
   auto number = static_cast<std::uint32_t>(request & ((1u << numberBits) - 1));
-  if (number - 1 >= made.load(std::memory_order_acquire)) // 0 wraps
+  if (number - 1 >= made.load(std::memory_order_acquire)) // number 0 wraps
     return nullptr;
   Record &record = at(number);
   std::uint64_t state = (request >> numberBits) * oneGeneration + Open;

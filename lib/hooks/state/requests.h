@@ -1,9 +1,9 @@
 // The requests that the program has open (tally/request.h): a table of records that are used again,
-// without a lock and without allocation once there are enough.
+// without a lock, and without allocation once there are enough.
 //
-// A record's state says whose it is: nobody's, open, or held by a thread that changes or ends it.
-// Its generation grows with each request, so that a number of one that has ended finds nothing,
-// whoever has the record by then.
+// A record's state says whether it is free, open, or held by a thread that changes or ends it. Its
+// generation grows with each request, so the number of a request that has ended finds no record,
+// even when another request uses the record.
 #ifndef TALLY_LIB_HOOKS_STATE_REQUESTS_H
 #define TALLY_LIB_HOOKS_STATE_REQUESTS_H
 
@@ -30,30 +30,30 @@ public:
   struct Record {
     runtime::Nanoseconds begun{0};
     runtime::Nanoseconds deadline{0}; ///< from the begin; 0: none
-    std::uint64_t range = 0;          ///< a profiler's, or 0
-    std::uint32_t name = 0;           ///< the trace's, where there is one
-    Activity *countedBy = nullptr;    ///< where best-effort work stands aside for it, if anywhere
+    std::uint64_t range = 0;          ///< of a profiler, or 0
+    std::uint32_t name = 0;           ///< the name's number in the trace, where there is one
+    Activity *countedBy = nullptr;    ///< the Activity that counts the request, if any
     std::vector<StreamState *> streams;
-    /// The thread that began it or was the last to give it a stream: what that waits for must not
-    /// stand aside.
+    /// The thread that began the request or was the last to give it a stream: work that this thread
+    /// waits for must not yield.
     std::atomic<const void *> thread{nullptr};
 
   private:
     friend class Requests;
     std::atomic<std::uint64_t> state{0};
-    std::atomic<std::uint32_t> next{0}; ///< in the list of free ones: a number, or 0
+    std::atomic<std::uint32_t> next{0}; ///< in the list of free records: a number, or 0
     std::uint32_t number = 0;           ///< of the record, from 1
   };
 
-  /// A record to fill in and to open(); nullptr where `mostOpen` are in use.
+  /// Returns a record to fill in and to open(); nullptr where `mostOpen` are in use.
   Record *take();
-  /// Returns the request's number. From here on others may hold() it.
+  /// Returns the request's number. From now on other threads may hold() it.
   std::uint64_t open(Record &record);
   /// The open request of that number, for this thread alone until letGo() or close(); nullptr where
-  /// there is none. Waits for who holds it, no longer than an end takes.
+  /// there is none. Waits for a thread that holds it, no longer than an end takes.
   Record *hold(std::uint64_t request);
   void letGo(Record &record);
-  /// The request is over, and its record free.
+  /// Ends the request, and frees its record.
   void close(Record &record);
 
   /// Holds each open request in turn, and calls `each(record)`.
@@ -66,7 +66,7 @@ public:
       }
   }
   bool any() const { return openNow.load() != 0; }
-  /// Whether the thread is an open request's.
+  /// Whether an open request belongs to the thread.
   bool isAnyOf(const void *thread) const;
 
 private:
@@ -82,7 +82,8 @@ private:
   void giveBack(std::uint32_t number);
   Record *holdNumber(std::uint32_t number);
 
-  /// The first free record's number; above it a count, so that a head that came back is another.
+  /// The number of the first free record. The upper bits hold a count, so that a head which came
+  /// back differs (ABA).
   alignas(64) std::atomic<std::uint64_t> head{0};
   std::atomic<std::uint32_t> openNow{0};
   std::atomic<std::uint32_t> made{0};

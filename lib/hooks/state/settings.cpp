@@ -11,10 +11,10 @@ namespace tally::hooks {
 
 namespace {
 
-/// A kernel that is loaded by its first use is loaded under the driver's lock, when the device is
-/// idle. While work pauses or a stream waits it is not, and a call that waits for the lock cannot
-/// let them go on.
-/// A preloaded library leaves the driver's default, which is lazy.
+/// Whether kernels are loaded at their first use. Such a load holds the driver's lock and waits for
+/// an idle device. While work pauses or a stream waits the device is not idle, and a call that
+/// waits for the lock cannot let them go on. A preloaded library leaves the driver's default, which
+/// is lazy.
 bool isLoadingLazy() {
   const char *given = std::getenv("CUDA_MODULE_LOADING");
   std::string_view loading = given ? given : "";

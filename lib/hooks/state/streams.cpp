@@ -11,13 +11,13 @@ int currentDevice(const CudaApi &api) {
   return api.cudaGetDevice(&device) == cudaSuccess ? device : 0;
 }
 
-/// Those that its owner has made on it the shortest way.
+/// Launches that the stream's owner has made on the fastest path.
 std::uint64_t ownLaunches(const StreamState &state) {
   const runtime::HighStream *high = state.high.load();
   return high ? high->ownMade.load() : 0;
 }
 
-/// Whether nothing of high priority is known to be on a stream that is gone.
+/// Whether no high-priority work is known to be on a stream that is gone.
 bool isReusable(const StreamState &state) {
   const runtime::HighStream *high = state.high.load();
   return state.destroyed && (!high || high->isClosed());
@@ -41,7 +41,7 @@ StreamState &StreamTable::findSlowly(const CudaApi &api, cudaStream_t handle) {
       found = known->second;
   }
   if (!found) {
-    // Made by something that was not linked with the hooks.
+    // The stream was made by code that is not linked with the hooks.
     unsigned flags = 0;
     int priority = 0;
     api.cudaStreamGetFlags(handle, &flags);
@@ -95,7 +95,7 @@ StreamState &StreamTable::add(const CudaApi &api, cudaStream_t handle, StreamKin
   state.destroyed = false;
   state.leaving = false;
   if (runtime::HighStream *known = state.high.load())
-    known->isNamed = false; // what has named it was another stream
+    known->isNamed = false; // the class was set for another stream
   if (cudaEvent_t marker = state.marker.exchange(nullptr))
     api.cudaEventDestroy(marker);
   return state;
@@ -107,7 +107,7 @@ bool StreamTable::created(const CudaApi &api, cudaStream_t handle, unsigned flag
       add(api, handle,
           (flags & cudaStreamNonBlocking) != 0 ? StreamKind::NonBlocking : StreamKind::Blocking,
           priority);
-  // Below another one in use means best effort, whichever of the two came first.
+  // A stream below another one in use is best effort, whichever of the two came first.
   for (const auto &[other, state] : byHandle) {
     if (state->priority > priority)
       state->bestEffort = true;
@@ -115,7 +115,7 @@ bool StreamTable::created(const CudaApi &api, cudaStream_t handle, unsigned flag
       added.bestEffort = true;
   }
   StreamState *&known = byHandle[handle];
-  // Destroyed by something that was not linked with the hooks, and its handle used again.
+  // Code that is not linked with the hooks destroyed the stream, and its handle is used again.
   if (known)
     known->destroyed = true;
   known = &added;

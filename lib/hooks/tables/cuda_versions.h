@@ -1,13 +1,13 @@
-// <cuda_runtime_api.h> as all of the hooks include it: with CUDA 12's headers what they lack of 13
-// is made up for, so that cuda_api.def and the code that uses it know one form of each call.
+// All hooks include <cuda_runtime_api.h> through this header. With CUDA 12's headers it adds the
+// parts of CUDA 13 that they lack, so that cuda_api.def and the code use one form of each call.
 //
 //   before CUDA 13                   here
 //   types that are not there yet     declared
-//   calls that are not there yet     weak in the program: nobody can call them
+//   calls that are not there yet     weak: the program cannot call them
 //   NAME_v2, which is 13's NAME      the linker's name of __real_NAME and __wrap_NAME (cuda_12.def)
 //   NAME in 12's own form            wrapped by cuda_12.cpp, which calls 13's form
 //
-// CUDA 12.4 is the oldest that this knows.
+// The oldest supported version is CUDA 12.4.
 #ifndef TALLY_LIB_HOOKS_TABLES_CUDA_VERSIONS_H
 #define TALLY_LIB_HOOKS_TABLES_CUDA_VERSIONS_H
 
@@ -19,7 +19,7 @@
 
 /// cudaLaunchAttributePreferredSharedMemoryCarveout, which 12.4 has no name for.
 inline constexpr auto carveoutLaunchAttribute = static_cast<cudaLaunchAttributeID>(14);
-/// Its value, sharedMemCarveout: the first 32 bits of the union, as `priority` is.
+/// The attribute's value, sharedMemCarveout: the first 32 bits of the union, as `priority` is.
 inline int &carveoutOf(cudaLaunchAttributeValue &value) { return value.priority; }
 inline int carveoutOf(const cudaLaunchAttributeValue &value) { return value.priority; }
 
@@ -58,7 +58,7 @@ extern "C" {
 #undef TALLY_CUDA_12_Plain
 #undef TALLY_CUDA_12_Ptsz
 
-// 13's form has no member of 12's library: cuda_12.cpp makes it.
+// CUDA 12's library has no member in 13's form: cuda_12.cpp makes it.
 #define TALLY_CUDA_12_MADE(name, parameters)                                                       \
   cudaError_t __real_##name parameters __asm__("tally_real_" #name);                               \
   cudaError_t __wrap_##name parameters __asm__("tally_wrap_" #name);
@@ -78,7 +78,7 @@ TALLY_CUDA_12_BATCH_3D(cudaMemcpy3DBatchAsync_ptsz)
 #undef TALLY_CUDA_12_MADE
 }
 
-// Nothing in the program can call them, so that they may be missing where it is linked.
+// Nothing in the program can call these functions, so they may be missing where it is linked.
 #pragma weak __real_cudaMemGetDefaultMemPool
 #pragma weak __real_cudaMemGetMemPool
 #pragma weak __real_cudaMemSetMemPool

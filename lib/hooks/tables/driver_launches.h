@@ -1,4 +1,4 @@
-// The driver's calls by which a launch that comes from outside of the hooks is made later.
+// The driver's functions that make a library's launch later, outside the library's call.
 #ifndef TALLY_LIB_HOOKS_TABLES_DRIVER_LAUNCHES_H
 #define TALLY_LIB_HOOKS_TABLES_DRIVER_LAUNCHES_H
 
@@ -12,7 +12,7 @@
 
 namespace tally::hooks {
 
-/// What copies of launches take of the driver (work/foreign_launch.h).
+/// The driver functions that copies of launches use (work/foreign_launch.h).
 struct DriverLaunches {
   using LaunchEx = CUresult (*)(const CUlaunchConfig *, CUfunction, void **, void **);
   using ParameterInfo = CUresult (*)(CUfunction, std::size_t, std::size_t *, std::size_t *);
@@ -25,9 +25,9 @@ struct DriverLaunches {
   Attribute attribute = nullptr;
   CurrentContext currentContext = nullptr;
   FunctionOfKernel functionOfKernel = nullptr; ///< since 12.0
-  FunctionName functionName = nullptr;         ///< since 12.3; nullptr: nobody wants to know names
-  // Of the emulator only.
-  runtime::BatchMemOp batchMemOp = nullptr; ///< of waits only
+  FunctionName functionName = nullptr;         ///< since 12.3; nullptr: names are not needed
+  // Set only for the emulator.
+  runtime::BatchMemOp batchMemOp = nullptr; ///< only for waits
   /// cuStreamWriteValue64
   int (*writeValue)(cudaStream_t, std::uint64_t address, std::uint64_t value, unsigned) = nullptr;
 };

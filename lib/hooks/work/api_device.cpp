@@ -25,7 +25,7 @@ Result<void> ApiDevice::open() {
 Result<void> ApiDevice::openControl(std::uint64_t controlWord) {
   TALLY_API_TRY(api, cudaEventCreateWithFlags, &order, cudaEventDisableTiming);
   driverContext = currentContext(api);
-  // The emulator's streams share nothing.
+  // The emulator's streams share no connections.
   mostStreams = Settings::get().emulator.isOn ? std::numeric_limits<std::size_t>::max()
                                               : runtime::streamsWithOwnConnection();
   operations = MemoryOperations::find(api);
@@ -62,11 +62,11 @@ Result<runtime::FunctionAttributes> ApiDevice::attributes(runtime::FunctionId fu
                                      static_cast<std::uint32_t>(found.maxThreadsPerBlock)};
 }
 
-/// A shape that the runtime refuses to answer for can never run.
+/// A shape for which the runtime returns an error can never run.
 Result<std::uint32_t> ApiDevice::residentBlocksPerSm(runtime::FunctionId function, Dim3 block,
                                                      std::uint32_t dynamicSharedBytes) {
   const FunctionEntry &entry = entryOf(function);
-  // A variant may be given more than the program allows its kernel.
+  // A variant may get more than the program allows its kernel.
   cudaFuncAttributes limits{};
   if (entry.api->cudaFuncGetAttributes(&limits, entry.address) == cudaSuccess &&
       dynamicSharedBytes > static_cast<std::uint64_t>(limits.maxDynamicSharedSizeBytes))
@@ -92,7 +92,7 @@ Result<void> ApiDevice::writeValue(runtime::StreamId stream, runtime::DevicePtr 
   return signal.isOpen() && calling ? signal.write(value) : Result<void>();
 }
 
-/// On the control stream only, by the dispatcher's thread, whose device is this one.
+/// Only for the control stream, on the dispatcher's thread, which uses this device.
 Result<void> ApiDevice::writeValueWhen(runtime::StreamId stream, std::uint64_t reached,
                                        runtime::DevicePtr to, std::uint64_t value) {
   InHook inside;
@@ -103,7 +103,7 @@ Result<void> ApiDevice::writeValueWhen(runtime::StreamId stream, std::uint64_t r
   return signal.isOpen() && calling ? signal.writeWhen(reached, value) : Result<void>();
 }
 
-/// By threads whose device is this one.
+/// Called by threads that use this device.
 Result<void> ApiDevice::waitForWords(runtime::StreamId stream,
                                      std::span<const runtime::WordWait> words) {
   InHook inside;
@@ -125,7 +125,7 @@ Result<bool> ApiDevice::isIdle(runtime::StreamId stream) {
   if (!calling)
     return true;
   captures.ask([&] {
-    // The legacy stream's handle means that of the thread's device.
+    // The legacy stream's handle names the legacy stream of the thread's device.
     int current = state.device;
     bool elsewhere = state.kind == StreamKind::Legacy &&
                      state.api->cudaGetDevice(&current) == cudaSuccess && current != state.device;
@@ -134,9 +134,9 @@ Result<bool> ApiDevice::isIdle(runtime::StreamId stream) {
     if (cudaEvent_t marker = state.marker.load())
       status = state.api->cudaEventQuery(marker);
     else if (state.leaving.load())
-      status = cudaSuccess; // nobody waits for what it still has
+      status = cudaSuccess; // no thread waits for its remaining work
     else if (state.kind == StreamKind::PerThread)
-      status = cudaSuccess; // put there before anybody waited for its end, and nobody can ask
+      status = cudaSuccess; // its work came before any wait for its end; it cannot be queried
     else
       status = state.api->cudaStreamQuery(state.handle);
     if (elsewhere)
@@ -253,7 +253,7 @@ Result<bool> ApiDevice::waitFor(runtime::StreamId later, runtime::StreamId earli
     return false;
   cudaStream_t behind = stateOf(later).handle;
   Result<bool> done = captures.steadily([&]() -> Result<bool> {
-    // A record would become a part of the capture, or make it invalid.
+    // A record would become part of the capture, or make the capture invalid.
     if (isHeldUp(earlier))
       return Error{"the stream takes part in a capture"};
     bool ofThread = before.kind == StreamKind::PerThread;

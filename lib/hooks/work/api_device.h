@@ -1,5 +1,5 @@
-// The device that best-effort work runs on, as the runtime's parts see it: over the table of CUDA
-// runtime calls, in the application's own context.
+// The device that best-effort work runs on, as the runtime's parts see it: implemented with the
+// table of CUDA runtime calls, in the application's own context.
 #ifndef TALLY_LIB_HOOKS_WORK_API_DEVICE_H
 #define TALLY_LIB_HOOKS_WORK_API_DEVICE_H
 
@@ -23,7 +23,7 @@
 
 namespace tally::hooks {
 
-/// One entry of a module, the user's or a variant's.
+/// One entry of a module: the user's kernel or a variant's entry.
 struct FunctionEntry {
   const CudaApi *api = nullptr;
   const void *address = nullptr;
@@ -45,8 +45,8 @@ inline const FunctionEntry &entryOf(runtime::FunctionId id) {
   return *reinterpret_cast<const FunctionEntry *>(static_cast<std::uint64_t>(id));
 }
 
-/// How many calls have put something on streams of the application's past the queue: what is queued
-/// has to come behind them. Thread-safe.
+/// Counts calls that have put work on the application's streams without the queue: queued
+/// operations have to come behind that work. Thread-safe.
 class PassedCalls {
 public:
   void note(const StreamState &stream) {
@@ -56,10 +56,10 @@ public:
   }
   std::uint64_t sum() const { return all.load(); }
   std::uint64_t onLegacy() const { return legacy.load(); }
-  /// Whether there may be some that waits for the stream have not been told of.
+  /// Whether there may be calls that waits for the stream do not cover yet.
   bool areNewOn(const StreamState &stream) const { return stream.callsSeen != all.load(); }
-  /// The default stream of a thread, which only that thread can put an event on, comes behind the
-  /// legacy one, on which others may have put something since it last did.
+  /// Whether the legacy stream got work since the stream last recorded an event. Only a thread can
+  /// record an event on its own default stream, which comes behind the legacy stream.
   bool areAheadOf(const StreamState &stream) const {
     return stream.kind == StreamKind::PerThread && stream.legacyCallsSeen != legacy.load();
   }
@@ -75,12 +75,12 @@ public:
 
   /// Takes the calling thread's device, and its facts.
   Result<void> open();
-  /// Once there is best-effort work: memory for the control word, which then holds `controlWord`,
-  /// and the stream that writes it. Best-effort work that is let run from then on yields to every
-  /// request that comes after it, since it carries the epoch that counts then.
+  /// Called once there is best-effort work: allocates the control word, which then holds
+  /// `controlWord`, and makes the stream that writes it. Best-effort work that starts from then on
+  /// yields to every later request, since it carries the epoch of its start.
   Result<void> openControl(std::uint64_t controlWord);
   int number() const { return device; }
-  /// Its CUcontext; nullptr where there is no driver to ask.
+  /// The device's CUcontext; nullptr where there is no driver to ask.
   void *context() const { return driverContext; }
   runtime::DevicePtr controlAddress() const { return signal.address(); }
 
@@ -90,8 +90,8 @@ public:
   Result<runtime::FunctionAttributes> attributes(runtime::FunctionId function) override;
   Result<std::uint32_t> residentBlocksPerSm(runtime::FunctionId function, Dim3 block,
                                             std::uint32_t dynamicSharedBytes) override;
-  /// On stream 0: the control word, by the control stream; before openControl() nothing, since
-  /// nobody would read it. Does not wait.
+  /// On stream 0 the control stream writes the control word; before openControl() nothing is
+  /// written, since no kernel would read it. Does not wait.
   Result<void> writeValue(runtime::StreamId stream, runtime::DevicePtr to,
                           std::uint64_t value) override;
   std::atomic<std::uint64_t> *trigger() override { return signal.trigger(); }
@@ -108,14 +108,15 @@ public:
   bool hasWordWaits() const override { return operations.wordWait; }
   bool mayWaitForWords() const override {
     // Under MPS two streams of a process may wait (an H200, 4 connections): two lanes. Where all
-    // its work is best effort no stream that these hold up is waited for by what they wait for.
+    // work of the process is best effort, the streams that these waits delay are not needed to end
+    // the waits.
     bool areWaitsFew = isOneClassUnderMps && ownStreams.size() <= 4;
     return operations.wordWait && waitersForDevice.load() == 0 &&
            (areStreamsApart() || areWaitsFew);
   }
-  /// While one lives no lane's stream begins to wait: its thread calls what waits for the whole
-  /// device, and may hold a lock of the driver's that whoever lets the stream go needs. To be made
-  /// before what is queued is waited for.
+  /// While an object of this class lives, no lane's stream begins to wait. Its thread makes a call
+  /// that waits for the whole device, and may hold a driver lock that the thread which ends the
+  /// streams' waits needs. Make it before waiting for queued operations.
   class WaitForDevice {
   public:
     explicit WaitForDevice(ApiDevice &device) : device(device) {
@@ -128,11 +129,11 @@ public:
   private:
     ApiDevice &device;
   };
-  /// How many streams the application has now.
+  /// Sets how many streams the application has now.
   void setStreamCount(std::size_t now) { streamCount = now; }
-  /// While a capture is open: no. A stream of the application's that cannot be asked (its context
-  /// has failed) is idle, so that work that waits for it gets to hear of the failure itself; one of
-  /// createStream() says what failed.
+  /// While a capture is open: false. An application's stream that cannot be queried (its context
+  /// has failed) is idle, so that work that waits for it gets the failure itself. A stream of
+  /// createStream() returns its error.
   Result<bool> isIdle(runtime::StreamId stream) override;
   Result<void> synchronize(runtime::StreamId stream) override;
 
@@ -140,7 +141,7 @@ public:
   Result<void> free(runtime::DevicePtr pointer) override;
   Result<runtime::MappedMemory> allocateMapped(std::size_t bytes) override;
   Result<runtime::StreamId> createStream(runtime::StreamPriority priority) override;
-  /// Where the driver has green contexts.
+  /// Works where the driver has green contexts.
   Result<runtime::StreamId> createConfinedStream(std::uint32_t sms) override;
   Result<void> destroyStream(runtime::StreamId stream) override;
   Result<void> copyToDevice(runtime::StreamId stream, runtime::DevicePtr to,
@@ -149,7 +150,7 @@ public:
                           runtime::DevicePtr from) override;
   Result<void> fill(runtime::StreamId stream, runtime::DevicePtr to, std::byte value,
                     std::size_t bytes) override;
-  /// Of entries whose record has facts.
+  /// For entries whose record has facts.
   Result<void> launch(runtime::StreamId stream, runtime::FunctionId function,
                       const LaunchShape &shape, std::span<const std::byte> parameters) override {
     return launchWith(stream, function, shape, parameters, {});
@@ -157,13 +158,14 @@ public:
   Result<void> launchWith(runtime::StreamId stream, runtime::FunctionId function,
                           const LaunchShape &shape, std::span<const std::byte> parameters,
                           std::span<const cudaLaunchAttribute> attributes);
-  /// Puts nothing where no call was noted since `later` last waited for `earlier`. For one thread.
+  /// Puts no wait where no call was noted since `later` last waited for `earlier`. For one thread.
   Result<bool> waitFor(runtime::StreamId later, runtime::StreamId earlier) override;
-  /// While the stream takes part in a capture, as the legacy one does in those on blocking streams.
+  /// True while the stream takes part in a capture. The legacy stream takes part in captures on
+  /// blocking streams.
   bool isHeldUp(runtime::StreamId earlier) override;
   bool hasNews(runtime::StreamId earlier) override;
-  /// Makes the call, which puts something on the stream, unless that is held up; no capture begins
-  /// meanwhile. Whether it was made.
+  /// Makes the call, which puts work on the stream, unless the stream is held up; no capture begins
+  /// meanwhile. Returns whether the call was made.
   template <class Call> bool putOn(runtime::StreamId stream, const Call &call) {
     auto made = [&] {
       call(stateOf(stream).handle);
@@ -173,16 +175,16 @@ public:
       return made();
     return captures.steadily([&] { return !isHeldUp(stream) && made(); });
   }
-  /// The application has put something on some stream of its own.
+  /// The application has put work on one of its own streams.
   void noteCall(const StreamState &stream) { calls.note(stream); }
-  /// The process ends: from now on no application's stream is asked and no control word written,
-  /// for which threads of the hooks would call a CUDA runtime that may be gone. Returns when nobody
-  /// does any more. What is put on lanes still is.
+  /// The process ends: from now on the hooks query no stream of the application and write no
+  /// control word, since their threads would call a CUDA runtime that may be gone. Returns when no
+  /// thread makes such a call any more. Lanes still get work.
   void end() { gate.shut(); }
-  /// The device is about to be reset, and nothing runs on lanes: end(), and the green contexts go,
-  /// since the driver resets no device that has one.
+  /// The device is about to be reset, and the lanes are idle: end(), and destroys the green
+  /// contexts, since the driver resets no device that has one.
   void retire();
-  /// Returns when no thread of the hooks is asking an application's stream or writing a control
+  /// Returns when no thread of the hooks is querying an application's stream or writing a control
   /// word.
   void awaitCalls() const { gate.awaitCalls(); }
 
@@ -197,11 +199,11 @@ private:
   OwnStreams ownStreams;
   ControlSignal signal{api, ownStreams};
   std::atomic<std::size_t> streamCount{0}; ///< of the application
-  std::size_t mostStreams = 0;             ///< with which each has its own connection
+  std::size_t mostStreams = 0;             ///< up to this number each has its own connection
   std::mutex adding;
   std::deque<FunctionEntry> functions;
   const bool isOneClassUnderMps = Settings::get().bestEffort && runtime::isMpsRunning();
-  cudaEvent_t order = nullptr; ///< of waitFor()
+  cudaEvent_t order = nullptr; ///< for waitFor()
   PassedCalls calls;
   std::atomic<std::uint32_t> waitersForDevice{0};
   CallGate gate;

@@ -17,7 +17,7 @@ constexpr std::size_t wordCount = 1024;
 MemoryOperations MemoryOperations::find(const CudaApi &api) {
   MemoryOperations found;
   bool isEmulated = Settings::get().emulator.isOn;
-  // Where there is no driver copies do for stores in stream order.
+  // Without a driver, copies serve as stores in stream order.
   found.writeValue =
       isEmulated
           ? api.driver().writeValue
@@ -33,8 +33,8 @@ Result<void> MemoryOperations::did(CUresult status) {
   return {};
 }
 
-/// It has the device's highest priority, which applications do not get, and where the driver can
-/// connections that none of their streams share.
+/// The stream has the device's highest priority, which applications do not get. Where the driver
+/// can, it also has connections that no application's stream shares.
 Result<void> ControlSignal::openStream(runtime::GreenStreams &confined) {
   int lowest = 0, highest = 0;
   TALLY_API_TRY(api, cudaDeviceGetStreamPriorityRange, &lowest, &highest);
@@ -69,14 +69,14 @@ Result<void> ControlSignal::open(runtime::GreenStreams &confined, int onDevice,
 
 Result<void> ControlSignal::writeOn(cudaStream_t stream, runtime::DevicePtr to,
                                     std::uint64_t value) {
-  // No lock: a request must not wait for a write that another thread makes on another stream. On
-  // one stream writes are made by one thread at a time.
+  // No lock: a request must not wait for a write that another thread makes on another stream. Only
+  // one thread at a time writes on one stream.
   if (!by.writeValue)
     return copyOn(stream, to, value);
   int status = by.writeValue(stream, to, value, 0);
   if (status != 0) {
-    // The thread has made no call of the runtime yet, or uses another device: to the driver it
-    // has no context, or another one.
+    // The thread has made no call of the runtime yet, or uses another device: for the driver it has
+    // no context, or another one.
     int current = device;
     api.cudaGetDevice(&current);
     api.cudaSetDevice(device);
@@ -93,7 +93,7 @@ Result<void> ControlSignal::copyOn(cudaStream_t stream, runtime::DevicePtr to,
                                    std::uint64_t value) {
   std::unique_lock lock(mutex);
   if (nextWord == wordCount) {
-    // Copies of the ring's first words may still be under way.
+    // Copies of the ring's first words may still be in progress.
     TALLY_API_TRY(api, cudaStreamSynchronize, controlStream);
     if (Result<void> over = ownStreams.synchronize(api); !over)
       return over;

@@ -1,5 +1,5 @@
-// How a device is told that best-effort work has to yield: by a control word in its memory, which a
-// stream of tally's own writes.
+// Tells a device that best-effort work has to yield: a stream of tally's own writes a control word
+// in device memory.
 #ifndef TALLY_LIB_HOOKS_WORK_CONTROL_SIGNAL_H
 #define TALLY_LIB_HOOKS_WORK_CONTROL_SIGNAL_H
 
@@ -17,40 +17,42 @@
 
 namespace tally::hooks {
 
-/// The driver's operations on memory in stream order. nullptr: it has none.
+/// The driver's operations on memory in stream order. nullptr: the driver does not have it.
 struct MemoryOperations {
   /// cuStreamWriteValue64, or the emulator's; without it the word is copied.
   int (*writeValue)(cudaStream_t, std::uint64_t, std::uint64_t, unsigned) = nullptr;
-  /// cuStreamBatchMemOp; without it nothing is armed.
+  /// cuStreamBatchMemOp; without it no write is armed.
   runtime::BatchMemOp batch = nullptr;
-  /// The same, or the emulator's in its place; without it no lane's stream waits.
+  /// The same function, or the emulator's in its place; without it no lane's stream waits.
   runtime::BatchMemOp wordWait = nullptr;
 
   static MemoryOperations find(const CudaApi &api);
-  /// What a call of cuStreamBatchMemOp came to.
+  /// Turns the status of cuStreamBatchMemOp into a Result.
   static Result<void> did(CUresult status);
 };
 
-/// Of one device. Thread-safe.
+/// The control signal of one device. Thread-safe.
 class ControlSignal {
 public:
   ControlSignal(const CudaApi &api, OwnStreams &ownStreams) : api(api), ownStreams(ownStreams) {}
 
-  /// By a thread whose device it is. The stream is one of `confined` where the driver has these,
-  /// and `trigger`, mapped memory, a word that it can wait for. Nothing is written before this.
+  /// Called by a thread that uses the device. The stream is one of `confined` where the driver has
+  /// such streams. `trigger` is mapped memory that holds a word for the stream to wait for. Nothing
+  /// is written before this call.
   Result<void> open(runtime::GreenStreams &confined, int onDevice,
                     const MemoryOperations &operations, const runtime::MappedMemory &trigger);
   bool isOpen() const { return opened; }
-  /// The stream has a connection of its own.
+  /// Whether the stream has a connection of its own.
   bool isApart() const { return controlIsApart; }
   runtime::DevicePtr address() const { return control; }
   std::atomic<std::uint64_t> *trigger() const { return triggerWord; }
 
   /// Writes the control word. Does not wait.
   Result<void> write(std::uint64_t value) { return writeOn(controlStream, control, value); }
-  /// Once trigger() is at least `reached`; by a thread whose device it is.
+  /// Writes the control word once trigger() is at least `reached`. Called by a thread that uses the
+  /// device.
   Result<void> writeWhen(std::uint64_t reached, std::uint64_t value);
-  /// Writes another word, on a stream of the device's.
+  /// Writes another word, on a stream of the device.
   Result<void> writeOn(cudaStream_t stream, runtime::DevicePtr to, std::uint64_t value);
   Result<void> synchronize();
 
@@ -65,12 +67,12 @@ private:
   runtime::DevicePtr control = 0;
   cudaStream_t controlStream = nullptr;
   bool controlIsApart = false;
-  std::atomic<bool> opened{false};                   ///< set behind the others
+  std::atomic<bool> opened{false};                   ///< set after the other members
   std::atomic<std::uint64_t> *triggerWord = nullptr; ///< mapped memory
   runtime::DevicePtr triggerAddress = 0;
-  std::uint64_t *words = nullptr; ///< pinned; a ring, so that a word stays until it was copied
+  std::uint64_t *words = nullptr; ///< pinned; a ring, so that a word stays until it is copied
   std::size_t nextWord = 0;
-  std::mutex mutex; ///< of the ring
+  std::mutex mutex; ///< guards the ring
 };
 
 } // namespace tally::hooks

@@ -15,7 +15,7 @@ namespace tally::hooks {
 
 namespace {
 
-/// What an SM has, which an emulator's have not.
+/// The resources of an SM; an emulator's SMs have none.
 Result<void> readSms(const CudaApi &api, int device, runtime::DeviceInfo &facts) {
   constexpr std::array<cudaDeviceAttr, 6> wanted = {cudaDevAttrMaxThreadsPerMultiProcessor,
                                                     cudaDevAttrMaxRegistersPerMultiprocessor,

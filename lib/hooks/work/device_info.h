@@ -1,4 +1,4 @@
-// What CUDA tells of a device.
+// The facts that CUDA tells of a device.
 #ifndef TALLY_LIB_HOOKS_WORK_DEVICE_INFO_H
 #define TALLY_LIB_HOOKS_WORK_DEVICE_INFO_H
 
@@ -8,7 +8,7 @@
 
 namespace tally::hooks {
 
-/// Of the device of that number.
+/// The facts of the device of that number.
 Result<runtime::DeviceInfo> readDeviceInfo(const CudaApi &api, int device);
 /// The calling thread's CUcontext; nullptr where there is no driver to ask.
 void *currentContext(const CudaApi &api);

@@ -2,8 +2,8 @@
 
 namespace tally::hooks {
 
-/// Of a kernel that was just launched by the runtime. `ask(driver, function)` sets the driver's
-/// function, or tells that it cannot, without leaving an error.
+/// Keeps the function of a kernel that the runtime has just launched. `ask(driver, function)` sets
+/// the driver's function, or returns false, without leaving an error.
 template <class Ask> void DirectLaunches::keep(const CudaApi &api, const void *kernel, Ask ask) {
   const DriverLaunches *by = api.driver ? &api.driver() : nullptr;
   if (by && (!by->launch || !by->currentContext || !by->functionOfKernel))
@@ -33,14 +33,14 @@ cudaError_t DirectLaunches::makeByRuntime(const CudaApi &api, const void *symbol
                                           const LaunchArguments &launch, bool isNew) {
   cudaError_t status = api.cudaLaunchKernel(symbol, launch.grid, launch.block, launch.arguments,
                                             launch.sharedBytes, launch.stream);
-  // A question that fails must not cover an error that the program has yet to find.
+  // A failing query must not replace an error that the program has yet to find.
   if (isNew && isOn && status == cudaSuccess && api.cudaPeekAtLastError() == cudaSuccess)
     keep(api, symbol, [&](const DriverLaunches &by, CUfunction &function) {
       if (api.cudaGetFuncBySymbol(&function, symbol) == cudaSuccess)
         return true;
       api.cudaGetLastError();
-      // No symbol, and the runtime has launched it: a cudaKernel_t, which may stand in a symbol's
-      // place.
+      // It is no symbol, and the runtime has launched it: so it is a cudaKernel_t, which may stand
+      // in a symbol's place.
       auto kernel = static_cast<CUkernel>(const_cast<void *>(symbol));
       return by.functionOfKernel(&function, kernel) == CUDA_SUCCESS;
     });

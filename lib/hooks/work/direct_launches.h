@@ -1,8 +1,7 @@
-// Launches of the program's own that go to the CUDA driver without the runtime between. What the
-// runtime does there for each launch, to find the driver's function behind a kernel, is done once:
-// a launch takes the host less time than in the plain program, and a program whose requests are
-// many launches waits for the thread that makes them (docs/design/hooks.md, "Straight to the
-// driver").
+// Launches by the program that go to the CUDA driver without the runtime in between. The runtime
+// looks up the driver's function behind a kernel at each launch; the hooks do that once. So a
+// launch takes the host less time than in the plain program. A program whose requests are many
+// launches waits for the thread that makes them (docs/design/hooks.md, "Straight to the driver").
 #ifndef TALLY_LIB_HOOKS_WORK_DIRECT_LAUNCHES_H
 #define TALLY_LIB_HOOKS_WORK_DIRECT_LAUNCHES_H
 
@@ -21,7 +20,7 @@
 
 namespace tally::hooks {
 
-/// What cudaLaunchKernel is given beside the kernel.
+/// The arguments of cudaLaunchKernel other than the kernel.
 struct LaunchArguments {
   dim3 grid, block;
   void **arguments; ///< a pointer to each of the kernel's parameters
@@ -29,16 +28,16 @@ struct LaunchArguments {
   cudaStream_t stream;
 };
 
-/// The driver's functions behind kernels that were launched before. One context's: that of the
+/// The driver's functions behind kernels that were launched before, in one context: that of the
 /// first launch. Thread-safe.
 class DirectLaunches {
 public:
   DirectLaunches(bool isOn, const Captures &captures) : isOn(isOn), captures(captures) {}
 
-  /// Makes a launch. `kernel` is what the runtime names it by: a symbol (const void *) or a
-  /// cudaKernel_t. The runtime's own call is made where the driver's function is not known, another
-  /// context is current, a capture is open (a node would not be the runtime's), and where the
-  /// driver refuses the launch: the error is the runtime's to give.
+  /// Makes a launch. `kernel` is the runtime's name for it: a symbol (const void *) or a
+  /// cudaKernel_t. Makes the runtime's own call where the driver's function is not known, another
+  /// context is current, or a capture is open (a node would not be the runtime's). It does so too
+  /// where the driver refuses the launch, so that the runtime returns the error.
   template <class Kernel>
   [[gnu::always_inline]] cudaError_t make(const CudaApi &api, Kernel kernel,
                                           const LaunchArguments &launch) {
@@ -49,19 +48,19 @@ public:
     return makeByRuntime(api, kernel, launch, !function && !isCapturing);
   }
 
-  /// Kernels may come to mean others: code was unloaded, or the device reset.
+  /// Handles may name other kernels from now on: code was unloaded, or the device reset.
   void forget();
 
 private:
-  /// Never of another kernel once it has one, so that who reads it needs no lock.
+  /// A slot never changes its kernel once it has one, so readers need no lock.
   struct Slot {
     std::atomic<const void *> kernel{nullptr};
-    std::atomic<CUfunction> function{nullptr}; ///< nullptr: to be asked for; or none()
+    std::atomic<CUfunction> function{nullptr}; ///< nullptr: not asked for yet; or none()
   };
   static constexpr unsigned slotBits = 9, probes = 8;
   static constexpr std::size_t slotCount = std::size_t{1} << slotBits;
 
-  /// In the place of a function: there is none to be had.
+  /// Stands for a function that the driver does not tell.
   static CUfunction none() {
     static constinit char mark = 0;
     return reinterpret_cast<CUfunction>(&mark);
@@ -83,7 +82,7 @@ private:
       if (!known)
         return nullptr;
     }
-    return none(); // no room
+    return none(); // no free slot
   }
   bool launchByDriver(CUfunction function, const LaunchArguments &launch) const {
     const DriverLaunches *by = driver.load(std::memory_order_relaxed);
@@ -103,7 +102,7 @@ private:
     config.hStream = launch.stream;
     return by->launch(&config, function, launch.arguments, nullptr) == CUDA_SUCCESS;
   }
-  /// `isNew`: the driver's function behind the kernel is yet to be asked for.
+  /// `isNew`: the driver was not asked for the function behind the kernel yet.
   cudaError_t makeByRuntime(const CudaApi &api, const void *symbol, const LaunchArguments &launch,
                             bool isNew);
   cudaError_t makeByRuntime(const CudaApi &api, cudaKernel_t kernel, const LaunchArguments &launch,
@@ -116,7 +115,7 @@ private:
   std::atomic<const DriverLaunches *> driver{nullptr};
   std::atomic<CUcontext> context{nullptr};
   std::array<Slot, slotCount> slots;
-  std::mutex mutex; ///< of who writes
+  std::mutex mutex; ///< for writers
 };
 
 } // namespace tally::hooks

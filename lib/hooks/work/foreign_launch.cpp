@@ -16,7 +16,7 @@ namespace tally::hooks {
 
 namespace {
 
-/// CUDA's limit of a kernel's parameters since 12.1 is 32,764 bytes, one at least each.
+/// CUDA limits a kernel's parameters to 32,764 bytes since 12.1; each takes at least one byte.
 constexpr std::size_t maxParameters = 32764;
 
 struct Parameters {
@@ -52,12 +52,12 @@ std::optional<Parameters> copyEach(const ForeignKernel &kernel, void **parameter
     std::memcpy(copied.bytes.data() + offset, parameters[i], size);
     copied.offsets.push_back(offset);
   }
-  // Without one, a kernel that takes none looks like one that the driver does not know of.
+  // A kernel without parameters looks like a kernel that the driver does not know.
   return copied.offsets.empty() ? std::nullopt : std::optional(std::move(copied));
 }
 
-/// The attributes that a launch keeps that is made later and elsewhere: those that the hooks keep
-/// of the application's own launches. Nothing where it has others.
+/// The attributes that a later launch on another stream keeps, the same as for the application's
+/// own launches. Returns nothing where the launch has others.
 std::optional<std::vector<CUlaunchAttribute>>
 copyAttributes(std::span<const CUlaunchAttribute> given, LaunchShape &shape) {
   std::vector<CUlaunchAttribute> kept;
@@ -85,8 +85,8 @@ copyAttributes(std::span<const CUlaunchAttribute> given, LaunchShape &shape) {
   return kept;
 }
 
-/// What may be asked about. A launch also takes a CUkernel for a CUfunction, as libraries have it
-/// that load their code by cuLibraryLoadData; questions do not.
+/// The CUfunction that the driver answers questions about. Libraries that load their code by
+/// cuLibraryLoadData launch a CUkernel in place of a CUfunction; questions do not take a CUkernel.
 CUfunction functionOf(const DriverLaunches &driver, CUfunction launched) {
   int threads = 0;
   CUfunction function = nullptr;
@@ -98,8 +98,8 @@ CUfunction functionOf(const DriverLaunches &driver, CUfunction launched) {
   return launched;
 }
 
-/// Whether the kernel takes this shape, as far as that can be known before. (CUDA C++ Programming
-/// Guide, "Compute Capabilities": the limits of every architecture.)
+/// Whether the kernel takes this shape, as far as that is known before the launch. (CUDA C++
+/// Programming Guide, "Compute Capabilities": the limits of every architecture.)
 bool isLaunchable(const ForeignKernel &kernel, const LaunchShape &shape) {
   if (shape.grid.count() == 0 || shape.grid.x > 0x7fffffff || shape.grid.y > 65535 ||
       shape.grid.z > 65535)
@@ -114,7 +114,7 @@ bool isLaunchable(const ForeignKernel &kernel, const LaunchShape &shape) {
           shape.grid.y % cluster.y == 0 && shape.grid.z % cluster.z == 0);
 }
 
-/// Zero where the kernel was compiled for none, and with a driver that knows of no clusters.
+/// Zero where the kernel was compiled for no cluster, and with a driver without clusters.
 Dim3 requiredClusterOf(const DriverLaunches &driver, CUfunction function) {
   int width = 0, height = 0, depth = 0;
   bool isKnown =
@@ -173,8 +173,8 @@ cudaError_t make(const DriverLaunches &driver, CUlaunchConfig config, CUfunction
   return static_cast<cudaError_t>(status); // the two number errors alike
 }
 
-/// Whether the handle's parameters are still as many, and the last one the same: a module may be
-/// unloaded by a way that the hooks do not see, and its handles come to mean others.
+/// Whether the handle's kernel still has as many parameters, and the same last one: the hooks may
+/// not see how a module is unloaded, and its handles may then name other kernels.
 bool isStill(const DriverLaunches &driver, const ForeignKernel &kernel) {
   std::size_t count = kernel.parameters.size(), offset = 0, size = 0;
   if (count == 0 || driver.parameterInfo(kernel.function, count, &offset, &size) == CUDA_SUCCESS)

@@ -54,8 +54,8 @@ WholeReason refusalOf(cudaGraphNodeType type) {
   }
 }
 
-/// Whether a launch has to ask for it: values that nobody has set are left out. The priority is
-/// left out too: what it could change is best-effort work's own order, which is the queue's.
+/// Whether a launch has to set the attribute: default values are left out. The priority is left out
+/// too: it could only change the order of best-effort work, which the queue decides.
 bool isSet(const cudaLaunchAttribute &attribute) {
   const cudaLaunchAttributeValue &value = attribute.val;
   switch (attribute.id) {
@@ -78,7 +78,8 @@ bool isSet(const cudaLaunchAttribute &attribute) {
   }
 }
 
-/// A list by CUDA's convention: asked for its length first. False where CUDA refuses.
+/// Reads a list by CUDA's convention: first its length, then the list. Returns false where CUDA
+/// refuses.
 template <class Entry, class Ask> bool listOf(std::vector<Entry> &list, Ask ask) {
   std::size_t count = 0;
   if (ask(nullptr, &count) != cudaSuccess)
@@ -161,8 +162,8 @@ void GraphSnapshot::addParts(std::vector<GraphPart> &parts) const {
     if (missing[i] == 0)
       order.push_back(i);
   }
-  // All that may go comes before what that sets free, so that kernels of parallel branches stand
-  // beside each other, and what ends a batch (copies and the like) too.
+  // All ready nodes come before the nodes that they make ready. So kernels of parallel branches are
+  // adjacent, and so are nodes that end a batch (copies and the like).
   for (std::size_t next = 0; next < order.size(); ++next) {
     const SnapshotNode &node = nodes[order[next]];
     if (node.child)
@@ -223,7 +224,7 @@ std::unique_ptr<GraphSnapshot> GraphReader::read(cudaGraph_t graph) {
   return snapshot;
 }
 
-/// Whatever an edge says beyond its order (programmatic launches) asks for less than a full one.
+/// Data of an edge (programmatic launches) asks for less than a full dependency.
 bool GraphReader::readEdges(GraphSnapshot &snapshot) {
   std::unordered_map<cudaGraphNode_t, std::size_t> indices;
   for (std::size_t i = 0; i < snapshot.nodes.size(); ++i)
@@ -307,7 +308,7 @@ bool GraphReader::readKernel(SnapshotNode &node) {
   if (!readAttributes(node))
     return false;
   cudaKernelNodeParams parameters{};
-  // A kernel that the CUDA runtime of this module does not know is not told.
+  // CUDA returns an error for a kernel that the CUDA runtime of this module does not know.
   if (api.cudaGraphKernelNodeGetParams(node.handle, &parameters) == cudaSuccess)
     node.part.kernel = kernelPart(parameters, node.attributes);
   return node.part.kernel || readByDriver(node) || refuse(WholeReason::Kernel);
@@ -343,8 +344,8 @@ bool GraphReader::setByDriver(SnapshotNode &node, const CUDA_KERNEL_NODE_PARAMS_
   return node.part.kernel || node.part.foreign;
 }
 
-/// nullptr where it cannot be launched by itself. In a program that is linked with the hooks too:
-/// which context its kernels are in is not asked there.
+/// Returns nullptr where the kernel cannot be launched alone. Also in a program that is linked with
+/// the hooks: there the context of the kernels is not known.
 std::shared_ptr<const ForeignLaunch>
 GraphReader::foreignPart(const CUDA_KERNEL_NODE_PARAMS_v2 &found, const SnapshotNode &node) {
   if (!api.driver || !api.copyGraphNode)
@@ -364,7 +365,7 @@ GraphReader::foreignPart(const CUDA_KERNEL_NODE_PARAMS_v2 &found, const Snapshot
                 attributes.size() * sizeof(CUlaunchAttribute));
   config.attrs = attributes.data();
   config.numAttrs = static_cast<unsigned>(attributes.size());
-  auto function = static_cast<CUfunction>(runtimeParameters(found).func); // a launch takes both
+  auto function = static_cast<CUfunction>(runtimeParameters(found).func); // a CUkernel works too
   return takeLaunch(api.driver(), foreignKernels, config, function, found.kernelParams, found.extra)
       .launch;
 }
@@ -382,7 +383,7 @@ bool GraphReader::readAttributes(SnapshotNode &node) {
     cudaError_t status = api.cudaGraphKernelNodeGetAttribute(node.handle, id, &attribute.val);
     if (status != cudaSuccess && decides)
       return refuse(WholeReason::NotReadable);
-    // One that the driver does not know nobody has set.
+    // An attribute that the driver does not know cannot have been set.
     if (status != cudaSuccess || !isSet(attribute))
       continue;
     if (id == cudaLaunchAttributeDeviceUpdatableKernelNode)

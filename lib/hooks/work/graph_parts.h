@@ -1,12 +1,12 @@
-// What a graph was when it was instantiated: its nodes, with copies of what they were given, so
+// The state of a graph when it was instantiated: its nodes, with copies of their parameters, so
 // that the program may change or destroy the graph. A best-effort launch puts the nodes into the
-// queue one after another, in an order that keeps the edges; so its kernels yield as others do.
+// queue one after another, in an order that keeps the edges; so its kernels yield like others.
 //
 // A node that is no kernel is kept as a graph of its own, which CUDA launches: copies of pageable
-// memory, fills of wide elements and so on mean what they mean in a graph. A kernel that only the
-// driver knows (a library's) runs whole: under `tally run` by a launch of its own, else as such a
-// graph; the others yield. Parts never change; an update puts a new part in the place of the
-// old one, which queued launches still hold.
+// memory, fills of wide elements and so on keep their meaning in a graph. A kernel that only the
+// driver knows (a library's) is non-preemptible: under `tally run` it is a launch of its own, else
+// such a graph. The other kernels yield. Parts never change; an update replaces a part, and queued
+// launches still hold the old one.
 #ifndef TALLY_LIB_HOOKS_WORK_GRAPH_PARTS_H
 #define TALLY_LIB_HOOKS_WORK_GRAPH_PARTS_H
 
@@ -25,9 +25,9 @@ namespace tally::hooks {
 /// Why a graph on a best-effort stream is launched whole.
 enum class WholeReason : std::uint8_t {
   None,
-  NotSeen,         ///< instantiated where nothing was best effort, or not through the hooks
-  NotReadable,     ///< CUDA does not tell what the graph, or a node, is
-  Kernel,          ///< a kernel that cannot be launched by itself: its function, shape or arguments
+  NotSeen,         ///< instantiated before any best-effort work, or not through the hooks
+  NotReadable,     ///< CUDA does not tell the graph's or a node's content
+  Kernel,          ///< a kernel that cannot be launched alone: its function, shape or arguments
   DeviceUpdatable, ///< a kernel node that kernels may change
   DeviceLaunch,    ///< instantiated for launches by kernels
   EventNode,       ///< records an event or waits for one
@@ -35,24 +35,23 @@ enum class WholeReason : std::uint8_t {
   MemoryNode,      ///< allocates or frees
   ConditionalNode, ///< a branch or a loop
   UnknownNode,     ///< of a type that CUDA 13.0 does not have
-  AfterHigh,       ///< the last launch was of high priority; this once
-  AfterAhead,      ///< the last launch went at once, on another stream; this once
-  SeveralDevices,  ///< the process uses several, and a node's cannot be told
-  OtherContext,    ///< its kernels are in another context than best-effort work goes to
-  Update,          ///< an update that could not be followed
+  AfterHigh,       ///< the last launch was of high priority; only this launch
+  AfterAhead,      ///< the last launch went at once, on another stream; only this launch
+  SeveralDevices,  ///< the process uses several, and CUDA does not tell a node's
+  OtherContext,    ///< its kernels are in another context than best-effort work
+  Update,          ///< an update that the hooks could not follow
   Count
 };
-/// Its name in statistics, and a sentence.
+/// The reason's name in statistics, and a sentence.
 std::string_view nameOf(WholeReason reason);
 std::string_view textOf(WholeReason reason);
 
-/// One node, instantiated by itself. Destroyed when the last launch of it is
-/// over.
+/// One node, instantiated alone. Destroyed when its last launch is over.
 class SmallGraph {
 public:
   /// Adds the node to a graph.
   using Add = std::function<cudaError_t(cudaGraph_t graph, cudaGraphNode_t *node)>;
-  /// nullptr where CUDA refuses it.
+  /// Returns nullptr where CUDA refuses the node.
   static std::shared_ptr<const SmallGraph> create(const CudaApi &api, const Add &add);
   ~SmallGraph();
   SmallGraph(const SmallGraph &) = delete;
@@ -68,13 +67,13 @@ private:
   cudaGraphExec_t exec = nullptr;
 };
 
-/// What one node does: one of the three, or nothing.
+/// The work of one node: one of the three, or nothing.
 struct GraphPart {
   std::shared_ptr<const KernelLaunch> kernel;
   std::shared_ptr<const ForeignLaunch> foreign; ///< a kernel that only the driver knows
   std::shared_ptr<const SmallGraph> other;
-  std::uint64_t otherKernel = 0; ///< what stands for the kernel, if `other` is one
-  LaunchShape otherShape;        ///< then
+  std::uint64_t otherKernel = 0; ///< the identity of the kernel, if `other` is one
+  LaunchShape otherShape;        ///< the shape of that kernel
 };
 
 struct GraphSnapshot;
@@ -89,14 +88,14 @@ struct SnapshotNode {
   std::unique_ptr<GraphSnapshot> child; ///< of a node that embeds a graph
 };
 
-/// In the order in which the nodes were added.
+/// The nodes in the order in which they were added.
 struct GraphSnapshot {
   std::vector<SnapshotNode> nodes;
 
-  /// The nodes by their handles, those of embedded graphs too.
+  /// Adds the nodes by their handles, including the nodes of embedded graphs.
   void addTo(std::unordered_map<cudaGraphNode_t, SnapshotNode *> &index);
-  /// Takes the handles of nodes from what this stands in for. False where the two do not have the
-  /// same nodes and edges.
+  /// Takes the handles of the nodes of `older`. Returns false where the two snapshots do not have
+  /// the same nodes and edges.
   bool takeHandles(const GraphSnapshot &older);
   void forgetHandles();
   bool hasDisabled() const;
@@ -104,32 +103,33 @@ struct GraphSnapshot {
   void addParts(std::vector<GraphPart> &parts) const;
 };
 
-/// What the driver tells of a kernel node, as CUDA's runtime does; the function is a CUfunction or
-/// a CUkernel.
+/// Converts the driver's parameters of a kernel node to the runtime's; the function is a CUfunction
+/// or a CUkernel.
 cudaKernelNodeParams runtimeParameters(const CUDA_KERNEL_NODE_PARAMS_v2 &given);
 
-/// What the driver tells of a kernel node; nothing where it does not.
+/// The driver's parameters of a kernel node; nothing where the driver does not tell them.
 std::optional<CUDA_KERNEL_NODE_PARAMS_v2> driverParameters(const CudaApi &api,
                                                            cudaGraphNode_t node);
 
 using OrderingEvent = std::shared_ptr<CUevent_st>;
 
-/// Reads graphs. On a thread of its own, since what fails leaves an error on the thread.
+/// Reads graphs. Used on a thread of its own, since a failing call leaves an error on the thread.
 class GraphReader {
 public:
   GraphReader(const CudaApi &api, Registry &registry, int device)
       : api(api), registry(registry), device(device) {}
 
-  /// nullptr where the graph has to be launched whole; `reason()` says why then.
+  /// Returns nullptr where the graph has to be launched whole; `reason()` then says why.
   std::unique_ptr<GraphSnapshot> read(cudaGraph_t graph);
   WholeReason reason() const { return why; }
 
-  /// The part of a kernel node with these parameters; empty where it cannot be launched by itself.
+  /// The part of a kernel node with these parameters; empty where the kernel cannot be launched
+  /// alone.
   std::shared_ptr<const KernelLaunch>
   kernelPart(const cudaKernelNodeParams &parameters,
              const std::vector<cudaLaunchAttribute> &attributes);
 
-  /// What a kernel node does from now on. False where it cannot be launched by itself.
+  /// Sets the kernel node's new work. Returns false where the kernel cannot be launched alone.
   bool setByDriver(SnapshotNode &node, const CUDA_KERNEL_NODE_PARAMS_v2 &parameters,
                    bool mayHaveVariants);
 

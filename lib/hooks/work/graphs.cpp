@@ -12,7 +12,7 @@ namespace tally::hooks {
 
 namespace {
 
-/// What is updated as often as that need not be known between two updates.
+/// A graph that is updated at least this often need not be read at each update.
 constexpr std::chrono::milliseconds frequentUpdates{100};
 
 } // namespace
@@ -26,8 +26,8 @@ void ExecutableGraph::dropCopy() {
   copy = nullptr;
 }
 
-/// What fails leaves no error behind that the application would find, and a capture that it makes
-/// forbids nothing.
+/// A failing query leaves no error behind that the application would find, and captures do not
+/// forbid the queries.
 template <class Questions> void ExecutableGraph::ask(Questions questions) {
   auto quietly = [&] {
     InHook inside;
@@ -107,7 +107,7 @@ void ExecutableGraph::readCopy() {
     return;
   readNow(copy);
   dropCopy();
-  // Which of the program's nodes are meant by those of the copy is not known.
+  // The hooks do not know which node of the copy is which of the program's nodes.
   if (snapshot)
     snapshot->forgetHandles();
 }
@@ -122,7 +122,7 @@ ExecutableGraph::Launch ExecutableGraph::launch(int onDevice, void *inContext,
                                                 const StreamState &stream) {
   std::unique_lock lock(mutex);
   wasLaunched = true;
-  // What is launched whole is ordered behind that by CUDA.
+  // CUDA orders a whole launch behind the launch that went ahead.
   bool isElsewhere = aheadOn && (aheadOn != &stream || aheadUse != stream.uses);
   aheadOn = nullptr;
   bool afterHigh = std::exchange(wasHigh, false), recorded = std::exchange(highRecorded, false);
@@ -154,7 +154,7 @@ ExecutableGraph::Launch ExecutableGraph::launch(int onDevice, void *inContext,
 
 void ExecutableGraph::launchedHigh(cudaStream_t stream) {
   std::unique_lock lock(mutex);
-  // It may never be best effort, or in parts.
+  // The graph may never be launched as best effort, or never in parts.
   wasHigh = !wasLaunched || !snapshot;
   if (wasHigh)
     return;
@@ -169,12 +169,12 @@ void ExecutableGraph::launchedHigh(cudaStream_t stream) {
   wasHigh = !highRecorded;
 }
 
-/// Changes the snapshot, if there is one, by `apply`, which returns whether it could. Updates of
-/// what is launched as high priority only cost no more than finding that out.
+/// Changes the snapshot, if there is one, by `apply`, which returns whether it could. For a graph
+/// that is launched only as high priority, this check is the only cost of an update.
 template <class Change> void ExecutableGraph::change(Change apply) {
   std::unique_lock lock(mutex);
   if (!snapshot && !copy)
-    return; // it is launched whole already
+    return; // the graph is launched whole already
   bool followed = false;
   if (snapshot && !isHighOnly())
     ask([&] { followed = apply(); });
@@ -269,10 +269,10 @@ void ExecutableGraph::update(cudaGraph_t graph, bool isAhead) {
                  why == WholeReason::NotReadable || why == WholeReason::Update;
   if (!mayHelp)
     return;
-  // The next update says it all again.
+  // The next update replaces all nodes again.
   if (isAhead && isFrequent)
     return giveUp(WholeReason::Update);
-  // CUDA does not say what becomes of nodes that are disabled.
+  // CUDA does not say whether disabled nodes stay disabled.
   if (isHighOnly() || disabledUnknown || (snapshot && snapshot->hasDisabled()))
     return giveUp(WholeReason::Update);
   if (!wasLaunched) {
@@ -286,7 +286,7 @@ void ExecutableGraph::update(cudaGraph_t graph, bool isAhead) {
   std::unique_ptr<GraphSnapshot> older = std::move(snapshot);
   dropCopy();
   readNow(graph);
-  // In another order of its nodes, which one is which is not known.
+  // Where the nodes are in another order, the hooks do not know which node is which.
   if (snapshot && !(older && snapshot->takeHandles(*older)))
     snapshot->forgetHandles();
   index.clear();

@@ -1,5 +1,5 @@
-// The program's executable graphs, beside CUDA's own: what each does when it is launched on a
-// best-effort stream.
+// The hooks' records of the program's executable graphs: the work of each graph when it is launched
+// on a best-effort stream.
 #ifndef TALLY_LIB_HOOKS_WORK_GRAPHS_H
 #define TALLY_LIB_HOOKS_WORK_GRAPHS_H
 
@@ -20,7 +20,7 @@ namespace tally::hooks {
 /// One executable graph. Thread-safe.
 class ExecutableGraph {
 public:
-  /// What a launch puts into the queue, in order.
+  /// The parts that a launch puts into the queue, in order.
   using Parts = std::vector<GraphPart>;
 
   ExecutableGraph(const CudaApi &api, Registry &registry, int device)
@@ -29,20 +29,21 @@ public:
   ExecutableGraph(const ExecutableGraph &) = delete;
   ExecutableGraph &operator=(const ExecutableGraph &) = delete;
 
-  /// It does what `graph` says now. `inContext`: the thread's CUcontext, where that is asked about.
+  /// Reads the graph's work from `graph`. `inContext`: the thread's CUcontext, where it was asked
+  /// for.
   void read(cudaGraph_t graph, void *inContext = nullptr);
   void keepWhole(WholeReason reason);
-  /// What a best-effort launch comes to.
+  /// The result of a best-effort launch.
   struct Launch {
-    std::shared_ptr<const Parts> parts; ///< nullptr: it has to be launched whole
+    std::shared_ptr<const Parts> parts; ///< nullptr: the graph has to be launched whole
     WholeReason reason = WholeReason::None;
-    OrderingEvent behind; ///< that all of it comes after; may be nullptr
+    OrderingEvent behind; ///< all parts come after this event; may be nullptr
   };
   Launch launch(int onDevice, void *inContext, const StreamState &stream);
-  /// It was launched on a best-effort stream at once (run_ahead.h), whole.
+  /// The graph was launched whole on a best-effort stream, at once (run_ahead.h).
   void launchedAhead(const StreamState &stream);
 
-  // CUDA has taken the update of a node that the program names.
+  // CUDA has accepted an update of one node that the program names.
 
   void setKernel(cudaGraphNode_t node, const cudaKernelNodeParams &parameters);
   void setKernelByDriver(cudaGraphNode_t node, const CUDA_KERNEL_NODE_PARAMS_v2 &parameters,
@@ -51,19 +52,21 @@ public:
   void setOther(cudaGraphNode_t node, const SmallGraph::Add &add);
   void setChild(cudaGraphNode_t node, cudaGraph_t graph);
   void setEnabled(cudaGraphNode_t node, bool isEnabled);
-  /// All nodes at once. `graph` has the same nodes and edges. `isAhead`: its launches go at once.
+  /// Updates all nodes at once. `graph` has the same nodes and edges. `isAhead`: the graph's
+  /// launches go at once.
   void update(cudaGraph_t graph, bool isAhead);
 
-  /// Keeps account of what its launches of high priority take of an SM. `graph`: what it does now.
+  /// Begins to track the resources that the graph's high-priority launches take of an SM. `graph`:
+  /// its current content.
   void watchUse(cudaGraph_t graph);
   runtime::Headroom::Asked useIn(const runtime::Headroom &headroom);
 
-  /// It was launched on a stream of high priority. CUDA orders the launches of one executable
-  /// graph, so what is launched as best effort next comes behind that.
+  /// The graph was launched on a high-priority stream. CUDA orders the launches of one executable
+  /// graph, so its next best-effort launch comes behind this one.
   void launchedHigh(cudaStream_t stream);
 
-  /// The ticket of its last best-effort launch's last part, or of what came behind that. A
-  /// best-effort launch holds `launching` from reading it to writing it.
+  /// The ticket of the last part of the last best-effort launch, or of a later operation behind
+  /// that launch. A best-effort launch holds `launching` from reading the ticket to writing it.
   std::atomic<std::uint64_t> lastTicket{0};
   std::mutex launching;
 
@@ -81,30 +84,30 @@ private:
 
   const CudaApi &api;
   Registry &registry;
-  void *context = nullptr; // that its kernels are in; nullptr: not asked about
+  void *context = nullptr; // of its kernels; nullptr: not asked for
   const int device;
-  std::mutex mutex; // what follows
+  std::mutex mutex; // guards the members below
   std::unique_ptr<GraphSnapshot> snapshot;
-  std::unordered_map<cudaGraphNode_t, SnapshotNode *> index; ///< of the snapshot; empty: to be made
+  std::unordered_map<cudaGraphNode_t, SnapshotNode *> index; ///< of the snapshot; empty: not made
   WholeReason why = WholeReason::None;
-  std::shared_ptr<const Parts> ready; ///< of the snapshot as it is; nullptr: to be made
+  std::shared_ptr<const Parts> ready; ///< of the current snapshot; nullptr: not made yet
   bool wasLaunched = false;           ///< as best effort
-  bool wasHigh = false;      ///< without an event behind it: then `highEvent` was not needed
-  bool highRecorded = false; ///< `highEvent` stands behind a launch of high priority
+  bool wasHigh = false;      ///< last launched on a high-priority stream, without `highEvent`
+  bool highRecorded = false; ///< `highEvent` stands behind a high-priority launch
   OrderingEvent highEvent;
   std::optional<GraphUse>
-      use; ///< where it is watched; of nodes that are changed, all that they were
-  std::optional<runtime::Headroom::Asked> asked; ///< about that
-  const StreamState *aheadOn = nullptr;          ///< of the last launch that went at once, if any
-  std::uint32_t aheadUse = 0;                    ///< StreamState::uses then
-  runtime::Nanoseconds updatedAt{0};             ///< all nodes
-  bool disabledUnknown = false;                  ///< which nodes are disabled is not known any more
-  /// Of an update before the first best-effort launch, read only then: a graph of high priority
-  /// pays for no more than that copy.
+      use; ///< where use is tracked; for changed nodes also all of their earlier kernels
+  std::optional<runtime::Headroom::Asked> asked; ///< the headroom that `use` asks for
+  const StreamState *aheadOn = nullptr; ///< stream of the last launch that went at once, if any
+  std::uint32_t aheadUse = 0;           ///< StreamState::uses then
+  runtime::Nanoseconds updatedAt{0};    ///< of all nodes
+  bool disabledUnknown = false;         ///< the hooks do not know which nodes are disabled
+  /// A copy of the graph of an update before the first best-effort launch, read only at that
+  /// launch: a high-priority graph pays only for the copy.
   cudaGraph_t copy = nullptr;
 };
 
-/// By handle. Thread-safe.
+/// The executable graphs, by handle. Thread-safe.
 class Graphs {
 public:
   void add(cudaGraphExec_t handle, std::shared_ptr<ExecutableGraph> graph);
@@ -114,7 +117,7 @@ public:
   /// The device is reset.
   void clear();
 
-  /// A best-effort launch; of a whole one the reason is said once on standard error.
+  /// Counts a best-effort launch; prints the reason for a whole launch once on standard error.
   void launched(WholeReason reason);
   /// "3 in parts, 2 whole (event-node 1, kernel 1)"; empty where there was no best-effort launch.
   std::string statistics() const;
@@ -125,7 +128,7 @@ public:
 private:
   std::mutex mutex;
   std::unordered_map<cudaGraphExec_t, std::shared_ptr<ExecutableGraph>> byHandle;
-  std::atomic<std::size_t> count{0}; ///< of them
+  std::atomic<std::size_t> count{0}; ///< size of `byHandle`
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(WholeReason::Count)> launches{};
 };
 

@@ -11,7 +11,8 @@ namespace {
 
 dim3 dimOf(const Dim3 &extent) { return dim3(extent.x, extent.y, extent.z); }
 
-/// On a thread of its own: what fails there leaves no error behind that the application would find.
+/// Runs on a thread of its own: a failing call leaves no error behind that the application would
+/// find.
 template <class Questions>
 void ask(const ApiDevice &device, const CudaApi &api, Questions questions) {
   std::thread([&] {
@@ -29,11 +30,11 @@ void lookUp(ApiDevice &device, KernelRecord &kernel) {
   if (found)
     kernel.loaded = std::move(*found);
   else
-    // The code that was loaded is not what the bundle speaks of.
+    // The loaded code is not the code that the bundle describes.
     warn(Warning::StaleBundle, found.error().message + "; it runs as it is, without variants");
 }
 
-/// Whether the variant may have more shared memory already: its launches may be padded.
+/// Whether the variant may use more shared memory already: its launches may be padded.
 bool allowsMore(const CudaApi &api, const void *entry, cudaFuncAttribute attribute, int value) {
   cudaFuncAttributes now{};
   return attribute == cudaFuncAttributeMaxDynamicSharedMemorySize &&
@@ -41,8 +42,8 @@ bool allowsMore(const CudaApi &api, const void *entry, cudaFuncAttribute attribu
          now.maxDynamicSharedSizeBytes > value;
 }
 
-/// What the application has set on its kernel holds for the variants. One that cannot have it does
-/// not fit then, and is not chosen.
+/// Sets the application's attributes of its kernel on the variants too. A variant that cannot take
+/// one does not fit then, and is not chosen.
 void applyAttributes(KernelRecord &kernel) {
   for (const auto &entries : kernel.variants)
     for (const void *entry : entries)
@@ -54,7 +55,7 @@ void applyAttributes(KernelRecord &kernel) {
 struct Entry {
   const CudaApi &api;
   const void *address;
-  bool sayCluster; ///< it is an attribute of the launch
+  bool sayCluster; ///< the cluster is an attribute of the launch
 };
 
 cudaError_t issue(const Entry &entry, const LaunchShape &shape,
@@ -123,7 +124,7 @@ cudaError_t launchVariant(const FunctionEntry &entry, const LaunchShape &shape,
                           std::span<const cudaLaunchAttribute> attributes, cudaStream_t stream) {
   const bundle::Kernel &facts = *entry.record->facts;
   std::vector<void *> pointers = pointersTo(facts.parameters, parameters.data());
-  // The user's kernel itself takes one parameter less.
+  // The user's kernel has one parameter less.
   pointers.push_back(const_cast<std::byte *>(parameters.data()) + facts.tallyParameterOffset());
   return issue({*entry.api, entry.address, facts.requiredCluster == Dim3{0, 0, 0}}, shape,
                attributes, pointers.data(), stream);

@@ -12,7 +12,7 @@
 
 namespace tally::hooks {
 
-/// What a launch asks for, whichever call made it.
+/// The arguments of a launch, whichever call made it.
 struct LaunchRequest {
   const void *function = nullptr;
   dim3 grid, block;
@@ -22,16 +22,16 @@ struct LaunchRequest {
   bool cooperative = false;
 };
 
-/// With the arguments of the moment of the call.
+/// A launch with the arguments as they were at the call.
 struct KernelLaunch {
   KernelRecord *kernel = nullptr;
-  const void *function = nullptr; ///< by what the program names it
+  const void *function = nullptr; ///< the program's name for the kernel
   LaunchShape shape;
   int device = 0;
-  bool nonPreemptible = false;      ///< not through a variant, whatever there is
+  bool nonPreemptible = false;      ///< not through a variant, even where there is one
   std::vector<std::byte> arguments; ///< at the offsets of `parameters`
   std::vector<bundle::Parameter> parameters;
-  std::vector<cudaLaunchAttribute> attributes; ///< that are kept, the cluster's not among them
+  std::vector<cudaLaunchAttribute> attributes; ///< attributes that are kept, except the cluster
 };
 
 LaunchShape shapeOf(dim3 grid, dim3 block, std::size_t sharedBytes);
@@ -40,8 +40,8 @@ LaunchShape shapeOf(dim3 grid, dim3 block, std::size_t sharedBytes);
 std::shared_ptr<KernelLaunch> makeLaunch(KernelRecord &kernel, int device,
                                          const LaunchRequest &request);
 
-/// The kernel's variants as the device knows them, with what the application has set on its kernel;
-/// nullptr without usable ones. Thread-safe.
+/// The kernel's variants as the device knows them, with the attributes that the application has set
+/// on its kernel; nullptr where none is usable. Thread-safe.
 runtime::LoadedKernel *usableVariants(ApiDevice &device, KernelRecord &kernel);
 
 /// Launches the user's kernel on a stream.

@@ -13,13 +13,13 @@ namespace tally::hooks {
 
 namespace {
 
-/// Different kernels and shapes of a graph that are remembered; updates add more.
+/// How many different kernels and shapes of a graph are remembered; updates add more.
 constexpr std::size_t maxKernels = 1024;
 
 bool isSet(const CudaApi &api, cudaGraphNode_t node, cudaLaunchAttributeID id) {
   cudaLaunchAttributeValue value{};
   if (api.cudaGraphKernelNodeGetAttribute(node, id, &value) != cudaSuccess)
-    return false; // one that the driver does not know nobody has set
+    return false; // an attribute that the driver does not know cannot have been set
   return id == cudaLaunchAttributeCooperative
              ? value.cooperative != 0
              : value.deviceUpdatableKernelNode.deviceUpdatable != 0;
@@ -70,7 +70,7 @@ void GraphUse::addGraph(cudaGraph_t graph) {
   std::vector<cudaGraphNode_t> nodes(count);
   if (count != 0 && api.cudaGraphGetNodes(graph, nodes.data(), &count) != cudaSuccess)
     known = false;
-  // In a chain each node comes behind another one, and the first behind none.
+  // In a chain each node comes behind another node, and the first behind none.
   std::set<cudaGraphNode_t> ahead;
   for (cudaGraphNode_t each : nodes) {
     branches |= !ahead.insert(nodeAhead(each)).second;
@@ -78,7 +78,8 @@ void GraphUse::addGraph(cudaGraph_t graph) {
   }
 }
 
-/// The one that the node comes behind, or nullptr. Where there are several the graph is no chain.
+/// The node that this node comes behind, or nullptr. A graph with a node behind several is no
+/// chain.
 cudaGraphNode_t GraphUse::nodeAhead(cudaGraphNode_t node) {
   std::size_t count = 0;
   if (api.cudaGraphNodeGetDependencies(node, nullptr, nullptr, &count) != cudaSuccess)
@@ -126,13 +127,13 @@ void GraphUse::addNode(cudaGraphNode_t node) {
 }
 
 void GraphUse::addKernelNode(cudaGraphNode_t node) {
-  // Kernels may give it another grid.
+  // Kernels may change the node's grid.
   if (isSet(api, node, cudaLaunchAttributeDeviceUpdatableKernelNode))
     known = false;
   bool cooperative = isSet(api, node, cudaLaunchAttributeCooperative);
   together |= cooperative;
   cudaKernelNodeParams parameters{};
-  // A kernel that the CUDA runtime of this module does not know is not told.
+  // CUDA returns an error for a kernel that the CUDA runtime of this module does not know.
   if (api.cudaGraphKernelNodeGetParams(node, &parameters) == cudaSuccess)
     add(useOf(parameters, cooperative));
   else if (auto byDriver = driverParameters(api, node))
@@ -141,8 +142,8 @@ void GraphUse::addKernelNode(cudaGraphNode_t node) {
     known = false;
 }
 
-/// CUDA does not tell which nodes of an executable graph are cooperative: if any is, all are taken
-/// to be.
+/// CUDA does not tell which nodes of an executable graph are cooperative: if any is, all are
+/// assumed to be.
 void GraphUse::setKernel(const cudaKernelNodeParams &parameters) {
   add(useOf(parameters, together));
 }
@@ -153,7 +154,7 @@ std::optional<KernelUse> GraphUse::useOf(const cudaKernelNodeParams &parameters,
                 cooperative);
 }
 
-/// As setKernel().
+/// Like setKernel().
 void GraphUse::setKernelByDriver(const CUDA_KERNEL_NODE_PARAMS_v2 &parameters) {
   add(useByDriver(parameters, together));
 }
@@ -186,7 +187,7 @@ runtime::Headroom::Asked GraphUse::askedOf(const runtime::Headroom &headroom) co
   runtime::Headroom::Asked all;
   for (const Counted &each : kernels) {
     auto one = headroom.ask(each.use.function, each.use.shape, each.use.together);
-    // More than the most that is left free makes no difference.
+    // Headroom has an upper limit, so more kernels make no difference.
     std::uint32_t times = branches ? std::min(each.count, 64u) : 1;
     for (std::uint32_t i = 0; i < times; ++i)
       all.add(one, branches);

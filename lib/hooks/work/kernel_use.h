@@ -1,4 +1,4 @@
-// What kernels of high priority take of an SM, as far as CUDA tells it.
+// The resources that high-priority kernels take of an SM, as far as CUDA tells them.
 #ifndef TALLY_LIB_HOOKS_WORK_KERNEL_USE_H
 #define TALLY_LIB_HOOKS_WORK_KERNEL_USE_H
 
@@ -11,8 +11,8 @@
 
 namespace tally::hooks {
 
-/// Whether a copy of that kind may be a kernel of the driver's: to and from the host go copy
-/// engines.
+/// Whether the driver may make a copy of that kind with a kernel: copy engines make copies to and
+/// from the host.
 constexpr bool isOfDriver(cudaMemcpyKind kind) {
   return kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
 }
@@ -21,22 +21,23 @@ constexpr bool isOfDriver(cudaMemcpyKind kind) {
 struct KernelUse {
   runtime::FunctionAttributes function;
   LaunchShape shape;
-  bool together = false; ///< all blocks have to be there at a time
+  bool together = false; ///< all blocks have to run at the same time
 };
 
-/// What each block of the kernel takes. Asked once, on a thread of its own: what fails there leaves
-/// no error behind, and a capture does not forbid it. Nothing where CUDA does not tell.
+/// The resources that each block of the kernel takes; nothing where CUDA does not tell. Asked once,
+/// on a thread of its own: a failing query leaves no error behind, and a capture does not forbid
+/// it.
 std::optional<runtime::FunctionAttributes> attributesOf(KernelRecord &kernel, int device);
 
-/// All that launches of a graph run.
+/// All kernels and copies that launches of a graph run.
 class GraphUse {
 public:
   GraphUse(const CudaApi &api, Registry &registry, int device)
       : api(api), registry(registry), device(device) {}
 
-  /// On a thread on which what fails may leave an error.
+  /// Called on a thread on which a failing call may leave an error.
   void addGraph(cudaGraph_t graph);
-  /// A node of it was given another kernel, or another shape.
+  /// A node of the graph got another kernel, or another shape.
   void setKernel(const cudaKernelNodeParams &parameters);
   void setKernelByDriver(const CUDA_KERNEL_NODE_PARAMS_v2 &parameters);
   runtime::Headroom::Asked askedOf(const runtime::Headroom &headroom) const;
@@ -58,10 +59,10 @@ private:
   Registry &registry;
   int device;
   std::vector<Counted> kernels;
-  bool known = true;     ///< the above are all
-  bool branches = false; ///< some may run at a time
+  bool known = true;     ///< `kernels` is complete
+  bool branches = false; ///< some kernels may run at the same time
   bool together = false; ///< some node's kernel is cooperative
-  bool ofDriver = false; ///< it has copies or fills, which may be kernels of the driver's
+  bool ofDriver = false; ///< it has copies or fills, which the driver may make with kernels
 };
 
 } // namespace tally::hooks

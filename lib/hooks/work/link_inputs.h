@@ -1,5 +1,5 @@
-// What a program links at run time (cuLink..., nvJitLink...): machine code that is linked of one
-// PTX alone has variants made of that text.
+// The inputs of links at run time (cuLink..., nvJitLink...): variants can be made of machine code
+// that is linked from a single PTX text.
 #ifndef TALLY_LIB_HOOKS_WORK_LINK_INPUTS_H
 #define TALLY_LIB_HOOKS_WORK_LINK_INPUTS_H
 
@@ -13,12 +13,12 @@ namespace tally::hooks {
 /// Thread-safe.
 class LinkInputs {
 public:
-  /// The link was given this: PTX, of which zero bytes at the end do not count, or something else
-  /// (machine code, a library, an intermediate form).
+  /// Adds an input of the link: PTX, without zero bytes at its end, or something else (machine
+  /// code, a library, an intermediate form).
   void add(const void *link, bool isPtx, std::string_view data);
-  /// The PTX of which the link consists; empty where it consists of more, or of something else.
+  /// The link's PTX; empty where the link has more inputs, or an input of another kind.
   std::string onlyPtx(const void *link) const;
-  /// The handle means no link any more.
+  /// The handle names no link any more.
   void forget(const void *link);
 
 private:

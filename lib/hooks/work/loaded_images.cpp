@@ -18,15 +18,15 @@ namespace tally::hooks {
 
 namespace {
 
-/// Of an image. What is made at run time is smaller, and so is an extension's container; of the
-/// large libraries' code nobody makes variants while a program runs.
+/// The largest image that gets variants. Code made at run time is smaller, and so is an extension's
+/// container. Variants of large libraries' code are not made while a program runs.
 constexpr std::size_t mostImageBytes = std::size_t{4} << 20;
-/// How long variants that were made meanwhile may go unseen.
+/// Interval between looks for variants that were made meanwhile.
 constexpr std::chrono::milliseconds between{500};
 
 bool isText(std::string_view image) { return image.find('\0') == std::string_view::npos; }
 
-/// Of the thread's device, 90 for 9.0; 0 where it does not tell.
+/// The architecture of the thread's device, 90 for 9.0; 0 where CUDA does not tell.
 std::uint32_t archOf(const CudaApi &api) {
   int device = 0, major = 0, minor = 0;
   if (api.cudaGetDevice(&device) != cudaSuccess ||
@@ -37,7 +37,7 @@ std::uint32_t archOf(const CudaApi &api) {
   return static_cast<std::uint32_t>(10 * major + minor);
 }
 
-/// Whether a device of that architecture can take the entry's PTX.
+/// Whether a device of that architecture can use the entry's PTX.
 bool suits(const bundle::FatbinEntry &entry, std::uint32_t arch) {
   if (entry.flags & bundle::fatbinArchSpecific)
     return entry.arch == arch;
@@ -45,8 +45,8 @@ bool suits(const bundle::FatbinEntry &entry, std::uint32_t arch) {
   return entry.arch <= arch && (isOfFamily || !(entry.flags & bundle::fatbinFamily));
 }
 
-/// Whether a container has PTX that the thread's device can take. Libraries bring thousands of
-/// containers, most of them with none, or with PTX for later devices alone.
+/// Whether a container has PTX that the thread's device can use. Libraries bring thousands of
+/// containers, most of them with no PTX, or with PTX only for later devices.
 bool hasTextForDevice(const CudaApi &api, std::string_view image) {
   Result<bundle::FatbinContainer> container = bundle::readFatbin(image);
   if (!container)
@@ -93,7 +93,7 @@ void LoadedImages::loaded(const CudaApi &api, const void *module, std::string_vi
   bool isSource = isOfSize && !isCode && (isText(bytes) || hasTextForDevice(api, bytes));
   if (!isCode && !isSource) {
     std::unique_lock lock(mutex);
-    byModule.erase(module); // the handle may have meant another one, which went unseen
+    byModule.erase(module); // the handle may have named a module that was unloaded unseen
     return;
   }
   auto image = std::make_shared<Image>();
@@ -116,7 +116,7 @@ void LoadedImages::loadedFile(const CudaApi &api, const void *module, const char
   if (!isOn())
     return;
   std::string text = contentsOf(path);
-  constexpr std::size_t leastImageBytes = 64; // that of an ELF header
+  constexpr std::size_t leastImageBytes = 64; // the size of an ELF header
   if (text.size() >= leastImageBytes)
     loaded(api, module, bundle::deviceImageAt(text.c_str()));
 }
@@ -150,7 +150,7 @@ void LoadedImages::aliasModule(const void *library, const void *module) {
   if (auto known = byModule.find(library); known != byModule.end())
     byModule[module] = known->second;
   else
-    byModule.erase(module); // the handle may have meant another one, which went unseen
+    byModule.erase(module); // the handle may have named a module that was unloaded unseen
 }
 
 void LoadedImages::aliasModuleOf(const void *kernel, const void *module) {
@@ -192,7 +192,7 @@ void LoadedImages::clear() {
   byModule.clear();
 }
 
-/// Under the mutex. All handles of a kernel have one record.
+/// Under the mutex. All handles of a kernel share one record.
 void LoadedImages::enter(const std::shared_ptr<Image> &image, std::vector<const void *> &handles,
                          const CudaApi &api, const void *handle) {
   registry.forget(handle);
@@ -202,7 +202,7 @@ void LoadedImages::enter(const std::shared_ptr<Image> &image, std::vector<const 
     return registry.alias(handle, handles.front());
   KernelRecord &record = registry.find(api, handle);
   std::unique_lock lock(record.mutex);
-  record.isRegistered = true; // it stays where handles of others are forgotten
+  record.isRegistered = true; // the record stays when other handles are forgotten
 }
 
 void LoadedImages::found(const CudaApi &api, const void *module, std::string_view name,
@@ -237,7 +237,8 @@ void LoadedImages::alias(const CudaApi &api, const void *kernel, const void *oth
       return enter(image, handles, api, other);
 }
 
-/// What is queued by now is right all the same: the program had not the variable then.
+/// Operations that are queued already are still correct: the program did not have the variable
+/// then.
 void LoadedImages::foundVariable(const void *module) {
   if (!isOn())
     return;
@@ -298,7 +299,7 @@ void LoadedImages::run(const CudaApi &api, int device) {
       std::shared_lock all(mutex);
       for (const auto &[module, image] : byModule)
         if (image->state == State::Awaited &&
-            !isIn(awaited, image)) // a library's, and its module's
+            !isIn(awaited, image)) // a library and its module share one image
           awaited.push_back(image);
     }
     for (const std::shared_ptr<Image> &each : awaited)
@@ -319,7 +320,7 @@ void LoadedImages::look(const CudaApi &api, Image &image) {
   image.contents = std::move(*read);
   bool isUsable = load(api, image);
   std::unique_lock lock(mutex);
-  // The program may have asked for a variable meanwhile, or have unloaded it.
+  // Meanwhile the program may have asked for a variable, or have unloaded the image.
   if (!isUsable || image.state != State::Awaited) {
     image.state = State::Refused;
     refused.fetch_add(1);
@@ -333,8 +334,8 @@ void LoadedImages::look(const CudaApi &api, Image &image) {
   usable.fetch_add(1, std::memory_order_release);
 }
 
-/// Of PTX that the program has loaded. Of machine code only its compiler can: Triton's is in
-/// its caches, with the text beside it.
+/// Starts making variants of PTX that the program has loaded. For machine code only its compiler
+/// has the PTX: Triton keeps both in its caches.
 void LoadedImages::haveMade(Image &image) {
   if (std::string source = std::exchange(image.source, {}); !source.empty())
     startMaking(store.path(), image.key, source);
@@ -342,7 +343,7 @@ void LoadedImages::haveMade(Image &image) {
     startMakingOfCaches();
 }
 
-/// The driver takes the first image that suits the device: machine code before PTX.
+/// The driver uses the first image that suits the device: machine code before PTX.
 bool LoadedImages::load(const CudaApi &api, Image &image) {
   const std::vector<bundle::Image> &images = image.contents.images;
   if (std::any_of(image.contents.kernels.begin(), image.contents.kernels.end(),
@@ -356,7 +357,7 @@ bool LoadedImages::load(const CudaApi &api, Image &image) {
   return false;
 }
 
-/// Under the mutex. The record is the one by which launches of the kernel are made from now on.
+/// Under the mutex. Launches of the kernel are made through the record from now on.
 void LoadedImages::give(const CudaApi &api, Image &image, const std::string &name,
                         const void *kernel) {
   const bundle::Kernel *facts = image.contents.kernel(name);
@@ -379,7 +380,7 @@ void LoadedImages::give(const CudaApi &api, Image &image, const std::string &nam
   record.facts = facts;
   image.given.push_back(&record);
   record.described = record.looked = false;
-  record.attributeVersion.fetch_add(1); // what was set on the kernel goes to the variants
+  record.attributeVersion.fetch_add(1); // the attributes set on the kernel go to the variants
 }
 
 std::string LoadedImages::statistics() const {

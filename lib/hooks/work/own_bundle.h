@@ -1,4 +1,4 @@
-// The bundle of the hooks' own kernels, as the build made it of kernels/copy_kernels.cu.
+// The bundle of the hooks' own kernels, which the build makes from kernels/copy_kernels.cu.
 #ifndef TALLY_LIB_HOOKS_WORK_OWN_BUNDLE_H
 #define TALLY_LIB_HOOKS_WORK_OWN_BUNDLE_H
 
@@ -7,9 +7,9 @@
 
 namespace tally::hooks {
 
-/// With the halves of each byte swapped: tally-ptxopt looks for device code in all data of a
-/// program that it rewrites, and would warn of this. Empty where the build had neither LLVM nor
-/// ready bundles. (In a file that the build writes.)
+/// The bundle with the halves of each byte swapped: tally-ptxopt looks for device code in all data
+/// of a program that it rewrites, and would warn of this bundle. Empty where the build had neither
+/// LLVM nor ready bundles. (In a file that the build writes.)
 std::span<const unsigned char> swappedOwnBundle();
 
 inline std::string ownBundle() {

@@ -19,11 +19,11 @@ namespace tally::hooks {
 
 namespace {
 
-/// What larger ones gain by no idle time is nothing beside their duration. Units below 16 bytes do
-/// not reach the memory's speed.
+/// Largest sizes by unit. For larger copies the gain, less idle time, is small beside their
+/// duration. Units below 16 bytes do not reach the memory's speed.
 constexpr std::uint64_t mostBytes = std::uint64_t{256} << 20, mostByWords = std::uint64_t{64} << 20,
                         mostByBytes = std::uint64_t{1} << 20;
-/// CUDA_ERROR_INVALID_CONTEXT: the calling thread has none.
+/// CUDA_ERROR_INVALID_CONTEXT: the calling thread has no context.
 constexpr int invalidContext = 201;
 
 CopyPlan planOf(std::uint64_t to, std::uint64_t bytes, std::uint32_t unit) {
@@ -36,8 +36,8 @@ CopyPlan planOf(std::uint64_t to, std::uint64_t bytes, std::uint32_t unit) {
   return plan;
 }
 
-/// The driver's form of a bundle's images: one container, from which it takes what suits the
-/// device.
+/// The bundle's images in the driver's form: one container, from which the driver takes the image
+/// that suits the device.
 Result<std::string> containerOf(const bundle::Bundle &bundle) {
   bundle::FatbinWriter writer;
   for (const bundle::Image &image : bundle.images) {
@@ -65,7 +65,7 @@ Result<std::string> containerOf(const bundle::Bundle &bundle) {
   return writer.container();
 }
 
-/// Behind those that are there, at the offset that the kernel's facts say.
+/// Appends a value after the earlier ones, at the offset that the kernel's facts give.
 template <class Value> void put(OwnLaunch &launch, std::size_t index, const Value &value) {
   const bundle::Parameter &parameter = launch.kernel->facts->parameters.at(index);
   assert(parameter.size == sizeof value);
@@ -93,13 +93,13 @@ std::optional<CopyPlan> planFill(std::uint64_t to, std::uint64_t bytes) {
 
 std::optional<OwnLaunch> OwnKernels::copy(void *to, const void *from, std::size_t bytes,
                                           cudaMemcpyKind kind) {
-  // One that says none of these fails.
+  // A copy of any other kind fails.
   bool isKnown = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToHost ||
                  kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
   if (!isKnown || state == State::Unusable)
     return std::nullopt;
   bool toHost = kind == cudaMemcpyDeviceToHost, fromHost = kind == cudaMemcpyHostToDevice;
-  // What the call says of its ends is right, or it says nothing.
+  // The copy's direction is right, or the call gives none.
   bool toOwn = !toHost && isWithin(to, bytes), fromOwn = !fromHost && isWithin(from, bytes);
   if (toOwn && fromOwn)
     return launchCopy(to, from, bytes);
@@ -148,14 +148,15 @@ OwnLaunch OwnKernels::launchOf(KernelRecord &kernel, std::string_view label, std
   return launch;
 }
 
-/// Memory of the device's own, not managed, not the host's and not another device's.
+/// Whether the memory is the device's own: not managed, not the host's and not another device's.
 bool OwnKernels::isOwn(const void *memory) const {
   cudaPointerAttributes attributes{};
   return memory && api.cudaPointerGetAttributes(&attributes, memory) == cudaSuccess &&
          attributes.type == cudaMemoryTypeDevice && attributes.device == device.number();
 }
 
-/// By which address the device reaches pinned host memory; nullptr: it is none.
+/// The address by which the device reaches pinned host memory; nullptr where the memory is not
+/// pinned.
 const void *OwnKernels::pinned(const void *memory, std::size_t bytes) const {
   if (bytes == 0)
     return nullptr;
@@ -171,7 +172,7 @@ const void *OwnKernels::pinned(const void *memory, std::size_t bytes) const {
 }
 
 /// CUDA refuses a copy that leaves its allocation, where a kernel would fault. Where the driver
-/// cannot be asked the other end has to be memory of the device's.
+/// cannot be asked, the other end of the range has to be device memory.
 bool OwnKernels::isOneAllocation(const void *memory, std::size_t bytes) const {
   if (!rangeOf)
     return isOwn(static_cast<const std::byte *>(memory) + bytes - 1);
@@ -179,8 +180,8 @@ bool OwnKernels::isOneAllocation(const void *memory, std::size_t bytes) const {
   std::uint64_t base = 0;
   std::size_t size = 0;
   int status = rangeOf(&base, &size, address);
-  // The runtime gives a thread its context by the first call that needs one. Those of a thread that
-  // only puts work on queues are none.
+  // The runtime gives a thread its context at the first call that needs one. A thread that only
+  // puts work on queues has made no such call.
   int current = 0;
   if (status == invalidContext && api.cudaGetDevice(&current) == cudaSuccess &&
       api.cudaSetDevice(current) == cudaSuccess)
@@ -197,7 +198,8 @@ bool OwnKernels::isUsable() {
   return state == State::Usable;
 }
 
-/// On a thread of its own: what fails there leaves no error behind that the application would find.
+/// Runs on a thread of its own: a failing call leaves no error behind that the application would
+/// find.
 bool OwnKernels::load() {
   auto read = bundle::readBundles(ownBundle());
   if (!read || read->empty())
@@ -211,7 +213,8 @@ bool OwnKernels::load() {
   return isLoaded;
 }
 
-/// As the host code of nvcc does with a program's kernels. They stay registered.
+/// Registers the kernels as the host code of nvcc registers a program's kernels. They stay
+/// registered.
 bool OwnKernels::registerAll() {
   Result<std::string> container = containerOf(bundle);
   if (!container)
@@ -225,7 +228,7 @@ bool OwnKernels::registerAll() {
   return areThere && find(copyKernel) && find(fillKernel);
 }
 
-/// False: there is no variant of a kind that may be used.
+/// Returns false where there is no variant of a kind that may be used.
 bool OwnKernels::add(void **handle, KernelRecord &kernel, const char *name) {
   kernel.api = &api;
   kernel.name = name;
@@ -255,7 +258,7 @@ const char *OwnKernels::addEntry(void **handle, std::string name) {
   return address;
 }
 
-/// Has the driver load the module: a device or a driver that does not take it says so here.
+/// Makes the driver load the module: the error of a device or a driver that refuses it comes here.
 bool OwnKernels::find(KernelRecord &kernel) {
   kernel.looked = true;
   auto found = runtime::LoadedKernel::find(device, idOf(kernel), *kernel.facts, kernel.moduleHash);

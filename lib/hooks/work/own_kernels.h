@@ -1,10 +1,10 @@
-// Copies and fills as kernels of the hooks' own, which have variants. What CUDA copies by cannot
-// yield, so it must not go to the device before all that can yield ahead of it is over; a kernel
-// with a variant is sent ahead as any other launch, and is skipped and resumed likewise.
+// Copies and fills by kernels of the hooks, which have variants. CUDA's own copy cannot yield, so
+// it must not go to the device before all preemptible work ahead of it is over. A kernel with a
+// variant is sent ahead like any other launch, and is skipped and resumed likewise.
 //
-// Only within the memory of the one device and between that and pinned host memory, and only what
-// is known to lie there: a copy between devices, of managed or pageable memory (staging.h), or of
-// ranges that overlap stays CUDA's.
+// Only for ranges that are known to lie in the memory of the one device or in pinned host memory.
+// CUDA makes copies between devices, of managed or pageable memory (staging.h), and of ranges that
+// overlap.
 #ifndef TALLY_LIB_HOOKS_WORK_OWN_KERNELS_H
 #define TALLY_LIB_HOOKS_WORK_OWN_KERNELS_H
 
@@ -31,8 +31,8 @@ namespace tally::hooks {
 
 /// One launch of such a kernel.
 struct OwnLaunch {
-  KernelRecord *kernel = nullptr; ///< with `loaded`
-  std::string_view label;         ///< what a trace calls it
+  KernelRecord *kernel = nullptr; ///< has `loaded` set
+  std::string_view label;         ///< its name in a trace
   LaunchShape shape;
   std::vector<std::byte> parameters;
 };
@@ -41,15 +41,15 @@ struct OwnLaunch {
 struct CopyPlan {
   std::uint32_t head = 0, unit = 1, blocks = 1;
 };
-/// Of a copy, `from` and `to` being addresses. Nothing: the ranges overlap, or CUDA's own copy is
-/// faster or has nothing to do.
+/// The plan of a copy; `from` and `to` are addresses. Returns nothing where the ranges overlap,
+/// CUDA's own copy is faster, or there is nothing to copy.
 std::optional<CopyPlan> planCopy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
 std::optional<CopyPlan> planFill(std::uint64_t to, std::uint64_t bytes);
 
-/// Those of one device. Thread-safe.
+/// The hooks' kernels of one device. Thread-safe.
 class OwnKernels {
 public:
-  /// `kinds`: that may be used.
+  /// `kinds`: the kinds of variants that may be used.
   OwnKernels(const CudaApi &api, ApiDevice &device, const Captures &captures,
              std::span<const Kind> kinds)
       : api(api), device(device), captures(captures), kinds(kinds.begin(), kinds.end()),
@@ -57,9 +57,9 @@ public:
   OwnKernels(const OwnKernels &) = delete;
   OwnKernels &operator=(const OwnKernels &) = delete;
 
-  /// cudaMemcpyAsync and cudaMemsetAsync by a kernel. Nothing: it is to be left to CUDA. The first
-  /// time that one could be had loads the kernels, but while a capture is open or another thread
-  /// does that: then it is left to CUDA, too.
+  /// cudaMemcpyAsync and cudaMemsetAsync by a kernel. Returns nothing where CUDA has to make the
+  /// call. The first call that could use a kernel loads the kernels. While a capture is open or
+  /// another thread loads them, CUDA makes the call, too.
   std::optional<OwnLaunch> copy(void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind);
   std::optional<OwnLaunch> fill(void *to, int value, std::size_t bytes);
   /// A copy between ranges that the device can reach and that do not overlap.
@@ -91,14 +91,14 @@ private:
   ApiDevice &device;
   const Captures &captures;
   const std::vector<Kind> kinds;
-  /// The driver's cuMemGetAddressRange; nullptr: there is none to be asked.
+  /// The driver's cuMemGetAddressRange; nullptr where there is no driver.
   const RangeOf rangeOf;
   std::atomic<State> state{State::New};
   std::mutex loading;
   bundle::Bundle bundle;
-  // What the CUDA runtime keeps pointers to.
+  // Data that the CUDA runtime keeps pointers to.
   FatbinWrapper wrapper;
-  std::vector<std::uint64_t> image; ///< in words, for the alignment
+  std::vector<std::uint64_t> image; ///< 64-bit words, for the alignment
   std::deque<std::string> names;
   std::deque<char> addresses;
   KernelRecord copyKernel, fillKernel;

@@ -6,7 +6,7 @@ namespace tally::hooks {
 
 namespace {
 
-/// Nothing where the runtime does not say.
+/// Nothing where the runtime does not tell it.
 using MemoryType = std::optional<cudaMemoryType>;
 
 MemoryType typeOf(const CudaApi &api, const void *pointer) {
@@ -16,7 +16,7 @@ MemoryType typeOf(const CudaApi &api, const void *pointer) {
   return attributes.type;
 }
 
-/// Whether both ends are of one of the types; nothing is right anywhere.
+/// Whether both ends of the range have a wanted type; an empty range always fits.
 template <class Wanted>
 bool isWithin(const CudaApi &api, const void *memory, std::size_t bytes, Wanted wanted) {
   return bytes == 0 || (wanted(typeOf(api, memory)) &&
@@ -33,7 +33,7 @@ bool isHostOrManaged(MemoryType type) {
 
 } // namespace
 
-/// Pinned host memory may be filled too; that is rare enough to be made in its turn.
+/// CUDA fills pinned host memory too; that is rare enough to be made in its turn.
 bool QueueChecks::isOnDevice(const void *memory, std::size_t bytes) const {
   return isWithin(api, memory, bytes, isDeviceOrManaged);
 }
@@ -45,7 +45,7 @@ bool QueueChecks::isManaged(const void *memory, std::size_t bytes) const {
 
 bool QueueChecks::copy(const void *to, const void *from, std::size_t bytes,
                        cudaMemcpyKind kind) const {
-  // Mapped host memory counts as the device's where the device can reach it.
+  // Mapped host memory counts as device memory where the device can reach it.
   auto any = [](MemoryType type) { return type.has_value(); };
   auto onDevice = [](MemoryType type) {
     return isDeviceOrManaged(type) || type == cudaMemoryTypeHost;

@@ -1,5 +1,5 @@
-// Whether a call that could be queued will succeed, as far as its arguments tell. One that will not
-// has to fail at the call, as CUDA's own does, so it is made in its turn instead.
+// Whether a call that could be queued will succeed, as far as its arguments tell. A call that will
+// fail has to fail at once, as CUDA's own does, so it is made in its turn instead.
 #ifndef TALLY_LIB_HOOKS_WORK_QUEUE_CHECKS_H
 #define TALLY_LIB_HOOKS_WORK_QUEUE_CHECKS_H
 
@@ -9,8 +9,8 @@
 
 namespace tally::hooks {
 
-/// One function for each row of cuda_api.def whose rule is Queue, by its name and arguments, and
-/// for those written by hand. They ask the CUDA runtime only about pointers.
+/// One function for each row of cuda_api.def whose rule is Queue, with its name and arguments, and
+/// for the calls that are written by hand. They ask the CUDA runtime only about pointers.
 struct QueueChecks {
   const CudaApi &api;
 

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Beside the file that this code is in.
+/// The path of the maker, beside the file that holds this code.
 std::string makerPath() {
   Dl_info self = {};
   if (dladdr(reinterpret_cast<void *>(&makerPath), &self) == 0 || !self.dli_fname)
@@ -26,8 +26,8 @@ std::string makerPath() {
   return access(path.c_str(), X_OK) == 0 ? path.string() : std::string();
 }
 
-/// posix_spawn, since a fork would call what the program has registered for its own. The process
-/// that is waited for starts another one and ends.
+/// posix_spawn, since a fork would call the program's fork handlers. The process that is waited for
+/// starts another process and ends.
 bool spawn(std::vector<std::string> words) {
   std::string path = makerPath();
   if (path.empty())

@@ -1,5 +1,5 @@
-// Starts what makes variants of code that the program has loaded: short-lived processes of
-// tools/tally-variants, which nobody waits for.
+// Starts short-lived processes of tools/tally-variants that make variants of code which the program
+// has loaded. The program does not wait for them.
 #ifndef TALLY_LIB_HOOKS_WORK_VARIANT_MAKER_H
 #define TALLY_LIB_HOOKS_WORK_VARIANT_MAKER_H
 
@@ -8,10 +8,10 @@
 
 namespace tally::hooks {
 
-/// Has variants made of PTX, or of a container with such, for the image with that key. False: they
-/// cannot be made.
+/// Starts making variants of PTX, or of a container with PTX, for the image with that key. Returns
+/// false where they cannot be made.
 bool startMaking(const std::string &store, const std::string &key, std::string_view source);
-/// The same of what Triton has left in its caches.
+/// Starts making variants of the code in Triton's caches.
 bool startMakingOfCaches();
 
 } // namespace tally::hooks
