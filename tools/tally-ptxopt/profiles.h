@@ -33,9 +33,9 @@ public:
   /// Returns the kinds wanted by any kernel that a file names.
   ptx::KindSet wantedOfAny() const;
 
-  /// Takes the other kinds out of the job's kernels. A kernel that has none of its wanted kinds
-  /// that yield between blocks keeps the ones that it has. With `byDefault`, kernels that no file
-  /// names lose the kinds that are not written by default. Must be called when the kinds of all
+  /// Takes the other kinds out of the job's kernels. A kernel without a wanted kind that yields
+  /// between blocks keeps all its kinds that do. With `byDefault`, kernels that no file names lose
+  /// the kinds that are not written by default. Must be called when the kinds of all
   /// jobs are settled except for rejections by ptxas.
   void leaveOut(Job &job, bool byDefault) const;
 
