@@ -1,4 +1,4 @@
-// Where kernels run: under the emulator's microscope, or on a device of the runtime.
+// A place to run kernels: the emulator's microscope, or a device of the runtime.
 #ifndef TALLY_VERIFY_TARGET_H
 #define TALLY_VERIFY_TARGET_H
 
@@ -56,17 +56,18 @@ public:
   /// Warp-instructions after which a launch is taken for endless and given up; nothing on a device,
   /// whose kernels nobody counts.
   virtual void setStepLimit(std::uint64_t) {}
-  /// Thread-instructions of all launches so far; 0 on a device.
+  /// Sets the number of warp-instructions after which a launch counts as endless and is stopped. No
+  /// effect on a device, which does not count instructions.
   virtual std::uint64_t executed() const { return 0; }
 };
 
-/// The emulator, one host thread, every poll seen. The module is the bundle's PTX image. A launch
-/// of more than `stepLimit` warp-instructions is taken for endless.
+/// Opens the emulator with one host thread; a hook sees every poll. The module is the bundle's PTX
+/// image. A launch of more than `stepLimit` warp-instructions counts as endless.
 Result<std::unique_ptr<Target>>
 openMicroscope(const bundle::Bundle &bundle,
                std::uint64_t stepLimit = emulator::Machine::defaultStepLimit);
 
-/// A device of the runtime, which outlives the target.
+/// Returns a device of the runtime as a target. The device must outlive the target.
 std::unique_ptr<Target> targetOf(runtime::Device &device, const bundle::Bundle &bundle);
 
 } // namespace tally::verify
