@@ -79,8 +79,7 @@ public:
   Architecture arch;
   std::optional<Assembled> result;
   std::optional<std::string> rejection; ///< ptxas's message if it rejects the module itself
-  std::vector<std::pair<Unit, std::string>>
-      failures; ///< variants that ptxas rejects, with its messages
+  std::vector<std::pair<Unit, std::string>> failures; ///< rejected variants, ptxas's messages
 
 private:
   Result<Assembled> assembleUnits(const std::vector<Unit> &units) const {

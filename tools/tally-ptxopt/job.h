@@ -30,8 +30,7 @@ struct Job {
   /// For a fatbin's entry: machine code exists as a fallback, so a module that ptxas rejects is no
   /// Error.
   bool keepsMachineCode = false;
-  std::map<Architecture, std::string>
-      rejected; ///< with keepsMachineCode: ptxas's message on the module itself
+  std::map<Architecture, std::string> rejected; ///< then: ptxas's message on the module itself
   /// Jobs of the other PTX in the same fatbin, or of the same LLVM module. All siblings have a
   /// kernel's variant or none has it, since the driver chooses which is loaded.
   std::vector<Job *> siblings;

@@ -22,11 +22,10 @@ struct Options {
   std::vector<std::string> inputs; ///< "-" is standard input; with `compile` the compiler's command
   std::string output;              ///< as given; empty when not given
   ptx::KindSet kinds = ptx::everyKind;
-  bool slicesUnguarded = false;                  ///< no slice of kernels that have a guard
-  std::shared_ptr<const Profiles> profiles;      ///< from --profile; null without
-  std::function<bool(std::string_view)> selects; ///< empty selects all kernels
-  std::function<bool(std::string_view)>
-      assumesInOrder; ///< blocks assumed to run in order; empty: for no kernel
+  bool slicesUnguarded = false;                         ///< no slice of kernels that have a guard
+  std::shared_ptr<const Profiles> profiles;             ///< from --profile; null without
+  std::function<bool(std::string_view)> selects;        ///< empty selects all kernels
+  std::function<bool(std::string_view)> assumesInOrder; ///< empty: assumed of no kernel
   Emit emit = Emit::Bundle;
   bool emitsBundle = false;                 ///< --emit=bundle was given: also for a fatbin
   std::vector<std::uint32_t> architectures; ///< 90 for sm_90; empty: sm_90 or the target

@@ -35,8 +35,8 @@ public:
 
   /// Takes the other kinds out of the job's kernels. A kernel without a wanted kind that yields
   /// between blocks keeps all its kinds that do. With `byDefault`, kernels that no file names lose
-  /// the kinds that are not written by default. Must be called when the kinds of all
-  /// jobs are settled except for rejections by ptxas.
+  /// the kinds that are not written by default. Must be called when the kinds of all jobs are
+  /// settled except for rejections by ptxas.
   void leaveOut(Job &job, bool byDefault) const;
 
 private:

@@ -35,8 +35,7 @@ public:
   /// come from another host thread at any time.
   virtual bool isMicroscope() const = 0;
 
-  /// Loads the module anew and forgets all allocations, so that each run starts from the same
-  /// state.
+  /// Loads the module anew and drops all allocations, so that each run starts from the same state.
   virtual Result<void> reset() = 0;
   /// `bytes` >= 1; at least 8-byte aligned, contents unspecified. Valid until reset().
   virtual Result<DeviceAddress> allocate(std::size_t bytes) = 0;
@@ -48,16 +47,15 @@ public:
 
   /// Allocates the control word and watches it.
   virtual Result<DeviceAddress> allocateControl(std::uint64_t word) = 0;
-  /// Stores the control word; may be called by a poll hook and, on a device, by any thread.
+  /// Stores the control word. A poll hook may call it and, on a device, any thread.
   virtual Result<void> writeControl(std::uint64_t word) = 0;
   virtual void setPollHook(PollHook hook) = 0;
   virtual void setSchedule(const emulator::Schedule &schedule) = 0;
 
-  /// Warp-instructions after which a launch is taken for endless and given up; nothing on a device,
-  /// whose kernels nobody counts.
-  virtual void setStepLimit(std::uint64_t) {}
   /// Sets the number of warp-instructions after which a launch counts as endless and is stopped. No
   /// effect on a device, which does not count instructions.
+  virtual void setStepLimit(std::uint64_t) {}
+  /// Returns the thread-instructions of all launches so far; 0 on a device.
   virtual std::uint64_t executed() const { return 0; }
 };
 

@@ -25,7 +25,7 @@ struct VerifyOptions {
   /// user's kernels, and for variants 2^24 plus 64 for each thread-instruction of the user's
   /// kernels.
   std::optional<std::uint64_t> stepLimit;
-  std::uint32_t userSchedules = 5; ///< more runs of a user's kernel whose order does not show
+  std::uint32_t userSchedules = 5;        ///< further runs of an order-independent user's kernel
   std::uint32_t randomPlans = randomRuns; ///< PlanShape::randomPlans
   std::uint64_t scheduleSeed = 0;         ///< PlanShape::scheduleSeed
 };

@@ -5,9 +5,9 @@
 //  - At(k), for each k below the number of polls of a quiet run: raised at the k-th poll of the
 //    whole grid, withdrawn only when the launch has left.
 //  - Always: every launch is asked at every poll. A launch that is denied its first poll runs
-//    nothing, and all later launches would run nothing either. So launches alternate: the first is
-//    denied every poll (and must lose nothing), the second passes its first poll and is denied all
-//    others. So each second launch runs one block and the run ends.
+//    nothing, and all later launches would run nothing either. So launches alternate: one is denied
+//    every poll (and must lose nothing), the next passes its first poll and is denied all others.
+//    So each second launch runs one block and the run ends.
 //  - RaisedAndWithdrawn(k), for each k: raised at poll k, withdrawn at poll k + 1, while the launch
 //    is still running. A random schedule, another for each k. For persistent once more with a
 //    single worker: of several workers, the workers that miss so short a request finish the grid.
@@ -15,7 +15,7 @@
 //    drawn from the seed, under a random schedule of warps and blocks. Every third launch passes
 //    its first poll, so that the run ends.
 //  - Widths(seed), 20 times, for persistent: as Random, and the workers wanted change at random
-//    too: none, up to more than there are, or no limit. Every third launch passes its first poll
+//    too: from none to more than there are, or no limit. Every third launch passes its first poll
 //    without a limit, so that the run ends.
 //  - LateWrite(k), for k = 0, the middle, and never: the control word is behind the launch's epoch
 //    until poll k. No block may yield: the request that wrote the word is over.
@@ -94,9 +94,8 @@ Result<YieldMode> parseYieldMode(std::string_view text);
 /// The grid that plans are made for.
 struct PlanShape {
   std::uint64_t blocks = 1; ///< of all launches together
-  std::uint32_t wave =
-      1; ///< blocks in flight at a time: fewer than the grid's where it has two or more
-  std::uint64_t polls = 0; ///< counted in a quiet run of this kind
+  std::uint32_t wave = 1;   ///< blocks in flight at a time: not all of a grid of two or more
+  std::uint64_t polls = 0;  ///< counted in a quiet run of this kind
   bool isMicroscope = true;
   std::uint32_t randomPlans = randomRuns; ///< random requests of `--yield=every`
   std::uint64_t stormLaunches = 0;        ///< launches after which a storm ends

@@ -8,8 +8,7 @@
 //    a region that was read is not written again before another barrier; all shared memory is
 //    initialised before any thread exits;
 //  - global memory: each thread writes its own 16 bytes; atomics commute, one operation a word;
-//  - warp operations carry the mask of the threads that come here, and read lanes of that mask
-//  only.
+//  - warp operations carry the mask of the lanes that come here, and read only lanes of that mask.
 #ifndef TALLY_VERIFY_GENERATOR_EMITTER_H
 #define TALLY_VERIFY_GENERATOR_EMITTER_H
 
