@@ -287,7 +287,7 @@ private:
     }
     auto assembled = assembler.assemble(ptx::textWith(job.module, pointers, false));
     if (!assembled)
-      return; // the codings that are there assemble
+      return; // keep the current codings, which do assemble
     for (Candidate &candidate : candidates)
       if (auto usage = assembled->entries.find(candidate.name); usage != assembled->entries.end())
         if (isBetter(candidate, usage->second))
@@ -388,7 +388,7 @@ std::vector<Uncapped> capAhead(Job &job, const Architecture &arch) {
       for (std::size_t i = 0; i != variant.entries.size(); ++i) {
         std::string &coding = variant.codings[i];
         if (isCapped(coding))
-          continue; // before another variant was taken out
+          continue; // capped before another variant was taken out
         uncapped.push_back({bundle::entryName(kernel.layout.name, variant.verdict.kind, i == 1),
                             variant.entries[i], coding});
         variant.entries[i] = ptx::withRegisterCap(job.module, variant.entries[i].str(), cap);

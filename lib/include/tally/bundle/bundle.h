@@ -30,7 +30,7 @@ enum class Spending : std::uint8_t {
 /// What the blocks of a kernel may wait for (docs/design/waits.md).
 enum class Waits : std::uint8_t {
   None,        ///< for nothing that another thread writes
-  OwnBlock,    ///< for threads of the own block
+  OwnBlock,    ///< for threads of the same block
   Tickets,     ///< for blocks that took a lower number from a counter of the kernel's own
   LowerBlocks, ///< for blocks of lower linear id
   Unknown      ///< for any block; such a kernel has no variants
@@ -121,7 +121,7 @@ struct Image {
   std::string bytes;      ///< PTX without a final NUL, a cubin, or a fatbin's container (fatbin.h)
 };
 
-/// What a bundle holds. Plain data; write() and read() are exact inverses.
+/// The contents of a bundle. Plain data; write() and read() are exact inverses.
 struct Bundle {
   /// hashOf() the rewritten input. In a bundle file (.tally) the input is the user's PTX,
   /// unchanged; in a `.tally` section it is the container (header and entries) as it lies in memory

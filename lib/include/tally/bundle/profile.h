@@ -1,4 +1,4 @@
-// What runs of a program have shown of its launches (TALLY_PROFILE=on). The runtime writes the
+// Measurements of a program's launches in earlier runs (TALLY_PROFILE=on). The runtime writes the
 // profile for the next run; tally-ptxopt reads it for the next build. A text file:
 //
 //   tally-profile 2
