@@ -49,8 +49,8 @@ struct Profile {
 };
 
 /// Blocks known to take at most this long are never stopped inside, whatever the bound: the runtime
-/// requires blocks to take twice as long as such a stop takes. It updates a written time once the
-/// time is off by a factor of two (lib/runtime/planning/kind_choice.cpp).
+/// requires blocks to take twice as long as such a stop takes. The runtime updates a written time
+/// once the time is off by a factor of two (lib/runtime/planning/kind_choice.cpp).
 inline constexpr std::chrono::nanoseconds shortBlock{20000};
 
 /// The Error begins with the number of the wrong line: "line 3: …".

@@ -65,10 +65,9 @@ constexpr std::string_view name(Status status) {
 struct Verdict {
   Kind kind = Kind::Slice;
   Status status = Status::Refused;
-  std::string reason;  ///< reason code, e.g. "divergent-barrier"; empty when emitted
-  std::string message; ///< one sentence; ptxas's own message if the status is Failed
-  std::uint32_t line =
-      0; ///< 1-based line in the input PTX that decided the verdict; 0 when emitted
+  std::string reason;     ///< reason code, e.g. "divergent-barrier"; empty when emitted
+  std::string message;    ///< one sentence; ptxas's own message if the status is Failed
+  std::uint32_t line = 0; ///< 1-based line of the input PTX that decided it; 0 when emitted
   /// Checkpoint: bytes that each thread saves, and bytes of static shared memory that a block
   /// saves. The launch's dynamic shared memory adds to savedSharedBytes.
   std::uint32_t recordBytes = 0, savedSharedBytes = 0;
